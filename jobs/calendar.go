@@ -1,0 +1,160 @@
+package jobs
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+const daySeconds = 86400
+
+// searchDays is how far next looks: the rarest day there is, 29 February, is at most
+// eight years away (1896 to 1904).
+const searchDays = 9 * 366
+
+// calendar is a set of wall-clock seconds, as bit sets of its fields. A wall-clock second
+// is counted from 1970-01-01T00:00:00 on a clock that is never set: zones come later.
+type calendar struct {
+	second, minute, hour, dom, month, dow uint64
+	eitherDay                             bool // both day fields are restricted: one is enough
+}
+
+// starBit is how the parser marks a field that was a plain star.
+const starBit = 1 << 63
+
+func newCalendar(s *cron.SpecSchedule) calendar {
+	return calendar{
+		second: s.Second &^ starBit, minute: s.Minute &^ starBit, hour: s.Hour &^ starBit,
+		dom: s.Dom &^ starBit, month: s.Month &^ starBit, dow: s.Dow &^ starBit,
+		eitherDay: s.Dom&starBit == 0 && s.Dow&starBit == 0,
+	}
+}
+
+// next returns the first matching second at or after wall; false when there is none.
+func (c *calendar) next(wall int64) (int64, bool) {
+	day := floorDiv(wall, daySeconds)
+	if c.matchesDay(day) {
+		if s, ok := c.nextInDay(int(wall - day*daySeconds)); ok {
+			return day*daySeconds + int64(s), true
+		}
+	}
+	day, ok := c.nextDay(day+1, day+searchDays)
+	if !ok {
+		return 0, false
+	}
+	s, ok := c.nextInDay(0)
+	return day*daySeconds + int64(s), ok
+}
+
+// nextInDay returns the first matching second of a day at or after sec, 0 to 86399.
+func (c *calendar) nextInDay(sec int) (int, bool) {
+	h, m, s := sec/3600, sec/60%60, sec%60
+	if hh := nextBit(c.hour, h); hh != h {
+		h, m, s = hh, 0, 0
+	}
+	mm := nextBit(c.minute, m)
+	if mm != m {
+		s = 0
+	}
+	ss := nextBit(c.second, s)
+	if ss < 0 {
+		mm, ss = nextBit(c.minute, m+1), nextBit(c.second, 0)
+	}
+	if mm < 0 {
+		h, mm, ss = nextBit(c.hour, h+1), nextBit(c.minute, 0), nextBit(c.second, 0)
+	}
+	return h*3600 + mm*60 + ss, h >= 0 && mm >= 0 && ss >= 0
+}
+
+// nextDay returns the first matching day from day on, before end; days since 1970.
+func (c *calendar) nextDay(day, end int64) (int64, bool) {
+	for day < end {
+		y, m, d := civil(day)
+		if c.month>>uint(m)&1 == 0 {
+			day = time.Date(y, m+1, 1, 0, 0, 0, 0, time.UTC).Unix() / daySeconds
+			continue
+		}
+		if c.matchesDate(d, weekday(day)) {
+			return day, true
+		}
+		day++
+	}
+	return 0, false
+}
+
+func (c *calendar) matchesDay(day int64) bool {
+	_, m, d := civil(day)
+	return c.month>>uint(m)&1 != 0 && c.matchesDate(d, weekday(day))
+}
+
+func (c *calendar) matchesDate(d, weekday int) bool {
+	dom, dow := c.dom>>uint(d)&1 != 0, c.dow>>uint(weekday)&1 != 0
+	if c.eitherDay {
+		return dom || dow
+	}
+	return dom && dow
+}
+
+// count returns how many matching seconds lie from the first bound up to the second, and
+// the last of them.
+func (c *calendar) count(from, before int64) (n int, last int64) {
+	if from >= before {
+		return 0, 0
+	}
+	first, end := floorDiv(from, daySeconds), floorDiv(before-1, daySeconds)
+	for day, ok := c.nextDay(first, end+1); ok; day, ok = c.nextDay(day+1, end+1) {
+		lo, hi := max(from-day*daySeconds, 0), min(before-day*daySeconds, daySeconds)
+		if k := c.below(int(hi)) - c.below(int(lo)); k > 0 {
+			n += k
+			last = day*daySeconds + int64(c.lastBelow(int(hi)))
+		}
+	}
+	return n, last
+}
+
+// below counts the matching seconds of a day before sec, 0 to 86400.
+func (c *calendar) below(sec int) int {
+	h, m, s := sec/3600, sec/60%60, sec%60
+	seconds := bits.OnesCount64(c.second)
+	n := bits.OnesCount64(c.hour&lowBits(h)) * bits.OnesCount64(c.minute) * seconds
+	if c.hour>>uint(h)&1 == 0 {
+		return n
+	}
+	n += bits.OnesCount64(c.minute&lowBits(m)) * seconds
+	if c.minute>>uint(m)&1 == 0 {
+		return n
+	}
+	return n + bits.OnesCount64(c.second&lowBits(s))
+}
+
+// lastBelow returns the last matching second of a day before sec; there must be one.
+func (c *calendar) lastBelow(sec int) int {
+	k, at := c.below(sec), -1
+	for step := 1 << 16; step > 0; step >>= 1 {
+		if at+step < sec && c.below(at+step) < k {
+			at += step
+		}
+	}
+	return at
+}
+
+func lowBits(n int) uint64 { return 1<<uint(n) - 1 }
+
+// nextBit returns the lowest set bit at or above from, -1 when there is none. A negative
+// from finds nothing.
+func nextBit(set uint64, from int) int {
+	if from < 0 || set>>uint(from) == 0 {
+		return -1
+	}
+	return from + bits.TrailingZeros64(set>>uint(from))
+}
+
+func civil(day int64) (int, time.Month, int) {
+	return time.Unix(day*daySeconds, 0).UTC().Date()
+}
+
+// weekday counts from Sunday, 0; the first of January 1970 was a Thursday.
+func weekday(day int64) int {
+	return int(day + 4 - floorDiv(day+4, 7)*7)
+}

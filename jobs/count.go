@@ -1,0 +1,50 @@
+package jobs
+
+import "time"
+
+// Count returns how many ticks t there are with from <= t < before, and the last of them
+// (the zero time when there is none). Its cost grows with the number of days between the
+// two, not with the number of ticks.
+func (s *Schedule) Count(from, before time.Time) (n int, last time.Time) {
+	if s.every > 0 {
+		n, ms := s.countEvery(ceilMilli(from), ceilMilli(before))
+		if n == 0 {
+			return 0, time.Time{}
+		}
+		return n, time.UnixMilli(ms).UTC()
+	}
+	end := ceilSecond(before)
+	at := ceilSecond(from)
+	var lastAt int64
+	for at < end {
+		p := s.periodAt(at)
+		wall := s.fresh(p, at)
+		if s.jumpFires(p, at) {
+			n, lastAt = n+1, p.start
+			wall = p.start + p.offset + 1
+		}
+		stop := min(p.end, end)
+		if k, lastWall := s.cal.count(wall, stop+p.offset); k > 0 {
+			n, lastAt = n+k, lastWall-p.offset
+		}
+		at = p.end
+	}
+	if n == 0 {
+		return 0, time.Time{}
+	}
+	return n, unixUTC(lastAt)
+}
+
+// ceilSecond returns the first whole second at or after t, inside the years 1 to 9999.
+func ceilSecond(t time.Time) int64 {
+	sec := t.Unix()
+	if t.Nanosecond() > 0 {
+		sec++
+	}
+	return min(max(sec, minSecond), maxSecond+1)
+}
+
+// ceilMilli is ceilSecond in milliseconds.
+func ceilMilli(t time.Time) int64 {
+	return floorMilli(t.Add(-time.Nanosecond)) + 1
+}

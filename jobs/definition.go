@@ -1,0 +1,150 @@
+package jobs
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+)
+
+// DefinitionVersion is the format version that Definition writes.
+const DefinitionVersion = 1
+
+// ErrNewerDefinition is returned when a stored definition has a format version that this
+// program does not know yet. The record is to be left alone.
+var ErrNewerDefinition = errors.New("jobs: the definition was written by a newer version")
+
+// maxMS bounds the stored durations to what a time.Duration can hold.
+const maxMS = int64(1<<63-1) / int64(time.Millisecond)
+
+// Definition is the stored form of a job's settings: everything but the function.
+// Defaults are left out, save the lease time and the zone, which are always written, so
+// that a later change of those defaults does not change what is stored.
+type Definition struct {
+	V            int               `json:"v"`
+	Name         string            `json:"name"`
+	Schedule     string            `json:"schedule"`
+	TimeZone     string            `json:"time_zone"`
+	Overlap      Overlap           `json:"overlap,omitempty"`
+	CatchUp      CatchUp           `json:"catch_up,omitempty"`
+	CatchUpMax   int               `json:"catch_up_max,omitempty"`
+	StartWithin  int64             `json:"start_within_ms,omitempty"`
+	OnCrash      OnCrash           `json:"on_crash,omitempty"`
+	RerunMax     int               `json:"rerun_max,omitempty"`
+	Timeout      int64             `json:"timeout_ms,omitempty"`
+	TTL          int64             `json:"ttl_ms"`
+	RetryMax     int               `json:"retry_max,omitempty"`
+	RetryBackoff int64             `json:"retry_backoff_ms,omitempty"`
+	RetryMaxBack int64             `json:"retry_max_backoff_ms,omitempty"`
+	Shards       int               `json:"shards,omitempty"`
+	Params       []string          `json:"params,omitempty"`
+	Placement    Placement         `json:"placement,omitempty"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	After        string            `json:"after,omitempty"`
+}
+
+// Definition returns the stored form of j, with the built-in defaults filled in first:
+// a job that names a default and one that leaves it out have the same definition.
+func (j Job) Definition() Definition {
+	j = j.WithDefaults(Defaults{})
+	d := Definition{
+		V: DefinitionVersion, Name: j.Name, Schedule: j.Schedule, TimeZone: j.TimeZone,
+		Overlap: j.Overlap, CatchUp: j.CatchUp, CatchUpMax: j.CatchUpMax,
+		StartWithin: j.StartWithin.Milliseconds(), OnCrash: j.OnCrash, RerunMax: j.RerunMax,
+		Timeout: j.Timeout.Milliseconds(), TTL: j.TTL.Milliseconds(),
+		RetryMax: j.Retry.Max, RetryBackoff: j.Retry.Backoff.Milliseconds(),
+		RetryMaxBack: j.Retry.MaxBackoff.Milliseconds(),
+		Params:       slices.Clone(j.Params), Placement: j.Placement,
+		Labels: maps.Clone(j.Labels), After: j.After,
+	}
+	if j.Shards != 1 {
+		d.Shards = j.Shards
+	}
+	return d
+}
+
+// Job returns the settings of d as a job without a function.
+func (d Definition) Job() Job {
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	return Job{
+		Name: d.Name, Schedule: d.Schedule, TimeZone: d.TimeZone,
+		Overlap: d.Overlap, CatchUp: d.CatchUp, CatchUpMax: d.CatchUpMax,
+		StartWithin: ms(d.StartWithin), OnCrash: d.OnCrash, RerunMax: d.RerunMax,
+		Timeout: ms(d.Timeout), TTL: ms(d.TTL),
+		Retry:  Retry{Max: d.RetryMax, Backoff: ms(d.RetryBackoff), MaxBackoff: ms(d.RetryMaxBack)},
+		Shards: max(d.Shards, 1), Params: slices.Clone(d.Params), Placement: d.Placement,
+		Labels: maps.Clone(d.Labels), After: d.After,
+	}
+}
+
+// Digest returns 16 hexadecimal characters that name d: the start of the SHA-256 of its
+// canonical JSON. Equal settings have equal digests, in every process.
+func (d Definition) Digest() string {
+	text, err := json.Marshal(d)
+	if err != nil {
+		// Only an enum value outside its range gets here, and Validate refuses those. The
+		// digest stays defined and differs from that of every valid definition.
+		text = []byte(fmt.Sprintf("invalid %#v", d))
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// ParseDefinition reads a stored definition. A newer format version is answered with
+// ErrNewerDefinition, a missing one, an unknown key and a value out of range with an
+// error that names it.
+func ParseDefinition(text []byte) (Definition, error) {
+	var head struct {
+		V int `json:"v"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return Definition{}, fmt.Errorf("definition: %w", err)
+	}
+	if head.V > DefinitionVersion {
+		return Definition{}, fmt.Errorf("%w: format %d, this program knows up to %d; upgrade this node",
+			ErrNewerDefinition, head.V, DefinitionVersion)
+	}
+	if head.V < 1 {
+		return Definition{}, fmt.Errorf("definition: format version %d is not valid; \"v\" must be 1 to %d",
+			head.V, DefinitionVersion)
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	var d Definition
+	if err := dec.Decode(&d); err != nil {
+		return Definition{}, fmt.Errorf("definition: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return Definition{}, errors.New("definition: text follows the JSON object")
+	}
+	if err := d.inRange(); err != nil {
+		return Definition{}, err
+	}
+	return d, nil
+}
+
+func (d Definition) inRange() error {
+	if d.Name == "" || d.Schedule == "" {
+		return errors.New("definition: name and schedule must not be empty")
+	}
+	for _, f := range []struct {
+		key string
+		n   int64
+	}{
+		{"catch_up_max", int64(d.CatchUpMax)}, {"start_within_ms", d.StartWithin},
+		{"rerun_max", int64(d.RerunMax)}, {"timeout_ms", d.Timeout}, {"ttl_ms", d.TTL},
+		{"retry_max", int64(d.RetryMax)}, {"retry_backoff_ms", d.RetryBackoff},
+		{"retry_max_backoff_ms", d.RetryMaxBack}, {"shards", int64(d.Shards)},
+	} {
+		if f.n < 0 || f.n > maxMS {
+			return fmt.Errorf("definition %q: %s %d is outside 0 to %d", d.Name, f.key, f.n, maxMS)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+// Package execjob runs a command as a job.
+//
+//	reg.MustAdd(jobs.Job{
+//		Name:     "report",
+//		Schedule: "*/5 * * * *",
+//		Func:     execjob.New(execjob.Command{Command: []string{"sh", "-c", "make-report"}}),
+//	})
+//
+// # What the command sees
+//
+// The node's own environment, without its ESCAPEMENT_ variables (they may hold the
+// store's password), then the variables of [Command.Env], then those of the run:
+// ESCAPEMENT_JOB, ESCAPEMENT_TICK (RFC 3339, UTC, milliseconds), ESCAPEMENT_TICK_MS,
+// ESCAPEMENT_RUN, ESCAPEMENT_ATTEMPT, ESCAPEMENT_TRY, ESCAPEMENT_TOKEN, ESCAPEMENT_NODE,
+// ESCAPEMENT_SHARD, ESCAPEMENT_SHARDS, ESCAPEMENT_PARAM, ESCAPEMENT_PAYLOAD and
+// ESCAPEMENT_TRIGGER. Nothing is added to its arguments, which every user of the machine
+// can read. Its input is empty.
+//
+// # How it ends
+//
+//	start ─► runs ─► exits                        its exit status is the run's result
+//	           └─► the run's context ends ─► SIGTERM ─► 5 s ─► SIGKILL
+//	                                              the result wraps the context's cause
+//
+// The command leads a process group of its own and the signals go to the whole group.
+// What a command leaves running in its group when it exits is ended in the same way
+// before the run ends: it would work on without a lease. A process that made itself a
+// group or session of its own escapes this, and so does everything when the node itself
+// is killed: then only the token stands between the old run and the next one. On
+// systems without process groups only the command itself is ended, at once.
+//
+// # Output
+//
+// Standard output and standard error go into one ring that keeps the last 64 KiB; they
+// are handed to the run ([jobs.Run.SetOutput]) when it ends. The last lines, up to 1 KiB,
+// are part of the error of a failed command.
+package execjob

@@ -1,0 +1,83 @@
+package execjob
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// prefix is that of the node's own settings and of the run's variables.
+const prefix = "ESCAPEMENT_"
+
+// maxVariable is the longest name and value together that Linux passes on: 128 KiB with
+// the equals sign and the closing NUL.
+const maxVariable = 128<<10 - 2
+
+const tickLayout = "2006-01-02T15:04:05.000Z07:00"
+
+// reserved holds the names a run sets.
+var reserved = func() map[string]bool {
+	names := make(map[string]bool)
+	for _, v := range variables(jobs.NewRun(jobs.RunInfo{})) {
+		names[v.name] = true
+	}
+	return names
+}()
+
+type variable struct{ name, value string }
+
+// variables returns what a run adds to the environment. A run without a tick has an
+// empty one.
+func variables(run *jobs.Run) []variable {
+	var tick, tickMS string
+	if t := run.Tick(); !t.IsZero() {
+		tick, tickMS = t.Format(tickLayout), strconv.FormatInt(t.UnixMilli(), 10)
+	}
+	return []variable{
+		{prefix + "JOB", run.Job()},
+		{prefix + "TICK", tick},
+		{prefix + "TICK_MS", tickMS},
+		{prefix + "RUN", run.ID()},
+		{prefix + "ATTEMPT", strconv.Itoa(run.Attempt())},
+		{prefix + "TRY", strconv.Itoa(run.Try())},
+		{prefix + "TOKEN", strconv.FormatInt(run.Token(), 10)},
+		{prefix + "NODE", run.Node()},
+		{prefix + "SHARD", strconv.Itoa(run.Shard())},
+		{prefix + "SHARDS", strconv.Itoa(run.Shards())},
+		{prefix + "PARAM", run.Param()},
+		{prefix + "PAYLOAD", string(run.Payload())},
+		{prefix + "TRIGGER", run.Trigger().String()},
+	}
+}
+
+// environment builds the command's environment: inherited, then added, then the run's.
+func environment(inherited []string, added map[string]string, run *jobs.Run) ([]string, error) {
+	var env []string
+	for _, kv := range inherited {
+		if !strings.HasPrefix(kv, prefix) {
+			env = append(env, kv)
+		}
+	}
+	for _, name := range sortedKeys(added) {
+		env = append(env, name+"="+added[name])
+	}
+	for _, v := range variables(run) {
+		if len(v.name)+len(v.value) > maxVariable {
+			return nil, fmt.Errorf("%s of %d bytes does not fit into a variable, which has at most %d",
+				v.name, len(v.value), maxVariable)
+		}
+		if strings.Contains(v.value, "\x00") {
+			return nil, fmt.Errorf("%s holds a NUL character, which no variable can carry", v.name)
+		}
+		env = append(env, v.name+"="+v.value)
+	}
+	return env, nil
+}
+
+func sortedKeys(m map[string]string) []string {
+	return slices.Sorted(maps.Keys(m))
+}

@@ -1,0 +1,154 @@
+package execjob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// errStays is the error of a run that left a process behind which nothing could end.
+var errStays = errors.New("a process of its group cannot be ended; look for it on the node")
+
+// grace is the time between SIGTERM and SIGKILL.
+const grace = 5 * time.Second
+
+// Command is what to run.
+type Command struct {
+	// Command is the program and its arguments. The program is looked up in the node's
+	// own PATH. Required.
+	Command []string
+	// Dir is the working directory. Default: the node's.
+	Dir string
+	// Env is added to the environment. The names a run sets itself are refused.
+	Env map[string]string
+}
+
+// Validate checks the command without running it. The error joins one *jobs.FieldError
+// for each fault, with the fields command, dir and env.NAME.
+func (c Command) Validate() error {
+	var faults []error
+	add := func(field, msg string) {
+		faults = append(faults, &jobs.FieldError{Field: field, Msg: msg})
+	}
+	switch {
+	case len(c.Command) == 0 || c.Command[0] == "":
+		add("command", `is empty; write the program and its arguments, such as [sh, -c, "echo hello"]`)
+	case strings.Contains(strings.Join(c.Command, ""), "\x00"):
+		add("command", "holds a NUL character, which no argument can carry")
+	}
+	if strings.Contains(c.Dir, "\x00") {
+		add("dir", "holds a NUL character, which no path can carry")
+	}
+	for _, name := range sortedKeys(c.Env) {
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			add(fmt.Sprintf("env.%q", name), "is not a name of a variable")
+		case reserved[name]:
+			add("env."+name, "is set by the run itself; choose another name")
+		case len(name)+len(c.Env[name]) > maxVariable:
+			add("env."+name, fmt.Sprintf("is longer than the %d bytes a variable can have", maxVariable))
+		case strings.Contains(c.Env[name], "\x00"):
+			add("env."+name, "holds a NUL character, which no variable can carry")
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// New returns a job's function that runs the command once for each run. Its error wraps
+// the context's cause when the context ended it, else *exec.ExitError with the last lines
+// of the output, or says why the command could not be started. A command that Validate
+// refuses fails every run with that error.
+func New(c Command) jobs.Func {
+	r := runner{command: c, invalid: c.Validate(), grace: grace}
+	r.command.Command = append([]string(nil), c.Command...)
+	r.command.Env = make(map[string]string, len(c.Env))
+	for name, value := range c.Env {
+		r.command.Env[name] = value
+	}
+	return r.run
+}
+
+type runner struct {
+	command Command
+	invalid error
+	grace   time.Duration
+}
+
+func (r runner) run(ctx context.Context, run *jobs.Run) error {
+	if r.invalid != nil {
+		return fmt.Errorf("command: %w", r.invalid)
+	}
+	name := r.command.Command[0]
+	if ctx.Err() != nil {
+		return fmt.Errorf("command %s not started: %w", name, context.Cause(ctx))
+	}
+	env, err := environment(os.Environ(), r.command.Env, run)
+	if err != nil {
+		return fmt.Errorf("command %s not started: %w", name, err)
+	}
+	cmd := exec.Command(name, r.command.Command[1:]...)
+	cmd.Dir = r.command.Dir
+	cmd.Env = env
+	out, err := startCaptured(cmd)
+	if err != nil {
+		return fmt.Errorf("command %s not started: %w", name, err)
+	}
+	ended, err := r.supervise(ctx, cmd)
+	out.finish()
+	run.SetOutput(out.ring.bytes())
+	return result(name, ended, err, out.ring.bytes())
+}
+
+// supervise waits for the command and leaves nothing of its group behind. cause is what
+// ended the context, when that is why the command was ended; err is how it exited.
+func (r runner) supervise(ctx context.Context, cmd *exec.Cmd) (cause, err error) {
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	g := newGroup(cmd)
+	select {
+	case err = <-exited:
+		return nil, errors.Join(err, g.clear(time.Now().Add(r.grace)))
+	case <-ctx.Done():
+	}
+	select {
+	case err = <-exited: // it was faster than the signal: its own result counts
+		return nil, errors.Join(err, g.clear(time.Now().Add(r.grace)))
+	default:
+	}
+	timer := time.NewTimer(r.grace)
+	defer timer.Stop()
+	deadline := time.Now().Add(r.grace)
+	g.terminate()
+	select {
+	case err = <-exited:
+	case <-timer.C:
+		g.kill()
+		err = <-exited
+	}
+	return context.Cause(ctx), errors.Join(err, g.clear(deadline))
+}
+
+// result words the end of a command.
+func result(name string, cause, err error, output []byte) error {
+	if cause == nil && err == nil {
+		return nil
+	}
+	said := lastLines(output, maxQuoted)
+	if said != "" {
+		said = ": " + said
+	}
+	switch {
+	case cause == nil:
+		return fmt.Errorf("command %s: %w%s", name, err, said)
+	case err == nil:
+		return fmt.Errorf("command %s ended: %w (exit status 0)%s", name, cause, said)
+	default:
+		return fmt.Errorf("command %s ended: %w (%w)%s", name, cause, err, said)
+	}
+}

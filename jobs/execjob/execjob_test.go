@@ -1,0 +1,241 @@
+package execjob
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+func info() jobs.RunInfo {
+	return jobs.RunInfo{ID: "r1", Job: "report", Tick: time.Date(2026, 3, 1, 12, 5, 0, 7e6, time.UTC), Shard: 1, Shards: 4,
+		Attempt: 2, Try: 3, Token: 1_770_000_000_000_001, Node: "a1", Trigger: jobs.TriggerCatchUp, Param: "eu",
+		Payload: []byte(`{"a": "b c"}`)}
+}
+
+func shell(script string) Command { return Command{Command: []string{"sh", "-c", script}} }
+
+func TestCommandSucceeds(t *testing.T) {
+	run := jobs.NewRun(info())
+	if err := New(shell("echo one; echo two >&2"))(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(run.Output()); got != "one\ntwo\n" {
+		t.Errorf("output %q", got)
+	}
+}
+
+func TestCommandSeesItsRun(t *testing.T) {
+	t.Setenv("ESCAPEMENT_REDIS_URL", "redis://:secret@localhost")
+	t.Setenv("ESCAPEMENT_JOB", "stale")
+	t.Setenv("INHERITED", "from the node")
+	c := shell("env; pwd; cat")
+	c.Dir = t.TempDir()
+	c.Env = map[string]string{"ADDED": "by = the job", "ESCAPEMENT_HTTP_LISTEN": "on purpose"}
+	run := jobs.NewRun(info())
+	if err := New(c)(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	lines := make(map[string]int)
+	for _, line := range strings.Split(string(run.Output()), "\n") {
+		lines[line]++
+	}
+	dir, err := filepath.EvalSymlinks(c.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"ESCAPEMENT_JOB=report", "ESCAPEMENT_TICK=2026-03-01T12:05:00.007Z", "ESCAPEMENT_TICK_MS=1772366700007",
+		"ESCAPEMENT_RUN=r1", "ESCAPEMENT_ATTEMPT=2", "ESCAPEMENT_TRY=3", "ESCAPEMENT_TOKEN=1770000000000001",
+		"ESCAPEMENT_NODE=a1", "ESCAPEMENT_SHARD=1", "ESCAPEMENT_SHARDS=4", "ESCAPEMENT_PARAM=eu",
+		`ESCAPEMENT_PAYLOAD={"a": "b c"}`, "ESCAPEMENT_TRIGGER=catch_up",
+		"INHERITED=from the node", "ADDED=by = the job", "ESCAPEMENT_HTTP_LISTEN=on purpose", dir,
+	} {
+		if lines[want] != 1 {
+			t.Errorf("%q is there %d times", want, lines[want])
+		}
+	}
+	if out := string(run.Output()); strings.Contains(out, "secret") || strings.Contains(out, "stale") {
+		t.Errorf("a setting of the node went through:\n%s", out)
+	}
+}
+
+func TestRunWithoutATick(t *testing.T) {
+	run := jobs.NewRun(jobs.RunInfo{})
+	if err := New(shell(`echo "[$ESCAPEMENT_TICK][$ESCAPEMENT_TICK_MS]"`))(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(run.Output()); got != "[][]\n" {
+		t.Errorf("output %q", got)
+	}
+}
+
+func TestCommandFails(t *testing.T) {
+	run := jobs.NewRun(info())
+	err := New(shell("echo working; echo 'disk is full' >&2; exit 3"))(t.Context(), run)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
+		t.Fatalf("error %v", err)
+	}
+	if want := "command sh: exit status 3: working\ndisk is full"; err.Error() != want {
+		t.Errorf("error %q, want %q", err, want)
+	}
+	if err := New(shell("kill -9 $$"))(t.Context(), run); err == nil || err.Error() != "command sh: signal: killed" {
+		t.Errorf("a command that was killed: %v", err)
+	}
+}
+
+func TestOutputKeepsItsEnd(t *testing.T) {
+	run := jobs.NewRun(info())
+	err := New(shell(`i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i+1)); done; exit 1`))(t.Context(), run)
+	out := string(run.Output())
+	if len(out) != jobs.MaxOutput || !strings.HasSuffix(out, "line 19998\nline 19999\n") {
+		t.Errorf("%d bytes ending in %q", len(out), out[max(0, len(out)-30):])
+	}
+	text := strings.TrimPrefix(err.Error(), "command sh: exit status 1: ")
+	if len(text) > maxQuoted || len(text) < maxQuoted-20 || !strings.HasPrefix(text, "line 19") || !strings.HasSuffix(text, "line 19999") {
+		t.Errorf("error quotes %d bytes: %q", len(text), text)
+	}
+}
+
+func TestCommandCannotStart(t *testing.T) {
+	for name, c := range map[string]Command{
+		"no such file": {Command: []string{"./no-such-program"}},
+		"not found":    {Command: []string{"no-such-program-anywhere"}},
+		"not there":    {Command: []string{"sh"}, Dir: "/no/such/dir"},
+	} {
+		run := jobs.NewRun(info())
+		err := New(c)(t.Context(), run)
+		if err == nil || !strings.Contains(err.Error(), "command "+c.Command[0]+" not started: ") || run.Output() != nil {
+			t.Errorf("%s: error %v, output %q", name, err, run.Output())
+		}
+	}
+}
+
+func TestVariablesThatNoProcessCanTake(t *testing.T) {
+	for words, edit := range map[string]func(*jobs.RunInfo){
+		"ESCAPEMENT_PAYLOAD of 131072 bytes does not fit": func(i *jobs.RunInfo) { i.Payload = make([]byte, 128<<10) },
+		"ESCAPEMENT_PAYLOAD holds a NUL":                  func(i *jobs.RunInfo) { i.Payload = []byte("a\x00b") },
+		"ESCAPEMENT_PARAM holds a NUL":                    func(i *jobs.RunInfo) { i.Param = "\x00" },
+	} {
+		in := info()
+		edit(&in)
+		if err := New(shell("true"))(t.Context(), jobs.NewRun(in)); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("error %v, want %q in it", err, words)
+		}
+	}
+	in := info()
+	in.Payload = []byte(strings.Repeat("x", maxVariable-len("ESCAPEMENT_PAYLOAD")))
+	if err := New(shell("true"))(t.Context(), jobs.NewRun(in)); err != nil {
+		t.Errorf("the longest payload: %v", err)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	long := strings.Repeat("x", maxVariable)
+	for _, c := range []struct {
+		command Command
+		want    string
+	}{
+		{shell("echo hello"), ""},
+		{Command{Command: []string{"true"}, Dir: "/tmp", Env: map[string]string{"A": "", "ESCAPEMENT_LOG_LEVEL": "debug"}}, ""},
+		{Command{}, "command: is empty"},
+		{Command{Command: []string{""}}, "command: is empty"},
+		{Command{Command: []string{"a", "b\x00"}}, "command: holds a NUL"},
+		{Command{Command: []string{"a"}, Dir: "\x00"}, "dir: holds a NUL"},
+		{Command{Command: []string{"a"}, Env: map[string]string{"": "x"}}, `env."": is not a name`},
+		{Command{Command: []string{"a"}, Env: map[string]string{"A=B": "x"}}, `env."A=B": is not a name`},
+		{Command{Command: []string{"a"}, Env: map[string]string{"ESCAPEMENT_TOKEN": "1"}}, "env.ESCAPEMENT_TOKEN: is set by the run"},
+		{Command{Command: []string{"a"}, Env: map[string]string{"A": long}}, "env.A: is longer than"},
+		{Command{Command: []string{"a"}, Env: map[string]string{"A": "\x00"}}, "env.A: holds a NUL"},
+		{Command{Dir: "\x00", Env: map[string]string{"A": "\x00"}}, "command: is empty"},
+	} {
+		err := c.command.Validate()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+			t.Errorf("%q: %v", c.want, err)
+		}
+		var field *jobs.FieldError
+		if err != nil && !errors.As(err, &field) {
+			t.Errorf("%q: no FieldError in %T", c.want, err)
+		}
+	}
+	all := Command{Dir: "\x00", Env: map[string]string{"A": "\x00", "B=": ""}}.Validate()
+	if n := strings.Count(all.Error(), "\n"); n != 3 {
+		t.Errorf("not every fault at once:\n%v", all)
+	}
+	if err := New(Command{})(t.Context(), jobs.NewRun(info())); err == nil || !strings.Contains(err.Error(), "command: is empty") {
+		t.Errorf("running an empty command: %v", err)
+	}
+}
+
+func TestNewKeepsItsOwnCopy(t *testing.T) {
+	c := Command{Command: []string{"sh", "-c", `echo "$A"`}, Env: map[string]string{"A": "first"}}
+	f := New(c)
+	c.Command[2], c.Env["A"] = "exit 9", "second"
+	run := jobs.NewRun(info())
+	if err := f(t.Context(), run); err != nil || string(run.Output()) != "first\n" {
+		t.Errorf("output %q, error %v", run.Output(), err)
+	}
+}
+
+func TestRing(t *testing.T) {
+	for _, size := range []int{1, 7, 1000, jobs.MaxOutput - 1, jobs.MaxOutput, jobs.MaxOutput + 1, 3*jobs.MaxOutput + 5} {
+		// The ring is filled almost to the end first, so that few parts go round it.
+		var r ring
+		all := make([]byte, jobs.MaxOutput-20)
+		_, _ = r.Write(all)
+		for i := range 40 {
+			part := []byte(strings.Repeat(fmt.Sprintf("%d,", i), size/2+1))[:size]
+			all = append(all, part...)
+			if n, err := r.Write(part); n != size || err != nil {
+				t.Fatalf("writing %d: %d, %v", size, n, err)
+			}
+			all = all[max(0, len(all)-jobs.MaxOutput):]
+			if got := r.bytes(); !bytes.Equal(got, all) {
+				t.Fatalf("parts of %d: after %d of them the ring holds something else", size, i+1)
+			}
+		}
+	}
+}
+
+func TestLastLines(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"", ""},
+		{"\n \n", ""},
+		{"a\nb\n", "a\nb"},
+		{"0123456789", "0123456789"},
+		{"aa\n0123456789", "0123456789"},
+		{"first\nsecond\nend", "second\nend"},
+		{"one\nlonger\nx", "longer\nx"},
+		{"0123456789abc", "3456789abc"},
+		{"ääääää", "äääää"},
+		{"xäääääx", "ääääx"},
+		{"a\xff\xfeb", "a\uFFFDb"},
+	} {
+		if got := lastLines([]byte(c.in), 10); got != c.want {
+			t.Errorf("%q: %q, want %q", c.in, got, c.want)
+		}
+	}
+}
+
+func TestContextEndedBefore(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ran")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("the lease is lost")
+	cancel(cause)
+	err := New(shell("touch "+file))(ctx, jobs.NewRun(info()))
+	if !errors.Is(err, cause) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the command ran: %v", err)
+	}
+}

@@ -1,0 +1,226 @@
+package execjob
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+func TestContextEndsTheWholeGroup(t *testing.T) {
+	cause := errors.New("the lease is lost")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	f := newFifo(t)
+	// A grandchild two shells down, and the command waiting for it.
+	run, ended := started(ctx, f, grace, `echo begin; sh -c 'sleep 600 & echo "grandchild $!" >$F; wait' & wait`)
+	grandchild := f.next(t, "grandchild")
+	if gone(t, grandchild) {
+		t.Fatal("the grandchild is not there to begin with")
+	}
+	cancel(cause)
+	err := outcome(t, ended)
+	if !errors.Is(err, cause) || !strings.HasPrefix(err.Error(), "command sh ended: the lease is lost (signal: terminated): begin") {
+		t.Errorf("error %v", err)
+	}
+	if !gone(t, grandchild) {
+		t.Error("the grandchild is still there")
+	}
+	if got := string(run.Output()); got != "begin\n" {
+		t.Errorf("output %q", got)
+	}
+}
+
+func TestTermComesBeforeKill(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	f := newFifo(t)
+	run, ended := started(ctx, f, grace, `exec 2>/dev/null; trap 'echo tidied; exit 0' TERM; echo ready >$F; while :; do sleep 0.01; done`)
+	f.next(t, "ready")
+	cancel(jobs.ErrTimeout)
+	err := outcome(t, ended)
+	// It ended well, but only because it was told to: the run did not do its work.
+	if !errors.Is(err, jobs.ErrTimeout) || !strings.Contains(err.Error(), "(exit status 0): tidied") {
+		t.Errorf("error %v", err)
+	}
+	if got := string(run.Output()); got != "tidied\n" {
+		t.Errorf("output %q", got)
+	}
+}
+
+func TestKillComesAfterTheGrace(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	f := newFifo(t)
+	// Both ignore SIGTERM; an ignored signal is inherited.
+	_, ended := started(ctx, f, 50*time.Millisecond, `trap '' TERM; sleep 600 & echo "child $!" >$F; wait; sleep 600`)
+	child := f.next(t, "child")
+	cancel(jobs.ErrTimeout)
+	err := outcome(t, ended)
+	if !errors.Is(err, jobs.ErrTimeout) || !strings.Contains(err.Error(), "signal: killed") {
+		t.Errorf("error %v", err)
+	}
+	if !gone(t, child) {
+		t.Error("the child is still there")
+	}
+}
+
+func TestKillReachesAGrandchildThatOutlivesTheCommand(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	f := newFifo(t)
+	// The command ends at SIGTERM; what it started ignores that.
+	_, ended := started(ctx, f, 50*time.Millisecond,
+		`sh -c 'trap "" TERM; sleep 600 & echo "grandchild $!" >$F; wait; sleep 600' & wait`)
+	grandchild := f.next(t, "grandchild")
+	cancel(jobs.ErrTimeout)
+	if err := outcome(t, ended); !errors.Is(err, jobs.ErrTimeout) {
+		t.Errorf("error %v", err)
+	}
+	if !gone(t, grandchild) {
+		t.Error("the grandchild is still there")
+	}
+}
+
+func TestStoppedCommandIsEnded(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	f := newFifo(t)
+	_, ended := started(ctx, f, grace, `trap 'exit 4' TERM; echo "self $$" >$F; kill -STOP $$; sleep 600 & wait`)
+	self := f.next(t, "self")
+	deadline := time.After(soon)
+	for stateOf(t, self) != 'T' {
+		select {
+		case <-deadline:
+			t.Fatal("the command does not stop")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	cancel(jobs.ErrTimeout)
+	if err := outcome(t, ended); !errors.Is(err, jobs.ErrTimeout) || !strings.Contains(err.Error(), "exit status 4") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestNothingIsLeftBehind(t *testing.T) {
+	f := newFifo(t)
+	// The command succeeds at once and leaves something in its group.
+	run, ended := started(t.Context(), f, grace, `sleep 600 & echo "left $!" >$F; echo done`)
+	left := f.next(t, "left")
+	if err := outcome(t, ended); err != nil {
+		t.Errorf("error %v", err)
+	}
+	if !gone(t, left) {
+		t.Error("what the command left is still there")
+	}
+	if got := string(run.Output()); got != "done\n" {
+		t.Errorf("output %q", got)
+	}
+}
+
+func TestAProcessThatLeftTheGroupDoesNotHoldTheRun(t *testing.T) {
+	f := newFifo(t)
+	run, ended := started(t.Context(), f, grace, `echo done; setsid sh -c 'echo "away $$" >$F; touch $F.away; exec sleep 600' &
+		while [ ! -e $F.away ]; do sleep 0.01; done`)
+	away := f.next(t, "away")
+	t.Cleanup(func() { _ = syscall.Kill(away, syscall.SIGKILL) })
+	if err := outcome(t, ended); err != nil {
+		t.Errorf("error %v", err)
+	}
+	if gone(t, away) {
+		t.Error("it was reached after all; the package comment says otherwise")
+	}
+	if got := string(run.Output()); got != "done\n" {
+		t.Errorf("output %q", got)
+	}
+}
+
+// A node that is process 1 of a container inherits the orphans of its commands. One that
+// has ended must not count as a member of the group for ever.
+func TestOrphansAreReaped(t *testing.T) {
+	const setChildSubreaper = 36 // prctl(2): orphans come to this process, as to process 1
+	set := func(on uintptr) {
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, on, 0); errno != 0 {
+			t.Fatal(errno)
+		}
+	}
+	set(1)
+	t.Cleanup(func() { set(0) })
+	f := newFifo(t)
+	// With a long grace: were the dead orphan counted, the run would not end in time.
+	_, ended := started(t.Context(), f, 2*soon, `sleep 600 & echo "left $!" >$F`)
+	left := f.next(t, "left")
+	if err := outcome(t, ended); err != nil {
+		t.Errorf("error %v", err)
+	}
+	if err := syscall.Kill(left, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the orphan is still a process: %v", err)
+	}
+}
+
+// A member that has ended but is not reaped by its parent is no reason to wait, and none
+// to call the run failed.
+func TestADeadMemberIsNotWaitedFor(t *testing.T) {
+	f := newFifo(t)
+	// The subshell starts a child in the group, leaves the group and never looks back.
+	_, ended := started(t.Context(), f, 200*time.Millisecond, `(
+			while [ ! -e $F.away ]; do sleep 0.01; done &
+			exec setsid sh -c 'echo "away $$" >$F; : >$F.away; exec sleep 600'
+		) >/dev/null 2>&1 &
+		while [ ! -e $F.away ]; do sleep 0.01; done`)
+	away := f.next(t, "away")
+	t.Cleanup(func() { _ = syscall.Kill(away, syscall.SIGKILL) })
+	if err := outcome(t, ended); err != nil {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestOnlyDead(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "read line")
+	ownGroup(cmd)
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := cmd.Process.Pid
+	if onlyDead(pid) {
+		t.Error("a live member is taken for dead")
+	}
+	input.Close()
+	for deadline := time.After(soon); stateOf(t, pid) != 'Z'; {
+		select {
+		case <-deadline:
+			t.Fatal("the command does not end")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if !onlyDead(pid) {
+		t.Error("a dead member that nobody waited for is taken for alive")
+	}
+	_ = cmd.Wait() // read fails at the end of its input
+	if onlyDead(pid) {
+		t.Error("a group without members has dead ones")
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		state byte
+		pgid  int
+		ok    bool
+	}{
+		{"12 (sh) S 1 12 12 0", 'S', 12, true},
+		{"12 (a) Z 1 9 (b c) Z 1 34 12 0", 'Z', 34, true},
+		{"12 (sh) S 1", 0, 0, false},
+		{"12 (sh) S 1 x", 'S', 0, false},
+		{"", 0, 0, false},
+	} {
+		if state, pgid, ok := parseStat([]byte(c.text)); state != c.state || pgid != c.pgid || ok != c.ok {
+			t.Errorf("%q: %q %d %v", c.text, state, pgid, ok)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package execjob
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// maxQuoted is how much of the output an error text quotes, in bytes.
+const maxQuoted = 1 << 10
+
+// drainWait is how long the rest of the output is awaited once the group is gone. Only a
+// process that left the group can hold the pipe open longer.
+const drainWait = time.Second
+
+// ring keeps the last jobs.MaxOutput bytes written to it. It has one user at a time.
+type ring struct {
+	buf  []byte
+	next int // where the next byte goes, once buf is full
+}
+
+func (r *ring) Write(p []byte) (int, error) {
+	n := len(p)
+	if room := jobs.MaxOutput - len(r.buf); room > 0 {
+		k := min(room, len(p))
+		r.buf = append(r.buf, p[:k]...)
+		p = p[k:]
+	}
+	p = p[max(0, len(p)-jobs.MaxOutput):]
+	for len(p) > 0 {
+		k := copy(r.buf[r.next:], p)
+		r.next = (r.next + k) % jobs.MaxOutput
+		p = p[k:]
+	}
+	return n, nil
+}
+
+// bytes returns a copy of what is kept, oldest first.
+func (r *ring) bytes() []byte {
+	out := make([]byte, 0, len(r.buf))
+	out = append(out, r.buf[r.next:]...)
+	return append(out, r.buf[:r.next]...)
+}
+
+// captured is the reading end of a command's output. The copying goroutine ends when the
+// last writer is gone or finish closes the pipe.
+type captured struct {
+	ring ring // the goroutine's until done is closed
+	pipe *os.File
+	done chan struct{}
+}
+
+// startCaptured starts cmd in a process group of its own with both outputs in one pipe.
+func startCaptured(cmd *exec.Cmd) (*captured, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	cmd.Stdout, cmd.Stderr = w, w
+	ownGroup(cmd)
+	if err := cmd.Start(); err != nil {
+		r.Close()
+		return nil, err
+	}
+	c := &captured{pipe: r, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		// The only error is that of the pipe closed by finish, which means: enough.
+		_, _ = io.Copy(&c.ring, r)
+	}()
+	return c, nil
+}
+
+// finish waits for the output to end and closes the pipe; afterwards the ring is still.
+func (c *captured) finish() {
+	timer := time.NewTimer(drainWait)
+	defer timer.Stop()
+	select {
+	case <-c.done:
+	case <-timer.C:
+	}
+	c.pipe.Close()
+	<-c.done
+}
+
+// lastLines returns the end of the output as valid text: whole lines as far as they fit
+// into most bytes, else the end of the last line.
+func lastLines(output []byte, most int) string {
+	text := strings.TrimSpace(strings.ToValidUTF8(string(output), "\uFFFD"))
+	if len(text) <= most {
+		return text
+	}
+	cut := text[len(text)-most:]
+	if text[len(text)-most-1] == '\n' {
+		return cut
+	}
+	if i := strings.IndexByte(cut, '\n'); i >= 0 {
+		return cut[i+1:]
+	}
+	// Cutting may have split a character; drop what is left of it.
+	return strings.ToValidUTF8(cut, "")
+}

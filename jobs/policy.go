@@ -1,0 +1,145 @@
+package jobs
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Overlap says what happens to a tick while the last run still holds the job's lease,
+// anywhere in the cluster.
+type Overlap uint8
+
+// The overlap policies; the zero value is the default.
+const (
+	// OverlapSkip records the tick as skipped. The default.
+	OverlapSkip Overlap = iota
+	// OverlapQueue runs once as soon as the last run ends.
+	OverlapQueue
+	// OverlapReplace cancels the last run, then runs.
+	OverlapReplace
+	// OverlapAllow runs beside it, with a lease of its own.
+	OverlapAllow
+)
+
+var overlapWords = enum{"overlap", []string{"skip", "queue", "replace", "allow"}}
+
+// String returns the word used in config files: skip, queue, replace or allow.
+func (o Overlap) String() string { return overlapWords.word(uint8(o)) }
+
+// MarshalText returns the word of o; an unknown value is an error.
+func (o Overlap) MarshalText() ([]byte, error) { return overlapWords.marshal(uint8(o)) }
+
+// UnmarshalText accepts exactly the words of String.
+func (o *Overlap) UnmarshalText(text []byte) error { return unmarshal(overlapWords, text, o) }
+
+// CatchUp says what happens to ticks that were missed while nobody could claim them.
+type CatchUp uint8
+
+// The catch-up policies; the zero value is the default.
+const (
+	// CatchUpLatest runs the newest missed tick and records the others. The default.
+	CatchUpLatest CatchUp = iota
+	// CatchUpAll runs each in order, up to the job's CatchUpMax.
+	CatchUpAll
+	// CatchUpNone runs none.
+	CatchUpNone
+)
+
+var catchUpWords = enum{"catch_up", []string{"latest", "all", "none"}}
+
+// String returns the word used in config files: latest, all or none.
+func (c CatchUp) String() string { return catchUpWords.word(uint8(c)) }
+
+// MarshalText returns the word of c; an unknown value is an error.
+func (c CatchUp) MarshalText() ([]byte, error) { return catchUpWords.marshal(uint8(c)) }
+
+// UnmarshalText accepts exactly the words of String.
+func (c *CatchUp) UnmarshalText(text []byte) error { return unmarshal(catchUpWords, text, c) }
+
+// OnCrash says what follows when a run's lease lapsed and the run was reaped.
+type OnCrash uint8
+
+// The crash policies; the zero value is the default.
+const (
+	// OnCrashRecord records the run as abandoned. The default.
+	OnCrashRecord OnCrash = iota
+	// OnCrashRerun runs it again: attempt + 1, a new token.
+	OnCrashRerun
+)
+
+var onCrashWords = enum{"on_crash", []string{"record", "rerun"}}
+
+// String returns the word used in config files: record or rerun.
+func (o OnCrash) String() string { return onCrashWords.word(uint8(o)) }
+
+// MarshalText returns the word of o; an unknown value is an error.
+func (o OnCrash) MarshalText() ([]byte, error) { return onCrashWords.marshal(uint8(o)) }
+
+// UnmarshalText accepts exactly the words of String.
+func (o *OnCrash) UnmarshalText(text []byte) error { return unmarshal(onCrashWords, text, o) }
+
+// Placement says which node goes first at a tick. It is a hint: the claim decides.
+type Placement uint8
+
+// The placements; the zero value is the default.
+const (
+	// PlacementOwner lets the node that hashing prefers go first. The default.
+	PlacementOwner Placement = iota
+	// PlacementRace lets every node try at once.
+	PlacementRace
+)
+
+var placementWords = enum{"placement", []string{"owner", "race"}}
+
+// String returns the word used in config files: owner or race.
+func (p Placement) String() string { return placementWords.word(uint8(p)) }
+
+// MarshalText returns the word of p; an unknown value is an error.
+func (p Placement) MarshalText() ([]byte, error) { return placementWords.marshal(uint8(p)) }
+
+// UnmarshalText accepts exactly the words of String.
+func (p *Placement) UnmarshalText(text []byte) error { return unmarshal(placementWords, text, p) }
+
+// enum is the word list of one enumerated type. An empty word marks a value without a
+// name, such as the zero Outcome.
+type enum struct {
+	kind  string
+	words []string
+}
+
+func (e enum) known(v uint8) bool { return int(v) < len(e.words) && e.words[v] != "" }
+
+func (e enum) word(v uint8) string {
+	if !e.known(v) {
+		return fmt.Sprintf("%s(%d)", e.kind, v)
+	}
+	return e.words[v]
+}
+
+func (e enum) marshal(v uint8) ([]byte, error) {
+	if !e.known(v) {
+		return nil, fmt.Errorf("jobs: %s has no value %d", e.kind, v)
+	}
+	return []byte(e.words[v]), nil
+}
+
+// list names the words for an error text.
+func (e enum) list() string {
+	var known []string
+	for _, w := range e.words {
+		if w != "" {
+			known = append(known, w)
+		}
+	}
+	return strings.Join(known, ", ")
+}
+
+func unmarshal[T ~uint8](e enum, text []byte, into *T) error {
+	for i, w := range e.words {
+		if w != "" && w == string(text) {
+			*into = T(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("%s %q is not known; use one of %s", e.kind, text, e.list())
+}

@@ -1,0 +1,73 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// ErrDuplicate is returned when a job's name is already registered.
+var ErrDuplicate = errors.New("jobs: name already registered")
+
+// Registry is the set of jobs a program can run. It is safe for concurrent use.
+type Registry struct {
+	mu     sync.RWMutex
+	byName map[string]Job
+}
+
+// NewRegistry returns an empty registry.
+func NewRegistry() *Registry {
+	return &Registry{byName: make(map[string]Job)}
+}
+
+// Add fills j with the built-in defaults, checks it and keeps a copy. The error is that
+// of Validate with the job's name before it, or wraps ErrDuplicate; nothing is kept then.
+func (r *Registry) Add(j Job) error {
+	j = j.WithDefaults(Defaults{}).clone()
+	if err := j.Validate(); err != nil {
+		return fmt.Errorf("job %q: %w", j.Name, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, taken := r.byName[j.Name]; taken {
+		return fmt.Errorf("job %q: %w; give one of the two another name", j.Name, ErrDuplicate)
+	}
+	r.byName[j.Name] = j
+	return nil
+}
+
+// MustAdd is Add for jobs written in the program itself: it panics on an error.
+func (r *Registry) MustAdd(j Job) {
+	if err := r.Add(j); err != nil {
+		panic(err)
+	}
+}
+
+// Get returns the job of that name, with its defaults filled in.
+func (r *Registry) Get(name string) (Job, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	j, ok := r.byName[name]
+	return j.clone(), ok
+}
+
+// All returns every job, sorted by name.
+func (r *Registry) All() []Job {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	all := make([]Job, 0, len(r.byName))
+	for _, j := range r.byName {
+		all = append(all, j.clone())
+	}
+	slices.SortFunc(all, func(a, b Job) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Len returns the number of jobs.
+func (r *Registry) Len() int {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return len(r.byName)
+}

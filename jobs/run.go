@@ -1,0 +1,105 @@
+package jobs
+
+import (
+	"bytes"
+	"errors"
+	"sync"
+	"time"
+)
+
+// ErrTimeout is the cause of a run's context when the job's timeout has passed.
+var ErrTimeout = errors.New("jobs: the job's timeout passed")
+
+// MaxOutput is how many bytes of a run's output are kept: the last ones.
+const MaxOutput = 64 << 10
+
+// RunInfo is what a granted run is made of.
+type RunInfo struct {
+	ID      string    // unique for each grant
+	Job     string    // the job's name
+	Tick    time.Time // the scheduled instant, whole milliseconds
+	Shard   int       // from 0
+	Shards  int       // at least 1
+	Attempt int       // from 1: the n-th grant of this tick and shard
+	Try     int       // from 1: the n-th call inside this run
+	Token   int64     // the fencing token
+	Node    string    // the name of the node it runs on
+	Trigger Trigger   // why it was granted
+	Param   string    // the shard's parameter
+	Payload []byte    // what the caller of a manual run sent
+}
+
+// Run is what a job's function learns about itself. Its facts never change; it is safe
+// for concurrent use.
+type Run struct {
+	info RunInfo
+
+	mu     sync.Mutex
+	output []byte
+}
+
+// NewRun makes a Run. The tick is kept in UTC and the payload is copied; Shards, Attempt
+// and Try below 1 become 1.
+func NewRun(info RunInfo) *Run {
+	if !info.Tick.IsZero() {
+		info.Tick = info.Tick.UTC()
+	}
+	info.Shards = max(info.Shards, 1)
+	info.Attempt = max(info.Attempt, 1)
+	info.Try = max(info.Try, 1)
+	info.Payload = bytes.Clone(info.Payload)
+	return &Run{info: info}
+}
+
+// ID returns the run's own name, unique for each grant.
+func (r *Run) ID() string { return r.info.ID }
+
+// Job returns the job's name.
+func (r *Run) Job() string { return r.info.Job }
+
+// Tick returns the scheduled instant in UTC, the same for every attempt and shard. It is
+// the right time to compute with: "now" may be later.
+func (r *Run) Tick() time.Time { return r.info.Tick }
+
+// Token returns the fencing token: larger than that of every run of the job granted
+// before this one.
+func (r *Run) Token() int64 { return r.info.Token }
+
+// Attempt returns which grant of this tick and shard this is, from 1.
+func (r *Run) Attempt() int { return r.info.Attempt }
+
+// Try returns which call inside this run this is, from 1.
+func (r *Run) Try() int { return r.info.Try }
+
+// Shard returns which part of the tick this is, from 0.
+func (r *Run) Shard() int { return r.info.Shard }
+
+// Shards returns into how many parts the tick is split, at least 1.
+func (r *Run) Shards() int { return r.info.Shards }
+
+// Node returns the name of the node this runs on.
+func (r *Run) Node() string { return r.info.Node }
+
+// Trigger returns why the run was granted.
+func (r *Run) Trigger() Trigger { return r.info.Trigger }
+
+// Param returns the shard's parameter, empty when the job has none.
+func (r *Run) Param() string { return r.info.Param }
+
+// Payload returns a copy of what the caller of a manual run sent, nil for other runs.
+func (r *Run) Payload() []byte { return bytes.Clone(r.info.Payload) }
+
+// SetOutput keeps the last MaxOutput bytes of b with the run, in place of what was kept.
+func (r *Run) SetOutput(b []byte) {
+	b = bytes.Clone(b[max(0, len(b)-MaxOutput):])
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.output = b
+}
+
+// Output returns a copy of what SetOutput kept, nil when it was not called.
+func (r *Run) Output() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return bytes.Clone(r.output)
+}

@@ -1,0 +1,53 @@
+package jobs_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+func TestRun(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload := []byte("hello")
+	tick := time.Date(2026, 3, 1, 12, 0, 0, 5e6, berlin)
+	r := jobs.NewRun(jobs.RunInfo{ID: "r1", Job: "report", Tick: tick, Shard: 1, Shards: 2, Attempt: 3, Try: 4,
+		Token: 5, Node: "a1", Trigger: jobs.TriggerManual, Param: "p", Payload: payload})
+	payload[0] = 'j'
+	got := fmt.Sprintln(r.ID(), r.Job(), r.Tick(), r.Shard(), r.Shards(), r.Attempt(), r.Try(), r.Token(), r.Node(),
+		r.Trigger(), r.Param(), string(r.Payload()))
+	want := fmt.Sprintln("r1", "report", "2026-03-01 11:00:00.005 +0000 UTC", 1, 2, 3, 4, int64(5), "a1",
+		jobs.TriggerManual, "p", "hello")
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	r.Payload()[0] = 'x'
+	if string(r.Payload()) != "hello" {
+		t.Error("the payload can be changed from outside")
+	}
+	least := jobs.NewRun(jobs.RunInfo{})
+	if least.Shards() != 1 || least.Attempt() != 1 || least.Try() != 1 || !least.Tick().IsZero() || least.Payload() != nil {
+		t.Errorf("the least run: %+v", least)
+	}
+}
+
+func TestRunKeepsTheEndOfItsOutput(t *testing.T) {
+	r := jobs.NewRun(jobs.RunInfo{})
+	if r.Output() != nil {
+		t.Error("output before any was set")
+	}
+	r.SetOutput([]byte("head" + strings.Repeat("x", jobs.MaxOutput-4) + "tail"))
+	out := r.Output()
+	if len(out) != jobs.MaxOutput || out[0] != 'x' || !strings.HasSuffix(string(out), "xtail") {
+		t.Errorf("%d bytes, from %q to %q", len(out), out[:4], out[len(out)-5:])
+	}
+	out[0] = 'y'
+	if r.Output()[0] != 'x' {
+		t.Error("the output can be changed from outside")
+	}
+}

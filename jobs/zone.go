@@ -1,0 +1,59 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+	_ "time/tzdata" // the zone rules travel with the program; a machine without any agrees
+)
+
+var zonePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]{0,63}$`)
+
+// zones holds every zone loaded so far, by name. Only names that exist get in, so it
+// stays small; without it each of 100,000 jobs would read its zone's file.
+var zones sync.Map
+
+// loadZone returns the zone of that name; "" is UTC. Local is refused, for nodes may
+// differ in it.
+func loadZone(name string) (*time.Location, error) {
+	if name == "" {
+		return time.UTC, nil
+	}
+	if loc, ok := zones.Load(name); ok {
+		return loc.(*time.Location), nil
+	}
+	if strings.EqualFold(name, "local") {
+		return nil, errors.New("time zone Local differs from node to node; write a name such as Europe/Berlin")
+	}
+	if !zonePattern.MatchString(name) {
+		return nil, fmt.Errorf("time zone %q is not a zone name; write one such as Europe/Berlin", clip(name))
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("time zone %q is not known (%w); write one such as Europe/Berlin", name, err)
+	}
+	zones.Store(name, loc)
+	return loc, nil
+}
+
+// cutZone splits a CRON_TZ= or TZ= prefix from an expression. The parser's own handling
+// of it panics when nothing follows the name.
+func cutZone(expr string) (zone, rest string, found bool, err error) {
+	expr = strings.TrimSpace(expr)
+	for _, key := range []string{"CRON_TZ=", "TZ="} {
+		value, ok := strings.CutPrefix(expr, key)
+		if !ok {
+			continue
+		}
+		i := strings.IndexAny(value, " \t\r\n")
+		if i <= 0 {
+			return "", "", true, fmt.Errorf("schedule %q: %s must be followed by a zone, a space and the fields",
+				clip(expr), key)
+		}
+		return value[:i], value[i:], true, nil
+	}
+	return "", expr, false, nil
+}
