@@ -1,0 +1,181 @@
+package locking
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// lookEvery is how often the keeper checks whether the machine was suspended.
+const lookEvery = time.Second
+
+// KeeperConfig sets a Keeper. Its zero value is useful.
+type KeeperConfig struct {
+	// Margin is how long before the store may give a lease away its holder is
+	// told. At least the largest step or skew of the store's clock that is
+	// tolerated; at most a third of the shortest TTL. Default 1 s.
+	Margin time.Duration
+
+	// CallTimeout limits one Renew call; a sixth of the shortest TTL in the
+	// batch limits it too, so that a hung call leaves time for another.
+	// Default 1 s.
+	CallTimeout time.Duration
+
+	// Logger gets failed renewals (warn) and lost leases (error). Default: none.
+	Logger *slog.Logger
+}
+
+func (c KeeperConfig) withDefaults() KeeperConfig {
+	if c.Margin <= 0 {
+		c.Margin = time.Second
+	}
+	if c.CallTimeout <= 0 {
+		c.CallTimeout = time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Keeper keeps leases alive: one loop renews all leases that are due in one
+// call, and each lease has a timer for its local deadline. The loop's
+// goroutine exists only while there is a lease to keep. A Renew call that is
+// under way when the last one ends is cancelled; Wait waits for it.
+type Keeper struct {
+	renewer Renewer
+	cfg     KeeperConfig
+	slept   func() time.Duration // Slept; tests replace it
+	wake    chan struct{}        // capacity 1: look again
+
+	// mu guards what follows and the changing fields of the leases. It is never
+	// held across a call to the renewer or to a cancel function.
+	mu      sync.Mutex
+	leases  []*Lease           // in order of arrival, but for the gaps filled from the end
+	running bool               // the loop's goroutine exists
+	ended   chan struct{}      // closed when it ends
+	abort   context.CancelFunc // of the Renew call under way, or nil
+	nextDue time.Time
+	asleep  time.Duration // slept at the last look
+}
+
+// NewKeeper returns a keeper that renews at r.
+func NewKeeper(r Renewer, cfg KeeperConfig) *Keeper {
+	return &Keeper{renewer: r, cfg: cfg.withDefaults(), slept: Slept, wake: make(chan struct{}, 1)}
+}
+
+// Hold keeps grant g alive until the lease is closed or lost. The lease's
+// context is a child of parent, but the lease is not: when parent ends, whoever
+// works under the lease may need a moment to stop, so it is kept until Close.
+// The caller must close every lease. A grant whose deadline has passed already
+// gives a lease that is lost.
+func (k *Keeper) Hold(parent context.Context, g Grant) *Lease {
+	if g.Slept == 0 {
+		g.Slept = k.slept()
+	}
+	l := &Lease{keeper: k, grant: g}
+	l.base, l.cancel = context.WithCancelCause(parent)
+	l.ctx = &leaseContext{Context: l.base, lease: l}
+
+	k.mu.Lock()
+	k.extendLocked(l, g.Asked, g.Slept)
+	l.index = len(k.leases)
+	k.leases = append(k.leases, l)
+	l.timer = time.AfterFunc(k.leftLocked(l), func() { k.check(l) })
+	if !k.running {
+		k.running, k.ended = true, make(chan struct{})
+		k.asleep = k.slept()
+		go k.run()
+	} else if l.due.Before(k.nextDue) {
+		k.nudge()
+	}
+	k.mu.Unlock()
+	k.check(l) // it may have come too late
+	return l
+}
+
+// Wait waits until the loop has ended, after the last lease was closed or lost.
+// It is for a clean end; nothing goes wrong without it.
+func (k *Keeper) Wait() {
+	k.mu.Lock()
+	ended := k.ended
+	k.mu.Unlock()
+	if ended != nil {
+		<-ended
+	}
+}
+
+// extendLocked sets the deadline that follows from a request sent at asked.
+func (k *Keeper) extendLocked(l *Lease, asked time.Time, slept time.Duration) {
+	ttl := l.grant.TTL
+	l.deadline = asked.Add(ttl - k.cfg.Margin - ttl/100)
+	l.slept = slept
+	l.due = asked.Add(ttl / 3)
+	l.failures = 0
+}
+
+// leftLocked is the time until l's deadline, less what the machine slept since
+// the deadline was set. Not positive: it has passed.
+func (k *Keeper) leftLocked(l *Lease) time.Duration {
+	return time.Until(l.deadline) - (k.slept() - l.slept)
+}
+
+// check loses l if its deadline has passed, and reports whether it is held.
+// The deadline's timer calls it too, and is set anew when the deadline moved.
+func (k *Keeper) check(l *Lease) bool {
+	k.mu.Lock()
+	if l.state != held {
+		k.mu.Unlock()
+		return false
+	}
+	if left := k.leftLocked(l); left > 0 {
+		l.timer.Reset(left)
+		k.mu.Unlock()
+		return true
+	}
+	k.mu.Unlock()
+	k.end(l, lost, "not renewed before its local deadline")
+	return false
+}
+
+// end makes l released or lost, once, and reports whether this call did.
+func (k *Keeper) end(l *Lease, to leaseState, why string) bool {
+	k.mu.Lock()
+	if l.state != held {
+		k.mu.Unlock()
+		return false
+	}
+	l.state = to
+	l.timer.Stop()
+	last := len(k.leases) - 1
+	k.leases[l.index] = k.leases[last]
+	k.leases[l.index].index = l.index
+	k.leases[last] = nil
+	k.leases = k.leases[:last]
+	if last == 0 {
+		k.nudge()
+	}
+	abort := k.abort
+	k.mu.Unlock()
+	if last == 0 && abort != nil {
+		abort()
+	}
+
+	if to == released {
+		l.cancel(ErrReleased)
+		return true
+	}
+	l.cancel(fmt.Errorf("%w: %q, token %d: %s", ErrLeaseLost, l.grant.Name, l.grant.Token, why))
+	k.cfg.Logger.Error("lease lost", "name", l.grant.Name, "token", l.grant.Token, "reason", why)
+	return true
+}
+
+// nudge makes the loop look again soon. It never blocks.
+func (k *Keeper) nudge() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}

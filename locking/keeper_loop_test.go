@@ -1,0 +1,163 @@
+package locking
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestKeeperLoopEndsWithTheLastLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, r := testKeeper(healthy)
+		running := func() bool {
+			synctest.Wait()
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			return k.running
+		}
+		if running() {
+			t.Error("the loop runs before there is a lease")
+		}
+		for round := range 3 {
+			a := k.Hold(t.Context(), testGrant("a", time.Now()))
+			b := k.Hold(t.Context(), testGrant("b", time.Now()))
+			a.Close()
+			a.Close()
+			if !running() {
+				t.Errorf("round %d: the loop ended though b is held", round)
+			}
+			b.Close()
+			if running() {
+				t.Errorf("round %d: the loop runs on without a lease", round)
+			}
+			if err := context.Cause(b.Context()); err != ErrReleased {
+				t.Errorf("cause %v; want ErrReleased", err)
+			}
+		}
+		<-time.After(time.Hour)
+		if r.calls() != 0 {
+			t.Errorf("%d renewals of closed leases", r.calls())
+		}
+	})
+}
+
+func TestKeeperAbortsTheLastCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := make(chan struct{})
+		k, _ := testKeeper(func(ctx context.Context, _ int, _ []Renewal) ([]RenewAnswer, error) {
+			close(asked)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		l := k.Hold(t.Context(), testGrant("a", time.Now()))
+		<-asked
+		start := time.Now()
+		l.Close()
+		k.Wait()
+		if got := time.Since(start); got != 0 {
+			t.Errorf("the loop ended %s after its last lease; want at once", got)
+		}
+	})
+}
+
+// Short leases must not suffer from long ones, nor speed up their retries.
+func TestKeeperMixedLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var longCalls, shortCalls int
+		k, _ := testKeeper(func(ctx context.Context, _ int, batch []Renewal) ([]RenewAnswer, error) {
+			for _, r := range batch {
+				if r.Name == "long" {
+					longCalls++
+				} else {
+					shortCalls++
+				}
+			}
+			<-ctx.Done() // a hung network: each call lasts as long as it may
+			return nil, ctx.Err()
+		})
+		start := time.Now()
+		// The long one is due 0.1 s before the short one.
+		long := k.Hold(t.Context(), Grant{Name: "long", TTL: time.Minute, Asked: start.Add(900*time.Millisecond - 20*time.Second)})
+		short := k.Hold(t.Context(), Grant{Name: "short", TTL: 3 * time.Second, Asked: start})
+		wantLost(t, short, start, 3*time.Second-time.Second-30*time.Millisecond)
+		long.Close()
+		k.Wait() // the counters are the loop's until then
+		if shortCalls < 2 {
+			t.Errorf("the short lease was asked for %d times before its deadline; want a retry", shortCalls)
+		}
+		if longCalls > 2 {
+			t.Errorf("the long lease was asked for %d times within a second; its retries are due every 4 s", longCalls)
+		}
+	})
+}
+
+func TestKeeperOutlivesTheParent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, r := testKeeper(healthy)
+		stop := errors.New("shutting down")
+		parent, cancel := context.WithCancelCause(t.Context())
+		l := k.Hold(parent, testGrant("a", time.Now()))
+		cancel(stop)
+		if err := context.Cause(l.Context()); err != stop {
+			t.Errorf("cause %v; want the parent's", err)
+		}
+		<-time.After(time.Minute)
+		if !l.Valid() || r.calls() == 0 {
+			t.Errorf("valid %t after %d renewals; the lease must be kept until it is closed", l.Valid(), r.calls())
+		}
+		l.Close()
+	})
+}
+
+// A suspended machine: time.Now and the timers stood still, Slept did not.
+func TestKeeperNoticesASuspension(t *testing.T) {
+	for _, ask := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			k, _ := testKeeper(healthy)
+			var mu sync.Mutex
+			asleep := time.Hour // before our time, so it does not count
+			k.slept = func() time.Duration { mu.Lock(); defer mu.Unlock(); return asleep }
+			start := time.Now()
+			l := k.Hold(t.Context(), testGrant("a", start))
+			<-time.After(time.Second / 2)
+			mu.Lock()
+			asleep += deadline - time.Second/2 + time.Nanosecond
+			mu.Unlock()
+			if ask {
+				if l.Context().Err() == nil || l.Valid() {
+					t.Error("the first look after the suspension does not see the end")
+				}
+				return
+			}
+			wantLost(t, l, start, lookEvery) // nobody asked: at the keeper's next look
+		})
+	}
+}
+
+func TestSlept(t *testing.T) {
+	a, b := Slept(), Slept()
+	if a <= 0 || b-a > time.Second || a-b > time.Second {
+		t.Errorf("Slept says %s, then %s; want a positive constant while the machine runs", a, b)
+	}
+}
+
+func TestKeeperLogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		k := NewKeeper(&renewals{answer: down}, KeeperConfig{Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		l := k.Hold(t.Context(), testGrant("a", time.Now()))
+		<-l.Context().Done()
+		synctest.Wait()
+		for _, want := range []string{"level=WARN", "renewal unanswered", ErrUnreachable.Error(), "level=ERROR", "lease lost", "name=a"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("the log says nothing of %q:\n%s", want, out.String())
+			}
+		}
+	})
+}

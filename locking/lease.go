@@ -1,0 +1,136 @@
+package locking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+type leaseState uint8
+
+// States of a lease; see the drawing in the package comment.
+const (
+	held     leaseState = iota // being renewed
+	released                   // Close or Release was called while it was held
+	lost                       // its deadline passed, or the store said that it is gone
+)
+
+// Lease is a right that is being kept alive. All methods may be called from
+// many goroutines.
+type Lease struct {
+	keeper *Keeper
+	grant  Grant
+	ctx    *leaseContext
+	base   context.Context
+	cancel context.CancelCauseFunc
+
+	// Guarded by the keeper's mu.
+	state    leaseState
+	index    int       // in keeper.leases, while held
+	due      time.Time // of the next renewal
+	failures int       // renewals unanswered since the last good one
+	deadline time.Time
+	slept    time.Duration // the machine's sleep when the deadline was set
+	timer    *time.Timer   // of the deadline
+
+	// giveBack releases at the store; nil for a lease that is not a Locker's.
+	giveBack func(ctx context.Context, closedValid bool) error
+
+	releasing sync.Mutex // one Release at a time; guards isBack
+	isBack    bool       // the store has said "released"
+}
+
+// Name returns the name of the lock.
+func (l *Lease) Name() string { return l.grant.Name }
+
+// Owner returns the owner value of this acquisition.
+func (l *Lease) Owner() string { return l.grant.Owner }
+
+// Token returns the fencing token: send it with every write.
+func (l *Lease) Token() Token { return l.grant.Token }
+
+// Context returns the context to work under. It ends when the lease does, with
+// a cause: ErrLeaseLost, ErrReleased, or that of the parent context. It has no
+// deadline of its own, because renewals move it; see Deadline.
+func (l *Lease) Context() context.Context { return l.ctx }
+
+// Deadline returns the local deadline as it stands now. Each renewal moves it.
+func (l *Lease) Deadline() time.Time {
+	l.keeper.mu.Lock()
+	defer l.keeper.mu.Unlock()
+	return l.deadline
+}
+
+// Valid reports whether the lease is held at this instant, by comparing the
+// clocks: ask it before a step that must not be done twice. It is true while
+// the context's parent is over but the lease is still kept.
+func (l *Lease) Valid() bool { return l.keeper.check(l) }
+
+// Lost reports whether the lease ended before it was closed.
+func (l *Lease) Lost() bool {
+	l.keeper.check(l)
+	l.keeper.mu.Lock()
+	defer l.keeper.mu.Unlock()
+	return l.state == lost
+}
+
+// Close stops keeping the lease and ends its context with cause ErrReleased.
+// It does not talk to the store, where the lease lapses by itself unless it is
+// released or settled. Closing again, or closing a lost lease, does nothing.
+func (l *Lease) Close() {
+	if l.keeper.check(l) {
+		l.keeper.end(l, released, "")
+	}
+}
+
+// Release closes the lease and gives the lock back, for a lease that came from
+// a Locker. When ctx is over it uses a time limit of its own, so `defer
+// lease.Release(ctx)` works. It returns nil when the store has it back, also
+// when called again; an error that wraps ErrLost when it was not ours any more;
+// an error that wraps ErrUnreachable when that could not be learnt: then the
+// lease lapses after its TTL.
+func (l *Lease) Release(ctx context.Context) error {
+	l.Close()
+	if l.giveBack == nil {
+		return fmt.Errorf("lease %q did not come from a Locker: settle it where it was granted", l.grant.Name)
+	}
+	l.releasing.Lock()
+	defer l.releasing.Unlock()
+	if l.isBack {
+		return nil
+	}
+	err := l.giveBack(ctx, !l.Lost())
+	l.isBack = err == nil
+	return err
+}
+
+// leaseContext is a context that looks at the clock itself, so that a process
+// that was stopped sees the end before its timers have run.
+type leaseContext struct {
+	context.Context
+	lease *Lease
+}
+
+// Err is non-nil from the local deadline on.
+func (c *leaseContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	c.lease.keeper.check(c.lease)
+	return c.Context.Err()
+}
+
+// String names the lease, for contexts that are printed.
+func (c *leaseContext) String() string {
+	return fmt.Sprintf("lease %q, token %d", c.lease.grant.Name, c.lease.grant.Token)
+}
+
+// lostAfterRepeat reports whether err is the answer "not held any more" to a
+// release that was asked again. If the lease was valid when it was closed, the
+// first request, whose reply was lost, has most likely released it, and nobody
+// overlapped with the holder's work in any case.
+func lostAfterRepeat(err error, repeated, closedValid bool) bool {
+	return repeated && closedValid && errors.Is(err, ErrLost)
+}

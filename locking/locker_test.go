@@ -1,0 +1,265 @@
+package locking
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// script is a Driver that answers acquisitions and releases from a list, and
+// then goes on with the last entry.
+type script struct {
+	renewals
+	acquire []error // nil: granted
+	release []error
+
+	mu       sync.Mutex
+	owners   []string // of the acquisitions, in order
+	released []string
+}
+
+func (s *script) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (Grant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owners = append(s.owners, owner)
+	if err := nth(s.acquire, len(s.owners)); err != nil {
+		return Grant{}, err
+	}
+	return Grant{Name: name, Owner: owner, Token: 7, TTL: ttl, Asked: time.Now()}, nil
+}
+
+func (s *script) Release(ctx context.Context, name, owner string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.released = append(s.released, owner)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return nth(s.release, len(s.released))
+}
+
+func nth(list []error, n int) error {
+	if len(list) == 0 {
+		return nil
+	}
+	return list[min(n, len(list))-1]
+}
+
+func newScript(acquire, release []error) *script {
+	return &script{renewals: renewals{answer: healthy}, acquire: acquire, release: release}
+}
+
+var heldByB = &HeldError{Name: "a", Owner: "b", Until: 10 * time.Second}
+
+func TestAcquireAnswers(t *testing.T) {
+	broken := errors.New("WRONGTYPE")
+	tests := map[string]struct {
+		acquire  []error
+		wait     time.Duration
+		want     error // nil: a lease
+		asked    int   // calls
+		released bool  // in the background
+	}{
+		"granted":                       {acquire: nil, asked: 1},
+		"held":                          {acquire: []error{heldByB}, want: ErrHeld, asked: 1},
+		"held, then free":               {acquire: []error{heldByB, heldByB, nil}, wait: time.Minute, asked: 3},
+		"unknown, then granted":         {acquire: []error{ErrUnreachable, nil}, asked: 2},
+		"unknown, then held":            {acquire: []error{ErrUnreachable, heldByB}, want: ErrHeld, asked: 2},
+		"unknown for good":              {acquire: []error{ErrUnreachable}, want: ErrUnreachable, asked: 2, released: true},
+		"unknown, waiting":              {acquire: []error{ErrUnreachable, ErrUnreachable, ErrUnreachable, nil}, wait: time.Minute, asked: 4},
+		"refused":                       {acquire: []error{broken}, wait: time.Minute, want: broken, asked: 1},
+		"unknown, then refused":         {acquire: []error{ErrUnreachable, broken}, want: broken, asked: 2, released: true},
+		"timeout counts as unreachable": {acquire: []error{context.DeadlineExceeded, nil}, asked: 2},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScript(tt.acquire, nil)
+				l := New(s, Config{})
+				lease, err := l.Acquire(t.Context(), "a", Options{Wait: tt.wait})
+				if !errors.Is(err, tt.want) {
+					t.Fatalf("got error %v; want %v", err, tt.want)
+				}
+				synctest.Wait()
+				if len(s.owners) != tt.asked {
+					t.Errorf("asked %d times; want %d", len(s.owners), tt.asked)
+				}
+				for _, o := range s.owners {
+					if o != s.owners[0] {
+						t.Errorf("asked again with another owner: %v", s.owners)
+					}
+				}
+				if got := len(s.released) > 0; got != tt.released {
+					t.Errorf("released in the background: %t; want %t", got, tt.released)
+				}
+				if lease == nil {
+					return
+				}
+				if lease.Owner() != s.owners[0] || lease.Token() != 7 || lease.Name() != "a" || !lease.Valid() {
+					t.Errorf("lease %v, owner %s", lease.Context(), lease.Owner())
+				}
+				lease.Close()
+			})
+		})
+	}
+}
+
+func TestAcquireWaitsAsLongAsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript([]error{heldByB}, nil)
+		start := time.Now()
+		_, err := New(s, Config{}).Acquire(t.Context(), "a", Options{Wait: 5 * time.Second})
+		var held *HeldError
+		if !errors.As(err, &held) || held.Owner != "b" {
+			t.Errorf("got %v; want a *HeldError", err)
+		}
+		if got := time.Since(start); got != 5*time.Second {
+			t.Errorf("waited %s; want 5s", got)
+		}
+		if n := len(s.owners); n < 10 || n > 60 {
+			t.Errorf("asked %d times in 5 s", n)
+		}
+	})
+}
+
+func TestAcquireEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stop := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s := newScript([]error{ErrUnreachable}, []error{ErrUnreachable, ErrUnreachable, nil})
+		l := New(s, Config{})
+		time.AfterFunc(3*time.Second, func() { cancel(stop) })
+		start := time.Now()
+		_, err := l.Acquire(ctx, "a", Options{Wait: time.Hour})
+		if !errors.Is(err, stop) || !errors.Is(err, ErrUnreachable) {
+			t.Errorf("got %v; want the cause and the last answer", err)
+		}
+		if got := time.Since(start); got != 3*time.Second {
+			t.Errorf("returned after %s; want 3s", got)
+		}
+		l.background.Wait()
+		if len(s.released) != 3 || s.released[0] != s.owners[0] {
+			t.Errorf("background releases %v of owner %s; want until one is answered", s.released, s.owners[0])
+		}
+		if _, err := l.Acquire(ctx, "a", Options{}); !errors.Is(err, stop) || len(s.owners) == 0 {
+			t.Errorf("with a context that is over: %v", err)
+		}
+	})
+}
+
+func TestBackgroundReleaseIsBounded(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l := New(newScript([]error{ErrUnreachable}, []error{ErrUnreachable}), Config{})
+			if _, err := l.Acquire(t.Context(), "a", Options{}); !errors.Is(err, ErrUnreachable) {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			if closed {
+				l.Close()
+			}
+			l.background.Wait()
+			if got := time.Since(start); got > DefaultTTL || closed && got != 0 {
+				t.Errorf("closed %t: tried for %s; want at most the ttl, and at once when closed", closed, got)
+			}
+		})
+	}
+}
+
+func TestReleaseAnswers(t *testing.T) {
+	tests := map[string]struct {
+		release []error
+		want    error
+		asked   int
+		lost    bool // the lease was lost before the release
+		over    bool // ctx is over
+	}{
+		"released":                        {asked: 1},
+		"context over":                    {asked: 1, over: true},
+		"lost":                            {release: []error{ErrLost}, want: ErrLost, asked: 1},
+		"unknown, then released":          {release: []error{ErrUnreachable, nil}, asked: 2},
+		"unknown, then nobody's":          {release: []error{ErrUnreachable, ErrLost}, asked: 2},
+		"unknown, then nobody's, told":    {release: []error{ErrUnreachable, ErrLost}, want: ErrLost, asked: 2, lost: true},
+		"unknown for good":                {release: []error{ErrUnreachable}, want: ErrUnreachable, asked: releaseTries},
+		"cut short by ctx is unreachable": {release: []error{context.Canceled}, want: ErrUnreachable, asked: releaseTries},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScript(nil, tt.release)
+				if tt.lost {
+					s.renewals.answer = down
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				lease, err := New(s, Config{}).Acquire(ctx, "a", Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if tt.lost {
+					<-lease.Context().Done()
+				}
+				if tt.over {
+					cancel()
+				}
+				if err := lease.Release(ctx); !errors.Is(err, tt.want) {
+					t.Errorf("got %v; want %v", err, tt.want)
+				}
+				if len(s.released) != tt.asked {
+					t.Errorf("asked %d times; want %d", len(s.released), tt.asked)
+				}
+				before := len(s.released)
+				if err := lease.Release(ctx); tt.want == nil && (err != nil || len(s.released) != before) {
+					t.Errorf("second release: %v, asked again %t", err, len(s.released) != before)
+				}
+			})
+		})
+	}
+}
+
+func TestReleaseOfAKeepersLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, _ := testKeeper(healthy)
+		l := k.Hold(t.Context(), testGrant("a", time.Now()))
+		if err := l.Release(t.Context()); err == nil || l.Valid() {
+			t.Errorf("got %v, valid %t; want a closed lease and an error that says where to settle it", err, l.Valid())
+		}
+	})
+}
+
+func TestAcquireRefusesBadInput(t *testing.T) {
+	l := New(newScript(nil, nil), Config{})
+	tests := []struct {
+		name string
+		o    Options
+		want string // in the error
+	}{
+		{"", Options{}, "empty"},
+		{strings.Repeat("x", 513), Options{}, "at most 512"},
+		{"a\nb", Options{}, "printable"},
+		{"a\xff", Options{}, "printable"},
+		{"a", Options{TTL: 2 * time.Second}, "at least 3s"},
+		{"a", Options{TTL: -1}, "at least 3s"},
+		{"a", Options{Wait: -1}, "negative"},
+	}
+	for _, tt := range tests {
+		if _, err := l.Acquire(t.Context(), tt.name, tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("Acquire(%.10q, %+v): %v; want an error with %q", tt.name, tt.o, err, tt.want)
+		}
+	}
+	_, err := l.Acquire(t.Context(), "", Options{TTL: 1, Wait: -1})
+	if err == nil || strings.Count(err.Error(), "\n") != 2 {
+		t.Errorf("got %v; want all three faults", err)
+	}
+}
+
+func TestHeldErrorText(t *testing.T) {
+	want := `lock "a": held by another (b, 10s left); wait for it with Options.Wait or try later`
+	if got := heldByB.Error(); got != want {
+		t.Errorf("got %s", got)
+	}
+}

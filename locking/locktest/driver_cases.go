@@ -1,0 +1,181 @@
+package locktest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/locking"
+)
+
+func acquireHeldRelease(tb testing.TB, s Store) {
+	d, _ := s.Connect(tb)
+	a := mustAcquire(tb, d, "a", long)
+	_, err := acquire(tb, d, "b", long)
+	wantHeld(tb, err, "a", long)
+	mustRelease(tb, d, "a")
+	if b := mustAcquire(tb, d, "b", long); b.Token <= a.Token {
+		tb.Fatalf("token %d after %d", b.Token, a.Token)
+	}
+}
+
+func acquireRepeated(tb testing.TB, s Store) {
+	d, _ := s.Connect(tb)
+	a := mustAcquire(tb, d, "a", long)
+	again := mustAcquire(tb, d, "a", long)
+	if again.Token != a.Token {
+		tb.Fatalf("the same owner got token %d, then %d", a.Token, again.Token)
+	}
+	_, err := acquire(tb, d, "b", long)
+	left := wantHeld(tb, err, "a", long)
+	if end := time.Now().Add(left); again.Asked.Add(again.TTL).After(end.Add(time.Millisecond)) {
+		tb.Fatalf("the second grant claims the lock for %s longer than the store keeps it", again.Asked.Add(again.TTL).Sub(end))
+	}
+}
+
+func acquireLostReply(tb testing.TB, s Store) {
+	d, n := s.Connect(tb)
+	warm(tb, d)
+	n.LoseReply()
+	ctx, cancel := context.WithTimeout(tb.Context(), reply)
+	defer cancel()
+	_, err := d.Acquire(ctx, name, "a", long)
+	wantIs(tb, "acquire with its reply lost", err, locking.ErrUnreachable)
+
+	other, _ := s.Connect(tb)
+	_, err = acquire(tb, other, "b", long)
+	wantHeld(tb, err, "a", long) // so the request had arrived
+	before := time.Now()
+	a := mustAcquire(tb, d, "a", long)
+	if spent := before.Sub(a.Asked); spent < reply/2 {
+		tb.Fatalf("Asked was moved back by %s; the lock has been running for about %s", spent, reply)
+	}
+	mustRelease(tb, d, "a")
+	if b := mustAcquire(tb, other, "b", long); b.Token <= a.Token {
+		tb.Fatalf("token %d after %d", b.Token, a.Token)
+	}
+}
+
+func releaseRepeated(tb testing.TB, s Store) {
+	d, _ := s.Connect(tb)
+	mustAcquire(tb, d, "a", long)
+	mustRelease(tb, d, "a")
+	mustRelease(tb, d, "a")
+	mustAcquire(tb, d, "b", long)
+	mustRelease(tb, d, "a") // it did release; b has it now
+	_, err := acquire(tb, d, "c", long)
+	wantHeld(tb, err, "b", long)
+}
+
+func releaseLostReply(tb testing.TB, s Store) {
+	d, n := s.Connect(tb)
+	warm(tb, d)
+	mustAcquire(tb, d, "a", long)
+	n.LoseReply()
+	ctx, cancel := context.WithTimeout(tb.Context(), reply)
+	defer cancel()
+	wantIs(tb, "release with its reply lost", d.Release(ctx, name, "a"), locking.ErrUnreachable)
+	other, _ := s.Connect(tb)
+	mustAcquire(tb, other, "b", long) // so the request had arrived
+	mustRelease(tb, d, "a")
+	_, err := acquire(tb, d, "c", long)
+	wantHeld(tb, err, "b", long)
+}
+
+func releaseNotOurs(tb testing.TB, s Store) {
+	d, _ := s.Connect(tb)
+	wantIs(tb, "release of a free lock", release(tb, d, "x"), locking.ErrLost)
+	mustAcquire(tb, d, "a", long)
+	wantIs(tb, "release of another's lock", release(tb, d, "x"), locking.ErrLost)
+	_, err := acquire(tb, d, "b", long)
+	wantHeld(tb, err, "a", long)
+}
+
+func renewAnswers(tb testing.TB, s Store) {
+	d, _ := s.Connect(tb)
+	a := mustAcquire(tb, d, "a", long)
+	other, older, free := renewal(a, long), renewal(a, long), renewal(a, long)
+	other.Owner, older.Token, free.Name = "x", a.Token-1, "free"
+	got := renew(tb, d, other, renewal(a, long), older, free, renewal(a, long))
+	want := []locking.RenewAnswer{locking.Gone, locking.Renewed, locking.Gone, locking.Gone, locking.Renewed}
+	for i := range want {
+		if got[i] != want[i] {
+			tb.Fatalf("renew: got %v; want %v", got, want)
+		}
+	}
+	mustRelease(tb, d, "a")
+	if got := renew(tb, d, renewal(a, long)); got[0] != locking.Gone {
+		tb.Fatalf("renew after release: %v; a renewal must not bring a lock back", got[0])
+	}
+	mustAcquire(tb, d, "b", long)
+}
+
+func renewLasts(tb testing.TB, s Store) {
+	d, _ := s.Connect(tb)
+	a := mustAcquire(tb, d, "a", ttl)
+	renew(tb, d, renewal(a, long))
+	_, err := acquire(tb, d, "b", ttl)
+	if left := wantHeld(tb, err, "a", long); left <= ttl {
+		tb.Fatalf("renewed for %s, but only %s are left", long, left)
+	}
+}
+
+func lapsed(tb testing.TB, s Store) {
+	d, _ := s.Connect(tb)
+	a := mustAcquire(tb, d, "a", ttl)
+	b, err := take(tb, d, locking.Options{TTL: long, Wait: long})
+	if err != nil {
+		tb.Fatalf("acquire after the lease of %s lapsed: %v", ttl, err)
+	}
+	if early := ttl - time.Since(a.Asked); early > 0 {
+		tb.Fatalf("the store gave the lock away %s before its ttl of %s had passed", early, ttl)
+	}
+	if b.Token() <= a.Token {
+		tb.Fatalf("token %d after %d, whose lease lapsed", b.Token(), a.Token)
+	}
+	if got := renew(tb, d, renewal(a, ttl)); got[0] != locking.Gone {
+		tb.Fatalf("renewal of the lapsed lease: %v; want gone", got[0])
+	}
+	wantIs(tb, "release of the lapsed lease", release(tb, d, "a"), locking.ErrLost)
+	if err := b.Release(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func tokensGrow(tb testing.TB, s Store) {
+	d, _ := s.Connect(tb)
+	var last locking.Token
+	for i := range 100 {
+		g := mustAcquire(tb, d, "a"+string(rune('0'+i%10)), long)
+		if g.Token <= last {
+			tb.Fatalf("grant %d: token %d after %d", i, g.Token, last)
+		}
+		last = g.Token
+		mustRelease(tb, d, g.Owner)
+	}
+}
+
+func tokensGrowForget(tb testing.TB, s Store) {
+	if s.Forget == nil {
+		return // the store says that it cannot
+	}
+	d, _ := s.Connect(tb)
+	var last locking.Token
+	for i := range 10 {
+		g := mustAcquire(tb, d, "a", long)
+		if g.Token <= last {
+			tb.Fatalf("grant %d: token %d after %d, which the store forgot", i, g.Token, last)
+		}
+		last = g.Token
+		s.Forget(tb)
+		<-time.After(time.Millisecond) // a store that forgot all has only its clock
+		wantIs(tb, "release of a forgotten lock", release(tb, d, "a"), locking.ErrLost)
+	}
+}
+
+// warm makes the connection and whatever the driver does on first use.
+func warm(tb testing.TB, d locking.Driver) {
+	tb.Helper()
+	mustAcquire(tb, d, "warm", long)
+	mustRelease(tb, d, "warm")
+}

@@ -1,0 +1,71 @@
+package redisconn
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Check reports whether client is set up so that this library can keep its
+// promises, and which option to set when it is not. It does not connect.
+func Check(client redis.UniversalClient) error {
+	switch c := client.(type) {
+	case nil:
+		return errors.New("redis client: it is nil; make one with redis.NewClient")
+	case *redis.Ring:
+		return errors.New("redis client: a Ring spreads keys over servers that know nothing of each other, " +
+			"so a lock may exist twice; use redis.NewClient, NewFailoverClient or NewClusterClient")
+	case *redis.AutoPipeliner:
+		return errors.New("redis client: an AutoPipeliner holds calls back; give the client that it was made from")
+	case interface{ Options() *redis.Options }:
+		o := c.Options()
+		return checkOptions(client, "redis.Options", o.MaxRetries, o.ContextTimeoutEnabled)
+	case interface{ Options() *redis.ClusterOptions }:
+		o := c.Options()
+		return checkOptions(client, "redis.ClusterOptions", o.MaxRetries, o.ContextTimeoutEnabled)
+	default:
+		return fmt.Errorf("redis client: the settings of a %T cannot be read; use a *redis.Client or *redis.ClusterClient", client)
+	}
+}
+
+// checkOptions gets retries as it reads after go-redis has filled in its
+// defaults: a Client turns -1 into 0, a ClusterClient turns 0 into -1.
+func checkOptions(client redis.UniversalClient, kind string, retries int, ctxTimeout bool) error {
+	var errs []error
+	if retries > 0 {
+		errs = append(errs, fmt.Errorf("redis client %s: MaxRetries is %d: a repeated command hides a lost reply; set %s.MaxRetries to -1",
+			Addr(client), retries, kind))
+	}
+	if !ctxTimeout {
+		errs = append(errs, fmt.Errorf("redis client %s: ContextTimeoutEnabled is false: a hung server would hold calls past a lease's end; set %s.ContextTimeoutEnabled to true",
+			Addr(client), kind))
+	}
+	return errors.Join(errs...)
+}
+
+// Addr returns the address or addresses that client was made with, for
+// messages. It never contains a user name or password.
+func Addr(client redis.UniversalClient) string {
+	switch c := client.(type) {
+	case interface{ Options() *redis.Options }:
+		if a := c.Options().Addr; a != "FailoverClient" { // what go-redis calls a Sentinel client
+			return bare(a)
+		}
+		return "the master that Sentinel names"
+	case interface{ Options() *redis.ClusterOptions }:
+		addrs := make([]string, 0, len(c.Options().Addrs))
+		for _, a := range c.Options().Addrs {
+			addrs = append(addrs, bare(a))
+		}
+		return strings.Join(addrs, ",")
+	}
+	return fmt.Sprintf("%T", client)
+}
+
+// bare cuts off what somebody may have put before the host by mistake, as in
+// "user:secret@host:6379".
+func bare(addr string) string {
+	return addr[strings.LastIndexByte(addr, '@')+1:]
+}

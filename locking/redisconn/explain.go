@@ -1,0 +1,67 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking"
+)
+
+// Explain adds op, what was being done, to an error of go-redis. When the
+// server could not be reached or cannot serve now, the result also wraps
+// locking.ErrUnreachable. A nil error stays nil.
+func Explain(op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, locking.ErrUnreachable): // explained already
+		return fmt.Errorf("%s: %w", op, err)
+	case unreachable(err):
+		return fmt.Errorf("%s: %w: %w", op, locking.ErrUnreachable, err)
+	}
+	return fmt.Errorf("%s: %w", op, err)
+}
+
+// unreachable reports whether err means that there was no answer, or that the
+// answer was "not now". The caller's own cancellation is neither.
+func unreachable(err error) bool {
+	if reply := redis.Error(nil); errors.As(err, &reply) {
+		return notNow(reply.Error())
+	}
+	if errors.Is(err, context.Canceled) {
+		return false
+	}
+	var netErr net.Error // also context.DeadlineExceeded and a DNS error
+	var errno syscall.Errno
+	return errors.As(err, &netErr) || errors.As(err, &errno) ||
+		errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
+}
+
+// notNowPrefixes are the replies of a server that starts, changes its role or
+// loses its cluster: the same request may work in a moment. MOVED and ASK come
+// through only when the client ran out of redirects.
+var notNowPrefixes = []string{
+	"LOADING ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "NOREPLICAS ", "BUSY ",
+	"MOVED ", "ASK ", "ERR max number of clients reached",
+}
+
+// notNow also looks inside the text, because Redis wraps the error of a
+// command called by a script.
+func notNow(reply string) bool {
+	for _, p := range notNowPrefixes {
+		if strings.HasPrefix(reply, p) || strings.Contains(reply, "-"+p) {
+			return true
+		}
+	}
+	return false
+}

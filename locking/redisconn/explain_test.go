@@ -1,0 +1,79 @@
+package redisconn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// answer is an error reply of a server, as go-redis types it.
+type answer string
+
+func (a answer) Error() string { return string(a) }
+func (a answer) RedisError()   {}
+
+func TestExplain(t *testing.T) {
+	dial := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	tests := []struct {
+		err         error
+		unreachable bool
+	}{
+		{io.EOF, true},
+		{io.ErrUnexpectedEOF, true},
+		{io.ErrClosedPipe, true},
+		{net.ErrClosed, true},
+		{dial, true},
+		{fmt.Errorf("wrapped: %w", dial), true},
+		{&net.DNSError{Err: "no such host", Name: "redis"}, true},
+		{syscall.ECONNRESET, true},
+		{os.ErrDeadlineExceeded, true},
+		{context.DeadlineExceeded, true},
+		{redis.ErrPoolTimeout, true},
+		{redis.ErrPoolExhausted, true},
+		{answer("LOADING Redis is loading the dataset in memory"), true},
+		{answer("READONLY You can't write against a read only replica."), true},
+		{answer("ERR Error running script: @user_script:9: -READONLY You can't write against a read only replica."), true},
+		{answer("MASTERDOWN Link with MASTER is down"), true},
+		{answer("CLUSTERDOWN The cluster is down"), true},
+		{answer("TRYAGAIN Multiple keys request during rehashing of slot"), true},
+		{answer("NOREPLICAS Not enough good replicas to write."), true},
+		{answer("BUSY Redis is busy running a script."), true},
+		{answer("MOVED 3999 127.0.0.1:6381"), true},
+		{answer("ERR max number of clients reached"), true},
+
+		{context.Canceled, false},
+		{redis.Nil, false},
+		{redis.ErrClosed, false},
+		{errors.New("something else"), false},
+		{answer("WRONGTYPE Operation against a key holding the wrong kind of value"), false},
+		{answer("NOAUTH Authentication required."), false},
+		{answer("ERR unknown command 'READONLY x'"), false},
+		{answer("OOM command not allowed when used memory > 'maxmemory'."), false},
+	}
+	for _, tt := range tests {
+		got := redisconn.Explain("claim", tt.err)
+		if errors.Is(got, locking.ErrUnreachable) != tt.unreachable || !errors.Is(got, tt.err) {
+			t.Errorf("Explain(%q) = %v; want unreachable %t and the error inside", tt.err, got, tt.unreachable)
+		}
+		if !strings.HasPrefix(got.Error(), "claim: ") {
+			t.Errorf("Explain(%q) = %v; want it to begin with what was being done", tt.err, got)
+		}
+		if twice := redisconn.Explain("sweep", got); strings.Count(twice.Error(), locking.ErrUnreachable.Error()) > 1 {
+			t.Errorf("explained twice: %v", twice)
+		}
+	}
+	if err := redisconn.Explain("claim", nil); err != nil {
+		t.Errorf("Explain(nil) = %v", err)
+	}
+}

@@ -1,0 +1,39 @@
+-- The token rule. Put in front of a script that grants leases; the granting
+-- script keeps two values per fence, t (the last token) and r (the run_id of
+-- the server that gave it), in the same slot as the lease.
+--
+-- The token survives expiry of the lease, a clock that steps back, a failover
+-- that lost writes, FLUSHALL and a restart without persistence, but not every
+-- chain of them. Kept for 24 h after the last grant it may expire: the clock
+-- has passed it by then.
+
+-- server_micros() -> the server's clock, microseconds since 1970, exact until
+-- the year 2255. Read it once per script: two readings may differ.
+local function server_micros()
+  local t = redis.call('TIME')
+  return tonumber(t[1]) * 1000000 + tonumber(t[2])
+end
+
+-- server_run_id() -> the incarnation of this server, new after a restart and on
+-- another server. '' where a service forbids INFO in scripts: then a failover
+-- to a server whose clock is behind is not covered.
+local function server_run_id()
+  local info = redis.pcall('INFO', 'server')
+  if type(info) ~= 'string' then return '' end
+  return string.match(info, 'run_id:(%w+)') or ''
+end
+
+-- next_token(t, r, now, rid, guard) -> the next token, as a string of digits.
+-- t and r are as stored: strings, or false when there are none; now and guard
+-- are numbers of microseconds. The format matters: '..' and tostring lose the
+-- last digits of such numbers.
+local function next_token(t, r, now, rid, guard)
+  t = tonumber(t or 0) or 0
+  local token
+  if r and r == rid then
+    token = math.max(t + 1, now)
+  else
+    token = math.max(t, now) + guard
+  end
+  return string.format('%.0f', token)
+end

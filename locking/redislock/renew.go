@@ -1,0 +1,68 @@
+package redislock
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// Renew is described at locking.Renewer. It sends one script call per lock, all
+// in one pipeline, which a Cluster client splits by server: so the answer for
+// one lock may be Unknown while others are known.
+func (d *Driver) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
+	if d.refused != nil {
+		return nil, d.refused
+	}
+	cmds := make([]*redis.Cmd, len(batch))
+	queue := func(i int, add func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd, pipe redis.Pipeliner) {
+		r := batch[i]
+		value := strconv.FormatInt(r.Token, 10) + ":" + r.Owner
+		cmds[i] = add(ctx, pipe, lockKeys(d.namespace, r.Name)[:1], value, millis(r.TTL))
+	}
+
+	pipe := d.client.Pipeline()
+	for i := range batch {
+		queue(i, renewScript.Queue, pipe)
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error, read below
+
+	pipe = d.client.Pipeline()
+	for i := range batch {
+		if redisconn.UnknownScript(cmds[i].Err()) {
+			queue(i, renewScript.QueueSource, pipe)
+		}
+	}
+	if pipe.Len() > 0 {
+		_, _ = pipe.Exec(ctx) // as above
+	}
+	return answers(cmds, "renew at redis "+redisconn.Addr(d.client))
+}
+
+// answers turns replies into answers. When none is known, it returns the first
+// error instead.
+func answers(cmds []*redis.Cmd, op string) ([]locking.RenewAnswer, error) {
+	out := make([]locking.RenewAnswer, len(cmds))
+	var known bool
+	var errs []error
+	for i, cmd := range cmds {
+		code, err := cmd.Int()
+		switch {
+		case err != nil:
+			errs = append(errs, redisconn.Explain(op, err))
+			continue
+		case code == 1:
+			out[i] = locking.Renewed
+		default:
+			out[i] = locking.Gone
+		}
+		known = true
+	}
+	if !known && len(errs) > 0 {
+		return nil, errs[0]
+	}
+	return out, nil
+}

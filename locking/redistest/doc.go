@@ -1,0 +1,17 @@
+// Package redistest starts the Redis servers that tests, the torture program
+// and `escapement dev` run against, and breaks the network to them on purpose.
+//
+// Server is a real redis-server in a process of its own, on a free loopback
+// port, with its data in a directory of its own and every write in its append
+// only file. It can be stopped, killed, paused and started again.
+//
+// Embedded is miniredis inside this process. It runs the very scripts that
+// ship, and works in a testing/synctest bubble: no port, and its clock and
+// expiries follow time.Now. Two things are added to miniredis: it answers
+// INFO server with a run_id, also inside a script, and a new run_id follows
+// each Restart. It differs from Redis in how Lua prints large numbers, it has
+// no WAIT and no Cluster; so what matters is tested on both.
+//
+// Net is a client's network: it can be cut silently, and it can lose the reply
+// to a request that the server has carried out.
+package redistest

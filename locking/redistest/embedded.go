@@ -1,0 +1,164 @@
+package redistest
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
+)
+
+// embeddedAddr is a name only: nothing listens there. It is an IP literal
+// because go-redis resolves host names, and a resolver does not work in a
+// second synctest bubble of one process.
+const embeddedAddr = "127.0.0.1:6379"
+
+// Embedded is a Redis server inside this process, reached without a port.
+type Embedded struct {
+	mini *miniredis.Miniredis
+
+	mu    sync.Mutex
+	runID string
+	up    bool
+	hook  server.Hook // the caller's, behind ours
+}
+
+// Embed starts an embedded server. In a synctest bubble, call it inside the
+// bubble and Close it there.
+func Embed() (*Embedded, error) {
+	e := &Embedded{mini: miniredis.NewMiniRedis()}
+	e.mini.ClockTTL(true)
+	if err := e.start(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Mini returns the miniredis inside, for tests that look at keys or set its
+// clock. Do not close it; use Stop and Close.
+func (e *Embedded) Mini() *miniredis.Miniredis { return e.mini }
+
+// Addr returns the address that its clients show in messages. Nothing listens
+// there.
+func (e *Embedded) Addr() string { return embeddedAddr }
+
+// RunID returns the run_id that INFO server answers now.
+func (e *Embedded) RunID() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.runID
+}
+
+// SetRunID makes the server answer another run_id, as after a failover that
+// kept the data.
+func (e *Embedded) SetRunID(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.runID = id
+}
+
+// SetHook puts a function before every command, also those that scripts call;
+// it returns true when it has answered itself. It outlives a Restart. nil
+// takes it away.
+func (e *Embedded) SetHook(h server.Hook) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.hook = h
+}
+
+// Options returns the settings of Client, for tests that wrap the Dialer.
+func (e *Embedded) Options() *redis.Options {
+	o := ClientOptions(embeddedAddr)
+	o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return e.dial(ctx) }
+	return o
+}
+
+// Client returns a new client of this server. The caller closes it.
+func (e *Embedded) Client() *redis.Client { return redis.NewClient(e.Options()) }
+
+// Stop closes all connections and refuses new ones until Restart. The data
+// stays.
+func (e *Embedded) Stop() {
+	e.mu.Lock()
+	e.up = false
+	e.mu.Unlock()
+	e.mini.Close()
+}
+
+// Restart starts a stopped or running server again, with its data and a new
+// run_id. Call e.Mini().FlushAll() for a restart without persistence.
+func (e *Embedded) Restart() error {
+	e.Stop()
+	return e.start()
+}
+
+// Close ends the server and its goroutines. Close the clients first.
+func (e *Embedded) Close() { e.Stop() }
+
+func (e *Embedded) start() error {
+	// Close cancels this context for good, and blocking commands look at it.
+	e.mini.Ctx, e.mini.CtxCancel = context.WithCancel(context.Background())
+
+	// The first Dial makes the server; only then can it be given a hook.
+	c, err := e.mini.Dial()
+	if err != nil {
+		return fmt.Errorf("embedded redis: start: %w", err)
+	}
+	_ = c.Close() // nothing was sent on it
+	e.mini.Server().SetPreHook(e.before)
+
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.runID = newRunID()
+	e.up = true
+	return nil
+}
+
+func (e *Embedded) dial(ctx context.Context) (net.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: err}
+	}
+	e.mu.Lock()
+	up := e.up
+	e.mu.Unlock()
+	if !up {
+		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: syscall.ECONNREFUSED}
+	}
+	c, err := e.mini.Dial()
+	if err != nil {
+		return nil, err
+	}
+	return withSendBuffer(c), nil
+}
+
+// before answers INFO server, which miniredis does not know. It is called for
+// commands of clients and of scripts alike, with the name in capitals.
+func (e *Embedded) before(c *server.Peer, cmd string, args ...string) bool {
+	e.mu.Lock()
+	runID, hook := e.runID, e.hook
+	e.mu.Unlock()
+	if hook != nil && hook(c, cmd, args...) {
+		return true
+	}
+	if cmd != "INFO" || len(args) != 1 || !strings.EqualFold(args[0], "server") {
+		return false
+	}
+	c.WriteBulk("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:" + runID + "\r\n")
+	return true
+}
+
+// newRunID returns 40 hex digits, as Redis does.
+func newRunID() string {
+	b := make([]byte, 20)
+	for i := range b {
+		b[i] = byte(rand.Uint32())
+	}
+	return hex.EncodeToString(b)
+}

@@ -1,0 +1,219 @@
+//go:build unix
+
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// How long a server may take to be ready, and to end after SIGTERM.
+const (
+	startWithin = 20 * time.Second
+	stopWithin  = 10 * time.Second
+)
+
+// ProcessConfig says how StartProcess starts a redis-server.
+type ProcessConfig struct {
+	Dir  string   // where its data goes; required, must exist
+	Port int      // 0: a free one
+	Args []string // more arguments, after the usual ones, as in "--maxmemory", "100mb"
+}
+
+// Server is a redis-server process on the loopback interface.
+type Server struct {
+	cfg ProcessConfig
+
+	mu     sync.Mutex
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when the process has ended and was waited for
+}
+
+// Start starts a redis-server for one test and ends it, by its pid, when the
+// test does. A missing redis-server fails the test; it is never skipped.
+func Start(tb TB) *Server {
+	tb.Helper()
+	s, err := StartProcess(ProcessConfig{Dir: tb.TempDir()})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Kill(); err != nil {
+			tb.Fatal(err)
+		}
+	})
+	return s
+}
+
+// StartProcess starts a redis-server and returns when it is ready. The caller
+// ends it with Stop or Kill; on Linux it also ends with this process.
+func StartProcess(cfg ProcessConfig) (*Server, error) {
+	if cfg.Dir == "" {
+		return nil, errors.New("redis-server: no directory for its data; set ProcessConfig.Dir")
+	}
+	s := &Server{cfg: cfg}
+	tries := 1
+	if cfg.Port == 0 {
+		tries = 5 // somebody else may take a port between finding and using it
+	}
+	var err error
+	for range tries {
+		if cfg.Port == 0 {
+			if s.cfg.Port, err = freePort(); err != nil {
+				return nil, err
+			}
+		}
+		if err = s.Restart(); err == nil || !strings.Contains(err.Error(), "Address already in use") {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Addr returns the address to connect to.
+func (s *Server) Addr() string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.cfg.Port))
+}
+
+// Client returns a client with the settings of ClientOptions, closed when the
+// test ends.
+func (s *Server) Client(tb TB) *redis.Client {
+	tb.Helper()
+	c := redis.NewClient(ClientOptions(s.Addr()))
+	tb.Cleanup(func() {
+		if err := c.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+			tb.Fatalf("close the client of %s: %v", s.Addr(), err)
+		}
+	})
+	return c
+}
+
+// Pid returns the process id, 0 when the server is not running.
+func (s *Server) Pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return 0
+	}
+	return s.cmd.Process.Pid
+}
+
+// Restart starts the server again on the same port with the data that it kept.
+// A running one is stopped first.
+func (s *Server) Restart() error {
+	if err := s.Stop(); err != nil {
+		return err
+	}
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		return fmt.Errorf("redis-server is not installed: run `apt-get install redis-server` (or your system's like), or put it in PATH: %w", err)
+	}
+	out := newOutput()
+	cmd := exec.Command(path, s.args()...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.cfg.Dir, out, out
+	endWithParent(cmd)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("redis-server: start: %w", err)
+	}
+	exited := make(chan struct{})
+	go func() { // ends with the process
+		_ = cmd.Wait() // its exit status says nothing that its output does not
+		close(exited)
+	}()
+	s.mu.Lock()
+	s.cmd, s.exited = cmd, exited
+	s.mu.Unlock()
+	select {
+	case <-out.ready:
+		return nil
+	case <-exited:
+		s.forget()
+		return fmt.Errorf("redis-server on %s ended at once: %s", s.Addr(), out)
+	case <-time.After(startWithin):
+		return errors.Join(fmt.Errorf("redis-server on %s was not ready within %s: %s", s.Addr(), startWithin, out), s.Kill())
+	}
+}
+
+func (s *Server) args() []string {
+	return append([]string{
+		"--port", strconv.Itoa(s.cfg.Port), "--bind", "127.0.0.1", "--dir", s.cfg.Dir,
+		"--appendonly", "yes", "--appendfsync", "everysec", "--save", "", "--daemonize", "no",
+	}, s.cfg.Args...)
+}
+
+// Stop ends the server in order: it writes its data and exits. It returns when
+// the process is gone; a server that is not running is no error.
+func (s *Server) Stop() error { return s.end(syscall.SIGTERM) }
+
+// Kill ends the server with SIGKILL. What it had written to its append only
+// file stays.
+func (s *Server) Kill() error { return s.end(syscall.SIGKILL) }
+
+// Pause stops the process with SIGSTOP: connections stay, nothing answers.
+func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused process go on.
+func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
+
+func (s *Server) end(sig os.Signal) error {
+	s.mu.Lock()
+	cmd, exited := s.cmd, s.exited
+	s.mu.Unlock()
+	if cmd == nil {
+		return nil
+	}
+	if err := s.signal(sig); err != nil {
+		return err
+	}
+	select {
+	case <-exited:
+	case <-time.After(stopWithin): // paused, or stuck
+		if err := s.signal(syscall.SIGKILL); err != nil {
+			return err
+		}
+		<-exited
+	}
+	s.forget()
+	return nil
+}
+
+func (s *Server) signal(sig os.Signal) error {
+	s.mu.Lock()
+	cmd := s.cmd
+	s.mu.Unlock()
+	if cmd == nil {
+		return fmt.Errorf("redis-server on %s: %v: it is not running; call Restart", s.Addr(), sig)
+	}
+	if err := cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("redis-server on %s: %v: %w", s.Addr(), sig, err)
+	}
+	return nil
+}
+
+func (s *Server) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cmd, s.exited = nil, nil
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("redis-server: no free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
