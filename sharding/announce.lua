@@ -1,0 +1,40 @@
+-- Stores one set of definitions under its digest, once, and marks it as used now.
+--
+-- KEYS[1] sets      hash: digest -> set of definitions
+-- KEYS[2] setsSeen  sorted set: digest -> last beat or announcement that named it, ms
+--
+-- ARGV[1] digest    of the set
+-- ARGV[2] record    the set
+-- ARGV[3] version   of the record's format
+-- ARGV[4] idle      ms after which the keys expire if nobody beats
+--
+-- Returns
+--    1  stored (it was not there, or what was there differed and so was damaged)
+--    0  the same record was there already
+--   -1  a newer format is stored under this digest, and stays
+
+local sets, setsSeen = KEYS[1], KEYS[2]
+local digest, record, version, idle = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local stored = redis.call('HGET', sets, digest)
+local answer = 1
+if stored == record then
+  answer = 0
+elseif stored then
+  -- Every format begins with its version, so that it can be told without decoding.
+  local v = string.match(stored, '^{"v":(%d+)[,}]')
+  if v and tonumber(v) > version then
+    answer = -1
+  end
+end
+if answer == 1 then
+  redis.call('HSET', sets, digest, record)
+end
+
+redis.call('ZADD', setsSeen, string.format('%.0f', now), digest)
+redis.call('PEXPIRE', sets, idle)
+redis.call('PEXPIRE', setsSeen, idle)
+return answer

@@ -1,0 +1,102 @@
+-- Writes one node's record, drops nodes and sets that were not seen for too long, and returns who is left.
+--
+-- KEYS[1] roster    hash: node ID -> record
+-- KEYS[2] seen      sorted set: node ID -> last beat, ms
+-- KEYS[3] sets      hash: digest -> set of definitions
+-- KEYS[4] setsSeen  sorted set: digest -> last beat or announcement that named it, ms
+--
+-- ARGV[1] id        the node that beats
+-- ARGV[2] record    its record; never decoded here
+-- ARGV[3] ttl       ms after which a node that was not seen is dropped
+-- ARGV[4] set       digest of the set the node holds, or ''
+-- ARGV[5] keep      ms after which a set that nobody named is dropped
+-- ARGV[6] limit     bytes; a longer record is returned as ''
+-- ARGV[7] idle      ms after which the keys expire if nobody beats
+--
+-- Returns {now, known, id, seen, record, id, seen, record, ...}:
+--   now    Redis' clock, ms
+--   known  1: the set is stored (or none was named); 0: it is not, announce it
+--   seen   ms of Redis' clock, as text
+
+local roster, seen, sets, setsSeen = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local id, record, ttl, set = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local keep, limit, idle = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- '..' keeps 14 digits and may write an exponent; this writes whole milliseconds.
+local function text(n)
+  return string.format('%.0f', n)
+end
+
+-- Redis' clock stepped back: nobody can have been seen later than now.
+local function clamp(key)
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. text(now), '+inf')) do
+    redis.call('ZADD', key, text(now), member)
+  end
+end
+
+-- Moves all scores on by some ms, but not beyond now.
+local function shift(key, by)
+  local rows = redis.call('ZRANGEBYSCORE', key, 0, text(now), 'WITHSCORES')
+  for i = 1, #rows, 2 do
+    redis.call('ZADD', key, text(math.min(rows[i + 1] + by, now)), rows[i])
+  end
+end
+
+local function drop(hash, zset, age)
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', zset, '-inf', text(now - age))) do
+    redis.call('HDEL', hash, member)
+    redis.call('ZREM', zset, member)
+  end
+end
+
+clamp(seen)
+clamp(setsSeen)
+
+-- Between two beats of anybody at most half a ttl counts. More means that Redis was away, that its
+-- clock stepped, or that no node was running; none of it says anything against a single node.
+local last = redis.call('ZREVRANGEBYSCORE', seen, text(now), 0, 'WITHSCORES', 'LIMIT', 0, 1)[2]
+if last and now - last > ttl / 2 then
+  local by = now - last - math.floor(ttl / 2)
+  shift(seen, by)
+  shift(setsSeen, by)
+end
+
+redis.call('HSET', roster, id, record)
+redis.call('ZADD', seen, text(now), id)
+
+local known = 1
+if set ~= '' then
+  known = redis.call('HEXISTS', sets, set)
+  if known == 1 then
+    redis.call('ZADD', setsSeen, text(now), set)
+  end
+end
+
+drop(roster, seen, ttl)
+drop(sets, setsSeen, keep)
+
+local at = {}
+local rows = redis.call('ZRANGE', seen, 0, -1, 'WITHSCORES')
+for i = 1, #rows, 2 do
+  at[rows[i]] = tonumber(rows[i + 1])
+end
+
+local out = {now, known}
+rows = redis.call('HGETALL', roster)
+for i = 1, #rows, 2 do
+  local member, raw = rows[i], rows[i + 1]
+  if not at[member] then -- a record without a time would stay for ever: its time begins now
+    redis.call('ZADD', seen, text(now), member)
+  end
+  out[#out + 1] = member
+  out[#out + 1] = text(at[member] or now)
+  out[#out + 1] = #raw <= limit and raw or ''
+end
+
+for _, key in ipairs(KEYS) do
+  redis.call('PEXPIRE', key, idle)
+end
+return out

@@ -1,0 +1,20 @@
+package sharding
+
+// keys are the roster's names in Redis. The namespace is the hash tag, so that all
+// of them share a slot and a script may touch them together.
+type keys struct {
+	roster   string // hash: node ID -> record (JSON)
+	seen     string // sorted set: node ID -> last beat, ms of Redis' clock
+	sets     string // hash: digest -> set of definitions (JSON)
+	setsSeen string // sorted set: digest -> last beat or announcement that named it, ms
+}
+
+func newKeys(namespace string) keys {
+	tag := "{" + namespace + "}:"
+	return keys{
+		roster:   tag + "roster",
+		seen:     tag + "seen",
+		sets:     tag + "sets",
+		setsSeen: tag + "sets:seen",
+	}
+}

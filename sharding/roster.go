@@ -1,0 +1,180 @@
+package sharding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	defaultNamespace = "escapement"
+	defaultTTL       = 5 * time.Second
+	minTTL           = 100 * time.Millisecond
+	maxTTL           = time.Hour
+
+	// keepSets is how many TTLs a set outlives the last beat that named it: long
+	// enough for a node that was paused and comes back.
+	keepSets = 12
+	// idle is when the keys of a namespace in which nobody beats expire.
+	idle = 7 * 24 * time.Hour
+)
+
+// RosterConfig says where the roster lies and how long a silent node stays in it.
+// The zero value is useful.
+type RosterConfig struct {
+	// Namespace keeps installations in one Redis apart. It has no braces, because
+	// it becomes the keys' hash tag. Default "escapement".
+	Namespace string
+	// TTL is how long a node that does not beat is still counted; it should be the
+	// same on all nodes. From 100 ms to 1 h, in whole milliseconds. Default 5 s.
+	TTL time.Duration
+}
+
+func (c RosterConfig) withDefaults() RosterConfig {
+	if c.Namespace == "" {
+		c.Namespace = defaultNamespace
+	}
+	if c.TTL == 0 {
+		c.TTL = defaultTTL
+	}
+	return c
+}
+
+func (c RosterConfig) validate() error {
+	if strings.ContainsAny(c.Namespace, "{}") {
+		return fmt.Errorf("sharding: namespace %q has a brace; use letters, digits and - _ . :", c.Namespace)
+	}
+	if c.TTL < minTTL || c.TTL > maxTTL {
+		return fmt.Errorf("sharding: roster ttl %v is not between %v and %v", c.TTL, minTTL, maxTTL)
+	}
+	if c.TTL%time.Millisecond != 0 {
+		return fmt.Errorf("sharding: roster ttl %v is not in whole milliseconds", c.TTL)
+	}
+	return nil
+}
+
+// Roster is the list of living nodes of one namespace, kept in Redis. It holds no
+// state and starts nothing; its methods may be called at the same time.
+type Roster struct {
+	client redis.UniversalClient
+	ttl    time.Duration
+	keys   keys
+	err    error // what is wrong with the config; every method returns it
+}
+
+// NewRoster returns the roster of cfg.Namespace. The client stays the caller's. A
+// config out of range is reported by each method, before anything is sent.
+func NewRoster(client redis.UniversalClient, cfg RosterConfig) *Roster {
+	cfg = cfg.withDefaults()
+	return &Roster{client: client, ttl: cfg.TTL, keys: newKeys(cfg.Namespace), err: cfg.validate()}
+}
+
+// View is the roster at one instant.
+type View struct {
+	// Members are the nodes, ordered by ID.
+	Members []Member
+	// NowMS is Redis' clock in milliseconds since 1970.
+	NowMS int64
+	// Foreign counts records that were left out of Members because they cannot be
+	// read: of a newer version, damaged, or larger than MaxRecord.
+	Foreign int
+	// Unannounced says that the set which self.Set names is not stored, because it
+	// never was or because Redis lost it. Call Announce. Only Beat fills it in.
+	Unannounced bool
+}
+
+// Nodes returns the members as Rank and Owner take them.
+func (v View) Nodes() []Node {
+	nodes := make([]Node, len(v.Members))
+	for i, m := range v.Members {
+		nodes[i] = m.Node
+	}
+	return nodes
+}
+
+// Beat writes self into the roster, drops the nodes and sets that were not seen
+// for too long and returns the living members, self among them. It is one script
+// call. Call it every third of the TTL or more often. A member record over
+// MaxRecord is refused with ErrTooLarge. Errors of Redis are wrapped as they came;
+// after one, call again: a repeated beat changes nothing.
+func (r *Roster) Beat(ctx context.Context, self Member) (View, error) {
+	if r.err != nil {
+		return View{}, r.err
+	}
+	raw, err := encodeMember(self)
+	if err != nil {
+		return View{}, fmt.Errorf("sharding: beat of node %q: %w", self.ID, err)
+	}
+	ttl := r.ttl.Milliseconds()
+	cmd := beatScript.Run(ctx, r.client,
+		[]string{r.keys.roster, r.keys.seen, r.keys.sets, r.keys.setsSeen},
+		self.ID, raw, ttl, self.Set, keepSets*ttl, MaxRecord, idle.Milliseconds())
+	rep, err := parseReply(cmd)
+	if err != nil {
+		return View{}, fmt.Errorf("sharding: beat of node %q: %w", self.ID, err)
+	}
+	return newView(rep), nil
+}
+
+// Look reads the roster and changes nothing. Members that were not seen for the
+// TTL, and that nobody was there to drop, are returned with StateGone.
+func (r *Roster) Look(ctx context.Context) (View, error) {
+	if r.err != nil {
+		return View{}, r.err
+	}
+	rep, err := parseReply(membersScript.Run(ctx, r.client, []string{r.keys.roster, r.keys.seen}, MaxRecord))
+	if err != nil {
+		return View{}, fmt.Errorf("sharding: read the roster: %w", err)
+	}
+	v := newView(rep)
+	for i := range v.Members {
+		if v.NowMS-v.Members[i].Seen.UnixMilli() >= r.ttl.Milliseconds() {
+			v.Members[i].State = StateGone
+		}
+	}
+	return v, nil
+}
+
+// Members are Look's members, for tools that do not ask for more.
+func (r *Roster) Members(ctx context.Context) ([]Member, error) {
+	v, err := r.Look(ctx)
+	return v.Members, err
+}
+
+// Leave takes a node out of the roster at once. A node that is not in it has left
+// already, which is no error. Beat must not be under way for the same node.
+func (r *Roster) Leave(ctx context.Context, id string) error {
+	if r.err != nil {
+		return r.err
+	}
+	if id == "" {
+		return errors.New("sharding: leave: the node's ID is empty; use the one it beats with")
+	}
+	_, err := r.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.HDel(ctx, r.keys.roster, id)
+		p.ZRem(ctx, r.keys.seen, id)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("sharding: node %q leaves: %w", id, err)
+	}
+	return nil
+}
+
+func newView(rep reply) View {
+	v := View{NowMS: rep.nowMS, Unannounced: !rep.known}
+	for _, r := range rep.rows {
+		if m, ok := decodeMember(r); ok {
+			v.Members = append(v.Members, m)
+		} else {
+			v.Foreign++
+		}
+	}
+	slices.SortFunc(v.Members, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })
+	return v
+}

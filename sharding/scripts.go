@@ -1,0 +1,82 @@
+package sharding
+
+import (
+	_ "embed" // the scripts are files of their own
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed beat.lua
+var beatSrc string
+
+//go:embed members.lua
+var membersSrc string
+
+//go:embed announce.lua
+var announceSrc string
+
+var (
+	beatScript     = redis.NewScript(beatSrc)
+	membersScript  = redis.NewScript(membersSrc)
+	announceScript = redis.NewScript(announceSrc)
+)
+
+// row is one record as a script returned it.
+type row struct {
+	id   string
+	seen time.Time
+	raw  string
+}
+
+// reply is what beat.lua and members.lua return.
+type reply struct {
+	nowMS int64
+	known bool
+	rows  []row
+}
+
+// parseReply takes a script's answer apart. An error here means that the script
+// and this function do not belong together.
+func parseReply(cmd *redis.Cmd) (reply, error) {
+	items, err := cmd.Slice()
+	if err != nil {
+		return reply{}, err
+	}
+	if len(items) < 2 || len(items)%3 != 2 {
+		return reply{}, fmt.Errorf("the script answered %d values; want 2 and 3 for each member", len(items))
+	}
+	now, ok1 := items[0].(int64)
+	known, ok2 := items[1].(int64)
+	if !ok1 || !ok2 {
+		return reply{}, errors.New("the script's answer does not begin with two numbers")
+	}
+	out := reply{nowMS: now, known: known == 1, rows: make([]row, 0, len(items)/3)}
+	for i := 2; i < len(items); i += 3 {
+		r, err := parseRow(items[i], items[i+1], items[i+2])
+		if err != nil {
+			return reply{}, err
+		}
+		out.rows = append(out.rows, r)
+	}
+	return out, nil
+}
+
+func parseRow(id, seen, raw any) (row, error) {
+	idText, ok1 := id.(string)
+	seenText, ok2 := seen.(string)
+	rawText, ok3 := raw.(string)
+	if !ok1 || !ok2 || !ok3 {
+		return row{}, fmt.Errorf("the script answered %T, %T, %T for a member; want three texts", id, seen, raw)
+	}
+	ms, err := strconv.ParseFloat(seenText, 64)
+	if err != nil {
+		return row{}, fmt.Errorf("the script answered %q as a member's time: %w", seenText, err)
+	}
+	// A score somebody wrote by hand may be infinite; years 1970 to 5138 are kept.
+	ms = min(max(ms, 0), 1e14)
+	return row{idText, time.UnixMilli(int64(ms)).UTC(), rawText}, nil
+}
