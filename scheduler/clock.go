@@ -1,0 +1,155 @@
+package scheduler
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// samplesKept is how many samples the estimate chooses from: the one with the shortest round
+// trip wins.
+const samplesKept = 8
+
+// driftPerSecond is how far two healthy clocks may run apart in a second; NTP slews by at most
+// 500 ppm.
+const driftPerSecond = 500 * time.Microsecond
+
+// clock is the node's idea of Redis' clock: the last good sample plus the node's own monotonic
+// clock. The node's wall clock is used for one thing only, to judge a large step.
+type clock struct {
+	wall    func() time.Time
+	maxStep time.Duration
+
+	mu      sync.Mutex
+	samples []sample
+	best    sample
+	steady  time.Time // since when Redis' clock has run steadily, monotonic; zero before the first sample
+	runID   string
+	stopped error // why the node must not claim, nil when it may
+}
+
+// sample is one look at Redis' clock: at local (monotonic, the middle of the round trip) Redis
+// said redis, give or take half.
+type sample struct {
+	local, redis time.Time
+	half         time.Duration
+}
+
+// at is what the sample makes of a local instant.
+func (s sample) at(local time.Time) time.Time { return s.redis.Add(local.Sub(s.local)) }
+
+func newClock(wall func() time.Time, maxStep time.Duration) *clock {
+	return &clock{wall: wall, maxStep: maxStep}
+}
+
+// now is Redis' time as this node believes it; the zero time before the first sample.
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.samples) == 0 {
+		return time.Time{}
+	}
+	return c.best.at(time.Now()).UTC()
+}
+
+// usable is nil when the node may claim by this clock.
+func (c *clock) usable() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.samples) == 0 {
+		return fmt.Errorf("Redis' clock has not been read yet")
+	}
+	return c.stopped
+}
+
+// steadyFor is how long this node has seen Redis' clock run steadily, on one server run.
+func (c *clock) steadyFor() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.steady.IsZero() {
+		return 0
+	}
+	return time.Since(c.steady)
+}
+
+// ahead is by how much Redis' clock is ahead of the node's wall clock.
+func (c *clock) ahead() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.samples) == 0 {
+		return 0
+	}
+	return c.best.at(time.Now()).Sub(c.wall())
+}
+
+// change says what a sample showed.
+type change struct {
+	Step    time.Duration // by how much Redis' clock stepped; 0 when it ran steadily
+	Restart bool          // Redis is another run of the server than before
+	Refused bool          // the step is not believed: the node stops claiming
+}
+
+// add takes a sample: sent and received are local instants around the request. A difference to
+// the estimate beyond the sampling error is a step: the steady time starts anew and older samples
+// go. A step larger than maxStep is believed only if it brings Redis nearer to the node's own
+// wall clock; else the node stops claiming until a later sample is believed again.
+func (c *clock) add(sent, received, redis time.Time, runID string) change {
+	half := received.Sub(sent) / 2
+	s := sample{local: sent.Add(half), redis: redis, half: half}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.samples) == 0 {
+		c.begin(s, runID)
+		return change{}
+	}
+	var got change
+	if runID != c.runID {
+		got.Restart = true
+		c.runID, c.steady = runID, received
+	}
+	step := s.redis.Sub(c.best.at(s.local))
+	if step.Abs() <= s.half+c.best.half+time.Millisecond+c.drift(s) {
+		c.keep(s)
+		c.stopped = nil
+		return got
+	}
+	got.Step = step
+	if step.Abs() > c.maxStep && !c.nearer(s) {
+		got.Refused = c.stopped == nil
+		c.stopped = fmt.Errorf("Redis' clock stepped by %s, away from this node's own; set one of the two right, the node goes on by itself", step.Round(time.Millisecond))
+		return got
+	}
+	c.begin(s, runID)
+	return got
+}
+
+// begin starts the estimate from one sample alone. Must be called with mu held.
+func (c *clock) begin(s sample, runID string) {
+	c.samples, c.best, c.steady, c.runID, c.stopped = []sample{s}, s, s.local.Add(s.half), runID, nil
+}
+
+// drift is how far the clocks may have run apart since the best sample. Must be called with mu held.
+func (c *clock) drift(s sample) time.Duration {
+	return time.Duration(s.local.Sub(c.best.local).Seconds() * float64(driftPerSecond))
+}
+
+// keep adds a sample and chooses the best anew. Must be called with mu held.
+func (c *clock) keep(s sample) {
+	c.samples = append(c.samples, s)
+	if len(c.samples) > samplesKept {
+		c.samples = append(c.samples[:0], c.samples[1:]...)
+	}
+	c.best = c.samples[0]
+	for _, s := range c.samples {
+		if s.half <= c.best.half {
+			c.best = s
+		}
+	}
+}
+
+// nearer says whether a sample brings Redis nearer to the node's wall clock than the estimate
+// had it. Must be called with mu held.
+func (c *clock) nearer(s sample) bool {
+	now, wall := time.Now(), c.wall()
+	return s.at(now).Sub(wall).Abs() < c.best.at(now).Sub(wall).Abs()
+}

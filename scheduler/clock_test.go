@@ -1,0 +1,137 @@
+package scheduler
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// world is a Redis clock that a test sets, seen through round trips of a stated length.
+type world struct {
+	c      *clock
+	offset time.Duration
+	run    string
+}
+
+func (w *world) sample(trip time.Duration) change {
+	sent := time.Now()
+	time.Sleep(trip / 2)
+	redis := time.Now().Add(w.offset)
+	time.Sleep(trip / 2)
+	return w.c.add(sent, time.Now(), redis, w.run)
+}
+
+func (w *world) off() time.Duration { return w.c.now().Sub(time.Now().Add(w.offset)) }
+
+func inWorld(t *testing.T, wall time.Duration, test func(t *testing.T, w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{run: "a", c: newClock(func() time.Time { return time.Now().Add(wall) }, time.Minute)}
+		if w.c.usable() == nil || !w.c.now().IsZero() || w.c.steadyFor() != 0 {
+			t.Error("a clock that was never read must not be usable")
+		}
+		test(t, w)
+	})
+}
+
+func TestClockFollowsRedisNotTheWall(t *testing.T) {
+	inWorld(t, 10*time.Minute, func(t *testing.T, w *world) {
+		w.offset = -3 * time.Hour
+		w.sample(time.Millisecond)
+		time.Sleep(time.Hour)
+		if off := w.off(); off != 0 {
+			t.Errorf("off by %s", off)
+		}
+		if a := w.c.ahead(); a != -3*time.Hour-10*time.Minute {
+			t.Errorf("ahead of the wall by %s", a)
+		}
+	})
+}
+
+func TestClockTakesTheShortestTrip(t *testing.T) {
+	inWorld(t, 0, func(t *testing.T, w *world) {
+		w.sample(2 * time.Millisecond)
+		sent := time.Now()
+		time.Sleep(800 * time.Millisecond) // all of the trip on the way there
+		w.c.add(sent, time.Now(), time.Now(), "a")
+		if off := w.off(); off.Abs() > time.Millisecond {
+			t.Errorf("off by %s after a lopsided trip", off)
+		}
+	})
+}
+
+func TestSteadyStartsAnew(t *testing.T) {
+	for name, upset := range map[string]func(w *world){
+		"at a step forward":      func(w *world) { w.offset += 20 * time.Millisecond },
+		"at a step backward":     func(w *world) { w.offset -= 20 * time.Millisecond },
+		"at another server run":  func(w *world) { w.run = "b" },
+		"not for a slow trip":    nil,
+		"at a large step nearby": func(w *world) { w.offset += 30 * time.Second },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 0, func(t *testing.T, w *world) {
+				for range 10 {
+					w.sample(time.Millisecond)
+					time.Sleep(time.Second)
+				}
+				before := w.c.steadyFor()
+				if before < 9*time.Second {
+					t.Fatalf("steady for %s after 10 s", before)
+				}
+				trip := time.Millisecond
+				if upset != nil {
+					upset(w)
+				} else {
+					trip = 300 * time.Millisecond
+				}
+				w.sample(trip)
+				if anew := w.c.steadyFor() < before; anew != (upset != nil) {
+					t.Errorf("steady for %s, was %s", w.c.steadyFor(), before)
+				}
+				if off := w.off(); off.Abs() > time.Millisecond {
+					t.Errorf("off by %s", off)
+				}
+			})
+		})
+	}
+}
+
+func TestDriftIsNoStep(t *testing.T) {
+	inWorld(t, 0, func(t *testing.T, w *world) {
+		w.sample(time.Millisecond)
+		for range 600 {
+			time.Sleep(time.Second)
+			w.offset += 400 * time.Microsecond // NTP slewing at 400 ppm
+			w.sample(time.Millisecond)
+		}
+		if s := w.c.steadyFor(); s < 600*time.Second {
+			t.Errorf("steady for %s, want 600s", s)
+		}
+		if off := w.off(); off.Abs() > 5*time.Millisecond {
+			t.Errorf("off by %s", off)
+		}
+	})
+}
+
+func TestLargeStepIsJudgedByTheWall(t *testing.T) {
+	inWorld(t, 0, func(t *testing.T, w *world) {
+		w.sample(time.Millisecond)
+		w.offset = time.Hour // away from the wall clock
+		if got := w.sample(time.Millisecond); !got.Refused || w.c.usable() == nil {
+			t.Errorf("a step of an hour away from the node's clock was believed: %+v", got)
+		}
+		if got := w.sample(time.Millisecond); got.Refused || w.c.usable() == nil {
+			t.Error("said twice, or forgotten")
+		}
+		w.offset = 0
+		if w.sample(time.Millisecond); w.c.usable() != nil {
+			t.Error("the node did not go on when Redis' clock was put right")
+		}
+	})
+	inWorld(t, time.Hour, func(t *testing.T, w *world) {
+		w.sample(time.Millisecond)
+		w.offset = time.Hour // to where the wall clock is
+		if got := w.sample(time.Millisecond); got.Step < 59*time.Minute || w.c.usable() != nil || w.off() != 0 {
+			t.Errorf("a step towards the node's clock was refused: %+v, off %s", got, w.off())
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package scheduler
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"runtime/debug"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// Config is a node's settings; the zero value is useful.
+type Config struct {
+	// Namespace keeps two installations in one Redis apart. Default "escapement".
+	Namespace string
+	// Partitions is the number of hash slots' worth of jobs, 1 to 1024, fixed when the namespace
+	// is created. Default: what is stored, or 16 for a new namespace.
+	Partitions int
+	// Name is the node's name, for people; letters, digits and ._:/- up to 128. Default: host name.
+	Name string
+	// Version is the program's version, for people. Default: the main module's.
+	Version string
+	// Revision orders builds: of two different definitions of a job, the greater revision (as
+	// text) decides. Default: the build's VCS time.
+	Revision string
+	// Labels say what the node has; a job with labels runs only where all of them match.
+	Labels map[string]string
+	// Weight is the node's share of the jobs beside others', 1 to 1000. Default 1.
+	Weight int
+	// MaxRunning is how many runs the node carries at once, from claim to settle, 1 to 100,000.
+	// Default 256.
+	MaxRunning int
+	// Grace is how late a tick must be before nodes other than its owner take it. Default 500 ms.
+	Grace time.Duration
+	// SweepEvery is how often the node looks for overdue ticks, lapsed leases and pending runs.
+	// Default 250 ms.
+	SweepEvery time.Duration
+	// MaxSkew is how far Redis' clock may be from the node's idea of it before a claim is refused;
+	// also the margin by which a run ends before its lease. A job's ttl must be at least three
+	// times as long. Default 1 s.
+	MaxSkew time.Duration
+	// MaxStep is the largest step of Redis' clock that is believed without asking whether it
+	// brings Redis nearer to the node's own clock. At least MaxSkew. Default 60 s.
+	MaxStep time.Duration
+	// DrainTimeout is how long running jobs may go on after the node was told to stop; then they
+	// are cancelled. Default 30 s.
+	DrainTimeout time.Duration
+	// HistoryKeep is the number of history rows kept per job, at least 16. Default 200.
+	HistoryKeep int
+	// HistoryKeepFor is how long rows are kept, whichever is reached first. Default 168 h.
+	HistoryKeepFor time.Duration
+	// WaitForRedis makes Run wait, with a log line, when Redis cannot be reached at the start,
+	// instead of returning an error.
+	WaitForRedis bool
+	// Logger gets what the node has to say. Default slog.Default().
+	Logger *slog.Logger
+	// Wall is the node's own wall clock. It never decides when a tick fires (Redis' clock does);
+	// tests hand in a skewed one to show that. Default time.Now.
+	Wall func() time.Time
+}
+
+func (c Config) withDefaults() Config {
+	c.Namespace = cmp.Or(c.Namespace, "escapement")
+	if c.Name == "" {
+		c.Name, _ = os.Hostname() // an empty name is refused by validate
+	}
+	info, _ := debug.ReadBuildInfo()
+	if info != nil {
+		c.Version = cmp.Or(c.Version, info.Main.Version)
+		for _, s := range info.Settings {
+			if s.Key == "vcs.time" {
+				c.Revision = cmp.Or(c.Revision, s.Value)
+			}
+		}
+	}
+	c.Weight = cmp.Or(c.Weight, 1)
+	c.MaxRunning = cmp.Or(c.MaxRunning, 256)
+	c.Grace = cmp.Or(c.Grace, 500*time.Millisecond)
+	c.SweepEvery = cmp.Or(c.SweepEvery, 250*time.Millisecond)
+	c.MaxSkew = cmp.Or(c.MaxSkew, time.Second)
+	c.MaxStep = cmp.Or(c.MaxStep, time.Minute)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, 30*time.Second)
+	c.HistoryKeep = cmp.Or(c.HistoryKeep, 200)
+	c.HistoryKeepFor = cmp.Or(c.HistoryKeepFor, 168*time.Hour)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Wall == nil {
+		c.Wall = time.Now
+	}
+	return c
+}
+
+var nodeWords = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/-]{0,127}$`)
+
+func (c Config) validate(reg *jobs.Registry) error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	between := func(name string, d, least, most time.Duration) {
+		if d < least || d > most {
+			bad("%s is %s: must lie between %s and %s", name, d, least, most)
+		}
+	}
+	if !nodeWords.MatchString(c.Name) {
+		bad("node name %q: letters, digits and ._:/- only, beginning with a letter or digit, at most 128; set Name", c.Name)
+	}
+	if len(c.Revision) > 128 {
+		bad("revision: %d bytes, at most 128", len(c.Revision))
+	}
+	if c.Weight < 1 || c.Weight > 1000 {
+		bad("weight is %d: must lie between 1 and 1000", c.Weight)
+	}
+	if c.MaxRunning < 1 || c.MaxRunning > 100_000 {
+		bad("max_running is %d: must lie between 1 and 100000", c.MaxRunning)
+	}
+	between("grace", c.Grace, 10*time.Millisecond, time.Minute)
+	between("sweep_every", c.SweepEvery, 10*time.Millisecond, time.Minute)
+	between("max_skew", c.MaxSkew, 100*time.Millisecond, time.Minute)
+	between("drain_timeout", c.DrainTimeout, 0, 24*time.Hour)
+	if c.MaxStep < c.MaxSkew {
+		bad("max_step is %s and max_skew %s: max_step must not be the smaller", c.MaxStep, c.MaxSkew)
+	}
+	for _, j := range reg.All() {
+		if j.TTL < 3*c.MaxSkew {
+			bad("job %s: ttl is %s and max_skew %s: a ttl must be at least three times max_skew", j.Name, j.TTL, c.MaxSkew)
+		}
+	}
+	return errors.Join(errs...)
+}

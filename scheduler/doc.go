@@ -1,0 +1,46 @@
+// Package scheduler is the node: it decides which ticks to claim, runs what it was granted and
+// records how it ended.
+//
+//	reg := jobs.NewRegistry()
+//	reg.MustAdd(jobs.Job{Name: "settle-orders", Schedule: "*/5 * * * *", Func: settle})
+//	node, err := scheduler.New(redisClient, reg, scheduler.Config{Name: "a1"})
+//	err = node.Run(ctx) // blocks; on ctx's end it drains, hands over, returns nil
+//
+// # A tick's way
+//
+//	agenda (heap of jobs this node goes first for, by Redis' clock)
+//	   │ due together: one batch per partition; each claim takes a slot
+//	   ▼
+//	sender ── claim ──► ledger: granted(token) · skipped · moved · early · superseded
+//	   │ granted
+//	   ▼
+//	runner ── lease kept alive ── local deadline ──► context ends, cause locking.ErrLeaseLost
+//	   │ the function returned
+//	   ▼
+//	settler ── settle, in batches ──► outcome recorded; the slot is free again
+//
+// The owner of a job, by rendezvous hashing, claims at the tick; the others do nothing. A sweep
+// on every node looks for what is overdue by more than Grace and lets nodes contend for it, in
+// the order of their rank. Who owns what is a hint; the claim is the truth, so a node that knows
+// less than another can cost a claim, never a second run.
+//
+// # Time
+//
+// A node fires by Redis' clock as it estimates it: the last good sample and its own monotonic
+// clock. Its wall clock decides nothing but whether a large step of Redis' clock is believed.
+// After a step, or another run of the server, leases are not reaped until the clock has run
+// steadily for their ttl.
+//
+// # What may fail
+//
+//   - A claim's answer is lost: asked again with the same run id, it gives the same grant. Past
+//     twice MaxSkew only the question is repeated, for no copy of the claim can be granted then.
+//   - Redis is away: runs go on until their local deadline; reports are repeated; nothing is
+//     claimed. Afterwards ticks late by up to 10 s run in order, older ones as catch_up says.
+//   - The node dies: ticks it had not claimed are taken by the others' sweep; its runs are
+//     reaped when their leases have lapsed.
+//   - The node is stopped and resumed: the deadline has passed, the context ends at once, the
+//     settle is answered lost.
+//   - The node must leave a job, because a newer definition is stored: it says so once, and
+//     comes back when no living node holds that definition any more.
+package scheduler

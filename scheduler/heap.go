@@ -1,0 +1,81 @@
+package scheduler
+
+import (
+	"container/heap"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// job is what the engine knows of one registered job. Only the engine's goroutine touches the
+// fields below the line.
+type job struct {
+	jobs.Job
+	schedule *jobs.Schedule
+	digest   string
+	part     int
+
+	cursor     int64 // as last heard, ms; 0 when the schedule has no more
+	at         int64 // when the engine looks at it next, ms; may lie after cursor for a retry
+	place      int   // index in the heap, -1 outside
+	owned      bool  // this node goes first
+	claiming   bool  // a claim of it is in flight
+	superseded bool  // another definition is the stored one
+}
+
+// agenda is a heap of the jobs this node will claim, by when it looks at them next.
+type agenda []*job
+
+func (a agenda) Len() int           { return len(a) }
+func (a agenda) Less(i, j int) bool { return a[i].at < a[j].at }
+func (a agenda) Swap(i, j int) {
+	a[i], a[j] = a[j], a[i]
+	a[i].place, a[j].place = i, j
+}
+
+// Push is for container/heap; use put.
+func (a *agenda) Push(x any) {
+	j, _ := x.(*job)
+	j.place = len(*a)
+	*a = append(*a, j)
+}
+
+// Pop is for container/heap; use take.
+func (a *agenda) Pop() any {
+	old := *a
+	j := old[len(old)-1]
+	old[len(old)-1] = nil
+	*a = old[:len(old)-1]
+	j.place = -1
+	return j
+}
+
+// put adds a job for the instant at (ms), or moves it there.
+func (a *agenda) put(j *job, at int64) {
+	j.at = at
+	if j.place >= 0 {
+		heap.Fix(a, j.place)
+		return
+	}
+	heap.Push(a, j)
+}
+
+// drop takes a job out, if it is in.
+func (a *agenda) drop(j *job) {
+	if j.place >= 0 {
+		heap.Remove(a, j.place)
+	}
+}
+
+// first is the job to look at next, nil when there is none.
+func (a agenda) first() *job {
+	if len(a) == 0 {
+		return nil
+	}
+	return a[0]
+}
+
+// take removes and returns the first job.
+func (a *agenda) take() *job {
+	j, _ := heap.Pop(a).(*job)
+	return j
+}

@@ -1,0 +1,71 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// Definition is one job's definition as a node wants it stored.
+type Definition struct {
+	Job, Digest, Revision string
+	Text                  []byte // JSON
+	Cursor                int64  // first tick of its schedule after now, ms; 0 for none
+	// To replace a stored definition: its digest and cursor as the caller saw them, and the last
+	// and number of its ticks that nobody will run any more. A zero WasDigest only creates.
+	WasDigest string
+	WasCursor int64
+	// With Count 0, Until may name the latest instant accounted for; it is then not recorded.
+	Until, Count int64
+}
+
+func (d Definition) lastMissed() int64 {
+	if d.Count == 0 {
+		return 0
+	}
+	return d.Until
+}
+
+// Defined is the answer to one Definition.
+type Defined struct {
+	Word     string // created, same, replaced, differs, foreign
+	Cursor   int64  // of the entry as it now stands, ms
+	Digest   string
+	Revision string
+	Text     []byte // differs: the stored definition
+	Last     int64  // latest instant ever accounted for, ms; 0 for none
+}
+
+// Define registers definitions, all of jobs in one partition and at most BatchMax. A new job
+// gets an entry that starts at Cursor; another definition than the stored one replaces it only
+// by compare-and-set (WasDigest, WasCursor), and its first tick must lie after now and after
+// every instant accounted for. It returns one answer each, or ErrClock.
+func (l *Ledger) Define(ctx context.Context, now int64, batch []Definition) ([]Defined, error) {
+	k := l.keys[l.Partition(batch[0].Job)]
+	ks := append(make([]string, 0, 3+len(batch)), k.jobs, k.defs, k.due)
+	keep, keepFor := l.keepArgs()
+	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor}
+	for _, d := range batch {
+		ks = append(ks, k.history+d.Job)
+		args = append(args, d.Job, d.Digest, plain(d.Revision), orNone(d.Cursor), d.WasDigest, orNone(d.WasCursor),
+			orNone(d.lastMissed()), ms(d.Count), d.Text)
+	}
+	reply, err := defineScript.Run(ctx, l.client, ks, args...).Slice()
+	if err != nil {
+		return nil, redisconn.Explain("define", err)
+	}
+	if err := refusedByClock(reply, now); err != nil {
+		return nil, err
+	}
+	if len(reply) != 6*len(batch) {
+		return nil, fmt.Errorf("define: %d answers for %d definitions", len(reply)/6, len(batch))
+	}
+	out := make([]Defined, len(batch))
+	for i := range out {
+		r := reply[i*6:]
+		out[i] = Defined{Word: text(r[0]), Cursor: number(r[1]), Digest: text(r[2]), Revision: text(r[3]),
+			Text: []byte(text(r[4])), Last: number(r[5])}
+	}
+	return out, nil
+}

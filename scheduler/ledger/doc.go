@@ -1,0 +1,57 @@
+// Package ledger is the tick ledger: what is due, what runs, what ran, per job, in Redis.
+//
+// # The cursor decides, the lease guards
+//
+// Each job has one entry with a cursor: the earliest scheduled tick not yet accounted for. A
+// claim is a compare-and-set step: "from the cursor I see, run this tick, and the next one is
+// that". It is granted only if the cursor stands where the caller says and the caller's
+// definition is the stored one; everybody else is answered where the cursor is now. So a tick
+// is granted once, whoever asks, however late, and the cursor cannot jump: ticks between the
+// cursor and the tick run are recorded in the same step.
+//
+//	            claim granted                    settle
+//	cursor ──────────────────────► leased ───────────────────► row (succeeded, failed, ...)
+//	   │                            │  ▲ renew │
+//	   │ claim, job held            │  └───────┘ reap (until passed, beat still)
+//	   ▼                            │ unclaim        └────────► row (abandoned)
+//	row (skipped, missed)           ▼
+//	                             pending ── claim ──► leased
+//	                                ▲
+//	                             trigger
+//
+// A grant is a lease {run, token, node, ttl, until, beat}. Nothing expires by itself: renewal
+// moves until and counts beat, also when until has passed, as long as nobody reaped the run.
+// A run is reaped only if its beat has not moved since it was seen and until has passed. The
+// first terminal outcome wins; a report that comes later changes nothing, is answered Lost and
+// is kept beside the outcome.
+//
+// # The chain
+//
+// Every row that accounts for scheduled ticks carries the cursor before (prev) and after (next)
+// its step. In the order of the steps, each row's next is the prev of the one after it, from the
+// entry's base to its cursor; runs in flight and pending ones fill their own link. Steps lead on
+// in time, but for one kind: a replaced definition may set the cursor back, to any instant after
+// the last one accounted for. Verify checks that.
+//
+// # Time
+//
+// Scripts that grant, reap or move a cursor take the caller's idea of Redis' time and do nothing
+// but answer ErrClock when Redis' own differs by more than MaxSkew. That stops early claims,
+// claims that sat in a buffer, and everything at a step of Redis' clock.
+//
+// # When a reply is lost
+//
+// A claim names its run by an id that the caller made. Asked again by the same node it gives the
+// same grant. A settle repeated gives the same answer. A run handed back (Unclaim) goes to
+// pending under a fresh id, so a delayed copy of the old claim finds nothing.
+//
+// # Tokens
+//
+// state {t, r} per job; now = TIME in µs; rid = run_id of the server
+//
+//	token = (r == rid) and max(t+1, now) or max(t, now) + 60 s
+//
+// Tokens of one job strictly increase in the order of its grants, across lease expiry, a clock
+// stepping back, a failover that lost writes and an empty restart; docs/guarantees.md says where
+// that ends.
+package ledger

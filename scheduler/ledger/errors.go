@@ -1,0 +1,43 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrClock is returned when a script refused to act because Redis' clock and the caller's idea
+// of it differ by more than MaxSkew. Sample the clock and ask again.
+var ErrClock = errors.New("Redis' clock is not what this node believes")
+
+// ErrNoNamespace is returned when a tool opens a namespace in which no node has ever run.
+var ErrNoNamespace = errors.New("no such namespace")
+
+// ErrUnknownJob is returned when no entry of that name exists in the namespace.
+var ErrUnknownJob = errors.New("unknown job")
+
+// ErrUnknownRun is returned when no lease, pending record or history row has that run id.
+var ErrUnknownRun = errors.New("unknown run")
+
+// ErrRefused is returned when the ledger understood a request and will not carry it out; the
+// text says what to do instead.
+var ErrRefused = errors.New("refused")
+
+// ErrForeign is returned for a record that this version cannot read: written by a newer node,
+// or not by a node at all. It is left alone.
+var ErrForeign = errors.New("a record this version does not understand")
+
+// ClockError is ErrClock with the facts.
+type ClockError struct {
+	Redis    time.Time // Redis' clock when it answered
+	Believed time.Time // what the caller had sent
+}
+
+// Error prints both clocks.
+func (e *ClockError) Error() string {
+	return fmt.Sprintf("%v: Redis says %s, the node believed %s", ErrClock,
+		e.Redis.UTC().Format(time.RFC3339Nano), e.Believed.UTC().Format(time.RFC3339Nano))
+}
+
+// Is makes errors.Is(err, ErrClock) true.
+func (e *ClockError) Is(target error) bool { return target == ErrClock }

@@ -1,0 +1,183 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// format is the version of the namespace's layout; every record carries its own as well.
+const format = "1"
+
+// BatchMax is the largest number of items one script call takes.
+const BatchMax = 50
+
+// pendingMax bounds the pending runs of one partition; a trigger beyond it is refused.
+const pendingMax = 10_000
+
+var namespaceWords = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
+
+// Config says where a ledger lives and how much it keeps.
+type Config struct {
+	// Namespace is the prefix that keeps two installations in one Redis apart; letters, digits
+	// and ._- up to 64. Default "escapement".
+	Namespace string
+	// Partitions is the number of hash slots' worth of jobs, 1 to 1024, fixed when the namespace
+	// is created; 0 takes what is stored, or 16 for a new namespace.
+	Partitions int
+	// MaxSkew is the largest difference between Redis' clock and a caller's idea of it at which
+	// a script still acts. Default 1 s.
+	MaxSkew time.Duration
+	// Keep is the number of history rows kept per job (up to 15 more for a while), at least 16.
+	// Default 200.
+	Keep int
+	// KeepFor is how long rows are kept, whichever of the two is reached first. Default 168 h.
+	KeepFor time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	c.Namespace = cmp.Or(c.Namespace, "escapement")
+	c.MaxSkew = cmp.Or(c.MaxSkew, time.Second)
+	c.Keep = cmp.Or(c.Keep, 200)
+	c.KeepFor = cmp.Or(c.KeepFor, 168*time.Hour)
+	return c
+}
+
+func (c Config) validate() error {
+	var errs []error
+	if !namespaceWords.MatchString(c.Namespace) {
+		errs = append(errs, fmt.Errorf("namespace %q: letters, digits and ._- only, beginning with a letter or digit, at most 64", c.Namespace))
+	}
+	if c.Partitions < 0 || c.Partitions > 1024 {
+		errs = append(errs, fmt.Errorf("partitions %d: must lie between 1 and 1024", c.Partitions))
+	}
+	if c.Keep < 16 {
+		errs = append(errs, fmt.Errorf("history keep %d: must be at least 16", c.Keep))
+	}
+	return errors.Join(errs...)
+}
+
+// Ledger is one namespace's ledger in one Redis. It is safe for concurrent use and holds no
+// connection, goroutine or cache of its own.
+type Ledger struct {
+	client redis.UniversalClient
+	cfg    Config
+	keys   []keys // by partition
+}
+
+// Open joins a namespace, creating its control record if this is the first node ever. A number
+// of partitions other than the stored one is refused, as is a layout newer than this version's.
+func Open(ctx context.Context, client redis.UniversalClient, cfg Config) (*Ledger, error) {
+	return open(ctx, client, cfg, true)
+}
+
+// OpenExisting is Open for tools: it creates nothing and returns ErrNoNamespace when no node has
+// ever run there.
+func OpenExisting(ctx context.Context, client redis.UniversalClient, cfg Config) (*Ledger, error) {
+	return open(ctx, client, cfg, false)
+}
+
+func open(ctx context.Context, client redis.UniversalClient, cfg Config, create bool) (*Ledger, error) {
+	cfg = cfg.withDefaults()
+	if err := errors.Join(cfg.validate(), redisconn.Check(client)); err != nil {
+		return nil, err
+	}
+	stored, err := control(ctx, client, cfg, create)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Partitions != 0 && cfg.Partitions != stored {
+		return nil, fmt.Errorf("%w: namespace %q was created with %d partitions and this node is configured with %d; set partitions to %d, or use another namespace",
+			ErrRefused, cfg.Namespace, stored, cfg.Partitions, stored)
+	}
+	l := &Ledger{client: client, cfg: cfg, keys: make([]keys, stored)}
+	l.cfg.Partitions = stored
+	for p := range l.keys {
+		l.keys[p] = partitionKeys(cfg.Namespace, p)
+	}
+	return l, nil
+}
+
+// Restore writes the control record again if Redis lost it, and refuses, with ErrRefused, if
+// another number of partitions has taken its place.
+func (l *Ledger) Restore(ctx context.Context) error {
+	stored, err := control(ctx, l.client, l.cfg, true)
+	if err == nil && stored != len(l.keys) {
+		err = fmt.Errorf("%w: namespace %q was created anew with %d partitions while this node works with %d; restart the node with partitions set to %d",
+			ErrRefused, l.cfg.Namespace, stored, len(l.keys), stored)
+	}
+	return err
+}
+
+// control reads the control record, after writing it if asked to and absent, and returns the
+// namespace's number of partitions.
+func control(ctx context.Context, client redis.UniversalClient, cfg Config, create bool) (int, error) {
+	key := controlKey(cfg.Namespace)
+	var got *redis.MapStringStringCmd
+	_, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		if create {
+			p.HSetNX(ctx, key, "format", format)
+			p.HSetNX(ctx, key, "partitions", cmp.Or(cfg.Partitions, 16))
+		}
+		got = p.HGetAll(ctx, key)
+		return nil
+	})
+	if err != nil {
+		return 0, redisconn.Explain("open namespace "+cfg.Namespace, err)
+	}
+	record := got.Val()
+	if len(record) == 0 {
+		return 0, fmt.Errorf("%w: %q has never been used in the Redis at %s; start a node there first, or name another with --namespace",
+			ErrNoNamespace, cfg.Namespace, redisconn.Addr(client))
+	}
+	if record["format"] != format {
+		return 0, fmt.Errorf("%w: namespace %q has layout %q and this version knows %q; use the version that wrote it",
+			ErrForeign, cfg.Namespace, record["format"], format)
+	}
+	n, err := strconv.Atoi(record["partitions"])
+	if err != nil || n < 1 || n > 1024 {
+		return 0, fmt.Errorf("%w: namespace %q: partitions is %q in %s", ErrForeign, cfg.Namespace, record["partitions"], key)
+	}
+	return n, nil
+}
+
+// Namespace is the namespace's name.
+func (l *Ledger) Namespace() string { return l.cfg.Namespace }
+
+// Partitions is the namespace's number of partitions.
+func (l *Ledger) Partitions() int { return len(l.keys) }
+
+// Partition says in which partition a job lives.
+func (l *Ledger) Partition(job string) int { return Partition(job, len(l.keys)) }
+
+func ms(n int64) string { return strconv.FormatInt(n, 10) }
+
+func (l *Ledger) keepArgs() (string, string) {
+	return strconv.Itoa(l.cfg.Keep), ms(l.cfg.KeepFor.Milliseconds())
+}
+
+// refusedByClock turns the answer {'clock', redis ms} into a *ClockError.
+func refusedByClock(reply []any, now int64) error {
+	if len(reply) == 2 && reply[0] == "clock" {
+		return &ClockError{Redis: time.UnixMilli(number(reply[1])), Believed: time.UnixMilli(now)}
+	}
+	return nil
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func number(v any) int64 {
+	n, _ := strconv.ParseInt(text(v), 10, 64)
+	return n
+}

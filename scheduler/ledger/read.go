@@ -1,0 +1,117 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// Stored is a job as the ledger has it: its entry and its definition's JSON.
+type Stored struct {
+	Entry
+	Definition []byte
+	Err        error // wraps ErrForeign when the entry cannot be read; the other fields are then empty
+}
+
+// Jobs reads all jobs of the namespace, by name.
+func (l *Ledger) Jobs(ctx context.Context) ([]Stored, error) {
+	entries := make([]*redis.MapStringStringCmd, len(l.keys))
+	defs := make([]*redis.MapStringStringCmd, len(l.keys))
+	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, k := range l.keys {
+			entries[i], defs[i] = p.HGetAll(ctx, k.jobs), p.HGetAll(ctx, k.defs)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, redisconn.Explain("list jobs", err)
+	}
+	var all []Stored
+	for i := range entries {
+		for job, record := range entries[i].Val() {
+			all = append(all, stored(job, record, defs[i].Val()[job]))
+		}
+	}
+	slices.SortFunc(all, func(a, b Stored) int { return strings.Compare(a.Job, b.Job) })
+	return all, nil
+}
+
+func stored(job, record, definition string) Stored {
+	e, err := parseEntry(job, record)
+	if err != nil {
+		return Stored{Entry: Entry{Job: job}, Err: fmt.Errorf("entry of %s: %w", job, err)}
+	}
+	return Stored{Entry: e, Definition: []byte(definition)}
+}
+
+// Job reads one job; ErrUnknownJob when there is none of that name.
+func (l *Ledger) Job(ctx context.Context, name string) (Stored, error) {
+	k := l.keys[l.Partition(name)]
+	var entry, def *redis.StringCmd
+	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		entry, def = p.HGet(ctx, k.jobs, name), p.HGet(ctx, k.defs, name)
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return Stored{}, redisconn.Explain("read job "+name, err)
+	}
+	if errors.Is(entry.Err(), redis.Nil) {
+		return Stored{}, fmt.Errorf("%w: %q in namespace %s; `jobs list` shows what there is", ErrUnknownJob, name, l.cfg.Namespace)
+	}
+	return stored(name, entry.Val(), def.Val()), nil
+}
+
+// Open reads the runs in flight: leased and pending ones, of all jobs. Records that cannot be
+// read are left out; Verify names them.
+func (l *Ledger) Open(ctx context.Context) ([]Lease, error) {
+	runs := make([]*redis.MapStringStringCmd, len(l.keys))
+	waiting := make([]*redis.MapStringStringCmd, len(l.keys))
+	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, k := range l.keys {
+			runs[i], waiting[i] = p.HGetAll(ctx, k.runs), p.HGetAll(ctx, k.waiting)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, redisconn.Explain("list runs", err)
+	}
+	var open []Lease
+	for i := range runs {
+		open = append(open, openRuns(runs[i].Val(), waiting[i].Val(), func(string, error) {})...)
+	}
+	slices.SortFunc(open, func(a, b Lease) int { return strings.Compare(a.Run, b.Run) })
+	return open, nil
+}
+
+// History reads the rows of jobs, each oldest first, keyed by job. Rows that this version does
+// not understand are counted, not returned.
+func (l *Ledger) History(ctx context.Context, names []string) (rows map[string][]Row, foreign int, err error) {
+	lists := make([]*redis.StringSliceCmd, len(names))
+	_, err = l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, name := range names {
+			lists[i] = p.LRange(ctx, l.keys[l.Partition(name)].history+name, 0, -1)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, 0, redisconn.Explain("read history", err)
+	}
+	rows = make(map[string][]Row, len(names))
+	for i, name := range names {
+		for _, record := range lists[i].Val() {
+			row, err := parseRow(name, record)
+			if err != nil {
+				foreign++
+				continue
+			}
+			rows[name] = append(rows[name], row)
+		}
+	}
+	return rows, foreign, nil
+}

@@ -1,0 +1,166 @@
+package ledger
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+)
+
+// The records' layouts stand in scripts/prelude.lua, which writes them; here they are read.
+
+// Entry is what the ledger keeps of one job.
+type Entry struct {
+	Job      string
+	Cursor   int64 // earliest tick not accounted for, ms; 0 when the schedule has no more
+	Digest   string
+	Revision string
+	Token    locking.Token // the last one granted; 0 when none was
+	Open     string        // id of the run that holds the job, leased or pending
+	Base     int64         // where the recorded chain begins, ms
+	Last     int64         // latest instant ever accounted for, ms; 0 for none
+}
+
+// Lease is one granted run that nobody settled yet, or, with a Token of 0, a pending one.
+type Lease struct {
+	Run, Job       string
+	Tick           int64
+	Shard, Shards  int
+	Attempt        int
+	Token          locking.Token
+	Node, NodeName string
+	Until, TTL     int64 // ms
+	Beat           int64
+	Prev, Next     int64 // the chain's link that this run fills; 0 for none
+	Trigger        string
+	Request        string // the run id that a person asked for, when this is another one
+	Granted        int64  // ms; for a pending run, when it may start
+	Payload        []byte
+}
+
+// Pending says that nobody was granted this run yet.
+func (l Lease) Pending() bool { return l.Token == 0 }
+
+// Row is one record of history: a run that ended, or a range of ticks that did not run.
+type Row struct {
+	Job        string
+	Prev, Next int64 // cursor before and after the step; 0 for none
+	At         int64 // when it was recorded or ended, ms
+	Tick       int64
+	Outcome    jobs.Outcome
+	Reason     string
+	// Of a range: its last tick and the number of ticks. Count is 0 for a run.
+	Until, Count int64
+	Ranged       bool
+
+	Shard, Shards, Attempt, Tries int
+	Run                           string
+	Token                         locking.Token
+	Node, NodeName                string
+	Trigger, Request              string
+	Started                       int64
+	Late                          string // a report that came after the outcome: "succeeded 1763726400123"
+	Error                         string
+}
+
+// fields reads the separated fields of a record one after another and remembers the first that
+// is not what it should be.
+type fields struct {
+	rest []string
+	bad  error
+}
+
+func split(record string, n int) (*fields, error) {
+	parts := strings.SplitN(record, "|", n+1)
+	if parts[0] != "1" || len(parts) != n+1 {
+		return nil, fmt.Errorf("%w: %.40q", ErrForeign, record)
+	}
+	return &fields{rest: parts[1:]}, nil
+}
+
+func (f *fields) text() string {
+	s := f.rest[0]
+	f.rest = f.rest[1:]
+	return s
+}
+
+// int reads a number; an absent one is 0.
+func (f *fields) int() int64 {
+	s := f.text()
+	if s == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil && f.bad == nil {
+		f.bad = fmt.Errorf("%w: %q where a number belongs", ErrForeign, s)
+	}
+	return n
+}
+
+func parseEntry(job, record string) (Entry, error) {
+	f, err := split(record, 8)
+	if err != nil {
+		return Entry{}, err
+	}
+	e := Entry{Job: job, Cursor: f.int(), Digest: f.text(), Revision: f.text(), Token: f.int()}
+	f.text() // the server's run_id, for the token rule alone
+	e.Open, e.Base, e.Last = f.text(), f.int(), f.int()
+	return e, f.bad
+}
+
+func parseLease(run, record string) (Lease, error) {
+	f, err := split(record, 17)
+	if err != nil {
+		return Lease{}, err
+	}
+	l := Lease{Run: run, Until: f.int(), Beat: f.int(), Job: f.text(), Tick: f.int(), Shard: int(f.int()),
+		Shards: int(f.int()), Attempt: int(f.int()), Token: f.int(), Node: f.text(), NodeName: f.text(),
+		TTL: f.int(), Prev: f.int(), Next: f.int(), Trigger: f.text(), Request: f.text(), Granted: f.int()}
+	l.Payload = []byte(f.text())
+	return l, f.bad
+}
+
+func parsePending(run, record string) (Lease, error) {
+	f, err := split(record, 11)
+	if err != nil {
+		return Lease{}, err
+	}
+	l := Lease{Run: run, Job: f.text(), Tick: f.int(), Shard: int(f.int()), Shards: int(f.int()), Attempt: int(f.int()),
+		Prev: f.int(), Next: f.int(), Trigger: f.text(), Request: f.text(), Granted: f.int()}
+	l.Payload = []byte(f.text())
+	return l, f.bad
+}
+
+func parseRow(job, record string) (Row, error) {
+	if strings.HasPrefix(record, "1|S|") {
+		return parseRange(job, record)
+	}
+	f, err := split(record, 20)
+	if err != nil || f.text() != "R" {
+		return Row{}, fmt.Errorf("%w: row %.40q", ErrForeign, record)
+	}
+	r := Row{Job: job, Prev: f.int(), Next: f.int(), At: f.int(), Tick: f.int(), Shard: int(f.int()), Shards: int(f.int()),
+		Attempt: int(f.int()), Tries: int(f.int()), Run: f.text(), Token: f.int(), Node: f.text(), NodeName: f.text(),
+		Trigger: f.text(), Request: f.text()}
+	if err := r.Outcome.UnmarshalText([]byte(f.text())); err != nil {
+		return r, fmt.Errorf("%w: %w", ErrForeign, err)
+	}
+	r.Reason, r.Started, r.Late, r.Error = f.text(), f.int(), f.text(), f.text()
+	return r, f.bad
+}
+
+func parseRange(job, record string) (Row, error) {
+	f, err := split(record, 9)
+	if err != nil {
+		return Row{}, err
+	}
+	f.text()
+	r := Row{Job: job, Ranged: true, Prev: f.int(), Next: f.int(), At: f.int(), Tick: f.int(), Until: f.int(), Count: f.int()}
+	if err := r.Outcome.UnmarshalText([]byte(f.text())); err != nil {
+		return r, fmt.Errorf("%w: %w", ErrForeign, err)
+	}
+	r.Reason = f.text()
+	return r, f.bad
+}

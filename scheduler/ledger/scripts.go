@@ -1,0 +1,36 @@
+package ledger
+
+import (
+	_ "embed"
+
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+var (
+	//go:embed scripts/prelude.lua
+	prelude string
+	//go:embed scripts/claim.lua
+	claimSource string
+	//go:embed scripts/settle.lua
+	settleSource string
+	//go:embed scripts/renew.lua
+	renewSource string
+	//go:embed scripts/reap.lua
+	reapSource string
+	//go:embed scripts/unclaim.lua
+	unclaimSource string
+	//go:embed scripts/trigger.lua
+	triggerSource string
+	//go:embed scripts/define.lua
+	defineSource string
+)
+
+var (
+	claimScript   = redisconn.NewScript("claim", prelude+claimSource)
+	settleScript  = redisconn.NewScript("settle", prelude+settleSource)
+	renewScript   = redisconn.NewScript("renew", prelude+renewSource)
+	reapScript    = redisconn.NewScript("reap", prelude+reapSource)
+	unclaimScript = redisconn.NewScript("unclaim", prelude+unclaimSource)
+	triggerScript = redisconn.NewScript("trigger", prelude+triggerSource)
+	defineScript  = redisconn.NewScript("define", prelude+defineSource)
+)

@@ -1,0 +1,126 @@
+-- Claims a batch: each item asks "may I run this?" and gets an answer of its own. An item is
+-- the next tick of a job (kind t), or a pending run (kind p). Asked again with the same run id
+-- by the same node, a claim gives the same grant.
+-- KEYS[1] jobs  KEYS[2] due  KEYS[3] runs  KEYS[4] leases  KEYS[5] pending  KEYS[6] waiting
+-- KEYS[6+i] history of item i's job
+-- ARGV[1] the caller's idea of Redis' time, ms   ARGV[2] tolerated difference, ms
+-- ARGV[3] node id  ARGV[4] node name  ARGV[5] rows to keep  ARGV[6] age to keep, ms
+-- then 11 for each item: kind, job, digest, run, ttl ms; and for kind t (else ''):
+--   from (the cursor the caller sees), until and count (last and number of ticks from 'from' on
+--   that are missed, '' and 0 for none), tick (to run), next (the tick after it), trigger
+-- Returns {'clock', redis ms} and does nothing when the caller's idea of time is wrong, else
+-- four for each item: word, token, value, record
+--   granted     token, ms left, record of the run (kind p only)
+--   skipped     '', cursor, ''       the job is held: the tick was recorded as skipped(overlap)
+--   moved       '', cursor, ''       the cursor stands elsewhere, or the pending run is gone
+--   early       '', redis ms, ''     the tick is not due yet
+--   held        '', run, ''          kind p: another run holds the job
+--   superseded  '', digest, ''       another definition is the stored one
+--   unknown     '', '', ''           no such job
+--   foreign     '', '', ''           a record that this version does not understand
+local now, skew, node, name, keep, keep_for = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local us, ms = clock()
+if astray(ms, now, skew) then return {'clock', int(ms)} end
+local here = incarnation()
+local n = (#ARGV - 6) / 11
+local names, ids = {}, {}
+for i = 1, n do names[i], ids[i] = ARGV[7 + (i - 1) * 11 + 1], ARGV[7 + (i - 1) * 11 + 3] end
+local raw = redis.call('HMGET', KEYS[1], unpack(names))
+local entries, out = {}, {}
+local saved, due, runs, leases = {}, {}, {}, {}
+local changed = {}
+
+local function answer(i, word, token, value, record)
+  local at = (i - 1) * 4
+  out[at + 1], out[at + 2], out[at + 3], out[at + 4] = word, token, value, record
+end
+
+local function grant(i, e, id, r)
+  local token = mint(e.token, e.rid, us, here)
+  e.token, e.rid, e.open = int(token), here, id
+  r.until_, r.beat, r.token, r.node, r.name = int(ms + r.ttl), '0', e.token, node, name
+  r.granted = int(ms)
+  local text = run_text(r)
+  runs[#runs + 1], runs[#runs + 2] = id, text
+  leases[#leases + 1], leases[#leases + 2] = r.until_, id
+  return text
+end
+
+-- The same grant again, when this very claim was granted before and its answer got lost.
+local function repeated(i, e, id, kind)
+  if e.open ~= id then return false end
+  local text = redis.call('HGET', KEYS[3], id)
+  local r = run_of(text)
+  if not r or r.node ~= node then return false end
+  answer(i, 'granted', r.token, int(math.max(0, r.until_ - ms)), kind == 'p' and text or '')
+  return true
+end
+
+local function claim_tick(i, e, a)
+  local job, id, ttl, from, last, count, tick, nxt, trigger =
+    ARGV[a + 1], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9], ARGV[a + 10]
+  if e.cursor ~= from or from == '' then return answer(i, 'moved', '', e.cursor, '') end
+  if tonumber(tick) > ms then return answer(i, 'early', '', int(ms), '') end
+  if count ~= '0' then
+    pass(KEYS[6 + i], e, from, last, tonumber(count), tick, 'missed', 'late', ms, keep, keep_for)
+  end
+  e.cursor, e.last = nxt, tick
+  if nxt ~= '' then due[#due + 1], due[#due + 2] = nxt, job else redis.call('ZREM', KEYS[2], job) end
+  if e.open ~= '' then
+    pass(KEYS[6 + i], e, tick, tick, 1, nxt, 'skipped', 'overlap', ms, keep, keep_for)
+    return answer(i, 'skipped', '', nxt, '')
+  end
+  grant(i, e, id, {job = job, tick = tick, shard = '0', shards = '1', attempt = '1', ttl = ttl,
+    prev = tick, next = nxt, trigger = trigger, request = '', payload = ''})
+  answer(i, 'granted', e.token, ttl, '')
+end
+
+local function claim_pending(i, e, a)
+  local id, ttl = ARGV[a + 3], ARGV[a + 4]
+  local text = redis.call('HGET', KEYS[6], id)
+  if not text then return answer(i, 'moved', '', e.cursor, '') end
+  local p = pending_of(text)
+  if not p then return answer(i, 'foreign', '', '', '') end
+  if tonumber(p.at) > ms then return answer(i, 'early', '', int(ms), '') end
+  if e.open ~= '' and e.open ~= id then return answer(i, 'held', '', e.open, '') end
+  p.ttl = ttl
+  local record = grant(i, e, id, p)
+  redis.call('HDEL', KEYS[6], id)
+  redis.call('ZREM', KEYS[5], id)
+  answer(i, 'granted', e.token, ttl, record)
+end
+
+local function flush()
+  if #runs == 0 then return end
+  redis.call('HSET', KEYS[3], unpack(runs))
+  redis.call('ZADD', KEYS[4], unpack(leases))
+  runs, leases = {}, {}
+end
+
+for i = 1, n do
+  local a = 7 + (i - 1) * 11
+  local kind, job, digest, id = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
+  if entries[job] then flush() end -- a second item of one job must see what the first was granted
+  local e = entries[job] or entry_of(raw[i])
+  entries[job] = e
+  if not raw[i] then answer(i, 'unknown', '', '', '')
+  elseif not e then answer(i, 'foreign', '', '', '')
+  elseif not repeated(i, e, id, kind) then
+    if e.digest ~= digest then answer(i, 'superseded', '', e.digest, '')
+    else
+      if kind == 't' then claim_tick(i, e, a) else claim_pending(i, e, a) end
+      changed[job] = e
+    end
+  end
+end
+flush()
+for i = 1, n do
+  local job = names[i]
+  if changed[job] then
+    saved[#saved + 1], saved[#saved + 2] = job, entry_text(changed[job])
+    changed[job] = nil
+  end
+end
+if #saved > 0 then redis.call('HSET', KEYS[1], unpack(saved)) end
+if #due > 0 then redis.call('ZADD', KEYS[2], unpack(due)) end
+return out

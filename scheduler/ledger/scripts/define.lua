@@ -1,0 +1,64 @@
+-- Registers definitions: creates the entry of a new job, or replaces the stored definition by
+-- compare-and-set on its digest and cursor, after recording the old schedule's ticks that
+-- nobody will run any more.
+-- KEYS[1] jobs  KEYS[2] defs  KEYS[3] due  KEYS[3+i] history of item i's job
+-- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms
+-- ARGV[3] rows to keep  ARGV[4] age to keep, ms
+-- then 9 for each item: job, digest, revision, cursor (first tick of the new schedule),
+--   expected digest and cursor ('' to create only), last and count of the old ticks, definition
+-- Returns {'clock', redis ms}, or six for each item: word, cursor, digest, revision, definition,
+-- latest instant accounted for
+--   created    cursor of the new entry
+--   same       the definition is the stored one
+--   replaced   cursor of the replaced entry
+--   differs    another definition is stored, or it stands elsewhere: what is there, whole
+--   foreign    a record that this version does not understand
+local keep, keep_for = ARGV[3], ARGV[4]
+local us, ms = clock()
+if astray(ms, ARGV[1], ARGV[2]) then return {'clock', int(ms)} end
+local out = {}
+
+local function answer(i, word, e, def)
+  local at = (i - 1) * 6
+  out[at + 1], out[at + 2], out[at + 3], out[at + 4], out[at + 5], out[at + 6] = word, e.cursor, e.digest, e.revision, def, e.last
+end
+
+local function store(job, e, def)
+  redis.call('HSET', KEYS[1], job, entry_text(e))
+  if def then redis.call('HSET', KEYS[2], job, def) end
+  if e.cursor == '' then redis.call('ZREM', KEYS[3], job) else redis.call('ZADD', KEYS[3], e.cursor, job) end
+end
+
+for i = 1, (#ARGV - 4) / 9 do
+  local a = 5 + (i - 1) * 9
+  local job, digest, revision, cursor, was, stood, last, count, def =
+    ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8]
+  local text = redis.call('HGET', KEYS[1], job)
+  local e = entry_of(text)
+  if not text then
+    e = {cursor = cursor, digest = digest, revision = revision, token = '0', rid = '', open = '', base = cursor, last = ''}
+    store(job, e, def)
+    answer(i, 'created', e, '')
+  elseif not e then
+    answer(i, 'foreign', {cursor = '', digest = '', revision = '', last = ''}, '')
+  elseif e.digest == digest then
+    if revision > e.revision then
+      e.revision = revision
+      store(job, e)
+    end
+    answer(i, 'same', e, '')
+  elseif e.digest ~= was or e.cursor ~= stood
+    or (cursor ~= '' and (tonumber(cursor) <= ms or tonumber(cursor) <= (tonumber(e.last) or 0))) then
+    answer(i, 'differs', e, redis.call('HGET', KEYS[2], job) or '')
+  else
+    -- A step of the chain even when no old tick was due (count 0), and when the old schedule had
+    -- no more ticks ('' to cursor). It may lead back: to before the old cursor, not before e.last.
+    append(KEYS[3 + i], '1|S|' .. stood .. '|' .. cursor .. '|' .. int(ms) .. '|' .. stood .. '|' .. last .. '|' .. count
+      .. '|superseded|definition replaced', e, ms, keep, keep_for)
+    if count ~= '0' then e.last = last end
+    e.cursor, e.digest, e.revision = cursor, digest, revision
+    store(job, e, def)
+    answer(i, 'replaced', e, '')
+  end
+end
+return out

@@ -1,0 +1,55 @@
+-- Ends a batch of runs: releases the lease, records the outcome, once. The first terminal
+-- outcome wins; asked again, a settle gives the answer it gave before.
+-- KEYS[1] jobs  KEYS[2] runs  KEYS[3] leases  KEYS[3+i] history of item i's job
+-- ARGV[1] rows to keep  ARGV[2] age to keep, ms
+-- then 8 for each item: job, run, outcome, reason, started ms, ended ms, tries, error
+-- Returns one word for each item:
+--   settled  recorded now, or already recorded by this same report
+--   lost     somebody else ended the run before; the report is kept beside that outcome
+--   unknown  nobody knows this run (any more)
+--   foreign  a record that this version does not understand
+local keep, keep_for = ARGV[1], ARGV[2]
+local us, ms = clock()
+local n = (#ARGV - 2) / 8
+local names, ids = {}, {}
+for i = 1, n do names[i], ids[i] = ARGV[3 + (i - 1) * 8], ARGV[4 + (i - 1) * 8] end
+local raw, held = redis.call('HMGET', KEYS[1], unpack(names)), redis.call('HMGET', KEYS[2], unpack(ids))
+local entries, out, saved, gone = {}, {}, {}, {}
+
+local function late(i, id, outcome, ended)
+  local at, head, was, noted, err, run = find_row(KEYS[3 + i], id)
+  if run ~= id then return 'unknown' end -- also when it was handed back and ran under another id
+  if was == outcome then return 'settled' end
+  if noted == '' then
+    redis.call('LSET', KEYS[3 + i], at, head .. '|' .. outcome .. ' ' .. ended .. '|' .. err)
+  end
+  return 'lost'
+end
+
+for i = 1, n do
+  local a = 3 + (i - 1) * 8
+  local job, id, outcome, reason, started, ended, tries, err =
+    ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7]
+  local r = run_of(held[i])
+  local e = entries[job] or entry_of(raw[i])
+  entries[job] = e
+  if not held[i] or gone[id] then out[i] = late(i, id, outcome, ended)
+  elseif not r or not e then out[i] = 'foreign'
+  else
+    append(KEYS[3 + i], row_text(id, r, outcome, reason, started, ended, tries, err), e, ms, keep, keep_for)
+    if e.open == id then e.open = '' end
+    gone[id] = true
+    gone[#gone + 1] = id
+    out[i] = 'settled'
+  end
+end
+for job, e in pairs(entries) do saved[#saved + 1] = job end
+if #gone > 0 then
+  table.sort(saved)
+  local fields = {}
+  for _, job in ipairs(saved) do fields[#fields + 1], fields[#fields + 2] = job, entry_text(entries[job]) end
+  redis.call('HSET', KEYS[1], unpack(fields))
+  redis.call('HDEL', KEYS[2], unpack(gone))
+  redis.call('ZREM', KEYS[3], unpack(gone))
+end
+return out

@@ -1,0 +1,85 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// Word is the answer to one item of Settle, Reap or Unclaim.
+type Word string
+
+// The words of Settle, Reap and Unclaim.
+const (
+	Settled   Word = "settled"  // recorded now, or by this same report before
+	Lost      Word = "lost"     // somebody else ended the run first
+	NoSuchRun Word = "unknown"  // nobody knows this run any more
+	Strange   Word = "foreign"  // a record that this version does not understand
+	Reaped    Word = "reaped"   // recorded as abandoned
+	Alive     Word = "alive"    // renewed since it was seen, or not lapsed
+	Gone      Word = "gone"     // ended meanwhile
+	Returned  Word = "returned" // pending again
+)
+
+// errorMax is what is kept of a run's error text, in bytes.
+const errorMax = 1024
+
+// Report is the end of one run, as its node saw it.
+type Report struct {
+	Job, Run       string
+	Outcome        jobs.Outcome
+	Reason         string // few words, may be empty
+	Started, Ended int64  // by the node's idea of Redis' clock, ms
+	Tries          int
+	Error          string // cut to 1 KiB
+}
+
+// Settle ends a batch of runs, all of jobs in one partition and at most BatchMax, and returns
+// Settled, Lost, NoSuchRun or Strange for each. After an error the outcome is unknown: repeat
+// the same reports.
+func (l *Ledger) Settle(ctx context.Context, batch []Report) ([]Word, error) {
+	k := l.keys[l.Partition(batch[0].Job)]
+	ks := append(make([]string, 0, 3+len(batch)), k.jobs, k.runs, k.leases)
+	keep, keepFor := l.keepArgs()
+	args := append(make([]any, 0, 2+8*len(batch)), keep, keepFor)
+	for _, r := range batch {
+		ks = append(ks, k.history+r.Job)
+		args = append(args, r.Job, r.Run, r.Outcome.String(), plain(r.Reason), ms(r.Started), ms(r.Ended),
+			strconv.Itoa(r.Tries), cut(r.Error))
+	}
+	return words("settle", len(batch))(settleScript.Run(ctx, l.client, ks, args...).Slice())
+}
+
+// words reads a reply of one word per item.
+func words(op string, n int) func([]any, error) ([]Word, error) {
+	return func(reply []any, err error) ([]Word, error) {
+		if err != nil {
+			return nil, redisconn.Explain(op, err)
+		}
+		if len(reply) != n {
+			return nil, fmt.Errorf("%s: %d answers for %d items", op, len(reply), n)
+		}
+		out := make([]Word, n)
+		for i, w := range reply {
+			out[i] = Word(text(w))
+		}
+		return out, nil
+	}
+}
+
+// plain keeps a short text out of the way of the records' separator.
+func plain(s string) string {
+	return strings.NewReplacer("|", "/", "\n", " ").Replace(s)
+}
+
+// cut shortens an error text on a rune's border.
+func cut(s string) string {
+	if len(s) <= errorMax {
+		return s
+	}
+	return strings.ToValidUTF8(s[:errorMax-3], "") + "..."
+}

@@ -1,0 +1,219 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/sharding"
+)
+
+const (
+	// beatEvery is how often a node renews its place in the roster.
+	beatEvery = time.Second
+	// rosterTTL is how long a node that vanished stays in the roster; its late ticks are taken by
+	// the sweep long before that.
+	rosterTTL = 5 * time.Second
+	// turnEvery separates the turns of nodes that contend for a late tick, by rendezvous rank.
+	turnEvery = 50 * time.Millisecond
+	// turnsMax bounds the wait of the last in a large cluster, for promise P6.
+	turnsMax = 10
+)
+
+// crowd is the cluster as the last beat showed it. It is never changed after it was made.
+type crowd struct {
+	nodes []sharding.Node
+	sets  map[string]map[string]string // set -> job -> digest of its definition
+}
+
+// holders are the nodes that may run a job: they hold this very definition, are not draining
+// and have its labels.
+func (c *crowd) holders(j *job) []sharding.Node {
+	return slices.DeleteFunc(sharding.Eligible(c.nodes, j.Labels), func(n sharding.Node) bool {
+		return c.sets[n.Set][j.Name] != j.digest
+	})
+}
+
+// announced says whether a node other than self holds this definition of a job.
+func (c *crowd) announced(name, digest, self string) bool {
+	return slices.ContainsFunc(c.nodes, func(n sharding.Node) bool {
+		return n.ID != self && c.sets[n.Set][name] == digest
+	})
+}
+
+// members keeps the node in the roster, learns who else is there, and tells the engine for which
+// jobs this node goes first.
+type members struct {
+	n     *Node
+	set   string            // digest of defs
+	defs  map[string]string // job -> digest of its definition
+	start time.Time
+	owned int
+}
+
+func newMembers(n *Node) *members {
+	m := &members{n: n, defs: make(map[string]string, len(n.jobs)), start: n.cfg.Wall()}
+	for _, j := range n.jobs {
+		m.defs[j.Name] = j.digest
+	}
+	m.set = sharding.SetDigest(m.defs)
+	return m
+}
+
+// join enters the roster before anything is registered or claimed, so that the others know which
+// definitions live.
+func (m *members) join(ctx context.Context) error {
+	if err := m.n.roster.Announce(ctx, m.set, m.defs); err != nil {
+		return m.n.explain("announce the node's jobs", err)
+	}
+	_, err := m.beat(ctx)
+	return err
+}
+
+// run beats until ctx ends.
+func (m *members) run(ctx context.Context) {
+	ticker := time.NewTicker(beatEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-m.n.beatNow:
+		}
+		changed, err := m.beat(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				m.n.health.fail(err)
+			}
+			continue
+		}
+		m.n.health.ok()
+		if changed {
+			m.assign()
+		}
+		m.n.reregister(ctx)
+	}
+}
+
+// leave takes the node out of the roster, so that the others take over at once.
+func (m *members) leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return m.n.explain("leave the roster", m.n.roster.Leave(ctx, m.n.id))
+}
+
+// beat renews the node's record and says whether the crowd changed.
+func (m *members) beat(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	view, err := m.n.roster.Beat(ctx, m.self())
+	if err == nil && view.Unannounced {
+		err = m.n.roster.Announce(ctx, m.set, m.defs)
+	}
+	if err != nil {
+		return false, m.n.explain("beat", err)
+	}
+	if view.Foreign > 0 {
+		m.n.log.Warn("the roster holds records that this version does not understand; they are left alone", "records", view.Foreign)
+	}
+	old := m.n.crowd.Load()
+	nodes := view.Nodes()
+	slices.SortFunc(nodes, func(a, b sharding.Node) int { return compare(a.ID, b.ID) })
+	sets, err := m.sets(ctx, old, nodes)
+	if err != nil {
+		return false, err
+	}
+	next := &crowd{nodes: nodes, sets: sets}
+	same := old != nil && slices.EqualFunc(old.nodes, nodes, sameNode) && len(old.sets) == len(sets)
+	if !same {
+		m.n.crowd.Store(next)
+	}
+	return !same, nil
+}
+
+func compare(a, b string) int {
+	if a < b {
+		return -1
+	}
+	if a > b {
+		return 1
+	}
+	return 0
+}
+
+func sameNode(a, b sharding.Node) bool {
+	return a.ID == b.ID && a.Weight == b.Weight && a.Set == b.Set && a.Draining == b.Draining && maps.Equal(a.Labels, b.Labels)
+}
+
+// sets reads the sets of definitions that are new to this node.
+func (m *members) sets(ctx context.Context, old *crowd, nodes []sharding.Node) (map[string]map[string]string, error) {
+	sets := map[string]map[string]string{m.set: m.defs}
+	var missing []string
+	for _, n := range nodes {
+		if sets[n.Set] != nil {
+			continue
+		}
+		if old != nil && old.sets[n.Set] != nil {
+			sets[n.Set] = old.sets[n.Set]
+			continue
+		}
+		missing = append(missing, n.Set)
+	}
+	if len(missing) == 0 {
+		return sets, nil
+	}
+	read, err := m.n.roster.Sets(ctx, missing)
+	if err != nil && !errors.Is(err, sharding.ErrDamaged) {
+		return nil, m.n.explain("read the sets of definitions", err)
+	}
+	if err != nil {
+		m.n.log.Warn("a set of definitions in the roster is damaged; its nodes count as holding nothing", "error", err)
+	}
+	maps.Copy(sets, read)
+	return sets, nil
+}
+
+func (m *members) self() sharding.Member {
+	n := m.n
+	state := sharding.StateActive
+	if n.draining.Load() {
+		state = sharding.StateDraining
+	}
+	return sharding.Member{
+		Node: sharding.Node{
+			ID: n.id, Name: n.cfg.Name, Weight: n.cfg.Weight, Labels: n.cfg.Labels, Set: m.set, Draining: n.draining.Load(),
+		},
+		Version: n.cfg.Version, Revision: n.cfg.Revision, State: state, Started: m.start,
+		OffsetMS: n.clock.ahead().Milliseconds(), Running: n.slots.used(), Jobs: len(n.jobs), Owned: m.owned,
+	}
+}
+
+// assign works out for which jobs this node goes first and tells the engine.
+func (m *members) assign() {
+	c := m.n.crowd.Load()
+	owned := make(map[*job]bool)
+	for _, j := range m.n.jobs {
+		if first, ok := sharding.Owner(j.Name, c.holders(j)); ok && first.ID == m.n.id {
+			owned[j] = true
+		}
+	}
+	m.owned = len(owned)
+	m.n.log.Info("roster changed", "nodes", len(c.nodes), "jobs", len(m.n.jobs), "owned", m.owned)
+	m.n.engine.do(func() { m.n.engine.own(owned) })
+}
+
+// mayTake says whether it is this node's turn to take something of a job that is late by so
+// much: the owner's at once, the others' in the order of their rank when the grace is over.
+func (n *Node) mayTake(j *job, late time.Duration) bool {
+	if j.owned {
+		return true
+	}
+	if late < n.cfg.Grace || !sharding.Matches(j.Labels, n.cfg.Labels) {
+		return false
+	}
+	rank := slices.IndexFunc(sharding.Rank(j.Name, n.crowd.Load().holders(j)), func(x sharding.Node) bool { return x.ID == n.id })
+	return late >= n.cfg.Grace+time.Duration(min(max(rank, 0), turnsMax))*turnEvery
+}

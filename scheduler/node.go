@@ -1,0 +1,267 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/sharding"
+)
+
+const (
+	// senders and carriers are how many claim and settle requests a node has in flight.
+	senders  = 4
+	carriers = 2
+	// cancelGrace is how long a function may take to end after its context was cancelled by a drain.
+	cancelGrace = 10 * time.Second
+	// sampleEvery is how often the node looks at Redis' clock.
+	sampleEvery = time.Second
+)
+
+// Node is one process's part of the cluster: it claims ticks of the jobs in its registry, runs
+// them and records how they ended. Make one with New, then call Run once.
+type Node struct {
+	cfg    Config
+	client redis.UniversalClient
+	id     string
+	log    *slog.Logger
+	jobs   []*job
+
+	clock  *clock
+	slots  *slots
+	health *health
+	crowd  atomic.Pointer[crowd]
+
+	// Made by Run, once the ledger is open.
+	ledger  *ledger.Ledger
+	roster  *sharding.Roster
+	keeper  *locking.Keeper
+	settler *settler
+	runner  *runner
+	engine  *engine
+
+	started      atomic.Bool
+	registered   atomic.Bool
+	draining     atomic.Bool
+	beatNow      chan struct{} // holds one signal: beat before the period is over
+	outsideMu    sync.Mutex
+	outside      map[*job]string // jobs that must be registered before they may be claimed, and why
+	reregistered time.Time       // of the members role alone
+}
+
+// New makes a node from a client that the caller keeps, a registry and settings. It checks all
+// three and talks to nobody. Jobs added to the registry later are not seen.
+func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, error) {
+	cfg = cfg.withDefaults()
+	if reg == nil {
+		return nil, errors.New("scheduler: no registry; make one with jobs.NewRegistry and add jobs to it")
+	}
+	if err := errors.Join(redisconn.Check(client), cfg.validate(reg)); err != nil {
+		return nil, fmt.Errorf("scheduler: %w", err)
+	}
+	n := &Node{
+		cfg: cfg, client: client, id: newID(), log: cfg.Logger.With("node", cfg.Name),
+		clock: newClock(cfg.Wall, cfg.MaxStep), slots: newSlots(cfg.MaxRunning),
+		beatNow: make(chan struct{}, 1), outside: make(map[*job]string),
+	}
+	n.health = &health{log: n.log}
+	for _, j := range reg.All() {
+		schedule, err := jobs.ParseSchedule(j.Schedule, j.TimeZone)
+		if err != nil {
+			return nil, fmt.Errorf("scheduler: job %s: %w", j.Name, err)
+		}
+		n.jobs = append(n.jobs, &job{Job: j, schedule: schedule, digest: j.Definition().Digest(), place: -1})
+	}
+	return n, nil
+}
+
+// ID is the node's id, a uuid v7 made by New.
+func (n *Node) ID() string { return n.id }
+
+// Name is the node's name.
+func (n *Node) Name() string { return n.cfg.Name }
+
+// Ready is nil when the node has registered its jobs, Redis answers, its clock can be trusted
+// and it is not draining; else it says what is missing.
+func (n *Node) Ready() error {
+	switch {
+	case n.draining.Load():
+		return errors.New("draining")
+	case !n.registered.Load():
+		return errors.New("not registered yet")
+	}
+	return errors.Join(n.health.trouble(), n.clock.usable())
+}
+
+// Run joins the cluster and works until ctx ends; then it claims nothing more, waits for what
+// runs (DrainTimeout, then the runs' contexts end with cause ErrDraining), leaves the roster and
+// returns nil. It returns an error wrapping locking.ErrUnreachable when Redis cannot be reached
+// at the start and WaitForRedis is not set; once it runs it outlives any outage of Redis. It may
+// be called once.
+func (n *Node) Run(ctx context.Context) error {
+	if n.started.Swap(true) {
+		return errors.New("scheduler: Run was called before; make another node with New")
+	}
+	if err := n.open(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("scheduler: node %s: %w", n.cfg.Name, err)
+	}
+	// The roles that keep what runs alive outlast ctx; stop ends them when nothing runs any more.
+	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var taking, keeping, settling sync.WaitGroup
+	m := newMembers(n)
+	facts, err := n.join(ctx, m)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("scheduler: node %s: %w", n.cfg.Name, err)
+	}
+	keeping.Go(func() { n.watchClock(alive) })
+	keeping.Go(func() { m.run(alive) })
+	settling.Go(n.settler.run)
+	for range carriers {
+		settling.Go(func() { n.settler.carry(alive) })
+	}
+	for range senders {
+		taking.Go(func() { sender{n}.run(ctx) })
+	}
+	taking.Go(func() { n.engine.run(ctx) })
+	taking.Go(func() { (&sweep{n: n, gaze: n.ledger.NewGaze(), seen: make(map[string]sighting)}).run(ctx) })
+	n.take(facts)
+	m.assign()
+	n.registered.Store(true)
+	n.log.Info("node started", "id", n.id, "namespace", n.cfg.Namespace, "jobs", len(n.jobs), "revision", n.cfg.Revision)
+
+	<-ctx.Done()
+	n.drain()
+	taking.Wait()
+	err = n.runner.drain(n.cfg.DrainTimeout, cancelGrace)
+	close(n.settler.stop)
+	stop()
+	keeping.Wait()
+	settling.Wait()
+	if leave := m.leave(context.WithoutCancel(ctx)); leave != nil {
+		n.log.Warn("the node could not leave the roster; it will be dropped from it by itself", "error", leave, "after", rosterTTL)
+	}
+	n.log.Info("node stopped")
+	return err
+}
+
+// drain makes it known that the node takes nothing more.
+func (n *Node) drain() {
+	n.draining.Store(true)
+	n.log.Info("draining: nothing new is claimed", "running", n.slots.used(), "timeout", n.cfg.DrainTimeout)
+	select {
+	case n.beatNow <- struct{}{}:
+	default:
+	}
+}
+
+// open opens the ledger, waiting for Redis if it may, and makes the roles.
+func (n *Node) open(ctx context.Context) error {
+	for try := 0; ; try++ {
+		err := n.openOnce(ctx)
+		if err == nil {
+			break
+		}
+		if !n.cfg.WaitForRedis || !errors.Is(err, locking.ErrUnreachable) || ctx.Err() != nil {
+			return err
+		}
+		n.health.fail(err)
+		pause(ctx, backoff(try))
+	}
+	n.health.ok()
+	for _, j := range n.jobs {
+		j.part = n.ledger.Partition(j.Name)
+	}
+	n.roster = sharding.NewRoster(n.client, sharding.RosterConfig{Namespace: n.cfg.Namespace, TTL: rosterTTL})
+	n.keeper = locking.NewKeeper(n.ledger, locking.KeeperConfig{Margin: n.cfg.MaxSkew, CallTimeout: n.cfg.MaxSkew, Logger: n.log})
+	n.settler = newSettler(n.ledger, n.health, n.cfg.MaxSkew)
+	n.runner = newRunner(n)
+	n.engine = newEngine(n.clock, n.slots, n.jobs, n.log)
+	n.engine.outside = n.expelled
+	n.engine.granted = func(g grant) { n.runner.start(g, n.draining.Load()) }
+	return nil
+}
+
+func (n *Node) openOnce(ctx context.Context) error {
+	call, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	l, err := ledger.Open(call, n.client, ledger.Config{
+		Namespace: n.cfg.Namespace, Partitions: n.cfg.Partitions, MaxSkew: n.cfg.MaxSkew,
+		Keep: n.cfg.HistoryKeep, KeepFor: n.cfg.HistoryKeepFor,
+	})
+	if err != nil {
+		return err
+	}
+	n.ledger = l
+	return n.sampleClock(call)
+}
+
+// join enters the roster and registers the jobs.
+func (n *Node) join(ctx context.Context, m *members) ([]fact, error) {
+	if err := m.join(ctx); err != nil {
+		return nil, err
+	}
+	return n.register(ctx, n.jobs, true)
+}
+
+// watchClock samples Redis' clock until ctx ends.
+func (n *Node) watchClock(ctx context.Context) {
+	ticker := time.NewTicker(sampleEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			n.resample(ctx)
+		}
+	}
+}
+
+// resample is sampleClock for those who go on whatever it says.
+func (n *Node) resample(ctx context.Context) {
+	if err := n.sampleClock(ctx); err != nil && ctx.Err() == nil {
+		n.health.fail(err)
+	}
+}
+
+// sampleClock looks at Redis' clock once and says what it saw.
+func (n *Node) sampleClock(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.MaxSkew)
+	defer cancel()
+	sent := time.Now()
+	redisTime, runID, err := n.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	got := n.clock.add(sent, time.Now(), redisTime, runID)
+	switch {
+	case got.Refused:
+		n.log.Error("Redis' clock made a step that is not believed; nothing is claimed until it is put right", "step", got.Step, "error", n.clock.usable())
+	case got.Step.Abs() > n.cfg.MaxSkew:
+		n.log.Warn("Redis' clock made a step; it is followed", "step", got.Step)
+	}
+	if got.Restart {
+		n.log.Warn("Redis was restarted or failed over: leases are not reaped until its clock has run steadily for their ttl")
+	}
+	return nil
+}
+
+// explain gives errors of the roster, which wraps them as they came, their class.
+func (n *Node) explain(op string, err error) error { return redisconn.Explain(op, err) }

@@ -1,0 +1,173 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// ErrDraining is the cause of a run's context when the node was told to stop and the drain time
+// is over.
+var ErrDraining = errors.New("the node is stopping and its drain time is over")
+
+// runner carries granted runs from the grant to the settled outcome, a goroutine each. A run's
+// slot is given back when its outcome is settled.
+type runner struct {
+	n      *Node
+	ctx    context.Context // parent of every run's context
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+}
+
+func newRunner(n *Node) *runner {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return &runner{n: n, ctx: ctx, cancel: cancel}
+}
+
+// start begins a granted run; with back set, it hands the run back instead.
+func (r *runner) start(g grant, back bool) {
+	r.wg.Go(func() {
+		defer r.n.slots.give()
+		lease := r.n.keeper.Hold(r.ctx, locking.Grant{
+			Name: g.job.Name, Owner: g.lease.Run, Token: g.lease.Token, TTL: g.job.TTL, Asked: g.asked,
+		})
+		defer lease.Close()
+		if back || !lease.Valid() {
+			r.handBack(g, lease)
+			return
+		}
+		r.settle(g, r.call(g, lease))
+	})
+}
+
+// drain waits for the runs; after d it cancels their contexts, and after another grace it
+// returns an error that says how many functions did not end.
+func (r *runner) drain(d, grace time.Duration) error {
+	ended := make(chan struct{})
+	go func() {
+		r.wg.Wait()
+		close(ended)
+	}()
+	for _, wait := range []time.Duration{d, grace} {
+		timer := time.NewTimer(wait)
+		select {
+		case <-ended:
+			timer.Stop()
+			r.cancel(nil)
+			return nil
+		case <-timer.C:
+			r.cancel(ErrDraining)
+		}
+	}
+	return fmt.Errorf("%d runs did not end within %s after they were cancelled; their leases will lapse and be recorded as abandoned",
+		r.n.slots.used(), grace)
+}
+
+// call runs the job's function and reports how it ended.
+func (r *runner) call(g grant, lease *locking.Lease) ledger.Report {
+	run := runOf(g, r.n.cfg.Name)
+	ctx := lease.Context()
+	if g.job.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, g.job.Timeout, jobs.ErrTimeout)
+		defer cancel()
+	}
+	started := r.n.clock.now()
+	r.n.log.Info("run started", "job", g.job.Name, "tick", run.Tick(), "token", run.Token(),
+		"lag", started.Sub(run.Tick()), "run", run.ID(), "trigger", run.Trigger().String())
+	err := r.invoke(ctx, g.job, run)
+	ended := r.n.clock.now()
+	if cause := context.Cause(ctx); errors.Is(cause, locking.ErrLeaseLost) {
+		r.n.log.Warn("lease lost while the run was going; its context was cancelled", "job", g.job.Name, "tick", run.Tick(),
+			"run", run.ID(), "token", run.Token(), "cause", cause)
+	}
+	report := ledger.Report{
+		Job: g.job.Name, Run: run.ID(), Outcome: outcome(ctx, err), Started: started.UnixMilli(), Ended: ended.UnixMilli(), Tries: 1,
+	}
+	if err != nil {
+		report.Error = err.Error()
+	}
+	return report
+}
+
+// invoke calls the function and turns a panic into an error.
+func (r *runner) invoke(ctx context.Context, j *job, run *jobs.Run) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+			r.n.log.Error("job function panicked", "job", j.Name, "run", run.ID(), "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	return j.Func(ctx, run)
+}
+
+func runOf(g grant, node string) *jobs.Run {
+	info := jobs.RunInfo{
+		ID: g.lease.Run, Job: g.job.Name, Tick: time.UnixMilli(g.lease.Tick).UTC(), Shard: g.lease.Shard, Shards: g.lease.Shards,
+		Attempt: g.lease.Attempt, Try: 1, Token: g.lease.Token, Node: node, Payload: g.lease.Payload,
+	}
+	// A trigger that this version does not know reads as schedule; the record keeps its word.
+	_ = info.Trigger.UnmarshalText([]byte(g.lease.Trigger))
+	return jobs.NewRun(info)
+}
+
+// outcome names how a function ended. What it returned counts first: a function that finished
+// its work has succeeded, whatever became of its context meanwhile.
+func outcome(ctx context.Context, err error) jobs.Outcome {
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil:
+		return jobs.OutcomeSucceeded
+	case errors.Is(cause, locking.ErrLeaseLost):
+		return jobs.OutcomeLost
+	case errors.Is(cause, jobs.ErrTimeout):
+		return jobs.OutcomeTimedOut
+	case errors.Is(cause, ErrDraining):
+		return jobs.OutcomeCancelled
+	default:
+		return jobs.OutcomeFailed
+	}
+}
+
+// settle hands the report to the settler and waits until it is answered, with the lease kept
+// alive meanwhile.
+func (r *runner) settle(g grant, report ledger.Report) {
+	log := r.n.log.With("job", g.job.Name, "tick", time.UnixMilli(g.lease.Tick).UTC(), "run", report.Run, "outcome", report.Outcome.String())
+	word, err := r.n.settler.settle(report)
+	switch {
+	case err != nil:
+		log.Error("run ended, but its outcome could not be recorded; its lease will lapse and be recorded as abandoned", "error", err)
+	case word == ledger.Settled && report.Outcome == jobs.OutcomeSucceeded:
+		log.Info("run ended", "duration", time.Duration(report.Ended-report.Started)*time.Millisecond)
+	case word == ledger.Settled:
+		log.Warn("run ended", "duration", time.Duration(report.Ended-report.Started)*time.Millisecond, "error", report.Error)
+	default:
+		log.Warn("run ended too late: somebody else had ended it, this report is kept beside that outcome", "answer", string(word))
+	}
+}
+
+// handBack returns a run whose function was never called to pending, so that another node takes
+// it at once.
+func (r *runner) handBack(g grant, lease *locking.Lease) {
+	back := []ledger.Return{{Job: g.job.Name, Run: g.lease.Run, Fresh: newID()}}
+	log := r.n.log.With("job", g.job.Name, "tick", time.UnixMilli(g.lease.Tick).UTC(), "run", g.lease.Run)
+	for try := range 5 {
+		ctx, cancel := context.WithTimeout(context.Background(), r.n.cfg.MaxSkew)
+		words, err := r.n.ledger.Unclaim(ctx, back)
+		cancel()
+		if err == nil {
+			log.Info("run handed back before it was started", "answer", string(words[0]), "lease_valid", lease.Valid())
+			return
+		}
+		r.n.health.fail(err)
+		pause(context.Background(), backoff(try))
+	}
+	log.Warn("run could not be handed back; its lease will lapse and be recorded as abandoned")
+}

@@ -1,0 +1,123 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// settleDelay is how long a report waits for company before its batch is sent.
+const settleDelay = 2 * time.Millisecond
+
+// errStopped is the answer to a report that was still unsettled when the node gave up.
+var errStopped = errors.New("the node stopped before Redis took the report")
+
+// settler collects reports into batches by partition and repeats each until it is answered. It
+// holds no more reports than the node has slots.
+type settler struct {
+	ledger *ledger.Ledger
+	health *health
+	skew   time.Duration
+	in     chan settling   // from the runs
+	out    chan []settling // to the carriers
+	stop   chan struct{}   // closed by the node, normally when no run is left
+}
+
+// settling is one report and where its answer goes.
+type settling struct {
+	report ledger.Report
+	answer chan settled
+}
+
+type settled struct {
+	word ledger.Word
+	err  error
+}
+
+func newSettler(l *ledger.Ledger, h *health, skew time.Duration) *settler {
+	return &settler{ledger: l, health: h, skew: skew, in: make(chan settling), out: make(chan []settling), stop: make(chan struct{})}
+}
+
+// settle records a run's end; it returns when the ledger has answered, or with errStopped.
+func (s *settler) settle(r ledger.Report) (ledger.Word, error) {
+	answer := make(chan settled, 1)
+	select {
+	case s.in <- settling{r, answer}:
+	case <-s.stop:
+		return "", errStopped
+	}
+	got := <-answer
+	return got.word, got.err
+}
+
+// run collects reports until the node closes stop.
+func (s *settler) run() {
+	defer close(s.out)
+	byPart := make(map[int][]settling)
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.stop:
+			s.flush(byPart)
+			return
+		case r := <-s.in:
+			if len(byPart) == 0 {
+				timer.Reset(settleDelay)
+			}
+			p := s.ledger.Partition(r.report.Job)
+			byPart[p] = append(byPart[p], r)
+			if len(byPart[p]) == ledger.BatchMax {
+				s.out <- byPart[p]
+				delete(byPart, p)
+			}
+		case <-timer.C:
+			s.flush(byPart)
+		}
+	}
+}
+
+func (s *settler) flush(byPart map[int][]settling) {
+	for p, batch := range byPart {
+		s.out <- batch
+		delete(byPart, p)
+	}
+}
+
+// carry takes batches to Redis until there are none; when giveUp ends, batches that Redis does
+// not take are answered with errStopped.
+func (s *settler) carry(giveUp context.Context) {
+	for batch := range s.out {
+		reports := make([]ledger.Report, len(batch))
+		for i, b := range batch {
+			reports[i] = b.report
+		}
+		words, err := s.persist(giveUp, reports)
+		for i, b := range batch {
+			if err != nil {
+				b.answer <- settled{err: err}
+				continue
+			}
+			b.answer <- settled{word: words[i]}
+		}
+	}
+}
+
+func (s *settler) persist(giveUp context.Context, reports []ledger.Report) ([]ledger.Word, error) {
+	for try := 0; ; try++ {
+		ctx, cancel := context.WithTimeout(context.Background(), s.skew)
+		words, err := s.ledger.Settle(ctx, reports)
+		cancel()
+		if err == nil {
+			s.health.ok()
+			return words, nil
+		}
+		s.health.fail(err)
+		if !pause(giveUp, backoff(try)) {
+			return nil, errors.Join(errStopped, err)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package scheduler
+
+import "sync/atomic"
+
+// slots counts what the node may still take on: a claim takes one before it is sent, and the run
+// keeps it until its outcome is settled, so nothing behind a claim can queue without bound.
+type slots struct {
+	size  int
+	free  atomic.Int64
+	freed chan struct{} // holds one signal: a slot came free
+}
+
+func newSlots(size int) *slots {
+	s := &slots{size: size, freed: make(chan struct{}, 1)}
+	s.free.Store(int64(size))
+	return s
+}
+
+// take takes a slot; false when there is none. Only the engine takes.
+func (s *slots) take() bool {
+	if s.free.Load() <= 0 {
+		return false
+	}
+	s.free.Add(-1)
+	return true
+}
+
+func (s *slots) give() {
+	if s.free.Add(1) == 1 {
+		select {
+		case s.freed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// used is how many slots are taken.
+func (s *slots) used() int { return s.size - int(s.free.Load()) }

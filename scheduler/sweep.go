@@ -1,0 +1,118 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// sweep looks, on every node, for what is overdue: it hands late cursors and pending runs to the
+// engine and reaps leases that lapsed.
+type sweep struct {
+	n    *Node
+	gaze *ledger.Gaze
+	seen map[string]sighting // lapsed leases, by run
+	turn int
+}
+
+// sighting is a lapsed lease as it was seen first, and in which turn it was seen last.
+type sighting struct {
+	beat int64
+	turn int
+}
+
+// run sweeps until ctx ends, beginning at a random point of the period so that nodes do not
+// sweep together.
+func (s *sweep) run(ctx context.Context) {
+	if !pause(ctx, rand.N(s.n.cfg.SweepEvery)) {
+		return
+	}
+	ticker := time.NewTicker(s.n.cfg.SweepEvery)
+	defer ticker.Stop()
+	for {
+		s.once(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (s *sweep) once(ctx context.Context) {
+	if s.n.clock.usable() != nil {
+		return
+	}
+	call, cancel := context.WithTimeout(ctx, 2*s.n.cfg.MaxSkew)
+	defer cancel()
+	now := s.n.clock.now().UnixMilli()
+	found, err := s.gaze.Look(call, now, s.n.cfg.Grace.Milliseconds())
+	if err != nil {
+		if ctx.Err() == nil {
+			s.n.health.fail(err)
+		}
+		return
+	}
+	if found.Foreign > 0 {
+		s.n.log.Warn("the ledger holds runs that this version does not understand; they are left alone", "records", found.Foreign)
+	}
+	if len(found.Late)+len(found.Pending) > 0 {
+		s.n.engine.do(func() { s.n.engine.consider(found, s.n.mayTake) })
+	}
+	if err := s.reap(call, s.ripe(found.Lapsed)); err != nil && ctx.Err() == nil {
+		s.n.health.fail(err)
+	}
+}
+
+// ripe are the lapsed leases that may be reaped: seen before with the same beat, and Redis'
+// clock has run steadily for their ttl under this node's eyes.
+func (s *sweep) ripe(lapsed []ledger.Lease) []ledger.Lease {
+	s.turn++
+	steady := s.n.clock.steadyFor().Milliseconds()
+	var ripe []ledger.Lease
+	for _, l := range lapsed {
+		before, known := s.seen[l.Run]
+		s.seen[l.Run] = sighting{beat: l.Beat, turn: s.turn}
+		if known && before.beat == l.Beat && steady >= l.TTL {
+			ripe = append(ripe, l)
+		}
+	}
+	for run, sight := range s.seen {
+		if s.turn-sight.turn > 16 {
+			delete(s.seen, run)
+		}
+	}
+	return ripe
+}
+
+func (s *sweep) reap(ctx context.Context, ripe []ledger.Lease) error {
+	byPart := make(map[int][]ledger.Lease)
+	for _, l := range ripe {
+		p := s.n.ledger.Partition(l.Job)
+		byPart[p] = append(byPart[p], l)
+	}
+	for _, part := range byPart {
+		for len(part) > 0 {
+			size := min(len(part), ledger.BatchMax)
+			words, err := s.n.ledger.Reap(ctx, s.n.clock.now().UnixMilli(), part[:size])
+			if errors.Is(err, ledger.ErrClock) {
+				s.n.resample(ctx)
+			}
+			if err != nil {
+				return err
+			}
+			for i, l := range part[:size] {
+				if words[i] == ledger.Reaped {
+					delete(s.seen, l.Run)
+					s.n.log.Warn("run abandoned: its lease lapsed and its node did not come back in time", "job", l.Job,
+						"tick", time.UnixMilli(l.Tick).UTC(), "run", l.Run, "node", l.NodeName, "token", l.Token)
+				}
+			}
+			part = part[size:]
+		}
+	}
+	return nil
+}
