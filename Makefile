@@ -1,0 +1,115 @@
+# Bare `make` prints the targets. A continuous-integration machine runs .ci/run,
+# which calls the same targets as the README.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# The linter is pinned: a newer one is a change like any other.
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := .bin/golangci-lint-$(GOLANGCI_VERSION)
+
+# One package's tests may take this long; all of them take a few minutes on two cores.
+TEST_TIMEOUT := 10m
+# More for `go test` or the torture program, e.g. make test ARGS='-run Lease -count 10'.
+ARGS :=
+
+##@ Try it
+
+.PHONY: help
+help: ## print this
+	@awk 'BEGIN {FS = ":.*## "} \
+		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# Built and then started, because `go run` answers 1 to Ctrl-C whatever the program
+# answers. On a terminal the program gets a process group of its own, so that Ctrl-C
+# reaches it and not make, which would end with an error too; hence also the line's tail:
+# without a command to follow, bash would start the program in its own place.
+.PHONY: run
+run: ## three nodes and an embedded Redis in one process, with the jobs of config.yaml
+	@go build -buildvcs=false -o bin/ ./cmd/escapement
+	@if [ -t 0 ]; then set -m; fi; bin/escapement dev $(ARGS); exit $$?
+
+.PHONY: build
+build: ## the program, in bin/
+	go build -trimpath -o bin/ ./cmd/escapement
+
+##@ Check it
+
+.PHONY: test
+test: redis-server ## every test with the race detector, then each benchmark once
+	@mkdir -p .bin
+	go test -race -timeout $(TEST_TIMEOUT) -v $(ARGS) ./... | awk -f .ci/tests.awk
+	@$(MAKE) --no-print-directory bench-once
+
+.PHONY: lint
+lint: fmt-check vet golangci pruning ## formatting, go vet, golangci-lint and what the linker must be able to prune
+
+.PHONY: bench
+bench: ## every benchmark, with allocations
+	go test -run '^$$' -bench . -benchmem $(ARGS) ./...
+
+.PHONY: bench-once
+bench-once: redis-server ## every benchmark once, so that none rots
+	go test -run '^$$' -bench . -benchtime 1x -timeout $(TEST_TIMEOUT) ./... | awk -f .ci/benchmarks.awk
+
+.PHONY: torture
+torture: redis-server ## real processes, a real Redis, real faults
+	go run ./cmd/torture $(ARGS)
+
+.PHONY: torture-short
+torture-short: redis-server ## the same for a minute or two
+	go run ./cmd/torture -short $(ARGS)
+
+.PHONY: tidy-check
+tidy-check: ## go.mod lists what is used, go.sum what was downloaded
+	go mod tidy -diff
+	go mod verify
+
+##@ Mend it
+
+.PHONY: fmt
+fmt: ## format every Go file
+	gofmt -w .
+
+# --- the parts of the targets above -------------------------------------------
+
+.PHONY: fmt-check
+fmt-check:
+	@unformatted=$$(gofmt -l .); \
+	if [ -n "$$unformatted" ]; then echo "not formatted (make fmt mends it):"; echo "$$unformatted"; exit 1; fi
+
+.PHONY: vet
+vet:
+	go vet ./...
+
+.PHONY: golangci
+golangci: $(GOLANGCI)
+	$(GOLANGCI) run ./...
+
+$(GOLANGCI):
+	GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv .bin/golangci-lint $@
+
+# One reachable reflect.MethodByName with a name unknown at compile time (text/template
+# has one, and so have many flag and validation libraries) makes the linker keep every
+# method of go-redis: 7 to 14 MB. An empty dump would prove nothing, so its size counts.
+.PHONY: pruning
+pruning:
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	go build -buildvcs=false -ldflags=-dumpdep -o "$$dir/escapement" ./cmd/escapement 2>"$$dir/deps" || { tail -n 20 "$$dir/deps"; exit 1; }; \
+	if [ "$$(wc -l <"$$dir/deps")" -lt 1000 ]; then echo "the linker printed no dependencies: this check looked at nothing"; exit 1; fi; \
+	if grep '<ReflectMethod>' "$$dir/deps"; then echo "the functions above keep the linker from pruning methods"; exit 1; fi; \
+	echo "linker: 0 uses of <ReflectMethod>"
+
+.PHONY: redis-server
+redis-server:
+	@if command -v redis-server >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		export DEBIAN_FRONTEND=noninteractive; \
+		apt-get update -qq </dev/null && apt-get install -y -qq --no-install-recommends redis-server </dev/null; \
+	else \
+		echo "redis-server is missing: install it (Debian, Ubuntu: sudo apt-get install redis-server; macOS: brew install redis) and run this again" >&2; exit 1; \
+	fi

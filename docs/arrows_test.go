@@ -1,0 +1,118 @@
+package docs_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const architecture = "docs/architecture.md"
+
+// kits are the packages that any test file may import besides its arrows.
+var kits = []string{"locking/redistest", "locking/locktest", "scheduler/schedtest"}
+
+// arrow is one line of the block: what a package may import.
+type arrow struct {
+	to    []string
+	later bool // named in the block, not built yet
+}
+
+// checkArrows compares the imports inside the module with the block `arrows` of
+// architecture.md. Two words stand for many packages: "library" for everything
+// outside cmd, "anything" for everything. A name that ends in /* stands for each
+// package below it.
+func checkArrows(t *tree) []string {
+	arrows, problems := t.arrows()
+	if len(arrows) == 0 {
+		return append(problems, architecture+": no block of arrows")
+	}
+	existing := t.packages()
+	used := map[string]bool{}
+	for _, dir := range existing {
+		name, ok := match(arrows, dir)
+		if !ok {
+			problems = append(problems, fmt.Sprintf("%s: the arrows do not name package %s", architecture, dir))
+		}
+		used[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(arrows)) {
+		switch a := arrows[name]; {
+		case a.later && used[name]:
+			problems = append(problems, fmt.Sprintf("%s: %s is marked (later) but exists", architecture, name))
+		case !a.later && !used[name]:
+			problems = append(problems, fmt.Sprintf("%s: %s does not exist and is not marked (later)", architecture, name))
+		}
+		for _, to := range arrows[name].to {
+			if _, ok := match(arrows, to); !ok && to != "library" && to != "anything" {
+				problems = append(problems, fmt.Sprintf("%s: %s -> %s: the arrows do not name %s", architecture, name, to, to))
+			}
+		}
+	}
+	for _, f := range t.files {
+		problems = append(problems, t.checkImports(f, arrows)...)
+	}
+	return problems
+}
+
+func (t *tree) checkImports(f goFile, arrows map[string]arrow) (problems []string) {
+	name, ok := match(arrows, f.dir)
+	if !ok {
+		return nil // said once, by the caller
+	}
+	for _, spec := range f.ast.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("%s: %v", f.path, err))
+			continue
+		}
+		to, inside := strings.CutPrefix(imported, t.module+"/")
+		if !inside || to == f.dir || allowed(arrows[name].to, to) || f.test && slices.Contains(kits, to) {
+			continue
+		}
+		problems = append(problems, fmt.Sprintf("%s imports %s: no arrow %s -> %s in %s", f.path, to, f.dir, to, architecture))
+	}
+	return problems
+}
+
+func allowed(to []string, imported string) bool {
+	inLibrary := !strings.HasPrefix(imported, "cmd/") && imported != "docs"
+	return slices.Contains(to, imported) || slices.Contains(to, "anything") || slices.Contains(to, "library") && inLibrary
+}
+
+// match finds the line of the block that speaks for a package.
+func match(arrows map[string]arrow, dir string) (string, bool) {
+	if _, ok := arrows[dir]; ok {
+		return dir, true
+	}
+	for name := range arrows {
+		if prefix, ok := strings.CutSuffix(name, "*"); ok && strings.HasPrefix(dir, prefix) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// arrows reads the block: "name -> target target # what it is, (later) when it
+// does not exist yet".
+func (t *tree) arrows() (map[string]arrow, []string) {
+	text, problems := t.read(architecture)
+	arrows := map[string]arrow{}
+	_, block, _ := strings.Cut(text, "\n```arrows\n")
+	block, _, _ = strings.Cut(block, "\n```")
+	for line := range strings.SplitSeq(block, "\n") {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		rule, comment, _ := strings.Cut(line, "#")
+		name, to, ok := strings.Cut(rule, "->")
+		name = strings.TrimSpace(name)
+		if _, twice := arrows[name]; !ok || twice || name == "" {
+			problems = append(problems, fmt.Sprintf("%s: arrow %q: want \"name -> target ... # words\", each name once", architecture, line))
+			continue
+		}
+		arrows[name] = arrow{to: strings.Fields(to), later: strings.Contains(comment, "(later)")}
+	}
+	return arrows, problems
+}
