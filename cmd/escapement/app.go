@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/spf13/cobra"
+)
+
+// app is one invocation of the program.
+type app struct {
+	stdin  io.Reader
+	stdout io.Writer // data
+	stderr io.Writer // words
+	env    map[string]string
+
+	flags   globalFlags
+	reached bool // a command ran; an error before that is one of usage
+}
+
+// globalFlags are the flags that every command knows.
+type globalFlags struct {
+	redis     string
+	namespace string
+	output    string
+	config    string
+}
+
+// Run carries out one command line, without the program's name, and returns the
+// exit code. env is in the form of os.Environ.
+func (a *app) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
+	a.stdin, a.stdout, a.stderr = stdin, stdout, stderr
+	a.env = make(map[string]string, len(env))
+	for _, kv := range env {
+		if name, value, ok := strings.Cut(kv, "="); ok {
+			a.env[name] = value
+		}
+	}
+	logging.Disable() // go-redis tells each failed dial once more, past our log; the errors say it
+	root := a.root()
+	root.SetArgs(args)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return exitDone
+	}
+	if !a.reached {
+		err = usageError{err}
+	}
+	fmt.Fprintln(stderr, a.explain(cmd, err))
+	return exitCode(err)
+}
+
+// explain is what a person reads about an error: a line for each fault of the
+// configuration, the usage line below an error of usage.
+func (a *app) explain(cmd *cobra.Command, err error) string {
+	switch exitCode(err) {
+	case exitConfig:
+		return err.Error()
+	case exitUsage:
+		return fmt.Sprintf("escapement: %v\nusage: %s\nsee %s --help", err, cmd.UseLine(), cmd.CommandPath())
+	default:
+		return "escapement: " + err.Error()
+	}
+}
+
+// root builds the tree of commands.
+func (a *app) root() *cobra.Command {
+	root := a.group("escapement COMMAND", "Runs each tick of each job on exactly one of many machines")
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	global := root.PersistentFlags()
+	global.StringVar(&a.flags.redis, "redis", "", "the `URL` of Redis: redis://, rediss:// or unix://")
+	global.StringVar(&a.flags.namespace, "namespace", "", "the `name` that keeps two installations in one Redis apart")
+	global.StringVarP(&a.flags.output, "output", "o", "table", "table or json")
+	global.StringVar(&a.flags.config, "config", "config.yaml", "the configuration `file`; empty: none")
+	root.AddCommand(a.devCommand(), a.runCommand(), a.configCommand(), a.jobsCommand(),
+		a.runsCommand(), a.nodesCommand(), a.ledgerCommand(), a.versionCommand())
+	return root
+}
+
+// command builds a leaf of the tree.
+func (a *app) command(use, short string, args cobra.PositionalArgs, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: args, DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.reached = true
+			if a.flags.output != "table" && a.flags.output != "json" {
+				return usagef("-o %s is not one of table, json%s", quote(a.flags.output), didYouMean(a.flags.output, []string{"table", "json"}))
+			}
+			return run(cmd, args)
+		},
+	}
+}
+
+// group builds a command that only holds others; by itself it is an error of usage.
+func (a *app) group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	g := &cobra.Command{
+		Use: use, Short: short, DisableFlagsInUseLine: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			var names []string
+			for _, c := range cmd.Commands() {
+				if c.IsAvailableCommand() {
+					names = append(names, c.Name())
+				}
+			}
+			if len(args) == 0 {
+				return fmt.Errorf("a command is missing: one of %s", strings.Join(names, ", "))
+			}
+			return fmt.Errorf("%s is not one of its commands: %s%s", quote(args[0]), strings.Join(names, ", "), didYouMean(args[0], names))
+		},
+		RunE: func(*cobra.Command, []string) error { return nil }, // Args has refused everything
+	}
+	g.AddCommand(commands...)
+	return g
+}
+
+// load reads the configuration for a command. Only a node needs the file to be
+// there; a tool whose user named none takes the one in the current directory if
+// it is there.
+func (a *app) load(cmd *cobra.Command, mustExist bool) (*loaded, error) {
+	src := source{file: a.flags.config, env: a.env, flags: map[string]flagValue{}}
+	src.optional = !mustExist && !cmd.Flags().Changed("config")
+	if cmd.Flags().Changed("redis") {
+		src.flags["redis.url"] = flagValue{"--redis", a.flags.redis}
+	}
+	if cmd.Flags().Changed("namespace") {
+		src.flags["namespace"] = flagValue{"--namespace", a.flags.namespace}
+	}
+	for _, slip := range envSlips(a.env) {
+		fmt.Fprintln(a.stderr, "escapement: "+slip)
+	}
+	if mustExist && src.file == "" {
+		return nil, usagef("a node needs a configuration file; name it with --config FILE")
+	}
+	l, err := load(src)
+	if err != nil && src.optional {
+		fmt.Fprintln(a.stderr, "escapement: the config.yaml of the current directory is read; --config \"\" reads none")
+	}
+	return l, err
+}
+
+// wants checks the number of arguments by their names: "NAME".
+func wants(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return fmt.Errorf("%s is missing", names[len(args)])
+		}
+		if len(args) > len(names) {
+			return fmt.Errorf("unexpected argument %s", quote(args[len(names)]))
+		}
+		return nil
+	}
+}
+
+// json reports whether the output is to be JSON.
+func (a *app) json() bool { return a.flags.output == "json" }

@@ -1,0 +1,156 @@
+package main
+
+import "time"
+
+// Config is config.yaml in memory. The yaml tag of a field is its key; the path
+// of keys in capitals, joined by "_" and prefixed with ESCAPEMENT_, is its
+// environment variable. A words tag lists the only values a text may have.
+type Config struct {
+	// Namespace keeps two installations in one Redis apart. Letters, digits,
+	// ".", "_" and "-", at most 64 bytes. Default "escapement".
+	Namespace string   `yaml:"namespace"`
+	Redis     Redis    `yaml:"redis"`
+	Node      Node     `yaml:"node"`
+	HTTP      HTTP     `yaml:"http"`
+	Log       Log      `yaml:"log"`
+	History   History  `yaml:"history"`
+	Defaults  Defaults `yaml:"defaults"`
+	Jobs      []Job    `yaml:"jobs"`
+}
+
+// Redis says which Redis holds the ledger.
+type Redis struct {
+	// URL is redis://, rediss:// or unix://. It may hold a password and is
+	// never printed whole. Empty: embedded, for dev only. Default "".
+	URL string `yaml:"url" secret:"true"`
+	// Mode: only standalone works in this version.
+	Mode string `yaml:"mode" words:"standalone sentinel cluster"`
+	// Addrs and MasterName belong to the modes that are not there yet.
+	Addrs      []string `yaml:"addrs"`
+	MasterName string   `yaml:"master_name"`
+	// Confirm: only none works in this version.
+	Confirm string `yaml:"confirm" words:"none replicas"`
+	// Partitions is fixed when the namespace is created. 1 to 1024, default 16.
+	Partitions int `yaml:"partitions"`
+}
+
+// Node holds the settings of one node.
+type Node struct {
+	// Name shows in lists and logs: letters, digits and . _ : / -. Default: the host name.
+	Name string `yaml:"name"`
+	// Generation is not there yet; only "" is accepted.
+	Generation string `yaml:"generation"`
+	// Revision orders definitions. Default: the time of the build's commit.
+	Revision string            `yaml:"revision"`
+	Labels   map[string]string `yaml:"labels"`
+	// Weight is the node's share of the jobs against the others'. 1 to 1000, default 1.
+	Weight int `yaml:"weight"`
+	// MaxRunning bounds the runs at once on this node. 1 to 100000, default 256.
+	MaxRunning int `yaml:"max_running"`
+	// Grace is how late a tick is before others than its owner take it. 10ms to 1m, default 500ms.
+	Grace time.Duration `yaml:"grace"`
+	// SweepEvery is the pause between two looks for overdue work. 10ms to 1m, default 250ms.
+	SweepEvery time.Duration `yaml:"sweep_every"`
+	// MaxSkew is how far Redis' clock may be from a node's estimate of it. 100ms to 1m, default 1s.
+	MaxSkew time.Duration `yaml:"max_skew"`
+	// MaxStep is the largest step of Redis' clock believed without a second opinion.
+	// From max_skew to 24h, default 60s.
+	MaxStep time.Duration `yaml:"max_step"`
+	// FailoverHold is not there yet; only its default, 3s, is accepted.
+	FailoverHold time.Duration `yaml:"failover_hold"`
+	// DrainTimeout is how long runs may go on after a stop was asked for. 1ms to 24h, default 30s.
+	DrainTimeout time.Duration `yaml:"drain_timeout"`
+}
+
+// HTTP says where the health endpoints are served.
+type HTTP struct {
+	// Listen is HOST:PORT; port 0 takes a free one; empty: none. Default 127.0.0.1:8080.
+	Listen string `yaml:"listen"`
+}
+
+// Log shapes what the program writes to stderr.
+type Log struct {
+	// Level is the least level written. Default info.
+	Level string `yaml:"level" words:"debug info warn error"`
+	// Format auto is console on a terminal and json elsewhere. Default auto.
+	Format string `yaml:"format" words:"auto console json"`
+}
+
+// History bounds what is kept of the past, per job; whichever is reached first counts.
+type History struct {
+	// Keep is a number of rows. 16 to 100000, default 200.
+	Keep int `yaml:"keep"`
+	// KeepFor is an age. 1m to 8760h, default 168h.
+	KeepFor time.Duration `yaml:"keep_for"`
+}
+
+// Defaults apply to every job that does not say otherwise.
+type Defaults struct {
+	// TTL is the lease time. 3s to 1h, default 15s.
+	TTL      time.Duration `yaml:"ttl"`
+	Overlap  string        `yaml:"overlap" words:"skip queue replace allow"`
+	CatchUp  string        `yaml:"catch_up" words:"latest all none"`
+	TimeZone string        `yaml:"time_zone"`
+}
+
+// Job is one entry under jobs. What its fields mean stands at jobs.Job; the
+// zero value of each means "not given".
+type Job struct {
+	Name        string            `yaml:"name"`
+	Schedule    string            `yaml:"schedule"`
+	TimeZone    string            `yaml:"time_zone"`
+	Overlap     string            `yaml:"overlap" words:"skip queue replace allow"`
+	CatchUp     string            `yaml:"catch_up" words:"latest all none"`
+	CatchUpMax  int               `yaml:"catch_up_max"`
+	StartWithin time.Duration     `yaml:"start_within"`
+	OnCrash     string            `yaml:"on_crash" words:"record rerun"`
+	RerunMax    int               `yaml:"rerun_max"`
+	Timeout     time.Duration     `yaml:"timeout"`
+	TTL         time.Duration     `yaml:"ttl"`
+	Retry       Retry             `yaml:"retry"`
+	Shards      int               `yaml:"shards"`
+	Params      []string          `yaml:"params"`
+	Placement   string            `yaml:"placement" words:"owner race"`
+	Labels      map[string]string `yaml:"labels"`
+	After       string            `yaml:"after"`
+	Exec        *Exec             `yaml:"exec"`
+	HTTP        laterWork         `yaml:"http"`
+}
+
+// Retry is the policy for tries inside one run.
+type Retry struct {
+	Max        int           `yaml:"max"`
+	Backoff    time.Duration `yaml:"backoff"`
+	MaxBackoff time.Duration `yaml:"max_backoff"`
+}
+
+// Exec is a command as a job.
+type Exec struct {
+	Command []string `yaml:"command"`
+	// Dir is the working directory. Default: the node's.
+	Dir string `yaml:"dir"`
+	// Env is added to the node's own environment.
+	Env map[string]string `yaml:"env"`
+}
+
+// laterWork is a key that a later version will read. It takes any shape, so
+// that one plain sentence can refuse it rather than a dozen about its inside.
+type laterWork bool
+
+// defaults returns the configuration of an absent file.
+func defaults() Config {
+	return Config{
+		Namespace: "escapement",
+		Redis:     Redis{Mode: "standalone", Confirm: "none", Partitions: 16},
+		Node: Node{
+			Weight: 1, MaxRunning: 256,
+			Grace: 500 * time.Millisecond, SweepEvery: 250 * time.Millisecond,
+			MaxSkew: time.Second, MaxStep: time.Minute,
+			FailoverHold: 3 * time.Second, DrainTimeout: 30 * time.Second,
+		},
+		HTTP:     HTTP{Listen: "127.0.0.1:8080"},
+		Log:      Log{Level: "info", Format: "auto"},
+		History:  History{Keep: 200, KeepFor: 168 * time.Hour},
+		Defaults: Defaults{TTL: 15 * time.Second, Overlap: "skip", CatchUp: "latest", TimeZone: "UTC"},
+	}
+}

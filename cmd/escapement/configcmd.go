@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) configCommand() *cobra.Command {
+	validate := a.command("validate FILE", "tell everything that is wrong with a configuration", wants("FILE"),
+		func(cmd *cobra.Command, args []string) error { return a.configValidate(cmd, args[0]) })
+	validate.Long = `Reads FILE as a node would, with the ESCAPEMENT_ variables over it, and prints
+every fault with its line. Nothing is connected.`
+	show := a.command("print", "print the configuration that a node would run with, secrets masked", wants(),
+		func(cmd *cobra.Command, _ []string) error { return a.configPrint(cmd) })
+	return a.group("config COMMAND", "check and print configurations", validate, show)
+}
+
+// verdict is the JSON of config validate.
+type verdict struct {
+	Valid  bool        `json:"valid"`
+	Jobs   int         `json:"jobs"`
+	Faults []faultJSON `json:"faults"`
+}
+
+type faultJSON struct {
+	File    string `json:"file"`   // empty: the value came from a variable or a flag
+	Line    int    `json:"line"`   // 0: none
+	Source  string `json:"source"` // the variable or flag
+	Path    string `json:"path"`
+	Message string `json:"message"`
+}
+
+func (a *app) configValidate(cmd *cobra.Command, file string) error {
+	a.flags.config = file
+	l, err := a.load(cmd, true)
+	var wrong configError
+	if err != nil && !errors.As(err, &wrong) {
+		return err
+	}
+	if !a.json() {
+		if err == nil {
+			fmt.Fprintf(a.stdout, "%s: valid, %d jobs\n", file, len(l.Jobs))
+		}
+		return err
+	}
+	v := verdict{Valid: err == nil, Faults: []faultJSON{}}
+	for _, f := range wrong {
+		v.Faults = append(v.Faults, faultJSON{f.file, f.line, f.name, f.path, f.msg})
+	}
+	if l != nil {
+		v.Jobs = len(l.Jobs)
+	}
+	return errors.Join(printJSON(a.stdout, v), err)
+}
+
+func (a *app) configPrint(cmd *cobra.Command) error {
+	l, err := a.load(cmd, false)
+	if err != nil {
+		return err
+	}
+	if !a.json() {
+		return printConfig(a.stdout, &l.Config)
+	}
+	var tree map[string]any
+	if err := configNode(&l.Config).Decode(&tree); err != nil {
+		return err
+	}
+	return printJSON(a.stdout, tree)
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// maxDevNodes bounds dev: beyond it the machine is shown, not the program.
+const maxDevNodes = 50
+
+func (a *app) devCommand() *cobra.Command {
+	var count int
+	c := a.command("dev [--nodes 3] [--config config.yaml]", "run several nodes and an embedded Redis in one process", wants(),
+		func(cmd *cobra.Command, _ []string) error {
+			if count < 1 || count > maxDevNodes {
+				return usagef("--nodes %d is outside 1 to %d", count, maxDevNodes)
+			}
+			l, err := a.load(cmd, true)
+			if err != nil {
+				return err
+			}
+			return a.dev(l, count)
+		})
+	c.Long = `Runs nodes dev-1, dev-2, ... with the jobs of the configuration. Without redis.url
+they share a Redis inside this process, which forgets everything when it ends.
+The first line on stdout is the HTTP address; then comes a line for each tick.`
+	c.Flags().IntVar(&count, "nodes", 3, "how many nodes")
+	return c
+}
+
+// dev runs count nodes, each with a client of its own as if it were alone.
+func (a *app) dev(l *loaded, count int) error {
+	newClient, where, err := l.devRedis()
+	if err != nil {
+		return err
+	}
+	log := slog.New(&tickLines{next: newLogger(a.stderr, l.Log).Handler(), out: a.stdout})
+	var f fleet
+	for i := range count {
+		client, err := newClient()
+		if err != nil {
+			return err
+		}
+		cfg := l.nodeConfig(log)
+		cfg.Name = fmt.Sprintf("dev-%d", i+1)
+		if err := f.add(client, l, cfg); err != nil {
+			return err
+		}
+	}
+	err = f.run(l.HTTP, log, func(url string) {
+		fmt.Fprintln(a.stdout, url)
+		fmt.Fprintf(a.stderr, "escapement: %d nodes, %d jobs, Redis: %s; Ctrl-C drains and ends\n", count, len(l.jobs), where)
+	})
+	return unreachable(where, err, "leave that empty for the embedded one")
+}
+
+// devRedis returns how to make a client of redis.url, or else of a server embedded
+// in this process, which ends with it, and what to call that Redis.
+func (l *loaded) devRedis() (newClient func() (*redis.Client, error), where string, err error) {
+	if l.Redis.URL != "" {
+		o, err := redisOptions(l.Redis.URL)
+		if err != nil {
+			return nil, "", err // load has read it once already
+		}
+		return l.newClient, o.Addr, nil
+	}
+	embedded, err := redistest.Embed()
+	if err != nil {
+		return nil, "", err
+	}
+	return func() (*redis.Client, error) { return embedded.Client(), nil }, "embedded", nil
+}

@@ -1,0 +1,31 @@
+// Command escapement is the node and the operator's tool.
+//
+// As a node (run) it reads config.yaml, registers every job of it with the
+// scheduler and serves the health endpoints until it is told to stop; dev does
+// the same with several nodes and an embedded Redis in one process. As a tool
+// (jobs, runs, nodes, ledger) it reads what the nodes keep in Redis.
+//
+// This is the only place of the project that knows YAML, flags and environment
+// variables. A setting is looked up in one order: flag, environment, file,
+// default. The whole configuration is judged before anything is connected or
+// written, and every fault is told at once, each with the place it came from.
+//
+// # Streams and exit codes
+//
+// Data goes to stdout, words to stderr; there are no colours.
+//
+//	0  done
+//	1  failed
+//	2  usage: an unknown command, flag or argument
+//	3  bad configuration
+//	4  not found: no such job, run or namespace
+//	5  refused
+//	6  Redis unreachable
+//	7  the awaited run did not succeed
+//
+// # Stopping
+//
+// The first SIGINT or SIGTERM drains: nothing new is taken, what runs may end
+// within node.drain_timeout and is then cancelled. A second signal exits at
+// once with code 1.
+package main

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// envPrefix starts the name of every variable read.
+const envPrefix = "ESCAPEMENT_"
+
+// maxSecret bounds a secret's file, in bytes.
+const maxSecret = 64 << 10
+
+// leaf is one setting outside the jobs, which have no variables.
+type leaf struct {
+	setting
+	path   string // "redis.url"
+	secret bool
+}
+
+// env is the setting's variable: ESCAPEMENT_REDIS_URL.
+func (l leaf) env() string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(l.path, ".", "_"))
+}
+
+// leaves lists the settings of a configuration that hold one value, a list or a map.
+func leaves(c *Config) []leaf { return sectionLeaves("", reflect.ValueOf(c).Elem()) }
+
+func sectionLeaves(path string, section reflect.Value) (list []leaf) {
+	for i, s := range settings(section) {
+		at := join(path, s.key)
+		switch {
+		case s.key == "jobs":
+		case s.value.Kind() == reflect.Struct:
+			list = append(list, sectionLeaves(at, s.value)...)
+		default:
+			_, secret := section.Type().Field(i).Tag.Lookup("secret")
+			list = append(list, leaf{setting: s, path: at, secret: secret})
+		}
+	}
+	return list
+}
+
+// settingNamed returns the one path outside the jobs that ends in this key, or "".
+func settingNamed(key string) string {
+	found := ""
+	for _, l := range leaves(new(Config)) {
+		if _, last, ok := cutLast(l.path); ok && last == key {
+			if found != "" {
+				return ""
+			}
+			found = l.path
+		}
+	}
+	return found
+}
+
+func cutLast(path string) (section, key string, ok bool) {
+	i := strings.LastIndexByte(path, '.')
+	if i < 0 {
+		return "", "", false
+	}
+	return path[:i], path[i+1:], true
+}
+
+// applyEnv sets what variables give. A secret may stand in a file instead, named
+// by the variable with _FILE behind it. An empty variable counts as given.
+func applyEnv(c *Config, env map[string]string, from origins, faults *faultList) {
+	for _, l := range leaves(c) {
+		name := l.env()
+		text, ok := env[name]
+		if l.secret {
+			secret, given, err := secretFile(env, name)
+			switch {
+			case given && ok:
+				faults.add(place{name: name}, l.path, "%s_FILE is set too; keep one of them", name)
+				continue
+			case err != nil:
+				faults.add(place{name: name + "_FILE"}, l.path, "%v", err)
+				continue
+			case given:
+				name, text, ok = name+"_FILE", secret, true
+			}
+		}
+		if !ok {
+			continue
+		}
+		from.from(l.path, name)
+		if err := setFlat(l.value, l.words, text); err != nil {
+			faults.add(place{name: name}, l.path, "%v", err)
+		}
+	}
+}
+
+// secretFile reads the file that NAME_FILE names, without the line end an editor leaves.
+func secretFile(env map[string]string, name string) (text string, given bool, err error) {
+	path, given := env[name+"_FILE"]
+	if !given {
+		return "", false, nil
+	}
+	data, err := readLimited(path, maxSecret)
+	if err != nil {
+		return "", true, fmt.Errorf("%s: %w", path, err)
+	}
+	return strings.TrimRight(string(data), "\r\n"), true, nil
+}
+
+// envSlips lists variables that look like a setting misspelt. They are words for
+// stderr and no faults: others may own names that begin alike, as Kubernetes does
+// for a service called escapement.
+func envSlips(env map[string]string) (slips []string) {
+	var known []string
+	for _, l := range leaves(new(Config)) {
+		known = append(known, l.env())
+		if l.secret {
+			known = append(known, l.env()+"_FILE")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if !strings.HasPrefix(name, envPrefix) || slices.Contains(known, name) {
+			continue
+		}
+		for _, k := range known {
+			if d := editDistance(name, k); d > 0 && d <= 2 {
+				slips = append(slips, fmt.Sprintf("%s is not read; did you mean %s", name, k))
+				break
+			}
+		}
+	}
+	return slips
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// logTime is RFC 3339 in UTC with milliseconds, as everywhere in the outputs.
+const logTime = "2006-01-02T15:04:05.000Z07:00"
+
+// newLogger writes to w by zerolog, as people or programs like to read it; auto
+// looks whether w is a terminal.
+func newLogger(w io.Writer, cfg Log) *slog.Logger {
+	// zerolog keeps these for the whole process; every logger here wants the same.
+	zerolog.TimeFieldFormat = logTime
+	zerolog.DurationFieldFormat = zerolog.DurationFormatString // with its unit: "lag":"1.2ms"
+	zerolog.TimestampFunc = func() time.Time { return time.Now().UTC() }
+	if cfg.Format == "console" || cfg.Format == "auto" && isTerminal(w) {
+		w = zerolog.ConsoleWriter{Out: w, NoColor: true, TimeFormat: "15:04:05.000", TimeLocation: time.UTC}
+	}
+	level, err := zerolog.ParseLevel(cfg.Level)
+	if err != nil { // the words of Log.Level are zerolog's; a test holds them to it
+		level = zerolog.InfoLevel
+	}
+	return slog.New(zerolog.NewSlogHandler(zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger()))
+}
+
+// isTerminal reports whether w is a character device, such as a terminal.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

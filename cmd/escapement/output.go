@@ -1,0 +1,72 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// printJSON writes one value and a line end. A nil list is written as [].
+func printJSON[T any](w io.Writer, v T) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false) // nothing here is put into a page
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// list is v, or an empty list that JSON writes as [] and not as null.
+func list[T any](v []T) []T {
+	if v == nil {
+		return []T{}
+	}
+	return v
+}
+
+// table writes columns below their headings.
+type table struct{ w *tabwriter.Writer }
+
+func newTable(w io.Writer, headings ...string) table {
+	t := table{newTabs(w)}
+	t.row(headings...)
+	return t
+}
+
+func newTabs(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) }
+
+// row writes one line. A cell's line ends, tabs and the like are written as
+// escapes: a job's error must not move the columns, or the cursor of a terminal.
+func (t table) row(cells ...string) {
+	for i, c := range cells {
+		cells[i] = cell(c)
+	}
+	fmt.Fprintln(t.w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+}
+
+func (t table) flush() error { return t.w.Flush() }
+
+// cell is one value of a table; nothing is "-".
+func cell(text string) string {
+	if text == "" {
+		return "-"
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			fmt.Fprintf(&b, "\\x%02x", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// firstLine cuts a text to a line's worth.
+func firstLine(text string, most int) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-3]) + "..."
+	}
+	return text
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"io"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// masked stands where a secret would. The environment of a command is masked
+// whole: nothing tells which of it is secret.
+const masked = "***"
+
+// printConfig writes a configuration as YAML, in the order of the sample, with
+// the secrets masked. Of a job only what was given is written.
+func printConfig(w io.Writer, c *Config) error {
+	enc := yaml.NewEncoder(w)
+	enc.SetIndent(2)
+	if err := enc.Encode(configNode(c)); err != nil {
+		return err
+	}
+	return enc.Close()
+}
+
+// configNode is the configuration as printed, before it is written as YAML or JSON.
+func configNode(c *Config) *yaml.Node {
+	return sectionNode(reflect.ValueOf(shown(c)), false)
+}
+
+// shown is a copy of c that may be shown to anybody.
+func shown(c *Config) Config {
+	s := *c
+	s.Redis.URL = maskURL(c.Redis.URL)
+	s.Jobs = slices.Clone(c.Jobs)
+	for i, j := range s.Jobs {
+		if j.Exec == nil {
+			continue
+		}
+		e := *j.Exec
+		e.Env = maps.Clone(e.Env)
+		for name := range e.Env {
+			e.Env[name] = masked
+		}
+		s.Jobs[i].Exec = &e
+	}
+	return s
+}
+
+// sectionNode builds the mapping of a struct; sparse leaves out zero values.
+func sectionNode(v reflect.Value, sparse bool) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	for _, s := range settings(v) {
+		if s.value.Type() == reflect.TypeFor[laterWork]() || sparse && s.value.IsZero() {
+			continue
+		}
+		n.Content = append(n.Content, textNode(s.key), valueNode(s.value, sparse))
+	}
+	return n
+}
+
+func valueNode(v reflect.Value, sparse bool) *yaml.Node {
+	switch {
+	case v.Type() == durationType:
+		return textNode(shortDuration(time.Duration(v.Int())))
+	case v.Kind() == reflect.Int:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.FormatInt(v.Int(), 10)}
+	case v.Kind() == reflect.Pointer:
+		return sectionNode(v.Elem(), true)
+	case v.Kind() == reflect.Struct:
+		return sectionNode(v, sparse)
+	case v.Kind() == reflect.Map:
+		return mapNode(v.Interface().(map[string]string))
+	case v.Kind() == reflect.Slice:
+		return listNode(v)
+	default:
+		return textNode(v.String())
+	}
+}
+
+func mapNode(m map[string]string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		n.Content = append(n.Content, textNode(key), textNode(m[key]))
+	}
+	return n
+}
+
+// listNode writes texts on one line and sections, the jobs, one below the other.
+func listNode(v reflect.Value) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.SequenceNode}
+	if v.Len() == 0 || v.Type().Elem().Kind() == reflect.String {
+		n.Style = yaml.FlowStyle
+	}
+	for i := range v.Len() {
+		n.Content = append(n.Content, valueNode(v.Index(i), true))
+	}
+	return n
+}
+
+// oldBool are texts that readers of YAML 1.1 take for true or false.
+var oldBool = regexp.MustCompile(`^(?i:y|n|yes|no|on|off)$`)
+
+func textNode(text string) *yaml.Node {
+	var n yaml.Node
+	n.SetString(text)
+	if oldBool.MatchString(text) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return &n
+}

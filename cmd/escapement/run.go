@@ -1,0 +1,89 @@
+package main
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var waitForRedis bool
+	var clockOffset time.Duration
+	c := a.command("run --config FILE [--wait-for-redis]", "run one node", wants(), func(cmd *cobra.Command, _ []string) error {
+		l, err := a.load(cmd, true)
+		if err != nil {
+			return err
+		}
+		log := newLogger(a.stderr, l.Log)
+		cfg := l.nodeConfig(log)
+		cfg.WaitForRedis = waitForRedis
+		if clockOffset != 0 {
+			cfg.Wall = func() time.Time { return time.Now().Add(clockOffset) }
+		}
+		return runNode(l, cfg)
+	})
+	c.Long = `Runs one node until SIGINT or SIGTERM, then drains and exits 0. A second signal
+exits at once. Health: /healthz, /readyz and /version on http.listen.`
+	c.Flags().BoolVar(&waitForRedis, "wait-for-redis", false, "wait when Redis cannot be reached at the start, rather than exit 6")
+	c.Flags().DurationVar(&clockOffset, "clock-offset", 0, "pretend that this machine's clock is off by so much, to show that it does not matter")
+	_ = c.Flags().MarkHidden("clock-offset") // fails only for a flag that is not there
+	return c
+}
+
+// runNode runs the one node of a process.
+func runNode(l *loaded, cfg scheduler.Config) error {
+	client, err := l.newClient()
+	if err != nil {
+		return err
+	}
+	var f fleet
+	if err := f.add(client, l, cfg); err != nil {
+		return err
+	}
+	log, addr := cfg.Logger, redisconn.Addr(client)
+	if len(l.jobs) == 0 {
+		log.Warn("the configuration has no jobs; this node will have nothing to do", "file", l.from.file)
+	}
+	err = f.run(l.HTTP, log, func(url string) {
+		log.Info("node starting", "node", f.nodes[0].Name(), "redis", addr, "http", url)
+	})
+	return unreachable(addr, err, "wait for it with --wait-for-redis")
+}
+
+// nodeConfig is the library's form of the node's settings.
+func (l *loaded) nodeConfig(log *slog.Logger) scheduler.Config {
+	b := thisBuild()
+	return scheduler.Config{
+		Namespace: l.Namespace, Partitions: l.Redis.Partitions,
+		Name: l.Node.Name, Version: b.Version, Revision: l.Node.Revision,
+		Labels: l.Node.Labels, Weight: l.Node.Weight, MaxRunning: l.Node.MaxRunning,
+		Grace: l.Node.Grace, SweepEvery: l.Node.SweepEvery,
+		MaxSkew: l.Node.MaxSkew, MaxStep: l.Node.MaxStep, DrainTimeout: l.Node.DrainTimeout,
+		HistoryKeep: l.History.Keep, HistoryKeepFor: l.History.KeepFor,
+		Logger: log,
+	}
+}
+
+// registry registers every job of the configuration.
+func (l *loaded) registry() (*jobs.Registry, error) {
+	reg := jobs.NewRegistry()
+	for _, j := range l.jobs {
+		if err := reg.Add(j); err != nil {
+			return nil, l.refused(err)
+		}
+	}
+	return reg, nil
+}
+
+// refused is the library's refusal of a configuration that load let pass: still a
+// fault of the configuration, without a line.
+func (l *loaded) refused(err error) error {
+	var faults faultList
+	faults.add(place{file: l.from.file}, "", "%v", err)
+	return faults.err()
+}

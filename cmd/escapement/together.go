@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/scheduler"
+)
+
+// sameSignal is how long after the first signal another one is taken for the same:
+// timeout(1) and some supervisors send theirs to the process and to its group.
+const sameSignal = 200 * time.Millisecond
+
+var errSecondSignal = errors.New("second signal: exiting at once, runs are left to their leases")
+
+// fleet is the nodes of one process and what they hold on to.
+type fleet struct {
+	nodes   []*scheduler.Node
+	clients []*redis.Client
+}
+
+// add makes one more node. The client is closed by run.
+func (f *fleet) add(client *redis.Client, l *loaded, cfg scheduler.Config) error {
+	reg, err := l.registry()
+	if err != nil {
+		return err
+	}
+	node, err := scheduler.New(client, reg, cfg)
+	if err != nil {
+		return l.refused(err)
+	}
+	f.nodes, f.clients = append(f.nodes, node), append(f.clients, client)
+	return nil
+}
+
+// run serves the health endpoints and runs the nodes until a signal, a node's end
+// or the server's. started is called with the address before the nodes begin. After
+// a second signal nothing is closed: the nodes still run, and the process ends.
+func (f *fleet) run(cfg HTTP, log *slog.Logger, started func(url string)) error {
+	srv, err := startServer(cfg, healthHandler(f.nodes), log)
+	if err != nil {
+		return err
+	}
+	started(srv.url())
+	parts := []func(context.Context) error{srv.wait}
+	for _, n := range f.nodes {
+		parts = append(parts, n.Run)
+	}
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	return untilSignalled(signals, log, func(ctx context.Context) error {
+		err := together(ctx, parts...)
+		srv.stop() // after the nodes: /readyz tells of the drain while it lasts
+		for _, c := range f.clients {
+			_ = c.Close() // nothing is on its way any more
+		}
+		if err == nil {
+			log.Info("stopped")
+		}
+		return err
+	})
+}
+
+// together runs the parts at once. The first to return ends the others; it
+// returns when all have, with what they returned.
+func together(ctx context.Context, parts ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results := make(chan error, len(parts))
+	for _, part := range parts {
+		go func() { results <- part(ctx) }()
+	}
+	var errs []error
+	for range parts {
+		errs = append(errs, <-results)
+		cancel()
+	}
+	return errors.Join(errs...)
+}
+
+// untilSignalled runs f. The first signal ends its context and waits; the second
+// does not wait.
+func untilSignalled(signals <-chan os.Signal, log *slog.Logger, f func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	var first time.Time
+	for {
+		select {
+		case err := <-done:
+			return err
+		case s := <-signals:
+			switch {
+			case first.IsZero():
+				first = time.Now()
+				log.Info("stopping; once more exits at once", "signal", s.String())
+				cancel()
+			case time.Since(first) > sameSignal:
+				return errSecondSignal
+			}
+		}
+	}
+}

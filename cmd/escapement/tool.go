@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// tool is what a command that looks into Redis works with.
+type tool struct {
+	ctx  context.Context // ends at SIGINT and SIGTERM
+	in   *scheduler.Inspector
+	args []string
+}
+
+// inspect connects a command to Redis.
+func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		l, err := a.load(cmd, false)
+		if err != nil {
+			return err
+		}
+		client, err := l.newClient()
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		in, err := scheduler.NewInspector(client, l.Namespace)
+		if err != nil {
+			return l.refused(err)
+		}
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		return unreachable(redisconn.Addr(client), f(tool{ctx, in, args}), "name another with --redis")
+	}
+}
+
+// pairs writes names and values one below the other; names and values alternate.
+func pairs(w io.Writer, cells ...string) error {
+	out := table{newTabs(w)}
+	for i := 0; i+1 < len(cells); i += 2 {
+		out.row(cells[i], cells[i+1])
+	}
+	return out.flush()
+}
+
+// stamp is an instant, or nothing.
+func stamp(at *scheduler.Stamp) string {
+	if at == nil {
+		return ""
+	}
+	return at.String()
+}
