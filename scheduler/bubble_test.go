@@ -228,6 +228,11 @@ func TestRedisAwayForALongTime(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		c.end()
 		s.check(t)
+		for _, r := range s.all() {
+			if late := r.at.Sub(r.tick); late > 15*time.Second && r.trigger != jobs.TriggerCatchUp {
+				t.Errorf("tick %s ran %s late, not as catch-up", r.tick, late)
+			}
+		}
 		got := outcomes(c.runs("job"))
 		if got["missed(late)"] < 110 || got["missed(late)"] > 121 {
 			t.Errorf("history %v, want about 119 ticks missed", got)

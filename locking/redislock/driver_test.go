@@ -58,7 +58,7 @@ func TestSameTrace(t *testing.T) {
 		clients[which].ScriptFlush(ctx)
 		return "flushed"
 	}
-	for i := range 2000 {
+	for i := range 600 {
 		kind := rng.IntN(3)
 		if rng.IntN(50) == 0 {
 			kind = 3
