@@ -9,7 +9,7 @@ import (
 // Every key of the ledger is spelt here and nowhere else. ns is the namespace, p a partition;
 // all keys of a partition share a hash tag, so a script touches one slot of a Cluster.
 //
-//	{ns}:control           hash   format, partitions, created
+//	{ns}:control           hash   format, partitions
 //	{ns:p}:jobs            hash   job -> entry (cursor, definition's digest, token state, holder)
 //	{ns:p}:defs            hash   job -> definition, JSON
 //	{ns:p}:due             zset   job by cursor, ms

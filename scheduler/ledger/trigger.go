@@ -11,8 +11,9 @@ import (
 const PayloadMax = 64 << 10
 
 // Trigger puts one run of a job into pending, under a run id that the caller made; a repeated
-// request is the same run. The schedule stays where it is. It returns ErrUnknownJob, or
-// ErrRefused for a payload over PayloadMax and when the partition holds too many pending runs.
+// request is the same run, as long as the job's history still has its row. The schedule stays
+// where it is. It returns ErrUnknownJob, or ErrRefused for a payload over PayloadMax and when the
+// partition holds too many pending runs.
 func (l *Ledger) Trigger(ctx context.Context, job, run string, payload []byte) error {
 	if len(payload) > PayloadMax {
 		return fmt.Errorf("%w: payload of %d bytes; at most %d, so store it elsewhere and pass its address", ErrRefused, len(payload), PayloadMax)

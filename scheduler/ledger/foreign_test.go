@@ -1,0 +1,168 @@
+package ledger
+
+import (
+	"errors"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+)
+
+// Records of a newer format, or of nobody: every call leaves them as they are, byte for byte,
+// says so, and goes on with the others.
+func TestForeignRecordsAreLeftAlone(t *testing.T) {
+	for name, record := range map[string]string{
+		"newer":  "2|what|ever|comes",
+		"longer": "1|1763726401000|d-second||0|||1763726401000||more",
+		"cut":    "1|17637", "empty": "", "json": `{"v":2}`, "words": "1|a|b|c|d|e|f|g|h",
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) { foreign(t, r, record) })
+		})
+	}
+}
+
+func foreign(t *testing.T, r *rig, record string) {
+	ctx, k := t.Context(), r.led.keys[0]
+	for _, job := range []string{"entry", "run", "pending", "rows", "good"} {
+		r.create(t, job)
+	}
+	r.pass(t, time.Minute)
+	for _, job := range []string{"entry", "run", "good"} {
+		r.want(t, Granted, tickClaim(job, job+"-1", 1))
+	}
+	if err := r.led.Trigger(ctx, "pending", "pending-1", nil); err != nil {
+		t.Fatal(err)
+	}
+	r.client.HSet(ctx, k.jobs, "entry", record)
+	r.client.HSet(ctx, k.runs, "run-1", record)
+	r.client.HSet(ctx, k.waiting, "pending-1", record)
+	r.client.RPush(ctx, k.history+"rows", record)
+	r.pass(t, time.Minute)
+
+	r.want(t, Foreign, tickClaim("entry", "x", 2))
+	r.want(t, Foreign, pendingClaim("pending", "pending-1"))
+	r.want(t, Skipped, tickClaim("run", "x", 2)) // its run is in flight, whatever it is
+	r.settle(t, Strange, "entry", "entry-1", jobs.OutcomeSucceeded)
+	r.settle(t, Strange, "run", "run-1", jobs.OutcomeSucceeded)
+	for _, job := range []string{"entry", "run"} {
+		seen := []Lease{{Job: job, Run: job + "-1"}}
+		if got := must(r.led.Reap(ctx, r.now, seen)); got[0] != Strange {
+			t.Errorf("reap of %s: %s", job, got[0])
+		}
+		if got := must(r.led.Unclaim(ctx, []Return{{Job: job, Run: job + "-1", Fresh: "f"}})); got[0] != Strange {
+			t.Errorf("unclaim of %s: %s", job, got[0])
+		}
+	}
+	if got := must(r.led.Renew(ctx, []locking.Renewal{{Name: "run", Owner: "run-1", TTL: ttl}})); got[0] != locking.Gone {
+		t.Errorf("renewal: %v", got[0])
+	}
+	if err := r.led.Trigger(ctx, "entry", "t", nil); !errors.Is(err, ErrForeign) {
+		t.Errorf("trigger: %v", err)
+	}
+	if got := must(r.led.Define(ctx, r.now, []Definition{{Job: "entry", Digest: "d-new", WasDigest: "d-second", WasCursor: noon + 2000, Cursor: r.now + 1}})); got[0].Word != "foreign" {
+		t.Errorf("define: %+v", got[0])
+	}
+	r.runOne(t, "rows", 1)
+	r.settle(t, Settled, "good", "good-1", jobs.OutcomeSucceeded)
+
+	foreignReads(t, r)
+	got := map[string]string{"entry": r.client.HGet(ctx, k.jobs, "entry").Val(), "run": r.client.HGet(ctx, k.runs, "run-1").Val(),
+		"pending": r.client.HGet(ctx, k.waiting, "pending-1").Val(), "row": r.client.LIndex(ctx, k.history+"rows", 0).Val()}
+	if want := map[string]string{"entry": record, "run": record, "pending": record, "row": record}; !maps.Equal(got, want) {
+		t.Errorf("something was changed: %q", got)
+	}
+}
+
+// foreignReads: what reads the ledger names the foreign records and shows the others.
+func foreignReads(t *testing.T, r *rig) {
+	t.Helper()
+	ctx := t.Context()
+	for _, s := range must(r.led.Jobs(ctx)) {
+		if (s.Err != nil) != (s.Job == "entry") || s.Err != nil && !errors.Is(s.Err, ErrForeign) {
+			t.Errorf("job %s: %v", s.Job, s.Err)
+		}
+	}
+	if open := must(r.led.Open(ctx)); len(open) != 1 || open[0].Run != "entry-1" {
+		t.Errorf("open: %+v", open)
+	}
+	rows, n, err := r.led.History(ctx, []string{"rows", "good"})
+	if err != nil || n != 1 || len(rows["rows"]) != 1 || len(rows["good"]) != 1 {
+		t.Errorf("history: %+v, %d foreign, %v", rows, n, err)
+	}
+	found := must(r.led.NewGaze().Look(ctx, r.now, 0))
+	if found.Foreign != 2 || len(found.Pending) != 0 || len(found.Lapsed) != 1 {
+		t.Errorf("look: %+v", found)
+	}
+	named := map[string]bool{}
+	for _, v := range must(r.led.Verify(ctx, "")) {
+		named[v.Job] = true
+	}
+	if want := map[string]bool{"entry": true, "rows": true, "run": true, "": true}; !maps.Equal(named, want) {
+		t.Errorf("verify names %v, want %v", named, want)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		ctx := t.Context()
+		name := Config{Namespace: "other"}
+		if _, err := OpenExisting(ctx, r.client, name); !errors.Is(err, ErrNoNamespace) {
+			t.Errorf("a namespace that is not there: %v", err)
+		}
+		if n := r.client.Exists(ctx, controlKey("other")).Val(); n != 0 {
+			t.Error("looking at a namespace created it")
+		}
+		if l := must(Open(ctx, r.client, name)); l.Partitions() != 16 {
+			t.Errorf("%d partitions by default", l.Partitions())
+		}
+		name.Partitions = 4
+		if _, err := Open(ctx, r.client, name); !errors.Is(err, ErrRefused) {
+			t.Errorf("other partitions: %v", err)
+		}
+		name.Partitions = 16
+		for _, open := range []func() (*Ledger, error){
+			func() (*Ledger, error) { return Open(ctx, r.client, name) },
+			func() (*Ledger, error) { return OpenExisting(ctx, r.client, Config{Namespace: "other"}) },
+		} {
+			if l := must(open()); l.Partitions() != 16 || l.Namespace() != "other" {
+				t.Errorf("opened %s with %d", l.Namespace(), l.Partitions())
+			}
+		}
+		for field, value := range map[string]string{"format": "2", "partitions": "many"} {
+			before := r.client.HGet(ctx, controlKey("other"), field).Val()
+			r.client.HSet(ctx, controlKey("other"), field, value)
+			for _, open := range []func() (*Ledger, error){
+				func() (*Ledger, error) { return Open(ctx, r.client, name) },
+				func() (*Ledger, error) { return OpenExisting(ctx, r.client, name) },
+			} {
+				if _, err := open(); !errors.Is(err, ErrForeign) {
+					t.Errorf("%s %s: %v", field, value, err)
+				}
+			}
+			if got := r.client.HGet(ctx, controlKey("other"), field).Val(); got != value {
+				t.Errorf("%s was changed to %s", field, got)
+			}
+			r.client.HSet(ctx, controlKey("other"), field, before)
+		}
+		if err := r.led.Restore(ctx); err != nil {
+			t.Errorf("restore of what is there: %v", err)
+		}
+		for partitions, want := range map[int]error{0: nil, 8: ErrRefused} {
+			r.client.Del(ctx, controlKey(testNS))
+			if partitions > 0 { // another node was first
+				must(Open(ctx, r.client, Config{Namespace: testNS, Partitions: partitions}))
+			}
+			if err := r.led.Restore(ctx); !errors.Is(err, want) {
+				t.Errorf("restore when %d partitions stand there: %v, want %v", partitions, err, want)
+			}
+		}
+		for _, bad := range []Config{{Namespace: "a{b}"}, {Namespace: "-a"}, {Partitions: 1025}, {Partitions: -1}, {Keep: 15}} {
+			if _, err := Open(ctx, r.client, bad); err == nil {
+				t.Errorf("%+v was accepted", bad)
+			}
+		}
+	})
+}

@@ -1,0 +1,161 @@
+package ledger
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// runOne claims and settles the tick so many seconds after noon.
+func (r *rig) runOne(t *testing.T, job string, second int64) {
+	t.Helper()
+	run := fmt.Sprintf("%s-%d", job, second)
+	r.want(t, Granted, tickClaim(job, run, second))
+	r.settle(t, Settled, job, run, jobs.OutcomeSucceeded)
+}
+
+func TestHistoryIsTrimmedByCount(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Hour)
+		for s := int64(1); s <= 120; s++ {
+			r.runOne(t, "a", s)
+			rows := r.rows(t, "a")
+			if n := len(rows); n > 16+15 || s >= 16 && n < 16 {
+				t.Fatalf("after %d rows %d are kept, want 16 and up to 15 more", s, n)
+			}
+			if base := r.entry(t, "a").Base; base != rows[0].Prev {
+				t.Fatalf("after %d rows the base is %d, the first row begins at %d", s, base, rows[0].Prev)
+			}
+			r.sound(t)
+		}
+	})
+}
+
+func TestHistoryIsTrimmedByAge(t *testing.T) {
+	onBoth(t, Config{Partitions: 1, Keep: 100, KeepFor: time.Minute}, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Hour)
+		for s := int64(1); s <= 100; s++ {
+			r.runOne(t, "a", s)
+			r.pass(t, 2*time.Second) // 30 rows a minute
+		}
+		if n := len(r.rows(t, "a")); n < 30 || n > 46 {
+			t.Errorf("%d rows are kept, want those of the last minute, and up to 16 more", n)
+		}
+		r.sound(t)
+		r.pass(t, time.Hour)
+		for s := int64(101); len(r.rows(t, "a")) > 1; s++ {
+			if s > 120 {
+				t.Fatalf("%d rows are kept, an hour later", len(r.rows(t, "a")))
+			}
+			r.runOne(t, "a", s)
+			r.sound(t)
+			if rows := r.rows(t, "a"); r.now-rows[0].At < time.Minute.Milliseconds() {
+				break // all old ones are gone
+			}
+		}
+	})
+}
+
+// A run that outlasts the history which follows its tick leaves its row behind the base.
+func TestHistoryOutlivedByARun(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Hour)
+		r.want(t, Granted, tickClaim("a", "long", 1))
+		for s := int64(2); s < 160; s += 2 { // a missed and a skipped row each
+			c := tickClaim("a", fmt.Sprint("r", s), s)
+			c.Missed, c.Until = 1, c.From
+			c.Tick, c.Next = c.From+1000, c.From+2000
+			r.want(t, Skipped, c)
+			r.sound(t)
+		}
+		if e := r.entry(t, "a"); e.Base <= noon+1000 {
+			t.Fatalf("nothing was trimmed: %+v", e)
+		}
+		r.settle(t, Settled, "a", "long", jobs.OutcomeSucceeded)
+		r.sound(t)
+		for s := int64(160); s < 200; s++ {
+			r.runOne(t, "a", s)
+			r.sound(t)
+		}
+	})
+}
+
+// A schedule that has no more ticks leaves a job that is still triggered by hand.
+func TestHistoryOfAnEndedSchedule(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Hour)
+		last := tickClaim("a", "last", 1)
+		last.Next = 0
+		r.want(t, Granted, last)
+		r.settle(t, Settled, "a", "last", jobs.OutcomeSucceeded)
+		r.sound(t)
+		r.want(t, Moved, tickClaim("a", "more", 2))
+		if found := must(r.led.NewGaze().Look(t.Context(), r.now, 0)); len(found.Late) > 0 {
+			t.Errorf("still due: %+v", found.Late)
+		}
+		for i := range 40 {
+			run := fmt.Sprint("t", i)
+			if err := r.led.Trigger(t.Context(), "a", run, nil); err != nil {
+				t.Fatal(err)
+			}
+			r.want(t, Granted, pendingClaim("a", run))
+			r.settle(t, Settled, "a", run, jobs.OutcomeSucceeded)
+			r.sound(t)
+		}
+		got := must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-new", Cursor: r.now + 1000, WasDigest: "d-second"}}))
+		if got[0].Word != "replaced" {
+			t.Fatalf("%+v", got)
+		}
+		r.sound(t)
+		r.pass(t, time.Minute)
+		r.want(t, Granted, Claim{Job: "a", Digest: "d-new", Run: "again", TTL: ttl, From: got[0].Cursor, Tick: got[0].Cursor, Next: got[0].Cursor + 1000})
+		r.sound(t)
+	})
+}
+
+// After 2,000 settles nothing is larger than after 1,000.
+func TestLedgerDoesNotGrow(t *testing.T) {
+	useScripts(t, steered...)
+	r := realRig(t, oneConfig)
+	sizes := func() map[string]int64 {
+		out := map[string]int64{}
+		for _, key := range must(r.client.Keys(t.Context(), "*").Result()) {
+			switch r.client.Type(t.Context(), key).Val() {
+			case "hash":
+				out[key] = r.client.HLen(t.Context(), key).Val()
+			case "zset":
+				out[key] = r.client.ZCard(t.Context(), key).Val()
+			case "list":
+				out[key] = r.client.LLen(t.Context(), key).Val()
+			}
+		}
+		return out
+	}
+	var after []map[string]int64
+	for _, job := range []string{"a", "b"} {
+		r.create(t, job)
+	}
+	r.pass(t, time.Hour)
+	for s := int64(1); s <= 1000; s++ {
+		r.runOne(t, "a", s)
+		r.runOne(t, "b", s)
+		if s%500 == 0 {
+			after = append(after, sizes())
+		}
+	}
+	r.sound(t)
+	for key, n := range after[1] {
+		if n > max(after[0][key], 16+15) || len(after[0]) != len(after[1]) {
+			t.Errorf("%s has %d items after 2,000 runs, after 1,000 it had %d", key, n, after[0][key])
+		}
+	}
+	if n := after[1][r.led.keys[0].history+"a"]; n < 16 || n > 31 {
+		t.Errorf("%d rows", n)
+	}
+}

@@ -1,0 +1,242 @@
+package ledger
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// The tests here change the package's scripts, so none of them runs in parallel.
+
+// server is the one real redis-server of this package's tests; each test begins with an empty one.
+var server *redistest.Server
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(withServer(m.Run))
+}
+
+func withServer(run func() int) int {
+	dir, err := os.MkdirTemp("", "ledger")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if server, err = redistest.StartProcess(redistest.ProcessConfig{Dir: dir}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := server.Kill(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+	return run()
+}
+
+// edit is one textual change of a script; old must stand there exactly once.
+type edit struct{ script, old, new string }
+
+// steered makes the scripts' only two inputs from outside, the clock and the run_id, come from a
+// key that the test sets. Every other byte is what ships. With it two servers whose clocks and
+// identities differ must give the same replies and the same keys, to the letter.
+var steered = []edit{
+	{"prelude", `redis.call('TIME')`, `redis.call('HMGET', 'test:clock', 's', 'us')`},
+	{"prelude", `redis.call('INFO', 'server')`, `redis.call('HGET', 'test:clock', 'info')`},
+}
+
+// useScripts puts changed scripts in the place of the shipped ones until the test ends.
+func useScripts(tb testing.TB, edits ...edit) {
+	tb.Helper()
+	sources := map[string]string{"prelude": prelude, "claim": claimSource, "settle": settleSource, "renew": renewSource,
+		"reap": reapSource, "unclaim": unclaimSource, "trigger": triggerSource, "define": defineSource}
+	for _, e := range edits {
+		if n := strings.Count(sources[e.script], e.old); n != 1 {
+			tb.Fatalf("%s.lua holds the text to replace %d times, want once: %s", e.script, n, e.old)
+		}
+		sources[e.script] = strings.Replace(sources[e.script], e.old, e.new, 1)
+	}
+	for name, at := range map[string]**redisconn.Script{"claim": &claimScript, "settle": &settleScript, "renew": &renewScript,
+		"reap": &reapScript, "unclaim": &unclaimScript, "trigger": &triggerScript, "define": &defineScript} {
+		shipped := *at
+		*at = redisconn.NewScript(name, sources["prelude"]+sources[name])
+		tb.Cleanup(func() { *at = shipped })
+	}
+}
+
+// rig is one server and the ledger on it, with a clock that the test sets.
+type rig struct {
+	name   string
+	client *redis.Client
+	led    *Ledger
+	raw    *recorder
+	now    int64 // what the steered clock says, ms
+}
+
+const testNS = "trace"
+
+// noon is where the steered clocks begin; its microseconds have 16 digits.
+const noon = int64(1_763_726_400_000)
+
+func newRig(tb testing.TB, name string, client *redis.Client, cfg Config) *rig {
+	tb.Helper()
+	r := &rig{name: name, client: client, raw: &recorder{}}
+	client.AddHook(r.raw)
+	if err := client.FlushAll(tb.Context()).Err(); err != nil {
+		tb.Fatal(err)
+	}
+	cfg.Namespace = testNS
+	var err error
+	if r.led, err = Open(tb.Context(), client, cfg); err != nil {
+		tb.Fatal(err)
+	}
+	r.clock(tb, noon*1000, "aaaaaaaaaaaa")
+	return r
+}
+
+func realRig(tb testing.TB, cfg Config) *rig {
+	tb.Helper()
+	return newRig(tb, "redis-server", server.Client(tb), cfg)
+}
+
+func embeddedRig(tb testing.TB, cfg Config) *rig {
+	tb.Helper()
+	e, err := redistest.Embed()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(e.Close)
+	client := e.Client()
+	tb.Cleanup(func() { _ = client.Close() }) // nothing to lose in it
+	return newRig(tb, "embedded", client, cfg)
+}
+
+// onBoth runs f on each server, with the steered clock.
+func onBoth(t *testing.T, cfg Config, f func(t *testing.T, r *rig)) {
+	useScripts(t, steered...)
+	t.Run("redis-server", func(t *testing.T) { f(t, realRig(t, cfg)) })
+	t.Run("embedded", func(t *testing.T) { f(t, embeddedRig(t, cfg)) })
+}
+
+// clock sets the steered clock and run_id.
+func (r *rig) clock(tb testing.TB, us int64, runID string) {
+	tb.Helper()
+	r.now = us / 1000
+	err := r.client.HSet(tb.Context(), "test:clock", "s", us/1_000_000, "us", us%1_000_000,
+		"info", "# Server\r\nrun_id:"+runID+"\r\nuptime:1\r\n").Err()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// pass lets time go by.
+func (r *rig) pass(tb testing.TB, d time.Duration) {
+	tb.Helper()
+	r.clock(tb, r.now*1000+d.Microseconds(), "aaaaaaaaaaaa")
+}
+
+// renew renews one lease and compares the answer.
+func (r *rig) renew(tb testing.TB, job, run string, renewed bool) {
+	tb.Helper()
+	got, err := r.led.Renew(tb.Context(), []locking.Renewal{{Name: job, Owner: run, TTL: ttl}})
+	if err != nil || (got[0] == locking.Renewed) != renewed {
+		tb.Fatalf("renewal of %s: %v, %v", run, got, err)
+	}
+}
+
+// recorder keeps what scripts replied, as it came.
+type recorder struct{ replies []string }
+
+func (r *recorder) take() []string {
+	out := r.replies
+	r.replies = nil
+	slices.Sort(out) // Renew calls partitions in no order
+	return out
+}
+
+func (r *recorder) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (r *recorder) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (r *recorder) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if c, ok := cmd.(*redis.Cmd); ok && strings.HasPrefix(cmd.Name(), "eval") && !redisconn.UnknownScript(err) {
+			r.replies = append(r.replies, fmt.Sprintf("%q %v", c.Val(), err))
+		}
+		return err
+	}
+}
+
+// dump is every key of a server in one spelling: hashes and sets of fields sorted, scores as
+// numbers, and a key's life when it has an end, which none should.
+func dump(tb testing.TB, client *redis.Client) map[string]string {
+	tb.Helper()
+	ctx := tb.Context()
+	names, err := client.Keys(ctx, "*").Result()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	all := make(map[string]string, len(names))
+	for _, key := range names {
+		var lines []string
+		kind := client.Type(ctx, key).Val()
+		switch kind {
+		case "hash":
+			m := client.HGetAll(ctx, key).Val()
+			for _, field := range slices.Sorted(maps.Keys(m)) {
+				lines = append(lines, fmt.Sprintf("%q: %q", field, m[field]))
+			}
+		case "zset":
+			for _, z := range client.ZRangeWithScores(ctx, key, 0, -1).Val() {
+				lines = append(lines, fmt.Sprintf("%q: %s", z.Member, strconv.FormatFloat(z.Score, 'f', -1, 64)))
+			}
+		case "list":
+			for _, row := range client.LRange(ctx, key, 0, -1).Val() {
+				lines = append(lines, strconv.Quote(row))
+			}
+		default:
+			lines = append(lines, "a "+kind)
+		}
+		if life := client.PTTL(ctx, key).Val(); life != -1 {
+			lines = append(lines, "expires")
+		}
+		all[key] = strings.Join(lines, "\n")
+	}
+	return all
+}
+
+// differences names the keys in which two dumps differ, and the first line that does.
+func differences(a, b map[string]string) []string {
+	var out []string
+	keys := maps.Clone(a)
+	maps.Copy(keys, b)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if a[key] == b[key] {
+			continue
+		}
+		left, right := strings.Split(a[key], "\n"), strings.Split(b[key], "\n")
+		i := 0
+		for i < len(left)-1 && i < len(right)-1 && left[i] == right[i] {
+			i++
+		}
+		out = append(out, fmt.Sprintf("%s: %d and %d lines, from line %d:\n  %s\n  %s", key, len(left), len(right), i, left[i], right[i]))
+	}
+	return out
+}

@@ -1,0 +1,91 @@
+package ledger
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// 200 jobs are overdue, 200 leases lapsed and 200 runs pend, and nobody takes any of them:
+// within four looks a sweep sees all of each, and then begins again.
+func TestLookPassesOnToTheNext(t *testing.T) {
+	const n = 200
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		job := func(i int) string { return fmt.Sprintf("job-%03d", i) }
+		for i := 0; i < n; i += BatchMax {
+			var defs []Definition
+			for k := range BatchMax {
+				defs = append(defs, Definition{Job: job(i + k), Digest: "d-second", Text: []byte("{}"), Cursor: noon + 1000})
+			}
+			must(r.led.Define(t.Context(), r.now, defs))
+		}
+		r.pass(t, time.Minute)
+		for i := 0; i < n; i += BatchMax {
+			var claims []Claim
+			for k := range BatchMax {
+				claims = append(claims, tickClaim(job(i+k), fmt.Sprint("run-", i+k), 1))
+				if err := r.led.Trigger(t.Context(), job(i+k), fmt.Sprint("trigger-", i+k), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			must(r.led.Claim(t.Context(), node, r.now, claims))
+		}
+		gaze := r.led.NewGaze()
+		if f := must(gaze.Look(t.Context(), noon+2000, 1000)); len(f.Late)+len(f.Lapsed)+len(f.Pending) != 0 {
+			t.Fatalf("found something before its time: %+v", f)
+		}
+		r.pass(t, ttl+time.Millisecond)
+		for round := range 3 {
+			late, lapsed, pending := map[string]int{}, map[string]int{}, map[string]int{}
+			for range 4 {
+				f := must(gaze.Look(t.Context(), r.now, 0))
+				for _, l := range f.Late {
+					if late[l.Job]++; l.Cursor != noon+2000 {
+						t.Errorf("%+v", l)
+					}
+				}
+				for _, l := range f.Lapsed {
+					if lapsed[l.Run]++; l.Pending() {
+						t.Errorf("%+v", l)
+					}
+				}
+				for _, l := range f.Pending {
+					if pending[l.Run]++; !l.Pending() {
+						t.Errorf("%+v", l)
+					}
+				}
+			}
+			if len(late) != n || len(lapsed) != n || len(pending) != n {
+				t.Fatalf("round %d: 4 looks found %d late, %d lapsed, %d pending, want %d each", round, len(late), len(lapsed), len(pending), n)
+			}
+		}
+	})
+}
+
+func TestLookBounds(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.create(t, "b")
+		r.pass(t, 2*time.Second)
+		r.want(t, Granted, tickClaim("b", "r1", 1))
+		look := func(now, grace int64) string {
+			t.Helper()
+			f := must(r.led.NewGaze().Look(t.Context(), now, grace))
+			return fmt.Sprintf("%d late, %d lapsed, %d pending", len(f.Late), len(f.Lapsed), len(f.Pending))
+		}
+		until := r.now + ttl.Milliseconds()
+		for _, c := range []struct {
+			now, grace int64
+			want       string
+		}{
+			{noon + 1499, 500, "0 late, 0 lapsed, 0 pending"},
+			{noon + 1500, 500, "1 late, 0 lapsed, 0 pending"},
+			{until, 500, "2 late, 0 lapsed, 0 pending"},
+			{until + 1, 500, "2 late, 1 lapsed, 0 pending"},
+		} {
+			if got := look(c.now, c.grace); got != c.want {
+				t.Errorf("at noon%+d with grace %d: %s, want %s", c.now-noon, c.grace, got, c.want)
+			}
+		}
+	})
+}

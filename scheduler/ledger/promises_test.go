@@ -1,0 +1,225 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+)
+
+func millisOf(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+// promises watches the replies alone, and the true clock, and says which promise of the design
+// they break. It knows nothing of how the ledger works.
+type promises struct {
+	broken  []string          // each begins with the promise's number
+	granted map[string]string // job, tick, shard, attempt (or request) -> run
+	runs    map[string]*watched
+	live    map[string]string // job -> run that was granted and did not end
+	top     map[string]locking.Token
+	stored  map[string]string // job -> digest of the stored definition
+	foreign map[string]bool
+}
+
+// watched is a grant and what became of it.
+type watched struct {
+	job, key, node string
+	token          locking.Token
+	until, beat    int64
+	state          string // live, returned, reaped, or the outcome that was settled
+}
+
+func newPromises() *promises {
+	return &promises{granted: map[string]string{}, runs: map[string]*watched{}, live: map[string]string{},
+		top: map[string]locking.Token{}, stored: map[string]string{}, foreign: map[string]bool{}}
+}
+
+func (p *promises) bad(format string, args ...any) {
+	p.broken = append(p.broken, fmt.Sprintf(format, args...))
+}
+
+// see takes one operation and its reply at Redis' time now, ms.
+func (p *promises) see(o op, r reply, now int64) {
+	if o.kind == "plant" {
+		p.foreign[o.plant.name] = !o.plant.back
+	}
+	if r.err != "" {
+		return
+	}
+	if off := max(now-o.now, o.now-now); off > 1000 && (o.kind == "claim" || o.kind == "reap" || o.kind == "define") {
+		p.bad("clock: %s acted although the caller is off by %d ms", o.kind, off)
+	}
+	switch o.kind {
+	case "claim":
+		for i, a := range r.answers {
+			p.claimed(o.by, o.claims[i], a, now)
+		}
+	case "settle":
+		for i, word := range r.words {
+			p.settled(o.reports[i], word)
+		}
+	case "renew":
+		for i, a := range r.renewed {
+			p.renewed(o.renewals[i], a, now)
+		}
+	case "reap":
+		for i, word := range r.words {
+			p.reaped(o.seen[i], word, now)
+		}
+	case "unclaim":
+		for i, word := range r.words {
+			p.returned(o.returns[i], word)
+		}
+	case "define":
+		for i, d := range r.defined {
+			if d.Word == "created" || d.Word == "replaced" {
+				p.stored[o.defs[i].Job] = d.Digest
+			}
+		}
+	}
+}
+
+func (p *promises) claimed(by Claimer, c Claim, a Answer, now int64) {
+	was := p.runs[c.Run]
+	if a.Verdict != Granted {
+		if was != nil && was.state == "live" && was.node == by.ID && !p.foreign[c.Run] && !p.foreign[c.Job] {
+			p.bad("P6: run %s is live, and its node, asking again, is answered %s", c.Run, a.Verdict)
+		}
+		return
+	}
+	if was != nil {
+		switch {
+		case was.state != "live":
+			p.bad("P1: run %s was granted again, after %s", c.Run, was.state)
+		case was.node != by.ID:
+			p.bad("P1: run %s was granted to %s and to %s", c.Run, was.node, by.ID)
+		case was.token != a.Token:
+			p.bad("P3: run %s has the tokens %d and %d", c.Run, was.token, a.Token)
+		}
+		return
+	}
+	p.granting(by, c, a, now)
+}
+
+func (p *promises) granting(by Claimer, c Claim, a Answer, now int64) {
+	key := fmt.Sprintf("%s tick %d shard 0 attempt 1", c.Job, c.Tick)
+	if c.Pending {
+		key = fmt.Sprintf("%s tick %d shard %d attempt %d", c.Job, a.Run.Tick, a.Run.Shard, a.Run.Attempt)
+		if a.Run.Trigger == "manual" {
+			key = c.Job + " request " + a.Run.Request
+		}
+	}
+	if other := p.granted[key]; other != "" {
+		p.bad("P1: %s was granted to run %s and to run %s", key, other, c.Run)
+	}
+	if other := p.live[c.Job]; other != "" {
+		p.bad("P1: %s runs twice at once, as %s and as %s", c.Job, other, c.Run)
+	}
+	if a.Token <= p.top[c.Job] {
+		p.bad("P3: %s was granted token %d after %d", c.Job, a.Token, p.top[c.Job])
+	}
+	if !c.Pending && c.Tick > now {
+		p.bad("early: %s was granted %d ms early", key, c.Tick-now)
+	}
+	if p.stored[c.Job] != c.Digest {
+		p.bad("P7: %s was granted to %s, stored is %s", key, c.Digest, p.stored[c.Job])
+	}
+	p.granted[key], p.live[c.Job], p.top[c.Job] = c.Run, c.Run, a.Token
+	p.runs[c.Run] = &watched{job: c.Job, key: key, node: by.ID, token: a.Token, until: now + c.TTL.Milliseconds(), state: "live"}
+}
+
+// ended notes the end of a live run, once.
+func (p *promises) ended(id string, w *watched, how string) {
+	if w.state != "live" {
+		p.bad("P2: run %s ended as %s and as %s", id, w.state, how)
+		return
+	}
+	w.state = how
+	if p.live[w.job] == id {
+		delete(p.live, w.job)
+	}
+}
+
+func (p *promises) settled(r Report, word Word) {
+	w := p.runs[r.Run]
+	switch {
+	case word == Settled && w == nil:
+		p.bad("P2: run %s was settled as %s and never granted", r.Run, r.Outcome)
+	case word == Settled && w.state != r.Outcome.String():
+		p.ended(r.Run, w, r.Outcome.String())
+	case (word == Lost || word == NoSuchRun) && w != nil && w.state == "live":
+		p.bad("P2: the report of live run %s was answered %s", r.Run, word)
+	}
+}
+
+func (p *promises) renewed(r locking.Renewal, a locking.RenewAnswer, now int64) {
+	w := p.runs[r.Owner]
+	switch {
+	case a == locking.Renewed && (w == nil || w.state != "live"):
+		p.bad("P4: run %s was renewed, and is not live", r.Owner)
+	case a == locking.Renewed:
+		w.until, w.beat = now+r.TTL.Milliseconds(), w.beat+1
+	case w != nil && w.state == "live" && !p.foreign[r.Owner]:
+		p.bad("P4: live run %s was told that it is gone", r.Owner)
+	}
+}
+
+func (p *promises) reaped(seen Lease, word Word, now int64) {
+	w := p.runs[seen.Run]
+	if word != Reaped {
+		return
+	}
+	switch {
+	case w == nil:
+		p.bad("P2: run %s was reaped and never granted", seen.Run)
+		return
+	case w.until >= now:
+		p.bad("P4: run %s was reaped %d ms before its lease lapsed", seen.Run, w.until-now)
+	case w.beat != seen.Beat:
+		p.bad("P4: run %s was reaped at beat %d, seen was %d", seen.Run, w.beat, seen.Beat)
+	}
+	p.ended(seen.Run, w, "abandoned")
+}
+
+func (p *promises) returned(r Return, word Word) {
+	w := p.runs[r.Run]
+	if word != Returned || w != nil && w.state == "returned" {
+		return
+	}
+	if w == nil {
+		p.bad("P2: run %s was handed back and never granted", r.Run)
+		return
+	}
+	p.ended(r.Run, w, "returned")
+	delete(p.granted, w.key) // it never ran: the same attempt is granted again
+}
+
+// books compares the rows and the runs in flight with what was answered: each run stands there
+// as it ended, once, and every live one is in flight.
+func (p *promises) books(rows map[string][]Row, open []Lease) {
+	for job, list := range rows {
+		for _, row := range list {
+			w := p.runs[row.Run]
+			switch {
+			case row.Ranged:
+			case w == nil || w.job != job || w.token != row.Token || w.state != row.Outcome.String():
+				p.bad("P2: %s has a row of run %s, %s, token %d; granted and answered was %+v", job, row.Run, row.Outcome, row.Token, w)
+			case row.Outcome == jobs.OutcomeAbandoned && row.Late == "abandoned":
+				p.bad("P2: run %s contradicts itself", row.Run)
+			}
+		}
+	}
+	held := map[string]bool{}
+	for _, l := range open {
+		held[l.Run] = true
+		if w := p.runs[l.Run]; !l.Pending() && (w == nil || w.state != "live" || w.until != l.Until || w.token != l.Token) {
+			p.bad("P2: run %s is in flight as %+v; granted and answered was %+v", l.Run, l, w)
+		}
+	}
+	for job, run := range p.live {
+		if !held[run] {
+			p.bad("P2: live run %s of %s is nowhere", run, job)
+		}
+	}
+}

@@ -1,0 +1,311 @@
+package ledger
+
+import (
+	"flag"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	firstSeed = flag.Uint64("ledger.seed", 1, "first seed of the random traces")
+	seeds     = flag.Int("ledger.seeds", 2, "how many traces, with seeds that follow each other")
+	traceOps  = flag.Int("ledger.ops", 2000, "operations in a trace")
+)
+
+const tracePartitions = 2
+
+// traceConfig keeps little, so that trimming by count and by age happens all the time.
+var traceConfig = Config{Partitions: tracePartitions, Keep: 16, KeepFor: 20 * time.Minute}
+
+// trace replays one seed's operations on one or more servers, and holds every reply and, at
+// intervals, every key against the other servers, the model and the promises.
+type trace struct {
+	rigs     []*rig // the first is the one that operations are made up from
+	world    *world
+	model    *model // nil: not compared
+	promises *promises
+
+	step   int
+	done   []string // the last operations, for the report
+	counts map[string]int
+	wrong  []string // what disagreed: "servers", "model", "chain", or a promise's number, then what
+}
+
+func newTrace(seed uint64, rigs ...*rig) *trace {
+	return &trace{rigs: rigs, world: newWorld(seed), model: newModel(traceConfig), promises: newPromises(), counts: map[string]int{}}
+}
+
+func (tr *trace) bad(format string, args ...any) {
+	tr.wrong = append(tr.wrong, fmt.Sprintf(format, args...))
+}
+
+// run does n operations, or fewer when stop says so after one of them.
+func (tr *trace) run(tb testing.TB, n int, stop func() bool) {
+	tb.Helper()
+	for tr.step = 1; tr.step <= n && !stop(); tr.step++ {
+		tr.world.tick()
+		tr.world.look(tb, tr.rigs[0])
+		o, ok := tr.world.next(tb)
+		if !ok {
+			continue
+		}
+		tr.do(tb, o)
+		if tr.step%50 == 0 || tr.step == n {
+			tr.check(tb)
+		}
+	}
+}
+
+func (tr *trace) do(tb testing.TB, o op) {
+	tb.Helper()
+	w := tr.world
+	if o.kind == "plant" && !tr.record(tb, &o.plant) {
+		return
+	}
+	replies := make([]reply, len(tr.rigs))
+	var raw [][]string
+	for i, r := range tr.rigs {
+		r.clock(tb, w.us, w.runID)
+		r.raw.take()
+		replies[i] = o.on(tb.Context(), r)
+		raw = append(raw, r.raw.take())
+	}
+	tr.done = remember(tr.done, fmt.Sprintf("%d at %d of %.12s: %v\n  -> %v", tr.step, w.us, w.runID, o, replies[0]), 6)
+	for i := range replies[1:] {
+		if !reflect.DeepEqual(raw[0], raw[i+1]) || !reflect.DeepEqual(replies[0], replies[i+1]) {
+			tr.bad("servers: %s replied\n  %s\n%s\n  %s", tr.rigs[0].name, raw[0], tr.rigs[i+1].name, raw[i+1])
+		}
+	}
+	if err := replies[0].err; strings.HasPrefix(err, "error:") {
+		tr.bad("%s", err)
+	}
+	tr.count(o, replies[0])
+	tr.promises.see(o, replies[0], w.ms())
+	if tr.model == nil {
+		return
+	}
+	tr.model.us, tr.model.runID = w.us, w.runID[:12]
+	if want := tr.model.do(o); !reflect.DeepEqual(want, replies[0]) {
+		tr.bad("model: wants the reply\n  %v\ngot\n  %v", want, replies[0])
+	}
+}
+
+// record fills in the record that a plant writes, and remembers the own one that it covers.
+func (tr *trace) record(tb testing.TB, p *plant) bool {
+	tb.Helper()
+	if p.back || p.what == "row" {
+		return true
+	}
+	l := tr.rigs[0].led
+	k := l.keys[l.Partition(p.job)]
+	key := map[string]string{"entry": k.jobs, "run": k.runs, "pending": k.waiting}[p.what]
+	own, err := tr.rigs[0].client.HGet(tb.Context(), key, p.name).Result()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tr.world.planted = append(tr.world.planted, plant{what: p.what, job: p.job, name: p.name, record: own, back: true})
+	p.record = "2" + strings.TrimPrefix(own, "1")
+	return true
+}
+
+func (tr *trace) count(o op, r reply) {
+	for _, a := range r.answers {
+		tr.counts["claim "+a.Verdict.String()]++
+	}
+	for _, w := range r.words {
+		tr.counts[o.kind+" "+string(w)]++
+	}
+	for _, a := range r.renewed {
+		tr.counts[fmt.Sprintf("renew %v", a)]++
+	}
+	for _, d := range r.defined {
+		tr.counts["define "+d.Word]++
+	}
+	if r.err != "" || o.kind == "trigger" || o.kind == "plant" {
+		tr.counts[strings.TrimSpace(o.kind+" "+strings.SplitN(r.err, " ", 2)[0])]++
+	}
+}
+
+// check puts back what was planted and compares everything that is stored.
+func (tr *trace) check(tb testing.TB) {
+	tb.Helper()
+	for _, p := range tr.world.planted {
+		tr.do(tb, op{kind: "plant", plant: p})
+	}
+	tr.world.planted = nil
+	r := tr.rigs[0]
+	first := dump(tb, r.client)
+	for _, other := range tr.rigs[1:] {
+		for _, d := range differences(first, dump(tb, other.client)) {
+			tr.bad("servers: %s and %s differ in %s", r.name, other.name, d)
+		}
+	}
+	stored, err := r.led.Jobs(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	open, err := r.led.Open(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	rows, _, err := r.led.History(tb.Context(), jobNames)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, s := range stored {
+		for _, what := range Chain(s.Entry, rows[s.Job], open) {
+			tr.bad("P2: chain of %s: %s", s.Job, what)
+		}
+	}
+	for _, what := range indexes(tb, r, stored, open) {
+		tr.bad("index: %s", what)
+	}
+	tr.promises.books(rows, open)
+	if tr.model == nil {
+		return
+	}
+	if want := tr.model.stored(); !reflect.DeepEqual(want, stored) {
+		tr.bad("model: wants the jobs%s\nstored are%s", many(want), many(stored))
+	}
+	if want := tr.model.open(); !reflect.DeepEqual(want, open) {
+		tr.bad("model: wants the open runs%s\nopen are%s", many(want), many(open))
+	}
+	for _, job := range jobNames {
+		if want, _ := tr.model.history(job); !reflect.DeepEqual(want, rows[job]) {
+			tr.bad("model: wants the history of %s%s\nit is%s", job, many(want), many(rows[job]))
+		}
+	}
+}
+
+// indexes compares the sorted sets that a sweep looks at with the records they stand for.
+func indexes(tb testing.TB, r *rig, stored []Stored, open []Lease) (wrong []string) {
+	tb.Helper()
+	want := make([]map[string]map[string]int64, len(r.led.keys))
+	for p := range want {
+		want[p] = map[string]map[string]int64{"due": {}, "leases": {}, "pending": {}}
+	}
+	for _, s := range stored {
+		if s.Cursor != 0 {
+			want[r.led.Partition(s.Job)]["due"][s.Job] = s.Cursor
+		}
+	}
+	for _, l := range open {
+		p := want[r.led.Partition(l.Job)]
+		if l.Pending() {
+			p["pending"][l.Run] = l.Granted
+		} else {
+			p["leases"][l.Run] = l.Until
+		}
+	}
+	for p, k := range r.led.keys {
+		for name, key := range map[string]string{"due": k.due, "leases": k.leases, "pending": k.pending} {
+			got := map[string]int64{}
+			for _, z := range r.client.ZRangeWithScores(tb.Context(), key, 0, -1).Val() {
+				got[fmt.Sprint(z.Member)] = int64(z.Score)
+			}
+			if !reflect.DeepEqual(got, want[p][name]) {
+				wrong = append(wrong, fmt.Sprintf("%s is %v, the records say %v", key, got, want[p][name]))
+			}
+		}
+	}
+	return wrong
+}
+
+// all is everything that went wrong so far.
+func (tr *trace) all() []string { return append(tr.promises.broken, tr.wrong...) }
+
+func (tr *trace) report(tb testing.TB, seed uint64) {
+	tb.Helper()
+	if wrong := tr.all(); len(wrong) > 0 {
+		tb.Fatalf("seed %d (run with -ledger.seed=%d -ledger.seeds=1), step %d: %d things wrong, first\n%s\nthe last operations:\n%s",
+			seed, seed, tr.step, len(wrong), wrong[0], strings.Join(tr.done, "\n"))
+	}
+}
+
+// TestTrace: whatever nodes ask, in whatever order and however wrong, the embedded and the real
+// server give the same replies and hold the same keys, the slow twin agrees with both, and no
+// promise is broken.
+func TestTrace(t *testing.T) {
+	useScripts(t, steered...)
+	counts := map[string]int{}
+	for seed := *firstSeed; seed < *firstSeed+uint64(*seeds); seed++ {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			tr := newTrace(seed, realRig(t, traceConfig), embeddedRig(t, traceConfig))
+			tr.run(t, *traceOps, func() bool { return len(tr.all()) > 0 })
+			tr.report(t, seed)
+			t.Logf("seed %d: %d operations, answers %v", seed, tr.step-1, tr.counts)
+			for answer, n := range tr.counts {
+				counts[answer] += n
+			}
+		})
+	}
+	for _, answer := range everyAnswer {
+		if counts[answer] == 0 && *traceOps**seeds >= 4000 {
+			t.Errorf("no %q in %d traces of %d operations: they have become hollow", answer, *seeds, *traceOps)
+		}
+	}
+}
+
+// everyAnswer is what a trace of some length must have come across.
+var everyAnswer = []string{"claim granted", "claim skipped", "claim moved", "claim early", "claim held", "claim superseded",
+	"claim unknown", "claim foreign", "claim clock", "settle settled", "settle lost", "settle unknown", "settle foreign",
+	"renew renewed", "renew gone", "reap reaped", "reap alive", "reap gone", "reap foreign", "reap clock",
+	"unclaim returned", "unclaim lost", "unclaim foreign", "trigger", "trigger unknown", "trigger foreign",
+	"define created", "define same", "define replaced", "define differs", "define foreign", "define clock", "plant"}
+
+// firstOf is the first job that lives in a partition.
+func firstOf(tb testing.TB, p int) string {
+	tb.Helper()
+	i := slices.IndexFunc(jobNames, func(job string) bool { return Partition(job, tracePartitions) == p })
+	if i < 0 {
+		tb.Fatalf("no job in partition %d", p)
+	}
+	return jobNames[i]
+}
+
+// TestTraceSeesDifferences: what differs between the servers is found, in replies and in keys.
+func TestTraceSeesDifferences(t *testing.T) {
+	for name, planted := range map[string]edit{
+		// Redis prints 14 digits of a number, miniredis all of them; a token has 16.
+		"token joined to a string": {"claim", `int(token), here, id`, `'' .. token, here, id`},
+		"lease's end joined":       {"prelude", `return string.format('%.0f', n)`, `return tostring(n * 1000)`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			useScripts(t, append(steered, planted)...)
+			tr := newTrace(1, realRig(t, traceConfig), embeddedRig(t, traceConfig))
+			tr.model = nil
+			differs := func() bool {
+				return slices.ContainsFunc(tr.wrong, func(s string) bool { return strings.HasPrefix(s, "servers: redis-server replied") })
+			}
+			if tr.run(t, 500, differs); !differs() {
+				t.Fatalf("nothing found in %d operations: %v", tr.step, tr.all())
+			}
+		})
+	}
+	for name, tamper := range map[string][]any{
+		"score": {"ZINCRBY", "{trace:0}:due", "0.5", firstOf(t, 0)}, "field": {"HSET", "{trace:1}:runs", "x", "y"},
+		"row": {"LPOP", "{trace:0}:history:" + firstOf(t, 0)}, "life": {"PEXPIRE", "{trace:0}:jobs", 1_000_000}, "key": {"SET", "{trace:0}:new", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			useScripts(t, steered...)
+			tr := newTrace(1, realRig(t, traceConfig), embeddedRig(t, traceConfig))
+			tr.run(t, 200, func() bool { return len(tr.all()) > 0 })
+			tr.report(t, 1)
+			before := dump(t, tr.rigs[1].client)
+			if err := tr.rigs[1].client.Do(t.Context(), tamper...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			after := dump(t, tr.rigs[1].client)
+			if len(differences(before, after)) != 1 {
+				t.Fatalf("%v changed nothing that is seen", tamper)
+			}
+			if tr.check(t); len(tr.wrong) == 0 {
+				t.Fatalf("%v was not found", tamper)
+			}
+		})
+	}
+}
