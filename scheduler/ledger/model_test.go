@@ -16,7 +16,7 @@ import (
 // answered and what must then be stored.
 type model struct {
 	us      int64  // Redis' clock, µs
-	runID   string // of the server, its first 12 characters
+	runID   string // of the server
 	skew    int64
 	keep    int
 	keepFor int64

@@ -20,7 +20,7 @@ var mutants = []struct {
     pass(`, `if false then
     pass(`}}},
 	{"a held job is granted a pending run", "P1", []edit{{"claim", `if e.open ~= '' and e.open ~= id then`, `if false then`}}},
-	{"a tick is granted before it is due", "early", []edit{{"claim", `if tonumber(tick) > ms then`, `if false then`}}},
+	{"a tick is granted before it is due", "early", []edit{{"claim", `if at > ms then`, `if false then`}}},
 	{"any definition is granted", "P7", []edit{{"claim", `if e.digest ~= digest then`, `if false then`}}},
 	{"a claim asked again is not known", "P6", []edit{{"claim", `if e.open ~= id then return false end`, `if true then return false end`}}},
 	{"another node gets the same grant", "P1", []edit{{"claim", ` or r.node ~= node then`, ` then`}}},
@@ -32,11 +32,10 @@ var mutants = []struct {
 	{"trimming leaves the base", "P2", []edit{{"prelude", `then e.base = nxt end`, `then end`}}},
 	{"a late row moves the base", "P2", []edit{{"prelude", `tonumber(prev) >= tonumber(e.base)`, `true`}}},
 	{"the clock is not compared", "clock", []edit{{"prelude", `return math.abs(ms - tonumber(now)) > tonumber(skew)`, `return false`}}},
-	{"the token follows the clock alone", "P3", []edit{{"prelude", `return math.max(t + 1, us)`, `return us`}}},
-	{"no guard for a new server", "P3", []edit{{"prelude", `return math.max(t, us) + GUARD`, `return us`}}},
-	{"the token is a mere counter", "model", []edit{{"prelude", `if rid == here then return math.max(t + 1, us) end
-  return math.max(t, us) + GUARD`, `return t + 1`}}},
-	{"digits of the token get lost", "P3", []edit{{"claim", `int(token), here, id`, `'' .. token, here, id`}}},
+	{"the token follows the clock alone", "P3", []edit{{"prelude", `token = math.max(t + 1, now)`, `token = now`}}},
+	{"no guard for a new server", "P3", []edit{{"prelude", `token = math.max(t, now) + guard`, `token = now`}}},
+	{"the token is a mere counter", "model", []edit{{"prelude", `token = math.max(t + 1, now)`, `token = t + 1`}, {"prelude", `token = math.max(t, now) + guard`, `token = t + 1`}}},
+	{"digits of the token get lost", "P3", []edit{{"prelude", `return string.format('%.0f', token)`, `return string.format('%.0f', math.floor(token / 100) * 100)`}}},
 	{"a settled run stays in flight", "P2", []edit{{"settle", `redis.call('HDEL', KEYS[2], unpack(gone))`, ``}}},
 	{"a run is settled twice in a batch", "P2", []edit{{"settle", ` or gone[id] then`, ` then`}}},
 	{"settle writes no row", "P2", []edit{{"settle", `append(KEYS[3 + i], row_text(id, r, outcome, reason, started, ended, tries, err), e, ms, keep, keep_for)`, ``}}},
@@ -54,7 +53,7 @@ var mutants = []struct {
 	{"a run handed back lets go of its job", "model", []edit{{"unclaim", `e.open = fresh`, `e.open = ''`}}},
 	{"a request is not known by its row", "P1", []edit{{"trigger", `or find_row(KEYS[5], id) then`, `then`}}},
 	{"a request handed back is not known", "P1", []edit{{"trigger", `(holder and holder.request == id) or `, ``}}},
-	{"a definition begins before what ran", "P1", []edit{{"define", ` or tonumber(cursor) <= (tonumber(e.last) or 0)`, ``}}},
+	{"a definition begins before what ran", "P2", []edit{{"define", ` or tonumber(cursor) <= (tonumber(e.last) or 0)`, ``}}},
 	{"a definition is replaced from any cursor", "model", []edit{{"define", ` or e.cursor ~= stood`, ``}}},
 	{"a replaced definition leaves a hole", "P2", []edit{{"define", `append(KEYS[3 + i],`, `string.len(KEYS[3 + i],`}}},
 }

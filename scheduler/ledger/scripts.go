@@ -8,7 +8,7 @@ import (
 
 var (
 	//go:embed scripts/prelude.lua
-	prelude string
+	preludeSource string
 	//go:embed scripts/claim.lua
 	claimSource string
 	//go:embed scripts/settle.lua
@@ -24,6 +24,9 @@ var (
 	//go:embed scripts/define.lua
 	defineSource string
 )
+
+// prelude stands before every script: the token rule, then what the ledger's scripts share.
+var prelude = redisconn.TokenLua + preludeSource
 
 var (
 	claimScript   = redisconn.NewScript("claim", prelude+claimSource)

@@ -420,3 +420,24 @@ func TestTriggerRefusesTooMany(t *testing.T) {
 		t.Errorf("got %v, want ErrRefused", err)
 	}
 }
+
+// TestStepsLeadForwards: a step that does not lead from the cursor to a tick and on behind it is
+// refused, whoever made it up: granted, it could run a tick a second time.
+func TestStepsLeadForwards(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		good := tickClaim("a", "r1", 1)
+		r.clock(t, good.Tick*1000, "aaaaaaaaaaaa")
+		back, still := good, good
+		back.Tick = good.From - 1000
+		still.Next = good.Tick
+		for name, c := range map[string]Claim{"to before the cursor": back, "on to the tick itself": still} {
+			before := r.client.HGet(t.Context(), r.led.keys[0].jobs, "a").Val()
+			r.want(t, Moved, c)
+			if after := r.client.HGet(t.Context(), r.led.keys[0].jobs, "a").Val(); after != before {
+				t.Errorf("%s: the entry changed from %q to %q", name, before, after)
+			}
+		}
+		r.want(t, Granted, good)
+	})
+}

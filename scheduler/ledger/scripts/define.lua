@@ -42,7 +42,7 @@ for i = 1, (#ARGV - 4) / 9 do
   elseif not e then
     answer(i, 'foreign', {cursor = '', digest = '', revision = '', last = ''}, '')
   elseif e.digest == digest then
-    if revision > e.revision then
+    if newer(revision, e.revision) then
       e.revision = revision
       store(job, e)
     end

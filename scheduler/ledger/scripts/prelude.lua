@@ -1,4 +1,5 @@
--- Stands before every ledger script: the records' codecs, Redis' clock, the token rule.
+-- Stands before every ledger script: the records' codecs, Redis' clock. Before
+-- it stands the token rule, which locks and runs share.
 -- All records begin with their format version, '1'. A record that does not decode is foreign
 -- (written by a newer node, or by nobody we know): scripts answer 'foreign' and leave it alone.
 --
@@ -12,14 +13,13 @@
 -- row      1|R|prev|next|at|tick|shard|shards|attempt|tries|run|token|node|name|trigger|request|outcome|reason|started|late|error
 --          1|S|prev|next|at|tick|until|count|outcome|reason
 
-local GUARD = 60000000
+local GUARD = 60000000 -- redisconn.TokenGuardMicros
 
 -- Lua prints numbers with 14 digits in Redis and 17 in miniredis: every number is spelt by this.
 local function int(n) return string.format('%.0f', n) end
 
 local function clock()
-  local t = redis.call('TIME')
-  local us = t[1] * 1000000 + t[2]
+  local us = server_micros()
   return us, math.floor(us / 1000)
 end
 
@@ -28,15 +28,13 @@ local function astray(ms, now, skew)
   return math.abs(ms - tonumber(now)) > tonumber(skew)
 end
 
--- A server that hides its run_id gives ''; the token then follows the clock alone.
-local function incarnation()
-  return string.sub(string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or '', 1, 12)
-end
-
-local function mint(token, rid, us, here)
-  local t = tonumber(token)
-  if rid == here then return math.max(t + 1, us) end
-  return math.max(t, us) + GUARD
+-- Whether revision a comes after b: byte by byte, for Lua's own < asks the server's locale.
+local function newer(a, b)
+  for i = 1, math.min(#a, #b) do
+    local x, y = string.byte(a, i), string.byte(b, i)
+    if x ~= y then return x > y end
+  end
+  return #a > #b
 end
 
 local function entry_of(s)
