@@ -140,12 +140,12 @@ func (k *Keeper) check(l *Lease) bool {
 	return false
 }
 
-// end makes l released or lost, once, and reports whether this call did.
-func (k *Keeper) end(l *Lease, to leaseState, why string) bool {
+// end makes l released or lost, once; a later call changes nothing.
+func (k *Keeper) end(l *Lease, to leaseState, why string) {
 	k.mu.Lock()
 	if l.state != held {
 		k.mu.Unlock()
-		return false
+		return
 	}
 	l.state = to
 	l.timer.Stop()
@@ -165,11 +165,10 @@ func (k *Keeper) end(l *Lease, to leaseState, why string) bool {
 
 	if to == released {
 		l.cancel(ErrReleased)
-		return true
+		return
 	}
 	l.cancel(fmt.Errorf("%w: %q, token %d: %s", ErrLeaseLost, l.grant.Name, l.grant.Token, why))
 	k.cfg.Logger.Error("lease lost", "name", l.grant.Name, "token", l.grant.Token, "reason", why)
-	return true
 }
 
 // nudge makes the loop look again soon. It never blocks.

@@ -36,7 +36,7 @@ func TestKeeperLoopEndsWithTheLastLease(t *testing.T) {
 			if running() {
 				t.Errorf("round %d: the loop runs on without a lease", round)
 			}
-			if err := context.Cause(b.Context()); err != ErrReleased {
+			if err := context.Cause(b.Context()); !errors.Is(err, ErrReleased) {
 				t.Errorf("cause %v; want ErrReleased", err)
 			}
 		}
@@ -104,7 +104,7 @@ func TestKeeperOutlivesTheParent(t *testing.T) {
 		parent, cancel := context.WithCancelCause(t.Context())
 		l := k.Hold(parent, testGrant("a", time.Now()))
 		cancel(stop)
-		if err := context.Cause(l.Context()); err != stop {
+		if err := context.Cause(l.Context()); !errors.Is(err, stop) {
 			t.Errorf("cause %v; want the parent's", err)
 		}
 		<-time.After(time.Minute)

@@ -53,7 +53,7 @@ type Locker struct {
 
 // New returns a Locker over driver d.
 func New(d Driver, cfg Config) *Locker {
-	kc := KeeperConfig{Margin: cfg.Margin, CallTimeout: cfg.CallTimeout, Logger: cfg.Logger}.withDefaults()
+	kc := KeeperConfig(cfg).withDefaults()
 	l := &Locker{driver: d, keeper: NewKeeper(d, kc), cfg: kc}
 	l.closing, l.close = context.WithCancel(context.Background())
 	return l

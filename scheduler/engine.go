@@ -39,7 +39,8 @@ type batch struct {
 	jobs    []*job
 	claims  []ledger.Claim
 	made    time.Time
-	asked   time.Time // before the first request was sent; zero when none was
+	asked   time.Time     // before the first request was sent; zero when none was
+	slept   time.Duration // the machine's suspended time at that instant
 	answers []ledger.Answer
 	err     error
 }
@@ -49,6 +50,7 @@ type grant struct {
 	job   *job
 	lease ledger.Lease
 	asked time.Time // before the first request for it was sent
+	slept time.Duration
 }
 
 func newEngine(c *clock, s *slots, all []*job, log *slog.Logger) *engine {
@@ -158,11 +160,11 @@ func (e *engine) hear(b *batch) {
 			e.again(j, j.cursor, time.Second)
 			continue
 		}
-		e.verdict(j, b.claims[i], b.answers[i], b.asked)
+		e.verdict(j, b.claims[i], b.answers[i], b)
 	}
 }
 
-func (e *engine) verdict(j *job, c ledger.Claim, a ledger.Answer, asked time.Time) {
+func (e *engine) verdict(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 	if a.Verdict == ledger.Granted {
 		if c.Pending {
 			e.again(j, j.cursor, 0)
@@ -171,7 +173,7 @@ func (e *engine) verdict(j *job, c ledger.Claim, a ledger.Answer, asked time.Tim
 			a.Run = ledger.Lease{Job: j.Name, Tick: c.Tick, Shards: 1, Attempt: 1, TTL: c.TTL.Milliseconds(), Trigger: c.Trigger.String()}
 		}
 		a.Run.Run, a.Run.Token = c.Run, a.Token
-		e.granted(grant{job: j, lease: a.Run, asked: asked})
+		e.granted(grant{job: j, lease: a.Run, asked: b.asked, slept: b.slept})
 		return
 	}
 	e.slots.give()

@@ -41,7 +41,7 @@ func (h *health) fail(err error) {
 		return
 	}
 	if errors.Is(err, locking.ErrUnreachable) {
-		h.log.Warn("Redis does not answer; runs go on until their leases end, nothing new is claimed", "error", err,
+		h.log.Warn("Redis does not answer; nothing is claimed until it does, and what runs ends before its lease", "error", err,
 			"for", now.Sub(since).Round(time.Millisecond))
 		return
 	}

@@ -14,17 +14,17 @@ func TestPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const min = 60_000
+	const minute = 60_000
 	for name, c := range map[string]struct {
 		cursor, now int64
 		want        step
 	}{
-		"on time":                   {5 * min, 5 * min, step{tick: 5 * min, next: 6 * min, trigger: jobs.TriggerSchedule}},
-		"late within the bound":     {5 * min, 5*min + 10_000, step{tick: 5 * min, next: 6 * min, trigger: jobs.TriggerSchedule}},
-		"late beyond it, alone":     {5 * min, 5*min + 10_001, step{tick: 5 * min, next: 6 * min, trigger: jobs.TriggerCatchUp}},
-		"one missed":                {5 * min, 6*min + 1, step{until: 5 * min, missed: 1, tick: 6 * min, next: 7 * min, trigger: jobs.TriggerCatchUp}},
-		"a gap":                     {5 * min, 65 * min, step{until: 64 * min, missed: 60, tick: 65 * min, next: 66 * min, trigger: jobs.TriggerCatchUp}},
-		"a gap, next not due by ms": {5 * min, 65*min - 1, step{until: 63 * min, missed: 59, tick: 64 * min, next: 65 * min, trigger: jobs.TriggerCatchUp}},
+		"on time":                   {5 * minute, 5 * minute, step{tick: 5 * minute, next: 6 * minute, trigger: jobs.TriggerSchedule}},
+		"late within the bound":     {5 * minute, 5*minute + 10_000, step{tick: 5 * minute, next: 6 * minute, trigger: jobs.TriggerSchedule}},
+		"late beyond it, alone":     {5 * minute, 5*minute + 10_001, step{tick: 5 * minute, next: 6 * minute, trigger: jobs.TriggerCatchUp}},
+		"one missed":                {5 * minute, 6*minute + 1, step{until: 5 * minute, missed: 1, tick: 6 * minute, next: 7 * minute, trigger: jobs.TriggerCatchUp}},
+		"a gap":                     {5 * minute, 65 * minute, step{until: 64 * minute, missed: 60, tick: 65 * minute, next: 66 * minute, trigger: jobs.TriggerCatchUp}},
+		"a gap, next not due by ms": {5 * minute, 65*minute - 1, step{until: 63 * minute, missed: 59, tick: 64 * minute, next: 65 * minute, trigger: jobs.TriggerCatchUp}},
 	} {
 		if got := plan(minutely, c.cursor, c.now); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)

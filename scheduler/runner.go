@@ -36,7 +36,8 @@ func (r *runner) start(g grant, back bool) {
 	r.wg.Go(func() {
 		defer r.n.slots.give()
 		lease := r.n.keeper.Hold(r.ctx, locking.Grant{
-			Name: g.job.Name, Owner: g.lease.Run, Token: g.lease.Token, TTL: g.job.TTL, Asked: g.asked,
+			Name: g.job.Name, Owner: g.lease.Run, Token: g.lease.Token, TTL: g.job.TTL,
+			Asked: g.asked, Slept: g.slept,
 		})
 		defer lease.Close()
 		if back || !lease.Valid() {

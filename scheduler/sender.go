@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
@@ -35,7 +36,7 @@ func (s sender) claim(draining context.Context, b *batch) {
 			return
 		}
 		if b.asked.IsZero() {
-			b.asked = time.Now()
+			b.asked, b.slept = time.Now(), locking.Slept()
 		} else if time.Since(b.asked) > stale {
 			ask(b)
 		}

@@ -64,9 +64,9 @@ func TestSameTrace(t *testing.T) {
 			kind = 3
 		}
 		name, owner := "lock"+string(rune('a'+rng.IntN(3))), "owner"+string(rune('a'+rng.IntN(3)))
-		real, emb := step(0, kind, name, owner), step(1, kind, name, owner)
-		if real != emb {
-			t.Fatalf("step %d, %d %s %s: redis-server %q, embedded %q", i, kind, name, owner, real, emb)
+		onServer, emb := step(0, kind, name, owner), step(1, kind, name, owner)
+		if onServer != emb {
+			t.Fatalf("step %d, %d %s %s: redis-server %q, embedded %q", i, kind, name, owner, onServer, emb)
 		}
 		if k, e := dump(t, server), dump(t, embedded); k != e {
 			t.Fatalf("step %d, %d %s %s: keys differ\nredis-server %s\nembedded     %s", i, kind, name, owner, k, e)

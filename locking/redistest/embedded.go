@@ -104,7 +104,7 @@ func (e *Embedded) Close() { e.Stop() }
 
 func (e *Embedded) start() error {
 	// Close cancels this context for good, and blocking commands look at it.
-	e.mini.Ctx, e.mini.CtxCancel = context.WithCancel(context.Background())
+	e.mini.Ctx, e.mini.CtxCancel = context.WithCancel(context.Background()) //nolint:gosec // G118: miniredis calls it in Close
 
 	// The first Dial makes the server; only then can it be given a hook.
 	c, err := e.mini.Dial()

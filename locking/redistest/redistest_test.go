@@ -124,7 +124,7 @@ func TestEmbeddedInABubble(t *testing.T) {
 			if n := c.Exists(t.Context(), "k").Val(); n != 0 {
 				t.Error("the key outlived its time to live")
 			}
-			if now := c.Time(t.Context()).Val(); now.Sub(time.Now()).Abs() > time.Millisecond {
+			if now := c.Time(t.Context()).Val(); time.Until(now).Abs() > time.Millisecond {
 				t.Errorf("TIME is %s in a bubble where it is %s", now, time.Now())
 			}
 		})
@@ -160,7 +160,7 @@ func TestEmbeddedRestart(t *testing.T) {
 		if runID(t, c) != e.RunID() {
 			t.Error("SetRunID changed nothing")
 		}
-		if got, err := c.BLPop(t.Context(), time.Second, "none").Result(); err != redis.Nil {
+		if got, err := c.BLPop(t.Context(), time.Second, "none").Result(); !errors.Is(err, redis.Nil) {
 			t.Errorf("a blocking command after a restart: %v, %v", got, err)
 		}
 	})

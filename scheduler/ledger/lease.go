@@ -8,7 +8,7 @@ import (
 )
 
 // Renew keeps leases alive, for a locking.Keeper: a renewal's Name is the job, its Owner the run
-// id. One script call per partition and BatchMax runs, all in one round trip.
+// id. It makes one script call for each partition and each BatchMax runs in it, one after another.
 func (l *Ledger) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
 	answers := make([]locking.RenewAnswer, len(batch))
 	for p, places := range l.byPartition(len(batch), func(i int) string { return batch[i].Name }) {
