@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// unsound is what the books have wrong: in themselves, or against the sink.
+const unsound kind = "BOOKS"
+
+// books are what the ledger recorded, read when all nodes have stopped.
+type books struct {
+	rows   map[string][]ledger.Row // by job, in the order of recording
+	cursor map[string]int64        // by job, the first tick that is not accounted for, ms
+	flight []ledger.Lease          // granted or pending, not ended
+	chain  []scheduler.Violation   // what Inspector.Verify finds
+}
+
+func readBooks(ctx context.Context, client redis.UniversalClient, namespace string) (books, error) {
+	var b books
+	inspector, err := scheduler.NewInspector(client, namespace)
+	if err != nil {
+		return b, err
+	}
+	if b.chain, err = inspector.Verify(ctx, ""); err != nil {
+		return b, err
+	}
+	l, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: namespace})
+	if err != nil {
+		return b, err
+	}
+	stored, err := l.Jobs(ctx)
+	if err != nil {
+		return b, err
+	}
+	var names []string
+	b.cursor = map[string]int64{}
+	for _, s := range stored {
+		names = append(names, s.Job)
+		b.cursor[s.Job] = s.Cursor
+	}
+	var foreign int
+	if b.rows, foreign, err = l.History(ctx, names); err != nil {
+		return b, err
+	}
+	if foreign > 0 {
+		return b, fmt.Errorf("%d rows of the history cannot be read", foreign)
+	}
+	b.flight, err = l.Open(ctx)
+	return b, err
+}
+
+// rules are what a scenario may leave in the books beside runs that succeeded.
+type rules struct {
+	struck map[string]bool // nodes that were killed or frozen: their runs may be abandoned, and ticks skipped meanwhile
+	gap    window          // ticks that may be missed, or skipped behind a run that was late itself
+	stop   time.Time       // when all nodes were told to stop
+}
+
+// unclaimed is the reason of a tick that came so shortly before the stop that nobody had to have
+// claimed it, and that the cursor shows as nobody's. The next node to start would.
+const unclaimed = "unclaimed at the stop"
+
+// audit is what judging the books by a scenario's rules gives.
+type audit struct {
+	absent     map[tickID]string // why a tick did not run
+	abandoned  map[string]bool   // run ids
+	violations []violation
+}
+
+func (a *audit) add(format string, args ...any) {
+	a.violations = append(a.violations, violation{unsound, fmt.Sprintf(format, args...)})
+}
+
+// judge goes through the books alone.
+func (b books) judge(all []job, r rules) audit {
+	a := audit{absent: map[tickID]string{}, abandoned: map[string]bool{}}
+	for _, v := range b.chain {
+		a.add("%s: %s", v.Job, v.What)
+	}
+	for _, j := range all {
+		rows := b.rows[j.name]
+		for i, row := range rows {
+			if row.Ranged {
+				a.passed(j, row, rows[i+1:], r)
+			} else {
+				a.ended(row, r)
+			}
+		}
+		from := max(b.cursor[j.name]/1000, ceil(r.stop.Add(-startsWithin)))
+		for second := from; second <= r.stop.Unix(); second++ {
+			if j.due(second) {
+				a.absent[tickID{j.name, second}] = unclaimed
+			}
+		}
+	}
+	return a
+}
+
+// ended judges a row of a run.
+func (a *audit) ended(row ledger.Row, r rules) {
+	switch {
+	case row.Outcome == jobs.OutcomeSucceeded:
+	case row.Outcome == jobs.OutcomeAbandoned && r.struck[row.NodeName]:
+		a.abandoned[row.Run] = true
+		a.absent[tickID{row.Job, row.Tick / 1000}] = row.Outcome.String()
+	default:
+		a.add("%s %s on %s: %s %s; this scenario cannot cause that", row.Job, stamp(time.UnixMilli(row.Tick)), row.NodeName, row.Outcome, row.Error)
+	}
+}
+
+// passed judges a row of ticks that did not run. A skipped one needs a run of an earlier tick
+// that had not ended then: one whose row was written after this one.
+func (a *audit) passed(j job, row ledger.Row, later []ledger.Row, r rules) {
+	for second := row.Tick / 1000; second <= row.Until/1000; second++ {
+		if !j.due(second) {
+			continue
+		}
+		at := time.Unix(second, 0)
+		ahead := slices.IndexFunc(later, func(x ledger.Row) bool { return !x.Ranged && x.Tick < row.Tick })
+		switch {
+		case row.Outcome == jobs.OutcomeMissed && r.gap.holds(at):
+		case row.Outcome == jobs.OutcomeSkipped && ahead >= 0 && r.gap.holds(at):
+		case row.Outcome == jobs.OutcomeSkipped && ahead >= 0 &&
+			later[ahead].Outcome == jobs.OutcomeAbandoned && r.struck[later[ahead].NodeName]:
+		default:
+			a.add("%s %s: %s, %s; this scenario cannot cause that", j.name, stamp(at), row.Outcome, row.Reason)
+			continue
+		}
+		a.absent[tickID{j.name, second}] = row.Outcome.String()
+	}
+}
+
+// entry is what both sides must say of a run.
+type entry struct {
+	job, node string
+	tick      int64 // ms
+	token     int64
+}
+
+// compare holds the books against the sink: each line needs its record, and each run that is
+// recorded as succeeded its lines.
+func (b books) compare(all []job, lines []line) []violation {
+	var a audit
+	recorded := map[string]entry{}
+	for _, l := range b.flight {
+		recorded[l.Run] = entry{l.Job, l.NodeName, l.Tick, l.Token}
+	}
+	for _, row := range slices.Concat(slices.Collect(maps.Values(b.rows))...) {
+		if !row.Ranged {
+			recorded[row.Run] = entry{row.Job, row.NodeName, row.Tick, row.Token}
+		}
+	}
+	written := map[string]int{}
+	for _, l := range lines {
+		written[l.run]++
+		switch e, ok := recorded[l.run]; {
+		case !ok:
+			a.add("no record of %s", l)
+		case e != entry{l.job, l.node, l.tick.UnixMilli(), l.token}:
+			a.add("the record says job %s tick %s token %d node %s, the sink %s", e.job, stamp(time.UnixMilli(e.tick)), e.token, e.node, l)
+		}
+	}
+	for _, j := range all {
+		want := 1
+		if j.lasts {
+			want = 2
+		}
+		for _, row := range b.rows[j.name] {
+			if row.Outcome == jobs.OutcomeSucceeded && written[row.Run] != want {
+				a.add("%s %s token %d succeeded on %s as recorded, and wrote %d lines, not %d",
+					j.name, stamp(time.UnixMilli(row.Tick)), row.Token, row.NodeName, written[row.Run], want)
+			}
+		}
+	}
+	return a.violations
+}
+
+// find is the row of one run.
+func (b books) find(run string) (ledger.Row, bool) {
+	for _, rows := range b.rows {
+		if i := slices.IndexFunc(rows, func(r ledger.Row) bool { return r.Run == run }); i >= 0 {
+			return rows[i], true
+		}
+	}
+	return ledger.Row{}, false
+}

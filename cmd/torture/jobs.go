@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// job is a command job of a scenario. due is the verifier's own, brute idea of its schedule;
+// nothing of the module's schedule parser stands behind it.
+type job struct {
+	name     string
+	schedule string
+	due      func(second int64) bool
+	lasts    bool   // its runs also write when they end
+	work     string // shell, between start and end
+}
+
+// everySecond makes n jobs that do nothing but write.
+func everySecond(n int) []job {
+	jobs := make([]job, n)
+	for i := range jobs {
+		jobs[i] = job{name: fmt.Sprintf("each-%02d", i+1), schedule: "* * * * * *", due: func(int64) bool { return true }}
+	}
+	return jobs
+}
+
+// slow is a job whose runs last, but end before the next tick even if they start a second late.
+func slow(name string) job {
+	return job{
+		name: name, schedule: "*/3 * * * * *", due: func(s int64) bool { return s%60%3 == 0 },
+		lasts: true, work: "sleep 1.2",
+	}
+}
+
+// long is a job whose runs take d, first at the given instant's second of the minute and again
+// 30 s later. They end early when the file $ALIVE is gone, so that none outlives its scenario.
+func long(first time.Time, d time.Duration) job {
+	a := first.Unix() % 60
+	b := (a + 30) % 60
+	return job{
+		name: "long", schedule: fmt.Sprintf("%d,%d * * * * *", a, b),
+		due:   func(s int64) bool { return s%60 == a || s%60 == b },
+		lasts: true,
+		work:  fmt.Sprintf(`i=0; while [ -e "$ALIVE" ] && [ $i -lt %d ]; do sleep 0.5; i=$((i+1)); done`, int(d/(500*time.Millisecond))),
+	}
+}
+
+// script is what the shell runs. The line is one write: the shell's own printf collects it.
+func (j job) script() string {
+	say := `say() { printf '%s %s %s %s %s %s %s\n' "$ESCAPEMENT_JOB" "$ESCAPEMENT_TICK" "$ESCAPEMENT_TOKEN" ` +
+		`"$ESCAPEMENT_NODE" "$ESCAPEMENT_RUN" "$1" "$(date +%s%N)" >>"$SINK"; }; say ` + phaseStart
+	if !j.lasts {
+		return say
+	}
+	return say + "; " + j.work + "; say " + phaseEnd
+}
+
+// settings are the parts of the nodes' configuration that scenarios choose.
+type settings struct {
+	jobs  []job
+	ttl   time.Duration
+	drain time.Duration
+}
+
+// writeConfig writes the one configuration that all nodes of a scenario read.
+func (c settings) writeConfig(path, sink, alive string) error {
+	type m = map[string]any
+	var list []m
+	for _, j := range c.jobs {
+		list = append(list, m{
+			"name": j.name, "schedule": j.schedule,
+			"exec": m{"command": []string{"sh", "-c", j.script()}, "env": m{"SINK": sink, "ALIVE": alive}},
+		})
+	}
+	text, err := yaml.Marshal(m{
+		"node":     m{"drain_timeout": c.drain.String()},
+		"http":     m{"listen": "127.0.0.1:0"},
+		"log":      m{"format": "json"},
+		"history":  m{"keep": 2000},
+		"defaults": m{"ttl": c.ttl.String()},
+		"jobs":     list,
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
+}
+
+// environment is this process's without the settings of nodes, and with the given ones.
+func environment(more ...string) []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "ESCAPEMENT_") {
+			env = append(env, kv)
+		}
+	}
+	return append(env, more...)
+}
+
+// percent is part of whole, as text.
+func percent(part, whole int) string {
+	if whole == 0 {
+		return "-"
+	}
+	return strconv.Itoa(int(100*float64(part)/float64(whole)+0.5)) + "%"
+}

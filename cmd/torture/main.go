@@ -1,0 +1,144 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// rehearsal is what the scenarios of one invocation share.
+type rehearsal struct {
+	nodes, jobs int
+	seconds     time.Duration
+	short       bool
+	median      map[string]time.Duration // p50 of the lag, by scenario that is over
+}
+
+// options are the command line.
+type options struct {
+	rehearsal
+	scenario   string
+	keep, race bool
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	o := options{rehearsal: rehearsal{median: map[string]time.Duration{}}}
+	f := flag.NewFlagSet("torture", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	seconds := f.Int("seconds", 0, "how long each scenario goes on (default 60, with -short 12)")
+	f.StringVar(&o.scenario, "scenario", "all", "all, or some of "+strings.Join(names(), ", ")+", separated by commas; control is plain")
+	f.IntVar(&o.nodes, "nodes", 3, "how many node processes, 2 to 9")
+	f.IntVar(&o.jobs, "jobs", 20, "how many jobs that tick every second, 1 to 200")
+	f.BoolVar(&o.keep, "keep", false, "keep the work directory also when all is well")
+	f.BoolVar(&o.short, "short", false, "shorter faults and leases, for continuous integration")
+	f.BoolVar(&o.race, "race", false, "build the node with the race detector")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if *seconds == 0 {
+		*seconds = 60
+		if o.short {
+			*seconds = 12
+		}
+	}
+	o.seconds = time.Duration(*seconds) * time.Second
+	switch {
+	case f.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	case *seconds < 5 || *seconds > 1000: // history.keep rows must hold them all
+		return o, fmt.Errorf("-seconds %d is outside 5 to 1000", *seconds)
+	case o.nodes < 2 || o.nodes > 9:
+		return o, fmt.Errorf("-nodes %d is outside 2 to 9", o.nodes)
+	case o.jobs < 1 || o.jobs > 200:
+		return o, fmt.Errorf("-jobs %d is outside 1 to 200", o.jobs)
+	}
+	return o, nil
+}
+
+// run is the program; it returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	chosen, unknown := choose(o.scenario)
+	if err = errors.Join(err, unknown); err != nil {
+		fmt.Fprintln(stderr, "torture:", err)
+		return 2
+	}
+	dir, err := os.MkdirTemp("", "torture-")
+	if err != nil {
+		fmt.Fprintln(stderr, "torture:", err)
+		return 1
+	}
+	t := table{}
+	err = perform(ctx, o, chosen, dir, &t, logger(stderr))
+	t.print(stdout)
+	switch {
+	case err != nil:
+		fmt.Fprintln(stderr, "torture:", err)
+	case !t.good():
+		fmt.Fprintln(stderr, "torture: not everything held, see above")
+	}
+	good := err == nil && t.good()
+	if good && !o.keep {
+		if err := os.RemoveAll(dir); err != nil {
+			fmt.Fprintln(stderr, "torture: work directory:", err)
+		}
+	} else {
+		fmt.Fprintln(stderr, "torture: the work directory is", dir)
+	}
+	if good {
+		return 0
+	}
+	return 1
+}
+
+// perform builds the node program and runs the scenarios one after another.
+func perform(ctx context.Context, o options, chosen []scenario, dir string, t *table, say func(string, ...any)) error {
+	say("building the node program")
+	binary, err := build(ctx, dir, o.race)
+	if err != nil {
+		return err
+	}
+	for _, sc := range chosen {
+		t.rows = append(t.rows, sc.perform(ctx, &o.rehearsal, filepath.Join(dir, sc.name), binary, say))
+		if ctx.Err() != nil {
+			return errors.New("interrupted; every process was ended")
+		}
+	}
+	return nil
+}
+
+func build(ctx context.Context, dir string, race bool) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	binary := filepath.Join(dir, "escapement")
+	args := []string{"build", "-buildvcs=false", "-o", binary}
+	if race {
+		args = append(args, "-race")
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/escapement/escapement/cmd/escapement")...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w: %s", err, out)
+	}
+	return binary, nil
+}

@@ -1,0 +1,144 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// readyWithin is how long a node may take from its start to /readyz.
+const readyWithin = 20 * time.Second
+
+// errEnded is why a node will never be ready.
+var errEnded = errors.New("the process has ended")
+
+// node is one `escapement run` process. It leads a process group of its own, so that Ctrl-C at a
+// terminal reaches this program alone.
+type node struct {
+	name   string
+	log    string // path of what it writes
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when it was waited for
+	err    error         // how it exited; to be read after exited is closed
+}
+
+// startNode starts a node that reads config.yaml in dir.
+func startNode(binary, dir, name, redisAddr string, more ...string) (*node, error) {
+	n := &node{name: name, log: filepath.Join(dir, name+".log"), exited: make(chan struct{})}
+	out, err := os.Create(n.log)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	n.cmd = exec.Command(binary, append([]string{"run", "--config", "config.yaml", "--redis", "redis://" + redisAddr}, more...)...)
+	n.cmd.Dir, n.cmd.Stdout, n.cmd.Stderr = dir, out, out
+	n.cmd.Env = environment("ESCAPEMENT_NODE_NAME=" + name)
+	ownGroup(n.cmd)
+	if err := n.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start node %s: %w", name, err)
+	}
+	go func() { // ends with the process
+		n.err = n.cmd.Wait()
+		close(n.exited)
+	}()
+	return n, nil
+}
+
+func (n *node) signal(sig syscall.Signal) error {
+	if err := n.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("node %s: %v: %w", n.name, sig, err)
+	}
+	return nil
+}
+
+func (n *node) alive() bool {
+	select {
+	case <-n.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// end kills the process, also a frozen one, and returns when it is gone.
+func (n *node) end() {
+	_ = n.signal(syscall.SIGKILL) // fails only when it is gone
+	<-n.exited
+}
+
+// ready waits until the node's /readyz says so.
+func (n *node) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	for wait(ctx, 20*time.Millisecond) == nil {
+		if !n.alive() {
+			return fmt.Errorf("node %s ended at once (%w): %s", n.name, errors.Join(n.err, errEnded), n.lastWords())
+		}
+		url := n.said(func(r record) bool { return r.HTTP != "" }).HTTP
+		if url != "" && answersOK(ctx, url+"/readyz") {
+			return nil
+		}
+	}
+	return fmt.Errorf("node %s was not ready within %s (%w): %s", n.name, readyWithin, context.Cause(ctx), n.lastWords())
+}
+
+func answersOK(ctx context.Context, url string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body) // the status is the answer
+	return resp.StatusCode == http.StatusOK
+}
+
+// record is a line of a node's log, as far as it is of use here.
+type record struct {
+	Message string    `json:"message"`
+	Time    time.Time `json:"time"`
+	HTTP    string    `json:"http"`
+	Run     string    `json:"run"`
+	Answer  string    `json:"answer"`
+}
+
+// said is the first line of the node's log that fits, the zero record when none does.
+func (n *node) said(fits func(record) bool) record {
+	f, err := os.Open(n.log)
+	if err != nil {
+		return record{}
+	}
+	defer f.Close()
+	s := bufio.NewScanner(f)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		var r record
+		if json.Unmarshal(s.Bytes(), &r) == nil && fits(r) {
+			return r
+		}
+	}
+	return record{}
+}
+
+// lastWords are the end of the node's log.
+func (n *node) lastWords() string {
+	text, err := os.ReadFile(n.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-600):])
+}

@@ -1,0 +1,92 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// scenario is one thing that happens to a cluster.
+type scenario struct {
+	name    string
+	prepare func(*rehearsal) settings // nil: the usual jobs
+	act     func(context.Context, *rehearsal, *stage) error
+}
+
+var scenarios = []scenario{
+	{name: "plain", act: plain},
+	{name: "kill", act: kill},
+	{name: "freeze", prepare: freezeSettings, act: freeze},
+	{name: "skew", act: skew},
+	{name: "outage", act: outage},
+	{name: "broken", act: broken},
+}
+
+func names() []string {
+	var out []string
+	for _, s := range scenarios {
+		out = append(out, s.name)
+	}
+	return out
+}
+
+// choose finds scenarios by a list of names.
+func choose(list string) ([]scenario, error) {
+	if list == "all" {
+		return scenarios, nil
+	}
+	var chosen []scenario
+	for name := range strings.SplitSeq(list, ",") {
+		if name == "control" {
+			name = "plain"
+		}
+		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("-scenario %s: there is no such; there are all, control, %s", name, strings.Join(names(), ", "))
+		}
+		chosen = append(chosen, scenarios[i])
+	}
+	return chosen, nil
+}
+
+// usual are the jobs and times of most scenarios.
+func usual(r *rehearsal) settings {
+	s := settings{jobs: everySecond(r.jobs), ttl: 5 * time.Second}
+	if r.short {
+		s.ttl = 3 * time.Second
+	}
+	return s
+}
+
+// undone is a scenario that could not be carried out to its end.
+const undone kind = "UNDONE"
+
+// perform sets the stage, acts, and ends every process again.
+func (sc scenario) perform(ctx context.Context, r *rehearsal, dir, binary string, say func(string, ...any)) row {
+	ctx, cancel := context.WithTimeout(ctx, r.seconds+2*time.Minute)
+	defer cancel()
+	prepare := sc.prepare
+	if prepare == nil {
+		prepare = usual
+	}
+	s := &stage{settings: prepare(r), dir: dir, binary: binary}
+	s.say = func(format string, args ...any) { say("%-7s %s", sc.name, fmt.Sprintf(format, args...)) }
+	s.drain = 10 * time.Second
+	s.say("%d jobs, ttl %s", len(s.jobs), s.ttl)
+	err := s.open()
+	if err == nil {
+		err = sc.act(ctx, r, s)
+	}
+	if err = errors.Join(err, s.close()); err != nil {
+		s.accuse(undone, "%v", err)
+	}
+	r.median[sc.name] = quantile(s.findings.lags, 0.5)
+	out := newRow(sc.name, s.findings, s.lines, s.notes)
+	s.say("%s", out.result())
+	return out
+}

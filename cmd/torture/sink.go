@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The phases of a run that the sink knows.
+const (
+	phaseStart = "start"
+	phaseEnd   = "end" // only of runs that last
+)
+
+// line is one line of the sink.
+type line struct {
+	no    int // from 1, the order of writing
+	job   string
+	tick  time.Time
+	token int64
+	node  string
+	run   string
+	phase string
+	at    time.Time // when it was written, by the machine's clock
+}
+
+func (l line) String() string {
+	return fmt.Sprintf("line %d: %s %s token %d node %s run %s %s %s after the tick",
+		l.no, l.job, stamp(l.tick), l.token, l.node, l.run, l.phase, l.at.Sub(l.tick))
+}
+
+// lag is how long after its tick a run started.
+func (l line) lag() time.Duration { return l.at.Sub(l.tick) }
+
+// readSink reads all lines; what is not a line is a violation. A file that is not there yet is
+// an empty one.
+func readSink(path string) ([]line, []violation, error) {
+	f, err := os.Open(path) //nolint:gosec // the path is made by this program
+	if os.IsNotExist(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	var lines []line
+	var bad []violation
+	s := bufio.NewScanner(f)
+	for no := 1; s.Scan(); no++ {
+		l, err := parseLine(s.Text())
+		if err != nil {
+			bad = append(bad, violation{phantom, fmt.Sprintf("line %d: %v: %.200q", no, err, s.Text())})
+			continue
+		}
+		l.no = no
+		lines = append(lines, l)
+	}
+	return lines, bad, s.Err()
+}
+
+func parseLine(text string) (line, error) {
+	f := strings.Split(text, " ")
+	if len(f) != 7 {
+		return line{}, fmt.Errorf("%d fields, not 7", len(f))
+	}
+	tick, err := time.Parse(time.RFC3339Nano, f[1])
+	if err != nil {
+		return line{}, fmt.Errorf("tick: %w", err)
+	}
+	token, err := strconv.ParseInt(f[2], 10, 64)
+	if err != nil {
+		return line{}, fmt.Errorf("token: %w", err)
+	}
+	nanos, err := strconv.ParseInt(f[6], 10, 64)
+	if err != nil {
+		return line{}, fmt.Errorf("time of writing (GNU date is needed): %w", err)
+	}
+	if f[5] != phaseStart && f[5] != phaseEnd {
+		return line{}, fmt.Errorf("phase %q", f[5])
+	}
+	return line{job: f[0], tick: tick.UTC(), token: token, node: f[3], run: f[4], phase: f[5], at: time.Unix(0, nanos).UTC()}, nil
+}
+
+// starts are the lines that tell of a run's start.
+func starts(lines []line) []line {
+	var out []line
+	for _, l := range lines {
+		if l.phase == phaseStart {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("15:04:05.000") }
