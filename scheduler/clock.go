@@ -72,6 +72,13 @@ func (c *clock) steadyFor() time.Duration {
 	return time.Since(c.steady)
 }
 
+// server is the run_id of the Redis whose clock this is.
+func (c *clock) server() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.runID
+}
+
 // ahead is by how much Redis' clock is ahead of the node's wall clock.
 func (c *clock) ahead() time.Duration {
 	c.mu.Lock()

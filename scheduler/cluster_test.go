@@ -206,3 +206,5 @@ func outcomes(runs []scheduler.RunView) map[string]int64 {
 	}
 	return count
 }
+
+func redisZ(score float64, member string) redis.Z { return redis.Z{Score: score, Member: member} }

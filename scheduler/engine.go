@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
@@ -30,8 +29,10 @@ type engine struct {
 	done     chan struct{}  // closed when run returns
 	inflight int            // batches with the senders
 
-	granted func(grant)        // starts a run, or hands it back when the node drains
-	outside func(*job, string) // a job cannot be claimed until it is registered again
+	granted  func(grant)        // starts a run, or hands it back when the node drains
+	expelled func(*job, string) // a job cannot be claimed until it is registered again
+	pending  []ledger.Lease     // runs that wait for a slot, oldest first; as the last sweep found them
+	mayTake  func(*job, time.Duration) bool
 }
 
 // batch is up to ledger.BatchMax claims of one partition, on their way to Redis or back.
@@ -59,6 +60,7 @@ func newEngine(c *clock, s *slots, all []*job, log *slog.Logger) *engine {
 		batches: make(chan *batch, s.size), answers: make(chan *batch), calls: make(chan func()), done: make(chan struct{}),
 	}
 	for _, j := range all {
+		j.outside = true // until it is registered
 		e.byName[j.Name] = j
 	}
 	return e
@@ -104,6 +106,7 @@ func (e *engine) fire() time.Duration {
 	}
 	now := e.clock.now()
 	wait := lookAgain
+	e.firePending(now)
 	for j := e.agenda.first(); j != nil; j = e.agenda.first() {
 		if due := time.UnixMilli(j.at).Sub(now); due > 0 {
 			wait = min(wait, due)
@@ -150,84 +153,6 @@ func (e *engine) send(part int) {
 	delete(e.open, part)
 }
 
-// hear acts on a batch that came back.
-func (e *engine) hear(b *batch) {
-	e.inflight--
-	for i, j := range b.jobs {
-		j.claiming = false
-		if b.err != nil {
-			e.slots.give()
-			e.again(j, j.cursor, time.Second)
-			continue
-		}
-		e.verdict(j, b.claims[i], b.answers[i], b)
-	}
-}
-
-func (e *engine) verdict(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
-	if a.Verdict == ledger.Granted {
-		if c.Pending {
-			e.again(j, j.cursor, 0)
-		} else {
-			e.again(j, c.Next, 0)
-			a.Run = ledger.Lease{Job: j.Name, Tick: c.Tick, Shards: 1, Attempt: 1, TTL: c.TTL.Milliseconds(), Trigger: c.Trigger.String()}
-		}
-		a.Run.Run, a.Run.Token = c.Run, a.Token
-		e.granted(grant{job: j, lease: a.Run, asked: b.asked, slept: b.slept})
-		return
-	}
-	e.slots.give()
-	switch a.Verdict {
-	case ledger.Skipped:
-		e.log.Info("tick skipped", "job", j.Name, "tick", time.UnixMilli(c.Tick).UTC(), "reason", "overlap")
-		e.again(j, a.Cursor, 0)
-	case ledger.Moved:
-		if c.Pending {
-			e.again(j, j.cursor, 0)
-			return
-		}
-		e.again(j, a.Cursor, 0)
-	case ledger.Early:
-		e.again(j, j.cursor, time.Millisecond)
-	case ledger.Held:
-		e.again(j, j.cursor, 0)
-	case ledger.Superseded:
-		if !j.superseded {
-			e.log.Warn("job superseded: another definition is stored, this node stops claiming it", "job", j.Name,
-				"stored", a.Detail, "own", j.digest)
-		}
-		e.expel(j, superseded)
-	case ledger.Unknown:
-		e.log.Warn("job vanished from the ledger, registering it again", "job", j.Name)
-		e.expel(j, "unknown")
-	default:
-		e.log.Error("job has a record that this version does not understand; it is left alone, update this node", "job", j.Name)
-		e.expel(j, "foreign")
-	}
-}
-
-// expel stops claiming a job until it is registered again.
-func (e *engine) expel(j *job, why string) {
-	j.superseded = true
-	e.agenda.drop(j)
-	e.outside(j, why)
-}
-
-// again notes a job's cursor and, if this node goes first, when to look at it: when the cursor
-// is due, but not before delay is over.
-func (e *engine) again(j *job, cursor int64, delay time.Duration) {
-	j.cursor = cursor
-	if !j.owned || j.superseded || cursor == 0 {
-		e.agenda.drop(j)
-		return
-	}
-	at := cursor
-	if delay > 0 {
-		at = max(at, e.clock.now().Add(delay).UnixMilli())
-	}
-	e.agenda.put(j, at)
-}
-
 // own tells the engine for which jobs this node goes first.
 func (e *engine) own(owned map[*job]bool) {
 	now := e.clock.now()
@@ -236,8 +161,8 @@ func (e *engine) own(owned map[*job]bool) {
 			continue
 		}
 		j.owned = owned[j]
-		if j.claiming {
-			continue // its answer brings the cursor
+		if j.claiming || j.outside {
+			continue // its answer, or its registration, brings the cursor
 		}
 		// What the cursor is now, only the ledger knows: a guess that lies behind is answered
 		// with the truth, and one that lies ahead is put right by the sweep.
@@ -250,41 +175,10 @@ func (e *engine) own(owned map[*job]bool) {
 
 // registered takes up a job whose definition is the stored one, from its cursor on.
 func (e *engine) registered(j *job, cursor int64) {
-	j.superseded = false
+	j.outside = false
 	if !j.claiming {
 		e.again(j, cursor, 0)
 	}
-}
-
-// consider claims what a sweep found: overdue cursors and pending runs, of jobs this node holds.
-// mayTake says whether it is this node's turn to take what is late by so much.
-func (e *engine) consider(f ledger.Finding, mayTake func(j *job, late time.Duration) bool) {
-	now := e.clock.now()
-	for _, l := range f.Late {
-		j := e.idle(l.Job)
-		if j == nil || j.place >= 0 && j.cursor == l.Cursor || !mayTake(j, now.Sub(time.UnixMilli(l.Cursor))) {
-			continue
-		}
-		j.cursor = l.Cursor
-		e.agenda.put(j, l.Cursor)
-	}
-	for _, p := range f.Pending {
-		j := e.idle(p.Job)
-		if j == nil || !mayTake(j, now.Sub(time.UnixMilli(p.Granted))) || !e.slots.take() {
-			continue
-		}
-		e.agenda.drop(j)
-		e.claim(j, ledger.Claim{Job: j.Name, Digest: j.digest, Run: p.Run, TTL: j.TTL, Pending: true, Trigger: jobs.TriggerManual})
-	}
-}
-
-// idle is the job of that name if this node may claim it now.
-func (e *engine) idle(name string) *job {
-	j := e.byName[name]
-	if j == nil || j.claiming || j.superseded {
-		return nil
-	}
-	return j
 }
 
 // newID is a uuid v7, so ids sort by time of making.

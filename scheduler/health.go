@@ -2,65 +2,113 @@ package scheduler
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // sayAgain is how often a trouble that lasts is logged.
 const sayAgain = 10 * time.Second
 
 // health is the node's word on Redis: every role reports to it, it logs changes once, and Ready
-// asks it.
+// asks it. That Redis does not answer is one trouble, whoever finds it; a call that Redis
+// refuses is the trouble of the role that made it, until the same role succeeds.
 type health struct {
 	log *slog.Logger
 
-	mu    sync.Mutex
-	err   error // nil while Redis answers
-	since time.Time
-	said  time.Time
+	mu       sync.Mutex
+	away     trouble
+	refusals map[string]trouble
 }
 
-func (h *health) fail(err error) {
-	h.mu.Lock()
-	first := h.err == nil
+// trouble is an error that lasts; the zero value is none.
+type trouble struct {
+	err               error
+	since, said, last time.Time
+}
+
+// again notes the error once more and says whether it is time to log it.
+func (t *trouble) again(err error) bool {
 	now := time.Now()
-	if first {
-		h.since = now
+	if t.err == nil {
+		t.since = now
 	}
-	h.err = err
-	say := first || now.Sub(h.said) >= sayAgain
+	say := t.err == nil || now.Sub(t.said) >= sayAgain
 	if say {
-		h.said = now
+		t.said = now
 	}
-	since := h.since
-	h.mu.Unlock()
-	if !say {
-		return
-	}
-	if errors.Is(err, locking.ErrUnreachable) {
-		h.log.Warn("Redis does not answer; nothing is claimed until it does, and what runs ends before its lease", "error", err,
-			"for", now.Sub(since).Round(time.Millisecond))
-		return
-	}
-	h.log.Error("Redis refused a call", "error", err)
+	t.err, t.last = err, now
+	return say
 }
 
-func (h *health) ok() {
+func (h *health) fail(role string, err error) {
 	h.mu.Lock()
-	was := h.err
-	since := h.since
-	h.err = nil
-	h.mu.Unlock()
-	if was != nil {
-		h.log.Info("Redis answers again", "after", time.Since(since).Round(time.Millisecond))
+	defer h.mu.Unlock()
+	if errors.Is(err, locking.ErrUnreachable) {
+		if h.away.again(err) {
+			h.log.Warn("Redis does not answer; nothing is claimed until it does, and what runs ends before its lease", "error", err,
+				"for", time.Since(h.away.since).Round(time.Millisecond))
+		}
+		return
+	}
+	t := h.refusals[role]
+	if t.again(err) {
+		next := "see the error; the node goes on trying"
+		if errors.Is(err, ledger.ErrClock) {
+			next = "the node reads the clock again by itself; if this lasts, look at the clocks of Redis' machine"
+		}
+		h.log.Error("Redis refused a call", "role", role, "error", err, "next", next)
+	}
+	if h.refusals == nil {
+		h.refusals = make(map[string]trouble)
+	}
+	h.refusals[role] = t
+}
+
+func (h *health) ok(role string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.away.err != nil {
+		h.log.Info("Redis answers again", "after", time.Since(h.away.since).Round(time.Millisecond))
+		h.away = trouble{}
+	}
+	if t, was := h.refusals[role]; was {
+		h.log.Info("Redis takes the call again", "role", role, "after", time.Since(t.since).Round(time.Millisecond))
+		delete(h.refusals, role)
 	}
 }
 
 func (h *health) trouble() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.err
+	errs := []error{h.away.err}
+	for _, role := range slices.Sorted(maps.Keys(h.refusals)) {
+		if time.Since(h.refusals[role].last) > 3*sayAgain {
+			continue // the role has not had anything to do since
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", role, h.refusals[role].err))
+	}
+	return errors.Join(errs...)
+}
+
+// strangers says, at a change and no more often than sayAgain, how many records there are that
+// this version does not understand. One role uses it.
+type strangers struct {
+	log   *slog.Logger
+	count int
+	said  time.Time
+}
+
+func (s *strangers) note(n int, what string) {
+	if n == 0 || n == s.count || time.Since(s.said) < sayAgain {
+		return
+	}
+	s.count, s.said = n, time.Now()
+	s.log.Warn("records that this version does not understand are left alone; if they are not a newer node's, remove them by hand", "where", what, "records", n)
 }

@@ -14,12 +14,13 @@ type job struct {
 	digest   string
 	part     int
 
-	cursor     int64 // as last heard, ms; 0 when the schedule has no more
-	at         int64 // when the engine looks at it next, ms; may lie after cursor for a retry
-	place      int   // index in the heap, -1 outside
-	owned      bool  // this node goes first
-	claiming   bool  // a claim of it is in flight
-	superseded bool  // another definition is the stored one
+	cursor    int64 // as last heard, ms; 0 when the schedule has no more
+	at        int64 // when the engine looks at it next, ms; may lie after cursor for a retry
+	place     int   // index in the heap, -1 outside
+	owned     bool  // this node goes first
+	claiming  bool  // a claim of it is in flight
+	outside   bool  // not to be claimed until it is registered, see registrar
+	heldUntil int64 // it was found held: what waits for it is not asked for before, ms
 }
 
 // agenda is a heap of the jobs this node will claim, by when it looks at them next.

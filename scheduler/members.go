@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/sharding"
@@ -16,10 +17,6 @@ const (
 	// rosterTTL is how long a node that vanished stays in the roster; its late ticks are taken by
 	// the sweep long before that.
 	rosterTTL = 5 * time.Second
-	// turnEvery separates the turns of nodes that contend for a late tick, by rendezvous rank.
-	turnEvery = 50 * time.Millisecond
-	// turnsMax bounds the wait of the last in a large cluster, for promise P6.
-	turnsMax = 10
 )
 
 // crowd is the cluster as the last beat showed it. It is never changed after it was made.
@@ -36,10 +33,11 @@ func (c *crowd) holders(j *job) []sharding.Node {
 	})
 }
 
-// announced says whether a node other than self holds this definition of a job.
+// announced says whether a node other than self holds this definition of a job and may claim it:
+// one that drains does not any more.
 func (c *crowd) announced(name, digest, self string) bool {
 	return slices.ContainsFunc(c.nodes, func(n sharding.Node) bool {
-		return n.ID != self && c.sets[n.Set][name] == digest
+		return n.ID != self && !n.Draining && c.sets[n.Set][name] == digest
 	})
 }
 
@@ -51,10 +49,12 @@ type members struct {
 	defs  map[string]string // job -> digest of its definition
 	start time.Time
 	owned int
+
+	strange, damaged strangers
 }
 
 func newMembers(n *Node) *members {
-	m := &members{n: n, defs: make(map[string]string, len(n.jobs)), start: n.cfg.Wall()}
+	m := &members{n: n, strange: strangers{log: n.log}, damaged: strangers{log: n.log}, defs: make(map[string]string, len(n.jobs)), start: n.cfg.Wall()}
 	for _, j := range n.jobs {
 		m.defs[j.Name] = j.digest
 	}
@@ -72,8 +72,9 @@ func (m *members) join(ctx context.Context) error {
 	return err
 }
 
-// run beats until ctx ends.
+// run beats until ctx ends. It is the only role that touches m after join.
 func (m *members) run(ctx context.Context) {
+	m.assign()
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
 	for {
@@ -86,15 +87,14 @@ func (m *members) run(ctx context.Context) {
 		changed, err := m.beat(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				m.n.health.fail(err)
+				m.n.health.fail("beat", err)
 			}
 			continue
 		}
-		m.n.health.ok()
+		m.n.health.ok("beat")
 		if changed {
 			m.assign()
 		}
-		m.n.reregister(ctx)
 	}
 }
 
@@ -111,17 +111,16 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 	defer cancel()
 	view, err := m.n.roster.Beat(ctx, m.self())
 	if err == nil && view.Unannounced {
+		m.n.registrar.wiped()
 		err = m.n.roster.Announce(ctx, m.set, m.defs)
 	}
 	if err != nil {
 		return false, m.n.explain("beat", err)
 	}
-	if view.Foreign > 0 {
-		m.n.log.Warn("the roster holds records that this version does not understand; they are left alone", "records", view.Foreign)
-	}
+	m.strange.note(view.Foreign, "nodes in the roster")
 	old := m.n.crowd.Load()
 	nodes := view.Nodes()
-	slices.SortFunc(nodes, func(a, b sharding.Node) int { return compare(a.ID, b.ID) })
+	slices.SortFunc(nodes, func(a, b sharding.Node) int { return strings.Compare(a.ID, b.ID) })
 	sets, err := m.sets(ctx, old, nodes)
 	if err != nil {
 		return false, err
@@ -132,16 +131,6 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 		m.n.crowd.Store(next)
 	}
 	return !same, nil
-}
-
-func compare(a, b string) int {
-	if a < b {
-		return -1
-	}
-	if a > b {
-		return 1
-	}
-	return 0
 }
 
 func sameNode(a, b sharding.Node) bool {
@@ -169,9 +158,7 @@ func (m *members) sets(ctx context.Context, old *crowd, nodes []sharding.Node) (
 	if err != nil && !errors.Is(err, sharding.ErrDamaged) {
 		return nil, m.n.explain("read the sets of definitions", err)
 	}
-	if err != nil {
-		m.n.log.Warn("a set of definitions in the roster is damaged; its nodes count as holding nothing", "error", err)
-	}
+	m.damaged.note(len(missing)-len(read), "sets of definitions in the roster; their nodes count as holding nothing")
 	maps.Copy(sets, read)
 	return sets, nil
 }
@@ -203,17 +190,4 @@ func (m *members) assign() {
 	m.owned = len(owned)
 	m.n.log.Info("roster changed", "nodes", len(c.nodes), "jobs", len(m.n.jobs), "owned", m.owned)
 	m.n.engine.do(func() { m.n.engine.own(owned) })
-}
-
-// mayTake says whether it is this node's turn to take something of a job that is late by so
-// much: the owner's at once, the others' in the order of their rank when the grace is over.
-func (n *Node) mayTake(j *job, late time.Duration) bool {
-	if j.owned {
-		return true
-	}
-	if late < n.cfg.Grace || !sharding.Matches(j.Labels, n.cfg.Labels) {
-		return false
-	}
-	rank := slices.IndexFunc(sharding.Rank(j.Name, n.crowd.Load().holders(j)), func(x sharding.Node) bool { return x.ID == n.id })
-	return late >= n.cfg.Grace+time.Duration(min(max(rank, 0), turnsMax))*turnEvery
 }

@@ -24,8 +24,8 @@ const (
 	carriers = 2
 	// cancelGrace is how long a function may take to end after its context was cancelled by a drain.
 	cancelGrace = 10 * time.Second
-	// sampleEvery is how often the node looks at Redis' clock.
-	sampleEvery = time.Second
+	// settleGrace is how long Redis may take, after that, to take the outcomes.
+	settleGrace = 2 * time.Second
 )
 
 // Node is one process's part of the cluster: it claims ticks of the jobs in its registry, runs
@@ -43,20 +43,19 @@ type Node struct {
 	crowd  atomic.Pointer[crowd]
 
 	// Made by Run, once the ledger is open.
-	ledger  *ledger.Ledger
-	roster  *sharding.Roster
-	keeper  *locking.Keeper
-	settler *settler
-	runner  *runner
-	engine  *engine
+	ledger    *ledger.Ledger
+	roster    *sharding.Roster
+	keeper    *locking.Keeper
+	settler   *settler
+	runner    *runner
+	members   *members
+	registrar *registrar
+	engine    *engine
 
-	started      atomic.Bool
-	registered   atomic.Bool
-	draining     atomic.Bool
-	beatNow      chan struct{} // holds one signal: beat before the period is over
-	outsideMu    sync.Mutex
-	outside      map[*job]string // jobs that must be registered before they may be claimed, and why
-	reregistered time.Time       // of the members role alone
+	started    atomic.Bool
+	registered atomic.Bool // once
+	draining   atomic.Bool
+	beatNow    chan struct{} // holds one signal: beat before the period is over
 }
 
 // New makes a node from a client that the caller keeps, a registry and settings. It checks all
@@ -72,7 +71,7 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 	n := &Node{
 		cfg: cfg, client: client, id: newID(), log: cfg.Logger.With("node", cfg.Name),
 		clock: newClock(cfg.Wall, cfg.MaxStep), slots: newSlots(cfg.MaxRunning),
-		beatNow: make(chan struct{}, 1), outside: make(map[*job]string),
+		beatNow: make(chan struct{}, 1),
 	}
 	n.health = &health{log: n.log}
 	for _, j := range reg.All() {
@@ -122,16 +121,6 @@ func (n *Node) Run(ctx context.Context) error {
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var taking, keeping, settling sync.WaitGroup
-	m := newMembers(n)
-	facts, err := n.join(ctx, m)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return fmt.Errorf("scheduler: node %s: %w", n.cfg.Name, err)
-	}
-	keeping.Go(func() { n.watchClock(alive) })
-	keeping.Go(func() { m.run(alive) })
 	settling.Go(n.settler.run)
 	for range carriers {
 		settling.Go(func() { n.settler.carry(alive) })
@@ -140,62 +129,55 @@ func (n *Node) Run(ctx context.Context) error {
 		taking.Go(func() { sender{n}.run(ctx) })
 	}
 	taking.Go(func() { n.engine.run(ctx) })
-	taking.Go(func() { (&sweep{n: n, gaze: n.ledger.NewGaze(), seen: make(map[string]sighting)}).run(ctx) })
-	n.take(facts)
-	m.assign()
-	n.registered.Store(true)
-	n.log.Info("node started", "id", n.id, "namespace", n.cfg.Namespace, "jobs", len(n.jobs), "revision", n.cfg.Revision)
+	taking.Go(func() { newSweep(n).run(ctx) })
+	taking.Go(func() { n.registrar.run(ctx) })
+	keeping.Go(func() { n.watchClock(alive) })
+	keeping.Go(func() { n.members.run(alive) })
 
 	<-ctx.Done()
 	n.drain()
 	taking.Wait()
-	err = n.runner.drain(n.cfg.DrainTimeout, cancelGrace)
+	err := n.runner.drain(n.cfg.DrainTimeout)
 	close(n.settler.stop)
 	stop()
 	keeping.Wait()
 	settling.Wait()
-	if leave := m.leave(context.WithoutCancel(ctx)); leave != nil {
-		n.log.Warn("the node could not leave the roster; it will be dropped from it by itself", "error", leave, "after", rosterTTL)
-	}
+	n.leave(ctx)
 	n.log.Info("node stopped")
 	return err
+}
+
+// leave takes the node out of the roster, so that the others take over at once.
+func (n *Node) leave(ctx context.Context) {
+	if err := n.members.leave(context.WithoutCancel(ctx)); err != nil {
+		n.log.Warn("the node could not leave the roster; it will be dropped from it by itself", "error", err, "after", rosterTTL)
+	}
 }
 
 // drain makes it known that the node takes nothing more.
 func (n *Node) drain() {
 	n.draining.Store(true)
 	n.log.Info("draining: nothing new is claimed", "running", n.slots.used(), "timeout", n.cfg.DrainTimeout)
-	select {
-	case n.beatNow <- struct{}{}:
-	default:
-	}
+	signal(n.beatNow)
 }
 
-// open opens the ledger, waiting for Redis if it may, and makes the roles.
+// open opens the ledger, makes the roles and enters the roster, waiting for Redis if it may.
 func (n *Node) open(ctx context.Context) error {
 	for try := 0; ; try++ {
 		err := n.openOnce(ctx)
 		if err == nil {
-			break
+			n.health.ok("open")
+			return nil
+		}
+		if n.members != nil {
+			n.leave(ctx) // the beat may have arrived though its answer did not
 		}
 		if !n.cfg.WaitForRedis || !errors.Is(err, locking.ErrUnreachable) || ctx.Err() != nil {
 			return err
 		}
-		n.health.fail(err)
+		n.health.fail("open", err)
 		pause(ctx, backoff(try))
 	}
-	n.health.ok()
-	for _, j := range n.jobs {
-		j.part = n.ledger.Partition(j.Name)
-	}
-	n.roster = sharding.NewRoster(n.client, sharding.RosterConfig{Namespace: n.cfg.Namespace, TTL: rosterTTL})
-	n.keeper = locking.NewKeeper(n.ledger, locking.KeeperConfig{Margin: n.cfg.MaxSkew, CallTimeout: n.cfg.MaxSkew, Logger: n.log})
-	n.settler = newSettler(n.ledger, n.health, n.cfg.MaxSkew)
-	n.runner = newRunner(n)
-	n.engine = newEngine(n.clock, n.slots, n.jobs, n.log)
-	n.engine.outside = n.expelled
-	n.engine.granted = func(g grant) { n.runner.start(g, n.draining.Load()) }
-	return nil
 }
 
 func (n *Node) openOnce(ctx context.Context) error {
@@ -209,58 +191,30 @@ func (n *Node) openOnce(ctx context.Context) error {
 		return err
 	}
 	n.ledger = l
-	return n.sampleClock(call)
-}
-
-// join enters the roster and registers the jobs.
-func (n *Node) join(ctx context.Context, m *members) ([]fact, error) {
-	if err := m.join(ctx); err != nil {
-		return nil, err
-	}
-	return n.register(ctx, n.jobs, true)
-}
-
-// watchClock samples Redis' clock until ctx ends.
-func (n *Node) watchClock(ctx context.Context) {
-	ticker := time.NewTicker(sampleEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			n.resample(ctx)
-		}
-	}
-}
-
-// resample is sampleClock for those who go on whatever it says.
-func (n *Node) resample(ctx context.Context) {
-	if err := n.sampleClock(ctx); err != nil && ctx.Err() == nil {
-		n.health.fail(err)
-	}
-}
-
-// sampleClock looks at Redis' clock once and says what it saw.
-func (n *Node) sampleClock(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, n.cfg.MaxSkew)
-	defer cancel()
-	sent := time.Now()
-	redisTime, runID, err := n.ledger.Time(ctx)
-	if err != nil {
+	if err := n.sampleClock(call); err != nil {
 		return err
 	}
-	got := n.clock.add(sent, time.Now(), redisTime, runID)
-	switch {
-	case got.Refused:
-		n.log.Error("Redis' clock made a step that is not believed; nothing is claimed until it is put right", "step", got.Step, "error", n.clock.usable())
-	case got.Step.Abs() > n.cfg.MaxSkew:
-		n.log.Warn("Redis' clock made a step; it is followed", "step", got.Step)
+	n.makeRoles()
+	return n.members.join(call)
+}
+
+func (n *Node) makeRoles() {
+	for _, j := range n.jobs {
+		j.part = n.ledger.Partition(j.Name)
 	}
-	if got.Restart {
-		n.log.Warn("Redis was restarted or failed over: leases are not reaped until its clock has run steadily for their ttl")
-	}
-	return nil
+	n.roster = sharding.NewRoster(n.client, sharding.RosterConfig{Namespace: n.cfg.Namespace, TTL: rosterTTL})
+	// The keeper's own log is not used: the runner says what became of a run, health what of Redis.
+	n.keeper = locking.NewKeeper(n.ledger, locking.KeeperConfig{
+		Margin: n.cfg.MaxSkew, CallTimeout: callTimeout, Logger: slog.New(slog.DiscardHandler),
+	})
+	n.settler = newSettler(n.ledger, n.health)
+	n.runner = newRunner(n)
+	n.members = newMembers(n)
+	n.registrar = newRegistrar(n)
+	n.engine = newEngine(n.clock, n.slots, n.jobs, n.log)
+	n.engine.expelled = n.registrar.expelled
+	n.engine.mayTake = n.mayTake
+	n.engine.granted = func(g grant) { n.runner.start(g, n.draining.Load()) }
 }
 
 // explain gives errors of the roster, which wraps them as they came, their class.

@@ -5,203 +5,296 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
-// replaceTries is how often a replacement is tried against a ledger that keeps moving.
-const replaceTries = 5
+// registerRounds is how often a registration is tried against a ledger that keeps moving, before
+// it waits for the next turn.
+const registerRounds = 5
 
-// superseded is why a job is outside when another definition is the stored one.
-const superseded = "superseded"
+// Why a job is outside: this node does not claim it until it is registered (again).
+const (
+	unregistered = "not registered yet"
+	superseded   = "superseded: a newer definition is stored and a living node holds it"
+	vanished     = "the ledger has lost it"
+	foreign      = "its record in the ledger is not understood by this version; it is left alone, update this node"
+	moving       = "its entry kept moving while it was registered"
+)
 
-// fact is what registering one job brought to light.
+// registrar stores the node's definitions and gives jobs that are outside another try: at once
+// when the ledger has lost them, else every rosterTTL; so after a rollback the older definition
+// counts again as soon as no living node holds the newer one.
+type registrar struct {
+	n       *Node
+	outside map[*job]string // why; every job at first
+	fresh   bool            // the first registration is still to come
+	lost    chan struct{}   // holds one signal: Redis has lost what it knew, register everything
+	told    chan struct{}   // holds one signal: casts is not empty
+
+	mu    sync.Mutex
+	casts []outcast // from the engine, at most one a job until it is registered again
+}
+
+// outcast is a job that the engine cannot claim, and why.
+type outcast struct {
+	job *job
+	why string
+}
+
+func newRegistrar(n *Node) *registrar {
+	r := &registrar{
+		n: n, outside: make(map[*job]string, len(n.jobs)), fresh: true,
+		lost: make(chan struct{}, 1), told: make(chan struct{}, 1),
+	}
+	for _, j := range n.jobs {
+		r.outside[j] = unregistered
+	}
+	return r
+}
+
+// run registers until ctx ends.
+func (r *registrar) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for try := 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.told:
+			if !r.take() {
+				continue
+			}
+		case <-r.lost:
+			r.n.log.Warn("Redis has lost what it knew of this node; every job is registered again")
+			for _, j := range r.n.jobs {
+				r.outside[j] = vanished
+			}
+		case <-timer.C:
+		}
+		wait := rosterTTL
+		if err := r.once(ctx); err != nil && ctx.Err() == nil {
+			r.n.health.fail("register", err)
+			wait, try = backoff(try), try+1
+		} else if err == nil {
+			try = 0
+		}
+		timer.Reset(wait)
+	}
+}
+
+// take takes up what the engine told, and says whether to register at once.
+func (r *registrar) take() (now bool) {
+	r.mu.Lock()
+	casts := r.casts
+	r.casts = nil
+	r.mu.Unlock()
+	for _, o := range casts {
+		if r.outside[o.job] == "" {
+			r.n.log.Warn("job is not claimed by this node any more", "job", o.job.Name, "why", o.why)
+		}
+		r.outside[o.job] = o.why
+		now = now || o.why == vanished
+	}
+	return now
+}
+
+// once tries all jobs that are outside and tells the engine.
+func (r *registrar) once(ctx context.Context) error {
+	if len(r.outside) == 0 {
+		return nil
+	}
+	if err := r.n.ledger.Restore(ctx); err != nil {
+		return err
+	}
+	list := make([]*job, 0, len(r.outside))
+	for j := range r.outside {
+		list = append(list, j)
+	}
+	facts, err := r.register(ctx, list)
+	if err != nil {
+		return err
+	}
+	for _, f := range facts {
+		was := r.outside[f.job]
+		if f.outside == "" {
+			delete(r.outside, f.job)
+			continue
+		}
+		r.outside[f.job] = f.outside
+		if was != f.outside {
+			r.n.log.Warn("job is not claimed by this node", "job", f.job.Name, "why", f.outside, "detail", f.detail)
+		}
+	}
+	r.n.health.ok("register")
+	r.n.engine.do(func() {
+		for _, f := range facts {
+			if f.outside == "" {
+				r.n.engine.registered(f.job, f.cursor)
+			}
+		}
+	})
+	if r.fresh {
+		r.fresh = false
+		r.n.registered.Store(true)
+		r.n.log.Info("node started", "id", r.n.id, "namespace", r.n.cfg.Namespace, "jobs", len(r.n.jobs), "revision", r.n.cfg.Revision)
+	}
+	return nil
+}
+
+// fact is what registering one job brought to light: its cursor, or why it stays outside.
 type fact struct {
-	job        *job
-	cursor     int64
-	superseded bool
-	stored     string // superseded: the stored definition's revision
+	job     *job
+	cursor  int64
+	outside string
+	detail  string
+}
+
+// wish is one job on its way into the ledger.
+type wish struct {
+	job *job
+	def ledger.Definition
+	old *jobs.Schedule // of the definition to be replaced; nil to create, or when it had no more ticks
+}
+
+// at is the definition as of one instant: the new schedule's first tick after it, and the old
+// schedule's ticks up to it, which nobody will run any more.
+func (w *wish) at(now time.Time, last int64) ledger.Definition {
+	def, after := w.def, now
+	if w.old != nil {
+		count, until := w.old.Count(time.UnixMilli(def.WasCursor), now.Add(time.Millisecond))
+		def.Until, def.Count = millis(until), int64(count)
+	}
+	if l := time.UnixMilli(last); last != 0 && l.After(after) {
+		after = l
+	}
+	def.Cursor = millis(w.job.schedule.Next(after))
+	return def
 }
 
 // register stores the definitions of jobs, in batches by partition. A new job starts from now.
 // Where another definition is stored, the newer revision decides, and between equal ones the one
-// that registers later (fresh); an older one counts again when no other living node holds the
-// stored one.
-func (n *Node) register(ctx context.Context, list []*job, fresh bool) ([]fact, error) {
-	byPart := make(map[int][]*job)
-	for _, j := range list {
-		byPart[j.part] = append(byPart[j.part], j)
-	}
-	facts := make([]fact, 0, len(list))
-	for _, part := range byPart {
-		for len(part) > 0 {
-			size := min(len(part), ledger.BatchMax)
-			got, err := n.registerBatch(ctx, part[:size], fresh)
-			if err != nil {
-				return nil, err
-			}
-			facts, part = append(facts, got...), part[size:]
-		}
-	}
-	return facts, nil
-}
-
-func (n *Node) registerBatch(ctx context.Context, list []*job, fresh bool) ([]fact, error) {
-	defs := make([]ledger.Definition, len(list))
+// that registers later; an older one counts again when no other living node holds the stored one.
+// What is wrong with one job keeps no other outside.
+func (r *registrar) register(ctx context.Context, list []*job) ([]fact, error) {
+	wishes := make([]*wish, len(list))
 	for i, j := range list {
 		raw, err := json.Marshal(j.Definition())
 		if err != nil {
 			return nil, fmt.Errorf("definition of job %s: %w", j.Name, err)
 		}
-		defs[i] = ledger.Definition{Job: j.Name, Digest: j.digest, Revision: n.cfg.Revision, Text: raw}
+		wishes[i] = &wish{job: j, def: ledger.Definition{Job: j.Name, Digest: j.digest, Revision: r.n.cfg.Revision, Text: raw}}
 	}
-	answers, err := n.define(ctx, list, defs)
-	if err != nil {
-		return nil, err
-	}
-	facts := make([]fact, len(list))
-	for i, j := range list {
-		if facts[i], err = n.settleDefinition(ctx, j, defs[i], answers[i], fresh); err != nil {
-			return nil, err
+	lasts := make(map[*wish]int64)
+	var facts []fact
+	for range registerRounds {
+		slices.SortFunc(wishes, func(a, b *wish) int { return a.job.part - b.job.part })
+		var again []*wish
+		for len(wishes) > 0 {
+			n := 1
+			for n < len(wishes) && n < ledger.BatchMax && wishes[n].job.part == wishes[0].job.part {
+				n++
+			}
+			answers, err := r.define(ctx, wishes[:n], lasts)
+			if err != nil {
+				return nil, err
+			}
+			for i, w := range wishes[:n] {
+				if f, done := r.judge(w, answers[i]); done {
+					facts = append(facts, f)
+				} else {
+					lasts[w] = answers[i].Last
+					again = append(again, w)
+				}
+			}
+			wishes = wishes[n:]
 		}
+		if wishes = again; len(wishes) == 0 {
+			return facts, nil
+		}
+	}
+	for _, w := range wishes {
+		facts = append(facts, fact{job: w.job, outside: moving})
 	}
 	return facts, nil
 }
 
-// define asks once more, after a look at the clock, when Redis' clock is not what we believe.
-func (n *Node) define(ctx context.Context, list []*job, defs []ledger.Definition) ([]ledger.Defined, error) {
+// define asks once, and again after a look at the clock when Redis' clock is not what we believe.
+func (r *registrar) define(ctx context.Context, wishes []*wish, lasts map[*wish]int64) ([]ledger.Defined, error) {
 	for try := 0; ; try++ {
-		now := n.clock.now()
-		for i, j := range list {
-			after := now
-			if last := time.UnixMilli(defs[i].Until); defs[i].WasDigest != "" && last.After(now) {
-				after = last
-			}
-			defs[i].Cursor = millis(j.schedule.Next(after))
+		now := r.n.clock.now().Truncate(time.Millisecond)
+		defs := make([]ledger.Definition, len(wishes))
+		for i, w := range wishes {
+			defs[i] = w.at(now, lasts[w])
 		}
-		answers, err := n.ledger.Define(ctx, now.UnixMilli(), defs)
-		if !errors.Is(err, ledger.ErrClock) || try == replaceTries {
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		answers, err := r.n.ledger.Define(call, now.UnixMilli(), defs)
+		cancel()
+		if !errors.Is(err, ledger.ErrClock) || try == registerRounds {
 			return answers, err
 		}
-		n.resample(ctx)
+		r.n.resample(ctx)
 	}
 }
 
-// settleDefinition acts on one answer: it replaces the stored definition if ours decides.
-func (n *Node) settleDefinition(ctx context.Context, j *job, def ledger.Definition, got ledger.Defined, fresh bool) (fact, error) {
-	for range replaceTries {
-		switch got.Word {
-		case "created", "same", "replaced":
-			if got.Word == "replaced" {
-				n.log.Info("definition replaced", "job", j.Name, "schedule", j.Schedule, "next", time.UnixMilli(got.Cursor).UTC())
-			}
-			return fact{job: j, cursor: got.Cursor}, nil
-		case "differs":
-		default:
-			return fact{}, fmt.Errorf("register job %s: entry: %w; update this node", j.Name, ledger.ErrForeign)
+// judge acts on one answer: a fact, or a wish that is to be made again as a replacement.
+func (r *registrar) judge(w *wish, got ledger.Defined) (fact, bool) {
+	j := w.job
+	switch got.Word {
+	case "created", "same", "replaced":
+		if got.Word == "replaced" {
+			r.n.log.Info("definition replaced", "job", j.Name, "schedule", j.Schedule, "next", stampOf(got.Cursor))
 		}
-		if !n.decides(j, got, fresh) {
-			return fact{job: j, superseded: true, stored: got.Revision}, nil
-		}
-		replacement, err := n.replacement(j, def, got)
-		if err != nil {
-			return fact{}, err
-		}
-		answers, err := n.define(ctx, []*job{j}, []ledger.Definition{replacement})
-		if err != nil {
-			return fact{}, err
-		}
-		got = answers[0]
+		return fact{job: j, cursor: got.Cursor}, true
+	case "differs":
+	default:
+		return fact{job: j, outside: foreign}, true
 	}
-	return fact{}, fmt.Errorf("register job %s: its entry kept moving while the definition was replaced; try again", j.Name)
+	if !r.decides(j, got) {
+		return fact{job: j, outside: superseded, detail: fmt.Sprintf("stored revision %q, own %q", got.Revision, r.n.cfg.Revision)}, true
+	}
+	w.def.WasDigest, w.def.WasCursor, w.old = got.Digest, got.Cursor, nil
+	if got.Cursor == 0 {
+		return fact{}, false
+	}
+	old, err := jobs.ParseDefinition(got.Text)
+	if err == nil {
+		w.old, err = jobs.ParseSchedule(old.Schedule, old.TimeZone)
+	}
+	if err != nil {
+		return fact{job: j, outside: foreign, detail: fmt.Sprintf("the stored definition: %v", err)}, true
+	}
+	return fact{}, false
 }
 
-func (n *Node) decides(j *job, stored ledger.Defined, fresh bool) bool {
-	if n.cfg.Revision > stored.Revision || fresh && n.cfg.Revision == stored.Revision {
+func (r *registrar) decides(j *job, stored ledger.Defined) bool {
+	own := r.n.cfg.Revision
+	if own > stored.Revision || r.fresh && own == stored.Revision {
 		return true
 	}
-	return !n.crowd.Load().announced(j.Name, stored.Digest, n.id)
+	return !r.n.crowd.Load().announced(j.Name, stored.Digest, r.n.id)
 }
 
-// replacement is the compare-and-set that puts ours in the place of the stored definition: the
-// old schedule's ticks up to now, which nobody will run any more, are recorded in it.
-func (n *Node) replacement(j *job, def ledger.Definition, stored ledger.Defined) (ledger.Definition, error) {
-	def.WasDigest, def.WasCursor, def.Until, def.Count = stored.Digest, stored.Cursor, stored.Last, 0
-	if stored.Cursor == 0 {
-		return def, nil
-	}
-	old, err := jobs.ParseDefinition(stored.Text)
-	if err != nil {
-		return def, fmt.Errorf("register job %s: its stored definition: %w; update this node, or remove the job", j.Name, err)
-	}
-	schedule, err := jobs.ParseSchedule(old.Schedule, old.TimeZone)
-	if err != nil {
-		return def, fmt.Errorf("register job %s: its stored schedule: %w; update this node, or remove the job", j.Name, err)
-	}
-	count, last := schedule.Count(time.UnixMilli(stored.Cursor), n.clock.now().Add(time.Millisecond))
-	if count > 0 {
-		def.Until, def.Count = millis(last), int64(count)
-	}
-	return def, nil
+// expelled is told by the engine of a job that it cannot claim. It does not wait: the engine must
+// not wait for a role that may be waiting for the engine.
+func (r *registrar) expelled(j *job, why string) {
+	r.mu.Lock()
+	r.casts = append(r.casts, outcast{j, why})
+	r.mu.Unlock()
+	signal(r.told)
 }
 
-// expelled notes a job that the engine cannot claim until it is registered again.
-func (n *Node) expelled(j *job, why string) {
-	n.outsideMu.Lock()
-	defer n.outsideMu.Unlock()
-	n.outside[j] = why
-}
+// wiped is told by the roster that Redis has lost what it knew.
+func (r *registrar) wiped() { signal(r.lost) }
 
-// reregister tries again for the jobs this node had to leave: after a rollback the older
-// definition counts again as soon as no living node holds the newer one.
-func (n *Node) reregister(ctx context.Context) {
-	n.outsideMu.Lock()
-	var list []*job
-	for j := range n.outside {
-		list = append(list, j)
+// signal leaves a signal in a channel that holds one.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
-	n.outsideMu.Unlock()
-	if len(list) == 0 || time.Since(n.reregistered) < rosterTTL {
-		return
-	}
-	n.reregistered = time.Now()
-	err := n.ledger.Restore(ctx)
-	var facts []fact
-	if err == nil {
-		facts, err = n.register(ctx, list, false)
-	}
-	if err != nil {
-		n.health.fail(err)
-		return
-	}
-	n.take(facts)
-}
-
-// take tells the engine what registering brought to light.
-func (n *Node) take(facts []fact) {
-	n.outsideMu.Lock()
-	for _, f := range facts {
-		if !f.superseded {
-			delete(n.outside, f.job)
-			continue
-		}
-		if n.outside[f.job] != superseded {
-			n.log.Warn("job superseded: a newer definition is stored and a living node holds it; this node does not claim the job",
-				"job", f.job.Name, "stored_revision", f.stored, "own_revision", n.cfg.Revision)
-		}
-		n.outside[f.job] = superseded
-	}
-	n.outsideMu.Unlock()
-	n.engine.do(func() {
-		for _, f := range facts {
-			if f.superseded {
-				f.job.superseded = true
-				n.engine.agenda.drop(f.job)
-				continue
-			}
-			n.engine.registered(f.job, f.cursor)
-		}
-	})
 }

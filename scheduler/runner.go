@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -23,7 +24,9 @@ type runner struct {
 	n      *Node
 	ctx    context.Context // parent of every run's context
 	cancel context.CancelCauseFunc
-	wg     sync.WaitGroup
+	wg     sync.WaitGroup // runs, to the settled outcome
+	calls  sync.WaitGroup // job functions
+	going  atomic.Int64   // how many job functions run
 }
 
 func newRunner(n *Node) *runner {
@@ -33,6 +36,7 @@ func newRunner(n *Node) *runner {
 
 // start begins a granted run; with back set, it hands the run back instead.
 func (r *runner) start(g grant, back bool) {
+	r.calls.Add(1)
 	r.wg.Go(func() {
 		defer r.n.slots.give()
 		lease := r.n.keeper.Hold(r.ctx, locking.Grant{
@@ -40,35 +44,64 @@ func (r *runner) start(g grant, back bool) {
 			Asked: g.asked, Slept: g.slept,
 		})
 		defer lease.Close()
-		if back || !lease.Valid() {
-			r.handBack(g, lease)
-			return
+		if report, ran := r.execute(g, lease, back); ran {
+			r.settle(g, report)
 		}
-		r.settle(g, r.call(g, lease))
 	})
 }
 
-// drain waits for the runs; after d it cancels their contexts, and after another grace it
-// returns an error that says how many functions did not end.
-func (r *runner) drain(d, grace time.Duration) error {
-	ended := make(chan struct{})
-	go func() {
-		r.wg.Wait()
-		close(ended)
-	}()
-	for _, wait := range []time.Duration{d, grace} {
-		timer := time.NewTimer(wait)
-		select {
-		case <-ended:
-			timer.Stop()
-			r.cancel(nil)
-			return nil
-		case <-timer.C:
-			r.cancel(ErrDraining)
-		}
+// execute calls the function, unless the run is to be handed back or its lease is over already.
+func (r *runner) execute(g grant, lease *locking.Lease, back bool) (ledger.Report, bool) {
+	defer r.calls.Done()
+	if back || !lease.Valid() {
+		r.handBack(g, lease)
+		return ledger.Report{}, false
 	}
-	return fmt.Errorf("%d runs did not end within %s after they were cancelled; their leases will lapse and be recorded as abandoned",
-		r.n.slots.used(), grace)
+	r.going.Add(1)
+	defer r.going.Add(-1)
+	return r.call(g, lease), true
+}
+
+// drain waits for the runs. After d their contexts end; a function that does not end within
+// cancelGrace then is an error. Outcomes that Redis does not take within settleGrace are none: the
+// leases lapse and the runs are recorded as abandoned.
+func (r *runner) drain(d time.Duration) error {
+	settled, ended := closed(&r.wg), closed(&r.calls)
+	if within(settled, d) {
+		return nil
+	}
+	r.cancel(ErrDraining)
+	if !within(ended, cancelGrace) {
+		return fmt.Errorf("%d job functions did not end within %s after their contexts did; their leases will lapse and be recorded as abandoned",
+			r.going.Load(), cancelGrace)
+	}
+	if !within(settled, settleGrace) {
+		r.n.log.Warn("the node stops with outcomes that Redis did not take; the leases lapse and the runs are recorded as abandoned",
+			"runs", r.n.slots.used())
+	}
+	return nil
+}
+
+// closed is a channel that closes when the group is done.
+func closed(wg *sync.WaitGroup) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	return done
+}
+
+// within says whether done closed before d was over.
+func within(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // call runs the job's function and reports how it ended.
@@ -83,12 +116,15 @@ func (r *runner) call(g grant, lease *locking.Lease) ledger.Report {
 	started := r.n.clock.now()
 	r.n.log.Info("run started", "job", g.job.Name, "tick", run.Tick(), "token", run.Token(),
 		"lag", started.Sub(run.Tick()), "run", run.ID(), "trigger", run.Trigger().String())
+	told := context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); errors.Is(cause, locking.ErrLeaseLost) {
+			r.n.log.Warn("lease lost while the run was going; its context was cancelled", "job", g.job.Name, "tick", run.Tick(),
+				"run", run.ID(), "token", run.Token(), "cause", cause)
+		}
+	})
 	err := r.invoke(ctx, g.job, run)
+	told()
 	ended := r.n.clock.now()
-	if cause := context.Cause(ctx); errors.Is(cause, locking.ErrLeaseLost) {
-		r.n.log.Warn("lease lost while the run was going; its context was cancelled", "job", g.job.Name, "tick", run.Tick(),
-			"run", run.ID(), "token", run.Token(), "cause", cause)
-	}
 	report := ledger.Report{
 		Job: g.job.Name, Run: run.ID(), Outcome: outcome(ctx, err), Started: started.UnixMilli(), Ended: ended.UnixMilli(), Tries: 1,
 	}
@@ -149,8 +185,12 @@ func (r *runner) settle(g grant, report ledger.Report) {
 		log.Info("run ended", "duration", time.Duration(report.Ended-report.Started)*time.Millisecond)
 	case word == ledger.Settled:
 		log.Warn("run ended", "duration", time.Duration(report.Ended-report.Started)*time.Millisecond, "error", report.Error)
-	default:
+	case word == ledger.Lost:
 		log.Warn("run ended too late: somebody else had ended it, this report is kept beside that outcome", "answer", string(word))
+	case word == ledger.NoSuchRun:
+		log.Error("run ended, and nobody knows it any more: Redis lost its record, its outcome is only here", "error", report.Error)
+	default:
+		log.Error("run ended, but a record of its job is not understood by this version and was left alone; its outcome is only here", "answer", string(word), "error", report.Error)
 	}
 }
 
@@ -160,14 +200,14 @@ func (r *runner) handBack(g grant, lease *locking.Lease) {
 	back := []ledger.Return{{Job: g.job.Name, Run: g.lease.Run, Fresh: newID()}}
 	log := r.n.log.With("job", g.job.Name, "tick", time.UnixMilli(g.lease.Tick).UTC(), "run", g.lease.Run)
 	for try := range 5 {
-		ctx, cancel := context.WithTimeout(context.Background(), r.n.cfg.MaxSkew)
+		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 		words, err := r.n.ledger.Unclaim(ctx, back)
 		cancel()
 		if err == nil {
 			log.Info("run handed back before it was started", "answer", string(words[0]), "lease_valid", lease.Valid())
 			return
 		}
-		r.n.health.fail(err)
+		r.n.health.fail("unclaim", err)
 		pause(context.Background(), backoff(try))
 	}
 	log.Warn("run could not be handed back; its lease will lapse and be recorded as abandoned")

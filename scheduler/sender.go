@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -25,42 +26,62 @@ func (s sender) run(draining context.Context) {
 	}
 }
 
-// claim asks until there is an answer. Past twice MaxSkew after the first request no copy of
-// that request can be granted any more (the clock check refuses it), and its ticks may have
-// become old: from then on the batch only asks whether it was granted, and claims nothing new.
+// claim asks until there is an answer. A copy of a request can be granted until MaxSkew after it
+// was sent (then the clock check refuses it), and ticks become old while Redis is away. So copies
+// that can be granted are sent for MaxSkew only; from then on the batch asks whether it was
+// granted, and a no is final when no copy can be under way any more. An error that is not Redis
+// being away is the batch's own: it goes back to the engine, so that it keeps no other waiting.
 func (s sender) claim(draining context.Context, b *batch) {
-	stale := 2 * s.n.cfg.MaxSkew
+	skew := s.n.cfg.MaxSkew
+	var copied time.Time // when the last copy that can be granted was sent
 	for try := 0; ; try++ {
-		if b.asked.IsZero() && (draining.Err() != nil || time.Since(b.made) > stale) {
-			b.err = errors.New("claim not sent: Redis did not answer in time")
+		if b.asked.IsZero() && (draining.Err() != nil || time.Since(b.made) > 2*skew) {
+			b.err = errNotSent
 			return
 		}
 		if b.asked.IsZero() {
 			b.asked, b.slept = time.Now(), locking.Slept()
-		} else if time.Since(b.asked) > stale {
+		}
+		asking := time.Since(b.asked) > skew
+		if asking {
 			ask(b)
+		} else {
+			copied = time.Now()
 		}
 		b.answers, b.err = s.once(b)
-		if b.err == nil {
-			s.n.health.ok()
+		switch {
+		case b.err == nil:
+			s.n.health.ok("claim")
+			if !asking || time.Since(copied) > 2*skew || !unsure(b) {
+				return
+			}
+		case errors.Is(b.err, ledger.ErrClock):
+			s.n.health.fail("claim", b.err)
+			s.n.resample(context.Background())
+		case errors.Is(b.err, locking.ErrUnreachable):
+			s.n.health.fail("claim", b.err)
+		default:
+			s.n.health.fail("claim", b.err)
 			return
 		}
-		s.n.health.fail(b.err)
-		if errors.Is(b.err, ledger.ErrClock) {
-			s.n.resample(context.WithoutCancel(draining))
-		}
-		if draining.Err() != nil && time.Since(b.asked) > stale {
+		if draining.Err() != nil && time.Since(b.asked) > 3*skew {
 			return
 		}
 		pause(context.Background(), backoff(try))
 	}
 }
 
+// errNotSent is a batch's error when Redis was away for as long as its ticks were fresh.
+var errNotSent = errors.New("claim not sent: Redis did not answer in time")
+
+// callTimeout bounds one call to Redis.
+const callTimeout = time.Second
+
 func (s sender) once(b *batch) ([]ledger.Answer, error) {
 	if err := s.n.clock.usable(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ledger.ErrClock, err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.n.cfg.MaxSkew)
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	by := ledger.Claimer{ID: s.n.id, Name: s.n.cfg.Name}
 	return s.n.ledger.Claim(ctx, by, s.n.clock.now().UnixMilli(), b.claims)
@@ -72,6 +93,17 @@ func ask(b *batch) {
 	for i := range b.claims {
 		b.claims[i].From = 0
 	}
+}
+
+// unsure says whether a question was answered no for a tick, which another copy may still turn
+// into a yes.
+func unsure(b *batch) bool {
+	for i, a := range b.answers {
+		if !b.claims[i].Pending && a.Verdict == ledger.Moved {
+			return true
+		}
+	}
+	return false
 }
 
 // backoff is how long to wait before try number try+1: doubling from 50 ms to 1 s, with jitter.

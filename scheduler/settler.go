@@ -5,11 +5,15 @@ import (
 	"errors"
 	"time"
 
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // settleDelay is how long a report waits for company before its batch is sent.
 const settleDelay = 2 * time.Millisecond
+
+// settleTries is how often a report is repeated that Redis refuses though it is there: about 15 s.
+const settleTries = 20
 
 // errStopped is the answer to a report that was still unsettled when the node gave up.
 var errStopped = errors.New("the node stopped before Redis took the report")
@@ -19,7 +23,6 @@ var errStopped = errors.New("the node stopped before Redis took the report")
 type settler struct {
 	ledger *ledger.Ledger
 	health *health
-	skew   time.Duration
 	in     chan settling   // from the runs
 	out    chan []settling // to the carriers
 	stop   chan struct{}   // closed by the node, normally when no run is left
@@ -36,8 +39,8 @@ type settled struct {
 	err  error
 }
 
-func newSettler(l *ledger.Ledger, h *health, skew time.Duration) *settler {
-	return &settler{ledger: l, health: h, skew: skew, in: make(chan settling), out: make(chan []settling), stop: make(chan struct{})}
+func newSettler(l *ledger.Ledger, h *health) *settler {
+	return &settler{ledger: l, health: h, in: make(chan settling), out: make(chan []settling), stop: make(chan struct{})}
 }
 
 // settle records a run's end; it returns when the ledger has answered, or with errStopped.
@@ -108,14 +111,17 @@ func (s *settler) carry(giveUp context.Context) {
 
 func (s *settler) persist(giveUp context.Context, reports []ledger.Report) ([]ledger.Word, error) {
 	for try := 0; ; try++ {
-		ctx, cancel := context.WithTimeout(context.Background(), s.skew)
+		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 		words, err := s.ledger.Settle(ctx, reports)
 		cancel()
 		if err == nil {
-			s.health.ok()
+			s.health.ok("settle")
 			return words, nil
 		}
-		s.health.fail(err)
+		s.health.fail("settle", err)
+		if !errors.Is(err, locking.ErrUnreachable) && try >= settleTries {
+			return nil, err // not Redis being away: it keeps no other partition's reports waiting for ever
+		}
 		if !pause(giveUp, backoff(try)) {
 			return nil, errors.Join(errStopped, err)
 		}

@@ -27,10 +27,7 @@ func (s *slots) take() bool {
 
 func (s *slots) give() {
 	if s.free.Add(1) == 1 {
-		select {
-		case s.freed <- struct{}{}:
-		default:
-		}
+		signal(s.freed)
 	}
 }
 

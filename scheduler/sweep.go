@@ -15,14 +15,23 @@ type sweep struct {
 	n    *Node
 	gaze *ledger.Gaze
 	seen map[string]sighting // lapsed leases, by run
-	turn int
+
+	strange strangers
 }
 
-// sighting is a lapsed lease as it was seen first, and in which turn it was seen last.
+func newSweep(n *Node) *sweep {
+	return &sweep{n: n, gaze: n.ledger.NewGaze(), seen: make(map[string]sighting), strange: strangers{log: n.log}}
+}
+
+// sighting is a lapsed lease as it was seen last.
 type sighting struct {
 	beat int64
-	turn int
+	at   time.Time
 }
+
+// forget is how long a sighting is kept after the last one: many times what a look at all
+// partitions can take.
+const forget = 10 * time.Minute
 
 // run sweeps until ctx ends, beginning at a random point of the period so that nodes do not
 // sweep together.
@@ -52,36 +61,38 @@ func (s *sweep) once(ctx context.Context) {
 	found, err := s.gaze.Look(call, now, s.n.cfg.Grace.Milliseconds())
 	if err != nil {
 		if ctx.Err() == nil {
-			s.n.health.fail(err)
+			s.n.health.fail("sweep", err)
 		}
 		return
 	}
-	if found.Foreign > 0 {
-		s.n.log.Warn("the ledger holds runs that this version does not understand; they are left alone", "records", found.Foreign)
-	}
+	s.strange.note(found.Foreign, "runs in the ledger")
 	if len(found.Late)+len(found.Pending) > 0 {
-		s.n.engine.do(func() { s.n.engine.consider(found, s.n.mayTake) })
+		s.n.engine.do(func() { s.n.engine.consider(found) })
 	}
-	if err := s.reap(call, s.ripe(found.Lapsed)); err != nil && ctx.Err() == nil {
-		s.n.health.fail(err)
+	if err := s.reap(call, s.ripe(found.Lapsed)); err != nil {
+		if ctx.Err() == nil {
+			s.n.health.fail("sweep", err)
+		}
+		return
 	}
+	s.n.health.ok("sweep")
 }
 
 // ripe are the lapsed leases that may be reaped: seen before with the same beat, and Redis'
 // clock has run steadily for their ttl under this node's eyes.
 func (s *sweep) ripe(lapsed []ledger.Lease) []ledger.Lease {
-	s.turn++
+	now := time.Now()
 	steady := s.n.clock.steadyFor().Milliseconds()
 	var ripe []ledger.Lease
 	for _, l := range lapsed {
 		before, known := s.seen[l.Run]
-		s.seen[l.Run] = sighting{beat: l.Beat, turn: s.turn}
+		s.seen[l.Run] = sighting{beat: l.Beat, at: now}
 		if known && before.beat == l.Beat && steady >= l.TTL {
 			ripe = append(ripe, l)
 		}
 	}
 	for run, sight := range s.seen {
-		if s.turn-sight.turn > 16 {
+		if now.Sub(sight.at) > forget {
 			delete(s.seen, run)
 		}
 	}
@@ -97,7 +108,7 @@ func (s *sweep) reap(ctx context.Context, ripe []ledger.Lease) error {
 	for _, part := range byPart {
 		for len(part) > 0 {
 			size := min(len(part), ledger.BatchMax)
-			words, err := s.n.ledger.Reap(ctx, s.n.clock.now().UnixMilli(), part[:size])
+			words, err := s.n.ledger.Reap(ctx, s.n.clock.now().UnixMilli(), s.n.clock.server(), part[:size])
 			if errors.Is(err, ledger.ErrClock) {
 				s.n.resample(ctx)
 			}

@@ -24,7 +24,8 @@ const (
 	Moved
 	// Early: the tick is not due by Redis' clock; ask again when it is.
 	Early
-	// Held: another run holds the job; the pending run waits.
+	// Held: another run holds the job; a pending run, or a tick that was due before that run was
+	// granted, waits for it. Ask again.
 	Held
 	// Superseded: another definition is the stored one.
 	Superseded

@@ -49,14 +49,14 @@ func foreign(t *testing.T, r *rig, record string) {
 	r.settle(t, Strange, "run", "run-1", jobs.OutcomeSucceeded)
 	for _, job := range []string{"entry", "run"} {
 		seen := []Lease{{Job: job, Run: job + "-1"}}
-		if got := must(r.led.Reap(ctx, r.now, seen)); got[0] != Strange {
+		if got := must(r.led.Reap(ctx, r.now, r.identity, seen)); got[0] != Strange {
 			t.Errorf("reap of %s: %s", job, got[0])
 		}
 		if got := must(r.led.Unclaim(ctx, []Return{{Job: job, Run: job + "-1", Fresh: "f"}})); got[0] != Strange {
 			t.Errorf("unclaim of %s: %s", job, got[0])
 		}
 	}
-	if got := must(r.led.Renew(ctx, []locking.Renewal{{Name: "run", Owner: "run-1", TTL: ttl}})); got[0] != locking.Gone {
+	if got := must(r.led.Renew(ctx, []locking.Renewal{{Name: "run", Owner: "run-1", TTL: ttl}})); got[0] != locking.Unknown {
 		t.Errorf("renewal: %v", got[0])
 	}
 	if err := r.led.Trigger(ctx, "entry", "t", nil); !errors.Is(err, ErrForeign) {
@@ -85,7 +85,7 @@ func foreignReads(t *testing.T, r *rig) {
 			t.Errorf("job %s: %v", s.Job, s.Err)
 		}
 	}
-	if open := must(r.led.Open(ctx)); len(open) != 1 || open[0].Run != "entry-1" {
+	if open := must(r.led.Open(ctx, "entry", "run", "pending")); len(open) != 1 || open[0].Run != "entry-1" {
 		t.Errorf("open: %+v", open)
 	}
 	rows, n, err := r.led.History(ctx, []string{"rows", "good"})

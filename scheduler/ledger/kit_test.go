@@ -85,6 +85,8 @@ type rig struct {
 	led    *Ledger
 	raw    *recorder
 	now    int64 // what the steered clock says, ms
+
+	identity string // the steered run_id
 }
 
 const testNS = "trace"
@@ -135,7 +137,7 @@ func onBoth(t *testing.T, cfg Config, f func(t *testing.T, r *rig)) {
 // clock sets the steered clock and run_id.
 func (r *rig) clock(tb testing.TB, us int64, runID string) {
 	tb.Helper()
-	r.now = us / 1000
+	r.now, r.identity = us/1000, runID
 	err := r.client.HSet(tb.Context(), "test:clock", "s", us/1_000_000, "us", us%1_000_000,
 		"info", "# Server\r\nrun_id:"+runID+"\r\nuptime:1\r\n").Err()
 	if err != nil {

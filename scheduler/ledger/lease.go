@@ -2,37 +2,85 @@ package ledger
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // Renew keeps leases alive, for a locking.Keeper: a renewal's Name is the job, its Owner the run
-// id. It makes one script call for each partition and each BatchMax runs in it, one after another.
+// id. One script call for each partition and each BatchMax runs in it, all in one round trip. It
+// returns an error only when no call was answered.
 func (l *Ledger) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
-	answers := make([]locking.RenewAnswer, len(batch))
+	var calls []*renewal
 	for p, places := range l.byPartition(len(batch), func(i int) string { return batch[i].Name }) {
-		k := l.keys[p]
-		for len(places) > 0 {
-			n := min(len(places), BatchMax)
-			args := make([]any, 0, 2*n)
-			for _, i := range places[:n] {
-				args = append(args, batch[i].Owner, ms(batch[i].TTL.Milliseconds()))
-			}
-			out, err := words("renew", n)(renewScript.Run(ctx, l.client, []string{k.runs, k.leases}, args...).Slice())
-			if err != nil {
-				return nil, err
-			}
-			for j, i := range places[:n] {
-				answers[i] = locking.Gone
-				if out[j] == "renewed" {
-					answers[i] = locking.Renewed
-				}
-			}
-			places = places[n:]
+		for part := range slices.Chunk(places, BatchMax) {
+			calls = append(calls, &renewal{keys: l.keys[p], places: part})
 		}
 	}
+	pipe := l.client.Pipeline()
+	for _, c := range calls {
+		c.queue(ctx, pipe, renewScript.Queue, batch)
+	}
+	_, _ = pipe.Exec(ctx) // each call has its own error, read below
+	pipe = l.client.Pipeline()
+	for _, c := range calls {
+		if redisconn.UnknownScript(c.cmd.Err()) {
+			c.queue(ctx, pipe, renewScript.QueueSource, batch)
+		}
+	}
+	if pipe.Len() > 0 {
+		_, _ = pipe.Exec(ctx) // as above
+	}
+	answers := make([]locking.RenewAnswer, len(batch))
+	var errs []error
+	for _, c := range calls {
+		if err := c.read(answers); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == len(calls) {
+		return nil, errs[0]
+	}
 	return answers, nil
+}
+
+// renewal is one script call: the places in the batch of runs that live in one partition.
+type renewal struct {
+	keys   keys
+	places []int
+	cmd    *redis.Cmd
+}
+
+type queueFunc func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd
+
+func (r *renewal) queue(ctx context.Context, pipe redis.Pipeliner, add queueFunc, batch []locking.Renewal) {
+	args := make([]any, 0, 2*len(r.places))
+	for _, i := range r.places {
+		args = append(args, batch[i].Owner, ms(batch[i].TTL.Milliseconds()))
+	}
+	r.cmd = add(ctx, pipe, []string{r.keys.runs, r.keys.leases}, args...)
+}
+
+// read fills in the answers; a run that is not answered, or whose record this version does not
+// understand, stays Unknown and is asked for again until its deadline.
+func (r *renewal) read(answers []locking.RenewAnswer) error {
+	out, err := words("renew", len(r.places))(r.cmd.Slice())
+	if err != nil {
+		return err
+	}
+	for j, i := range r.places {
+		switch out[j] {
+		case "renewed":
+			answers[i] = locking.Renewed
+		case "gone":
+			answers[i] = locking.Gone
+		}
+	}
+	return nil
 }
 
 var _ locking.Renewer = (*Ledger)(nil)
@@ -48,13 +96,13 @@ func (l *Ledger) byPartition(n int, job func(int) string) map[int][]int {
 }
 
 // Reap settles, as abandoned, lapsed leases as they were seen by Look; all of one partition, at
-// most BatchMax. The caller vouches that it has seen Redis' clock run steadily for each lease's
-// ttl. It returns Reaped, Alive, Gone or Strange for each, or ErrClock.
-func (l *Ledger) Reap(ctx context.Context, now int64, seen []Lease) ([]Word, error) {
+// most BatchMax. The caller vouches that it has seen the clock of the server with this run_id run
+// steadily for each lease's ttl. It returns Reaped, Alive, Gone or Strange for each, or ErrClock.
+func (l *Ledger) Reap(ctx context.Context, now int64, runID string, seen []Lease) ([]Word, error) {
 	k := l.keys[l.Partition(seen[0].Job)]
 	ks := append(make([]string, 0, 3+len(seen)), k.jobs, k.runs, k.leases)
 	keep, keepFor := l.keepArgs()
-	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor}
+	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, runID}
 	for _, s := range seen {
 		ks = append(ks, k.history+s.Job)
 		args = append(args, s.Job, s.Run, strconv.FormatInt(s.Beat, 10))

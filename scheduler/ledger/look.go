@@ -10,8 +10,11 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// lookMax is what one look reads of each kind per partition.
-const lookMax = 64
+// A look reads pages of lookMax of each kind per partition, at most lookPages of them.
+const (
+	lookMax   = 256
+	lookPages = 8
+)
 
 // Late is a job whose cursor is overdue.
 type Late struct {
@@ -27,9 +30,10 @@ type Finding struct {
 	Foreign int     // records that this version does not understand
 }
 
-// Gaze walks the ledger for a sweep: each look goes on in every partition where the one before
-// stopped, so that jobs which stay overdue (nobody here holds them) do not hide others behind
-// them. It is not safe for concurrent use.
+// Gaze walks the ledger for a sweep. A look reads everything that is overdue, up to 2,048 of a
+// kind in a partition; where there is more, the next look goes on behind that, so that jobs which
+// stay overdue (nobody here holds them) do not hide others for ever. It is not safe for
+// concurrent use.
 type Gaze struct {
 	l      *Ledger
 	offset []gazeOffset
@@ -42,40 +46,85 @@ func (l *Ledger) NewGaze() *Gaze {
 	return &Gaze{l: l, offset: make([]gazeOffset, len(l.keys))}
 }
 
+// glance is a page of one partition; a kind that was read to its end before has no command.
 type glance struct {
+	part            int
 	due             *redis.ZSliceCmd
 	lapsed, pending *redis.StringSliceCmd
 }
 
-// Look reads, in one round trip and a second one only when there is something, what is overdue
-// by Redis' time now (ms) less grace (ms). It writes nothing and runs no script.
-func (g *Gaze) Look(ctx context.Context, now, grace int64) (Finding, error) {
-	looks := make([]glance, len(g.l.keys))
-	_, err := g.l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, k := range g.l.keys {
-			at := g.offset[i]
-			looks[i].due = p.ZRangeByScoreWithScores(ctx, k.due, upTo(now-grace, at.late))
-			looks[i].lapsed = p.ZRangeByScore(ctx, k.leases, upTo(now-1, at.lapsed))
-			looks[i].pending = p.ZRangeByScore(ctx, k.pending, upTo(now, at.pending))
-		}
+func ids(cmd *redis.StringSliceCmd) []string {
+	if cmd == nil {
 		return nil
-	})
-	if err != nil {
-		return Finding{}, redisconn.Explain("sweep", err)
 	}
+	return cmd.Val()
+}
+
+// Look reads what is overdue by Redis' time now (ms) less grace (ms): one round trip for a page of
+// every partition, and another one for the records of what was found. It writes nothing and runs
+// no script.
+func (g *Gaze) Look(ctx context.Context, now, grace int64) (Finding, error) {
 	var f Finding
-	for i := range looks {
-		for _, z := range looks[i].due.Val() {
-			job, _ := z.Member.(string)
-			f.Late = append(f.Late, Late{Job: job, Cursor: int64(z.Score)})
+	parts := make([]int, len(g.l.keys))
+	for i := range parts {
+		parts[i] = i
+	}
+	for page := 0; page < lookPages && len(parts) > 0; page++ {
+		looks := make([]glance, len(parts))
+		_, err := g.l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for i, part := range parts {
+				looks[i] = g.glance(ctx, p, part, page == 0, now, grace)
+			}
+			return nil
+		})
+		if err != nil {
+			return Finding{}, redisconn.Explain("sweep", err)
 		}
-		g.offset[i] = gazeOffset{
-			late:    further(g.offset[i].late, len(looks[i].due.Val())),
-			lapsed:  further(g.offset[i].lapsed, len(looks[i].lapsed.Val())),
-			pending: further(g.offset[i].pending, len(looks[i].pending.Val())),
+		parts = parts[:0]
+		for _, look := range looks {
+			if g.note(look, &f) {
+				parts = append(parts, look.part)
+			}
+		}
+		if err := g.records(ctx, looks, &f); err != nil {
+			return Finding{}, err
 		}
 	}
-	return f, g.records(ctx, looks, &f)
+	return f, nil
+}
+
+func (g *Gaze) glance(ctx context.Context, p redis.Pipeliner, part int, first bool, now, grace int64) glance {
+	k, at := g.l.keys[part], g.offset[part]
+	look := glance{part: part}
+	if first || at.late > 0 {
+		look.due = p.ZRangeByScoreWithScores(ctx, k.due, upTo(now-grace, at.late))
+	}
+	if first || at.lapsed > 0 {
+		look.lapsed = p.ZRangeByScore(ctx, k.leases, upTo(now-1, at.lapsed))
+	}
+	if first || at.pending > 0 {
+		look.pending = p.ZRangeByScore(ctx, k.pending, upTo(now, at.pending))
+	}
+	return look
+}
+
+// note takes up what was read of a partition and says whether there may be more.
+func (g *Gaze) note(look glance, f *Finding) bool {
+	var late []redis.Z
+	if look.due != nil {
+		late = look.due.Val()
+	}
+	for _, z := range late {
+		job, _ := z.Member.(string)
+		f.Late = append(f.Late, Late{Job: job, Cursor: int64(z.Score)})
+	}
+	at := &g.offset[look.part]
+	*at = gazeOffset{
+		late:    further(at.late, len(late)),
+		lapsed:  further(at.lapsed, len(ids(look.lapsed))),
+		pending: further(at.pending, len(ids(look.pending))),
+	}
+	return *at != gazeOffset{}
 }
 
 func upTo(most, offset int64) *redis.ZRangeBy {
@@ -100,12 +149,13 @@ func (g *Gaze) records(ctx context.Context, looks []glance, f *Finding) error {
 	}
 	var reads []read
 	_, err := g.l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, k := range g.l.keys {
-			if ids := looks[i].lapsed.Val(); len(ids) > 0 {
-				reads = append(reads, read{ids, p.HMGet(ctx, k.runs, ids...), parseLease, &f.Lapsed})
+		for _, look := range looks {
+			k := g.l.keys[look.part]
+			if found := ids(look.lapsed); len(found) > 0 {
+				reads = append(reads, read{found, p.HMGet(ctx, k.runs, found...), parseLease, &f.Lapsed})
 			}
-			if ids := looks[i].pending.Val(); len(ids) > 0 {
-				reads = append(reads, read{ids, p.HMGet(ctx, k.waiting, ids...), parsePending, &f.Pending})
+			if found := ids(look.pending); len(found) > 0 {
+				reads = append(reads, read{found, p.HMGet(ctx, k.waiting, found...), parsePending, &f.Pending})
 			}
 		}
 		return nil

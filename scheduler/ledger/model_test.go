@@ -122,6 +122,9 @@ func (m *model) claimTick(by Claimer, j *modelJob, c Claim) Answer {
 	case c.Tick > m.ms():
 		return Answer{Verdict: Early}
 	}
+	if r := m.runs[j.Open]; j.Open != "" && r != nil && !m.foreign["run "+j.Open] && r.Granted > c.Tick {
+		return Answer{Verdict: Held, Detail: j.Open}
+	}
 	if c.Missed > 0 {
 		step := j.move(c.Tick)
 		m.passed(j, step, Row{Prev: c.From, Next: c.Tick, Tick: c.From, Until: c.Until, Count: c.Missed, Outcome: jobs.OutcomeMissed, Reason: "late"})
@@ -216,7 +219,10 @@ func (m *model) end(r *modelRun, how Row) {
 
 func (m *model) renew(r locking.Renewal) locking.RenewAnswer {
 	run := m.runs[r.Owner]
-	if run == nil || m.foreign["run "+r.Owner] {
+	if m.foreign["run "+r.Owner] {
+		return locking.Unknown
+	}
+	if run == nil {
 		return locking.Gone
 	}
 	run.Until = m.ms() + r.TTL.Milliseconds()

@@ -16,9 +16,8 @@ var mutants = []struct {
 }{
 	{"cursor is not compared", "P1", []edit{{"claim", `if e.cursor ~= from or from == '' then`, `if from == '' then`}}},
 	{"cursor does not move on", "P1", []edit{{"claim", `e.cursor, e.last = nxt, tick`, `e.last = tick`}}},
-	{"a held job is granted its next tick", "P1", []edit{{"claim", `if e.open ~= '' then
-    pass(`, `if false then
-    pass(`}}},
+	{"a held job is granted its next tick", "P1", []edit{{"claim", `or e.open ~= '' and not pass(`, `or false and not pass(`},
+		{"claim", `if e.open ~= '' then`, `if false then`}}},
 	{"a held job is granted a pending run", "P1", []edit{{"claim", `if e.open ~= '' and e.open ~= id then`, `if false then`}}},
 	{"a tick is granted before it is due", "early", []edit{{"claim", `if at > ms then`, `if false then`}}},
 	{"any definition is granted", "P7", []edit{{"claim", `if e.digest ~= digest then`, `if false then`}}},
@@ -26,8 +25,9 @@ var mutants = []struct {
 	{"another node gets the same grant", "P1", []edit{{"claim", ` or r.node ~= node then`, ` then`}}},
 	{"a claimed pending run stays pending", "P1", []edit{{"claim", `redis.call('HDEL', KEYS[6], id)`, `redis.call('HLEN', KEYS[6])`}}},
 	{"the sweep's set of due jobs stays behind", "index", []edit{{"claim", `if #due > 0 then`, `if false then`}}},
-	{"missed ticks are not recorded", "P2", []edit{{"claim", `if count ~= '0' then`, `if false then`}}},
-	{"a skipped tick is not recorded", "P2", []edit{{"claim", `pass(KEYS[6 + i], e, tick, tick, 1, nxt, 'skipped', 'overlap', ms, keep, keep_for)`, ``}}},
+	{"missed ticks are not recorded", "P2", []edit{{"claim", `if count ~= '0' and not pass(KEYS[6 + i], e, from, last, tonumber(count), tick, 'missed', 'late', ms, keep, keep_for)`, `if false`}}},
+	{"late ticks are skipped like overlapping ones", "model", []edit{{"claim", `not r or tonumber(r.granted) <= at`, `true`}}},
+	{"a skipped tick is not recorded", "P2", []edit{{"claim", `or e.open ~= '' and not pass(KEYS[6 + i], e, tick, tick, 1, nxt, 'skipped', 'overlap', ms, keep, keep_for) then`, `then`}}},
 	{"ranges are merged over a hole", "P2", []edit{{"prelude", `if p and n == first then`, `if p then`}}},
 	{"trimming leaves the base", "P2", []edit{{"prelude", `then e.base = nxt end`, `then end`}}},
 	{"a late row moves the base", "P2", []edit{{"prelude", `tonumber(prev) >= tonumber(e.base)`, `true`}}},
@@ -38,7 +38,7 @@ var mutants = []struct {
 	{"digits of the token get lost", "P3", []edit{{"prelude", `return string.format('%.0f', token)`, `return string.format('%.0f', math.floor(token / 100) * 100)`}}},
 	{"a settled run stays in flight", "P2", []edit{{"settle", `redis.call('HDEL', KEYS[2], unpack(gone))`, ``}}},
 	{"a run is settled twice in a batch", "P2", []edit{{"settle", ` or gone[id] then`, ` then`}}},
-	{"settle writes no row", "P2", []edit{{"settle", `append(KEYS[3 + i], row_text(id, r, outcome, reason, started, ended, tries, err), e, ms, keep, keep_for)`, ``}}},
+	{"settle writes no row", "P2", []edit{{"settle", `not append(KEYS[3 + i], row_text(id, r, outcome, reason, started, ended, tries, err), e, ms, keep, keep_for)`, `false`}}},
 	{"the last report wins", "P2", []edit{{"settle", `if was == outcome then return 'settled' end`, `if was then return 'settled' end`}}},
 	{"a late report is not kept", "model", []edit{{"settle", `if noted == '' then`, `if false then`}}},
 	{"the beat does not guard a lease", "P4", []edit{{"reap", `r.beat ~= beat or `, ``}}},

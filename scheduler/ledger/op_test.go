@@ -73,7 +73,7 @@ func (o op) on(ctx context.Context, r *rig) reply {
 	case "renew":
 		out.renewed, err = r.led.Renew(ctx, o.renewals)
 	case "reap":
-		out.words, err = r.led.Reap(ctx, o.now, o.seen)
+		out.words, err = r.led.Reap(ctx, o.now, r.identity, o.seen)
 	case "unclaim":
 		out.words, err = r.led.Unclaim(ctx, o.returns)
 	case "trigger":

@@ -67,14 +67,23 @@ func (l *Ledger) Job(ctx context.Context, name string) (Stored, error) {
 	return stored(name, entry.Val(), def.Val()), nil
 }
 
-// Open reads the runs in flight: leased and pending ones, of all jobs. Records that cannot be
-// read are left out; Verify names them.
-func (l *Ledger) Open(ctx context.Context) ([]Lease, error) {
-	runs := make([]*redis.MapStringStringCmd, len(l.keys))
-	waiting := make([]*redis.MapStringStringCmd, len(l.keys))
+// Open reads the runs in flight, leased and pending ones, in the partitions of the named jobs.
+// Records that cannot be read are left out; Verify names them.
+func (l *Ledger) Open(ctx context.Context, names ...string) ([]Lease, error) {
+	var parts []int
+	for p := range l.byPartition(len(names), func(i int) string { return names[i] }) {
+		parts = append(parts, p)
+	}
+	runs := make([]*redis.MapStringStringCmd, len(parts))
+	waiting := make([]*redis.MapStringStringCmd, len(parts))
+	if len(parts) == 0 {
+		return nil, nil
+	}
+	// Pending runs first: one that is granted between the two reads is then in both, not in none.
 	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, k := range l.keys {
-			runs[i], waiting[i] = p.HGetAll(ctx, k.runs), p.HGetAll(ctx, k.waiting)
+		for i, part := range parts {
+			waiting[i] = p.HGetAll(ctx, l.keys[part].waiting)
+			runs[i] = p.HGetAll(ctx, l.keys[part].runs)
 		}
 		return nil
 	})
@@ -82,7 +91,10 @@ func (l *Ledger) Open(ctx context.Context) ([]Lease, error) {
 		return nil, redisconn.Explain("list runs", err)
 	}
 	var open []Lease
-	for i := range runs {
+	for i := range parts {
+		for id := range runs[i].Val() {
+			delete(waiting[i].Val(), id)
+		}
 		open = append(open, openRuns(runs[i].Val(), waiting[i].Val(), func(string, error) {})...)
 	}
 	slices.SortFunc(open, func(a, b Lease) int { return strings.Compare(a.Run, b.Run) })

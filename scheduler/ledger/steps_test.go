@@ -93,8 +93,9 @@ func (r *rig) sound(t *testing.T) {
 func TestOverlapSkips(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
-		r.pass(t, 10*time.Second)
+		r.pass(t, time.Second)
 		r.want(t, Granted, tickClaim("a", "r1", 1))
+		r.pass(t, 9*time.Second)
 		for s := int64(2); s < 5; s++ {
 			if a := r.want(t, Skipped, tickClaim("a", fmt.Sprint("r", s), s)); a.Cursor != noon+(s+1)*1000 {
 				t.Fatalf("skipped to %d", a.Cursor)
@@ -105,9 +106,9 @@ func TestOverlapSkips(t *testing.T) {
 		r.settle(t, Settled, "a", "r5", jobs.OutcomeFailed)
 		want := []Row{
 			{Job: "a", Ranged: true, Prev: noon + 2000, Next: noon + 5000, At: r.now, Tick: noon + 2000, Until: noon + 4000, Count: 3, Outcome: jobs.OutcomeSkipped, Reason: "overlap"},
-			{Job: "a", Prev: noon + 1000, Next: noon + 2000, At: r.now, Tick: noon + 1000, Shards: 1, Attempt: 1, Tries: 1, Run: "r1", Token: noon*1000 + 70_000_000,
+			{Job: "a", Prev: noon + 1000, Next: noon + 2000, At: r.now, Tick: noon + 1000, Shards: 1, Attempt: 1, Tries: 1, Run: "r1", Token: noon*1000 + 61_000_000,
 				Node: "n1", NodeName: "alpha", Trigger: "schedule", Outcome: jobs.OutcomeSucceeded, Started: r.now},
-			{Job: "a", Prev: noon + 5000, Next: noon + 6000, At: r.now, Tick: noon + 5000, Shards: 1, Attempt: 1, Tries: 1, Run: "r5", Token: noon*1000 + 70_000_001,
+			{Job: "a", Prev: noon + 5000, Next: noon + 6000, At: r.now, Tick: noon + 5000, Shards: 1, Attempt: 1, Tries: 1, Run: "r5", Token: noon*1000 + 61_000_001,
 				Node: "n1", NodeName: "alpha", Trigger: "schedule", Outcome: jobs.OutcomeFailed, Started: r.now},
 		}
 		if got := r.rows(t, "a"); !reflect.DeepEqual(got, want) {
@@ -170,7 +171,7 @@ func TestClaimIsRefused(t *testing.T) {
 			if !errors.Is(err, ErrClock) || !errors.As(err, &clock) || clock.Redis.UnixMilli() != r.now || clock.Believed.UnixMilli() != r.now+off {
 				t.Errorf("off by %d ms: %v", off, err)
 			}
-			if _, err := r.led.Reap(t.Context(), r.now+off, []Lease{{Job: "a", Run: "r"}}); !errors.Is(err, ErrClock) {
+			if _, err := r.led.Reap(t.Context(), r.now+off, r.identity, []Lease{{Job: "a", Run: "r"}}); !errors.Is(err, ErrClock) {
 				t.Errorf("reap off by %d ms: %v", off, err)
 			}
 			if _, err := r.led.Define(t.Context(), r.now+off, []Definition{{Job: "b"}}); !errors.Is(err, ErrClock) {
@@ -234,7 +235,7 @@ func TestBatch(t *testing.T) {
 		claims[48] = tickClaim("job-01", "other", 2)
 		var reports []Report
 		for i, a := range must(r.led.Claim(t.Context(), node, r.now, claims)) {
-			want := map[int]Verdict{48: Skipped, 49: Held}[i]
+			want := map[int]Verdict{48: Held, 49: Held}[i] // 48 is late, not overlapping
 			if want == 0 {
 				want = Granted
 			}
@@ -293,7 +294,7 @@ func TestReap(t *testing.T) {
 		granted := r.now
 		reap := func(want Word, beat int64) {
 			t.Helper()
-			if got := must(r.led.Reap(t.Context(), r.now, []Lease{{Job: "a", Run: "r1", Beat: beat}})); got[0] != want {
+			if got := must(r.led.Reap(t.Context(), r.now, r.identity, []Lease{{Job: "a", Run: "r1", Beat: beat}})); got[0] != want {
 				t.Fatalf("reaped: %s, want %s", got[0], want)
 			}
 		}
@@ -362,7 +363,7 @@ func TestTriggerIsOneRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := 0
-			for _, l := range must(r.led.Open(t.Context())) {
+			for _, l := range must(r.led.Open(t.Context(), jobNames...)) {
 				if l.Pending() {
 					n++
 				}
@@ -439,5 +440,28 @@ func TestStepsLeadForwards(t *testing.T) {
 			}
 		}
 		r.want(t, Granted, good)
+	})
+}
+
+// TestLateTicksWait: a tick that was due before the run was granted that holds the job is not
+// skipped: it is late, and waits. One that came due while that run was going is skipped.
+func TestLateTicksWait(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 3500*time.Millisecond)
+		r.want(t, Granted, tickClaim("a", "r1", 1))
+		before := r.client.HGet(t.Context(), r.led.keys[0].jobs, "a").Val()
+		r.want(t, Held, tickClaim("a", "r2", 2))
+		if after := r.client.HGet(t.Context(), r.led.keys[0].jobs, "a").Val(); after != before {
+			t.Errorf("the entry changed from %q to %q", before, after)
+		}
+		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
+		r.want(t, Granted, tickClaim("a", "r2", 2))
+		r.settle(t, Settled, "a", "r2", jobs.OutcomeSucceeded)
+		r.want(t, Granted, tickClaim("a", "r3", 3))
+		r.pass(t, time.Second)
+		r.want(t, Skipped, tickClaim("a", "r4", 4))
+		r.settle(t, Settled, "a", "r3", jobs.OutcomeSucceeded)
+		r.sound(t)
 	})
 }

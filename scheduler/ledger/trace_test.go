@@ -148,7 +148,7 @@ func (tr *trace) check(tb testing.TB) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	open, err := r.led.Open(tb.Context())
+	open, err := r.led.Open(tb.Context(), jobNames...)
 	if err != nil {
 		tb.Fatal(err)
 	}

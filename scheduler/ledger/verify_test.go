@@ -77,7 +77,7 @@ func wellKept(t *testing.T, r *rig) {
 	t.Helper()
 	r.create(t, "a")
 	r.create(t, "b")
-	r.pass(t, time.Minute)
+	r.pass(t, 5*time.Second)
 	r.want(t, Granted, tickClaim("b", "rb", 1))
 	r.runOne(t, "a", 1)
 	c := tickClaim("a", "r5", 2)
@@ -88,6 +88,7 @@ func wellKept(t *testing.T, r *rig) {
 		t.Fatal(err)
 	}
 	r.want(t, Granted, pendingClaim("a", "t"))
+	r.pass(t, time.Minute)
 	r.want(t, Skipped, tickClaim("a", "r6", 6))
 	r.want(t, Skipped, tickClaim("a", "r7", 7))
 	r.runBy(t, "t")

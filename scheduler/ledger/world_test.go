@@ -89,7 +89,7 @@ func (w *world) look(tb testing.TB, r *rig) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	open, err := r.led.Open(tb.Context())
+	open, err := r.led.Open(tb.Context(), jobNames...)
 	if err != nil {
 		tb.Fatal(err)
 	}

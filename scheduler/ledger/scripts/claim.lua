@@ -14,7 +14,8 @@
 --   skipped     '', cursor, ''       the job is held: the tick was recorded as skipped(overlap)
 --   moved       '', cursor, ''       the cursor stands elsewhere, or the pending run is gone
 --   early       '', redis ms, ''     the tick is not due yet
---   held        '', run, ''          kind p: another run holds the job
+--   held        '', run, ''          another run holds the job, and the tick was due before it or
+--                                    is a pending run: ask again
 --   superseded  '', digest, ''       another definition is the stored one
 --   unknown     '', '', ''           no such job
 --   foreign     '', '', ''           a record that this version does not understand
@@ -65,16 +66,27 @@ local function repeated(i, e, id, kind)
   return true
 end
 
+-- A tick overlaps the run that holds the job if it came due while that run was going. A tick that
+-- was due before the run was granted is merely late: it waits for the run and is not skipped.
+local function overlaps(e, at)
+  local r = run_of(redis.call('HGET', KEYS[3], e.open))
+  return not r or tonumber(r.granted) <= at
+end
+
+-- Both return whether the entry changed.
 local function claim_tick(i, e, a)
   local job, id, ttl, from, last, count, tick, nxt, trigger =
     ARGV[a + 1], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9], ARGV[a + 10]
-  if e.cursor ~= from or from == '' then return answer(i, 'moved', '', e.cursor, '') end
+  if e.cursor ~= from or from == '' then answer(i, 'moved', '', e.cursor, '') return false end
   local at = tonumber(tick)
   -- A step leads from the cursor to a tick and on behind it; any other is not one.
-  if tick ~= from and at < tonumber(from) or nxt ~= '' and tonumber(nxt) <= at then return answer(i, 'moved', '', e.cursor, '') end
-  if at > ms then return answer(i, 'early', '', granted, '') end
-  if count ~= '0' then
-    pass(KEYS[6 + i], e, from, last, tonumber(count), tick, 'missed', 'late', ms, keep, keep_for)
+  if tick ~= from and at < tonumber(from) or nxt ~= '' and tonumber(nxt) <= at then answer(i, 'moved', '', e.cursor, '') return false end
+  if at > ms then answer(i, 'early', '', granted, '') return false end
+  if e.open ~= '' and not overlaps(e, at) then answer(i, 'held', '', e.open, '') return false end
+  if count ~= '0' and not pass(KEYS[6 + i], e, from, last, tonumber(count), tick, 'missed', 'late', ms, keep, keep_for)
+    or e.open ~= '' and not pass(KEYS[6 + i], e, tick, tick, 1, nxt, 'skipped', 'overlap', ms, keep, keep_for) then
+    answer(i, 'foreign', '', '', '')
+    return false
   end
   e.cursor, e.last = nxt, tick
   if nxt ~= '' then
@@ -84,25 +96,27 @@ local function claim_tick(i, e, a)
     redis.call('ZREM', KEYS[2], job)
   end
   if e.open ~= '' then
-    pass(KEYS[6 + i], e, tick, tick, 1, nxt, 'skipped', 'overlap', ms, keep, keep_for)
-    return answer(i, 'skipped', '', nxt, '')
+    answer(i, 'skipped', '', nxt, '')
+    return true
   end
   grant(e, id, ttl, job, tick, '0', '1', '1', tick, nxt, trigger, '', '')
   answer(i, 'granted', e.token, ttl, '')
+  return true
 end
 
 local function claim_pending(i, e, a)
   local id, ttl = ARGV[a + 3], ARGV[a + 4]
   local text = redis.call('HGET', KEYS[6], id)
-  if not text then return answer(i, 'moved', '', e.cursor, '') end
+  if not text then answer(i, 'moved', '', e.cursor, '') return false end
   local p = pending_of(text)
-  if not p then return answer(i, 'foreign', '', '', '') end
-  if tonumber(p.at) > ms then return answer(i, 'early', '', granted, '') end
-  if e.open ~= '' and e.open ~= id then return answer(i, 'held', '', e.open, '') end
+  if not p then answer(i, 'foreign', '', '', '') return false end
+  if tonumber(p.at) > ms then answer(i, 'early', '', granted, '') return false end
+  if e.open ~= '' and e.open ~= id then answer(i, 'held', '', e.open, '') return false end
   local record = grant(e, id, ttl, p.job, p.tick, p.shard, p.shards, p.attempt, p.prev, p.next, p.trigger, p.request, p.payload)
   redis.call('HDEL', KEYS[6], id)
   redis.call('ZREM', KEYS[5], id)
   answer(i, 'granted', e.token, ttl, record)
+  return true
 end
 
 local function flush()
@@ -123,8 +137,8 @@ for i = 1, n do
   elseif not repeated(i, e, id, kind) then
     if e.digest ~= digest then answer(i, 'superseded', '', e.digest, '')
     else
-      if kind == 't' then claim_tick(i, e, a) else claim_pending(i, e, a) end
-      changed[job] = e
+      local claim = kind == 't' and claim_tick or claim_pending
+      if claim(i, e, a) then changed[job] = e end
     end
   end
 end

@@ -18,6 +18,8 @@ local us, ms = clock()
 if astray(ms, ARGV[1], ARGV[2]) then return {'clock', int(ms)} end
 local out = {}
 
+local none = {cursor = '', digest = '', revision = '', last = ''}
+
 local function answer(i, word, e, def)
   local at = (i - 1) * 6
   out[at + 1], out[at + 2], out[at + 3], out[at + 4], out[at + 5], out[at + 6] = word, e.cursor, e.digest, e.revision, def, e.last
@@ -40,7 +42,7 @@ for i = 1, (#ARGV - 4) / 9 do
     store(job, e, def)
     answer(i, 'created', e, '')
   elseif not e then
-    answer(i, 'foreign', {cursor = '', digest = '', revision = '', last = ''}, '')
+    answer(i, 'foreign', none, '')
   elseif e.digest == digest then
     if newer(revision, e.revision) then
       e.revision = revision
@@ -53,12 +55,15 @@ for i = 1, (#ARGV - 4) / 9 do
   else
     -- A step of the chain even when no old tick was due (count 0), and when the old schedule had
     -- no more ticks ('' to cursor). It may lead back: to before the old cursor, not before e.last.
-    append(KEYS[3 + i], '1|S|' .. stood .. '|' .. cursor .. '|' .. int(ms) .. '|' .. stood .. '|' .. last .. '|' .. count
-      .. '|superseded|definition replaced', e, ms, keep, keep_for)
-    if count ~= '0' then e.last = last end
-    e.cursor, e.digest, e.revision = cursor, digest, revision
-    store(job, e, def)
-    answer(i, 'replaced', e, '')
+    if not append(KEYS[3 + i], '1|S|' .. stood .. '|' .. cursor .. '|' .. int(ms) .. '|' .. stood .. '|' .. last .. '|' .. count
+      .. '|superseded|definition replaced', e, ms, keep, keep_for) then
+      answer(i, 'foreign', none, '')
+    else
+      if count ~= '0' then e.last = last end
+      e.cursor, e.digest, e.revision = cursor, digest, revision
+      store(job, e, def)
+      answer(i, 'replaced', e, '')
+    end
   end
 end
 return out

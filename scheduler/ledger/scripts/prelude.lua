@@ -85,9 +85,11 @@ end
 -- 64 rows a time. Rows S stand in the order of their steps, each moves the base to its end, also
 -- back (a replaced definition may begin before the old cursor). A row R may stand after later
 -- steps, because its run took long: it moves the base only if its step does not lie before it.
+-- Returns false, with nothing done, when the key holds something else than a history.
 local function append(key, row, e, ms, keep, keep_for)
-  local n = redis.call('RPUSH', key, row)
-  if n % 16 ~= 0 then return end
+  local n = redis.pcall('RPUSH', key, row)
+  if type(n) ~= 'number' then return false end
+  if n % 16 ~= 0 then return true end
   local drop = 0
   local over, horizon = n - tonumber(keep), ms - tonumber(keep_for)
   for i, old in ipairs(redis.call('LRANGE', key, 0, 63)) do
@@ -97,21 +99,22 @@ local function append(key, row, e, ms, keep, keep_for)
     drop = i
   end
   if drop > 0 then redis.call('LTRIM', key, drop, -1) end
+  return true
 end
 
 -- Records ticks that did not run, [first, last], as one row; a row that carries on the one
--- before it, for the same reason, is merged into it.
+-- before it, for the same reason, is merged into it. Returns what append does.
 local function pass(key, e, first, last, count, nxt, outcome, reason, ms, keep, keep_for)
-  local tail = redis.call('LINDEX', key, -1)
-  if tail then
+  local tail = redis.pcall('LINDEX', key, -1)
+  if type(tail) == 'string' then
     local p, n, t, c = string.match(tail, '^1|S|(%d*)|(%d*)|%d+|(%d*)|%d*|(%d+)|' .. outcome .. '|' .. reason .. '$')
     if p and n == first then
       redis.call('LSET', key, -1, '1|S|' .. p .. '|' .. nxt .. '|' .. int(ms) .. '|' .. t .. '|' .. last
         .. '|' .. int(c + count) .. '|' .. outcome .. '|' .. reason)
-      return
+      return true
     end
   end
-  append(key, '1|S|' .. first .. '|' .. nxt .. '|' .. int(ms) .. '|' .. first .. '|' .. last .. '|' .. int(count)
+  return append(key, '1|S|' .. first .. '|' .. nxt .. '|' .. int(ms) .. '|' .. first .. '|' .. last .. '|' .. int(count)
     .. '|' .. outcome .. '|' .. reason, e, ms, keep, keep_for)
 end
 
@@ -127,7 +130,8 @@ local ROW = '^(1|R|%d*|%d*|%d+|%d+|%d+|%d+|%d+|%d+|([^|]*)|%d+|[^|]*|[^|]*|[^|]*
 local function find_row(key, id)
   local from = -1
   while true do
-    local rows = redis.call('LRANGE', key, from - 31, from)
+    local rows = redis.pcall('LRANGE', key, from - 31, from)
+    if rows.err then return nil end
     for i = #rows, 1, -1 do
       if string.find(rows[i], id, 1, true) then
         local head, run, req, outcome, late, err = string.match(rows[i], ROW)

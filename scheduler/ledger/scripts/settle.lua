@@ -35,8 +35,9 @@ for i = 1, n do
   entries[job] = e
   if not held[i] or gone[id] then out[i] = late(i, id, outcome, ended)
   elseif not r or not e then out[i] = 'foreign'
+  elseif not append(KEYS[3 + i], row_text(id, r, outcome, reason, started, ended, tries, err), e, ms, keep, keep_for) then
+    out[i] = 'foreign'
   else
-    append(KEYS[3 + i], row_text(id, r, outcome, reason, started, ended, tries, err), e, ms, keep, keep_for)
     if e.open == id then e.open = '' end
     gone[id] = true
     gone[#gone + 1] = id

@@ -1,0 +1,55 @@
+package scheduler
+
+import (
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// pendingMax bounds the pending runs that wait in the engine for a slot; more stay in Redis and
+// are found by a later sweep.
+const pendingMax = 1024
+
+// consider takes up what a sweep found: overdue cursors go on the agenda when it is this node's
+// turn, pending runs wait for the next free slot.
+func (e *engine) consider(f ledger.Finding) {
+	now := e.clock.now()
+	for _, l := range f.Late {
+		j := e.idle(l.Job)
+		if j == nil || j.place >= 0 && j.cursor == l.Cursor || !j.owned && now.UnixMilli() < j.heldUntil || !e.mayTake(j, now.Sub(time.UnixMilli(l.Cursor))) {
+			continue
+		}
+		j.cursor = l.Cursor
+		e.agenda.put(j, l.Cursor)
+	}
+	e.pending = f.Pending[:min(len(f.Pending), pendingMax)]
+}
+
+// firePending claims pending runs, before ticks, so that a busy node does not put them off for
+// ever; one of a job at a time.
+func (e *engine) firePending(now time.Time) {
+	waiting := e.pending[:0]
+	for _, p := range e.pending {
+		j := e.idle(p.Job)
+		if j == nil || now.UnixMilli() < j.heldUntil || !e.mayTake(j, now.Sub(time.UnixMilli(p.Granted))) {
+			continue // the next sweep finds it again
+		}
+		if !e.slots.take() {
+			waiting = append(waiting, p)
+			continue
+		}
+		e.agenda.drop(j)
+		e.claim(j, ledger.Claim{Job: j.Name, Digest: j.digest, Run: p.Run, TTL: j.TTL, Pending: true, Trigger: jobs.TriggerManual})
+	}
+	e.pending = waiting
+}
+
+// idle is the job of that name if this node may claim it now.
+func (e *engine) idle(name string) *job {
+	j := e.byName[name]
+	if j == nil || j.claiming || j.outside {
+		return nil
+	}
+	return j
+}

@@ -1,0 +1,95 @@
+package scheduler
+
+import (
+	"time"
+
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// heldPause is the longest wait before something that waits for a held job is asked for again.
+const heldPause = 2 * time.Second
+
+// hear acts on a batch that came back.
+func (e *engine) hear(b *batch) {
+	e.inflight--
+	for i, j := range b.jobs {
+		j.claiming = false
+		if b.err != nil {
+			e.slots.give()
+			e.again(j, j.cursor, time.Second)
+			continue
+		}
+		e.verdict(j, b.claims[i], b.answers[i], b)
+	}
+}
+
+func (e *engine) verdict(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
+	if a.Verdict == ledger.Granted {
+		if c.Pending {
+			e.again(j, j.cursor, 0)
+		} else {
+			e.again(j, c.Next, 0)
+			a.Run = ledger.Lease{Job: j.Name, Tick: c.Tick, Shards: 1, Attempt: 1, TTL: c.TTL.Milliseconds(), Trigger: c.Trigger.String()}
+		}
+		a.Run.Run, a.Run.Token = c.Run, a.Token
+		e.granted(grant{job: j, lease: a.Run, asked: b.asked, slept: b.slept})
+		return
+	}
+	e.slots.give()
+	switch a.Verdict {
+	case ledger.Skipped:
+		e.log.Info("tick skipped", "job", j.Name, "tick", time.UnixMilli(c.Tick).UTC(), "reason", "overlap")
+		e.again(j, a.Cursor, 0)
+	case ledger.Moved:
+		if c.Pending {
+			e.again(j, j.cursor, 0)
+			return
+		}
+		e.again(j, a.Cursor, 0)
+	case ledger.Early:
+		e.again(j, j.cursor, time.Millisecond)
+	case ledger.Held:
+		e.held(j, c)
+	case ledger.Superseded:
+		e.expel(j, superseded)
+	case ledger.Unknown:
+		e.expel(j, vanished)
+	default:
+		e.expel(j, foreign)
+	}
+}
+
+// held puts a claim off until the run that holds the job may have ended: soon for a tick that is
+// only a little late, so that late ticks run in order, rarely for what has waited long.
+func (e *engine) held(j *job, c ledger.Claim) {
+	now := e.clock.now()
+	j.heldUntil = now.Add(heldPause).UnixMilli()
+	if c.Pending {
+		e.again(j, j.cursor, 0)
+		return
+	}
+	late := now.Sub(time.UnixMilli(c.Tick))
+	e.again(j, j.cursor, min(heldPause, max(50*time.Millisecond, late/10)))
+}
+
+// expel stops claiming a job until it is registered again.
+func (e *engine) expel(j *job, why string) {
+	j.outside = true
+	e.agenda.drop(j)
+	e.expelled(j, why)
+}
+
+// again notes a job's cursor and, if this node goes first, when to look at it: when the cursor
+// is due, but not before delay is over.
+func (e *engine) again(j *job, cursor int64, delay time.Duration) {
+	j.cursor = cursor
+	if !j.owned || j.outside || cursor == 0 {
+		e.agenda.drop(j)
+		return
+	}
+	at := cursor
+	if delay > 0 {
+		at = max(at, e.clock.now().Add(delay).UnixMilli())
+	}
+	e.agenda.put(j, at)
+}
