@@ -73,10 +73,9 @@ func (r *renewal) read(answers []locking.RenewAnswer) error {
 		return err
 	}
 	for j, i := range r.places {
-		switch out[j] {
-		case "renewed":
+		if out[j] == Renewed {
 			answers[i] = locking.Renewed
-		case "gone":
+		} else if out[j] == Gone {
 			answers[i] = locking.Gone
 		}
 	}

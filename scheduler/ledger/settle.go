@@ -10,10 +10,10 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// Word is the answer to one item of Settle, Reap or Unclaim.
+// Word is the answer to one item of Settle, Reap, Unclaim or Renew.
 type Word string
 
-// The words of Settle, Reap and Unclaim.
+// The words of Settle, Reap, Unclaim and Renew.
 const (
 	Settled   Word = "settled"  // recorded now, or by this same report before
 	Lost      Word = "lost"     // somebody else ended the run first
@@ -23,6 +23,7 @@ const (
 	Alive     Word = "alive"    // renewed since it was seen, or not lapsed
 	Gone      Word = "gone"     // ended meanwhile
 	Returned  Word = "returned" // pending again
+	Renewed   Word = "renewed"  // the lease goes on
 )
 
 // errorMax is what is kept of a run's error text, in bytes.
