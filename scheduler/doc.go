@@ -33,10 +33,12 @@
 //
 // # What may fail
 //
-//   - A claim's answer is lost: asked again with the same run id, it gives the same grant. Past
-//     twice MaxSkew only the question is repeated, for no copy of the claim can be granted then.
+//   - A claim's answer is lost: asked again with the same run id, it gives the same grant. After
+//     MaxSkew only the question is repeated, and a no is final when no copy of the claim can be
+//     granted any more.
 //   - Redis is away: runs go on until their local deadline; reports are repeated; nothing is
-//     claimed. Afterwards ticks late by up to 10 s run in order, older ones as catch_up says.
+//     claimed. Afterwards ticks late by up to 10 s run in order, each when the one before has
+//     ended; older ones as catch_up says.
 //   - The node dies: ticks it had not claimed are taken by the others' sweep; its runs are
 //     reaped when their leases have lapsed.
 //   - The node is stopped and resumed: the deadline has passed, the context ends at once, the

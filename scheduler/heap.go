@@ -6,8 +6,13 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// job is what the engine knows of one registered job. Only the engine's goroutine touches the
-// fields below the line.
+// job is what the engine knows of one job. Only the engine's goroutine touches the fields below
+// the empty line.
+//
+//	outside ── registered ──► idle ── due, and a slot is free ──► claiming
+//	   ▲                       ▲                                     │
+//	   │                       └──── granted, skipped, moved, ... ───┤
+//	   └──────────── superseded, vanished, foreign ──────────────────┘
 type job struct {
 	jobs.Job
 	schedule *jobs.Schedule

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -16,135 +15,6 @@ import (
 // registerRounds is how often a registration is tried against a ledger that keeps moving, before
 // it waits for the next turn.
 const registerRounds = 5
-
-// Why a job is outside: this node does not claim it until it is registered (again).
-const (
-	unregistered = "not registered yet"
-	superseded   = "superseded: a newer definition is stored and a living node holds it"
-	vanished     = "the ledger has lost it"
-	foreign      = "its record in the ledger is not understood by this version; it is left alone, update this node"
-	moving       = "its entry kept moving while it was registered"
-)
-
-// registrar stores the node's definitions and gives jobs that are outside another try: at once
-// when the ledger has lost them, else every rosterTTL; so after a rollback the older definition
-// counts again as soon as no living node holds the newer one.
-type registrar struct {
-	n       *Node
-	outside map[*job]string // why; every job at first
-	fresh   bool            // the first registration is still to come
-	lost    chan struct{}   // holds one signal: Redis has lost what it knew, register everything
-	told    chan struct{}   // holds one signal: casts is not empty
-
-	mu    sync.Mutex
-	casts []outcast // from the engine, at most one a job until it is registered again
-}
-
-// outcast is a job that the engine cannot claim, and why.
-type outcast struct {
-	job *job
-	why string
-}
-
-func newRegistrar(n *Node) *registrar {
-	r := &registrar{
-		n: n, outside: make(map[*job]string, len(n.jobs)), fresh: true,
-		lost: make(chan struct{}, 1), told: make(chan struct{}, 1),
-	}
-	for _, j := range n.jobs {
-		r.outside[j] = unregistered
-	}
-	return r
-}
-
-// run registers until ctx ends.
-func (r *registrar) run(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for try := 0; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.told:
-			if !r.take() {
-				continue
-			}
-		case <-r.lost:
-			r.n.log.Warn("Redis has lost what it knew of this node; every job is registered again")
-			for _, j := range r.n.jobs {
-				r.outside[j] = vanished
-			}
-		case <-timer.C:
-		}
-		wait := rosterTTL
-		if err := r.once(ctx); err != nil && ctx.Err() == nil {
-			r.n.health.fail("register", err)
-			wait, try = backoff(try), try+1
-		} else if err == nil {
-			try = 0
-		}
-		timer.Reset(wait)
-	}
-}
-
-// take takes up what the engine told, and says whether to register at once.
-func (r *registrar) take() (now bool) {
-	r.mu.Lock()
-	casts := r.casts
-	r.casts = nil
-	r.mu.Unlock()
-	for _, o := range casts {
-		if r.outside[o.job] == "" {
-			r.n.log.Warn("job is not claimed by this node any more", "job", o.job.Name, "why", o.why)
-		}
-		r.outside[o.job] = o.why
-		now = now || o.why == vanished
-	}
-	return now
-}
-
-// once tries all jobs that are outside and tells the engine.
-func (r *registrar) once(ctx context.Context) error {
-	if len(r.outside) == 0 {
-		return nil
-	}
-	if err := r.n.ledger.Restore(ctx); err != nil {
-		return err
-	}
-	list := make([]*job, 0, len(r.outside))
-	for j := range r.outside {
-		list = append(list, j)
-	}
-	facts, err := r.register(ctx, list)
-	if err != nil {
-		return err
-	}
-	for _, f := range facts {
-		was := r.outside[f.job]
-		if f.outside == "" {
-			delete(r.outside, f.job)
-			continue
-		}
-		r.outside[f.job] = f.outside
-		if was != f.outside {
-			r.n.log.Warn("job is not claimed by this node", "job", f.job.Name, "why", f.outside, "detail", f.detail)
-		}
-	}
-	r.n.health.ok("register")
-	r.n.engine.do(func() {
-		for _, f := range facts {
-			if f.outside == "" {
-				r.n.engine.registered(f.job, f.cursor)
-			}
-		}
-	})
-	if r.fresh {
-		r.fresh = false
-		r.n.registered.Store(true)
-		r.n.log.Info("node started", "id", r.n.id, "namespace", r.n.cfg.Namespace, "jobs", len(r.n.jobs), "revision", r.n.cfg.Revision)
-	}
-	return nil
-}
 
 // fact is what registering one job brought to light: its cursor, or why it stays outside.
 type fact struct {
@@ -279,22 +149,3 @@ func (r *registrar) decides(j *job, stored ledger.Defined) bool {
 	return !r.n.crowd.Load().announced(j.Name, stored.Digest, r.n.id)
 }
 
-// expelled is told by the engine of a job that it cannot claim. It does not wait: the engine must
-// not wait for a role that may be waiting for the engine.
-func (r *registrar) expelled(j *job, why string) {
-	r.mu.Lock()
-	r.casts = append(r.casts, outcast{j, why})
-	r.mu.Unlock()
-	signal(r.told)
-}
-
-// wiped is told by the roster that Redis has lost what it knew.
-func (r *registrar) wiped() { signal(r.lost) }
-
-// signal leaves a signal in a channel that holds one.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
