@@ -148,4 +148,3 @@ func (r *registrar) decides(j *job, stored ledger.Defined) bool {
 	}
 	return !r.n.crowd.Load().announced(j.Name, stored.Digest, r.n.id)
 }
-
