@@ -28,6 +28,7 @@ type acquisition struct {
 	owner    string
 	ttl      time.Duration
 	giveUpAt time.Time
+	wait     time.Duration
 
 	maybeOurs bool // a call had an unknown outcome and no later one cleared it up
 	unknowns  int
@@ -70,7 +71,8 @@ func (a *acquisition) call(ctx context.Context) (*Lease, error) {
 			a.maybeOurs = true
 		case errors.As(err, &held):
 			a.maybeOurs = false // whatever was granted before has lapsed
-			return nil, err
+			own := *held        // the driver's may be shared; next fills in what we waited
+			return nil, &own
 		}
 		return nil, fmt.Errorf("lock %q: %w", a.name, err)
 	}
@@ -91,6 +93,7 @@ func (a *acquisition) next(err error) (time.Duration, bool) {
 	var held *HeldError
 	if errors.As(err, &held) {
 		if left <= 0 {
+			held.Waited = a.wait
 			return 0, false
 		}
 		pollIn := min(pollFirst<<min(a.polls, 5), pollMost)

@@ -35,13 +35,18 @@ var (
 
 // HeldError says who holds a lock that could not be had. It matches ErrHeld.
 type HeldError struct {
-	Name  string        // the lock's name
-	Owner string        // the owner value of whoever holds it
-	Until time.Duration // time left of the holder's lease, which it may renew
+	Name   string        // the lock's name
+	Owner  string        // the owner value of whoever holds it
+	Until  time.Duration // time left of the holder's lease, which it may renew
+	Waited time.Duration // how long Acquire waited for it
 }
 
 // Error names the lock, its holder and the time left.
 func (e *HeldError) Error() string {
+	if e.Waited > 0 {
+		return fmt.Sprintf("lock %q: still %v after waiting %s (%s, %s left); wait longer with Options.Wait, or try later",
+			e.Name, ErrHeld, e.Waited, e.Owner, e.Until)
+	}
 	return fmt.Sprintf("lock %q: %v (%s, %s left); wait for it with Options.Wait or try later",
 		e.Name, ErrHeld, e.Owner, e.Until)
 }

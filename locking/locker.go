@@ -84,7 +84,7 @@ func (l *Locker) Acquire(ctx context.Context, name string, o Options) (*Lease, e
 	if err != nil {
 		return nil, fmt.Errorf("lock %q: no owner id: %w", name, err)
 	}
-	a := &acquisition{locker: l, name: name, owner: id.String(), ttl: o.TTL, giveUpAt: time.Now().Add(o.Wait)}
+	a := &acquisition{locker: l, name: name, owner: id.String(), ttl: o.TTL, wait: o.Wait, giveUpAt: time.Now().Add(o.Wait)}
 	return a.run(ctx)
 }
 

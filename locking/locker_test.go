@@ -262,4 +262,9 @@ func TestHeldErrorText(t *testing.T) {
 	if got := heldByB.Error(); got != want {
 		t.Errorf("got %s", got)
 	}
+	waited := *heldByB
+	waited.Waited = time.Second
+	if got := waited.Error(); !strings.Contains(got, "still held by another after waiting 1s") {
+		t.Errorf("got %s", got)
+	}
 }

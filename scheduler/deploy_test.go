@@ -98,3 +98,17 @@ func TestRedisWiped(t *testing.T) {
 		}
 	})
 }
+
+// Two nodes with one name confuse whoever reads the records: each says so, once.
+func TestNamesakesAreSaid(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		for range 2 {
+			c.start("same", scheduler.Config{}, eachSecond("job", &sink{}))
+		}
+		c.start("other", scheduler.Config{}, eachSecond("job", &sink{}))
+		time.Sleep(30 * time.Second)
+		if n := c.logs.count("another node has the same name"); n != 2 {
+			t.Errorf("said %d times, want once by each of the two", n)
+		}
+	})
+}

@@ -37,8 +37,8 @@
 //     MaxSkew only the question is repeated, and a no is final when no copy of the claim can be
 //     granted any more.
 //   - Redis is away: runs go on until their local deadline; reports are repeated; nothing is
-//     claimed. Afterwards ticks late by up to 10 s run in order, each when the one before has
-//     ended; older ones as catch_up says.
+//     claimed. Afterwards, if the oldest tick without an answer is late by no more than 10 s, all of
+//     them run in order, each when the one before has ended; else catch_up decides.
 //   - The node dies: ticks it had not claimed are taken by the others' sweep; its runs are
 //     reaped when their leases have lapsed.
 //   - The node is stopped and resumed: the deadline has passed, the context ends at once, the

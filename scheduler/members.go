@@ -51,10 +51,11 @@ type members struct {
 	owned int
 
 	strange, damaged strangers
+	warned           map[string]bool // nodes with this node's name, by id
 }
 
 func newMembers(n *Node) *members {
-	m := &members{n: n, strange: strangers{log: n.log}, damaged: strangers{log: n.log}, defs: make(map[string]string, len(n.jobs)), start: n.cfg.Wall()}
+	m := &members{n: n, warned: make(map[string]bool), strange: strangers{log: n.log}, damaged: strangers{log: n.log}, defs: make(map[string]string, len(n.jobs)), start: n.cfg.Wall()}
 	for _, j := range n.jobs {
 		m.defs[j.Name] = j.digest
 	}
@@ -129,8 +130,25 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 	same := old != nil && slices.EqualFunc(old.nodes, nodes, sameNode) && len(old.sets) == len(sets)
 	if !same {
 		m.n.crowd.Store(next)
+		m.namesakes(nodes)
 	}
 	return !same, nil
+}
+
+// namesakes warns, once for each, of other nodes with this node's name: they are told apart by id,
+// but people read names.
+func (m *members) namesakes(nodes []sharding.Node) {
+	for _, n := range nodes {
+		if n.Name == m.n.cfg.Name && n.ID != m.n.id && !m.warned[n.ID] {
+			m.warned[n.ID] = true
+			m.n.log.Warn("another node has the same name; runs and owners are shown by name, so give each its own", "other", n.ID)
+		}
+	}
+	for id := range m.warned {
+		if !slices.ContainsFunc(nodes, func(n sharding.Node) bool { return n.ID == id }) {
+			delete(m.warned, id)
+		}
+	}
 }
 
 func sameNode(a, b sharding.Node) bool {

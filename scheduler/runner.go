@@ -125,6 +125,9 @@ func (r *runner) call(g grant, lease *locking.Lease) ledger.Report {
 	err := r.invoke(ctx, g.job, run)
 	told()
 	ended := r.n.clock.now()
+	if out := run.Output(); len(out) > 0 {
+		r.n.log.Debug("run output", "job", g.job.Name, "run", run.ID(), "output", string(out))
+	}
 	report := ledger.Report{
 		Job: g.job.Name, Run: run.ID(), Outcome: outcome(ctx, err), Started: started.UnixMilli(), Ended: ended.UnixMilli(), Tries: 1,
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/escapement/escapement/scheduler/ledger"
@@ -16,11 +17,12 @@ type sweep struct {
 	gaze *ledger.Gaze
 	seen map[string]sighting // lapsed leases, by run
 
-	strange strangers
+	strange, unreaped strangers
 }
 
 func newSweep(n *Node) *sweep {
-	return &sweep{n: n, gaze: n.ledger.NewGaze(), seen: make(map[string]sighting), strange: strangers{log: n.log}}
+	return &sweep{n: n, gaze: n.ledger.NewGaze(), seen: make(map[string]sighting),
+		strange: strangers{log: n.log}, unreaped: strangers{log: n.log}}
 }
 
 // sighting is a lapsed lease as it was seen last.
@@ -99,31 +101,36 @@ func (s *sweep) ripe(lapsed []ledger.Lease) []ledger.Lease {
 	return ripe
 }
 
+// reap settles runs as abandoned and says so.
 func (s *sweep) reap(ctx context.Context, ripe []ledger.Lease) error {
+	foreign := 0
 	byPart := make(map[int][]ledger.Lease)
 	for _, l := range ripe {
 		p := s.n.ledger.Partition(l.Job)
 		byPart[p] = append(byPart[p], l)
 	}
 	for _, part := range byPart {
-		for len(part) > 0 {
-			size := min(len(part), ledger.BatchMax)
-			words, err := s.n.ledger.Reap(ctx, s.n.clock.now().UnixMilli(), s.n.clock.server(), part[:size])
+		for batch := range slices.Chunk(part, ledger.BatchMax) {
+			words, err := s.n.ledger.Reap(ctx, s.n.clock.now().UnixMilli(), s.n.clock.server(), batch)
 			if errors.Is(err, ledger.ErrClock) {
 				s.n.resample(ctx)
 			}
 			if err != nil {
 				return err
 			}
-			for i, l := range part[:size] {
-				if words[i] == ledger.Reaped {
+			for i, l := range batch {
+				switch words[i] {
+				case ledger.Reaped:
 					delete(s.seen, l.Run)
 					s.n.log.Warn("run abandoned: its lease lapsed and its node did not come back in time", "job", l.Job,
 						"tick", time.UnixMilli(l.Tick).UTC(), "run", l.Run, "node", l.NodeName, "token", l.Token)
+				case ledger.Strange:
+					foreign++
+				default: // renewed or ended meanwhile
 				}
 			}
-			part = part[size:]
 		}
 	}
+	s.unreaped.note(foreign, "entries or histories of jobs whose runs have lapsed")
 	return nil
 }

@@ -76,6 +76,9 @@ func (a *app) jobsRun(t tool, o triggerOptions) error {
 	if err != nil {
 		return err
 	}
+	if j, err := t.in.Job(t.ctx, t.args[0]); err == nil && j.Owner == "" {
+		fmt.Fprintf(a.stderr, "escapement: no living node holds job %s; it runs as soon as one does\n", j.Name)
+	}
 	if !o.wait {
 		if !a.json() {
 			fmt.Fprintln(a.stdout, id)
@@ -90,7 +93,7 @@ func (a *app) jobsRun(t tool, o triggerOptions) error {
 	fmt.Fprintln(a.stderr, "escapement: waiting for run "+id)
 	run, err := t.in.Wait(t.ctx, id)
 	if err != nil {
-		return fmt.Errorf("run %s was asked for: %w", id, err)
+		return fmt.Errorf("the run was asked for: %w", err)
 	}
 	if a.json() {
 		err = printJSON(a.stdout, run)
