@@ -118,22 +118,23 @@ func (l *Ledger) Restore(ctx context.Context) error {
 }
 
 // control reads the control record, after writing it if asked to and absent, and returns the
-// namespace's number of partitions.
+// namespace's number of partitions. A record that is there is never written to.
 func control(ctx context.Context, client redis.UniversalClient, cfg Config, create bool) (int, error) {
 	key := controlKey(cfg.Namespace)
-	var got *redis.MapStringStringCmd
-	_, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		if create {
+	record, err := client.HGetAll(ctx, key).Result()
+	if err == nil && len(record) == 0 && create {
+		var got *redis.MapStringStringCmd
+		_, err = client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 			p.HSetNX(ctx, key, "format", format)
 			p.HSetNX(ctx, key, "partitions", cmp.Or(cfg.Partitions, 16))
-		}
-		got = p.HGetAll(ctx, key)
-		return nil
-	})
+			got = p.HGetAll(ctx, key)
+			return nil
+		})
+		record = got.Val()
+	}
 	if err != nil {
 		return 0, redisconn.Explain("open namespace "+cfg.Namespace, err)
 	}
-	record := got.Val()
 	if len(record) == 0 {
 		return 0, fmt.Errorf("%w: %q has never been used in the Redis at %s; start a node there first, or name another with --namespace",
 			ErrNoNamespace, cfg.Namespace, redisconn.Addr(client))
