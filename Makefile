@@ -29,7 +29,7 @@ help: ## print this
 # without a command to follow, bash would start the program in its own place.
 .PHONY: run
 run: ## three nodes and an embedded Redis in one process, with the jobs of config.yaml
-	@echo 'building bin/escapement ...' >&2; go build -buildvcs=false -o bin/ ./cmd/escapement
+	@go build -buildvcs=false -o bin/ ./cmd/escapement
 	@if [ -t 0 ]; then set -m; fi; bin/escapement dev $(ARGS); exit $$?
 
 .PHONY: build
