@@ -52,6 +52,17 @@ func (c *clock) now() time.Time {
 	return c.best.at(time.Now()).UTC()
 }
 
+// past is an instant that Redis' clock has certainly reached, as far as the best sample can tell: a
+// claim sent for it does not come early. The zero time before the first sample.
+func (c *clock) past() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.samples) == 0 {
+		return time.Time{}
+	}
+	return c.best.at(time.Now()).Add(-c.best.half).UTC()
+}
+
 // usable is nil when the node may claim by this clock.
 func (c *clock) usable() error {
 	c.mu.Lock()

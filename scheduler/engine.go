@@ -104,7 +104,7 @@ func (e *engine) fire() time.Duration {
 	if e.clock.usable() != nil {
 		return lookAgain / 10
 	}
-	now := e.clock.now()
+	now := e.clock.past()
 	wait := lookAgain
 	e.firePending(now)
 	for j := e.agenda.first(); j != nil; j = e.agenda.first() {
