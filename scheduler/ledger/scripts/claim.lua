@@ -38,7 +38,7 @@ end
 
 local granted, untils = int(ms), {}
 
--- Writes a lease. It is spelt out here, in the order of run_text, because this is the hottest line
+-- Writes a lease. It is spelt out here, in the order that run_of reads, because this is the hottest line
 -- of the system and a table a grant costs a fifth of a claim.
 local function grant(e, id, ttl, job, tick, shard, shards, attempt, prev, nxt, trigger, request, payload)
   e.token, e.rid, e.open = next_token(e.token, e.rid, us, here, GUARD), here, id

@@ -60,12 +60,6 @@ local function run_of(s)
     node = n, name = nm, ttl = ttl, prev = p, next = nx, trigger = tr, request = rq, granted = g, payload = pay}
 end
 
-local function run_text(r)
-  return '1|' .. r.until_ .. '|' .. r.beat .. '|' .. r.job .. '|' .. r.tick .. '|' .. r.shard .. '|' .. r.shards
-    .. '|' .. r.attempt .. '|' .. r.token .. '|' .. r.node .. '|' .. r.name .. '|' .. r.ttl .. '|' .. r.prev
-    .. '|' .. r.next .. '|' .. r.trigger .. '|' .. r.request .. '|' .. r.granted .. '|' .. r.payload
-end
-
 local function pending_of(s)
   if not s then return nil end
   local j, ti, sh, ss, a, p, nx, tr, rq, at, pay = string.match(s,
