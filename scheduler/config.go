@@ -61,6 +61,11 @@ type Config struct {
 	// Wall is the node's own wall clock. It never decides when a tick fires (Redis' clock does);
 	// tests hand in a skewed one to show that. Default time.Now.
 	Wall func() time.Time
+	// NewID makes the ids of the node and of its runs; they must be unique over all nodes, for
+	// ever, and hold neither '|' nor a line break. It is called from New and from the engine's
+	// goroutine only; one that several nodes share must bear concurrent calls. Tests hand in a
+	// repeatable one. Default: uuid v7.
+	NewID func() string
 }
 
 func (c Config) withDefaults() Config {
@@ -91,6 +96,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Wall == nil {
 		c.Wall = time.Now
+	}
+	if c.NewID == nil {
+		c.NewID = newID
 	}
 	return c
 }

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,15 +20,17 @@ type engine struct {
 	clock  *clock
 	slots  *slots
 	log    *slog.Logger
+	newID  func() string // for runs
+	jobs   []*job        // in a fixed order, as byName has none
 	byName map[string]*job
 	agenda agenda
 
-	open     map[int]*batch // by partition: being filled
-	batches  chan *batch    // to the senders; never full, for each claim holds a slot
-	answers  chan *batch    // from the senders
-	calls    chan func()    // from other roles
-	done     chan struct{}  // closed when run returns
-	inflight int            // batches with the senders
+	open     []*batch      // being filled, one a partition and in their order
+	batches  chan *batch   // to the senders; never full, for each claim holds a slot
+	answers  chan *batch   // from the senders
+	calls    chan func()   // from other roles
+	done     chan struct{} // closed when run returns
+	inflight int           // batches with the senders
 
 	granted  func(grant)        // starts a run, or hands it back when the node drains
 	expelled func(*job, string) // a job cannot be claimed until it is registered again
@@ -37,6 +40,7 @@ type engine struct {
 
 // batch is up to ledger.BatchMax claims of one partition, on their way to Redis or back.
 type batch struct {
+	part    int
 	jobs    []*job
 	claims  []ledger.Claim
 	made    time.Time
@@ -54,9 +58,9 @@ type grant struct {
 	slept time.Duration
 }
 
-func newEngine(c *clock, s *slots, all []*job, log *slog.Logger) *engine {
+func newEngine(c *clock, s *slots, all []*job, newID func() string, log *slog.Logger) *engine {
 	e := &engine{
-		clock: c, slots: s, log: log, byName: make(map[string]*job, len(all)), open: make(map[int]*batch),
+		clock: c, slots: s, log: log, newID: newID, jobs: all, byName: make(map[string]*job, len(all)),
 		batches: make(chan *batch, s.size), answers: make(chan *batch), calls: make(chan func()), done: make(chan struct{}),
 	}
 	for _, j := range all {
@@ -116,19 +120,20 @@ func (e *engine) fire() time.Duration {
 			break // slots.freed wakes the engine
 		}
 		e.agenda.take()
-		e.claim(j, tickClaim(j, now.UnixMilli()))
+		e.claim(j, tickClaim(j, e.newID(), now.UnixMilli()))
 	}
-	for part := range e.open {
-		e.send(part)
+	for _, b := range e.open {
+		e.send(b)
 	}
+	e.open = slices.Delete(e.open, 0, len(e.open))
 	return wait
 }
 
 // tickClaim is the claim for a job's due cursor.
-func tickClaim(j *job, now int64) ledger.Claim {
+func tickClaim(j *job, run string, now int64) ledger.Claim {
 	s := plan(j.schedule, j.cursor, now)
 	return ledger.Claim{
-		Job: j.Name, Digest: j.digest, Run: newID(), TTL: j.TTL, From: j.cursor,
+		Job: j.Name, Digest: j.digest, Run: run, TTL: j.TTL, From: j.cursor,
 		Until: s.until, Missed: s.missed, Tick: s.tick, Next: s.next, Trigger: s.trigger,
 	}
 }
@@ -136,27 +141,28 @@ func tickClaim(j *job, now int64) ledger.Claim {
 // claim puts a claim into its partition's batch. The caller has taken a slot for it.
 func (e *engine) claim(j *job, c ledger.Claim) {
 	j.claiming = true
-	b := e.open[j.part]
-	if b == nil {
-		b = &batch{made: time.Now()}
-		e.open[j.part] = b
+	at, filling := slices.BinarySearchFunc(e.open, j.part, func(b *batch, part int) int { return b.part - part })
+	if !filling {
+		e.open = slices.Insert(e.open, at, &batch{part: j.part, made: time.Now()})
 	}
+	b := e.open[at]
 	b.jobs, b.claims = append(b.jobs, j), append(b.claims, c)
 	if len(b.claims) == ledger.BatchMax {
-		e.send(j.part)
+		e.open = slices.Delete(e.open, at, at+1)
+		e.send(b)
 	}
 }
 
-func (e *engine) send(part int) {
+// send gives a batch that is open no more to the senders.
+func (e *engine) send(b *batch) {
 	e.inflight++
-	e.batches <- e.open[part]
-	delete(e.open, part)
+	e.batches <- b
 }
 
 // own tells the engine for which jobs this node goes first.
 func (e *engine) own(owned map[*job]bool) {
 	now := e.clock.now()
-	for _, j := range e.byName {
+	for _, j := range e.jobs {
 		if j.owned == owned[j] {
 			continue
 		}

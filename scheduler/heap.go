@@ -18,6 +18,7 @@ type job struct {
 	schedule *jobs.Schedule
 	digest   string
 	part     int
+	index    int // among the node's jobs, by name; decides where nothing else does
 
 	cursor    int64 // as last heard, ms; 0 when the schedule has no more
 	at        int64 // when the engine looks at it next, ms; may lie after cursor for a retry
@@ -28,11 +29,17 @@ type job struct {
 	heldUntil int64 // it was found held: what waits for it is not asked for before, ms
 }
 
+// before says whether the engine looks at j before it looks at other. No two jobs of a node are
+// equal, so the order does not depend on how they came.
+func (j *job) before(other *job) bool {
+	return j.at < other.at || j.at == other.at && j.index < other.index
+}
+
 // agenda is a heap of the jobs this node will claim, by when it looks at them next.
 type agenda []*job
 
 func (a agenda) Len() int           { return len(a) }
-func (a agenda) Less(i, j int) bool { return a[i].at < a[j].at }
+func (a agenda) Less(i, j int) bool { return a[i].before(a[j]) }
 func (a agenda) Swap(i, j int) {
 	a[i], a[j] = a[j], a[i]
 	a[i].place, a[j].place = i, j

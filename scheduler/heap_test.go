@@ -15,7 +15,7 @@ func TestAgendaAgainstAPlainList(t *testing.T) {
 		var a agenda
 		all := make([]*job, 20)
 		for i := range all {
-			all[i] = &job{place: -1}
+			all[i] = &job{index: i, place: -1}
 		}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			j := all[rapid.IntRange(0, len(all)-1).Draw(t, "job")]
@@ -27,8 +27,8 @@ func TestAgendaAgainstAPlainList(t *testing.T) {
 			case 2:
 				if first := a.first(); first != nil {
 					for _, other := range all {
-						if other.place >= 0 && other.at < first.at {
-							t.Fatalf("first is at %d, another at %d", first.at, other.at)
+						if other.place >= 0 && (other.at < first.at || other.at == first.at && other.index < first.index) {
+							t.Fatalf("first is job %d at %d, there is job %d at %d", first.index, first.at, other.index, other.at)
 						}
 					}
 					if a.take() != first || first.place != -1 {
@@ -55,7 +55,7 @@ func BenchmarkAgenda(b *testing.B) {
 	var a agenda
 	began := time.Now()
 	for i := range n {
-		a.put(&job{Job: jobs.Job{Name: fmt.Sprint("job-", i)}, schedule: schedule, place: -1, cursor: 1_763_726_400_000}, 1_763_726_400_000+int64(i%1000))
+		a.put(&job{Job: jobs.Job{Name: fmt.Sprint("job-", i)}, schedule: schedule, index: i, place: -1, cursor: 1_763_726_400_000}, 1_763_726_400_000+int64(i%1000))
 	}
 	added := time.Since(began)
 	b.ReportAllocs()

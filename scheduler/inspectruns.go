@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -75,8 +76,8 @@ func (f RunFilter) pick(open []ledger.Lease, rows map[string][]ledger.Row) []Run
 			add(openView(l))
 		}
 	}
-	for _, list := range rows {
-		for _, r := range slices.Backward(list) {
+	for _, job := range slices.Sorted(maps.Keys(rows)) {
+		for _, r := range slices.Backward(rows[job]) {
 			add(rowView(r))
 		}
 	}
@@ -120,8 +121,8 @@ func find(ctx context.Context, l *ledger.Ledger, names []string, id string) (Run
 	if err != nil {
 		return RunView{}, err
 	}
-	for _, list := range rows {
-		for _, r := range list {
+	for _, name := range names {
+		for _, r := range rows[name] {
 			if r.Run == id || r.Request == id && id != "" {
 				return rowView(r), nil
 			}

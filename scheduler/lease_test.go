@@ -3,12 +3,14 @@ package scheduler_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2/server"
+	"github.com/google/uuid"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
@@ -128,7 +130,12 @@ func TestGrantDuringDrainIsHandedBack(t *testing.T) {
 		job := eachSecond("job", s)
 		job.Schedule = "@every 1m"
 		var network redistest.Net
-		a := c.startOver(network.Client(server.Options()), "a", scheduler.Config{}, warm, job)
+		var drawn []string
+		newID := func() string {
+			drawn = append(drawn, fmt.Sprint("id-", len(drawn)))
+			return drawn[len(drawn)-1]
+		}
+		a := c.startOver(network.Client(server.Options()), "a", scheduler.Config{NewID: newID}, warm, job)
 		time.Sleep(58 * time.Second)
 		network.LoseReplies(1, "\r\nschedule\r\n")
 		time.Sleep(2*time.Second + 100*time.Millisecond)
@@ -144,6 +151,10 @@ func TestGrantDuringDrainIsHandedBack(t *testing.T) {
 		}
 		if all := s.all(); len(all) != 1 || all[0].node != "b" || all[0].at.Sub(all[0].tick) > 4*time.Second {
 			t.Errorf("runs %v, want one, on b, soon", all)
+		}
+		// The fresh id is made of the old one, and not drawn: a drew for itself, for warm and for job.
+		if id, want := c.runs("job")[0].Run, uuid.NewSHA1(uuid.NameSpaceOID, []byte("id-2")).String(); id != want || len(drawn) != 3 {
+			t.Errorf("handed back as %s, want %s; %d ids drawn, want 3", id, want, len(drawn))
 		}
 	})
 }

@@ -69,22 +69,22 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
 	n := &Node{
-		cfg: cfg, client: client, id: newID(), log: cfg.Logger.With("node", cfg.Name),
+		cfg: cfg, client: client, id: cfg.NewID(), log: cfg.Logger.With("node", cfg.Name),
 		clock: newClock(cfg.Wall, cfg.MaxStep), slots: newSlots(cfg.MaxRunning),
 		beatNow: make(chan struct{}, 1),
 	}
 	n.health = &health{log: n.log}
-	for _, j := range reg.All() {
+	for i, j := range reg.All() {
 		schedule, err := jobs.ParseSchedule(j.Schedule, j.TimeZone)
 		if err != nil {
 			return nil, fmt.Errorf("scheduler: job %s: %w", j.Name, err)
 		}
-		n.jobs = append(n.jobs, &job{Job: j, schedule: schedule, digest: j.Definition().Digest(), place: -1})
+		n.jobs = append(n.jobs, &job{Job: j, schedule: schedule, digest: j.Definition().Digest(), index: i, place: -1})
 	}
 	return n, nil
 }
 
-// ID is the node's id, a uuid v7 made by New.
+// ID is the node's id, made by New with Config.NewID.
 func (n *Node) ID() string { return n.id }
 
 // Name is the node's name.
@@ -158,7 +158,9 @@ func (n *Node) leave(ctx context.Context) {
 func (n *Node) drain() {
 	n.draining.Store(true)
 	n.log.Info("draining: nothing new is claimed", "running", n.slots.used(), "timeout", n.cfg.DrainTimeout)
-	signal(n.beatNow)
+	if n.slots.used() > 0 { // else it leaves the roster next
+		signal(n.beatNow)
+	}
 }
 
 // open opens the ledger, makes the roles and enters the roster, waiting for Redis if it may.
@@ -176,7 +178,7 @@ func (n *Node) open(ctx context.Context) error {
 			return err
 		}
 		n.health.fail("open", err)
-		pause(ctx, backoff(try))
+		pause(ctx, backoff(n.id, try))
 	}
 }
 
@@ -211,7 +213,7 @@ func (n *Node) makeRoles() {
 	n.runner = newRunner(n)
 	n.members = newMembers(n)
 	n.registrar = newRegistrar(n)
-	n.engine = newEngine(n.clock, n.slots, n.jobs, n.log)
+	n.engine = newEngine(n.clock, n.slots, n.jobs, n.cfg.NewID, n.log)
 	n.engine.expelled = n.registrar.expelled
 	n.engine.mayTake = n.mayTake
 	n.engine.granted = func(g grant) { n.runner.start(g, n.draining.Load()) }

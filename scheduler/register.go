@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,10 +47,10 @@ func (w *wish) at(now time.Time, last int64) ledger.Definition {
 	return def
 }
 
-// register stores the definitions of jobs, in batches by partition. A new job starts from now.
-// Where another definition is stored, the newer revision decides, and between equal ones the one
-// that registers later; an older one counts again when no other living node holds the stored one.
-// What is wrong with one job keeps no other outside.
+// register stores the definitions of jobs, in batches by partition and there by index, however they
+// are listed. A new job starts from now. Where another definition is stored, the newer revision
+// decides, and between equal ones the one that registers later; an older one counts again when no
+// other living node holds the stored one. What is wrong with one job keeps no other outside.
 func (r *registrar) register(ctx context.Context, list []*job) ([]fact, error) {
 	wishes := make([]*wish, len(list))
 	for i, j := range list {
@@ -62,7 +63,7 @@ func (r *registrar) register(ctx context.Context, list []*job) ([]fact, error) {
 	lasts := make(map[*wish]int64)
 	var facts []fact
 	for range registerRounds {
-		slices.SortFunc(wishes, func(a, b *wish) int { return a.job.part - b.job.part })
+		slices.SortFunc(wishes, func(a, b *wish) int { return cmp.Or(a.job.part-b.job.part, a.job.index-b.job.index) })
 		var again []*wish
 		for len(wishes) > 0 {
 			n := 1

@@ -68,7 +68,7 @@ func (r *registrar) run(ctx context.Context) {
 		wait := rosterTTL
 		if err := r.once(ctx); err != nil && ctx.Err() == nil {
 			r.n.health.fail("register", err)
-			wait, try = backoff(try), try+1
+			wait, try = backoff(r.n.id, try), try+1
 		} else if err == nil {
 			try = 0
 		}
@@ -101,7 +101,7 @@ func (r *registrar) once(ctx context.Context) error {
 		return err
 	}
 	list := make([]*job, 0, len(r.outside))
-	for j := range r.outside {
+	for j := range r.outside { // in no order; register makes one
 		list = append(list, j)
 	}
 	facts, err := r.register(ctx, list)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ledger"
@@ -197,10 +199,15 @@ func (r *runner) settle(g grant, report ledger.Report) {
 	}
 }
 
+// freshID is the id under which a run that is handed back becomes pending again. It follows from
+// the old one, so that handing back twice names one run and not two, and so that ids are drawn by
+// the engine alone: the runs' goroutines have no order among them.
+func freshID(run string) string { return uuid.NewSHA1(uuid.NameSpaceOID, []byte(run)).String() }
+
 // handBack returns a run whose function was never called to pending, so that another node takes
 // it at once.
 func (r *runner) handBack(g grant, lease *locking.Lease) {
-	back := []ledger.Return{{Job: g.job.Name, Run: g.lease.Run, Fresh: newID()}}
+	back := []ledger.Return{{Job: g.job.Name, Run: g.lease.Run, Fresh: freshID(g.lease.Run)}}
 	log := r.n.log.With("job", g.job.Name, "tick", time.UnixMilli(g.lease.Tick).UTC(), "run", g.lease.Run)
 	for try := range 5 {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -211,7 +218,7 @@ func (r *runner) handBack(g grant, lease *locking.Lease) {
 			return
 		}
 		r.n.health.fail("unclaim", err)
-		pause(context.Background(), backoff(try))
+		pause(context.Background(), backoff(g.lease.Run, try))
 	}
 	log.Warn("run could not be handed back; its lease will lapse and be recorded as abandoned")
 }

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ledger"
@@ -67,7 +68,7 @@ func (s sender) claim(draining context.Context, b *batch) {
 		if draining.Err() != nil && time.Since(b.asked) > 3*skew {
 			return
 		}
-		pause(context.Background(), backoff(try))
+		pause(context.Background(), backoff(s.n.id+b.claims[0].Run, try))
 	}
 }
 
@@ -107,9 +108,18 @@ func unsure(b *batch) bool {
 }
 
 // backoff is how long to wait before try number try+1: doubling from 50 ms to 1 s, with jitter.
-func backoff(try int) time.Duration {
+// who is an id that nobody else retries under at the same time, of a node or of a run: so callers
+// that failed together do not retry together.
+func backoff(who string, try int) time.Duration {
 	d := min(time.Second, 50*time.Millisecond<<min(try, 5))
-	return d/2 + rand.N(d/2)
+	return d/2 + spread(fmt.Sprint(who, " ", try), time.Now(), d/2)
+}
+
+// spread is a duration from 0 to below most that follows from its arguments alone, where others
+// would draw a random one: a node must do the same again when it is shown the same again. What
+// makes it differ from the next node's is the id in who.
+func spread(who string, at time.Time, most time.Duration) time.Duration {
+	return time.Duration(xxhash.Sum64String(fmt.Sprint(who, " ", at.UnixNano())) % uint64(most))
 }
 
 // pause waits for d; false when ctx ended first.

@@ -3,6 +3,8 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/escapement/escapement/locking"
@@ -84,8 +86,8 @@ func (s *settler) run() {
 }
 
 func (s *settler) flush(byPart map[int][]settling) {
-	for p, batch := range byPart {
-		s.out <- batch
+	for _, p := range slices.Sorted(maps.Keys(byPart)) {
+		s.out <- byPart[p]
 		delete(byPart, p)
 	}
 }
@@ -122,7 +124,7 @@ func (s *settler) persist(giveUp context.Context, reports []ledger.Report) ([]le
 		if !errors.Is(err, locking.ErrUnreachable) && try >= settleTries {
 			return nil, err // not Redis being away: it keeps no other partition's reports waiting for ever
 		}
-		if !pause(giveUp, backoff(try)) {
+		if !pause(giveUp, backoff(reports[0].Run, try)) {
 			return nil, errors.Join(errStopped, err)
 		}
 	}

@@ -3,7 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"maps"
 	"slices"
 	"time"
 
@@ -35,10 +35,10 @@ type sighting struct {
 // partitions can take.
 const forget = 10 * time.Minute
 
-// run sweeps until ctx ends, beginning at a random point of the period so that nodes do not
-// sweep together.
+// run sweeps until ctx ends, beginning at a point of the period that the node's id chooses, so
+// that nodes do not sweep together.
 func (s *sweep) run(ctx context.Context) {
-	if !pause(ctx, rand.N(s.n.cfg.SweepEvery)) {
+	if !pause(ctx, spread(s.n.id+" sweep", time.Now(), s.n.cfg.SweepEvery)) {
 		return
 	}
 	ticker := time.NewTicker(s.n.cfg.SweepEvery)
@@ -109,8 +109,8 @@ func (s *sweep) reap(ctx context.Context, ripe []ledger.Lease) error {
 		p := s.n.ledger.Partition(l.Job)
 		byPart[p] = append(byPart[p], l)
 	}
-	for _, part := range byPart {
-		for batch := range slices.Chunk(part, ledger.BatchMax) {
+	for _, p := range slices.Sorted(maps.Keys(byPart)) {
+		for batch := range slices.Chunk(byPart[p], ledger.BatchMax) {
 			words, err := s.n.ledger.Reap(ctx, s.n.clock.now().UnixMilli(), s.n.clock.server(), batch)
 			if errors.Is(err, ledger.ErrClock) {
 				s.n.resample(ctx)

@@ -25,6 +25,9 @@ func (s *Script) Name() string { return s.name }
 // Source returns the text given to NewScript.
 func (s *Script) Source() string { return s.src }
 
+// Hash returns the digest by which Redis keeps the script: SHA-1 of the text, in hex.
+func (s *Script) Hash() string { return s.run.Hash() }
+
 // Run calls the script by its digest, and with its whole text, once, when the
 // server answers that it does not know it. That answer means that nothing was
 // run, so the second call repeats nothing. In a pipeline use Queue instead.

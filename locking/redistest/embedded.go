@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
@@ -28,6 +30,8 @@ type Embedded struct {
 	runID string
 	up    bool
 	hook  server.Hook // the caller's, behind ours
+
+	clockOff time.Duration // what TIME answers, less the true time
 }
 
 // Embed starts an embedded server. In a synctest bubble, call it inside the
@@ -138,13 +142,21 @@ func (e *Embedded) dial(ctx context.Context) (net.Conn, error) {
 	return withSendBuffer(c), nil
 }
 
-// before answers INFO server, which miniredis does not know. It is called for
-// commands of clients and of scripts alike, with the name in capitals.
+// before answers INFO server, which miniredis does not know, and TIME when the
+// clock was stepped. It is called for commands of clients and of scripts alike,
+// with the name in capitals.
 func (e *Embedded) before(c *server.Peer, cmd string, args ...string) bool {
 	e.mu.Lock()
-	runID, hook := e.runID, e.hook
+	runID, hook, off := e.runID, e.hook, e.clockOff
 	e.mu.Unlock()
 	if hook != nil && hook(c, cmd, args...) {
+		return true
+	}
+	if cmd == "TIME" && off != 0 {
+		now := time.Now().Add(off)
+		c.WriteLen(2)
+		c.WriteBulk(strconv.FormatInt(now.Unix(), 10))
+		c.WriteBulk(strconv.Itoa(now.Nanosecond() / 1000))
 		return true
 	}
 	if cmd != "INFO" || len(args) != 1 || !strings.EqualFold(args[0], "server") {

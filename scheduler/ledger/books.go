@@ -3,6 +3,8 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,18 +89,19 @@ func (l *Ledger) verify(ctx context.Context, k keys, names []string) ([]Violatio
 	return wrong, nil
 }
 
+// openRuns parses the records of runs in flight, leased ones first, each kind by run id.
 func openRuns(runs, waiting map[string]string, bad func(string, error)) []Lease {
 	var open []Lease
-	for id, record := range runs {
-		lease, err := parseLease(id, record)
+	for _, id := range slices.Sorted(maps.Keys(runs)) {
+		lease, err := parseLease(id, runs[id])
 		if err != nil {
 			bad("", fmt.Errorf("run %s: %w", id, err))
 			continue
 		}
 		open = append(open, lease)
 	}
-	for id, record := range waiting {
-		lease, err := parsePending(id, record)
+	for _, id := range slices.Sorted(maps.Keys(waiting)) {
+		lease, err := parsePending(id, waiting[id])
 		if err != nil {
 			bad("", fmt.Errorf("pending run %s: %w", id, err))
 			continue

@@ -84,9 +84,10 @@ func (r *renewal) read(answers []locking.RenewAnswer) error {
 
 var _ locking.Renewer = (*Ledger)(nil)
 
-// byPartition groups the places 0..n-1 by the partition of their job.
-func (l *Ledger) byPartition(n int, job func(int) string) map[int][]int {
-	groups := make(map[int][]int)
+// byPartition groups the places 0..n-1 by the partition of their job: one group for each
+// partition, in order, empty where it has none of the jobs.
+func (l *Ledger) byPartition(n int, job func(int) string) [][]int {
+	groups := make([][]int, len(l.keys))
 	for i := range n {
 		p := l.Partition(job(i))
 		groups[p] = append(groups[p], i)

@@ -71,8 +71,10 @@ func (l *Ledger) Job(ctx context.Context, name string) (Stored, error) {
 // Records that cannot be read are left out; Verify names them.
 func (l *Ledger) Open(ctx context.Context, names ...string) ([]Lease, error) {
 	var parts []int
-	for p := range l.byPartition(len(names), func(i int) string { return names[i] }) {
-		parts = append(parts, p)
+	for p, places := range l.byPartition(len(names), func(i int) string { return names[i] }) {
+		if len(places) > 0 {
+			parts = append(parts, p)
+		}
 	}
 	runs := make([]*redis.MapStringStringCmd, len(parts))
 	waiting := make([]*redis.MapStringStringCmd, len(parts))

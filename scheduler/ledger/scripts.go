@@ -37,3 +37,12 @@ var (
 	triggerScript = redisconn.NewScript("trigger", prelude+triggerSource)
 	defineScript  = redisconn.NewScript("define", prelude+defineSource)
 )
+
+// Scripts names the ledger's scripts by their SHA-1, for whoever watches what goes over the wire.
+func Scripts() map[string]string {
+	names := make(map[string]string)
+	for _, s := range []*redisconn.Script{claimScript, settleScript, renewScript, reapScript, unclaimScript, triggerScript, defineScript} {
+		names[s.Hash()] = s.Name()
+	}
+	return names
+}
