@@ -2,9 +2,9 @@
 -- script keeps two values per fence, t (the last token) and r (the run_id of
 -- the server that gave it), in the same slot as the lease.
 --
--- The token survives expiry of the lease, a clock that steps back, a failover
--- that lost writes, FLUSHALL and a restart without persistence, but not every
--- chain of them. Kept for 24 h after the last grant it may expire: the clock
+-- The token survives expiry of the lease, a clock that steps back, failovers
+-- that lost writes, FLUSHALL and restarts without persistence, in any order,
+-- but not every chain that has a clock stepping back in it. Kept for 24 h after the last grant it may expire: the clock
 -- has passed it by then.
 
 -- server_micros() -> the server's clock, microseconds since 1970, exact until
@@ -27,13 +27,17 @@ end
 -- t and r are as stored: strings, or false when there are none; now and guard
 -- are numbers of microseconds. The format matters: '..' and tostring lose the
 -- last digits of such numbers.
+--
+-- On a server that did not give t, newer tokens may have been lost. now + guard
+-- is above them all: none was ever further ahead of the clock. If the clock has
+-- stepped back, t + 1 s is above what at most a second's replication lost.
 local function next_token(t, r, now, rid, guard)
   t = tonumber(t or 0) or 0
   local token
   if r and r == rid then
     token = math.max(t + 1, now)
   else
-    token = math.max(t, now) + guard
+    token = math.max(t + 1000000, now + guard)
   end
   return string.format('%.0f', token)
 end

@@ -17,7 +17,7 @@ func nextToken(t int64, r string, now int64, rid string, guard int64) int64 {
 	if r != "" && r == rid {
 		return max(t+1, now)
 	}
-	return max(t, now) + guard
+	return max(t+1_000_000, now+guard)
 }
 
 var tokenProbe = redisconn.NewScript("token probe", redisconn.TokenLua+`

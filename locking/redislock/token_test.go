@@ -31,6 +31,8 @@ func TestTokensSurvive(t *testing.T) {
 		"restart without persistence, clock back": {func(l *lossy) { flush(l); l.restart() }, 5 * sec},
 		"failover that lost 3 grants":             {(*lossy).failover, 0},
 		"failover that lost 3 grants, clock back": {(*lossy).failover, 50 * sec},
+		"two restarts, then FLUSHALL":             {func(l *lossy) { l.restarted(); l.restarted(); flush(l) }, 0},
+		"two failovers, each lost the last grant": {func(l *lossy) { l.failedTwice() }, 0},
 	}
 	for name, tt := range events {
 		t.Run(name, func(t *testing.T) {
@@ -103,6 +105,23 @@ func (l *lossy) restart() {
 	if err := l.server.Restart(); err != nil {
 		l.t.Fatal(err)
 	}
+}
+
+// restarted restarts the store and uses it for a while.
+func (l *lossy) restarted() {
+	l.restart()
+	l.pass(2 * time.Second)
+	l.grant()
+	l.pass(2 * time.Second)
+}
+
+// failedTwice goes to one server and on to a third, which has not heard of what the second granted.
+func (l *lossy) failedTwice() {
+	key := lockKeys(DefaultNamespace, "a")[1]
+	known := l.client.HGetAll(l.t.Context(), key).Val()
+	l.restarted()
+	l.client.HSet(l.t.Context(), key, known)
+	l.server.SetRunID(strings.Repeat("e", 40))
 }
 
 // failover goes to a server that has not heard of the last three grants.

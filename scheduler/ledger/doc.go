@@ -49,9 +49,9 @@
 //
 // state {t, r} per job; now = TIME in µs; rid = run_id of the server
 //
-//	token = (r == rid) and max(t+1, now) or max(t, now) + 60 s
+//	token = (r == rid) and max(t+1, now) or max(t + 1 s, now + 60 s)
 //
 // Tokens of one job strictly increase in the order of its grants, across lease expiry, a clock
-// stepping back, a failover that lost writes and an empty restart; docs/guarantees.md says where
+// stepping back, failovers that lost writes and empty restarts; docs/guarantees.md says where
 // that ends.
 package ledger

@@ -166,7 +166,7 @@ func (m *model) grant(by Claimer, j *modelJob, c Claim, r *modelRun) {
 	if j.runID == m.runID {
 		j.Token = max(j.Token+1, m.us)
 	} else {
-		j.Token = max(j.Token, m.us) + guard
+		j.Token = max(j.Token+1_000_000, m.us+guard)
 	}
 	j.runID, j.Open = m.runID, c.Run
 	ttl := c.TTL.Milliseconds()
