@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -23,7 +25,17 @@ func (e *engine) consider(f ledger.Finding) {
 		j.cursor = l.Cursor
 		e.agenda.put(j, l.Cursor)
 	}
+	slices.SortStableFunc(f.Pending, func(a, b ledger.Lease) int { return cmp.Compare(unheld(a), unheld(b)) })
 	e.pending = f.Pending[:min(len(f.Pending), pendingMax)]
+}
+
+// unheld is 0 for a pending run that holds its job, because it was granted once and handed back, and 1 for
+// one that waits for the job. The former must be asked for first: the latter is answered held until then.
+func unheld(p ledger.Lease) int {
+	if p.Request == p.Run {
+		return 1
+	}
+	return 0
 }
 
 // firePending claims pending runs, before ticks, so that a busy node does not put them off for
@@ -32,10 +44,10 @@ func (e *engine) firePending(now time.Time) {
 	waiting := e.pending[:0]
 	for _, p := range e.pending {
 		j := e.idle(p.Job)
-		if j == nil || now.UnixMilli() < j.heldUntil || !e.mayTake(j, now.Sub(time.UnixMilli(p.Granted))) {
+		if j == nil || !e.mayTake(j, now.Sub(time.UnixMilli(p.Granted))) {
 			continue // the next sweep finds it again
 		}
-		if !e.slots.take() {
+		if now.UnixMilli() < j.heldUntil || !e.slots.take() {
 			waiting = append(waiting, p)
 			continue
 		}

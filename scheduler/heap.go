@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"container/heap"
+	"sync/atomic"
 
 	"github.com/escapement/escapement/jobs"
 )
@@ -27,6 +28,8 @@ type job struct {
 	claiming  bool  // a claim of it is in flight
 	outside   bool  // not to be claimed until it is registered, see registrar
 	heldUntil int64 // it was found held: what waits for it is not asked for before, ms
+
+	waited atomic.Bool // a pending run was put off because the job was held; set by the engine, taken by the runner
 }
 
 // before says whether the engine looks at j before it looks at other. No two jobs of a node are

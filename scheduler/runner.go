@@ -48,6 +48,7 @@ func (r *runner) start(g grant, back bool) {
 		defer lease.Close()
 		if report, ran := r.execute(g, lease, back); ran {
 			r.settle(g, report)
+			r.n.engine.freed(g.job)
 		}
 	})
 }

@@ -65,11 +65,20 @@ func (e *engine) held(j *job, c ledger.Claim) {
 	now := e.clock.now()
 	j.heldUntil = now.Add(heldPause).UnixMilli()
 	if c.Pending {
+		j.waited.Store(true)
 		e.again(j, j.cursor, 0)
 		return
 	}
 	late := now.Sub(time.UnixMilli(c.Tick))
 	e.again(j, j.cursor, min(heldPause, max(50*time.Millisecond, late/10)))
+}
+
+// freed is told of the end of a run of a job for which a pending one had waited: it is asked for at
+// once, or a busy job's ticks would come first every time.
+func (e *engine) freed(j *job) {
+	if j.waited.Swap(false) {
+		e.do(func() { j.heldUntil = 0 })
+	}
 }
 
 // expel stops claiming a job until it is registered again.

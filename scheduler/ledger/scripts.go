@@ -38,11 +38,7 @@ var (
 	defineScript  = redisconn.NewScript("define", prelude+defineSource)
 )
 
-// Scripts names the ledger's scripts by their SHA-1, for whoever watches what goes over the wire.
-func Scripts() map[string]string {
-	names := make(map[string]string)
-	for _, s := range []*redisconn.Script{claimScript, settleScript, renewScript, reapScript, unclaimScript, triggerScript, defineScript} {
-		names[s.Hash()] = s.Name()
-	}
-	return names
+// Scripts are the ledger's scripts, for whoever watches what goes over the wire.
+func Scripts() []*redisconn.Script {
+	return []*redisconn.Script{claimScript, settleScript, renewScript, reapScript, unclaimScript, triggerScript, defineScript}
 }
