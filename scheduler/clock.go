@@ -14,6 +14,9 @@ const samplesKept = 8
 // 500 ppm.
 const driftPerSecond = 500 * time.Microsecond
 
+// unseen is how long the node may go without a sample and still count that time as steady.
+const unseen = 3 * sampleEvery
+
 // clock is the node's idea of Redis' clock: the last good sample plus the node's own monotonic
 // clock. The node's wall clock is used for one thing only, to judge a large step.
 type clock struct {
@@ -24,6 +27,7 @@ type clock struct {
 	samples []sample
 	best    sample
 	steady  time.Time // since when Redis' clock has run steadily, monotonic; zero before the first sample
+	latest  time.Time // when the latest good sample came
 	runID   string
 	stopped error // why the node must not claim, nil when it may
 }
@@ -127,8 +131,11 @@ func (c *clock) add(sent, received, redis time.Time, runID string) change {
 	}
 	step := s.redis.Sub(c.best.at(s.local))
 	if step.Abs() <= s.half+c.best.half+time.Millisecond+c.drift(s) {
+		if received.Sub(c.latest) > unseen {
+			c.steady = received // it may have swung forth and back meanwhile
+		}
 		c.keep(s)
-		c.stopped = nil
+		c.latest, c.stopped = received, nil
 		return got
 	}
 	got.Step = step
@@ -143,7 +150,8 @@ func (c *clock) add(sent, received, redis time.Time, runID string) change {
 
 // begin starts the estimate from one sample alone. Must be called with mu held.
 func (c *clock) begin(s sample, runID string) {
-	c.samples, c.best, c.steady, c.runID, c.stopped = []sample{s}, s, s.local.Add(s.half), runID, nil
+	received := s.local.Add(s.half)
+	c.samples, c.best, c.steady, c.latest, c.runID, c.stopped = []sample{s}, s, received, received, runID, nil
 }
 
 // drift is how far the clocks may have run apart since the best sample. Must be called with mu held.

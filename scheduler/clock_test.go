@@ -135,3 +135,21 @@ func TestLargeStepIsJudgedByTheWall(t *testing.T) {
 		}
 	})
 }
+
+// Time that the node has not watched is not steady: the clock may have swung forth and back.
+func TestClockIsSteadyOnlyWhereItWasSeen(t *testing.T) {
+	inWorld(t, 0, func(t *testing.T, w *world) {
+		for range 5 {
+			w.sample(time.Millisecond)
+			time.Sleep(time.Second)
+		}
+		if s := w.c.steadyFor(); s < 4*time.Second {
+			t.Errorf("steady for %s, after 5 s of samples", s)
+		}
+		time.Sleep(20 * time.Second) // Redis was out of reach
+		w.sample(time.Millisecond)
+		if s := w.c.steadyFor(); s != 0 {
+			t.Errorf("steady for %s at the first sample after a pause", s)
+		}
+	})
+}

@@ -45,6 +45,7 @@ type batch struct {
 	claims  []ledger.Claim
 	made    time.Time
 	asked   time.Time     // before the first request was sent; zero when none was
+	sent    time.Time     // before the request that was answered was sent
 	slept   time.Duration // the machine's suspended time at that instant
 	answers []ledger.Answer
 	err     error

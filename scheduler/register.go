@@ -39,6 +39,9 @@ func (w *wish) at(now time.Time, last int64) ledger.Definition {
 	if w.old != nil {
 		count, until := w.old.Count(time.UnixMilli(def.WasCursor), now.Add(time.Millisecond))
 		def.Until, def.Count = millis(until), int64(count)
+		if def.Upcoming = def.WasCursor; def.WasCursor <= now.UnixMilli() {
+			def.Upcoming = millis(w.old.Next(now))
+		}
 	}
 	if l := time.UnixMilli(last); last != 0 && l.After(after) {
 		after = l

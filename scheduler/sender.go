@@ -49,6 +49,7 @@ func (s sender) claim(draining context.Context, b *batch) {
 		} else {
 			copied = time.Now()
 		}
+		b.sent = time.Now()
 		b.answers, b.err = s.once(b)
 		switch {
 		case b.err == nil:

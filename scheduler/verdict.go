@@ -32,7 +32,7 @@ func (e *engine) verdict(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 			a.Run = ledger.Lease{Job: j.Name, Tick: c.Tick, Shards: 1, Attempt: 1, TTL: c.TTL.Milliseconds(), Trigger: c.Trigger.String()}
 		}
 		a.Run.Run, a.Run.Token = c.Run, a.Token
-		e.granted(grant{job: j, lease: a.Run, asked: b.asked, slept: b.slept})
+		e.granted(grant{job: j, lease: a.Run, asked: since(b, c, a), slept: b.slept})
 		return
 	}
 	e.slots.give()
@@ -57,6 +57,16 @@ func (e *engine) verdict(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 	default:
 		e.expel(j, foreign)
 	}
+}
+
+// since is the instant from which a granted lease's ttl counts: before its first request was sent.
+// A pending run keeps its id, so the grant may be one that an earlier batch asked for, whose answer
+// never came; then what is left of the lease tells.
+func since(b *batch, c ledger.Claim, a ledger.Answer) time.Time {
+	if left := b.sent.Add(a.Left - c.TTL); left.Before(b.asked) {
+		return left
+	}
+	return b.asked
 }
 
 // held puts a claim off until the run that holds the job may have ended: soon for a tick that is

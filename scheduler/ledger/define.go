@@ -18,6 +18,9 @@ type Definition struct {
 	WasCursor int64
 	// With Count 0, Until may name the latest instant accounted for; it is then not recorded.
 	Until, Count int64
+	// Upcoming is the first tick of the stored definition that is not among those, ms; 0 for none. If
+	// it has come due by the time Redis acts, the answer is differs: it must not be passed over.
+	Upcoming int64
 }
 
 func (d Definition) lastMissed() int64 {
@@ -49,7 +52,7 @@ func (l *Ledger) Define(ctx context.Context, now int64, batch []Definition) ([]D
 	for _, d := range batch {
 		ks = append(ks, k.history+d.Job)
 		args = append(args, d.Job, d.Digest, plain(d.Revision), orNone(d.Cursor), d.WasDigest, orNone(d.WasCursor),
-			orNone(d.lastMissed()), ms(d.Count), d.Text)
+			orNone(d.lastMissed()), ms(d.Count), orNone(d.Upcoming), d.Text)
 	}
 	reply, err := defineScript.Run(ctx, l.client, ks, args...).Slice()
 	if err != nil {

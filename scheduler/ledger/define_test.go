@@ -43,6 +43,9 @@ func TestDefine(t *testing.T) {
 		same(define(daily), stored)
 		daily.WasDigest, daily.Cursor = "d-second", r.now
 		same(define(daily), stored) // not after now
+		daily.Cursor, daily.Upcoming = noon+day, r.now
+		same(define(daily), stored) // the old schedule has a tick now, which is not counted
+		daily.Upcoming = noon + 11_000
 		// Ticks 2 to 10 of the old schedule will not be run any more.
 		daily.Cursor, daily.Until, daily.Count = noon+day, noon+10_000, 9
 		same(define(daily), Defined{Word: "replaced", Cursor: noon + day, Digest: "d-day", Revision: "4", Text: none, Last: noon + 10_000})

@@ -304,7 +304,8 @@ func (m *model) define(d Definition) Defined {
 	case j.Digest == d.Digest:
 		word = "same"
 		j.Revision = max(j.Revision, d.Revision)
-	case j.Digest != d.WasDigest || j.Cursor != d.WasCursor || d.Cursor != 0 && (d.Cursor <= m.ms() || d.Cursor <= j.Last):
+	case j.Digest != d.WasDigest || j.Cursor != d.WasCursor || d.Upcoming != 0 && d.Upcoming <= m.ms(),
+		d.Cursor != 0 && (d.Cursor <= m.ms() || d.Cursor <= j.Last):
 		word, text = "differs", j.text
 	default:
 		word = "replaced"

@@ -55,6 +55,7 @@ var mutants = []struct {
 	{"a request handed back is not known", "P1", []edit{{"trigger", `(holder and holder.request == id) or `, ``}}},
 	{"a definition begins before what ran", "P2", []edit{{"define", ` or tonumber(cursor) <= (tonumber(e.last) or 0)`, ``}}},
 	{"a definition is replaced from any cursor", "model", []edit{{"define", ` or e.cursor ~= stood`, ``}}},
+	{"a definition passes over a tick that has come due", "model", []edit{{"define", ` or (upcoming ~= '' and tonumber(upcoming) <= ms)`, ``}}},
 	{"a replaced definition leaves a hole", "P2", []edit{{"define", `append(KEYS[3 + i],`, `string.len(KEYS[3 + i],`}}},
 }
 
@@ -66,7 +67,7 @@ func TestMutants(t *testing.T) {
 	for i, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			useScripts(t, slices.Concat(steered, m.edits)...)
-			tr := newTrace(uint64(i)+1, realRig(t, traceConfig))
+			tr := newTrace(uint64(i)+7, realRig(t, traceConfig))
 			seen := map[string]int{} // what was wrong -> at which operation first
 			caught := func() bool {
 				for _, what := range tr.all() {

@@ -395,6 +395,9 @@ func (w *world) define(o op) op {
 				if n, last := rhythms[s.Digest].count(s.Cursor, w.ms()+1); n > 0 {
 					d.Until, d.Count = last, n
 				}
+				if d.Upcoming = s.Cursor; s.Cursor <= w.ms() {
+					d.Upcoming = rhythms[s.Digest].next(w.ms())
+				}
 			}
 			w.spoil(&d)
 		}
@@ -414,6 +417,8 @@ func (w *world) spoil(d *Definition) {
 		d.WasCursor += 1000
 	case 3:
 		d.Cursor = w.ms() - w.rng.Int64N(3)*500
+	case 4:
+		d.Upcoming = w.ms() - w.rng.Int64N(3)*500
 	}
 }
 

@@ -4,14 +4,16 @@
 -- KEYS[1] jobs  KEYS[2] defs  KEYS[3] due  KEYS[3+i] history of item i's job
 -- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms
 -- ARGV[3] rows to keep  ARGV[4] age to keep, ms
--- then 9 for each item: job, digest, revision, cursor (first tick of the new schedule),
---   expected digest and cursor ('' to create only), last and count of the old ticks, definition
+-- then 10 for each item: job, digest, revision, cursor (first tick of the new schedule),
+--   expected digest and cursor ('' to create only), last and count of the old ticks, the first old
+--   tick after those ('' for none), definition
 -- Returns {'clock', redis ms}, or six for each item: word, cursor, digest, revision, definition,
 -- latest instant accounted for
 --   created    cursor of the new entry
 --   same       the definition is the stored one
 --   replaced   cursor of the replaced entry
---   differs    another definition is stored, or it stands elsewhere: what is there, whole
+--   differs    another definition is stored, or it stands elsewhere, or meanwhile a tick came due
+--              that the caller did not count: what is there, whole
 --   foreign    a record that this version does not understand
 local keep, keep_for = ARGV[3], ARGV[4]
 local us, ms = clock()
@@ -31,10 +33,10 @@ local function store(job, e, def)
   if e.cursor == '' then redis.call('ZREM', KEYS[3], job) else redis.call('ZADD', KEYS[3], e.cursor, job) end
 end
 
-for i = 1, (#ARGV - 4) / 9 do
-  local a = 5 + (i - 1) * 9
-  local job, digest, revision, cursor, was, stood, last, count, def =
-    ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8]
+for i = 1, (#ARGV - 4) / 10 do
+  local a = 5 + (i - 1) * 10
+  local job, digest, revision, cursor, was, stood, last, count, upcoming, def =
+    ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9]
   local text = redis.call('HGET', KEYS[1], job)
   local e = entry_of(text)
   if not text then
@@ -49,7 +51,7 @@ for i = 1, (#ARGV - 4) / 9 do
       store(job, e)
     end
     answer(i, 'same', e, '')
-  elseif e.digest ~= was or e.cursor ~= stood
+  elseif e.digest ~= was or e.cursor ~= stood or (upcoming ~= '' and tonumber(upcoming) <= ms)
     or (cursor ~= '' and (tonumber(cursor) <= ms or tonumber(cursor) <= (tonumber(e.last) or 0))) then
     answer(i, 'differs', e, redis.call('HGET', KEYS[2], job) or '')
   else
