@@ -15,6 +15,10 @@ TEST_TIMEOUT := 10m
 # More for `go test` or the torture program, e.g. make test ARGS='-run Lease -count 10'.
 ARGS :=
 
+SIM := ./scheduler/schedtest
+SEEDS := 2000
+SAME := 40
+
 ##@ Try it
 
 .PHONY: help
@@ -39,10 +43,28 @@ build: ## the program, in bin/
 ##@ Check it
 
 .PHONY: test
-test: redis-server ## every test with the race detector, then each benchmark once
+test: redis-server ## every test with the race detector, each benchmark once, and the simulation
 	@mkdir -p .bin
 	go test -race -timeout $(TEST_TIMEOUT) -v $(ARGS) ./... | awk -f .ci/tests.awk
-	@$(MAKE) --no-print-directory bench-once
+	@$(MAKE) --no-print-directory bench-once sim sim-same
+
+# A seed that fails prints how to replay it alone. More seeds: make sim SEEDS=20000.
+.PHONY: sim
+sim: ## a simulated cluster under random faults, SEEDS of them
+	go test -count=1 -timeout 3h -run 'TestSim$$' -v $(SIM) -sim.seeds $(SEEDS) $(ARGS) | grep -v '^=== '
+
+# The race detector and the number of cores change how goroutines interleave. Nothing of that may show.
+.PHONY: sim-same
+sim-same: ## the same seeds three times, with other cores and the race detector: the same histories
+	@mkdir -p .bin
+	GOMAXPROCS=1 go test -count=1 -run 'TestSim$$' $(SIM) -sim.seeds $(SAME) -sim.digests $(CURDIR)/.bin/one.txt
+	GOMAXPROCS=8 go test -count=1 -run 'TestSim$$' $(SIM) -sim.seeds $(SAME) -sim.digests $(CURDIR)/.bin/eight.txt
+	go test -race -count=1 -run 'TestSim$$' $(SIM) -sim.seeds $(SAME) -sim.digests $(CURDIR)/.bin/race.txt
+	@cmp .bin/one.txt .bin/eight.txt && cmp .bin/one.txt .bin/race.txt && echo "$(SAME) seeds, 3 times each: the same histories"
+
+.PHONY: mutants
+mutants: ## broken versions of the system, each of which a named check must catch
+	go test -count=1 -timeout 30m -tags mutants -run 'TestMutants$$' -v $(SIM) $(ARGS) | grep -v '^=== '
 
 .PHONY: lint
 lint: fmt-check vet golangci pruning ## formatting, go vet, golangci-lint and what the linker must be able to prune

@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// gather is how long a lease that is due for renewal as it comes, because its grant was late, waits for
+// others that were granted with it, to share their call.
+const gather = time.Millisecond
+
 // lookEvery is how often the keeper checks whether the machine was suspended.
 const lookEvery = time.Second
 
@@ -81,6 +85,9 @@ func (k *Keeper) Hold(parent context.Context, g Grant) *Lease {
 
 	k.mu.Lock()
 	k.extendLocked(l, g.Asked, g.Slept)
+	if soon := time.Now().Add(gather); l.due.Before(soon) {
+		l.due = soon
+	}
 	l.index = len(k.leases)
 	k.leases = append(k.leases, l)
 	l.timer = time.AfterFunc(k.leftLocked(l), func() { k.check(l) })

@@ -91,7 +91,12 @@ func (e *engine) run(ctx context.Context) {
 		case <-ctx.Done():
 			close(e.batches)
 			for e.inflight > 0 {
-				e.hear(<-e.answers)
+				select {
+				case b := <-e.answers:
+					e.hear(b)
+				case f := <-e.calls: // nobody is to wait for a drain, the roster's beat least of all
+					f()
+				}
 			}
 			return
 		case <-timer.C:

@@ -29,7 +29,7 @@ type job struct {
 	outside   bool  // not to be claimed until it is registered, see registrar
 	heldUntil int64 // it was found held: what waits for it is not asked for before, ms
 
-	waited atomic.Bool // a pending run was put off because the job was held; set by the engine, taken by the runner
+	waited atomic.Bool // something was put off because the job was held; set by the engine, taken by the runner
 }
 
 // before says whether the engine looks at j before it looks at other. No two jobs of a node are

@@ -72,23 +72,28 @@ func since(b *batch, c ledger.Claim, a ledger.Answer) time.Time {
 // held puts a claim off until the run that holds the job may have ended: soon for a tick that is
 // only a little late, so that late ticks run in order, rarely for what has waited long.
 func (e *engine) held(j *job, c ledger.Claim) {
-	now := e.clock.now()
-	j.heldUntil = now.Add(heldPause).UnixMilli()
-	if c.Pending {
-		j.waited.Store(true)
-		e.again(j, j.cursor, 0)
-		return
+	now, wait, delay := e.clock.now(), heldPause, time.Duration(0)
+	if !c.Pending { // a pending run does not put the job's ticks off
+		wait = min(heldPause, max(50*time.Millisecond, now.Sub(time.UnixMilli(c.Tick))/10))
+		delay = wait
 	}
-	late := now.Sub(time.UnixMilli(c.Tick))
-	e.again(j, j.cursor, min(heldPause, max(50*time.Millisecond, late/10)))
+	j.heldUntil = now.Add(wait).UnixMilli()
+	j.waited.Store(true)
+	e.again(j, j.cursor, delay)
 }
 
-// freed is told of the end of a run of a job for which a pending one had waited: it is asked for at
-// once, or a busy job's ticks would come first every time.
+// freed is told of the end of a run of a job that others had waited for: they are asked for at once.
+// Else a run by hand of a busy job would come too late every time.
 func (e *engine) freed(j *job) {
-	if j.waited.Swap(false) {
-		e.do(func() { j.heldUntil = 0 })
+	if !j.waited.Swap(false) {
+		return
 	}
+	e.do(func() {
+		j.heldUntil = 0
+		if !j.claiming {
+			e.again(j, j.cursor, 0)
+		}
+	})
 }
 
 // expel stops claiming a job until it is registered again.

@@ -1,0 +1,135 @@
+package schedtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/schedtest/verify"
+)
+
+// ErrStale is the error of a run whose first line the sink refused, because it had seen a greater
+// token of the job: the job's function is not called.
+var ErrStale = errors.New("the sink has seen a greater token of this job")
+
+var errCrashed = errors.New("the process has crashed")
+
+// call is a job's function at work.
+type call struct {
+	job     string
+	process *process
+	ctx     context.Context
+}
+
+// wrap puts the evidence around a job's function: a line for the sink before and after. The process
+// takes a moment for each step, and the moments differ, as they do anywhere.
+func (p *process) wrap(j jobs.Job) jobs.Job {
+	work := j.Func
+	j.Func = func(ctx context.Context, run *jobs.Run) error {
+		mortal, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(p.life, func() { cancel(errCrashed) })()
+		if err := p.begin(ctx, run); err != nil {
+			return err
+		}
+		err := work(mortal, run)
+		p.end(ctx, run, err)
+		return err
+	}
+	return j
+}
+
+// begin takes a run from its grant to the call of its function.
+func (p *process) begin(ctx context.Context, run *jobs.Run) error {
+	c, told := p.cluster, make(chan error, 1)
+	sum := fold(fold(2, run.ID()), run.Job())
+	c.mu.Lock()
+	c.from(p, sum, func() {
+		c.strike("before", "start", p)
+		if !p.stopped() && ctx.Err() != nil {
+			c.note(p.seat.name, "%s is not called: %v", run.ID(), context.Cause(ctx))
+			told <- context.Cause(ctx)
+			return
+		}
+		// A process that was stopped here does not look at its context again before it writes.
+		c.from(p, ^sum, func() { told <- c.started(ctx, p, run) })
+	})
+	c.mu.Unlock()
+	select {
+	case err := <-told:
+		return err
+	case <-p.life.Done():
+		return errCrashed
+	}
+}
+
+// started is the moment in which a run's first line reaches the sink.
+func (c *cluster) started(ctx context.Context, p *process, run *jobs.Run) error {
+	w := c.sink.write(c.redisTime(), p, run, verify.Start)
+	c.note(p.seat.name, "%s", written(w))
+	if r := c.runs[run.ID()]; r != nil {
+		r.stage = max(r.stage, started)
+	}
+	c.seen["run by "+run.Trigger().String()]++
+	c.overtaken(p, run)
+	c.ranOn(run.Job(), p.version)
+	if w.Refused {
+		c.seen["stale write refused"]++
+		return ErrStale
+	}
+	c.calls[run.ID()] = &call{job: run.Job(), process: p, ctx: ctx}
+	c.strike("after", "start", p)
+	return nil
+}
+
+// ranOn counts which versions ran ticks, and jobs whose ticks were run by two.
+func (c *cluster) ranOn(job string, version int) {
+	c.seen[fmt.Sprintf("ran on version %d", version)]++
+	before := c.versions[job]
+	c.versions[job] |= 1 << version
+	if before != 0 && before != c.versions[job] {
+		c.seen["two versions ran ticks of one job"]++
+	}
+}
+
+// overtaken counts ticks that ran elsewhere than where they were first asked for.
+func (c *cluster) overtaken(p *process, run *jobs.Run) {
+	if lag := c.sink.last().At.Sub(run.Tick()); lag > c.plan.Config.Grace && run.Trigger() != jobs.TriggerManual {
+		if before := c.sink.before(run.Job()); before != "" && before != p.seat.name {
+			c.seen["tick taken over"]++
+		}
+	}
+}
+
+// end takes a run from its function's return to the report.
+func (p *process) end(ctx context.Context, run *jobs.Run, err error) {
+	c, told := p.cluster, make(chan struct{})
+	sum := fold(fold(3, run.ID()), run.Job())
+	c.mu.Lock()
+	c.from(p, sum, func() {
+		delete(c.calls, run.ID())
+		if errors.Is(context.Cause(ctx), locking.ErrLeaseLost) {
+			c.seen["lease expired while running"]++
+		}
+		w := c.sink.write(c.redisTime(), p, run, verify.End)
+		if w.Refused {
+			c.seen["stale write refused"]++
+		}
+		c.note(p.seat.name, "%s, %s", written(w), word(err))
+		close(told)
+	})
+	c.mu.Unlock()
+	select {
+	case <-told:
+	case <-p.life.Done():
+	}
+}
+
+func word(err error) string {
+	if err == nil {
+		return "done"
+	}
+	return err.Error()
+}

@@ -1,0 +1,113 @@
+package schedtest
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler/schedtest/verify"
+)
+
+// cluster is a simulation under way.
+type cluster struct {
+	plan    Plan
+	began   time.Time
+	server  *redistest.Embedded
+	wire    *wire
+	scripts map[string]*script // by SHA-1
+	conns   atomic.Int64       // open connections
+
+	mu        sync.Mutex // guards what follows
+	redis     store
+	seats     []*seat
+	processes []*process
+	armed     []*armed
+	requests  map[string][]time.Time // by job, when runs were asked for by hand, by Redis' clock
+	runs      map[string]*passage
+	calls     map[string]*call
+	versions  map[string]uint64 // by job, the versions that ran ticks of it, a bit each
+	sink      sink
+	story     story
+	seen      Counters
+	disturbed []verify.Disturbance
+	wrong     []verify.Finding // what only the simulation can see
+	over      bool             // nothing starts any more
+}
+
+// seat is a node's place: one process after another sits there.
+type seat struct {
+	no      int
+	name    string
+	version int
+	process *process
+	wallOff atomic.Int64 // the machine's clock, less the true time, ns
+}
+
+func newCluster(p Plan, server *redistest.Embedded) *cluster {
+	c := &cluster{
+		plan: p, began: time.Now(), server: server, wire: newWire(), scripts: scriptsOf(p),
+		runs: make(map[string]*passage), calls: make(map[string]*call), versions: make(map[string]uint64),
+		sink: sink{unguarded: p.Unguarded, top: make(map[string]int64)}, seen: make(Counters),
+	}
+	c.redis.up, c.requests = true, make(map[string][]time.Time)
+	for i, name := range p.names() {
+		c.seats = append(c.seats, &seat{no: i, name: name})
+	}
+	for _, f := range p.Faults {
+		c.redis.remember = c.redis.remember || f.Do == RollBackRedis
+		c.arm(f)
+	}
+	c.rename()
+	return c
+}
+
+// post has f called at an instant, under the lock, by the wire's goroutine.
+func (c *cluster) post(at time.Time, from int, sum uint64, f func()) {
+	c.wire.post(at, from, sum, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		f()
+	})
+}
+
+// from carries something that a process sends elsewhere than to Redis: f is called when it arrives,
+// never if the process has died, and not before it goes on if it is stopped.
+func (c *cluster) from(p *process, sum uint64, f func()) {
+	now := time.Now()
+	c.post(now.Add(lag(c.plan.Seed, p.no, sum, now)), p.no, sum, func() { c.release(p, sum, f) })
+}
+
+// release calls f unless the process is dead, when it is not stopped.
+func (c *cluster) release(p *process, sum uint64, f func()) {
+	switch {
+	case p.dead:
+	case p.stopped():
+		at := p.pausedUntil
+		c.post(at.Add(lag(c.plan.Seed, p.no, sum, at)), p.no, sum, func() { c.release(p, sum, f) })
+	default:
+		f()
+	}
+}
+
+// elapsed is the time since the start.
+func (c *cluster) elapsed() time.Duration { return time.Since(c.began) }
+
+// redisTime is what Redis' clock shows.
+func (c *cluster) redisTime() time.Time {
+	now := time.Now()
+	return now.Add(c.redis.stepped(now))
+}
+
+// note writes a line of the story.
+func (c *cluster) note(who, format string, args ...any) {
+	c.story.add(c.elapsed(), who, fmt.Sprintf(format, args...))
+}
+
+// blame records a broken promise that only the simulation can see.
+func (c *cluster) blame(kind verify.Kind, job string, format string, args ...any) {
+	what := fmt.Sprintf(format, args...)
+	c.note("", "%s: %s: %s", kind, job, what)
+	c.wrong = append(c.wrong, verify.Finding{Kind: kind, Job: job, What: what})
+}

@@ -1,0 +1,48 @@
+// Package schedtest runs a whole cluster in one process, in virtual time, puts it under faults and
+// holds what came of it against the promises of docs/guarantees.md. Put your own jobs into it:
+//
+//	func TestMyJobsSurvive(t *testing.T) {
+//		schedtest.Run(t, schedtest.Plan{
+//			Seed: 1,
+//			Jobs: myJobs(), // the functions that you register in production
+//			Heal: 20 * time.Second, For: 40 * time.Second,
+//			Faults: []schedtest.Fault{
+//				{Do: schedtest.Crash, At: schedtest.AfterClaim, For: 2 * time.Second},
+//				{Do: schedtest.Pause, At: schedtest.AfterStart, Node: "a", Nth: 3, For: 5 * time.Second},
+//			},
+//		})
+//	}
+//
+// # What is real and what is not
+//
+// Nodes, scripts, the Redis client and your functions are the shipping ones. Redis is miniredis,
+// which runs the very Lua. The network, the clocks and the passing of time are simulated: the
+// cluster lives in a testing/synctest bubble, so a minute of it takes a fraction of a second.
+//
+//	nodes a, b, c ──► client ──► conn ──┐                       ┌──► Redis (miniredis)
+//	                                     ├── wire: one delivery ──┤
+//	job's function ──► start, end ──────┘    at a time           └──► sink, with a guard
+//
+// Every message takes a time of its own that the seed decides, the wire delivers one after another,
+// each at an instant at which nothing else happens, and ids are counted. So a plan gives the same
+// history, byte for byte, on every machine, with or without the race detector.
+//
+// # What goes wrong
+//
+// A Fault strikes at a time, or better at a named Point in the life of a tick: faults at random
+// instants hit nothing. What each does stands with its Action. Two things a bubble cannot do: a
+// paused process's timers run on (nothing that they do gets out before it goes on), and the clocks
+// of two nodes do not drift apart (their wall clocks can be set wrong).
+//
+// # The verdict
+//
+// Around each call of a job's function a line is written to a sink outside, which has a guard that
+// refuses stale tokens. Package verify holds these lines against schedules that it works out by
+// itself, second by second, and against the ledger's books. The simulation adds what only it can
+// see: that a function's context ended before anybody else was granted its job, and that nothing is
+// left behind when all nodes have stopped in peace (no key, connection or goroutine: the bubble
+// does not end before they have).
+//
+// Without Heal, faults go on to the end (safety: nothing wrong happens). With Heal they end and what
+// was hit is mended (liveness: from then on everything must run, in time).
+package schedtest

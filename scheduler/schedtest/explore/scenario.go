@@ -1,0 +1,150 @@
+package explore
+
+import (
+	"slices"
+	"time"
+)
+
+// Scenario is one small world and what may happen in it.
+type Scenario struct {
+	Name      string
+	Schedules [3]Ticks // by definition
+	Shards    [3]int8  // by definition, 1 or 2; 0 is 1
+	Newest    Digest   // the last definition that is deployed, 1 or 2; 0 is 1
+	Attempts  int8     // most attempts of one shard, the next after a lease was reaped: 1 or 2; 0 is 1
+
+	Faults  int8 // how many of the three kinds below, together
+	Network bool // a request is delayed or dropped, a reply is lost
+	Crashes bool
+	Pauses  bool
+
+	Steps     []int8 // by how much Redis' clock may step
+	MostSteps int8   // how often; nodes look at the clock between two steps
+
+	Attentive bool // nodes see a step at once; only what is under way does not
+
+	HandBacks  int8 // how often a granted run is handed back for no reason
+	Deploys    int8 // how often a node is restarted with another definition; node 1 begins with the second
+	Promotions int8 // how often the operator promotes; node 1 is of the second generation
+	Failovers  int8 // how often Redis falls back to a copy without the last write
+	Move       bool // the operator moves to another Redis; node 1 follows
+
+	Excused   []Promise // not promised here, and not checked
+	Off       Guard     // the rule that is switched off; NoGuard for none
+	neverReap bool      // so that the search for stuck states has one to find
+	Most      int       // states, a stop for mistakes in the model; 0: two million
+}
+
+// Ticks is a set of the instants 1 to 3.
+type Ticks uint8
+
+// At is the set of these instants.
+func At(instants ...int8) Ticks {
+	var t Ticks
+	for _, at := range instants {
+		t |= 1 << at
+	}
+	return t
+}
+
+// Has says whether an instant is a tick.
+func (t Ticks) Has(at int8) bool { return at > 0 && at < end && t>>at&1 == 1 }
+
+// Next is the first tick after an instant, or end.
+func (t Ticks) Next(after int8) int8 {
+	for at := after + 1; at < end; at++ {
+		if t.Has(at) {
+			return at
+		}
+	}
+	return end
+}
+
+// Promise is one of the promises of docs/guarantees.md.
+type Promise string
+
+// What is checked in every state.
+const (
+	P1 Promise = "P1" // at most one grant for each tick, shard and attempt; attempt n+1 only after attempt n
+	P2 Promise = "P2" // each tick has exactly one recorded answer, a true one
+	P3 Promise = "P3" // tokens grow in the order of the grants
+	P4 Promise = "P4" // nobody is granted what another node still executes within its deadline
+	P6 Promise = "P6" // what is granted is run, unless its node died: nobody has given up on it
+	P7 Promise = "P7" // a standby generation and a sealed ledger grant nothing; no tick mixes shard counts
+)
+
+// Violation is a broken promise and the shortest way there, one step a line.
+type Violation struct {
+	Promise Promise
+	What    string
+	Trace   []string
+}
+
+// Result is what Explore found.
+type Result struct {
+	States     int
+	Violations []Violation // at most one: the exploration ends with the first
+	Stuck      int         // states from which the goal cannot be reached any more
+	StuckTrace []string    // the shortest way to one of them
+	Capped     bool        // there were more than Scenario.Most states
+	Took       time.Duration
+}
+
+// world is a scenario being explored: the rules, and a place for what goes wrong in a step.
+type world struct {
+	Scenario
+	broken *Violation
+	steps  func(Event, State) // receives each step from the state being expanded
+	split  bool               // the two ledgers may come to differ
+	jump   int8               // by how much the last token was ahead of the one before
+}
+
+// newWorld fills in what a scenario leaves out.
+func newWorld(sc Scenario) *world {
+	sc.Newest, sc.Attempts = max(sc.Newest, 1), max(sc.Attempts, 1)
+	for d := range sc.Shards {
+		sc.Shards[d] = max(sc.Shards[d], 1)
+	}
+	if sc.Most == 0 {
+		sc.Most = 2_000_000
+	}
+	return &world{Scenario: sc, split: sc.Move || sc.Failovers > 0}
+}
+
+func (w *world) on(g Guard) bool { return w.Off != g }
+
+// emit hands a step on, with what it broke.
+func (w *world) emit(e Event, next State) {
+	w.steps(e, next)
+	w.broken = nil
+}
+
+// initial is a healthy cluster before the first tick.
+func (w *world) initial() State {
+	first := w.Schedules[0].Next(0)
+	s := State{Left: Budget{
+		Faults: w.Faults, Steps: w.MostSteps, HandBacks: w.HandBacks, Deploys: w.Deploys,
+		Promotions: w.Promotions, Failovers: w.Failovers,
+	}}
+	s.Ledgers[0] = Ledger{Cursor: first, Live: true}
+	for i := range s.Nodes {
+		s.Nodes[i] = Node{View: first, Steady: ttl}
+	}
+	if w.Deploys > 0 {
+		s.Nodes[1].Digest = 1
+	}
+	if w.Promotions > 0 {
+		s.Nodes[1].Generation = 1
+	}
+	if w.Failovers > 0 {
+		s.Ledgers[1] = s.Ledgers[0]
+	}
+	return s
+}
+
+// reached is the goal: some ledger has an answer for every tick and nothing open.
+func reached(s *State) bool {
+	return slices.ContainsFunc(s.Ledgers[:], func(l Ledger) bool {
+		return l.Live && !l.Sealed && l.Cursor == end && l.Tick == 0
+	})
+}

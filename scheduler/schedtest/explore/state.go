@@ -1,0 +1,183 @@
+package explore
+
+// The measures of the small world. Time is counted in units of max_skew, so a lease lasts three,
+// the least that is allowed, and its holder's deadline lies one earlier.
+const (
+	ttl    = 3
+	margin = 1
+	skew   = 1
+	ticks  = 3         // instants 1 to 3 may be ticks; Redis' clock stands still at the last
+	end    = ticks + 1 // a cursor behind the last tick
+	many   = 4         // see guardJump
+)
+
+// guardJump stands for the 60 s that a token jumps ahead after a new run_id: more than the tokens
+// which one lost write can take away.
+const guardJump = many
+
+// State is the whole world at one moment. All of it is small numbers, so that it is a key of a
+// map; what differs only in names that nobody sees is made equal by canonical.
+type State struct {
+	Now     int8 // Redis' clock
+	Ledgers [2]Ledger
+	Nodes   [2]Node
+	Flight  [2]Command       // sent and not yet delivered
+	Granted [ticks + 1]uint8 // for the checks: by tick, a bit for each shard and attempt that was granted
+	Left    Budget           // how much may still go wrong
+	Move    Move             // where the operator is
+	Highest int8             // for the checks: the latest that Redis' clock has shown
+	Known   int8             // the last promotion that the operator knows to be done
+	Ordered int8             // the last promotion ordered
+}
+
+// Budget is how often each kind of thing may still happen. It keeps the world finite.
+type Budget struct {
+	Faults, Steps, HandBacks, Deploys, Promotions, Failovers int8
+}
+
+// Digest names one of the definitions; a greater one is of a newer build.
+type Digest int8
+
+// Verdict is what a ledger's history says of a tick.
+type Verdict int8
+
+// The verdicts.
+const (
+	Unanswered Verdict = iota // the cursor has not passed it
+	NotRun                    // recorded with a reason
+	Open                      // granted, not ended
+	Ran                       // recorded with an outcome
+)
+
+// Ledger is what Redis holds of the job. The second one is the new side of a move, or the copy
+// that a failover falls back on.
+type Ledger struct {
+	Cursor     int8 // first tick without an answer; end when there is none
+	Last       int8 // latest instant accounted for
+	Digest     Digest
+	Tick       int8 // the open one, 0 for none
+	Count      int8 // its shards, pinned
+	Shards     [2]Shard
+	Since      int8 // Redis' time of the last grant
+	Generation int8 // the active one
+	Promotion  int8 // number of the promotion that set it
+	Sealed     bool
+	Live       bool // takes claims; the new side of a move only once it is open
+	Epoch      int8 // of the move that was copied here; 0 when burnt
+	Restarted  bool // Redis is another run of the server than the one that the token's state is from
+	Behind     int8 // for the checks: how far the token's state is behind the greatest token granted
+	Opened     int8 // for the checks: the shards that the open tick began with
+	Verdicts   [ticks + 1]Verdict
+}
+
+// ShardPhase is where one shard of the open tick stands.
+//
+//	Free ── claim ──► Leased ── settle, reap ──► Done
+//	                   ▲  │
+//	             claim │  │ unclaim, reap with attempts left
+//	                  Pending
+type ShardPhase int8
+
+// The phases of a shard.
+const (
+	Free ShardPhase = iota
+	Leased
+	Pending
+	Done
+)
+
+// Shard is one part of the open tick.
+type Shard struct {
+	Phase   ShardPhase
+	Attempt int8
+	Run     int8 // id of the run, granted or pending
+	Holder  int8 // node, or nobody when that process is gone
+	Until   int8 // what is left of the lease by Redis' clock; 0 or less: lapsed
+}
+
+// nobody is the node of what a process left behind that is gone.
+const nobody = 2
+
+// Power says whether a process is there.
+type Power int8
+
+// The powers.
+const (
+	Up Power = iota
+	Paused
+	Down
+)
+
+// NodePhase is what a node does for the job.
+//
+//	Idle ── claim ──► Waiting ── granted ──► Executing ── returns, deadline ──► Finished ── settle ──► Idle
+//	                     │ too late to start, or stopping
+//	                     └──────────────────► Returning ── unclaim ──► Idle
+type NodePhase int8
+
+// The phases of a node.
+const (
+	Idle      NodePhase = iota
+	Waiting             // a copy of its claim is unanswered
+	Executing           // in the function
+	Returning           // granted, and handing it back
+	Finished            // with an outcome to settle
+)
+
+// Node is one process.
+type Node struct {
+	Power      Power
+	Digest     Digest
+	Generation int8
+	Ledger     int8   // which of the two it talks to
+	View       int8   // the cursor it believes; 0 when it has not looked
+	Saw        Digest // the stored definition, as it was when the node looked
+	Clock      int8   // its idea of Redis' time less Redis' time
+	Steady     int8   // for how long it has seen Redis' clock run steadily, at most ttl
+	Phase      NodePhase
+	Ask        Command // Waiting: the claim, to be repeated
+	Run        int8
+	Tick       int8
+	Shard      int8
+	Age        int8 // Waiting: since the first copy was sent
+	Deadline   int8 // what is left until its context ends, by its own clock
+}
+
+// Kind is a script of the ledger.
+type Kind int8
+
+// The scripts.
+const (
+	None Kind = iota
+	ClaimTick
+	ClaimShard
+	ClaimPending
+	Renew
+	Settle
+	Reap
+	Unclaim
+	Define
+	Promote
+	OpenLedger
+)
+
+// Command is a call of a script, with what its sender knew when it sent it.
+type Command struct {
+	Kind       Kind
+	Node       int8
+	Ledger     int8
+	Run        int8
+	Tick       int8
+	Shard      int8
+	Attempt    int8
+	Cursor     int8 // claim and define: where the sender sees it
+	Asking     bool // claim: merely asks whether it was granted before
+	Next       int8 // where it shall go
+	Digest     Digest
+	Was        Digest // define: the definition to be replaced
+	Generation int8
+	Epoch      int8 // of a move, or the number of a promotion
+	Beating    bool // reap: the run was renewed since the sender looked
+	Clock      int8 // the sender's idea of Redis' time less Redis' time
+	Deadline   int8 // what is left of a deadline counted from the sending of this copy
+}

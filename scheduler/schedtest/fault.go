@@ -1,0 +1,185 @@
+package schedtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Action is what a fault does.
+type Action string
+
+// Faults of one message. They need a Point before or after something that is asked of Redis.
+const (
+	// DropRequest loses a request on its way: it is never carried out.
+	DropRequest Action = "drop request"
+	// DropReply loses the reply: the request was carried out, and the node does not learn it.
+	DropReply Action = "drop reply"
+	// Delay holds a message for For.
+	Delay Action = "delay"
+	// Reset breaks the connection instead of carrying the message on.
+	Reset Action = "reset"
+)
+
+// Faults of one node.
+const (
+	// Crash ends the process without a word. With For, another process takes its place after that.
+	Crash Action = "crash"
+	// Pause stops a process for For, like SIGSTOP: nothing that it sends leaves it and nothing
+	// reaches it until it goes on; then all of it does, old as it is. A function that is about to
+	// be called is not called before. The clock of a bubble is one for all, so the process's timers
+	// run on; what it would do in them comes to nothing outside before it goes on.
+	Pause Action = "pause"
+	// Cut parts the node from Redis for For, in both directions: nobody gets an error.
+	Cut Action = "cut"
+	// CutRequests loses what the node sends to Redis for For.
+	CutRequests Action = "cut requests"
+	// CutReplies loses what Redis sends to the node for For.
+	CutReplies Action = "cut replies"
+	// Drain stops the node as SIGTERM does; after For, another process takes its place.
+	Drain Action = "drain"
+	// Deploy is Drain, and the new process has version Version of the jobs.
+	Deploy Action = "deploy"
+	// StepNode moves the node's wall clock by By, for good.
+	StepNode Action = "step node's clock"
+)
+
+// Faults of Redis.
+const (
+	// StepRedis moves Redis' clock by By, for good.
+	StepRedis Action = "step Redis' clock"
+	// StopRedis stops it for For; it comes back with its data.
+	StopRedis Action = "stop Redis"
+	// EmptyRedis stops it for For; it comes back without data.
+	EmptyRedis Action = "empty Redis"
+	// RollBackRedis stops it for For; what comes back has not got its last writes, like a replica
+	// that a failover promoted. Writes is how many are lost, 1 to 8.
+	RollBackRedis Action = "roll Redis back"
+	// FlushScripts makes Redis forget all scripts.
+	FlushScripts Action = "flush scripts"
+)
+
+// Point is a moment in the life of a tick at which a fault can strike.
+type Point string
+
+// The named points. Before and after a request mean: when it reaches Redis, and when it was
+// carried out but the reply has not left.
+const (
+	BeforeClaim   Point = "before claim"
+	AfterClaim    Point = "after claim"
+	BeforeStart   Point = "before start" // granted; the function is about to be called
+	AfterStart    Point = "after start"  // the function has been called
+	BeforeRenew   Point = "before renew"
+	AfterRenew    Point = "after renew"
+	BeforeSettle  Point = "before settle"
+	AfterSettle   Point = "after settle"
+	BeforeReap    Point = "before reap"
+	AfterReap     Point = "after reap"
+	BeforeUnclaim Point = "before unclaim"
+	AfterUnclaim  Point = "after unclaim"
+	BeforeDefine  Point = "before define"
+	AfterDefine   Point = "after define"
+)
+
+var (
+	actions = []Action{
+		DropRequest, DropReply, Delay, Reset, Crash, Pause, Cut, CutRequests, CutReplies, Drain, Deploy, StepNode,
+		StepRedis, StopRedis, EmptyRedis, RollBackRedis, FlushScripts,
+	}
+	points = []Point{
+		BeforeClaim, AfterClaim, BeforeStart, AfterStart, BeforeRenew, AfterRenew, BeforeSettle, AfterSettle,
+		BeforeReap, AfterReap, BeforeUnclaim, AfterUnclaim, BeforeDefine, AfterDefine,
+	}
+)
+
+// Fault is one thing that goes wrong, once.
+type Fault struct {
+	Do Action
+	// At is the point at which it strikes: the Nth time that Node comes there (0 counts as 1; an
+	// empty Node is any), not before When. Without At it strikes at When. When counts from the start.
+	At   Point
+	Nth  int
+	When time.Duration
+	// Node is who is hit; not needed for a fault of Redis, nor with a Point, where it is whoever
+	// comes there.
+	Node    string
+	For     time.Duration
+	By      time.Duration
+	Version int // of Deploy: index into Plan.Versions
+	Writes  int // of RollBackRedis
+}
+
+// String says what it does, to whom and when.
+func (f Fault) String() string {
+	var b strings.Builder
+	b.WriteString(string(f.Do))
+	if f.Node != "" {
+		b.WriteString(" " + f.Node)
+	}
+	if f.At != "" {
+		fmt.Fprintf(&b, ", %s (%d), from %s on", f.At, max(1, f.Nth), f.When)
+	} else {
+		fmt.Fprintf(&b, ", at %s", f.When)
+	}
+	if f.For != 0 {
+		fmt.Fprintf(&b, ", for %s", f.For)
+	}
+	if f.By != 0 {
+		fmt.Fprintf(&b, ", by %s", f.By)
+	}
+	if f.Do == Deploy {
+		fmt.Fprintf(&b, ", version %d", f.Version)
+	}
+	if f.Writes != 0 {
+		fmt.Fprintf(&b, ", %d writes", f.Writes)
+	}
+	return b.String()
+}
+
+// ofMessage says whether the fault hits one message.
+func (f Fault) ofMessage() bool {
+	switch f.Do {
+	case DropRequest, DropReply, Delay, Reset:
+		return true
+	default:
+		return false
+	}
+}
+
+// ofRedis says whether the fault hits Redis.
+func (f Fault) ofRedis() bool {
+	switch f.Do {
+	case StepRedis, StopRedis, EmptyRedis, RollBackRedis, FlushScripts:
+		return true
+	default:
+		return false
+	}
+}
+
+// loses says whether the fault may lose writes that Redis has acknowledged.
+func (f Fault) loses() bool { return f.Do == EmptyRedis || f.Do == RollBackRedis }
+
+func (f Fault) validate(nodes []string, versions int) error {
+	known := f.Node == ""
+	for _, n := range nodes {
+		known = known || n == f.Node
+	}
+	switch {
+	case !slices.Contains(actions, f.Do):
+		return fmt.Errorf("fault %q: there is no such action; see the constants of type Action", f)
+	case f.At != "" && !slices.Contains(points, f.At):
+		return fmt.Errorf("fault %q: there is no point %q; see the constants of type Point", f, f.At)
+	case !known:
+		return fmt.Errorf("fault %q: there is no node %q; the nodes are %s", f, f.Node, strings.Join(nodes, ", "))
+	case f.ofMessage() && (f.At == "" || f.At == BeforeStart || f.At == AfterStart):
+		return fmt.Errorf("fault %q: it hits a message, so it needs a point before or after a request, such as BeforeClaim", f)
+	case f.At == "" && f.Node == "" && !f.ofRedis():
+		return fmt.Errorf("fault %q: it needs a node or a point", f)
+	case f.Do == Deploy && (f.Version < 0 || f.Version >= versions):
+		return fmt.Errorf("fault %q: there are %d versions, counted from 0", f, versions)
+	case f.Do == RollBackRedis && (f.Writes < 1 || f.Writes > pastKept):
+		return fmt.Errorf("fault %q: Writes is %d and must lie between 1 and %d", f, f.Writes, pastKept)
+	}
+	return nil
+}

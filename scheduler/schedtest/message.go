@@ -1,0 +1,112 @@
+package schedtest
+
+import (
+	"syscall"
+	"time"
+)
+
+// message is a request on its way to Redis and its reply on the way back.
+type message struct {
+	conn     *conn
+	bytes    []byte
+	commands [][]string
+	op       string // claim, settle, ...; "" for what has no name
+	sum      uint64
+}
+
+// send takes what a client writes to a connection. It is called by the nodes' goroutines.
+func (c *cluster) send(cn *conn, b []byte) {
+	all, _ := commands(b)
+	m := &message{conn: cn, bytes: b, commands: all, sum: sumOf(all)}
+	if len(all) > 0 {
+		if s := c.scripts[scriptOf(all[0])]; s != nil {
+			m.op = s.op
+		}
+	}
+	p := cn.process
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.dead {
+		cn.fail(syscall.ECONNRESET)
+		return
+	}
+	c.asked(m)
+	c.tell(m, "sends", all)
+	now := time.Now()
+	at := now.Add(lag(c.plan.Seed, p.no, m.sum, now))
+	if !at.After(cn.arrival) {
+		at = cn.arrival.Add(1) // a connection keeps the order
+	}
+	cn.arrival = at
+	c.post(at, p.no, m.sum, func() { c.release(p, m.sum, func() { c.arrive(m) }) })
+}
+
+// arrive is a request at Redis' door. Faults before it strike here.
+func (c *cluster) arrive(m *message) {
+	p := m.conn.process
+	hit := c.strike("before", m.op, p)
+	switch {
+	case p.dead:
+		return
+	case p.stopped():
+		c.release(p, m.sum, func() { c.enter(m) })
+	case hit == nil:
+		c.enter(m)
+	case hit.Do == Delay:
+		c.post(time.Now().Add(hit.For), p.no, m.sum, func() { c.enter(m) })
+	case hit.Do == Reset:
+		c.unanswered(m, false)
+		m.conn.fail(syscall.ECONNRESET)
+	default:
+		c.unanswered(m, false)
+	}
+}
+
+// enter has Redis carry a request out. Faults after it strike here.
+func (c *cluster) enter(m *message) {
+	p := m.conn.process
+	switch {
+	case p.cut(requests):
+		c.unanswered(m, false)
+		return
+	case !c.redis.up:
+		c.unanswered(m, false)
+		m.conn.fail(syscall.ECONNREFUSED)
+		return
+	}
+	reply := c.carry(m)
+	if len(reply) == 0 {
+		return // a part of a long request
+	}
+	c.carried(m, reply)
+	hit := c.strike("after", m.op, p)
+	switch {
+	case p.dead:
+		return
+	case hit == nil:
+		c.reply(m, reply, 0)
+	case hit.Do == Delay:
+		c.reply(m, reply, hit.For)
+	case hit.Do == Reset:
+		c.unanswered(m, true)
+		m.conn.fail(syscall.ECONNRESET)
+	default:
+		c.unanswered(m, true)
+	}
+}
+
+// reply sends a reply on its way back.
+func (c *cluster) reply(m *message, reply []byte, later time.Duration) {
+	p := m.conn.process
+	now := time.Now().Add(later)
+	c.post(now.Add(lag(c.plan.Seed, p.no, ^m.sum, now)), p.no, m.sum, func() {
+		c.release(p, m.sum, func() {
+			if p.cut(replies) {
+				c.unanswered(m, true)
+				return
+			}
+			c.answered(m, reply)
+			m.conn.deliver(reply)
+		})
+	})
+}

@@ -1,0 +1,209 @@
+package schedtest
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/schedtest/verify"
+)
+
+// stage is how far a run has come.
+//
+//	pending ─┐
+//	asked ───┴─ carried out ──► granted ── function called ──► started ── settle carried out ──► settled
+type stage uint8
+
+const (
+	pending stage = iota // asked for by hand, and by no node yet
+	asked
+	granted
+	started
+	settled
+)
+
+// passage is one run id's way through the cluster, as the wire saw it.
+type passage struct {
+	job     string
+	process *process // that asked; nil while it is pending
+	stage   stage
+	// What became of requests that were never answered: of the claim and of the settle.
+	claim, settle unknown
+}
+
+// unknown is a request whose outcome the node does not know: it was carried out, or it was not.
+type unknown struct{ applied, lost bool }
+
+// The request for a batch of claims, as scripts/claim.lua says at its head: after the keys, so many arguments
+// for all and then so many for each, of which these are the job and the run; so many strings answer one.
+const (
+	claimHead   = 6
+	claimArgs   = 11
+	claimJob    = 1
+	claimRun    = 3
+	claimStride = 4
+)
+
+// claims are the places in a request at which its claims begin.
+func claims(args []string) []int {
+	var all []int
+	keys, err := strconv.Atoi(args[2])
+	for i := 3 + keys + claimHead; err == nil && i+claimArgs <= len(args); i += claimArgs {
+		all = append(all, i)
+	}
+	return all
+}
+
+// passages are the runs that a request names, in its order.
+func (c *cluster) passages(m *message) []*passage {
+	var all []*passage
+	switch {
+	case m.op == opClaim:
+		for _, i := range claims(m.commands[0]) {
+			all = append(all, c.runs[m.commands[0][i+claimRun]])
+		}
+	case len(m.commands) > 0:
+		for _, a := range m.commands[0] {
+			if p := c.runs[a]; p != nil {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// asked notes the runs that a claim names for the first time.
+func (c *cluster) asked(m *message) {
+	if m.op != opClaim {
+		return
+	}
+	args := m.commands[0]
+	for _, i := range claims(args) {
+		switch r := c.runs[args[i+claimRun]]; {
+		case r == nil:
+			c.runs[args[i+claimRun]] = &passage{job: args[i+claimJob], process: m.conn.process, stage: asked}
+		case r.stage == pending:
+			r.process, r.stage = m.conn.process, asked
+		}
+	}
+}
+
+const (
+	opClaim   = "claim"
+	opSettle  = "settle"
+	opUnclaim = "unclaim"
+)
+
+// carried notes what Redis answered, before anybody has heard it. Here a grant is seen at the very
+// moment it is made, so here promise P4 is held: nobody else may be working under a valid lease.
+func (c *cluster) carried(m *message, reply []byte) {
+	c.story.fold(m.sum, sumOf([][]string{bulks(reply)}))
+	words := bulks(reply)
+	c.tell(m, "was sent", words)
+	runs := c.passages(m)
+	switch m.op {
+	case opClaim:
+		for i, r := range runs {
+			if i*claimStride < len(words) && words[i*claimStride] == "granted" {
+				r.stage = max(r.stage, granted)
+				c.unharmed(r)
+			}
+		}
+	case opSettle:
+		for _, r := range runs {
+			r.stage = settled
+		}
+	case opUnclaim: // the tick is late through no fault of the node that will run it
+		for _, r := range runs {
+			c.disturbed = append(c.disturbed, verify.Disturbance{
+				Span: verify.Span{From: time.Now().Add(-settleSpan), Until: time.Now()}, What: "handed back", Nodes: []string{m.conn.process.seat.name}, Job: r.job,
+			})
+		}
+	default:
+	}
+	if m.op != "" {
+		c.note(m.conn.process.seat.name, "%s", describe(m, words))
+	}
+}
+
+// unharmed checks that a grant takes nothing away from a function that works under a valid lease.
+func (c *cluster) unharmed(r *passage) {
+	for id, call := range c.calls {
+		if call.job == r.job && c.runs[id] != r && call.ctx.Err() == nil && !c.lossNear() {
+			c.blame(Told, r.job, "granted while run %s on %s works on under a context that has not ended", id, call.process.name)
+		}
+	}
+}
+
+// lossNear says whether Redis lost acknowledged writes before: what it no longer knows of, it may
+// give away.
+func (c *cluster) lossNear() bool {
+	for _, d := range c.disturbed {
+		if d.Loses {
+			return true
+		}
+	}
+	return false
+}
+
+// unanswered notes that a request's outcome stays unknown to the node.
+func (c *cluster) unanswered(m *message, applied bool) {
+	for _, r := range c.passages(m) {
+		u := r.of(m.op)
+		u.lost, u.applied = true, u.applied || applied
+	}
+}
+
+// answered notes that a node learns what became of a request. If an earlier one like it was never
+// answered, this is where that is found out.
+func (c *cluster) answered(m *message, reply []byte) {
+	if len(bulks(reply)) == 0 {
+		return // an error, such as NOSCRIPT
+	}
+	for _, r := range c.passages(m) {
+		if u := r.of(m.op); u.lost {
+			if u.applied {
+				c.seen["unknown outcome found applied"]++
+			} else {
+				c.seen["unknown outcome found not applied"]++
+			}
+			*u = unknown{}
+		}
+	}
+}
+
+func (p *passage) of(op string) *unknown {
+	if op == opSettle {
+		return &p.settle
+	}
+	return &p.claim
+}
+
+// failedOver counts in which stages the runs are that another Redis finds.
+func (c *cluster) failedOver() {
+	for _, r := range c.runs {
+		if r.process == nil || r.process.dead {
+			continue
+		}
+		switch r.stage {
+		case asked:
+			if r.claim.lost {
+				c.seen["failover between asking and claim"]++
+			}
+		case granted:
+			c.seen["failover between claim and start"]++
+		case started:
+			c.seen["failover between start and settle"]++
+		case pending, settled:
+		}
+	}
+}
+
+// Kinds of findings that only the simulation can make.
+const (
+	// Told: a function was not told of its lost lease before another run was granted (promise P4).
+	Told verify.Kind = "TOLD"
+	// Leftover: something was left behind after all nodes had stopped in peace.
+	Leftover verify.Kind = "LEFTOVER"
+	// Harness: the simulation itself could not do what the plan says.
+	Harness verify.Kind = "HARNESS"
+)

@@ -1,0 +1,120 @@
+package schedtest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// Plan is one simulation: a cluster, its jobs and what goes wrong. The same plan gives the same
+// history, byte for byte.
+type Plan struct {
+	// Seed decides what the plan leaves open: how long each message takes.
+	Seed uint64
+	// Nodes is how many nodes there are, named a, b, c, ...; 1 to 26. Default 3.
+	Nodes int
+	// For is how long they work, in the bubble's time. Default 30 s.
+	For time.Duration
+	// Heal, when not 0, is when all faults end and what was hit is mended: from then on every tick
+	// must run in time, and when the nodes have stopped nothing may be left behind. At least 12 s
+	// before For. When it is 0, faults go on to the end, where everything stops at once.
+	Heal time.Duration
+	// Jobs are the jobs of every node. Their functions are called as they are; that they start and
+	// end is written to the sink around them.
+	Jobs []jobs.Job
+	// Versions are the jobs of later deploys; Deploy counts from 0, which is Jobs.
+	Versions [][]jobs.Job
+	// Triggers are runs that are asked for by hand.
+	Triggers []Trigger
+	// Faults are what goes wrong.
+	Faults []Fault
+	// Config is the nodes' settings; Name, Logger, Wall, NewID, Revision and WaitForRedis are the
+	// simulation's. By default the times in it are short, so that a minute shows what takes many.
+	Config scheduler.Config
+	// Unguarded makes the sink accept stale tokens, as a resource without a guard does.
+	Unguarded bool
+
+	// broken are edits of the ledger's scripts: "claim" -> old text, new text, ... The tests of this package break
+	// scripts to see the verifier find it.
+	broken map[string][]string
+	// wordy tells every message in the story.
+	wordy bool
+}
+
+func (p Plan) withDefaults() Plan {
+	p.Nodes = cmp.Or(p.Nodes, 3)
+	p.For = cmp.Or(p.For, 30*time.Second)
+	p.Config.Partitions = cmp.Or(p.Config.Partitions, 2)
+	p.Config.MaxSkew = cmp.Or(p.Config.MaxSkew, 300*time.Millisecond)
+	p.Config.MaxStep = cmp.Or(p.Config.MaxStep, time.Minute)
+	p.Config.Grace = cmp.Or(p.Config.Grace, 200*time.Millisecond)
+	p.Config.SweepEvery = cmp.Or(p.Config.SweepEvery, 250*time.Millisecond)
+	p.Config.DrainTimeout = cmp.Or(p.Config.DrainTimeout, 2*time.Second)
+	return p
+}
+
+// names are the nodes' names.
+func (p Plan) names() []string {
+	names := make([]string, p.Nodes)
+	for i := range names {
+		names[i] = string(rune('a' + i))
+	}
+	return names
+}
+
+// jobs are the jobs of a version.
+func (p Plan) jobs(version int) []jobs.Job {
+	if version == 0 {
+		return p.Jobs
+	}
+	return p.Versions[version-1]
+}
+
+// jobNames are the names of all jobs of all versions, in order of their first version.
+func (p Plan) jobNames() []string {
+	var names []string
+	for v := range 1 + len(p.Versions) {
+		for _, j := range p.jobs(v) {
+			if !slices.Contains(names, j.Name) {
+				names = append(names, j.Name)
+			}
+		}
+	}
+	return names
+}
+
+func (p Plan) validate() error {
+	var errs []error
+	if p.Nodes < 1 || p.Nodes > 26 {
+		errs = append(errs, fmt.Errorf("plan: %d nodes: must lie between 1 and 26", p.Nodes))
+		p.Nodes = 1
+	}
+	if p.For < time.Second {
+		errs = append(errs, fmt.Errorf("plan: For is %s: at least 1 s", p.For))
+	}
+	if p.Heal != 0 && p.For-p.Heal < 12*time.Second {
+		errs = append(errs, fmt.Errorf("plan: Heal is %s and For %s: Heal must come at least 12 s before For", p.Heal, p.For))
+	}
+	if len(p.Jobs) == 0 {
+		errs = append(errs, errors.New("plan: no jobs"))
+	}
+	for v := range 1 + len(p.Versions) {
+		reg := jobs.NewRegistry()
+		for _, j := range p.jobs(v) {
+			if err := reg.Add(j); err != nil {
+				errs = append(errs, fmt.Errorf("plan: version %d: %w", v, err))
+			}
+		}
+	}
+	for _, f := range p.Faults {
+		if err := f.validate(p.names(), 1+len(p.Versions)); err != nil {
+			errs = append(errs, fmt.Errorf("plan: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}

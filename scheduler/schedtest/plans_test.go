@@ -1,0 +1,103 @@
+package schedtest_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/schedtest"
+)
+
+// planOf is the plan of a seed. Of eight seeds, two have one fault, two a pair, four more; every other seed
+// heals; one in four is a rolling deploy, and one in three of those is taken back.
+func planOf(seed uint64) schedtest.Plan {
+	d := rand.New(rand.NewPCG(seed, 0x9a17))
+	p := schedtest.Plan{Seed: seed, Nodes: 2 + d.IntN(3), For: 24 * time.Second, Jobs: workload(seed, 0)}
+	faults, until := []int{1, 2, 1, 2, 3, 4, 5, 6}[seed%8], p.For
+	if seed%2 == 0 {
+		p.Heal = 14 * time.Second
+		p.For, until = p.Heal+13*time.Second, p.Heal
+	}
+	p.Faults = schedtest.RandomFaults(seed, faults, p.Nodes, 2500*time.Millisecond, until)
+	if d.IntN(4) == 0 {
+		p.Versions = [][]jobs.Job{workload(seed, 1)}
+		p.Faults = append(p.Faults, deploys(d, p.Nodes)...)
+	}
+	for range d.IntN(4) {
+		job := p.Jobs[d.IntN(len(p.Jobs))].Name
+		p.Triggers = append(p.Triggers, schedtest.Trigger{When: time.Duration(1000+d.IntN(20_000)) * time.Millisecond, Job: job})
+	}
+	return p
+}
+
+// deploys brings version 1 to one node after another, each when it comes to some point of a tick's life; or to
+// the first only, and takes it back.
+func deploys(d *rand.Rand, nodes int) []schedtest.Fault {
+	points := []schedtest.Point{schedtest.BeforeClaim, schedtest.AfterClaim, schedtest.BeforeStart, schedtest.AfterStart, schedtest.BeforeSettle, schedtest.AfterSettle, ""}
+	at := time.Duration(3000+d.IntN(4000)) * time.Millisecond
+	var all []schedtest.Fault
+	for i := range nodes {
+		f := schedtest.Fault{Do: schedtest.Deploy, Node: string(rune('a' + i)), When: at, At: points[d.IntN(len(points))], Version: 1, For: 100 * time.Millisecond}
+		all = append(all, f)
+		at += time.Duration(d.IntN(1500)) * time.Millisecond
+	}
+	if d.IntN(3) == 0 {
+		back := all[0]
+		back.When, back.At, back.Version = at+2*time.Second, "", 0
+		return []schedtest.Fault{all[0], back}
+	}
+	return all
+}
+
+// workload are a few jobs: quick and slow ones, some that last longer than their lease, and some that do not
+// look at their context. Version 1 has another schedule for one job and another ttl for one.
+func workload(seed uint64, version int) []jobs.Job {
+	d := rand.New(rand.NewPCG(seed, 0x30b5))
+	schedules := []string{"* * * * * *", "*/2 * * * * *", "@every 700ms", "@every 3s", "1-59/3 * * * * *"}
+	var all []jobs.Job
+	for i := range 3 + d.IntN(2) {
+		work := time.Duration(1+d.IntN(400)) * time.Millisecond
+		switch d.IntN(4) {
+		case 0:
+			work *= 4
+		case 1:
+			work *= 14
+		}
+		j := jobs.Job{Name: fmt.Sprintf("job-%d", i), Schedule: schedules[d.IntN(len(schedules))], TTL: 3 * time.Second, Func: patient(work)}
+		if d.IntN(3) == 0 {
+			j.Func = stubborn(work)
+		}
+		if version == 1 && i == 0 {
+			j.Schedule = "@every 1500ms"
+		}
+		if version == 1 && i == 1 {
+			j.TTL = 4 * time.Second
+		}
+		all = append(all, j)
+	}
+	return all
+}
+
+// patient works for so long, or until it is told to stop.
+func patient(d time.Duration) jobs.Func {
+	return func(ctx context.Context, _ *jobs.Run) error {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-timer.C:
+			return nil
+		}
+	}
+}
+
+// stubborn works for so long whatever it is told.
+func stubborn(d time.Duration) jobs.Func {
+	return func(context.Context, *jobs.Run) error {
+		time.Sleep(d)
+		return nil
+	}
+}

@@ -1,0 +1,179 @@
+package schedtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler/schedtest/verify"
+)
+
+const (
+	// settleSpan is how long after a fault its effects may last with the short times of a plan: a
+	// dead node leaves the roster, its leases lapse and are reaped, outcasts register again.
+	settleSpan = 9 * time.Second
+	// within is promise P6 for a plan: how late a run may start, other nodes' faults or not. With the
+	// plan's grace of 200 ms it is half of what P6 says for one of 500 ms.
+	within = time.Second
+	// lastWords is how long nodes may take to stop.
+	lastWords = time.Minute
+)
+
+// Result is what a simulation showed.
+type Result struct {
+	verify.Report
+	// Digest names the history: of every message, reply, line of the sink and fault, with its
+	// instant. The same plan gives the same digest.
+	Digest string
+	// Story is the history for people, a line for each thing: seconds since the start, node, what.
+	Story []string
+	// Writes are the sink's lines.
+	Writes []verify.Write
+	// Seen counts what happened.
+	Seen Counters
+	// Words are the last lines that each process logged.
+	Words map[string][]string
+}
+
+// Run simulates a plan and fails the test with all findings and the story if a promise was broken.
+func Run(t *testing.T, p Plan) Result {
+	t.Helper()
+	r := Play(t, p)
+	if len(r.Findings) > 0 {
+		t.Errorf("seed %d:\n%s", p.Seed, r)
+	}
+	return r
+}
+
+// Play simulates a plan in a synctest bubble of its own and returns what it showed. It fails the
+// test only when the plan cannot be carried out.
+func Play(t *testing.T, p Plan) Result {
+	t.Helper()
+	p = p.withDefaults()
+	if err := p.validate(); err != nil {
+		t.Fatal(err)
+	}
+	var r Result
+	synctest.Test(t, func(t *testing.T) {
+		server, err := redistest.Embed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		c := newCluster(p, server)
+		if r, err = c.play(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return r
+}
+
+// play runs the cluster from its start to the verdict.
+func (c *cluster) play(ctx context.Context) (Result, error) {
+	go c.wire.run()
+	for i, s := range c.seats {
+		c.post(c.began.Add(time.Duration(i)*17*time.Millisecond), -1, uint64(i), func() { c.start(s) })
+	}
+	for i, tr := range c.plan.Triggers {
+		c.post(c.began.Add(tr.When), -1, fold(4, tr.Job)+uint64(i), func() { c.pull(i, tr) })
+	}
+	if c.plan.Heal > 0 {
+		c.post(c.began.Add(c.plan.Heal), -1, 0, c.heal)
+	}
+	<-time.After(c.plan.For)
+	read := time.Now()
+	c.finish()
+	close(c.wire.stop)
+	<-c.wire.ended
+	if c.plan.Heal > 0 {
+		c.leftovers()
+	}
+	return c.judge(ctx, read)
+}
+
+// finish ends all processes: in peace when all was mended, else at once.
+func (c *cluster) finish() {
+	c.mu.Lock()
+	c.over = true
+	for _, p := range c.processes {
+		if c.plan.Heal > 0 {
+			p.leaving = true
+			p.drain()
+			c.disturbed = append(c.disturbed, verify.Disturbance{
+				Span: verify.Span{From: time.Now(), Until: time.Now().Add(lastWords)}, What: string(Drain), Nodes: []string{p.seat.name},
+			})
+		} else if !p.dead {
+			c.crash(p)
+		}
+	}
+	all := c.processes
+	c.mu.Unlock()
+	for _, p := range all {
+		timer := time.NewTimer(lastWords)
+		select {
+		case <-p.done:
+		case <-timer.C:
+			c.mu.Lock()
+			c.blame(Leftover, "", "process %s does not end", p.name)
+			c.mu.Unlock()
+			<-p.done
+		}
+		timer.Stop()
+	}
+}
+
+// judge holds the sink against the schedules and the books.
+func (c *cluster) judge(ctx context.Context, read time.Time) (Result, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.processes {
+		if p.err != nil && !p.dead {
+			c.blame(Harness, "", "process %s ended: %v", p.name, p.err)
+		}
+	}
+	books, err := c.books(ctx)
+	if err != nil {
+		return Result{}, fmt.Errorf("schedtest: read the books: %w", err)
+	}
+	known, err := c.known()
+	if err != nil {
+		return Result{}, fmt.Errorf("schedtest: the verifier's schedules: %w", err)
+	}
+	disturbed := slices.Clone(c.disturbed)
+	for i := range disturbed {
+		disturbed[i].Span = c.byRedis(disturbed[i].Span)
+	}
+	read = c.byRedis(verify.Span{From: c.began, Until: read}).Until
+	r := Result{
+		Report: verify.Check(verify.Case{
+			Jobs: known, Writes: c.sink.writes, Books: books, Disturbed: disturbed, Nodes: c.plan.names(), Read: read, Within: within, Settle: settleSpan,
+		}),
+		Digest: c.story.digest(), Story: c.story.lines, Writes: c.sink.writes, Seen: c.seen, Words: make(map[string][]string),
+	}
+	r.Findings = append(r.Findings, c.wrong...)
+	for v, n := range r.Verdicts {
+		c.seen["tick "+string(v)] += n
+	}
+	for _, p := range c.processes {
+		r.Words[p.name] = p.words.all()
+	}
+	return r, nil
+}
+
+// String tells the findings, the story, and what the nodes said last.
+func (r Result) String() string {
+	var b strings.Builder
+	for _, f := range r.Findings {
+		fmt.Fprintln(&b, f)
+	}
+	b.WriteString("\n   seconds  node   what happened\n")
+	for _, line := range r.Story {
+		fmt.Fprintln(&b, line)
+	}
+	return b.String()
+}

@@ -1,0 +1,98 @@
+package schedtest_test
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/schedtest"
+)
+
+// The same seed gives the same history, line by line and message by message, however many goroutines run at
+// once. `make sim-same` compares builds with and without the race detector besides.
+func TestSameSeedSameHistory(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	different := make(map[string]bool)
+	for seed := range uint64(8) {
+		var first schedtest.Result
+		for i, procs := range []int{1, 2, 8} {
+			runtime.GOMAXPROCS(procs)
+			r := schedtest.Play(t, planOf(seed))
+			if i == 0 {
+				first = r
+			}
+			if r.Digest != first.Digest || !slices.Equal(r.Story, first.Story) {
+				t.Errorf("seed %d on %d cores: digest %s, on one %s", seed, procs, r.Digest, first.Digest)
+			}
+		}
+		different[first.Digest] = true
+	}
+	if len(different) != 8 {
+		t.Errorf("8 seeds gave %d histories", len(different))
+	}
+}
+
+// Each fault does what it says: the story of a plan with that fault alone shows what must follow.
+func TestFaults(t *testing.T) {
+	const second = time.Second
+	for name, c := range map[string]struct {
+		fault schedtest.Fault
+		shows string
+	}{
+		"drop request":    {schedtest.Fault{Do: schedtest.DropRequest, At: schedtest.BeforeClaim}, "unknown outcome found not applied"},
+		"drop reply":      {schedtest.Fault{Do: schedtest.DropReply, At: schedtest.AfterClaim}, "unknown outcome found applied"},
+		"drop report":     {schedtest.Fault{Do: schedtest.DropReply, At: schedtest.AfterSettle}, "unknown outcome found applied"},
+		"delay":           {schedtest.Fault{Do: schedtest.Delay, At: schedtest.AfterClaim, For: second}, "fault: delay"},
+		"reset":           {schedtest.Fault{Do: schedtest.Reset, At: schedtest.AfterClaim}, "unknown outcome found applied"},
+		"crash":           {schedtest.Fault{Do: schedtest.Crash, At: schedtest.AfterClaim, For: second}, "tick unstarted"},
+		"crash at start":  {schedtest.Fault{Do: schedtest.Crash, At: schedtest.AfterStart, For: second}, "tick skipped"},
+		"pause":           {schedtest.Fault{Do: schedtest.Pause, At: schedtest.AfterStart, For: 6 * second}, "lease expired while running"},
+		"cut":             {schedtest.Fault{Do: schedtest.Cut, At: schedtest.AfterStart, For: 6 * second}, "lease expired while running"},
+		"cut requests":    {schedtest.Fault{Do: schedtest.CutRequests, At: schedtest.AfterStart, For: 6 * second}, "lease expired while running"},
+		"cut replies":     {schedtest.Fault{Do: schedtest.CutReplies, At: schedtest.AfterClaim, For: 2 * second}, "unknown outcome found applied"},
+		"drain":           {schedtest.Fault{Do: schedtest.Drain, At: schedtest.AfterStart, For: second}, "run by schedule"},
+		"deploy":          {schedtest.Fault{Do: schedtest.Deploy, At: schedtest.AfterStart, Version: 1}, "ran on version 1"},
+		"step node":       {schedtest.Fault{Do: schedtest.StepNode, Node: "a", By: time.Hour}, "run by schedule"},
+		"step Redis":      {schedtest.Fault{Do: schedtest.StepRedis, At: schedtest.AfterStart, By: 13 * second}, "tick missed"},
+		"stop Redis":      {schedtest.Fault{Do: schedtest.StopRedis, At: schedtest.AfterStart, For: 3 * second}, "failover between start and settle"},
+		"empty Redis":     {schedtest.Fault{Do: schedtest.EmptyRedis, At: schedtest.AfterStart, For: second}, "failover between start and settle"},
+		"roll Redis back": {schedtest.Fault{Do: schedtest.RollBackRedis, At: schedtest.AfterStart, For: second, Writes: 2}, "failover between start and settle"},
+		"flush scripts":   {schedtest.Fault{Do: schedtest.FlushScripts, At: schedtest.BeforeClaim}, "fault: flush scripts"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			work := []jobs.Job{{Name: "job", Schedule: "* * * * * *", TTL: 3 * second, Func: patient(700 * time.Millisecond)}}
+			if c.fault.Do == schedtest.Pause || c.fault.Do == schedtest.Cut || c.fault.Do == schedtest.CutRequests {
+				work[0].Func = patient(5 * second)
+			}
+			c.fault.When = 4 * second
+			r := schedtest.Run(t, schedtest.Plan{
+				Seed: 3, Jobs: work, Versions: [][]jobs.Job{work}, Faults: []schedtest.Fault{c.fault}, Heal: 16 * second, For: 30 * second,
+			})
+			if r.Seen["fault: "+string(c.fault.Do)] != 1 || r.Seen[c.shows] == 0 {
+				t.Errorf("want %q; seen:\n%s", c.shows, r.Seen)
+			}
+		})
+	}
+}
+
+// A plan that makes no sense is refused before anything starts, with all that is wrong.
+func TestPlanIsChecked(t *testing.T) {
+	err := schedtest.Plan{
+		Nodes: 30, For: time.Millisecond, Heal: time.Second,
+		Faults: []schedtest.Fault{
+			{Do: schedtest.Crash, Node: "zz"}, {Do: schedtest.DropReply}, {Do: schedtest.Crash}, {Do: schedtest.Deploy, Node: "a", Version: 2}, {Do: schedtest.RollBackRedis},
+			{Do: "explode", Node: "a"}, {Do: schedtest.Crash, At: "before lunch"},
+		},
+	}.Check()
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{"30 nodes", "at least 1 s", "Heal", "no jobs", `no node "zz"`, "needs a point", "needs a node", "1 versions", "Writes is 0", "explode", "before lunch"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\ndoes not say %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package schedtest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/schedtest"
+	"github.com/escapement/escapement/scheduler/schedtest/verify"
+)
+
+// Plans that once failed, cut down to what it takes. Each says what was wrong.
+var regressions = []struct {
+	name string
+	plan schedtest.Plan
+}{
+	{
+		// A restart made tokens run up to 60 s further ahead of the clock; data lost after that put them back to
+		// 60 s ahead. The sink refused every run for a minute.
+		"tokens fell when Redis was restarted and then lost its data",
+		schedtest.Plan{Faults: []schedtest.Fault{
+			{Do: schedtest.StopRedis, When: 5 * time.Second, For: 500 * time.Millisecond},
+			{Do: schedtest.EmptyRedis, When: 9 * time.Second, For: 500 * time.Millisecond},
+		}},
+	},
+	{
+		// Two failovers from the same last token gave the same next one, to two runs: the third server had not
+		// heard of the second's grant.
+		"one token twice when a failover lost the grant of the server before",
+		schedtest.Plan{Faults: []schedtest.Fault{
+			{Do: schedtest.StopRedis, When: 5 * time.Second, For: 500 * time.Millisecond},
+			{Do: schedtest.RollBackRedis, When: 5600 * time.Millisecond, At: schedtest.AfterStart, For: 300 * time.Millisecond, Writes: 2},
+		}},
+	},
+	{
+		// A run that was handed back holds its job until it is granted again. A run by hand that had been
+		// pending for longer was asked for first, and held, each time: nobody came to the other one.
+		"a handed-back run and a run by hand blocked each other for ever",
+		schedtest.Plan{
+			Nodes:    1,
+			Jobs:     []jobs.Job{{Name: "quick", Schedule: "* * * * * *", TTL: 3 * time.Second, Func: patient(20 * time.Millisecond)}},
+			Faults:   []schedtest.Fault{{Do: schedtest.CutReplies, When: 4 * time.Second, At: schedtest.AfterClaim, For: 3100 * time.Millisecond}},
+			Triggers: []schedtest.Trigger{{When: 6 * time.Second, Job: "quick"}},
+		},
+	},
+}
+
+func TestRegressions(t *testing.T) {
+	for _, x := range regressions {
+		t.Run(x.name, func(t *testing.T) {
+			p := x.plan
+			p.Seed, p.Heal, p.For = 1, 12*time.Second, 26*time.Second
+			if p.Jobs == nil {
+				p.Jobs = []jobs.Job{
+					{Name: "quick", Schedule: "* * * * * *", TTL: 3 * time.Second, Func: patient(20 * time.Millisecond)},
+					{Name: "slow", Schedule: "*/2 * * * * *", TTL: 3 * time.Second, Func: patient(900 * time.Millisecond)},
+				}
+			}
+			r := schedtest.Run(t, p)
+			for _, f := range p.Faults {
+				if r.Seen["fault: "+string(f.Do)] == 0 {
+					t.Errorf("the plan is empty: %s did not happen", f)
+				}
+			}
+			if n := r.Seen["run by manual"]; n != len(p.Triggers) {
+				t.Errorf("%d runs by hand, %d were asked for", n, len(p.Triggers))
+			}
+		})
+	}
+}
+
+// A run by hand of a busy job starts as soon as the run before it has ended: it was asked for only every 2 s, and
+// mostly in vain.
+func TestRunByHandOfABusyJob(t *testing.T) {
+	r := schedtest.Run(t, schedtest.Plan{
+		Seed: 1, Heal: 2 * time.Second, For: 20 * time.Second,
+		Jobs:     []jobs.Job{{Name: "busy", Schedule: "* * * * * *", TTL: 3 * time.Second, Func: patient(1900 * time.Millisecond)}},
+		Triggers: []schedtest.Trigger{{When: 5100 * time.Millisecond, Job: "busy"}},
+	})
+	for _, w := range r.Writes {
+		if w.Trigger == "manual" && w.Phase == verify.Start {
+			if waited := w.At.Sub(w.Tick); waited > 4*time.Second {
+				t.Errorf("the run by hand waited %s for a job that takes 1.9 s", waited)
+			}
+			return
+		}
+	}
+	t.Error("the run by hand never started")
+}

@@ -1,0 +1,52 @@
+package schedtest
+
+import (
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/schedtest/verify"
+)
+
+// sink is the outside world: a log with a clock of its own and a guard that refuses stale tokens.
+// It knows nothing of the ledger. Its clock is its own, and steps when Redis' does, for it is by Redis'
+// clock that a tick is early or late.
+type sink struct {
+	unguarded bool
+	writes    []verify.Write
+	latest    time.Time        // that its clock has shown
+	top       map[string]int64 // by job, the greatest token seen
+}
+
+// write takes one line. A tick that has come by Redis' clock has come, though the clock be set back
+// since.
+func (s *sink) write(at time.Time, p *process, run *jobs.Run, phase verify.Phase) verify.Write {
+	if at.After(s.latest) {
+		s.latest = at
+	}
+	if tick := run.Tick(); at.Before(tick) && !s.latest.Before(tick) {
+		at = tick
+	}
+	w := verify.Write{
+		No: len(s.writes) + 1, At: at.UTC(), Job: run.Job(), Tick: run.Tick(), Run: run.ID(), Token: run.Token(),
+		Node: p.seat.name, Attempt: run.Attempt(), Trigger: run.Trigger().String(), Phase: phase,
+	}
+	if w.Token < s.top[w.Job] {
+		w.Refused = !s.unguarded
+	} else {
+		s.top[w.Job] = w.Token
+	}
+	s.writes = append(s.writes, w)
+	return w
+}
+
+func (s *sink) last() verify.Write { return s.writes[len(s.writes)-1] }
+
+// before is the node that wrote the line of a job before the last one.
+func (s *sink) before(job string) string {
+	for i := len(s.writes) - 2; i >= 0; i-- {
+		if s.writes[i].Job == job {
+			return s.writes[i].Node
+		}
+	}
+	return ""
+}

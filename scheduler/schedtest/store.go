@@ -1,0 +1,117 @@
+package schedtest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler/schedtest/verify"
+)
+
+// pastKept is how many writes RollBackRedis can lose.
+const pastKept = 8
+
+// store is what the simulation knows of its Redis.
+type store struct {
+	up       bool
+	runs     int                  // of the server; names its run_id
+	remember bool                 // keep past: some fault will want it
+	past     []redistest.Snapshot // before each of the latest writes of a ledger script, oldest first
+	steps    []step               // of its clock
+}
+
+// step is a step of Redis' clock.
+type step struct {
+	at  time.Time
+	off time.Duration // since then, Redis' clock less the true time
+}
+
+// stepped is how far Redis' clock was from the true time at an instant.
+func (s *store) stepped(at time.Time) time.Duration {
+	var off time.Duration
+	for _, x := range s.steps {
+		if !x.at.After(at) {
+			off = x.off
+		}
+	}
+	return off
+}
+
+// stepBy moves Redis' clock.
+func (c *cluster) stepBy(d time.Duration) {
+	now := time.Now()
+	c.redis.steps = append(c.redis.steps, step{now, c.redis.stepped(now) + d})
+	c.server.StepClock(d)
+}
+
+// byRedis is a span of true time as Redis' clock showed it: from the least that it showed to the
+// greatest.
+func (c *cluster) byRedis(s verify.Span) verify.Span {
+	shown := func(at time.Time) time.Time { return at.Add(c.redis.stepped(at)) }
+	out := verify.Span{From: shown(s.From), Until: shown(s.Until)}
+	for _, x := range c.redis.steps {
+		if x.at.Before(s.From) || x.at.After(s.Until) {
+			continue
+		}
+		for _, at := range []time.Time{shown(x.at.Add(-1)), shown(x.at)} {
+			if at.Before(out.From) {
+				out.From = at
+			}
+			if at.After(out.Until) {
+				out.Until = at
+			}
+		}
+	}
+	return out
+}
+
+// carry has Redis carry out what has arrived whole, and returns the replies.
+func (c *cluster) carry(m *message) []byte {
+	cn := m.conn
+	if cn.session == nil {
+		cn.session = c.server.Session()
+	}
+	var all [][]string
+	all, cn.partial = commands(append(cn.partial, m.bytes...))
+	if c.redis.remember && m.op != "" {
+		c.redis.past = append(c.redis.past, c.server.Snapshot())
+		if len(c.redis.past) > pastKept {
+			c.redis.past = c.redis.past[1:]
+		}
+	}
+	var reply []byte
+	for _, args := range all {
+		reply = append(reply, cn.session.Do(c.broken(args))...)
+	}
+	return reply
+}
+
+// rename gives Redis a new run_id, as each start of a server does.
+func (c *cluster) rename() {
+	c.redis.runs++
+	c.server.SetRunID(fmt.Sprintf("%040d", c.redis.runs))
+}
+
+// restart brings Redis back after a fault.
+func (c *cluster) restart(f Fault) {
+	switch f.Do {
+	case EmptyRedis:
+		c.server.Mini().FlushAll()
+	case RollBackRedis:
+		if n := len(c.redis.past); n > 0 {
+			c.server.Restore(c.redis.past[max(0, n-f.Writes)])
+		}
+	default:
+	}
+	c.redis.past = nil
+	c.flushScripts()
+	c.rename()
+	c.redis.up = true
+	c.failedOver()
+	c.note("redis", "is back")
+}
+
+// flushScripts makes Redis forget its scripts.
+func (c *cluster) flushScripts() {
+	c.server.Session().Do([]string{"SCRIPT", "FLUSH"})
+}

@@ -1,0 +1,82 @@
+package schedtest
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/schedtest/verify"
+)
+
+// story is what happened, in order, for people; and a digest of all of it, and of every message.
+type story struct {
+	lines []string
+	sum   hash.Hash
+}
+
+// add tells one thing.
+func (s *story) add(at time.Duration, who, what string) {
+	line := fmt.Sprintf("%13.6f  %-6s %s", at.Seconds(), who, what)
+	s.lines = append(s.lines, line)
+	s.hash().Write([]byte(line))
+}
+
+// fold adds to the digest what is not told.
+func (s *story) fold(sums ...uint64) {
+	for _, x := range sums {
+		var b [8]byte
+		binary.BigEndian.PutUint64(b[:], x)
+		s.hash().Write(b[:])
+	}
+}
+
+func (s *story) hash() hash.Hash {
+	if s.sum == nil {
+		s.sum = sha256.New()
+	}
+	return s.sum
+}
+
+func (s *story) digest() string { return hex.EncodeToString(s.hash().Sum(nil)[:16]) }
+
+// describe tells a request and its reply: the script, the words in the request that name jobs or
+// runs, and the words of the answer.
+func describe(m *message, reply []string) string {
+	var named, answer []string
+	for _, id := range m.commands[0] {
+		if m.conn.process.cluster.runs[id] != nil {
+			named = append(named, id)
+		}
+	}
+	for _, w := range reply {
+		if len(w) > 2 && len(w) < 12 && strings.Trim(w, "abcdefghijklmnopqrstuvwxyz") == "" {
+			answer = append(answer, w)
+		}
+	}
+	slices.Sort(named) // a node may batch the same things in another order
+	slices.Sort(answer)
+	return m.op + " " + strings.Join(named, " ") + " -> " + strings.Join(answer, " ")
+}
+
+// written tells a line of the sink.
+func written(w verify.Write) string {
+	refused := ""
+	if w.Refused {
+		refused = ", REFUSED: stale token"
+	}
+	return fmt.Sprintf("%s of %s: %s tick %s token %d%s", w.Phase, w.Run, w.Job, w.Tick.Format("15:04:05.000"), w.Token, refused)
+}
+
+// tell tells of a message that is too common to be worth a line. It is called for requests by the
+// nodes' goroutines, whose order within an instant means nothing, so it stays out of the digest.
+func (c *cluster) tell(m *message, does string, words any) {
+	if c.plan.wordy {
+		line := fmt.Sprintf("%13.9f  %-6s %s %.300q", c.elapsed().Seconds(), m.conn.process.name, does, words)
+		c.story.lines = append(c.story.lines, line)
+	}
+}

@@ -1,0 +1,164 @@
+package schedtest
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/schedtest/verify"
+)
+
+// messageSpan is how long the loss of a message can be felt: a call's time limit and a new try.
+const messageSpan = 2 * time.Second
+
+// armed is a fault that has not struck yet.
+type armed struct {
+	Fault
+	left int // how often its point must still be reached
+}
+
+// arm makes a fault ready.
+func (c *cluster) arm(f Fault) {
+	if f.At != "" {
+		c.armed = append(c.armed, &armed{Fault: f, left: max(1, f.Nth)})
+		return
+	}
+	c.post(c.began.Add(f.When), -1, fold(0, f.String()), func() {
+		if c.over {
+			return
+		}
+		var p *process
+		for _, s := range c.seats {
+			if s.name == f.Node {
+				p = s.process
+			}
+		}
+		c.apply(f, p)
+	})
+}
+
+// strike lets the faults strike that wait for a process to come to a point, and returns the one
+// that hits the message, if there is one.
+func (c *cluster) strike(when, op string, p *process) *Fault {
+	if op == "" || p.dead {
+		return nil
+	}
+	point, elapsed := Point(when+" "+op), c.elapsed()
+	var hit *Fault
+	var kept []*armed
+	for _, a := range c.armed {
+		here := a.At == point && elapsed >= a.When && (a.Node == "" || a.Node == p.seat.name)
+		if here {
+			a.left--
+		}
+		if !here || a.left > 0 || a.ofMessage() && hit != nil {
+			kept = append(kept, a)
+			continue
+		}
+		c.apply(a.Fault, p)
+		if a.ofMessage() {
+			hit = &a.Fault
+		}
+	}
+	c.armed = kept
+	return hit
+}
+
+// apply does what a fault does, to the process that it hits (nil: to Redis).
+func (c *cluster) apply(f Fault, p *process) {
+	if f.ofRedis() && !c.redis.up || !f.ofRedis() && p.dead {
+		return // there is nothing to hit
+	}
+	c.seen["fault: "+string(f.Do)]++
+	if f.At != "" {
+		c.seen["aimed faults"]++
+	} else {
+		c.seen["timed faults"]++
+	}
+	until := time.Now().Add(f.For)
+	d := verify.Disturbance{Span: verify.Span{From: time.Now(), Until: until}, What: string(f.Do), Loses: f.loses()}
+	who := "redis"
+	if !f.ofRedis() {
+		who = p.seat.name
+		d.Nodes = []string{who}
+	}
+	c.note(who, "FAULT %s", f)
+	switch {
+	case f.ofRedis():
+		c.applyToRedis(f, until)
+		if f.Do == StepRedis && f.By.Abs() > c.plan.Config.MaxStep { // not believed
+			d.Until = c.began.Add(cmp.Or(c.plan.Heal, c.plan.For))
+		}
+	case f.ofMessage():
+		d.Until = until.Add(messageSpan)
+	case f.Do == Deploy: // which definition counts is everybody's matter
+		c.applyToNode(f, p, until)
+		d.Nodes, d.What = nil, "drain and deploy"
+	default:
+		c.applyToNode(f, p, until)
+	}
+	c.disturbed = append(c.disturbed, d)
+}
+
+func (c *cluster) applyToRedis(f Fault, until time.Time) {
+	switch f.Do {
+	case StepRedis:
+		c.sink.latest = c.redisTime()
+		c.stepBy(f.By)
+	case FlushScripts:
+		c.flushScripts()
+	default:
+		c.redis.up = false
+		c.post(until, -1, fold(1, f.String()), func() {
+			if !c.redis.up {
+				c.restart(f)
+			}
+		})
+	}
+}
+
+func (c *cluster) applyToNode(f Fault, p *process, until time.Time) {
+	switch f.Do {
+	case Crash:
+		c.crash(p)
+		if f.For > 0 {
+			c.post(until, p.no, fold(2, f.String()), func() { c.reseat(p) })
+		}
+	case Pause:
+		p.pausedUntil = until
+	case Cut:
+		p.cutUntil = [2]time.Time{until, until}
+	case CutRequests:
+		p.cutUntil[requests] = until
+	case CutReplies:
+		p.cutUntil[replies] = until
+	case StepNode:
+		p.seat.wallOff.Add(int64(f.By))
+	case Deploy:
+		p.seat.version = f.Version
+		c.replace(p, f.For)
+	case Drain:
+		c.replace(p, f.For)
+	default:
+	}
+}
+
+// heal ends every fault and mends what was hit.
+func (c *cluster) heal() {
+	c.armed = nil
+	c.note("", "all faults end")
+	if !c.redis.up {
+		c.restart(Fault{Do: StopRedis})
+	}
+	if off := c.redis.stepped(time.Now()); off.Abs() > c.plan.Config.MaxStep { // else the nodes follow it
+		c.note("redis", "its clock is set right")
+		c.stepBy(-off)
+	}
+	now := time.Now()
+	for _, s := range c.seats {
+		p := s.process
+		p.pausedUntil, p.cutUntil = now, [2]time.Time{now, now}
+		if p.dead {
+			c.reseat(p)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package verify
+
+import (
+	"slices"
+	"time"
+)
+
+// schedule asks the oracle for the ticks of all versions up to when the books were read.
+func (t *trial) schedule() {
+	t.byTick = make(map[int64]*tick)
+	for _, v := range t.job.Versions {
+		var asks []int64
+		for _, at := range t.ticksIn(v.Certain, v.Schedule) {
+			t.expect(at).must = true
+			asks = append(asks, at.UnixMilli())
+		}
+		for _, at := range t.ticksIn(v.Possible, v.Schedule) {
+			t.expect(at)
+			asks = append(asks, at.UnixMilli())
+		}
+		slices.Sort(asks)
+		t.asks = append(t.asks, slices.Compact(asks))
+	}
+	slices.SortFunc(t.due, func(a, b *tick) int { return a.at.Compare(b.at) })
+}
+
+func (t *trial) ticksIn(s Span, of Schedule) []time.Time {
+	until := t.Read.Add(1) // a tick at the very instant is due
+	if !s.Until.IsZero() && s.Until.Before(until) {
+		until = s.Until
+	}
+	if s.From.IsZero() {
+		return nil
+	}
+	return of.Ticks(s.From, until)
+}
+
+func (t *trial) expect(at time.Time) *tick {
+	d := t.byTick[at.UnixMilli()]
+	if d == nil {
+		d = &tick{at: at}
+		t.byTick[at.UnixMilli()] = d
+		t.due = append(t.due, d)
+	}
+	return d
+}
+
+// find is the tick at an instant, nil when no version asks for it.
+func (t *trial) find(at time.Time) *tick {
+	if d := t.byTick[at.UnixMilli()]; d != nil && d.at.Equal(at) {
+		return d
+	}
+	return nil
+}
+
+// cover finds the ticks that a row of several stands for: those of one version, from the first to
+// the last. Where more than one version fits, the row's own count chooses.
+func (t *trial) cover(first, last, count int64) []*tick {
+	var best []int64
+	for _, asks := range t.asks {
+		lo, _ := slices.BinarySearch(asks, first)
+		hi, _ := slices.BinarySearch(asks, last+1)
+		if lo >= hi || asks[lo] != first || asks[hi-1] != last {
+			continue
+		}
+		if best == nil || int64(hi-lo) == count {
+			best = asks[lo:hi]
+		}
+	}
+	ticks := make([]*tick, len(best))
+	for i, ms := range best {
+		ticks[i] = t.byTick[ms]
+	}
+	return ticks
+}
