@@ -38,7 +38,6 @@ type cluster struct {
 
 // seat is a node's place: one process after another sits there.
 type seat struct {
-	no      int
 	name    string
 	version int
 	process *process
@@ -52,8 +51,10 @@ func newCluster(p Plan, server *redistest.Embedded) *cluster {
 		sink: sink{unguarded: p.Unguarded, top: make(map[string]int64)}, seen: make(Counters),
 	}
 	c.redis.up, c.requests = true, make(map[string][]time.Time)
-	for i, name := range p.names() {
-		c.seats = append(c.seats, &seat{no: i, name: name})
+	for _, name := range p.names() {
+		s := &seat{name: name}
+		s.wallOff.Store(int64(p.Offsets[name]))
+		c.seats = append(c.seats, s)
 	}
 	for _, f := range p.Faults {
 		c.redis.remember = c.redis.remember || f.Do == RollBackRedis

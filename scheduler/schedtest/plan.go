@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -29,6 +30,8 @@ type Plan struct {
 	Jobs []jobs.Job
 	// Versions are the jobs of later deploys; Deploy counts from 0, which is Jobs.
 	Versions [][]jobs.Job
+	// Offsets are how far the nodes' wall clocks are from the true time at the start, by name.
+	Offsets map[string]time.Duration
 	// Triggers are runs that are asked for by hand.
 	Triggers []Trigger
 	// Faults are what goes wrong.
@@ -109,6 +112,11 @@ func (p Plan) validate() error {
 			if err := reg.Add(j); err != nil {
 				errs = append(errs, fmt.Errorf("plan: version %d: %w", v, err))
 			}
+		}
+	}
+	for name := range p.Offsets {
+		if !slices.Contains(p.names(), name) {
+			errs = append(errs, fmt.Errorf("plan: Offsets: there is no node %q; the nodes are %s", name, strings.Join(p.names(), ", ")))
 		}
 	}
 	for _, f := range p.Faults {

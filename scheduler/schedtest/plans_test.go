@@ -25,6 +25,9 @@ func planOf(seed uint64) schedtest.Plan {
 		p.Versions = [][]jobs.Job{workload(seed, 1)}
 		p.Faults = append(p.Faults, deploys(d, p.Nodes)...)
 	}
+	if d.IntN(2) == 0 {
+		p.Offsets = map[string]time.Duration{"a": time.Duration(d.IntN(600_000)-300_000) * time.Millisecond}
+	}
 	for range d.IntN(4) {
 		job := p.Jobs[d.IntN(len(p.Jobs))].Name
 		p.Triggers = append(p.Triggers, schedtest.Trigger{When: time.Duration(1000+d.IntN(20_000)) * time.Millisecond, Job: job})

@@ -3,6 +3,7 @@ package schedtest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -165,7 +166,10 @@ func (c *cluster) judge(ctx context.Context, read time.Time) (Result, error) {
 	return r, nil
 }
 
-// String tells the findings, the story, and what the nodes said last.
+// lastLines is how many lines of each process's log String tells.
+const lastLines = 12
+
+// String tells the findings, the story, and what each process said last.
 func (r Result) String() string {
 	var b strings.Builder
 	for _, f := range r.Findings {
@@ -174,6 +178,13 @@ func (r Result) String() string {
 	b.WriteString("\n   seconds  node   what happened\n")
 	for _, line := range r.Story {
 		fmt.Fprintln(&b, line)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Words)) {
+		lines := r.Words[name]
+		fmt.Fprintf(&b, "\n%s said last:\n", name)
+		for _, line := range lines[max(0, len(lines)-lastLines):] {
+			fmt.Fprintln(&b, "  "+line)
+		}
 	}
 	return b.String()
 }

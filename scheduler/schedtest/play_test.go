@@ -81,7 +81,7 @@ func TestFaults(t *testing.T) {
 // A plan that makes no sense is refused before anything starts, with all that is wrong.
 func TestPlanIsChecked(t *testing.T) {
 	err := schedtest.Plan{
-		Nodes: 30, For: time.Millisecond, Heal: time.Second,
+		Nodes: 30, For: time.Millisecond, Heal: time.Second, Offsets: map[string]time.Duration{"moon": time.Hour},
 		Faults: []schedtest.Fault{
 			{Do: schedtest.Crash, Node: "zz"}, {Do: schedtest.DropReply}, {Do: schedtest.Crash}, {Do: schedtest.Deploy, Node: "a", Version: 2}, {Do: schedtest.RollBackRedis},
 			{Do: "explode", Node: "a"}, {Do: schedtest.Crash, At: "before lunch"},
@@ -90,7 +90,7 @@ func TestPlanIsChecked(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"30 nodes", "at least 1 s", "Heal", "no jobs", `no node "zz"`, "needs a point", "needs a node", "1 versions", "Writes is 0", "explode", "before lunch"} {
+	for _, want := range []string{"30 nodes", `no node "moon"`, "at least 1 s", "Heal", "no jobs", `no node "zz"`, "needs a point", "needs a node", "1 versions", "Writes is 0", "explode", "before lunch"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\ndoes not say %q", err, want)
 		}

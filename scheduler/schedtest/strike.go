@@ -23,17 +23,20 @@ func (c *cluster) arm(f Fault) {
 		return
 	}
 	c.post(c.began.Add(f.When), -1, fold(0, f.String()), func() {
-		if c.over {
-			return
+		if !c.over {
+			c.apply(f, c.sitting(f.Node))
 		}
-		var p *process
-		for _, s := range c.seats {
-			if s.name == f.Node {
-				p = s.process
-			}
-		}
-		c.apply(f, p)
 	})
+}
+
+// sitting is the process in a seat; nil when nobody sat there yet, or there is no such seat.
+func (c *cluster) sitting(name string) *process {
+	for _, s := range c.seats {
+		if s.name == name {
+			return s.process
+		}
+	}
+	return nil
 }
 
 // strike lets the faults strike that wait for a process to come to a point, and returns the one
@@ -65,7 +68,7 @@ func (c *cluster) strike(when, op string, p *process) *Fault {
 
 // apply does what a fault does, to the process that it hits (nil: to Redis).
 func (c *cluster) apply(f Fault, p *process) {
-	if f.ofRedis() && !c.redis.up || !f.ofRedis() && p.dead {
+	if f.ofRedis() && !c.redis.up || !f.ofRedis() && (p == nil || p.dead) {
 		return // there is nothing to hit
 	}
 	c.seen["fault: "+string(f.Do)]++
