@@ -47,10 +47,11 @@ func (e *engine) firePending(now time.Time) {
 		if j == nil || !e.mayTake(j, now.Sub(time.UnixMilli(p.Granted))) {
 			continue // the next sweep finds it again
 		}
-		if now.UnixMilli() < j.heldUntil || !e.slots.take() {
+		if now.UnixMilli() < j.putOff || !e.slots.take() {
 			waiting = append(waiting, p)
 			continue
 		}
+		j.since = p.Granted
 		e.agenda.drop(j)
 		e.claim(j, ledger.Claim{Job: j.Name, Digest: j.digest, Run: p.Run, TTL: j.TTL, Pending: true, Trigger: jobs.TriggerManual})
 	}

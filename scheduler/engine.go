@@ -20,9 +20,9 @@ type engine struct {
 	clock  *clock
 	slots  *slots
 	log    *slog.Logger
-	newID  func() string // for runs
-	jobs   []*job        // in a fixed order, as byName has none
-	byName map[string]*job
+	newID  func() string   // for runs
+	jobs   []*job          // in a fixed order, as byName has none
+	byName map[string]*job // never changed
 	agenda agenda
 
 	open     []*batch      // being filled, one a partition and in their order

@@ -21,13 +21,15 @@ type job struct {
 	part     int
 	index    int // among the node's jobs, by name; decides where nothing else does
 
-	cursor    int64 // as last heard, ms; 0 when the schedule has no more
-	at        int64 // when the engine looks at it next, ms; may lie after cursor for a retry
-	place     int   // index in the heap, -1 outside
-	owned     bool  // this node goes first
-	claiming  bool  // a claim of it is in flight
-	outside   bool  // not to be claimed until it is registered, see registrar
-	heldUntil int64 // it was found held: what waits for it is not asked for before, ms
+	cursor   int64 // as last heard, ms; 0 when the schedule has no more
+	at       int64 // when the engine looks at it next, ms; may lie after cursor for a retry
+	place    int   // index in the heap, -1 outside
+	owned    bool  // this node goes first
+	claiming bool  // a claim of it is in flight
+	outside  bool  // not to be claimed until it is registered, see registrar
+	// It was found held, so until then, ms, the next is not asked for: its ticks, and its pending runs,
+	// of which the one that was asked for last has waited since then.
+	heldUntil, putOff, since int64
 
 	waited atomic.Bool // something was put off because the job was held; set by the engine, taken by the runner
 }

@@ -29,6 +29,7 @@ type runner struct {
 	wg     sync.WaitGroup // runs, to the settled outcome
 	calls  sync.WaitGroup // job functions
 	going  atomic.Int64   // how many job functions run
+	live   sync.Map       // ids of the runs here, to their end; at most as many as there are slots
 }
 
 func newRunner(n *Node) *runner {
@@ -36,11 +37,19 @@ func newRunner(n *Node) *runner {
 	return &runner{n: n, ctx: ctx, cancel: cancel}
 }
 
-// start begins a granted run; with back set, it hands the run back instead.
+// start begins a granted run; with back set, it hands the run back instead. A run that is here already
+// is not begun again: a sweep that looked before a pending run was granted has the engine ask for it
+// once more, and it is granted once more, for the same node asks for the same run.
 func (r *runner) start(g grant, back bool) {
+	id := g.lease.Run
+	if _, here := r.live.LoadOrStore(id, true); here {
+		r.n.slots.give()
+		return
+	}
 	r.calls.Add(1)
 	r.wg.Go(func() {
 		defer r.n.slots.give()
+		defer r.live.Delete(id)
 		lease := r.n.keeper.Hold(r.ctx, locking.Grant{
 			Name: g.job.Name, Owner: g.lease.Run, Token: g.lease.Token, TTL: g.job.TTL,
 			Asked: g.asked, Slept: g.slept,

@@ -122,6 +122,9 @@ func (s *sweep) reap(ctx context.Context, ripe []ledger.Lease) error {
 				switch words[i] {
 				case ledger.Reaped:
 					delete(s.seen, l.Run)
+					if j := s.n.engine.byName[l.Job]; j != nil {
+						s.n.engine.freed(j)
+					}
 					s.n.log.Warn("run abandoned: its lease lapsed and its node did not come back in time", "job", l.Job,
 						"tick", time.UnixMilli(l.Tick).UTC(), "run", l.Run, "node", l.NodeName, "token", l.Token)
 				case ledger.Strange:

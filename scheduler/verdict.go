@@ -69,17 +69,23 @@ func since(b *batch, c ledger.Claim, a ledger.Answer) time.Time {
 	return b.asked
 }
 
-// held puts a claim off until the run that holds the job may have ended: soon for a tick that is
-// only a little late, so that late ticks run in order, rarely for what has waited long.
+// held puts a claim off until the run that holds the job may have ended: soon for what is only a
+// little late, so that late ticks run in order, rarely for what has waited long. Pending runs and ticks
+// do not put each other off.
 func (e *engine) held(j *job, c ledger.Claim) {
-	now, wait, delay := e.clock.now(), heldPause, time.Duration(0)
-	if !c.Pending { // a pending run does not put the job's ticks off
-		wait = min(heldPause, max(50*time.Millisecond, now.Sub(time.UnixMilli(c.Tick))/10))
-		delay = wait
+	now, since := e.clock.now(), c.Tick
+	if c.Pending {
+		since = j.since
+	}
+	wait := min(heldPause, max(50*time.Millisecond, now.Sub(time.UnixMilli(since))/10))
+	j.waited.Store(true)
+	if c.Pending {
+		j.putOff = now.Add(wait).UnixMilli()
+		e.again(j, j.cursor, 0)
+		return
 	}
 	j.heldUntil = now.Add(wait).UnixMilli()
-	j.waited.Store(true)
-	e.again(j, j.cursor, delay)
+	e.again(j, j.cursor, wait)
 }
 
 // freed is told of the end of a run of a job that others had waited for: they are asked for at once.
@@ -89,7 +95,7 @@ func (e *engine) freed(j *job) {
 		return
 	}
 	e.do(func() {
-		j.heldUntil = 0
+		j.heldUntil, j.putOff = 0, 0
 		if !j.claiming {
 			e.again(j, j.cursor, 0)
 		}

@@ -77,6 +77,7 @@ func (c *cluster) started(ctx context.Context, p *process, run *jobs.Run) error 
 	c.ranOn(run.Job(), p.version)
 	if w.Refused {
 		c.seen["stale write refused"]++
+		c.sink.write(c.redisTime(), p, run, verify.End) // for it goes no further
 		return ErrStale
 	}
 	c.calls[run.ID()] = &call{job: run.Job(), process: p, ctx: ctx}

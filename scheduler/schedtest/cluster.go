@@ -27,6 +27,7 @@ type cluster struct {
 	requests  map[string][]time.Time // by job, when runs were asked for by hand, by Redis' clock
 	runs      map[string]*passage
 	calls     map[string]*call
+	tokens    map[string]int64  // by job, the greatest granted
 	versions  map[string]uint64 // by job, the versions that ran ticks of it, a bit each
 	sink      sink
 	story     story
@@ -47,7 +48,7 @@ type seat struct {
 func newCluster(p Plan, server *redistest.Embedded) *cluster {
 	c := &cluster{
 		plan: p, began: time.Now(), server: server, wire: newWire(), scripts: scriptsOf(p),
-		runs: make(map[string]*passage), calls: make(map[string]*call), versions: make(map[string]uint64),
+		runs: make(map[string]*passage), calls: make(map[string]*call), versions: make(map[string]uint64), tokens: make(map[string]int64),
 		sink: sink{unguarded: p.Unguarded, top: make(map[string]int64)}, seen: make(Counters),
 	}
 	c.redis.up, c.requests = true, make(map[string][]time.Time)

@@ -26,6 +26,7 @@ type passage struct {
 	job     string
 	process *process // that asked; nil while it is pending
 	stage   stage
+	token   int64 // of its grant
 	// What became of requests that were never answered: of the claim and of the settle.
 	claim, settle unknown
 }
@@ -103,9 +104,10 @@ func (c *cluster) carried(m *message, reply []byte) {
 	switch m.op {
 	case opClaim:
 		for i, r := range runs {
-			if i*claimStride < len(words) && words[i*claimStride] == "granted" {
+			if i*claimStride+1 < len(words) && words[i*claimStride] == "granted" {
 				r.stage = max(r.stage, granted)
 				c.unharmed(r)
+				c.grows(r, words[i*claimStride+1])
 			}
 		}
 	case opSettle:
@@ -132,6 +134,32 @@ func (c *cluster) unharmed(r *passage) {
 			c.blame(Told, r.job, "granted while run %s on %s works on under a context that has not ended", id, call.process.name)
 		}
 	}
+}
+
+// grows holds promise P3 where tokens are made: each grant's is greater than all before it of its job, and a
+// grant that is repeated keeps its own. Writes that were lost while the clock went back are beyond the rule.
+func (c *cluster) grows(r *passage, token string) {
+	n, err := strconv.ParseInt(token, 10, 64)
+	switch {
+	case err != nil:
+		c.blame(Harness, r.job, "token %q", token)
+	case n == r.token:
+	case n <= c.tokens[r.job] && !(c.lossNear() && c.wentBack()):
+		c.blame(verify.KindToken, r.job, "granted with %d, after %d", n, c.tokens[r.job])
+	}
+	r.token, c.tokens[r.job] = n, max(n, c.tokens[r.job])
+}
+
+// wentBack says whether Redis' clock was ever set back.
+func (c *cluster) wentBack() bool {
+	var before time.Duration
+	for _, s := range c.redis.steps {
+		if s.off < before {
+			return true
+		}
+		before = s.off
+	}
+	return false
 }
 
 // lossNear says whether Redis lost acknowledged writes before: what it no longer knows of, it may

@@ -18,9 +18,9 @@ const (
 	// settleSpan is how long after a fault its effects may last with the short times of a plan: a
 	// dead node leaves the roster, its leases lapse and are reaped, outcasts register again.
 	settleSpan = 9 * time.Second
-	// within is promise P6 for a plan: how late a run may start, other nodes' faults or not. With the
-	// plan's grace of 200 ms it is half of what P6 says for one of 500 ms.
-	within = time.Second
+	// within is promise P6 for a plan: how late a run may start, other nodes' faults or not: the 2 s of
+	// P6, less what a plan's grace of 200 ms is shorter than one of 500 ms.
+	within = 1700 * time.Millisecond
 	// lastWords is how long nodes may take to stop.
 	lastWords = time.Minute
 )

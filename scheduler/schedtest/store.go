@@ -49,11 +49,14 @@ func (c *cluster) stepBy(d time.Duration) {
 func (c *cluster) byRedis(s verify.Span) verify.Span {
 	shown := func(at time.Time) time.Time { return at.Add(c.redis.stepped(at)) }
 	out := verify.Span{From: shown(s.From), Until: shown(s.Until)}
+	var before time.Duration
 	for _, x := range c.redis.steps {
+		until := x.at.Add(before)
+		before = x.off
 		if x.at.Before(s.From) || x.at.After(s.Until) {
 			continue
 		}
-		for _, at := range []time.Time{shown(x.at.Add(-1)), shown(x.at)} {
+		for _, at := range []time.Time{until, x.at.Add(x.off)} {
 			if at.Before(out.From) {
 				out.From = at
 			}

@@ -100,6 +100,20 @@ func (c *cluster) apply(f Fault, p *process) {
 		c.applyToNode(f, p, until)
 	}
 	c.disturbed = append(c.disturbed, d)
+	if len(d.Nodes) > 0 && c.mixed() { // it may have hit the only node with the definition that counts
+		d.Nodes, d.What = nil, d.What+" amid a deploy"
+		c.disturbed = append(c.disturbed, d)
+	}
+}
+
+// mixed says whether processes of different versions live.
+func (c *cluster) mixed() bool {
+	for _, s := range c.seats {
+		if s.process != nil && s.process.version != c.seats[0].version {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *cluster) applyToRedis(f Fault, until time.Time) {

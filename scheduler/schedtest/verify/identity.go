@@ -112,10 +112,11 @@ func (t *trial) lost(d *tick) {
 	t.add(KindLost, d.at, "no start, no record, and %s", where)
 }
 
-// going says whether the sink saw a run of the job going at an instant.
+// going says whether the sink saw a run of the job going at an instant, or ending so shortly before that
+// its report may have been under way.
 func (t *trial) going(at time.Time) bool {
 	for _, s := range t.busy {
-		if !s.From.After(at) && !s.Until.Before(at) {
+		if !s.From.After(at) && !s.Until.Add(t.Within).Before(at) {
 			return true
 		}
 	}
