@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
@@ -25,6 +26,38 @@ func TestSinceTellsOfAnEarlierGrant(t *testing.T) {
 			got := since(b, ledger.Claim{TTL: ttl}, ledger.Answer{Left: c.left})
 			if want := asked.Add(c.want); !got.Equal(want) {
 				t.Errorf("counts from %s after the batch was first sent; want %s", got.Sub(asked), c.want)
+			}
+		})
+	}
+}
+
+// Ticks of the old schedule up to now are counted, and the first after them is named, so that the ledger
+// refuses when it has come due meanwhile.
+func TestWishNamesTheUpcomingTick(t *testing.T) {
+	parse := func(text string) *jobs.Schedule {
+		s, err := jobs.ParseSchedule(text, "UTC")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	ms := func(d time.Duration) int64 { return noon.Add(d).UnixMilli() }
+	for name, c := range map[string]struct {
+		old      string
+		cursor   int64
+		count    int64
+		upcoming int64
+	}{
+		"some are overdue":        {"*/10 * * * * *", ms(-20 * time.Second), 3, ms(10 * time.Second)},
+		"none is due":             {"*/10 * * * * *", ms(10 * time.Second), 0, ms(10 * time.Second)},
+		"the cursor ran ahead":    {"*/10 * * * * *", ms(time.Hour), 0, ms(time.Hour)},
+		"the last one is overdue": {"0 0 12 21 11 *", ms(0), 1, noon.AddDate(1, 0, 0).UnixMilli()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &wish{job: &job{schedule: parse("@every 1m")}, old: parse(c.old), def: ledger.Definition{WasCursor: c.cursor}}
+			if got := w.at(noon, 0); got.Count != c.count || got.Upcoming != c.upcoming {
+				t.Errorf("%d ticks counted and %s upcoming; want %d and %s", got.Count, time.UnixMilli(got.Upcoming).UTC(), c.count, time.UnixMilli(c.upcoming).UTC())
 			}
 		})
 	}

@@ -49,7 +49,7 @@ func TestStepClock(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return time.Unix(sec, 0).Sub(time.Now())
+			return time.Until(time.Unix(sec, 0))
 		}
 		for _, step := range []struct{ by, want time.Duration }{{0, 0}, {time.Hour, time.Hour}, {-90 * time.Minute, -30 * time.Minute}, {30 * time.Minute, 0}} {
 			e.StepClock(step.by)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
@@ -34,8 +35,9 @@ func (p *process) wrap(j jobs.Job) jobs.Job {
 		if err := p.begin(ctx, run); err != nil {
 			return err
 		}
-		err := work(mortal, run)
-		p.end(ctx, run, err)
+		err := errors.New("it panicked, or ended its goroutine")
+		defer func() { p.end(ctx, run, err) }()
+		err = work(mortal, run)
 		return err
 	}
 	return j
@@ -97,10 +99,9 @@ func (c *cluster) ranOn(job string, version int) {
 
 // overtaken counts ticks that ran elsewhere than where they were first asked for.
 func (c *cluster) overtaken(p *process, run *jobs.Run) {
-	if lag := c.sink.last().At.Sub(run.Tick()); lag > c.plan.Config.Grace && run.Trigger() != jobs.TriggerManual {
-		if before := c.sink.before(run.Job()); before != "" && before != p.seat.name {
-			c.seen["tick taken over"]++
-		}
+	first := c.askers[run.Job()+" "+strconv.FormatInt(run.Tick().UnixMilli(), 10)]
+	if run.Trigger() != jobs.TriggerManual && first != "" && first != p.seat.name {
+		c.seen["tick taken over"]++
 	}
 }
 

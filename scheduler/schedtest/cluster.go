@@ -12,21 +12,26 @@ import (
 
 // cluster is a simulation under way.
 type cluster struct {
-	plan    Plan
-	began   time.Time
-	server  *redistest.Embedded
-	wire    *wire
-	scripts map[string]*script // by SHA-1
-	conns   atomic.Int64       // open connections
+	plan       Plan
+	began      time.Time
+	server     *redistest.Embedded
+	wire       *wire
+	scripts    map[string]*script // by SHA-1
+	conns      atomic.Int64       // open connections
+	wrongWalls atomic.Int64       // how often a node read a wall clock that is wrong
+	settle     time.Duration      // how long after a fault its effects may last
+	within     time.Duration      // promise P6: how late a run may start
 
 	mu        sync.Mutex // guards what follows
 	redis     store
 	seats     []*seat
 	processes []*process
 	armed     []*armed
+	idle      []*armed               // that never struck
 	requests  map[string][]time.Time // by job, when runs were asked for by hand, by Redis' clock
 	runs      map[string]*passage
 	calls     map[string]*call
+	askers    map[string]string // by job and tick, the node that asked for it first
 	tokens    map[string]int64  // by job, the greatest granted
 	versions  map[string]uint64 // by job, the versions that ran ticks of it, a bit each
 	sink      sink
@@ -47,8 +52,8 @@ type seat struct {
 
 func newCluster(p Plan, server *redistest.Embedded) *cluster {
 	c := &cluster{
-		plan: p, began: time.Now(), server: server, wire: newWire(), scripts: scriptsOf(p),
-		runs: make(map[string]*passage), calls: make(map[string]*call), versions: make(map[string]uint64), tokens: make(map[string]int64),
+		plan: p, began: time.Now(), server: server, wire: newWire(), scripts: scriptsOf(p), settle: p.settle(), within: p.within(),
+		runs: make(map[string]*passage), calls: make(map[string]*call), versions: make(map[string]uint64), tokens: make(map[string]int64), askers: make(map[string]string),
 		sink: sink{unguarded: p.Unguarded, top: make(map[string]int64)}, seen: make(Counters),
 	}
 	c.redis.up, c.requests = true, make(map[string][]time.Time)

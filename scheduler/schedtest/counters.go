@@ -18,6 +18,8 @@ var Sometimes = []string{
 	"stale write refused", "tick taken over", "lease expired while running",
 	"unknown outcome found applied", "unknown outcome found not applied",
 	"ran on version 0", "ran on version 1", "two versions ran ticks of one job",
+	"Redis lost something: empty Redis", "Redis lost something: roll Redis back", "message came late", "run handed back",
+	"script asked for again after it was flushed",
 }
 
 // Add adds the counts of another simulation.

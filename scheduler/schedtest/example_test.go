@@ -29,7 +29,7 @@ func TestExample(t *testing.T) {
 		Seed: 1,
 		Jobs: []jobs.Job{{Name: "mail", Schedule: "* * * * * *", TTL: 3 * time.Second, Func: mail(sent)}},
 		Heal: 15 * time.Second, // then everything must run again, in time
-		For:  30 * time.Second,
+		For:  35 * time.Second,
 		Faults: []schedtest.Fault{
 			{Do: schedtest.Crash, At: schedtest.BeforeStart, Nth: 2, For: 2 * time.Second},
 			{Do: schedtest.Pause, At: schedtest.AfterStart, Nth: 3, For: 6 * time.Second},

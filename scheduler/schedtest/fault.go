@@ -24,12 +24,15 @@ const (
 
 // Faults of one node.
 const (
-	// Crash ends the process without a word. With For, another process takes its place after that.
+	// Crash ends the process without a word: nothing that it does reaches Redis or the sink any more, and
+	// the contexts of its runs end, so that your functions do. With For, another process takes its place
+	// after that.
 	Crash Action = "crash"
 	// Pause stops a process for For, like SIGSTOP: nothing that it sends leaves it and nothing
 	// reaches it until it goes on; then all of it does, old as it is. A function that is about to
 	// be called is not called before. The clock of a bubble is one for all, so the process's timers
-	// run on; what it would do in them comes to nothing outside before it goes on.
+	// run on; what it would do in them reaches neither Redis nor the sink before it goes on. What your
+	// function does inside this test, to a map say, it does at once.
 	Pause Action = "pause"
 	// Cut parts the node from Redis for For, in both directions: nobody gets an error.
 	Cut Action = "cut"
@@ -87,7 +90,8 @@ var (
 		DropRequest, DropReply, Delay, Reset, Crash, Pause, Cut, CutRequests, CutReplies, Drain, Deploy, StepNode,
 		StepRedis, StopRedis, EmptyRedis, RollBackRedis, FlushScripts,
 	}
-	points = []Point{
+	lasting = []Action{Delay, Pause, Cut, CutRequests, CutReplies}
+	points  = []Point{
 		BeforeClaim, AfterClaim, BeforeStart, AfterStart, BeforeRenew, AfterRenew, BeforeSettle, AfterSettle,
 		BeforeReap, AfterReap, BeforeUnclaim, AfterUnclaim, BeforeDefine, AfterDefine,
 	}
@@ -174,6 +178,10 @@ func (f Fault) validate(nodes []string, versions int) error {
 		return fmt.Errorf("fault %q: there is no node %q; the nodes are %s", f, f.Node, strings.Join(nodes, ", "))
 	case f.ofMessage() && (f.At == "" || f.At == BeforeStart || f.At == AfterStart):
 		return fmt.Errorf("fault %q: it hits a message, so it needs a point before or after a request, such as BeforeClaim", f)
+	case f.Do == DropRequest && !strings.HasPrefix(string(f.At), "before"), f.Do == DropReply && !strings.HasPrefix(string(f.At), "after"):
+		return fmt.Errorf("fault %q: a request is dropped before it is carried out, a reply after; choose the point so", f)
+	case f.For < 0, f.For == 0 && slices.Contains(lasting, f.Do):
+		return fmt.Errorf("fault %q: For is %s: it must last some time", f, f.For)
 	case f.At == "" && f.Node == "" && !f.ofRedis():
 		return fmt.Errorf("fault %q: it needs a node or a point", f)
 	case f.Do == Deploy && (f.Version < 0 || f.Version >= versions):

@@ -53,7 +53,10 @@ func (c *cluster) arrive(m *message) {
 	case hit == nil:
 		c.enter(m)
 	case hit.Do == Delay:
-		c.post(time.Now().Add(hit.For), p.no, m.sum, func() { c.enter(m) })
+		c.post(time.Now().Add(hit.For), p.no, m.sum, func() {
+			c.seen["message came late"]++
+			c.enter(m)
+		})
 	case hit.Do == Reset:
 		c.unanswered(m, false)
 		m.conn.fail(syscall.ECONNRESET)
@@ -79,6 +82,13 @@ func (c *cluster) enter(m *message) {
 		return // a part of a long request
 	}
 	c.carried(m, reply)
+	if reply[0] == '-' { // not carried out: Redis does not know the script (any more)
+		if c.redis.forgot {
+			c.seen["script asked for again after it was flushed"]++
+		}
+		c.reply(m, reply, 0)
+		return
+	}
 	hit := c.strike("after", m.op, p)
 	switch {
 	case p.dead:
@@ -86,6 +96,7 @@ func (c *cluster) enter(m *message) {
 	case hit == nil:
 		c.reply(m, reply, 0)
 	case hit.Do == Delay:
+		c.seen["message came late"]++
 		c.reply(m, reply, hit.For)
 	case hit.Do == Reset:
 		c.unanswered(m, true)

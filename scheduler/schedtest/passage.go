@@ -1,6 +1,7 @@
 package schedtest
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,7 +27,8 @@ type passage struct {
 	job     string
 	process *process // that asked; nil while it is pending
 	stage   stage
-	token   int64 // of its grant
+	token   int64     // of its grant
+	at      time.Time // when it was granted first
 	// What became of requests that were never answered: of the claim and of the settle.
 	claim, settle unknown
 }
@@ -41,6 +43,7 @@ const (
 	claimArgs   = 11
 	claimJob    = 1
 	claimRun    = 3
+	claimTick   = 8
 	claimStride = 4
 )
 
@@ -79,6 +82,9 @@ func (c *cluster) asked(m *message) {
 	}
 	args := m.commands[0]
 	for _, i := range claims(args) {
+		if tick := args[i+claimJob] + " " + args[i+claimTick]; c.askers[tick] == "" {
+			c.askers[tick] = m.conn.process.seat.name
+		}
 		switch r := c.runs[args[i+claimRun]]; {
 		case r == nil:
 			c.runs[args[i+claimRun]] = &passage{job: args[i+claimJob], process: m.conn.process, stage: asked}
@@ -106,6 +112,9 @@ func (c *cluster) carried(m *message, reply []byte) {
 		for i, r := range runs {
 			if i*claimStride+1 < len(words) && words[i*claimStride] == "granted" {
 				r.stage = max(r.stage, granted)
+				if r.at.IsZero() {
+					r.at = time.Now()
+				}
 				c.unharmed(r)
 				c.grows(r, words[i*claimStride+1])
 			}
@@ -114,12 +123,8 @@ func (c *cluster) carried(m *message, reply []byte) {
 		for _, r := range runs {
 			r.stage = settled
 		}
-	case opUnclaim: // the tick is late through no fault of the node that will run it
-		for _, r := range runs {
-			c.disturbed = append(c.disturbed, verify.Disturbance{
-				Span: verify.Span{From: time.Now().Add(-settleSpan), Until: time.Now()}, What: "handed back", Nodes: []string{m.conn.process.seat.name}, Job: r.job,
-			})
-		}
+	case opUnclaim:
+		c.handedBack(m.conn.process, runs)
 	default:
 	}
 	if m.op != "" {
@@ -127,10 +132,29 @@ func (c *cluster) carried(m *message, reply []byte) {
 	}
 }
 
-// unharmed checks that a grant takes nothing away from a function that works under a valid lease.
+// handedBack excuses the tick of a run that was handed back: it is late through no fault of the node that
+// will run it. There must be a cause: the process leaves, or a fault hit it, or Redis.
+func (c *cluster) handedBack(p *process, runs []*passage) {
+	from := time.Now().Add(-c.settle)
+	cause := p.leaving || slices.ContainsFunc(c.disturbed, func(d verify.Disturbance) bool {
+		return d.Job == "" && d.Until.After(from) && (len(d.Nodes) == 0 || slices.Contains(d.Nodes, p.seat.name))
+	})
+	for _, r := range runs {
+		c.seen["run handed back"]++
+		if cause {
+			c.disturbed = append(c.disturbed, verify.Disturbance{
+				Span: verify.Span{From: from, Until: time.Now()}, What: "handed back", Nodes: []string{p.seat.name}, Job: r.job,
+			})
+		}
+	}
+}
+
+// unharmed checks that a grant takes nothing away from a function that works under a valid lease. Of runs
+// that were granted before Redis lost writes it may know nothing.
 func (c *cluster) unharmed(r *passage) {
 	for id, call := range c.calls {
-		if call.job == r.job && c.runs[id] != r && call.ctx.Err() == nil && !c.lossNear() {
+		known := c.runs[id] == nil || c.redis.lost.Before(c.runs[id].at)
+		if call.job == r.job && c.runs[id] != r && call.ctx.Err() == nil && known {
 			c.blame(Told, r.job, "granted while run %s on %s works on under a context that has not ended", id, call.process.name)
 		}
 	}
@@ -144,7 +168,7 @@ func (c *cluster) grows(r *passage, token string) {
 	case err != nil:
 		c.blame(Harness, r.job, "token %q", token)
 	case n == r.token:
-	case n <= c.tokens[r.job] && !(c.lossNear() && c.wentBack()):
+	case n <= c.tokens[r.job] && !(!c.redis.lost.IsZero() && c.wentBack()):
 		c.blame(verify.KindToken, r.job, "granted with %d, after %d", n, c.tokens[r.job])
 	}
 	r.token, c.tokens[r.job] = n, max(n, c.tokens[r.job])
@@ -158,17 +182,6 @@ func (c *cluster) wentBack() bool {
 			return true
 		}
 		before = s.off
-	}
-	return false
-}
-
-// lossNear says whether Redis lost acknowledged writes before: what it no longer knows of, it may
-// give away.
-func (c *cluster) lossNear() bool {
-	for _, d := range c.disturbed {
-		if d.Loses {
-			return true
-		}
 	}
 	return false
 }
@@ -206,8 +219,12 @@ func (p *passage) of(op string) *unknown {
 	return &p.claim
 }
 
-// failedOver counts in which stages the runs are that another Redis finds.
-func (c *cluster) failedOver() {
+// failedOver counts in which stages the runs are that another start of Redis finds, which lost writes or did not.
+func (c *cluster) failedOver(lossy bool) {
+	what := "restart"
+	if lossy {
+		what = "failover"
+	}
 	for _, r := range c.runs {
 		if r.process == nil || r.process.dead {
 			continue
@@ -215,12 +232,12 @@ func (c *cluster) failedOver() {
 		switch r.stage {
 		case asked:
 			if r.claim.lost {
-				c.seen["failover between asking and claim"]++
+				c.seen[what+" between asking and claim"]++
 			}
 		case granted:
-			c.seen["failover between claim and start"]++
+			c.seen[what+" between claim and start"]++
 		case started:
-			c.seen["failover between start and settle"]++
+			c.seen[what+" between start and settle"]++
 		case pending, settled:
 		}
 	}

@@ -4,11 +4,15 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -22,8 +26,8 @@ type Plan struct {
 	// For is how long they work, in the bubble's time. Default 30 s.
 	For time.Duration
 	// Heal, when not 0, is when all faults end and what was hit is mended: from then on every tick
-	// must run in time, and when the nodes have stopped nothing may be left behind. At least 12 s
-	// before For. When it is 0, faults go on to the end, where everything stops at once.
+	// must run in time, and when the nodes have stopped nothing may be left behind. At least
+	// twice the longest ttl and 6 s before For. When it is 0, faults go on to the end, where everything stops at once.
 	Heal time.Duration
 	// Jobs are the jobs of every node. Their functions are called as they are; that they start and
 	// end is written to the sink around them.
@@ -61,6 +65,22 @@ func (p Plan) withDefaults() Plan {
 	return p
 }
 
+// settle is how long after a fault its effects may last: a dead node leaves the roster, Redis' clock must
+// run steadily for a ttl, leases lapse and are reaped, outcasts register again.
+func (p Plan) settle() time.Duration {
+	longest := 3 * time.Second
+	for v := range 1 + len(p.Versions) {
+		for _, j := range p.jobs(v) {
+			longest = max(longest, cmp.Or(j.TTL, 15*time.Second))
+		}
+	}
+	return 2*longest + 3*time.Second
+}
+
+// within is promise P6 for a plan: how late a run may start, other nodes' faults or not. It is 2 s at the
+// default grace of 500 ms, and 1.7 s at a plan's of 200 ms.
+func (p Plan) within() time.Duration { return p.Config.Grace + 1500*time.Millisecond }
+
 // names are the nodes' names.
 func (p Plan) names() []string {
 	names := make([]string, p.Nodes)
@@ -91,6 +111,16 @@ func (p Plan) jobNames() []string {
 	return names
 }
 
+// settings checks that a node can be made of the plan's settings and jobs.
+func (p Plan) settings(reg *jobs.Registry) error {
+	cfg := p.Config
+	cfg.Name, cfg.Logger = "a", slog.New(slog.DiscardHandler)
+	client := redis.NewClient(redistest.ClientOptions(nowhere))
+	defer client.Close()
+	_, err := scheduler.New(client, reg, cfg)
+	return err
+}
+
 func (p Plan) validate() error {
 	var errs []error
 	if p.Nodes < 1 || p.Nodes > 26 {
@@ -100,8 +130,8 @@ func (p Plan) validate() error {
 	if p.For < time.Second {
 		errs = append(errs, fmt.Errorf("plan: For is %s: at least 1 s", p.For))
 	}
-	if p.Heal != 0 && p.For-p.Heal < 12*time.Second {
-		errs = append(errs, fmt.Errorf("plan: Heal is %s and For %s: Heal must come at least 12 s before For", p.Heal, p.For))
+	if least := p.settle() + 3*time.Second; p.Heal < 0 || p.Heal != 0 && p.For-p.Heal < least {
+		errs = append(errs, fmt.Errorf("plan: Heal is %s and For %s: with these ttls Heal must come at least %s before For", p.Heal, p.For, least))
 	}
 	if len(p.Jobs) == 0 {
 		errs = append(errs, errors.New("plan: no jobs"))
@@ -113,6 +143,14 @@ func (p Plan) validate() error {
 				errs = append(errs, fmt.Errorf("plan: version %d: %w", v, err))
 			}
 		}
+		if err := p.settings(reg); err != nil {
+			errs = append(errs, fmt.Errorf("plan: version %d: %w", v, err))
+		}
+	}
+	for _, tr := range p.Triggers {
+		if !slices.Contains(p.jobNames(), tr.Job) || tr.When < 0 || tr.When > p.For {
+			errs = append(errs, fmt.Errorf("plan: trigger of %q at %s: there must be such a job, and the time must lie in the plan", tr.Job, tr.When))
+		}
 	}
 	for name := range p.Offsets {
 		if !slices.Contains(p.names(), name) {
@@ -122,6 +160,9 @@ func (p Plan) validate() error {
 	for _, f := range p.Faults {
 		if err := f.validate(p.names(), 1+len(p.Versions)); err != nil {
 			errs = append(errs, fmt.Errorf("plan: %w", err))
+		}
+		if end := cmp.Or(p.Heal, p.For); f.When < 0 || f.When >= end {
+			errs = append(errs, fmt.Errorf("plan: fault %q: it must strike before %s, when faults end", f, end))
 		}
 	}
 	return errors.Join(errs...)

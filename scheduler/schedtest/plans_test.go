@@ -18,7 +18,7 @@ func planOf(seed uint64) schedtest.Plan {
 	faults, until := []int{1, 2, 1, 2, 3, 4, 5, 6}[seed%8], p.For
 	if seed%2 == 0 {
 		p.Heal = 14 * time.Second
-		p.For, until = p.Heal+13*time.Second, p.Heal
+		p.For, until = p.Heal+18*time.Second, p.Heal
 	}
 	p.Faults = schedtest.RandomFaults(seed, faults, p.Nodes, 2500*time.Millisecond, until)
 	if d.IntN(4) == 0 {

@@ -15,12 +15,6 @@ import (
 )
 
 const (
-	// settleSpan is how long after a fault its effects may last with the short times of a plan: a
-	// dead node leaves the roster, its leases lapse and are reaped, outcasts register again.
-	settleSpan = 9 * time.Second
-	// within is promise P6 for a plan: how late a run may start, other nodes' faults or not: the 2 s of
-	// P6, less what a plan's grace of 200 ms is shorter than one of 500 ms.
-	within = 1700 * time.Millisecond
 	// lastWords is how long nodes may take to stop.
 	lastWords = time.Minute
 )
@@ -37,6 +31,8 @@ type Result struct {
 	Writes []verify.Write
 	// Seen counts what happened.
 	Seen Counters
+	// Idle are the faults of the plan that never struck.
+	Idle []Fault
 	// Words are the last lines that each process logged.
 	Words map[string][]string
 }
@@ -45,6 +41,9 @@ type Result struct {
 func Run(t *testing.T, p Plan) Result {
 	t.Helper()
 	r := Play(t, p)
+	for _, f := range r.Idle {
+		t.Logf("seed %d: never came to its point: %s", p.Seed, f)
+	}
 	if len(r.Findings) > 0 {
 		t.Errorf("seed %d:\n%s", p.Seed, r)
 	}
@@ -89,6 +88,9 @@ func (c *cluster) play(ctx context.Context) (Result, error) {
 	<-time.After(c.plan.For)
 	read := time.Now()
 	c.finish()
+	for _, p := range c.processes {
+		p.kill() // whose functions still go on are not waited for
+	}
 	close(c.wire.stop)
 	<-c.wire.ended
 	if c.plan.Heal > 0 {
@@ -152,11 +154,16 @@ func (c *cluster) judge(ctx context.Context, read time.Time) (Result, error) {
 	read = c.byRedis(verify.Span{From: c.began, Until: read}).Until
 	r := Result{
 		Report: verify.Check(verify.Case{
-			Jobs: known, Writes: c.sink.writes, Books: books, Disturbed: disturbed, Nodes: c.plan.names(), Read: read, Within: within, Settle: settleSpan,
+			Jobs: known, Writes: c.sink.writes, Books: books, Disturbed: disturbed, Nodes: c.plan.names(), Read: read, Within: c.within, Settle: c.settle,
 		}),
 		Digest: c.story.digest(), Story: c.story.lines, Writes: c.sink.writes, Seen: c.seen, Words: make(map[string][]string),
 	}
+	c.resumed(known)
 	r.Findings = append(r.Findings, c.wrong...)
+	for _, a := range append(c.idle, c.armed...) {
+		r.Idle = append(r.Idle, a.Fault)
+	}
+	c.seen["wrong wall clock read"] += int(c.wrongWalls.Load())
 	for v, n := range r.Verdicts {
 		c.seen["tick "+string(v)] += n
 	}
@@ -164,6 +171,31 @@ func (c *cluster) judge(ctx context.Context, read time.Time) (Result, error) {
 		r.Words[p.name] = p.words.all()
 	}
 	return r, nil
+}
+
+// resumed checks that after a cluster was healed each job ran again.
+func (c *cluster) resumed(known []verify.Job) {
+	if c.plan.Heal == 0 {
+		return
+	}
+	from := c.byRedis(verify.Span{From: c.began, Until: c.began.Add(c.plan.Heal)}).Until
+	until := c.byRedis(verify.Span{From: c.began, Until: c.began.Add(c.plan.For)}).Until.Add(-c.settle)
+	for _, j := range known {
+		due := 0
+		for _, v := range j.Versions {
+			span := verify.Span{From: from, Until: until}
+			if v.Certain.From.After(from) {
+				span.From = v.Certain.From
+			}
+			if !v.Certain.From.IsZero() && v.Certain.Until.After(until) {
+				due += len(v.Schedule.Ticks(span.From, span.Until))
+			}
+		}
+		ran := slices.ContainsFunc(c.sink.writes, func(w verify.Write) bool { return w.Job == j.Name && w.At.After(from) })
+		if due > 0 && !ran {
+			c.blame(verify.KindLost, j.Name, "%d ticks came due after all faults had ended, and none of it ran", due)
+		}
+	}
 }
 
 // lastLines is how many lines of each process's log String tells.

@@ -73,7 +73,13 @@ func (c *cluster) start(s *seat) {
 	cfg := c.plan.Config
 	cfg.Name, cfg.Revision, cfg.WaitForRedis = s.name, fmt.Sprintf("v%03d", s.version), true
 	cfg.Logger = slog.New(slog.NewTextHandler(&p.words, nil))
-	cfg.Wall = func() time.Time { return time.Now().Add(time.Duration(s.wallOff.Load())) }
+	cfg.Wall = func() time.Time {
+		off := time.Duration(s.wallOff.Load())
+		if off != 0 {
+			c.wrongWalls.Add(1)
+		}
+		return time.Now().Add(off)
+	}
 	cfg.NewID = func() string { return fmt.Sprintf("%s-%d", p.name, p.ids.Add(1)) }
 	node, err := scheduler.New(p.client, reg, cfg)
 	if err != nil {
@@ -99,9 +105,12 @@ func (p *process) run(stop context.Context) {
 	}
 }
 
+// nowhere is the address that clients show; nobody dials it.
+const nowhere = "127.0.0.1:6379"
+
 // client makes the process's client: one connection is as good as another, see conn.
 func (c *cluster) client(p *process) *redis.Client {
-	o := redistest.ClientOptions("127.0.0.1:6379")
+	o := redistest.ClientOptions(nowhere)
 	o.PoolSize = 256
 	o.Dialer = func(context.Context, string, string) (net.Conn, error) {
 		c.conns.Add(1)
@@ -134,6 +143,7 @@ func (c *cluster) replace(p *process, after time.Duration) {
 		<-p.done
 		c.post(time.Now().Add(max(after, time.Millisecond)), p.no, 0, func() {
 			c.note(p.seat.name, "%s has ended", p.name)
+			c.seen["process ended in peace"]++
 			c.reseat(p)
 		})
 	}()

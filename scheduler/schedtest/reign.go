@@ -33,7 +33,7 @@ func (c *cluster) known() ([]verify.Job, error) {
 			if err != nil {
 				return nil, err
 			}
-			for _, s := range spans(lives, time.Now(), same) {
+			for _, s := range spans(lives, time.Now(), c.settle, same) {
 				known.Versions = append(known.Versions, c.inForce(schedule, s)...)
 			}
 		}
@@ -78,12 +78,12 @@ type force struct {
 
 // spans cuts the time at every birth and death, and says for each stretch whether a definition may
 // have been in force: one that is in (in is asked by version) when a process of it lived, or had
-// lived not longer than settleSpan ago; surely when for so long no other did.
-func spans(lives []reign, read time.Time, in func(version int) bool) []force {
+// lived not longer than settle ago; surely when for so long no other did.
+func spans(lives []reign, read time.Time, settle time.Duration, in func(version int) bool) []force {
 	begin := lives[0].From
 	cuts := []time.Time{begin, begin.Add(firstWords), read}
 	for _, l := range lives {
-		cuts = append(cuts, l.From, l.Until, l.Until.Add(settleSpan))
+		cuts = append(cuts, l.From, l.Until, l.Until.Add(settle))
 	}
 	slices.SortFunc(cuts, time.Time.Compare)
 	cuts = slices.Compact(cuts)
@@ -92,7 +92,7 @@ func spans(lives []reign, read time.Time, in func(version int) bool) []force {
 		s := verify.Span{From: cuts[i], Until: cuts[i+1]}
 		mine, others := false, false
 		for _, l := range lives {
-			near := l.From.Before(s.Until) && l.Until.Add(settleSpan).After(s.From)
+			near := l.From.Before(s.Until) && l.Until.Add(settle).After(s.From)
 			mine, others = mine || near && in(l.version), others || near && !in(l.version)
 		}
 		if !mine {

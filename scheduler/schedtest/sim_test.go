@@ -24,7 +24,7 @@ var (
 )
 
 // enough is how many seeds must have shown everything in schedtest.Sometimes.
-const enough = 150
+const enough = 500
 
 // TestSim simulates random plans. A failing seed prints its findings and how to replay it; the first one its
 // story too.

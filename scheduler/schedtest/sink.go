@@ -38,15 +38,3 @@ func (s *sink) write(at time.Time, p *process, run *jobs.Run, phase verify.Phase
 	s.writes = append(s.writes, w)
 	return w
 }
-
-func (s *sink) last() verify.Write { return s.writes[len(s.writes)-1] }
-
-// before is the node that wrote the line of a job before the last one.
-func (s *sink) before(job string) string {
-	for i := len(s.writes) - 2; i >= 0; i-- {
-		if s.writes[i].Job == job {
-			return s.writes[i].Node
-		}
-	}
-	return ""
-}

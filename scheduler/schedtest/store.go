@@ -14,10 +14,18 @@ const pastKept = 8
 // store is what the simulation knows of its Redis.
 type store struct {
 	up       bool
-	runs     int                  // of the server; names its run_id
-	remember bool                 // keep past: some fault will want it
-	past     []redistest.Snapshot // before each of the latest writes of a ledger script, oldest first
-	steps    []step               // of its clock
+	runs     int       // of the server; names its run_id
+	remember bool      // keep past: some fault will want it
+	past     []past    // before each of the latest writes of a ledger script, oldest first
+	lost     time.Time // when it last came back without writes that it had acknowledged
+	forgot   bool      // FlushScripts has struck
+	steps    []step    // of its clock
+}
+
+// past is what Redis held at an instant.
+type past struct {
+	at   time.Time
+	held redistest.Snapshot
 }
 
 // step is a step of Redis' clock.
@@ -77,7 +85,7 @@ func (c *cluster) carry(m *message) []byte {
 	var all [][]string
 	all, cn.partial = commands(append(cn.partial, m.bytes...))
 	if c.redis.remember && m.op != "" {
-		c.redis.past = append(c.redis.past, c.server.Snapshot())
+		c.redis.past = append(c.redis.past, past{time.Now(), c.server.Snapshot()})
 		if len(c.redis.past) > pastKept {
 			c.redis.past = c.redis.past[1:]
 		}
@@ -97,21 +105,34 @@ func (c *cluster) rename() {
 
 // restart brings Redis back after a fault.
 func (c *cluster) restart(f Fault) {
+	held := c.server.Mini().Dump()
 	switch f.Do {
 	case EmptyRedis:
 		c.server.Mini().FlushAll()
 	case RollBackRedis:
 		if n := len(c.redis.past); n > 0 {
-			c.server.Restore(c.redis.past[max(0, n-f.Writes)])
+			c.server.Restore(c.redis.past[max(0, n-f.Writes)].held)
 		}
 	default:
+	}
+	if c.server.Mini().Dump() != held {
+		c.redis.lost = time.Now()
+		c.seen["Redis lost something: "+string(f.Do)]++
 	}
 	c.redis.past = nil
 	c.flushScripts()
 	c.rename()
 	c.redis.up = true
-	c.failedOver()
+	c.failedOver(f.loses())
 	c.note("redis", "is back")
+}
+
+// oldestLost is the instant from which on a fault loses writes.
+func (c *cluster) oldestLost(f Fault) time.Time {
+	if n := len(c.redis.past); f.Do == RollBackRedis && n > 0 {
+		return c.redis.past[max(0, n-f.Writes)].at
+	}
+	return time.Now()
 }
 
 // flushScripts makes Redis forget its scripts.

@@ -78,7 +78,7 @@ func (c *cluster) apply(f Fault, p *process) {
 		c.seen["timed faults"]++
 	}
 	until := time.Now().Add(f.For)
-	d := verify.Disturbance{Span: verify.Span{From: time.Now(), Until: until}, What: string(f.Do), Loses: f.loses()}
+	d := verify.Disturbance{Span: verify.Span{From: c.oldestLost(f), Until: until}, What: string(f.Do), Loses: f.loses()}
 	who := "redis"
 	if !f.ofRedis() {
 		who = p.seat.name
@@ -98,6 +98,9 @@ func (c *cluster) apply(f Fault, p *process) {
 		d.Nodes, d.What = nil, "drain and deploy"
 	default:
 		c.applyToNode(f, p, until)
+	}
+	if f.Do == StepNode || f.Do == FlushScripts {
+		return // these excuse nothing
 	}
 	c.disturbed = append(c.disturbed, d)
 	if len(d.Nodes) > 0 && c.mixed() { // it may have hit the only node with the definition that counts
@@ -123,6 +126,7 @@ func (c *cluster) applyToRedis(f Fault, until time.Time) {
 		c.stepBy(f.By)
 	case FlushScripts:
 		c.flushScripts()
+		c.redis.forgot = true
 	default:
 		c.redis.up = false
 		c.post(until, -1, fold(1, f.String()), func() {
@@ -161,7 +165,7 @@ func (c *cluster) applyToNode(f Fault, p *process, until time.Time) {
 
 // heal ends every fault and mends what was hit.
 func (c *cluster) heal() {
-	c.armed = nil
+	c.idle, c.armed = c.armed, nil
 	c.note("", "all faults end")
 	if !c.redis.up {
 		c.restart(Fault{Do: StopRedis})

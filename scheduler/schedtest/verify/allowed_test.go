@@ -93,9 +93,9 @@ var allowed = []struct {
 		s.end("ten", "ten-5", jobs.OutcomeTimedOut)
 	}},
 	{"the last tick waits, and is young", Pending, 0, func(s spoiler) {
-		s.erase("ten", "ten-30")
-		s.c.Books.Cursor["ten"] = after(290 * sec)
-		s.c.Read = after(312 * sec)
+		s.erase("cron", "cron-30")
+		s.c.Books.Cursor["cron"] = after(295 * sec)
+		s.c.Read = after(296 * sec)
 	}},
 	{"the last tick waits, as something went wrong just after it", Pending, 0, func(s spoiler) {
 		s.erase("ten", "ten-30")

@@ -74,7 +74,7 @@ func (t *trial) verdict(d *tick) Verdict {
 		return ""
 	case d.at.Before(t.Books.TrimmedBefore[t.job.Name]):
 		return Trimmed
-	case !t.cursorPassed(d.at) && (!t.Read.After(d.deadline.Add(t.Settle)) || !t.calm(d.at, t.deadline)):
+	case !t.cursorPassed(d.at) && (!t.Read.After(d.deadline) || !t.calm(d.at, t.deadline)):
 		return Pending // nobody has answered for it, and nobody has to have by now
 	}
 	t.lost(d)
