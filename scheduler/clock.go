@@ -141,6 +141,7 @@ func (c *clock) add(sent, received, redis time.Time, runID string) change {
 	got.Step = step
 	if step.Abs() > c.maxStep && !c.nearer(s) {
 		got.Refused = c.stopped == nil
+		c.steady = received // it did step, believed or not; when it comes back, others may have leases by it
 		c.stopped = fmt.Errorf("Redis' clock stepped by %s, away from this node's own; set one of the two right, the node goes on by itself", step.Round(time.Millisecond))
 		return got
 	}

@@ -153,3 +153,26 @@ func TestClockIsSteadyOnlyWhereItWasSeen(t *testing.T) {
 		}
 	})
 }
+
+// A step that is not believed is a step all the same: when the clock comes back, it has not run steadily.
+func TestClockIsNotSteadyThroughARefusedStep(t *testing.T) {
+	inWorld(t, 0, func(t *testing.T, w *world) {
+		watch := func(seconds int) {
+			for range seconds {
+				w.sample(time.Millisecond)
+				time.Sleep(time.Second)
+			}
+		}
+		watch(10)
+		w.offset = -90 * time.Second // away from the wall clock
+		watch(1) // for less than what counts as unseen
+		if w.c.usable() == nil {
+			t.Fatal("the step was believed: this proves nothing")
+		}
+		w.offset = 0
+		watch(2)
+		if s := w.c.steadyFor(); w.c.usable() != nil || s > 4*time.Second {
+			t.Errorf("steady for %s, 2 s after the clock came back (%v)", s, w.c.usable())
+		}
+	})
+}

@@ -33,6 +33,21 @@ var regressions = []struct {
 		}},
 	},
 	{
+		// A step of Redis' clock that a node does not believe did not break its idea of a steady clock. When the
+		// clock came back, it reaped a lease that another node, which had believed, had taken meanwhile.
+		"a living lease was reaped after a step that was not believed",
+		schedtest.Plan{
+			Nodes:   2,
+			Offsets: map[string]time.Duration{"a": -2 * time.Minute},
+			Jobs:    []jobs.Job{{Name: "long", Schedule: "0 0 * * * *", TTL: 3 * time.Second, Func: patient(9 * time.Second)}},
+			Faults: []schedtest.Fault{
+				{Do: schedtest.StepRedis, When: 6 * time.Second, By: -90 * time.Second},
+				{Do: schedtest.StepRedis, When: 8 * time.Second, By: 90 * time.Second},
+			},
+			Triggers: []schedtest.Trigger{{When: 6500 * time.Millisecond, Job: "long"}, {When: 6700 * time.Millisecond, Job: "long"}},
+		},
+	},
+	{
 		// A run that was handed back holds its job until it is granted again. A run by hand that had been
 		// pending for longer was asked for first, and held, each time: nobody came to the other one.
 		"a handed-back run and a run by hand blocked each other for ever",
@@ -49,7 +64,7 @@ func TestRegressions(t *testing.T) {
 	for _, x := range regressions {
 		t.Run(x.name, func(t *testing.T) {
 			p := x.plan
-			p.Seed, p.Heal, p.For = 1, 12*time.Second, 26*time.Second
+			p.Seed, p.Heal, p.For = 1, 12*time.Second, 34*time.Second
 			if p.Jobs == nil {
 				p.Jobs = []jobs.Job{
 					{Name: "quick", Schedule: "* * * * * *", TTL: 3 * time.Second, Func: patient(20 * time.Millisecond)},
