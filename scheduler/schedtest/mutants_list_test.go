@@ -1,0 +1,215 @@
+//go:build mutants
+
+package schedtest_test
+
+import (
+	"slices"
+
+	"github.com/escapement/escapement/scheduler/schedtest/verify"
+)
+
+// Files that are broken.
+const (
+	claimLua   = "scheduler/ledger/scripts/claim.lua"
+	settleLua  = "scheduler/ledger/scripts/settle.lua"
+	defineLua  = "scheduler/ledger/scripts/define.lua"
+	reapLua    = "scheduler/ledger/scripts/reap.lua"
+	preludeLua = "scheduler/ledger/scripts/prelude.lua"
+	tokenLua   = "locking/redisconn/token.lua"
+	senderGo   = "scheduler/sender.go"
+	runnerGo   = "scheduler/runner.go"
+	sweepGo    = "scheduler/sweep.go"
+	engineGo   = "scheduler/engine.go"
+	clockGo    = "scheduler/clock.go"
+	planGo     = "scheduler/plan.go"
+	verdictGo  = "scheduler/verdict.go"
+	renewGo    = "locking/renew.go"
+)
+
+func mutants() []mutant {
+	return slices.Concat(claims, leases, tokens, clocks, ends, engines, definitions, hints)
+}
+
+// What makes a claim safe: the cursor, the run id, the digest.
+var claims = []mutant{
+	{name: "a claim does not compare the cursor", caught: verify.KindDouble, edits: []edit{
+		{claimLua, `if e.cursor ~= from or from == '' then`, `if from == '' then`}}},
+	{name: "any definition is granted", plan: "one is newer", caught: older, edits: []edit{
+		{claimLua, `if e.digest ~= digest then`, `if false then`}}},
+	{name: "the end of a run moves the cursor without comparing it", plan: "healthy", caught: verify.KindContradiction, edits: []edit{
+		{settleLua, `if e.open == id then e.open = '' end`, `if e.open == id then e.open = '' if r.next ~= '' then e.cursor = r.next redis.call('ZADD', string.gsub(KEYS[1], 'jobs$', 'due'), r.next, job) end end`}}},
+	{name: "go-redis repeats a claim that Redis does not know again", plan: "lost reply", caught: unstarted, edits: []edit{
+		{"locking/redisconn/check.go", `if retries > 0 {`, `if retries > 99 {`},
+		{"scheduler/schedtest/process.go", `o.PoolSize = 256`, `o.PoolSize, o.MaxRetries = 256, 1`},
+		{claimLua, `if e.open ~= id then return false end`, `if true then return false end`}}},
+	{name: "a claim asked again is not known", plan: "lost reply", caught: unstarted, edits: []edit{
+		{claimLua, `if e.open ~= id then return false end`, `if true then return false end`}}},
+	{name: "a claim asked again has another run id", plan: "lost reply", caught: unstarted, edits: []edit{
+		{senderGo, `		b.answers, b.err = s.once(b)`, "\t\tfor i := range b.claims {\n\t\t\tif try > 0 && !b.claims[i].Pending {\n\t\t\t\tb.claims[i].Run += \"x\"\n\t\t\t}\n\t\t}\n\t\tb.answers, b.err = s.once(b)"}}},
+	{name: "a question answered no is final at once", plan: "slow copies", caught: unstarted, edits: []edit{
+		{senderGo, `if !asking || time.Since(copied) > 2*skew || !unsure(b) {`, `if !copied.IsZero() {`}}},
+	{name: "the tick itself is asked for again and again, however late", plan: "outage", caught: tooLate, edits: []edit{
+		{senderGo, `asking := time.Since(b.asked) > skew`, `asking := false`},
+		{senderGo, `time.Since(copied) > 2*skew`, `copied.IsZero()`}}},
+}
+
+// What lets one run only hold a job.
+var leases = []mutant{
+	{name: "a lease has no local deadline", plan: "cut off", caught: "TOLD", edits: []edit{
+		{"locking/keeper.go", "if left := k.leftLocked(l); left > 0 {\n\t\tl.timer.Reset(left)", "if left := k.leftLocked(l); left > -time.Hour {\n\t\tl.timer.Reset(left + time.Hour)"}}},
+	{name: "a function runs under another context than its lease's", plan: "cut off", caught: "TOLD", edits: []edit{
+		{runnerGo, `ctx := lease.Context()`, `ctx := r.ctx`}}},
+	{name: "a renewal that is not answered counts as one", plan: "cut off", caught: "TOLD", edits: []edit{
+		{renewGo, "answers = make([]RenewAnswer, len(batch)) // all Unknown", "answers = make([]RenewAnswer, len(batch))\n\t\tfor i := range answers {\n\t\t\tanswers[i] = Renewed\n\t\t}"}}},
+	{name: "the deadline counts from the answer to the claim", plan: "old grant", caught: "TOLD", edits: []edit{
+		{runnerGo, `Asked: g.asked, Slept: g.slept,`, `Asked: time.Now(), Slept: g.slept,`}}},
+	{name: "the deadline counts from the last request", plan: "old grant", caught: "TOLD", edits: []edit{
+		{verdictGo, `	return b.asked`, `	return b.sent`}}},
+	{name: "a pending run's lease counts from the batch that hears of it", test: "./scheduler TestSinceTellsOfAnEarlierGrant", edits: []edit{
+		{verdictGo, `if left := b.sent.Add(a.Left - c.TTL); left.Before(b.asked) {`, `if left := b.sent.Add(a.Left - c.TTL); left.IsZero() {`}}},
+	{name: "a renewal's deadline counts from the answer", plan: "old renewal", caught: "TOLD", edits: []edit{
+		{renewGo, `k.extendLocked(l, sent, slept)`, `k.extendLocked(l, now, slept)`}}},
+	{name: "a function is called though its lease is over", plan: "late answer", caught: unstarted, edits: []edit{
+		{runnerGo, `if back || !lease.Valid() {`, `if back {`}}},
+	{name: "a lease is renewed when it is over", plan: "healthy", caught: verify.KindUntrue, edits: []edit{
+		{"locking/keeper.go", `l.due = asked.Add(ttl / 3)`, `l.due = asked.Add(ttl)`}}},
+	{name: "a lease is given up before the settle is answered", plan: "slow settle", caught: reaped, edits: []edit{
+		{runnerGo, `			r.settle(g, report)`, "\t\t\tlease.Close()\n\t\t\tr.settle(g, report)"}}},
+	{name: "a reap asks for no lapsed lease", plan: "cut off", caught: "TOLD", edits: []edit{
+		{reapLua, ` or tonumber(r.until_) >= ms then`, ` then`},
+		{"scheduler/ledger/look.go", `upTo(now-1, at.lapsed)`, `upTo(now+60_000, at.lapsed)`}}},
+	{name: "a reap asks for no steady clock", plan: "step forward", caught: "TOLD", edits: []edit{
+		{sweepGo, ` && steady >= l.TTL {`, ` && steady >= 0 {`}}},
+	{name: "redislock gives back a lock whoever holds it", test: "./locking/redislock TestConformanceEmbedded", edits: []edit{
+		{"locking/redislock/release.lua", `if holder == owner then`, `if holder then`}}},
+	{name: "a run that is handed back keeps its id", plan: "handed back twice", caught: verify.KindDouble, edits: []edit{
+		{runnerGo, `return uuid.NewSHA1(uuid.NameSpaceOID, []byte(run)).String()`, "_ = uuid.NewSHA1\n\treturn run"}}},
+	{name: "a run that is here already is begun again", plan: "by hand", caught: verify.KindBlind, edits: []edit{
+		{runnerGo, `if _, here := r.live.LoadOrStore(id, true); here {`, `if _, here := r.live.LoadOrStore(id, true); here && id == "" {`}}},
+	{name: "a draining node starts what it is granted", plan: "drain", caught: drained, edits: []edit{
+		{"scheduler/node.go", `n.runner.start(g, n.draining.Load())`, `n.runner.start(g, false)`}}},
+}
+
+// What makes tokens grow.
+var tokens = []mutant{
+	{name: "a token is a mere counter", plan: "emptied", caught: refused, edits: []edit{
+		{tokenLua, `token = math.max(t + 1, now)`, `token = t + 1`},
+		{tokenLua, `token = math.max(t + 1000000, now + guard)`, `token = t + 1`}}},
+	{name: "a token jumps ahead of the last one, not of the clock", plan: "restarted, emptied", caught: refused, edits: []edit{
+		{tokenLua, `token = math.max(t + 1000000, now + guard)`, `token = math.max(t, now) + guard`}}},
+	{name: "a token does not jump on another server", plan: "set back, emptied", caught: refused, edits: []edit{
+		{tokenLua, `token = math.max(t + 1000000, now + guard)`, `token = math.max(t + 1, now)`}}},
+}
+
+// What clocks may do, and may not.
+var clocks = []mutant{
+	{name: "no clock is compared", plan: "stale claim", caught: unstarted, edits: []edit{
+		{preludeLua, `return math.abs(ms - tonumber(now)) > tonumber(skew)`, `return false`}}},
+	{name: "a tick is granted before it is due, and no clock is compared", plan: "random", caught: verify.KindEarly, edits: []edit{
+		{claimLua, `if at > ms then`, `if false then`},
+		{preludeLua, `return math.abs(ms - tonumber(now)) > tonumber(skew)`, `return false`}}},
+	{name: "a clock is steady also when nobody looks at it", test: "./scheduler TestClockIsSteadyOnlyWhereItWasSeen", edits: []edit{
+		{clockGo, `if received.Sub(c.latest) > unseen {`, `if received.Sub(c.latest) > 9*time.Hour {`}}},
+	{name: "the wall clock decides when ticks fire", plan: "wrong walls", caught: verify.KindLost, edits: []edit{
+		{clockGo, `return c.best.at(time.Now()).UTC()`, `return c.wall().UTC()`},
+		{clockGo, `return c.best.at(time.Now()).Add(-c.best.half).UTC()`, `return c.wall().UTC()`}}},
+	{name: "a step of Redis' clock is not followed", plan: "step back", caught: verify.KindLost, edits: []edit{
+		{clockGo, "\tgot.Step = step\n", "\tif step.Abs() < c.maxStep {\n\t\treturn got\n\t}\n\tgot.Step = step\n"}}},
+	{name: "any step of Redis' clock is believed", plan: "step away", caught: ahead, edits: []edit{
+		{clockGo, `if step.Abs() > c.maxStep && !c.nearer(s) {`, `if step.Abs() > 99*c.maxStep && !c.nearer(s) {`}}},
+	{name: "@every counts from the start of the process", plan: "healthy", caught: verify.KindPhantom, edits: []edit{
+		{"jobs/every.go", `tick := (floorDiv(floorMilli(after), s.every) + 1) * s.every`, "if born == 0 {\n\t\tborn = floorMilli(time.Now())\n\t}\n\ttick := (floorDiv(floorMilli(after)-born, s.every)+1)*s.every + born"},
+		{"jobs/every.go", `func (s *Schedule) nextEvery(`, "var born int64\n\nfunc (s *Schedule) nextEvery("}}},
+}
+
+// What accounts for every tick, and every run, once.
+var ends = []mutant{
+	{name: "missed ticks are not recorded", plan: "outage", caught: verify.KindLost, edits: []edit{
+		{claimLua, `if count ~= '0' and not pass(KEYS[6 + i], e, from, last, tonumber(count), tick, 'missed', 'late', ms, keep, keep_for)`, `if false`}}},
+	{name: "the newest tick runs and the missed ones are not counted", plan: "outage", caught: verify.KindLost, edits: []edit{
+		{planGo, `missed: int64(missed)`, `missed: int64(missed) * 0`}}},
+	{name: "the next tick is counted from now", caught: verify.KindLost, edits: []edit{
+		{planGo, `return step{tick: cursor, next: next(cursor), trigger`, `return step{tick: cursor, next: next(max(cursor, now)), trigger`}}},
+	{name: "a report of a run that was reaped frees the job", plan: "cut off", caught: "TOLD", edits: []edit{
+		{settleLua, `  if was == outcome then return 'settled' end`, "  local raced = entry_of(redis.call('HGET', KEYS[1], ARGV[3 + (i - 1) * 8]))\n  raced.open = ''\n  redis.call('HSET', KEYS[1], ARGV[3 + (i - 1) * 8], entry_text(raced))\n  if was == outcome then return 'settled' end"}}},
+	{name: "a report of a run that was reaped overwrites the outcome", plan: "cut off", caught: verify.KindOverlap, edits: []edit{
+		{settleLua, `redis.call('LSET', KEYS[3 + i], at, head .. '|' .. outcome .. ' ' .. ended .. '|' .. err)`, `redis.call('LSET', KEYS[3 + i], at, (string.gsub(head, '|' .. was .. '|', '|' .. outcome .. '|')) .. '||' .. err)`}}},
+	{name: "a report is not repeated", plan: "slow settle", caught: reaped, edits: []edit{
+		{"scheduler/settler.go", `if !errors.Is(err, locking.ErrUnreachable) && try >= settleTries {`, `if errors.Is(err, locking.ErrUnreachable) || try >= settleTries {`}}},
+}
+
+// What keeps a node at work.
+var engines = []mutant{
+	{name: "nobody takes the ticks of a dead node", plan: "dead owner", caught: failover, edits: []edit{
+		{"scheduler/turn.go", `if late < n.cfg.Grace ||`, `if late >= 0 ||`}}},
+	{name: "the sweep does not look at what is pending", plan: "late answer", caught: verify.KindBooks, edits: []edit{
+		{"scheduler/consider.go", `e.pending = f.Pending[:min(len(f.Pending), pendingMax)]`, `e.pending = f.Pending[:min(len(f.Pending), pendingMax)*0]`}}},
+	{name: "a claim that is answered no keeps its slot", plan: "one slot", caught: verify.KindLost, edits: []edit{
+		{verdictGo, "\te.slots.give()\n\tswitch", "\tswitch"}}},
+	{name: "a claim that fails keeps its slot", gap: "nothing makes the simulated Redis refuse a call (LOADING, READONLY, OOM)", edits: []edit{
+		{verdictGo, "if b.err != nil {\n\t\t\te.slots.give()", "if b.err != nil {"}}},
+	{name: "a node does not register again when Redis has lost everything", plan: "emptied", caught: verify.KindLost, edits: []edit{
+		{"scheduler/registrar.go", `func (r *registrar) wiped() { signal(r.lost) }`, `func (r *registrar) wiped() {}`},
+		{verdictGo, `e.expel(j, vanished)`, `e.again(j, j.cursor, time.Second)`}}},
+	{name: "overdue ticks are not looked at", plan: "dead owner", caught: failover, edits: []edit{
+		{"scheduler/consider.go", `for _, l := range f.Late {`, `for _, l := range f.Late[:0] {`}}},
+	{name: "a function that goes on is not told of the drain", plan: "long drain", caught: "HARNESS", edits: []edit{
+		{runnerGo, `	r.cancel(ErrDraining)`, `	_ = ErrDraining`}}},
+	{name: "a node that stops stays in the roster", plan: "healthy", caught: "LEFTOVER", edits: []edit{
+		{"scheduler/node.go", "settling.Wait()\n\tn.leave(ctx)", "settling.Wait()"}}},
+	{name: "a node that has stopped claiming for a wrong clock never goes on", plan: "step away", caught: stood, edits: []edit{
+		{clockGo, `c.latest, c.stopped = received, nil`, `c.latest = received`}}},
+	{name: "late ticks are missed however little they are late", caught: verify.KindUntrue, edits: []edit{
+		{planGo, `catchUpBound.Milliseconds()`, `0*catchUpBound.Milliseconds()`}}},
+	{name: "the agenda gives the last job first", caught: verify.KindLate, edits: []edit{
+		{"scheduler/heap.go", `return j.at < other.at || j.at == other.at && j.index < other.index`, `return j.at > other.at || j.at == other.at && j.index < other.index`}}},
+	{name: "every run is recorded as succeeded", test: "./scheduler TestTimeoutPanicAndErrorAreRecorded", edits: []edit{
+		{runnerGo, `	case err == nil:`, `	case err == nil || err != cause:`}}},
+	{name: "nothing is reaped", plan: "dead worker", caught: verify.KindBooks, edits: []edit{
+		{sweepGo, ` && steady >= l.TTL {`, ` && steady < 0 {`}}},
+}
+
+// What keeps old and new definitions apart.
+var definitions = []mutant{
+	{name: "an older revision replaces the newer one", plan: "one is newer", caught: flapping, edits: []edit{
+		{"scheduler/register.go", `return !r.n.crowd.Load().announced(j.Name, stored.Digest, r.n.id)`, `return true`}}},
+	{name: "a superseded node never asks again", plan: "newer one dies", caught: verify.KindLost, edits: []edit{
+		{"scheduler/registrar.go", `wait := rosterTTL`, `wait := time.Hour`}}},
+	{name: "a definition is replaced and its old ticks are not recorded", plan: "all are newer", caught: verify.KindLost, edits: []edit{
+		{"scheduler/register.go", `def.Until, def.Count = millis(until), int64(count)`, `def.Until, def.Count = millis(until), int64(count)*0`}}},
+	{name: "a definition passes over a tick that has come due", test: "./scheduler/ledger TestDefine", edits: []edit{
+		{defineLua, ` or (upcoming ~= '' and tonumber(upcoming) <= ms)`, ``}}},
+	{name: "a replaced definition leaves no row", plan: "all are newer", caught: verify.KindBooks, edits: []edit{
+		{defineLua, `append(KEYS[3 + i],`, `string.len(KEYS[3 + i],`}}},
+	{name: "a definition is replaced wherever its cursor stands", plan: "slow define", caught: verify.KindContradiction, edits: []edit{
+		{defineLua, ` or e.cursor ~= stood`, ``}}},
+}
+
+// What only helps: where the system says that something is a hint, or a second guard stands behind the first.
+var hints = []mutant{
+	{name: "every node goes first for every job", harmless: "the cursor decides, the assignment only hints", edits: []edit{
+		{"scheduler/members.go", `ok && first.ID == m.n.id {`, `ok && first.ID != "" {`}}},
+	{name: "nobody goes first for any job", plan: "calm", caught: slow, edits: []edit{
+		{"scheduler/members.go", `ok && first.ID == m.n.id {`, `ok && first.ID == "" {`}}},
+	{name: "nobody waits for their turn", harmless: "the cursor decides who of many is granted", edits: []edit{
+		{"scheduler/turn.go", `return late >= n.cfg.Grace+time.Duration(min(max(rank, 0), turnsMax))*turnEvery`, `return late >= n.cfg.Grace+0*time.Duration(min(max(rank, 0), turnsMax))*turnEvery`}}},
+	{name: "go-redis repeats every request once", harmless: "scripts may be repeated", edits: []edit{
+		{"locking/redisconn/check.go", `if retries > 0 {`, `if retries > 99 {`},
+		{"scheduler/schedtest/process.go", `o.PoolSize = 256`, `o.PoolSize, o.MaxRetries = 256, 1`}}},
+	{name: "a restart of Redis does not begin the wait for a steady clock", harmless: "what held a lease was stopped by the outage, and P4 is not promised behind lost writes", edits: []edit{
+		{clockGo, `c.runID, c.steady = runID, received`, `c.runID = runID`}}},
+	{name: "the wiped roster is not told to the registrar", harmless: "a claim is answered unknown, and that registers its job", edits: []edit{
+		{"scheduler/registrar.go", `func (r *registrar) wiped() { signal(r.lost) }`, `func (r *registrar) wiped() {}`}}},
+	{name: "a reap ignores the beat", harmless: "a renewed lease has not lapsed, and an unsteady clock is waited out", edits: []edit{
+		{reapLua, `r.beat ~= beat or `, ``}, {sweepGo, `known && before.beat == l.Beat`, `known && before.beat >= 0`}}},
+	{name: "a reap ignores the end of the lease", harmless: "only lapsed leases are looked at, and a renewal moves the beat", edits: []edit{
+		{reapLua, ` or tonumber(r.until_) >= ms then`, ` then`}}},
+	{name: "a lapsed lease is reaped at first sight", harmless: "its holder has stopped a margin before", edits: []edit{
+		{sweepGo, `known && before.beat == l.Beat`, `(before.beat == l.Beat || !known)`}}},
+	{name: "a reap does not ask which server it speaks to", harmless: "P4 is not promised behind lost writes", edits: []edit{
+		{reapLua, ` or server_run_id() ~= ARGV[5] then`, ` then`}}},
+	{name: "a run ends with its lease, not a margin before", gap: "no clock drifts in a simulation, and a margin is for that", edits: []edit{
+		{"scheduler/node.go", `Margin: n.cfg.MaxSkew,`, `Margin: 1,`}}},
+	{name: "ticks fire by the middle of the clock's error", harmless: "what comes early is answered early and asked again", edits: []edit{
+		{clockGo, `.Add(-c.best.half).UTC()`, `.UTC()`}}},
+}

@@ -1,0 +1,64 @@
+//go:build mutants
+
+package schedtest_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/escapement/escapement/scheduler/schedtest/verify"
+)
+
+// build makes the test binary of this package, with the files of an overlay if there is one.
+func (f *farm) build(name string, overlay *string) (string, error) {
+	f.building.Lock()
+	defer f.building.Unlock()
+	bin := filepath.Join(f.dir, name+".test")
+	args := []string{"go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-tags", "mutants", "-o", bin}
+	if overlay != nil {
+		args = append(args, "-overlay", *overlay)
+	}
+	if out, err := f.command(f.root, append(args, "./scheduler/schedtest")...); err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return bin, nil
+}
+
+// test runs tests of a package elsewhere.
+func (f *farm) test(pkg, name, overlay string) (string, error) {
+	f.building.Lock()
+	defer f.building.Unlock()
+	args := []string{"go", "test", "-vet=off", "-count=1", "-timeout", "50s", "-run", "^" + name + "$"}
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
+	}
+	return f.command(f.root, append(args, pkg)...)
+}
+
+// prey is what a hunt brought home.
+type prey struct {
+	found map[verify.Kind]uint64 // kind -> first seed
+	out   string
+}
+
+// hunt runs TestHunt in a binary. What was found before an error counts: a mutant may hang or panic as well.
+func (f *farm) hunt(bin, plan string, seeds int, until verify.Kind) (prey, error) {
+	out, err := f.command(filepath.Join(f.root, "scheduler", "schedtest"), bin, "-test.run", "^TestHunt$",
+		"-hunt.plan", plan, "-hunt.seeds", strconv.Itoa(seeds), "-hunt.kind", string(until))
+	p := prey{found: make(map[verify.Kind]uint64), out: out}
+	played := false
+	for line := range strings.Lines(out) {
+		var kind verify.Kind
+		var seed uint64
+		if n, _ := fmt.Sscanf(line, "hunt: found %s at seed %d:", &kind, &seed); n == 2 {
+			p.found[kind] = seed
+		}
+		played = played || strings.HasPrefix(line, "hunt: played ")
+	}
+	if err == nil && !played {
+		err = fmt.Errorf("it did not play to the end")
+	}
+	return p, err
+}
