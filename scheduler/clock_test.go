@@ -165,7 +165,7 @@ func TestClockIsNotSteadyThroughARefusedStep(t *testing.T) {
 		}
 		watch(10)
 		w.offset = -90 * time.Second // away from the wall clock
-		watch(1) // for less than what counts as unseen
+		watch(1)                     // for less than what counts as unseen
 		if w.c.usable() == nil {
 			t.Fatal("the step was believed: this proves nothing")
 		}
