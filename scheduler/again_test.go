@@ -38,7 +38,9 @@ func TestStaleFindingRunsNothingTwice(t *testing.T) {
 		ctx, stop := context.WithCancel(context.Background())
 		done := make(chan error)
 		go func() { done <- n.Run(ctx) }()
-		time.Sleep(2 * time.Second)
+		for n.Ready() != nil {
+			time.Sleep(10 * time.Millisecond)
+		}
 		if err := n.ledger.Trigger(ctx, "job", "by-hand", nil); err != nil {
 			t.Fatal(err)
 		}

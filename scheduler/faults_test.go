@@ -236,12 +236,13 @@ func TestLateTicksRunInOrder(t *testing.T) {
 		s.check(t)
 		ticks := s.ticks("job")
 		for i := 1; i < len(ticks); i++ {
-			if ticks[i].Sub(ticks[i-1]) != time.Second {
+			if !ticks[i].After(ticks[i-1]) {
 				t.Errorf("after tick %s came %s", ticks[i-1], ticks[i])
 			}
 		}
-		if len(ticks) < 34 {
-			t.Errorf("%d of 36 ticks ran", len(ticks))
+		// The run of the last late tick may still be going when the next tick comes due.
+		if got := outcomes(c.runs("job")); len(ticks) < 34 || got["skipped(overlap)"] > 1 || got["missed(late)"] > 0 {
+			t.Errorf("%d of 36 ticks ran, history %v", len(ticks), got)
 		}
 	})
 }

@@ -45,7 +45,7 @@ func (n *Node) sampleClock(ctx context.Context) error {
 	switch {
 	case got.Refused:
 		n.log.Error("Redis' clock made a step that is not believed; nothing is claimed until it is put right", "step", got.Step, "error", n.clock.usable())
-	case got.Step.Abs() > n.cfg.MaxSkew:
+	case got.Step.Abs() > n.cfg.MaxSkew && n.clock.usable() == nil:
 		n.log.Warn("Redis' clock made a step; it is followed", "step", got.Step)
 	}
 	if got.Restart {
