@@ -153,6 +153,19 @@ func TestLeaseLostIsToldBeforeItIsTaken(t *testing.T) {
 		if cause := <-ended; !errors.Is(cause, locking.ErrLeaseLost) {
 			t.Errorf("the run's context ended with cause %v", cause)
 		}
+		leases := 0
+		for p := range 16 {
+			held, _ := server.Mini().SortedSet(fmt.Sprintf("{escapement:%d}:leases", p)) // most partitions have none
+			for run, until := range held {
+				leases++
+				if left := time.UnixMilli(int64(until)).Sub(endedAt); left < time.Second {
+					t.Errorf("the holder of %s was told %s before its lease lapsed, want max_skew, 1s, at least", run, left)
+				}
+			}
+		}
+		if leases != 1 {
+			t.Errorf("%d leases, want the holder's", leases)
+		}
 		if took := endedAt.Sub(cut); took > 6*time.Second {
 			t.Errorf("the holder was told %s after the cut, its ttl is 6s", took)
 		}

@@ -18,6 +18,8 @@ const (
 	DropReply Action = "drop reply"
 	// Delay holds a message for For.
 	Delay Action = "delay"
+	// Refuse has Redis answer with an error (out of memory) and do nothing.
+	Refuse Action = "refuse"
 	// Reset breaks the connection instead of carrying the message on.
 	Reset Action = "reset"
 )
@@ -87,7 +89,7 @@ const (
 
 var (
 	actions = []Action{
-		DropRequest, DropReply, Delay, Reset, Crash, Pause, Cut, CutRequests, CutReplies, Drain, Deploy, StepNode,
+		DropRequest, DropReply, Delay, Refuse, Reset, Crash, Pause, Cut, CutRequests, CutReplies, Drain, Deploy, StepNode,
 		StepRedis, StopRedis, EmptyRedis, RollBackRedis, FlushScripts,
 	}
 	lasting = []Action{Delay, Pause, Cut, CutRequests, CutReplies}
@@ -144,7 +146,7 @@ func (f Fault) String() string {
 // ofMessage says whether the fault hits one message.
 func (f Fault) ofMessage() bool {
 	switch f.Do {
-	case DropRequest, DropReply, Delay, Reset:
+	case DropRequest, DropReply, Delay, Refuse, Reset:
 		return true
 	default:
 		return false
@@ -178,8 +180,8 @@ func (f Fault) validate(nodes []string, versions int) error {
 		return fmt.Errorf("fault %q: there is no node %q; the nodes are %s", f, f.Node, strings.Join(nodes, ", "))
 	case f.ofMessage() && (f.At == "" || f.At == BeforeStart || f.At == AfterStart):
 		return fmt.Errorf("fault %q: it hits a message, so it needs a point before or after a request, such as BeforeClaim", f)
-	case f.Do == DropRequest && !strings.HasPrefix(string(f.At), "before"), f.Do == DropReply && !strings.HasPrefix(string(f.At), "after"):
-		return fmt.Errorf("fault %q: a request is dropped before it is carried out, a reply after; choose the point so", f)
+	case (f.Do == DropRequest || f.Do == Refuse) && !strings.HasPrefix(string(f.At), "before"), f.Do == DropReply && !strings.HasPrefix(string(f.At), "after"):
+		return fmt.Errorf("fault %q: a request is dropped or refused before it is carried out, a reply dropped after; choose the point so", f)
 	case f.For < 0, f.For == 0 && slices.Contains(lasting, f.Do):
 		return fmt.Errorf("fault %q: For is %s: it must last some time", f, f.For)
 	case f.At == "" && f.Node == "" && !f.ofRedis():

@@ -1,6 +1,7 @@
 package schedtest
 
 import (
+	"bytes"
 	"syscall"
 	"time"
 )
@@ -60,6 +61,9 @@ func (c *cluster) arrive(m *message) {
 	case hit.Do == Reset:
 		c.unanswered(m, false)
 		m.conn.fail(syscall.ECONNRESET)
+	case hit.Do == Refuse:
+		c.seen["call refused"]++
+		c.reply(m, bytes.Repeat([]byte("-OOM command not allowed when used memory > 'maxmemory'.\r\n"), len(m.commands)), 0)
 	default:
 		c.unanswered(m, false)
 	}

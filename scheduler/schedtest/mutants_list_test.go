@@ -146,7 +146,7 @@ var engines = []mutant{
 		{"scheduler/consider.go", `e.pending = f.Pending[:min(len(f.Pending), pendingMax)]`, `e.pending = f.Pending[:min(len(f.Pending), pendingMax)*0]`}}},
 	{name: "a claim that is answered no keeps its slot", plan: "one slot", caught: verify.KindLost, edits: []edit{
 		{verdictGo, "\te.slots.give()\n\tswitch", "\tswitch"}}},
-	{name: "a claim that fails keeps its slot", gap: "nothing makes the simulated Redis refuse a call (LOADING, READONLY, OOM)", edits: []edit{
+	{name: "a claim that fails keeps its slot", plan: "refused", caught: verify.KindLost, edits: []edit{
 		{verdictGo, "if b.err != nil {\n\t\t\te.slots.give()", "if b.err != nil {"}}},
 	{name: "a node does not register again when Redis has lost everything", plan: "emptied", caught: verify.KindLost, edits: []edit{
 		{"scheduler/registrar.go", `func (r *registrar) wiped() { signal(r.lost) }`, `func (r *registrar) wiped() {}`},
@@ -208,7 +208,7 @@ var hints = []mutant{
 		{sweepGo, `known && before.beat == l.Beat`, `(before.beat == l.Beat || !known)`}}},
 	{name: "a reap does not ask which server it speaks to", harmless: "P4 is not promised behind lost writes", edits: []edit{
 		{reapLua, ` or server_run_id() ~= ARGV[5] then`, ` then`}}},
-	{name: "a run ends with its lease, not a margin before", gap: "no clock drifts in a simulation, and a margin is for that", edits: []edit{
+	{name: "a run ends with its lease, not a margin before", test: "./scheduler TestLeaseLostIsToldBeforeItIsTaken", edits: []edit{
 		{"scheduler/node.go", `Margin: n.cfg.MaxSkew,`, `Margin: 1,`}}},
 	{name: "ticks fire by the middle of the clock's error", harmless: "what comes early is answered early and asked again", edits: []edit{
 		{clockGo, `.Add(-c.best.half).UTC()`, `.UTC()`}}},

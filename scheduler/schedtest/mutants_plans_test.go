@@ -240,6 +240,15 @@ var hunts = map[string]hunt{
 		p.Config.MaxRunning, p.Jobs[0].Func = 1, patient(1500*time.Millisecond)
 		return p
 	}},
+	// Redis refuses as many claims as there are slots.
+	"refused": {plan: func(seed uint64) schedtest.Plan {
+		p := aimed(seed, "* * * * * *", second/10)
+		p.Nodes, p.Config.MaxRunning = 1, 2
+		for i := range 2 {
+			p.Faults = append(p.Faults, schedtest.Fault{Do: schedtest.Refuse, At: schedtest.BeforeClaim, When: time.Duration(3+i) * second})
+		}
+		return p
+	}},
 	// The owner dies while its function works.
 	"dead worker": {plan: func(seed uint64) schedtest.Plan {
 		p := aimed(seed, "* * * * * *", second)

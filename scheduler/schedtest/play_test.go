@@ -48,6 +48,7 @@ func TestFaults(t *testing.T) {
 		"drop report":      {schedtest.Fault{Do: schedtest.DropReply, At: schedtest.AfterSettle}, "unknown outcome found applied"},
 		"delay":            {schedtest.Fault{Do: schedtest.Delay, At: schedtest.BeforeClaim, For: second}, "message came late"},
 		"delay of a reply": {schedtest.Fault{Do: schedtest.Delay, At: schedtest.AfterClaim, For: second}, "message came late"},
+		"refuse":           {schedtest.Fault{Do: schedtest.Refuse, At: schedtest.BeforeClaim}, "call refused"},
 		"reset":            {schedtest.Fault{Do: schedtest.Reset, At: schedtest.AfterClaim}, "unknown outcome found applied"},
 		"crash":            {schedtest.Fault{Do: schedtest.Crash, At: schedtest.AfterClaim, For: second}, "tick unstarted"},
 		"crash at start":   {schedtest.Fault{Do: schedtest.Crash, At: schedtest.AfterStart, For: second}, "tick skipped"},
