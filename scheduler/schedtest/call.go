@@ -31,6 +31,8 @@ func (p *process) wrap(j jobs.Job) jobs.Job {
 	j.Func = func(ctx context.Context, run *jobs.Run) error {
 		mortal, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
+		p.cluster.working.Add(1)
+		defer p.cluster.working.Add(-1)
 		defer context.AfterFunc(p.life, func() { cancel(errCrashed) })()
 		if err := p.begin(ctx, run); err != nil {
 			return err

@@ -18,6 +18,7 @@ type cluster struct {
 	wire       *wire
 	scripts    map[string]*script // by SHA-1
 	conns      atomic.Int64       // open connections
+	working    atomic.Int64       // job functions that have not returned
 	wrongWalls atomic.Int64       // how often a node read a wall clock that is wrong
 	settle     time.Duration      // how long after a fault its effects may last
 	within     time.Duration      // promise P6: how late a run may start

@@ -19,6 +19,9 @@ const (
 	lastWords = time.Minute
 )
 
+// patience is how long a plan waits, in virtual time, for functions that do not hear that they should end.
+const patience = 24 * time.Hour
+
 // Result is what a simulation showed.
 type Result struct {
 	verify.Report
@@ -51,7 +54,8 @@ func Run(t *testing.T, p Plan) Result {
 }
 
 // Play simulates a plan in a synctest bubble of its own and returns what it showed. It fails the
-// test only when the plan cannot be carried out.
+// test only when the plan cannot be carried out. A job's function that never returns ends the whole test
+// binary, for a bubble waits for its goroutines.
 func Play(t *testing.T, p Plan) Result {
 	t.Helper()
 	p = p.withDefaults()
@@ -89,7 +93,10 @@ func (c *cluster) play(ctx context.Context) (Result, error) {
 	read := time.Now()
 	c.finish()
 	for _, p := range c.processes {
-		p.kill() // whose functions still go on are not waited for
+		p.kill()
+	}
+	for end := time.Now().Add(patience); c.working.Load() > 0 && time.Now().Before(end); {
+		<-time.After(time.Second) // a bubble cannot end before all goroutines have
 	}
 	close(c.wire.stop)
 	<-c.wire.ended

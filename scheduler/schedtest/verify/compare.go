@@ -32,7 +32,7 @@ func (t *trial) compare() {
 		if l.Pending() { // it may wait for the runs of its job, as a tick may
 			enough = func(at time.Time) time.Time { return latest(t.settled(at), t.deadline(at)) }
 		}
-		if age := t.Read.Sub(instant(l.Granted)); age > t.Settle && t.calm(instant(l.Granted), enough) {
+		if age := t.Read.Sub(instant(l.Granted)); age > t.Settle && !instant(l.Until).After(t.Read) && t.calm(instant(l.Granted), enough) {
 			t.add(KindBooks, instant(l.Tick), "run %s, granted %v before the books were read, is still in flight", l.Run, age)
 		}
 	}
