@@ -157,6 +157,10 @@ func (c *cluster) judge(ctx context.Context, read time.Time) (Result, error) {
 	disturbed := slices.Clone(c.disturbed)
 	for i := range disturbed {
 		disturbed[i].Span = c.byRedis(disturbed[i].Span)
+		if disturbed[i].Loses { // what was lost concerns ticks on both sides of a step
+			disturbed[i].From = disturbed[i].From.Add(-c.redis.widest())
+			disturbed[i].Until = disturbed[i].Until.Add(c.redis.widest())
+		}
 	}
 	read = c.byRedis(verify.Span{From: c.began, Until: read}).Until
 	r := Result{

@@ -45,6 +45,15 @@ func (s *store) stepped(at time.Time) time.Duration {
 	return off
 }
 
+// widest is how far Redis' clock was ever from the true time.
+func (s *store) widest() time.Duration {
+	var most time.Duration
+	for _, x := range s.steps {
+		most = max(most, x.off.Abs())
+	}
+	return most
+}
+
 // stepBy moves Redis' clock.
 func (c *cluster) stepBy(d time.Duration) {
 	now := time.Now()

@@ -112,11 +112,11 @@ func (t *trial) lost(d *tick) {
 	t.add(KindLost, d.at, "no start, no record, and %s", where)
 }
 
-// going says whether the sink saw a run of the job going at an instant, or ending so shortly before that
-// its report may have been under way.
+// going says whether the sink saw a run of the job going at an instant, or ending so shortly before that its
+// report may have been under way, or starting so shortly after that it may have been granted before.
 func (t *trial) going(at time.Time) bool {
 	for _, s := range t.busy {
-		if !s.From.After(at) && !s.Until.Add(t.Within).Before(at) {
+		if !s.From.After(at.Add(t.Within)) && !s.Until.Add(t.Within).Before(at) {
 			return true
 		}
 	}

@@ -27,6 +27,9 @@ func (t *trial) deadline(due time.Time) time.Time {
 
 // acts says whether a disturbance, or what followed from it, fell between two instants, both included.
 func (c *Case) acts(d Disturbance, from, to time.Time) bool {
+	if to.Before(from) { // the clock was set back between the two
+		from, to = to, from
+	}
 	return !d.From.IsZero() && !d.From.After(to) && (d.Until.IsZero() || !d.Until.Add(c.Settle).Before(from))
 }
 
