@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 )
@@ -117,79 +116,6 @@ func TestHeldJobSkipsItsTicks(t *testing.T) {
 		if got["succeeded"] != 5 || got["skipped(overlap)"] != 14 {
 			t.Errorf("20 s of a job that takes 3.5 s each second: %v, want 5 succeeded and 14 skipped", got)
 		}
-	})
-}
-
-// The holder is cut off: its context must end, with the cause, before anybody else may reap; its
-// report comes too late and is kept beside the outcome.
-func TestLeaseLostIsToldBeforeItIsTaken(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		var network redistest.Net
-		ended := make(chan error, 1)
-		var endedAt time.Time
-		long := jobs.Job{Name: "long", Schedule: "0 0 1 1 *", TTL: 6 * time.Second, Func: func(ctx context.Context, _ *jobs.Run) error {
-			<-ctx.Done()
-			endedAt = time.Now()
-			ended <- context.Cause(ctx)
-			return ctx.Err()
-		}}
-		c.startOver(network.Client(server.Options()), "holder", scheduler.Config{DrainTimeout: time.Second}, long)
-		time.Sleep(2 * time.Second)
-		tool := server.Client()
-		defer tool.Close()
-		i, err := scheduler.NewInspector(tool, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		id, err := i.Trigger(context.Background(), "long", scheduler.TriggerOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(3 * time.Second)
-		c.start("other", scheduler.Config{}, long)
-		time.Sleep(10 * time.Second)
-		network.Cut()
-		cut := time.Now()
-		if cause := <-ended; !errors.Is(cause, locking.ErrLeaseLost) {
-			t.Errorf("the run's context ended with cause %v", cause)
-		}
-		leases := 0
-		for p := range 16 {
-			held, _ := server.Mini().SortedSet(fmt.Sprintf("{escapement:%d}:leases", p)) // most partitions have none
-			for run, until := range held {
-				leases++
-				if left := time.UnixMilli(int64(until)).Sub(endedAt); left < time.Second {
-					t.Errorf("the holder of %s was told %s before its lease lapsed, want max_skew, 1s, at least", run, left)
-				}
-			}
-		}
-		if leases != 1 {
-			t.Errorf("%d leases, want the holder's", leases)
-		}
-		if took := endedAt.Sub(cut); took > 6*time.Second {
-			t.Errorf("the holder was told %s after the cut, its ttl is 6s", took)
-		}
-		for run, err := i.Run(context.Background(), id); ; run, err = i.Run(context.Background(), id) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if run.Outcome == "abandoned" {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		if !time.Now().After(endedAt) {
-			t.Error("P4: reaped before the holder was told")
-		}
-		network.Heal()
-		time.Sleep(5 * time.Second)
-		if c.logs.count("run ended too late") != 1 {
-			t.Error("the holder's settle was not answered lost")
-		}
-		if run, _ := i.Run(context.Background(), id); run.Outcome != "abandoned" || run.Error == "" {
-			t.Errorf("the late report is not kept beside the outcome: %+v", run)
-		}
-		c.end()
 	})
 }
 

@@ -51,7 +51,7 @@ func (e *engine) firePending(now time.Time) {
 			waiting = append(waiting, p)
 			continue
 		}
-		j.since = p.Granted
+		j.pendingSince = p.Granted
 		e.agenda.drop(j)
 		e.claim(j, ledger.Claim{Job: j.Name, Digest: j.digest, Run: p.Run, TTL: j.TTL, Pending: true, Trigger: jobs.TriggerManual})
 	}

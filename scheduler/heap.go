@@ -29,7 +29,7 @@ type job struct {
 	outside  bool  // not to be claimed until it is registered, see registrar
 	// It was found held, so until then, ms, the next is not asked for: its ticks, and its pending runs,
 	// of which the one that was asked for last has waited since then.
-	heldUntil, putOff, since int64
+	heldUntil, putOff, pendingSince int64
 
 	waited atomic.Bool // something was put off because the job was held; set by the engine, taken by the runner
 }

@@ -73,11 +73,11 @@ func since(b *batch, c ledger.Claim, a ledger.Answer) time.Time {
 // little late, so that late ticks run in order, rarely for what has waited long. Pending runs and ticks
 // do not put each other off.
 func (e *engine) held(j *job, c ledger.Claim) {
-	now, since := e.clock.now(), c.Tick
+	now, due := e.clock.now(), c.Tick
 	if c.Pending {
-		since = j.since
+		due = j.pendingSince
 	}
-	wait := min(heldPause, max(50*time.Millisecond, now.Sub(time.UnixMilli(since))/10))
+	wait := min(heldPause, max(50*time.Millisecond, now.Sub(time.UnixMilli(due))/10))
 	j.waited.Store(true)
 	if c.Pending {
 		j.putOff = now.Add(wait).UnixMilli()

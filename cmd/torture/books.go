@@ -10,53 +10,23 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/schedtest/verify"
 )
 
 // unsound is what the books have wrong: in themselves, or against the sink.
 const unsound kind = "BOOKS"
 
 // books are what the ledger recorded, read when all nodes have stopped.
-type books struct {
-	rows   map[string][]ledger.Row // by job, in the order of recording
-	cursor map[string]int64        // by job, the first tick that is not accounted for, ms
-	flight []ledger.Lease          // granted or pending, not ended
-	chain  []scheduler.Violation   // what Inspector.Verify finds
-}
+type books struct{ verify.Books }
 
 func readBooks(ctx context.Context, client redis.UniversalClient, namespace string) (books, error) {
-	var b books
-	inspector, err := scheduler.NewInspector(client, namespace)
-	if err != nil {
-		return b, err
-	}
-	if b.chain, err = inspector.Verify(ctx, ""); err != nil {
-		return b, err
-	}
 	l, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: namespace})
 	if err != nil {
-		return b, err
+		return books{}, err
 	}
-	stored, err := l.Jobs(ctx)
-	if err != nil {
-		return b, err
-	}
-	var names []string
-	b.cursor = map[string]int64{}
-	for _, s := range stored {
-		names = append(names, s.Job)
-		b.cursor[s.Job] = s.Cursor
-	}
-	var foreign int
-	if b.rows, foreign, err = l.History(ctx, names); err != nil {
-		return b, err
-	}
-	if foreign > 0 {
-		return b, fmt.Errorf("%d rows of the history cannot be read", foreign)
-	}
-	b.flight, err = l.Open(ctx)
-	return b, err
+	b, err := verify.ReadBooks(ctx, l)
+	return books{b}, err
 }
 
 // rules are what a scenario may leave in the books beside runs that succeeded.
@@ -84,11 +54,11 @@ func (a *audit) add(format string, args ...any) {
 // judge goes through the books alone.
 func (b books) judge(all []job, r rules) audit {
 	a := audit{absent: map[tickID]string{}, abandoned: map[string]bool{}}
-	for _, v := range b.chain {
-		a.add("%s: %s", v.Job, v.What)
+	for _, wrong := range b.Chain {
+		a.add("%s", wrong)
 	}
 	for _, j := range all {
-		rows := b.rows[j.name]
+		rows := b.Rows[j.name]
 		for i, row := range rows {
 			if row.Ranged {
 				a.passed(j, row, rows[i+1:], r)
@@ -96,7 +66,7 @@ func (b books) judge(all []job, r rules) audit {
 				a.ended(row, r)
 			}
 		}
-		from := max(b.cursor[j.name]/1000, ceil(r.stop.Add(-startsWithin)))
+		from := max(0, b.Cursor[j.name].Unix(), ceil(r.stop.Add(-startsWithin)))
 		for second := from; second <= r.stop.Unix(); second++ {
 			if j.due(second) {
 				a.absent[tickID{j.name, second}] = unclaimed
@@ -152,10 +122,10 @@ type entry struct {
 func (b books) compare(all []job, lines []line) []violation {
 	var a audit
 	recorded := map[string]entry{}
-	for _, l := range b.flight {
+	for _, l := range b.Open {
 		recorded[l.Run] = entry{l.Job, l.NodeName, l.Tick, l.Token}
 	}
-	for _, row := range slices.Concat(slices.Collect(maps.Values(b.rows))...) {
+	for _, row := range slices.Concat(slices.Collect(maps.Values(b.Rows))...) {
 		if !row.Ranged {
 			recorded[row.Run] = entry{row.Job, row.NodeName, row.Tick, row.Token}
 		}
@@ -175,7 +145,7 @@ func (b books) compare(all []job, lines []line) []violation {
 		if j.lasts {
 			want = 2
 		}
-		for _, row := range b.rows[j.name] {
+		for _, row := range b.Rows[j.name] {
 			if row.Outcome == jobs.OutcomeSucceeded && written[row.Run] != want {
 				a.add("%s %s token %d succeeded on %s as recorded, and wrote %d lines, not %d",
 					j.name, stamp(time.UnixMilli(row.Tick)), row.Token, row.NodeName, written[row.Run], want)
@@ -187,7 +157,7 @@ func (b books) compare(all []job, lines []line) []violation {
 
 // find is the row of one run.
 func (b books) find(run string) (ledger.Row, bool) {
-	for _, rows := range b.rows {
+	for _, rows := range b.Rows {
 		if i := slices.IndexFunc(rows, func(r ledger.Row) bool { return r.Run == run }); i >= 0 {
 			return rows[i], true
 		}

@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/schedtest/verify"
 )
 
 // goodBooks are what the ledger records of goodLines.
 func goodBooks() books {
-	b := books{rows: map[string][]ledger.Row{}}
+	b := books{verify.Books{Rows: map[string][]ledger.Row{}}}
 	for _, l := range starts(goodLines()) {
-		b.rows[l.job] = append(b.rows[l.job], ledger.Row{
+		b.Rows[l.job] = append(b.Rows[l.job], ledger.Row{
 			Job: l.job, Tick: l.tick.UnixMilli(), Run: l.run, Token: l.token, NodeName: l.node, Outcome: jobs.OutcomeSucceeded,
 		})
 	}
@@ -77,8 +77,8 @@ func TestJudge(t *testing.T) {
 	for _, tt := range judged {
 		t.Run(tt.name, func(t *testing.T) {
 			b := goodBooks()
-			rows := b.rows["each-01"]
-			b.rows["each-01"] = slices.Replace(rows, 4, 6, tt.rows(rows[4], rows[5])...)
+			rows := b.Rows["each-01"]
+			b.Rows["each-01"] = slices.Replace(rows, 4, 6, tt.rows(rows[4], rows[5])...)
 			a := b.judge(twoJobs(), tt.rules)
 			if tt.want == "" && len(a.violations) > 0 || tt.want != "" && (len(a.violations) != 1 || !strings.Contains(a.violations[0].what, tt.want)) {
 				t.Errorf("want %q, got %v", tt.want, a.violations)
@@ -100,7 +100,7 @@ func TestJudge(t *testing.T) {
 func TestUnclaimedAtTheStop(t *testing.T) {
 	for cursor, want := range map[int][]int{10: nil, 9: {9}, 8: {8, 9}, 5: {8, 9}} {
 		b := goodBooks()
-		b.cursor = map[string]int64{"each-01": second(cursor).UnixMilli(), "slow": second(20).UnixMilli()}
+		b.Cursor = map[string]time.Time{"each-01": second(cursor), "slow": second(20)}
 		a := b.judge(twoJobs(), rules{stop: second(9).Add(700 * time.Millisecond)})
 		if len(a.absent) != len(want) || len(a.violations) > 0 {
 			t.Errorf("cursor at %d: %v %v", cursor, a.absent, a.violations)
@@ -115,7 +115,7 @@ func TestUnclaimedAtTheStop(t *testing.T) {
 
 func TestJudgeTellsABrokenChain(t *testing.T) {
 	b := goodBooks()
-	b.chain = []scheduler.Violation{{Job: "slow", What: "gap"}}
+	b.Chain = []string{"slow: gap"}
 	if a := b.judge(twoJobs(), rules{}); len(a.violations) != 1 {
 		t.Errorf("%v", a.violations)
 	}
@@ -129,25 +129,25 @@ func TestCompare(t *testing.T) {
 	}{
 		{"both agree", func(_ *books, ls []line) []line { return ls }, 0},
 		{"in flight counts", func(b *books, ls []line) []line {
-			r := b.rows["each-01"][9]
-			b.rows["each-01"] = b.rows["each-01"][:9]
-			b.flight = []ledger.Lease{{Run: r.Run, Job: r.Job, Tick: r.Tick, Token: r.Token, NodeName: r.NodeName}}
+			r := b.Rows["each-01"][9]
+			b.Rows["each-01"] = b.Rows["each-01"][:9]
+			b.Open = []ledger.Lease{{Run: r.Run, Job: r.Job, Tick: r.Tick, Token: r.Token, NodeName: r.NodeName}}
 			return ls
 		}, 0},
 		{"a line without a record", func(b *books, ls []line) []line {
-			b.rows["each-01"] = b.rows["each-01"][1:]
+			b.Rows["each-01"] = b.Rows["each-01"][1:]
 			return ls
 		}, 1},
 		{"another token", func(b *books, ls []line) []line {
-			b.rows["each-01"][3].Token++
+			b.Rows["each-01"][3].Token++
 			return ls
 		}, 1},
 		{"another node", func(b *books, ls []line) []line {
-			b.rows["each-01"][3].NodeName = "n9"
+			b.Rows["each-01"][3].NodeName = "n9"
 			return ls
 		}, 1},
 		{"another tick", func(b *books, ls []line) []line {
-			b.rows["each-01"][3].Tick += time.Second.Milliseconds()
+			b.Rows["each-01"][3].Tick += time.Second.Milliseconds()
 			return ls
 		}, 1},
 		{"a success without a line", func(_ *books, ls []line) []line {
@@ -157,7 +157,7 @@ func TestCompare(t *testing.T) {
 			return slices.DeleteFunc(ls, func(l line) bool { return l.run == "s4" && l.phase == phaseEnd })
 		}, 1},
 		{"an abandoned run without a line", func(b *books, ls []line) []line {
-			b.rows["each-01"][3].Outcome = jobs.OutcomeAbandoned
+			b.Rows["each-01"][3].Outcome = jobs.OutcomeAbandoned
 			return slices.DeleteFunc(ls, func(l line) bool { return l.run == "e3" })
 		}, 0},
 		{"a run that wrote twice", func(_ *books, ls []line) []line { return append(ls, ls[0]) }, 1},

@@ -38,7 +38,7 @@ func broken(ctx context.Context, r *rehearsal, s *stage) error {
 	s.lines = lines
 	d := demand{jobs: s.jobs, must: window{s.from, stopped.Truncate(time.Second)}, stop: stopped, within: startsWithin}
 	exits := s.findings.violations
-	s.findings = verify(lines, d)
+	s.findings = examine(lines, d)
 	found := s.findings.violations
 	s.findings.violations = append(exits, bad...)
 
@@ -65,7 +65,7 @@ func broken(ctx context.Context, r *rehearsal, s *stage) error {
 
 // plant spoils good lines in every way that is known, and wants each to be named.
 func (s *stage) plant(good []line, d demand) {
-	for _, v := range verify(good, d).violations {
+	for _, v := range examine(good, d).violations {
 		s.accuse(blind, "the lines of n1 alone are good, and the verifier said: %s", v)
 	}
 	words := ""

@@ -151,14 +151,14 @@ func (s *stage) stoodIn(f frozen) {
 	if back.After(f.to.Add(time.Minute)) {
 		s.accuse(unaware, "%s ran nothing after it was resumed", f.node.name)
 	}
-	for _, rows := range s.books.rows {
+	for _, rows := range s.books.Rows {
 		for _, row := range rows {
 			if s.audit.abandoned[row.Run] {
 				abandoned++
 			}
 		}
 	}
-	for _, l := range s.books.flight {
+	for _, l := range s.books.Open {
 		if l.NodeName == f.node.name && time.UnixMilli(l.Tick).Before(f.to) {
 			s.accuse(unaware, "the run %s of %s, from before it was resumed, is still in flight", l.Run, f.node.name)
 		}

@@ -116,7 +116,7 @@ func (s *stage) takeover(v victim) {
 			started, longest = started+1, max(longest, l.lag())
 		}
 	}
-	for _, rows := range s.books.rows {
+	for _, rows := range s.books.Rows {
 		for _, row := range rows {
 			if s.audit.abandoned[row.Run] && row.NodeName == v.name {
 				abandoned++

@@ -64,7 +64,7 @@ func newest(lines []line) int64 {
 func missed(lines []line, d demand) []mutant {
 	var out []mutant
 	for _, m := range mutants {
-		found := verify(m.plant(slices.Clone(lines)), d).violations
+		found := examine(m.plant(slices.Clone(lines)), d).violations
 		if !slices.ContainsFunc(found, func(v violation) bool { return v.kind == m.want }) {
 			out = append(out, m)
 		}

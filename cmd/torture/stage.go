@@ -189,7 +189,7 @@ func (s *stage) reaped(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		left := slices.DeleteFunc(b.flight, func(l ledger.Lease) bool { return !s.dead[l.NodeName] })
+		left := slices.DeleteFunc(b.Open, func(l ledger.Lease) bool { return !s.dead[l.NodeName] })
 		if len(left) == 0 {
 			return nil
 		}
@@ -266,7 +266,7 @@ func (s *stage) finish(ctx context.Context, d demand) error {
 	d.jobs, d.must, d.stop = s.jobs, window{s.from, stopped.Truncate(time.Second)}, stopped
 	d.absent, d.abandoned = found.absent, found.abandoned
 	before := s.findings.violations
-	s.findings = verify(lines, d)
+	s.findings = examine(lines, d)
 	s.findings.violations = slices.Concat(before, bad, s.findings.violations, found.violations, s.books.compare(s.jobs, lines))
 	return nil
 }

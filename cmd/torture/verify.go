@@ -70,8 +70,8 @@ func (f *findings) add(k kind, format string, args ...any) {
 	f.violations = append(f.violations, violation{k, fmt.Sprintf(format, args...)})
 }
 
-// verify checks the sink's lines, in the order of writing, against the demand, second by second.
-func verify(lines []line, d demand) findings {
+// examine checks the sink's lines, in the order of writing, against the demand, second by second.
+func examine(lines []line, d demand) findings {
 	f := findings{absent: map[string]int{}}
 	byJob := map[string][]line{}
 	for _, l := range lines {

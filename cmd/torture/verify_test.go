@@ -63,7 +63,7 @@ func at(t *testing.T, lines []line, run, phase string) int {
 }
 
 func TestGoodSinkHolds(t *testing.T) {
-	f := verify(goodLines(), goodDemand())
+	f := examine(goodLines(), goodDemand())
 	if len(f.violations) > 0 || f.wanted != 15 || f.ran != 15 || f.stale != 0 || len(f.lags) != 15 {
 		t.Errorf("%+v", f)
 	}
@@ -180,7 +180,7 @@ func TestPlantedFaults(t *testing.T) {
 	for _, tt := range planted {
 		t.Run(tt.name, func(t *testing.T) {
 			d := goodDemand()
-			f := verify(tt.spoil(t, goodLines(), &d), d)
+			f := examine(tt.spoil(t, goodLines(), &d), d)
 			if got := kinds(f.violations); !slices.Equal(got, slices.Sorted(slices.Values(tt.want))) {
 				t.Errorf("want %v, got %v:\n%v", tt.want, got, f.violations)
 			}
@@ -203,11 +203,11 @@ func TestStaleLineIsCounted(t *testing.T) {
 	i, j := at(t, lines, "s4", phaseEnd), at(t, lines, "s6", phaseStart)
 	lines = slices.Insert(slices.Clone(lines), j+1, lines[i])
 	lines = slices.Delete(lines, i, i+1)
-	if got := kinds(verify(lines, d).violations); !slices.Equal(got, []kind{phantom, together}) {
+	if got := kinds(examine(lines, d).violations); !slices.Equal(got, []kind{phantom, together}) {
 		t.Errorf("of a run that nobody abandoned: %v", got)
 	}
 	d.abandoned["s4"] = true
-	if f := verify(lines, d); len(f.violations) > 0 || f.stale != 1 {
+	if f := examine(lines, d); len(f.violations) > 0 || f.stale != 1 {
 		t.Errorf("stale %d, %v", f.stale, f.violations)
 	}
 }

@@ -5,8 +5,8 @@
 -- The token survives expiry of the lease, a clock that steps back, failovers
 -- that lost writes, FLUSHALL and restarts without persistence, in any order as
 -- long as a second lies between two of them, but not every chain that has a
--- clock stepping back in it. Kept for 24 h after the last grant it may expire: the clock
--- has passed it by then.
+-- clock stepping back in it. Kept for 24 h after the last grant it may expire:
+-- the clock has passed it by then.
 
 -- server_micros() -> the server's clock, microseconds since 1970, exact until
 -- the year 2255. Read it once per script: two readings may differ.
@@ -31,8 +31,8 @@ end
 --
 -- On a server that did not give t, newer tokens may have been lost. now + guard
 -- is above them all: none was further ahead of the clock, unless servers changed
--- within a second of each other. If the clock has
--- stepped back, t + 1 s is above what at most a second's replication lost.
+-- within a second of each other. If the clock has stepped back, t + 1 s is above
+-- what at most a second's replication lost.
 local function next_token(t, r, now, rid, guard)
   t = tonumber(t or 0) or 0
   local token

@@ -107,12 +107,7 @@ func TestStartProcessSaysWhatIsWrong(t *testing.T) {
 
 func TestEmbeddedInABubble(t *testing.T) {
 	for range 2 { // a second bubble in one process has its own traps
-		synctest.Test(t, func(t *testing.T) {
-			e, err := Embed()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer e.Close()
+		bubble(t, func(t *testing.T, e *Embedded) {
 			c := e.Client()
 			defer c.Close()
 			if err := c.Set(t.Context(), "k", "v", time.Hour).Err(); err != nil {
@@ -132,12 +127,7 @@ func TestEmbeddedInABubble(t *testing.T) {
 }
 
 func TestEmbeddedRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, err := Embed()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
+	bubble(t, func(t *testing.T, e *Embedded) {
 		c := e.Client()
 		defer c.Close()
 		set(t, c, "k")
@@ -180,14 +170,21 @@ func TestEmbeddedLongPipeline(t *testing.T) {
 	})
 }
 
-// bubbleNet gives f a client of an embedded server over a network of its own.
-func bubbleNet(t *testing.T, f func(t *testing.T, n *Net, c *redis.Client)) {
+// bubble gives f an embedded server in a bubble.
+func bubble(t *testing.T, f func(t *testing.T, e *Embedded)) {
 	synctest.Test(t, func(t *testing.T) {
 		e, err := Embed()
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer e.Close()
+		f(t, e)
+	})
+}
+
+// bubbleNet gives f a client of an embedded server over a network of its own.
+func bubbleNet(t *testing.T, f func(t *testing.T, n *Net, c *redis.Client)) {
+	bubble(t, func(t *testing.T, e *Embedded) {
 		n := new(Net)
 		c := n.Client(e.Options())
 		defer c.Close()

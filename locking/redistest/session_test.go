@@ -4,17 +4,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
 func TestSessionCarriesOutCommands(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, err := Embed()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
+	bubble(t, func(t *testing.T, e *Embedded) {
 		s := e.Session()
 		do := func(want string, args ...string) {
 			t.Helper()
@@ -36,12 +30,7 @@ func TestSessionCarriesOutCommands(t *testing.T) {
 }
 
 func TestStepClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, err := Embed()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
+	bubble(t, func(t *testing.T, e *Embedded) {
 		s := e.Session()
 		shown := func() time.Duration {
 			reply := strings.Split(string(s.Do([]string{"EVAL", "return redis.call('TIME')[1]", "0"})), "\r\n")
@@ -62,12 +51,7 @@ func TestStepClock(t *testing.T) {
 
 // A snapshot stands still: what is written later is neither in it nor left after it was restored.
 func TestSnapshot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, err := Embed()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
+	bubble(t, func(t *testing.T, e *Embedded) {
 		s := e.Session()
 		do := func(line string) string { return string(s.Do(strings.Fields(line))) }
 		looks := []string{"GET text", "HGETALL hash", "LRANGE list 0 -1", "ZRANGE zset 0 -1 WITHSCORES", "PTTL brief", "KEYS *"}

@@ -3,61 +3,25 @@ package schedtest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/scheduler/schedtest/verify"
 )
 
 // books reads what the ledger recorded.
 func (c *cluster) books(ctx context.Context) (verify.Books, error) {
-	var b verify.Books
 	client := c.server.Client()
 	defer client.Close()
-	namespace := c.plan.Config.Namespace
-	inspector, err := scheduler.NewInspector(client, namespace)
-	if err != nil {
-		return b, err
-	}
-	chain, err := inspector.Verify(ctx, "")
-	if errors.Is(err, scheduler.ErrUnknownNamespace) {
-		return b, nil // Redis was emptied, and nobody came to write since
+	l, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: c.plan.Config.Namespace})
+	if errors.Is(err, ledger.ErrNoNamespace) {
+		return verify.Books{}, nil // Redis was emptied, and nobody came to write since
 	}
 	if err != nil {
-		return b, err
+		return verify.Books{}, err
 	}
-	for _, v := range chain {
-		b.Chain = append(b.Chain, v.Job+": "+v.What)
-	}
-	l, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: namespace})
-	if err != nil {
-		return b, err
-	}
-	stored, err := l.Jobs(ctx)
-	if err != nil {
-		return b, err
-	}
-	var names []string
-	b.Cursor = make(map[string]time.Time)
-	for _, s := range stored {
-		names = append(names, s.Job)
-		b.Cursor[s.Job] = time.Time{}
-		if s.Cursor != 0 {
-			b.Cursor[s.Job] = time.UnixMilli(s.Cursor).UTC()
-		}
-	}
-	var foreign int
-	if b.Rows, foreign, err = l.History(ctx, names); err != nil {
-		return b, err
-	}
-	if foreign > 0 {
-		b.Chain = append(b.Chain, fmt.Sprintf("%d rows of the history cannot be read", foreign))
-	}
-	b.Open, err = l.Open(ctx, names...)
-	return b, err
+	return verify.ReadBooks(ctx, l)
 }
 
 // keeps says whether a key may be there when all nodes have left in peace: what is stored of each
@@ -75,10 +39,26 @@ func keeps(key string) bool {
 // leftovers looks for what should be gone after all nodes have stopped in peace. That no goroutine is left
 // is held by the bubble: it does not end before.
 func (c *cluster) leftovers() {
-	for _, key := range c.server.Mini().Keys() {
-		// A lease that was granted while the clock was ahead lapses when the clock comes there again.
-		ahead := c.wentBack() && (strings.HasSuffix(key, "}:leases") || strings.HasSuffix(key, "}:runs"))
-		if !keeps(key) && !ahead {
+	mini := c.server.Mini()
+	for _, key := range mini.Keys() {
+		switch partition, kind, _ := strings.Cut(key, "}:"); {
+		case keeps(key):
+		case kind == "leases":
+			held, _ := mini.SortedSet(key)
+			for run, until := range held {
+				if !c.beyond(until) {
+					c.blame(Leftover, "", "the lease of run %s", run)
+				}
+			}
+		case kind == "runs":
+			held, _ := mini.SortedSet(partition + "}:leases") // none: no key
+			runs, _ := mini.HKeys(key)
+			for _, run := range runs {
+				if until, leased := held[run]; !leased || !c.beyond(until) {
+					c.blame(Leftover, "", "run %s", run)
+				}
+			}
+		default:
 			c.blame(Leftover, "", "key %s", key)
 		}
 	}
@@ -88,4 +68,10 @@ func (c *cluster) leftovers() {
 	for id, call := range c.calls {
 		c.blame(Leftover, call.job, "run %s on %s has not ended", id, call.process.name)
 	}
+}
+
+// beyond says whether a lease ends later than any could that is granted now: it was granted while Redis' clock
+// was ahead, by a node that has died, and lapses when the clock comes there again.
+func (c *cluster) beyond(until float64) bool {
+	return time.UnixMilli(int64(until)).After(c.redisTime().Add(c.settle))
 }

@@ -17,10 +17,9 @@ import (
 type conn struct {
 	process *process
 
-	// Redis' end: touched by the wire's goroutine only.
-	session *redistest.Session
-	partial []byte    // of a command that has not arrived whole
-	arrival time.Time // of the latest request
+	partial []byte             // of a command that is not written whole; touched by Write only
+	arrival time.Time          // of the latest request; guarded by the cluster's mu
+	session *redistest.Session // Redis' end; touched by the wire's goroutine only
 
 	closed sync.Once
 
@@ -46,7 +45,7 @@ func (c *conn) Write(b []byte) (int, error) {
 		// round trip.
 		c.deliver([]byte("-ERR unknown command 'hello'\r\n"))
 	default:
-		c.process.cluster.send(c, bytes.Clone(b))
+		c.process.cluster.send(c, b)
 	}
 	return len(b), nil
 }

@@ -9,20 +9,21 @@ import (
 // message is a request on its way to Redis and its reply on the way back.
 type message struct {
 	conn     *conn
-	bytes    []byte
-	commands [][]string
-	op       string // claim, settle, ...; "" for what has no name
+	commands [][]string // at least one
+	op       string     // claim, settle, ...; "" for what has no name
 	sum      uint64
 }
 
-// send takes what a client writes to a connection. It is called by the nodes' goroutines.
+// send takes what a client writes to a connection: a message is what has come whole. It is called by the
+// nodes' goroutines, for one connection by one at a time.
 func (c *cluster) send(cn *conn, b []byte) {
-	all, _ := commands(b)
-	m := &message{conn: cn, bytes: b, commands: all, sum: sumOf(all)}
-	if len(all) > 0 {
-		if s := c.scripts[scriptOf(all[0])]; s != nil {
-			m.op = s.op
-		}
+	var all [][]string
+	if all, cn.partial = commands(append(cn.partial, b...)); len(all) == 0 {
+		return
+	}
+	m := &message{conn: cn, commands: all, sum: sumOf(all)}
+	if s := c.scripts[scriptOf(all[0])]; s != nil {
+		m.op = s.op
 	}
 	p := cn.process
 	c.mu.Lock()
@@ -82,9 +83,6 @@ func (c *cluster) enter(m *message) {
 		return
 	}
 	reply := c.carry(m)
-	if len(reply) == 0 {
-		return // a part of a long request
-	}
 	c.carried(m, reply)
 	if reply[0] == '-' { // not carried out: Redis does not know the script (any more)
 		if c.redis.forgot {

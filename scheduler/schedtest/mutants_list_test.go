@@ -110,6 +110,8 @@ var clocks = []mutant{
 		{preludeLua, `return math.abs(ms - tonumber(now)) > tonumber(skew)`, `return false`}}},
 	{name: "a clock is steady also when nobody looks at it", test: "./scheduler TestClockIsSteadyOnlyWhereItWasSeen", edits: []edit{
 		{clockGo, `if received.Sub(c.latest) > unseen {`, `if received.Sub(c.latest) > 9*time.Hour {`}}},
+	{name: "a step that is not believed leaves the clock steady", test: "./scheduler TestClockIsNotSteadyThroughARefusedStep", edits: []edit{
+		{clockGo, `c.steady = received // it did step, believed or not`, `// it did step, believed or not`}}},
 	{name: "the wall clock decides when ticks fire", plan: "wrong walls", caught: verify.KindLost, edits: []edit{
 		{clockGo, `return c.best.at(time.Now()).UTC()`, `return c.wall().UTC()`},
 		{clockGo, `return c.best.at(time.Now()).Add(-c.best.half).UTC()`, `return c.wall().UTC()`}}},
@@ -151,6 +153,10 @@ var engines = []mutant{
 	{name: "a node does not register again when Redis has lost everything", plan: "emptied", caught: verify.KindLost, edits: []edit{
 		{"scheduler/registrar.go", `func (r *registrar) wiped() { signal(r.lost) }`, `func (r *registrar) wiped() {}`},
 		{verdictGo, `e.expel(j, vanished)`, `e.again(j, j.cursor, time.Second)`}}},
+	{name: "a handed-back run is asked for after those that wait for it", test: "./scheduler/schedtest TestRegressions", edits: []edit{
+		{"scheduler/consider.go", `return cmp.Compare(unheld(a), unheld(b))`, `return cmp.Compare(unheld(b), unheld(a))`}}},
+	{name: "the end of a run tells nobody that waited for it", test: "./scheduler/schedtest TestRunByHandOfABusyJob", edits: []edit{
+		{verdictGo, `if !j.waited.Swap(false) {`, `if true {`}}},
 	{name: "overdue ticks are not looked at", plan: "dead owner", caught: failover, edits: []edit{
 		{"scheduler/consider.go", `for _, l := range f.Late {`, `for _, l := range f.Late[:0] {`}}},
 	{name: "a function that goes on is not told of the drain", plan: "long drain", caught: "HARNESS", edits: []edit{
@@ -177,6 +183,8 @@ var definitions = []mutant{
 		{"scheduler/registrar.go", `wait := rosterTTL`, `wait := time.Hour`}}},
 	{name: "a definition is replaced and its old ticks are not recorded", plan: "all are newer", caught: verify.KindLost, edits: []edit{
 		{"scheduler/register.go", `def.Until, def.Count = millis(until), int64(count)`, `def.Until, def.Count = millis(until), int64(count)*0`}}},
+	{name: "a node does not name the tick that comes next", test: "./scheduler TestWishNamesTheUpcomingTick", edits: []edit{
+		{"scheduler/register.go", `def.Upcoming = millis(w.old.Next(now))`, `def.Upcoming = 0`}}},
 	{name: "a definition passes over a tick that has come due", test: "./scheduler/ledger TestDefine", edits: []edit{
 		{defineLua, ` or (upcoming ~= '' and tonumber(upcoming) <= ms)`, ``}}},
 	{name: "a replaced definition leaves no row", plan: "all are newer", caught: verify.KindBooks, edits: []edit{

@@ -65,7 +65,7 @@ func (c *cluster) passages(m *message) []*passage {
 		for _, i := range claims(m.commands[0]) {
 			all = append(all, c.runs[m.commands[0][i+claimRun]])
 		}
-	case len(m.commands) > 0:
+	default:
 		for _, a := range m.commands[0] {
 			if p := c.runs[a]; p != nil {
 				all = append(all, p)

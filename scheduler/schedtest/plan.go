@@ -26,8 +26,9 @@ type Plan struct {
 	// For is how long they work, in the bubble's time. Default 30 s.
 	For time.Duration
 	// Heal, when not 0, is when all faults end and what was hit is mended: from then on every tick
-	// must run in time, and when the nodes have stopped nothing may be left behind. At least
-	// twice the longest ttl and 6 s before For. When it is 0, faults go on to the end, where everything stops at once.
+	// must run in time, and when the nodes have stopped nothing may be left behind. At least twice the
+	// longest ttl and 6 s before For. When it is 0, faults go on to the end, where everything stops at
+	// once.
 	Heal time.Duration
 	// Jobs are the jobs of every node. Their functions are called as they are; that they start and
 	// end is written to the sink around them.

@@ -17,10 +17,9 @@ import (
 const (
 	// lastWords is how long nodes may take to stop.
 	lastWords = time.Minute
+	// patience is how long a plan waits for functions that do not hear that they should end.
+	patience = 24 * time.Hour
 )
-
-// patience is how long a plan waits, in virtual time, for functions that do not hear that they should end.
-const patience = 24 * time.Hour
 
 // Result is what a simulation showed.
 type Result struct {
@@ -111,13 +110,16 @@ func (c *cluster) finish() {
 	c.mu.Lock()
 	c.over = true
 	for _, p := range c.processes {
+		if !p.died.IsZero() {
+			continue // long ago
+		}
 		if c.plan.Heal > 0 {
 			p.leaving = true
 			p.drain()
 			c.disturbed = append(c.disturbed, verify.Disturbance{
 				Span: verify.Span{From: time.Now(), Until: time.Now().Add(lastWords)}, What: string(Drain), Nodes: []string{p.seat.name},
 			})
-		} else if !p.dead {
+		} else {
 			c.crash(p)
 		}
 	}

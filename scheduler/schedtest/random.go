@@ -17,7 +17,7 @@ var (
 )
 
 // RandomFaults are n faults that a seed chooses, all of which begin between from and until and
-// most of which end before until; two in three are aimed at a point. It does not choose deploys.
+// most of which end before until; about four in five are aimed at a point. It does not choose deploys, nor refusals.
 func RandomFaults(seed uint64, n, nodes int, from, until time.Duration) []Fault {
 	d := &dice{rand.New(rand.NewPCG(seed, 0xfa17))}
 	faults := make([]Fault, n)

@@ -17,12 +17,17 @@ type sink struct {
 	top       map[string]int64 // by job, the greatest token seen
 }
 
-// write takes one line. A tick that has come by Redis' clock has come, though the clock be set back
-// since.
-func (s *sink) write(at time.Time, p *process, run *jobs.Run, phase verify.Phase) verify.Write {
+// sees notes what the clock shows.
+func (s *sink) sees(at time.Time) {
 	if at.After(s.latest) {
 		s.latest = at
 	}
+}
+
+// write takes one line. A tick that has come by Redis' clock has come, though the clock be set back
+// since.
+func (s *sink) write(at time.Time, p *process, run *jobs.Run, phase verify.Phase) verify.Write {
+	s.sees(at)
 	if tick := run.Tick(); at.Before(tick) && !s.latest.Before(tick) {
 		at = tick
 	}

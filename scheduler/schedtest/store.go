@@ -85,14 +85,12 @@ func (c *cluster) byRedis(s verify.Span) verify.Span {
 	return out
 }
 
-// carry has Redis carry out what has arrived whole, and returns the replies.
+// carry has Redis carry out a message, and returns the replies.
 func (c *cluster) carry(m *message) []byte {
 	cn := m.conn
 	if cn.session == nil {
 		cn.session = c.server.Session()
 	}
-	var all [][]string
-	all, cn.partial = commands(append(cn.partial, m.bytes...))
 	if c.redis.remember && m.op != "" {
 		c.redis.past = append(c.redis.past, past{time.Now(), c.server.Snapshot()})
 		if len(c.redis.past) > pastKept {
@@ -100,7 +98,7 @@ func (c *cluster) carry(m *message) []byte {
 		}
 	}
 	var reply []byte
-	for _, args := range all {
+	for _, args := range m.commands {
 		reply = append(reply, cn.session.Do(c.broken(args))...)
 	}
 	return reply

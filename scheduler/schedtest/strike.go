@@ -122,7 +122,7 @@ func (c *cluster) mixed() bool {
 func (c *cluster) applyToRedis(f Fault, until time.Time) {
 	switch f.Do {
 	case StepRedis:
-		c.sink.latest = c.redisTime()
+		c.sink.sees(c.redisTime())
 		c.stepBy(f.By)
 	case FlushScripts:
 		c.flushScripts()

@@ -21,16 +21,16 @@ func (c *cluster) pull(no int, t Trigger) {
 		return
 	}
 	id := fmt.Sprintf("hand-%d", no)
-	c.requests[t.Job] = append(c.requests[t.Job], c.redisTime())
-	err := c.enqueue(t.Job, id)
-	if err != nil {
+	if err := c.enqueue(t.Job, id); err != nil {
 		c.note("hand", "%s of %s is refused: %v", id, t.Job, err)
 		return
 	}
+	c.requests[t.Job] = append(c.requests[t.Job], c.redisTime())
 	c.runs[id] = &passage{job: t.Job, stage: pending}
 	c.note("hand", "%s of %s is pending", id, t.Job)
 }
 
+// enqueue takes no time: whoever pulls sits beside Redis.
 func (c *cluster) enqueue(job, id string) error {
 	client := c.server.Client()
 	defer client.Close()
