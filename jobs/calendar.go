@@ -47,6 +47,19 @@ func (c *calendar) next(wall int64) (int64, bool) {
 	return day*daySeconds + int64(s), ok
 }
 
+// prev returns the last matching second at or before wall; false when there is none.
+func (c *calendar) prev(wall int64) (int64, bool) {
+	day := floorDiv(wall, daySeconds)
+	if end := int(wall-day*daySeconds) + 1; c.matchesDay(day) && c.below(end) > 0 {
+		return day*daySeconds + int64(c.lastBelow(end)), true
+	}
+	day, ok := c.prevDay(day-1, day-searchDays)
+	if !ok {
+		return 0, false
+	}
+	return day*daySeconds + int64(c.lastBelow(daySeconds)), true
+}
+
 // nextInDay returns the first matching second of a day at or after sec, 0 to 86399.
 func (c *calendar) nextInDay(sec int) (int, bool) {
 	h, m, s := sec/3600, sec/60%60, sec%60
@@ -79,6 +92,22 @@ func (c *calendar) nextDay(day, end int64) (int64, bool) {
 			return day, true
 		}
 		day++
+	}
+	return 0, false
+}
+
+// prevDay returns the last matching day from day back, after end; days since 1970.
+func (c *calendar) prevDay(day, end int64) (int64, bool) {
+	for day > end {
+		_, m, d := civil(day)
+		if c.month>>uint(m)&1 == 0 {
+			day -= int64(d)
+			continue
+		}
+		if c.matchesDate(d, weekday(day)) {
+			return day, true
+		}
+		day--
 	}
 	return 0, false
 }

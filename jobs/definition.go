@@ -23,9 +23,10 @@ var ErrNewerDefinition = errors.New("jobs: the definition was written by a newer
 // maxMS bounds the stored durations to what a time.Duration can hold.
 const maxMS = int64(1<<63-1) / int64(time.Millisecond)
 
-// Definition is the stored form of a job's settings: everything but the function.
-// Defaults are left out, save the lease time and the zone, which are always written, so
-// that a later change of those defaults does not change what is stored.
+// Definition is the stored form of a job's settings: everything but the function. A policy
+// that is not chosen is left out. The lease time, the zone and the numbers that go with a
+// chosen policy are written even where they are the defaults, so that a later change of
+// those defaults does not change what is stored. H stays H in the schedule.
 type Definition struct {
 	V            int               `json:"v"`
 	Name         string            `json:"name"`
@@ -130,8 +131,14 @@ func ParseDefinition(text []byte) (Definition, error) {
 }
 
 func (d Definition) inRange() error {
-	if d.Name == "" || d.Schedule == "" {
-		return errors.New("definition: name and schedule must not be empty")
+	switch {
+	case d.Name == "":
+		return errors.New("definition: name must not be empty")
+	case d.Schedule == "" && d.After == "":
+		return fmt.Errorf("definition %q: schedule and after are both empty; one must say when it runs", clip(d.Name))
+	case d.Schedule != "" && d.After != "":
+		return fmt.Errorf("definition %q: has the schedule %q and runs after %q; only one may say when it runs",
+			clip(d.Name), clip(d.Schedule), clip(d.After))
 	}
 	for _, f := range []struct {
 		key string

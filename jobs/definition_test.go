@@ -8,19 +8,37 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/escapement/escapement/jobs"
 )
 
+// full has every setting that a job with a schedule can have in this version.
 func full() jobs.Job {
 	return jobs.Job{
-		Name: "all", Schedule: "0 5 * * *", TimeZone: "Europe/Berlin", Overlap: jobs.OverlapQueue,
-		CatchUp: jobs.CatchUpAll, CatchUpMax: 10, StartWithin: 2 * time.Minute, OnCrash: jobs.OnCrashRerun,
-		RerunMax: 3, Timeout: time.Minute, TTL: 20 * time.Second,
-		Retry:  jobs.Retry{Max: 2, Backoff: time.Second, MaxBackoff: time.Minute},
-		Shards: 2, Params: []string{"a", "<b>"}, Placement: jobs.PlacementRace,
-		Labels: map[string]string{"z": "1", "disk": "ssd"}, After: "other",
+		Name: "all", Schedule: "H 5 * * *", TimeZone: "Europe/Berlin", Overlap: jobs.OverlapQueue,
+		CatchUp: jobs.CatchUpAll, CatchUpMax: 20, StartWithin: 2 * time.Minute, OnCrash: jobs.OnCrashRerun,
+		RerunMax: 5, Timeout: time.Minute, TTL: 20 * time.Second,
+		Retry:  jobs.Retry{Max: 2, Backoff: 2 * time.Second, MaxBackoff: time.Hour},
+		Shards: 1, Labels: map[string]string{"z": "1", "disk": "<ssd>"},
 	}
 }
+
+// least has the policies that ask for further settings, and leaves those to the defaults.
+func least() jobs.Job {
+	j := good()
+	j.CatchUp, j.OnCrash, j.Retry.Max = jobs.CatchUpAll, jobs.OnCrashRerun, 1
+	return j
+}
+
+// later has the settings that are stored and not carried out yet.
+func later() jobs.Job {
+	j := good()
+	j.Shards, j.Params, j.Placement = 2, []string{"a", "<b>"}, jobs.PlacementRace
+	return j
+}
+
+func follower() jobs.Job { return jobs.Job{Name: "follower", After: "report", Func: nothing} }
 
 // The stored form and its digest are a format: a change of either makes every node of a
 // rolling deploy see a changed job.
@@ -30,11 +48,15 @@ func TestDefinitionFormat(t *testing.T) {
 		text, digest string
 	}{
 		{good(), `{"v":1,"name":"report","schedule":"*/5 * * * *","time_zone":"UTC","ttl_ms":15000}`, "f10e69bcc0b94df7"},
-		{full(), `{"v":1,"name":"all","schedule":"0 5 * * *","time_zone":"Europe/Berlin","overlap":"queue",` +
-			`"catch_up":"all","catch_up_max":10,"start_within_ms":120000,"on_crash":"rerun","rerun_max":3,` +
-			`"timeout_ms":60000,"ttl_ms":20000,"retry_max":2,"retry_backoff_ms":1000,"retry_max_backoff_ms":60000,` +
-			`"shards":2,"params":["a","\u003cb\u003e"],"placement":"race","labels":{"disk":"ssd","z":"1"},"after":"other"}`,
-			"a03874ccdde36965"},
+		{full(), `{"v":1,"name":"all","schedule":"H 5 * * *","time_zone":"Europe/Berlin","overlap":"queue",` +
+			`"catch_up":"all","catch_up_max":20,"start_within_ms":120000,"on_crash":"rerun","rerun_max":5,` +
+			`"timeout_ms":60000,"ttl_ms":20000,"retry_max":2,"retry_backoff_ms":2000,"retry_max_backoff_ms":3600000,` +
+			`"labels":{"disk":"\u003cssd\u003e","z":"1"}}`, "643ca7fa5608756c"},
+		{least(), `{"v":1,"name":"report","schedule":"*/5 * * * *","time_zone":"UTC","catch_up":"all","catch_up_max":10,` +
+			`"on_crash":"rerun","rerun_max":3,"ttl_ms":15000,"retry_max":1,"retry_backoff_ms":1000,"retry_max_backoff_ms":60000}`, "978d54c45cde06dd"},
+		{later(), `{"v":1,"name":"report","schedule":"*/5 * * * *","time_zone":"UTC","ttl_ms":15000,` +
+			`"shards":2,"params":["a","\u003cb\u003e"],"placement":"race"}`, "667db679114f46d1"},
+		{follower(), `{"v":1,"name":"follower","schedule":"","time_zone":"UTC","ttl_ms":15000,"after":"report"}`, "f3ce22ba112a091f"},
 	} {
 		d := c.job.Definition()
 		text, err := json.Marshal(d)
@@ -48,7 +70,7 @@ func TestDefinitionFormat(t *testing.T) {
 }
 
 func TestDefinitionRoundTrip(t *testing.T) {
-	for _, j := range []jobs.Job{good(), full()} {
+	for _, j := range []jobs.Job{good(), full(), least(), later(), follower()} {
 		text, err := json.Marshal(j.Definition())
 		if err != nil {
 			t.Fatal(err)
@@ -68,10 +90,70 @@ func TestDefinitionRoundTrip(t *testing.T) {
 	}
 }
 
-func TestDigestIgnoresHowADefaultIsWritten(t *testing.T) {
-	if a, b := good().Definition().Digest(), good().WithDefaults(jobs.Defaults{}).Definition().Digest(); a != b {
-		t.Errorf("left out %s, written out %s", a, b)
+// TestDefinitionProperties draws jobs that Validate accepts: their stored form reads back as
+// the job, and a default that is named is one that is left out.
+func TestDefinitionProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		j := drawJob(t)
+		if err := j.Validate(); err != nil {
+			t.Fatalf("%+v: %v", j, err)
+		}
+		filled := j.WithDefaults(jobs.Defaults{})
+		if a, b := j.Definition().Digest(), filled.Definition().Digest(); a != b {
+			t.Fatalf("defaults left out give %s, written out %s", a, b)
+		}
+		text, err := json.Marshal(j.Definition())
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := jobs.ParseDefinition(text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if filled.Func = nil; !reflect.DeepEqual(d.Job(), filled) {
+			t.Fatalf("%s:\n got %+v\nwant %+v", text, d.Job(), filled)
+		}
+		if d.Digest() != j.Definition().Digest() {
+			t.Fatalf("%s: the digest changed on the way", text)
+		}
+	})
+}
+
+// drawJob draws each setting from nothing, its default and other values.
+func drawJob(t *rapid.T) jobs.Job {
+	ms := func(label string, values ...time.Duration) time.Duration {
+		return rapid.SampledFrom(values).Draw(t, label)
 	}
+	j := jobs.Job{
+		Name: rapid.StringMatching(`[a-z0-9][a-z:/.-]{0,9}`).Draw(t, "name"), Func: nothing,
+		Overlap:     rapid.SampledFrom([]jobs.Overlap{0, 1, 2, 3}).Draw(t, "overlap"),
+		StartWithin: ms("start_within", 0, time.Millisecond, 2*time.Minute),
+		OnCrash:     rapid.SampledFrom([]jobs.OnCrash{0, 1}).Draw(t, "on_crash"),
+		Timeout:     ms("timeout", 0, 1500*time.Millisecond),
+		TTL:         ms("ttl", 0, jobs.DefaultTTL, time.Minute),
+		Shards:      rapid.IntRange(0, 1).Draw(t, "shards"),
+	}
+	if rapid.Bool().Draw(t, "follows") {
+		j.After, j.TimeZone = "other", rapid.SampledFrom([]string{"", "UTC"}).Draw(t, "zone")
+	} else {
+		j.Schedule = rapid.SampledFrom([]string{"H/5 * * * *", "@every 90s", "TZ=Asia/Tokyo 0 5 * * *"}).Draw(t, "schedule")
+		j.TimeZone = rapid.SampledFrom([]string{"", "Asia/Tokyo"}).Draw(t, "zone")
+		j.CatchUp = rapid.SampledFrom([]jobs.CatchUp{0, 1, 2}).Draw(t, "catch_up")
+	}
+	if j.CatchUp == jobs.CatchUpAll {
+		j.CatchUpMax = rapid.SampledFrom([]int{0, 10, 11}).Draw(t, "catch_up_max")
+	}
+	if j.OnCrash == jobs.OnCrashRerun {
+		j.RerunMax = rapid.SampledFrom([]int{0, 3, 100}).Draw(t, "rerun_max")
+	}
+	if j.Retry.Max = rapid.IntRange(0, 2).Draw(t, "retry"); j.Retry.Max > 0 {
+		j.Retry.Backoff = ms("backoff", 0, jobs.DefaultBackoff, time.Minute)
+		j.Retry.MaxBackoff = ms("max_backoff", 0, jobs.DefaultMaxBackoff, time.Hour)
+	}
+	if rapid.Bool().Draw(t, "labelled") {
+		j.Labels = map[string]string{"disk": rapid.SampledFrom([]string{"", "ssd"}).Draw(t, "label")}
+	}
+	return j
 }
 
 func TestDigestSeesEverySetting(t *testing.T) {
@@ -94,9 +176,9 @@ func TestDigestSeesEverySetting(t *testing.T) {
 		"max backoff": func(j *jobs.Job) { j.Retry.MaxBackoff += time.Second },
 		"shards":      func(j *jobs.Job) { j.Shards++ },
 		"params":      func(j *jobs.Job) { j.Params = []string{"a"} },
-		"placement":   func(j *jobs.Job) { j.Placement = jobs.PlacementOwner },
+		"placement":   func(j *jobs.Job) { j.Placement = jobs.PlacementRace },
 		"labels":      func(j *jobs.Job) { j.Labels = map[string]string{"disk": "ssd"} },
-		"after":       func(j *jobs.Job) { j.After = "" },
+		"after":       func(j *jobs.Job) { j.After = "other" },
 	} {
 		j := full()
 		edit(&j)
@@ -122,16 +204,18 @@ func TestDigestOfAnInvalidDefinition(t *testing.T) {
 
 func TestParseDefinitionRefuses(t *testing.T) {
 	for text, words := range map[string]string{
-		``:                        "unexpected end",
-		`[]`:                      "cannot unmarshal",
-		`{"name":"a"}`:            "format version 0 is not valid",
-		`{"v":-1}`:                "format version -1 is not valid",
-		`{"v":2,"what":"ever"}`:   "format 2, this program knows up to 1; upgrade",
-		`{"v":1,"name":"a"}`:      "name and schedule must not be empty",
-		`{"v":1,"nam":"a"}`:       "unknown field",
-		`{"v":1,"name":"a"} {}`:   "invalid character",
-		`{"v":1,"overlap":"huh"}`: `overlap "huh" is not known; use one of skip, queue`,
-		`{"v":1,"name":"a","schedule":"@daily","ttl_ms":-1}`:                   "ttl_ms -1 is outside",
+		``:                       "unexpected end",
+		`[]`:                     "cannot unmarshal",
+		`{"name":"a"}`:           "format version 0 is not valid",
+		`{"v":-1}`:               "format version -1 is not valid",
+		`{"v":2,"what":"ever"}`:  "format 2, this program knows up to 1; upgrade",
+		`{"v":1,"schedule":"a"}`: "name must not be empty",
+		`{"v":1,"name":"a"}`:     `definition "a": schedule and after are both empty`,
+		`{"v":1,"name":"a","schedule":"@daily","after":"b"}`: `has the schedule "@daily" and runs after "b"`,
+		`{"v":1,"nam":"a"}`:                                  "unknown field",
+		`{"v":1,"name":"a"} {}`:                              "invalid character",
+		`{"v":1,"overlap":"huh"}`:                            `overlap "huh" is not known; use one of skip, queue`,
+		`{"v":1,"name":"a","schedule":"@daily","ttl_ms":-1}`: "ttl_ms -1 is outside",
 		`{"v":1,"name":"a","schedule":"@daily","timeout_ms":9300000000000000}`: "timeout_ms 9300000000000000 is outside",
 		`{"v":1,"name":"a","schedule":"@daily","ttl_ms":1.5}`:                  "cannot unmarshal",
 	} {
@@ -147,7 +231,7 @@ func TestParseDefinitionRefuses(t *testing.T) {
 
 // What is accepted must be stored again without loss.
 func FuzzParseDefinition(f *testing.F) {
-	for _, j := range []jobs.Job{good(), full()} {
+	for _, j := range []jobs.Job{good(), full(), least(), later(), follower()} {
 		text, err := json.Marshal(j.Definition())
 		if err != nil {
 			f.Fatal(err)

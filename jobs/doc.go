@@ -16,8 +16,12 @@
 //	})
 //
 // A job is filled with [Job.WithDefaults] and then checked with [Job.Validate]; the
-// registry does both. A setting that this version does not carry out is refused with
-// the words "is not there yet", never ignored.
+// registry does both, and [Registry.Check] looks at how the jobs go together. A setting
+// that would do nothing is refused: one that belongs to a policy the job does not have,
+// and, with the words "is not there yet", one that this version does not carry out.
+//
+// In place of a schedule a job may have [Job.After], another job's name: it runs once for
+// each tick of that one that ended well, with the same tick.
 //
 // # A schedule
 //
@@ -30,21 +34,38 @@
 //     of 90 s, so that all nodes agree on them. A time zone has no effect on it.
 //   - The zone is the job's time zone, or a CRON_TZ= (or TZ=) prefix; both only if equal.
 //     Zone data come from the system, else from the copy embedded in the program.
+//   - H in the place of a value: one that the job's name decides, see below.
 //
 // As in every cron, when both day fields are restricted a day matches if either does.
 //
-// Daylight saving. A schedule whose minute or hour field has a star ("*", "*/15") is an
-// interval one: it fires whenever the wall clock matches, so it has nothing in the hour
-// that is left out and runs through the repeated hour twice. Any other schedule names
-// fixed times, and each fires at the first instant at which the wall clock has reached
-// it: in the gap that is the first instant after the gap, in the repeated hour the first
-// of the two.
+// H spreads the jobs of a namespace over time. It stands for a value that is hashed from
+// the job's name and the field, the same on every node and for ever: H is any value of the
+// field, H(9-16) one of that range, H/15 every 15th beginning anywhere below the 15th, and
+// H(0-29)/10 that in a range. In the day of the month it takes 1 to 28 only, the days that
+// every month has. "H * * * *" in five fields runs on second 0. H/1 is every value, and
+// not one as in Jenkins. [ParseScheduleFor] takes the name, [Schedule.Resolved] tells what
+// H stands for.
+//
+// Daylight saving. A schedule whose minute or hour field has a star ("*", "*/15") or an H
+// with a step ("H/15") is an interval one: it fires whenever the wall clock matches, so it
+// has nothing in the hour that is left out and runs through the repeated hour twice. Any
+// other schedule names fixed times, H without a step among them, and each fires at the
+// first instant at which the wall clock has reached it: in the gap that is the first
+// instant after the gap, where several become one tick, in the repeated hour the first of
+// the two. [Schedule.Note] tells such ticks from the others, [Schedule.Prev] is the mirror
+// of [Schedule.Next], and [Schedule.Count] and [Schedule.Between] agree with both.
 //
 // # A run
 //
 // A run is one granted execution of a tick. Its token only grows from one granted run of
 // the job to the next; hand it to whatever the run writes to, so that a stale run can be
 // refused there. The function's context ends when the run must stop, and
-// [context.Cause] says why: [ErrTimeout] for the job's own timeout, other causes come
-// from the scheduler and the lock. The [Outcome] is what the ledger keeps.
+// [context.Cause] says why: [ErrTimeout] for the job's own timeout, [ErrCancelled] for an
+// operator's word, [ErrReplaced] for a newer tick; other causes come from the scheduler and
+// the lock. The [Outcome] is what the ledger keeps.
+//
+// With a [Retry] a failed function is called again inside the run: same lease, same token,
+// a [Run] of its own that says which try it is. [Permanent] marks an error that no further
+// try can help. A further attempt is something else: another run of the same tick, with a
+// larger token, after a crash or at an operator's wish.
 package jobs

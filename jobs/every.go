@@ -42,6 +42,14 @@ func (s *Schedule) nextEvery(after time.Time) time.Time {
 	return time.UnixMilli(tick).UTC()
 }
 
+func (s *Schedule) prevEvery(before time.Time) time.Time {
+	tick := floorDiv(ceilMilli(before)-1, s.every) * s.every
+	if tick < minMilli {
+		return time.Time{}
+	}
+	return time.UnixMilli(tick).UTC()
+}
+
 // floorMilli returns the last whole millisecond at or before t, kept inside the years 1
 // to 9999 and one millisecond before them.
 func floorMilli(t time.Time) int64 {

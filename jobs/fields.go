@@ -22,15 +22,25 @@ var descriptors = map[string]string{
 
 const descriptorList = "@yearly @annually @monthly @weekly @daily @midnight @hourly"
 
-// fieldRule is what a field is called and how many values it has; the parser knows the
-// values themselves.
+// fieldRule is what a field is called and which values it has.
 type fieldRule struct {
-	name string
-	size int
+	name      string
+	low, high int
+	hashHigh  int      // the greatest value that H takes
+	names     []string // of the values from low on; three letters of each will do
 }
 
-var fieldRules = [6]fieldRule{{"second", 60}, {"minute", 60}, {"hour", 24},
-	{"day of month", 31}, {"month", 12}, {"day of week", 7}}
+var (
+	monthNames = []string{"January", "February", "March", "April", "May", "June", "July", "August", "September",
+		"October", "November", "December"}
+	dayNames = []string{"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"}
+
+	fieldRules = [6]fieldRule{{"second", 0, 59, 59, nil}, {"minute", 0, 59, 59, nil}, {"hour", 0, 23, 23, nil},
+		{"day of month", 1, 31, 28, nil}, {"month", 1, 12, 12, monthNames}, {"day of week", 0, 6, 6, dayNames}}
+)
+
+// size is the number of values.
+func (r fieldRule) size() int { return r.high - r.low + 1 }
 
 // element is one member of a list: a star, a value or a range, with an optional step.
 // Only text of this form reaches the parser, which by itself reads "*-5" as "*", and
@@ -39,30 +49,51 @@ var element = regexp.MustCompile(`^(?:[*?]|(?:[0-9]{1,4}|[A-Za-z]{3})(?:-(?:[0-9
 
 var parser = cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
-// parseFields reads 5 or 6 fields. fixed is true when neither minute nor hour has a star.
-func parseFields(fields []string) (cal calendar, fixed bool, err error) {
+// parseFields reads 5 or 6 fields into a schedule that has no text and no zone yet. name
+// stands behind H.
+func parseFields(name string, fields []string) (*Schedule, error) {
+	first := 0
 	switch len(fields) {
 	case 5:
-		fields = append([]string{"0"}, fields...)
+		first, fields = 1, append([]string{"0"}, fields...)
 	case 6:
 	default:
-		return cal, false, fmt.Errorf("has %d fields; 5 are needed, or 6 with seconds first", len(fields))
+		return nil, fmt.Errorf("has %d fields; 5 are needed, or 6 with seconds first", len(fields))
 	}
-	if err := checkEach(fields, checkForm); err != nil {
-		return cal, false, err
-	}
-	spec, err := parseSpec(strings.Join(fields, " "))
+	err := checkEach(fields, func(field string, i int) error { return checkForm(name, field, i) })
 	if err != nil {
-		if named := checkEach(fields, checkAlone); named != nil {
+		return nil, err
+	}
+	plain := resolve(fields, name)
+	spec, err := parseSpec(strings.Join(plain, " "))
+	if err != nil {
+		if named := checkEach(plain, checkAlone); named != nil {
 			err = named
 		}
-		return cal, false, err
+		return nil, err
 	}
-	cal = newCalendar(spec)
-	if _, ok := cal.next(0); !ok {
-		return cal, false, errors.New("never fires: there is no such day in the months given")
+	s := &Schedule{cal: newCalendar(spec), fixed: namesFixedTimes(fields[1:3])}
+	if hasHash(fields) {
+		s.resolved = strings.Join(plain[first:], " ")
 	}
-	return cal, !strings.ContainsAny(fields[1]+fields[2], "*?"), nil
+	if _, ok := s.cal.next(0); !ok {
+		return nil, neverFires(s.resolved)
+	}
+	return s, nil
+}
+
+// namesFixedTimes tells fixed times from an interval: neither field, minute or hour, has a
+// star or an H with a step.
+func namesFixedTimes(fields []string) bool {
+	return !strings.ContainsAny(strings.Join(fields, ""), "*?") && !stepsHash(fields)
+}
+
+func neverFires(resolved string) error {
+	const words = "never fires: there is no such day in the months given"
+	if resolved == "" {
+		return errors.New(words)
+	}
+	return fmt.Errorf("%s; with this job's name it means %q", words, clip(resolved))
 }
 
 // checkEach applies a check to each field and names those at fault, all on one line: it
@@ -81,7 +112,7 @@ func checkEach(fields []string, check func(field string, i int) error) error {
 }
 
 // checkForm checks all but the values, which the parser knows.
-func checkForm(field string, i int) error {
+func checkForm(name, field string, i int) error {
 	if field == "*" {
 		return nil
 	}
@@ -89,16 +120,19 @@ func checkForm(field string, i int) error {
 		if e == "" {
 			return errors.New("has an empty place in its list; remove the comma")
 		}
-		if e[0] == 'H' || e[0] == 'h' {
-			return errors.New("H is not there yet; write a number")
+		if isHash(e) {
+			if err := checkHash(name, e, i); err != nil {
+				return err
+			}
+			continue
 		}
 		if !element.MatchString(e) {
 			return fmt.Errorf("%q is not a value, a range such as 1-5, or a step such as */5", clip(e))
 		}
 		_, text, _ := strings.Cut(e, "/")
-		if step, err := strconv.Atoi(text); err == nil && step > fieldRules[i].size {
+		if step, err := strconv.Atoi(text); err == nil && step > fieldRules[i].size() {
 			return fmt.Errorf("step %d is larger than the field, which has %d values; for long intervals use @every",
-				step, fieldRules[i].size)
+				step, fieldRules[i].size())
 		}
 	}
 	return nil

@@ -65,9 +65,10 @@ const (
 	TriggerCatchUp
 	// TriggerManual: a person or a program asked for it.
 	TriggerManual
-	// TriggerRerun: an earlier attempt was abandoned or handed back.
+	// TriggerRerun: an earlier attempt of its tick ended, and the job's policy or an
+	// operator wants another.
 	TriggerRerun
-	// TriggerAfter: the job it follows has succeeded.
+	// TriggerAfter: the same tick of the job it follows has succeeded.
 	TriggerAfter
 )
 

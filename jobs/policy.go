@@ -5,19 +5,20 @@ import (
 	"strings"
 )
 
-// Overlap says what happens to a tick while the last run still holds the job's lease,
-// anywhere in the cluster.
+// Overlap says what happens to a tick that is due while another run still holds the job's
+// lease, anywhere in the cluster.
 type Overlap uint8
 
 // The overlap policies; the zero value is the default.
 const (
 	// OverlapSkip records the tick as skipped. The default.
 	OverlapSkip Overlap = iota
-	// OverlapQueue runs once as soon as the last run ends.
+	// OverlapQueue waits for that run to end; of the ticks that came due meanwhile the
+	// latest runs then, and the others are recorded as skipped.
 	OverlapQueue
-	// OverlapReplace cancels the last run, then runs.
+	// OverlapReplace cancels that run with the cause ErrReplaced, then goes on as queue does.
 	OverlapReplace
-	// OverlapAllow runs beside it, with a lease of its own.
+	// OverlapAllow runs beside it, each tick with a lease, and so a fence, of its own.
 	OverlapAllow
 )
 
@@ -32,16 +33,17 @@ func (o Overlap) MarshalText() ([]byte, error) { return overlapWords.marshal(uin
 // UnmarshalText accepts exactly the words of String.
 func (o *Overlap) UnmarshalText(text []byte) error { return unmarshal(overlapWords, text, o) }
 
-// CatchUp says what happens to ticks that were missed while nobody could claim them.
+// CatchUp says what happens to ticks that nobody could claim while they were due. Ticks
+// that are a few seconds late, up to 10, are not in question: they run in order.
 type CatchUp uint8
 
 // The catch-up policies; the zero value is the default.
 const (
-	// CatchUpLatest runs the newest missed tick and records the others. The default.
+	// CatchUpLatest runs the newest of them and records the others as missed. The default.
 	CatchUpLatest CatchUp = iota
-	// CatchUpAll runs each in order, up to the job's CatchUpMax.
+	// CatchUpAll runs them one by one in order: the newest CatchUpMax, older ones are missed.
 	CatchUpAll
-	// CatchUpNone runs none.
+	// CatchUpNone runs none; all are recorded as missed.
 	CatchUpNone
 )
 
@@ -56,14 +58,16 @@ func (c CatchUp) MarshalText() ([]byte, error) { return catchUpWords.marshal(uin
 // UnmarshalText accepts exactly the words of String.
 func (c *CatchUp) UnmarshalText(text []byte) error { return unmarshal(catchUpWords, text, c) }
 
-// OnCrash says what follows when a run's lease lapsed and the run was reaped.
+// OnCrash says what follows when a run did not come to an end of its own: its node vanished
+// and it was reaped, its lease was lost, or a drain cancelled it.
 type OnCrash uint8
 
 // The crash policies; the zero value is the default.
 const (
-	// OnCrashRecord records the run as abandoned. The default.
+	// OnCrashRecord records it as what it was: abandoned, lost or cancelled. The default.
 	OnCrashRecord OnCrash = iota
-	// OnCrashRerun runs it again: attempt + 1, a new token.
+	// OnCrashRerun records it and runs the tick again: attempt + 1, a new token, up to the
+	// job's RerunMax further attempts.
 	OnCrashRerun
 )
 

@@ -7,8 +7,17 @@ import (
 	"time"
 )
 
-// ErrTimeout is the cause of a run's context when the job's timeout has passed.
-var ErrTimeout = errors.New("jobs: the job's timeout passed")
+// The causes, of those that end a run's context, that have to do with the job. Others
+// come from the scheduler and the lock.
+var (
+	// ErrTimeout is the cause when the job's timeout has passed.
+	ErrTimeout = errors.New("jobs: the job's timeout passed")
+	// ErrCancelled is the cause when an operator cancelled the run.
+	ErrCancelled = errors.New("jobs: the run was cancelled by an operator")
+	// ErrReplaced is the cause when a newer tick of a job with overlap replace is due and
+	// waits for this run to end.
+	ErrReplaced = errors.New("jobs: a newer tick replaces the run")
+)
 
 // MaxOutput is how many bytes of a run's output are kept: the last ones.
 const MaxOutput = 64 << 10
@@ -29,8 +38,9 @@ type RunInfo struct {
 	Payload []byte    // what the caller of a manual run sent
 }
 
-// Run is what a job's function learns about itself. Its facts never change; it is safe
-// for concurrent use.
+// Run is what a job's function learns about itself. Its facts never change: each try is
+// handed a Run of its own, which differs in Try and in its output. It is safe for
+// concurrent use.
 type Run struct {
 	info RunInfo
 

@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -49,5 +50,28 @@ func TestRunKeepsTheEndOfItsOutput(t *testing.T) {
 	out[0] = 'y'
 	if r.Output()[0] != 'x' {
 		t.Error("the output can be changed from outside")
+	}
+}
+
+func TestPermanent(t *testing.T) {
+	cause := errors.New("no such account")
+	marked := jobs.Permanent(fmt.Errorf("settling: %w", cause))
+	if marked.Error() != "settling: no such account" || !errors.Is(marked, cause) {
+		t.Errorf("marked: %v", marked)
+	}
+	for name, err := range map[string]error{
+		"itself": marked, "twice": jobs.Permanent(marked), "wrapped": fmt.Errorf("job: %w", marked), "joined": errors.Join(cause, marked),
+	} {
+		if !jobs.IsPermanent(err) {
+			t.Errorf("%s: %v is not permanent", name, err)
+		}
+	}
+	for _, err := range []error{nil, cause, errors.Join(cause), jobs.ErrTimeout, jobs.ErrCancelled, jobs.ErrReplaced} {
+		if jobs.IsPermanent(err) {
+			t.Errorf("%v is permanent", err)
+		}
+	}
+	if err := jobs.Permanent(nil); err != nil {
+		t.Errorf("nothing is marked as %v", err)
 	}
 }

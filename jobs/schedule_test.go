@@ -91,9 +91,9 @@ func TestNext(t *testing.T) {
 }
 
 func TestNextFarFromToday(t *testing.T) {
-	for _, expr := range []string{"@daily", "@every 1h"} {
+	for _, expr := range []string{"@hourly", "@every 1h"} {
 		s := parse(t, expr, "")
-		first := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
+		first := time.Date(1, 1, 1, 1, 0, 0, 0, time.UTC) // an hour before is the zero time: never
 		for name, when := range map[string]time.Time{
 			"long before": first.AddDate(-5000, 0, 0), "just before": first.Add(-time.Millisecond), "least": time.Unix(-1<<60, 0),
 		} {
@@ -173,9 +173,9 @@ func TestParseScheduleRefuses(t *testing.T) {
 		{"* * * jän *", "", "is not a value"},
 		{"* * * * fun", "", `day of week "fun"`},
 		{"jan * * * *", "", `minute "jan"`},
-		{"H * * * *", "", "H is not there yet"},
-		{"0 0 * * H/2", "", "H is not there yet"},
-		{"h(0-7) 0 * * *", "", "H is not there yet"},
+		{"H * * * *", "", "H needs the job's name"},
+		{"0 0 * * H/2", "", "H needs the job's name"},
+		{"h(0-7) 0 * * *", "", "write a capital H"},
 		{"0 0 30 2 *", "", "never fires"},
 		{"0 0 31 4,6,9,11 *", "", "never fires"},
 		{"@reboot", "", "descriptor is not known; use one of @yearly"},

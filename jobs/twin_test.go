@@ -13,59 +13,86 @@ import (
 )
 
 // twin is the slow, obvious schedule: the sets of values of its six fields, and a walk
-// through every second with the wall clock in hand.
+// with the wall clock in hand.
 type twin struct {
-	values [6]map[int]bool // second minute hour day month weekday
-	star   [6]bool
-	zone   *time.Location
+	values   [6]valueSet // second minute hour day month weekday
+	star     [6]bool
+	interval bool
+	zone     *time.Location
 }
+
+type valueSet [60]bool
 
 var lowest, highest = [6]int{0, 0, 0, 1, 1, 0}, [6]int{59, 59, 23, 31, 12, 6}
 
 func (w *twin) matches(t time.Time) bool {
-	clock := [6]int{t.Second(), t.Minute(), t.Hour(), t.Day(), int(t.Month()), int(t.Weekday())}
-	for _, i := range []int{0, 1, 2, 4} {
-		if !w.values[i][clock[i]] {
-			return false
-		}
+	hour, minute, second := t.Clock()
+	if !w.values[0][second] || !w.values[1][minute] || !w.values[2][hour] {
+		return false
 	}
-	day, weekday := w.values[3][clock[3]], w.values[5][clock[5]]
+	_, month, date := t.Date()
+	if !w.values[4][month] {
+		return false
+	}
+	day, weekday := w.values[3][date], w.values[5][t.Weekday()]
 	if w.star[3] || w.star[5] {
 		return day && weekday
 	}
 	return day || weekday
 }
 
-// ticks walks from one instant to another. A fixed time is due at the first second at
-// which the wall clock, at its highest so far, has come to it.
-func (w *twin) ticks(from, before int64) []int64 {
-	const lead = 30 * 3600 // long enough to know how high the wall clock has been
-	wallAt := func(sec int64) int64 {
-		_, offset := time.Unix(sec, 0).In(w.zone).Zone()
-		return sec + int64(offset)
+// wallClock is what a zone's clock shows at one instant after the other.
+type wallClock struct {
+	start, step int64 // seconds; instants are start, start+step and so on
+	shows       []int64
+}
+
+func newWallClock(zone *time.Location, start, before, step int64) wallClock {
+	c := wallClock{start: start, step: step}
+	for sec := start; sec < before; sec += step {
+		_, offset := time.Unix(sec, 0).In(zone).Zone()
+		c.shows = append(c.shows, sec+int64(offset))
 	}
-	interval := w.star[1] || w.star[2]
-	high := wallAt(from - lead)
-	var out []int64
-	for sec := from - lead + 1; sec < before; sec++ {
-		wall, due := wallAt(sec), false
-		if interval {
-			due = w.matches(time.Unix(wall, 0).UTC())
-		}
-		for ; high < wall; high++ {
-			due = due || !interval && w.matches(time.Unix(high+1, 0).UTC())
-		}
-		if due && sec >= from {
-			out = append(out, sec)
+	return c
+}
+
+// repeats are the wall times that the clock shows more than once.
+func (c wallClock) repeats() map[int64]bool {
+	times := make(map[int64]int, len(c.shows))
+	out := map[int64]bool{}
+	for _, wall := range c.shows {
+		if times[wall]++; times[wall] > 1 {
+			out[wall] = true
 		}
 	}
 	return out
 }
 
+// ticks walks along the clock and keeps the ticks from an instant on, and for each whether
+// it stands in for a time that was jumped over. A fixed time is due at the first instant at
+// which the wall clock, at its highest so far, has come to it.
+func (w *twin) ticks(c wallClock, from int64) (out []int64, gaps []bool) {
+	high := c.shows[0]
+	for i, wall := range c.shows {
+		sec, due, gap := c.start+int64(i)*c.step, false, false
+		if w.interval {
+			due = w.matches(time.Unix(wall, 0).UTC())
+		}
+		for ; high < wall; high += c.step {
+			if reached := high + c.step; !w.interval && w.matches(time.Unix(reached, 0).UTC()) {
+				due, gap = true, gap || reached < wall
+			}
+		}
+		if due && sec >= from {
+			out, gaps = append(out, sec), append(gaps, gap)
+		}
+	}
+	return out, gaps
+}
+
 // drawField draws the text of field i and the set it stands for.
-func drawField(t *rapid.T, i int, few bool) (text string, values map[int]bool, star bool) {
+func drawField(t *rapid.T, i int, few bool) (text string, values valueSet, star bool) {
 	lo, hi := lowest[i], highest[i]
-	values = make(map[int]bool)
 	add := func(from, to, step int) {
 		for v := from; v <= to; v += step {
 			values[v] = true
@@ -143,7 +170,7 @@ func drawSchedule(t *rapid.T) (*jobs.Schedule, *twin, time.Time) {
 	for i := range 6 {
 		// Days and months are mostly free, else hardly a tick would fall into the walk.
 		if i >= 3 && rapid.IntRange(0, 2).Draw(t, "free") > 0 {
-			fields, w.star[i], w.values[i] = append(fields, "*"), true, map[int]bool{}
+			fields, w.star[i] = append(fields, "*"), true
 			for v := lowest[i]; v <= highest[i]; v++ {
 				w.values[i][v] = true
 			}
@@ -152,6 +179,7 @@ func drawSchedule(t *rapid.T) (*jobs.Schedule, *twin, time.Time) {
 		text, values, star := drawField(t, i, i < 3 && rapid.Bool().Draw(t, "few"))
 		fields, w.values[i], w.star[i] = append(fields, text), values, star
 	}
+	w.interval = w.star[1] || w.star[2]
 	expr := strings.Join(fields, " ")
 	s, err := jobs.ParseSchedule(expr, place.name)
 	if err != nil {
@@ -163,28 +191,55 @@ func drawSchedule(t *rapid.T) (*jobs.Schedule, *twin, time.Time) {
 	return s, w, near
 }
 
-// Next and Count agree with the walk, on the days around a clock change.
+// Everything a schedule answers agrees with the walk, on the days around a clock change.
 func TestScheduleAgreesWithItsTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, w, near := drawSchedule(t)
 		from := near.Unix() - rapid.Int64Range(0, 26*3600).Draw(t, "before")
 		before := near.Unix() + rapid.Int64Range(1, 26*3600).Draw(t, "after")
-		want := w.ticks(from, before)
-
-		when := time.Unix(from, 0).Add(-time.Nanosecond)
+		const lead = 30 * 3600 // long enough to know how high the wall clock has been
+		want, gaps := w.ticks(newWallClock(w.zone, from-lead, before, 1), from)
+		compare(t, s, from, before, want)
 		for i, sec := range want {
-			if when = s.Next(when); when.Unix() != sec || when.Nanosecond() != 0 || when.Location() != time.UTC {
-				t.Fatalf("%s: tick %d is %v, want %v", s, i, when, time.Unix(sec, 0).UTC())
+			if got := s.Note(time.Unix(sec, 0)) == jobs.NoteGap; got != gaps[i] {
+				t.Fatalf("%s: %v stands in for others: %v, want %v", s, time.Unix(sec, 0).UTC(), got, gaps[i])
 			}
 		}
-		if when = s.Next(when); !when.IsZero() && when.Unix() < before {
-			t.Fatalf("%s: one tick too many: %v", s, when)
-		}
-		n, last := s.Count(time.Unix(from, 0), time.Unix(before, 0))
-		if n != len(want) || n > 0 && last.Unix() != want[n-1] || n == 0 && !last.IsZero() {
-			t.Fatalf("%s: Count is %d up to %v, want %d: %v", s, n, last, len(want), want)
-		}
 	})
+}
+
+// compare holds Next, Prev, Between and Count against the ticks of a stretch of time.
+func compare(t fataler, s *jobs.Schedule, from, before int64, want []int64) {
+	t.Helper()
+	start, end := time.Unix(from, 0), time.Unix(before, 0)
+	when := start.Add(-time.Nanosecond)
+	for i, sec := range want {
+		if when = s.Next(when); when.Unix() != sec || when.Nanosecond() != 0 || when.Location() != time.UTC {
+			t.Fatalf("%s: tick %d from %d on is %v, want %v", s, i, from, when, time.Unix(sec, 0).UTC())
+		}
+	}
+	if when = s.Next(when); !when.IsZero() && when.Before(end) {
+		t.Fatalf("%s: Next finds one tick too many: %v", s, when)
+	}
+	when = end
+	for i, sec := range slices.Backward(want) {
+		if when = s.Prev(when); when.Unix() != sec || when.Nanosecond() != 0 || when.Location() != time.UTC {
+			t.Fatalf("%s: going back from %d, tick %d is %v, want %v", s, before, i, when, time.Unix(sec, 0).UTC())
+		}
+	}
+	if when = s.Prev(when); !when.Before(start) {
+		t.Fatalf("%s: Prev finds one tick too many: %v", s, when)
+	}
+	for _, most := range []int{-1, 0, 1, len(want) / 2, len(want), len(want) + 1} {
+		got, first := s.Between(start, end, most), want[:max(0, min(most, len(want)))]
+		if !slices.EqualFunc(got, first, func(a time.Time, b int64) bool { return a.UnixMilli() == b*1000 }) {
+			t.Fatalf("%s: at most %d from %d to %d are %v, want %v", s, most, from, before, got, first)
+		}
+	}
+	n, last := s.Count(start, end)
+	if n != len(want) || n > 0 && last.Unix() != want[n-1] || n == 0 && !last.IsZero() {
+		t.Fatalf("%s: Count from %d to %d is %d up to %v, want %d: %v", s, from, before, n, last, len(want), want)
+	}
 }
 
 // iterate counts with Next.

@@ -17,10 +17,21 @@ const (
 	MaxTTL = time.Hour
 	// MaxShards bounds the parts of one tick.
 	MaxShards = 1024
+	// MaxCatchUp bounds how many missed ticks a job may make up for.
+	MaxCatchUp = 10_000
+	// MaxReruns bounds the further attempts of one tick after a crash.
+	MaxReruns = 100
+	// MaxRetries bounds the further tries inside one run.
+	MaxRetries = 100
+	// MaxBackoff bounds the wait between two tries.
+	MaxBackoff = 24 * time.Hour
 
 	maxLabels     = 64
 	maxLabelValue = 256
 )
+
+// nameRule is what namePattern wants.
+const nameRule = "use 1 to 128 letters, digits and . _ : / -, the first a letter or digit"
 
 var (
 	namePattern  = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/-]{0,127}$`)
@@ -29,14 +40,22 @@ var (
 
 // FieldError is one fault of a job.
 type FieldError struct {
+	// Job names the job at fault where several are judged together, as Registry.Check
+	// does; else it is empty.
+	Job string
 	// Field is the setting's path inside the job, spelt as in config.yaml: "retry.max".
 	Field string
 	// Msg says what is wrong and how to mend it.
 	Msg string
 }
 
-// Error returns "field: message".
-func (e *FieldError) Error() string { return e.Field + ": " + e.Msg }
+// Error returns "field: message", behind the job's name where there is one.
+func (e *FieldError) Error() string {
+	if e.Job != "" {
+		return fmt.Sprintf("job %q: %s: %s", e.Job, e.Field, e.Msg)
+	}
+	return e.Field + ": " + e.Msg
+}
 
 // faults collects the faults of one job, in the order of config.yaml.
 type faults []error
@@ -47,60 +66,99 @@ func (f *faults) add(field, format string, args ...any) {
 
 // Validate checks the settings and how they go together. The error joins one *FieldError
 // for each fault, all of them at once. Empty settings that WithDefaults would fill count
-// as their defaults.
+// as their defaults. How jobs go together is what Registry.Check looks at.
 func (j Job) Validate() error {
+	j = j.WithDefaults(Defaults{})
 	var f faults
 	if !namePattern.MatchString(j.Name) {
-		f.add("name", "%q is not a job name; use 1 to 128 letters, digits and . _ : / -, the first a letter or digit",
-			clip(j.Name))
+		f.add("name", "%q is not a job name; %s", clip(j.Name), nameRule)
 	}
 	j.checkSchedule(&f)
 	if j.Func == nil {
 		f.add("func", "is missing; a job needs a function to call")
 	}
-	j.checkPolicies(&f)
+	checkWord(&f, overlapWords, uint8(j.Overlap))
+	j.checkCatchUp(&f)
+	checkDuration(&f, "start_within", j.StartWithin)
+	j.checkOnCrash(&f)
 	checkDuration(&f, "timeout", j.Timeout)
-	if j.TTL != 0 {
-		if checkDuration(&f, "ttl", j.TTL) && (j.TTL < MinTTL || j.TTL > MaxTTL) {
-			f.add("ttl", "%v is outside %v to %v; %v is the default", j.TTL, MinTTL, MaxTTL, DefaultTTL)
-		}
+	if checkDuration(&f, "ttl", j.TTL) && (j.TTL < MinTTL || j.TTL > MaxTTL) {
+		f.add("ttl", "%v is outside %v to %v; %v is the default", j.TTL, MinTTL, MaxTTL, DefaultTTL)
 	}
-	j.checkRetry(&f)
+	j.Retry.check(&f)
 	j.checkShards(&f)
+	j.checkPlacement(&f)
 	j.checkLabels(&f)
-	if j.After != "" {
-		f.add("after", "%q: running after another job is not there yet; leave it out", clip(j.After))
-	}
+	j.checkAfter(&f)
 	return errors.Join(f...)
 }
 
+// checkSchedule checks what says when the job runs. A schedule beside after is a fault of
+// after, and not looked at further.
 func (j Job) checkSchedule(f *faults) {
 	zone := j.TimeZone
-	if zone != "" {
-		if _, err := loadZone(zone); err != nil {
-			f.add("time_zone", "%v", err)
-			zone = ""
-		}
+	if _, err := loadZone(zone); err != nil {
+		f.add("time_zone", "%v", err)
+		zone = ""
+	} else if j.After != "" && zone != DefaultTimeZone {
+		f.add("time_zone", "%s is not used: a job with after has no schedule; leave it out", zone)
 	}
-	if _, err := ParseSchedule(j.Schedule, zone); err != nil {
+	if j.After != "" {
+		return
+	}
+	if j.Schedule == "" {
+		f.add("schedule", `is empty; write one such as "*/5 * * * *" or "@every 90s", or name in after the job to run after`)
+	} else if _, err := ParseScheduleFor(j.Name, j.Schedule, zone); err != nil {
 		f.add("schedule", "%v", err)
 	}
 }
 
-func (j Job) checkPolicies(f *faults) {
-	checkPolicy(f, overlapWords, uint8(j.Overlap))
-	checkPolicy(f, catchUpWords, uint8(j.CatchUp))
-	notYet(f, "catch_up_max", j.CatchUpMax)
-	notYet(f, "start_within", j.StartWithin)
-	checkPolicy(f, onCrashWords, uint8(j.OnCrash))
-	notYet(f, "rerun_max", j.RerunMax)
-	checkPolicy(f, placementWords, uint8(j.Placement))
+func (j Job) checkAfter(f *faults) {
+	switch {
+	case j.After == "":
+	case !namePattern.MatchString(j.After):
+		f.add("after", "%q is not a job name; %s", clip(j.After), nameRule)
+	case j.Schedule != "":
+		f.add("after", "%q does not go with the schedule %q: one of them says when the job runs; keep that one",
+			clip(j.After), clip(j.Schedule))
+	}
 }
 
-func (j Job) checkRetry(f *faults) {
-	notYet(f, "retry.max", j.Retry.Max)
-	notYet(f, "retry.backoff", j.Retry.Backoff)
-	notYet(f, "retry.max_backoff", j.Retry.MaxBackoff)
+func (j Job) checkCatchUp(f *faults) {
+	known := checkWord(f, catchUpWords, uint8(j.CatchUp))
+	if known && j.After != "" && j.CatchUp != CatchUpLatest {
+		f.add("catch_up", "%v is not used: a job with after has no schedule whose ticks it could miss; leave it out", j.CatchUp)
+	}
+	checkCount(f, "catch_up_max", j.CatchUpMax, MaxCatchUp, j.CatchUp == CatchUpAll, "catch_up: all")
+}
+
+func (j Job) checkOnCrash(f *faults) {
+	checkWord(f, onCrashWords, uint8(j.OnCrash))
+	checkCount(f, "rerun_max", j.RerunMax, MaxReruns, j.OnCrash == OnCrashRerun, "on_crash: rerun")
+}
+
+func (r Retry) check(f *faults) {
+	if r.Max < 0 || r.Max > MaxRetries {
+		f.add("retry.max", "%d is outside 0 to %d", r.Max, MaxRetries)
+	}
+	if r.Max <= 0 {
+		r.unused(f, "retry.backoff", r.Backoff)
+		r.unused(f, "retry.max_backoff", r.MaxBackoff)
+		return
+	}
+	first := checkBackoff(f, "retry.backoff", r.Backoff)
+	most := checkBackoff(f, "retry.max_backoff", r.MaxBackoff)
+	if first && most && r.MaxBackoff < r.Backoff {
+		f.add("retry.max_backoff", "%v is less than retry.backoff, %v; raise the one or lower the other",
+			r.MaxBackoff, r.Backoff)
+	}
+}
+
+// unused refuses a wait between tries that do not happen.
+func (r Retry) unused(f *faults, field string, d time.Duration) {
+	if d != 0 && r.Max == 0 {
+		f.add(field, "%v is only used with retry.max above 0; set that or leave this out", d)
+	}
 }
 
 func (j Job) checkShards(f *faults) {
@@ -112,6 +170,12 @@ func (j Job) checkShards(f *faults) {
 	}
 	if len(j.Params) > 0 {
 		f.add("params", "one parameter for each shard is not there yet; leave it out")
+	}
+}
+
+func (j Job) checkPlacement(f *faults) {
+	if checkWord(f, placementWords, uint8(j.Placement)) && j.Placement != PlacementOwner {
+		f.add("placement", "%v is not there yet; use %v", j.Placement, PlacementOwner)
 	}
 }
 
@@ -135,21 +199,34 @@ func (j Job) checkLabels(f *faults) {
 	}
 }
 
-// checkPolicy refuses every value but the default, the first: this version has no other.
-func checkPolicy(f *faults, e enum, v uint8) {
-	switch {
-	case !e.known(v):
+// checkWord reports whether a policy's value is one of its words.
+func checkWord(f *faults, e enum, v uint8) bool {
+	if !e.known(v) {
 		f.add(e.kind, "value %d is not known; use one of %s", v, e.list())
-	case v != 0:
-		f.add(e.kind, "%s is not there yet; use %s", e.words[v], e.words[0])
+	}
+	return e.known(v)
+}
+
+// checkCount checks a number that belongs to a policy: 1 to most with it, 0 without it.
+func checkCount(f *faults, field string, n, most int, used bool, policy string) {
+	switch {
+	case used && (n < 1 || n > most):
+		f.add(field, "%d is outside 1 to %d", n, most)
+	case !used && n != 0:
+		f.add(field, "%d is only used with %s; choose that or leave this out", n, policy)
 	}
 }
 
-// notYet refuses a setting that this version does not carry out.
-func notYet[T int | time.Duration](f *faults, field string, v T) {
-	if v != 0 {
-		f.add(field, "%v is not there yet; leave it out", v)
+// checkBackoff reports whether d can be the wait between two tries.
+func checkBackoff(f *faults, field string, d time.Duration) bool {
+	if !checkDuration(f, field, d) {
+		return false
 	}
+	if d > MaxBackoff {
+		f.add(field, "%v is more than %v", d, MaxBackoff)
+		return false
+	}
+	return true
 }
 
 // checkDuration reports whether d can be stored: not negative, whole milliseconds.

@@ -51,6 +51,32 @@ func TestValidateAcceptsWhatWorks(t *testing.T) {
 		"one shard":    func(j *jobs.Job) { j.Shards = 1 },
 		"long name":    func(j *jobs.Job) { j.Name = strings.Repeat("a", 128) },
 		"rich name":    func(j *jobs.Job) { j.Name = "9team/a.b_c:d-e" },
+		"hashed":       func(j *jobs.Job) { j.Schedule = "H H * * *" },
+		"queue":        func(j *jobs.Job) { j.Overlap = jobs.OverlapQueue },
+		"replace":      func(j *jobs.Job) { j.Overlap = jobs.OverlapReplace },
+		"allow":        func(j *jobs.Job) { j.Overlap = jobs.OverlapAllow },
+		"none":         func(j *jobs.Job) { j.CatchUp = jobs.CatchUpNone },
+		"all":          func(j *jobs.Job) { j.CatchUp = jobs.CatchUpAll },
+		"most of all":  func(j *jobs.Job) { j.CatchUp, j.CatchUpMax = jobs.CatchUpAll, 10_000 },
+		"one of all":   func(j *jobs.Job) { j.CatchUp, j.CatchUpMax = jobs.CatchUpAll, 1 },
+		"start within": func(j *jobs.Job) { j.StartWithin = time.Millisecond },
+		"rerun":        func(j *jobs.Job) { j.OnCrash = jobs.OnCrashRerun },
+		"reruns":       func(j *jobs.Job) { j.OnCrash, j.RerunMax = jobs.OnCrashRerun, 100 },
+		"retry":        func(j *jobs.Job) { j.Retry.Max = 1 },
+		"retries": func(j *jobs.Job) {
+			j.Retry = jobs.Retry{Max: 100, Backoff: 24 * time.Hour, MaxBackoff: 24 * time.Hour}
+		},
+		"short waits": func(j *jobs.Job) {
+			j.Retry = jobs.Retry{Max: 2, Backoff: time.Millisecond, MaxBackoff: time.Millisecond}
+		},
+		"after":         func(j *jobs.Job) { j.Schedule, j.After = "", "other" },
+		"after, filled": func(j *jobs.Job) { j.Schedule, j.After = "", "other"; *j = j.WithDefaults(site) },
+		"after, with a lot": func(j *jobs.Job) {
+			*j = full()
+			j.Func, j.Schedule, j.After, j.TimeZone = nothing, "", "other", "UTC"
+			j.CatchUp, j.CatchUpMax = 0, 0
+		},
+		"everything": func(j *jobs.Job) { *j = full(); j.Func = nothing },
 	} {
 		j := good()
 		edit(&j)
@@ -78,23 +104,39 @@ func TestValidateRefuses(t *testing.T) {
 		{"time_zone", "is not known", func(j *jobs.Job) { j.TimeZone = "Europe/Berlim" }},
 		{"time_zone", "differs from node to node", func(j *jobs.Job) { j.TimeZone = "Local" }},
 		{"func", "is missing", func(j *jobs.Job) { j.Func = nil }},
-		{"overlap", "queue is not there yet; use skip", func(j *jobs.Job) { j.Overlap = jobs.OverlapQueue }},
 		{"overlap", "value 9 is not known", func(j *jobs.Job) { j.Overlap = 9 }},
-		{"catch_up", "all is not there yet; use latest", func(j *jobs.Job) { j.CatchUp = jobs.CatchUpAll }},
-		{"catch_up_max", "10 is not there yet", func(j *jobs.Job) { j.CatchUpMax = 10 }},
-		{"start_within", "2m0s is not there yet", func(j *jobs.Job) { j.StartWithin = 2 * time.Minute }},
-		{"on_crash", "rerun is not there yet; use record", func(j *jobs.Job) { j.OnCrash = jobs.OnCrashRerun }},
-		{"rerun_max", "3 is not there yet", func(j *jobs.Job) { j.RerunMax = 3 }},
+		{"catch_up", "value 3 is not known", func(j *jobs.Job) { j.CatchUp = 3 }},
+		{"catch_up_max", "10 is only used with catch_up: all", func(j *jobs.Job) { j.CatchUpMax = 10 }},
+		{"catch_up_max", "-1 is only used with catch_up: all", func(j *jobs.Job) { j.CatchUp, j.CatchUpMax = jobs.CatchUpNone, -1 }},
+		{"catch_up_max", "-1 is outside 1 to 10000", func(j *jobs.Job) { j.CatchUp, j.CatchUpMax = jobs.CatchUpAll, -1 }},
+		{"catch_up_max", "10001 is outside 1 to 10000", func(j *jobs.Job) { j.CatchUp, j.CatchUpMax = jobs.CatchUpAll, 10_001 }},
+		{"start_within", "-1s is negative", func(j *jobs.Job) { j.StartWithin = -time.Second }},
+		{"start_within", "whole number of milliseconds", func(j *jobs.Job) { j.StartWithin = 1 }},
+		{"on_crash", "value 2 is not known", func(j *jobs.Job) { j.OnCrash = 2 }},
+		{"rerun_max", "3 is only used with on_crash: rerun", func(j *jobs.Job) { j.RerunMax = 3 }},
+		{"rerun_max", "-1 is outside 1 to 100", func(j *jobs.Job) { j.OnCrash, j.RerunMax = jobs.OnCrashRerun, -1 }},
+		{"rerun_max", "101 is outside 1 to 100", func(j *jobs.Job) { j.OnCrash, j.RerunMax = jobs.OnCrashRerun, 101 }},
 		{"placement", "race is not there yet; use owner", func(j *jobs.Job) { j.Placement = jobs.PlacementRace }},
+		{"placement", "value 2 is not known", func(j *jobs.Job) { j.Placement = 2 }},
 		{"timeout", "is negative", func(j *jobs.Job) { j.Timeout = -time.Second }},
 		{"timeout", "whole number of milliseconds", func(j *jobs.Job) { j.Timeout = 1500 * time.Microsecond }},
 		{"ttl", "is outside 3s to 1h", func(j *jobs.Job) { j.TTL = jobs.MinTTL - time.Millisecond }},
 		{"ttl", "is outside 3s to 1h", func(j *jobs.Job) { j.TTL = jobs.MaxTTL + time.Millisecond }},
 		{"ttl", "is negative", func(j *jobs.Job) { j.TTL = -1 }},
 		{"ttl", "whole number of milliseconds", func(j *jobs.Job) { j.TTL = 4*time.Second + 1 }},
-		{"retry.max", "2 is not there yet", func(j *jobs.Job) { j.Retry.Max = 2 }},
-		{"retry.backoff", "1s is not there yet", func(j *jobs.Job) { j.Retry.Backoff = time.Second }},
-		{"retry.max_backoff", "1m0s is not there yet", func(j *jobs.Job) { j.Retry.MaxBackoff = time.Minute }},
+		{"retry.max", "-1 is outside 0 to 100", func(j *jobs.Job) { j.Retry.Max = -1 }},
+		{"retry.max", "101 is outside 0 to 100", func(j *jobs.Job) { j.Retry.Max = 101 }},
+		{"retry.backoff", "1s is only used with retry.max above 0", func(j *jobs.Job) { j.Retry.Backoff = time.Second }},
+		{"retry.backoff", "-1s is negative", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, Backoff: -time.Second} }},
+		{"retry.backoff", "whole number of milliseconds", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, Backoff: 1} }},
+		{"retry.backoff", "25h0m0s is more than 24h0m0s", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, Backoff: 25 * time.Hour} }},
+		{"retry.max_backoff", "1m0s is only used with retry.max above 0", func(j *jobs.Job) { j.Retry.MaxBackoff = time.Minute }},
+		{"retry.max_backoff", "25h0m0s is more than 24h0m0s", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, MaxBackoff: 25 * time.Hour} }},
+		{"retry.max_backoff", "2s is less than retry.backoff, 3s", func(j *jobs.Job) {
+			j.Retry = jobs.Retry{Max: 1, Backoff: 3 * time.Second, MaxBackoff: 2 * time.Second}
+		}},
+		{"retry.max_backoff", "1m0s is less than retry.backoff, 2m0s", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, Backoff: 2 * time.Minute} }},
+		{"retry.max_backoff", "1ms is less than retry.backoff, 1s", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, MaxBackoff: time.Millisecond} }},
 		{"shards", "2 is not there yet; use 1", func(j *jobs.Job) { j.Shards = 2 }},
 		{"shards", "is outside 1 to 1024", func(j *jobs.Job) { j.Shards = -1 }},
 		{"shards", "is outside 1 to 1024", func(j *jobs.Job) { j.Shards = 1025 }},
@@ -102,7 +144,14 @@ func TestValidateRefuses(t *testing.T) {
 		{"labels", "is not a label", func(j *jobs.Job) { j.Labels = map[string]string{"a b": ""} }},
 		{"labels.a", "at most 256 bytes", func(j *jobs.Job) { j.Labels = map[string]string{"a": long} }},
 		{"labels.a", "UTF-8", func(j *jobs.Job) { j.Labels = map[string]string{"a": "\xff"} }},
-		{"after", "is not there yet", func(j *jobs.Job) { j.After = "other" }},
+		{"after", `"other" does not go with the schedule "*/5 * * * *"`, func(j *jobs.Job) { j.After = "other" }},
+		{"after", "is not a job name", func(j *jobs.Job) { j.Schedule, j.After = "", "the other" }},
+		{"after", "is not a job name", func(j *jobs.Job) { j.Schedule, j.After = "", long }},
+		{"time_zone", "Europe/Berlin is not used: a job with after", func(j *jobs.Job) {
+			j.Schedule, j.After, j.TimeZone = "", "other", "Europe/Berlin"
+		}},
+		{"time_zone", "is not known", func(j *jobs.Job) { j.Schedule, j.After, j.TimeZone = "", "other", "Europe/Berlim" }},
+		{"catch_up", "none is not used: a job with after", func(j *jobs.Job) { j.Schedule, j.After, j.CatchUp = "", "other", jobs.CatchUpNone }},
 	} {
 		j := good()
 		c.edit(&j)
@@ -119,19 +168,51 @@ func TestValidateRefuses(t *testing.T) {
 
 func TestValidateNamesEveryFaultAtOnce(t *testing.T) {
 	j := jobs.Job{
-		Name: "no name", Schedule: "0 0 30 2 *", TimeZone: "Nowhere", Overlap: jobs.OverlapAllow,
-		CatchUp: jobs.CatchUpNone, OnCrash: jobs.OnCrashRerun, Timeout: -1, TTL: time.Second,
-		Retry: jobs.Retry{Max: 1}, Shards: 4, Params: []string{"a"}, Placement: jobs.PlacementRace, After: "x",
+		Name: "no name", Schedule: "0 0 30 2 *", TimeZone: "Nowhere", Overlap: 9, CatchUp: 9, CatchUpMax: 5,
+		StartWithin: -1, OnCrash: 9, RerunMax: 5, Timeout: -1, TTL: time.Second,
+		Retry: jobs.Retry{Max: 101, Backoff: -1, MaxBackoff: -1}, Shards: 4, Params: []string{"a"}, Placement: jobs.PlacementRace,
+		Labels: map[string]string{"": ""},
 	}
-	want := []string{"name", "time_zone", "schedule", "func", "overlap", "catch_up", "on_crash", "placement",
-		"timeout", "ttl", "retry.max", "shards", "params", "after"}
+	want := []string{"name", "time_zone", "schedule", "func", "overlap", "catch_up", "catch_up_max", "start_within", "on_crash",
+		"rerun_max", "timeout", "ttl", "retry.max", "retry.backoff", "retry.max_backoff", "shards", "params", "placement", "labels"}
 	if got := faultsOf(t, j.Validate()); !reflect.DeepEqual(got, want) {
 		t.Errorf("faults:\n got %v\nwant %v", got, want)
+	}
+	j.After = "y"
+	want[2], want = "func", append(want[:3], append(want[4:], "after")...)
+	if got := faultsOf(t, j.Validate()); !reflect.DeepEqual(got, want) {
+		t.Errorf("faults, with after:\n got %v\nwant %v", got, want)
+	}
+}
+
+// site is what a whole installation may say for its jobs.
+var site = jobs.Defaults{TTL: time.Minute, TimeZone: "Asia/Tokyo", Overlap: jobs.OverlapQueue, CatchUp: jobs.CatchUpAll}
+
+func TestParsedSchedule(t *testing.T) {
+	named := func(name string) string {
+		j := jobs.Job{Name: name, Schedule: "H H * * *", TimeZone: "Europe/Berlin"}
+		s, err := j.ParsedSchedule()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := jobs.ParseScheduleFor(name, j.Schedule, j.TimeZone)
+		if err != nil || s.Resolved() != want.Resolved() || s.String() != want.String() {
+			t.Errorf("%s: %v, want %v (%v)", name, s.Resolved(), want.Resolved(), err)
+		}
+		return s.Resolved()
+	}
+	if a, b := named("report"), named("other"); a == b {
+		t.Errorf("both names give %s", a)
+	}
+	if s, err := (jobs.Job{Name: "a", After: "b"}).ParsedSchedule(); s != nil || err != nil {
+		t.Errorf("after another job: %v, %v", s, err)
+	}
+	if s, err := (jobs.Job{Name: "a", Schedule: "61 * * * *"}).ParsedSchedule(); s != nil || err == nil {
+		t.Errorf("a bad one: %v, %v", s, err)
 	}
 }
 
 func TestWithDefaults(t *testing.T) {
-	site := jobs.Defaults{TTL: time.Minute, TimeZone: "Asia/Tokyo", Overlap: jobs.OverlapQueue, CatchUp: jobs.CatchUpAll}
 	own := jobs.Job{TTL: 5 * time.Second, TimeZone: "Europe/Rome", Overlap: jobs.OverlapAllow, CatchUp: jobs.CatchUpNone, Shards: 3}
 	for _, c := range []struct {
 		name     string
@@ -140,10 +221,16 @@ func TestWithDefaults(t *testing.T) {
 	}{
 		{"built in", jobs.Job{}, jobs.Job{TTL: 15 * time.Second, TimeZone: "UTC", Shards: 1}, jobs.Defaults{}},
 		{"site", jobs.Job{}, jobs.Job{TTL: time.Minute, TimeZone: "Asia/Tokyo", Overlap: jobs.OverlapQueue,
-			CatchUp: jobs.CatchUpAll, Shards: 1}, site},
+			CatchUp: jobs.CatchUpAll, CatchUpMax: 10, Shards: 1}, site},
 		{"own", own, own, site},
 		{"prefix", jobs.Job{Schedule: "CRON_TZ=Europe/Rome 0 5 * * *"}, jobs.Job{Schedule: "CRON_TZ=Europe/Rome 0 5 * * *",
-			TTL: time.Minute, TimeZone: "Europe/Rome", Overlap: jobs.OverlapQueue, CatchUp: jobs.CatchUpAll, Shards: 1}, site},
+			TTL: time.Minute, TimeZone: "Europe/Rome", Overlap: jobs.OverlapQueue, CatchUp: jobs.CatchUpAll, CatchUpMax: 10, Shards: 1}, site},
+		{"after", jobs.Job{After: "other"}, jobs.Job{After: "other", TTL: time.Minute, TimeZone: "UTC", Overlap: jobs.OverlapQueue,
+			Shards: 1}, site},
+		{"policies", jobs.Job{CatchUp: jobs.CatchUpAll, OnCrash: jobs.OnCrashRerun, Retry: jobs.Retry{Max: 1}},
+			jobs.Job{TTL: 15 * time.Second, TimeZone: "UTC", CatchUp: jobs.CatchUpAll, CatchUpMax: 10, OnCrash: jobs.OnCrashRerun, RerunMax: 3,
+				Retry: jobs.Retry{Max: 1, Backoff: time.Second, MaxBackoff: time.Minute}, Shards: 1}, jobs.Defaults{}},
+		{"policies' own", full(), full(), site},
 		{"unknown prefix", jobs.Job{Schedule: "TZ=Nowhere @daily"}, jobs.Job{Schedule: "TZ=Nowhere @daily",
 			TTL: 15 * time.Second, Shards: 1}, jobs.Defaults{}},
 		{"bad prefix", jobs.Job{Schedule: "TZ=0"}, jobs.Job{Schedule: "TZ=0", TTL: 15 * time.Second, Shards: 1}, jobs.Defaults{}},

@@ -39,6 +39,19 @@ func loadZone(name string) (*time.Location, error) {
 	return loc, nil
 }
 
+// agreedZone returns the zone of a schedule whose expression may name one and whose job may.
+func agreedZone(prefix, zone string, prefixed bool) (*time.Location, error) {
+	loc, err := loadZone(zone)
+	if err != nil || !prefixed {
+		return loc, err
+	}
+	own, err := loadZone(prefix)
+	if err == nil && zone != "" && prefix != zone {
+		return nil, fmt.Errorf("schedule names the zone %s and the job names %s; keep one of the two", prefix, zone)
+	}
+	return own, err
+}
+
 // cutZone splits a CRON_TZ= or TZ= prefix from an expression. The parser's own handling
 // of it panics when nothing follows the name.
 func cutZone(expr string) (zone, rest string, found bool, err error) {

@@ -60,10 +60,11 @@ func (c Command) Validate() error {
 	return errors.Join(faults...)
 }
 
-// New returns a job's function that runs the command once for each run. Its error wraps
-// the context's cause when the context ended it, else *exec.ExitError with the last lines
-// of the output, or says why the command could not be started. A command that Validate
-// refuses fails every run with that error.
+// New returns a job's function that runs the command once for each try of a run. Its error
+// wraps the context's cause when the context ended it, else *exec.ExitError with the last
+// lines of the output, or says why the command could not be started. It is jobs.Permanent
+// when another try cannot help: the run has a value that no variable can carry, or Validate
+// refuses the command.
 func New(c Command) jobs.Func {
 	r := runner{command: c, invalid: c.Validate(), grace: grace}
 	r.command.Command = append([]string(nil), c.Command...)
@@ -82,7 +83,7 @@ type runner struct {
 
 func (r runner) run(ctx context.Context, run *jobs.Run) error {
 	if r.invalid != nil {
-		return fmt.Errorf("command: %w", r.invalid)
+		return jobs.Permanent(fmt.Errorf("command: %w", r.invalid))
 	}
 	name := r.command.Command[0]
 	if ctx.Err() != nil {
@@ -90,7 +91,7 @@ func (r runner) run(ctx context.Context, run *jobs.Run) error {
 	}
 	env, err := environment(os.Environ(), r.command.Env, run)
 	if err != nil {
-		return fmt.Errorf("command %s not started: %w", name, err)
+		return jobs.Permanent(fmt.Errorf("command %s not started: %w", name, err))
 	}
 	cmd := exec.Command(name, r.command.Command[1:]...)
 	cmd.Dir = r.command.Dir

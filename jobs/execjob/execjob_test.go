@@ -114,7 +114,7 @@ func TestCommandCannotStart(t *testing.T) {
 	} {
 		run := jobs.NewRun(info())
 		err := New(c)(t.Context(), run)
-		if err == nil || !strings.Contains(err.Error(), "command "+c.Command[0]+" not started: ") || run.Output() != nil {
+		if err == nil || !strings.Contains(err.Error(), "command "+c.Command[0]+" not started: ") || run.Output() != nil || jobs.IsPermanent(err) {
 			t.Errorf("%s: error %v, output %q", name, err, run.Output())
 		}
 	}
@@ -128,8 +128,8 @@ func TestVariablesThatNoProcessCanTake(t *testing.T) {
 	} {
 		in := info()
 		edit(&in)
-		if err := New(shell("true"))(t.Context(), jobs.NewRun(in)); err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("error %v, want %q in it", err, words)
+		if err := New(shell("true"))(t.Context(), jobs.NewRun(in)); err == nil || !strings.Contains(err.Error(), words) || !jobs.IsPermanent(err) {
+			t.Errorf("error %v, want %q in it and no retry", err, words)
 		}
 	}
 	in := info()
@@ -171,7 +171,7 @@ func TestValidate(t *testing.T) {
 	if n := strings.Count(all.Error(), "\n"); n != 3 {
 		t.Errorf("not every fault at once:\n%v", all)
 	}
-	if err := New(Command{})(t.Context(), jobs.NewRun(info())); err == nil || !strings.Contains(err.Error(), "command: is empty") {
+	if err := New(Command{})(t.Context(), jobs.NewRun(info())); !jobs.IsPermanent(err) || !strings.Contains(err.Error(), "command: is empty") {
 		t.Errorf("running an empty command: %v", err)
 	}
 }
@@ -183,6 +183,26 @@ func TestNewKeepsItsOwnCopy(t *testing.T) {
 	run := jobs.NewRun(info())
 	if err := f(t.Context(), run); err != nil || string(run.Output()) != "first\n" {
 		t.Errorf("output %q, error %v", run.Output(), err)
+	}
+}
+
+// A runner calls the same function for each try, with a Run of its own.
+func TestEachTry(t *testing.T) {
+	f := New(shell(`echo "try $ESCAPEMENT_TRY of attempt $ESCAPEMENT_ATTEMPT, token $ESCAPEMENT_TOKEN"; test "$ESCAPEMENT_TRY" -ge 3`))
+	var outputs []string
+	for try := 1; try <= 3; try++ {
+		in := info()
+		in.Try = try
+		run := jobs.NewRun(in)
+		if err := f(t.Context(), run); (err == nil) != (try == 3) || jobs.IsPermanent(err) {
+			t.Errorf("try %d: %v", try, err)
+		}
+		outputs = append(outputs, string(run.Output()))
+	}
+	for i, got := range outputs {
+		if want := fmt.Sprintf("try %d of attempt 2, token 1770000000000001\n", i+1); got != want {
+			t.Errorf("output %q, want %q", got, want)
+		}
 	}
 }
 

@@ -1,0 +1,140 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// hashForm is a list element with H: alone, over a range, in steps, or both.
+var hashForm = regexp.MustCompile(`^H(?:\(([0-9]{1,4}|[A-Za-z]{3})-([0-9]{1,4}|[A-Za-z]{3})\))?(?:/([0-9]{1,4}))?$`)
+
+// hashElement is what H stands for before the name is known: one value of low to high, or
+// with a step every step-th of them.
+type hashElement struct {
+	low, high int
+	step      int // 0: none
+}
+
+// isHash tells an element with H from names of months and days, none of which begins so.
+func isHash(element string) bool {
+	return strings.HasPrefix(element, "H") || strings.HasPrefix(element, "h")
+}
+
+// hasHash reports whether an H stands anywhere in the fields.
+func hasHash(fields []string) bool { return anyElement(fields, isHash) }
+
+// stepsHash reports whether an H with a step stands in the fields.
+func stepsHash(fields []string) bool {
+	return anyElement(fields, func(e string) bool { return isHash(e) && strings.Contains(e, "/") })
+}
+
+func anyElement(fields []string, is func(string) bool) bool {
+	for _, f := range fields {
+		for e := range strings.SplitSeq(f, ",") {
+			if is(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func checkHash(name, element string, i int) error {
+	if _, err := readHash(element, i); err != nil {
+		return err
+	}
+	if name == "" {
+		return errors.New("H needs the job's name, which decides what it stands for")
+	}
+	return nil
+}
+
+// readHash reads an element with H of the field i.
+func readHash(element string, i int) (hashElement, error) {
+	rule := fieldRules[i]
+	h := hashElement{low: rule.low, high: rule.hashHigh}
+	if element[0] == 'h' {
+		return h, fmt.Errorf("%q: write a capital H", clip(element))
+	}
+	part := hashForm.FindStringSubmatch(element)
+	if part == nil {
+		return h, fmt.Errorf("%q is not H, H/15, H(0-29) or H(0-29)/10", clip(element))
+	}
+	if part[1] != "" {
+		var err error
+		if h.low, err = rule.value(part[1]); err != nil {
+			return h, err
+		}
+		if h.high, err = rule.value(part[2]); err != nil {
+			return h, err
+		}
+		if h.low > h.high {
+			return h, fmt.Errorf("%q: the range is backwards", clip(element))
+		}
+	}
+	if part[3] != "" {
+		h.step, _ = strconv.Atoi(part[3]) // at most 4 digits
+		if size := h.high - h.low + 1; h.step < 1 || h.step > size {
+			return h, fmt.Errorf("%q: step %d is outside 1 to %d, the number of values", clip(element), h.step, size)
+		}
+	}
+	return h, nil
+}
+
+// value reads a number or a name as an end of H's range.
+func (r fieldRule) value(text string) (int, error) {
+	for i, name := range r.names {
+		if strings.EqualFold(text, name[:3]) {
+			return r.low + i, nil
+		}
+	}
+	v, err := strconv.Atoi(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%q is not a number", clip(text))
+	case v < r.low || v > r.hashHigh:
+		note := ""
+		if r.hashHigh < r.high {
+			note = ", the days that every month has"
+		}
+		return 0, fmt.Errorf("%d in H is outside %d to %d%s", v, r.low, r.hashHigh, note)
+	}
+	return v, nil
+}
+
+// text is the element with its H resolved.
+func (h hashElement) text(hash uint64) string {
+	if h.step == 0 {
+		return strconv.Itoa(h.low + int(hash%uint64(h.high-h.low+1)))
+	}
+	return fmt.Sprintf("%d-%d/%d", h.low+int(hash%uint64(h.step)), h.high, h.step)
+}
+
+// resolve replaces each H of the six fields, which have been checked.
+func resolve(fields []string, name string) []string {
+	if !hasHash(fields) {
+		return fields
+	}
+	out := make([]string, len(fields))
+	for i, field := range fields {
+		elements := strings.Split(field, ",")
+		for k, e := range elements {
+			if h, err := readHash(e, i); isHash(e) && err == nil {
+				elements[k] = h.text(fieldHash(name, i))
+			}
+		}
+		out[i] = strings.Join(elements, ",")
+	}
+	return out
+}
+
+// fieldHash is the number behind H. Stored schedules rest on it: it never changes. The
+// fields count from the seconds, 0, whether they are written or not.
+func fieldHash(name string, field int) uint64 {
+	return xxhash.Sum64String(name + "\x00" + strconv.Itoa(field))
+}

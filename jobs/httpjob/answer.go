@@ -1,0 +1,112 @@
+package httpjob
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"unicode"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+const (
+	// maxBody is how much of an answer is read, in bytes. What is longer is cut off.
+	maxBody = 8 << 20
+	// maxLine is how much of the body's first line an error quotes, in bytes.
+	maxLine = 256
+)
+
+// judge reads the answer, keeps the end of its body with the run and says what the status means.
+func (c *caller) judge(ctx context.Context, resp *http.Response, run *jobs.Run) error {
+	var body kept
+	_, broken := io.Copy(&body, io.LimitReader(resp.Body, maxBody))
+	if len(body.end) > 0 {
+		run.SetOutput(body.end)
+	}
+	status := fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	switch {
+	case !c.expect.holds(resp.StatusCode):
+		return fmt.Errorf("%s: %w", c.name, unexpected(status, resp, body.firstLine()))
+	case broken != nil:
+		return fmt.Errorf("%s: %s, but its body broke off: %w", c.name, status, plain(ctx, broken))
+	}
+	return nil
+}
+
+// unexpected words a status that is not a success.
+func unexpected(status string, resp *http.Response, said string) error {
+	text := strings.TrimSpace(status)
+	if resp.StatusCode/100 == 3 {
+		text += ", and redirects are not followed"
+		if to, err := resp.Location(); err == nil {
+			text += "; it points to " + redact(to.String())
+		}
+	}
+	if said != "" {
+		text += ": " + said
+	}
+	err := fmt.Errorf("%s", text)
+	if hopeless(resp.StatusCode) {
+		return jobs.Permanent(err)
+	}
+	return err
+}
+
+// hopeless reports whether the same request will be refused again: the server blames the
+// client, and not for coming too slowly, too early or too often.
+func hopeless(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return status/100 == 4
+}
+
+// kept holds the end of what is written to it, up to twice jobs.MaxOutput bytes, and the
+// beginning of its first line.
+type kept struct {
+	end  []byte
+	line []byte
+	full bool // the line is complete, or as long as is kept
+}
+
+func (k *kept) Write(p []byte) (int, error) {
+	k.addLine(p)
+	k.end = append(k.end, p[max(0, len(p)-jobs.MaxOutput):]...)
+	if extra := len(k.end) - jobs.MaxOutput; extra >= jobs.MaxOutput {
+		k.end = append(k.end[:0], k.end[extra:]...)
+	}
+	return len(p), nil
+}
+
+// addLine goes on with the first line that is not blank.
+func (k *kept) addLine(p []byte) {
+	if len(k.line) == 0 {
+		p = bytes.TrimLeft(p, " \t\r\n")
+	}
+	if k.full || len(p) == 0 {
+		return
+	}
+	if i := bytes.IndexByte(p, '\n'); i >= 0 {
+		p, k.full = p[:i], true
+	}
+	k.line = append(k.line, p...)
+	if len(k.line) > maxLine {
+		k.line, k.full = k.line[:maxLine], true
+	}
+}
+
+// firstLine returns the line as text that is fit for a terminal and a log.
+func (k *kept) firstLine() string {
+	// Cutting may have split a character; what is left of it is dropped with the rest.
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(string(k.line), ""))
+	return strings.TrimSpace(text)
+}

@@ -1,0 +1,82 @@
+package httpjob
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+const (
+	// prefix begins the headers of a run, and no others.
+	prefix = "Escapement-"
+	// tokenHeader carries the fencing token.
+	tokenHeader = "Fencing-Token"
+
+	tickLayout = "2006-01-02T15:04:05.000Z07:00"
+)
+
+type header struct{ name, value string }
+
+// runHeaders returns what a run adds to the request. A run without a tick says none, and one
+// without a parameter likewise.
+func runHeaders(run *jobs.Run) []header {
+	list := []header{
+		{prefix + "Job", run.Job()},
+		{prefix + "Run", run.ID()},
+		{prefix + "Attempt", strconv.Itoa(run.Attempt())},
+		{prefix + "Try", strconv.Itoa(run.Try())},
+		{prefix + "Node", run.Node()},
+		{prefix + "Shard", strconv.Itoa(run.Shard())},
+		{prefix + "Shards", strconv.Itoa(run.Shards())},
+		{prefix + "Trigger", run.Trigger().String()},
+		{tokenHeader, strconv.FormatInt(run.Token(), 10)},
+	}
+	if t := run.Tick(); !t.IsZero() {
+		list = append(list, header{prefix + "Tick", t.Format(tickLayout)},
+			header{prefix + "Tick-Ms", strconv.FormatInt(t.UnixMilli(), 10)})
+	}
+	if p := run.Param(); p != "" {
+		list = append(list, header{prefix + "Param", p})
+	}
+	return list
+}
+
+// ofTheConnection are the headers that belong to one connection or to the way the body is
+// sent: the client sets them.
+var ofTheConnection = map[string]bool{
+	"Connection": true, "Content-Length": true, "Keep-Alive": true, "Proxy-Authenticate": true,
+	"Proxy-Authorization": true, "Proxy-Connection": true, "Te": true, "Trailer": true,
+	"Transfer-Encoding": true, "Upgrade": true,
+}
+
+var (
+	headerPattern = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$")
+	hostPattern   = regexp.MustCompile(`^[A-Za-z0-9._:\[\]-]{1,259}$`)
+)
+
+// headerFault says what is wrong with a header of the options, "" when nothing is. It never
+// shows the value.
+func headerFault(name, value string) string {
+	key := http.CanonicalHeaderKey(name)
+	switch {
+	case !headerPattern.MatchString(name):
+		return "is not the name of a header; use letters, digits and -"
+	case strings.HasPrefix(key, prefix) || key == tokenHeader:
+		return "is set by the run itself; choose another name"
+	case ofTheConnection[key]:
+		return "belongs to the connection and is set by the client; remove it"
+	case key == "Host" && !hostPattern.MatchString(value):
+		return "is not HOST or HOST:PORT"
+	case !printable(value):
+		return "holds a line end or another control character, which no header can carry"
+	}
+	return ""
+}
+
+// printable reports whether a header can carry the value: tabs, but no other control character.
+func printable(value string) bool {
+	return strings.IndexFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) < 0
+}

@@ -1,0 +1,98 @@
+package httpjob
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// methods are those a job may use.
+var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+	http.MethodDelete, http.MethodOptions}
+
+// Validate checks the options without sending anything. The error joins one *jobs.FieldError
+// for each fault, with the fields method, url, headers.NAME and expect. It shows nothing of
+// the URL or of the value of a header.
+func (o Options) Validate() error {
+	var faults []error
+	add := func(field, msg string) {
+		if msg != "" {
+			faults = append(faults, &jobs.FieldError{Field: field, Msg: msg})
+		}
+	}
+	if o.Method != "" && !slices.Contains(methods, o.Method) {
+		add("method", fmt.Sprintf("%q is not one of %s", clip(o.Method), strings.Join(methods, ", ")))
+	}
+	add("url", urlFault(o.URL))
+	given := make(map[string]string)
+	for _, name := range slices.Sorted(maps.Keys(o.Headers)) {
+		add("headers."+fieldName(name), headerFault(name, o.Headers[name]))
+		key := http.CanonicalHeaderKey(name)
+		if other, twice := given[key]; twice {
+			add("headers."+fieldName(name), fmt.Sprintf("is the same header as %s; keep one of them", fieldName(other)))
+		}
+		given[key] = name
+	}
+	if _, err := parseExpect(o.Expect); err != nil {
+		add("expect", err.Error())
+	}
+	return errors.Join(faults...)
+}
+
+// fieldName is a header's name in a message: as it is, or quoted when it has no plain form.
+func fieldName(name string) string {
+	if headerPattern.MatchString(name) {
+		return name
+	}
+	return strconv.Quote(clip(name))
+}
+
+// urlFault says what is wrong with a URL, "" when nothing is. The parser's own error shows
+// the URL, so it is not used.
+func urlFault(text string) string {
+	const example = "write one like https://example.org/hook"
+	if text == "" {
+		return "is missing; " + example
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return `cannot be read as a URL; percent-encode what is special in it (" " is %20, "@" is %40, "%" is %25)`
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "is not http:// or https://; " + example
+	case u.Hostname() == "":
+		return "names no host; " + example
+	case u.Fragment != "":
+		return "has a #, and what follows that is never sent; remove it"
+	}
+	if port, err := strconv.Atoi(u.Port()); u.Port() != "" && (err != nil || port < 1 || port > 65535) {
+		return "has a port outside 1 to 65535"
+	}
+	return ""
+}
+
+// redact returns what may be shown of a URL: no user, no password, no query.
+func redact(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "(a URL that cannot be read)"
+	}
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+	return shown.String()
+}
+
+// clip keeps a value that may be of any length readable in an error text.
+func clip(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "..."
+}

@@ -1,0 +1,49 @@
+package jobs
+
+import (
+	"math"
+	"time"
+)
+
+// Prev returns the last tick before the instant given, strictly, in UTC and whole
+// milliseconds. The zero time means that there is none since the start of the year 1. It
+// is the mirror of Next: Prev(Next(t)) <= t, and Next(Prev(t)) >= t.
+func (s *Schedule) Prev(before time.Time) time.Time {
+	if s.every > 0 {
+		return s.prevEvery(before)
+	}
+	at := ceilSecond(before) - 1
+	for at >= minSecond {
+		p := s.periodAt(at)
+		wall, ok := s.cal.prev(at + p.offset)
+		if !ok {
+			return time.Time{}
+		}
+		if tick := wall - p.offset; wall >= s.freshStart(p) {
+			if tick < minSecond {
+				return time.Time{}
+			}
+			return unixUTC(tick)
+		}
+		if p.start == math.MinInt64 {
+			return time.Time{}
+		}
+		if s.jumpFires(p, p.start) {
+			return unixUTC(p.start)
+		}
+		at = p.start - 1
+	}
+	return time.Time{}
+}
+
+// Between returns the ticks t with from <= t < before in order, the first most of them.
+func (s *Schedule) Between(from, before time.Time, most int) []time.Time {
+	var out []time.Time
+	for tick := s.Next(from.Add(-time.Nanosecond)); len(out) < most; tick = s.Next(tick) {
+		if tick.IsZero() || !tick.Before(before) {
+			break
+		}
+		out = append(out, tick)
+	}
+	return out
+}

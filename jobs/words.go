@@ -1,0 +1,151 @@
+package jobs
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Words says the schedule in plain English: "at 09:30, on Monday to Friday, Europe/Berlin
+// time". It is made from the values that the fields stand for and not from how they are
+// written, so that two schedules have the same words only if they have the same ticks.
+func (s *Schedule) Words() string {
+	if s.every > 0 {
+		return "every " + durationWords(s.every) + ", counted from 1970-01-01T00:00:00Z"
+	}
+	zone := "UTC"
+	if s.zone != time.UTC {
+		zone = s.zone.String() + " time"
+	}
+	parts := []string{s.cal.timeWords()}
+	parts = append(parts, s.cal.dateWords()...)
+	text := strings.Join(append(parts, zone), ", ")
+	if s.resolved != "" {
+		text += " (H taken from the job's name)"
+	}
+	return text
+}
+
+// durationWords is "1 hour 30 minutes"; one of a single unit is "hour".
+func durationWords(ms int64) string {
+	var parts []string
+	for _, u := range []struct {
+		name string
+		ms   int64
+	}{{"hour", 3_600_000}, {"minute", 60_000}, {"second", 1000}, {"millisecond", 1}} {
+		n := ms / u.ms
+		ms %= u.ms
+		switch {
+		case n == 1 && ms == 0 && len(parts) == 0:
+			return u.name
+		case n == 1:
+			parts = append(parts, "1 "+u.name)
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d %ss", n, u.name))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// valueWords is a field's set of values, as it is spoken of.
+type valueWords struct {
+	set       uint64
+	low, high int // the least and the greatest value that the field can have
+	name      func(int) string
+}
+
+func (v valueWords) full() bool { return v.size() == v.high-v.low+1 }
+
+func (v valueWords) size() int { return bits.OnesCount64(v.set) }
+
+// has is false beyond the bits.
+func (v valueWords) has(n int) bool { return n >= 0 && n < 64 && v.set>>uint(n)&1 != 0 }
+
+func (v valueWords) all() []int {
+	var out []int
+	for n := v.low; n <= v.high; n++ {
+		if v.has(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// list is "1, 5 and 10 to 20".
+func (v valueWords) list() string {
+	var parts []string
+	for n := v.low; n <= v.high; n++ {
+		if !v.has(n) {
+			continue
+		}
+		end := n
+		for end < v.high && v.has(end+1) {
+			end++
+		}
+		if end < n+2 { // two neighbours are not a range
+			parts = append(parts, v.name(n))
+			continue
+		}
+		parts = append(parts, v.name(n)+" to "+v.name(end))
+		n = end
+	}
+	return andList(parts)
+}
+
+// stride is the distance of values that are equally far apart, 0 if they are not.
+func stride(values []int) int {
+	if len(values) < 2 {
+		return 0
+	}
+	step := values[1] - values[0]
+	for i := 2; i < len(values); i++ {
+		if values[i]-values[i-1] != step {
+			return 0
+		}
+	}
+	return step
+}
+
+// steps is "every 2nd NOUN from 1 to 31", for at least four values with others between
+// them; else nothing.
+func (v valueWords) steps(noun string) string {
+	values := v.all()
+	step := stride(values)
+	if len(values) < 4 || step < 2 {
+		return ""
+	}
+	return fmt.Sprintf("every %s %s from %s to %s", ordinal(step), noun, v.name(values[0]), v.name(values[len(values)-1]))
+}
+
+func andList(parts []string) string {
+	if len(parts) < 2 {
+		return strings.Join(parts, "")
+	}
+	last := len(parts) - 1
+	return strings.Join(parts[:last], ", ") + " and " + parts[last]
+}
+
+func ordinal(n int) string {
+	suffix := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return strconv.Itoa(n) + suffix
+}
+
+// plural is "minute 5", "minutes 0 and 20".
+func (v valueWords) plural(noun string) string {
+	if v.size() > 1 {
+		noun += "s"
+	}
+	return noun + " " + v.list()
+}

@@ -1,0 +1,87 @@
+package jobs
+
+import "fmt"
+
+// dateWords says on which days the ticks are; nothing when on every day that the times
+// say already.
+func (c *calendar) dateWords() []string {
+	dates := valueWords{c.dom, 1, 31, func(n int) string { return fmt.Sprint(n) }}
+	days := valueWords{weekFromMonday(c.dow), 1, 7, func(n int) string { return dayNames[n%7] }}
+	months := valueWords{c.month, 1, 12, func(n int) string { return monthNames[n-1] }}
+	in := ""
+	if !months.full() {
+		in = "in " + months.list()
+		if steps := months.steps("month"); steps != "" {
+			in = "in " + steps
+		}
+	}
+	var out []string
+	switch {
+	case c.eitherDay:
+		out = append(out, dayOfMonthWords(dates, months)+" or on "+days.list()+" (either is enough)")
+	case !dates.full() && dates.size() == 1 && months.size() <= 3:
+		return append(out, fewDates(dates.all()[0], months))
+	case !dates.full():
+		out = append(out, dayOfMonthWords(dates, months))
+	case !days.full():
+		out = append(out, "on "+days.list())
+	case in == "" && c.wholeDay():
+		return nil
+	default:
+		out = append(out, "every day")
+	}
+	if in != "" {
+		out = append(out, in)
+	}
+	return out
+}
+
+// fewDates is "on 1 January and 1 July". A month that never has the day is left out.
+func fewDates(date int, months valueWords) string {
+	var parts []string
+	for _, m := range months.all() {
+		if date <= longest[m-1] {
+			parts = append(parts, fmt.Sprintf("%d %s", date, months.name(m)))
+		}
+	}
+	text := "on " + andList(parts)
+	if date == 29 && months.has(2) {
+		return text + " (29 February in leap years only)"
+	}
+	return text
+}
+
+// longest is how many days the months have, in a leap year.
+var longest = [12]int{31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
+
+// dayOfMonthWords is "on days 1 and 15 of the month".
+func dayOfMonthWords(dates, months valueWords) string {
+	text := "on " + dates.plural("day") + " of the month"
+	if steps := dates.steps("day"); steps != "" {
+		text = "on " + steps + " of the month"
+	}
+	all := dates.all()
+	switch {
+	case dates.full() || all[len(all)-1] <= shortest(months):
+		return text
+	case len(all) == 1:
+		return text + " (where the month has it)"
+	default:
+		return text + " (where the month has them)"
+	}
+}
+
+// shortest is the least number of days that one of the months has in some year.
+func shortest(months valueWords) int {
+	if months.has(2) {
+		return 28
+	}
+	least := 31
+	for _, m := range months.all() {
+		least = min(least, longest[m-1])
+	}
+	return least
+}
+
+// weekFromMonday moves Sunday from 0 to 7.
+func weekFromMonday(dow uint64) uint64 { return dow&^1 | dow&1<<7 }
