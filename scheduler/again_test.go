@@ -41,7 +41,7 @@ func TestStaleFindingRunsNothingTwice(t *testing.T) {
 		for n.Ready() != nil {
 			time.Sleep(10 * time.Millisecond)
 		}
-		if err := n.ledger.Trigger(ctx, "job", "by-hand", nil); err != nil {
+		if _, err := n.ledger.Trigger(ctx, "job", ledger.Trigger{Run: "by-hand"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,7 +202,7 @@ func TestDrainCancelsWhatDoesNotEnd(t *testing.T) {
 		if err := <-cause; !errors.Is(err, scheduler.ErrDraining) {
 			t.Errorf("cause %v", err)
 		}
-		if got := outcomes(c.runs("endless")); got["cancelled"] != 1 {
+		if got := outcomes(c.runs("endless")); got["cancelled(draining)"] != 1 {
 			t.Errorf("history %v", got)
 		}
 	})
@@ -220,7 +221,8 @@ func TestTimeoutPanicAndErrorAreRecorded(t *testing.T) {
 		for name, want := range map[string][2]string{
 			"late": {"timed_out", "context deadline exceeded"}, "wrong": {"failed", "no paper"}, "mad": {"failed", "panic: at the disco"},
 		} {
-			if r := c.runs(name)[0]; r.Outcome != want[0] || r.Error != want[1] {
+			r := c.runs(name)[0]
+			if text, _, _ := strings.Cut(r.Error, "\n"); r.Outcome != want[0] || text != want[1] {
 				t.Errorf("%s: %s %q, want %v", name, r.Outcome, r.Error, want)
 			}
 		}

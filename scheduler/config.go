@@ -58,6 +58,8 @@ type Config struct {
 	WaitForRedis bool
 	// Logger gets what the node has to say. Default slog.Default().
 	Logger *slog.Logger
+	// Hooks are told what happens, for metrics and the like. Default none.
+	Hooks *Hooks
 	// Wall is the node's own wall clock. It never decides when a tick fires (Redis' clock does);
 	// tests hand in a skewed one to show that. Default time.Now.
 	Wall func() time.Time
@@ -132,6 +134,7 @@ func (c Config) validate(reg *jobs.Registry) error {
 	if c.MaxStep < c.MaxSkew {
 		bad("max_step is %s and max_skew %s: max_step must not be the smaller", c.MaxStep, c.MaxSkew)
 	}
+	errs = append(errs, reg.Check())
 	for _, j := range reg.All() {
 		if j.TTL < 3*c.MaxSkew {
 			bad("job %s: ttl is %s and max_skew %s: a ttl must be at least three times max_skew", j.Name, j.TTL, c.MaxSkew)

@@ -29,13 +29,13 @@ func (e *engine) consider(f ledger.Finding) {
 	e.pending = f.Pending[:min(len(f.Pending), pendingMax)]
 }
 
-// unheld is 0 for a pending run that holds its job, because it was granted once and handed back, and 1 for
-// one that waits for the job. The former must be asked for first: the latter is answered held until then.
+// unheld is 0 for a pending run that holds its job, because it was granted once, and 1 for one that waits
+// for the job. The former must be asked for first: the latter is answered held until then.
 func unheld(p ledger.Lease) int {
-	if p.Request == p.Run {
-		return 1
+	if p.Holds {
+		return 0
 	}
-	return 0
+	return 1
 }
 
 // firePending claims pending runs, before ticks, so that a busy node does not put them off for
@@ -53,9 +53,20 @@ func (e *engine) firePending(now time.Time) {
 		}
 		j.pendingSince = p.Granted
 		e.agenda.drop(j)
-		e.claim(j, ledger.Claim{Job: j.Name, Digest: j.digest, Run: p.Run, TTL: j.TTL, Pending: true, Trigger: jobs.TriggerManual})
+		e.claim(j, pendingClaim(j, p, now))
 	}
 	e.pending = waiting
+}
+
+// pendingClaim is the claim for a pending run. One that follows another job's may have come too late.
+func pendingClaim(j *job, p ledger.Lease, now time.Time) ledger.Claim {
+	c := claimOf(j, p.Run)
+	c.Pending = true
+	after := p.Trigger == jobs.TriggerAfter.String() && !p.Holds
+	if after && j.StartWithin > 0 && now.Sub(time.UnixMilli(p.Granted)) > j.StartWithin {
+		c.Drop = ledger.ReasonStartWithin
+	}
+	return c
 }
 
 // idle is the job of that name if this node may claim it now.

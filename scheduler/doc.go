@@ -11,11 +11,14 @@
 //	agenda (heap of jobs this node goes first for, by Redis' clock)
 //	   │ due together: one batch per partition; each claim takes a slot
 //	   ▼
-//	sender ── claim ──► ledger: granted(token) · skipped · moved · early · superseded
+//	plan: which ticks will not run, and why; which one runs; where the cursor goes
+//	   │
+//	   ▼
+//	sender ── claim ──► ledger: granted(token) · skipped · passed · moved · held · early · superseded
 //	   │ granted
 //	   ▼
 //	runner ── lease kept alive ── local deadline ──► context ends, cause locking.ErrLeaseLost
-//	   │ the function returned
+//	   │ the function returned, for the last try
 //	   ▼
 //	settler ── settle, in batches ──► outcome recorded; the slot is free again
 //
@@ -31,6 +34,12 @@
 // After a step, or another run of the server, leases are not reaped until the clock has run
 // steadily for their ttl.
 //
+// # Pending runs
+//
+// Runs by hand, attempts after a crash and runs that follow another job's tick have no cursor. They lie
+// in pending, where any node's sweep finds them; each is claimed by its id, like a tick by its cursor.
+// What ended at a job that others follow lies in an outbox, and the sweep brings it to them.
+//
 // # What may fail
 //
 //   - A claim's answer is lost: asked again with the same run id, it gives the same grant. After
@@ -40,7 +49,7 @@
 //     claimed. Afterwards, if the oldest tick without an answer is late by no more than 10 s, all of
 //     them run in order, each when the one before has ended; else catch_up decides.
 //   - The node dies: ticks it had not claimed are taken by the others' sweep; its runs are
-//     reaped when their leases have lapsed.
+//     reaped when their leases have lapsed, and on_crash decides whether an attempt follows.
 //   - The node is stopped and resumed: the deadline has passed, the context ends at once, the
 //     settle is answered lost.
 //   - The node must leave a job, because a newer definition is stored: it says so once, and

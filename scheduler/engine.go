@@ -32,7 +32,9 @@ type engine struct {
 	done     chan struct{} // closed when run returns
 	inflight int           // batches with the senders
 
+	events   *events
 	granted  func(grant)        // starts a run, or hands it back when the node drains
+	relay    chan struct{}      // the sweep's, see sweep.now
 	expelled func(*job, string) // a job cannot be claimed until it is registered again
 	pending  []ledger.Lease     // runs that wait for a slot, oldest first; as the last sweep found them
 	mayTake  func(*job, time.Duration) bool
@@ -126,7 +128,11 @@ func (e *engine) fire() time.Duration {
 			break // slots.freed wakes the engine
 		}
 		e.agenda.take()
-		e.claim(j, tickClaim(j, e.newID(), now.UnixMilli()))
+		c := tickClaim(j, e.newID(), now.UnixMilli())
+		if c.Tick != 0 {
+			e.events.due(j.Name, c.Tick)
+		}
+		e.claim(j, c)
 	}
 	for _, b := range e.open {
 		e.send(b)
@@ -137,16 +143,21 @@ func (e *engine) fire() time.Duration {
 
 // tickClaim is the claim for a job's due cursor.
 func tickClaim(j *job, run string, now int64) ledger.Claim {
-	s := plan(j.schedule, j.cursor, now)
-	return ledger.Claim{
-		Job: j.Name, Digest: j.digest, Run: run, TTL: j.TTL, From: j.cursor,
-		Until: s.until, Missed: s.missed, Tick: s.tick, Next: s.next, Trigger: s.trigger,
-	}
+	// Redis' clock has come to the end of what it calls busy, whatever this node believes.
+	s := plan(j.Job, j.schedule, j.cursor, j.outlook, max(now, j.outlook.busy.To-1))
+	c := claimOf(j, run)
+	c.From, c.Passes, c.Tick, c.Next, c.Trigger = j.cursor, s.passes, s.tick, s.next, s.trigger
+	return c
+}
+
+// claimOf is what all claims of a job have in common.
+func claimOf(j *job, run string) ledger.Claim {
+	return ledger.Claim{Job: j.Name, Digest: j.digest, Run: run, TTL: j.TTL, Overlap: j.Overlap, Attempts: j.attempts()}
 }
 
 // claim puts a claim into its partition's batch. The caller has taken a slot for it.
 func (e *engine) claim(j *job, c ledger.Claim) {
-	j.claiming = true
+	j.claiming, j.ended = true, j.ends.Load()
 	at, filling := slices.BinarySearchFunc(e.open, j.part, func(b *batch, part int) int { return b.part - part })
 	if !filling {
 		e.open = slices.Insert(e.open, at, &batch{part: j.part, made: time.Now()})
@@ -178,7 +189,7 @@ func (e *engine) own(owned map[*job]bool) {
 		}
 		// What the cursor is now, only the ledger knows: a guess that lies behind is answered
 		// with the truth, and one that lies ahead is put right by the sweep.
-		if j.owned && j.cursor < now.UnixMilli() {
+		if j.owned && j.schedule != nil && j.cursor < now.UnixMilli() {
 			j.cursor = millis(j.schedule.Next(now))
 		}
 		e.again(j, j.cursor, 0)

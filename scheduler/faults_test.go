@@ -113,7 +113,7 @@ func TestManyLateTicksStartInTime(t *testing.T) {
 		}
 		var network redistest.Net
 		c.startOver(network.Client(server.Options()), "doomed", scheduler.Config{Partitions: 1, MaxRunning: 1000, DrainTimeout: time.Second}, list...)
-		c.start("b", scheduler.Config{MaxRunning: 1000}, list...)
+		c.start("b", scheduler.Config{Partitions: 1, MaxRunning: 1000}, list...)
 		time.Sleep(59 * time.Second)
 		network.Cut()
 		time.Sleep(10 * time.Second)

@@ -16,12 +16,15 @@ import (
 //	   └──────────── superseded, vanished, foreign ──────────────────┘
 type job struct {
 	jobs.Job
-	schedule *jobs.Schedule
+	schedule *jobs.Schedule // nil for one that follows another job
 	digest   string
 	part     int
-	index    int // among the node's jobs, by name; decides where nothing else does
+	index    int  // among the node's jobs, by name; decides where nothing else does
+	followed bool // another job of the node follows it
 
 	cursor   int64 // as last heard, ms; 0 when the schedule has no more
+	outlook  outlook
+	refused  int   // plans in a row that the ledger refused for no reason that this node can see
 	at       int64 // when the engine looks at it next, ms; may lie after cursor for a retry
 	place    int   // index in the heap, -1 outside
 	owned    bool  // this node goes first
@@ -31,7 +34,17 @@ type job struct {
 	// of which the one that was asked for last has waited since then.
 	heldUntil, putOff, pendingSince int64
 
-	waited atomic.Bool // something was put off because the job was held; set by the engine, taken by the runner
+	ended  int64        // what ends was when it was last claimed
+	ends   atomic.Int64 // counts its runs that ended on this node
+	waited atomic.Bool  // something was put off because the job was held; set by the engine, taken by the runner
+}
+
+// attempts is how often one tick may be granted before a crash ends it.
+func (j *job) attempts() int {
+	if j.OnCrash == jobs.OnCrashRerun {
+		return 1 + j.RerunMax
+	}
+	return 1
 }
 
 // before says whether the engine looks at j before it looks at other. No two jobs of a node are

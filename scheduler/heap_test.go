@@ -61,7 +61,7 @@ func BenchmarkAgenda(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		j := a.take()
-		j.cursor = plan(j.schedule, j.cursor, j.cursor).next
+		j.cursor = plan(j.Job, j.schedule, j.cursor, j.outlook, j.cursor).next
 		a.put(j, j.cursor)
 	}
 	b.ReportMetric(added.Seconds(), "s-to-add-100k")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -25,8 +27,10 @@ var (
 	ErrRefused = ledger.ErrRefused
 )
 
-// Inspector reads a namespace, and enqueues runs by hand, without being a node: for the command
-// line, an API, a console. It is safe for concurrent use and keeps nothing.
+// Inspector reads a namespace, and changes in it what an operator may change, without being a node:
+// for the command line, an API, a console. It is safe for concurrent use and keeps nothing. Every
+// method wraps locking.ErrUnreachable when Redis does not answer; what was asked for may then have
+// been done all the same.
 type Inspector struct {
 	client    redis.UniversalClient
 	namespace string
@@ -44,12 +48,28 @@ func (i *Inspector) open(ctx context.Context) (*ledger.Ledger, error) {
 	return ledger.OpenExisting(ctx, i.client, ledger.Config{Namespace: i.namespace})
 }
 
+// openAppend is open for what appends rows: it drops none, for only nodes know how many are to be kept.
+func (i *Inspector) openAppend(ctx context.Context) (*ledger.Ledger, error) {
+	return ledger.OpenExisting(ctx, i.client, ledger.Config{Namespace: i.namespace, Keep: math.MaxInt32, KeepFor: math.MaxInt64})
+}
+
 func (i *Inspector) roster() *sharding.Roster {
 	return sharding.NewRoster(i.client, sharding.RosterConfig{Namespace: i.namespace, TTL: rosterTTL})
 }
 
+// Now is Redis' time, by which everything is due.
+func (i *Inspector) Now(ctx context.Context) (time.Time, error) {
+	l, err := i.open(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	now, _, err := l.Time(ctx)
+	return now, err
+}
+
 // Jobs lists all jobs by name. Jobs that this version cannot read are left out and named in the
-// error, which then wraps ledger.ErrForeign and comes beside the others.
+// error, which then wraps ledger.ErrForeign and comes beside the others. It returns
+// ErrUnknownNamespace when no node has ever run there.
 func (i *Inspector) Jobs(ctx context.Context) ([]JobView, error) {
 	l, err := i.open(ctx)
 	if err != nil {
@@ -59,13 +79,32 @@ func (i *Inspector) Jobs(ctx context.Context) ([]JobView, error) {
 	if err != nil {
 		return nil, err
 	}
-	owners, err := i.owners(ctx, all)
+	return i.jobViews(ctx, l, all)
+}
+
+// jobViews returns the views that could be made, and errors.Join of what is wrong with the others.
+func (i *Inspector) jobViews(ctx context.Context, l *ledger.Ledger, all []ledger.Stored) ([]JobView, error) {
+	now, _, err := l.Time(ctx)
+	if err != nil {
+		return nil, err
+	}
+	held, err := i.held(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	var paused []string
+	for _, s := range all {
+		if s.Pause.Holds(now.UnixMilli()) {
+			paused = append(paused, s.Job)
+		}
+	}
+	pauses, err := l.Pauses(ctx, paused...)
 	if err != nil {
 		return nil, err
 	}
 	views, unread := make([]JobView, 0, len(all)), []error(nil)
 	for _, s := range all {
-		v, err := jobView(s, owners[s.Job])
+		v, err := jobView(s, held[s.Job], now, pauses[s.Job])
 		if err != nil {
 			unread = append(unread, fmt.Errorf("job %s: %w", s.Job, err))
 			continue
@@ -75,7 +114,8 @@ func (i *Inspector) Jobs(ctx context.Context) ([]JobView, error) {
 	return views, errors.Join(unread...)
 }
 
-// Job reads one job; ErrUnknownJob when there is none of that name.
+// Job reads one job. It returns ErrUnknownJob when there is none of that name, and an error that
+// wraps ledger.ErrForeign for one that this version cannot read.
 func (i *Inspector) Job(ctx context.Context, name string) (JobView, error) {
 	l, err := i.open(ctx)
 	if err != nil {
@@ -85,42 +125,68 @@ func (i *Inspector) Job(ctx context.Context, name string) (JobView, error) {
 	if err != nil {
 		return JobView{}, err
 	}
-	owners, err := i.owners(ctx, []ledger.Stored{s})
+	rows, foreign, err := l.History(ctx, []string{name})
 	if err != nil {
 		return JobView{}, err
 	}
-	return jobView(s, owners[name])
+	views, err := i.jobViews(ctx, l, []ledger.Stored{s})
+	if err != nil {
+		return JobView{}, err
+	}
+	if trimmed(s.Entry, rows[name], foreign) {
+		views[0].TrimmedTo = views[0].HistoryFrom
+	}
+	return views[0], nil
 }
 
-// owners names, for each job, the living node that goes first.
-func (i *Inspector) owners(ctx context.Context, all []ledger.Stored) (map[string]string, error) {
-	roster := i.roster()
-	members, err := roster.Members(ctx)
+// holding says who holds a job.
+type holding struct {
+	owner  string // the living node that goes first, "" when none can run the job
+	orphan bool   // no living node holds it, in whatever definition
+}
+
+func (i *Inspector) held(ctx context.Context, all []ledger.Stored) (map[string]holding, error) {
+	c, _, err := i.crowd(ctx)
 	if err != nil {
-		return nil, redisconn.Explain("read the roster", err)
+		return nil, err
 	}
-	c := &crowd{}
+	held := make(map[string]holding, len(all))
+	for _, s := range all {
+		h := holding{orphan: !c.knows(s.Job)}
+		if d, err := jobs.ParseDefinition(s.Definition); err == nil { // else jobView says what is wrong with it
+			if first, ok := sharding.Owner(s.Job, c.holders(&job{Job: d.Job(), digest: s.Digest})); ok {
+				h.owner = first.Name
+			}
+		}
+		held[s.Job] = h
+	}
+	return held, nil
+}
+
+// crowd reads the living nodes and what they hold. unclear counts the nodes of which that cannot be read.
+func (i *Inspector) crowd(ctx context.Context) (c *crowd, unclear int, err error) {
+	roster := i.roster()
+	view, err := roster.Look(ctx)
+	if err != nil {
+		return nil, 0, redisconn.Explain("read the roster", err)
+	}
+	c = &crowd{}
 	var digests []string
-	for _, m := range members {
+	for _, m := range view.Members {
 		if m.State != sharding.StateGone {
 			c.nodes, digests = append(c.nodes, m.Node), append(digests, m.Set)
 		}
 	}
 	if c.sets, err = roster.Sets(ctx, digests); err != nil && !errors.Is(err, sharding.ErrDamaged) {
-		return nil, redisconn.Explain("read the roster", err)
+		return nil, 0, redisconn.Explain("read the roster", err)
 	}
-	owners := make(map[string]string, len(all))
-	for _, s := range all {
-		d, err := jobs.ParseDefinition(s.Definition)
-		if err != nil {
-			continue // jobView says what is wrong with it
-		}
-		held := c.holders(&job{Job: d.Job(), digest: s.Digest})
-		if first, ok := sharding.Owner(s.Job, held); ok {
-			owners[s.Job] = first.Name
+	unclear = view.Foreign
+	for _, n := range c.nodes {
+		if c.sets[n.Set] == nil {
+			unclear++
 		}
 	}
-	return owners, nil
+	return c, unclear, nil
 }
 
 // Nodes lists the nodes in the roster.
@@ -139,10 +205,39 @@ func (i *Inspector) Nodes(ctx context.Context) ([]NodeView, error) {
 	return views, nil
 }
 
-// Violation is one thing that is wrong with a job's books.
+// Violation is a promise that the books show to be broken, with its evidence.
 type Violation = ledger.Violation
 
-// Verify checks that the history's chain of one job, or with "" of all, closes.
+// LeftAlone is what this version does not understand, and does not touch.
+type LeftAlone = ledger.LeftAlone
+
+// Examined is what an examination of the books found.
+type Examined = ledger.Examined
+
+// ExamineFilter says which books Examine looks at; the zero value is all of them.
+type ExamineFilter struct {
+	Job string
+	// Since leaves out violations that concern only instants before it.
+	Since time.Time
+}
+
+// Examine recomputes, from the stored schedules and the recorded history, that the promises P1 to P3
+// held, and names what it could not read. It works beside running nodes and writes nothing. It returns
+// ErrUnknownJob when there is no job of the filter's name.
+func (i *Inspector) Examine(ctx context.Context, f ExamineFilter) (Examined, error) {
+	l, err := i.open(ctx)
+	if err != nil {
+		return Examined{}, err
+	}
+	scope := ledger.Scope{Job: f.Job}
+	if !f.Since.IsZero() {
+		scope.Since = f.Since.UnixMilli()
+	}
+	return l.Examine(ctx, scope)
+}
+
+// Verify is Examine for a namespace in which nobody but nodes of this version writes: what cannot be
+// read is a violation too. Name restricts it to one job, "" takes all.
 func (i *Inspector) Verify(ctx context.Context, name string) ([]Violation, error) {
 	l, err := i.open(ctx)
 	if err != nil {

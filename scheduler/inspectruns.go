@@ -2,7 +2,7 @@ package scheduler
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,8 +91,8 @@ func tickOf(v RunView) string {
 	return v.Tick.String()
 }
 
-// Run finds one run by its id, or by the id it was asked for; ErrUnknownRun when neither a run in
-// flight nor the history has it.
+// Run finds one run by its id, or by the id it was asked for, and reads its output and payload. It
+// returns ErrUnknownRun when neither a run in flight nor the history has it.
 func (i *Inspector) Run(ctx context.Context, id string) (RunView, error) {
 	l, err := i.open(ctx)
 	if err != nil {
@@ -102,19 +102,71 @@ func (i *Inspector) Run(ctx context.Context, id string) (RunView, error) {
 	if err != nil {
 		return RunView{}, err
 	}
-	return find(ctx, l, names, id)
+	v, err := find(ctx, l, names, id)
+	if err != nil {
+		return RunView{}, err
+	}
+	return v, enrich(ctx, l, &v)
 }
 
-// find looks for a run of the named jobs: in flight first, so that one which ends meanwhile is
-// found in the history.
+// enrich reads what is kept beside a run, and who wants it ended.
+func enrich(ctx context.Context, l *ledger.Ledger, v *RunView) error {
+	if v.Outcome == jobs.OutcomeRunning.String() {
+		cancels, err := l.Cancels(ctx)
+		for _, c := range cancels {
+			if c.Run == v.Run {
+				v.Note = cancelNote(c)
+			}
+		}
+		return err
+	}
+	output, payload, err := l.Kept(ctx, v.Job, v.Run)
+	v.keep(output, payload)
+	return err
+}
+
+func cancelNote(c ledger.Cancel) string {
+	if c.Author == "" {
+		return "a newer tick is to replace it"
+	}
+	note := "to be cancelled by " + c.Author
+	if c.Reason != "" {
+		note += ": " + c.Reason
+	}
+	return note
+}
+
+// find looks for a run of the named jobs. It looks again before it says that there is none: a run that
+// was handed back between two of its reads was in neither.
 func find(ctx context.Context, l *ledger.Ledger, names []string, id string) (RunView, error) {
+	for range 2 {
+		if v, err := look(ctx, l, names, id); err != nil || v.Run != "" {
+			return v, err
+		}
+	}
+	return RunView{}, fmt.Errorf("%w: %q; `runs list` shows what the history still has", ErrUnknownRun, id)
+}
+
+// look finds a run in flight first, so that one which ends meanwhile is found in the history. A run that
+// was handed back goes on under other ids and is found by the one asked for; of the attempts that keep
+// this id the first is meant. The zero view says that there is none.
+func look(ctx context.Context, l *ledger.Ledger, names []string, id string) (RunView, error) {
+	if id == "" {
+		return RunView{}, nil // nor have ranges
+	}
 	open, err := l.Open(ctx, names...)
 	if err != nil {
 		return RunView{}, err
 	}
+	var best RunView
 	for _, o := range open {
-		if o.Run == id || o.Request == id {
-			return openView(o), nil
+		v := openView(o)
+		v.keep(nil, o.Payload)
+		if o.Run == id {
+			return v, nil
+		}
+		if o.Request == id && (best.Run == "" || v.Attempt < best.Attempt) {
+			best = v
 		}
 	}
 	rows, _, err := l.History(ctx, names)
@@ -123,34 +175,20 @@ func find(ctx context.Context, l *ledger.Ledger, names []string, id string) (Run
 	}
 	for _, name := range names {
 		for _, r := range rows[name] {
-			if r.Run == id || r.Request == id && id != "" {
+			if r.Run == id {
 				return rowView(r), nil
+			}
+			if r.Request == id && (best.Run == "" || r.Attempt < best.Attempt) {
+				best = rowView(r)
 			}
 		}
 	}
-	return RunView{}, fmt.Errorf("%w: %q; `runs list` shows what the history still has", ErrUnknownRun, id)
+	return best, nil
 }
 
-// TriggerOptions are the options of Trigger; the zero value is useful.
-type TriggerOptions struct {
-	// Payload is handed to the function; JSON, at most 64 KiB.
-	Payload []byte
-}
-
-// Trigger enqueues one run of a job, now, beside its schedule, and returns the run's id.
-func (i *Inspector) Trigger(ctx context.Context, name string, o TriggerOptions) (string, error) {
-	if len(o.Payload) > 0 && !json.Valid(o.Payload) {
-		return "", fmt.Errorf("%w: the payload is not JSON; quote a plain text: '\"text\"'", ErrRefused)
-	}
-	l, err := i.open(ctx)
-	if err != nil {
-		return "", err
-	}
-	id := newID()
-	return id, l.Trigger(ctx, name, id, o.Payload)
-}
-
-// Wait returns the run when it has ended, or ctx's error.
+// Wait returns the run, as Run does, when it has ended; one that may not start yet is waited for too.
+// A run that was handed back is followed; a further attempt is a run of its own and is not. It returns
+// ctx's error, and ErrUnknownRun when the run is not there or was removed with its job.
 func (i *Inspector) Wait(ctx context.Context, id string) (RunView, error) {
 	v, err := i.Run(ctx, id)
 	if err != nil {
@@ -160,12 +198,48 @@ func (i *Inspector) Wait(ctx context.Context, id string) (RunView, error) {
 	if err != nil {
 		return v, err
 	}
-	for {
-		if v, err = find(ctx, l, []string{v.Job}, id); err != nil || v.Outcome != jobs.OutcomeRunning.String() {
+	for v.Outcome == jobs.OutcomeRunning.String() {
+		pause(ctx, waitEvery)
+		next, err := find(ctx, l, []string{v.Job}, id)
+		if over := ended(ctx); over != nil { // in the middle of a read that looks as if Redis did not answer
+			return v, fmt.Errorf("wait for run %s: %w", id, over)
+		}
+		if errors.Is(err, ErrUnknownRun) {
+			next, err = trace(ctx, l, v, err)
+			id = next.Run
+		}
+		if err != nil {
 			return v, err
 		}
-		if !pause(ctx, waitEvery) {
-			return v, fmt.Errorf("wait for run %s: %w", id, context.Cause(ctx))
+		v = next
+	}
+	return v, enrich(ctx, l, &v)
+}
+
+// ended is the cause of ctx's end. A connection can notice its deadline a moment before ctx does.
+func ended(ctx context.Context) error {
+	if at, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(at) {
+		return context.DeadlineExceeded
+	}
+	return context.Cause(ctx)
+}
+
+// trace finds what became of a run that was in flight and that nobody asked for: handed back, it goes
+// on under the next id; one that was recorded instead of run is part of a range. Else it returns lost.
+func trace(ctx context.Context, l *ledger.Ledger, v RunView, lost error) (RunView, error) {
+	next, err := look(ctx, l, []string{v.Job}, ledger.Successor(v.Run))
+	if err != nil || next.Run != "" && next.Attempt == v.Attempt {
+		return next, err
+	}
+	rows, _, err := l.History(ctx, []string{v.Job})
+	if err != nil {
+		return RunView{}, err
+	}
+	for _, r := range slices.Backward(rows[v.Job]) {
+		if r.Ranged && v.Tick != nil && r.Tick <= millis(time.Time(*v.Tick)) && millis(time.Time(*v.Tick)) <= r.Until {
+			v.Outcome, v.Reason, v.Note, v.NotBefore, v.Ended = r.Outcome.String(), r.Reason, r.Note, nil, stampOf(r.At)
+			return v, nil
 		}
 	}
+	return RunView{}, lost
 }

@@ -33,6 +33,11 @@ func (c *crowd) holders(j *job) []sharding.Node {
 	})
 }
 
+// knows says whether any living node holds a job of that name, in whatever definition.
+func (c *crowd) knows(name string) bool {
+	return slices.ContainsFunc(c.nodes, func(n sharding.Node) bool { return c.sets[n.Set][name] != "" })
+}
+
 // announced says whether a node other than self holds this definition of a job and may claim it:
 // one that drains does not any more.
 func (c *crowd) announced(name, digest, self string) bool {

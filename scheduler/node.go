@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,7 @@ type Node struct {
 	clock  *clock
 	slots  *slots
 	health *health
+	events *events
 	crowd  atomic.Pointer[crowd]
 
 	// Made by Run, once the ledger is open.
@@ -56,6 +58,7 @@ type Node struct {
 	registered atomic.Bool // once
 	draining   atomic.Bool
 	beatNow    chan struct{} // holds one signal: beat before the period is over
+	sweepNow   chan struct{} // holds one signal: sweep before the period is over
 }
 
 // New makes a node from a client that the caller keeps, a registry and settings. It checks all
@@ -71,15 +74,19 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 	n := &Node{
 		cfg: cfg, client: client, id: cfg.NewID(), log: cfg.Logger.With("node", cfg.Name),
 		clock: newClock(cfg.Wall, cfg.MaxStep), slots: newSlots(cfg.MaxRunning),
-		beatNow: make(chan struct{}, 1),
+		beatNow: make(chan struct{}, 1), sweepNow: make(chan struct{}, 1),
 	}
 	n.health = &health{log: n.log}
+	n.events = newEvents(cfg.Hooks, cfg.Name, n.clock, n.log)
 	for i, j := range reg.All() {
-		schedule, err := jobs.ParseSchedule(j.Schedule, j.TimeZone)
+		schedule, err := j.ParsedSchedule()
 		if err != nil {
 			return nil, fmt.Errorf("scheduler: job %s: %w", j.Name, err)
 		}
 		n.jobs = append(n.jobs, &job{Job: j, schedule: schedule, digest: j.Definition().Digest(), index: i, place: -1})
+	}
+	for _, j := range n.jobs {
+		j.followed = slices.ContainsFunc(n.jobs, func(x *job) bool { return x.After == j.Name })
 	}
 	return n, nil
 }
@@ -129,10 +136,11 @@ func (n *Node) Run(ctx context.Context) error {
 		taking.Go(func() { sender{n}.run(ctx) })
 	}
 	taking.Go(func() { n.engine.run(ctx) })
-	taking.Go(func() { newSweep(n).run(ctx) })
 	taking.Go(func() { n.registrar.run(ctx) })
 	keeping.Go(func() { n.watchClock(alive) })
 	keeping.Go(func() { n.members.run(alive) })
+	keeping.Go(func() { n.events.run(alive) })
+	keeping.Go(func() { newSweep(n).run(ctx, alive) })
 
 	<-ctx.Done()
 	n.drain()
@@ -216,6 +224,8 @@ func (n *Node) makeRoles() {
 	n.engine = newEngine(n.clock, n.slots, n.jobs, n.cfg.NewID, n.log)
 	n.engine.expelled = n.registrar.expelled
 	n.engine.mayTake = n.mayTake
+	n.engine.events = n.events
+	n.engine.relay = n.sweepNow
 	n.engine.granted = func(g grant) { n.runner.start(g, n.draining.Load()) }
 }
 

@@ -179,7 +179,7 @@ func TestBackoffFollowsFromItsArguments(t *testing.T) {
 	})
 }
 
-func TestFreshIDFollowsFromTheRun(t *testing.T) {
+func TestSuccessorFollowsFromTheRun(t *testing.T) {
 	seen := make(map[string]bool)
 	id := "0191f1a2-7b3c-7d4e-8f50-123456789abc"
 	for range 100 { // handed back again and again
@@ -187,8 +187,8 @@ func TestFreshIDFollowsFromTheRun(t *testing.T) {
 			t.Fatalf("%s comes twice", id)
 		}
 		seen[id] = true
-		fresh := freshID(id)
-		if fresh != freshID(id) {
+		fresh := ledger.Successor(id)
+		if fresh != ledger.Successor(id) {
 			t.Fatalf("%s is handed back under two ids", id)
 		}
 		id = fresh

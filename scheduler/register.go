@@ -42,6 +42,10 @@ func (w *wish) at(now time.Time, last int64) ledger.Definition {
 		if def.Upcoming = def.WasCursor; def.WasCursor <= now.UnixMilli() {
 			def.Upcoming = millis(w.old.Next(now))
 		}
+		def.Old = w.old.String()
+	}
+	if w.job.schedule == nil {
+		return def // it follows another job, and has no ticks of its own
 	}
 	if l := time.UnixMilli(last); last != 0 && l.After(after) {
 		after = l
@@ -79,6 +83,9 @@ func (r *registrar) register(ctx context.Context, list []*job) ([]fact, error) {
 			}
 			for i, w := range wishes[:n] {
 				if f, done := r.judge(w, answers[i]); done {
+					if err := r.follow(ctx, f); err != nil {
+						return nil, err
+					}
 					facts = append(facts, f)
 				} else {
 					lasts[w] = answers[i].Last
@@ -95,6 +102,17 @@ func (r *registrar) register(ctx context.Context, list []*job) ([]fact, error) {
 		facts = append(facts, fact{job: w.job, outside: moving})
 	}
 	return facts, nil
+}
+
+// follow asks to be told of the job that a registered one follows. Its definition is stored by then: an
+// event for a job that nobody knows is dropped.
+func (r *registrar) follow(ctx context.Context, f fact) error {
+	if f.outside != "" || f.job.After == "" {
+		return nil
+	}
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return r.n.ledger.Follow(call, f.job.After, f.job.Name)
 }
 
 // define asks once, and again after a look at the clock when Redis' clock is not what we believe.
@@ -137,7 +155,7 @@ func (r *registrar) judge(w *wish, got ledger.Defined) (fact, bool) {
 	}
 	old, err := jobs.ParseDefinition(got.Text)
 	if err == nil {
-		w.old, err = jobs.ParseSchedule(old.Schedule, old.TimeZone)
+		w.old, err = old.Job().ParsedSchedule()
 	}
 	if err != nil {
 		return fact{job: j, outside: foreign, detail: fmt.Sprintf("the stored definition: %v", err)}, true

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
@@ -27,9 +24,9 @@ type runner struct {
 	ctx    context.Context // parent of every run's context
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup // runs, to the settled outcome
-	calls  sync.WaitGroup // job functions
+	calls  sync.WaitGroup // job functions, with the waits between their tries
 	going  atomic.Int64   // how many job functions run
-	live   sync.Map       // ids of the runs here, to their end; at most as many as there are slots
+	live   sync.Map       // the runs here, *life by id, to their end; at most as many as there are slots
 }
 
 func newRunner(n *Node) *runner {
@@ -37,42 +34,117 @@ func newRunner(n *Node) *runner {
 	return &runner{n: n, ctx: ctx, cancel: cancel}
 }
 
+// life is one granted run on this node.
+//
+//	granted ──► begin ──► call ──► tries ──► end ──► leave
+//	              │                ▲   │      ▲       ▲
+//	              │                └───┘ wait │       │
+//	              ├─ cancelled already ───────┘       │
+//	              └─ handed back ─────────────────────┘
+type life struct {
+	g      grant
+	parent context.Context // ended by cancelRun and by a drain
+	cancel context.CancelCauseFunc
+
+	// The rest belongs to the goroutine that carries the run.
+	lease   *locking.Lease
+	ctx     context.Context // the function's
+	undo    func()          // what call set up
+	told    sync.Once       // that the lease was lost
+	started time.Time
+	tries   int
+	calling bool      // the function has not returned
+	run     *jobs.Run // of the last try
+	err     error     // of the last try
+	before  []string  // the errors of those before it
+}
+
 // start begins a granted run; with back set, it hands the run back instead. A run that is here already
 // is not begun again: a sweep that looked before a pending run was granted has the engine ask for it
 // once more, and it is granted once more, for the same node asks for the same run.
 func (r *runner) start(g grant, back bool) {
-	id := g.lease.Run
-	if _, here := r.live.LoadOrStore(id, true); here {
+	l := r.admit(g)
+	if l == nil {
 		r.n.slots.give()
 		return
 	}
-	r.calls.Add(1)
-	r.wg.Go(func() {
-		defer r.n.slots.give()
-		defer r.live.Delete(id)
-		lease := r.n.keeper.Hold(r.ctx, locking.Grant{
-			Name: g.job.Name, Owner: g.lease.Run, Token: g.lease.Token, TTL: g.job.TTL,
-			Asked: g.asked, Slept: g.slept,
-		})
-		defer lease.Close()
-		if report, ran := r.execute(g, lease, back); ran {
-			r.settle(g, report)
-			r.n.engine.freed(g.job)
-		}
-	})
+	r.wg.Go(func() { r.begin(l, back) })
 }
 
-// execute calls the function, unless the run is to be handed back or its lease is over already.
-func (r *runner) execute(g grant, lease *locking.Lease, back bool) (ledger.Report, bool) {
-	defer r.calls.Done()
+// admit enters a run among those that are here; nil when it is here already.
+func (r *runner) admit(g grant) *life {
+	l, id := &life{g: g}, g.lease.Run
+	l.parent, l.cancel = context.WithCancelCause(r.ctx)
+	if _, here := r.live.LoadOrStore(id, l); here {
+		l.cancel(nil)
+		return nil
+	}
+	r.calls.Add(1)
+	return l
+}
+
+// begin holds the lease and calls the function, unless the run was cancelled meanwhile, is to be handed
+// back, or its lease is over already.
+func (r *runner) begin(l *life, back bool) {
+	g := l.g
+	lease := r.n.keeper.Hold(l.parent, locking.Grant{
+		Name: g.job.Name, Owner: g.lease.Run, Token: g.lease.Token, TTL: g.job.TTL,
+		Asked: g.asked, Slept: g.slept,
+	})
+	l.lease, l.started = lease, r.n.clock.now()
+	if cause := context.Cause(l.parent); errors.Is(cause, ErrDraining) {
+		back = true
+	} else if cause != nil {
+		l.ctx, l.err = l.parent, cause
+		r.end(l)
+		return
+	}
 	if back || !lease.Valid() {
 		r.handBack(g, lease)
-		return ledger.Report{}, false
+		r.calls.Done()
+		r.leave(l)
+		return
 	}
-	r.going.Add(1)
-	defer r.going.Add(-1)
-	return r.call(g, lease), true
+	r.call(l)
 }
+
+// leave ends what start began.
+func (r *runner) leave(l *life) {
+	l.lease.Close()
+	l.cancel(nil)
+	r.live.Delete(l.g.lease.Run)
+	r.n.slots.give()
+}
+
+// cancelRun ends the context of a run with a cause, if the run is here. The first cause stays.
+func (r *runner) cancelRun(id string, cause error) bool {
+	l, here := r.live.Load(id)
+	if here {
+		l.(*life).cancel(cause)
+	}
+	return here
+}
+
+// cancelled ends a run that somebody wants ended, if it is here.
+func (r *runner) cancelled(c ledger.Cancel) bool {
+	if c.Author == "" {
+		return r.cancelRun(c.Run, jobs.ErrReplaced)
+	}
+	return r.cancelRun(c.Run, &cancellation{c.Author, c.Reason})
+}
+
+// cancellation is the cause of a run's context when an operator wanted the run ended.
+type cancellation struct{ author, reason string }
+
+// Error is also the reason that is recorded, in the words of reason_of in prelude.lua.
+func (c *cancellation) Error() string {
+	if c.reason == "" {
+		return "cancelled by " + c.author
+	}
+	return "cancelled by " + c.author + ": " + c.reason
+}
+
+func (c *cancellation) Unwrap() error { return jobs.ErrCancelled }
 
 // drain waits for the runs. After d their contexts end; a function that does not end within
 // cancelGrace then is an error. Outcomes that Redis does not take within settleGrace are none: the
@@ -116,108 +188,10 @@ func within(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// call runs the job's function and reports how it ended.
-func (r *runner) call(g grant, lease *locking.Lease) ledger.Report {
-	run := runOf(g, r.n.cfg.Name)
-	ctx := lease.Context()
-	if g.job.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, g.job.Timeout, jobs.ErrTimeout)
-		defer cancel()
-	}
-	started := r.n.clock.now()
-	r.n.log.Info("run started", "job", g.job.Name, "tick", run.Tick(), "token", run.Token(),
-		"lag", started.Sub(run.Tick()), "run", run.ID(), "trigger", run.Trigger().String())
-	told := context.AfterFunc(ctx, func() {
-		if cause := context.Cause(ctx); errors.Is(cause, locking.ErrLeaseLost) {
-			r.n.log.Warn("lease lost while the run was going; its context was cancelled", "job", g.job.Name, "tick", run.Tick(),
-				"run", run.ID(), "token", run.Token(), "cause", cause)
-		}
-	})
-	err := r.invoke(ctx, g.job, run)
-	told()
-	ended := r.n.clock.now()
-	if out := run.Output(); len(out) > 0 {
-		r.n.log.Debug("run output", "job", g.job.Name, "run", run.ID(), "output", string(out))
-	}
-	report := ledger.Report{
-		Job: g.job.Name, Run: run.ID(), Outcome: outcome(ctx, err), Started: started.UnixMilli(), Ended: ended.UnixMilli(), Tries: 1,
-	}
-	if err != nil {
-		report.Error = err.Error()
-	}
-	return report
-}
-
-// invoke calls the function and turns a panic into an error.
-func (r *runner) invoke(ctx context.Context, j *job, run *jobs.Run) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-			r.n.log.Error("job function panicked", "job", j.Name, "run", run.ID(), "panic", p, "stack", string(debug.Stack()))
-		}
-	}()
-	return j.Func(ctx, run)
-}
-
-func runOf(g grant, node string) *jobs.Run {
-	info := jobs.RunInfo{
-		ID: g.lease.Run, Job: g.job.Name, Tick: time.UnixMilli(g.lease.Tick).UTC(), Shard: g.lease.Shard, Shards: g.lease.Shards,
-		Attempt: g.lease.Attempt, Try: 1, Token: g.lease.Token, Node: node, Payload: g.lease.Payload,
-	}
-	// A trigger that this version does not know reads as schedule; the record keeps its word.
-	_ = info.Trigger.UnmarshalText([]byte(g.lease.Trigger))
-	return jobs.NewRun(info)
-}
-
-// outcome names how a function ended. What it returned counts first: a function that finished
-// its work has succeeded, whatever became of its context meanwhile.
-func outcome(ctx context.Context, err error) jobs.Outcome {
-	cause := context.Cause(ctx)
-	switch {
-	case err == nil:
-		return jobs.OutcomeSucceeded
-	case errors.Is(cause, locking.ErrLeaseLost):
-		return jobs.OutcomeLost
-	case errors.Is(cause, jobs.ErrTimeout):
-		return jobs.OutcomeTimedOut
-	case errors.Is(cause, ErrDraining):
-		return jobs.OutcomeCancelled
-	default:
-		return jobs.OutcomeFailed
-	}
-}
-
-// settle hands the report to the settler and waits until it is answered, with the lease kept
-// alive meanwhile.
-func (r *runner) settle(g grant, report ledger.Report) {
-	log := r.n.log.With("job", g.job.Name, "tick", time.UnixMilli(g.lease.Tick).UTC(), "run", report.Run, "outcome", report.Outcome.String())
-	word, err := r.n.settler.settle(report)
-	switch {
-	case err != nil:
-		log.Error("run ended, but its outcome could not be recorded; its lease will lapse and be recorded as abandoned", "error", err)
-	case word == ledger.Settled && report.Outcome == jobs.OutcomeSucceeded:
-		log.Info("run ended", "duration", time.Duration(report.Ended-report.Started)*time.Millisecond)
-	case word == ledger.Settled:
-		log.Warn("run ended", "duration", time.Duration(report.Ended-report.Started)*time.Millisecond, "error", report.Error)
-	case word == ledger.Lost:
-		log.Warn("run ended too late: somebody else had ended it, this report is kept beside that outcome", "answer", string(word))
-	case word == ledger.NoSuchRun:
-		log.Error("run ended, and nobody knows it any more: Redis lost its record, its outcome is only here", "error", report.Error)
-	default:
-		log.Error("run ended, but a record of its job is not understood by this version and was left alone; its outcome is only here", "answer", string(word), "error", report.Error)
-	}
-}
-
-// freshID is the id under which a run that is handed back becomes pending again. It follows from
-// the old one, so that handing back twice names one run and not two, and so that ids are drawn by
-// the engine alone: the runs' goroutines have no order among them.
-func freshID(run string) string { return uuid.NewSHA1(uuid.NameSpaceOID, []byte(run)).String() }
-
 // handBack returns a run whose function was never called to pending, so that another node takes
 // it at once.
 func (r *runner) handBack(g grant, lease *locking.Lease) {
-	back := []ledger.Return{{Job: g.job.Name, Run: g.lease.Run, Fresh: freshID(g.lease.Run)}}
+	back := []ledger.Return{{Job: g.job.Name, Run: g.lease.Run, Fresh: ledger.Successor(g.lease.Run)}}
 	log := r.n.log.With("job", g.job.Name, "tick", time.UnixMilli(g.lease.Tick).UTC(), "run", g.lease.Run)
 	for try := range 5 {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)

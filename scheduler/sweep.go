@@ -11,17 +11,19 @@ import (
 )
 
 // sweep looks, on every node, for what is overdue: it hands late cursors and pending runs to the
-// engine and reaps leases that lapsed.
+// engine, reaps leases that lapsed, ends runs that somebody wants ended, brings word to jobs that
+// follow others, and puts off orphans.
 type sweep struct {
-	n    *Node
-	gaze *ledger.Gaze
-	seen map[string]sighting // lapsed leases, by run
+	n       *Node
+	gaze    *ledger.Gaze
+	seen    map[string]sighting // lapsed leases, by run
+	orphans map[string]int      // jobs that nobody alive holds: how often each was put off
 
 	strange, unreaped strangers
 }
 
 func newSweep(n *Node) *sweep {
-	return &sweep{n: n, gaze: n.ledger.NewGaze(), seen: make(map[string]sighting),
+	return &sweep{n: n, gaze: n.ledger.NewGaze(), seen: make(map[string]sighting), orphans: make(map[string]int),
 		strange: strangers{log: n.log}, unreaped: strangers{log: n.log}}
 }
 
@@ -36,20 +38,42 @@ type sighting struct {
 const forget = 10 * time.Minute
 
 // run sweeps until ctx ends, beginning at a point of the period that the node's id chooses, so
-// that nodes do not sweep together.
-func (s *sweep) run(ctx context.Context) {
-	if !pause(ctx, spread(s.n.id+" sweep", time.Now(), s.n.cfg.SweepEvery)) {
-		return
-	}
+// that nodes do not sweep together. From then until alive ends it only looks for runs to cancel.
+func (s *sweep) run(ctx, alive context.Context) {
+	pause(ctx, spread(s.n.id+" sweep", time.Now(), s.n.cfg.SweepEvery))
 	ticker := time.NewTicker(s.n.cfg.SweepEvery)
 	defer ticker.Stop()
 	for {
-		s.once(ctx)
+		if ctx.Err() == nil {
+			s.once(ctx)
+		} else {
+			s.cancelled(alive)
+		}
 		select {
-		case <-ctx.Done():
+		case <-alive.Done():
 			return
+		case <-s.n.sweepNow:
 		case <-ticker.C:
 		}
+	}
+}
+
+// cancelled looks for runs to cancel and nothing else.
+func (s *sweep) cancelled(alive context.Context) {
+	if s.n.slots.used() == 0 {
+		return
+	}
+	call, cancel := context.WithTimeout(alive, callTimeout)
+	defer cancel()
+	found, err := s.n.ledger.Cancels(call)
+	if err != nil {
+		if alive.Err() == nil {
+			s.n.health.fail("sweep", err)
+		}
+		return
+	}
+	for _, c := range found {
+		s.n.runner.cancelled(c)
 	}
 }
 
@@ -67,11 +91,15 @@ func (s *sweep) once(ctx context.Context) {
 		}
 		return
 	}
-	s.strange.note(found.Foreign, "runs in the ledger")
+	s.strange.note(found.Foreign, "records in the ledger")
+	for _, c := range found.Cancels {
+		s.n.runner.cancelled(c)
+	}
+	found.Late = s.held(call, found.Late, now)
 	if len(found.Late)+len(found.Pending) > 0 {
 		s.n.engine.do(func() { s.n.engine.consider(found) })
 	}
-	if err := s.reap(call, s.ripe(found.Lapsed)); err != nil {
+	if err := errors.Join(s.reap(call, s.ripe(found.Lapsed)), s.relay(call, found.Events, now)); err != nil {
 		if ctx.Err() == nil {
 			s.n.health.fail("sweep", err)
 		}

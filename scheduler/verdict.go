@@ -3,6 +3,7 @@ package scheduler
 import (
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
@@ -25,27 +26,30 @@ func (e *engine) hear(b *batch) {
 
 func (e *engine) verdict(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 	if a.Verdict == ledger.Granted {
-		if c.Pending {
-			e.again(j, j.cursor, 0)
-		} else {
-			e.again(j, c.Next, 0)
-			a.Run = ledger.Lease{Job: j.Name, Tick: c.Tick, Shards: 1, Attempt: 1, TTL: c.TTL.Milliseconds(), Trigger: c.Trigger.String()}
-		}
-		a.Run.Run, a.Run.Token = c.Run, a.Token
-		e.granted(grant{job: j, lease: a.Run, asked: since(b, c, a), slept: b.slept})
+		e.grant(j, c, a, b)
 		return
 	}
 	e.slots.give()
 	switch a.Verdict {
 	case ledger.Skipped:
-		e.log.Info("tick skipped", "job", j.Name, "tick", time.UnixMilli(c.Tick).UTC(), "reason", "overlap")
+		e.passed(j, append(c.Passes, ledger.Pass{
+			Outcome: jobs.OutcomeSkipped, Reason: ledger.ReasonOverlap, First: c.Tick, Last: c.Tick, Count: 1, Next: c.Next,
+		}))
+		e.again(j, a.Cursor, 0)
+	case ledger.Passed:
+		if c.Pending {
+			e.log.Info("run of a job that follows another is recorded instead of run: it is too late, paused or overlapped", "job", j.Name, "run", c.Run)
+			e.again(j, j.cursor, 0)
+			return
+		}
+		e.passed(j, c.Passes)
 		e.again(j, a.Cursor, 0)
 	case ledger.Moved:
 		if c.Pending {
 			e.again(j, j.cursor, 0)
 			return
 		}
-		e.again(j, a.Cursor, 0)
+		e.replan(j, a)
 	case ledger.Early:
 		e.again(j, j.cursor, time.Millisecond)
 	case ledger.Held:
@@ -56,6 +60,50 @@ func (e *engine) verdict(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 		e.expel(j, vanished)
 	default:
 		e.expel(j, foreign)
+	}
+}
+
+// replan takes up what the ledger says of a job whose cursor or windows are other ones than this node
+// believed. When it knew all that, the claim was at fault, and is not repeated at once.
+func (e *engine) replan(j *job, a ledger.Answer) {
+	now, delay := outlook{pause: a.Pause, busy: a.Busy}, time.Duration(0)
+	if a.Cursor == j.cursor && now == j.outlook {
+		j.refused++
+		delay = min(heldPause, time.Duration(j.refused)*50*time.Millisecond)
+	} else {
+		j.refused = 0
+	}
+	if j.refused == 20 {
+		e.log.Error("the ledger refuses what this node plans for the job, though both believe the same; another version or other time zone data?",
+			"job", j.Name, "cursor", time.UnixMilli(j.cursor).UTC())
+	}
+	j.outlook = now
+	e.again(j, a.Cursor, delay)
+}
+
+// grant takes up a granted run.
+func (e *engine) grant(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
+	if c.Pending {
+		e.again(j, j.cursor, 0)
+	} else {
+		e.passed(j, c.Passes)
+		j.outlook.busy = ledger.Window{} // its last run's; this one begins another
+		e.again(j, c.Next, 0)
+		a.Run = ledger.Lease{
+			Job: j.Name, Tick: c.Tick, Shards: 1, Attempt: a.Run.Attempt, TTL: c.TTL.Milliseconds(), Trigger: c.Trigger.String(),
+		}
+	}
+	a.Run.Run, a.Run.Token = c.Run, a.Token
+	e.events.claimed(a.Run)
+	e.granted(grant{job: j, lease: a.Run, asked: since(b, c, a), slept: b.slept})
+}
+
+// passed says which ticks were recorded as not run.
+func (e *engine) passed(j *job, passes []ledger.Pass) {
+	for _, p := range passes {
+		e.log.Info("ticks not run", "job", j.Name, "tick", time.UnixMilli(p.First).UTC(), "until", time.UnixMilli(p.Last).UTC(),
+			"count", p.Count, "outcome", p.Outcome.String(), "reason", p.Reason)
+		e.events.missed(j.Name, p)
 	}
 }
 
@@ -79,6 +127,9 @@ func (e *engine) held(j *job, c ledger.Claim) {
 	}
 	wait := min(heldPause, max(50*time.Millisecond, now.Sub(time.UnixMilli(due))/10))
 	j.waited.Store(true)
+	if j.ends.Load() != j.ended {
+		wait = time.Millisecond // the run that held it has ended here since it was asked
+	}
 	if c.Pending {
 		j.putOff = now.Add(wait).UnixMilli()
 		e.again(j, j.cursor, 0)
@@ -89,8 +140,13 @@ func (e *engine) held(j *job, c ledger.Claim) {
 }
 
 // freed is told of the end of a run of a job that others had waited for: they are asked for at once.
-// Else a run by hand of a busy job would come too late every time.
+// Else a run by hand of a busy job would come too late every time. Jobs that follow it are looked after
+// at once as well.
 func (e *engine) freed(j *job) {
+	if j.followed {
+		signal(e.relay)
+	}
+	j.ends.Add(1)
 	if !j.waited.Swap(false) {
 		return
 	}
@@ -106,6 +162,9 @@ func (e *engine) freed(j *job) {
 func (e *engine) expel(j *job, why string) {
 	j.outside = true
 	e.agenda.drop(j)
+	if why == superseded {
+		e.events.superseded(j.Name, why)
+	}
 	e.expelled(j, why)
 }
 

@@ -1,13 +1,18 @@
 package scheduler
 
 import (
+	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/sharding"
 )
+
+// reasonPending is the reason of a run that nobody was granted yet.
+const reasonPending = "pending"
 
 // stampFormat is RFC 3339 in UTC with milliseconds.
 const stampFormat = "2006-01-02T15:04:05.000Z"
@@ -20,6 +25,15 @@ func (s Stamp) String() string { return time.Time(s).UTC().Format(stampFormat) }
 
 // MarshalText makes JSON print what String does.
 func (s Stamp) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote, and any other RFC 3339.
+func (s *Stamp) UnmarshalText(text []byte) error {
+	t, err := time.Parse(time.RFC3339Nano, string(text))
+	if err == nil {
+		*s = Stamp(t)
+	}
+	return err
+}
 
 func stampOf(ms int64) *Stamp {
 	if ms == 0 {
@@ -36,13 +50,35 @@ type JobView struct {
 	TimeZone   string `json:"time_zone"`
 	Next       *Stamp `json:"next"`  // null when the schedule has no more
 	Last       *Stamp `json:"last"`  // the latest tick accounted for, null before the first
-	Owner      string `json:"owner"` // the node that goes first, "" when no living node holds the job
+	Owner      string `json:"owner"` // the node that goes first, "" when no living node can run the job
 	Paused     bool   `json:"paused"`
 	Generation string `json:"generation"`
 	Revision   string `json:"revision"`
 	Shards     int    `json:"shards"`
 	Overlap    string `json:"overlap"`
 	CatchUp    string `json:"catch_up"`
+	After      string `json:"after"`  // the job it follows; it then has no schedule
+	Orphan     bool   `json:"orphan"` // no living node holds it: it stands still until one does
+	Open       string `json:"open"`   // the run that holds it, granted or pending, "" for none
+	// Pause says more while the job is paused.
+	Pause *PauseView `json:"pause,omitempty"`
+	// Counts is how many ticks and runs ended so, by the words of RunView.Outcome, since the job was
+	// first registered.
+	Counts map[string]int64 `json:"counts"`
+	// HistoryFrom is the tick with which the recorded history begins, and the earliest to which the
+	// cursor can be set back; null for a job that follows another.
+	HistoryFrom *Stamp `json:"history_from"`
+	// TrimmedTo is HistoryFrom when rows before it have been dropped already, else null. Reading it
+	// takes the whole history: only Job fills it in.
+	TrimmedTo *Stamp `json:"trimmed_to"`
+}
+
+// PauseView says since when a job is paused, until when, by whom and why.
+type PauseView struct {
+	Since  *Stamp `json:"since"`
+	Until  *Stamp `json:"until"` // null: until somebody resumes it
+	Author string `json:"author"`
+	Reason string `json:"reason"`
 }
 
 // RunView is a run, or a range of ticks that did not run, as tools and the API show it.
@@ -61,13 +97,22 @@ type RunView struct {
 	Generation string `json:"generation"`
 	Trigger    string `json:"trigger"`
 	Outcome    string `json:"outcome"` // "running", also while nobody was granted it yet
-	Reason     string `json:"reason"`
+	Reason     string `json:"reason"`  // "pending" while nobody was granted it yet
 	Due        *Stamp `json:"due"`
-	Started    *Stamp `json:"started"`
+	Started    *Stamp `json:"started"` // null when nobody was granted it
 	Ended      *Stamp `json:"ended"`
 	LagMS      int64  `json:"lag_ms"`
 	DurationMS int64  `json:"duration_ms"`
 	Error      string `json:"error"`
+	// Note belongs to Reason: the schedule that was replaced, the outcome of the job followed, who
+	// wants a running run ended.
+	Note string `json:"note,omitempty"`
+	// NotBefore is the earliest that a pending run may start.
+	NotBefore *Stamp `json:"not_before,omitempty"`
+	// Output is the last of what the run wrote, and Payload what a run by hand was given. Only Run and
+	// Wait read them.
+	Output  string          `json:"output,omitempty"`
+	Payload json.RawMessage `json:"payload,omitempty"`
 }
 
 // NodeView is a node as tools and the API show it.
@@ -85,7 +130,7 @@ type NodeView struct {
 	Seen          *Stamp `json:"seen"`
 }
 
-func jobView(s ledger.Stored, owner string) (JobView, error) {
+func jobView(s ledger.Stored, h holding, now time.Time, p ledger.Pause) (JobView, error) {
 	if s.Err != nil {
 		return JobView{}, s.Err
 	}
@@ -94,10 +139,45 @@ func jobView(s ledger.Stored, owner string) (JobView, error) {
 		return JobView{}, err
 	}
 	j := d.Job()
-	return JobView{
-		Name: s.Job, Schedule: j.Schedule, TimeZone: j.TimeZone, Next: stampOf(s.Cursor), Last: stampOf(s.Last), Owner: owner,
+	v := JobView{
+		Name: s.Job, Schedule: j.Schedule, TimeZone: j.TimeZone, Next: stampOf(s.Cursor), Last: stampOf(s.Last), Owner: h.owner,
 		Revision: s.Revision, Shards: max(1, j.Shards), Overlap: j.Overlap.String(), CatchUp: j.CatchUp.String(),
-	}, nil
+		After: j.After, Orphan: h.orphan, Open: s.Open, HistoryFrom: stampOf(s.Base),
+		Paused: s.Pause.Holds(now.UnixMilli()), Counts: make(map[string]int64, len(s.Counts)),
+	}
+	for o, n := range s.Counts {
+		v.Counts[o.String()] = n
+	}
+	if v.Paused {
+		v.Pause = pauseView(s.Pause, p)
+	}
+	return v, nil
+}
+
+// pauseView takes the end from the window, which decides, and the rest from what is noted beside it.
+func pauseView(w ledger.Window, p ledger.Pause) *PauseView {
+	v := &PauseView{Since: stampOf(w.From), Until: stampOf(w.To), Author: p.Author, Reason: p.Reason}
+	if p.Since != 0 {
+		v.Since = stampOf(p.Since) // the window may begin before it, with a tick that was due and not claimed
+	}
+	return v
+}
+
+// trimmed says whether the history has lost rows: it then holds fewer ticks and runs than were counted.
+// The entry must have been read before the rows.
+func trimmed(e ledger.Entry, rows []ledger.Row, foreign int) bool {
+	var counted, held int64
+	for _, n := range e.Counts {
+		counted += n
+	}
+	for _, r := range rows {
+		if r.Ranged {
+			held += r.Count
+		} else {
+			held++
+		}
+	}
+	return held < counted && foreign == 0
 }
 
 func openView(l ledger.Lease) RunView {
@@ -106,7 +186,7 @@ func openView(l ledger.Lease) RunView {
 		Token: token(l.Token), Node: l.NodeName, Trigger: l.Trigger, Outcome: jobs.OutcomeRunning.String(), Due: stampOf(l.Tick),
 	}
 	if l.Pending() {
-		v.Reason = "pending"
+		v.Reason, v.NotBefore = reasonPending, stampOf(l.Granted)
 		return v
 	}
 	v.Started, v.LagMS = stampOf(l.Granted), l.Granted-l.Tick
@@ -117,19 +197,32 @@ func rowView(r ledger.Row) RunView {
 	if r.Ranged {
 		return RunView{
 			Job: r.Job, Tick: stampOf(r.Tick), Until: stampOf(r.Until), Count: r.Count, Outcome: r.Outcome.String(),
-			Reason: r.Reason, Due: stampOf(r.Tick), Ended: stampOf(r.At),
+			Reason: r.Reason, Note: r.Note, Due: stampOf(r.Tick), Ended: stampOf(r.At),
 		}
 	}
 	v := RunView{
 		Run: r.Run, Job: r.Job, Tick: stampOf(r.Tick), Shard: r.Shard, Shards: r.Shards, Attempt: r.Attempt, Tries: r.Tries,
 		Token: token(r.Token), Node: r.NodeName, Trigger: r.Trigger, Outcome: r.Outcome.String(), Reason: r.Reason,
-		Due: stampOf(r.Tick), Started: stampOf(r.Started), Ended: stampOf(r.At), LagMS: r.Started - r.Tick,
-		DurationMS: r.At - r.Started, Error: r.Error,
+		Due: stampOf(r.Tick), Ended: stampOf(r.At), Error: r.Error,
+	}
+	if r.Token != 0 { // else it was cancelled while it was pending
+		v.Started, v.LagMS, v.DurationMS = stampOf(r.Started), r.Started-r.Tick, r.At-r.Started
 	}
 	if r.Late != "" {
 		v.Error = join(v.Error, "reported after that: "+r.Late)
 	}
 	return v
+}
+
+// keep adds what is kept beside a run, as text and JSON whatever it is.
+func (v *RunView) keep(output, payload []byte) {
+	v.Output = strings.ToValidUTF8(string(output), "\uFFFD")
+	if len(payload) == 0 {
+		return
+	}
+	if v.Payload = payload; !json.Valid(payload) {
+		v.Payload, _ = json.Marshal(string(payload)) // a string always has a JSON form
+	}
 }
 
 func nodeView(m sharding.Member) NodeView {

@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,20 +12,66 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// Violation is one thing that is wrong with a job's books.
-type Violation struct {
-	Job  string `json:"job"`
-	What string `json:"what"`
+// Scope says which books are examined.
+type Scope struct {
+	Job   string // "" for all
+	Since int64  // ms: leave out what concerns only instants before it; 0: nothing
 }
 
-// Verify checks, partition by partition, each read at one instant, that every job's chain closes
-// and that nothing stands in the books twice; name restricts it to one job, "" takes all. It
-// works on a live ledger.
+// Examined is what an examination of the books came to.
+type Examined struct {
+	Violations []Violation
+	LeftAlone  []LeftAlone
+	// Unverified are the jobs, by name, that could not be checked, because their entry, their definition
+	// or their history cannot be read.
+	Unverified []string
+	// What was checked: ticks are those that were recomputed.
+	Jobs, Rows, Ticks int64
+}
+
+// LeftAlone is something in the namespace that this version does not understand: written by a newer
+// one, or not by a node at all.
+type LeftAlone struct {
+	Key  string `json:"key"`
+	What string `json:"what"`
+	job  string
+	kind string // entry, definition, history, row, run or key
+}
+
+// Examine audits every job, or one, partition by partition, each read at one instant, and looks for
+// what it does not understand: records and, of all jobs, keys. It works on a live ledger and writes
+// nothing. It returns ErrUnknownJob when there is no job of the scope's name.
+func (l *Ledger) Examine(ctx context.Context, scope Scope) (Examined, error) {
+	x, err := l.examine(ctx, scope.Job)
+	if err == nil && scope.Job == "" {
+		var strangers []LeftAlone
+		strangers, err = l.strangers(ctx)
+		x.LeftAlone = append(x.LeftAlone, strangers...)
+	}
+	x.Violations = slices.DeleteFunc(x.Violations, func(v Violation) bool { return v.at != 0 && v.at < scope.Since })
+	slices.Sort(x.Unverified)
+	return x, err
+}
+
+// Verify is Examine for those who know that nobody else writes to the namespace: what cannot be read
+// is a violation too. Name restricts it to one job, "" takes all. A job whose definition cannot be
+// read is checked without its schedule.
 func (l *Ledger) Verify(ctx context.Context, name string) ([]Violation, error) {
-	var wrong []Violation
+	x, err := l.examine(ctx, name)
+	for _, s := range x.LeftAlone {
+		if s.kind != "definition" {
+			x.Violations = append(x.Violations, Violation{Job: s.job, Promise: Books, What: s.What, Evidence: []string{s.Key}})
+		}
+	}
+	return x.Violations, err
+}
+
+func (l *Ledger) examine(ctx context.Context, name string) (Examined, error) {
+	var x Examined
 	for p, k := range l.keys {
 		if name != "" && p != l.Partition(name) {
 			continue
@@ -32,61 +80,127 @@ func (l *Ledger) Verify(ctx context.Context, name string) ([]Violation, error) {
 		if name == "" {
 			var err error
 			if names, err = l.client.HKeys(ctx, k.jobs).Result(); err != nil {
-				return nil, redisconn.Explain("verify", err)
+				return x, redisconn.Explain("verify", err)
 			}
+			slices.Sort(names)
 		}
-		for len(names) > 0 {
-			n := min(len(names), BatchMax)
-			found, err := l.verify(ctx, k, names[:n])
+		for part := range slices.Chunk(names, BatchMax) {
+			page, err := l.page(ctx, k, part)
 			if err != nil {
-				return nil, err
+				return x, err
 			}
-			wrong, names = append(wrong, found...), names[n:]
+			if name != "" && page.entry(0) == nil {
+				return x, fmt.Errorf("verify: %w: %q in namespace %s; `jobs list` shows what there is", ErrUnknownJob, name, l.cfg.Namespace)
+			}
+			page.examine(&x)
 		}
 	}
-	return wrong, nil
+	return x, nil
 }
 
-func (l *Ledger) verify(ctx context.Context, k keys, names []string) ([]Violation, error) {
-	var entries *redis.SliceCmd
-	var runs, waiting *redis.MapStringStringCmd
-	lists := make([]*redis.StringSliceCmd, len(names))
+// page is some jobs of a partition, all that is stored of them, as of one instant.
+type page struct {
+	keys          keys
+	names         []string
+	entries, defs *redis.SliceCmd
+	runs, waiting *redis.MapStringStringCmd
+	rows          []*redis.StringSliceCmd
+}
+
+func (l *Ledger) page(ctx context.Context, k keys, names []string) (*page, error) {
+	g := &page{keys: k, names: names, rows: make([]*redis.StringSliceCmd, len(names))}
 	_, err := l.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		entries, runs, waiting = p.HMGet(ctx, k.jobs, names...), p.HGetAll(ctx, k.runs), p.HGetAll(ctx, k.waiting)
+		g.entries, g.defs = p.HMGet(ctx, k.jobs, names...), p.HMGet(ctx, k.defs, names...)
+		g.runs, g.waiting = p.HGetAll(ctx, k.runs), p.HGetAll(ctx, k.waiting)
 		for i, name := range names {
-			lists[i] = p.LRange(ctx, k.history+name, 0, -1)
+			g.rows[i] = p.LRange(ctx, k.history+name, 0, -1)
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, redisconn.Explain("verify", err)
+	err = cmp.Or(g.entries.Err(), g.defs.Err(), g.runs.Err(), g.waiting.Err(), err)
+	var other redis.Error
+	if err != nil && errors.As(err, &other) && strings.HasPrefix(err.Error(), "WRONGTYPE") {
+		err = cmp.Or(g.entries.Err(), g.defs.Err(), g.runs.Err(), g.waiting.Err()) // a history that is none is said below
 	}
-	var wrong []Violation
-	bad := func(job string, err error) { wrong = append(wrong, Violation{job, err.Error()}) }
-	open := openRuns(runs.Val(), waiting.Val(), bad)
-	for i, name := range names {
-		if entries.Val()[i] == nil {
-			return nil, fmt.Errorf("verify: %w: %q in namespace %s", ErrUnknownJob, name, l.cfg.Namespace)
+	return g, redisconn.Explain("verify", err)
+}
+
+func (g *page) entry(i int) any { return g.entries.Val()[i] }
+
+// examine audits the jobs of a page.
+func (g *page) examine(x *Examined) {
+	open := openRuns(g.runs.Val(), nil, x.unreadable(g.keys.runs))
+	open = append(open, openRuns(nil, g.waiting.Val(), x.unreadable(g.keys.waiting))...)
+	for i, name := range g.names {
+		if g.entry(i) == nil {
+			continue // removed since
 		}
-		e, err := parseEntry(name, text(entries.Val()[i]))
+		x.Jobs++
+		e, err := parseEntry(name, text(g.entry(i)))
 		if err != nil {
-			bad(name, err)
+			x.leave(g.keys.jobs, name, "entry", fmt.Errorf("entry of %s: %w", name, err))
 			continue
 		}
-		var rows []Row
-		for _, record := range lists[i].Val() {
-			row, err := parseRow(name, record)
-			if err != nil {
-				bad(name, err)
-				continue
-			}
-			rows = append(rows, row)
+		if err := g.rows[i].Err(); err != nil {
+			x.leave(g.keys.history+name, name, "history", fmt.Errorf("history of %s: %w", name, err))
+			continue
 		}
-		for _, what := range Chain(e, rows, open) {
-			wrong = append(wrong, Violation{name, what})
+		def, err := jobs.ParseDefinition([]byte(text(g.defs.Val()[i])))
+		if err != nil {
+			x.leave(g.keys.defs, name, "definition", fmt.Errorf("definition of %s: %w", name, err))
+			def = jobs.Definition{}
+		}
+		rows := x.parse(g.keys.history+name, name, g.rows[i].Val())
+		whole := len(rows) == len(g.rows[i].Val()) && len(open) == len(g.runs.Val())+len(g.waiting.Val())
+		g.audit(x, newAudit(e, def, rows, open), whole)
+	}
+}
+
+// audit checks one job. Where not all records could be read, what hinges on all of them breaks no
+// promise for certain.
+func (g *page) audit(x *Examined, a *audit, whole bool) {
+	a.all()
+	if run := a.entry.Open; run != "" && !slices.ContainsFunc(a.open, func(l Lease) bool { return l.Run == run }) && whole {
+		a.add(Books, 0, []shower{a.cursor()}, "the job is held for run %s, and there is no such run", run)
+	}
+	if !whole {
+		for i := range a.found[:a.hinging] {
+			v := &a.found[i]
+			v.Promise, v.What = Books, v.Promise+" cannot be verified, because some records cannot be read: "+v.What
 		}
 	}
-	return wrong, nil
+	x.Rows, x.Ticks = x.Rows+int64(len(a.rows)), x.Ticks+a.ticks
+	x.Violations = append(x.Violations, a.found...)
+}
+
+// leave notes what cannot be read, and that the job can therefore not be verified.
+func (x *Examined) leave(key, job, kind string, err error) {
+	x.LeftAlone = append(x.LeftAlone, LeftAlone{Key: key, What: err.Error(), job: job, kind: kind})
+	x.Unverified = append(x.Unverified, job)
+}
+
+// parse reads the rows of a job.
+func (x *Examined) parse(key, job string, records []string) []Row {
+	rows := make([]Row, 0, len(records))
+	for i, record := range records {
+		row, err := parseRow(job, record)
+		if err != nil {
+			x.LeftAlone = append(x.LeftAlone, LeftAlone{Key: key, What: fmt.Sprintf("row %d of %s: %v", i+1, job, err), job: job, kind: "row"})
+			continue
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// unreadable notes records of runs that cannot be read, once, though every page of a partition has them.
+func (x *Examined) unreadable(key string) func(string, error) {
+	return func(_ string, err error) {
+		left := LeftAlone{Key: key, What: err.Error(), kind: "run"}
+		if !slices.Contains(x.LeftAlone, left) {
+			x.LeftAlone = append(x.LeftAlone, left)
+		}
+	}
 }
 
 // openRuns parses the records of runs in flight, leased ones first, each kind by run id.

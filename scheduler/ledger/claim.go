@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -20,12 +21,16 @@ const (
 	Granted Verdict = iota + 1
 	// Skipped: the job was held, the tick was recorded as skipped(overlap); go on at Cursor.
 	Skipped
-	// Moved: the cursor stands at Cursor, or the pending run is gone.
+	// Passed: what the claim passes was recorded, and it had nothing to run; go on at Cursor. Of a
+	// pending run: it was recorded as not run.
+	Passed
+	// Moved: the cursor stands at Cursor, or what the claim passes does not fit Pause and Busy, or
+	// the pending run is gone. Plan anew.
 	Moved
 	// Early: the tick is not due by Redis' clock; ask again when it is.
 	Early
-	// Held: another run holds the job; a pending run, or a tick that was due before that run was
-	// granted, waits for it. Ask again.
+	// Held: another run holds the job, or a pause holds a pending run; what waits is to be asked for
+	// again.
 	Held
 	// Superseded: another definition is the stored one.
 	Superseded
@@ -36,7 +41,7 @@ const (
 )
 
 var verdicts = map[string]Verdict{
-	"granted": Granted, "skipped": Skipped, "moved": Moved, "early": Early, "held": Held,
+	"granted": Granted, "skipped": Skipped, "passed": Passed, "moved": Moved, "early": Early, "held": Held,
 	"superseded": Superseded, "unknown": Unknown, "foreign": Foreign,
 }
 
@@ -55,31 +60,71 @@ type Claimer struct {
 	ID, Name string
 }
 
-// Claim asks for one run: of the next tick of a job, or, with Pending, of a pending run.
+// Window is a span of Redis' time in ms: from From up to, not including, To. A To of 0 has no end;
+// the zero Window holds nothing.
+type Window struct{ From, To int64 }
+
+// Holds says whether an instant lies in the window.
+func (w Window) Holds(ms int64) bool { return w.From != 0 && ms >= w.From && (w.To == 0 || ms < w.To) }
+
+// Pass is ticks in a row that will not be run, recorded as one row.
+type Pass struct {
+	Outcome     jobs.Outcome // missed, skipped or paused
+	Reason      string       // one of the Reason constants
+	First, Last int64        // ms
+	Count       int64
+	Next        int64 // the tick after Last, ms; 0 when the schedule has no more
+}
+
+// PassMax is the largest number of passes one claim carries.
+const PassMax = 8
+
+// Why ticks were not run, or runs ended.
+const (
+	ReasonLate        = "late"         // missed, and catch_up did not choose it
+	ReasonCatchUpMax  = "catch_up_max" // missed, and catch_up: all keeps only so many
+	ReasonStartWithin = "start_within" // it could have started only later than that
+	ReasonOverlap     = "overlap"      // another run of the job was going
+	ReasonUpstream    = "upstream"     // the job it follows did not succeed at this tick
+	ReasonPaused      = "paused"       // the job was paused
+	ReasonReplacedDef = "definition replaced"
+	ReasonRewound     = "rewound"      // not a tick: an operator set the cursor back
+	ReasonLapsed      = "lease lapsed" // the node gave no sign for the lease's time
+	ReasonReplaced    = "replaced"     // a newer tick took its place
+	ReasonDraining    = "draining"     // its node was stopped, and the time to end was over
+)
+
+// Claim asks for one run: of the next tick of a job, or, with Pending, of a pending run. Without a
+// Tick it only passes ticks.
 type Claim struct {
-	Job    string
-	Digest string        // of the caller's definition
-	Run    string        // id made by the caller; for a pending run, its id
-	TTL    time.Duration // of the lease
-	// Pending says that Run is in pending; the fields below are then not used.
+	Job     string
+	Digest  string        // of the caller's definition
+	Run     string        // id made by the caller; for a pending run, its id
+	TTL     time.Duration // of the lease
+	Overlap jobs.Overlap
+	// Attempts is how often a tick may be granted before a crash ends it: 1, or more with on_crash rerun.
+	Attempts int
+	// Pending says that Run is in pending; of the fields below only Drop is then used.
 	Pending bool
-	From    int64 // the cursor the caller sees, ms
-	// Until and Missed: last and number of the ticks from From on that are recorded as missed;
-	// 0 and 0 when Tick is From.
-	Until, Missed int64
-	Tick          int64 // to run, ms
-	Next          int64 // the tick after it, ms; 0 when the schedule has no more
-	Trigger       jobs.Trigger
+	// Drop records a pending run as missed for this reason instead of running it, if it follows another
+	// job's and nobody was granted it yet.
+	Drop    string
+	From    int64  // the cursor the caller sees, ms
+	Passes  []Pass // ticks from From on that will not run, without a gap between them
+	Tick    int64  // to run, ms, the one after the passes; 0: none
+	Next    int64  // where the cursor goes, ms; 0 when the schedule has no more
+	Trigger jobs.Trigger
 }
 
 // Answer is what the ledger said to one claim.
 type Answer struct {
-	Verdict Verdict
-	Token   locking.Token // Granted
-	Left    time.Duration // Granted: what is left of the lease
-	Cursor  int64         // Skipped, Moved: ms, 0 when the schedule has no more
-	Run     Lease         // Granted, pending: the run's record
-	Detail  string        // Held: by which run; Superseded: by which definition
+	Verdict     Verdict
+	Token       locking.Token // Granted
+	Left        time.Duration // Granted: what is left of the lease
+	Cursor      int64         // Skipped, Passed, Moved: ms, 0 when the schedule has no more
+	Run         Lease         // Granted, pending: the run's record; else its Attempt alone
+	Pause, Busy Window        // Moved: as stored, see Entry
+	Detail      string        // Held: by which run; Superseded: by which definition
 }
 
 // Claim asks for a batch of runs, all of jobs in one partition and at most BatchMax, each job at
@@ -88,9 +133,9 @@ type Answer struct {
 // again with the same claims.
 func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim) ([]Answer, error) {
 	k := l.keys[l.Partition(batch[0].Job)]
-	ks := append(make([]string, 0, 6+len(batch)), k.jobs, k.due, k.runs, k.leases, k.pending, k.waiting)
+	ks := append(make([]string, 0, 10+len(batch)), k.jobs, k.due, k.runs, k.leases, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers)
 	keep, keepFor := l.keepArgs()
-	args := append(make([]any, 0, 6+11*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), by.ID, by.Name, keep, keepFor)
+	args := append(make([]any, 0, 6+12*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), by.ID, by.Name, keep, keepFor)
 	for _, c := range batch {
 		ks = append(ks, k.history+c.Job)
 		args = append(args, c.args()...)
@@ -115,15 +160,26 @@ func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim
 }
 
 func (c Claim) args() []any {
-	ttl := ms(c.TTL.Milliseconds())
+	ttl, most := ms(c.TTL.Milliseconds()), strconv.Itoa(max(1, c.Attempts))
 	if c.Pending {
-		return []any{"p", c.Job, c.Digest, c.Run, ttl, "", "", "", "", "", ""}
+		return []any{"p", c.Job, c.Digest, c.Run, ttl, mode(c.Overlap), most, c.Drop, "", "", "", ""}
 	}
-	until := ""
-	if c.Missed > 0 {
-		until = ms(c.Until)
+	return []any{"t", c.Job, c.Digest, c.Run, ttl, mode(c.Overlap), most, ms(c.From), passesText(c.Passes), orNone(c.Tick), orNone(c.Next), c.Trigger.String()}
+}
+
+// mode is an overlap policy as the scripts know it: the first letter of its word.
+func mode(o jobs.Overlap) string { return o.String()[:1] }
+
+// passesText is passes as claim.lua reads them.
+func passesText(passes []Pass) string {
+	if len(passes) == 0 {
+		return ""
 	}
-	return []any{"t", c.Job, c.Digest, c.Run, ttl, ms(c.From), until, ms(c.Missed), ms(c.Tick), orNone(c.Next), c.Trigger.String()}
+	var b strings.Builder
+	for _, p := range passes {
+		fmt.Fprintf(&b, "%s,%s,%d,%d,%d,%s;", p.Outcome, p.Reason, p.First, p.Last, p.Count, orNone(p.Next))
+	}
+	return b.String()
 }
 
 // orNone spells an instant that may be absent.
@@ -140,14 +196,21 @@ func answerOf(reply []any) (Answer, error) {
 	switch a.Verdict {
 	case Granted:
 		a.Token, a.Left = number(reply[1]), time.Duration(number(reply[2]))*time.Millisecond
-		if record := text(reply[3]); record != "" {
+		a.Run.Attempt = 1
+		if record := text(reply[3]); strings.Contains(record, "|") {
 			var err error
 			if a.Run, err = parseLease("", record); err != nil {
 				return a, err
 			}
+		} else if record != "" {
+			a.Run.Attempt = int(number(record))
 		}
-	case Skipped, Moved:
+	case Skipped, Passed:
 		a.Cursor = number(reply[2])
+	case Moved:
+		a.Cursor = number(reply[2])
+		pause, busy, _ := strings.Cut(text(reply[3]), "|")
+		a.Pause, a.Busy = windowOf(pause), windowOf(busy)
 	case Held, Superseded:
 		a.Detail = text(reply[2])
 	case Early, Unknown, Foreign:

@@ -21,6 +21,8 @@ type Definition struct {
 	// Upcoming is the first tick of the stored definition that is not among those, ms; 0 for none. If
 	// it has come due by the time Redis acts, the answer is differs: it must not be passed over.
 	Upcoming int64
+	// Old is the schedule of the stored definition as text, kept with the row of the replacement.
+	Old string
 }
 
 func (d Definition) lastMissed() int64 {
@@ -46,13 +48,13 @@ type Defined struct {
 // every instant accounted for. It returns one answer each, or ErrClock.
 func (l *Ledger) Define(ctx context.Context, now int64, batch []Definition) ([]Defined, error) {
 	k := l.keys[l.Partition(batch[0].Job)]
-	ks := append(make([]string, 0, 3+len(batch)), k.jobs, k.defs, k.due)
+	ks := append(make([]string, 0, 6+len(batch)), k.jobs, k.defs, k.due, k.kept, k.outbox, k.followers)
 	keep, keepFor := l.keepArgs()
 	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor}
 	for _, d := range batch {
 		ks = append(ks, k.history+d.Job)
 		args = append(args, d.Job, d.Digest, plain(d.Revision), orNone(d.Cursor), d.WasDigest, orNone(d.WasCursor),
-			orNone(d.lastMissed()), ms(d.Count), orNone(d.Upcoming), d.Text)
+			orNone(d.lastMissed()), ms(d.Count), orNone(d.Upcoming), plain(d.Old), d.Text)
 	}
 	reply, err := defineScript.Run(ctx, l.client, ks, args...).Slice()
 	if err != nil {

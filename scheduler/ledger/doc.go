@@ -12,12 +12,12 @@
 //	            claim granted                    settle
 //	cursor ──────────────────────► leased ───────────────────► row (succeeded, failed, ...)
 //	   │                            │  ▲ renew │
-//	   │ claim, job held            │  └───────┘ reap (until passed, beat still)
+//	   │ passes; claim, job held    │  └───────┘ reap (until passed, beat still)
 //	   ▼                            │ unclaim        └────────► row (abandoned)
-//	row (skipped, missed)           ▼
-//	                             pending ── claim ──► leased
-//	                                ▲
-//	                             trigger
+//	row (skipped, missed, paused)   ▼                               │ attempts left
+//	                             pending ◄──────────────────────────┘
+//	                              ▲   └── claim ──► leased
+//	              trigger, rerun, relay
 //
 // A grant is a lease {run, token, node, ttl, until, beat}. Nothing expires by itself: renewal
 // moves until and counts beat, also when until has passed, as long as nobody reaped the run.
@@ -30,8 +30,24 @@
 // Every row that accounts for scheduled ticks carries the cursor before (prev) and after (next)
 // its step. In the order of the steps, each row's next is the prev of the one after it, from the
 // entry's base to its cursor; runs in flight and pending ones fill their own link. Steps lead on
-// in time, but for one kind: a replaced definition may set the cursor back, to any instant after
-// the last one accounted for. Verify checks that.
+// in time, but for two kinds: a replaced definition may set the cursor back, to any instant after
+// the last one accounted for, and an operator may rewind it, whereupon ticks are granted as later
+// attempts. Verify checks that, and works out from the schedules what the steps must be.
+//
+// # Windows
+//
+// A script cannot count ticks; a node plans a step and the script checks that it fits. What it checks
+// against are two windows in the entry: ticks in Pause are recorded as paused and nothing else is; of
+// the ticks in Busy, which came due while the last run of a queue or replace job went on, the latest
+// runs and the others are recorded as overlapped. A claim that does not fit is answered Moved, with
+// both. A window is over when the cursor is behind it.
+//
+// # Jobs that follow
+//
+// A script that ends or passes a tick of a job that others follow leaves an event in the outbox of its
+// partition. Relay brings it to each follower, in a script of the follower's partition, and may be
+// repeated; Relayed takes it away. Follow is to be called after the follower is defined, for word to
+// a job that nobody knows is dropped.
 //
 // # Time
 //

@@ -33,7 +33,7 @@ func foreign(t *testing.T, r *rig, record string) {
 	for _, job := range []string{"entry", "run", "good"} {
 		r.want(t, Granted, tickClaim(job, job+"-1", 1))
 	}
-	if err := r.led.Trigger(ctx, "pending", "pending-1", nil); err != nil {
+	if _, err := r.led.Trigger(ctx, "pending", Trigger{Run: "pending-1"}); err != nil {
 		t.Fatal(err)
 	}
 	r.client.HSet(ctx, k.jobs, "entry", record)
@@ -59,7 +59,7 @@ func foreign(t *testing.T, r *rig, record string) {
 	if got := must(r.led.Renew(ctx, []locking.Renewal{{Name: "run", Owner: "run-1", TTL: ttl}})); got[0] != locking.Unknown {
 		t.Errorf("renewal: %v", got[0])
 	}
-	if err := r.led.Trigger(ctx, "entry", "t", nil); !errors.Is(err, ErrForeign) {
+	if _, err := r.led.Trigger(ctx, "entry", Trigger{Run: "t"}); !errors.Is(err, ErrForeign) {
 		t.Errorf("trigger: %v", err)
 	}
 	if got := must(r.led.Define(ctx, r.now, []Definition{{Job: "entry", Digest: "d-new", WasDigest: "d-second", WasCursor: noon + 2000, Cursor: r.now + 1}})); got[0].Word != "foreign" {

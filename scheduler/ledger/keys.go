@@ -18,8 +18,15 @@ import (
 //	{ns:p}:pending         zset   run id by the time it may start, ms
 //	{ns:p}:waiting         hash   run id -> pending record
 //	{ns:p}:history:JOB     list   rows, oldest first
+//	{ns:p}:kept            hash   run id -> its output; "p:" and run id -> its payload; both leave with the row
+//	{ns:p}:cancels         hash   run id -> who wants it ended, and why
+//	{ns:p}:pauses          hash   job -> who paused it, and why
+//	{ns:p}:unique          zset   run id by when it may be asked for anew, ms
+//	{ns:p}:followers       hash   job -> names of the jobs that follow it
+//	{ns:p}:outbox          zset   what became of ticks of jobs that are followed, by when, ms
 type keys struct {
 	jobs, defs, due, runs, leases, pending, waiting, history string
+	kept, cancels, pauses, unique, followers, outbox         string
 }
 
 func controlKey(ns string) string { return "{" + ns + "}:control" }
@@ -29,6 +36,8 @@ func partitionKeys(ns string, p int) keys {
 	return keys{
 		jobs: tag + "jobs", defs: tag + "defs", due: tag + "due", runs: tag + "runs",
 		leases: tag + "leases", pending: tag + "pending", waiting: tag + "waiting", history: tag + "history:",
+		kept: tag + "kept", cancels: tag + "cancels", pauses: tag + "pauses", unique: tag + "unique",
+		followers: tag + "followers", outbox: tag + "outbox",
 	}
 }
 

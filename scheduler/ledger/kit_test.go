@@ -63,7 +63,9 @@ var steered = []edit{
 func useScripts(tb testing.TB, edits ...edit) {
 	tb.Helper()
 	sources := map[string]string{"prelude": prelude, "claim": claimSource, "settle": settleSource, "renew": renewSource,
-		"reap": reapSource, "unclaim": unclaimSource, "trigger": triggerSource, "define": defineSource}
+		"reap": reapSource, "unclaim": unclaimSource, "trigger": triggerSource, "define": defineSource, "rerun": rerunSource,
+		"cancel": cancelSource, "pause": pauseSource, "rewind": rewindSource, "remove": removeSource, "follow": followSource,
+		"relay": relaySource, "postpone": postponeSource}
 	for _, e := range edits {
 		if n := strings.Count(sources[e.script], e.old); n != 1 {
 			tb.Fatalf("%s.lua holds the text to replace %d times, want once: %s", e.script, n, e.old)
@@ -71,7 +73,9 @@ func useScripts(tb testing.TB, edits ...edit) {
 		sources[e.script] = strings.Replace(sources[e.script], e.old, e.new, 1)
 	}
 	for name, at := range map[string]**redisconn.Script{"claim": &claimScript, "settle": &settleScript, "renew": &renewScript,
-		"reap": &reapScript, "unclaim": &unclaimScript, "trigger": &triggerScript, "define": &defineScript} {
+		"reap": &reapScript, "unclaim": &unclaimScript, "trigger": &triggerScript, "define": &defineScript, "rerun": &rerunScript,
+		"cancel": &cancelScript, "pause": &pauseScript, "rewind": &rewindScript, "remove": &removeScript, "follow": &followScript,
+		"relay": &relayScript, "postpone": &postponeScript} {
 		shipped := *at
 		*at = redisconn.NewScript(name, sources["prelude"]+sources[name])
 		tb.Cleanup(func() { *at = shipped })

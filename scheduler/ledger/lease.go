@@ -100,12 +100,12 @@ func (l *Ledger) byPartition(n int, job func(int) string) [][]int {
 // steadily for each lease's ttl. It returns Reaped, Alive, Gone or Strange for each, or ErrClock.
 func (l *Ledger) Reap(ctx context.Context, now int64, runID string, seen []Lease) ([]Word, error) {
 	k := l.keys[l.Partition(seen[0].Job)]
-	ks := append(make([]string, 0, 3+len(seen)), k.jobs, k.runs, k.leases)
+	ks := append(make([]string, 0, 9+len(seen)), k.ending()...)
 	keep, keepFor := l.keepArgs()
 	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, runID}
 	for _, s := range seen {
 		ks = append(ks, k.history+s.Job)
-		args = append(args, s.Job, s.Run, strconv.FormatInt(s.Beat, 10))
+		args = append(args, s.Job, s.Run, strconv.FormatInt(s.Beat, 10), Successor(s.Run))
 	}
 	reply, err := reapScript.Run(ctx, l.client, ks, args...).Slice()
 	if err == nil {
@@ -117,7 +117,7 @@ func (l *Ledger) Reap(ctx context.Context, now int64, runID string, seen []Lease
 }
 
 // Return names a granted run that could not be started, and the fresh id under which it becomes
-// pending again.
+// pending again: its Successor, by which it is found when somebody asks for the run.
 type Return struct {
 	Job, Run, Fresh string
 }
@@ -126,10 +126,12 @@ type Return struct {
 // BatchMax. It returns Returned, Lost or Strange for each and may be repeated.
 func (l *Ledger) Unclaim(ctx context.Context, batch []Return) ([]Word, error) {
 	k := l.keys[l.Partition(batch[0].Job)]
-	args := make([]any, 0, 3*len(batch))
+	ks := append(make([]string, 0, 9+len(batch)), k.ending()...)
+	keep, keepFor := l.keepArgs()
+	args := append(make([]any, 0, 2+3*len(batch)), keep, keepFor)
 	for _, r := range batch {
+		ks = append(ks, k.history+r.Job)
 		args = append(args, r.Job, r.Run, r.Fresh)
 	}
-	ks := []string{k.jobs, k.runs, k.leases, k.pending, k.waiting}
 	return words("unclaim", len(batch))(unclaimScript.Run(ctx, l.client, ks, args...).Slice())
 }

@@ -3,7 +3,10 @@ package ledger
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -24,11 +27,21 @@ type Late struct {
 
 // Finding is what a look at the ledger found.
 type Finding struct {
-	Late    []Late  // overdue by more than the grace
-	Lapsed  []Lease // until has passed
-	Pending []Lease // may start
-	Foreign int     // records that this version does not understand
+	Late    []Late   // overdue by more than the grace
+	Lapsed  []Lease  // until has passed
+	Pending []Lease  // may start
+	Cancels []Cancel // runs that somebody wants ended
+	Events  []Event  // for jobs that follow others
+	Foreign int      // records that this version does not understand
 }
+
+// Cancel is the wish that a run ends. Without an author, it is a newer tick's.
+type Cancel struct {
+	Run, Author, Reason string
+}
+
+// eventsMax is how many events of a partition one look reads.
+const eventsMax = 64
 
 // Gaze walks the ledger for a sweep. A look reads everything that is overdue, up to 2,048 of a
 // kind in a partition; where there is more, the next look goes on behind that, so that jobs which
@@ -51,6 +64,8 @@ type glance struct {
 	part            int
 	due             *redis.ZSliceCmd
 	lapsed, pending *redis.StringSliceCmd
+	cancels         *redis.MapStringStringCmd // of the first page, as outbox
+	outbox          *redis.StringSliceCmd
 }
 
 func ids(cmd *redis.StringSliceCmd) []string {
@@ -105,6 +120,9 @@ func (g *Gaze) glance(ctx context.Context, p redis.Pipeliner, part int, first bo
 	if first || at.pending > 0 {
 		look.pending = p.ZRangeByScore(ctx, k.pending, upTo(now, at.pending))
 	}
+	if first {
+		look.cancels, look.outbox = p.HGetAll(ctx, k.cancels), p.ZRange(ctx, k.outbox, 0, eventsMax-1)
+	}
 	return look
 }
 
@@ -117,6 +135,9 @@ func (g *Gaze) note(look glance, f *Finding) bool {
 	for _, z := range late {
 		job, _ := z.Member.(string)
 		f.Late = append(f.Late, Late{Job: job, Cursor: int64(z.Score)})
+	}
+	if look.cancels != nil {
+		f.Cancels = append(f.Cancels, cancelsOf(look.cancels.Val())...)
 	}
 	at := &g.offset[look.part]
 	*at = gazeOffset{
@@ -139,6 +160,38 @@ func further(offset int64, found int) int64 {
 	return offset + int64(found)
 }
 
+// Cancels reads who wants which runs ended, in all partitions: what a node that takes nothing more
+// still looks for.
+func (l *Ledger) Cancels(ctx context.Context) ([]Cancel, error) {
+	read := make([]*redis.MapStringStringCmd, len(l.keys))
+	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, k := range l.keys {
+			read[i] = p.HGetAll(ctx, k.cancels)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, redisconn.Explain("look for cancelled runs", err)
+	}
+	var all []Cancel
+	for _, cmd := range read {
+		all = append(all, cancelsOf(cmd.Val())...)
+	}
+	return all, nil
+}
+
+// cancelsOf reads cancel flags, in the order of their runs; what is none is left out.
+func cancelsOf(flags map[string]string) []Cancel {
+	var all []Cancel
+	for _, run := range slices.Sorted(maps.Keys(flags)) {
+		if f, err := split(flags[run], 3); err == nil {
+			f.text() // when
+			all = append(all, Cancel{Run: run, Author: f.text(), Reason: f.text()})
+		}
+	}
+	return all
+}
+
 // records reads the records of the lapsed and pending runs that were found.
 func (g *Gaze) records(ctx context.Context, looks []glance, f *Finding) error {
 	type read struct {
@@ -148,6 +201,7 @@ func (g *Gaze) records(ctx context.Context, looks []glance, f *Finding) error {
 		into  *[]Lease
 	}
 	var reads []read
+	events, followers := g.events(looks, f), []*redis.StringCmd(nil)
 	_, err := g.l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, look := range looks {
 			k := g.l.keys[look.part]
@@ -158,10 +212,17 @@ func (g *Gaze) records(ctx context.Context, looks []glance, f *Finding) error {
 				reads = append(reads, read{found, p.HMGet(ctx, k.waiting, found...), parsePending, &f.Pending})
 			}
 		}
+		for _, e := range events {
+			followers = append(followers, p.HGet(ctx, g.l.keys[g.l.Partition(e.Upstream)].followers, e.Upstream))
+		}
 		return nil
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, redis.Nil) {
 		return redisconn.Explain("sweep", err)
+	}
+	for i, e := range events {
+		e.Followers = strings.FieldsFunc(followers[i].Val(), func(r rune) bool { return r == ',' })
+		f.Events = append(f.Events, e)
 	}
 	for _, r := range reads {
 		for i, record := range r.got.Val() {
@@ -177,4 +238,20 @@ func (g *Gaze) records(ctx context.Context, looks []glance, f *Finding) error {
 		}
 	}
 	return nil
+}
+
+// events reads the outbox rows that were found; what is none is counted.
+func (g *Gaze) events(looks []glance, f *Finding) []Event {
+	var all []Event
+	for _, look := range looks {
+		for _, record := range ids(look.outbox) {
+			e, err := eventOf(record)
+			if err != nil {
+				f.Foreign++
+				continue
+			}
+			all = append(all, e)
+		}
+	}
+	return all
 }

@@ -24,7 +24,7 @@ func TestLookPassesOnToTheNext(t *testing.T) {
 			var claims []Claim
 			for k := range BatchMax {
 				claims = append(claims, tickClaim(job(i+k), fmt.Sprint("run-", i+k), 1))
-				if err := r.led.Trigger(t.Context(), job(i+k), fmt.Sprint("trigger-", i+k), nil); err != nil {
+				if _, err := r.led.Trigger(t.Context(), job(i+k), Trigger{Run: fmt.Sprint("trigger-", i+k)}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -23,8 +24,14 @@ type op struct {
 	seen     []Lease
 	returns  []Return
 	defs     []Definition
-	job, run string // trigger
-	payload  []byte
+	job, run string  // of what an operator does, and of a follower
+	upstream string  // follow, unfollow
+	trigger  Trigger // its run is run
+	pause    Pause
+	rewind   Rewind
+	event    Event // relay, relayed
+	late     Late  // postpone, until
+	until    int64
 	plant    plant
 }
 
@@ -42,6 +49,8 @@ type reply struct {
 	words   []Word
 	renewed []locking.RenewAnswer
 	defined []Defined
+	word    Word
+	run     string
 	err     string
 }
 
@@ -55,6 +64,10 @@ func failed(err error) string {
 		return fmt.Sprintf("clock %d believed %d", clock.Redis.UnixMilli(), clock.Believed.UnixMilli())
 	case errors.Is(err, ErrUnknownJob):
 		return "unknown job"
+	case errors.Is(err, ErrUnknownRun):
+		return "unknown run"
+	case errors.Is(err, ErrRefused):
+		return "refused"
 	case errors.Is(err, ErrForeign):
 		return "foreign"
 	}
@@ -76,17 +89,48 @@ func (o op) on(ctx context.Context, r *rig) reply {
 		out.words, err = r.led.Reap(ctx, o.now, r.identity, o.seen)
 	case "unclaim":
 		out.words, err = r.led.Unclaim(ctx, o.returns)
-	case "trigger":
-		err = r.led.Trigger(ctx, o.job, o.run, o.payload)
 	case "define":
 		out.defined, err = r.led.Define(ctx, o.now, o.defs)
 	case "plant":
 		err = o.plant.on(ctx, r.client, r.led.keys[r.led.Partition(o.plant.job)])
 	default:
-		err = errors.New("no such op: " + o.kind)
+		out.word, out.run, err = o.operate(ctx, r)
 	}
 	out.err = failed(err)
 	return out
+}
+
+// operate does what an operator asks for, and what belongs to jobs that follow others.
+func (o op) operate(ctx context.Context, r *rig) (word Word, run string, err error) {
+	switch o.kind {
+	case "trigger":
+		run, err = r.led.Trigger(ctx, o.job, o.trigger)
+	case "cancel":
+		word, err = r.led.Cancel(ctx, o.job, o.run, o.pause.Author, o.pause.Reason)
+	case "rerun":
+		run, err = r.led.Rerun(ctx, o.job, o.run)
+	case "pause":
+		err = r.led.Pause(ctx, o.job, o.pause)
+	case "resume":
+		err = r.led.Resume(ctx, o.job)
+	case "rewind":
+		word, err = r.led.Rewind(ctx, o.now, o.rewind)
+	case "remove":
+		err = r.led.Remove(ctx, o.job)
+	case "follow":
+		err = r.led.Follow(ctx, o.upstream, o.job)
+	case "unfollow":
+		err = r.led.Unfollow(ctx, o.upstream, o.job)
+	case "relay":
+		word, err = r.led.Relay(ctx, o.event, o.job)
+	case "relayed":
+		err = r.led.Relayed(ctx, o.event)
+	case "postpone":
+		err = r.led.Postpone(ctx, o.late, o.until)
+	default:
+		err = errors.New("no such op: " + o.kind)
+	}
+	return word, run, err
 }
 
 func (p plant) on(ctx context.Context, client *redis.Client, k keys) error {
@@ -102,31 +146,29 @@ func (p plant) on(ctx context.Context, client *redis.Client, k keys) error {
 	}
 }
 
+// String is the op's kind, the caller's clock, and whatever is not zero of the rest.
 func (o op) String() string {
-	s := fmt.Sprintf("%s now %d", o.kind, o.now)
-	switch o.kind {
-	case "claim":
-		s += " by " + o.by.ID + many(o.claims)
-	case "settle":
-		s += many(o.reports)
-	case "renew":
-		s += many(o.renewals)
-	case "reap":
-		s += many(o.seen)
-	case "unclaim":
-		s += many(o.returns)
-	case "trigger":
-		s += fmt.Sprintf(" %s run %s payload %q", o.job, o.run, o.payload)
-	case "define":
-		s += many(o.defs)
-	case "plant":
-		s += fmt.Sprintf(" %+v", o.plant)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s now %d", o.kind, o.now)
+	v := reflect.ValueOf(o)
+	for i := 2; i < v.NumField(); i++ {
+		f, name := v.Field(i), v.Type().Field(i).Name
+		switch {
+		case f.IsZero():
+		case f.Kind() == reflect.Slice:
+			for j := range f.Len() {
+				fmt.Fprintf(&b, "\n    %+v", f.Index(j))
+			}
+		default:
+			fmt.Fprintf(&b, " %s %+v", name, f)
+		}
 	}
-	return s
+	return b.String()
 }
 
 func (r reply) String() string {
-	return strings.TrimPrefix(many(r.answers)+many(r.words)+many(r.renewed)+many(r.defined)+"\n  "+r.err, "\n")
+	return strings.TrimPrefix(many(r.answers)+many(r.words)+many(r.renewed)+many(r.defined)+
+		fmt.Sprintf("\n  %s %s %s", r.word, r.run, r.err), "\n")
 }
 
 func many[T any](list []T) string {

@@ -16,15 +16,18 @@ type promises struct {
 	broken  []string          // each begins with the promise's number
 	granted map[string]string // job, tick, shard, attempt (or request) -> run
 	runs    map[string]*watched
-	live    map[string]string // job -> run that was granted and did not end
+	live    map[string]string // job -> run that was granted, holds it and did not end
 	top     map[string]locking.Token
 	stored  map[string]string // job -> digest of the stored definition
 	foreign map[string]bool
+	paused  map[string]int64  // job -> until when, ms
+	wished  map[string]string // run -> that somebody wanted it ended: told or cancelled
 }
 
 // watched is a grant and what became of it.
 type watched struct {
 	job, key, node string
+	digest         string // of the claim
 	token          locking.Token
 	until, beat    int64
 	state          string // live, returned, reaped, or the outcome that was settled
@@ -32,7 +35,7 @@ type watched struct {
 
 func newPromises() *promises {
 	return &promises{granted: map[string]string{}, runs: map[string]*watched{}, live: map[string]string{},
-		top: map[string]locking.Token{}, stored: map[string]string{}, foreign: map[string]bool{}}
+		top: map[string]locking.Token{}, stored: map[string]string{}, foreign: map[string]bool{}, paused: map[string]int64{}, wished: map[string]string{}}
 }
 
 func (p *promises) bad(format string, args ...any) {
@@ -44,10 +47,15 @@ func (p *promises) see(o op, r reply, now int64) {
 	if o.kind == "plant" {
 		p.foreign[o.plant.name] = !o.plant.back
 	}
+	for job, until := range p.paused {
+		if now >= until {
+			delete(p.paused, job)
+		}
+	}
 	if r.err != "" {
 		return
 	}
-	if off := max(now-o.now, o.now-now); off > 1000 && (o.kind == "claim" || o.kind == "reap" || o.kind == "define") {
+	if off := max(now-o.now, o.now-now); off > 1000 && (o.kind == "claim" || o.kind == "reap" || o.kind == "define" || o.kind == "rewind") {
 		p.bad("clock: %s acted although the caller is off by %d ms", o.kind, off)
 	}
 	switch o.kind {
@@ -77,13 +85,51 @@ func (p *promises) see(o op, r reply, now int64) {
 				p.stored[o.defs[i].Job] = d.Digest
 			}
 		}
+	default:
+		p.operated(o, r)
 	}
+}
+
+// operated notes what an operator did.
+func (p *promises) operated(o op, r reply) {
+	switch o.kind {
+	case "cancel":
+		p.wished[o.run] = string(r.word)
+		if w := p.runs[o.run]; r.word == Told && (w == nil || w.state != "live") {
+			p.bad("P2: run %s is not live, and its node is told to end it", o.run)
+		}
+	case "pause":
+		if p.paused[o.job] = o.pause.Until; o.pause.Until == 0 {
+			p.paused[o.job] = never
+		}
+	case "resume":
+		delete(p.paused, o.job)
+	case "remove":
+		p.removed(o.job)
+	}
+}
+
+// removed forgets a job: one of that name that comes later is another.
+func (p *promises) removed(job string) {
+	for id, w := range p.runs {
+		if w.job != job {
+			continue
+		}
+		if w.state == "live" {
+			p.bad("P2: %s was removed under run %s", job, id)
+		}
+		delete(p.granted, w.key)
+		delete(p.runs, id)
+	}
+	delete(p.top, job)
+	delete(p.stored, job)
+	delete(p.paused, job)
 }
 
 func (p *promises) claimed(by Claimer, c Claim, a Answer, now int64) {
 	was := p.runs[c.Run]
 	if a.Verdict != Granted {
-		if was != nil && was.state == "live" && was.node == by.ID && !p.foreign[c.Run] && !p.foreign[c.Job] {
+		if was != nil && was.state == "live" && was.job == c.Job && was.digest == c.Digest && was.node == by.ID && !p.foreign[c.Run] && !p.foreign[c.Job] {
 			p.bad("P6: run %s is live, and its node, asking again, is answered %s", c.Run, a.Verdict)
 		}
 		return
@@ -103,17 +149,20 @@ func (p *promises) claimed(by Claimer, c Claim, a Answer, now int64) {
 }
 
 func (p *promises) granting(by Claimer, c Claim, a Answer, now int64) {
-	key := fmt.Sprintf("%s tick %d shard 0 attempt 1", c.Job, c.Tick)
+	key := fmt.Sprintf("%s tick %d shard 0 attempt %d", c.Job, c.Tick, a.Run.Attempt)
 	if c.Pending {
 		key = fmt.Sprintf("%s tick %d shard %d attempt %d", c.Job, a.Run.Tick, a.Run.Shard, a.Run.Attempt)
-		if a.Run.Trigger == "manual" {
-			key = c.Job + " request " + a.Run.Request
+		if a.Run.Request != "" {
+			key = fmt.Sprintf("%s request %s attempt %d", c.Job, a.Run.Request, a.Run.Attempt)
 		}
+	}
+	if until, paused := p.paused[c.Job]; paused && now < until && a.Run.Request == "" && a.Run.Trigger != "rerun" {
+		p.bad("pause: %s was granted while the job is paused", key)
 	}
 	if other := p.granted[key]; other != "" {
 		p.bad("P1: %s was granted to run %s and to run %s", key, other, c.Run)
 	}
-	if other := p.live[c.Job]; other != "" {
+	if other := p.live[c.Job]; other != "" && c.Overlap != jobs.OverlapAllow {
 		p.bad("P1: %s runs twice at once, as %s and as %s", c.Job, other, c.Run)
 	}
 	if a.Token <= p.top[c.Job] {
@@ -125,8 +174,10 @@ func (p *promises) granting(by Claimer, c Claim, a Answer, now int64) {
 	if p.stored[c.Job] != c.Digest {
 		p.bad("P7: %s was granted to %s, stored is %s", key, c.Digest, p.stored[c.Job])
 	}
-	p.granted[key], p.live[c.Job], p.top[c.Job] = c.Run, c.Run, a.Token
-	p.runs[c.Run] = &watched{job: c.Job, key: key, node: by.ID, token: a.Token, until: now + c.TTL.Milliseconds(), state: "live"}
+	if p.granted[key], p.top[c.Job] = c.Run, a.Token; c.Overlap != jobs.OverlapAllow {
+		p.live[c.Job] = c.Run
+	}
+	p.runs[c.Run] = &watched{job: c.Job, key: key, node: by.ID, digest: c.Digest, token: a.Token, until: now + c.TTL.Milliseconds(), state: "live"}
 }
 
 // ended notes the end of a live run, once.
@@ -146,6 +197,7 @@ func (p *promises) settled(r Report, word Word) {
 	switch {
 	case word == Settled && w == nil:
 		p.bad("P2: run %s was settled as %s and never granted", r.Run, r.Outcome)
+	case word == Settled && w.state == "returned" && r.Outcome == jobs.OutcomeCancelled: // it was to be cancelled, and is
 	case word == Settled && w.state != r.Outcome.String():
 		p.ended(r.Run, w, r.Outcome.String())
 	case (word == Lost || word == NoSuchRun) && w != nil && w.state == "live":
@@ -184,8 +236,8 @@ func (p *promises) reaped(seen Lease, word Word, now int64) {
 
 func (p *promises) returned(r Return, word Word) {
 	w := p.runs[r.Run]
-	if word != Returned || w != nil && w.state == "returned" {
-		return
+	if word != Returned || w != nil && w.state != "live" {
+		return // before, or it ended long ago: nothing happens
 	}
 	if w == nil {
 		p.bad("P2: run %s was handed back and never granted", r.Run)
@@ -203,6 +255,8 @@ func (p *promises) books(rows map[string][]Row, open []Lease) {
 			w := p.runs[row.Run]
 			switch {
 			case row.Ranged:
+			case row.Outcome == jobs.OutcomeCancelled && (row.Token == 0 && w == nil && p.wished[row.Run] == string(Cancelled) ||
+				row.Tries == 0 && w != nil && w.state == "returned"): // before it began
 			case w == nil || w.job != job || w.token != row.Token || w.state != row.Outcome.String():
 				p.bad("P2: %s has a row of run %s, %s, token %d; granted and answered was %+v", job, row.Run, row.Outcome, row.Token, w)
 			case row.Outcome == jobs.OutcomeAbandoned && row.Late == "abandoned":
@@ -217,9 +271,9 @@ func (p *promises) books(rows map[string][]Row, open []Lease) {
 			p.bad("P2: run %s is in flight as %+v; granted and answered was %+v", l.Run, l, w)
 		}
 	}
-	for job, run := range p.live {
-		if !held[run] {
-			p.bad("P2: live run %s of %s is nowhere", run, job)
+	for run, w := range p.runs {
+		if w.state == "live" && !held[run] && !p.foreign[run] {
+			p.bad("P2: live run %s of %s is nowhere", run, w.job)
 		}
 	}
 }

@@ -21,6 +21,15 @@ type Entry struct {
 	Open     string        // id of the run that holds the job, leased or pending
 	Base     int64         // where the recorded chain begins, ms
 	Last     int64         // latest instant ever accounted for, ms; 0 for none
+	// Pause holds the ticks that are recorded as paused. It stays until the cursor is behind it.
+	Pause Window
+	// Busy is from the grant to the end of the last run of a job with overlap queue or replace.
+	Busy Window
+	// Ticks before Again may have run before an operator set the cursor back; granted anew, they
+	// are attempt AgainAttempt.
+	Again        int64
+	AgainAttempt int
+	Counts       map[jobs.Outcome]int64 // of ticks and runs that ended so, since the job was first registered
 }
 
 // Lease is one granted run that nobody settled yet, or, with a Token of 0, a pending one.
@@ -37,6 +46,9 @@ type Lease struct {
 	Trigger        string
 	Request        string // the run id that a person asked for, when this is another one
 	Granted        int64  // ms; for a pending run, when it may start
+	Overlap        string // s, q, r or a: the job's policy when it was granted
+	Attempts       int    // how often the tick may be granted before a crash ends it
+	Holds          bool   // pending: the job is held for it, because it was granted before
 	Payload        []byte
 }
 
@@ -54,6 +66,9 @@ type Row struct {
 	// Of a range: its last tick and the number of ticks. Count is 0 for a run.
 	Until, Count int64
 	Ranged       bool
+	// Note belongs to the reason of a range: the schedule that was replaced, or the outcome of the
+	// upstream's tick.
+	Note string
 
 	Shard, Shards, Attempt, Tries int
 	Run                           string
@@ -100,35 +115,57 @@ func (f *fields) int() int64 {
 }
 
 func parseEntry(job, record string) (Entry, error) {
-	f, err := split(record, 8)
+	f, err := split(record, 12)
 	if err != nil {
 		return Entry{}, err
 	}
 	e := Entry{Job: job, Cursor: f.int(), Digest: f.text(), Revision: f.text(), Token: f.int()}
 	f.text() // the server's run_id, for the token rule alone
-	e.Open, e.Base, e.Last = f.text(), f.int(), f.int()
+	e.Open, e.Base, e.Last, e.Pause, e.Busy = f.text(), f.int(), f.int(), windowOf(f.text()), windowOf(f.text())
+	again := windowOf(f.text())
+	e.Again, e.AgainAttempt, e.Counts = again.From, int(again.To), countsOf(f.text())
 	return e, f.bad
 }
 
+// windowOf reads 'from,to'; what is none is the zero window.
+func windowOf(s string) Window {
+	from, to, _ := strings.Cut(s, ",")
+	return Window{number(from), number(to)}
+}
+
+// countsOf reads 'succeeded=12,missed=3'. Words that this version does not know are left out.
+func countsOf(s string) map[jobs.Outcome]int64 {
+	counts := make(map[jobs.Outcome]int64)
+	for part := range strings.SplitSeq(s, ",") {
+		word, n, _ := strings.Cut(part, "=")
+		var o jobs.Outcome
+		if o.UnmarshalText([]byte(word)) == nil {
+			counts[o] = number(n)
+		}
+	}
+	return counts
+}
+
 func parseLease(run, record string) (Lease, error) {
-	f, err := split(record, 17)
+	f, err := split(record, 19)
 	if err != nil {
 		return Lease{}, err
 	}
 	l := Lease{Run: run, Until: f.int(), Beat: f.int(), Job: f.text(), Tick: f.int(), Shard: int(f.int()),
 		Shards: int(f.int()), Attempt: int(f.int()), Token: f.int(), Node: f.text(), NodeName: f.text(),
-		TTL: f.int(), Prev: f.int(), Next: f.int(), Trigger: f.text(), Request: f.text(), Granted: f.int()}
+		TTL: f.int(), Prev: f.int(), Next: f.int(), Trigger: f.text(), Request: f.text(), Granted: f.int(),
+		Overlap: f.text(), Attempts: int(f.int())}
 	l.Payload = []byte(f.text())
 	return l, f.bad
 }
 
 func parsePending(run, record string) (Lease, error) {
-	f, err := split(record, 11)
+	f, err := split(record, 12)
 	if err != nil {
 		return Lease{}, err
 	}
 	l := Lease{Run: run, Job: f.text(), Tick: f.int(), Shard: int(f.int()), Shards: int(f.int()), Attempt: int(f.int()),
-		Prev: f.int(), Next: f.int(), Trigger: f.text(), Request: f.text(), Granted: f.int()}
+		Prev: f.int(), Next: f.int(), Trigger: f.text(), Request: f.text(), Granted: f.int(), Holds: f.text() != ""}
 	l.Payload = []byte(f.text())
 	return l, f.bad
 }
@@ -152,7 +189,7 @@ func parseRow(job, record string) (Row, error) {
 }
 
 func parseRange(job, record string) (Row, error) {
-	f, err := split(record, 9)
+	f, err := split(record, 10)
 	if err != nil {
 		return Row{}, err
 	}
@@ -161,6 +198,6 @@ func parseRange(job, record string) (Row, error) {
 	if err := r.Outcome.UnmarshalText([]byte(f.text())); err != nil {
 		return r, fmt.Errorf("%w: %w", ErrForeign, err)
 	}
-	r.Reason = f.text()
+	r.Reason, r.Note = f.text(), f.text()
 	return r, f.bad
 }

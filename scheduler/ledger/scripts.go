@@ -23,22 +23,49 @@ var (
 	triggerSource string
 	//go:embed scripts/define.lua
 	defineSource string
+	//go:embed scripts/rerun.lua
+	rerunSource string
+	//go:embed scripts/cancel.lua
+	cancelSource string
+	//go:embed scripts/pause.lua
+	pauseSource string
+	//go:embed scripts/rewind.lua
+	rewindSource string
+	//go:embed scripts/remove.lua
+	removeSource string
+	//go:embed scripts/follow.lua
+	followSource string
+	//go:embed scripts/relay.lua
+	relaySource string
+	//go:embed scripts/postpone.lua
+	postponeSource string
 )
 
 // prelude stands before every script: the token rule, then what the ledger's scripts share.
 var prelude = redisconn.TokenLua + preludeSource
 
 var (
-	claimScript   = redisconn.NewScript("claim", prelude+claimSource)
-	settleScript  = redisconn.NewScript("settle", prelude+settleSource)
-	renewScript   = redisconn.NewScript("renew", prelude+renewSource)
-	reapScript    = redisconn.NewScript("reap", prelude+reapSource)
-	unclaimScript = redisconn.NewScript("unclaim", prelude+unclaimSource)
-	triggerScript = redisconn.NewScript("trigger", prelude+triggerSource)
-	defineScript  = redisconn.NewScript("define", prelude+defineSource)
+	claimScript    = redisconn.NewScript("claim", prelude+claimSource)
+	settleScript   = redisconn.NewScript("settle", prelude+settleSource)
+	renewScript    = redisconn.NewScript("renew", prelude+renewSource)
+	reapScript     = redisconn.NewScript("reap", prelude+reapSource)
+	unclaimScript  = redisconn.NewScript("unclaim", prelude+unclaimSource)
+	triggerScript  = redisconn.NewScript("trigger", prelude+triggerSource)
+	defineScript   = redisconn.NewScript("define", prelude+defineSource)
+	rerunScript    = redisconn.NewScript("rerun", prelude+rerunSource)
+	cancelScript   = redisconn.NewScript("cancel", prelude+cancelSource)
+	pauseScript    = redisconn.NewScript("pause", prelude+pauseSource)
+	rewindScript   = redisconn.NewScript("rewind", prelude+rewindSource)
+	removeScript   = redisconn.NewScript("remove", prelude+removeSource)
+	followScript   = redisconn.NewScript("follow", prelude+followSource)
+	relayScript    = redisconn.NewScript("relay", prelude+relaySource)
+	postponeScript = redisconn.NewScript("postpone", prelude+postponeSource)
 )
 
 // Scripts are the ledger's scripts, for whoever watches what goes over the wire.
 func Scripts() []*redisconn.Script {
-	return []*redisconn.Script{claimScript, settleScript, renewScript, reapScript, unclaimScript, triggerScript, defineScript}
+	return []*redisconn.Script{
+		claimScript, settleScript, renewScript, reapScript, unclaimScript, triggerScript, defineScript,
+		rerunScript, cancelScript, pauseScript, rewindScript, removeScript, followScript, relayScript, postponeScript,
+	}
 }

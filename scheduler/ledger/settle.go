@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redisconn"
 )
@@ -27,7 +29,7 @@ const (
 )
 
 // errorMax is what is kept of a run's error text, in bytes.
-const errorMax = 1024
+const errorMax = 2048
 
 // Report is the end of one run, as its node saw it.
 type Report struct {
@@ -36,7 +38,11 @@ type Report struct {
 	Reason         string // few words, may be empty
 	Started, Ended int64  // by the node's idea of Redis' clock, ms
 	Tries          int
-	Error          string // cut to 1 KiB
+	Error          string // cut to 2 KiB
+	Output         []byte // the last bytes of it are kept, see jobs.MaxOutput
+	// Fresh is the run id of the next attempt (Successor), if this end is one that on_crash rerun
+	// answers with another attempt; "" otherwise.
+	Fresh string
 }
 
 // Settle ends a batch of runs, all of jobs in one partition and at most BatchMax, and returns
@@ -44,15 +50,38 @@ type Report struct {
 // the same reports.
 func (l *Ledger) Settle(ctx context.Context, batch []Report) ([]Word, error) {
 	k := l.keys[l.Partition(batch[0].Job)]
-	ks := append(make([]string, 0, 3+len(batch)), k.jobs, k.runs, k.leases)
+	ks := append(make([]string, 0, 9+len(batch)), k.ending()...)
 	keep, keepFor := l.keepArgs()
-	args := append(make([]any, 0, 2+8*len(batch)), keep, keepFor)
+	args := append(make([]any, 0, 2+10*len(batch)), keep, keepFor)
 	for _, r := range batch {
 		ks = append(ks, k.history+r.Job)
 		args = append(args, r.Job, r.Run, r.Outcome.String(), plain(r.Reason), ms(r.Started), ms(r.Ended),
-			strconv.Itoa(r.Tries), cut(r.Error))
+			strconv.Itoa(r.Tries), cut(r.Error), r.Output[max(0, len(r.Output)-jobs.MaxOutput):], r.Fresh)
 	}
 	return words("settle", len(batch))(settleScript.Run(ctx, l.client, ks, args...).Slice())
+}
+
+// ending are the keys of the scripts that end runs, in their order.
+func (k keys) ending() []string {
+	return []string{k.jobs, k.runs, k.leases, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers}
+}
+
+// Successor is the run id of the attempt that follows a run, after a crash or by an operator's wish,
+// and the one under which a run is pending again that was handed back. It follows from the old id,
+// so that whoever asks for it, however often, names one run.
+func Successor(run string) string { return uuid.NewSHA1(uuid.NameSpaceOID, []byte(run)).String() }
+
+// handBacks is how often a run may be handed back and is still known by the id that was asked for.
+const handBacks = 16
+
+// successors are the ids under which a run is pending or going when it was handed back.
+func successors(run string) []any {
+	ids := make([]any, handBacks)
+	for i := range ids {
+		run = Successor(run)
+		ids[i] = run
+	}
+	return ids
 }
 
 // words reads a reply of one word per item.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,19 @@ func (r *rig) create(t *testing.T, job string) {
 func tickClaim(job, run string, second int64) Claim {
 	at := noon + second*1000
 	return Claim{Job: job, Digest: "d-second", Run: run, TTL: ttl, From: at, Tick: at, Next: at + 1000}
+}
+
+// lateClaim passes so many ticks as missed before it runs one.
+func lateClaim(job, run string, from, missed int64) Claim {
+	c := tickClaim(job, run, from+missed)
+	c.From, c.Trigger = noon+from*1000, jobs.TriggerCatchUp
+	c.Passes = []Pass{seconds(jobs.OutcomeMissed, ReasonLate, from, from+missed-1)}
+	return c
+}
+
+// seconds is a pass of the ticks from one second after noon to another.
+func seconds(outcome jobs.Outcome, reason string, first, last int64) Pass {
+	return Pass{Outcome: outcome, Reason: reason, First: noon + first*1000, Last: noon + last*1000, Count: last - first + 1, Next: noon + (last+1)*1000}
 }
 
 func pendingClaim(job, run string) Claim {
@@ -80,6 +94,29 @@ func (r *rig) rows(t *testing.T, job string) []Row {
 func (r *rig) entry(t *testing.T, job string) Entry {
 	t.Helper()
 	return must(r.led.Job(t.Context(), job)).Entry
+}
+
+// tale compares a job's history, told by outcome and second after noon: "succeeded 1", "failed 1 #2" for
+// another attempt, "abandoned by hand" for a run that a person asked for, "missed 2-11 x10 late".
+func (r *rig) tale(t *testing.T, job string, want ...string) {
+	t.Helper()
+	var got []string
+	for _, row := range r.rows(t, job) {
+		s := fmt.Sprintf("%s %d", row.Outcome, (row.Tick-noon)/1000)
+		switch {
+		case row.Ranged:
+			s = strings.TrimSpace(fmt.Sprintf("%s-%d x%d %s %s", s, max(0, row.Until-noon)/1000, row.Count, row.Reason, row.Note))
+		case row.Request != "":
+			s = row.Outcome.String() + " by hand"
+		}
+		if !row.Ranged && row.Attempt > 1 {
+			s += fmt.Sprint(" #", row.Attempt)
+		}
+		got = append(got, s)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the history of %s is\n%q, want\n%q", job, got, want)
+	}
 }
 
 // sound says that the books close.
@@ -124,13 +161,7 @@ func TestMissedTicksAreOneRow(t *testing.T) {
 		r.pass(t, 5*time.Second)
 		r.want(t, Granted, tickClaim("a", "holds", 1))
 		r.pass(t, time.Hour)
-		late := func(run string, from, missed int64) Claim {
-			c := tickClaim("a", run, from)
-			c.Missed, c.Until, c.Trigger = missed, c.From+(missed-1)*1000, jobs.TriggerCatchUp
-			c.Tick += missed * 1000
-			c.Next = c.Tick + 1000
-			return c
-		}
+		late := func(run string, from, missed int64) Claim { return lateClaim("a", run, from, missed) }
 		r.want(t, Skipped, late("r2", 2, 10)) // missed 2 to 11, held: 12 skipped
 		r.want(t, Skipped, tickClaim("a", "r3", 13))
 		r.want(t, Skipped, late("r4", 14, 1)) // missed 14, skipped 15
@@ -228,7 +259,7 @@ func TestBatch(t *testing.T) {
 		}
 		must(r.led.Define(t.Context(), r.now, defs))
 		r.pass(t, 5*time.Second)
-		if err := r.led.Trigger(t.Context(), "job-00", "by hand", nil); err != nil {
+		if _, err := r.led.Trigger(t.Context(), "job-00", Trigger{Run: "by hand"}); err != nil {
 			t.Fatal(err)
 		}
 		claims[49] = pendingClaim("job-00", "by hand")
@@ -274,12 +305,12 @@ func TestSettle(t *testing.T) {
 		if len(rows) != 1 || rows[0].Outcome != jobs.OutcomeFailed || rows[0].Late != fmt.Sprint("succeeded ", first) {
 			t.Errorf("want one row, failed, with the first late report: %+v", rows)
 		}
-		long := strings.Repeat("ä", 600) + "|\n"
+		long := strings.Repeat("ä", 1200) + "|\n"
 		r.want(t, Granted, tickClaim("a", "r3", 2))
 		must(r.led.Settle(t.Context(), []Report{{Job: "a", Run: "r3", Outcome: jobs.OutcomeFailed, Reason: "a|b\nc", Error: long}}))
 		r.settle(t, Lost, "a", "r3", jobs.OutcomeSucceeded) // finds its row whatever the error says
 		got := r.rows(t, "a")[1]
-		if got.Reason != "a/b c" || got.Error != strings.Repeat("ä", 510)+"..." || got.Late == "" {
+		if got.Reason != "a/b c" || got.Error != strings.Repeat("ä", 1022)+"..." || got.Late == "" {
 			t.Errorf("row is %+v", got)
 		}
 		r.sound(t)
@@ -339,7 +370,7 @@ func TestUnclaim(t *testing.T) {
 		r.sound(t)
 		a := r.want(t, Granted, pendingClaim("a", "f1"))
 		want := Lease{Job: "a", Tick: noon + 1000, Shards: 1, Attempt: 1, Token: first.Token + 1, Node: "n1", NodeName: "alpha", Until: r.now + 5000,
-			TTL: 5000, Prev: noon + 1000, Next: noon + 2000, Trigger: "schedule", Granted: r.now, Payload: []byte{}}
+			TTL: 5000, Prev: noon + 1000, Next: noon + 2000, Trigger: "schedule", Granted: r.now, Overlap: "s", Attempts: 1, Payload: []byte{}}
 		if a.Left != ttl || !reflect.DeepEqual(a.Run, want) {
 			t.Errorf("granted %+v, want the record %+v", a, want)
 		}
@@ -359,7 +390,7 @@ func TestTriggerIsOneRun(t *testing.T) {
 		payload := []byte("{\"a\":\"b|c\"}\n\x00\xff")
 		trigger := func(when string, pending int) {
 			t.Helper()
-			if err := r.led.Trigger(t.Context(), "a", "t1", payload); err != nil {
+			if _, err := r.led.Trigger(t.Context(), "a", Trigger{Run: "t1", Payload: payload}); err != nil {
 				t.Fatal(err)
 			}
 			n := 0
@@ -383,24 +414,25 @@ func TestTriggerIsOneRun(t *testing.T) {
 			t.Errorf("granted %+v", a)
 		}
 		trigger("running", 0)
-		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "t1", Fresh: "f1"}}))
+		f1 := Successor("t1")
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "t1", Fresh: f1}}))
 		trigger("handed back", 1)
-		r.want(t, Granted, pendingClaim("a", "f1"))
+		r.want(t, Granted, pendingClaim("a", f1))
 		trigger("running under another id", 0)
-		r.settle(t, Settled, "a", "f1", jobs.OutcomeSucceeded)
+		r.settle(t, Settled, "a", f1, jobs.OutcomeSucceeded)
 		trigger("ended", 0)
 		r.settle(t, NoSuchRun, "a", "t1", jobs.OutcomeFailed) // burnt, although its request is in the books
-		if row := r.rows(t, "a")[1]; row.Run != "f1" || row.Request != "t1" || row.Late != "" {
+		if row := r.rows(t, "a")[1]; row.Run != f1 || row.Request != "t1" || row.Late != "" {
 			t.Errorf("row is %+v", row)
 		}
 		r.sound(t)
-		if err := r.led.Trigger(t.Context(), "nobody", "t2", nil); !errors.Is(err, ErrUnknownJob) {
+		if _, err := r.led.Trigger(t.Context(), "nobody", Trigger{Run: "t2"}); !errors.Is(err, ErrUnknownJob) {
 			t.Errorf("unknown job: %v", err)
 		}
-		if err := r.led.Trigger(t.Context(), "a", "t3", make([]byte, PayloadMax+1)); !errors.Is(err, ErrRefused) {
+		if _, err := r.led.Trigger(t.Context(), "a", Trigger{Run: "t3", Payload: make([]byte, PayloadMax+1)}); !errors.Is(err, ErrRefused) {
 			t.Errorf("payload too large: %v", err)
 		}
-		if err := r.led.Trigger(t.Context(), "a", "t3", make([]byte, PayloadMax)); err != nil {
+		if _, err := r.led.Trigger(t.Context(), "a", Trigger{Run: "t3", Payload: make([]byte, PayloadMax)}); err != nil {
 			t.Errorf("payload just fits: %v", err)
 		}
 	})
@@ -417,7 +449,7 @@ func TestTriggerRefusesTooMany(t *testing.T) {
 	if _, err := pipe.Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.led.Trigger(t.Context(), "a", "t", nil); !errors.Is(err, ErrRefused) {
+	if _, err := r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}); !errors.Is(err, ErrRefused) {
 		t.Errorf("got %v, want ErrRefused", err)
 	}
 }

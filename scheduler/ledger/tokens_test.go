@@ -49,7 +49,7 @@ func TestTokensGrow(t *testing.T) {
 					r.create(t, "a")
 					r.clock(t, c.us, c.server)
 				}
-				if err := r.led.Trigger(t.Context(), "a", "t1", nil); err != nil { // due at any time
+				if _, err := r.led.Trigger(t.Context(), "a", Trigger{Run: "t1"}); err != nil { // due at any time
 					t.Fatal(err)
 				}
 				second := r.want(t, Granted, pendingClaim("a", "t1")).Token

@@ -3,6 +3,7 @@ package ledger
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -32,11 +33,12 @@ type trace struct {
 	step   int
 	done   []string // the last operations, for the report
 	counts map[string]int
-	wrong  []string // what disagreed: "servers", "model", "chain", or a promise's number, then what
+	late   map[string][]int64 // job -> when it was asked to be put off to
+	wrong  []string           // what disagreed: "servers", "model", "chain", or a promise's number, then what
 }
 
 func newTrace(seed uint64, rigs ...*rig) *trace {
-	return &trace{rigs: rigs, world: newWorld(seed), model: newModel(traceConfig), promises: newPromises(), counts: map[string]int{}}
+	return &trace{rigs: rigs, world: newWorld(seed), model: newModel(traceConfig), promises: newPromises(), counts: map[string]int{}, late: map[string][]int64{}}
 }
 
 func (tr *trace) bad(format string, args ...any) {
@@ -85,6 +87,9 @@ func (tr *trace) do(tb testing.TB, o op) {
 	}
 	tr.count(o, replies[0])
 	tr.promises.see(o, replies[0], w.ms())
+	if o.kind == "postpone" {
+		tr.late[o.late.Job] = append(tr.late[o.late.Job], o.until)
+	}
 	if tr.model == nil {
 		return
 	}
@@ -125,8 +130,8 @@ func (tr *trace) count(o op, r reply) {
 	for _, d := range r.defined {
 		tr.counts["define "+d.Word]++
 	}
-	if r.err != "" || o.kind == "trigger" || o.kind == "plant" {
-		tr.counts[strings.TrimSpace(o.kind+" "+strings.SplitN(r.err, " ", 2)[0])]++
+	if len(r.answers)+len(r.words)+len(r.renewed)+len(r.defined) == 0 {
+		tr.counts[strings.TrimSpace(o.kind+" "+string(r.word)+strings.SplitN(r.err, " ", 2)[0])]++
 	}
 }
 
@@ -161,7 +166,7 @@ func (tr *trace) check(tb testing.TB) {
 			tr.bad("P2: chain of %s: %s", s.Job, what)
 		}
 	}
-	for _, what := range indexes(tb, r, stored, open) {
+	for _, what := range tr.indexes(tb, stored, open) {
 		tr.bad("index: %s", what)
 	}
 	tr.promises.books(rows, open)
@@ -174,6 +179,11 @@ func (tr *trace) check(tb testing.TB) {
 	if want := tr.model.open(); !reflect.DeepEqual(want, open) {
 		tr.bad("model: wants the open runs%s\nopen are%s", many(want), many(open))
 	}
+	for what, pair := range tr.besides(tb) {
+		if !reflect.DeepEqual(pair[0], pair[1]) {
+			tr.bad("model: wants of %s\n  %v\nthere is\n  %v", what, pair[0], pair[1])
+		}
+	}
 	for _, job := range jobNames {
 		if want, _ := tr.model.history(job); !reflect.DeepEqual(want, rows[job]) {
 			tr.bad("model: wants the history of %s%s\nit is%s", job, many(want), many(rows[job]))
@@ -181,9 +191,64 @@ func (tr *trace) check(tb testing.TB) {
 	}
 }
 
-// indexes compares the sorted sets that a sweep looks at with the records they stand for.
-func indexes(tb testing.TB, r *rig, stored []Stored, open []Lease) (wrong []string) {
+// besides is what else is stored, as the model wants it and as it is.
+func (tr *trace) besides(tb testing.TB) map[string][2]any {
 	tb.Helper()
+	ctx, m, r := tb.Context(), tr.model, tr.rigs[0]
+	kept, due, told, outbox, followers := map[string]string{}, map[string]int64{}, map[string]int64{}, map[string]Event{}, map[string][]string{}
+	for p, k := range r.led.keys {
+		maps.Copy(kept, r.client.HGetAll(ctx, k.kept).Val())
+		for _, z := range r.client.ZRangeWithScores(ctx, k.due, 0, -1).Val() {
+			due[fmt.Sprint(z.Member)] = int64(z.Score)
+		}
+		for _, z := range r.client.ZRangeWithScores(ctx, k.unique, 0, -1).Val() {
+			told[fmt.Sprint(p, " ", z.Member)] = int64(z.Score)
+		}
+		for _, record := range r.client.ZRange(ctx, k.outbox, 0, -1).Val() {
+			e, err := eventOf(record)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			e.record = ""
+			outbox[record] = e
+		}
+		for upstream, names := range r.client.HGetAll(ctx, k.followers).Val() {
+			followers[upstream] = strings.Split(names, ",")
+		}
+	}
+	cancels, err := r.led.Cancels(ctx)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	pauses, err := r.led.Pauses(ctx, jobNames...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	wished := map[string]Cancel{}
+	for _, c := range cancels {
+		wished[c.Run] = c
+	}
+	return map[string][2]any{
+		"kept": {m.kept, kept}, "due": {keepPositive(m.due), due}, "outbox": {m.outbox, outbox},
+		"unique": {m.told, told}, "cancels": {m.cancels, wished}, "pauses": {m.pauses, pauses},
+		"followers": {keepSome(m.followers, func(names []string) bool { return len(names) > 0 }), followers},
+	}
+}
+
+func keepPositive(all map[string]int64) map[string]int64 {
+	return keepSome(all, func(n int64) bool { return n > 0 })
+}
+
+func keepSome[V any](all map[string]V, ok func(V) bool) map[string]V {
+	all = maps.Clone(all)
+	maps.DeleteFunc(all, func(_ string, v V) bool { return !ok(v) })
+	return all
+}
+
+// indexes compares the sorted sets that a sweep looks at with the records they stand for.
+func (tr *trace) indexes(tb testing.TB, stored []Stored, open []Lease) (wrong []string) {
+	tb.Helper()
+	r := tr.rigs[0]
 	want := make([]map[string]map[string]int64, len(r.led.keys))
 	for p := range want {
 		want[p] = map[string]map[string]int64{"due": {}, "leases": {}, "pending": {}}
@@ -206,6 +271,11 @@ func indexes(tb testing.TB, r *rig, stored []Stored, open []Lease) (wrong []stri
 			got := map[string]int64{}
 			for _, z := range r.client.ZRangeWithScores(tb.Context(), key, 0, -1).Val() {
 				got[fmt.Sprint(z.Member)] = int64(z.Score)
+			}
+			for job, until := range tr.late {
+				if name == "due" && slices.Contains(until, got[job]) && want[p][name][job] != 0 {
+					got[job] = want[p][name][job] // put off
+				}
 			}
 			if !reflect.DeepEqual(got, want[p][name]) {
 				wrong = append(wrong, fmt.Sprintf("%s is %v, the records say %v", key, got, want[p][name]))
@@ -255,7 +325,10 @@ var everyAnswer = []string{"claim granted", "claim skipped", "claim moved", "cla
 	"claim unknown", "claim foreign", "claim clock", "settle settled", "settle lost", "settle unknown", "settle foreign",
 	"renew renewed", "renew gone", "reap reaped", "reap alive", "reap gone", "reap foreign", "reap clock",
 	"unclaim returned", "unclaim lost", "unclaim foreign", "trigger", "trigger unknown", "trigger foreign",
-	"define created", "define same", "define replaced", "define differs", "define foreign", "define clock", "plant"}
+	"define created", "define same", "define replaced", "define differs", "define foreign", "define clock", "plant",
+	"claim passed", "cancel told", "cancel cancelled", "cancel refused", "cancel unknown", "cancel foreign", "rerun", "rerun refused",
+	"rerun unknown", "pause", "pause refused", "resume", "rewind rewound", "rewind moved", "rewind refused", "rewind clock", "remove",
+	"remove refused", "follow", "unfollow", "relay relayed", "relay stranger", "relayed", "postpone"}
 
 // firstOf is the first job that lives in a partition.
 func firstOf(tb testing.TB, p int) string {

@@ -3,6 +3,9 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"strconv"
+
+	"github.com/google/uuid"
 
 	"github.com/escapement/escapement/locking/redisconn"
 )
@@ -10,28 +13,64 @@ import (
 // PayloadMax is the largest payload of a run by hand, in bytes.
 const PayloadMax = 64 << 10
 
-// Trigger puts one run of a job into pending, under a run id that the caller made; a repeated
-// request is the same run, as long as the job's history still has its row. The schedule stays
-// where it is. It returns ErrUnknownJob, or ErrRefused for a payload over PayloadMax and when the
-// partition holds too many pending runs.
-func (l *Ledger) Trigger(ctx context.Context, job, run string, payload []byte) error {
-	if len(payload) > PayloadMax {
-		return fmt.Errorf("%w: payload of %d bytes; at most %d, so store it elsewhere and pass its address", ErrRefused, len(payload), PayloadMax)
+// uniqueMax bounds the unique keys that one partition remembers.
+const uniqueMax = 100_000
+
+// Trigger says how a run by hand is to be made.
+type Trigger struct {
+	// Run is the run's id, made by the caller: a repeated request is the same run, as long as the
+	// job's history still has its row.
+	Run string
+	// Payload is handed to the function; PayloadMax bytes at most.
+	Payload []byte
+	// At is when to run, ms; 0 is now.
+	At int64
+	// Unique names the run in place of Run, within its job: whoever asks with the same key again, until
+	// the history's KeepFor after its time is over, is answered with the first one's run.
+	Unique string
+}
+
+// UniqueRun is the id of the run of a job that a unique key names.
+func UniqueRun(job, key string) string {
+	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(job+"\n"+key)).String()
+}
+
+// Trigger puts one run of a job into pending and returns its id. The schedule stays where it is.
+// It returns ErrUnknownJob, or ErrRefused for a payload over PayloadMax and when the partition holds
+// too many pending runs.
+func (l *Ledger) Trigger(ctx context.Context, job string, t Trigger) (string, error) {
+	if len(t.Payload) > PayloadMax {
+		return "", fmt.Errorf("%w: payload of %d bytes; at most %d, so store it elsewhere and pass its address", ErrRefused, len(t.Payload), PayloadMax)
+	}
+	remember := ""
+	if t.Unique != "" {
+		t.Run, remember = UniqueRun(job, t.Unique), ms(l.cfg.KeepFor.Milliseconds())
 	}
 	k := l.keys[l.Partition(job)]
-	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.history + job}
-	word, err := triggerScript.Run(ctx, l.client, ks, job, run, pendingMax, payload).Text()
+	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.unique, k.history + job}
+	args := append([]any{job, t.Run, strconv.Itoa(pendingMax), orNone(t.At), remember, strconv.Itoa(uniqueMax), t.Payload}, successors(t.Run)...)
+	word, err := triggerScript.Run(ctx, l.client, ks, args...).Text()
 	if err != nil {
-		return redisconn.Explain("run "+job, err)
+		return "", redisconn.Explain("run "+job, err)
 	}
+	if word == "queued" {
+		return t.Run, nil
+	}
+	return "", l.refusal("run "+job, job, word)
+}
+
+// refusal is the error for a word by which a script refuses what an operator asks of a job.
+func (l *Ledger) refusal(op, job, word string) error {
 	switch word {
-	case "queued":
-		return nil
 	case "unknown":
 		return fmt.Errorf("%w: %q in namespace %s; `jobs list` shows what there is", ErrUnknownJob, job, l.cfg.Namespace)
 	case "full":
-		return fmt.Errorf("%w: %d runs wait already beside %s; is a node running that holds it?", ErrRefused, pendingMax, job)
+		return fmt.Errorf("%w: %s: %d runs wait already beside this job; is a node running that holds it?", ErrRefused, op, pendingMax)
+	case "crowded":
+		return fmt.Errorf("%w: %s: %d unique keys are remembered already beside this job; use fewer, or a shorter history", ErrRefused, op, uniqueMax)
+	case "foreign":
+		return fmt.Errorf("%s: %w", op, ErrForeign)
 	default:
-		return fmt.Errorf("run %s: entry: %w", job, ErrForeign)
+		return fmt.Errorf("%s: answer %q: not one this version knows", op, word)
 	}
 }

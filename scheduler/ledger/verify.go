@@ -2,10 +2,11 @@ package ledger
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"time"
+
+	"github.com/escapement/escapement/jobs"
 )
 
 // never is where a cursor stands whose schedule has no more ticks: behind all instants.
@@ -18,101 +19,126 @@ func orNever(ms int64) int64 {
 	return ms
 }
 
-// link is one recorded step of a job's cursor.
-type link struct {
+// step is one recorded step of a job's cursor: a row, or a run in flight.
+type step struct {
 	era        int
 	prev, next int64
-	what       string
+	row        *Row
+	run        *Lease
+	// The schedules in force before and after the step, nil where they are not known. They differ
+	// only where the step replaces the definition.
+	before, after *jobs.Schedule
+	anew          bool // a chain begins here, see stepsOf
+	// current says that the stored definition was in force already, so that its policies apply.
+	current bool
 }
 
-// chain returns the steps that the books of a job show, in their order. A step of a replaced
-// definition may lead back, though never behind a tick that was accounted for; it begins an era.
-// Ranges stand in the order of their steps; a run's row stands where the run ended, and belongs
-// to the last era that begins at or before its tick. One that belongs to none lies before base.
-func chain(e Entry, rows []Row, open []Lease) []link {
-	eras := []int64{orNever(e.Base)}
-	var links []link
-	for _, r := range rows {
-		if r.Ranged {
-			k := link{len(eras) - 1, orNever(r.Prev), orNever(r.Next), describe(r)}
-			links = append(links, k)
-			if k.next < k.prev {
-				eras = append(eras, k.next)
+// turns says that a range is no answer for ticks alone: it sets the cursor anew.
+func (r Row) turns() bool {
+	return r.Ranged && r.Outcome == jobs.OutcomeSuperseded
+}
+
+// follows says that the row is of a tick of the job that this one followed; a range of those has no prev.
+func (r Row) follows() bool {
+	return r.Reason == ReasonUpstream || r.Ranged && r.Prev == 0 || !r.Ranged && r.Trigger == jobs.TriggerAfter.String()
+}
+
+// replaces says that the row ends a definition; its Note has the schedule of that one.
+func (r Row) replaces() bool { return r.turns() && r.Reason == ReasonReplacedDef }
+
+// eras are stretches of the chain in which it leads on in time; each is where it begins.
+type eras []int64
+
+// of finds the era to which a step from prev belongs: the last that begins at or before it. One that
+// belongs to none lies before the recorded chain.
+func (e eras) of(prev int64) (int, bool) {
+	for era, begin := range slices.Backward(e) {
+		if begin <= prev {
+			return era, true
+		}
+	}
+	return 0, false
+}
+
+// stepsOf returns the steps that the books of a job show, in their order. A step of a replaced
+// definition, or of a cursor set back, may lead back; it begins an era. Ranges stand in the order of
+// their steps; a run's row stands where the run ended. Runs of another job's ticks, of a person, and
+// further attempts fill no step. Where a job that followed another got a schedule, a chain begins:
+// what was before is left out.
+func stepsOf(e Entry, rows []Row, open []Lease) []step {
+	known := eras{orNever(e.Base)}
+	var ranges, runs []step
+	place := func(list []step, k step) []step {
+		if era, ok := known.of(k.prev); ok {
+			k.era = era
+			list = append(list, k)
+		}
+		return list
+	}
+	followed := false
+	for i := range rows {
+		r := &rows[i]
+		k := step{prev: orNever(r.Prev), next: orNever(r.Next), row: r}
+		switch {
+		case r.turns():
+			if k.anew = r.replaces() && r.Prev == 0 && r.Note == "" && (followed || i == 0); k.anew {
+				known, ranges, runs = eras{never}, nil, nil
 			}
-		}
-	}
-	ran := func(prev, next int64, what string) {
-		for era, begin := range slices.Backward(eras) {
-			if prev != 0 && begin <= prev {
-				links = append(links, link{era, prev, orNever(next), what})
-				return
+			k.era = len(known) - 1
+			if ranges = append(ranges, k); k.next < k.prev {
+				known = append(known, k.next)
 			}
+		case r.follows():
+			followed = true
+		case r.Ranged:
+			ranges = place(ranges, k)
+		case r.Prev != 0:
+			runs = place(runs, k)
 		}
 	}
-	for _, r := range rows {
-		if !r.Ranged {
-			ran(r.Prev, r.Next, describe(r))
+	for i := range open {
+		if l := &open[i]; l.Job == e.Job && l.Prev != 0 && l.Trigger != jobs.TriggerAfter.String() {
+			runs = place(runs, step{prev: l.Prev, next: orNever(l.Next), run: l})
 		}
 	}
-	for _, l := range open {
-		if l.Job == e.Job {
-			ran(l.Prev, l.Next, "run "+l.Run+" in flight")
-		}
-	}
-	slices.SortStableFunc(links, func(a, b link) int {
+	all := slices.Concat(ranges, runs)
+	slices.SortStableFunc(all, func(a, b step) int {
 		return cmp.Or(cmp.Compare(a.era, b.era), cmp.Compare(a.prev, b.prev))
 	})
-	return links
+	return all
 }
 
-// Chain checks one job's books and returns what is wrong with them, nothing when all is well:
-// the steps recorded in its rows and filled by its runs in flight must lead, without gap or
-// overlap, from the entry's base to its cursor, and no run or token may stand there twice.
+// Chain checks that one job's books close, and returns what is wrong with them, nothing when all is
+// well: the steps recorded in its rows and filled by its runs in flight must lead, without gap or
+// overlap, from the entry's base to its cursor, and no run, tick or token may stand there twice. It
+// knows nothing of schedules; Audit does.
 func Chain(e Entry, rows []Row, open []Lease) []string {
+	a := newAudit(e, jobs.Definition{}, rows, open)
+	a.closes()
+	a.doubles()
 	var wrong []string
-	at := orNever(e.Base)
-	for _, k := range chain(e, rows, open) {
-		switch {
-		case k.prev > at:
-			wrong = append(wrong, fmt.Sprintf("gap: nothing recorded from %s to %s (%s)", stamp(at), stamp(k.prev), k.what))
-		case k.prev < at:
-			wrong = append(wrong, fmt.Sprintf("overlap: %s begins at %s, the step before it ended at %s", k.what, stamp(k.prev), stamp(at)))
-		}
-		at = k.next
-	}
-	if cursor := orNever(e.Cursor); at != cursor {
-		wrong = append(wrong, fmt.Sprintf("the chain ends at %s, the cursor stands at %s", stamp(at), stamp(cursor)))
-	}
-	return append(wrong, doubles(rows)...)
-}
-
-// doubles finds runs, tokens and (tick, shard, attempt) that stand in more than one row.
-func doubles(rows []Row) []string {
-	var wrong []string
-	seen := make(map[string]bool)
-	for _, r := range rows {
-		if r.Ranged {
-			continue
-		}
-		names := []string{"run " + r.Run, fmt.Sprint("token ", r.Token)}
-		if r.Request == "" {
-			names = append(names, fmt.Sprintf("tick %s shard %d attempt %d", stamp(r.Tick), r.Shard, r.Attempt))
-		}
-		for _, name := range names {
-			if seen[name] {
-				wrong = append(wrong, "twice: "+name)
-			}
-			seen[name] = true
-		}
+	for _, v := range a.found {
+		wrong = append(wrong, v.What)
 	}
 	return wrong
 }
 
-func describe(r Row) string {
-	if r.Ranged {
-		return fmt.Sprintf("%s row of %d ticks from %s", r.Outcome, r.Count, stamp(r.Tick))
+// closes checks that the steps follow upon each other, from the base to the cursor.
+func (a *audit) closes() {
+	at, before := orNever(a.entry.Base), shower(baseOf(a.entry))
+	for _, k := range a.steps {
+		switch {
+		case k.anew:
+		case k.prev > at:
+			a.add(P2, k.prev, []shower{before, k}, "gap: nothing recorded from %s to %s (%s)", stamp(at), stamp(k.prev), k)
+		case k.prev < at:
+			a.add(P2, at, []shower{before, k}, "overlap: %s begins at %s, the step before it ended at %s", k, stamp(k.prev), stamp(at))
+		}
+		at, before = k.next, k
 	}
-	return fmt.Sprintf("run %s of tick %s", r.Run, stamp(r.Tick))
+	if cursor := orNever(a.entry.Cursor); at != cursor {
+		a.add(P2, max(at, cursor), []shower{before, a.cursor()}, "the chain ends at %s, the cursor stands at %s", stamp(at), stamp(cursor))
+	}
 }
 
 func stamp(ms int64) string {

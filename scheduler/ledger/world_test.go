@@ -4,12 +4,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/locking"
 )
 
 // world makes up operations: mostly what nodes would do given what stands in the ledger, and
@@ -27,6 +24,7 @@ type world struct {
 	returns  []Return
 	seen     []Lease
 	triggers []op
+	events   []Event // told lately
 	ended    []Lease // were open once, perhaps still are
 	planted  []plant // to be put back
 }
@@ -43,10 +41,19 @@ type view struct {
 	leased, pending []Lease
 }
 
-// rhythm is a schedule: every so many ms, and no more after end.
-type rhythm struct{ every, end int64 }
+// rhythm is a schedule, every so many ms, and no more after end; and what else its definition says.
+// One without a period is of a job that follows another.
+type rhythm struct {
+	every, end int64
+	overlap    jobs.Overlap
+	attempts   int
+	after      string
+}
 
 func (r rhythm) next(after int64) int64 {
+	if r.every == 0 {
+		return 0
+	}
 	n := (after/r.every + 1) * r.every
 	if r.end != 0 && n > r.end {
 		return 0
@@ -66,17 +73,50 @@ func (r rhythm) count(from, before int64) (n, last int64) {
 	return n, from + (n-1)*r.every
 }
 
+func (r rhythm) definition(digest string) []byte {
+	if r.after != "" {
+		return fmt.Appendf(nil, `{"name":"x","after":"%s"}`, r.after)
+	}
+	return []byte("settings of " + digest + "|\n")
+}
+
 var rhythms = map[string]rhythm{
-	"d-half": {every: 500}, "d-second": {every: 1000}, "d-seven": {every: 7000}, "d-minute": {every: 60_000}, "d-day": {every: 86_400_000},
-	"d-ending": {every: 1000, end: noon + 200_000},
+	"d-half":   {every: 500, overlap: jobs.OverlapAllow, attempts: 3},
+	"d-quick":  {every: 700, overlap: jobs.OverlapQueue, attempts: 3},
+	"d-second": {every: 1000},
+	"d-crash":  {every: 1500, attempts: 3},
+	"d-two":    {every: 2000, overlap: jobs.OverlapReplace},
+	"d-three":  {every: 3000, overlap: jobs.OverlapAllow},
+	"d-seven":  {every: 7000, overlap: jobs.OverlapQueue, attempts: 2},
+	"d-minute": {every: 60_000, overlap: jobs.OverlapReplace, attempts: 3},
+	"d-day":    {every: 86_400_000},
+	"d-ending": {every: 1000, end: noon + 200_000, overlap: jobs.OverlapQueue},
+	"a-skip":   {after: "aa", attempts: 2},
+	"a-queue":  {after: "aa", overlap: jobs.OverlapQueue, attempts: 2},
+	"a-other":  {after: "b.c", overlap: jobs.OverlapReplace, attempts: 2},
+	"a-allow":  {after: "c:d/e", overlap: jobs.OverlapAllow},
+	"a-chain":  {after: "h", overlap: jobs.OverlapSkip},
 }
 
 var (
-	digests  = []string{"d-half", "d-second", "d-seven", "d-minute", "d-day", "d-ending"}
-	jobNames = []string{"a", "b.c", "c:d/e", "d-1", "e", "f", "g", "h", "i-%d", "[j]*"}
-	claimers = []Claimer{{"n1", "alpha"}, {"n2", "beta"}, {"n3", "gamma.example:7/x"}}
-	ends     = []jobs.Outcome{jobs.OutcomeSucceeded, jobs.OutcomeSucceeded, jobs.OutcomeFailed, jobs.OutcomeTimedOut, jobs.OutcomeCancelled, jobs.OutcomeLost}
+	digests   = []string{"d-half", "d-quick", "d-second", "d-crash", "d-two", "d-three", "d-seven", "d-minute", "d-day", "d-ending"}
+	following = []string{"a-skip", "a-queue", "a-other", "a-allow", "a-chain"}
+	jobNames  = []string{"aa", "b.c", "c:d/e", "d-1", "e", "f", "g", "h", "i-%d", "[j]*"}
+	claimers  = []Claimer{{"n1", "alpha"}, {"n2", "beta"}, {"n3", "gamma.example:7/x"}}
+	ends      = []jobs.Outcome{jobs.OutcomeSucceeded, jobs.OutcomeSucceeded, jobs.OutcomeSucceeded, jobs.OutcomeFailed, jobs.OutcomeTimedOut, jobs.OutcomeCancelled, jobs.OutcomeLost}
 )
+
+// follows says which jobs have no schedule and follow another. They stay what they are: what a job that
+// changes to and fro has run, nobody remembers for ever.
+func follows(job string) bool { return job == "h" || job == "i-%d" || job == "[j]*" }
+
+// digestFor is a definition that the job may have.
+func (w *world) digestFor(job string) string {
+	if follows(job) {
+		return pick(w, following)
+	}
+	return pick(w, digests)
+}
 
 func newWorld(seed uint64) *world {
 	return &world{rng: rand.New(rand.NewPCG(seed, 1)), us: noon*1000 + 123_456, runID: "0123456789abcdef0123"}
@@ -184,7 +224,7 @@ func keepIf[T any](list []T, ok func(T) bool) []T {
 func (w *world) next(tb testing.TB) (o op, ok bool) {
 	tb.Helper()
 	o.now = w.believed()
-	switch n := w.rng.IntN(100); {
+	switch n := w.rng.IntN(120); {
 	case n < 42:
 		o = w.claim(o)
 		return o, len(o.claims) > 0
@@ -202,251 +242,12 @@ func (w *world) next(tb testing.TB) (o op, ok bool) {
 		return o, len(o.returns) > 0
 	case n < 89:
 		return w.trigger(tb, o), true
-	case n < 96:
+	case n < 95:
 		o = w.define(o)
 		return o, len(o.defs) > 0
+	case n < 116:
+		return w.operate(tb, o)
 	default:
 		return w.plant(o)
 	}
-}
-
-func (w *world) claim(o op) op {
-	o.kind, o.by = "claim", pick(w, claimers)
-	here := w.part()
-	for _, name := range some(w, keepIf(jobNames, here), 6) {
-		old := keepIf(w.claims, func(a asked) bool { return a.claim.Job == name })
-		var c Claim
-		switch s, known := w.view.jobs[name]; {
-		case len(old) > 0 && w.chance(14):
-			again := pick(w, old)
-			if w.chance(80) {
-				o.by = again.by
-			}
-			c = again.claim
-		case !known:
-			c = Claim{Job: name, Digest: pick(w, digests), Run: w.id("r"), TTL: 5 * time.Second, From: w.ms(), Tick: w.ms(), Next: w.ms() + 1}
-		default:
-			c = w.claimOf(s)
-		}
-		o.claims = append(o.claims, c)
-		w.claims = remember(w.claims, asked{o.by, c}, 80)
-	}
-	return o
-}
-
-// claimOf is a claim for a job as it stands, mostly the right one.
-func (w *world) claimOf(s Stored) Claim {
-	c := Claim{Job: s.Job, Digest: s.Digest, TTL: time.Duration(3000+w.rng.IntN(9000)) * time.Millisecond}
-	if w.chance(5) {
-		c.Digest = pick(w, digests)
-	}
-	waiting := keepIf(w.view.pending, func(l Lease) bool { return l.Job == s.Job })
-	if len(waiting) > 0 && w.chance(40) {
-		c.Pending, c.Run = true, pick(w, waiting).Run
-		if w.chance(5) {
-			c.Run = w.id("nobody")
-		}
-		return c
-	}
-	r := rhythms[s.Digest]
-	if w.chance(6) { // a node that sees another cursor
-		s.Cursor = pick(w, []int64{0, s.Cursor - r.every, s.Cursor + r.every, s.Last})
-	}
-	c.Run, c.From, c.Tick, c.Trigger = w.id("r"), s.Cursor, s.Cursor, jobs.TriggerSchedule
-	if n, newest := r.count(s.Cursor, w.ms()+1); s.Cursor != 0 && n > 1 && w.chance(40) {
-		c.Missed, c.Until = n-1, newest-r.every
-		c.Tick, c.Trigger = newest, jobs.TriggerCatchUp
-	}
-	c.Next = r.next(c.Tick)
-	return c
-}
-
-func (w *world) settle(o op) op {
-	o.kind = "settle"
-	here := w.part()
-	own := func(l Lease) bool { return here(l.Job) }
-	if open := keepIf(w.view.leased, own); len(open) > 0 {
-		for _, l := range some(w, open, 5) {
-			o.reports = append(o.reports, w.report(l))
-		}
-	}
-	if old := keepIf(w.reports, func(r Report) bool { return here(r.Job) }); len(old) > 0 && w.chance(40) {
-		again := pick(w, old)
-		if w.chance(30) {
-			again.Outcome = pick(w, ends)
-		}
-		o.reports = append(o.reports, again)
-	}
-	if past := keepIf(w.ended, own); len(past) > 0 && w.chance(25) {
-		o.reports = append(o.reports, w.report(pick(w, past)))
-	}
-	if w.chance(3) && len(o.reports) > 0 {
-		o.reports = append(o.reports, w.report(Lease{Job: o.reports[0].Job, Run: w.id("nobody")}))
-	}
-	w.rng.Shuffle(len(o.reports), func(i, j int) { o.reports[i], o.reports[j] = o.reports[j], o.reports[i] })
-	for _, r := range o.reports {
-		w.reports = remember(w.reports, r, 60)
-	}
-	return o
-}
-
-func (w *world) report(l Lease) Report {
-	return Report{Job: l.Job, Run: l.Run, Outcome: pick(w, ends), Started: l.Granted, Ended: max(0, w.ms()+w.rng.Int64N(200)-100),
-		Reason: pick(w, []string{"", "by | hand", "two\nlines"}), Tries: w.rng.IntN(4),
-		Error: pick(w, []string{"", "", "exit 1", "a|b|c", "1|R|x\n|\x00\xff%d", "grüße"})}
-}
-
-func (w *world) renew(o op) op {
-	o.kind = "renew"
-	for _, l := range some(w, append(slices.Clone(w.view.leased), w.ended...), 6) {
-		o.renewals = append(o.renewals, locking.Renewal{Name: l.Job, Owner: l.Run, Token: l.Token, TTL: millisOf(max(l.TTL, 1000))})
-	}
-	slices.SortFunc(o.renewals, func(a, b locking.Renewal) int { return strings.Compare(a.Owner, b.Owner) })
-	o.renewals = slices.CompactFunc(o.renewals, func(a, b locking.Renewal) bool { return a.Owner == b.Owner })
-	return o
-}
-
-func (w *world) reap(o op) op {
-	o.kind = "reap"
-	here := w.part()
-	list := w.view.leased
-	if w.chance(35) {
-		list = w.seen
-	}
-	list = keepIf(list, func(l Lease) bool { return here(l.Job) && (l.Until <= w.ms() || w.chance(25)) })
-	if len(list) == 0 {
-		return o
-	}
-	for _, l := range some(w, list, 4) {
-		if w.chance(15) {
-			l.Beat += 1 - 2*w.rng.Int64N(2)
-		}
-		o.seen = append(o.seen, l)
-	}
-	for _, l := range some(w, w.view.leased, 3) {
-		w.seen = remember(w.seen, l, 20) // to be reaped later, by what was seen now
-	}
-	return o
-}
-
-func (w *world) unclaim(o op) op {
-	o.kind = "unclaim"
-	here := w.part()
-	for _, l := range some(w, keepIf(w.view.leased, func(l Lease) bool { return here(l.Job) }), 3) {
-		o.returns = append(o.returns, Return{Job: l.Job, Run: l.Run, Fresh: w.id("f")})
-	}
-	if old := keepIf(w.returns, func(r Return) bool { return here(r.Job) }); len(old) > 0 && w.chance(50) {
-		o.returns = append(o.returns, pick(w, old))
-	}
-	for _, r := range o.returns {
-		w.returns = remember(w.returns, r, 20)
-	}
-	return o
-}
-
-func (w *world) trigger(tb testing.TB, o op) op {
-	tb.Helper()
-	if len(w.triggers) > 0 && w.chance(45) {
-		if again := pick(w, w.triggers); w.remembered(tb, again) {
-			return again
-		}
-	}
-	o.kind, o.job, o.run = "trigger", pick(w, jobNames), w.id("t")
-	o.payload = pick(w, [][]byte{nil, []byte("p"), []byte("a|b\n|\x00\xff"), []byte(`{"n":1763726400123456}`)})
-	w.triggers = remember(w.triggers, o, 25)
-	return o
-}
-
-// remembered says whether the ledger can still know a request: a repeated one is the same run as
-// long as the run is in flight or its row in the history.
-func (w *world) remembered(tb testing.TB, o op) bool {
-	tb.Helper()
-	if _, known := w.view.jobs[o.job]; !known {
-		return true
-	}
-	asked := func(l Lease) bool { return l.Run == o.run || l.Request == o.run }
-	if slices.ContainsFunc(w.view.leased, asked) || slices.ContainsFunc(w.view.pending, asked) {
-		return true
-	}
-	rows, _, err := w.rig.led.History(tb.Context(), []string{o.job})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return slices.ContainsFunc(rows[o.job], func(r Row) bool { return r.Run == o.run || r.Request == o.run })
-}
-
-func (w *world) define(o op) op {
-	o.kind = "define"
-	here := w.part()
-	for _, name := range some(w, keepIf(jobNames, here), 3) {
-		digest := pick(w, digests)
-		r := rhythms[digest]
-		d := Definition{Job: name, Digest: digest, Revision: fmt.Sprintf("%04d", w.rng.IntN(40)), Text: []byte("settings of " + digest + "|\n"),
-			Cursor: r.next(w.ms())}
-		if s, known := w.view.jobs[name]; known {
-			if w.chance(25) {
-				d.Digest = s.Digest
-			}
-			d.WasDigest, d.WasCursor, d.Until = s.Digest, s.Cursor, s.Last
-			if w.chance(50) { // the others find out when the clock stepped back
-				d.Cursor = r.next(max(w.ms(), s.Last))
-			}
-			if s.Cursor != 0 {
-				if n, last := rhythms[s.Digest].count(s.Cursor, w.ms()+1); n > 0 {
-					d.Until, d.Count = last, n
-				}
-				if d.Upcoming = s.Cursor; s.Cursor <= w.ms() {
-					d.Upcoming = rhythms[s.Digest].next(w.ms())
-				}
-			}
-			w.spoil(&d)
-		}
-		o.defs = append(o.defs, d)
-	}
-	return o
-}
-
-// spoil makes a replacement, at times, one that must not be carried out.
-func (w *world) spoil(d *Definition) {
-	switch w.rng.IntN(12) {
-	case 0:
-		d.WasDigest = ""
-	case 1:
-		d.WasDigest = pick(w, digests)
-	case 2:
-		d.WasCursor += 1000
-	case 3:
-		d.Cursor = w.ms() - w.rng.Int64N(3)*500
-	case 4:
-		d.Upcoming = w.ms() - w.rng.Int64N(3)*500
-	}
-}
-
-// plant makes one record foreign, or puts the own one back; rarely it adds a foreign row.
-func (w *world) plant(o op) (op, bool) {
-	o.kind = "plant"
-	if len(w.planted) > 0 && w.chance(60) {
-		o.plant = w.planted[0]
-		w.planted = w.planted[1:]
-		return o, true
-	}
-	if len(w.planted) > 2 || len(w.view.names) == 0 {
-		return o, false
-	}
-	switch n := w.rng.IntN(10); {
-	case n < 3:
-		name := pick(w, w.view.names)
-		o.plant = plant{what: "entry", job: name, name: name}
-	case n < 6 && len(w.view.leased) > 0:
-		l := pick(w, w.view.leased)
-		o.plant = plant{what: "run", job: l.Job, name: l.Run}
-	case n < 9 && len(w.view.pending) > 0:
-		l := pick(w, w.view.pending)
-		o.plant = plant{what: "pending", job: l.Job, name: l.Run}
-	case n == 9:
-		o.plant = plant{what: "row", job: pick(w, w.view.names), record: "2|Q|1|2|from|a|newer|version"}
-	default:
-		return o, false
-	}
-	return o, true
 }

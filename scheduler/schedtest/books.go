@@ -26,9 +26,10 @@ func (c *cluster) books(ctx context.Context) (verify.Books, error) {
 
 // keeps says whether a key may be there when all nodes have left in peace: what is stored of each
 // job for good, the control record, sets of definitions, which the next beat drops, and runs that were
-// handed back at the end. That no pending run is old, the verifier holds.
+// handed back at the end. That no pending run is old, the verifier holds. What is kept beside rows, who paused
+// what, ids that are remembered and who follows whom stays as well; no wish to cancel a run does.
 func keeps(key string) bool {
-	for _, end := range []string{"}:control", "}:jobs", "}:defs", "}:due", "}:sets", "}:sets:seen", "}:pending", "}:waiting"} {
+	for _, end := range []string{"}:control", "}:jobs", "}:defs", "}:due", "}:sets", "}:sets:seen", "}:pending", "}:waiting", "}:kept", "}:pauses", "}:unique", "}:followers"} {
 		if strings.HasSuffix(key, end) {
 			return true
 		}
@@ -43,6 +44,13 @@ func (c *cluster) leftovers() {
 	for _, key := range mini.Keys() {
 		switch partition, kind, _ := strings.Cut(key, "}:"); {
 		case keeps(key):
+		case kind == "outbox":
+			events, _ := mini.SortedSet(key)
+			for event, at := range events {
+				if c.ended.Sub(time.UnixMilli(int64(at))) > lastEvents {
+					c.blame(Leftover, "", "the event %s", event)
+				}
+			}
 		case kind == "leases":
 			held, _ := mini.SortedSet(key)
 			for run, until := range held {
@@ -69,6 +77,9 @@ func (c *cluster) leftovers() {
 		c.blame(Leftover, call.job, "run %s on %s has not ended", id, call.process.name)
 	}
 }
+
+// lastEvents is how long before the end a job that is followed may have ended and nobody has told it yet.
+const lastEvents = 2 * time.Second
 
 // beyond says whether a lease ends later than any could that is granted now: it was granted while Redis' clock
 // was ahead, by a node that has died, and lapses when the clock comes there again.

@@ -20,6 +20,7 @@ var errCrashed = errors.New("the process has crashed")
 // call is a job's function at work.
 type call struct {
 	job     string
+	tick    int64 // ms
 	process *process
 	ctx     context.Context
 }
@@ -50,10 +51,14 @@ func (p *process) begin(ctx context.Context, run *jobs.Run) error {
 	c, told := p.cluster, make(chan error, 1)
 	sum := fold(fold(2, run.ID()), run.Job())
 	c.mu.Lock()
+	if ctx.Err() != nil { // the node looked at it this instant
+		c.blame(Told, run.Job(), "try %d of run %s is called under a context that has ended: %v", run.Try(), run.ID(), context.Cause(ctx))
+	}
 	c.from(p, sum, func() {
 		c.strike("before", "start", p)
 		if !p.stopped() && ctx.Err() != nil {
 			c.note(p.seat.name, "%s is not called: %v", run.ID(), context.Cause(ctx))
+			c.spared[run.ID()]++
 			told <- context.Cause(ctx)
 			return
 		}
@@ -84,7 +89,7 @@ func (c *cluster) started(ctx context.Context, p *process, run *jobs.Run) error 
 		c.sink.write(c.redisTime(), p, run, verify.End) // for it goes no further
 		return ErrStale
 	}
-	c.calls[run.ID()] = &call{job: run.Job(), process: p, ctx: ctx}
+	c.calls[run.ID()] = &call{job: run.Job(), tick: run.Tick().UnixMilli(), process: p, ctx: ctx}
 	c.strike("after", "start", p)
 	return nil
 }

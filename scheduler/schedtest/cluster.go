@@ -40,7 +40,9 @@ type cluster struct {
 	seen      Counters
 	disturbed []verify.Disturbance
 	wrong     []verify.Finding // what only the simulation can see
+	spared    map[string]int   // by run, calls that came to nothing, because their context ended on the way
 	over      bool             // nothing starts any more
+	ended     time.Time        // since then, by Redis' clock
 }
 
 // seat is a node's place: one process after another sits there.
@@ -55,9 +57,9 @@ func newCluster(p Plan, server *redistest.Embedded) *cluster {
 	c := &cluster{
 		plan: p, began: time.Now(), server: server, wire: newWire(), scripts: scriptsOf(p), settle: p.settle(), within: p.within(),
 		runs: make(map[string]*passage), calls: make(map[string]*call), versions: make(map[string]uint64), tokens: make(map[string]int64), askers: make(map[string]string),
-		sink: sink{unguarded: p.Unguarded, top: make(map[string]int64)}, seen: make(Counters),
+		sink: sink{unguarded: p.Unguarded, top: make(map[string]int64), beside: p.beside()}, seen: make(Counters),
 	}
-	c.redis.up, c.requests = true, make(map[string][]time.Time)
+	c.redis.up, c.requests, c.spared = true, make(map[string][]time.Time), make(map[string]int)
 	for _, name := range p.names() {
 		s := &seat{name: name}
 		s.wallOff.Store(int64(p.Offsets[name]))

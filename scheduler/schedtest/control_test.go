@@ -48,8 +48,8 @@ func TestControlWithoutTickCheck(t *testing.T) {
 	for seed := range uint64(controls) {
 		p := healthy(seed)
 		p.Config.Grace = 10 * time.Millisecond // nodes contend
-		p.Break("claim", "if e.cursor ~= from or from == '' then", "e.cursor = from if from == '' then", "if e.open ~= '' and not overlaps(e, at) then", "if false then",
-			"or e.open ~= '' and not pass(", "or false and not pass(", "if e.open ~= '' then\n    answer(i, 'skipped'", "if false then\n    answer(i, 'skipped'")
+		p.Break("claim", "if e.cursor ~= from or from == '' then", "e.cursor = from if from == '' then",
+			"local held = tick ~= '' and mode ~= 'a' and e.open ~= ''", "local held = false")
 		doubles += kinds(schedtest.Play(t, p))[verify.KindDouble]
 	}
 	if doubles == 0 {

@@ -85,6 +85,8 @@ const (
 	AfterUnclaim  Point = "after unclaim"
 	BeforeDefine  Point = "before define"
 	AfterDefine   Point = "after define"
+	BeforeRelay   Point = "before relay" // word of a job's end is brought to a job that follows it
+	AfterRelay    Point = "after relay"
 )
 
 var (
@@ -95,7 +97,7 @@ var (
 	lasting = []Action{Delay, Pause, Cut, CutRequests, CutReplies}
 	points  = []Point{
 		BeforeClaim, AfterClaim, BeforeStart, AfterStart, BeforeRenew, AfterRenew, BeforeSettle, AfterSettle,
-		BeforeReap, AfterReap, BeforeUnclaim, AfterUnclaim, BeforeDefine, AfterDefine,
+		BeforeReap, AfterReap, BeforeUnclaim, AfterUnclaim, BeforeDefine, AfterDefine, BeforeRelay, AfterRelay,
 	}
 )
 

@@ -18,6 +18,8 @@ const (
 	tokenLua   = "locking/redisconn/token.lua"
 	senderGo   = "scheduler/sender.go"
 	runnerGo   = "scheduler/runner.go"
+	tryGo      = "scheduler/try.go"
+	endGo      = "scheduler/end.go"
 	sweepGo    = "scheduler/sweep.go"
 	engineGo   = "scheduler/engine.go"
 	clockGo    = "scheduler/clock.go"
@@ -37,13 +39,13 @@ var claims = []mutant{
 	{name: "any definition is granted", plan: "one is newer", caught: older, edits: []edit{
 		{claimLua, `if e.digest ~= digest then`, `if false then`}}},
 	{name: "the end of a run moves the cursor without comparing it", plan: "healthy", caught: verify.KindContradiction, edits: []edit{
-		{settleLua, `if e.open == id then e.open = '' end`, `if e.open == id then e.open = '' if r.next ~= '' then e.cursor = r.next redis.call('ZADD', string.gsub(KEYS[1], 'jobs$', 'due'), r.next, job) end end`}}},
+		{settleLua, `    gone[id] = true`, "    gone[id] = true\n    if r.next ~= '' then e.cursor = r.next redis.call('ZADD', string.gsub(KEYS[1], 'jobs$', 'due'), r.next, job) end"}}},
 	{name: "go-redis repeats a claim that Redis does not know again", plan: "lost reply", caught: unstarted, edits: []edit{
 		{"locking/redisconn/check.go", `if retries > 0 {`, `if retries > 99 {`},
 		{"scheduler/schedtest/process.go", `o.PoolSize = 256`, `o.PoolSize, o.MaxRetries = 256, 1`},
-		{claimLua, `if e.open ~= id then return false end`, `if true then return false end`}}},
+		{claimLua, `if e.open ~= id and mode ~= 'a' then return false end`, `if true then return false end`}}},
 	{name: "a claim asked again is not known", plan: "lost reply", caught: unstarted, edits: []edit{
-		{claimLua, `if e.open ~= id then return false end`, `if true then return false end`}}},
+		{claimLua, `if e.open ~= id and mode ~= 'a' then return false end`, `if true then return false end`}}},
 	{name: "a claim asked again has another run id", plan: "lost reply", caught: unstarted, edits: []edit{
 		{senderGo, `		b.answers, b.err = s.once(b)`, "\t\tfor i := range b.claims {\n\t\t\tif try > 0 && !b.claims[i].Pending {\n\t\t\t\tb.claims[i].Run += \"x\"\n\t\t\t}\n\t\t}\n\t\tb.answers, b.err = s.once(b)"}}},
 	{name: "a question answered no is final at once", plan: "slow copies", caught: unstarted, edits: []edit{
@@ -58,7 +60,7 @@ var leases = []mutant{
 	{name: "a lease has no local deadline", plan: "cut off", caught: "TOLD", edits: []edit{
 		{"locking/keeper.go", "if left := k.leftLocked(l); left > 0 {\n\t\tl.timer.Reset(left)", "if left := k.leftLocked(l); left > -time.Hour {\n\t\tl.timer.Reset(left + time.Hour)"}}},
 	{name: "a function runs under another context than its lease's", plan: "cut off", caught: "TOLD", edits: []edit{
-		{runnerGo, `ctx := lease.Context()`, `ctx := r.ctx`}}},
+		{tryGo, `ctx := lease.Context()`, `ctx := r.ctx`}}},
 	{name: "a renewal that is not answered counts as one", plan: "cut off", caught: "TOLD", edits: []edit{
 		{renewGo, "answers = make([]RenewAnswer, len(batch)) // all Unknown", "answers = make([]RenewAnswer, len(batch))\n\t\tfor i := range answers {\n\t\t\tanswers[i] = Renewed\n\t\t}"}}},
 	{name: "the deadline counts from the answer to the claim", plan: "old grant", caught: "TOLD", edits: []edit{
@@ -74,7 +76,7 @@ var leases = []mutant{
 	{name: "a lease is renewed when it is over", plan: "healthy", caught: verify.KindUntrue, edits: []edit{
 		{"locking/keeper.go", `l.due = asked.Add(ttl / 3)`, `l.due = asked.Add(ttl)`}}},
 	{name: "a lease is given up before the settle is answered", plan: "slow settle", caught: reaped, edits: []edit{
-		{runnerGo, `			r.settle(g, report)`, "\t\t\tlease.Close()\n\t\t\tr.settle(g, report)"}}},
+		{endGo, `	r.settle(l.g, report)`, "\tl.lease.Close()\n\tr.settle(l.g, report)"}}},
 	{name: "a reap asks for no lapsed lease", plan: "cut off", caught: "TOLD", edits: []edit{
 		{reapLua, ` or tonumber(r.until_) >= ms then`, ` then`},
 		{"scheduler/ledger/look.go", `upTo(now-1, at.lapsed)`, `upTo(now+60_000, at.lapsed)`}}},
@@ -83,9 +85,9 @@ var leases = []mutant{
 	{name: "redislock gives back a lock whoever holds it", test: "./locking/redislock TestConformanceEmbedded", edits: []edit{
 		{"locking/redislock/release.lua", `if holder == owner then`, `if holder then`}}},
 	{name: "a run that is handed back keeps its id", plan: "handed back twice", caught: verify.KindDouble, edits: []edit{
-		{runnerGo, `return uuid.NewSHA1(uuid.NameSpaceOID, []byte(run)).String()`, "_ = uuid.NewSHA1\n\treturn run"}}},
+		{"scheduler/ledger/settle.go", `return uuid.NewSHA1(uuid.NameSpaceOID, []byte(run)).String()`, "_ = uuid.NewSHA1\n\treturn run"}}},
 	{name: "a run that is here already is begun again", plan: "by hand", caught: verify.KindBlind, edits: []edit{
-		{runnerGo, `if _, here := r.live.LoadOrStore(id, true); here {`, `if _, here := r.live.LoadOrStore(id, true); here && id == "" {`}}},
+		{runnerGo, `if _, here := r.live.LoadOrStore(id, l); here {`, `if _, here := r.live.LoadOrStore(id, l); here && id == "" {`}}},
 	{name: "a draining node starts what it is granted", plan: "drain", caught: drained, edits: []edit{
 		{"scheduler/node.go", `n.runner.start(g, n.draining.Load())`, `n.runner.start(g, false)`}}},
 }
@@ -127,15 +129,15 @@ var clocks = []mutant{
 // What accounts for every tick, and every run, once.
 var ends = []mutant{
 	{name: "missed ticks are not recorded", plan: "outage", caught: verify.KindLost, edits: []edit{
-		{claimLua, `if count ~= '0' and not pass(KEYS[6 + i], e, from, last, tonumber(count), tick, 'missed', 'late', ms, keep, keep_for)`, `if false`}}},
+		{claimLua, `  for _, p in ipairs(list) do`, `  for _, p in ipairs({}) do`}}},
 	{name: "the newest tick runs and the missed ones are not counted", plan: "outage", caught: verify.KindLost, edits: []edit{
-		{planGo, `missed: int64(missed)`, `missed: int64(missed) * 0`}}},
+		{planGo, `Last: last, Count: n, Next: next}`, `Last: last, Count: 1, Next: next}`}}},
 	{name: "the next tick is counted from now", caught: verify.KindLost, edits: []edit{
-		{planGo, `return step{tick: cursor, next: next(cursor), trigger`, `return step{tick: cursor, next: next(max(cursor, now)), trigger`}}},
+		{planGo, `tick: at, next: p.after(at), trigger`, `tick: at, next: p.after(max(at, now)), trigger`}}},
 	{name: "a report of a run that was reaped frees the job", plan: "cut off", caught: "TOLD", edits: []edit{
 		{settleLua, `  if was == outcome then return 'settled' end`, "  local raced = entry_of(redis.call('HGET', KEYS[1], ARGV[3 + (i - 1) * 8]))\n  raced.open = ''\n  redis.call('HSET', KEYS[1], ARGV[3 + (i - 1) * 8], entry_text(raced))\n  if was == outcome then return 'settled' end"}}},
 	{name: "a report of a run that was reaped overwrites the outcome", plan: "cut off", caught: verify.KindOverlap, edits: []edit{
-		{settleLua, `redis.call('LSET', KEYS[3 + i], at, head .. '|' .. outcome .. ' ' .. ended .. '|' .. err)`, `redis.call('LSET', KEYS[3 + i], at, (string.gsub(head, '|' .. was .. '|', '|' .. outcome .. '|')) .. '||' .. err)`}}},
+		{settleLua, `redis.call('LSET', KEYS[FIRST + i], at, head .. '|' .. outcome .. ' ' .. ended .. '|' .. err)`, `redis.call('LSET', KEYS[FIRST + i], at, (string.gsub(head, '|' .. was .. '|', '|' .. outcome .. '|')) .. '||' .. err)`}}},
 	{name: "a report is not repeated", plan: "slow settle", caught: reaped, edits: []edit{
 		{"scheduler/settler.go", `if !errors.Is(err, locking.ErrUnreachable) && try >= settleTries {`, `if errors.Is(err, locking.ErrUnreachable) || try >= settleTries {`}}},
 }
@@ -170,7 +172,7 @@ var engines = []mutant{
 	{name: "the agenda gives the last job first", caught: verify.KindLate, edits: []edit{
 		{"scheduler/heap.go", `return j.at < other.at || j.at == other.at && j.index < other.index`, `return j.at > other.at || j.at == other.at && j.index < other.index`}}},
 	{name: "every run is recorded as succeeded", test: "./scheduler TestTimeoutPanicAndErrorAreRecorded", edits: []edit{
-		{runnerGo, `	case err == nil:`, `	case err == nil || err != cause:`}}},
+		{endGo, `	case err == nil:`, `	case err == nil || err != cause:`}}},
 	{name: "nothing is reaped", plan: "dead worker", caught: verify.KindBooks, edits: []edit{
 		{sweepGo, ` && steady >= l.TTL {`, ` && steady < 0 {`}}},
 }
@@ -188,7 +190,7 @@ var definitions = []mutant{
 	{name: "a definition passes over a tick that has come due", test: "./scheduler/ledger TestDefine", edits: []edit{
 		{defineLua, ` or (upcoming ~= '' and tonumber(upcoming) <= ms)`, ``}}},
 	{name: "a replaced definition leaves no row", plan: "all are newer", caught: verify.KindBooks, edits: []edit{
-		{defineLua, `append(KEYS[3 + i],`, `string.len(KEYS[3 + i],`}}},
+		{defineLua, `append(KEYS[6 + i],`, `string.len(KEYS[6 + i],`}}},
 	{name: "a definition is replaced wherever its cursor stands", plan: "slow define", caught: verify.KindContradiction, edits: []edit{
 		{defineLua, ` or e.cursor ~= stood`, ``}}},
 }

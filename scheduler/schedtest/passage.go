@@ -3,6 +3,7 @@ package schedtest
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/scheduler/schedtest/verify"
@@ -27,6 +28,8 @@ type passage struct {
 	job     string
 	process *process // that asked; nil while it is pending
 	stage   stage
+	tick    int64     // of its grant, ms
+	mode    string    // the overlap policy under which it was granted, its first letter
 	token   int64     // of its grant
 	at      time.Time // when it was granted first
 	// What became of requests that were never answered: of the claim and of the settle.
@@ -40,11 +43,13 @@ type unknown struct{ applied, lost bool }
 // for all and then so many for each, of which these are the job and the run; so many strings answer one.
 const (
 	claimHead   = 6
-	claimArgs   = 11
+	claimArgs   = 12
 	claimJob    = 1
 	claimRun    = 3
-	claimTick   = 8
+	claimMode   = 5
+	claimTick   = 9
 	claimStride = 4
+	recordTick  = 4 // in the record of a run, which answers the claim of a pending one
 )
 
 // claims are the places in a request at which its claims begin.
@@ -115,6 +120,7 @@ func (c *cluster) carried(m *message, reply []byte) {
 				if r.at.IsZero() {
 					r.at = time.Now()
 				}
+				r.tick, r.mode = grantOf(m.commands[0], i, words)
 				c.unharmed(r)
 				c.grows(r, words[i*claimStride+1])
 			}
@@ -130,6 +136,21 @@ func (c *cluster) carried(m *message, reply []byte) {
 	if m.op != "" {
 		c.note(m.conn.process.seat.name, "%s", describe(m, words))
 	}
+	if c.plan.watch != nil {
+		c.plan.watch(c, m, words)
+	}
+}
+
+// grantOf is the tick and the overlap policy of the nth claim, which was granted: the claim names the tick, or
+// the record in the reply does.
+func grantOf(args []string, nth int, words []string) (tick int64, mode string) {
+	at := claims(args)[nth]
+	text := args[at+claimTick]
+	if record := strings.Split(words[nth*claimStride+3], "|"); len(record) > recordTick {
+		text = record[recordTick]
+	}
+	tick, _ = strconv.ParseInt(text, 10, 64)
+	return tick, args[at+claimMode]
 }
 
 // handedBack excuses the tick of a run that was handed back: it is late through no fault of the node that
@@ -149,16 +170,25 @@ func (c *cluster) handedBack(p *process, runs []*passage) {
 	}
 }
 
-// unharmed checks that a grant takes nothing away from a function that works under a valid lease. Of runs
-// that were granted before Redis lost writes it may know nothing.
+// unharmed checks that a grant takes nothing away from a function that works under a valid lease: of the job,
+// or, where one of the two was granted beside others, of the same tick. Of runs that were granted before
+// Redis lost writes it may know nothing.
 func (c *cluster) unharmed(r *passage) {
 	for id, call := range c.calls {
-		known := c.runs[id] == nil || c.redis.lost.Before(c.runs[id].at)
-		if call.job == r.job && c.runs[id] != r && call.ctx.Err() == nil && known {
+		other := c.runs[id]
+		if call.job != r.job || other == r || call.ctx.Err() != nil {
+			continue
+		}
+		known := other == nil || c.redis.lost.Before(other.at)
+		beside := r.mode == allowed || other != nil && other.mode == allowed
+		if known && (!beside || call.tick == r.tick) {
 			c.blame(Told, r.job, "granted while run %s on %s works on under a context that has not ended", id, call.process.name)
 		}
 	}
 }
+
+// allowed is how scripts call overlap allow.
+const allowed = "a"
 
 // grows holds promise P3 where tokens are made: each grant's is greater than all before it of its job, and a
 // grant that is repeated keeps its own. Writes that were lost while the clock went back are beyond the rule.

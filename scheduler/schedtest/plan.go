@@ -52,6 +52,23 @@ type Plan struct {
 	broken map[string][]string
 	// wordy tells every message in the story.
 	wordy bool
+	// unjudged leaves the verdict to the caller: the verifier's schedules know skip and latest only.
+	unjudged bool
+	// acts are what is done from outside, each with the cluster's lock held; it takes no time.
+	acts []act
+	// last is called, with the lock held, when the time is up and before anything is stopped.
+	last func(*cluster)
+	// watch is told, with the lock held, of every request that Redis has carried out, and of the words of its
+	// reply, before anybody has heard it.
+	watch func(*cluster, *message, []string)
+	// final is called, with the lock held, when everything has ended.
+	final func(*cluster)
+}
+
+// act is what somebody does from outside, beside Redis: an operator, or a program.
+type act struct {
+	when time.Duration // since the start
+	do   func(*cluster)
 }
 
 func (p Plan) withDefaults() Plan {
@@ -110,6 +127,17 @@ func (p Plan) jobNames() []string {
 		}
 	}
 	return names
+}
+
+// beside are the jobs whose runs may go on side by side, in some version of them.
+func (p Plan) beside() map[string]bool {
+	all := make(map[string]bool)
+	for v := range 1 + len(p.Versions) {
+		for _, j := range p.jobs(v) {
+			all[j.Name] = all[j.Name] || j.Overlap == jobs.OverlapAllow
+		}
+	}
+	return all
 }
 
 // settings checks that a node can be made of the plan's settings and jobs.

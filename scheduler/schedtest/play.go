@@ -85,11 +85,19 @@ func (c *cluster) play(ctx context.Context) (Result, error) {
 	for i, tr := range c.plan.Triggers {
 		c.post(c.began.Add(tr.When), -1, fold(4, tr.Job)+uint64(i), func() { c.pull(i, tr) })
 	}
+	for i, a := range c.plan.acts {
+		c.post(c.began.Add(a.when), -1, fold(5, "act")+uint64(i), func() { a.do(c) })
+	}
 	if c.plan.Heal > 0 {
 		c.post(c.began.Add(c.plan.Heal), -1, 0, c.heal)
 	}
 	<-time.After(c.plan.For)
 	read := time.Now()
+	if c.plan.last != nil {
+		c.mu.Lock()
+		c.plan.last(c)
+		c.mu.Unlock()
+	}
 	c.finish()
 	for _, p := range c.processes {
 		p.kill()
@@ -102,13 +110,18 @@ func (c *cluster) play(ctx context.Context) (Result, error) {
 	if c.plan.Heal > 0 {
 		c.leftovers()
 	}
+	if c.plan.final != nil {
+		c.mu.Lock()
+		c.plan.final(c)
+		c.mu.Unlock()
+	}
 	return c.judge(ctx, read)
 }
 
 // finish ends all processes: in peace when all was mended, else at once.
 func (c *cluster) finish() {
 	c.mu.Lock()
-	c.over = true
+	c.over, c.ended = true, c.redisTime()
 	for _, p := range c.processes {
 		if !p.died.IsZero() {
 			continue // long ago
@@ -148,30 +161,13 @@ func (c *cluster) judge(ctx context.Context, read time.Time) (Result, error) {
 			c.blame(Harness, "", "process %s ended: %v", p.name, p.err)
 		}
 	}
-	books, err := c.books(ctx)
-	if err != nil {
-		return Result{}, fmt.Errorf("schedtest: read the books: %w", err)
-	}
-	known, err := c.known()
-	if err != nil {
-		return Result{}, fmt.Errorf("schedtest: the verifier's schedules: %w", err)
-	}
-	disturbed := slices.Clone(c.disturbed)
-	for i := range disturbed {
-		disturbed[i].Span = c.byRedis(disturbed[i].Span)
-		if disturbed[i].Loses { // what was lost concerns ticks on both sides of a step
-			disturbed[i].From = disturbed[i].From.Add(-c.redis.widest())
-			disturbed[i].Until = disturbed[i].Until.Add(c.redis.widest())
+	r := Result{Digest: c.story.digest(), Story: c.story.lines, Writes: c.sink.writes, Seen: c.seen, Words: make(map[string][]string)}
+	if !c.plan.unjudged {
+		var err error
+		if r.Report, err = c.verdict(ctx, read); err != nil {
+			return Result{}, err
 		}
 	}
-	read = c.byRedis(verify.Span{From: c.began, Until: read}).Until
-	r := Result{
-		Report: verify.Check(verify.Case{
-			Jobs: known, Writes: c.sink.writes, Books: books, Disturbed: disturbed, Nodes: c.plan.names(), Read: read, Within: c.within, Settle: c.settle,
-		}),
-		Digest: c.story.digest(), Story: c.story.lines, Writes: c.sink.writes, Seen: c.seen, Words: make(map[string][]string),
-	}
-	c.resumed(known)
 	r.Findings = append(r.Findings, c.wrong...)
 	for _, a := range append(c.idle, c.armed...) {
 		r.Idle = append(r.Idle, a.Fault)
@@ -184,6 +180,32 @@ func (c *cluster) judge(ctx context.Context, read time.Time) (Result, error) {
 		r.Words[p.name] = p.words.all()
 	}
 	return r, nil
+}
+
+// verdict is what the verifier finds.
+func (c *cluster) verdict(ctx context.Context, read time.Time) (verify.Report, error) {
+	books, err := c.books(ctx)
+	if err != nil {
+		return verify.Report{}, fmt.Errorf("schedtest: read the books: %w", err)
+	}
+	known, err := c.known()
+	if err != nil {
+		return verify.Report{}, fmt.Errorf("schedtest: the verifier's schedules: %w", err)
+	}
+	disturbed := slices.Clone(c.disturbed)
+	for i := range disturbed {
+		disturbed[i].Span = c.byRedis(disturbed[i].Span)
+		if disturbed[i].Loses { // what was lost concerns ticks on both sides of a step
+			disturbed[i].From = disturbed[i].From.Add(-c.redis.widest())
+			disturbed[i].Until = disturbed[i].Until.Add(c.redis.widest())
+		}
+	}
+	read = c.byRedis(verify.Span{From: c.began, Until: read}).Until
+	report := verify.Check(verify.Case{
+		Jobs: known, Writes: c.sink.writes, Books: books, Disturbed: disturbed, Nodes: c.plan.names(), Read: read, Within: c.within, Settle: c.settle,
+	})
+	c.resumed(known)
+	return report, nil
 }
 
 // resumed checks that after a cluster was healed each job ran again.

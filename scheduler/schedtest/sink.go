@@ -14,7 +14,16 @@ type sink struct {
 	unguarded bool
 	writes    []verify.Write
 	latest    time.Time        // that its clock has shown
-	top       map[string]int64 // by job, the greatest token seen
+	top       map[string]int64 // by fence, the greatest token seen
+	beside    map[string]bool  // jobs whose runs may go on side by side: there each tick is a fence of its own
+}
+
+// fence names what a run's token is compared for.
+func (s *sink) fence(run *jobs.Run) string {
+	if s.beside[run.Job()] {
+		return run.Job() + " " + run.Tick().String()
+	}
+	return run.Job()
 }
 
 // sees notes what the clock shows.
@@ -35,10 +44,10 @@ func (s *sink) write(at time.Time, p *process, run *jobs.Run, phase verify.Phase
 		No: len(s.writes) + 1, At: at.UTC(), Job: run.Job(), Tick: run.Tick(), Run: run.ID(), Token: run.Token(),
 		Node: p.seat.name, Attempt: run.Attempt(), Trigger: run.Trigger().String(), Phase: phase,
 	}
-	if w.Token < s.top[w.Job] {
+	if fence := s.fence(run); w.Token < s.top[fence] {
 		w.Refused = !s.unguarded
 	} else {
-		s.top[w.Job] = w.Token
+		s.top[fence] = w.Token
 	}
 	s.writes = append(s.writes, w)
 	return w

@@ -38,5 +38,6 @@ func (c *cluster) enqueue(job, id string) error {
 	if err != nil {
 		return err
 	}
-	return l.Trigger(context.Background(), job, id, nil)
+	_, err = l.Trigger(context.Background(), job, ledger.Trigger{Run: id})
+	return err
 }

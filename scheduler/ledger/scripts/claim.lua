@@ -2,33 +2,41 @@
 -- the next tick of a job (kind t), or a pending run (kind p). Asked again with the same run id
 -- by the same node, a claim gives the same grant.
 -- KEYS[1] jobs  KEYS[2] due  KEYS[3] runs  KEYS[4] leases  KEYS[5] pending  KEYS[6] waiting
--- KEYS[6+i] history of item i's job
+-- KEYS[7] kept  KEYS[8] cancels  KEYS[9] outbox  KEYS[10] followers  KEYS[10+i] history of item i's job
 -- ARGV[1] the caller's idea of Redis' time, ms   ARGV[2] tolerated difference, ms
 -- ARGV[3] node id  ARGV[4] node name  ARGV[5] rows to keep  ARGV[6] age to keep, ms
--- then 11 for each item: kind, job, digest, run, ttl ms; and for kind t (else ''):
---   from (the cursor the caller sees), until and count (last and number of ticks from 'from' on
---   that are missed, '' and 0 for none), tick (to run), next (the tick after it), trigger
+-- then 12 for each item: kind, job, digest, run, ttl ms, overlap mode (s q r a), most attempts;
+--   of kind t: from (the cursor the caller sees), passes, tick (to run, '' for none), next (where the
+--     cursor goes), trigger. Passes are ticks that will not run, from 'from' on without a gap, each
+--     'outcome,reason,first,last,count,next' and ended by ';'
+--   of kind p: a reason for which to record it as missed instead, or '', and four times ''; it is for runs
+--     that follow another job's and that nobody was granted yet
 -- Returns {'clock', redis ms} and does nothing when the caller's idea of time is wrong, else
 -- four for each item: word, token, value, record
---   granted     token, ms left, record of the run (kind p only)
+--   granted     token, ms left, record of the run (kind t: its attempt, '' for 1)
 --   skipped     '', cursor, ''       the job is held: the tick was recorded as skipped(overlap)
---   moved       '', cursor, ''       the cursor stands elsewhere, or the pending run is gone
+--   passed      '', cursor, ''       nothing to run: the passes, or the pending run's end, were recorded
+--   moved       '', cursor, 'pause|busy'   the cursor stands elsewhere, or passes and tick do not fit
+--                                    these windows, or the pending run is gone: plan anew
 --   early       '', redis ms, ''     the tick is not due yet
---   held        '', run, ''          another run holds the job, and the tick was due before it or
---                                    is a pending run: ask again
+--   held        '', run, ''          another run holds the job, and the tick has to wait for it, or a
+--                                    pause holds a pending run: ask again
 --   superseded  '', digest, ''       another definition is the stored one
 --   unknown     '', '', ''           no such job
 --   foreign     '', '', ''           a record that this version does not understand
 local now, skew, node, name, keep, keep_for = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local us, ms = clock()
 if astray(ms, now, skew) then return {'clock', int(ms)} end
+local HEAD, STRIDE, FIRST, OUTBOX_MAX = 6, 12, 10, 10000
+local kept, cancels, outbox, followers = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local here = server_run_id()
-local n = (#ARGV - 6) / 11
-local names, ids = {}, {}
-for i = 1, n do names[i], ids[i] = ARGV[7 + (i - 1) * 11 + 1], ARGV[7 + (i - 1) * 11 + 3] end
+local n = (#ARGV - HEAD) / STRIDE
+local names = {}
+for i = 1, n do names[i] = ARGV[HEAD + (i - 1) * STRIDE + 2] end
 local raw = redis.call('HMGET', KEYS[1], unpack(names))
+local followed = redis.call('HMGET', followers, unpack(names))
 local entries, out = {}, {}
-local saved, due, runs, leases = {}, {}, {}, {}
+local saved, due, over, runs, leases, taken = {}, {}, {}, {}, {}, {}
 local changed = {}
 
 local function answer(i, word, token, value, record)
@@ -40,8 +48,13 @@ local granted, untils = int(ms), {}
 
 -- Writes a lease. It is spelt out here, in the order that run_of reads, because this is the hottest line
 -- of the system and a table a grant costs a fifth of a claim.
-local function grant(e, id, ttl, job, tick, shard, shards, attempt, prev, nxt, trigger, request, payload)
-  e.token, e.rid, e.open = next_token(e.token, e.rid, us, here, GUARD), here, id
+local function grant(e, id, ttl, mode, most, job, tick, shard, shards, attempt, prev, nxt, trigger, request, payload)
+  e.token, e.rid = next_token(e.token, e.rid, us, here, GUARD), here
+  if mode == 'a' then
+    if e.open == id then e.open = '' end
+  elseif e.open ~= id then
+    e.open, e.busy = id, ''
+  end
   local till = untils[ttl]
   if not till then
     till = int(ms + ttl)
@@ -49,7 +62,7 @@ local function grant(e, id, ttl, job, tick, shard, shards, attempt, prev, nxt, t
   end
   local text = '1|' .. till .. '|0|' .. job .. '|' .. tick .. '|' .. shard .. '|' .. shards .. '|' .. attempt .. '|' .. e.token
     .. '|' .. node .. '|' .. name .. '|' .. ttl .. '|' .. prev .. '|' .. nxt .. '|' .. trigger .. '|' .. request
-    .. '|' .. granted .. '|' .. payload
+    .. '|' .. granted .. '|' .. mode .. '|' .. most .. '|' .. payload
   local at = #runs
   runs[at + 1], runs[at + 2] = id, text
   leases[at + 1], leases[at + 2] = till, id
@@ -57,12 +70,12 @@ local function grant(e, id, ttl, job, tick, shard, shards, attempt, prev, nxt, t
 end
 
 -- The same grant again, when this very claim was granted before and its answer got lost.
-local function repeated(i, e, id, kind)
-  if e.open ~= id then return false end
+local function repeated(i, e, id, kind, mode)
+  if e.open ~= id and mode ~= 'a' then return false end
   local text = redis.call('HGET', KEYS[3], id)
   local r = run_of(text)
-  if not r or r.node ~= node then return false end
-  answer(i, 'granted', r.token, int(math.max(0, r.until_ - ms)), kind == 'p' and text or '')
+  if not r or r.node ~= node or r.job ~= names[i] then return false end
+  answer(i, 'granted', r.token, int(math.max(0, r.until_ - ms)), kind == 'p' and text or r.attempt == '1' and '' or r.attempt)
   return true
 end
 
@@ -73,68 +86,174 @@ local function overlaps(e, at)
   return not r or tonumber(r.granted) <= at
 end
 
--- Both return whether the entry changed.
-local function claim_tick(i, e, a)
-  local job, id, ttl, from, last, count, tick, nxt, trigger =
-    ARGV[a + 1], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9], ARGV[a + 10]
-  if e.cursor ~= from or from == '' then answer(i, 'moved', '', e.cursor, '') return false end
-  local at = tonumber(tick)
-  -- A step leads from the cursor to a tick and on behind it; any other is not one.
-  if tick ~= from and at < tonumber(from) or nxt ~= '' and tonumber(nxt) <= at then answer(i, 'moved', '', e.cursor, '') return false end
-  if at > ms then answer(i, 'early', '', granted, '') return false end
-  if e.open ~= '' and not overlaps(e, at) then answer(i, 'held', '', e.open, '') return false end
-  if count ~= '0' and not pass(KEYS[6 + i], e, from, last, tonumber(count), tick, 'missed', 'late', ms, keep, keep_for)
-    or e.open ~= '' and not pass(KEYS[6 + i], e, tick, tick, 1, nxt, 'skipped', 'overlap', ms, keep, keep_for) then
-    answer(i, 'foreign', '', '', '')
-    return false
+-- With overlap replace, a tick that comes due while a run is going has it ended.
+local function replace(e, mode, at)
+  if mode == 'r' and redis.call('HEXISTS', KEYS[3], e.open) == 1 and overlaps(e, at) then raise(cancels, e.open, ms, '', '') end
+end
+
+-- Reads what a claim passes. Returns 'held' when ticks are passed as missed that wait behind a run which
+-- is going ('early' if they are not due), and nil when that is no step from the cursor to the tick, or does
+-- not fit the job's windows: what lies in the pause is passed as paused and nothing else is; of the
+-- busy window's ticks only the latest runs, and the others are passed as overlapping, or as too
+-- late for start_within.
+local function steps(e, mode, from, passes, tick, nxt, trigger)
+  local list, at, pf, pt, bf, bt, going, overlap = {}, from, nil, nil, nil, nil, nil, false
+  local waits = mode == 'q' or mode == 'r'
+  if e.pause ~= '' then pf, pt = pair(e.pause) end
+  if e.busy ~= '' and waits then bf, bt = pair(e.busy) end
+  if e.open ~= '' and waits then
+    local r = run_of(redis.call('HGET', KEYS[3], e.open))
+    going = bf or r and tonumber(r.granted)
   end
-  e.cursor, e.last = nxt, tick
+  for outcome, reason, first, last, num, after in string.gmatch(passes, '([^,;]+),([^,;]+),(%d+),(%d+),(%d+),(%d*);') do
+    local f, l = tonumber(first), tonumber(last)
+    if first ~= at or l < f or (after ~= '' and tonumber(after) <= l) then return nil end
+    if outcome == 'paused' then
+      if not pf or f < pf or l >= pt then return nil end
+    elseif pf and l >= pf and f < pt then return nil end
+    -- Ticks behind a run that was going are not late through nobody's being there.
+    if outcome == 'missed' and reason ~= 'start_within' then
+      if going and l >= going then return l > ms and 'early' or 'held' end
+      if bf and l >= bf and f < bt then return nil end
+    end
+    if outcome == 'skipped' then
+      if not bf or f < bf or l >= bt or tick == '' then return nil end
+      overlap = true
+    end
+    list[#list + 1] = {outcome, reason, first, last, tonumber(num), after}
+    at = after
+  end
+  if tick == '' then return nxt == at and #list > 0 and list or nil end
+  local t = tonumber(tick)
+  if tick ~= at or (nxt ~= '' and tonumber(nxt) <= t) or (pf and t >= pf and t < pt) then return nil end
+  local later = tonumber(nxt) or math.huge
+  local latest = bf and t >= bf and t < bt
+  if overlap and not latest then return nil end
+  if latest and (trigger == 'catch_up' or later < bt and not (pf and later >= pf and later < pt)) then return nil end
+  return list
+end
+
+local function moved(i, e) answer(i, 'moved', '', e.cursor, e.pause .. '|' .. e.busy) return false end
+
+-- Records ticks that will not run, and tells it to the jobs that follow.
+local function record(i, e, prev, first, last, num, nxt, outcome, reason)
+  if not pass(KEYS[FIRST + i], kept, e, prev, first, last, num, nxt, outcome, reason, '', ms, keep, keep_for) then return false end
+  if followed[i] then tell(outbox, names[i], prev, nxt, first, last, num, outcome, ms) end
+  return true
+end
+
+local function step_to(e, job, nxt, last)
+  e.cursor, e.last = nxt, last
+  shed(e, ms)
   if nxt ~= '' then
     local at = #due
     due[at + 1], due[at + 2] = nxt, job
   else
-    redis.call('ZREM', KEYS[2], job)
+    over[#over + 1] = job
   end
-  if e.open ~= '' then
-    answer(i, 'skipped', '', nxt, '')
+end
+
+-- Both return whether the entry changed.
+local function claim_tick(i, e, a)
+  local job, id, ttl, mode, most, from, passes, tick, nxt, trigger = ARGV[a + 1], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5],
+    ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9], ARGV[a + 10], ARGV[a + 11]
+  if e.cursor ~= from or from == '' then return moved(i, e) end
+  local list = steps(e, mode, from, passes, tick, nxt, trigger)
+  if not list then return moved(i, e) end
+  if list == 'early' then answer(i, 'early', '', granted, '') return false end
+  if list == 'held' then
+    replace(e, mode, ms)
+    answer(i, 'held', '', e.open, '')
+    return false
+  end
+  local last = tick ~= '' and tick or list[#list][4]
+  local at = tonumber(last)
+  if at > ms then answer(i, 'early', '', granted, '') return false end
+  local held = tick ~= '' and mode ~= 'a' and e.open ~= ''
+  if held and (mode ~= 's' or not overlaps(e, at)) then
+    replace(e, mode, at)
+    answer(i, 'held', '', e.open, '')
+    return false
+  end
+  local attempt = again(e, at)
+  -- A run that ended before the cursor was set back is not granted anew under its id.
+  if attempt ~= '1' and find_row(KEYS[FIRST + i], id) then return moved(i, e) end
+  if followed[i] and redis.call('ZCARD', outbox) >= OUTBOX_MAX then answer(i, 'held', '', 'full outbox', '') return false end
+  for _, p in ipairs(list) do
+    if not record(i, e, p[3], p[3], p[4], p[5], p[6], p[1], p[2]) then answer(i, 'foreign', '', '', '') return false end
+  end
+  if held and not record(i, e, tick, tick, tick, 1, nxt, 'skipped', 'overlap') then answer(i, 'foreign', '', '', '') return false end
+  step_to(e, job, nxt, last)
+  if held or tick == '' then
+    answer(i, held and 'skipped' or 'passed', '', nxt, '')
     return true
   end
-  grant(e, id, ttl, job, tick, '0', '1', '1', tick, nxt, trigger, '', '')
-  answer(i, 'granted', e.token, ttl, '')
+  grant(e, id, ttl, mode, most, job, tick, '0', '1', attempt, tick, nxt, trigger, '', '')
+  answer(i, 'granted', e.token, ttl, attempt == '1' and '' or attempt)
   return true
+end
+
+-- A pending run of a job that follows another, if nobody was granted it yet, is recorded instead of run
+-- when it is too late, when the job is paused, or when with overlap skip another run is going. Others wait.
+local function instead(e, p, id, mode, drop)
+  local after = p.trigger == 'after' and p.holds == ''
+  if after and drop ~= '' then return 'missed', drop end
+  if p.request == '' and paused(e, ms) then
+    if p.holds ~= '' then return 'held', 'a pause' end
+    if after then return 'paused', 'paused' end
+  end
+  if mode == 'a' or e.open == '' or e.open == id then return nil end
+  if after and overlaps(e, tonumber(p.at)) then
+    if mode == 's' then return 'skipped', 'overlap' end
+    replace(e, mode, tonumber(p.at))
+  end
+  return 'held', e.open
 end
 
 local function claim_pending(i, e, a)
-  local id, ttl = ARGV[a + 3], ARGV[a + 4]
+  local id, ttl, mode, most, drop = ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7]
   local text = redis.call('HGET', KEYS[6], id)
-  if not text then answer(i, 'moved', '', e.cursor, '') return false end
+  if not text then return moved(i, e) end
   local p = pending_of(text)
   if not p then answer(i, 'foreign', '', '', '') return false end
+  if p.job ~= names[i] then return moved(i, e) end
   if tonumber(p.at) > ms then answer(i, 'early', '', granted, '') return false end
-  if e.open ~= '' and e.open ~= id then answer(i, 'held', '', e.open, '') return false end
-  local record = grant(e, id, ttl, p.job, p.tick, p.shard, p.shards, p.attempt, p.prev, p.next, p.trigger, p.request, p.payload)
-  redis.call('HDEL', KEYS[6], id)
-  redis.call('ZREM', KEYS[5], id)
-  answer(i, 'granted', e.token, ttl, record)
+  local outcome, reason = instead(e, p, id, mode, drop)
+  if outcome == 'held' then answer(i, 'held', '', reason, '') return false end
+  if outcome and not record(i, e, p.prev, p.tick, p.tick, 1, p.next, outcome, reason) then answer(i, 'foreign', '', '', '') return false end
+  taken[#taken + 1] = id
+  if outcome then
+    if e.open == id then e.open = '' end
+    answer(i, 'passed', '', e.cursor, '')
+    return true
+  end
+  local run = grant(e, id, ttl, mode, most, p.job, p.tick, p.shard, p.shards, p.attempt, p.prev, p.next, p.trigger, p.request, p.payload)
+  answer(i, 'granted', e.token, ttl, run)
   return true
 end
 
+-- What takes away comes last: a Redis that has no memory left refuses what adds, and then nothing is done.
 local function flush()
-  if #runs == 0 then return end
-  redis.call('HSET', KEYS[3], unpack(runs))
-  redis.call('ZADD', KEYS[4], unpack(leases))
-  runs, leases = {}, {}
+  if #runs > 0 then
+    redis.call('HSET', KEYS[3], unpack(runs))
+    redis.call('ZADD', KEYS[4], unpack(leases))
+  end
+  if #taken > 0 then
+    redis.call('HDEL', KEYS[6], unpack(taken))
+    redis.call('ZREM', KEYS[5], unpack(taken))
+  end
+  runs, leases, taken = {}, {}, {}
 end
 
 for i = 1, n do
-  local a = 7 + (i - 1) * 11
+  local a = HEAD + (i - 1) * STRIDE + 1
   local kind, job, digest, id = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
   if entries[job] then flush() end -- a second item of one job must see what the first was granted
   local e = entries[job] or entry_of(raw[i])
   entries[job] = e
   if not raw[i] then answer(i, 'unknown', '', '', '')
   elseif not e then answer(i, 'foreign', '', '', '')
-  elseif not repeated(i, e, id, kind) then
+  elseif not repeated(i, e, id, kind, ARGV[a + 5]) then
     if e.digest ~= digest then answer(i, 'superseded', '', e.digest, '')
     else
       local claim = kind == 't' and claim_tick or claim_pending
@@ -152,4 +271,5 @@ for i = 1, n do
 end
 if #saved > 0 then redis.call('HSET', KEYS[1], unpack(saved)) end
 if #due > 0 then redis.call('ZADD', KEYS[2], unpack(due)) end
+if #over > 0 then redis.call('ZREM', KEYS[2], unpack(over)) end
 return out

@@ -1,12 +1,13 @@
 -- Registers definitions: creates the entry of a new job, or replaces the stored definition by
 -- compare-and-set on its digest and cursor, after recording the old schedule's ticks that
 -- nobody will run any more.
--- KEYS[1] jobs  KEYS[2] defs  KEYS[3] due  KEYS[3+i] history of item i's job
+-- KEYS[1] jobs  KEYS[2] defs  KEYS[3] due  KEYS[4] kept  KEYS[5] outbox  KEYS[6] followers
+-- KEYS[6+i] history of item i's job
 -- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms
 -- ARGV[3] rows to keep  ARGV[4] age to keep, ms
--- then 10 for each item: job, digest, revision, cursor (first tick of the new schedule),
+-- then 11 for each item: job, digest, revision, cursor (first tick of the new schedule),
 --   expected digest and cursor ('' to create only), last and count of the old ticks, the first old
---   tick after those ('' for none), definition
+--   tick after those ('' for none), the old schedule as text, definition
 -- Returns {'clock', redis ms}, or six for each item: word, cursor, digest, revision, definition,
 -- latest instant accounted for
 --   created    cursor of the new entry
@@ -33,23 +34,22 @@ local function store(job, e, def)
   if e.cursor == '' then redis.call('ZREM', KEYS[3], job) else redis.call('ZADD', KEYS[3], e.cursor, job) end
 end
 
-for i = 1, (#ARGV - 4) / 10 do
-  local a = 5 + (i - 1) * 10
-  local job, digest, revision, cursor, was, stood, last, count, upcoming, def =
-    ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9]
+for i = 1, (#ARGV - 4) / 11 do
+  local a = 5 + (i - 1) * 11
+  local job, digest, revision, cursor, was, stood, last, num, upcoming, old, def = ARGV[a], ARGV[a + 1], ARGV[a + 2],
+    ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9], ARGV[a + 10]
   local text = redis.call('HGET', KEYS[1], job)
   local e = entry_of(text)
   if not text then
-    e = {cursor = cursor, digest = digest, revision = revision, token = '0', rid = '', open = '', base = cursor, last = ''}
+    e = {cursor = cursor, digest = digest, revision = revision, token = '0', rid = '', open = '', base = cursor, last = '',
+      pause = '', busy = '', again = '', counts = ''}
     store(job, e, def)
     answer(i, 'created', e, '')
   elseif not e then
     answer(i, 'foreign', none, '')
   elseif e.digest == digest then
-    if newer(revision, e.revision) then
-      e.revision = revision
-      store(job, e)
-    end
+    if newer(revision, e.revision) then e.revision = revision end
+    store(job, e) -- also for 'due', which may have been postponed
     answer(i, 'same', e, '')
   elseif e.digest ~= was or e.cursor ~= stood or (upcoming ~= '' and tonumber(upcoming) <= ms)
     or (cursor ~= '' and (tonumber(cursor) <= ms or tonumber(cursor) <= (tonumber(e.last) or 0))) then
@@ -57,12 +57,17 @@ for i = 1, (#ARGV - 4) / 10 do
   else
     -- A step of the chain even when no old tick was due (count 0), and when the old schedule had
     -- no more ticks ('' to cursor). It may lead back: to before the old cursor, not before e.last.
-    if not append(KEYS[3 + i], '1|S|' .. stood .. '|' .. cursor .. '|' .. int(ms) .. '|' .. stood .. '|' .. last .. '|' .. count
-      .. '|superseded|definition replaced', e, ms, keep, keep_for) then
+    if not append(KEYS[6 + i], KEYS[4], '1|S|' .. stood .. '|' .. cursor .. '|' .. int(ms) .. '|' .. stood .. '|' .. last .. '|' .. num
+      .. '|superseded|definition replaced|' .. old, e, ms, keep, keep_for) then
       answer(i, 'foreign', none, '')
     else
-      if count ~= '0' then e.last = last end
+      if num ~= '0' then
+        e.last = last
+        count(e, 'superseded', tonumber(num))
+        if redis.call('HEXISTS', KEYS[6], job) == 1 then tell(KEYS[5], job, stood, cursor, stood, last, tonumber(num), 'superseded', ms) end
+      end
       e.cursor, e.digest, e.revision = cursor, digest, revision
+      stretch(e, ms)
       store(job, e, def)
       answer(i, 'replaced', e, '')
     end

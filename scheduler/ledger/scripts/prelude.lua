@@ -3,19 +3,31 @@
 -- All records begin with their format version, '1'. A record that does not decode is foreign
 -- (written by a newer node, or by nobody we know): scripts answer 'foreign' and leave it alone.
 --
--- entry    1|cursor|digest|revision|token|rid|open|base|last
+-- entry    1|cursor|digest|revision|token|rid|open|base|last|pause|busy|again|counts
 --          cursor  earliest tick not accounted for, ms; '' when the schedule has no more
 --          token, rid  state of the token rule;  open  run id that holds the job, leased or pending
 --          base  where the recorded chain begins (moves on when history is trimmed)
 --          last  latest instant ever accounted for, ms
--- run      1|until|beat|job|tick|shard|shards|attempt|token|node|name|ttl|prev|next|trigger|request|granted|payload
--- pending  1|job|tick|shard|shards|attempt|prev|next|trigger|request|at|payload
+--          pause  'from,to': ticks in it are recorded as paused; to is '' while nobody has ended it
+--          busy  'from,to': from the grant to the end of the last run that held a job with overlap queue or
+--          replace; '' again from the grant of the next one
+--          again  'until,attempt': ticks before until were accounted for once; granted anew they are that attempt
+--          counts  'succeeded=12,missed=3': ticks and runs by how they ended
+-- run      1|until|beat|job|tick|shard|shards|attempt|token|node|name|ttl|prev|next|trigger|request|granted|mode|most|payload
+--          mode  overlap policy: s(kip) q(ueue) r(eplace) a(llow);  most  the last attempt that a crash may lead to
+--          request  of a run by hand, and its attempts, the id that was asked for; else ''
+-- pending  1|job|tick|shard|shards|attempt|prev|next|trigger|request|at|holds|payload
+--          holds  '1' when it was granted before: the job is held for it (but with overlap allow), and it waits
+--          for the end of a pause
 -- row      1|R|prev|next|at|tick|shard|shards|attempt|tries|run|token|node|name|trigger|request|outcome|reason|started|late|error
---          1|S|prev|next|at|tick|until|count|outcome|reason
+--          1|S|prev|next|at|tick|until|count|outcome|reason|note
+-- event    1|upstream|prev|next|tick|until|count|outcome|at      (in the outbox, for jobs that follow)
+-- cancel   1|at|author|reason
 
 local GUARD = 60000000 -- redisconn.TokenGuardMicros
 
--- Lua prints numbers with 14 digits in Redis and 17 in miniredis: every number is spelt by this.
+-- Lua prints numbers with 14 digits in Redis and 17 in miniredis: every number is spelt by this. n is a
+-- number, not one spelt out already: miniredis would print nothing.
 local function int(n) return string.format('%.0f', n) end
 
 local function clock()
@@ -37,50 +49,113 @@ local function newer(a, b)
   return #a > #b
 end
 
+local ENTRY = '^1|(%d*)|([^|]*)|([^|]*)|(%d+)|([^|]*)|([^|]*)|(%d*)|(%d*)|([%d,]*)|([%d,]*)|([%d,]*)|([^|]*)$'
+
 local function entry_of(s)
   if not s then return nil end
-  local c, d, v, t, r, o, b, l = string.match(s,
-    '^1|(%d*)|([^|]*)|([^|]*)|(%d+)|([^|]*)|([^|]*)|(%d*)|(%d*)$')
+  local c, d, v, t, r, o, b, l, pause, busy, again, counts = string.match(s, ENTRY)
   if not c then return nil end
-  return {cursor = c, digest = d, revision = v, token = t, rid = r, open = o, base = b, last = l}
+  return {cursor = c, digest = d, revision = v, token = t, rid = r, open = o, base = b, last = l, pause = pause, busy = busy,
+    again = again, counts = counts}
 end
 
 local function entry_text(e)
   return '1|' .. e.cursor .. '|' .. e.digest .. '|' .. e.revision .. '|' .. e.token .. '|' .. e.rid
-    .. '|' .. e.open .. '|' .. e.base .. '|' .. e.last
+    .. '|' .. e.open .. '|' .. e.base .. '|' .. e.last .. '|' .. e.pause .. '|' .. e.busy .. '|' .. e.again .. '|' .. e.counts
 end
 
-local RUN = '^1|(%d+)|(%d+)|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|([^|]*)|([^|]*)|(%d+)|(%d*)|(%d*)|([^|]*)|([^|]*)|(%d+)|(.*)$'
+-- Both ends of 'from,to' as numbers, or the bound and the attempt of 'again'; nil for ''.
+local function pair(s)
+  local a, b = string.match(s, '^(%d+),(%d*)$')
+  return tonumber(a or nil), tonumber(b or nil) or math.huge
+end
+
+-- Whether the job is paused now. It was before it says so: its clock may have stepped back since.
+local function paused(e, ms)
+  if e.pause == '' then return false end
+  local _, to = pair(e.pause)
+  return ms < to
+end
+
+-- The cursor was set to before a pause that goes on, which holds back what has not started: now that is
+-- these ticks as well.
+local function stretch(e, ms)
+  local since = pair(e.pause)
+  if since and e.cursor ~= '' and tonumber(e.cursor) < since and paused(e, ms) then
+    e.pause = e.cursor .. string.match(e.pause, ',.*$')
+  end
+end
+
+-- The cursor has moved: windows that lie behind it are over, a pause when its time is as well.
+local function shed(e, ms)
+  local at = tonumber(e.cursor) or math.huge
+  if e.pause ~= '' then
+    local _, to = pair(e.pause)
+    if to <= at and to <= ms then e.pause = '' end
+  end
+  if e.busy ~= '' then
+    local _, to = pair(e.busy)
+    if to <= at then e.busy = '' end
+  end
+  if e.again ~= '' and (pair(e.again) or 0) <= at then e.again = '' end
+end
+
+-- Counts ticks and runs that ended so.
+local function count(e, outcome, n)
+  local before, was, after = string.match(',' .. e.counts .. ',', '^(.*,' .. outcome .. '=)(%d+)(,.*)$')
+  if before then
+    e.counts = string.sub(before .. int(was + n) .. after, 2, -2)
+  else
+    e.counts = (e.counts == '' and '' or e.counts .. ',') .. outcome .. '=' .. int(n)
+  end
+end
+
+local RUN = '^1|(%d+)|(%d+)|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|([^|]*)|([^|]*)|(%d+)|(%d*)|(%d*)|([^|]*)|([^|]*)|(%d+)|([sqra])|(%d+)|(.*)$'
 
 local function run_of(s)
   if not s then return nil end
-  local u, b, j, ti, sh, ss, a, tk, n, nm, ttl, p, nx, tr, rq, g, pay = string.match(s, RUN)
+  local u, b, j, ti, sh, ss, a, tk, n, nm, ttl, p, nx, tr, rq, g, mode, most, pay = string.match(s, RUN)
   if not u then return nil end
-  return {until_ = u, beat = b, job = j, tick = ti, shard = sh, shards = ss, attempt = a, token = tk,
-    node = n, name = nm, ttl = ttl, prev = p, next = nx, trigger = tr, request = rq, granted = g, payload = pay}
+  return {until_ = u, beat = b, job = j, tick = ti, shard = sh, shards = ss, attempt = a, token = tk, node = n, name = nm,
+    ttl = ttl, prev = p, next = nx, trigger = tr, request = rq, granted = g, mode = mode, most = most, payload = pay}
 end
 
 local function pending_of(s)
   if not s then return nil end
-  local j, ti, sh, ss, a, p, nx, tr, rq, at, pay = string.match(s,
-    '^1|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d*)|(%d*)|([^|]*)|([^|]*)|(%d+)|(.*)$')
+  local j, ti, sh, ss, a, p, nx, tr, rq, at, holds, pay = string.match(s,
+    '^1|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d*)|(%d*)|([^|]*)|([^|]*)|(%d+)|(1?)|(.*)$')
   if not j then return nil end
   return {job = j, tick = ti, shard = sh, shards = ss, attempt = a, prev = p, next = nx,
-    trigger = tr, request = rq, at = at, payload = pay}
+    trigger = tr, request = rq, at = at, holds = holds, payload = pay}
 end
 
 local function pending_text(p)
   return '1|' .. p.job .. '|' .. p.tick .. '|' .. p.shard .. '|' .. p.shards .. '|' .. p.attempt .. '|' .. p.prev
-    .. '|' .. p.next .. '|' .. p.trigger .. '|' .. p.request .. '|' .. p.at .. '|' .. p.payload
+    .. '|' .. p.next .. '|' .. p.trigger .. '|' .. p.request .. '|' .. p.at .. '|' .. p.holds .. '|' .. p.payload
+end
+
+-- Forgets a run of a job that follows another: its tick, told anew, leads to a later attempt.
+local function beyond(e, tick, attempt)
+  local bound, nth = 0, 1
+  if e.again ~= '' then bound, nth = pair(e.again) end
+  e.again = int(math.max(bound, tick + 1)) .. ',' .. int(math.max(nth, attempt + 1))
+end
+
+-- Which attempt of a tick comes next, when the cursor or another job's tick leads to it.
+local function again(e, tick)
+  if e.again == '' then return '1' end
+  local bound, attempt = pair(e.again)
+  return tick < bound and int(attempt) or '1'
 end
 
 -- Appends a row and keeps the list short: rows beyond keep, or older than keep_for, leave at the
 -- head, and e.base moves to where the remaining chain begins. Looked at every 16th row, at most
--- 64 rows a time. Rows S stand in the order of their steps, each moves the base to its end, also
--- back (a replaced definition may begin before the old cursor). A row R may stand after later
--- steps, because its run took long: it moves the base only if its step does not lie before it.
--- Returns false, with nothing done, when the key holds something else than a history.
-local function append(key, row, e, ms, keep, keep_for)
+-- 64 rows a time. A superseded row moves the base to its end, also back (a replaced definition may
+-- begin before the old cursor). Any other may stand after later steps, because its run took long or
+-- waited: it moves the base only if its step does not lie before it. A row without prev is no step.
+-- What is kept beside a row leaves with it. Returns false, with nothing done, when the key holds
+-- something else than a history.
+local function append(key, kept, row, e, ms, keep, keep_for)
   local n = redis.pcall('RPUSH', key, row)
   if type(n) ~= 'number' then return false end
   if n % 16 ~= 0 then return true end
@@ -89,7 +164,16 @@ local function append(key, row, e, ms, keep, keep_for)
   for i, old in ipairs(redis.call('LRANGE', key, 0, 63)) do
     local kind, prev, nxt, at = string.match(old, '^1|([RS])|(%d*)|(%d*)|(%d+)|')
     if i == n or (i > over and tonumber(at or ms) >= horizon) then break end
-    if kind == 'S' or (kind and prev ~= '' and e.base ~= '' and tonumber(prev) >= tonumber(e.base)) then e.base = nxt end
+    if kind == 'S' and string.find(old, '|superseded|', 1, true)
+      or kind and prev ~= '' and e.base ~= '' and tonumber(prev) >= tonumber(e.base) then e.base = nxt end
+    if kind == 'R' then
+      local tick, attempt, run, request = string.match(old,
+        '^1|R|%d*|%d*|%d+|(%d+)|%d+|%d+|(%d+)|%d+|([^|]+)|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|')
+      if run then
+        redis.call('HDEL', kept, run, 'p:' .. run)
+        if prev == '' and request == '' and e.cursor == '' then beyond(e, tonumber(tick), tonumber(attempt)) end
+      end
+    end
     drop = i
   end
   if drop > 0 then redis.call('LTRIM', key, drop, -1) end
@@ -97,19 +181,41 @@ local function append(key, row, e, ms, keep, keep_for)
 end
 
 -- Records ticks that did not run, [first, last], as one row; a row that carries on the one
--- before it, for the same reason, is merged into it. Returns what append does.
-local function pass(key, e, first, last, count, nxt, outcome, reason, ms, keep, keep_for)
+-- before it, for the same reason, is merged into it. prev is first, or '' when this is no step of the
+-- job's own cursor. Returns what append does.
+local function pass(key, kept, e, prev, first, last, n, nxt, outcome, reason, note, ms, keep, keep_for)
   local tail = redis.pcall('LINDEX', key, -1)
   if type(tail) == 'string' then
-    local p, n, t, c = string.match(tail, '^1|S|(%d*)|(%d*)|%d+|(%d*)|%d*|(%d+)|' .. outcome .. '|' .. reason .. '$')
-    if p and n == first then
+    local p, f, t, c, o, r, nt = string.match(tail, '^1|S|(%d*)|(%d*)|%d+|(%d*)|%d*|(%d+)|([^|]*)|([^|]*)|([^|]*)$')
+    if p and f == first and (p == '') == (prev == '') and o == outcome and r == reason and nt == note then
       redis.call('LSET', key, -1, '1|S|' .. p .. '|' .. nxt .. '|' .. int(ms) .. '|' .. t .. '|' .. last
-        .. '|' .. int(c + count) .. '|' .. outcome .. '|' .. reason)
+        .. '|' .. int(c + n) .. '|' .. outcome .. '|' .. reason .. '|' .. note)
+      count(e, outcome, n)
       return true
     end
   end
-  return append(key, '1|S|' .. first .. '|' .. nxt .. '|' .. int(ms) .. '|' .. first .. '|' .. last .. '|' .. int(count)
-    .. '|' .. outcome .. '|' .. reason, e, ms, keep, keep_for)
+  if not append(key, kept, '1|S|' .. prev .. '|' .. nxt .. '|' .. int(ms) .. '|' .. first .. '|' .. last .. '|' .. int(n)
+    .. '|' .. outcome .. '|' .. reason .. '|' .. note, e, ms, keep, keep_for) then return false end
+  count(e, outcome, n)
+  return true
+end
+
+-- Leaves word, for jobs that follow this one, of ticks that ended or will not run.
+local function tell(outbox, upstream, prev, nxt, tick, last, n, outcome, ms)
+  redis.call('ZADD', outbox, int(ms), '1|' .. upstream .. '|' .. prev .. '|' .. nxt .. '|' .. tick .. '|' .. last .. '|' .. int(n)
+    .. '|' .. outcome .. '|' .. int(ms))
+end
+
+-- What a cancel flag says, as the reason of the run's end.
+local function reason_of(flag)
+  local author, reason = string.match(flag, '^1|%d+|([^|]*)|(.*)$')
+  if not author or author == '' then return 'replaced' end
+  return 'cancelled by ' .. author .. (reason ~= '' and ': ' .. reason or '')
+end
+
+-- Asks the node of a run to end it.
+local function raise(cancels, id, ms, author, reason)
+  redis.call('HSETNX', cancels, id, '1|' .. int(ms) .. '|' .. author .. '|' .. reason)
 end
 
 local function row_text(id, r, outcome, reason, started, ended, tries, err)
@@ -118,10 +224,64 @@ local function row_text(id, r, outcome, reason, started, ended, tries, err)
     .. '|' .. r.trigger .. '|' .. r.request .. '|' .. outcome .. '|' .. reason .. '|' .. started .. '||' .. err
 end
 
--- Finds the row of a run by its id, or by the id that a person asked for; newest first. Returns
--- its index from the tail, head (all before the field 'late'), outcome, late, error, run id.
+-- Ends a run that was granted: its row, its lease, what is kept of it, word to those who follow. With
+-- fresh, and attempts left, and nobody who wanted it ended, the next attempt is pending and holds the job
+-- on. freed is when the job became free. Returns false, with nothing done, when the history is none. k
+-- names the keys.
+local function finish(k, history, e, id, r, row, outcome, output, fresh, freed, ms, keep, keep_for)
+  if not append(history, k.kept, row, e, ms, keep, keep_for) then return false end
+  count(e, outcome, 1)
+  local held, rerun = e.open == id, fresh ~= '' and tonumber(r.attempt) < tonumber(r.most) and redis.call('HEXISTS', k.cancels, id) == 0
+  if held then
+    e.open = rerun and fresh or ''
+    if r.mode == 'q' or r.mode == 'r' then
+      -- An attempt that follows a crash finds the window of the one before it, and goes on with it.
+      e.busy = int(pair(e.busy) or tonumber(r.granted)) .. ',' .. int(freed)
+    end
+  end
+  if output ~= '' then redis.call('HSET', k.kept, id, output) end
+  if r.payload ~= '' then redis.call('HSET', k.kept, 'p:' .. id, r.payload) end
+  if rerun then
+    redis.call('HSET', k.waiting, fresh, pending_text({job = r.job, tick = r.tick, shard = r.shard, shards = r.shards,
+      attempt = int(r.attempt + 1), prev = '', next = '', trigger = 'rerun', request = r.request, at = int(ms),
+      holds = '1', payload = r.payload}))
+    redis.call('ZADD', k.pending, int(ms), fresh)
+  elseif r.request == '' and redis.call('HEXISTS', k.followers, r.job) == 1 then
+    tell(k.outbox, r.job, r.prev, r.next, r.tick, r.tick, 1, outcome, ms)
+  end
+  redis.call('HDEL', k.cancels, id)
+  return true
+end
+
+-- Whether one of these runs is in flight or pending. A run that was handed back goes on under the id that
+-- follows from its own, so whoever looks for it brings some of those as well.
+local function under_way(runs, waiting, ids)
+  for _, key in ipairs({runs, waiting}) do
+    for _, record in ipairs(redis.call('HMGET', key, unpack(ids))) do
+      if record then return true end
+    end
+  end
+  return false
+end
+
+-- Whether one of a job's records in a hash of runs, read by run_of or pending_of, is as asked for; 'foreign'
+-- when one names the job and cannot be read. It reads all runs of the partition: for what is done rarely.
+local function any(key, read, job, ok)
+  local found = false
+  for _, text in ipairs(redis.call('HVALS', key)) do
+    if string.find(text, '|' .. job .. '|', 1, true) then
+      local r = read(text)
+      if not r then found = 'foreign'
+      elseif r.job == job and ok(r) then return true end
+    end
+  end
+  return found
+end
+
+-- Finds the row of a run by its id or, with asked, by the id that a person asked for; newest first.
+-- Returns its index from the tail, head (all before the field 'late'), outcome, late, error.
 local ROW = '^(1|R|%d*|%d*|%d+|%d+|%d+|%d+|%d+|%d+|([^|]*)|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|([^|]*)|[^|]*|%d*)|([^|]*)|(.*)$'
-local function find_row(key, id)
+local function find_row(key, id, asked)
   local from = -1
   while true do
     local rows = redis.pcall('LRANGE', key, from - 31, from)
@@ -129,7 +289,7 @@ local function find_row(key, id)
     for i = #rows, 1, -1 do
       if string.find(rows[i], id, 1, true) then
         local head, run, req, outcome, late, err = string.match(rows[i], ROW)
-        if run == id or req == id then return from - (#rows - i), head, outcome, late, err, run end
+        if run == id or asked and req == id then return from - (#rows - i), head, outcome, late, err end
       end
     end
     if #rows < 32 then return nil end

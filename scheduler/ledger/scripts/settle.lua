@@ -1,8 +1,10 @@
 -- Ends a batch of runs: releases the lease, records the outcome, once. The first terminal
 -- outcome wins; asked again, a settle gives the answer it gave before.
--- KEYS[1] jobs  KEYS[2] runs  KEYS[3] leases  KEYS[3+i] history of item i's job
+-- KEYS[1] jobs  KEYS[2] runs  KEYS[3] leases  KEYS[4] pending  KEYS[5] waiting  KEYS[6] kept
+-- KEYS[7] cancels  KEYS[8] outbox  KEYS[9] followers  KEYS[9+i] history of item i's job
 -- ARGV[1] rows to keep  ARGV[2] age to keep, ms
--- then 8 for each item: job, run, outcome, reason, started ms, ended ms, tries, error
+-- then 10 for each item: job, run, outcome, reason, started ms, ended ms, tries, error, output,
+--   and the run id of the next attempt, if this end asks for one and there are attempts left, or ''
 -- Returns one word for each item:
 --   settled  recorded now, or already recorded by this same report
 --   lost     somebody else ended the run before; the report is kept beside that outcome
@@ -10,35 +12,37 @@
 --   foreign  a record that this version does not understand
 local keep, keep_for = ARGV[1], ARGV[2]
 local us, ms = clock()
-local n = (#ARGV - 2) / 8
+local STRIDE, FIRST = 10, 9
+local n = (#ARGV - 2) / STRIDE
 local names, ids = {}, {}
-for i = 1, n do names[i], ids[i] = ARGV[3 + (i - 1) * 8], ARGV[4 + (i - 1) * 8] end
+for i = 1, n do names[i], ids[i] = ARGV[3 + (i - 1) * STRIDE], ARGV[4 + (i - 1) * STRIDE] end
 local raw, held = redis.call('HMGET', KEYS[1], unpack(names)), redis.call('HMGET', KEYS[2], unpack(ids))
+local k = {pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6], cancels = KEYS[7], outbox = KEYS[8], followers = KEYS[9]}
 local entries, out, saved, gone = {}, {}, {}, {}
 
 local function late(i, id, outcome, ended)
-  local at, head, was, noted, err, run = find_row(KEYS[3 + i], id)
-  if run ~= id then return 'unknown' end -- also when it was handed back and ran under another id
+  local at, head, was, noted, err = find_row(KEYS[FIRST + i], id)
+  if not at then return 'unknown' end -- also when it was handed back and ran under another id
   if was == outcome then return 'settled' end
   if noted == '' then
-    redis.call('LSET', KEYS[3 + i], at, head .. '|' .. outcome .. ' ' .. ended .. '|' .. err)
+    redis.call('LSET', KEYS[FIRST + i], at, head .. '|' .. outcome .. ' ' .. ended .. '|' .. err)
   end
   return 'lost'
 end
 
 for i = 1, n do
-  local a = 3 + (i - 1) * 8
-  local job, id, outcome, reason, started, ended, tries, err =
-    ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7]
+  local a = 3 + (i - 1) * STRIDE
+  local job, id, outcome, reason, started, ended, tries, err, output, fresh = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3],
+    ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9]
   local r = run_of(held[i])
   local e = entries[job] or entry_of(raw[i])
   entries[job] = e
   if not held[i] or gone[id] then out[i] = late(i, id, outcome, ended)
   elseif not r or not e then out[i] = 'foreign'
-  elseif not append(KEYS[3 + i], row_text(id, r, outcome, reason, started, ended, tries, err), e, ms, keep, keep_for) then
+  elseif not finish(k, KEYS[FIRST + i], e, id, r, row_text(id, r, outcome, reason, started, ended, tries, err), outcome, output,
+    fresh, ms, ms, keep, keep_for) then
     out[i] = 'foreign'
   else
-    if e.open == id then e.open = '' end
     gone[id] = true
     gone[#gone + 1] = id
     out[i] = 'settled'

@@ -1,30 +1,44 @@
 -- Hands granted runs back whose function was never called: pending again, same attempt, under
--- a fresh run id. The old id is burnt: a delayed copy of its claim finds nothing to take.
--- KEYS[1] jobs  KEYS[2] runs  KEYS[3] leases  KEYS[4] pending  KEYS[5] waiting
--- ARGV 3 for each item: job, run, fresh run id
+-- a fresh run id. The old id is burnt: a delayed copy of its claim finds nothing to take. A run
+-- that was to be cancelled is recorded as cancelled instead.
+-- KEYS[1] jobs  KEYS[2] runs  KEYS[3] leases  KEYS[4] pending  KEYS[5] waiting  KEYS[6] kept
+-- KEYS[7] cancels  KEYS[8] outbox  KEYS[9] followers  KEYS[9+i] history of item i's job
+-- ARGV[1] rows to keep  ARGV[2] age to keep, ms  then 3 for each item: job, run, fresh run id
 -- Returns one word for each item: returned (also when repeated), lost, foreign.
 local us, ms = clock()
+local k = {pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6], cancels = KEYS[7], outbox = KEYS[8], followers = KEYS[9]}
 local out = {}
-for i = 1, #ARGV / 3 do
-  local job, id, fresh = ARGV[i * 3 - 2], ARGV[i * 3 - 1], ARGV[i * 3]
-  local text = redis.call('HGET', KEYS[2], id)
-  local r = run_of(text)
-  local e = entry_of(redis.call('HGET', KEYS[1], job))
-  if not text then
-    out[i] = redis.call('HEXISTS', KEYS[5], fresh) == 1 and 'returned' or 'lost'
-  elseif not r or not e then out[i] = 'foreign'
+
+local function back(i, job, id, fresh, r, e)
+  local flag = redis.call('HGET', KEYS[7], id)
+  if flag then
+    if not finish(k, KEYS[9 + i], e, id, r, row_text(id, r, 'cancelled', reason_of(flag), r.granted, int(ms), '0', ''), 'cancelled', '',
+      '', ms, ms, ARGV[1], ARGV[2]) then return 'foreign' end
+    redis.call('HSET', KEYS[1], job, entry_text(e))
   else
     if r.trigger == 'manual' and r.request == '' then r.request = id end
-    r.at = int(ms)
+    r.at, r.holds = int(ms), '1'
     redis.call('HSET', KEYS[5], fresh, pending_text(r))
     redis.call('ZADD', KEYS[4], r.at, fresh)
     if e.open == id then
       e.open = fresh
       redis.call('HSET', KEYS[1], job, entry_text(e))
     end
-    redis.call('HDEL', KEYS[2], id)
-    redis.call('ZREM', KEYS[3], id)
-    out[i] = 'returned'
+  end
+  redis.call('HDEL', KEYS[2], id)
+  redis.call('ZREM', KEYS[3], id)
+  return 'returned'
+end
+
+for i = 1, (#ARGV - 2) / 3 do
+  local job, id, fresh = ARGV[i * 3], ARGV[i * 3 + 1], ARGV[i * 3 + 2]
+  local text = redis.call('HGET', KEYS[2], id)
+  local r = run_of(text)
+  local e = entry_of(redis.call('HGET', KEYS[1], job))
+  if not text then
+    out[i] = redis.call('HEXISTS', KEYS[5], fresh) == 1 and not find_row(KEYS[9 + i], id) and 'returned' or 'lost'
+  elseif not r or not e then out[i] = 'foreign'
+  else out[i] = back(i, job, id, fresh, r, e)
   end
 end
 return out

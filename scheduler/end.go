@@ -1,0 +1,130 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// end reports how a run ended, waits for the answer with the lease kept alive, and leaves.
+func (r *runner) end(l *life) {
+	report := r.report(l)
+	if l.undo != nil {
+		l.undo()
+	}
+	r.calls.Done()
+	r.settle(l.g, report)
+	r.n.engine.freed(l.g.job)
+	r.leave(l)
+}
+
+// report is how a run ended, as this node saw it.
+func (r *runner) report(l *life) ledger.Report {
+	how, reason := outcome(l.ctx, l.err)
+	report := ledger.Report{
+		Job: l.g.job.Name, Run: l.g.lease.Run, Outcome: how, Reason: reason,
+		Started: l.started.UnixMilli(), Ended: r.n.clock.now().UnixMilli(), Tries: l.tries,
+	}
+	if l.tries > 0 {
+		report.Error, report.Output = errorText(l.err, l.before), l.run.Output()
+	}
+	if l.g.job.OnCrash == jobs.OnCrashRerun && cutShort(how, reason) {
+		report.Fresh = ledger.Successor(report.Run)
+	}
+	return report
+}
+
+// cutShort says whether a run ended in a way that on_crash rerun answers with another attempt, if there
+// is one left.
+func cutShort(how jobs.Outcome, reason string) bool {
+	return how == jobs.OutcomeLost || how == jobs.OutcomeCancelled && reason == ledger.ReasonDraining
+}
+
+// outcome names how a function ended, and why. What it returned counts first: a function that finished
+// its work has succeeded, whatever became of its context meanwhile.
+func outcome(ctx context.Context, err error) (jobs.Outcome, string) {
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil:
+		return jobs.OutcomeSucceeded, ""
+	case errors.Is(cause, locking.ErrLeaseLost):
+		return jobs.OutcomeLost, ""
+	case errors.Is(cause, jobs.ErrTimeout):
+		return jobs.OutcomeTimedOut, ""
+	case errors.Is(cause, ErrDraining):
+		return jobs.OutcomeCancelled, ledger.ReasonDraining
+	case errors.Is(cause, jobs.ErrReplaced):
+		return jobs.OutcomeCancelled, ledger.ReasonReplaced
+	case errors.Is(cause, jobs.ErrCancelled):
+		return jobs.OutcomeCancelled, cause.Error()
+	default:
+		return jobs.OutcomeFailed, ""
+	}
+}
+
+const (
+	// errorRoom is what the ledger keeps of a run's error, in bytes.
+	errorRoom = 2 << 10
+	// shortMax is what an error of an earlier try may take of it.
+	shortMax = 200
+)
+
+// errorText is the error of the last try, then those of the tries before it: the newest of them, as
+// many as fit in whole.
+func errorText(last error, before []string) string {
+	const lead, between = "; before: ", "; "
+	if last == nil {
+		return ""
+	}
+	text := last.Error()
+	room, first := errorRoom-len(text)-len(lead), len(before)
+	for first > 0 && len(before[first-1]) <= room {
+		first--
+		room -= len(before[first]) + len(between)
+	}
+	if first == len(before) {
+		return text
+	}
+	return text + lead + strings.Join(before[first:], between)
+}
+
+// short is the first line of an error.
+func short(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return clip(line, shortMax)
+}
+
+// clip cuts a text to most bytes, on a rune's border.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most-3], "") + "..."
+}
+
+// settle hands the report to the settler and says what became of it.
+func (r *runner) settle(g grant, report ledger.Report) {
+	log := r.n.log.With("job", g.job.Name, "tick", time.UnixMilli(g.lease.Tick).UTC(), "run", report.Run, "outcome", report.Outcome.String())
+	duration := time.Duration(report.Ended-report.Started) * time.Millisecond
+	word, err := r.n.settler.settle(report)
+	switch {
+	case err != nil:
+		log.Error("run ended, but its outcome could not be recorded; its lease will lapse and be recorded as abandoned", "error", err)
+	case word == ledger.Settled && report.Outcome == jobs.OutcomeSucceeded:
+		log.Info("run ended", "duration", duration, "tries", report.Tries)
+	case word == ledger.Settled:
+		log.Warn("run ended", "duration", duration, "tries", report.Tries, "reason", report.Reason, "error", report.Error)
+	case word == ledger.Lost:
+		log.Warn("run ended too late: somebody else had ended it, this report is kept beside that outcome", "answer", string(word))
+	case word == ledger.NoSuchRun:
+		log.Error("run ended, and nobody knows it any more: Redis lost its record, its outcome is only here", "error", report.Error)
+	default:
+		log.Error("run ended, but a record of its job is not understood by this version and was left alone; its outcome is only here", "answer", string(word), "error", report.Error)
+	}
+	r.n.events.settled(g.lease, report, err == nil && word == ledger.Settled)
+}

@@ -1,0 +1,206 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+const (
+	// hooksQueue is how many events may wait for the hooks.
+	hooksQueue = 1024
+	// hooksGrace is how long a node that has ended waits for its hooks to be told of what is queued.
+	hooksGrace = 2 * time.Second
+)
+
+// events carries what happens to the hooks. Its methods may be called from everywhere, on nil too, do
+// not block, and cost nothing for a hook that is nil.
+type events struct {
+	hooks   Hooks
+	node    string
+	clock   *clock
+	log     *slog.Logger
+	queue   chan func()  // nil without hooks
+	missing atomic.Int64 // dropped, or the hook panicked
+	full    atomic.Bool  // said that the queue was full
+	broken  atomic.Bool  // said that a hook panicked
+}
+
+func newEvents(h *Hooks, node string, c *clock, log *slog.Logger) *events {
+	e := &events{node: node, clock: c, log: log}
+	if h != nil {
+		e.hooks, e.queue = *h, make(chan func(), hooksQueue)
+	}
+	return e
+}
+
+// run serves the hooks until ctx ends and the queue is empty. It gives up on a hook that does not
+// return then, whose goroutine ends when the hook does.
+func (e *events) run(ctx context.Context) {
+	if e.queue == nil {
+		return
+	}
+	ended := make(chan struct{})
+	go e.serve(ctx, ended)
+	<-ctx.Done()
+	if within(ended, hooksGrace) {
+		return
+	}
+	left := 0
+	for ; e.next() != nil; left++ {
+		e.missing.Add(1)
+	}
+	e.log.Warn("the node stops without its hooks: they did not get through the events in time", "left", left, "waited", hooksGrace)
+}
+
+// serve calls the hooks. One that ends the goroutine it is called from (runtime.Goexit, as a test's
+// FailNow does) does not end them all: another goroutine takes over.
+func (e *events) serve(ctx context.Context, ended chan<- struct{}) {
+	served := false
+	defer func() {
+		if served {
+			close(ended)
+			return
+		}
+		e.stumbled("it ended its goroutine", "")
+		go e.serve(ctx, ended)
+	}()
+	for ctx.Err() == nil {
+		select {
+		case call := <-e.queue:
+			e.call(call)
+		case <-ctx.Done():
+		}
+	}
+	for call := e.next(); call != nil; call = e.next() {
+		e.call(call)
+	}
+	served = true
+}
+
+// next is the oldest event in the queue, nil when there is none.
+func (e *events) next() func() {
+	select {
+	case call := <-e.queue:
+		return call
+	default:
+		return nil
+	}
+}
+
+func (e *events) call(hook func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.stumbled(fmt.Sprint("panic: ", p), string(debug.Stack()))
+		}
+	}()
+	hook()
+}
+
+// stumbled counts a hook's mishap and logs the first one.
+func (e *events) stumbled(what, stack string) {
+	e.missing.Add(1)
+	if !e.broken.Swap(true) {
+		e.log.Error("a hook did not return; mend it. Further ones are only counted, see Node.HooksDropped", "what", what, "stack", stack)
+	}
+}
+
+// post queues a call of a hook, or drops it.
+func (e *events) post(call func()) {
+	select {
+	case e.queue <- call:
+		return
+	default:
+	}
+	e.missing.Add(1)
+	if !e.full.Swap(true) {
+		e.log.Warn("the hooks are slower than the events; some are dropped, see Node.HooksDropped", "queue", hooksQueue)
+	}
+}
+
+func (e *events) due(job string, tick int64) {
+	if e == nil || e.hooks.Due == nil {
+		return
+	}
+	hook, ev := e.hooks.Due, TickEvent{Job: job, Tick: time.UnixMilli(tick).UTC(), Node: e.node}
+	e.post(func() { hook(ev) })
+}
+
+func (e *events) claimed(l ledger.Lease) {
+	if e == nil || e.hooks.Claimed == nil {
+		return
+	}
+	e.told(e.hooks.Claimed, l, e.clock.now())
+}
+
+func (e *events) started(l ledger.Lease, at time.Time) {
+	if e == nil || e.hooks.Started == nil {
+		return
+	}
+	e.told(e.hooks.Started, l, at)
+}
+
+// leaseLost takes, as settled does, the time at which the run was started.
+func (e *events) leaseLost(l ledger.Lease, started time.Time) {
+	if e == nil || e.hooks.LeaseLost == nil {
+		return
+	}
+	e.told(e.hooks.LeaseLost, l, started)
+}
+
+func (e *events) told(hook func(RunEvent), l ledger.Lease, at time.Time) {
+	ev := e.about(l, at)
+	e.post(func() { hook(ev) })
+}
+
+func (e *events) settled(l ledger.Lease, r ledger.Report, recorded bool) {
+	if e == nil || e.hooks.Settled == nil {
+		return
+	}
+	hook, ev := e.hooks.Settled, SettledEvent{
+		RunEvent: e.about(l, time.UnixMilli(r.Started)), Outcome: r.Outcome, Reason: r.Reason, Error: r.Error,
+		Duration: time.Duration(r.Ended-r.Started) * time.Millisecond, Tries: r.Tries, Recorded: recorded,
+	}
+	e.post(func() { hook(ev) })
+}
+
+func (e *events) missed(job string, p ledger.Pass) {
+	if e == nil || e.hooks.Missed == nil {
+		return
+	}
+	hook, ev := e.hooks.Missed, PassEvent{
+		Job: job, First: time.UnixMilli(p.First).UTC(), Last: time.UnixMilli(p.Last).UTC(), Count: p.Count,
+		Outcome: p.Outcome, Reason: p.Reason, Node: e.node,
+	}
+	e.post(func() { hook(ev) })
+}
+
+func (e *events) superseded(job, why string) {
+	if e == nil || e.hooks.Superseded == nil {
+		return
+	}
+	hook, ev := e.hooks.Superseded, JobEvent{Job: job, Why: why, Node: e.node}
+	e.post(func() { hook(ev) })
+}
+
+// about is what an event says of a run; at is when it was granted or started.
+func (e *events) about(l ledger.Lease, at time.Time) RunEvent {
+	tick := time.UnixMilli(l.Tick).UTC()
+	return RunEvent{
+		Job: l.Job, Tick: tick, Run: l.Run, Attempt: l.Attempt, Token: l.Token, Node: e.node, Trigger: triggerOf(l), Lag: at.Sub(tick),
+	}
+}
+
+// triggerOf reads a run's trigger. One that this version does not know reads as schedule; the record
+// keeps its word.
+func triggerOf(l ledger.Lease) jobs.Trigger {
+	var t jobs.Trigger
+	_ = t.UnmarshalText([]byte(l.Trigger))
+	return t
+}

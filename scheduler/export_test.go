@@ -1,0 +1,4 @@
+package scheduler
+
+// RetryWait is for tests that look from outside.
+var RetryWait = retryWait

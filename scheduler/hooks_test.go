@@ -1,0 +1,276 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// diary is what hooks were told, a line each.
+type diary struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (d *diary) add(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lines = append(d.lines, fmt.Sprintf(format, args...))
+}
+
+func (d *diary) all() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.lines)
+}
+
+// count is how many lines begin so.
+func (d *diary) count(what string) int {
+	n := 0
+	for _, l := range d.all() {
+		if strings.HasPrefix(l, what) {
+			n++
+		}
+	}
+	return n
+}
+
+const clockTime = "15:04:05"
+
+// hooks write the diary; runs are named by their job and tick.
+func (d *diary) hooks() *scheduler.Hooks {
+	run := func(what string) func(scheduler.RunEvent) {
+		return func(e scheduler.RunEvent) {
+			if e.Run == "" || e.Token == 0 {
+				d.add("%s without run or token", what)
+			}
+			d.add("%s %s %s on %s attempt %d %s lag %s", what, e.Job, e.Tick.Format(clockTime), e.Node, e.Attempt, e.Trigger, e.Lag.Truncate(time.Second))
+		}
+	}
+	return &scheduler.Hooks{
+		Due:     func(e scheduler.TickEvent) { d.add("due %s %s on %s", e.Job, e.Tick.Format(clockTime), e.Node) },
+		Claimed: run("claimed"), Started: run("started"), LeaseLost: run("lost"),
+		Settled: func(e scheduler.SettledEvent) {
+			d.add("settled %s %s attempt %d %s %q %q after %s, %d tries, recorded %t", e.Job, e.Tick.Format(clockTime), e.Attempt,
+				e.Outcome, e.Reason, e.Error, e.Duration, e.Tries, e.Recorded)
+		},
+		Missed: func(e scheduler.PassEvent) {
+			d.add("missed %s %s to %s %d %s(%s) on %s", e.Job, e.First.Format(clockTime), e.Last.Format(clockTime), e.Count, e.Outcome, e.Reason, e.Node)
+		},
+		Superseded: func(e scheduler.JobEvent) { d.add("superseded %s on %s: %s", e.Job, e.Node, e.Why) },
+	}
+}
+
+func (d *diary) want(t *testing.T, want ...string) {
+	t.Helper()
+	if got := d.all(); !slices.Equal(got, want) {
+		t.Errorf("the hooks heard\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}
+
+// A job takes longer than its period and needs two tries.
+func TestHooksHearInOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		var d diary
+		var a attempts
+		job := a.trier(jobs.Retry{Max: 1, Backoff: time.Second}, func(_ context.Context, try int) error {
+			time.Sleep(6500 * time.Millisecond)
+			if try == 1 || len(a.runs) > 2 {
+				return errors.New("no paper")
+			}
+			return nil
+		})
+		job.Schedule = "@every 10s"
+		n := c.start("a", scheduler.Config{Hooks: d.hooks()}, job)
+		time.Sleep(48 * time.Second)
+		c.leave(n)
+		took := func(run int) time.Duration {
+			wait := scheduler.RetryWait(a.runs[run].ID(), jobs.Retry{Backoff: time.Second, MaxBackoff: time.Minute}, 1)
+			return (13*time.Second + wait).Truncate(time.Millisecond)
+		}
+		d.want(t,
+			"due job 00:00:10 on a",
+			"claimed job 00:00:10 on a attempt 1 schedule lag 0s",
+			"started job 00:00:10 on a attempt 1 schedule lag 0s",
+			"due job 00:00:20 on a",
+			`missed job 00:00:20 to 00:00:20 1 skipped(overlap) on a`,
+			fmt.Sprintf(`settled job 00:00:10 attempt 1 succeeded "" "" after %s, 2 tries, recorded true`, took(0)),
+			"due job 00:00:30 on a",
+			"claimed job 00:00:30 on a attempt 1 schedule lag 0s",
+			"started job 00:00:30 on a attempt 1 schedule lag 0s",
+			"due job 00:00:40 on a",
+			`missed job 00:00:40 to 00:00:40 1 skipped(overlap) on a`,
+			fmt.Sprintf(`settled job 00:00:30 attempt 1 failed "" "no paper; before: try 1: no paper" after %s, 2 tries, recorded true`, took(2)),
+		)
+		if n.HooksDropped() != 0 {
+			t.Errorf("%d dropped", n.HooksDropped())
+		}
+	})
+}
+
+// A lease is lost while its function is going: that is said at once, and before the run's end; that end is
+// not the recorded one when somebody has reaped the run.
+func TestHooksHearOfLostLeases(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		var d diary
+		var network redistest.Net
+		job := jobs.Job{Name: "job", Schedule: "@every 1m", TTL: 5 * time.Second, Func: func(ctx context.Context, _ *jobs.Run) error {
+			<-ctx.Done()
+			time.Sleep(20 * time.Second)
+			d.add("returned")
+			return ctx.Err()
+		}}
+		n := c.startOver(network.Client(server.Options()), "a", scheduler.Config{Hooks: d.hooks()}, job)
+		time.Sleep(61 * time.Second)
+		c.start("b", scheduler.Config{}, eachSecond("other", &sink{}))
+		network.Cut()
+		time.Sleep(15 * time.Second)
+		network.Heal()
+		time.Sleep(15 * time.Second)
+		c.leave(n)
+		d.want(t,
+			"due job 00:01:00 on a",
+			"claimed job 00:01:00 on a attempt 1 schedule lag 0s",
+			"started job 00:01:00 on a attempt 1 schedule lag 0s",
+			"lost job 00:01:00 on a attempt 1 schedule lag 0s",
+			"returned",
+			`settled job 00:01:00 attempt 1 lost "" "context canceled" after 23.95s, 1 tries, recorded false`,
+		)
+	})
+}
+
+// The context had ended before, for another cause: that the lease was lost is said all the same.
+func TestHooksHearOfLostLeasesOfCancelledRuns(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		var d diary
+		var network redistest.Net
+		job := jobs.Job{Name: "job", Schedule: "@every 1m", TTL: 5 * time.Second, Func: func(ctx context.Context, _ *jobs.Run) error {
+			<-ctx.Done()
+			time.Sleep(20 * time.Second)
+			return context.Cause(ctx)
+		}}
+		n := c.startOver(network.Client(server.Options()), "a", scheduler.Config{Hooks: d.hooks()}, job)
+		time.Sleep(61 * time.Second)
+		c.cancel("job", scheduler.CancelOptions{Author: "anna"})
+		time.Sleep(time.Second)
+		network.Cut()
+		time.Sleep(15 * time.Second)
+		network.Heal()
+		time.Sleep(10 * time.Second)
+		c.leave(n)
+		if got := d.all(); len(got) != 5 || !strings.HasPrefix(got[3], "lost job") || !strings.HasPrefix(got[4], "settled job 00:01:00 attempt 1 cancelled") {
+			t.Errorf("the hooks heard %q; want a lost lease, then the end", got)
+		}
+	})
+}
+
+func TestHooksHearOfSupersededJobs(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		var d diary
+		s := &sink{}
+		newer := eachSecond("job", s)
+		newer.Schedule = "*/2 * * * * *"
+		c.start("old", scheduler.Config{Revision: "1", Hooks: d.hooks()}, eachSecond("job", s))
+		time.Sleep(3 * time.Second)
+		c.start("new", scheduler.Config{Revision: "2"}, newer)
+		time.Sleep(10 * time.Second)
+		if n := d.count("superseded job on old: "); n != 1 {
+			t.Errorf("%d times superseded, want once: %q", n, d.all())
+		}
+	})
+}
+
+// A hook that never returns keeps nothing from running, and the node stops without it. What does not fit
+// into the queue is counted.
+func TestHooksBlockNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		stuck := make(chan struct{})
+		defer close(stuck)
+		var list []jobs.Job
+		for i := range 60 {
+			list = append(list, eachSecond(fmt.Sprint("job-", i), s))
+		}
+		n := c.start("a", scheduler.Config{Hooks: &scheduler.Hooks{Started: func(scheduler.RunEvent) { <-stuck }}}, list...)
+		time.Sleep(20*time.Second + 500*time.Millisecond)
+		ran := len(s.all())
+		if ran < 60*19 {
+			t.Errorf("%d of 1200 ticks ran", ran)
+		}
+		if want := int64(ran - 1 - 1024); n.HooksDropped() != want {
+			t.Errorf("%d dropped of %d, want %d", n.HooksDropped(), ran, want)
+		}
+		if said := c.logs.count("the hooks are slower than the events"); said != 1 {
+			t.Errorf("that was said %d times", said)
+		}
+		began := time.Now()
+		c.leave(n)
+		if took := time.Since(began); took < 2*time.Second || took > 3*time.Second {
+			t.Errorf("the node took %s to stop, want 2 s", took)
+		}
+		if want := int64(ran - 1); n.HooksDropped() != want {
+			t.Errorf("%d dropped of %d in the end, want %d", n.HooksDropped(), ran, want)
+		}
+	})
+}
+
+// Hooks that panic, or end the goroutine they are called from, are counted, and the others go on.
+func TestHooksMayBreak(t *testing.T) {
+	for name, broken := range map[string]func(scheduler.RunEvent){
+		"panic":  func(scheduler.RunEvent) { panic("no ink") },
+		"goexit": func(scheduler.RunEvent) { runtime.Goexit() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+				var d diary
+				s := &sink{}
+				hooks := d.hooks()
+				hooks.Started = broken
+				n := c.start("a", scheduler.Config{Hooks: hooks}, eachSecond("job", s))
+				time.Sleep(10*time.Second + 500*time.Millisecond)
+				c.leave(n)
+				ran := len(s.all())
+				if ran < 9 || n.HooksDropped() != int64(ran) {
+					t.Errorf("%d runs, %d mishaps; want as many", ran, n.HooksDropped())
+				}
+				if got := d.count("settled job"); got != ran {
+					t.Errorf("%d runs, and %d ends were told", ran, got)
+				}
+				if said := c.logs.count("a hook did not return"); said != 1 {
+					t.Errorf("that was said %d times", said)
+				}
+			})
+		})
+	}
+}
+
+// The node is told to stop while slow hooks are behind: they hear of everything before Run returns.
+func TestHooksHearTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		heard := 0
+		var list []jobs.Job
+		for i := range 50 {
+			list = append(list, eachSecond(fmt.Sprint("job-", i), s))
+		}
+		n := c.start("a", scheduler.Config{Hooks: &scheduler.Hooks{Settled: func(scheduler.SettledEvent) {
+			time.Sleep(20 * time.Millisecond)
+			heard++
+		}}}, list...)
+		time.Sleep(3*time.Second + 100*time.Millisecond)
+		c.leave(n)
+		if ran := len(s.all()); heard != ran || ran < 100 {
+			t.Errorf("%d runs, %d heard of", ran, heard)
+		}
+	})
+}

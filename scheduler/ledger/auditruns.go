@@ -1,0 +1,199 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// contradictions finds ticks that are recorded as not run and that ran, runs from before their tick,
+// and scheduled ones that no step of the cursor led to. What was granted again is left out of the
+// second: since its first grant Redis' clock may have been set back.
+func (a *audit) contradictions() {
+	var far step // of the ranges so far in this era, the one that reaches farthest
+	for _, k := range a.steps {
+		switch {
+		case k.row != nil && k.row.turns():
+		case k.row != nil && k.row.Ranged:
+			if far.row == nil || far.era != k.era || k.row.Until > far.row.Until {
+				far = k
+			}
+		case far.row != nil && far.era == k.era && far.row.Tick <= k.prev && k.prev <= far.row.Until:
+			a.add(P1, k.prev, []shower{far, k}, "tick %s is recorded as %s, and %s", stamp(k.prev), far.row.Outcome, k)
+		}
+	}
+	for _, r := range a.rows {
+		if !r.Ranged && !derived(r.Run) && r.Token != 0 && r.Started != 0 && r.Started < r.Tick-skewMost {
+			a.add(P2, r.Tick, []shower{r}, "run %s started before its tick", r.Run)
+		}
+	}
+	for _, g := range a.grants {
+		if g.request == "" && g.attempt == 1 && !g.step && a.def.After == "" && g.trigger != jobs.TriggerAfter.String() {
+			a.add(P2, g.tick, []shower{g}, "run %s of tick %s is no step of the chain", g.run, stamp(g.tick))
+		}
+	}
+	for _, l := range a.open {
+		if !l.Pending() && !derived(l.Run) && l.Granted < l.Tick {
+			a.add(P2, l.Tick, []shower{l}, "run %s was granted before its tick", l.Run)
+		}
+	}
+}
+
+// line is a tick of the schedule, by shard, or what somebody asked for: its attempts come one after another.
+type line struct {
+	request string
+	tick    int64
+	shard   int
+}
+
+func (g grant) line() line {
+	if g.request != "" {
+		return line{request: g.request}
+	}
+	return line{tick: g.tick, shard: g.shard}
+}
+
+func (l line) String() string {
+	if l.request != "" {
+		return "request " + l.request
+	}
+	return fmt.Sprintf("tick %s shard %d", stamp(l.tick), l.shard)
+}
+
+// doubles finds runs, tokens and (tick, shard, attempt) that were granted more than once.
+func (a *audit) doubles() {
+	type attempt struct {
+		line
+		n int
+	}
+	runs, tokens, attempts := make(map[string]grant), make(map[int64]grant), make(map[attempt]grant)
+	for _, g := range a.grants {
+		if first, again := runs[g.run]; again {
+			a.add(P1, g.tick, []shower{first, g}, "twice: run %s", g.run)
+		}
+		if first, again := tokens[g.token]; again && g.token != 0 {
+			a.add(P3, g.tick, []shower{first, g}, "twice: token %d", g.token)
+		}
+		runs[g.run], tokens[g.token] = g, g
+		if g.request != "" {
+			continue
+		}
+		nth := attempt{g.line(), g.attempt}
+		if first, again := attempts[nth]; again {
+			a.add(P1, g.tick, []shower{first, g}, "twice: %s attempt %d", nth.line, nth.n)
+		}
+		attempts[nth] = g
+	}
+}
+
+// attempts checks, line by line, that each further attempt came after the end of the one before it, with
+// a larger token.
+func (a *audit) attempts() {
+	lines := make(map[line][]grant)
+	for _, g := range a.grants {
+		lines[g.line()] = append(lines[g.line()], g)
+	}
+	for _, g := range a.grants {
+		l := g.line()
+		all := lines[l]
+		delete(lines, l)
+		slices.SortStableFunc(all, func(x, y grant) int { return cmp.Compare(x.attempt, y.attempt) })
+		for i, g := range all {
+			if why, before := a.untimely(g, all[:i]); why != "" {
+				a.add(P1, g.tick, append(before, g), "%s: attempt %d %s", l, g.attempt, why)
+			}
+			if p := last(all[:i], func(p grant) bool { return p.token != 0 }); p != nil && g.token != 0 && g.token < p.token {
+				a.add(P3, g.tick, []shower{p, g}, "%s: attempt %d has a smaller token than attempt %d", l, g.attempt, p.attempt)
+			}
+		}
+	}
+}
+
+// untimely says what is wrong with an attempt, given those before it, and which of them shows it; "" for
+// nothing.
+func (a *audit) untimely(g grant, before []grant) (why string, evidence []shower) {
+	p := last(before, func(p grant) bool { return p.attempt == g.attempt-1 })
+	switch {
+	case g.attempt < 1:
+		return "is none", nil
+	case g.attempt == 1:
+		return "", nil
+	case g.step: // the cursor was set back
+		if !a.cut && !slices.ContainsFunc(a.rows[:min(g.row, len(a.rows))], func(r Row) bool { return r.turns() && r.Reason == ReasonRewound }) {
+			return "without a first one: the cursor was never set back", nil
+		}
+		return "", nil
+	case p != nil && !p.ended:
+		return fmt.Sprintf("while attempt %d goes on", p.attempt), []shower{p}
+	case p != nil && p.row > g.row:
+		return fmt.Sprintf("has a record before the end of attempt %d", p.attempt), []shower{p}
+	case p == nil && g.request == "" && (!a.cut || len(before) > 0):
+		for _, b := range before {
+			evidence = append(evidence, b)
+		}
+		return fmt.Sprintf("and no record of attempt %d", g.attempt-1), evidence
+	}
+	return "", nil
+}
+
+// last is the last of some grants that is as asked for, nil when none is.
+func last(list []grant, ok func(grant) bool) *grant {
+	for i := len(list) - 1; i >= 0; i-- {
+		if ok(list[i]) {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// tokens checks that every run has one, and that the entry knows the largest.
+func (a *audit) tokens() {
+	var top grant
+	for _, g := range a.grants {
+		if g.token > top.token {
+			top = g
+		}
+		if g.ended && g.token == 0 && g.outcome.Ran() && g.outcome != jobs.OutcomeCancelled {
+			a.add(P3, g.tick, []shower{g}, "run %s is recorded as %s and has no token", g.run, g.outcome)
+		}
+	}
+	if top.token > a.entry.Token {
+		a.add(P3, top.tick, []shower{top, a.cursor()}, "token %d of run %s is larger than the last one granted, %d", top.token, top.run, a.entry.Token)
+	}
+}
+
+// rising checks the order of tokens from tick to tick. A run that was handed back, in a job whose runs
+// need not wait for each other, may be granted after those of later ticks. Where it is not known
+// what the overlap policy was, it may have been that.
+func (a *audit) rising() {
+	loose := a.def.V == 0 || a.def.Overlap == jobs.OverlapAllow || slices.ContainsFunc(a.rows, Row.replaces)
+	var before step
+	var top int64
+	for _, k := range a.steps {
+		token, run := k.token()
+		if token == 0 || loose && derived(run) {
+			continue
+		}
+		if token < top {
+			a.add(P3, k.prev, []shower{before, k}, "%s has token %d, and %s, before it, %d", k, token, before, top)
+			continue
+		}
+		before, top = k, token
+	}
+}
+
+func (k step) token() (int64, string) {
+	switch {
+	case k.run != nil:
+		return k.run.Token, k.run.Run
+	case k.row.Ranged:
+		return 0, ""
+	default:
+		return k.row.Token, k.row.Run
+	}
+}
+
+// derived says that a run's id is made from another one's, as Successor makes it.
+func derived(run string) bool { return len(run) == 36 && run[14] == '5' }

@@ -1,0 +1,155 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// shower is a record that can be spelt out, as evidence.
+type shower interface{ show() string }
+
+// String names a step in a sentence.
+func (k step) String() string {
+	switch {
+	case k.run != nil:
+		return fmt.Sprintf("run %s in flight", k.run.Run)
+	case k.row.Ranged:
+		return fmt.Sprintf("%s row of %s from %s", k.row.Outcome, ticks(k.row.Count), stamp(k.prev))
+	default:
+		return fmt.Sprintf("run %s of tick %s", k.row.Run, stamp(k.row.Tick))
+	}
+}
+
+func ticks(n int64) string {
+	if n == 1 {
+		return "1 tick"
+	}
+	return fmt.Sprintf("%d ticks", n)
+}
+
+// show spells the record of a step out.
+func (k step) show() string {
+	if k.run != nil {
+		return k.run.show()
+	}
+	return k.row.show()
+}
+
+func (r Row) show() string {
+	if r.Ranged {
+		return r.showRange()
+	}
+	words := []string{"run " + r.Run, "tick " + stamp(r.Tick), fmt.Sprintf("attempt %d", r.Attempt)}
+	if r.Shards > 1 {
+		words = append(words, fmt.Sprintf("shard %d of %d", r.Shard, r.Shards))
+	}
+	words = append(words, fmt.Sprintf("token %d", r.Token), on(r.NodeName, r.Node), r.Outcome.String()+because(r.Reason))
+	if r.Started != 0 {
+		words = append(words, "started "+stamp(r.Started))
+	}
+	return join(append(words, "ended "+stamp(r.At), r.Trigger, span(r.Prev, r.Next)))
+}
+
+func (r Row) showRange() string {
+	words := []string{r.Outcome.String() + because(r.Reason)}
+	switch {
+	case r.Count > 0:
+		words = append(words, fmt.Sprintf("ticks %s to %s, %d of them", stamp(r.Tick), stamp(r.Until), r.Count))
+	case r.turns():
+		words = append(words, "no tick")
+	default:
+		words = append(words, fmt.Sprintf("ticks %s to %s, none of them", stamp(r.Tick), stamp(r.Until)))
+	}
+	if r.Note != "" {
+		words = append(words, "noted "+r.Note)
+	}
+	return join(append(words, "recorded "+stamp(r.At), fmt.Sprintf("cursor %s to %s", stamp(orNever(r.Prev)), stamp(orNever(r.Next)))))
+}
+
+func (l Lease) show() string {
+	words := []string{"run " + l.Run, "tick " + stamp(l.Tick), fmt.Sprintf("attempt %d", l.Attempt)}
+	if l.Shards > 1 {
+		words = append(words, fmt.Sprintf("shard %d of %d", l.Shard, l.Shards))
+	}
+	if l.Pending() {
+		words = append(words, "pending since "+stamp(l.Granted))
+	} else {
+		words = append(words, fmt.Sprintf("token %d", l.Token), on(l.NodeName, l.Node), "in flight", "granted "+stamp(l.Granted))
+	}
+	return join(append(words, l.Trigger, span(l.Prev, l.Next)))
+}
+
+func span(prev, next int64) string {
+	if prev == 0 {
+		return ""
+	}
+	return fmt.Sprintf("cursor %s to %s", stamp(prev), stamp(orNever(next)))
+}
+
+func on(name, id string) string {
+	if name == "" && id == "" {
+		return "on no node"
+	}
+	return fmt.Sprintf("on %s (%s)", name, id)
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return "(" + reason + ")"
+}
+
+// join leaves out what is not there.
+func join(words []string) string {
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ", ")
+}
+
+// cursorOf and baseOf spell out what an entry says of the two ends of the chain.
+type (
+	cursorOf Entry
+	baseOf   Entry
+)
+
+func (e cursorOf) show() string {
+	return fmt.Sprintf("entry: cursor %s, last token %d", stamp(orNever(e.Cursor)), e.Token)
+}
+
+func (e baseOf) show() string {
+	return "entry: the recorded chain begins at " + stamp(orNever(e.Base))
+}
+
+func (a *audit) cursor() shower { return cursorOf(a.entry) }
+
+// grant is what a row and a run in flight have in common: who was granted what.
+type grant struct {
+	run, request, trigger string
+	tick                  int64
+	shard, attempt        int
+	token                 int64
+	step                  bool // granted through the cursor
+	row                   int  // its place in the history; behind all rows while it is in flight
+	ended                 bool
+	outcome               jobs.Outcome
+	shower
+}
+
+// grantsOf are all runs of a job, those of the history first and in its order.
+func grantsOf(rows []Row, open []Lease) []grant {
+	all := make([]grant, 0, len(rows)+len(open))
+	for i := range rows {
+		if r := &rows[i]; !r.Ranged {
+			all = append(all, grant{run: r.Run, request: r.Request, trigger: r.Trigger, tick: r.Tick, shard: r.Shard, attempt: r.Attempt,
+				token: r.Token, step: r.Prev != 0, row: i, ended: true, outcome: r.Outcome, shower: r})
+		}
+	}
+	for i := range open {
+		l := &open[i]
+		all = append(all, grant{run: l.Run, request: l.Request, trigger: l.Trigger, tick: l.Tick, shard: l.Shard, attempt: l.Attempt,
+			token: l.Token, step: l.Prev != 0, row: len(rows) + i, shower: l})
+	}
+	return all
+}

@@ -1,0 +1,114 @@
+package ledger
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+func TestCancel(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		cancel := func(job, run string, want Word, refused error) {
+			t.Helper()
+			if got, err := r.led.Cancel(t.Context(), job, run, "ann|b", "too\nlong"); got != want || !errors.Is(err, refused) {
+				t.Fatalf("cancel of %s: %s, %v, want %s, %v", run, got, err, want, refused)
+			}
+		}
+		r.create(t, "a")
+		r.create(t, "b")
+		r.pass(t, time.Minute)
+		cancel("a", "r1", "", ErrUnknownRun)
+		cancel("nobody", "r1", "", ErrUnknownRun)
+
+		r.want(t, Granted, tickClaim("a", "r1", 1))
+		cancel("b", "r1", "", ErrUnknownRun) // another job's
+		cancel("a", "r1", Told, nil)
+		cancel("a", "r1", Told, nil)
+		want := Cancel{Run: "r1", Author: "ann/b", Reason: "too long"}
+		if found := must(r.led.NewGaze().Look(t.Context(), r.now, 0)).Cancels; len(found) != 1 || found[0] != want {
+			t.Errorf("a look finds %+v, want %+v", found, want)
+		}
+		r.settle(t, Settled, "a", "r1", jobs.OutcomeCancelled)
+		if left := must(r.led.Cancels(t.Context())); len(left) != 0 {
+			t.Errorf("the flag stays: %+v", left)
+		}
+		cancel("a", "r1", Cancelled, nil) // as it was asked for
+		r.want(t, Granted, tickClaim("a", "r2", 2))
+		r.settle(t, Settled, "a", "r2", jobs.OutcomeSucceeded)
+		cancel("a", "r2", "", ErrRefused)
+
+		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t", Payload: []byte("p")}))
+		cancel("b", "t", "", ErrUnknownRun)
+		cancel("a", "t", Cancelled, nil)
+		cancel("a", "t", Cancelled, nil)
+		r.want(t, Moved, pendingClaim("a", "t"))
+		row := r.rows(t, "a")[2]
+		if row.Run != "t" || row.Request != "t" || row.Reason != "cancelled by ann/b: too long" || row.Tries != 0 || row.Token != 0 || row.At != r.now {
+			t.Errorf("row is %+v", row)
+		}
+		if _, payload, _ := r.led.Kept(t.Context(), "a", "t"); string(payload) != "p" {
+			t.Errorf("payload %q", payload)
+		}
+		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"})) // it has been
+		if l := r.open(t, "a"); l != nil {
+			t.Errorf("in flight: %+v", l)
+		}
+		if must(r.led.Cancel(t.Context(), "a", must(r.led.Rerun(t.Context(), "a", "r2")), "", "")); r.rows(t, "a")[3].Reason != "cancelled by somebody" {
+			t.Errorf("row is %+v", r.rows(t, "a")[3])
+		}
+		r.tale(t, "a", "cancelled 1", "succeeded 2", "cancelled by hand", "cancelled 2 #2")
+		r.sound(t)
+	})
+}
+
+// Attempts that a crash left, and runs handed back: cancelled, they let go of the job.
+func TestCancelOfWhatHoldsTheJob(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		r.want(t, Granted, attempts(2, tickClaim("a", "r1", 1)))
+		r.reap(t, "a", "r1")
+		must(r.led.Cancel(t.Context(), "a", Successor("r1"), "ann", ""))
+		r.want(t, Granted, attempts(2, tickClaim("a", "r2", 2)))
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "r2", Fresh: Successor("r2")}}))
+		must(r.led.Cancel(t.Context(), "a", Successor("r2"), "ann", ""))
+		r.sound(t)
+		r.want(t, Granted, attempts(2, tickClaim("a", "r3", 3)))
+		must(r.led.Cancel(t.Context(), "a", "r3", "ann", ""))
+		r.reap(t, "a", "r3") // its node is gone: there is no other attempt
+		r.tale(t, "a", "abandoned 1", "cancelled 1 #2", "cancelled 2", "abandoned 3")
+		if l := r.open(t, "a"); l != nil || r.entry(t, "a").Open != "" {
+			t.Errorf("in flight: %+v", l)
+		}
+		r.sound(t)
+	})
+}
+
+// A run that is to be cancelled and is handed back is recorded, and does not come again.
+func TestUnclaimOfWhatIsToBeCancelled(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 1500*time.Millisecond)
+		r.want(t, Granted, with(jobs.OverlapReplace, attempts(3, tickClaim("a", "r1", 1))))
+		r.pass(t, time.Second)
+		r.want(t, Held, with(jobs.OverlapReplace, tickClaim("a", "r2", 2)))
+		back := []Return{{Job: "a", Run: "r1", Fresh: Successor("r1")}}
+		if got := must(r.led.Unclaim(t.Context(), back)); got[0] != Returned {
+			t.Fatalf("unclaim: %s", got[0])
+		}
+		if got := must(r.led.Unclaim(t.Context(), back)); got[0] != Lost {
+			t.Fatalf("unclaim again: %s", got[0])
+		}
+		row := r.rows(t, "a")[0]
+		if row.Outcome != jobs.OutcomeCancelled || row.Reason != ReasonReplaced || row.Tries != 0 || len(must(r.led.Cancels(t.Context()))) != 0 {
+			t.Errorf("row is %+v", row)
+		}
+		if l := r.open(t, "a"); l != nil {
+			t.Errorf("in flight: %+v", l)
+		}
+		r.want(t, Granted, with(jobs.OverlapReplace, tickClaim("a", "r2", 2)))
+		r.sound(t)
+	})
+}

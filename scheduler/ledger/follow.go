@@ -1,0 +1,111 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// relayedFor is how long a job remembers what it was told: much longer than an event stays in an
+// outbox that somebody empties.
+const relayedFor = 10 * time.Minute
+
+// Event is what became of a tick, or of ticks in a row, of a job that others follow. It stays in the
+// outbox of the job's partition until every follower has been told.
+type Event struct {
+	Upstream    string
+	Prev, Next  int64 // the step of the upstream's cursor; 0 for none
+	Tick, Until int64 // first and last tick, ms
+	Count       int64
+	Outcome     jobs.Outcome
+	At          int64 // when it was known, ms
+	Followers   []string
+	record      string
+}
+
+// eventOf reads an outbox row.
+func eventOf(record string) (Event, error) {
+	f, err := split(record, 8)
+	if err != nil {
+		return Event{}, err
+	}
+	e := Event{Upstream: f.text(), Prev: f.int(), Next: f.int(), Tick: f.int(), Until: f.int(), Count: f.int(), record: record}
+	if err := e.Outcome.UnmarshalText([]byte(f.text())); err != nil {
+		return e, fmt.Errorf("%w: %w", ErrForeign, err)
+	}
+	e.At = f.int()
+	return e, f.bad
+}
+
+// run is the id of the run that a success leads to, one for each tick.
+func (e Event) run(job string) string {
+	name := job + "\n" + e.Upstream + "\n" + strconv.FormatInt(e.Tick, 10)
+	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)).String()
+}
+
+// Follow notes that a job follows another: what becomes of the other's ticks is told from then on.
+func (l *Ledger) Follow(ctx context.Context, upstream, job string) error {
+	return l.follow(ctx, upstream, job, "1")
+}
+
+// Unfollow ends that.
+func (l *Ledger) Unfollow(ctx context.Context, upstream, job string) error {
+	return l.follow(ctx, upstream, job, "0")
+}
+
+func (l *Ledger) follow(ctx context.Context, upstream, job, add string) error {
+	k := l.keys[l.Partition(upstream)]
+	word, err := followScript.Run(ctx, l.client, []string{k.followers}, upstream, job, add).Text()
+	if err == nil && word == "full" {
+		return fmt.Errorf("%w: %s cannot follow %s: it has 256 followers already", ErrRefused, job, upstream)
+	}
+	return redisconn.Explain("follow "+upstream, err)
+}
+
+// The answers of Relay.
+const (
+	RelayDone     Word = "relayed"  // now, or before
+	RelayStranger Word = "stranger" // there is no such job, or it follows another one now
+	RelayFull     Word = "full"     // too many runs wait beside it: later
+)
+
+// Relay tells one follower of an event: a success becomes a pending run with the same tick, once;
+// anything else is recorded as skipped(upstream). It may be repeated.
+func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Word, error) {
+	k := l.keys[l.Partition(job)]
+	keep, keepFor := l.keepArgs()
+	ks := []string{k.jobs, k.defs, k.runs, k.pending, k.waiting, k.unique, k.kept, k.outbox, k.followers, k.history + job}
+	word, err := relayScript.Run(ctx, l.client, ks, job, e.Upstream, e.run(job), strconv.Itoa(pendingMax),
+		orNone(e.Next), ms(e.Tick), ms(e.Until), ms(e.Count), e.Outcome.String(), ms(e.At),
+		ms(relayedFor.Milliseconds()), keep, keepFor).Text()
+	if err != nil {
+		return "", redisconn.Explain("tell "+job+" of "+e.Upstream, err)
+	}
+	return Word(word), nil
+}
+
+// Relayed takes an event out of the outbox, when all followers were told.
+func (l *Ledger) Relayed(ctx context.Context, e Event) error {
+	k := l.keys[l.Partition(e.Upstream)]
+	return redisconn.Explain("empty the outbox", l.client.ZRem(ctx, k.outbox, e.record).Err())
+}
+
+// Kept reads what is kept beside a run's row: its output's last bytes, and the payload of a run by
+// hand. Both leave with the row.
+func (l *Ledger) Kept(ctx context.Context, job, run string) (output, payload []byte, err error) {
+	got, err := l.client.HMGet(ctx, l.keys[l.Partition(job)].kept, run, "p:"+run).Result()
+	if err != nil {
+		return nil, nil, redisconn.Explain("read run "+run, err)
+	}
+	if len(got) != 2 {
+		return nil, nil, errors.New("read run " + run + ": the answer has not two parts")
+	}
+	return []byte(text(got[0])), []byte(text(got[1])), nil
+}

@@ -1,0 +1,307 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// chainOf makes jobs, each of which follows the one before it; the first has the schedule.
+func (r *rig) chainOf(t *testing.T, names ...string) {
+	t.Helper()
+	r.create(t, names[0])
+	for i, name := range names[1:] {
+		def := Definition{Job: name, Digest: "d-after", Text: fmt.Appendf(nil, `{"name":%q,"after":%q}`, name, names[i])}
+		if got := must(r.led.Define(t.Context(), r.now, []Definition{def})); got[0].Word != "created" {
+			t.Fatalf("%s: %s", name, got[0].Word)
+		}
+		if err := r.led.Follow(t.Context(), names[i], name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (r *rig) events(t *testing.T) []Event {
+	t.Helper()
+	return must(r.led.NewGaze().Look(t.Context(), r.now, 0)).Events
+}
+
+// relayAll tells the followers of all events, several times each, until there are no more.
+func (r *rig) relayAll(t *testing.T) {
+	t.Helper()
+	for {
+		events := r.events(t)
+		if len(events) == 0 {
+			return
+		}
+		for _, e := range events {
+			for _, job := range slices.Concat(e.Followers, e.Followers) {
+				if got := must(r.led.Relay(t.Context(), e, job)); got != RelayDone {
+					t.Fatalf("%s is told of %+v: %s", job, e, got)
+				}
+			}
+			if err := r.led.Relayed(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func after(o jobs.Overlap, job, run string) Claim {
+	return Claim{Job: job, Digest: "d-after", Run: run, TTL: ttl, Pending: true, Overlap: o}
+}
+
+// TestFollow: a tick that succeeded is run by the follower, once; any other end, and a tick that does not
+// run, is recorded once; and so on down the chain.
+func TestFollow(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.chainOf(t, "a", "b", "c")
+		r.pass(t, 20*time.Second)
+		r.runOne(t, "a", 1)
+		e := r.events(t)
+		if len(e) != 1 || e[0].Upstream != "a" || e[0].Tick != noon+1000 || e[0].Outcome != jobs.OutcomeSucceeded || e[0].At != r.now || !slices.Equal(e[0].Followers, []string{"b"}) {
+			t.Fatalf("events %+v", e)
+		}
+		ended := r.now
+		r.pass(t, time.Second)
+		r.relayAll(t)
+		l := r.open(t, "b")
+		if l == nil || l.Tick != noon+1000 || l.Trigger != "after" || l.Attempt != 1 || l.Granted != ended || l.Prev != 0 || l.Next != 0 || l.Request != "" {
+			t.Fatalf("pending: %+v", l)
+		}
+		r.want(t, Granted, after(0, "b", l.Run))
+		r.settle(t, Settled, "b", l.Run, jobs.OutcomeSucceeded)
+		r.relayAll(t)
+		if l = r.open(t, "c"); l == nil || l.Tick != noon+1000 {
+			t.Fatalf("pending: %+v", l)
+		}
+		r.want(t, Granted, after(0, "c", l.Run))
+		r.settle(t, Settled, "c", l.Run, jobs.OutcomeSucceeded)
+
+		r.want(t, Granted, tickClaim("a", "a-2", 2))
+		r.settle(t, Settled, "a", "a-2", jobs.OutcomeFailed)
+		r.want(t, Passed, passing("a", "r", 0, late(3, 5)))
+		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"})) // nobody's tick
+		r.want(t, Granted, pendingClaim("a", "t"))
+		r.settle(t, Settled, "a", "t", jobs.OutcomeSucceeded)
+		r.relayAll(t)
+		if r.open(t, "b") != nil || r.open(t, "c") != nil {
+			t.Error("something is pending")
+		}
+		r.tale(t, "b", "succeeded 1", "skipped 2-2 x1 upstream failed", "skipped 3-5 x3 upstream missed")
+		r.tale(t, "c", "succeeded 1", "skipped 2-5 x4 upstream skipped")
+		want := map[jobs.Outcome]int64{jobs.OutcomeSucceeded: 1, jobs.OutcomeSkipped: 4}
+		for _, job := range []string{"b", "c"} {
+			if e := r.entry(t, job); fmt.Sprint(e.Counts) != fmt.Sprint(want) || e.Cursor != 0 || e.Base != 0 {
+				t.Errorf("the entry of %s is %+v", job, e)
+			}
+		}
+		r.sound(t)
+	})
+}
+
+// A tick is told of again when it is repeated: a success after a failure runs, and what has run is not
+// recorded as skipped, nor run a second time. An attempt that another one follows is no end.
+func TestFollowRepeatedTicks(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.chainOf(t, "a", "b")
+		r.pass(t, time.Minute)
+		r.want(t, Granted, attempts(2, tickClaim("a", "r1", 1)))
+		r.reap(t, "a", "r1")
+		if e := r.events(t); len(e) != 0 {
+			t.Fatalf("told of an attempt that is repeated: %+v", e)
+		}
+		run := Successor("r1")
+		r.want(t, Granted, attempts(2, pendingClaim("a", run)))
+		r.settle(t, Settled, "a", run, jobs.OutcomeFailed)
+		r.relayAll(t)
+		again := func(outcome jobs.Outcome) {
+			t.Helper()
+			run = must(r.led.Rerun(t.Context(), "a", run))
+			r.want(t, Granted, pendingClaim("a", run))
+			r.settle(t, Settled, "a", run, outcome)
+			r.relayAll(t)
+		}
+		again(jobs.OutcomeFailed)
+		again(jobs.OutcomeSucceeded)
+		l := r.open(t, "b")
+		if l == nil {
+			t.Fatal("the success was not told")
+		}
+		r.want(t, Granted, after(0, "b", l.Run))
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "b", Run: l.Run, Fresh: Successor(l.Run)}}))
+		r.pass(t, 2*relayedFor) // it has forgotten that it was told
+		again(jobs.OutcomeSucceeded)
+		again(jobs.OutcomeFailed)
+		r.want(t, Granted, after(0, "b", Successor(l.Run)))
+		again(jobs.OutcomeSucceeded)
+		r.settle(t, Settled, "b", Successor(l.Run), jobs.OutcomeSucceeded)
+		r.pass(t, 2*relayedFor)
+		again(jobs.OutcomeSucceeded)
+		again(jobs.OutcomeFailed)
+		r.tale(t, "b", "skipped 1-1 x1 upstream failed", "succeeded 1")
+		if l := r.open(t, "b"); l != nil {
+			t.Errorf("in flight: %+v", l)
+		}
+		r.sound(t)
+	})
+}
+
+// What becomes of a tick while the follower is held, paused, or late.
+func TestFollowerThatCannotRun(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.chainOf(t, "a", "b", "c")
+		r.pass(t, time.Minute)
+		pending := func(second int64) string {
+			t.Helper()
+			r.runOne(t, "a", second)
+			r.relayAll(t)
+			for _, l := range must(r.led.Open(t.Context(), "b")) {
+				if l.Tick == noon+second*1000 {
+					return l.Run
+				}
+			}
+			t.Fatal("nothing is pending")
+			return ""
+		}
+		one := pending(1)
+		r.pass(t, time.Second)
+		r.want(t, Granted, after(jobs.OverlapSkip, "b", one))
+		r.pass(t, time.Second)
+		two := pending(2)
+		r.want(t, Held, after(jobs.OverlapQueue, "b", two))
+		if got := must(r.led.Cancels(t.Context())); len(got) != 0 {
+			t.Errorf("queue asks for the end: %+v", got)
+		}
+		r.want(t, Held, after(jobs.OverlapReplace, "b", two))
+		if got := must(r.led.Cancels(t.Context())); len(got) != 1 || got[0] != (Cancel{Run: one}) {
+			t.Errorf("cancel flags %+v", got)
+		}
+		r.want(t, Passed, after(jobs.OverlapSkip, "b", two))
+		three := pending(3)
+		r.want(t, Granted, after(jobs.OverlapAllow, "b", three))
+		r.settle(t, Settled, "b", three, jobs.OutcomeSucceeded)
+		four := pending(4)
+		r.settle(t, Settled, "b", one, jobs.OutcomeCancelled)
+		r.pass(t, time.Second)
+		five := pending(5)
+		r.want(t, Granted, after(jobs.OverlapSkip, "b", five))
+		r.want(t, Held, after(jobs.OverlapSkip, "b", four)) // ended before five was granted: it waits
+		r.settle(t, Settled, "b", five, jobs.OutcomeSucceeded)
+		late := after(jobs.OverlapSkip, "b", four)
+		late.Drop = ReasonStartWithin
+		r.want(t, Passed, late)
+		six := pending(6)
+		r.pause(t, "b", Pause{})
+		r.want(t, Passed, after(jobs.OverlapSkip, "b", six))
+		r.resume(t, "b")
+		seven := pending(7)
+		r.want(t, Granted, after(jobs.OverlapSkip, "b", seven))
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "b", Run: seven, Fresh: Successor(seven)}}))
+		back := after(jobs.OverlapSkip, "b", Successor(seven))
+		back.Drop = ReasonStartWithin // it could have started
+		r.want(t, Granted, back)
+		r.settle(t, Settled, "b", Successor(seven), jobs.OutcomeSucceeded)
+		r.relayAll(t)
+		r.tale(t, "b", "skipped 2-2 x1 overlap", "succeeded 3", "cancelled 1", "succeeded 5", "missed 4-4 x1 start_within", "paused 6-6 x1 paused", "succeeded 7")
+		r.tale(t, "c", "skipped 2-2 x1 upstream skipped", "skipped 1-1 x1 upstream cancelled", "skipped 4-4 x1 upstream missed", "skipped 6-6 x1 upstream paused")
+		r.sound(t)
+	})
+}
+
+func TestRelayIsRefused(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.chainOf(t, "a", "b")
+		r.create(t, "other")
+		r.pass(t, time.Minute)
+		r.runOne(t, "a", 1)
+		e := r.events(t)[0]
+		for _, job := range []string{"nobody", "other", "a"} {
+			if got := must(r.led.Relay(t.Context(), e, job)); got != RelayStranger {
+				t.Errorf("%s: %s", job, got)
+			}
+		}
+		stranger := e
+		stranger.Upstream = "x"
+		if got := must(r.led.Relay(t.Context(), stranger, "b")); got != RelayStranger {
+			t.Errorf("of another job: %s", got)
+		}
+		pipe := r.client.Pipeline()
+		for i := range pendingMax {
+			pipe.Do(t.Context(), "ZADD", r.led.keys[0].pending, noon, i)
+		}
+		if _, err := pipe.Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := must(r.led.Relay(t.Context(), e, "b")); got != RelayFull {
+			t.Errorf("too many pending: %s", got)
+		}
+		r.client.ZRemRangeByRank(t.Context(), r.led.keys[0].pending, 0, 0)
+		if got := must(r.led.Relay(t.Context(), e, "b")); got != RelayDone {
+			t.Errorf("one less: %s", got)
+		}
+	})
+}
+
+// Nobody empties the outbox: the job that is followed waits, so that nothing is lost and nothing grows.
+func TestFullOutbox(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.chainOf(t, "a", "b", "c")
+		r.create(t, "free")
+		r.pass(t, time.Minute)
+		r.want(t, Granted, tickClaim("a", "r1", 1))
+		r.settle(t, Settled, "a", "r1", jobs.OutcomeFailed)
+		e := r.events(t)[0]
+		pipe := r.client.Pipeline()
+		for i := range 10_000 {
+			pipe.Do(t.Context(), "ZADD", r.led.keys[0].outbox, noon, fmt.Sprint("x", i))
+		}
+		if _, err := pipe.Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if a := r.want(t, Held, tickClaim("a", "r2", 2)); a.Detail != "full outbox" {
+			t.Errorf("%+v", a)
+		}
+		r.want(t, Held, passing("a", "r", 0, late(2, 3)))
+		r.want(t, Granted, tickClaim("free", "r3", 1)) // nobody follows it
+		if got := must(r.led.Relay(t.Context(), e, "b")); got != RelayFull {
+			t.Errorf("a follower that is followed: %s", got)
+		}
+		r.client.ZRemRangeByRank(t.Context(), r.led.keys[0].outbox, 0, 1)
+		if got := must(r.led.Relay(t.Context(), e, "b")); got != RelayDone {
+			t.Errorf("one less: %s", got)
+		}
+	})
+}
+
+func TestFollowers(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		for range 2 {
+			for i := range 256 {
+				if err := r.led.Follow(t.Context(), "a", fmt.Sprint("f", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := r.led.Follow(t.Context(), "a", "more"); !errors.Is(err, ErrRefused) {
+			t.Errorf("too many: %v", err)
+		}
+		for i := range 256 {
+			if err := r.led.Unfollow(t.Context(), "a", fmt.Sprint("f", i)); err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				if err := r.led.Follow(t.Context(), "a", "f255"); err != nil {
+					t.Errorf("again: %v", err)
+				}
+			}
+		}
+		if left := r.client.HGetAll(t.Context(), r.led.keys[0].followers).Val(); len(left) != 0 {
+			t.Errorf("left: %v", left)
+		}
+	})
+}

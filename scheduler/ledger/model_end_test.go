@@ -1,0 +1,248 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+var flatten = strings.NewReplacer("|", "/", "\n", " ")
+
+func (m *model) settle(rep Report) Word {
+	r := m.runs[rep.Run]
+	switch {
+	case r == nil:
+		return m.settleLate(rep)
+	case m.jobs[rep.Job] == nil || m.foreign["run "+rep.Run] || m.foreign["entry "+rep.Job]:
+		return Strange
+	}
+	m.end(r, Row{At: rep.Ended, Outcome: rep.Outcome, Reason: flatten.Replace(rep.Reason), Started: rep.Started, Tries: rep.Tries, Error: rep.Error},
+		string(rep.Output), rep.Fresh, m.ms())
+	return Settled
+}
+
+// settleLate answers a report about a run that is not in flight: by its row.
+func (m *model) settleLate(rep Report) Word {
+	j := m.jobs[rep.Job]
+	if j == nil {
+		return NoSuchRun
+	}
+	row := j.row(rep.Run)
+	switch {
+	case row == nil:
+		return NoSuchRun
+	case row.Outcome == rep.Outcome:
+		return Settled
+	case row.Late == "":
+		row.Late = fmt.Sprintf("%s %d", rep.Outcome, rep.Ended)
+	}
+	return Lost
+}
+
+// end takes a run out of flight and writes its row; how says what the run itself does not know. With
+// fresh, the next attempt follows if there may be one.
+func (m *model) end(r *modelRun, how Row, output, fresh string, freed int64) {
+	j := m.jobs[r.Job]
+	if _, unwanted := m.cancels[r.Run]; unwanted || r.Attempt >= r.Attempts {
+		fresh = ""
+	}
+	delete(m.runs, r.Run)
+	m.close(j, r, how)
+	if j.Open == r.Run {
+		j.Open = fresh
+		if r.Overlap == "q" || r.Overlap == "r" {
+			j.Busy = Window{cmp.Or(j.Busy.From, r.Granted), freed}
+		}
+	}
+	if output != "" {
+		m.kept[r.Run] = output
+	}
+	if fresh != "" {
+		m.waiting[fresh] = &modelRun{step: -1, Lease: Lease{Run: fresh, Job: r.Job, Tick: r.Tick, Shard: r.Shard, Shards: r.Shards,
+			Attempt: r.Attempt + 1, Trigger: "rerun", Request: r.Request, Granted: m.ms(), Holds: true, Payload: r.Payload}}
+	} else if r.Request == "" {
+		m.tell(j, Event{Prev: r.Prev, Next: r.Next, Tick: r.Tick, Until: r.Tick, Count: 1, Outcome: how.Outcome})
+	}
+	delete(m.cancels, r.Run)
+}
+
+// close writes the row of a run, leased or pending, and what is kept beside it.
+func (m *model) close(j *modelJob, r *modelRun, how Row) {
+	how.Job, how.Prev, how.Next, how.Tick, how.Shard, how.Shards, how.Attempt = r.Job, r.Prev, r.Next, r.Tick, r.Shard, r.Shards, r.Attempt
+	how.Run, how.Token, how.Node, how.NodeName, how.Trigger, how.Request = r.Run, r.Token, r.Node, r.NodeName, r.Trigger, r.Request
+	m.write(j, modelRow{Row: how, step: r.step})
+	j.count(how.Outcome, 1)
+	if len(r.Payload) > 0 {
+		m.kept["p:"+r.Run] = string(r.Payload)
+	}
+}
+
+func (m *model) reap(seen Lease) Word {
+	r := m.runs[seen.Run]
+	switch {
+	case r == nil:
+		return Gone
+	case m.foreign["run "+seen.Run] || m.foreign["entry "+seen.Job]:
+		return Strange
+	case r.Beat != seen.Beat || r.Until >= m.ms():
+		return Alive
+	}
+	m.end(r, Row{At: m.ms(), Outcome: jobs.OutcomeAbandoned, Reason: ReasonLapsed, Started: r.Granted}, "", Successor(r.Run), r.Until)
+	return Reaped
+}
+
+func (m *model) unclaim(back Return) Word {
+	r := m.runs[back.Run]
+	switch {
+	case r == nil && m.waiting[back.Fresh] != nil && (m.jobs[back.Job] == nil || m.jobs[back.Job].row(back.Run) == nil):
+		return Returned
+	case r == nil:
+		return Lost
+	case m.foreign["run "+back.Run] || m.foreign["entry "+back.Job]:
+		return Strange
+	}
+	if wish, unwanted := m.cancels[back.Run]; unwanted {
+		m.end(r, Row{At: m.ms(), Outcome: jobs.OutcomeCancelled, Reason: wish.why(), Started: r.Granted}, "", "", m.ms())
+		return Returned
+	}
+	delete(m.runs, back.Run)
+	if j := m.jobs[back.Job]; j.Open == back.Run {
+		j.Open = back.Fresh
+	}
+	m.waiting[back.Fresh] = &modelRun{step: r.step, Lease: Lease{Run: back.Fresh, Job: r.Job, Tick: r.Tick, Shard: r.Shard, Shards: r.Shards,
+		Attempt: r.Attempt, Prev: r.Prev, Next: r.Next, Trigger: r.Trigger, Request: r.Request, Granted: m.ms(), Holds: true, Payload: r.Payload}}
+	return Returned
+}
+
+// why is the reason of a run's end that somebody wished for.
+func (c Cancel) why() string {
+	switch {
+	case c.Author == "":
+		return ReasonReplaced
+	case c.Reason == "":
+		return "cancelled by " + c.Author
+	}
+	return "cancelled by " + c.Author + ": " + c.Reason
+}
+
+func (m *model) cancel(job, id, author, reason string) (Word, string) {
+	author, reason = cmp.Or(flatten.Replace(author), "somebody"), flatten.Replace(reason)
+	j, why := m.job(job)
+	if j == nil {
+		return "", strings.Replace(why, "job", "run", 1)
+	}
+	if r := m.runs[id]; r != nil && m.place(r.Job) == m.place(job) {
+		if r.Job != job && !m.foreign["run "+id] {
+			return "", "unknown run"
+		}
+		m.wish(id, author, reason)
+		return Told, ""
+	}
+	r := m.waiting[id]
+	switch {
+	case r != nil && m.place(r.Job) != m.place(job):
+		return "", "unknown run"
+	case r != nil && m.foreign["pending "+id]:
+		return "", "foreign"
+	case r != nil && r.Job != job:
+		return "", "unknown run"
+	case r == nil && j.row(id) == nil:
+		return "", "unknown run"
+	case r == nil && j.row(id).Outcome == jobs.OutcomeCancelled:
+		return Cancelled, ""
+	case r == nil:
+		return "", "refused"
+	}
+	delete(m.waiting, id)
+	r.Token, r.Node, r.NodeName = 0, "", ""
+	m.close(j, r, Row{At: m.ms(), Outcome: jobs.OutcomeCancelled, Reason: Cancel{Author: author, Reason: reason}.why(), Started: m.ms()})
+	if r.Request == "" {
+		m.tell(j, Event{Prev: r.Prev, Next: r.Next, Tick: r.Tick, Until: r.Tick, Count: 1, Outcome: jobs.OutcomeCancelled})
+	}
+	if j.Open == id {
+		j.Open = ""
+	}
+	return Cancelled, ""
+}
+
+// going says whether a run that is in flight or pending is as asked for; "foreign" when one of the job
+// cannot be read. Those in flight are looked at first.
+func (m *model) going(job string, ok func(kind string, r *modelRun) bool) string {
+	for _, kind := range []string{"run", "pending"} {
+		found := ""
+		for id, r := range map[string]map[string]*modelRun{"run": m.runs, "pending": m.waiting}[kind] {
+			switch {
+			case r.Job != job:
+			case !m.foreign[kind+" "+id] && ok(kind, r):
+				return "yes"
+			case m.foreign[kind+" "+id]:
+				found = "foreign"
+			}
+		}
+		if found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+// goesBy says whether a run is there under its id, or one that it got when it was handed back.
+func (m *model) goesBy(j *modelJob, id string) bool {
+	for range handBacks + 1 {
+		if m.runs[id] != nil || m.waiting[id] != nil || j.row(id) != nil {
+			return true
+		}
+		id = Successor(id)
+	}
+	return false
+}
+
+func (m *model) rerun(job, id string) (string, string) {
+	fresh := Successor(id)
+	j, why := m.job(job)
+	if j == nil {
+		return "", strings.Replace(why, "job", "run", 1)
+	}
+	row := j.row(id)
+	switch {
+	case m.goesBy(j, fresh):
+		return fresh, ""
+	case m.runs[id] != nil || m.waiting[id] != nil:
+		return "", "refused"
+	case row == nil:
+		return "", "unknown run"
+	}
+	r := &modelRun{step: -1, Lease: Lease{Run: fresh, Job: job, Tick: row.Tick, Shard: row.Shard, Shards: row.Shards, Attempt: row.Attempt + 1,
+		Trigger: "rerun", Granted: m.ms(), Payload: []byte(m.kept["p:"+id])}}
+	if row.Request != "" {
+		r.Request = fresh
+	} else {
+		same := func(_ string, o *modelRun) bool { return o.Request == "" && o.Tick == row.Tick }
+		if m.going(job, same) != "" || j.Cursor != 0 && row.Tick >= j.Cursor && row.Tick < j.Again {
+			return "", "refused"
+		}
+		for _, other := range j.rows {
+			if !other.Ranged && other.Request == "" && other.Tick == row.Tick {
+				r.Attempt = max(r.Attempt, other.Attempt+1)
+			}
+		}
+	}
+	m.waiting[fresh] = r
+	return fresh, ""
+}
+
+// knows says whether a run was asked for before: it is pending, in flight or in the books, under
+// its own id or, handed back since, under another.
+func (m *model) knows(j *modelJob, id string) bool {
+	for _, set := range []map[string]*modelRun{m.runs, m.waiting} {
+		for _, r := range set {
+			if r.Job == j.Job && (r.Run == id || r.Request == id) {
+				return true
+			}
+		}
+	}
+	return slices.ContainsFunc(j.rows, func(row modelRow) bool { return row.Run == id || row.Request == id })
+}

@@ -1,0 +1,216 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+func (m *model) trigger(job string, t Trigger) (string, string) {
+	id := t.Run
+	if t.Unique != "" {
+		id = UniqueRun(job, t.Unique)
+	}
+	j, why := m.job(job)
+	switch {
+	case j == nil:
+		return "", why
+	case m.knows(j, id):
+		return id, ""
+	}
+	if t.Unique != "" {
+		if m.forget(job); m.remembers(job, id) {
+			return id, ""
+		}
+	}
+	at := t.At
+	if at == 0 {
+		at = m.ms()
+	}
+	m.waiting[id] = &modelRun{step: -1, Lease: Lease{Run: id, Job: job, Tick: at, Shards: 1, Attempt: 1, Trigger: "manual",
+		Request: id, Granted: at, Payload: append([]byte{}, t.Payload...)}}
+	if t.Unique != "" {
+		m.remember(job, id, max(at, m.ms())+m.keepFor)
+	}
+	return id, ""
+}
+
+// The partition remembers that something was asked for, or told, until some time is over.
+func (m *model) remembers(job, id string) bool { return m.told[m.place(job)+id] != 0 }
+
+func (m *model) forget(job string) {
+	for id, until := range m.told {
+		if strings.HasPrefix(id, m.place(job)) && until <= m.ms() {
+			delete(m.told, id)
+		}
+	}
+}
+
+func (m *model) remember(job, id string, until int64) { m.told[m.place(job)+id] = until }
+
+func (m *model) place(job string) string { return fmt.Sprint(Partition(job, tracePartitions), " ") }
+
+func (m *model) pause(job string, p Pause) string {
+	j, why := m.job(job)
+	switch {
+	case j == nil:
+		return why
+	case p.Until != 0 && p.Until <= m.ms():
+		return "refused"
+	}
+	since := m.ms()
+	if j.Cursor != 0 {
+		since = min(since, j.Cursor)
+	}
+	if j.Pause.From != 0 {
+		since = j.Pause.From // one that was not accounted for yet goes on
+	}
+	j.Pause = Window{since, p.Until}
+	m.pauses[job] = Pause{Since: m.ms(), Until: p.Until, Author: flatten.Replace(p.Author), Reason: flatten.Replace(p.Reason)}
+	return ""
+}
+
+func (m *model) resume(job string) string {
+	j, why := m.job(job)
+	if j == nil {
+		return why
+	}
+	delete(m.pauses, job)
+	if j.paused(m.ms()) {
+		j.Pause.To = m.ms()
+		j.shed(m.ms())
+	}
+	return ""
+}
+
+func (m *model) rewind(r Rewind) (Word, string) {
+	j, why := m.job(r.Job)
+	if j == nil {
+		return "", why
+	}
+	busy := m.going(r.Job, func(kind string, o *modelRun) bool { return kind == "run" || o.Request == "" })
+	switch {
+	case j.Digest != r.Digest || j.Cursor != r.From:
+		return Elsewhere, ""
+	case j.Open != "" || busy != "" || j.base() == 0 || r.To < j.base() || j.Cursor != 0 && r.To >= j.Cursor:
+		return "", "refused"
+	}
+	attempt, bound := 0, j.Cursor
+	for _, row := range j.rows {
+		if !row.Ranged && !row.foreign && row.Tick >= r.To {
+			attempt = max(attempt, row.Attempt)
+		}
+	}
+	m.write(j, modelRow{step: len(j.steps), Row: Row{Job: j.Job, Ranged: true, Prev: j.Cursor, Next: r.To, At: m.ms(), Tick: r.To,
+		Outcome: jobs.OutcomeSuperseded, Reason: ReasonRewound}})
+	switch { // a schedule that ended had its ticks up to the last
+	case bound == 0 && j.Last == 0:
+		bound = m.ms() + 1
+	case bound == 0:
+		bound = j.Last + 1
+	}
+	attempt, bound = max(attempt, j.AgainAttempt-1), max(bound, j.Again)
+	j.move(r.To)
+	j.Again, j.AgainAttempt, j.Last, j.Busy, m.due[j.Job] = bound, attempt+1, r.To-1, Window{}, r.To
+	j.stretch(m.ms())
+	return Rewound, ""
+}
+
+func (m *model) remove(job string) string {
+	j := m.jobs[job]
+	switch {
+	case j == nil:
+		return "unknown job"
+	}
+	switch going := m.going(job, func(kind string, _ *modelRun) bool { return kind == "run" }); {
+	case going == "yes", going == "foreign" && m.unreadable("run", job):
+		return "refused"
+	case going == "foreign":
+		return "foreign"
+	}
+	for id, r := range m.waiting {
+		if r.Job == job && !m.foreign["pending "+id] {
+			delete(m.waiting, id)
+		}
+	}
+	for _, row := range j.rows {
+		m.drop(row)
+	}
+	delete(m.jobs, job)
+	delete(m.pauses, job)
+	delete(m.followers, job)
+	delete(m.due, job)
+	delete(m.foreign, "entry "+job)
+	return ""
+}
+
+// unreadable says whether a job has a run, or a pending one, that cannot be read.
+func (m *model) unreadable(kind, job string) bool {
+	for id, r := range map[string]map[string]*modelRun{"run": m.runs, "pending": m.waiting}[kind] {
+		if r.Job == job && m.foreign[kind+" "+id] {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *model) follow(upstream, job string, add bool) {
+	list := slices.DeleteFunc(slices.Clone(m.followers[upstream]), func(name string) bool { return name == job && !add })
+	if add && !slices.Contains(list, job) {
+		list = append(list, job)
+	}
+	m.followers[upstream] = list
+}
+
+// tell leaves word of ticks of a job, if others follow it.
+func (m *model) tell(j *modelJob, e Event) {
+	if len(m.followers[j.Job]) > 0 {
+		e.Upstream, e.At = j.Job, m.ms()
+		m.outbox[recordOf(e)] = e
+	}
+}
+
+// recordOf is an event as it stands in the outbox.
+func recordOf(e Event) string {
+	return fmt.Sprintf("1|%s|%s|%s|%d|%d|%d|%s|%d", e.Upstream, orNone(e.Prev), orNone(e.Next), e.Tick, e.Until, e.Count, e.Outcome, e.At)
+}
+
+func (m *model) relay(e Event, job string) Word {
+	j, why := m.job(job)
+	if m.jobs[job] == nil || !strings.Contains(string(m.jobs[job].text), `"after":"`+e.Upstream+`"`) {
+		return RelayStranger
+	}
+	if j == nil {
+		return Word(why)
+	}
+	m.forget(job)
+	id, mark := e.run(job), e.run(job)
+	if e.Outcome != jobs.OutcomeSucceeded {
+		mark += " " + e.Outcome.String()
+	}
+	ran := m.remembers(job, id)
+	if e.Count == 1 && !ran {
+		switch m.going(job, func(_ string, r *modelRun) bool { return r.Request == "" && r.Tick == e.Tick }) {
+		case "foreign":
+			return "foreign"
+		case "yes":
+			ran = true
+		default:
+			ran = slices.ContainsFunc(j.rows, func(r modelRow) bool { return !r.Ranged && r.Request == "" && !r.foreign && r.Tick == e.Tick })
+		}
+	}
+	if e.Count == 1 && ran || m.remembers(job, mark) {
+		return RelayDone
+	}
+	m.remember(job, mark, m.ms()+relayedFor.Milliseconds())
+	if e.Outcome != jobs.OutcomeSucceeded {
+		m.passed(j, -1, Row{Next: e.Next, Tick: e.Tick, Until: e.Until, Count: e.Count, Outcome: jobs.OutcomeSkipped,
+			Reason: ReasonUpstream, Note: e.Outcome.String()})
+		return RelayDone
+	}
+	m.waiting[id] = &modelRun{step: -1, Lease: Lease{Run: id, Job: job, Tick: e.Tick, Shards: 1, Attempt: j.next(e.Tick), Trigger: "after",
+		Granted: min(m.ms(), e.At), Payload: []byte{}}}
+	return RelayDone
+}

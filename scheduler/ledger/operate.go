@@ -1,0 +1,209 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// authorMax and reasonMax bound what is kept of who did something and why, in bytes.
+const (
+	authorMax = 64
+	reasonMax = 256
+)
+
+// The answers of Cancel.
+const (
+	Told      Word = "told"      // it is going; its node ends it at its next look
+	Cancelled Word = "cancelled" // it was pending, and is recorded as cancelled
+)
+
+// Cancel ends a run by an operator's wish. It returns Told or Cancelled, ErrUnknownRun, or ErrRefused
+// when the run has ended.
+func (l *Ledger) Cancel(ctx context.Context, job, run, author, reason string) (Word, error) {
+	k := l.keys[l.Partition(job)]
+	keep, keepFor := l.keepArgs()
+	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers, k.history + job}
+	word, err := cancelScript.Run(ctx, l.client, ks, job, run, cmp.Or(brief(author, authorMax), "somebody"), brief(reason, reasonMax), keep, keepFor).Text()
+	switch {
+	case err != nil:
+		return "", redisconn.Explain("cancel "+run, err)
+	case word == "told" || word == "cancelled":
+		return Word(word), nil
+	case word == "ended":
+		return "", fmt.Errorf("%w: run %s has ended; `runs get` shows how", ErrRefused, run)
+	case word == "unknown":
+		return "", fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job)
+	default:
+		return "", l.refusal("cancel "+run, job, word)
+	}
+}
+
+// Rerun asks for one more attempt of a run that has ended, and returns the attempt's run id: the same
+// however often it is asked for. It returns ErrUnknownRun, or ErrRefused while the run or another attempt of
+// its tick goes on, or waits.
+func (l *Ledger) Rerun(ctx context.Context, job, run string) (string, error) {
+	k := l.keys[l.Partition(job)]
+	fresh := Successor(run)
+	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.kept, k.history + job}
+	args := append([]any{job, run, fresh, strconv.Itoa(pendingMax)}, successors(fresh)...)
+	word, err := rerunScript.Run(ctx, l.client, ks, args...).Text()
+	switch {
+	case err != nil:
+		return "", redisconn.Explain("rerun "+run, err)
+	case word == "queued":
+		return fresh, nil
+	case word == "running":
+		return "", fmt.Errorf("%w: run %s has not ended; cancel it first, or wait", ErrRefused, run)
+	case word == "going":
+		return "", fmt.Errorf("%w: rerun %s: another attempt of its tick is going or still to come; wait for that one", ErrRefused, run)
+	case word == "unknown":
+		return "", fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job)
+	default:
+		return "", l.refusal("rerun "+run, job, word)
+	}
+}
+
+// Pause says who paused a job, why, and until when.
+type Pause struct {
+	Since          int64 // ms
+	Until          int64 // ms; 0: until somebody resumes it
+	Author, Reason string
+}
+
+// Pause pauses a job: ticks that nobody has claimed yet, and those up to Until, are recorded as paused.
+// Paused again, it takes the new end and reason. It returns ErrUnknownJob, or ErrRefused for an end
+// that is over.
+func (l *Ledger) Pause(ctx context.Context, job string, p Pause) error {
+	return l.pause(ctx, job, "pause", p)
+}
+
+// Resume ends a job's pause; of a job that is not paused it changes nothing.
+func (l *Ledger) Resume(ctx context.Context, job string) error {
+	return l.pause(ctx, job, "resume", Pause{})
+}
+
+func (l *Ledger) pause(ctx context.Context, job, what string, p Pause) error {
+	k := l.keys[l.Partition(job)]
+	word, err := pauseScript.Run(ctx, l.client, []string{k.jobs, k.pauses}, job, what,
+		brief(p.Author, authorMax), brief(p.Reason, reasonMax), orNone(p.Until)).Text()
+	switch {
+	case err != nil:
+		return redisconn.Explain(what+" "+job, err)
+	case word == "done":
+		return nil
+	case word == "over":
+		return fmt.Errorf("%w: pause %s: the end given is over by Redis' clock", ErrRefused, job)
+	default:
+		return l.refusal(what+" "+job, job, word)
+	}
+}
+
+// Pauses reads who paused jobs and why; jobs without such a record are left out. Whether a job is
+// paused now, its Entry's Pause says.
+func (l *Ledger) Pauses(ctx context.Context, names ...string) (map[string]Pause, error) {
+	got := make([]*redis.StringCmd, len(names))
+	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, name := range names {
+			got[i] = p.HGet(ctx, l.keys[l.Partition(name)].pauses, name)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, redisconn.Explain("read pauses", err)
+	}
+	pauses := make(map[string]Pause)
+	for i, name := range names {
+		f, err := split(got[i].Val(), 4)
+		if err != nil {
+			continue // none, or not one that this version reads
+		}
+		pauses[name] = Pause{Since: f.int(), Until: f.int(), Author: f.text(), Reason: f.text()}
+	}
+	return pauses, nil
+}
+
+// Rewind is a wish to set a job's cursor back from where the caller saw it.
+type Rewind struct {
+	Job, Digest string
+	From, To    int64 // the cursor seen, and the tick to begin with again; ms
+}
+
+// The answers of Rewind.
+const (
+	Rewound   Word = "rewound"
+	Elsewhere Word = "moved" // the cursor or the definition is another one now: look again
+)
+
+// Rewind sets a cursor back. Ticks that were accounted for will be claimed once more, as a later attempt
+// than any recorded. It returns Rewound or Elsewhere, ErrClock, ErrUnknownJob, or ErrRefused while a
+// run holds the job, for a tick before the history's beginning, and for one that is not behind.
+func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Word, error) {
+	k := l.keys[l.Partition(r.Job)]
+	keep, keepFor := l.keepArgs()
+	reply, err := rewindScript.Run(ctx, l.client, []string{k.jobs, k.due, k.kept, k.runs, k.waiting, k.history + r.Job},
+		ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, r.Job, r.Digest, orNone(r.From), ms(r.To)).Slice()
+	if err != nil {
+		return "", redisconn.Explain("rewind "+r.Job, err)
+	}
+	if err := refusedByClock(reply, now); err != nil {
+		return "", err
+	}
+	if len(reply) != 1 {
+		return "", fmt.Errorf("rewind %s: %d answers", r.Job, len(reply))
+	}
+	switch word := text(reply[0]); word {
+	case "rewound", "moved":
+		return Word(word), nil
+	case "held":
+		return "", fmt.Errorf("%w: rewind %s: a run of it is in flight or waits to be repeated; wait for it or cancel it", ErrRefused, r.Job)
+	case "trimmed":
+		return "", fmt.Errorf("%w: rewind %s to %s: the history does not reach back so far; `jobs get` shows where it begins", ErrRefused, r.Job, stamp(r.To))
+	case "forward":
+		return "", fmt.Errorf("%w: rewind %s to %s: the next tick is not behind that", ErrRefused, r.Job, stamp(r.To))
+	default:
+		return "", l.refusal("rewind "+r.Job, r.Job, word)
+	}
+}
+
+// Remove removes all that is stored of a job. Whether a living node holds it, in which case it would
+// come back, is for the caller to see. It returns ErrUnknownJob, or ErrRefused while it runs.
+func (l *Ledger) Remove(ctx context.Context, job string) error {
+	k := l.keys[l.Partition(job)]
+	ks := []string{k.jobs, k.defs, k.due, k.runs, k.pending, k.waiting, k.kept, k.pauses, k.followers, k.history + job}
+	word, err := removeScript.Run(ctx, l.client, ks, job).Text()
+	switch {
+	case err != nil:
+		return redisconn.Explain("remove "+job, err)
+	case word == "removed":
+		return nil
+	case word == "held":
+		return fmt.Errorf("%w: remove %s: a run of it is in flight; cancel it or wait", ErrRefused, job)
+	default:
+		return l.refusal("remove "+job, job, word)
+	}
+}
+
+// Postpone puts off the next look at a job that nobody alive holds: until (ms) instead of the time at
+// which it was seen overdue.
+func (l *Ledger) Postpone(ctx context.Context, seen Late, until int64) error {
+	k := l.keys[l.Partition(seen.Job)]
+	err := postponeScript.Run(ctx, l.client, []string{k.jobs, k.due}, seen.Job, ms(seen.Cursor), ms(until)).Err()
+	return redisconn.Explain("put off "+seen.Job, err)
+}
+
+// brief makes a text fit into a field of a record.
+func brief(s string, most int) string {
+	s = plain(s)
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most-3], "") + "..."
+	}
+	return s
+}

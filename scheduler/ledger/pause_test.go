@@ -1,0 +1,131 @@
+package ledger
+
+import (
+	"errors"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+func (r *rig) pause(t *testing.T, job string, p Pause) {
+	t.Helper()
+	if err := r.led.Pause(t.Context(), job, p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *rig) resume(t *testing.T, job string) {
+	t.Helper()
+	if err := r.led.Resume(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *rig) pausedFor(t *testing.T, job string, want Window) {
+	t.Helper()
+	if e := r.entry(t, job); e.Pause != want {
+		t.Fatalf("paused for %+v, want %+v", e.Pause, want)
+	}
+}
+
+func TestPauseAndResume(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 500*time.Millisecond)
+		r.resume(t, "a") // changes nothing
+		r.pausedFor(t, "a", Window{})
+		r.pause(t, "a", Pause{Author: "ann|x", Reason: "disk\nfull"})
+		r.pausedFor(t, "a", Window{From: r.now}) // nothing is due yet
+		want := map[string]Pause{"a": {Since: r.now, Author: "ann/x", Reason: "disk full"}}
+		if got := must(r.led.Pauses(t.Context(), "a", "b")); !maps.Equal(got, want) {
+			t.Errorf("pauses %+v, want %+v", got, want)
+		}
+		r.resume(t, "a")
+		r.pausedFor(t, "a", Window{}) // no tick was in it
+		if got := must(r.led.Pauses(t.Context(), "a")); len(got) > 0 {
+			t.Errorf("pauses %+v after the end", got)
+		}
+
+		r.pass(t, 3*time.Second) // 1 to 3 are due, and nobody has claimed them
+		since := noon + 1000
+		r.pause(t, "a", Pause{})
+		r.pausedFor(t, "a", Window{From: since})
+		r.want(t, Moved, tickClaim("a", "r", 1))
+		r.pass(t, 2*time.Second)
+		r.resume(t, "a")
+		r.pausedFor(t, "a", Window{since, r.now})
+		r.pass(t, 2*time.Second)
+		// Paused once more before anybody accounted for the first pause: 6 and 7 have not started either.
+		r.pause(t, "a", Pause{Until: r.now + 2000})
+		r.pausedFor(t, "a", Window{since, r.now + 2000})
+		r.pause(t, "a", Pause{Until: r.now + 1000}) // another end
+		r.pausedFor(t, "a", Window{since, r.now + 1000})
+		r.pass(t, 2*time.Second) // over by itself; 9 is due
+		r.resume(t, "a")         // and it is too late to end it
+		r.pausedFor(t, "a", Window{since, r.now - 1000})
+		r.want(t, Granted, passing("a", "r9", 9, paused(1, 8)))
+		r.settle(t, Settled, "a", "r9", jobs.OutcomeSucceeded)
+		r.pausedFor(t, "a", Window{})
+		r.tale(t, "a", "paused 1-8 x8 paused", "succeeded 9")
+		r.sound(t)
+
+		for until, want := range map[int64]error{r.now: ErrRefused, r.now - 1: ErrRefused, r.now + 1: nil} {
+			if err := r.led.Pause(t.Context(), "a", Pause{Until: until}); !errors.Is(err, want) {
+				t.Errorf("until now%+d: %v", until-r.now, err)
+			}
+		}
+		if err := r.led.Pause(t.Context(), "nobody", Pause{}); !errors.Is(err, ErrUnknownJob) {
+			t.Errorf("unknown job: %v", err)
+		}
+		if err := r.led.Resume(t.Context(), "nobody"); !errors.Is(err, ErrUnknownJob) {
+			t.Errorf("unknown job: %v", err)
+		}
+	})
+}
+
+// TestPauseHoldsBackWhatNobodyStarted: runs in flight go on, a run handed back waits for the end, and so
+// does the next attempt after a crash; what a person asks for runs. Also when runs may overlap.
+func TestPauseHoldsBackWhatNobodyStarted(t *testing.T) {
+	for _, o := range []jobs.Overlap{jobs.OverlapSkip, jobs.OverlapQueue, jobs.OverlapAllow} {
+		t.Run(o.String(), func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				for _, job := range []string{"back", "crash", "hand"} {
+					r.create(t, job)
+				}
+				r.pass(t, 1500*time.Millisecond)
+				for _, job := range []string{"back", "crash", "hand"} {
+					c := with(o, tickClaim(job, job+"-1", 1))
+					c.Attempts = 2
+					r.want(t, Granted, c)
+					r.pause(t, job, Pause{Until: r.now + 60_000})
+				}
+				r.settle(t, Settled, "hand", "hand-1", jobs.OutcomeFailed)
+				must(r.led.Unclaim(t.Context(), []Return{{Job: "back", Run: "back-1", Fresh: Successor("back-1")}}))
+				r.pass(t, 2*ttl)
+				must(r.led.Reap(t.Context(), r.now, r.identity, []Lease{{Job: "crash", Run: "crash-1"}}))
+				for _, job := range []string{"back", "crash"} {
+					if a := r.want(t, Held, with(o, pendingClaim(job, Successor(job+"-1")))); a.Detail != "a pause" {
+						t.Errorf("%s: %+v", job, a)
+					}
+				}
+				must(r.led.Trigger(t.Context(), "hand", Trigger{Run: "t"}))
+				fresh := must(r.led.Rerun(t.Context(), "hand", "hand-1"))
+				for _, run := range []string{"t", fresh} {
+					r.want(t, Granted, with(o, pendingClaim("hand", run)))
+					r.settle(t, Settled, "hand", run, jobs.OutcomeSucceeded)
+				}
+				r.clock(t, (noon+500)*1000, "aaaaaaaaaaaa") // a step back to before the pause does not end it
+				r.pass(t, 30*time.Second)
+				r.want(t, Held, with(o, pendingClaim("back", Successor("back-1"))))
+				r.pass(t, 60*time.Second)
+				for _, job := range []string{"back", "crash"} {
+					r.want(t, Granted, with(o, pendingClaim(job, Successor(job+"-1"))))
+					r.settle(t, Settled, job, Successor(job+"-1"), jobs.OutcomeSucceeded)
+				}
+				r.sound(t)
+			})
+		})
+	}
+}

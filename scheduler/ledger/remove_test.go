@@ -1,0 +1,87 @@
+package ledger
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// TestRemoveLeavesNothing: nothing of a removed job stays, but for the name in the followers of the one
+// that it followed; other jobs keep all of theirs.
+func TestRemoveLeavesNothing(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		ctx := t.Context()
+		r.create(t, "other")
+		r.create(t, "gone")
+		r.pass(t, time.Minute)
+		fill := func(job string) {
+			r.want(t, Granted, tickClaim(job, job+"-1", 1))
+			must(r.led.Settle(ctx, []Report{{Job: job, Run: job + "-1", Outcome: jobs.OutcomeFailed, Output: []byte("text")}}))
+			must(r.led.Trigger(ctx, job, Trigger{Run: job + "-t", Payload: []byte("p")}))
+			r.want(t, Granted, pendingClaim(job, job+"-t"))
+			r.settle(t, Settled, job, job+"-t", jobs.OutcomeSucceeded)
+			must(r.led.Trigger(ctx, job, Trigger{Run: job + "-u"}))
+			must(r.led.Rerun(ctx, job, job+"-1"))
+			r.pause(t, job, Pause{})
+			if err := r.led.Follow(ctx, job, "x"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fill("other")
+		before := dump(t, r.client)
+		fill("gone")
+		r.want(t, Passed, passing("gone", "r", 0, paused(2, 5)))
+		if err := r.led.Remove(ctx, "gone"); err != nil {
+			t.Fatal(err)
+		}
+		after := dump(t, r.client)
+		outbox := r.led.keys[0].outbox // what was told of it is told
+		if !strings.Contains(after[outbox], "|gone|") {
+			t.Error("it told nothing")
+		}
+		delete(after, outbox)
+		k := r.led.keys[0]
+		for _, key := range []string{k.jobs, k.defs, k.due} { // it stood there before
+			before[key] = strings.Join(keepIf(strings.Split(before[key], "\n"), func(s string) bool { return !strings.Contains(s, `"gone"`) }), "\n")
+		}
+		if wrong := differences(before, after); len(wrong) > 0 {
+			t.Errorf("what stays differs: %s", strings.Join(wrong, "\n"))
+		}
+		if err := r.led.Remove(ctx, "gone"); !errors.Is(err, ErrUnknownJob) {
+			t.Errorf("removed again: %v", err)
+		}
+		r.sound(t)
+	})
+}
+
+func TestRemoveWaitsForWhatRuns(t *testing.T) {
+	for _, o := range []jobs.Overlap{jobs.OverlapSkip, jobs.OverlapAllow} {
+		t.Run(o.String(), func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				r.create(t, "a")
+				r.pass(t, time.Minute)
+				first := r.want(t, Granted, with(o, tickClaim("a", "r1", 1))).Token
+				if err := r.led.Remove(t.Context(), "a"); !errors.Is(err, ErrRefused) {
+					t.Fatalf("while it runs: %v", err)
+				}
+				r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
+				if err := r.led.Remove(t.Context(), "a"); err != nil {
+					t.Fatal(err)
+				}
+				r.settle(t, NoSuchRun, "a", "r1", jobs.OutcomeSucceeded)
+				got := must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-second", Cursor: r.now + 1000}}))
+				if got[0].Word != "created" {
+					t.Fatalf("%+v", got)
+				}
+				r.pass(t, time.Second)
+				c := tickClaim("a", "r2", 61)
+				if a := r.want(t, Granted, c); a.Token <= first {
+					t.Errorf("token %d after %d", a.Token, first)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,37 @@
+-- Ends a run by an operator's wish: one that is going is told by its node's next look, a pending one
+-- is recorded as cancelled.
+-- KEYS[1] jobs  KEYS[2] runs  KEYS[3] pending  KEYS[4] waiting  KEYS[5] kept  KEYS[6] cancels
+-- KEYS[7] outbox  KEYS[8] followers  KEYS[9] history of the job
+-- ARGV[1] job  ARGV[2] run  ARGV[3] author  ARGV[4] reason  ARGV[5] rows to keep  ARGV[6] age to keep, ms
+-- Returns one word: told, cancelled (also when repeated), ended, unknown, foreign.
+local job, id, author, reason = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local us, ms = clock()
+local e = entry_of(redis.call('HGET', KEYS[1], job))
+if not e then return redis.call('HEXISTS', KEYS[1], job) == 1 and 'foreign' or 'unknown' end
+local run = redis.call('HGET', KEYS[2], id)
+if run then
+  local r = run_of(run)
+  if r and r.job ~= job then return 'unknown' end
+  raise(KEYS[6], id, ms, author, reason)
+  return 'told'
+end
+local text = redis.call('HGET', KEYS[4], id)
+if not text then
+  local at, head, was = find_row(KEYS[9], id)
+  if not at then return 'unknown' end
+  return was == 'cancelled' and 'cancelled' or 'ended'
+end
+local p = pending_of(text)
+if not p then return 'foreign' end
+if p.job ~= job then return 'unknown' end
+p.token, p.node, p.name = '0', '', ''
+local why = reason_of('1|0|' .. author .. '|' .. reason)
+if not append(KEYS[9], KEYS[5], row_text(id, p, 'cancelled', why, int(ms), int(ms), '0', ''), e, ms, ARGV[5], ARGV[6]) then return 'foreign' end
+count(e, 'cancelled', 1)
+if p.payload ~= '' then redis.call('HSET', KEYS[5], 'p:' .. id, p.payload) end
+if p.request == '' and redis.call('HEXISTS', KEYS[8], job) == 1 then tell(KEYS[7], job, p.prev, p.next, p.tick, p.tick, 1, 'cancelled', ms) end
+if e.open == id then e.open = '' end
+redis.call('HSET', KEYS[1], job, entry_text(e))
+redis.call('HDEL', KEYS[4], id)
+redis.call('ZREM', KEYS[3], id)
+return 'cancelled'

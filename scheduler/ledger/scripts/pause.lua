@@ -1,0 +1,29 @@
+-- Pauses a job: ticks that nobody has claimed yet, and those up to the end, will be recorded as
+-- paused. Or ends a pause: ticks from now on run again. A pause that begins before the ticks of the
+-- one before it were accounted for goes on from that one's beginning.
+-- KEYS[1] jobs  KEYS[2] pauses
+-- ARGV[1] job  ARGV[2] pause or resume  ARGV[3] author  ARGV[4] reason  ARGV[5] end, ms, '' for none
+-- Returns one word: done, over (the end lies behind), unknown, foreign.
+local job, what, author, reason, till = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local us, ms = clock()
+local text = redis.call('HGET', KEYS[1], job)
+if not text then return 'unknown' end
+local e = entry_of(text)
+if not e then return 'foreign' end
+local from, to = nil, nil
+if e.pause ~= '' then from, to = pair(e.pause) end
+if what == 'pause' then
+  if till ~= '' and tonumber(till) <= ms then return 'over' end
+  if not from then from = math.min(ms, tonumber(e.cursor) or ms) end
+  e.pause = int(from) .. ',' .. till
+  redis.call('HSET', KEYS[2], job, '1|' .. int(ms) .. '|' .. till .. '|' .. author .. '|' .. reason)
+elseif from and to > ms then
+  e.pause = int(from) .. ',' .. int(ms)
+  shed(e, ms)
+  redis.call('HDEL', KEYS[2], job)
+else
+  redis.call('HDEL', KEYS[2], job)
+  return 'done'
+end
+redis.call('HSET', KEYS[1], job, entry_text(e))
+return 'done'

@@ -1,0 +1,43 @@
+-- Puts the next attempt of a run that has ended into pending. Its id follows from the run's, so a
+-- repeated request, and a crash that has led to it already, are one run. Attempts of one tick come one
+-- after another, so that no number is given twice.
+-- KEYS[1] jobs  KEYS[2] runs  KEYS[3] pending  KEYS[4] waiting  KEYS[5] kept  KEYS[6] history of the job
+-- ARGV[1] job  ARGV[2] run  ARGV[3] run id of the next attempt  ARGV[4] most pending runs in this partition,
+-- then the ids under which the next attempt may go on
+-- Returns one word: queued (also when repeated), running (it has not ended), going (another attempt of its
+-- tick has not ended, or is still to come since the cursor was set back), unknown, full, foreign.
+local job, id, fresh, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local us, ms = clock()
+local text = redis.call('HGET', KEYS[1], job)
+if not text then return 'unknown' end
+local e = entry_of(text)
+if not e then return 'foreign' end
+local ids = {fresh, unpack(ARGV, 5)}
+if under_way(KEYS[2], KEYS[4], ids) then return 'queued' end
+for _, known in ipairs(ids) do
+  if find_row(KEYS[6], known) then return 'queued' end
+end
+if under_way(KEYS[2], KEYS[4], {id}) then return 'running' end
+local at, head = find_row(KEYS[6], id)
+if not at then return 'unknown' end
+local FACTS = '^1|R|%d*|%d*|%d+|(%d+)|(%d+)|(%d+)|(%d+)|%d+|[^|]*|%d+|[^|]*|[^|]*|([^|]*)|([^|]*)|'
+local tick, shard, shards, attempt, trigger, request = string.match(head, FACTS)
+if not tick then return 'foreign' end
+
+local function same(r) return r.tick == tick and r.shard == shard and r.request == '' end
+
+if request == '' then
+  local bound = pair(e.again) or 0
+  local ahead = e.cursor ~= '' and tonumber(tick) >= tonumber(e.cursor) and tonumber(tick) < bound
+  if ahead or any(KEYS[2], run_of, job, same) or any(KEYS[4], pending_of, job, same) then return 'going' end
+  for _, row in ipairs(redis.call('LRANGE', KEYS[6], 0, -1)) do
+    local t, s, _, a, _, q = string.match(row, FACTS)
+    if t == tick and s == shard and q == '' then attempt = math.max(attempt, a) end
+  end
+end
+if redis.call('ZCARD', KEYS[3]) >= most then return 'full' end
+redis.call('HSET', KEYS[4], fresh, pending_text({job = job, tick = tick, shard = shard, shards = shards, attempt = int(attempt + 1),
+  prev = '', next = '', trigger = 'rerun', request = request ~= '' and fresh or '', at = int(ms), holds = '',
+  payload = redis.call('HGET', KEYS[5], 'p:' .. id) or ''}))
+redis.call('ZADD', KEYS[3], int(ms), fresh)
+return 'queued'

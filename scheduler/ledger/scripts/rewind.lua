@@ -1,0 +1,41 @@
+-- Sets a job's cursor back, by compare-and-set on its digest and cursor. Ticks that were accounted for
+-- will be claimed once more, as a later attempt than any that is recorded.
+-- KEYS[1] jobs  KEYS[2] due  KEYS[3] kept  KEYS[4] runs  KEYS[5] waiting  KEYS[6] history of the job
+-- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms  ARGV[3] rows to keep
+-- ARGV[4] age to keep, ms  ARGV[5] job  ARGV[6] expected digest  ARGV[7] expected cursor  ARGV[8] new cursor
+-- Returns {'clock', redis ms}, or one word: rewound, moved (something else is stored), held (a run is in flight,
+-- or an attempt of a tick waits), trimmed (the history does not reach back so far), forward (the cursor stands before it), unknown, foreign.
+local keep, keep_for, job, digest, from, to = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+local us, ms = clock()
+if astray(ms, ARGV[1], ARGV[2]) then return {'clock', int(ms)} end
+local text = redis.call('HGET', KEYS[1], job)
+if not text then return {'unknown'} end
+local e = entry_of(text)
+if not e then return {'foreign'} end
+if e.digest ~= digest or e.cursor ~= from then return {'moved'} end
+-- What is going, or waits, may yet need the number of a next attempt.
+if e.open ~= '' or any(KEYS[4], run_of, job, function() return true end)
+  or any(KEYS[5], pending_of, job, function(p) return p.request == '' end) then return {'held'} end
+if e.base == '' or tonumber(to) < tonumber(e.base) then return {'trimmed'} end
+if e.cursor ~= '' and tonumber(to) >= tonumber(e.cursor) then return {'forward'} end
+local rows = redis.pcall('LRANGE', KEYS[6], 0, -1)
+if rows.err then return {'foreign'} end
+local attempt = 0
+for _, row in ipairs(rows) do
+  local tick, nth = string.match(row, '^1|R|%d*|%d*|%d+|(%d+)|%d+|%d+|(%d+)|')
+  if tick and tonumber(tick) >= tonumber(to) then attempt = math.max(attempt, tonumber(nth)) end
+end
+if not append(KEYS[6], KEYS[3], '1|S|' .. from .. '|' .. to .. '|' .. int(ms) .. '|' .. to .. '||0|superseded|rewound|', e, ms, keep, keep_for) then
+  return {'foreign'}
+end
+local bound = tonumber(from) or (tonumber(e.last) or ms) + 1
+if e.again ~= '' then
+  local b, nth = pair(e.again)
+  bound, attempt = math.max(bound, b), math.max(attempt, nth - 1)
+end
+e.again = int(bound) .. ',' .. int(attempt + 1)
+e.cursor, e.last, e.busy = to, int(tonumber(to) - 1), ''
+stretch(e, ms)
+redis.call('HSET', KEYS[1], job, entry_text(e))
+redis.call('ZADD', KEYS[2], to, job)
+return {'rewound'}

@@ -1,0 +1,189 @@
+package ledger
+
+import (
+	"slices"
+	"testing"
+)
+
+func (w *world) trigger(tb testing.TB, o op) op {
+	tb.Helper()
+	if len(w.triggers) > 0 && w.chance(45) {
+		if again := pick(w, w.triggers); w.remembered(tb, again) {
+			return again
+		}
+	}
+	o.kind, o.job = "trigger", pick(w, jobNames)
+	o.trigger.Run = w.id("t")
+	o.trigger.Payload = pick(w, [][]byte{nil, []byte("p"), []byte("a|b\n|\x00\xff"), []byte(`{"n":1763726400123456}`)})
+	if w.chance(20) {
+		o.trigger.At = w.ms() + w.rng.Int64N(20_000) - 5000
+	}
+	if w.chance(20) {
+		o.trigger.Unique = w.id("key") // asked for again only while it is remembered
+	}
+	w.triggers = remember(w.triggers, o, 25)
+	return o
+}
+
+// remembered says whether the ledger can still know a request: a repeated one is the same run as
+// long as the run is in flight or its row in the history.
+func (w *world) remembered(tb testing.TB, o op) bool {
+	tb.Helper()
+	if _, known := w.view.jobs[o.job]; !known {
+		return true
+	}
+	id := o.trigger.Run
+	if o.trigger.Unique != "" {
+		id = UniqueRun(o.job, o.trigger.Unique)
+	}
+	asked := func(l Lease) bool { return l.Run == id || l.Request == id }
+	if slices.ContainsFunc(w.view.leased, asked) || slices.ContainsFunc(w.view.pending, asked) {
+		return true
+	}
+	return slices.ContainsFunc(w.rows(tb, o.job), func(r Row) bool { return r.Run == id || r.Request == id })
+}
+
+func (w *world) rows(tb testing.TB, job string) []Row {
+	tb.Helper()
+	rows, _, err := w.rig.led.History(tb.Context(), []string{job})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return rows[job]
+}
+
+// operate is what an operator does, and what is done for jobs that follow others.
+func (w *world) operate(tb testing.TB, o op) (op, bool) {
+	tb.Helper()
+	o.job = pick(w, jobNames)
+	if len(w.view.names) > 0 && w.chance(95) {
+		o.job = pick(w, w.view.names)
+	}
+	switch n := w.rng.IntN(100); {
+	case n < 14:
+		return w.cancel(o)
+	case n < 26:
+		return w.rerun(tb, o)
+	case n < 36:
+		o.kind, o.pause = "pause", Pause{Author: pick(w, []string{"", "ann", "b|b"}), Reason: pick(w, []string{"", "why|\nnot"})}
+		if w.chance(60) {
+			o.pause.Until = w.ms() + w.rng.Int64N(30_000) - 1000
+		}
+		return o, true
+	case n < 46:
+		o.kind = "resume"
+		return o, true
+	case n < 54:
+		return w.setBack(o)
+	case n < 56:
+		o.kind = "remove"
+		return o, !slices.ContainsFunc(w.planted, func(p plant) bool { return p.job == o.job })
+	case n < 68:
+		return w.follow(o), true
+	case n < 95:
+		return w.relay(tb, o)
+	default:
+		return w.postpone(o)
+	}
+}
+
+func (w *world) cancel(o op) (op, bool) {
+	o.kind, o.pause = "cancel", Pause{Author: pick(w, []string{"", "ann", "b|b"}), Reason: pick(w, []string{"", "why|\nnot"})}
+	list := slices.Concat(w.view.leased, w.view.pending, w.view.pending, w.ended)
+	if len(list) == 0 {
+		return o, false
+	}
+	l := pick(w, list)
+	if o.run = l.Run; w.chance(90) {
+		o.job = l.Job
+	}
+	return o, true
+}
+
+func (w *world) rerun(tb testing.TB, o op) (op, bool) {
+	tb.Helper()
+	o.kind = "rerun"
+	var runs []string
+	for _, r := range w.rows(tb, o.job) {
+		if !r.Ranged {
+			runs = append(runs, r.Run)
+		}
+	}
+	for _, l := range slices.Concat(w.view.leased, w.view.pending) {
+		if l.Job == o.job {
+			runs = append(runs, l.Run)
+		}
+	}
+	if len(runs) == 0 {
+		return o, false
+	}
+	o.run = pick(w, runs)
+	return o, true
+}
+
+func (w *world) setBack(o op) (op, bool) {
+	s := w.view.jobs[o.job]
+	o.kind, o.rewind = "rewind", Rewind{Job: o.job, Digest: s.Digest, From: s.Cursor}
+	low, high := s.Base, s.Cursor
+	if high == 0 {
+		high = s.Last + 1
+	}
+	if r := rhythms[s.Digest]; r.every > 0 && high > low {
+		o.rewind.To = r.next(high - 1 - w.rng.Int64N(min(high-low, 40*r.every)+1))
+	}
+	switch w.rng.IntN(15) {
+	case 0:
+		o.rewind.From -= 1000
+	case 1:
+		o.rewind.Digest = pick(w, digests)
+	case 2:
+		o.rewind.To = s.Base - 1000
+	case 3:
+		o.rewind.To = s.Cursor
+	}
+	return o, o.rewind.To > 0
+}
+
+func (w *world) follow(o op) op {
+	o.kind, o.upstream = "follow", pick(w, jobNames)
+	if s, known := w.view.jobs[o.job]; known && w.chance(80) && rhythms[s.Digest].after != "" {
+		o.upstream = rhythms[s.Digest].after
+	} else if w.chance(50) {
+		o.kind = "unfollow"
+	}
+	return o
+}
+
+// relay tells a follower of an event that stands in an outbox, or stood there until a moment ago.
+func (w *world) relay(tb testing.TB, o op) (op, bool) {
+	tb.Helper()
+	found, err := w.rig.led.NewGaze().Look(tb.Context(), w.ms(), 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if o.kind = "relay"; len(found.Events) > 0 && w.chance(90) {
+		o.event = pick(w, found.Events)
+		if len(o.event.Followers) == 0 || w.chance(30) {
+			o.kind = "relayed"
+		} else if w.chance(95) {
+			o.job = pick(w, o.event.Followers)
+		}
+		w.events = remember(w.events, o.event, 6)
+		return o, true
+	}
+	w.events = keepIf(w.events, func(e Event) bool { return w.ms()-e.At < 60_000 && w.ms() >= e.At })
+	if len(w.events) == 0 {
+		return o, false
+	}
+	o.event = pick(w, w.events)
+	return o, true
+}
+
+func (w *world) postpone(o op) (op, bool) {
+	s := w.view.jobs[o.job]
+	o.kind, o.late, o.until = "postpone", Late{Job: o.job, Cursor: s.Cursor}, w.ms()+w.rng.Int64N(60_000)
+	if w.chance(20) {
+		o.late.Cursor += 500
+	}
+	return o, true
+}

@@ -1,0 +1,88 @@
+package scheduler
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/sharding"
+)
+
+// relay brings word of ticks to the jobs that follow theirs. Any node may, for a repeated word changes
+// nothing; so that not all do, the one that hashing puts first does it at once, the others in their turn.
+func (s *sweep) relay(ctx context.Context, events []ledger.Event, now int64) error {
+	for _, e := range events {
+		rank := slices.IndexFunc(sharding.Rank(e.Upstream, s.n.crowd.Load().nodes), func(x sharding.Node) bool { return x.ID == s.n.id })
+		if turn := time.Duration(min(max(rank, 0), turnsMax)) * s.n.cfg.Grace; now-e.At < turn.Milliseconds() {
+			continue
+		}
+		if err := s.tell(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell tells all followers of an event, which then leaves the outbox. One that cannot take it yet keeps
+// it there for the next sweep.
+func (s *sweep) tell(ctx context.Context, e ledger.Event) error {
+	waits := false
+	for _, job := range e.Followers {
+		word, err := s.n.ledger.Relay(ctx, e, job)
+		switch {
+		case err != nil:
+			return err
+		case word == ledger.RelayFull:
+			waits = true
+			s.n.log.Warn("a job cannot be told of the one it follows: too many runs wait beside it", "job", job, "follows", e.Upstream)
+		case word == ledger.Strange:
+			waits = true
+			s.strange.note(1, "entries or histories of jobs that follow others")
+		case word == ledger.RelayDone:
+			if j := s.n.engine.byName[job]; j != nil {
+				signal(s.n.sweepNow) // its run is pending now
+			}
+		}
+	}
+	if waits {
+		return nil
+	}
+	return s.n.ledger.Relayed(ctx, e)
+}
+
+const (
+	// An overdue job that no living node holds is an orphan. It is looked at ever more rarely.
+	orphanAfter   = 10 * time.Second
+	orphanLongest = time.Hour
+	// orphansMax is how many are put off in one sweep.
+	orphansMax = 32
+)
+
+// held leaves out the orphans among overdue jobs, and puts off the next look at them.
+func (s *sweep) held(ctx context.Context, late []ledger.Late, now int64) []ledger.Late {
+	crowd, budget := s.n.crowd.Load(), orphansMax
+	for name := range s.orphans {
+		if crowd.knows(name) {
+			delete(s.orphans, name)
+		}
+	}
+	return slices.DeleteFunc(late, func(l ledger.Late) bool {
+		times := s.orphans[l.Job]
+		if times == 0 && now-l.Cursor < orphanAfter.Milliseconds() || crowd.knows(l.Job) {
+			return false
+		}
+		if budget--; budget < 0 || times == 0 && len(s.orphans) >= pendingMax {
+			return true
+		}
+		s.orphans[l.Job]++
+		if times == 0 {
+			s.n.log.Warn("no living node holds this job; it is looked at ever more rarely until one does, or until `jobs remove`", "job", l.Job)
+		}
+		wait := min(orphanLongest, orphanAfter<<min(times, 10))
+		if err := s.n.ledger.Postpone(ctx, l, now+wait.Milliseconds()); err != nil {
+			s.n.health.fail("sweep", err)
+		}
+		return true
+	})
+}

@@ -1,0 +1,70 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// rewindRounds is how often Rewind looks again at a cursor that has moved meanwhile.
+const rewindRounds = 5
+
+// Rewind sets a job's cursor back to the first tick of its schedule at or after an instant, and returns
+// that tick. Every tick from there on is claimed once more, under the job's catch-up policy, as a later
+// attempt than any that is recorded. It returns ErrUnknownJob, and ErrRefused while a run of the job is
+// in flight, for a job that follows another, for an instant before the recorded history or not before
+// the cursor, and when the cursor does not stand still.
+func (i *Inspector) Rewind(ctx context.Context, name string, to time.Time) (time.Time, error) {
+	if _, err := instant("rewind "+name, to); err != nil {
+		return time.Time{}, err
+	}
+	l, err := i.openAppend(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for range rewindRounds {
+		tick, word, err := rewind(ctx, l, name, to)
+		if err == nil && word == ledger.Rewound {
+			return tick, nil
+		}
+		if err != nil && !errors.Is(err, ledger.ErrClock) {
+			return time.Time{}, err
+		}
+	}
+	return time.Time{}, fmt.Errorf("%w: rewind %s: its cursor moves on as fast as this looks; pause the job first", ErrRefused, name)
+}
+
+func rewind(ctx context.Context, l *ledger.Ledger, name string, to time.Time) (time.Time, ledger.Word, error) {
+	s, err := l.Job(ctx, name)
+	if err == nil {
+		err = s.Err
+	}
+	if err != nil {
+		return time.Time{}, "", err
+	}
+	d, err := jobs.ParseDefinition(s.Definition)
+	if err != nil {
+		return time.Time{}, "", fmt.Errorf("rewind %s: %w", name, err)
+	}
+	if d.After != "" {
+		return time.Time{}, "", fmt.Errorf("%w: rewind %s: it has no schedule, it follows %s; rewind that one", ErrRefused, name, d.After)
+	}
+	schedule, err := d.Job().ParsedSchedule()
+	if err != nil {
+		return time.Time{}, "", fmt.Errorf("rewind %s: %w", name, err)
+	}
+	tick := schedule.Next(to.Add(-time.Nanosecond))
+	if tick.IsZero() {
+		return tick, "", fmt.Errorf("%w: rewind %s: %s has no tick from %s on", ErrRefused, name, schedule, to.UTC().Format(time.RFC3339))
+	}
+	now, _, err := l.Time(ctx)
+	if err != nil {
+		return tick, "", err
+	}
+	word, err := l.Rewind(ctx, now.UnixMilli(), ledger.Rewind{Job: name, Digest: s.Digest, From: s.Cursor, To: tick.UnixMilli()})
+	return tick, word, err
+}

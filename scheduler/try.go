@@ -1,0 +1,162 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+)
+
+// errLeft is a try's error when the function called runtime.Goexit, as a test's FailNow does.
+var errLeft = errors.New("the function ended its goroutine instead of returning")
+
+// call calls the job's function, as often as the job's Retry says, and ends the run.
+func (r *runner) call(l *life) {
+	lease := l.lease
+	ctx := lease.Context()
+	fn, endTimeout := ctx, func() {}
+	if l.g.job.Timeout > 0 {
+		fn, endTimeout = context.WithTimeoutCause(ctx, l.g.job.Timeout, jobs.ErrTimeout)
+	}
+	l.ctx, l.started = fn, r.n.clock.now()
+	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), locking.ErrLeaseLost) {
+			r.tellLost(l)
+		}
+	})
+	l.undo = func() {
+		stop()
+		if lease.Lost() {
+			r.tellLost(l) // before the run is settled, in any case
+		}
+		endTimeout()
+	}
+	g := l.g.lease
+	tick := time.UnixMilli(g.Tick).UTC()
+	r.n.log.Info("run started", "job", g.Job, "tick", tick, "token", g.Token,
+		"lag", l.started.Sub(tick), "run", g.Run, "trigger", triggerOf(g).String())
+	r.n.events.started(g, l.started)
+	r.tries(l)
+}
+
+// tellLost says, once, that the lease was lost.
+func (r *runner) tellLost(l *life) {
+	l.told.Do(func() {
+		g := l.g.lease
+		r.n.log.Warn("lease lost while the run was going; its context was cancelled", "job", g.Job, "tick", time.UnixMilli(g.Tick).UTC(),
+			"run", g.Run, "token", g.Token, "cause", context.Cause(l.lease.Context()))
+		r.n.events.leaseLost(g, l.started)
+	})
+}
+
+// tries calls the function until no try is left. A function that ends its goroutine does not take the
+// run with it: another goroutine goes on from there.
+func (r *runner) tries(l *life) {
+	defer func() {
+		if l.calling {
+			l.calling = false
+			r.wg.Go(func() { r.tries(l) })
+		}
+	}()
+	for r.another(l) {
+		l.tries++
+		l.run = runOf(l.g, r.n.cfg.Name, l.tries)
+		l.calling, l.err = true, errLeft // until it returns
+		l.err = r.invoke(l)
+		l.calling = false
+	}
+	r.end(l)
+}
+
+// another says whether the function is to be called, and waits until then.
+func (r *runner) another(l *life) bool {
+	retry := l.g.job.Retry
+	switch {
+	case l.tries == 0:
+		return true
+	case l.err == nil, l.tries > retry.Max, jobs.IsPermanent(l.err), l.ctx.Err() != nil:
+		return false
+	}
+	wait := retryWait(l.run.ID(), retry, l.tries)
+	r.n.log.Warn("try failed; there will be another", "job", l.run.Job(), "tick", l.run.Tick(), "run", l.run.ID(),
+		"try", l.tries, "of", 1+retry.Max, "wait", wait, "error", l.err)
+	if !pause(l.ctx, wait) || !l.lease.Valid() || l.ctx.Err() != nil {
+		return false
+	}
+	l.before = append(l.before, fmt.Sprintf("try %d: %s", l.tries, short(l.err)))
+	return true
+}
+
+// retryWait is the wait after a run's n-th try: it doubles from try to try up to the job's limit, and
+// up to half of it is taken off. It follows from the run's id.
+func retryWait(run string, retry jobs.Retry, n int) time.Duration {
+	d := retry.Backoff
+	for i := 1; i < n && d < retry.MaxBackoff; i++ {
+		d *= 2
+	}
+	d = min(d, retry.MaxBackoff)
+	if d/2 == 0 {
+		return d
+	}
+	return d - spread(fmt.Sprint(run, " after try ", n), time.Unix(0, 0), d/2)
+}
+
+// invoke calls the function and turns a panic into an error.
+func (r *runner) invoke(l *life) (err error) {
+	r.going.Add(1)
+	defer r.going.Add(-1)
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked(p)
+			r.n.log.Error("job function panicked", "job", l.run.Job(), "run", l.run.ID(), "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	return l.g.job.Func(l.ctx, l.run)
+}
+
+func runOf(g grant, node string, try int) *jobs.Run {
+	return jobs.NewRun(jobs.RunInfo{
+		ID: g.lease.Run, Job: g.job.Name, Tick: time.UnixMilli(g.lease.Tick).UTC(), Shard: g.lease.Shard, Shards: g.lease.Shards,
+		Attempt: g.lease.Attempt, Try: try, Token: g.lease.Token, Node: node, Trigger: triggerOf(g.lease), Payload: g.lease.Payload,
+	})
+}
+
+const (
+	// panicMax is what is kept of a panic's value, in bytes, and framesMax how many frames of its stack.
+	panicMax  = 512
+	framesMax = 10
+	// invokeName is where the frames of the job's function end.
+	invokeName = "scheduler.(*runner).invoke"
+)
+
+// panicked is a panic as an error: its value, then the frames of the stack it came from, innermost first.
+// It is called by the function that recovered.
+func panicked(value any) error {
+	var text strings.Builder
+	text.WriteString("panic: " + clip(fmt.Sprint(value), panicMax))
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	inside := false // below the panic, in what the job called
+	for n, more := 0, true; more && n < framesMax; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		name := path.Base(f.Function)
+		switch {
+		case name == invokeName:
+			more = false
+		case name == "runtime.gopanic":
+			inside = true
+		case inside && !strings.HasPrefix(name, "runtime."):
+			fmt.Fprintf(&text, "\n\t%s (%s:%d)", name, path.Base(f.File), f.Line)
+			n++
+		}
+	}
+	return errors.New(text.String())
+}
