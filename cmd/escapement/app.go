@@ -78,7 +78,7 @@ func (a *app) root() *cobra.Command {
 	global.StringVar(&a.flags.namespace, "namespace", "", "the `name` that keeps two installations in one Redis apart")
 	global.StringVarP(&a.flags.output, "output", "o", "table", "table or json")
 	global.StringVar(&a.flags.config, "config", "config.yaml", "the configuration `file`; empty: none")
-	root.AddCommand(a.devCommand(), a.runCommand(), a.configCommand(), a.jobsCommand(),
+	root.AddCommand(a.devCommand(), a.runCommand(), a.configCommand(), a.cronCommand(), a.jobsCommand(),
 		a.runsCommand(), a.nodesCommand(), a.ledgerCommand(), a.versionCommand())
 	return root
 }

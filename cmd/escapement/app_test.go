@@ -31,13 +31,13 @@ func closedPort(t *testing.T) string {
 // TestUsage wants exit 2, nothing on stdout, and the usage line of the nearest command on stderr.
 func TestUsage(t *testing.T) {
 	for _, tt := range []struct{ args, want, usage string }{
-		{"", "a command is missing: one of config, dev, jobs, ledger, nodes, run, runs, version", "escapement COMMAND"},
+		{"", "a command is missing: one of config, cron, dev, jobs, ledger, nodes, run, runs, version", "escapement COMMAND"},
 		{"frob", `"frob" is not one of its commands`, "escapement COMMAND"},
 		{"nods", "did you mean nodes", "escapement COMMAND"},
 		{"doctor", "is not one of its commands", "escapement COMMAND"},
 		{"completion bash", "is not one of its commands", "escapement COMMAND"},
-		{"jobs", "a command is missing: one of get, list, run", "escapement jobs COMMAND"},
-		{"jobs pause x", `"pause" is not one of its commands`, "escapement jobs COMMAND"},
+		{"jobs", "a command is missing: one of get, list, pause, remove, resume, rewind, run", "escapement jobs COMMAND"},
+		{"nodes drain x", `"drain" is not one of its commands`, "escapement nodes COMMAND"},
 		{"jobs get", "NAME is missing", "escapement jobs get NAME"},
 		{"jobs get a b", `unexpected argument "b"`, "escapement jobs get NAME"},
 		{"jobs list --frob", "unknown flag: --frob", "escapement jobs list"},
@@ -86,7 +86,7 @@ func TestBadConfig(t *testing.T) {
 func TestConfigCommands(t *testing.T) {
 	good, bad := "../../config.yaml", "testdata/config/words.yaml"
 	code, stdout, stderr := call(nil, "", "config", "validate", good)
-	if code != exitDone || stdout != "../../config.yaml: valid, 4 jobs\n" || stderr != "" {
+	if code != exitDone || stdout != "../../config.yaml: valid, 6 jobs\n" || stderr != "" {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
 	}
 	code, stdout, _ = call(nil, "", "config", "validate", bad, "-o", "json")
@@ -125,6 +125,8 @@ func TestUnreachable(t *testing.T) {
 	for _, args := range [][]string{
 		{"run", "--config", "../../config.yaml"}, {"dev", "--config", "../../config.yaml"}, {"jobs", "list"}, {"jobs", "get", "a"},
 		{"jobs", "run", "a"}, {"runs", "list"}, {"runs", "get", "a"}, {"nodes", "list"}, {"ledger", "verify"},
+		{"jobs", "pause", "a", "--reason", "x", "--until", "+1h"}, {"jobs", "resume", "a"}, {"jobs", "remove", "a"},
+		{"jobs", "rewind", "a", "--to", "-1h"}, {"runs", "cancel", "a"}, {"runs", "rerun", "a"},
 	} {
 		code, _, stderr := call(env, "", args...)
 		if code != exitUnreachable || !strings.Contains(stderr, "cannot reach Redis at "+addr) || strings.Contains(stderr, "hunter2") {

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"encoding"
+	"fmt"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/execjob"
+	"github.com/escapement/escapement/jobs/httpjob"
 )
 
 // noWork stands in for what a job does where only the rest of it is judged.
@@ -70,6 +72,28 @@ func (c *checker) allJobs() {
 		}
 		c.jobs = append(c.jobs, j)
 	}
+	c.together(first)
+}
+
+// together judges how the jobs follow each other, with jobs that are right in everything
+// else in their place. paths has where each name was given.
+func (c *checker) together(paths map[string]string) {
+	reg := jobs.NewRegistry()
+	for _, j := range c.jobs {
+		plain := jobs.Job{Name: j.Name, Schedule: "@hourly", Func: noWork}
+		if j.After != "" {
+			follower := plain
+			follower.Schedule, follower.After = "", j.After
+			if reg.Add(follower) == nil {
+				continue
+			}
+		}
+		// A name that is refused here was told already, and so was an after.
+		_ = reg.Add(plain)
+	}
+	for _, f := range fieldErrors(reg.Check()) {
+		c.fault(parentPath(paths[f.Job])+"."+f.Field, "%s", f.Msg)
+	}
 }
 
 // job judges one entry. A fault in a value that came from the defaults was told there.
@@ -81,13 +105,19 @@ func (c *checker) job(path string, e Job) jobs.Job {
 		Shards: e.Shards, Params: e.Params, Labels: e.Labels, After: e.After,
 	}
 	c.policy(path+".overlap", c.inherited(e.Overlap, "overlap", c.Defaults.Overlap), &j.Overlap)
-	c.policy(path+".catch_up", c.inherited(e.CatchUp, "catch_up", c.Defaults.CatchUp), &j.CatchUp)
+	catchUp := e.CatchUp
+	if e.After == "" {
+		catchUp = c.inherited(e.CatchUp, "catch_up", c.Defaults.CatchUp)
+	}
+	c.policy(path+".catch_up", catchUp, &j.CatchUp)
 	c.policy(path+".on_crash", e.OnCrash, &j.OnCrash)
 	c.policy(path+".placement", e.Placement, &j.Placement)
 	j = j.WithDefaults(jobs.Defaults{TTL: c.Defaults.TTL, TimeZone: c.Defaults.TimeZone})
 	j.Func = c.work(path, e)
+	moot := c.moot(path)
 	for _, f := range fieldErrors(j.Validate()) {
-		if c.from.given(path+"."+f.Field) || !c.faults.has("defaults."+f.Field) {
+		toldAbove := c.faults.has("defaults."+f.Field) && !c.from.given(path+"."+f.Field)
+		if !toldAbove && !moot[f.Field] {
 			c.fault(path+"."+f.Field, "%s", f.Msg)
 		}
 	}
@@ -98,13 +128,33 @@ func (c *checker) job(path string, e Job) jobs.Job {
 	return j
 }
 
+// moot are the settings that cannot be judged, because the one they go with could not be read.
+func (c *checker) moot(path string) map[string]bool {
+	set := map[string]bool{}
+	for key, with := range map[string]string{"schedule": "after", "catch_up_max": "catch_up", "rerun_max": "on_crash",
+		"retry.backoff": "retry.max", "retry.max_backoff": "retry.max"} {
+		set[key] = c.faults.has(path+"."+with) || c.faults.has("defaults."+with)
+	}
+	return set
+}
+
 // zeroes refuses a written 0 where jobs takes 0 for "not given".
 func (c *checker) zeroes(path string, e Job) {
-	if e.TTL == 0 && c.from.given(path+".ttl") {
-		c.fault(path+".ttl", "0 is not a lease time; leave it out for the default")
-	}
-	if e.Shards == 0 && c.from.given(path+".shards") {
-		c.fault(path+".shards", "0 is outside 1 to %d; leave it out for 1", jobs.MaxShards)
+	for _, z := range []struct {
+		key  string
+		zero bool
+		want string
+	}{
+		{"catch_up_max", e.CatchUpMax == 0, fmt.Sprintf("1 to %d; leave it out for %d", jobs.MaxCatchUp, jobs.DefaultCatchUpMax)},
+		{"rerun_max", e.RerunMax == 0, fmt.Sprintf("1 to %d; leave it out for %d", jobs.MaxReruns, jobs.DefaultRerunMax)},
+		{"ttl", e.TTL == 0, "a lease time; leave it out for the default"},
+		{"retry.backoff", e.Retry.Backoff == 0, fmt.Sprintf("a wait; leave it out for %s", shortDuration(jobs.DefaultBackoff))},
+		{"retry.max_backoff", e.Retry.MaxBackoff == 0, fmt.Sprintf("a wait; leave it out for %s", shortDuration(jobs.DefaultMaxBackoff))},
+		{"shards", e.Shards == 0, fmt.Sprintf("1 to %d; leave it out for 1", jobs.MaxShards)},
+	} {
+		if at := path + "." + z.key; z.zero && c.from.given(at) {
+			c.fault(at, "0 is not %s", z.want)
+		}
 	}
 }
 
@@ -112,19 +162,29 @@ func (c *checker) zeroes(path string, e Job) {
 // other faults are told too.
 func (c *checker) work(path string, e Job) jobs.Func {
 	switch {
-	case bool(e.HTTP) && e.Exec != nil:
+	case e.HTTP != nil && e.Exec != nil:
 		c.fault(path+".http", "exec is given too; a job does one thing: keep one of them")
-	case bool(e.HTTP):
-		c.fault(path+".http", "HTTP jobs are not there yet; use exec with a command such as curl")
-	case e.Exec == nil && !c.faults.has(path+".exec"):
-		c.fault(path, "does nothing; give it work: exec: {command: [sh, -c, \"echo hello\"]}")
+	case e.HTTP == nil && e.Exec == nil && !c.faults.has(path+".exec") && !c.faults.has(path+".http"):
+		c.fault(path, "does nothing; give it work: exec: {command: [sh, -c, \"echo hello\"]}, or http: {url: \"https://example.org/hook\"}")
 	}
-	if e.Exec == nil {
-		return noWork
+	work := jobs.Func(noWork)
+	if e.HTTP != nil {
+		call := httpjob.Options{Method: e.HTTP.Method, URL: e.HTTP.URL, Headers: e.HTTP.Headers, Body: e.HTTP.Body, Expect: e.HTTP.Expect}
+		f, err := httpjob.New(call)
+		if c.workFaults(path+".http.", err); err == nil {
+			work = f
+		}
 	}
-	command := execjob.Command{Command: e.Exec.Command, Dir: e.Exec.Dir, Env: e.Exec.Env}
-	for _, f := range fieldErrors(command.Validate()) {
-		c.fault(path+".exec."+f.Field, "%s", f.Msg)
+	if e.Exec != nil {
+		command := execjob.Command{Command: e.Exec.Command, Dir: e.Exec.Dir, Env: e.Exec.Env}
+		c.workFaults(path+".exec.", command.Validate())
+		work = execjob.New(command)
 	}
-	return execjob.New(command)
+	return work
+}
+
+func (c *checker) workFaults(path string, err error) {
+	for _, f := range fieldErrors(err) {
+		c.fault(path+f.Field, "%s", f.Msg)
+	}
 }

@@ -4,7 +4,8 @@ import "time"
 
 // Config is config.yaml in memory. The yaml tag of a field is its key; the path
 // of keys in capitals, joined by "_" and prefixed with ESCAPEMENT_, is its
-// environment variable. A words tag lists the only values a text may have.
+// environment variable. A words tag lists the only values a text may have, and a
+// secret tag marks what no message shows.
 type Config struct {
 	// Namespace keeps two installations in one Redis apart. Letters, digits,
 	// ".", "_" and "-", at most 64 bytes. Default "escapement".
@@ -87,10 +88,11 @@ type History struct {
 // Defaults apply to every job that does not say otherwise.
 type Defaults struct {
 	// TTL is the lease time. 3s to 1h, default 15s.
-	TTL      time.Duration `yaml:"ttl"`
-	Overlap  string        `yaml:"overlap" words:"skip queue replace allow"`
-	CatchUp  string        `yaml:"catch_up" words:"latest all none"`
-	TimeZone string        `yaml:"time_zone"`
+	TTL     time.Duration `yaml:"ttl"`
+	Overlap string        `yaml:"overlap" words:"skip queue replace allow"`
+	// CatchUp and TimeZone pass over the jobs with after, which have no schedule.
+	CatchUp  string `yaml:"catch_up" words:"latest all none"`
+	TimeZone string `yaml:"time_zone"`
 }
 
 // Job is one entry under jobs. What its fields mean stands at jobs.Job; the
@@ -114,7 +116,7 @@ type Job struct {
 	Labels      map[string]string `yaml:"labels"`
 	After       string            `yaml:"after"`
 	Exec        *Exec             `yaml:"exec"`
-	HTTP        laterWork         `yaml:"http"`
+	HTTP        *Call             `yaml:"http" secret:"true"`
 }
 
 // Retry is the policy for tries inside one run.
@@ -130,12 +132,17 @@ type Exec struct {
 	// Dir is the working directory. Default: the node's.
 	Dir string `yaml:"dir"`
 	// Env is added to the node's own environment.
-	Env map[string]string `yaml:"env"`
+	Env map[string]string `yaml:"env" secret:"true"`
 }
 
-// laterWork is a key that a later version will read. It takes any shape, so
-// that one plain sentence can refuse it rather than a dozen about its inside.
-type laterWork bool
+// Call is an HTTP call as a job. What its fields mean stands at httpjob.Options.
+type Call struct {
+	Method  string            `yaml:"method" words:"GET HEAD POST PUT PATCH DELETE OPTIONS"`
+	URL     string            `yaml:"url" secret:"true"`
+	Headers map[string]string `yaml:"headers" secret:"true"`
+	Body    string            `yaml:"body" secret:"true"`
+	Expect  string            `yaml:"expect"`
+}
 
 // defaults returns the configuration of an absent file.
 func defaults() Config {

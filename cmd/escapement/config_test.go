@@ -6,12 +6,14 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/httpjob"
 )
 
 // TestSampleEqualsDefaults reads the repository's config.yaml: with its jobs taken
@@ -45,9 +47,9 @@ func TestSampleShowsJobSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, section := range []any{Job{}, Retry{}, Exec{}} {
+	for _, section := range []any{Job{}, Retry{}, Exec{}, Call{}} {
 		for _, s := range settings(reflect.ValueOf(section)) {
-			if !regexp.MustCompile(`(?m)(^[ #-]+|[{,] ?)` + s.key + `: `).Match(text) {
+			if !regexp.MustCompile(`(?m)(^[ #-]+|[{,] ?)` + s.key + `:( |$)`).Match(text) {
 				t.Errorf("config.yaml does not show %s", s.key)
 			}
 		}
@@ -62,10 +64,11 @@ func TestWords(t *testing.T) {
 		"catch_up":  text(new(jobs.CatchUp)),
 		"on_crash":  text(new(jobs.OnCrash)),
 		"placement": text(new(jobs.Placement)),
+		"method":    func(w string) error { return httpjob.Options{Method: w, URL: "http://h"}.Validate() },
 		"level":     func(w string) error { _, err := zerolog.ParseLevel(w); return err },
 	}
 	seen := map[string]bool{}
-	for _, section := range []any{Job{}, Defaults{}, Log{}} {
+	for _, section := range []any{Job{}, Call{}, Defaults{}, Log{}} {
 		for _, s := range settings(reflect.ValueOf(section)) {
 			check, ok := understand[s.key]
 			if !ok {
@@ -100,7 +103,7 @@ func text(into encoding.TextUnmarshaler) func(string) error {
 // environment or the printer does not know.
 func TestEverySettingIsReadable(t *testing.T) {
 	c := defaults()
-	c.Jobs = []Job{{Exec: &Exec{}}}
+	c.Jobs = []Job{{Exec: &Exec{}, HTTP: &Call{}}}
 	for _, l := range leaves(&c) {
 		if l.key == "" {
 			t.Errorf("a field of %s has no yaml tag", l.path)
@@ -113,7 +116,8 @@ func TestEverySettingIsReadable(t *testing.T) {
 			t.Errorf("%s: %v", l.path, err)
 		}
 	}
-	for _, s := range append(settings(reflect.ValueOf(&c.Jobs[0]).Elem()), settings(reflect.ValueOf(c.Jobs[0].Exec).Elem())...) {
+	for _, s := range slices.Concat(settings(reflect.ValueOf(&c.Jobs[0]).Elem()),
+		settings(reflect.ValueOf(c.Jobs[0].Exec).Elem()), settings(reflect.ValueOf(c.Jobs[0].HTTP).Elem())) {
 		switch s.value.Kind() {
 		case reflect.Struct, reflect.Pointer, reflect.Slice, reflect.Map, reflect.Bool:
 		default:
@@ -138,6 +142,13 @@ jobs:
     ttl: 90s
     labels: {disk: "1"}
     exec: {command: [sh, -c, "echo \"a: #b\"\necho"], env: {PASSWORD: hunter2, "1": ""}}
+  - name: b
+    after: a
+    retry: {max: 2, max_backoff: 90s}
+    http: {method: PUT, url: "https://hunter2:x@h:8443/p/q?key=hunter2", headers: {Authorization: hunter2}, body: hunter2, expect: 204}
+  - name: c
+    schedule: "H * * * *"
+    http: {url: "http://h/p"}
 `)})
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +161,7 @@ jobs:
 		t.Error("a secret is printed")
 	}
 	golden(t, "testdata/print.want", out.String())
-	if l.Jobs[0].Exec.Env["PASSWORD"] != "hunter2" {
+	if l.Jobs[0].Exec.Env["PASSWORD"] != "hunter2" || l.Jobs[1].HTTP.Body != "hunter2" || l.Jobs[1].HTTP.Headers["Authorization"] != "hunter2" {
 		t.Error("masking changed the configuration itself")
 	}
 	sameAfterPrinting(t, write(t, ""), l)

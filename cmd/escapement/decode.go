@@ -22,6 +22,8 @@ type setting struct {
 	key   string
 	words []string // the only texts allowed; none: any
 	value reflect.Value
+
+	secret bool // no message shows what was written
 }
 
 // settings lists the fields of a section, in the order of the struct.
@@ -29,10 +31,12 @@ func settings(section reflect.Value) []setting {
 	list := make([]setting, 0, section.NumField())
 	for i := range section.NumField() {
 		tag := section.Type().Field(i).Tag
+		_, secret := tag.Lookup("secret")
 		list = append(list, setting{
-			key:   tag.Get("yaml"),
-			words: strings.Fields(tag.Get("words")),
-			value: section.Field(i),
+			key:    tag.Get("yaml"),
+			words:  strings.Fields(tag.Get("words")),
+			value:  section.Field(i),
+			secret: secret,
 		})
 	}
 	return list
@@ -51,27 +55,25 @@ func (d *decoder) decode(n *yaml.Node, path string, s setting) {
 	}
 	v := s.value
 	switch {
-	case v.Type() == reflect.TypeFor[laterWork]():
-		v.SetBool(true)
 	case v.Kind() == reflect.Pointer:
-		if d.is(n, yaml.MappingNode, path) {
+		if d.is(n, yaml.MappingNode, path, s.secret) {
 			v.Set(reflect.New(v.Type().Elem()))
 			d.section(n, path, v.Elem())
 		}
 	case v.Kind() == reflect.Struct:
-		if d.is(n, yaml.MappingNode, path) {
+		if d.is(n, yaml.MappingNode, path, s.secret) {
 			d.section(n, path, v)
 		}
 	case v.Kind() == reflect.Map:
-		if d.is(n, yaml.MappingNode, path) {
+		if d.is(n, yaml.MappingNode, path, s.secret) {
 			d.textMap(n, path, v)
 		}
 	case v.Kind() == reflect.Slice:
-		if d.is(n, yaml.SequenceNode, path) {
+		if d.is(n, yaml.SequenceNode, path, s.secret) {
 			d.list(n, path, v)
 		}
 	default:
-		if d.is(n, yaml.ScalarNode, path) {
+		if d.is(n, yaml.ScalarNode, path, s.secret) {
 			d.scalar(n, path, s)
 		}
 	}
@@ -195,7 +197,7 @@ func (d *decoder) scalar(n *yaml.Node, path string, s setting) {
 
 // is reports whether a node has the wanted kind, and a fault if it does not. A
 // section or list with nothing in it (every line of it is a comment) is let be.
-func (d *decoder) is(n *yaml.Node, want yaml.Kind, path string) bool {
+func (d *decoder) is(n *yaml.Node, want yaml.Kind, path string, secret bool) bool {
 	if n.Kind == want {
 		return true
 	}
@@ -207,7 +209,11 @@ func (d *decoder) is(n *yaml.Node, want yaml.Kind, path string) bool {
 		yaml.MappingNode:  "a section of `key: value` lines",
 		yaml.SequenceNode: "a list, like [a, b]",
 	}
-	d.fault(n, path, "want %s, found %s", words[want], describe(n))
+	found := describe(n)
+	if secret && n.Kind == yaml.ScalarNode {
+		found = "a single value"
+	}
+	d.fault(n, path, "want %s, found %s", words[want], found)
 	return false
 }
 

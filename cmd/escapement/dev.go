@@ -39,7 +39,8 @@ func (a *app) dev(l *loaded, count int) error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(&tickLines{next: newLogger(a.stderr, l.Log).Handler(), out: a.stdout})
+	log := slog.New(quietRuns{Handler: newLogger(a.stderr, l.Log).Handler()})
+	hooks := tickLines(a.stdout)
 	var f fleet
 	for i := range count {
 		client, err := newClient()
@@ -47,7 +48,7 @@ func (a *app) dev(l *loaded, count int) error {
 			return err
 		}
 		cfg := l.nodeConfig(log)
-		cfg.Name = fmt.Sprintf("dev-%d", i+1)
+		cfg.Name, cfg.Hooks = fmt.Sprintf("dev-%d", i+1), hooks
 		if err := f.add(client, l, cfg); err != nil {
 			return err
 		}

@@ -17,8 +17,7 @@ const maxSecret = 64 << 10
 // leaf is one setting outside the jobs, which have no variables.
 type leaf struct {
 	setting
-	path   string // "redis.url"
-	secret bool
+	path string // "redis.url"
 }
 
 // env is the setting's variable: ESCAPEMENT_REDIS_URL.
@@ -30,15 +29,14 @@ func (l leaf) env() string {
 func leaves(c *Config) []leaf { return sectionLeaves("", reflect.ValueOf(c).Elem()) }
 
 func sectionLeaves(path string, section reflect.Value) (list []leaf) {
-	for i, s := range settings(section) {
+	for _, s := range settings(section) {
 		at := join(path, s.key)
 		switch {
 		case s.key == "jobs":
 		case s.value.Kind() == reflect.Struct:
 			list = append(list, sectionLeaves(at, s.value)...)
 		default:
-			_, secret := section.Type().Field(i).Tag.Lookup("secret")
-			list = append(list, leaf{setting: s, path: at, secret: secret})
+			list = append(list, leaf{setting: s, path: at})
 		}
 	}
 	return list

@@ -1,50 +1,113 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/scheduler"
 )
 
-// violationJSON is one broken promise as ledger verify prints it.
-type violationJSON struct {
-	Job  string `json:"job"`
-	What string `json:"what"`
+// examinedJSON is what ledger verify prints as JSON.
+type examinedJSON struct {
+	Violations []scheduler.Violation `json:"violations"`
+	LeftAlone  []scheduler.LeftAlone `json:"left_alone"`
+	Unverified []string              `json:"unverified"`
+	Checked    checkedJSON           `json:"checked"`
+}
+
+type checkedJSON struct {
+	Jobs  int64 `json:"jobs"`
+	Rows  int64 `json:"rows"`
+	Ticks int64 `json:"ticks"`
 }
 
 func (a *app) ledgerCommand() *cobra.Command {
-	var job string
-	verify := a.command("verify [--job NAME]", "check the promises on the recorded history", wants(),
-		a.inspect(func(t tool) error { return a.ledgerVerify(t, job) }))
-	verify.Long = `Checks that the recorded history of each job closes: every tick accounted for
-once, tokens rising. Prints what is wrong and exits 1 when anything is.`
-	verify.Flags().StringVar(&job, "job", "", "only the job `NAME`")
+	var filter scheduler.ExamineFilter
+	var since string
+	verify := a.command("verify [--job NAME] [--since T]", "check the promises on the recorded history", wants(),
+		func(cmd *cobra.Command, args []string) error {
+			var err error
+			if filter.Since, err = parseSince(since, time.Now()); err != nil {
+				return err
+			}
+			return a.inspect(func(t tool) error { return a.ledgerVerify(t, filter) })(cmd, args)
+		})
+	verify.Long = `Recomputes, from the stored schedules and the recorded history, that the promises held:
+P1, no tick was granted twice; P2, every tick has one recorded answer; P3, tokens
+grow. Prints each violation with the records that show it, and exits 1 when there is
+any, or when a job could not be checked. What this version does not understand is named
+and left alone. It reads only, and works beside running nodes. All keys of the Redis are
+looked through, unless --job is given.
+
+The schedules are recomputed with the time zone rules of this program.`
+	verify.Flags().StringVar(&filter.Job, "job", "", "only the job `NAME`")
+	verify.Flags().StringVar(&since, "since", "", "only what concerns instants since `T`: 2026-01-02T15:04:05Z, or 10m for ten minutes ago")
 	return a.group("ledger COMMAND", "check the ledger", verify)
 }
 
-func (a *app) ledgerVerify(t tool, job string) error {
-	found, err := t.in.Verify(t.ctx, job)
+func (a *app) ledgerVerify(t tool, filter scheduler.ExamineFilter) error {
+	x, err := t.in.Examine(t.ctx, filter)
+	if err != nil {
+		return t.near(filter.Job, err)
+	}
+	if a.json() {
+		err = printJSON(a.stdout, examinedJSON{list(x.Violations), list(x.LeftAlone), list(x.Unverified), checkedJSON{x.Jobs, x.Rows, x.Ticks}})
+	} else {
+		_, err = a.stdout.Write([]byte(violationText(x.Violations)))
+	}
 	if err != nil {
 		return err
 	}
-	rows := []violationJSON{}
+	for _, s := range x.LeftAlone {
+		fmt.Fprintf(a.stderr, "escapement: left alone: %s: %s\n", cell(s.Key), cell(s.What))
+	}
+	return a.verdict(x)
+}
+
+// violationText is one line for each violation, and its evidence indented below.
+func violationText(found []scheduler.Violation) string {
+	var b strings.Builder
 	for _, v := range found {
-		rows = append(rows, violationJSON{v.Job, v.What})
-	}
-	switch {
-	case a.json():
-		err = printJSON(a.stdout, rows)
-	case len(rows) == 0:
-		fmt.Fprintln(a.stdout, "the history closes")
-	default:
-		out := newTable(a.stdout, "JOB", "WHAT")
-		for _, r := range rows {
-			out.row(r.Job, r.What)
+		fmt.Fprintf(&b, "%-5s  %s  %s\n", v.Promise, cell(v.Job), cell(v.What))
+		for _, e := range v.Evidence {
+			fmt.Fprintf(&b, "       %s\n", cell(e))
 		}
-		err = out.flush()
 	}
-	if err == nil && len(rows) > 0 {
-		err = fmt.Errorf("%d promises do not hold in the recorded history", len(rows))
+	return b.String()
+}
+
+// verdict says on stderr that all was well, or returns what was not.
+func (a *app) verdict(x scheduler.Examined) error {
+	checked := fmt.Sprintf("%s, %s, %s", many(x.Jobs, "job"), many(x.Rows, "row"), many(x.Ticks, "tick"))
+	var wrong []string
+	if n := len(x.Violations); n > 0 {
+		wrong = append(wrong, "the promises do not hold in the recorded history: "+many(int64(n), "violation"))
 	}
-	return err
+	if n := len(x.Unverified); n > 0 {
+		names := x.Unverified[:min(n, 10)]
+		wrong = append(wrong, fmt.Sprintf("%s cannot be verified, because what is stored of it cannot be read by this version: %s%s",
+			many(int64(n), "job"), strings.Join(names, ", "), map[bool]string{true: ", ..."}[n > len(names)]))
+	}
+	if len(wrong) == 0 {
+		fmt.Fprintf(a.stderr, "escapement: %s: the promises held\n", checked)
+		return nil
+	}
+	return errors.New(checked + ": " + strings.Join(wrong, "; "))
+}
+
+// many is a number of things, with commas between the thousands.
+func many(n int64, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits + " " + thing
 }

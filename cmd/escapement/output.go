@@ -51,6 +51,11 @@ func cell(text string) string {
 	if text == "" {
 		return "-"
 	}
+	return harmless(text)
+}
+
+// harmless writes control characters as escapes.
+func harmless(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"maps"
+	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
@@ -12,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// masked stands where a secret would. The environment of a command is masked
-// whole: nothing tells which of it is secret.
+// masked stands where a secret would. The environment of a command, and the headers
+// and body of a call, are masked whole: nothing tells which of them is secret.
 const masked = "***"
 
 // printConfig writes a configuration as YAML, in the order of the sample, with
@@ -38,24 +39,52 @@ func shown(c *Config) Config {
 	s.Redis.URL = maskURL(c.Redis.URL)
 	s.Jobs = slices.Clone(c.Jobs)
 	for i, j := range s.Jobs {
-		if j.Exec == nil {
-			continue
+		if j.Exec != nil {
+			e := *j.Exec
+			e.Env = maskValues(e.Env)
+			s.Jobs[i].Exec = &e
 		}
-		e := *j.Exec
-		e.Env = maps.Clone(e.Env)
-		for name := range e.Env {
-			e.Env[name] = masked
+		if j.HTTP != nil {
+			h := *j.HTTP
+			h.URL, h.Headers = maskAddress(h.URL), maskValues(h.Headers)
+			if h.Body != "" {
+				h.Body = masked
+			}
+			s.Jobs[i].HTTP = &h
 		}
-		s.Jobs[i].Exec = &e
 	}
 	return s
+}
+
+func maskValues(m map[string]string) map[string]string {
+	m = maps.Clone(m)
+	for name := range m {
+		m[name] = masked
+	}
+	return m
+}
+
+// maskAddress is the URL of a call without its user, password and query, any of which
+// may be a key.
+func maskAddress(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return masked
+	}
+	if u.User != nil {
+		u.User = url.User("xxxxx")
+	}
+	if u.RawQuery != "" {
+		u.RawQuery = "xxxxx"
+	}
+	return u.String()
 }
 
 // sectionNode builds the mapping of a struct; sparse leaves out zero values.
 func sectionNode(v reflect.Value, sparse bool) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	for _, s := range settings(v) {
-		if s.value.Type() == reflect.TypeFor[laterWork]() || sparse && s.value.IsZero() {
+		if sparse && s.value.IsZero() {
 			continue
 		}
 		n.Content = append(n.Content, textNode(s.key), valueNode(s.value, sparse))

@@ -6,72 +6,58 @@ import (
 	"io"
 	"log/slog"
 	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler"
 )
 
-// What the scheduler logs at a run's start and end.
-const (
-	runStarted = "run started"
-	runEnded   = "run ended"
-)
-
-// tickLines prints one line on out for each run that starts. Of the starts and the
-// good ends nothing else is logged, every other record goes on to next.
-type tickLines struct {
-	next  slog.Handler
-	out   io.Writer // written in one call a line
-	attrs []slog.Attr
+// tickLines prints one line on out for each run that starts, in one write: several
+// nodes share it.
+func tickLines(out io.Writer) *scheduler.Hooks {
+	return &scheduler.Hooks{Started: func(e scheduler.RunEvent) { fmt.Fprintln(out, tickLine(e)) }}
 }
 
-// Enabled lets the starts through whatever the level of the log.
-func (t *tickLines) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelInfo || t.next.Enabled(ctx, level)
+// tickLine is "report  tick 2026-01-02T15:04:05.000Z  node dev-2  token 17..  lag 0.8ms".
+func tickLine(e scheduler.RunEvent) string {
+	return fmt.Sprintf("%-12s  tick %s  node %s  token %d  lag %.1fms",
+		e.Job, e.Tick.UTC().Format(logTime), e.Node, e.Token, float64(e.Lag)/float64(time.Millisecond))
 }
 
-// Handle prints a start and hands on the rest.
-func (t *tickLines) Handle(ctx context.Context, r slog.Record) error {
-	switch {
-	case r.Message == runStarted:
-		_, err := fmt.Fprintln(t.out, t.line(r))
-		return err
-	case r.Message == runEnded && r.Level <= slog.LevelInfo, !t.next.Enabled(ctx, r.Level):
-		return nil
-	default:
-		return t.next.Handle(ctx, r)
-	}
+// quietRuns keeps out of the log what the tick lines show already: of the records of
+// level info those with a lag, which tell of a start, and those of a good end.
+type quietRuns struct {
+	slog.Handler
+	quiet bool // an attribute given before says so
 }
 
-// line is "report  tick 2026-01-02T15:04:05.000Z  node dev-2  token 17..  lag 0.8ms".
-func (t *tickLines) line(r slog.Record) string {
-	said := map[string]slog.Value{}
-	for _, at := range t.attrs {
-		said[at.Key] = at.Value
-	}
-	r.Attrs(func(at slog.Attr) bool {
-		said[at.Key] = at.Value.Resolve()
-		return true
+// Handle hands on the rest.
+func (q quietRuns) Handle(ctx context.Context, r slog.Record) error {
+	quiet := q.quiet
+	r.Attrs(func(a slog.Attr) bool {
+		quiet = quiet || saidAlready(a)
+		return !quiet
 	})
-	return fmt.Sprintf("%-12s  tick %s  node %s  token %s  lag %s",
-		said["job"], plain(said["tick"]), said["node"], said["token"], plain(said["lag"]))
-}
-
-// plain writes times as everywhere in the outputs and durations in milliseconds.
-func plain(v slog.Value) string {
-	switch x := v.Any().(type) {
-	case time.Time:
-		return x.UTC().Format(logTime)
-	case time.Duration:
-		return fmt.Sprintf("%.1fms", float64(x)/float64(time.Millisecond))
-	default:
-		return v.String()
+	if quiet && r.Level == slog.LevelInfo {
+		return nil
 	}
+	return q.Handler.Handle(ctx, r)
 }
 
-// WithAttrs keeps the attributes, for they may hold what the line shows.
-func (t *tickLines) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &tickLines{t.next.WithAttrs(attrs), t.out, append(t.attrs[:len(t.attrs):len(t.attrs)], attrs...)}
+// WithAttrs looks at the attributes too.
+func (q quietRuns) WithAttrs(attrs []slog.Attr) slog.Handler {
+	for _, a := range attrs {
+		q.quiet = q.quiet || saidAlready(a)
+	}
+	q.Handler = q.Handler.WithAttrs(attrs)
+	return q
 }
 
-// WithGroup only matters to next: the scheduler's starts are in no group.
-func (t *tickLines) WithGroup(name string) slog.Handler {
-	return &tickLines{t.next.WithGroup(name), t.out, t.attrs}
+// WithGroup keeps the filter: the scheduler's records are in no group.
+func (q quietRuns) WithGroup(name string) slog.Handler {
+	q.Handler = q.Handler.WithGroup(name)
+	return q
+}
+
+func saidAlready(a slog.Attr) bool {
+	return a.Key == "lag" || a.Key == "outcome" && a.Value.String() == jobs.OutcomeSucceeded.String()
 }

@@ -5,25 +5,39 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/escapement/escapement/scheduler"
 )
 
-// TestTickLines logs as the scheduler does and looks at both streams.
 func TestTickLines(t *testing.T) {
-	var ticks, rest strings.Builder
-	at := time.Date(2026, 1, 2, 16, 4, 5, 0, time.FixedZone("", 3600))
-	log := slog.New(&tickLines{next: newLogger(&rest, Log{Level: "warn", Format: "json"}).Handler(), out: &ticks}).With("node", "dev-2")
-	log.Info(runStarted, "job", "report", "tick", at, "token", int64(1795267334003305), "lag", 840*time.Microsecond)
-	log.Info(runEnded, "job", "report", "outcome", "succeeded")
-	log.Warn(runEnded, "job", "report", "outcome", "failed", "duration", 2*time.Second)
+	var out strings.Builder
+	tickLines(&out).Started(scheduler.RunEvent{
+		Job: "report", Tick: time.Date(2026, 1, 2, 16, 4, 5, 0, time.FixedZone("", 3600)), Node: "dev-2",
+		Token: 1795267334003305, Lag: 840 * time.Microsecond,
+	})
+	want := "report        tick 2026-01-02T15:04:05.000Z  node dev-2  token 1795267334003305  lag 0.8ms\n"
+	if out.String() != want {
+		t.Errorf("got  %swant %s", out.String(), want)
+	}
+}
+
+// TestTickLinesAreNotLoggedToo logs as the scheduler does.
+func TestTickLinesAreNotLoggedToo(t *testing.T) {
+	var out strings.Builder
+	log := slog.New(quietRuns{Handler: newLogger(&out, Log{Level: "info", Format: "json"}).Handler()}).With("node", "dev-2")
+	log.Info("run started", "job", "report", "lag", 840*time.Microsecond)
+	log.With("job", "report", "outcome", "succeeded").Info("run ended")
+	log.WithGroup("more").Info("run ended", "outcome", "succeeded")
+	if out.Len() > 0 {
+		t.Errorf("logged what the tick lines say:\n%s", out.String())
+	}
+	log.With("job", "report", "outcome", "failed").Warn("run ended", "duration", 2*time.Second)
+	log.With("outcome", "succeeded").Warn("run ended strangely")
+	log.Info("tick missed", "outcome", "missed")
 	log.Info("roster changed")
 	log.Debug("a detail")
-
-	want := "report        tick 2026-01-02T15:04:05.000Z  node dev-2  token 1795267334003305  lag 0.8ms\n"
-	if ticks.String() != want {
-		t.Errorf("got  %swant %s", ticks.String(), want)
-	}
-	if got := strings.Count(rest.String(), "\n"); got != 1 || !strings.Contains(rest.String(), `"outcome":"failed","duration":"2s"`) {
-		t.Errorf("the log has %d lines, want only the failed run:\n%s", got, rest.String())
+	if got := strings.Count(out.String(), "\n"); got != 4 || !strings.Contains(out.String(), `"outcome":"failed","duration":"2s"`) {
+		t.Errorf("%d lines are logged, want 4:\n%s", got, out.String())
 	}
 }
 
