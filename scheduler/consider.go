@@ -9,9 +9,12 @@ import (
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
-// pendingMax bounds the pending runs that wait in the engine for a slot; more stay in Redis and
-// are found by a later sweep.
-const pendingMax = 1024
+// pendingMax bounds the pending runs that wait in the engine for a slot, and pendingShare those of one
+// job among them, so that none crowds out the others; more stay in Redis and are found by a later sweep.
+const (
+	pendingMax   = 1024
+	pendingShare = 16
+)
 
 // consider takes up what a sweep found: overdue cursors go on the agenda when it is this node's
 // turn, pending runs wait for the next free slot.
@@ -25,17 +28,42 @@ func (e *engine) consider(f ledger.Finding) {
 		j.cursor = l.Cursor
 		e.agenda.put(j, l.Cursor)
 	}
-	slices.SortStableFunc(f.Pending, func(a, b ledger.Lease) int { return cmp.Compare(unheld(a), unheld(b)) })
-	e.pending = f.Pending[:min(len(f.Pending), pendingMax)]
+	e.pending = e.choose(f.Pending, now.UnixMilli())
+	for run := range e.asleep {
+		if !slices.ContainsFunc(f.Pending, func(p ledger.Lease) bool { return p.Run == run }) {
+			delete(e.asleep, run)
+		}
+	}
 }
 
-// unheld is 0 for a pending run that holds its job, because it was granted once, and 1 for one that waits
-// for the job. The former must be asked for first: the latter is answered held until then.
-func unheld(p ledger.Lease) int {
-	if p.Holds {
-		return 0
+// choose takes the pending runs that this node may ask for now, those first that hold their job.
+func (e *engine) choose(found []ledger.Lease, now int64) []ledger.Lease {
+	slices.SortStableFunc(found, func(a, b ledger.Lease) int { return cmp.Compare(e.turn(a), e.turn(b)) })
+	share := make(map[*job]int)
+	var chosen []ledger.Lease
+	for _, p := range found {
+		j := e.byName[p.Job]
+		if j == nil || j.outside || now < e.asleep[p.Run] || share[j] == pendingShare || len(chosen) == pendingMax {
+			continue
+		}
+		share[j]++
+		chosen = append(chosen, p)
 	}
-	return 1
+	return chosen
+}
+
+// turn is 0 for a pending run that the ledger has named as its job's holder, 1 for another one that was granted
+// once, and so held the job when it was handed back or had crashed, and 2 for one that waits for the job. The
+// holder must be asked for first: the others are answered held until then.
+func (e *engine) turn(p ledger.Lease) int {
+	j := e.byName[p.Job]
+	switch {
+	case j != nil && j.holder == p.Run:
+		return 0
+	case p.Holds:
+		return 1
+	}
+	return 2
 }
 
 // firePending claims pending runs, before ticks, so that a busy node does not put them off for
@@ -43,27 +71,40 @@ func unheld(p ledger.Lease) int {
 func (e *engine) firePending(now time.Time) {
 	waiting := e.pending[:0]
 	for _, p := range e.pending {
-		j := e.idle(p.Job)
-		if j == nil || !e.mayTake(j, now.Sub(time.UnixMilli(p.Granted))) {
+		j := e.byName[p.Job]
+		if j == nil || j.outside || now.UnixMilli() < e.asleep[p.Run] || !e.mayTake(j, now.Sub(time.UnixMilli(p.Granted))) {
 			continue // the next sweep finds it again
 		}
-		if now.UnixMilli() < j.putOff || !e.slots.take() {
+		if j.claiming || now.UnixMilli() < j.putOff || !e.slots.take() {
 			waiting = append(waiting, p)
 			continue
 		}
-		j.pendingSince = p.Granted
+		j.pendingSince, j.dropAfter = p.Granted, dropAfter(j, p)
 		e.agenda.drop(j)
 		e.claim(j, pendingClaim(j, p, now))
 	}
 	e.pending = waiting
 }
 
-// pendingClaim is the claim for a pending run. One that follows another job's may have come too late.
+// pendingClaim is the claim for a pending run.
 func pendingClaim(j *job, p ledger.Lease, now time.Time) ledger.Claim {
 	c := claimOf(j, p.Run)
-	c.Pending = true
-	after := p.Trigger == jobs.TriggerAfter.String() && !p.Holds
-	if after && j.StartWithin > 0 && now.Sub(time.UnixMilli(p.Granted)) > j.StartWithin {
+	c.Pending, c.Tick = true, p.Tick
+	return dropped(c, dropAfter(j, p), now.UnixMilli())
+}
+
+// dropAfter is until when a pending run may start, ms: one that follows another job's may come too late. 0 is
+// no such limit.
+func dropAfter(j *job, p ledger.Lease) int64 {
+	if p.Trigger != jobs.TriggerAfter.String() || p.Holds || j.StartWithin == 0 {
+		return 0
+	}
+	return p.Granted + j.StartWithin.Milliseconds()
+}
+
+// dropped is a claim for a pending run as it is to be asked now.
+func dropped(c ledger.Claim, after, now int64) ledger.Claim {
+	if after != 0 && now > after {
 		c.Drop = ledger.ReasonStartWithin
 	}
 	return c

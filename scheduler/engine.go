@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
@@ -37,7 +38,12 @@ type engine struct {
 	relay    chan struct{}      // the sweep's, see sweep.now
 	expelled func(*job, string) // a job cannot be claimed until it is registered again
 	pending  []ledger.Lease     // runs that wait for a slot, oldest first; as the last sweep found them
+	asleep   map[string]int64   // pending runs that a pause holds: when to ask again, ms; no more than were found
 	mayTake  func(*job, time.Duration) bool
+
+	// The pending runs that this node was granted lately, since turned and in the time before.
+	taken, before map[string]locking.Token
+	turned        time.Time
 }
 
 // batch is up to ledger.BatchMax claims of one partition, on their way to Redis or back.
@@ -63,7 +69,7 @@ type grant struct {
 
 func newEngine(c *clock, s *slots, all []*job, newID func() string, log *slog.Logger) *engine {
 	e := &engine{
-		clock: c, slots: s, log: log, newID: newID, jobs: all, byName: make(map[string]*job, len(all)),
+		clock: c, slots: s, log: log, newID: newID, jobs: all, byName: make(map[string]*job, len(all)), asleep: make(map[string]int64),
 		batches: make(chan *batch, s.size), answers: make(chan *batch), calls: make(chan func()), done: make(chan struct{}),
 	}
 	for _, j := range all {

@@ -33,6 +33,8 @@ type job struct {
 	// It was found held, so until then, ms, the next is not asked for: its ticks, and its pending runs,
 	// of which the one that was asked for last has waited since then.
 	heldUntil, putOff, pendingSince int64
+	holder                          string // the run that held it then
+	dropAfter                       int64  // the pending run that is being asked for comes too late after that, ms; 0: never
 
 	ended  int64        // what ends was when it was last claimed
 	ends   atomic.Int64 // counts its runs that ended on this node

@@ -25,7 +25,8 @@ type Hooks struct {
 	// Started is followed by one, unless the node gave up on a function that ignores its context;
 	// without Started it comes for a run that was cancelled before it began.
 	Settled func(SettledEvent)
-	// Missed: this node recorded a range of ticks of a job that will not run.
+	// Missed: this node recorded a range of ticks of a job that will not run. What is recorded without a claim
+	// is not told: ticks of a replaced definition, and those skipped because the job followed did not succeed.
 	Missed func(PassEvent)
 	// LeaseLost: the lease of a run was lost while its function was going, whose context has ended.
 	LeaseLost func(RunEvent)

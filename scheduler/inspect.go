@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/sharding"
@@ -111,7 +112,36 @@ func (i *Inspector) jobViews(ctx context.Context, l *ledger.Ledger, all []ledger
 		}
 		views = append(views, v)
 	}
-	return views, errors.Join(unread...)
+	return views, errors.Join(append(unread, lastFollowed(ctx, l, views))...)
+}
+
+// lastFollowed reads the last ticks of jobs that follow others: they have no cursor, only a history.
+func lastFollowed(ctx context.Context, l *ledger.Ledger, views []JobView) error {
+	var names []string
+	for _, v := range views {
+		if v.After != "" && v.Last == nil {
+			names = append(names, v.Name)
+		}
+	}
+	rows, _, unread, err := histories(ctx, l, names)
+	for k, v := range views {
+		if v.After != "" && v.Last == nil {
+			views[k].Last = stampOf(lastOf(rows[v.Name]))
+		}
+	}
+	return errors.Join(unread, err)
+}
+
+// unanswered says of an error that Redis gave no answer, rather than one that is none.
+func unanswered(err error) bool {
+	return errors.Is(err, locking.ErrUnreachable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+func historyError(name string, err error) error {
+	if unanswered(err) {
+		return err
+	}
+	return fmt.Errorf("history of job %s: %w; `ledger verify` names what is wrong", name, err)
 }
 
 // Job reads one job. It returns ErrUnknownJob when there is none of that name, and an error that
@@ -127,7 +157,7 @@ func (i *Inspector) Job(ctx context.Context, name string) (JobView, error) {
 	}
 	rows, foreign, err := l.History(ctx, []string{name})
 	if err != nil {
-		return JobView{}, err
+		return JobView{}, historyError(name, err)
 	}
 	views, err := i.jobViews(ctx, l, []ledger.Stored{s})
 	if err != nil {
@@ -136,6 +166,7 @@ func (i *Inspector) Job(ctx context.Context, name string) (JobView, error) {
 	if trimmed(s.Entry, rows[name], foreign) {
 		views[0].TrimmedTo = views[0].HistoryFrom
 	}
+	views[0].LeftAlone = foreign
 	return views[0], nil
 }
 

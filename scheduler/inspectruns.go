@@ -20,54 +20,75 @@ const waitEvery = 100 * time.Millisecond
 type RunFilter struct {
 	Job     string
 	Since   time.Time // by tick
-	Outcome string    // one of the words of RunView.Outcome
+	Outcome string    // one of the words of RunView.Outcome, or OutcomePending
 	Limit   int       // newest ones; 0 is all
 }
 
-// Runs lists runs in flight and recorded ones, newest tick first.
-func (i *Inspector) Runs(ctx context.Context, f RunFilter) ([]RunView, error) {
-	l, err := i.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	if f.Job != "" {
-		if _, err := l.Job(ctx, f.Job); err != nil {
-			return nil, err
-		}
-		names = []string{f.Job}
-	} else if names, err = jobNames(ctx, l); err != nil {
-		return nil, err
-	}
-	open, err := l.Open(ctx, names...)
-	if err != nil {
-		return nil, err
-	}
-	rows, _, err := l.History(ctx, names)
-	if err != nil {
-		return nil, err
-	}
-	views := f.pick(open, rows)
-	slices.SortStableFunc(views, func(a, b RunView) int { return strings.Compare(tickOf(b), tickOf(a)) })
-	if f.Limit > 0 && len(views) > f.Limit {
-		views = views[:f.Limit]
-	}
-	return views, nil
+// RunList is what List found.
+type RunList struct {
+	Runs      []RunView
+	Matched   int // how many there are without the filter's Limit
+	LeftAlone int // rows of these jobs that this version does not understand; Examine names them
 }
 
-func jobNames(ctx context.Context, l *ledger.Ledger) ([]string, error) {
-	all, err := l.Jobs(ctx)
+// Runs lists runs in flight and recorded ones, newest tick first. One that ended before its tick, because
+// it was cancelled, has its place by its end.
+func (i *Inspector) Runs(ctx context.Context, f RunFilter) ([]RunView, error) {
+	list, err := i.List(ctx, f)
+	return list.Runs, err
+}
+
+// List is Runs, and says how much it left out. Where the history of a job cannot be read, the runs of the
+// others come beside an error that names the job.
+func (i *Inspector) List(ctx context.Context, f RunFilter) (RunList, error) {
+	l, all, err := i.jobsOf(ctx, f.Job)
+	if err != nil {
+		return RunList{}, err
+	}
+	names := namesOf(all)
+	open, err := l.Open(ctx, names...)
+	if err != nil {
+		return RunList{}, err
+	}
+	rows, foreign, unread, err := histories(ctx, l, names)
+	if err != nil {
+		return RunList{}, err
+	}
+	views := f.pick(open, rows)
+	slices.SortStableFunc(views, func(a, b RunView) int { return strings.Compare(placeOf(b), placeOf(a)) })
+	list := RunList{Runs: views, Matched: len(views), LeftAlone: foreign}
+	if f.Limit > 0 && len(views) > f.Limit {
+		list.Runs = views[:f.Limit]
+	}
+	return list, errors.Join(i.standing(ctx, l, all, list.Runs), unread)
+}
+
+// jobsOf reads the job of that name, or all of them.
+func (i *Inspector) jobsOf(ctx context.Context, name string) (*ledger.Ledger, []ledger.Stored, error) {
+	l, err := i.open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if name == "" {
+		all, err := l.Jobs(ctx)
+		return l, all, err
+	}
+	s, err := l.Job(ctx, name)
+	return l, []ledger.Stored{s}, err
+}
+
+func namesOf(all []ledger.Stored) []string {
 	names := make([]string, len(all))
 	for i, s := range all {
 		names[i] = s.Job
 	}
-	return names, err
+	return names
 }
 
 func (f RunFilter) pick(open []ledger.Lease, rows map[string][]ledger.Row) []RunView {
 	views := []RunView{}
 	add := func(v RunView) {
-		if (f.Outcome == "" || f.Outcome == v.Outcome) && (f.Since.IsZero() || v.Tick != nil && !time.Time(*v.Tick).Before(f.Since)) {
+		if (f.Outcome == "" || f.Outcome == v.Outcome || f.Outcome == OutcomePending && v.Pending()) && (f.Since.IsZero() || v.Tick != nil && !time.Time(*v.Tick).Before(f.Since)) {
 			views = append(views, v)
 		}
 	}
@@ -84,9 +105,13 @@ func (f RunFilter) pick(open []ledger.Lease, rows map[string][]ledger.Row) []Run
 	return views
 }
 
-func tickOf(v RunView) string {
-	if v.Tick == nil {
+// placeOf is the instant by which a list is ordered: the tick, or the end if that was before.
+func placeOf(v RunView) string {
+	switch {
+	case v.Tick == nil:
 		return ""
+	case v.Ended != nil && time.Time(*v.Ended).Before(time.Time(*v.Tick)):
+		return v.Ended.String()
 	}
 	return v.Tick.String()
 }
@@ -94,22 +119,23 @@ func tickOf(v RunView) string {
 // Run finds one run by its id, or by the id it was asked for, and reads its output and payload. It
 // returns ErrUnknownRun when neither a run in flight nor the history has it.
 func (i *Inspector) Run(ctx context.Context, id string) (RunView, error) {
-	l, err := i.open(ctx)
+	l, all, err := i.jobsOf(ctx, "")
 	if err != nil {
 		return RunView{}, err
 	}
-	names, err := jobNames(ctx, l)
+	v, err := find(ctx, l, namesOf(all), id)
 	if err != nil {
 		return RunView{}, err
 	}
-	v, err := find(ctx, l, names, id)
-	if err != nil {
-		return RunView{}, err
+	one := []RunView{v}
+	if err := i.standing(ctx, l, all, one); err != nil {
+		return v, err
 	}
-	return v, enrich(ctx, l, &v)
+	err = enrich(ctx, l, &one[0])
+	return one[0], err
 }
 
-// enrich reads what is kept beside a run, and who wants it ended.
+// enrich reads what is kept beside a run, what followed it, and who wants it ended.
 func enrich(ctx context.Context, l *ledger.Ledger, v *RunView) error {
 	if v.Outcome == jobs.OutcomeRunning.String() {
 		cancels, err := l.Cancels(ctx)
@@ -121,7 +147,11 @@ func enrich(ctx context.Context, l *ledger.Ledger, v *RunView) error {
 		return err
 	}
 	output, payload, err := l.Kept(ctx, v.Job, v.Run)
+	if err != nil {
+		return err
+	}
 	v.keep(output, payload)
+	v.NextAttempt, err = nextAttempt(ctx, l, *v)
 	return err
 }
 
@@ -169,7 +199,7 @@ func look(ctx context.Context, l *ledger.Ledger, names []string, id string) (Run
 			best = v
 		}
 	}
-	rows, _, err := l.History(ctx, names)
+	rows, _, unread, err := histories(ctx, l, names)
 	if err != nil {
 		return RunView{}, err
 	}
@@ -182,6 +212,9 @@ func look(ctx context.Context, l *ledger.Ledger, names []string, id string) (Run
 				best = rowView(r)
 			}
 		}
+	}
+	if best.Run == "" && unread != nil { // it may be there
+		return best, unread
 	}
 	return best, nil
 }
@@ -237,7 +270,7 @@ func trace(ctx context.Context, l *ledger.Ledger, v RunView, lost error) (RunVie
 	}
 	for _, r := range slices.Backward(rows[v.Job]) {
 		if r.Ranged && v.Tick != nil && r.Tick <= millis(time.Time(*v.Tick)) && millis(time.Time(*v.Tick)) <= r.Until {
-			v.Outcome, v.Reason, v.Note, v.NotBefore, v.Ended = r.Outcome.String(), r.Reason, r.Note, nil, stampOf(r.At)
+			v.Outcome, v.Reason, v.Note, v.NotBefore, v.Ended, v.lease = r.Outcome.String(), r.Reason, r.Note, nil, stampOf(r.At), nil
 			return v, nil
 		}
 	}

@@ -33,9 +33,10 @@ func (c *crowd) holders(j *job) []sharding.Node {
 	})
 }
 
-// knows says whether any living node holds a job of that name, in whatever definition.
+// knows says whether any living node holds a job of that name, in whatever definition, or may: what some of
+// them hold may be unreadable for this version.
 func (c *crowd) knows(name string) bool {
-	return slices.ContainsFunc(c.nodes, func(n sharding.Node) bool { return c.sets[n.Set][name] != "" })
+	return slices.ContainsFunc(c.nodes, func(n sharding.Node) bool { return c.sets[n.Set] == nil || c.sets[n.Set][name] != "" })
 }
 
 // announced says whether a node other than self holds this definition of a job and may claim it:

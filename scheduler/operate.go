@@ -55,6 +55,12 @@ func (i *Inspector) Trigger(ctx context.Context, name string, o TriggerOptions) 
 	return id, err
 }
 
+// Asked finds the run that a unique key names already, as Run does. It returns ErrUnknownRun when nobody
+// has asked with it, or when neither a run in flight nor the history has that run any more.
+func (i *Inspector) Asked(ctx context.Context, name, unique string) (RunView, error) {
+	return i.Run(ctx, ledger.UniqueRun(name, unique))
+}
+
 // instant is a time as the ledger takes it, ms; 0 for the zero time.
 func instant(op string, t time.Time) (int64, error) {
 	if t.IsZero() {
@@ -162,11 +168,11 @@ func (i *Inspector) locate(ctx context.Context, id string) (*ledger.Ledger, RunV
 	if err != nil {
 		return nil, RunView{}, err
 	}
-	names, err := jobNames(ctx, l)
+	all, err := l.Jobs(ctx)
 	if err != nil {
 		return nil, RunView{}, err
 	}
-	v, err := find(ctx, l, names, id)
+	v, err := find(ctx, l, namesOf(all), id)
 	return l, v, err
 }
 
@@ -195,9 +201,9 @@ func (i *Inspector) Remove(ctx context.Context, name string) error {
 	if err := l.Remove(ctx, name); err != nil {
 		return err
 	}
-	d, err := jobs.ParseDefinition(s.Definition)
-	if err != nil || d.After == "" {
-		return nil // a definition that cannot be read names nobody to take leave of
+	d, _ := jobs.ParseDefinition(s.Definition) // one that cannot be read names nobody to take leave of
+	if d.After == "" {
+		return nil
 	}
 	if err := l.Unfollow(ctx, d.After, name); err != nil {
 		return fmt.Errorf("job %s is removed; that it followed %s is still noted, which does no harm: %w", name, d.After, err)

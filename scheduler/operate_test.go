@@ -119,7 +119,7 @@ func TestTriggerAtATime(t *testing.T) {
 		at := time.Now().Add(30 * time.Second)
 		id := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{At: at, Payload: []byte(`{"n":1}`)}))
 		r := must[scheduler.RunView](t)(i.Run(ctx, id))
-		if r.Outcome != "running" || r.Reason != "pending" || r.Started != nil || r.LagMS != 0 ||
+		if r.Outcome != "running" || r.Reason != "pending until "+r.NotBefore.String() || r.Started != nil || r.LagMS != 0 ||
 			!time.Time(*r.NotBefore).Equal(at) || !time.Time(*r.Due).Equal(at) || string(r.Payload) != `{"n":1}` {
 			t.Errorf("before its time: %+v", r)
 		}

@@ -30,6 +30,8 @@ type wish struct {
 	job *job
 	def ledger.Definition
 	old *jobs.Schedule // of the definition to be replaced; nil to create, or when it had no more ticks
+	// after is the job that the definition to be replaced follows.
+	after string
 }
 
 // at is the definition as of one instant: the new schedule's first tick after it, and the old
@@ -42,7 +44,6 @@ func (w *wish) at(now time.Time, last int64) ledger.Definition {
 		if def.Upcoming = def.WasCursor; def.WasCursor <= now.UnixMilli() {
 			def.Upcoming = millis(w.old.Next(now))
 		}
-		def.Old = w.old.String()
 	}
 	if w.job.schedule == nil {
 		return def // it follows another job, and has no ticks of its own
@@ -83,7 +84,7 @@ func (r *registrar) register(ctx context.Context, list []*job) ([]fact, error) {
 			}
 			for i, w := range wishes[:n] {
 				if f, done := r.judge(w, answers[i]); done {
-					if err := r.follow(ctx, f); err != nil {
+					if f, err = r.follow(ctx, w, f); err != nil {
 						return nil, err
 					}
 					facts = append(facts, f)
@@ -104,15 +105,27 @@ func (r *registrar) register(ctx context.Context, list []*job) ([]fact, error) {
 	return facts, nil
 }
 
-// follow asks to be told of the job that a registered one follows. Its definition is stored by then: an
-// event for a job that nobody knows is dropped.
-func (r *registrar) follow(ctx context.Context, f fact) error {
-	if f.outside != "" || f.job.After == "" {
-		return nil
+// follow asks to be told of the job that a registered one follows, and no more of the one that it followed
+// before. Its definition is stored by then: an event for a job that nobody knows is dropped.
+func (r *registrar) follow(ctx context.Context, w *wish, f fact) (fact, error) {
+	if f.outside != "" || f.job.After == "" && w.after == "" {
+		return f, nil
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return r.n.ledger.Follow(call, f.job.After, f.job.Name)
+	if w.after != "" && w.after != f.job.After {
+		if err := r.n.ledger.Unfollow(call, w.after, f.job.Name); err != nil {
+			return f, err
+		}
+	}
+	if f.job.After == "" {
+		return f, nil
+	}
+	err := r.n.ledger.Follow(call, f.job.After, f.job.Name)
+	if errors.Is(err, ledger.ErrRefused) {
+		f.outside, f.detail, err = crowded, err.Error(), nil
+	}
+	return f, err
 }
 
 // define asks once, and again after a look at the clock when Redis' clock is not what we believe.
@@ -150,13 +163,19 @@ func (r *registrar) judge(w *wish, got ledger.Defined) (fact, bool) {
 		return fact{job: j, outside: superseded, detail: fmt.Sprintf("stored revision %q, own %q", got.Revision, r.n.cfg.Revision)}, true
 	}
 	w.def.WasDigest, w.def.WasCursor, w.old = got.Digest, got.Cursor, nil
-	if got.Cursor == 0 {
-		return fact{}, false
-	}
 	old, err := jobs.ParseDefinition(got.Text)
+	w.after = old.After
+	var schedule *jobs.Schedule
 	if err == nil {
-		w.old, err = old.Job().ParsedSchedule()
+		schedule, err = old.Job().ParsedSchedule()
 	}
+	if schedule != nil {
+		w.def.Old = schedule.String()
+	}
+	if got.Cursor == 0 {
+		return fact{}, false // it has no more ticks to count
+	}
+	w.old = schedule
 	if err != nil {
 		return fact{job: j, outside: foreign, detail: fmt.Sprintf("the stored definition: %v", err)}, true
 	}

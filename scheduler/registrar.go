@@ -2,8 +2,11 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // Why a job is outside: this node does not claim it until it is registered (again).
@@ -13,6 +16,7 @@ const (
 	vanished     = "the ledger has lost it"
 	foreign      = "its record in the ledger is not understood by this version; it is left alone, update this node"
 	moving       = "its entry kept moving while it was registered"
+	crowded      = "too many jobs follow the one that it follows"
 )
 
 // registrar stores the node's definitions and gives jobs that are outside another try: at once
@@ -24,6 +28,8 @@ type registrar struct {
 	fresh   bool            // the first registration is still to come
 	lost    chan struct{}   // holds one signal: Redis has lost what it knew, register everything
 	told    chan struct{}   // holds one signal: casts is not empty
+
+	refollowed time.Time
 
 	mu    sync.Mutex
 	casts []outcast // from the engine, at most one a job until it is registered again
@@ -94,8 +100,8 @@ func (r *registrar) take() (now bool) {
 
 // once tries all jobs that are outside and tells the engine.
 func (r *registrar) once(ctx context.Context) error {
-	if len(r.outside) == 0 {
-		return nil
+	if err := r.refollow(ctx); err != nil || len(r.outside) == 0 {
+		return err
 	}
 	if err := r.n.ledger.Restore(ctx); err != nil {
 		return err
@@ -132,6 +138,30 @@ func (r *registrar) once(ctx context.Context) error {
 		r.n.registered.Store(true)
 		r.n.log.Info("node started", "id", r.n.id, "namespace", r.n.cfg.Namespace, "jobs", len(r.n.jobs), "revision", r.n.cfg.Revision)
 	}
+	return nil
+}
+
+// refollowEvery is how often a node says again whom its jobs follow.
+const refollowEvery = time.Minute
+
+// refollow says so in case that Redis has lost it, or that two versions of a job, taking turns in a deploy,
+// have left the wrong word behind.
+func (r *registrar) refollow(ctx context.Context) error {
+	if time.Since(r.refollowed) < refollowEvery {
+		return nil
+	}
+	for _, j := range r.n.jobs {
+		if j.After == "" || r.outside[j] != "" {
+			continue
+		}
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		err := r.n.ledger.Follow(call, j.After, j.Name)
+		cancel()
+		if err != nil && !errors.Is(err, ledger.ErrRefused) { // refused: others have taken the places; its registration says so
+			return err
+		}
+	}
+	r.refollowed = time.Now()
 	return nil
 }
 

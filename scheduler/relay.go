@@ -2,9 +2,11 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/sharding"
 )
@@ -12,43 +14,62 @@ import (
 // relay brings word of ticks to the jobs that follow theirs. Any node may, for a repeated word changes
 // nothing; so that not all do, the one that hashing puts first does it at once, the others in their turn.
 func (s *sweep) relay(ctx context.Context, events []ledger.Event, now int64) error {
+	var errs []error
 	for _, e := range events {
 		rank := slices.IndexFunc(sharding.Rank(e.Upstream, s.n.crowd.Load().nodes), func(x sharding.Node) bool { return x.ID == s.n.id })
-		if turn := time.Duration(min(max(rank, 0), turnsMax)) * s.n.cfg.Grace; now-e.At < turn.Milliseconds() {
+		if turn := time.Duration(min(max(rank, 0), turnsMax)) * s.n.cfg.Grace; rank > 0 && now-e.At < turn.Milliseconds() {
 			continue
 		}
-		if err := s.tell(ctx, e); err != nil {
-			return err
-		}
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		errs = append(errs, s.tell(call, e, now))
+		cancel()
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
+// unheldAfter is how old word of a success must be before a follower that no living node holds is told
+// that it missed the tick: long enough for a node to be started again.
+const unheldAfter = 30 * time.Second
+
 // tell tells all followers of an event, which then leaves the outbox. One that cannot take it yet keeps
-// it there for the next sweep.
-func (s *sweep) tell(ctx context.Context, e ledger.Event) error {
-	waits := false
+// it there for a later sweep.
+func (s *sweep) tell(ctx context.Context, e ledger.Event, now int64) error {
+	waits, mine := false, false
 	for _, job := range e.Followers {
+		if held := s.n.crowd.Load().knows(job); !held && e.Outcome == jobs.OutcomeSucceeded {
+			if now-e.At < unheldAfter.Milliseconds() {
+				waits = true
+				continue
+			}
+			e.Unheld = true
+		} else {
+			e.Unheld = false
+		}
 		word, err := s.n.ledger.Relay(ctx, e, job)
 		switch {
 		case err != nil:
 			return err
 		case word == ledger.RelayFull:
 			waits = true
-			s.n.log.Warn("a job cannot be told of the one it follows: too many runs wait beside it", "job", job, "follows", e.Upstream)
+			if time.Since(s.saidFull) > sayAgain {
+				s.saidFull = time.Now()
+				s.n.log.Warn("a job cannot be told of the one it follows: too many runs wait beside it, or too much word for those that follow it", "job", job, "follows", e.Upstream)
+			}
 		case word == ledger.Strange:
 			waits = true
 			s.strange.note(1, "entries or histories of jobs that follow others")
 		case word == ledger.RelayDone:
-			if j := s.n.engine.byName[job]; j != nil {
-				signal(s.n.sweepNow) // its run is pending now
-			}
+			mine = mine || s.n.engine.byName[job] != nil
 		}
 	}
 	if waits {
 		return nil
 	}
-	return s.n.ledger.Relayed(ctx, e)
+	err := s.n.ledger.Relayed(ctx, e)
+	if mine {
+		signal(s.n.sweepNow) // runs are pending now
+	}
+	return err
 }
 
 const (

@@ -61,6 +61,9 @@ func rewind(ctx context.Context, l *ledger.Ledger, name string, to time.Time) (t
 	if tick.IsZero() {
 		return tick, "", fmt.Errorf("%w: rewind %s: %s has no tick from %s on", ErrRefused, name, schedule, to.UTC().Format(time.RFC3339))
 	}
+	if at := time.UnixMilli(s.Cursor); s.Cursor != 0 && s.Open == "" && !tick.Before(at) {
+		return tick, "", fmt.Errorf("%w: rewind %s to %s: its schedule stands at %s, which is not behind that; a rewind only goes back", ErrRefused, name, Stamp(tick), Stamp(at))
+	}
 	now, _, err := l.Time(ctx)
 	if err != nil {
 		return tick, "", err

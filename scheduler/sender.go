@@ -45,7 +45,7 @@ func (s sender) claim(draining context.Context, b *batch) {
 		}
 		asking := time.Since(b.asked) > skew
 		if asking {
-			ask(b)
+			ask(b, s.n.clock.now().UnixMilli())
 		} else {
 			copied = time.Now()
 		}
@@ -90,10 +90,13 @@ func (s sender) once(b *batch) ([]ledger.Answer, error) {
 }
 
 // ask turns claims of ticks into mere questions: from no cursor nothing is granted, but a grant
-// made before is found by its run id.
-func ask(b *batch) {
+// made before is found by its run id. Pending runs are asked for as they are, and may have become too late.
+func ask(b *batch, now int64) {
 	for i := range b.claims {
 		b.claims[i].From = 0
+		if b.claims[i].Pending {
+			b.claims[i] = dropped(b.claims[i], b.jobs[i].dropAfter, now)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ type sweep struct {
 	orphans map[string]int      // jobs that nobody alive holds: how often each was put off
 
 	strange, unreaped strangers
+	saidFull          time.Time // that a follower cannot be told
 }
 
 func newSweep(n *Node) *sweep {
@@ -32,6 +33,9 @@ type sighting struct {
 	beat int64
 	at   time.Time
 }
+
+// sweepPause is how long a sweep waits that was asked for out of its turn, so that many who ask are one.
+const sweepPause = 50 * time.Millisecond
 
 // forget is how long a sighting is kept after the last one: many times what a look at all
 // partitions can take.
@@ -50,9 +54,15 @@ func (s *sweep) run(ctx, alive context.Context) {
 			s.cancelled(alive)
 		}
 		select {
+		case <-ticker.C: // it comes first when both are there, or a simulation would not be the same twice
+			continue
+		default:
+		}
+		select {
 		case <-alive.Done():
 			return
 		case <-s.n.sweepNow:
+			pause(alive, sweepPause)
 		case <-ticker.C:
 		}
 	}

@@ -1,9 +1,11 @@
 package scheduler
 
 import (
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
@@ -38,7 +40,7 @@ func (e *engine) verdict(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 		e.again(j, a.Cursor, 0)
 	case ledger.Passed:
 		if c.Pending {
-			e.log.Info("run of a job that follows another is recorded instead of run: it is too late, paused or overlapped", "job", j.Name, "run", c.Run)
+			e.passed(j, []ledger.Pass{recorded(c, a)})
 			e.again(j, j.cursor, 0)
 			return
 		}
@@ -51,9 +53,15 @@ func (e *engine) verdict(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 		}
 		e.replan(j, a)
 	case ledger.Early:
-		e.again(j, j.cursor, time.Millisecond)
+		due := time.UnixMilli(max(c.Tick, j.cursor)).Sub(e.clock.now())
+		e.again(j, j.cursor, max(time.Millisecond, min(due, lookAgain)))
 	case ledger.Held:
-		e.held(j, c)
+		if c.Pending && a.Detail == ledger.HeldByPause {
+			e.asleep[c.Run] = e.clock.now().Add(heldPause).UnixMilli() // it alone; others of the job may go on
+			e.again(j, j.cursor, 0)
+			return
+		}
+		e.held(j, c, a.Detail)
 	case ledger.Superseded:
 		e.expel(j, superseded)
 	case ledger.Unknown:
@@ -61,6 +69,14 @@ func (e *engine) verdict(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 	default:
 		e.expel(j, foreign)
 	}
+}
+
+// recorded is what became of a pending run that was recorded instead of run.
+func recorded(c ledger.Claim, a ledger.Answer) ledger.Pass {
+	outcome, reason, _ := strings.Cut(a.Detail, ",")
+	p := ledger.Pass{Reason: reason, First: c.Tick, Last: c.Tick, Count: 1}
+	_ = p.Outcome.UnmarshalText([]byte(outcome)) // one of the words that Pass knows
+	return p
 }
 
 // replan takes up what the ledger says of a job whose cursor or windows are other ones than this node
@@ -83,6 +99,11 @@ func (e *engine) replan(j *job, a ledger.Answer) {
 
 // grant takes up a granted run.
 func (e *engine) grant(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
+	if c.Pending && !e.news(c.Run, a.Token) {
+		e.slots.give()
+		e.again(j, j.cursor, 0)
+		return
+	}
 	if c.Pending {
 		e.again(j, j.cursor, 0)
 	} else {
@@ -96,6 +117,23 @@ func (e *engine) grant(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 	a.Run.Run, a.Run.Token = c.Run, a.Token
 	e.events.claimed(a.Run)
 	e.granted(grant{job: j, lease: a.Run, asked: since(b, c, a), slept: b.slept})
+}
+
+// takenFor is how long a grant of a pending run is known again, at least: much longer than a reply is under way.
+const takenFor = time.Minute
+
+// news says whether the grant of a pending run is heard of for the first time. A sweep that looked before
+// the grant has the engine ask once more, and the same node is given the same grant, which it may hear of when
+// the run has ended.
+func (e *engine) news(run string, token locking.Token) bool {
+	if now := time.Now(); e.taken == nil || now.Sub(e.turned) > takenFor {
+		e.before, e.taken, e.turned = e.taken, make(map[string]locking.Token), now
+	}
+	if e.taken[run] == token || e.before[run] == token {
+		return false
+	}
+	e.taken[run] = token
+	return true
 }
 
 // passed says which ticks were recorded as not run.
@@ -120,7 +158,7 @@ func since(b *batch, c ledger.Claim, a ledger.Answer) time.Time {
 // held puts a claim off until the run that holds the job may have ended: soon for what is only a
 // little late, so that late ticks run in order, rarely for what has waited long. Pending runs and ticks
 // do not put each other off.
-func (e *engine) held(j *job, c ledger.Claim) {
+func (e *engine) held(j *job, c ledger.Claim, holder string) {
 	now, due := e.clock.now(), c.Tick
 	if c.Pending {
 		due = j.pendingSince
@@ -131,6 +169,7 @@ func (e *engine) held(j *job, c ledger.Claim) {
 		wait = time.Millisecond // the run that held it has ended here since it was asked
 	}
 	if c.Pending {
+		j.holder = holder
 		j.putOff = now.Add(wait).UnixMilli()
 		e.again(j, j.cursor, 0)
 		return

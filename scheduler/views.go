@@ -11,9 +11,6 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// reasonPending is the reason of a run that nobody was granted yet.
-const reasonPending = "pending"
-
 // stampFormat is RFC 3339 in UTC with milliseconds.
 const stampFormat = "2006-01-02T15:04:05.000Z"
 
@@ -57,9 +54,10 @@ type JobView struct {
 	Shards     int    `json:"shards"`
 	Overlap    string `json:"overlap"`
 	CatchUp    string `json:"catch_up"`
-	After      string `json:"after"`  // the job it follows; it then has no schedule
-	Orphan     bool   `json:"orphan"` // no living node holds it: it stands still until one does
-	Open       string `json:"open"`   // the run that holds it, granted or pending, "" for none
+	PolicyView
+	After  string `json:"after"`  // the job it follows; it then has no schedule
+	Orphan bool   `json:"orphan"` // no living node holds it: it stands still until one does
+	Open   string `json:"open"`   // the run that holds it, granted or pending, "" for none
 	// Pause says more while the job is paused.
 	Pause *PauseView `json:"pause,omitempty"`
 	// Counts is how many ticks and runs ended so, by the words of RunView.Outcome, since the job was
@@ -71,6 +69,27 @@ type JobView struct {
 	// TrimmedTo is HistoryFrom when rows before it have been dropped already, else null. Reading it
 	// takes the whole history: only Job fills it in.
 	TrimmedTo *Stamp `json:"trimmed_to"`
+	// LeftAlone is how many rows of the history this version does not understand; as TrimmedTo.
+	LeftAlone int `json:"left_alone,omitempty"`
+}
+
+// PolicyView is the rest of a job's policies; what does not apply is 0, "" or null.
+type PolicyView struct {
+	CatchUpMax    int               `json:"catch_up_max"`
+	StartWithinMS int64             `json:"start_within_ms"`
+	OnCrash       string            `json:"on_crash"`
+	RerunMax      int               `json:"rerun_max"`
+	TimeoutMS     int64             `json:"timeout_ms"`
+	TTLMS         int64             `json:"ttl_ms"`
+	Retry         *RetryView        `json:"retry"`
+	Labels        map[string]string `json:"labels"`
+}
+
+// RetryView says how a failed function is called again inside a run.
+type RetryView struct {
+	Max          int   `json:"max"`
+	BackoffMS    int64 `json:"backoff_ms"`
+	MaxBackoffMS int64 `json:"max_backoff_ms"`
 }
 
 // PauseView says since when a job is paused, until when, by whom and why.
@@ -97,22 +116,25 @@ type RunView struct {
 	Generation string `json:"generation"`
 	Trigger    string `json:"trigger"`
 	Outcome    string `json:"outcome"` // "running", also while nobody was granted it yet
-	Reason     string `json:"reason"`  // "pending" while nobody was granted it yet
+	Reason     string `json:"reason"`  // begins with "pending", and says why, while nobody was granted it yet
 	Due        *Stamp `json:"due"`
 	Started    *Stamp `json:"started"` // null when nobody was granted it
 	Ended      *Stamp `json:"ended"`
 	LagMS      int64  `json:"lag_ms"`
-	DurationMS int64  `json:"duration_ms"`
+	DurationMS int64  `json:"duration_ms"` // of a running run: up to now
 	Error      string `json:"error"`
 	// Note belongs to Reason: the schedule that was replaced, the outcome of the job followed, who
 	// wants a running run ended.
 	Note string `json:"note,omitempty"`
 	// NotBefore is the earliest that a pending run may start.
 	NotBefore *Stamp `json:"not_before,omitempty"`
-	// Output is the last of what the run wrote, and Payload what a run by hand was given. Only Run and
-	// Wait read them.
-	Output  string          `json:"output,omitempty"`
-	Payload json.RawMessage `json:"payload,omitempty"`
+	// NextAttempt is the run of the attempt that followed this one, after a crash or by a rerun. Output is
+	// the last of what the run wrote, and Payload what a run by hand was given. Only Run and Wait read them.
+	NextAttempt string          `json:"next_attempt,omitempty"`
+	Output      string          `json:"output,omitempty"`
+	Payload     json.RawMessage `json:"payload,omitempty"`
+
+	lease *ledger.Lease // while it is in flight
 }
 
 // NodeView is a node as tools and the API show it.
@@ -140,8 +162,8 @@ func jobView(s ledger.Stored, h holding, now time.Time, p ledger.Pause) (JobView
 	}
 	j := d.Job()
 	v := JobView{
-		Name: s.Job, Schedule: j.Schedule, TimeZone: j.TimeZone, Next: stampOf(s.Cursor), Last: stampOf(s.Last), Owner: h.owner,
-		Revision: s.Revision, Shards: max(1, j.Shards), Overlap: j.Overlap.String(), CatchUp: j.CatchUp.String(),
+		Name: s.Job, Schedule: j.Schedule, TimeZone: j.TimeZone, Next: stampOf(s.Cursor), Last: stampOf(lastTick(s.Entry, j)), Owner: h.owner,
+		PolicyView: policyView(j), Revision: s.Revision, Shards: max(1, j.Shards), Overlap: j.Overlap.String(), CatchUp: j.CatchUp.String(),
 		After: j.After, Orphan: h.orphan, Open: s.Open, HistoryFrom: stampOf(s.Base),
 		Paused: s.Pause.Holds(now.UnixMilli()), Counts: make(map[string]int64, len(s.Counts)),
 	}
@@ -152,6 +174,20 @@ func jobView(s ledger.Stored, h holding, now time.Time, p ledger.Pause) (JobView
 		v.Pause = pauseView(s.Pause, p)
 	}
 	return v, nil
+}
+
+func policyView(j jobs.Job) PolicyView {
+	v := PolicyView{
+		CatchUpMax: j.CatchUpMax, StartWithinMS: j.StartWithin.Milliseconds(), OnCrash: j.OnCrash.String(), RerunMax: j.RerunMax,
+		TimeoutMS: j.Timeout.Milliseconds(), TTLMS: j.TTL.Milliseconds(), Labels: j.Labels,
+	}
+	if v.Labels == nil {
+		v.Labels = map[string]string{}
+	}
+	if r := j.Retry; r.Max > 0 {
+		v.Retry = &RetryView{Max: r.Max, BackoffMS: r.Backoff.Milliseconds(), MaxBackoffMS: r.MaxBackoff.Milliseconds()}
+	}
+	return v
 }
 
 // pauseView takes the end from the window, which decides, and the rest from what is noted beside it.
@@ -184,6 +220,7 @@ func openView(l ledger.Lease) RunView {
 	v := RunView{
 		Run: l.Run, Job: l.Job, Tick: stampOf(l.Tick), Shard: l.Shard, Shards: l.Shards, Attempt: l.Attempt,
 		Token: token(l.Token), Node: l.NodeName, Trigger: l.Trigger, Outcome: jobs.OutcomeRunning.String(), Due: stampOf(l.Tick),
+		lease: &l,
 	}
 	if l.Pending() {
 		v.Reason, v.NotBefore = reasonPending, stampOf(l.Granted)

@@ -48,8 +48,13 @@ func (a *app) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, env 
 	if !a.reached {
 		err = usageError{err}
 	}
-	fmt.Fprintln(stderr, a.explain(cmd, err))
+	fmt.Fprintln(stderr, harmlessLines(a.explain(cmd, err)))
 	return exitCode(err)
+}
+
+// say writes a line of words to stderr. What stands in it may come from anybody's job.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintln(a.stderr, "escapement: "+harmlessLines(fmt.Sprintf(format, args...)))
 }
 
 // explain is what a person reads about an error: a line for each fault of the
@@ -68,6 +73,7 @@ func (a *app) explain(cmd *cobra.Command, err error) string {
 // root builds the tree of commands.
 func (a *app) root() *cobra.Command {
 	root := a.group("escapement COMMAND", "Runs each tick of each job on exactly one of many machines")
+	root.Long = root.Short + ".\n\n" + exitCodes
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetIn(a.stdin)
@@ -132,14 +138,14 @@ func (a *app) load(cmd *cobra.Command, mustExist bool) (*loaded, error) {
 		src.flags["namespace"] = flagValue{"--namespace", a.flags.namespace}
 	}
 	for _, slip := range envSlips(a.env) {
-		fmt.Fprintln(a.stderr, "escapement: "+slip)
+		a.say("%s", slip)
 	}
 	if mustExist && src.file == "" {
 		return nil, usagef("a node needs a configuration file; name it with --config FILE")
 	}
 	l, err := load(src)
 	if err != nil && src.optional {
-		fmt.Fprintln(a.stderr, "escapement: the config.yaml of the current directory is read; --config \"\" reads none")
+		a.say("the config.yaml of the current directory is read; --config \"\" reads none")
 	}
 	return l, err
 }

@@ -87,7 +87,15 @@ func explainSchedule(expr string, o explainOptions, now time.Time) (*explanation
 			return nil, fmt.Errorf("--job: %s", f.Msg)
 		}
 	}
+	if _, err := jobs.ParseSchedule("@daily", o.zone); err != nil {
+		return nil, fmt.Errorf("--tz: %w", err)
+	}
 	s, err := jobs.ParseScheduleFor(name, expr, o.zone)
+	if err != nil && o.zone != "" {
+		if _, alone := jobs.ParseScheduleFor(name, expr, ""); alone == nil {
+			return nil, fmt.Errorf("EXPR names a zone and --tz names %s; keep one of the two", o.zone)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +166,7 @@ func (a *app) printExplanation(x *explanation) error {
 		return err
 	}
 	if len(x.Ticks) == 0 {
-		fmt.Fprintln(a.stderr, "escapement: there is no tick from then on, up to the end of the year 9999")
+		a.say("there is no tick from then on, up to the end of the year 9999")
 		return nil
 	}
 	fmt.Fprintln(a.stdout)

@@ -3,7 +3,8 @@
 // As a node (run) it reads config.yaml, registers every job of it with the
 // scheduler and serves the health endpoints until it is told to stop; dev does
 // the same with several nodes and an embedded Redis in one process. As a tool
-// (jobs, runs, nodes, ledger) it reads what the nodes keep in Redis.
+// (jobs, runs, nodes, ledger) it reads what the nodes keep in Redis, and tells
+// them what an operator wants: runs, pauses, ends. cron needs neither.
 //
 // This is the only place of the project that knows YAML, flags and environment
 // variables. A setting is looked up in one order: flag, environment, file,
@@ -19,7 +20,7 @@
 //	2  usage: an unknown command, flag or argument
 //	3  bad configuration
 //	4  not found: no such job, run or namespace
-//	5  refused
+//	5  refused, for a reason that stderr names
 //	6  Redis unreachable
 //	7  the awaited run did not succeed
 //

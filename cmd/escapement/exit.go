@@ -8,7 +8,18 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// The exit codes; doc.go has their meaning.
+// exitCodes is for the help of the program.
+const exitCodes = `Data goes to stdout, words to stderr. Exit codes:
+  0  done
+  1  failed
+  2  usage: an unknown command, flag or argument
+  3  bad configuration
+  4  not found: no such job, run or namespace
+  5  refused, for a reason that stderr names
+  6  Redis unreachable
+  7  the awaited run did not succeed`
+
+// The exit codes; exitCodes has their meaning.
 const (
 	exitDone        = 0
 	exitFailed      = 1

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,7 +65,7 @@ func (a *app) ledgerVerify(t tool, filter scheduler.ExamineFilter) error {
 		return err
 	}
 	for _, s := range x.LeftAlone {
-		fmt.Fprintf(a.stderr, "escapement: left alone: %s: %s\n", cell(s.Key), cell(s.What))
+		a.say("left alone: %s: %s", s.Key, s.What)
 	}
 	return a.verdict(x)
 }
@@ -85,19 +86,35 @@ func violationText(found []scheduler.Violation) string {
 func (a *app) verdict(x scheduler.Examined) error {
 	checked := fmt.Sprintf("%s, %s, %s", many(x.Jobs, "job"), many(x.Rows, "row"), many(x.Ticks, "tick"))
 	var wrong []string
-	if n := len(x.Violations); n > 0 {
-		wrong = append(wrong, "the promises do not hold in the recorded history: "+many(int64(n), "violation"))
+	broken, unverified := sorted(x)
+	if broken > 0 {
+		wrong = append(wrong, "the promises do not hold in the recorded history: "+many(broken, "violation"))
 	}
-	if n := len(x.Unverified); n > 0 {
-		names := x.Unverified[:min(n, 10)]
+	if n := len(unverified); n > 0 {
+		names := unverified[:min(n, 10)]
 		wrong = append(wrong, fmt.Sprintf("%s cannot be verified, because what is stored of it cannot be read by this version: %s%s",
 			many(int64(n), "job"), strings.Join(names, ", "), map[bool]string{true: ", ..."}[n > len(names)]))
 	}
 	if len(wrong) == 0 {
-		fmt.Fprintf(a.stderr, "escapement: %s: the promises held\n", checked)
+		a.say("%s: the promises held", checked)
 		return nil
 	}
 	return errors.New(checked + ": " + strings.Join(wrong, "; "))
+}
+
+// sorted tells violations from what cannot be verified, because records of the job cannot be read: it
+// returns how many of the former there are, and the names of the jobs of the latter.
+func sorted(x scheduler.Examined) (broken int64, unverified []string) {
+	unverified = slices.Clone(x.Unverified)
+	for _, v := range x.Violations {
+		if strings.Contains(v.What, "cannot be verified") {
+			unverified = append(unverified, v.Job)
+		} else {
+			broken++
+		}
+	}
+	slices.Sort(unverified)
+	return broken, slices.Compact(unverified)
 }
 
 // many is a number of things, with commas between the thousands.

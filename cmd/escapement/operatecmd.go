@@ -108,6 +108,7 @@ func (a *app) jobsRewind(t tool, back when) error {
 		return a.operated(t, "begins again with the tick of "+at)
 	}
 	fmt.Fprintln(a.stdout, at)
+	a.say("job %s begins again with that tick", t.args[0])
 	return nil
 }
 
@@ -125,7 +126,7 @@ func (a *app) jobsRemoveCommand() *cobra.Command {
 		if a.json() {
 			return printJSON(a.stdout, removedJSON{t.args[0], true})
 		}
-		fmt.Fprintf(a.stderr, "escapement: job %s is removed, with its history\n", t.args[0])
+		a.say("job %s is removed, with its history", t.args[0])
 		return nil
 	}))
 	remove.Long = `Removes all that is stored of a job. Refused while a living node holds it, which
@@ -146,6 +147,6 @@ func (a *app) operated(t tool, words string) error {
 	if j.Pause != nil {
 		words = "is paused " + paused(j)
 	}
-	fmt.Fprintf(a.stderr, "escapement: job %s %s\n", j.Name, cell(words))
+	a.say("job %s %s", j.Name, words)
 	return nil
 }

@@ -21,6 +21,7 @@ type planted struct {
 	t      *testing.T
 	env    []string
 	client *redis.Client
+	server *redistest.Server
 }
 
 func plant(t *testing.T, list ...jobs.Job) *planted {
@@ -31,7 +32,7 @@ func plant(t *testing.T, list ...jobs.Job) *planted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &planted{Ledger: l, t: t, client: client, env: []string{"ESCAPEMENT_REDIS_URL=redis://" + server.Addr(), "ESCAPEMENT_AUTHOR=ann"}}
+	p := &planted{Ledger: l, t: t, client: client, server: server, env: []string{"ESCAPEMENT_REDIS_URL=redis://" + server.Addr(), "ESCAPEMENT_AUTHOR=ann"}}
 	for _, j := range list {
 		text, err := json.Marshal(j.Definition())
 		if err != nil {
@@ -55,7 +56,7 @@ func (p *planted) granted(job jobs.Job, payload string) string {
 	p.t.Helper()
 	_, stdout, _ := call(p.env, "", "jobs", "run", job.Name, "--payload", payload)
 	id := strings.TrimSpace(stdout)
-	c := ledger.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true}
+	c := ledger.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true, Attempts: 2}
 	got, err := p.Claim(p.t.Context(), ledger.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledger.Claim{c})
 	if err != nil || got[0].Verdict != ledger.Granted {
 		p.t.Fatal(got, err)
@@ -89,7 +90,7 @@ func TestOperateJobs(t *testing.T) {
 	minutely := jobs.Job{Name: "minutely", Schedule: "* * * * *"}
 	steady := jobs.Job{Name: "steady", Schedule: "* * * * *"}
 	p := plant(t, minutely, jobs.Job{Name: "follower", After: "minutely"}, steady)
-	p.wants(exitDone, "", "job minutely is paused since 20", "jobs", "pause", "minutely", "--reason", "moving\x1b[31m")
+	p.wants(exitDone, "", "until it is resumed by ann: moving\\x1b[31m\n", "jobs", "pause", "minutely", "--reason", "moving\x1b[31m")
 	if j := decode[scheduler.JobView](t, p.env, "jobs", "get", "minutely"); !j.Paused || j.Pause == nil || j.Pause.Author != "ann" ||
 		j.Pause.Until != nil || !j.Orphan {
 		t.Errorf("got %+v", j)
@@ -147,21 +148,21 @@ func TestOperateRuns(t *testing.T) {
 	p := plant(t, yearly)
 	at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	r := decode[scheduler.RunView](t, p.env, "jobs", "run", "yearly", "--at", at.Format(time.RFC3339), "--unique", "k", "--payload", `{"a":"<b>"}`)
-	if r.Reason != "pending" || !time.Time(*r.Due).Equal(at) || !strings.Contains(string(r.Payload), `"<b>"`) {
+	if r.Reason != "pending until "+scheduler.Stamp(at).String() || !time.Time(*r.Due).Equal(at) || !strings.Contains(string(r.Payload), `"<b>"`) {
 		t.Errorf("got %+v", r)
 	}
-	p.wants(exitDone, r.Run+"\n", "no living node can run job yearly", "jobs", "run", "yearly", "--unique", "k")
-	p.wants(exitDone, "pending from "+scheduler.Stamp(at).String(), "", "runs", "list")
-	p.wants(exitDone, "pending from "+scheduler.Stamp(at).String(), "", "runs", "get", r.Run)
+	p.wants(exitDone, r.Run+"\n", "run "+r.Run+" was asked for before: it is pending until "+scheduler.Stamp(at).String()+"\n", "jobs", "run", "yearly", "--unique", "k")
+	p.wants(exitDone, "until "+scheduler.Stamp(at).String(), "", "runs", "list")
+	p.wants(exitDone, "pending until "+scheduler.Stamp(at).String(), "", "runs", "get", r.Run)
 	p.wants(exitRefused, "", "has not ended", "runs", "rerun", r.Run)
 	p.wants(exitDone, "", "it will not run", "runs", "cancel", r.Run, "--reason", "not today")
 	p.wants(exitDone, "cancelled by ann: not today", "", "runs", "list", "--outcome", "cancelled")
-	p.wants(exitDone, "\nstarted     -\n", "", "runs", "get", r.Run)
+	p.wants(exitDone, "\nstarted       -\n", "", "runs", "get", r.Run)
 	if again := decode[scheduler.RunView](t, p.env, "runs", "cancel", r.Run); again.Outcome != "cancelled" || again.Started != nil {
 		t.Errorf("got %+v", again)
 	}
-	p.wants(exitRunFailed, r.Run, "did not succeed: cancelled cancelled by ann: not today", "jobs", "run", "yearly", "--unique", "k", "--wait")
-	p.wants(exitDone, `"pending"`, "is over by Redis' clock: the run is due at once", "jobs", "run", "yearly", "--at", "-2h", "-o", "json")
+	p.wants(exitRunFailed, r.Run, "did not succeed: cancelled by ann: not today", "jobs", "run", "yearly", "--unique", "k", "--wait")
+	p.wants(exitDone, `"pending: no living node holds the job"`, "is over by Redis' clock: the run is due at once", "jobs", "run", "yearly", "--at", "-2h", "-o", "json")
 
 	id := p.granted(yearly, "2")
 	p.wants(exitDone, "", "its node is told to end it", "runs", "cancel", id)
@@ -169,7 +170,7 @@ func TestOperateRuns(t *testing.T) {
 	p.settle("yearly", id, jobs.OutcomeFailed, "one\ttwo\x1b[2J\nthree \xff")
 	p.wants(exitRefused, "", "has ended", "runs", "cancel", id)
 	p.wants(exitDone, "\n\none\ttwo\x1b[2J\nthree \uFFFD\n", "", "runs", "get", id)
-	p.wants(exitDone, "payload     2\n", "", "runs", "get", id)
+	p.wants(exitDone, "payload       2\n", "", "runs", "get", id)
 	if r := decode[scheduler.RunView](t, p.env, "runs", "get", id); r.Output != "one\ttwo\x1b[2J\nthree \uFFFD" {
 		t.Errorf("output %q", r.Output)
 	}
@@ -201,7 +202,7 @@ func TestUniqueWithoutARow(t *testing.T) {
 	if r := decode[scheduler.RunView](t, p.env, "jobs", "run", "yearly", "--unique", "k"); r.Run != id || r.Job != "yearly" || r.Outcome != "" {
 		t.Errorf("got %+v", r)
 	}
-	p.wants(exitNotFound, "", "was asked for", "jobs", "run", "yearly", "--unique", "k", "--wait")
+	p.wants(exitNotFound, id+"\n", "was asked for before; the history has it no more", "jobs", "run", "yearly", "--unique", "k", "--wait")
 }
 
 func TestOperateUsage(t *testing.T) {

@@ -67,6 +67,15 @@ func harmless(text string) string {
 	return b.String()
 }
 
+// harmlessLines is harmless for a text of several lines.
+func harmlessLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = harmless(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // firstLine cuts a text to a line's worth.
 func firstLine(text string, most int) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")

@@ -12,7 +12,10 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// outcomes are the words of --outcome.
+// listed is how many runs a table shows when nobody says how many.
+const listed = 50
+
+// outcomes are the words of --outcome, but for pending.
 var outcomes = []string{"running", "succeeded", "failed", "timed_out", "cancelled", "lost", "abandoned",
 	"skipped", "missed", "paused", "superseded"}
 
@@ -21,8 +24,11 @@ func (a *app) runsCommand() *cobra.Command {
 	var since string
 	list := a.command("list [--job NAME] [--since T] [--outcome O] [--limit N]", "list runs, and ticks that did not run", wants(),
 		func(cmd *cobra.Command, args []string) error {
-			if filter.Outcome != "" && !slices.Contains(outcomes, filter.Outcome) {
-				return usagef("--outcome %s is not one of %s%s", quote(filter.Outcome), strings.Join(outcomes, ", "), didYouMean(filter.Outcome, outcomes))
+			if words := append([]string{scheduler.OutcomePending}, outcomes...); filter.Outcome != "" && !slices.Contains(words, filter.Outcome) {
+				return usagef("--outcome %s is not one of %s%s", quote(filter.Outcome), strings.Join(words, ", "), didYouMean(filter.Outcome, words))
+			}
+			if !cmd.Flags().Changed("limit") && a.json() {
+				filter.Limit = 0 // whoever reads JSON counts on all
 			}
 			if filter.Limit < 0 {
 				return usagef("--limit %d is negative; 0 lists all", filter.Limit)
@@ -35,8 +41,14 @@ func (a *app) runsCommand() *cobra.Command {
 		})
 	list.Flags().StringVar(&filter.Job, "job", "", "only those of the job `NAME`")
 	list.Flags().StringVar(&since, "since", "", "only those due since `T`: 2026-01-02T15:04:05Z, or 10m for ten minutes ago")
+	list.Long = `Lists the newest tick first: what is going or still to come has its place by the time
+at which it is due, and what was cancelled before that by the time of its end.
+
+OUTCOME is pending for a run that nobody was granted yet; in JSON that is the outcome
+running, with a reason that begins with pending and says what the run waits for.
+--outcome running lists both.`
 	list.Flags().StringVar(&filter.Outcome, "outcome", "", "only those with this `outcome`")
-	list.Flags().IntVar(&filter.Limit, "limit", 0, "at most so many, 0: all")
+	list.Flags().IntVar(&filter.Limit, "limit", listed, "at most so many, 0: all; with -o json the default is 0")
 	get := a.command("get RUN", "show one run, and what it wrote", wants("RUN"), a.inspect(a.runsGet))
 	return a.group("runs COMMAND", "list, show, cancel and repeat runs", list, get, a.runsCancelCommand(), a.runsRerunCommand())
 }
@@ -57,19 +69,46 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 }
 
 func (a *app) runsList(t tool, filter scheduler.RunFilter) error {
-	views, err := t.in.Runs(t.ctx, filter)
-	if err != nil {
-		return t.near(filter.Job, err)
+	found, unread := t.in.List(t.ctx, filter)
+	if unread != nil && found.Runs == nil {
+		return t.near(filter.Job, unread)
 	}
+	if err := a.printRuns(found.Runs); err != nil {
+		return err
+	}
+	if n := len(found.Runs); n < found.Matched {
+		a.say("%d of %d shown; --limit 0 shows all", n, found.Matched)
+	}
+	a.warnLeftAlone(found.LeftAlone)
+	return unread // those it could read come beside the error
+}
+
+func (a *app) printRuns(views []scheduler.RunView) error {
 	if a.json() {
 		return printJSON(a.stdout, list(views))
 	}
-	out := newTable(a.stdout, "TICK", "JOB", "OUTCOME", "NODE", "TOKEN", "LAG", "DURATION", "RUN", "WHY")
+	out := newTable(a.stdout, "TICK", "JOB", "OUTCOME", "ATTEMPT", "TRIGGER", "NODE", "TOKEN", "LAG", "DURATION", "RUN", "WHY")
 	for _, r := range views {
-		out.row(ticks(r), r.Job, r.Outcome, r.Node, r.Token, started(r, r.LagMS), started(r, r.DurationMS), r.Run,
-			strings.TrimSpace(because(r, 60)+" "+notBefore(r)))
+		out.row(ticks(r), r.Job, outcome(r), number(r.Attempt), r.Trigger, r.Node, r.Token,
+			started(r, r.LagMS), started(r, r.DurationMS), r.Run, because(r, 60))
 	}
 	return out.flush()
+}
+
+// outcome is a run's outcome; in a table, pending is one.
+func outcome(r scheduler.RunView) string {
+	if r.Pending() {
+		return scheduler.OutcomePending
+	}
+	return r.Outcome
+}
+
+// number is a count; none yet, or none at all, is "-".
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 func (a *app) runsGet(t tool) error {
@@ -81,8 +120,8 @@ func (a *app) runsGet(t tool) error {
 		return printJSON(a.stdout, r)
 	}
 	cells := []string{"run", r.Run, "job", r.Job, "tick", ticks(r), "trigger", r.Trigger,
-		"outcome", r.Outcome, "reason", strings.TrimSpace(r.Reason + " " + notBefore(r)), "note", r.Note, "error", r.Error,
-		"node", r.Node, "token", r.Token, "attempt", strconv.Itoa(r.Attempt), "tries", strconv.Itoa(r.Tries),
+		"outcome", outcome(r), "reason", r.Reason, "note", r.Note, "error", r.Error,
+		"node", r.Node, "token", r.Token, "attempt", number(r.Attempt), "tries", number(r.Tries), "next attempt", r.NextAttempt,
 		"generation", r.Generation, "due", stamp(r.Due), "started", stamp(r.Started), "ended", stamp(r.Ended),
 		"lag", started(r, r.LagMS), "duration", started(r, r.DurationMS), "payload", firstLine(string(r.Payload), 200)}
 	if err := pairs(a.stdout, cells...); err != nil || r.Output == "" {
@@ -112,14 +151,6 @@ func output(text string, terminal bool) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
-}
-
-// notBefore says when a pending run may start, if that is not at once.
-func notBefore(r scheduler.RunView) string {
-	if r.NotBefore == nil {
-		return ""
-	}
-	return "from " + stamp(r.NotBefore)
 }
 
 func (a *app) runsCancelCommand() *cobra.Command {
@@ -153,7 +184,7 @@ func (a *app) runsCancel(t tool, o scheduler.CancelOptions) error {
 	if a.json() {
 		return printJSON(a.stdout, run)
 	}
-	fmt.Fprintf(a.stderr, "escapement: run %s is cancelled: %s\n", t.args[0], words)
+	a.say("run %s is cancelled: %s", t.args[0], words)
 	return nil
 }
 
@@ -166,14 +197,15 @@ func (a *app) runsRerunCommand() *cobra.Command {
 		}
 		run, err := t.in.Run(t.ctx, id)
 		if err == nil && run.Outcome != "running" {
-			fmt.Fprintf(a.stderr, "escapement: that attempt, asked for now or before, has ended: %s; for one more, rerun it in turn\n", run.Outcome)
+			a.say("that attempt, asked for now or before, has ended: %s; for one more, rerun it in turn", run.Outcome)
 		}
 		return a.follow(t, scheduler.RunView{Run: id, Job: run.Job}, wait)
 	}))
 	rerun.Long = `Asks for the next attempt of a run that has ended, with its tick and payload, and
 prints the attempt's id: the same however often it is asked for. With --wait it
-returns when the attempt has ended, and exits 7 when that did not succeed.`
-	rerun.Flags().BoolVar(&wait, "wait", false, "return when the attempt has ended")
+returns when that attempt has ended, and exits 7 when it did not succeed; an attempt
+that follows it is named, and not waited for.`
+	rerun.Flags().BoolVar(&wait, "wait", false, "return when this attempt has ended")
 	return rerun
 }
 

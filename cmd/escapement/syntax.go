@@ -81,6 +81,11 @@ func yamlFault(err error, text []byte) (line int, msg string) {
 		line++
 	}
 	lines := strings.Split(string(text), "\n")
+	if strings.Contains(msg, "alphabetic or numeric character") || strings.Contains(msg, "cannot start any token") {
+		if at, value := unquoted(lines, line); at > 0 {
+			return at, "a value that begins with " + value[:1] + " stands in quotes: " + quote(value)
+		}
+	}
 	if u := unknownAnchor.FindStringSubmatch(msg); u != nil {
 		for i, l := range lines {
 			if strings.Contains(l, "*"+u[1]) {
@@ -95,6 +100,24 @@ func yamlFault(err error, text []byte) (line int, msg string) {
 		}
 	}
 	return line, "not YAML: " + msg
+}
+
+// special is a value that begins as an alias or a reserved word does, and was meant as a text: a schedule.
+var special = regexp.MustCompile(`(?:^|[-:{,])[ \t]+([*@][^#},]*)`)
+
+// unquoted looks for such a value in the line at which the parser stopped, which counts from 0 or 1, or in
+// the last one before it that has any.
+func unquoted(lines []string, stopped int) (line int, value string) {
+	for i := min(stopped, len(lines)) - 1; i >= 0; i-- {
+		text, _, _ := strings.Cut(lines[i], " #")
+		if m := special.FindStringSubmatch(text); m != nil {
+			return i + 1, strings.TrimSpace(m[1])
+		}
+		if i < stopped-2 {
+			break
+		}
+	}
+	return 0, ""
 }
 
 // plainPathError drops the file's name, which the fault says already, and the

@@ -27,7 +27,7 @@ func TestTools(t *testing.T) {
 	t.Run("jobs get", func(t *testing.T) {
 		_, stdout, _ := call(env, "", "jobs", "get", "yearly", "-o", "json")
 		golden(t, "testdata/job.want", scrub(stdout))
-		if code, stdout, _ := call(env, "", "jobs", "get", "yearly"); code != exitDone || !strings.Contains(stdout, "time zone   Europe/Berlin\n") {
+		if code, stdout, _ := call(env, "", "jobs", "get", "yearly"); code != exitDone || !strings.Contains(stdout, "time zone     Europe/Berlin\n") {
 			t.Errorf("exit %d, %s", code, stdout)
 		}
 	})
@@ -46,7 +46,7 @@ func TestTools(t *testing.T) {
 		if r := decode[runJSON](t, env, "runs", "get", id); r.Outcome != "failed" || r.Trigger != "manual" || !strings.Contains(r.Error, "this went wrong") {
 			t.Errorf("got %+v", r)
 		}
-		if code, stdout, _ := call(env, "", "runs", "get", id); code != exitDone || !strings.Contains(stdout, "\noutcome     failed\n") {
+		if code, stdout, _ := call(env, "", "runs", "get", id); code != exitDone || !strings.Contains(stdout, "\noutcome       failed\n") {
 			t.Errorf("exit %d, %s", code, stdout)
 		}
 

@@ -63,9 +63,7 @@ func newAudit(e Entry, def jobs.Definition, rows []Row, open []Lease) *audit {
 			a.open = append(a.open, l)
 		}
 	}
-	if def.After == "" {
-		a.steps = stepsOf(e, rows, a.open)
-	}
+	a.steps = stepsOf(e, rows, a.open)
 	a.grants = grantsOf(rows, a.open)
 	a.cut = a.outnumbered()
 	return a

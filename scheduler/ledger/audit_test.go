@@ -241,6 +241,9 @@ var corruptions = []struct {
 		}
 		return false
 	}},
+	{"a range that ends between two ticks", P2, func(s *story) bool {
+		return s.change(func(r Row) bool { return s.passed(r) && r.Until < r.At }, func(r *Row) { r.Until++ })
+	}},
 	{"a range that begins a tick too late", P2, func(s *story) bool {
 		return s.change(func(r Row) bool { return s.passed(r) && r.Count > 1 && s.since(r) }, func(r *Row) {
 			r.Tick, r.Count = tickAfter(s.sched, r.Tick), r.Count-1
@@ -310,6 +313,20 @@ var corruptions = []struct {
 		r := s.rows[i]
 		s.rows = slices.Delete(s.rows, i, i+1)
 		s.open = append(s.open, Lease{Run: r.Run, Job: "a", Tick: r.Tick, Shards: 1, Attempt: r.Attempt, Token: r.Token, Prev: r.Prev, Next: r.Next, Granted: s.now})
+		return true
+	}},
+	{"an attempt is recorded before the end of the one before it", P1, func(s *story) bool {
+		second := s.row(func(r Row) bool { return r.Trigger == "rerun" && r.Request == "" })
+		if second == nil {
+			return false
+		}
+		first := s.row(func(r Row) bool {
+			return !r.Ranged && r.Tick == second.Tick && r.Attempt == second.Attempt-1 && r.Request == ""
+		})
+		if first == nil {
+			return false
+		}
+		*first, *second = *second, *first
 		return true
 	}},
 	{"a run in flight is gone", P2, func(s *story) bool {

@@ -2,7 +2,9 @@ package ledger
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -316,5 +318,19 @@ func TestAuditOfNoSchedule(t *testing.T) {
 	wrong = Audit(Entry{Job: "b", Digest: def.Digest(), Cursor: 5, Base: 5}, def, nil, nil)
 	if len(wrong) != 1 || wrong[0].Promise != P2 || !strings.Contains(wrong[0].What, "which is no tick of @every 1s") {
 		t.Errorf("found %s", show(wrong))
+	}
+}
+
+// TestExamineManyJobs: a partition is read page by page, and what is strange in it is named once.
+func TestExamineManyJobs(t *testing.T) {
+	k := verified(t)
+	for i := range 2 * BatchMax {
+		def := jobs.Job{Name: fmt.Sprint("job-", i), Schedule: "@daily"}.Definition()
+		must(k.led.Define(t.Context(), k.now, []Definition{{Job: def.Name, Digest: def.Digest(), Text: must(json.Marshal(def)), Cursor: noon + 12*3600_000}}))
+	}
+	k.client.HSet(t.Context(), k.led.keys[0].runs, "strange", "2|x")
+	x := must(k.led.Examine(t.Context(), Scope{}))
+	if x.Jobs != 2*BatchMax+2 || len(x.LeftAlone) != 1 || len(x.Violations) > 0 {
+		t.Errorf("%d jobs, left alone %v, found %s", x.Jobs, x.LeftAlone, show(x.Violations))
 	}
 }

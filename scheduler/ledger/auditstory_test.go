@@ -23,14 +23,15 @@ type story struct {
 	entry Entry
 	rows  []Row
 	open  []Lease
-	top   map[int64]int // tick -> the largest attempt granted
+	top   map[int64]int   // tick -> the largest attempt granted
+	used  map[string]bool // run ids
 }
 
 var storySchedules = []string{"@every 500ms", "@every 7s", "*/5 * * * *", "H/10 * * * *", "0 */3 * * * *", "30 2 * * *", "CRON_TZ=Europe/Berlin 30 2 * * 0", "0 0 29 2 *"}
 
 // newStory begins shortly before the clocks change in Berlin.
 func newStory(seed uint64) *story {
-	s := &story{rng: rand.New(rand.NewPCG(seed, 7)), keep: 16, top: map[int64]int{},
+	s := &story{rng: rand.New(rand.NewPCG(seed, 7)), keep: 16, top: map[int64]int{}, used: map[string]bool{},
 		now: time.Date(2025, 10, 25, 20, 0, 0, 0, time.UTC).UnixMilli()}
 	if s.chance(50) {
 		s.keep = 500
@@ -131,7 +132,7 @@ func (s *story) lease(l Lease) {
 	s.entry.Token = max(s.entry.Token+1, s.now*1000+s.rng.Int64N(1000))
 	l.Job, l.Shards, l.Token, l.Node, l.NodeName, l.Granted = "a", 1, s.entry.Token, "n1", "alpha", s.now
 	l.Holds = s.def.Overlap != jobs.OverlapAllow // here: whether the run holds the job
-	s.top[l.Tick] = max(s.top[l.Tick], l.Attempt)
+	s.top[l.Tick], s.used[l.Run] = max(s.top[l.Tick], l.Attempt), true
 	s.open = append(s.open, l)
 }
 
@@ -210,6 +211,10 @@ func (s *story) rewind() {
 func (s *story) rerun() {
 	for _, r := range s.rows {
 		ahead := r.Tick < s.entry.Again && r.Tick >= orNever(s.entry.Cursor)
+		if fresh := Successor(r.Run); !r.Ranged && r.Request != "" && s.chance(20) && !s.used[fresh] {
+			s.lease(Lease{Run: fresh, Request: fresh, Tick: r.Tick, Attempt: r.Attempt + 1, Trigger: "rerun"})
+			return
+		}
 		if !ahead && !r.Ranged && r.Request == "" && s.top[r.Tick] == r.Attempt && s.chance(20) {
 			s.lease(Lease{Run: Successor(r.Run), Tick: r.Tick, Attempt: r.Attempt + 1, Trigger: "rerun"})
 			return

@@ -22,9 +22,20 @@ func BenchmarkClaim(b *testing.B) { benchmarkSizes(b, "claim") }
 func BenchmarkSettle(b *testing.B) { benchmarkSizes(b, "settle") }
 
 func benchmarkSizes(b *testing.B, timed string) {
-	for _, size := range []int{1, 10, 50} {
-		b.Run(strconv.Itoa(size), func(b *testing.B) {
+	for _, v := range []struct {
+		size     int
+		overlap  jobs.Overlap
+		followed bool
+	}{{size: 1}, {size: 10}, {size: 50}, {50, jobs.OverlapQueue, false}, {50, jobs.OverlapAllow, false}, {50, jobs.OverlapSkip, true}} {
+		name, size := strconv.Itoa(v.size), v.size
+		if v.followed {
+			name += "-followed"
+		} else if v.overlap != jobs.OverlapSkip {
+			name += "-" + v.overlap.String()
+		}
+		b.Run(name, func(b *testing.B) {
 			c := newBench(b, size)
+			c.use(b, v.overlap, v.followed)
 			b.ReportAllocs()
 			b.ResetTimer()
 			b.StopTimer()
@@ -76,6 +87,21 @@ func newBench(b *testing.B, size int) *bench {
 	return c
 }
 
+// use sets the jobs' overlap policy, and lets another job follow each.
+func (c *bench) use(b *testing.B, overlap jobs.Overlap, followed bool) {
+	b.Helper()
+	for _, batch := range c.claims {
+		for i := range batch {
+			batch[i].Overlap = overlap
+			if followed {
+				if err := c.led.Follow(b.Context(), batch[i].Job, "follower"); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
 func (c *bench) now() int64 { return time.Now().UnixMilli() }
 
 func (c *bench) id() string {
@@ -97,6 +123,7 @@ func (c *bench) phase(b *testing.B, n int, timed bool, call func(b *testing.B, b
 	if timed {
 		c.spent += c.usec(b) - before
 	}
+	c.client.Del(b.Context(), c.led.keys[0].outbox) // as if all had been told
 }
 
 func (c *bench) claim(b *testing.B, batch []Claim) {

@@ -67,6 +67,9 @@ type Window struct{ From, To int64 }
 // Holds says whether an instant lies in the window.
 func (w Window) Holds(ms int64) bool { return w.From != 0 && ms >= w.From && (w.To == 0 || ms < w.To) }
 
+// HeldByPause is the Detail of an answer Held to a pending run that waits for the end of a pause.
+const HeldByPause = "a pause"
+
 // Pass is ticks in a row that will not be run, recorded as one row.
 type Pass struct {
 	Outcome     jobs.Outcome // missed, skipped or paused
@@ -124,7 +127,9 @@ type Answer struct {
 	Cursor      int64         // Skipped, Passed, Moved: ms, 0 when the schedule has no more
 	Run         Lease         // Granted, pending: the run's record; else its Attempt alone
 	Pause, Busy Window        // Moved: as stored, see Entry
-	Detail      string        // Held: by which run; Superseded: by which definition
+	// Detail is, of Held: by which run, or HeldByPause; of Superseded: by which definition; of Passed, for a
+	// pending run: its outcome and the reason, parted by a comma.
+	Detail string
 }
 
 // Claim asks for a batch of runs, all of jobs in one partition and at most BatchMax, each job at
@@ -206,7 +211,7 @@ func answerOf(reply []any) (Answer, error) {
 			a.Run.Attempt = int(number(record))
 		}
 	case Skipped, Passed:
-		a.Cursor = number(reply[2])
+		a.Cursor, a.Detail = number(reply[2]), text(reply[3])
 	case Moved:
 		a.Cursor = number(reply[2])
 		pause, busy, _ := strings.Cut(text(reply[3]), "|")

@@ -27,7 +27,10 @@ type Event struct {
 	Outcome     jobs.Outcome
 	At          int64 // when it was known, ms
 	Followers   []string
-	record      string
+	// Unheld says that nobody alive could run the follower that is told: a success is recorded as a tick
+	// that it missed.
+	Unheld bool
+	record string
 }
 
 // eventOf reads an outbox row.
@@ -82,9 +85,13 @@ func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Word, error) {
 	k := l.keys[l.Partition(job)]
 	keep, keepFor := l.keepArgs()
 	ks := []string{k.jobs, k.defs, k.runs, k.pending, k.waiting, k.unique, k.kept, k.outbox, k.followers, k.history + job}
+	unheld := ""
+	if e.Unheld {
+		unheld = "1"
+	}
 	word, err := relayScript.Run(ctx, l.client, ks, job, e.Upstream, e.run(job), strconv.Itoa(pendingMax),
 		orNone(e.Next), ms(e.Tick), ms(e.Until), ms(e.Count), e.Outcome.String(), ms(e.At),
-		ms(relayedFor.Milliseconds()), keep, keepFor).Text()
+		ms(relayedFor.Milliseconds()), keep, keepFor, unheld).Text()
 	if err != nil {
 		return "", redisconn.Explain("tell "+job+" of "+e.Upstream, err)
 	}

@@ -52,7 +52,10 @@ type Gaze struct {
 	offset []gazeOffset
 }
 
-type gazeOffset struct{ late, lapsed, pending int64 }
+type gazeOffset struct {
+	late, lapsed, pending, outbox int64
+	event                         string // the first event of the last page
+}
 
 // NewGaze starts at the beginning of every partition.
 func (l *Ledger) NewGaze() *Gaze {
@@ -121,7 +124,7 @@ func (g *Gaze) glance(ctx context.Context, p redis.Pipeliner, part int, first bo
 		look.pending = p.ZRangeByScore(ctx, k.pending, upTo(now, at.pending))
 	}
 	if first {
-		look.cancels, look.outbox = p.HGetAll(ctx, k.cancels), p.ZRange(ctx, k.outbox, 0, eventsMax-1)
+		look.cancels, look.outbox = p.HGetAll(ctx, k.cancels), p.ZRange(ctx, k.outbox, at.outbox, at.outbox+eventsMax-1)
 	}
 	return look
 }
@@ -140,12 +143,28 @@ func (g *Gaze) note(look glance, f *Finding) bool {
 		f.Cancels = append(f.Cancels, cancelsOf(look.cancels.Val())...)
 	}
 	at := &g.offset[look.part]
-	*at = gazeOffset{
-		late:    further(at.late, len(late)),
-		lapsed:  further(at.lapsed, len(ids(look.lapsed))),
-		pending: further(at.pending, len(ids(look.pending))),
+	at.late, at.lapsed, at.pending = further(at.late, len(late)), further(at.lapsed, len(ids(look.lapsed))), further(at.pending, len(ids(look.pending)))
+	if look.outbox != nil {
+		at.turn(ids(look.outbox))
 	}
-	return *at != gazeOffset{}
+	return at.late+at.lapsed+at.pending > 0
+}
+
+// turn decides where the next look reads the outbox, one page a look: from the start, as long as what is read
+// leaves; a page that stays is passed over, so that events which cannot be told yet do not hide others for ever.
+func (o *gazeOffset) turn(page []string) {
+	first := ""
+	if len(page) > 0 {
+		first = page[0]
+	}
+	switch stays := first == o.event; {
+	case len(page) < eventsMax:
+		o.outbox, o.event = 0, ""
+	case stays:
+		o.outbox, o.event = o.outbox+eventsMax, ""
+	default:
+		o.event = first
+	}
 }
 
 func upTo(most, offset int64) *redis.ZRangeBy {
@@ -221,10 +240,16 @@ func (g *Gaze) records(ctx context.Context, looks []glance, f *Finding) error {
 		return redisconn.Explain("sweep", err)
 	}
 	for i, e := range events {
+		if err := followers[i].Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return redisconn.Explain("sweep", err)
+		}
 		e.Followers = strings.FieldsFunc(followers[i].Val(), func(r rune) bool { return r == ',' })
 		f.Events = append(f.Events, e)
 	}
 	for _, r := range reads {
+		if err := r.got.Err(); err != nil {
+			return redisconn.Explain("sweep", err)
+		}
 		for i, record := range r.got.Val() {
 			if record == nil {
 				continue // ended between the two reads

@@ -40,12 +40,14 @@ func (m *model) claimTick(by Claimer, j *modelJob, c Claim) Answer {
 	if j.Cursor != c.From || j.Cursor == 0 {
 		return j.moved()
 	}
-	switch m.fits(j, c) {
-	case Moved:
+	v := m.fits(j, c)
+	if v == Moved {
 		return j.moved()
-	case Early:
+	}
+	if v == Early {
 		return Answer{Verdict: Early}
-	case Held:
+	}
+	if v == Held {
 		m.replace(j, c.Overlap, m.ms())
 		return Answer{Verdict: Held, Detail: j.Open}
 	}
@@ -142,10 +144,13 @@ func (w Window) touches(first, last int64) bool {
 	return w.From != 0 && last >= w.From && (w.To == 0 || first < w.To)
 }
 
-// overlaps says whether something came due while the run was going that holds the job.
+// overlaps says whether something came due while the run was going that holds the job; if that waits, since
+// it was granted first.
 func (m *model) overlaps(j *modelJob, at int64) bool {
-	r := m.runs[j.Open]
-	return r == nil || m.foreign["run "+j.Open] || r.Granted <= at
+	if r := m.runs[j.Open]; r != nil && !m.foreign["run "+j.Open] {
+		return r.Granted <= at
+	}
+	return j.Busy.From <= at
 }
 
 // replace asks for the end of the run that holds a job, if the job is one whose ticks replace it.
@@ -184,7 +189,7 @@ func (m *model) claimPending(by Claimer, j *modelJob, c Claim) Answer {
 		if j.Open == c.Run {
 			j.Open = ""
 		}
-		return Answer{Verdict: Passed, Cursor: j.Cursor}
+		return Answer{Verdict: Passed, Cursor: j.Cursor, Detail: outcome.String() + "," + reason}
 	}
 	m.grant(by, j, c, r)
 	a := Answer{Verdict: Granted, Token: r.Token, Left: c.TTL, Run: r.Lease}

@@ -52,9 +52,11 @@ func (m *model) end(r *modelRun, how Row, output, fresh string, freed int64) {
 	delete(m.runs, r.Run)
 	m.close(j, r, how)
 	if j.Open == r.Run {
-		j.Open = fresh
-		if r.Overlap == "q" || r.Overlap == "r" {
+		if j.Open = fresh; r.Overlap != "a" {
 			j.Busy = Window{cmp.Or(j.Busy.From, r.Granted), freed}
+		}
+		if r.Overlap == "s" && fresh == "" {
+			j.Busy = Window{}
 		}
 	}
 	if output != "" {
@@ -110,7 +112,9 @@ func (m *model) unclaim(back Return) Word {
 	}
 	delete(m.runs, back.Run)
 	if j := m.jobs[back.Job]; j.Open == back.Run {
-		j.Open = back.Fresh
+		if j.Open = back.Fresh; r.Overlap == "s" {
+			j.Busy = Window{cmp.Or(j.Busy.From, r.Granted), m.ms()}
+		}
 	}
 	m.waiting[back.Fresh] = &modelRun{step: r.step, Lease: Lease{Run: back.Fresh, Job: r.Job, Tick: r.Tick, Shard: r.Shard, Shards: r.Shards,
 		Attempt: r.Attempt, Prev: r.Prev, Next: r.Next, Trigger: r.Trigger, Request: r.Request, Granted: m.ms(), Holds: true, Payload: r.Payload}}

@@ -65,7 +65,7 @@ func (m *model) pause(job string, p Pause) string {
 		since = min(since, j.Cursor)
 	}
 	if j.Pause.From != 0 {
-		since = j.Pause.From // one that was not accounted for yet goes on
+		since = min(since, j.Pause.From) // one that was not accounted for yet goes on
 	}
 	j.Pause = Window{since, p.Until}
 	m.pauses[job] = Pause{Since: m.ms(), Until: p.Until, Author: flatten.Replace(p.Author), Reason: flatten.Replace(p.Reason)}
@@ -112,6 +112,7 @@ func (m *model) rewind(r Rewind) (Word, string) {
 		bound = j.Last + 1
 	}
 	attempt, bound = max(attempt, j.AgainAttempt-1), max(bound, j.Again)
+	j.shed(m.ms())
 	j.move(r.To)
 	j.Again, j.AgainAttempt, j.Last, j.Busy, m.due[j.Job] = bound, attempt+1, r.To-1, Window{}, r.To
 	j.stretch(m.ms())
@@ -190,27 +191,52 @@ func (m *model) relay(e Event, job string) Word {
 	if e.Outcome != jobs.OutcomeSucceeded {
 		mark += " " + e.Outcome.String()
 	}
-	ran := m.remembers(job, id)
-	if e.Count == 1 && !ran {
-		switch m.going(job, func(_ string, r *modelRun) bool { return r.Request == "" && r.Tick == e.Tick }) {
-		case "foreign":
-			return "foreign"
-		case "yes":
-			ran = true
-		default:
-			ran = slices.ContainsFunc(j.rows, func(r modelRow) bool { return !r.Ranged && r.Request == "" && !r.foreign && r.Tick == e.Tick })
-		}
+	before := RelayDone
+	if !m.remembers(job, mark) {
+		before = m.answered(j, e, id)
 	}
-	if e.Count == 1 && ran || m.remembers(job, mark) {
-		return RelayDone
+	if before == "foreign" {
+		return before
 	}
 	m.remember(job, mark, m.ms()+relayedFor.Milliseconds())
-	if e.Outcome != jobs.OutcomeSucceeded {
-		m.passed(j, -1, Row{Next: e.Next, Tick: e.Tick, Until: e.Until, Count: e.Count, Outcome: jobs.OutcomeSkipped,
-			Reason: ReasonUpstream, Note: e.Outcome.String()})
+	if before == RelayDone {
+		return before
+	}
+	if e.Outcome == jobs.OutcomeSucceeded && !e.Unheld {
+		if n := j.next(e.Tick); n > 1 {
+			id += fmt.Sprint("-", n)
+		}
+		m.waiting[id] = &modelRun{step: -1, Lease: Lease{Run: id, Job: job, Tick: e.Tick, Shards: 1, Attempt: j.next(e.Tick), Trigger: "after",
+			Granted: min(m.ms(), e.At), Payload: []byte{}}}
 		return RelayDone
 	}
-	m.waiting[id] = &modelRun{step: -1, Lease: Lease{Run: id, Job: job, Tick: e.Tick, Shards: 1, Attempt: j.next(e.Tick), Trigger: "after",
-		Granted: min(m.ms(), e.At), Payload: []byte{}}}
+	row := Row{Next: e.Next, Tick: e.Tick, Until: e.Until, Count: e.Count, Outcome: jobs.OutcomeSkipped, Reason: ReasonUpstream, Note: e.Outcome.String()}
+	if e.Outcome == jobs.OutcomeSucceeded { // and nobody could run it
+		row.Outcome, row.Reason, row.Note = jobs.OutcomeMissed, ReasonLate, ""
+	}
+	m.passed(j, -1, row)
 	return RelayDone
+}
+
+// answered says whether a follower has done with a tick: it ran, or is going, or a row says why it did not
+// run. A success is another matter than a failure before it.
+func (m *model) answered(j *modelJob, e Event, id string) Word {
+	one := e.Count == 1
+	if one && m.remembers(j.Job, id) {
+		return RelayDone
+	}
+	switch going := m.going(j.Job, func(_ string, r *modelRun) bool { return r.Request == "" && r.Tick == e.Tick }); {
+	case one && going == "foreign":
+		return "foreign"
+	case one && going == "yes":
+		return RelayDone
+	}
+	for _, r := range j.rows {
+		ran := one && !r.Ranged && r.Request == "" && r.Tick == e.Tick
+		passed := r.Ranged && r.Tick <= e.Tick && e.Until <= r.Until && (e.Outcome != jobs.OutcomeSucceeded || r.Reason != ReasonUpstream)
+		if !r.foreign && (ran || passed) {
+			return RelayDone
+		}
+	}
+	return ""
 }

@@ -156,7 +156,7 @@ func (j *modelJob) shed(ms int64) {
 	if behind(j.Busy.To) {
 		j.Busy = Window{}
 	}
-	if behind(j.Again) {
+	if j.Cursor != 0 && behind(j.Again) {
 		j.Again, j.AgainAttempt = 0, 0
 	}
 }

@@ -121,6 +121,9 @@ func (l *Ledger) Pauses(ctx context.Context, names ...string) (map[string]Pause,
 	}
 	pauses := make(map[string]Pause)
 	for i, name := range names {
+		if err := got[i].Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return nil, redisconn.Explain("read pauses", err)
+		}
 		f, err := split(got[i].Val(), 4)
 		if err != nil {
 			continue // none, or not one that this version reads

@@ -39,7 +39,7 @@ func TestChain(t *testing.T) {
 		"an end and a new schedule":              {base: 50, cursor: 90, rows: []Row{turn(0, 80), run(50, 0, 1), run(80, 90, 2)}},
 		"a step back, and a tick again":          {base: 50, cursor: 60, rows: []Row{run(50, 60, 1), turn(60, 50), {Prev: 50, Next: 60, Tick: 50, Run: "r2", Token: 2, Attempt: 2}}},
 		"a step back over two runs":              {base: 50, cursor: 60, rows: []Row{run(50, 60, 1), run(60, 70, 2), turn(70, 50), {Prev: 50, Next: 60, Tick: 50, Run: "r3", Token: 3, Attempt: 2}}},
-		"runs of another job's ticks":            {base: 50, cursor: 60, rows: []Row{{Prev: 50, Next: 55, Tick: 50, Run: "r9", Token: 9, Trigger: "after"}, run(50, 60, 1)}, wrong: 0},
+		"runs of another job's ticks":            {base: 50, cursor: 60, rows: []Row{{Prev: 50, Next: 55, Tick: 50, Run: "r9", Token: 9, Trigger: "after"}, run(50, 60, 1)}, open: []Lease{{Prev: 50, Next: 55, Tick: 52, Run: "r8", Trigger: "after"}}},
 		"a schedule after another's":             {base: 7, cursor: 90, rows: []Row{{Prev: 50, Next: 55, Tick: 50, Run: "r9", Token: 9, Trigger: "after"}, {Ranged: true, Next: 80, Outcome: jobs.OutcomeSuperseded, Reason: ReasonReplacedDef}, run(80, 90, 10)}},
 		"a further attempt":                      {base: 50, cursor: 60, rows: []Row{run(50, 60, 1), {Tick: 50, Run: "r2", Token: 2, Attempt: 2}}},
 		"a gap behind a step back":               {base: 1000, cursor: 80, rows: []Row{turn(1000, 60), run(70, 80, 1)}, wrong: 1},

@@ -16,6 +16,9 @@ func (w *world) claim(o op) op {
 		switch s, known := w.view.jobs[name]; {
 		case len(old) > 0 && w.chance(14):
 			again := pick(w, old)
+			if w.burnt[again.claim.Run] && again.claim.From == s.Cursor {
+				continue // its node has had the answer; a copy older than the tolerated second is refused
+			}
 			if w.chance(80) {
 				o.by = again.by
 			}
@@ -47,7 +50,7 @@ func (w *world) claimOf(s Stored) Claim {
 			c.Run = w.id("nobody")
 		case n < 7 && len(w.view.pending) > 0:
 			c.Run = pick(w, w.view.pending).Run // of any job
-		case n < 15:
+		case n < 15 || r.every == 0 && n < 25:
 			c.Drop = ReasonStartWithin
 		}
 		return c
@@ -56,7 +59,9 @@ func (w *world) claimOf(s Stored) Claim {
 		s.Cursor = pick(w, []int64{0, s.Cursor - r.every, s.Cursor + r.every, s.Last})
 	}
 	c.Run, c.From, c.Trigger = w.id("r"), s.Cursor, jobs.TriggerSchedule
-	w.plan(&c, r, s.Entry)
+	if w.plan(&c, r, s.Entry); w.chance(2) {
+		c.Next = 0 // by this node's time zones the schedule ends here
+	}
 	if w.chance(8) {
 		w.misplan(&c)
 	}
@@ -82,12 +87,16 @@ func (w *world) plan(c *Claim, r rhythm, e Entry) {
 			continue
 		case busy && e.Busy.Holds(at):
 			c.Trigger = jobs.TriggerSchedule
-			if _, last := r.count(at, min(e.Busy.To, now+1, e.Pause.from(at))); last > at {
-				pass(jobs.OutcomeSkipped, ReasonOverlap, last)
+			_, last := r.count(at, min(e.Busy.To, now+1, e.Pause.from(at)))
+			if w.chance(8) {
+				last++ // also the one that has to run
+			}
+			if last > at && pass(jobs.OutcomeSkipped, ReasonOverlap, last) && w.chance(8) {
+				continue // and another one does
 			}
 		case w.chance(45):
 			before, reason := min(now+1, e.Pause.from(at)), pick(w, []string{ReasonLate, ReasonStartWithin, ReasonCatchUpMax})
-			if busy && reason != ReasonStartWithin {
+			if busy && reason != ReasonStartWithin && w.chance(90) {
 				before = min(before, e.Busy.from(at))
 			}
 			if _, last := r.count(at, before); last > at && w.chance(80) {

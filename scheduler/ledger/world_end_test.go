@@ -92,6 +92,7 @@ func (w *world) unclaim(o op) op {
 	}
 	for _, r := range o.returns {
 		w.returns = remember(w.returns, r, 20)
+		w.burnt[r.Run] = true
 	}
 	return o
 }

@@ -55,41 +55,63 @@ func (w *world) rows(tb testing.TB, job string) []Row {
 // operate is what an operator does, and what is done for jobs that follow others.
 func (w *world) operate(tb testing.TB, o op) (op, bool) {
 	tb.Helper()
-	o.job = pick(w, jobNames)
+	n := w.rng.IntN(100)
+	for _, c := range []struct {
+		below int
+		kind  string
+	}{{12, "cancel"}, {24, "rerun"}, {31, "pause"}, {38, "resume"}, {54, "rewind"}, {56, "remove"}, {68, "follow"}, {95, "relay"}} {
+		if n < c.below {
+			return w.oneOf(tb, c.kind, o)
+		}
+	}
+	return w.oneOf(tb, "postpone", o)
+}
+
+// oneOf makes up an operation of one kind.
+func (w *world) oneOf(tb testing.TB, kind string, o op) (op, bool) {
+	tb.Helper()
+	o.kind, o.job = kind, pick(w, jobNames)
 	if len(w.view.names) > 0 && w.chance(95) {
 		o.job = pick(w, w.view.names)
 	}
-	switch n := w.rng.IntN(100); {
-	case n < 14:
+	switch kind {
+	case "trigger":
+		return w.trigger(tb, o), true
+	case "define":
+		o = w.define(o)
+		return o, len(o.defs) > 0
+	case "unclaim":
+		o = w.unclaim(o)
+		return o, len(o.returns) > 0
+	case "cancel":
 		return w.cancel(o)
-	case n < 26:
+	case "rerun":
 		return w.rerun(tb, o)
-	case n < 36:
-		o.kind, o.pause = "pause", Pause{Author: pick(w, []string{"", "ann", "b|b"}), Reason: pick(w, []string{"", "why|\nnot"})}
+	case "pause":
+		o.pause = Pause{Author: pick(w, []string{"", "ann", "b|b"}), Reason: pick(w, []string{"", "why|\nnot"})}
 		if w.chance(60) {
 			o.pause.Until = w.ms() + w.rng.Int64N(30_000) - 1000
 		}
-		return o, true
-	case n < 46:
-		o.kind = "resume"
-		return o, true
-	case n < 54:
+	case "rewind":
 		return w.setBack(o)
-	case n < 56:
-		o.kind = "remove"
+	case "remove":
 		return o, !slices.ContainsFunc(w.planted, func(p plant) bool { return p.job == o.job })
-	case n < 68:
+	case "follow":
 		return w.follow(o), true
-	case n < 95:
+	case "relay":
+		if w.favour == kind && w.chance(30) {
+			return w.follow(o), true
+		}
 		return w.relay(tb, o)
-	default:
+	case "postpone":
 		return w.postpone(o)
 	}
+	return o, true
 }
 
 func (w *world) cancel(o op) (op, bool) {
 	o.kind, o.pause = "cancel", Pause{Author: pick(w, []string{"", "ann", "b|b"}), Reason: pick(w, []string{"", "why|\nnot"})}
-	list := slices.Concat(w.view.leased, w.view.pending, w.view.pending, w.ended)
+	list := pick(w, [][]Lease{w.view.leased, w.view.leased, w.view.pending, w.view.pending, w.ended})
 	if len(list) == 0 {
 		return o, false
 	}
@@ -117,11 +139,19 @@ func (w *world) rerun(tb testing.TB, o op) (op, bool) {
 	if len(runs) == 0 {
 		return o, false
 	}
-	o.run = pick(w, runs)
+	if o.run = pick(w, runs); w.chance(4) {
+		o.run = w.id("nobody")
+	}
 	return o, true
 }
 
 func (w *world) setBack(o op) (op, bool) {
+	idle := keepIf(w.view.names, func(name string) bool {
+		return !follows(name) && !slices.ContainsFunc(w.view.leased, func(l Lease) bool { return l.Job == name })
+	})
+	if len(idle) > 0 && w.chance(85) {
+		o.job = pick(w, idle)
+	}
 	s := w.view.jobs[o.job]
 	o.kind, o.rewind = "rewind", Rewind{Job: o.job, Digest: s.Digest, From: s.Cursor}
 	low, high := s.Base, s.Cursor
@@ -131,7 +161,7 @@ func (w *world) setBack(o op) (op, bool) {
 	if r := rhythms[s.Digest]; r.every > 0 && high > low {
 		o.rewind.To = r.next(high - 1 - w.rng.Int64N(min(high-low, 40*r.every)+1))
 	}
-	switch w.rng.IntN(15) {
+	switch w.rng.IntN(20) {
 	case 0:
 		o.rewind.From -= 1000
 	case 1:
@@ -146,9 +176,12 @@ func (w *world) setBack(o op) (op, bool) {
 
 func (w *world) follow(o op) op {
 	o.kind, o.upstream = "follow", pick(w, jobNames)
+	if followers := keepIf(w.view.names, follows); len(followers) > 0 && w.chance(80) {
+		o.job = pick(w, followers)
+	}
 	if s, known := w.view.jobs[o.job]; known && w.chance(80) && rhythms[s.Digest].after != "" {
 		o.upstream = rhythms[s.Digest].after
-	} else if w.chance(50) {
+	} else if w.chance(40) {
 		o.kind = "unfollow"
 	}
 	return o
@@ -163,6 +196,7 @@ func (w *world) relay(tb testing.TB, o op) (op, bool) {
 	}
 	if o.kind = "relay"; len(found.Events) > 0 && w.chance(90) {
 		o.event = pick(w, found.Events)
+		o.event.Unheld = w.chance(10)
 		if len(o.event.Followers) == 0 || w.chance(30) {
 			o.kind = "relayed"
 		} else if w.chance(95) {

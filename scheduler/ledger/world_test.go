@@ -12,16 +12,18 @@ import (
 // world makes up operations: mostly what nodes would do given what stands in the ledger, and
 // often enough what a late, mistaken, repeating or lying node would do.
 type world struct {
-	rng   *rand.Rand
-	us    int64
-	runID string
-	ids   int
-	rig   *rig // the one looked at
-	view  view
+	rng    *rand.Rand
+	us     int64
+	runID  string
+	ids    int
+	favour string // a kind of operation that comes more often than others
+	rig    *rig   // the one looked at
+	view   view
 
 	claims   []asked
 	reports  []Report
 	returns  []Return
+	burnt    map[string]bool // runs that were handed back
 	seen     []Lease
 	triggers []op
 	events   []Event // told lately
@@ -119,7 +121,7 @@ func (w *world) digestFor(job string) string {
 }
 
 func newWorld(seed uint64) *world {
-	return &world{rng: rand.New(rand.NewPCG(seed, 1)), us: noon*1000 + 123_456, runID: "0123456789abcdef0123"}
+	return &world{rng: rand.New(rand.NewPCG(seed, 1)), us: noon*1000 + 123_456, runID: "0123456789abcdef0123", burnt: map[string]bool{}}
 }
 
 // look reads what the next operation starts from.
@@ -224,6 +226,9 @@ func keepIf[T any](list []T, ok func(T) bool) []T {
 func (w *world) next(tb testing.TB) (o op, ok bool) {
 	tb.Helper()
 	o.now = w.believed()
+	if w.favour != "" && w.chance(30) {
+		return w.oneOf(tb, w.favour, o)
+	}
 	switch n := w.rng.IntN(120); {
 	case n < 42:
 		o = w.claim(o)

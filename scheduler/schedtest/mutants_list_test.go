@@ -29,7 +29,7 @@ const (
 )
 
 func mutants() []mutant {
-	return slices.Concat(claims, leases, tokens, clocks, ends, engines, definitions, hints)
+	return slices.Concat(claims, leases, tokens, clocks, ends, engines, definitions, policies, hints)
 }
 
 // What makes a claim safe: the cursor, the run id, the digest.
@@ -147,7 +147,7 @@ var engines = []mutant{
 	{name: "nobody takes the ticks of a dead node", plan: "dead owner", caught: failover, edits: []edit{
 		{"scheduler/turn.go", `if late < n.cfg.Grace ||`, `if late >= 0 ||`}}},
 	{name: "the sweep does not look at what is pending", plan: "late answer", caught: verify.KindBooks, edits: []edit{
-		{"scheduler/consider.go", `e.pending = f.Pending[:min(len(f.Pending), pendingMax)]`, `e.pending = f.Pending[:min(len(f.Pending), pendingMax)*0]`}}},
+		{"scheduler/consider.go", `e.pending = e.choose(f.Pending, now.UnixMilli())`, `e.pending = e.choose(f.Pending[:0], now.UnixMilli())`}}},
 	{name: "a claim that is answered no keeps its slot", plan: "one slot", caught: verify.KindLost, edits: []edit{
 		{verdictGo, "\te.slots.give()\n\tswitch", "\tswitch"}}},
 	{name: "a claim that fails keeps its slot", plan: "refused", caught: verify.KindLost, edits: []edit{
@@ -156,7 +156,7 @@ var engines = []mutant{
 		{"scheduler/registrar.go", `func (r *registrar) wiped() { signal(r.lost) }`, `func (r *registrar) wiped() {}`},
 		{verdictGo, `e.expel(j, vanished)`, `e.again(j, j.cursor, time.Second)`}}},
 	{name: "a handed-back run is asked for after those that wait for it", test: "./scheduler/schedtest TestRegressions", edits: []edit{
-		{"scheduler/consider.go", `return cmp.Compare(unheld(a), unheld(b))`, `return cmp.Compare(unheld(b), unheld(a))`}}},
+		{"scheduler/consider.go", `return cmp.Compare(e.turn(a), e.turn(b))`, `return cmp.Compare(e.turn(b), e.turn(a))`}}},
 	{name: "the end of a run tells nobody that waited for it", test: "./scheduler/schedtest TestRunByHandOfABusyJob", edits: []edit{
 		{verdictGo, `if !j.waited.Swap(false) {`, `if true {`}}},
 	{name: "overdue ticks are not looked at", plan: "dead owner", caught: failover, edits: []edit{

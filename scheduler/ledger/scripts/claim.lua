@@ -15,7 +15,8 @@
 -- four for each item: word, token, value, record
 --   granted     token, ms left, record of the run (kind t: its attempt, '' for 1)
 --   skipped     '', cursor, ''       the job is held: the tick was recorded as skipped(overlap)
---   passed      '', cursor, ''       nothing to run: the passes, or the pending run's end, were recorded
+--   passed      '', cursor, ''       nothing to run: the passes were recorded; of a pending run its outcome was, and
+--                                    stands here, 'outcome,reason'
 --   moved       '', cursor, 'pause|busy'   the cursor stands elsewhere, or passes and tick do not fit
 --                                    these windows, or the pending run is gone: plan anew
 --   early       '', redis ms, ''     the tick is not due yet
@@ -83,7 +84,8 @@ end
 -- was due before the run was granted is merely late: it waits for the run and is not skipped.
 local function overlaps(e, at)
   local r = run_of(redis.call('HGET', KEYS[3], e.open))
-  return not r or tonumber(r.granted) <= at
+  local from = r and tonumber(r.granted) or pair(e.busy) -- of a pending holder, when it was granted first
+  return not from or from <= at
 end
 
 -- With overlap replace, a tick that comes due while a run is going has it ended.
@@ -224,7 +226,7 @@ local function claim_pending(i, e, a)
   taken[#taken + 1] = id
   if outcome then
     if e.open == id then e.open = '' end
-    answer(i, 'passed', '', e.cursor, '')
+    answer(i, 'passed', '', e.cursor, outcome .. ',' .. reason)
     return true
   end
   local run = grant(e, id, ttl, mode, most, p.job, p.tick, p.shard, p.shards, p.attempt, p.prev, p.next, p.trigger, p.request, p.payload)

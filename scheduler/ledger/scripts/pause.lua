@@ -14,7 +14,7 @@ local from, to = nil, nil
 if e.pause ~= '' then from, to = pair(e.pause) end
 if what == 'pause' then
   if till ~= '' and tonumber(till) <= ms then return 'over' end
-  if not from then from = math.min(ms, tonumber(e.cursor) or ms) end
+  from = math.min(from or ms, ms, tonumber(e.cursor) or ms)
   e.pause = int(from) .. ',' .. till
   redis.call('HSET', KEYS[2], job, '1|' .. int(ms) .. '|' .. till .. '|' .. author .. '|' .. reason)
 elseif from and to > ms then

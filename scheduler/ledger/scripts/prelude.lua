@@ -97,7 +97,7 @@ local function shed(e, ms)
     local _, to = pair(e.busy)
     if to <= at then e.busy = '' end
   end
-  if e.again ~= '' and (pair(e.again) or 0) <= at then e.again = '' end
+  if e.again ~= '' and e.cursor ~= '' and (pair(e.again) or 0) <= at then e.again = '' end
 end
 
 -- Counts ticks and runs that ended so.
@@ -154,10 +154,14 @@ end
 -- begin before the old cursor). Any other may stand after later steps, because its run took long or
 -- waited: it moves the base only if its step does not lie before it. A row without prev is no step.
 -- What is kept beside a row leaves with it. Returns false, with nothing done, when the key holds
--- something else than a history.
+-- something else than a history. Whoever writes a row does that first: it is what Redis refuses when it
+-- has no memory left, and then the script ends with nothing done.
 local function append(key, kept, row, e, ms, keep, keep_for)
   local n = redis.pcall('RPUSH', key, row)
-  if type(n) ~= 'number' then return false end
+  if type(n) ~= 'number' then
+    if not string.find(n.err, 'WRONGTYPE', 1, true) then error(n.err) end
+    return false
+  end
   if n % 16 ~= 0 then return true end
   local drop = 0
   local over, horizon = n - tonumber(keep), ms - tonumber(keep_for)
@@ -234,7 +238,10 @@ local function finish(k, history, e, id, r, row, outcome, output, fresh, freed, 
   local held, rerun = e.open == id, fresh ~= '' and tonumber(r.attempt) < tonumber(r.most) and redis.call('HEXISTS', k.cancels, id) == 0
   if held then
     e.open = rerun and fresh or ''
-    if r.mode == 'q' or r.mode == 'r' then
+    -- Where the job stays held, with overlap skip too: a tick that was due before all this is only late.
+    if r.mode == 's' and not rerun then
+      e.busy = ''
+    elseif r.mode ~= 'a' then
       -- An attempt that follows a crash finds the window of the one before it, and goes on with it.
       e.busy = int(pair(e.busy) or tonumber(r.granted)) .. ',' .. int(freed)
     end

@@ -1,11 +1,12 @@
 -- Brings word of a tick of the job that another one follows: a success makes a pending run with the
--- same tick, once; anything else is recorded as skipped(upstream), once, unless the tick has run. These are
+-- same tick, once; anything else is recorded as skipped(upstream), once, unless the tick has an answer. These are
 -- no steps of the job's own cursor, so they have no prev.
 -- KEYS[1] jobs  KEYS[2] defs  KEYS[3] runs  KEYS[4] pending  KEYS[5] waiting  KEYS[6] unique  KEYS[7] kept
 -- KEYS[8] outbox  KEYS[9] followers  KEYS[10] history of the job
 -- ARGV[1] job  ARGV[2] upstream  ARGV[3] run id to be  ARGV[4] most pending runs in this partition
 -- ARGV[5] next  ARGV[6] tick  ARGV[7] last tick  ARGV[8] count  ARGV[9] outcome  ARGV[10] when it was known, ms
 -- ARGV[11] for how long the id is remembered, ms  ARGV[12] rows to keep  ARGV[13] age to keep, ms
+-- ARGV[14] '1' when nobody alive holds the job: then it has missed a tick that succeeded, instead of running it
 -- Returns one word: relayed (also when repeated), stranger (the job is not there, or does not follow), full, foreign.
 local OUTBOX_MAX = 10000
 local job, upstream, id, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
@@ -23,33 +24,43 @@ redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', int(ms))
 
 local function same(r) return r.tick == tick and r.request == '' end
 
--- Whether the tick has led to a run, which may have gone on under other ids.
+-- Whether the tick has its answer: a run, which may have gone on under other ids, or a row. A success that
+-- comes after a failure, by a rerun, is another matter than the failure.
 local function ran()
-  if redis.call('ZSCORE', KEYS[6], id) then return true end
-  local going = any(KEYS[3], run_of, job, same) or any(KEYS[5], pending_of, job, same)
+  if num == 1 and redis.call('ZSCORE', KEYS[6], id) then return true end
+  local going = num == 1 and (any(KEYS[3], run_of, job, same) or any(KEYS[5], pending_of, job, same))
   if going then return going end
   for _, row in ipairs(rows) do
-    local t, request = string.match(row, '^1|R|%d*|%d*|%d+|(%d+)|%d+|%d+|%d+|%d+|[^|]*|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|')
+    local t, request = string.match(num == 1 and row or '', '^1|R|%d*|%d*|%d+|(%d+)|%d+|%d+|%d+|%d+|[^|]*|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|')
     if t == tick and request == '' then return true end
+    local first, till, reason = string.match(row, '^1|S|%d*|%d*|%d+|(%d+)|(%d*)|%d+|[^|]*|([^|]*)|')
+    if first and tonumber(first) <= tonumber(tick) and tonumber(till or '') and tonumber(last) <= tonumber(till)
+      and (outcome ~= 'succeeded' or reason ~= 'upstream') then return true end
   end
   return false
 end
 
-local before = num == 1 and ran()
-if before then return before == 'foreign' and 'foreign' or 'relayed' end
 local mark = outcome == 'succeeded' and id or id .. ' ' .. outcome
-if redis.call('ZSCORE', KEYS[6], mark) then return 'relayed' end
-if outcome == 'succeeded' then
+local before = redis.call('ZSCORE', KEYS[6], mark) and true or ran()
+if before == 'foreign' then return 'foreign' end
+if before then -- word that is told again and again is remembered for as long as that
+  redis.call('ZADD', KEYS[6], int(ms + remember), mark)
+  return 'relayed'
+end
+local how, why, note = 'skipped', 'upstream', outcome
+if outcome == 'succeeded' and ARGV[14] == '1' then how, why, note = 'missed', 'late', '' end
+if outcome == 'succeeded' and how == 'skipped' then
   if redis.call('ZCARD', KEYS[4]) >= most then return 'full' end
-  local at = int(math.min(ms, known))
-  redis.call('HSET', KEYS[5], id, pending_text({job = job, tick = tick, shard = '0', shards = '1', attempt = again(e, tonumber(tick)),
+  local at, attempt = int(math.min(ms, known)), again(e, tonumber(tick))
+  if attempt ~= '1' then id = id .. '-' .. attempt end -- an id is granted once
+  redis.call('HSET', KEYS[5], id, pending_text({job = job, tick = tick, shard = '0', shards = '1', attempt = attempt,
     prev = '', next = '', trigger = 'after', request = '', at = at, holds = '', payload = ''}))
   redis.call('ZADD', KEYS[4], at, id)
 else
   local followed = redis.call('HEXISTS', KEYS[9], job) == 1
   if followed and redis.call('ZCARD', KEYS[8]) >= OUTBOX_MAX then return 'full' end
-  if not pass(KEYS[10], KEYS[7], e, '', tick, last, num, nxt, 'skipped', 'upstream', outcome, ms, keep, keep_for) then return 'foreign' end
-  if followed then tell(KEYS[8], job, '', nxt, tick, last, num, 'skipped', ms) end
+  if not pass(KEYS[10], KEYS[7], e, '', tick, last, num, nxt, how, why, note, ms, keep, keep_for) then return 'foreign' end
+  if followed then tell(KEYS[8], job, '', nxt, tick, last, num, how, ms) end
   redis.call('HSET', KEYS[1], job, entry_text(e))
 end
 redis.call('ZADD', KEYS[6], int(ms + remember), mark)

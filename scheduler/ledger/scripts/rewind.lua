@@ -33,6 +33,7 @@ if e.again ~= '' then
   local b, nth = pair(e.again)
   bound, attempt = math.max(bound, b), math.max(attempt, nth - 1)
 end
+shed(e, ms) -- a pause that has ended by itself
 e.again = int(bound) .. ',' .. int(attempt + 1)
 e.cursor, e.last, e.busy = to, int(tonumber(to) - 1), ''
 stretch(e, ms)

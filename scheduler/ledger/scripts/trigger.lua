@@ -18,7 +18,8 @@ if remember ~= '' then
   if redis.call('ZSCORE', KEYS[5], id) then return 'queued' end
   if redis.call('ZCARD', KEYS[5]) >= many then return 'crowded' end
 end
-if redis.call('ZCARD', KEYS[3]) >= most then return 'full' end
+local waiting = redis.call('ZCARD', KEYS[3])
+if waiting >= most or #payload > 1024 and waiting >= 256 then return 'full' end -- sweeps read all of it
 if at == '' then at = int(ms) end
 redis.call('HSET', KEYS[4], id, pending_text({job = job, tick = at, shard = '0', shards = '1', attempt = '1',
   prev = '', next = '', trigger = 'manual', request = id, at = at, holds = '', payload = payload}))

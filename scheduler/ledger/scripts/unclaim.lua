@@ -22,6 +22,7 @@ local function back(i, job, id, fresh, r, e)
     redis.call('ZADD', KEYS[4], r.at, fresh)
     if e.open == id then
       e.open = fresh
+      if r.mode == 's' then e.busy = int(pair(e.busy) or tonumber(r.granted)) .. ',' .. int(ms) end
       redis.call('HSET', KEYS[1], job, entry_text(e))
     end
   end

@@ -1,0 +1,218 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+func TestOverlapSkips(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Second)
+		r.want(t, Granted, tickClaim("a", "r1", 1))
+		r.pass(t, 9*time.Second)
+		for s := int64(2); s < 5; s++ {
+			if a := r.want(t, Skipped, tickClaim("a", fmt.Sprint("r", s), s)); a.Cursor != noon+(s+1)*1000 {
+				t.Fatalf("skipped to %d", a.Cursor)
+			}
+		}
+		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
+		r.want(t, Granted, tickClaim("a", "r5", 5))
+		r.settle(t, Settled, "a", "r5", jobs.OutcomeFailed)
+		want := []Row{
+			{Job: "a", Ranged: true, Prev: noon + 2000, Next: noon + 5000, At: r.now, Tick: noon + 2000, Until: noon + 4000, Count: 3, Outcome: jobs.OutcomeSkipped, Reason: "overlap"},
+			{Job: "a", Prev: noon + 1000, Next: noon + 2000, At: r.now, Tick: noon + 1000, Shards: 1, Attempt: 1, Tries: 1, Run: "r1", Token: noon*1000 + 61_000_000,
+				Node: "n1", NodeName: "alpha", Trigger: "schedule", Outcome: jobs.OutcomeSucceeded, Started: r.now},
+			{Job: "a", Prev: noon + 5000, Next: noon + 6000, At: r.now, Tick: noon + 5000, Shards: 1, Attempt: 1, Tries: 1, Run: "r5", Token: noon*1000 + 61_000_001,
+				Node: "n1", NodeName: "alpha", Trigger: "schedule", Outcome: jobs.OutcomeFailed, Started: r.now},
+		}
+		if got := r.rows(t, "a"); !reflect.DeepEqual(got, want) {
+			t.Errorf("rows are%s\nwant%s", many(got), many(want))
+		}
+		r.sound(t)
+	})
+}
+
+func TestMissedTicksAreOneRow(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 5*time.Second)
+		r.want(t, Granted, tickClaim("a", "holds", 1))
+		r.pass(t, time.Hour)
+		late := func(run string, from, missed int64) Claim { return lateClaim("a", run, from, missed) }
+		r.want(t, Skipped, late("r2", 2, 10)) // missed 2 to 11, held: 12 skipped
+		r.want(t, Skipped, tickClaim("a", "r3", 13))
+		r.want(t, Skipped, late("r4", 14, 1)) // missed 14, skipped 15
+		r.settle(t, Settled, "a", "holds", jobs.OutcomeSucceeded)
+		r.want(t, Granted, late("r5", 16, 100)) // missed 16 to 115, run 116
+		r.settle(t, Settled, "a", "r5", jobs.OutcomeSucceeded)
+		var got []string
+		for _, row := range r.rows(t, "a") {
+			got = append(got, fmt.Sprintf("%s %d-%d x%d %s", row.Outcome, (row.Tick-noon)/1000, max(0, row.Until-noon)/1000, row.Count, row.Trigger))
+		}
+		want := "missed 2-11 x10 |skipped 12-13 x2 |missed 14-14 x1 |skipped 15-15 x1 |succeeded 1-0 x0 schedule|missed 16-115 x100 |succeeded 116-0 x0 catch_up"
+		if strings.Join(got, "|") != want {
+			t.Errorf("rows are\n%s\nwant\n%s", strings.Join(got, "|"), want)
+		}
+		r.sound(t)
+	})
+}
+
+func TestClaimIsRefused(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		other := tickClaim("a", "r", 1)
+		other.Digest = "d-other"
+		r.want(t, Early, tickClaim("a", "r", 1))
+		r.pass(t, 999*time.Millisecond)
+		r.want(t, Early, tickClaim("a", "r", 1))
+		r.pass(t, 5*time.Second)
+		r.want(t, Unknown, tickClaim("nobody", "r", 1))
+		if a := r.want(t, Moved, tickClaim("a", "r", 2)); a.Cursor != noon+1000 {
+			t.Errorf("moved to %d", a.Cursor)
+		}
+		if a := r.want(t, Superseded, other); a.Detail != "d-second" {
+			t.Errorf("superseded by %q", a.Detail)
+		}
+		for _, off := range []int64{1001, -1001} {
+			_, err := r.led.Claim(t.Context(), node, r.now+off, []Claim{tickClaim("a", "r", 1)})
+			var clock *ClockError
+			if !errors.Is(err, ErrClock) || !errors.As(err, &clock) || clock.Redis.UnixMilli() != r.now || clock.Believed.UnixMilli() != r.now+off {
+				t.Errorf("off by %d ms: %v", off, err)
+			}
+			if _, err := r.led.Reap(t.Context(), r.now+off, r.identity, []Lease{{Job: "a", Run: "r"}}); !errors.Is(err, ErrClock) {
+				t.Errorf("reap off by %d ms: %v", off, err)
+			}
+			if _, err := r.led.Define(t.Context(), r.now+off, []Definition{{Job: "b"}}); !errors.Is(err, ErrClock) {
+				t.Errorf("define off by %d ms: %v", off, err)
+			}
+		}
+		if rows := r.rows(t, "a"); len(rows) != 0 || r.entry(t, "a").Cursor != noon+1000 {
+			t.Errorf("something was recorded: %+v, %+v", rows, r.entry(t, "a"))
+		}
+		if _, err := r.led.Claim(t.Context(), node, r.now+1000, []Claim{tickClaim("a", "r", 1)}); err != nil {
+			t.Errorf("off by the tolerated second: %v", err)
+		}
+	})
+}
+
+func TestClaimAskedAgain(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 2*time.Second)
+		first := r.want(t, Granted, tickClaim("a", "r1", 1))
+		r.pass(t, time.Second)
+		again := r.want(t, Granted, tickClaim("a", "r1", 1))
+		if again.Token != first.Token || again.Left != ttl-time.Second {
+			t.Errorf("first %+v, again %+v", first, again)
+		}
+		r.pass(t, time.Hour)
+		if again = r.want(t, Granted, tickClaim("a", "r1", 1)); again.Left != 0 {
+			t.Errorf("a lapsed lease has %s left", again.Left)
+		}
+		others := must(r.led.Claim(t.Context(), Claimer{ID: "n2"}, r.now, []Claim{tickClaim("a", "r1", 1)}))
+		if others[0].Verdict != Moved {
+			t.Errorf("another node is answered %+v", others[0])
+		}
+		ask := tickClaim("a", "r1", 1)
+		ask.From = 0 // a mere question
+		r.want(t, Granted, ask)
+		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
+		r.want(t, Moved, tickClaim("a", "r1", 1))
+		r.want(t, Moved, ask)
+		r.sound(t)
+	})
+}
+
+// A batch is as good as its items one after another, also when it is full, and when a job stands
+// in it twice.
+func TestBatch(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		var defs []Definition
+		var claims []Claim
+		for i := range BatchMax {
+			job := fmt.Sprintf("job-%02d", i)
+			defs = append(defs, Definition{Job: job, Digest: "d-second", Text: []byte("{}"), Cursor: noon + 1000})
+			claims = append(claims, tickClaim(job, "run-"+job, 1))
+		}
+		must(r.led.Define(t.Context(), r.now, defs))
+		r.pass(t, 5*time.Second)
+		if _, err := r.led.Trigger(t.Context(), "job-00", Trigger{Run: "by hand"}); err != nil {
+			t.Fatal(err)
+		}
+		claims[49] = pendingClaim("job-00", "by hand")
+		claims[48] = tickClaim("job-01", "other", 2)
+		var reports []Report
+		for i, a := range must(r.led.Claim(t.Context(), node, r.now, claims)) {
+			want := map[int]Verdict{48: Held, 49: Held}[i] // 48 is late, not overlapping
+			if want == 0 {
+				want = Granted
+			}
+			if a.Verdict != want {
+				t.Errorf("item %d: %+v, want %s", i, a, want)
+			}
+			reports = append(reports, Report{Job: claims[i].Job, Run: claims[i].Run, Outcome: jobs.OutcomeSucceeded, Started: r.now, Ended: r.now})
+		}
+		reports[48], reports[49] = reports[0], reports[1] // each once more
+		reports[49].Outcome = jobs.OutcomeFailed
+		for i, w := range must(r.led.Settle(t.Context(), reports)) {
+			if (w == Settled) != (i < 49) {
+				t.Errorf("report %d: %s", i, w)
+			}
+		}
+		if rows := r.rows(t, "job-00"); len(rows) != 1 {
+			t.Errorf("rows of a run reported twice: %+v", rows)
+		}
+		r.sound(t)
+	})
+}
+
+// TestStepsLeadForwards: a step that does not lead from the cursor to a tick and on behind it is
+// refused, whoever made it up: granted, it could run a tick a second time.
+func TestStepsLeadForwards(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		good := tickClaim("a", "r1", 1)
+		r.clock(t, good.Tick*1000, "aaaaaaaaaaaa")
+		back, still := good, good
+		back.Tick = good.From - 1000
+		still.Next = good.Tick
+		for name, c := range map[string]Claim{"to before the cursor": back, "on to the tick itself": still} {
+			before := r.client.HGet(t.Context(), r.led.keys[0].jobs, "a").Val()
+			r.want(t, Moved, c)
+			if after := r.client.HGet(t.Context(), r.led.keys[0].jobs, "a").Val(); after != before {
+				t.Errorf("%s: the entry changed from %q to %q", name, before, after)
+			}
+		}
+		r.want(t, Granted, good)
+	})
+}
+
+// TestLateTicksWait: a tick that was due before the run was granted that holds the job is not
+// skipped: it is late, and waits. One that came due while that run was going is skipped.
+func TestLateTicksWait(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 3500*time.Millisecond)
+		r.want(t, Granted, tickClaim("a", "r1", 1))
+		before := r.client.HGet(t.Context(), r.led.keys[0].jobs, "a").Val()
+		r.want(t, Held, tickClaim("a", "r2", 2))
+		if after := r.client.HGet(t.Context(), r.led.keys[0].jobs, "a").Val(); after != before {
+			t.Errorf("the entry changed from %q to %q", before, after)
+		}
+		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
+		r.want(t, Granted, tickClaim("a", "r2", 2))
+		r.settle(t, Settled, "a", "r2", jobs.OutcomeSucceeded)
+		r.want(t, Granted, tickClaim("a", "r3", 3))
+		r.pass(t, time.Second)
+		r.want(t, Skipped, tickClaim("a", "r4", 4))
+		r.settle(t, Settled, "a", "r3", jobs.OutcomeSucceeded)
+		r.sound(t)
+	})
+}

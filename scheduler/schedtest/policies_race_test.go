@@ -1,0 +1,6 @@
+//go:build race
+
+package schedtest
+
+// defaultPolicies is small under the race detector, which makes a seed take ten times as long.
+const defaultPolicies = 12
