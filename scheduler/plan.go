@@ -36,8 +36,8 @@ type outlook struct{ pause, busy ledger.Window }
 //	                                          those before them are missed(catch_up_max)
 //
 // There is a gap when the first tick to come to the fourth line is later than catchUpBound. Each line
-// but the first makes at most one stretch of ticks, and the pause cuts at most one of these in two, so
-// a step never has more than five passes. The cursor counts as a tick even when the schedule, by this
+// but the first makes at most one stretch of ticks, and the two windows cut at most one of these each in
+// two, so a step never has more than six passes. The cursor counts as a tick even when the schedule, by this
 // node's zone data, has none there.
 func plan(j jobs.Job, s *jobs.Schedule, cursor int64, o outlook, now int64) step {
 	p := planner{
@@ -82,6 +82,11 @@ type fate struct {
 	reason  string
 	until   int64
 	trigger jobs.Trigger
+}
+
+// givenUp says whether catch_up gives the tick up.
+func (f fate) givenUp() bool {
+	return f.outcome == jobs.OutcomeMissed && f.reason != ledger.ReasonStartWithin
 }
 
 // fateOf judges the first tick that nothing was decided about yet.
@@ -160,7 +165,8 @@ func (p *planner) pass(at int64, f fate) int64 {
 	next := p.after(last)
 	if k := len(p.passes) - 1; k >= 0 && p.passes[k].Reason == f.reason {
 		before := &p.passes[k]
-		if over := before.Last < p.pause.From && p.pause.From <= at; !over {
+		over := func(w ledger.Window) bool { return before.Last < w.From && w.From <= at }
+		if !over(p.pause) && !(f.givenUp() && over(p.busy)) { // the ledger refuses it: it knows no schedule
 			before.Last, before.Count, before.Next = last, before.Count+n, next
 			return next
 		}

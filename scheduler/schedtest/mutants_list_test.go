@@ -87,6 +87,7 @@ var leases = []mutant{
 	{name: "a run that is handed back keeps its id", plan: "handed back twice", caught: verify.KindDouble, edits: []edit{
 		{"scheduler/ledger/settle.go", `return uuid.NewSHA1(uuid.NameSpaceOID, []byte(run)).String()`, "_ = uuid.NewSHA1\n\treturn run"}}},
 	{name: "a run that is here already is begun again", plan: "by hand", caught: verify.KindBlind, edits: []edit{
+		{verdictGo, `if c.Pending && !e.news(c.Run, a.Token) {`, `if false {`},
 		{runnerGo, `if _, here := r.live.LoadOrStore(id, l); here {`, `if _, here := r.live.LoadOrStore(id, l); here && id == "" {`}}},
 	{name: "a draining node starts what it is granted", plan: "drain", caught: drained, edits: []edit{
 		{"scheduler/node.go", `n.runner.start(g, n.draining.Load())`, `n.runner.start(g, false)`}}},

@@ -4,7 +4,6 @@ package schedtest_test
 
 const (
 	relayLua   = "scheduler/ledger/scripts/relay.lua"
-	rerunLua   = "scheduler/ledger/scripts/rerun.lua"
 	considerGo = "scheduler/consider.go"
 
 	byPolicies = "./scheduler/schedtest TestPolicies"
@@ -47,17 +46,21 @@ var policies = []mutant{
 		{preludeLua, `elseif r.request == '' and redis.call('HEXISTS'`, `elseif r.request == '' and outcome ~= 'abandoned' and redis.call('HEXISTS'`}}},
 	{name: "a tick that is run again after a rewind is the first attempt", test: byPolicies, edits: []edit{
 		{preludeLua, `return tick < bound and int(attempt) or '1'`, `return '1'`}}},
-	{name: "attempts of a tick go on beside each other", test: byPolicies, edits: []edit{
-		{rerunLua, `if ahead or any(`, `if false and any(`}}},
 	{name: "nobody is told to end", test: byPolicies, edits: []edit{
 		{sweepGo, `for _, c := range found.Cancels {`, `for _, c := range found.Cancels[:0] {`}}},
 	{name: "wishes to end a run stay", test: byPolicies, edits: []edit{
 		{preludeLua, "  redis.call('HDEL', k.cancels, id)\n", "\n"}}},
+	{name: "catch_up_max does not count", test: byPolicies, edits: []edit{
+		{planGo, `return p.newest(p.catchUpMax, at, bound), jobs.TriggerCatchUp`, `return at, jobs.TriggerCatchUp`}}},
+	{name: "ticks are made up for with catch_up none", test: byPolicies, edits: []edit{
+		{planGo, `return bound, jobs.TriggerSchedule`, `return at, jobs.TriggerSchedule`}}},
 	{name: "start_within does not count", test: byPolicies, edits: []edit{
 		{planGo, `case p.now-at > p.startWithin:`, `case false && p.now-at > p.startWithin:`}}},
 	{name: "start_within does not count for those that follow", test: byPolicies, edits: []edit{
 		{considerGo, `if after != 0 && now > after {`, `if after != 0 && now < 0 {`}}},
-	{name: "a pending run is asked for however late it has become", test: byPolicies, edits: []edit{
+	{name: "a grant that is heard of twice is begun twice", test: "./scheduler/schedtest TestPendingRunIsBegunOnce", edits: []edit{
+		{verdictGo, `if c.Pending && !e.news(c.Run, a.Token) {`, `if false {`}}},
+	{name: "a pending run is asked for however late it has become", test: "./scheduler/schedtest TestFollowerIsNotAskedForTooLate", edits: []edit{
 		{senderGo, `b.claims[i] = dropped(b.claims[i], b.jobs[i].dropAfter, now)`, `_ = now`}}},
 	{name: "a function is tried again after its time is over", test: byPolicies, edits: []edit{
 		{tryGo, `jobs.IsPermanent(l.err), l.ctx.Err() != nil:`, `jobs.IsPermanent(l.err):`},
@@ -70,6 +73,4 @@ var policies = []mutant{
 		{tryGo, `if l.g.job.Timeout > 0 {`, `if l.g.job.Timeout > time.Hour {`}}},
 	{name: "rows that are merged are not counted", test: byPolicies, edits: []edit{
 		{preludeLua, "      count(e, outcome, n)\n      return true", "      return true"}}},
-	{name: "runs beside others hold the job", test: byPolicies, edits: []edit{
-		{claimLua, "  if mode == 'a' then\n    if e.open == id then e.open = '' end\n", "  if false then\n"}}},
 }

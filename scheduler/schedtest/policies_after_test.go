@@ -37,6 +37,22 @@ func (t *tale) answered() {
 	}
 }
 
+// led: a job that follows another runs for a tick only when that one has succeeded at it before, and not by hand.
+func (t *tale) led() {
+	for _, g := range t.grants {
+		upstream := t.defs(g.job)[0].After
+		if upstream == "" || g.request != "" {
+			continue
+		}
+		if !slices.ContainsFunc(t.grants, func(o given) bool {
+			e := t.endOf(o.run)
+			return o.job == upstream && o.tick == g.tick && o.request == "" && e != nil && e.outcome == "succeeded" && e.at.Before(g.at)
+		}) {
+			t.blame("%s: granted to %s, and %s has not succeeded at that tick", g.lineage(), g.run, upstream)
+		}
+	}
+}
+
 // tickEnds are the ticks of a job that ended, or came to an end and are tried again.
 func (t *tale) tickEnds(name string) map[int64]*tickEnd {
 	all := make(map[int64]*tickEnd)

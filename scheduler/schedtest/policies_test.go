@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -183,4 +184,33 @@ func (t *tale) String() string {
 func defined(j jobs.Job) string {
 	return fmt.Sprintf("%s %q after %q overlap %s catch_up %s %d start_within %s on_crash %s %d timeout %s retry %+v",
 		j.Name, j.Schedule, j.After, j.Overlap, j.CatchUp, j.CatchUpMax, j.StartWithin, j.OnCrash, j.RerunMax, j.Timeout, j.Retry)
+}
+
+// A run of a job that follows another was asked for when Redis went away. When Redis came back it was asked for
+// once more as it had been, though it had become too late; it was granted, handed back, and ran.
+func TestFollowerIsNotAskedForTooLate(t *testing.T) {
+	const file = scenarios + "/start_within/follower_claim_across_an_outage.txt"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := parseScenario(file, string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := diff(s.want, s.playOn(t).got, s.wantAt, file); d != "" {
+		t.Error(d)
+	}
+}
+
+// A seed gives the same history each time.
+func TestPoliciesAgain(t *testing.T) {
+	for seed := range uint64(4) {
+		p, told := policiesPlan(seed)
+		first := Play(t, p)
+		again, retold := policiesPlan(seed)
+		if r := Play(t, again); r.Digest != first.Digest || !slices.Equal(told.broken, retold.broken) {
+			t.Errorf("seed %d: digest %s, then %s", seed, first.Digest, r.Digest)
+		}
+	}
 }
