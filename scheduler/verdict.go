@@ -178,21 +178,25 @@ func (e *engine) held(j *job, c ledger.Claim, holder string) {
 	e.again(j, j.cursor, wait)
 }
 
-// freed is told of the end of a run of a job that others had waited for: they are asked for at once.
-// Else a run by hand of a busy job would come too late every time. Jobs that follow it are looked after
-// at once as well.
+// freed is told of the end of a run: what had waited for the job is asked for at once. Else a run by hand of
+// a busy job would come too late every time, and a node that works off late ticks of another's job would
+// hardly get ahead. Jobs that follow it are looked after at once as well.
 func (e *engine) freed(j *job) {
 	if j.followed {
 		signal(e.relay)
 	}
 	j.ends.Add(1)
-	if !j.waited.Swap(false) {
-		return
-	}
+	waited := j.waited.Swap(false)
 	e.do(func() {
-		j.heldUntil, j.putOff = 0, 0
-		if !j.claiming {
+		if waited {
+			j.heldUntil, j.putOff = 0, 0
+		}
+		switch late := e.clock.now().Sub(time.UnixMilli(j.cursor)); {
+		case j.claiming || j.outside:
+		case waited && j.owned:
 			e.again(j, j.cursor, 0)
+		case !j.owned && j.cursor != 0 && e.mayTake(j, late): // the next late tick, without waiting for a sweep
+			e.agenda.put(j, j.cursor)
 		}
 	})
 }

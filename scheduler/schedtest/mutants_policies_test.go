@@ -26,8 +26,6 @@ var policies = []mutant{
 		{claimLua, `if bf and l >= bf and f < bt then return nil end`, ``}}},
 	{name: "a late tick replaces the run", test: byPolicies, edits: []edit{
 		{claimLua, ` and overlaps(e, at) then raise(`, ` then raise(`}}},
-	{name: "a tick that waits for another attempt is skipped though it is only late", test: byPolicies, edits: []edit{
-		{claimLua, `return not from or from <= at`, `return not r or not from or from <= at`}}},
 	{name: "a handed-back run starts during a pause", test: byPolicies, edits: []edit{
 		{claimLua, `if p.holds ~= '' then return 'held', 'a pause' end`, ``}}},
 	{name: "a paused job's ticks run", test: byPolicies, edits: []edit{
@@ -50,7 +48,7 @@ var policies = []mutant{
 		{sweepGo, `for _, c := range found.Cancels {`, `for _, c := range found.Cancels[:0] {`}}},
 	{name: "wishes to end a run stay", test: byPolicies, edits: []edit{
 		{preludeLua, "  redis.call('HDEL', k.cancels, id)\n", "\n"}}},
-	{name: "catch_up_max does not count", test: byPolicies, edits: []edit{
+	{name: "catch_up_max does not count", test: "./scheduler TestPlan", edits: []edit{
 		{planGo, `return p.newest(p.catchUpMax, at, bound), jobs.TriggerCatchUp`, `return at, jobs.TriggerCatchUp`}}},
 	{name: "ticks are made up for with catch_up none", test: byPolicies, edits: []edit{
 		{planGo, `return bound, jobs.TriggerSchedule`, `return at, jobs.TriggerSchedule`}}},

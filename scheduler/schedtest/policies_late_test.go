@@ -21,7 +21,7 @@ func (t *tale) catchUp(g given) bool {
 
 // caughtUp: of ticks that are later than those which run in their order, the catch-up policy lets some run.
 func (t *tale) caughtUp() {
-	slack := 2*t.plan.withDefaults().Config.MaxSkew.Milliseconds() + 100
+	slack := t.plan.withDefaults().Config.MaxSkew.Milliseconds() + 50
 	for _, g := range t.grants {
 		if !t.catchUp(g) || g.ms-g.tick <= lateBound+slack {
 			continue

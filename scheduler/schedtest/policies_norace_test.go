@@ -3,4 +3,4 @@
 package schedtest
 
 // defaultPolicies is how many seeds TestPolicies plays when nobody says.
-const defaultPolicies = 100
+const defaultPolicies = 120

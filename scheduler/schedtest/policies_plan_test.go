@@ -69,7 +69,7 @@ func tamed(f Fault, seed uint64) Fault {
 
 // away has all nodes, or Redis, away for longer than late ticks run in order.
 func away(d *dice, names []string) []Fault {
-	at, long := d.between(3*sec, 6*sec), d.between(11*sec, 13*sec)
+	at, long := d.between(3*sec, 5*sec), d.between(11*sec, 15*sec)
 	if d.IntN(2) == 0 {
 		return []Fault{{Do: StopRedis, When: at, For: long}}
 	}

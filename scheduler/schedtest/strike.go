@@ -66,6 +66,16 @@ func (c *cluster) strike(when, op string, p *process) *Fault {
 	return hit
 }
 
+// lostOn extends what is excused behind lost writes: with Redis away again before the nodes could write anew
+// what it had lost, it stays lost until then.
+func (c *cluster) lostOn(until time.Time) {
+	for i, d := range c.disturbed {
+		if d.Loses && time.Since(d.Until) < c.settle && d.Until.Before(until) {
+			c.disturbed[i].Until = until
+		}
+	}
+}
+
 // apply does what a fault does, to the process that it hits (nil: to Redis).
 func (c *cluster) apply(f Fault, p *process) {
 	if f.ofRedis() && !c.redis.up || !f.ofRedis() && (p == nil || p.dead) {
@@ -88,6 +98,7 @@ func (c *cluster) apply(f Fault, p *process) {
 	switch {
 	case f.ofRedis():
 		c.applyToRedis(f, until)
+		c.lostOn(until)
 		if f.Do == StepRedis && f.By.Abs() > c.plan.Config.MaxStep { // not believed
 			d.Until = c.began.Add(cmp.Or(c.plan.Heal, c.plan.For))
 		}
