@@ -189,7 +189,7 @@ func (m *model) relay(e Event, job string) Word {
 	m.forget(job)
 	id, mark := e.run(job), e.run(job)
 	if e.Outcome != jobs.OutcomeSucceeded {
-		mark += " " + e.Outcome.String()
+		mark += " " + e.Outcome.String() + " " + ms(e.Until)
 	}
 	before := RelayDone
 	if !m.remembers(job, mark) {

@@ -40,7 +40,7 @@ local function ran()
   return false
 end
 
-local mark = outcome == 'succeeded' and id or id .. ' ' .. outcome
+local mark = outcome == 'succeeded' and id or id .. ' ' .. outcome .. ' ' .. last -- of several ticks, after a rewind also of others
 local before = redis.call('ZSCORE', KEYS[6], mark) and true or ran()
 if before == 'foreign' then return 'foreign' end
 if before then -- word that is told again and again is remembered for as long as that
