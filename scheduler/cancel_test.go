@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -85,6 +86,7 @@ func TestCancelledTooLate(t *testing.T) {
 			return nil
 		}))
 		time.Sleep(61 * time.Second)
+		synctest.Wait() // what the functions noted is read below
 		c.cancel("job", scheduler.CancelOptions{})
 		time.Sleep(time.Second)
 		if got := outcomes(c.runs("job")); got["succeeded"] != 1 || len(got) != 1 {
@@ -106,6 +108,7 @@ func TestReplacedRunsAreTold(t *testing.T) {
 		job.Overlap, job.OnCrash = jobs.OverlapReplace, jobs.OnCrashRerun
 		c.start("a", scheduler.Config{DrainTimeout: time.Second}, job)
 		time.Sleep(125 * time.Second)
+		synctest.Wait() // what the functions noted is read below
 		if cause := <-causes; !errors.Is(cause, jobs.ErrReplaced) {
 			t.Errorf("cause %v", cause)
 		}
@@ -132,9 +135,11 @@ func TestDrainedRunsAreRunAgain(t *testing.T) {
 		once.Name = "once"
 		n := c.start("a", scheduler.Config{DrainTimeout: 3 * time.Second}, again, once)
 		time.Sleep(61 * time.Second)
+		synctest.Wait() // what the functions noted is read below
 		c.start("b", scheduler.Config{}, again, once)
 		c.leave(n)
 		time.Sleep(3 * time.Second)
+		synctest.Wait() // what the functions noted is read below
 		rows := c.runs("job")
 		if len(rows) != 2 || len(a.runs) != 2 {
 			t.Fatalf("%d runs recorded, %d tries; want 2 and 2: %v", len(rows), len(a.runs), outcomes(rows))
@@ -172,8 +177,10 @@ func TestLostRunsAreRunAgain(t *testing.T) {
 		job.OnCrash, job.TTL = jobs.OnCrashRerun, 20*time.Second
 		c.startOver(network.Client(server.Options()), "a", scheduler.Config{}, job)
 		time.Sleep(65 * time.Second)
+		synctest.Wait() // what the functions noted is read below
 		network.Cut()
 		time.Sleep(50 * time.Second)
+		synctest.Wait() // what the functions noted is read below
 		if len(a.runs) != 2 || a.runs[1].ID() != ledger.Successor(a.runs[0].ID()) {
 			t.Errorf("%d tries, want a second one in the next attempt", len(a.runs))
 		}

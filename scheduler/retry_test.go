@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -67,6 +68,7 @@ func TestRetriesAreOneRun(t *testing.T) {
 			return nil
 		}))
 		time.Sleep(80 * time.Second)
+		synctest.Wait() // what the functions noted is read below
 		if len(a.runs) != 5 {
 			t.Fatalf("%d tries, want 5", len(a.runs))
 		}
@@ -99,6 +101,7 @@ func TestLastErrorComesFirst(t *testing.T) {
 			return fmt.Errorf("no paper in tray %d\nnor elsewhere", try)
 		}))
 		time.Sleep(70 * time.Second)
+		synctest.Wait() // what the functions noted is read below
 		want := "no paper in tray 3\nnor elsewhere; before: try 1: no paper in tray 1; try 2: no paper in tray 2"
 		if row := c.runs("job")[0]; row.Outcome != "failed" || row.Tries != 3 || row.Error != want {
 			t.Errorf("recorded %s after %d tries: %q, want %q", row.Outcome, row.Tries, row.Error, want)
@@ -116,6 +119,7 @@ func TestPermanentErrorsAreNotRetried(t *testing.T) {
 			return errors.New("no paper")
 		}))
 		time.Sleep(100 * time.Second)
+		synctest.Wait() // what the functions noted is read below
 		want := "print: no such printer; before: try 1: no paper"
 		if row := c.runs("job")[0]; row.Outcome != "failed" || row.Tries != 2 || row.Error != want {
 			t.Errorf("recorded %s after %d tries: %q, want %q", row.Outcome, row.Tries, row.Error, want)
@@ -140,6 +144,7 @@ func TestTimeoutCoversAllTries(t *testing.T) {
 		busy.Name, busy.Timeout = "calling", 5*time.Second
 		c.start("a", scheduler.Config{}, idle, busy)
 		time.Sleep(75 * time.Second)
+		synctest.Wait() // what the functions noted is read below
 		for name, want := range map[string]struct {
 			tries int
 			text  string
@@ -223,6 +228,7 @@ func TestErrorTextsKeepTheNewest(t *testing.T) {
 			return fmt.Errorf("%d %s", try, strings.Repeat("é", 200))
 		}))
 		time.Sleep(70 * time.Second)
+		synctest.Wait() // what the functions noted is read below
 		row := c.runs("job")[0]
 		before := strings.Split(strings.SplitN(row.Error, "; before: ", 2)[1], "; ")
 		if !strings.HasPrefix(row.Error, "61 "+strings.Repeat("é", 200)+"; before: ") || len(row.Error) > 2048 || len(row.Error) < 1800 {
