@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -29,11 +30,7 @@ func (e *engine) consider(f ledger.Finding) {
 		e.agenda.put(j, l.Cursor)
 	}
 	e.pending = e.choose(f.Pending, now.UnixMilli())
-	for run := range e.asleep {
-		if !slices.ContainsFunc(f.Pending, func(p ledger.Lease) bool { return p.Run == run }) {
-			delete(e.asleep, run)
-		}
-	}
+	maps.DeleteFunc(e.asleep, func(_ string, until int64) bool { return until <= now.UnixMilli() })
 }
 
 // choose takes the pending runs that this node may ask for now, those first that hold their job.

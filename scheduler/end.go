@@ -19,7 +19,6 @@ func (r *runner) end(l *life) {
 	}
 	r.calls.Done()
 	r.settle(l.g, report)
-	r.n.engine.freed(l.g.job)
 	r.leave(l)
 }
 
@@ -33,9 +32,7 @@ func (r *runner) report(l *life) ledger.Report {
 	if l.tries > 0 {
 		report.Error, report.Output = errorText(l.err, l.before), l.run.Output()
 	}
-	if l.g.job.OnCrash == jobs.OnCrashRerun && cutShort(how, reason) {
-		report.Fresh = ledger.Successor(report.Run)
-	}
+	report.Rerun = l.g.job.OnCrash == jobs.OnCrashRerun && cutShort(how, reason)
 	return report
 }
 

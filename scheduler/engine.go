@@ -79,11 +79,13 @@ func newEngine(c *clock, s *slots, all []*job, newID func() string, log *slog.Lo
 	return e
 }
 
-// do runs f in the engine's goroutine, soon; it drops f when the engine has ended.
-func (e *engine) do(f func()) {
+// do runs f in the engine's goroutine, soon; false when the engine has ended, and then f is dropped.
+func (e *engine) do(f func()) bool {
 	select {
 	case e.calls <- f:
+		return true
 	case <-e.done:
+		return false
 	}
 }
 
@@ -112,7 +114,6 @@ func (e *engine) run(ctx context.Context) {
 			f()
 		case b := <-e.answers:
 			e.hear(b)
-		case <-e.slots.freed:
 		}
 	}
 }
@@ -131,7 +132,7 @@ func (e *engine) fire() time.Duration {
 			break
 		}
 		if !e.slots.take() {
-			break // slots.freed wakes the engine
+			break // a run's end wakes the engine
 		}
 		e.agenda.take()
 		c := tickClaim(j, e.newID(), now.UnixMilli())
@@ -163,7 +164,7 @@ func claimOf(j *job, run string) ledger.Claim {
 
 // claim puts a claim into its partition's batch. The caller has taken a slot for it.
 func (e *engine) claim(j *job, c ledger.Claim) {
-	j.claiming, j.ended = true, j.ends.Load()
+	j.claiming, j.ended = true, j.ends
 	at, filling := slices.BinarySearchFunc(e.open, j.part, func(b *batch, part int) int { return b.part - part })
 	if !filling {
 		e.open = slices.Insert(e.open, at, &batch{part: j.part, made: time.Now()})

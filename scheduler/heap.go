@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"container/heap"
-	"sync/atomic"
 
 	"github.com/escapement/escapement/jobs"
 )
@@ -36,9 +35,9 @@ type job struct {
 	holder                          string // the run that held it then
 	dropAfter                       int64  // the pending run that is being asked for comes too late after that, ms; 0: never
 
-	ended  int64        // what ends was when it was last claimed
-	ends   atomic.Int64 // counts its runs that ended on this node
-	waited atomic.Bool  // something was put off because the job was held; set by the engine, taken by the runner
+	ended  int64 // what ends was when it was last claimed
+	ends   int64 // counts its runs that ended on this node
+	waited bool  // something was put off because the job was held
 }
 
 // attempts is how often one tick may be granted before a crash ends it.

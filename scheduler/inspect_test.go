@@ -62,16 +62,16 @@ func (b *books) claim(want ledger.Verdict, c ledger.Claim) {
 func (b *books) handBack(run string) string {
 	b.t.Helper()
 	fresh := ledger.Successor(run)
-	got := must[[]ledger.Word](b.t)(b.Unclaim(b.t.Context(), []ledger.Return{{Job: b.def.Job, Run: run, Fresh: fresh}}))
+	got := must[[]ledger.Word](b.t)(b.Unclaim(b.t.Context(), []ledger.Return{{Job: b.def.Job, Run: run}}))
 	if got[0] != ledger.Returned {
 		b.t.Fatalf("hand back %s: %v", run, got)
 	}
 	return fresh
 }
 
-func (b *books) settle(run string, outcome jobs.Outcome, fresh string) {
+func (b *books) settle(run string, outcome jobs.Outcome, rerun bool) {
 	b.t.Helper()
-	r := ledger.Report{Job: b.def.Job, Run: run, Outcome: outcome, Started: b.now(), Ended: b.now(), Tries: 1, Output: []byte("by " + run), Fresh: fresh}
+	r := ledger.Report{Job: b.def.Job, Run: run, Outcome: outcome, Started: b.now(), Ended: b.now(), Tries: 1, Output: []byte("by " + run), Rerun: rerun}
 	if got := must[[]ledger.Word](b.t)(b.Settle(b.t.Context(), []ledger.Report{r})); got[0] != ledger.Settled {
 		b.t.Fatalf("settle %s: %v", run, got)
 	}
@@ -109,12 +109,12 @@ func TestWaitFollows(t *testing.T) {
 		time.Sleep(time.Second)
 		b.claim(ledger.Granted, ledger.Claim{Run: run, Pending: true})
 		second := ledger.Successor(run)
-		b.settle(run, jobs.OutcomeLost, second)
+		b.settle(run, jobs.OutcomeLost, true)
 		if v := wait(); v.Run != run || v.Outcome != "lost" || v.Attempt != 1 || v.Output != "by "+run {
 			t.Errorf("a run by hand, handed back twice and then lost: %+v", v)
 		}
 		b.claim(ledger.Granted, ledger.Claim{Run: second, Pending: true})
-		b.settle(second, jobs.OutcomeSucceeded, "")
+		b.settle(second, jobs.OutcomeSucceeded, false)
 		if v := must[scheduler.RunView](t)(i.Run(ctx, hand)); v.Run != run {
 			t.Errorf("by the id asked for, later: %+v", v)
 		}
@@ -129,7 +129,7 @@ func TestWaitFollows(t *testing.T) {
 		run = b.handBack("r1")
 		time.Sleep(time.Second)
 		b.claim(ledger.Granted, ledger.Claim{Run: run, Pending: true})
-		b.settle(run, jobs.OutcomeFailed, "")
+		b.settle(run, jobs.OutcomeFailed, false)
 		if v := wait(); v.Run != run || v.Outcome != "failed" {
 			t.Errorf("a scheduled run, handed back: %+v", v)
 		}

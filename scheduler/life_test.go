@@ -92,6 +92,7 @@ func TestEndedBeforeItsFunction(t *testing.T) {
 					t.Error("the run is not known")
 				}
 				n.runner.begin(l, false)
+				synctest.Wait() // the engine has the slot again
 				if called > 0 || n.slots.used() != 0 || n.runner.cancelRun("run", jobs.ErrReplaced) {
 					t.Errorf("called %d times, %d slots taken", called, n.slots.used())
 				}
@@ -128,7 +129,7 @@ func standing(t *testing.T, n *Node) string {
 func TestReportsAskForAnotherAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		cause error
-		fresh bool
+		again bool
 	}{
 		"lost": {locking.ErrLeaseLost, true}, "drained": {ErrDraining, true}, "replaced": {jobs.ErrReplaced, false},
 		"cancelled": {&cancellation{"anna", ""}, false}, "timed out": {jobs.ErrTimeout, false}, "failed": {nil, false},
@@ -141,12 +142,8 @@ func TestReportsAskForAnotherAttempt(t *testing.T) {
 			}
 			r := &runner{n: &Node{clock: newClock(time.Now, time.Minute)}}
 			l := &life{g: grant{job: &job{Job: jobs.Job{OnCrash: policy}}, lease: ledger.Lease{Run: "run"}}, ctx: ctx, err: errors.New("half done")}
-			want := ""
-			if c.fresh && policy == jobs.OnCrashRerun {
-				want = ledger.Successor("run")
-			}
-			if got := r.report(l).Fresh; got != want {
-				t.Errorf("%s, on_crash %s: next attempt %q, want %q", name, policy, got, want)
+			if got, want := r.report(l).Rerun, c.again && policy == jobs.OnCrashRerun; got != want {
+				t.Errorf("%s, on_crash %s: asks for another attempt: %v, want %v", name, policy, got, want)
 			}
 		}
 	}

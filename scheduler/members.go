@@ -82,14 +82,19 @@ func (m *members) join(ctx context.Context) error {
 // run beats until ctx ends. It is the only role that touches m after join.
 func (m *members) run(ctx context.Context) {
 	m.assign()
-	ticker := time.NewTicker(beatEvery)
-	defer ticker.Stop()
+	timer := time.NewTimer(beatEvery)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C: // when both are there, one beat does for both
+			drop(m.n.beatNow)
+			timer.Reset(beatEvery)
 		case <-m.n.beatNow:
+			if drop(timer.C) {
+				timer.Reset(beatEvery)
+			}
 		}
 		changed, err := m.beat(ctx)
 		if err != nil {

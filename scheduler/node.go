@@ -217,7 +217,6 @@ func (n *Node) makeRoles() {
 	n.keeper = locking.NewKeeper(n.ledger, locking.KeeperConfig{
 		Margin: n.cfg.MaxSkew, CallTimeout: callTimeout, Logger: slog.New(slog.DiscardHandler),
 	})
-	n.settler = newSettler(n.ledger, n.health)
 	n.runner = newRunner(n)
 	n.members = newMembers(n)
 	n.registrar = newRegistrar(n)
@@ -226,6 +225,7 @@ func (n *Node) makeRoles() {
 	n.engine.mayTake = n.mayTake
 	n.engine.events = n.events
 	n.engine.relay = n.sweepNow
+	n.settler = newSettler(n.ledger, n.health, n.engine.settled)
 	n.engine.granted = func(g grant) { n.runner.start(g, n.draining.Load()) }
 }
 

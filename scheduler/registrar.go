@@ -184,3 +184,13 @@ func signal(c chan<- struct{}) {
 	default:
 	}
 }
+
+// drop takes what is in a channel back out, and says whether there was anything.
+func drop[T any](c <-chan T) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/sharding"
 )
@@ -21,8 +22,12 @@ func (s *sweep) relay(ctx context.Context, events []ledger.Event, now int64) err
 			continue
 		}
 		call, cancel := context.WithTimeout(ctx, callTimeout)
-		errs = append(errs, s.tell(call, e, now))
+		err := s.tell(call, e, now)
 		cancel()
+		errs = append(errs, err)
+		if errors.Is(err, locking.ErrUnreachable) {
+			break // the next sweep finds the rest again
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -36,14 +41,10 @@ const unheldAfter = 30 * time.Second
 func (s *sweep) tell(ctx context.Context, e ledger.Event, now int64) error {
 	waits, mine := false, false
 	for _, job := range e.Followers {
-		if held := s.n.crowd.Load().knows(job); !held && e.Outcome == jobs.OutcomeSucceeded {
-			if now-e.At < unheldAfter.Milliseconds() {
-				waits = true
-				continue
-			}
-			e.Unheld = true
-		} else {
-			e.Unheld = false
+		e.Unheld = e.Outcome == jobs.OutcomeSucceeded && !s.n.crowd.Load().knows(job)
+		if e.Unheld && now-e.At < unheldAfter.Milliseconds() {
+			waits = true
+			continue
 		}
 		word, err := s.n.ledger.Relay(ctx, e, job)
 		switch {
@@ -76,34 +77,37 @@ const (
 	// An overdue job that no living node holds is an orphan. It is looked at ever more rarely.
 	orphanAfter   = 10 * time.Second
 	orphanLongest = time.Hour
-	// orphansMax is how many are put off in one sweep.
-	orphansMax = 32
+	// orphansMax is how many are put off in one sweep, orphansKnown of how many a node knows how often they were.
+	orphansMax   = 32
+	orphansKnown = 1024
 )
 
 // held leaves out the orphans among overdue jobs, and puts off the next look at them.
-func (s *sweep) held(ctx context.Context, late []ledger.Late, now int64) []ledger.Late {
+func (s *sweep) held(ctx context.Context, late []ledger.Late, now int64) (_ []ledger.Late, err error) {
 	crowd, budget := s.n.crowd.Load(), orphansMax
 	for name := range s.orphans {
 		if crowd.knows(name) {
 			delete(s.orphans, name)
 		}
 	}
-	return slices.DeleteFunc(late, func(l ledger.Late) bool {
+	late = slices.DeleteFunc(late, func(l ledger.Late) bool {
 		times := s.orphans[l.Job]
 		if times == 0 && now-l.Cursor < orphanAfter.Milliseconds() || crowd.knows(l.Job) {
 			return false
 		}
-		if budget--; budget < 0 || times == 0 && len(s.orphans) >= pendingMax {
+		if budget--; budget < 0 || err != nil {
 			return true
+		}
+		if times == 0 && len(s.orphans) >= orphansKnown { // some may have been removed long ago
+			clear(s.orphans)
 		}
 		s.orphans[l.Job]++
 		if times == 0 {
 			s.n.log.Warn("no living node holds this job; it is looked at ever more rarely until one does, or until `jobs remove`", "job", l.Job)
 		}
 		wait := min(orphanLongest, orphanAfter<<min(times, 10))
-		if err := s.n.ledger.Postpone(ctx, l, now+wait.Milliseconds()); err != nil {
-			s.n.health.fail("sweep", err)
-		}
+		err = s.n.ledger.Postpone(ctx, l, now+wait.Milliseconds())
 		return true
 	})
+	return late, err
 }

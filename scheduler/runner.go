@@ -17,8 +17,7 @@ import (
 // is over.
 var ErrDraining = errors.New("the node is stopping and its drain time is over")
 
-// runner carries granted runs from the grant to the settled outcome, a goroutine each. A run's
-// slot is given back when its outcome is settled.
+// runner carries granted runs from the grant to the settled outcome, a goroutine each.
 type runner struct {
 	n      *Node
 	ctx    context.Context // parent of every run's context
@@ -103,17 +102,17 @@ func (r *runner) begin(l *life, back bool) {
 		r.handBack(g, lease)
 		r.calls.Done()
 		r.leave(l)
+		r.n.engine.give()
 		return
 	}
 	r.call(l)
 }
 
-// leave ends what start began.
+// leave ends what admit began.
 func (r *runner) leave(l *life) {
 	l.lease.Close()
 	l.cancel(nil)
 	r.live.Delete(l.g.lease.Run)
-	r.n.slots.give()
 }
 
 // cancelRun ends the context of a run with a cause, if the run is here. The first cause stays.
@@ -191,7 +190,7 @@ func within(done <-chan struct{}, d time.Duration) bool {
 // handBack returns a run whose function was never called to pending, so that another node takes
 // it at once.
 func (r *runner) handBack(g grant, lease *locking.Lease) {
-	back := []ledger.Return{{Job: g.job.Name, Run: g.lease.Run, Fresh: ledger.Successor(g.lease.Run)}}
+	back := []ledger.Return{{Job: g.job.Name, Run: g.lease.Run}}
 	log := r.n.log.With("job", g.job.Name, "tick", time.UnixMilli(g.lease.Tick).UTC(), "run", g.lease.Run)
 	for try := range 5 {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)

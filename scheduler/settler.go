@@ -25,9 +25,10 @@ var errStopped = errors.New("the node stopped before Redis took the report")
 type settler struct {
 	ledger *ledger.Ledger
 	health *health
-	in     chan settling   // from the runs
-	out    chan []settling // to the carriers
-	stop   chan struct{}   // closed by the node, normally when no run is left
+	ended  func([]ledger.Report) // called for each report, once it was answered
+	in     chan settling         // from the runs
+	out    chan []settling       // to the carriers
+	stop   chan struct{}         // closed by the node, normally when no run is left
 }
 
 // settling is one report and where its answer goes.
@@ -41,8 +42,8 @@ type settled struct {
 	err  error
 }
 
-func newSettler(l *ledger.Ledger, h *health) *settler {
-	return &settler{ledger: l, health: h, in: make(chan settling), out: make(chan []settling), stop: make(chan struct{})}
+func newSettler(l *ledger.Ledger, h *health, ended func([]ledger.Report)) *settler {
+	return &settler{ledger: l, health: h, ended: ended, in: make(chan settling), out: make(chan []settling), stop: make(chan struct{})}
 }
 
 // settle records a run's end; it returns when the ledger has answered, or with errStopped.
@@ -51,6 +52,7 @@ func (s *settler) settle(r ledger.Report) (ledger.Word, error) {
 	select {
 	case s.in <- settling{r, answer}:
 	case <-s.stop:
+		s.ended([]ledger.Report{r})
 		return "", errStopped
 	}
 	got := <-answer
@@ -101,6 +103,7 @@ func (s *settler) carry(giveUp context.Context) {
 			reports[i] = b.report
 		}
 		words, err := s.persist(giveUp, reports)
+		s.ended(reports)
 		for i, b := range batch {
 			if err != nil {
 				b.answer <- settled{err: err}

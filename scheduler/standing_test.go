@@ -93,7 +93,7 @@ func TestLapsedAndNextAttempt(t *testing.T) {
 			t.Errorf("after its lease: %q", got)
 		}
 		second := ledger.Successor(id)
-		b.settle(id, jobs.OutcomeLost, second)
+		b.settle(id, jobs.OutcomeLost, true)
 		if v := must[scheduler.RunView](t)(i.Run(ctx, id)); v.NextAttempt != second {
 			t.Errorf("pending, the next attempt is %q, want %s", v.NextAttempt, second)
 		}
@@ -103,7 +103,7 @@ func TestLapsedAndNextAttempt(t *testing.T) {
 			t.Errorf("handed back, the next attempt is %q, want %s", v.NextAttempt, second)
 		}
 		b.claim(ledger.Granted, ledger.Claim{Run: second, Pending: true})
-		b.settle(second, jobs.OutcomeSucceeded, "")
+		b.settle(second, jobs.OutcomeSucceeded, false)
 		if v := must[scheduler.RunView](t)(i.Run(ctx, id)); v.NextAttempt != second {
 			t.Errorf("ended, the next attempt is %q, want %s", v.NextAttempt, second)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
@@ -45,16 +46,17 @@ const forget = 10 * time.Minute
 // that nodes do not sweep together. From then until alive ends it only looks for runs to cancel.
 func (s *sweep) run(ctx, alive context.Context) {
 	pause(ctx, spread(s.n.id+" sweep", time.Now(), s.n.cfg.SweepEvery))
-	ticker := time.NewTicker(s.n.cfg.SweepEvery)
-	defer ticker.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
+		timer.Reset(s.n.cfg.SweepEvery) // a ticker's next tick could meet the end of a call in the same instant
 		if ctx.Err() == nil {
 			s.once(ctx)
 		} else {
 			s.cancelled(alive)
 		}
 		select {
-		case <-ticker.C: // it comes first when both are there, or a simulation would not be the same twice
+		case <-timer.C: // it comes first when both are there, or a simulation would not be the same twice
 			continue
 		default:
 		}
@@ -63,7 +65,7 @@ func (s *sweep) run(ctx, alive context.Context) {
 			return
 		case <-s.n.sweepNow:
 			pause(alive, sweepPause)
-		case <-ticker.C:
+		case <-timer.C:
 		}
 	}
 }
@@ -105,11 +107,17 @@ func (s *sweep) once(ctx context.Context) {
 	for _, c := range found.Cancels {
 		s.n.runner.cancelled(c)
 	}
-	found.Late = s.held(call, found.Late, now)
+	found.Late, err = s.held(call, found.Late, now)
 	if len(found.Late)+len(found.Pending) > 0 {
 		s.n.engine.do(func() { s.n.engine.consider(found) })
 	}
-	if err := errors.Join(s.reap(call, s.ripe(found.Lapsed)), s.relay(call, found.Events, now)); err != nil {
+	if ripe := s.ripe(found.Lapsed); !errors.Is(err, locking.ErrUnreachable) {
+		err = errors.Join(err, s.reap(call, ripe))
+	}
+	if !errors.Is(err, locking.ErrUnreachable) {
+		err = errors.Join(err, s.relay(call, found.Events, now))
+	}
+	if err != nil {
 		if ctx.Err() == nil {
 			s.n.health.fail("sweep", err)
 		}
@@ -156,22 +164,37 @@ func (s *sweep) reap(ctx context.Context, ripe []ledger.Lease) error {
 			if err != nil {
 				return err
 			}
-			for i, l := range batch {
-				switch words[i] {
-				case ledger.Reaped:
-					delete(s.seen, l.Run)
-					if j := s.n.engine.byName[l.Job]; j != nil {
-						s.n.engine.freed(j)
-					}
-					s.n.log.Warn("run abandoned: its lease lapsed and its node did not come back in time", "job", l.Job,
-						"tick", time.UnixMilli(l.Tick).UTC(), "run", l.Run, "node", l.NodeName, "token", l.Token)
-				case ledger.Strange:
-					foreign++
-				default: // renewed or ended meanwhile
-				}
-			}
+			foreign += s.reaped(batch, words)
 		}
 	}
 	s.unreaped.note(foreign, "entries or histories of jobs whose runs have lapsed")
 	return nil
+}
+
+// reaped says which runs were abandoned, tells the engine that their jobs are free, and returns how many records
+// are not understood.
+func (s *sweep) reaped(batch []ledger.Lease, words []ledger.Word) (foreign int) {
+	var free []*job
+	for i, l := range batch {
+		switch words[i] {
+		case ledger.Reaped:
+			delete(s.seen, l.Run)
+			if j := s.n.engine.byName[l.Job]; j != nil {
+				free = append(free, j)
+			}
+			s.n.log.Warn("run abandoned: its lease lapsed and its node did not come back in time", "job", l.Job,
+				"tick", time.UnixMilli(l.Tick).UTC(), "run", l.Run, "node", l.NodeName, "token", l.Token)
+		case ledger.Strange:
+			foreign++
+		default: // renewed or ended meanwhile
+		}
+	}
+	if len(free) > 0 {
+		s.n.engine.do(func() {
+			for _, j := range free {
+				s.n.engine.freed(j)
+			}
+		})
+	}
+	return foreign
 }

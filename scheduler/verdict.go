@@ -164,8 +164,8 @@ func (e *engine) held(j *job, c ledger.Claim, holder string) {
 		due = j.pendingSince
 	}
 	wait := min(heldPause, max(50*time.Millisecond, now.Sub(time.UnixMilli(due))/10))
-	j.waited.Store(true)
-	if j.ends.Load() != j.ended {
+	j.waited = true
+	if j.ends != j.ended {
 		wait = time.Millisecond // the run that held it has ended here since it was asked
 	}
 	if c.Pending {
@@ -178,6 +178,32 @@ func (e *engine) held(j *job, c ledger.Claim, holder string) {
 	e.again(j, j.cursor, wait)
 }
 
+// settled is told of runs that have ended here, all that were reported together: their slots are free, and
+// their jobs.
+func (e *engine) settled(reports []ledger.Report) {
+	give := func() {
+		for range reports {
+			e.slots.give()
+		}
+	}
+	running := e.do(func() {
+		give()
+		for _, r := range reports {
+			e.freed(e.byName[r.Job])
+		}
+	})
+	if !running {
+		give()
+	}
+}
+
+// give takes back the slot of a run that was handed back.
+func (e *engine) give() {
+	if !e.do(e.slots.give) {
+		e.slots.give()
+	}
+}
+
 // freed is told of the end of a run: what had waited for the job is asked for at once. Else a run by hand of
 // a busy job would come too late every time, and a node that works off late ticks of another's job would
 // hardly get ahead. Jobs that follow it are looked after at once as well.
@@ -185,20 +211,19 @@ func (e *engine) freed(j *job) {
 	if j.followed {
 		signal(e.relay)
 	}
-	j.ends.Add(1)
-	waited := j.waited.Swap(false)
-	e.do(func() {
-		if waited {
-			j.heldUntil, j.putOff = 0, 0
-		}
-		switch late := e.clock.now().Sub(time.UnixMilli(j.cursor)); {
-		case j.claiming || j.outside:
-		case waited && j.owned:
-			e.again(j, j.cursor, 0)
-		case !j.owned && j.cursor != 0 && e.mayTake(j, late): // the next late tick, without waiting for a sweep
-			e.agenda.put(j, j.cursor)
-		}
-	})
+	j.ends++
+	waited := j.waited
+	j.waited = false
+	if waited {
+		j.heldUntil, j.putOff = 0, 0
+	}
+	switch late := e.clock.now().Sub(time.UnixMilli(j.cursor)); {
+	case j.claiming || j.outside:
+	case waited && j.owned:
+		e.again(j, j.cursor, 0)
+	case !j.owned && j.cursor != 0 && e.mayTake(j, late): // the next late tick, without waiting for a sweep
+		e.agenda.put(j, j.cursor)
+	}
 }
 
 // expel stops claiming a job until it is registered again.

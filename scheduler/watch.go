@@ -10,13 +10,14 @@ const sampleEvery = time.Second
 
 // watchClock samples Redis' clock until ctx ends.
 func (n *Node) watchClock(ctx context.Context) {
-	ticker := time.NewTicker(sampleEvery)
-	defer ticker.Stop()
+	timer := time.NewTimer(sampleEvery)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
+			timer.Reset(sampleEvery)
 			n.resample(ctx)
 		}
 	}

@@ -69,7 +69,7 @@ func TestShownRuns(t *testing.T) {
 	p.wants(exitDone, "\ntries         -\n", "", "runs", "get", id)
 	p.wants(exitDone, "TRIGGER", "", "runs", "list")
 	next := ledger.Successor(id)
-	r := ledger.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Reason: "why", Started: 1, Ended: 2, Fresh: next, Error: "it\x1b[31m"}
+	r := ledger.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Reason: "why", Started: 1, Ended: 2, Rerun: true, Error: "it\x1b[31m"}
 	if got, err := p.Settle(t.Context(), []ledger.Report{r}); err != nil || got[0] != ledger.Settled {
 		t.Fatal(got, err)
 	}
@@ -177,7 +177,7 @@ func TestWaitNamesTheNextAttempt(t *testing.T) {
 		t.Fatal(got, err)
 	}
 	next, now := ledger.Successor(id), time.Now().UnixMilli()
-	r := ledger.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Started: now, Ended: now, Fresh: next}
+	r := ledger.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Started: now, Ended: now, Rerun: true}
 	if got, err := p.Settle(t.Context(), []ledger.Report{r}); err != nil || got[0] != ledger.Settled {
 		t.Fatal(got, err)
 	}

@@ -72,7 +72,7 @@ func TestCancelOfWhatHoldsTheJob(t *testing.T) {
 		r.reap(t, "a", "r1")
 		must(r.led.Cancel(t.Context(), "a", Successor("r1"), "ann", ""))
 		r.want(t, Granted, attempts(2, tickClaim("a", "r2", 2)))
-		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "r2", Fresh: Successor("r2")}}))
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "r2"}}))
 		must(r.led.Cancel(t.Context(), "a", Successor("r2"), "ann", ""))
 		r.sound(t)
 		r.want(t, Granted, attempts(2, tickClaim("a", "r3", 3)))
@@ -94,7 +94,7 @@ func TestUnclaimOfWhatIsToBeCancelled(t *testing.T) {
 		r.want(t, Granted, with(jobs.OverlapReplace, attempts(3, tickClaim("a", "r1", 1))))
 		r.pass(t, time.Second)
 		r.want(t, Held, with(jobs.OverlapReplace, tickClaim("a", "r2", 2)))
-		back := []Return{{Job: "a", Run: "r1", Fresh: Successor("r1")}}
+		back := []Return{{Job: "a", Run: "r1"}}
 		if got := must(r.led.Unclaim(t.Context(), back)); got[0] != Returned {
 			t.Fatalf("unclaim: %s", got[0])
 		}

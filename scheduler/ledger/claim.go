@@ -79,9 +79,6 @@ type Pass struct {
 	Next        int64 // the tick after Last, ms; 0 when the schedule has no more
 }
 
-// PassMax is the largest number of passes one claim carries.
-const PassMax = 8
-
 // Why ticks were not run, or runs ended.
 const (
 	ReasonLate        = "late"         // missed, and catch_up did not choose it
@@ -107,7 +104,7 @@ type Claim struct {
 	Overlap jobs.Overlap
 	// Attempts is how often a tick may be granted before a crash ends it: 1, or more with on_crash rerun.
 	Attempts int
-	// Pending says that Run is in pending; of the fields below only Drop is then used.
+	// Pending says that Run is in pending; of the fields below only Drop is then sent.
 	Pending bool
 	// Drop records a pending run as missed for this reason instead of running it, if it follows another
 	// job's and nobody was granted it yet.

@@ -81,13 +81,13 @@ func TestRerunAfterALoss(t *testing.T) {
 	for name, c := range map[string]struct {
 		most   int
 		cancel bool
-		fresh  string
+		rerun  bool
 		want   bool
 	}{
-		"attempts left":         {2, false, Successor("r1"), true},
-		"none left":             {1, false, Successor("r1"), false},
-		"not asked for":         {2, false, "", false},
-		"cancelled by somebody": {2, true, Successor("r1"), false},
+		"attempts left":         {2, false, true, true},
+		"none left":             {1, false, true, false},
+		"not asked for":         {2, false, false, false},
+		"cancelled by somebody": {2, true, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
@@ -98,12 +98,12 @@ func TestRerunAfterALoss(t *testing.T) {
 					must(r.led.Cancel(t.Context(), "a", "r1", "ann", ""))
 				}
 				for range 2 {
-					report := Report{Job: "a", Run: "r1", Outcome: jobs.OutcomeLost, Started: r.now, Ended: r.now, Fresh: c.fresh}
+					report := Report{Job: "a", Run: "r1", Outcome: jobs.OutcomeLost, Started: r.now, Ended: r.now, Rerun: c.rerun}
 					if got := must(r.led.Settle(t.Context(), []Report{report})); got[0] != Settled {
 						t.Fatalf("settle: %s", got[0])
 					}
 				}
-				if l := r.open(t, "a"); (l != nil) != c.want || c.want && (l.Run != c.fresh || l.Attempt != 2) {
+				if l := r.open(t, "a"); (l != nil) != c.want || c.want && (l.Run != Successor("r1") || l.Attempt != 2) {
 					t.Errorf("in flight: %+v", l)
 				}
 				r.sound(t)
@@ -156,7 +156,7 @@ func TestBusyTimeOverACrash(t *testing.T) {
 		r.want(t, Granted, queue(pendingClaim("a", Successor("r1"))))
 		r.want(t, Held, queue(passing("a", "r", 5, late(2, 4)))) // they wait behind it
 		r.pass(t, time.Second)
-		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: Successor("r1"), Fresh: Successor(Successor("r1"))}}))
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: Successor("r1")}}))
 		last := Successor(Successor("r1"))
 		r.want(t, Granted, queue(pendingClaim("a", last)))
 		r.settle(t, Settled, "a", last, jobs.OutcomeSucceeded)

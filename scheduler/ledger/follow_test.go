@@ -132,7 +132,7 @@ func TestFollowRepeatedTicks(t *testing.T) {
 			t.Fatal("the success was not told")
 		}
 		r.want(t, Granted, after(0, "b", l.Run))
-		must(r.led.Unclaim(t.Context(), []Return{{Job: "b", Run: l.Run, Fresh: Successor(l.Run)}}))
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "b", Run: l.Run}}))
 		r.pass(t, 2*relayedFor) // it has forgotten that it was told
 		again(jobs.OutcomeSucceeded)
 		again(jobs.OutcomeFailed)
@@ -200,7 +200,7 @@ func TestFollowerThatCannotRun(t *testing.T) {
 		r.resume(t, "b")
 		seven := pending(7)
 		r.want(t, Granted, after(jobs.OverlapSkip, "b", seven))
-		must(r.led.Unclaim(t.Context(), []Return{{Job: "b", Run: seven, Fresh: Successor(seven)}}))
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "b", Run: seven}}))
 		back := after(jobs.OverlapSkip, "b", Successor(seven))
 		back.Drop = ReasonStartWithin // it could have started
 		r.want(t, Granted, back)

@@ -52,7 +52,7 @@ func foreign(t *testing.T, r *rig, record string) {
 		if got := must(r.led.Reap(ctx, r.now, r.identity, seen)); got[0] != Strange {
 			t.Errorf("reap of %s: %s", job, got[0])
 		}
-		if got := must(r.led.Unclaim(ctx, []Return{{Job: job, Run: job + "-1", Fresh: "f"}})); got[0] != Strange {
+		if got := must(r.led.Unclaim(ctx, []Return{{Job: job, Run: job + "-1"}})); got[0] != Strange {
 			t.Errorf("unclaim of %s: %s", job, got[0])
 		}
 	}

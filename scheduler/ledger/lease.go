@@ -116,14 +116,13 @@ func (l *Ledger) Reap(ctx context.Context, now int64, runID string, seen []Lease
 	return words("reap", len(seen))(reply, err)
 }
 
-// Return names a granted run that could not be started, and the fresh id under which it becomes
-// pending again: its Successor, by which it is found when somebody asks for the run.
+// Return names a granted run that could not be started.
 type Return struct {
-	Job, Run, Fresh string
+	Job, Run string
 }
 
 // Unclaim hands runs back whose function was never called; all of one partition, at most
-// BatchMax. It returns Returned, Lost or Strange for each and may be repeated.
+// BatchMax. Each is pending again as its Successor, by which it is found when somebody asks for it. Unclaim returns Returned, Lost or Strange for each and may be repeated.
 func (l *Ledger) Unclaim(ctx context.Context, batch []Return) ([]Word, error) {
 	k := l.keys[l.Partition(batch[0].Job)]
 	ks := append(make([]string, 0, 9+len(batch)), k.ending()...)
@@ -131,7 +130,7 @@ func (l *Ledger) Unclaim(ctx context.Context, batch []Return) ([]Word, error) {
 	args := append(make([]any, 0, 2+3*len(batch)), keep, keepFor)
 	for _, r := range batch {
 		ks = append(ks, k.history+r.Job)
-		args = append(args, r.Job, r.Run, r.Fresh)
+		args = append(args, r.Job, r.Run, Successor(r.Run))
 	}
 	return words("unclaim", len(batch))(unclaimScript.Run(ctx, l.client, ks, args...).Slice())
 }

@@ -22,7 +22,7 @@ const (
 // Late is a job whose cursor is overdue.
 type Late struct {
 	Job    string
-	Cursor int64 // ms
+	Cursor int64 // ms; of an orphan that was put off, when it was to be looked at again
 }
 
 // Finding is what a look at the ledger found.

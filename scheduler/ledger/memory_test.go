@@ -30,7 +30,7 @@ func TestNoMemoryLeft(t *testing.T) {
 			return string(append(w, "")[0]), err
 		},
 		func() (string, error) {
-			w, err := r.led.Unclaim(ctx, []Return{{Job: "back", Run: "back-1", Fresh: Successor("back-1")}})
+			w, err := r.led.Unclaim(ctx, []Return{{Job: "back", Run: "back-1"}})
 			return string(append(w, "")[0]), err
 		},
 		func() (string, error) {

@@ -19,8 +19,12 @@ func (m *model) settle(rep Report) Word {
 	case m.jobs[rep.Job] == nil || m.foreign["run "+rep.Run] || m.foreign["entry "+rep.Job]:
 		return Strange
 	}
+	fresh := ""
+	if rep.Rerun {
+		fresh = Successor(rep.Run)
+	}
 	m.end(r, Row{At: rep.Ended, Outcome: rep.Outcome, Reason: flatten.Replace(rep.Reason), Started: rep.Started, Tries: rep.Tries, Error: rep.Error},
-		string(rep.Output), rep.Fresh, m.ms())
+		string(rep.Output), fresh, m.ms())
 	return Settled
 }
 
@@ -97,9 +101,9 @@ func (m *model) reap(seen Lease) Word {
 }
 
 func (m *model) unclaim(back Return) Word {
-	r := m.runs[back.Run]
+	r, fresh := m.runs[back.Run], Successor(back.Run)
 	switch {
-	case r == nil && m.waiting[back.Fresh] != nil && (m.jobs[back.Job] == nil || m.jobs[back.Job].row(back.Run) == nil):
+	case r == nil && m.waiting[fresh] != nil && (m.jobs[back.Job] == nil || m.jobs[back.Job].row(back.Run) == nil):
 		return Returned
 	case r == nil:
 		return Lost
@@ -112,11 +116,11 @@ func (m *model) unclaim(back Return) Word {
 	}
 	delete(m.runs, back.Run)
 	if j := m.jobs[back.Job]; j.Open == back.Run {
-		if j.Open = back.Fresh; r.Overlap == "s" {
+		if j.Open = fresh; r.Overlap == "s" {
 			j.Busy = Window{cmp.Or(j.Busy.From, r.Granted), m.ms()}
 		}
 	}
-	m.waiting[back.Fresh] = &modelRun{step: r.step, Lease: Lease{Run: back.Fresh, Job: r.Job, Tick: r.Tick, Shard: r.Shard, Shards: r.Shards,
+	m.waiting[fresh] = &modelRun{step: r.step, Lease: Lease{Run: fresh, Job: r.Job, Tick: r.Tick, Shard: r.Shard, Shards: r.Shards,
 		Attempt: r.Attempt, Prev: r.Prev, Next: r.Next, Trigger: r.Trigger, Request: r.Request, Granted: m.ms(), Holds: true, Payload: r.Payload}}
 	return Returned
 }

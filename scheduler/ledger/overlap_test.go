@@ -136,7 +136,7 @@ func TestReplaceAsksForTheEndOnce(t *testing.T) {
 		wishes()
 		r.want(t, Granted, with(jobs.OverlapReplace, passing("a", "r4", 4, overlapped(3, 3))))
 		r.pass(t, time.Second)
-		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "r4", Fresh: Successor("r4")}}))
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "r4"}}))
 		r.want(t, Held, with(jobs.OverlapReplace, tickClaim("a", "r5", 5))) // by one that waits: nothing to end
 		wishes()
 		r.sound(t)
@@ -161,7 +161,7 @@ func TestAllowRunsBesideEachOther(t *testing.T) {
 		}
 		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}))
 		r.want(t, Granted, with(jobs.OverlapAllow, pendingClaim("a", "t")))
-		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "r1", Fresh: Successor("r1")}, {Job: "a", Run: "t", Fresh: Successor("t")}}))
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "r1"}, {Job: "a", Run: "t"}}))
 		r.want(t, Moved, allow("r1", 1))
 		r.want(t, Granted, allow("r3", 3))
 		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"})) // handed back, and not asked for once more

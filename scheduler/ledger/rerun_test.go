@@ -42,7 +42,7 @@ func TestRerun(t *testing.T) {
 		if a.Run.Attempt != 2 || a.Run.Tick != noon+1000 || a.Run.Trigger != "rerun" || a.Run.Prev != 0 || a.Run.Request != "" {
 			t.Errorf("granted %+v", a.Run)
 		}
-		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: fresh, Fresh: Successor(fresh)}}))
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: fresh}}))
 		must(r.led.Rerun(t.Context(), "a", "r1")) // goes on under another id
 		r.want(t, Granted, pendingClaim("a", Successor(fresh)))
 		must(r.led.Rerun(t.Context(), "a", "r1"))

@@ -40,9 +40,9 @@ type Report struct {
 	Tries          int
 	Error          string // cut to 2 KiB
 	Output         []byte // the last bytes of it are kept, see jobs.MaxOutput
-	// Fresh is the run id of the next attempt (Successor), if this end is one that on_crash rerun
-	// answers with another attempt; "" otherwise.
-	Fresh string
+	// Rerun says that this end is one which on_crash rerun answers with another attempt, the run's
+	// Successor. Without attempts left it changes nothing.
+	Rerun bool
 }
 
 // Settle ends a batch of runs, all of jobs in one partition and at most BatchMax, and returns
@@ -54,9 +54,13 @@ func (l *Ledger) Settle(ctx context.Context, batch []Report) ([]Word, error) {
 	keep, keepFor := l.keepArgs()
 	args := append(make([]any, 0, 2+10*len(batch)), keep, keepFor)
 	for _, r := range batch {
+		fresh := ""
+		if r.Rerun {
+			fresh = Successor(r.Run)
+		}
 		ks = append(ks, k.history+r.Job)
 		args = append(args, r.Job, r.Run, r.Outcome.String(), plain(r.Reason), ms(r.Started), ms(r.Ended),
-			strconv.Itoa(r.Tries), cut(r.Error), r.Output[max(0, len(r.Output)-jobs.MaxOutput):], r.Fresh)
+			strconv.Itoa(r.Tries), cut(r.Error), r.Output[max(0, len(r.Output)-jobs.MaxOutput):], fresh)
 	}
 	return words("settle", len(batch))(settleScript.Run(ctx, l.client, ks, args...).Slice())
 }

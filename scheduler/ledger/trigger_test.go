@@ -41,7 +41,7 @@ func TestTriggerIsOneRun(t *testing.T) {
 		}
 		trigger("running", 0)
 		f1 := Successor("t1")
-		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "t1", Fresh: f1}}))
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "t1"}}))
 		trigger("handed back", 1)
 		r.want(t, Granted, pendingClaim("a", f1))
 		trigger("running under another id", 0)

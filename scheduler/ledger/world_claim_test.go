@@ -81,7 +81,7 @@ func (w *world) plan(c *Claim, r rhythm, e Entry) {
 		return true
 	}
 	busy := r.overlap == jobs.OverlapQueue || r.overlap == jobs.OverlapReplace
-	for at != 0 && at <= now && len(c.Passes) < PassMax {
+	for at != 0 && at <= now && len(c.Passes) < 8 {
 		switch pausing := e.Pause.until(at); {
 		case pausing > 0 && pass(jobs.OutcomePaused, ReasonPaused, pausing):
 			continue

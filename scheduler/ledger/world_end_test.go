@@ -43,7 +43,7 @@ func (w *world) report(l Lease) Report {
 		Error:  pick(w, []string{"", "", "exit 1", "a|b|c", "1|R|x\n|\x00\xff%d", "grüße"}),
 		Output: pick(w, [][]byte{nil, nil, []byte("done\n"), []byte("1|R|\x00\xff%d")})}
 	if r.Outcome == jobs.OutcomeLost || r.Outcome == jobs.OutcomeCancelled && w.chance(50) || w.chance(3) {
-		r.Fresh = Successor(r.Run)
+		r.Rerun = true
 	}
 	return r
 }
@@ -85,7 +85,7 @@ func (w *world) unclaim(o op) op {
 	o.kind = "unclaim"
 	here := w.part()
 	for _, l := range some(w, keepIf(w.view.leased, func(l Lease) bool { return here(l.Job) }), 3) {
-		o.returns = append(o.returns, Return{Job: l.Job, Run: l.Run, Fresh: Successor(l.Run)})
+		o.returns = append(o.returns, Return{Job: l.Job, Run: l.Run})
 	}
 	if old := keepIf(w.returns, func(r Return) bool { return here(r.Job) }); len(old) > 0 && w.chance(50) {
 		o.returns = append(o.returns, pick(w, old))

@@ -20,8 +20,9 @@
 --   moved       '', cursor, 'pause|busy'   the cursor stands elsewhere, or passes and tick do not fit
 --                                    these windows, or the pending run is gone: plan anew
 --   early       '', redis ms, ''     the tick is not due yet
---   held        '', run, ''          another run holds the job, and the tick has to wait for it, or a
---                                    pause holds a pending run: ask again
+--   held        '', run, ''          another run holds the job, and the tick has to wait for it: ask again;
+--                                    'a pause' when that holds a pending run, 'full outbox' when followers
+--                                    have not been told of too much
 --   superseded  '', digest, ''       another definition is the stored one
 --   unknown     '', '', ''           no such job
 --   foreign     '', '', ''           a record that this version does not understand
