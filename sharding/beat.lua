@@ -1,9 +1,11 @@
--- Writes one node's record, drops nodes and sets that were not seen for too long, and returns who is left.
+-- Writes one node's record, drops nodes and sets that were not seen for too long, and returns who is left,
+-- and whether the node's name is drained. A drained name drains from the very beat that finds it so.
 --
 -- KEYS[1] roster    hash: node ID -> record
 -- KEYS[2] seen      sorted set: node ID -> last beat, ms
 -- KEYS[3] sets      hash: digest -> set of definitions
 -- KEYS[4] setsSeen  sorted set: digest -> last beat or announcement that named it, ms
+-- KEYS[5] drains    hash: name -> who drained it, when and why; only read here
 --
 -- ARGV[1] id        the node that beats
 -- ARGV[2] record    its record; never decoded here
@@ -11,16 +13,20 @@
 -- ARGV[4] set       digest of the set the node holds, or ''
 -- ARGV[5] keep      ms after which a set that nobody named is dropped
 -- ARGV[6] limit     bytes; a longer record is returned as ''
--- ARGV[7] idle      ms after which the keys expire if nobody beats
+-- ARGV[7] idle      ms after which the keys expire if nobody beats; a drain does not
+-- ARGV[8] name      the node's name, or ''
+-- ARGV[9] cordoned  its record if that name is drained; never decoded here
 --
--- Returns {now, known, id, seen, record, id, seen, record, ...}:
+-- Returns {now, known, drain, id, seen, record, id, seen, record, ...}:
 --   now    Redis' clock, ms
 --   known  1: the set is stored (or none was named); 0: it is not, announce it
+--   drain  who drained the name, when and why; '' for a name that is not drained
 --   seen   ms of Redis' clock, as text
 
-local roster, seen, sets, setsSeen = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local roster, seen, sets, setsSeen, drains = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id, record, ttl, set = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local keep, limit, idle = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+local name, cordoned = ARGV[8], ARGV[9]
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -64,7 +70,12 @@ if last and now - last > ttl / 2 then
   shift(setsSeen, by)
 end
 
-redis.call('HSET', roster, id, record)
+local drain = redis.call('HGET', drains, name) or nil
+if drain and (drain == '' or #drain > limit) then
+  drain = '?' -- not to be read, and a drain all the same
+end
+
+redis.call('HSET', roster, id, drain and cordoned or record)
 redis.call('ZADD', seen, text(now), id)
 
 local known = 1
@@ -84,7 +95,7 @@ for i = 1, #rows, 2 do
   at[rows[i]] = tonumber(rows[i + 1])
 end
 
-local out = {now, known}
+local out = {now, known, drain or ''}
 rows = redis.call('HGETALL', roster)
 for i = 1, #rows, 2 do
   local member, raw = rows[i], rows[i + 1]
@@ -96,7 +107,7 @@ for i = 1, #rows, 2 do
   out[#out + 1] = #raw <= limit and raw or ''
 end
 
-for _, key in ipairs(KEYS) do
+for _, key in ipairs({roster, seen, sets, setsSeen}) do
   redis.call('PEXPIRE', key, idle)
 end
 return out

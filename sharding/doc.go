@@ -1,5 +1,6 @@
-// Package sharding answers two questions: which nodes are there, and which of
-// them goes first for a key.
+// Package sharding answers three questions: which nodes are there, which of
+// them goes first for a key, or for each of many keys, and which part of the data is
+// a shard's.
 //
 // # Assignment
 //
@@ -17,6 +18,28 @@
 //     away only its own; no key moves between two nodes that stay;
 //   - a node of weight 3 owns three times as many keys as a node of weight 1;
 //   - the rest of the ranking is the order in which the others stand in.
+//
+// Left to hashing alone, chance makes some node of ten some 16 % busier than the
+// average, at 1,000 keys. [Assign] gives out all keys at once under a bound,
+//
+//	bound = 1.15 * keys * weight / sum of the weights, rounded up
+//
+// Keys are served in the order of their score for their first choice, the best
+// first. Each gets the first node of its ranking that has room. Few keys do not
+// get their owner, 3 of those 1,000; and nodes that see the same roster still come
+// to the same answer. The price is that the first of the properties above holds
+// only nearly: when a node joins or leaves, every bound changes, and a key at the
+// brim may move between two nodes that stay. Measured at 1,000 keys and ten nodes, 3 %
+// more keys move than must. With few keys for each node it is more, 16 % with
+// twenty. A key that is added or taken away moves hardly ever another one.
+//
+// A job that is split goes by one key for each shard, see [Part].
+//
+// # A shard's part of the data
+//
+// [Split] cuts a range of numbers into as many parts as there are shards, and
+// [Contains] gives each text key to one of them. A whole example, which moves the rows of
+// a table while a node is killed, is in docs/examples/moverows.
 //
 // An assignment is a hint about who goes first. The claim in the ledger is what
 // decides, so two nodes that for a moment see different rosters cost one claim
@@ -40,6 +63,14 @@
 //
 // A repeated call is harmless, so an unknown outcome is mended by calling again.
 //
+// # Drained names
+//
+// [Roster.Drain] drains a name, and so every process that beats under it, now or
+// later, until [Roster.Resume]. The first beat that finds its name drained shows
+// the node to the others as draining in that same call, and tells the node in
+// View.Drained; so a process that is started under a drained name is never given
+// work. Drains do not expire. At most 1,000 names may be drained.
+//
 // # Sets of definitions
 //
 // A node holds a set of job definitions. [Roster.Announce] stores a set once
@@ -52,5 +83,6 @@
 // Records carry a format version. One that is newer than this package knows, or
 // that cannot be read at all, is counted in View.Foreign and left alone until its
 // time has come like anybody's. A member's record may have 64 KiB, a set 1 MiB.
-// A namespace in which nobody beats is gone from Redis after 7 days.
+// A namespace in which nobody beats is gone from Redis after 7 days, but for its
+// drains.
 package sharding

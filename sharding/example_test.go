@@ -34,6 +34,43 @@ func ExampleRank() {
 	// a1
 }
 
+// Hashing alone would give six of ten jobs to c1 and none to a1. With the bound nobody has more than
+// four, and the two that want c1 the least go to the next node of their ranking.
+func ExampleAssign() {
+	nodes := []sharding.Node{{ID: "a1"}, {ID: "b1"}, {ID: "c1"}}
+	var jobs []string
+	for i := range 10 {
+		jobs = append(jobs, fmt.Sprint("report-", i))
+	}
+	alone, bound := map[string]int{}, map[string]int{}
+	for i, at := range sharding.Assign(jobs, nodes) {
+		owner, _ := sharding.Owner(jobs[i], nodes)
+		alone[owner.ID]++
+		bound[nodes[at].ID]++
+	}
+	fmt.Println(alone)
+	fmt.Println(bound)
+	// Output:
+	// map[b1:4 c1:6]
+	// map[a1:2 b1:4 c1:4]
+}
+
+// The shards of a job are assigned like jobs, each by a key of its own.
+func ExamplePart() {
+	nodes := []sharding.Node{{ID: "a1"}, {ID: "b1"}, {ID: "c1"}}
+	var parts []string
+	for shard := range 3 {
+		parts = append(parts, sharding.Part("settle-orders", shard, 3))
+	}
+	for i, at := range sharding.Assign(parts, nodes) {
+		fmt.Println(parts[i], nodes[at].ID)
+	}
+	// Output:
+	// settle-orders#0 b1
+	// settle-orders#1 a1
+	// settle-orders#2 b1
+}
+
 // A job's labels and draining nodes are sorted out before the ranking.
 func ExampleEligible() {
 	nodes := []sharding.Node{

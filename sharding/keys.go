@@ -7,6 +7,7 @@ type keys struct {
 	seen     string // sorted set: node ID -> last beat, ms of Redis' clock
 	sets     string // hash: digest -> set of definitions (JSON)
 	setsSeen string // sorted set: digest -> last beat or announcement that named it, ms
+	drains   string // hash: node's name -> who drained it, when and why; see encodeDrained
 }
 
 func newKeys(namespace string) keys {
@@ -16,5 +17,6 @@ func newKeys(namespace string) keys {
 		seen:     tag + "seen",
 		sets:     tag + "sets",
 		setsSeen: tag + "sets:seen",
+		drains:   tag + "drains",
 	}
 }

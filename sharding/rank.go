@@ -52,15 +52,24 @@ func Owner(key string, nodes []Node) (Node, bool) {
 		return Node{}, false
 	}
 	var space [hashSpace]byte
-	start := prefix(key, space[:0])
+	best, _ := first(prefix(key, space[:0]), nodes, nil)
+	return nodes[best], true
+}
+
+// first returns the index and the score of the node that goes first for a prefixed key, of those that have
+// room. A nil room is room everywhere; there must be some.
+func first(key []byte, nodes []Node, room []int) (int, float64) {
 	best, top := 0, math.Inf(-1)
 	for i := range nodes {
-		s := score(hash(start, nodes[i].ID), nodes[i].Weight)
+		if room != nil && room[i] <= 0 {
+			continue
+		}
+		s := score(hash(key, nodes[i].ID), nodes[i].Weight)
 		if order(s, nodes[i].ID, top, nodes[best].ID) < 0 {
 			best, top = i, s
 		}
 	}
-	return nodes[best], true
+	return best, top
 }
 
 type scored struct {

@@ -55,7 +55,10 @@ func TestConfigIsRefused(t *testing.T) {
 		_, err3 := r.Sets(t.Context(), []string{"x"})
 		err4 := r.Leave(t.Context(), "a")
 		err5 := r.Announce(t.Context(), SetDigest(nil), nil)
-		for i, err := range []error{err1, err2, err3, err4, err5} {
+		err6 := r.Drain(t.Context(), "a", Drained{})
+		_, err7 := r.Resume(t.Context(), "a")
+		_, err8 := r.Drains(t.Context())
+		for i, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8} {
 			if err == nil {
 				t.Errorf("%+v: call %d was not refused", cfg, i+1)
 			}
@@ -85,7 +88,10 @@ func TestErrorsOfRedisAreWrapped(t *testing.T) {
 	_, err3 := r.Sets(t.Context(), []string{"x"})
 	err4 := r.Leave(t.Context(), "a")
 	err5 := r.Announce(t.Context(), SetDigest(nil), nil)
-	for i, err := range []error{err1, err2, err3, err4, err5} {
+	err6 := r.Drain(t.Context(), "a", Drained{})
+	_, err7 := r.Resume(t.Context(), "a")
+	_, err8 := r.Drains(t.Context())
+	for i, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8} {
 		if err == nil || !strings.HasPrefix(err.Error(), "sharding: ") || errors.Unwrap(err) == nil {
 			t.Errorf("call %d without a server: %v, want a wrapped error", i+1, err)
 		}

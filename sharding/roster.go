@@ -86,6 +86,11 @@ type View struct {
 	// Unannounced says that the set which self.Set names is not stored, because it
 	// never was or because Redis lost it. Call Announce. Only Beat fills it in.
 	Unannounced bool
+	// Drained says who drained the name of the node that beats, and why; nil when
+	// nobody did. The node is to take nothing new, and the others are told at once:
+	// its Draining is set, whatever self said. Its State is its own to change, when
+	// it has heard. Only Beat fills it in.
+	Drained *Drained
 }
 
 // Nodes returns the members as Rank and Owner take them.
@@ -110,10 +115,16 @@ func (r *Roster) Beat(ctx context.Context, self Member) (View, error) {
 	if err != nil {
 		return View{}, fmt.Errorf("sharding: beat of node %q: %w", self.ID, err)
 	}
+	drains := self
+	drains.Draining = true
+	cordoned, err := encodeMember(drains)
+	if err != nil {
+		return View{}, fmt.Errorf("sharding: beat of node %q: %w", self.ID, err)
+	}
 	ttl := r.ttl.Milliseconds()
 	cmd := beatScript.Run(ctx, r.client,
-		[]string{r.keys.roster, r.keys.seen, r.keys.sets, r.keys.setsSeen},
-		self.ID, raw, ttl, self.Set, keepSets*ttl, MaxRecord, idle.Milliseconds())
+		[]string{r.keys.roster, r.keys.seen, r.keys.sets, r.keys.setsSeen, r.keys.drains},
+		self.ID, raw, ttl, self.Set, keepSets*ttl, MaxRecord, idle.Milliseconds(), self.Name, cordoned)
 	rep, err := parseReply(cmd)
 	if err != nil {
 		return View{}, fmt.Errorf("sharding: beat of node %q: %w", self.ID, err)
@@ -168,6 +179,10 @@ func (r *Roster) Leave(ctx context.Context, id string) error {
 
 func newView(rep reply) View {
 	v := View{NowMS: rep.nowMS, Unannounced: !rep.known}
+	if rep.drain != "" {
+		d := decodeDrained(rep.drain)
+		v.Drained = &d
+	}
 	for _, r := range rep.rows {
 		if m, ok := decodeMember(r); ok {
 			v.Members = append(v.Members, m)

@@ -19,10 +19,14 @@ var membersSrc string
 //go:embed announce.lua
 var announceSrc string
 
+//go:embed drain.lua
+var drainSrc string
+
 var (
 	beatScript     = redis.NewScript(beatSrc)
 	membersScript  = redis.NewScript(membersSrc)
 	announceScript = redis.NewScript(announceSrc)
+	drainScript    = redis.NewScript(drainSrc)
 )
 
 // row is one record as a script returned it.
@@ -36,6 +40,7 @@ type row struct {
 type reply struct {
 	nowMS int64
 	known bool
+	drain string // as stored; '' for none
 	rows  []row
 }
 
@@ -46,16 +51,17 @@ func parseReply(cmd *redis.Cmd) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if len(items) < 2 || len(items)%3 != 2 {
-		return reply{}, fmt.Errorf("the script answered %d values; want 2 and 3 for each member", len(items))
+	if len(items) < 3 || len(items)%3 != 0 {
+		return reply{}, fmt.Errorf("the script answered %d values; want 3 and 3 for each member", len(items))
 	}
 	now, ok1 := items[0].(int64)
 	known, ok2 := items[1].(int64)
-	if !ok1 || !ok2 {
-		return reply{}, errors.New("the script's answer does not begin with two numbers")
+	drain, ok3 := items[2].(string)
+	if !ok1 || !ok2 || !ok3 {
+		return reply{}, errors.New("the script's answer does not begin with two numbers and a text")
 	}
-	out := reply{nowMS: now, known: known == 1, rows: make([]row, 0, len(items)/3)}
-	for i := 2; i < len(items); i += 3 {
+	out := reply{nowMS: now, known: known == 1, drain: drain, rows: make([]row, 0, len(items)/3)}
+	for i := 3; i < len(items); i += 3 {
 		r, err := parseRow(items[i], items[i+1], items[i+2])
 		if err != nil {
 			return reply{}, err

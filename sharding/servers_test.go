@@ -88,6 +88,11 @@ func content(ctx context.Context, client *redis.Client, k keys) (string, error) 
 	if err != nil {
 		return "", err
 	}
+	drains, err := client.HKeys(ctx, k.drains).Result()
+	if err != nil {
+		return "", err
+	}
+	slices.Sort(drains)
 	var seen [2][]string
 	for i, key := range []string{k.seen, k.setsSeen} {
 		if seen[i], err = client.ZRange(ctx, key, 0, -1).Result(); err != nil {
@@ -95,7 +100,7 @@ func content(ctx context.Context, client *redis.Client, k keys) (string, error) 
 		}
 		slices.Sort(seen[i]) // equal times are in no order worth comparing
 	}
-	return fmt.Sprintf("%q %q %q", roster, sets, seen), nil
+	return fmt.Sprintf("%q %q %q %q", roster, sets, seen, drains), nil
 }
 
 // counter counts the commands that a client sends.

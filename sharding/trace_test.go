@@ -34,10 +34,10 @@ func drawOp(t *rapid.T) op {
 	id := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "id")
 	d := map[string]string{"job": rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "set")}
 	by := time.Duration(rapid.IntRange(-9, 12).Draw(t, "by")) * 7 * time.Minute
-	switch kind := rapid.IntRange(0, 11).Draw(t, "kind"); kind {
+	switch kind := rapid.IntRange(0, 13).Draw(t, "kind"); kind {
 	case 0, 1, 2, 3, 4:
 		return op{fmt.Sprintf("beat %s, set %s", id, d), func(ctx context.Context, _ *redis.Client, r *Roster) (any, error) {
-			v, err := r.Beat(ctx, Member{Node: Node{ID: id, Set: SetDigest(d), Labels: d}})
+			v, err := r.Beat(ctx, Member{Node: Node{ID: id, Name: id, Set: SetDigest(d), Labels: d}})
 			return timeless(v), err
 		}}
 	case 5:
@@ -64,6 +64,14 @@ func drawOp(t *rapid.T) op {
 			got, read := r.Sets(ctx, []string{SetDigest(d)})
 			return fmt.Sprint(got, errors.Is(read, ErrDamaged)), err
 		}}
+	case 12:
+		return op{fmt.Sprint("drain ", id, d), func(ctx context.Context, _ *redis.Client, r *Roster) (any, error) {
+			return nil, r.Drain(ctx, id, Drained{Author: d["job"], Reason: "a|b\n"})
+		}}
+	case 13:
+		return op{"resume " + id, func(ctx context.Context, _ *redis.Client, r *Roster) (any, error) {
+			return r.Resume(ctx, id)
+		}}
 	default:
 		return op{fmt.Sprintf("age %s and %s by %v", id, d, by), func(ctx context.Context, c *redis.Client, r *Roster) (any, error) {
 			return nil, errors.Join(
@@ -76,6 +84,9 @@ func drawOp(t *rapid.T) op {
 // timeless is a view without what depends on the clock.
 func timeless(v View) View {
 	v.NowMS = 0
+	if v.Drained != nil {
+		v.Drained.Since = time.Time{}
+	}
 	for i := range v.Members {
 		v.Members[i].Seen = time.Time{}
 	}

@@ -1,0 +1,122 @@
+package sharding
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	// MaxDrains is how many names may be drained at once.
+	MaxDrains = 1000
+
+	// drainVersion is the format of a drain's record. A newer one is a drain, and is left alone.
+	drainVersion = 1
+
+	maxDrainName   = 256
+	maxDrainAuthor = 64
+	maxDrainReason = 256
+)
+
+// ErrTooManyDrains is returned when MaxDrains names are drained. Nothing was written.
+var ErrTooManyDrains = errors.New("too many names are drained")
+
+// Drained says who drained a name, and why.
+type Drained struct {
+	// Author is who did it; 64 bytes are kept, and a bar becomes a slash. Reason is why; 256 bytes are kept.
+	Author, Reason string
+	// Since is when, by Redis' clock. The roster fills it in; it is zero for a record
+	// of a newer version, of which nothing but the drain is known.
+	Since time.Time
+}
+
+// Drain drains the nodes of a name: Beat tells them, and shows them to the others as
+// draining, until Resume. It concerns the name, so a process that is started anew under
+// it drains too, and nobody needs to have the name yet. Unlike the roster it does not
+// expire. Drained again, a name takes the new author and reason. It returns
+// ErrTooManyDrains for one name more than MaxDrains.
+func (r *Roster) Drain(ctx context.Context, name string, d Drained) error {
+	if r.err != nil {
+		return r.err
+	}
+	if err := checkDrainName(name); err != nil {
+		return fmt.Errorf("sharding: drain: %w", err)
+	}
+	answer, err := drainScript.Run(ctx, r.client, []string{r.keys.drains}, name, drainVersion, encodeDrained(d), MaxDrains).Int()
+	if err != nil {
+		return fmt.Errorf("sharding: drain %q: %w", name, err)
+	}
+	if answer < 0 {
+		return fmt.Errorf("sharding: drain %q: %w, %d; resume those that are not needed any more", name, ErrTooManyDrains, MaxDrains)
+	}
+	return nil
+}
+
+// Resume ends a name's drain, whatever version noted it, and says whether there was one.
+func (r *Roster) Resume(ctx context.Context, name string) (bool, error) {
+	if r.err != nil {
+		return false, r.err
+	}
+	n, err := r.client.HDel(ctx, r.keys.drains, name).Result()
+	if err != nil {
+		return false, fmt.Errorf("sharding: resume %q: %w", name, err)
+	}
+	return n > 0, nil
+}
+
+// Drains are the drained names.
+func (r *Roster) Drains(ctx context.Context) (map[string]Drained, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	stored, err := r.client.HGetAll(ctx, r.keys.drains).Result()
+	if err != nil {
+		return nil, fmt.Errorf("sharding: read the drains: %w", err)
+	}
+	drains := make(map[string]Drained, len(stored))
+	for name, record := range stored {
+		drains[name] = decodeDrained(record)
+	}
+	return drains, nil
+}
+
+func checkDrainName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("the name is empty; use one that a node beats with")
+	case len(name) > maxDrainName || !utf8.ValidString(name):
+		return fmt.Errorf("the name %.64q has more than %d bytes or is not valid UTF-8; use one that a node beats with", name, maxDrainName)
+	}
+	return nil
+}
+
+// encodeDrained is AUTHOR|REASON, to which the script adds VERSION|MS|.
+func encodeDrained(d Drained) string {
+	return cut(strings.ReplaceAll(d.Author, "|", "/"), maxDrainAuthor) + "|" + cut(d.Reason, maxDrainReason)
+}
+
+// decodeDrained reads a record. One that cannot be read is a drain all the same, of which nothing is known.
+func decodeDrained(record string) Drained {
+	parts := strings.SplitN(record, "|", 4)
+	if len(parts) != 4 || parts[0] != strconv.Itoa(drainVersion) {
+		return Drained{}
+	}
+	ms, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil {
+		return Drained{}
+	}
+	return Drained{Author: parts[2], Reason: parts[3], Since: time.UnixMilli(cmp.Or(ms, 1)).UTC()}
+}
+
+// cut keeps the first bytes of a text, on a rune's border.
+func cut(s string, most int) string {
+	if len(s) > most {
+		s = s[:most]
+	}
+	return strings.ToValidUTF8(s, "")
+}
