@@ -37,6 +37,7 @@ type audit struct {
 	open     []Lease // of this job
 	steps    []step
 	grants   []grant
+	opened   map[string]int // sharded ticks by id: as which attempt they were opened
 	schedule *jobs.Schedule // of def
 	cut      bool           // rows have left the history
 	ticks    int64          // that were recomputed
@@ -65,6 +66,7 @@ func newAudit(e Entry, def jobs.Definition, rows []Row, open []Lease) *audit {
 	}
 	a.steps = stepsOf(e, rows, a.open)
 	a.grants = grantsOf(rows, a.open)
+	a.opened = openedOf(rows, a.open)
 	a.cut = a.outnumbered()
 	return a
 }
@@ -77,6 +79,7 @@ func (a *audit) all() {
 	}
 	a.contradictions()
 	a.attempts()
+	a.shards()
 	a.hinging = len(a.found)
 	a.doubles()
 	a.tokens()
@@ -98,9 +101,10 @@ func (a *audit) add(promise string, at int64, evidence []shower, format string, 
 func (a *audit) numbers() map[jobs.Outcome]int64 {
 	sum := make(map[jobs.Outcome]int64)
 	for _, r := range a.rows {
-		if r.Ranged {
+		switch {
+		case r.Ranged:
 			sum[r.Outcome] += r.Count
-		} else {
+		case !r.Whole: // its shards were counted
 			sum[r.Outcome]++
 		}
 	}

@@ -78,7 +78,7 @@ func (s *story) latest() *Row {
 	return nil
 }
 
-func (s *story) stepRun(r Row) bool { return !r.Ranged && r.Prev != 0 && s.inChain(r) }
+func (s *story) stepRun(r Row) bool { return r.ran() && r.Prev != 0 && s.inChain(r) }
 func (s *story) passed(r Row) bool  { return r.Ranged && !r.turns() && s.inChain(r) }
 
 // since says that the schedule of a row of the chain is the stored one.
@@ -114,10 +114,10 @@ func (s *story) change(ok func(r Row) bool, how func(r *Row)) bool {
 // TestAuditFindsCorruption spoils true books in each way that is wrong for certain, often.
 func TestAuditFindsCorruption(t *testing.T) {
 	const wanted = 40 // times that each has to be found
-	for _, c := range corruptions {
+	for _, c := range slices.Concat(corruptions, shardCorruptions) {
 		t.Run(c.name, func(t *testing.T) {
 			done := 0
-			for seed := uint64(0); seed < 4000 && done < wanted; seed++ {
+			for seed := uint64(0); seed < 6000 && done < wanted; seed++ {
 				s := newStory(seed)
 				for range 20 + s.rng.IntN(100) {
 					s.next()

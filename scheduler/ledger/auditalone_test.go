@@ -68,7 +68,7 @@ func TestVerifyLeavesAlone(t *testing.T) {
 			if err := c.plant(t.Context(), k.client, k.led.keys[0]); err != nil {
 				t.Fatal(err)
 			}
-			for _, known := range []string{"{trace}:roster", "{trace}:seen", "{trace}:sets", "{trace}:sets:seen", "{trace:lock:a}", "{trace:lock:x}}:token", "{tracer}:x", "trace", "{trace-2:0}:y"} {
+			for _, known := range []string{"{trace}:roster", "{trace}:seen", "{trace}:sets", "{trace}:sets:seen", "{trace}:drains", "{trace:lock:a}", "{trace:lock:x}}:token", "{tracer}:x", "trace", "{trace-2:0}:y"} {
 				k.client.Set(t.Context(), known, 1, 0)
 			}
 			before := dump(t, k.client)

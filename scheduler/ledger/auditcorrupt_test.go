@@ -6,12 +6,14 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// corruptions change true books in a way that is wrong whatever happened. Each says which promise is then
-// broken, "" for any, and returns false when there is nothing to change.
-var corruptions = []struct {
+type corruption struct {
 	name, promise string
 	spoil         func(s *story) bool
-}{
+}
+
+// corruptions change true books in a way that is wrong whatever happened. Each says which promise is then
+// broken, "" for any, and returns false when there is nothing to change.
+var corruptions = []corruption{
 	{"a run's row is gone", P2, func(s *story) bool { return s.drop(s.stepRun) }},
 	{"a range is gone", P2, func(s *story) bool { return s.drop(s.passed) }},
 	{"a cursor set back is not", P2, func(s *story) bool {
@@ -70,7 +72,7 @@ var corruptions = []struct {
 		return true
 	}},
 	{"a tick ran on another node too", P1, func(s *story) bool {
-		r := s.row(func(r Row) bool { return !r.Ranged && r.Request == "" })
+		r := s.row(func(r Row) bool { return r.ran() && r.Request == "" })
 		if r == nil {
 			return false
 		}
@@ -89,11 +91,13 @@ var corruptions = []struct {
 		return true
 	}},
 	{"the tokens of two attempts are swapped", P3, func(s *story) bool {
-		b := s.row(func(r Row) bool { return !r.Ranged && r.Trigger == "rerun" && r.Request == "" })
+		b := s.row(func(r Row) bool { return s.sole(r) && r.Trigger == "rerun" && r.Request == "" && r.Token != 0 })
 		if b == nil {
 			return false
 		}
-		a := s.row(func(r Row) bool { return !r.Ranged && r.Tick == b.Tick && r.Attempt == b.Attempt-1 && r.Request == "" })
+		a := s.row(func(r Row) bool {
+			return r.ran() && r.Tick == b.Tick && r.Attempt == b.Attempt-1 && r.Request == "" && r.Token != 0
+		})
 		if a == nil {
 			return false
 		}
@@ -101,7 +105,7 @@ var corruptions = []struct {
 		return true
 	}},
 	{"a token twice", P3, func(s *story) bool {
-		all := s.places(func(r Row) bool { return !r.Ranged })
+		all := s.places(func(r Row) bool { return r.ran() && r.Token != 0 })
 		if len(all) < 2 {
 			return false
 		}
@@ -109,7 +113,7 @@ var corruptions = []struct {
 		return true
 	}},
 	{"a run twice", P1, func(s *story) bool {
-		all := s.places(func(r Row) bool { return !r.Ranged })
+		all := s.places(Row.ran)
 		if len(all) < 2 {
 			return false
 		}
@@ -205,7 +209,7 @@ var corruptions = []struct {
 			s.change(func(r Row) bool { return s.stepRun(r) && s.top[r.Tick] == 1 }, func(r *Row) { r.Attempt = 2 })
 	}},
 	{"an attempt has no record", "", func(s *story) bool {
-		third := s.row(func(r Row) bool { return r.Request == "" && r.Trigger == "rerun" && r.Attempt > 2 })
+		third := s.row(func(r Row) bool { return s.sole(r) && r.Request == "" && r.Trigger == "rerun" && r.Attempt > 2 })
 		if third == nil || s.cut() {
 			return false
 		}
@@ -213,7 +217,7 @@ var corruptions = []struct {
 		return s.drop(func(r Row) bool { return r.Tick == tick && r.Attempt == n && r.Request == "" && !r.Ranged })
 	}},
 	{"an attempt while the one before it goes on", P1, func(s *story) bool {
-		second := s.row(func(r Row) bool { return r.Trigger == "rerun" && r.Request == "" })
+		second := s.row(func(r Row) bool { return s.sole(r) && r.Trigger == "rerun" && r.Request == "" })
 		if second == nil {
 			return false
 		}
@@ -229,7 +233,7 @@ var corruptions = []struct {
 		return true
 	}},
 	{"an attempt is recorded before the end of the one before it", P1, func(s *story) bool {
-		second := s.row(func(r Row) bool { return r.Trigger == "rerun" && r.Request == "" })
+		second := s.row(func(r Row) bool { return s.sole(r) && r.Trigger == "rerun" && r.Request == "" })
 		if second == nil {
 			return false
 		}
@@ -250,14 +254,14 @@ var corruptions = []struct {
 		return i >= 0
 	}},
 	{"a run that ended is in flight", P1, func(s *story) bool {
-		r := s.row(func(r Row) bool { return !r.Ranged })
+		r := s.row(Row.ran)
 		if r != nil {
 			s.open = append(s.open, Lease{Run: r.Run, Job: "a", Tick: r.Tick, Shards: 1, Attempt: r.Attempt, Token: r.Token, Request: r.Request, Granted: s.now})
 		}
 		return r != nil
 	}},
 	{"a run was granted before its tick", P2, func(s *story) bool {
-		i := slices.IndexFunc(s.open, func(l Lease) bool { return !derived(l.Run) })
+		i := slices.IndexFunc(s.open, func(l Lease) bool { return !derived(l.Run) && !l.Pending() })
 		if i >= 0 {
 			s.open[i].Granted = s.open[i].Tick - 1
 		}
@@ -277,6 +281,6 @@ var corruptions = []struct {
 	}},
 	{"more rows than were counted", Books, func(s *story) bool {
 		clear(s.entry.Counts)
-		return slices.ContainsFunc(s.rows, func(r Row) bool { return !r.Ranged || r.Count > 0 })
+		return slices.ContainsFunc(s.rows, func(r Row) bool { return r.ran() || r.Count > 0 })
 	}},
 }

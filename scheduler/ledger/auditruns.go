@@ -30,7 +30,7 @@ func (a *audit) contradictions() {
 		}
 	}
 	for _, g := range a.grants {
-		if g.request == "" && g.attempt == 1 && !g.step && a.def.After == "" && g.trigger != jobs.TriggerAfter.String() {
+		if g.request == "" && g.attempt == 1 && !g.step && g.of == "" && a.def.After == "" && g.trigger != jobs.TriggerAfter.String() {
 			a.add(P2, g.tick, []shower{g}, "run %s of tick %s is no step of the chain", g.run, stamp(g.tick))
 		}
 	}
@@ -50,14 +50,14 @@ type line struct {
 
 func (g grant) line() line {
 	if g.request != "" {
-		return line{request: g.request}
+		return line{request: g.request, shard: g.shard}
 	}
 	return line{tick: g.tick, shard: g.shard}
 }
 
 func (l line) String() string {
 	if l.request != "" {
-		return "request " + l.request
+		return fmt.Sprintf("request %s shard %d", l.request, l.shard)
 	}
 	return fmt.Sprintf("tick %s shard %d", stamp(l.tick), l.shard)
 }
@@ -120,6 +120,8 @@ func (a *audit) untimely(g grant, before []grant) (why string, evidence []shower
 		return "is none", nil
 	case g.attempt == 1:
 		return "", nil
+	case g.of != "" && a.opened[g.of] == g.attempt: // so it is the tick's, see shards
+		return "", nil
 	case g.step: // the cursor was set back
 		if !a.cut && !slices.ContainsFunc(a.rows[:min(g.row, len(a.rows))], func(r Row) bool { return r.turns() && r.Reason == ReasonRewound }) {
 			return "without a first one: the cursor was never set back", nil
@@ -129,13 +131,24 @@ func (a *audit) untimely(g grant, before []grant) (why string, evidence []shower
 		return fmt.Sprintf("while attempt %d goes on", p.attempt), []shower{p}
 	case p != nil && p.row > g.row:
 		return fmt.Sprintf("has a record before the end of attempt %d", p.attempt), []shower{p}
-	case p == nil && g.request == "" && (!a.cut || len(before) > 0):
+	case p == nil && g.request == "" && (!a.cut || len(before) > 0) && !a.repeats(g):
 		for _, b := range before {
 			evidence = append(evidence, b)
 		}
 		return fmt.Sprintf("and no record of attempt %d", g.attempt-1), evidence
 	}
 	return "", nil
+}
+
+// repeats says that a run, by itself or to be opened, repeats a sharded tick as a whole: its attempt comes after the
+// most of any shard, and not only after those of its own line.
+func (a *audit) repeats(g grant) bool {
+	if g.of != "" || g.shard != 0 {
+		return false
+	}
+	before := func(o grant) bool { return o.request == "" && o.tick == g.tick && o.attempt == g.attempt-1 }
+	closed := func(r Row) bool { return r.Whole && r.Request == "" && r.Tick == g.tick }
+	return slices.ContainsFunc(a.grants, before) || a.cut && slices.ContainsFunc(a.rows, closed)
 }
 
 // last is the last of some grants that is as asked for, nil when none is.
@@ -195,5 +208,7 @@ func (k step) token() (int64, string) {
 	}
 }
 
-// derived says that a run's id is made from another one's, as Successor makes it.
-func derived(run string) bool { return len(run) == 36 && run[14] == '5' }
+// derived says that a run's id is made from another one's, as Successor makes it, or its tick's id is.
+func derived(run string) bool {
+	return len(run) >= 36 && run[14] == '5' && (len(run) == 36 || run[36] == '.')
+}

@@ -43,6 +43,10 @@ func (r Row) show() string {
 		return r.showRange()
 	}
 	words := []string{"run " + r.Run, "tick " + stamp(r.Tick), fmt.Sprintf("attempt %d", r.Attempt)}
+	if r.Whole {
+		words = append(words, fmt.Sprintf("all %d shards", r.Shards), r.Outcome.String()+because(r.Reason))
+		return join(append(words, "opened "+stamp(r.Started), "closed "+stamp(r.At), r.Trigger, span(r.Prev, r.Next)))
+	}
 	if r.Shards > 1 {
 		words = append(words, fmt.Sprintf("shard %d of %d", r.Shard, r.Shards))
 	}
@@ -71,6 +75,10 @@ func (r Row) showRange() string {
 
 func (l Lease) show() string {
 	words := []string{"run " + l.Run, "tick " + stamp(l.Tick), fmt.Sprintf("attempt %d", l.Attempt)}
+	if l.Whole {
+		words = append(words, fmt.Sprintf("%d of %d shards to end", l.Left, l.Shards), "opened "+stamp(l.Granted))
+		return join(append(words, l.Trigger, span(l.Prev, l.Next)))
+	}
 	if l.Shards > 1 {
 		words = append(words, fmt.Sprintf("shard %d of %d", l.Shard, l.Shards))
 	}
@@ -127,6 +135,7 @@ func (a *audit) cursor() shower { return cursorOf(a.entry) }
 // grant is what a row and a run in flight have in common: who was granted what.
 type grant struct {
 	run, request, trigger string
+	of                    string // of a shard: its tick's id
 	tick                  int64
 	shard, attempt        int
 	token                 int64
@@ -141,15 +150,16 @@ type grant struct {
 func grantsOf(rows []Row, open []Lease) []grant {
 	all := make([]grant, 0, len(rows)+len(open))
 	for i := range rows {
-		if r := &rows[i]; !r.Ranged {
-			all = append(all, grant{run: r.Run, request: r.Request, trigger: r.Trigger, tick: r.Tick, shard: r.Shard, attempt: r.Attempt,
+		if r := &rows[i]; !r.Ranged && !r.Whole {
+			all = append(all, grant{run: r.Run, request: r.Request, trigger: r.Trigger, of: r.Of, tick: r.Tick, shard: r.Shard, attempt: r.Attempt,
 				token: r.Token, step: r.Prev != 0, row: i, ended: true, outcome: r.Outcome, shower: r})
 		}
 	}
 	for i := range open {
-		l := &open[i]
-		all = append(all, grant{run: l.Run, request: l.Request, trigger: l.Trigger, tick: l.Tick, shard: l.Shard, attempt: l.Attempt,
-			token: l.Token, step: l.Prev != 0, row: len(rows) + i, shower: l})
+		if l := &open[i]; !l.Whole {
+			all = append(all, grant{run: l.Run, request: l.Request, trigger: l.Trigger, of: l.Of, tick: l.Tick, shard: l.Shard, attempt: l.Attempt,
+				token: l.Token, step: l.Prev != 0, row: len(rows) + i, shower: l})
+		}
 	}
 	return all
 }

@@ -23,15 +23,18 @@ type story struct {
 	entry Entry
 	rows  []Row
 	open  []Lease
-	top   map[int64]int   // tick -> the largest attempt granted
-	used  map[string]bool // run ids
+	top   map[int64]int           // tick -> the largest attempt granted
+	lines map[line]int            // the same for each shard
+	parts int                     // shards of a tick to be opened, or 1
+	worst map[string]jobs.Outcome // of open ticks, so far
+	used  map[string]bool         // run ids
 }
 
 var storySchedules = []string{"@every 500ms", "@every 7s", "*/5 * * * *", "H/10 * * * *", "0 */3 * * * *", "30 2 * * *", "CRON_TZ=Europe/Berlin 30 2 * * 0", "0 0 29 2 *"}
 
 // newStory begins shortly before the clocks change in Berlin.
 func newStory(seed uint64) *story {
-	s := &story{rng: rand.New(rand.NewPCG(seed, 7)), keep: 16, top: map[int64]int{}, used: map[string]bool{},
+	s := &story{rng: rand.New(rand.NewPCG(seed, 7)), keep: 16, top: map[int64]int{}, lines: map[line]int{}, used: map[string]bool{},
 		now: time.Date(2025, 10, 25, 20, 0, 0, 0, time.UTC).UnixMilli()}
 	if s.chance(50) {
 		s.keep = 500
@@ -59,6 +62,9 @@ func (s *story) define() {
 	if s.chance(30) {
 		s.def.StartWithin = 60_000
 	}
+	if s.parts = 1; s.chance(40) {
+		s.parts = 2 + s.rng.IntN(3)
+	}
 	s.sched = must(jobs.ParseScheduleFor("a", s.def.Schedule, s.def.TimeZone))
 	s.entry.Digest = s.def.Digest()
 }
@@ -85,7 +91,7 @@ func (s *story) push(r Row) {
 	r.Job, r.At = "a", s.now
 	if r.Ranged {
 		s.entry.Counts[r.Outcome] += r.Count
-	} else {
+	} else if !r.Whole {
 		s.entry.Counts[r.Outcome]++
 	}
 	s.rows = append(s.rows, r)
@@ -125,14 +131,14 @@ func (s *story) grant() {
 		attempt = s.entry.AgainAttempt
 	}
 	s.entry.Cursor, s.entry.Last = s.after(tick), tick
-	s.lease(Lease{Run: s.id(), Tick: tick, Prev: tick, Next: s.entry.Cursor, Attempt: attempt, Trigger: "schedule"})
+	s.begin(Lease{Run: s.id(), Tick: tick, Prev: tick, Next: s.entry.Cursor, Attempt: attempt, Trigger: "schedule"})
 }
 
 func (s *story) lease(l Lease) {
 	s.entry.Token = max(s.entry.Token+1, s.now*1000+s.rng.Int64N(1000))
-	l.Job, l.Shards, l.Token, l.Node, l.NodeName, l.Granted = "a", 1, s.entry.Token, "n1", "alpha", s.now
-	l.Holds = s.def.Overlap != jobs.OverlapAllow // here: whether the run holds the job
-	s.top[l.Tick], s.used[l.Run] = max(s.top[l.Tick], l.Attempt), true
+	l.Job, l.Shards, l.Token, l.Node, l.NodeName, l.Granted = "a", max(1, l.Shards), s.entry.Token, "n1", "alpha", s.now
+	l.Holds = s.def.Overlap != jobs.OverlapAllow && l.Of == "" // here: whether the run holds the job
+	s.note(l)
 	s.open = append(s.open, l)
 }
 
@@ -143,10 +149,12 @@ func (s *story) end(i int) {
 	outcome := []jobs.Outcome{jobs.OutcomeSucceeded, jobs.OutcomeFailed, jobs.OutcomeAbandoned, jobs.OutcomeTimedOut}[s.rng.IntN(4)]
 	started := l.Granted + s.rng.Int64N(200)
 	s.now = max(s.now, started)
-	s.push(Row{Prev: l.Prev, Next: l.Next, Tick: l.Tick, Outcome: outcome, Shards: 1, Attempt: l.Attempt, Tries: 1, Run: l.Run, Token: l.Token,
-		Node: l.Node, NodeName: l.NodeName, Trigger: l.Trigger, Request: l.Request, Started: started})
-	if outcome == jobs.OutcomeAbandoned && s.chance(60) && (l.Request != "" || s.top[l.Tick] == l.Attempt) {
-		s.lease(Lease{Run: Successor(l.Run), Tick: l.Tick, Attempt: l.Attempt + 1, Trigger: "rerun", Request: l.Request})
+	s.push(Row{Prev: l.Prev, Next: l.Next, Tick: l.Tick, Outcome: outcome, Shard: l.Shard, Shards: l.Shards, Attempt: l.Attempt, Tries: 1, Run: l.Run,
+		Token: l.Token, Node: l.Node, NodeName: l.NodeName, Trigger: l.Trigger, Request: l.Request, Of: l.Of, Started: started})
+	if outcome == jobs.OutcomeAbandoned && s.chance(60) && (l.Request != "" || s.lines[line{tick: l.Tick, shard: l.Shard}] == l.Attempt) {
+		s.lease(Lease{Run: Successor(l.Run), Tick: l.Tick, Shard: l.Shard, Shards: l.Shards, Of: l.Of, Attempt: l.Attempt + 1, Trigger: "rerun", Request: l.Request})
+	} else if l.Of != "" {
+		s.part(l.Of, outcome)
 	}
 }
 
@@ -211,14 +219,30 @@ func (s *story) rewind() {
 func (s *story) rerun() {
 	for _, r := range s.rows {
 		ahead := r.Tick < s.entry.Again && r.Tick >= orNever(s.entry.Cursor)
-		if fresh := Successor(r.Run); !r.Ranged && r.Request != "" && s.chance(20) && !s.used[fresh] {
-			s.lease(Lease{Run: fresh, Request: fresh, Tick: r.Tick, Attempt: r.Attempt + 1, Trigger: "rerun"})
+		fresh := Successor(r.Run)
+		if r.Ranged || s.used[fresh] || s.chance(80) || s.busy(r.Tick) {
+			continue
+		}
+		l := Lease{Run: fresh, Request: fresh, Tick: r.Tick, Shard: r.Shard, Shards: r.Shards, Attempt: r.Attempt + 1, Trigger: "rerun"}
+		alone := r.Shards > 1 && !r.Whole
+		switch {
+		case r.Request != "":
+		case ahead:
+			continue
+		case alone:
+			l.Request, l.Attempt = "", s.lines[line{tick: r.Tick, shard: r.Shard}]+1
+		default:
+			l.Request, l.Attempt = "", s.top[r.Tick]+1
+		}
+		if alone {
+			s.lease(l)
 			return
 		}
-		if !ahead && !r.Ranged && r.Request == "" && s.top[r.Tick] == r.Attempt && s.chance(20) {
-			s.lease(Lease{Run: Successor(r.Run), Tick: r.Tick, Attempt: r.Attempt + 1, Trigger: "rerun"})
-			return
+		l.Shards = 1
+		if s.begin(l); s.chance(50) {
+			s.next()
 		}
+		return
 	}
 }
 
@@ -227,9 +251,13 @@ func (s *story) next() {
 	s.now += s.rng.Int64N(5000)
 	if len(s.open) > 0 && s.chance(65) {
 		i := s.rng.IntN(len(s.open))
-		if s.chance(10) {
+		switch {
+		case s.open[i].Whole:
+		case s.open[i].Pending():
+			s.take(i)
+		case s.chance(10):
 			s.handBack(i)
-		} else {
+		default:
 			s.end(i)
 		}
 		return
@@ -244,7 +272,7 @@ func (s *story) next() {
 		s.pass()
 	case n < 78 && !held:
 		id := s.id()
-		s.lease(Lease{Run: id, Request: id, Tick: s.now, Attempt: 1, Trigger: "manual"})
+		s.begin(Lease{Run: id, Request: id, Tick: s.now, Attempt: 1, Trigger: "manual"})
 	case n < 83 && !held:
 		s.rerun()
 	case n < 93:

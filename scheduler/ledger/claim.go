@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,9 @@ type Verdict uint8
 const (
 	// Granted: run it; the answer carries the token.
 	Granted Verdict = iota + 1
+	// Opened: the tick of a sharded job is open, by this claim or by another node's, and Detail names it. Its
+	// shards are pending, see ShardRun; go on at Cursor.
+	Opened
 	// Skipped: the job was held, the tick was recorded as skipped(overlap); go on at Cursor.
 	Skipped
 	// Passed: what the claim passes was recorded, and it had nothing to run; go on at Cursor. Of a
@@ -41,7 +45,7 @@ const (
 )
 
 var verdicts = map[string]Verdict{
-	"granted": Granted, "skipped": Skipped, "passed": Passed, "moved": Moved, "early": Early, "held": Held,
+	"granted": Granted, "opened": Opened, "skipped": Skipped, "passed": Passed, "moved": Moved, "early": Early, "held": Held,
 	"superseded": Superseded, "unknown": Unknown, "foreign": Foreign,
 }
 
@@ -104,8 +108,13 @@ type Claim struct {
 	Overlap jobs.Overlap
 	// Attempts is how often a tick may be granted before a crash ends it: 1, or more with on_crash rerun.
 	Attempts int
-	// Pending says that Run is in pending; of the fields below only Drop is then sent.
-	Pending bool
+	// Shards is into how many parts the job's ticks are split, and Params has one parameter for each, or none. More
+	// than one: the claim opens a tick, or a pending run that is not yet a shard.
+	Shards int
+	Params []string
+	// Pending says that Run is in pending; of the fields below only Drop is then sent. Shard says that it is
+	// one of an open tick.
+	Pending, Shard bool
 	// Drop records a pending run as missed for this reason instead of running it, if it follows another
 	// job's and nobody was granted it yet.
 	Drop    string
@@ -121,15 +130,15 @@ type Answer struct {
 	Verdict     Verdict
 	Token       locking.Token // Granted
 	Left        time.Duration // Granted: what is left of the lease
-	Cursor      int64         // Skipped, Passed, Moved: ms, 0 when the schedule has no more
+	Cursor      int64         // Opened, Skipped, Passed, Moved: ms, 0 when the schedule has no more
 	Run         Lease         // Granted, pending: the run's record; else its Attempt alone
 	Pause, Busy Window        // Moved: as stored, see Entry
-	// Detail is, of Held: by which run, or HeldByPause; of Superseded: by which definition; of Passed, for a
-	// pending run: its outcome and the reason, parted by a comma.
+	// Detail is, of Opened: the tick's id; of Held: by which run, or HeldByPause; of Superseded: by which
+	// definition; of Passed, for a pending run: its outcome and the reason, parted by a comma.
 	Detail string
 }
 
-// Claim asks for a batch of runs, all of jobs in one partition and at most BatchMax, each job at
+// Claim asks for a batch of runs, all of jobs in one partition and at most BatchMax, each job but for its shards at
 // most once. now is the caller's idea of Redis' time in ms. It returns one answer per claim, or
 // ErrClock, or an error wrapping locking.ErrUnreachable after which the outcome is unknown: ask
 // again with the same claims.
@@ -137,7 +146,7 @@ func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim
 	k := l.keys[l.Partition(batch[0].Job)]
 	ks := append(make([]string, 0, 10+len(batch)), k.jobs, k.due, k.runs, k.leases, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers)
 	keep, keepFor := l.keepArgs()
-	args := append(make([]any, 0, 6+12*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), by.ID, by.Name, keep, keepFor)
+	args := append(make([]any, 0, 6+13*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), by.ID, by.Name, keep, keepFor)
 	for _, c := range batch {
 		ks = append(ks, k.history+c.Job)
 		args = append(args, c.args()...)
@@ -164,10 +173,30 @@ func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim
 func (c Claim) args() []any {
 	ttl, most := ms(c.TTL.Milliseconds()), strconv.Itoa(max(1, c.Attempts))
 	if c.Pending {
-		return []any{"p", c.Job, c.Digest, c.Run, ttl, mode(c.Overlap), most, c.Drop, "", "", "", ""}
+		kind, parts := "p", c.parts()
+		if c.Shard {
+			kind, parts = "s", ""
+		}
+		return []any{kind, c.Job, c.Digest, c.Run, ttl, mode(c.Overlap), most, c.Drop, "", "", "", "", parts}
 	}
-	return []any{"t", c.Job, c.Digest, c.Run, ttl, mode(c.Overlap), most, ms(c.From), passesText(c.Passes), orNone(c.Tick), orNone(c.Next), c.Trigger.String()}
+	return []any{"t", c.Job, c.Digest, c.Run, ttl, mode(c.Overlap), most, ms(c.From), passesText(c.Passes), orNone(c.Tick), orNone(c.Next), c.Trigger.String(), c.parts()}
 }
+
+// parts are the shards to be as claim.lua reads them.
+func (c Claim) parts() string {
+	if c.Shards < 2 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(strconv.Itoa(c.Shards))
+	for _, p := range c.Params {
+		b.WriteString("," + url.QueryEscape(p))
+	}
+	return b.String()
+}
+
+// ShardRun is the run id of a shard of an open tick, from 0. Its later attempts are Successors of that.
+func ShardRun(tick string, shard int) string { return tick + "." + strconv.Itoa(shard) }
 
 // mode is an overlap policy as the scripts know it: the first letter of its word.
 func mode(o jobs.Overlap) string { return o.String()[:1] }
@@ -207,7 +236,7 @@ func answerOf(reply []any) (Answer, error) {
 		} else if record != "" {
 			a.Run.Attempt = int(number(record))
 		}
-	case Skipped, Passed:
+	case Opened, Skipped, Passed:
 		a.Cursor, a.Detail = number(reply[2]), text(reply[3])
 	case Moved:
 		a.Cursor = number(reply[2])

@@ -15,16 +15,18 @@ func (m *model) claim(by Claimer, c Claim) Answer {
 		return Answer{Verdict: Unknown}
 	}
 	if r := m.runs[c.Run]; r != nil && !m.foreign["run "+c.Run] && r.Job == c.Job && r.Node == by.ID &&
-		(j.Open == c.Run || c.Overlap == jobs.OverlapAllow) {
+		(j.Open == c.Run || c.Overlap == jobs.OverlapAllow || c.Shard) {
 		a := Answer{Verdict: Granted, Token: r.Token, Left: millisOf(max(0, r.Until-m.ms())), Run: Lease{Attempt: r.Attempt}}
 		if c.Pending {
-			a.Run = r.Lease
-			a.Run.Run = ""
+			a.Run = m.carried(r)
 		}
 		return a
 	}
 	if j.Digest != c.Digest {
 		return Answer{Verdict: Superseded, Detail: j.Digest}
+	}
+	if t := m.tickOf(c.Run); c.splits() && t != nil && t.Job == c.Job {
+		return j.opened(c.Run)
 	}
 	if c.Pending {
 		return m.claimPending(by, j, c)
@@ -38,6 +40,9 @@ func (j *modelJob) moved() Answer {
 
 func (m *model) claimTick(by Claimer, j *modelJob, c Claim) Answer {
 	if j.Cursor != c.From || j.Cursor == 0 {
+		if t := m.tickOf(j.Open); t != nil && c.splits() && t.Tick == c.Tick {
+			return j.opened(j.Open)
+		}
 		return j.moved()
 	}
 	v := m.fits(j, c)
@@ -91,6 +96,9 @@ func (m *model) claimTick(by Claimer, j *modelJob, c Claim) Answer {
 	}
 	r := &modelRun{step: step, Lease: Lease{Job: c.Job, Tick: c.Tick, Shards: 1, Attempt: attempt, Prev: c.Tick, Next: c.Next,
 		Trigger: c.Trigger.String(), Payload: []byte{}}}
+	if c.splits() {
+		return m.openTick(j, c, r)
+	}
 	m.grant(by, j, c, r)
 	return Answer{Verdict: Granted, Token: r.Token, Left: c.TTL, Run: Lease{Attempt: attempt}}
 }
@@ -104,11 +112,11 @@ func (m *model) fits(j *modelJob, c Claim) Verdict {
 	if waits {
 		busy = j.Busy
 	}
-	switch r := m.runs[j.Open]; {
+	switch r := m.holder(j); {
 	case !waits || j.Open == "":
 	case busy.From != 0:
 		going.From = busy.From
-	case r != nil && !m.foreign["run "+j.Open]:
+	case r != nil:
 		going.From = r.Granted
 	}
 	at, overlap := c.From, false
@@ -147,15 +155,23 @@ func (w Window) touches(first, last int64) bool {
 // overlaps says whether something came due while the run was going that holds the job; if that waits, since
 // it was granted first.
 func (m *model) overlaps(j *modelJob, at int64) bool {
-	if r := m.runs[j.Open]; r != nil && !m.foreign["run "+j.Open] {
+	if r := m.holder(j); r != nil {
 		return r.Granted <= at
 	}
 	return j.Busy.From <= at
 }
 
+// holder is the run that is going, or the open tick, that holds a job; nil when that waits or cannot be read.
+func (m *model) holder(j *modelJob) *modelRun {
+	if r := m.runs[j.Open]; r != nil && !m.foreign["run "+j.Open] {
+		return r
+	}
+	return m.tickOf(j.Open)
+}
+
 // replace asks for the end of the run that holds a job, if the job is one whose ticks replace it.
 func (m *model) replace(j *modelJob, o jobs.Overlap, at int64) {
-	if o == jobs.OverlapReplace && m.runs[j.Open] != nil && m.overlaps(j, at) {
+	if o == jobs.OverlapReplace && (m.runs[j.Open] != nil || m.tickOf(j.Open) != nil) && m.overlaps(j, at) {
 		m.wish(j.Open, "", "")
 	}
 }
@@ -176,8 +192,12 @@ func (m *model) claimPending(by Claimer, j *modelJob, c Claim) Answer {
 		return Answer{Verdict: Foreign}
 	case r.Job != c.Job:
 		return j.moved()
+	case r.Whole:
+		return j.opened(c.Run)
 	case r.Granted > m.ms():
 		return Answer{Verdict: Early}
+	case r.Of != "":
+		return m.claimShard(by, j, r, c)
 	}
 	outcome, reason := m.instead(j, r, c)
 	if outcome == jobs.OutcomeRunning {
@@ -190,6 +210,9 @@ func (m *model) claimPending(by Claimer, j *modelJob, c Claim) Answer {
 			j.Open = ""
 		}
 		return Answer{Verdict: Passed, Cursor: j.Cursor, Detail: outcome.String() + "," + reason}
+	}
+	if c.splits() && r.Shards == 1 {
+		return m.openTick(j, c, r)
 	}
 	m.grant(by, j, c, r)
 	a := Answer{Verdict: Granted, Token: r.Token, Left: c.TTL, Run: r.Lease}
@@ -227,10 +250,10 @@ func (j *modelJob) paused(ms int64) bool {
 // grant leases a run, with the next token of its job, which it holds unless its runs may overlap.
 func (m *model) grant(by Claimer, j *modelJob, c Claim, r *modelRun) {
 	switch {
-	case c.Overlap == jobs.OverlapAllow && j.Open == c.Run:
-		j.Open = ""
-	case c.Overlap != jobs.OverlapAllow && j.Open != c.Run:
-		j.Open, j.Busy = c.Run, Window{}
+	case r.Of == "":
+		m.hold(j, c, c.Run)
+	case j.Open == "" && c.Overlap != jobs.OverlapAllow: // the tick was opened beside others
+		m.hold(j, c, r.Of)
 	}
 	ttl := c.TTL.Milliseconds()
 	r.Run, r.Token, r.Node, r.NodeName, r.TTL, r.Until, r.Granted = c.Run, m.token(j), by.ID, by.Name, ttl, m.ms()+ttl, m.ms()

@@ -16,7 +16,7 @@ func (m *model) settle(rep Report) Word {
 	switch {
 	case r == nil:
 		return m.settleLate(rep)
-	case m.jobs[rep.Job] == nil || m.foreign["run "+rep.Run] || m.foreign["entry "+rep.Job]:
+	case m.jobs[rep.Job] == nil || m.foreign["run "+rep.Run] || m.foreign["entry "+rep.Job] || m.strange(r):
 		return Strange
 	}
 	fresh := ""
@@ -50,26 +50,23 @@ func (m *model) settleLate(rep Report) Word {
 // fresh, the next attempt follows if there may be one.
 func (m *model) end(r *modelRun, how Row, output, fresh string, freed int64) {
 	j := m.jobs[r.Job]
-	if _, unwanted := m.cancels[r.Run]; unwanted || r.Attempt >= r.Attempts {
+	if _, unwanted := m.wanted(r); unwanted || r.Attempt >= r.Attempts {
 		fresh = ""
 	}
 	delete(m.runs, r.Run)
 	m.close(j, r, how)
 	if j.Open == r.Run {
-		if j.Open = fresh; r.Overlap != "a" {
-			j.Busy = Window{cmp.Or(j.Busy.From, r.Granted), freed}
-		}
-		if r.Overlap == "s" && fresh == "" {
-			j.Busy = Window{}
-		}
+		j.free(r, freed, fresh)
 	}
 	if output != "" {
 		m.kept[r.Run] = output
 	}
 	if fresh != "" {
 		m.waiting[fresh] = &modelRun{step: -1, Lease: Lease{Run: fresh, Job: r.Job, Tick: r.Tick, Shard: r.Shard, Shards: r.Shards,
-			Attempt: r.Attempt + 1, Trigger: "rerun", Request: r.Request, Granted: m.ms(), Holds: true, Payload: r.Payload}}
-	} else if r.Request == "" {
+			Attempt: r.Attempt + 1, Trigger: "rerun", Request: r.Request, Granted: m.ms(), Holds: true, Of: r.Of, Param: r.Param, Payload: r.Payload}}
+	} else if r.Of != "" {
+		m.part(j, r.Of, how.Outcome, freed)
+	} else if r.Request == "" && r.Shards == 1 {
 		m.tell(j, Event{Prev: r.Prev, Next: r.Next, Tick: r.Tick, Until: r.Tick, Count: 1, Outcome: how.Outcome})
 	}
 	delete(m.cancels, r.Run)
@@ -79,6 +76,7 @@ func (m *model) end(r *modelRun, how Row, output, fresh string, freed int64) {
 func (m *model) close(j *modelJob, r *modelRun, how Row) {
 	how.Job, how.Prev, how.Next, how.Tick, how.Shard, how.Shards, how.Attempt = r.Job, r.Prev, r.Next, r.Tick, r.Shard, r.Shards, r.Attempt
 	how.Run, how.Token, how.Node, how.NodeName, how.Trigger, how.Request = r.Run, r.Token, r.Node, r.NodeName, r.Trigger, r.Request
+	how.Of, how.Param = r.Of, r.Param
 	m.write(j, modelRow{Row: how, step: r.step})
 	j.count(how.Outcome, 1)
 	if len(r.Payload) > 0 {
@@ -95,8 +93,14 @@ func (m *model) reap(seen Lease) Word {
 		return Strange
 	case r.Beat != seen.Beat || r.Until >= m.ms():
 		return Alive
+	case m.strange(r):
+		return Strange
 	}
-	m.end(r, Row{At: m.ms(), Outcome: jobs.OutcomeAbandoned, Reason: ReasonLapsed, Started: r.Granted}, "", Successor(r.Run), r.Until)
+	freed := r.Until
+	if r.Of != "" {
+		freed = m.ms()
+	}
+	m.end(r, Row{At: m.ms(), Outcome: jobs.OutcomeAbandoned, Reason: ReasonLapsed, Started: r.Granted}, "", Successor(r.Run), freed)
 	return Reaped
 }
 
@@ -110,7 +114,10 @@ func (m *model) unclaim(back Return) Word {
 	case m.foreign["run "+back.Run] || m.foreign["entry "+back.Job]:
 		return Strange
 	}
-	if wish, unwanted := m.cancels[back.Run]; unwanted {
+	if wish, unwanted := m.wanted(r); unwanted {
+		if m.strange(r) {
+			return Strange
+		}
 		m.end(r, Row{At: m.ms(), Outcome: jobs.OutcomeCancelled, Reason: wish.why(), Started: r.Granted}, "", "", m.ms())
 		return Returned
 	}
@@ -121,7 +128,7 @@ func (m *model) unclaim(back Return) Word {
 		}
 	}
 	m.waiting[fresh] = &modelRun{step: r.step, Lease: Lease{Run: fresh, Job: r.Job, Tick: r.Tick, Shard: r.Shard, Shards: r.Shards,
-		Attempt: r.Attempt, Prev: r.Prev, Next: r.Next, Trigger: r.Trigger, Request: r.Request, Granted: m.ms(), Holds: true, Payload: r.Payload}}
+		Attempt: r.Attempt, Prev: r.Prev, Next: r.Next, Trigger: r.Trigger, Request: r.Request, Granted: m.ms(), Holds: true, Of: r.Of, Param: r.Param, Payload: r.Payload}}
 	return Returned
 }
 
@@ -163,11 +170,18 @@ func (m *model) cancel(job, id, author, reason string) (Word, string) {
 		return Cancelled, ""
 	case r == nil:
 		return "", "refused"
+	case r.Whole:
+		m.wish(id, author, reason)
+		return Told, ""
+	case m.strange(r):
+		return "", "foreign"
 	}
 	delete(m.waiting, id)
 	r.Token, r.Node, r.NodeName = 0, "", ""
 	m.close(j, r, Row{At: m.ms(), Outcome: jobs.OutcomeCancelled, Reason: Cancel{Author: author, Reason: reason}.why(), Started: m.ms()})
-	if r.Request == "" {
+	if r.Of != "" {
+		m.part(j, r.Of, jobs.OutcomeCancelled, m.ms())
+	} else if r.Request == "" && r.Shards == 1 {
 		m.tell(j, Event{Prev: r.Prev, Next: r.Next, Tick: r.Tick, Until: r.Tick, Count: 1, Outcome: jobs.OutcomeCancelled})
 	}
 	if j.Open == id {
@@ -183,7 +197,7 @@ func (m *model) going(job string, ok func(kind string, r *modelRun) bool) string
 		found := ""
 		for id, r := range map[string]map[string]*modelRun{"run": m.runs, "pending": m.waiting}[kind] {
 			switch {
-			case r.Job != job:
+			case r.Job != job, r.Whole && !m.foreign[kind+" "+id]:
 			case !m.foreign[kind+" "+id] && ok(kind, r):
 				return "yes"
 			case m.foreign[kind+" "+id]:
@@ -224,16 +238,28 @@ func (m *model) rerun(job, id string) (string, string) {
 		return "", "unknown run"
 	}
 	r := &modelRun{step: -1, Lease: Lease{Run: fresh, Job: job, Tick: row.Tick, Shard: row.Shard, Shards: row.Shards, Attempt: row.Attempt + 1,
-		Trigger: "rerun", Granted: m.ms(), Payload: []byte(m.kept["p:"+id])}}
+		Param: row.Param, Trigger: "rerun", Granted: m.ms(), Payload: m.payloadOf(row)}}
+	all := row.Whole || row.Shards == 1 // it may be opened, and then it is an attempt of each shard
+	if all {
+		r.Shards = 1
+	}
 	if row.Request != "" {
 		r.Request = fresh
+		for _, other := range j.rows {
+			if other.Of == id {
+				r.Attempt = max(r.Attempt, other.Attempt+1)
+			}
+		}
 	} else {
-		same := func(_ string, o *modelRun) bool { return o.Request == "" && o.Tick == row.Tick }
+		same := func(_ string, o *modelRun) bool {
+			return o.Request == "" && o.Tick == row.Tick && (all || o.Shard == row.Shard || o.Shards == 1)
+		}
 		if m.going(job, same) != "" || j.Cursor != 0 && row.Tick >= j.Cursor && row.Tick < j.Again {
 			return "", "refused"
 		}
 		for _, other := range j.rows {
-			if !other.Ranged && other.Request == "" && other.Tick == row.Tick {
+			mine := all || other.Shard == row.Shard || other.Whole && row.Shard < other.Shards
+			if !other.Ranged && other.Request == "" && other.Tick == row.Tick && mine {
 				r.Attempt = max(r.Attempt, other.Attempt+1)
 			}
 		}

@@ -134,6 +134,7 @@ func (m *model) remove(job string) string {
 	for id, r := range m.waiting {
 		if r.Job == job && !m.foreign["pending "+id] {
 			delete(m.waiting, id)
+			delete(m.cancels, id)
 		}
 	}
 	for _, row := range j.rows {

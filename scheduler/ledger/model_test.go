@@ -50,6 +50,7 @@ type modelRow struct {
 type modelRun struct {
 	Lease
 	step int
+	ends []jobs.Outcome // of an open tick: how its shards ended
 }
 
 func newModel(c Config) *model {

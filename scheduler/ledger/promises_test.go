@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -22,11 +23,13 @@ type promises struct {
 	foreign map[string]bool
 	paused  map[string]int64  // job -> until when, ms
 	wished  map[string]string // run -> that somebody wanted it ended: told or cancelled
+	opened  map[string]bool   // sharded ticks that were opened
 }
 
 // watched is a grant and what became of it.
 type watched struct {
 	job, key, node string
+	of             string // the open tick that it is a shard of
 	digest         string // of the claim
 	token          locking.Token
 	until, beat    int64
@@ -35,7 +38,8 @@ type watched struct {
 
 func newPromises() *promises {
 	return &promises{granted: map[string]string{}, runs: map[string]*watched{}, live: map[string]string{},
-		top: map[string]locking.Token{}, stored: map[string]string{}, foreign: map[string]bool{}, paused: map[string]int64{}, wished: map[string]string{}}
+		top: map[string]locking.Token{}, stored: map[string]string{}, foreign: map[string]bool{}, paused: map[string]int64{}, wished: map[string]string{},
+		opened: map[string]bool{}}
 }
 
 func (p *promises) bad(format string, args ...any) {
@@ -95,7 +99,7 @@ func (p *promises) operated(o op, r reply) {
 	switch o.kind {
 	case "cancel":
 		p.wished[o.run] = string(r.word)
-		if w := p.runs[o.run]; r.word == Told && (w == nil || w.state != "live") {
+		if w := p.runs[o.run]; r.word == Told && !p.opened[o.run] && (w == nil || w.state != "live") {
 			p.bad("P2: run %s is not live, and its node is told to end it", o.run)
 		}
 	case "pause":
@@ -128,6 +132,9 @@ func (p *promises) removed(job string) {
 
 func (p *promises) claimed(by Claimer, c Claim, a Answer, now int64) {
 	was := p.runs[c.Run]
+	if a.Verdict == Opened {
+		p.opened[a.Detail] = true
+	}
 	if a.Verdict != Granted {
 		if was != nil && was.state == "live" && was.job == c.Job && was.digest == c.Digest && was.node == by.ID && !p.foreign[c.Run] && !p.foreign[c.Job] {
 			p.bad("P6: run %s is live, and its node, asking again, is answered %s", c.Run, a.Verdict)
@@ -153,16 +160,17 @@ func (p *promises) granting(by Claimer, c Claim, a Answer, now int64) {
 	if c.Pending {
 		key = fmt.Sprintf("%s tick %d shard %d attempt %d", c.Job, a.Run.Tick, a.Run.Shard, a.Run.Attempt)
 		if a.Run.Request != "" {
-			key = fmt.Sprintf("%s request %s attempt %d", c.Job, a.Run.Request, a.Run.Attempt)
+			key = fmt.Sprintf("%s request %s shard %d attempt %d", c.Job, a.Run.Request, a.Run.Shard, a.Run.Attempt)
 		}
 	}
-	if until, paused := p.paused[c.Job]; paused && now < until && a.Run.Request == "" && a.Run.Trigger != "rerun" {
+	if until, paused := p.paused[c.Job]; paused && now < until && a.Run.Request == "" && a.Run.Trigger != "rerun" && a.Run.Of == "" {
 		p.bad("pause: %s was granted while the job is paused", key)
 	}
 	if other := p.granted[key]; other != "" {
 		p.bad("P1: %s was granted to run %s and to run %s", key, other, c.Run)
 	}
-	if other := p.live[c.Job]; other != "" && c.Overlap != jobs.OverlapAllow {
+	holder := cmp.Or(a.Run.Of, c.Run) // the shards of a tick run beside each other
+	if other := p.live[c.Job]; other != "" && other != holder && c.Overlap != jobs.OverlapAllow {
 		p.bad("P1: %s runs twice at once, as %s and as %s", c.Job, other, c.Run)
 	}
 	if a.Token <= p.top[c.Job] {
@@ -175,9 +183,9 @@ func (p *promises) granting(by Claimer, c Claim, a Answer, now int64) {
 		p.bad("P7: %s was granted to %s, stored is %s", key, c.Digest, p.stored[c.Job])
 	}
 	if p.granted[key], p.top[c.Job] = c.Run, a.Token; c.Overlap != jobs.OverlapAllow {
-		p.live[c.Job] = c.Run
+		p.live[c.Job] = holder
 	}
-	p.runs[c.Run] = &watched{job: c.Job, key: key, node: by.ID, digest: c.Digest, token: a.Token, until: now + c.TTL.Milliseconds(), state: "live"}
+	p.runs[c.Run] = &watched{job: c.Job, of: a.Run.Of, key: key, node: by.ID, digest: c.Digest, token: a.Token, until: now + c.TTL.Milliseconds(), state: "live"}
 }
 
 // ended notes the end of a live run, once.
@@ -187,7 +195,12 @@ func (p *promises) ended(id string, w *watched, how string) {
 		return
 	}
 	w.state = how
-	if p.live[w.job] == id {
+	for _, o := range p.runs {
+		if w.of != "" && o.of == w.of && o.state == "live" {
+			return // other shards go on
+		}
+	}
+	if p.live[w.job] == cmp.Or(w.of, id) {
 		delete(p.live, w.job)
 	}
 }
@@ -254,7 +267,9 @@ func (p *promises) books(rows map[string][]Row, open []Lease) {
 		for _, row := range list {
 			w := p.runs[row.Run]
 			switch {
-			case row.Ranged:
+			case row.Ranged, row.Whole && p.opened[row.Run]:
+			case row.Of != "" && row.Outcome == jobs.OutcomeCancelled && row.Token == 0 && w == nil &&
+				(p.wished[row.Of] == string(Told) || row.Reason == ReasonReplaced): // the whole tick, before it began
 			case row.Outcome == jobs.OutcomeCancelled && (row.Token == 0 && w == nil && p.wished[row.Run] == string(Cancelled) ||
 				row.Tries == 0 && w != nil && w.state == "returned"): // before it began
 			case w == nil || w.job != job || w.token != row.Token || w.state != row.Outcome.String():
@@ -267,7 +282,7 @@ func (p *promises) books(rows map[string][]Row, open []Lease) {
 	held := map[string]bool{}
 	for _, l := range open {
 		held[l.Run] = true
-		if w := p.runs[l.Run]; !l.Pending() && (w == nil || w.state != "live" || w.until != l.Until || w.token != l.Token) {
+		if w := p.runs[l.Run]; !l.Pending() && !l.Whole && (w == nil || w.state != "live" || w.until != l.Until || w.token != l.Token) {
 			p.bad("P2: run %s is in flight as %+v; granted and answered was %+v", l.Run, l, w)
 		}
 	}

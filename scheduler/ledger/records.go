@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -49,11 +50,17 @@ type Lease struct {
 	Overlap        string // s, q, r or a: the job's policy when it was granted
 	Attempts       int    // how often the tick may be granted before a crash ends it
 	Holds          bool   // pending: the job is held for it, because it was granted before
+	Of             string // the open tick that this is a shard of; "" for what holds the job by itself
+	Param          string // the shard's parameter
 	Payload        []byte
+	// Whole says that this is an open tick of a sharded job: no run, but what its shards are parts of. Left is how
+	// many of them have not ended for good.
+	Whole bool
+	Left  int
 }
 
 // Pending says that nobody was granted this run yet.
-func (l Lease) Pending() bool { return l.Token == 0 }
+func (l Lease) Pending() bool { return l.Token == 0 && !l.Whole }
 
 // Row is one record of history: a run that ended, or a range of ticks that did not run.
 type Row struct {
@@ -75,6 +82,8 @@ type Row struct {
 	Token                         locking.Token
 	Node, NodeName                string
 	Trigger, Request              string
+	Of, Param                     string // of a shard: its tick's id, and its parameter
+	Whole                         bool   // a sharded tick, with the worst of its shards' outcomes; no run
 	Started                       int64
 	Late                          string // a report that came after the outcome: "succeeded 1763726400123"
 	Error                         string
@@ -114,6 +123,15 @@ func (f *fields) int() int64 {
 	return n
 }
 
+// param reads a shard's parameter, which is stored escaped.
+func (f *fields) param() string {
+	s, err := url.QueryUnescape(f.text())
+	if err != nil && f.bad == nil {
+		f.bad = fmt.Errorf("%w: %w", ErrForeign, err)
+	}
+	return s
+}
+
 func parseEntry(job, record string) (Entry, error) {
 	f, err := split(record, 12)
 	if err != nil {
@@ -147,26 +165,43 @@ func countsOf(s string) map[jobs.Outcome]int64 {
 }
 
 func parseLease(run, record string) (Lease, error) {
-	f, err := split(record, 19)
+	f, err := split(record, 21)
 	if err != nil {
 		return Lease{}, err
 	}
 	l := Lease{Run: run, Until: f.int(), Beat: f.int(), Job: f.text(), Tick: f.int(), Shard: int(f.int()),
 		Shards: int(f.int()), Attempt: int(f.int()), Token: f.int(), Node: f.text(), NodeName: f.text(),
 		TTL: f.int(), Prev: f.int(), Next: f.int(), Trigger: f.text(), Request: f.text(), Granted: f.int(),
-		Overlap: f.text(), Attempts: int(f.int())}
+		Overlap: f.text(), Attempts: int(f.int()), Of: f.text(), Param: f.param()}
 	l.Payload = []byte(f.text())
 	return l, f.bad
 }
 
+// parsePending reads what lies in waiting: a pending run, or an open tick.
 func parsePending(run, record string) (Lease, error) {
-	f, err := split(record, 12)
+	if rest, whole := strings.CutPrefix(record, "1T|"); whole {
+		return parseOpen(run, rest)
+	}
+	f, err := split(record, 14)
 	if err != nil {
 		return Lease{}, err
 	}
 	l := Lease{Run: run, Job: f.text(), Tick: f.int(), Shard: int(f.int()), Shards: int(f.int()), Attempt: int(f.int()),
-		Prev: f.int(), Next: f.int(), Trigger: f.text(), Request: f.text(), Granted: f.int(), Holds: f.text() != ""}
+		Prev: f.int(), Next: f.int(), Trigger: f.text(), Request: f.text(), Granted: f.int(), Holds: f.text() != "", Of: f.text(), Param: f.param()}
 	l.Payload = []byte(f.text())
+	return l, f.bad
+}
+
+func parseOpen(id, rest string) (Lease, error) {
+	f, err := split("1|"+rest, 14)
+	if err != nil {
+		return Lease{}, err
+	}
+	l := Lease{Run: id, Whole: true, Job: f.text(), Tick: f.int(), Shards: int(f.int()), Left: int(f.int())}
+	f.int() // how many did not succeed
+	f.text()
+	l.Attempt, l.Prev, l.Next, l.Trigger, l.Request = int(f.int()), f.int(), f.int(), f.text(), f.text()
+	l.Granted, l.Overlap, l.Payload = f.int(), f.text(), []byte(f.text())
 	return l, f.bad
 }
 
@@ -174,13 +209,17 @@ func parseRow(job, record string) (Row, error) {
 	if strings.HasPrefix(record, "1|S|") {
 		return parseRange(job, record)
 	}
-	f, err := split(record, 20)
-	if err != nil || f.text() != "R" {
+	f, err := split(record, 22)
+	if err != nil {
 		return Row{}, fmt.Errorf("%w: row %.40q", ErrForeign, record)
 	}
-	r := Row{Job: job, Prev: f.int(), Next: f.int(), At: f.int(), Tick: f.int(), Shard: int(f.int()), Shards: int(f.int()),
+	kind := f.text()
+	if kind != "R" && kind != "T" {
+		return Row{}, fmt.Errorf("%w: row %.40q", ErrForeign, record)
+	}
+	r := Row{Job: job, Whole: kind == "T", Prev: f.int(), Next: f.int(), At: f.int(), Tick: f.int(), Shard: int(f.int()), Shards: int(f.int()),
 		Attempt: int(f.int()), Tries: int(f.int()), Run: f.text(), Token: f.int(), Node: f.text(), NodeName: f.text(),
-		Trigger: f.text(), Request: f.text()}
+		Trigger: f.text(), Request: f.text(), Of: f.text(), Param: f.param()}
 	if err := r.Outcome.UnmarshalText([]byte(f.text())); err != nil {
 		return r, fmt.Errorf("%w: %w", ErrForeign, err)
 	}

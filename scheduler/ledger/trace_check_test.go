@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/escapement/escapement/jobs"
 )
 
 // record fills in the record that a plant writes, and remembers the own one that it covers.
@@ -57,11 +59,25 @@ func (tr *trace) check(tb testing.TB) {
 		for _, what := range Chain(s.Entry, rows[s.Job], open) {
 			tr.bad("P2: chain of %s: %s", s.Job, what)
 		}
+		a := newAudit(s.Entry, jobs.Definition{}, rows[s.Job], open)
+		a.attempts()
+		a.shards()
+		for _, v := range a.found {
+			tr.bad("%s: books of %s: %s\n%s", v.Promise, s.Job, v.What, strings.Join(v.Evidence, "\n"))
+		}
 	}
 	for _, what := range tr.indexes(tb, stored, open) {
 		tr.bad("index: %s", what)
 	}
 	tr.promises.books(rows, open)
+	for _, list := range rows {
+		for _, r := range list {
+			if r.Whole && !tr.closed[r.Run] {
+				tr.closed[r.Run] = true
+				tr.counts["tick closed "+r.Outcome.String()]++
+			}
+		}
+	}
 	if tr.model == nil {
 		return
 	}
@@ -152,6 +168,9 @@ func (tr *trace) indexes(tb testing.TB, stored []Stored, open []Lease) (wrong []
 	}
 	for _, l := range open {
 		p := want[r.led.Partition(l.Job)]
+		if l.Whole {
+			continue
+		}
 		if l.Pending() {
 			p["pending"][l.Run] = l.Granted
 		} else {

@@ -32,12 +32,14 @@ type trace struct {
 	step   int
 	done   []string // the last operations, for the report
 	counts map[string]int
+	closed map[string]bool    // sharded ticks
 	late   map[string][]int64 // job -> when it was asked to be put off to
 	wrong  []string           // what disagreed: "servers", "model", "chain", or a promise's number, then what
 }
 
 func newTrace(seed uint64, rigs ...*rig) *trace {
-	return &trace{rigs: rigs, world: newWorld(seed), model: newModel(traceConfig), promises: newPromises(), counts: map[string]int{}, late: map[string][]int64{}}
+	return &trace{rigs: rigs, world: newWorld(seed), model: newModel(traceConfig), promises: newPromises(), counts: map[string]int{}, late: map[string][]int64{},
+		closed: map[string]bool{}}
 }
 
 func (tr *trace) bad(format string, args ...any) {
@@ -136,6 +138,7 @@ func TestTrace(t *testing.T) {
 	for seed := *firstSeed; seed < *firstSeed+uint64(*seeds); seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			tr := newTrace(seed, realRig(t, traceConfig), embeddedRig(t, traceConfig))
+			tr.world.sharded = seed%2 == 0
 			tr.run(t, *traceOps, func() bool { return len(tr.all()) > 0 })
 			tr.report(t, seed)
 			t.Logf("seed %d: %d operations, answers %v", seed, tr.step-1, tr.counts)
@@ -153,7 +156,7 @@ func TestTrace(t *testing.T) {
 
 // everyAnswer is what a trace of some length must have come across.
 var everyAnswer = []string{"claim granted", "claim skipped", "claim moved", "claim early", "claim held", "claim superseded",
-	"claim unknown", "claim foreign", "claim clock", "settle settled", "settle lost", "settle unknown", "settle foreign",
+	"claim unknown", "claim foreign", "claim clock", "claim opened", "tick closed succeeded", "tick closed cancelled", "tick closed failed", "tick closed abandoned", "settle settled", "settle lost", "settle unknown", "settle foreign",
 	"renew renewed", "renew gone", "reap reaped", "reap alive", "reap gone", "reap clock",
 	"unclaim returned", "unclaim lost", "trigger", "trigger unknown", "trigger foreign",
 	"define created", "define same", "define replaced", "define differs", "define foreign", "define clock", "plant",

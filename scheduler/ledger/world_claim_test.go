@@ -28,8 +28,10 @@ func (w *world) claim(o op) op {
 		default:
 			c = w.claimOf(s)
 		}
-		o.claims = append(o.claims, c)
-		w.claims = remember(w.claims, asked{o.by, c}, 80)
+		for _, c := range append([]Claim{c}, w.others(c)...) {
+			o.claims = append(o.claims, c)
+			w.claims = remember(w.claims, asked{o.by, c}, 80)
+		}
 	}
 	return o
 }
@@ -37,19 +39,26 @@ func (w *world) claim(o op) op {
 // claimOf is a claim for a job as it stands, mostly the right one.
 func (w *world) claimOf(s Stored) Claim {
 	r := rhythms[s.Digest]
-	c := Claim{Job: s.Job, Digest: s.Digest, TTL: time.Duration(3000+w.rng.IntN(9000)) * time.Millisecond, Overlap: r.overlap, Attempts: r.attempts}
+	c := Claim{Job: s.Job, Digest: s.Digest, TTL: time.Duration(3000+w.rng.IntN(9000)) * time.Millisecond, Overlap: r.overlap, Attempts: r.attempts,
+		Shards: r.shards, Params: r.params}
 	if w.chance(5) {
 		c.Digest = pick(w, digests)
-		c.Overlap = rhythms[c.Digest].overlap
+		other := rhythms[c.Digest]
+		c.Overlap, c.Shards, c.Params = other.overlap, other.shards, other.params
 	}
-	waiting := keepIf(w.view.pending, func(l Lease) bool { return l.Job == s.Job })
-	if len(waiting) > 0 && (r.every == 0 || w.chance(40)) {
-		c.Pending, c.Run = true, pick(w, waiting).Run
+	waiting := keepIf(w.view.pending, func(l Lease) bool { return l.Job == s.Job && (!l.Whole || w.chance(5)) })
+	if parts := keepIf(waiting, func(l Lease) bool { return l.Of != "" }); len(waiting) > 0 && (r.every == 0 || w.chance(40) || len(parts) > 0 && w.chance(50)) {
+		l := pick(w, waiting)
+		c.Pending, c.Run, c.Shard = true, l.Run, l.Of != ""
+		if c.Shard && w.chance(90) {
+			return c
+		}
 		switch n := w.rng.IntN(100); {
 		case n < 4:
 			c.Run = w.id("nobody")
 		case n < 7 && len(w.view.pending) > 0:
-			c.Run = pick(w, w.view.pending).Run // of any job
+			l = pick(w, w.view.pending) // of any job
+			c.Run, c.Shard = l.Run, l.Of != ""
 		case n < 15 || r.every == 0 && n < 25:
 			c.Drop = ReasonStartWithin
 		}
@@ -66,6 +75,18 @@ func (w *world) claimOf(s Stored) Claim {
 		w.misplan(&c)
 	}
 	return c
+}
+
+// others are, at times, claims of the other shards of a tick.
+func (w *world) others(c Claim) []Claim {
+	var all []Claim
+	for _, l := range w.view.pending {
+		if c.Shard && l.Job == c.Job && l.Of != "" && l.Run != c.Run && w.chance(50) {
+			c.Run = l.Run
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // plan fills in what a claim passes and runs, from its cursor on.

@@ -12,13 +12,14 @@ import (
 // world makes up operations: mostly what nodes would do given what stands in the ledger, and
 // often enough what a late, mistaken, repeating or lying node would do.
 type world struct {
-	rng    *rand.Rand
-	us     int64
-	runID  string
-	ids    int
-	favour string // a kind of operation that comes more often than others
-	rig    *rig   // the one looked at
-	view   view
+	rng     *rand.Rand
+	us      int64
+	runID   string
+	ids     int
+	favour  string // a kind of operation that comes more often than others
+	sharded bool   // most jobs have shards
+	rig     *rig   // the one looked at
+	view    view
 
 	claims   []asked
 	reports  []Report
@@ -50,6 +51,8 @@ type rhythm struct {
 	overlap    jobs.Overlap
 	attempts   int
 	after      string
+	shards     int
+	params     []string
 }
 
 func (r rhythm) next(after int64) int64 {
@@ -93,6 +96,13 @@ var rhythms = map[string]rhythm{
 	"d-minute": {every: 60_000, overlap: jobs.OverlapReplace, attempts: 3},
 	"d-day":    {every: 86_400_000},
 	"d-ending": {every: 1000, end: noon + 200_000, overlap: jobs.OverlapQueue},
+	"d-parts":  {every: 1500, shards: 3, attempts: 2, params: []string{"north | west", "", "süd,ost"}},
+	"d-pair":   {every: 2500, overlap: jobs.OverlapQueue, shards: 2, attempts: 3},
+	"d-four":   {every: 4000, overlap: jobs.OverlapAllow, shards: 4, attempts: 2, params: []string{"a", "b", "c", "d"}},
+	"d-swap":   {every: 3000, overlap: jobs.OverlapReplace, shards: 2, attempts: 2, params: []string{"%2C", "+"}},
+	"d-split":  {every: 1000, end: noon + 300_000, shards: 2},
+	"a-parts":  {after: "aa", attempts: 2, shards: 3},
+	"a-pair":   {after: "h", overlap: jobs.OverlapQueue, shards: 2, params: []string{"1", "2"}},
 	"a-skip":   {after: "aa", attempts: 2},
 	"a-queue":  {after: "aa", overlap: jobs.OverlapQueue, attempts: 2},
 	"a-other":  {after: "b.c", overlap: jobs.OverlapReplace, attempts: 2},
@@ -101,8 +111,8 @@ var rhythms = map[string]rhythm{
 }
 
 var (
-	digests   = []string{"d-half", "d-quick", "d-second", "d-crash", "d-two", "d-three", "d-seven", "d-minute", "d-day", "d-ending"}
-	following = []string{"a-skip", "a-queue", "a-other", "a-allow", "a-chain"}
+	digests   = []string{"d-half", "d-quick", "d-second", "d-crash", "d-two", "d-three", "d-seven", "d-minute", "d-day", "d-ending", "d-parts", "d-pair", "d-four", "d-swap", "d-split"}
+	following = []string{"a-skip", "a-queue", "a-other", "a-allow", "a-chain", "a-parts", "a-pair"}
 	jobNames  = []string{"aa", "b.c", "c:d/e", "d-1", "e", "f", "g", "h", "i-%d", "[j]*"}
 	claimers  = []Claimer{{"n1", "alpha"}, {"n2", "beta"}, {"n3", "gamma.example:7/x"}}
 	ends      = []jobs.Outcome{jobs.OutcomeSucceeded, jobs.OutcomeSucceeded, jobs.OutcomeSucceeded, jobs.OutcomeFailed, jobs.OutcomeTimedOut, jobs.OutcomeCancelled, jobs.OutcomeLost}
@@ -114,10 +124,14 @@ func follows(job string) bool { return job == "h" || job == "i-%d" || job == "[j
 
 // digestFor is a definition that the job may have.
 func (w *world) digestFor(job string) string {
+	list := digests
 	if follows(job) {
-		return pick(w, following)
+		list = following
 	}
-	return pick(w, digests)
+	if w.sharded && w.chance(80) {
+		list = keepIf(list, func(digest string) bool { return rhythms[digest].shards > 1 })
+	}
+	return pick(w, list)
 }
 
 func newWorld(seed uint64) *world {
@@ -143,7 +157,7 @@ func (w *world) look(tb testing.TB, r *rig) {
 		}
 	}
 	for _, l := range open {
-		if l.Pending() {
+		if l.Pending() || l.Whole {
 			w.view.pending = append(w.view.pending, l)
 		} else {
 			w.view.leased = append(w.view.leased, l)

@@ -1,5 +1,5 @@
 -- Ends a run by an operator's wish: one that is going is told by its node's next look, a pending one
--- is recorded as cancelled.
+-- is recorded as cancelled. Of an open tick, all shards are told, those that are pending when they are claimed.
 -- KEYS[1] jobs  KEYS[2] runs  KEYS[3] pending  KEYS[4] waiting  KEYS[5] kept  KEYS[6] cancels
 -- KEYS[7] outbox  KEYS[8] followers  KEYS[9] history of the job
 -- ARGV[1] job  ARGV[2] run  ARGV[3] author  ARGV[4] reason  ARGV[5] rows to keep  ARGV[6] age to keep, ms
@@ -21,15 +21,25 @@ if not text then
   if not at then return 'unknown' end
   return was == 'cancelled' and 'cancelled' or 'ended'
 end
+local tick = tick_of(text)
+if tick then
+  if tick.job ~= job then return 'unknown' end
+  raise(KEYS[6], id, ms, author, reason)
+  return 'told'
+end
 local p = pending_of(text)
 if not p then return 'foreign' end
 if p.job ~= job then return 'unknown' end
+if strange(KEYS[4], p.of) then return 'foreign' end
 p.token, p.node, p.name = '0', '', ''
 local why = reason_of('1|0|' .. author .. '|' .. reason)
 if not append(KEYS[9], KEYS[5], row_text(id, p, 'cancelled', why, int(ms), int(ms), '0', ''), e, ms, ARGV[5], ARGV[6]) then return 'foreign' end
 count(e, 'cancelled', 1)
 if p.payload ~= '' then redis.call('HSET', KEYS[5], 'p:' .. id, p.payload) end
-if p.request == '' and redis.call('HEXISTS', KEYS[8], job) == 1 then tell(KEYS[7], job, p.prev, p.next, p.tick, p.tick, 1, 'cancelled', ms) end
+if p.of ~= '' then
+  part({waiting = KEYS[4], kept = KEYS[5], cancels = KEYS[6], outbox = KEYS[7], followers = KEYS[8]}, KEYS[9], e, p.of, 'cancelled', ms, ms,
+    ARGV[5], ARGV[6])
+elseif p.request == '' and p.shards == '1' and redis.call('HEXISTS', KEYS[8], job) == 1 then tell(KEYS[7], job, p.prev, p.next, p.tick, p.tick, 1, 'cancelled', ms) end
 if e.open == id then e.open = '' end
 redis.call('HSET', KEYS[1], job, entry_text(e))
 redis.call('HDEL', KEYS[4], id)

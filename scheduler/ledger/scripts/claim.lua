@@ -1,19 +1,23 @@
 -- Claims a batch: each item asks "may I run this?" and gets an answer of its own. An item is
--- the next tick of a job (kind t), or a pending run (kind p). Asked again with the same run id
--- by the same node, a claim gives the same grant.
+-- the next tick of a job (kind t), a pending run (kind p), or a shard of an open tick, which is a pending run as
+-- well (kind s). Asked again with the same run id by the same node, a claim gives the same grant. A tick of a
+-- sharded job, or a pending run of one, is not granted but opened: its shards are pending then, at once.
 -- KEYS[1] jobs  KEYS[2] due  KEYS[3] runs  KEYS[4] leases  KEYS[5] pending  KEYS[6] waiting
 -- KEYS[7] kept  KEYS[8] cancels  KEYS[9] outbox  KEYS[10] followers  KEYS[10+i] history of item i's job
 -- ARGV[1] the caller's idea of Redis' time, ms   ARGV[2] tolerated difference, ms
 -- ARGV[3] node id  ARGV[4] node name  ARGV[5] rows to keep  ARGV[6] age to keep, ms
--- then 12 for each item: kind, job, digest, run, ttl ms, overlap mode (s q r a), most attempts;
+-- then 13 for each item: kind, job, digest, run, ttl ms, overlap mode (s q r a), most attempts;
 --   of kind t: from (the cursor the caller sees), passes, tick (to run, '' for none), next (where the
 --     cursor goes), trigger. Passes are ticks that will not run, from 'from' on without a gap, each
 --     'outcome,reason,first,last,count,next' and ended by ';'
 --   of kind p: a reason for which to record it as missed instead, or '', and four times ''; it is for runs
 --     that follow another job's and that nobody was granted yet
+--   and of a job with several shards, kinds t and p: 'N,param,param,...', else ''. The params are escaped
 -- Returns {'clock', redis ms} and does nothing when the caller's idea of time is wrong, else
 -- four for each item: word, token, value, record
 --   granted     token, ms left, record of the run (kind t: its attempt, '' for 1)
+--   opened      '', cursor, tick     the tick is open, by this claim or by another one of the same tick: the id of its
+--                                    shard i is tick .. '.' .. i
 --   skipped     '', cursor, ''       the job is held: the tick was recorded as skipped(overlap)
 --   passed      '', cursor, ''       nothing to run: the passes were recorded; of a pending run its outcome was, and
 --                                    stands here, 'outcome,reason'
@@ -22,14 +26,14 @@
 --   early       '', redis ms, ''     the tick is not due yet
 --   held        '', run, ''          another run holds the job, and the tick has to wait for it: ask again;
 --                                    'a pause' when that holds a pending run, 'full outbox' when followers
---                                    have not been told of too much
+--                                    have not been told of too much, 'full partition' when too many runs wait
 --   superseded  '', digest, ''       another definition is the stored one
 --   unknown     '', '', ''           no such job
 --   foreign     '', '', ''           a record that this version does not understand
 local now, skew, node, name, keep, keep_for = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local us, ms = clock()
 if astray(ms, now, skew) then return {'clock', int(ms)} end
-local HEAD, STRIDE, FIRST, OUTBOX_MAX = 6, 12, 10, 10000
+local HEAD, STRIDE, FIRST, OUTBOX_MAX, PENDING_MAX = 6, 13, 10, 10000, 10000
 local kept, cancels, outbox, followers = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local here = server_run_id()
 local n = (#ARGV - HEAD) / STRIDE
@@ -50,9 +54,11 @@ local granted, untils = int(ms), {}
 
 -- Writes a lease. It is spelt out here, in the order that run_of reads, because this is the hottest line
 -- of the system and a table a grant costs a fifth of a claim.
-local function grant(e, id, ttl, mode, most, job, tick, shard, shards, attempt, prev, nxt, trigger, request, payload)
+local function grant(e, id, ttl, mode, most, job, tick, shard, shards, attempt, prev, nxt, trigger, request, of, param, payload)
   e.token, e.rid = next_token(e.token, e.rid, us, here, GUARD), here
-  if mode == 'a' then
+  if of ~= '' then -- the open tick holds the job
+    if mode ~= 'a' and e.open == '' then e.open, e.busy = of, '' end
+  elseif mode == 'a' then
     if e.open == id then e.open = '' end
   elseif e.open ~= id then
     e.open, e.busy = id, ''
@@ -64,34 +70,88 @@ local function grant(e, id, ttl, mode, most, job, tick, shard, shards, attempt, 
   end
   local text = '1|' .. till .. '|0|' .. job .. '|' .. tick .. '|' .. shard .. '|' .. shards .. '|' .. attempt .. '|' .. e.token
     .. '|' .. node .. '|' .. name .. '|' .. ttl .. '|' .. prev .. '|' .. nxt .. '|' .. trigger .. '|' .. request
-    .. '|' .. granted .. '|' .. mode .. '|' .. most .. '|' .. payload
+    .. '|' .. granted .. '|' .. mode .. '|' .. most .. '|' .. of .. '|' .. param .. '|' .. payload
   local at = #runs
   runs[at + 1], runs[at + 2] = id, text
   leases[at + 1], leases[at + 2] = till, id
   return text
 end
 
+-- The payload of a shard is its tick's; it ends the answer's record.
+local function carried(of)
+  local t = of ~= '' and tick_of(redis.call('HGET', KEYS[6], of))
+  return t and t.payload or ''
+end
+
 -- The same grant again, when this very claim was granted before and its answer got lost.
 local function repeated(i, e, id, kind, mode)
-  if e.open ~= id and mode ~= 'a' then return false end
+  if e.open ~= id and mode ~= 'a' and kind ~= 's' then return false end
   local text = redis.call('HGET', KEYS[3], id)
   local r = run_of(text)
   if not r or r.node ~= node or r.job ~= names[i] then return false end
-  answer(i, 'granted', r.token, int(math.max(0, r.until_ - ms)), kind == 'p' and text or r.attempt == '1' and '' or r.attempt)
+  answer(i, 'granted', r.token, int(math.max(0, r.until_ - ms)), kind ~= 't' and text .. carried(r.of) or r.attempt == '1' and '' or r.attempt)
   return true
+end
+
+local function opened(i, e, id)
+  answer(i, 'opened', '', e.cursor, id)
+  return true
+end
+
+-- A tick that is open already: by this very claim, or for a tick by another node's.
+local function is_open(i, e, id)
+  local t = tick_of(redis.call('HGET', KEYS[6], id))
+  return t and t.job == names[i] and opened(i, e, id)
+end
+
+-- Opens a tick: from now on it holds the job, and its shards are pending. p is what a run of it would be made of.
+local function open(e, id, mode, parts, p)
+  local n, params = string.match(parts, '^(%d+)(.*)$')
+  local waiting, pending = {}, {}
+  p.of, p.at, p.holds, p.shards, p.shard, p.granted, p.mode = id, granted, '', n, '0', granted, mode
+  p.left, p.bad, p.worst = n, '0', ''
+  local tick = tick_text(p)
+  p.prev, p.next, p.payload = '', '', '' -- they are the tick's
+  n = tonumber(n)
+  local param = {}
+  for one in string.gmatch(params, ',([^,]*)') do param[#param + 1] = one end
+  for shard = 0, n - 1 do
+    p.shard, p.param = int(shard), param[shard + 1] or ''
+    local name = id .. '.' .. p.shard
+    waiting[#waiting + 1], waiting[#waiting + 2] = name, pending_text(p)
+    pending[#pending + 1], pending[#pending + 2] = granted, name
+  end
+  redis.call('HSET', KEYS[6], id, tick, unpack(waiting))
+  redis.call('ZADD', KEYS[5], unpack(pending))
+  redis.call('ZREM', KEYS[5], id)
+  if mode == 'a' then
+    if e.open == id then e.open = '' end
+  elseif e.open ~= id then -- else the time of an attempt before it goes on
+    e.open, e.busy = id, ''
+  end
+end
+
+local function crowded(parts)
+  return parts ~= '' and redis.call('ZCARD', KEYS[5]) + tonumber(string.match(parts, '^%d+')) > PENDING_MAX
+end
+
+-- When what holds the job was granted, or opened; nil when that is pending.
+local function since(e)
+  local r = run_of(redis.call('HGET', KEYS[3], e.open)) or tick_of(redis.call('HGET', KEYS[6], e.open))
+  return r and tonumber(r.granted)
 end
 
 -- A tick overlaps the run that holds the job if it came due while that run was going. A tick that
 -- was due before the run was granted is merely late: it waits for the run and is not skipped.
 local function overlaps(e, at)
-  local r = run_of(redis.call('HGET', KEYS[3], e.open))
-  local from = r and tonumber(r.granted) or pair(e.busy) -- of a pending holder, when it was granted first
+  local from = since(e) or pair(e.busy) -- of a pending holder, when it was granted first
   return not from or from <= at
 end
 
 -- With overlap replace, a tick that comes due while a run is going has it ended.
 local function replace(e, mode, at)
-  if mode == 'r' and redis.call('HEXISTS', KEYS[3], e.open) == 1 and overlaps(e, at) then raise(cancels, e.open, ms, '', '') end
+  local going = mode == 'r' and (redis.call('HEXISTS', KEYS[3], e.open) == 1 or tick_of(redis.call('HGET', KEYS[6], e.open)))
+  if going and overlaps(e, at) then raise(cancels, e.open, ms, '', '') end
 end
 
 -- Reads what a claim passes. Returns 'held' when ticks are passed as missed that wait behind a run which
@@ -105,8 +165,7 @@ local function steps(e, mode, from, passes, tick, nxt, trigger)
   if e.pause ~= '' then pf, pt = pair(e.pause) end
   if e.busy ~= '' and waits then bf, bt = pair(e.busy) end
   if e.open ~= '' and waits then
-    local r = run_of(redis.call('HGET', KEYS[3], e.open))
-    going = bf or r and tonumber(r.granted)
+    going = bf or since(e)
   end
   for outcome, reason, first, last, num, after in string.gmatch(passes, '([^,;]+),([^,;]+),(%d+),(%d+),(%d+),(%d*);') do
     local f, l = tonumber(first), tonumber(last)
@@ -160,7 +219,12 @@ end
 local function claim_tick(i, e, a)
   local job, id, ttl, mode, most, from, passes, tick, nxt, trigger = ARGV[a + 1], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5],
     ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9], ARGV[a + 10], ARGV[a + 11]
-  if e.cursor ~= from or from == '' then return moved(i, e) end
+  local parts = ARGV[a + 12]
+  if e.cursor ~= from or from == '' then
+    local t = parts ~= '' and tick_of(redis.call('HGET', KEYS[6], e.open))
+    if t and t.tick == tick then opened(i, e, e.open) return false end
+    return moved(i, e)
+  end
   local list = steps(e, mode, from, passes, tick, nxt, trigger)
   if not list then return moved(i, e) end
   if list == 'early' then answer(i, 'early', '', granted, '') return false end
@@ -182,6 +246,7 @@ local function claim_tick(i, e, a)
   -- A run that ended before the cursor was set back is not granted anew under its id.
   if attempt ~= '1' and find_row(KEYS[FIRST + i], id) then return moved(i, e) end
   if followed[i] and redis.call('ZCARD', outbox) >= OUTBOX_MAX then answer(i, 'held', '', 'full outbox', '') return false end
+  if tick ~= '' and not held and crowded(parts) then answer(i, 'held', '', 'full partition', '') return false end
   for _, p in ipairs(list) do
     if not record(i, e, p[3], p[3], p[4], p[5], p[6], p[1], p[2]) then answer(i, 'foreign', '', '', '') return false end
   end
@@ -191,7 +256,11 @@ local function claim_tick(i, e, a)
     answer(i, held and 'skipped' or 'passed', '', nxt, '')
     return true
   end
-  grant(e, id, ttl, mode, most, job, tick, '0', '1', attempt, tick, nxt, trigger, '', '')
+  if parts ~= '' then
+    open(e, id, mode, parts, {job = job, tick = tick, attempt = attempt, prev = tick, next = nxt, trigger = trigger, request = '', payload = ''})
+    return opened(i, e, id)
+  end
+  grant(e, id, ttl, mode, most, job, tick, '0', '1', attempt, tick, nxt, trigger, '', '', '', '')
   answer(i, 'granted', e.token, ttl, attempt == '1' and '' or attempt)
   return true
 end
@@ -213,25 +282,59 @@ local function instead(e, p, id, mode, drop)
   return 'held', e.open
 end
 
+-- A shard of an open tick: nothing holds it back but the wish that the tick ends. Then it is recorded as cancelled.
+local function claim_shard(i, e, id, mode, p)
+  if strange(KEYS[6], p.of) then answer(i, 'foreign', '', '', '') return nil end
+  -- A tick that was opened with overlap allow does not hold the job; under another policy it has to, from now on.
+  if mode ~= 'a' and e.open ~= '' and e.open ~= p.of then answer(i, 'held', '', e.open, '') return nil end
+  local flag = wanted(cancels, id, p)
+  if not flag then return true end
+  p.token, p.node, p.name = '0', '', ''
+  local reason = reason_of(flag)
+  if not append(KEYS[FIRST + i], kept, row_text(id, p, 'cancelled', reason, granted, granted, '0', ''), e, ms, keep, keep_for) then
+    answer(i, 'foreign', '', '', '')
+    return nil
+  end
+  count(e, 'cancelled', 1)
+  taken[#taken + 1] = id
+  part({waiting = KEYS[6], kept = kept, cancels = cancels, outbox = outbox, followers = followers}, KEYS[FIRST + i], e, p.of, 'cancelled',
+    ms, ms, keep, keep_for)
+  answer(i, 'passed', '', e.cursor, 'cancelled,' .. reason)
+  return false
+end
+
 local function claim_pending(i, e, a)
-  local id, ttl, mode, most, drop = ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7]
+  local id, ttl, mode, most, drop, parts = ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 12]
   local text = redis.call('HGET', KEYS[6], id)
   if not text then return moved(i, e) end
   local p = pending_of(text)
+  if not p and is_open(i, e, id) then return false end -- by a definition that had shards
+  if not p and tick_of(text) then return moved(i, e) end
   if not p then answer(i, 'foreign', '', '', '') return false end
   if p.job ~= names[i] then return moved(i, e) end
   if tonumber(p.at) > ms then answer(i, 'early', '', granted, '') return false end
-  local outcome, reason = instead(e, p, id, mode, drop)
+  local outcome, reason = nil, nil
+  if p.of ~= '' then
+    local go = claim_shard(i, e, id, mode, p)
+    if not go then return go == false end
+  else
+    outcome, reason = instead(e, p, id, mode, drop)
+  end
   if outcome == 'held' then answer(i, 'held', '', reason, '') return false end
   if outcome and not record(i, e, p.prev, p.tick, p.tick, 1, p.next, outcome, reason) then answer(i, 'foreign', '', '', '') return false end
+  if not outcome and p.of == '' and p.shards == '1' and parts ~= '' then
+    if crowded(parts) then answer(i, 'held', '', 'full partition', '') return false end
+    open(e, id, mode, parts, p)
+    return opened(i, e, id)
+  end
   taken[#taken + 1] = id
   if outcome then
     if e.open == id then e.open = '' end
     answer(i, 'passed', '', e.cursor, outcome .. ',' .. reason)
     return true
   end
-  local run = grant(e, id, ttl, mode, most, p.job, p.tick, p.shard, p.shards, p.attempt, p.prev, p.next, p.trigger, p.request, p.payload)
-  answer(i, 'granted', e.token, ttl, run)
+  local run = grant(e, id, ttl, mode, most, p.job, p.tick, p.shard, p.shards, p.attempt, p.prev, p.next, p.trigger, p.request, p.of, p.param, p.payload)
+  answer(i, 'granted', e.token, ttl, run .. carried(p.of))
   return true
 end
 
@@ -258,7 +361,7 @@ for i = 1, n do
   elseif not e then answer(i, 'foreign', '', '', '')
   elseif not repeated(i, e, id, kind, ARGV[a + 5]) then
     if e.digest ~= digest then answer(i, 'superseded', '', e.digest, '')
-    else
+    elseif ARGV[a + 12] == '' or not is_open(i, e, id) then
       local claim = kind == 't' and claim_tick or claim_pending
       if claim(i, e, a) then changed[job] = e end
     end

@@ -13,13 +13,18 @@
 --          replace; '' again from the grant of the next one
 --          again  'until,attempt': ticks before until were accounted for once; granted anew they are that attempt
 --          counts  'succeeded=12,missed=3': ticks and runs by how they ended
--- run      1|until|beat|job|tick|shard|shards|attempt|token|node|name|ttl|prev|next|trigger|request|granted|mode|most|payload
+-- run      1|until|beat|job|tick|shard|shards|attempt|token|node|name|ttl|prev|next|trigger|request|granted|mode|most|of|param|payload
 --          mode  overlap policy: s(kip) q(ueue) r(eplace) a(llow);  most  the last attempt that a crash may lead to
 --          request  of a run by hand, and its attempts, the id that was asked for; else ''
--- pending  1|job|tick|shard|shards|attempt|prev|next|trigger|request|at|holds|payload
+--          of  the open tick that this is a shard of, or '': then the run holds the job by itself
+-- pending  1|job|tick|shard|shards|attempt|prev|next|trigger|request|at|holds|of|param|payload
 --          holds  '1' when it was granted before: the job is held for it (but with overlap allow), and it waits
 --          for the end of a pause
--- row      1|R|prev|next|at|tick|shard|shards|attempt|tries|run|token|node|name|trigger|request|outcome|reason|started|late|error
+-- tick     1T|job|tick|shards|left|bad|worst|attempt|prev|next|trigger|request|granted|mode|payload      (an open
+--          tick of a sharded job, in waiting; no pending run, so not in pending. Its shards' records have no payload)
+--          left  shards that have not ended for good;  bad  those that did not succeed;  worst  outcome so far
+-- row      1|R|prev|next|at|tick|shard|shards|attempt|tries|run|token|node|name|trigger|request|of|param|outcome|reason|started|late|error
+--          1|T|the same: a sharded tick as a whole. Rows of its shards have no prev, and name it in 'of'
 --          1|S|prev|next|at|tick|until|count|outcome|reason|note
 -- event    1|upstream|prev|next|tick|until|count|outcome|at      (in the outbox, for jobs that follow)
 -- cancel   1|at|author|reason
@@ -110,28 +115,43 @@ local function count(e, outcome, n)
   end
 end
 
-local RUN = '^1|(%d+)|(%d+)|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|([^|]*)|([^|]*)|(%d+)|(%d*)|(%d*)|([^|]*)|([^|]*)|(%d+)|([sqra])|(%d+)|(.*)$'
+local RUN = '^1|(%d+)|(%d+)|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|([^|]*)|([^|]*)|(%d+)|(%d*)|(%d*)|([^|]*)|([^|]*)|(%d+)|([sqra])|(%d+)|([^|]*)|([^|]*)|(.*)$'
 
 local function run_of(s)
   if not s then return nil end
-  local u, b, j, ti, sh, ss, a, tk, n, nm, ttl, p, nx, tr, rq, g, mode, most, pay = string.match(s, RUN)
+  local u, b, j, ti, sh, ss, a, tk, n, nm, ttl, p, nx, tr, rq, g, mode, most, of, param, pay = string.match(s, RUN)
   if not u then return nil end
   return {until_ = u, beat = b, job = j, tick = ti, shard = sh, shards = ss, attempt = a, token = tk, node = n, name = nm,
-    ttl = ttl, prev = p, next = nx, trigger = tr, request = rq, granted = g, mode = mode, most = most, payload = pay}
+    ttl = ttl, prev = p, next = nx, trigger = tr, request = rq, granted = g, mode = mode, most = most, of = of, param = param, payload = pay}
 end
 
 local function pending_of(s)
   if not s then return nil end
-  local j, ti, sh, ss, a, p, nx, tr, rq, at, holds, pay = string.match(s,
-    '^1|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d*)|(%d*)|([^|]*)|([^|]*)|(%d+)|(1?)|(.*)$')
+  local j, ti, sh, ss, a, p, nx, tr, rq, at, holds, of, param, pay = string.match(s,
+    '^1|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d*)|(%d*)|([^|]*)|([^|]*)|(%d+)|(1?)|([^|]*)|([^|]*)|(.*)$')
   if not j then return nil end
   return {job = j, tick = ti, shard = sh, shards = ss, attempt = a, prev = p, next = nx,
-    trigger = tr, request = rq, at = at, holds = holds, payload = pay}
+    trigger = tr, request = rq, at = at, holds = holds, of = of, param = param, payload = pay}
 end
 
 local function pending_text(p)
   return '1|' .. p.job .. '|' .. p.tick .. '|' .. p.shard .. '|' .. p.shards .. '|' .. p.attempt .. '|' .. p.prev
-    .. '|' .. p.next .. '|' .. p.trigger .. '|' .. p.request .. '|' .. p.at .. '|' .. p.holds .. '|' .. p.payload
+    .. '|' .. p.next .. '|' .. p.trigger .. '|' .. p.request .. '|' .. p.at .. '|' .. p.holds .. '|' .. p.of .. '|' .. p.param
+    .. '|' .. p.payload
+end
+
+local function tick_of(s)
+  if not s then return nil end
+  local j, ti, ss, left, bad, worst, a, p, nx, tr, rq, g, mode, pay = string.match(s,
+    '^1T|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|([^|]*)|(%d+)|(%d*)|(%d*)|([^|]*)|([^|]*)|(%d+)|([sqra])|(.*)$')
+  if not j then return nil end
+  return {job = j, tick = ti, shards = ss, left = left, bad = bad, worst = worst, attempt = a, prev = p, next = nx,
+    trigger = tr, request = rq, granted = g, mode = mode, payload = pay}
+end
+
+local function tick_text(t)
+  return '1T|' .. t.job .. '|' .. t.tick .. '|' .. t.shards .. '|' .. t.left .. '|' .. t.bad .. '|' .. t.worst .. '|' .. t.attempt
+    .. '|' .. t.prev .. '|' .. t.next .. '|' .. t.trigger .. '|' .. t.request .. '|' .. t.granted .. '|' .. t.mode .. '|' .. t.payload
 end
 
 -- Forgets a run of a job that follows another: its tick, told anew, leads to a later attempt.
@@ -166,13 +186,13 @@ local function append(key, kept, row, e, ms, keep, keep_for)
   local drop = 0
   local over, horizon = n - tonumber(keep), ms - tonumber(keep_for)
   for i, old in ipairs(redis.call('LRANGE', key, 0, 63)) do
-    local kind, prev, nxt, at = string.match(old, '^1|([RS])|(%d*)|(%d*)|(%d+)|')
+    local kind, prev, nxt, at = string.match(old, '^1|([RST])|(%d*)|(%d*)|(%d+)|')
     if i == n or (i > over and tonumber(at or ms) >= horizon) then break end
     if kind == 'S' and string.find(old, '|superseded|', 1, true)
       or kind and prev ~= '' and e.base ~= '' and tonumber(prev) >= tonumber(e.base) then e.base = nxt end
-    if kind == 'R' then
+    if kind and kind ~= 'S' then
       local tick, attempt, run, request = string.match(old,
-        '^1|R|%d*|%d*|%d+|(%d+)|%d+|%d+|(%d+)|%d+|([^|]+)|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|')
+        '^1|[RT]|%d*|%d*|%d+|(%d+)|%d+|%d+|(%d+)|%d+|([^|]+)|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|')
       if run then
         redis.call('HDEL', kept, run, 'p:' .. run)
         if prev == '' and request == '' and e.cursor == '' then beyond(e, tonumber(tick), tonumber(attempt)) end
@@ -223,37 +243,87 @@ local function raise(cancels, id, ms, author, reason)
 end
 
 local function row_text(id, r, outcome, reason, started, ended, tries, err)
-  return '1|R|' .. r.prev .. '|' .. r.next .. '|' .. ended .. '|' .. r.tick .. '|' .. r.shard .. '|' .. r.shards
+  return '1|' .. (r.kind or 'R') .. '|' .. r.prev .. '|' .. r.next .. '|' .. ended .. '|' .. r.tick .. '|' .. r.shard .. '|' .. r.shards
     .. '|' .. r.attempt .. '|' .. tries .. '|' .. id .. '|' .. r.token .. '|' .. r.node .. '|' .. r.name
-    .. '|' .. r.trigger .. '|' .. r.request .. '|' .. outcome .. '|' .. reason .. '|' .. started .. '||' .. err
+    .. '|' .. r.trigger .. '|' .. r.request .. '|' .. r.of .. '|' .. r.param .. '|' .. outcome .. '|' .. reason .. '|' .. started .. '||' .. err
+end
+
+-- Frees the job from what has held it, a run or an open tick that was granted at 'since'. A run's next attempt
+-- may go on holding it.
+local function free(e, mode, since, freed, rerun)
+  -- Where the job stays held, with overlap skip too: a tick that was due before all this is only late.
+  if mode == 's' and not rerun then
+    e.busy = ''
+  elseif mode ~= 'a' then
+    -- An attempt that follows a crash finds the window of the one before it, and goes on with it.
+    e.busy = int(pair(e.busy) or tonumber(since)) .. ',' .. int(freed)
+  end
+end
+
+-- From the best outcome of a shard to the worst.
+local WORST = {succeeded = 1, cancelled = 2, failed = 3, timed_out = 4, lost = 5, abandoned = 6}
+
+-- Whether the record of an open tick is one that this version does not understand: then none of its shards can end.
+local function strange(waiting, of)
+  local text = of ~= '' and redis.call('HGET', waiting, of)
+  return text and not tick_of(text)
+end
+
+-- A shard of an open tick has ended for good. The last one closes the tick: with the worst of their outcomes in one
+-- row, which is the step of the cursor, and with word to those who follow.
+local function part(k, history, e, id, outcome, freed, ms, keep, keep_for)
+  local t = tick_of(redis.call('HGET', k.waiting, id))
+  if not t then return end -- Redis has lost it
+  t.left = int(t.left - 1)
+  if outcome ~= 'succeeded' then t.bad = int(t.bad + 1) end
+  if WORST[outcome] > (WORST[t.worst] or 0) then t.worst = outcome end
+  if t.left ~= '0' then
+    redis.call('HSET', k.waiting, id, tick_text(t))
+    return
+  end
+  t.kind, t.shard, t.token, t.node, t.name, t.of, t.param = 'T', '0', '0', '', '', '', ''
+  local reason = t.bad ~= '0' and t.bad .. ' of ' .. t.shards .. ' shards did not succeed' or ''
+  append(history, k.kept, row_text(id, t, t.worst, reason, t.granted, int(ms), '0', ''), e, ms, keep, keep_for)
+  if t.payload ~= '' then redis.call('HSET', k.kept, 'p:' .. id, t.payload) end
+  if e.open == id then
+    e.open = ''
+    free(e, t.mode, t.granted, freed, false)
+  end
+  if t.request == '' and redis.call('HEXISTS', k.followers, t.job) == 1 then
+    tell(k.outbox, t.job, t.prev, t.next, t.tick, t.tick, 1, t.worst, ms)
+  end
+  redis.call('HDEL', k.waiting, id)
+  redis.call('HDEL', k.cancels, id)
+end
+
+-- Whether somebody wants a run ended, or the open tick that it is a shard of: the flag, or false.
+local function wanted(cancels, id, r)
+  return redis.call('HGET', cancels, id) or r.of ~= '' and redis.call('HGET', cancels, r.of)
 end
 
 -- Ends a run that was granted: its row, its lease, what is kept of it, word to those who follow. With
 -- fresh, and attempts left, and nobody who wanted it ended, the next attempt is pending and holds the job
--- on. freed is when the job became free. Returns false, with nothing done, when the history is none. k
--- names the keys.
+-- on. freed is when the job became free. Returns false, with nothing done, when the history is none, or the tick
+-- that it is a shard of is not understood. k names the keys.
 local function finish(k, history, e, id, r, row, outcome, output, fresh, freed, ms, keep, keep_for)
+  if strange(k.waiting, r.of) then return false end
   if not append(history, k.kept, row, e, ms, keep, keep_for) then return false end
   count(e, outcome, 1)
-  local held, rerun = e.open == id, fresh ~= '' and tonumber(r.attempt) < tonumber(r.most) and redis.call('HEXISTS', k.cancels, id) == 0
+  local held, rerun = e.open == id, fresh ~= '' and tonumber(r.attempt) < tonumber(r.most) and not wanted(k.cancels, id, r)
   if held then
     e.open = rerun and fresh or ''
-    -- Where the job stays held, with overlap skip too: a tick that was due before all this is only late.
-    if r.mode == 's' and not rerun then
-      e.busy = ''
-    elseif r.mode ~= 'a' then
-      -- An attempt that follows a crash finds the window of the one before it, and goes on with it.
-      e.busy = int(pair(e.busy) or tonumber(r.granted)) .. ',' .. int(freed)
-    end
+    free(e, r.mode, r.granted, freed, rerun)
   end
   if output ~= '' then redis.call('HSET', k.kept, id, output) end
   if r.payload ~= '' then redis.call('HSET', k.kept, 'p:' .. id, r.payload) end
   if rerun then
     redis.call('HSET', k.waiting, fresh, pending_text({job = r.job, tick = r.tick, shard = r.shard, shards = r.shards,
       attempt = int(r.attempt + 1), prev = '', next = '', trigger = 'rerun', request = r.request, at = int(ms),
-      holds = '1', payload = r.payload}))
+      holds = '1', of = r.of, param = r.param, payload = r.payload}))
     redis.call('ZADD', k.pending, int(ms), fresh)
-  elseif r.request == '' and redis.call('HEXISTS', k.followers, r.job) == 1 then
+  elseif r.of ~= '' then
+    part(k, history, e, r.of, outcome, freed, ms, keep, keep_for)
+  elseif r.request == '' and r.shards == '1' and redis.call('HEXISTS', k.followers, r.job) == 1 then -- not one shard's rerun
     tell(k.outbox, r.job, r.prev, r.next, r.tick, r.tick, 1, outcome, ms)
   end
   redis.call('HDEL', k.cancels, id)
@@ -276,7 +346,7 @@ end
 local function any(key, read, job, ok)
   local found = false
   for _, text in ipairs(redis.call('HVALS', key)) do
-    if string.find(text, '|' .. job .. '|', 1, true) then
+    if string.find(text, '|' .. job .. '|', 1, true) and string.sub(text, 1, 3) ~= '1T|' then
       local r = read(text)
       if not r then found = 'foreign'
       elseif r.job == job and ok(r) then return true end
@@ -287,7 +357,7 @@ end
 
 -- Finds the row of a run by its id or, with asked, by the id that a person asked for; newest first.
 -- Returns its index from the tail, head (all before the field 'late'), outcome, late, error.
-local ROW = '^(1|R|%d*|%d*|%d+|%d+|%d+|%d+|%d+|%d+|([^|]*)|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|([^|]*)|[^|]*|%d*)|([^|]*)|(.*)$'
+local ROW = '^(1|[RT]|%d*|%d*|%d+|%d+|%d+|%d+|%d+|%d+|([^|]*)|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|[^|]*|[^|]*|([^|]*)|[^|]*|%d*)|([^|]*)|(.*)$'
 local function find_row(key, id, asked)
   local from = -1
   while true do

@@ -22,8 +22,9 @@ for i = 1, (#ARGV - 5) / 4 do
   elseif not r or not e then out[i] = 'foreign'
   elseif r.beat ~= beat or tonumber(r.until_) >= ms then out[i] = 'alive'
   else
+    local freed = r.of == '' and tonumber(r.until_) or ms -- a tick is busy for as long as any of its shards
     if finish(k, KEYS[9 + i], e, id, r, row_text(id, r, 'abandoned', 'lease lapsed', r.granted, int(ms), '0', ''), 'abandoned', '',
-      fresh, tonumber(r.until_), ms, keep, keep_for) then
+      fresh, freed, ms, keep, keep_for) then
       redis.call('HSET', KEYS[1], job, entry_text(e))
       redis.call('HDEL', KEYS[2], id)
       redis.call('ZREM', KEYS[3], id)

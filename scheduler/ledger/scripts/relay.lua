@@ -31,7 +31,7 @@ local function ran()
   local going = num == 1 and (any(KEYS[3], run_of, job, same) or any(KEYS[5], pending_of, job, same))
   if going then return going end
   for _, row in ipairs(rows) do
-    local t, request = string.match(num == 1 and row or '', '^1|R|%d*|%d*|%d+|(%d+)|%d+|%d+|%d+|%d+|[^|]*|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|')
+    local t, request = string.match(num == 1 and row or '', '^1|[RT]|%d*|%d*|%d+|(%d+)|%d+|%d+|%d+|%d+|[^|]*|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|')
     if t == tick and request == '' then return true end
     local first, till, reason = string.match(row, '^1|S|%d*|%d*|%d+|(%d+)|(%d*)|%d+|[^|]*|([^|]*)|')
     if first and tonumber(first) <= tonumber(tick) and tonumber(till or '') and tonumber(last) <= tonumber(till)
@@ -54,7 +54,7 @@ if outcome == 'succeeded' and how == 'skipped' then
   local at, attempt = int(math.min(ms, known)), again(e, tonumber(tick))
   if attempt ~= '1' then id = id .. '-' .. attempt end -- an id is granted once
   redis.call('HSET', KEYS[5], id, pending_text({job = job, tick = tick, shard = '0', shards = '1', attempt = attempt,
-    prev = '', next = '', trigger = 'after', request = '', at = at, holds = '', payload = ''}))
+    prev = '', next = '', trigger = 'after', request = '', at = at, holds = '', of = '', param = '', payload = ''}))
   redis.call('ZADD', KEYS[4], at, id)
 else
   local followed = redis.call('HEXISTS', KEYS[9], job) == 1

@@ -1,6 +1,6 @@
 -- Removes a job and all that is stored of it, but for runs in flight: there must be none.
 -- KEYS[1] jobs  KEYS[2] defs  KEYS[3] due  KEYS[4] runs  KEYS[5] pending  KEYS[6] waiting  KEYS[7] kept
--- KEYS[8] pauses  KEYS[9] followers  KEYS[10] history of the job
+-- KEYS[8] pauses  KEYS[9] followers  KEYS[10] history of the job  KEYS[11] cancels
 -- ARGV[1] job
 -- Returns one word: removed, held, unknown, foreign (a record of it that waits cannot be read).
 local job = ARGV[1]
@@ -9,14 +9,15 @@ if any(KEYS[4], run_of, job, function() return true end) then return 'held' end
 if any(KEYS[6], pending_of, job, function() return false end) then return 'foreign' end
 local all = redis.call('HGETALL', KEYS[6])
 for i = 2, #all, 2 do
-  local p = pending_of(all[i])
+  local p = pending_of(all[i]) or tick_of(all[i])
   if p and p.job == job then
     redis.call('HDEL', KEYS[6], all[i - 1])
     redis.call('ZREM', KEYS[5], all[i - 1])
+    redis.call('HDEL', KEYS[11], all[i - 1]) -- an open tick that somebody wanted ended
   end
 end
 for _, row in ipairs(redis.call('LRANGE', KEYS[10], 0, -1)) do
-  local run = string.match(row, '^1|R|%d*|%d*|%d+|%d+|%d+|%d+|%d+|%d+|([^|]+)|')
+  local run = string.match(row, '^1|[RT]|%d*|%d*|%d+|%d+|%d+|%d+|%d+|%d+|([^|]+)|')
   if run then redis.call('HDEL', KEYS[7], run, 'p:' .. run) end
 end
 for _, key in ipairs({KEYS[1], KEYS[2], KEYS[8], KEYS[9]}) do redis.call('HDEL', key, job) end

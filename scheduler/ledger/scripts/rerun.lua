@@ -1,6 +1,7 @@
 -- Puts the next attempt of a run that has ended into pending. Its id follows from the run's, so a
 -- repeated request, and a crash that has led to it already, are one run. Attempts of one tick come one
--- after another, so that no number is given twice.
+-- after another, so that no number is given twice. The run may be a shard, or a sharded tick as a whole: then its next
+-- attempt is opened as the definition then says.
 -- KEYS[1] jobs  KEYS[2] runs  KEYS[3] pending  KEYS[4] waiting  KEYS[5] kept  KEYS[6] history of the job
 -- ARGV[1] job  ARGV[2] run  ARGV[3] run id of the next attempt  ARGV[4] most pending runs in this partition,
 -- then the ids under which the next attempt may go on
@@ -20,24 +21,36 @@ end
 if under_way(KEYS[2], KEYS[4], {id}) then return 'running' end
 local at, head = find_row(KEYS[6], id)
 if not at then return 'unknown' end
-local FACTS = '^1|R|%d*|%d*|%d+|(%d+)|(%d+)|(%d+)|(%d+)|%d+|[^|]*|%d+|[^|]*|[^|]*|([^|]*)|([^|]*)|'
-local tick, shard, shards, attempt, trigger, request = string.match(head, FACTS)
+local FACTS = '^1|([RT])|%d*|%d*|%d+|(%d+)|(%d+)|(%d+)|(%d+)|%d+|[^|]*|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|([^|]*)|([^|]*)|'
+local kind, tick, shard, shards, attempt, request, of, param = string.match(head, FACTS)
 if not tick then return 'foreign' end
+-- What is no shard may be opened, and then each shard gets the number of its attempt.
+local whole = kind == 'T' or shards == '1'
+if whole then shard, shards = '0', '1' end
 
-local function same(r) return r.tick == tick and r.shard == shard and r.request == '' end
+local function same(r) return r.tick == tick and (whole or r.shard == shard or r.shards == '1') and r.request == '' end
+
+local function payload()
+  if of == '' then return redis.call('HGET', KEYS[5], 'p:' .. id) or '' end
+  local t = tick_of(redis.call('HGET', KEYS[4], of)) -- of a shard that has ended before the others
+  return t and t.payload or redis.call('HGET', KEYS[5], 'p:' .. of) or ''
+end
 
 if request == '' then
   local bound = pair(e.again) or 0
   local ahead = e.cursor ~= '' and tonumber(tick) >= tonumber(e.cursor) and tonumber(tick) < bound
   if ahead or any(KEYS[2], run_of, job, same) or any(KEYS[4], pending_of, job, same) then return 'going' end
+end
+if request == '' or kind == 'T' then
   for _, row in ipairs(redis.call('LRANGE', KEYS[6], 0, -1)) do
-    local t, s, _, a, _, q = string.match(row, FACTS)
-    if t == tick and s == shard and q == '' then attempt = math.max(attempt, a) end
+    local also, t, s, n, a, q, o = string.match(row, FACTS)
+    local mine = whole or s == shard or also == 'T' and tonumber(shard) < tonumber(n)
+    if o == id or request == '' and t == tick and mine and q == '' then attempt = math.max(attempt, a) end
   end
 end
 if redis.call('ZCARD', KEYS[3]) >= most then return 'full' end
 redis.call('HSET', KEYS[4], fresh, pending_text({job = job, tick = tick, shard = shard, shards = shards, attempt = int(attempt + 1),
-  prev = '', next = '', trigger = 'rerun', request = request ~= '' and fresh or '', at = int(ms), holds = '',
-  payload = redis.call('HGET', KEYS[5], 'p:' .. id) or ''}))
+  prev = '', next = '', trigger = 'rerun', request = request ~= '' and fresh or '', at = int(ms), holds = '', of = '', param = param,
+  payload = payload()}))
 redis.call('ZADD', KEYS[3], int(ms), fresh)
 return 'queued'

@@ -22,7 +22,7 @@ local waiting = redis.call('ZCARD', KEYS[3])
 if waiting >= most or #payload > 1024 and waiting >= 256 then return 'full' end -- sweeps read all of it
 if at == '' then at = int(ms) end
 redis.call('HSET', KEYS[4], id, pending_text({job = job, tick = at, shard = '0', shards = '1', attempt = '1',
-  prev = '', next = '', trigger = 'manual', request = id, at = at, holds = '', payload = payload}))
+  prev = '', next = '', trigger = 'manual', request = id, at = at, holds = '', of = '', param = '', payload = payload}))
 redis.call('ZADD', KEYS[3], at, id)
 if remember ~= '' then redis.call('ZADD', KEYS[5], int(math.max(ms, at) + remember), id) end
 return 'queued'

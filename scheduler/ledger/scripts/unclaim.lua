@@ -10,7 +10,7 @@ local k = {pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6], cancels = KEYS[
 local out = {}
 
 local function back(i, job, id, fresh, r, e)
-  local flag = redis.call('HGET', KEYS[7], id)
+  local flag = wanted(KEYS[7], id, r)
   if flag then
     if not finish(k, KEYS[9 + i], e, id, r, row_text(id, r, 'cancelled', reason_of(flag), r.granted, int(ms), '0', ''), 'cancelled', '',
       '', ms, ms, ARGV[1], ARGV[2]) then return 'foreign' end

@@ -1,0 +1,121 @@
+package ledger
+
+import (
+	"slices"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// openedOf are the sharded ticks there are, ended or not, and as which attempt each was opened.
+func openedOf(rows []Row, open []Lease) map[string]int {
+	all := make(map[string]int)
+	for _, r := range rows {
+		if r.Whole {
+			all[r.Run] = r.Attempt
+		}
+	}
+	for _, l := range open {
+		if l.Whole {
+			all[l.Run] = l.Attempt
+		}
+	}
+	return all
+}
+
+// shardOf names a shard of a sharded tick.
+type shardOf struct {
+	tick  string
+	shard int
+}
+
+// shards holds sharded ticks against their shards: each belongs to a tick; one that was closed has the worst of
+// their last outcomes, and of each shard an end; one that is open has as many to end as it says.
+func (a *audit) shards() {
+	ends, going := make(map[shardOf]grant), make(map[shardOf]bool)
+	for _, g := range a.grants {
+		if g.of == "" {
+			continue
+		}
+		if _, known := a.opened[g.of]; !known { // its row comes after theirs, and does not leave the history before them
+			a.add(P2, g.tick, []shower{g}, "run %s is a shard of %s, and there is no such tick", g.run, g.of)
+		}
+		at := shardOf{g.of, g.shard}
+		if !g.ended {
+			going[at] = true
+		} else if e, ok := ends[at]; !ok || g.attempt > e.attempt {
+			ends[at] = g
+		}
+	}
+	a.once()
+	for i := range a.rows {
+		if r := &a.rows[i]; r.Whole {
+			a.closed(r, ends, going)
+		}
+	}
+	for i := range a.open {
+		l := &a.open[i]
+		left := 0
+		for shard := range l.Shards {
+			if at := (shardOf{l.Run, shard}); l.Whole && going[at] {
+				left++
+			}
+		}
+		if l.Whole && left != l.Left {
+			a.add(P2, l.Tick, []shower{l}, "%d shards of tick %s are to end, and %d are running or pending", l.Left, l.Run, left)
+		}
+	}
+}
+
+// once finds ticks that were closed twice, or are open still.
+func (a *audit) once() {
+	first := make(map[string]shower)
+	for i := range a.rows {
+		if r := &a.rows[i]; r.Whole {
+			if before, again := first[r.Run]; again {
+				a.add(P2, r.Tick, []shower{before, r}, "twice: tick %s is closed", r.Run)
+			}
+			first[r.Run] = r
+		}
+	}
+	for i := range a.open {
+		if l := &a.open[i]; l.Whole && first[l.Run] != nil {
+			a.add(P2, l.Tick, []shower{first[l.Run], l}, "tick %s is closed, and is open", l.Run)
+		}
+	}
+}
+
+// complete says that no row of a closed tick's shards can have left the history: there is a range from before the tick
+// was opened, and rows leave in their order.
+func (a *audit) complete(r *Row) bool {
+	i := slices.IndexFunc(a.steps, func(k step) bool { return k.row == r })
+	return !a.cut || i >= 0 && slices.ContainsFunc(a.steps[:i], func(k step) bool { return k.row != nil && k.row.Ranged })
+}
+
+// closed checks one closed tick.
+func (a *audit) closed(r *Row, ends map[shardOf]grant, going map[shardOf]bool) {
+	worst := jobs.OutcomeSucceeded
+	for shard := range r.Shards {
+		at := shardOf{r.Run, shard}
+		end, ended := ends[at]
+		switch {
+		case going[at]:
+			a.add(P2, r.Tick, []shower{r}, "tick %s is closed, and its shard %d has not ended", r.Run, shard)
+			return
+		case !ended && !a.complete(r):
+			return
+		case !ended:
+			a.add(P2, r.Tick, []shower{r}, "tick %s is closed, and its shard %d has no end", r.Run, shard)
+			return
+		case severity[end.outcome] > severity[worst]:
+			worst = end.outcome
+		}
+	}
+	if worst != r.Outcome {
+		a.add(P2, r.Tick, []shower{r}, "the worst that became of a shard of tick %s is %s, and it is recorded as %s", r.Run, worst, r.Outcome)
+	}
+}
+
+// severity orders outcomes as WORST in prelude.lua does.
+var severity = map[jobs.Outcome]int{
+	jobs.OutcomeSucceeded: 1, jobs.OutcomeCancelled: 2, jobs.OutcomeFailed: 3, jobs.OutcomeTimedOut: 4, jobs.OutcomeLost: 5, jobs.OutcomeAbandoned: 6,
+}
