@@ -72,12 +72,14 @@ type Job struct {
 	TTL time.Duration
 	// Retry calls the function again inside the same run. Default: never.
 	Retry Retry
-	// Shards splits each tick into that many parts, 1 to 1024. Default 1; more is not
-	// there yet.
+	// Shards splits each tick into that many parts, 1 to 1024, which run at once, each on the
+	// node that is first for it; see Run.Shard. The tick ends with its last shard. Default 1.
 	Shards int
-	// Params holds one parameter for each shard. Not there yet: leave it empty.
+	// Params holds one parameter for each shard, at most 256 bytes each; see Run.Param. Default
+	// none.
 	Params []string
-	// Placement: default owner. This version knows owner only.
+	// Placement says who goes first at a tick: the node that hashing prefers, or all that
+	// may run the job at once. Default owner.
 	Placement Placement
 	// Labels are what a node must carry to run the job: at most 64. Default none.
 	Labels map[string]string

@@ -89,7 +89,8 @@ type Placement uint8
 const (
 	// PlacementOwner lets the node that hashing prefers go first. The default.
 	PlacementOwner Placement = iota
-	// PlacementRace lets every node try at once.
+	// PlacementRace lets every node that may run the job try at once: a dead one costs no
+	// time, and each tick costs a claim for each node.
 	PlacementRace
 )
 

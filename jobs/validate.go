@@ -27,6 +27,7 @@ const (
 	MaxBackoff = 24 * time.Hour
 
 	maxLabels     = 64
+	maxParam      = 256
 	maxLabelValue = 256
 )
 
@@ -162,21 +163,21 @@ func (r Retry) unused(f *faults, field string, d time.Duration) {
 }
 
 func (j Job) checkShards(f *faults) {
-	switch {
-	case j.Shards < 0 || j.Shards > MaxShards:
+	if j.Shards < 0 || j.Shards > MaxShards {
 		f.add("shards", "%d is outside 1 to %d", j.Shards, MaxShards)
-	case j.Shards > 1:
-		f.add("shards", "%d is not there yet; use 1", j.Shards)
 	}
-	if len(j.Params) > 0 {
-		f.add("params", "one parameter for each shard is not there yet; leave it out")
+	if n := len(j.Params); n > 0 && n != max(j.Shards, 1) {
+		f.add("params", "%d for %d shards; give each shard one, or leave them out", n, max(j.Shards, 1))
+	}
+	for i, p := range j.Params {
+		if len(p) > maxParam || !utf8.ValidString(p) {
+			f.add(fmt.Sprintf("params[%d]", i), "must be UTF-8 text of at most %d bytes", maxParam)
+		}
 	}
 }
 
 func (j Job) checkPlacement(f *faults) {
-	if checkWord(f, placementWords, uint8(j.Placement)) && j.Placement != PlacementOwner {
-		f.add("placement", "%v is not there yet; use %v", j.Placement, PlacementOwner)
-	}
+	checkWord(f, placementWords, uint8(j.Placement))
 }
 
 func (j Job) checkLabels(f *faults) {

@@ -63,6 +63,7 @@ func TestValidateAcceptsWhatWorks(t *testing.T) {
 		"rerun":        func(j *jobs.Job) { j.OnCrash = jobs.OnCrashRerun },
 		"reruns":       func(j *jobs.Job) { j.OnCrash, j.RerunMax = jobs.OnCrashRerun, 100 },
 		"retry":        func(j *jobs.Job) { j.Retry.Max = 1 },
+		"race":         func(j *jobs.Job) { j.Placement = jobs.PlacementRace },
 		"retries": func(j *jobs.Job) {
 			j.Retry = jobs.Retry{Max: 100, Backoff: 24 * time.Hour, MaxBackoff: 24 * time.Hour}
 		},
@@ -116,7 +117,6 @@ func TestValidateRefuses(t *testing.T) {
 		{"rerun_max", "3 is only used with on_crash: rerun", func(j *jobs.Job) { j.RerunMax = 3 }},
 		{"rerun_max", "-1 is outside 1 to 100", func(j *jobs.Job) { j.OnCrash, j.RerunMax = jobs.OnCrashRerun, -1 }},
 		{"rerun_max", "101 is outside 1 to 100", func(j *jobs.Job) { j.OnCrash, j.RerunMax = jobs.OnCrashRerun, 101 }},
-		{"placement", "race is not there yet; use owner", func(j *jobs.Job) { j.Placement = jobs.PlacementRace }},
 		{"placement", "value 2 is not known", func(j *jobs.Job) { j.Placement = 2 }},
 		{"timeout", "is negative", func(j *jobs.Job) { j.Timeout = -time.Second }},
 		{"timeout", "whole number of milliseconds", func(j *jobs.Job) { j.Timeout = 1500 * time.Microsecond }},
@@ -137,10 +137,12 @@ func TestValidateRefuses(t *testing.T) {
 		}},
 		{"retry.max_backoff", "1m0s is less than retry.backoff, 2m0s", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, Backoff: 2 * time.Minute} }},
 		{"retry.max_backoff", "1ms is less than retry.backoff, 1s", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, MaxBackoff: time.Millisecond} }},
-		{"shards", "2 is not there yet; use 1", func(j *jobs.Job) { j.Shards = 2 }},
 		{"shards", "is outside 1 to 1024", func(j *jobs.Job) { j.Shards = -1 }},
 		{"shards", "is outside 1 to 1024", func(j *jobs.Job) { j.Shards = 1025 }},
-		{"params", "is not there yet", func(j *jobs.Job) { j.Params = []string{"a"} }},
+		{"params", "1 for 2 shards", func(j *jobs.Job) { j.Shards, j.Params = 2, []string{"a"} }},
+		{"params", "2 for 1 shards", func(j *jobs.Job) { j.Params = []string{"a", "b"} }},
+		{"params[1]", "must be UTF-8 text of at most 256 bytes", func(j *jobs.Job) { j.Shards, j.Params = 2, []string{"a", strings.Repeat("x", 257)} }},
+		{"params[0]", "must be UTF-8 text", func(j *jobs.Job) { j.Params = []string{"\xff"} }},
 		{"labels", "is not a label", func(j *jobs.Job) { j.Labels = map[string]string{"a b": ""} }},
 		{"labels.a", "at most 256 bytes", func(j *jobs.Job) { j.Labels = map[string]string{"a": long} }},
 		{"labels.a", "UTF-8", func(j *jobs.Job) { j.Labels = map[string]string{"a": "\xff"} }},
@@ -170,7 +172,7 @@ func TestValidateNamesEveryFaultAtOnce(t *testing.T) {
 	j := jobs.Job{
 		Name: "no name", Schedule: "0 0 30 2 *", TimeZone: "Nowhere", Overlap: 9, CatchUp: 9, CatchUpMax: 5,
 		StartWithin: -1, OnCrash: 9, RerunMax: 5, Timeout: -1, TTL: time.Second,
-		Retry: jobs.Retry{Max: 101, Backoff: -1, MaxBackoff: -1}, Shards: 4, Params: []string{"a"}, Placement: jobs.PlacementRace,
+		Retry: jobs.Retry{Max: 101, Backoff: -1, MaxBackoff: -1}, Shards: -1, Params: []string{"a", "b"}, Placement: 9,
 		Labels: map[string]string{"": ""},
 	}
 	want := []string{"name", "time_zone", "schedule", "func", "overlap", "catch_up", "catch_up_max", "start_within", "on_crash",

@@ -49,7 +49,8 @@ type Config struct {
 	// DrainTimeout is how long running jobs may go on after the node was told to stop; then they
 	// are cancelled. Default 30 s.
 	DrainTimeout time.Duration
-	// HistoryKeep is the number of history rows kept per job, at least 16. Default 200.
+	// HistoryKeep is the number of history rows kept per job, at least 16. A tick of a sharded job has
+	// one for each shard and one more: keep at least those of two ticks. Default 200.
 	HistoryKeep int
 	// HistoryKeepFor is how long rows are kept, whichever is reached first. Default 168 h.
 	HistoryKeepFor time.Duration
@@ -138,6 +139,10 @@ func (c Config) validate(reg *jobs.Registry) error {
 	for _, j := range reg.All() {
 		if j.TTL < 3*c.MaxSkew {
 			bad("job %s: ttl is %s and max_skew %s: a ttl must be at least three times max_skew", j.Name, j.TTL, c.MaxSkew)
+		}
+		if rows := j.Shards + 1; j.Shards > 1 && c.HistoryKeep < 2*rows {
+			bad("job %s: one tick of %d shards makes %d rows of history, and history.keep is %d: it must be at least %d",
+				j.Name, j.Shards, rows, c.HistoryKeep, 2*rows)
 		}
 	}
 	return errors.Join(errs...)

@@ -40,10 +40,12 @@ func (e *engine) choose(found []ledger.Lease, now int64) []ledger.Lease {
 	var chosen []ledger.Lease
 	for _, p := range found {
 		j := e.byName[p.Job]
-		if j == nil || j.outside || now < e.asleep[p.Run] || share[j] == pendingShare || len(chosen) == pendingMax {
+		if j == nil || j.outside || now < e.asleep[p.Run] || share[j] == pendingShare && p.Of == "" || len(chosen) == pendingMax {
 			continue
 		}
-		share[j]++
+		if p.Of == "" {
+			share[j]++
+		}
 		chosen = append(chosen, p)
 	}
 	return chosen
@@ -55,7 +57,7 @@ func (e *engine) choose(found []ledger.Lease, now int64) []ledger.Lease {
 func (e *engine) turn(p ledger.Lease) int {
 	j := e.byName[p.Job]
 	switch {
-	case j != nil && j.holder == p.Run:
+	case j != nil && j.holder == p.Run, p.Of != "": // an open tick holds the job
 		return 0
 	case p.Holds:
 		return 1
@@ -69,6 +71,12 @@ func (e *engine) firePending(now time.Time) {
 	waiting := e.pending[:0]
 	for _, p := range e.pending {
 		j := e.byName[p.Job]
+		if p.Of != "" {
+			if j != nil && e.fireShard(j, p, now) {
+				waiting = append(waiting, p)
+			}
+			continue
+		}
 		if j == nil || j.outside || now.UnixMilli() < e.asleep[p.Run] || !e.mayTake(j, now.Sub(time.UnixMilli(p.Granted))) {
 			continue // the next sweep finds it again
 		}
@@ -86,7 +94,7 @@ func (e *engine) firePending(now time.Time) {
 // pendingClaim is the claim for a pending run.
 func pendingClaim(j *job, p ledger.Lease, now time.Time) ledger.Claim {
 	c := claimOf(j, p.Run)
-	c.Pending, c.Tick = true, p.Tick
+	c.Pending, c.Shard, c.Tick = true, p.Of != "", p.Tick
 	return dropped(c, dropAfter(j, p), now.UnixMilli())
 }
 

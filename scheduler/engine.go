@@ -39,7 +39,10 @@ type engine struct {
 	expelled func(*job, string) // a job cannot be claimed until it is registered again
 	pending  []ledger.Lease     // runs that wait for a slot, oldest first; as the last sweep found them
 	asleep   map[string]int64   // pending runs that a pause holds: when to ask again, ms; no more than were found
+	asking   map[string]bool    // shards whose claims are in flight; each has a slot
 	mayTake  func(*job, time.Duration) bool
+	// mayShard is mayTake for a shard of an open tick.
+	mayShard func(*job, int, time.Duration) bool
 
 	// The pending runs that this node was granted lately, since turned and in the time before.
 	taken, before map[string]locking.Token
@@ -70,6 +73,7 @@ type grant struct {
 func newEngine(c *clock, s *slots, all []*job, newID func() string, log *slog.Logger) *engine {
 	e := &engine{
 		clock: c, slots: s, log: log, newID: newID, jobs: all, byName: make(map[string]*job, len(all)), asleep: make(map[string]int64),
+		asking:  make(map[string]bool),
 		batches: make(chan *batch, s.size), answers: make(chan *batch), calls: make(chan func()), done: make(chan struct{}),
 	}
 	for _, j := range all {
@@ -159,12 +163,18 @@ func tickClaim(j *job, run string, now int64) ledger.Claim {
 
 // claimOf is what all claims of a job have in common.
 func claimOf(j *job, run string) ledger.Claim {
-	return ledger.Claim{Job: j.Name, Digest: j.digest, Run: run, TTL: j.TTL, Overlap: j.Overlap, Attempts: j.attempts()}
+	return ledger.Claim{
+		Job: j.Name, Digest: j.digest, Run: run, TTL: j.TTL, Overlap: j.Overlap, Attempts: j.attempts(), Shards: j.Shards, Params: j.Params,
+	}
 }
 
 // claim puts a claim into its partition's batch. The caller has taken a slot for it.
 func (e *engine) claim(j *job, c ledger.Claim) {
-	j.claiming, j.ended = true, j.ends
+	if c.Shard {
+		e.asking[c.Run] = true
+	} else {
+		j.claiming, j.ended = true, j.ends
+	}
 	at, filling := slices.BinarySearchFunc(e.open, j.part, func(b *batch, part int) int { return b.part - part })
 	if !filling {
 		e.open = slices.Insert(e.open, at, &batch{part: j.part, made: time.Now()})
@@ -183,10 +193,11 @@ func (e *engine) send(b *batch) {
 	e.batches <- b
 }
 
-// own tells the engine for which jobs this node goes first.
-func (e *engine) own(owned map[*job]bool) {
+// own tells the engine for which jobs this node goes first, and for which of their shards.
+func (e *engine) own(owned map[*job]bool, shards map[*job][]int) {
 	now := e.clock.now()
 	for _, j := range e.jobs {
+		j.mine = shards[j]
 		if j.owned == owned[j] {
 			continue
 		}

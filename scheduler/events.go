@@ -193,7 +193,8 @@ func (e *events) superseded(job, why string) {
 func (e *events) about(l ledger.Lease, at time.Time) RunEvent {
 	tick := time.UnixMilli(l.Tick).UTC()
 	return RunEvent{
-		Job: l.Job, Tick: tick, Run: l.Run, Attempt: l.Attempt, Token: l.Token, Node: e.node, Trigger: triggerOf(l), Lag: at.Sub(tick),
+		Job: l.Job, Tick: tick, Run: l.Run, Shard: l.Shard, Shards: l.Shards, Attempt: l.Attempt, Token: l.Token, Node: e.node,
+		Trigger: triggerOf(l), Lag: at.Sub(tick),
 	}
 }
 

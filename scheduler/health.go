@@ -24,6 +24,7 @@ type health struct {
 
 	mu       sync.Mutex
 	away     trouble
+	back     time.Time // when Redis answered again; zero: it always has
 	refusals map[string]trouble
 }
 
@@ -76,12 +77,27 @@ func (h *health) ok(role string) {
 	defer h.mu.Unlock()
 	if h.away.err != nil {
 		h.log.Info("Redis answers again", "after", time.Since(h.away.since).Round(time.Millisecond))
-		h.away = trouble{}
+		h.away, h.back = trouble{}, time.Now()
 	}
 	if t, was := h.refusals[role]; was {
 		h.log.Info("Redis takes the call again", "role", role, "after", time.Since(t.since).Round(time.Millisecond))
 		delete(h.refusals, role)
 	}
+}
+
+// askedAnew is how long after Redis is back a node may take to ask again for what it goes first for: claims that
+// failed wait for that long.
+const askedAnew = time.Second
+
+// late is how late something counts as for the turns of nodes, that is late by so much: while Redis is away
+// everything becomes late for all nodes alike, and nobody's turn passes until they can ask again.
+func (h *health) late(by time.Duration) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.back.IsZero() {
+		return by
+	}
+	return min(by, time.Since(h.back)-askedAnew)
 }
 
 func (h *health) trouble() error {

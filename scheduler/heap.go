@@ -26,7 +26,8 @@ type job struct {
 	refused  int   // plans in a row that the ledger refused for no reason that this node can see
 	at       int64 // when the engine looks at it next, ms; may lie after cursor for a retry
 	place    int   // index in the heap, -1 outside
-	owned    bool  // this node goes first
+	owned    bool  // this node goes first; for a tick of a sharded job, several do
+	mine     []int // of a sharded job: the shards for which this node goes first
 	claiming bool  // a claim of it is in flight
 	outside  bool  // not to be claimed until it is registered, see registrar
 	// It was found held, so until then, ms, the next is not asked for: its ticks, and its pending runs,

@@ -46,6 +46,8 @@ type RunEvent struct {
 	Job     string
 	Tick    time.Time
 	Run     string // its id
+	Shard   int    // from 0
+	Shards  int    // at least 1
 	Attempt int
 	Token   int64
 	Node    string

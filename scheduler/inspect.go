@@ -24,6 +24,8 @@ var (
 	ErrUnknownJob = ledger.ErrUnknownJob
 	// ErrUnknownRun is returned when neither a run in flight nor the history has that id.
 	ErrUnknownRun = ledger.ErrUnknownRun
+	// ErrUnknownNode is returned when no node in the roster has that name.
+	ErrUnknownNode = errors.New("no node of that name")
 	// ErrRefused is returned when a request was understood and will not be carried out.
 	ErrRefused = ledger.ErrRefused
 )
@@ -80,11 +82,11 @@ func (i *Inspector) Jobs(ctx context.Context) ([]JobView, error) {
 	if err != nil {
 		return nil, err
 	}
-	return i.jobViews(ctx, l, all)
+	return i.jobViews(ctx, l, all, all)
 }
 
 // jobViews returns the views that could be made, and errors.Join of what is wrong with the others.
-func (i *Inspector) jobViews(ctx context.Context, l *ledger.Ledger, all []ledger.Stored) ([]JobView, error) {
+func (i *Inspector) jobViews(ctx context.Context, l *ledger.Ledger, shown, all []ledger.Stored) ([]JobView, error) {
 	now, _, err := l.Time(ctx)
 	if err != nil {
 		return nil, err
@@ -94,7 +96,7 @@ func (i *Inspector) jobViews(ctx context.Context, l *ledger.Ledger, all []ledger
 		return nil, err
 	}
 	var paused []string
-	for _, s := range all {
+	for _, s := range shown {
 		if s.Pause.Holds(now.UnixMilli()) {
 			paused = append(paused, s.Job)
 		}
@@ -103,8 +105,8 @@ func (i *Inspector) jobViews(ctx context.Context, l *ledger.Ledger, all []ledger
 	if err != nil {
 		return nil, err
 	}
-	views, unread := make([]JobView, 0, len(all)), []error(nil)
-	for _, s := range all {
+	views, unread := make([]JobView, 0, len(shown)), []error(nil)
+	for _, s := range shown {
 		v, err := jobView(s, held[s.Job], now, pauses[s.Job])
 		if err != nil {
 			unread = append(unread, fmt.Errorf("job %s: %w", s.Job, err))
@@ -159,7 +161,11 @@ func (i *Inspector) Job(ctx context.Context, name string) (JobView, error) {
 	if err != nil {
 		return JobView{}, historyError(name, err)
 	}
-	views, err := i.jobViews(ctx, l, []ledger.Stored{s})
+	all, err := l.Jobs(ctx)
+	if err != nil {
+		return JobView{}, err
+	}
+	views, err := i.jobViews(ctx, l, []ledger.Stored{s}, all)
 	if err != nil {
 		return JobView{}, err
 	}
@@ -176,20 +182,24 @@ type holding struct {
 	orphan bool   // no living node holds it, in whatever definition
 }
 
+// held takes all jobs there are: who goes first for one depends on the others.
 func (i *Inspector) held(ctx context.Context, all []ledger.Stored) (map[string]holding, error) {
 	c, _, err := i.crowd(ctx)
 	if err != nil {
 		return nil, err
 	}
 	held := make(map[string]holding, len(all))
+	var list []*job
 	for _, s := range all {
-		h := holding{orphan: !c.knows(s.Job)}
+		held[s.Job] = holding{orphan: !c.knows(s.Job)}
 		if d, err := jobs.ParseDefinition(s.Definition); err == nil { // else jobView says what is wrong with it
-			if first, ok := sharding.Owner(s.Job, c.holders(&job{Job: d.Job(), digest: s.Digest})); ok {
-				h.owner = first.Name
-			}
+			list = append(list, &job{Job: d.Job(), digest: s.Digest})
 		}
-		held[s.Job] = h
+	}
+	for j, first := range c.firsts(list) {
+		h := held[j.Name]
+		h.owner = first.Name
+		held[j.Name] = h
 	}
 	return held, nil
 }
@@ -220,7 +230,7 @@ func (i *Inspector) crowd(ctx context.Context) (c *crowd, unclear int, err error
 	return c, unclear, nil
 }
 
-// Nodes lists the nodes in the roster.
+// Nodes lists the nodes in the roster, those that were just gone among them.
 func (i *Inspector) Nodes(ctx context.Context) ([]NodeView, error) {
 	if _, err := i.open(ctx); err != nil {
 		return nil, err
@@ -229,9 +239,16 @@ func (i *Inspector) Nodes(ctx context.Context) ([]NodeView, error) {
 	if err != nil {
 		return nil, redisconn.Explain("list nodes", err)
 	}
+	drains, err := i.Drains(ctx)
+	if err != nil {
+		return nil, err
+	}
 	views := make([]NodeView, len(members))
 	for k, m := range members {
 		views[k] = nodeView(m)
+		if d, drained := drains[m.Name]; drained {
+			views[k].Drain = &d
+		}
 	}
 	return views, nil
 }

@@ -56,8 +56,16 @@ type members struct {
 	start time.Time
 	owned int
 
+	first  map[*job]bool // for which this node goes first, as last assigned
+	giving map[*job]bool // for which it went first before, and goes on to until the others have surely heard
+	given  time.Time     // when that is
+
+	beaten time.Time // when a beat was last answered
+	doubt  time.Time // until then, who is missing from the roster may be about to beat again
+
 	strange, damaged strangers
 	warned           map[string]bool // nodes with this node's name, by id
+	handing          handing
 }
 
 func newMembers(n *Node) *members {
@@ -82,6 +90,7 @@ func (m *members) join(ctx context.Context) error {
 // run beats until ctx ends. It is the only role that touches m after join.
 func (m *members) run(ctx context.Context) {
 	m.assign()
+	m.handing.live = true
 	timer := time.NewTimer(beatEvery)
 	defer timer.Stop()
 	for {
@@ -104,8 +113,11 @@ func (m *members) run(ctx context.Context) {
 			continue
 		}
 		m.n.health.ok("beat")
-		if changed {
+		if m.reassigns(changed) || len(m.giving) > 0 && !time.Now().Before(m.given) {
 			m.assign()
+		}
+		if m.handing.on {
+			timer.Reset(handLook)
 		}
 	}
 }
@@ -130,9 +142,11 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 		return false, m.n.explain("beat", err)
 	}
 	m.strange.note(view.Foreign, "nodes in the roster")
+	m.heed(view)
 	old := m.n.crowd.Load()
 	nodes := view.Nodes()
 	slices.SortFunc(nodes, func(a, b sharding.Node) int { return strings.Compare(a.ID, b.ID) })
+	nodes = m.kept(old, nodes)
 	sets, err := m.sets(ctx, old, nodes)
 	if err != nil {
 		return false, err
@@ -144,6 +158,26 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 		m.namesakes(nodes)
 	}
 	return !same, nil
+}
+
+// kept adds to the nodes in the roster those that it dropped while no beat was answered: they have most likely lived
+// through that as this node has. Else the first to be answered would go first for everything.
+func (m *members) kept(old *crowd, nodes []sharding.Node) []sharding.Node {
+	now := time.Now()
+	if !m.beaten.IsZero() && now.Sub(m.beaten) > rosterTTL/2 {
+		m.doubt = now.Add(2 * beatEvery)
+	}
+	m.beaten = now
+	if old == nil || !now.Before(m.doubt) {
+		return nodes
+	}
+	for _, was := range old.nodes {
+		if indexOf(nodes, was.ID) < 0 {
+			nodes = append(nodes, was)
+		}
+	}
+	slices.SortFunc(nodes, func(a, b sharding.Node) int { return strings.Compare(a.ID, b.ID) })
+	return nodes
 }
 
 // namesakes warns, once for each, of other nodes with this node's name: they are told apart by id,
@@ -195,7 +229,7 @@ func (m *members) sets(ctx context.Context, old *crowd, nodes []sharding.Node) (
 func (m *members) self() sharding.Member {
 	n := m.n
 	state := sharding.StateActive
-	if n.draining.Load() {
+	if n.draining.Load() || n.cordon.Load() != nil {
 		state = sharding.StateDraining
 	}
 	return sharding.Member{
@@ -210,13 +244,44 @@ func (m *members) self() sharding.Member {
 // assign works out for which jobs this node goes first and tells the engine.
 func (m *members) assign() {
 	c := m.n.crowd.Load()
-	owned := make(map[*job]bool)
+	owned, shards := c.owned(m.n.jobs, m.n.id), make(map[*job][]int)
 	for _, j := range m.n.jobs {
-		if first, ok := sharding.Owner(j.Name, c.holders(j)); ok && first.ID == m.n.id {
-			owned[j] = true
+		if j.Shards <= 1 {
+			continue
+		}
+		if mine := m.n.shardsFirst(j, c.holders(j)); len(mine) > 0 {
+			owned[j], shards[j] = true, mine
 		}
 	}
 	m.owned = len(owned)
+	m.give(owned)
 	m.n.log.Info("roster changed", "nodes", len(c.nodes), "jobs", len(m.n.jobs), "owned", m.owned)
-	m.n.engine.do(func() { m.n.engine.own(owned) })
+	maps.Copy(owned, m.giving)
+	m.n.engine.do(func() { m.n.engine.own(owned, shards) })
+}
+
+// give notes what another node goes first for from now on. That one learns it with its next beat, and this one goes on
+// until then: for a moment two nodes ask for a tick, and the claim decides. A node that hands over, or ends, has done
+// with it.
+func (m *members) give(owned map[*job]bool) {
+	now, giving := time.Now(), make(map[*job]bool)
+	for j := range m.first {
+		if !owned[j] && j.Shards <= 1 {
+			giving[j] = true
+		}
+	}
+	if len(giving) > 0 {
+		m.given = now.Add(handOver)
+	}
+	if now.Before(m.given) {
+		for j := range m.giving {
+			if !owned[j] {
+				giving[j] = true
+			}
+		}
+	}
+	m.first, m.giving = maps.Clone(owned), giving
+	if m.n.cordon.Load() != nil || m.n.draining.Load() {
+		m.giving = nil
+	}
 }

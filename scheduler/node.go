@@ -43,6 +43,7 @@ type Node struct {
 	health *health
 	events *events
 	crowd  atomic.Pointer[crowd]
+	cordon atomic.Pointer[sharding.Drained] // who drained the node's name; nil when nobody did
 
 	// Made by Run, once the ledger is open.
 	ledger    *ledger.Ledger
@@ -98,7 +99,8 @@ func (n *Node) ID() string { return n.id }
 func (n *Node) Name() string { return n.cfg.Name }
 
 // Ready is nil when the node has registered its jobs, Redis answers, its clock can be trusted
-// and it is not draining; else it says what is missing.
+// and it is not draining; else it says what is missing. A node that an operator has drained is not
+// ready either: ready is who takes work. It is well all the same, and nobody should restart it.
 func (n *Node) Ready() error {
 	switch {
 	case n.draining.Load():
@@ -106,7 +108,7 @@ func (n *Node) Ready() error {
 	case !n.registered.Load():
 		return errors.New("not registered yet")
 	}
-	return errors.Join(n.health.trouble(), n.clock.usable())
+	return errors.Join(n.cordonWords(), n.health.trouble(), n.clock.usable())
 }
 
 // Run joins the cluster and works until ctx ends; then it claims nothing more, waits for what
@@ -222,7 +224,8 @@ func (n *Node) makeRoles() {
 	n.registrar = newRegistrar(n)
 	n.engine = newEngine(n.clock, n.slots, n.jobs, n.cfg.NewID, n.log)
 	n.engine.expelled = n.registrar.expelled
-	n.engine.mayTake = n.mayTake
+	n.engine.mayTake = n.takes
+	n.engine.mayShard = n.mayShard
 	n.engine.events = n.events
 	n.engine.relay = n.sweepNow
 	n.settler = newSettler(n.ledger, n.health, n.engine.settled)

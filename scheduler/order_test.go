@@ -93,7 +93,7 @@ func TestOwnFollowsTheOrderOfJobs(t *testing.T) {
 			for _, j := range e.jobs {
 				j.outside, owned[j] = false, true
 			}
-			e.own(owned)
+			e.own(owned, nil)
 			var places []int
 			for _, j := range e.agenda {
 				places = append(places, j.index)

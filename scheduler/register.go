@@ -183,9 +183,12 @@ func (r *registrar) judge(w *wish, got ledger.Defined) (fact, bool) {
 }
 
 func (r *registrar) decides(j *job, stored ledger.Defined) bool {
-	own := r.n.cfg.Revision
+	own, theirs := r.n.cfg.Revision, r.n.crowd.Load().announced(j.Name, stored.Digest, r.n.id)
+	if theirs && r.n.cordon.Load() != nil {
+		return false // it would stop those who claim, and claims nothing itself
+	}
 	if own > stored.Revision || r.fresh && own == stored.Revision {
 		return true
 	}
-	return !r.n.crowd.Load().announced(j.Name, stored.Digest, r.n.id)
+	return !theirs
 }

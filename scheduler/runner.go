@@ -115,12 +115,20 @@ func (r *runner) leave(l *life) {
 	r.live.Delete(l.g.lease.Run)
 }
 
-// cancelRun ends the context of a run with a cause, if the run is here. The first cause stays.
-func (r *runner) cancelRun(id string, cause error) bool {
-	l, here := r.live.Load(id)
-	if here {
+// cancelRun ends the context of a run with a cause, if the run is here, or those of all shards of a tick that are
+// here. The first cause stays.
+func (r *runner) cancelRun(id string, cause error) (here bool) {
+	if l, ok := r.live.Load(id); ok {
 		l.(*life).cancel(cause)
+		return true
 	}
+	r.live.Range(func(_, l any) bool {
+		if shard := l.(*life); shard.g.lease.Of == id {
+			shard.cancel(cause)
+			here = true
+		}
+		return true
+	})
 	return here
 }
 

@@ -41,7 +41,7 @@ func (i *Inspector) standing(ctx context.Context, l *ledger.Ledger, all []ledger
 	}
 	held := map[string]holding{}
 	if len(waited) > 0 {
-		if held, err = i.held(ctx, waited); err != nil {
+		if held, err = i.held(ctx, all); err != nil {
 			return err
 		}
 	}
@@ -64,7 +64,7 @@ func (i *Inspector) standing(ctx context.Context, l *ledger.Ledger, all []ledger
 // goesOn is for a run that was granted, at Redis' time now, ms.
 func (v *RunView) goesOn(now int64) {
 	v.DurationMS = max(0, now-v.lease.Granted)
-	if v.lease.Until < now {
+	if v.lease.Until < now && !v.Whole {
 		v.Reason = reasonLapsed
 	}
 }
@@ -82,9 +82,9 @@ func waitsFor(p ledger.Lease, s ledger.Stored, h holding, now int64) string {
 		return ": no living node holds the job"
 	case h.owner == "":
 		return ": no living node can run the job"
-	case p.Request == "" && s.Pause.Holds(now): // runs by hand, and their attempts, do not wait for it
+	case p.Request == "" && p.Of == "" && s.Pause.Holds(now): // runs by hand, and their attempts, do not wait for it
 		return ": job is paused"
-	case d.Overlap != jobs.OverlapAllow && s.Open != "" && s.Open != p.Run:
+	case d.Overlap != jobs.OverlapAllow && s.Open != "" && s.Open != p.Run && s.Open != p.Of:
 		return ": job is held by run " + s.Open
 	}
 	return ""

@@ -40,7 +40,11 @@ func (r *runner) call(l *life) {
 	}
 	g := l.g.lease
 	tick := time.UnixMilli(g.Tick).UTC()
-	r.n.log.Info("run started", "job", g.Job, "tick", tick, "token", g.Token,
+	log := r.n.log
+	if g.Shards > 1 {
+		log = log.With("shard", g.Shard)
+	}
+	log.Info("run started", "job", g.Job, "tick", tick, "token", g.Token,
 		"lag", l.started.Sub(tick), "run", g.Run, "trigger", triggerOf(g).String())
 	r.n.events.started(g, l.started)
 	r.tries(l)
@@ -125,6 +129,7 @@ func runOf(g grant, node string, try int) *jobs.Run {
 	return jobs.NewRun(jobs.RunInfo{
 		ID: g.lease.Run, Job: g.job.Name, Tick: time.UnixMilli(g.lease.Tick).UTC(), Shard: g.lease.Shard, Shards: g.lease.Shards,
 		Attempt: g.lease.Attempt, Try: try, Token: g.lease.Token, Node: node, Trigger: triggerOf(g.lease), Payload: g.lease.Payload,
+		Param: g.lease.Param,
 	})
 }
 

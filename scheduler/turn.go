@@ -15,7 +15,9 @@ const (
 )
 
 // mayTake says whether it is this node's turn to take something of a job that is late by so
-// much: the owner's at once, the others' in the order of their rank when the grace is over.
+// much: the owner's at once, the others' in the order of their rank when the grace is over. The
+// owner need not stand first in rank, as the first may have had no room; its turn among the
+// others then passes without anybody, wherever it is.
 func (n *Node) mayTake(j *job, late time.Duration) bool {
 	if j.owned {
 		return true

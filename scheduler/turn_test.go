@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -34,5 +35,77 @@ func TestMayTakeInTurns(t *testing.T) {
 	labelled := &job{Job: jobs.Job{Name: "job", Labels: map[string]string{"disk": "fast"}}, digest: "d"}
 	if owner.mayTake(labelled, time.Hour) {
 		t.Error("a node without the job's labels must never take it")
+	}
+}
+
+// crowdOf is a crowd whose nodes all hold the given jobs, and the jobs.
+func crowdOf(nodes, n int) (*crowd, []*job) {
+	c := &crowd{sets: map[string]map[string]string{"s": {}}}
+	for i := range nodes {
+		c.nodes = append(c.nodes, sharding.Node{ID: fmt.Sprint("node-", i), Set: "s"})
+	}
+	all := make([]*job, n)
+	for i := range all {
+		all[i] = &job{Job: jobs.Job{Name: fmt.Sprint("job-", i)}, digest: "d"}
+		c.sets["s"][all[i].Name] = "d"
+	}
+	return c, all
+}
+
+// turnOf is when a node may take something of a job, tried millisecond by millisecond.
+func turnOf(n *Node, j *job) time.Duration {
+	var late time.Duration
+	for !n.mayTake(j, late) {
+		late += time.Millisecond
+	}
+	return late
+}
+
+// A full node stands first in rank for a job that is another's. The owner does not wait for all that, and the
+// others' turns stay apart: no two nodes ask in one moment, and none waits longer than by its rank.
+func TestMayTakeWhenTheFirstInRankIsFull(t *testing.T) {
+	c, all := crowdOf(4, 40)
+	elsewhere := 0
+	for i := range all {
+		turns := make(map[time.Duration]string)
+		first := sharding.Rank(all[i].Name, c.nodes)[0].ID
+		for _, node := range c.nodes {
+			n := &Node{id: node.ID, cfg: Config{Grace: 500 * time.Millisecond}}
+			n.crowd.Store(c)
+			j := *all[i]
+			j.owned = c.owned(all, n.id)[all[i]]
+			turn := turnOf(n, &j)
+			if other, taken := turns[turn]; taken {
+				t.Errorf("%s: %s and %s have their turn at %s", j.Name, other, n.id, turn)
+			}
+			turns[turn] = n.id
+			if most := n.cfg.Grace + 3*turnEvery; turn > most || !j.owned && turn < n.cfg.Grace {
+				t.Errorf("%s: the turn of %s, owner %v, is at %s", j.Name, n.id, j.owned, turn)
+			}
+			if j.owned && n.id != first {
+				elsewhere++
+			}
+		}
+		if turns[0] == "" {
+			t.Errorf("%s: no node may take it at once: %v", all[i].Name, turns)
+		}
+	}
+	if elsewhere == 0 {
+		t.Error("every job is its first node's: the case is not there")
+	}
+}
+
+// Where nodes race each has its turn at once, at a tick and behind it.
+func TestMayTakeInARace(t *testing.T) {
+	c, all := crowdOf(3, 1)
+	all[0].Placement = jobs.PlacementRace
+	for _, node := range c.nodes {
+		n := &Node{id: node.ID, cfg: Config{Grace: 500 * time.Millisecond}}
+		n.crowd.Store(c)
+		j := *all[0]
+		j.owned = c.owned(all, n.id)[all[0]]
+		if turn := turnOf(n, &j); turn != 0 {
+			t.Errorf("%s waits for %s", n.id, turn)
+		}
 	}
 }

@@ -16,6 +16,10 @@ const heldPause = 2 * time.Second
 func (e *engine) hear(b *batch) {
 	e.inflight--
 	for i, j := range b.jobs {
+		if b.claims[i].Shard {
+			e.shardVerdict(j, b, i)
+			continue
+		}
 		j.claiming = false
 		if b.err != nil {
 			e.slots.give()
@@ -33,6 +37,8 @@ func (e *engine) verdict(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 	}
 	e.slots.give()
 	switch a.Verdict {
+	case ledger.Opened:
+		e.opened(j, c, a)
 	case ledger.Skipped:
 		e.passed(j, append(c.Passes, ledger.Pass{
 			Outcome: jobs.OutcomeSkipped, Reason: ledger.ReasonOverlap, First: c.Tick, Last: c.Tick, Count: 1, Next: c.Next,

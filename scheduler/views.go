@@ -3,7 +3,6 @@ package scheduler
 import (
 	"encoding/json"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -47,7 +46,7 @@ type JobView struct {
 	TimeZone   string `json:"time_zone"`
 	Next       *Stamp `json:"next"`  // null when the schedule has no more
 	Last       *Stamp `json:"last"`  // the latest tick accounted for, null before the first
-	Owner      string `json:"owner"` // the node that goes first, "" when no living node can run the job
+	Owner      string `json:"owner"` // the node that goes first, of a sharded or raced job one of them; "" when no living node can run it
 	Paused     bool   `json:"paused"`
 	Generation string `json:"generation"`
 	Revision   string `json:"revision"`
@@ -102,13 +101,18 @@ type PauseView struct {
 
 // RunView is a run, or a range of ticks that did not run, as tools and the API show it.
 type RunView struct {
-	Run        string `json:"run"`
-	Job        string `json:"job"`
-	Tick       *Stamp `json:"tick"`            // of a range: its first tick
-	Until      *Stamp `json:"until,omitempty"` // of a range: its last tick
-	Count      int64  `json:"count,omitempty"` // of a range: how many ticks
-	Shard      int    `json:"shard"`
-	Shards     int    `json:"shards"`
+	Run    string `json:"run"`
+	Job    string `json:"job"`
+	Tick   *Stamp `json:"tick"`            // of a range: its first tick
+	Until  *Stamp `json:"until,omitempty"` // of a range: its last tick
+	Count  int64  `json:"count,omitempty"` // of a range: how many ticks
+	Shard  int    `json:"shard"`
+	Shards int    `json:"shards"`
+	// Whole says that this is a tick of a sharded job as a whole; Of is, of a shard, that tick's id, and Param its
+	// parameter.
+	Whole      bool   `json:"whole,omitempty"`
+	Of         string `json:"of,omitempty"`
+	Param      string `json:"param,omitempty"`
 	Attempt    int    `json:"attempt"`
 	Tries      int    `json:"tries"`
 	Token      string `json:"token"`
@@ -150,6 +154,17 @@ type NodeView struct {
 	Version       string `json:"version"`
 	Started       *Stamp `json:"started"`
 	Seen          *Stamp `json:"seen"`
+	// Drain says who drained the node's name, and why. The node heeds it with its next beat; State says
+	// draining from then on.
+	Drain *DrainView `json:"drain,omitempty"`
+}
+
+// DrainView says since when a name is drained, by whom and why. Since is null, and the rest empty, where a
+// newer version noted it.
+type DrainView struct {
+	Since  *Stamp `json:"since"`
+	Author string `json:"author"`
+	Reason string `json:"reason"`
 }
 
 func jobView(s ledger.Stored, h holding, now time.Time, p ledger.Pause) (JobView, error) {
@@ -207,59 +222,14 @@ func trimmed(e ledger.Entry, rows []ledger.Row, foreign int) bool {
 		counted += n
 	}
 	for _, r := range rows {
-		if r.Ranged {
+		switch {
+		case r.Ranged:
 			held += r.Count
-		} else {
+		case !r.Whole: // its shards are counted
 			held++
 		}
 	}
 	return held < counted && foreign == 0
-}
-
-func openView(l ledger.Lease) RunView {
-	v := RunView{
-		Run: l.Run, Job: l.Job, Tick: stampOf(l.Tick), Shard: l.Shard, Shards: l.Shards, Attempt: l.Attempt,
-		Token: token(l.Token), Node: l.NodeName, Trigger: l.Trigger, Outcome: jobs.OutcomeRunning.String(), Due: stampOf(l.Tick),
-		lease: &l,
-	}
-	if l.Pending() {
-		v.Reason, v.NotBefore = reasonPending, stampOf(l.Granted)
-		return v
-	}
-	v.Started, v.LagMS = stampOf(l.Granted), l.Granted-l.Tick
-	return v
-}
-
-func rowView(r ledger.Row) RunView {
-	if r.Ranged {
-		return RunView{
-			Job: r.Job, Tick: stampOf(r.Tick), Until: stampOf(r.Until), Count: r.Count, Outcome: r.Outcome.String(),
-			Reason: r.Reason, Note: r.Note, Due: stampOf(r.Tick), Ended: stampOf(r.At),
-		}
-	}
-	v := RunView{
-		Run: r.Run, Job: r.Job, Tick: stampOf(r.Tick), Shard: r.Shard, Shards: r.Shards, Attempt: r.Attempt, Tries: r.Tries,
-		Token: token(r.Token), Node: r.NodeName, Trigger: r.Trigger, Outcome: r.Outcome.String(), Reason: r.Reason,
-		Due: stampOf(r.Tick), Ended: stampOf(r.At), Error: r.Error,
-	}
-	if r.Token != 0 { // else it was cancelled while it was pending
-		v.Started, v.LagMS, v.DurationMS = stampOf(r.Started), r.Started-r.Tick, r.At-r.Started
-	}
-	if r.Late != "" {
-		v.Error = join(v.Error, "reported after that: "+r.Late)
-	}
-	return v
-}
-
-// keep adds what is kept beside a run, as text and JSON whatever it is.
-func (v *RunView) keep(output, payload []byte) {
-	v.Output = strings.ToValidUTF8(string(output), "\uFFFD")
-	if len(payload) == 0 {
-		return
-	}
-	if v.Payload = payload; !json.Valid(payload) {
-		v.Payload, _ = json.Marshal(string(payload)) // a string always has a JSON form
-	}
 }
 
 func nodeView(m sharding.Member) NodeView {

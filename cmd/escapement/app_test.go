@@ -37,7 +37,8 @@ func TestUsage(t *testing.T) {
 		{"doctor", "is not one of its commands", "escapement COMMAND"},
 		{"completion bash", "is not one of its commands", "escapement COMMAND"},
 		{"jobs", "a command is missing: one of get, list, pause, remove, resume, rewind, run", "escapement jobs COMMAND"},
-		{"nodes drain x", `"drain" is not one of its commands`, "escapement nodes COMMAND"},
+		{"nodes drain", "NAME is missing", "escapement nodes drain NAME"},
+		{"nodes undrain x", `"undrain" is not one of its commands: drain, list, resume; did you mean drain`, "escapement nodes COMMAND"},
 		{"jobs get", "NAME is missing", "escapement jobs get NAME"},
 		{"jobs get a b", `unexpected argument "b"`, "escapement jobs get NAME"},
 		{"jobs list --frob", "unknown flag: --frob", "escapement jobs list"},
@@ -124,7 +125,7 @@ func TestUnreachable(t *testing.T) {
 	env := []string{"ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_REDIS_URL=redis://u:hunter2@" + addr}
 	for _, args := range [][]string{
 		{"run", "--config", "../../config.yaml"}, {"dev", "--config", "../../config.yaml"}, {"jobs", "list"}, {"jobs", "get", "a"},
-		{"jobs", "run", "a"}, {"runs", "list"}, {"runs", "get", "a"}, {"nodes", "list"}, {"ledger", "verify"},
+		{"jobs", "run", "a"}, {"runs", "list"}, {"runs", "get", "a"}, {"nodes", "list"}, {"nodes", "drain", "a"}, {"nodes", "resume", "a"}, {"ledger", "verify"},
 		{"jobs", "pause", "a", "--reason", "x", "--until", "+1h"}, {"jobs", "resume", "a"}, {"jobs", "remove", "a"},
 		{"jobs", "rewind", "a", "--to", "-1h"}, {"runs", "cancel", "a"}, {"runs", "rerun", "a"},
 	} {

@@ -122,6 +122,9 @@ func (c *checker) job(path string, e Job) jobs.Job {
 		}
 	}
 	c.zeroes(path, e)
+	if least := 2 * (j.Shards + 1); j.Shards > 1 && j.Shards <= jobs.MaxShards && c.History.Keep < least && !c.faults.has("history.keep") {
+		c.fault(path+".shards", "one tick makes %d rows of history, and history.keep is %d; make that at least %d", j.Shards+1, c.History.Keep, least)
+	}
 	if c.from.given(path + ".ttl") {
 		c.leaseTime(path+".ttl", j.TTL)
 	}

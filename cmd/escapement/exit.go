@@ -14,7 +14,7 @@ const exitCodes = `Data goes to stdout, words to stderr. Exit codes:
   1  failed
   2  usage: an unknown command, flag or argument
   3  bad configuration
-  4  not found: no such job, run or namespace
+  4  not found: no such job, run, node or namespace
   5  refused, for a reason that stderr names
   6  Redis unreachable
   7  the awaited run did not succeed`
@@ -55,7 +55,7 @@ func exitCode(err error) int {
 		return exitConfig
 	case errors.Is(err, errAwaited):
 		return exitRunFailed
-	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrUnknownRun), errors.Is(err, scheduler.ErrUnknownNamespace):
+	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrUnknownRun), errors.Is(err, scheduler.ErrUnknownNode), errors.Is(err, scheduler.ErrUnknownNamespace):
 		return exitNotFound
 	case errors.Is(err, scheduler.ErrRefused):
 		return exitRefused

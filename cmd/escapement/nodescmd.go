@@ -1,15 +1,27 @@
 package main
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler"
 )
+
+// restsEvery is how often nodes drain --wait looks.
+const restsEvery = 250 * time.Millisecond
 
 func (a *app) nodesCommand() *cobra.Command {
 	list := a.command("list", "list the nodes", wants(), a.inspect(a.nodesList))
-	return a.group("nodes COMMAND", "list nodes", list)
+	return a.group("nodes COMMAND", "list, drain and resume nodes", list, a.nodesDrainCommand(), a.nodesResumeCommand())
 }
 
 func (a *app) nodesList(t tool) error {
@@ -17,13 +29,134 @@ func (a *app) nodesList(t tool) error {
 	if err != nil {
 		return err
 	}
-	if a.json() {
-		return printJSON(a.stdout, list(views))
+	drains, err := t.in.Drains(t.ctx)
+	if err != nil {
+		return err
 	}
-	out := newTable(a.stdout, "NAME", "STATE", "JOBS", "OWNED", "RUNNING", "CLOCK", "VERSION", "SEEN", "ID")
+	for _, n := range views {
+		delete(drains, n.Name)
+	}
+	if a.json() {
+		err = printJSON(a.stdout, list(views))
+	} else {
+		err = a.printNodes(views)
+	}
+	if len(drains) > 0 { // such a node would do nothing when it comes back
+		a.say("drained, and not there: %s", strings.Join(slices.Sorted(maps.Keys(drains)), ", "))
+	}
+	return err
+}
+
+func (a *app) printNodes(views []scheduler.NodeView) error {
+	out := newTable(a.stdout, "NAME", "STATE", "JOBS", "OWNED", "RUNNING", "CLOCK", "VERSION", "SEEN", "ID", "NOTE")
 	for _, n := range views {
 		out.row(n.Name, n.State, strconv.Itoa(n.Jobs), strconv.Itoa(n.Owned), strconv.Itoa(n.Running),
-			shortDuration(time.Duration(n.ClockOffsetMS)*time.Millisecond), n.Version, stamp(n.Seen), n.ID)
+			shortDuration(time.Duration(n.ClockOffsetMS)*time.Millisecond), n.Version, stamp(n.Seen), n.ID, drainNote(n.Drain))
 	}
 	return out.flush()
+}
+
+// drainNote is who drained a node and why, "" for one that is not drained.
+func drainNote(d *scheduler.DrainView) string {
+	switch {
+	case d == nil:
+		return ""
+	case d.Since == nil:
+		return "drained, in a record that this version cannot read"
+	case d.Reason == "":
+		return "drained by " + d.Author
+	}
+	return "drained by " + d.Author + ": " + d.Reason
+}
+
+func (a *app) nodesDrainCommand() *cobra.Command {
+	var author, reason string
+	var wait bool
+	drain := a.command("drain NAME [--reason TEXT] [--wait]", "let a node finish what runs and take nothing new", wants("NAME"),
+		a.inspectNode(func(t tool) error {
+			if err := t.in.DrainNode(t.ctx, t.args[0], a.author(author), reason); err != nil {
+				return err
+			}
+			if !wait {
+				return a.nodeStands(t, "is drained: it hands over what it owns and finishes what runs; nodes resume ends that")
+			}
+			if err := a.awaitRest(t); err != nil {
+				return err
+			}
+			return a.nodeStands(t, "is drained, and nothing runs there")
+		}))
+	drain.Long = `The node claims nothing new, hands over what it owns within three seconds, finishes
+what runs, and stays in the list as draining until nodes resume. It is the name that
+is drained: a node that is started anew under it drains too.`
+	drain.Flags().StringVar(&reason, "reason", "", "why, a `text`")
+	drain.Flags().BoolVar(&wait, "wait", false, "wait until nothing runs there any more")
+	authorFlag(drain, &author)
+	return drain
+}
+
+func (a *app) nodesResumeCommand() *cobra.Command {
+	return a.command("resume NAME", "let a drained node work again", wants("NAME"), a.inspectNode(func(t tool) error {
+		if err := t.in.ResumeNode(t.ctx, t.args[0]); err != nil {
+			return err
+		}
+		return a.nodeStands(t, "is not drained")
+	}))
+}
+
+// inspectNode is inspect for a command whose argument is a node's name.
+func (a *app) inspectNode(f func(tool) error) func(*cobra.Command, []string) error {
+	return a.inspect(func(t tool) error {
+		err := f(t)
+		if !errors.Is(err, scheduler.ErrUnknownNode) {
+			return err
+		}
+		var names []string
+		views, _ := t.in.Nodes(t.ctx) // it only is to help
+		for _, n := range views {
+			names = append(names, n.Name)
+		}
+		return fmt.Errorf("%w%s", err, didYouMean(t.args[0], names))
+	})
+}
+
+// nodeStands says how a node stands now: in words, or as nodes list has it, where more than one may have its name.
+func (a *app) nodeStands(t tool, words string) error {
+	if !a.json() {
+		a.say("node %s %s", t.args[0], words)
+		return nil
+	}
+	views, err := t.in.Nodes(t.ctx)
+	if err != nil {
+		return fmt.Errorf("node %s %s: %w", t.args[0], words, err)
+	}
+	return printJSON(a.stdout, list(slices.DeleteFunc(views, func(n scheduler.NodeView) bool { return n.Name != t.args[0] })))
+}
+
+// awaitRest waits until nothing runs on a drained node, through outages of Redis too.
+func (a *app) awaitRest(t tool) error {
+	name, told := t.args[0], false
+	for {
+		rests, err := t.in.NodeRests(t.ctx, name)
+		if err == nil && rests {
+			return nil
+		}
+		drains, lost := t.in.Drains(t.ctx)
+		_, drained := drains[name]
+		switch err = cmp.Or(err, lost); {
+		case t.ctx.Err() != nil: // asked below
+		case errors.Is(err, locking.ErrUnreachable) && !told:
+			told = true
+			a.say("Redis does not answer; still waiting for node %s, until interrupted: %v", name, err)
+		case errors.Is(err, locking.ErrUnreachable):
+		case err != nil:
+			return err
+		case !drained:
+			return fmt.Errorf("node %s was resumed by somebody before it came to rest", name)
+		}
+		select {
+		case <-t.ctx.Done():
+			return fmt.Errorf("wait for node %s, which goes on draining: %w", name, t.ctx.Err())
+		case <-time.After(restsEvery):
+		}
+	}
 }

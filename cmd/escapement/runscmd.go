@@ -87,12 +87,30 @@ func (a *app) printRuns(views []scheduler.RunView) error {
 	if a.json() {
 		return printJSON(a.stdout, list(views))
 	}
-	out := newTable(a.stdout, "TICK", "JOB", "OUTCOME", "ATTEMPT", "TRIGGER", "NODE", "TOKEN", "LAG", "DURATION", "RUN", "WHY")
+	sharded := slices.ContainsFunc(views, func(r scheduler.RunView) bool { return r.Shards > 1 })
+	row := func(first []string, shard string, rest ...string) []string { // there is such a column where it says something
+		if sharded {
+			first = append(first, shard)
+		}
+		return append(first, rest...)
+	}
+	out := newTable(a.stdout, row([]string{"TICK", "JOB"}, "SHARD", "OUTCOME", "ATTEMPT", "TRIGGER", "NODE", "TOKEN", "LAG", "DURATION", "RUN", "WHY")...)
 	for _, r := range views {
-		out.row(ticks(r), r.Job, outcome(r), number(r.Attempt), r.Trigger, r.Node, r.Token,
-			started(r, r.LagMS), started(r, r.DurationMS), r.Run, because(r, 60))
+		out.row(row([]string{ticks(r), r.Job}, shard(r), outcome(r), number(r.Attempt), r.Trigger, r.Node, r.Token,
+			started(r, r.LagMS), started(r, r.DurationMS), r.Run, because(r, 60))...)
 	}
 	return out.flush()
+}
+
+// shard names the part of a tick that a run is: "2 of 16", from 0, and "all 16" for the tick as a whole.
+func shard(r scheduler.RunView) string {
+	switch {
+	case r.Whole:
+		return fmt.Sprintf("all %d", r.Shards)
+	case r.Shards > 1:
+		return fmt.Sprintf("%d of %d", r.Shard, r.Shards)
+	}
+	return ""
 }
 
 // outcome is a run's outcome; in a table, pending is one.
@@ -119,7 +137,7 @@ func (a *app) runsGet(t tool) error {
 	if a.json() {
 		return printJSON(a.stdout, r)
 	}
-	cells := []string{"run", r.Run, "job", r.Job, "tick", ticks(r), "trigger", r.Trigger,
+	cells := []string{"run", r.Run, "job", r.Job, "tick", ticks(r), "shard", shard(r), "of", r.Of, "param", r.Param, "trigger", r.Trigger,
 		"outcome", outcome(r), "reason", r.Reason, "note", r.Note, "error", r.Error,
 		"node", r.Node, "token", r.Token, "attempt", number(r.Attempt), "tries", number(r.Tries), "next attempt", r.NextAttempt,
 		"generation", r.Generation, "due", stamp(r.Due), "started", stamp(r.Started), "ended", stamp(r.Ended),

@@ -19,6 +19,10 @@ func TestTickLines(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("got  %swant %s", out.String(), want)
 	}
+	line := tickLine(scheduler.RunEvent{Job: "move", Tick: time.UnixMilli(0), Node: "a", Token: 7, Shard: 3, Shards: 16})
+	if want := "move          tick 1970-01-01T00:00:00.000Z  shard 3 of 16  node a  token 7  lag 0.0ms"; line != want {
+		t.Errorf("got  %s\nwant %s", line, want)
+	}
 }
 
 // TestTickLinesAreNotLoggedToo logs as the scheduler does.

@@ -51,6 +51,13 @@ func (c *cluster) leftovers() {
 					c.blame(Leftover, "", "the event %s", event)
 				}
 			}
+		case kind == "cancels":
+			wishes, _ := mini.HKeys(key)
+			for _, id := range wishes { // a tick that is open may be wanted ended: its pending shards are told by whoever claims them
+				if mini.HGet(partition+"}:waiting", id) == "" {
+					c.blame(Leftover, "", "the wish to end %s", id)
+				}
+			}
 		case kind == "leases":
 			held, _ := mini.SortedSet(key)
 			for run, until := range held {

@@ -83,6 +83,7 @@ func (c *cluster) started(ctx context.Context, p *process, run *jobs.Run) error 
 	}
 	c.seen["run by "+run.Trigger().String()]++
 	c.overtaken(p, run)
+	c.parted(p, run)
 	c.ranOn(run.Job(), p.version)
 	if w.Refused {
 		c.seen["stale write refused"]++
@@ -107,7 +108,7 @@ func (c *cluster) ranOn(job string, version int) {
 // overtaken counts ticks that ran elsewhere than where they were first asked for.
 func (c *cluster) overtaken(p *process, run *jobs.Run) {
 	first := c.askers[run.Job()+" "+strconv.FormatInt(run.Tick().UnixMilli(), 10)]
-	if run.Trigger() != jobs.TriggerManual && first != "" && first != p.seat.name {
+	if run.Shards() < 2 && run.Trigger() != jobs.TriggerManual && first != "" && first != p.seat.name {
 		c.seen["tick taken over"]++
 	}
 }

@@ -32,9 +32,10 @@ type cluster struct {
 	requests  map[string][]time.Time // by job, when runs were asked for by hand, by Redis' clock
 	runs      map[string]*passage
 	calls     map[string]*call
-	askers    map[string]string // by job and tick, the node that asked for it first
-	tokens    map[string]int64  // by job, the greatest granted
-	versions  map[string]uint64 // by job, the versions that ran ticks of it, a bit each
+	askers    map[string]string    // by job and tick, the node that asked for it first
+	tokens    map[string]int64     // by job, the greatest granted
+	opened    map[string]time.Time // ticks of sharded jobs, by id
+	versions  map[string]uint64    // by job, the versions that ran ticks of it, a bit each
 	sink      sink
 	story     story
 	seen      Counters
@@ -57,7 +58,8 @@ func newCluster(p Plan, server *redistest.Embedded) *cluster {
 	c := &cluster{
 		plan: p, began: time.Now(), server: server, wire: newWire(), scripts: scriptsOf(p), settle: p.settle(), within: p.within(),
 		runs: make(map[string]*passage), calls: make(map[string]*call), versions: make(map[string]uint64), tokens: make(map[string]int64), askers: make(map[string]string),
-		sink: sink{unguarded: p.Unguarded, top: make(map[string]int64), beside: p.beside()}, seen: make(Counters),
+		opened: make(map[string]time.Time),
+		sink:   sink{unguarded: p.Unguarded, top: make(map[string]int64), beside: p.beside()}, seen: make(Counters),
 	}
 	c.redis.up, c.requests, c.spared = true, make(map[string][]time.Time), make(map[string]int)
 	for _, name := range p.names() {

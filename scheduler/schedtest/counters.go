@@ -20,6 +20,7 @@ var Sometimes = []string{
 	"ran on version 0", "ran on version 1", "two versions ran ticks of one job",
 	"Redis lost something: empty Redis", "Redis lost something: roll Redis back", "message came late", "run handed back",
 	"script asked for again after it was flushed",
+	"tick of shards", "shard taken over", "shards changed while open", "partial failure",
 }
 
 // Add adds the counts of another simulation.

@@ -37,8 +37,8 @@
 // # The verdict
 //
 // Around each call of a job's function a line is written to a sink outside, which has a guard that
-// refuses stale tokens. Package verify holds these lines against schedules that it works out by
-// itself, second by second, and against the ledger's books. The simulation adds what only it can
+// refuses stale tokens, of a sharded job shard by shard. Package verify holds these lines against
+// schedules that it works out by itself, second by second, and against the ledger's books. The simulation adds what only it can
 // see: that a function's context ended before anybody else was granted its job, and that nothing is
 // left behind when all nodes have stopped in peace (no key, connection or goroutine: the bubble
 // does not end before they have).

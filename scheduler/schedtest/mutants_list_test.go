@@ -29,7 +29,7 @@ const (
 )
 
 func mutants() []mutant {
-	return slices.Concat(claims, leases, tokens, clocks, ends, engines, definitions, policies, hints)
+	return slices.Concat(claims, leases, tokens, clocks, ends, engines, definitions, policies, split, hints)
 }
 
 // What makes a claim safe: the cursor, the run id, the digest.
@@ -43,9 +43,9 @@ var claims = []mutant{
 	{name: "go-redis repeats a claim that Redis does not know again", plan: "lost reply", caught: unstarted, edits: []edit{
 		{"locking/redisconn/check.go", `if retries > 0 {`, `if retries > 99 {`},
 		{"scheduler/schedtest/process.go", `o.PoolSize = 256`, `o.PoolSize, o.MaxRetries = 256, 1`},
-		{claimLua, `if e.open ~= id and mode ~= 'a' then return false end`, `if true then return false end`}}},
+		{claimLua, `if e.open ~= id and mode ~= 'a' and kind ~= 's' then return false end`, `if true then return false end`}}},
 	{name: "a claim asked again is not known", plan: "lost reply", caught: unstarted, edits: []edit{
-		{claimLua, `if e.open ~= id and mode ~= 'a' then return false end`, `if true then return false end`}}},
+		{claimLua, `if e.open ~= id and mode ~= 'a' and kind ~= 's' then return false end`, `if true then return false end`}}},
 	{name: "a claim asked again has another run id", plan: "lost reply", caught: unstarted, edits: []edit{
 		{senderGo, `		b.answers, b.err = s.once(b)`, "\t\tfor i := range b.claims {\n\t\t\tif try > 0 && !b.claims[i].Pending {\n\t\t\t\tb.claims[i].Run += \"x\"\n\t\t\t}\n\t\t}\n\t\tb.answers, b.err = s.once(b)"}}},
 	{name: "a question answered no is final at once", plan: "slow copies", caught: unstarted, edits: []edit{
@@ -181,7 +181,7 @@ var engines = []mutant{
 // What keeps old and new definitions apart.
 var definitions = []mutant{
 	{name: "an older revision replaces the newer one", plan: "one is newer", caught: flapping, edits: []edit{
-		{"scheduler/register.go", `return !r.n.crowd.Load().announced(j.Name, stored.Digest, r.n.id)`, `return true`}}},
+		{"scheduler/register.go", `return !theirs`, `return true`}}},
 	{name: "a superseded node never asks again", plan: "newer one dies", caught: verify.KindLost, edits: []edit{
 		{"scheduler/registrar.go", `wait := rosterTTL`, `wait := time.Hour`}}},
 	{name: "a definition is replaced and its old ticks are not recorded", plan: "all are newer", caught: verify.KindLost, edits: []edit{
@@ -199,9 +199,9 @@ var definitions = []mutant{
 // What only helps: where the system says that something is a hint, or a second guard stands behind the first.
 var hints = []mutant{
 	{name: "every node goes first for every job", harmless: "the cursor decides, the assignment only hints", edits: []edit{
-		{"scheduler/members.go", `ok && first.ID == m.n.id {`, `ok && first.ID != "" {`}}},
+		{"scheduler/owners.go", `if first == self {`, `if first >= 0 {`}}},
 	{name: "nobody goes first for any job", plan: "calm", caught: slow, edits: []edit{
-		{"scheduler/members.go", `ok && first.ID == m.n.id {`, `ok && first.ID == "" {`}}},
+		{"scheduler/owners.go", `if first == self {`, `if first < 0 {`}}},
 	{name: "nobody waits for their turn", harmless: "the cursor decides who of many is granted", edits: []edit{
 		{"scheduler/turn.go", `return late >= n.cfg.Grace+time.Duration(min(max(rank, 0), turnsMax))*turnEvery`, `return late >= n.cfg.Grace+0*time.Duration(min(max(rank, 0), turnsMax))*turnEvery`}}},
 	{name: "go-redis repeats every request once", harmless: "scripts may be repeated", edits: []edit{

@@ -19,9 +19,14 @@ const second = time.Second
 // start is when every bubble begins.
 var start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// hunts are the plans by name. In all but the first two, one job does its work on node a when nothing is wrong.
+// hunts are the plans by name. In all but those of shards, "random" and "healthy", one job does its work on node a when nothing is wrong.
 var hunts = map[string]hunt{
 	"random": {plan: planOf},
+	// A job of four shards, of which the first fails at once; in the second of these a node is dead when a tick comes
+	// due, in the third the number of shards changes while a tick is open.
+	"shards":           {also: slowly, plan: inParts},
+	"shards, a crash":  {plan: partsAndCrash},
+	"shards, a deploy": {plan: partsAndDeploy},
 	"healthy": {plan: func(seed uint64) schedtest.Plan {
 		p := healthy(seed)
 		p.For = 24 * second // the last runs by hand are asked for after 20 s

@@ -14,7 +14,7 @@ var policies = []mutant{
 	{name: "reruns have no cap", test: byPolicies, edits: []edit{
 		{preludeLua, `tonumber(r.attempt) < tonumber(r.most)`, `true`}}},
 	{name: "a run that was cancelled is run again", test: byPolicies, edits: []edit{
-		{preludeLua, ` and redis.call('HEXISTS', k.cancels, id) == 0`, ``},
+		{preludeLua, ` and not wanted(k.cancels, id, r)`, ``},
 		{"scheduler/end.go", `how == jobs.OutcomeCancelled && reason == ledger.ReasonDraining`, `how == jobs.OutcomeCancelled`}}},
 	{name: "the id of the next attempt is any", test: byPolicies, edits: []edit{
 		{"scheduler/ledger/settle.go", `func Successor(run string) string { return uuid.NewSHA1(uuid.NameSpaceOID, []byte(run)).String() }`, `func Successor(string) string { return uuid.NewString() }`}}},
@@ -37,17 +37,17 @@ var policies = []mutant{
 	{name: "a failure leads to a run", test: byPolicies, edits: []edit{
 		{relayLua, `if outcome == 'succeeded' and how == 'skipped' then`, `if how == 'skipped' then`}}},
 	{name: "runs by hand lead to runs of those that follow", test: byPolicies, edits: []edit{
-		{preludeLua, `elseif r.request == '' and redis.call('HEXISTS'`, `elseif redis.call('HEXISTS'`}}},
+		{preludeLua, `elseif r.request == '' and r.shards == '1' and`, `elseif r.shards == '1' and`}}},
 	{name: "those that follow do not hear of ticks that did not run", test: byPolicies, edits: []edit{
 		{claimLua, `if followed[i] then tell(`, `if false then tell(`}}},
 	{name: "those that follow do not hear of crashes", test: byPolicies, edits: []edit{
-		{preludeLua, `elseif r.request == '' and redis.call('HEXISTS'`, `elseif r.request == '' and outcome ~= 'abandoned' and redis.call('HEXISTS'`}}},
+		{preludeLua, `elseif r.request == '' and r.shards == '1' and`, `elseif r.request == '' and outcome ~= 'abandoned' and r.shards == '1' and`}}},
 	{name: "a tick that is run again after a rewind is the first attempt", test: byPolicies, edits: []edit{
 		{preludeLua, `return tick < bound and int(attempt) or '1'`, `return '1'`}}},
 	{name: "nobody is told to end", test: byPolicies, edits: []edit{
 		{sweepGo, `for _, c := range found.Cancels {`, `for _, c := range found.Cancels[:0] {`}}},
 	{name: "wishes to end a run stay", test: byPolicies, edits: []edit{
-		{preludeLua, "  redis.call('HDEL', k.cancels, id)\n", "\n"}}},
+		{preludeLua, "  redis.call('HDEL', k.cancels, id)\n  return true", "  return true"}}},
 	{name: "catch_up_max does not count", test: "./scheduler TestPlan", edits: []edit{
 		{planGo, `return p.newest(p.catchUpMax, at, bound), jobs.TriggerCatchUp`, `return at, jobs.TriggerCatchUp`}}},
 	{name: "ticks are made up for with catch_up none", test: byPolicies, edits: []edit{

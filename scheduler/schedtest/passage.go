@@ -11,7 +11,7 @@ import (
 
 // stage is how far a run has come.
 //
-//	pending ─┐
+//	pending ─┐        (that a tick of a sharded job is opened settles its own id: shards are runs by themselves)
 //	asked ───┴─ carried out ──► granted ── function called ──► started ── settle carried out ──► settled
 type stage uint8
 
@@ -32,6 +32,9 @@ type passage struct {
 	mode    string    // the overlap policy under which it was granted, its first letter
 	token   int64     // of its grant
 	at      time.Time // when it was granted first
+	whole   string    // the open tick that it is a shard of
+	shard   int
+	shards  int
 	// What became of requests that were never answered: of the claim and of the settle.
 	claim, settle unknown
 }
@@ -43,13 +46,17 @@ type unknown struct{ applied, lost bool }
 // for all and then so many for each, of which these are the job and the run; so many strings answer one.
 const (
 	claimHead   = 6
-	claimArgs   = 12
+	claimArgs   = 13
 	claimJob    = 1
 	claimRun    = 3
 	claimMode   = 5
 	claimTick   = 9
 	claimStride = 4
-	recordTick  = 4 // in the record of a run, which answers the claim of a pending one
+	// In the record of a run, which answers the claim of a pending one.
+	recordTick   = 4
+	recordShard  = 5
+	recordShards = 6
+	recordOf     = 19
 )
 
 // claims are the places in a request at which its claims begin.
@@ -121,8 +128,13 @@ func (c *cluster) carried(m *message, reply []byte) {
 					r.at = time.Now()
 				}
 				r.tick, r.mode = grantOf(m.commands[0], i, words)
+				r.whole, r.shard, r.shards = shardOf(words[i*claimStride+3])
 				c.unharmed(r)
 				c.grows(r, words[i*claimStride+1])
+			}
+			if i*claimStride+3 < len(words) && words[i*claimStride] == "opened" {
+				r.stage = settled
+				c.opens(words[i*claimStride+3])
 			}
 		}
 	case opSettle:
@@ -171,7 +183,7 @@ func (c *cluster) handedBack(p *process, runs []*passage) {
 }
 
 // unharmed checks that a grant takes nothing away from a function that works under a valid lease: of the job,
-// or, where one of the two was granted beside others, of the same tick. Of runs that were granted before
+// or, where one of the two was granted beside others, of the same tick. Shards of an open tick run at once. Of runs that were granted before
 // Redis lost writes it may know nothing.
 func (c *cluster) unharmed(r *passage) {
 	for id, call := range c.calls {
@@ -181,7 +193,7 @@ func (c *cluster) unharmed(r *passage) {
 		}
 		known := other == nil || c.redis.lost.Before(other.at)
 		beside := r.mode == allowed || other != nil && other.mode == allowed
-		if known && (!beside || call.tick == r.tick) {
+		if known && !r.besides(other, beside) && (!beside || call.tick == r.tick) {
 			c.blame(Told, r.job, "granted while run %s on %s works on under a context that has not ended", id, call.process.name)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 func planOf(seed uint64) schedtest.Plan {
 	d := rand.New(rand.NewPCG(seed, 0x9a17))
 	p := schedtest.Plan{Seed: seed, Nodes: 2 + d.IntN(3), For: 24 * time.Second, Jobs: workload(seed, 0)}
+	p.Config.HistoryKeep = 1000 // a sharded tick has many rows
 	faults, until := []int{1, 2, 1, 2, 3, 4, 5, 6}[seed%8], p.For
 	if seed%2 == 0 {
 		p.Heal = 14 * time.Second
@@ -54,6 +55,23 @@ func deploys(d *rand.Rand, nodes int) []schedtest.Fault {
 	return all
 }
 
+// parts gives a job shards, about one in four, and a deploy other ones now and then. Those tick every few seconds.
+func parts(seed uint64, version, i int, j jobs.Job) jobs.Job {
+	d := rand.New(rand.NewPCG(seed, 0x5aad+uint64(i)))
+	sharded, n, other := d.IntN(4) == 0, 2+d.IntN(4), 1+d.IntN(5)
+	if !sharded {
+		return j
+	}
+	j.Shards = n
+	if d.IntN(3) > 0 {
+		j.Schedule = []string{"@every 3s", "1-59/3 * * * * *"}[d.IntN(2)]
+	}
+	if from, to := other, n; d.IntN(2) == 0 { // to and from one shard as well
+		j.Shards = []int{from, to}[version]
+	}
+	return j
+}
+
 // workload are a few jobs: quick and slow ones, some that last longer than their lease, and some that do not
 // look at their context. Version 1 has another schedule for one job and another ttl for one.
 func workload(seed uint64, version int) []jobs.Job {
@@ -78,7 +96,7 @@ func workload(seed uint64, version int) []jobs.Job {
 		if version == 1 && i == 1 {
 			j.TTL = 4 * time.Second
 		}
-		all = append(all, j)
+		all = append(all, parts(seed, version, i, j))
 	}
 	return all
 }

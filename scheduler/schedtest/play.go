@@ -188,6 +188,7 @@ func (c *cluster) verdict(ctx context.Context, read time.Time) (verify.Report, e
 	if err != nil {
 		return verify.Report{}, fmt.Errorf("schedtest: read the books: %w", err)
 	}
+	c.partly(books)
 	known, err := c.known()
 	if err != nil {
 		return verify.Report{}, fmt.Errorf("schedtest: the verifier's schedules: %w", err)

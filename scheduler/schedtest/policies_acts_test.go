@@ -181,9 +181,8 @@ func (t *tale) rerun(ctx context.Context, l *ledger.Ledger, o operator) (string,
 	}
 	there := slices.ContainsFunc(open, func(x ledger.Lease) bool { return x.Run == fresh }) ||
 		slices.ContainsFunc(runs, func(r ledger.Row) bool { return r.Run == fresh })
-	for id, i := fresh, 0; i < 16 && !there; i++ {
-		t.again[id] = true
-		id = ledger.Successor(id)
+	if !there {
+		t.wanted(fresh, true)
 	}
 	return "done", nil
 }

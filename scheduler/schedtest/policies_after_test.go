@@ -44,9 +44,12 @@ func (t *tale) led() {
 		if upstream == "" || g.request != "" {
 			continue
 		}
-		if !slices.ContainsFunc(t.grants, func(o given) bool {
+		if t.trimmed(upstream) {
+			continue // what was closed is seen in rows
+		}
+		if !slices.ContainsFunc(t.steps(), func(o given) bool {
 			e := t.endOf(o.run)
-			return o.job == upstream && o.tick == g.tick && o.request == "" && e != nil && e.outcome == "succeeded" && e.at.Before(g.at)
+			return o.job == upstream && o.shards < 2 && o.tick == g.tick && o.request == "" && e != nil && e.outcome == "succeeded" && (e.at.Before(g.at) || t.stepped && t.openOf(o.run) != nil)
 		}) {
 			t.blame("%s: granted to %s, and %s has not succeeded at that tick", g.lineage(), g.run, upstream)
 		}
@@ -71,7 +74,7 @@ func (t *tale) tickEnds(name string) map[int64]*tickEnd {
 			for tick := range t.ticksOf(name, r) {
 				get(tick, r.At)
 			}
-		case !r.Ranged && r.Request == "":
+		case !r.Ranged && r.Request == "" && (r.Whole || r.Shards < 2): // shards, and their reruns, tell nobody
 			at := r.At
 			if e := t.endOf(r.Run); e != nil {
 				at = e.ms
@@ -81,7 +84,7 @@ func (t *tale) tickEnds(name string) map[int64]*tickEnd {
 		}
 	}
 	for _, l := range t.open {
-		if l.Job == name && l.Request == "" {
+		if l.Job == name && l.Request == "" && (l.Whole || l.Shards < 2) {
 			get(l.Tick, never).ended = false
 		}
 	}
@@ -176,7 +179,7 @@ func (t *tale) idleJob(s ledger.Stored, open []ledger.Lease, now int64, healed t
 	}
 	going, oldest := false, never
 	for _, l := range open {
-		if l.Job == s.Job && !l.Pending() {
+		if l.Job == s.Job && !l.Pending() && !l.Whole {
 			going = true
 		}
 		if l.Job == s.Job && l.Pending() {

@@ -49,6 +49,9 @@ const promptly = 2500 * time.Millisecond
 // cancelled: a run that was told to end does so, and one that was pending never begins.
 func (t *tale) cancelled() {
 	for _, k := range t.kills {
+		if k.word == ledger.Told && t.openOf(k.run) != nil {
+			t.cancelledWhole(k)
+		}
 		g := t.grantOf(k.run)
 		switch {
 		case k.word == ledger.Cancelled && g != nil && g.at.After(k.at):

@@ -26,8 +26,9 @@ func (t *tale) held(job string) []window {
 		e  *ending
 	}
 	var all []moment
-	for i := range t.grants {
-		if g := &t.grants[i]; g.job == job && g.mode != allowed {
+	steps := t.steps()
+	for i := range steps {
+		if g := &steps[i]; g.job == job && g.mode != allowed {
 			all = append(all, moment{at: g.at, g: g})
 		}
 	}
@@ -59,7 +60,7 @@ func (t *tale) held(job string) []window {
 			holder, began = ledger.Successor(holder), began || m.e.how != "returned"
 		default:
 			w := &windows[len(windows)-1]
-			w.to, w.unclear, holder = m.e.ms, m.e.how == "reaped" || m.e.how == "cancelled", ""
+			w.to, w.unclear, holder = m.e.ms, m.e.how == "reaped" || m.e.how == "cancelled" || m.e.how == "closed badly", ""
 		}
 	}
 	return windows
@@ -92,7 +93,7 @@ func (t *tale) schedule(name string) *jobs.Schedule {
 func (t *tale) windows() {
 	for _, name := range t.names {
 		s := t.schedule(name)
-		if s == nil || t.trimmed(name) { // rows tell which runs went on under another id
+		if s == nil || t.trimmed(name) || t.opensBoth(name) { // rows tell which runs went on under another id
 			continue
 		}
 		held := t.held(name)
@@ -106,7 +107,7 @@ func (t *tale) windows() {
 				}
 			}
 		}
-		for _, g := range t.grants {
+		for _, g := range t.steps() {
 			if g.job != name || g.pending || g.mode != "q" && g.mode != "r" || t.rewound[name] > 0 {
 				continue
 			}
@@ -129,6 +130,17 @@ func (t *tale) pausedAt(job string, ms int64) bool {
 func (t *tale) replaced() {
 	for _, g := range t.grants {
 		r, e := t.rowOf(g.job, g.run), t.endOf(g.run)
+		run := g.run
+		if g.of != "" { // what came due since the tick was opened ends its shards
+			o := t.openOf(g.of)
+			if o == nil {
+				continue
+			}
+			at := g.at
+			if g = *o; r != nil && e != nil && r.Reason == ledger.ReasonReplaced && at.Before(g.at) {
+				t.blame("run %s was granted before its tick was opened", run)
+			}
+		}
 		if r != nil && r.Reason == ledger.ReasonReplaced && e != nil {
 			newer := slices.ContainsFunc(t.told, func(x telling) bool {
 				return x.job == g.job && g.ms <= x.ms && x.ms <= e.ms && x.outcome == "succeeded"
@@ -139,7 +151,7 @@ func (t *tale) replaced() {
 				}
 			}
 			if !newer {
-				t.blame("%s: run %s was replaced, and nothing had come due since it was granted", g.lineage(), g.run)
+				t.blame("%s: run %s was replaced, and nothing had come due since it was granted", g.lineage(), run)
 			}
 		}
 		all := !slices.ContainsFunc(t.defs(g.job), func(j jobs.Job) bool { return j.Overlap != jobs.OverlapReplace })
@@ -149,7 +161,9 @@ func (t *tale) replaced() {
 		}
 		tick := s.Next(time.UnixMilli(g.ms)).UnixMilli()
 		if at := g.at.Add(time.Duration(tick-g.ms) * time.Millisecond); !t.pausedAt(g.job, tick) {
-			t.stops(g.run, g, at, "a newer tick came due")
+			if own := t.grantOf(run); !own.at.After(at) {
+				t.stops(run, *own, at, "a newer tick came due")
+			}
 		}
 	}
 }

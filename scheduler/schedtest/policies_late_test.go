@@ -22,7 +22,7 @@ func (t *tale) catchUp(g given) bool {
 // caughtUp: of ticks that are later than those which run in their order, the catch-up policy lets some run.
 func (t *tale) caughtUp() {
 	slack := t.plan.withDefaults().Config.MaxSkew.Milliseconds() + 50
-	for _, g := range t.grants {
+	for _, g := range t.steps() {
 		if !t.catchUp(g) || g.ms-g.tick <= lateBound+slack {
 			continue
 		}

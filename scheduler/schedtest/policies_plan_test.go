@@ -43,6 +43,7 @@ func policiesPlan(seed uint64) (Plan, *tale) {
 			p.Faults = append(p.Faults, Fault{Do: Deploy, Node: name, When: at, Version: 1, For: 100 * time.Millisecond})
 		}
 	}
+	p.Config.HistoryKeep = 1000 // a sharded tick has many rows
 	if d.IntN(5) == 0 {
 		p.Config.HistoryKeep = 16
 	}
@@ -101,11 +102,11 @@ func (t *tale) jobs(d *dice) []jobs.Job {
 	var all []jobs.Job
 	for i := range 2 + d.IntN(2) {
 		j := jobs.Job{Name: fmt.Sprintf("job-%d", i), Schedule: pick(d, policySchedules), TTL: 3 * sec}
-		all = append(all, t.chosen(d, j))
+		all = append(all, t.parts(0, t.chosen(d, j)))
 	}
 	for i := range d.IntN(3) {
 		j := jobs.Job{Name: fmt.Sprintf("after-%d", i), After: all[d.IntN(len(all))].Name, TTL: 3 * sec}
-		all = append(all, t.chosen(d, j))
+		all = append(all, t.parts(0, t.chosen(d, j)))
 	}
 	return all
 }
@@ -120,6 +121,7 @@ func (t *tale) changed(d *dice, old []jobs.Job) []jobs.Job {
 		if j.After == "" && d.IntN(5) == 0 {
 			all[i].Schedule = "@every 1500ms"
 		}
+		all[i] = t.parts(1, all[i])
 	}
 	return all
 }

@@ -23,6 +23,7 @@ func (t *tale) judge() {
 		return
 	}
 	t.lineages()
+	t.splits()
 	t.recorded()
 	t.outcomes()
 	t.reruns()
@@ -101,12 +102,16 @@ func (t *tale) rowOf(job, run string) *ledger.Row {
 	return nil
 }
 
-// lineage names what is to be done once: a job's tick, or what somebody asked for by hand.
+// lineage names what is to be done once: a job's tick, a shard of it, or what somebody asked for by hand.
 func (g given) lineage() string {
+	what := fmt.Sprintf("%s tick %d", g.job, g.tick)
 	if g.request != "" {
-		return g.job + " for " + g.request
+		what = g.job + " for " + g.request
 	}
-	return fmt.Sprintf("%s tick %d", g.job, g.tick)
+	if g.shards > 1 {
+		what += fmt.Sprint(" shard ", g.shard)
+	}
+	return what
 }
 
 // counters are the sums of the rows, as long as none has left.
@@ -114,6 +119,9 @@ func (t *tale) counters() {
 	for _, name := range t.names {
 		sums := make(map[jobs.Outcome]int64)
 		for _, r := range t.rows[name] {
+			if r.Whole {
+				continue // its shards are counted
+			}
 			if r.Ranged {
 				sums[r.Outcome] += r.Count
 			} else {
@@ -212,7 +220,7 @@ func (t *tale) recorded() {
 		}
 		starts[w.Run]++
 		g := t.grantOf(w.Run)
-		if g == nil || g.token != w.Token || g.attempt != w.Attempt || g.tick != w.Tick.UnixMilli() || g.job != w.Job {
+		if g == nil || g.token != w.Token || g.attempt != w.Attempt || g.tick != w.Tick.UnixMilli() || g.job != w.Job || g.shard != w.Shard || g.shards != w.Shards {
 			t.blame("begun otherwise than it was granted (%+v): %s", g, w)
 		}
 		if e := t.endOf(w.Run); e != nil && e.how == "returned" {
@@ -230,7 +238,7 @@ func (t *tale) recorded() {
 	}
 	for _, name := range t.names {
 		for _, r := range t.rows[name] {
-			if r.Ranged || r.Outcome == jobs.OutcomeAbandoned {
+			if r.Ranged || r.Whole || r.Outcome == jobs.OutcomeAbandoned {
 				continue
 			}
 			if n := starts[r.Run] + t.spared[r.Run]; n != r.Tries {

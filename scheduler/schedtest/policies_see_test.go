@@ -23,6 +23,7 @@ type tale struct {
 
 	// From the wire, in order.
 	grants  []given
+	opens   []given // ticks of sharded jobs, by the claims that opened them
 	ends    []ending
 	follows []followed
 	told    []telling
@@ -65,6 +66,8 @@ type given struct {
 	pending       bool
 	passes        string
 	process       *process
+	shard, shards int    // shards: 1 for what is no shard
+	of            string // the open tick that it is a shard of
 }
 
 // ending is a run that ended, or was handed back.
@@ -158,14 +161,23 @@ func (t *tale) end(e ending) {
 func (t *tale) claimed(c *cluster, m *message, words []string) {
 	args := m.commands[0]
 	for i, at := range claims(args) {
-		if (i+1)*claimStride > len(words) || words[i*claimStride] != "granted" {
+		if (i+1)*claimStride > len(words) {
 			continue
 		}
 		a := args[at:]
-		g := given{at: time.Now(), ms: c.redisTime().UnixMilli(), job: a[claimJob], run: a[claimRun], mode: a[claimMode], process: m.conn.process}
+		switch words[i*claimStride] {
+		case "granted":
+		case "opened":
+			t.opened(c, m, a, words[i*claimStride+3])
+			continue
+		default:
+			continue
+		}
+		g := given{at: time.Now(), ms: c.redisTime().UnixMilli(), job: a[claimJob], run: a[claimRun], mode: a[claimMode], process: m.conn.process, shards: 1}
 		g.tick, _ = grantOf(args, i, words)
 		g.token, g.attempt, g.passes = whole64(words[i*claimStride+1]), 1, a[8]
-		if g.pending = a[0] == "p"; g.pending {
+		if g.pending = a[0] != "t"; g.pending {
+			g.of, g.shard, g.shards = shardOf(words[i*claimStride+3])
 			r := strings.Split(words[i*claimStride+3], "|")
 			g.attempt, g.trigger, g.request = int(whole64(r[7])), r[14], r[15]
 		} else {
@@ -212,6 +224,7 @@ func (t *tale) close(c *cluster) {
 		return
 	}
 	t.keptFor(c)
+	t.closed()
 	t.judge()
 }
 

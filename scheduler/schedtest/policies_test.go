@@ -79,6 +79,8 @@ var policiesShow = []string{
 	"timed_out", "failed", "lost", "abandoned (lease lapsed)", "succeeded", "tries > 1", "attempt > 1", "attempt > 2", "trigger after", "trigger rerun",
 	"trigger catch_up", "trigger manual", "rerun: done", "unique: the same run", "cancel: told", "cancel: cancelled", "rewind: done",
 	"resume: done", "handed back", "mode s", "mode q", "mode r", "mode a",
+	"tick of shards", "shard taken over", "partial failure", "shard run again", "tick of shards run again",
+	"tick of shards cancelled by hand",
 }
 
 // policySuite adds up what many seeds show.
@@ -110,6 +112,9 @@ func (s *policySuite) add(t *testing.T, seed uint64, told *tale, r Result) int {
 	defer s.mu.Unlock()
 	s.played++
 	told.count(s.seen)
+	for _, what := range []string{"shard taken over", "shards changed while open"} {
+		s.seen[what] += r.Seen[what]
+	}
 	wrong := told.verdict(r)
 	if len(wrong) == 0 {
 		return s.failed
@@ -142,6 +147,10 @@ func (t *tale) count(seen map[string]int) {
 	for _, name := range t.names {
 		for _, r := range t.rows[name] {
 			what := r.Outcome.String()
+			if r.Whole {
+				seen["tick of shards "+what]++
+				continue
+			}
 			if r.Reason != "" {
 				what += " (" + r.Reason + ")"
 			}
@@ -164,6 +173,7 @@ func (t *tale) count(seen map[string]int) {
 		}
 	}
 	seen["runs"] += len(t.calls)
+	t.countShards(seen)
 }
 
 // String tells a plan's jobs and what the ledger has of them.
@@ -188,8 +198,8 @@ func (t *tale) String() string {
 }
 
 func defined(j jobs.Job) string {
-	return fmt.Sprintf("%s %q after %q overlap %s catch_up %s %d start_within %s on_crash %s %d timeout %s retry %+v",
-		j.Name, j.Schedule, j.After, j.Overlap, j.CatchUp, j.CatchUpMax, j.StartWithin, j.OnCrash, j.RerunMax, j.Timeout, j.Retry)
+	return fmt.Sprintf("%s %q after %q shards %d overlap %s catch_up %s %d start_within %s on_crash %s %d timeout %s retry %+v",
+		j.Name, j.Schedule, j.After, j.Shards, j.Overlap, j.CatchUp, j.CatchUpMax, j.StartWithin, j.OnCrash, j.RerunMax, j.Timeout, j.Retry)
 }
 
 // A run of a job that follows another was asked for when Redis went away. When Redis came back it was asked for

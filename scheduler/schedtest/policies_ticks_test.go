@@ -180,9 +180,9 @@ func (t *tale) reasons() {
 	}
 }
 
-// paused: while a job is paused nothing starts but what people asked for, and the ticks of that time never do.
+// paused: while a job is paused nothing starts but what people asked for, and shards of a tick that is open, and the ticks of that time never do.
 func (t *tale) paused() {
-	for _, g := range t.grants {
+	for _, g := range t.steps() {
 		for _, w := range t.pauses {
 			if w.job != g.job || g.request != "" || t.again[g.run] {
 				continue
@@ -199,8 +199,9 @@ func (t *tale) paused() {
 
 // started: no tick is granted later than its job says.
 func (t *tale) started() {
+	steps := t.steps()
 	slack := t.plan.withDefaults().Config.MaxSkew.Milliseconds() + 50
-	for _, g := range t.grants {
+	for _, g := range steps {
 		within, all := int64(0), true
 		for _, j := range t.defs(g.job) {
 			within, all = max(within, j.StartWithin.Milliseconds()), all && j.StartWithin > 0
@@ -213,7 +214,7 @@ func (t *tale) started() {
 				}
 			}
 		}
-		fresh := !g.pending || g.trigger == jobs.TriggerAfter.String() && !slices.ContainsFunc(t.grants, func(o given) bool {
+		fresh := !g.pending || g.trigger == jobs.TriggerAfter.String() && !slices.ContainsFunc(steps, func(o given) bool {
 			return o.lineage() == g.lineage() && o.at.Before(g.at)
 		})
 		if all && fresh && g.ms-due > within+slack {

@@ -41,7 +41,11 @@ func (t *tale) work(n nature) jobs.Func {
 }
 
 func (n nature) deed(ctx context.Context, seed uint64, run *jobs.Run) error {
-	x := fold(seed, fmt.Sprint(n.job, run.Tick().UnixMilli(), run.Attempt(), run.Try()))
+	what := fmt.Sprint(n.job, run.Tick().UnixMilli(), run.Attempt(), run.Try())
+	if run.Shards() > 1 {
+		what += fmt.Sprint(" shard ", run.Shard())
+	}
+	x := fold(seed, what)
 	timer := time.NewTimer(n.length(x))
 	defer timer.Stop()
 	done := ctx.Done()

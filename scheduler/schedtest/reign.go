@@ -29,6 +29,8 @@ func (c *cluster) known() ([]verify.Job, error) {
 		known := verify.Job{Name: name, Asked: c.requests[name]}
 		for v, same := range c.definitions(name) {
 			def, _ := c.defined(name, v)
+			known.Reshards = known.Reshards || known.Shards > 0 && known.Shards != def.Shards
+			known.Shards = max(known.Shards, def.Shards)
 			schedule, err := verify.Cron(def.Schedule, def.TimeZone)
 			if err != nil {
 				return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ type operation struct {
 	payload string         // trigger
 	run     string         // cancel, rerun: the id, else tick
 	tick    *time.Duration // cancel, rerun
+	shard   *int           // cancel, rerun: of the tick; nil: the tick as a whole
 	to      *time.Duration // rewind
 }
 
@@ -57,6 +59,14 @@ func (r *reader) at(o *options) error {
 		o.text("payload", &op.payload)
 	case "cancel", "rerun":
 		o.text("run", &op.run)
+		var shard string
+		if o.text("shard", &shard) {
+			n, err := strconv.Atoi(shard)
+			if err != nil {
+				return fmt.Errorf("shard=%s: not a number", shard)
+			}
+			op.shard = &n
+		}
 		if op.tick = o.instant("tick"); (op.tick == nil) == (op.run == "") {
 			return fmt.Errorf("%s needs run=ID or tick=+10s", word)
 		}
@@ -241,7 +251,15 @@ func wordOf(err error) string {
 	}
 }
 
-// find is the id of the run that an operation means: of a tick, the latest attempt.
+// means says whether an operation is about what this is: of a sharded tick it names a shard, or means the whole.
+func (o operation) means(whole bool, shard, shards int) bool {
+	if o.shard == nil {
+		return whole || shards < 2
+	}
+	return !whole && shards > 1 && *o.shard == shard
+}
+
+// find is the id of the run that an operation means: of a tick, or of a shard of it, the latest attempt.
 func (p *played) find(c *cluster, l *ledger.Ledger, o operation) (string, error) {
 	if o.run != "" {
 		return o.run, nil
@@ -257,12 +275,12 @@ func (p *played) find(c *cluster, l *ledger.Ledger, o operation) (string, error)
 	}
 	id, attempt := "", 0
 	for _, r := range rows[o.job] {
-		if r.Tick == tick && r.Run != "" && r.Attempt >= attempt {
+		if r.Tick == tick && r.Run != "" && r.Attempt >= attempt && o.means(r.Whole, r.Shard, r.Shards) {
 			id, attempt = r.Run, r.Attempt
 		}
 	}
 	for _, r := range open {
-		if r.Job == o.job && r.Tick == tick && r.Attempt >= attempt {
+		if r.Job == o.job && r.Tick == tick && r.Attempt >= attempt && o.means(r.Whole, r.Shard, r.Shards) {
 			id, attempt = r.Run, r.Attempt
 		}
 	}

@@ -21,6 +21,7 @@ type scenario struct {
 	zone     *time.Location // ticks are shown as clocks there show them; nil: as offsets from the start
 	nodes    bool           // the history names the nodes
 	counts   bool           // the history has the jobs' counters
+	shards   bool           // the history has the shards of ticks
 	hidden   []string       // late, ran: spans that nobody can know beforehand to the second
 	want     []string       // the lines below the line
 	wantAt   int            // the number of the first of them
@@ -142,13 +143,15 @@ func (r *reader) command(word string, o *options) error {
 		s.zone, err = time.LoadLocation(o.next("a zone"))
 		return err
 	case "show":
-		switch what := o.next("nodes or counts"); what {
+		switch what := o.next("nodes, counts or shards"); what {
 		case "nodes":
 			s.nodes = true
 		case "counts":
 			s.counts = true
+		case "shards":
+			s.shards = true
 		default:
-			return fmt.Errorf("show %q: nodes and counts can be shown", what)
+			return fmt.Errorf("show %q: nodes, counts and shards can be shown", what)
 		}
 	case "hide":
 		what := o.next("late or ran")
@@ -194,6 +197,11 @@ func (r *reader) job(o *options) error {
 	}
 	o.count("catch_up_max", &j.CatchUpMax)
 	o.count("rerun_max", &j.RerunMax)
+	o.count("shards", &j.Shards)
+	var params string
+	if o.text("params", &params) {
+		j.Params = strings.Split(params, ",")
+	}
 	o.count("retry", &j.Retry.Max)
 	o.time("backoff", &j.Retry.Backoff)
 	o.time("max_backoff", &j.Retry.MaxBackoff)

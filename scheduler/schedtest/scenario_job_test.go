@@ -15,6 +15,7 @@ import (
 type rule struct {
 	tick         *time.Duration // since the start
 	attempt, try int            // 0: any
+	shard        *int           // nil: any
 	manual       bool           // asked for by hand
 	deeds        []deed
 }
@@ -28,7 +29,7 @@ type deed struct {
 
 func (r rule) fits(began time.Time, run *jobs.Run) bool {
 	return (r.tick == nil || run.Tick().Equal(began.Add(*r.tick))) && (r.attempt == 0 || r.attempt == run.Attempt()) &&
-		(r.try == 0 || r.try == run.Try()) && (!r.manual || run.Trigger() == jobs.TriggerManual)
+		(r.try == 0 || r.try == run.Try()) && (r.shard == nil || *r.shard == run.Shard()) && (!r.manual || run.Trigger() == jobs.TriggerManual)
 }
 
 // play makes the job's function: the last rule that fits a run decides; without one it succeeds at once.
@@ -75,13 +76,17 @@ func (s deed) take(ctx context.Context, run *jobs.Run) error {
 		if string(run.Payload()) != s.text {
 			return fmt.Errorf("the payload is %q", run.Payload())
 		}
+	case "param":
+		if run.Param() != s.text {
+			return fmt.Errorf("the parameter is %q", run.Param())
+		}
 	default: // succeed
 	}
 	return nil
 }
 
 // parseRules reads: [SELECTOR ...:] DEED [then DEED ...] [; ...], with the selectors tick +T, attempt N, try N
-// and by hand.
+// shard N and by hand.
 func parseRules(line string) ([]rule, error) {
 	var all []rule
 	for text := range strings.SplitSeq(line, ";") {
@@ -118,10 +123,12 @@ func (r *rule) selectors(text string) error {
 			r.tick = &d
 		case words[0] == "attempt" && err == nil:
 			r.attempt = n
+		case words[0] == "shard" && err == nil:
+			r.shard = &n
 		case words[0] == "try" && err == nil:
 			r.try = n
 		default:
-			return fmt.Errorf("%q selects no runs; write tick +10s, attempt 2, try 1 or by hand before the colon", text)
+			return fmt.Errorf("%q selects no runs; write tick +10s, attempt 2, try 1, shard 0 or by hand before the colon", text)
 		}
 		words = words[2:]
 	}
@@ -148,13 +155,13 @@ func parseDeed(text string) (deed, error) {
 			return s, fmt.Errorf("%s %s: not a time such as 25s", s.do, rest[0])
 		}
 		rest = rest[1:]
-	case "fail", "permanent", "panic", "payload":
+	case "fail", "permanent", "panic", "payload", "param":
 		s.text = "it did not work"
 		if len(rest) > 0 {
 			s.text, rest = rest[0], rest[1:]
 		}
 	default:
-		return s, fmt.Errorf("%q: a function can run T, stubborn T, hang, succeed, fail, permanent, panic and payload", s.do)
+		return s, fmt.Errorf("%q: a function can run T, stubborn T, hang, succeed, fail, permanent, panic, payload and param", s.do)
 	}
 	if len(rest) > 0 {
 		return s, fmt.Errorf("%s: %q does not belong there", s.do, rest[0])

@@ -21,6 +21,7 @@ type event struct {
 	tick, last, count int64
 	ranged            bool
 	attempt           int
+	part              int // 0 for a tick, 1 and more for a shard of it, which comes behind
 	at                int64
 	word              string   // the outcome
 	why               string   // in brackets
@@ -78,15 +79,18 @@ func (p *played) read(c *cluster) {
 func (p *played) history(c *cluster, name string, rows []ledger.Row, open []ledger.Lease) []string {
 	var all []event
 	for _, r := range rows {
-		all = append(all, p.row(r))
+		if p.scenario.shards || r.Of == "" {
+			all = append(all, p.row(r))
+		}
 	}
 	for _, l := range open {
-		if l.Job == name {
+		if l.Job == name && (p.scenario.shards || l.Of == "") {
 			all = append(all, p.flight(l))
 		}
 	}
 	slices.SortStableFunc(all, func(a, b event) int {
-		return cmp.Or(cmp.Compare(a.tick, b.tick), cmp.Compare(a.at, b.at), cmp.Compare(a.attempt, b.attempt))
+		return cmp.Or(cmp.Compare(a.tick, b.tick), cmp.Compare(min(a.part, 1), min(b.part, 1)), cmp.Compare(a.part, b.part), cmp.Compare(a.at, b.at),
+			cmp.Compare(a.attempt, b.attempt))
 	})
 	slices.SortStableFunc(all, func(a, b event) int { return cmp.Compare(a.noTick(), b.noTick()) })
 	var lines []string
@@ -156,10 +160,11 @@ func (p *played) row(r ledger.Row) event {
 		return e
 	}
 	e.more = p.details(r.Attempt, r.Trigger)
+	e.shard(r.Whole, r.Shard, r.Shards)
 	if r.Tries > 1 {
 		e.more = append(e.more, fmt.Sprint(r.Tries, " tries"))
 	}
-	if r.Token != 0 { // it was granted
+	if r.Token != 0 || r.Whole { // it was granted
 		p.lateBy(&e, r.Started-r.Tick)
 		if ran := whole(r.At - r.Started); ran > 0 && r.Outcome != jobs.OutcomeAbandoned && !slices.Contains(p.scenario.hidden, "ran") {
 			e.more = append(e.more, "ran "+short(ran))
@@ -168,10 +173,17 @@ func (p *played) row(r ledger.Row) event {
 	if p.scenario.nodes && r.NodeName != "" {
 		e.more = append(e.more, "on "+r.NodeName)
 	}
-	if r.Outcome == jobs.OutcomeFailed {
+	if r.Outcome == jobs.OutcomeFailed && !r.Whole {
 		e.more = append(e.more, `"`+firstWordsOf(r.Error)+`"`)
 	}
 	return e
+}
+
+// shard names the shard, if it is one.
+func (e *event) shard(whole bool, shard, shards int) {
+	if !whole && shards > 1 {
+		e.part, e.word = 1+shard, fmt.Sprintf("shard %d %s", shard, e.word)
+	}
 }
 
 // details are the words about a run that the normal case does not have.
@@ -207,12 +219,16 @@ func firstWordsOf(text string) string {
 // flight is a run that has not ended.
 func (p *played) flight(l ledger.Lease) event {
 	e := event{tick: l.Tick, attempt: l.Attempt, at: math.MaxInt64, word: "running", more: p.details(l.Attempt, l.Trigger)}
-	if l.Pending() {
+	e.shard(l.Whole, l.Shard, l.Shards)
+	switch {
+	case l.Pending():
 		e.word = "pending"
 		return e
+	case l.Whole:
+		e.why = fmt.Sprintf("%d of %d shards to end", l.Left, l.Shards)
 	}
 	p.lateBy(&e, l.Granted-l.Tick)
-	if p.scenario.nodes {
+	if p.scenario.nodes && !l.Whole {
 		e.more = append(e.more, "on "+l.NodeName)
 	}
 	return e
@@ -251,6 +267,9 @@ func (p *played) state(c *cluster, v scheduler.JobView) []string {
 func (p *played) countsFit(v scheduler.JobView, rows []ledger.Row) {
 	sums := make(map[string]int64)
 	for _, r := range rows {
+		if r.Whole {
+			continue // its shards are counted
+		}
 		if r.Ranged {
 			sums[r.Outcome.String()] += r.Count
 		} else {

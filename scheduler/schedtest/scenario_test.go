@@ -117,11 +117,14 @@ func once(writes []verify.Write, beside map[string]bool) []string {
 		}
 		going[w.Run] = true
 		attempt := fmt.Sprintf("%s %s attempt %d", w.Job, w.Tick.Format("15:04:05.000"), w.Attempt)
+		fence := w.Job
+		if w.Shards > 1 {
+			attempt, fence = fmt.Sprint(attempt, " shard ", w.Shard), fmt.Sprint(fence, " shard ", w.Shard)
+		}
 		if before := runs[attempt]; before != "" && before != w.Run && !strings.HasPrefix(w.Run, "hand-") {
 			broken = append(broken, fmt.Sprintf("%s ran twice, as %s and as %s", attempt, before, w.Run))
 		}
 		runs[attempt] = w.Run
-		fence := w.Job
 		if beside[w.Job] {
 			fence += w.Tick.String()
 		}

@@ -1,6 +1,7 @@
 package schedtest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -20,10 +21,14 @@ type sink struct {
 
 // fence names what a run's token is compared for.
 func (s *sink) fence(run *jobs.Run) string {
+	fence := run.Job()
 	if s.beside[run.Job()] {
-		return run.Job() + " " + run.Tick().String()
+		fence += " " + run.Tick().String()
 	}
-	return run.Job()
+	if run.Shards() > 1 { // shards of a tick write in any order
+		fence += fmt.Sprint(" shard ", run.Shard())
+	}
+	return fence
 }
 
 // sees notes what the clock shows.
@@ -42,7 +47,7 @@ func (s *sink) write(at time.Time, p *process, run *jobs.Run, phase verify.Phase
 	}
 	w := verify.Write{
 		No: len(s.writes) + 1, At: at.UTC(), Job: run.Job(), Tick: run.Tick(), Run: run.ID(), Token: run.Token(),
-		Node: p.seat.name, Attempt: run.Attempt(), Trigger: run.Trigger().String(), Phase: phase,
+		Node: p.seat.name, Attempt: run.Attempt(), Shard: run.Shard(), Shards: run.Shards(), Trigger: run.Trigger().String(), Phase: phase,
 	}
 	if fence := s.fence(run); w.Token < s.top[fence] {
 		w.Refused = !s.unguarded

@@ -69,7 +69,11 @@ func written(w verify.Write) string {
 	if w.Refused {
 		refused = ", REFUSED: stale token"
 	}
-	return fmt.Sprintf("%s of %s: %s tick %s token %d%s", w.Phase, w.Run, w.Job, w.Tick.Format("15:04:05.000"), w.Token, refused)
+	part := ""
+	if w.Shards > 1 {
+		part = fmt.Sprintf(" shard %d of %d", w.Shard, w.Shards)
+	}
+	return fmt.Sprintf("%s of %s: %s tick %s%s token %d%s", w.Phase, w.Run, w.Job, w.Tick.Format("15:04:05.000"), part, w.Token, refused)
 }
 
 // tell tells of a message that is too common to be worth a line. It is called for requests by the

@@ -14,15 +14,16 @@ type window struct{ from, to time.Time }
 // a line that is made up, or a fault of this package.
 func (t *trial) blind() {
 	var due, asked []window
+	parts := max(1, t.job.Shards) // each shard has a window of its own
 	for _, d := range t.due {
 		w := window{d.at, d.deadline}
 		if d.excused {
 			w.to = latest(w.to, t.Read)
 		}
-		due = append(due, w)
+		due = append(due, slices.Repeat([]window{w}, parts)...)
 	}
 	for _, at := range t.job.Asked {
-		asked = append(asked, window{at, latest(at, t.Read)})
+		asked = append(asked, slices.Repeat([]window{{at, latest(at, t.Read)}}, parts)...)
 	}
 	var scheduled, byHand []Write
 	for _, r := range t.runs {
@@ -42,21 +43,21 @@ func (t *trial) blind() {
 		t.add(KindBlind, time.Time{}, "%d starts and %d ticks; left over: %s", len(scheduled), len(due), list(surplus))
 	}
 	left := len(due) - (len(scheduled) - len(surplus))
-	if absent := t.absent(); t.clean() && left != absent {
+	if absent := t.absent(parts); t.clean() && !t.job.Reshards && left != absent {
 		t.add(KindDisagree, time.Time{}, "%d of %d ticks have no start at the sink; by the books %d did not run", left, len(due), absent)
 	}
 }
 
 // absent is how many due ticks did not run: as many as the books count in rows of several, and
-// those that have neither a start nor such a row.
-func (t *trial) absent() int {
+// those that have neither a start nor such a row. Of a sharded job, each shard counts.
+func (t *trial) absent(parts int) int {
 	n := 0
 	for _, c := range t.ranges {
-		n += int(c.row.Count)
+		n += int(c.row.Count) * parts
 	}
 	for _, d := range t.due {
-		if len(d.starts) == 0 && len(d.ranges) == 0 {
-			n++
+		if len(d.ranges) == 0 {
+			n += parts - min(parts, d.began())
 		}
 	}
 	return n

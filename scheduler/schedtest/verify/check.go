@@ -32,6 +32,7 @@ func Check(c Case) Report {
 		t.tokens()
 		t.overlaps()
 		t.compare()
+		t.mixed()
 		t.blind()
 		delete(lines, j.Name)
 		delete(open, j.Name)
@@ -76,6 +77,8 @@ type trial struct {
 	open   []ledger.Lease
 	runs   []*run // that the sink knows, by their first line
 	byID   map[string]*run
+	wholes map[string]ledger.Row   // closed ticks of a sharded job, by id
+	opened map[string]ledger.Lease // and those that are open
 	ranges []covered
 	busy   []Span // when runs were going, apart from each other and in order
 
@@ -118,18 +121,20 @@ type tick struct {
 	rows     []ledger.Row
 	ranges   []ledger.Row
 	leases   []ledger.Lease
+	wholes   []ledger.Row   // as a sharded tick; rows and leases are then its shards'
+	opened   []ledger.Lease // the same, not closed
 }
 
 func newTrial(c *Case, j Job, r *Report, lines []Write, open []ledger.Lease) *trial {
 	t := &trial{Case: c, job: j, report: r, before: len(r.Findings) + r.Excused, lines: lines, rows: c.Books.Rows[j.Name], open: open,
-		byID: make(map[string]*run, len(lines)/2)}
+		byID: make(map[string]*run, len(lines)/2), wholes: make(map[string]ledger.Row), opened: make(map[string]ledger.Lease)}
 	t.schedule()
 	t.readRecords()
 	t.readSink()
-	t.busy = t.occupied()
+	t.busy = t.occupied(nil)
 	var before *tick
 	for _, d := range t.due {
-		d.deadline = t.deadline(d.at)
+		d.deadline = t.deadline(d.at, t.busyBut(d))
 		d.excused = t.heldUp(d, before)
 		before = d
 	}
@@ -139,7 +144,7 @@ func newTrial(c *Case, j Job, r *Report, lines []Write, open []ledger.Lease) *tr
 // add notes a finding, or an excuse where Redis may have lost what would have prevented it.
 func (t *trial) add(kind Kind, at time.Time, format string, args ...any) {
 	switch kind {
-	case KindDouble, KindLost, KindBooks, KindContradiction, KindOverlap:
+	case KindDouble, KindLost, KindBooks, KindContradiction, KindOverlap, KindMixed:
 		if t.lossNear(at) {
 			t.report.Excused++
 			return

@@ -20,17 +20,21 @@ func (t *trial) compare() {
 			r = second
 		}
 		switch {
-		case row.Ranged:
+		case row.Ranged || row.Whole:
 		case len(r.starts) == 0 && (row.Outcome == jobs.OutcomeSucceeded || row.Outcome == jobs.OutcomeFailed || row.Outcome == jobs.OutcomeTimedOut):
 			t.add(KindBooks, instant(row.Tick), "run %s on %s is recorded as %s and never started", row.Run, row.NodeName, row.Outcome)
 		case row.Outcome == jobs.OutcomeSucceeded && r.end == nil && !t.job.StartsOnly:
 			t.add(KindBooks, instant(row.Tick), "run %s on %s is recorded as succeeded and never ended", row.Run, row.NodeName)
 		}
 	}
+	t.sharded()
 	for _, l := range t.open {
+		if l.Whole {
+			continue // its shards are looked at
+		}
 		enough := t.settled
 		if l.Pending() { // it may wait for the runs of its job, as a tick may
-			enough = func(at time.Time) time.Time { return latest(t.settled(at), t.deadline(at)) }
+			enough = func(at time.Time) time.Time { return latest(t.settled(at), t.deadline(at, t.busy)) }
 		}
 		if age := t.Read.Sub(instant(l.Granted)); age > t.Settle && !instant(l.Until).After(t.Read) && t.calm(instant(l.Granted), enough) {
 			t.add(KindBooks, instant(l.Tick), "run %s, granted %v before the books were read, is still in flight", l.Run, age)
@@ -43,11 +47,14 @@ func (t *trial) compare() {
 func (t *trial) recorded(r *run, w Write) {
 	var tick, token int64
 	var node string
+	var shard, shards int
 	switch {
 	case r.row != nil:
 		tick, token, node = r.row.Tick, r.row.Token, r.row.NodeName
+		shard, shards = r.row.Shard, r.row.Shards
 	case r.lease != nil:
 		tick, token, node = r.lease.Tick, r.lease.Token, r.lease.NodeName
+		shard, shards = r.lease.Shard, r.lease.Shards
 	case t.lossAfter(w.At) || trimmed(t.Books.TrimmedBefore[t.job.Name], w):
 		return
 	default:
@@ -56,6 +63,8 @@ func (t *trial) recorded(r *run, w Write) {
 	}
 	if tick != w.Tick.UnixMilli() || token != w.Token || node != w.Node {
 		t.add(KindBooks, w.Tick, "run %s is recorded with tick %s token %d on %s, but %s", r.id, stamp(instant(tick)), token, node, w)
+	} else if shard != w.Shard || max(1, shards) != max(1, w.Shards) {
+		t.add(KindBooks, w.Tick, "run %s is recorded as shard %d of %d, but %s", r.id, shard, shards, w)
 	}
 }
 

@@ -37,6 +37,5 @@
 //
 // # What is not looked at
 //
-// Shards, reruns and dependants do not exist yet: a second start of a tick is a double, whatever
-// its attempt. The order of different jobs is nobody's promise.
+// Reruns and dependants: a second start of a tick, or of a shard of it, is a double, whatever its attempt. The order of different jobs is nobody's promise.
 package verify

@@ -57,6 +57,10 @@ func (t *trial) readRecords() {
 			t.readRange(i, row)
 			continue
 		}
+		if row.Whole {
+			t.readWhole(row)
+			continue
+		}
 		r := t.known(row.Run)
 		if r.row != nil && row.Trigger == manual {
 			t.add(KindContradiction, instant(row.Tick), "run %s is recorded twice: %s, and %s", row.Run, r.row.Outcome, row.Outcome)
@@ -72,6 +76,10 @@ func (t *trial) readRecords() {
 		}
 	}
 	for i, l := range t.open {
+		if l.Whole {
+			t.readOpened(l)
+			continue
+		}
 		t.known(l.Run).lease = &t.open[i]
 		if d := t.byTick[l.Tick]; d != nil && l.Trigger != manual {
 			d.leases = append(d.leases, l)
@@ -136,12 +144,13 @@ func (t *trial) readSink() {
 }
 
 // occupied are the spans in which the sink saw a run of the job going. A run that never ended went
-// on until it was recorded as ended, or still does.
-func (t *trial) occupied() []Span {
+// on until it was recorded as ended, or still does. The runs of a sharded tick count as one; those of but do not count.
+func (t *trial) occupied(but *tick) []Span {
 	if t.job.Overlaps || t.job.StartsOnly {
 		return nil
 	}
 	var all []Span
+	split := make(map[together]*parts)
 	for _, r := range t.runs {
 		if len(r.starts) == 0 {
 			continue
@@ -153,8 +162,13 @@ func (t *trial) occupied() []Span {
 		case r.row != nil:
 			s.Until = latest(s.From, instant(r.row.At))
 		}
-		all = append(all, s)
+		if w := r.starts[0]; w.Shards < 2 {
+			all = append(all, s)
+		} else if but == nil || w.manual() || !w.Tick.Equal(but.at) {
+			split[w.together()] = split[w.together()].with(s, r.end != nil)
+		}
 	}
+	all = append(all, t.spansOf(split)...)
 	slices.SortFunc(all, func(a, b Span) int { return a.From.Compare(b.From) })
 	var apart []Span
 	for _, s := range all {

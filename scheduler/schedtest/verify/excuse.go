@@ -48,6 +48,9 @@ func (t *trial) allStruck(from, to time.Time) bool {
 
 // answered is when a tick first started, or was recorded as not run; never: when the books were read.
 func (d *tick) answered(never time.Time) time.Time {
+	if d.shards() > 1 && len(d.ranges) == 0 {
+		return d.answeredWhole(never)
+	}
 	at := never
 	for _, w := range d.starts {
 		if w.At.Before(at) {

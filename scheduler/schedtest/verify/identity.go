@@ -21,13 +21,18 @@ func (t *trial) identity() {
 
 // starts judges when and how often a tick started.
 func (t *trial) starts(d *tick) {
-	for i, w := range d.starts {
+	began := make(map[int]Write) // by shard
+	for _, w := range d.starts {
 		lag := w.At.Sub(d.at)
+		first, again := began[w.Shard]
+		if !again {
+			began[w.Shard] = w
+		}
 		t.report.WorstLag = max(t.report.WorstLag, lag)
 		switch {
-		case i > 0:
+		case again:
 			t.faulty++
-			t.add(KindDouble, d.at, "%s, and %s", d.starts[0], w)
+			t.add(KindDouble, d.at, "%s, and %s", first, w)
 		case lag < 0:
 			t.faulty++
 			t.add(KindEarly, d.at, "%v before its tick: %s", -lag, w)
@@ -41,6 +46,10 @@ func (t *trial) starts(d *tick) {
 // contradictions judges how often a tick is recorded. Runs that started twice are a double; that
 // both stand in the books is no further fault.
 func (t *trial) contradictions(d *tick) {
+	if d.shards() > 1 {
+		t.shardContradictions(d)
+		return
+	}
 	records := len(d.rows) + len(d.ranges) + len(d.leases)
 	runs := 0
 	for i, w := range d.starts {
@@ -60,6 +69,8 @@ func (t *trial) contradictions(d *tick) {
 // verdict says what became of a tick; "" for one that need not have been due and left no trace.
 func (t *trial) verdict(d *tick) Verdict {
 	switch {
+	case d.shards() > 1:
+		return t.shardVerdict(d)
 	case len(d.starts) > 0 && d.starts[0].At.After(d.deadline):
 		return Delayed
 	case len(d.starts) > 0:
@@ -74,7 +85,7 @@ func (t *trial) verdict(d *tick) Verdict {
 		return ""
 	case d.at.Before(t.Books.TrimmedBefore[t.job.Name]):
 		return Trimmed
-	case !t.cursorPassed(d.at) && (!t.Read.After(d.deadline) || !t.calm(d.at, t.deadline)):
+	case !t.cursorPassed(d.at) && (!t.Read.After(d.deadline) || !t.calm(d.at, func(at time.Time) time.Time { return t.deadline(at, t.busy) })):
 		return Pending // nobody has answered for it, and nobody has to have by now
 	}
 	t.lost(d)

@@ -6,10 +6,10 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// tokens checks what the order of writing tells: the tokens of accepted lines only grow, what the
+// tokens checks what the order of writing tells: the tokens of accepted lines of a fence only grow, what the
 // guard refused was stale, and token and run belong to each other. One finding a run.
 func (t *trial) tokens() {
-	var top Write
+	tops := make(map[string]Write) // by fence
 	owner := make(map[int64]*run, len(t.runs))
 	told := make(map[*run]bool)
 	for i, w := range t.lines {
@@ -19,6 +19,7 @@ func (t *trial) tokens() {
 		}
 		of := owner[w.Token]
 		before := len(t.report.Findings)
+		top := tops[w.fence()]
 		switch {
 		case told[r]:
 		case r.token != w.Token:
@@ -33,12 +34,13 @@ func (t *trial) tokens() {
 		told[r] = told[r] || len(t.report.Findings) > before
 		owner[w.Token] = r
 		if w.Token > top.Token {
-			top = w
+			tops[w.fence()] = w
 		}
 	}
 }
 
-// overlaps checks that no run starts while another one of the job has started and not ended.
+// overlaps checks that no run starts while another one of the job has started and not ended. Shards of one tick run
+// at once.
 func (t *trial) overlaps() {
 	if t.job.Overlaps || t.job.StartsOnly {
 		return
@@ -53,7 +55,7 @@ func (t *trial) overlaps() {
 			continue
 		}
 		for _, other := range slices.Clone(going) {
-			if other == r || stale(other, r) || stale(r, other) {
+			if other == r || w.beside(other.starts[0]) || stale(other, r) || stale(r, other) {
 				continue
 			}
 			going = without(going, other) // told once

@@ -117,8 +117,11 @@ func (t *trial) versionsMeet(at time.Time) bool {
 	return false
 }
 
-// unended says why the recorded end of a run cannot be true; "" when it can.
+// unended says why the recorded end of a run cannot be true; "" when it can. A sharded tick ends as its shards do.
 func (t *trial) unended(row ledger.Row) string {
+	if row.Whole {
+		return ""
+	}
 	from, to := instant(row.Started), instant(row.At)
 	switch row.Outcome {
 	case jobs.OutcomeSucceeded, jobs.OutcomeFailed, jobs.OutcomeTimedOut:

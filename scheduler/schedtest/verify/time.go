@@ -7,16 +7,16 @@ import (
 )
 
 // deadline is when the job has stood idle for Within since a tick was due: while another run of it
-// goes on, the tick waits and is not late.
-func (t *trial) deadline(due time.Time) time.Time {
+// goes on, the tick waits and is not late. busy is when others are going.
+func (t *trial) deadline(due time.Time, busy []Span) time.Time {
 	end := due.Add(t.Within)
-	i, _ := slices.BinarySearchFunc(t.busy, due, func(s Span, at time.Time) int {
+	i, _ := slices.BinarySearchFunc(busy, due, func(s Span, at time.Time) int {
 		if s.Until.After(at) {
 			return 1
 		}
 		return -1
 	})
-	for _, s := range t.busy[i:] {
+	for _, s := range busy[i:] {
 		if !s.From.Before(end) {
 			break
 		}

@@ -26,9 +26,11 @@ type Write struct {
 	Token   int64
 	Node    string // the node's name, as in the records
 	Attempt int
+	Shard   int    // which part of its tick it is, from 0
+	Shards  int    // of how many; 0 or 1: the tick is not split
 	Trigger string // schedule, catch_up, manual
 	Phase   Phase
-	Refused bool // the guard at the sink refused it: it had seen a greater token of this job
+	Refused bool // the guard at the sink refused it: it had seen a greater token of this job, or of this shard of it
 }
 
 // String tells the line whole.
@@ -37,8 +39,8 @@ func (w Write) String() string {
 	if w.Refused {
 		refused = ", refused"
 	}
-	return fmt.Sprintf("line %d: %s of %s tick %s run %s token %d on %s at %s%s",
-		w.No, w.Phase, w.Job, stamp(w.Tick), w.Run, w.Token, w.Node, stamp(w.At), refused)
+	return fmt.Sprintf("line %d: %s of %s tick %s%s run %s token %d on %s at %s%s",
+		w.No, w.Phase, w.Job, stamp(w.Tick), w.part(), w.Run, w.Token, w.Node, stamp(w.At), refused)
 }
 
 // manual says whether a person asked for the run, so that its tick is none of the schedule's.
@@ -57,6 +59,9 @@ type Job struct {
 	Asked []time.Time
 	// Overlaps says that runs may go on beside each other (overlap: allow).
 	Overlaps bool
+	// Shards is into how many parts a tick is split; of versions that differ the most, and then Reshards is true.
+	Shards   int
+	Reshards bool
 	// StartsOnly says that its runs write no End, so that how long they last is not known.
 	StartsOnly bool
 }
@@ -139,6 +144,7 @@ const (
 	KindToken         Kind = "TOKEN"         // tokens do not grow, or the guard judged them wrongly
 	KindOverlap       Kind = "OVERLAP"       // a run started while another one of its job was going
 	KindBooks         Kind = "BOOKS"         // sink and books disagree, or the books are wrong in themselves
+	KindMixed         Kind = "MIXED"         // shards of one tick tell different numbers of shards
 	KindBlind         Kind = "BLIND"         // more starts than ticks and requests can explain
 	KindDisagree      Kind = "DISAGREE"      // the books count other ticks as not run than the sink leaves over
 )

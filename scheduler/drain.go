@@ -1,0 +1,107 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/sharding"
+)
+
+// DrainNode drains the nodes of a name, as `nodes list` has it, until ResumeNode: they claim nothing new,
+// hand over what they own within three seconds, finish what runs, and stay in the roster as draining. It
+// concerns the name: a process that is started anew under it drains too. Drained again, a name takes the new
+// author and reason. It does not wait; NodeRests does. The author is who does it, by default "unknown", and
+// the reason may be empty; 64 and 256 bytes of them are kept. It returns ErrUnknownNode unless a node of
+// that name is in the roster or the name is drained, and ErrRefused when too many names are.
+func (i *Inspector) DrainNode(ctx context.Context, name, by, reason string) error {
+	views, err := i.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	drains, err := i.Drains(ctx)
+	if err != nil {
+		return err
+	}
+	if _, drained := drains[name]; !drained && !named(views, name) {
+		return unknownNode(name)
+	}
+	err = i.roster().Drain(ctx, name, sharding.Drained{Author: author(by), Reason: oneLine(reason)})
+	if errors.Is(err, sharding.ErrTooManyDrains) {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return redisconn.Explain("drain node", err)
+}
+
+// ResumeNode ends the drain of a name: its nodes work again with their next beat. Of a node that is not
+// drained it changes nothing. It returns ErrUnknownNode for a name that is neither drained nor in the roster.
+func (i *Inspector) ResumeNode(ctx context.Context, name string) error {
+	views, err := i.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	resumed, err := i.roster().Resume(ctx, name)
+	if err != nil {
+		return redisconn.Explain("resume node", err)
+	}
+	if !resumed && !named(views, name) {
+		return unknownNode(name)
+	}
+	return nil
+}
+
+// NodeRests says whether nothing runs on the nodes of a name and nothing will until they are resumed. A node
+// that is gone, or was never there, rests when the ledger has no run of it in flight any more.
+func (i *Inspector) NodeRests(ctx context.Context, name string) (bool, error) {
+	views, err := i.Nodes(ctx)
+	if err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(views, func(v NodeView) bool {
+		return v.Name == name && v.State != sharding.StateGone && (v.State != sharding.StateDraining || v.Owned > 0 || v.Running > 0)
+	}) {
+		return false, nil
+	}
+	l, err := i.open(ctx)
+	if err != nil {
+		return false, err
+	}
+	all, err := l.Jobs(ctx)
+	if err != nil {
+		return false, err
+	}
+	open, err := l.Open(ctx, namesOf(all)...)
+	if err != nil {
+		return false, err
+	}
+	for _, o := range open {
+		if o.NodeName == name && !o.Pending() {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Drains are the drained names, those among them that no node has at present too.
+func (i *Inspector) Drains(ctx context.Context) (map[string]DrainView, error) {
+	drains, err := i.roster().Drains(ctx)
+	if err != nil {
+		return nil, redisconn.Explain("read the drains", err)
+	}
+	views := make(map[string]DrainView, len(drains))
+	for name, d := range drains {
+		views[name] = DrainView{Since: stampOf(millis(d.Since)), Author: d.Author, Reason: d.Reason}
+	}
+	return views, nil
+}
+
+func named(views []NodeView, name string) bool {
+	return slices.ContainsFunc(views, func(v NodeView) bool { return v.Name == name })
+}
+
+func unknownNode(name string) error {
+	return fmt.Errorf("%w: %q; `nodes list` shows those that are there", ErrUnknownNode, strings.ToValidUTF8(name, "\uFFFD"))
+}

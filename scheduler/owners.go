@@ -1,0 +1,113 @@
+package scheduler
+
+import (
+	"slices"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/sharding"
+)
+
+// company is some nodes, and the jobs that they and no others may run. Each of them holds all of these jobs,
+// so they agree on the list, and on who goes first, whatever else each of them holds.
+type company struct {
+	nodes []sharding.Node
+	keys  []string // for sharding.Assign
+	jobs  []*job   // of the keys
+	raced []*job   // nobody goes first for them, so they count for nobody's share
+}
+
+// companies sorts jobs by who may run them. Jobs that nobody may run are left out, and sharded ones: their
+// shards are assigned among themselves.
+func (c *crowd) companies(all []*job) []*company {
+	var list []*company
+	byIDs := make(map[string]*company)
+	var key []byte
+	for _, j := range all {
+		if j.Shards > 1 {
+			continue
+		}
+		nodes := c.holders(j)
+		if len(nodes) == 0 {
+			continue
+		}
+		key = appendIDs(key[:0], nodes)
+		y := byIDs[string(key)]
+		if y == nil {
+			y = &company{nodes: nodes}
+			byIDs[string(key)] = y
+			list = append(list, y)
+		}
+		if j.Placement == jobs.PlacementRace {
+			y.raced = append(y.raced, j)
+			continue
+		}
+		y.keys, y.jobs = append(y.keys, j.Name), append(y.jobs, j)
+	}
+	return list
+}
+
+// appendIDs spells the ids of nodes: it tells lists apart that are in one order.
+func appendIDs(key []byte, nodes []sharding.Node) []byte {
+	for _, n := range nodes {
+		key = append(append(key, n.ID...), 0)
+	}
+	return key
+}
+
+// owned are the jobs, of all that a node has, for which it goes first.
+func (c *crowd) owned(all []*job, id string) map[*job]bool {
+	owned := make(map[*job]bool)
+	for _, y := range c.companies(all) {
+		self := indexOf(y.nodes, id)
+		if self < 0 {
+			continue
+		}
+		for i, first := range sharding.Assign(y.keys, y.nodes) {
+			if first == self {
+				owned[y.jobs[i]] = true
+			}
+		}
+		for _, j := range y.raced {
+			owned[j] = true
+		}
+	}
+	return owned
+}
+
+// shardsFirst are the shards of a job for which this node goes first: where nodes race, each does for all.
+func (n *Node) shardsFirst(j *job, holders []sharding.Node) []int {
+	if j.Placement != jobs.PlacementRace {
+		return n.shardsOf(j, holders)
+	}
+	if indexOf(holders, n.id) < 0 {
+		return nil
+	}
+	all := make([]int, j.Shards)
+	for shard := range all {
+		all[shard] = shard
+	}
+	return all
+}
+
+func indexOf(nodes []sharding.Node, id string) int {
+	return slices.IndexFunc(nodes, func(n sharding.Node) bool { return n.ID == id })
+}
+
+// firsts are the nodes that go first for jobs: by hashing alone for those that are raced for or sharded, of which
+// there is not one such node.
+func (c *crowd) firsts(all []*job) map[*job]sharding.Node {
+	firsts := make(map[*job]sharding.Node, len(all))
+	for _, y := range c.companies(all) {
+		for i, first := range sharding.Assign(y.keys, y.nodes) {
+			firsts[y.jobs[i]] = y.nodes[first]
+		}
+	}
+	for _, j := range all {
+		if _, known := firsts[j]; !known {
+			if first, ok := sharding.Owner(j.Name, c.holders(j)); ok {
+				firsts[j] = first
+			}
+		}
+	}
+	return firsts
+}

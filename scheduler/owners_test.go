@@ -1,0 +1,157 @@
+package scheduler
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/sharding"
+)
+
+// town is a crowd and, for each node, the jobs it has in its program.
+type town struct {
+	crowd *crowd
+	has   map[string][]*job
+}
+
+// newTown has nodes of three kinds: those that hold all of n jobs, those that lack the last ten, and those
+// that hold another version of the last ten. Some jobs want one label, some another: as many nodes carry the one as
+// the other.
+func newTown(nodes, n int) town {
+	w := town{crowd: &crowd{sets: make(map[string]map[string]string)}, has: make(map[string][]*job)}
+	for at := range nodes {
+		node := sharding.Node{ID: fmt.Sprintf("%08x-7f3a-4c1e-9d10-%012d", at*7919, at), Set: []string{"all", "fewer", "other"}[at%3*min(1, at%2)]}
+		node.Labels = map[string]string{"disk": []string{"fast", "slow", "none"}[at%3]}
+		w.crowd.nodes = append(w.crowd.nodes, node)
+		set := make(map[string]string)
+		for i := range n {
+			j := &job{Job: jobs.Job{Name: fmt.Sprintf("job-%05d", i)}, digest: fmt.Sprint("digest-", i), place: -1}
+			switch late := i >= n-10; {
+			case late && node.Set == "fewer":
+				continue
+			case late && node.Set == "other":
+				j.digest = fmt.Sprint("other-", i)
+			}
+			if i%7 < 2 {
+				j.Labels = map[string]string{"disk": []string{"fast", "slow"}[i%7]}
+			}
+			if i%50 == 1 {
+				j.Placement = jobs.PlacementRace
+			}
+			set[j.Name] = j.digest
+			w.has[node.ID] = append(w.has[node.ID], j)
+		}
+		w.crowd.sets[node.Set] = set
+	}
+	return w
+}
+
+// Each node works out by itself, from its own list of jobs, what is its. Together they leave out none, and
+// none is two nodes' unless it is raced for.
+func TestOwnersAgree(t *testing.T) {
+	const nodes, n = 9, 700
+	w := newTown(nodes, n)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	owners, may := make(map[string][]string), make(map[string]int)
+	for _, node := range w.crowd.nodes {
+		list := slices.Clone(w.has[node.ID])
+		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		owned := w.crowd.owned(list, node.ID)
+		for _, j := range list {
+			key := j.Name + " " + j.digest
+			holds := slices.ContainsFunc(w.crowd.holders(j), func(n sharding.Node) bool { return n.ID == node.ID })
+			if owned[j] && !holds {
+				t.Errorf("%s goes first for %s, which it may not run", node.ID, key)
+			}
+			if owned[j] {
+				owners[key] = append(owners[key], node.ID)
+			}
+			want := min(1, len(w.crowd.holders(j)))
+			if j.Placement == jobs.PlacementRace {
+				want = len(w.crowd.holders(j))
+			}
+			may[key] = want
+		}
+	}
+	several := 0
+	for key, want := range may {
+		if len(owners[key]) != want {
+			t.Errorf("%d nodes go first for %s, want %d: %q", len(owners[key]), key, want, owners[key])
+		}
+		several += max(0, want-1)
+	}
+	if len(may) <= n || several == 0 {
+		t.Fatalf("%d jobs and versions, %d raced for: the cases are not there", len(may), several)
+	}
+}
+
+// Nodes that may run the same jobs are within the bound, and jobs that are raced for count for nobody.
+func TestOwnersAreBounded(t *testing.T) {
+	const nodes, n = 10, 1000
+	c, all := crowdOf(nodes, n+500)
+	for _, j := range all[n:] {
+		j.Placement = jobs.PlacementRace
+	}
+	most := 0
+	for set := range 20 {
+		for i := range c.nodes {
+			c.nodes[i].ID = fmt.Sprintf("%d-%d", set, i)
+		}
+		for _, node := range c.nodes {
+			owned := c.owned(all, node.ID)
+			most = max(most, len(owned)-500)
+			if len(owned)-500 > n/nodes*115/100 {
+				t.Errorf("%s goes first for %d of %d jobs", node.ID, len(owned)-500, n)
+			}
+		}
+	}
+	if most != n/nodes*115/100 {
+		t.Errorf("no node has more than %d of %d jobs: the bound was never needed", most, n)
+	}
+}
+
+// The shards of a job are given out among themselves, one node each; where nodes race all go first for all, if they
+// may run the job.
+func TestOwnersOfShards(t *testing.T) {
+	c, all := crowdOf(4, 1)
+	all[0].Shards = 12
+	for _, node := range c.nodes {
+		if owned := c.owned(all, node.ID); len(owned) > 0 {
+			t.Errorf("%s goes first for the whole of a sharded job", node.ID)
+		}
+	}
+	for placement, want := range map[jobs.Placement]int{jobs.PlacementOwner: 1, jobs.PlacementRace: 4} {
+		all[0].Placement = placement
+		count := make([]int, 12)
+		for _, node := range c.nodes {
+			for _, shard := range (&Node{id: node.ID}).shardsFirst(all[0], c.holders(all[0])) {
+				count[shard]++
+			}
+		}
+		for shard, n := range count {
+			if n != want {
+				t.Errorf("placement %s: %d nodes go first for shard %d, want %d", placement, n, shard, want)
+			}
+		}
+		if mine := (&Node{id: "elsewhere"}).shardsFirst(all[0], c.holders(all[0])); len(mine) > 0 {
+			t.Errorf("placement %s: a node that may not run the job goes first for shards %v", placement, mine)
+		}
+	}
+}
+
+func BenchmarkOwners(b *testing.B) {
+	for _, nodes := range []int{3, 20} {
+		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
+			w := newTown(nodes, 10_000)
+			self := w.crowd.nodes[0].ID
+			b.ReportAllocs()
+			for b.Loop() {
+				w.crowd.owned(w.has[self], self)
+			}
+		})
+	}
+}

@@ -1,0 +1,63 @@
+package schedtest
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/schedtest/verify"
+)
+
+// shardOf reads of which open tick a run is a shard, and which one, off its record.
+func shardOf(record string) (of string, shard, shards int) {
+	f := strings.Split(record, "|")
+	if len(f) <= recordOf {
+		return "", 0, 1
+	}
+	shard, _ = strconv.Atoi(f[recordShard])
+	shards, _ = strconv.Atoi(f[recordShards])
+	return f[recordOf], shard, shards
+}
+
+// opens notes when a tick was opened first.
+func (c *cluster) opens(tick string) {
+	if c.opened[tick].IsZero() {
+		c.opened[tick] = time.Now()
+		c.seen["tick of shards"]++
+	}
+}
+
+// besides says whether two runs are different shards of one open tick, or may at least be, where ticks run beside
+// each other.
+func (r *passage) besides(other *passage, allowed bool) bool {
+	return other != nil && r.shard != other.shard && (r.whole != "" && r.whole == other.whole || allowed && r.shards > 1 && other.shards > 1)
+}
+
+// parted counts what a shard of an open tick shows: that those who go first for it did not ask, and that it was
+// opened by a definition with other shards.
+func (c *cluster) parted(p *process, run *jobs.Run) {
+	r := c.runs[run.ID()]
+	if r == nil || r.whole == "" {
+		return
+	}
+	if at := c.opened[r.whole]; !at.IsZero() && r.at.Sub(at) > c.plan.Config.Grace {
+		c.seen["shard taken over"]++
+	}
+	if j, known := c.defined(run.Job(), p.version); known && j.Shards != run.Shards() {
+		c.seen["shards changed while open"]++
+	}
+}
+
+// partly counts ticks of which some shards succeeded and others did not.
+func (c *cluster) partly(books verify.Books) {
+	for _, rows := range books.Rows {
+		good := make(map[string]bool)
+		for _, r := range rows {
+			good[r.Of] = good[r.Of] || r.Outcome == jobs.OutcomeSucceeded
+			if r.Whole && r.Outcome != jobs.OutcomeSucceeded && good[r.Run] {
+				c.seen["partial failure"]++
+			}
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package scheduler
+
+import (
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/sharding"
+)
+
+// A tick of a sharded job is opened by the first claim of it, whichever node's. From then on its shards are pending
+// runs. The nodes that go first for one of them all claim the tick when it is due; each is answered that it is open and
+// asks for its own shards at once. Those of nodes that do not ask are found by the sweep, and taken in turn.
+
+// opened takes up that a tick is open: this node's shards of it are asked for before anything else.
+func (e *engine) opened(j *job, c ledger.Claim, a ledger.Answer) {
+	if c.Pending {
+		e.again(j, j.cursor, 0)
+	} else {
+		if a.Detail == c.Run { // by this very claim
+			e.passed(j, c.Passes)
+		}
+		j.outlook.busy = ledger.Window{}
+		e.again(j, a.Cursor, 0)
+	}
+	now := e.clock.now().UnixMilli()
+	room := min(len(j.mine), max(0, pendingMax-len(e.pending))) // the sweep finds the rest
+	own := make([]ledger.Lease, 0, room+len(e.pending))
+	for _, shard := range j.mine[:room] {
+		own = append(own, ledger.Lease{
+			Run: ledger.ShardRun(a.Detail, shard), Job: j.Name, Tick: c.Tick, Shard: shard, Shards: j.Shards, Of: a.Detail, Granted: now,
+		})
+	}
+	e.pending = append(own, e.pending...)
+}
+
+// fireShard claims a shard of an open tick, any number of a job's at a time; true when it has to wait for a slot.
+func (e *engine) fireShard(j *job, p ledger.Lease, now time.Time) (waits bool) {
+	switch late := now.Sub(time.UnixMilli(p.Granted)); {
+	case j.outside || e.asking[p.Run] || !e.mayShard(j, p.Shard, late):
+		return false // the next sweep finds it again
+	case !e.slots.take():
+		return true
+	}
+	e.claim(j, pendingClaim(j, p, now))
+	return false
+}
+
+// shardVerdict acts on the answer to the claim of a shard. What another node was granted, or what has to wait, the
+// sweep finds again or not.
+func (e *engine) shardVerdict(j *job, b *batch, i int) {
+	c := b.claims[i]
+	delete(e.asking, c.Run)
+	if b.err != nil {
+		e.slots.give()
+		return
+	}
+	a := b.answers[i]
+	if a.Verdict == ledger.Granted && e.news(c.Run, a.Token) {
+		a.Run.Run, a.Run.Token = c.Run, a.Token
+		e.events.claimed(a.Run)
+		e.granted(grant{job: j, lease: a.Run, asked: since(b, c, a), slept: b.slept})
+		return
+	}
+	e.slots.give()
+	switch a.Verdict {
+	case ledger.Passed:
+		e.passed(j, []ledger.Pass{recorded(c, a)})
+	case ledger.Superseded:
+		e.expel(j, superseded)
+	case ledger.Unknown:
+		e.expel(j, vanished)
+	case ledger.Foreign:
+		e.expel(j, foreign)
+	default: // granted before, moved, early, held
+	}
+}
+
+// shardsOf are the shards of a job for which this node goes first. They are spread evenly over those who hold the
+// job, each job's for itself, because they run at the same time.
+func (n *Node) shardsOf(j *job, holders []sharding.Node) (mine []int) {
+	keys := make([]string, j.Shards)
+	for shard := range keys {
+		keys[shard] = sharding.Part(j.Name, shard, j.Shards)
+	}
+	for shard, node := range sharding.Assign(keys, holders) {
+		if node >= 0 && holders[node].ID == n.id {
+			mine = append(mine, shard)
+		}
+	}
+	return mine
+}
+
+// mayShard says whether it is this node's turn to take a shard of an open tick that has been pending for so
+// long, as mayTake does for what is not a shard.
+func (n *Node) mayShard(j *job, shard int, late time.Duration) bool {
+	switch {
+	case slices.Contains(j.mine, shard):
+		return true
+	case n.cordon.Load() != nil:
+		return false
+	case late < n.cfg.Grace || !sharding.Matches(j.Labels, n.cfg.Labels):
+		return false
+	}
+	key := sharding.Part(j.Name, shard, max(j.Shards, shard+1, 2))
+	rank := slices.IndexFunc(sharding.Rank(key, n.crowd.Load().holders(j)), func(x sharding.Node) bool { return x.ID == n.id })
+	return late >= n.cfg.Grace+time.Duration(min(max(rank, 0), turnsMax))*turnEvery
+}
