@@ -19,6 +19,9 @@ SIM := ./scheduler/schedtest
 SEEDS := 2000
 SAME := 40
 
+# A module of its own, so that its database is nobody's dependency; ./... does not reach it.
+EXAMPLE := docs/examples/moverows
+
 ##@ Try it
 
 .PHONY: help
@@ -46,7 +49,7 @@ build: ## the program, in bin/
 test: redis-server ## every test with the race detector, each benchmark once, and the simulation
 	@mkdir -p .bin
 	go test -race -timeout $(TEST_TIMEOUT) -v $(ARGS) ./... | awk -f .ci/tests.awk
-	@$(MAKE) --no-print-directory bench-once sim sim-same
+	@$(MAKE) --no-print-directory bench-once sim sim-same example
 
 # A seed that fails prints how to replay it alone. More seeds: make sim SEEDS=20000.
 .PHONY: sim
@@ -62,6 +65,11 @@ sim-same: ## the same seeds three times, with other cores and the race detector:
 	GOMAXPROCS=8 go test -count=1 -run 'TestSim$$' $(SIM) -sim.seeds $(SAME) -sim.digests $(CURDIR)/.bin/eight.txt
 	go test -race -count=1 -run 'TestSim$$' $(SIM) -sim.seeds $(SAME) -sim.digests $(CURDIR)/.bin/race.txt
 	@cmp .bin/one.txt .bin/eight.txt && cmp .bin/one.txt .bin/race.txt && echo "$(SAME) seeds, 3 times each: the same histories"
+
+# Without the race detector: it would compile SQLite once more, and the nodes are processes of their own.
+.PHONY: example
+example: redis-server ## three nodes move a table by shards, one is killed; fetches a database driver, 40 MB
+	cd $(EXAMPLE) && go test -count=1 -timeout $(TEST_TIMEOUT) -v ./... | awk -f $(CURDIR)/.ci/tests.awk
 
 .PHONY: mutants
 mutants: ## broken versions of the system, each of which a named check must catch
@@ -90,6 +98,7 @@ torture-short: redis-server ## the same for a minute or two
 tidy-check: ## go.mod lists what is used, go.sum what was downloaded
 	go mod tidy -diff
 	go mod verify
+	cd $(EXAMPLE) && go mod tidy -diff
 
 ##@ Mend it
 
@@ -107,10 +116,12 @@ fmt-check:
 .PHONY: vet
 vet:
 	go vet ./...
+	cd $(EXAMPLE) && go vet ./...
 
 .PHONY: golangci
 golangci: $(GOLANGCI)
 	$(GOLANGCI) run ./...
+	cd $(EXAMPLE) && $(CURDIR)/$(GOLANGCI) run ./...
 
 $(GOLANGCI):
 	GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
