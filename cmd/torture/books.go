@@ -61,7 +61,7 @@ func (b books) judge(all []job, r rules) audit {
 		rows := b.Rows[j.name]
 		for i, row := range rows {
 			if row.Ranged {
-				a.passed(j, row, rows[i+1:], r)
+				a.passed(j, row, rows[:i], rows[i+1:], r)
 			} else {
 				a.ended(row, r)
 			}
@@ -89,8 +89,9 @@ func (a *audit) ended(row ledger.Row, r rules) {
 }
 
 // passed judges a row of ticks that did not run. A skipped one needs a run of an earlier tick
-// that had not ended then: one whose row was written after this one.
-func (a *audit) passed(j job, row ledger.Row, later []ledger.Row, r rules) {
+// that had not ended then: one whose row was written after this one. Where nobody asked for the tick before that run of
+// a dead node was reaped, the row of the run stands before it.
+func (a *audit) passed(j job, row ledger.Row, before, later []ledger.Row, r rules) {
 	for second := row.Tick / 1000; second <= row.Until/1000; second++ {
 		if !j.due(second) {
 			continue
@@ -102,6 +103,10 @@ func (a *audit) passed(j job, row ledger.Row, later []ledger.Row, r rules) {
 		case row.Outcome == jobs.OutcomeSkipped && ahead >= 0 && r.gap.holds(at):
 		case row.Outcome == jobs.OutcomeSkipped && ahead >= 0 &&
 			later[ahead].Outcome == jobs.OutcomeAbandoned && r.struck[later[ahead].NodeName]:
+		case row.Outcome == jobs.OutcomeSkipped && slices.ContainsFunc(before, func(x ledger.Row) bool {
+			held := x.Tick < at.UnixMilli() && x.At > at.UnixMilli()
+			return !x.Ranged && held && x.Outcome == jobs.OutcomeAbandoned && r.struck[x.NodeName]
+		}):
 		default:
 			a.add("%s %s: %s, %s; this scenario cannot cause that", j.name, stamp(at), row.Outcome, row.Reason)
 			continue

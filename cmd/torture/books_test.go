@@ -56,6 +56,10 @@ var judged = []struct {
 		a.Outcome = jobs.OutcomeAbandoned
 		return []ledger.Row{a, passedOver(5, 5, jobs.OutcomeSkipped)}
 	}, rules: rules{struck: map[string]bool{"n2": true}}, want: "skipped", gone: map[int]string{4: "abandoned"}},
+	{name: "skipped after the abandoned run was reaped, having come due before that", rows: func(a, _ ledger.Row) []ledger.Row {
+		a.Outcome, a.At = jobs.OutcomeAbandoned, second(5).UnixMilli()+1
+		return []ledger.Row{a, passedOver(5, 5, jobs.OutcomeSkipped)}
+	}, rules: rules{struck: map[string]bool{"n2": true}}, gone: map[int]string{4: "abandoned", 5: "skipped"}},
 	{name: "skipped behind a run that succeeded", rows: func(a, _ ledger.Row) []ledger.Row {
 		return []ledger.Row{passedOver(5, 5, jobs.OutcomeSkipped), a}
 	}, want: "skipped"},

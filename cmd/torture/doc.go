@@ -1,7 +1,7 @@
 // Command torture runs real node processes on a real redis-server, does to them what happens to
 // machines, and checks from a file that the jobs write whether the promises held.
 //
-//	go run ./cmd/torture [-scenario all|plain|kill|freeze|skew|outage|control|broken] [-seconds 60]
+//	go run ./cmd/torture [-scenario all|plain|kill|freeze|skew|outage|churn|control|broken] [-seconds 60]
 //	                     [-nodes 3] [-jobs 20] [-keep] [-short] [-race]
 //
 // # The sink
@@ -24,6 +24,7 @@
 //	freeze   SIGSTOP to the node that carries a long run, for longer than its lease, then SIGCONT
 //	skew     one node's clock 5 minutes ahead, another's 5 minutes behind
 //	outage   Redis stopped and started again with its data
+//	churn    200 jobs a second, HTTP calls to the sink, while nodes join, leave, are killed and freeze
 //	broken   the guard removed: each node in a namespace of its own. The verifier must find
 //	         every double run, and one planted fault of each other kind
 //

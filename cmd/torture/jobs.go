@@ -65,6 +65,8 @@ type settings struct {
 	jobs  []job
 	ttl   time.Duration
 	drain time.Duration
+	posts bool   // the jobs are HTTP calls, to
+	url   string // which the stage fills in
 }
 
 // writeConfig writes the one configuration that all nodes of a scenario read.
@@ -72,10 +74,13 @@ func (c settings) writeConfig(path, sink, alive string) error {
 	type m = map[string]any
 	var list []m
 	for _, j := range c.jobs {
-		list = append(list, m{
-			"name": j.name, "schedule": j.schedule,
-			"exec": m{"command": []string{"sh", "-c", j.script()}, "env": m{"SINK": sink, "ALIVE": alive}},
-		})
+		entry := m{"name": j.name, "schedule": j.schedule}
+		if c.posts {
+			entry["http"] = m{"url": c.url}
+		} else {
+			entry["exec"] = m{"command": []string{"sh", "-c", j.script()}, "env": m{"SINK": sink, "ALIVE": alive}}
+		}
+		list = append(list, entry)
 	}
 	text, err := yaml.Marshal(m{
 		"node":     m{"drain_timeout": c.drain.String()},

@@ -24,6 +24,7 @@ var scenarios = []scenario{
 	{name: "freeze", prepare: freezeSettings, act: freeze},
 	{name: "skew", act: skew},
 	{name: "outage", act: outage},
+	{name: "churn", prepare: churnSettings, act: churn},
 	{name: "broken", act: broken},
 }
 

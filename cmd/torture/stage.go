@@ -38,6 +38,8 @@ type stage struct {
 	nodes  []*node         // every one that was started
 	struck map[string]bool // nodes that were killed or frozen
 	dead   map[string]bool // nodes that were killed
+	left   map[string]bool // nodes that were told to leave before the end
+	post   *post           // writes the sink, where jobs are HTTP calls
 
 	from     time.Time // of the window that the schedules are held to
 	findings findings
@@ -52,12 +54,15 @@ func (s *stage) lives() string { return filepath.Join(s.dir, "alive") }
 
 // open makes the directory, the configuration and the server.
 func (s *stage) open() error {
-	s.struck, s.dead = map[string]bool{}, map[string]bool{}
+	s.struck, s.dead, s.left = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	data := filepath.Join(s.dir, "redis")
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
 	}
 	if err := os.WriteFile(s.lives(), nil, 0o600); err != nil {
+		return err
+	}
+	if err := s.openPost(); err != nil {
 		return err
 	}
 	if err := s.writeConfig(filepath.Join(s.dir, "config.yaml"), s.sink(), s.lives()); err != nil {
@@ -77,7 +82,7 @@ func (s *stage) close() error {
 	for _, n := range s.nodes {
 		n.end()
 	}
-	var errs []error
+	errs := []error{s.post.close()}
 	if s.client != nil {
 		errs = append(errs, s.client.Close())
 	}
@@ -212,7 +217,7 @@ func (s *stage) stop(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	for _, n := range s.nodes {
-		if !n.alive() && !s.dead[n.name] {
+		if !n.alive() && !s.dead[n.name] && !s.left[n.name] {
 			s.accuse(wrongExit, "node %s ended by itself (%v): %s", n.name, n.err, n.lastWords())
 		}
 	}

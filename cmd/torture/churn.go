@@ -1,0 +1,139 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// churnJobs is how many jobs tick each second while nodes come and go.
+const churnJobs = 200
+
+func churnSettings(r *rehearsal) settings {
+	s := usual(r)
+	s.jobs = everySecond(churnJobs)
+	s.posts = true
+	return s
+}
+
+// openPost opens the sink where jobs are HTTP calls.
+func (s *stage) openPost() (err error) {
+	if !s.posts {
+		return nil
+	}
+	if s.post, err = newPost(); err != nil {
+		return err
+	}
+	s.url = s.post.url
+	return s.post.open(s.sink())
+}
+
+// step is one change of who is there.
+type step struct {
+	at time.Duration // in seconds of the window
+	do string
+}
+
+// churnSteps are what happens when, and for how long: a join, a leave, a kill and a freeze, and joins and leaves all
+// along the freeze.
+func churnSteps(r *rehearsal) (steps []step, all time.Duration) {
+	if r.short {
+		for i, do := range []string{"join", "leave", "freeze", "kill", "join", "leave", "thaw"} {
+			steps = append(steps, step{time.Duration(2+3*i/2) * time.Second, do})
+		}
+		return steps, 15 * time.Second
+	}
+	const second = time.Second
+	steps = []step{{4 * second, "join"}, {8 * second, "leave"}, {12 * second, "freeze"}, {16 * second, "kill"}, {18 * second, "join"}}
+	for at := 22 * second; at < 56*second; at += 6 * second {
+		steps = append(steps, step{at, "join"}, step{at + 3*second, "leave"})
+	}
+	return append(steps, step{57 * second, "thaw"}, step{60 * second, "kill"}), 66 * second
+}
+
+// churn runs many jobs while nodes come and go in every way.
+func churn(ctx context.Context, r *rehearsal, s *stage) error {
+	if err := s.startAll(ctx, max(4, r.nodes), nil); err != nil {
+		return err
+	}
+	steps, all := churnSteps(r)
+	var frozen *node
+	var changes []time.Time
+	for _, x := range steps {
+		if err := waitUntil(ctx, s.from.Add(x.at)); err != nil {
+			return err
+		}
+		changes = append(changes, time.Now())
+		if err := s.step(x.do, &frozen); err != nil {
+			return err
+		}
+	}
+	if err := waitUntil(ctx, s.from.Add(all)); err != nil {
+		return err
+	}
+	if err := s.reaped(ctx); err != nil {
+		return err
+	}
+	if err := s.finish(ctx, demand{within: startsWithin}); err != nil {
+		return err
+	}
+	s.lagsAmid(changes)
+	return nil
+}
+
+// step makes one change. Who leaves, freezes or dies is the one that has been there for longest and lives.
+func (s *stage) step(do string, frozen **node) error {
+	oldest := func() *node {
+		return s.nodes[slices.IndexFunc(s.nodes, func(n *node) bool { return n.alive() && n != *frozen && !s.left[n.name] })]
+	}
+	switch do {
+	case "join":
+		n, err := s.start(fmt.Sprintf("n%d", len(s.nodes)+1))
+		if err == nil {
+			s.say("%s joins", n.name)
+		}
+		return err
+	case "leave":
+		n := oldest()
+		s.left[n.name] = true
+		s.say("SIGTERM to %s", n.name)
+		return n.signal(syscall.SIGTERM)
+	case "kill":
+		return s.kill(oldest())
+	case "freeze":
+		*frozen = oldest()
+		s.struck[(*frozen).name] = true
+		s.say("SIGSTOP to %s", (*frozen).name)
+		return (*frozen).signal(syscall.SIGSTOP)
+	default:
+		s.say("SIGCONT to %s", (*frozen).name)
+		err := (*frozen).signal(syscall.SIGCONT)
+		*frozen = nil
+		return err
+	}
+}
+
+// lagsAmid notes how late runs started within six seconds after a change, and when nothing had changed for longer. Runs
+// that were recorded as abandoned started when their frozen node went on, and are not among them.
+func (s *stage) lagsAmid(changes []time.Time) {
+	var amid, calm []time.Duration
+	for _, l := range starts(s.lines) {
+		switch {
+		case s.audit.abandoned[l.run]:
+		case slices.ContainsFunc(changes, func(at time.Time) bool {
+			return l.tick.After(at.Add(-time.Second)) && l.tick.Before(at.Add(6*time.Second))
+		}):
+			amid = append(amid, l.lag())
+		default:
+			calm = append(calm, l.lag())
+		}
+	}
+	slices.Sort(amid)
+	slices.Sort(calm)
+	s.note("%d nodes in all, %d changes; %d runs started near a change, the latest %s after it was due (99 in 100 within %s); %d others, the latest %s",
+		len(s.nodes), len(changes), len(amid), short(quantile(amid, 1)), short(quantile(amid, 0.99)), len(calm), short(quantile(calm, 1)))
+}
