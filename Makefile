@@ -49,7 +49,14 @@ build: ## the program, in bin/
 test: redis-server ## every test with the race detector, each benchmark once, and the simulation
 	@mkdir -p .bin
 	go test -race -timeout $(TEST_TIMEOUT) -v $(ARGS) ./... | awk -f .ci/tests.awk
-	@$(MAKE) --no-print-directory bench-once sim sim-same example
+	@$(MAKE) --no-print-directory without-race bench-once sim sim-same example
+
+# They count, or play many seeds, and the race detector would make them take ten times as long: it leaves them out.
+WITHOUT_RACE := 'TestMutants$$|TestShardMutants|TestLateTicksAreTakenInTurns|TestScriptCallsPerTick|TestChurn|TestOldNodesAreNotAsked|TestCutOffRuns'
+
+.PHONY: without-race
+without-race: redis-server ## the tests that run without the race detector only
+	go test -count=1 -timeout $(TEST_TIMEOUT) -v -run $(WITHOUT_RACE) ./scheduler ./scheduler/ledger $(SIM) | awk -f .ci/tests.awk
 
 # A seed that fails prints how to replay it alone. More seeds: make sim SEEDS=20000.
 .PHONY: sim

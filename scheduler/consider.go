@@ -30,6 +30,7 @@ func (e *engine) consider(f ledger.Finding) {
 		e.agenda.put(j, l.Cursor)
 	}
 	e.pending = e.choose(f.Pending, now.UnixMilli())
+	e.shards = e.chooseShards(f.Pending, now)
 	maps.DeleteFunc(e.asleep, func(_ string, until int64) bool { return until <= now.UnixMilli() })
 }
 
@@ -40,12 +41,10 @@ func (e *engine) choose(found []ledger.Lease, now int64) []ledger.Lease {
 	var chosen []ledger.Lease
 	for _, p := range found {
 		j := e.byName[p.Job]
-		if j == nil || j.outside || now < e.asleep[p.Run] || share[j] == pendingShare && p.Of == "" || len(chosen) == pendingMax {
+		if p.Of != "" || j == nil || j.outside || now < e.asleep[p.Run] || share[j] == pendingShare || len(chosen) == pendingMax {
 			continue
 		}
-		if p.Of == "" {
-			share[j]++
-		}
+		share[j]++
 		chosen = append(chosen, p)
 	}
 	return chosen
@@ -57,7 +56,7 @@ func (e *engine) choose(found []ledger.Lease, now int64) []ledger.Lease {
 func (e *engine) turn(p ledger.Lease) int {
 	j := e.byName[p.Job]
 	switch {
-	case j != nil && j.holder == p.Run, p.Of != "": // an open tick holds the job
+	case j != nil && j.holder == p.Run:
 		return 0
 	case p.Holds:
 		return 1
@@ -71,12 +70,6 @@ func (e *engine) firePending(now time.Time) {
 	waiting := e.pending[:0]
 	for _, p := range e.pending {
 		j := e.byName[p.Job]
-		if p.Of != "" {
-			if j != nil && e.fireShard(j, p, now) {
-				waiting = append(waiting, p)
-			}
-			continue
-		}
 		if j == nil || j.outside || now.UnixMilli() < e.asleep[p.Run] || !e.mayTake(j, now.Sub(time.UnixMilli(p.Granted))) {
 			continue // the next sweep finds it again
 		}

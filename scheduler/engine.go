@@ -39,8 +39,11 @@ type engine struct {
 	expelled func(*job, string) // a job cannot be claimed until it is registered again
 	pending  []ledger.Lease     // runs that wait for a slot, oldest first; as the last sweep found them
 	asleep   map[string]int64   // pending runs that a pause holds: when to ask again, ms; no more than were found
-	asking   map[string]bool    // shards whose claims are in flight; each has a slot
+	shards   []ledger.Lease     // shards of open ticks that wait for a slot; at most pendingMax
+	asking   map[string]bool    // those whose claims are in flight; each has a slot
 	mayTake  func(*job, time.Duration) bool
+	// shardLast says that what was claimed last, when there was a choice, was a shard.
+	shardLast bool
 	// mayShard is mayTake for a shard of an open tick.
 	mayShard func(*job, int, time.Duration) bool
 
@@ -128,28 +131,46 @@ func (e *engine) fire() time.Duration {
 		return lookAgain / 10
 	}
 	now := e.clock.past()
-	wait := lookAgain
 	e.firePending(now)
-	for j := e.agenda.first(); j != nil; j = e.agenda.first() {
+	for e.fireNext(now) {
+	}
+	wait := lookAgain
+	if j := e.agenda.first(); j != nil {
 		if due := time.UnixMilli(j.at).Sub(now); due > 0 {
 			wait = min(wait, due)
-			break
-		}
-		if !e.slots.take() {
-			break // a run's end wakes the engine
-		}
-		e.agenda.take()
-		c := tickClaim(j, e.newID(), now.UnixMilli())
-		if c.Tick != 0 {
-			e.events.due(j.Name, c.Tick)
-		}
-		e.claim(j, c)
+		} // else it waits for a slot, and a run's end wakes the engine
 	}
 	for _, b := range e.open {
 		e.send(b)
 	}
 	e.open = slices.Delete(e.open, 0, len(e.open))
 	return wait
+}
+
+// fireNext claims the next due tick, or the next shard that waits: when there are both, by turns, so that a job
+// with more shards than the node has slots does not put off everybody else's ticks, nor they its shards. False
+// when there is neither, or no slot.
+func (e *engine) fireNext(now time.Time) bool {
+	j := e.agenda.first()
+	due := j != nil && j.at <= now.UnixMilli()
+	if !due && len(e.shards) == 0 || !e.slots.take() {
+		return false
+	}
+	if len(e.shards) > 0 && !(due && e.shardLast) {
+		e.shardLast = true
+		if !e.fireShard(now) {
+			e.slots.give()
+		}
+		return true
+	}
+	e.shardLast = false
+	e.agenda.take()
+	c := tickClaim(j, e.newID(), now.UnixMilli())
+	if c.Tick != 0 {
+		e.events.due(j.Name, c.Tick)
+	}
+	e.claim(j, c)
+	return true
 }
 
 // tickClaim is the claim for a job's due cursor.

@@ -113,7 +113,7 @@ func (m *members) run(ctx context.Context) {
 			continue
 		}
 		m.n.health.ok("beat")
-		if m.reassigns(changed) || len(m.giving) > 0 && !time.Now().Before(m.given) {
+		if m.reassigns(changed) || !m.handing.on && len(m.giving) > 0 && !time.Now().Before(m.given) {
 			m.assign()
 		}
 		if m.handing.on {

@@ -24,26 +24,49 @@ func (e *engine) opened(j *job, c ledger.Claim, a ledger.Answer) {
 		e.again(j, a.Cursor, 0)
 	}
 	now := e.clock.now().UnixMilli()
-	room := min(len(j.mine), max(0, pendingMax-len(e.pending))) // the sweep finds the rest
-	own := make([]ledger.Lease, 0, room+len(e.pending))
+	room := min(len(j.mine), max(0, pendingMax-len(e.shards))) // the sweep finds the rest
+	own := make([]ledger.Lease, 0, room+len(e.shards))
 	for _, shard := range j.mine[:room] {
 		own = append(own, ledger.Lease{
 			Run: ledger.ShardRun(a.Detail, shard), Job: j.Name, Tick: c.Tick, Shard: shard, Shards: j.Shards, Of: a.Detail, Granted: now,
 		})
 	}
-	e.pending = append(own, e.pending...)
+	e.shards = append(own, e.shards...)
 }
 
-// fireShard claims a shard of an open tick, any number of a job's at a time; true when it has to wait for a slot.
-func (e *engine) fireShard(j *job, p ledger.Lease, now time.Time) (waits bool) {
-	switch late := now.Sub(time.UnixMilli(p.Granted)); {
-	case j.outside || e.asking[p.Run] || !e.mayShard(j, p.Shard, late):
+// chooseShards takes, of what a sweep found, the shards that this node may ask for now. Its own of a tick that was opened
+// since the sweep looked wait on; one that has gone meanwhile costs a claim.
+func (e *engine) chooseShards(found []ledger.Lease, now time.Time) []ledger.Lease {
+	var chosen []ledger.Lease
+	known := make(map[string]bool)
+	for _, p := range found {
+		j := e.byName[p.Job]
+		if p.Of == "" || j == nil || j.outside || e.asking[p.Run] || len(chosen) == pendingMax {
+			continue
+		}
+		known[p.Run] = true
+		if e.mayShard(j, p.Shard, now.Sub(time.UnixMilli(p.Granted))) {
+			chosen = append(chosen, p)
+		}
+	}
+	for _, p := range e.shards {
+		if !known[p.Run] && len(chosen) < pendingMax && slices.Contains(e.byName[p.Job].mine, p.Shard) {
+			chosen = append(chosen, p)
+		}
+	}
+	return chosen
+}
+
+// fireShard claims the first shard that waits, for which the caller has taken a slot; false when it does not need it.
+func (e *engine) fireShard(now time.Time) bool {
+	p := e.shards[0]
+	e.shards = e.shards[1:]
+	j := e.byName[p.Job]
+	if j.outside || e.asking[p.Run] {
 		return false // the next sweep finds it again
-	case !e.slots.take():
-		return true
 	}
 	e.claim(j, pendingClaim(j, p, now))
-	return false
+	return true
 }
 
 // shardVerdict acts on the answer to the claim of a shard. What another node was granted, or what has to wait, the
@@ -99,7 +122,9 @@ func (n *Node) mayShard(j *job, shard int, late time.Duration) bool {
 		return true
 	case n.cordon.Load() != nil:
 		return false
-	case late < n.cfg.Grace || !sharding.Matches(j.Labels, n.cfg.Labels):
+	}
+	late = n.health.late(late)
+	if late < n.cfg.Grace || !sharding.Matches(j.Labels, n.cfg.Labels) {
 		return false
 	}
 	key := sharding.Part(j.Name, shard, max(j.Shards, shard+1, 2))

@@ -38,7 +38,7 @@ func TestShardsOfADrainedNode(t *testing.T) {
 				t.Errorf("%s: %d of 12 shards", tick.Format(time.TimeOnly), n)
 			}
 		}
-		for _, r := range p.runs {
+		for _, r := range p.all() {
 			if r.tick.After(start) && r.node == "b" || r.at.Sub(r.tick) > 20*time.Millisecond && r.tick.After(start.Add(-5*time.Second)) {
 				t.Errorf("%+v: on the drained node, or late", r)
 			}
@@ -74,7 +74,7 @@ func TestShardsThatAreRacedFor(t *testing.T) {
 		if n := p.check(t)[start.UTC()]; n != 8 {
 			t.Errorf("%d of 8 shards ran", n)
 		}
-		for _, r := range p.runs {
+		for _, r := range p.all() {
 			if r.at.Sub(r.tick) > 20*time.Millisecond {
 				t.Errorf("%+v: late", r)
 			}

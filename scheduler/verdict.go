@@ -234,6 +234,9 @@ func (e *engine) freed(j *job) {
 
 // expel stops claiming a job until it is registered again.
 func (e *engine) expel(j *job, why string) {
+	if j.outside {
+		return // it is told already, by the answer to another of its shards
+	}
 	j.outside = true
 	e.agenda.drop(j)
 	if why == superseded {

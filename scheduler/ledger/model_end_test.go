@@ -65,7 +65,7 @@ func (m *model) end(r *modelRun, how Row, output, fresh string, freed int64) {
 		m.waiting[fresh] = &modelRun{step: -1, Lease: Lease{Run: fresh, Job: r.Job, Tick: r.Tick, Shard: r.Shard, Shards: r.Shards,
 			Attempt: r.Attempt + 1, Trigger: "rerun", Request: r.Request, Granted: m.ms(), Holds: true, Of: r.Of, Param: r.Param, Payload: r.Payload}}
 	} else if r.Of != "" {
-		m.part(j, r.Of, how.Outcome, freed)
+		m.part(j, r, how.Outcome, freed)
 	} else if r.Request == "" && r.Shards == 1 {
 		m.tell(j, Event{Prev: r.Prev, Next: r.Next, Tick: r.Tick, Until: r.Tick, Count: 1, Outcome: how.Outcome})
 	}
@@ -180,7 +180,7 @@ func (m *model) cancel(job, id, author, reason string) (Word, string) {
 	r.Token, r.Node, r.NodeName = 0, "", ""
 	m.close(j, r, Row{At: m.ms(), Outcome: jobs.OutcomeCancelled, Reason: Cancel{Author: author, Reason: reason}.why(), Started: m.ms()})
 	if r.Of != "" {
-		m.part(j, r.Of, jobs.OutcomeCancelled, m.ms())
+		m.part(j, r, jobs.OutcomeCancelled, m.ms())
 	} else if r.Request == "" && r.Shards == 1 {
 		m.tell(j, Event{Prev: r.Prev, Next: r.Next, Tick: r.Tick, Until: r.Tick, Count: 1, Outcome: jobs.OutcomeCancelled})
 	}
@@ -237,7 +237,7 @@ func (m *model) rerun(job, id string) (string, string) {
 	case row == nil:
 		return "", "unknown run"
 	}
-	r := &modelRun{step: -1, Lease: Lease{Run: fresh, Job: job, Tick: row.Tick, Shard: row.Shard, Shards: row.Shards, Attempt: row.Attempt + 1,
+	r := &modelRun{step: -1, Lease: Lease{Run: fresh, Job: job, Tick: row.Tick, Shard: row.Shard, Shards: row.Shards, Attempt: row.highest() + 1,
 		Param: row.Param, Trigger: "rerun", Granted: m.ms(), Payload: m.payloadOf(row)}}
 	all := row.Whole || row.Shards == 1 // it may be opened, and then it is an attempt of each shard
 	if all {
@@ -247,7 +247,7 @@ func (m *model) rerun(job, id string) (string, string) {
 		r.Request = fresh
 		for _, other := range j.rows {
 			if other.Of == id {
-				r.Attempt = max(r.Attempt, other.Attempt+1)
+				r.Attempt = max(r.Attempt, other.highest()+1)
 			}
 		}
 	} else {
@@ -260,7 +260,11 @@ func (m *model) rerun(job, id string) (string, string) {
 		for _, other := range j.rows {
 			mine := all || other.Shard == row.Shard || other.Whole && row.Shard < other.Shards
 			if !other.Ranged && other.Request == "" && other.Tick == row.Tick && mine {
-				r.Attempt = max(r.Attempt, other.Attempt+1)
+				nth := other.Attempt
+				if all {
+					nth = other.highest()
+				}
+				r.Attempt = max(r.Attempt, nth+1)
 			}
 		}
 	}

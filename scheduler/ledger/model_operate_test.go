@@ -100,7 +100,7 @@ func (m *model) rewind(r Rewind) (Word, string) {
 	attempt, bound := 0, j.Cursor
 	for _, row := range j.rows {
 		if !row.Ranged && !row.foreign && row.Tick >= r.To {
-			attempt = max(attempt, row.Attempt)
+			attempt = max(attempt, row.highest())
 		}
 	}
 	m.write(j, modelRow{step: len(j.steps), Row: Row{Job: j.Job, Ranged: true, Prev: j.Cursor, Next: r.To, At: m.ms(), Tick: r.To,

@@ -69,7 +69,7 @@ func (m *model) claimShard(by Claimer, j *modelJob, r *modelRun, c Claim) Answer
 		delete(m.waiting, r.Run)
 		r.Token, r.Node, r.NodeName = 0, "", ""
 		m.close(j, r, Row{At: m.ms(), Outcome: jobs.OutcomeCancelled, Reason: wish.why(), Started: m.ms()})
-		m.part(j, r.Of, jobs.OutcomeCancelled, m.ms())
+		m.part(j, r, jobs.OutcomeCancelled, m.ms())
 		return Answer{Verdict: Passed, Cursor: j.Cursor, Detail: "cancelled," + wish.why()}
 	}
 	delete(m.waiting, r.Run)
@@ -97,14 +97,23 @@ func (m *model) wanted(r *modelRun) (Cancel, bool) {
 	return wish, all
 }
 
+// highest is the attempt that a row tells of, of a tick the highest of its shards.
+func (r modelRow) highest() int {
+	if r.Whole {
+		return r.Highest
+	}
+	return r.Attempt
+}
+
 // fromBest are the outcomes of a shard from the best to the worst.
 var fromBest = []jobs.Outcome{0, jobs.OutcomeSucceeded, jobs.OutcomeCancelled, jobs.OutcomeFailed, jobs.OutcomeTimedOut, jobs.OutcomeLost,
 	jobs.OutcomeAbandoned}
 
 // part takes note of the end of a shard, and closes the tick with the last one.
-func (m *model) part(j *modelJob, id string, how jobs.Outcome, freed int64) {
+func (m *model) part(j *modelJob, r *modelRun, how jobs.Outcome, freed int64) {
+	id := r.Of
 	t := m.tickOf(id)
-	t.ends = append(t.ends, how)
+	t.ends, t.top = append(t.ends, how), max(t.top, t.Attempt, r.Attempt)
 	if t.Left--; t.Left > 0 {
 		return
 	}
@@ -124,7 +133,7 @@ func (m *model) part(j *modelJob, id string, how jobs.Outcome, freed int64) {
 	delete(m.waiting, id)
 	delete(m.cancels, id)
 	m.write(j, modelRow{step: t.step, Row: Row{Job: j.Job, Whole: true, Prev: t.Prev, Next: t.Next, At: m.ms(), Tick: t.Tick, Shards: t.Shards,
-		Attempt: t.Attempt, Run: id, Trigger: t.Trigger, Request: t.Request, Outcome: worst, Reason: reason, Started: t.Granted}})
+		Attempt: t.Attempt, Highest: t.top, Run: id, Trigger: t.Trigger, Request: t.Request, Outcome: worst, Reason: reason, Started: t.Granted}})
 	if len(t.Payload) > 0 {
 		m.kept["p:"+id] = string(t.Payload)
 	}

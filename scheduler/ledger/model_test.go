@@ -51,6 +51,7 @@ type modelRun struct {
 	Lease
 	step int
 	ends []jobs.Outcome // of an open tick: how its shards ended
+	top  int            // and the highest attempt of them
 }
 
 func newModel(c Config) *model {

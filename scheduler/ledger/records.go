@@ -78,6 +78,7 @@ type Row struct {
 	Note string
 
 	Shard, Shards, Attempt, Tries int
+	Highest                       int // of a sharded tick: the highest attempt of a shard
 	Run                           string
 	Token                         locking.Token
 	Node, NodeName                string
@@ -193,14 +194,16 @@ func parsePending(run, record string) (Lease, error) {
 }
 
 func parseOpen(id, rest string) (Lease, error) {
-	f, err := split("1|"+rest, 14)
+	f, err := split("1|"+rest, 15)
 	if err != nil {
 		return Lease{}, err
 	}
 	l := Lease{Run: id, Whole: true, Job: f.text(), Tick: f.int(), Shards: int(f.int()), Left: int(f.int())}
 	f.int() // how many did not succeed
 	f.text()
-	l.Attempt, l.Prev, l.Next, l.Trigger, l.Request = int(f.int()), f.int(), f.int(), f.text(), f.text()
+	l.Attempt = int(f.int())
+	f.int() // the highest attempt of its shards
+	l.Prev, l.Next, l.Trigger, l.Request = f.int(), f.int(), f.text(), f.text()
 	l.Granted, l.Overlap, l.Payload = f.int(), f.text(), []byte(f.text())
 	return l, f.bad
 }
@@ -224,6 +227,9 @@ func parseRow(job, record string) (Row, error) {
 		return r, fmt.Errorf("%w: %w", ErrForeign, err)
 	}
 	r.Reason, r.Started, r.Late, r.Error = f.text(), f.int(), f.text(), f.text()
+	if r.Whole {
+		r.Highest, r.Tries = r.Tries, 0
+	}
 	return r, f.bad
 }
 

@@ -21,7 +21,7 @@ var split = []mutant{
 	{name: "no node asks for its own shards at once", plan: "shards", caught: slow, edits: []edit{
 		{shardsGo, `if node >= 0 && holders[node].ID == n.id {`, `if false && holders[node].ID == n.id {`}}},
 	{name: "shards of a dead node wait until the roster forgets it", plan: "shards, a crash", caught: verify.KindLate, edits: []edit{
-		{shardsGo, `case late < n.cfg.Grace ||`, `case late < time.Minute ||`}}},
+		{shardsGo, `if late < n.cfg.Grace ||`, `case late < time.Minute ||`}}},
 	{name: "the end of one shard closes the tick", plan: "shards", caught: verify.KindBooks, edits: []edit{
 		{preludeLua, `if t.left ~= '0' then`, `if false then`}}},
 	{name: "a tick of shards is never closed", plan: "shards", caught: verify.KindBooks, edits: []edit{
@@ -35,8 +35,8 @@ var split = []mutant{
 	{name: "a tick that is cancelled goes on with shards that wait", test: "./scheduler/schedtest TestShardScenarios", edits: []edit{
 		{preludeLua, ` or r.of ~= '' and redis.call('HGET', cancels, r.of)`, ``}}},
 	{name: "a shard's end is told to those who follow", test: "./scheduler/schedtest TestShardScenarios", edits: []edit{
-		{preludeLua, `    part(k, history, e, r.of, outcome, freed, ms, keep, keep_for)`,
-			`    tell(k.outbox, r.job, r.tick, '', r.tick, r.tick, 1, outcome, ms) part(k, history, e, r.of, outcome, freed, ms, keep, keep_for)`}}},
+		{preludeLua, `    part(k, history, e, r, outcome, freed, ms, keep, keep_for)`,
+			`    tell(k.outbox, r.job, r.tick, '', r.tick, r.tick, 1, outcome, ms) part(k, history, e, r, outcome, freed, ms, keep, keep_for)`}}},
 }
 
 // inParts is a plan with a job of four shards. Nodes sweep rarely, so what they do not ask for at once waits.

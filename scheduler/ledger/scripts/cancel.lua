@@ -37,7 +37,7 @@ if not append(KEYS[9], KEYS[5], row_text(id, p, 'cancelled', why, int(ms), int(m
 count(e, 'cancelled', 1)
 if p.payload ~= '' then redis.call('HSET', KEYS[5], 'p:' .. id, p.payload) end
 if p.of ~= '' then
-  part({waiting = KEYS[4], kept = KEYS[5], cancels = KEYS[6], outbox = KEYS[7], followers = KEYS[8]}, KEYS[9], e, p.of, 'cancelled', ms, ms,
+  part({waiting = KEYS[4], kept = KEYS[5], cancels = KEYS[6], outbox = KEYS[7], followers = KEYS[8]}, KEYS[9], e, p, 'cancelled', ms, ms,
     ARGV[5], ARGV[6])
 elseif p.request == '' and p.shards == '1' and redis.call('HEXISTS', KEYS[8], job) == 1 then tell(KEYS[7], job, p.prev, p.next, p.tick, p.tick, 1, 'cancelled', ms) end
 if e.open == id then e.open = '' end

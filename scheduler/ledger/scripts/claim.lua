@@ -109,7 +109,7 @@ local function open(e, id, mode, parts, p)
   local n, params = string.match(parts, '^(%d+)(.*)$')
   local waiting, pending = {}, {}
   p.of, p.at, p.holds, p.shards, p.shard, p.granted, p.mode = id, granted, '', n, '0', granted, mode
-  p.left, p.bad, p.worst = n, '0', ''
+  p.left, p.bad, p.worst, p.top = n, '0', '', p.attempt
   local tick = tick_text(p)
   p.prev, p.next, p.payload = '', '', '' -- they are the tick's
   n = tonumber(n)
@@ -297,7 +297,7 @@ local function claim_shard(i, e, id, mode, p)
   end
   count(e, 'cancelled', 1)
   taken[#taken + 1] = id
-  part({waiting = KEYS[6], kept = kept, cancels = cancels, outbox = outbox, followers = followers}, KEYS[FIRST + i], e, p.of, 'cancelled',
+  part({waiting = KEYS[6], kept = kept, cancels = cancels, outbox = outbox, followers = followers}, KEYS[FIRST + i], e, p, 'cancelled',
     ms, ms, keep, keep_for)
   answer(i, 'passed', '', e.cursor, 'cancelled,' .. reason)
   return false

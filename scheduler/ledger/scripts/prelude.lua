@@ -20,9 +20,10 @@
 -- pending  1|job|tick|shard|shards|attempt|prev|next|trigger|request|at|holds|of|param|payload
 --          holds  '1' when it was granted before: the job is held for it (but with overlap allow), and it waits
 --          for the end of a pause
--- tick     1T|job|tick|shards|left|bad|worst|attempt|prev|next|trigger|request|granted|mode|payload      (an open
+-- tick     1T|job|tick|shards|left|bad|worst|attempt|top|prev|next|trigger|request|granted|mode|payload      (an open
 --          tick of a sharded job, in waiting; no pending run, so not in pending. Its shards' records have no payload)
---          left  shards that have not ended for good;  bad  those that did not succeed;  worst  outcome so far
+--          left  shards that have not ended for good;  bad  those that did not succeed;  worst  outcome so far;
+--          top  highest attempt of a shard that ended: 'tries' of the row T, for whoever gives the tick another attempt
 -- row      1|R|prev|next|at|tick|shard|shards|attempt|tries|run|token|node|name|trigger|request|of|param|outcome|reason|started|late|error
 --          1|T|the same: a sharded tick as a whole. Rows of its shards have no prev, and name it in 'of'
 --          1|S|prev|next|at|tick|until|count|outcome|reason|note
@@ -142,15 +143,15 @@ end
 
 local function tick_of(s)
   if not s then return nil end
-  local j, ti, ss, left, bad, worst, a, p, nx, tr, rq, g, mode, pay = string.match(s,
-    '^1T|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|([^|]*)|(%d+)|(%d*)|(%d*)|([^|]*)|([^|]*)|(%d+)|([sqra])|(.*)$')
+  local j, ti, ss, left, bad, worst, a, top, p, nx, tr, rq, g, mode, pay = string.match(s,
+    '^1T|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|([^|]*)|(%d+)|(%d+)|(%d*)|(%d*)|([^|]*)|([^|]*)|(%d+)|([sqra])|(.*)$')
   if not j then return nil end
-  return {job = j, tick = ti, shards = ss, left = left, bad = bad, worst = worst, attempt = a, prev = p, next = nx,
+  return {job = j, tick = ti, shards = ss, left = left, bad = bad, worst = worst, attempt = a, top = top, prev = p, next = nx,
     trigger = tr, request = rq, granted = g, mode = mode, payload = pay}
 end
 
 local function tick_text(t)
-  return '1T|' .. t.job .. '|' .. t.tick .. '|' .. t.shards .. '|' .. t.left .. '|' .. t.bad .. '|' .. t.worst .. '|' .. t.attempt
+  return '1T|' .. t.job .. '|' .. t.tick .. '|' .. t.shards .. '|' .. t.left .. '|' .. t.bad .. '|' .. t.worst .. '|' .. t.attempt .. '|' .. t.top
     .. '|' .. t.prev .. '|' .. t.next .. '|' .. t.trigger .. '|' .. t.request .. '|' .. t.granted .. '|' .. t.mode .. '|' .. t.payload
 end
 
@@ -271,10 +272,11 @@ end
 
 -- A shard of an open tick has ended for good. The last one closes the tick: with the worst of their outcomes in one
 -- row, which is the step of the cursor, and with word to those who follow.
-local function part(k, history, e, id, outcome, freed, ms, keep, keep_for)
+local function part(k, history, e, r, outcome, freed, ms, keep, keep_for)
+  local id = r.of
   local t = tick_of(redis.call('HGET', k.waiting, id))
   if not t then return end -- Redis has lost it
-  t.left = int(t.left - 1)
+  t.left, t.top = int(t.left - 1), int(math.max(t.top, r.attempt))
   if outcome ~= 'succeeded' then t.bad = int(t.bad + 1) end
   if WORST[outcome] > (WORST[t.worst] or 0) then t.worst = outcome end
   if t.left ~= '0' then
@@ -283,7 +285,7 @@ local function part(k, history, e, id, outcome, freed, ms, keep, keep_for)
   end
   t.kind, t.shard, t.token, t.node, t.name, t.of, t.param = 'T', '0', '0', '', '', '', ''
   local reason = t.bad ~= '0' and t.bad .. ' of ' .. t.shards .. ' shards did not succeed' or ''
-  append(history, k.kept, row_text(id, t, t.worst, reason, t.granted, int(ms), '0', ''), e, ms, keep, keep_for)
+  append(history, k.kept, row_text(id, t, t.worst, reason, t.granted, int(ms), t.top, ''), e, ms, keep, keep_for)
   if t.payload ~= '' then redis.call('HSET', k.kept, 'p:' .. id, t.payload) end
   if e.open == id then
     e.open = ''
@@ -322,7 +324,7 @@ local function finish(k, history, e, id, r, row, outcome, output, fresh, freed, 
       holds = '1', of = r.of, param = r.param, payload = r.payload}))
     redis.call('ZADD', k.pending, int(ms), fresh)
   elseif r.of ~= '' then
-    part(k, history, e, r.of, outcome, freed, ms, keep, keep_for)
+    part(k, history, e, r, outcome, freed, ms, keep, keep_for)
   elseif r.request == '' and r.shards == '1' and redis.call('HEXISTS', k.followers, r.job) == 1 then -- not one shard's rerun
     tell(k.outbox, r.job, r.prev, r.next, r.tick, r.tick, 1, outcome, ms)
   end

@@ -21,9 +21,10 @@ end
 if under_way(KEYS[2], KEYS[4], {id}) then return 'running' end
 local at, head = find_row(KEYS[6], id)
 if not at then return 'unknown' end
-local FACTS = '^1|([RT])|%d*|%d*|%d+|(%d+)|(%d+)|(%d+)|(%d+)|%d+|[^|]*|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|([^|]*)|([^|]*)|'
-local kind, tick, shard, shards, attempt, request, of, param = string.match(head, FACTS)
+local FACTS = '^1|([RT])|%d*|%d*|%d+|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|[^|]*|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|([^|]*)|([^|]*)|'
+local kind, tick, shard, shards, attempt, top, request, of, param = string.match(head, FACTS)
 if not tick then return 'foreign' end
+if kind == 'T' then attempt = top end -- the rows of its shards may have left the history before it
 -- What is no shard may be opened, and then each shard gets the number of its attempt.
 local whole = kind == 'T' or shards == '1'
 if whole then shard, shards = '0', '1' end
@@ -40,12 +41,11 @@ if request == '' then
   local bound = pair(e.again) or 0
   local ahead = e.cursor ~= '' and tonumber(tick) >= tonumber(e.cursor) and tonumber(tick) < bound
   if ahead or any(KEYS[2], run_of, job, same) or any(KEYS[4], pending_of, job, same) then return 'going' end
-end
-if request == '' or kind == 'T' then
   for _, row in ipairs(redis.call('LRANGE', KEYS[6], 0, -1)) do
-    local also, t, s, n, a, q, o = string.match(row, FACTS)
+    local also, t, s, n, a, highest, q = string.match(row, FACTS)
+    if also == 'T' and whole then a = highest end
     local mine = whole or s == shard or also == 'T' and tonumber(shard) < tonumber(n)
-    if o == id or request == '' and t == tick and mine and q == '' then attempt = math.max(attempt, a) end
+    if t == tick and mine and q == '' then attempt = math.max(attempt, a) end
   end
 end
 if redis.call('ZCARD', KEYS[3]) >= most then return 'full' end

@@ -22,8 +22,8 @@ local rows = redis.pcall('LRANGE', KEYS[6], 0, -1)
 if rows.err then return {'foreign'} end
 local attempt = 0
 for _, row in ipairs(rows) do
-  local tick, nth = string.match(row, '^1|[RT]|%d*|%d*|%d+|(%d+)|%d+|%d+|(%d+)|')
-  if tick and tonumber(tick) >= tonumber(to) then attempt = math.max(attempt, tonumber(nth)) end
+  local kind, tick, nth, top = string.match(row, '^1|([RT])|%d*|%d*|%d+|(%d+)|%d+|%d+|(%d+)|(%d+)|')
+  if tick and tonumber(tick) >= tonumber(to) then attempt = math.max(attempt, kind == 'T' and top or nth) end
 end
 if not append(KEYS[6], KEYS[3], '1|S|' .. from .. '|' .. to .. '|' .. int(ms) .. '|' .. to .. '||0|superseded|rewound|', e, ms, keep, keep_for) then
   return {'foreign'}
