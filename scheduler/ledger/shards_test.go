@@ -188,7 +188,7 @@ func TestCloseATick(t *testing.T) {
 		if e.Open != "" || r.left(t, "a", "x") != nil || len(rows) != 4 || e.Counts[jobs.OutcomeSucceeded] != 3 {
 			t.Fatalf("at the end: %+v, %+v", e, rows)
 		}
-		want := Row{Job: "a", Whole: true, Prev: noon + 1000, Next: noon + 2000, At: r.now, Tick: noon + 1000, Shards: 3, Attempt: 1, Run: "x",
+		want := Row{Job: "a", Whole: true, Prev: noon + 1000, Next: noon + 2000, At: r.now, Tick: noon + 1000, Shards: 3, Attempt: 1, Highest: 1, Run: "x",
 			Trigger: "schedule", Outcome: jobs.OutcomeSucceeded, Started: opened}
 		if !reflect.DeepEqual(rows[3], want) {
 			t.Errorf("the tick's row is\n%+v, want\n%+v", rows[3], want)
