@@ -68,15 +68,6 @@ func (m *members) reassigns(changed bool) bool {
 	return true
 }
 
-// takes says whether the node may take something of a job that is late by so much. A drained one takes
-// what it has not handed over yet, and nothing that is not its own.
-func (n *Node) takes(j *job, late time.Duration) bool {
-	if n.cordon.Load() != nil && !j.owned {
-		return false
-	}
-	return n.mayTake(j, n.health.late(late))
-}
-
 // cordonWords says who drained the node's name, nil when nobody did.
 func (n *Node) cordonWords() error {
 	d := n.cordon.Load()

@@ -144,9 +144,7 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 	m.strange.note(view.Foreign, "nodes in the roster")
 	m.heed(view)
 	old := m.n.crowd.Load()
-	nodes := view.Nodes()
-	slices.SortFunc(nodes, func(a, b sharding.Node) int { return strings.Compare(a.ID, b.ID) })
-	nodes = m.kept(old, nodes)
+	nodes := m.kept(old, view.Nodes())
 	sets, err := m.sets(ctx, old, nodes)
 	if err != nil {
 		return false, err

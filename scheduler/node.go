@@ -224,7 +224,7 @@ func (n *Node) makeRoles() {
 	n.registrar = newRegistrar(n)
 	n.engine = newEngine(n.clock, n.slots, n.jobs, n.cfg.NewID, n.log)
 	n.engine.expelled = n.registrar.expelled
-	n.engine.mayTake = n.takes
+	n.engine.mayTake = n.mayTake
 	n.engine.mayShard = n.mayShard
 	n.engine.events = n.events
 	n.engine.relay = n.sweepNow

@@ -80,9 +80,7 @@ func (e *engine) shardVerdict(j *job, b *batch, i int) {
 	}
 	a := b.answers[i]
 	if a.Verdict == ledger.Granted && e.news(c.Run, a.Token) {
-		a.Run.Run, a.Run.Token = c.Run, a.Token
-		e.events.claimed(a.Run)
-		e.granted(grant{job: j, lease: a.Run, asked: since(b, c, a), slept: b.slept})
+		e.begin(j, c, a, b)
 		return
 	}
 	e.slots.give()
@@ -112,22 +110,4 @@ func (n *Node) shardsOf(j *job, holders []sharding.Node) (mine []int) {
 		}
 	}
 	return mine
-}
-
-// mayShard says whether it is this node's turn to take a shard of an open tick that has been pending for so
-// long, as mayTake does for what is not a shard.
-func (n *Node) mayShard(j *job, shard int, late time.Duration) bool {
-	switch {
-	case slices.Contains(j.mine, shard):
-		return true
-	case n.cordon.Load() != nil:
-		return false
-	}
-	late = n.health.late(late)
-	if late < n.cfg.Grace || !sharding.Matches(j.Labels, n.cfg.Labels) {
-		return false
-	}
-	key := sharding.Part(j.Name, shard, max(j.Shards, shard+1, 2))
-	rank := slices.IndexFunc(sharding.Rank(key, n.crowd.Load().holders(j)), func(x sharding.Node) bool { return x.ID == n.id })
-	return late >= n.cfg.Grace+time.Duration(min(max(rank, 0), turnsMax))*turnEvery
 }

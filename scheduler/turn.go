@@ -19,12 +19,24 @@ const (
 // owner need not stand first in rank, as the first may have had no room; its turn among the
 // others then passes without anybody, wherever it is.
 func (n *Node) mayTake(j *job, late time.Duration) bool {
-	if j.owned {
+	return n.myTurn(j, j.Name, j.owned, late)
+}
+
+// mayShard is mayTake for a shard of an open tick that has been pending for so long.
+func (n *Node) mayShard(j *job, shard int, late time.Duration) bool {
+	return n.myTurn(j, sharding.Part(j.Name, shard, max(j.Shards, shard+1, 2)), slices.Contains(j.mine, shard), late)
+}
+
+// myTurn says whether this node may take what is late and ranked by a key. Who goes first may at any time: a
+// drained node too, until it has handed over.
+func (n *Node) myTurn(j *job, key string, first bool, late time.Duration) bool {
+	if first {
 		return true
 	}
-	if late < n.cfg.Grace || !sharding.Matches(j.Labels, n.cfg.Labels) {
+	late = n.health.late(late)
+	if late < n.cfg.Grace || n.cordon.Load() != nil || !sharding.Matches(j.Labels, n.cfg.Labels) {
 		return false
 	}
-	rank := slices.IndexFunc(sharding.Rank(j.Name, n.crowd.Load().holders(j)), func(x sharding.Node) bool { return x.ID == n.id })
+	rank := slices.IndexFunc(sharding.Rank(key, n.crowd.Load().holders(j)), func(x sharding.Node) bool { return x.ID == n.id })
 	return late >= n.cfg.Grace+time.Duration(min(max(rank, 0), turnsMax))*turnEvery
 }

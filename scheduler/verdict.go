@@ -120,6 +120,11 @@ func (e *engine) grant(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 			Job: j.Name, Tick: c.Tick, Shards: 1, Attempt: a.Run.Attempt, TTL: c.TTL.Milliseconds(), Trigger: c.Trigger.String(),
 		}
 	}
+	e.begin(j, c, a, b)
+}
+
+// begin hands a grant to the runner.
+func (e *engine) begin(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 	a.Run.Run, a.Run.Token = c.Run, a.Token
 	e.events.claimed(a.Run)
 	e.granted(grant{job: j, lease: a.Run, asked: since(b, c, a), slept: b.slept})

@@ -54,13 +54,16 @@ func (a *audit) shards() {
 	}
 	for i := range a.open {
 		l := &a.open[i]
+		if !l.Whole {
+			continue
+		}
 		left := 0
 		for shard := range l.Shards {
-			if at := (shardOf{l.Run, shard}); l.Whole && going[at] {
+			if going[shardOf{l.Run, shard}] {
 				left++
 			}
 		}
-		if l.Whole && left != l.Left {
+		if left != l.Left {
 			a.add(P2, l.Tick, []shower{l}, "%d shards of tick %s are to end, and %d are running or pending", l.Left, l.Run, left)
 		}
 	}

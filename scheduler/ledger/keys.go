@@ -16,7 +16,7 @@ import (
 //	{ns:p}:runs            hash   run id -> lease record
 //	{ns:p}:leases          zset   run id by until, ms
 //	{ns:p}:pending         zset   run id by the time it may start, ms
-//	{ns:p}:waiting         hash   run id -> pending record
+//	{ns:p}:waiting         hash   run id -> pending record; and open ticks of sharded jobs, by their ids
 //	{ns:p}:history:JOB     list   rows, oldest first
 //	{ns:p}:kept            hash   run id -> its output; "p:" and run id -> its payload; both leave with the row
 //	{ns:p}:cancels         hash   run id -> who wants it ended, and why

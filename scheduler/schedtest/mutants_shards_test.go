@@ -21,7 +21,7 @@ var split = []mutant{
 	{name: "no node asks for its own shards at once", plan: "shards", caught: slow, edits: []edit{
 		{shardsGo, `if node >= 0 && holders[node].ID == n.id {`, `if false && holders[node].ID == n.id {`}}},
 	{name: "shards of a dead node wait until the roster forgets it", plan: "shards, a crash", caught: verify.KindLate, edits: []edit{
-		{shardsGo, `if late < n.cfg.Grace ||`, `case late < time.Minute ||`}}},
+		{"scheduler/turn.go", `slices.Contains(j.mine, shard), late)`, `slices.Contains(j.mine, shard), late-time.Minute)`}}},
 	{name: "the end of one shard closes the tick", plan: "shards", caught: verify.KindBooks, edits: []edit{
 		{preludeLua, `if t.left ~= '0' then`, `if false then`}}},
 	{name: "a tick of shards is never closed", plan: "shards", caught: verify.KindBooks, edits: []edit{
