@@ -46,6 +46,9 @@ type Config struct {
 	// MaxStep is the largest step of Redis' clock that is believed without asking whether it
 	// brings Redis nearer to the node's own clock. At least MaxSkew. Default 60 s.
 	MaxStep time.Duration
+	// FailoverHold is how long the node claims nothing, at most, after Redis was restarted or failed over: until all nodes
+	// have said what they run. 100 ms to 1 min. Default 3 s.
+	FailoverHold time.Duration
 	// DrainTimeout is how long running jobs may go on after the node was told to stop; then they
 	// are cancelled. Default 30 s.
 	DrainTimeout time.Duration
@@ -91,6 +94,7 @@ func (c Config) withDefaults() Config {
 	c.SweepEvery = cmp.Or(c.SweepEvery, 250*time.Millisecond)
 	c.MaxSkew = cmp.Or(c.MaxSkew, time.Second)
 	c.MaxStep = cmp.Or(c.MaxStep, time.Minute)
+	c.FailoverHold = cmp.Or(c.FailoverHold, 3*time.Second)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 30*time.Second)
 	c.HistoryKeep = cmp.Or(c.HistoryKeep, 200)
 	c.HistoryKeepFor = cmp.Or(c.HistoryKeepFor, 168*time.Hour)
@@ -131,6 +135,7 @@ func (c Config) validate(reg *jobs.Registry) error {
 	between("grace", c.Grace, 10*time.Millisecond, time.Minute)
 	between("sweep_every", c.SweepEvery, 10*time.Millisecond, time.Minute)
 	between("max_skew", c.MaxSkew, 100*time.Millisecond, time.Minute)
+	between("failover_hold", c.FailoverHold, 100*time.Millisecond, time.Minute)
 	between("drain_timeout", c.DrainTimeout, 0, 24*time.Hour)
 	if c.MaxStep < c.MaxSkew {
 		bad("max_step is %s and max_skew %s: max_step must not be the smaller", c.MaxStep, c.MaxSkew)

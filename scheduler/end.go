@@ -26,7 +26,7 @@ func (r *runner) end(l *life) {
 func (r *runner) report(l *life) ledger.Report {
 	how, reason := outcome(l.ctx, l.err)
 	report := ledger.Report{
-		Job: l.g.job.Name, Run: l.g.lease.Run, Outcome: how, Reason: reason,
+		Job: l.g.job.Name, Run: l.g.lease.Run, Token: l.g.lease.Token, Outcome: how, Reason: reason,
 		Started: l.started.UnixMilli(), Ended: r.n.clock.now().UnixMilli(), Tries: l.tries,
 	}
 	if l.tries > 0 {
@@ -109,6 +109,9 @@ func (r *runner) settle(g grant, report ledger.Report) {
 	log := r.n.log.With("job", g.job.Name, "tick", time.UnixMilli(g.lease.Tick).UTC(), "run", report.Run, "outcome", report.Outcome.String())
 	duration := time.Duration(report.Ended-report.Started) * time.Millisecond
 	word, err := r.n.settler.settle(report)
+	if err == nil && word == ledger.Settled {
+		r.n.failover.remember(g, report)
+	}
 	switch {
 	case err != nil:
 		log.Error("run ended, but its outcome could not be recorded; its lease will lapse and be recorded as abandoned", "error", err)

@@ -44,6 +44,9 @@ type engine struct {
 	mayTake  func(*job, time.Duration) bool
 	// shardLast says that what was claimed last, when there was a choice, was a shard.
 	shardLast bool
+	// holding says why nothing may be claimed now, besides the clock.
+	holding func() error
+	by      ledger.Claimer
 	// mayShard is mayTake for a shard of an open tick.
 	mayShard func(*job, int, time.Duration) bool
 
@@ -61,22 +64,24 @@ type batch struct {
 	asked   time.Time     // before the first request was sent; zero when none was
 	sent    time.Time     // before the request that was answered was sent
 	slept   time.Duration // the machine's suspended time at that instant
+	server  string        // that was asked last, its run_id
 	answers []ledger.Answer
 	err     error
 }
 
 // grant is a granted run on its way to its function.
 type grant struct {
-	job   *job
-	lease ledger.Lease
-	asked time.Time // before the first request for it was sent
-	slept time.Duration
+	job    *job
+	lease  ledger.Lease
+	server string    // that granted it
+	asked  time.Time // before the first request for it was sent
+	slept  time.Duration
 }
 
 func newEngine(c *clock, s *slots, all []*job, newID func() string, log *slog.Logger) *engine {
 	e := &engine{
 		clock: c, slots: s, log: log, newID: newID, jobs: all, byName: make(map[string]*job, len(all)), asleep: make(map[string]int64),
-		asking:  make(map[string]bool),
+		asking: make(map[string]bool), holding: func() error { return nil },
 		batches: make(chan *batch, s.size), answers: make(chan *batch), calls: make(chan func()), done: make(chan struct{}),
 	}
 	for _, j := range all {
@@ -127,7 +132,7 @@ func (e *engine) run(ctx context.Context) {
 
 // fire claims every job that is due while slots are free and says how long the engine may sleep.
 func (e *engine) fire() time.Duration {
-	if e.clock.usable() != nil {
+	if e.clock.usable() != nil || e.holding() != nil {
 		return lookAgain / 10
 	}
 	now := e.clock.past()

@@ -16,14 +16,19 @@ import (
 // sayAgain is how often a trouble that lasts is logged.
 const sayAgain = 10 * time.Second
 
+// calm is for how long Redis must have answered for a failure to be news.
+const calm = time.Second
+
 // health is the node's word on Redis: every role reports to it, it logs changes once, and Ready
 // asks it. That Redis does not answer is one trouble, whoever finds it; a call that Redis
 // refuses is the trouble of the role that made it, until the same role succeeds.
 type health struct {
-	log *slog.Logger
+	log  *slog.Logger
+	over func() // called when Redis answers again; it does not block
 
 	mu       sync.Mutex
 	away     trouble
+	loud     bool      // that Redis is away was logged
 	back     time.Time // when Redis answered again; zero: it always has
 	refusals map[string]trouble
 }
@@ -52,7 +57,13 @@ func (h *health) fail(role string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if errors.Is(err, locking.ErrUnreachable) {
+		now := time.Now()
+		if h.away.err == nil && !h.back.IsZero() && now.Sub(h.back) < calm {
+			// Calls fail and succeed by turns, as in a failover: that is worth a line if it lasts.
+			h.away = trouble{err: err, since: now, said: now.Add(calm - sayAgain)}
+		}
 		if h.away.again(err) {
+			h.loud = true
 			h.log.Warn("Redis does not answer; nothing is claimed until it does, and what runs ends before its lease", "error", err,
 				"for", time.Since(h.away.since).Round(time.Millisecond))
 		}
@@ -76,8 +87,13 @@ func (h *health) ok(role string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.away.err != nil {
-		h.log.Info("Redis answers again", "after", time.Since(h.away.since).Round(time.Millisecond))
-		h.away, h.back = trouble{}, time.Now()
+		if h.loud {
+			h.log.Info("Redis answers again", "after", time.Since(h.away.since).Round(time.Millisecond))
+		}
+		h.away, h.back, h.loud = trouble{}, time.Now(), false
+		if h.over != nil {
+			h.over()
+		}
 	}
 	if t, was := h.refusals[role]; was {
 		h.log.Info("Redis takes the call again", "role", role, "after", time.Since(t.since).Round(time.Millisecond))

@@ -25,12 +25,15 @@ type crowd struct {
 	sets  map[string]map[string]string // set -> job -> digest of its definition
 }
 
-// holders are the nodes that may run a job: they hold this very definition, are not draining
-// and have its labels.
+// holders are the nodes that may run a job.
 func (c *crowd) holders(j *job) []sharding.Node {
-	return slices.DeleteFunc(sharding.Eligible(c.nodes, j.Labels), func(n sharding.Node) bool {
-		return c.sets[n.Set][j.Name] != j.digest
-	})
+	nodes := make([]sharding.Node, 0, len(c.nodes))
+	for i := range c.nodes {
+		if c.mayRun(&c.nodes[i], j) {
+			nodes = append(nodes, c.nodes[i])
+		}
+	}
+	return nodes
 }
 
 // knows says whether any living node holds a job of that name, in whatever definition, or may: what some of
@@ -69,7 +72,7 @@ type members struct {
 }
 
 func newMembers(n *Node) *members {
-	m := &members{n: n, warned: make(map[string]bool), strange: strangers{log: n.log}, damaged: strangers{log: n.log}, defs: make(map[string]string, len(n.jobs)), start: n.cfg.Wall()}
+	m := &members{n: n, warned: make(map[string]bool), strange: strangers{log: n.log}, damaged: strangers{log: n.log}, handing: handing{over: make(chan struct{}, 1)}, defs: make(map[string]string, len(n.jobs)), start: n.cfg.Wall()}
 	for _, j := range n.jobs {
 		m.defs[j.Name] = j.digest
 	}
@@ -105,19 +108,26 @@ func (m *members) run(ctx context.Context) {
 				timer.Reset(beatEvery)
 			}
 		}
+		if m.ends() {
+			continue
+		}
 		changed, err := m.beat(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
 				m.n.health.fail("beat", err)
 			}
+			m.unheard()
 			continue
 		}
 		m.n.health.ok("beat")
 		if m.reassigns(changed) || !m.handing.on && len(m.giving) > 0 && !time.Now().Before(m.given) {
 			m.assign()
 		}
-		if m.handing.on {
+		switch h := &m.handing; {
+		case h.on:
 			timer.Reset(handLook)
+		case h.leaving:
+			signal(h.over)
 		}
 	}
 }
@@ -133,7 +143,8 @@ func (m *members) leave(ctx context.Context) error {
 func (m *members) beat(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	view, err := m.n.roster.Beat(ctx, m.self())
+	self := m.self()
+	view, err := m.n.roster.Beat(ctx, self)
 	if err == nil && view.Unannounced {
 		m.n.registrar.wiped()
 		err = m.n.roster.Announce(ctx, m.set, m.defs)
@@ -142,7 +153,7 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 		return false, m.n.explain("beat", err)
 	}
 	m.strange.note(view.Foreign, "nodes in the roster")
-	m.heed(view)
+	m.heed(view, self.Draining)
 	old := m.n.crowd.Load()
 	nodes := m.kept(old, view.Nodes())
 	sets, err := m.sets(ctx, old, nodes)
@@ -150,6 +161,7 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	next := &crowd{nodes: nodes, sets: sets}
+	m.n.failover.seen(view.Members, nodes)
 	same := old != nil && slices.EqualFunc(old.nodes, nodes, sameNode) && len(old.sets) == len(sets)
 	if !same {
 		m.n.crowd.Store(next)
@@ -227,15 +239,16 @@ func (m *members) sets(ctx context.Context, old *crowd, nodes []sharding.Node) (
 func (m *members) self() sharding.Member {
 	n := m.n
 	state := sharding.StateActive
-	if n.draining.Load() || n.cordon.Load() != nil {
+	if n.leaving.Load() || n.cordon.Load() != nil {
 		state = sharding.StateDraining
 	}
 	return sharding.Member{
 		Node: sharding.Node{
-			ID: n.id, Name: n.cfg.Name, Weight: n.cfg.Weight, Labels: n.cfg.Labels, Set: m.set, Draining: n.draining.Load(),
+			ID: n.id, Name: n.cfg.Name, Weight: n.cfg.Weight, Labels: n.cfg.Labels, Set: m.set, Draining: n.leaving.Load(),
 		},
 		Version: n.cfg.Version, Revision: n.cfg.Revision, State: state, Started: m.start,
 		OffsetMS: n.clock.ahead().Milliseconds(), Running: n.slots.used(), Jobs: len(n.jobs), Owned: m.owned,
+		Asserted: n.failover.asserted(),
 	}
 }
 
@@ -279,7 +292,7 @@ func (m *members) give(owned map[*job]bool) {
 		}
 	}
 	m.first, m.giving = maps.Clone(owned), giving
-	if m.n.cordon.Load() != nil || m.n.draining.Load() {
+	if m.n.cordon.Load() != nil || m.n.leaving.Load() {
 		m.giving = nil
 	}
 }

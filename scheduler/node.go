@@ -38,12 +38,13 @@ type Node struct {
 	log    *slog.Logger
 	jobs   []*job
 
-	clock  *clock
-	slots  *slots
-	health *health
-	events *events
-	crowd  atomic.Pointer[crowd]
-	cordon atomic.Pointer[sharding.Drained] // who drained the node's name; nil when nobody did
+	clock    *clock
+	slots    *slots
+	health   *health
+	failover *failover
+	events   *events
+	crowd    atomic.Pointer[crowd]
+	cordon   atomic.Pointer[sharding.Drained] // who drained the node's name; nil when nobody did
 
 	// Made by Run, once the ledger is open.
 	ledger    *ledger.Ledger
@@ -56,8 +57,9 @@ type Node struct {
 	engine    *engine
 
 	started    atomic.Bool
-	registered atomic.Bool // once
-	draining   atomic.Bool
+	registered atomic.Bool   // once
+	leaving    atomic.Bool   // it was told to end; it still claims until it has handed over
+	draining   atomic.Bool   // it claims nothing more
 	beatNow    chan struct{} // holds one signal: beat before the period is over
 	sweepNow   chan struct{} // holds one signal: sweep before the period is over
 }
@@ -77,7 +79,8 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 		clock: newClock(cfg.Wall, cfg.MaxStep), slots: newSlots(cfg.MaxRunning),
 		beatNow: make(chan struct{}, 1), sweepNow: make(chan struct{}, 1),
 	}
-	n.health = &health{log: n.log}
+	n.failover = newFailover(n)
+	n.health = &health{log: n.log, over: n.failover.doubt}
 	n.events = newEvents(cfg.Hooks, cfg.Name, n.clock, n.log)
 	for i, j := range reg.All() {
 		schedule, err := j.ParsedSchedule()
@@ -103,19 +106,20 @@ func (n *Node) Name() string { return n.cfg.Name }
 // ready either: ready is who takes work. It is well all the same, and nobody should restart it.
 func (n *Node) Ready() error {
 	switch {
-	case n.draining.Load():
+	case n.leaving.Load():
 		return errors.New("draining")
 	case !n.registered.Load():
 		return errors.New("not registered yet")
 	}
-	return errors.Join(n.cordonWords(), n.health.trouble(), n.clock.usable())
+	return errors.Join(n.cordonWords(), n.health.trouble(), n.clock.usable(), n.failover.holding())
 }
 
-// Run joins the cluster and works until ctx ends; then it claims nothing more, waits for what
-// runs (DrainTimeout, then the runs' contexts end with cause ErrDraining), leaves the roster and
-// returns nil. It returns an error wrapping locking.ErrUnreachable when Redis cannot be reached
-// at the start and WaitForRedis is not set; once it runs it outlives any outage of Redis. It may
-// be called once.
+// Run joins the cluster and works until ctx ends. Then it tells the others, and until they know (two
+// seconds at most, and half of DrainTimeout) it claims what it goes first for and nothing else; then
+// nothing more. It waits for what runs (DrainTimeout from the end of ctx, then the runs' contexts end
+// with cause ErrDraining), leaves the roster and returns nil. It returns an error wrapping
+// locking.ErrUnreachable when Redis cannot be reached at the start and WaitForRedis is not set; once
+// it runs it outlives any outage of Redis. It may be called once.
 func (n *Node) Run(ctx context.Context) error {
 	if n.started.Swap(true) {
 		return errors.New("scheduler: Run was called before; make another node with New")
@@ -129,15 +133,17 @@ func (n *Node) Run(ctx context.Context) error {
 	// The roles that keep what runs alive outlast ctx; stop ends them when nothing runs any more.
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	claiming, stopClaiming := context.WithCancel(alive) // outlasts ctx by the hand-over
+	defer stopClaiming()
 	var taking, keeping, settling sync.WaitGroup
 	settling.Go(n.settler.run)
 	for range carriers {
 		settling.Go(func() { n.settler.carry(alive) })
 	}
 	for range senders {
-		taking.Go(func() { sender{n}.run(ctx) })
+		taking.Go(func() { sender{n}.run(claiming) })
 	}
-	taking.Go(func() { n.engine.run(ctx) })
+	taking.Go(func() { n.engine.run(claiming) })
 	taking.Go(func() { n.registrar.run(ctx) })
 	keeping.Go(func() { n.watchClock(alive) })
 	keeping.Go(func() { n.members.run(alive) })
@@ -145,9 +151,12 @@ func (n *Node) Run(ctx context.Context) error {
 	keeping.Go(func() { newSweep(n).run(ctx, alive) })
 
 	<-ctx.Done()
+	told := time.Now()
 	n.drain()
+	stopClaiming()
+	left := n.cfg.DrainTimeout - time.Since(told)
 	taking.Wait()
-	err := n.runner.drain(n.cfg.DrainTimeout)
+	err := n.runner.drain(left)
 	close(n.settler.stop)
 	stop()
 	keeping.Wait()
@@ -164,13 +173,15 @@ func (n *Node) leave(ctx context.Context) {
 	}
 }
 
-// drain makes it known that the node takes nothing more.
+// drain makes it known that the node ends, and hands over. From its return on the node takes nothing more.
 func (n *Node) drain() {
-	n.draining.Store(true)
-	n.log.Info("draining: nothing new is claimed", "running", n.slots.used(), "timeout", n.cfg.DrainTimeout)
-	if n.slots.used() > 0 { // else it leaves the roster next
-		signal(n.beatNow)
+	n.leaving.Store(true)
+	n.log.Info("draining: what the node goes first for is handed over, nothing else is claimed", "running", n.slots.used(), "timeout", n.cfg.DrainTimeout)
+	signal(n.beatNow)
+	if !n.away() {
+		within(n.members.handing.over, min(handOver, n.cfg.DrainTimeout/2)) // what starts last has as long
 	}
+	n.draining.Store(true)
 }
 
 // open opens the ledger, makes the roles and enters the roster, waiting for Redis if it may.
@@ -206,6 +217,7 @@ func (n *Node) openOnce(ctx context.Context) error {
 	if err := n.sampleClock(call); err != nil {
 		return err
 	}
+	n.failover.begin(n.clock.server())
 	n.makeRoles()
 	return n.members.join(call)
 }
@@ -216,7 +228,7 @@ func (n *Node) makeRoles() {
 	}
 	n.roster = sharding.NewRoster(n.client, sharding.RosterConfig{Namespace: n.cfg.Namespace, TTL: rosterTTL})
 	// The keeper's own log is not used: the runner says what became of a run, health what of Redis.
-	n.keeper = locking.NewKeeper(n.ledger, locking.KeeperConfig{
+	n.keeper = locking.NewKeeper(renewer{n}, locking.KeeperConfig{
 		Margin: n.cfg.MaxSkew, CallTimeout: callTimeout, Logger: slog.New(slog.DiscardHandler),
 	})
 	n.runner = newRunner(n)
@@ -226,9 +238,10 @@ func (n *Node) makeRoles() {
 	n.engine.expelled = n.registrar.expelled
 	n.engine.mayTake = n.mayTake
 	n.engine.mayShard = n.mayShard
+	n.engine.holding, n.engine.by = n.failover.holding, ledger.Claimer{ID: n.id, Name: n.cfg.Name}
 	n.engine.events = n.events
 	n.engine.relay = n.sweepNow
-	n.settler = newSettler(n.ledger, n.health, n.engine.settled)
+	n.settler = newSettler(n.ledger, n.failover, n.health, n.engine.settled)
 	n.engine.granted = func(g grant) { n.runner.start(g, n.draining.Load()) }
 }
 

@@ -20,21 +20,16 @@ type company struct {
 // shards are assigned among themselves.
 func (c *crowd) companies(all []*job) []*company {
 	var list []*company
-	byIDs := make(map[string]*company)
-	var key []byte
+	byWho := make(map[string]*company)
+	who := make([]byte, len(c.nodes)) // rewritten for each job: to copy the nodes would cost more than to assign them
 	for _, j := range all {
-		if j.Shards > 1 {
+		if j.Shards > 1 || !c.mark(who, j) {
 			continue
 		}
-		nodes := c.holders(j)
-		if len(nodes) == 0 {
-			continue
-		}
-		key = appendIDs(key[:0], nodes)
-		y := byIDs[string(key)]
+		y := byWho[string(who)]
 		if y == nil {
-			y = &company{nodes: nodes}
-			byIDs[string(key)] = y
+			y = &company{nodes: c.holders(j)}
+			byWho[string(who)] = y
 			list = append(list, y)
 		}
 		if j.Placement == jobs.PlacementRace {
@@ -46,12 +41,21 @@ func (c *crowd) companies(all []*job) []*company {
 	return list
 }
 
-// appendIDs spells the ids of nodes: it tells lists apart that are in one order.
-func appendIDs(key []byte, nodes []sharding.Node) []byte {
-	for _, n := range nodes {
-		key = append(append(key, n.ID...), 0)
+// mark writes into who, for each node in turn, 1 if it may run a job, else 0, and says whether any may.
+func (c *crowd) mark(who []byte, j *job) bool {
+	some := false
+	for i := range c.nodes {
+		who[i] = 0
+		if c.mayRun(&c.nodes[i], j) {
+			who[i], some = 1, true
+		}
 	}
-	return key
+	return some
+}
+
+// mayRun says whether a node may run a job: it holds this very definition, is not draining and has its labels.
+func (c *crowd) mayRun(n *sharding.Node, j *job) bool {
+	return !n.Draining && sharding.Matches(j.Labels, n.Labels) && c.sets[n.Set][j.Name] == j.digest
 }
 
 // owned are the jobs, of all that a node has, for which it goes first.

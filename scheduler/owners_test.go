@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -143,6 +144,105 @@ func TestOwnersOfShards(t *testing.T) {
 	}
 }
 
+// Companies are what is found by listing the nodes for each job anew, in crowds with nodes that drain, sets that could
+// not be read, and labels that come to the same nodes as others.
+func TestCompaniesAreTheListed(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	merged := 0
+	for range 2000 {
+		c, all := randomCrowd(r)
+		got, want := c.companies(all), listed(c, all)
+		if !slices.Equal(spell(got), spell(want)) {
+			t.Fatalf("crowd %+v\ngot  %q\nwant %q", c, spell(got), spell(want))
+		}
+		for _, y := range got {
+			for _, j := range y.jobs {
+				if !maps.Equal(j.Labels, y.jobs[0].Labels) {
+					merged++
+				}
+			}
+		}
+	}
+	if merged == 0 {
+		t.Fatal("no two jobs with different labels had the same nodes: the case is not there")
+	}
+}
+
+// randomCrowd is a small crowd, and jobs that some of it hold.
+func randomCrowd(r *rand.Rand) (*crowd, []*job) {
+	c := &crowd{sets: make(map[string]map[string]string)}
+	labels := func() map[string]string {
+		some := make(map[string]string)
+		for _, k := range []string{"disk", "zone"}[:r.IntN(3)] {
+			some[k] = fmt.Sprint(r.IntN(2))
+		}
+		return some
+	}
+	for i := range r.IntN(7) {
+		set := fmt.Sprint("set-", r.IntN(4))
+		c.nodes = append(c.nodes, sharding.Node{ID: fmt.Sprint("node-", i), Set: set, Labels: labels(), Draining: r.IntN(5) == 0})
+		if set != "set-0" { // which could not be read
+			c.sets[set] = make(map[string]string)
+		}
+	}
+	all := make([]*job, 12)
+	for i := range all {
+		j := &job{Job: jobs.Job{Name: fmt.Sprint("job-", i), Labels: labels(), Shards: r.IntN(3)}, digest: "d0"}
+		if r.IntN(4) == 0 {
+			j.Placement = jobs.PlacementRace
+		}
+		for _, defs := range c.sets {
+			if r.IntN(5) > 0 {
+				defs[j.Name] = fmt.Sprint("d", r.IntN(5)/4)
+			}
+		}
+		all[i] = j
+	}
+	return c, all
+}
+
+// listed are companies, the plain way.
+func listed(c *crowd, all []*job) []*company {
+	var list []*company
+	for _, j := range all {
+		nodes := slices.DeleteFunc(sharding.Eligible(c.nodes, j.Labels), func(n sharding.Node) bool {
+			return c.sets[n.Set][j.Name] != j.digest
+		})
+		if len(nodes) == 0 || j.Shards > 1 {
+			continue
+		}
+		at := slices.IndexFunc(list, func(y *company) bool { return slices.EqualFunc(y.nodes, nodes, sameNode) })
+		if at < 0 {
+			at, list = len(list), append(list, &company{nodes: nodes})
+		}
+		if y := list[at]; j.Placement == jobs.PlacementRace {
+			y.raced = append(y.raced, j)
+		} else {
+			y.keys, y.jobs = append(y.keys, j.Name), append(y.jobs, j)
+		}
+	}
+	return list
+}
+
+// spell writes companies down, so that they can be compared and shown.
+func spell(list []*company) []string {
+	var all []string
+	for _, y := range list {
+		text := fmt.Sprint(y.nodes, y.keys, " jobs")
+		for _, j := range y.jobs {
+			text += " " + j.Name
+		}
+		text += " raced"
+		for _, j := range y.raced {
+			text += " " + j.Name
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
 func BenchmarkOwners(b *testing.B) {
 	for _, nodes := range []int{3, 20} {
 		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
@@ -153,5 +253,15 @@ func BenchmarkOwners(b *testing.B) {
 				w.crowd.owned(w.has[self], self)
 			}
 		})
+	}
+}
+
+// What a node that sweeps asks for each late job.
+func BenchmarkHolders(b *testing.B) {
+	w := newTown(20, 100)
+	all := w.has[w.crowd.nodes[0].ID]
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		w.crowd.holders(all[i%len(all)])
 	}
 }

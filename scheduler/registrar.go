@@ -26,7 +26,7 @@ type registrar struct {
 	n       *Node
 	outside map[*job]string // why; every job at first
 	fresh   bool            // the first registration is still to come
-	lost    chan struct{}   // holds one signal: Redis has lost what it knew, register everything
+	lost    chan struct{}   // holds one signal: Redis may have lost what it knew, register everything
 	told    chan struct{}   // holds one signal: casts is not empty
 
 	refollowed time.Time
@@ -65,7 +65,7 @@ func (r *registrar) run(ctx context.Context) {
 				continue
 			}
 		case <-r.lost:
-			r.n.log.Warn("Redis has lost what it knew of this node; every job is registered again")
+			r.n.log.Info("every job is registered again, in case that Redis has lost it")
 			for _, j := range r.n.jobs {
 				r.outside[j] = vanished
 			}
@@ -174,7 +174,7 @@ func (r *registrar) expelled(j *job, why string) {
 	signal(r.told)
 }
 
-// wiped is told by the roster that Redis has lost what it knew.
+// wiped is told that Redis has lost what it knew, or may have.
 func (r *registrar) wiped() { signal(r.lost) }
 
 // signal leaves a signal in a channel that holds one.

@@ -67,7 +67,19 @@ func (r *runner) start(g grant, back bool) {
 		r.n.slots.give()
 		return
 	}
+	// It is among those that are here, so from now on a new server is told of it; a server that was noticed before was not.
+	back = back || !r.n.failover.noticed(g.server)
 	r.wg.Go(func() { r.begin(l, back) })
+}
+
+// grants are the runs that are here.
+func (r *runner) grants() []grant {
+	var all []grant
+	r.live.Range(func(_, l any) bool {
+		all = append(all, l.(*life).g)
+		return true
+	})
+	return all
 }
 
 // admit enters a run among those that are here; nil when it is here already.
@@ -198,7 +210,7 @@ func within(done <-chan struct{}, d time.Duration) bool {
 // handBack returns a run whose function was never called to pending, so that another node takes
 // it at once.
 func (r *runner) handBack(g grant, lease *locking.Lease) {
-	back := []ledger.Return{{Job: g.job.Name, Run: g.lease.Run}}
+	back := []ledger.Return{{Job: g.job.Name, Run: g.lease.Run, Token: g.lease.Token}}
 	log := r.n.log.With("job", g.job.Name, "tick", time.UnixMilli(g.lease.Tick).UTC(), "run", g.lease.Run)
 	for try := range 5 {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)

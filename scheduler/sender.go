@@ -35,6 +35,7 @@ func (s sender) run(draining context.Context) {
 func (s sender) claim(draining context.Context, b *batch) {
 	skew := s.n.cfg.MaxSkew
 	var copied time.Time // when the last copy that can be granted was sent
+	unanswered := false
 	for try := 0; ; try++ {
 		if b.asked.IsZero() && (draining.Err() != nil || time.Since(b.made) > 2*skew) {
 			b.err = errNotSent
@@ -57,19 +58,25 @@ func (s sender) claim(draining context.Context, b *batch) {
 			if !asking || time.Since(copied) > 2*skew || !unsure(b) {
 				return
 			}
+		case errors.Is(b.err, ledger.ErrServer):
+			s.n.failover.doubt()
+			if try = -1; !unanswered {
+				b.asked = time.Time{} // nothing was carried out
+			}
 		case errors.Is(b.err, ledger.ErrClock):
 			s.n.health.fail("claim", b.err)
 			s.n.resample(context.Background())
 		case errors.Is(b.err, locking.ErrUnreachable):
+			unanswered = true
 			s.n.health.fail("claim", b.err)
 		default:
 			s.n.health.fail("claim", b.err)
 			return
 		}
-		if draining.Err() != nil && time.Since(b.asked) > 3*skew {
+		if draining.Err() != nil && !b.asked.IsZero() && time.Since(b.asked) > 3*skew {
 			return
 		}
-		pause(context.Background(), backoff(s.n.id+b.claims[0].Run, try))
+		pause(context.Background(), backoff(s.n.id+b.claims[0].Run, max(0, try)))
 	}
 }
 
@@ -83,10 +90,14 @@ func (s sender) once(b *batch) ([]ledger.Answer, error) {
 	if err := s.n.clock.usable(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ledger.ErrClock, err)
 	}
+	if s.n.failover.holding() != nil {
+		return nil, ledger.ErrServer
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	by := ledger.Claimer{ID: s.n.id, Name: s.n.cfg.Name}
-	return s.n.ledger.Claim(ctx, by, s.n.clock.now().UnixMilli(), b.claims)
+	b.server = s.n.failover.claims()
+	return s.n.ledger.At(b.server).Claim(ctx, by, s.n.clock.now().UnixMilli(), b.claims)
 }
 
 // ask turns claims of ticks into mere questions: from no cursor nothing is granted, but a grant

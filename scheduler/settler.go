@@ -24,6 +24,8 @@ var errStopped = errors.New("the node stopped before Redis took the report")
 // holds no more reports than the node has slots.
 type settler struct {
 	ledger *ledger.Ledger
+	server func() string // that has this node's runs, see failover
+	doubt  func()        // is told when it is another one
 	health *health
 	ended  func([]ledger.Report) // called for each report, once it was answered
 	in     chan settling         // from the runs
@@ -42,8 +44,8 @@ type settled struct {
 	err  error
 }
 
-func newSettler(l *ledger.Ledger, h *health, ended func([]ledger.Report)) *settler {
-	return &settler{ledger: l, health: h, ended: ended, in: make(chan settling), out: make(chan []settling), stop: make(chan struct{})}
+func newSettler(l *ledger.Ledger, f *failover, h *health, ended func([]ledger.Report)) *settler {
+	return &settler{ledger: l, server: f.keeps, doubt: f.doubt, health: h, ended: ended, in: make(chan settling), out: make(chan []settling), stop: make(chan struct{})}
 }
 
 // settle records a run's end; it returns when the ledger has answered, or with errStopped.
@@ -117,13 +119,17 @@ func (s *settler) carry(giveUp context.Context) {
 func (s *settler) persist(giveUp context.Context, reports []ledger.Report) ([]ledger.Word, error) {
 	for try := 0; ; try++ {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-		words, err := s.ledger.Settle(ctx, reports)
+		words, err := s.ledger.At(s.server()).Settle(ctx, reports)
 		cancel()
 		if err == nil {
 			s.health.ok("settle")
 			return words, nil
 		}
-		s.health.fail("settle", err)
+		if errors.Is(err, ledger.ErrServer) {
+			s.doubt() // it does not know these runs yet
+		} else {
+			s.health.fail("settle", err)
+		}
 		if !errors.Is(err, locking.ErrUnreachable) && try >= settleTries {
 			return nil, err // not Redis being away: it keeps no other partition's reports waiting for ever
 		}

@@ -90,7 +90,7 @@ func (s *sweep) cancelled(alive context.Context) {
 }
 
 func (s *sweep) once(ctx context.Context) {
-	if s.n.clock.usable() != nil {
+	if s.n.clock.usable() != nil || s.n.failover.holding() != nil {
 		return
 	}
 	call, cancel := context.WithTimeout(ctx, 2*s.n.cfg.MaxSkew)

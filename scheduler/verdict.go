@@ -116,18 +116,15 @@ func (e *engine) grant(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 		e.passed(j, c.Passes)
 		j.outlook.busy = ledger.Window{} // its last run's; this one begins another
 		e.again(j, c.Next, 0)
-		a.Run = ledger.Lease{
-			Job: j.Name, Tick: c.Tick, Shards: 1, Attempt: a.Run.Attempt, TTL: c.TTL.Milliseconds(), Trigger: c.Trigger.String(),
-		}
 	}
 	e.begin(j, c, a, b)
 }
 
 // begin hands a grant to the runner.
 func (e *engine) begin(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
-	a.Run.Run, a.Run.Token = c.Run, a.Token
-	e.events.claimed(a.Run)
-	e.granted(grant{job: j, lease: a.Run, asked: since(b, c, a), slept: b.slept})
+	l := c.Lease(a, e.by, e.clock.now().UnixMilli())
+	e.events.claimed(l)
+	e.granted(grant{job: j, lease: l, server: b.server, asked: since(b, c, a), slept: b.slept})
 }
 
 // takenFor is how long a grant of a pending run is known again, at least: much longer than a reply is under way.

@@ -8,18 +8,24 @@ import (
 // sampleEvery is how often the node looks at Redis' clock.
 const sampleEvery = time.Second
 
-// watchClock samples Redis' clock until ctx ends.
+// lookPause is how long a look waits that was asked for out of its turn.
+const lookPause = 50 * time.Millisecond
+
+// watchClock samples Redis' clock until ctx ends, and sees to it that a new server is told what the old one knew.
 func (n *Node) watchClock(ctx context.Context) {
-	timer := time.NewTimer(sampleEvery)
+	timer := time.NewTimer(n.failover.step(ctx))
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-			timer.Reset(sampleEvery)
-			n.resample(ctx)
+		case <-n.failover.look:
+			pause(ctx, lookPause) // many who ask are one
 		}
+		drop(n.failover.look)
+		n.resample(ctx)
+		timer.Reset(n.failover.step(ctx))
 	}
 }
 
@@ -50,7 +56,7 @@ func (n *Node) sampleClock(ctx context.Context) error {
 		n.log.Warn("Redis' clock made a step; it is followed", "step", got.Step)
 	}
 	if got.Restart {
-		n.log.Warn("Redis was restarted or failed over: leases are not reaped until its clock has run steadily for their ttl")
+		n.log.Warn("Redis was restarted or failed over: what it may have lost is told to it, and leases are not reaped until its clock has run steadily for their ttl")
 	}
 	return nil
 }

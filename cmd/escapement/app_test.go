@@ -69,7 +69,7 @@ func TestUsage(t *testing.T) {
 func TestBadConfig(t *testing.T) {
 	file := write(t, "redis: {mode: cluster}\nnod: {}\n")
 	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + closedPort(t), "ESCAPEMENT_NODE_WEIGHT=0"}
-	want := file + ":1: redis.mode: cluster is not there yet; use standalone\n" +
+	want := file + ":1: redis.mode: cluster is not there yet; use standalone or sentinel\n" +
 		file + ":2: nod: unknown key; did you mean node\n" +
 		"ESCAPEMENT_NODE_WEIGHT: 0 is outside 1 to 1000\n"
 	for _, args := range [][]string{

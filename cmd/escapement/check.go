@@ -74,12 +74,7 @@ func (c *checker) namespace() {
 
 func (c *checker) redis() {
 	r := c.Redis
-	if _, err := redisOptions(r.URL); r.URL != "" && err != nil {
-		c.fault("redis.url", "%v", err)
-	}
-	c.later("redis.mode", r.Mode == "standalone", "%s is not there yet; use standalone", r.Mode)
-	c.later("redis.addrs", len(r.Addrs) == 0, "addresses of Sentinel and Cluster are not there yet; write the server into redis.url")
-	c.later("redis.master_name", r.MasterName == "", "Sentinel is not there yet; leave it empty")
+	c.mode()
 	c.later("redis.confirm", r.Confirm == "none", "%s is not there yet; use none", r.Confirm)
 	c.whole("redis.partitions", r.Partitions, 1, 1024)
 }
@@ -105,7 +100,7 @@ func (c *checker) node() {
 	if n.MaxStep < n.MaxSkew {
 		c.fault("node.max_step", "%s is less than node.max_skew, %s", shortDuration(n.MaxStep), shortDuration(n.MaxSkew))
 	}
-	c.later("node.failover_hold", n.FailoverHold == 3*time.Second, "%s: replicas are not there yet; leave it at 3s", shortDuration(n.FailoverHold))
+	c.span("node.failover_hold", n.FailoverHold, 100*time.Millisecond, time.Minute)
 	c.span("node.drain_timeout", n.DrainTimeout, time.Millisecond, 24*time.Hour)
 }
 

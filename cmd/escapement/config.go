@@ -23,12 +23,21 @@ type Config struct {
 type Redis struct {
 	// URL is redis://, rediss:// or unix://. It may hold a password and is
 	// never printed whole. Empty: embedded, for dev only. Default "".
+	//
+	// In mode sentinel it may be empty, and never has a host, wherever it comes from
+	// (--redis as well): redis://USER:PASSWORD@/0 gives the master's user, password and
+	// database, and rediss speaks TLS with the master and the sentinels. The sentinels
+	// are asked without a password.
 	URL string `yaml:"url" secret:"true"`
-	// Mode: only standalone works in this version.
+	// Mode: standalone is one server, sentinel the master that sentinels name; cluster
+	// is not there yet. Default standalone.
 	Mode string `yaml:"mode" words:"standalone sentinel cluster"`
-	// Addrs and MasterName belong to the modes that are not there yet.
-	Addrs      []string `yaml:"addrs"`
-	MasterName string   `yaml:"master_name"`
+	// Addrs are the sentinels in mode sentinel, each HOST:PORT, at least one; the others
+	// are learnt from it. In another mode it is empty.
+	Addrs []string `yaml:"addrs"`
+	// MasterName is what the sentinels in mode sentinel call the master. In another mode
+	// it is empty.
+	MasterName string `yaml:"master_name"`
 	// Confirm: only none works in this version.
 	Confirm string `yaml:"confirm" words:"none replicas"`
 	// Partitions is fixed when the namespace is created. 1 to 1024, default 16.
@@ -57,7 +66,8 @@ type Node struct {
 	// MaxStep is the largest step of Redis' clock believed without a second opinion.
 	// From max_skew to 24h, default 60s.
 	MaxStep time.Duration `yaml:"max_step"`
-	// FailoverHold is not there yet; only its default, 3s, is accepted.
+	// FailoverHold is how long this node claims nothing, at most, after Redis was restarted or
+	// failed over: until all nodes have told what they run. 100ms to 1m, default 3s.
 	FailoverHold time.Duration `yaml:"failover_hold"`
 	// DrainTimeout is how long runs may go on after a stop was asked for. 1ms to 24h, default 30s.
 	DrainTimeout time.Duration `yaml:"drain_timeout"`
@@ -148,7 +158,7 @@ type Call struct {
 func defaults() Config {
 	return Config{
 		Namespace: "escapement",
-		Redis:     Redis{Mode: "standalone", Confirm: "none", Partitions: 16},
+		Redis:     Redis{Mode: modeStandalone, Confirm: "none", Partitions: 16},
 		Node: Node{
 			Weight: 1, MaxRunning: 256,
 			Grace: 500 * time.Millisecond, SweepEvery: 250 * time.Millisecond,

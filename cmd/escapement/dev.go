@@ -26,8 +26,8 @@ func (a *app) devCommand() *cobra.Command {
 			}
 			return a.dev(l, count)
 		})
-	c.Long = `Runs nodes dev-1, dev-2, ... with the jobs of the configuration. Without redis.url
-they share a Redis inside this process, which forgets everything when it ends.
+	c.Long = `Runs nodes dev-1, dev-2, ... with the jobs of the configuration. Without redis.url and
+sentinels they share a Redis inside this process, which forgets everything when it ends.
 The first line on stdout is the HTTP address; then comes a line for each tick.`
 	c.Flags().IntVar(&count, "nodes", 3, "how many nodes")
 	return c
@@ -57,22 +57,18 @@ func (a *app) dev(l *loaded, count int) error {
 		fmt.Fprintln(a.stdout, url)
 		fmt.Fprintf(a.stderr, "escapement: %d nodes, %d jobs, Redis: %s; Ctrl-C drains and ends\n", count, len(l.jobs), where)
 	})
-	return unreachable(where, err, "leave that empty for the embedded one")
+	return l.unreachable(err, "leave that empty for the embedded one")
 }
 
-// devRedis returns how to make a client of redis.url, or else of a server embedded
-// in this process, which ends with it, and what to call that Redis.
+// devRedis returns how to make a client of the Redis that the configuration names, or else of a
+// server embedded in this process, which ends with it, and what to call that Redis.
 func (l *loaded) devRedis() (newClient func() (*redis.Client, error), where string, err error) {
-	if l.Redis.URL != "" {
-		o, err := redisOptions(l.Redis.URL)
-		if err != nil {
-			return nil, "", err // load has read it once already
-		}
-		return l.newClient, o.Addr, nil
+	if l.Redis.URL != "" || l.Redis.Mode == modeSentinel {
+		return l.newClient, l.redisName(), nil
 	}
 	embedded, err := redistest.Embed()
 	if err != nil {
 		return nil, "", err
 	}
-	return func() (*redis.Client, error) { return embedded.Client(), nil }, "embedded", nil
+	return func() (*redis.Client, error) { return embedded.Client(), nil }, l.redisName(), nil
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -45,14 +44,14 @@ func runNode(l *loaded, cfg scheduler.Config) error {
 	if err := f.add(client, l, cfg); err != nil {
 		return err
 	}
-	log, addr := cfg.Logger, redisconn.Addr(client)
+	log := cfg.Logger
 	if len(l.jobs) == 0 {
 		log.Warn("the configuration has no jobs; this node will have nothing to do", "file", l.from.file)
 	}
 	err = f.run(l.HTTP, log, func(url string) {
-		log.Info("node starting", "node", f.nodes[0].Name(), "redis", addr, "http", url)
+		log.Info("node starting", "node", f.nodes[0].Name(), "redis", l.redisName(), "http", url)
 	})
-	return unreachable(addr, err, "wait for it with --wait-for-redis")
+	return l.unreachable(err, "wait for it with --wait-for-redis")
 }
 
 // nodeConfig is the library's form of the node's settings.
@@ -63,7 +62,7 @@ func (l *loaded) nodeConfig(log *slog.Logger) scheduler.Config {
 		Name: l.Node.Name, Version: b.Version, Revision: l.Node.Revision,
 		Labels: l.Node.Labels, Weight: l.Node.Weight, MaxRunning: l.Node.MaxRunning,
 		Grace: l.Node.Grace, SweepEvery: l.Node.SweepEvery,
-		MaxSkew: l.Node.MaxSkew, MaxStep: l.Node.MaxStep, DrainTimeout: l.Node.DrainTimeout,
+		MaxSkew: l.Node.MaxSkew, MaxStep: l.Node.MaxStep, FailoverHold: l.Node.FailoverHold, DrainTimeout: l.Node.DrainTimeout,
 		HistoryKeep: l.History.Keep, HistoryKeepFor: l.History.KeepFor,
 		Logger: log,
 	}

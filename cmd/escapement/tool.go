@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -38,7 +37,11 @@ func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		return unreachable(redisconn.Addr(client), f(tool{ctx, in, args}), "name another with --redis")
+		otherwise := "name another with --redis"
+		if l.Redis.Mode == modeSentinel {
+			otherwise = "name another configuration with --config"
+		}
+		return l.unreachable(f(tool{ctx, in, args}), otherwise)
 	}
 }
 

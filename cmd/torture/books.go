@@ -33,6 +33,7 @@ func readBooks(ctx context.Context, client redis.UniversalClient, namespace stri
 type rules struct {
 	struck map[string]bool // nodes that were killed or frozen: their runs may be abandoned, and ticks skipped meanwhile
 	gap    window          // ticks that may be missed, or skipped behind a run that was late itself
+	lossy  window          // ticks whose records Redis may have forgotten
 	stop   time.Time       // when all nodes were told to stop
 }
 
@@ -44,6 +45,7 @@ const unclaimed = "unclaimed at the stop"
 type audit struct {
 	absent     map[tickID]string // why a tick did not run
 	abandoned  map[string]bool   // run ids
+	unrecorded []line            // of the sink, in a lossy window
 	violations []violation
 }
 
@@ -83,6 +85,8 @@ func (a *audit) ended(row ledger.Row, r rules) {
 	case row.Outcome == jobs.OutcomeAbandoned && r.struck[row.NodeName]:
 		a.abandoned[row.Run] = true
 		a.absent[tickID{row.Job, row.Tick / 1000}] = row.Outcome.String()
+	case r.lossy.holds(time.UnixMilli(row.Tick)): // its end was forgotten, or came when nobody knew of its start
+		a.absent[tickID{row.Job, row.Tick / 1000}] = row.Outcome.String()
 	default:
 		a.add("%s %s on %s: %s %s; this scenario cannot cause that", row.Job, stamp(time.UnixMilli(row.Tick)), row.NodeName, row.Outcome, row.Error)
 	}
@@ -99,6 +103,7 @@ func (a *audit) passed(j job, row ledger.Row, before, later []ledger.Row, r rule
 		at := time.Unix(second, 0)
 		ahead := slices.IndexFunc(later, func(x ledger.Row) bool { return !x.Ranged && x.Tick < row.Tick })
 		switch {
+		case r.lossy.holds(at):
 		case row.Outcome == jobs.OutcomeMissed && r.gap.holds(at):
 		case row.Outcome == jobs.OutcomeSkipped && ahead >= 0 && r.gap.holds(at):
 		case row.Outcome == jobs.OutcomeSkipped && ahead >= 0 &&
@@ -123,8 +128,8 @@ type entry struct {
 }
 
 // compare holds the books against the sink: each line needs its record, and each run that is
-// recorded as succeeded its lines.
-func (b books) compare(all []job, lines []line) []violation {
+// recorded as succeeded its lines. A line whose record was forgotten is only noted.
+func (b books) compare(all []job, lines []line, lossy window) audit {
 	var a audit
 	recorded := map[string]entry{}
 	for _, l := range b.Open {
@@ -139,6 +144,8 @@ func (b books) compare(all []job, lines []line) []violation {
 	for _, l := range lines {
 		written[l.run]++
 		switch e, ok := recorded[l.run]; {
+		case !ok && lossy.holds(l.tick):
+			a.unrecorded = append(a.unrecorded, l)
 		case !ok:
 			a.add("no record of %s", l)
 		case e != entry{l.job, l.node, l.tick.UnixMilli(), l.token}:
@@ -157,7 +164,7 @@ func (b books) compare(all []job, lines []line) []violation {
 			}
 		}
 	}
-	return a.violations
+	return a
 }
 
 // find is the row of one run.

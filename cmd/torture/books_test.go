@@ -168,7 +168,7 @@ func TestCompare(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := goodBooks()
-			if got := b.compare(twoJobs(), tt.spoil(&b, goodLines())); len(got) != tt.want {
+			if got := b.compare(twoJobs(), tt.spoil(&b, goodLines()), window{}).violations; len(got) != tt.want {
 				t.Errorf("want %d violations, got %v", tt.want, got)
 			}
 		})

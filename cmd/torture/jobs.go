@@ -67,6 +67,9 @@ type settings struct {
 	drain time.Duration
 	posts bool   // the jobs are HTTP calls, to
 	url   string // which the stage fills in
+
+	sentinel bool           // Redis is watched by sentinels
+	section  map[string]any // redis, of the configuration, which the stage fills in; nil: flags say it
 }
 
 // writeConfig writes the one configuration that all nodes of a scenario read.
@@ -82,14 +85,18 @@ func (c settings) writeConfig(path, sink, alive string) error {
 		}
 		list = append(list, entry)
 	}
-	text, err := yaml.Marshal(m{
+	all := m{
 		"node":     m{"drain_timeout": c.drain.String()},
 		"http":     m{"listen": "127.0.0.1:0"},
 		"log":      m{"format": "json"},
 		"history":  m{"keep": 2000},
 		"defaults": m{"ttl": c.ttl.String()},
 		"jobs":     list,
-	})
+	}
+	if c.section != nil {
+		all["redis"] = c.section
+	}
+	text, err := yaml.Marshal(all)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -15,10 +16,13 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/redis/go-redis/v9/logging"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	logging.Disable() // go-redis tells of each failed dial; the errors say it
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -35,8 +39,8 @@ type rehearsal struct {
 // options are the command line.
 type options struct {
 	rehearsal
-	scenario   string
-	keep, race bool
+	scenario            string
+	keep, race, without bool
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -49,6 +53,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.jobs, "jobs", 20, "how many jobs that tick every second, 1 to 200")
 	f.BoolVar(&o.keep, "keep", false, "keep the work directory also when all is well")
 	f.BoolVar(&o.short, "short", false, "shorter faults and leases, for continuous integration")
+	f.BoolVar(&o.without, "without", false, "take out what nodes do against a failover's lost writes, to count what it prevents")
 	f.BoolVar(&o.race, "race", false, "build the node with the race detector")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -79,7 +84,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
-	chosen, unknown := choose(o.scenario)
+	chosen, unknown := choose(o.scenario, o.short)
 	if err = errors.Join(err, unknown); err != nil {
 		fmt.Fprintln(stderr, "torture:", err)
 		return 2
@@ -91,7 +96,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	t := table{}
 	err = perform(ctx, o, chosen, dir, &t, logger(stderr))
-	t.print(stdout)
+	var answer bytes.Buffer
+	t.print(io.MultiWriter(stdout, &answer))
+	err = errors.Join(err, os.WriteFile(filepath.Join(dir, "answer"), answer.Bytes(), 0o600))
 	switch {
 	case err != nil:
 		fmt.Fprintln(stderr, "torture:", err)
@@ -115,7 +122,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // perform builds the node program and runs the scenarios one after another.
 func perform(ctx context.Context, o options, chosen []scenario, dir string, t *table, say func(string, ...any)) error {
 	say("building the node program")
-	binary, err := build(ctx, dir, o.race)
+	binary, err := build(ctx, dir, o)
 	if err != nil {
 		return err
 	}
@@ -128,13 +135,20 @@ func perform(ctx context.Context, o options, chosen []scenario, dir string, t *t
 	return nil
 }
 
-func build(ctx context.Context, dir string, race bool) (string, error) {
+func build(ctx context.Context, dir string, o options) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	binary := filepath.Join(dir, "escapement")
 	args := []string{"build", "-buildvcs=false", "-o", binary}
-	if race {
+	if o.race {
 		args = append(args, "-race")
+	}
+	if o.without {
+		overlay, err := unassert(dir)
+		if err != nil {
+			return "", err
+		}
+		args = append(args, "-overlay", overlay)
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/escapement/escapement/cmd/escapement")...)
 	if out, err := cmd.CombinedOutput(); err != nil {

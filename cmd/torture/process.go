@@ -34,14 +34,14 @@ type node struct {
 }
 
 // startNode starts a node that reads config.yaml in dir.
-func startNode(binary, dir, name, redisAddr string, more ...string) (*node, error) {
+func startNode(binary, dir, name string, more ...string) (*node, error) {
 	n := &node{name: name, log: filepath.Join(dir, name+".log"), exited: make(chan struct{})}
 	out, err := os.Create(n.log)
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close()
-	n.cmd = exec.Command(binary, append([]string{"run", "--config", "config.yaml", "--redis", "redis://" + redisAddr}, more...)...)
+	n.cmd = exec.Command(binary, append([]string{"run", "--config", "config.yaml"}, more...)...)
 	n.cmd.Dir, n.cmd.Stdout, n.cmd.Stderr = dir, out, out
 	n.cmd.Env = environment("ESCAPEMENT_NODE_NAME=" + name)
 	ownGroup(n.cmd)

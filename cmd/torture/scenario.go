@@ -15,6 +15,7 @@ import (
 type scenario struct {
 	name    string
 	prepare func(*rehearsal) settings // nil: the usual jobs
+	long    bool                      // not among all with -short
 	act     func(context.Context, *rehearsal, *stage) error
 }
 
@@ -25,6 +26,8 @@ var scenarios = []scenario{
 	{name: "skew", act: skew},
 	{name: "outage", act: outage},
 	{name: "churn", prepare: churnSettings, act: churn},
+	{name: "failover", prepare: failoverSettings, act: failover, long: true},
+	{name: "zombie", prepare: failoverSettings, act: zombie, long: true},
 	{name: "broken", act: broken},
 }
 
@@ -36,12 +39,17 @@ func names() []string {
 	return out
 }
 
-// choose finds scenarios by a list of names.
-func choose(list string) ([]scenario, error) {
-	if list == "all" {
-		return scenarios, nil
-	}
+// choose finds scenarios by a list of names. All of them are fewer when it has to be short.
+func choose(list string, short bool) ([]scenario, error) {
 	var chosen []scenario
+	if list == "all" {
+		for _, s := range scenarios {
+			if !s.long || !short {
+				chosen = append(chosen, s)
+			}
+		}
+		return chosen, nil
+	}
 	for name := range strings.SplitSeq(list, ",") {
 		if name == "control" {
 			name = "plain"

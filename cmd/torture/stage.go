@@ -33,7 +33,8 @@ type stage struct {
 	binary string
 	say    func(format string, args ...any)
 
-	redis  *redistest.Server
+	redis  *redistest.Server // nil where there are
+	watch  *redistest.Sentinels
 	client *redis.Client
 	nodes  []*node         // every one that was started
 	struck map[string]bool // nodes that were killed or frozen
@@ -55,8 +56,7 @@ func (s *stage) lives() string { return filepath.Join(s.dir, "alive") }
 // open makes the directory, the configuration and the server.
 func (s *stage) open() error {
 	s.struck, s.dead, s.left = map[string]bool{}, map[string]bool{}, map[string]bool{}
-	data := filepath.Join(s.dir, "redis")
-	if err := os.MkdirAll(data, 0o700); err != nil {
+	if err := s.openRedis(filepath.Join(s.dir, "redis")); err != nil {
 		return err
 	}
 	if err := os.WriteFile(s.lives(), nil, 0o600); err != nil {
@@ -65,15 +65,7 @@ func (s *stage) open() error {
 	if err := s.openPost(); err != nil {
 		return err
 	}
-	if err := s.writeConfig(filepath.Join(s.dir, "config.yaml"), s.sink(), s.lives()); err != nil {
-		return err
-	}
-	var err error
-	if s.redis, err = redistest.StartProcess(redistest.ProcessConfig{Dir: data}); err != nil {
-		return err
-	}
-	s.client = redis.NewClient(redistest.ClientOptions(s.redis.Addr()))
-	return nil
+	return s.writeConfig(filepath.Join(s.dir, "config.yaml"), s.sink(), s.lives())
 }
 
 // close ends every process that is left; commands end with the file $ALIVE.
@@ -82,19 +74,12 @@ func (s *stage) close() error {
 	for _, n := range s.nodes {
 		n.end()
 	}
-	errs := []error{s.post.close()}
-	if s.client != nil {
-		errs = append(errs, s.client.Close())
-	}
-	if s.redis != nil {
-		errs = append(errs, s.redis.Kill())
-	}
-	return errors.Join(errs...)
+	return errors.Join(s.post.close(), s.closeRedis())
 }
 
 // start starts a node; it need not be ready yet.
 func (s *stage) start(name string, more ...string) (*node, error) {
-	n, err := startNode(s.binary, s.dir, name, s.redis.Addr(), more...)
+	n, err := startNode(s.binary, s.dir, name, s.redisFlags(more)...)
 	if err == nil {
 		s.nodes = append(s.nodes, n)
 	}
@@ -266,13 +251,15 @@ func (s *stage) finish(ctx context.Context, d demand) error {
 	if s.books, err = readBooks(ctx, s.client, namespace); err != nil {
 		return err
 	}
-	found := s.books.judge(s.jobs, rules{struck: s.struck, gap: d.gap, stop: stopped})
+	found := s.books.judge(s.jobs, rules{struck: s.struck, gap: d.gap, lossy: d.lossy, stop: stopped})
 	s.lines, s.audit = lines, found
 	d.jobs, d.must, d.stop = s.jobs, window{s.from, stopped.Truncate(time.Second)}, stopped
 	d.absent, d.abandoned = found.absent, found.abandoned
 	before := s.findings.violations
 	s.findings = examine(lines, d)
-	s.findings.violations = slices.Concat(before, bad, s.findings.violations, found.violations, s.books.compare(s.jobs, lines))
+	against := s.books.compare(s.jobs, lines, d.lossy)
+	s.audit.unrecorded = against.unrecorded
+	s.findings.violations = slices.Concat(before, bad, s.findings.violations, found.violations, against.violations)
 	return nil
 }
 

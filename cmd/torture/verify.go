@@ -52,6 +52,7 @@ type demand struct {
 	stop      time.Time         // no later tick can have been claimed
 	within    time.Duration     // how late a run may start; 0 is no bound
 	gap       window            // ticks without such a bound
+	lossy     window            // ticks that may run twice, because Redis may have forgotten that they ran; tokens still grow in the order of writing
 	absent    map[tickID]string // ticks that did not run, and the recorded reason
 	abandoned map[string]bool   // runs recorded as abandoned, by id: what they still write is stale
 }
@@ -63,8 +64,13 @@ type findings struct {
 	ran        int            // of these, in the sink
 	absent     map[string]int // of these, by recorded reason
 	stale      int            // lines that a guard comparing tokens would have refused
+	twice      []pair         // ticks of a lossy window that ran more than once
+	vanished   []tickID       // ticks of a lossy window that neither ran nor are recorded
 	lags       []time.Duration
 }
+
+// pair are two runs of one tick.
+type pair struct{ first, second line }
 
 func (f *findings) add(k kind, format string, args ...any) {
 	f.violations = append(f.violations, violation{k, fmt.Sprintf(format, args...)})
@@ -153,11 +159,16 @@ func (f *findings) ticks(j job, begun []line, d demand) {
 	seen := map[int64]line{}
 	for i, l := range begun {
 		if first, again := seen[l.tick.Unix()]; again {
-			f.add(double, "%s, and %s", first, l)
+			if d.lossy.holds(l.tick) && first.run != l.run {
+				f.twice = append(f.twice, pair{first, l})
+			} else {
+				f.add(double, "%s, and %s", first, l)
+			}
 			continue
 		}
 		seen[l.tick.Unix()] = l
-		if i > 0 && l.token <= begun[i-1].token {
+		// Where a tick runs twice, its second run may be granted after the first run of the next tick.
+		if i > 0 && l.token <= begun[i-1].token && !d.lossy.holds(l.tick) {
 			f.add(regress, "%s, the tick before it had token %d", l, begun[i-1].token)
 		}
 	}
@@ -176,6 +187,8 @@ func (f *findings) ticks(j job, begun []line, d demand) {
 			f.ran++
 		case reason != "":
 			f.absent[reason]++
+		case d.lossy.holds(time.Unix(second, 0)):
+			f.vanished = append(f.vanished, tickID{j.name, second})
 		default:
 			f.add(lost, "%s %s: not in the sink, and nothing that this scenario can cause is recorded", j.name, stamp(time.Unix(second, 0)))
 		}

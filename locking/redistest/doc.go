@@ -5,6 +5,10 @@
 // port, with its data in a directory of its own and every write in its append
 // only file. It can be stopped, killed, paused and started again.
 //
+// Sentinels are a master, two replicas and three sentinels that watch them, six such processes. When
+// the master is killed or paused, a replica takes its place within some three seconds, and the last
+// writes that the old one acknowledged may be gone: they keep nothing on disk.
+//
 // Embedded is miniredis inside this process. It runs the very scripts that
 // ship, and works in a testing/synctest bubble: no port, and its clock and
 // expiries follow time.Now. Two things are added to miniredis: it answers

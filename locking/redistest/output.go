@@ -3,6 +3,7 @@
 package redistest
 
 import (
+	"io"
 	"strings"
 	"sync"
 )
@@ -10,6 +11,7 @@ import (
 // output collects what a redis-server prints and tells when it is ready.
 type output struct {
 	ready chan struct{} // closed when it accepts connections
+	whole io.Writer     // gets all of it; nil: nobody does
 
 	mu   sync.Mutex
 	text string
@@ -25,8 +27,11 @@ func newOutput() *output { return &output{ready: make(chan struct{})} }
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.whole != nil {
+		_, _ = o.whole.Write(p) // for a person to read afterwards; nothing depends on it
+	}
 	o.text += string(p)
-	if !o.done && strings.Contains(o.text, "Ready to accept connections") {
+	if !o.done && (strings.Contains(o.text, "Ready to accept connections") || strings.Contains(o.text, "Sentinel ID is")) {
 		o.done = true
 		close(o.ready)
 	}

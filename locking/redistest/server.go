@@ -5,6 +5,7 @@ package redistest
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -28,6 +29,9 @@ type ProcessConfig struct {
 	Dir  string   // where its data goes; required, must exist
 	Port int      // 0: a free one
 	Args []string // more arguments, after the usual ones, as in "--maxmemory", "100mb"
+
+	sentinel string    // the file in which a sentinel keeps what it knows; "": an ordinary server
+	log      io.Writer // gets what the process prints; nil: only its last words are kept
 }
 
 // Server is a redis-server process on the loopback interface.
@@ -122,6 +126,7 @@ func (s *Server) Restart() error {
 		return fmt.Errorf("redis-server is not installed: run `apt-get install redis-server` (or your system's like), or put it in PATH: %w", err)
 	}
 	out := newOutput()
+	out.whole = s.cfg.log
 	cmd := exec.Command(path, s.args()...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.cfg.Dir, out, out
 	endWithParent(cmd)
@@ -148,10 +153,13 @@ func (s *Server) Restart() error {
 }
 
 func (s *Server) args() []string {
-	return append([]string{
-		"--port", strconv.Itoa(s.cfg.Port), "--bind", "127.0.0.1", "--dir", s.cfg.Dir,
-		"--appendonly", "yes", "--appendfsync", "everysec", "--save", "", "--daemonize", "no",
-	}, s.cfg.Args...)
+	at := []string{"--port", strconv.Itoa(s.cfg.Port), "--bind", "127.0.0.1", "--dir", s.cfg.Dir}
+	if s.cfg.sentinel != "" {
+		return append(append([]string{s.cfg.sentinel}, at...), "--sentinel")
+	}
+	at = append(at,
+		"--appendonly", "yes", "--appendfsync", "everysec", "--save", "", "--daemonize", "no")
+	return append(at, s.cfg.Args...)
 }
 
 // Stop ends the server in order: it writes its data and exits. It returns when

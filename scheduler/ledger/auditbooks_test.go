@@ -116,7 +116,7 @@ func everything(k *keeper) {
 	k.claim(Skipped, "r6", 0, "")
 	k.end("by-hand", jobs.OutcomeSucceeded)
 	k.claim(Granted, "r7", 0, "")
-	k.want(string(Returned), string(must(k.led.Unclaim(ctx, []Return{{k.def.Name, "r7"}}))[0]))
+	k.want(string(Returned), string(must(k.led.Unclaim(ctx, []Return{{Job: k.def.Name, Run: "r7"}}))[0]))
 	k.pending(Successor("r7"))
 	second := k.crash(Successor("r7"))
 	k.pending(second)

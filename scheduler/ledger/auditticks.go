@@ -124,7 +124,7 @@ func (a *audit) span(k step) {
 }
 
 var outcomeOf = map[string]jobs.Outcome{
-	ReasonLate: jobs.OutcomeMissed, ReasonCatchUpMax: jobs.OutcomeMissed, ReasonStartWithin: jobs.OutcomeMissed,
+	ReasonLate: jobs.OutcomeMissed, ReasonCatchUpMax: jobs.OutcomeMissed, ReasonStartWithin: jobs.OutcomeMissed, ReasonFailover: jobs.OutcomeMissed,
 	ReasonOverlap: jobs.OutcomeSkipped, ReasonUpstream: jobs.OutcomeSkipped, ReasonPaused: jobs.OutcomePaused,
 }
 

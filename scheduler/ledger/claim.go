@@ -88,6 +88,7 @@ const (
 	ReasonLate        = "late"         // missed, and catch_up did not choose it
 	ReasonCatchUpMax  = "catch_up_max" // missed, and catch_up: all keeps only so many
 	ReasonStartWithin = "start_within" // it could have started only later than that
+	ReasonFailover    = "failover"     // Redis lost what became of it, and nobody who lives knows
 	ReasonOverlap     = "overlap"      // another run of the job was going
 	ReasonUpstream    = "upstream"     // the job it follows did not succeed at this tick
 	ReasonPaused      = "paused"       // the job was paused
@@ -140,13 +141,13 @@ type Answer struct {
 
 // Claim asks for a batch of runs, all of jobs in one partition and at most BatchMax, each job but for its shards at
 // most once. now is the caller's idea of Redis' time in ms. It returns one answer per claim, or
-// ErrClock, or an error wrapping locking.ErrUnreachable after which the outcome is unknown: ask
+// ErrClock, ErrServer, or an error wrapping locking.ErrUnreachable after which the outcome is unknown: ask
 // again with the same claims.
 func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim) ([]Answer, error) {
 	k := l.keys[l.Partition(batch[0].Job)]
 	ks := append(make([]string, 0, 10+len(batch)), k.jobs, k.due, k.runs, k.leases, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers)
 	keep, keepFor := l.keepArgs()
-	args := append(make([]any, 0, 6+13*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), by.ID, by.Name, keep, keepFor)
+	args := append(make([]any, 0, 7+13*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), by.ID, by.Name, keep, keepFor, l.server)
 	for _, c := range batch {
 		ks = append(ks, k.history+c.Job)
 		args = append(args, c.args()...)
@@ -155,7 +156,7 @@ func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim
 	if err != nil {
 		return nil, redisconn.Explain("claim", err)
 	}
-	if err := refusedByClock(reply, now); err != nil {
+	if err := refused(reply, now); err != nil {
 		return nil, err
 	}
 	if len(reply) != 4*len(batch) {
@@ -193,6 +194,19 @@ func (c Claim) parts() string {
 		b.WriteString("," + url.QueryEscape(p))
 	}
 	return b.String()
+}
+
+// Lease is the record of the run that an answer Granted means, as the ledger keeps it. now is Redis' time, ms.
+func (c Claim) Lease(a Answer, by Claimer, now int64) Lease {
+	l := a.Run
+	if !c.Pending {
+		l = Lease{
+			Job: c.Job, Tick: c.Tick, Shards: 1, Attempt: a.Run.Attempt, Node: by.ID, NodeName: by.Name, TTL: c.TTL.Milliseconds(),
+			Prev: c.Tick, Next: c.Next, Trigger: c.Trigger.String(), Granted: now, Overlap: mode(c.Overlap), Attempts: max(1, c.Attempts),
+		}
+	}
+	l.Run, l.Token = c.Run, a.Token
+	return l
 }
 
 // ShardRun is the run id of a shard of an open tick, from 0. Its later attempts are Successors of that.

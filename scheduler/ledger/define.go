@@ -60,7 +60,7 @@ func (l *Ledger) Define(ctx context.Context, now int64, batch []Definition) ([]D
 	if err != nil {
 		return nil, redisconn.Explain("define", err)
 	}
-	if err := refusedByClock(reply, now); err != nil {
+	if err := refused(reply, now); err != nil {
 		return nil, err
 	}
 	if len(reply) != 6*len(batch) {

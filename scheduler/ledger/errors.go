@@ -10,6 +10,11 @@ import (
 // of it differ by more than MaxSkew. Sample the clock and ask again.
 var ErrClock = errors.New("Redis' clock is not what this node believes")
 
+// ErrServer is returned when a script refused to act because Redis was restarted, or another server has
+// taken its place, since the caller asked for its run_id (see At). Ask anew, say what it may have lost with
+// Reassert, and repeat.
+var ErrServer = errors.New("Redis is another server than this node knows, or was restarted")
+
 // ErrNoNamespace is returned when a tool opens a namespace in which no node has ever run.
 var ErrNoNamespace = errors.New("no such namespace")
 

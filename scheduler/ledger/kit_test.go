@@ -63,7 +63,8 @@ var steered = []edit{
 func useScripts(tb testing.TB, edits ...edit) {
 	tb.Helper()
 	sources := map[string]string{"prelude": prelude, "claim": claimSource, "settle": settleSource, "renew": renewSource,
-		"reap": reapSource, "unclaim": unclaimSource, "trigger": triggerSource, "define": defineSource, "rerun": rerunSource,
+		"reassert": reassertSource,
+		"reap":     reapSource, "unclaim": unclaimSource, "trigger": triggerSource, "define": defineSource, "rerun": rerunSource,
 		"cancel": cancelSource, "pause": pauseSource, "rewind": rewindSource, "remove": removeSource, "follow": followSource,
 		"relay": relaySource, "postpone": postponeSource}
 	for _, e := range edits {
@@ -73,7 +74,8 @@ func useScripts(tb testing.TB, edits ...edit) {
 		sources[e.script] = strings.Replace(sources[e.script], e.old, e.new, 1)
 	}
 	for name, at := range map[string]**redisconn.Script{"claim": &claimScript, "settle": &settleScript, "renew": &renewScript,
-		"reap": &reapScript, "unclaim": &unclaimScript, "trigger": &triggerScript, "define": &defineScript, "rerun": &rerunScript,
+		"reassert": &reassertScript,
+		"reap":     &reapScript, "unclaim": &unclaimScript, "trigger": &triggerScript, "define": &defineScript, "rerun": &rerunScript,
 		"cancel": &cancelScript, "pause": &pauseScript, "rewind": &rewindScript, "remove": &removeScript, "follow": &followScript,
 		"relay": &relayScript, "postpone": &postponeScript} {
 		shipped := *at
@@ -152,7 +154,7 @@ func (r *rig) clock(tb testing.TB, us int64, runID string) {
 // pass lets time go by.
 func (r *rig) pass(tb testing.TB, d time.Duration) {
 	tb.Helper()
-	r.clock(tb, r.now*1000+d.Microseconds(), "aaaaaaaaaaaa")
+	r.clock(tb, r.now*1000+d.Microseconds(), r.identity)
 }
 
 // renew renews one lease and compares the answer.

@@ -23,13 +23,13 @@ func (l *Ledger) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.
 	}
 	pipe := l.client.Pipeline()
 	for _, c := range calls {
-		c.queue(ctx, pipe, renewScript.Queue, batch)
+		c.queue(ctx, pipe, renewScript.Queue, l.server, batch)
 	}
 	_, _ = pipe.Exec(ctx) // each call has its own error, read below
 	pipe = l.client.Pipeline()
 	for _, c := range calls {
 		if redisconn.UnknownScript(c.cmd.Err()) {
-			c.queue(ctx, pipe, renewScript.QueueSource, batch)
+			c.queue(ctx, pipe, renewScript.QueueSource, l.server, batch)
 		}
 	}
 	if pipe.Len() > 0 {
@@ -57,10 +57,10 @@ type renewal struct {
 
 type queueFunc func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd
 
-func (r *renewal) queue(ctx context.Context, pipe redis.Pipeliner, add queueFunc, batch []locking.Renewal) {
-	args := make([]any, 0, 2*len(r.places))
+func (r *renewal) queue(ctx context.Context, pipe redis.Pipeliner, add queueFunc, server string, batch []locking.Renewal) {
+	args := append(make([]any, 0, 1+3*len(r.places)), server)
 	for _, i := range r.places {
-		args = append(args, batch[i].Owner, ms(batch[i].TTL.Milliseconds()))
+		args = append(args, batch[i].Owner, orNone(batch[i].Token), ms(batch[i].TTL.Milliseconds()))
 	}
 	r.cmd = add(ctx, pipe, []string{r.keys.runs, r.keys.leases}, args...)
 }
@@ -109,7 +109,7 @@ func (l *Ledger) Reap(ctx context.Context, now int64, runID string, seen []Lease
 	}
 	reply, err := reapScript.Run(ctx, l.client, ks, args...).Slice()
 	if err == nil {
-		if refused := refusedByClock(reply, now); refused != nil {
+		if refused := refused(reply, now); refused != nil {
 			return nil, refused
 		}
 	}
@@ -119,6 +119,7 @@ func (l *Ledger) Reap(ctx context.Context, now int64, runID string, seen []Lease
 // Return names a granted run that could not be started.
 type Return struct {
 	Job, Run string
+	Token    locking.Token // of the grant; 0 for whichever it was
 }
 
 // Unclaim hands runs back whose function was never called; all of one partition, at most
@@ -127,10 +128,10 @@ func (l *Ledger) Unclaim(ctx context.Context, batch []Return) ([]Word, error) {
 	k := l.keys[l.Partition(batch[0].Job)]
 	ks := append(make([]string, 0, 9+len(batch)), k.ending()...)
 	keep, keepFor := l.keepArgs()
-	args := append(make([]any, 0, 2+3*len(batch)), keep, keepFor)
+	args := append(make([]any, 0, 2+4*len(batch)), keep, keepFor)
 	for _, r := range batch {
 		ks = append(ks, k.history+r.Job)
-		args = append(args, r.Job, r.Run, Successor(r.Run))
+		args = append(args, r.Job, r.Run, orNone(r.Token), Successor(r.Run))
 	}
 	return words("unclaim", len(batch))(unclaimScript.Run(ctx, l.client, ks, args...).Slice())
 }

@@ -71,6 +71,15 @@ type Ledger struct {
 	client redis.UniversalClient
 	cfg    Config
 	keys   []keys // by partition
+	server string // run_id of the only server to be talked to; "" for any
+}
+
+// At returns the ledger for a caller that knows what the server with this run_id holds of its runs: Claim, Renew and
+// Settle then do nothing but return ErrServer when it is another one, which may have lost them. "" is any server.
+func (l *Ledger) At(server string) *Ledger {
+	at := *l
+	at.server = server
+	return &at
 }
 
 // Open joins a namespace, creating its control record if this is the first node ever. A number
@@ -165,10 +174,16 @@ func (l *Ledger) keepArgs() (string, string) {
 	return strconv.Itoa(l.cfg.Keep), ms(l.cfg.KeepFor.Milliseconds())
 }
 
-// refusedByClock turns the answer {'clock', redis ms} into a *ClockError.
-func refusedByClock(reply []any, now int64) error {
-	if len(reply) == 2 && reply[0] == "clock" {
+// refused turns the answers {'clock', redis ms} and {'server', run_id} into a *ClockError and ErrServer.
+func refused(reply []any, now int64) error {
+	if len(reply) != 2 {
+		return nil
+	}
+	switch reply[0] {
+	case "clock":
 		return &ClockError{Redis: time.UnixMilli(number(reply[1])), Believed: time.UnixMilli(now)}
+	case "server":
+		return ErrServer
 	}
 	return nil
 }

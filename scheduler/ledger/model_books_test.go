@@ -150,3 +150,14 @@ func (m *model) history(job string) (rows []Row, foreign int) {
 	}
 	return rows, foreign
 }
+
+// why is the reason of a run's end that somebody wished for.
+func (c Cancel) why() string {
+	switch {
+	case c.Author == "":
+		return ReasonReplaced
+	case c.Reason == "":
+		return "cancelled by " + c.Author
+	}
+	return "cancelled by " + c.Author + ": " + c.Reason
+}

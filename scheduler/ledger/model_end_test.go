@@ -16,7 +16,11 @@ func (m *model) settle(rep Report) Word {
 	switch {
 	case r == nil:
 		return m.settleLate(rep)
-	case m.jobs[rep.Job] == nil || m.foreign["run "+rep.Run] || m.foreign["entry "+rep.Job] || m.strange(r):
+	case m.jobs[rep.Job] == nil || m.foreign["run "+rep.Run] || m.foreign["entry "+rep.Job]:
+		return Strange
+	case rep.Token != 0 && rep.Token != r.Token:
+		return Lost
+	case m.strange(r):
 		return Strange
 	}
 	fresh := ""
@@ -50,16 +54,26 @@ func (m *model) settleLate(rep Report) Word {
 // fresh, the next attempt follows if there may be one.
 func (m *model) end(r *modelRun, how Row, output, fresh string, freed int64) {
 	j := m.jobs[r.Job]
-	if _, unwanted := m.wanted(r); unwanted || r.Attempt >= r.Attempts {
+	if r.Attempt >= r.Attempts {
 		fresh = ""
 	}
+	_, unwanted := m.wanted(r)
 	delete(m.runs, r.Run)
 	m.close(j, r, how)
+	going := fresh != "" && m.runs[fresh] != nil // the next attempt, after a failover
+	over := fresh != "" && !going && j.row(fresh) != nil
+	if over || !going && unwanted {
+		fresh = ""
+	}
 	if j.Open == r.Run {
 		j.free(r, freed, fresh)
 	}
 	if output != "" {
 		m.kept[r.Run] = output
+	}
+	if going || over {
+		delete(m.cancels, r.Run)
+		return
 	}
 	if fresh != "" {
 		m.waiting[fresh] = &modelRun{step: -1, Lease: Lease{Run: fresh, Job: r.Job, Tick: r.Tick, Shard: r.Shard, Shards: r.Shards,
@@ -113,6 +127,8 @@ func (m *model) unclaim(back Return) Word {
 		return Lost
 	case m.foreign["run "+back.Run] || m.foreign["entry "+back.Job]:
 		return Strange
+	case back.Token != 0 && back.Token != r.Token:
+		return Lost
 	}
 	if wish, unwanted := m.wanted(r); unwanted {
 		if m.strange(r) {
@@ -130,17 +146,6 @@ func (m *model) unclaim(back Return) Word {
 	m.waiting[fresh] = &modelRun{step: r.step, Lease: Lease{Run: fresh, Job: r.Job, Tick: r.Tick, Shard: r.Shard, Shards: r.Shards,
 		Attempt: r.Attempt, Prev: r.Prev, Next: r.Next, Trigger: r.Trigger, Request: r.Request, Granted: m.ms(), Holds: true, Of: r.Of, Param: r.Param, Payload: r.Payload}}
 	return Returned
-}
-
-// why is the reason of a run's end that somebody wished for.
-func (c Cancel) why() string {
-	switch {
-	case c.Author == "":
-		return ReasonReplaced
-	case c.Reason == "":
-		return "cancelled by " + c.Author
-	}
-	return "cancelled by " + c.Author + ": " + c.Reason
 }
 
 func (m *model) cancel(job, id, author, reason string) (Word, string) {

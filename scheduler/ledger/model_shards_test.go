@@ -113,6 +113,9 @@ var fromBest = []jobs.Outcome{0, jobs.OutcomeSucceeded, jobs.OutcomeCancelled, j
 func (m *model) part(j *modelJob, r *modelRun, how jobs.Outcome, freed int64) {
 	id := r.Of
 	t := m.tickOf(id)
+	if t == nil {
+		return // it is closed, and a failover has lost that this shard had ended before
+	}
 	t.ends, t.top = append(t.ends, how), max(t.top, t.Attempt, r.Attempt)
 	if t.Left--; t.Left > 0 {
 		return

@@ -13,6 +13,7 @@ import (
 type model struct {
 	us      int64  // Redis' clock, µs
 	runID   string // of the server
+	server  string // the same, whole
 	skew    int64
 	keep    int
 	keepFor int64
@@ -68,10 +69,17 @@ func (m *model) ms() int64 { return m.us / 1000 }
 
 func (m *model) do(o op) reply {
 	var out reply
-	timed := o.kind == "claim" || o.kind == "reap" || o.kind == "define" || o.kind == "rewind"
+	timed := o.kind == "claim" || o.kind == "reassert" || o.kind == "reap" || o.kind == "define" || o.kind == "rewind"
 	if timed && max(m.ms()-o.now, o.now-m.ms()) > m.skew {
 		out.err = fmt.Sprintf("clock %d believed %d", m.ms(), o.now)
 		return out
+	}
+	if o.server != "" && o.server != m.server {
+		out.err = "server"
+		return out
+	}
+	for _, a := range o.asserts {
+		out.asserted = append(out.asserted, m.reassert(a))
 	}
 	for _, c := range o.claims {
 		out.answers = append(out.answers, m.claim(o.by, c))
@@ -195,7 +203,7 @@ func (m *model) renew(r locking.Renewal) locking.RenewAnswer {
 	if m.foreign["run "+r.Owner] {
 		return locking.Unknown
 	}
-	if run == nil {
+	if run == nil || r.Token != 0 && r.Token != run.Token {
 		return locking.Gone
 	}
 	run.Until = m.ms() + r.TTL.Milliseconds()

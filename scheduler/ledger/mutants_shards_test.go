@@ -16,10 +16,10 @@ var shardMutants = []mutant{
     part(`}}},
 	{"a shard's next attempt is of no tick", "P2", []edit{{"prelude", `holds = '1', of = r.of,`, `holds = '1', of = '',`}}},
 	{"a shard handed back is of no tick", "P2", []edit{{"unclaim", `r.at, r.holds = int(ms), '1'`, `r.at, r.holds, r.of = int(ms), '1', ''`}}},
-	{"opening forgets the parameters", "model", []edit{{"claim", `p.shard, p.param = int(shard), param[shard + 1] or ''`, `p.shard, p.param = int(shard), ''`}}},
-	{"opening forgets the step", "P2", []edit{{"claim", `attempt = attempt, prev = tick, next = nxt, trigger = trigger, request = '', payload = ''})`, `attempt = attempt, prev = '', next = nxt, trigger = trigger, request = '', payload = ''})`}}},
-	{"the last shard is not opened", "P2", []edit{{"claim", `for shard = 0, n - 1 do`, `for shard = 0, n - 2 do`}}},
-	{"what was opened stays pending", "index", []edit{{"claim", `  redis.call('ZREM', KEYS[5], id)
+	{"opening forgets the parameters", "model", []edit{{"prelude", `p.shard, p.param = int(shard), param[shard + 1] or ''`, `p.shard, p.param = int(shard), ''`}}},
+	{"opening forgets the step", "P2", []edit{{"claim", `attempt = attempt, prev = tick, next = nxt, trigger = trigger, request = '', payload = ''}, ms)`, `attempt = attempt, prev = '', next = nxt, trigger = trigger, request = '', payload = ''}, ms)`}}},
+	{"the last shard is not opened", "P2", []edit{{"prelude", `for shard = 0, n - 1 do`, `for shard = 0, n - 2 do`}}},
+	{"what was opened stays pending", "index", []edit{{"prelude", `  redis.call('ZREM', k.pending, id)
 `, ``}}},
 	{"the cancelling of a tick does not reach what waits", "model", []edit{{"claim", `local flag = wanted(cancels, id, p)`, `local flag = redis.call('HGET', cancels, id)`}}},
 	{"the cancelling of a tick does not end its attempts", "model", []edit{{"prelude", `and not wanted(k.cancels, id, r)`, `and redis.call('HEXISTS', k.cancels, id) == 0`}}},
@@ -31,17 +31,17 @@ end`}}},
 	{"a pause holds shards", "model", []edit{{"claim", `local flag = wanted(cancels, id, p)`, `if paused(e, ms) then answer(i, 'held', '', 'a pause', '') return nil end
   local flag = wanted(cancels, id, p)`}}},
 	{"the second opener opens again", "P2", []edit{{"claim", `if t and t.tick == tick then opened(i, e, e.open) return false end`, `if t and t.tick == tick then
-      open(e, id, mode, parts, {job = job, tick = tick, attempt = t.attempt, prev = tick, next = nxt, trigger = trigger, request = '', payload = ''})
+      open_tick(k, e, id, mode, parts, {job = job, tick = tick, attempt = t.attempt, prev = tick, next = nxt, trigger = trigger, request = '', payload = ''}, ms)
       return opened(i, e, id)
     end`}}},
 	{"the second opener is told to plan anew", "model", []edit{{"claim", `if t and t.tick == tick then`, `if false then`}}},
 	{"the holder is freed by the first shard", "P1", []edit{{"prelude", `    redis.call('HSET', k.waiting, id, tick_text(t))`, `    redis.call('HSET', k.waiting, id, tick_text(t))
     if e.open == id then e.open = '' end`}}},
-	{"an open tick does not hold the job", "model", []edit{{"claim", `  elseif e.open ~= id then -- else the time`, `  elseif false then -- else the time`}}},
+	{"an open tick does not hold the job", "model", []edit{{"prelude", `  elseif e.open ~= id then -- else the time`, `  elseif false then -- else the time`}}},
 	{"a tick that closes goes on holding the job", "model", []edit{{"prelude", `    e.open = ''
     free(`, `    free(`}}},
 	{"a tick is busy for as long as the lease of the shard that closes it", "model", []edit{{"reap", `local freed = r.of == '' and tonumber(r.until_) or ms`, `local freed = tonumber(r.until_)`}}},
-	{"the busy time begins anew with the tick that is opened", "model", []edit{{"claim", `  elseif e.open ~= id then -- else the time`, `  else -- else the time`}}},
+	{"the busy time begins anew with the tick that is opened", "model", []edit{{"prelude", `  elseif e.open ~= id then -- else the time`, `  else -- else the time`}}},
 	{"an open tick is not replaced", "model", []edit{{"claim", `or tick_of(redis.call('HGET', KEYS[6], e.open)))
   if going`, `or false)
   if going`}}},
@@ -68,6 +68,6 @@ end`}}},
 // TestShardMutants: the same as TestMutants, in a world in which most jobs have shards.
 func TestShardMutants(t *testing.T) {
 	for _, m := range shardMutants {
-		t.Run(m.name, func(t *testing.T) { m.hunt(t, true) })
+		t.Run(m.name, func(t *testing.T) { m.hunt(t, func(tr *trace) { tr.world.sharded = true }) })
 	}
 }

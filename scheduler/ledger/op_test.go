@@ -23,6 +23,8 @@ type op struct {
 	renewals []locking.Renewal
 	seen     []Lease
 	returns  []Return
+	asserts  []Assertion
+	server   string // run_id of the server that the caller knows, "" for any
 	defs     []Definition
 	job, run string  // of what an operator does, and of a follower
 	upstream string  // follow, unfollow
@@ -45,13 +47,14 @@ type plant struct {
 
 // reply is what one op was answered; only the field of its kind is set.
 type reply struct {
-	answers []Answer
-	words   []Word
-	renewed []locking.RenewAnswer
-	defined []Defined
-	word    Word
-	run     string
-	err     string
+	answers  []Answer
+	words    []Word
+	renewed  []locking.RenewAnswer
+	defined  []Defined
+	asserted []Asserted
+	word     Word
+	run      string
+	err      string
 }
 
 func failed(err error) string {
@@ -62,6 +65,8 @@ func failed(err error) string {
 	switch {
 	case errors.As(err, &clock):
 		return fmt.Sprintf("clock %d believed %d", clock.Redis.UnixMilli(), clock.Believed.UnixMilli())
+	case errors.Is(err, ErrServer):
+		return "server"
 	case errors.Is(err, ErrUnknownJob):
 		return "unknown job"
 	case errors.Is(err, ErrUnknownRun):
@@ -78,13 +83,16 @@ func failed(err error) string {
 func (o op) on(ctx context.Context, r *rig) reply {
 	var out reply
 	var err error
+	led := r.led.At(o.server)
 	switch o.kind {
 	case "claim":
-		out.answers, err = r.led.Claim(ctx, o.by, o.now, o.claims)
+		out.answers, err = led.Claim(ctx, o.by, o.now, o.claims)
 	case "settle":
-		out.words, err = r.led.Settle(ctx, o.reports)
+		out.words, err = led.Settle(ctx, o.reports)
 	case "renew":
-		out.renewed, err = r.led.Renew(ctx, o.renewals)
+		out.renewed, err = led.Renew(ctx, o.renewals)
+	case "reassert":
+		out.asserted, err = led.Reassert(ctx, o.now, o.server, o.asserts)
 	case "reap":
 		out.words, err = r.led.Reap(ctx, o.now, r.identity, o.seen)
 	case "unclaim":
@@ -167,7 +175,7 @@ func (o op) String() string {
 }
 
 func (r reply) String() string {
-	return strings.TrimPrefix(many(r.answers)+many(r.words)+many(r.renewed)+many(r.defined)+
+	return strings.TrimPrefix(many(r.answers)+many(r.words)+many(r.renewed)+many(r.defined)+many(r.asserted)+
 		fmt.Sprintf("\n  %s %s %s", r.word, r.run, r.err), "\n")
 }
 

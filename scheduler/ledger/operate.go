@@ -156,7 +156,7 @@ func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Word, error) 
 	if err != nil {
 		return "", redisconn.Explain("rewind "+r.Job, err)
 	}
-	if err := refusedByClock(reply, now); err != nil {
+	if err := refused(reply, now); err != nil {
 		return "", err
 	}
 	if len(reply) != 1 {

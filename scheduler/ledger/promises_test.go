@@ -24,6 +24,8 @@ type promises struct {
 	paused  map[string]int64  // job -> until when, ms
 	wished  map[string]string // run -> that somebody wanted it ended: told or cancelled
 	opened  map[string]bool   // sharded ticks that were opened
+	failed  bool              // a failover has lost something
+	anew    map[string]bool   // and those that a failover may have lost: another run may have held the job since
 }
 
 // watched is a grant and what became of it.
@@ -34,12 +36,13 @@ type watched struct {
 	token          locking.Token
 	until, beat    int64
 	state          string // live, returned, reaped, or the outcome that was settled
+	restored       bool   // after a failover: it may not be what holds its job
 }
 
 func newPromises() *promises {
 	return &promises{granted: map[string]string{}, runs: map[string]*watched{}, live: map[string]string{},
 		top: map[string]locking.Token{}, stored: map[string]string{}, foreign: map[string]bool{}, paused: map[string]int64{}, wished: map[string]string{},
-		opened: map[string]bool{}}
+		opened: map[string]bool{}, anew: map[string]bool{}}
 }
 
 func (p *promises) bad(format string, args ...any) {
@@ -63,6 +66,10 @@ func (p *promises) see(o op, r reply, now int64) {
 		p.bad("clock: %s acted although the caller is off by %d ms", o.kind, off)
 	}
 	switch o.kind {
+	case "reassert":
+		for i, a := range r.asserted {
+			p.asserted(o.asserts[i], a.Word, now)
+		}
 	case "claim":
 		for i, a := range r.answers {
 			p.claimed(o.by, o.claims[i], a, now)
@@ -136,7 +143,7 @@ func (p *promises) claimed(by Claimer, c Claim, a Answer, now int64) {
 		p.opened[a.Detail] = true
 	}
 	if a.Verdict != Granted {
-		if was != nil && was.state == "live" && was.job == c.Job && was.digest == c.Digest && was.node == by.ID && !p.foreign[c.Run] && !p.foreign[c.Job] {
+		if was != nil && was.state == "live" && was.job == c.Job && was.digest == c.Digest && was.node == by.ID && !was.restored && !p.foreign[c.Run] && !p.foreign[c.Job] {
 			p.bad("P6: run %s is live, and its node, asking again, is answered %s", c.Run, a.Verdict)
 		}
 		return
@@ -156,13 +163,7 @@ func (p *promises) claimed(by Claimer, c Claim, a Answer, now int64) {
 }
 
 func (p *promises) granting(by Claimer, c Claim, a Answer, now int64) {
-	key := fmt.Sprintf("%s tick %d shard 0 attempt %d", c.Job, c.Tick, a.Run.Attempt)
-	if c.Pending {
-		key = fmt.Sprintf("%s tick %d shard %d attempt %d", c.Job, a.Run.Tick, a.Run.Shard, a.Run.Attempt)
-		if a.Run.Request != "" {
-			key = fmt.Sprintf("%s request %s shard %d attempt %d", c.Job, a.Run.Request, a.Run.Shard, a.Run.Attempt)
-		}
-	}
+	key := keyOf(c.Job, c.Lease(a, by, now))
 	if until, paused := p.paused[c.Job]; paused && now < until && a.Run.Request == "" && a.Run.Trigger != "rerun" && a.Run.Of == "" {
 		p.bad("pause: %s was granted while the job is paused", key)
 	}
@@ -170,7 +171,7 @@ func (p *promises) granting(by Claimer, c Claim, a Answer, now int64) {
 		p.bad("P1: %s was granted to run %s and to run %s", key, other, c.Run)
 	}
 	holder := cmp.Or(a.Run.Of, c.Run) // the shards of a tick run beside each other
-	if other := p.live[c.Job]; other != "" && other != holder && c.Overlap != jobs.OverlapAllow {
+	if other := p.live[c.Job]; other != "" && other != holder && !p.anew[holder] && c.Overlap != jobs.OverlapAllow {
 		p.bad("P1: %s runs twice at once, as %s and as %s", c.Job, other, c.Run)
 	}
 	if a.Token <= p.top[c.Job] {
@@ -208,12 +209,13 @@ func (p *promises) ended(id string, w *watched, how string) {
 func (p *promises) settled(r Report, word Word) {
 	w := p.runs[r.Run]
 	switch {
+	case word == Settled && w == nil && p.failed && r.Outcome == jobs.OutcomeCancelled: // before it was granted again
 	case word == Settled && w == nil:
 		p.bad("P2: run %s was settled as %s and never granted", r.Run, r.Outcome)
 	case word == Settled && w.state == "returned" && r.Outcome == jobs.OutcomeCancelled: // it was to be cancelled, and is
 	case word == Settled && w.state != r.Outcome.String():
 		p.ended(r.Run, w, r.Outcome.String())
-	case (word == Lost || word == NoSuchRun) && w != nil && w.state == "live":
+	case (word == Lost || word == NoSuchRun) && w != nil && w.state == "live" && (r.Token == 0 || r.Token == w.token):
 		p.bad("P2: the report of live run %s was answered %s", r.Run, word)
 	}
 }
@@ -225,7 +227,7 @@ func (p *promises) renewed(r locking.Renewal, a locking.RenewAnswer, now int64) 
 		p.bad("P4: run %s was renewed, and is not live", r.Owner)
 	case a == locking.Renewed:
 		w.until, w.beat = now+r.TTL.Milliseconds(), w.beat+1
-	case w != nil && w.state == "live" && !p.foreign[r.Owner]:
+	case w != nil && w.state == "live" && !p.foreign[r.Owner] && r.Token == w.token:
 		p.bad("P4: live run %s was told that it is gone", r.Owner)
 	}
 }

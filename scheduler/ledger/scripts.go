@@ -15,6 +15,8 @@ var (
 	settleSource string
 	//go:embed scripts/renew.lua
 	renewSource string
+	//go:embed scripts/reassert.lua
+	reassertSource string
 	//go:embed scripts/reap.lua
 	reapSource string
 	//go:embed scripts/unclaim.lua
@@ -48,6 +50,7 @@ var (
 	claimScript    = redisconn.NewScript("claim", prelude+claimSource)
 	settleScript   = redisconn.NewScript("settle", prelude+settleSource)
 	renewScript    = redisconn.NewScript("renew", prelude+renewSource)
+	reassertScript = redisconn.NewScript("reassert", prelude+reassertSource)
 	reapScript     = redisconn.NewScript("reap", prelude+reapSource)
 	unclaimScript  = redisconn.NewScript("unclaim", prelude+unclaimSource)
 	triggerScript  = redisconn.NewScript("trigger", prelude+triggerSource)
@@ -65,7 +68,7 @@ var (
 // Scripts are the ledger's scripts, for whoever watches what goes over the wire.
 func Scripts() []*redisconn.Script {
 	return []*redisconn.Script{
-		claimScript, settleScript, renewScript, reapScript, unclaimScript, triggerScript, defineScript,
+		claimScript, settleScript, renewScript, reassertScript, reapScript, unclaimScript, triggerScript, defineScript,
 		rerunScript, cancelScript, pauseScript, rewindScript, removeScript, followScript, relayScript, postponeScript,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -34,6 +35,7 @@ const errorMax = 2048
 // Report is the end of one run, as its node saw it.
 type Report struct {
 	Job, Run       string
+	Token          locking.Token // of the grant; 0 for whichever it was
 	Outcome        jobs.Outcome
 	Reason         string // few words, may be empty
 	Started, Ended int64  // by the node's idea of Redis' clock, ms
@@ -47,19 +49,19 @@ type Report struct {
 
 // Settle ends a batch of runs, all of jobs in one partition and at most BatchMax, and returns
 // Settled, Lost, NoSuchRun or Strange for each. After an error the outcome is unknown: repeat
-// the same reports.
+// the same reports. ErrServer is one after which it is known: nothing was done.
 func (l *Ledger) Settle(ctx context.Context, batch []Report) ([]Word, error) {
 	k := l.keys[l.Partition(batch[0].Job)]
 	ks := append(make([]string, 0, 9+len(batch)), k.ending()...)
 	keep, keepFor := l.keepArgs()
-	args := append(make([]any, 0, 2+10*len(batch)), keep, keepFor)
+	args := append(make([]any, 0, 3+11*len(batch)), keep, keepFor, l.server)
 	for _, r := range batch {
 		fresh := ""
 		if r.Rerun {
 			fresh = Successor(r.Run)
 		}
 		ks = append(ks, k.history+r.Job)
-		args = append(args, r.Job, r.Run, r.Outcome.String(), plain(r.Reason), ms(r.Started), ms(r.Ended),
+		args = append(args, r.Job, r.Run, orNone(r.Token), r.Outcome.String(), plain(r.Reason), ms(r.Started), ms(r.Ended),
 			strconv.Itoa(r.Tries), cut(r.Error), r.Output[max(0, len(r.Output)-jobs.MaxOutput):], fresh)
 	}
 	return words("settle", len(batch))(settleScript.Run(ctx, l.client, ks, args...).Slice())
@@ -93,6 +95,9 @@ func words(op string, n int) func([]any, error) ([]Word, error) {
 	return func(reply []any, err error) ([]Word, error) {
 		if err != nil {
 			return nil, redisconn.Explain(op, err)
+		}
+		if err := refused(reply, 0); err != nil {
+			return nil, fmt.Errorf("%s: %w", op, err)
 		}
 		if len(reply) != n {
 			return nil, fmt.Errorf("%s: %d answers for %d items", op, len(reply), n)

@@ -29,6 +29,9 @@ type trace struct {
 	model    *model // nil: not compared
 	promises *promises
 
+	moment *moment // that the servers may be set back to
+	high   int64   // the latest time so far, µs
+
 	step   int
 	done   []string // the last operations, for the report
 	counts map[string]int
@@ -50,25 +53,49 @@ func (tr *trace) bad(format string, args ...any) {
 func (tr *trace) run(tb testing.TB, n int, stop func() bool) {
 	tb.Helper()
 	for tr.step = 1; tr.step <= n && !stop(); tr.step++ {
-		tr.world.tick()
-		tr.world.look(tb, tr.rigs[0])
-		o, ok := tr.world.next(tb)
-		if !ok {
+		if !tr.one(tb) {
 			continue
 		}
-		tr.do(tb, o)
 		if tr.step%50 == 0 || tr.step == n {
 			tr.check(tb)
 		}
 	}
 }
 
-func (tr *trace) do(tb testing.TB, o op) {
+// one does what comes next, and says whether there was anything.
+func (tr *trace) one(tb testing.TB) bool {
+	tb.Helper()
+	w := tr.world
+	w.tick()
+	w.look(tb, tr.rigs[0])
+	switch {
+	case !w.failing:
+	case tr.moment == nil && w.chance(10):
+		tr.note(tb)
+	case tr.moment != nil && w.chance(8):
+		tr.failover(tb)
+		return true
+	case len(w.held) > 0 && w.chance(2): // for no reason
+		tr.reassert(tb, pick(w, w.parts(w.held)))
+		return true
+	}
+	o, ok := w.next(tb)
+	if ok && w.failing {
+		w.bind(&o)
+	}
+	if ok {
+		tr.do(tb, o)
+	}
+	return ok
+}
+
+func (tr *trace) do(tb testing.TB, o op) (first reply) {
 	tb.Helper()
 	w := tr.world
 	if o.kind == "plant" && !tr.record(tb, &o.plant) {
-		return
+		return reply{}
 	}
+	tr.high = max(tr.high, w.us)
 	replies := make([]reply, len(tr.rigs))
 	var raw [][]string
 	for i, r := range tr.rigs {
@@ -88,16 +115,20 @@ func (tr *trace) do(tb testing.TB, o op) {
 	}
 	tr.count(o, replies[0])
 	tr.promises.see(o, replies[0], w.ms())
+	if w.failing {
+		w.holds(o, replies[0])
+	}
 	if o.kind == "postpone" {
 		tr.late[o.late.Job] = append(tr.late[o.late.Job], o.until)
 	}
 	if tr.model == nil {
-		return
+		return replies[0]
 	}
-	tr.model.us, tr.model.runID = w.us, w.runID[:12]
+	tr.model.us, tr.model.runID, tr.model.server = w.us, w.runID[:12], w.runID
 	if want := tr.model.do(o); !reflect.DeepEqual(want, replies[0]) {
 		tr.bad("model: wants the reply\n  %v\ngot\n  %v", want, replies[0])
 	}
+	return replies[0]
 }
 
 func (tr *trace) count(o op, r reply) {
@@ -113,7 +144,10 @@ func (tr *trace) count(o op, r reply) {
 	for _, d := range r.defined {
 		tr.counts["define "+d.Word]++
 	}
-	if len(r.answers)+len(r.words)+len(r.renewed)+len(r.defined) == 0 {
+	for _, a := range r.asserted {
+		tr.counts["reassert "+string(a.Word)]++
+	}
+	if len(r.answers)+len(r.words)+len(r.renewed)+len(r.defined)+len(r.asserted) == 0 {
 		tr.counts[strings.TrimSpace(o.kind+" "+string(r.word)+strings.SplitN(r.err, " ", 2)[0])]++
 	}
 }

@@ -31,6 +31,11 @@ func (w *world) settle(o op) op {
 		o.reports = append(o.reports, w.report(Lease{Job: o.reports[0].Job, Run: w.id("nobody")}))
 	}
 	w.rng.Shuffle(len(o.reports), func(i, j int) { o.reports[i], o.reports[j] = o.reports[j], o.reports[i] })
+	for i := range o.reports {
+		if w.repeated[Successor(o.reports[i].Run)] { // its lease had lapsed before the failover
+			o.reports[i].Outcome, o.reports[i].Rerun = jobs.OutcomeLost, true
+		}
+	}
 	for _, r := range o.reports {
 		w.reports = remember(w.reports, r, 60)
 	}
@@ -90,6 +95,8 @@ func (w *world) unclaim(o op) op {
 	if old := keepIf(w.returns, func(r Return) bool { return here(r.Job) }); len(old) > 0 && w.chance(50) {
 		o.returns = append(o.returns, pick(w, old))
 	}
+	// After a failover a run may be there whose next attempt is as well: its node is no more, and hands nothing back.
+	o.returns = keepIf(o.returns, func(r Return) bool { return !w.repeated[Successor(r.Run)] && !w.repeated[r.Run] })
 	for _, r := range o.returns {
 		w.returns = remember(w.returns, r, 20)
 		w.burnt[r.Run] = true

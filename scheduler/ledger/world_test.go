@@ -18,6 +18,7 @@ type world struct {
 	ids     int
 	favour  string // a kind of operation that comes more often than others
 	sharded bool   // most jobs have shards
+	failing bool   // servers take each other's place; else a restart loses nothing
 	rig     *rig   // the one looked at
 	view    view
 
@@ -30,6 +31,9 @@ type world struct {
 	events   []Event // told lately
 	ended    []Lease // were open once, perhaps still are
 	planted  []plant // to be put back
+	held     []*holding
+	floor    int64           // Redis' clock does not step back to before a failover, µs
+	repeated map[string]bool // runs that were granted as a later attempt
 }
 
 type asked struct {
@@ -135,7 +139,7 @@ func (w *world) digestFor(job string) string {
 }
 
 func newWorld(seed uint64) *world {
-	return &world{rng: rand.New(rand.NewPCG(seed, 1)), us: noon*1000 + 123_456, runID: "0123456789abcdef0123", burnt: map[string]bool{}}
+	return &world{rng: rand.New(rand.NewPCG(seed, 1)), us: noon*1000 + 123_456, runID: "0123456789abcdef0123", burnt: map[string]bool{}, repeated: map[string]bool{}}
 }
 
 // look reads what the next operation starts from.
@@ -208,7 +212,8 @@ func (w *world) tick() {
 		w.us += 30 * 3600 * 1_000_000
 	default:
 	}
-	if w.chance(3) {
+	w.us = max(w.us, w.floor)
+	if w.chance(3) && !w.failing {
 		w.runID = fmt.Sprintf("%012x%08x", w.rng.Int64N(1<<48), w.rng.Int32())
 	}
 }

@@ -191,7 +191,7 @@ func (c *cluster) churned(ctx context.Context) (verify.Report, error) {
 		known[i].Name = name
 	}
 	report := verify.Check(verify.Case{
-		Jobs: known, Writes: c.sink.writes, Books: books, Disturbed: c.disturbed, Nodes: c.plan.names(), Read: c.ended, Within: c.within, Settle: c.settle,
+		Jobs: known, Writes: c.sink.writes, Books: books, Disturbed: c.disturbed, Nodes: c.plan.names(), Read: c.ended, Ended: time.Now(), Within: c.within, Settle: c.settle,
 	})
 	c.resumed(known)
 	return report, nil

@@ -18,7 +18,7 @@ const (
 	reaped    verify.Kind = "REAPED"    // a run was reaped whose node lived and could renew
 	failover  verify.Kind = "FAILOVER"  // a tick of a dead node waited longer than promise P6 says
 	flapping  verify.Kind = "FLAPPING"  // an older definition came back beside the newer one
-	drained   verify.Kind = "DRAINED"   // a node started a run after it was told to drain
+	drained   verify.Kind = "DRAINED"   // a node started a run after it had handed over
 	ahead     verify.Kind = "AHEAD"     // a tick ran that is far from due by the true time
 	older     verify.Kind = "OLDER"     // a node ran a tick of a definition that had been replaced
 	tooLate   verify.Kind = "TOOLATE"   // a tick ran in its order that the catch-up policy had to pass over
@@ -135,17 +135,20 @@ func afterReplacing(r schedtest.Result) (all []verify.Finding) {
 	return all
 }
 
-// afterDrain finds runs that node a starts between a drain and its end.
+// afterDrain finds runs that node a starts when the two seconds are over in which it hands over, and before it ends.
 func afterDrain(r schedtest.Result) (all []verify.Finding) {
-	draining := false
+	const never = 1e9
+	over := never
 	for _, line := range r.Story {
+		var now float64
+		_, _ = fmt.Sscan(line, &now)
 		switch who := strings.Fields(line); {
 		case len(who) < 3 || who[1] != "a":
 		case strings.Contains(line, "FAULT drain"):
-			draining = true
+			over = now + 2.1
 		case strings.HasSuffix(line, "has ended"):
-			draining = false
-		case draining && strings.Contains(line, "start of "):
+			over = never
+		case now > over && strings.Contains(line, "start of "):
 			all = append(all, verify.Finding{Kind: drained, What: line})
 		}
 	}

@@ -157,7 +157,11 @@ var hunts = map[string]hunt{
 	// The owner drains when its claim arrives.
 	"drain": {also: afterDrain, plan: func(seed uint64) schedtest.Plan {
 		p := aimed(seed, "*/5 * * * * *", second/10)
-		p.Faults = []schedtest.Fault{{Do: schedtest.Drain, Node: "a", At: schedtest.BeforeClaim, When: 9 * second, For: 10 * second}}
+		p.Jobs[0].TTL, p.Config.MaxSkew = 8*second, second
+		p.Faults = []schedtest.Fault{ // it hears of its grant when it has handed over, or given that up
+			{Do: schedtest.Drain, Node: "a", At: schedtest.BeforeClaim, When: 9 * second, For: 10 * second},
+			{Do: schedtest.CutReplies, Node: "a", At: schedtest.AfterClaim, When: 9 * second, For: 2400 * time.Millisecond},
+		}
 		return p
 	}},
 	// One node of three gets a newer definition.

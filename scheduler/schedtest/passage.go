@@ -45,7 +45,7 @@ type unknown struct{ applied, lost bool }
 // The request for a batch of claims, as scripts/claim.lua says at its head: after the keys, so many arguments
 // for all and then so many for each, of which these are the job and the run; so many strings answer one.
 const (
-	claimHead   = 6
+	claimHead   = 7
 	claimArgs   = 13
 	claimJob    = 1
 	claimRun    = 3
@@ -139,10 +139,14 @@ func (c *cluster) carried(m *message, reply []byte) {
 		}
 	case opSettle:
 		for _, r := range runs {
-			r.stage = settled
+			if !refused(words) {
+				r.stage = settled
+			}
 		}
 	case opUnclaim:
 		c.handedBack(m.conn.process, runs)
+	case opReassert:
+		c.reasserted(words)
 	default:
 	}
 	if m.op != "" {

@@ -50,6 +50,8 @@ type Plan struct {
 	// broken are edits of the ledger's scripts: "claim" -> old text, new text, ... The tests of this package break
 	// scripts to see the verifier find it.
 	broken map[string][]string
+	// strict excuses nothing behind lost writes: the nodes are there to say what was lost.
+	strict bool
 	// wordy tells every message in the story.
 	wordy bool
 	// unjudged leaves the verdict to the caller: the verifier's schedules know skip and latest only.

@@ -202,8 +202,9 @@ func (c *cluster) verdict(ctx context.Context, read time.Time) (verify.Report, e
 		}
 	}
 	read = c.byRedis(verify.Span{From: c.began, Until: read}).Until
+	ended := c.byRedis(verify.Span{From: c.began, Until: time.Now()}).Until
 	report := verify.Check(verify.Case{
-		Jobs: known, Writes: c.sink.writes, Books: books, Disturbed: disturbed, Nodes: c.plan.names(), Read: read, Within: c.within, Settle: c.settle,
+		Jobs: known, Writes: c.sink.writes, Books: books, Disturbed: disturbed, Nodes: c.plan.names(), Read: read, Ended: ended, Within: c.within, Settle: c.settle,
 	})
 	c.resumed(known)
 	return report, nil

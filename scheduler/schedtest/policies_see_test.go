@@ -120,9 +120,9 @@ func (t *tale) see(c *cluster, m *message, words []string) {
 	case opClaim:
 		t.claimed(c, m, words)
 	case opSettle:
-		item(2, 10, func(word string, a []string) {
+		item(3, 11, func(word string, a []string) {
 			if word == "settled" {
-				t.end(ending{at: now, ms: ms, free: ms, job: a[0], run: a[1], how: word, outcome: a[2]})
+				t.end(ending{at: now, ms: ms, free: ms, job: a[0], run: a[1], how: word, outcome: a[3]})
 			}
 		})
 	case "reap":
@@ -132,7 +132,7 @@ func (t *tale) see(c *cluster, m *message, words []string) {
 			}
 		})
 	case opUnclaim:
-		item(2, 3, func(word string, a []string) {
+		item(2, 4, func(word string, a []string) {
 			if word == "returned" {
 				t.end(ending{at: now, ms: ms, free: ms, job: a[0], run: a[1], how: word})
 			}

@@ -89,7 +89,7 @@ func TestRegressions(t *testing.T) {
 // given the same grant. When the answer came after the run had ended, the function was called once more.
 func TestPendingRunIsBegunOnce(t *testing.T) {
 	again := 0
-	for seed := range uint64(6) {
+	for seed := range uint64(30) {
 		r := schedtest.Run(t, schedtest.Plan{
 			Seed: seed, Nodes: 1, Heal: 6 * time.Second, For: 20 * time.Second,
 			Jobs:     []jobs.Job{{Name: "quick", Schedule: "0 0 * * * *", TTL: 3 * time.Second, Func: patient(20 * time.Millisecond)}},

@@ -25,10 +25,11 @@ func (c *cluster) known() ([]verify.Job, error) {
 		lives = append(lives, reign{p.version, verify.Span{From: p.born, Until: p.died}})
 	}
 	var all []verify.Job
+	versions := c.plan.registries()
 	for _, name := range c.plan.jobNames() {
 		known := verify.Job{Name: name, Asked: c.requests[name]}
-		for v, same := range c.definitions(name) {
-			def, _ := c.defined(name, v)
+		for v, same := range definitions(versions, name) {
+			def, _ := versions[v].Get(name)
 			known.Reshards = known.Reshards || known.Shards > 0 && known.Shards != def.Shards
 			known.Shards = max(known.Shards, def.Shards)
 			schedule, err := verify.Cron(def.Schedule, def.TimeZone)
@@ -46,18 +47,29 @@ func (c *cluster) known() ([]verify.Job, error) {
 
 // definitions are the different definitions of a job: the first version that has each, and which
 // versions have the same.
-func (c *cluster) definitions(name string) map[int]func(version int) bool {
-	all, seen := make(map[int]func(int) bool), make(map[string]bool)
-	for v := range 1 + len(c.plan.Versions) {
-		def, ok := c.defined(name, v)
-		digest := def.Definition().Digest()
-		if !ok || seen[digest] {
-			continue
+func definitions(versions []*jobs.Registry, name string) map[int]func(version int) bool {
+	digests := make([]string, len(versions)) // none where a version lacks the job
+	for v, reg := range versions {
+		if def, ok := reg.Get(name); ok {
+			digests[v] = def.Definition().Digest()
 		}
-		seen[digest] = true
-		all[v] = func(version int) bool {
-			other, ok := c.defined(name, version)
-			return ok && other.Definition().Digest() == digest
+	}
+	all := make(map[int]func(int) bool)
+	for v, digest := range digests {
+		if digest != "" && !slices.Contains(digests[:v], digest) {
+			all[v] = func(version int) bool { return digests[version] == digest }
+		}
+	}
+	return all
+}
+
+// registries are the jobs of each version.
+func (p Plan) registries() []*jobs.Registry {
+	all := make([]*jobs.Registry, 1+len(p.Versions))
+	for v := range all {
+		all[v] = jobs.NewRegistry() // fills in the defaults
+		for _, j := range p.jobs(v) {
+			all[v].MustAdd(j)
 		}
 	}
 	return all
@@ -65,11 +77,12 @@ func (c *cluster) definitions(name string) map[int]func(version int) bool {
 
 // defined is a version's job of that name.
 func (c *cluster) defined(name string, version int) (jobs.Job, bool) {
-	reg := jobs.NewRegistry() // fills in the defaults
 	for _, j := range c.plan.jobs(version) {
-		reg.MustAdd(j)
+		if j.Name == name {
+			return j.WithDefaults(jobs.Defaults{}), true
+		}
 	}
-	return reg.Get(name)
+	return jobs.Job{}, false
 }
 
 // force is when a definition was in force, in stretches that hang together.

@@ -123,7 +123,9 @@ func (c *cluster) restart(f Fault) {
 	default:
 	}
 	if c.server.Mini().Dump() != held {
-		c.redis.lost = time.Now()
+		if !c.plan.strict {
+			c.redis.lost = time.Now()
+		}
 		c.seen["Redis lost something: "+string(f.Do)]++
 	}
 	c.redis.past = nil

@@ -88,7 +88,7 @@ func (c *cluster) apply(f Fault, p *process) {
 		c.seen["timed faults"]++
 	}
 	until := time.Now().Add(f.For)
-	d := verify.Disturbance{Span: verify.Span{From: c.oldestLost(f), Until: until}, What: string(f.Do), Loses: f.loses()}
+	d := verify.Disturbance{Span: verify.Span{From: c.oldestLost(f), Until: until}, What: string(f.Do), Lossy: f.loses(), Loses: f.loses() && !c.plan.strict}
 	who := "redis"
 	if !f.ofRedis() {
 		who = p.seat.name

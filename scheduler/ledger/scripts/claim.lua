@@ -6,6 +6,7 @@
 -- KEYS[7] kept  KEYS[8] cancels  KEYS[9] outbox  KEYS[10] followers  KEYS[10+i] history of item i's job
 -- ARGV[1] the caller's idea of Redis' time, ms   ARGV[2] tolerated difference, ms
 -- ARGV[3] node id  ARGV[4] node name  ARGV[5] rows to keep  ARGV[6] age to keep, ms
+-- ARGV[7] run_id of the server that the caller knows, '' for any
 -- then 13 for each item: kind, job, digest, run, ttl ms, overlap mode (s q r a), most attempts;
 --   of kind t: from (the cursor the caller sees), passes, tick (to run, '' for none), next (where the
 --     cursor goes), trigger. Passes are ticks that will not run, from 'from' on without a gap, each
@@ -13,8 +14,8 @@
 --   of kind p: a reason for which to record it as missed instead, or '', and four times ''; it is for runs
 --     that follow another job's and that nobody was granted yet
 --   and of a job with several shards, kinds t and p: 'N,param,param,...', else ''. The params are escaped
--- Returns {'clock', redis ms} and does nothing when the caller's idea of time is wrong, else
--- four for each item: word, token, value, record
+-- Returns {'clock', redis ms} and does nothing when the caller's idea of time is wrong, {'server', run_id} when it knows
+-- another server, else four for each item: word, token, value, record
 --   granted     token, ms left, record of the run (kind t: its attempt, '' for 1)
 --   opened      '', cursor, tick     the tick is open, by this claim or by another one of the same tick: the id of its
 --                                    shard i is tick .. '.' .. i
@@ -33,9 +34,11 @@
 local now, skew, node, name, keep, keep_for = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local us, ms = clock()
 if astray(ms, now, skew) then return {'clock', int(ms)} end
-local HEAD, STRIDE, FIRST, OUTBOX_MAX, PENDING_MAX = 6, 13, 10, 10000, 10000
-local kept, cancels, outbox, followers = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local here = server_run_id()
+if elsewhere(ARGV[7], here) then return {'server', here} end
+local HEAD, STRIDE, FIRST, OUTBOX_MAX, PENDING_MAX = 7, 13, 10, 10000, 10000
+local kept, cancels, outbox, followers = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local k = {runs = KEYS[3], pending = KEYS[5], waiting = KEYS[6], kept = kept, cancels = cancels, outbox = outbox, followers = followers}
 local n = (#ARGV - HEAD) / STRIDE
 local names = {}
 for i = 1, n do names[i] = ARGV[HEAD + (i - 1) * STRIDE + 2] end
@@ -102,33 +105,6 @@ end
 local function is_open(i, e, id)
   local t = tick_of(redis.call('HGET', KEYS[6], id))
   return t and t.job == names[i] and opened(i, e, id)
-end
-
--- Opens a tick: from now on it holds the job, and its shards are pending. p is what a run of it would be made of.
-local function open(e, id, mode, parts, p)
-  local n, params = string.match(parts, '^(%d+)(.*)$')
-  local waiting, pending = {}, {}
-  p.of, p.at, p.holds, p.shards, p.shard, p.granted, p.mode = id, granted, '', n, '0', granted, mode
-  p.left, p.bad, p.worst, p.top = n, '0', '', p.attempt
-  local tick = tick_text(p)
-  p.prev, p.next, p.payload = '', '', '' -- they are the tick's
-  n = tonumber(n)
-  local param = {}
-  for one in string.gmatch(params, ',([^,]*)') do param[#param + 1] = one end
-  for shard = 0, n - 1 do
-    p.shard, p.param = int(shard), param[shard + 1] or ''
-    local name = id .. '.' .. p.shard
-    waiting[#waiting + 1], waiting[#waiting + 2] = name, pending_text(p)
-    pending[#pending + 1], pending[#pending + 2] = granted, name
-  end
-  redis.call('HSET', KEYS[6], id, tick, unpack(waiting))
-  redis.call('ZADD', KEYS[5], unpack(pending))
-  redis.call('ZREM', KEYS[5], id)
-  if mode == 'a' then
-    if e.open == id then e.open = '' end
-  elseif e.open ~= id then -- else the time of an attempt before it goes on
-    e.open, e.busy = id, ''
-  end
 end
 
 local function crowded(parts)
@@ -257,7 +233,7 @@ local function claim_tick(i, e, a)
     return true
   end
   if parts ~= '' then
-    open(e, id, mode, parts, {job = job, tick = tick, attempt = attempt, prev = tick, next = nxt, trigger = trigger, request = '', payload = ''})
+    open_tick(k, e, id, mode, parts, {job = job, tick = tick, attempt = attempt, prev = tick, next = nxt, trigger = trigger, request = '', payload = ''}, ms)
     return opened(i, e, id)
   end
   grant(e, id, ttl, mode, most, job, tick, '0', '1', attempt, tick, nxt, trigger, '', '', '', '')
@@ -297,7 +273,7 @@ local function claim_shard(i, e, id, mode, p)
   end
   count(e, 'cancelled', 1)
   taken[#taken + 1] = id
-  part({waiting = KEYS[6], kept = kept, cancels = cancels, outbox = outbox, followers = followers}, KEYS[FIRST + i], e, p, 'cancelled',
+  part(k, KEYS[FIRST + i], e, p, 'cancelled',
     ms, ms, keep, keep_for)
   answer(i, 'passed', '', e.cursor, 'cancelled,' .. reason)
   return false
@@ -324,7 +300,7 @@ local function claim_pending(i, e, a)
   if outcome and not record(i, e, p.prev, p.tick, p.tick, 1, p.next, outcome, reason) then answer(i, 'foreign', '', '', '') return false end
   if not outcome and p.of == '' and p.shards == '1' and parts ~= '' then
     if crowded(parts) then answer(i, 'held', '', 'full partition', '') return false end
-    open(e, id, mode, parts, p)
+    open_tick(k, e, id, mode, parts, p, ms)
     return opened(i, e, id)
   end
   taken[#taken + 1] = id

@@ -46,6 +46,10 @@ local function astray(ms, now, skew)
   return math.abs(ms - tonumber(now)) > tonumber(skew)
 end
 
+-- Whether the caller knows another server than this one, or this one before it was restarted: what it knows of
+-- its runs may be lost here. '' is a caller that does not mind.
+local function elsewhere(known, here) return known ~= '' and known ~= here end
+
 -- Whether revision a comes after b: byte by byte, for Lua's own < asks the server's locale.
 local function newer(a, b)
   for i = 1, math.min(#a, #b) do
@@ -249,6 +253,25 @@ local function row_text(id, r, outcome, reason, started, ended, tries, err)
     .. '|' .. r.trigger .. '|' .. r.request .. '|' .. r.of .. '|' .. r.param .. '|' .. outcome .. '|' .. reason .. '|' .. started .. '||' .. err
 end
 
+-- Finds the row of a run by its id or, with asked, by the id that a person asked for; newest first.
+-- Returns its index from the tail, head (all before the field 'late'), outcome, late, error.
+local ROW = '^(1|[RT]|%d*|%d*|%d+|%d+|%d+|%d+|%d+|%d+|([^|]*)|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|[^|]*|[^|]*|([^|]*)|[^|]*|%d*)|([^|]*)|(.*)$'
+local function find_row(key, id, asked)
+  local from = -1
+  while true do
+    local rows = redis.pcall('LRANGE', key, from - 31, from)
+    if rows.err then return nil end
+    for i = #rows, 1, -1 do
+      if string.find(rows[i], id, 1, true) then
+        local head, run, req, outcome, late, err = string.match(rows[i], ROW)
+        if run == id or asked and req == id then return from - (#rows - i), head, outcome, late, err end
+      end
+    end
+    if #rows < 32 then return nil end
+    from = from - 32
+  end
+end
+
 -- Frees the job from what has held it, a run or an open tick that was granted at 'since'. A run's next attempt
 -- may go on holding it.
 local function free(e, mode, since, freed, rerun)
@@ -258,6 +281,35 @@ local function free(e, mode, since, freed, rerun)
   elseif mode ~= 'a' then
     -- An attempt that follows a crash finds the window of the one before it, and goes on with it.
     e.busy = int(pair(e.busy) or tonumber(since)) .. ',' .. int(freed)
+  end
+end
+
+-- Opens a tick: from now on it holds the job, and its shards are pending. p is what a run of it would be made of,
+-- parts is 'N,param,param,...'.
+local function open_tick(k, e, id, mode, parts, p, ms)
+  local n, params = string.match(parts, '^(%d+)(.*)$')
+  local waiting, pending = {}, {}
+  local at = int(ms)
+  p.of, p.at, p.holds, p.shards, p.shard, p.granted, p.mode = id, at, '', n, '0', at, mode
+  p.left, p.bad, p.worst, p.top = n, '0', '', p.attempt
+  local tick = tick_text(p)
+  p.prev, p.next, p.payload = '', '', '' -- they are the tick's
+  n = tonumber(n)
+  local param = {}
+  for one in string.gmatch(params, ',([^,]*)') do param[#param + 1] = one end
+  for shard = 0, n - 1 do
+    p.shard, p.param = int(shard), param[shard + 1] or ''
+    local name = id .. '.' .. p.shard
+    waiting[#waiting + 1], waiting[#waiting + 2] = name, pending_text(p)
+    pending[#pending + 1], pending[#pending + 2] = at, name
+  end
+  redis.call('HSET', k.waiting, id, tick, unpack(waiting))
+  redis.call('ZADD', k.pending, unpack(pending))
+  redis.call('ZREM', k.pending, id)
+  if mode == 'a' then
+    if e.open == id then e.open = '' end
+  elseif e.open ~= id then -- else the time of an attempt before it goes on
+    e.open, e.busy = id, ''
   end
 end
 
@@ -311,14 +363,19 @@ local function finish(k, history, e, id, r, row, outcome, output, fresh, freed, 
   if strange(k.waiting, r.of) then return false end
   if not append(history, k.kept, row, e, ms, keep, keep_for) then return false end
   count(e, outcome, 1)
-  local held, rerun = e.open == id, fresh ~= '' and tonumber(r.attempt) < tonumber(r.most) and not wanted(k.cancels, id, r)
+  local left = fresh ~= '' and tonumber(r.attempt) < tonumber(r.most)
+  -- A failover may have lost that this run had ended, and the next attempt is here already, or over.
+  local going = left and redis.call('HEXISTS', k.runs, fresh) == 1
+  local over = left and not going and find_row(history, fresh)
+  local held, rerun = e.open == id, going or over or left and not wanted(k.cancels, id, r)
   if held then
-    e.open = rerun and fresh or ''
-    free(e, r.mode, r.granted, freed, rerun)
+    e.open = rerun and not over and fresh or ''
+    free(e, r.mode, r.granted, freed, rerun and not over)
   end
   if output ~= '' then redis.call('HSET', k.kept, id, output) end
   if r.payload ~= '' then redis.call('HSET', k.kept, 'p:' .. id, r.payload) end
-  if rerun then
+  if going or over then -- it tells what is to be told
+  elseif rerun then
     redis.call('HSET', k.waiting, fresh, pending_text({job = r.job, tick = r.tick, shard = r.shard, shards = r.shards,
       attempt = int(r.attempt + 1), prev = '', next = '', trigger = 'rerun', request = r.request, at = int(ms),
       holds = '1', of = r.of, param = r.param, payload = r.payload}))
@@ -355,23 +412,4 @@ local function any(key, read, job, ok)
     end
   end
   return found
-end
-
--- Finds the row of a run by its id or, with asked, by the id that a person asked for; newest first.
--- Returns its index from the tail, head (all before the field 'late'), outcome, late, error.
-local ROW = '^(1|[RT]|%d*|%d*|%d+|%d+|%d+|%d+|%d+|%d+|([^|]*)|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|[^|]*|[^|]*|([^|]*)|[^|]*|%d*)|([^|]*)|(.*)$'
-local function find_row(key, id, asked)
-  local from = -1
-  while true do
-    local rows = redis.pcall('LRANGE', key, from - 31, from)
-    if rows.err then return nil end
-    for i = #rows, 1, -1 do
-      if string.find(rows[i], id, 1, true) then
-        local head, run, req, outcome, late, err = string.match(rows[i], ROW)
-        if run == id or asked and req == id then return from - (#rows - i), head, outcome, late, err end
-      end
-    end
-    if #rows < 32 then return nil end
-    from = from - 32
-  end
 end

@@ -10,7 +10,7 @@
 local keep, keep_for = ARGV[3], ARGV[4]
 local us, ms = clock()
 if astray(ms, ARGV[1], ARGV[2]) or server_run_id() ~= ARGV[5] then return {'clock', int(ms)} end
-local k = {pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6], cancels = KEYS[7], outbox = KEYS[8], followers = KEYS[9]}
+local k = {runs = KEYS[2], pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6], cancels = KEYS[7], outbox = KEYS[8], followers = KEYS[9]}
 local out = {}
 for i = 1, (#ARGV - 5) / 4 do
   local a = 2 + i * 4

@@ -3,10 +3,10 @@
 -- that was to be cancelled is recorded as cancelled instead.
 -- KEYS[1] jobs  KEYS[2] runs  KEYS[3] leases  KEYS[4] pending  KEYS[5] waiting  KEYS[6] kept
 -- KEYS[7] cancels  KEYS[8] outbox  KEYS[9] followers  KEYS[9+i] history of item i's job
--- ARGV[1] rows to keep  ARGV[2] age to keep, ms  then 3 for each item: job, run, fresh run id
+-- ARGV[1] rows to keep  ARGV[2] age to keep, ms  then 4 for each item: job, run, token ('' for any), fresh run id
 -- Returns one word for each item: returned (also when repeated), lost, foreign.
 local us, ms = clock()
-local k = {pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6], cancels = KEYS[7], outbox = KEYS[8], followers = KEYS[9]}
+local k = {runs = KEYS[2], pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6], cancels = KEYS[7], outbox = KEYS[8], followers = KEYS[9]}
 local out = {}
 
 local function back(i, job, id, fresh, r, e)
@@ -31,14 +31,16 @@ local function back(i, job, id, fresh, r, e)
   return 'returned'
 end
 
-for i = 1, (#ARGV - 2) / 3 do
-  local job, id, fresh = ARGV[i * 3], ARGV[i * 3 + 1], ARGV[i * 3 + 2]
+for i = 1, (#ARGV - 2) / 4 do
+  local a = i * 4 - 1
+  local job, id, token, fresh = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
   local text = redis.call('HGET', KEYS[2], id)
   local r = run_of(text)
   local e = entry_of(redis.call('HGET', KEYS[1], job))
   if not text then
     out[i] = redis.call('HEXISTS', KEYS[5], fresh) == 1 and not find_row(KEYS[9 + i], id) and 'returned' or 'lost'
   elseif not r or not e then out[i] = 'foreign'
+  elseif token ~= '' and token ~= r.token then out[i] = 'lost'
   else out[i] = back(i, job, id, fresh, r, e)
   end
 end

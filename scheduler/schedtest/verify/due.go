@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// schedule asks the oracle for the ticks of all versions up to when the books were read.
+// schedule asks the oracle for the ticks of all versions up to when the books were read, or the last node had ended.
 func (t *trial) schedule() {
 	t.byTick = make(map[int64]*tick)
 	for _, v := range t.job.Versions {
 		var asks []int64
 		for _, at := range t.ticksIn(v.Certain, v.Schedule) {
-			t.expect(at).must = true
+			d := t.expect(at)
+			d.must = d.must || !at.After(t.Read)
 			asks = append(asks, at.UnixMilli())
 		}
 		for _, at := range t.ticksIn(v.Possible, v.Schedule) {
@@ -25,7 +26,7 @@ func (t *trial) schedule() {
 }
 
 func (t *trial) ticksIn(s Span, of Schedule) []time.Time {
-	until := t.Read.Add(1) // a tick at the very instant is due
+	until := latest(t.Read, t.Ended).Add(1) // a tick at the very instant is due
 	if !s.Until.IsZero() && s.Until.Before(until) {
 		until = s.Until
 	}

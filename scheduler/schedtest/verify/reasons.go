@@ -40,7 +40,9 @@ func (t *trial) untrue(c covered, d *tick, head bool) string {
 	switch c.row.Outcome {
 	case jobs.OutcomeMissed:
 		switch {
-		case c.row.Reason != "late":
+		case c.row.Reason == ledger.ReasonFailover && t.lossy(d.at, at):
+			return ""
+		case c.row.Reason != ledger.ReasonLate:
 			return "a reason that is not known"
 		case head && at.Sub(d.at) <= t.CatchUp:
 			return "it was overdue by " + at.Sub(d.at).String() + " only"
@@ -53,7 +55,7 @@ func (t *trial) untrue(c covered, d *tick, head bool) string {
 		}
 	case jobs.OutcomeSkipped:
 		switch {
-		case c.row.Reason != "overlap":
+		case c.row.Reason != ledger.ReasonOverlap:
 			return "a reason that is not known"
 		case !t.held(c, d.at):
 			return "no other run of the job was going"

@@ -71,6 +71,11 @@ func (c *Case) lossNear(at time.Time) bool {
 	return slices.ContainsFunc(c.Disturbed, func(d Disturbance) bool { return d.Loses && c.acts(d, at, at.Add(c.Settle)) })
 }
 
+// lossy says whether Redis has lost, between two instants, what it knew at the first.
+func (c *Case) lossy(from, to time.Time) bool {
+	return slices.ContainsFunc(c.Disturbed, func(d Disturbance) bool { return d.Lossy && c.acts(d, from, to) })
+}
+
 // lossBetween says whether Redis may have lost between two instants what it knew at the first.
 func (c *Case) lossBetween(from, to time.Time) bool {
 	return slices.ContainsFunc(c.Disturbed, func(d Disturbance) bool { return d.Loses && c.acts(d, from, to) })

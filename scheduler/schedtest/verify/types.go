@@ -88,6 +88,8 @@ type Disturbance struct {
 	What  string   // "drain" lets runs end as cancelled
 	Nodes []string // names of those it hit; none: everybody, Redis itself
 	Job   string   // the only job that it hit; "": all
+	// Lossy says that Redis has lost acknowledged writes, whether what comes of that is excused or not.
+	Lossy bool
 	// Loses says that Redis may have lost acknowledged writes (emptied, rolled back). From is then
 	// the instant of the oldest write that may be lost. P1 and P2 are not promised for the runs
 	// around it; tokens (P3) still are.
@@ -114,6 +116,7 @@ type Case struct {
 	// it held the job up: the others are there to take it (P6). Without Nodes it excuses any.
 	Nodes   []string
 	Read    time.Time     // when the books were read
+	Ended   time.Time     // when the last node had ended: what came due after Read may have run, and need not; zero: nothing did
 	Within  time.Duration // P6: how late a run may start when nothing is disturbed; 0: 2 s
 	Settle  time.Duration // how long after a disturbance its effects may last
 	CatchUp time.Duration // a tick is missed only if it, or the one at the head of its row, was overdue by more; 0: 10 s

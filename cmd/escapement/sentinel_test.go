@@ -1,0 +1,130 @@
+package main
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// TestSentinelOptions wants a client that the library accepts, and from the URL what is the master's.
+func TestSentinelOptions(t *testing.T) {
+	r := Redis{Mode: modeSentinel, Addrs: []string{"10.0.0.1:26379"}, MasterName: "main"}
+	for text, want := range map[string]redis.FailoverOptions{
+		"":                               {},
+		"redis://":                       {},
+		"redis://u:p@/2":                 {Username: "u", Password: "p", DB: 2},
+		"redis://:p%40@?db=3":            {Password: "p@", DB: 3},
+		"rediss:///1?read_timeout=3s":    {DB: 1, ReadTimeout: 3 * time.Second},
+		"rediss://:p@/0?skip_verify=1":   {Password: "p"},
+		"redis:///?pool_size=5&db=4":     {DB: 4, PoolSize: 5},
+		"redis://?client_name=billing":   {ClientName: "billing"},
+		"redis://u:p@/0?max_retries=-1":  {Username: "u", Password: "p"},
+		"redis://u:p@/0?dial_timeout=2s": {Username: "u", Password: "p", DialTimeout: 2 * time.Second},
+	} {
+		r.URL = text
+		o, err := sentinelOptions(r)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if o.Username != want.Username || o.Password != want.Password || o.DB != want.DB || o.PoolSize != want.PoolSize || o.ClientName != want.ClientName {
+			t.Errorf("%s: got %+v", text, o)
+		}
+		if o.SentinelPassword != "" || o.SentinelUsername != "" {
+			t.Errorf("%s: the master's password is told to the sentinels", text)
+		}
+		if tls := strings.HasPrefix(text, "rediss"); tls != (o.TLSConfig != nil) || tls && o.TLSConfig.ServerName != "" {
+			t.Errorf("%s: TLS %+v", text, o.TLSConfig)
+		}
+		if o.DialTimeout != max(callTimeout, want.DialTimeout) || o.ReadTimeout != max(callTimeout, want.ReadTimeout) || o.WriteTimeout != callTimeout {
+			t.Errorf("%s: timeouts %s, %s, %s", text, o.DialTimeout, o.ReadTimeout, o.WriteTimeout)
+		}
+		client := redis.NewFailoverClient(o)
+		if err := redisconn.Check(client); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		_ = client.Close()
+	}
+}
+
+// TestSentinelTakesAllOfTheURL finds a setting that a URL can give and that gets lost on the way to
+// the master.
+func TestSentinelTakesAllOfTheURL(t *testing.T) {
+	text := "rediss://u:p@/2?protocol=2&client_name=c&min_retry_backoff=1s&max_retry_backoff=2s&dial_timeout=3s&read_timeout=4s&write_timeout=5s" +
+		"&pool_fifo=true&pool_size=6&pool_timeout=7s&min_idle_conns=8&max_idle_conns=9&max_active_conns=10&max_concurrent_dials=4" +
+		"&pipeline_pool_size=11&pipeline_read_buffer_size=12&pipeline_write_buffer_size=13" +
+		"&conn_max_idle_time=14s&conn_max_lifetime=15s&conn_max_lifetime_jitter=1s&skip_verify=true"
+	o, err := redisOptions(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to := reflect.ValueOf(o).Elem(), reflect.ValueOf(failover(o, Redis{})).Elem()
+	for i := range from.NumField() {
+		name := from.Type().Field(i).Name
+		if !from.Type().Field(i).IsExported() || from.Field(i).IsZero() || slices.Contains([]string{"Network", "Addr", "MaintNotificationsConfig"}, name) {
+			continue
+		}
+		if got := to.FieldByName(name); !got.IsValid() || !reflect.DeepEqual(got.Interface(), from.Field(i).Interface()) {
+			t.Errorf("%s is %v, and for the master %v", name, from.Field(i), got)
+		}
+	}
+}
+
+// TestSentinelFlag gives the URL on the command line: it is judged as the file's is.
+func TestSentinelFlag(t *testing.T) {
+	file := write(t, "redis: {mode: sentinel, addrs: [\"10.0.0.1:26379\"], master_name: main}\n")
+	code, _, stderr := call(nil, "", "jobs", "list", "--config", file, "--redis", "redis://:hunter2@h:6379/0")
+	if code != exitConfig || !strings.HasPrefix(stderr, "--redis: names the host h:6379, and the mode is sentinel") || strings.Contains(stderr, "hunter2") {
+		t.Errorf("a host: exit %d, %s", code, stderr)
+	}
+	l, err := load(source{file: file, env: map[string]string{"ESCAPEMENT_REDIS_URL": "redis://:hunter2@/3"}})
+	if err != nil || l.redisName() != "the master main of the sentinels 10.0.0.1:26379" {
+		t.Errorf("no host: %v, %s", err, l.redisName())
+	}
+}
+
+// TestRunWithSentinel runs a node that asks real sentinels for the master, and the tools beside it.
+func TestRunWithSentinel(t *testing.T) {
+	s := redistest.StartSentinels(t)
+	env := []string{
+		"ESCAPEMENT_REDIS_MODE=sentinel", "ESCAPEMENT_REDIS_ADDRS=" + strings.Join(s.Addrs(), ","), "ESCAPEMENT_REDIS_MASTER_NAME=" + s.MasterName(),
+		"ESCAPEMENT_REDIS_URL=redis:///1", "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_NODE_NAME=a1",
+	}
+	p := start(t, env, "run", "--config", write(t, sampleJobs))
+	p.logged("run ended", `"job":"often"`)
+	if said, want := p.field("node starting", "redis"), "the master "+s.MasterName()+" of the sentinels "+strings.Join(s.Addrs(), ","); said != want {
+		t.Errorf("the node says it uses %q, want %q", said, want)
+	}
+	if jobs := decode[[]struct{ Name string }](t, env, "jobs", "list"); len(jobs) != 3 {
+		t.Errorf("jobs list: %+v", jobs)
+	}
+	p.signal(syscall.SIGTERM)
+	p.exits(exitDone)
+	if runs := decode[[]runJSON](t, env, "runs", "list", "--outcome", "succeeded"); len(runs) == 0 || runs[0].Node != "a1" {
+		t.Errorf("runs list: %+v", runs)
+	}
+	if code, stdout, stderr := call(env, "", "ledger", "verify"); code != exitDone {
+		t.Errorf("ledger verify: exit %d, %s%s", code, stdout, stderr)
+	}
+
+	unknown := append(slices.Clone(env), "ESCAPEMENT_REDIS_MASTER_NAME=mian")
+	if code, _, stderr := call(unknown, "", "jobs", "list"); code != exitConfig || !strings.Contains(stderr, "ESCAPEMENT_REDIS_MASTER_NAME: the sentinels "+s.Addrs()[0]) {
+		t.Errorf("a master that nobody knows: exit %d, %s", code, stderr)
+	}
+	start(t, unknown, "run", "--config", write(t, sampleJobs)).exits(exitConfig)
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := call(env, "", "jobs", "list"); code != exitUnreachable || !strings.Contains(stderr, "cannot reach Redis at the master main of the sentinels "+s.Addrs()[0]) ||
+		!strings.Contains(stderr, "mend redis.addrs, or name another configuration with --config") {
+		t.Errorf("no sentinel: exit %d, %s", code, stderr)
+	}
+}

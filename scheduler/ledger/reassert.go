@@ -1,0 +1,93 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// The words of Reassert; besides Lost and Strange.
+const (
+	Known     Word = "known"      // the ledger has the run
+	Restored  Word = "restored"   // the ledger has it again
+	Ended     Word = "ended"      // its end is recorded
+	Behind    Word = "behind"     // the cursor stands before its tick; other nodes may know why
+	OtherDef  Word = "superseded" // another definition is the stored one
+	NoSuchJob Word = "unknown"    // register it first
+)
+
+// Assertion is a run that its node was granted, by the server before this one or by this one before it was restarted.
+type Assertion struct {
+	Digest string // of the definition that it was granted by
+	Lease  Lease  // as granted; Until and Beat are not used
+	// Gap are the ticks from the cursor up to this run's, of which nobody has said anything: they are recorded as missed
+	// for ReasonFailover. Without it, or with one that does not begin at the cursor, the answer is Behind when there are any.
+	// Of a Pass, First, Last and Count are used.
+	Gap *Pass
+	// Of a shard, how to open its tick anew if that was lost: the job's parameters, one for each of Lease.Shards or none,
+	// and where the cursor goes, see Next. Without Reopen a lost tick leaves its shards Lost.
+	Reopen bool
+	Params []string
+	// Next is the tick after this run's, ms, 0 when the schedule has no more. It is for runs that are no step of the cursor
+	// themselves: shards, and attempts after the first, which become one when all attempts before them are lost.
+	Next int64
+}
+
+// Asserted is the answer to an Assertion.
+type Asserted struct {
+	Word   Word
+	Cursor int64 // Behind: where the job stands, ms
+}
+
+// Reassert says to the server with this run_id which runs were granted before, all of jobs in one partition and at most
+// BatchMax: those that it lost are restored, each with its step of the cursor. It may be repeated. now is the
+// caller's idea of Redis' time, ms. It returns ErrClock, or ErrServer when that is not the server.
+func (l *Ledger) Reassert(ctx context.Context, now int64, server string, batch []Assertion) ([]Asserted, error) {
+	k := l.keys[l.Partition(batch[0].Lease.Job)]
+	ks := append(append(make([]string, 0, 10+len(batch)), k.ending()...), k.due)
+	keep, keepFor := l.keepArgs()
+	args := append(make([]any, 0, 5+7*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, server)
+	for _, a := range batch {
+		ks = append(ks, k.history+a.Lease.Job)
+		args = append(args, a.args()...)
+	}
+	reply, err := reassertScript.Run(ctx, l.client, ks, args...).Slice()
+	if err != nil {
+		return nil, redisconn.Explain("reassert", err)
+	}
+	if err := refused(reply, now); err != nil {
+		return nil, fmt.Errorf("reassert: %w", err)
+	}
+	if len(reply) != 2*len(batch) {
+		return nil, fmt.Errorf("reassert: %d answers for %d runs", len(reply)/2, len(batch))
+	}
+	out := make([]Asserted, len(batch))
+	for i := range batch {
+		out[i] = Asserted{Word(text(reply[2*i])), number(reply[2*i+1])}
+	}
+	return out, nil
+}
+
+func (a Assertion) args() []any {
+	gap, parts := "", ""
+	if a.Gap != nil {
+		gap = ms(a.Gap.First) + "," + ms(a.Gap.Last) + "," + ms(a.Gap.Count)
+	}
+	if a.Reopen {
+		parts = Claim{Shards: a.Lease.Shards, Params: a.Params}.parts()
+	}
+	return []any{a.Lease.Job, a.Digest, a.Lease.Run, a.Lease.granted(), gap, parts, orNone(a.Next)}
+}
+
+// granted is the record of a lease from 'job' on, as the scripts spell it.
+func (l Lease) granted() string {
+	return strings.Join([]string{
+		l.Job, ms(l.Tick), strconv.Itoa(l.Shard), strconv.Itoa(l.Shards), strconv.Itoa(l.Attempt), ms(l.Token), l.Node, l.NodeName,
+		ms(l.TTL), orNone(l.Prev), orNone(l.Next), l.Trigger, l.Request, ms(l.Granted), l.Overlap, strconv.Itoa(l.Attempts),
+		l.Of, url.QueryEscape(l.Param), string(l.Payload),
+	}, "|")
+}

@@ -1,0 +1,196 @@
+package ledger
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+)
+
+// Words for tests in which a server takes the place of another and has not got its last writes.
+
+// backup is what a server holds: hashes, lists, sorted sets by key.
+type backup map[string]any
+
+// backup reads everything that a server holds, in two round trips.
+func (r *rig) backup(tb testing.TB) backup {
+	tb.Helper()
+	ctx := tb.Context()
+	names := must(r.client.Keys(ctx, "*").Result())
+	kinds := r.client.Pipeline()
+	for _, key := range names {
+		kinds.Type(ctx, key)
+	}
+	pipe := r.client.Pipeline()
+	for i, kind := range must(kinds.Exec(ctx)) {
+		switch kind.(*redis.StatusCmd).Val() {
+		case "hash":
+			pipe.HGetAll(ctx, names[i])
+		case "list":
+			pipe.LRange(ctx, names[i], 0, -1)
+		case "zset":
+			pipe.ZRangeWithScores(ctx, names[i], 0, -1)
+		default:
+			tb.Fatalf("%s is no kind of key that the ledger writes", names[i])
+		}
+	}
+	all := backup{}
+	for i, cmd := range must(pipe.Exec(ctx)) {
+		switch c := cmd.(type) {
+		case *redis.MapStringStringCmd:
+			all[names[i]] = c.Val()
+		case *redis.StringSliceCmd:
+			all[names[i]] = c.Val()
+		case *redis.ZSliceCmd:
+			all[names[i]] = c.Val()
+		}
+	}
+	return all
+}
+
+// restore makes the server hold that, and nothing else. Its clock and its identity are to be set anew.
+func (r *rig) restore(tb testing.TB, all backup) {
+	tb.Helper()
+	ctx, pipe := tb.Context(), r.client.Pipeline()
+	pipe.FlushAll(ctx)
+	for key, value := range all {
+		switch v := value.(type) {
+		case map[string]string:
+			pipe.HSet(ctx, key, v)
+		case []string:
+			pipe.RPush(ctx, key, v)
+		case []redis.Z:
+			pipe.ZAdd(ctx, key, v...)
+		}
+	}
+	must(pipe.Exec(ctx))
+}
+
+// failover makes another server take the place of this one, which has nothing that is newer than the backup. Nobody
+// hears of it for 200 ms.
+func (r *rig) failover(t *testing.T, all backup) {
+	t.Helper()
+	us, identity := r.now*1000, r.identity
+	r.restore(t, all)
+	r.clock(t, us+200_000, string(identity[0]+1)+identity[1:])
+}
+
+// granted claims and is granted, and returns what its node knows of the run from then on.
+func (r *rig) granted(t *testing.T, c Claim) Lease {
+	t.Helper()
+	return r.grantedTo(t, node, c)
+}
+
+func (r *rig) grantedTo(t *testing.T, by Claimer, c Claim) Lease {
+	t.Helper()
+	a := must(r.led.Claim(t.Context(), by, r.now, []Claim{c}))[0]
+	if a.Verdict != Granted {
+		t.Fatalf("claim %+v: %+v", c, a)
+	}
+	return c.Lease(a, by, r.now)
+}
+
+// of is what a node says of a run, whose job ticks each second; change it with the functions.
+func of(l Lease, change ...func(*Assertion)) Assertion {
+	a := Assertion{Digest: "d-second", Lease: l}
+	for _, f := range change {
+		f(&a)
+	}
+	return a
+}
+
+// gap says that the ticks from one second after noon to another are to be given up; none when the second is before the
+// first.
+func gap(first, last int64) func(*Assertion) {
+	return func(a *Assertion) {
+		a.Gap = &Pass{First: noon + first*1000, Last: noon + max(first, last)*1000, Count: last - first + 1}
+	}
+}
+
+// reopen says how to open the tick of a shard.
+func reopen(params ...string) func(*Assertion) {
+	return func(a *Assertion) { a.Reopen, a.Params, a.Next = true, params, a.Lease.Tick+1000 }
+}
+
+// says tells the server of a run, twice, and compares the answers: repeated, it changes nothing but the lease.
+func (r *rig) says(t *testing.T, want Word, a Assertion) Asserted {
+	t.Helper()
+	got := must(r.led.Reassert(t.Context(), r.now, r.identity, []Assertion{a}))[0]
+	if got.Word != want {
+		t.Fatalf("of %s it is said: %+v, want %s", a.Lease.Run, got, want)
+	}
+	again := map[Word]Word{Restored: Known}[want]
+	if again == "" {
+		again = want
+	}
+	before := r.unleased(t)
+	if got := must(r.led.Reassert(t.Context(), r.now, r.identity, []Assertion{a}))[0]; got.Word != again {
+		t.Fatalf("of %s it is said again: %+v, want %s", a.Lease.Run, got, again)
+	}
+	if wrong := differences(before, r.unleased(t)); len(wrong) > 0 {
+		t.Fatalf("saying it again changed %s", strings.Join(wrong, "\n"))
+	}
+	return got
+}
+
+// unleased is a dump without what a renewal changes.
+func (r *rig) unleased(t *testing.T) map[string]string {
+	t.Helper()
+	all := dump(t, r.client)
+	delete(all, r.led.keys[0].leases)
+	delete(all, r.led.keys[0].runs)
+	for _, l := range must(r.led.Open(t.Context(), "a")) {
+		l.Until, l.Beat = 0, 0
+		all["run "+l.Run] = fmt.Sprintf("%+v", l)
+	}
+	return all
+}
+
+// ends settles a run as its node does, by its token.
+func (r *rig) ends(t *testing.T, want Word, l Lease, outcome jobs.Outcome) {
+	t.Helper()
+	report := Report{Job: l.Job, Run: l.Run, Token: l.Token, Outcome: outcome, Started: l.Granted, Ended: r.now, Tries: 1}
+	for range 2 {
+		if got := must(r.led.At(r.identity).Settle(t.Context(), []Report{report})); got[0] != want {
+			t.Fatalf("settle of %s: %s, want %s", l.Run, got[0], want)
+		}
+	}
+}
+
+// renews renews a run as its node does, by its token.
+func (r *rig) renews(t *testing.T, want locking.RenewAnswer, l Lease) {
+	t.Helper()
+	got, err := r.led.At(r.identity).Renew(t.Context(), []locking.Renewal{{Name: l.Job, Owner: l.Run, Token: l.Token, TTL: ttl}})
+	if err != nil || got[0] != want {
+		t.Fatalf("renewal of %s: %v, %v, want %v", l.Run, got, err, want)
+	}
+}
+
+// whole says that the books of all jobs are true, and that the sweep finds what it has to.
+func (r *rig) whole(t *testing.T) {
+	t.Helper()
+	r.proven(t)
+	open := must(r.led.Open(t.Context(), "a"))
+	if wrong := (&trace{rigs: []*rig{r}}).indexes(t, must(r.led.Jobs(t.Context())), open); len(wrong) > 0 {
+		t.Fatalf("the indexes: %q", wrong)
+	}
+}
+
+// lapse lets a lease lapse and reaps it, with the attempt that may follow.
+func (r *rig) lapse(t *testing.T, l Lease) {
+	t.Helper()
+	r.pass(t, ttl+time.Millisecond)
+	for _, o := range must(r.led.Open(t.Context(), l.Job)) {
+		if o.Run == l.Run {
+			l = o
+		}
+	}
+	if got := must(r.led.Reap(t.Context(), r.now, r.identity, []Lease{l})); got[0] != Reaped {
+		t.Fatalf("reap of %s: %s", l.Run, got[0])
+	}
+}

@@ -1,0 +1,190 @@
+-- After Redis was restarted, or another server has taken its place: a node says which runs it was granted. Those that
+-- were lost with the writes that granted them are restored, each with its step of the cursor.
+-- KEYS[1] jobs  KEYS[2] runs  KEYS[3] leases  KEYS[4] pending  KEYS[5] waiting  KEYS[6] kept
+-- KEYS[7] cancels  KEYS[8] outbox  KEYS[9] followers  KEYS[10] due  KEYS[10+i] history of item i's job
+-- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms
+-- ARGV[3] rows to keep  ARGV[4] age to keep, ms  ARGV[5] run_id of the server that it is for
+-- then 7 for each item: job, digest of the definition, run, its record from 'job' on, and
+--   gap: '', or 'from,last,count': the ticks from the cursor to this run's, of which nobody has said anything, are recorded
+--     as missed, because Redis has lost what became of them
+--   of a shard, to open its tick anew if that was lost: 'N,param,param,...', else ''
+--   the tick after this run's, of what is no step by itself, a shard or a later attempt: all before it may be lost; else ''
+-- Returns {'clock', redis ms} or {'server', run_id} and does nothing when the caller is mistaken about either, else two
+-- for each item: word, cursor
+--   known       the ledger has it
+--   restored    the ledger has it again
+--   ended       its end is recorded
+--   lost        it was granted anew, or its tick is accounted for in another way: the caller's is over
+--   behind      the cursor stands before its tick, and not where the gap begins: other nodes may know why. Ask again
+--   superseded  another definition is the stored one
+--   unknown     no such job
+--   foreign     a record that this version does not understand
+local now, skew, keep, keep_for, server = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local us, ms = clock()
+if astray(ms, now, skew) then return {'clock', int(ms)} end
+local here = server_run_id()
+if here ~= server then return {'server', here} end
+local STRIDE, FIRST = 7, 10
+local k = {runs = KEYS[2], pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6], cancels = KEYS[7], outbox = KEYS[8], followers = KEYS[9]}
+
+-- Sets the cursor to behind a tick. Returns 'restored', or what is to be answered instead.
+local function step(i, e, job, digest, tick, nxt, gap)
+  local cursor, at = tonumber(e.cursor), tonumber(tick)
+  if not cursor or cursor > at then
+    -- A job that was defined anew since knows nothing of the tick, and nobody else can have run it.
+    local known = tonumber(e.base)
+    if not known then known = (tonumber(e.last) or 0) < at and math.huge or 0 end -- it had no schedule at first
+    return known > at and 'apart' or 'lost'
+  end
+  if e.digest ~= digest then return 'superseded' end
+  if cursor < at then
+    local from, last, n = string.match(gap, '^(%d+),(%d+),(%d+)$')
+    if from ~= e.cursor then return 'behind' end
+    if not pass(KEYS[FIRST + i], k.kept, e, e.cursor, e.cursor, last, tonumber(n), tick, 'missed', 'failover', '', ms, keep, keep_for) then
+      return 'foreign'
+    end
+    if redis.call('HEXISTS', k.followers, job) == 1 then
+      tell(k.outbox, job, e.cursor, tick, e.cursor, last, tonumber(n), 'missed', ms)
+    end
+  end
+  e.cursor, e.last = nxt, tick
+  shed(e, ms)
+  if nxt ~= '' then redis.call('ZADD', KEYS[10], nxt, job) else redis.call('ZREM', KEYS[10], job) end
+  return 'restored'
+end
+
+-- Whether what goes by that id, a run or an open tick, was granted after a run.
+local function later(id, r)
+  local other = run_of(redis.call('HGET', k.runs, id))
+  local t = not other and tick_of(redis.call('HGET', k.waiting, id))
+  return other and tonumber(other.token) > tonumber(r.token) or t and tonumber(t.granted) > tonumber(r.granted)
+end
+
+-- The open tick that a shard belongs to, opened anew if it was lost. Shards of it that nobody speaks of are pending then.
+local function whole(i, e, r, digest, gap, parts, nxt)
+  local text = redis.call('HGET', k.waiting, r.of)
+  if tick_of(text) then return 'restored' end
+  local asked = pending_of(text) -- then it was not opened yet
+  if text and not asked then return 'foreign' end
+  -- Of a job that was defined anew since, nobody knows which shards of the tick have ended.
+  local anew = not asked and (e.base == '' or tonumber(e.base) > tonumber(r.granted))
+  if parts == '' or anew or find_row(KEYS[FIRST + i], r.of) then return 'lost' end
+  local p = asked or {job = r.job, tick = r.tick, attempt = r.attempt, prev = '', next = '', trigger = r.trigger, request = r.request, payload = r.payload}
+  if asked then -- its step was made
+  elseif r.trigger == 'schedule' or r.trigger == 'catch_up' then
+    local word = step(i, e, r.job, digest, r.tick, nxt, gap)
+    if word ~= 'restored' then return word == 'apart' and 'lost' or word end
+    p.prev, p.next = r.tick, nxt
+  elseif r.trigger == 'rerun' then
+    -- Whether it was a step, and which attempt the tick was, it does not say; another shard may.
+    return gap == '' and e.cursor ~= '' and tonumber(e.cursor) <= tonumber(r.tick) and 'behind' or 'lost'
+  end
+  local open, busy = e.open, e.busy
+  open_tick(k, e, r.of, r.mode, parts, p, math.min(ms, tonumber(r.granted)))
+  if later(open, r) then e.open, e.busy = open, busy end
+  return 'restored'
+end
+
+-- Takes away what is left of a run under ids that it had before, as it was handed back or had crashed, and that is lost:
+-- else it would be granted again. Returns whether there was something, and so the step of the cursor; and whether an
+-- attempt before it is going, whose end will be told. Or 'lost' when the run was granted anew.
+local function before(e, id, r)
+  local gone, earlier = {}, false
+  for _, held in ipairs({{k.runs, KEYS[3], run_of}, {k.waiting, k.pending, pending_of}}) do
+    local all = redis.call('HGETALL', held[1])
+    for at = 1, #all, 2 do
+      local o = all[at] ~= id and string.find(all[at + 1], '|' .. r.job .. '|' .. r.tick .. '|', 1, true) and held[3](all[at + 1])
+      if o and o.job == r.job and o.tick == r.tick and o.shard == r.shard and o.shards == r.shards and o.request == r.request and o.of == r.of then
+        if o.token and tonumber(o.token) > tonumber(r.token) then return 'lost' end
+        local ahead = tonumber(r.attempt) - tonumber(o.attempt)
+        if ahead == 0 or ahead > 0 and not o.token then gone[#gone + 1] = {held[1], held[2], all[at], o}
+        elseif ahead > 0 then earlier = true end
+      end
+    end
+  end
+  for _, g in ipairs(gone) do
+    redis.call('HDEL', g[1], g[3])
+    redis.call('ZREM', g[2], g[3])
+    if e.open == g[3] then e.open = '' end
+    if g[4].prev ~= '' then r.prev, r.next = g[4].prev, g[4].next end
+  end
+  return #gone > 0, earlier
+end
+
+-- Whether the history knows of an attempt of the run's tick.
+local function recorded(key, r)
+  for _, row in ipairs(redis.call('LRANGE', key, 0, -1)) do
+    local tick, request = string.match(row, '^1|[RT]|%d*|%d*|%d+|(%d+)|%d+|%d+|%d+|%d+|[^|]*|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|')
+    if tick == r.tick and request == '' then return true end
+  end
+  return false
+end
+
+-- Finds the place of a run that was lost: its step of the cursor, or its tick. Returns 'restored', or the answer.
+local function place(i, e, job, digest, id, r, gap, parts, nxt)
+  if r.of ~= '' then
+    local word = whole(i, e, r, digest, gap, parts, nxt)
+    if word ~= 'restored' or id == r.of .. '.' .. r.shard then return word end
+    return before(e, id, r) == 'lost' and 'lost' or word
+  end
+  local ahead = r.prev ~= '' and e.cursor ~= '' and tonumber(e.cursor) <= tonumber(r.tick) -- then nothing of it is there
+  if id == r.request or ahead then
+    return r.prev == '' and 'restored' or step(i, e, job, digest, r.tick, r.next, gap)
+  end
+  local there, earlier = before(e, id, r)
+  if there == 'lost' then return 'lost' end
+  if there or r.prev == '' and (r.trigger ~= 'rerun' or r.request ~= '' or e.cursor == '' or earlier or recorded(KEYS[FIRST + i], r)) then
+    return 'restored'
+  end
+  if r.prev ~= '' then return step(i, e, job, digest, r.tick, r.next, gap) end
+  -- All attempts before it are lost, and with them the step: then it is this one's.
+  if tonumber(e.cursor) <= tonumber(r.tick) and (gap == '' or nxt == '') then return 'behind' end
+  local word = step(i, e, job, digest, r.tick, nxt, gap)
+  if word == 'restored' then r.prev, r.next = r.tick, nxt end
+  return word
+end
+
+-- Whoever was granted the job last holds it: what held it before has ended, though Redis has lost that.
+local function hold(e, id, r)
+  if r.of ~= '' or r.mode == 'a' or e.open == id or later(e.open, r) then return end
+  e.open, e.busy = id, ''
+end
+
+local function reassert(i, job, digest, id, rest, gap, parts, nxt)
+  local raw, held = redis.call('HGET', KEYS[1], job), redis.call('HGET', k.runs, id)
+  local r, e, was = run_of('1|0|0|' .. rest), entry_of(raw), run_of(held)
+  if held and not was or not r then return 'foreign', '' end
+  if not raw then return 'unknown', '' end
+  if not e then return 'foreign', '' end
+  if was and was.token ~= r.token then return 'lost', e.cursor end
+  local till = int(ms + r.ttl)
+  if not was then
+    if find_row(KEYS[FIRST + i], id) then return 'ended', e.cursor end
+    local asked = redis.call('HGET', k.waiting, id)
+    if tick_of(asked) then return 'lost', e.cursor end -- opened since, as a definition with shards wants it
+    if asked and not pending_of(asked) then return 'foreign', '' end
+    local word = asked and r.of == '' and 'restored' or place(i, e, job, digest, id, r, gap, parts, nxt)
+    if word == 'apart' then r.prev, r.next, word = '', '', 'restored' end
+    if word ~= 'restored' then return word, e.cursor end
+    redis.call('HDEL', k.waiting, id)
+    redis.call('ZREM', k.pending, id)
+    hold(e, id, r)
+    e.token = int(math.max(e.token, r.token))
+    redis.call('HSET', KEYS[1], job, entry_text(e))
+    if r.of ~= '' then r.payload = '' end -- it is the tick's
+  else
+    r = was
+  end
+  redis.call('HSET', k.runs, id, '1|' .. till .. '|' .. int(was and was.beat + 1 or 0) .. '|' .. r.job .. '|' .. r.tick .. '|' .. r.shard
+    .. '|' .. r.shards .. '|' .. r.attempt .. '|' .. r.token .. '|' .. r.node .. '|' .. r.name .. '|' .. r.ttl .. '|' .. r.prev .. '|' .. r.next
+    .. '|' .. r.trigger .. '|' .. r.request .. '|' .. r.granted .. '|' .. r.mode .. '|' .. r.most .. '|' .. r.of .. '|' .. r.param .. '|' .. r.payload)
+  redis.call('ZADD', KEYS[3], till, id)
+  return was and 'known' or 'restored', e.cursor
+end
+
+local out = {}
+for i = 1, (#ARGV - 5) / STRIDE do
+  local a = 6 + (i - 1) * STRIDE
+  out[i * 2 - 1], out[i * 2] = reassert(i, ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6])
+end
+return out
