@@ -135,9 +135,9 @@ func (f *failover) assertion(c recalled, last bool) ledger.Assertion {
 	a := ledger.Assertion{Digest: j.digest, Lease: l}
 	if l.Of != "" && l.Shards == j.Shards {
 		a.Reopen, a.Params = true, j.Params
-		if j.schedule != nil {
-			a.Next = millis(j.schedule.Next(time.UnixMilli(l.Tick)))
-		}
+	}
+	if l.Prev == 0 && j.schedule != nil { // a shard, or a later attempt: its tick's step may be lost too
+		a.Next = millis(j.schedule.Next(time.UnixMilli(l.Tick)))
 	}
 	if cursor := f.behind[l.Run]; last && cursor != 0 && j.schedule != nil {
 		count, until := j.schedule.Count(time.UnixMilli(cursor), time.UnixMilli(l.Tick))

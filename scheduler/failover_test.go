@@ -57,6 +57,26 @@ func TestFailoverRestoresWhatRuns(t *testing.T) {
 	})
 }
 
+// The first that a new server is asked may be to renew a lease that it has never heard of. That is no answer: it is told first.
+func TestFailoverLeaseWaitsForTheAssertion(t *testing.T) {
+	for at := 100 * time.Millisecond; at < time.Second; at += 60 * time.Millisecond { // the node looks at the clock in between
+		bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+			started, ended := make(chan time.Time, 2), make(chan error, 2)
+			job := lasting(3*time.Second, started, ended)
+			job.Schedule, job.TTL = "*/4 * * * * *", 3*time.Second // renewed after one
+			c.start("a", scheduler.Config{}, job)
+			time.Sleep(2 * time.Second)
+			held := server.Snapshot()
+			<-started
+			time.Sleep(at)
+			failOver(server, held, "b")
+			if cause := <-ended; cause != nil {
+				t.Errorf("%s after its start: the run's context ended: %v", at, cause)
+			}
+		})
+	}
+}
+
 // The end of a run is lost, and so is its grant: both are told again, with what was recorded of it.
 func TestFailoverTellsEndsAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {

@@ -14,7 +14,7 @@ var lostWrites = []mutant{
 		{failoverGo, `known = f.assert(ctx, server, may)`, "f.mu.Lock()\n\t\tf.known, f.told, known = server, server, true\n\t\tf.mu.Unlock()"}}},
 	{name: "a new server is not told what has ended", test: failovers, edits: []edit{
 		{assertGo, `for i := range f.ended {`, `for i := range f.ended[:0] {`}}},
-	{name: "ends that were lost are not recorded again", test: failovers, edits: []edit{
+	{name: "ends that were lost are not recorded again", test: "./scheduler TestFailoverTellsEndsAgain", edits: []edit{
 		{assertGo, `	if len(ends) == 0 {`, `	if true {`}}},
 	{name: "nobody waits for what others have to tell", test: failovers, edits: []edit{
 		{failoverGo, `may := f.all == server || `, `may := true || `}}},
@@ -26,9 +26,9 @@ var lostWrites = []mutant{
 		{claimLua, `if elsewhere(ARGV[7], here) then`, `if false then`}}},
 	{name: "a run is recorded as unknown by a server that was not told of it", test: failovers, edits: []edit{
 		{settleLua, `if elsewhere(ARGV[3], here) then`, `if false then`}}},
-	{name: "a lease is lost at a server that was not told of it", test: failovers, edits: []edit{
+	{name: "a lease is lost at a server that was not told of it", test: "./scheduler TestFailoverLeaseWaitsForTheAssertion", edits: []edit{
 		{"scheduler/ledger/scripts/renew.lua", `if elsewhere(ARGV[1], here) then`, `if false then`}}},
-	{name: "a grant of the server before is begun", test: failovers, edits: []edit{
+	{name: "a grant of the server before is begun", test: "./scheduler TestFailoverOldGrantIsHandedBack", edits: []edit{
 		{runnerGo, `back = back || !r.n.failover.noticed(g.server)`, `_ = g.server`}}},
 	{name: "gaps are recorded before others could fill them", test: failovers, edits: []edit{
 		{failoverGo, `known = f.assert(ctx, server, may)`, `known = f.assert(ctx, server, true)`}}},

@@ -135,7 +135,7 @@ func afterReplacing(r schedtest.Result) (all []verify.Finding) {
 	return all
 }
 
-// afterDrain finds runs that node a starts when the two seconds are over in which it hands over, and before it ends.
+// afterDrain finds runs that node a starts when the time is over in which it hands over, a second here, and before it ends.
 func afterDrain(r schedtest.Result) (all []verify.Finding) {
 	const never = 1e9
 	over := never
@@ -145,7 +145,7 @@ func afterDrain(r schedtest.Result) (all []verify.Finding) {
 		switch who := strings.Fields(line); {
 		case len(who) < 3 || who[1] != "a":
 		case strings.Contains(line, "FAULT drain"):
-			over = now + 2.1
+			over = now + 1.5
 		case strings.HasSuffix(line, "has ended"):
 			over = never
 		case now > over && strings.Contains(line, "start of "):

@@ -160,7 +160,7 @@ var hunts = map[string]hunt{
 		p.Jobs[0].TTL, p.Config.MaxSkew = 8*second, second
 		p.Faults = []schedtest.Fault{ // it hears of its grant when it has handed over, or given that up
 			{Do: schedtest.Drain, Node: "a", At: schedtest.BeforeClaim, When: 9 * second, For: 10 * second},
-			{Do: schedtest.CutReplies, Node: "a", At: schedtest.AfterClaim, When: 9 * second, For: 2400 * time.Millisecond},
+			{Do: schedtest.CutReplies, Node: "a", At: schedtest.AfterClaim, When: 9 * second, For: 2050 * time.Millisecond},
 		}
 		return p
 	}},

@@ -1,0 +1,77 @@
+package scheduler
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// A grant of the server before, whose answer comes when the new one was told of what runs, is not among that: it is not begun.
+func TestFailoverOldGrantIsHandedBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, err := redistest.Embed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		client := server.Client()
+		defer client.Close()
+		calls := make(chan string, 2)
+		reg := jobs.NewRegistry()
+		err = reg.Add(jobs.Job{Name: "job", Schedule: "@every 1h", Func: func(_ context.Context, r *jobs.Run) error {
+			calls <- r.ID()
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := New(client, reg, Config{Name: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- n.Run(ctx) }()
+		time.Sleep(time.Second)
+		for _, granted := range []grant{
+			{lease: ledger.Lease{Run: "of the one before", Token: 1}, server: "another"},
+			{lease: ledger.Lease{Run: "of this one", Token: 2}, server: n.clock.server()},
+		} {
+			granted.job, granted.asked = n.jobs[0], time.Now()
+			granted.lease.Job, granted.lease.Shards, granted.lease.Attempt = "job", 1, 1
+			n.slots.take()
+			n.runner.start(granted, false)
+		}
+		time.Sleep(time.Second)
+		if got := <-calls; got != "of this one" || len(calls) > 0 {
+			t.Errorf("the function was called for the run %q, and %d times more", got, len(calls))
+		}
+		stop()
+		if err := <-ended; err != nil || n.slots.used() != 0 {
+			t.Errorf("ended with %v, %d slots in use", err, n.slots.used())
+		}
+	})
+}
+
+// What a node remembers of ends is bounded, in time and in number.
+func TestFailoverRemembersSoMuch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &failover{}
+		for range rememberMax + 10 {
+			f.remember(grant{}, ledger.Report{Output: []byte("much")})
+		}
+		if len(f.ended) != rememberMax || f.ended[0].report.Output != nil {
+			t.Errorf("%d ends are remembered, want %d without output", len(f.ended), rememberMax)
+		}
+		time.Sleep(rememberFor + time.Second)
+		f.remember(grant{}, ledger.Report{Run: "last"})
+		if len(f.ended) != 1 || f.ended[0].report.Run != "last" {
+			t.Errorf("%d ends are remembered after %s", len(f.ended), rememberFor)
+		}
+	})
+}
