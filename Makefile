@@ -60,9 +60,10 @@ without-race: redis-server ## the tests that run without the race detector only
 
 # A seed that fails prints how to replay it alone. More seeds: make sim SEEDS=20000.
 .PHONY: sim
-sim: ## a simulated cluster under random faults, SEEDS of them, and a quarter as many with all policies
+sim: ## a simulated cluster under random faults, SEEDS of them, a quarter as many with all policies, a tenth of failovers
 	go test -count=1 -timeout 3h -run 'TestSim$$' -v $(SIM) -sim.seeds $(SEEDS) $(ARGS) | grep -v '^=== '
 	go test -count=1 -timeout 3h -run 'TestPolicies$$' -v $(SIM) -policies.seeds $$(( $(SEEDS) / 4 )) $(ARGS) | grep -v '^=== '
+	go test -count=1 -timeout 3h -run 'TestFailover$$' -v $(SIM) -failover.seeds $$(( $(SEEDS) / 10 )) $(ARGS) | grep -v '^=== '
 
 # The race detector and the number of cores change how goroutines interleave. Nothing of that may show.
 .PHONY: sim-same

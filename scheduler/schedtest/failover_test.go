@@ -5,6 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,23 +73,36 @@ func TestFailover(t *testing.T) {
 		t.Logf("%s\n%s\ndigest %s", r, r.Seen, r.Digest)
 		return
 	}
+	var mu sync.Mutex
+	var next atomic.Uint64
+	next.Store(*failoverFirst)
 	seen, ticks, failed := Counters{}, 0, 0
-	for i := range *failoverSeeds {
-		seed := *failoverFirst + uint64(i)
-		r := Play(t, failoverPlan(seed))
+	add := func(t *testing.T, seed uint64, r Result) (enough bool) {
+		mu.Lock()
+		defer mu.Unlock()
 		seen.Add(r.Seen)
 		ticks += r.Ticks
-		if len(r.Findings) == 0 {
-			continue
+		if len(r.Findings) > 0 {
+			failed++
+			t.Errorf("seed %d: %d findings, the first: %s\nreplay it: go test ./scheduler/schedtest -run 'TestFailover$' -v -failover.seed %d", seed, len(r.Findings), r.Findings[0], seed)
 		}
-		t.Errorf("seed %d: %d findings, the first: %s\nreplay it: go test ./scheduler/schedtest -run 'TestFailover$' -v -failover.seed %d", seed, len(r.Findings), r.Findings[0], seed)
-		if failed++; failed == 5 {
-			break
-		}
+		return failed >= 5
 	}
-	t.Logf("%d seeds, %d ticks\n%s", *failoverSeeds, ticks, seen)
-	for _, what := range []string{"asserted: known", "asserted: restored", "asserted: ended", "asserted: behind", "failover between start and settle"} {
-		if seen[what] == 0 && *failoverSeeds >= defaultFailovers {
+	t.Run("seeds", func(t *testing.T) {
+		for i := range runtime.GOMAXPROCS(0) {
+			t.Run(fmt.Sprint("worker ", i), func(t *testing.T) {
+				t.Parallel()
+				for seed := next.Add(1) - 1; seed < *failoverFirst+uint64(*failoverSeeds); seed = next.Add(1) - 1 {
+					if add(t, seed, Play(t, failoverPlan(seed))) {
+						return
+					}
+				}
+			})
+		}
+	})
+	t.Logf("%d seeds, %d failed; %d ticks\n%s", *failoverSeeds, failed, ticks, seen)
+	for _, what := range []string{"asserted: known", "asserted: restored", "asserted: ended", "failover between start and settle"} {
+		if seen[what] == 0 {
 			t.Errorf("it never happened: %s", what)
 		}
 	}
@@ -95,17 +111,16 @@ func TestFailover(t *testing.T) {
 // TestFailoverUntold is the measure of the other: where the new server is not told, ticks run twice.
 func TestFailoverUntold(t *testing.T) {
 	kinds := make(map[string]int)
-	for i := range defaultFailovers / 4 {
+	const few = 8
+	for i := range few {
 		p := failoverPlan(uint64(1 + i))
 		p.broken = unasserted
 		for _, f := range Play(t, p).Findings {
 			kinds[fmt.Sprint(f.Kind)]++
 		}
 	}
-	t.Logf("%d seeds, findings by kind: %v", defaultFailovers/4, kinds)
+	t.Logf("%d seeds, findings by kind: %v", few, kinds)
 	if kinds["DOUBLE"] == 0 {
 		t.Error("no tick ran twice, so this shows nothing")
 	}
 }
-
-const defaultFailovers = 100
