@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
@@ -29,7 +30,7 @@ func (f *failover) assert(ctx context.Context, server string, last bool) bool {
 			if ctx.Err() == nil && !errors.Is(err, ledger.ErrServer) { // another one again: the next look shows it
 				f.n.health.fail("reassert", err)
 			}
-			return false
+			return false // nobody is there who could be told, or trusted
 		}
 		f.mu.Lock()
 		f.told = server
@@ -38,11 +39,12 @@ func (f *failover) assert(ctx context.Context, server string, last bool) bool {
 			break
 		}
 	}
-	f.n.health.ok("reassert")
-	if left > 0 && !last {
+	switch {
+	case left == 0:
+		f.n.health.ok("reassert")
+	case !last:
 		return false
-	}
-	if left > 0 {
+	default:
 		f.n.log.Warn("Redis has lost runs of this node, and they could not be restored; those that are going will be ended", "runs", left)
 	}
 	f.mu.Lock()
@@ -62,8 +64,13 @@ func (f *failover) tell(ctx context.Context, server string, last bool) (left int
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		answers, err := l.Reassert(call, f.n.clock.now().UnixMilli(), server, list)
 		cancel()
-		if err != nil {
+		if errors.Is(err, locking.ErrUnreachable) || errors.Is(err, ledger.ErrServer) || errors.Is(err, ledger.ErrClock) {
 			return 0, err
+		}
+		if err != nil { // that of this partition: it keeps no other waiting for ever
+			f.n.health.fail("reassert", err)
+			left += len(batch)
+			continue
 		}
 		var ends []ledger.Report
 		for i, a := range answers {
@@ -148,7 +155,7 @@ func (f *failover) assertion(c recalled, last bool) ledger.Assertion {
 
 // answered takes up what the ledger says of a run, and whether to tell it again.
 func (f *failover) answered(c recalled, a ledger.Asserted) (again bool) {
-	j, l := c.g.job, c.g.lease
+	l := c.g.lease
 	switch a.Word {
 	case ledger.Behind:
 		if f.behind == nil {
@@ -157,12 +164,7 @@ func (f *failover) answered(c recalled, a ledger.Asserted) (again bool) {
 		f.behind[l.Run] = a.Cursor
 		return true
 	case ledger.OtherDef, ledger.NoSuchJob:
-		why := superseded
-		if a.Word == ledger.NoSuchJob {
-			why = vanished
-		}
-		f.n.engine.do(func() { f.n.engine.expel(j, why) })
-		return true
+		return true // it is being registered again
 	case ledger.Lost, ledger.Strange:
 		f.n.log.Warn("Redis has lost a run of this node, and its tick is accounted for in another way", "job", l.Job,
 			"tick", time.UnixMilli(l.Tick).UTC(), "run", l.Run, "ended", c.end != nil, "answer", string(a.Word))

@@ -17,8 +17,9 @@ const (
 	assertEvery = 200 * time.Millisecond
 	// rememberFor and rememberMax bound which ends of runs a node tells again: more than any replica is behind, and
 	// not more than a server can be told of in a moment.
-	rememberFor = time.Minute
-	rememberMax = 4096
+	rememberFor     = time.Minute
+	rememberMax     = 4096
+	rememberPayload = 1 << 10 // bytes
 )
 
 // failover keeps a node from trusting a Redis that may have lost what it, or the server before it, had acknowledged: who
@@ -127,7 +128,10 @@ func (f *failover) seen(members []sharding.Member, nodes []sharding.Node) {
 
 // remember keeps what was recorded of a run's end, for a server that has lost it.
 func (f *failover) remember(g grant, report ledger.Report) {
-	report.Output = nil // a minute of outputs is too much to keep
+	report.Output = nil // a minute of outputs is too much to keep, and of large payloads where no next attempt needs them
+	if len(g.lease.Payload) > rememberPayload && !report.Rerun {
+		g.lease.Payload = nil
+	}
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
