@@ -11,88 +11,116 @@ import (
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
+// assertMax is how many runs a call tells of: to find a place for one may take a look at all that waits in its partition.
+const assertMax = 16
+
 // recalled is a run that this node was granted, and how it ended if it has.
 type recalled struct {
 	g   grant
 	end *ledger.Report
 }
 
-// assert tells a server of all runs of this node, and says whether it has them now. With last, what others would have
-// to account for first is not waited for any longer.
+// outcomes of telling, by how many runs they came to.
+type toldOf struct{ restored, left, lost int }
+
+// assert tells a server of all runs of this node, those later alone that are left to be told again, and says whether all are in
+// place. With last, what others would have to account for first is not waited for any longer.
 func (f *failover) assert(ctx context.Context, server string, last bool) bool {
-	rounds, left := 1, 0
+	rounds := 1
 	if last {
 		rounds = 3 // a cursor may move while the gap before it is told
 	}
+	var sum toldOf
 	for range rounds {
-		var err error
-		if left, err = f.tell(ctx, server, last); err != nil {
+		told, _ := f.servers()
+		left, got, err := f.tell(ctx, server, last, told == server)
+		if err != nil {
 			if ctx.Err() == nil && !errors.Is(err, ledger.ErrServer) { // another one again: the next look shows it
 				f.n.health.fail("reassert", err)
 			}
 			return false // nobody is there who could be told, or trusted
 		}
 		f.mu.Lock()
-		f.told = server
+		f.told, f.left = server, left
 		f.mu.Unlock()
-		if left == 0 {
+		sum.restored, sum.lost, sum.left = sum.restored+got.restored, sum.lost+got.lost, len(left)
+		if sum.left == 0 {
 			break
 		}
 	}
-	switch {
-	case left == 0:
-		f.n.health.ok("reassert")
-	case !last:
+	f.say(sum, last)
+	if sum.left > 0 && !last {
 		return false
-	default:
-		f.n.log.Warn("Redis has lost runs of this node, and they could not be restored; those that are going will be ended", "runs", left)
 	}
 	f.mu.Lock()
-	f.known = server
+	f.placed, f.left = server, nil
 	f.mu.Unlock()
 	return true
 }
 
-// tell tells once, and returns how many runs are to be told of again.
-func (f *failover) tell(ctx context.Context, server string, last bool) (left int, err error) {
-	l, restored := f.n.ledger.At(server), 0
-	for _, batch := range f.batches() {
+// say says what came of telling.
+func (f *failover) say(sum toldOf, last bool) {
+	if sum.restored > 0 {
+		f.n.log.Warn("Redis had lost runs of this node; they are restored", "runs", sum.restored)
+	}
+	if sum.lost > 0 {
+		f.n.log.Warn("Redis has lost runs of this node that are going, and their ticks are accounted for in another way: they will be ended", "runs", sum.lost)
+	}
+	if sum.left > 0 && last {
+		f.n.log.Warn("Redis has lost runs of this node, and they could not be restored; those that are going will be ended", "runs", sum.left)
+	}
+	if sum.left == 0 {
+		f.n.health.ok("reassert")
+	}
+}
+
+// tell tells once, of all runs or of those that are left, and returns which are to be told again.
+func (f *failover) tell(ctx context.Context, server string, last, again bool) (left map[string]int64, got toldOf, err error) {
+	l := f.n.ledger.At(server)
+	left = make(map[string]int64)
+	for _, batch := range f.batches(again) {
 		list := make([]ledger.Assertion, len(batch))
 		for i, c := range batch {
 			list[i] = f.assertion(c, last)
 		}
 		call, cancel := context.WithTimeout(ctx, callTimeout)
-		answers, err := l.Reassert(call, f.n.clock.now().UnixMilli(), server, list)
+		answers, err := l.Reassert(call, f.n.clock.last().UnixMilli(), server, list)
 		cancel()
 		if errors.Is(err, locking.ErrUnreachable) || errors.Is(err, ledger.ErrServer) || errors.Is(err, ledger.ErrClock) {
-			return 0, err
+			return nil, got, err
 		}
 		if err != nil { // that of this partition: it keeps no other waiting for ever
 			f.n.health.fail("reassert", err)
-			left += len(batch)
-			continue
+			answers = make([]ledger.Asserted, len(batch))
 		}
 		var ends []ledger.Report
 		for i, a := range answers {
-			again := f.answered(batch[i], a)
-			if again {
-				left++
-			}
-			if a.Word == ledger.Restored {
-				restored++
-			}
-			if batch[i].end != nil && (a.Word == ledger.Known || a.Word == ledger.Restored) {
-				ends = append(ends, *batch[i].end)
+			switch c := batch[i]; {
+			case a.Word == ledger.Known || a.Word == ledger.Restored:
+				if a.Word == ledger.Restored {
+					got.restored++
+				}
+				if c.end != nil {
+					ends = append(ends, *c.end)
+				}
+			case retold(a.Word):
+				left[c.g.lease.Run] = a.Cursor
+			case a.Word != ledger.Ended && c.end == nil:
+				got.lost++
+				f.n.log.Debug("run lost", "job", c.g.lease.Job, "tick", time.UnixMilli(c.g.lease.Tick).UTC(), "run", c.g.lease.Run, "answer", string(a.Word))
 			}
 		}
 		if err := settleAgain(ctx, l, ends); err != nil {
-			return 0, err
+			return nil, got, err
 		}
 	}
-	if restored > 0 {
-		f.n.log.Warn("Redis had lost runs of this node; they are restored", "runs", restored)
-	}
-	return left, nil
+	return left, got, nil
+}
+
+// retold says whether a run with this answer is to be told again: its tick lies behind others, or its job is being
+// registered again, or there was no answer.
+func retold(w ledger.Word) bool {
+	return w == ledger.Behind || w == ledger.OtherDef || w == ledger.NoSuchJob || w == ""
 }
 
 // settleAgain records ends that were recorded before and lost.
@@ -106,29 +134,34 @@ func settleAgain(ctx context.Context, l *ledger.Ledger, ends []ledger.Report) er
 	return err
 }
 
-// batches are the runs that this node has, and had lately, as calls take them: in the order in which they were granted.
-func (f *failover) batches() [][]recalled {
+// batches are the runs that this node has, and had lately, as calls take them: in the order in which they were granted. Or
+// those of them that are left.
+func (f *failover) batches(left bool) [][]recalled {
 	f.mu.Lock()
-	all, known := make([]recalled, 0, len(f.ended)), make(map[string]bool)
-	for i := range f.ended {
-		e := &f.ended[i]
+	all, known := []recalled(nil), make(map[string]bool)
+	for _, e := range f.memory.recent() {
 		known[e.report.Run] = true
-		report := e.report
-		all = append(all, recalled{e.grant, &report})
+		all = append(all, recalled{e.grant, &e.report})
 	}
-	f.mu.Unlock()
 	for _, g := range f.n.runner.grants() {
 		if !known[g.lease.Run] {
 			all = append(all, recalled{g: g})
 		}
 	}
+	if left {
+		all = slices.DeleteFunc(all, func(c recalled) bool {
+			_, is := f.left[c.g.lease.Run]
+			return !is
+		})
+	}
+	f.mu.Unlock()
 	slices.SortFunc(all, func(a, b recalled) int {
 		return cmp.Or(a.g.job.part-b.g.job.part, cmp.Compare(a.g.lease.Token, b.g.lease.Token), a.g.job.index-b.g.job.index)
 	})
 	var batches [][]recalled
 	for len(all) > 0 {
 		n := 1
-		for n < len(all) && n < ledger.BatchMax && all[n].g.job.part == all[0].g.job.part {
+		for n < len(all) && n < assertMax && all[n].g.job.part == all[0].g.job.part {
 			n++
 		}
 		batches, all = append(batches, all[:n]), all[n:]
@@ -140,35 +173,21 @@ func (f *failover) batches() [][]recalled {
 func (f *failover) assertion(c recalled, last bool) ledger.Assertion {
 	j, l := c.g.job, c.g.lease
 	a := ledger.Assertion{Digest: j.digest, Lease: l}
+	if c.end != nil {
+		a.Ended = c.end.Ended
+	}
 	if l.Of != "" && l.Shards == j.Shards {
 		a.Reopen, a.Params = true, j.Params
 	}
 	if l.Prev == 0 && j.schedule != nil { // a shard, or a later attempt: its tick's step may be lost too
 		a.Next = millis(j.schedule.Next(time.UnixMilli(l.Tick)))
 	}
-	if cursor := f.behind[l.Run]; last && cursor != 0 && j.schedule != nil {
+	f.mu.Lock()
+	cursor := f.left[l.Run]
+	f.mu.Unlock()
+	if last && cursor != 0 && j.schedule != nil {
 		count, until := j.schedule.Count(time.UnixMilli(cursor), time.UnixMilli(l.Tick))
 		a.Gap = &ledger.Pass{First: cursor, Last: cmp.Or(millis(until), cursor), Count: int64(count)}
 	}
 	return a
-}
-
-// answered takes up what the ledger says of a run, and whether to tell it again.
-func (f *failover) answered(c recalled, a ledger.Asserted) (again bool) {
-	l := c.g.lease
-	switch a.Word {
-	case ledger.Behind:
-		if f.behind == nil {
-			f.behind = make(map[string]int64)
-		}
-		f.behind[l.Run] = a.Cursor
-		return true
-	case ledger.OtherDef, ledger.NoSuchJob:
-		return true // it is being registered again
-	case ledger.Lost, ledger.Strange:
-		f.n.log.Warn("Redis has lost a run of this node, and its tick is accounted for in another way", "job", l.Job,
-			"tick", time.UnixMilli(l.Tick).UTC(), "run", l.Run, "ended", c.end != nil, "answer", string(a.Word))
-	default: // it has it
-	}
-	return false
 }

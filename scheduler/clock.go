@@ -26,6 +26,7 @@ type clock struct {
 	mu      sync.Mutex
 	samples []sample
 	best    sample
+	heard   sample    // the last one, believed or not
 	steady  time.Time // since when Redis' clock has run steadily, monotonic; zero before the first sample
 	latest  time.Time // when the latest good sample came
 	runID   string
@@ -54,6 +55,13 @@ func (c *clock) now() time.Time {
 		return time.Time{}
 	}
 	return c.best.at(time.Now()).UTC()
+}
+
+// last is Redis' time as it was read last, believed or not.
+func (c *clock) last() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard.at(time.Now()).UTC()
 }
 
 // past is an instant that Redis' clock has certainly reached, as far as the best sample can tell: a
@@ -124,6 +132,7 @@ func (c *clock) add(sent, received, redis time.Time, runID string) change {
 		c.begin(s, runID)
 		return change{}
 	}
+	c.heard = s
 	var got change
 	if runID != c.runID {
 		got.Restart = true
@@ -152,7 +161,7 @@ func (c *clock) add(sent, received, redis time.Time, runID string) change {
 // begin starts the estimate from one sample alone. Must be called with mu held.
 func (c *clock) begin(s sample, runID string) {
 	received := s.local.Add(s.half)
-	c.samples, c.best, c.steady, c.latest, c.runID, c.stopped = []sample{s}, s, received, received, runID, nil
+	c.samples, c.best, c.heard, c.steady, c.latest, c.runID, c.stopped = []sample{s}, s, s, received, received, runID, nil
 }
 
 // drift is how far the clocks may have run apart since the best sample. Must be called with mu held.

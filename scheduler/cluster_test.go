@@ -202,7 +202,11 @@ func outcomes(runs []scheduler.RunView) map[string]int64 {
 		if r.Reason != "" {
 			key += "(" + r.Reason + ")"
 		}
-		count[key] += max(1, r.Count)
+		ticks := int64(1)
+		if r.Count != nil {
+			ticks = max(1, *r.Count)
+		}
+		count[key] += ticks
 	}
 	return count
 }

@@ -25,7 +25,7 @@ func TestNewerDefinitionDecidesAndRollsBack(t *testing.T) {
 				t.Errorf("tick %s ran on %s after the deploy", r.tick, r.node)
 			}
 		}
-		if n := c.logs.count("superseded: a newer definition"); n != 1 {
+		if n := c.logs.count("superseded: another definition"); n != 1 {
 			t.Errorf("superseded was said %d times, want once", n)
 		}
 		c.leave(fresh)

@@ -108,10 +108,7 @@ func clip(s string, most int) string {
 func (r *runner) settle(g grant, report ledger.Report) {
 	log := r.n.log.With("job", g.job.Name, "tick", time.UnixMilli(g.lease.Tick).UTC(), "run", report.Run, "outcome", report.Outcome.String())
 	duration := time.Duration(report.Ended-report.Started) * time.Millisecond
-	word, err := r.n.settler.settle(report)
-	if err == nil && word == ledger.Settled {
-		r.n.failover.remember(g, report)
-	}
+	word, err := r.n.settler.settle(g, report)
 	switch {
 	case err != nil:
 		log.Error("run ended, but its outcome could not be recorded; its lease will lapse and be recorded as abandoned", "error", err)

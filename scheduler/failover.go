@@ -12,26 +12,21 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-const (
-	// assertEvery is how often a node looks, while it holds its grants, whether it may go on.
-	assertEvery = 200 * time.Millisecond
-	// rememberFor and rememberMax bound which ends of runs a node tells again: more than any replica is behind, and
-	// not more than a server can be told of in a moment.
-	rememberFor     = time.Minute
-	rememberMax     = 4096
-	rememberPayload = 1 << 10 // bytes
-)
+// assertEvery is how often a node looks, while it holds its grants, whether it may go on.
+const assertEvery = 200 * time.Millisecond
 
 // failover keeps a node from trusting a Redis that may have lost what it, or the server before it, had acknowledged: who
 // was granted what, and what has ended. A server is known by its run_id, which is new after a restart as well.
 //
-//	open ── another run_id ──► asserting ── the ledger has this node's runs ──► waiting ── all others have said
-//	  ▲                                                                           │        the same, or
-//	  └───────────────────────────────────────────────────────────────────────────┘        FailoverHold is over
+//	open ── another run_id ──► telling ── told once ──► placing ── all is in place ──► waiting ── so it is for all
+//	  ▲                                                                                  │        others, or
+//	  └──────────────────────────────────────────────────────────────────────────────────┘        FailoverHold is over
 //
-// While it asserts, a node neither renews nor settles: the new server would answer that it knows of no such run.
-// Until it is open again it claims nothing, for the cursors may stand before ticks that others are running. A script
-// that is sent to a server which the node does not know yet refuses, so none of this depends on who notices first.
+// Until it has told the server of all its runs once, a node neither renews nor settles: it would be answered that nobody
+// knows of such a run. What cannot be restored yet, because other nodes may have to account for ticks before it, is told
+// again until all have told theirs, and then with the gap. Until the node is open again it claims nothing, for the cursors may stand
+// before ticks that others are running. Scripts that grant, renew and settle refuse callers that do not know their
+// server, so none of this depends on who notices first.
 type failover struct {
 	n    *Node
 	look chan struct{} // holds one signal: look at the server now
@@ -39,22 +34,15 @@ type failover struct {
 	mu     sync.Mutex
 	server string // that this node has noticed
 	since  time.Time
-	told   string          // that was told of all this node's runs; in the roster
-	known  string          // that has them, for renewals and ends
-	open   string          // that may be asked for runs
-	others []sharding.Node // who was there when it was noticed, whatever it knows of them
-	all    string          // of which all others say that they have told it
+	told   string           // that was told once of all this node's runs: renewals and ends go there
+	placed string           // that has them all in place
+	open   string           // that may be asked for runs
+	left   map[string]int64 // runs that are to be told again; where the cursor stands that is behind them, or 0
+	memory memory
 
-	ended []ending // lately, oldest first
-
-	behind map[string]int64 // runs whose ticks other nodes may have to account for first: where the cursor stands. Of step alone
-}
-
-// ending is a run that has ended here and was recorded.
-type ending struct {
-	grant  grant
-	report ledger.Report
-	at     time.Time
+	others []sharding.Node // who was there when it was noticed, whatever the server knows of them
+	// What all others in the roster say of the server that was noticed.
+	allTold, allPlaced bool
 }
 
 func newFailover(n *Node) *failover { return &failover{n: n, look: make(chan struct{}, 1)} }
@@ -64,35 +52,49 @@ func newFailover(n *Node) *failover { return &failover{n: n, look: make(chan str
 func (f *failover) begin(server string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.server, f.since, f.told, f.known = server, time.Now(), server, server
+	f.server, f.since, f.told, f.placed = server, time.Now(), server, server
 }
 
-// claims is the server that may be asked for runs, and keeps the one that renewals and ends go to: run_ids.
+// servers are the run_ids of the server that this node's runs were told to, and of the one that has them all in place.
+func (f *failover) servers() (told, placed string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.told, f.placed
+}
+
+// claims is the server that may be asked for runs.
 func (f *failover) claims() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.open
 }
 
-func (f *failover) keeps() string {
+// keeps is the server that a run is to be renewed at, and its end recorded; false while it must wait to be restored.
+func (f *failover) keeps(run string) (server string, now bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.known
-}
-
-// asserted is the server that was told of all this node's runs.
-func (f *failover) asserted() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.told
+	_, waits := f.left[run]
+	return f.told, !waits
 }
 
 // noticed says whether a server is the one that this node has noticed last. What another one granted it comes too
-// late to be asserted, if it has not begun.
+// late to be told, if it has not begun.
 func (f *failover) noticed(server string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.server == server
+}
+
+// remember keeps ends that a server has recorded, for one that has lost them. False: another server was noticed meanwhile,
+// which was told of these runs as of going ones.
+func (f *failover) remember(server string, ends []ending) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.server != server {
+		return false
+	}
+	f.memory.add(ends)
+	return true
 }
 
 // holding is why the node claims nothing, nil when it may.
@@ -108,40 +110,21 @@ var errHolding = errors.New("Redis was restarted or failed over: nothing is clai
 // doubt has the server looked at at once.
 func (f *failover) doubt() { signal(f.look) }
 
-// seen takes up what the roster says: whether all nodes, those too that were there before and that the server may have lost
-// as well, have told it what they run. A node that says nothing of the kind is of a version that does not know how.
+// seen takes up what the roster says of the server: of all nodes, those too that were there before and that it may have lost
+// as well. A node that says nothing of the kind is of a version that does not know how.
 func (f *failover) seen(members []sharding.Member, nodes []sharding.Node) {
-	said := make(map[string]string, len(members))
-	for _, m := range members {
-		said[m.ID] = m.Asserted
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.all = f.server
+	f.allTold, f.allPlaced = true, true
 	for _, x := range slices.Concat(nodes, f.others) {
-		if server, there := said[x.ID]; x.ID != f.n.id && (!there || server != "" && server != f.server) {
-			f.all = ""
-			return
+		if x.ID == f.n.id {
+			continue
 		}
+		i := slices.IndexFunc(members, func(m sharding.Member) bool { return m.ID == x.ID })
+		mute := i >= 0 && members[i].Told == ""
+		f.allTold = f.allTold && (mute || i >= 0 && members[i].Told == f.server)
+		f.allPlaced = f.allPlaced && (mute || i >= 0 && members[i].Placed == f.server)
 	}
-}
-
-// remember keeps what was recorded of a run's end, for a server that has lost it.
-func (f *failover) remember(g grant, report ledger.Report) {
-	report.Output = nil // a minute of outputs is too much to keep, and of large payloads where no next attempt needs them
-	if len(g.lease.Payload) > rememberPayload && !report.Rerun {
-		g.lease.Payload = nil
-	}
-	now := time.Now()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.ended = append(f.ended, ending{g, report, now})
-	old := max(0, len(f.ended)-rememberMax)
-	for old < len(f.ended) && now.Sub(f.ended[old].at) > rememberFor {
-		old++
-	}
-	clear(f.ended[:old])
-	f.ended = f.ended[old:]
 }
 
 // step does what there is to do about the server that the clock was read from last, and says when to look again. Only the
@@ -150,19 +133,21 @@ func (f *failover) step(ctx context.Context) time.Duration {
 	server := f.n.clock.server()
 	f.mu.Lock()
 	if f.server != server {
-		f.server, f.since, f.all, f.behind, f.others = server, time.Now(), "", nil, f.n.crowd.Load().nodes
+		f.server, f.since, f.allTold, f.allPlaced = server, time.Now(), false, false
+		f.others, f.left = f.n.crowd.Load().nodes, nil
 		f.n.registrar.wiped()
 	}
-	open, known := f.open == server, f.known == server
-	may := f.all == server || time.Since(f.since) >= f.n.cfg.FailoverHold
+	open, placed := f.open == server, f.placed == server
+	over := time.Since(f.since) >= f.n.cfg.FailoverHold
+	last, may := f.allTold || over, f.allPlaced || over
 	f.mu.Unlock()
 	if open {
 		return sampleEvery
 	}
-	if !known {
-		known = f.assert(ctx, server, may)
+	if !placed {
+		placed = f.assert(ctx, server, last)
 	}
-	if known && may {
+	if placed && may {
 		f.release(server)
 		return sampleEvery
 	}
@@ -181,15 +166,43 @@ func (f *failover) release(server string) {
 	}
 }
 
-// renewer renews runs at the server that knows them.
+// part has a node that ends tell a server of its runs that it has not told yet, or has not noticed, for FailoverHold at most.
+func (f *failover) part(ctx context.Context) {
+	if !f.n.away() {
+		f.n.resample(ctx)
+	}
+	for end := time.Now().Add(f.n.cfg.FailoverHold); time.Now().Before(end) && !f.n.away(); {
+		if told, _ := f.servers(); told == f.n.clock.server() || !pause(ctx, assertEvery/4) {
+			return
+		}
+		f.doubt()
+	}
+}
+
+// renewer renews runs at the server that was told of them.
 type renewer struct{ n *Node }
 
-// Renew is for the keeper of the node's leases. While the server is one that has not been told of them, nothing is
-// known of any.
+// Renew is for the keeper of the node's leases. Of runs that the server has not been told of, or that wait to be restored,
+// nothing is known.
 func (r renewer) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
-	answers, err := r.n.ledger.At(r.n.failover.keeps()).Renew(ctx, batch)
+	answers, places := make([]locking.RenewAnswer, len(batch)), make([]int, 0, len(batch))
+	var server string
+	asked := make([]locking.Renewal, 0, len(batch))
+	for i, b := range batch {
+		told, now := r.n.failover.keeps(b.Owner)
+		if server = told; now {
+			asked, places = append(asked, b), append(places, i)
+		}
+	}
+	if len(asked) == 0 {
+		return answers, nil
+	}
+	got, err := r.n.ledger.At(server).Renew(ctx, asked)
 	if errors.Is(err, ledger.ErrServer) {
 		r.n.failover.doubt()
+	}
+	for i, a := range got {
+		answers[places[i]] = a
 	}
 	return answers, err
 }

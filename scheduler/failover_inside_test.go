@@ -61,17 +61,19 @@ func TestFailoverOldGrantIsHandedBack(t *testing.T) {
 // What a node remembers of ends is bounded, in time and in number.
 func TestFailoverRemembersSoMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &failover{}
+		var m memory
+		payload := ledger.Lease{Payload: make([]byte, rememberPayload+1)}
 		for range rememberMax + 10 {
-			f.remember(grant{}, ledger.Report{Output: []byte("much")})
+			m.add([]ending{{grant: grant{lease: payload}, report: ledger.Report{Output: []byte("much")}}})
 		}
-		if len(f.ended) != rememberMax || f.ended[0].report.Output != nil {
-			t.Errorf("%d ends are remembered, want %d without output", len(f.ended), rememberMax)
+		if len(m.ended) != rememberMax || m.ended[0].report.Output != nil || m.ended[0].grant.lease.Payload != nil {
+			t.Errorf("%d ends are remembered, want %d without what is large", len(m.ended), rememberMax)
 		}
-		time.Sleep(rememberFor + time.Second)
-		f.remember(grant{}, ledger.Report{Run: "last"})
-		if len(f.ended) != 1 || f.ended[0].report.Run != "last" {
-			t.Errorf("%d ends are remembered after %s", len(f.ended), rememberFor)
+		time.Sleep(rememberFor / 2)
+		m.add([]ending{{report: ledger.Report{Run: "last"}}})
+		time.Sleep(rememberFor/2 + time.Second)
+		if got := m.recent(); len(got) != 1 || got[0].report.Run != "last" {
+			t.Errorf("%d ends are remembered after %s", len(got), rememberFor)
 		}
 	})
 }

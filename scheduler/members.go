@@ -215,7 +215,7 @@ func (m *members) sets(ctx context.Context, old *crowd, nodes []sharding.Node) (
 	sets := map[string]map[string]string{m.set: m.defs}
 	var missing []string
 	for _, n := range nodes {
-		if sets[n.Set] != nil {
+		if sets[n.Set] != nil || slices.Contains(missing, n.Set) {
 			continue
 		}
 		if old != nil && old.sets[n.Set] != nil {
@@ -238,6 +238,7 @@ func (m *members) sets(ctx context.Context, old *crowd, nodes []sharding.Node) (
 
 func (m *members) self() sharding.Member {
 	n := m.n
+	told, placed := n.failover.servers()
 	state := sharding.StateActive
 	if n.leaving.Load() || n.cordon.Load() != nil {
 		state = sharding.StateDraining
@@ -248,7 +249,7 @@ func (m *members) self() sharding.Member {
 		},
 		Version: n.cfg.Version, Revision: n.cfg.Revision, State: state, Started: m.start,
 		OffsetMS: n.clock.ahead().Milliseconds(), Running: n.slots.used(), Jobs: len(n.jobs), Owned: m.owned,
-		Asserted: n.failover.asserted(),
+		Told: told, Placed: placed,
 	}
 }
 

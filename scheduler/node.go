@@ -157,6 +157,7 @@ func (n *Node) Run(ctx context.Context) error {
 	left := n.cfg.DrainTimeout - time.Since(told)
 	taking.Wait()
 	err := n.runner.drain(left)
+	n.failover.part(alive)
 	close(n.settler.stop)
 	stop()
 	keeping.Wait()

@@ -12,7 +12,7 @@ import (
 // Why a job is outside: this node does not claim it until it is registered (again).
 const (
 	unregistered = "not registered yet"
-	superseded   = "superseded: a newer definition is stored and a living node holds it"
+	superseded   = "superseded: another definition is stored and a living node holds it"
 	vanished     = "the ledger has lost it"
 	foreign      = "its record in the ledger is not understood by this version; it is left alone, update this node"
 	moving       = "its entry kept moving while it was registered"

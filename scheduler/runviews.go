@@ -30,7 +30,7 @@ func openView(l ledger.Lease) RunView {
 func rowView(r ledger.Row) RunView {
 	if r.Ranged {
 		return RunView{
-			Job: r.Job, Tick: stampOf(r.Tick), Until: stampOf(r.Until), Count: r.Count, Outcome: r.Outcome.String(),
+			Job: r.Job, Tick: stampOf(r.Tick), Until: stampOf(r.Until), Count: &r.Count, Outcome: r.Outcome.String(),
 			Reason: r.Reason, Note: r.Note, Due: stampOf(r.Tick), Ended: stampOf(r.At),
 		}
 	}
@@ -47,6 +47,10 @@ func rowView(r ledger.Row) RunView {
 	}
 	return v
 }
+
+// Mark says that this stands for no tick: the cursor was set back to Tick, or moved from there by a definition that
+// was replaced before any tick was owed.
+func (v RunView) Mark() bool { return v.Count != nil && *v.Count == 0 }
 
 // keep adds what is kept beside a run, as text and JSON whatever it is.
 func (v *RunView) keep(output, payload []byte) {

@@ -58,8 +58,10 @@ func (s sender) claim(draining context.Context, b *batch) {
 			if !asking || time.Since(copied) > 2*skew || !unsure(b) {
 				return
 			}
-		case errors.Is(b.err, ledger.ErrServer):
-			s.n.failover.doubt()
+		case errors.Is(b.err, errHolding), errors.Is(b.err, ledger.ErrServer):
+			if errors.Is(b.err, ledger.ErrServer) {
+				s.n.failover.doubt()
+			}
 			if try = -1; !unanswered {
 				b.asked = time.Time{} // nothing was carried out
 			}
@@ -90,8 +92,8 @@ func (s sender) once(b *batch) ([]ledger.Answer, error) {
 	if err := s.n.clock.usable(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ledger.ErrClock, err)
 	}
-	if s.n.failover.holding() != nil {
-		return nil, ledger.ErrServer
+	if err := s.n.failover.holding(); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()

@@ -23,18 +23,18 @@ var errStopped = errors.New("the node stopped before Redis took the report")
 // settler collects reports into batches by partition and repeats each until it is answered. It
 // holds no more reports than the node has slots.
 type settler struct {
-	ledger *ledger.Ledger
-	server func() string // that has this node's runs, see failover
-	doubt  func()        // is told when it is another one
-	health *health
-	ended  func([]ledger.Report) // called for each report, once it was answered
-	in     chan settling         // from the runs
-	out    chan []settling       // to the carriers
-	stop   chan struct{}         // closed by the node, normally when no run is left
+	ledger   *ledger.Ledger
+	failover *failover
+	health   *health
+	ended    func([]ledger.Report) // called for each report, once it was answered
+	in       chan settling         // from the runs
+	out      chan []settling       // to the carriers
+	stop     chan struct{}         // closed by the node, normally when no run is left
 }
 
 // settling is one report and where its answer goes.
 type settling struct {
+	grant  grant
 	report ledger.Report
 	answer chan settled
 }
@@ -45,14 +45,14 @@ type settled struct {
 }
 
 func newSettler(l *ledger.Ledger, f *failover, h *health, ended func([]ledger.Report)) *settler {
-	return &settler{ledger: l, server: f.keeps, doubt: f.doubt, health: h, ended: ended, in: make(chan settling), out: make(chan []settling), stop: make(chan struct{})}
+	return &settler{ledger: l, failover: f, health: h, ended: ended, in: make(chan settling), out: make(chan []settling), stop: make(chan struct{})}
 }
 
 // settle records a run's end; it returns when the ledger has answered, or with errStopped.
-func (s *settler) settle(r ledger.Report) (ledger.Word, error) {
+func (s *settler) settle(g grant, r ledger.Report) (ledger.Word, error) {
 	answer := make(chan settled, 1)
 	select {
-	case s.in <- settling{r, answer}:
+	case s.in <- settling{g, r, answer}:
 	case <-s.stop:
 		s.ended([]ledger.Report{r})
 		return "", errStopped
@@ -104,7 +104,7 @@ func (s *settler) carry(giveUp context.Context) {
 		for i, b := range batch {
 			reports[i] = b.report
 		}
-		words, err := s.persist(giveUp, reports)
+		words, err := s.persist(giveUp, batch, reports)
 		s.ended(reports)
 		for i, b := range batch {
 			if err != nil {
@@ -116,18 +116,17 @@ func (s *settler) carry(giveUp context.Context) {
 	}
 }
 
-func (s *settler) persist(giveUp context.Context, reports []ledger.Report) ([]ledger.Word, error) {
+// persist asks until the server that knows the runs has taken their ends.
+func (s *settler) persist(giveUp context.Context, batch []settling, reports []ledger.Report) ([]ledger.Word, error) {
 	for try := 0; ; try++ {
-		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-		words, err := s.ledger.At(s.server()).Settle(ctx, reports)
-		cancel()
-		if err == nil {
+		words, err := s.once(batch, reports)
+		switch {
+		case err == nil:
 			s.health.ok("settle")
 			return words, nil
-		}
-		if errors.Is(err, ledger.ErrServer) {
-			s.doubt() // it does not know these runs yet
-		} else {
+		case errors.Is(err, errHolding), errors.Is(err, ledger.ErrServer): // it does not know these runs yet
+			try = 0
+		default:
 			s.health.fail("settle", err)
 		}
 		if !errors.Is(err, locking.ErrUnreachable) && try >= settleTries {
@@ -137,4 +136,34 @@ func (s *settler) persist(giveUp context.Context, reports []ledger.Report) ([]le
 			return nil, errors.Join(errStopped, err)
 		}
 	}
+}
+
+// once asks once. The answer of a server that is none any more counts for nothing.
+func (s *settler) once(batch []settling, reports []ledger.Report) ([]ledger.Word, error) {
+	server := ""
+	for _, r := range reports {
+		var now bool
+		if server, now = s.failover.keeps(r.Run); !now {
+			return nil, errHolding
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	words, err := s.ledger.At(server).Settle(ctx, reports)
+	if errors.Is(err, ledger.ErrServer) {
+		s.failover.doubt()
+	}
+	if err != nil {
+		return nil, err
+	}
+	var ends []ending
+	for i, word := range words {
+		if word == ledger.Settled {
+			ends = append(ends, ending{grant: batch[i].grant, report: reports[i]})
+		}
+	}
+	if !s.failover.remember(server, ends) {
+		return nil, ledger.ErrServer
+	}
+	return words, nil
 }

@@ -105,7 +105,7 @@ type RunView struct {
 	Job    string `json:"job"`
 	Tick   *Stamp `json:"tick"`            // of a range: its first tick
 	Until  *Stamp `json:"until,omitempty"` // of a range: its last tick
-	Count  int64  `json:"count,omitempty"` // of a range: how many ticks
+	Count  *int64 `json:"count,omitempty"` // of a range: how many ticks; see Mark for 0
 	Shard  int    `json:"shard"`
 	Shards int    `json:"shards"`
 	// Whole says that this is a tick of a sharded job as a whole; Of is, of a shard, that tick's id, and Param its

@@ -54,9 +54,10 @@ type Member struct {
 	Running int `json:"running,omitempty"`
 	Jobs    int `json:"jobs,omitempty"`
 	Owned   int `json:"owned,omitempty"`
-	// Asserted is the run_id of the Redis that was told of every run of the node, see scheduler.Config.FailoverHold.
-	// Empty: the node's version does not tell.
-	Asserted string `json:"asserted,omitempty"`
+	// Told is the run_id of the Redis that was told of every run of the node, Placed of the one that has them all in place,
+	// see scheduler.Config.FailoverHold. Empty: the node's version does not tell.
+	Told   string `json:"told,omitempty"`
+	Placed string `json:"placed,omitempty"`
 	// ZoneData is the version of the node's time zone database.
 	ZoneData string `json:"zone_data,omitempty"`
 	// Seen is the last beat by Redis' clock. The roster fills it in.

@@ -83,6 +83,21 @@ func TestSecretFromFile(t *testing.T) {
 	}
 }
 
+// TestListWithBrackets refuses a list that is written as in the file, whole or cut by a shell, and takes addresses with
+// brackets of their own.
+func TestListWithBrackets(t *testing.T) {
+	for text, want := range map[string]string{
+		"[a:1,b:2]":               `ESCAPEMENT_REDIS_ADDRS: "[a:1,b:2]" has brackets; a list is written here without them: a:1,b:2`,
+		"[a:1,":                   `ESCAPEMENT_REDIS_ADDRS: "[a:1," has brackets; a list is written here without them: a:1,b:2`,
+		"[::1]:26379,[::2]:26379": "",
+	} {
+		_, err := load(source{env: map[string]string{"ESCAPEMENT_REDIS_MODE": "sentinel", "ESCAPEMENT_REDIS_MASTER_NAME": "main", "ESCAPEMENT_REDIS_ADDRS": text}})
+		if got := fmt.Sprint(err); want != "" && got != want || want == "" && err != nil {
+			t.Errorf("%s: got %v\nwant %s", text, err, want)
+		}
+	}
+}
+
 // TestSlips tells of a variable that is nearly a setting, and of no other.
 func TestSlips(t *testing.T) {
 	env := map[string]string{}

@@ -184,6 +184,9 @@ func ending(r scheduler.RunView, most int) string {
 
 // because is why a run ended as it did, or does not begin, in a line.
 func because(r scheduler.RunView, most int) string {
+	if r.Mark() {
+		return marked(r)
+	}
 	reason := r.Reason
 	if r.Pending() {
 		reason = strings.TrimLeft(strings.TrimPrefix(reason, scheduler.OutcomePending), ": ")
@@ -195,6 +198,17 @@ func because(r scheduler.RunView, most int) string {
 		}
 	}
 	return strings.Join(parts, ": ")
+}
+
+// marked is what a mark in the history says.
+func marked(r scheduler.RunView) string {
+	switch {
+	case r.Reason == "rewound":
+		return "rewound to " + stamp(r.Tick)
+	case r.Note != "":
+		return r.Reason + "; no tick was owed by " + r.Note
+	}
+	return r.Reason + "; no tick was owed"
 }
 
 // payload reads what --payload says, and wants JSON.

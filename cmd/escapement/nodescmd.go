@@ -21,6 +21,9 @@ const restsEvery = 250 * time.Millisecond
 
 func (a *app) nodesCommand() *cobra.Command {
 	list := a.command("list", "list the nodes", wants(), a.inspect(a.nodesList))
+	list.Long = `JOBS are those that the node holds, OWNED those of them for which it goes first: a job in
+shards counts on each node that goes first for a part of it, one with placement race on
+each node that may run it.`
 	return a.group("nodes COMMAND", "list, drain and resume nodes", list, a.nodesDrainCommand(), a.nodesResumeCommand())
 }
 
@@ -96,10 +99,21 @@ is drained: a node that is started anew under it drains too.`
 
 func (a *app) nodesResumeCommand() *cobra.Command {
 	return a.command("resume NAME", "let a drained node work again", wants("NAME"), a.inspectNode(func(t tool) error {
+		drains, err := t.in.Drains(t.ctx)
+		if err != nil {
+			return err
+		}
 		if err := t.in.ResumeNode(t.ctx, t.args[0]); err != nil {
 			return err
 		}
-		return a.nodeStands(t, "is not drained")
+		if _, drained := drains[t.args[0]]; !drained {
+			return a.nodeStands(t, "was not drained; nothing is changed")
+		}
+		views, err := t.in.Nodes(t.ctx)
+		if err == nil && !slices.ContainsFunc(views, func(n scheduler.NodeView) bool { return n.Name == t.args[0] }) {
+			return a.nodeStands(t, "is resumed; it is not there at present, and works when it comes back")
+		}
+		return a.nodeStands(t, "is resumed; it claims again within a second")
 	}))
 }
 
@@ -134,12 +148,13 @@ func (a *app) nodeStands(t tool, words string) error {
 
 // awaitRest waits until nothing runs on a drained node, through outages of Redis too.
 func (a *app) awaitRest(t tool) error {
-	name, told := t.args[0], false
+	name, told, said := t.args[0], false, false
 	for {
 		rests, err := t.in.NodeRests(t.ctx, name)
 		if err == nil && rests {
 			return nil
 		}
+		said = said || a.sayRuns(t)
 		drains, lost := t.in.Drains(t.ctx)
 		_, drained := drains[name]
 		switch err = cmp.Or(err, lost); {
@@ -159,4 +174,19 @@ func (a *app) awaitRest(t tool) error {
 		case <-time.After(restsEvery):
 		}
 	}
+}
+
+// sayRuns says what a drain waits for, and whether there was anything to say: a node may only be handing over yet.
+func (a *app) sayRuns(t tool) bool {
+	running := 0
+	views, _ := t.in.Nodes(t.ctx) // it only is to help
+	for _, n := range views {
+		if n.Name == t.args[0] {
+			running += n.Running
+		}
+	}
+	if running > 0 {
+		a.say("waiting for %s on %s", many(int64(running), "run"), t.args[0])
+	}
+	return running > 0
 }

@@ -49,7 +49,7 @@ jobs:
 	env = append(env, "ESCAPEMENT_AUTHOR=ann")
 	says(t, env, exitNotFound, "did you mean a1", "nodes", "drain", "a2")
 	says(t, env, exitNotFound, "did you mean a1", "nodes", "resume", "a2")
-	says(t, env, exitDone, "node a1 is not drained", "nodes", "resume", "a1")
+	says(t, env, exitDone, "node a1 was not drained", "nodes", "resume", "a1")
 	id := tell(t, env, exitDone, "jobs", "run", "patient")
 	eventually(t, "the command begins", func() bool { return len(lines(t, filepath.Join(dir, "begun"))) == 1 })
 
@@ -64,7 +64,7 @@ jobs:
 	}
 	var words heard
 	first := wait(&words)
-	tell(t, env, exitDone, "nodes", "resume", "a1")
+	says(t, env, exitDone, "node a1 is resumed; it claims again within a second\n", "nodes", "resume", "a1")
 	if code := <-first; code != exitFailed || !strings.Contains(words.String(), "resumed by somebody") {
 		t.Errorf("exit %d, %s", code, words.String())
 	}
@@ -89,7 +89,7 @@ jobs:
 	if err := os.WriteFile(filepath.Join(dir, "enough"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code := <-second; code != exitDone || !strings.Contains(words.String(), "nothing runs there") {
+	if code := <-second; code != exitDone || !strings.Contains(words.String(), "nothing runs there") || strings.Count(words.String(), "waiting for 1 run on a1\n") < 1 {
 		t.Errorf("exit %d, %s", code, words.String())
 	}
 	if r := decode[scheduler.RunView](t, env, "runs", "get", id); r.Outcome != "succeeded" {
@@ -120,7 +120,7 @@ jobs:
 	says(t, env, exitDone, "it hands over what it owns", "nodes", "drain", "a1")
 	p.signal(syscall.SIGTERM)
 	p.exits(exitDone)
-	says(t, env, exitDone, "node a1 is not drained", "nodes", "resume", "a1") // nobody is there, but the name was drained
+	says(t, env, exitDone, "node a1 is resumed; it is not there at present", "nodes", "resume", "a1")
 	says(t, env, exitNotFound, `"a1"`, "nodes", "resume", "a1")
 	says(t, env, exitNotFound, `"a1"`, "nodes", "drain", "a1")
 	if code, stdout, stderr := call(env, "", "ledger", "verify"); code != exitDone {

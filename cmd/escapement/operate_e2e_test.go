@@ -132,7 +132,7 @@ jobs:
 		paused := func() (ticks int64) {
 			for _, r := range decode[[]scheduler.RunView](t, env, "runs", "list", "--job", "often", "--outcome", "paused") {
 				if time.Time(*r.Until).After(restarted) {
-					ticks += r.Count
+					ticks += *r.Count
 				}
 			}
 			return ticks

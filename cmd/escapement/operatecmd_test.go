@@ -190,6 +190,18 @@ func TestOperateRuns(t *testing.T) {
 	}
 }
 
+// A sharded tick that is cancelled has no node of its own: its parts are told.
+func TestCancelWhole(t *testing.T) {
+	j := jobs.Job{Name: "move", Schedule: "@yearly", Shards: 2}
+	p := plant(t, j)
+	id := p.wants(exitDone, "-", "", "jobs", "run", "move")
+	c := ledger.Claim{Job: "move", Digest: j.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true, Shards: 2}
+	if got, err := p.Claim(t.Context(), ledger.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledger.Claim{c}); err != nil || got[0].Verdict != ledger.Opened {
+		t.Fatal(got, err)
+	}
+	p.wants(exitDone, "", "its parts are told to end", "runs", "cancel", id)
+}
+
 // A key outlives the row of its run, in a job whose history is short.
 func TestUniqueWithoutARow(t *testing.T) {
 	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"})

@@ -27,7 +27,7 @@ func (a *app) runCommand() *cobra.Command {
 		return runNode(l, cfg)
 	})
 	c.Long = `Runs one node until SIGINT or SIGTERM, then drains and exits 0. A second signal
-exits at once. Health: /healthz, /readyz and /version on http.listen.`
+exits at once, with code 1. Health: /healthz, /readyz and /version on http.listen.`
 	c.Flags().BoolVar(&waitForRedis, "wait-for-redis", false, "wait when Redis cannot be reached at the start, rather than exit 6")
 	c.Flags().DurationVar(&clockOffset, "clock-offset", 0, "pretend that this machine's clock is off by so much, to show that it does not matter")
 	_ = c.Flags().MarkHidden("clock-offset") // fails only for a flag that is not there

@@ -46,7 +46,10 @@ at which it is due, and what was cancelled before that by the time of its end.
 
 OUTCOME is pending for a run that nobody was granted yet; in JSON that is the outcome
 running, with a reason that begins with pending and says what the run waits for.
---outcome running lists both.`
+--outcome running lists both.
+
+LAG is started minus due, as runs get has them. A row without TICK is no run and no
+tick, but a mark where the schedule was changed or set back.`
 	list.Flags().StringVar(&filter.Outcome, "outcome", "", "only those with this `outcome`")
 	list.Flags().IntVar(&filter.Limit, "limit", listed, "at most so many, 0: all; with -o json the default is 0")
 	get := a.command("get RUN", "show one run, and what it wrote", wants("RUN"), a.inspect(a.runsGet))
@@ -194,9 +197,12 @@ func (a *app) runsCancel(t tool, o scheduler.CancelOptions) error {
 		return fmt.Errorf("run %s is cancelled: %w", t.args[0], err)
 	}
 	words := "it will not run"
-	if did == scheduler.CancelTold {
+	switch {
+	case did == scheduler.CancelTold && run.Whole:
+		words = "its parts are told to end; runs get shows how it ends"
+	case did == scheduler.CancelTold:
 		words = "its node is told to end it; runs get shows how it ends"
-	} else if run.Started != nil {
+	case run.Started != nil:
 		words = "it had ended so already"
 	}
 	if a.json() {
@@ -227,12 +233,15 @@ that follows it is named, and not waited for.`
 	return rerun
 }
 
-// ticks is a run's tick, or the range of ticks that did not run.
+// ticks is a run's tick, the range of ticks that did not run, or nothing for a mark.
 func ticks(r scheduler.RunView) string {
-	if r.Until == nil || r.Count < 2 {
+	switch {
+	case r.Mark():
+		return ""
+	case r.Until == nil || r.Count == nil || *r.Count < 2:
 		return stamp(r.Tick)
 	}
-	return fmt.Sprintf("%s to %s (%d)", stamp(r.Tick), stamp(r.Until), r.Count)
+	return fmt.Sprintf("%s to %s (%d)", stamp(r.Tick), stamp(r.Until), *r.Count)
 }
 
 // started is a duration that means something only for a run that began.

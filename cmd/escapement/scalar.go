@@ -43,6 +43,9 @@ func setText(v reflect.Value, words []string, text string) error {
 func setFlat(v reflect.Value, words []string, text string) error {
 	switch v.Kind() {
 	case reflect.Slice:
+		if bracketed(text) {
+			return fmt.Errorf("%s has brackets; a list is written here without them: a:1,b:2", quote(text))
+		}
 		v.Set(reflect.ValueOf(splitComma(text)))
 		return nil
 	case reflect.Map:
@@ -62,6 +65,13 @@ func setFlat(v reflect.Value, words []string, text string) error {
 	default:
 		return setText(v, words, text)
 	}
+}
+
+// bracketed says whether a list is written as in a file, or the beginning of one that a shell cut. An address such
+// as [::1]:26379 is neither.
+func bracketed(text string) bool {
+	text = strings.TrimSpace(text)
+	return strings.HasPrefix(text, "[") && (strings.HasSuffix(text, "]") || !strings.Contains(text, "]"))
 }
 
 func splitComma(text string) []string {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -98,6 +100,38 @@ func TestShownRuns(t *testing.T) {
 	p.client.RPush(t.Context(), keys[0], "2|R|newer")
 	for _, args := range [][]string{{"runs", "list"}, {"jobs", "get", "yearly"}} {
 		p.wants(exitDone, "yearly", "1 record of the history cannot be read by this version and is left alone; ledger verify names them", args...)
+	}
+}
+
+// TestShownMarks shows what stands for no tick without one: a definition that was replaced before a tick was owed, and
+// a cursor that was set back.
+func TestShownMarks(t *testing.T) {
+	steady := jobs.Job{Name: "steady", Schedule: "* * * * *"}
+	p := plant(t, steady)
+	before, err := p.Job(t.Context(), "steady")
+	if err != nil {
+		t.Fatal(err)
+	}
+	yearly := jobs.Job{Name: "steady", Schedule: "@yearly"}
+	text, err := json.Marshal(yearly.Definition())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := ledger.Definition{Job: "steady", Digest: yearly.Definition().Digest(), Text: text, Old: "* * * * *",
+		Cursor: time.Now().Add(24 * time.Hour).UnixMilli(), WasDigest: before.Digest, WasCursor: before.Cursor}
+	if got, err := p.Define(t.Context(), time.Now().UnixMilli(), []ledger.Definition{d}); err != nil || got[0].Word != "replaced" {
+		t.Fatal(got, err)
+	}
+	line := regexp.MustCompile(`(?m)^-  +steady  +superseded .* definition replaced; no tick was owed by \* \* \* \* \*$`)
+	if out := p.wants(exitDone, "TICK", "", "runs", "list"); !line.MatchString(out) {
+		t.Errorf("got\n%s", out)
+	}
+	p.wants(exitDone, `"count": 0,`, "", "runs", "list", "-o", "json")
+
+	to := scheduler.Stamp(time.UnixMilli(before.Cursor))
+	r := scheduler.RunView{Tick: &to, Count: new(int64), Reason: "rewound", Outcome: "superseded"}
+	if ticks(r) != "" || because(r, 60) != "rewound to "+to.String() {
+		t.Errorf("got %q, %q", ticks(r), because(r, 60))
 	}
 }
 

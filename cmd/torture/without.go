@@ -14,8 +14,8 @@ import (
 // The line by which a node tells a new server of its runs, and what stands there without: the server is trusted at once.
 const (
 	assertedIn = "failover.go" // of the package scheduler
-	asserts    = "known = f.assert(ctx, server, may)\n"
-	trusts     = "f.begin(server); known = true\n"
+	asserts    = "placed = f.assert(ctx, server, last)\n"
+	trusts     = "f.begin(server); placed = true\n"
 )
 
 // unassert writes an overlay for go build in which nodes do not tell a new server of their runs, and returns its path.

@@ -97,6 +97,10 @@ func (a *audit) add(promise string, at int64, evidence []shower, format string, 
 	a.found = append(a.found, v)
 }
 
+// retold says that a failover has lost attempts or shards of a tick, or of a later one, and that their nodes told of them
+// again: ends of attempts may stand behind the attempts that followed, and some may never have been told.
+func (a *audit) retold(tick int64) bool { return a.entry.Retold != 0 && tick <= a.entry.Retold }
+
 // numbers counts what the rows say of each outcome.
 func (a *audit) numbers() map[jobs.Outcome]int64 {
 	sum := make(map[jobs.Outcome]int64)

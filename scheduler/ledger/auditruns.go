@@ -119,7 +119,7 @@ func (a *audit) untimely(g grant, before []grant) (why string, evidence []shower
 	switch {
 	case g.attempt < 1:
 		return "is none", nil
-	case g.attempt == 1:
+	case g.attempt == 1, a.retold(g.tick):
 		return "", nil
 	case g.of != "" && a.opened[g.of] == g.attempt: // so it is the tick's, see shards
 		return "", nil

@@ -36,7 +36,7 @@ func (a *audit) shards() {
 		if g.of == "" {
 			continue
 		}
-		if _, known := a.opened[g.of]; !known { // its row comes after theirs, and does not leave the history before them
+		if _, known := a.opened[g.of]; !known && !a.retold(g.tick) { // its row comes after theirs, and does not leave the history before them
 			a.add(P2, g.tick, []shower{g}, "run %s is a shard of %s, and there is no such tick", g.run, g.of)
 		}
 		at := shardOf{g.of, g.shard}
@@ -48,7 +48,7 @@ func (a *audit) shards() {
 	}
 	a.once()
 	for i := range a.rows {
-		if r := &a.rows[i]; r.Whole {
+		if r := &a.rows[i]; r.Whole && !a.retold(r.Tick) {
 			a.closed(r, ends, going)
 		}
 	}
@@ -63,7 +63,7 @@ func (a *audit) shards() {
 				left++
 			}
 		}
-		if left != l.Left {
+		if left != l.Left && !a.retold(l.Tick) {
 			a.add(P2, l.Tick, []shower{l}, "%d shards of tick %s are to end, and %d are running or pending", l.Left, l.Run, left)
 		}
 	}

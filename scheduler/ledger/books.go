@@ -226,11 +226,17 @@ func openRuns(runs, waiting map[string]string, bad func(string, error)) []Lease 
 }
 
 // Time asks Redis for its clock and for its run_id ("" when the server hides it); both come in
-// one round trip, the clock first.
+// one round trip, the clock first. Of a Cluster, it asks the master that has the control record, always the same.
 func (l *Ledger) Time(ctx context.Context) (now time.Time, runID string, err error) {
 	var clock *redis.TimeCmd
 	var info *redis.StringCmd
-	_, err = l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	server := l.client
+	if cluster, yes := l.client.(*redis.ClusterClient); yes {
+		if server, err = cluster.MasterForKey(ctx, controlKey(l.cfg.Namespace)); err != nil {
+			return time.Time{}, "", redisconn.Explain("read the clock", err)
+		}
+	}
+	_, err = server.Pipelined(ctx, func(p redis.Pipeliner) error {
 		clock, info = p.Time(ctx), p.Info(ctx, "server")
 		return nil
 	})

@@ -102,7 +102,7 @@ func (l *Ledger) Reap(ctx context.Context, now int64, runID string, seen []Lease
 	k := l.keys[l.Partition(seen[0].Job)]
 	ks := append(make([]string, 0, 9+len(seen)), k.ending()...)
 	keep, keepFor := l.keepArgs()
-	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, runID}
+	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, l.only(runID)}
 	for _, s := range seen {
 		ks = append(ks, k.history+s.Job)
 		args = append(args, s.Job, s.Run, strconv.FormatInt(s.Beat, 10), Successor(s.Run))

@@ -78,8 +78,17 @@ type Ledger struct {
 // Settle then do nothing but return ErrServer when it is another one, which may have lost them. "" is any server.
 func (l *Ledger) At(server string) *Ledger {
 	at := *l
-	at.server = server
+	at.server = l.only(server)
 	return &at
+}
+
+// only is the one server that scripts may run on. The masters of a Cluster each have a run_id of their own, and a node knows
+// that of one: there, any.
+func (l *Ledger) only(server string) string {
+	if _, cluster := l.client.(*redis.ClusterClient); cluster {
+		return ""
+	}
+	return server
 }
 
 // Open joins a namespace, creating its control record if this is the first node ever. A number

@@ -71,6 +71,9 @@ func (m *model) reassert(a Assertion) Asserted {
 	} else if r.Overlap != "a" && j.Open != r.Run && !m.later(j.Open, l) {
 		j.Open, j.Busy = r.Run, Window{}
 	}
+	if r.Attempt > 1 || r.Of != "" {
+		j.Retold = max(j.Retold, r.Tick)
+	}
 	delete(m.waiting, r.Run)
 	m.runs[r.Run], j.Token = r, max(j.Token, r.Token)
 	return Asserted{Restored, j.Cursor}
@@ -81,6 +84,10 @@ func (m *model) room(j *modelJob, r *modelRun, a Assertion) Word {
 	ahead := j.Cursor != 0 && j.Cursor <= r.Tick // of the cursor, or at it
 	asked := m.waiting[r.Run]
 	switch {
+	case slices.ContainsFunc(j.rows, func(o modelRow) bool { // this very attempt has ended, under another id
+		return !o.Ranged && !o.Whole && !o.foreign && o.Tick == r.Tick && o.Shard == r.Shard && o.Attempt == r.Attempt && o.Request == r.Request && o.Of == r.Of
+	}):
+		return Lost
 	case asked != nil && r.Of == "":
 		r.step = asked.step
 		return Restored
@@ -161,7 +168,14 @@ func (m *model) reopen(j *modelJob, r *modelRun, a Assertion) Word {
 	if asked == nil {
 		t := *r
 		t.Prev, t.Next, t.step, asked = 0, 0, -1, &t
-		if r.Trigger == "schedule" || r.Trigger == "catch_up" {
+		one := modelRun{Lease: Lease{Run: r.Of, Job: r.Job, Tick: r.Tick, Shards: 1, Attempt: r.Attempt, Token: r.Token, Request: r.Request}, step: -1}
+		newer, there, _ := m.before(j, &one) // it was a run by itself, and was handed back
+		if newer {
+			return Lost
+		}
+		if there {
+			t.Prev, t.Next, t.step = one.Prev, one.Next, one.step
+		} else if r.Trigger == "schedule" || r.Trigger == "catch_up" {
 			word := m.makeUp(j, &t, a, a.Next)
 			if word == apart {
 				word = Lost

@@ -24,6 +24,7 @@ const (
 type Assertion struct {
 	Digest string // of the definition that it was granted by
 	Lease  Lease  // as granted; Until and Beat are not used
+	Ended  int64  // when it ended, ms, and Settle will say how; 0 while it goes on
 	// Gap are the ticks from the cursor up to this run's, of which nobody has said anything: they are recorded as missed
 	// for ReasonFailover. Without it, or with one that does not begin at the cursor, the answer is Behind when there are any.
 	// Of a Pass, First, Last and Count are used.
@@ -50,7 +51,7 @@ func (l *Ledger) Reassert(ctx context.Context, now int64, server string, batch [
 	k := l.keys[l.Partition(batch[0].Lease.Job)]
 	ks := append(append(make([]string, 0, 10+len(batch)), k.ending()...), k.due)
 	keep, keepFor := l.keepArgs()
-	args := append(make([]any, 0, 5+7*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, server)
+	args := append(make([]any, 0, 5+8*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, l.only(server))
 	for _, a := range batch {
 		ks = append(ks, k.history+a.Lease.Job)
 		args = append(args, a.args()...)
@@ -80,7 +81,7 @@ func (a Assertion) args() []any {
 	if a.Reopen {
 		parts = Claim{Shards: a.Lease.Shards, Params: a.Params}.parts()
 	}
-	return []any{a.Lease.Job, a.Digest, a.Lease.Run, a.Lease.granted(), gap, parts, orNone(a.Next)}
+	return []any{a.Lease.Job, a.Digest, a.Lease.Run, a.Lease.granted(), gap, parts, orNone(a.Next), orNone(a.Ended)}
 }
 
 // granted is the record of a lease from 'job' on, as the scripts spell it.

@@ -82,7 +82,7 @@ func TestReassertAnUnknownJob(t *testing.T) {
 			t.Errorf("token %d after %d", next.Token, l.Token)
 		}
 		r.tale(t, "a", "skipped 2-2 x1 overlap", "succeeded 1")
-		r.told(t, "a")
+		r.proven(t)
 	})
 }
 

@@ -31,6 +31,9 @@ type Entry struct {
 	Again        int64
 	AgainAttempt int
 	Counts       map[jobs.Outcome]int64 // of ticks and runs that ended so, since the job was first registered
+	// Retold is the latest tick of which a shard, or an attempt after the first, was lost in a failover and restored by its
+	// node: of ticks up to it the history may not show all attempts, or not in their order. 0 for none.
+	Retold int64
 }
 
 // Lease is one granted run that nobody settled yet, or, with a Token of 0, a pending one.
@@ -142,7 +145,8 @@ func parseEntry(job, record string) (Entry, error) {
 	f.text() // the server's run_id, for the token rule alone
 	e.Open, e.Base, e.Last, e.Pause, e.Busy = f.text(), f.int(), f.int(), windowOf(f.text()), windowOf(f.text())
 	again := windowOf(f.text())
-	e.Again, e.AgainAttempt, e.Counts = again.From, int(again.To), countsOf(f.text())
+	e.Again, e.AgainAttempt = again.From, int(again.To)
+	e.Counts, e.Retold = countsOf(f.text())
 	return e, f.bad
 }
 
@@ -152,17 +156,20 @@ func windowOf(s string) Window {
 	return Window{number(from), number(to)}
 }
 
-// countsOf reads 'succeeded=12,missed=3'. Words that this version does not know are left out.
-func countsOf(s string) map[jobs.Outcome]int64 {
-	counts := make(map[jobs.Outcome]int64)
+// countsOf reads 'succeeded=12,missed=3', and the tick that stands among them. Words that this version does not know are
+// left out.
+func countsOf(s string) (counts map[jobs.Outcome]int64, retold int64) {
+	counts = make(map[jobs.Outcome]int64)
 	for part := range strings.SplitSeq(s, ",") {
 		word, n, _ := strings.Cut(part, "=")
 		var o jobs.Outcome
 		if o.UnmarshalText([]byte(word)) == nil {
 			counts[o] = number(n)
+		} else if word == "retold" {
+			retold = number(n)
 		}
 	}
-	return counts
+	return counts, retold
 }
 
 func parseLease(run, record string) (Lease, error) {

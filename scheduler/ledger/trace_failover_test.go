@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -102,6 +103,7 @@ func (tr *trace) reassert(tb testing.TB, list []*holding) (again []*holding) {
 		o.server = "0123"
 	}
 	for _, h := range list {
+		tr.uncover(tb, h.lease)
 		o.asserts = append(o.asserts, w.assertion(h))
 	}
 	if len(list) == 0 {
@@ -129,6 +131,18 @@ func (tr *trace) reassert(tb testing.TB, list []*holding) (again []*holding) {
 		tr.do(tb, ends)
 	}
 	return again
+}
+
+// uncover puts back what was planted over the ids that a run had before: what nobody can read, a run cannot take the place of.
+func (tr *trace) uncover(tb testing.TB, l Lease) {
+	tb.Helper()
+	tr.world.planted = slices.DeleteFunc(tr.world.planted, func(p plant) bool {
+		other := p.what != "row" && p.name != l.Run && p.name != l.Of && strings.Contains(p.record, fmt.Sprintf("|%s|%d|", l.Job, l.Tick))
+		if other {
+			tr.do(tb, op{kind: "plant", plant: p})
+		}
+		return other
+	})
 }
 
 // trimmed says that a run has ended so long ago that its row has left the history: no node remembers such a one.
@@ -219,7 +233,7 @@ func TestFailoverTrace(t *testing.T) {
 	}
 	for _, answer := range []string{"failover", "reassert known", "reassert restored", "reassert ended", "reassert lost", "reassert behind",
 		"reassert unknown", "reassert foreign", "reassert clock", "reassert server"} {
-		if counts[answer] == 0 && *traceOps**seeds >= 4000 {
+		if counts[answer] == 0 && *traceOps**seeds >= 4000 && *seeds > 1 {
 			t.Errorf("no %q in %d traces of %d operations: they have become hollow", answer, *seeds, *traceOps)
 		}
 	}

@@ -22,7 +22,7 @@ var (
 
 // unasserted breaks the script that restores runs: a server that lost them is not told.
 var unasserted = map[string][]string{"reassert": {
-	"if find_row(KEYS[FIRST + i], id) then return 'ended', e.cursor end", "if true then return 'ended', e.cursor end",
+	"if find_row(KEYS[FIRST + i], id) or trimmed(KEYS[FIRST + i], ended) then", "if true then",
 }}
 
 // failoverPlan is a cluster whose nodes all live through one to three failovers, each of which loses up to eight of the

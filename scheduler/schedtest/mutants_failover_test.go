@@ -11,17 +11,17 @@ const (
 // What a Redis that has lost writes is told.
 var lostWrites = []mutant{
 	{name: "a new server is not told what runs", test: failovers, edits: []edit{
-		{failoverGo, `known = f.assert(ctx, server, may)`, "f.mu.Lock()\n\t\tf.known, f.told, known = server, server, true\n\t\tf.mu.Unlock()"}}},
+		{failoverGo, `placed = f.assert(ctx, server, last)`, "f.mu.Lock()\n\t\tf.told, f.placed, placed = server, server, true\n\t\tf.mu.Unlock()"}}},
 	{name: "a new server is not told what has ended", test: failovers, edits: []edit{
-		{assertGo, `for i := range f.ended {`, `for i := range f.ended[:0] {`}}},
+		{assertGo, `range f.memory.recent() {`, `range f.memory.recent()[:0] {`}}},
 	{name: "ends that were lost are not recorded again", test: "./scheduler TestFailoverTellsEndsAgain", edits: []edit{
 		{assertGo, `	if len(ends) == 0 {`, `	if true {`}}},
 	{name: "nobody waits for what others have to tell", test: failovers, edits: []edit{
-		{failoverGo, `may := f.all == server || `, `may := true || `}}},
+		{failoverGo, `last, may := f.allTold || over, f.allPlaced || over`, `last, may := true, true || over`}}},
 	{name: "a node that hangs keeps the others waiting", test: "./scheduler TestFailoverHoldIsBounded", edits: []edit{
-		{failoverGo, ` || time.Since(f.since) >= f.n.cfg.FailoverHold`, ``}}},
+		{failoverGo, `over := time.Since(f.since) >= f.n.cfg.FailoverHold`, `over := false`}}},
 	{name: "a node that starts waits for nobody", test: "./scheduler TestFailoverStartingNodeWaits", edits: []edit{
-		{failoverGo, `f.told, f.known = server, time.Now(), server, server`, `f.told, f.known, f.open = server, time.Now(), server, server, server`}}},
+		{failoverGo, `f.told, f.placed = server, time.Now(), server, server`, `f.told, f.placed, f.open = server, time.Now(), server, server, server`}}},
 	{name: "a claim is granted by a server that was not told", test: failovers, edits: []edit{
 		{claimLua, `if elsewhere(ARGV[7], here) then`, `if false then`}}},
 	{name: "a run is recorded as unknown by a server that was not told of it", test: failovers, edits: []edit{
@@ -31,7 +31,24 @@ var lostWrites = []mutant{
 	{name: "a grant of the server before is begun", test: "./scheduler TestFailoverOldGrantIsHandedBack", edits: []edit{
 		{runnerGo, `back = back || !r.n.failover.noticed(g.server)`, `_ = g.server`}}},
 	{name: "gaps are recorded before others could fill them", test: failovers, edits: []edit{
-		{failoverGo, `known = f.assert(ctx, server, may)`, `known = f.assert(ctx, server, true)`}}},
+		{failoverGo, `placed = f.assert(ctx, server, last)`, `placed = f.assert(ctx, server, true)`}}},
+	{name: "nobody waits for gaps to be told", test: "./scheduler TestFailoverOthersWaitForGaps", edits: []edit{
+		{failoverGo, `f.allTold || over, f.allPlaced || over`, `f.allTold || over, f.allTold || over`}}},
+	{name: "an end is lost whose answer comes late", test: "./scheduler TestFailoverLateAnswerToAnEnd", edits: []edit{
+		{failoverGo, `	if f.server != server {
+		return false`, `	if f.server == "" {
+		return false`}}},
+	{name: "a node leaves before it has told", test: "./scheduler TestFailoverLeavesWhenItHasTold", edits: []edit{
+		{"scheduler/node.go", `	n.failover.part(alive)`, ``}}},
+	{name: "a run that waits to be restored is asked for", test: "./scheduler TestFailoverKeepsTheOthers", edits: []edit{
+		{assertGo, `f.told, f.left = server, left`, `f.left = left
+		if len(left) == 0 {
+			f.told = server
+		}`}}},
+	{name: "a server is told nothing whose clock is not believed", test: "./scheduler TestFailoverToAWrongClock", edits: []edit{
+		{assertGo, `f.n.clock.last()`, `f.n.clock.now()`}}},
+	{name: "ends are recorded again that have left the history", test: "./scheduler TestFailoverTrimmedHistory", edits: []edit{
+		{"scheduler/ledger/scripts/reassert.lua", ` or trimmed(KEYS[FIRST + i], ended) then`, ` then`}}},
 	{name: "jobs are not registered again", harmless: "the claim of a job that Redis has lost registers it; its tick is lost if it was due", edits: []edit{
 		{failoverGo, `		f.n.registrar.wiped()`, ``}}},
 }

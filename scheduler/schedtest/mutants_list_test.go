@@ -218,7 +218,7 @@ var hints = []mutant{
 	{name: "a lapsed lease is reaped at first sight", harmless: "its holder has stopped a margin before", edits: []edit{
 		{sweepGo, `known && before.beat == l.Beat`, `(before.beat == l.Beat || !known)`}}},
 	{name: "a reap does not ask which server it speaks to", harmless: "P4 is not promised behind lost writes", edits: []edit{
-		{reapLua, ` or server_run_id() ~= ARGV[5] then`, ` then`}}},
+		{reapLua, ` or elsewhere(ARGV[5], server_run_id()) then`, ` then`}}},
 	{name: "a run ends with its lease, not a margin before", test: "./scheduler TestLeaseLostIsToldBeforeItIsTaken", edits: []edit{
 		{"scheduler/node.go", `Margin: n.cfg.MaxSkew,`, `Margin: 1,`}}},
 	{name: "ticks fire by the middle of the clock's error", harmless: "what comes early is answered early and asked again", edits: []edit{

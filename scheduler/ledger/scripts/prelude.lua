@@ -12,7 +12,7 @@
 --          busy  'from,to': from the grant to the end of the last run that held a job with overlap queue or
 --          replace; '' again from the grant of the next one
 --          again  'until,attempt': ticks before until were accounted for once; granted anew they are that attempt
---          counts  'succeeded=12,missed=3': ticks and runs by how they ended
+--          counts  'succeeded=12,missed=3': ticks and runs by how they ended; and retold, see reassert.lua
 -- run      1|until|beat|job|tick|shard|shards|attempt|token|node|name|ttl|prev|next|trigger|request|granted|mode|most|of|param|payload
 --          mode  overlap policy: s(kip) q(ueue) r(eplace) a(llow);  most  the last attempt that a crash may lead to
 --          request  of a run by hand, and its attempts, the id that was asked for; else ''

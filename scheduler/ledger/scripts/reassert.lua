@@ -3,12 +3,13 @@
 -- KEYS[1] jobs  KEYS[2] runs  KEYS[3] leases  KEYS[4] pending  KEYS[5] waiting  KEYS[6] kept
 -- KEYS[7] cancels  KEYS[8] outbox  KEYS[9] followers  KEYS[10] due  KEYS[10+i] history of item i's job
 -- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms
--- ARGV[3] rows to keep  ARGV[4] age to keep, ms  ARGV[5] run_id of the server that it is for
--- then 7 for each item: job, digest of the definition, run, its record from 'job' on, and
+-- ARGV[3] rows to keep  ARGV[4] age to keep, ms  ARGV[5] run_id of the server that it is for, '' for any
+-- then 8 for each item: job, digest of the definition, run, its record from 'job' on, and
 --   gap: '', or 'from,last,count': the ticks from the cursor to this run's, of which nobody has said anything, are recorded
 --     as missed, because Redis has lost what became of them
 --   of a shard, to open its tick anew if that was lost: 'N,param,param,...', else ''
 --   the tick after this run's, of what is no step by itself, a shard or a later attempt: all before it may be lost; else ''
+--   when it ended, ms, of a run whose end will be told; else ''
 -- Returns {'clock', redis ms} or {'server', run_id} and does nothing when the caller is mistaken about either, else two
 -- for each item: word, cursor
 --   known       the ledger has it
@@ -23,8 +24,8 @@ local now, skew, keep, keep_for, server = ARGV[1], ARGV[2], ARGV[3], ARGV[4], AR
 local us, ms = clock()
 if astray(ms, now, skew) then return {'clock', int(ms)} end
 local here = server_run_id()
-if here ~= server then return {'server', here} end
-local STRIDE, FIRST = 7, 10
+if elsewhere(server, here) then return {'server', here} end
+local STRIDE, FIRST = 8, 10
 local k = {runs = KEYS[2], pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6], cancels = KEYS[7], outbox = KEYS[8], followers = KEYS[9]}
 
 -- Sets the cursor to behind a tick. Returns 'restored', or what is to be answered instead.
@@ -60,31 +61,6 @@ local function later(id, r)
   return other and tonumber(other.token) > tonumber(r.token) or t and tonumber(t.granted) > tonumber(r.granted)
 end
 
--- The open tick that a shard belongs to, opened anew if it was lost. Shards of it that nobody speaks of are pending then.
-local function whole(i, e, r, digest, gap, parts, nxt)
-  local text = redis.call('HGET', k.waiting, r.of)
-  if tick_of(text) then return 'restored' end
-  local asked = pending_of(text) -- then it was not opened yet
-  if text and not asked then return 'foreign' end
-  -- Of a job that was defined anew since, nobody knows which shards of the tick have ended.
-  local anew = not asked and (e.base == '' or tonumber(e.base) > tonumber(r.granted))
-  if parts == '' or anew or find_row(KEYS[FIRST + i], r.of) then return 'lost' end
-  local p = asked or {job = r.job, tick = r.tick, attempt = r.attempt, prev = '', next = '', trigger = r.trigger, request = r.request, payload = r.payload}
-  if asked then -- its step was made
-  elseif r.trigger == 'schedule' or r.trigger == 'catch_up' then
-    local word = step(i, e, r.job, digest, r.tick, nxt, gap)
-    if word ~= 'restored' then return word == 'apart' and 'lost' or word end
-    p.prev, p.next = r.tick, nxt
-  elseif r.trigger == 'rerun' then
-    -- Whether it was a step, and which attempt the tick was, it does not say; another shard may.
-    return gap == '' and e.cursor ~= '' and tonumber(e.cursor) <= tonumber(r.tick) and 'behind' or 'lost'
-  end
-  local open, busy = e.open, e.busy
-  open_tick(k, e, r.of, r.mode, parts, p, math.min(ms, tonumber(r.granted)))
-  if later(open, r) then e.open, e.busy = open, busy end
-  return 'restored'
-end
-
 -- Takes away what is left of a run under ids that it had before, as it was handed back or had crashed, and that is lost:
 -- else it would be granted again. Returns whether there was something, and so the step of the cursor; and whether an
 -- attempt before it is going, whose end will be told. Or 'lost' when the run was granted anew.
@@ -111,17 +87,58 @@ local function before(e, id, r)
   return #gone > 0, earlier
 end
 
--- Whether the history knows of an attempt of the run's tick.
-local function recorded(key, r)
-  for _, row in ipairs(redis.call('LRANGE', key, 0, -1)) do
-    local tick, request = string.match(row, '^1|[RT]|%d*|%d*|%d+|(%d+)|%d+|%d+|%d+|%d+|[^|]*|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|')
-    if tick == r.tick and request == '' then return true end
+-- The open tick that a shard belongs to, opened anew if it was lost. Shards of it that nobody speaks of are pending then.
+local function whole(i, e, r, digest, gap, parts, nxt)
+  local text = redis.call('HGET', k.waiting, r.of)
+  if tick_of(text) then return 'restored' end
+  local asked = pending_of(text) -- then it was not opened yet
+  if text and not asked then return 'foreign' end
+  -- Of a job that was defined anew since, nobody knows which shards of the tick have ended.
+  local anew = not asked and (e.base == '' or tonumber(e.base) > tonumber(r.granted))
+  if parts == '' or anew or find_row(KEYS[FIRST + i], r.of) then return 'lost' end
+  local p = asked or {job = r.job, tick = r.tick, attempt = r.attempt, prev = '', next = '', trigger = r.trigger, request = r.request, payload = r.payload}
+  if not asked and r.trigger == 'rerun' then
+    -- Whether it was a step, and which attempt the tick was, it does not say; another shard may.
+    return gap == '' and e.cursor ~= '' and tonumber(e.cursor) <= tonumber(r.tick) and 'behind' or 'lost'
   end
-  return false
+  -- It may have been a run by itself first, that was handed back before its job had shards.
+  local one = {job = r.job, tick = r.tick, shard = '0', shards = '1', attempt = r.attempt, token = r.token, request = r.request, of = '', prev = '', next = ''}
+  local there = not asked and before(e, r.of, one)
+  if there == 'lost' then return 'lost' end
+  if asked then -- its step was made
+  elseif there then p.prev, p.next = one.prev, one.next
+  elseif r.trigger == 'schedule' or r.trigger == 'catch_up' then
+    local word = step(i, e, r.job, digest, r.tick, nxt, gap)
+    if word ~= 'restored' then return word == 'apart' and 'lost' or word end
+    p.prev, p.next = r.tick, nxt
+  end
+  local open, busy = e.open, e.busy
+  open_tick(k, e, r.of, r.mode, parts, p, math.min(ms, tonumber(r.granted)))
+  if later(open, r) then e.open, e.busy = open, busy end
+  return 'restored'
+end
+
+-- Whether the history knows of an attempt of the run's tick; and of this very one, that ended under another id.
+local ENDED = '^1|([RT])|%d*|%d*|%d+|(%d+)|(%d+)|%d+|(%d+)|%d+|[^|]*|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|([^|]*)|'
+local function recorded(key, r)
+  local first = false
+  for _, row in ipairs(redis.pcall('LRANGE', key, 0, -1)) do
+    if string.find(row, '|' .. r.tick .. '|', 1, true) then
+      local kind, tick, shard, attempt, request, of = string.match(row, ENDED)
+      if kind == 'R' and tick == r.tick and shard == r.shard and attempt == r.attempt and request == r.request and of == r.of then
+        return true, true
+      end
+      first = first or tick == r.tick and request == ''
+    end
+  end
+  return first, false
 end
 
 -- Finds the place of a run that was lost: its step of the cursor, or its tick. Returns 'restored', or the answer.
-local function place(i, e, job, digest, id, r, gap, parts, nxt)
+local function place(i, e, job, digest, id, r, asked, gap, parts, nxt)
+  local first, over = recorded(KEYS[FIRST + i], r)
+  if over then return 'lost' end
+  if asked and r.of == '' then return 'restored' end
   if r.of ~= '' then
     local word = whole(i, e, r, digest, gap, parts, nxt)
     if word ~= 'restored' or id == r.of .. '.' .. r.shard then return word end
@@ -133,7 +150,7 @@ local function place(i, e, job, digest, id, r, gap, parts, nxt)
   end
   local there, earlier = before(e, id, r)
   if there == 'lost' then return 'lost' end
-  if there or r.prev == '' and (r.trigger ~= 'rerun' or r.request ~= '' or e.cursor == '' or earlier or recorded(KEYS[FIRST + i], r)) then
+  if there or r.prev == '' and (r.trigger ~= 'rerun' or r.request ~= '' or e.cursor == '' or earlier or first) then
     return 'restored'
   end
   if r.prev ~= '' then return step(i, e, job, digest, r.tick, r.next, gap) end
@@ -150,7 +167,22 @@ local function hold(e, id, r)
   e.open, e.busy = id, ''
 end
 
-local function reassert(i, job, digest, id, rest, gap, parts, nxt)
+-- Notes for the audit that what came before a restored run may be lost: the end of the attempt before it, or that attempt.
+-- It stands among the counts, and is none: the latest tick of which a shard, or an attempt after the first, was restored.
+local function note(e, r)
+  if r.attempt == '1' and r.of == '' then return end
+  local was = tonumber(string.match(',' .. e.counts, ',retold=(%d+)') or 0)
+  if tonumber(r.tick) > was then count(e, 'retold', tonumber(r.tick) - was) end
+end
+
+-- Whether the row of a run that ended at an instant has left the history: those that ended later are there.
+local function trimmed(key, ended)
+  local oldest = ended ~= '' and redis.call('LINDEX', key, 0)
+  local at = oldest and string.match(oldest, '^1|[RST]|%d*|%d*|(%d+)|')
+  return at and tonumber(at) > tonumber(ended)
+end
+
+local function reassert(i, job, digest, id, rest, gap, parts, nxt, ended)
   local raw, held = redis.call('HGET', KEYS[1], job), redis.call('HGET', k.runs, id)
   local r, e, was = run_of('1|0|0|' .. rest), entry_of(raw), run_of(held)
   if held and not was or not r then return 'foreign', '' end
@@ -159,16 +191,17 @@ local function reassert(i, job, digest, id, rest, gap, parts, nxt)
   if was and was.token ~= r.token then return 'lost', e.cursor end
   local till = int(ms + r.ttl)
   if not was then
-    if find_row(KEYS[FIRST + i], id) then return 'ended', e.cursor end
+    if find_row(KEYS[FIRST + i], id) or trimmed(KEYS[FIRST + i], ended) then return 'ended', e.cursor end
     local asked = redis.call('HGET', k.waiting, id)
     if tick_of(asked) then return 'lost', e.cursor end -- opened since, as a definition with shards wants it
     if asked and not pending_of(asked) then return 'foreign', '' end
-    local word = asked and r.of == '' and 'restored' or place(i, e, job, digest, id, r, gap, parts, nxt)
+    local word = place(i, e, job, digest, id, r, asked, gap, parts, nxt)
     if word == 'apart' then r.prev, r.next, word = '', '', 'restored' end
     if word ~= 'restored' then return word, e.cursor end
     redis.call('HDEL', k.waiting, id)
     redis.call('ZREM', k.pending, id)
     hold(e, id, r)
+    note(e, r)
     e.token = int(math.max(e.token, r.token))
     redis.call('HSET', KEYS[1], job, entry_text(e))
     if r.of ~= '' then r.payload = '' end -- it is the tick's
@@ -185,6 +218,6 @@ end
 local out = {}
 for i = 1, (#ARGV - 5) / STRIDE do
   local a = 6 + (i - 1) * STRIDE
-  out[i * 2 - 1], out[i * 2] = reassert(i, ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6])
+  out[i * 2 - 1], out[i * 2] = reassert(i, ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7])
 end
 return out
