@@ -86,6 +86,33 @@ func TestFailoverOthersWaitForGaps(t *testing.T) {
 	}
 }
 
+// Two nodes ran a job's ticks one after the other, and the one with the later ones tells first: it waits for the other.
+func TestFailoverGapsAreFilled(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		s := &sink{}
+		job := eachSecond("job", s)
+		slow := server.Client()
+		slow.AddHook(around{script: "reassert", before: func() { time.Sleep(300 * time.Millisecond) }})
+		c.startOver(slow, "a", scheduler.Config{}, job)
+		time.Sleep(1500 * time.Millisecond)
+		held := server.Snapshot()
+		time.Sleep(3 * time.Second)
+		c.start("b", scheduler.Config{}, job)
+		if err := c.inspector().DrainNode(t.Context(), "a", "me", "b is to run what follows"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(6 * time.Second)
+		failOver(server, held, "b")
+		time.Sleep(6 * time.Second)
+		c.end()
+		s.check(t)
+		got := outcomes(c.runs("job"))
+		if int(got["succeeded"]) != len(s.all()) || len(got) != 1 || s.ranOn("a", time.Time{}) == 0 || s.ranOn("b", time.Time{}) == 0 {
+			t.Errorf("history %v of %d runs", got, len(s.all()))
+		}
+	})
+}
+
 // The answer of the old server to the end of a run comes when the new one was told that the run is going. The end is told too.
 func TestFailoverLateAnswerToAnEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
@@ -105,7 +132,7 @@ func TestFailoverLateAnswerToAnEnd(t *testing.T) {
 			}
 		}})
 		c.startOver(client, "x", scheduler.Config{}, job)
-		time.Sleep(19 * time.Second)
+		time.Sleep(39 * time.Second) // the server knows the script by now
 		held = server.Snapshot()
 		armed.Store(true)
 		time.Sleep(30 * time.Second)

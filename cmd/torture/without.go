@@ -15,7 +15,7 @@ import (
 const (
 	assertedIn = "failover.go" // of the package scheduler
 	asserts    = "placed = f.assert(ctx, server, last)\n"
-	trusts     = "f.begin(server); placed = true\n"
+	trusts     = "f.begin(server)\n\t\t_, placed = last, true\n"
 )
 
 // unassert writes an overlay for go build in which nodes do not tell a new server of their runs, and returns its path.

@@ -16,7 +16,7 @@ var failoverMutants = []mutant{
 	{"any token renews", "model", []edit{{"renew", `(ARGV[i * 3] == '' or ARGV[i * 3] == token)`, `true`}}},
 	{"any token settles", "model", []edit{{"settle", `elseif token ~= '' and token ~= r.token then`, `elseif false then`}}},
 	{"any token is handed back", "model", []edit{{"unclaim", `elseif token ~= '' and token ~= r.token then`, `elseif false then`}}},
-	{"what has ended is restored", "P2", []edit{{"reassert", `if find_row(KEYS[FIRST + i], id) then return 'ended'`, `if false then return 'ended'`},
+	{"what has ended is restored", "P2", []edit{{"reassert", `if find_row(KEYS[FIRST + i], id) or trimmed(`, `if trimmed(`},
 		{"reassert", `if over then return 'lost' end`, ``}}},
 	{"what was asked for stays pending", "model", []edit{{"reassert", `redis.call('HDEL', k.waiting, id)`, ``}}},
 	{"what was asked for stays in the sweep's sight", "index", []edit{{"reassert", `redis.call('ZREM', k.pending, id)`, ``}}},

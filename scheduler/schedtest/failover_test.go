@@ -56,6 +56,9 @@ func failoverPlan(seed uint64) Plan {
 	for range 1 + d.IntN(3) {
 		p.Triggers = append(p.Triggers, Trigger{When: d.between(2*time.Second, 10*time.Second), Job: "asked"})
 	}
+	if d.IntN(2) == 0 { // ticks that lie one behind another are on several nodes
+		p.Jobs[0].Placement = jobs.PlacementRace
+	}
 	points := []Point{BeforeClaim, AfterClaim, AfterClaim, BeforeStart, AfterStart, AfterStart, BeforeRenew, AfterRenew, BeforeSettle, AfterSettle, AfterSettle}
 	for i := range 1 + d.IntN(3) {
 		p.Faults = append(p.Faults, Fault{

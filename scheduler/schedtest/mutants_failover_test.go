@@ -11,7 +11,7 @@ const (
 // What a Redis that has lost writes is told.
 var lostWrites = []mutant{
 	{name: "a new server is not told what runs", test: failovers, edits: []edit{
-		{failoverGo, `placed = f.assert(ctx, server, last)`, "f.mu.Lock()\n\t\tf.told, f.placed, placed = server, server, true\n\t\tf.mu.Unlock()"}}},
+		{failoverGo, `placed = f.assert(ctx, server, last)`, "f.mu.Lock()\n\t\t_ = last\n\t\tf.told, f.placed, placed = server, server, true\n\t\tf.mu.Unlock()"}}},
 	{name: "a new server is not told what has ended", test: failovers, edits: []edit{
 		{assertGo, `range f.memory.recent() {`, `range f.memory.recent()[:0] {`}}},
 	{name: "ends that were lost are not recorded again", test: "./scheduler TestFailoverTellsEndsAgain", edits: []edit{
@@ -30,8 +30,8 @@ var lostWrites = []mutant{
 		{"scheduler/ledger/scripts/renew.lua", `if elsewhere(ARGV[1], here) then`, `if false then`}}},
 	{name: "a grant of the server before is begun", test: "./scheduler TestFailoverOldGrantIsHandedBack", edits: []edit{
 		{runnerGo, `back = back || !r.n.failover.noticed(g.server)`, `_ = g.server`}}},
-	{name: "gaps are recorded before others could fill them", test: failovers, edits: []edit{
-		{failoverGo, `placed = f.assert(ctx, server, last)`, `placed = f.assert(ctx, server, true)`}}},
+	{name: "gaps are recorded before others could fill them", test: "./scheduler TestFailoverGapsAreFilled", edits: []edit{
+		{failoverGo, `placed = f.assert(ctx, server, last)`, `_, placed = last, f.assert(ctx, server, true)`}}},
 	{name: "nobody waits for gaps to be told", test: "./scheduler TestFailoverOthersWaitForGaps", edits: []edit{
 		{failoverGo, `f.allTold || over, f.allPlaced || over`, `f.allTold || over, f.allTold || over`}}},
 	{name: "an end is lost whose answer comes late", test: "./scheduler TestFailoverLateAnswerToAnEnd", edits: []edit{
