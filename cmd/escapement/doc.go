@@ -26,7 +26,7 @@
 //
 // # Stopping
 //
-// The first SIGINT or SIGTERM drains: nothing new is taken, what runs may end
+// The first SIGINT or SIGTERM drains: work is handed over, what runs may end
 // within node.drain_timeout and is then cancelled. A second signal exits at
 // once with code 1.
 package main
