@@ -16,7 +16,7 @@ const onTime = 50 * time.Millisecond
 
 // A node that is told to end hands over first: whenever in the second it is told so, no tick is late, and each runs once.
 func TestLeaveMakesNoTickLate(t *testing.T) {
-	for offset := 20 * time.Millisecond; offset < time.Second; offset += 160 * time.Millisecond {
+	for offset := 20 * time.Millisecond; offset < time.Second; offset += 310 * time.Millisecond {
 		t.Run(offset.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 				s := &sink{}

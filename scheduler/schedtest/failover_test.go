@@ -114,7 +114,7 @@ func TestFailover(t *testing.T) {
 // TestFailoverUntold is the measure of the other: where the new server is not told, ticks run twice.
 func TestFailoverUntold(t *testing.T) {
 	kinds := make(map[string]int)
-	const few = 8
+	const few = 3
 	for i := range few {
 		p := failoverPlan(uint64(1 + i))
 		p.broken = unasserted

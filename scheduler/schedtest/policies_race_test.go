@@ -6,4 +6,4 @@ package schedtest
 const defaultPolicies = 12
 
 // defaultFailovers is how many seeds TestFailover plays when nobody says.
-const defaultFailovers = 6
+const defaultFailovers = 4

@@ -101,6 +101,9 @@ func TestPendingRunIsBegunOnce(t *testing.T) {
 		if n := r.Seen["run by manual"]; n != 1 {
 			t.Errorf("seed %d: the run was begun %d times", seed, n)
 		}
+		if again == 2 {
+			break // that is enough, and rare
+		}
 	}
 	if again == 0 {
 		t.Error("it was never asked for once more")

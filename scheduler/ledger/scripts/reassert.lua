@@ -31,6 +31,7 @@ local k = {runs = KEYS[2], pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6],
 -- Sets the cursor to behind a tick. Returns 'restored', or what is to be answered instead.
 local function step(i, e, job, digest, tick, nxt, gap)
   local cursor, at = tonumber(e.cursor), tonumber(tick)
+  if at > ms then return 'lost' end -- the clock here stands before it: nothing is accounted for that is not due
   if not cursor or cursor > at then
     -- A job that was defined anew since knows nothing of the tick, and nobody else can have run it.
     local known = tonumber(e.base)
