@@ -51,12 +51,14 @@ test: redis-server ## every test with the race detector, each benchmark once, an
 	go test -race -timeout $(TEST_TIMEOUT) -v $(ARGS) ./... | awk -f .ci/tests.awk
 	@$(MAKE) --no-print-directory without-race bench-once sim sim-same example
 
-# They count, or play many seeds, and the race detector would make them take ten times as long: it leaves them out.
-WITHOUT_RACE := 'TestMutants$$|TestShardMutants|TestLateTicksAreTakenInTurns|TestScriptCallsPerTick|TestChurn|TestOldNodesAreNotAsked|TestCutOffRuns'
+# They count, play many seeds, or compare pure functions with slow twins: the race detector would make them take ten times
+# as long, and leaves them out (//go:build !race). A test in docs holds this list against the files.
+WITHOUT_RACE := 'TestMutants$$|TestShardMutants|TestFailoverMutants|TestLateTicksAreTakenInTurns|TestScriptCallsPerTick|TestChurn|TestOldNodesAreNotAsked|TestCutOffRuns|TestControlWithout|TestAuditFindsCorruption|TestEveryClockChange|TestAssign(Balance|MovesLittle|OneKeyMore)'
 
 .PHONY: without-race
 without-race: redis-server ## the tests that run without the race detector only
-	go test -count=1 -timeout $(TEST_TIMEOUT) -v -run $(WITHOUT_RACE) ./scheduler ./scheduler/ledger $(SIM) | awk -f .ci/tests.awk
+	go test -count=1 -timeout $(TEST_TIMEOUT) -v -run $(WITHOUT_RACE) ./jobs ./sharding ./scheduler ./scheduler/ledger $(SIM) | awk -f .ci/tests.awk
+	go test -count=1 -timeout $(TEST_TIMEOUT) -v $(SIM)/explore | awk -f .ci/tests.awk
 
 # A seed that fails prints how to replay it alone. More seeds: make sim SEEDS=20000.
 .PHONY: sim

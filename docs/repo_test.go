@@ -19,6 +19,7 @@ var checks = map[string]func(*tree) []string{
 	"file length":      checkFileLength,
 	"goroutines":       checkGoroutines,
 	"doc comments":     checkDocComments,
+	"without race":     checkWithoutRace,
 }
 
 // TestRepository holds this repository to its own documents.
@@ -47,6 +48,9 @@ func goodTree() fstest.MapFS {
 		"a/a.go":                       "// Package a is good.\npackage a\n\n// T is a type.\ntype T struct{}\n\n// Run runs.\nfunc (t *T) Run() { go func() {}() }\n\n// The limits.\nconst (\n\tLow = 1\n\tHigh = 2\n)\n\nvar X = 1 // X marks the spot.\n",
 		"a/a_linux.go":                 "//go:build linux\npackage a\n\ntype hidden int\n\nfunc (hidden) Exported() {}\n",
 		"a/a_test.go":                  "package a_test\n\nimport (\n\t_ \"example.org/m/a\"\n\t_ \"example.org/m/locking/redistest\"\n)\n\nfunc Exported() { go func() {}() }\n",
+		"a/slow_test.go":               "//go:build !race\n\npackage a\n\nfunc TestSlow() {}\n",
+		"a/sub/pure_test.go":           "//go:build !race\n\npackage sub\n\nfunc TestPure() {}\n",
+		"Makefile":                     "SUB := ./a/sub\nWITHOUT_RACE := 'TestMain$$|TestSlow$$'\n\nwithout-race: x ## y\n\tgo test -run $(WITHOUT_RACE) ./a ./b\n\tgo test $(SUB)\n\nother:\n\tgo test ./kit\n",
 		"a/sub/sub.go":                 "// Package sub is below.\npackage sub\n\nimport _ \"example.org/m/a\"\n",
 		"kit/kit.go":                   "// Package kit may import the library.\npackage kit\n\nimport _ \"example.org/m/a/sub\"\n",
 		"locking/redistest/r.go":       "// Package redistest is a kit.\npackage redistest\n",
@@ -129,6 +133,10 @@ var brokenTrees = []struct {
 	{"doc comments", edit("a/a.go", "// Run runs.\n", ""), "a/a.go: T.Run has no doc comment"},
 	{"doc comments", edit("a/a.go", "// The limits.\n", ""), "a/a.go: Low has no doc comment"},
 	{"doc comments", edit("a/a.go", " // X marks the spot.", ""), "a/a.go: X has no doc comment"},
+	{"without race", add("a/more_test.go", "//go:build !race\n\npackage a\n\nfunc TestSlower() {}\n"), "a/more_test.go: TestSlower runs nowhere"},
+	{"without race", add("kit/slow_test.go", "//go:build !race\n\npackage kit\n\nfunc TestSlow() {}\n"), "kit/slow_test.go: TestSlow runs nowhere"},
+	{"without race", edit("Makefile", "$(SUB)", "./b"), "a/sub/pure_test.go: TestPure runs nowhere"},
+	{"without race", edit("Makefile", "without-race:", "without:"), "no target without-race"},
 	{"doc comments", add("a/b.go", "package a\n\n// Kinds.\ntype (\n\tU int\n)\n"), "a/b.go: U has no doc comment"},
 }
 

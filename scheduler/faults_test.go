@@ -54,15 +54,15 @@ func TestSparseJobSurvivesAWipe(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}
 		job := eachSecond("sparse", s)
-		job.Schedule = "@every 1h"
+		job.Schedule = "@every 10m"
 		c.start("a", scheduler.Config{}, job)
-		time.Sleep(30 * time.Minute)
+		time.Sleep(5 * time.Minute)
 		client := server.Client()
 		defer client.Close()
 		if err := client.FlushAll(context.Background()).Err(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(45 * time.Minute)
+		time.Sleep(7 * time.Minute)
 		if n := len(s.ticks("sparse")); n != 1 {
 			t.Errorf("ran %d times, want the one tick after the wipe", n)
 		}
