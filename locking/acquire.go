@@ -8,36 +8,48 @@ import (
 )
 
 const (
-	// pollFirst and pollMost bound the pause between two looks at a held lock.
+	// pollFirst and pollMost bound the pause between two looks at a held lock
+	// for whoever does not stand in a line.
 	pollFirst = 25 * time.Millisecond
 	pollMost  = 500 * time.Millisecond
 
+	// comeForward is how often whoever stands in a line asks again, called or
+	// not. It keeps the place, and bounds what a lost call costs. With its jitter
+	// it is half of Patience at most.
+	comeForward = time.Second
+
 	// retryPause is the pause after a call with an unknown outcome.
 	retryPause = 50 * time.Millisecond
-
-	// releaseTries is how often a release is asked before the caller is told
-	// that its outcome is unknown.
-	releaseTries = 3
 )
+
+// Patience is how long a store keeps the place in a line, and the lock that it
+// was given in its turn, of a waiter that does not ask.
+const Patience = 3 * time.Second
 
 // acquisition is one Acquire: every call it makes carries the same owner, so a
 // call that is asked again after a lost reply gets the same grant.
 type acquisition struct {
 	locker   *Locker
-	name     string
-	owner    string
-	ttl      time.Duration
+	request  Request
+	fixed    bool
 	giveUpAt time.Time
 	wait     time.Duration
 
-	maybeOurs bool // a call had an unknown outcome and no later one cleared it up
+	called    <-chan struct{} // the store calls; nil: it does not
+	inLine    bool            // the last answer gave a place
+	maybeOurs bool            // a call had an unknown outcome and no later one cleared it up
 	unknowns  int
 	polls     int
 }
 
 func (a *acquisition) run(ctx context.Context) (*Lease, error) {
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("lock %q: not asked for: %w", a.name, context.Cause(ctx))
+		return nil, fmt.Errorf("lock %q: not asked for: %w", a.request.Name, context.Cause(ctx))
+	}
+	if w := a.locker.waker; w != nil && a.wait > 0 {
+		called, stop := w.Listen(a.request.Name, a.request.Owner)
+		defer stop()
+		a.called, a.request.Queue = called, true
 	}
 	for {
 		lease, err := a.call(ctx)
@@ -45,14 +57,14 @@ func (a *acquisition) run(ctx context.Context) (*Lease, error) {
 			return lease, nil
 		}
 		wait, again := a.next(err)
-		if again && pause(ctx, wait) {
+		if again && pauseOr(ctx, wait, a.called) {
 			continue
 		}
-		if a.maybeOurs {
-			a.locker.releaseLater(a.name, a.owner, a.ttl)
+		if a.maybeOurs || a.inLine {
+			a.locker.releaseLater(a.request)
 		}
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("lock %q: gave up: %w (last answer: %w)", a.name, context.Cause(ctx), err)
+			return nil, fmt.Errorf("lock %q: gave up: %w (last answer: %w)", a.request.Name, context.Cause(ctx), err)
 		}
 		return nil, err
 	}
@@ -60,10 +72,10 @@ func (a *acquisition) run(ctx context.Context) (*Lease, error) {
 
 // call asks the store once.
 func (a *acquisition) call(ctx context.Context) (*Lease, error) {
-	l := a.locker
+	l, name := a.locker, a.request.Name
 	callCtx, cancel := context.WithTimeout(ctx, l.cfg.CallTimeout)
 	defer cancel()
-	g, err := l.driver.Acquire(callCtx, a.name, a.owner, a.ttl)
+	g, err := l.driver.Acquire(callCtx, a.request)
 	if err != nil {
 		var held *HeldError
 		switch {
@@ -72,17 +84,17 @@ func (a *acquisition) call(ctx context.Context) (*Lease, error) {
 		case errors.As(err, &held):
 			a.maybeOurs = false // whatever was granted before has lapsed
 			own := *held        // the driver's may be shared; next fills in what we waited
+			a.inLine = own.Place > 0
 			return nil, &own
 		}
-		return nil, fmt.Errorf("lock %q: %w", a.name, err)
+		return nil, fmt.Errorf("lock %q: %w", name, err)
 	}
+	g.Fixed = a.fixed
 	lease := l.keeper.Hold(ctx, g)
-	lease.giveBack = func(ctx context.Context, closedValid bool) error {
-		return l.release(ctx, a.name, a.owner, closedValid)
-	}
+	lease.locker = l
 	if !lease.Valid() {
 		a.maybeOurs = true
-		return nil, fmt.Errorf("lock %q: %w: the answer took longer than ttl %s less the margin", a.name, ErrUnreachable, a.ttl)
+		return nil, fmt.Errorf("lock %q: %w: the answer took longer than ttl %s less the margin", name, ErrUnreachable, a.request.TTL)
 	}
 	return lease, nil
 }
@@ -96,11 +108,7 @@ func (a *acquisition) next(err error) (time.Duration, bool) {
 			held.Waited = a.wait
 			return 0, false
 		}
-		pollIn := min(pollFirst<<min(a.polls, 5), pollMost)
-		a.polls++
-		// A lease that is about to lapse is worth looking at right then; and the
-		// last look is at the end of the wait.
-		return min(jitter(pollIn), held.Until+time.Millisecond, left), true
+		return min(a.lookAgain(held), left), true // the last look is at the end of the wait
 	}
 	if !unknownOutcome(err) {
 		return 0, false
@@ -109,4 +117,19 @@ func (a *acquisition) next(err error) (time.Duration, bool) {
 	// turns "unknown" into an answer.
 	a.unknowns++
 	return jitter(retryPause), left > 0 || a.unknowns == 1
+}
+
+// lookAgain is the pause after the answer "held". A lease that is about to lapse
+// is worth looking at right then; of a line, only by its head.
+func (a *acquisition) lookAgain(held *HeldError) time.Duration {
+	lapse := held.Until + time.Millisecond
+	switch {
+	case held.Place == 1:
+		return min(jitter(comeForward), lapse)
+	case held.Place > 1:
+		return jitter(comeForward)
+	}
+	pollIn := min(pollFirst<<min(a.polls, 5), pollMost)
+	a.polls++
+	return min(jitter(pollIn), lapse)
 }

@@ -5,13 +5,21 @@
 //
 // A lock is a name in a store. A lease is the right to it, for a time; it
 // carries a fencing token, a number that only grows, by which a guard knows a
-// stale holder. A driver is what a store can do (redislock has one). A Locker
-// waits, retries and wraps over a driver; a Keeper keeps leases alive, for a
-// Locker or for anything else that grants them.
+// stale holder. A driver is what a store can do (redislock and redlock have
+// one). A Locker waits, retries and wraps over a driver; a Keeper keeps leases
+// alive, for a Locker or for anything else that grants them.
+//
+// # Which call
+//
+//	Try       once                          Do         run a function under the lock
+//	Acquire   wait, at most Options.Wait    Owner      who holds it, and how many wait
+//	Extend    renew now                     Revoke     ask the holder to end
+//	Release   give it back                  TakeOver   take it from the holder
+//	Reenter   the same hold once more       ReleaseAll everything this locker holds
 //
 // # The life of a lease
 //
-//	Acquire ──granted──► held ──renewed, every ttl/3──► held
+//	Acquire ──granted──► held ──renewed, every ttl/3──► held     (Options.Fixed: by Extend only)
 //	   │                  │ ├── Close, Release ─────────► released  (cause ErrReleased)
 //	   │                  │ ├── the store says it is gone ► lost     (cause ErrLeaseLost)
 //	   │                  │ └── the local deadline passes ► lost     (cause ErrLeaseLost)
@@ -50,6 +58,17 @@
 //   - A lost reply to a release: it is asked again and answered with the same
 //     "released".
 //   - The store loses everything: the next renewal is answered "gone".
+//
+// # Waiting
+//
+// In a store with lines (locking.Waker) whoever waits gets a place, in the order
+// of the store's clock, and the script that frees a lock gives it to the first in
+// line and calls it. Nobody polls. Whoever waits comes forward by itself, too,
+// once in a second or so: so a lost call costs a second and a half at most, and
+// one who does not come forward for Patience has left. A lock that was given to
+// somebody who does not come for it is kept for Patience. One whose holder was
+// lost is free when its TTL and Options.Delay have passed; the first in line
+// looks just then.
 //
 // # What is not promised
 //

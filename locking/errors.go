@@ -37,19 +37,41 @@ var (
 type HeldError struct {
 	Name   string        // the lock's name
 	Owner  string        // the owner value of whoever holds it
+	Holder string        // who that is, for people; may be empty
 	Until  time.Duration // time left of the holder's lease, which it may renew
+	Place  int           // our place in the line, 1 being next; 0: we do not stand in one
 	Waited time.Duration // how long Acquire waited for it
 }
 
 // Error names the lock, its holder and the time left.
 func (e *HeldError) Error() string {
+	who := e.Owner
+	if e.Holder != "" {
+		who = e.Holder + ", " + who
+	}
 	if e.Waited > 0 {
 		return fmt.Sprintf("lock %q: still %v after waiting %s (%s, %s left); wait longer with Options.Wait, or try later",
-			e.Name, ErrHeld, e.Waited, e.Owner, e.Until)
+			e.Name, ErrHeld, e.Waited, who, e.Until)
 	}
 	return fmt.Sprintf("lock %q: %v (%s, %s left); wait for it with Options.Wait or try later",
-		e.Name, ErrHeld, e.Owner, e.Until)
+		e.Name, ErrHeld, who, e.Until)
 }
 
 // Is reports whether target is ErrHeld.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+// InputError says which argument of a call was refused, before anything was
+// sent.
+type InputError struct {
+	Lock  string // the lock's name, shortened when that is the trouble; may be empty
+	Field string // what was refused: "name", "Options.TTL", "masters", ...
+	Why   string // what is wrong with it, the limit, and what to do
+}
+
+// Error names the lock, the field and the limit.
+func (e *InputError) Error() string {
+	if e.Lock == "" {
+		return fmt.Sprintf("lock: %s %s", e.Field, e.Why)
+	}
+	return fmt.Sprintf("lock %q: %s %s", e.Lock, e.Field, e.Why)
+}

@@ -46,8 +46,9 @@ func (c KeeperConfig) withDefaults() KeeperConfig {
 
 // Keeper keeps leases alive: one loop renews all leases that are due in one
 // call, and each lease has a timer for its local deadline. The loop's
-// goroutine exists only while there is a lease to keep. A Renew call that is
-// under way when the last one ends is cancelled; Wait waits for it.
+// goroutine exists only while there is a lease to keep, and not before the first
+// one is a second old or due: most locks are given back sooner. A Renew call that
+// is under way when the last one ends is cancelled; Wait waits for it.
 type Keeper struct {
 	renewer Renewer
 	cfg     KeeperConfig
@@ -58,7 +59,8 @@ type Keeper struct {
 	// held across a call to the renewer or to a cancel function.
 	mu      sync.Mutex
 	leases  []*Lease           // in order of arrival, but for the gaps filled from the end
-	running bool               // the loop's goroutine exists
+	running bool               // the loop's goroutine exists, or its start is set
+	start   *time.Timer        // of the loop
 	ended   chan struct{}      // closed when it ends
 	abort   context.CancelFunc // of the Renew call under way, or nil
 	nextDue time.Time
@@ -91,16 +93,38 @@ func (k *Keeper) Hold(parent context.Context, g Grant) *Lease {
 	l.index = len(k.leases)
 	k.leases = append(k.leases, l)
 	l.timer = time.AfterFunc(k.leftLocked(l), func() { k.check(l) })
-	if !k.running {
-		k.running, k.ended = true, make(chan struct{})
-		k.asleep = k.slept()
-		go k.run()
-	} else if l.due.Before(k.nextDue) {
-		k.nudge()
-	}
+	k.startLocked(l.due)
 	k.mu.Unlock()
 	k.check(l) // it may have come too late
 	return l
+}
+
+// startLocked sets the start of the loop, or has it look at due.
+func (k *Keeper) startLocked(due time.Time) {
+	wait := min(time.Until(due), lookEvery)
+	switch {
+	case !k.running:
+		k.running, k.ended = true, make(chan struct{})
+		k.asleep, k.nextDue = k.slept(), due
+		k.start = time.AfterFunc(wait, k.run)
+	case due.Before(k.nextDue):
+		k.nextDue = due
+		if k.start.Stop() {
+			k.start.Reset(wait)
+		} else {
+			k.nudge()
+		}
+	}
+}
+
+// stopLocked ends the loop, now that nothing is left to keep.
+func (k *Keeper) stopLocked() {
+	if k.start.Stop() { // it has not begun
+		k.running = false
+		close(k.ended)
+		return
+	}
+	k.nudge()
 }
 
 // Wait waits until the loop has ended, after the last lease was closed or lost.
@@ -115,12 +139,33 @@ func (k *Keeper) Wait() {
 }
 
 // extendLocked sets the deadline that follows from a request sent at asked.
+// Calls may be answered out of order: what an older one says is known.
 func (k *Keeper) extendLocked(l *Lease, asked time.Time, slept time.Duration) {
+	if asked.Before(l.asked) {
+		return
+	}
 	ttl := l.grant.TTL
+	l.asked = asked
 	l.deadline = asked.Add(ttl - k.cfg.Margin - ttl/100)
 	l.slept = slept
 	l.due = asked.Add(ttl / 3)
+	if l.grant.Fixed {
+		l.due = l.deadline.Add(ttl) // never: it ends before
+	}
 	l.failures = 0
+}
+
+// held returns the leases of a Locker that are being kept.
+func (k *Keeper) held() []*Lease {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var out []*Lease
+	for _, l := range k.leases {
+		if l.locker != nil {
+			out = append(out, l)
+		}
+	}
+	return out
 }
 
 // leftLocked is the time until l's deadline, less what the machine slept since
@@ -162,7 +207,7 @@ func (k *Keeper) end(l *Lease, to leaseState, why string) {
 	k.leases[last] = nil
 	k.leases = k.leases[:last]
 	if last == 0 {
-		k.nudge()
+		k.stopLocked()
 	}
 	abort := k.abort
 	k.mu.Unlock()

@@ -17,11 +17,14 @@ type renewals struct {
 	sizes []int           // of the batches, in order
 	at    []time.Duration // when they were sent, since start
 	start time.Time
+
+	renewed []Renewal
 }
 
 func (r *renewals) Renew(ctx context.Context, batch []Renewal) ([]RenewAnswer, error) {
 	r.mu.Lock()
 	r.sizes = append(r.sizes, len(batch))
+	r.renewed = append(r.renewed, batch...)
 	r.at = append(r.at, time.Since(r.start))
 	call := len(r.sizes)
 	r.mu.Unlock()

@@ -2,7 +2,6 @@ package locking
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -17,26 +16,28 @@ const (
 	lost                       // its deadline passed, or the store said that it is gone
 )
 
-// Lease is a right that is being kept alive. All methods may be called from
-// many goroutines.
+// Lease is a right that is being kept alive, or that ends by itself when it was
+// asked for with Options.Fixed. All methods may be called from many goroutines.
 type Lease struct {
 	keeper *Keeper
 	grant  Grant
+	locker *Locker // nil for a lease that is not a Locker's
+	outer  *Lease  // of a hold that was entered again; nil: this is the hold itself
 	ctx    *leaseContext
 	base   context.Context
 	cancel context.CancelCauseFunc
+	forget func() bool // of a hold that was entered again: stops listening to outer
 
 	// Guarded by the keeper's mu.
 	state    leaseState
+	gone     bool      // lost because the store said so
 	index    int       // in keeper.leases, while held
 	due      time.Time // of the next renewal
 	failures int       // renewals unanswered since the last good one
+	asked    time.Time // before the request that set the deadline
 	deadline time.Time
 	slept    time.Duration // the machine's sleep when the deadline was set
 	timer    *time.Timer   // of the deadline
-
-	// giveBack releases at the store; nil for a lease that is not a Locker's.
-	giveBack func(ctx context.Context, closedValid bool) error
 
 	releasing sync.Mutex // one Release at a time; guards isBack
 	isBack    bool       // the store has said "released"
@@ -58,28 +59,50 @@ func (l *Lease) Context() context.Context { return l.ctx }
 
 // Deadline returns the local deadline as it stands now. Each renewal moves it.
 func (l *Lease) Deadline() time.Time {
+	hold := l.hold()
 	l.keeper.mu.Lock()
 	defer l.keeper.mu.Unlock()
-	return l.deadline
+	return hold.deadline
 }
 
 // Valid reports whether the lease is held at this instant, by comparing the
 // clocks: ask it before a step that must not be done twice. It is true while
 // the context's parent is over but the lease is still kept.
-func (l *Lease) Valid() bool { return l.keeper.check(l) }
+func (l *Lease) Valid() bool {
+	return l.keeper.check(l.hold()) && !l.left()
+}
 
 // Lost reports whether the lease ended before it was closed.
 func (l *Lease) Lost() bool {
-	l.keeper.check(l)
+	hold := l.hold()
+	l.keeper.check(hold)
 	l.keeper.mu.Lock()
 	defer l.keeper.mu.Unlock()
-	return l.state == lost
+	return hold.state == lost
+}
+
+// Extend renews the lease now, for its TTL from now, and returns when the store
+// has said so: for a fixed lease that needs longer, or before a step that must
+// not be interrupted soon. The error wraps ErrLost when the lock is not ours any
+// more, and ErrUnreachable when there was no answer; then the old deadline stands.
+func (l *Lease) Extend(ctx context.Context) error {
+	if !l.Valid() {
+		return fmt.Errorf("extend lock %q: %w: the lease has ended; acquire it again", l.grant.Name, ErrLost)
+	}
+	if err := l.keeper.extend(ctx, l.hold()); err != nil {
+		return fmt.Errorf("extend lock %q: %w", l.grant.Name, err)
+	}
+	return nil
 }
 
 // Close stops keeping the lease and ends its context with cause ErrReleased.
 // It does not talk to the store, where the lease lapses by itself unless it is
 // released or settled. Closing again, or closing a lost lease, does nothing.
 func (l *Lease) Close() {
+	if l.outer != nil {
+		_ = l.leave() // Release says it
+		return
+	}
 	if l.keeper.check(l) {
 		l.keeper.end(l, released, "")
 	}
@@ -92,8 +115,11 @@ func (l *Lease) Close() {
 // an error that wraps ErrUnreachable when that could not be learnt: then the
 // lease lapses after its TTL.
 func (l *Lease) Release(ctx context.Context) error {
+	if l.outer != nil {
+		return l.leave()
+	}
 	l.Close()
-	if l.giveBack == nil {
+	if l.locker == nil {
 		return fmt.Errorf("lease %q did not come from a Locker: settle it where it was granted", l.grant.Name)
 	}
 	l.releasing.Lock()
@@ -101,9 +127,18 @@ func (l *Lease) Release(ctx context.Context) error {
 	if l.isBack {
 		return nil
 	}
-	err := l.giveBack(ctx, !l.Lost())
+	if l.isGone() {
+		return fmt.Errorf("release lock %q: %w: the store has said so before", l.grant.Name, ErrLost)
+	}
+	err := l.locker.release(ctx, l.grant.Name, l.grant.Owner, !l.Lost())
 	l.isBack = err == nil
 	return err
+}
+
+func (l *Lease) isGone() bool {
+	l.keeper.mu.Lock()
+	defer l.keeper.mu.Unlock()
+	return l.gone
 }
 
 // leaseContext is a context that looks at the clock itself, so that a process
@@ -118,19 +153,11 @@ func (c *leaseContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
-	c.lease.keeper.check(c.lease)
+	c.lease.keeper.check(c.lease.hold())
 	return c.Context.Err()
 }
 
 // String names the lease, for contexts that are printed.
 func (c *leaseContext) String() string {
 	return fmt.Sprintf("lease %q, token %d", c.lease.grant.Name, c.lease.grant.Token)
-}
-
-// lostAfterRepeat reports whether err is the answer "not held any more" to a
-// release that was asked again. If the lease was valid when it was closed, the
-// first request, whose reply was lost, has most likely released it, and nobody
-// overlapped with the holder's work in any case.
-func lostAfterRepeat(err error, repeated, closedValid bool) bool {
-	return repeated && closedValid && errors.Is(err, ErrLost)
 }

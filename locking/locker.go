@@ -5,21 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
 
 // DefaultTTL is the TTL of an Options that names none.
 const DefaultTTL = 15 * time.Second
-
-// maxName is the longest lock name, in bytes.
-const maxName = 512
 
 // Config sets a Locker. Its zero value is useful.
 type Config struct {
@@ -28,21 +21,47 @@ type Config struct {
 	Logger      *slog.Logger  // default: none
 }
 
-// Options say how to acquire one lock. The zero value tries once for 15 s.
+// Options say how to acquire one lock. The zero value tries once, and then
+// keeps the lock alive, 15 s at a time.
 type Options struct {
 	// TTL is how long the store keeps the lock for a holder that it hears
-	// nothing from. At least three times the locker's margin. Default 15 s.
+	// nothing from. At least three times the locker's margin, at most 30 days.
+	// Default 15 s.
 	TTL time.Duration
 
 	// Wait is how long to wait for a lock that is held, or for a store that
-	// cannot be reached. Waiting is by polling with jitter, and in no order;
-	// first-come-first-served waiting comes in a later version. 0: try once.
+	// cannot be reached. In a store with lines (redislock) those who wait get the
+	// lock in the order in which they came; elsewhere by asking again, with
+	// jitter, in no order. 0: try once.
 	Wait time.Duration
+
+	// Fixed keeps nothing alive: the lease ends after TTL, unless Extend is called.
+	Fixed bool
+
+	// Delay is how much longer nobody else can have the lock when its holder was
+	// lost (crashed, cut off): time for what it had sent to arrive. A release
+	// ends it at once. For work that no guard protects. Default 0, at most 30 days.
+	Delay time.Duration
+
+	// Holder says who asks, for people who look at the lock: "billing on host-3".
+	// At most 128 bytes. Default empty.
+	Holder string
+
+	// After is a token that a guard answered: the one granted will be larger. Set
+	// it only when a guard has refused the token of a lock just acquired; that
+	// heals a store that has lost all it knew. Default 0.
+	After Token
+
+	// Reenter returns the caller's own hold again, when ctx comes from a valid
+	// lease of this very lock (from its Context): see Lease.Reenter. Default false:
+	// then a holder that asks again waits for itself, as anybody does.
+	Reenter bool
 }
 
 // Locker acquires locks from a store and keeps them alive.
 type Locker struct {
 	driver Driver
+	waker  Waker // the driver, or nil
 	keeper *Keeper
 	cfg    KeeperConfig
 
@@ -55,16 +74,21 @@ type Locker struct {
 func New(d Driver, cfg Config) *Locker {
 	kc := KeeperConfig(cfg).withDefaults()
 	l := &Locker{driver: d, keeper: NewKeeper(d, kc), cfg: kc}
+	l.waker, _ = d.(Waker)
 	l.closing, l.close = context.WithCancel(context.Background())
 	return l
 }
 
-// Close ends the background releases and waits for them. It leaves leases
-// alone: they are their holders' to release. A locker that is never closed
-// leaks nothing for longer than a TTL.
+// Close lets each background release ask once more, closes what the store calls
+// over, and waits for both. It leaves leases
+// alone: they are their holders' to release, or ReleaseAll's. A locker that is
+// never closed leaks nothing for longer than a TTL.
 func (l *Locker) Close() {
 	l.close()
 	l.background.Wait()
+	if l.waker != nil {
+		l.waker.HangUp()
+	}
 }
 
 // Acquire takes the lock called name: 1 to 512 bytes of printable UTF-8.
@@ -72,109 +96,90 @@ func (l *Locker) Close() {
 // The error is a *HeldError when somebody else holds it; it wraps
 // ErrUnreachable when the store gave no answer, and then the lock is released
 // in the background in case it had been granted; it wraps ctx's cause when ctx
-// ended first. The lease's context is a child of ctx.
+// ended first; it holds an *InputError for each argument that was refused. The
+// lease's context is a child of ctx.
 func (l *Locker) Acquire(ctx context.Context, name string, o Options) (*Lease, error) {
+	return l.acquire(ctx, name, 0, o)
+}
+
+// Try is Acquire without waiting, whatever o says.
+func (l *Locker) Try(ctx context.Context, name string, o Options) (*Lease, error) {
+	o.Wait = 0
+	return l.Acquire(ctx, name, o)
+}
+
+// Do runs f while it holds the lock called name, and then gives it back. f gets
+// the lease and its context. Do returns what Acquire returns when the lock could
+// not be had; else f's error, joined with one that wraps ErrLost when the lock
+// was lost before f returned, or with what else the release said.
+func (l *Locker) Do(ctx context.Context, name string, o Options, f func(ctx context.Context, lease *Lease) error) (err error) {
+	lease, err := l.Acquire(ctx, name, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lease.Release(ctx)) }()
+	return f(lease.Context(), lease)
+}
+
+// TakeOver takes the lock called name from the holder of the grant with token
+// from, at once: for an operator who knows that the holder is gone, or will do
+// no harm. Whoever holds it is told by its next renewal, at its local deadline
+// at the latest; until then only the larger token tells the two apart. To let
+// the holder end first, use Revoke and then Acquire. The error is a *HeldError
+// when another grant holds the lock.
+func (l *Locker) TakeOver(ctx context.Context, name string, from Token, o Options) (*Lease, error) {
+	if from <= 0 {
+		return nil, &InputError{Lock: shortened(name), Field: "from", Why: fmt.Sprintf("is %d; name the token of the grant to be taken over, see Owner", from)}
+	}
+	return l.acquire(ctx, name, from, o)
+}
+
+func (l *Locker) acquire(ctx context.Context, name string, from Token, o Options) (*Lease, error) {
 	if o.TTL == 0 {
 		o.TTL = DefaultTTL
 	}
-	if err := l.validate(name, o); err != nil {
+	if err := o.check(name, l.cfg.Margin); err != nil {
 		return nil, err
+	}
+	if o.Reenter {
+		if outer := l.heldIn(ctx, name); outer != nil {
+			return outer.Reenter(ctx)
+		}
 	}
 	id, err := uuid.NewV7()
 	if err != nil {
 		return nil, fmt.Errorf("lock %q: no owner id: %w", name, err)
 	}
-	a := &acquisition{locker: l, name: name, owner: id.String(), ttl: o.TTL, wait: o.Wait, giveUpAt: time.Now().Add(o.Wait)}
+	a := &acquisition{
+		locker: l, fixed: o.Fixed, wait: o.Wait, giveUpAt: time.Now().Add(o.Wait),
+		request: Request{Name: name, Owner: id.String(), Holder: o.Holder, TTL: o.TTL, Delay: o.Delay, After: o.After, From: from},
+	}
 	return a.run(ctx)
 }
 
-func (l *Locker) validate(name string, o Options) error {
-	var errs []error
-	switch {
-	case name == "":
-		errs = append(errs, errors.New("lock: the name is empty; name what is to be locked"))
-	case len(name) > maxName:
-		errs = append(errs, fmt.Errorf("lock %.32q...: the name has %d bytes; use at most %d", name, len(name), maxName))
-	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		errs = append(errs, fmt.Errorf("lock %q: the name is not printable UTF-8", name))
+// Owner says who holds the lock called name. Nobody: an Ownership that is not
+// Held. It is a look, and may be out of date when it is read.
+func (l *Locker) Owner(ctx context.Context, name string) (Ownership, error) {
+	if err := checkName(name); err != nil {
+		return Ownership{}, err
 	}
-	if o.TTL < 3*l.cfg.Margin {
-		errs = append(errs, fmt.Errorf("lock %q: ttl %s is less than three times the margin %s; use at least %s", name, o.TTL, l.cfg.Margin, 3*l.cfg.Margin))
+	o, err := l.driver.Owner(ctx, name)
+	if err != nil {
+		return o, fmt.Errorf("owner of lock %q: %w", name, err)
 	}
-	if o.Wait < 0 {
-		errs = append(errs, fmt.Errorf("lock %q: wait %s is negative; use 0 to try once", name, o.Wait))
-	}
-	return errors.Join(errs...)
+	return o, nil
 }
 
-// release gives a lock back, asking again while the outcome is unknown.
-func (l *Locker) release(ctx context.Context, name, owner string, closedValid bool) error {
-	if ctx.Err() != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), releaseTries*l.cfg.CallTimeout)
-		defer cancel()
+// Revoke asks the holder of the grant with this token to end: its lease is lost
+// at its next renewal, and only then can others have the lock. It returns when
+// the store knows, not when the lock is free. The error wraps ErrLost when that
+// grant does not hold the lock.
+func (l *Locker) Revoke(ctx context.Context, name string, token Token) error {
+	if err := checkName(name); err != nil {
+		return err
 	}
-	var err error
-	for try := range releaseTries {
-		if try > 0 && !pause(ctx, jitter(retryPause)) {
-			break
-		}
-		callCtx, cancel := context.WithTimeout(ctx, l.cfg.CallTimeout)
-		err = l.driver.Release(callCtx, name, owner)
-		cancel()
-		if lostAfterRepeat(err, try > 0, closedValid) {
-			return nil
-		}
-		if !unknownOutcome(err) {
-			break
-		}
+	if err := l.driver.Revoke(ctx, name, token); err != nil {
+		return fmt.Errorf("revoke lock %q, token %d: %w", name, token, err)
 	}
-	switch {
-	case err == nil:
-		return nil
-	case unknownOutcome(err) && !errors.Is(err, ErrUnreachable): // ctx ended
-		return fmt.Errorf("release lock %q: %w: %w", name, ErrUnreachable, err)
-	}
-	return fmt.Errorf("release lock %q: %w", name, err)
-}
-
-// releaseLater gives back, in the background, what may have been granted. It
-// tries until the grant would lapse by itself or the locker is closed.
-func (l *Locker) releaseLater(name, owner string, ttl time.Duration) {
-	l.background.Go(func() {
-		ctx, cancel := context.WithTimeout(l.closing, ttl)
-		defer cancel()
-		for ctx.Err() == nil {
-			err := l.release(ctx, name, owner, false)
-			if !unknownOutcome(err) {
-				return // given back, or it was never ours
-			}
-			if !pause(ctx, jitter(ttl/10)) {
-				l.cfg.Logger.Warn("a lock that may have been granted could not be given back; it lapses by itself",
-					"name", name, "ttl", ttl, "error", err)
-			}
-		}
-	})
-}
-
-// unknownOutcome reports whether err leaves open if the request took effect.
-func unknownOutcome(err error) bool {
-	return errors.Is(err, ErrUnreachable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// pause waits for d and reports whether ctx is still alive then.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// jitter returns a duration between half of d and one and a half of it.
-func jitter(d time.Duration) time.Duration {
-	return d/2 + rand.N(d+1)
+	return nil
 }

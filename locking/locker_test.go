@@ -19,17 +19,19 @@ type script struct {
 
 	mu       sync.Mutex
 	owners   []string // of the acquisitions, in order
+	queued   bool     // a place in the line was asked for
 	released []string
 }
 
-func (s *script) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (Grant, error) {
+func (s *script) Acquire(ctx context.Context, r Request) (Grant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.owners = append(s.owners, owner)
+	s.owners = append(s.owners, r.Owner)
+	s.queued = s.queued || r.Queue
 	if err := nth(s.acquire, len(s.owners)); err != nil {
 		return Grant{}, err
 	}
-	return Grant{Name: name, Owner: owner, Token: 7, TTL: ttl, Asked: time.Now()}, nil
+	return Grant{Name: r.Name, Owner: r.Owner, Token: 7, TTL: r.TTL, Asked: time.Now()}, nil
 }
 
 func (s *script) Release(ctx context.Context, name, owner string) error {
@@ -41,6 +43,10 @@ func (s *script) Release(ctx context.Context, name, owner string) error {
 	}
 	return nth(s.release, len(s.released))
 }
+
+func (s *script) Owner(context.Context, string) (Ownership, error) { return Ownership{}, nil }
+
+func (s *script) Revoke(context.Context, string, Token) error { return nil }
 
 func nth(list []error, n int) error {
 	if len(list) == 0 {
@@ -234,32 +240,57 @@ func TestReleaseOfAKeepersLease(t *testing.T) {
 func TestAcquireRefusesBadInput(t *testing.T) {
 	l := New(newScript(nil, nil), Config{})
 	tests := []struct {
-		name string
-		o    Options
-		want string // in the error
+		name  string
+		o     Options
+		field string
+		want  string // in the error
 	}{
-		{"", Options{}, "empty"},
-		{strings.Repeat("x", 513), Options{}, "at most 512"},
-		{"a\nb", Options{}, "printable"},
-		{"a\xff", Options{}, "printable"},
-		{"a", Options{TTL: 2 * time.Second}, "at least 3s"},
-		{"a", Options{TTL: -1}, "at least 3s"},
-		{"a", Options{Wait: -1}, "negative"},
+		{"", Options{}, "name", "empty"},
+		{strings.Repeat("x", 513), Options{}, "name", "at most 512"},
+		{"a\nb", Options{}, "name", "printable"},
+		{"a\xff", Options{}, "name", "printable"},
+		{"a", Options{TTL: 2 * time.Second}, "Options.TTL", "at least 3s"},
+		{"a", Options{TTL: -1}, "Options.TTL", "at least 3s"},
+		{"a", Options{TTL: 31 * 24 * time.Hour}, "Options.TTL", "at most 720h"},
+		{"a", Options{Wait: -1}, "Options.Wait", "negative"},
+		{"a", Options{Delay: -1}, "Options.Delay", "0 to 720h"},
+		{"a", Options{Delay: 721 * time.Hour}, "Options.Delay", "0 to 720h"},
+		{"a", Options{After: -1}, "Options.After", "2^53"},
+		{"a", Options{After: 1 << 53}, "Options.After", "2^53"},
+		{"a", Options{Holder: strings.Repeat("x", 129)}, "Options.Holder", "at most 128"},
+		{"a", Options{Holder: "a\nb"}, "Options.Holder", "printable"},
 	}
 	for _, tt := range tests {
-		if _, err := l.Acquire(t.Context(), tt.name, tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("Acquire(%.10q, %+v): %v; want an error with %q", tt.name, tt.o, err, tt.want)
+		_, err := l.Acquire(t.Context(), tt.name, tt.o)
+		var input *InputError
+		if !errors.As(err, &input) || input.Field != tt.field || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("Acquire(%.10q, %+v): %v; want an *InputError of %s with %q", tt.name, tt.o, err, tt.field, tt.want)
 		}
 	}
 	_, err := l.Acquire(t.Context(), "", Options{TTL: 1, Wait: -1})
 	if err == nil || strings.Count(err.Error(), "\n") != 2 {
 		t.Errorf("got %v; want all three faults", err)
 	}
+	var input *InputError
+	if _, err := l.TakeOver(t.Context(), "a", 0, Options{}); !errors.As(err, &input) || input.Field != "from" {
+		t.Errorf("TakeOver without a token: %v; want an *InputError", err)
+	}
+	if _, err := l.Owner(t.Context(), ""); !errors.As(err, &input) {
+		t.Errorf("Owner of no name: %v; want an *InputError", err)
+	}
+	if err := l.Revoke(t.Context(), "", 1); !errors.As(err, &input) {
+		t.Errorf("Revoke of no name: %v; want an *InputError", err)
+	}
 }
 
 func TestHeldErrorText(t *testing.T) {
 	want := `lock "a": held by another (b, 10s left); wait for it with Options.Wait or try later`
 	if got := heldByB.Error(); got != want {
+		t.Errorf("got %s", got)
+	}
+	named := *heldByB
+	named.Holder = "billing on host-3"
+	if got := named.Error(); !strings.Contains(got, "(billing on host-3, b, 10s left)") {
 		t.Errorf("got %s", got)
 	}
 	waited := *heldByB

@@ -2,6 +2,7 @@ package locking
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -55,7 +56,9 @@ func (k *Keeper) look() (plan, bool) {
 		}
 		// Of all leases, not only those in the batch: the next to be due waits
 		// for this call to end.
-		p.timeout = min(p.timeout, l.grant.TTL/6)
+		if !l.grant.Fixed {
+			p.timeout = min(p.timeout, l.grant.TTL/6)
+		}
 	}
 	p.wait = min(k.nextDue.Sub(now), lookEvery)
 	if p.wait <= 0 {
@@ -74,7 +77,7 @@ func (k *Keeper) look() (plan, bool) {
 func (k *Keeper) dueLocked(now time.Time) []*Lease {
 	var batch []*Lease
 	for _, l := range k.leases {
-		if !l.due.After(now.Add(l.slack())) {
+		if !l.grant.Fixed && !l.due.After(now.Add(l.slack())) {
 			batch = append(batch, l)
 		}
 	}
@@ -89,6 +92,10 @@ func (l *Lease) slack() time.Duration {
 		return 0
 	}
 	return l.grant.TTL / 6
+}
+
+func (g Grant) renewal() Renewal {
+	return Renewal{Name: g.Name, Owner: g.Owner, Token: g.Token, TTL: g.TTL, Delay: g.Delay}
 }
 
 // suspectsLocked returns all leases if the machine was suspended since the
@@ -108,8 +115,7 @@ func (k *Keeper) renew(p plan) {
 	batch := p.batch
 	renewals := make([]Renewal, len(batch))
 	for i, l := range batch {
-		g := l.grant
-		renewals[i] = Renewal{Name: g.Name, Owner: g.Owner, Token: g.Token, TTL: g.TTL}
+		renewals[i] = l.grant.renewal()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), p.timeout)
 	defer cancel()
@@ -124,6 +130,27 @@ func (k *Keeper) renew(p plan) {
 		answers = make([]RenewAnswer, len(batch)) // all Unknown
 	}
 	k.apply(batch, answers, sent, slept, err)
+}
+
+// extend renews l now, beside the loop.
+func (k *Keeper) extend(ctx context.Context, l *Lease) error {
+	ctx, cancel := context.WithTimeout(ctx, k.cfg.CallTimeout)
+	defer cancel()
+	sent, slept := time.Now(), k.slept()
+	answers, err := k.renewer.Renew(ctx, []Renewal{l.grant.renewal()})
+	switch {
+	case err != nil && unknownOutcome(err) && !errors.Is(err, ErrUnreachable):
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	case err != nil:
+		return err
+	case len(answers) != 1 || answers[0] == Unknown:
+		return fmt.Errorf("%w: no answer", ErrUnreachable)
+	}
+	k.apply([]*Lease{l}, answers, sent, slept, nil)
+	if answers[0] == Gone || !k.check(l) {
+		return ErrLost
+	}
+	return nil
 }
 
 func (k *Keeper) setAbort(f context.CancelFunc) {
@@ -148,6 +175,7 @@ func (k *Keeper) apply(batch []*Lease, answers []RenewAnswer, sent time.Time, sl
 		case answers[i] == Renewed:
 			late = append(late, l)
 		case answers[i] == Gone:
+			l.gone = true
 			gone = append(gone, l)
 		default:
 			if d := l.deadline.Sub(now); unknown == 0 || d < left {
@@ -162,6 +190,9 @@ func (k *Keeper) apply(batch []*Lease, answers []RenewAnswer, sent time.Time, sl
 
 	for _, l := range gone {
 		k.end(l, lost, "the store says that it is gone")
+		if l.locker != nil { // a revoked one is there still, until its holder has been told
+			l.locker.releaseLater(Request{Name: l.grant.Name, Owner: l.grant.Owner, TTL: l.grant.TTL})
+		}
 	}
 	for _, l := range late { // the answer came after the deadline
 		k.check(l)

@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,65 +12,13 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-func unreachable(tb testing.TB, s Store) {
-	d, n := s.Connect(tb)
-	warm(tb, d)
-	n.Cut()
-	_, err := take(tb, d, locking.Options{TTL: ttl})
-	wantIs(tb, "acquire over a cut network", err, locking.ErrUnreachable)
-	if errors.Is(err, locking.ErrHeld) || errors.Is(err, locking.ErrLost) {
-		tb.Fatalf("got %v; silence says neither that it is held nor that it was lost", err)
-	}
-	n.Heal()
-	other, _ := s.Connect(tb)
-	if _, err := take(tb, other, locking.Options{TTL: ttl, Wait: long}); err != nil {
-		tb.Fatalf("acquire after the network healed: %v", err)
-	}
-}
-
-// toldBeforeTaken is the promise of the whole package: a holder that the
-// network has cut off silently is told before anybody else can have the lock.
-func toldBeforeTaken(tb testing.TB, s Store) {
-	d, n := s.Connect(tb)
-	a, err := take(tb, d, locking.Options{TTL: ttl})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var told time.Time
-	seen := make(chan struct{})
-	go func() { // ends at the deadline, or with the test's context
-		defer close(seen)
-		<-a.Context().Done()
-		told = time.Now()
-	}()
-
-	n.Cut()
-	other, _ := s.Connect(tb)
-	b, err := take(tb, other, locking.Options{TTL: ttl, Wait: long})
-	taken := time.Now()
-	if err != nil {
-		tb.Fatalf("acquire after the holder was cut off: %v", err)
-	}
-	select {
-	case <-seen:
-	default:
-		tb.Fatal("somebody else has the lock, and its holder has not been told")
-	}
-	tb.Logf("told %s before it was taken", taken.Sub(told))
-	wantIs(tb, "cause of the lost lease's context", context.Cause(a.Context()), locking.ErrLeaseLost)
-	if a.Valid() || !a.Lost() {
-		tb.Fatalf("the lost lease says valid %t, lost %t", a.Valid(), a.Lost())
-	}
-	if b.Token() <= a.Token() {
-		tb.Fatalf("token %d after %d", b.Token(), a.Token())
-	}
-	n.Heal()
-	wantIs(tb, "release of the lost lease", a.Release(tb.Context()), locking.ErrLost)
-	if !b.Valid() {
-		tb.Fatal("the loser's release ended the winner's lease")
-	}
-	if err := b.Release(tb.Context()); err != nil {
-		tb.Fatal(err)
+func leaseCases() []Case {
+	return []Case{
+		{Name: "kept alive", Run: keptAlive},
+		{Name: "one at a time", Run: oneAtATime},
+		{Name: "release all", Run: releaseAll},
+		{Name: "do", Run: do},
+		{Name: "re-enter", Run: reenter},
 	}
 }
 
@@ -77,11 +26,8 @@ func toldBeforeTaken(tb testing.TB, s Store) {
 func keptAlive(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	start := time.Now()
-	a, err := take(tb, d, locking.Options{TTL: ttl})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	_, err = take(tb, d, locking.Options{TTL: ttl, Wait: 2 * ttl})
+	a := mustTake(tb, locker(tb, d), locking.Options{TTL: ttl})
+	_, err := take(tb, d, locking.Options{TTL: ttl, Wait: 2 * ttl})
 	wantHeld(tb, err, a.Owner(), ttl)
 	if waited := time.Since(start); waited < 2*ttl {
 		tb.Fatalf("gave up after %s; want to wait for %s", waited, 2*ttl)
@@ -89,13 +35,9 @@ func keptAlive(tb testing.TB, s Store) {
 	if !a.Valid() || a.Context().Err() != nil {
 		tb.Fatalf("the lease ended although the store is healthy: %v", context.Cause(a.Context()))
 	}
-	if err := a.Release(tb.Context()); err != nil {
-		tb.Fatal(err)
-	}
+	noError(tb, "release", a.Release(tb.Context()))
 	wantIs(tb, "cause after a release", context.Cause(a.Context()), locking.ErrReleased)
-	if err := a.Release(tb.Context()); err != nil {
-		tb.Fatalf("second release: %v", err)
-	}
+	noError(tb, "second release", a.Release(tb.Context()))
 }
 
 // oneAtATime lets a crowd contend, and looks for two inside and for a token
@@ -135,4 +77,80 @@ func oneAtATime(tb testing.TB, s Store) {
 		})
 	}
 	wg.Wait()
+}
+
+func releaseAll(tb testing.TB, s Store) {
+	const many = 40
+	d, _ := s.Connect(tb)
+	l := locker(tb, d)
+	leases := make([]*locking.Lease, many)
+	nth := func(i int) string { return fmt.Sprintf("%s/%d", name, i) }
+	for i := range leases {
+		lease, err := l.Acquire(tb.Context(), nth(i), locking.Options{TTL: long})
+		noError(tb, "acquire", err)
+		tb.Cleanup(lease.Close)
+		leases[i] = lease
+	}
+	noError(tb, "release of all", l.ReleaseAll(tb.Context()))
+	other, _ := s.Connect(tb)
+	ol := locker(tb, other)
+	for i, lease := range leases {
+		wantIs(tb, "cause after the release of all", context.Cause(lease.Context()), locking.ErrReleased)
+		b, err := ol.Try(tb.Context(), nth(i), locking.Options{TTL: long})
+		noError(tb, "acquire after the release of all", err)
+		noError(tb, "release", b.Release(tb.Context()))
+	}
+	noError(tb, "release of all, again", l.ReleaseAll(tb.Context()))
+}
+
+func do(tb testing.TB, s Store) {
+	d, _ := s.Connect(tb)
+	other, _ := s.Connect(tb)
+	l, ol := locker(tb, d), locker(tb, other)
+	mine := errors.New("what f returned")
+	err := l.Do(tb.Context(), name, locking.Options{TTL: ttl}, func(ctx context.Context, lease *locking.Lease) error {
+		err := ol.Do(ctx, name, locking.Options{TTL: ttl}, func(context.Context, *locking.Lease) error {
+			tb.Error("two are inside")
+			return nil
+		})
+		wantHeld(tb, err, lease.Owner(), ttl)
+		return mine
+	})
+	wantIs(tb, "do", err, mine)
+	if errors.Is(err, locking.ErrLost) {
+		tb.Fatalf("do: %v; the lock was not lost", err)
+	}
+	wantFree(tb, other, "after do")
+
+	err = l.Do(tb.Context(), name, locking.Options{TTL: ttl}, func(ctx context.Context, lease *locking.Lease) error {
+		b := mustTakeOver(tb, ol, lease.Token(), locking.Options{TTL: ttl})
+		hear(tb, ctx.Done())
+		return b.Release(tb.Context())
+	})
+	wantIs(tb, "do, with its lock lost before f returned", err, locking.ErrLost)
+}
+
+func reenter(tb testing.TB, s Store) {
+	d, _ := s.Connect(tb)
+	l := locker(tb, d)
+	o := locking.Options{TTL: long, Reenter: true}
+	a := mustTake(tb, l, o)
+	b, err := l.Acquire(a.Context(), name, o)
+	noError(tb, "acquire from inside", err)
+	if b.Token() != a.Token() || b.Owner() != a.Owner() {
+		tb.Fatalf("re-entered with token %d and owner %s; the hold has %d and %s", b.Token(), b.Owner(), a.Token(), a.Owner())
+	}
+	noError(tb, "release of the inner hold", b.Release(tb.Context()))
+	if !a.Valid() {
+		tb.Fatal("the inner release ended the outer hold")
+	}
+	other, _ := s.Connect(tb)
+	_, err = locker(tb, other).Acquire(a.Context(), name, o) // another locker's hold is none
+	wantHeld(tb, err, a.Owner(), long)
+	c, err := a.Reenter(tb.Context())
+	noError(tb, "re-enter", err)
+	noError(tb, "release of the outer hold", a.Release(tb.Context()))
+	<-c.Context().Done()
+	wantIs(tb, "cause of the inner context", context.Cause(c.Context()), locking.ErrReleased)
+	wantFree(tb, other, "after the release of the outer hold")
 }

@@ -1,8 +1,8 @@
 package locktest
 
 import (
-	"context"
-	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +15,15 @@ type Network interface {
 	// Cut makes it silent: nothing arrives and nobody gets an error before a
 	// deadline.
 	Cut()
-	// Heal ends a Cut.
+	// CutRequests is a Cut of what the client sends; what is under way back
+	// arrives.
+	CutRequests()
+	// CutReplies is a Cut of what comes back; what is sent over connections that
+	// exist arrives, and is carried out.
+	CutReplies()
+	// Delay makes what comes back arrive d later, in its order.
+	Delay(d time.Duration)
+	// Heal ends all of the above.
 	Heal()
 	// LoseReply lets the next request reach the store and loses its reply.
 	LoseReply()
@@ -30,149 +38,106 @@ type Store struct {
 	// Forget makes the store lose all it knows, as FLUSHALL does. nil says that
 	// the store cannot lose anything.
 	Forget func(tb testing.TB)
+
+	// Commands returns how many commands all clients together have sent so far,
+	// for Benchmark. nil: nobody counts.
+	Commands func() int64
+}
+
+// Need is what a case wants of a store besides locking.Driver.
+type Need uint8
+
+// What a case may need.
+const (
+	NeedsNothing Need = iota
+	NeedsForget       // Store.Forget
+	NeedsLine         // a driver that is a locking.Waker
+)
+
+// String says what a store without it lacks.
+func (n Need) String() string {
+	switch n {
+	case NeedsForget:
+		return "a store that can be made to forget (Store.Forget)"
+	case NeedsLine:
+		return "a line (locking.Waker)"
+	case NeedsNothing:
+	}
+	return "nothing"
+}
+
+// Met reports whether s has what is needed.
+func (n Need) Met(tb testing.TB, s Store) bool {
+	switch n {
+	case NeedsForget:
+		return s.Forget != nil
+	case NeedsLine:
+		d, _ := s.Connect(tb)
+		_, ok := d.(locking.Waker)
+		return ok
+	case NeedsNothing:
+	}
+	return true
 }
 
 // Case is one demand on a driver.
 type Case struct {
-	Name string
-	Run  func(tb testing.TB, s Store)
+	Name  string
+	Needs Need // where it is not met, the case says nothing
+	Run   func(tb testing.TB, s Store)
 }
 
 // Cases returns all demands, for a caller that runs them in its own way.
 func Cases() []Case {
-	return []Case{
-		{"acquire, held, release", acquireHeldRelease},
-		{"acquire repeated", acquireRepeated},
-		{"acquire with its reply lost", acquireLostReply},
-		{"release repeated", releaseRepeated},
-		{"release with its reply lost", releaseLostReply},
-		{"release of what is not ours", releaseNotOurs},
-		{"renew answers each in order", renewAnswers},
-		{"renew lasts", renewLasts},
-		{"lapsed lease", lapsed},
-		{"tokens grow", tokensGrow},
-		{"tokens grow though the store forgets", tokensGrowForget},
-		{"unreachable is not held", unreachable},
-		{"told before taken", toldBeforeTaken},
-		{"kept alive", keptAlive},
-		{"one at a time", oneAtATime},
+	var all []Case
+	for _, group := range [][]Case{driverCases(), tellCases(), leaseCases(), optionCases(), ownerCases(), lineCases(), historyCases()} {
+		all = append(all, group...)
 	}
+	return all
 }
 
-// Run runs every case against a store of its own, in real time.
+// Run runs every case against a store of its own, in real time. It logs which
+// cases the store has no use for, and why.
 func Run(t *testing.T, open func(tb testing.TB) Store) {
-	for _, c := range Cases() {
-		t.Run(c.Name, func(t *testing.T) { c.Run(t, open(t)) })
-	}
+	run(t, open, func(t *testing.T, f func(t *testing.T)) { f(t) })
+}
+
+// RunParallel is Run with the cases side by side, for stores that know nothing
+// of each other: most of a case is waiting.
+func RunParallel(t *testing.T, open func(tb testing.TB) Store) {
+	run(t, open, func(t *testing.T, f func(t *testing.T)) {
+		t.Parallel()
+		f(t)
+	})
 }
 
 // RunInBubble runs every case in a testing/synctest bubble, for a store whose
 // clock is time.Now and whose network has no sockets.
 func RunInBubble(t *testing.T, open func(tb testing.TB) Store) {
-	for _, c := range Cases() {
+	run(t, open, func(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) })
+}
+
+func run(t *testing.T, open func(tb testing.TB) Store, in func(t *testing.T, f func(t *testing.T))) {
+	var mu sync.Mutex
+	var left []string
+	cases := Cases()
+	t.Cleanup(func() {
+		if len(left) > 0 {
+			t.Logf("%d of %d cases left out:\n%s", len(left), len(cases), strings.Join(left, "\n"))
+		}
+	})
+	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { c.Run(t, open(t)) })
+			in(t, func(t *testing.T) {
+				s := open(t)
+				if c.Needs.Met(t, s) {
+					c.Run(t, s)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				left = append(left, c.Name+": needs "+c.Needs.String())
+			})
 		})
 	}
-}
-
-// Times of the cases: long enough that a busy machine keeps the order of
-// events, short enough to wait for.
-const (
-	long   = 30 * time.Second        // a ttl that does not lapse during a case
-	ttl    = 1500 * time.Millisecond // one that does
-	margin = 500 * time.Millisecond
-	reply  = 300 * time.Millisecond // how long to wait for a reply that was lost
-	name   = "order:42"
-)
-
-// call gives f a context that lasts for one call to a healthy store.
-func call[T any](tb testing.TB, f func(ctx context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
-	defer cancel()
-	return f(ctx)
-}
-
-func acquire(tb testing.TB, d locking.Driver, owner string, ttl time.Duration) (locking.Grant, error) {
-	return call(tb, func(ctx context.Context) (locking.Grant, error) { return d.Acquire(ctx, name, owner, ttl) })
-}
-
-func mustAcquire(tb testing.TB, d locking.Driver, owner string, ttl time.Duration) locking.Grant {
-	tb.Helper()
-	before := time.Now()
-	g, err := acquire(tb, d, owner, ttl)
-	if err != nil {
-		tb.Fatalf("acquire for %s: %v", owner, err)
-	}
-	if g.Name != name || g.Owner != owner || g.TTL != ttl || g.Token <= 0 {
-		tb.Fatalf("acquire for %s: grant %+v; want name, owner and ttl as asked and a positive token", owner, g)
-	}
-	if after := time.Now(); g.Asked.After(after) {
-		tb.Fatalf("acquire for %s: Asked is in the future", owner)
-	} else if g.Asked.Sub(before) > after.Sub(before)/2+time.Millisecond {
-		tb.Fatalf("acquire for %s: Asked lies %s after the call began; read it before the request is sent", owner, g.Asked.Sub(before))
-	}
-	return g
-}
-
-func release(tb testing.TB, d locking.Driver, owner string) error {
-	_, err := call(tb, func(ctx context.Context) (struct{}, error) { return struct{}{}, d.Release(ctx, name, owner) })
-	return err
-}
-
-func mustRelease(tb testing.TB, d locking.Driver, owner string) {
-	tb.Helper()
-	if err := release(tb, d, owner); err != nil {
-		tb.Fatalf("release for %s: %v", owner, err)
-	}
-}
-
-func renew(tb testing.TB, d locking.Driver, batch ...locking.Renewal) []locking.RenewAnswer {
-	tb.Helper()
-	answers, err := call(tb, func(ctx context.Context) ([]locking.RenewAnswer, error) { return d.Renew(ctx, batch) })
-	if err != nil {
-		tb.Fatalf("renew: %v", err)
-	}
-	if len(answers) != len(batch) {
-		tb.Fatalf("renew: %d answers to %d renewals", len(answers), len(batch))
-	}
-	return answers
-}
-
-func renewal(g locking.Grant, ttl time.Duration) locking.Renewal {
-	return locking.Renewal{Name: g.Name, Owner: g.Owner, Token: g.Token, TTL: ttl}
-}
-
-func wantHeld(tb testing.TB, err error, owner string, most time.Duration) time.Duration {
-	tb.Helper()
-	var held *locking.HeldError
-	if !errors.As(err, &held) || !errors.Is(err, locking.ErrHeld) {
-		tb.Fatalf("got %v; want a *HeldError", err)
-	}
-	if held.Name != name || held.Owner != owner || held.Until <= 0 || held.Until > most {
-		tb.Fatalf("got %+v; want name %s, owner %s, time left up to %s", held, name, owner, most)
-	}
-	return held.Until
-}
-
-func wantIs(tb testing.TB, what string, err, target error) {
-	tb.Helper()
-	if !errors.Is(err, target) {
-		tb.Fatalf("%s: got %v; want an error that is %q", what, err, target)
-	}
-}
-
-func locker(tb testing.TB, d locking.Driver) *locking.Locker {
-	l := locking.New(d, locking.Config{Margin: margin, CallTimeout: reply})
-	tb.Cleanup(l.Close)
-	return l
-}
-
-// take acquires through a Locker of its own and closes the lease at the end.
-func take(tb testing.TB, d locking.Driver, o locking.Options) (*locking.Lease, error) {
-	lease, err := locker(tb, d).Acquire(tb.Context(), name, o)
-	if err == nil {
-		tb.Cleanup(lease.Close)
-	}
-	return lease, err
 }

@@ -63,5 +63,5 @@ func notNow(reply string) bool {
 			return true
 		}
 	}
-	return false
+	return strings.Contains(reply, "attempted to access a non local key") // the slot of a script's keys is on its way
 }

@@ -1,28 +1,64 @@
--- Take a lock, or say who has it. May be repeated by the same owner.
+-- Take a lock, stand in line for it, or say who has it. May be repeated by the
+-- same owner: the lock is then kept for another ttl.
 --
--- In front of this text stand server_micros, server_run_id and next_token.
+-- In front of this text stand token.lua and line.lua, which says what KEYS are.
 --
--- KEYS  1 the lock, string "token:owner"   2 its token state, hash t r o
--- ARGV  1 owner   2 ttl in ms   3 guard in microseconds   4 life of the token state in ms
+-- ARGV  1 owner   2 ttl in ms   3 delay in ms   4 guard in microseconds
+--       5 life of the state in ms   6 patience in ms   7 most in line
+--       8 who that is, for people   9 a token that the new one must exceed
+--       10 the token to be taken over, 0 for none   11 the channel to be called on, '' not to wait
 --
--- Returns {code, text, left}, left being ms until the lock lapses:
---   1  yours; text is the token. left < ttl when it was yours already
---   0  held; text is the owner
-local lock, state = KEYS[1], KEYS[2]
-local owner, ttl, guard, keep = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+-- Returns {code, text, left, place, who}, left being ms until others can have the lock:
+--   1  yours; text is the token
+--   0  held; text is the owner, place yours in the line or 0, who as the holder said
+--   2  given back by this owner before: a copy of the call came late
+--   3  the token to be exceeded is more than an hour ahead of this server's clock
+local owner, ttl, delay = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local guard, keep, patience, most = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
+local who, after, from, channel = ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11]
+
+-- stand_in_line(now) -> place, 0 when the line is full.
+local function stand_in_line(now)
+  if not redis.call('ZSCORE', line, owner) then
+    if redis.call('ZCARD', line) >= most then return 0 end
+    local last = redis.call('ZREVRANGE', line, 0, 0, 'WITHSCORES')[2] or 0
+    redis.call('ZADD', line, string.format('%.0f', math.max(now, tonumber(last) + 1)), owner)
+  end
+  redis.call('HSET', waiters, owner, string.format('%.0f %s', math.floor(now / 1000) + patience, channel))
+  redis.call('PEXPIRE', line, patience)
+  redis.call('PEXPIRE', waiters, patience)
+  return redis.call('ZRANK', line, owner) + 1
+end
+
+local function held_by(holder, left, now)
+  local place = 0
+  if channel ~= '' then place = stand_in_line(now or server_micros()) end
+  return {0, holder, left, place, redis.call('HGET', state, 'h') or ''}
+end
 
 local value = redis.call('GET', lock)
 if value then
-  local token, holder = string.match(value, '^(%d+):(.*)$')
-  local left = redis.call('PTTL', lock)
-  if holder == owner then return {1, token, left} end
-  return {0, holder or value, left}
+  local holder, token, revoked = holder_of(value)
+  if holder == owner and not revoked then
+    redis.call('PEXPIRE', lock, ttl + delay)
+    redis.call('HSET', state, 'h', who)
+    return {1, token, ttl, 0, ''}
+  end
+  if not holder or token ~= from then
+    return held_by(holder or value, redis.call('PTTL', lock))
+  end
 end
 
-local rid = server_run_id()
-local last = redis.call('HMGET', state, 't', 'r')
-local token = next_token(last[1], last[2], server_micros(), rid, guard)
-redis.call('SET', lock, token .. ':' .. owner, 'PX', ttl)
-redis.call('HSET', state, 't', token, 'r', rid)
-redis.call('PEXPIRE', state, keep)
-return {1, token, tonumber(ttl)}
+local last = redis.call('HMGET', state, 't', 'r', 'o')
+if last[3] == owner then return {2, '', 0, 0, ''} end
+local now = server_micros()
+if after > now + 3600000000 then return {3, '', 0, 0, ''} end
+if not value then
+  local first = first_in_line(now / 1000)
+  if first and first ~= owner then
+    local holder = hand_over(now, guard, keep, patience)
+    return held_by(holder, patience, now)
+  end
+end
+if channel ~= '' then leave_line(owner) end
+return {1, give(owner, ttl + delay, now, server_run_id(), last, after, guard, keep, who), ttl, 0, ''}

@@ -37,17 +37,31 @@ func TestSameTrace(t *testing.T) {
 	granted := []map[string]locking.Token{{}, {}} // per driver: the token of each owner
 	rng := rand.New(rand.NewPCG(7, 7))
 
+	var serial int
+	acquire := func(which int, r locking.Request) string {
+		g, err := drivers[which].Acquire(t.Context(), r)
+		var held *locking.HeldError
+		if errors.As(err, &held) {
+			return fmt.Sprint("held by ", held.Owner, held.Holder, held.Place)
+		}
+		granted[which][r.Name+r.Owner] = g.Token
+		granted[which][r.Name] = g.Token
+		return fmt.Sprint("granted ", g.Owner, g.TTL, errors.Is(err, locking.ErrLost))
+	}
 	step := func(which int, kind int, name, owner string) string {
 		d, ctx := drivers[which], t.Context()
 		switch kind {
-		case 0:
-			g, err := d.Acquire(ctx, name, owner, time.Hour)
-			var held *locking.HeldError
-			if errors.As(err, &held) {
-				return "held by " + held.Owner
-			}
-			granted[which][name+owner] = g.Token
-			return fmt.Sprint("granted ", g.Owner, g.TTL, err)
+		case 0, 3:
+			return acquire(which, locking.Request{Name: name, Owner: owner, Holder: "h" + owner, TTL: time.Hour, Delay: time.Minute, Queue: kind == 3})
+		case 4:
+			from := granted[which][name] + locking.Token(serial%5/4) // mostly the right one
+			return acquire(which, locking.Request{Name: name, Owner: owner, TTL: time.Hour, From: from})
+		case 5:
+			err := d.Revoke(ctx, name, granted[which][name])
+			return fmt.Sprint("revoked ", err == nil, errors.Is(err, locking.ErrLost))
+		case 6:
+			o, err := d.Owner(ctx, name)
+			return fmt.Sprint("owner ", o.Owner, o.Holder, o.Left.Round(time.Minute), o.Revoked, o.Waiters, err)
 		case 1:
 			a, err := d.Renew(ctx, []locking.Renewal{{Name: name, Owner: owner, Token: granted[which][name+owner], TTL: time.Hour}})
 			return fmt.Sprint("renewed ", a, err)
@@ -58,12 +72,13 @@ func TestSameTrace(t *testing.T) {
 		clients[which].ScriptFlush(ctx)
 		return "flushed"
 	}
-	for i := range 600 {
-		kind := rng.IntN(3)
+	for i := range 2000 {
+		kind := rng.IntN(7)
 		if rng.IntN(50) == 0 {
-			kind = 3
+			kind = 7
 		}
-		name, owner := "lock"+string(rune('a'+rng.IntN(3))), "owner"+string(rune('a'+rng.IntN(3)))
+		serial = i
+		name, owner := "lock"+string(rune('a'+rng.IntN(3))), "owner"+string(rune('a'+rng.IntN(5)))
 		onServer, emb := step(0, kind, name, owner), step(1, kind, name, owner)
 		if onServer != emb {
 			t.Fatalf("step %d, %d %s %s: redis-server %q, embedded %q", i, kind, name, owner, onServer, emb)
@@ -74,7 +89,7 @@ func TestSameTrace(t *testing.T) {
 	}
 }
 
-var clockAndRunID = regexp.MustCompile(`\d{16}|[0-9a-f]{40}`)
+var clockAndRunID = regexp.MustCompile(`\d{16}|\d{13} |[0-9a-f]{40}|[0-9a-f-]{36}`)
 
 // dump prints all keys, with tokens and run ids replaced.
 func dump(t *testing.T, c *redis.Client) string {
@@ -83,6 +98,7 @@ func dump(t *testing.T, c *redis.Client) string {
 	for _, name := range []string{"locka", "lockb", "lockc"} {
 		keys := lockKeys("t", name)
 		fmt.Fprintln(&b, keys[0], c.Get(t.Context(), keys[0]).Val(), c.PTTL(t.Context(), keys[0]).Val().Round(time.Minute))
+		fmt.Fprintln(&b, c.ZRange(t.Context(), keys[2], 0, -1).Val(), c.HGetAll(t.Context(), keys[3]).Val())
 		fmt.Fprintln(&b, keys[1], c.HGetAll(t.Context(), keys[1]).Val(), c.PTTL(t.Context(), keys[1]).Val().Round(time.Minute))
 	}
 	return clockAndRunID.ReplaceAllString(b.String(), "#")
@@ -92,7 +108,7 @@ func TestTokenStateIsKept(t *testing.T) {
 	server, embedded := realAndEmbedded(t)
 	for _, c := range []*redis.Client{server, embedded} {
 		d := NewDriver(c, Config{})
-		if _, err := d.Acquire(t.Context(), "a", "o", time.Minute); err != nil {
+		if _, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		state := lockKeys(DefaultNamespace, "a")[1]
@@ -118,7 +134,7 @@ func TestForeignKey(t *testing.T) {
 		d := NewDriver(c, Config{})
 		key := lockKeys(DefaultNamespace, "a")[0]
 		c.Set(t.Context(), key, "not ours", 0)
-		if _, err := d.Acquire(t.Context(), "a", "o", time.Minute); !errors.Is(err, locking.ErrHeld) {
+		if _, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Minute}); !errors.Is(err, locking.ErrHeld) {
 			t.Errorf("over a foreign string: %v; want held, and the value left alone", err)
 		}
 		if err := d.Release(t.Context(), "a", "o"); !errors.Is(err, locking.ErrLost) || c.Get(t.Context(), key).Val() != "not ours" {
@@ -126,7 +142,7 @@ func TestForeignKey(t *testing.T) {
 		}
 		c.Del(t.Context(), key)
 		c.SAdd(t.Context(), key, "x")
-		if _, err := d.Acquire(t.Context(), "a", "o", time.Minute); err == nil || errors.Is(err, locking.ErrHeld) || errors.Is(err, locking.ErrUnreachable) {
+		if _, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Minute}); err == nil || errors.Is(err, locking.ErrHeld) || errors.Is(err, locking.ErrUnreachable) {
 			t.Errorf("over a set: %v; want the reply of Redis", err)
 		}
 	}
@@ -136,7 +152,7 @@ func TestRefusedClient(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer c.Close()
 	d := NewDriver(c, Config{})
-	_, acquire := d.Acquire(t.Context(), "a", "o", time.Minute)
+	_, acquire := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Minute})
 	_, renew := d.Renew(t.Context(), []locking.Renewal{{Name: "a"}})
 	for _, err := range []error{acquire, renew, d.Release(t.Context(), "a", "o")} {
 		if err == nil || !strings.Contains(err.Error(), "MaxRetries") || errors.Is(err, locking.ErrUnreachable) {
@@ -151,7 +167,7 @@ func TestUnreachableServer(t *testing.T) {
 	d := NewDriver(c, Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, acquire := d.Acquire(ctx, "a", "o", time.Minute)
+	_, acquire := d.Acquire(ctx, locking.Request{Name: "a", Owner: "o", TTL: time.Minute})
 	_, renew := d.Renew(ctx, []locking.Renewal{{Name: "a"}, {Name: "b"}})
 	for _, err := range []error{acquire, renew, d.Release(ctx, "a", "o")} {
 		if !errors.Is(err, locking.ErrUnreachable) || !strings.Contains(err.Error(), "127.0.0.1:1") {
@@ -164,7 +180,7 @@ func TestRenewManyLocks(t *testing.T) {
 	server, embedded := realAndEmbedded(t)
 	for _, c := range []*redis.Client{server, embedded} {
 		d := NewDriver(c, Config{})
-		g, err := d.Acquire(t.Context(), "a", "o", time.Minute)
+		g, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +206,7 @@ func TestRenewManyLocks(t *testing.T) {
 func TestRenewAnswersWhatItCan(t *testing.T) {
 	server, _ := realAndEmbedded(t)
 	d := NewDriver(server, Config{})
-	g, err := d.Acquire(t.Context(), "good", "o", time.Minute)
+	g, err := d.Acquire(t.Context(), locking.Request{Name: "good", Owner: "o", TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redislock"
@@ -47,4 +52,294 @@ func work(ctx context.Context, token locking.Token) {
 	if ctx.Err() == nil && token > 0 {
 		fmt.Println("working with a token")
 	}
+}
+
+// shop starts a Redis for one example; end stops it.
+func shop() (client *redis.Client, end func()) {
+	server, err := redistest.Embed() // in your program: a Redis of yours
+	if err != nil {
+		panic(err)
+	}
+	client = server.Client()
+	return client, func() { _ = client.Close(); server.Close() }
+}
+
+// stock sells from a number in Redis that is read, looked at and written back.
+type stock struct {
+	client *redis.Client
+	sold   atomic.Int64
+	pause  func() // between reading and writing: where a slow machine stands still
+}
+
+func (s *stock) fill(ctx context.Context, n int) { s.client.Set(ctx, "stock:7", n, 0) }
+
+func (s *stock) left(ctx context.Context) int {
+	n, err := s.client.Get(ctx, "stock:7").Int()
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func (s *stock) sell(ctx context.Context) {
+	n := s.left(ctx)
+	if n == 0 {
+		return
+	}
+	if s.pause != nil {
+		s.pause()
+	}
+	s.client.Set(ctx, "stock:7", n-1, 0)
+	s.sold.Add(1)
+}
+
+// Two buyers want the last piece. The second one comes while the first stands
+// still between reading and writing, and both get it.
+func Example_oversold() {
+	client, end := shop()
+	defer end()
+	ctx := context.Background()
+	s := &stock{client: client}
+	s.fill(ctx, 1)
+	s.pause = func() {
+		s.pause = nil
+		s.sell(ctx) // the second buyer
+	}
+	s.sell(ctx)
+	fmt.Println("sold", s.sold.Load(), "of 1")
+	// Output:
+	// sold 2 of 1
+}
+
+// The same with a lock: the second buyer is told that the first is at it, comes
+// again, and finds nothing left. Then ten buyers wait in line for three pieces.
+func Example_stock() {
+	client, end := shop()
+	defer end()
+	locker := redislock.New(client, redislock.Config{})
+	defer locker.Close()
+	ctx := context.Background()
+	s := &stock{client: client}
+	buy := func(wait time.Duration) error {
+		return locker.Do(ctx, "stock:7", locking.Options{Wait: wait}, func(ctx context.Context, _ *locking.Lease) error {
+			s.sell(ctx)
+			return nil
+		})
+	}
+
+	s.fill(ctx, 1)
+	s.pause = func() { fmt.Println("meanwhile:", errors.Is(buy(0), locking.ErrHeld)) }
+	fmt.Println("first:", buy(0))
+	fmt.Println("second:", buy(0))
+	fmt.Println("sold", s.sold.Load(), "of 1, left", s.left(ctx))
+
+	s.fill(ctx, 3)
+	s.pause = nil
+	s.sold.Store(0)
+	var buyers sync.WaitGroup
+	for range 10 {
+		buyers.Go(func() { _ = buy(time.Minute) })
+	}
+	buyers.Wait()
+	fmt.Println("sold", s.sold.Load(), "of 3, left", s.left(ctx))
+	// Output:
+	// meanwhile: true
+	// first: <nil>
+	// second: <nil>
+	// sold 1 of 1, left 0
+	// sold 3 of 3, left 0
+}
+
+// A second request for an order, while the first one is at work, is refused at
+// once: the customer pressed the button twice. Another order is not held up.
+func Example_order() {
+	client, end := shop()
+	defer end()
+	locker := redislock.New(client, redislock.Config{})
+	defer locker.Close()
+	ctx := context.Background()
+
+	request := func(order string, pay func()) string {
+		err := locker.Do(ctx, "order:"+order, locking.Options{Holder: "checkout"}, func(context.Context, *locking.Lease) error {
+			pay()
+			return nil
+		})
+		var held *locking.HeldError
+		switch {
+		case errors.As(err, &held):
+			return "409: " + held.Holder + " is at it"
+		case err != nil:
+			return "503: " + err.Error() // nobody knows whether it is held
+		}
+		return "200"
+	}
+	nothing := func() {}
+	fmt.Println("first:", request("42", func() {
+		fmt.Println("second:", request("42", nothing))
+		fmt.Println("another order:", request("43", nothing))
+	}))
+	fmt.Println("later:", request("42", nothing))
+	// Output:
+	// second: 409: checkout is at it
+	// another order: 200
+	// first: 200
+	// later: 200
+}
+
+// An id that only grows. The token of a lease is one: it grows from holder to
+// holder, also when Redis has lost everything, and leaves gaps. A counter in
+// Redis starts again. Ids without gaps, for invoices say, belong into the
+// database where the invoices are, counted in the same transaction.
+func Example_increasingID() {
+	client, end := shop()
+	defer end()
+	locker := redislock.New(client, redislock.Config{})
+	defer locker.Close()
+	ctx := context.Background()
+
+	var ids, counts []int64
+	next := func() {
+		err := locker.Do(ctx, "ids", locking.Options{Wait: time.Minute}, func(ctx context.Context, lease *locking.Lease) error {
+			ids = append(ids, lease.Token())
+			counts = append(counts, client.Incr(ctx, "counter").Val())
+			return nil
+		})
+		if err != nil {
+			panic(err)
+		}
+	}
+	next()
+	next()
+	client.FlushAll(ctx)
+	next()
+	fmt.Println("tokens grow:", ids[0] < ids[1] && ids[1] < ids[2])
+	fmt.Println("counter:", counts)
+	// Output:
+	// tokens grow: true
+	// counter: [1 2 1]
+}
+
+// An item is queued once, however many ask for it at the same time: who has the
+// lock looks whether it is there, and adds it if it is not. Where the queue is in
+// this same Redis, a set or a script does that without a lock; the lock is for a
+// queue that cannot look and add in one step.
+func Example_enqueueOnce() {
+	client, end := shop()
+	defer end()
+	locker := redislock.New(client, redislock.Config{})
+	defer locker.Close()
+	ctx := context.Background()
+
+	enqueue := func(item string) error {
+		return locker.Do(ctx, "queue:"+item, locking.Options{Wait: time.Minute}, func(ctx context.Context, _ *locking.Lease) error {
+			queued, err := client.LRange(ctx, "queue", 0, -1).Result()
+			if err != nil || slices.Contains(queued, item) {
+				return err
+			}
+			return client.RPush(ctx, "queue", item).Err()
+		})
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if err := enqueue("mail 1"); err != nil {
+				panic(err)
+			}
+		})
+	}
+	all.Wait()
+	fmt.Println(client.LRange(ctx, "queue", 0, -1).Val())
+	// Output:
+	// [mail 1]
+}
+
+// Do takes the lock, runs a function under it and gives it back. When the lock is
+// lost meanwhile, the function's context ends, and Do says so.
+func Example_do() {
+	client, end := shop()
+	defer end()
+	locker := redislock.New(client, redislock.Config{})
+	defer locker.Close()
+	ctx := context.Background()
+
+	err := locker.Do(ctx, "report", locking.Options{Holder: "host 1"}, func(_ context.Context, lease *locking.Lease) error {
+		o, err := locker.Owner(ctx, "report")
+		fmt.Println("held by", o.Holder, "with our token:", o.Token == lease.Token())
+		return err
+	})
+	fmt.Println(err)
+
+	err = locker.Do(ctx, "report", locking.Options{}, func(ctx context.Context, lease *locking.Lease) error {
+		if err := locker.Revoke(ctx, "report", lease.Token()); err != nil { // an operator wants it back
+			return err
+		}
+		_ = lease.Extend(ctx) // the next renewal hears of it
+		<-ctx.Done()
+		return nil
+	})
+	fmt.Println("lost:", errors.Is(err, locking.ErrLost))
+	// Output:
+	// held by host 1 with our token: true
+	// <nil>
+	// lost: true
+}
+
+// A process that ends gives back all it holds, so that nobody waits for a ttl.
+func Example_releaseAll() {
+	client, end := shop()
+	defer end()
+	ctx := context.Background()
+	leaving, staying := redislock.New(client, redislock.Config{}), redislock.New(client, redislock.Config{})
+	defer staying.Close()
+
+	for _, name := range []string{"a", "b", "c"} {
+		if _, err := leaving.Acquire(ctx, name, locking.Options{}); err != nil {
+			panic(err)
+		}
+	}
+	fmt.Println(leaving.ReleaseAll(ctx)) // then Close, which leaves leases alone
+	leaving.Close()
+	for _, name := range []string{"a", "b", "c"} {
+		lease, err := staying.Try(ctx, name, locking.Options{})
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(name, "is free:", lease.Release(ctx) == nil)
+	}
+	// Output:
+	// <nil>
+	// a is free: true
+	// b is free: true
+	// c is free: true
+}
+
+// A function that takes its lock by itself is called by one that has it already.
+// With Options.Reenter it finds the hold in its context.
+func Example_reenter() {
+	client, end := shop()
+	defer end()
+	locker := redislock.New(client, redislock.Config{})
+	defer locker.Close()
+
+	book := func(ctx context.Context, o locking.Options) (token locking.Token, err error) {
+		err = locker.Do(ctx, "account:1", o, func(_ context.Context, lease *locking.Lease) error {
+			token = lease.Token()
+			return nil
+		})
+		return token, err
+	}
+	err := locker.Do(context.Background(), "account:1", locking.Options{}, func(ctx context.Context, outer *locking.Lease) error {
+		token, err := book(ctx, locking.Options{Reenter: true})
+		fmt.Println("the same hold:", token == outer.Token(), err)
+		fmt.Println("still held:", outer.Valid())
+		_, err = book(ctx, locking.Options{})
+		fmt.Println("without Reenter:", errors.Is(err, locking.ErrHeld))
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// the same hold: true <nil>
+	// still held: true
+	// without Reenter: true
+	// <nil>
 }

@@ -1,9 +1,23 @@
 package redislock
 
-// lockKeys returns the two keys of a lock. The braces put both into one slot of
+// lockKeys returns the four keys of a lock. The braces put all into one slot of
 // a Cluster, whatever the name contains: the slot is computed from what stands
-// between the first '{' and the first '}', and both keys begin alike.
+// between the first '{' and the first '}', and all keys begin alike.
 func lockKeys(namespace, name string) []string {
-	lock := "{" + namespace + ":lock:" + name + "}"
-	return []string{lock, lock + ":token"}
+	lock := lockPrefix(namespace) + name + "}"
+	return []string{lock, lock + ":token", lock + ":line", lock + ":waiters"}
+}
+
+// lockPrefix is how the keys of a namespace's locks begin.
+func lockPrefix(namespace string) string { return "{" + namespace + ":lock:" }
+
+// callChannel is where a process listens that waits for locks.
+func callChannel(namespace, process string) string {
+	return namespace + ":lock-call:" + process
+}
+
+// shardChannel is the same on a Cluster, where a script may only publish in the
+// slot of its keys: so there is one channel for each lock.
+func shardChannel(namespace, name, process string) string {
+	return lockKeys(namespace, name)[0] + ":call:" + process
 }

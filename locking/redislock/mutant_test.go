@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/locktest"
@@ -18,16 +17,20 @@ import (
 // mutant is a driver with one rule broken. A nil function leaves the rule whole.
 type mutant struct {
 	locking.Driver
-	acquire func(d locking.Driver, ctx context.Context, name, owner string, ttl time.Duration) (locking.Grant, error)
+	acquire func(d locking.Driver, ctx context.Context, r locking.Request) (locking.Grant, error)
 	renew   func(d locking.Driver, ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error)
 	release func(d locking.Driver, ctx context.Context, name, owner string) error
+	owner   func(d locking.Driver, ctx context.Context, name string) (locking.Ownership, error)
+	revoke  func(d locking.Driver, ctx context.Context, name string, token locking.Token) error
+	deaf    bool   // nobody is called
+	forget  func() // the store forgets
 }
 
-func (m mutant) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (locking.Grant, error) {
+func (m mutant) Acquire(ctx context.Context, r locking.Request) (locking.Grant, error) {
 	if m.acquire == nil {
-		return m.Driver.Acquire(ctx, name, owner, ttl)
+		return m.Driver.Acquire(ctx, r)
 	}
-	return m.acquire(m.Driver, ctx, name, owner, ttl)
+	return m.acquire(m.Driver, ctx, r)
 }
 
 func (m mutant) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
@@ -44,98 +47,111 @@ func (m mutant) Release(ctx context.Context, name, owner string) error {
 	return m.release(m.Driver, ctx, name, owner)
 }
 
-// changed acquires and then changes the grant.
-func changed(f func(g *locking.Grant)) mutant {
-	return mutant{acquire: func(d locking.Driver, ctx context.Context, name, owner string, ttl time.Duration) (locking.Grant, error) {
-		g, err := d.Acquire(ctx, name, owner, ttl)
-		if err == nil {
-			f(&g)
-		}
-		return g, err
-	}}
+func (m mutant) Owner(ctx context.Context, name string) (locking.Ownership, error) {
+	if m.owner == nil {
+		return m.Driver.Owner(ctx, name)
+	}
+	return m.owner(m.Driver, ctx, name)
 }
 
-// mutants are the broken drivers, and one case of the kit that must catch each.
-func mutants() map[string]struct {
-	mutant mutant
-	caught string
-} {
-	var counter locking.Token
-	return map[string]struct {
-		mutant mutant
-		caught string
-	}{
-		"counts the lease from the answer on, and too long": {
-			changed(func(g *locking.Grant) { g.Asked = time.Now().Add(time.Second) }), "told before taken"},
-		"forgets that an earlier call got it": {
-			changed(func(g *locking.Grant) { g.Asked = time.Now() }), "acquire with its reply lost"},
-		"tokens stand still": {
-			changed(func(g *locking.Grant) { g.Token = 5 }), "tokens grow"},
-		"another token for the same grant": {
-			changed(func(g *locking.Grant) { counter++; g.Token = counter }), "acquire repeated"},
-		"takes silence for held": {
-			mutant{acquire: func(d locking.Driver, ctx context.Context, name, owner string, ttl time.Duration) (locking.Grant, error) {
-				g, err := d.Acquire(ctx, name, owner, ttl)
-				if errors.Is(err, locking.ErrUnreachable) {
-					err = &locking.HeldError{Name: name}
-				}
-				return g, err
-			}}, "unreachable is not held"},
-		"renews nothing and says it did": {
-			mutant{renew: func(_ locking.Driver, _ context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
-				return slices.Repeat([]locking.RenewAnswer{locking.Renewed}, len(batch)), nil
-			}}, "renew lasts"},
-		"answers renewals out of order": {
-			mutant{renew: func(d locking.Driver, ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
-				answers, err := d.Renew(ctx, batch)
-				if len(answers) > 1 {
-					answers[0], answers[1] = answers[1], answers[0]
-				}
-				return answers, err
-			}}, "renew answers each in order"},
-		"a repeated release is lost": {
-			mutant{release: func(d locking.Driver, ctx context.Context, name, owner string) error {
-				if _, err := d.Acquire(ctx, name, "spy", time.Second); err == nil {
-					return errors.Join(d.Release(ctx, name, "spy"), locking.ErrLost)
-				}
-				return d.Release(ctx, name, owner)
-			}}, "release repeated"},
-		"releases whatever is there": {
-			mutant{release: func(d locking.Driver, ctx context.Context, name, owner string) error {
-				var held *locking.HeldError
-				if _, err := d.Acquire(ctx, name, "spy", time.Second); errors.As(err, &held) {
-					owner = held.Owner
-				}
-				return d.Release(ctx, name, owner)
-			}}, "release of what is not ours"},
-		"releases nothing and says it did": {
-			mutant{release: func(locking.Driver, context.Context, string, string) error { return nil }}, "acquire, held, release"},
+func (m mutant) Revoke(ctx context.Context, name string, token locking.Token) error {
+	if m.revoke == nil {
+		return m.Driver.Revoke(ctx, name, token)
 	}
+	return m.revoke(m.Driver, ctx, name, token)
+}
+
+func (m mutant) Listen(name, owner string) (<-chan struct{}, func()) {
+	if m.deaf {
+		return nil, func() {}
+	}
+	return m.Driver.(locking.Waker).Listen(name, owner)
+}
+
+func (m mutant) HangUp() { m.Driver.(locking.Waker).HangUp() }
+
+var _ locking.Waker = mutant{} // else no mutant would have a line
+
+// broken makes a store whose clients all are this mutant.
+func broken(s locktest.Store, m mutant) locktest.Store {
+	connect, forget := s.Connect, s.Forget
+	s.Connect = func(tb testing.TB) (locking.Driver, locktest.Network) {
+		d, n := connect(tb)
+		m := m
+		m.Driver = d
+		return m, n
+	}
+	s.Forget = func(tb testing.TB) {
+		forget(tb)
+		if m.forget != nil {
+			m.forget()
+		}
+	}
+	return s
 }
 
 // TestKitCatchesMutants shows that the cases of the kit can fail.
 func TestKitCatchesMutants(t *testing.T) {
+	cases := make(map[string]locktest.Case)
+	for _, c := range locktest.Cases() {
+		cases[c.Name] = c
+	}
 	for name, m := range mutants() {
-		t.Run(name, func(t *testing.T) {
-			i := slices.IndexFunc(locktest.Cases(), func(c locktest.Case) bool { return c.Name == m.caught })
-			if i < 0 {
-				t.Fatalf("the kit has no case %q", m.caught)
-			}
-			synctest.Test(t, func(t *testing.T) {
-				s := store(embedded(t).Options())
-				connect := s.Connect
-				s.Connect = func(tb testing.TB) (locking.Driver, locktest.Network) {
-					d, n := connect(tb)
-					broken := m.mutant
-					broken.Driver = d
-					return broken, n
+		for _, caught := range m.caught {
+			t.Run(name+"/"+caught, func(t *testing.T) {
+				c, ok := cases[caught]
+				if !ok {
+					t.Fatalf("the kit has no case %q", caught)
 				}
-				if failures := observe(t, func(tb testing.TB) { locktest.Cases()[i].Run(tb, s) }); len(failures) == 0 {
-					t.Errorf("%q passes", m.caught)
+				failures := inABubble(t, func(tb testing.TB) { c.Run(tb, broken(inBubble(tb), m.make())) })
+				if len(failures) == 0 {
+					t.Fatalf("%q passes", caught)
 				}
+				t.Logf("caught: %s", failures[0])
 			})
+		}
+	}
+}
+
+// TestEveryCaseCatchesAMutant names the cases that nobody has seen fail.
+func TestEveryCaseCatchesAMutant(t *testing.T) {
+	caught := []string{"a random history"} // see TestHistoriesCatchMutants
+	for _, m := range mutants() {
+		caught = append(caught, m.caught...)
+	}
+	for _, c := range locktest.Cases() {
+		if !slices.Contains(caught, c.Name) {
+			t.Errorf("no mutant is there for %q to catch", c.Name)
+		}
+	}
+}
+
+// TestHistoriesCatchMutants shows that the model refuses what a lock would not
+// answer, and how many histories that takes.
+func TestHistoriesCatchMutants(t *testing.T) {
+	const most = 300
+	all := mutants()
+	for name, m := range all {
+		if !m.history {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(most) {
+				failures := inABubble(t, func(tb testing.TB) { locktest.History(tb, broken(inBubble(tb), m.make()), seed+1) })
+				if len(failures) > 0 {
+					t.Logf("caught by history %d", seed+1)
+					return
+				}
+			}
+			t.Errorf("%d histories were those of a lock", most)
 		})
 	}
+}
+
+// inABubble runs f in a bubble of its own and returns what failed.
+func inABubble(t *testing.T, f func(tb testing.TB)) (failures []string) {
+	synctest.Test(t, func(t *testing.T) { failures = observe(t, f) })
+	return failures
 }
 
 // witness is a testing.TB that notes failures instead of failing.
@@ -184,3 +200,10 @@ func (w *witness) Fatalf(format string, args ...any) {
 
 func (w *witness) Fatal(args ...any) { w.Fatalf("%s", fmt.Sprint(args...)) }
 func (w *witness) Error(args ...any) { w.Errorf("%s", fmt.Sprint(args...)) }
+
+// asHeld returns err as a *HeldError, or nil.
+func asHeld(err error) *locking.HeldError {
+	var held *locking.HeldError
+	errors.As(err, &held)
+	return held
+}

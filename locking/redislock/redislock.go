@@ -2,11 +2,11 @@ package redislock
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
-	"strconv"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
@@ -16,106 +16,163 @@ import (
 // DefaultNamespace is the namespace of a Config that names none.
 const DefaultNamespace = "escapement"
 
-// tokenKeep is how long the token state outlives the last grant or release, in
-// milliseconds: 24 h, far more than the guard and any step of a clock.
-const tokenKeep = 24 * 60 * 60 * 1000
+const (
+	// stateKeep is how long the token state outlives the last grant or release,
+	// in milliseconds: 24 h, far more than the guard and any step of a clock.
+	stateKeep = 24 * 60 * 60 * 1000
+
+	// mostInLine bounds a lock's line. Whoever finds it full asks again, with jitter.
+	mostInLine = 1000
+)
 
 // Config sets a Locker or a Driver. Its zero value is useful.
 type Config struct {
 	Namespace string        // keeps installations in one Redis apart; default "escapement"
 	Margin    time.Duration // see locking.KeeperConfig; default 1 s
 	Logger    *slog.Logger  // default: none
+
+	// Confirm is how many replicas must have a grant before it counts: with r
+	// replicas at each master, (r+1)/2 make a majority of all copies. It costs a
+	// round trip to the replicas, narrows what a failover can lose, and does not
+	// close it. Too few answers: the lock is given back, and the error wraps
+	// ErrUnreachable. Default 0.
+	Confirm int
+
+	// CallTimeout limits one call to Redis; default 1 s.
+	CallTimeout time.Duration
 }
 
 // New returns a Locker whose locks live in client's Redis. A client with the
 // wrong settings (see redisconn.Check) makes every call fail with the reason.
 // The client stays the caller's to close.
 func New(client redis.UniversalClient, cfg Config) *locking.Locker {
-	return locking.New(NewDriver(client, cfg), locking.Config{Margin: cfg.Margin, Logger: cfg.Logger})
+	return locking.New(NewDriver(client, cfg), locking.Config{Margin: cfg.Margin, CallTimeout: cfg.CallTimeout, Logger: cfg.Logger})
 }
 
 // Driver is a locking.Driver in Redis.
 type Driver struct {
 	client    redis.UniversalClient
 	namespace string
+	confirm   int
 	refused   error // what Check said
+	calls     *switchboard
 }
 
-var _ locking.Driver = (*Driver)(nil)
+var (
+	_ locking.Driver = (*Driver)(nil)
+	_ locking.Waker  = (*Driver)(nil)
+)
 
 // NewDriver returns a driver, for who needs one without a Locker. Of cfg it
-// uses the namespace.
+// uses all but Margin and CallTimeout.
 func NewDriver(client redis.UniversalClient, cfg Config) *Driver {
-	d := &Driver{client: client, namespace: cfg.Namespace, refused: redisconn.Check(client)}
+	d := &Driver{client: client, namespace: cfg.Namespace, confirm: cfg.Confirm, refused: redisconn.Check(client)}
 	if d.namespace == "" {
 		d.namespace = DefaultNamespace
 	}
+	logger := cfg.Logger
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	d.calls = newSwitchboard(client, d.namespace, uuid.NewString(), logger)
 	return d
 }
 
 // Acquire is described at locking.Driver. A ttl is rounded up to milliseconds.
-func (d *Driver) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (locking.Grant, error) {
+func (d *Driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant, error) {
 	if d.refused != nil {
 		return locking.Grant{}, d.refused
 	}
 	op := "acquire at redis " + redisconn.Addr(d.client)
-	ms := millis(ttl)
+	channel := ""
+	if r.Queue {
+		channel = d.calls.channel(r.Name)
+	}
 	asked, slept := time.Now(), locking.Slept()
-	reply, err := acquireScript.Run(ctx, d.client, lockKeys(d.namespace, name),
-		owner, ms, redisconn.TokenGuardMicros, tokenKeep).Slice()
+	reply, err := d.ask(ctx, r.Name, r.Owner, millis(r.TTL), millis(r.Delay),
+		redisconn.TokenGuardMicros, stateKeep, patience, mostInLine, r.Holder, r.After, r.From, channel)
 	if err != nil {
-		return locking.Grant{}, redisconn.Explain(op, err)
+		return locking.Grant{}, d.explain(ctx, op, err)
 	}
-	code, text, left, err := parseAcquire(reply)
+	token, err := readAcquired(r, reply, op)
 	if err != nil {
-		return locking.Grant{}, fmt.Errorf("%s: %w", op, err)
-	}
-	if code == 0 {
-		return locking.Grant{}, &locking.HeldError{Name: name, Owner: text, Until: left}
-	}
-	token, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return locking.Grant{}, fmt.Errorf("%s: token %q: %w", op, text, err)
-	}
-	whole := time.Duration(ms) * time.Millisecond
-	return locking.Grant{
-		Name: name, Owner: owner, Token: token, TTL: whole,
-		// When an earlier call got it, the lease lasts only for what is left.
-		Asked: asked.Add(min(left-whole, 0)), Slept: slept,
-	}, nil
-}
-
-func parseAcquire(reply []any) (code int64, text string, left time.Duration, err error) {
-	if len(reply) == 3 {
-		c, ok1 := reply[0].(int64)
-		t, ok2 := reply[1].(string)
-		ms, ok3 := reply[2].(int64)
-		if ok1 && ok2 && ok3 && (c == 0 || c == 1) {
-			return c, t, time.Duration(max(ms, 0)) * time.Millisecond, nil
+		if r.Queue {
+			d.calls.connect(ctx, r.Name)
 		}
+		return locking.Grant{}, err
 	}
-	return 0, "", 0, fmt.Errorf("unexpected reply %v of script %q; is the key of this lock used by something else?", reply, acquireScript.Name())
+	return locking.Grant{
+		Name: r.Name, Owner: r.Owner, Token: token, Delay: r.Delay,
+		TTL: time.Duration(millis(r.TTL)) * time.Millisecond, Asked: asked, Slept: slept,
+	}, nil
 }
 
 // Release is described at locking.Driver.
 func (d *Driver) Release(ctx context.Context, name, owner string) error {
-	if d.refused != nil {
-		return d.refused
+	code, err := d.code(ctx, "release", releaseScript, name, owner, redisconn.TokenGuardMicros, stateKeep, patience)
+	if err != nil {
+		return err
 	}
-	op := "release at redis " + redisconn.Addr(d.client)
-	code, err := releaseScript.Run(ctx, d.client, lockKeys(d.namespace, name), owner, tokenKeep).Int()
-	switch {
-	case err != nil:
-		return redisconn.Explain(op, err)
-	case code == 1:
-		return nil
-	case code == 0:
-		return fmt.Errorf("%s: %w: somebody else holds it", op, locking.ErrLost)
-	}
-	return fmt.Errorf("%s: %w: it had lapsed", op, locking.ErrLost)
+	return lostUnless(code, "release at redis "+redisconn.Addr(d.client))
 }
+
+// Revoke is described at locking.Driver.
+func (d *Driver) Revoke(ctx context.Context, name string, token locking.Token) error {
+	code, err := d.code(ctx, "revoke", revokeScript, name, token)
+	if err != nil {
+		return err
+	}
+	return lostUnless(code, "revoke at redis "+redisconn.Addr(d.client))
+}
+
+// Owner is described at locking.Driver.
+func (d *Driver) Owner(ctx context.Context, name string) (locking.Ownership, error) {
+	if d.refused != nil {
+		return locking.Ownership{}, d.refused
+	}
+	op := "owner at redis " + redisconn.Addr(d.client)
+	reply, err := ownerScript.Run(ctx, d.client, lockKeys(d.namespace, name)).Slice()
+	if err != nil {
+		return locking.Ownership{}, d.explain(ctx, op, err)
+	}
+	return readOwner(name, reply, op)
+}
+
+// Listen is described at locking.Waker.
+func (d *Driver) Listen(name, owner string) (<-chan struct{}, func()) {
+	return d.calls.listen(name, owner)
+}
+
+// HangUp is described at locking.Waker.
+func (d *Driver) HangUp() { d.calls.hangUp() }
+
+// code runs a script that answers with one number.
+func (d *Driver) code(ctx context.Context, what string, s *redisconn.Script, name string, args ...any) (int, error) {
+	if d.refused != nil {
+		return 0, d.refused
+	}
+	code, err := s.Run(ctx, d.client, lockKeys(d.namespace, name), args...).Int()
+	if err != nil {
+		return 0, d.explain(ctx, what+" at redis "+redisconn.Addr(d.client), err)
+	}
+	return code, nil
+}
+
+// explain is redisconn.Explain. A Cluster client that got no answer is made to
+// look who is master now: by itself it does so when a node sends it elsewhere,
+// which a dead one does not, and once a minute.
+func (d *Driver) explain(ctx context.Context, op string, err error) error {
+	err = redisconn.Explain(op, err)
+	if c, ok := d.client.(*redis.ClusterClient); ok && errors.Is(err, locking.ErrUnreachable) {
+		c.ReloadState(ctx)
+	}
+	return err
+}
+
+// patience is locking.Patience as the scripts want it.
+const patience = int64(locking.Patience / time.Millisecond)
 
 // millis rounds up, because a PX of 0 is refused by Redis.
 func millis(d time.Duration) int64 {
-	return max(int64((d+time.Millisecond-1)/time.Millisecond), 1)
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }

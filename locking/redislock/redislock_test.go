@@ -2,7 +2,12 @@ package redislock_test
 
 import (
 	"context"
+	"flag"
+	"fmt"
+	"net"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -12,16 +17,47 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
+var (
+	historySeed  = flag.Uint64("histories.seed", 1, "the first of the histories that TestHistories plays")
+	historyCount = flag.Int("histories", 300, "how many histories TestHistories plays")
+)
+
 // network is a redistest.Net whose lost replies are those of scripts.
 type network struct{ *redistest.Net }
 
 func (n network) LoseReply() { n.LoseReplies(1, "eval") }
 
-// store is the kit's view of a Redis that o connects to.
+// counter counts the commands of clients.
+type counter struct{ sent atomic.Int64 }
+
+func (c *counter) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c.sent.Add(1)
+		return next(ctx, cmd)
+	}
+}
+
+func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		c.sent.Add(int64(len(cmds)))
+		return next(ctx, cmds)
+	}
+}
+
+var stores atomic.Int64
+
+// store is the kit's view of a Redis that o connects to: a namespace of its own.
 func store(o *redis.Options) locktest.Store {
+	var sent counter
+	namespace := fmt.Sprint("kit", stores.Add(1))
 	connect := func(tb testing.TB) (*redis.Client, network) {
 		n := network{new(redistest.Net)}
 		c := n.Client(o)
+		c.AddHook(&sent)
 		tb.Cleanup(func() {
 			if err := c.Close(); err != nil {
 				tb.Errorf("close the client: %v", err)
@@ -33,14 +69,20 @@ func store(o *redis.Options) locktest.Store {
 	return locktest.Store{
 		Connect: func(tb testing.TB) (locking.Driver, locktest.Network) {
 			c, n := connect(tb)
-			return redislock.NewDriver(c, redislock.Config{Namespace: "kit"}), n
+			return redislock.NewDriver(c, redislock.Config{Namespace: namespace}), n
 		},
 		Forget: func(tb testing.TB) {
 			c, _ := connect(tb)
-			if err := c.FlushAll(context.Background()).Err(); err != nil {
+			ctx := context.Background()
+			keys, err := c.Keys(ctx, "{"+namespace+":*").Result()
+			if err == nil {
+				err = c.Del(ctx, keys...).Err()
+			}
+			if err != nil {
 				tb.Fatal(err)
 			}
 		},
+		Commands: sent.sent.Load,
 	}
 }
 
@@ -53,19 +95,80 @@ func embedded(tb testing.TB) *redistest.Embedded {
 	return e
 }
 
+func inBubble(tb testing.TB) locktest.Store { return store(embedded(tb).Options()) }
+
+// onServer gives each case a store of its own in one server.
+func onServer(tb testing.TB) func(tb testing.TB) locktest.Store {
+	o := redistest.ClientOptions(redistest.Start(tb).Addr())
+	return func(testing.TB) locktest.Store { return store(o) }
+}
+
 func TestConformanceRedisServer(t *testing.T) {
-	s := redistest.Start(t)
-	flush := s.Client(t)
-	locktest.Run(t, func(tb testing.TB) locktest.Store {
-		if err := flush.FlushAll(tb.Context()).Err(); err != nil {
-			tb.Fatal(err)
-		}
-		return store(redistest.ClientOptions(s.Addr()))
-	})
+	locktest.RunParallel(t, onServer(t))
 }
 
 func TestConformanceEmbedded(t *testing.T) {
-	locktest.RunInBubble(t, func(tb testing.TB) locktest.Store {
-		return store(embedded(tb).Options())
-	})
+	locktest.RunInBubble(t, inBubble)
+}
+
+func TestHistories(t *testing.T) {
+	locktest.Histories(t, locktest.HistoryConfig{Seed: *historySeed, Count: *historyCount, Bubble: true}, inBubble)
+}
+
+func BenchmarkLock(b *testing.B) { locktest.Benchmark(b, onServer(b)) }
+
+// freeRaw deletes a key that has this value: what the plainest lock does.
+var freeRaw = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
+
+// BenchmarkAgainstRaw takes turns: a plain SET NX PX with a deleting script, a
+// lock of the driver, a lock of a Locker. Each has the same two round trips.
+func BenchmarkAgainstRaw(b *testing.B) {
+	o := redistest.ClientOptions(redistest.Start(b).Addr())
+	c := redis.NewClient(o)
+	defer c.Close()
+	d := redislock.NewDriver(c, redislock.Config{})
+	l := redislock.New(c, redislock.Config{})
+	defer l.Close()
+	ctx, owner := context.Background(), 0
+	ways := []struct {
+		name string
+		once func() error
+		took time.Duration
+	}{
+		{name: "raw", once: func() error {
+			if err := c.Process(ctx, redis.NewStatusCmd(ctx, "set", "raw", "owner", "nx", "px", 15000)); err != nil {
+				return err
+			}
+			return freeRaw.Run(ctx, c, []string{"raw"}, "owner").Err()
+		}},
+		{name: "driver", once: func() error {
+			owner++
+			name := fmt.Sprint("owner-", owner)
+			if _, err := d.Acquire(ctx, locking.Request{Name: "a", Owner: name, TTL: 15 * time.Second}); err != nil {
+				return err
+			}
+			return d.Release(ctx, "a", name)
+		}},
+		{name: "locker", once: func() error {
+			lease, err := l.Acquire(ctx, "b", locking.Options{})
+			if err != nil {
+				return err
+			}
+			return lease.Release(ctx)
+		}},
+	}
+	for b.Loop() {
+		for i := range ways {
+			start := time.Now()
+			if err := ways[i].once(); err != nil {
+				b.Fatalf("%s: %v", ways[i].name, err)
+			}
+			ways[i].took += time.Since(start)
+		}
+	}
+	for _, w := range ways {
+		b.ReportMetric(float64(w.took.Microseconds())/float64(b.N), w.name+"-µs")
+	}
+	b.ReportMetric(float64(ways[1].took)/float64(ways[0].took), "driver/raw")
+	b.ReportMetric(float64(ways[2].took)/float64(ways[0].took), "locker/raw")
 }

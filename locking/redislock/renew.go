@@ -18,10 +18,10 @@ func (d *Driver) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.
 		return nil, d.refused
 	}
 	cmds := make([]*redis.Cmd, len(batch))
-	queue := func(i int, add func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd, pipe redis.Pipeliner) {
+	queue := func(i int, add queueScript, pipe redis.Pipeliner) {
 		r := batch[i]
 		value := strconv.FormatInt(r.Token, 10) + ":" + r.Owner
-		cmds[i] = add(ctx, pipe, lockKeys(d.namespace, r.Name)[:1], value, millis(r.TTL))
+		cmds[i] = add(ctx, pipe, lockKeys(d.namespace, r.Name)[:1], value, millis(r.TTL+r.Delay))
 	}
 
 	pipe := d.client.Pipeline()
@@ -39,12 +39,12 @@ func (d *Driver) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.
 	if pipe.Len() > 0 {
 		_, _ = pipe.Exec(ctx) // as above
 	}
-	return answers(cmds, "renew at redis "+redisconn.Addr(d.client))
+	return answers(cmds, func(err error) error { return d.explain(ctx, "renew at redis "+redisconn.Addr(d.client), err) })
 }
 
 // answers turns replies into answers. When none is known, it returns the first
 // error instead.
-func answers(cmds []*redis.Cmd, op string) ([]locking.RenewAnswer, error) {
+func answers(cmds []*redis.Cmd, explain func(error) error) ([]locking.RenewAnswer, error) {
 	out := make([]locking.RenewAnswer, len(cmds))
 	var known bool
 	var errs []error
@@ -52,7 +52,7 @@ func answers(cmds []*redis.Cmd, op string) ([]locking.RenewAnswer, error) {
 		code, err := cmd.Int()
 		switch {
 		case err != nil:
-			errs = append(errs, redisconn.Explain(op, err))
+			errs = append(errs, explain(err))
 			continue
 		case code == 1:
 			out[i] = locking.Renewed

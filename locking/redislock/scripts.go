@@ -7,14 +7,26 @@ import (
 )
 
 var (
+	//go:embed line.lua
+	lineLua string
 	//go:embed acquire.lua
 	acquireLua string
 	//go:embed renew.lua
 	renewLua string
 	//go:embed release.lua
 	releaseLua string
+	//go:embed revoke.lua
+	revokeLua string
+	//go:embed owner.lua
+	ownerLua string
 
-	acquireScript = redisconn.NewScript("lock acquire", redisconn.TokenLua+acquireLua)
+	acquireScript = script("lock acquire", acquireLua)
 	renewScript   = redisconn.NewScript("lock renew", renewLua)
-	releaseScript = redisconn.NewScript("lock release", releaseLua)
+	releaseScript = script("lock release", releaseLua)
+	revokeScript  = script("lock revoke", revokeLua)
+	ownerScript   = script("lock owner", ownerLua)
 )
+
+func script(name, text string) *redisconn.Script {
+	return redisconn.NewScript(name, redisconn.TokenLua+lineLua+text)
+}

@@ -85,9 +85,9 @@ func (l *lossy) pass(d time.Duration) {
 func (l *lossy) grant() {
 	l.t.Helper()
 	owner := fmt.Sprint(len(l.tokens))
-	g, err := l.driver.Acquire(l.t.Context(), "a", owner, time.Minute)
+	g, err := l.driver.Acquire(l.t.Context(), locking.Request{Name: "a", Owner: owner, TTL: time.Minute})
 	if errors.Is(err, locking.ErrUnreachable) { // a connection from before the restart
-		g, err = l.driver.Acquire(l.t.Context(), "a", owner, time.Minute)
+		g, err = l.driver.Acquire(l.t.Context(), locking.Request{Name: "a", Owner: owner, TTL: time.Minute})
 	}
 	if err != nil {
 		l.t.Fatal(err)

@@ -9,6 +9,13 @@
 // the master is killed or paused, a replica takes its place within some three seconds, and the last
 // writes that the old one acknowledged may be gone: they keep nothing on disk.
 //
+// Cluster is a Redis Cluster of three masters and a replica of each. A master that is killed or
+// paused is replaced within some four seconds, and a slot can be moved from one to another. It needs
+// Redis 7. Its clients keep go-redis' redirections, which redisconn.Check allows: they follow a slot,
+// and repeat a call whose connection broke, which every script bears.
+//
+// StartMasters starts servers that know nothing of each other.
+//
 // Embedded is miniredis inside this process. It runs the very scripts that
 // ship, and works in a testing/synctest bubble: no port, and its clock and
 // expiries follow time.Now. Two things are added to miniredis: it answers

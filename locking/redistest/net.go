@@ -6,21 +6,24 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // Net is the network of one client, which can be made to fail. It decorates
 // the client's dialer, so it works over TCP and over an embedded server's pipe,
-// in a synctest bubble or outside. The zero value is a healthy network. Heal it
-// before a bubble ends: go-redis dials in the background, and does not stop when
-// its client is closed.
+// in a synctest bubble or outside. What it loses or delays is what the client
+// sees of its connections: to the server they look healthy and idle. The zero
+// value is a healthy network. Heal it before a bubble ends: go-redis dials in
+// the background, and does not stop when its client is closed.
 type Net struct {
-	mu     sync.Mutex
-	cut    bool
-	healed chan struct{} // closed by Heal; made by Cut
-	lose   int           // replies still to be lost
-	match  []byte        // ... of requests that contain this
+	mu      sync.Mutex
+	out, in bool          // what is sent vanishes, what comes back vanishes
+	healed  chan struct{} // closed by Heal; not nil while out or in
+	delay   time.Duration // of what comes back
+	lose    int           // replies still to be lost
+	match   []byte        // ... of requests that contain this
 }
 
 // Dialer is the type of redis.Options.Dialer.
@@ -40,7 +43,7 @@ func (n *Net) Client(o *redis.Options) *redis.Client {
 // Wrap returns dial over this network.
 func (n *Net) Wrap(dial Dialer) Dialer {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if healed := n.cutOff(); healed != nil {
+		if healed := n.silent(); healed != nil {
 			select { // a black hole: no refusal, no answer
 			case <-healed:
 			case <-ctx.Done():
@@ -51,27 +54,51 @@ func (n *Net) Wrap(dial Dialer) Dialer {
 		if err != nil {
 			return nil, err
 		}
-		return &conn{Conn: c, net: n}, nil
+		return &conn{Conn: c, net: n, closed: make(chan struct{})}, nil
 	}
 }
 
 // Cut makes the network silent: what is sent vanishes, what was on its way
 // back too, new connections hang. Nobody gets an error before a deadline.
-func (n *Net) Cut() {
+func (n *Net) Cut() { n.silence(true, true) }
+
+// CutRequests is a Cut of one direction: what is sent vanishes, and what is on
+// its way back arrives. New connections hang.
+func (n *Net) CutRequests() { n.silence(true, false) }
+
+// CutReplies is a Cut of the other direction: what is sent over connections that
+// exist arrives and is carried out, and what comes back vanishes. New connections
+// hang, because their handshake needs both directions.
+func (n *Net) CutReplies() { n.silence(false, true) }
+
+func (n *Net) silence(out, in bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.cut {
-		n.cut, n.healed = true, make(chan struct{})
+	n.out, n.in = n.out || out, n.in || in
+	if n.healed == nil {
+		n.healed = make(chan struct{})
 	}
 }
 
-// Heal ends a Cut. Connections that lost something meanwhile are reset.
+// Delay makes all that comes back arrive d later, in its order. The time counts
+// from when the connection's reader meets the bytes, so that those which arrive
+// while others are held back come later by up to twice d. 0 ends it for what is
+// not held back yet.
+func (n *Net) Delay(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.delay = d
+}
+
+// Heal ends a silence and a Delay. Connections that lost something meanwhile are
+// reset; what is held back already comes at its time.
 func (n *Net) Heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.cut {
-		n.cut = false
+	n.out, n.in, n.delay = false, false, 0
+	if n.healed != nil {
 		close(n.healed)
+		n.healed = nil
 	}
 }
 
@@ -90,15 +117,19 @@ func (n *Net) Losing() int {
 	return n.lose
 }
 
-// cutOff returns nil when the network is whole, else a channel that is closed
-// when it is again.
-func (n *Net) cutOff() <-chan struct{} {
+// silent returns nil when both directions are whole, else a channel that is
+// closed when they are again.
+func (n *Net) silent() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.cut {
-		return nil
-	}
 	return n.healed
+}
+
+// state returns which directions are silent, and the delay of what comes back.
+func (n *Net) state() (out, in bool, delay time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.out, n.in, n.delay
 }
 
 // takeLoss reports whether the reply to request p is one to lose.
@@ -112,62 +143,6 @@ func (n *Net) takeLoss(p []byte) bool {
 	return true
 }
 
-// conn is one connection over a Net.
-type conn struct {
-	net.Conn
-	net *Net
-
-	mu   sync.Mutex
-	deaf bool // what comes back is lost
-	torn bool // something was lost in a cut, so the streams do not match any more
-}
-
-func (c *conn) Write(p []byte) (int, error) {
-	if c.net.cutOff() != nil {
-		c.set(&c.torn)
-		return len(p), nil
-	}
-	if c.get(&c.torn) {
-		return 0, c.reset("write")
-	}
-	if c.net.takeLoss(p) {
-		c.set(&c.deaf)
-	}
-	return c.Conn.Write(p)
-}
-
-// Read waits in the inner connection: it has a deadline, and a server that got
-// nothing sends nothing.
-func (c *conn) Read(p []byte) (int, error) {
-	for {
-		n, err := c.Conn.Read(p)
-		if err != nil {
-			return n, err
-		}
-		switch {
-		case c.net.cutOff() != nil:
-			c.set(&c.torn)
-		case c.get(&c.torn):
-			return 0, c.reset("read")
-		case c.get(&c.deaf):
-		default:
-			return n, nil
-		}
-	}
-}
-
-func (c *conn) set(flag *bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	*flag = true
-}
-
-func (c *conn) get(flag *bool) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return *flag
-}
-
-func (c *conn) reset(op string) error {
+func reset(op string) error {
 	return &net.OpError{Op: op, Net: "tcp", Err: syscall.ECONNRESET}
 }

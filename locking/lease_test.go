@@ -1,0 +1,184 @@
+package locking
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestFixedLeaseIsNotRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(nil, nil)
+		l := New(s, Config{})
+		start := time.Now()
+		kept := mustHold(t, l, "kept", Options{})
+		fixed := mustHold(t, l, "fixed", Options{Fixed: true})
+		wantLost(t, fixed, start, deadline)
+		if !kept.Valid() {
+			t.Error("the fixed lease's end ended another")
+		}
+		for _, r := range s.renewed {
+			if r.Name == "fixed" {
+				t.Fatal("a fixed lease was renewed")
+			}
+		}
+		kept.Close()
+	})
+}
+
+func TestExtend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(nil, nil)
+		start := time.Now()
+		lease := mustHold(t, New(s, Config{}), "a", Options{Fixed: true})
+		<-time.After(10 * time.Second)
+		if err := lease.Extend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantLost(t, lease, start, 10*time.Second+deadline)
+		if err := lease.Extend(t.Context()); !errors.Is(err, ErrLost) {
+			t.Errorf("extended a lost lease: %v", err)
+		}
+	})
+}
+
+func TestExtendAnswers(t *testing.T) {
+	broken := errors.New("WRONGTYPE")
+	tests := map[string]struct {
+		answers []RenewAnswer
+		err     error
+		want    error
+		lost    bool
+	}{
+		"renewed":     {answers: []RenewAnswer{Renewed}},
+		"gone":        {answers: []RenewAnswer{Gone}, want: ErrLost, lost: true},
+		"unknown":     {answers: []RenewAnswer{Unknown}, want: ErrUnreachable},
+		"unreachable": {err: ErrUnreachable, want: ErrUnreachable},
+		"timed out":   {err: context.DeadlineExceeded, want: ErrUnreachable},
+		"refused":     {err: broken, want: broken},
+		"no answer":   {answers: []RenewAnswer{}, want: ErrUnreachable},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScript(nil, nil)
+				lease := mustHold(t, New(s, Config{}), "a", Options{Fixed: true})
+				defer lease.Close()
+				before := lease.Deadline()
+				<-time.After(time.Second)
+				s.answer = func(context.Context, int, []Renewal) ([]RenewAnswer, error) { return tt.answers, tt.err }
+				if err := lease.Extend(t.Context()); !errors.Is(err, tt.want) {
+					t.Errorf("got %v; want %v", err, tt.want)
+				}
+				if moved := lease.Deadline().Sub(before); moved != 0 && tt.want != nil || moved != time.Second && tt.want == nil {
+					t.Errorf("the deadline moved by %s", moved)
+				}
+				if lease.Lost() != tt.lost {
+					t.Errorf("lost %t; want %t", lease.Lost(), tt.lost)
+				}
+			})
+		})
+	}
+}
+
+// The loop's renewal and Extend may be under way together.
+func TestOlderAnswerMovesNothingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(nil, nil)
+		s.answer = func(_ context.Context, call int, batch []Renewal) ([]RenewAnswer, error) {
+			if call == 1 { // the loop's, sent after 5 s
+				<-time.After(2 * time.Second)
+			}
+			return all(Renewed, batch), nil
+		}
+		lease := mustHold(t, New(s, Config{CallTimeout: 4 * time.Second}), "a", Options{})
+		defer lease.Close()
+		<-time.After(6 * time.Second)
+		if err := lease.Extend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := lease.Deadline()
+		<-time.After(1500 * time.Millisecond)
+		if got := lease.Deadline(); !got.Equal(want) {
+			t.Errorf("the older answer moved the deadline by %s", got.Sub(want))
+		}
+	})
+}
+
+func TestReleaseAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(nil, []error{nil, ErrLost, nil})
+		l := New(s, Config{})
+		var leases []*Lease
+		for range 40 {
+			leases = append(leases, mustHold(t, l, "a", Options{}))
+		}
+		gone := mustHold(t, l, "closed before", Options{})
+		gone.Close()
+		if err := l.ReleaseAll(t.Context()); !errors.Is(err, ErrLost) {
+			t.Errorf("got %v; want the one that was lost", err)
+		}
+		if len(s.released) != len(leases) {
+			t.Errorf("%d released; want %d", len(s.released), len(leases))
+		}
+		for _, lease := range leases {
+			if lease.Valid() || !errors.Is(context.Cause(lease.Context()), ErrReleased) {
+				t.Fatalf("a lease is still valid, or ended with cause %v", context.Cause(lease.Context()))
+			}
+		}
+		if err := l.ReleaseAll(t.Context()); err != nil || len(s.released) != len(leases) {
+			t.Errorf("again: %v, %d released", err, len(s.released))
+		}
+	})
+}
+
+func TestDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("no paper")
+		s := newScript(nil, nil)
+		l := New(s, Config{})
+		var held *Lease
+		err := l.Do(t.Context(), "a", Options{}, func(ctx context.Context, lease *Lease) error {
+			held = lease
+			if ctx != lease.Context() || !lease.Valid() {
+				t.Error("the function runs without the lock")
+			}
+			return broken
+		})
+		if !errors.Is(err, broken) || held.Valid() || len(s.released) != 1 {
+			t.Errorf("got %v, valid %t, released %v; want the function's error and the lock back", err, held.Valid(), s.released)
+		}
+
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic was swallowed")
+				}
+			}()
+			_ = l.Do(t.Context(), "a", Options{}, func(context.Context, *Lease) error { panic("oh") })
+		}()
+		if len(s.released) != 2 {
+			t.Error("a panic kept the lock")
+		}
+
+		s.acquire = []error{heldByB}
+		err = l.Do(t.Context(), "a", Options{}, func(context.Context, *Lease) error {
+			t.Error("the function ran without the lock")
+			return nil
+		})
+		if !errors.Is(err, ErrHeld) {
+			t.Errorf("got %v; want ErrHeld", err)
+		}
+
+		s.acquire, s.answer, s.release = nil, down, []error{ErrLost}
+		err = l.Do(t.Context(), "a", Options{}, func(ctx context.Context, _ *Lease) error {
+			<-ctx.Done()
+			return nil
+		})
+		if !errors.Is(err, ErrLost) {
+			t.Errorf("the lock was lost meanwhile: %v; want ErrLost", err)
+		}
+	})
+}

@@ -1,0 +1,272 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/escapement/escapement/locking"
+)
+
+// A history is what a few clients did to one lock and what they were answered,
+// each with the moments before and after. It is checked against a model: there
+// must be one order of all calls, each at a moment between its two, in which a
+// single lock with a ttl would have given these very answers.
+
+const (
+	historyClients = 4
+	historySteps   = 9 // of each client
+	historyTTL     = 200 * time.Millisecond
+	historyCall    = 60 * time.Millisecond // limit of one call
+	historyPause   = 90 * time.Millisecond // most between two calls of one client
+	historyChecked = 30 * time.Second      // limit of the search for an order
+)
+
+// HistoryConfig says which random histories Histories plays.
+type HistoryConfig struct {
+	Seed   uint64 // of the first; each next one has the next seed
+	Count  int    // how many
+	Bubble bool   // each in a testing/synctest bubble, as in RunInBubble
+}
+
+// Histories plays random concurrent histories against stores of their own and
+// checks that each could have been a lock's: with lapses, lost replies,
+// take-overs, and tokens that grow. A failure names its seed and tells the story.
+func Histories(t *testing.T, c HistoryConfig, open func(tb testing.TB) Store) {
+	in := func(t *testing.T, f func(t *testing.T)) { f(t) }
+	if c.Bubble {
+		in = func(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
+	}
+	calls, unknown := 0, 0
+	for i := range c.Count {
+		in(t, func(t *testing.T) {
+			n, u := History(t, open(t), c.Seed+uint64(i))
+			calls, unknown = calls+n, unknown+u
+		})
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d histories from seed %d on: %d calls, %d of them without an answer", c.Count, c.Seed, calls, unknown)
+}
+
+// History plays and checks one random history, and returns how many calls it had
+// and how many of them were not answered.
+func History(tb testing.TB, s Store, seed uint64) (calls, unknown int) {
+	ops := playHistory(tb, s, seed)
+	for _, op := range ops {
+		if op.Output.(answer).kind == unknownAnswer {
+			unknown++
+		}
+	}
+	checkHistory(tb, ops, seed)
+	return len(ops), unknown
+}
+
+func historyCases() []Case {
+	return []Case{{Name: "a random history", Run: func(tb testing.TB, s Store) { History(tb, s, rand.Uint64()) }}}
+}
+
+func checkHistory(tb testing.TB, ops []porcupine.Operation, seed uint64) {
+	tb.Helper()
+	switch porcupine.CheckOperationsTimeout(lockModel(), ops, historyChecked) {
+	case porcupine.Illegal:
+		tb.Fatalf("no lock could have answered so; seed %d:\n%s", seed, tell(ops))
+	case porcupine.Unknown:
+		tb.Fatalf("seed %d: no order found within %s, nor that there is none:\n%s", seed, historyChecked, tell(ops))
+	case porcupine.Ok:
+	}
+}
+
+func tell(ops []porcupine.Operation) string {
+	var b strings.Builder
+	for _, op := range ops {
+		fmt.Fprintf(&b, "%9.3fms to %9.3fms  client %d: %v: %v\n",
+			float64(op.Call)/1e6, float64(op.Return)/1e6, op.ClientId, op.Input, op.Output)
+	}
+	return b.String()
+}
+
+// story is a history while it is being played.
+type story struct {
+	start time.Time
+	mu    sync.Mutex
+	ops   []porcupine.Operation
+}
+
+// playHistory lets the clients do what seed says.
+func playHistory(tb testing.TB, s Store, seed uint64) []porcupine.Operation {
+	h := &story{start: time.Now()}
+	var shared sharedTokens
+	var wg sync.WaitGroup
+	for i := range historyClients {
+		d, n := s.Connect(tb)
+		p := &player{story: h, tokens: &shared, driver: d, net: n, id: i, rng: rand.New(rand.NewPCG(seed, uint64(i)))}
+		wg.Go(func() {
+			for range historySteps {
+				p.step(tb.Context())
+			}
+			n.Heal()
+		})
+	}
+	wg.Wait()
+	end := time.Since(h.start)
+	for i, op := range h.ops {
+		if op.Output.(answer).kind == unknownAnswer {
+			h.ops[i].Return = int64(end) // it may take effect at any time
+		}
+	}
+	return h.ops
+}
+
+// sharedTokens is what the clients know of each other's grants.
+type sharedTokens struct {
+	mu   sync.Mutex
+	last locking.Token
+}
+
+func (s *sharedTokens) seen(t locking.Token) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = max(s.last, t)
+}
+
+func (s *sharedTokens) get() locking.Token {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// player is one client of a history.
+type player struct {
+	story  *story
+	tokens *sharedTokens
+	driver locking.Driver
+	net    Network
+	id     int
+	rng    *rand.Rand
+
+	acquired int // so many owner values were used
+	token    locking.Token
+}
+
+// step makes one call, now and then over a network that loses something.
+func (p *player) step(ctx context.Context) {
+	<-time.After(time.Duration(p.rng.Int64N(int64(historyPause))))
+	p.net.Delay(time.Duration(p.rng.Int64N(int64(historyCall / 3))))
+	switch p.rng.IntN(12) {
+	case 0:
+		p.net.LoseReply()
+	case 1:
+		p.net.CutRequests()
+	case 2:
+		p.net.CutReplies()
+	}
+	p.call(ctx, p.choose())
+	p.net.Heal()
+}
+
+// choose returns what to ask next.
+func (p *player) choose() question {
+	q := question{ttl: historyTTL, owner: p.owner()}
+	switch n := p.rng.IntN(20); {
+	case p.acquired == 0 || n < 7:
+		p.acquired++
+		q.kind, q.owner = askAcquire, p.owner()
+	case n < 10: // the same once more: after a lost reply, a lapse, a release
+		q.kind = askAcquire
+	case n < 14:
+		q.kind = askRelease
+	case n < 17:
+		q.kind, q.token = askRenew, max(p.token, 1)
+	case n < 18:
+		p.acquired++
+		q.kind, q.owner, q.token = askAcquire, p.owner(), p.tokens.get()
+	default:
+		q.kind = askOwner
+	}
+	return q
+}
+
+// owner is the number of the client's present owner value, 1 to 63.
+func (p *player) owner() int { return 1 + p.id + historyClients*max(p.acquired-1, 0) }
+
+// call asks q and notes what came of it.
+func (p *player) call(ctx context.Context, q question) {
+	ctx, cancel := context.WithTimeout(ctx, historyCall)
+	defer cancel()
+	before := time.Since(p.story.start)
+	a := p.ask(ctx, q)
+	q.sent, a.came = before, time.Since(p.story.start)
+	if a.kind == granted {
+		p.token = a.token
+		p.tokens.seen(a.token)
+	}
+	p.story.mu.Lock()
+	defer p.story.mu.Unlock()
+	p.story.ops = append(p.story.ops, porcupine.Operation{
+		ClientId: p.id, Input: q, Call: int64(before), Output: a, Return: int64(a.came),
+	})
+}
+
+func (p *player) ask(ctx context.Context, q question) answer {
+	owner := ownerValue(q.owner)
+	switch q.kind {
+	case askAcquire:
+		g, err := p.driver.Acquire(ctx, locking.Request{Name: name, Owner: owner, TTL: q.ttl, From: q.token})
+		if err == nil {
+			return answer{kind: granted, token: g.Token, asked: g.Asked.Sub(p.story.start)}
+		}
+		return answerTo(err)
+	case askRelease:
+		return answerTo(p.driver.Release(ctx, name, owner))
+	case askRenew:
+		got, err := p.driver.Renew(ctx, []locking.Renewal{{Name: name, Owner: owner, Token: q.token, TTL: q.ttl}})
+		switch {
+		case err != nil || len(got) != 1 || got[0] == locking.Unknown:
+			return answer{kind: unknownAnswer}
+		case got[0] == locking.Gone:
+			return answer{kind: notOurs}
+		}
+		return answer{kind: done}
+	case askOwner:
+	}
+	o, err := p.driver.Owner(ctx, name)
+	switch {
+	case err != nil:
+		return answer{kind: unknownAnswer}
+	case !o.Held():
+		return answer{kind: free}
+	}
+	return answer{kind: heldBy, owner: ownerNumber(o.Owner), token: o.Token}
+}
+
+func answerTo(err error) answer {
+	var held *locking.HeldError
+	switch {
+	case err == nil:
+		return answer{kind: done}
+	case errors.As(err, &held):
+		return answer{kind: heldBy, owner: ownerNumber(held.Owner)}
+	case errors.Is(err, locking.ErrLost):
+		return answer{kind: notOurs}
+	}
+	return answer{kind: unknownAnswer} // whatever else it is, it says nothing about the lock
+}
+
+func ownerValue(n int) string { return fmt.Sprintf("owner-%d", n) }
+
+func ownerNumber(s string) (n int) {
+	if _, err := fmt.Sscanf(s, "owner-%d", &n); err != nil {
+		return -1 // nobody that we know
+	}
+	return n
+}

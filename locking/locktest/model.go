@@ -1,0 +1,263 @@
+package locktest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/escapement/escapement/locking"
+)
+
+type questionKind uint8
+
+const (
+	askAcquire questionKind = iota
+	askRelease
+	askRenew
+	askOwner
+)
+
+// question is what one call asked. Owners are numbers here, for a small state.
+type question struct {
+	kind  questionKind
+	owner int
+	token locking.Token // acquire: to be taken over, 0 none; renew: the grant's
+	ttl   time.Duration
+	sent  time.Duration // since the start
+}
+
+func (q question) String() string {
+	what := [...]string{"acquire", "release", "renew", "owner"}[q.kind]
+	if q.kind == askOwner {
+		return what
+	}
+	return fmt.Sprintf("%s for %d, token %d", what, q.owner, q.token)
+}
+
+type answerKind uint8
+
+const (
+	unknownAnswer answerKind = iota // it may have taken effect
+	granted
+	heldBy
+	done    // released, renewed
+	notOurs // lost, gone
+	free
+)
+
+// answer is what one call was answered.
+type answer struct {
+	kind  answerKind
+	owner int
+	token locking.Token
+	asked time.Duration // Grant.Asked, since the start
+	came  time.Duration // since the start
+}
+
+func (a answer) String() string {
+	what := [...]string{"no answer", "granted", "held", "done", "not ours", "free"}[a.kind]
+	return fmt.Sprintf("%s (owner %d, token %d)", what, a.owner, a.token)
+}
+
+// lockState is the model: one lock with a ttl. When its lease ends at the store
+// is known only within bounds, because nobody knows when between asking and
+// answering a call took effect.
+type lockState struct {
+	owner    int           // 0: free
+	token    locking.Token // of the owner; 0: granted in a call without an answer
+	most     locking.Token // no smaller one may be granted
+	from, to time.Duration // its lease ends between these
+	lastBack int           // who released last
+	back     uint64        // one bit for each who ever released
+}
+
+const (
+	forever = time.Duration(1 << 62)
+
+	// grain is how coarse clocks are: milliseconds at the store, rounded either way.
+	grain = 5 * time.Millisecond
+)
+
+func lockModel() porcupine.Model {
+	model := porcupine.NondeterministicModel{
+		Init: func() []any { return []any{lockState{}} },
+		Step: func(state, input, output any) []any {
+			var next []any
+			for _, s := range state.(lockState).after(input.(question), output.(answer)) {
+				next = append(next, s)
+			}
+			return next
+		},
+	}
+	return model.ToModel()
+}
+
+// window is when a call may have taken effect.
+type window struct{ from, to time.Duration }
+
+func (s lockState) mayBeFree(w window) bool { return s.owner == 0 || w.to >= s.from }
+
+func (s lockState) mayBeHeld(w window) bool { return s.owner != 0 && w.from <= s.to }
+
+// after returns the states that the lock may be in when q was answered with a;
+// none when it could not have answered so.
+func (s lockState) after(q question, a answer) []lockState {
+	w := window{q.sent, a.came}
+	if a.kind == unknownAnswer {
+		w.to = forever
+	}
+	switch q.kind {
+	case askAcquire:
+		return s.afterAcquire(q, a, w)
+	case askRelease:
+		return s.afterRelease(q, a, w)
+	case askRenew:
+		return s.afterRenew(q, a, w)
+	case askOwner:
+		return s.afterOwner(a, w)
+	}
+	return nil
+}
+
+func (s lockState) afterAcquire(q question, a answer, w window) []lockState {
+	switch a.kind {
+	case heldBy:
+		held := a.owner == s.owner && a.owner != q.owner && s.mayBeHeld(w)
+		if held && (q.token == 0 || q.token != s.token) {
+			return []lockState{s}
+		}
+	case notOurs: // a late copy
+		if s.back&(1<<q.owner) != 0 {
+			return []lockState{s}
+		}
+	case granted:
+		return s.grants(q, a.token, w, a.asked)
+	case unknownAnswer:
+		return append(s.grants(q, 0, w, q.sent), s)
+	default: // no answer to this question
+	}
+	return nil
+}
+
+// grants returns the states after a grant with this token, 0 for an unknown one.
+// asked is when the lease begins at the earliest.
+func (s lockState) grants(q question, token locking.Token, w window, asked time.Duration) []lockState {
+	var next []lockState
+	if s.owner == q.owner && s.mayBeHeld(w) { // again: the same grant
+		same := s.lasts(q.ttl, asked, w)
+		if token == 0 || token == s.token {
+			next = append(next, same)
+		} else if s.token == 0 && token > s.most {
+			same.token, same.most = token, token
+			next = append(next, same)
+		}
+	}
+	lapsed := s.mayBeFree(w) && s.lastBack != q.owner
+	takenOver := q.token != 0 && s.mayBeHeld(w) && (s.token == q.token || s.token == 0)
+	if (lapsed || takenOver) && (token == 0 || token > s.most) {
+		n := s
+		n.owner, n.token, n.most = q.owner, token, max(s.most, token)
+		if !takenOver && s.owner != 0 {
+			asked = max(asked, s.from) // not before the end of the lease before
+		}
+		next = append(next, n.lasts(q.ttl, asked, w))
+	}
+	return next
+}
+
+func (s lockState) lasts(ttl, asked time.Duration, w window) lockState {
+	s.from = asked + ttl - grain
+	s.to = forever
+	if w.to < forever {
+		s.to = w.to + ttl + grain
+	}
+	return s
+}
+
+func (s lockState) freed() lockState {
+	s.owner, s.token, s.from, s.to = 0, 0, 0, 0
+	return s
+}
+
+func (s lockState) afterRelease(q question, a answer, w window) []lockState {
+	ours := s.owner == q.owner && s.mayBeHeld(w)
+	given := s.freed()
+	given.lastBack, given.back = q.owner, s.back|1<<q.owner
+	var next []lockState
+	switch a.kind {
+	case done:
+		if ours {
+			next = append(next, given)
+		}
+		if s.back&(1<<q.owner) != 0 && s.owner != q.owner { // earlier
+			next = append(next, s)
+		}
+	case notOurs:
+		switch {
+		case s.lastBack == q.owner:
+		case s.owner != q.owner:
+			next = append(next, s)
+		case s.mayBeFree(w):
+			next = append(next, s.freed())
+		}
+	case unknownAnswer:
+		next = append(next, s)
+		if ours {
+			next = append(next, given)
+		}
+	default: // no answer to this question
+	}
+	return next
+}
+
+func (s lockState) afterRenew(q question, a answer, w window) []lockState {
+	ours := s.owner == q.owner && s.mayBeHeld(w) && (s.token == q.token || s.token == 0 && q.token > s.most)
+	kept := s.lasts(q.ttl, q.sent, w)
+	kept.token, kept.most = q.token, max(s.most, q.token)
+	var next []lockState
+	switch a.kind {
+	case done:
+		if ours {
+			next = append(next, kept)
+		}
+	case notOurs:
+		switch {
+		case s.owner != q.owner || s.token != q.token:
+			next = append(next, s)
+		case s.mayBeFree(w):
+			next = append(next, s.freed())
+		}
+	case unknownAnswer:
+		next = append(next, s)
+		if ours {
+			next = append(next, kept)
+		}
+	default: // no answer to this question
+	}
+	return next
+}
+
+func (s lockState) afterOwner(a answer, w window) []lockState {
+	switch a.kind {
+	case unknownAnswer:
+		return []lockState{s}
+	case free:
+		if s.mayBeFree(w) {
+			return []lockState{s.freed()}
+		}
+	case heldBy:
+		if a.owner != s.owner || !s.mayBeHeld(w) {
+			return nil
+		}
+		switch {
+		case s.token == a.token:
+			return []lockState{s}
+		case s.token == 0 && a.token > s.most:
+			s.token, s.most = a.token, a.token
+			return []lockState{s}
+		}
+	default: // no answer to this question
+	}
+	return nil
+}

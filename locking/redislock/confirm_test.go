@@ -1,0 +1,112 @@
+package redislock
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// withReplicas starts a master and two replicas that follow it.
+func withReplicas(t *testing.T) (master *redis.Client, replicas [2]*redistest.Server) {
+	t.Helper()
+	m := redistest.Start(t)
+	master = m.Client(t)
+	host, port, _ := strings.Cut(m.Addr(), ":")
+	for i := range replicas {
+		s, err := redistest.StartProcess(redistest.ProcessConfig{
+			Dir: t.TempDir(), Args: []string{"--replicaof", host + " " + port, "--repl-diskless-sync-delay", "0"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		replicas[i] = s
+		t.Cleanup(func() {
+			if err := s.Kill(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	end := time.Now().Add(20 * time.Second)
+	for n := int64(0); n < 2; { // the replicas have caught up when both answer
+		master.Incr(t.Context(), "warm")
+		n = master.Wait(t.Context(), 2, 500*time.Millisecond).Val()
+		if time.Now().After(end) {
+			t.Fatal("the replicas have not linked up in 20 s")
+		}
+	}
+	return master, replicas
+}
+
+func TestConfirm(t *testing.T) {
+	master, replicas := withReplicas(t)
+	master.ScriptFlush(t.Context())
+	l := New(master, Config{Confirm: 1})
+	t.Cleanup(l.Close)
+
+	hold := func() error {
+		lease, err := l.Acquire(t.Context(), "a", locking.Options{})
+		if err != nil {
+			return err
+		}
+		return lease.Release(t.Context())
+	}
+	if err := hold(); err != nil {
+		t.Fatalf("with both replicas: %v", err)
+	}
+	if err := replicas[0].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	if err := hold(); err != nil {
+		t.Fatalf("with one of two replicas: %v", err)
+	}
+	if err := replicas[1].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	err := hold()
+	if !errors.Is(err, locking.ErrUnreachable) || !strings.Contains(err.Error(), "only 0 of the 1 replicas") {
+		t.Fatalf("with no replica: %v; want ErrUnreachable and how many answered", err)
+	}
+	for end := time.Now().Add(10 * time.Second); ; { // it is given back in the background
+		o, err := l.Owner(t.Context(), "a")
+		if err == nil && !o.Held() {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("an unconfirmed grant was kept: %+v, %v", o, err)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	for _, r := range replicas {
+		if err := r.Resume(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := hold(); err != nil {
+		t.Errorf("with the replicas back: %v", err)
+	}
+}
+
+// WAIT on a connection that has written nothing is answered with all replicas.
+func TestConfirmAsksTheConnectionThatWrote(t *testing.T) {
+	master, replicas := withReplicas(t)
+	for _, r := range replicas {
+		if err := r.Pause(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := NewDriver(master, Config{Confirm: 2})
+	if _, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Minute}); !errors.Is(err, locking.ErrUnreachable) {
+		t.Errorf("no replica has it, and the grant counts: %v", err)
+	}
+	for _, r := range replicas {
+		if err := r.Resume(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

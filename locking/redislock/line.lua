@@ -1,0 +1,60 @@
+-- The line of those who wait for a lock, and how a lock changes hands. Put in
+-- front of the scripts but renew, behind token.lua.
+--
+-- KEYS of all scripts
+--   1 lock     string "token:owner", "-token:owner" once it was revoked
+--   2 state    hash t, r: the last token and the run_id of the server that gave it;
+--              o: the last owner who released; h: who the holder is, for people
+--   3 line     sorted set, owners by the microsecond in which they came
+--   4 waiters  hash, per owner in line "alive channel": until when it counts as
+--              living, in ms, and where it listens, S (sharded) or P in front
+local lock, state, line, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+
+-- holder_of(value) -> owner, token, revoked; nil when the value is not ours.
+local function holder_of(value)
+  local minus, token, owner = string.match(value or '', '^(%-?)(%d+):(.*)$')
+  return owner, token, minus == '-'
+end
+
+local function leave_line(owner)
+  if redis.call('ZREM', line, owner) == 1 then redis.call('HDEL', waiters, owner) end
+end
+
+-- first_in_line(ms) -> owner, channel of the first who lives at ms; the dead in
+-- front of it leave the line.
+local function first_in_line(ms)
+  while true do
+    local owner = redis.call('ZRANGE', line, 0, 0)[1]
+    if not owner then return nil end
+    local alive, channel = string.match(redis.call('HGET', waiters, owner) or '', '^(%d+) (.*)$')
+    if alive and tonumber(alive) > ms then return owner, channel end
+    leave_line(owner)
+  end
+end
+
+-- give(owner, px, now, rid, last, after, guard, keep, holder) -> token. last is
+-- {t, r} of the state; px how long the lock is kept, in ms.
+local function give(owner, px, now, rid, last, after, guard, keep, holder)
+  local token = next_token(last[1], last[2], now, rid, guard)
+  if tonumber(token) <= after then token = string.format('%.0f', after + 1) end
+  redis.call('SET', lock, token .. ':' .. owner, 'PX', px)
+  redis.call('HSET', state, 't', token, 'r', rid, 'h', holder)
+  redis.call('PEXPIRE', state, keep)
+  return token
+end
+
+-- hand_over(now, guard, keep, patience) -> owner, token: gives the free lock to
+-- the first in line and calls it, or returns nil. Until it comes forward the lock
+-- is kept for its patience only.
+local function hand_over(now, guard, keep, patience)
+  local owner, channel = first_in_line(now / 1000)
+  if not owner then return nil end
+  leave_line(owner)
+  local last = redis.call('HMGET', state, 't', 'r')
+  local token = give(owner, patience, now, server_run_id(), last, 0, guard, keep, '')
+  -- A call that fails, for want of a permission or of sharded channels, costs
+  -- the waiter the time until it asks by itself.
+  local kind = string.sub(channel, 1, 1) == 'S' and 'SPUBLISH' or 'PUBLISH'
+  redis.pcall(kind, string.sub(channel, 2), owner)
+  return owner, token
+end

@@ -1,0 +1,73 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// scanStep is how many keys one SCAN looks at.
+const scanStep = 1000
+
+// List returns the locks of the namespace that are held, sorted by name, for an
+// operator: it walks over all keys of each server, a thousand in a call, and
+// holds none up. Of more than limit locks it returns limit, and more is true.
+func (d *Driver) List(ctx context.Context, limit int) (locks []locking.Ownership, more bool, err error) {
+	if d.refused != nil {
+		return nil, false, d.refused
+	}
+	names, err := d.names(ctx)
+	if err != nil {
+		return nil, false, redisconn.Explain("list locks at redis "+redisconn.Addr(d.client), err)
+	}
+	for _, name := range names {
+		if len(locks) == limit {
+			return locks, true, nil
+		}
+		o, err := d.Owner(ctx, name)
+		if err != nil {
+			return nil, false, fmt.Errorf("lock %q: %w", name, err)
+		}
+		if o.Held() { // it may have been given back meanwhile
+			locks = append(locks, o)
+		}
+	}
+	return locks, false, nil
+}
+
+// names returns the names of all locks, sorted.
+func (d *Driver) names(ctx context.Context) ([]string, error) {
+	var mu sync.Mutex
+	var names []string
+	scan := func(ctx context.Context, c *redis.Client) error {
+		keys := c.ScanType(ctx, 0, glob(lockPrefix(d.namespace))+"*}", scanStep, "string").Iterator()
+		for keys.Next(ctx) {
+			name := strings.TrimSuffix(strings.TrimPrefix(keys.Val(), lockPrefix(d.namespace)), "}")
+			mu.Lock()
+			names = append(names, name)
+			mu.Unlock()
+		}
+		return keys.Err()
+	}
+	var err error
+	switch c := d.client.(type) {
+	case *redis.ClusterClient:
+		err = c.ForEachMaster(ctx, scan)
+	case *redis.Client:
+		err = scan(ctx, c)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), err // SCAN may say a key twice
+}
+
+// glob escapes what a pattern of Redis would take for more than itself.
+func glob(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`).Replace(s)
+}

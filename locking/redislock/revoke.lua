@@ -1,0 +1,14 @@
+-- Ask the holder of a grant to end: its next renewal is answered "gone". May be
+-- repeated.
+--
+-- In front of this text stand token.lua and line.lua, which says what KEYS are.
+--
+-- ARGV  1 the grant's token
+--
+-- Returns 1 asked, now or before; 0 another grant holds the lock; -1 nobody does.
+local value = redis.call('GET', lock)
+if not value then return -1 end
+local _, token, revoked = holder_of(value)
+if token ~= ARGV[1] then return 0 end
+if not revoked then redis.call('SET', lock, '-' .. value, 'KEEPTTL') end
+return 1

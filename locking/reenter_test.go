@@ -1,0 +1,122 @@
+package locking
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+)
+
+func mustHold(t *testing.T, l *Locker, name string, o Options) *Lease {
+	t.Helper()
+	lease, err := l.Acquire(t.Context(), name, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+func TestReenter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(nil, nil)
+		outer := mustHold(t, New(s, Config{}), "a", Options{})
+		in, err := outer.Reenter(outer.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.Token() != outer.Token() || in.Owner() != outer.Owner() || !in.Deadline().Equal(outer.Deadline()) || !in.Valid() {
+			t.Errorf("entered again with token %d, owner %s; want the hold's own", in.Token(), in.Owner())
+		}
+		for range 2 {
+			if err := in.Release(t.Context()); err != nil {
+				t.Errorf("release of the inner: %v", err)
+			}
+		}
+		if in.Valid() || in.Lost() || !errors.Is(context.Cause(in.Context()), ErrReleased) {
+			t.Errorf("released inside: valid %t, lost %t, cause %v", in.Valid(), in.Lost(), context.Cause(in.Context()))
+		}
+		if !outer.Valid() || outer.Context().Err() != nil || len(s.released) != 0 {
+			t.Errorf("the lock went back with the inner release: valid %t, released %v", outer.Valid(), s.released)
+		}
+		again, err := in.Reenter(t.Context())
+		if again != nil || !errors.Is(err, ErrLost) {
+			t.Errorf("entered a hold that was left: %v", err)
+		}
+
+		in, _ = outer.Reenter(t.Context()) // of a context that is not the lease's
+		deeper, err := in.Reenter(in.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := outer.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		<-deeper.Context().Done()
+		if in.Valid() || deeper.Valid() || !errors.Is(context.Cause(deeper.Context()), ErrReleased) {
+			t.Errorf("the lock is back, and the hold inside is valid %t, cause %v", deeper.Valid(), context.Cause(deeper.Context()))
+		}
+		if err := errors.Join(deeper.Release(t.Context()), in.Release(t.Context())); err != nil {
+			t.Errorf("release after the outer's: %v", err)
+		}
+	})
+}
+
+func TestReenterIsToldOfLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(nil, nil)
+		s.answer = down
+		outer := mustHold(t, New(s, Config{}), "a", Options{})
+		in, err := outer.Reenter(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-in.Context().Done()
+		if !errors.Is(context.Cause(in.Context()), ErrLeaseLost) || in.Valid() || !in.Lost() {
+			t.Errorf("cause %v, valid %t, lost %t; want lost", context.Cause(in.Context()), in.Valid(), in.Lost())
+		}
+		if err := in.Release(t.Context()); !errors.Is(err, ErrLost) {
+			t.Errorf("release of the lost: %v; want ErrLost", err)
+		}
+		if _, err := outer.Reenter(t.Context()); !errors.Is(err, ErrLost) {
+			t.Errorf("entered a lost hold: %v", err)
+		}
+	})
+}
+
+func TestReenterByContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(nil, nil)
+		l := New(s, Config{})
+		outer := mustHold(t, l, "a", Options{})
+		other, err := l.Acquire(outer.Context(), "b", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(other.Context()) // of both leases
+		defer cancel()
+
+		asked := len(s.owners)
+		in, err := l.Acquire(ctx, "a", Options{Reenter: true})
+		if err != nil || in.Owner() != outer.Owner() || len(s.owners) != asked {
+			t.Fatalf("got %v, %v; want the hold of the context", in, err)
+		}
+		for what, acquire := range map[string]func() (*Lease, error){
+			"another name":   func() (*Lease, error) { return l.Acquire(ctx, "c", Options{Reenter: true}) },
+			"another locker": func() (*Lease, error) { return New(s, Config{}).Acquire(ctx, "a", Options{Reenter: true}) },
+			"not wanted":     func() (*Lease, error) { return l.Acquire(ctx, "a", Options{}) },
+		} {
+			lease, err := acquire()
+			if err != nil || lease.Owner() == outer.Owner() {
+				t.Errorf("%s: owner %s, %v; want an acquisition of its own", what, lease.Owner(), err)
+			}
+			lease.Close()
+		}
+		outer.Close()
+		if lease, err := l.Acquire(context.WithoutCancel(ctx), "a", Options{Reenter: true}); err != nil || lease.Owner() == outer.Owner() {
+			t.Errorf("after the hold ended: %v; want an acquisition of its own", err)
+		} else {
+			lease.Close()
+		}
+		other.Close()
+	})
+}
