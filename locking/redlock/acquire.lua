@@ -1,0 +1,68 @@
+-- Phase 1: take the lock at this master and say which token it would have. May be
+-- repeated by the same owner: the lock is then kept for another ttl, and the
+-- token is the same.
+--
+-- In front of this text stand token.lua and head.lua, which says what KEYS are.
+--
+-- ARGV  1 owner   2 ttl and delay in ms   3 number of this attempt of the owner
+--       4 the client's clock in microseconds, which the token follows if it can
+--       5 a token that the new one must exceed   6 the token to be taken over, 0 for none
+--       7 who that is, for people   8 life of the state in ms
+--       9 the longest ttl that the client may ask for, in ms
+--
+-- Returns {code, text, left, who, run_id, largest, longest, lost}, the last three
+-- being the node's h and m, and for how many ms it has been known to be amnesiac:
+--   1  yours at this master; text is its token
+--   0  held; text is the owner, left ms until others can have it, who as it said
+--   2  given back by this owner before: a copy of the call came late
+--   3  the token to be exceeded is more than an hour ahead of this server's clock
+--   4  amnesiac, not voting; text is "restarted" or "empty"
+local owner, px, attempt = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local clock, after, from = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local who, keep, longest = ARGV[7], ARGV[8], tonumber(ARGV[9])
+
+local rid, now = server_run_id(), server_micros()
+local known = redis.call('HMGET', node, 'r', 'm', 'q')
+
+if known[1] ~= rid then
+  local ms = math.floor(now / 1000)
+  local since, of = string.match(known[3] or '', '^(%d+):(.*)$')
+  if of ~= rid then
+    since = ms
+    redis.call('HSET', node, 'q', digits(ms) .. ':' .. rid)
+  end
+  return {4, known[1] and 'restarted' or 'empty', 0, '', rid, redis.call('HGET', node, 'h') or '0',
+    tonumber(known[2] or 0), ms - tonumber(since)}
+end
+
+local function answer(code, text, left, whom)
+  return {code, text, left, whom or '', rid, redis.call('HGET', node, 'h') or '0', longest, 0}
+end
+
+if tonumber(known[2] or 0) < longest then
+  redis.call('HSET', node, 'm', digits(longest))
+else
+  longest = tonumber(known[2])
+end
+
+local value = redis.call('GET', lock)
+local holder, token, stamp, revoked = holder_of(value)
+if value and holder == owner and not revoked then
+  redis.call('SET', lock, value_of(token, math.max(stamp, attempt), owner), 'PX', px)
+  redis.call('HSET', state, 'h', who)
+  return answer(1, digits(token), px)
+end
+if value and (not holder or token ~= from) then
+  return answer(0, holder or value, redis.call('PTTL', lock), redis.call('HGET', state, 'h'))
+end
+
+local last = redis.call('HMGET', state, 't', 'r', 'o')
+if last[3] == owner then return answer(2, '', 0) end
+local hour = 3600000000
+if after >= now + hour then return answer(3, '', 0) end
+
+token = math.max(counter(last[1], last[2], rid) + 1, math.min(clock, now + hour), after + 1)
+redis.call('SET', lock, value_of(token, attempt, owner), 'PX', px)
+remember(token, rid, owner, keep)
+redis.call('HSET', state, 'h', who)
+return answer(1, digits(token), px)

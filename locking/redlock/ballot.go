@@ -1,0 +1,161 @@
+package redlock
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/escapement/escapement/locking"
+)
+
+// Codes of acquire.lua, which says what they mean.
+const (
+	codeHeld     = 0
+	codePromised = 1
+	codeReturned = 2
+	codeTooFar   = 3
+	codeAmnesiac = 4
+)
+
+// promise is one master's answer in phase 1, whatever it was.
+type promise struct {
+	master  int
+	code    int64
+	token   locking.Token // codePromised
+	held    claim         // codeHeld
+	empty   bool          // codeAmnesiac: there is no trace of an earlier life
+	runID   string
+	largest locking.Token // of any lock there
+	longest time.Duration // that any client may ask for
+	lost    time.Duration // codeAmnesiac: how long that has been known
+}
+
+// readPromise reads the reply of acquire.lua.
+func readPromise(reply []any) (promise, error) {
+	var p promise
+	var text, who, largest string
+	var left, longest, lost int64
+	if !scan(reply, &p.code, &text, &left, &who, &p.runID, &largest, &longest, &lost) {
+		return p, fmt.Errorf("unexpected reply %v; is a key of this lock used by something else?", reply)
+	}
+	p.longest, p.lost = ms(longest), ms(lost)
+	var err error
+	if p.largest, err = strconv.ParseInt(largest, 10, 64); err != nil {
+		return p, fmt.Errorf("largest token %q: %w", largest, err)
+	}
+	switch p.code {
+	case codePromised:
+		if p.token, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return p, fmt.Errorf("token %q: %w", text, err)
+		}
+	case codeHeld:
+		p.held = claim{owner: text, holder: who, left: max(ms(left), 0)}
+	case codeAmnesiac:
+		p.empty = text == "empty"
+	case codeReturned, codeTooFar:
+	default:
+		return p, fmt.Errorf("unexpected code %d", p.code)
+	}
+	return p, nil
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// scan copies a reply into *int64 and *string, and reports whether it fits.
+func scan(reply []any, to ...any) bool {
+	if len(reply) != len(to) {
+		return false
+	}
+	for i := range to {
+		var ok bool
+		switch p := to[i].(type) {
+		case *int64:
+			*p, ok = reply[i].(int64)
+		case *string:
+			*p, ok = reply[i].(string)
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// ballot is what the masters answered in phase 1.
+type ballot struct {
+	votes
+	promises                   []promise
+	claims                     []claim
+	returned, tooFar, amnesiac int
+	runIDs                     []string // of those that answered, by master; "" for the rest
+	errs                       []error
+}
+
+// take counts one answer, and reports whether the outcome is known.
+func (b *ballot) take(a answer[promise]) bool {
+	if b.runIDs == nil {
+		b.runIDs = make([]string, b.n)
+	}
+	p := a.value
+	p.master = a.master
+	b.runIDs[a.master] = p.runID
+	switch {
+	case a.err != nil:
+		b.failed++
+		b.errs = append(b.errs, a.err)
+	case p.code == codePromised:
+		b.yes++
+		b.promises = append(b.promises, p)
+	case p.code == codeAmnesiac:
+		b.failed++
+		b.amnesiac++
+	default:
+		b.no++
+		b.count(p)
+	}
+	_, most := strongest(b.claims)
+	return b.won() || most >= majority(b.n)
+}
+
+func (b *ballot) count(p promise) {
+	switch p.code {
+	case codeHeld:
+		b.claims = append(b.claims, p.held)
+	case codeReturned:
+		b.returned++
+	case codeTooFar:
+		b.tooFar++
+	}
+}
+
+func (b *ballot) tokens() []locking.Token {
+	out := make([]locking.Token, 0, len(b.promises))
+	for _, p := range b.promises {
+		out = append(out, p.token)
+	}
+	return out
+}
+
+// heldError names the strongest of those who hold the lock at a majority, all of
+// them together. Until is when a majority will be free, if nobody renews.
+func (b *ballot) heldError(name string) *locking.HeldError {
+	who, _ := strongest(b.claims)
+	return &locking.HeldError{Name: name, Owner: who.owner, Holder: who.holder, Until: untilFree(b.n, b.pending()+b.failed, b.claims)}
+}
+
+// untilFree is the time until fewer than a majority of n masters are claimed.
+// Of those that are not known, the longest is assumed.
+func untilFree(n, unknown int, claims []claim) time.Duration {
+	left := make([]time.Duration, 0, n)
+	for _, c := range claims {
+		left = append(left, c.left)
+	}
+	slices.Sort(left)
+	slices.Reverse(left)
+	at := max(majority(n)-1-unknown, 0)
+	if at >= len(left) {
+		return 0
+	}
+	return left[at]
+}

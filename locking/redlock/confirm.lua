@@ -1,0 +1,21 @@
+-- Phase 2: make the largest token of the quorum the lock's token, where the lock
+-- is still this owner's. A master whose own token is larger refuses: it was given
+-- in another hold, and what happened between is not known to the owner. So a
+-- token that is accepted is larger than all that were accepted here before. May
+-- be repeated.
+--
+-- In front of this text stand token.lua and head.lua, which says what KEYS are.
+--
+-- ARGV  1 owner   2 token   3 life of the state in ms
+--
+-- Returns 1 done, 0 refused.
+local owner, token, keep = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+
+local rid = server_run_id()
+if not votes(rid) then return 0 end
+local holder, own, attempt, revoked = holder_of(redis.call('GET', lock))
+if holder ~= owner or revoked or own > token then return 0 end
+redis.call('SET', lock, value_of(token, attempt, owner), 'KEEPTTL')
+local last = redis.call('HMGET', state, 't', 'r')
+remember(math.max(counter(last[1], last[2], rid), token), rid, owner, keep)
+return 1

@@ -1,0 +1,13 @@
+-- Say what a master knows of itself.
+--
+-- In front of this text stands token.lua.
+--
+-- KEYS  1 node, see head.lua
+--
+-- Returns {run_id, votes, largest, clock}: votes is 1 or 0, largest the largest
+-- token it knows, clock its own in microseconds.
+local node = KEYS[1]
+local rid = server_run_id()
+local vote = 0
+if redis.call('HGET', node, 'r') == rid then vote = 1 end
+return {rid, vote, redis.call('HGET', node, 'h') or '0', string.format('%.0f', server_micros())}

@@ -1,0 +1,12 @@
+-- Say who holds a lock at this master.
+--
+-- In front of this text stand token.lua and head.lua, which says what KEYS are.
+--
+-- Returns {value, left, who, votes}: the lock's value, '' when nobody holds it; ms
+-- until others can have it; who, as the holder said; 1, or 0 when this master has
+-- lost its state.
+local vote = 0
+if votes(server_run_id()) then vote = 1 end
+local value = redis.call('GET', lock)
+if not value then return {'', 0, '', vote} end
+return {value, redis.call('PTTL', lock), redis.call('HGET', state, 'h') or '', vote}

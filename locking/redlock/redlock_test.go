@@ -1,0 +1,171 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/locktest"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/locking/redlock"
+)
+
+// network is one client's network to all masters, which fails as one.
+type network []*redistest.Net
+
+func (n network) each(f func(*redistest.Net)) {
+	for _, net := range n {
+		f(net)
+	}
+}
+
+func (n network) Cut()         { n.each((*redistest.Net).Cut) }
+func (n network) CutRequests() { n.each((*redistest.Net).CutRequests) }
+func (n network) CutReplies()  { n.each((*redistest.Net).CutReplies) }
+func (n network) Heal()        { n.each((*redistest.Net).Heal) }
+func (n network) LoseReply()   { n.each(func(net *redistest.Net) { net.LoseReplies(1, "eval") }) }
+
+func (n network) Delay(d time.Duration) { n.each(func(net *redistest.Net) { net.Delay(d) }) }
+
+// link is a network whose next request is one that the test sends: what the driver
+// still has under way has ended first.
+type link struct {
+	network
+	driver *redlock.Driver
+}
+
+func (l link) LoseReply() {
+	l.driver.Wait()
+	l.network.LoseReply()
+}
+
+// cluster are masters as clients see them.
+type cluster struct {
+	options []*redis.Options
+	cfg     redlock.Config
+}
+
+// clients connects to all masters over a network of its own.
+func (c cluster) clients(tb testing.TB) ([]redis.UniversalClient, network) {
+	var clients []redis.UniversalClient
+	var nets network
+	for _, o := range c.options {
+		n := new(redistest.Net)
+		client := n.Client(o)
+		tb.Cleanup(func() { _ = client.Close() })
+		clients, nets = append(clients, client), append(nets, n)
+	}
+	tb.Cleanup(nets.Heal) // a dial that hangs would outlive a bubble
+	return clients, nets
+}
+
+func (c cluster) driver(tb testing.TB) (*redlock.Driver, network) {
+	clients, nets := c.clients(tb)
+	d, err := redlock.NewDriver(clients, c.cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(d.Wait) // before the clients are closed
+	return d, nets
+}
+
+func (c cluster) bootstrap(tb testing.TB) {
+	clients, _ := c.clients(tb)
+	if err := redlock.Bootstrap(context.Background(), clients, c.cfg); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// forget empties all masters, as FLUSHALL does, and does what an operator must
+// do then.
+func (c cluster) forget(tb testing.TB) {
+	clients, _ := c.clients(tb)
+	for _, client := range clients {
+		if err := client.FlushAll(context.Background()).Err(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	<-time.After(time.Millisecond) // what is left is the clock, in microseconds
+	c.bootstrap(tb)
+}
+
+func (c cluster) store() locktest.Store {
+	return locktest.Store{
+		Connect: func(tb testing.TB) (locking.Driver, locktest.Network) {
+			d, n := c.driver(tb)
+			return d, link{n, d}
+		},
+		Forget: c.forget,
+	}
+}
+
+// servers starts n redis-servers that vote. MasterTimeout is for a busy machine.
+func servers(tb testing.TB, n int) (cluster, []*redistest.Server) {
+	c := cluster{cfg: redlock.Config{Namespace: "kit", MasterTimeout: 200 * time.Millisecond}}
+	var all []*redistest.Server
+	for range n {
+		s := redistest.Start(tb)
+		all = append(all, s)
+		c.options = append(c.options, redistest.ClientOptions(s.Addr()))
+	}
+	c.bootstrap(tb)
+	return c, all
+}
+
+// embedded starts n embedded servers that do not vote yet.
+func embedded(tb testing.TB, n int) (cluster, []*redistest.Embedded) {
+	c := cluster{cfg: redlock.Config{Namespace: "kit"}}
+	var all []*redistest.Embedded
+	for i := range n {
+		e, err := redistest.Embed()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		tb.Cleanup(e.Close)
+		o := e.Options()
+		o.Addr = fmt.Sprintf("10.0.0.%d:6379", i+1) // a name only
+		all = append(all, e)
+		c.options = append(c.options, o)
+	}
+	return c, all
+}
+
+func TestConformanceRedisServers(t *testing.T) {
+	c, _ := servers(t, 3)
+	locktest.Run(t, func(tb testing.TB) locktest.Store {
+		c.forget(tb)
+		return c.store()
+	})
+}
+
+func TestConformanceEmbedded(t *testing.T) {
+	locktest.RunInBubble(t, func(tb testing.TB) locktest.Store {
+		c, _ := embedded(tb, 3)
+		c.bootstrap(tb)
+		return c.store()
+	})
+}
+
+func TestMain(m *testing.M) {
+	logging.Disable() // of servers that are dead on purpose
+	m.Run()
+}
+
+func inBubble(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
+
+// runIDOf reads under which run_id a master votes.
+func runIDOf(t *testing.T, c cluster, i int) string {
+	t.Helper()
+	clients, _ := c.clients(t)
+	id, err := clients[i].HGet(t.Context(), "{"+c.cfg.Namespace+":redlock}", "r").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}

@@ -1,0 +1,27 @@
+-- Keep a lock for another ttl at this master, if it is still this grant's. May be
+-- repeated. A lock that is there counts, also on a master that does not vote:
+-- nobody else can have it meanwhile.
+--
+-- In front of this text stand token.lua and head.lua, which says what KEYS are.
+--
+-- ARGV  1 owner   2 token   3 ttl and delay in ms
+--
+-- Returns
+--   1  renewed
+--   0  another owner holds it
+--  -1  nobody does
+--   2  the owner holds it with another token
+--   3  it was revoked. It stays until its holder, who now knows, gives it back
+--   4  nobody does, and this master has lost its state
+local owner, token, px = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+
+local value = redis.call('GET', lock)
+if not value then
+  if votes(server_run_id()) then return -1 end
+  return 4
+end
+local holder, own, _, revoked = holder_of(value)
+if holder ~= owner then return 0 end
+if own ~= token then return 2 end
+if revoked then return 3 end
+return redis.call('PEXPIRE', lock, px)

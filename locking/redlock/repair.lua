@@ -1,0 +1,27 @@
+-- Let a master vote that has lost its state. May be repeated.
+--
+-- In front of this text stands token.lua.
+--
+-- KEYS  1 node, see head.lua
+--
+-- ARGV  1 the run_id that it had when it said so   2 the token that its next ones exceed
+--       3 for how many ms it must have been known, -1 to let it vote at once
+--       4 the longest ttl that any client may ask for, in ms
+--
+-- Returns 1 it votes, now or before; 0 it is too early; -1 it was restarted since.
+local node = KEYS[1]
+local floor, need, longest = ARGV[2], tonumber(ARGV[3]), ARGV[4]
+
+local rid = server_run_id()
+if rid ~= ARGV[1] then return -1 end
+local known = redis.call('HMGET', node, 'r', 'h', 'm', 'q')
+if known[1] == rid then return 1 end
+if need >= 0 then
+  local since, of = string.match(known[4] or '', '^(%d+):(.*)$')
+  if of ~= rid or math.floor(server_micros() / 1000) - tonumber(since) < need then return 0 end
+end
+redis.call('HSET', node, 'r', rid)
+if (tonumber(known[2] or 0) or 0) < tonumber(floor) then redis.call('HSET', node, 'h', floor) end
+if (tonumber(known[3] or 0) or 0) < tonumber(longest) then redis.call('HSET', node, 'm', longest) end
+redis.call('HDEL', node, 'q')
+return 1
