@@ -1,0 +1,115 @@
+package fence
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Dialect is whose SQL is spoken.
+type Dialect uint8
+
+const (
+	// Postgres: PostgreSQL 9.5 or newer, placeholders $1.
+	Postgres Dialect = iota + 1
+	// SQLite: 3.35 or newer, placeholders ?.
+	SQLite
+	// MySQL: 8.0 or newer, placeholders ?. Written from its manual and not tested.
+	MySQL
+)
+
+// String returns the name of the database.
+func (d Dialect) String() string {
+	switch d {
+	case Postgres:
+		return "PostgreSQL"
+	case SQLite:
+		return "SQLite"
+	case MySQL:
+		return "MySQL"
+	}
+	return fmt.Sprintf("Dialect(%d)", uint8(d))
+}
+
+// tableName is a plain identifier, with a schema in front or not. With the
+// suffix of the second table it stays below PostgreSQL's 63 bytes.
+var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,49}\.)?[A-Za-z_][A-Za-z0-9_]{0,49}$`)
+
+// statements are the texts for one dialect and one pair of tables: <table> has
+// the largest tokens, <table>_ticks what Once has noted.
+type statements struct {
+	schema string
+	claim  string // (fence, token); keeps the larger of both, and locks the row
+	read   string // (fence) -> the larger; "": claim returns it
+	once   string // (job, tick, shard); no row is affected when it is there
+	forget string // (tick)
+	drop   string // (seconds since 1970)
+}
+
+const (
+	schemaText = `CREATE TABLE IF NOT EXISTS <table> (
+	fence <text> NOT NULL PRIMARY KEY,
+	token BIGINT NOT NULL,
+	seen BIGINT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS <table>_ticks (
+	tick BIGINT NOT NULL,
+	job <text> NOT NULL,
+	shard INTEGER NOT NULL,
+	PRIMARY KEY (tick, job, shard)
+);
+`
+	// claimText is one statement on purpose: the row is locked, or made, as it is compared.
+	claimText = `INSERT INTO <table> AS f (fence, token, seen) VALUES (?, ?, <now>)
+ON CONFLICT (fence) DO UPDATE SET token = <larger>(f.token, excluded.token), seen = excluded.seen
+RETURNING token`
+	onceText   = `INSERT INTO <table>_ticks (job, tick, shard) VALUES (?, ?, ?) ON CONFLICT (tick, job, shard) DO NOTHING`
+	forgetText = `DELETE FROM <table>_ticks WHERE tick < ?`
+	dropText   = `DELETE FROM <table> WHERE seen < ?`
+
+	// In MySQL an upsert returns nothing. It locks the row; what is read then is the
+	// row itself, and not a snapshot, because of FOR UPDATE.
+	claimMySQL = `INSERT INTO <table> (fence, token, seen) VALUES (?, ?, <now>)
+ON DUPLICATE KEY UPDATE token = GREATEST(token, VALUES(token)), seen = VALUES(seen)`
+	readMySQL = `SELECT token FROM <table> WHERE fence = ? FOR UPDATE`
+	onceMySQL = `INSERT IGNORE INTO <table>_ticks (job, tick, shard) VALUES (?, ?, ?)`
+)
+
+// words are what the texts above leave open. The time is the database's, in
+// seconds.
+func (d Dialect) words(table string) []string {
+	w := map[Dialect][]string{
+		Postgres: {"<text>", "TEXT", "<larger>", "GREATEST", "<now>", "floor(extract(epoch FROM clock_timestamp()))::bigint"},
+		SQLite:   {"<text>", "TEXT", "<larger>", "max", "<now>", "CAST(strftime('%s', 'now') AS INTEGER)"},
+		MySQL:    {"<text>", "VARBINARY(512)", "<now>", "unix_timestamp()"},
+	}[d]
+	return append(w, "<table>", table)
+}
+
+func (d Dialect) statements(table string) statements {
+	r := strings.NewReplacer(d.words(table)...)
+	s := statements{schema: schemaText, claim: claimText, once: onceText, forget: forgetText, drop: dropText}
+	if d == MySQL {
+		s.claim, s.read, s.once = claimMySQL, readMySQL, onceMySQL
+	}
+	for _, text := range []*string{&s.schema, &s.claim, &s.read, &s.once, &s.forget, &s.drop} {
+		*text = d.placed(r.Replace(*text))
+	}
+	return s
+}
+
+// placed numbers the placeholders where the dialect wants that.
+func (d Dialect) placed(text string) string {
+	if d != Postgres {
+		return text
+	}
+	parts := strings.Split(text, "?")
+	var b strings.Builder
+	for i, part := range parts {
+		if i > 0 {
+			fmt.Fprintf(&b, "$%d", i)
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}

@@ -1,0 +1,32 @@
+-- Compares a token and runs what follows it only when the token is current.
+-- Stands in front of a script, whose text becomes the body of the function effect.
+--
+-- KEYS  1 the fence: string, the largest token in digits   2... the effect's
+-- ARGV  1 token   2 how long the fence is kept after it, in ms, 0 for ever   3... the effect's
+--
+-- Returns
+--   {1, reply}   accepted and stored; reply is what the effect returned
+--   {0, token}   stale; the stored token, in digits
+--   {2, value}   the fence holds what is no token
+--
+-- Tokens are stored as the text they came as: '..' and tostring would lose the
+-- last digits. As numbers they are only compared, exact below 2^53.
+local fence, token, keep = KEYS[1], ARGV[1], ARGV[2]
+
+local function from(list, first)
+  local rest = {}
+  for i = first, #list do rest[#rest + 1] = list[i] end
+  return rest
+end
+
+local stored = redis.call('GET', fence)
+if stored then
+  if #stored > 16 or not string.match(stored, '^%d+$') then return {2, stored} end
+  if tonumber(stored) > tonumber(token) then return {0, stored} end
+end
+if keep == '0' then
+  redis.call('SET', fence, token)
+else
+  redis.call('SET', fence, token, 'PX', keep)
+end
+return {1, effect(from(KEYS, 2), from(ARGV, 3))}
