@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -48,7 +49,10 @@ func (a *app) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, env 
 	if !a.reached {
 		err = usageError{err}
 	}
-	fmt.Fprintln(stderr, harmlessLines(a.explain(cmd, err)))
+	var ended endedError
+	if !errors.As(err, &ended) { // its words have been said
+		fmt.Fprintln(stderr, harmlessLines(a.explain(cmd, err)))
+	}
 	return exitCode(err)
 }
 
@@ -85,7 +89,7 @@ func (a *app) root() *cobra.Command {
 	global.StringVarP(&a.flags.output, "output", "o", "table", "table or json")
 	global.StringVar(&a.flags.config, "config", "config.yaml", "the configuration `file`; empty: none")
 	root.AddCommand(a.devCommand(), a.runCommand(), a.configCommand(), a.cronCommand(), a.jobsCommand(),
-		a.runsCommand(), a.nodesCommand(), a.ledgerCommand(), a.versionCommand())
+		a.runsCommand(), a.nodesCommand(), a.locksCommand(), a.lockCommand(), a.ledgerCommand(), a.versionCommand())
 	return root
 }
 

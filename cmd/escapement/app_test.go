@@ -31,7 +31,7 @@ func closedPort(t *testing.T) string {
 // TestUsage wants exit 2, nothing on stdout, and the usage line of the nearest command on stderr.
 func TestUsage(t *testing.T) {
 	for _, tt := range []struct{ args, want, usage string }{
-		{"", "a command is missing: one of config, cron, dev, jobs, ledger, nodes, run, runs, version", "escapement COMMAND"},
+		{"", "a command is missing: one of config, cron, dev, jobs, ledger, lock, locks, nodes, run, runs, version", "escapement COMMAND"},
 		{"frob", `"frob" is not one of its commands`, "escapement COMMAND"},
 		{"nods", "did you mean nodes", "escapement COMMAND"},
 		{"doctor", "is not one of its commands", "escapement COMMAND"},

@@ -14,10 +14,14 @@ const exitCodes = `Data goes to stdout, words to stderr. Exit codes:
   1  failed
   2  usage: an unknown command, flag or argument
   3  bad configuration
-  4  not found: no such job, run, node or namespace
+  4  not found: no such job, run, node, lock or namespace
   5  refused, for a reason that stderr names
   6  Redis unreachable
-  7  the awaited run did not succeed`
+  7  the awaited run did not succeed
+lock exits with its command's code, 128 and n when signal n ended it; and with
+  75   the lock was lost while the command ran
+  126  the command cannot be executed
+  127  the command was not found`
 
 // The exit codes; exitCodes has their meaning.
 const (
@@ -29,6 +33,11 @@ const (
 	exitRefused     = 5
 	exitUnreachable = 6
 	exitRunFailed   = 7
+
+	exitLost        = 75
+	exitNotRunnable = 126
+	exitNoCommand   = 127
+	exitSignal      = 128 // and the signal's number
 )
 
 // usageError is a command line that cannot be understood.
@@ -39,6 +48,14 @@ func (e usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
+// endedError ends the program with a code that is not one of the program's own. What there was to say has been said.
+type endedError int
+
+func (e endedError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// errNoLock is returned when nobody holds the lock that was named.
+var errNoLock = errors.New("nobody holds it")
+
 // errAwaited is returned when the run that jobs run --wait waited for did not succeed.
 var errAwaited = errors.New("the run did not succeed")
 
@@ -46,18 +63,21 @@ var errAwaited = errors.New("the run did not succeed")
 func exitCode(err error) int {
 	var usage usageError
 	var config configError
+	var ended endedError
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.As(err, &ended):
+		return int(ended)
 	case errors.As(err, &usage):
 		return exitUsage
 	case errors.As(err, &config):
 		return exitConfig
 	case errors.Is(err, errAwaited):
 		return exitRunFailed
-	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrUnknownRun), errors.Is(err, scheduler.ErrUnknownNode), errors.Is(err, scheduler.ErrUnknownNamespace):
+	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrUnknownRun), errors.Is(err, scheduler.ErrUnknownNode), errors.Is(err, scheduler.ErrUnknownNamespace), errors.Is(err, errNoLock):
 		return exitNotFound
-	case errors.Is(err, scheduler.ErrRefused):
+	case errors.Is(err, scheduler.ErrRefused), errors.Is(err, locking.ErrHeld):
 		return exitRefused
 	case errors.Is(err, locking.ErrUnreachable):
 		return exitUnreachable

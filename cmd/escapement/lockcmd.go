@@ -1,0 +1,265 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redislock"
+)
+
+// lockMargin is by how much a holder is told before Redis gives its lock away.
+const lockMargin = time.Second
+
+// What a command under a lock sees.
+const (
+	tokenVariable = envPrefix + "TOKEN"
+	lockVariable  = envPrefix + "LOCK"
+)
+
+func (a *app) lockCommand() *cobra.Command {
+	var ttl, wait string
+	lock := a.command("lock NAME [--ttl D] [--wait D] -- COMMAND ...", "run a command under a lock", wantsCommand,
+		func(cmd *cobra.Command, args []string) error {
+			o, err := lockOptions(ttl, wait)
+			if err != nil {
+				return err
+			}
+			return a.reach(cmd, func(l *loaded, client *redis.Client) error { return a.lock(l, client, args[0], args[1:], o) })
+		})
+	lock.Long = `Takes the lock NAME, runs COMMAND, gives the lock back when it has ended, and exits with
+its code: 128 and n when signal n ended it. The lock is kept alive meanwhile. COMMAND
+sees ` + lockVariable + `, the name, and ` + tokenVariable + `, the fencing token, in its environment.
+
+Other codes: 5 when the lock could not be had within --wait, 6 when Redis could not be
+reached, 127 and 126 when COMMAND is not there or cannot be executed, and 75 when the
+lock was lost while COMMAND ran: because Redis did not answer in time, because somebody
+asked for it (locks release), or because this machine slept. COMMAND then gets SIGTERM,
+and SIGKILL half a second later. When Redis did not answer, that is before anybody else
+can have the lock; when somebody asked for it, others can have it from the SIGTERM on.
+
+COMMAND leads a process group of its own, which SIGINT, SIGTERM and SIGHUP are passed
+on to. What it leaves running there is ended before the lock is given back.`
+	lock.Flags().StringVar(&ttl, "ttl", "15s", "how long Redis keeps the lock when it hears nothing, `D`: at least 3s")
+	lock.Flags().StringVar(&wait, "wait", "0s", "how long to wait for the lock, `D`; those who wait get it in their order")
+	return lock
+}
+
+// wantsCommand checks the arguments of lock: NAME -- COMMAND ...
+func wantsCommand(cmd *cobra.Command, args []string) error {
+	dash := cmd.ArgsLenAtDash()
+	switch {
+	case len(args) == 0 || dash == 0:
+		return errors.New("NAME is missing")
+	case dash < 0:
+		return errors.New("-- is missing; write it in front of the command: lock NAME -- COMMAND ...")
+	case dash > 1:
+		return fmt.Errorf("unexpected argument %s in front of --", quote(args[1]))
+	case len(args) == 1 || args[1] == "":
+		return errors.New("COMMAND is missing behind --")
+	}
+	return nil
+}
+
+// lockOptions reads the durations of lock.
+func lockOptions(ttl, wait string) (o locking.Options, err error) {
+	if o.TTL, err = parseDuration(ttl); err != nil {
+		return o, usagef("--ttl: %v", err)
+	}
+	if o.TTL <= 0 { // to the library, 0 is the default
+		return o, usagef("--ttl %s is not more than 0; use at least %s", ttl, 3*lockMargin)
+	}
+	if o.Wait, err = parseDuration(wait); err != nil {
+		return o, usagef("--wait: %v", err)
+	}
+	o.Holder = thisProcess("escapement lock")
+	return o, nil
+}
+
+// thisProcess says who does something, for people: what it is, the machine and the process.
+func thisProcess(what string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unnamed host"
+	}
+	return fmt.Sprintf("%s on %s, pid %d", what, strings.ToValidUTF8(host[:min(len(host), 64)], ""), os.Getpid())
+}
+
+// reach connects a command to the Redis of its configuration.
+func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client *redis.Client) error) error {
+	l, err := a.load(cmd, false)
+	if err != nil {
+		return err
+	}
+	client, err := l.newClient()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	otherwise := "name another with --redis"
+	if l.Redis.Mode == modeSentinel {
+		otherwise = "name another configuration with --config"
+	}
+	return l.unreachable(f(l, client), otherwise)
+}
+
+func (a *app) lock(l *loaded, client *redis.Client, name string, args []string, o locking.Options) error {
+	child := exec.Command(args[0], args[1:]...) //nolint:gosec // it is what was asked for
+	if child.Err != nil {                       // nobody waits for a lock to be told of a slip of the keyboard
+		return a.notStarted(args[0], child.Err)
+	}
+	signals := catch()
+	defer signal.Stop(signals)
+	locker := redislock.New(client, redislock.Config{Namespace: l.Namespace, Margin: lockMargin})
+	defer locker.Close() // a place in the line is given up before this process ends
+	lease, err := a.acquire(locker, name, o, signals)
+	if err != nil {
+		return err
+	}
+	child.Stdin, child.Stdout, child.Stderr = a.stdin, a.stdout, a.stderr
+	child.Env = a.childEnv(lease)
+	u := &underLock{lease: lease, child: child, signals: signals, say: a.say}
+	code, err := u.run()
+	released := u.release()
+	switch {
+	case u.lost:
+		if u.killAt.IsZero() { // else it was said at that time
+			a.say("lock %q was lost before it could be given back", name)
+		}
+		return endedError(exitLost)
+	case released != nil:
+		a.say("lock %q could not be given back; it is free in %s at most: %v", name, o.TTL, released)
+	}
+	switch {
+	case err != nil:
+		return a.notStarted(args[0], err)
+	case code != exitDone:
+		return endedError(code)
+	}
+	return nil
+}
+
+// catch returns the signals that are passed on to the command. One that whoever
+// started us wants to be ignored (nohup) stays ignored.
+func catch() chan os.Signal {
+	signals := make(chan os.Signal, 8)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+	return signals
+}
+
+// caught is a signal that ended the wait for a lock.
+type caught struct{ os.Signal }
+
+func (c caught) Error() string { return c.String() }
+
+// acquire takes the lock, unless a signal comes first.
+func (a *app) acquire(locker *locking.Locker, name string, o locking.Options, signals <-chan os.Signal) (*locking.Lease, error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	answered := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case s := <-signals:
+			cancel(caught{s})
+		case <-answered:
+		}
+	})
+	lease, err := locker.Acquire(ctx, name, o)
+	close(answered)
+	watch.Wait()
+	var c caught
+	stopped := errors.As(context.Cause(ctx), &c)
+	if lease != nil && stopped {
+		if err := lease.Release(ctx); err != nil {
+			a.say("lock %q could not be given back; it is free in %s at most: %v", name, o.TTL, err)
+		}
+	}
+	if stopped {
+		a.say("lock %q: the wait ended by %s; the command was not run", name, c)
+		return nil, endedError(signalCode(c.Signal))
+	}
+	return lease, notHad(name, o.Wait, err)
+}
+
+// signalCode is how a shell shows that a signal was the end.
+func signalCode(s os.Signal) int {
+	n, _ := s.(syscall.Signal)
+	return exitSignal + int(n)
+}
+
+// worded is an error in other words.
+type worded struct {
+	text string
+	err  error
+}
+
+func (w worded) Error() string { return w.text }
+func (w worded) Unwrap() error { return w.err }
+
+// notHad says why a lock could not be had, in the words of the command line.
+func notHad(name string, wait time.Duration, err error) error {
+	var held *locking.HeldError
+	if errors.As(err, &held) {
+		waited := "not waited for: --wait D waits"
+		if wait > 0 {
+			waited = "waited for " + shortDuration(wait) + " in vain: wait longer with --wait"
+		}
+		return worded{fmt.Sprintf("lock %q is held by %s, for %s more unless it is renewed; %s, and locks get shows who has it",
+			name, who(held.Holder, held.Owner), brief(held.Until), waited), err}
+	}
+	return asInput(err)
+}
+
+// who names a holder: what it said of itself, or its owner value.
+func who(holder, owner string) string { return cmp.Or(holder, "owner "+owner) }
+
+// brief is a time left, to the tenth of a second.
+func brief(d time.Duration) string { return shortDuration(max(0, d).Round(100 * time.Millisecond)) }
+
+// notStarted says why a command was not run; the exit code is the one a shell has for that.
+func (a *app) notStarted(command string, err error) error {
+	code, words := exitNotRunnable, "cannot be executed"
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		code, words = exitNoCommand, "was not found"
+	}
+	var looked *exec.Error
+	var started *fs.PathError
+	if errors.As(err, &looked) {
+		err = looked.Err // the others have the command once more
+	} else if errors.As(err, &started) {
+		err = started.Err
+	}
+	a.say("command %s %s: %v", quote(command), words, err)
+	return endedError(code)
+}
+
+// childEnv is our environment, and what the command is to know of its lock.
+func (a *app) childEnv(lease *locking.Lease) []string {
+	all := maps.Clone(a.env)
+	all[lockVariable], all[tokenVariable] = lease.Name(), strconv.FormatInt(lease.Token(), 10)
+	list := make([]string, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, name+"="+all[name])
+	}
+	return list
+}

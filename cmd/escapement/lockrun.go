@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"time"
+
+	"github.com/escapement/escapement/locking"
+)
+
+const (
+	// killAfter is the time between SIGTERM and SIGKILL for a command whose lock
+	// was lost: the SIGTERM comes a margin before Redis gives the lock away, so
+	// the command is dead half a margin before.
+	killAfter = lockMargin / 2
+
+	// leftGrace is the same for what a command left running when it ended by
+	// itself: the lock is still ours.
+	leftGrace = 5 * time.Second
+
+	// lookEvery is how often the clocks are compared: a timer does not fire while
+	// the machine sleeps, nor right when it wakes up.
+	lookEvery = 100 * time.Millisecond
+
+	// clearEvery is how often a group that was told to end is looked at.
+	clearEvery = 20 * time.Millisecond
+
+	// stuckAfter is how long SIGKILL may take.
+	stuckAfter = time.Second
+)
+
+// underLock is a command that runs while a lock is held.
+type underLock struct {
+	lease   *locking.Lease
+	child   *exec.Cmd
+	signals <-chan os.Signal
+	say     func(format string, args ...any)
+
+	group  *group
+	lost   bool      // the lock, before the command had ended
+	killAt time.Time // once lost
+}
+
+// run returns when the command, and all of its process group, has ended; the
+// error says why it was not started.
+func (u *underLock) run() (code int, err error) {
+	runtime.LockOSThread() // the kernel ends the command with the thread that started it
+	defer runtime.UnlockOSThread()
+	u.group = newGroup(u.child)
+	if err := u.child.Start(); err != nil {
+		return 0, err
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- u.child.Wait() }()
+	err = u.watch(exited)
+	var status *exec.ExitError
+	if err != nil && !errors.As(err, &status) {
+		u.say("what the command read or wrote was cut off: %v", err)
+	}
+	u.lost = u.lost || !u.lease.Valid()
+	u.clear()
+	return childCode(u.child.ProcessState), nil
+}
+
+// watch waits for the command, passes signals on to it, and ends it when the
+// lock is lost.
+func (u *underLock) watch(exited <-chan error) error {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	over := u.lease.Context().Done()
+	var kill <-chan time.Time
+	for {
+		select {
+		case err := <-exited:
+			return err
+		case s := <-u.signals:
+			u.group.pass(s)
+		case <-kill:
+			u.group.kill()
+		case <-over:
+		case <-look.C:
+		}
+		if over != nil && u.lease.Context().Err() != nil {
+			over = nil
+			u.lose()
+			kill = time.After(time.Until(u.killAt))
+		}
+	}
+}
+
+// lose ends the command in two steps, of which this is the first.
+func (u *underLock) lose() {
+	u.lost = true
+	u.group.terminate()
+	u.killAt = time.Now()
+	if told := u.lease.Deadline(); told.Before(u.killAt) {
+		u.killAt = told // we did not execute when we were to be told
+	}
+	u.killAt = u.killAt.Add(killAfter)
+	u.say("the command is ended, within %s: %v", killAfter, context.Cause(u.lease.Context()))
+}
+
+// clear ends what the command left behind in its group: it would work on
+// without the lock. A signal, or the loss of the lock, ends the patience.
+func (u *underLock) clear() {
+	if !u.group.alive() {
+		return
+	}
+	deadline := u.killAt
+	if !u.lost {
+		u.group.terminate()
+		deadline = time.Now().Add(leftGrace)
+	}
+	tick := time.NewTicker(clearEvery)
+	defer tick.Stop()
+	for u.group.alive() {
+		select {
+		case <-u.signals:
+			deadline = time.Now()
+		case <-tick.C:
+		}
+		if !u.lost && u.lease.Context().Err() != nil {
+			u.lose()
+			deadline = u.killAt
+		}
+		switch late := time.Since(deadline); {
+		case late > stuckAfter:
+			u.say("a process that the command left behind, in group %d, cannot be ended; look for it on this machine", u.child.Process.Pid)
+			return
+		case late > 0:
+			u.group.kill()
+		}
+	}
+}
+
+// release gives the lock back, also one that was lost: it may not have lapsed
+// yet, and the command has ended. That is not worth more than one call.
+func (u *underLock) release() error {
+	ctx, cancel := context.Background(), func() {}
+	if u.lost {
+		ctx, cancel = context.WithTimeout(ctx, callTimeout)
+	}
+	defer cancel()
+	err := u.lease.Release(ctx)
+	u.lost = u.lost || errors.Is(err, locking.ErrLost)
+	return err
+}

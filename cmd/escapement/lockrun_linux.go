@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// endWithUs makes the kernel send the command SIGTERM when this process dies
+// without having ended it: nobody renews its lock then.
+func endWithUs(child *exec.Cmd) { child.SysProcAttr.Pdeathsig = syscall.SIGTERM }
+
+// takeTerminal lets a command that a person runs at a terminal read from there:
+// only the terminal's foreground group may. It is the shell's habit, which takes
+// the terminal back when we have ended. Stopping the command from the keyboard
+// is ignored, because that would keep the lock for nobody knows how long.
+func takeTerminal(child *exec.Cmd) {
+	me, err := readStat("/proc/self/stat")
+	if err != nil || me.group != os.Getpid() || me.foreground != me.group || !me.talksTo(child.Stdin) || !me.talksTo(child.Stdout) {
+		return // a script's, or part of a pipe
+	}
+	in, ok := child.Stdin.(*os.File)
+	if !ok {
+		return
+	}
+	signal.Ignore(syscall.SIGTSTP)
+	child.SysProcAttr.Foreground, child.SysProcAttr.Ctty = true, int(in.Fd())
+}
+
+// onlyDead reports whether every member of the group to be seen has ended and
+// waits for its parent to look. Signals do not tell, and in a container whose
+// process 1 does not care for orphans such a member stays.
+func onlyDead(group int) bool {
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	dead := false
+	for _, file := range files {
+		s, err := readStat(file)
+		if err != nil || s.group != group {
+			continue // another's, or it ended in between
+		}
+		if s.state != "Z" && s.state != "X" {
+			return false
+		}
+		dead = true
+	}
+	return dead && err == nil
+}
+
+// procStat is a part of what /proc/PID/stat says of a process.
+type procStat struct {
+	state             string
+	group, foreground int // foreground: the group that its terminal listens to
+	terminal          int // its terminal's number, 0 for none
+}
+
+// talksTo reports whether a stream is the process's terminal.
+func (s procStat) talksTo(stream any) bool {
+	file, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	sys, ok := info.Sys().(*syscall.Stat_t)
+	return ok && s.terminal > 0 && sys.Rdev == uint64(s.terminal)
+}
+
+// readStat reads "pid (name) state ppid pgrp session tty tpgid ..."; the name may
+// hold anything.
+func readStat(file string) (s procStat, err error) {
+	text, err := os.ReadFile(file) //nolint:gosec // always below /proc
+	if err != nil {
+		return s, err
+	}
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(fields) < 6 {
+		return s, os.ErrInvalid
+	}
+	s.state = string(fields[0])
+	if s.group, err = strconv.Atoi(string(fields[2])); err != nil {
+		return s, err
+	}
+	if s.terminal, err = strconv.Atoi(string(fields[4])); err != nil {
+		return s, err
+	}
+	s.foreground, err = strconv.Atoi(string(fields[5]))
+	return s, err
+}

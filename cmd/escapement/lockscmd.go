@@ -1,0 +1,215 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redislock"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// listedLocks is how many locks a table shows when nobody says how many.
+const listedLocks = 1000
+
+// The kinds of locks.
+const (
+	kindLock = "lock"
+	kindRun  = "run"
+)
+
+// lockJSON is a lock: one that somebody took by its name, or the lease of a run.
+type lockJSON struct {
+	Name    string `json:"name"` // of a run: its job, "job#2" for a shard
+	Kind    string `json:"kind"` // lock or run
+	Owner   string `json:"owner"`
+	Holder  string `json:"holder"` // who that is, as it said
+	Token   string `json:"token"`
+	TTLMS   int64  `json:"ttl_ms"` // until others can have it, unless it is renewed
+	Node    string `json:"node"`
+	Run     string `json:"run"`
+	Waiters int    `json:"waiters"`
+	Revoked bool   `json:"revoked"` // its holder has been asked to end
+
+	Also []lockJSON `json:"also,omitempty"` // of locks get: what else is held by that name
+}
+
+func (a *app) locksCommand() *cobra.Command {
+	var limit int
+	list := a.command("list [--limit N]", "list the locks, and the leases of running jobs", wants(),
+		func(cmd *cobra.Command, args []string) error {
+			if limit < 0 {
+				return usagef("--limit %d is negative; 0 lists all", limit)
+			}
+			if limit == 0 || !cmd.Flags().Changed("limit") && a.json() {
+				limit = math.MaxInt // whoever reads JSON counts on all
+			}
+			return a.inspectLocks(func(t lockTool) error { return a.locksList(t, limit) })(cmd, args)
+		})
+	list.Long = `Lists what is held now. KIND is lock for what a program or escapement lock took by its
+name, and run for the lease of a running job: its name is the job's, with # and the
+number of the shard for a part of one. LEFT is until others can have it, unless it is
+renewed. It looks at every key of Redis, a thousand at a time.`
+	list.Flags().IntVar(&limit, "limit", listedLocks, "at most so many, 0: all; with -o json the default is 0")
+	get := a.command("get NAME", "show who holds a lock", wants("NAME"), a.inspectLocks(a.locksGet))
+	get.Long = `Shows the lock of that name, and the leases of that job's runs, each with its KIND; NAME
+may also name one shard: job#2. In JSON the first is the answer, a lock before runs, and
+others are its field "also". Exit code 4 when nobody holds anything by that name.`
+	return a.group("locks COMMAND", "list, show and release locks", list, get, a.locksReleaseCommand())
+}
+
+// lockTool is what a command that looks at locks works with.
+type lockTool struct {
+	tool
+	driver *redislock.Driver
+	locker *locking.Locker // over the driver
+}
+
+// inspectLocks connects a command to Redis.
+func (a *app) inspectLocks(f func(lockTool) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return a.reach(cmd, func(l *loaded, client *redis.Client) error {
+			in, err := scheduler.NewInspector(client, l.Namespace)
+			if err != nil {
+				return l.refused(err)
+			}
+			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			driver := redislock.NewDriver(client, redislock.Config{Namespace: l.Namespace})
+			locker := locking.New(driver, locking.Config{Margin: lockMargin})
+			defer locker.Close()
+			return f(lockTool{tool{ctx, in, args}, driver, locker})
+		})
+	}
+}
+
+func (a *app) locksList(t lockTool, limit int) error {
+	found, more, err := t.driver.List(t.ctx, limit)
+	if err != nil {
+		return err
+	}
+	leases, err := t.leases("")
+	if err != nil {
+		return err
+	}
+	var all []lockJSON
+	for _, o := range found {
+		all = append(all, lockOf(o))
+	}
+	all = append(all, leases...)
+	slices.SortStableFunc(all, func(x, y lockJSON) int { return cmp.Compare(x.Name, y.Name) })
+	if more || len(all) > limit {
+		all = all[:min(len(all), limit)]
+		a.say("the first %d are shown; --limit 0 shows all", len(all))
+	}
+	if a.json() {
+		return printJSON(a.stdout, list(all))
+	}
+	out := newTable(a.stdout, "NAME", "KIND", "TOKEN", "LEFT", "WAITERS", "NODE", "HOLDER", "OWNER")
+	for _, l := range all {
+		out.row(l.Name, l.Kind, l.Token, l.left(), number(l.Waiters), l.Node, l.note(), l.Owner)
+	}
+	return out.flush()
+}
+
+func lockOf(o locking.Ownership) lockJSON {
+	return lockJSON{
+		Name: o.Name, Kind: kindLock, Owner: o.Owner, Holder: o.Holder, Token: strconv.FormatInt(o.Token, 10),
+		TTLMS: max(0, o.Left).Milliseconds(), Waiters: o.Waiters, Revoked: o.Revoked,
+	}
+}
+
+// leases are those of the runs of a job, or of one of its shards, or with "" of
+// all runs. None when there is no such job.
+func (t lockTool) leases(name string) ([]lockJSON, error) {
+	job, _, _ := strings.Cut(name, "#") // which is in no job's name
+	views, err := t.in.Leases(t.ctx, job)
+	if errors.Is(err, scheduler.ErrUnknownJob) || errors.Is(err, scheduler.ErrUnknownNamespace) {
+		return nil, nil
+	}
+	var found []lockJSON
+	for _, v := range views {
+		if name == job || v.Name == name {
+			found = append(found, lockJSON{Name: v.Name, Kind: kindRun, Owner: v.Run, Token: v.Token, TTLMS: v.TTLMS, Node: v.Node, Run: v.Run})
+		}
+	}
+	return found, err
+}
+
+// named is everything that is held by a name, the lock first.
+func (t lockTool) named(name string) ([]lockJSON, error) {
+	o, err := t.locker.Owner(t.ctx, name)
+	if err != nil {
+		return nil, asInput(err)
+	}
+	leases, err := t.leases(name)
+	if err != nil {
+		return nil, err
+	}
+	if !o.Held() {
+		return leases, nil
+	}
+	return append([]lockJSON{lockOf(o)}, leases...), nil
+}
+
+// lockFlags are the arguments and flags behind the fields that the library refuses.
+var lockFlags = map[string]string{"name": "NAME", "Options.TTL": "--ttl", "Options.Wait": "--wait"}
+
+// asInput makes an error of usage of an argument that the library refused.
+func asInput(err error) error {
+	var input *locking.InputError
+	if errors.As(err, &input) {
+		return usagef("%s %s", cmp.Or(lockFlags[input.Field], input.Field), input.Why)
+	}
+	return err
+}
+
+func (a *app) locksGet(t lockTool) error {
+	held, err := t.named(t.args[0])
+	if err != nil {
+		return err
+	}
+	if len(held) == 0 {
+		return fmt.Errorf("lock %q: %w; locks list shows what is held", t.args[0], errNoLock)
+	}
+	if a.json() {
+		held[0].Also = held[1:]
+		return printJSON(a.stdout, held[0])
+	}
+	for i, l := range held {
+		if i > 0 {
+			fmt.Fprintln(a.stdout)
+		}
+		if err := pairs(a.stdout, "name", l.Name, "kind", l.Kind, "holder", l.note(), "owner", l.Owner, "token", l.Token,
+			"left", l.left(), "waiters", strconv.Itoa(l.Waiters), "node", l.Node, "run", l.Run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l lockJSON) left() string { return brief(time.Duration(l.TTLMS) * time.Millisecond) }
+
+// note is who holds it, and that it was asked to end.
+func (l lockJSON) note() string {
+	switch {
+	case !l.Revoked:
+		return l.Holder
+	case l.Holder == "":
+		return "asked to end"
+	}
+	return l.Holder + ", asked to end"
+}

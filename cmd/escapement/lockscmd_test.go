@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redislock"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// TestLocksList lists locks and leases side by side, and gets what has one name.
+func TestLocksList(t *testing.T) {
+	yearly, move := jobs.Job{Name: "yearly", Schedule: "@yearly"}, jobs.Job{Name: "move", Schedule: "@yearly", Shards: 2}
+	p := plant(t, yearly, move)
+	p.wants(exitDone, "[]\n", "", "locks", "list", "-o", "json")
+	other := holding(t, p.server, "order:42", locking.Options{})
+	lock := holding(t, p.server, "yearly", locking.Options{Holder: "bi", TTL: time.Minute})
+	run := p.granted(yearly, "1")
+	shard := p.shard(move, 1)
+
+	got := decode[[]lockJSON](t, p.env, "locks", "list")
+	if len(got) != 4 {
+		t.Fatalf("got %+v", got)
+	}
+	token := func(l *locking.Lease) string { return strconv.FormatInt(l.Token(), 10) }
+	for i, want := range []lockJSON{
+		{Name: "move#1", Kind: "run", Owner: shard, Run: shard, Node: "n1"},
+		{Name: "order:42", Kind: "lock", Owner: other.Owner(), Token: token(other)},
+		{Name: "yearly", Kind: "lock", Owner: lock.Owner(), Token: token(lock), Holder: "bi"},
+		{Name: "yearly", Kind: "run", Owner: run, Run: run, Node: "n1"},
+	} {
+		if want.Token == "" {
+			want.Token = got[i].Token
+		}
+		if ttl := got[i].TTLMS; ttl <= 10_000 || ttl > time.Hour.Milliseconds() || got[i].Token == "" {
+			t.Errorf("got %+v", got[i])
+		}
+		want.TTLMS = got[i].TTLMS
+		if text, wanted := jsonOf(t, got[i]), jsonOf(t, want); text != wanted {
+			t.Errorf("got %s\nwant %s", text, wanted)
+		}
+	}
+	p.wants(exitDone, "order:42  lock", "", "locks", "list")
+	p.wants(exitDone, "NAME", "the first 2 are shown; --limit 0 shows all", "locks", "list", "--limit", "2")
+
+	if l := decode[lockJSON](t, p.env, "locks", "get", "yearly"); l.Kind != "lock" || len(l.Also) != 1 || l.Also[0].Run != run {
+		t.Errorf("got %+v", l)
+	}
+	p.wants(exitDone, "kind     lock\n", "", "locks", "get", "yearly")
+	p.wants(exitDone, "kind     run\n", "", "locks", "get", "yearly")
+	for _, name := range []string{"move", "move#1"} {
+		if l := decode[lockJSON](t, p.env, "locks", "get", name); l.Kind != "run" || l.Name != "move#1" || l.Also != nil {
+			t.Errorf("%s: got %+v", name, l)
+		}
+	}
+	p.wants(exitNotFound, "", `lock "move#0": nobody holds it`, "locks", "get", "move#0")
+	p.wants(exitNotFound, "", `lock "nope": nobody holds it; locks list shows what is held`, "locks", "get", "nope")
+}
+
+// shard is a part of a tick that a node has begun.
+func (p *planted) shard(job jobs.Job, shard int) string {
+	p.t.Helper()
+	id := p.wants(exitDone, "-", "", "jobs", "run", job.Name)
+	c := ledger.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true, Shards: job.Shards}
+	claim := func(want ledger.Verdict) {
+		p.t.Helper()
+		if got, err := p.Claim(p.t.Context(), ledger.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledger.Claim{c}); err != nil || got[0].Verdict != want {
+			p.t.Fatal(got, err)
+		}
+	}
+	claim(ledger.Opened)
+	open, err := p.Open(p.t.Context(), job.Name)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, l := range open {
+		if l.Pending() && l.Shard == shard {
+			c.Run, c.Shard = l.Run, true
+		}
+	}
+	claim(ledger.Granted)
+	return c.Run
+}
+
+func jsonOf(t *testing.T, l lockJSON) string {
+	t.Helper()
+	var b strings.Builder
+	if err := printJSON(&b, l); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// short is the least TTL of a lock.
+const short = 3 * lockMargin
+
+// TestLocksRelease asks holders to end, and takes a lock by force.
+func TestLocksRelease(t *testing.T) {
+	p := plant(t)
+	release := func(token locking.Token, more ...string) []string {
+		return append([]string{"locks", "release", "a", "--token", strconv.FormatInt(token, 10)}, more...)
+	}
+	p.wants(exitNotFound, "", `lock "a": nobody holds it`, release(1)...)
+	p.wants(exitNotFound, "", `lock "a": nobody holds it`, release(1, "--force")...)
+
+	lease := holding(t, p.server, "a", locking.Options{Holder: "billing", TTL: short})
+	for _, more := range [][]string{nil, {"--force"}} {
+		p.wants(exitRefused, "", "token 1 does not hold \"a\": it is held by billing with token "+strconv.FormatInt(lease.Token(), 10), release(1, more...)...)
+	}
+	if !lease.Valid() {
+		t.Fatal("a wrong token ended the lease")
+	}
+	p.wants(exitDone, "", `lock "a" is free`, release(lease.Token())...)
+	if !lease.Lost() || !errors.Is(context.Cause(lease.Context()), locking.ErrLeaseLost) {
+		t.Error("it is free, and its holder was not told")
+	}
+
+	// Somebody is next in line.
+	lease = holding(t, p.server, "a", locking.Options{TTL: short})
+	next, locker := make(chan *locking.Lease, 1), redislock.New(p.client, redislock.Config{})
+	defer locker.Close()
+	go func() {
+		got, err := locker.Acquire(t.Context(), "a", locking.Options{Wait: within, Holder: "next"})
+		if err != nil {
+			t.Error(err)
+		}
+		next <- got
+	}()
+	eventually(t, "somebody waits", func() bool { return decode[lockJSON](t, p.env, "locks", "get", "a").Waiters == 1 })
+	if got := decode[releasedJSON](t, p.env, release(lease.Token())...); got != (releasedJSON{"a", "lock", strconv.FormatInt(lease.Token(), 10), true}) {
+		t.Errorf("got %+v", got)
+	}
+	if lease = <-next; lease == nil {
+		return
+	}
+
+	// By force, it is free while its holder does not know yet.
+	p.wants(exitDone, "", `lock "a" is taken from next with token `, release(lease.Token(), "--force")...)
+	if !lease.Valid() {
+		t.Error("the holder knew of it before its renewal")
+	}
+	p.wants(exitNotFound, "", "nobody holds it", "locks", "get", "a")
+	again := holding(t, p.server, "a", locking.Options{})
+	if again.Token() <= lease.Token()+1 {
+		t.Errorf("token %d after %d, and one between them", again.Token(), lease.Token())
+	}
+	if err := again.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	// One that is not renewed ends by itself.
+	fixed := holding(t, p.server, "a", locking.Options{Fixed: true, TTL: short})
+	began := time.Now()
+	p.wants(exitDone, "", `lock "a" is free`, release(fixed.Token())...)
+	if took := time.Since(began); took < 2*time.Second || took > short+releasedLate {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// TestLocksReleaseRun cancels a run and waits for its end; it cannot be forced.
+func TestLocksReleaseRun(t *testing.T) {
+	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly"}
+	p := plant(t, yearly)
+	run := p.granted(yearly, "1")
+	l := decode[lockJSON](t, p.env, "locks", "get", "yearly")
+	p.wants(exitRefused, "", "run "+run+" on n1 with token "+l.Token, "locks", "release", "yearly", "--token", "1")
+	p.wants(exitRefused, "", "without --force the run is cancelled", "locks", "release", "yearly", "--token", l.Token, "--force")
+	p.wants(exitDone, "running", "", "runs", "get", run)
+
+	code, words := make(chan int, 1), &heard{}
+	go func() {
+		code <- new(app).Run([]string{"locks", "release", "yearly", "--token", l.Token}, strings.NewReader(""), words, words, p.env)
+	}()
+	eventually(t, "the run is told", func() bool { return strings.Contains(words.String(), "is cancelled; waiting") })
+	p.wants(exitDone, "to be cancelled by ann: locks release", "", "runs", "get", run)
+	select {
+	case got := <-code:
+		t.Errorf("exit %d while the run goes on: %s", got, words)
+	default:
+	}
+	p.settle("yearly", run, jobs.OutcomeCancelled, "")
+	if got := <-code; got != exitDone || !strings.Contains(words.String(), "run "+run+" has ended, and its lease is gone") {
+		t.Errorf("exit %d, %s", got, words)
+	}
+}
