@@ -19,8 +19,10 @@ SIM := ./scheduler/schedtest
 SEEDS := 2000
 SAME := 40
 
-# A module of its own, so that its database is nobody's dependency; ./... does not reach it.
+# Modules of their own, so that databases and peers are nobody's dependency; ./... does not reach them.
 EXAMPLE := docs/examples/moverows
+GUARDS := locking/fence/sqltest
+PEERS := cmd/peerbench
 
 ##@ Try it
 
@@ -48,8 +50,8 @@ build: ## the program, in bin/
 .PHONY: test
 test: redis-server ## every test with the race detector, each benchmark once, and the simulation
 	@mkdir -p .bin
-	go test -race -timeout $(TEST_TIMEOUT) -v $(ARGS) ./... | awk -f .ci/tests.awk
-	@$(MAKE) --no-print-directory without-race bench-once sim sim-same example
+	go test -race -p 3 -timeout $(TEST_TIMEOUT) -v $(ARGS) ./... | awk -f .ci/tests.awk
+	@$(MAKE) --no-print-directory without-race bench-once sim sim-same guards example
 
 # They count, play many seeds, or compare pure functions with slow twins: the race detector would make them take ten times
 # as long, and leaves them out (//go:build !race). A test in docs holds this list against the files.
@@ -81,6 +83,11 @@ sim-same: ## the same seeds three times, with other cores and the race detector:
 example: redis-server ## three nodes move a table by shards, one is killed; fetches a database driver, 40 MB
 	cd $(EXAMPLE) && go test -count=1 -timeout $(TEST_TIMEOUT) -v ./... | awk -f $(CURDIR)/.ci/tests.awk
 
+# With the race detector it would compile SQLite once more; the tests start servers and processes of their own.
+.PHONY: guards
+guards: redis-server postgresql ## the SQL guards of locking/fence against PostgreSQL and SQLite
+	cd $(GUARDS) && go test -count=1 -timeout $(TEST_TIMEOUT) -v ./... | awk -f $(CURDIR)/.ci/tests.awk
+
 .PHONY: mutants
 mutants: ## broken versions of the system, each of which a named check must catch
 	go test -count=1 -timeout 30m -tags mutants -run 'TestMutants$$' -v $(SIM) $(ARGS) | grep -v '^=== '
@@ -96,6 +103,11 @@ bench: ## every benchmark, with allocations
 bench-once: redis-server ## every benchmark once, so that none rots
 	go test -run '^$$' -bench . -benchtime 1x -timeout $(TEST_TIMEOUT) ./... | awk -f .ci/benchmarks.awk
 
+# Its module is not in tidy-check: a test of one of the peers wants a version that cannot be had everywhere.
+.PHONY: peers
+peers: redis-server ## locks beside those of other libraries, in one run
+	cd $(PEERS) && go run . $(ARGS)
+
 .PHONY: torture
 torture: redis-server ## real processes, a real Redis, real faults
 	go run ./cmd/torture $(ARGS)
@@ -108,7 +120,7 @@ torture-short: redis-server ## the same for a minute or two
 tidy-check: ## go.mod lists what is used, go.sum what was downloaded
 	go mod tidy -diff
 	go mod verify
-	cd $(EXAMPLE) && go mod tidy -diff
+	for m in $(EXAMPLE) $(GUARDS); do (cd $$m && go mod tidy -diff); done
 
 ##@ Mend it
 
@@ -126,12 +138,12 @@ fmt-check:
 .PHONY: vet
 vet:
 	go vet ./...
-	cd $(EXAMPLE) && go vet ./...
+	for m in $(EXAMPLE) $(GUARDS) $(PEERS); do (cd $$m && go vet ./...); done
 
 .PHONY: golangci
 golangci: $(GOLANGCI)
 	$(GOLANGCI) run ./...
-	cd $(EXAMPLE) && $(CURDIR)/$(GOLANGCI) run ./...
+	for m in $(EXAMPLE) $(GUARDS) $(PEERS); do (cd $$m && $(CURDIR)/$(GOLANGCI) run ./...); done
 
 $(GOLANGCI):
 	GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
@@ -156,4 +168,15 @@ redis-server:
 		apt-get update -qq </dev/null && apt-get install -y -qq --no-install-recommends redis-server </dev/null; \
 	else \
 		echo "redis-server is missing: install it (Debian, Ubuntu: sudo apt-get install redis-server; macOS: brew install redis) and run this again" >&2; exit 1; \
+	fi
+
+# Debian keeps its programs out of PATH.
+.PHONY: postgresql
+postgresql:
+	@if command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		export DEBIAN_FRONTEND=noninteractive; \
+		apt-get update -qq </dev/null && apt-get install -y -qq --no-install-recommends postgresql </dev/null; \
+	else \
+		echo "PostgreSQL's server is missing: install it (Debian, Ubuntu: sudo apt-get install postgresql; macOS: brew install postgresql) and run this again" >&2; exit 1; \
 	fi
