@@ -3,8 +3,9 @@
 // As a node (run) it reads config.yaml, registers every job of it with the
 // scheduler and serves the health endpoints until it is told to stop; dev does
 // the same with several nodes and an embedded Redis in one process. As a tool
-// (jobs, runs, nodes, ledger) it reads what the nodes keep in Redis, and tells
-// them what an operator wants: runs, pauses, ends. cron needs neither.
+// (jobs, runs, nodes, locks, ledger) it reads what the nodes keep in Redis, and tells
+// them what an operator wants: runs, pauses, ends. lock runs a command under a
+// business lock. cron needs neither.
 //
 // This is the only place of the project that knows YAML, flags and environment
 // variables. A setting is looked up in one order: flag, environment, file,
@@ -23,6 +24,9 @@
 //	5  refused, for a reason that stderr names
 //	6  Redis unreachable
 //	7  the awaited run did not succeed
+//	75 lock: the lock was lost while the command ran; otherwise lock ends with the
+//	   command's code, with 126 or 127 when there is no such command, or with 128
+//	   and the number of the signal that ended it
 //
 // # Stopping
 //
