@@ -65,3 +65,13 @@ func notNow(reply string) bool {
 	}
 	return strings.Contains(reply, "attempted to access a non local key") // the slot of a script's keys is on its way
 }
+
+// LookAgain makes a Cluster client whose call was answered with err, and err wraps
+// locking.ErrUnreachable, look who is master of what now. By itself it does so when
+// a server sends it elsewhere, which a dead one does not, and once a minute. It
+// does not wait. Other clients are left alone.
+func LookAgain(ctx context.Context, client redis.UniversalClient, err error) {
+	if c, ok := client.(*redis.ClusterClient); ok && errors.Is(err, locking.ErrUnreachable) {
+		c.ReloadState(ctx)
+	}
+}

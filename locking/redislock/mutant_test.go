@@ -103,7 +103,7 @@ func TestKitCatchesMutants(t *testing.T) {
 				if !ok {
 					t.Fatalf("the kit has no case %q", caught)
 				}
-				failures := inABubble(t, func(tb testing.TB) { c.Run(tb, broken(inBubble(tb), m.make())) })
+				failures := inABubble(t, func(tb testing.TB) { c.Run(tb, broken(store(embedded(tb).Options()), m.make())) })
 				if len(failures) == 0 {
 					t.Fatalf("%q passes", caught)
 				}
@@ -137,7 +137,7 @@ func TestHistoriesCatchMutants(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(most) {
-				failures := inABubble(t, func(tb testing.TB) { locktest.History(tb, broken(inBubble(tb), m.make()), seed+1) })
+				failures := inABubble(t, func(tb testing.TB) { locktest.History(tb, broken(store(embedded(tb).Options()), m.make()), seed+1) })
 				if len(failures) > 0 {
 					t.Logf("caught by history %d", seed+1)
 					return

@@ -2,7 +2,6 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -158,14 +157,10 @@ func (d *Driver) code(ctx context.Context, what string, s *redisconn.Script, nam
 	return code, nil
 }
 
-// explain is redisconn.Explain. A Cluster client that got no answer is made to
-// look who is master now: by itself it does so when a node sends it elsewhere,
-// which a dead one does not, and once a minute.
+// explain is redisconn.Explain, after which a Cluster client looks who is master.
 func (d *Driver) explain(ctx context.Context, op string, err error) error {
 	err = redisconn.Explain(op, err)
-	if c, ok := d.client.(*redis.ClusterClient); ok && errors.Is(err, locking.ErrUnreachable) {
-		c.ReloadState(ctx)
-	}
+	redisconn.LookAgain(ctx, d.client, err)
 	return err
 }
 

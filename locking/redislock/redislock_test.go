@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -95,7 +96,14 @@ func embedded(tb testing.TB) *redistest.Embedded {
 	return e
 }
 
-func inBubble(tb testing.TB) locktest.Store { return store(embedded(tb).Options()) }
+func inBubble(tb testing.TB) locktest.Store {
+	e := embedded(tb)
+	tb.Cleanup(func() { // go-redis dials in the background, and does not stop when its client is closed
+		<-time.After(2 * time.Second)
+		synctest.Wait()
+	})
+	return store(e.Options())
+}
 
 // onServer gives each case a store of its own in one server.
 func onServer(tb testing.TB) func(tb testing.TB) locktest.Store {

@@ -241,7 +241,9 @@ func (l *Ledger) Time(ctx context.Context) (now time.Time, runID string, err err
 		return nil
 	})
 	if clock.Err() != nil {
-		return time.Time{}, "", redisconn.Explain("read the clock", err)
+		err = redisconn.Explain("read the clock", err)
+		redisconn.LookAgain(ctx, l.client, err)
+		return time.Time{}, "", err
 	}
 	return clock.Val(), runIDOf(info.Val()), nil
 }
