@@ -101,24 +101,6 @@ func thisProcess(what string) string {
 	return fmt.Sprintf("%s on %s, pid %d", what, strings.ToValidUTF8(host[:min(len(host), 64)], ""), os.Getpid())
 }
 
-// reach connects a command to the Redis of its configuration.
-func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client *redis.Client) error) error {
-	l, err := a.load(cmd, false)
-	if err != nil {
-		return err
-	}
-	client, err := l.newClient()
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	otherwise := "name another with --redis"
-	if l.Redis.Mode == modeSentinel {
-		otherwise = "name another configuration with --config"
-	}
-	return l.unreachable(f(l, client), otherwise)
-}
-
 func (a *app) lock(l *loaded, client *redis.Client, name string, args []string, o locking.Options) error {
 	child := exec.Command(args[0], args[1:]...) //nolint:gosec // it is what was asked for
 	if child.Err != nil {                       // nobody waits for a lock to be told of a slip of the keyboard

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/scheduler"
@@ -22,27 +23,34 @@ type tool struct {
 // inspect connects a command to Redis.
 func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		l, err := a.load(cmd, false)
-		if err != nil {
-			return err
-		}
-		client, err := l.newClient()
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		in, err := scheduler.NewInspector(client, l.Namespace)
-		if err != nil {
-			return l.refused(err)
-		}
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		otherwise := "name another with --redis"
-		if l.Redis.Mode == modeSentinel {
-			otherwise = "name another configuration with --config"
-		}
-		return l.unreachable(f(tool{ctx, in, args}), otherwise)
+		return a.reach(cmd, func(l *loaded, client *redis.Client) error {
+			in, err := scheduler.NewInspector(client, l.Namespace)
+			if err != nil {
+				return l.refused(err)
+			}
+			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return f(tool{ctx, in, args})
+		})
 	}
+}
+
+// reach connects a command to the Redis of its configuration.
+func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client *redis.Client) error) error {
+	l, err := a.load(cmd, false)
+	if err != nil {
+		return err
+	}
+	client, err := l.newClient()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	otherwise := "name another with --redis"
+	if l.Redis.Mode == modeSentinel {
+		otherwise = "name another configuration with --config"
+	}
+	return l.unreachable(f(l, client), otherwise)
 }
 
 // pairs writes names and values one below the other; names and values alternate.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // Codes of the scripts; each script says what they mean there.
@@ -21,7 +22,7 @@ const (
 func readAcquired(r locking.Request, reply []any, op string) (locking.Token, error) {
 	var code, left, place int64
 	var text, who string
-	if !scan(reply, &code, &text, &left, &place, &who) {
+	if !redisconn.Scan(reply, &code, &text, &left, &place, &who) {
 		return 0, unexpected(op, reply)
 	}
 	switch code {
@@ -50,7 +51,7 @@ var held = regexp.MustCompile(`^(-?)(\d{1,16}):(.*)$`)
 func readOwner(name string, reply []any, op string) (locking.Ownership, error) {
 	var left, waiters int64
 	var value, who string
-	if !scan(reply, &value, &left, &who, &waiters) {
+	if !redisconn.Scan(reply, &value, &left, &who, &waiters) {
 		return locking.Ownership{}, unexpected(op, reply)
 	}
 	o := locking.Ownership{Name: name, Waiters: int(waiters)}
@@ -66,26 +67,6 @@ func readOwner(name string, reply []any, op string) (locking.Ownership, error) {
 	o.Revoked, o.Owner = m[1] != "", m[3]
 	o.Token, _ = strconv.ParseInt(m[2], 10, 64) // 16 digits fit
 	return o, nil
-}
-
-// scan copies a reply into *int64 and *string, and reports whether it fits.
-func scan(reply []any, to ...any) bool {
-	if len(reply) != len(to) {
-		return false
-	}
-	for i := range to {
-		var ok bool
-		switch p := to[i].(type) {
-		case *int64:
-			*p, ok = reply[i].(int64)
-		case *string:
-			*p, ok = reply[i].(string)
-		}
-		if !ok {
-			return false
-		}
-	}
-	return true
 }
 
 // lostUnless turns the code of a release or a revocation into an error.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // Codes of acquire.lua, which says what they mean.
@@ -36,7 +37,7 @@ func readPromise(reply []any) (promise, error) {
 	var p promise
 	var text, who, largest string
 	var left, longest, lost int64
-	if !scan(reply, &p.code, &text, &left, &who, &p.runID, &largest, &longest, &lost) {
+	if !redisconn.Scan(reply, &p.code, &text, &left, &who, &p.runID, &largest, &longest, &lost) {
 		return p, fmt.Errorf("unexpected reply %v; is a key of this lock used by something else?", reply)
 	}
 	p.longest, p.lost = ms(longest), ms(lost)
@@ -61,26 +62,6 @@ func readPromise(reply []any) (promise, error) {
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-
-// scan copies a reply into *int64 and *string, and reports whether it fits.
-func scan(reply []any, to ...any) bool {
-	if len(reply) != len(to) {
-		return false
-	}
-	for i := range to {
-		var ok bool
-		switch p := to[i].(type) {
-		case *int64:
-			*p, ok = reply[i].(int64)
-		case *string:
-			*p, ok = reply[i].(string)
-		}
-		if !ok {
-			return false
-		}
-	}
-	return true
-}
 
 // ballot is what the masters answered in phase 1.
 type ballot struct {

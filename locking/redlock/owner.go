@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // held is a lock's value: "token:attempt:owner", with "-" in front once it was revoked.
@@ -95,7 +96,7 @@ func agreed(claims []claim) (most int) {
 func readSight(reply []any) (sight, error) {
 	var value, who string
 	var left, knows int64
-	if !scan(reply, &value, &left, &who, &knows) {
+	if !redisconn.Scan(reply, &value, &left, &who, &knows) {
 		return sight{}, fmt.Errorf("unexpected reply %v; is a key of this lock used by something else?", reply)
 	}
 	if value == "" {

@@ -208,7 +208,7 @@ func readNode(reply []any) (*node, error) {
 	var n node
 	var votes int64
 	var largest, clock string
-	if !scan(reply, &n.runID, &votes, &largest, &clock) {
+	if !redisconn.Scan(reply, &n.runID, &votes, &largest, &clock) {
 		return nil, fmt.Errorf("unexpected reply %v", reply)
 	}
 	n.votes = votes == 1
