@@ -57,16 +57,30 @@ func (a *acquisition) run(ctx context.Context) (*Lease, error) {
 			return lease, nil
 		}
 		wait, again := a.next(err)
-		if again && pauseOr(ctx, wait, a.called) {
+		if again && a.pause(ctx, wait) {
 			continue
 		}
 		if a.maybeOurs || a.inLine {
-			a.locker.releaseLater(a.request)
+			a.locker.releaseLater(a.request, 0)
 		}
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("lock %q: gave up: %w (last answer: %w)", a.request.Name, context.Cause(ctx), err)
 		}
 		return nil, err
+	}
+}
+
+// pause waits for d or for a call, and reports whether ctx is still alive then.
+func (a *acquisition) pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-a.called:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -82,16 +96,15 @@ func (a *acquisition) call(ctx context.Context) (*Lease, error) {
 		case unknownOutcome(err):
 			a.maybeOurs = true
 		case errors.As(err, &held):
-			a.maybeOurs = false // whatever was granted before has lapsed
-			own := *held        // the driver's may be shared; next fills in what we waited
+			a.maybeOurs = held.Owner == a.request.Owner // else what was granted before has lapsed
+			own := *held                                // the driver's may be shared; next fills in what we waited
 			a.inLine = own.Place > 0
 			return nil, &own
 		}
 		return nil, fmt.Errorf("lock %q: %w", name, err)
 	}
 	g.Fixed = a.fixed
-	lease := l.keeper.Hold(ctx, g)
-	lease.locker = l
+	lease := l.keeper.hold(ctx, g, l)
 	if !lease.Valid() {
 		a.maybeOurs = true
 		return nil, fmt.Errorf("lock %q: %w: the answer took longer than ttl %s less the margin", name, ErrUnreachable, a.request.TTL)
@@ -123,6 +136,9 @@ func (a *acquisition) next(err error) (time.Duration, bool) {
 // is worth looking at right then; of a line, only by its head.
 func (a *acquisition) lookAgain(held *HeldError) time.Duration {
 	lapse := held.Until + time.Millisecond
+	if held.Until <= 0 { // nobody knows, or it never does
+		lapse = pollMost
+	}
 	switch {
 	case held.Place == 1:
 		return min(jitter(comeForward), lapse)

@@ -38,7 +38,7 @@ type HeldError struct {
 	Name   string        // the lock's name
 	Owner  string        // the owner value of whoever holds it
 	Holder string        // who that is, for people; may be empty
-	Until  time.Duration // time left of the holder's lease, which it may renew
+	Until  time.Duration // time until others can have it, Delay included, unless it is renewed; 0: not known
 	Place  int           // our place in the line, 1 being next; 0: we do not stand in one
 	Waited time.Duration // how long Acquire waited for it
 }

@@ -77,11 +77,14 @@ func NewKeeper(r Renewer, cfg KeeperConfig) *Keeper {
 // works under the lease may need a moment to stop, so it is kept until Close.
 // The caller must close every lease. A grant whose deadline has passed already
 // gives a lease that is lost.
-func (k *Keeper) Hold(parent context.Context, g Grant) *Lease {
+func (k *Keeper) Hold(parent context.Context, g Grant) *Lease { return k.hold(parent, g, nil) }
+
+// hold is Hold for a locker's grant, or for another's.
+func (k *Keeper) hold(parent context.Context, g Grant, locker *Locker) *Lease {
 	if g.Slept == 0 {
 		g.Slept = k.slept()
 	}
-	l := &Lease{keeper: k, grant: g}
+	l := &Lease{keeper: k, grant: g, locker: locker}
 	l.base, l.cancel = context.WithCancelCause(parent)
 	l.ctx = &leaseContext{Context: l.base, lease: l}
 
@@ -199,7 +202,10 @@ func (k *Keeper) end(l *Lease, to leaseState, why string) {
 		k.mu.Unlock()
 		return
 	}
-	l.state = to
+	l.state, l.cause = to, ErrReleased
+	if to == lost {
+		l.cause = fmt.Errorf("%w: %q, token %d: %s", ErrLeaseLost, l.grant.Name, l.grant.Token, why)
+	}
 	l.timer.Stop()
 	last := len(k.leases) - 1
 	k.leases[l.index] = k.leases[last]
@@ -215,11 +221,10 @@ func (k *Keeper) end(l *Lease, to leaseState, why string) {
 		abort()
 	}
 
+	l.cancel(l.cause)
 	if to == released {
-		l.cancel(ErrReleased)
 		return
 	}
-	l.cancel(fmt.Errorf("%w: %q, token %d: %s", ErrLeaseLost, l.grant.Name, l.grant.Token, why))
 	k.cfg.Logger.Error("lease lost", "name", l.grant.Name, "token", l.grant.Token, "reason", why)
 }
 

@@ -31,6 +31,7 @@ type Lease struct {
 	// Guarded by the keeper's mu.
 	state    leaseState
 	gone     bool      // lost because the store said so
+	cause    error     // of the context, once the lease has ended
 	index    int       // in keeper.leases, while held
 	due      time.Time // of the next renewal
 	failures int       // renewals unanswered since the last good one
@@ -125,20 +126,36 @@ func (l *Lease) Release(ctx context.Context) error {
 	l.releasing.Lock()
 	defer l.releasing.Unlock()
 	if l.isBack {
-		return nil
-	}
-	if l.isGone() {
-		return fmt.Errorf("release lock %q: %w: the store has said so before", l.grant.Name, ErrLost)
+		return l.goneError()
 	}
 	err := l.locker.release(ctx, l.grant.Name, l.grant.Owner, !l.Lost())
 	l.isBack = err == nil
+	if err == nil {
+		return l.goneError()
+	}
 	return err
 }
 
-func (l *Lease) isGone() bool {
+// goneError is nil unless the store has said that the lease is gone: a revoked
+// one is given back all the same.
+func (l *Lease) goneError() error {
 	l.keeper.mu.Lock()
 	defer l.keeper.mu.Unlock()
-	return l.gone
+	if !l.gone {
+		return nil
+	}
+	return fmt.Errorf("release lock %q: %w: the store has said so before", l.grant.Name, ErrLost)
+}
+
+// settleContext ends the context of a lease that has ended, for whoever looks
+// before the one that ended it has come so far.
+func (l *Lease) settleContext() {
+	l.keeper.mu.Lock()
+	cause := l.cause
+	l.keeper.mu.Unlock()
+	if cause != nil {
+		l.cancel(cause)
+	}
 }
 
 // leaseContext is a context that looks at the clock itself, so that a process
@@ -153,7 +170,12 @@ func (c *leaseContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
-	c.lease.keeper.check(c.lease.hold())
+	if !c.lease.keeper.check(c.lease.hold()) {
+		c.lease.hold().settleContext()
+		if c.lease.outer != nil {
+			c.lease.cancel(context.Cause(c.lease.outer.base))
+		}
+	}
 	return c.Context.Err()
 }
 

@@ -64,7 +64,9 @@ func TestExtendAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newScript(nil, nil)
-				lease := mustHold(t, New(s, Config{}), "a", Options{Fixed: true})
+				l := New(s, Config{})
+				defer l.Close()
+				lease := mustHold(t, l, "a", Options{Fixed: true})
 				defer lease.Close()
 				before := lease.Deadline()
 				<-time.After(time.Second)

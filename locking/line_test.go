@@ -61,7 +61,7 @@ func TestWaitInLineAsksRarely(t *testing.T) {
 			if n := len(c.owners); n < 7 || n > most {
 				t.Errorf("place %d: asked %d times in 10 s", place, n)
 			}
-			l.background.Wait()
+			l.background.wait()
 			if len(c.released) != 1 || c.released[0] != c.owners[0] {
 				t.Errorf("place %d: released %v; want the place given up", place, c.released)
 			}
@@ -104,7 +104,7 @@ func TestWaitInLineEndsWithItsContext(t *testing.T) {
 		if _, err := l.Acquire(ctx, "a", Options{Wait: time.Minute}); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrHeld) {
 			t.Errorf("got %v; want the cause and the last answer", err)
 		}
-		l.background.Wait()
+		l.background.wait()
 		if len(c.released) != 1 {
 			t.Error("the place in the line was not given up")
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -32,7 +31,8 @@ type Options struct {
 	// Wait is how long to wait for a lock that is held, or for a store that
 	// cannot be reached. In a store with lines (redislock) those who wait get the
 	// lock in the order in which they came; elsewhere by asking again, with
-	// jitter, in no order. 0: try once.
+	// jitter, in no order. 0: one answer is enough; a call that got none is made once
+	// more.
 	Wait time.Duration
 
 	// Fixed keeps nothing alive: the lease ends after TTL, unless Extend is called.
@@ -54,7 +54,8 @@ type Options struct {
 
 	// Reenter returns the caller's own hold again, when ctx comes from a valid
 	// lease of this very lock (from its Context): see Lease.Reenter. Default false:
-	// then a holder that asks again waits for itself, as anybody does.
+	// then a holder that asks again waits for itself, as anybody does. The hold is
+	// as it was acquired: TTL, Fixed, Delay, Holder and After of o do nothing then.
 	Reenter bool
 }
 
@@ -65,9 +66,7 @@ type Locker struct {
 	keeper *Keeper
 	cfg    KeeperConfig
 
-	background sync.WaitGroup // releases after unknown answers
-	closing    context.Context
-	close      context.CancelFunc
+	background releases
 }
 
 // New returns a Locker over driver d.
@@ -75,7 +74,7 @@ func New(d Driver, cfg Config) *Locker {
 	kc := KeeperConfig(cfg).withDefaults()
 	l := &Locker{driver: d, keeper: NewKeeper(d, kc), cfg: kc}
 	l.waker, _ = d.(Waker)
-	l.closing, l.close = context.WithCancel(context.Background())
+	l.background.closing = make(chan struct{})
 	return l
 }
 
@@ -84,8 +83,7 @@ func New(d Driver, cfg Config) *Locker {
 // alone: they are their holders' to release, or ReleaseAll's. A locker that is
 // never closed leaks nothing for longer than a TTL.
 func (l *Locker) Close() {
-	l.close()
-	l.background.Wait()
+	l.background.close()
 	if l.waker != nil {
 		l.waker.HangUp()
 	}
@@ -96,8 +94,9 @@ func (l *Locker) Close() {
 // The error is a *HeldError when somebody else holds it; it wraps
 // ErrUnreachable when the store gave no answer, and then the lock is released
 // in the background in case it had been granted; it wraps ctx's cause when ctx
-// ended first; it holds an *InputError for each argument that was refused. The
-// lease's context is a child of ctx.
+// ended first; it holds an *InputError for each argument that was refused; else it
+// is what the store refused with (no right, no memory, a key of something else).
+// The lease's context is a child of ctx.
 func (l *Locker) Acquire(ctx context.Context, name string, o Options) (*Lease, error) {
 	return l.acquire(ctx, name, 0, o)
 }
@@ -117,7 +116,14 @@ func (l *Locker) Do(ctx context.Context, name string, o Options, f func(ctx cont
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lease.Release(ctx)) }()
+	defer func() {
+		lost := lease.Lost() // before the release, which the store may take all the same
+		released := lease.Release(ctx)
+		if lost && !errors.Is(released, ErrLost) {
+			released = errors.Join(released, fmt.Errorf("lock %q: %w: its lease ended before the function did", name, ErrLost))
+		}
+		err = errors.Join(err, released)
+	}()
 	return f(lease.Context(), lease)
 }
 
@@ -126,11 +132,12 @@ func (l *Locker) Do(ctx context.Context, name string, o Options, f func(ctx cont
 // no harm. Whoever holds it is told by its next renewal, at its local deadline
 // at the latest; until then only the larger token tells the two apart. To let
 // the holder end first, use Revoke and then Acquire. The error is a *HeldError
-// when another grant holds the lock.
+// when another grant holds the lock; a free lock is acquired.
 func (l *Locker) TakeOver(ctx context.Context, name string, from Token, o Options) (*Lease, error) {
 	if from <= 0 {
 		return nil, &InputError{Lock: shortened(name), Field: "from", Why: fmt.Sprintf("is %d; name the token of the grant to be taken over, see Owner", from)}
 	}
+	o.Reenter = false
 	return l.acquire(ctx, name, from, o)
 }
 
@@ -163,6 +170,8 @@ func (l *Locker) Owner(ctx context.Context, name string) (Ownership, error) {
 	if err := checkName(name); err != nil {
 		return Ownership{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.CallTimeout)
+	defer cancel()
 	o, err := l.driver.Owner(ctx, name)
 	if err != nil {
 		return o, fmt.Errorf("owner of lock %q: %w", name, err)
@@ -178,6 +187,11 @@ func (l *Locker) Revoke(ctx context.Context, name string, token Token) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
+	if token <= 0 {
+		return &InputError{Lock: shortened(name), Field: "token", Why: fmt.Sprintf("is %d; name the token of the grant, see Owner", token)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.CallTimeout)
+	defer cancel()
 	if err := l.driver.Revoke(ctx, name, token); err != nil {
 		return fmt.Errorf("revoke lock %q, token %d: %w", name, token, err)
 	}

@@ -147,7 +147,7 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 		if got := time.Since(start); got != 3*time.Second {
 			t.Errorf("returned after %s; want 3s", got)
 		}
-		l.background.Wait()
+		l.background.wait()
 		if len(s.released) != 3 || s.released[0] != s.owners[0] {
 			t.Errorf("background releases %v of owner %s; want until one is answered", s.released, s.owners[0])
 		}
@@ -168,7 +168,7 @@ func TestBackgroundReleaseIsBounded(t *testing.T) {
 			if closed {
 				l.Close()
 			}
-			l.background.Wait()
+			l.background.wait()
 			if got := time.Since(start); got > DefaultTTL || closed && got != 0 {
 				t.Errorf("closed %t: tried for %s; want at most the ttl, and at once when closed", closed, got)
 			}

@@ -67,27 +67,101 @@ func (l *Locker) release(ctx context.Context, name, owner string, closedValid bo
 	return fmt.Errorf("release lock %q: %w", name, err)
 }
 
-// releaseLater gives back, in the background, what may have been granted, what
-// was revoked, or a place in the line. It tries until that would lapse by itself,
-// or, once the locker is closed, once more.
-func (l *Locker) releaseLater(r Request) {
-	l.background.Go(func() {
-		end := time.Now().Add(max(r.TTL, Patience))
+// releaseLater gives back, in the background and not before wait has passed,
+// what may have been granted, what was revoked, or a place in the line. It tries
+// for a minute at most, less when that lapses by itself before; and once the
+// locker is closed, once.
+func (l *Locker) releaseLater(r Request, wait time.Duration) {
+	began := l.background.start(func(closing <-chan struct{}) {
+		end := time.Now().Add(wait + min(max(r.TTL, Patience), time.Minute))
+		again := pauseOr(context.Background(), wait, closing)
 		for {
 			ctx, cancel := context.WithTimeout(context.Background(), l.cfg.CallTimeout)
 			err := l.driver.Release(ctx, r.Name, r.Owner)
 			cancel()
-			if !unknownOutcome(err) {
+			if err == nil || errors.Is(err, ErrLost) {
 				return // given back, or it was never ours
 			}
-			again := jitter(max(r.TTL/30, retryPause))
-			if time.Now().Add(again).After(end) || !pause(l.closing, again) {
-				l.cfg.Logger.Warn("a lock that may have been granted could not be given back; it lapses by itself",
-					"name", r.Name, "ttl", r.TTL, "error", err)
+			pause := jitter(max(r.TTL/30, retryPause))
+			if !again || time.Now().Add(pause).After(end) {
+				l.notGivenBack(r, err)
 				return
 			}
+			again = pauseOr(context.Background(), pause, closing)
 		}
 	})
+	if !began {
+		l.notGivenBack(r, fmt.Errorf("%d others are being given back", mostReleases))
+	}
+}
+
+func (l *Locker) notGivenBack(r Request, err error) {
+	l.cfg.Logger.Warn("a lock that may have been granted could not be given back; it lapses by itself",
+		"name", r.Name, "within", r.TTL+r.Delay, "error", err)
+}
+
+// mostReleases bounds how many releases a locker has in the background.
+const mostReleases = 1000
+
+// releases are the background releases of a locker.
+type releases struct {
+	mu      sync.Mutex
+	running int
+	idle    chan struct{} // closed when none is running, made by who waits for it
+	closed  bool
+	closing chan struct{}
+}
+
+// start runs f in a goroutine, or at once when all has been closed; false says
+// that there are too many.
+func (b *releases) start(f func(closing <-chan struct{})) bool {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		f(b.closing)
+		return true
+	}
+	defer b.mu.Unlock()
+	if b.running == mostReleases {
+		return false
+	}
+	b.running++
+	go func() {
+		f(b.closing)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.running--; b.running == 0 && b.idle != nil {
+			close(b.idle)
+			b.idle = nil
+		}
+	}()
+	return true
+}
+
+// close has each of them ask once more, and waits for them.
+func (b *releases) close() {
+	b.mu.Lock()
+	if !b.closed {
+		b.closed = true
+		close(b.closing)
+	}
+	b.mu.Unlock()
+	b.wait()
+}
+
+// wait waits until none is running.
+func (b *releases) wait() {
+	b.mu.Lock()
+	if b.running == 0 {
+		b.mu.Unlock()
+		return
+	}
+	if b.idle == nil {
+		b.idle = make(chan struct{})
+	}
+	idle := b.idle
+	b.mu.Unlock()
+	<-idle
 }
 
 // unknownOutcome reports whether err leaves open if the request took effect.
@@ -106,15 +180,15 @@ func lostAfterRepeat(err error, repeated, closedValid bool) bool {
 // pause waits for d and reports whether ctx is still alive then.
 func pause(ctx context.Context, d time.Duration) bool { return pauseOr(ctx, d, nil) }
 
-// pauseOr is pause that ends early when called gets a value.
-func pauseOr(ctx context.Context, d time.Duration, called <-chan struct{}) bool {
+// pauseOr is pause that ends early, and is over, when stop is closed.
+func pauseOr(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return true
-	case <-called:
-		return true
+	case <-stop:
+		return false
 	case <-ctx.Done():
 		return false
 	}

@@ -190,8 +190,9 @@ func (k *Keeper) apply(batch []*Lease, answers []RenewAnswer, sent time.Time, sl
 
 	for _, l := range gone {
 		k.end(l, lost, "the store says that it is gone")
-		if l.locker != nil { // a revoked one is there still, until its holder has been told
-			l.locker.releaseLater(Request{Name: l.grant.Name, Owner: l.grant.Owner, TTL: l.grant.TTL})
+		if l.locker != nil { // a revoked one is there still; its holder gives it back, or this does in its stead
+			g := l.grant
+			l.locker.releaseLater(Request{Name: g.Name, Owner: g.Owner, TTL: g.TTL, Delay: g.Delay}, l.deadline.Sub(now))
 		}
 	}
 	for _, l := range late { // the answer came after the deadline

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/escapement/escapement/locking"
@@ -28,6 +29,9 @@ const (
 	// clearEvery is how often a group that was told to end is looked at.
 	clearEvery = 20 * time.Millisecond
 
+	// wordsWithin is how long the end waits for words that nobody reads.
+	wordsWithin = time.Second
+
 	// stuckAfter is how long SIGKILL may take.
 	stuckAfter = time.Second
 )
@@ -41,7 +45,25 @@ type underLock struct {
 
 	group  *group
 	lost   bool      // the lock, before the command had ended
+	stuck  bool      // something of the command could not be ended
 	killAt time.Time // once lost
+	words  sync.WaitGroup
+}
+
+// tell says something without waiting for whoever reads it: a pipe that nobody
+// empties must not keep the command alive.
+func (u *underLock) tell(format string, args ...any) {
+	u.words.Go(func() { u.say(format, args...) })
+}
+
+// told waits until all has been said, but not for long.
+func (u *underLock) told() {
+	done := make(chan struct{})
+	go func() { u.words.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(wordsWithin):
+	}
 }
 
 // run returns when the command, and all of its process group, has ended; the
@@ -58,7 +80,7 @@ func (u *underLock) run() (code int, err error) {
 	err = u.watch(exited)
 	var status *exec.ExitError
 	if err != nil && !errors.As(err, &status) {
-		u.say("what the command read or wrote was cut off: %v", err)
+		u.tell("what the command read or wrote was cut off: %v", err)
 	}
 	u.lost = u.lost || !u.lease.Valid()
 	u.clear()
@@ -100,7 +122,7 @@ func (u *underLock) lose() {
 		u.killAt = told // we did not execute when we were to be told
 	}
 	u.killAt = u.killAt.Add(killAfter)
-	u.say("the command is ended, within %s: %v", killAfter, context.Cause(u.lease.Context()))
+	u.tell("the command is ended, within %s: %v", killAfter, context.Cause(u.lease.Context()))
 }
 
 // clear ends what the command left behind in its group: it would work on
@@ -128,7 +150,8 @@ func (u *underLock) clear() {
 		}
 		switch late := time.Since(deadline); {
 		case late > stuckAfter:
-			u.say("a process that the command left behind, in group %d, cannot be ended; look for it on this machine", u.child.Process.Pid)
+			u.stuck = true
+			u.tell("a process that the command left behind, in group %d, cannot be ended; look for it on this machine. The lock is not given back, it lapses", u.child.Process.Pid)
 			return
 		case late > 0:
 			u.group.kill()
@@ -137,8 +160,14 @@ func (u *underLock) clear() {
 }
 
 // release gives the lock back, also one that was lost: it may not have lapsed
-// yet, and the command has ended. That is not worth more than one call.
+// yet, and the command has ended. That is not worth more than one call. Where
+// something of the command still runs, the lock is left to lapse.
 func (u *underLock) release() error {
+	defer u.told()
+	if u.stuck {
+		u.lease.Close()
+		return nil
+	}
 	ctx, cancel := context.Background(), func() {}
 	if u.lost {
 		ctx, cancel = context.WithTimeout(ctx, callTimeout)

@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -194,14 +195,15 @@ func tokensGrowForget(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	var last locking.Token
 	for i := range 10 {
-		g := mustAcquire(tb, d, "a", long)
+		owner := fmt.Sprint("a", i)
+		g := mustAcquire(tb, d, owner, long)
 		if g.Token <= last {
 			tb.Fatalf("grant %d: token %d after %d, which the store forgot", i, g.Token, last)
 		}
 		last = g.Token
 		s.Forget(tb)
 		<-time.After(time.Millisecond) // a store that forgot all has only its clock
-		wantIs(tb, "release of a forgotten lock", release(tb, d, "a"), locking.ErrLost)
+		wantIs(tb, "release of a forgotten lock", release(tb, d, owner), locking.ErrLost)
 	}
 }
 

@@ -11,10 +11,10 @@
 -- Returns {code, text, left, place, who}, left being ms until others can have the lock:
 --   1  yours; text is the token
 --   0  held; text is the owner, place yours in the line or 0, who as the holder said
---   2  given back by this owner before: a copy of the call came late
+--   2  given back by this owner before, or revoked: a copy of the call came late
 --   3  the token to be exceeded is more than an hour ahead of this server's clock
 local owner, ttl, delay = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local guard, keep, patience, most = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
+local guard, keep, patience, most = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local who, after, from, channel = ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11]
 
 -- stand_in_line(now) -> place, 0 when the line is full.
@@ -39,18 +39,21 @@ end
 local value = redis.call('GET', lock)
 if value then
   local holder, token, revoked = holder_of(value)
-  if holder == owner and not revoked then
+  if holder == owner and revoked then return {2, '', 0, 0, ''} end
+  if holder == owner and tonumber(token) > after then
     redis.call('PEXPIRE', lock, ttl + delay)
     redis.call('HSET', state, 'h', who)
+    redis.call('PEXPIRE', state, keep + ttl + delay)
     return {1, token, ttl, 0, ''}
   end
-  if not holder or token ~= from then
+  -- One that was handed over to us without a word of what it must exceed goes on below.
+  if holder ~= owner and (not holder or from == '0' or token ~= from) then
     return held_by(holder or value, redis.call('PTTL', lock))
   end
 end
 
 local last = redis.call('HMGET', state, 't', 'r', 'o')
-if last[3] == owner then return {2, '', 0, 0, ''} end
+if is_among(owner, last[3]) then return {2, '', 0, 0, ''} end
 local now = server_micros()
 if after > now + 3600000000 then return {3, '', 0, 0, ''} end
 if not value then

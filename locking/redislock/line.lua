@@ -4,7 +4,7 @@
 -- KEYS of all scripts
 --   1 lock     string "token:owner", "-token:owner" once it was revoked
 --   2 state    hash t, r: the last token and the run_id of the server that gave it;
---              o: the last owner who released; h: who the holder is, for people
+--              o: the last owners who released, a line each; h: who the holder is, for people
 --   3 line     sorted set, owners by the microsecond in which they came
 --   4 waiters  hash, per owner in line "alive channel": until when it counts as
 --              living, in ms, and where it listens, S (sharded) or P in front
@@ -14,6 +14,11 @@ local lock, state, line, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local function holder_of(value)
   local minus, token, owner = string.match(value or '', '^(%-?)(%d+):(.*)$')
   return owner, token, minus == '-'
+end
+
+-- is_among(owner, o) reports whether owner is one of those in o, which may be false.
+local function is_among(owner, o)
+  return o and string.find('\n' .. o .. '\n', '\n' .. owner .. '\n', 1, true) ~= nil
 end
 
 local function leave_line(owner)
@@ -39,7 +44,7 @@ local function give(owner, px, now, rid, last, after, guard, keep, holder)
   if tonumber(token) <= after then token = string.format('%.0f', after + 1) end
   redis.call('SET', lock, token .. ':' .. owner, 'PX', px)
   redis.call('HSET', state, 't', token, 'r', rid, 'h', holder)
-  redis.call('PEXPIRE', state, keep)
+  redis.call('PEXPIRE', state, keep + px)
   return token
 end
 

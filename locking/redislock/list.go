@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,8 +33,11 @@ func (d *Driver) List(ctx context.Context, limit int) (locks []locking.Ownership
 			return locks, true, nil
 		}
 		o, err := d.Owner(ctx, name)
-		if err != nil {
+		if errors.Is(err, locking.ErrUnreachable) {
 			return nil, false, fmt.Errorf("lock %q: %w", name, err)
+		}
+		if err != nil { // one that something else has written to hides none of the others
+			o = locking.Ownership{Name: name, Owner: "unreadable", Holder: err.Error()}
 		}
 		if o.Held() { // it may have been given back meanwhile
 			locks = append(locks, o)

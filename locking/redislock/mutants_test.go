@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -210,10 +211,16 @@ func lateCopyLocks() mutant {
 	}}
 }
 
-// forgetLast makes the store remember another owner as the last who released.
+// forgetLast makes the store remember other owners as the last who released.
 func forgetLast(ctx context.Context, d locking.Driver, name string) error {
-	if _, err := d.Acquire(ctx, locking.Request{Name: name, Owner: "spy", TTL: time.Second}); err != nil {
-		return err
+	for i := range 8 {
+		spy := fmt.Sprint("spy-", i)
+		if _, err := d.Acquire(ctx, locking.Request{Name: name, Owner: spy, TTL: time.Second}); err != nil {
+			return err
+		}
+		if err := d.Release(ctx, name, spy); err != nil {
+			return err
+		}
 	}
-	return d.Release(ctx, name, "spy")
+	return nil
 }

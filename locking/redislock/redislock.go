@@ -2,8 +2,12 @@ package redislock
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
@@ -16,8 +20,8 @@ import (
 const DefaultNamespace = "escapement"
 
 const (
-	// stateKeep is how long the token state outlives the last grant or release,
-	// in milliseconds: 24 h, far more than the guard and any step of a clock.
+	// stateKeep is how long the token state outlives the lock, in milliseconds: 24 h,
+	// far more than the guard and any step of a clock.
 	stateKeep = 24 * 60 * 60 * 1000
 
 	// mostInLine bounds a lock's line. Whoever finds it full asks again, with jitter.
@@ -69,12 +73,24 @@ func NewDriver(client redis.UniversalClient, cfg Config) *Driver {
 	if d.namespace == "" {
 		d.namespace = DefaultNamespace
 	}
+	d.refused = errors.Join(d.refused, cfg.check())
 	logger := cfg.Logger
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	d.calls = newSwitchboard(client, d.namespace, uuid.NewString(), logger)
 	return d
+}
+
+func (c Config) check() error {
+	var errs []error
+	if strings.ContainsFunc(c.Namespace, func(r rune) bool { return r == '{' || r == '}' || unicode.IsControl(r) }) {
+		errs = append(errs, &locking.InputError{Field: "Config.Namespace", Why: fmt.Sprintf("is %q; braces would put a lock's keys apart on a Cluster: use letters, digits and dashes", c.Namespace)})
+	}
+	if c.Confirm < 0 {
+		errs = append(errs, &locking.InputError{Field: "Config.Confirm", Why: fmt.Sprintf("is %d, which is negative; 0 waits for no replica", c.Confirm)})
+	}
+	return errors.Join(errs...)
 }
 
 // Acquire is described at locking.Driver. A ttl is rounded up to milliseconds.

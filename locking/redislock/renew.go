@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -21,7 +22,11 @@ func (d *Driver) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.
 	queue := func(i int, add queueScript, pipe redis.Pipeliner) {
 		r := batch[i]
 		value := strconv.FormatInt(r.Token, 10) + ":" + r.Owner
-		cmds[i] = add(ctx, pipe, lockKeys(d.namespace, r.Name)[:1], value, millis(r.TTL+r.Delay))
+		keys := lockKeys(d.namespace, r.Name)
+		cmds[i] = add(ctx, pipe, keys[:1], value, millis(r.TTL+r.Delay))
+		if firstOfTheHour(time.Now(), r.TTL) { // its failure is the next one's to mend
+			pipe.PExpire(ctx, keys[1], time.Duration(stateKeep)*time.Millisecond+r.TTL+r.Delay)
+		}
 	}
 
 	pipe := d.client.Pipeline()
@@ -40,6 +45,13 @@ func (d *Driver) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.
 		_, _ = pipe.Exec(ctx) // as above
 	}
 	return answers(cmds, func(err error) error { return d.explain(ctx, "renew at redis "+redisconn.Addr(d.client), err) })
+}
+
+// firstOfTheHour says for about one renewal in an hour that it is to keep the
+// token state too, which a lock that is held for a day would outlive. It is a
+// command of its own, because the script names one key only.
+func firstOfTheHour(now time.Time, ttl time.Duration) bool {
+	return !now.Truncate(time.Hour).Equal(now.Add(-ttl / 2).Truncate(time.Hour))
 }
 
 // answers turns replies into answers. When none is known, it returns the first

@@ -84,6 +84,7 @@ func (s *switchboard) connect(ctx context.Context, name string) {
 			board: s, key: key, channels: map[string]string{},
 			sub: client.Subscribe(context.Background()), over: make(chan struct{}), ended: make(chan struct{}),
 		}
+		w.ctx, w.end = context.WithCancel(context.Background())
 		s.wires[key] = w
 		go w.attend()
 	}
@@ -95,8 +96,15 @@ func (s *switchboard) connect(ctx context.Context, name string) {
 	if known {
 		return
 	}
-	if err := w.subscribe(ctx, channel); err != nil {
-		s.warn("no connection for calls", err)
+	// A subscription that is being dialled for keeps its mutex, and minds no context of ours.
+	done := make(chan error, 1)
+	go func() { done <- w.subscribe(w.ctx, channel) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			s.warn("no connection for calls", err)
+		}
+	case <-ctx.Done(): // whoever waits asks by itself meanwhile
 	}
 }
 
@@ -126,6 +134,7 @@ func (s *switchboard) hangUp() {
 		if !w.closed {
 			w.closed = true
 			close(w.over)
+			w.end()
 		}
 	}
 	s.mu.Unlock()

@@ -25,6 +25,8 @@ type wire struct {
 	board *switchboard
 	key   string
 	sub   *redis.PubSub
+	ctx   context.Context // ended by hangUp: a dial under way holds the subscription's mutex
+	end   context.CancelFunc
 	over  chan struct{} // closed by hangUp
 	ended chan struct{} // closed when attend is
 
@@ -45,6 +47,7 @@ func (w *wire) subscribe(ctx context.Context, channel string) error {
 // any more.
 func (w *wire) attend() {
 	defer close(w.ended)
+	defer w.end()
 	err := w.hear()
 	_ = w.sub.Close() // nothing more is wanted of it
 	if err == nil {
@@ -63,7 +66,7 @@ func (w *wire) attend() {
 
 // hear returns nil when nobody waits any more.
 func (w *wire) hear() error {
-	ctx := context.Background()
+	ctx := w.ctx
 	silent, looked := 0, time.Now()
 	for {
 		msg, err := w.sub.ReceiveTimeout(ctx, callCheck)

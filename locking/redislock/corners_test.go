@@ -1,0 +1,440 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redislock"
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+func withEmbedded(t *testing.T) (*redistest.Embedded, *redis.Client) {
+	e, err := redistest.Embed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	c := e.Client()
+	t.Cleanup(func() { _ = c.Close() })
+	return e, c
+}
+
+// Options.After is forgotten by a hand-over.
+func TestAfterHoldsInALine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := withEmbedded(t)
+		l := redislock.New(c, redislock.Config{Namespace: "kit"})
+		defer l.Close()
+		first, _ := l.Acquire(t.Context(), "a", locking.Options{})
+		after := first.Token() + 10*60*1e6
+		got := make(chan *locking.Lease)
+		go func() {
+			w, err := l.Acquire(t.Context(), "a", locking.Options{Wait: time.Minute, After: after})
+			if err != nil {
+				t.Error(err)
+			}
+			got <- w
+		}()
+		time.Sleep(5 * time.Second)
+		_ = first.Release(t.Context())
+		w := <-got
+		defer func() { _ = w.Release(t.Context()) }()
+		if w.Token() <= after {
+			t.Errorf("After %d, granted %d", after, w.Token())
+		}
+	})
+}
+
+// Do and a lost lease.
+func TestDoSaysThatTheLockWasLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := withEmbedded(t)
+		l := redislock.New(c, redislock.Config{Namespace: "kit"})
+		defer l.Close()
+		err := l.Do(t.Context(), "a", locking.Options{TTL: 3 * time.Second, Fixed: true}, func(ctx context.Context, lease *locking.Lease) error {
+			time.Sleep(2500 * time.Millisecond)
+			t.Log("lost:", lease.Lost(), context.Cause(ctx))
+			return nil
+		})
+		if !errors.Is(err, locking.ErrLost) {
+			t.Errorf("lost before f returned; Do: %v", err)
+		}
+		err = l.Do(t.Context(), "a", locking.Options{TTL: 3 * time.Second, Delay: time.Minute, Fixed: true}, func(ctx context.Context, lease *locking.Lease) error {
+			time.Sleep(45 * time.Second)
+			return nil
+		})
+		if !errors.Is(err, locking.ErrLost) {
+			t.Errorf("lost 43 s before f returned; Do: %v", err)
+		}
+	})
+}
+
+// race
+func TestReleaseAllBesideAcquire(t *testing.T) {
+	_, c := withEmbedded(t)
+	l := redislock.New(c, redislock.Config{Namespace: "kit"})
+	defer l.Close()
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = l.ReleaseAll(context.Background())
+			}
+		}
+	})
+	for range 300 {
+		if lease, err := l.Acquire(t.Context(), "a", locking.Options{}); err == nil {
+			_ = lease.Release(t.Context())
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
+// OOM
+func TestReleaseOnAFullServer(t *testing.T) {
+	c := redistest.Start(t).Client(t)
+	l := redislock.New(c, redislock.Config{Namespace: "kit"})
+	defer l.Close()
+	lease, err := l.Acquire(t.Context(), "a", locking.Options{TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.ConfigSet(t.Context(), "maxmemory", "1")
+	t.Log("revoke:", l.Revoke(t.Context(), "a", lease.Token()))
+	t.Log("release:", lease.Release(t.Context()))
+	c.ConfigSet(t.Context(), "maxmemory", "0")
+	o, err := l.Owner(t.Context(), "a")
+	if o.Held() {
+		t.Errorf("after the release still %+v %v", o, err)
+	}
+}
+
+// a copy of acquire that comes after the release
+func TestLateCopyAfterAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := withEmbedded(t)
+		d := redislock.NewDriver(c, redislock.Config{Namespace: "kit"})
+		ctx := t.Context()
+		rq := locking.Request{Name: "a", Owner: "one", TTL: 24 * time.Hour, Delay: time.Hour}
+		if _, err := d.Acquire(ctx, rq); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Release(ctx, "a", "one"); err != nil {
+			t.Fatal(err)
+		}
+		rq2 := rq
+		rq2.Owner = "two"
+		_, _ = d.Acquire(ctx, rq2)
+		_ = d.Release(ctx, "a", "two")
+		if _, err := d.Acquire(ctx, rq); err == nil {
+			t.Error("the late copy of an acquire that was granted and released is granted again, another having had it since")
+		}
+	})
+}
+
+// lost reply, then revoked, then asked again.
+type toldNothing struct {
+	*redislock.Driver
+	after func(g locking.Grant)
+	done  bool
+}
+
+func (d *toldNothing) Acquire(ctx context.Context, r locking.Request) (locking.Grant, error) {
+	g, err := d.Driver.Acquire(ctx, r)
+	if err == nil && !d.done {
+		d.done = true
+		d.after(g)
+		return locking.Grant{}, locking.ErrUnreachable
+	}
+	return g, err
+}
+
+func TestRevokedBeforeTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := withEmbedded(t)
+		d := &toldNothing{Driver: redislock.NewDriver(c, redislock.Config{Namespace: "kit"})}
+		d.after = func(g locking.Grant) { t.Log("revoke", d.Revoke(t.Context(), g.Name, g.Token)) }
+		l := locking.New(d, locking.Config{})
+		_, err := l.Try(t.Context(), "a", locking.Options{TTL: 24 * time.Hour})
+		t.Log(err)
+		l.Close()
+		time.Sleep(time.Minute)
+		if o, _ := l.Owner(t.Context(), "a"); o.Held() {
+			t.Errorf("kept by nobody: %+v", o)
+		}
+	})
+}
+
+// a value without expiry makes who waits ask in a tight loop.
+func TestLockWithoutExpiryIsNotAskedForOften(t *testing.T) {
+	for _, wait := range []string{"line", "poll"} {
+		t.Run(wait, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, c := withEmbedded(t)
+				var n atomic.Int64
+				d := &askedOften{Driver: redislock.NewDriver(c, redislock.Config{Namespace: "kit"}), n: &n}
+				c.Set(t.Context(), "{kit:lock:a}", "maintenance", 0)
+				var drv locking.Driver = d
+				if wait == "poll" {
+					drv = struct{ locking.Driver }{d}
+				}
+				l := locking.New(drv, locking.Config{})
+				_, err := l.Acquire(t.Context(), "a", locking.Options{Wait: 10 * time.Second})
+				t.Log(err)
+				l.Close()
+				if n.Load() > 100 {
+					t.Errorf("%d calls in 10 s", n.Load())
+				}
+			})
+		})
+	}
+}
+
+type askedOften struct {
+	*redislock.Driver
+	n *atomic.Int64
+}
+
+func (d *askedOften) Acquire(ctx context.Context, r locking.Request) (locking.Grant, error) {
+	d.n.Add(1)
+	return d.Driver.Acquire(ctx, r)
+}
+
+// the state is gone after 24 h, under a lock that is held.
+func TestStateOutlivesALongHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, c := withEmbedded(t)
+		l := redislock.New(c, redislock.Config{Namespace: "kit"})
+		lease, err := l.Acquire(t.Context(), "a", locking.Options{TTL: 15 * time.Minute, Holder: "billing on host-3"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(25 * time.Hour)
+		o, err := l.Owner(t.Context(), "a")
+		t.Log(o, err, lease.Valid())
+		if o.Holder == "" {
+			t.Error("held for 25 h, and nobody knows by whom")
+		}
+		if !e.Mini().Exists("{kit:lock:a}:token") {
+			t.Error("the token is forgotten under a held lock")
+		}
+		// clock stepped back by two minutes meanwhile: the token does not grow
+		e.StepClock(-2 * time.Minute)
+		old := lease.Token()
+		_ = lease.Release(t.Context())
+		n, err := l.Acquire(t.Context(), "a", locking.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Log(old, n.Token())
+		_ = n.Release(t.Context())
+		l.Close()
+	})
+}
+
+// goroutines in an outage
+type unreachable struct{ locking.Driver }
+
+func (unreachable) Acquire(context.Context, locking.Request) (locking.Grant, error) {
+	return locking.Grant{}, locking.ErrUnreachable
+}
+func (unreachable) Release(context.Context, string, string) error { return locking.ErrUnreachable }
+
+func TestBackgroundReleasesAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := locking.New(unreachable{}, locking.Config{})
+		before := runtime.NumGoroutine()
+		for range 5000 { // a cron that tries every second, for less than an hour and a half
+			_, _ = l.Try(t.Context(), "a", locking.Options{TTL: 2 * time.Hour})
+			time.Sleep(time.Second)
+		}
+		if n := runtime.NumGoroutine() - before; n > 100 {
+			t.Errorf("%d goroutines", n)
+		}
+		l.Close()
+	})
+}
+
+// the subscription's connection hangs
+func TestCloseWhileTheCallsAreDialled(t *testing.T) {
+	func() {
+		e, plain := withEmbedded(t)
+		o := e.Options()
+		o.DialTimeout = 5 * time.Second // go-redis's default
+		dial := o.Dialer
+		var conns atomic.Int64
+		o.Dialer = func(ctx context.Context, n, a string) (net.Conn, error) {
+			if conns.Add(1) > 1 { // new connections get no answer
+				select { // as net.Dialer{Timeout: o.DialTimeout} in redis.NewDialer
+				case <-ctx.Done():
+				case <-time.After(5 * time.Second):
+				}
+				return nil, &net.OpError{Op: "dial", Err: context.DeadlineExceeded}
+			}
+			return dial(ctx, n, a)
+		}
+		c := redis.NewClient(o)
+		defer c.Close()
+		pl := redislock.New(plain, redislock.Config{Namespace: "kit"})
+		h, err := pl.Acquire(t.Context(), "a", locking.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := redislock.New(c, redislock.Config{Namespace: "kit"})
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		began := time.Now()
+		_, err = l.Acquire(ctx, "a", locking.Options{Wait: 300 * time.Millisecond})
+		cancel()
+		t.Logf("%v: %v", time.Since(began), err)
+		if d := time.Since(began); d > 2100*time.Millisecond {
+			t.Errorf("Wait 300ms, ctx 500ms, returned after %v", d)
+		}
+		began = time.Now()
+		l.Close()
+		t.Logf("Close took %v", time.Since(began))
+		_ = h.Release(t.Context())
+		pl.Close()
+	}()
+}
+
+// Close beside an acquisition that gives up
+func TestCloseBesideGivingUp(t *testing.T) {
+	for range 200 {
+		l := locking.New(unreachable{}, locking.Config{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Millisecond)
+			defer cancel()
+			_, _ = l.Acquire(ctx, "a", locking.Options{Wait: time.Second})
+		})
+		wg.Go(func() { time.Sleep(2 * time.Millisecond); l.Close() })
+		wg.Wait()
+	}
+}
+
+// foreign value "0:x"
+func TestTokenZeroIsNobodys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := withEmbedded(t)
+		c.Set(t.Context(), "{kit:lock:a}", "0:closed by hand", time.Hour)
+		l := redislock.New(c, redislock.Config{Namespace: "kit"})
+		lease, err := l.Try(t.Context(), "a", locking.Options{})
+		if err == nil {
+			t.Error("taken", lease)
+			_ = lease.Release(t.Context())
+		}
+		l.Close()
+	})
+}
+
+// of 60 first waiters whose subscription's dial hangs, some wait for the dial, not for their ctx.
+func TestWaitWhileTheCallsAreDialled(t *testing.T) {
+	e, plain := withEmbedded(t)
+	h, err := redislock.New(plain, redislock.Config{Namespace: "kit"}).Acquire(t.Context(), "a", locking.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	var late atomic.Int64
+	for range 60 {
+		wg.Go(func() {
+			o := e.Options()
+			dial := o.Dialer
+			var conns atomic.Int64
+			o.Dialer = func(ctx context.Context, n, a string) (net.Conn, error) {
+				if conns.Add(1) > 1 {
+					select {
+					case <-ctx.Done():
+					case <-time.After(5 * time.Second):
+					}
+					return nil, &net.OpError{Op: "dial", Err: context.DeadlineExceeded}
+				}
+				return dial(ctx, n, a)
+			}
+			c := redis.NewClient(o)
+			l := redislock.New(c, redislock.Config{Namespace: "kit"})
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			began := time.Now()
+			_, _ = l.Acquire(ctx, "a", locking.Options{Wait: 300 * time.Millisecond})
+			if d := time.Since(began); d > 2*time.Second {
+				late.Add(1)
+				t.Logf("Wait 300ms, ctx 500ms, back after %v", d)
+			}
+			_ = c.Close()
+		})
+	}
+	wg.Wait()
+	_ = h.Release(t.Context())
+	if late.Load() > 0 {
+		t.Errorf("%d of 60 late", late.Load())
+	}
+}
+
+// Revoke: others have the lock while the holder has only just been told.
+func TestRevokedHolderEndsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := withEmbedded(t)
+		l := redislock.New(c, redislock.Config{Namespace: "kit"})
+		var ended, got time.Time
+		done := make(chan struct{})
+		first := make(chan locking.Token)
+		go func() {
+			defer close(done)
+			_ = l.Do(t.Context(), "a", locking.Options{}, func(ctx context.Context, le *locking.Lease) error {
+				first <- le.Token()
+				<-ctx.Done()
+				time.Sleep(300 * time.Millisecond) // a tidy end: finish the write under way
+				ended = time.Now()
+				return nil
+			})
+		}()
+		tok := <-first
+		if err := l.Revoke(t.Context(), "a", tok); err != nil {
+			t.Fatal(err)
+		}
+		next, err := l.Acquire(t.Context(), "a", locking.Options{Wait: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = time.Now()
+		<-done
+		if got.Before(ended) {
+			t.Errorf("the next had the lock %v before the first's function ended, with ~10 s of its lease left", ended.Sub(got))
+		}
+		_ = next.Release(t.Context())
+		l.Close()
+	})
+}
+
+// One foreign key takes the whole list away.
+func TestListOverAForeignKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := withEmbedded(t)
+		l := redislock.New(c, redislock.Config{Namespace: "kit"})
+		x, _ := l.Acquire(t.Context(), "good", locking.Options{})
+		c.Set(t.Context(), "{kit:lock:bad}", "1:x", 0)
+		c.Set(t.Context(), "{kit:lock:bad}:line", "x", 0)
+		locks, _, err := redislock.NewDriver(c, redislock.Config{Namespace: "kit"}).List(t.Context(), 10)
+		if err != nil {
+			t.Errorf("%v %v", locks, err)
+		}
+		_ = x.Release(t.Context())
+		l.Close()
+	})
+}
