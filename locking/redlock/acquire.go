@@ -41,11 +41,8 @@ func (d *Driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant,
 	}, nil
 }
 
-// refused returns what is wrong with a request, or with the masters.
+// refused returns what is wrong with a request.
 func (d *Driver) refused(r locking.Request) error {
-	if err := d.twice.Load(); err != nil {
-		return err
-	}
 	if asks := r.TTL + r.Delay; asks > d.cfg.MaxTTL {
 		return refuse(r.Name, "Options.TTL", "and Delay are %s together, more than Config.MaxTTL %s; ask for less, or raise MaxTTL", asks, d.cfg.MaxTTL)
 	}
@@ -183,8 +180,8 @@ func (a *attempt) failed(ctx context.Context) error {
 	switch {
 	case len(b.claims) >= majority(n):
 		return b.heldError(r.Name)
-	case b.tooFar > 0:
-		return refuse(r.Name, "Options.After", "is %d, more than an hour ahead of a master's clock; which guard says so?", r.After)
+	case b.tooFar >= majority(n):
+		return refuse(r.Name, "Options.After", "is %d, more than an hour ahead of the clocks of %d masters; which guard says so?", r.After, b.tooFar)
 	case b.returned > 0:
 		return fmt.Errorf("%s: %w: this owner has given it back already", a.op(), locking.ErrLost)
 	case b.amnesiac >= majority(n):
@@ -196,6 +193,6 @@ func (a *attempt) failed(ctx context.Context) error {
 		a.takeBack = true // the masters refuse it for good
 		return fmt.Errorf("%s: %w", a.op(), err)
 	}
-	return fmt.Errorf("%s: %w: %d promised, %d held by others, %d without their state, %d silent; want %d: %w",
-		a.op(), locking.ErrUnreachable, b.yes, len(b.claims), b.amnesiac, len(b.errs)+b.pending(), majority(n), err)
+	return fmt.Errorf("%s: %w: %d promised, %d held by others, %d without their state, %d with a clock an hour behind After, %d silent; want %d: %w",
+		a.op(), locking.ErrUnreachable, b.yes, len(b.claims), b.amnesiac, b.tooFar, len(b.errs)+b.pending(), majority(n), err)
 }

@@ -50,19 +50,24 @@ local holder, token, stamp, revoked = holder_of(value)
 if value and holder == owner and not revoked then
   redis.call('SET', lock, value_of(token, math.max(stamp, attempt), owner), 'PX', px)
   redis.call('HSET', state, 'h', who)
+  redis.call('PEXPIRE', state, keep)
   return answer(1, digits(token), px)
 end
 if value and (not holder or token ~= from) then
   return answer(0, holder or value, redis.call('PTTL', lock), redis.call('HGET', state, 'h'))
 end
 
-local last = redis.call('HMGET', state, 't', 'r', 'o')
+local last = redis.call('HMGET', state, 't', 'r', 'o', 'g', 'gt')
 if last[3] == owner then return answer(2, '', 0) end
 local hour = 3600000000
 if after >= now + hour then return answer(3, '', 0) end
 
 token = math.max(counter(last[1], last[2], rid) + 1, math.min(clock, now + hour), after + 1)
 redis.call('SET', lock, value_of(token, attempt, owner), 'PX', px)
+if last[4] ~= owner then
+  redis.call('HSET', state, 'pg', last[2] == rid and last[4] or '', 'pt', last[2] == rid and last[5] or '0')
+end
 remember(token, rid, owner, keep)
+redis.call('HSET', state, 'gt', digits(token))
 redis.call('HSET', state, 'h', who)
 return answer(1, digits(token), px)

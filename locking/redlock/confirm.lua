@@ -17,5 +17,6 @@ local holder, own, attempt, revoked = holder_of(redis.call('GET', lock))
 if holder ~= owner or revoked or own > token then return 0 end
 redis.call('SET', lock, value_of(token, attempt, owner), 'KEEPTTL')
 local last = redis.call('HMGET', state, 't', 'r')
+redis.call('HSET', state, 'gt', digits(token))
 remember(math.max(counter(last[1], last[2], rid), token), rid, owner, keep)
 return 1

@@ -5,9 +5,8 @@
 //
 // # The first start
 //
-// Masters that are new do not vote. Bootstrap lets them; call it once, or at
-// each start of a program that sets up its own masters: while a majority votes
-// it does nothing.
+// Masters that are new do not vote. Bootstrap lets them; an operator calls it
+// once. While a majority votes it does nothing.
 //
 //	err := redlock.Bootstrap(ctx, clients, cfg)
 //	locker, err := redlock.New(clients, cfg)
@@ -60,8 +59,11 @@
 //	contenders split the masters                ErrHeld for those who see a majority held; all take back what they got
 //	a lock is missing at some masters           put in place there with the next renewal
 //	a master restarts, or is emptied            it does not vote until it is repaired
-//	half or more restart or are emptied         ErrUnreachable until an operator calls Bootstrap; then tokens
-//	                                            go on a minute ahead of the largest clock or token that is known
+//	half or more restart or are emptied         ErrUnreachable until an operator calls Bootstrap, again when the
+//	                                            wait is over; then tokens go on a minute ahead of the median of
+//	                                            the clocks, or of the largest token that is known
+//	all are emptied                             the same, but Bootstrap cannot tell it from a first start and waits
+//	                                            for nothing; the operator waits for MaxTTL
 //	a client's clock is wrong                   no fast path; tokens of a clock far ahead stop at an hour
 //
 // # What is not promised

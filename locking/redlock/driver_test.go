@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redistest"
 )
 
@@ -41,8 +44,13 @@ func TestRefusedConfig(t *testing.T) {
 		"two databases of one": {append(three[:2:2], redis.NewClient(otherDB)), Config{}, "masters[2] is 10.0.0.1:1"},
 		"cluster": {append(three[:2:2], redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"c:1"}, ContextTimeoutEnabled: true})),
 			Config{}, "masters[2] is a Redis Cluster"},
-		"timeout": {three, Config{MasterTimeout: time.Minute}, "Config.MasterTimeout is 1m0s; use 1ms to 2s"},
-		"max ttl": {three, Config{MaxTTL: time.Millisecond}, "Config.MaxTTL is 1ms, less than four times MasterTimeout 50ms"},
+		"timeout":          {three, Config{MasterTimeout: time.Minute}, "Config.MasterTimeout is 1m0s; use 1ms to 2s"},
+		"max ttl":          {three, Config{MaxTTL: time.Millisecond}, "Config.MaxTTL is 1ms, less than four times MasterTimeout 50ms"},
+		"longest":          {clients: three, cfg: Config{MaxTTL: 60 * 24 * time.Hour}},
+		"too long":         {three, Config{MaxTTL: 60*24*time.Hour + 1}, "Config.MaxTTL is 1440h0m0.000000001s; use at most 1440h0m0s"},
+		"would overflow":   {three, Config{MaxTTL: math.MaxInt64}, "use at most 1440h0m0s"},
+		"nil of a type":    {[]redis.UniversalClient{three[0], (*redis.Client)(nil), three[2]}, Config{}, "masters[1] is a nil *redis.Client"},
+		"nil of a cluster": {[]redis.UniversalClient{three[0], (*redis.ClusterClient)(nil), three[2]}, Config{}, "masters[1] is a Redis Cluster"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -69,6 +77,7 @@ type fakeMasters struct {
 var scriptNames = map[string]string{
 	acquireScript.Hash(): "acquire", confirmScript.Hash(): "confirm", renewScript.Hash(): "renew", topupScript.Hash(): "topup",
 	releaseScript.Hash(): "release", revokeScript.Hash(): "revoke", ownerScript.Hash(): "owner",
+	nodeScript.Hash(): "node", repairScript.Hash(): "repair",
 }
 
 // hook answers for one master.
@@ -101,18 +110,21 @@ func (h hook) fill(cmd redis.Cmder) error {
 
 func fakeDriver(t *testing.T, answer func(master int, script string) (any, error)) *Driver {
 	t.Helper()
-	var clients []redis.UniversalClient
-	for i := range 3 {
-		c := redis.NewClient(redistest.ClientOptions(fmt.Sprintf("10.0.0.%d:6379", i+1)))
-		c.AddHook(hook{&fakeMasters{answer}, i})
-		clients = append(clients, c)
-	}
-	d, err := NewDriver(clients, Config{})
+	d, err := NewDriver(fakeClients(answer), Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.Wait)
 	return d
+}
+
+func fakeClients(answer func(master int, script string) (any, error)) (clients []redis.UniversalClient) {
+	for i := range 3 {
+		c := redis.NewClient(redistest.ClientOptions(fmt.Sprintf("10.0.0.%d:6379", i+1)))
+		c.AddHook(hook{&fakeMasters{answer}, i})
+		clients = append(clients, c)
+	}
+	return clients
 }
 
 // reply is one of acquire.lua's.
@@ -148,6 +160,9 @@ func TestAcquireOutcomes(t *testing.T) {
 		{"rrr", "lost", true},
 		{"rpe", "lost", true},
 		{"fff", "refused", true},
+		{"ffp", "refused", true},
+		{"fpp", "granted", false}, // one master's clock is wrong
+		{"fpe", "unreachable", true},
 		{"nnn", "other", true},
 		{"pnn", "other", true},
 		{"nne", "unreachable", false},
@@ -264,17 +279,66 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
+// TestSameServerTwice: two names that lead to one server fail the acquisition
+// that sees it, and nothing else.
 func TestSameServerTwice(t *testing.T) {
-	d := fakeDriver(t, func(int, string) (any, error) { return reply(0, codePromised, "7", 1000), nil })
+	var mixed atomic.Bool
+	mixed.Store(true)
+	d := fakeDriver(t, func(m int, script string) (any, error) {
+		switch {
+		case script != "acquire":
+			return int64(1), nil
+		case mixed.Load():
+			m = 0
+		}
+		return reply(m, codePromised, "7", 1000), nil
+	})
+	acquire := func() error {
+		_, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Second})
+		return err
+	}
 	var refused *locking.InputError
 	for range 2 {
-		_, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Second})
-		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "same server") {
+		if err := acquire(); !errors.As(err, &refused) || !strings.Contains(err.Error(), "same server") {
 			t.Fatalf("got %v; want an *InputError: two votes of one server are one", err)
 		}
 	}
-	if _, err := d.Renew(t.Context(), []locking.Renewal{{Name: "a"}}); !errors.As(err, &refused) {
-		t.Errorf("renew: %v", err)
+	_, renew := d.Renew(t.Context(), []locking.Renewal{{Name: "a", Owner: "o", Token: 7, TTL: time.Second}})
+	if err := errors.Join(renew, d.Release(t.Context(), "a", "o"), d.Revoke(t.Context(), "a", 7)); err != nil {
+		t.Errorf("a lock that was granted before cannot be renewed, released and revoked: %v", err)
+	}
+	mixed.Store(false)
+	if err := acquire(); err != nil {
+		t.Errorf("when the names lead to three servers again: %v", err)
+	}
+}
+
+// TestBootstrapOfHungClient: one client that ignores its context holds nobody up.
+func TestBootstrapOfHungClient(t *testing.T) {
+	for _, hung := range []string{"node", "repair"} {
+		synctest.Test(t, func(t *testing.T) {
+			hang := make(chan struct{})
+			defer close(hang)
+			clients := fakeClients(func(m int, script string) (any, error) {
+				if m == 0 && script == hung {
+					<-hang
+				}
+				if script == "node" {
+					return []any{fmt.Sprint("run", m), int64(0), "0", "1000", int64(0)}, nil
+				}
+				return int64(1), nil
+			})
+			done := make(chan error, 1)
+			go func() { done <- Bootstrap(t.Context(), clients, Config{}) }()
+			select {
+			case err := <-done:
+				if err != nil {
+					t.Errorf("%s: %v; two of three are enough", hung, err)
+				}
+			case <-time.After(2*bootstrapWithin + time.Millisecond):
+				t.Errorf("%s: Bootstrap still waits for one of three masters", hung)
+			}
+		})
 	}
 }
 
@@ -362,6 +426,39 @@ func TestHungClientIsBounded(t *testing.T) {
 			t.Errorf("%d lanes are still open", n)
 		}
 	})
+}
+
+// TestTopUpCountsAsGrant: an older grant is not put back behind it, though its
+// owner's next request was withdrawn.
+func TestTopUpCountsAsGrant(t *testing.T) {
+	e, err := redistest.Embed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	client := e.Client()
+	t.Cleanup(func() { _ = client.Close() })
+	ctx, keys := t.Context(), lockKeys("m", "a")
+	run := func(s *redisconn.Script, keys []string, args ...any) int {
+		t.Helper()
+		code, err := s.Run(ctx, client, keys, args...).Int()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return code
+	}
+	run(repairScript, keys[2:], e.RunID(), 0, -1, 60000)
+	const older, newer = 5, 10
+	if err := acquireScript.Run(ctx, client, keys, "older", 60000, 1, older, 0, 0, "", stateKeep, 60000).Err(); err != nil {
+		t.Fatal(err)
+	}
+	client.Del(ctx, keys[0])
+	if run(topupScript, keys, "newer", newer, 60000, stateKeep) != codeYes || run(releaseScript, keys, "newer", 9, 0, stateKeep) != codeYes {
+		t.Fatal("the newer grant was not put in place and withdrawn")
+	}
+	if run(topupScript, keys, "older", older, 60000, stateKeep) == codeYes {
+		t.Errorf("token %d came back behind token %d", older, newer)
+	}
 }
 
 // TestScriptsFollowModel gives the scripts, on both servers, and the model of the

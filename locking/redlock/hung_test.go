@@ -92,7 +92,7 @@ func TestLostState(t *testing.T) {
 			t.Fatalf("masters that are new: %v; want ErrUnreachable", err)
 		}
 		c.bootstrap(t)
-		c.bootstrap(t) // again, as a program does that calls it at each start
+		c.bootstrap(t) // again: a majority votes, nothing happens
 		a, err := try("a")
 		if err != nil {
 			t.Fatal(err)

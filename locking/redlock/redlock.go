@@ -27,6 +27,10 @@ const (
 	// mostMasterTimeout keeps an Acquire of two phases within a few seconds.
 	mostMasterTimeout = 2 * time.Second
 
+	// mostMaxTTL keeps the wait of a master that lost its state within what anybody
+	// waits for, and far from overflowing.
+	mostMaxTTL = 60 * 24 * time.Hour
+
 	// stateKeep is how long a lock's state outlives its last use, in milliseconds:
 	// 24 h. Then the node's largest token stands for it.
 	stateKeep = 24 * 60 * 60 * 1000
@@ -45,7 +49,7 @@ type Config struct {
 
 	// MaxTTL is the longest TTL and Delay together that may be asked for. A master
 	// that lost its state is kept from voting for a little more than the largest
-	// MaxTTL of all clients. Default 1 min.
+	// MaxTTL of all clients. Default 1 min, at most 60 days.
 	MaxTTL time.Duration
 
 	// CallTimeout limits one call of the Locker; default 1 s. A call ends by itself
@@ -76,9 +80,6 @@ type Driver struct {
 	lanes   lanes
 	attempt atomic.Int64
 	calls   sync.WaitGroup // under way, those that nobody waits for included
-
-	// twice is set when two clients turn out to reach the same server.
-	twice atomic.Pointer[locking.InputError]
 }
 
 var _ locking.Driver = (*Driver)(nil)
@@ -128,6 +129,9 @@ func (c Config) check() error {
 		errs = append(errs, refuse("", "Config.MaxTTL", "is %s, less than four times MasterTimeout %s; use at least %s",
 			c.MaxTTL, c.MasterTimeout, 4*c.MasterTimeout))
 	}
+	if c.MaxTTL > mostMaxTTL {
+		errs = append(errs, refuse("", "Config.MaxTTL", "is %s; use at most %s: a master that lost its state is kept from voting for longer", c.MaxTTL, mostMaxTTL))
+	}
 	return errors.Join(errs...)
 }
 
@@ -141,12 +145,8 @@ func checkClients(clients []redis.UniversalClient) error {
 	seen := make(map[string]int)
 	for i, c := range clients {
 		field := fmt.Sprintf("masters[%d]", i)
-		if err := redisconn.Check(c); err != nil {
-			errs = append(errs, refuse("", field, "is refused: %v", err))
-			continue
-		}
-		if _, is := c.(*redis.ClusterClient); is {
-			errs = append(errs, refuse("", field, "is a Redis Cluster; use one server for each master, or package redislock"))
+		if err := checkClient(field, c); err != nil {
+			errs = append(errs, err)
 			continue
 		}
 		addr := redisconn.Addr(c)
@@ -156,6 +156,22 @@ func checkClients(clients []redis.UniversalClient) error {
 		seen[addr] = i
 	}
 	return errors.Join(errs...)
+}
+
+// checkClient returns what is wrong with one client by itself.
+func checkClient(field string, c redis.UniversalClient) error {
+	switch c := c.(type) {
+	case *redis.ClusterClient:
+		return refuse("", field, "is a Redis Cluster; use one server for each master, or package redislock")
+	case *redis.Client:
+		if c == nil {
+			return refuse("", field, "is a nil *redis.Client; make one with redis.NewClient")
+		}
+	}
+	if err := redisconn.Check(c); err != nil {
+		return refuse("", field, "is refused: %v", err)
+	}
+	return nil
 }
 
 // sentinel reports whether c asks Sentinels for its server: then it is known by

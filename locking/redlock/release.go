@@ -79,9 +79,6 @@ func (v *votes) count(code int, err error) {
 
 // verdict turns votes into the answer of a release or a revocation.
 func (d *Driver) verdict(ctx context.Context, what string, v votes, errs []error) error {
-	if err := d.twice.Load(); err != nil {
-		return err
-	}
 	op := fmt.Sprintf("%s at %d redis masters", what, v.n)
 	switch {
 	case v.won():

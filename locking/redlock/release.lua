@@ -18,6 +18,9 @@ local holder, token, attempt = holder_of(value)
 if only > 0 and token ~= only then return 0 end
 local mine = value and holder == owner and attempt <= upto
 if mine then redis.call('DEL', lock) end
+if mine and upto < every_attempt and redis.call('HGET', state, 'g') == owner then
+  redis.call('HSET', state, 'g', redis.call('HGET', state, 'pg') or '', 'gt', redis.call('HGET', state, 'pt') or '0')
+end
 if upto == every_attempt then
   redis.call('HSET', state, mine and 'o' or 'u', owner)
   redis.call('PEXPIRE', state, keep)

@@ -37,9 +37,6 @@ type codes struct {
 // and returns when a majority has answered for each lock. Where a master that
 // votes has missed a lock which is renewed, it gets it in the background.
 func (d *Driver) Renew(ctx context.Context, renewals []locking.Renewal) ([]locking.RenewAnswer, error) {
-	if err := d.twice.Load(); err != nil {
-		return nil, err
-	}
 	b := &batch{driver: d, renewals: renewals, votes: make([]votes, len(renewals)), decided: make(chan struct{})}
 	for i := range b.votes {
 		b.votes[i].n = len(d.masters)
@@ -75,7 +72,7 @@ func (b *batch) ask(ctx context.Context, m *master, timeout time.Duration) (code
 		all[i] = i
 	}
 	cmds := b.pipeline(ctx, m, renewScript, all, func(r locking.Renewal) []any {
-		return []any{r.Owner, r.Token, millis(r.TTL + r.Delay)}
+		return []any{r.Owner, r.Token, millis(r.TTL + r.Delay), stateKeep}
 	})
 	out := codes{make([]int, len(cmds)), make([]error, len(cmds))}
 	for i, cmd := range cmds {

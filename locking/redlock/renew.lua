@@ -4,7 +4,7 @@
 --
 -- In front of this text stand token.lua and head.lua, which says what KEYS are.
 --
--- ARGV  1 owner   2 token   3 ttl and delay in ms
+-- ARGV  1 owner   2 token   3 ttl and delay in ms   4 life of the state in ms
 --
 -- Returns
 --   1  renewed
@@ -13,7 +13,7 @@
 --   2  the owner holds it with another token
 --   3  it was revoked. It stays until its holder, who now knows, gives it back
 --   4  nobody does, and this master has lost its state
-local owner, token, px = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local owner, token, px, keep = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 
 local value = redis.call('GET', lock)
 if not value then
@@ -24,4 +24,5 @@ local holder, own, _, revoked = holder_of(value)
 if holder ~= owner then return 0 end
 if own ~= token then return 2 end
 if revoked then return 3 end
+redis.call('PEXPIRE', state, keep)
 return redis.call('PEXPIRE', lock, px)

@@ -1,4 +1,5 @@
--- Let a master vote that has lost its state. May be repeated.
+-- Let a master vote that has lost its state. May be repeated. Where nobody has
+-- noted the loss yet, it is known from now on.
 --
 -- In front of this text stands token.lua.
 --
@@ -8,17 +9,24 @@
 --       3 for how many ms it must have been known, -1 to let it vote at once
 --       4 the longest ttl that any client may ask for, in ms
 --
--- Returns 1 it votes, now or before; 0 it is too early; -1 it was restarted since.
+-- Returns 1 it votes, now or before; 0 it was restarted since; -n it is too early,
+-- n ms are left.
 local node = KEYS[1]
 local floor, need, longest = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
 local rid = server_run_id()
-if rid ~= ARGV[1] then return -1 end
+if rid ~= ARGV[1] then return 0 end
 local known = redis.call('HMGET', node, 'r', 'h', 'm', 'q')
 if known[1] == rid then return 1 end
 if need >= 0 then
   local since, of = string.match(known[4] or '', '^(%d+):(.*)$')
-  if of ~= rid or math.floor(server_micros() / 1000) - tonumber(since) < need then return 0 end
+  local now = math.floor(server_micros() / 1000)
+  if of ~= rid then
+    since = now
+    redis.call('HSET', node, 'q', string.format('%.0f', now) .. ':' .. rid)
+  end
+  local left = need - (now - tonumber(since))
+  if left > 0 then return -left end
 end
 redis.call('HSET', node, 'r', rid)
 if (tonumber(known[2] or 0) or 0) < tonumber(floor) then redis.call('HSET', node, 'h', floor) end

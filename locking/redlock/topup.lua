@@ -16,13 +16,14 @@ local value = redis.call('GET', lock)
 local holder, _, attempt, revoked = holder_of(value)
 if value and (holder ~= owner or revoked) then return 0 end
 
-local last = redis.call('HMGET', state, 't', 'r', 'g', 'o', 'u')
+local last = redis.call('HMGET', state, 't', 'r', 'g', 'o', 'u', 'gt')
 local c = counter(last[1], last[2], rid)
 if not value then
   if last[4] == owner or last[5] == owner then return 0 end
-  local ours = last[2] == rid and last[3] == owner
-  if c >= token and not ours then return 0 end
+  local given = last[2] == rid and tonumber(last[6] or 0) or 0
+  if given >= token and last[3] ~= owner then return 0 end
 end
 redis.call('SET', lock, value_of(token, attempt, owner), 'PX', px)
 remember(math.max(c, token), rid, owner, keep)
+redis.call('HSET', state, 'gt', digits(token), 'pg', owner, 'pt', digits(token))
 return 1
