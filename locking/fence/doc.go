@@ -64,6 +64,8 @@
 //   - Anything about writes that go past the guard: each writer must use it.
 //   - That a refused holder has done nothing: what it wrote before the newer one
 //     first showed its token stays.
+//   - That a newer HTTP request gets in. While an older one does not return, it is
+//     told to come again: after Handler.Wait, or at once when too many wait.
 //   - Anything after a guard has forgotten. Nothing here forgets by itself, save
 //     a redisfence.Guard with a Config.Keep and a Memory when its process ends.
 //   - Order among fences. Tokens of two locks must not be compared: give each

@@ -25,6 +25,10 @@ const (
 // *StaleError, which says how large.
 var ErrStale = errors.New("stale token")
 
+// ErrBusy is returned by a Gate where as many wait as may wait. The token was
+// noted: ask again with the same one.
+var ErrBusy = errors.New("too many wait")
+
 // StaleError says which token was refused, and why. It matches ErrStale.
 type StaleError struct {
 	Fence string
@@ -35,7 +39,7 @@ type StaleError struct {
 // Error names the fence, both tokens and the next step.
 func (e *StaleError) Error() string {
 	return fmt.Sprintf("fence %q: %v %d: the guard has seen %d; somebody else has the lock, so stop. "+
-		"If you have acquired it just now, acquire it again with Options.After = %d", e.Fence, ErrStale, e.Token, e.Max, e.Max)
+		"If you have acquired it just now, release it and acquire it again with Options.After = %d", e.Fence, ErrStale, e.Token, e.Max, e.Max)
 }
 
 // Is reports whether target is ErrStale.
@@ -67,7 +71,8 @@ type Gate interface {
 	// called. A larger token that comes meanwhile is remembered at once, ends
 	// the context, with a *StaleError as its cause, and waits for leave. Enter
 	// itself waits so for smaller ones that are inside, and returns ctx's cause
-	// when that ends first. leave is nil when the error is not.
+	// when that ends first. How many may wait has a bound: one more is refused with
+	// an error that wraps ErrBusy. leave is nil when the error is not.
 	Enter(ctx context.Context, fence string, token locking.Token) (inside context.Context, leave func(), err error)
 }
 

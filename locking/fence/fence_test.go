@@ -32,7 +32,7 @@ func TestParseToken(t *testing.T) {
 func TestStaleErrorSaysWhatNext(t *testing.T) {
 	err := fmt.Errorf("save: %w", &fence.StaleError{Fence: "order:42", Token: 7, Max: 9})
 	const want = `save: fence "order:42": stale token 7: the guard has seen 9; somebody else has the lock, so stop. ` +
-		`If you have acquired it just now, acquire it again with Options.After = 9`
+		`If you have acquired it just now, release it and acquire it again with Options.After = 9`
 	if err.Error() != want || !errors.Is(err, fence.ErrStale) || errors.Is(err, locking.ErrLost) {
 		t.Errorf("got %v", err)
 	}

@@ -40,8 +40,14 @@ func ask(h http.Handler, path string, tokens ...string) *httptest.ResponseRecord
 	return w
 }
 
+// failing is a Store that answers err, and where that was.
+func failing(err error) fence.Store {
+	return checkFunc(func(context.Context, string, locking.Token) error { return fmt.Errorf("at 10.0.0.7: %w", err) })
+}
+
 func TestHandlerAnswers(t *testing.T) {
-	down := checkFunc(func(context.Context, string, locking.Token) error { return errors.New("dial 10.0.0.7: refused") })
+	down, busy, full := failing(errors.New("refused")), failing(fence.ErrBusy), failing(fence.ErrFull)
+	misfit := failing(&fence.InputError{Field: "Config.Keep", Why: "is -1s"})
 	for _, c := range []struct {
 		name   string
 		path   string
@@ -62,7 +68,12 @@ func TestHandlerAnswers(t *testing.T) {
 		{"long", "/a", []string{strings.Repeat("1", 100_000)}, nil, 400, "100000 characters"},
 		{"no resource", "/", []string{"9"}, nil, 400, "ask for a resource that has a fence"},
 		{"long resource", "/" + strings.Repeat("x", 513), []string{"9"}, nil, 400, "513 bytes"},
+		{"control character", "/%00", []string{"9"}, nil, 400, "ask for a resource that has a fence"},
+		{"no resource, store misfit", "/", []string{"9"}, misfit, 400, "ask for a resource that has a fence"},
 		{"store down", "/a", []string{"9"}, down, 503, "send the same request again"},
+		{"store busy", "/a", []string{"9"}, busy, 503, "send the same request again"},
+		{"store full", "/a", []string{"9"}, full, 503, "tell whoever runs this service"},
+		{"store misfit", "/a", []string{"9"}, misfit, 500, "tell whoever runs this service"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.store == nil {
@@ -84,11 +95,14 @@ func TestHandlerAnswers(t *testing.T) {
 			if !json.Valid([]byte(body)) || header.Get("Content-Type") != "application/json" || header.Get("Cache-Control") != "no-store" {
 				t.Errorf("not JSON, or to be cached: %s %v", body, header)
 			}
-			if strings.Contains(body, "10.0.0.7") || strings.Contains(log.String(), "10.0.0.7") != (c.status == 503) {
+			if strings.Contains(body, "10.0.0.7") || strings.Contains(log.String(), "10.0.0.7") != (c.status >= 500) {
 				t.Errorf("what the store said is for the log: body %s, log %s", body, &log)
 			}
 			if (header.Get(fence.MaxHeader) == "9") != (c.status == 412) {
 				t.Errorf("headers %v", header)
+			}
+			if asked := strings.Contains(body, "same request again"); asked != (c.name == "store down" || c.name == "store busy") || asked != (header.Get("Retry-After") == "1") {
+				t.Errorf("asked to come again: %s %v", body, header)
 			}
 		})
 	}
@@ -131,9 +145,46 @@ func TestTransportAndRefusal(t *testing.T) {
 	if err := put(t.Context()); err == nil || !strings.Contains(err.Error(), "428") {
 		t.Errorf("without a token: %v", err)
 	}
-	var input *fence.InputError
-	if err := put(fence.WithToken(t.Context(), 0)); !errors.As(err, &input) {
-		t.Errorf("with a token that is none: %v", err)
+}
+
+// body says whether it was closed.
+type body struct {
+	io.Reader
+	closed int
+}
+
+func (b *body) Close() error { b.closed++; return nil }
+
+// roundTrip is an http.RoundTripper made of its one method.
+type roundTrip func(r *http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A token that is none is not sent, and the body is closed, as by every RoundTripper.
+func TestTransportRefusesToken(t *testing.T) {
+	var sent int
+	transport := &fence.Transport{Base: roundTrip(func(*http.Request) (*http.Response, error) {
+		sent++
+		return nil, io.EOF
+	})}
+	send := func(r *http.Request) error {
+		resp, err := transport.RoundTrip(r)
+		if resp != nil {
+			_ = resp.Body.Close()
+		}
+		return err
+	}
+	for _, token := range []locking.Token{0, -1, fence.MaxToken + 1} {
+		b := &body{Reader: strings.NewReader("x")}
+		r := httptest.NewRequestWithContext(fence.WithToken(t.Context(), token), http.MethodPut, "/a", b)
+		var input *fence.InputError
+		if err := send(r); !errors.As(err, &input) || sent != 0 || b.closed != 1 {
+			t.Errorf("%d: %v, sent %d times, body closed %d times", token, err, sent, b.closed)
+		}
+		r.Body = nil
+		if err := send(r); !errors.As(err, &input) {
+			t.Errorf("%d without a body: %v", token, err)
+		}
 	}
 }
 
@@ -189,7 +240,7 @@ func TestRefusalOfOthers(t *testing.T) {
 func late(t *testing.T, store fence.Store) (order []string) {
 	var mu sync.Mutex // over a store that only compares, both are inside at once
 	var told error
-	h := &fence.Handler{Store: store, Resource: byPath, Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := &fence.Handler{Store: store, Resource: byPath, Wait: time.Hour, Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, _ := fence.TokenFrom(r.Context())
 		if token == 1 {
 			time.Sleep(time.Minute)

@@ -13,8 +13,14 @@ import (
 // ErrFull is returned by a Memory that has as many fences as it may have.
 var ErrFull = errors.New("no room for another fence")
 
-// DefaultFences is how many fences a Memory keeps that was not told.
-const DefaultFences = 100_000
+const (
+	// DefaultFences is how many fences a Memory keeps that was not told.
+	DefaultFences = 100_000
+
+	// MaxWaiting is how many may wait in a Memory's Enter at one fence with the
+	// largest token. Those with smaller ones are refused and wait no more.
+	MaxWaiting = 100
+)
 
 // Memory keeps the largest tokens in this process: for tests, and for a
 // resource that lives in one process. It forgets all when the process ends, and
@@ -37,7 +43,8 @@ type gate struct {
 	holder  locking.Token                      // of those inside
 	inside  map[*visit]context.CancelCauseFunc // each its context's
 	changed chan struct{}                      // closed when max has grown or the last one inside has left
-	waiting int
+	waiting int                                // in wait, those included that max has overtaken
+	abreast int                                // of the waiting, those whose token is max; at most MaxWaiting
 	used    time.Time
 }
 
@@ -122,15 +129,18 @@ func (m *Memory) gate(name string) (*gate, error) {
 // wait claims the fence and returns when only equal tokens are inside; m.mu is
 // held, except while it waits.
 func (m *Memory) wait(ctx context.Context, g *gate, fence string, token locking.Token) error {
-	g.waiting++
-	defer func() { g.waiting-- }()
-	for {
-		if err := g.claim(fence, token); err != nil {
-			return err
-		}
-		if len(g.inside) == 0 || g.holder == token {
-			return nil
-		}
+	if err := g.claim(fence, token); err != nil {
+		return err
+	}
+	if g.open(token) {
+		return nil
+	}
+	if g.abreast == MaxWaiting {
+		return fmt.Errorf("fence %q: %w: %d, the limit, with token %d; ask again with it when %d has left", fence, ErrBusy, MaxWaiting, token, g.holder)
+	}
+	g.queue(1, token)
+	defer g.queue(-1, token)
+	for !g.open(token) {
 		changed := g.changed
 		m.mu.Unlock()
 		select {
@@ -141,7 +151,11 @@ func (m *Memory) wait(ctx context.Context, g *gate, fence string, token locking.
 		if ctx.Err() != nil {
 			return fmt.Errorf("fence %q: gave up: token %d is still inside: %w", fence, g.holder, context.Cause(ctx))
 		}
+		if err := g.claim(fence, token); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 func (m *Memory) leave(g *gate, v *visit) {
@@ -167,12 +181,24 @@ func (g *gate) claim(fence string, token locking.Token) error {
 	if token == g.max {
 		return nil
 	}
-	g.max = token
+	g.max, g.abreast = token, 0
 	for _, cancel := range g.inside {
 		cancel(&StaleError{Fence: fence, Token: g.holder, Max: token})
 	}
 	g.wake()
 	return nil
+}
+
+// open reports whether a token that was claimed may go inside.
+func (g *gate) open(token locking.Token) bool { return len(g.inside) == 0 || g.holder == token }
+
+// queue counts one more, or one less, that waits. Whoever was overtaken is not
+// abreast any more.
+func (g *gate) queue(n int, token locking.Token) {
+	g.waiting += n
+	if token == g.max {
+		g.abreast += n
+	}
 }
 
 func (g *gate) wake() {

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
@@ -125,12 +126,21 @@ func (s *sqlStore) Check(ctx context.Context, fence string, token locking.Token)
 // explain adds op to an error of a database, and locking.ErrUnreachable when
 // there was no answer. A nil error stays nil.
 func explain(op string, err error) error {
-	var netErr net.Error // also context.DeadlineExceeded
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, driver.ErrBadConn), errors.As(err, &netErr):
+	case noAnswer(err):
 		return fmt.Errorf("%s: %w: %w", op, locking.ErrUnreachable, err)
 	}
 	return fmt.Errorf("%s: %w", op, err)
+}
+
+// noAnswer reports whether the connection was gone before the answer came. A
+// server that ends between the two reads as EOF in some drivers, and as
+// ErrBadConn in others.
+func noAnswer(err error) bool {
+	var netErr net.Error // also context.DeadlineExceeded, net.ErrClosed and a system call's error
+	return errors.As(err, &netErr) ||
+		errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }

@@ -5,8 +5,11 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -181,6 +184,41 @@ func TestDatabaseFails(t *testing.T) {
 	}
 }
 
+// What drivers say when the server ends, or the network does, in the middle.
+func TestDatabaseGone(t *testing.T) {
+	g, err := fence.NewSQL(fence.Postgres, "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		err  error
+		gone bool
+	}{
+		{driver.ErrBadConn, true},
+		{sql.ErrConnDone, true},
+		{io.EOF, true},
+		{io.ErrUnexpectedEOF, true},
+		{net.ErrClosed, true},
+		{syscall.EPIPE, true},
+		{syscall.ECONNRESET, true},
+		{&net.DNSError{Err: "no such host"}, true},
+		{context.DeadlineExceeded, true},
+		{context.Canceled, false}, // the caller's own doing
+		{errors.New("disk full"), false},
+		{sql.ErrTxDone, false},
+	} {
+		for _, at := range []string{"connect", "BEGIN", "INSERT", "COMMIT"} {
+			s := &server{broken: fmt.Errorf("receive: %w", c.err), at: at, row: int64(7)}
+			db := sql.OpenDB(s)
+			err := g.Store(db).Check(t.Context(), "a", 7)
+			if errors.Is(err, locking.ErrUnreachable) != c.gone || !errors.Is(err, c.err) {
+				t.Errorf("%v at %s: got %v, want unreachable: %t", c.err, at, err, c.gone)
+			}
+			_ = db.Close()
+		}
+	}
+}
+
 // The MySQL texts have met no server; this holds what is decided here.
 func TestMySQLIsJudged(t *testing.T) {
 	s := &server{row: int64(9)}
@@ -267,7 +305,7 @@ func TestUpdated(t *testing.T) {
 		{"NULL", server{null: true}, 7, "fence \"a\": nothing was updated with token 7: the column is NULL"},
 		{"equal", server{row: int64(7)}, 7, `fence "a": nothing was updated with token 7, and the row's is 7: look at the other conditions`},
 		{"not a number", server{row: "x"}, 7, `fence "a": read what has refused token 7: sql: Scan error`},
-		{"rows unknown", server{broken: io.ErrUnexpectedEOF, at: "rows affected"}, 7, `fence "a": how many rows token 7 has changed: unexpected EOF`},
+		{"rows unknown", server{broken: io.ErrUnexpectedEOF, at: "rows affected"}, 7, `fence "a": how many rows token 7 has changed: store unreachable: unexpected EOF`},
 		{"read fails", server{broken: driver.ErrBadConn, at: "SELECT"}, 7, `fence "a": read what has refused token 7: store unreachable`},
 		{"input", server{affected: 1}, 0, "fence: token is 0"},
 	} {

@@ -30,7 +30,7 @@ func Updated(res sql.Result, fence string, token locking.Token, stored func() *s
 	}
 	changed, err := res.RowsAffected()
 	if err != nil {
-		return fmt.Errorf("fence %q: how many rows token %d has changed: %w", fence, token, err)
+		return explain(fmt.Sprintf("fence %q: how many rows token %d has changed", fence, token), err)
 	}
 	if changed > 0 {
 		return nil

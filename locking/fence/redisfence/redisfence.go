@@ -34,7 +34,7 @@ type Guard struct {
 	client    redis.UniversalClient
 	namespace string
 	keep      int64 // milliseconds
-	refused   error // what redisconn.Check said
+	refused   error // an *fence.InputError: what is wrong with the client or the Config
 }
 
 var _ fence.Store = (*Guard)(nil)
@@ -42,11 +42,13 @@ var _ fence.Store = (*Guard)(nil)
 // New returns a Guard. A client with the wrong settings (see redisconn.Check)
 // makes every call fail with the reason. The client stays the caller's to close.
 func New(client redis.UniversalClient, cfg Config) *Guard {
-	g := &Guard{client: client, namespace: cfg.Namespace, keep: millis(cfg.Keep), refused: redisconn.Check(client)}
+	g := &Guard{client: client, namespace: cfg.Namespace, keep: millis(cfg.Keep)}
 	if g.namespace == "" {
 		g.namespace = DefaultNamespace
 	}
-	if g.refused == nil && cfg.Keep < 0 {
+	if err := redisconn.Check(client); err != nil {
+		g.refused = &fence.InputError{Field: "client", Why: "cannot be used: " + err.Error()}
+	} else if cfg.Keep < 0 {
 		g.refused = &fence.InputError{Field: "Config.Keep", Why: fmt.Sprintf("is %s; use 0 to keep fences for ever", cfg.Keep)}
 	}
 	return g
@@ -132,19 +134,26 @@ func read(op, name string, token locking.Token, reply []any) (any, error) {
 	return nil, fmt.Errorf("%s: unexpected reply %.80q", op, fmt.Sprint(reply))
 }
 
+// Suffixes of what Beside returns. Neither ends in the other, so no two keys
+// have one fence: a and {a} would.
+const (
+	taggedSuffix = ":fence"
+	plainSuffix  = ":key-fence"
+)
+
 // Beside returns the key of the fence of a data key, in the same slot of a
-// Cluster. Keys with one hash tag may share a fence: give Run the key of one.
+// Cluster, and another one for each key. Keys with one hash tag may share a fence: give Run the key of one.
 // The error is a *fence.InputError, for a key that leaves no room for a tag.
 func Beside(key string) (string, error) {
 	switch {
 	case key == "":
 		return "", &fence.InputError{Field: "key", Why: "is empty"}
 	case tagged(key):
-		return key + ":fence", nil
+		return key + taggedSuffix, nil
 	case strings.Contains(key, "}"):
 		return "", &fence.InputError{Field: "key", Why: fmt.Sprintf("%.80q has a '}' and no hash tag, so no other key shares its slot; give it a tag, as in orders:{42}", key)}
 	}
-	return "{" + key + "}:fence", nil
+	return "{" + key + "}" + plainSuffix, nil
 }
 
 // tagged reports whether Redis hashes only a part of the key: what stands

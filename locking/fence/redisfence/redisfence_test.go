@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -283,33 +285,76 @@ func TestExpiryIsTheCallersChoice(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	client := connected(t, embedded(t))
 	g, ctx := New(client, Config{}), t.Context()
-	client.Set(ctx, "{a}:fence", "not a token", 0)
-	client.LPush(ctx, "{b}:fence", "x")
-	client.Set(ctx, "{c}:fence", "9999999999999999", 0)
+	client.Set(ctx, "{a}:key-fence", "not a token", 0)
+	client.LPush(ctx, "{b}:key-fence", "x")
+	client.Set(ctx, "{c}:key-fence", "9999999999999999", 0)
+	client.Set(ctx, "{e}:key-fence", "00000000000000004", 0) // 17 digits: no token is so long
 	noRetries := embedded(t).Options()
 	noRetries.MaxRetries = 3
 	unfit := redis.NewClient(noRetries)
 	defer unfit.Close()
 	for want, err := range map[string]error{
 		`holds "not a token", which is no token; is it used by something else?`: g.Set(ctx, "a", "x", 5, 0),
-		"WRONGTYPE":                       g.Set(ctx, "b", "x", 5, 0),
-		"refused: fence: token":           g.Set(ctx, "c", "x", 5, 0),
-		"ttl is -1s":                      g.Set(ctx, "d", "x", 5, -time.Second),
-		"token is 0":                      g.Set(ctx, "d", "x", 0, 0),
-		"key is empty":                    g.Set(ctx, "", "x", 5, 0),
-		"fence has no name":               g.Check(ctx, "", 5),
-		"Config.Keep is -1s":              New(client, Config{Keep: -time.Second}).Check(ctx, "a", 5),
-		"set redis.Options.MaxRetries":    New(unfit, Config{}).Check(ctx, "a", 5),
-		"no other key shares its slot":    g.Set(ctx, "a}", "x", 5, 0),
-		"fence has a name of 600 bytes":   g.Set(ctx, strings.Repeat("k", 600), "x", 5, 0),
-		"redis client: it is nil; make o": New(nil, Config{}).Check(ctx, "a", 5),
+		`holds "00000000000000004", which`:                                      g.Set(ctx, "e", "x", 5, 0),
+		"WRONGTYPE":                                                             g.Set(ctx, "b", "x", 5, 0),
+		"refused: fence: token":                                                 g.Set(ctx, "c", "x", 5, 0),
+		"ttl is -1s":                                                            g.Set(ctx, "d", "x", 5, -time.Second),
+		"token is 0":                                                            g.Set(ctx, "d", "x", 0, 0),
+		"key is empty":                                                          g.Set(ctx, "", "x", 5, 0),
+		"fence has no name":                                                     g.Check(ctx, "", 5),
+		"Config.Keep is -1s":                                                    New(client, Config{Keep: -time.Second}).Check(ctx, "a", 5),
+		"set redis.Options.MaxRetries":                                          New(unfit, Config{}).Check(ctx, "a", 5),
+		"no other key shares its slot":                                          g.Set(ctx, "a}", "x", 5, 0),
+		"fence has a name of 600 bytes":                                         g.Set(ctx, strings.Repeat("k", 600), "x", 5, 0),
+		"redis client: it is nil; make o":                                       New(nil, Config{}).Check(ctx, "a", 5),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, fence.ErrStale) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	if client.Exists(ctx, "a", "b", "c", "d", "a}").Val() != 0 {
+	if client.Exists(ctx, "a", "b", "c", "d", "e", "a}").Val() != 0 {
 		t.Error("refused and written")
+	}
+}
+
+// What is longer than any token is no token. Without the limit it would count.
+func TestLongTokensCatchMutant(t *testing.T) {
+	onBoth(t, func(t *testing.T, client *redis.Client) {
+		g := New(client, Config{})
+		for name, w := range map[string]write{"a": setter(g), "b": mutated(t, g, "#stored > 16 or ", "")} {
+			client.Set(t.Context(), "{"+name+"}:key-fence", "00000000000000004", 0)
+			if err := w(t.Context(), name, 5); (err == nil) != (name == "b") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+// The store's own settings are not the client's fault, and asking again does not
+// mend them.
+func TestHandlerOverMisfit(t *testing.T) {
+	e := embedded(t)
+	retrying := e.Options()
+	retrying.MaxRetries = 3
+	unfit := redis.NewClient(retrying)
+	defer unfit.Close()
+	for name, c := range map[string]struct {
+		guard  *Guard
+		status int
+	}{
+		"fit":      {New(connected(t, e), Config{}), http.StatusNoContent},
+		"Keep":     {New(connected(t, e), Config{Keep: -time.Second}), http.StatusInternalServerError},
+		"retrying": {New(unfit, Config{}), http.StatusInternalServerError},
+		"nil":      {New(nil, Config{}), http.StatusInternalServerError},
+	} {
+		h := &fence.Handler{Store: c.guard, Resource: func(*http.Request) string { return "a" },
+			Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })}
+		r, w := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/a", http.NoBody), httptest.NewRecorder()
+		r.Header.Set(fence.TokenHeader, "5")
+		h.ServeHTTP(w, r)
+		if w.Code != c.status || strings.Contains(w.Body.String(), "again") {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
 	}
 }
 
@@ -334,39 +379,4 @@ func TestLostReply(t *testing.T) {
 	if err := g.Set(ctx, "a", "third", 5, 0); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("stale: %v", err)
 	}
-}
-
-func TestBesideSharesTheSlot(t *testing.T) {
-	for key, want := range map[string]string{
-		"a": "{a}:fence", "order:42": "{order:42}:fence", "orders:{42}": "orders:{42}:fence", "{a}b{c}": "{a}b{c}:fence",
-		"{": "{{}:fence", "a{b": "{a{b}:fence", "{}a{b}": "", "a{}": "", "}": "", "a}b{c}": "a}b{c}:fence", "": "",
-	} {
-		got, err := Beside(key)
-		if got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: %q, %v; want %q", key, got, err, want)
-		}
-		if err == nil && hashed(got) != hashed(key) {
-			t.Errorf("%q and %q are hashed by %q and %q", key, got, hashed(key), hashed(got))
-		}
-	}
-}
-
-// hashed returns what a Cluster hashes of a key, as its specification says it:
-// from the first '{' to the first '}' after it, unless nothing is between them.
-func hashed(key string) string {
-	for i := range key {
-		if key[i] != '{' {
-			continue
-		}
-		for j := i + 1; j < len(key); j++ {
-			if key[j] == '}' {
-				if j == i+1 {
-					return key
-				}
-				return key[i+1 : j]
-			}
-		}
-		return key
-	}
-	return key
 }
