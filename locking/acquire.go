@@ -56,9 +56,11 @@ func (a *acquisition) run(ctx context.Context) (*Lease, error) {
 		if err == nil {
 			return lease, nil
 		}
-		wait, again := a.next(err)
-		if again && a.pause(ctx, wait) {
-			continue
+		if wait, again := a.next(err); again {
+			pauseOr(ctx, wait, a.called)
+			if ctx.Err() == nil {
+				continue
+			}
 		}
 		if a.maybeOurs || a.inLine {
 			a.locker.releaseLater(a.request, 0)
@@ -67,20 +69,6 @@ func (a *acquisition) run(ctx context.Context) (*Lease, error) {
 			return nil, fmt.Errorf("lock %q: gave up: %w (last answer: %w)", a.request.Name, context.Cause(ctx), err)
 		}
 		return nil, err
-	}
-}
-
-// pause waits for d or for a call, and reports whether ctx is still alive then.
-func (a *acquisition) pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-a.called:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

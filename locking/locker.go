@@ -180,7 +180,8 @@ func (l *Locker) Owner(ctx context.Context, name string) (Ownership, error) {
 }
 
 // Revoke asks the holder of the grant with this token to end: its lease is lost
-// at its next renewal, and only then can others have the lock. It returns when
+// at its next renewal. Others can have the lock when it has given it back, or when
+// the deadline has passed that the lease had until then. It returns when
 // the store knows, not when the lock is free. The error wraps ErrLost when that
 // grant does not hold the lock.
 func (l *Locker) Revoke(ctx context.Context, name string, token Token) error {

@@ -180,14 +180,14 @@ func lostAfterRepeat(err error, repeated, closedValid bool) bool {
 // pause waits for d and reports whether ctx is still alive then.
 func pause(ctx context.Context, d time.Duration) bool { return pauseOr(ctx, d, nil) }
 
-// pauseOr is pause that ends early, and is over, when stop is closed.
-func pauseOr(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
+// pauseOr waits for d, for early or for ctx, and reports whether it was for d.
+func pauseOr(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return true
-	case <-stop:
+	case <-early:
 		return false
 	case <-ctx.Done():
 		return false

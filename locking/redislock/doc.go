@@ -8,7 +8,7 @@
 //	{ns:lock:name}           string "token:owner", "-token:owner" once revoked;
 //	                         expires after the TTL and the delay: the lock
 //	{ns:lock:name}:token     hash t, r, o, h: the last token, the run_id of the server
-//	                         that gave it, the last owner who released, who holds it
+//	                         that gave it, the last eight who released, who holds it
 //	{ns:lock:name}:line      sorted set of those who wait, by when they came
 //	{ns:lock:name}:waiters   hash: until when each counts as living, and where it is called
 //

@@ -161,6 +161,25 @@ func TestRefusedClient(t *testing.T) {
 	}
 }
 
+func TestRefusedConfig(t *testing.T) {
+	_, c := realAndEmbedded(t)
+	for field, cfg := range map[string]Config{
+		"Config.Namespace": {Namespace: "a}b"},
+		"Config.Confirm":   {Confirm: -1},
+	} {
+		_, err := NewDriver(c, cfg).Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Minute})
+		var input *locking.InputError
+		if !errors.As(err, &input) || input.Field != field {
+			t.Errorf("%+v: %v; want an *InputError of %s", cfg, err, field)
+		}
+	}
+	for _, namespace := range []string{"", "team-a", "a b"} {
+		if err := NewDriver(c, Config{Namespace: namespace, Confirm: 0}).refused; err != nil {
+			t.Errorf("namespace %q: %v", namespace, err)
+		}
+	}
+}
+
 func TestUnreachableServer(t *testing.T) {
 	c := redis.NewClient(redistest.ClientOptions("127.0.0.1:1"))
 	defer c.Close()

@@ -82,7 +82,7 @@ func (s *switchboard) connect(ctx context.Context, name string) {
 	if w == nil {
 		w = &wire{
 			board: s, key: key, channels: map[string]string{},
-			sub: client.Subscribe(context.Background()), over: make(chan struct{}), ended: make(chan struct{}),
+			sub: client.Subscribe(context.Background()), ended: make(chan struct{}),
 		}
 		w.ctx, w.end = context.WithCancel(context.Background())
 		s.wires[key] = w
@@ -130,15 +130,9 @@ func (s *switchboard) callAll(channel string) {
 func (s *switchboard) hangUp() {
 	s.mu.Lock()
 	wires := slices.Collect(maps.Values(s.wires))
-	for _, w := range wires {
-		if !w.closed {
-			w.closed = true
-			close(w.over)
-			w.end()
-		}
-	}
 	s.mu.Unlock()
 	for _, w := range wires {
+		w.end()
 		_ = w.sub.Close() // wakes attend
 		<-w.ended
 	}

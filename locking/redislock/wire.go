@@ -27,13 +27,11 @@ type wire struct {
 	sub   *redis.PubSub
 	ctx   context.Context // ended by hangUp: a dial under way holds the subscription's mutex
 	end   context.CancelFunc
-	over  chan struct{} // closed by hangUp
 	ended chan struct{} // closed when attend is
 
 	// Guarded by the board's mu.
 	channels map[string]string // those it listens to, and for which lock
 	broken   bool
-	closed   bool // over is
 }
 
 func (w *wire) subscribe(ctx context.Context, channel string) error {
@@ -59,7 +57,7 @@ func (w *wire) attend() {
 		w.board.warn("the connection for calls broke", err)
 		w.board.breakDown(w, false)
 		w.board.reconnect()
-	case <-w.over:
+	case <-w.ctx.Done():
 		w.board.breakDown(w, false)
 	}
 }
