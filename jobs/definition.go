@@ -48,6 +48,9 @@ type Definition struct {
 	Placement    Placement         `json:"placement,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
 	After        string            `json:"after,omitempty"`
+	// Generation is the label of the deployed cluster whose definition this is. It is no setting of the job: whoever
+	// stores the definition fills it in, so that the same settings of another generation have another digest.
+	Generation string `json:"generation,omitempty"`
 }
 
 // Definition returns the stored form of j, with the built-in defaults filled in first:

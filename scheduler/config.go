@@ -27,6 +27,10 @@ type Config struct {
 	// Revision orders builds: of two different definitions of a job, the greater revision (as
 	// text) decides. Default: the build's VCS time.
 	Revision string
+	// Generation is the label of the deployed cluster that the node belongs to; letters, digits and ._- up to 64. The
+	// first one in a namespace is the active one; nodes of another are on standby and claim nothing until it is
+	// promoted. Default "", which is a generation as well.
+	Generation string
 	// Labels say what the node has; a job with labels runs only where all of them match.
 	Labels map[string]string
 	// Weight is the node's share of the jobs beside others', 1 to 1000. Default 1.

@@ -16,6 +16,7 @@ import (
 type job struct {
 	jobs.Job
 	schedule *jobs.Schedule // nil for one that follows another job
+	def      jobs.Definition
 	digest   string
 	part     int
 	index    int  // among the node's jobs, by name; decides where nothing else does

@@ -45,6 +45,7 @@ type Node struct {
 	events   *events
 	crowd    atomic.Pointer[crowd]
 	cordon   atomic.Pointer[sharding.Drained] // who drained the node's name; nil when nobody did
+	control  atomic.Pointer[ledger.Control]   // as the registrar last read it
 
 	// Made by Run, once the ledger is open.
 	ledger    *ledger.Ledger
@@ -87,7 +88,9 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 		if err != nil {
 			return nil, fmt.Errorf("scheduler: job %s: %w", j.Name, err)
 		}
-		n.jobs = append(n.jobs, &job{Job: j, schedule: schedule, digest: j.Definition().Digest(), index: i, place: -1})
+		def := j.Definition()
+		def.Generation = cfg.Generation
+		n.jobs = append(n.jobs, &job{Job: j, schedule: schedule, def: def, digest: def.Digest(), index: i, place: -1})
 	}
 	for _, j := range n.jobs {
 		j.followed = slices.ContainsFunc(n.jobs, func(x *job) bool { return x.After == j.Name })
@@ -208,7 +211,7 @@ func (n *Node) openOnce(ctx context.Context) error {
 	call, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	l, err := ledger.Open(call, n.client, ledger.Config{
-		Namespace: n.cfg.Namespace, Partitions: n.cfg.Partitions, MaxSkew: n.cfg.MaxSkew,
+		Namespace: n.cfg.Namespace, Partitions: n.cfg.Partitions, Generation: n.cfg.Generation, MaxSkew: n.cfg.MaxSkew,
 		Keep: n.cfg.HistoryKeep, KeepFor: n.cfg.HistoryKeepFor,
 	})
 	if err != nil {

@@ -62,11 +62,11 @@ func (w *wish) at(now time.Time, last int64) ledger.Definition {
 func (r *registrar) register(ctx context.Context, list []*job) ([]fact, error) {
 	wishes := make([]*wish, len(list))
 	for i, j := range list {
-		raw, err := json.Marshal(j.Definition())
+		raw, err := json.Marshal(j.def)
 		if err != nil {
 			return nil, fmt.Errorf("definition of job %s: %w", j.Name, err)
 		}
-		wishes[i] = &wish{job: j, def: ledger.Definition{Job: j.Name, Digest: j.digest, Revision: r.n.cfg.Revision, Text: raw}}
+		wishes[i] = &wish{job: j, def: ledger.Definition{Job: j.Name, Digest: j.digest, Revision: r.n.cfg.Revision, Generation: r.n.cfg.Generation, Text: raw}}
 	}
 	lasts := make(map[*wish]int64)
 	var facts []fact
@@ -156,15 +156,21 @@ func (r *registrar) judge(w *wish, got ledger.Defined) (fact, bool) {
 		}
 		return fact{job: j, cursor: got.Cursor}, true
 	case "differs":
+	case "standby":
+		return fact{job: j, outside: standby}, true
 	default:
 		return fact{job: j, outside: foreign}, true
+	}
+	old, err := jobs.ParseDefinition(got.Text)
+	if err == nil && old.Generation != r.n.cfg.Generation {
+		return fact{job: j, outside: standby, detail: fmt.Sprintf("generation %q runs it, own %q", old.Generation, r.n.cfg.Generation)}, true
 	}
 	if !r.decides(j, got) {
 		return fact{job: j, outside: superseded, detail: fmt.Sprintf("stored revision %q, own %q", got.Revision, r.n.cfg.Revision)}, true
 	}
 	w.def.WasDigest, w.def.WasCursor, w.old = got.Digest, got.Cursor, nil
-	old, err := jobs.ParseDefinition(got.Text)
 	w.after = old.After
+	w.def.Same = err == nil && old.Schedule == j.def.Schedule && old.TimeZone == j.def.TimeZone && old.After == j.def.After
 	var schedule *jobs.Schedule
 	if err == nil {
 		schedule, err = old.Job().ParsedSchedule()
@@ -187,7 +193,10 @@ func (r *registrar) decides(j *job, stored ledger.Defined) bool {
 	if theirs && r.n.cordon.Load() != nil {
 		return false // it would stop those who claim, and claims nothing itself
 	}
-	if own > stored.Revision || r.fresh && own == stored.Revision {
+	if own > stored.Revision {
+		return true
+	}
+	if r.fresh && own == stored.Revision && !slices.Contains(stored.Former, j.digest) {
 		return true
 	}
 	return !theirs

@@ -13,6 +13,8 @@ import (
 const (
 	unregistered = "not registered yet"
 	superseded   = "superseded: another definition is stored and a living node holds it"
+	standby      = "on standby: another generation runs it"
+	sealed       = "the namespace is closed by a move"
 	vanished     = "the ledger has lost it"
 	foreign      = "its record in the ledger is not understood by this version; it is left alone, update this node"
 	moving       = "its entry kept moving while it was registered"
@@ -89,11 +91,11 @@ func (r *registrar) take() (now bool) {
 	r.casts = nil
 	r.mu.Unlock()
 	for _, o := range casts {
-		if r.outside[o.job] == "" {
+		if r.outside[o.job] == "" && o.why != sealed { // that is said once for all, see once
 			r.n.log.Warn("job is not claimed by this node any more", "job", o.job.Name, "why", o.why)
 		}
 		r.outside[o.job] = o.why
-		now = now || o.why == vanished
+		now = now || o.why == vanished || o.why == sealed
 	}
 	return now
 }
@@ -103,9 +105,11 @@ func (r *registrar) once(ctx context.Context) error {
 	if err := r.refollow(ctx); err != nil || len(r.outside) == 0 {
 		return err
 	}
-	if err := r.n.ledger.Restore(ctx); err != nil {
+	control, err := r.n.ledger.Restore(ctx, r.active())
+	if err != nil {
 		return err
 	}
+	r.n.control.Store(&control)
 	list := make([]*job, 0, len(r.outside))
 	for j := range r.outside { // in no order; register makes one
 		list = append(list, j)
@@ -139,6 +143,14 @@ func (r *registrar) once(ctx context.Context) error {
 		r.n.log.Info("node started", "id", r.n.id, "namespace", r.n.cfg.Namespace, "jobs", len(r.n.jobs), "revision", r.n.cfg.Revision)
 	}
 	return nil
+}
+
+// active is the active generation as this node knows it: of the first node ever, if it knows nothing yet.
+func (r *registrar) active() string {
+	if c := r.n.control.Load(); c != nil {
+		return c.Generation
+	}
+	return r.n.cfg.Generation
 }
 
 // refollowEvery is how often a node says again whom its jobs follow.

@@ -117,7 +117,7 @@ func ask(b *batch, now int64) {
 // into a yes.
 func unsure(b *batch) bool {
 	for i, a := range b.answers {
-		if !b.claims[i].Pending && a.Verdict == ledger.Moved {
+		if !b.claims[i].Pending && (a.Verdict == ledger.Moved || a.Verdict == ledger.Closed) {
 			return true
 		}
 	}

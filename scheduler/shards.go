@@ -89,6 +89,8 @@ func (e *engine) shardVerdict(j *job, b *batch, i int) {
 		e.passed(j, []ledger.Pass{recorded(c, a)})
 	case ledger.Superseded:
 		e.expel(j, superseded)
+	case ledger.Closed:
+		e.expel(j, sealed)
 	case ledger.Unknown:
 		e.expel(j, vanished)
 	case ledger.Foreign:

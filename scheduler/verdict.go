@@ -70,6 +70,8 @@ func (e *engine) verdict(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 		e.held(j, c, a.Detail)
 	case ledger.Superseded:
 		e.expel(j, superseded)
+	case ledger.Closed:
+		e.expel(j, sealed)
 	case ledger.Unknown:
 		e.expel(j, vanished)
 	default:

@@ -40,13 +40,16 @@ const (
 	Superseded
 	// Unknown: no such job; register it first.
 	Unknown
+	// Closed: a move has closed the partition, which grants nothing until the move is undone, or for ever. Detail is
+	// what ClosedError says.
+	Closed
 	// Foreign: a record that this version does not understand, left alone.
 	Foreign
 )
 
 var verdicts = map[string]Verdict{
 	"granted": Granted, "opened": Opened, "skipped": Skipped, "passed": Passed, "moved": Moved, "early": Early, "held": Held,
-	"superseded": Superseded, "unknown": Unknown, "foreign": Foreign,
+	"superseded": Superseded, "unknown": Unknown, "closed": Closed, "foreign": Foreign,
 }
 
 // String is the word that the script answered.
@@ -145,13 +148,14 @@ type Answer struct {
 // again with the same claims.
 func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim) ([]Answer, error) {
 	k := l.keys[l.Partition(batch[0].Job)]
-	ks := append(make([]string, 0, 10+len(batch)), k.jobs, k.due, k.runs, k.leases, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers)
+	ks := append(make([]string, 0, 11+len(batch)), k.jobs, k.due, k.runs, k.leases, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers)
 	keep, keepFor := l.keepArgs()
 	args := append(make([]any, 0, 7+13*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), by.ID, by.Name, keep, keepFor, l.server)
 	for _, c := range batch {
 		ks = append(ks, k.history+c.Job)
 		args = append(args, c.args()...)
 	}
+	ks = append(ks, k.gate)
 	reply, err := claimScript.Run(ctx, l.client, ks, args...).Slice()
 	if err != nil {
 		return nil, redisconn.Explain("claim", err)
@@ -256,6 +260,8 @@ func answerOf(reply []any) (Answer, error) {
 		a.Cursor = number(reply[2])
 		pause, busy, _ := strings.Cut(text(reply[3]), "|")
 		a.Pause, a.Busy = windowOf(pause), windowOf(busy)
+	case Closed:
+		a.Detail = closedBy(text(reply[2])).Error()
 	case Held, Superseded:
 		a.Detail = text(reply[2])
 	case Early, Unknown, Foreign:

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/escapement/escapement/locking/redisconn"
 )
@@ -10,6 +11,7 @@ import (
 // Definition is one job's definition as a node wants it stored.
 type Definition struct {
 	Job, Digest, Revision string
+	Generation            string // of the node, or that is promoted
 	Text                  []byte // JSON
 	Cursor                int64  // first tick of its schedule after now, ms; 0 for none
 	// To replace a stored definition: its digest and cursor as the caller saw them, and the last
@@ -21,6 +23,9 @@ type Definition struct {
 	// Upcoming is the first tick of the stored definition that is not among those, ms; 0 for none. If
 	// it has come due by the time Redis acts, the answer is differs: it must not be passed over.
 	Upcoming int64
+	// Same says that the schedule is the stored definition's: the cursor then stays where it is, no tick is passed, and of
+	// the fields above only WasDigest counts.
+	Same bool
 	// Old is the schedule of the stored definition as text, kept with the row of the replacement.
 	Old string
 }
@@ -34,28 +39,41 @@ func (d Definition) lastMissed() int64 {
 
 // Defined is the answer to one Definition.
 type Defined struct {
-	Word     string // created, same, replaced, differs, foreign
+	Word     string // created, same, replaced, differs, standby, foreign
 	Cursor   int64  // of the entry as it now stands, ms
 	Digest   string
 	Revision string
 	Text     []byte // differs: the stored definition
 	Last     int64  // latest instant ever accounted for, ms; 0 for none
+	// Former are, with differs, digests that were replaced, newest first: the last eight.
+	Former []string
 }
 
 // Define registers definitions, all of jobs in one partition and at most BatchMax. A new job
 // gets an entry that starts at Cursor; another definition than the stored one replaces it only
 // by compare-and-set (WasDigest, WasCursor), and its first tick must lie after now and after
-// every instant accounted for. It returns one answer each, or ErrClock.
+// every instant accounted for. It returns one answer each, or ErrClock, or ErrClosed.
 func (l *Ledger) Define(ctx context.Context, now int64, batch []Definition) ([]Defined, error) {
+	return l.define(ctx, now, "", batch)
+}
+
+// Switch is Define for a promotion: it also creates jobs that the active generation does not have. What comes after
+// another promotion with a higher epoch is answered standby.
+func (l *Ledger) Switch(ctx context.Context, now, epoch int64, batch []Definition) ([]Defined, error) {
+	return l.define(ctx, now, ms(epoch), batch)
+}
+
+func (l *Ledger) define(ctx context.Context, now int64, epoch string, batch []Definition) ([]Defined, error) {
 	k := l.keys[l.Partition(batch[0].Job)]
-	ks := append(make([]string, 0, 6+len(batch)), k.jobs, k.defs, k.due, k.kept, k.outbox, k.followers)
+	ks := append(make([]string, 0, 8+len(batch)), k.jobs, k.defs, k.due, k.kept, k.outbox, k.followers)
 	keep, keepFor := l.keepArgs()
-	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor}
+	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, epoch}
 	for _, d := range batch {
 		ks = append(ks, k.history+d.Job)
 		args = append(args, d.Job, d.Digest, plain(d.Revision), orNone(d.Cursor), d.WasDigest, orNone(d.WasCursor),
-			orNone(d.lastMissed()), ms(d.Count), orNone(d.Upcoming), plain(d.Old), d.Text)
+			orNone(d.lastMissed()), ms(d.Count), orNone(d.Upcoming), plain(d.Old), plain(d.Generation), flagged(d.Same), d.Text)
 	}
+	ks = append(ks, k.former, k.gate)
 	reply, err := defineScript.Run(ctx, l.client, ks, args...).Slice()
 	if err != nil {
 		return nil, redisconn.Explain("define", err)
@@ -63,14 +81,30 @@ func (l *Ledger) Define(ctx context.Context, now int64, batch []Definition) ([]D
 	if err := refused(reply, now); err != nil {
 		return nil, err
 	}
-	if len(reply) != 6*len(batch) {
-		return nil, fmt.Errorf("define: %d answers for %d definitions", len(reply)/6, len(batch))
+	if len(reply) != 7*len(batch) {
+		return nil, fmt.Errorf("define: %d answers for %d definitions", len(reply)/7, len(batch))
 	}
 	out := make([]Defined, len(batch))
 	for i := range out {
-		r := reply[i*6:]
+		r := reply[i*7:]
 		out[i] = Defined{Word: text(r[0]), Cursor: number(r[1]), Digest: text(r[2]), Revision: text(r[3]),
-			Text: []byte(text(r[4])), Last: number(r[5])}
+			Text: []byte(text(r[4])), Last: number(r[5]), Former: listed(text(r[6]))}
 	}
 	return out, nil
+}
+
+// listed reads names parted by commas.
+func listed(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, ",")
+}
+
+// flagged spells a flag.
+func flagged(b bool) string {
+	if b {
+		return "1"
+	}
+	return ""
 }

@@ -28,6 +28,10 @@ var ErrUnknownRun = errors.New("unknown run")
 // text says what to do instead.
 var ErrRefused = errors.New("refused")
 
+// ErrClosed is returned when a move to another Redis has closed the namespace: it grants, takes in and changes nothing.
+// What runs may still be renewed, settled and reaped.
+var ErrClosed = errors.New("the namespace is closed")
+
 // ErrForeign is returned for a record that this version cannot read: written by a newer node,
 // or not by a node at all. It is left alone.
 var ErrForeign = errors.New("a record this version does not understand")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -65,9 +66,12 @@ func (l *Ledger) Unfollow(ctx context.Context, upstream, job string) error {
 
 func (l *Ledger) follow(ctx context.Context, upstream, job, add string) error {
 	k := l.keys[l.Partition(upstream)]
-	word, err := followScript.Run(ctx, l.client, []string{k.followers}, upstream, job, add).Text()
+	word, err := followScript.Run(ctx, l.client, []string{k.followers, k.gate}, upstream, job, add).Text()
 	if err == nil && word == "full" {
 		return fmt.Errorf("%w: %s cannot follow %s: it has 256 followers already", ErrRefused, job, upstream)
+	}
+	if shut, ok := strings.CutPrefix(word, "closed|"); ok && err == nil {
+		return fmt.Errorf("follow %s: %w", upstream, closedBy(shut))
 	}
 	return redisconn.Explain("follow "+upstream, err)
 }
@@ -84,7 +88,7 @@ const (
 func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Word, error) {
 	k := l.keys[l.Partition(job)]
 	keep, keepFor := l.keepArgs()
-	ks := []string{k.jobs, k.defs, k.runs, k.pending, k.waiting, k.unique, k.kept, k.outbox, k.followers, k.history + job}
+	ks := []string{k.jobs, k.defs, k.runs, k.pending, k.waiting, k.unique, k.kept, k.outbox, k.followers, k.history + job, k.gate}
 	unheld := ""
 	if e.Unheld {
 		unheld = "1"
@@ -94,6 +98,9 @@ func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Word, error) {
 		ms(relayedFor.Milliseconds()), keep, keepFor, unheld).Text()
 	if err != nil {
 		return "", redisconn.Explain("tell "+job+" of "+e.Upstream, err)
+	}
+	if shut, ok := strings.CutPrefix(word, "closed|"); ok {
+		return "", fmt.Errorf("tell %s of %s: %w", job, e.Upstream, closedBy(shut))
 	}
 	return Word(word), nil
 }

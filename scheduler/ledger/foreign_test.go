@@ -147,7 +147,7 @@ func TestOpen(t *testing.T) {
 			}
 			r.client.HSet(ctx, controlKey("other"), field, before)
 		}
-		if err := r.led.Restore(ctx); err != nil {
+		if _, err := r.led.Restore(ctx, ""); err != nil {
 			t.Errorf("restore of what is there: %v", err)
 		}
 		for partitions, want := range map[int]error{0: nil, 8: ErrRefused} {
@@ -155,7 +155,7 @@ func TestOpen(t *testing.T) {
 			if partitions > 0 { // another node was first
 				must(Open(ctx, r.client, Config{Namespace: testNS, Partitions: partitions}))
 			}
-			if err := r.led.Restore(ctx); !errors.Is(err, want) {
+			if _, err := r.led.Restore(ctx, ""); !errors.Is(err, want) {
 				t.Errorf("restore when %d partitions stand there: %v, want %v", partitions, err, want)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 // Every key of the ledger is spelt here and nowhere else. ns is the namespace, p a partition;
 // all keys of a partition share a hash tag, so a script touches one slot of a Cluster.
 //
-//	{ns}:control           hash   format, partitions
+//	{ns}:control           hash   format, partitions; generation, epoch, promoting, move, see gate.go
 //	{ns:p}:jobs            hash   job -> entry (cursor, definition's digest, token state, holder)
 //	{ns:p}:defs            hash   job -> definition, JSON
 //	{ns:p}:due             zset   job by cursor, ms
@@ -24,9 +24,13 @@ import (
 //	{ns:p}:unique          zset   run id by when it may be asked for anew, ms
 //	{ns:p}:followers       hash   job -> names of the jobs that follow it
 //	{ns:p}:outbox          zset   what became of ticks of jobs that are followed, by when, ms
+//	{ns:p}:former          hash   job -> digests of definitions that were replaced
+//	{ns:p}:beside          hash   generation and job -> definition of a generation on standby
+//	{ns:p}:gate            string which generation makes new jobs, and whether a move has closed the partition
 type keys struct {
 	jobs, defs, due, runs, leases, pending, waiting, history string
 	kept, cancels, pauses, unique, followers, outbox         string
+	former, beside, gate                                     string
 }
 
 func controlKey(ns string) string { return "{" + ns + "}:control" }
@@ -37,7 +41,7 @@ func partitionKeys(ns string, p int) keys {
 		jobs: tag + "jobs", defs: tag + "defs", due: tag + "due", runs: tag + "runs",
 		leases: tag + "leases", pending: tag + "pending", waiting: tag + "waiting", history: tag + "history:",
 		kept: tag + "kept", cancels: tag + "cancels", pauses: tag + "pauses", unique: tag + "unique",
-		followers: tag + "followers", outbox: tag + "outbox",
+		followers: tag + "followers", outbox: tag + "outbox", former: tag + "former", beside: tag + "beside", gate: tag + "gate",
 	}
 }
 

@@ -36,6 +36,9 @@ type Config struct {
 	// MaxSkew is the largest difference between Redis' clock and a caller's idea of it at which
 	// a script still acts. Default 1 s.
 	MaxSkew time.Duration
+	// Generation is the label of the deployed cluster that the caller belongs to; "" is one as well. The first to open a
+	// namespace makes it the active one.
+	Generation string
 	// Keep is the number of history rows kept per job (up to 15 more for a while), at least 16.
 	// Default 200.
 	Keep int
@@ -58,6 +61,9 @@ func (c Config) validate() error {
 	}
 	if c.Partitions < 0 || c.Partitions > 1024 {
 		errs = append(errs, fmt.Errorf("partitions %d: must lie between 1 and 1024", c.Partitions))
+	}
+	if c.Generation != "" && !namespaceWords.MatchString(c.Generation) {
+		errs = append(errs, fmt.Errorf("generation %q: letters, digits and ._- only, beginning with a letter or digit, at most 64", c.Generation))
 	}
 	if c.Keep < 16 {
 		errs = append(errs, fmt.Errorf("history keep %d: must be at least 16", c.Keep))
@@ -112,60 +118,20 @@ func open(ctx context.Context, client redis.UniversalClient, cfg Config, create 
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Partitions != 0 && cfg.Partitions != stored {
+	n := stored.Partitions
+	if cfg.Partitions != 0 && cfg.Partitions != n {
 		return nil, fmt.Errorf("%w: namespace %q was created with %d partitions and this node is configured with %d; set partitions to %d, or use another namespace",
-			ErrRefused, cfg.Namespace, stored, cfg.Partitions, stored)
+			ErrRefused, cfg.Namespace, n, cfg.Partitions, n)
 	}
-	l := &Ledger{client: client, cfg: cfg, keys: make([]keys, stored)}
-	l.cfg.Partitions = stored
+	l := &Ledger{client: client, cfg: cfg, keys: make([]keys, n)}
+	l.cfg.Partitions = n
 	for p := range l.keys {
 		l.keys[p] = partitionKeys(cfg.Namespace, p)
 	}
-	return l, nil
-}
-
-// Restore writes the control record again if Redis lost it, and refuses, with ErrRefused, if
-// another number of partitions has taken its place.
-func (l *Ledger) Restore(ctx context.Context) error {
-	stored, err := control(ctx, l.client, l.cfg, true)
-	if err == nil && stored != len(l.keys) {
-		err = fmt.Errorf("%w: namespace %q was created anew with %d partitions while this node works with %d; restart the node with partitions set to %d",
-			ErrRefused, l.cfg.Namespace, stored, len(l.keys), stored)
+	if create && stored.Generation != "" && stored.Move == "" {
+		err = l.setGates(ctx, stored)
 	}
-	return err
-}
-
-// control reads the control record, after writing it if asked to and absent, and returns the
-// namespace's number of partitions. A record that is there is never written to.
-func control(ctx context.Context, client redis.UniversalClient, cfg Config, create bool) (int, error) {
-	key := controlKey(cfg.Namespace)
-	record, err := client.HGetAll(ctx, key).Result()
-	if err == nil && len(record) == 0 && create {
-		var got *redis.MapStringStringCmd
-		_, err = client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			p.HSetNX(ctx, key, "format", format)
-			p.HSetNX(ctx, key, "partitions", cmp.Or(cfg.Partitions, 16))
-			got = p.HGetAll(ctx, key)
-			return nil
-		})
-		record = got.Val()
-	}
-	if err != nil {
-		return 0, redisconn.Explain("open namespace "+cfg.Namespace, err)
-	}
-	if len(record) == 0 {
-		return 0, fmt.Errorf("%w: %q has never been used in the Redis at %s; start a node there first, or name another with --namespace",
-			ErrNoNamespace, cfg.Namespace, redisconn.Addr(client))
-	}
-	if record["format"] != format {
-		return 0, fmt.Errorf("%w: namespace %q has layout %q and this version knows %q; use the version that wrote it",
-			ErrForeign, cfg.Namespace, record["format"], format)
-	}
-	n, err := strconv.Atoi(record["partitions"])
-	if err != nil || n < 1 || n > 1024 {
-		return 0, fmt.Errorf("%w: namespace %q: partitions is %q in %s", ErrForeign, cfg.Namespace, record["partitions"], key)
-	}
-	return n, nil
+	return l, err
 }
 
 // Namespace is the namespace's name.
@@ -193,6 +159,8 @@ func refused(reply []any, now int64) error {
 		return &ClockError{Redis: time.UnixMilli(number(reply[1])), Believed: time.UnixMilli(now)}
 	case "server":
 		return ErrServer
+	case "closed":
+		return closedBy(text(reply[1]))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ func (m *model) define(d Definition) Defined {
 		return Defined{Word: "foreign", Text: []byte{}}
 	}
 	var word string
+	var former []string
 	text := []byte{}
 	switch {
 	case j == nil:
@@ -23,14 +24,24 @@ func (m *model) define(d Definition) Defined {
 	case j.Digest == d.Digest:
 		word = "same"
 		j.Revision, m.due[d.Job] = max(j.Revision, d.Revision), j.Cursor
+	case d.Same && j.Digest == d.WasDigest:
+		word = "replaced"
+		j.replace(d.Digest)
+		j.Digest, j.Revision, j.text, m.due[d.Job] = d.Digest, d.Revision, d.Text, j.Cursor
 	case j.Digest != d.WasDigest || j.Cursor != d.WasCursor || d.Upcoming != 0 && d.Upcoming <= m.ms(),
 		d.Cursor != 0 && (d.Cursor <= m.ms() || d.Cursor <= j.Last):
-		word, text = "differs", j.text
+		word, text, former = "differs", j.text, j.former
 	default:
 		word = "replaced"
 		m.redefine(j, d)
 	}
-	return Defined{Word: word, Cursor: j.Cursor, Digest: j.Digest, Revision: j.Revision, Text: text, Last: j.Last}
+	return Defined{Word: word, Cursor: j.Cursor, Digest: j.Digest, Revision: j.Revision, Text: text, Last: j.Last, Former: slices.Clone(former)}
+}
+
+// replace remembers the digest that another one takes the place of.
+func (j *modelJob) replace(digest string) {
+	j.former = slices.DeleteFunc(j.former, func(d string) bool { return d == j.Digest || d == digest })
+	j.former = append([]string{j.Digest}, j.former[:min(len(j.former), 7)]...)
 }
 
 func (m *model) redefine(j *modelJob, d Definition) {
@@ -47,6 +58,7 @@ func (m *model) redefine(j *modelJob, d Definition) {
 		j.count(jobs.OutcomeSuperseded, d.Count)
 		m.tell(j, Event{Prev: was, Next: d.Cursor, Tick: was, Until: d.Until, Count: d.Count, Outcome: jobs.OutcomeSuperseded})
 	}
+	j.replace(d.Digest)
 	j.Digest, j.Revision, j.text, m.due[j.Job] = d.Digest, d.Revision, d.Text, d.Cursor
 	j.stretch(m.ms())
 }

@@ -38,6 +38,8 @@ type modelJob struct {
 	runID string // of the server that gave the last token
 	rows  []modelRow
 
+	former []string // digests that were replaced
+
 	steps []int64 // every step of the cursor, ever: where it stood before
 	first int     // the first of them that the chain still has to show
 }

@@ -52,7 +52,7 @@ func (l *Ledger) Cancel(ctx context.Context, job, run, author, reason string) (W
 func (l *Ledger) Rerun(ctx context.Context, job, run string) (string, error) {
 	k := l.keys[l.Partition(job)]
 	fresh := Successor(run)
-	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.kept, k.history + job}
+	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.kept, k.history + job, k.gate}
 	args := append([]any{job, run, fresh, strconv.Itoa(pendingMax)}, successors(fresh)...)
 	word, err := rerunScript.Run(ctx, l.client, ks, args...).Text()
 	switch {
@@ -92,7 +92,7 @@ func (l *Ledger) Resume(ctx context.Context, job string) error {
 
 func (l *Ledger) pause(ctx context.Context, job, what string, p Pause) error {
 	k := l.keys[l.Partition(job)]
-	word, err := pauseScript.Run(ctx, l.client, []string{k.jobs, k.pauses}, job, what,
+	word, err := pauseScript.Run(ctx, l.client, []string{k.jobs, k.pauses, k.gate}, job, what,
 		brief(p.Author, authorMax), brief(p.Reason, reasonMax), orNone(p.Until)).Text()
 	switch {
 	case err != nil:
@@ -151,7 +151,7 @@ const (
 func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Word, error) {
 	k := l.keys[l.Partition(r.Job)]
 	keep, keepFor := l.keepArgs()
-	reply, err := rewindScript.Run(ctx, l.client, []string{k.jobs, k.due, k.kept, k.runs, k.waiting, k.history + r.Job},
+	reply, err := rewindScript.Run(ctx, l.client, []string{k.jobs, k.due, k.kept, k.runs, k.waiting, k.history + r.Job, k.gate},
 		ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, r.Job, r.Digest, orNone(r.From), ms(r.To)).Slice()
 	if err != nil {
 		return "", redisconn.Explain("rewind "+r.Job, err)
@@ -180,7 +180,7 @@ func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Word, error) 
 // come back, is for the caller to see. It returns ErrUnknownJob, or ErrRefused while it runs.
 func (l *Ledger) Remove(ctx context.Context, job string) error {
 	k := l.keys[l.Partition(job)]
-	ks := []string{k.jobs, k.defs, k.due, k.runs, k.pending, k.waiting, k.kept, k.pauses, k.followers, k.history + job, k.cancels}
+	ks := []string{k.jobs, k.defs, k.due, k.runs, k.pending, k.waiting, k.kept, k.pauses, k.followers, k.history + job, k.cancels, k.former, k.gate}
 	word, err := removeScript.Run(ctx, l.client, ks, job).Text()
 	switch {
 	case err != nil:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -47,7 +48,7 @@ func (l *Ledger) Trigger(ctx context.Context, job string, t Trigger) (string, er
 		t.Run, remember = UniqueRun(job, t.Unique), ms(l.cfg.KeepFor.Milliseconds())
 	}
 	k := l.keys[l.Partition(job)]
-	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.unique, k.history + job}
+	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.unique, k.history + job, k.gate}
 	args := append([]any{job, t.Run, strconv.Itoa(pendingMax), orNone(t.At), remember, strconv.Itoa(uniqueMax), t.Payload}, successors(t.Run)...)
 	word, err := triggerScript.Run(ctx, l.client, ks, args...).Text()
 	if err != nil {
@@ -61,6 +62,9 @@ func (l *Ledger) Trigger(ctx context.Context, job string, t Trigger) (string, er
 
 // refusal is the error for a word by which a script refuses what an operator asks of a job.
 func (l *Ledger) refusal(op, job, word string) error {
+	if shut, ok := strings.CutPrefix(word, "closed|"); ok {
+		return fmt.Errorf("%s: %w", op, closedBy(shut))
+	}
 	switch word {
 	case "unknown":
 		return fmt.Errorf("%w: %q in namespace %s; `jobs list` shows what there is", ErrUnknownJob, job, l.cfg.Namespace)

@@ -48,6 +48,8 @@ func (w *world) spoil(d *Definition) {
 		d.Cursor = w.ms() - w.rng.Int64N(3)*500
 	case 4:
 		d.Upcoming = w.ms() - w.rng.Int64N(3)*500
+	case 5, 6: // not spoilt: where the schedule is the same, the cursor may stay
+		d.Same = rhythms[d.Digest].every == rhythms[d.WasDigest].every && rhythms[d.Digest].end == rhythms[d.WasDigest].end
 	}
 }
 

@@ -3,7 +3,8 @@
 -- well (kind s). Asked again with the same run id by the same node, a claim gives the same grant. A tick of a
 -- sharded job, or a pending run of one, is not granted but opened: its shards are pending then, at once.
 -- KEYS[1] jobs  KEYS[2] due  KEYS[3] runs  KEYS[4] leases  KEYS[5] pending  KEYS[6] waiting
--- KEYS[7] kept  KEYS[8] cancels  KEYS[9] outbox  KEYS[10] followers  KEYS[10+i] history of item i's job
+-- KEYS[7] kept  KEYS[8] cancels  KEYS[9] outbox  KEYS[10] followers  KEYS[10+i] history of item i's job, and the
+-- last of KEYS the partition's gate
 -- ARGV[1] the caller's idea of Redis' time, ms   ARGV[2] tolerated difference, ms
 -- ARGV[3] node id  ARGV[4] node name  ARGV[5] rows to keep  ARGV[6] age to keep, ms
 -- ARGV[7] run_id of the server that the caller knows, '' for any
@@ -29,6 +30,7 @@
 --                                    'a pause' when that holds a pending run, 'full outbox' when followers
 --                                    have not been told of too much, 'full partition' when too many runs wait
 --   superseded  '', digest, ''       another definition is the stored one
+--   closed      '', 'state|move|words', ''   a move has closed the partition: it grants nothing
 --   unknown     '', '', ''           no such job
 --   foreign     '', '', ''           a record that this version does not understand
 local now, skew, node, name, keep, keep_for = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -36,6 +38,7 @@ local us, ms = clock()
 if astray(ms, now, skew) then return {'clock', int(ms)} end
 local here = server_run_id()
 if elsewhere(ARGV[7], here) then return {'server', here} end
+local shut = closed(KEYS[#KEYS])
 local HEAD, STRIDE, FIRST, OUTBOX_MAX, PENDING_MAX = 7, 13, 10, 10000, 10000
 local kept, cancels, outbox, followers = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local k = {runs = KEYS[3], pending = KEYS[5], waiting = KEYS[6], kept = kept, cancels = cancels, outbox = outbox, followers = followers}
@@ -333,9 +336,10 @@ for i = 1, n do
   if entries[job] then flush() end -- a second item of one job must see what the first was granted
   local e = entries[job] or entry_of(raw[i])
   entries[job] = e
-  if not raw[i] then answer(i, 'unknown', '', '', '')
+  if shut and not (e and repeated(i, e, id, kind, ARGV[a + 5])) then answer(i, 'closed', '', shut, '')
+  elseif not raw[i] then answer(i, 'unknown', '', '', '')
   elseif not e then answer(i, 'foreign', '', '', '')
-  elseif not repeated(i, e, id, kind, ARGV[a + 5]) then
+  elseif not shut and not repeated(i, e, id, kind, ARGV[a + 5]) then
     if e.digest ~= digest then answer(i, 'superseded', '', e.digest, '')
     elseif ARGV[a + 12] == '' or not is_open(i, e, id) then
       local claim = kind == 't' and claim_tick or claim_pending

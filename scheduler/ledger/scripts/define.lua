@@ -2,30 +2,37 @@
 -- compare-and-set on its digest and cursor, after recording the old schedule's ticks that
 -- nobody will run any more.
 -- KEYS[1] jobs  KEYS[2] defs  KEYS[3] due  KEYS[4] kept  KEYS[5] outbox  KEYS[6] followers
--- KEYS[6+i] history of item i's job
+-- KEYS[6+i] history of item i's job, then former, and last the partition's gate
 -- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms
 -- ARGV[3] rows to keep  ARGV[4] age to keep, ms
--- then 11 for each item: job, digest, revision, cursor (first tick of the new schedule),
+-- ARGV[5] epoch of the promotion that this is part of, '' for a node's own definitions
+-- then 13 for each item: job, digest, revision, cursor (first tick of the new schedule),
 --   expected digest and cursor ('' to create only), last and count of the old ticks, the first old
 --   tick after those ('' for none), the old schedule as text, definition
--- Returns {'clock', redis ms}, or six for each item: word, cursor, digest, revision, definition,
--- latest instant accounted for
+-- Returns {'clock', redis ms}, {'closed', 'state|move|words'}, or seven for each item: word, cursor, digest, revision,
+-- definition, latest instant accounted for, and digests that were replaced
 --   created    cursor of the new entry
 --   same       the definition is the stored one
 --   replaced   cursor of the replaced entry
 --   differs    another definition is stored, or it stands elsewhere, or meanwhile a tick came due
 --              that the caller did not count: what is there, whole
+--   standby    nothing is stored, and another generation is the one that makes new jobs; or a later promotion
+--              has come here than the one that this is part of
 --   foreign    a record that this version does not understand
 local keep, keep_for = ARGV[3], ARGV[4]
 local us, ms = clock()
 if astray(ms, ARGV[1], ARGV[2]) then return {'clock', int(ms)} end
+local shut = closed(KEYS[#KEYS])
+if shut then return {'closed', shut} end
+local gate, epoch, former = gate_of(redis.call('GET', KEYS[#KEYS])), ARGV[5], KEYS[#KEYS - 1]
 local out = {}
 
 local none = {cursor = '', digest = '', revision = '', last = ''}
 
-local function answer(i, word, e, def)
-  local at = (i - 1) * 6
-  out[at + 1], out[at + 2], out[at + 3], out[at + 4], out[at + 5], out[at + 6] = word, e.cursor, e.digest, e.revision, def, e.last
+local function answer(i, word, e, def, replaced)
+  local at = (i - 1) * 7
+  out[at + 1], out[at + 2], out[at + 3], out[at + 4], out[at + 5], out[at + 6], out[at + 7] =
+    word, e.cursor, e.digest, e.revision, def, e.last, replaced or ''
 end
 
 local function store(job, e, def)
@@ -34,13 +41,30 @@ local function store(job, e, def)
   if e.cursor == '' then redis.call('ZREM', KEYS[3], job) else redis.call('ZADD', KEYS[3], e.cursor, job) end
 end
 
-for i = 1, (#ARGV - 4) / 11 do
-  local a = 5 + (i - 1) * 11
-  local job, digest, revision, cursor, was, stood, last, num, upcoming, old, def = ARGV[a], ARGV[a + 1], ARGV[a + 2],
-    ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9], ARGV[a + 10]
+-- The last eight digests that were replaced, newest first: with equal revisions none of them comes back while what
+-- took its place is held.
+local function replace(job, was, digest)
+  local list = {was}
+  for one in string.gmatch(redis.call('HGET', former, job) or '', '[^,]+') do
+    if one ~= was and one ~= digest and #list < 8 then list[#list + 1] = one end
+  end
+  redis.call('HSET', former, job, table.concat(list, ','))
+end
+
+local function stays(i, job, e)
+  answer(i, 'differs', e, redis.call('HGET', KEYS[2], job) or '', redis.call('HGET', former, job) or '')
+end
+
+for i = 1, (#ARGV - 5) / 13 do
+  local a = 6 + (i - 1) * 13
+  local job, digest, revision, cursor, was, stood, last, num, upcoming, old, generation, same, def = ARGV[a], ARGV[a + 1],
+    ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9], ARGV[a + 10],
+    ARGV[a + 11], ARGV[a + 12]
   local text = redis.call('HGET', KEYS[1], job)
   local e = entry_of(text)
-  if not text then
+  if epoch ~= '' and epoch ~= gate.epoch or epoch == '' and not text and generation ~= gate.generation then
+    answer(i, 'standby', none, '')
+  elseif not text then
     e = {cursor = cursor, digest = digest, revision = revision, token = '0', rid = '', open = '', base = cursor, last = '',
       pause = '', busy = '', again = '', counts = ''}
     store(job, e, def)
@@ -51,9 +75,14 @@ for i = 1, (#ARGV - 4) / 11 do
     if newer(revision, e.revision) then e.revision = revision end
     store(job, e) -- also for 'due', which may have been postponed
     answer(i, 'same', e, '')
+  elseif e.digest == was and same == '1' then
+    replace(job, was, digest)
+    e.digest, e.revision = digest, revision
+    store(job, e, def)
+    answer(i, 'replaced', e, '')
   elseif e.digest ~= was or e.cursor ~= stood or (upcoming ~= '' and tonumber(upcoming) <= ms)
     or (cursor ~= '' and (tonumber(cursor) <= ms or tonumber(cursor) <= (tonumber(e.last) or 0))) then
-    answer(i, 'differs', e, redis.call('HGET', KEYS[2], job) or '')
+    stays(i, job, e)
   else
     -- A step of the chain even when no old tick was due (count 0), and when the old schedule had
     -- no more ticks ('' to cursor). It may lead back: to before the old cursor, not before e.last.
@@ -66,6 +95,7 @@ for i = 1, (#ARGV - 4) / 11 do
         count(e, 'superseded', tonumber(num))
         if redis.call('HEXISTS', KEYS[6], job) == 1 then tell(KEYS[5], job, stood, cursor, stood, last, tonumber(num), 'superseded', ms) end
       end
+      replace(job, was, digest)
       e.cursor, e.digest, e.revision = cursor, digest, revision
       stretch(e, ms)
       store(job, e, def)

@@ -29,12 +29,34 @@
 --          1|S|prev|next|at|tick|until|count|outcome|reason|note
 -- event    1|upstream|prev|next|tick|until|count|outcome|at      (in the outbox, for jobs that follow)
 -- cancel   1|at|author|reason
+-- gate     1|epoch|generation|state|move|words     (one for each partition; none is '1|0||open||')
+--          epoch  of the last promotion that came here;  generation  of whoever may make new jobs
+--          state  open; sealed, for ever or until the move is undone; filling, while a move brings what is to lie
+--          here; burnt, when that move was undone.  move  its id;  words  for people: where the jobs are
 
 local GUARD = 60000000 -- redisconn.TokenGuardMicros
 
 -- Lua prints numbers with 14 digits in Redis and 17 in miniredis: every number is spelt by this. n is a
 -- number, not one spelt out already: miniredis would print nothing.
 local function int(n) return string.format('%.0f', n) end
+
+local function gate_of(s)
+  if not s then return {epoch = '0', generation = '', state = 'open', move = '', words = ''} end
+  local epoch, generation, state, move, words = string.match(s, '^1|(%d+)|([^|]*)|(%l+)|([^|]*)|(.*)$')
+  return epoch and {epoch = epoch, generation = generation, state = state, move = move, words = words}
+end
+
+local function gate_text(g)
+  return '1|' .. g.epoch .. '|' .. g.generation .. '|' .. g.state .. '|' .. g.move .. '|' .. g.words
+end
+
+-- What a partition answers whose gate is not open, 'state|move|words'; nil where it is. key is the gate's.
+local function closed(key)
+  local s = redis.call('GET', key)
+  if not s or string.find(s, '^1|%d+|[^|]*|open|') then return nil end
+  local g = gate_of(s)
+  return g and g.state .. '|' .. g.move .. '|' .. g.words or 'foreign||'
+end
 
 local function clock()
   local us = server_micros()

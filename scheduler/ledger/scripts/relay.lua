@@ -2,12 +2,14 @@
 -- same tick, once; anything else is recorded as skipped(upstream), once, unless the tick has an answer. These are
 -- no steps of the job's own cursor, so they have no prev.
 -- KEYS[1] jobs  KEYS[2] defs  KEYS[3] runs  KEYS[4] pending  KEYS[5] waiting  KEYS[6] unique  KEYS[7] kept
--- KEYS[8] outbox  KEYS[9] followers  KEYS[10] history of the job
+-- KEYS[8] outbox  KEYS[9] followers  KEYS[10] history of the job  and last the partition's gate
 -- ARGV[1] job  ARGV[2] upstream  ARGV[3] run id to be  ARGV[4] most pending runs in this partition
 -- ARGV[5] next  ARGV[6] tick  ARGV[7] last tick  ARGV[8] count  ARGV[9] outcome  ARGV[10] when it was known, ms
 -- ARGV[11] for how long the id is remembered, ms  ARGV[12] rows to keep  ARGV[13] age to keep, ms
 -- ARGV[14] '1' when nobody alive holds the job: then it has missed a tick that succeeded, instead of running it
--- Returns one word: relayed (also when repeated), stranger (the job is not there, or does not follow), full, foreign.
+-- Returns 'closed|state|move|words', or one word: relayed (also when repeated), stranger (the job is not there, or does not follow), full, foreign.
+local shut = closed(KEYS[#KEYS])
+if shut then return 'closed|' .. shut end
 local OUTBOX_MAX = 10000
 local job, upstream, id, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local nxt, tick, last, num, outcome, known, remember, keep, keep_for =

@@ -1,8 +1,10 @@
 -- Removes a job and all that is stored of it, but for runs in flight: there must be none.
 -- KEYS[1] jobs  KEYS[2] defs  KEYS[3] due  KEYS[4] runs  KEYS[5] pending  KEYS[6] waiting  KEYS[7] kept
--- KEYS[8] pauses  KEYS[9] followers  KEYS[10] history of the job  KEYS[11] cancels
+-- KEYS[8] pauses  KEYS[9] followers  KEYS[10] history of the job  KEYS[11] cancels  KEYS[12] former  and last the partition's gate
 -- ARGV[1] job
--- Returns one word: removed, held, unknown, foreign (a record of it that waits cannot be read).
+-- Returns 'closed|state|move|words', or one word: removed, held, unknown, foreign (a record of it that waits cannot be read).
+local shut = closed(KEYS[#KEYS])
+if shut then return 'closed|' .. shut end
 local job = ARGV[1]
 if redis.call('HEXISTS', KEYS[1], job) == 0 then return 'unknown' end
 if any(KEYS[4], run_of, job, function() return true end) then return 'held' end
@@ -20,7 +22,7 @@ for _, row in ipairs(redis.call('LRANGE', KEYS[10], 0, -1)) do
   local run = string.match(row, '^1|[RT]|%d*|%d*|%d+|%d+|%d+|%d+|%d+|%d+|([^|]+)|')
   if run then redis.call('HDEL', KEYS[7], run, 'p:' .. run) end
 end
-for _, key in ipairs({KEYS[1], KEYS[2], KEYS[8], KEYS[9]}) do redis.call('HDEL', key, job) end
+for _, key in ipairs({KEYS[1], KEYS[2], KEYS[8], KEYS[9], KEYS[12]}) do redis.call('HDEL', key, job) end
 redis.call('ZREM', KEYS[3], job)
 redis.call('DEL', KEYS[10])
 return 'removed'

@@ -2,11 +2,13 @@
 -- repeated request, and a crash that has led to it already, are one run. Attempts of one tick come one
 -- after another, so that no number is given twice. The run may be a shard, or a sharded tick as a whole: then its next
 -- attempt is opened as the definition then says.
--- KEYS[1] jobs  KEYS[2] runs  KEYS[3] pending  KEYS[4] waiting  KEYS[5] kept  KEYS[6] history of the job
+-- KEYS[1] jobs  KEYS[2] runs  KEYS[3] pending  KEYS[4] waiting  KEYS[5] kept  KEYS[6] history of the job  and last the partition's gate
 -- ARGV[1] job  ARGV[2] run  ARGV[3] run id of the next attempt  ARGV[4] most pending runs in this partition,
 -- then the ids under which the next attempt may go on
--- Returns one word: queued (also when repeated), running (it has not ended), going (another attempt of its
+-- Returns 'closed|state|move|words', or one word: queued (also when repeated), running (it has not ended), going (another attempt of its
 -- tick has not ended, or is still to come since the cursor was set back), unknown, full, foreign.
+local shut = closed(KEYS[#KEYS])
+if shut then return 'closed|' .. shut end
 local job, id, fresh, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local us, ms = clock()
 local text = redis.call('HGET', KEYS[1], job)

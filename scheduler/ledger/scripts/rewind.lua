@@ -3,11 +3,13 @@
 -- KEYS[1] jobs  KEYS[2] due  KEYS[3] kept  KEYS[4] runs  KEYS[5] waiting  KEYS[6] history of the job
 -- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms  ARGV[3] rows to keep
 -- ARGV[4] age to keep, ms  ARGV[5] job  ARGV[6] expected digest  ARGV[7] expected cursor  ARGV[8] new cursor
--- Returns {'clock', redis ms}, or one word: rewound, moved (something else is stored), held (a run is in flight,
+-- Returns {'clock', redis ms}, {'closed', 'state|move|words'}, or one word: rewound, moved (something else is stored), held (a run is in flight,
 -- or an attempt of a tick waits), trimmed (the history does not reach back so far), forward (the cursor stands before it), unknown, foreign.
 local keep, keep_for, job, digest, from, to = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local us, ms = clock()
 if astray(ms, ARGV[1], ARGV[2]) then return {'clock', int(ms)} end
+local shut = closed(KEYS[#KEYS])
+if shut then return {'closed', shut} end
 local text = redis.call('HGET', KEYS[1], job)
 if not text then return {'unknown'} end
 local e = entry_of(text)

@@ -1,11 +1,13 @@
 -- Puts one run by hand into pending. It is named by the caller's run id, so a repeated request
 -- is one run. The cursor is not touched.
--- KEYS[1] jobs  KEYS[2] runs  KEYS[3] pending  KEYS[4] waiting  KEYS[5] unique  KEYS[6] history of the job
+-- KEYS[1] jobs  KEYS[2] runs  KEYS[3] pending  KEYS[4] waiting  KEYS[5] unique  KEYS[6] history of the job  and last the partition's gate
 -- ARGV[1] job  ARGV[2] run  ARGV[3] most pending runs in this partition  ARGV[4] when to run, ms, '' for now
 -- ARGV[5] for how long the id is remembered, ms, '' for as long as the history has it
 -- ARGV[6] most remembered ids  ARGV[7] payload, then the ids under which the run may go on
--- Returns one word: queued (also when repeated), unknown (no such job), full, crowded (too many
+-- Returns 'closed|state|move|words', or one word: queued (also when repeated), unknown (no such job), full, crowded (too many
 -- remembered ids), foreign.
+local shut = closed(KEYS[#KEYS])
+if shut then return 'closed|' .. shut end
 local job, id, most, at, remember, many, payload = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local us, ms = clock()
 local text = redis.call('HGET', KEYS[1], job)

@@ -1,0 +1,97 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// Control is the namespace's control record.
+type Control struct {
+	// Partitions is the number of hash slots' worth of jobs, fixed when the namespace was created.
+	Partitions int
+	// Generation is the active one: of the first node ever, or of the last promotion of all jobs. What a single job
+	// belongs to, its definition says.
+	Generation string
+	// Epoch counts promotions.
+	Epoch int64
+	// Promoting is the promotion that has begun and not ended, as written by it; "" for none.
+	Promoting string
+	// Move is what a move to or from another Redis has noted; "" for none.
+	Move string
+}
+
+// Control reads the control record.
+func (l *Ledger) Control(ctx context.Context) (Control, error) {
+	return control(ctx, l.client, l.cfg, false)
+}
+
+// Restore writes the control record again if Redis lost it, with active as the active generation, and returns what is
+// there. It refuses, with ErrRefused, if another number of partitions has taken its place.
+func (l *Ledger) Restore(ctx context.Context, active string) (Control, error) {
+	cfg := l.cfg
+	cfg.Generation = active
+	stored, err := control(ctx, l.client, cfg, true)
+	switch {
+	case err != nil:
+		return stored, err
+	case stored.Partitions != len(l.keys):
+		return stored, fmt.Errorf("%w: namespace %q was created anew with %d partitions while this node works with %d; restart the node with partitions set to %d",
+			ErrRefused, l.cfg.Namespace, stored.Partitions, len(l.keys), stored.Partitions)
+	case stored.Generation != "" && stored.Move == "":
+		err = l.setGates(ctx, stored)
+	}
+	return stored, err
+}
+
+// setGates writes the gates that are not there, which say that the generation "" makes new jobs.
+func (l *Ledger) setGates(ctx context.Context, c Control) error {
+	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, k := range l.keys {
+			p.SetNX(ctx, k.gate, gate{epoch: c.Epoch, generation: c.Generation, state: gateOpen}.String(), 0)
+		}
+		return nil
+	})
+	return redisconn.Explain("open namespace "+l.cfg.Namespace, err)
+}
+
+// control reads the control record, after writing it if asked to and absent. A record that is there is never written to.
+func control(ctx context.Context, client redis.UniversalClient, cfg Config, create bool) (Control, error) {
+	key := controlKey(cfg.Namespace)
+	record, err := client.HGetAll(ctx, key).Result()
+	if err == nil && len(record) == 0 && create {
+		var got *redis.MapStringStringCmd
+		_, err = client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			p.HSetNX(ctx, key, "format", format)
+			p.HSetNX(ctx, key, "partitions", cmp.Or(cfg.Partitions, 16))
+			p.HSetNX(ctx, key, "generation", cfg.Generation)
+			got = p.HGetAll(ctx, key)
+			return nil
+		})
+		record = got.Val()
+	}
+	if err != nil {
+		return Control{}, redisconn.Explain("open namespace "+cfg.Namespace, err)
+	}
+	if len(record) == 0 {
+		return Control{}, fmt.Errorf("%w: %q has never been used in the Redis at %s; start a node there first, or name another with --namespace",
+			ErrNoNamespace, cfg.Namespace, redisconn.Addr(client))
+	}
+	if record["format"] != format {
+		return Control{}, fmt.Errorf("%w: namespace %q has layout %q and this version knows %q; use the version that wrote it",
+			ErrForeign, cfg.Namespace, record["format"], format)
+	}
+	n, err := strconv.Atoi(record["partitions"])
+	if err != nil || n < 1 || n > 1024 {
+		return Control{}, fmt.Errorf("%w: namespace %q: partitions is %q in %s", ErrForeign, cfg.Namespace, record["partitions"], key)
+	}
+	return Control{
+		Partitions: n, Generation: record["generation"], Epoch: number(record["epoch"]),
+		Promoting: record["promoting"], Move: record["move"],
+	}, nil
+}

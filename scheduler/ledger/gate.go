@@ -1,0 +1,62 @@
+package ledger
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The states of a partition's gate.
+const (
+	gateOpen    = "open"
+	gateSealed  = "sealed"  // a move has taken the jobs elsewhere, or is about to
+	gateFilling = "filling" // a move brings jobs here
+	gateBurnt   = "burnt"   // a move that would have brought them was undone
+)
+
+// gate is a partition's gate, which every script that grants, takes in or changes looks at first. One that is not there
+// is open, and generation "" makes new jobs.
+type gate struct {
+	epoch      int64  // of the last promotion of all jobs
+	generation string // of whoever may make new jobs
+	state      string
+	move       string // id of the move that closed it
+	words      string // for people: where the jobs are
+}
+
+// String is the gate as it is stored; see prelude.lua.
+func (g gate) String() string {
+	return "1|" + ms(g.epoch) + "|" + g.generation + "|" + g.state + "|" + g.move + "|" + plain(g.words)
+}
+
+// ClosedError is ErrClosed with the facts. It is ErrRefused as well.
+type ClosedError struct {
+	// State is sealed, filling or burnt; or foreign, when this version cannot read why.
+	State string
+	// Move is the id of the move that has closed the namespace.
+	Move string
+	// Where is the address of the Redis that the move goes to (sealed) or comes from (filling).
+	Where string
+}
+
+// closedBy reads what a closed partition answers.
+func closedBy(answer string) *ClosedError {
+	f := strings.SplitN(answer, "|", 3)
+	f = append(f, "", "", "")
+	return &ClosedError{State: f[0], Move: f[1], Where: f[2]}
+}
+
+// Error says what is closed, and what to do.
+func (e *ClosedError) Error() string {
+	switch e.State {
+	case gateSealed:
+		return fmt.Sprintf("%v: its jobs move to %s, or have moved; use that Redis, or look with `move status`", ErrClosed, e.Where)
+	case gateFilling:
+		return fmt.Sprintf("%v: its jobs are being moved here from %s; wait for `move open`, or look with `move status`", ErrClosed, e.Where)
+	case gateBurnt:
+		return fmt.Sprintf("%v: a move from %s to here was undone; use that Redis", ErrClosed, e.Where)
+	}
+	return fmt.Sprintf("%v: %v; update this program", ErrClosed, ErrForeign)
+}
+
+// Is makes errors.Is true for ErrClosed and for ErrRefused.
+func (e *ClosedError) Is(target error) bool { return target == ErrClosed || target == ErrRefused }
