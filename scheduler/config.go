@@ -10,7 +10,10 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // Config is a node's settings; the zero value is useful.
@@ -61,6 +64,9 @@ type Config struct {
 	HistoryKeep int
 	// HistoryKeepFor is how long rows are kept, whichever is reached first. Default 168 h.
 	HistoryKeepFor time.Duration
+	// Next is a client of the Redis that the namespace is going to move to, which the caller keeps; nil for nowhere. While
+	// the move has closed the namespace, the node looks there every second, and Run returns ErrMoved when it is open there.
+	Next redis.UniversalClient
 	// WaitForRedis makes Run wait, with a log line, when Redis cannot be reached at the start,
 	// instead of returning an error.
 	WaitForRedis bool
@@ -143,6 +149,11 @@ func (c Config) validate(reg *jobs.Registry) error {
 	between("drain_timeout", c.DrainTimeout, 0, 24*time.Hour)
 	if c.MaxStep < c.MaxSkew {
 		bad("max_step is %s and max_skew %s: max_step must not be the smaller", c.MaxStep, c.MaxSkew)
+	}
+	if c.Next != nil {
+		if err := redisconn.Check(c.Next); err != nil {
+			bad("next: %w", err)
+		}
 	}
 	errs = append(errs, reg.Check())
 	for _, j := range reg.All() {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 )
@@ -109,6 +110,119 @@ func TestNamesakesAreSaid(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		if n := c.logs.count("another node has the same name"); n != 2 {
 			t.Errorf("said %d times, want once by each of the two", n)
+		}
+	})
+}
+
+// An old build that goes on in a deploy, or is started again in the middle of it, changes nothing back, whatever its revision
+// says beside the newer one's: nobody's tick is superseded, for both have the same schedule.
+func TestOlderBuildsChangeNothingBack(t *testing.T) {
+	for _, x := range []struct{ name, old, fresh string }{{"newer", "2026-01-01", "2026-02-01"}, {"equal", "2026-01-01", "2026-01-01"}, {"empty", "", ""}} {
+		t.Run(x.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+				s := &sink{}
+				old, fresh := eachSecond("job", s), eachSecond("job", s)
+				fresh.TTL = 7 * time.Second
+				var olds []*running
+				for _, n := range []string{"old0", "old1"} {
+					olds = append(olds, c.start(n, scheduler.Config{Revision: x.old}, old))
+				}
+				time.Sleep(4 * time.Second)
+				for n := range 12 { // at all phases of the old nodes' beats and tries
+					node := c.start("new", scheduler.Config{Revision: x.fresh}, fresh)
+					time.Sleep(time.Duration(1000+n*130) * time.Millisecond)
+					c.wantTTL(7*time.Second, "with a newer node")
+					c.leave(olds[0])
+					olds[0] = c.start("old0", scheduler.Config{Revision: x.old}, old)
+					for range 14 {
+						time.Sleep(time.Second)
+						c.wantTTL(7*time.Second, "after an old node was started again")
+					}
+					c.leave(node)
+					time.Sleep(7 * time.Second)
+					c.wantTTL(5*time.Second, "after the newer node left")
+					// What was replaced counts again only when its successor is gone: begin anew with others.
+					if x.old == x.fresh {
+						break
+					}
+				}
+				c.end()
+				s.check(t)
+				if got := outcomes(c.runs("job")); got["superseded(definition replaced)"] != 0 {
+					t.Errorf("ticks of a schedule that did not change were superseded: %v", got)
+				}
+			})
+		})
+	}
+}
+
+// wantTTL checks which definition of the job is the stored one.
+func (c *cluster) wantTTL(ttl time.Duration, when string) {
+	c.t.Helper()
+	if v := c.job("job"); v.TTLMS != ttl.Milliseconds() {
+		c.t.Errorf("%s the ttl is %d ms, want %s", when, v.TTLMS, ttl)
+	}
+}
+
+// A rolling deploy over three nodes changes ttl, schedule and shard count: each once, at a tick's border; who has the older
+// definition is seen, and told once.
+func TestRollingDeployChangesOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s, parts := &sink{}, newTally()
+		build := func(n int) []jobs.Job {
+			ttl, rhythm, wide, same := eachSecond("ttl", s), eachSecond("rhythm", s), eachSecond("wide", s), eachSecond("same", s)
+			ttl.TTL += time.Duration(n) * time.Second
+			if n%2 == 1 {
+				rhythm.Schedule = "@every 2s"
+			}
+			wide.Shards, wide.Func = 2+2*n, func(_ context.Context, r *jobs.Run) error {
+				parts.add(r.Tick(), r.Shard())
+				parts.want(r.Tick(), r.Shards())
+				return nil
+			}
+			return []jobs.Job{ttl, rhythm, wide, same}
+		}
+		var nodes [3]*running
+		for i := range nodes {
+			nodes[i] = c.start(string(rune('a'+i)), scheduler.Config{Revision: "0"}, build(0)...)
+		}
+		time.Sleep(5*time.Second + 300*time.Millisecond)
+		began := time.Now()
+		for n := 1; n <= 3; n++ {
+			for i := range nodes {
+				c.leave(nodes[i])
+				nodes[i] = c.start(string(rune('a'+i)), scheduler.Config{Revision: string(rune('0' + n))}, build(n)...)
+				time.Sleep(3*time.Second + 170*time.Millisecond)
+				if i == 0 {
+					if v := c.job("ttl"); len(v.Superseded) != 2 {
+						t.Errorf("superseded on %v, want the two nodes of the older build", v.Superseded)
+					}
+				}
+			}
+			if v := c.job("ttl"); len(v.Superseded) != 0 || v.TTLMS != int64(5000+1000*n) {
+				t.Errorf("after deploy %d: %+v", n, v)
+			}
+		}
+		end := time.Now()
+		time.Sleep(2 * time.Second)
+		longest := gap{began, end}.each(t, s, "ttl", "same")
+		t.Logf("longest lag %s", longest)
+		if longest > longestLag {
+			t.Errorf("a tick was %s late", longest)
+		}
+		parts.whole(t)
+		c.end()
+		s.check(t)
+		for name, most := range map[string]int64{"ttl": 0, "same": 0, "wide": 0, "rhythm": 6} {
+			if got := outcomes(c.runs(name))["superseded(definition replaced)"]; got > most {
+				t.Errorf("%s: %d ticks were superseded", name, got)
+			}
+		}
+		if n := c.logs.count(`job=same why="superseded`); n != 0 {
+			t.Errorf("a job that did not change was superseded %d times", n)
+		}
+		if n := c.logs.count(`job=ttl why="superseded`); n == 0 || n > 9 {
+			t.Errorf("told %d times; want once by each older node that found out", n)
 		}
 	})
 }

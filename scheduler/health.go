@@ -25,6 +25,9 @@ const calm = time.Second
 type health struct {
 	log  *slog.Logger
 	over func() // called when Redis answers again; it does not block
+	// unanswered is called with the error of a call that Redis did not answer; it does not block.
+	unanswered func(error)
+	shut       func() // called when a move has closed the namespace, which is no trouble of a role; it does not block
 
 	mu       sync.Mutex
 	away     trouble
@@ -54,6 +57,13 @@ func (t *trouble) again(err error) bool {
 }
 
 func (h *health) fail(role string, err error) {
+	if h.shut != nil && errors.Is(err, ledger.ErrClosed) {
+		h.shut()
+		return
+	}
+	if h.unanswered != nil {
+		h.unanswered(err)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if errors.Is(err, locking.ErrUnreachable) {

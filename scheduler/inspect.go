@@ -179,22 +179,27 @@ func (i *Inspector) Job(ctx context.Context, name string) (JobView, error) {
 // holding says who holds a job.
 type holding struct {
 	owner  string // the living node that goes first, "" when none can run the job
-	orphan bool   // no living node holds it, in whatever definition
+	orphan bool   // no living node holds it, in whatever definition, that is not on standby
+	// Living nodes that hold another definition.
+	superseded, standby []string
 }
 
 // held takes all jobs there are: who goes first for one depends on the others.
 func (i *Inspector) held(ctx context.Context, all []ledger.Stored) (map[string]holding, error) {
-	c, _, err := i.crowd(ctx)
+	around, members, _, err := lookAround(ctx, i.roster())
 	if err != nil {
 		return nil, err
 	}
+	c, _ := around.awake(members)
 	held := make(map[string]holding, len(all))
 	var list []*job
 	for _, s := range all {
-		held[s.Job] = holding{orphan: !c.knows(s.Job)}
+		h := holding{orphan: !c.knows(s.Job)}
 		if d, err := jobs.ParseDefinition(s.Definition); err == nil { // else jobView says what is wrong with it
 			list = append(list, &job{Job: d.Job(), digest: s.Digest})
+			h.superseded, h.standby = otherHolders(around, members, s.Job, s.Digest, d.Generation)
 		}
+		held[s.Job] = h
 	}
 	for j, first := range c.firsts(list) {
 		h := held[j.Name]
@@ -204,40 +209,30 @@ func (i *Inspector) held(ctx context.Context, all []ledger.Stored) (map[string]h
 	return held, nil
 }
 
-// crowd reads the living nodes and what they hold. unclear counts the nodes of which that cannot be read.
+// crowd reads the living nodes and what they hold, but for those on standby: they can neither run nor register what they
+// hold. unclear counts the nodes of which that cannot be read.
 func (i *Inspector) crowd(ctx context.Context) (c *crowd, unclear int, err error) {
-	roster := i.roster()
-	view, err := roster.Look(ctx)
+	c, members, unclear, err := lookAround(ctx, i.roster())
 	if err != nil {
-		return nil, 0, redisconn.Explain("read the roster", err)
+		return nil, 0, err
 	}
-	c = &crowd{}
-	var digests []string
-	for _, m := range view.Members {
-		if m.State != sharding.StateGone {
-			c.nodes, digests = append(c.nodes, m.Node), append(digests, m.Set)
-		}
-	}
-	if c.sets, err = roster.Sets(ctx, digests); err != nil && !errors.Is(err, sharding.ErrDamaged) {
-		return nil, 0, redisconn.Explain("read the roster", err)
-	}
-	unclear = view.Foreign
-	for _, n := range c.nodes {
-		if c.sets[n.Set] == nil {
-			unclear++
-		}
-	}
-	return c, unclear, nil
+	some, more := c.awake(members)
+	return some, unclear + more, nil
 }
 
 // Nodes lists the nodes in the roster, those that were just gone among them.
 func (i *Inspector) Nodes(ctx context.Context) ([]NodeView, error) {
-	if _, err := i.open(ctx); err != nil {
+	l, err := i.open(ctx)
+	if err != nil {
 		return nil, err
 	}
 	members, err := i.roster().Members(ctx)
 	if err != nil {
 		return nil, redisconn.Explain("list nodes", err)
+	}
+	idle, err := i.unclaimed(ctx, l, members)
+	if err != nil {
+		return nil, err
 	}
 	drains, err := i.Drains(ctx)
 	if err != nil {
@@ -246,6 +241,7 @@ func (i *Inspector) Nodes(ctx context.Context) ([]NodeView, error) {
 	views := make([]NodeView, len(members))
 	for k, m := range members {
 		views[k] = nodeView(m)
+		views[k].Superseded, views[k].Standby = idle[m.Set].superseded, idle[m.Set].standby
 		if d, drained := drains[m.Name]; drained {
 			views[k].Drain = &d
 		}

@@ -19,37 +19,6 @@ const (
 	rosterTTL = 5 * time.Second
 )
 
-// crowd is the cluster as the last beat showed it. It is never changed after it was made.
-type crowd struct {
-	nodes []sharding.Node
-	sets  map[string]map[string]string // set -> job -> digest of its definition
-}
-
-// holders are the nodes that may run a job.
-func (c *crowd) holders(j *job) []sharding.Node {
-	nodes := make([]sharding.Node, 0, len(c.nodes))
-	for i := range c.nodes {
-		if c.mayRun(&c.nodes[i], j) {
-			nodes = append(nodes, c.nodes[i])
-		}
-	}
-	return nodes
-}
-
-// knows says whether any living node holds a job of that name, in whatever definition, or may: what some of
-// them hold may be unreadable for this version.
-func (c *crowd) knows(name string) bool {
-	return slices.ContainsFunc(c.nodes, func(n sharding.Node) bool { return c.sets[n.Set] == nil || c.sets[n.Set][name] != "" })
-}
-
-// announced says whether a node other than self holds this definition of a job and may claim it:
-// one that drains does not any more.
-func (c *crowd) announced(name, digest, self string) bool {
-	return slices.ContainsFunc(c.nodes, func(n sharding.Node) bool {
-		return n.ID != self && !n.Draining && c.sets[n.Set][name] == digest
-	})
-}
-
 // members keeps the node in the roster, learns who else is there, and tells the engine for which
 // jobs this node goes first.
 type members struct {
@@ -63,6 +32,7 @@ type members struct {
 	giving map[*job]bool // for which it went first before, and goes on to until the others have surely heard
 	given  time.Time     // when that is
 
+	epoch  int64     // of promotions, as the last beat showed it
 	beaten time.Time // when a beat was last answered
 	doubt  time.Time // until then, who is missing from the roster may be about to beat again
 
@@ -154,6 +124,10 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 	}
 	m.strange.note(view.Foreign, "nodes in the roster")
 	m.heed(view, self.Draining)
+	if view.Epoch != m.epoch {
+		m.epoch = view.Epoch
+		m.n.registrar.promotion()
+	}
 	old := m.n.crowd.Load()
 	nodes := m.kept(old, view.Nodes())
 	sets, err := m.sets(ctx, old, nodes)
@@ -239,16 +213,19 @@ func (m *members) sets(ctx context.Context, old *crowd, nodes []sharding.Node) (
 func (m *members) self() sharding.Member {
 	n := m.n
 	told, placed := n.failover.servers()
-	state := sharding.StateActive
-	if n.leaving.Load() || n.cordon.Load() != nil {
+	state, owned := sharding.StateActive, m.owned
+	switch {
+	case n.leaving.Load() || n.cordon.Load() != nil:
 		state = sharding.StateDraining
+	case n.registrar.idle.Load():
+		state, owned = sharding.StateStandby, 0 // it would go first for them, and claims none
 	}
 	return sharding.Member{
 		Node: sharding.Node{
 			ID: n.id, Name: n.cfg.Name, Weight: n.cfg.Weight, Labels: n.cfg.Labels, Set: m.set, Draining: n.leaving.Load(),
 		},
-		Version: n.cfg.Version, Revision: n.cfg.Revision, State: state, Started: m.start,
-		OffsetMS: n.clock.ahead().Milliseconds(), Running: n.slots.used(), Jobs: len(n.jobs), Owned: m.owned,
+		Version: n.cfg.Version, Revision: n.cfg.Revision, Generation: n.cfg.Generation, State: state, Started: m.start,
+		OffsetMS: n.clock.ahead().Milliseconds(), Running: n.slots.used(), Jobs: len(n.jobs), Owned: owned,
 		Told: told, Placed: placed,
 	}
 }

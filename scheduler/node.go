@@ -42,6 +42,7 @@ type Node struct {
 	slots    *slots
 	health   *health
 	failover *failover
+	moves    *relocation
 	events   *events
 	crowd    atomic.Pointer[crowd]
 	cordon   atomic.Pointer[sharding.Drained] // who drained the node's name; nil when nobody did
@@ -81,7 +82,8 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 		beatNow: make(chan struct{}, 1), sweepNow: make(chan struct{}, 1),
 	}
 	n.failover = newFailover(n)
-	n.health = &health{log: n.log, over: n.failover.doubt}
+	n.moves = newRelocation(n)
+	n.health = &health{log: n.log, over: n.failover.doubt, shut: n.moves.shut, unanswered: n.lookAgain}
 	n.events = newEvents(cfg.Hooks, cfg.Name, n.clock, n.log)
 	for i, j := range reg.All() {
 		schedule, err := j.ParsedSchedule()
@@ -111,6 +113,8 @@ func (n *Node) Ready() error {
 	switch {
 	case n.leaving.Load():
 		return errors.New("draining")
+	case n.moves.trouble() != nil:
+		return n.moves.trouble()
 	case !n.registered.Load():
 		return errors.New("not registered yet")
 	}
@@ -122,10 +126,14 @@ func (n *Node) Ready() error {
 // nothing more. It waits for what runs (DrainTimeout from the end of ctx, then the runs' contexts end
 // with cause ErrDraining), leaves the roster and returns nil. It returns an error wrapping
 // locking.ErrUnreachable when Redis cannot be reached at the start and WaitForRedis is not set; once
-// it runs it outlives any outage of Redis. It may be called once.
+// it runs it outlives any outage of Redis. With Config.Next it returns ErrMoved, after the same steps, when the namespace
+// is open there; nothing is handed over then, for nobody claims here any more. It may be called once.
 func (n *Node) Run(ctx context.Context) error {
 	if n.started.Swap(true) {
 		return errors.New("scheduler: Run was called before; make another node with New")
+	}
+	if n.moves.before(ctx) {
+		return n.moves.gone()
 	}
 	if err := n.open(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -133,6 +141,9 @@ func (n *Node) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("scheduler: node %s: %w", n.cfg.Name, err)
 	}
+	asked := ctx
+	ctx, depart := context.WithCancel(ctx) // also when the namespace has moved
+	defer depart()
 	// The roles that keep what runs alive outlast ctx; stop ends them when nothing runs any more.
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -148,6 +159,7 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	taking.Go(func() { n.engine.run(claiming) })
 	taking.Go(func() { n.registrar.run(ctx) })
+	taking.Go(func() { n.moves.run(ctx, depart) })
 	keeping.Go(func() { n.watchClock(alive) })
 	keeping.Go(func() { n.members.run(alive) })
 	keeping.Go(func() { n.events.run(alive) })
@@ -167,6 +179,9 @@ func (n *Node) Run(ctx context.Context) error {
 	settling.Wait()
 	n.leave(ctx)
 	n.log.Info("node stopped")
+	if n.moves.moved.Load() && asked.Err() == nil {
+		err = errors.Join(err, n.moves.gone())
+	}
 	return err
 }
 
@@ -182,7 +197,7 @@ func (n *Node) drain() {
 	n.leaving.Store(true)
 	n.log.Info("draining: what the node goes first for is handed over, nothing else is claimed", "running", n.slots.used(), "timeout", n.cfg.DrainTimeout)
 	signal(n.beatNow)
-	if !n.away() {
+	if !n.away() && !n.moves.moved.Load() {
 		within(n.members.handing.over, min(handOver, n.cfg.DrainTimeout/2)) // what starts last has as long
 	}
 	n.draining.Store(true)
@@ -239,7 +254,7 @@ func (n *Node) makeRoles() {
 	n.members = newMembers(n)
 	n.registrar = newRegistrar(n)
 	n.engine = newEngine(n.clock, n.slots, n.jobs, n.cfg.NewID, n.log)
-	n.engine.expelled = n.registrar.expelled
+	n.engine.expelled = n.moves.expelled
 	n.engine.mayTake = n.mayTake
 	n.engine.mayShard = n.mayShard
 	n.engine.holding, n.engine.by = n.failover.holding, ledger.Claimer{ID: n.id, Name: n.cfg.Name}
@@ -248,6 +263,10 @@ func (n *Node) makeRoles() {
 	n.settler = newSettler(n.ledger, n.failover, n.health, n.engine.settled)
 	n.engine.granted = func(g grant) { n.runner.start(g, n.draining.Load()) }
 }
+
+// lookAgain has a Cluster's client look who is master of what now: for the partitions of a master that died, none but their own
+// calls fail.
+func (n *Node) lookAgain(err error) { redisconn.LookAgain(context.Background(), n.client, err) }
 
 // explain gives errors of the roster, which wraps them as they came, their class.
 func (n *Node) explain(op string, err error) error { return redisconn.Explain(op, err) }

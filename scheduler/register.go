@@ -82,8 +82,9 @@ func (r *registrar) register(ctx context.Context, list []*job) ([]fact, error) {
 			if err != nil {
 				return nil, err
 			}
+			r.around = nil
 			for i, w := range wishes[:n] {
-				if f, done := r.judge(w, answers[i]); done {
+				if f, done := r.judge(ctx, w, answers[i]); done {
 					if f, err = r.follow(ctx, w, f); err != nil {
 						return nil, err
 					}
@@ -147,7 +148,7 @@ func (r *registrar) define(ctx context.Context, wishes []*wish, lasts map[*wish]
 }
 
 // judge acts on one answer: a fact, or a wish that is to be made again as a replacement.
-func (r *registrar) judge(w *wish, got ledger.Defined) (fact, bool) {
+func (r *registrar) judge(ctx context.Context, w *wish, got ledger.Defined) (fact, bool) {
 	j := w.job
 	switch got.Word {
 	case "created", "same", "replaced":
@@ -165,39 +166,59 @@ func (r *registrar) judge(w *wish, got ledger.Defined) (fact, bool) {
 	if err == nil && old.Generation != r.n.cfg.Generation {
 		return fact{job: j, outside: standby, detail: fmt.Sprintf("generation %q runs it, own %q", old.Generation, r.n.cfg.Generation)}, true
 	}
-	if !r.decides(j, got) {
+	if err == nil && !r.decides(ctx, j, r.fresh, got) {
 		return fact{job: j, outside: superseded, detail: fmt.Sprintf("stored revision %q, own %q", got.Revision, r.n.cfg.Revision)}, true
 	}
-	w.def.WasDigest, w.def.WasCursor, w.old = got.Digest, got.Cursor, nil
-	w.after = old.After
-	w.def.Same = err == nil && old.Schedule == j.def.Schedule && old.TimeZone == j.def.TimeZone && old.After == j.def.After
-	var schedule *jobs.Schedule
 	if err == nil {
-		schedule, err = old.Job().ParsedSchedule()
+		err = w.replaces(old, got.Digest, got.Cursor)
 	}
-	if schedule != nil {
-		w.def.Old = schedule.String()
-	}
-	if got.Cursor == 0 {
-		return fact{}, false // it has no more ticks to count
-	}
-	w.old = schedule
 	if err != nil {
 		return fact{job: j, outside: foreign, detail: fmt.Sprintf("the stored definition: %v", err)}, true
 	}
 	return fact{}, false
 }
 
-func (r *registrar) decides(j *job, stored ledger.Defined) bool {
-	own, theirs := r.n.cfg.Revision, r.n.crowd.Load().announced(j.Name, stored.Digest, r.n.id)
-	if theirs && r.n.cordon.Load() != nil {
-		return false // it would stop those who claim, and claims nothing itself
+// replaces makes the wish one to replace a stored definition, as it was seen at this cursor (ms).
+func (w *wish) replaces(old jobs.Definition, digest string, cursor int64) error {
+	w.def.WasDigest, w.def.WasCursor, w.old, w.after = digest, cursor, nil, old.After
+	w.def.Same = old.Schedule == w.job.def.Schedule && old.TimeZone == w.job.def.TimeZone && old.After == w.job.def.After
+	schedule, err := old.Job().ParsedSchedule()
+	if schedule != nil {
+		w.def.Old = schedule.String()
 	}
-	if own > stored.Revision {
+	if cursor == 0 {
+		return nil // it has no more ticks to count
+	}
+	w.old = schedule
+	return err
+}
+
+// decides says whether this node's definition takes the place of a stored one of its own generation: the newer revision
+// does; of equal ones that which is registered later, but not one that was replaced before; and any if nobody who lives
+// and claims holds the stored one. Never over another generation's: that is for a promotion.
+func (r *registrar) decides(ctx context.Context, j *job, fresh bool, stored ledger.Defined) bool {
+	if r.n.cordon.Load() == nil { // else it would stop those who claim, and claims nothing itself
+		if own := r.n.cfg.Revision; own > stored.Revision || fresh && own == stored.Revision && !slices.Contains(stored.Former, j.digest) {
+			return true
+		}
+	}
+	return !r.held(ctx, j.Name, stored.Digest)
+}
+
+// held says whether another living node holds a definition that was just found stored. The last beat may be older than
+// that: before it is believed that nobody does, the roster is read again, once for each answer of the ledger.
+func (r *registrar) held(ctx context.Context, name, digest string) bool {
+	if r.n.crowd.Load().announced(name, digest, r.n.id) {
 		return true
 	}
-	if r.fresh && own == stored.Revision && !slices.Contains(stored.Former, j.digest) {
-		return true
+	if r.around == nil {
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		c, _, _, err := lookAround(call, r.n.roster)
+		if err != nil {
+			return true // as far as this node knows; it asks again
+		}
+		r.around = c
 	}
-	return !theirs
+	return r.around.announced(name, digest, r.n.id)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/escapement/escapement/scheduler/ledger"
@@ -13,6 +14,7 @@ import (
 const (
 	unregistered = "not registered yet"
 	superseded   = "superseded: another definition is stored and a living node holds it"
+	displaced    = "another definition is stored" // whose, its registration is to show
 	standby      = "on standby: another generation runs it"
 	sealed       = "the namespace is closed by a move"
 	vanished     = "the ledger has lost it"
@@ -23,13 +25,19 @@ const (
 
 // registrar stores the node's definitions and gives jobs that are outside another try: at once
 // when the ledger has lost them, else every rosterTTL; so after a rollback the older definition
-// counts again as soon as no living node holds the newer one.
+// counts again as soon as no living node holds the newer one. Jobs that another generation runs are
+// tried when a promotion begins, goes on or ends, see generations.go.
 type registrar struct {
 	n       *Node
 	outside map[*job]string // why; every job at first
 	fresh   bool            // the first registration is still to come
 	lost    chan struct{}   // holds one signal: Redis may have lost what it knew, register everything
 	told    chan struct{}   // holds one signal: casts is not empty
+	epoch   chan struct{}   // holds one signal: the epoch of promotions is another one
+	around  *crowd          // the cluster as it was read after the answer that is being judged; nil: not yet
+	idle    atomic.Bool     // all jobs are on standby
+	waiting waiting
+	shelf   shelf
 
 	refollowed time.Time
 
@@ -45,8 +53,8 @@ type outcast struct {
 
 func newRegistrar(n *Node) *registrar {
 	r := &registrar{
-		n: n, outside: make(map[*job]string, len(n.jobs)), fresh: true,
-		lost: make(chan struct{}, 1), told: make(chan struct{}, 1),
+		n: n, outside: make(map[*job]string, len(n.jobs)), fresh: true, shelf: shelf{fresh: true, has: make(map[*job]bool)},
+		lost: make(chan struct{}, 1), told: make(chan struct{}, 1), epoch: make(chan struct{}, 1),
 	}
 	for _, j := range n.jobs {
 		r.outside[j] = unregistered
@@ -59,22 +67,28 @@ func (r *registrar) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for try := 0; ; {
+		var what scope
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.told:
-			if !r.take() {
+			if what = tryOutside; !r.take() {
 				continue
 			}
 		case <-r.lost:
+			what = tryAll
 			r.n.log.Info("every job is registered again, in case that Redis has lost it")
 			for _, j := range r.n.jobs {
 				r.outside[j] = vanished
 			}
+		case <-r.epoch:
+			what, r.waiting.looks = tryAll, true
 		case <-timer.C:
+			what = r.waiting.over()
 		}
-		wait := rosterTTL
-		if err := r.once(ctx); err != nil && ctx.Err() == nil {
+		err := r.once(ctx, what)
+		wait := r.pace()
+		if err != nil && ctx.Err() == nil {
 			r.n.health.fail("register", err)
 			wait, try = backoff(r.n.id, try), try+1
 		} else if err == nil {
@@ -91,29 +105,55 @@ func (r *registrar) take() (now bool) {
 	r.casts = nil
 	r.mu.Unlock()
 	for _, o := range casts {
-		if r.outside[o.job] == "" && o.why != sealed { // that is said once for all, see once
+		if o.why == superseded {
+			o.why = displaced // by a newer build or another generation, once will tell
+		}
+		if r.outside[o.job] == "" && o.why != sealed && o.why != displaced { // that is said once for all, see once
 			r.n.log.Warn("job is not claimed by this node any more", "job", o.job.Name, "why", o.why)
 		}
 		r.outside[o.job] = o.why
-		now = now || o.why == vanished || o.why == sealed
+		now = now || o.why == vanished || o.why == sealed || o.why == displaced
 	}
 	return now
 }
 
-// once tries all jobs that are outside and tells the engine.
-func (r *registrar) once(ctx context.Context) error {
-	if err := r.refollow(ctx); err != nil || len(r.outside) == 0 {
+// once tries jobs that are outside and tells the engine.
+func (r *registrar) once(ctx context.Context, what scope) error {
+	if err := r.refollow(ctx); err != nil || len(r.outside) == 0 && !r.waiting.looks {
 		return err
 	}
-	control, err := r.n.ledger.Restore(ctx, r.active())
+	what, err := r.hope(ctx, what)
 	if err != nil {
 		return err
 	}
-	r.n.control.Store(&control)
 	list := make([]*job, 0, len(r.outside))
-	for j := range r.outside { // in no order; register makes one
-		list = append(list, j)
+	for j, why := range r.outside { // in no order; register makes one
+		if what == tryAll || what == tryOutside && why != standby {
+			list = append(list, j)
+		}
 	}
+	began := time.Now()
+	if len(list) > 0 {
+		control, err := r.n.ledger.Restore(ctx, r.active())
+		if err != nil {
+			return err
+		}
+		r.n.control.Store(&control)
+		if err := r.try(ctx, list); err != nil {
+			return err
+		}
+	}
+	r.waiting.tried(what, time.Since(began))
+	r.stands()
+	if err := r.shelve(ctx); err != nil {
+		return err
+	}
+	r.n.health.ok("register")
+	return nil
+}
+
+// try registers jobs that are outside.
+func (r *registrar) try(ctx context.Context, list []*job) error {
 	facts, err := r.register(ctx, list)
 	if err != nil {
 		return err
@@ -125,11 +165,10 @@ func (r *registrar) once(ctx context.Context) error {
 			continue
 		}
 		r.outside[f.job] = f.outside
-		if was != f.outside {
+		if was != f.outside && f.outside != standby {
 			r.n.log.Warn("job is not claimed by this node", "job", f.job.Name, "why", f.outside, "detail", f.detail)
 		}
 	}
-	r.n.health.ok("register")
 	r.n.engine.do(func() {
 		for _, f := range facts {
 			if f.outside == "" {
@@ -140,7 +179,7 @@ func (r *registrar) once(ctx context.Context) error {
 	if r.fresh {
 		r.fresh = false
 		r.n.registered.Store(true)
-		r.n.log.Info("node started", "id", r.n.id, "namespace", r.n.cfg.Namespace, "jobs", len(r.n.jobs), "revision", r.n.cfg.Revision)
+		r.n.log.Info("node started", "id", r.n.id, "namespace", r.n.cfg.Namespace, "jobs", len(r.n.jobs), "revision", r.n.cfg.Revision, "generation", r.n.cfg.Generation)
 	}
 	return nil
 }

@@ -57,6 +57,10 @@ type JobView struct {
 	After  string `json:"after"`  // the job it follows; it then has no schedule
 	Orphan bool   `json:"orphan"` // no living node holds it: it stands still until one does
 	Open   string `json:"open"`   // the run that holds it, granted or pending, "" for none
+	// Superseded are living nodes of the job's generation that hold another definition of it than the stored one, and
+	// Standby those of another generation that hold one of their own; by name, the first 20.
+	Superseded []string `json:"superseded,omitempty"`
+	Standby    []string `json:"standby,omitempty"`
 	// Pause says more while the job is paused.
 	Pause *PauseView `json:"pause,omitempty"`
 	// Counts is how many ticks and runs ended so, by the words of RunView.Outcome, since the job was
@@ -154,6 +158,11 @@ type NodeView struct {
 	Version       string `json:"version"`
 	Started       *Stamp `json:"started"`
 	Seen          *Stamp `json:"seen"`
+	Revision      string `json:"revision"`
+	// Superseded is how many of its jobs are stored in another definition of its generation, and Standby how many are
+	// another generation's; it claims neither.
+	Superseded int `json:"superseded"`
+	Standby    int `json:"standby"`
 	// Drain says who drained the node's name, and why. The node heeds it with its next beat; State says
 	// draining from then on.
 	Drain *DrainView `json:"drain,omitempty"`
@@ -179,7 +188,7 @@ func jobView(s ledger.Stored, h holding, now time.Time, p ledger.Pause) (JobView
 	v := JobView{
 		Name: s.Job, Schedule: j.Schedule, TimeZone: j.TimeZone, Next: stampOf(s.Cursor), Last: stampOf(lastTick(s.Entry, j)), Owner: h.owner,
 		PolicyView: policyView(j), Revision: s.Revision, Shards: max(1, j.Shards), Overlap: j.Overlap.String(), CatchUp: j.CatchUp.String(),
-		After: j.After, Orphan: h.orphan, Open: s.Open, HistoryFrom: stampOf(s.Base),
+		After: j.After, Generation: d.Generation, Orphan: h.orphan, Superseded: h.superseded, Standby: h.standby, Open: s.Open, HistoryFrom: stampOf(s.Base),
 		Paused: s.Pause.Holds(now.UnixMilli()), Counts: make(map[string]int64, len(s.Counts)),
 	}
 	for o, n := range s.Counts {
@@ -235,7 +244,7 @@ func trimmed(e ledger.Entry, rows []ledger.Row, foreign int) bool {
 func nodeView(m sharding.Member) NodeView {
 	return NodeView{
 		ID: m.ID, Name: m.Name, Generation: m.Generation, State: m.State, Jobs: m.Jobs, Owned: m.Owned, Running: m.Running,
-		ClockOffsetMS: m.OffsetMS, Version: m.Version, Started: stampOf(millis(m.Started)), Seen: stampOf(millis(m.Seen)),
+		ClockOffsetMS: m.OffsetMS, Version: m.Version, Revision: m.Revision, Started: stampOf(millis(m.Started)), Seen: stampOf(millis(m.Seen)),
 	}
 }
 

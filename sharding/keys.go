@@ -8,6 +8,7 @@ type keys struct {
 	sets     string // hash: digest -> set of definitions (JSON)
 	setsSeen string // sorted set: digest -> last beat or announcement that named it, ms
 	drains   string // hash: node's name -> who drained it, when and why; see encodeDrained
+	control  string // hash: the namespace's control record, which the tick ledger writes; only its epoch is read
 }
 
 func newKeys(namespace string) keys {
@@ -18,5 +19,6 @@ func newKeys(namespace string) keys {
 		sets:     tag + "sets",
 		setsSeen: tag + "sets:seen",
 		drains:   tag + "drains",
+		control:  tag + "control",
 	}
 }

@@ -91,6 +91,9 @@ type View struct {
 	// its Draining is set, whatever self said. Its State is its own to change, when
 	// it has heard. Only Beat fills it in.
 	Drained *Drained
+	// Epoch counts promotions of generations, as the control record of the namespace has it: when it grows, who may
+	// claim what has changed, or is about to. Only Beat fills it in.
+	Epoch int64
 }
 
 // Nodes returns the members as Rank and Owner take them.
@@ -123,7 +126,7 @@ func (r *Roster) Beat(ctx context.Context, self Member) (View, error) {
 	}
 	ttl := r.ttl.Milliseconds()
 	cmd := beatScript.Run(ctx, r.client,
-		[]string{r.keys.roster, r.keys.seen, r.keys.sets, r.keys.setsSeen, r.keys.drains},
+		[]string{r.keys.roster, r.keys.seen, r.keys.sets, r.keys.setsSeen, r.keys.drains, r.keys.control},
 		self.ID, raw, ttl, self.Set, keepSets*ttl, MaxRecord, idle.Milliseconds(), self.Name, cordoned)
 	rep, err := parseReply(cmd)
 	if err != nil {
@@ -178,7 +181,7 @@ func (r *Roster) Leave(ctx context.Context, id string) error {
 }
 
 func newView(rep reply) View {
-	v := View{NowMS: rep.nowMS, Unannounced: !rep.known}
+	v := View{NowMS: rep.nowMS, Unannounced: !rep.known, Epoch: rep.epoch}
 	if rep.drain != "" {
 		d := decodeDrained(rep.drain)
 		v.Drained = &d

@@ -41,6 +41,7 @@ type reply struct {
 	nowMS int64
 	known bool
 	drain string // as stored; '' for none
+	epoch int64
 	rows  []row
 }
 
@@ -51,17 +52,19 @@ func parseReply(cmd *redis.Cmd) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if len(items) < 3 || len(items)%3 != 0 {
-		return reply{}, fmt.Errorf("the script answered %d values; want 3 and 3 for each member", len(items))
+	if len(items) < 4 || len(items)%3 != 1 {
+		return reply{}, fmt.Errorf("the script answered %d values; want 4 and 3 for each member", len(items))
 	}
 	now, ok1 := items[0].(int64)
 	known, ok2 := items[1].(int64)
 	drain, ok3 := items[2].(string)
-	if !ok1 || !ok2 || !ok3 {
-		return reply{}, errors.New("the script's answer does not begin with two numbers and a text")
+	epoch, ok4 := items[3].(string)
+	if !ok1 || !ok2 || !ok3 || !ok4 {
+		return reply{}, errors.New("the script's answer does not begin with two numbers and two texts")
 	}
 	out := reply{nowMS: now, known: known == 1, drain: drain, rows: make([]row, 0, len(items)/3)}
-	for i := 3; i < len(items); i += 3 {
+	out.epoch, _ = strconv.ParseInt(epoch, 10, 64) // one that cannot be read is none: whoever acts on it reads the record itself
+	for i := 4; i < len(items); i += 3 {
 		r, err := parseRow(items[i], items[i+1], items[i+2])
 		if err != nil {
 			return reply{}, err

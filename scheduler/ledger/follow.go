@@ -56,17 +56,20 @@ func (e Event) run(job string) string {
 
 // Follow notes that a job follows another: what becomes of the other's ticks is told from then on.
 func (l *Ledger) Follow(ctx context.Context, upstream, job string) error {
-	return l.follow(ctx, upstream, job, "1")
+	return l.follow(ctx, upstream, job, "1", "")
 }
 
 // Unfollow ends that.
 func (l *Ledger) Unfollow(ctx context.Context, upstream, job string) error {
-	return l.follow(ctx, upstream, job, "0")
+	return l.follow(ctx, upstream, job, "0", "")
 }
 
-func (l *Ledger) follow(ctx context.Context, upstream, job, add string) error {
+func (l *Ledger) follow(ctx context.Context, upstream, job, add, epoch string) error {
 	k := l.keys[l.Partition(upstream)]
-	word, err := followScript.Run(ctx, l.client, []string{k.followers, k.gate}, upstream, job, add).Text()
+	word, err := followScript.Run(ctx, l.client, []string{k.followers, k.gate}, upstream, job, add, epoch).Text()
+	if err == nil && word == "standby" {
+		return fmt.Errorf("%w: follow %s: a later promotion has begun", ErrRefused, upstream)
+	}
 	if err == nil && word == "full" {
 		return fmt.Errorf("%w: %s cannot follow %s: it has 256 followers already", ErrRefused, job, upstream)
 	}

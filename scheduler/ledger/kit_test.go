@@ -219,6 +219,8 @@ func dump(tb testing.TB, client *redis.Client) map[string]string {
 			for _, row := range client.LRange(ctx, key, 0, -1).Val() {
 				lines = append(lines, strconv.Quote(row))
 			}
+		case "string":
+			lines = append(lines, strconv.Quote(client.Get(ctx, key).Val()))
 		default:
 			lines = append(lines, "a "+kind)
 		}

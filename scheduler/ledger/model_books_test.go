@@ -8,9 +8,13 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-func (m *model) define(d Definition) Defined {
+// define registers a definition: a node's own, or as part of a promotion.
+func (m *model) define(o op, d Definition) Defined {
 	j := m.jobs[d.Job]
-	if m.foreign["entry "+d.Job] {
+	switch g := m.gate(d.Job); {
+	case o.kind == "switch" && o.epoch != g.epoch, o.kind == "define" && j == nil && d.Generation != g.generation:
+		return Defined{Word: "standby", Text: []byte{}}
+	case m.foreign["entry "+d.Job]:
 		return Defined{Word: "foreign", Text: []byte{}}
 	}
 	var word string
@@ -40,8 +44,13 @@ func (m *model) define(d Definition) Defined {
 
 // replace remembers the digest that another one takes the place of.
 func (j *modelJob) replace(digest string) {
-	j.former = slices.DeleteFunc(j.former, func(d string) bool { return d == j.Digest || d == digest })
-	j.former = append([]string{j.Digest}, j.former[:min(len(j.former), 7)]...)
+	list := []string{j.Digest}
+	for _, d := range j.former {
+		if d != j.Digest && d != digest && len(list) < 8 {
+			list = append(list, d)
+		}
+	}
+	j.former = list
 }
 
 func (m *model) redefine(j *modelJob, d Definition) {

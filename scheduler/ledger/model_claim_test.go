@@ -8,19 +8,17 @@ import (
 
 func (m *model) claim(by Claimer, c Claim) Answer {
 	j, why := m.job(c.Job)
+	if again, ok := m.again(by, j, c); ok {
+		return again
+	}
+	shut := m.shut(c.Job)
 	switch {
+	case shut != nil:
+		return Answer{Verdict: Closed, Detail: shut.Error()}
 	case why == "foreign":
 		return Answer{Verdict: Foreign}
 	case j == nil:
 		return Answer{Verdict: Unknown}
-	}
-	if r := m.runs[c.Run]; r != nil && !m.foreign["run "+c.Run] && r.Job == c.Job && r.Node == by.ID &&
-		(j.Open == c.Run || c.Overlap == jobs.OverlapAllow || c.Shard) {
-		a := Answer{Verdict: Granted, Token: r.Token, Left: millisOf(max(0, r.Until-m.ms())), Run: Lease{Attempt: r.Attempt}}
-		if c.Pending {
-			a.Run = m.carried(r)
-		}
-		return a
 	}
 	if j.Digest != c.Digest {
 		return Answer{Verdict: Superseded, Detail: j.Digest}
@@ -32,6 +30,20 @@ func (m *model) claim(by Claimer, c Claim) Answer {
 		return m.claimPending(by, j, c)
 	}
 	return m.claimTick(by, j, c)
+}
+
+// again is the grant of a claim that was granted before: it is found whatever has changed since.
+func (m *model) again(by Claimer, j *modelJob, c Claim) (Answer, bool) {
+	r := m.runs[c.Run]
+	if j == nil || r == nil || m.foreign["run "+c.Run] || r.Job != c.Job || r.Node != by.ID ||
+		j.Open != c.Run && c.Overlap != jobs.OverlapAllow && !c.Shard {
+		return Answer{}, false
+	}
+	a := Answer{Verdict: Granted, Token: r.Token, Left: millisOf(max(0, r.Until-m.ms())), Run: Lease{Attempt: r.Attempt}}
+	if c.Pending {
+		a.Run = m.carried(r)
+	}
+	return a, true
 }
 
 func (j *modelJob) moved() Answer {

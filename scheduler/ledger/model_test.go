@@ -30,6 +30,7 @@ type model struct {
 	followers map[string][]string
 	outbox    map[string]Event // by record
 	told      map[string]int64 // by partition and id: until when it is remembered, ms
+	gates     [tracePartitions]string
 }
 
 type modelJob struct {
@@ -71,13 +72,16 @@ func (m *model) ms() int64 { return m.us / 1000 }
 
 func (m *model) do(o op) reply {
 	var out reply
-	timed := o.kind == "claim" || o.kind == "reassert" || o.kind == "reap" || o.kind == "define" || o.kind == "rewind"
-	if timed && max(m.ms()-o.now, o.now-m.ms()) > m.skew {
+	if o.timed() && max(m.ms()-o.now, o.now-m.ms()) > m.skew {
 		out.err = fmt.Sprintf("clock %d believed %d", m.ms(), o.now)
 		return out
 	}
 	if o.server != "" && o.server != m.server {
 		out.err = "server"
+		return out
+	}
+	if shut := m.refuses(o); shut != nil {
+		out.err = failed(shut)
 		return out
 	}
 	for _, a := range o.asserts {
@@ -99,10 +103,13 @@ func (m *model) do(o op) reply {
 		out.words = append(out.words, m.unclaim(r))
 	}
 	for _, d := range o.defs {
-		out.defined = append(out.defined, m.define(d))
+		out.defined = append(out.defined, m.define(o, d))
 	}
-	if o.kind == "plant" {
+	switch o.kind {
+	case "plant":
 		m.plant(o.plant)
+	case "gate":
+		m.gates[o.part] = o.gate
 	}
 	m.operate(o, &out)
 	return out

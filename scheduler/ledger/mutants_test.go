@@ -129,7 +129,7 @@ var mutants = []mutant{
 const mutantOps = 3000
 
 // mutantSeeds is how many traces a mutant may survive: what most break is found in the first one.
-const mutantSeeds = 12
+const mutantSeeds = 20
 
 // TestMutants: the trace's checks see each broken script. The unbroken one passes TestTrace.
 func TestMutants(t *testing.T) {
@@ -158,7 +158,7 @@ func (m mutant) hunt(t *testing.T, setUp func(*trace)) {
 func (m mutant) favour() string {
 	switch kind := m.edits[0].script; kind {
 	case "claim", "prelude", "settle", "reap", "renew", "reassert":
-		for _, c := range [][2]string{{"pause", "pause"}, {"follow", "relay"}, {"cancel", "cancel"}, {"wish", "cancel"}} {
+		for _, c := range [][2]string{{"pause", "pause"}, {"follow", "relay"}, {"cancel", "cancel"}, {"wish", "cancel"}, {"partition", "gate"}} {
 			if strings.Contains(m.name, c[0]) {
 				return c[1]
 			}

@@ -34,6 +34,9 @@ type op struct {
 	event    Event // relay, relayed
 	late     Late  // postpone, until
 	until    int64
+	epoch    int64  // switch
+	part     int    // gate: of a partition
+	gate     string // as it is stored, "" for none
 	plant    plant
 }
 
@@ -62,7 +65,10 @@ func failed(err error) string {
 		return ""
 	}
 	var clock *ClockError
+	var closed *ClosedError
 	switch {
+	case errors.As(err, &closed):
+		return fmt.Sprintf("closed %+v", *closed)
 	case errors.As(err, &clock):
 		return fmt.Sprintf("clock %d believed %d", clock.Redis.UnixMilli(), clock.Believed.UnixMilli())
 	case errors.Is(err, ErrServer):
@@ -99,6 +105,10 @@ func (o op) on(ctx context.Context, r *rig) reply {
 		out.words, err = r.led.Unclaim(ctx, o.returns)
 	case "define":
 		out.defined, err = r.led.Define(ctx, o.now, o.defs)
+	case "switch":
+		out.defined, err = r.led.Switch(ctx, o.now, o.epoch, o.defs)
+	case "gate":
+		err = setGate(ctx, r.client, r.led.keys[o.part].gate, o.gate)
 	case "plant":
 		err = o.plant.on(ctx, r.client, r.led.keys[r.led.Partition(o.plant.job)])
 	default:

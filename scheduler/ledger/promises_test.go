@@ -21,6 +21,7 @@ type promises struct {
 	top     map[string]locking.Token
 	stored  map[string]string // job -> digest of the stored definition
 	foreign map[string]bool
+	gates   [tracePartitions]string
 	paused  map[string]int64  // job -> until when, ms
 	wished  map[string]string // run -> that somebody wanted it ended: told or cancelled
 	opened  map[string]bool   // sharded ticks that were opened
@@ -51,8 +52,11 @@ func (p *promises) bad(format string, args ...any) {
 
 // see takes one operation and its reply at Redis' time now, ms.
 func (p *promises) see(o op, r reply, now int64) {
-	if o.kind == "plant" {
+	switch o.kind {
+	case "plant":
 		p.foreign[o.plant.name] = !o.plant.back
+	case "gate":
+		p.gates[o.part] = o.gate
 	}
 	for job, until := range p.paused {
 		if now >= until {
@@ -62,9 +66,10 @@ func (p *promises) see(o op, r reply, now int64) {
 	if r.err != "" {
 		return
 	}
-	if off := max(now-o.now, o.now-now); off > 1000 && (o.kind == "claim" || o.kind == "reap" || o.kind == "define" || o.kind == "rewind") {
+	if off := max(now-o.now, o.now-now); off > 1000 && o.timed() {
 		p.bad("clock: %s acted although the caller is off by %d ms", o.kind, off)
 	}
+	p.behindGate(o)
 	switch o.kind {
 	case "reassert":
 		for i, a := range r.asserted {
@@ -90,11 +95,9 @@ func (p *promises) see(o op, r reply, now int64) {
 		for i, word := range r.words {
 			p.returned(o.returns[i], word)
 		}
-	case "define":
+	case "define", "switch":
 		for i, d := range r.defined {
-			if d.Word == "created" || d.Word == "replaced" {
-				p.stored[o.defs[i].Job] = d.Digest
-			}
+			p.defined(o, o.defs[i], d)
 		}
 	default:
 		p.operated(o, r)
@@ -179,6 +182,9 @@ func (p *promises) granting(by Claimer, c Claim, a Answer, now int64) {
 	}
 	if !c.Pending && c.Tick > now {
 		p.bad("early: %s was granted %d ms early", key, c.Tick-now)
+	}
+	if g, open := gateAt(p.gates[Partition(c.Job, tracePartitions)]); !open {
+		p.bad("P7: %s was granted behind a gate that is %s", key, g.state)
 	}
 	if p.stored[c.Job] != c.Digest {
 		p.bad("P7: %s was granted to %s, stored is %s", key, c.Digest, p.stored[c.Job])

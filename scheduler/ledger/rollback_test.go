@@ -14,7 +14,7 @@ import (
 
 // Words for tests in which a server takes the place of another and has not got its last writes.
 
-// backup is what a server holds: hashes, lists, sorted sets by key.
+// backup is what a server holds: hashes, lists, sorted sets, strings by key.
 type backup map[string]any
 
 // backup reads everything that a server holds, in two round trips.
@@ -35,6 +35,8 @@ func (r *rig) backup(tb testing.TB) backup {
 			pipe.LRange(ctx, names[i], 0, -1)
 		case "zset":
 			pipe.ZRangeWithScores(ctx, names[i], 0, -1)
+		case "string":
+			pipe.Get(ctx, names[i])
 		default:
 			tb.Fatalf("%s is no kind of key that the ledger writes", names[i])
 		}
@@ -47,6 +49,8 @@ func (r *rig) backup(tb testing.TB) backup {
 		case *redis.StringSliceCmd:
 			all[names[i]] = c.Val()
 		case *redis.ZSliceCmd:
+			all[names[i]] = c.Val()
+		case *redis.StringCmd:
 			all[names[i]] = c.Val()
 		}
 	}
@@ -66,6 +70,8 @@ func (r *rig) restore(tb testing.TB, all backup) {
 			pipe.RPush(ctx, key, v)
 		case []redis.Z:
 			pipe.ZAdd(ctx, key, v...)
+		case string:
+			pipe.Set(ctx, key, v, 0)
 		}
 	}
 	must(pipe.Exec(ctx))

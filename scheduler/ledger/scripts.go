@@ -41,6 +41,30 @@ var (
 	relaySource string
 	//go:embed scripts/postpone.lua
 	postponeSource string
+
+	//go:embed scripts/begin.lua
+	beginSource string
+	//go:embed scripts/promote.lua
+	promoteSource string
+	//go:embed scripts/promoted.lua
+	promotedSource string
+	//go:embed scripts/beside.lua
+	besideSource string
+
+	//go:embed scripts/moving.lua
+	movingSource string
+	//go:embed scripts/gate.lua
+	gateSource string
+	//go:embed scripts/reserve.lua
+	reserveSource string
+	//go:embed scripts/advance.lua
+	advanceSource string
+	//go:embed scripts/adopt.lua
+	adoptSource string
+	//go:embed scripts/wipe.lua
+	wipeSource string
+	//go:embed scripts/drains.lua
+	drainsSource string
 )
 
 // prelude stands before every script: the token rule, then what the ledger's scripts share.
@@ -63,6 +87,18 @@ var (
 	followScript   = redisconn.NewScript("follow", prelude+followSource)
 	relayScript    = redisconn.NewScript("relay", prelude+relaySource)
 	postponeScript = redisconn.NewScript("postpone", prelude+postponeSource)
+
+	beginScript    = redisconn.NewScript("begin", prelude+beginSource)
+	promoteScript  = redisconn.NewScript("promote", prelude+promoteSource)
+	promotedScript = redisconn.NewScript("promoted", prelude+promotedSource)
+	besideScript   = redisconn.NewScript("beside", prelude+besideSource)
+
+	gateScript    = redisconn.NewScript("gate", prelude+gateSource)
+	reserveScript = redisconn.NewScript("reserve", prelude+movingSource+reserveSource)
+	advanceScript = redisconn.NewScript("advance", prelude+movingSource+advanceSource)
+	adoptScript   = redisconn.NewScript("adopt", prelude+adoptSource)
+	wipeScript    = redisconn.NewScript("wipe", prelude+wipeSource)
+	drainsScript  = redisconn.NewScript("drains", prelude+movingSource+drainsSource)
 )
 
 // Scripts are the ledger's scripts, for whoever watches what goes over the wire.
@@ -70,5 +106,7 @@ func Scripts() []*redisconn.Script {
 	return []*redisconn.Script{
 		claimScript, settleScript, renewScript, reassertScript, reapScript, unclaimScript, triggerScript, defineScript,
 		rerunScript, cancelScript, pauseScript, rewindScript, removeScript, followScript, relayScript, postponeScript,
+		beginScript, promoteScript, promotedScript, besideScript,
+		gateScript, reserveScript, advanceScript, adoptScript, wipeScript, drainsScript,
 	}
 }

@@ -103,6 +103,7 @@ func (tr *trace) check(tb testing.TB) {
 func (tr *trace) besides(tb testing.TB) map[string][2]any {
 	tb.Helper()
 	ctx, m, r := tb.Context(), tr.model, tr.rigs[0]
+	former, gates := map[string][]string{}, [tracePartitions]string{}
 	kept, due, told, outbox, followers := map[string]string{}, map[string]int64{}, map[string]int64{}, map[string]Event{}, map[string][]string{}
 	for p, k := range r.led.keys {
 		maps.Copy(kept, r.client.HGetAll(ctx, k.kept).Val())
@@ -119,6 +120,10 @@ func (tr *trace) besides(tb testing.TB) map[string][2]any {
 			}
 			e.record = ""
 			outbox[record] = e
+		}
+		gates[p] = r.client.Get(ctx, k.gate).Val()
+		for job, list := range r.client.HGetAll(ctx, k.former).Val() {
+			former[job] = strings.Split(list, ",")
 		}
 		for upstream, names := range r.client.HGetAll(ctx, k.followers).Val() {
 			followers[upstream] = strings.Split(names, ",")
@@ -137,6 +142,7 @@ func (tr *trace) besides(tb testing.TB) map[string][2]any {
 		wished[c.Run] = c
 	}
 	return map[string][2]any{
+		"former": {m.former(), former}, "gates": {m.gates, gates},
 		"kept": {m.kept, kept}, "due": {keepPositive(m.due), due}, "outbox": {m.outbox, outbox},
 		"unique": {m.told, told}, "cancels": {m.cancels, wished}, "pauses": {m.pauses, pauses},
 		"followers": {keepSome(m.followers, func(names []string) bool { return len(names) > 0 }), followers},

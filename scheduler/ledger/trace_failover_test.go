@@ -166,6 +166,7 @@ func (p *promises) clone() *promises {
 func (p *promises) restore(from *promises) {
 	p.granted, p.live, p.top, p.stored = maps.Clone(from.granted), maps.Clone(from.live), maps.Clone(from.top), maps.Clone(from.stored)
 	p.foreign, p.paused, p.wished, p.opened = maps.Clone(from.foreign), maps.Clone(from.paused), maps.Clone(from.wished), maps.Clone(from.opened)
+	p.gates = from.gates
 	p.runs = map[string]*watched{}
 	for id, w := range from.runs {
 		other := *w

@@ -132,8 +132,14 @@ func (tr *trace) do(tb testing.TB, o op) (first reply) {
 }
 
 func (tr *trace) count(o op, r reply) {
-	for _, a := range r.answers {
+	for i, a := range r.answers {
 		tr.counts["claim "+a.Verdict.String()]++
+		if _, open := gateAt(tr.world.view.gates[Partition(o.claims[i].Job, tracePartitions)]); a.Verdict == Granted && !open {
+			tr.counts["claim granted before the gate closed"]++
+		}
+		if a.Verdict == Superseded && a.Detail == otherGeneration(o.claims[i].Digest) {
+			tr.counts["claim superseded by another generation"]++
+		}
 	}
 	for _, w := range r.words {
 		tr.counts[o.kind+" "+string(w)]++
@@ -141,8 +147,11 @@ func (tr *trace) count(o op, r reply) {
 	for _, a := range r.renewed {
 		tr.counts[fmt.Sprintf("renew %v", a)]++
 	}
-	for _, d := range r.defined {
-		tr.counts["define "+d.Word]++
+	for i, d := range r.defined {
+		tr.counts[o.kind+" "+d.Word]++
+		if d.Word == "replaced" && o.defs[i].Same {
+			tr.counts["cursor stays"]++
+		}
 	}
 	for _, a := range r.asserted {
 		tr.counts["reassert "+string(a.Word)]++
@@ -196,7 +205,10 @@ var everyAnswer = []string{"claim granted", "claim skipped", "claim moved", "cla
 	"define created", "define same", "define replaced", "define differs", "define foreign", "define clock", "plant",
 	"claim passed", "cancel told", "cancel cancelled", "cancel refused", "cancel unknown", "rerun", "rerun refused",
 	"rerun unknown", "pause", "pause refused", "resume", "rewind rewound", "rewind moved", "rewind refused", "rewind clock", "remove", "follow",
-	"unfollow", "relay relayed", "relay stranger", "relayed", "postpone"}
+	"unfollow", "relay relayed", "relay stranger", "relayed", "postpone",
+	"gate", "claim closed", "claim granted before the gate closed", "claim superseded by another generation", "cursor stays", "define standby",
+	"define closed", "switch created", "switch same", "switch replaced", "switch differs", "switch standby", "switch closed", "trigger closed", "rerun closed",
+	"rewind closed", "remove closed", "pause closed", "resume closed", "follow closed", "unfollow closed", "relay closed"}
 
 // firstOf is the first job that lives in a partition.
 func firstOf(tb testing.TB, p int) string {

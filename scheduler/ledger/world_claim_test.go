@@ -44,8 +44,8 @@ func (w *world) claimOf(s Stored) Claim {
 	if w.failing {
 		c.Attempts = min(c.Attempts, 2) // two crashes of one run take longer than a failover loses
 	}
-	if w.chance(5) {
-		c.Digest = pick(w, digests)
+	if w.chance(6) {
+		c.Digest = pick(w, []string{pick(w, digests), otherGeneration(s.Digest)})
 		other := rhythms[c.Digest]
 		c.Overlap, c.Shards, c.Params = other.overlap, other.shards, other.params
 	}

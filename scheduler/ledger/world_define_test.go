@@ -4,11 +4,28 @@ import "fmt"
 
 func (w *world) define(o op) op {
 	o.kind = "define"
-	here := w.part()
+	part := w.rng.IntN(tracePartitions)
+	for p, stored := range w.view.gates {
+		if _, open := gateAt(stored); !open && w.chance(60) {
+			part = p
+		}
+	}
+	here := func(job string) bool { return Partition(job, tracePartitions) == part }
+	if w.chance(25) {
+		g, _ := gateAt(w.view.gates[part])
+		o.kind, o.epoch = "switch", max(0, g.epoch+pick(w, []int64{0, 0, 0, 1, -1}))
+	}
 	for _, name := range some(w, keepIf(jobNames, here), 3) {
 		digest := w.digestFor(name)
+		g, _ := gateAt(w.view.gates[part])
+		switch s, known := w.view.jobs[name]; {
+		case known && w.chance(20):
+			digest = otherGeneration(s.Digest)
+		case !known && generationOf(digest) != g.generation && w.chance(80):
+			digest = otherGeneration(digest)
+		}
 		r := rhythms[digest]
-		d := Definition{Job: name, Digest: digest, Revision: fmt.Sprintf("%04d", w.rng.IntN(40)), Text: r.definition(digest), Cursor: r.next(w.ms())}
+		d := Definition{Job: name, Digest: digest, Revision: fmt.Sprintf("%04d", w.rng.IntN(40)), Generation: generationOf(digest), Text: r.definition(digest), Cursor: r.next(w.ms())}
 		if s, known := w.view.jobs[name]; known {
 			if w.chance(25) {
 				d.Digest = s.Digest
@@ -27,6 +44,10 @@ func (w *world) define(o op) op {
 			}
 			w.spoil(&d)
 		}
+		if old := keepIf(w.defs, func(d Definition) bool { return d.Job == name }); len(old) > 0 && w.chance(15) {
+			d = pick(w, old) // a delayed copy
+		}
+		w.defs = remember(w.defs, d, 40)
 		o.defs = append(o.defs, d)
 	}
 	return o
@@ -34,6 +55,9 @@ func (w *world) define(o op) op {
 
 // spoil makes a replacement, at times, one that must not be carried out.
 func (w *world) spoil(d *Definition) {
+	if a, b := rhythms[d.Digest], rhythms[d.WasDigest]; a.every == b.every && a.end == b.end && w.chance(60) {
+		d.Same = true // the schedule is the same: the cursor may stay
+	}
 	if follows(d.Job) {
 		return // it has no cursor that could be wrong
 	}
@@ -48,8 +72,6 @@ func (w *world) spoil(d *Definition) {
 		d.Cursor = w.ms() - w.rng.Int64N(3)*500
 	case 4:
 		d.Upcoming = w.ms() - w.rng.Int64N(3)*500
-	case 5, 6: // not spoilt: where the schedule is the same, the cursor may stay
-		d.Same = rhythms[d.Digest].every == rhythms[d.WasDigest].every && rhythms[d.Digest].end == rhythms[d.WasDigest].end
 	}
 }
 

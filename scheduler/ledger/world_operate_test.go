@@ -80,6 +80,10 @@ func (w *world) oneOf(tb testing.TB, kind string, o op) (op, bool) {
 	case "define":
 		o = w.define(o)
 		return o, len(o.defs) > 0
+	case "gate":
+		return w.setGate(o), true
+	case "unfollow":
+		o.upstream = pick(w, jobNames)
 	case "unclaim":
 		o = w.unclaim(o)
 		return o, len(o.returns) > 0
@@ -90,7 +94,7 @@ func (w *world) oneOf(tb testing.TB, kind string, o op) (op, bool) {
 	case "pause":
 		o.pause = Pause{Author: pick(w, []string{"", "ann", "b|b"}), Reason: pick(w, []string{"", "why|\nnot"})}
 		if w.chance(60) {
-			o.pause.Until = w.ms() + w.rng.Int64N(30_000) - 1000
+			o.pause.Until = w.ms() + w.rng.Int64N(30_000) - 5000
 		}
 	case "rewind":
 		return w.setBack(o)

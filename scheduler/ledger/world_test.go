@@ -31,6 +31,7 @@ type world struct {
 	events   []Event // told lately
 	ended    []Lease // were open once, perhaps still are
 	planted  []plant // to be put back
+	defs     []Definition
 	held     []*holding
 	floor    int64           // Redis' clock does not step back to before a failover, µs
 	repeated map[string]bool // runs that were granted as a later attempt
@@ -46,6 +47,7 @@ type view struct {
 	jobs            map[string]Stored
 	names           []string // of jobs in it, by name
 	leased, pending []Lease
+	gates           [tracePartitions]string
 }
 
 // rhythm is a schedule, every so many ms, and no more after end; and what else its definition says.
@@ -89,7 +91,7 @@ func (r rhythm) definition(digest string) []byte {
 	return []byte("settings of " + digest + "|\n")
 }
 
-var rhythms = map[string]rhythm{
+var rhythms = ofBoth(map[string]rhythm{
 	"d-half":   {every: 500, overlap: jobs.OverlapAllow, attempts: 3},
 	"d-quick":  {every: 700, overlap: jobs.OverlapQueue, attempts: 3},
 	"d-second": {every: 1000},
@@ -112,7 +114,7 @@ var rhythms = map[string]rhythm{
 	"a-other":  {after: "b.c", overlap: jobs.OverlapReplace, attempts: 2},
 	"a-allow":  {after: "c:d/e", overlap: jobs.OverlapAllow},
 	"a-chain":  {after: "h", overlap: jobs.OverlapSkip},
-}
+})
 
 var (
 	digests   = []string{"d-half", "d-quick", "d-second", "d-crash", "d-two", "d-three", "d-seven", "d-minute", "d-day", "d-ending", "d-parts", "d-pair", "d-four", "d-swap", "d-split"}
@@ -135,6 +137,9 @@ func (w *world) digestFor(job string) string {
 	if w.sharded && w.chance(80) {
 		list = keepIf(list, func(digest string) bool { return rhythms[digest].shards > 1 })
 	}
+	if w.chance(30) {
+		return otherGeneration(pick(w, list))
+	}
 	return pick(w, list)
 }
 
@@ -154,6 +159,9 @@ func (w *world) look(tb testing.TB, r *rig) {
 		tb.Fatal(err)
 	}
 	w.rig, w.view = r, view{jobs: map[string]Stored{}}
+	for p, k := range r.led.keys {
+		w.view.gates[p] = r.client.Get(tb.Context(), k.gate).Val()
+	}
 	for _, s := range all {
 		if s.Err == nil {
 			w.view.jobs[s.Job] = s
@@ -247,6 +255,9 @@ func (w *world) next(tb testing.TB) (o op, ok bool) {
 	o.now = w.believed()
 	if w.favour != "" && w.chance(30) {
 		return w.oneOf(tb, w.favour, o)
+	}
+	if o, ok, done := w.atGate(tb, o); done {
+		return o, ok
 	}
 	switch n := w.rng.IntN(120); {
 	case n < 42:

@@ -53,7 +53,7 @@ end
 -- What a partition answers whose gate is not open, 'state|move|words'; nil where it is. key is the gate's.
 local function closed(key)
   local s = redis.call('GET', key)
-  if not s or string.find(s, '^1|%d+|[^|]*|open|') then return nil end
+  if not s or string.find(s, '^1|%d+|[^|]*|open|[^|]*|') then return nil end
   local g = gate_of(s)
   return g and g.state .. '|' .. g.move .. '|' .. g.words or 'foreign||'
 end

@@ -1,6 +1,6 @@
 -- Sets a job's cursor back, by compare-and-set on its digest and cursor. Ticks that were accounted for
 -- will be claimed once more, as a later attempt than any that is recorded.
--- KEYS[1] jobs  KEYS[2] due  KEYS[3] kept  KEYS[4] runs  KEYS[5] waiting  KEYS[6] history of the job
+-- KEYS[1] jobs  KEYS[2] due  KEYS[3] kept  KEYS[4] runs  KEYS[5] waiting  KEYS[6] history of the job  and last the partition's gate
 -- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms  ARGV[3] rows to keep
 -- ARGV[4] age to keep, ms  ARGV[5] job  ARGV[6] expected digest  ARGV[7] expected cursor  ARGV[8] new cursor
 -- Returns {'clock', redis ms}, {'closed', 'state|move|words'}, or one word: rewound, moved (something else is stored), held (a run is in flight,

@@ -88,7 +88,7 @@ func (w *world) tidyNode(s *State, n *Node) {
 // tidyCommand: only scripts that look at the caller's clock carry it.
 func tidyCommand(c *Command) {
 	switch c.Kind {
-	case Renew, Settle, Unclaim, Promote, OpenLedger:
+	case Renew, Settle, Unclaim, Turn, Promote, OpenLedger:
 		c.Clock = 0
 	default:
 	}
@@ -178,9 +178,12 @@ func trailRank(s *State, i int8) uint64 {
 
 // commandRank leaves out who sent the command and for which run.
 func commandRank(c *Command) uint64 {
-	odd := c.Ledger + 2*c.Generation + 4*c.Epoch
+	odd := c.Ledger + 2*c.Generation + 4*c.Epoch + 16*c.WasGeneration
 	if c.Asking || c.Beating {
 		odd += 32
+	}
+	if c.Same {
+		odd += 64
 	}
 	return rank(int8(c.Kind)+16*c.Attempt, c.Tick+8*c.Shard, c.Cursor+8*c.Next, int8(c.Digest+4*c.Was), odd, c.Clock, c.Deadline)
 }

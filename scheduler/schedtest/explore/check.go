@@ -132,6 +132,24 @@ func (w *world) checkBack(s *State, l *Ledger, cursor int8) {
 	}
 }
 
+// checkSame holds P2 for a definition that takes the place of another and leaves the cursor where it is: what is due by the one
+// is due by the other, no tick of the new one lies behind the cursor, and none ahead of it has an answer.
+func (w *world) checkSame(s *State, l *Ledger, d Digest) {
+	before, after := w.Schedules[l.Digest], w.Schedules[d]
+	for at := int8(1); at < end; at++ {
+		switch open := l.Verdicts[at] == Unanswered; {
+		case at >= l.Cursor && at <= s.Now && open && before.Has(at) && !after.Has(at):
+			w.breaks(P2, "tick %d vanished: it was due, and the definition that took over does not have it", at)
+		case at >= l.Cursor && at <= s.Now && open && after.Has(at) && !before.Has(at):
+			w.breaks(P2, "tick %d is past, and of a schedule that begins only now", at)
+		case at > s.Now && at < l.Cursor && open && after.Has(at):
+			w.breaks(P2, "tick %d vanished: the cursor that was left where it was has passed it", at)
+		case at >= l.Cursor && !open && after.Has(at):
+			w.breaks(P2, "the cursor was left at %d, and tick %d has an answer already", l.Cursor, at)
+		}
+	}
+}
+
 // closeTick ends the open tick when all its shards are done.
 func (w *world) closeTick(l *Ledger) {
 	for i := range l.Count {

@@ -14,9 +14,7 @@ func (w *world) claim(s *State, c Command) Answer {
 		return Moved
 	case !l.Live || l.Sealed && w.on(SealInClaim):
 		return Sealed
-	case c.Generation != l.Generation && w.on(ActiveGeneration):
-		return Standby
-	case c.Digest != l.Digest && w.on(DigestCompare):
+	case c.Digest != l.Digest && w.on(DigestCompare), c.Generation != l.Generation && w.on(GenerationCompare):
 		return Superseded
 	}
 	switch c.Kind {

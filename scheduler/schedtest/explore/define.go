@@ -2,6 +2,7 @@ package explore
 
 // define replaces the stored definition, by compare-and-set on its digest and the cursor. Its old
 // ticks up to the asker's instant are recorded; if another one has come due since, nothing is done.
+// Where the schedule is the same the cursor stays, and is not compared.
 func (w *world) define(s *State, c Command) Answer {
 	l := &s.Ledgers[c.Ledger]
 	switch {
@@ -9,9 +10,11 @@ func (w *world) define(s *State, c Command) Answer {
 		return WrongClock
 	case l.Sealed || !l.Live:
 		return Sealed
-	case c.Digest == l.Digest:
+	case c.Digest == l.Digest && c.Generation == l.Generation:
 		return Settled // by an earlier copy, or by another node
-	case c.Was != l.Digest && w.on(DigestInDefine),
+	case c.Same:
+		return w.replaceSame(s, l, c)
+	case !w.expects(l, c) && w.on(DigestInDefine),
 		c.Cursor != l.Cursor && w.on(CursorInDefine),
 		c.Next <= s.Now && w.on(AfterNowInDefine),
 		w.Schedules[c.Was].Next(c.Tick) <= s.Now && w.on(AllDueInDefine),
@@ -28,8 +31,23 @@ func (w *world) define(s *State, c Command) Answer {
 	}
 	w.checkStep(l, c.Cursor, l.Cursor, max(c.Tick, s.Now)+1)
 	l.Last = max(l.Last, last)
-	l.Cursor, l.Digest = c.Next, c.Digest
+	l.Cursor, l.Digest, l.Generation = c.Next, c.Digest, c.Generation
 	w.checkBack(s, l, c.Next)
+	return Settled
+}
+
+// expects says whether the stored definition is the one that is to be replaced. Its digest carries the generation.
+func (w *world) expects(l *Ledger, c Command) bool {
+	return c.Was == l.Digest && (c.WasGeneration == l.Generation || !w.on(GenerationInDefine))
+}
+
+// replaceSame replaces a definition whose schedule stays: the cursor does as well, and no tick is given up.
+func (w *world) replaceSame(s *State, l *Ledger, c Command) Answer {
+	if !w.expects(l, c) && w.on(DigestInSame) {
+		return Moved
+	}
+	w.checkSame(s, l, c.Digest)
+	l.Digest, l.Generation = c.Digest, c.Generation
 	return Settled
 }
 
@@ -37,12 +55,18 @@ func (w *world) define(s *State, c Command) Answer {
 // living decides: the second definition is the newer one.
 func (w *world) askDefine(s State, i int8) {
 	n := s.Nodes[i]
-	if n.Digest == n.Saw || n.View == 0 || n.Digest < n.Saw && heldByLiving(&s, n.Saw) {
+	if n.Digest == n.Saw || n.View == 0 || n.Generation != s.Ledgers[n.Ledger].Generation ||
+		n.Digest < n.Saw && heldByLiving(&s, n.Saw, n.Generation) {
 		return
 	}
 	now := min(max(s.Now+n.Clock, 0), ticks)
 	c := w.command(s, i, Define)
-	c.Cursor, c.Was, c.Tick = n.View, n.Saw, now
+	c.Cursor, c.Was, c.WasGeneration, c.Tick = n.View, n.Saw, n.Generation, now
+	if w.Schedules[n.Digest] == w.Schedules[n.Saw] || !w.on(SameSchedule) {
+		c.Same, c.Cursor, c.Tick = true, 0, 0
+		w.send(s, c, true)
+		return
+	}
 	// The node knows the latest instant accounted for, or does not know it yet.
 	c.Next = w.Schedules[n.Digest].Next(max(now, s.Ledgers[n.Ledger].Last))
 	w.send(s, c, true)
@@ -52,9 +76,9 @@ func (w *world) askDefine(s State, i int8) {
 	}
 }
 
-func heldByLiving(s *State, d Digest) bool {
+func heldByLiving(s *State, d Digest, generation int8) bool {
 	for _, n := range s.Nodes {
-		if n.Power != Down && n.Digest == d {
+		if n.Power != Down && n.Digest == d && n.Generation == generation {
 			return true
 		}
 	}

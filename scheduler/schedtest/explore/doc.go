@@ -15,8 +15,11 @@
 //	Redis' clock is set                clock.go
 //	a claim, of a tick, shard, pending claim.go
 //	renew, settle, reap, unclaim       lease.go
-//	a definition is replaced           define.go
-//	a generation is promoted           generation.go
+//	a definition is replaced; where
+//	the schedule is the same the
+//	cursor stays                       define.go
+//	a generation is promoted: the gate
+//	turns, the definition is switched  generation.go
 //	seal, copy, open, undo             move.go
 //	crash, pause, restart, failover    faults.go
 //	a request is delayed, dropped; a

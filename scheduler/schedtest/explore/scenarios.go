@@ -13,11 +13,13 @@ func Scenarios() []Scenario {
 		{Name: "more shards", Schedules: same(At(1, 2)), Shards: [3]int8{1, 2}, Faults: 1, Network: true, Deploys: 1},
 		{Name: "deploy", Schedules: [3]Ticks{At(1, 3), At(1, 2, 3)}, Faults: 1, Network: true, Crashes: true, Deploys: 2},
 		{Name: "three definitions", Schedules: [3]Ticks{At(1, 3), At(2, 3), At(1, 2)}, Faults: 1, Network: true, Deploys: 1, Newest: 2},
+		{Name: "same schedule", Schedules: [3]Ticks{At(1), At(1), At(2)}, Faults: 1, Network: true, Deploys: 1, Newest: 2},
 		{Name: "deploy and clock", Schedules: [3]Ticks{At(1, 2), At(2)}, Deploys: 1, Steps: []int8{-4, 1, -1}, MostSteps: 1, Excused: []Promise{P6}},
 		{Name: "clock", Schedules: same(At(1, 2)), Faults: 1, Network: true, Pauses: true, Steps: []int8{4, -4}, MostSteps: 1, Excused: []Promise{P6}},
 		{Name: "clock a little", Schedules: same(At(1, 2)), Attempts: 2, Faults: 1, Network: true, Pauses: true, Steps: []int8{1, -1, 2, -2}, MostSteps: 1, Excused: []Promise{P6}},
 		{Name: "clock swings", Schedules: same(At(1, 2)), Faults: 1, Network: true, Steps: []int8{4, -4}, MostSteps: 2, Attentive: true, Excused: []Promise{P6}},
 		{Name: "promotion", Schedules: same(At(1, 2)), Faults: 2, Network: true, Crashes: true, Promotions: 2},
+		{Name: "promotion and deploy", Schedules: same(At(1)), Faults: 1, Network: true, Promotions: 1, Deploys: 2},
 		{Name: "move", Schedules: same(At(1, 2)), Faults: 2, Network: true, Move: true},
 		{Name: "failover", Schedules: same(At(1, 2)), Faults: 2, Network: true, Crashes: true, Failovers: 1, Excused: []Promise{P1, P2, P4, P6}},
 	}

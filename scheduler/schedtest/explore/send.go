@@ -14,7 +14,6 @@ const (
 	Held
 	Skipped
 	Superseded
-	Standby
 	Sealed
 	Lost
 	Alive
@@ -125,6 +124,8 @@ func (w *world) script(s *State, c Command) Answer {
 		return w.unclaim(s, c)
 	case Define:
 		return w.define(s, c)
+	case Turn:
+		return w.turn(s, c)
 	case Promote:
 		return w.promote(s, c)
 	case OpenLedger:
@@ -204,6 +205,8 @@ func (w *world) tellOperator(s *State, c Command, a Answer) {
 		return
 	}
 	switch {
+	case c.Kind == Turn && c.Epoch == s.Ordered:
+		s.Turned = c.Epoch
 	case c.Kind == Promote && c.Epoch == s.Ordered:
 		s.Known = c.Epoch
 	case c.Kind == OpenLedger && s.Move.Stage == Copied && c.Epoch == s.Move.Epoch:

@@ -26,6 +26,7 @@ type State struct {
 	Left    Budget           // how much may still go wrong
 	Move    Move             // where the operator is
 	Highest int8             // for the checks: the latest that Redis' clock has shown
+	Turned  int8             // the last promotion of which the operator knows that the gate is turned
 	Known   int8             // the last promotion that the operator knows to be done
 	Ordered int8             // the last promotion ordered
 }
@@ -59,8 +60,8 @@ type Ledger struct {
 	Count      int8 // its shards, pinned
 	Shards     [2]Shard
 	Since      int8 // Redis' time of the last grant
-	Generation int8 // the active one
-	Promotion  int8 // number of the promotion that set it
+	Generation int8 // of the stored definition; its digest carries it
+	Promotion  int8 // gate: number of the last promotion that came here
 	Sealed     bool
 	Live       bool // takes claims; the new side of a move only once it is open
 	Epoch      int8 // of the move that was copied here; 0 when burnt
@@ -157,27 +158,30 @@ const (
 	Reap
 	Unclaim
 	Define
+	Turn // the first half of a promotion, Promote the other
 	Promote
 	OpenLedger
 )
 
 // Command is a call of a script, with what its sender knew when it sent it.
 type Command struct {
-	Kind       Kind
-	Node       int8
-	Ledger     int8
-	Run        int8
-	Tick       int8
-	Shard      int8
-	Attempt    int8
-	Cursor     int8 // claim and define: where the sender sees it
-	Asking     bool // claim: merely asks whether it was granted before
-	Next       int8 // where it shall go
-	Digest     Digest
-	Was        Digest // define: the definition to be replaced
-	Generation int8
-	Epoch      int8 // of a move, or the number of a promotion
-	Beating    bool // reap: the run was renewed since the sender looked
-	Clock      int8 // the sender's idea of Redis' time less Redis' time
-	Deadline   int8 // what is left of a deadline counted from the sending of this copy
+	Kind          Kind
+	Node          int8
+	Ledger        int8
+	Run           int8
+	Tick          int8
+	Shard         int8
+	Attempt       int8
+	Cursor        int8 // claim and define: where the sender sees it
+	Asking        bool // claim: merely asks whether it was granted before
+	Next          int8 // where it shall go
+	Digest        Digest
+	Was           Digest // define: the definition to be replaced
+	Same          bool   // define: by one with the same schedule
+	Generation    int8
+	WasGeneration int8 // define: of the definition to be replaced
+	Epoch         int8 // of a move, or the number of a promotion
+	Beating       bool // reap: the run was renewed since the sender looked
+	Clock         int8 // the sender's idea of Redis' time less Redis' time
+	Deadline      int8 // what is left of a deadline counted from the sending of this copy
 }

@@ -91,7 +91,7 @@ var deeds = map[Happening]string{
 }
 
 var answers = [...]string{
-	"", "granted", "done", "your clock is wrong", "moved", "early", "held", "skipped", "superseded", "on standby", "sealed",
+	"", "granted", "done", "your clock is wrong", "moved", "early", "held", "skipped", "superseded", "sealed",
 	"lost", "alive",
 }
 
@@ -101,7 +101,7 @@ func (a Answer) String() string { return answers[a] }
 // String says who asks for what.
 func (c Command) String() string {
 	if c.Node == nobody {
-		if c.Kind == Promote || c.Kind == OpenLedger {
+		if c.Kind == Turn || c.Kind == Promote || c.Kind == OpenLedger {
 			return "the operator " + c.wish()
 		}
 		return "a process that is gone " + c.wish()
@@ -130,9 +130,14 @@ func (c Command) wish() string {
 	case Unclaim:
 		return "hands back " + run
 	case Define:
+		if c.Same {
+			return fmt.Sprintf("replaces definition %d by %d, whose schedule is the same", c.Was, c.Digest)
+		}
 		return fmt.Sprintf("replaces definition %d by %d at its %d, from cursor %d to %d", c.Was, c.Digest, c.Tick, c.Cursor, c.Next)
+	case Turn:
+		return fmt.Sprintf("turns the gate for order %d", c.Epoch)
 	case Promote:
-		return fmt.Sprintf("promotes generation %d, order %d", c.Generation, c.Epoch)
+		return fmt.Sprintf("promotes generation %d, order %d, in the place of definition %d of generation %d", c.Generation, c.Epoch, c.Was, c.WasGeneration)
 	case OpenLedger:
 		return fmt.Sprintf("opens the new Redis, move %d", c.Epoch)
 	default:

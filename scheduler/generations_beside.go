@@ -1,0 +1,94 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// shelveEvery is how often a node on standby writes its definitions beside the active ones again: they are dropped when
+// nobody did for 30 days.
+const shelveEvery = time.Hour
+
+// shelf is what a node has written beside the active definitions.
+type shelf struct {
+	fresh bool          // nothing was written since the node began
+	has   map[*job]bool // what is there, or gave way to another definition of the node's generation
+	again time.Time     // when all are written again
+	sets  map[string]map[string]string
+}
+
+// shelve writes the definitions of jobs on standby beside the active ones: once, every hour, and when the sets of
+// definitions that live are other ones, for then another of the same generation may have to give way.
+func (r *registrar) shelve(ctx context.Context) error {
+	s, sets, now := &r.shelf, r.n.crowd.Load().sets, time.Now()
+	maps.DeleteFunc(s.has, func(j *job, _ bool) bool { return r.outside[j] != standby })
+	same := maps.EqualFunc(s.sets, sets, func(_, _ map[string]string) bool { return true })
+	if !same || !now.Before(s.again) {
+		clear(s.has)
+		s.again = now.Add(shelveEvery)
+	}
+	s.sets = sets
+	var list []*job
+	for j, why := range r.outside {
+		if why == standby && !s.has[j] {
+			list = append(list, j)
+		}
+	}
+	slices.SortFunc(list, func(a, b *job) int { return cmp.Or(a.part-b.part, a.index-b.index) })
+	part := -1
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && n < ledger.BatchMax && list[n].part == list[0].part {
+			n++
+		}
+		if err := r.putAside(ctx, list[0].part != part, list[:n]); err != nil {
+			return err
+		}
+		part, list = list[0].part, list[n:]
+	}
+	s.fresh = false
+	return nil
+}
+
+// putAside writes the definitions of jobs of one partition.
+func (r *registrar) putAside(ctx context.Context, first bool, list []*job) error {
+	batch := make([]ledger.Aside, len(list))
+	for i, j := range list {
+		raw, err := json.Marshal(j.def)
+		if err != nil {
+			return fmt.Errorf("definition of job %s: %w", j.Name, err)
+		}
+		batch[i] = ledger.Aside{Job: j.Name, Digest: j.digest, Revision: r.n.cfg.Revision, Text: raw}
+	}
+	for range registerRounds {
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		answers, err := r.n.ledger.Shelve(call, r.n.cfg.Generation, first, batch)
+		cancel()
+		if err != nil {
+			return err
+		}
+		r.around = nil
+		var again []ledger.Aside
+		var waits []*job
+		for i, a := range answers {
+			stored := ledger.Defined{Digest: a.Digest, Revision: a.Revision, Former: a.Former}
+			if a.Word == "differs" && r.decides(ctx, list[i], r.shelf.fresh, stored) {
+				batch[i].Was = a.Digest
+				again, waits = append(again, batch[i]), append(waits, list[i])
+				continue
+			}
+			r.shelf.has[list[i]] = true
+		}
+		if batch, list = again, waits; len(batch) == 0 {
+			return nil
+		}
+	}
+	return nil // somebody else writes them as often; the next turn goes on
+}

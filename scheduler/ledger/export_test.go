@@ -1,0 +1,197 @@
+package ledger
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// byJob is what a server holds of a namespace, without gates and the control record, whatever partition it lies in.
+func byJob(tb testing.TB, client *redis.Client, ns string) map[string]string {
+	tb.Helper()
+	ctx, all, cursors := tb.Context(), map[string]string{}, map[string]string{}
+	for key := range dump(tb, client) {
+		rest, ok := strings.CutPrefix(key, "{"+ns+":")
+		if !ok {
+			continue
+		}
+		_, rest, _ = strings.Cut(rest, "}:")
+		switch kind := client.Type(ctx, key).Val(); {
+		case rest == "gate":
+		case kind == "list":
+			all[rest] = strings.Join(client.LRange(ctx, key, 0, -1).Val(), "\n")
+		case kind == "zset":
+			for _, z := range client.ZRangeWithScores(ctx, key, 0, -1).Val() {
+				all[rest+" "+member(z)] = fmt.Sprint(z.Score)
+			}
+		default:
+			for field, value := range client.HGetAll(ctx, key).Val() {
+				if rest == "jobs" {
+					f := strings.Split(value, "|")
+					f[5], cursors[field] = "", f[1]
+					value = strings.Join(f, "|")
+				}
+				all[rest+" "+field] = value
+			}
+		}
+	}
+	for job, at := range cursors {
+		if _, ok := all["due "+job]; ok {
+			all["due "+job] = at // one that was put off is due again
+		}
+	}
+	return all
+}
+
+// quiet ends what runs and takes away what nobody can read: a move would not begin.
+func quiet(t *testing.T, r *rig, w *world) {
+	t.Helper()
+	ctx := t.Context()
+	w.look(t, r)
+	for _, l := range w.view.leased {
+		if _, err := r.led.Settle(ctx, []Report{{Job: l.Job, Run: l.Run, Outcome: jobs.OutcomeSucceeded, Ended: r.now, Output: []byte("out|\n")}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := must(r.led.Export(ctx, func(Piece) error { return nil }))
+	for _, s := range left {
+		for _, f := range strings.Fields(strings.NewReplacer(":", " ", "pending run ", "", "entry of ", "").Replace(s.What)) {
+			r.client.HDel(ctx, s.Key, f)
+		}
+		r.client.HDel(ctx, s.Key, s.job)
+	}
+	for _, k := range r.led.keys { // of runs that are not there
+		r.client.Del(ctx, k.cancels, k.runs, k.leases)
+		for _, id := range r.client.ZRange(ctx, k.pending, 0, -1).Val() {
+			if !r.client.HExists(ctx, k.waiting, id).Val() {
+				r.client.ZRem(ctx, k.pending, id)
+			}
+		}
+	}
+}
+
+// TestExportWorld: whatever nodes and operators have done, a copy holds the same of every job, the two servers agree, and so
+// does the digest, in however many partitions. Copied back, it is the same once more.
+func TestExportWorld(t *testing.T) {
+	useScripts(t, steered...)
+	for seed := *firstSeed; seed < *firstSeed+6; seed++ {
+		digests := map[string]bool{}
+		pieces := 0
+		tr := newTrace(seed, realRig(t, traceConfig), embeddedRig(t, traceConfig))
+		tr.world.sharded = seed%2 == 0
+		tr.run(t, 400, func() bool { return len(tr.all()) > 0 })
+		tr.report(t, seed)
+		for _, r := range tr.rigs {
+			quiet(t, r, tr.world)
+			from := r.led
+			for i, n := range []int{int(seed), 5, 2} {
+				to := fillFrom(t, r.client, from, fmt.Sprintf("copy%d", i), n, digests)
+				want, got := byJob(t, r.client, from.cfg.Namespace), byJob(t, r.client, to.cfg.Namespace)
+				for field := range want { // what is kept of a row that has left
+					if _, ok := got[field]; !ok && strings.HasPrefix(field, "kept ") {
+						delete(want, field)
+					}
+				}
+				for _, d := range differences(want, got) {
+					t.Errorf("seed %d, %s, %d partitions: %s", seed, r.name, n, d)
+				}
+				from, pieces = to, pieces+len(got)
+			}
+			verified, err := from.Verify(t.Context(), "")
+			if before := must(r.led.Verify(t.Context(), "")); err != nil || len(verified) != len(before) {
+				t.Errorf("seed %d: the copy breaks %v, the original %v, %v", seed, verified, before, err)
+			}
+		}
+		if len(digests) != 1 || pieces < 100 {
+			t.Errorf("seed %d: digests %v of %d pieces", seed, digests, pieces)
+		}
+		t.Logf("seed %d: %d pieces in 6 copies", seed, pieces)
+	}
+}
+
+// fillFrom copies a namespace into another one, and adds the digests of both.
+func fillFrom(t *testing.T, client *redis.Client, from *Ledger, ns string, n int, digests map[string]bool) *Ledger {
+	t.Helper()
+	s := &moveTale{ctx: t.Context(), client: client}
+	s.does("reserve", s.reserve(ns, move2, n, false, ""))
+	to := must(OpenExisting(s.ctx, client, Config{Namespace: ns, Keep: traceConfig.Keep, KeepFor: traceConfig.KeepFor}))
+	for p := range n {
+		s.does("fill", s.fill(to, p, move2))
+	}
+	for number := range int64(2) { // the second replaces the first
+		filler, err := to.Fill(s.ctx, move2, number+1, from.Partitions())
+		s.does("copy", err)
+		census := NewCensus()
+		left, err := from.Export(s.ctx, func(p Piece) error { _ = census.Add(p); return filler.Add(s.ctx, p) })
+		s.does("read", err)
+		s.does("write", filler.Flush(s.ctx))
+		s.is("left", len(left), 0)
+		digests[census.Digest()] = true
+	}
+	census := NewCensus()
+	_, err := to.Export(s.ctx, census.Add)
+	s.does("read", err)
+	digests[census.Digest()] = true
+	if len(s.wrong) > 0 {
+		t.Fatal(strings.Join(s.wrong, "\n"))
+	}
+	return to
+}
+
+// TestCensusSees: whatever is another, lacks or is there twice, the digest is another one.
+func TestCensusSees(t *testing.T) {
+	all := []Piece{
+		{kind: pieceEntry, job: "a", name: "a", value: "1"}, {kind: pieceDef, job: "a", name: "a", value: "1"},
+		{kind: pieceRows, job: "a", name: "a", rows: []string{"1", "2"}}, {kind: piecePending, job: "a", name: "r", score: 1},
+		{kind: pieceUnique, job: "a", name: "u", score: 1}, {kind: pieceUnique, name: "u", score: 5},
+	}
+	digest := func(list ...Piece) string {
+		c := NewCensus()
+		for _, p := range list {
+			_ = c.Add(p)
+		}
+		return c.Digest()
+	}
+	want := digest(all...)
+	if got := digest(all[5], all[4], all[5], all[3], all[2], all[1], all[0]); got != want {
+		t.Error("another order, and a unique key in one more partition: another digest")
+	}
+	seen := map[string]bool{want: true}
+	for i, change := range []func(*Piece){
+		func(p *Piece) { p.value += "1" }, func(p *Piece) { p.job = "b" }, func(p *Piece) { p.rows = []string{"2", "1"} },
+		func(p *Piece) { p.score = 2 }, func(p *Piece) { p.name = "v" }, func(p *Piece) { p.score = 6 },
+	} {
+		list := append([]Piece{}, all...)
+		change(&list[i])
+		for name, d := range map[string]string{"changed": digest(list...), "without": digest(append(all[:i:i], all[i+1:]...)...)} {
+			if seen[d] && (i != 4 || name != "without") { // the later of a unique key counts
+				t.Errorf("piece %d %s: the same digest", i, name)
+			}
+			seen[d] = true
+		}
+	}
+}
+
+// TestBelongs: a unique key goes wherever a job of its partition may go, and nowhere else.
+func TestBelongs(t *testing.T) {
+	for _, n := range [][2]int{{16, 16}, {16, 32}, {16, 8}, {16, 10}, {3, 7}, {1, 4}, {6, 4}} {
+		f := &Filler{l: &Ledger{keys: make([]keys, n[1])}, sources: n[0]}
+		reached := map[[2]int]bool{}
+		for i := range 4000 {
+			job := fmt.Sprint("job-", i)
+			from, to := Partition(job, n[0]), Partition(job, n[1])
+			reached[[2]int{from, to}] = true
+		}
+		for p := range n[0] {
+			for q := range n[1] {
+				if got := f.belongs(Piece{part: p}, q); got != reached[[2]int{p, q}] {
+					t.Errorf("%v: from %d to %d: %t", n, p, q, got)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,283 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+)
+
+// closedGates are gates that are not open, and what a person is told there.
+var closedGates = []struct {
+	stored string
+	want   ClosedError
+	next   string
+}{
+	{"1|0||sealed|m1|10.0.0.7:6379", ClosedError{"sealed", "m1", "10.0.0.7:6379"}, "move to 10.0.0.7:6379, or have moved; use that Redis, or look with `move status`"},
+	{"1|0||filling|m1|10.0.0.7:6379", ClosedError{"filling", "m1", "10.0.0.7:6379"}, "moved here from 10.0.0.7:6379; wait for `move open`, or look with `move status`"},
+	{"1|0||burnt|m1|10.0.0.7:6379", ClosedError{"burnt", "m1", "10.0.0.7:6379"}, "a move from 10.0.0.7:6379 to here was undone; use that Redis"},
+	{"2|whatever", ClosedError{State: "foreign"}, "update this program"},
+	{"1|0||open|cut", ClosedError{State: "foreign"}, "update this program"},
+	{"1|0||shut||", ClosedError{State: "shut"}, "update this program"},
+}
+
+// gate stores a gate of the only partition.
+func (r *rig) gate(t *testing.T, stored string) {
+	t.Helper()
+	if err := setGate(t.Context(), r.client, r.led.keys[0].gate, stored); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deed is what a closed gate refuses and an open one does not: a claim, or something else.
+type deed struct {
+	name  string
+	claim *Claim
+	do    func(ctx context.Context, r *rig) error
+}
+
+// defines is a deed that a definition is answered a word to; epoch is of a promotion, -1 for a node's own.
+func defines(name, word string, epoch int64, d Definition) deed {
+	return deed{name: name, do: func(ctx context.Context, r *rig) error {
+		define := r.led.Define
+		if epoch >= 0 {
+			define = r.led.bySwitch(epoch)
+		}
+		got, err := define(ctx, r.now, []Definition{d})
+		if err == nil && got[0].Word != word {
+			return fmt.Errorf("answered %+v, want %s", got[0], word)
+		}
+		return err
+	}}
+}
+
+// bySwitch is Define for a promotion.
+func (l *Ledger) bySwitch(epoch int64) func(context.Context, int64, []Definition) ([]Defined, error) {
+	return func(ctx context.Context, now int64, batch []Definition) ([]Defined, error) {
+		return l.Switch(ctx, now, epoch, batch)
+	}
+}
+
+func claims(name string, c Claim) deed { return deed{name: name, claim: &c} }
+
+// hour is the first tick of the jobs that the deeds replace.
+const hour = noon + 3_600_000
+
+// deeds is one of everything that a gate guards, each on a job of its own; see furnish.
+func deeds(e Event, shard, pending string) []deed {
+	def := func(job, digest string, d Definition) Definition {
+		d.Job, d.Digest, d.Revision, d.Text, d.WasDigest = job, digest, "9", []byte("{}"), "d-second"
+		return d
+	}
+	part := pendingClaim("parts", shard)
+	part.Shard = true
+	return []deed{
+		claims("tick", tickClaim("idle", "x1", 2)), claims("pending", pendingClaim("pend", pending)), claims("shard", part),
+		claims("open", inParts(2, tickClaim("wide", "x2", 1))), claims("passes", passing("passes", "x3", 0, late(1, 3))),
+		defines("create", "created", -1, def("new", "d-new", Definition{Cursor: hour})),
+		defines("same", "same", -1, def("idle", "d-second", Definition{})),
+		defines("replace", "replaced", -1, def("later", "d-new", Definition{WasCursor: hour, Cursor: hour + 1})),
+		defines("replace, same schedule", "replaced", -1, def("stays", "d-new", Definition{Same: true})),
+		defines("switch", "replaced", 0, def("turns", "d-new", Definition{Same: true, Generation: "neo"})),
+		defines("switch creates", "created", 0, def("neo", "d-new", Definition{Cursor: hour, Generation: "neo"})),
+		{name: "trigger", do: func(ctx context.Context, r *rig) error {
+			_, err := r.led.Trigger(ctx, "idle", Trigger{Run: "t"})
+			return err
+		}},
+		{name: "trigger, unique", do: func(ctx context.Context, r *rig) error {
+			_, err := r.led.Trigger(ctx, "idle", Trigger{Unique: "u"})
+			return err
+		}},
+		{name: "rerun", do: func(ctx context.Context, r *rig) error { _, err := r.led.Rerun(ctx, "repeat", "repeat-1"); return err }},
+		{name: "rewind", do: func(ctx context.Context, r *rig) error {
+			_, err := r.led.Rewind(ctx, r.now, Rewind{Job: "back", Digest: "d-second", From: noon + 2000, To: noon + 1000})
+			return err
+		}},
+		{name: "remove", do: func(ctx context.Context, r *rig) error { return r.led.Remove(ctx, "gone") }},
+		{name: "pause", do: func(ctx context.Context, r *rig) error { return r.led.Pause(ctx, "idle", Pause{Author: "ann"}) }},
+		{name: "resume", do: func(ctx context.Context, r *rig) error { return r.led.Resume(ctx, "paused") }},
+		{name: "relay", do: func(ctx context.Context, r *rig) error { _, err := r.led.Relay(ctx, e, "down"); return err }},
+		{name: "follow", do: func(ctx context.Context, r *rig) error { return r.led.Follow(ctx, "idle", "x") }},
+		{name: "unfollow", do: func(ctx context.Context, r *rig) error { return r.led.Unfollow(ctx, "up", "down") }},
+	}
+}
+
+// inParts is a claim of a tick with so many shards.
+func inParts(n int, c Claim) Claim {
+	c.Shards = n
+	return c
+}
+
+// furnish makes the jobs of the deeds.
+func (r *rig) furnish(t *testing.T) []deed {
+	t.Helper()
+	for _, job := range []string{"idle", "pend", "parts", "wide", "passes", "repeat", "back", "gone", "paused"} {
+		r.create(t, job)
+	}
+	for _, job := range []string{"later", "stays", "turns"} {
+		must(r.led.Define(t.Context(), r.now, []Definition{{Job: job, Digest: "d-second", Text: []byte("{}"), Cursor: hour}}))
+	}
+	r.chainOf(t, "up", "down")
+	r.pass(t, time.Minute)
+	for _, job := range []string{"idle", "repeat", "back", "gone", "up"} {
+		r.runOne(t, job, 1)
+	}
+	r.want(t, Opened, inParts(2, tickClaim("parts", "p", 1)))
+	r.pause(t, "paused", Pause{Author: "ann"})
+	must(r.led.Trigger(t.Context(), "pend", Trigger{Run: "by hand"}))
+	return deeds(r.events(t)[0], ShardRun("p", 1), "by hand")
+}
+
+// refused does a deed behind a closed gate: it changes nothing and is told why, and what to do.
+func (d deed) refused(t *testing.T, r *rig, want ClosedError, next string) {
+	t.Helper()
+	before := dump(t, r.client)
+	if d.claim != nil {
+		if a := r.claim(t, *d.claim); a.Verdict != Closed || !strings.Contains(a.Detail, next) {
+			t.Errorf("%s is answered %+v, want %q", d.name, a, next)
+		}
+	} else {
+		err := d.do(t.Context(), r)
+		var closed *ClosedError
+		if !errors.Is(err, ErrClosed) || !errors.Is(err, ErrRefused) || !errors.As(err, &closed) || *closed != want || !strings.Contains(err.Error(), next) {
+			t.Errorf("%s: %v, want %+v and %q", d.name, err, want, next)
+		}
+	}
+	if wrong := differences(before, dump(t, r.client)); len(wrong) > 0 {
+		t.Errorf("%s, refused, has changed %s", d.name, strings.Join(wrong, "\n"))
+	}
+}
+
+// done does a deed behind an open gate: it changes something.
+func (d deed) done(t *testing.T, r *rig) {
+	t.Helper()
+	before := dump(t, r.client)
+	if d.claim != nil {
+		if a := r.claim(t, *d.claim); a.Verdict != Granted && a.Verdict != Opened && a.Verdict != Passed {
+			t.Errorf("%s is answered %+v", d.name, a)
+		}
+	} else if err := d.do(t.Context(), r); err != nil {
+		t.Errorf("%s: %v", d.name, err)
+	}
+	if len(differences(before, dump(t, r.client))) == 0 {
+		t.Errorf("%s has changed nothing, so that it did not is no news behind a closed gate", d.name)
+	}
+}
+
+// TestAClosedGateChangesNothing: behind it nothing is granted, taken in or changed, and everybody is told; behind an
+// open one all of that goes on.
+func TestAClosedGateChangesNothing(t *testing.T) {
+	for _, g := range closedGates {
+		t.Run(g.stored, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				all := r.furnish(t)
+				r.gate(t, g.stored)
+				for _, d := range all {
+					d.refused(t, r, g.want, g.next)
+				}
+				r.gate(t, "1|0||open|m1|10.0.0.7:6379")
+				for _, d := range all {
+					d.done(t, r)
+				}
+				r.sound(t)
+			})
+		})
+	}
+}
+
+// TestWhatRunsGoesOnBehindAClosedGate: a grant whose reply was lost is found, also in a batch with others, and what runs is renewed,
+// settled, reaped and repeated, handed back, cancelled.
+func TestWhatRunsGoesOnBehindAClosedGate(t *testing.T) {
+	for _, g := range closedGates {
+		t.Run(g.stored, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) { goesOn(t, r, g.stored) })
+		})
+	}
+}
+
+func goesOn(t *testing.T, r *rig, stored string) {
+	ctx := t.Context()
+	for _, job := range []string{"ends", "crashes", "returns", "wanted", "waits", "beside", "parts", "due"} {
+		r.create(t, job)
+	}
+	r.pass(t, time.Minute)
+	granted := map[string]Claim{
+		"ends": tickClaim("ends", "ends-1", 1), "crashes": attempts(2, tickClaim("crashes", "crashes-1", 1)), "returns": tickClaim("returns", "returns-1", 1),
+		"wanted": tickClaim("wanted", "wanted-1", 1), "beside": with(jobs.OverlapAllow, tickClaim("beside", "beside-1", 1)), "parts": pendingClaim("parts", ShardRun("p", 0)),
+	}
+	r.want(t, Opened, inParts(2, tickClaim("parts", "p", 1)))
+	shard := granted["parts"]
+	shard.Shard = true
+	granted["parts"] = shard
+	first := map[string]Answer{}
+	for job, c := range granted {
+		first[job] = r.want(t, Granted, c)
+	}
+	must(r.led.Trigger(ctx, "waits", Trigger{Run: "waits-t"}))
+	r.gate(t, stored)
+	for job, c := range granted {
+		got := must(r.led.Claim(ctx, node, r.now, []Claim{tickClaim("due", "no", 1), c}))
+		if got[0].Verdict != Closed || got[1].Verdict != Granted || got[1].Token != first[job].Token {
+			t.Errorf("%s, asked again: %+v, first %+v", job, got, first[job])
+		}
+		if other := must(r.led.Claim(ctx, Claimer{ID: "n2"}, r.now, []Claim{c})); other[0].Verdict != Closed {
+			t.Errorf("%s, asked for by another node: %+v", job, other)
+		}
+	}
+	r.renew(t, "ends", "ends-1", true)
+	r.settle(t, Settled, "ends", "ends-1", jobs.OutcomeSucceeded)
+	r.settle(t, Settled, "beside", "beside-1", jobs.OutcomeFailed)
+	if got := must(r.led.Unclaim(ctx, []Return{{Job: "returns", Run: "returns-1"}})); got[0] != Returned || r.open(t, "returns") == nil {
+		t.Errorf("unclaim: %s", got[0])
+	}
+	for run, want := range map[string]Word{"wanted-1": Told, "waits-t": Cancelled} {
+		job, _, _ := strings.Cut(run, "-")
+		if got := must(r.led.Cancel(ctx, job, run, "ann", "")); got != want {
+			t.Errorf("cancel %s: %s", run, got)
+		}
+	}
+	r.settle(t, Settled, "wanted", "wanted-1", jobs.OutcomeCancelled)
+	r.settle(t, Settled, "parts", ShardRun("p", 0), jobs.OutcomeSucceeded)
+	if err := r.led.Postpone(ctx, Late{Job: "due", Cursor: noon + 1000}, hour); err != nil || r.client.ZScore(ctx, r.led.keys[0].due, "due").Val() != float64(hour) {
+		t.Errorf("postpone: %v", err)
+	}
+	r.pass(t, ttl+time.Millisecond)
+	lease := Lease{Job: "crashes", Run: "crashes-1"}
+	if got := must(r.led.Reap(ctx, r.now, r.identity, []Lease{lease})); got[0] != Reaped {
+		t.Errorf("reap: %s", got[0])
+	}
+	if l := r.open(t, "crashes"); l == nil || l.Attempt != 2 || !l.Pending() {
+		t.Errorf("after the reaping: %+v", l)
+	}
+	r.want(t, Closed, pendingClaim("crashes", Successor("crashes-1")))
+	r.sound(t)
+	r.gate(t, "")
+	r.want(t, Granted, pendingClaim("crashes", Successor("crashes-1")))
+	r.want(t, Granted, pendingClaim("returns", r.open(t, "returns").Run))
+	r.sound(t)
+}
+
+// TestReassertBehindAClosedGate: what a failover has lost is said and restored, for it was granted before.
+func TestReassertBehindAClosedGate(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.gate(t, "1|0||sealed|m1|x")
+		r.gate(t, "")
+		r.pass(t, 1500*time.Millisecond)
+		before := r.backup(t)
+		l := r.granted(t, tickClaim("a", "r1", 1))
+		r.failover(t, before)
+		r.gate(t, "1|0||sealed|m1|x")
+		r.says(t, Restored, of(l))
+		r.renews(t, locking.Renewed, l)
+		r.want(t, Granted, tickClaim("a", "r1", 1)) // it may ask again as well
+		r.want(t, Closed, tickClaim("a", "r2", 2))
+		r.ends(t, Settled, l, jobs.OutcomeSucceeded)
+		r.whole(t)
+	})
+}

@@ -1,0 +1,103 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// MoveFrom and MoveTo are the roles that a namespace has in a move.
+const (
+	MoveFrom = "from"
+	MoveTo   = "to"
+)
+
+// The states of a move, as a control record notes them.
+//
+//	from   sealing ──► sealed ──► moved
+//	           └─────────┴──► (undone: no note)
+//	to     filling ◄──► opening ──► open
+//	           └──► burnt
+const (
+	MoveSealing = "sealing" // the partitions are being sealed
+	MoveSealed  = "sealed"  // all are
+	MoveMoved   = "moved"   // the other side is open: this one never will be again, unless by a move back
+
+	MoveFilling = "filling" // the place is reserved, jobs are being copied
+	MoveOpening = "opening" // what was copied is complete; from here on there is no undoing
+	MoveOpen    = "open"    // the namespace lives here
+	MoveBurnt   = "burnt"   // the move was undone
+)
+
+// Move is what a control record notes of a move to or from another Redis. The zero Move is none.
+type Move struct {
+	ID    string    // uuid v7: a later move has a greater one
+	Role  string    // of this side: MoveFrom or MoveTo
+	State string    // see above
+	Peer  string    // the other side's address, without a password
+	At    time.Time // when the state was reached, by this side's Redis
+}
+
+// ParseMove reads Control.Move; "" is the zero Move. It returns ErrForeign for what this version cannot read.
+func ParseMove(s string) (Move, error) {
+	if s == "" {
+		return Move{}, nil
+	}
+	f, err := split(s, 5)
+	if err != nil || strings.Count(s, "|") != 5 {
+		return Move{}, fmt.Errorf("%w: move %.80q in the control record", ErrForeign, s)
+	}
+	m := Move{ID: f.text(), Role: f.text(), State: f.text(), Peer: f.text(), At: time.UnixMilli(f.int()).UTC()}
+	if m.ID == "" || m.Role != MoveFrom && m.Role != MoveTo {
+		f.bad = fmt.Errorf("%w: move %.80q in the control record", ErrForeign, s)
+	}
+	return m, f.bad
+}
+
+// String is the move as ParseMove reads it.
+func (m Move) String() string {
+	if m.ID == "" {
+		return ""
+	}
+	return "1|" + m.ID + "|" + m.Role + "|" + m.State + "|" + plain(m.Peer) + "|" + ms(m.At.UnixMilli())
+}
+
+// HasMoved says that a namespace whose control record is from has moved to where it is to, and is open there: whoever works on
+// from goes on at to. It is so as soon as to is open, even if from has not noted it yet.
+func HasMoved(from, to Control) bool {
+	f, err := ParseMove(from.Move)
+	t, bad := ParseMove(to.Move)
+	return err == nil && bad == nil && f.ID != "" && f.ID == t.ID && f.Role == MoveFrom && t.Role == MoveTo && t.State == MoveOpen
+}
+
+// MoveNotes is what a control record says of moves.
+type MoveNotes struct {
+	Move
+	// Copied is the digest of what was copied, "" when no copy is complete.
+	Copied string
+	// Undone is the id of the last move from here that was undone.
+	Undone string
+}
+
+// MoveNotes reads what the control record says of moves.
+func (l *Ledger) MoveNotes(ctx context.Context) (MoveNotes, error) {
+	got, err := l.client.HMGet(ctx, controlKey(l.cfg.Namespace), "move", "copied", "undone").Result()
+	if err != nil {
+		return MoveNotes{}, redisconn.Explain("read the move of "+l.cfg.Namespace, err)
+	}
+	m, err := ParseMove(text(got[0]))
+	return MoveNotes{Move: m, Copied: text(got[1]), Undone: text(got[2])}, err
+}
+
+// TimeOf is Ledger.Time for a Redis in which there may be no such namespace.
+func TimeOf(ctx context.Context, client redis.UniversalClient, namespace string) (now time.Time, runID string, err error) {
+	return (&Ledger{client: client, cfg: Config{Namespace: namespace}}).Time(ctx)
+}
+
+// drainsKey is the roster's, spelt in sharding/keys.go: names that are drained move with the namespace.
+func drainsKey(ns string) string { return "{" + ns + "}:drains" }

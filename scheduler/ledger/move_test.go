@@ -1,0 +1,333 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// Ids of moves, in their order.
+const (
+	move1 = "01900000-0000-7000-8000-000000000001"
+	move2 = "01900000-0000-7000-8000-000000000002"
+	move3 = "01900000-0000-7000-8000-000000000003"
+	move4 = "01900000-0000-7000-8000-000000000004"
+)
+
+// moveTale tells what the scripts of a move must and must not do, on one server: from one namespace to another.
+type moveTale struct {
+	ctx    context.Context
+	client *redis.Client
+	wrong  []string
+}
+
+// does wants a call carried out, not wants it refused.
+func (s *moveTale) does(what string, err error) {
+	if err != nil {
+		s.wrong = append(s.wrong, fmt.Sprintf("%s: %v", what, err))
+	}
+}
+
+func (s *moveTale) not(what string, err error) {
+	if !errors.Is(err, ErrRefused) {
+		s.wrong = append(s.wrong, fmt.Sprintf("%s: %v; want it refused", what, err))
+	}
+}
+
+func (s *moveTale) is(what string, got, want any) {
+	if got != want {
+		s.wrong = append(s.wrong, fmt.Sprintf("%s is %v, want %v", what, got, want))
+	}
+}
+
+func (s *moveTale) open(ns string, partitions int) *Ledger {
+	l, err := Open(s.ctx, s.client, Config{Namespace: ns, Partitions: partitions, Generation: "blue"})
+	s.does("open "+ns, err)
+	return l
+}
+
+func (s *moveTale) reserve(ns, id string, partitions int, burn bool, back string) error {
+	return Reserve(s.ctx, s.client, Reservation{Config: Config{Namespace: ns, Partitions: partitions}, ID: id, Epoch: 3, Peer: "old", Burn: burn, Back: back})
+}
+
+func (s *moveTale) advance(l *Ledger, id, role, state string, own, older []string) error {
+	_, err := l.Advance(s.ctx, Step{ID: id, Role: role, Peer: "peer", State: state, Own: own, Older: older})
+	return err
+}
+
+func (s *moveTale) seal(l *Ledger, id string) error {
+	return l.SetGate(s.ctx, 0, GateStep{ID: id, State: "sealed", Words: "new", Older: []string{"none", "open"}})
+}
+
+func (s *moveTale) unseal(l *Ledger, id string) error {
+	return l.SetGate(s.ctx, 0, GateStep{ID: id, State: "open", Own: []string{"sealed"}, Older: []string{"none", "open"}})
+}
+
+func (s *moveTale) fill(l *Ledger, p int, id string) error {
+	return l.SetGate(s.ctx, p, GateStep{ID: id, State: "filling", Words: "old, copy 0, part 0", Older: []string{"none", "burnt"}})
+}
+
+func (s *moveTale) burn(l *Ledger, p int, id string) error {
+	return l.SetGate(s.ctx, p, GateStep{ID: id, State: "burnt", Words: "old, copy 0, part 0", Own: []string{"filling"}, Older: []string{"none", "burnt"}})
+}
+
+var (
+	filling  = []string{MoveFilling}
+	fromOpen = []string{"none", "to/open"}
+)
+
+func (s *moveTale) tell() {
+	_ = s.client.FlushAll(s.ctx)
+	s.reserving()
+	s.copying()
+	s.undoing()
+}
+
+func (s *moveTale) reserving() {
+	s.does("reserve", s.reserve("there", move2, 2, false, ""))
+	s.does("reserve again", s.reserve("there", move2, 2, false, ""))
+	s.not("burn what is reserved by a reservation", s.reserve("there", move2, 2, true, ""))
+	s.not("reserve of another move", s.reserve("there", move3, 2, false, ""))
+	s.open("alive", 2)
+	s.not("reserve where a namespace is", s.reserve("alive", move2, 2, false, ""))
+	s.does("burn", s.reserve("burnt", move2, 2, true, ""))
+	s.not("reserve what is burnt", s.reserve("burnt", move2, 2, false, ""))
+	s.not("reserve of an older move", s.reserve("burnt", move1, 2, false, ""))
+	s.not("other partitions", s.reserve("burnt", move3, 3, false, ""))
+	s.does("reserve of a newer move", s.reserve("burnt", move3, 2, false, ""))
+	gone := s.open("gone", 2)
+	s.does("seal", s.advance(gone, move1, MoveFrom, MoveSealing, nil, fromOpen))
+	s.not("back while it goes", s.reserve("gone", move2, 2, false, move1))
+	s.does("moved", s.advance(gone, move1, MoveFrom, MoveMoved, []string{MoveSealing}, nil))
+	s.not("back from elsewhere", s.reserve("gone", move2, 2, false, move3))
+	s.does("back", s.reserve("gone", move2, 2, false, move1))
+	s.does("the clerk sleeps", s.client.HSet(s.ctx, controlKey("alive"), "promoting", "1|1|green||").Err())
+	s.not("seal while a promotion goes on", s.advance(s.open("alive", 2), move1, MoveFrom, MoveSealing, nil, fromOpen))
+	s.does("lose", s.client.Del(s.ctx, controlKey("alive")).Err())
+	lost := &Ledger{client: s.client, cfg: Config{Namespace: "alive"}}
+	if err := s.advance(lost, move1, MoveFrom, MoveSealing, nil, fromOpen); !errors.Is(err, ErrNoNamespace) {
+		s.wrong = append(s.wrong, fmt.Sprint("a step without a namespace: ", err))
+	}
+}
+
+func (s *moveTale) copying() {
+	ctx := s.ctx
+	l, err := OpenExisting(ctx, s.client, Config{Namespace: "there"})
+	if err != nil {
+		s.wrong = append(s.wrong, err.Error())
+		return
+	}
+	job, k := jobIn(0), l.keys[0]
+	s.does("plant", s.client.HSet(ctx, k.jobs, "x", "y").Err())
+	s.not("fill what is full", s.fill(l, 0, move2))
+	s.does("pull", s.client.Del(ctx, k.jobs).Err())
+	for p := range 2 {
+		s.does("fill", s.fill(l, p, move2))
+		s.does("fill again", s.fill(l, p, move2))
+		s.not("fill by another", s.fill(l, p, move3))
+	}
+	_, err = l.Fill(ctx, move1, 1, 1)
+	s.not("copy of another move", err)
+	first, err := l.Fill(ctx, move2, 1, 1)
+	s.does("copy", err)
+	rows := Piece{kind: pieceRows, job: job, name: job, rows: []string{"one", "two"}}
+	if first == nil {
+		return
+	}
+	s.does("add", first.Add(ctx, Piece{kind: pieceEntry, job: job, name: job, value: "entry"}))
+	s.does("add", first.Add(ctx, rows))
+	once := first.parts[0]
+	once.number++
+	s.does("write", l.adopt(ctx, 0, move2, 1, once))
+	s.does("write again", l.adopt(ctx, 0, move2, 1, once))
+	s.is("rows of what was written twice", s.client.LLen(ctx, k.history+job).Val(), int64(2))
+	skips := once
+	skips.number += 2
+	s.not("a part that skips one", l.adopt(ctx, 0, move2, 1, skips))
+	_, err = l.Fill(ctx, move2, 2, 1)
+	s.does("second copy", err)
+	s.not("the first begins late", l.EndCopies(ctx, move2, 1))
+	s.is("rows when the second copy has begun", s.client.Exists(ctx, k.history+job).Val(), int64(0))
+	late := once
+	late.number = 1
+	for n := range int64(3) {
+		late.number = n + 1
+		s.not("part of the first copy", l.adopt(ctx, 0, move2, 1, late))
+	}
+	s.not("wipe what fills", l.Wipe(ctx, move2, "burnt"))
+	s.not("wipe by another", l.Wipe(ctx, move1, "filling"))
+	s.does("drains", l.SetDrains(ctx, move2, MoveFilling, map[string]string{"n": "1"}))
+	s.not("drains of another", l.SetDrains(ctx, move1, MoveFilling, nil))
+	s.not("drains of what is burnt", l.SetDrains(ctx, move2, MoveBurnt, nil))
+	s.not("open at once", s.advance(l, move2, MoveTo, MoveOpen, []string{MoveOpening}, nil))
+	s.not("opening by another", s.advance(l, move3, MoveTo, MoveOpening, filling, nil))
+	s.does("opening", s.advance(l, move2, MoveTo, MoveOpening, filling, nil))
+	s.not("burn what opens", s.advance(l, move2, MoveTo, MoveBurnt, filling, nil))
+	s.not("drains late", l.SetDrains(ctx, move2, MoveFilling, nil))
+	s.not("open a gate by another", l.SetGate(ctx, 0, GateStep{ID: move3, State: "open", Own: filling}))
+	for p := range 2 {
+		s.does("open a gate", l.SetGate(ctx, p, GateStep{ID: move2, State: "open", Own: filling, Turn: true, Epoch: 3, Generation: "blue"}))
+		s.does("and again", l.SetGate(ctx, p, GateStep{ID: move2, State: "open", Own: filling, Turn: true, Epoch: 3, Generation: "blue"}))
+	}
+	s.is("gate", s.client.Get(ctx, k.gate).Val(), "1|3|blue|open|"+move2+"|")
+	s.not("fill what is open", s.fill(l, 0, move2))
+	s.not("burn what is open", s.burn(l, 0, move2))
+	s.not("seal with the id that opened", s.seal(l, move2))
+	late.number = 1
+	s.not("copy into what is open", l.adopt(ctx, 0, move2, 2, late))
+	s.not("a copy begins in what is open", l.EndCopies(ctx, move2, 9))
+	s.not("wipe what is open", l.Wipe(ctx, move2, "burnt"))
+	s.does("open", s.advance(l, move2, MoveTo, MoveOpen, []string{MoveOpening}, nil))
+	noted := s.client.HGet(ctx, controlKey("there"), "move").Val()
+	s.does("seal what has come", s.advance(l, move3, MoveFrom, MoveSealing, nil, fromOpen))
+	s.does("undo that", s.advance(l, move3, MoveFrom, MoveUndone, []string{MoveSealing}, fromOpen))
+	s.is("the note after that", s.client.HGet(ctx, controlKey("there"), "move").Val(), noted)
+}
+
+func (s *moveTale) undoing() {
+	l := s.open("here", 1)
+	s.does("seal", s.advance(l, move2, MoveFrom, MoveSealing, []string{MoveSealing}, fromOpen))
+	s.does("seal the gate", s.seal(l, move2))
+	s.does("and again", s.seal(l, move2))
+	s.is("gate", s.client.Get(s.ctx, l.keys[0].gate).Val(), "1|0|blue|sealed|"+move2+"|new")
+	s.not("seal by another", s.seal(l, move3))
+	s.not("noted by another", s.advance(l, move3, MoveFrom, MoveSealing, []string{MoveSealing}, fromOpen))
+	s.not("unseal by another", s.unseal(l, move3))
+	s.does("unseal", s.unseal(l, move2))
+	s.does("undo", s.advance(l, move2, MoveFrom, MoveUndone, []string{MoveSealing}, fromOpen))
+	s.does("undo again", s.advance(l, move2, MoveFrom, MoveUndone, []string{MoveSealing}, fromOpen))
+	s.is("note", s.client.HExists(s.ctx, controlKey("here"), "move").Val(), false)
+	for _, id := range []string{move2, move1} {
+		s.not("seal the gate late", s.seal(l, id))
+		s.not("note the seal late", s.advance(l, id, MoveFrom, MoveSealing, []string{MoveSealing}, fromOpen))
+	}
+	s.does("seal by a newer one", s.advance(l, move3, MoveFrom, MoveSealing, nil, fromOpen))
+	s.does("and its gate", s.seal(l, move3))
+	s.not("unseal late", s.unseal(l, move2))
+	s.does("undo late", s.advance(l, move2, MoveFrom, MoveUndone, []string{MoveSealing}, fromOpen))
+	s.is("its note", strings.Contains(s.client.HGet(s.ctx, controlKey("here"), "move").Val(), move3+"|from|sealing"), true)
+	there := &Ledger{client: s.client, cfg: Config{Namespace: "burnt"}, keys: []keys{partitionKeys("burnt", 0)}}
+	s.does("fill", s.fill(there, 0, move3))
+	s.does("burn", s.burn(there, 0, move3))
+	s.not("fill what is burnt", s.fill(there, 0, move3))
+	s.not("fill late", s.fill(there, 0, move2))
+	s.not("copy into what is burnt", there.EndCopies(s.ctx, move3, 1))
+	s.does("plant", s.client.HSet(s.ctx, there.keys[0].jobs, "x", "y").Err())
+	s.not("wipe of another", there.Wipe(s.ctx, move2, "burnt"))
+	s.does("wipe", there.Wipe(s.ctx, move3, "burnt"))
+	s.is("jobs", s.client.Exists(s.ctx, there.keys[0].jobs).Val(), int64(0))
+	s.does("fill again", s.fill(there, 0, move4))
+	s.not("wipe late", there.Wipe(s.ctx, move3, "burnt"))
+}
+
+// jobIn is a job that lives in one of two partitions.
+func jobIn(p int) string {
+	for i := 0; ; i++ {
+		if job := fmt.Sprint("job-", i); Partition(job, 2) == p {
+			return job
+		}
+	}
+}
+
+func TestMoveScripts(t *testing.T) {
+	for _, r := range []*rig{realRig(t, oneConfig), embeddedRig(t, oneConfig)} {
+		s := &moveTale{ctx: t.Context(), client: r.client}
+		if s.tell(); len(s.wrong) > 0 {
+			t.Errorf("%s:\n%s", r.name, strings.Join(s.wrong, "\n"))
+		}
+	}
+}
+
+// TestMoveMutants takes each check out of the scripts of a move, and the story must notice.
+func TestMoveMutants(t *testing.T) {
+	e := must(redistest.Embed())
+	t.Cleanup(e.Close)
+	client := e.Client()
+	t.Cleanup(func() { _ = client.Close() })
+	scripts := map[string]**redisconn.Script{"gate": &gateScript, "reserve": &reserveScript, "advance": &advanceScript,
+		"adopt": &adoptScript, "wipe": &wipeScript, "drains": &drainsScript}
+	for _, m := range []edit{
+		{"gate", `if not string.find(mine and own or others,`, `if false and string.find(mine and own or others,`},
+		{"gate", `local mine = g.move == id`, `local mine = true`},
+		{"gate", `if not mine and not newer(id, g.move) then return text end`, ``},
+		{"gate", `if state == 'filling' and`, `if false and`},
+		{"gate", `g.state, g.move, g.words = state, id, words`, `g.state, g.words = state, words`},
+		{"gate", `if epoch ~= '' then g.epoch, g.generation = epoch, generation end`, ``},
+		{"gate", `if mine and g.state == state then return 'done' end`, ``},
+		{"reserve", `if m and m.id == id and m.role == 'to' then return {m.state == state and 'done' or 'taken', text} end`, ``},
+		{"reserve", `m.state == state and 'done' or 'taken'`, `'done'`},
+		{"reserve", `if not m or not newer(id, m.id) then`, `if not m then`},
+		{"reserve", `if not m or not newer(id, m.id) then`, `if m and not newer(id, m.id) then`},
+		{"reserve", `if not free then return {'taken', text} end`, ``},
+		{"reserve", ` and m.id == back`, ``},
+		{"reserve", `m.role == 'from' and m.state == 'moved'`, `m.role == 'from'`},
+		{"reserve", `if n ~= partitions then return {'partitions', n} end`, ``},
+		{"advance", `== 0 then return {'gone', '', 0} end`, `== 9 then return {'gone', '', 0} end`},
+		{"advance", `if state == 'undone' and undone == id then return answer('done') end`, ``},
+		{"advance", `if m and m.id == id and m.role == role then`, `if m and m.role == role then`},
+		{"advance", `if not string.find(',' .. own,`, `if false and string.find(',' .. own,`},
+		{"advance", `if not string.find(',' .. others, ',' .. was .. ',', 1, true) or`, `if`},
+		{"advance", ` or not newer(id, undone) then`, ` then`},
+		{"advance", `if state == 'sealing' and`, `if false and`},
+		{"advance", `redis.call('HSET', KEYS[1], 'undone', id)`, ``},
+		{"advance", `if m then redis.call('HSET', KEYS[1], 'before', text) end`, ``},
+		{"adopt", ` or g.state ~= 'filling' or`, ` or`},
+		{"adopt", ` or g.move ~= id then`, ` then`},
+		{"adopt", `if c == copy and part <= p then return 'done' end`, ``},
+		{"adopt", `part == 0 and copy > c or copy == c and part == p + 1`, `part == 0 or copy == c and part == p + 1`},
+		{"adopt", `part == 0 and copy > c or copy == c and part == p + 1`, `part == 0 and copy > c or copy == c`},
+		{"adopt", `or copy == c and part == p + 1`, `or part == p + 1`},
+		{"adopt", `g.words = from`, `local words = from`},
+		{"wipe", ` or g.state ~= ARGV[1] or`, ` or`},
+		{"wipe", ` or g.move ~= ARGV[2] then`, ` then`},
+		{"drains", ` or m.id ~= ARGV[1] or`, ` or`},
+		{"drains", ` or m.state ~= ARGV[2] then`, ` then`},
+	} {
+		t.Run(m.script+" "+m.old, func(t *testing.T) {
+			at := scripts[m.script]
+			shipped := *at
+			defer func() { *at = shipped }()
+			if n := strings.Count(shipped.Source(), m.old); n != 1 {
+				t.Fatalf("stands there %d times", n)
+			}
+			*at = redisconn.NewScript(m.script, strings.Replace(shipped.Source(), m.old, m.new, 1))
+			s := &moveTale{ctx: t.Context(), client: client}
+			if s.tell(); len(s.wrong) == 0 {
+				t.Error("not caught")
+			}
+		})
+	}
+}
+
+func TestParseMove(t *testing.T) {
+	m := Move{ID: move1, Role: MoveTo, State: MoveOpen, Peer: "10.0.0.1:6379", At: time.UnixMilli(noon).UTC()}
+	for _, want := range []Move{{}, m} {
+		if got, err := ParseMove(want.String()); err != nil || got != want {
+			t.Errorf("%+v, %v; want %+v", got, err, want)
+		}
+	}
+	for _, bad := range []string{"x", "2|a|to|open|b|1", "1|a|to|open|b", "1|a|to|open|b|x", "1||to|open|b|1", "1|a|by|open|b|1", "1|a|to|open|b|1|"} {
+		if got, err := ParseMove(bad); !errors.Is(err, ErrForeign) {
+			t.Errorf("%q: %+v, %v", bad, got, err)
+		}
+	}
+	from := Move{ID: move1, Role: MoveFrom, State: MoveSealed}
+	for _, c := range []struct {
+		from, to string
+		want     bool
+	}{{from.String(), m.String(), true}, {"", m.String(), false}, {from.String(), "", false}, {"", "", false},
+		{m.String(), from.String(), false}, {strings.Replace(from.String(), move1, move2, 1), m.String(), false},
+		{from.String(), strings.Replace(m.String(), "open", "opening", 1), false}} {
+		if got := HasMoved(Control{Move: c.from}, Control{Move: c.to}); got != c.want {
+			t.Errorf("from %q to %q: %t", c.from, c.to, got)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// Reservation is what a move tells the Redis that it goes to.
+type Reservation struct {
+	Config // Namespace, Partitions and Generation of the namespace to be
+	ID     string
+	Epoch  int64  // of the generation
+	Peer   string // address of the Redis that it comes from
+	Back   string // id of the move by which the namespace went from there to Peer, "" for none
+	Burn   bool   // burn the move there, instead of making room for it
+}
+
+// Reserve makes the control record of a namespace that a move is going to fill, or that it never shall. It may be repeated.
+// It returns ErrRefused when a namespace is there that is none of this move's, and none that it may replace: one that a move
+// was undone in, or that has moved to where this one comes from.
+func Reserve(ctx context.Context, client redis.UniversalClient, r Reservation) error {
+	state := MoveFilling
+	if r.Burn {
+		state = MoveBurnt
+	}
+	where := redisconn.Addr(client)
+	reply, err := reserveScript.Run(ctx, client, []string{controlKey(r.Namespace)}, r.ID, format, ms(int64(r.Partitions)),
+		r.Generation, ms(r.Epoch), plain(r.Peer), state, r.Back).StringSlice()
+	if err != nil {
+		return redisconn.Explain("reserve namespace "+r.Namespace+" at "+where, err)
+	}
+	switch {
+	case len(reply) != 2:
+		return fmt.Errorf("reserve namespace %s at %s: %d answers", r.Namespace, where, len(reply))
+	case reply[0] == "done":
+		return nil
+	case reply[0] == "partitions":
+		return fmt.Errorf("%w: namespace %q at %s has had %s partitions, and nodes that know it still go by that; move it with %s partitions, or under another Redis database",
+			ErrRefused, r.Namespace, where, reply[1], reply[1])
+	}
+	return fmt.Errorf("%w: a namespace %q is at %s already (%s) and a move fills an empty one only; `move status` shows both sides, or name another Redis",
+		ErrRefused, r.Namespace, where, cmp.Or(reply[1], "no move has brought it"))
+}
+
+// Step is a change of what a control record notes of a move.
+type Step struct {
+	ID, Role, Peer string
+	// State is what comes next; MoveUndone takes the note away.
+	State string
+	// Own are the states of this move that it may follow; Older are those, "role/state", of an older one, and "none".
+	Own, Older []string
+	// Count counts one more copy.
+	Count bool
+	// Fields are set in the control record as well.
+	Fields map[string]string
+}
+
+// MoveUndone is the State of a Step that takes the note of a move away, and remembers its id: nothing of that move is
+// carried out from then on.
+const MoveUndone = "undone"
+
+// Advance carries out a step, if what is noted is what it may follow; it may be repeated. It returns the number of copies
+// that were begun, and ErrRefused when the step does not fit.
+func (l *Ledger) Advance(ctx context.Context, s Step) (copies int64, err error) {
+	args := []any{s.ID, s.Role, s.State, commas(s.Own), commas(s.Older), plain(s.Peer), flagged(s.Count)}
+	for _, field := range slices.Sorted(maps.Keys(s.Fields)) {
+		args = append(args, field, s.Fields[field])
+	}
+	op := fmt.Sprintf("note %s in the control record of %s at %s", s.State, l.cfg.Namespace, redisconn.Addr(l.client))
+	reply, err := advanceScript.Run(ctx, l.client, []string{controlKey(l.cfg.Namespace)}, args...).Slice()
+	if err != nil {
+		return 0, redisconn.Explain(op, err)
+	}
+	if len(reply) != 3 {
+		return 0, fmt.Errorf("%s: %d answers", op, len(reply))
+	}
+	copies, _ = reply[2].(int64)
+	switch word := text(reply[0]); word {
+	case "done":
+		return copies, nil
+	case "promoting":
+		return 0, fmt.Errorf("%w: %s: a promotion goes on; finish it with `generations promote`, then seal", ErrRefused, op)
+	case "gone":
+		return 0, fmt.Errorf("%s: %w: its control record was lost; run `move abort`", op, ErrNoNamespace)
+	default:
+		return 0, fmt.Errorf("%w: %s: %q is noted there; `move status` shows the next step", ErrRefused, op, text(reply[1]))
+	}
+}
+
+func commas(list []string) string {
+	out := ""
+	for _, s := range list {
+		out += s + ","
+	}
+	return out
+}
+
+// Drains reads the names that are drained, with the roster's records of them.
+func (l *Ledger) Drains(ctx context.Context) (map[string]string, error) {
+	got, err := l.client.HGetAll(ctx, drainsKey(l.cfg.Namespace)).Result()
+	return got, redisconn.Explain("read the drains", err)
+}
+
+// SetDrains replaces the drained names of a namespace in which the move is in this state; it returns ErrRefused in another.
+func (l *Ledger) SetDrains(ctx context.Context, id, state string, drains map[string]string) error {
+	args := []any{id, state}
+	for _, name := range slices.Sorted(maps.Keys(drains)) {
+		args = append(args, name, drains[name])
+	}
+	word, err := drainsScript.Run(ctx, l.client, []string{controlKey(l.cfg.Namespace), drainsKey(l.cfg.Namespace)}, args...).Text()
+	if err != nil {
+		return redisconn.Explain("copy the drains", err)
+	}
+	if word != "done" {
+		return fmt.Errorf("%w: copy the drains: %q is noted there; `move status` shows the next step", ErrRefused, word)
+	}
+	return nil
+}

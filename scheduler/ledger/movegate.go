@@ -1,0 +1,146 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// Gate is a partition's gate, as a move sees it.
+type Gate struct {
+	State string // open, sealed, filling, burnt; none when there is no gate, which is open as well; foreign
+	Move  string // id of the move that had it last
+	Words string
+}
+
+// Gates reads the gates of all partitions, in their order.
+func (l *Ledger) Gates(ctx context.Context) ([]Gate, error) {
+	got := make([]*redis.StringCmd, len(l.keys))
+	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, k := range l.keys {
+			got[i] = p.Get(ctx, k.gate)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, redisconn.Explain("read the gates", err)
+	}
+	gates := make([]Gate, len(l.keys))
+	for i, cmd := range got {
+		switch {
+		case errors.Is(cmd.Err(), redis.Nil):
+			gates[i].State = "none"
+		case cmd.Err() != nil:
+			return nil, redisconn.Explain("read the gates", cmd.Err())
+		default:
+			gates[i] = gateFrom(cmd.Val())
+		}
+	}
+	return gates, nil
+}
+
+func gateFrom(record string) Gate {
+	f, err := split(record, 5)
+	if err != nil {
+		return Gate{State: "foreign"}
+	}
+	f.text()
+	f.text()
+	return Gate{State: f.text(), Move: f.text(), Words: f.text()}
+}
+
+// GateStep takes gates from one state to another for one step of a move.
+type GateStep struct {
+	ID, State, Words string
+	// Own are the states of this move that it may follow; Older are those of an older one, and "none" for no gate.
+	Own, Older []string
+	// Turn sets the epoch and the generation as well.
+	Turn       bool
+	Epoch      int64
+	Generation string
+}
+
+// SetGate carries a step out at one partition, and waits until every replica that the partition's server has now has it: at
+// most 2 s. It may be repeated. It returns ErrRefused when the gate is in a state that the
+// step may not follow, and locking.ErrUnreachable when replicas lag behind.
+func (l *Ledger) SetGate(ctx context.Context, partition int, s GateStep) error {
+	k, epoch := l.keys[partition], ""
+	if s.Turn {
+		epoch = ms(s.Epoch)
+	}
+	args := []any{s.ID, s.State, commas(s.Own), commas(s.Older), plain(s.Words), epoch, s.Generation}
+	op := fmt.Sprintf("set the gate of partition %d at %s to %s", partition, redisconn.Addr(l.client), s.State)
+	word, err := l.runAndWait(ctx, gateScript, []string{k.gate, k.jobs}, args)
+	switch {
+	case err != nil:
+		return redisconn.Explain(op, err)
+	case word == "done":
+		return nil
+	case word == "full":
+		return fmt.Errorf("%w: %s: jobs lie there already", ErrRefused, op)
+	case word == "foreign":
+		return fmt.Errorf("%s: %w", op, ErrForeign)
+	}
+	return fmt.Errorf("%w: %s: it is %q; `move status` shows the next step", ErrRefused, op, word)
+}
+
+const replicasWait = 2 * time.Second
+
+// runAndWait runs a script on the master of its first key, and then WAITs for all replicas of that one, over the same
+// connection: WAIT speaks of what its own connection wrote.
+func (l *Ledger) runAndWait(ctx context.Context, script *redisconn.Script, keys []string, args []any) (string, error) {
+	master := l.client
+	if cluster, yes := l.client.(*redis.ClusterClient); yes {
+		var err error
+		if master, err = cluster.MasterForKey(ctx, keys[0]); err != nil {
+			return "", err
+		}
+	}
+	info, err := master.Info(ctx, "replication").Result()
+	var refused redis.Error // a service that does not say
+	if err != nil && !errors.As(err, &refused) {
+		return "", err
+	}
+	replicas := replicasOf(info)
+	word, copies, err := queueAndWait(ctx, master, script.Queue, replicas, keys, args)
+	if redisconn.UnknownScript(err) {
+		word, copies, err = queueAndWait(ctx, master, script.QueueSource, replicas, keys, args)
+	}
+	if err == nil && word == "done" && copies < replicas {
+		err = fmt.Errorf("%w: done, but only %d of %d replicas have it; run the step again", locking.ErrUnreachable, copies, replicas)
+	}
+	return word, err
+}
+
+func queueAndWait(ctx context.Context, master redis.UniversalClient, queue queueFunc, replicas int64, keys []string, args []any) (string, int64, error) {
+	pipe := master.Pipeline()
+	cmd := queue(ctx, pipe, keys, args...)
+	var waited *redis.Cmd
+	if replicas > 0 {
+		waited = pipe.Do(ctx, "wait", replicas, replicasWait.Milliseconds())
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error, read below
+	word, err := cmd.Text()
+	if err != nil || waited == nil {
+		return word, 0, err
+	}
+	copies, err := waited.Int64()
+	return word, copies, err
+}
+
+// replicasOf reads how many replicas a server has; none when it does not say.
+func replicasOf(info string) int64 {
+	for line := range strings.Lines(info) {
+		if n, ok := strings.CutPrefix(strings.TrimSpace(line), "connected_slaves:"); ok {
+			return number(n)
+		}
+	}
+	return 0
+}

@@ -1,0 +1,210 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// Promotion is what an operator wants promoted. It goes through these steps, each of which may be repeated:
+//
+//	Begin ──► Raise, the gate of each partition ──► Switch, each job ──► Promoted
+//
+// Begin writes the wish and its epoch; interrupted anywhere, Begin of the same wish gives the same epoch. Another wish
+// gets a higher one: when that has come to a partition, nothing of the earlier one is carried out there any more.
+type Promotion struct {
+	Generation string
+	Pattern    string // of job names, as in path.Match; "" for all jobs
+	Cancel     bool   // ends what runs
+	Epoch      int64  // filled in by Begin
+	Resumed    bool   // Begin found that the same had begun
+}
+
+// text is the promotion as the control record has it.
+func (p Promotion) text() string {
+	return "1|" + ms(p.Epoch) + "|" + p.Generation + "|" + p.Pattern + "|" + flagged(p.Cancel)
+}
+
+// PromotionOf reads Control.Promoting; false when none is under way, or one that this version cannot read.
+func PromotionOf(promoting string) (Promotion, bool) {
+	f, err := split(promoting, 4)
+	if err != nil {
+		return Promotion{}, false
+	}
+	p := Promotion{Epoch: f.int(), Generation: f.text(), Pattern: f.text(), Cancel: f.text() == "1"}
+	return p, f.bad == nil
+}
+
+// beginRounds is how often Begin is tried when other promotions begin at the same time.
+const beginRounds = 5
+
+// Begin begins a promotion, or goes on with it, and returns it with its epoch. A copy of it that arrives late begins nothing.
+// It returns ErrClosed while a move is under way, ErrClock, and ErrNoNamespace.
+func (l *Ledger) Begin(ctx context.Context, p Promotion) (Promotion, error) {
+	for range beginRounds {
+		word, epoch, err := l.begin(ctx, p)
+		if err != nil {
+			return p, err
+		}
+		if word != "moved" {
+			p.Resumed, p.Epoch = word == "resumed", epoch
+			return p, nil
+		}
+	}
+	return p, fmt.Errorf("%w: promotions begin again and again; see who does, and promote one generation", ErrRefused)
+}
+
+func (l *Ledger) begin(ctx context.Context, p Promotion) (word string, epoch int64, err error) {
+	gates, err := l.gates(ctx)
+	if err != nil {
+		return "", 0, err
+	}
+	least := int64(0)
+	for _, g := range gates {
+		least = max(least, g.epoch)
+	}
+	c, err := l.Control(ctx)
+	if err != nil {
+		return "", 0, err
+	}
+	at, _, err := l.Time(ctx)
+	if err != nil {
+		return "", 0, err
+	}
+	now := at.UnixMilli()
+	reply, err := beginScript.Run(ctx, l.client, []string{controlKey(l.cfg.Namespace)}, p.Generation, p.Pattern, flagged(p.Cancel),
+		ms(least), ms(c.Epoch), ms(now), ms(l.cfg.MaxSkew.Milliseconds())).Slice()
+	if err != nil {
+		return "", 0, redisconn.Explain("begin the promotion of "+p.Generation, err)
+	}
+	if err := refused(reply, now); err != nil {
+		return "", 0, err
+	}
+	if len(reply) != 2 {
+		return "", 0, fmt.Errorf("%w: %q has lost its control record; start a node, which writes it again", ErrNoNamespace, l.cfg.Namespace)
+	}
+	return text(reply[0]), number(reply[1]), nil
+}
+
+// Raise brings a promotion that has begun to all partitions. It returns ErrClosed, or ErrRefused when a later promotion has
+// come to one of them.
+func (l *Ledger) Raise(ctx context.Context, p Promotion) error {
+	for _, k := range l.keys {
+		word, err := promoteScript.Run(ctx, l.client, []string{k.gate}, ms(p.Epoch), p.Generation, flagged(p.Pattern == "")).Text()
+		if err != nil {
+			return redisconn.Explain("promote "+p.Generation, err)
+		}
+		if shut, ok := strings.CutPrefix(word, "closed|"); ok {
+			return fmt.Errorf("promote %s: %w", p.Generation, closedBy(shut))
+		}
+		if word == "outdated" {
+			return p.outdated()
+		}
+	}
+	return nil
+}
+
+func (p Promotion) outdated() error {
+	return fmt.Errorf("%w: a later promotion than this one (epoch %d) has begun; `generations list` shows which", ErrRefused, p.Epoch)
+}
+
+// Outdated is ErrRefused for a promotion of which Switch has answered standby.
+func (p Promotion) Outdated() error { return p.outdated() }
+
+// Follow is the ledger's Follow as part of the promotion, and Unfollow its Unfollow: neither does anything, but return
+// ErrRefused, when a later promotion has come to the upstream's partition.
+func (p Promotion) Follow(ctx context.Context, l *Ledger, upstream, job string) error {
+	return l.follow(ctx, upstream, job, "1", ms(p.Epoch))
+}
+
+// Unfollow ends what Follow began.
+func (p Promotion) Unfollow(ctx context.Context, l *Ledger, upstream, job string) error {
+	return l.follow(ctx, upstream, job, "0", ms(p.Epoch))
+}
+
+// Promoted ends a promotion, and says whether it was still the one under way.
+func (l *Ledger) Promoted(ctx context.Context, p Promotion) (bool, error) {
+	n, err := promotedScript.Run(ctx, l.client, []string{controlKey(l.cfg.Namespace)}, p.text()).Int()
+	return n == 1, redisconn.Explain("end the promotion of "+p.Generation, err)
+}
+
+// Makers are the generations whose nodes make new jobs, by partition. They are the same one unless a promotion is under way.
+func (l *Ledger) Makers(ctx context.Context) ([]string, error) {
+	gates, err := l.gates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	makers := make([]string, len(gates))
+	for i, g := range gates {
+		makers[i] = g.generation
+	}
+	return makers, nil
+}
+
+// gates reads the gates of all partitions. One that is closed is ErrClosed.
+func (l *Ledger) gates(ctx context.Context) ([]gate, error) {
+	read := make([]*redis.StringCmd, len(l.keys))
+	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, k := range l.keys {
+			read[i] = p.Get(ctx, k.gate)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, redisconn.Explain("read the gates", err)
+	}
+	gates := make([]gate, len(read))
+	for i, cmd := range read {
+		if err := cmd.Err(); errors.Is(err, redis.Nil) {
+			gates[i] = gate{state: gateOpen}
+			continue
+		} else if err != nil {
+			return nil, redisconn.Explain("read the gates", err)
+		}
+		f, err := split(cmd.Val(), 5)
+		if err != nil {
+			return nil, closedBy("foreign||")
+		}
+		gates[i] = gate{epoch: f.int(), generation: f.text(), state: f.text(), move: f.text(), words: f.text()}
+		if g := gates[i]; g.state != gateOpen {
+			return nil, closedBy(g.state + "|" + g.move + "|" + g.words)
+		}
+	}
+	return gates, nil
+}
+
+// Digests reads which definitions of jobs are the stored ones; jobs that are not there, or cannot be read, are left out.
+func (l *Ledger) Digests(ctx context.Context, names []string) (map[string]string, error) {
+	groups := l.byPartition(len(names), func(i int) string { return names[i] })
+	read := make([]*redis.SliceCmd, len(groups))
+	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for part, places := range groups {
+			if len(places) == 0 {
+				continue
+			}
+			fields := make([]string, len(places))
+			for i, at := range places {
+				fields[i] = names[at]
+			}
+			read[part] = p.HMGet(ctx, l.keys[part].jobs, fields...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, redisconn.Explain("read which definitions are stored", err)
+	}
+	digests := make(map[string]string, len(names))
+	for part, places := range groups {
+		for i, at := range places {
+			if e, err := parseEntry(names[at], text(read[part].Val()[i])); err == nil {
+				digests[names[at]] = e.Digest
+			}
+		}
+	}
+	return digests, nil
+}

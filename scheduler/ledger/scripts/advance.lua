@@ -1,0 +1,43 @@
+-- Takes what a namespace's control record notes of a move from one state to another.
+-- KEYS[1] control
+-- ARGV[1] id of the move  ARGV[2] from or to  ARGV[3] state to be; 'undone' takes the note away and remembers the id
+-- ARGV[4] states of this move that it may come from, each followed by a comma  ARGV[5] the same, 'role/state', of an older
+-- one; 'none,' is no move  ARGV[6] peer  ARGV[7] '1' to count one more copy  then fields and their values, to be set as well
+-- Returns {word, move as it is noted, copies so far}
+--   done       also when repeated
+--   promoting  a promotion goes on, and this would seal the namespace
+--   other      the move noted is not in a state that this may follow
+--   gone       there is no namespace
+local id, role, state, own, others, peer = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local us, ms = clock()
+if redis.call('HEXISTS', KEYS[1], 'format') == 0 then return {'gone', '', 0} end
+local text = redis.call('HGET', KEYS[1], 'move') or ''
+local undone = redis.call('HGET', KEYS[1], 'undone') or ''
+local m = text ~= '' and moving_of(text)
+if text ~= '' and not m then return {'other', text, 0} end
+
+local function answer(word)
+  return {word, redis.call('HGET', KEYS[1], 'move') or '', tonumber(redis.call('HGET', KEYS[1], 'copies') or '0')}
+end
+
+if state == 'undone' and undone == id then return answer('done') end
+if m and m.id == id and m.role == role then
+  if not string.find(',' .. own, ',' .. m.state .. ',', 1, true) then return answer(m.state == state and 'done' or 'other') end
+else
+  local was = m and m.role .. '/' .. m.state or 'none'
+  if not string.find(',' .. others, ',' .. was .. ',', 1, true) or m and not newer(id, m.id) or not newer(id, undone) then return answer('other') end
+  if state == 'sealing' and (redis.call('HGET', KEYS[1], 'promoting') or '') ~= '' then return answer('promoting') end
+  if m then redis.call('HSET', KEYS[1], 'before', text) end
+end
+if state == 'undone' then
+  local before = redis.call('HGET', KEYS[1], 'before')
+  redis.call('HSET', KEYS[1], 'undone', id)
+  if before then redis.call('HSET', KEYS[1], 'move', before)
+  elseif m and m.id == id then redis.call('HDEL', KEYS[1], 'move') end
+  redis.call('HDEL', KEYS[1], 'before')
+  return answer('done')
+end
+if not (m and m.id == id and m.state == state) then redis.call('HSET', KEYS[1], 'move', moving_text(id, role, state, peer, ms)) end
+if ARGV[7] == '1' then redis.call('HINCRBY', KEYS[1], 'copies', 1) end
+if #ARGV > 7 then redis.call('HSET', KEYS[1], unpack(ARGV, 8)) end
+return answer('done')

@@ -1,0 +1,92 @@
+package move
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// Abort undoes a move that is not open yet: it burns the move at the other side, takes away what was copied, and opens this
+// side again. It returns ErrRefused once the other side opens, for then the way back is a move back, and when
+// the other side cannot be reached: a command that opens it may be on its way.
+func (m *Mover) Abort(ctx context.Context) (Status, error) {
+	err := m.abort(ctx)
+	return m.after(ctx, "abort", err)
+}
+
+func (m *Mover) abort(ctx context.Context) error {
+	if _, err := m.side(ctx, m.to, m.cfg.ToName); err != nil {
+		return fmt.Errorf("%w: the move must be burnt at %s before the seal is lifted, or a late `move open` would open both sides; mend that and run `move abort` again: %w",
+			ledger.ErrRefused, m.cfg.ToName, err)
+	}
+	from, to, err := m.sides(ctx)
+	if err != nil {
+		return err
+	}
+	id := m.under(from, to)
+	if id == "" && to.led != nil && to.notes.Role == ledger.MoveTo && to.notes.State == ledger.MoveBurnt && to.notes.Peer == from.name {
+		if to.notes.ID == from.notes.Undone {
+			return nil
+		}
+		if to.notes.ID > max(from.notes.ID, from.notes.Undone) {
+			id = to.notes.ID
+		}
+	}
+	if err := m.astray(from, to, id); err != nil {
+		return err
+	}
+	switch {
+	case id == "":
+		return refuse("no move from %s to %s is under way", from.name, to.name)
+	case from.state(ledger.MoveFrom, id) == ledger.MoveMoved:
+		return refuse("the namespace has moved to %s; to get it back, move it from there to here", from.notes.Peer)
+	}
+	m.log.Info("move: abort", "namespace", m.cfg.Namespace, "id", id, "from", from.name, "to", to.name)
+	if err := m.burn(ctx, from, to, id); err != nil {
+		return err
+	}
+	for p := range from.led.Partitions() {
+		if err := from.led.SetGate(ctx, p, ledger.GateStep{ID: id, State: "open", Own: []string{"sealed"}, Older: []string{"none", "open"}}); err != nil {
+			return err
+		}
+	}
+	_, err = from.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveFrom, State: ledger.MoveUndone,
+		Own: []string{ledger.MoveSealing, ledger.MoveSealed}, Older: []string{"none", "to/open"}})
+	return err
+}
+
+// burn sees to it that the move can never be opened at the other side, and that nothing of it is left there.
+func (m *Mover) burn(ctx context.Context, from, to side, id string) error {
+	if to.state(ledger.MoveTo, id) == "" {
+		n, err := m.partitions(from, to)
+		if err != nil {
+			return err
+		}
+		r := ledger.Reservation{Config: ledger.Config{Namespace: m.cfg.Namespace, Partitions: n}, ID: id, Peer: from.name, Burn: true}
+		if err := ledger.Reserve(ctx, m.to, r); isRefused(err) {
+			return nil // another namespace has taken the place: nothing of this move can be opened there
+		} else if err != nil {
+			return err
+		}
+		if to, err = m.side(ctx, m.to, to.name); err != nil {
+			return err
+		}
+	}
+	if s := to.notes.State; s == ledger.MoveOpening || s == ledger.MoveOpen {
+		return refuse("%s is %s; run `move open` again, then move the namespace back", to.name, s)
+	}
+	_, err := to.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveBurnt, Own: []string{ledger.MoveFilling}})
+	if err != nil {
+		return err
+	}
+	for p := range to.led.Partitions() {
+		if err := to.led.SetGate(ctx, p, ledger.GateStep{ID: id, State: "burnt", Words: from.name, Own: []string{"filling"}, Older: []string{"none", "burnt", "sealed"}}); err != nil {
+			return err
+		}
+	}
+	if err := to.led.SetDrains(ctx, id, ledger.MoveBurnt, nil); err != nil {
+		return err
+	}
+	return to.led.Wipe(ctx, id, "burnt")
+}

@@ -1,0 +1,135 @@
+package move
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// Copy brings everything over and compares. It returns ErrRefused before the namespace is sealed, while runs go on, and
+// once the other side is open. Repeated, it begins anew, unless what was copied is still the same.
+func (m *Mover) Copy(ctx context.Context) (Status, error) {
+	err := m.copy(ctx)
+	return m.after(ctx, "copy", err)
+}
+
+func (m *Mover) copy(ctx context.Context) error {
+	from, to, err := m.sides(ctx)
+	if err != nil {
+		return err
+	}
+	id := m.under(from, to)
+	if err := m.ready(ctx, from, to, id); err != nil {
+		return err
+	}
+	if s := to.notes.State; s != ledger.MoveFilling {
+		return refuse("everything is copied, and %s is %s; run `move open` again", to.name, s)
+	}
+	if same, err := m.same(ctx, from, to); err != nil || same {
+		return err
+	}
+	number, err := to.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveFilling, Own: []string{ledger.MoveFilling}, Count: true,
+		Fields: map[string]string{"copied": "", "generation": from.control.Generation, "epoch": strconv.FormatInt(from.control.Epoch, 10)}})
+	if err != nil {
+		return err
+	}
+	m.log.Info("move: copy", "namespace", m.cfg.Namespace, "id", id, "from", from.name, "to", to.name, "copy", number)
+	filler, err := to.led.Fill(ctx, id, number, from.led.Partitions())
+	if err != nil {
+		return err
+	}
+	census := ledger.NewCensus()
+	left, err := from.led.Export(ctx, func(p ledger.Piece) error {
+		_ = census.Add(p) // it has no error
+		return filler.Add(ctx, p)
+	})
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		return refuse("%s", strings.Join(describe(left), "; and "))
+	}
+	if err := filler.Flush(ctx); err != nil {
+		return err
+	}
+	if err := m.drains(ctx, from, to, id); err != nil {
+		return err
+	}
+	there, err := digest(ctx, to)
+	if err != nil {
+		return err
+	}
+	if there != census.Digest() {
+		return refuse("what %s has now is not what %s has (digests %.12s and %.12s): somebody else writes to one of them; run `move copy` again", to.name, from.name, there, census.Digest())
+	}
+	_, err = to.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveFilling, Own: []string{ledger.MoveFilling},
+		Fields: map[string]string{"copied": there}})
+	return err
+}
+
+// ready returns ErrRefused, with the right next step, unless from is sealed by this move, nothing runs there, and to is
+// reserved for it.
+func (m *Mover) ready(ctx context.Context, from, to side, id string) error {
+	switch from.state(ledger.MoveFrom, id) {
+	case ledger.MoveSealed, ledger.MoveMoved:
+	default:
+		return refuse("the namespace is not sealed at %s; run `move seal` first", from.name)
+	}
+	switch to.state(ledger.MoveTo, id) {
+	case "":
+		return refuse("%s knows nothing of this move any more; run `move seal` again, or `move abort`", to.name)
+	case ledger.MoveBurnt:
+		return refuse("this move is being undone; run `move abort` again")
+	}
+	if from.control.Promoting != "" && to.notes.State == ledger.MoveFilling {
+		return refuse("a promotion goes on at %s; finish it with `generations promote`, or run `move abort`", from.name)
+	}
+	if err := m.sealed(ctx, from, id); err != nil {
+		return err
+	}
+	return still(ctx, from)
+}
+
+// same says that both sides hold what was copied.
+func (m *Mover) same(ctx context.Context, from, to side) (bool, error) {
+	if to.notes.Copied == "" {
+		return false, nil
+	}
+	for _, s := range []side{from, to} {
+		got, err := digest(ctx, s)
+		if err != nil || got != to.notes.Copied {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// digest is that of all that a side holds of the namespace; of what this version does not understand there is none.
+func digest(ctx context.Context, s side) (string, error) {
+	census := ledger.NewCensus()
+	left, err := s.led.Export(ctx, census.Add)
+	if err != nil {
+		return "", err
+	}
+	if len(left) > 0 {
+		return "", refuse("%s: %s", s.name, strings.Join(describe(left), "; and "))
+	}
+	return census.Digest(), nil
+}
+
+func (m *Mover) drains(ctx context.Context, from, to side, id string) error {
+	drains, err := from.led.Drains(ctx)
+	if err != nil {
+		return err
+	}
+	return to.led.SetDrains(ctx, id, ledger.MoveFilling, drains)
+}
+
+// opened says whether a gate was opened by this move already.
+func opened(ctx context.Context, to side, id string) (bool, error) {
+	gates, err := to.led.Gates(ctx)
+	return slices.ContainsFunc(gates, func(g ledger.Gate) bool { return g.State == "open" && g.Move == id }), err
+}

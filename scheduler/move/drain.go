@@ -1,0 +1,115 @@
+package move
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+const (
+	defaultDrain = 30 * time.Second
+	lookEvery    = 200 * time.Millisecond
+	// steadyEnough is by how much Redis' clock may stray from this machine's while it counts as steady, beyond what
+	// the round trips leave open.
+	steadyEnough = 100 * time.Millisecond
+)
+
+// drain waits until nothing runs. Leases that lapse and that nobody reaps, because all nodes are gone, it reaps itself.
+func (m *Mover) drain(ctx context.Context, from side, o SealOptions) error {
+	end := time.Now().Add(cmp.Or(o.Drain, defaultDrain))
+	w := watch{side: from, skew: m.cfg.MaxSkew, seen: make(map[string]sighting)}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+		}
+		running, err := from.led.Running(ctx)
+		if err != nil || len(running) == 0 {
+			return err
+		}
+		if o.CancelRunning {
+			if err := m.cancel(ctx, from, running); err != nil {
+				return err
+			}
+			o.CancelRunning = false
+		}
+		if err := w.reap(ctx, running); err != nil {
+			return err
+		}
+		if !time.Now().Before(end) {
+			return still(ctx, from)
+		}
+		timer.Reset(lookEvery)
+	}
+}
+
+// cancel asks the nodes to end their runs. One that has ended meanwhile is none to be asked for.
+func (m *Mover) cancel(ctx context.Context, from side, running []ledger.Lease) error {
+	for _, l := range running {
+		_, err := from.led.Cancel(ctx, l.Job, l.Run, "move", "the namespace moves to "+m.cfg.ToName)
+		if err != nil && !errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrUnknownRun) {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch reaps lapsed leases as nodes do: only those whose beat stood still while Redis' clock ran steadily for their ttl.
+type watch struct {
+	side side
+	skew time.Duration
+	seen map[string]sighting
+
+	runID  string
+	steady time.Time     // since when the clock has run steadily
+	lo, hi time.Duration // how far it is ahead of this machine's, from and to
+}
+
+// sighting is a lease as it was first seen with this beat.
+type sighting struct {
+	beat int64
+	at   time.Time
+}
+
+// look reads Redis' clock, and notes whether it still runs as it did.
+func (w *watch) look(ctx context.Context) (now time.Time, err error) {
+	sent := time.Now()
+	now, runID, err := w.side.led.Time(ctx)
+	if err != nil {
+		return now, err
+	}
+	hi, lo := now.Sub(sent), time.Until(now)
+	if w.steady.IsZero() || runID != w.runID || lo > w.hi+steadyEnough || hi < w.lo-steadyEnough {
+		w.steady, w.lo, w.hi, w.runID = sent, lo, hi, runID
+	}
+	w.lo, w.hi = max(w.lo, min(lo, w.hi)), min(w.hi, max(hi, w.lo))
+	return now, nil
+}
+
+func (w *watch) reap(ctx context.Context, running []ledger.Lease) error {
+	now, err := w.look(ctx)
+	if err != nil {
+		return err
+	}
+	local := time.Now()
+	for _, l := range running {
+		before, known := w.seen[l.Run]
+		if !known || before.beat != l.Beat || before.at.Before(w.steady) {
+			w.seen[l.Run] = sighting{beat: l.Beat, at: local}
+			continue
+		}
+		if l.Until >= now.UnixMilli() || local.Sub(before.at) < time.Duration(l.TTL)*time.Millisecond {
+			continue
+		}
+		if _, err := w.side.led.Reap(ctx, now.UnixMilli(), w.runID, []ledger.Lease{l}); err != nil && !errors.Is(err, ledger.ErrClock) {
+			return err
+		}
+	}
+	return nil
+}

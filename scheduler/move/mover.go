@@ -1,0 +1,168 @@
+package move
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// Config says what moves, and how.
+type Config struct {
+	// Namespace is what moves; default "escapement". It keeps its name.
+	Namespace string
+	// Partitions is the number that the namespace will have at the other side, 1 to 1024. 0 is as many as before, or as
+	// many as it had there once.
+	Partitions int
+	// MaxSkew is the largest difference between the clocks of the two Redis; default 1 s, as the nodes' max_skew.
+	MaxSkew time.Duration
+	// FromName and ToName are the addresses as people shall read them, without passwords; default those of the clients.
+	// They should be the same in every step.
+	FromName, ToName string
+	// Logger hears what is done; default is to be silent.
+	Logger *slog.Logger
+}
+
+// Mover moves one namespace from one Redis to another. It keeps nothing between two steps, so each may be another process.
+// It starts no goroutine.
+type Mover struct {
+	cfg      Config
+	from, to redis.UniversalClient
+	log      *slog.Logger
+}
+
+// New returns a Mover; it asks neither Redis anything. It returns an error for clients and settings that cannot work.
+func New(from, to redis.UniversalClient, cfg Config) (*Mover, error) {
+	cfg.Namespace = cmp.Or(cfg.Namespace, "escapement")
+	cfg.MaxSkew = cmp.Or(cfg.MaxSkew, time.Second)
+	var errs []error
+	for _, client := range []redis.UniversalClient{from, to} {
+		errs = append(errs, redisconn.Check(client))
+	}
+	if cfg.Partitions < 0 || cfg.Partitions > 1024 {
+		errs = append(errs, fmt.Errorf("partitions %d: must lie between 1 and 1024, or be 0 for as many as before", cfg.Partitions))
+	}
+	if cfg.MaxSkew < 0 {
+		errs = append(errs, fmt.Errorf("max skew %s: must not be negative", cfg.MaxSkew))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("move: %w", err)
+	}
+	cfg.FromName, cfg.ToName = cmp.Or(cfg.FromName, redisconn.Addr(from)), cmp.Or(cfg.ToName, redisconn.Addr(to))
+	bars := strings.NewReplacer("|", "/", "\n", " ") // as the control records have them
+	cfg.FromName, cfg.ToName = bars.Replace(cfg.FromName), bars.Replace(cfg.ToName)
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Mover{cfg: cfg, from: from, to: to, log: log}, nil
+}
+
+// side is a namespace in one Redis, as it was read.
+type side struct {
+	name    string
+	client  redis.UniversalClient
+	led     *ledger.Ledger // nil when the namespace is not there
+	control ledger.Control
+	notes   ledger.MoveNotes
+}
+
+// state is what is noted here of the move id, "" when it is none of this one's.
+func (s side) state(role, id string) string {
+	if s.notes.ID != id || s.notes.Role != role || id == "" {
+		return ""
+	}
+	return s.notes.State
+}
+
+func (m *Mover) side(ctx context.Context, client redis.UniversalClient, name string) (side, error) {
+	s := side{name: name, client: client}
+	led, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: m.cfg.Namespace, MaxSkew: m.cfg.MaxSkew})
+	if errors.Is(err, ledger.ErrNoNamespace) {
+		return s, nil
+	}
+	if err == nil {
+		s.led = led
+		s.control, err = led.Control(ctx)
+	}
+	if err == nil {
+		s.notes, err = led.MoveNotes(ctx)
+	}
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", name, err)
+	}
+	return s, nil
+}
+
+// sides reads both. It returns ledger.ErrNoNamespace when there is nothing to move, and ErrRefused when both are one.
+func (m *Mover) sides(ctx context.Context) (from, to side, err error) {
+	if from, err = m.side(ctx, m.from, m.cfg.FromName); err != nil {
+		return from, to, err
+	}
+	if from.led == nil {
+		return from, to, fmt.Errorf("%w: %q has never been used in the Redis at %s; name another with --namespace, or another Redis with --from",
+			ledger.ErrNoNamespace, m.cfg.Namespace, from.name)
+	}
+	if to, err = m.side(ctx, m.to, m.cfg.ToName); err != nil {
+		return from, to, err
+	}
+	return from, to, m.differ(ctx)
+}
+
+// differ refuses a move from a Redis to itself. Two addresses may be one server, and one server may have several databases.
+func (m *Mover) differ(ctx context.Context) error {
+	_, a, err := ledger.TimeOf(ctx, m.from, m.cfg.Namespace)
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.cfg.FromName, err)
+	}
+	_, b, err := ledger.TimeOf(ctx, m.to, m.cfg.Namespace)
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.cfg.ToName, err)
+	}
+	if a != "" && a == b && database(m.from) == database(m.to) {
+		return fmt.Errorf("%w: %s and %s are the same Redis (run_id %s); name another one with --to", ledger.ErrRefused, m.cfg.FromName, m.cfg.ToName, a)
+	}
+	return nil
+}
+
+func database(client redis.UniversalClient) int {
+	if c, ok := client.(interface{ Options() *redis.Options }); ok {
+		return c.Options().DB
+	}
+	return 0
+}
+
+// under is the id of the move that is under way between these two, "" for none. A seal that was killed before it
+// wrote anything to from has left its id at to, which nothing was copied to yet.
+func (m *Mover) under(from, to side) string {
+	if from.notes.Role == ledger.MoveFrom {
+		return from.notes.ID
+	}
+	mine := to.led != nil && to.notes.Role == ledger.MoveTo && to.notes.State == ledger.MoveFilling && to.notes.Peer == from.name && to.notes.Copied == ""
+	if mine && to.notes.ID > max(from.notes.ID, from.notes.Undone) {
+		return to.notes.ID
+	}
+	return ""
+}
+
+// astray refuses a Redis that knows nothing of the move under way, which goes to another address: there may be two such
+// places otherwise, or one that nobody burns. At the right address it has lost what it knew.
+func (m *Mover) astray(from, to side, id string) error {
+	state := from.state(ledger.MoveFrom, id)
+	if state == "" || state == ledger.MoveMoved || to.state(ledger.MoveTo, id) != "" || from.notes.Peer == to.name {
+		return nil
+	}
+	return refuse("the move that is under way goes to %s, and %s knows nothing of it; name that one with --to", from.notes.Peer, to.name)
+}
+
+func refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ledger.ErrRefused, fmt.Errorf(format, args...))
+}

@@ -1,0 +1,163 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// SealOptions say what becomes of the runs that are going.
+type SealOptions struct {
+	// Drain is how long to wait for them; 0 is 30 s, and less than 0 not at all.
+	Drain time.Duration
+	// CancelRunning asks their nodes to end them at once.
+	CancelRunning bool
+}
+
+// Seal reserves the place at the other side, closes this one and waits until nothing runs. It returns when that is so;
+// else ErrRefused with the runs that are left, and what to do. The namespace is closed then all the same: until Open it can be
+// opened again by Abort. It may be repeated.
+func (m *Mover) Seal(ctx context.Context, o SealOptions) (Status, error) {
+	err := m.seal(ctx, o)
+	return m.after(ctx, "seal", err)
+}
+
+func (m *Mover) seal(ctx context.Context, o SealOptions) error {
+	from, to, err := m.sides(ctx)
+	if err != nil {
+		return err
+	}
+	id := m.under(from, to)
+	if err := m.astray(from, to, id); err != nil {
+		return err
+	}
+	switch {
+	case from.state(ledger.MoveFrom, id) == ledger.MoveMoved:
+		return refuse("the namespace has moved to %s already; `move status` shows both sides", from.notes.Peer)
+	case slices.Contains([]string{ledger.MoveOpening, ledger.MoveOpen}, to.state(ledger.MoveTo, id)):
+		return refuse("%s is being opened already; run `move open` again", to.name)
+	case to.state(ledger.MoveTo, id) == ledger.MoveBurnt:
+		return refuse("this move is being undone; run `move abort` again")
+	}
+	if from.state(ledger.MoveFrom, id) == "" {
+		ways, err := m.obstacles(ctx, from, to)
+		if err != nil {
+			return err
+		}
+		if len(ways) > 0 {
+			return refuse("%s", strings.Join(ways, "; and "))
+		}
+	}
+	back := m.back(from, to)
+	if id == "" {
+		if id, err = m.newID(ctx, from, to); err != nil {
+			return err
+		}
+	}
+	m.log.Info("move: seal", "namespace", m.cfg.Namespace, "id", id, "from", from.name, "to", to.name)
+	if err := m.reserve(ctx, from, to, id, back); err != nil {
+		return err
+	}
+	if err := m.close(ctx, from, to, id); err != nil {
+		return err
+	}
+	return m.drain(ctx, from, o)
+}
+
+// reserve makes the namespace at the other side, closed, and empty: of a move back it wipes what lay there before.
+func (m *Mover) reserve(ctx context.Context, from, to side, id, back string) error {
+	n, err := m.partitions(from, to)
+	if err != nil {
+		return err
+	}
+	r := ledger.Reservation{Config: ledger.Config{Namespace: m.cfg.Namespace, Partitions: n, Generation: from.control.Generation}, ID: id,
+		Epoch: from.control.Epoch, Peer: from.name, Back: back}
+	if err := ledger.Reserve(ctx, m.to, r); err != nil {
+		return err
+	}
+	if to, err = m.side(ctx, m.to, to.name); err != nil {
+		return err
+	}
+	gates, err := to.led.Gates(ctx)
+	if err != nil {
+		return err
+	}
+	for p, g := range gates {
+		if g.State == "sealed" && g.Move != id {
+			if err := to.led.WipePartition(ctx, p, g.Move, g.State); err != nil {
+				return err
+			}
+		}
+		err := to.led.SetGate(ctx, p, ledger.GateStep{ID: id, State: "filling", Words: from.name + ", copy 0, part 0", Older: []string{"none", "burnt", "sealed"}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close seals the partitions, confirmed by all replicas, and reads the seals back.
+func (m *Mover) close(ctx context.Context, from, to side, id string) error {
+	_, err := from.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveFrom, Peer: to.name, State: ledger.MoveSealing,
+		Own: []string{ledger.MoveSealing}, Older: []string{"none", "to/open"}})
+	if err != nil && from.state(ledger.MoveFrom, id) != ledger.MoveSealed {
+		return err
+	}
+	for p := range from.led.Partitions() {
+		if err := from.led.SetGate(ctx, p, ledger.GateStep{ID: id, State: "sealed", Words: to.name, Older: []string{"none", "open"}}); err != nil {
+			return fmt.Errorf("%w; not all partitions are sealed, run `move seal` again, or `move abort`", err)
+		}
+	}
+	if err := m.sealed(ctx, from, id); err != nil {
+		return err
+	}
+	_, err = from.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveFrom, Peer: to.name, State: ledger.MoveSealed, Own: []string{ledger.MoveSealing}})
+	return err
+}
+
+// sealed reads the gates back and returns ErrRefused if one is not sealed by this move.
+func (m *Mover) sealed(ctx context.Context, from side, id string) error {
+	gates, err := from.led.Gates(ctx)
+	if err != nil {
+		return err
+	}
+	for p, g := range gates {
+		if g.State != "sealed" || g.Move != id {
+			return refuse("partition %d at %s is not sealed (%s); run `move seal` again", p, from.name, g.State)
+		}
+	}
+	return nil
+}
+
+// still returns ErrRefused while runs go on at from.
+func still(ctx context.Context, from side) error {
+	running, err := from.led.Running(ctx)
+	if err == nil && len(running) > 0 {
+		err = goOn(running)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", from.name, err)
+	}
+	return nil
+}
+
+// goOn is the error that names runs.
+func goOn(running []ledger.Lease) error {
+	var names []string
+	for i, l := range running {
+		if i == 10 {
+			names = append(names, fmt.Sprintf("and %d more", len(running)-i))
+			break
+		}
+		names = append(names, fmt.Sprintf("%s (run %s, node %s)", l.Job, l.Run, l.NodeName))
+	}
+	return refuse("%d runs go on: %s; run `move seal` again, or with --cancel-running", len(running), strings.Join(names, ", "))
+}
+
+func isRefused(err error) bool { return errors.Is(err, ledger.ErrRefused) }
+func isForeign(err error) bool { return errors.Is(err, ledger.ErrForeign) }
