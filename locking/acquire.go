@@ -38,7 +38,7 @@ type acquisition struct {
 	called    <-chan struct{} // the store calls; nil: it does not
 	inLine    bool            // the last answer gave a place
 	maybeOurs bool            // a call had an unknown outcome and no later one cleared it up
-	unknowns  int
+	unknowns  int             // calls with an unknown outcome: each may still be on its way
 	polls     int
 }
 
@@ -62,19 +62,19 @@ func (a *acquisition) run(ctx context.Context) (*Lease, error) {
 				continue
 			}
 		}
-		if a.maybeOurs || a.inLine {
-			a.locker.releaseLater(a.request, 0)
+		if a.maybeOurs || a.inLine || a.unknowns > 0 {
+			a.locker.releaseLater(a.request, 0, a.unknowns > 0)
 		}
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("lock %q: gave up: %w (last answer: %w)", a.request.Name, context.Cause(ctx), err)
+			return nil, fmt.Errorf("lock %q: gave up: %w (last answer: %w)", a.request.Name, context.Cause(ctx), lastAnswer{err})
 		}
-		return nil, err
+		return nil, named(a.request.Name, err)
 	}
 }
 
-// call asks the store once.
+// call asks the store once. Of its errors, only some name the lock.
 func (a *acquisition) call(ctx context.Context) (*Lease, error) {
-	l, name := a.locker, a.request.Name
+	l := a.locker
 	callCtx, cancel := context.WithTimeout(ctx, l.cfg.CallTimeout)
 	defer cancel()
 	g, err := l.driver.Acquire(callCtx, a.request)
@@ -89,13 +89,13 @@ func (a *acquisition) call(ctx context.Context) (*Lease, error) {
 			a.inLine = own.Place > 0
 			return nil, &own
 		}
-		return nil, fmt.Errorf("lock %q: %w", name, err)
+		return nil, err
 	}
 	g.Fixed = a.fixed
 	lease := l.keeper.hold(ctx, g, l)
 	if !lease.Valid() {
 		a.maybeOurs = true
-		return nil, fmt.Errorf("lock %q: %w: the answer took longer than ttl %s less the margin", name, ErrUnreachable, a.request.TTL)
+		return nil, fmt.Errorf("%w: the answer took longer than ttl %s less the margin", ErrUnreachable, a.request.TTL)
 	}
 	return lease, nil
 }

@@ -45,16 +45,18 @@ type HeldError struct {
 
 // Error names the lock, its holder and the time left.
 func (e *HeldError) Error() string {
-	who := e.Owner
-	if e.Holder != "" {
-		who = e.Holder + ", " + who
-	}
 	if e.Waited > 0 {
-		return fmt.Sprintf("lock %q: still %v after waiting %s (%s, %s left); wait longer with Options.Wait, or try later",
-			e.Name, ErrHeld, e.Waited, who, e.Until)
+		return fmt.Sprintf("lock %q: still %v after waiting %s (%s); wait longer with Options.Wait, or try later",
+			e.Name, ErrHeld, e.Waited, e.by())
 	}
-	return fmt.Sprintf("lock %q: %v (%s, %s left); wait for it with Options.Wait or try later",
-		e.Name, ErrHeld, who, e.Until)
+	return fmt.Sprintf("lock %q: %v (%s); wait for it with Options.Wait or try later", e.Name, ErrHeld, e.by())
+}
+
+func (e *HeldError) by() string {
+	if e.Holder != "" {
+		return fmt.Sprintf("%s, %s, %s left", e.Holder, e.Owner, e.Until)
+	}
+	return fmt.Sprintf("%s, %s left", e.Owner, e.Until)
 }
 
 // Is reports whether target is ErrHeld.
@@ -75,3 +77,27 @@ func (e *InputError) Error() string {
 	}
 	return fmt.Sprintf("lock %q: %s %s", e.Lock, e.Field, e.Why)
 }
+
+// named puts the lock's name in front of a driver's error, which says what was
+// done and where, unless it says the name itself.
+func named(name string, err error) error {
+	var input *InputError
+	if errors.Is(err, ErrHeld) || errors.As(err, &input) && input.Lock != "" {
+		return err
+	}
+	return fmt.Errorf("lock %q: %w", name, err)
+}
+
+// lastAnswer is an answer to acquire inside an error that names the lock and
+// needs no advice.
+type lastAnswer struct{ error }
+
+func (a lastAnswer) Error() string {
+	var held *HeldError
+	if errors.As(a.error, &held) {
+		return fmt.Sprintf("%v (%s)", ErrHeld, held.by())
+	}
+	return a.error.Error()
+}
+
+func (a lastAnswer) Unwrap() error { return a.error }

@@ -27,7 +27,8 @@ type KeeperConfig struct {
 	// Default 1 s.
 	CallTimeout time.Duration
 
-	// Logger gets failed renewals (warn) and lost leases (error). Default: none.
+	// Logger gets failed renewals (warn), lost leases (error), and fixed ones whose
+	// time is over (debug). Default: none.
 	Logger *slog.Logger
 }
 
@@ -191,7 +192,11 @@ func (k *Keeper) check(l *Lease) bool {
 		return true
 	}
 	k.mu.Unlock()
-	k.end(l, lost, "not renewed before its local deadline")
+	why := "not renewed before its local deadline"
+	if l.grant.Fixed {
+		why = "its fixed time is over"
+	}
+	k.end(l, lost, why)
 	return false
 }
 
@@ -206,6 +211,7 @@ func (k *Keeper) end(l *Lease, to leaseState, why string) {
 	if to == lost {
 		l.cause = fmt.Errorf("%w: %q, token %d: %s", ErrLeaseLost, l.grant.Name, l.grant.Token, why)
 	}
+	asAsked := l.grant.Fixed && !l.gone
 	l.timer.Stop()
 	last := len(k.leases) - 1
 	k.leases[l.index] = k.leases[last]
@@ -222,10 +228,13 @@ func (k *Keeper) end(l *Lease, to leaseState, why string) {
 	}
 
 	l.cancel(l.cause)
-	if to == released {
-		return
+	switch {
+	case to == released:
+	case asAsked:
+		k.cfg.Logger.Debug("fixed lease is over", "name", l.grant.Name, "token", l.grant.Token)
+	default:
+		k.cfg.Logger.Error("lease lost", "name", l.grant.Name, "token", l.grant.Token, "reason", why)
 	}
-	k.cfg.Logger.Error("lease lost", "name", l.grant.Name, "token", l.grant.Token, "reason", why)
 }
 
 // nudge makes the loop look again soon. It never blocks.

@@ -174,7 +174,7 @@ func (l *Locker) Owner(ctx context.Context, name string) (Ownership, error) {
 	defer cancel()
 	o, err := l.driver.Owner(ctx, name)
 	if err != nil {
-		return o, fmt.Errorf("owner of lock %q: %w", name, err)
+		return o, named(name, err)
 	}
 	return o, nil
 }
@@ -194,7 +194,7 @@ func (l *Locker) Revoke(ctx context.Context, name string, token Token) error {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.CallTimeout)
 	defer cancel()
 	if err := l.driver.Revoke(ctx, name, token); err != nil {
-		return fmt.Errorf("revoke lock %q, token %d: %w", name, token, err)
+		return fmt.Errorf("lock %q, token %d: %w", name, token, err)
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func TestAcquireAnswers(t *testing.T) {
 		"held":                          {acquire: []error{heldByB}, want: ErrHeld, asked: 1},
 		"held, then free":               {acquire: []error{heldByB, heldByB, nil}, wait: time.Minute, asked: 3},
 		"unknown, then granted":         {acquire: []error{ErrUnreachable, nil}, asked: 2},
-		"unknown, then held":            {acquire: []error{ErrUnreachable, heldByB}, want: ErrHeld, asked: 2},
+		"unknown, then held":            {acquire: []error{ErrUnreachable, heldByB}, want: ErrHeld, asked: 2, released: true},
 		"unknown for good":              {acquire: []error{ErrUnreachable}, want: ErrUnreachable, asked: 2, released: true},
 		"unknown, waiting":              {acquire: []error{ErrUnreachable, ErrUnreachable, ErrUnreachable, nil}, wait: time.Minute, asked: 4},
 		"refused":                       {acquire: []error{broken}, wait: time.Minute, want: broken, asked: 1},

@@ -64,25 +64,31 @@ func (l *Locker) release(ctx context.Context, name, owner string, closedValid bo
 	case unknownOutcome(err) && !errors.Is(err, ErrUnreachable): // ctx ended
 		return fmt.Errorf("release lock %q: %w: %w", name, ErrUnreachable, err)
 	}
-	return fmt.Errorf("release lock %q: %w", name, err)
+	return named(name, err)
 }
 
 // releaseLater gives back, in the background and not before wait has passed,
 // what may have been granted, what was revoked, or a place in the line. It tries
 // for a minute at most, less when that lapses by itself before; and once the
-// locker is closed, once.
-func (l *Locker) releaseLater(r Request, wait time.Duration) {
+// locker is closed, once. straggler: an acquire may still be on its way, over a
+// connection that lost a packet, and lock for nobody after the release; so what
+// is "not ours" is asked for once more, a third of that time later.
+func (l *Locker) releaseLater(r Request, wait time.Duration, straggler bool) {
 	began := l.background.start(func(closing <-chan struct{}) {
-		end := time.Now().Add(wait + min(max(r.TTL, Patience), time.Minute))
+		most := min(max(r.TTL, Patience), time.Minute)
+		end := time.Now().Add(wait + most)
 		again := pauseOr(context.Background(), wait, closing)
 		for {
 			ctx, cancel := context.WithTimeout(context.Background(), l.cfg.CallTimeout)
 			err := l.driver.Release(ctx, r.Name, r.Owner)
 			cancel()
-			if err == nil || errors.Is(err, ErrLost) {
+			if err == nil || errors.Is(err, ErrLost) && (!straggler || !again) {
 				return // given back, or it was never ours
 			}
 			pause := jitter(max(r.TTL/30, retryPause))
+			if errors.Is(err, ErrLost) {
+				straggler, pause, end = false, most/3, time.Now().Add(most)
+			}
 			if !again || time.Now().Add(pause).After(end) {
 				l.notGivenBack(r, err)
 				return

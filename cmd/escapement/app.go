@@ -50,10 +50,16 @@ func (a *app) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, env 
 		err = usageError{err}
 	}
 	var ended endedError
-	if !errors.As(err, &ended) { // its words have been said
+	var command commandError
+	ran := errors.As(err, &command)
+	if !ran && !errors.As(err, &ended) { // their words have been said
 		fmt.Fprintln(stderr, harmlessLines(a.explain(cmd, err)))
 	}
-	return exitCode(err)
+	code := exitCode(err)
+	if cmd.Name() == lockName && !ran {
+		a.tellOurs(code)
+	}
+	return code
 }
 
 // say writes a line of words to stderr. What stands in it may come from anybody's job.
@@ -84,12 +90,13 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	global := root.PersistentFlags()
-	global.StringVar(&a.flags.redis, "redis", "", "the `URL` of Redis: redis://, rediss:// or unix://")
+	global.StringVar(&a.flags.redis, "redis", "", "the `URL` of Redis: redis://, rediss://, unix://, or a Cluster or sentinels as in move --help")
 	global.StringVar(&a.flags.namespace, "namespace", "", "the `name` that keeps two installations in one Redis apart")
 	global.StringVarP(&a.flags.output, "output", "o", "table", "table or json")
 	global.StringVar(&a.flags.config, "config", "config.yaml", "the configuration `file`; empty: none")
 	root.AddCommand(a.devCommand(), a.runCommand(), a.configCommand(), a.cronCommand(), a.jobsCommand(),
-		a.runsCommand(), a.nodesCommand(), a.locksCommand(), a.lockCommand(), a.ledgerCommand(), a.versionCommand())
+		a.runsCommand(), a.nodesCommand(), a.locksCommand(), a.lockCommand(), a.generationsCommand(), a.moveCommand(),
+		a.ledgerCommand(), a.versionCommand())
 	return root
 }
 

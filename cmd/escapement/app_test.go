@@ -31,7 +31,7 @@ func closedPort(t *testing.T) string {
 // TestUsage wants exit 2, nothing on stdout, and the usage line of the nearest command on stderr.
 func TestUsage(t *testing.T) {
 	for _, tt := range []struct{ args, want, usage string }{
-		{"", "a command is missing: one of config, cron, dev, jobs, ledger, lock, locks, nodes, run, runs, version", "escapement COMMAND"},
+		{"", "a command is missing: one of config, cron, dev, generations, jobs, ledger, lock, locks, move, nodes, run, runs, version", "escapement COMMAND"},
 		{"frob", `"frob" is not one of its commands`, "escapement COMMAND"},
 		{"nods", "did you mean nodes", "escapement COMMAND"},
 		{"doctor", "is not one of its commands", "escapement COMMAND"},
@@ -51,6 +51,15 @@ func TestUsage(t *testing.T) {
 		{"run --wait-for-redis=maybe", "invalid argument", "escapement run"},
 		{"run --config=", "name it with --config FILE", "escapement run"},
 		{"config validate", "FILE is missing", "escapement config validate FILE"},
+		{"generations", "a command is missing: one of list, promote", "escapement generations COMMAND"},
+		{"generations promote", "NAME is missing", "escapement generations promote NAME"},
+		{"move", "a command is missing: one of abort, copy, open, plan, seal, status", "escapement move COMMAND"},
+		{"move stauts", "did you mean status", "escapement move COMMAND"},
+		{"move plan", "--to is missing; name the Redis to move to with it, ESCAPEMENT_MOVE_TO, or redis.next", "escapement move plan"},
+		{"move seal --to redis://h --drain 1", "1 has no unit", "escapement move seal"},
+		{"move seal --to redis://h --drain -1s", "outside 0s to 24h", "escapement move seal"},
+		{"move copy --to redis://h --partitions 1025", "outside 0 to 1024", "escapement move copy"},
+		{"move open now", `unexpected argument "now"`, "escapement move open"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			code, stdout, stderr := call([]string{"ESCAPEMENT_REDIS_URL=redis://" + closedPort(t)}, "", strings.Fields(tt.args)...)
@@ -67,9 +76,9 @@ func TestUsage(t *testing.T) {
 // TestBadConfig wants exit 3 and every fault, before anything is connected: the
 // Redis named does not exist, and would be exit 6.
 func TestBadConfig(t *testing.T) {
-	file := write(t, "redis: {mode: cluster}\nnod: {}\n")
+	file := write(t, "redis: {confirm: replicas}\nnod: {}\n")
 	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + closedPort(t), "ESCAPEMENT_NODE_WEIGHT=0"}
-	want := file + ":1: redis.mode: cluster is not there yet; use standalone or sentinel\n" +
+	want := file + ":1: redis.confirm: replicas is not there yet; use none\n" +
 		file + ":2: nod: unknown key; did you mean node\n" +
 		"ESCAPEMENT_NODE_WEIGHT: 0 is outside 1 to 1000\n"
 	for _, args := range [][]string{
@@ -128,6 +137,7 @@ func TestUnreachable(t *testing.T) {
 		{"jobs", "run", "a"}, {"runs", "list"}, {"runs", "get", "a"}, {"nodes", "list"}, {"nodes", "drain", "a"}, {"nodes", "resume", "a"}, {"ledger", "verify"},
 		{"jobs", "pause", "a", "--reason", "x", "--until", "+1h"}, {"jobs", "resume", "a"}, {"jobs", "remove", "a"},
 		{"jobs", "rewind", "a", "--to", "-1h"}, {"runs", "cancel", "a"}, {"runs", "rerun", "a"},
+		{"generations", "list"}, {"generations", "promote", "a"},
 	} {
 		code, _, stderr := call(env, "", args...)
 		if code != exitUnreachable || !strings.Contains(stderr, "cannot reach Redis at "+addr) || strings.Contains(stderr, "hunter2") {
@@ -139,7 +149,7 @@ func TestUnreachable(t *testing.T) {
 // TestHelp goes to stdout and names every command.
 func TestHelp(t *testing.T) {
 	code, stdout, stderr := call(nil, "", "--help")
-	for _, name := range []string{"config", "dev", "jobs", "ledger", "nodes", "run", "runs", "version"} {
+	for _, name := range []string{"config", "dev", "generations", "jobs", "ledger", "lock", "locks", "move", "nodes", "run", "runs", "version"} {
 		if !strings.Contains(stdout, "\n  "+name+" ") {
 			t.Errorf("no word about %s", name)
 		}

@@ -75,6 +75,7 @@ func (c *checker) namespace() {
 func (c *checker) redis() {
 	r := c.Redis
 	c.mode()
+	c.next()
 	c.later("redis.confirm", r.Confirm == "none", "%s is not there yet; use none", r.Confirm)
 	c.whole("redis.partitions", r.Partitions, 1, 1024)
 }
@@ -87,7 +88,9 @@ func (c *checker) node() {
 	if len(n.Revision) > 128 || slices.ContainsFunc([]rune(n.Revision), unicode.IsControl) {
 		c.fault("node.revision", "%s is not a revision; use at most 128 bytes and no control characters", quote(n.Revision))
 	}
-	c.later("node.generation", n.Generation == "", "generations are not there yet; leave it empty")
+	if n.Generation != "" && !namespacePattern.MatchString(n.Generation) {
+		c.fault("node.generation", "%s is not a generation; use at most 64 letters, digits and . _ -, the first a letter or digit, or nothing", quote(n.Generation))
+	}
 	if err := checkLabels(n.Labels); err != nil {
 		c.fault("node.labels", "%v", err)
 	}

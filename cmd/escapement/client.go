@@ -11,51 +11,63 @@ import (
 )
 
 // newClient makes the client of the Redis that the configuration names. It does not connect yet.
-func (l *loaded) newClient() (*redis.Client, error) {
-	if l.Redis.Mode == modeSentinel {
-		o, err := sentinelOptions(l.Redis)
-		if err != nil {
-			return nil, err // load has read it once already, so it does not come to this
-		}
-		return redis.NewFailoverClient(o), nil
-	}
-	if l.Redis.URL == "" {
-		var faults faultList
-		faults.add(l.from.of("redis.url"), "redis.url", "is empty: write redis://HOST:6379/0 there, or say it with ESCAPEMENT_REDIS_URL or --redis; without a Redis there is escapement dev")
-		return nil, faults.err()
-	}
-	o, err := redisOptions(l.Redis.URL)
+func (l *loaded) newClient() (redis.UniversalClient, error) {
+	a, err := l.address()
 	if err != nil {
-		return nil, err // as above
+		return nil, err
 	}
-	return redis.NewClient(o), nil
+	return a.client(), nil
 }
 
 // redisName is what messages call the Redis of newClient. There is never a password in it.
 func (l *loaded) redisName() string {
-	if l.Redis.Mode == modeSentinel {
-		return fmt.Sprintf("the master %s of the sentinels %s", l.Redis.MasterName, strings.Join(l.Redis.Addrs, ","))
+	a, err := l.address()
+	if err != nil {
+		return "embedded" // load has refused a URL that is wrong
 	}
-	if o, err := redisOptions(l.Redis.URL); err == nil {
-		return o.Addr
+	return a.name()
+}
+
+// badPassword is a fault of redis.url, exit code 3: Redis was reached and has
+// answered, and will answer the same until the setting is another one. Neither
+// the password nor the user is shown: who forgets the colon in front of a
+// password has written it where the user stands.
+func (l *loaded) badPassword(reply redis.Error) error {
+	what := "wants a password, and none is given (NOAUTH)"
+	if redis.HasErrorPrefix(reply, "WRONGPASS") {
+		what = "refuses the password, or the user, that is given there (WRONGPASS)"
 	}
-	return "embedded" // load has refused a URL that is wrong
+	form := "redis://:PASSWORD@HOST:6379/0"
+	if l.Redis.Mode != modeStandalone {
+		form = "redis://:PASSWORD@/0"
+	}
+	var faults faultList
+	faults.add(l.from.of("redis.url"), "redis.url", "Redis at %s %s: write %s, for a user of its own with USER in front of the colon; %sREDIS_URL_FILE names a file that holds the URL, so that it stands in no command line",
+		l.redisName(), what, form, envPrefix)
+	return faults.err()
 }
 
 // unreachable says which Redis was tried and what to do, when that is the trouble.
 func (l *loaded) unreachable(err error, otherwise string) error {
-	sentinel := l.Redis.Mode == modeSentinel
-	if sentinel && errors.Is(err, redis.Nil) { // the answer of a sentinel that does not know the name
+	at, _ := l.address()                                 // which was good enough to make a client of
+	if at.sentinel != nil && errors.Is(err, redis.Nil) { // the answer of a sentinel that does not know the name
+		path := "redis.master_name"
+		if l.Redis.Mode == modeStandalone {
+			path = "redis.url" // it says all by itself
+		}
 		var faults faultList
-		faults.add(l.from.of("redis.master_name"), "redis.master_name", "the sentinels %s know no master of that name; write the one that `sentinel monitor NAME ...` gives them",
-			strings.Join(l.Redis.Addrs, ","))
+		faults.add(l.from.of(path), path, "the sentinels %s know no master of that name; write the one that `sentinel monitor NAME ...` gives them",
+			strings.Join(at.sentinel.SentinelAddrs, ","))
 		return faults.err()
+	}
+	if reply := redis.Error(nil); errors.As(err, &reply) && redis.IsAuthError(reply) {
+		return l.badPassword(reply)
 	}
 	if !errors.Is(err, locking.ErrUnreachable) {
 		return err
 	}
 	mend := "redis.url"
-	if sentinel {
+	if l.Redis.Mode != modeStandalone {
 		mend = "redis.addrs"
 	}
 	return fmt.Errorf("cannot reach Redis at %s: %w; start it, mend %s, or %s", l.redisName(), err, mend, otherwise)

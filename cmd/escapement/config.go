@@ -21,19 +21,23 @@ type Config struct {
 
 // Redis says which Redis holds the ledger.
 type Redis struct {
-	// URL is redis://, rediss:// or unix://. It may hold a password and is
-	// never printed whole. Empty: embedded, for dev only. Default "".
+	// URL is in one of addressForms: redis:// and so on for one server; redis+cluster:// and
+	// redis+sentinel:// say by themselves what Mode, Addrs and MasterName say else. It may hold
+	// a password and is never printed whole. Empty: embedded, for dev only. Default "".
 	//
-	// In mode sentinel it may be empty, and never has a host, wherever it comes from
+	// In mode sentinel and cluster it may be empty, and never has a host, wherever it comes from
 	// (--redis as well): redis://USER:PASSWORD@/0 gives the master's user, password and
 	// database, and rediss speaks TLS with the master and the sentinels. The sentinels
-	// are asked without a password.
+	// are asked without a password. A Cluster has no database but 0.
 	URL string `yaml:"url" secret:"true"`
-	// Mode: standalone is one server, sentinel the master that sentinels name; cluster
-	// is not there yet. Default standalone.
+	// Next is where the namespace is going to move, a URL in one of addressForms that says all
+	// by itself: nodes go on there as soon as `move open` has opened it. Default "": nowhere.
+	Next string `yaml:"next" secret:"true"`
+	// Mode: standalone is one server, sentinel the master that sentinels name, cluster a
+	// Redis Cluster. Default standalone.
 	Mode string `yaml:"mode" words:"standalone sentinel cluster"`
-	// Addrs are the sentinels in mode sentinel, each HOST:PORT, at least one; the others
-	// are learnt from it. In another mode it is empty.
+	// Addrs are the sentinels in mode sentinel, some servers of the Cluster in mode cluster, each
+	// HOST:PORT, at least one; the others are learnt from it. In mode standalone it is empty.
 	Addrs []string `yaml:"addrs"`
 	// MasterName is what the sentinels in mode sentinel call the master. In another mode
 	// it is empty.
@@ -48,7 +52,8 @@ type Redis struct {
 type Node struct {
 	// Name shows in lists and logs: letters, digits and . _ : / -. Default: the host name.
 	Name string `yaml:"name"`
-	// Generation is not there yet; only "" is accepted.
+	// Generation is the label of the deployed cluster: letters, digits and . _ -, at most 64 bytes.
+	// The first in a namespace is active, others wait until they are promoted. Default "", which is one as well.
 	Generation string `yaml:"generation"`
 	// Revision orders definitions. Default: the time of the build's commit.
 	Revision string            `yaml:"revision"`

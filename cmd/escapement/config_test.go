@@ -134,7 +134,7 @@ func TestEverySettingIsReadable(t *testing.T) {
 // TestPrintMasks keeps passwords and the environment of commands out of the output.
 func TestPrintMasks(t *testing.T) {
 	l, err := load(source{file: write(t, `
-redis: {url: "redis://user:hunter2@localhost:6379/3"}
+redis: {url: "redis://user:hunter2@localhost:6379/3", next: "rediss+cluster://:hunter2@h1,h2:7000/?read_timeout=2s"}
 node: {labels: {zone: "yes", empty: ""}}
 jobs:
   - name: a

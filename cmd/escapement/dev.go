@@ -27,13 +27,13 @@ func (a *app) devCommand() *cobra.Command {
 			return a.dev(l, count)
 		})
 	c.Long = `Runs nodes dev-1, dev-2, ... with the jobs of the configuration. Without redis.url and
-sentinels they share a Redis inside this process, which forgets everything when it ends.
+redis.addrs they share a Redis inside this process, which forgets everything when it ends.
 The first line on stdout is the HTTP address; then comes a line for each tick.`
 	c.Flags().IntVar(&count, "nodes", 3, "how many nodes")
 	return c
 }
 
-// dev runs count nodes, each with a client of its own as if it were alone.
+// dev runs count nodes, each with a client of its own as if it were alone. They follow no move.
 func (a *app) dev(l *loaded, count int) error {
 	newClient, where, err := l.devRedis()
 	if err != nil {
@@ -49,7 +49,7 @@ func (a *app) dev(l *loaded, count int) error {
 		}
 		cfg := l.nodeConfig(log)
 		cfg.Name, cfg.Hooks = fmt.Sprintf("dev-%d", i+1), hooks
-		if err := f.add(client, l, cfg); err != nil {
+		if err := f.add(spot{client, where}, spot{}, l, cfg); err != nil {
 			return err
 		}
 	}
@@ -62,13 +62,13 @@ func (a *app) dev(l *loaded, count int) error {
 
 // devRedis returns how to make a client of the Redis that the configuration names, or else of a
 // server embedded in this process, which ends with it, and what to call that Redis.
-func (l *loaded) devRedis() (newClient func() (*redis.Client, error), where string, err error) {
-	if l.Redis.URL != "" || l.Redis.Mode == modeSentinel {
+func (l *loaded) devRedis() (newClient func() (redis.UniversalClient, error), where string, err error) {
+	if l.Redis.URL != "" || l.Redis.Mode != modeStandalone {
 		return l.newClient, l.redisName(), nil
 	}
 	embedded, err := redistest.Embed()
 	if err != nil {
 		return nil, "", err
 	}
-	return func() (*redis.Client, error) { return embedded.Client(), nil }, l.redisName(), nil
+	return func() (redis.UniversalClient, error) { return embedded.Client(), nil }, l.redisName(), nil
 }

@@ -4,8 +4,9 @@
 // scheduler and serves the health endpoints until it is told to stop; dev does
 // the same with several nodes and an embedded Redis in one process. As a tool
 // (jobs, runs, nodes, locks, ledger) it reads what the nodes keep in Redis, and tells
-// them what an operator wants: runs, pauses, ends. lock runs a command under a
-// business lock. cron needs neither.
+// them what an operator wants: runs, pauses, ends. generations makes another deployed
+// cluster the one that runs, move takes a namespace to another Redis. lock runs a
+// command under a business lock. cron needs none of that.
 //
 // This is the only place of the project that knows YAML, flags and environment
 // variables. A setting is looked up in one order: flag, environment, file,
@@ -33,4 +34,10 @@
 // The first SIGINT or SIGTERM drains: work is handed over, what runs may end
 // within node.drain_timeout and is then cancelled. A second signal exits at
 // once with code 1.
+//
+// # Moving
+//
+// A node with redis.next goes on in that Redis, in the same process, when the
+// namespace has moved there: another scheduler.Node takes the place of the one
+// whose Run has returned ErrMoved.
 package main

@@ -111,6 +111,7 @@ func secretFile(env map[string]string, name string) (text string, given bool, er
 // for a service called escapement.
 func envSlips(env map[string]string) (slips []string) {
 	var known []string
+	known = append(known, moveFromVariable, moveFromVariable+"_FILE", moveToVariable, moveToVariable+"_FILE")
 	for _, l := range leaves(new(Config)) {
 		known = append(known, l.env())
 		if l.secret {

@@ -21,7 +21,8 @@ const exitCodes = `Data goes to stdout, words to stderr. Exit codes:
 lock exits with its command's code, 128 and n when signal n ended it; and with
   75   the lock was lost while the command ran
   126  the command cannot be executed
-  127  the command was not found`
+  127  the command was not found
+A code that is not the command's own is told by the last line of stderr: lock --help.`
 
 // The exit codes; exitCodes has their meaning.
 const (
@@ -53,6 +54,11 @@ type endedError int
 
 func (e endedError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
+// commandError ends the program with the code of the command that lock has run.
+type commandError int
+
+func (e commandError) Error() string { return fmt.Sprintf("exit status %d of the command", int(e)) }
+
 // errNoLock is returned when nobody holds the lock that was named.
 var errNoLock = errors.New("nobody holds it")
 
@@ -64,11 +70,14 @@ func exitCode(err error) int {
 	var usage usageError
 	var config configError
 	var ended endedError
+	var command commandError
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &ended):
 		return int(ended)
+	case errors.As(err, &command):
+		return int(command)
 	case errors.As(err, &usage):
 		return exitUsage
 	case errors.As(err, &config):

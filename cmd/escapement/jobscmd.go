@@ -103,7 +103,8 @@ func (a *app) jobsGet(t tool) error {
 	}
 	cells := []string{"name", j.Name, "schedule", schedule(j), "time zone", zone(j),
 		"next", stamp(j.Next), "last", stamp(j.Last), "owner", j.Owner, "state", state(j), "paused", paused(j), "held by", j.Open,
-		"generation", j.Generation, "revision", j.Revision, "shards", fmt.Sprint(j.Shards)}
+		"generation", j.Generation, "revision", j.Revision, "superseded", strings.Join(j.Superseded, ", "),
+		"standby", strings.Join(j.Standby, ", "), "shards", fmt.Sprint(j.Shards)}
 	return pairs(a.stdout, append(append(cells, policies(j)...), "counts", counts(j.Counts), "history", history(j))...)
 }
 

@@ -112,7 +112,7 @@ func TestFaultsNameTheirSource(t *testing.T) {
 	_, err := load(source{
 		file: file,
 		env: map[string]string{
-			"ESCAPEMENT_REDIS_MODE": "cluster", "ESCAPEMENT_NODE_WEIGHT": "much", "ESCAPEMENT_NODE_MAX_STEP": "1s",
+			"ESCAPEMENT_REDIS_MODE": "ring", "ESCAPEMENT_NODE_WEIGHT": "much", "ESCAPEMENT_NODE_MAX_STEP": "1s",
 			"ESCAPEMENT_NODE_LABELS": "a", "ESCAPEMENT_HTTP_LISTEN": "x",
 		},
 		flags: map[string]flagValue{"redis.url": {"--redis", "http://x"}, "namespace": {"--namespace", ""}},

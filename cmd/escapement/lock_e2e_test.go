@@ -108,7 +108,7 @@ func TestLockLost(t *testing.T) {
 				t.Logf("the command was dead %s before Redis gave its lock away", early)
 			}
 			p.exits(exitLost)
-			if !strings.Contains(p.stdout.text(), "told") || !strings.Contains(p.stderr.text(), "the command is ended, within 500ms") {
+			if !strings.Contains(p.stdout.text(), "told") || !strings.Contains(p.stderr.text(), "the command is ended, within 500ms") || lastLine(p.stderr.text()) != oursLine(exitLost, wasLost) {
 				t.Errorf("%s\n%s", p.stdout.text(), p.stderr.text())
 			}
 		})
@@ -191,7 +191,7 @@ func TestLockSignals(t *testing.T) {
 	eventually(t, "it waits", func() bool { return decode[lockJSON](t, at(redis), "locks", "get", "a").Waiters == 1 })
 	waiter.signal(syscall.SIGTERM)
 	waiter.exits(143)
-	if waiter.stdout.text() != "" || !strings.Contains(waiter.stderr.text(), "the wait ended by terminated; the command was not run") {
+	if lastLine(waiter.stderr.text()) != oursLine(143, notRun) || waiter.stdout.text() != "" || !strings.Contains(waiter.stderr.text(), "the wait ended by terminated; the command was not run") {
 		t.Errorf("%s\n%s", waiter.stdout.text(), waiter.stderr.text())
 	}
 	if l := decode[lockJSON](t, at(redis), "locks", "get", "a"); l.Waiters != 0 {

@@ -27,6 +27,9 @@ import (
 // lockMargin is by how much a holder is told before Redis gives its lock away.
 const lockMargin = time.Second
 
+// lockName is the command that exits with the code of another one.
+const lockName = "lock"
+
 // What a command under a lock sees.
 const (
 	tokenVariable = envPrefix + "TOKEN"
@@ -35,13 +38,13 @@ const (
 
 func (a *app) lockCommand() *cobra.Command {
 	var ttl, wait string
-	lock := a.command("lock NAME [--ttl D] [--wait D] -- COMMAND ...", "run a command under a lock", wantsCommand,
+	lock := a.command(lockName+" NAME [--ttl D] [--wait D] -- COMMAND ...", "run a command under a lock", wantsCommand,
 		func(cmd *cobra.Command, args []string) error {
 			o, err := lockOptions(ttl, wait)
 			if err != nil {
 				return err
 			}
-			return a.reach(cmd, func(l *loaded, client *redis.Client) error { return a.lock(l, client, args[0], args[1:], o) })
+			return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error { return a.lock(l, client, args[0], args[1:], o) })
 		})
 	lock.Long = `Takes the lock NAME, runs COMMAND, gives the lock back when it has ended, and exits with
 its code: 128 and n when signal n ended it. The lock is kept alive meanwhile. COMMAND
@@ -54,42 +57,40 @@ asked for it (locks release), or because this machine slept. COMMAND then gets S
 and SIGKILL half a second later. When Redis did not answer, that is before anybody else
 can have the lock; when somebody asked for it, others can have it from the SIGTERM on.
 
+COMMAND may exit with any of these itself. When the code is not COMMAND's, and only then,
+the last line on stderr is
+  escapement: exit code N is ours: WHY
+
 COMMAND leads a process group of its own, which SIGINT, SIGTERM and SIGHUP are passed
 on to. What it leaves running there is ended before the lock is given back.`
 	lock.Flags().StringVar(&ttl, "ttl", "15s", "how long Redis keeps the lock when it hears nothing, `D`: at least 3s")
 	lock.Flags().StringVar(&wait, "wait", "0s", "how long to wait for the lock, `D`; those who wait get it in their order")
+	lock.Flags().VarP(&helpFlag{lock: lock}, "help", "h", "help for lock")
+	lock.Flags().Lookup("help").NoOptDefVal = "true"
+	lock.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if before := cmd.Flags().Args(); len(before) > 1 { // NAME and a word of the command
+			return dashMissing(before)
+		}
+		return err
+	})
 	return lock
 }
 
-// wantsCommand checks the arguments of lock: NAME -- COMMAND ...
-func wantsCommand(cmd *cobra.Command, args []string) error {
-	dash := cmd.ArgsLenAtDash()
-	switch {
-	case len(args) == 0 || dash == 0:
-		return errors.New("NAME is missing")
-	case dash < 0:
-		return errors.New("-- is missing; write it in front of the command: lock NAME -- COMMAND ...")
-	case dash > 1:
-		return fmt.Errorf("unexpected argument %s in front of --", quote(args[1]))
-	case len(args) == 1 || args[1] == "":
-		return errors.New("COMMAND is missing behind --")
+// tellOurs says that an exit code is not the command's. Nobody may read it.
+func (a *app) tellOurs(code int) {
+	why := "the command was not run"
+	if code == exitLost {
+		why = "the lock was lost"
 	}
-	return nil
-}
-
-// lockOptions reads the durations of lock.
-func lockOptions(ttl, wait string) (o locking.Options, err error) {
-	if o.TTL, err = parseDuration(ttl); err != nil {
-		return o, usagef("--ttl: %v", err)
+	said := make(chan struct{})
+	go func() {
+		a.say("exit code %d is ours: %s", code, why)
+		close(said)
+	}()
+	select {
+	case <-said:
+	case <-time.After(wordsWithin):
 	}
-	if o.TTL <= 0 { // to the library, 0 is the default
-		return o, usagef("--ttl %s is not more than 0; use at least %s", ttl, 3*lockMargin)
-	}
-	if o.Wait, err = parseDuration(wait); err != nil {
-		return o, usagef("--wait: %v", err)
-	}
-	o.Holder = thisProcess("escapement lock")
-	return o, nil
 }
 
 // thisProcess says who does something, for people: what it is, the machine and the process.
@@ -101,7 +102,7 @@ func thisProcess(what string) string {
 	return fmt.Sprintf("%s on %s, pid %d", what, strings.ToValidUTF8(host[:min(len(host), 64)], ""), os.Getpid())
 }
 
-func (a *app) lock(l *loaded, client *redis.Client, name string, args []string, o locking.Options) error {
+func (a *app) lock(l *loaded, client redis.UniversalClient, name string, args []string, o locking.Options) error {
 	child := exec.Command(args[0], args[1:]...) //nolint:gosec // it is what was asked for
 	if child.Err != nil {                       // nobody waits for a lock to be told of a slip of the keyboard
 		return a.notStarted(args[0], child.Err)
@@ -126,20 +127,23 @@ func (a *app) lock(l *loaded, client *redis.Client, name string, args []string, 
 		}
 		return endedError(exitLost)
 	case released != nil:
-		a.say("lock %q could not be given back; it is free in %s at most: %v", name, o.TTL, released)
+		a.say("%v; the lock could not be given back, and is free in %s at most", released, o.TTL)
 	}
 	switch {
 	case err != nil:
 		return a.notStarted(args[0], err)
 	case code != exitDone:
-		return endedError(code)
+		return commandError(code)
 	}
 	return nil
 }
 
 // catch returns the signals that are passed on to the command. One that whoever
-// started us wants to be ignored (nohup) stays ignored.
+// started us wants to be ignored (nohup) stays ignored. A word to a pipe that
+// nobody reads any more must not end us, and leave the command to itself: to the
+// end of the program SIGPIPE does nothing here, and to the command what it always does.
 func catch() chan os.Signal {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 8)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(s) {
@@ -173,7 +177,7 @@ func (a *app) acquire(locker *locking.Locker, name string, o locking.Options, si
 	stopped := errors.As(context.Cause(ctx), &c)
 	if lease != nil && stopped {
 		if err := lease.Release(ctx); err != nil {
-			a.say("lock %q could not be given back; it is free in %s at most: %v", name, o.TTL, err)
+			a.say("%v; the lock could not be given back, and is free in %s at most", err, o.TTL)
 		}
 	}
 	if stopped {

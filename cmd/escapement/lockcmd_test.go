@@ -37,8 +37,14 @@ func TestLockUsage(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"lock", "NAME is missing"},
 		{"lock -- true", "NAME is missing"},
-		{"lock a true", "write it in front of the command"},
-		{"lock a", "-- is missing"},
+		{"lock a true", `write lock "a" -- "true" ...`},
+		{"lock a sh -c true", `-- is missing, and without it the command's flags are taken for ours; write lock "a" -- "sh" ...`},
+		{"lock --ttl 5s a ls -la /", `write lock "a" -- "ls" ...`},
+		{"lock a sort -o sorted words", `write lock "a" -- "sort" ...`}, // a flag that we have, too
+		{"lock a du -h /", `write lock "a" -- "du" ...`},                // our help is not the command's success
+		{"lock a git --help", `write lock "a" -- "git" ...`},
+		{"lock a --verbose -- true", "unknown flag: --verbose"},
+		{"lock a", "-- and COMMAND are missing"},
 		{"lock a --", "COMMAND is missing"},
 		{"lock a b -- true", `unexpected argument "b"`},
 		{"lock a --ttl 2s -- true", "--ttl is 2s, less than three times the margin 1s; use at least 3s"},
@@ -56,8 +62,12 @@ func TestLockUsage(t *testing.T) {
 		{"locks release a --token x", "is not a token; locks get a shows it"},
 		{"locks release a --token -4", "is not a token"},
 	} {
-		if code, stdout, stderr := call(env, "", strings.Fields(tt.args)...); code != exitUsage || stdout != "" || !strings.Contains(stderr, tt.want) || !strings.Contains(stderr, "\nusage: escapement lock") {
+		code, stdout, stderr := call(env, "", strings.Fields(tt.args)...)
+		if code != exitUsage || stdout != "" || !strings.Contains(stderr, tt.want) || !strings.Contains(stderr, "\nusage: escapement lock") {
 			t.Errorf("%.40s: exit %d, %q, %q", tt.args, code, stdout, stderr)
+		}
+		if runs := !strings.HasPrefix(tt.args, "locks"); ours.MatchString(lastLine(stderr)) != runs {
+			t.Errorf("%.40s: whose code it is: %q", tt.args, stderr)
 		}
 	}
 }

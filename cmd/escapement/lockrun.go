@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/escapement/escapement/jobs/execjob"
 	"github.com/escapement/escapement/locking"
 )
 
@@ -43,7 +44,7 @@ type underLock struct {
 	signals <-chan os.Signal
 	say     func(format string, args ...any)
 
-	group  *group
+	group  *execjob.Group
 	lost   bool      // the lock, before the command had ended
 	stuck  bool      // something of the command could not be ended
 	killAt time.Time // once lost
@@ -99,9 +100,9 @@ func (u *underLock) watch(exited <-chan error) error {
 		case err := <-exited:
 			return err
 		case s := <-u.signals:
-			u.group.pass(s)
+			u.group.Signal(s)
 		case <-kill:
-			u.group.kill()
+			u.group.Kill()
 		case <-over:
 		case <-look.C:
 		}
@@ -116,7 +117,7 @@ func (u *underLock) watch(exited <-chan error) error {
 // lose ends the command in two steps, of which this is the first.
 func (u *underLock) lose() {
 	u.lost = true
-	u.group.terminate()
+	u.group.Terminate()
 	u.killAt = time.Now()
 	if told := u.lease.Deadline(); told.Before(u.killAt) {
 		u.killAt = told // we did not execute when we were to be told
@@ -128,17 +129,17 @@ func (u *underLock) lose() {
 // clear ends what the command left behind in its group: it would work on
 // without the lock. A signal, or the loss of the lock, ends the patience.
 func (u *underLock) clear() {
-	if !u.group.alive() {
+	if !u.group.Alive() {
 		return
 	}
 	deadline := u.killAt
 	if !u.lost {
-		u.group.terminate()
+		u.group.Terminate()
 		deadline = time.Now().Add(leftGrace)
 	}
 	tick := time.NewTicker(clearEvery)
 	defer tick.Stop()
-	for u.group.alive() {
+	for u.group.Alive() {
 		select {
 		case <-u.signals:
 			deadline = time.Now()
@@ -154,7 +155,7 @@ func (u *underLock) clear() {
 			u.tell("a process that the command left behind, in group %d, cannot be ended; look for it on this machine. The lock is not given back, it lapses", u.child.Process.Pid)
 			return
 		case late > 0:
-			u.group.kill()
+			u.group.Kill()
 		}
 	}
 }

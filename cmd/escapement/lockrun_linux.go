@@ -5,13 +5,13 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"syscall"
 )
 
 // endWithUs makes the kernel send the command SIGTERM when this process dies
-// without having ended it: nobody renews its lock then.
+// without having ended it: nobody renews its lock then. Not what it started, and not
+// a command that changes its user. It looks at the thread: see run.
 func endWithUs(child *exec.Cmd) { child.SysProcAttr.Pdeathsig = syscall.SIGTERM }
 
 // takeTerminal lets a command that a person runs at a terminal read from there:
@@ -31,28 +31,8 @@ func takeTerminal(child *exec.Cmd) {
 	child.SysProcAttr.Foreground, child.SysProcAttr.Ctty = true, int(in.Fd())
 }
 
-// onlyDead reports whether every member of the group to be seen has ended and
-// waits for its parent to look. Signals do not tell, and in a container whose
-// process 1 does not care for orphans such a member stays.
-func onlyDead(group int) bool {
-	files, err := filepath.Glob("/proc/[0-9]*/stat")
-	dead := false
-	for _, file := range files {
-		s, err := readStat(file)
-		if err != nil || s.group != group {
-			continue // another's, or it ended in between
-		}
-		if s.state != "Z" && s.state != "X" {
-			return false
-		}
-		dead = true
-	}
-	return dead && err == nil
-}
-
 // procStat is a part of what /proc/PID/stat says of a process.
 type procStat struct {
-	state             string
 	group, foreground int // foreground: the group that its terminal listens to
 	terminal          int // its terminal's number, 0 for none
 }
@@ -82,7 +62,6 @@ func readStat(file string) (s procStat, err error) {
 	if len(fields) < 6 {
 		return s, os.ErrInvalid
 	}
-	s.state = string(fields[0])
 	if s.group, err = strconv.Atoi(string(fields[2])); err != nil {
 		return s, err
 	}

@@ -62,7 +62,11 @@ func (a *app) locksCommand() *cobra.Command {
 	list.Long = `Lists what is held now. KIND is lock for what a program or escapement lock took by its
 name, and run for the lease of a running job: its name is the job's, with # and the
 number of the shard for a part of one. LEFT is until others can have it, unless it is
-renewed. It looks at every key of Redis, a thousand at a time.`
+renewed. It looks at every key of Redis, a thousand at a time.
+
+It sees the locks of the Redis that is configured, which package redislock and escapement
+lock take. Those of package redlock live on masters of their own: it does not list them,
+and locks get and release do not know them either. Ask with redlock's Locker.Owner.`
 	list.Flags().IntVar(&limit, "limit", listedLocks, "at most so many, 0: all; with -o json the default is 0")
 	get := a.command("get NAME", "show who holds a lock", wants("NAME"), a.inspectLocks(a.locksGet))
 	get.Long = `Shows the lock of that name, and the leases of that job's runs, each with its KIND; NAME
@@ -81,7 +85,7 @@ type lockTool struct {
 // inspectLocks connects a command to Redis.
 func (a *app) inspectLocks(f func(lockTool) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		return a.reach(cmd, func(l *loaded, client *redis.Client) error {
+		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
 			in, err := scheduler.NewInspector(client, l.Namespace)
 			if err != nil {
 				return l.refused(err)

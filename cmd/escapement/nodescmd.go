@@ -23,7 +23,8 @@ func (a *app) nodesCommand() *cobra.Command {
 	list := a.command("list", "list the nodes", wants(), a.inspect(a.nodesList))
 	list.Long = `JOBS are those that the node holds, OWNED those of them for which it goes first: a job in
 shards counts on each node that goes first for a part of it, one with placement race on
-each node that may run it.`
+each node that may run it. STATE is standby where another generation runs all of the node's
+jobs. Jobs of which a newer definition is stored are superseded: the node does not run them.`
 	return a.group("nodes COMMAND", "list, drain and resume nodes", list, a.nodesDrainCommand(), a.nodesResumeCommand())
 }
 
@@ -51,12 +52,27 @@ func (a *app) nodesList(t tool) error {
 }
 
 func (a *app) printNodes(views []scheduler.NodeView) error {
-	out := newTable(a.stdout, "NAME", "STATE", "JOBS", "OWNED", "RUNNING", "CLOCK", "VERSION", "SEEN", "ID", "NOTE")
+	out := newTable(a.stdout, "NAME", "STATE", "GENERATION", "JOBS", "OWNED", "RUNNING", "CLOCK", "VERSION", "SEEN", "ID", "NOTE")
 	for _, n := range views {
-		out.row(n.Name, n.State, strconv.Itoa(n.Jobs), strconv.Itoa(n.Owned), strconv.Itoa(n.Running),
-			shortDuration(time.Duration(n.ClockOffsetMS)*time.Millisecond), n.Version, stamp(n.Seen), n.ID, drainNote(n.Drain))
+		out.row(n.Name, n.State, n.Generation, strconv.Itoa(n.Jobs), strconv.Itoa(n.Owned), strconv.Itoa(n.Running),
+			shortDuration(time.Duration(n.ClockOffsetMS)*time.Millisecond), n.Version, stamp(n.Seen), n.ID, nodeNote(n))
 	}
 	return out.flush()
+}
+
+// nodeNote is what a node does not do, and why.
+func nodeNote(n scheduler.NodeView) string {
+	var notes []string
+	if n.Superseded > 0 {
+		notes = append(notes, many(int64(n.Superseded), "job")+" superseded by another definition")
+	}
+	if n.Standby > 0 && n.State != "standby" {
+		notes = append(notes, many(int64(n.Standby), "job")+" on standby")
+	}
+	if note := drainNote(n.Drain); note != "" {
+		notes = append(notes, note)
+	}
+	return strings.Join(notes, "; ")
 }
 
 // drainNote is who drained a node and why, "" for one that is not drained.

@@ -36,7 +36,7 @@ func configNode(c *Config) *yaml.Node {
 // shown is a copy of c that may be shown to anybody.
 func shown(c *Config) Config {
 	s := *c
-	s.Redis.URL = maskURL(c.Redis.URL)
+	s.Redis.URL, s.Redis.Next = maskURL(c.Redis.URL), maskURL(c.Redis.Next)
 	s.Jobs = slices.Clone(c.Jobs)
 	for i, j := range s.Jobs {
 		if j.Exec != nil {

@@ -64,12 +64,3 @@ func setClientRules(o *redis.Options) {
 		}
 	}
 }
-
-// maskURL is the URL without its password, for print and messages.
-func maskURL(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return "***"
-	}
-	return u.Redacted()
-}

@@ -27,7 +27,10 @@ func (a *app) runCommand() *cobra.Command {
 		return runNode(l, cfg)
 	})
 	c.Long = `Runs one node until SIGINT or SIGTERM, then drains and exits 0. A second signal
-exits at once, with code 1. Health: /healthz, /readyz and /version on http.listen.`
+exits at once, with code 1. Health: /healthz, /readyz and /version on http.listen.
+
+With redis.next the node follows the namespace when it moves to that Redis: it goes on
+there, in the same process, as soon as move open has opened it.`
 	c.Flags().BoolVar(&waitForRedis, "wait-for-redis", false, "wait when Redis cannot be reached at the start, rather than exit 6")
 	c.Flags().DurationVar(&clockOffset, "clock-offset", 0, "pretend that this machine's clock is off by so much, to show that it does not matter")
 	_ = c.Flags().MarkHidden("clock-offset") // fails only for a flag that is not there
@@ -40,8 +43,12 @@ func runNode(l *loaded, cfg scheduler.Config) error {
 	if err != nil {
 		return err
 	}
+	next, err := l.nextSpot()
+	if err != nil {
+		return err
+	}
 	var f fleet
-	if err := f.add(client, l, cfg); err != nil {
+	if err := f.add(spot{client, l.redisName()}, next, l, cfg); err != nil {
 		return err
 	}
 	log := cfg.Logger
@@ -49,9 +56,21 @@ func runNode(l *loaded, cfg scheduler.Config) error {
 		log.Warn("the configuration has no jobs; this node will have nothing to do", "file", l.from.file)
 	}
 	err = f.run(l.HTTP, log, func(url string) {
-		log.Info("node starting", "node", f.nodes[0].Name(), "redis", l.redisName(), "http", url)
+		log.Info("node starting", "node", f.seats[0].Name(), "redis", l.redisName(), "http", url)
 	})
 	return l.unreachable(err, "wait for it with --wait-for-redis")
+}
+
+// nextSpot is redis.next.
+func (l *loaded) nextSpot() (spot, error) {
+	if l.Redis.Next == "" {
+		return spot{}, nil
+	}
+	a, err := addressOf(l.Redis.Next)
+	if err != nil {
+		return spot{}, err // load has read it once already
+	}
+	return spot{a.client(), a.name()}, nil
 }
 
 // nodeConfig is the library's form of the node's settings.
@@ -59,7 +78,7 @@ func (l *loaded) nodeConfig(log *slog.Logger) scheduler.Config {
 	b := thisBuild()
 	return scheduler.Config{
 		Namespace: l.Namespace, Partitions: l.Redis.Partitions,
-		Name: l.Node.Name, Version: b.Version, Revision: l.Node.Revision,
+		Name: l.Node.Name, Version: b.Version, Revision: l.Node.Revision, Generation: l.Node.Generation,
 		Labels: l.Node.Labels, Weight: l.Node.Weight, MaxRunning: l.Node.MaxRunning,
 		Grace: l.Node.Grace, SweepEvery: l.Node.SweepEvery,
 		MaxSkew: l.Node.MaxSkew, MaxStep: l.Node.MaxStep, FailoverHold: l.Node.FailoverHold, DrainTimeout: l.Node.DrainTimeout,

@@ -1,14 +1,8 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"net"
-	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -27,69 +21,67 @@ var masterPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 func (c *checker) mode() {
 	r := c.Redis
 	switch r.Mode {
-	case modeSentinel:
-		if _, err := sentinelOptions(r); err != nil {
+	case modeSentinel, modeCluster:
+		if _, err := r.several(); err != nil {
 			c.fault("redis.url", "%v", err)
 		}
-		c.sentinels(r.Addrs)
-		if !masterPattern.MatchString(r.MasterName) {
-			c.fault("redis.master_name", "%s is not a master's name; write the one that `sentinel monitor NAME ...` gives the sentinels", quote(r.MasterName))
-		}
-		return
-	case modeCluster:
-		c.fault("redis.mode", "cluster is not there yet; use standalone or sentinel")
+		c.servers(r)
 	default:
-		if len(r.Addrs) > 0 {
-			c.fault("redis.addrs", "belongs to redis.mode: sentinel, and the mode is standalone; leave it empty, or change the mode")
+		if _, err := addressOf(r.URL); r.URL != "" && err != nil {
+			c.fault("redis.url", "%v", err)
 		}
-		if r.MasterName != "" {
-			c.fault("redis.master_name", "belongs to redis.mode: sentinel, and the mode is standalone; leave it empty, or change the mode")
+		if len(r.Addrs) > 0 {
+			c.fault("redis.addrs", "belongs to redis.mode: sentinel or cluster, and the mode is standalone; leave it empty, or change the mode")
 		}
 	}
-	if _, err := redisOptions(r.URL); r.URL != "" && err != nil {
-		c.fault("redis.url", "%v", err)
+	switch {
+	case r.Mode == modeSentinel && !masterPattern.MatchString(r.MasterName):
+		c.fault("redis.master_name", "%s is not a master's name; write the one that `sentinel monitor NAME ...` gives the sentinels", quote(r.MasterName))
+	case r.Mode != modeSentinel && r.MasterName != "":
+		c.fault("redis.master_name", "belongs to redis.mode: sentinel, and the mode is %s; leave it empty, or change the mode", r.Mode)
 	}
 }
 
-// sentinels judges redis.addrs.
-func (c *checker) sentinels(addrs []string) {
-	if len(addrs) == 0 {
-		c.fault("redis.addrs", "is empty, and the mode is sentinel; write the sentinels there, such as [10.0.0.1:26379, 10.0.0.2:26379]")
+// servers judges redis.addrs.
+func (c *checker) servers(r Redis) {
+	whose, port, some := "a sentinel's", "26379", "the sentinels there, such as [10.0.0.1:26379, 10.0.0.2:26379]"
+	if r.Mode == modeCluster {
+		whose, port, some = "a server's", "6379", "some servers of the Cluster there, such as [10.0.0.1:6379, 10.0.0.2:6379]"
 	}
-	for i, addr := range addrs {
-		host, port, err := net.SplitHostPort(addr)
-		n, bad := strconv.Atoi(port)
+	if len(r.Addrs) == 0 {
+		c.fault("redis.addrs", "is empty, and the mode is %s; write %s", r.Mode, some)
+	}
+	for i, addr := range r.Addrs {
 		switch {
-		case err != nil || bad != nil || host == "" || strings.ContainsAny(host, "@/ ") || n < 1 || n > 65535:
-			c.fault("redis.addrs", "%s is not a sentinel's HOST:PORT; write one like 10.0.0.1:26379", quote(addr))
-		case slices.Contains(addrs[:i], addr):
+		case !hostPort(addr):
+			c.fault("redis.addrs", "%s is not %s HOST:PORT; write one like 10.0.0.1:%s", quote(addr), whose, port)
+		case slices.Contains(r.Addrs[:i], addr):
 			c.fault("redis.addrs", "%s is given twice; keep one", quote(addr))
 		}
+	}
+}
+
+// next judges redis.next.
+func (c *checker) next() {
+	if c.Redis.Next == "" {
+		return
+	}
+	next, err := addressOf(c.Redis.Next)
+	if err != nil {
+		c.fault("redis.next", "%v", err)
+		return
+	}
+	if own, err := c.address(); err == nil && own.same(next) {
+		c.fault("redis.next", "is the Redis that is used already; leave it empty until the namespace is to move to another one")
 	}
 }
 
 // sentinelOptions are the settings of a client that asks sentinels who is master. The URL, where
 // there is one, has no host; the rest of it is for the master, but TLS is for the sentinels too.
 func sentinelOptions(r Redis) (*redis.FailoverOptions, error) {
-	o := &redis.Options{}
-	setClientRules(o)
-	if r.URL != "" {
-		var err error
-		if o, err = redisOptions(r.URL); err != nil {
-			return nil, err
-		}
-		u, err := url.Parse(r.URL)
-		switch {
-		case err != nil:
-			return nil, errPassword
-		case u.Scheme == "unix":
-			return nil, errors.New("is a socket, and the mode is sentinel; write redis://USER:PASSWORD@/0, or nothing")
-		case u.Host != "":
-			return nil, fmt.Errorf("names the host %s, and the mode is sentinel: it comes from redis.addrs; write %s://USER:PASSWORD@/0, or nothing, or change redis.mode", clip(u.Host), u.Scheme)
-		}
-		if o.TLSConfig != nil {
-			o.TLSConfig.ServerName = "" // that of whichever server is called
-		}
+	o, err := hostless(r)
+	if err != nil {
+		return nil, err
 	}
 	return failover(o, r), nil
 }

@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -21,37 +19,29 @@ const sameSignal = 200 * time.Millisecond
 var errSecondSignal = errors.New("second signal: exiting at once, runs are left to their leases; commands that were started go on without this node")
 
 // fleet is the nodes of one process and what they hold on to.
-type fleet struct {
-	nodes   []*scheduler.Node
-	clients []*redis.Client
-}
+type fleet struct{ seats []*seat }
 
-// add makes one more node. The client is closed by run.
-func (f *fleet) add(client *redis.Client, l *loaded, cfg scheduler.Config) error {
-	reg, err := l.registry()
-	if err != nil {
-		return err
+// add makes one more node. The clients are closed by run.
+func (f *fleet) add(at, next spot, l *loaded, cfg scheduler.Config) error {
+	s, err := newSeat(at, next, l, cfg)
+	if err == nil {
+		f.seats = append(f.seats, s)
 	}
-	node, err := scheduler.New(client, reg, cfg)
-	if err != nil {
-		return l.refused(err)
-	}
-	f.nodes, f.clients = append(f.nodes, node), append(f.clients, client)
-	return nil
+	return err
 }
 
 // run serves the health endpoints and runs the nodes until a signal, a node's end
 // or the server's. started is called with the address before the nodes begin. After
 // a second signal nothing is closed: the nodes still run, and the process ends.
 func (f *fleet) run(cfg HTTP, log *slog.Logger, started func(url string)) error {
-	srv, err := startServer(cfg, healthHandler(f.nodes), log)
+	srv, err := startServer(cfg, healthHandler(f.seats), log)
 	if err != nil {
 		return err
 	}
 	started(srv.url())
 	parts := []func(context.Context) error{srv.wait}
-	for _, n := range f.nodes {
-		parts = append(parts, n.Run)
+	for _, s := range f.seats {
+		parts = append(parts, s.run)
 	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -59,8 +49,8 @@ func (f *fleet) run(cfg HTTP, log *slog.Logger, started func(url string)) error 
 	return untilSignalled(signals, log, func(ctx context.Context) error {
 		err := together(ctx, parts...)
 		srv.stop() // after the nodes: /readyz tells of the drain while it lasts
-		for _, c := range f.clients {
-			_ = c.Close() // nothing is on its way any more
+		for _, s := range f.seats {
+			s.close()
 		}
 		if err == nil {
 			log.Info("stopped")

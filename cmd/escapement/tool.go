@@ -23,7 +23,7 @@ type tool struct {
 // inspect connects a command to Redis.
 func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		return a.reach(cmd, func(l *loaded, client *redis.Client) error {
+		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
 			in, err := scheduler.NewInspector(client, l.Namespace)
 			if err != nil {
 				return l.refused(err)
@@ -36,7 +36,7 @@ func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 }
 
 // reach connects a command to the Redis of its configuration.
-func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client *redis.Client) error) error {
+func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client redis.UniversalClient) error) error {
 	l, err := a.load(cmd, false)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client *redis.Client) 
 	}
 	defer client.Close()
 	otherwise := "name another with --redis"
-	if l.Redis.Mode == modeSentinel {
+	if l.Redis.Mode != modeStandalone {
 		otherwise = "name another configuration with --config"
 	}
 	return l.unreachable(f(l, client), otherwise)

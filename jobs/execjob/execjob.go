@@ -96,11 +96,12 @@ func (r runner) run(ctx context.Context, run *jobs.Run) error {
 	cmd := exec.Command(name, r.command.Command[1:]...)
 	cmd.Dir = r.command.Dir
 	cmd.Env = env
+	group := NewGroup(cmd)
 	out, err := startCaptured(cmd)
 	if err != nil {
 		return fmt.Errorf("command %s not started: %w", name, err)
 	}
-	ended, err := r.supervise(ctx, cmd)
+	ended, err := r.supervise(ctx, cmd, group)
 	out.finish()
 	run.SetOutput(out.ring.bytes())
 	return result(name, ended, err, out.ring.bytes())
@@ -108,10 +109,9 @@ func (r runner) run(ctx context.Context, run *jobs.Run) error {
 
 // supervise waits for the command and leaves nothing of its group behind. cause is what
 // ended the context, when that is why the command was ended; err is how it exited.
-func (r runner) supervise(ctx context.Context, cmd *exec.Cmd) (cause, err error) {
+func (r runner) supervise(ctx context.Context, cmd *exec.Cmd, g *Group) (cause, err error) {
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
-	g := newGroup(cmd)
 	select {
 	case err = <-exited:
 		return nil, errors.Join(err, g.clear(time.Now().Add(r.grace)))
@@ -125,11 +125,11 @@ func (r runner) supervise(ctx context.Context, cmd *exec.Cmd) (cause, err error)
 	timer := time.NewTimer(r.grace)
 	defer timer.Stop()
 	deadline := time.Now().Add(r.grace)
-	g.terminate()
+	g.Terminate()
 	select {
 	case err = <-exited:
 	case <-timer.C:
-		g.kill()
+		g.Kill()
 		err = <-exited
 	}
 	return context.Cause(ctx), errors.Join(err, g.clear(deadline))

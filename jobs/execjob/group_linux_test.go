@@ -177,7 +177,7 @@ func TestADeadMemberIsNotWaitedFor(t *testing.T) {
 
 func TestOnlyDead(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "read line")
-	ownGroup(cmd)
+	NewGroup(cmd)
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -8,16 +8,22 @@ import (
 	"time"
 )
 
-func ownGroup(*exec.Cmd) {}
+// Group is a command alone: this system has no process groups, and no gentle signal.
+type Group struct{ cmd *exec.Cmd }
 
-// group is the command alone: this system has no process groups, and no gentle signal.
-type group struct{ process *os.Process }
+// NewGroup is for a command that was not started yet.
+func NewGroup(cmd *exec.Cmd) *Group { return &Group{cmd} }
 
-func newGroup(cmd *exec.Cmd) *group { return &group{process: cmd.Process} }
+// Signal ends the command.
+func (g *Group) Signal(os.Signal) { g.Kill() }
 
-func (g *group) terminate() { g.kill() }
+// Terminate ends the command.
+func (g *Group) Terminate() { g.Kill() }
 
-// kill ends the command. An error means that it has ended by itself.
-func (g *group) kill() { _ = g.process.Kill() }
+// Kill ends the command. An error means that it has ended by itself.
+func (g *Group) Kill() { _ = g.cmd.Process.Kill() }
 
-func (g *group) clear(time.Time) error { return nil }
+// Alive is false: nothing is known of what the command left behind.
+func (g *Group) Alive() bool { return false }
+
+func (g *Group) clear(time.Time) error { return nil }

@@ -4,6 +4,7 @@ package execjob
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -12,70 +13,91 @@ import (
 // pollEvery is how often a group that was told to end is looked at.
 const pollEvery = 20 * time.Millisecond
 
-// ownGroup makes the command the leader of a process group of its own.
-func ownGroup(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-}
-
-// group is the process group that a command leads. Its number stays taken while any
-// member is left, also after the command itself was waited for.
-type group struct {
-	pid  int
+// Group is the process group that a command leads, for who starts commands by other
+// means than a job. Its number stays taken while any member is left, also after the
+// command itself was waited for. One goroutine uses it. On systems without process
+// groups it is the command alone.
+type Group struct {
+	cmd  *exec.Cmd
 	told bool // SIGTERM was sent
 }
 
-func newGroup(cmd *exec.Cmd) *group { return &group{pid: cmd.Process.Pid} }
+// NewGroup makes cmd, which was not started yet, the leader of a group of its own: it sets
+// cmd.SysProcAttr anew. The other methods are for when it has been started.
+func NewGroup(cmd *exec.Cmd) *Group {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return &Group{cmd: cmd}
+}
 
-// terminate asks every member to end. A stopped one is continued, so that it can.
-func (g *group) terminate() {
+// Signal sends s to every member. Where there are no groups, any signal ends the command.
+func (g *Group) Signal(s os.Signal) {
+	if n, ok := s.(syscall.Signal); ok {
+		_ = g.signal(n)
+	}
+}
+
+// Terminate asks every member to end. A stopped one is continued, so that it can.
+func (g *Group) Terminate() {
 	g.told = true
 	_ = g.signal(syscall.SIGTERM)
 	_ = g.signal(syscall.SIGCONT)
 }
 
-// kill ends every member.
-func (g *group) kill() { _ = g.signal(syscall.SIGKILL) }
+// Kill ends every member.
+func (g *Group) Kill() { _ = g.signal(syscall.SIGKILL) }
 
 // clear ends what the command left behind and returns when no member is left; those that
 // remain at the deadline are killed. The command must have been waited for. errStays is
 // returned when a member could not be ended: it has another user's rights, or hangs in
 // the kernel.
-func (g *group) clear(deadline time.Time) error {
-	if !g.alive() {
+func (g *Group) clear(deadline time.Time) error {
+	if !g.Alive() {
 		return nil
 	}
 	if !g.told {
-		g.terminate()
+		g.Terminate()
 	}
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	giveUp := deadline.Add(time.Second)
 	for now := range tick.C {
 		switch {
-		case !g.alive():
+		case !g.Alive():
 			return nil
 		case now.After(giveUp):
 			return errStays
 		case now.After(deadline):
-			g.kill()
+			g.Kill()
 		}
 	}
 	return nil
 }
 
-// alive reports whether the group has a member that has not ended. Ended members are
-// reaped first where that falls to this process, as it does to a node that is process 1
-// of a container; elsewhere there is no such child and the call answers ECHILD.
-func (g *group) alive() bool {
-	for {
-		pid, err := syscall.Wait4(-g.pid, nil, syscall.WNOHANG, nil)
-		if pid <= 0 && !errors.Is(err, syscall.EINTR) {
-			break
-		}
+// Alive reports whether the group has a member that has not ended; the command itself
+// must have been waited for. Ended members are reaped first where that falls to this
+// process, as it does to one that is process 1 of a container; elsewhere there is no such
+// child and the call answers ECHILD. Where there are no groups it is always false.
+func (g *Group) Alive() bool {
+	g.reap()
+	if errors.Is(g.signal(0), syscall.ESRCH) {
+		return false
 	}
-	return !errors.Is(g.signal(0), syscall.ESRCH) && !onlyDead(g.pid)
+	if !onlyDead(g.cmd.Process.Pid) {
+		return true
+	}
+	g.reap() // one may have ended in between
+	return false
 }
 
-// signal sends sig to every member. The error is of use to alive only: other callers are
+func (g *Group) reap() {
+	for {
+		pid, err := syscall.Wait4(-g.cmd.Process.Pid, nil, syscall.WNOHANG, nil)
+		if pid <= 0 && !errors.Is(err, syscall.EINTR) {
+			return
+		}
+	}
+}
+
+// signal sends sig to every member. The error is of use to Alive only: other callers are
 // content when nobody is left.
-func (g *group) signal(sig syscall.Signal) error { return syscall.Kill(-g.pid, sig) }
+func (g *Group) signal(sig syscall.Signal) error { return syscall.Kill(-g.cmd.Process.Pid, sig) }

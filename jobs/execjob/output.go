@@ -54,7 +54,7 @@ type captured struct {
 	done chan struct{}
 }
 
-// startCaptured starts cmd in a process group of its own with both outputs in one pipe.
+// startCaptured starts cmd with both outputs in one pipe.
 func startCaptured(cmd *exec.Cmd) (*captured, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -62,7 +62,6 @@ func startCaptured(cmd *exec.Cmd) (*captured, error) {
 	}
 	defer w.Close()
 	cmd.Stdout, cmd.Stderr = w, w
-	ownGroup(cmd)
 	if err := cmd.Start(); err != nil {
 		r.Close()
 		return nil, err

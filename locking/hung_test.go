@@ -1,0 +1,65 @@
+package locking
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// hung is a store that does not answer, once it hangs.
+type hung struct {
+	*script
+	hangs bool
+}
+
+func (h *hung) wait(ctx context.Context) error {
+	if !h.hangs {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (h *hung) Acquire(ctx context.Context, r Request) (Grant, error) {
+	if err := h.wait(ctx); err != nil {
+		return Grant{}, err
+	}
+	return h.script.Acquire(ctx, r)
+}
+
+func (h *hung) Release(ctx context.Context, _, _ string) error { return h.wait(ctx) }
+
+func (h *hung) Owner(ctx context.Context, _ string) (Ownership, error) {
+	return Ownership{}, h.wait(ctx)
+}
+
+// What a store that hangs costs; docs/locks.md says it.
+func TestHungStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hung{script: newScript(nil, nil)}
+		l := New(h, Config{})
+		lease, err := l.Acquire(t.Context(), "a", Options{Fixed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.hangs = true
+		takes := func(what string, calls, pauses int, f func() error) {
+			start := time.Now()
+			if err := f(); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnreachable) {
+				t.Errorf("%s: %v", what, err)
+			}
+			from := time.Duration(calls)*time.Second + time.Duration(pauses)*retryPause/2
+			to := from + time.Duration(pauses)*retryPause
+			if took := time.Since(start); took < from || took > to {
+				t.Errorf("%s took %s; want %s to %s", what, took, from, to)
+			}
+		}
+		takes("owner", 1, 0, func() error { _, err := l.Owner(t.Context(), "a"); return err })
+		takes("release", 3, 2, func() error { return lease.Release(t.Context()) })
+		takes("acquire", 2, 1, func() error { _, err := l.Acquire(t.Context(), "b", Options{}); return err })
+		synctest.Wait() // the grant that may have come about is being given back
+		takes("close", 2, 0, func() error { l.Close(); return ErrUnreachable })
+	})
+}

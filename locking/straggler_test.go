@@ -1,0 +1,91 @@
+package locking
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slowRoad is a store over a network that delivers the first acquire late.
+type slowRoad struct {
+	*script
+	late time.Duration
+	held string        // by whom
+	idle time.Duration // how long it was held for nobody
+	from time.Time
+}
+
+func (s *slowRoad) Acquire(ctx context.Context, r Request) (Grant, error) {
+	time.AfterFunc(s.late, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.held, s.from = r.Owner, time.Now()
+	})
+	<-ctx.Done()
+	return Grant{}, ctx.Err()
+}
+
+func (s *slowRoad) Release(ctx context.Context, name, owner string) error {
+	_ = s.script.Release(ctx, name, owner) // counts it
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held != owner {
+		return ErrLost
+	}
+	s.held, s.idle = "", time.Since(s.from)
+	return nil
+}
+
+// An acquire that arrives after the release of whoever gave up locks for nobody: not until the ttl is over, but to a third of
+// it after that release.
+func TestStragglerIsGivenBack(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ttl, late, idle time.Duration
+		left            bool // to lapse
+		asked           int
+	}{
+		"before the release":            {ttl: 15 * time.Second, late: time.Second, idle: time.Second, asked: 1},
+		"right after it":                {ttl: 15 * time.Second, late: 2001 * time.Millisecond, idle: 4999 * time.Millisecond, asked: 2},
+		"just before it is asked again": {ttl: 15 * time.Second, late: 6999 * time.Millisecond, idle: time.Millisecond, asked: 2},
+		"later":                         {ttl: 15 * time.Second, late: 8 * time.Second, left: true, asked: 2},
+		"with a long ttl":               {ttl: 24 * time.Hour, late: 3 * time.Second, idle: 19 * time.Second, asked: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &slowRoad{script: newScript(nil, nil), late: tt.late}
+				l := New(s, Config{CallTimeout: time.Minute})
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				if _, err := l.Acquire(ctx, "a", Options{TTL: tt.ttl}); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatal(err)
+				}
+				l.background.wait()
+				<-time.After(tt.late + time.Second) // later than the last of both
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if left := s.held != ""; left != tt.left || s.idle != tt.idle || len(s.released) != tt.asked {
+					t.Errorf("left %t, held for nobody for %s, asked %d times; want %t, %s, %d", left, s.idle, len(s.released), tt.left, tt.idle, tt.asked)
+				}
+			})
+		})
+	}
+}
+
+// A locker that is closed waits for no straggler.
+func TestCloseWaitsForNoStraggler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript([]error{ErrUnreachable}, []error{ErrLost})
+		l := New(s, Config{})
+		if _, err := l.Acquire(t.Context(), "a", Options{}); !errors.Is(err, ErrUnreachable) {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		start := time.Now()
+		l.Close()
+		if took := time.Since(start); took != 0 || len(s.released) != 2 {
+			t.Errorf("it took %s, asked %d times; want at once, and once more", took, len(s.released))
+		}
+	})
+}

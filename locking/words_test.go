@@ -1,0 +1,97 @@
+package locking
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Each error of a Locker names the lock, and once.
+func TestErrorsNameTheLockOnce(t *testing.T) {
+	const name = "orders"
+	held := &HeldError{Name: name, Owner: "b", Until: 10 * time.Second}
+	tooFar := &InputError{Lock: name, Field: "Options.After", Why: "is far ahead"}
+	timeout := fmt.Errorf("acquire at redis r:1: %w: %w", ErrUnreachable, context.DeadlineExceeded)
+	tests := map[string]struct {
+		acquire, release error
+		stop             bool // while it waits
+		want             string
+	}{
+		"unreachable":         {acquire: timeout, want: `lock "orders": acquire at redis r:1: store unreachable: context deadline exceeded`},
+		"refused":             {acquire: errors.New("acquire at redis r:1: NOPERM"), want: `lock "orders": acquire at redis r:1: NOPERM`},
+		"held":                {acquire: held, want: held.Error()},
+		"refused input":       {acquire: tooFar, want: tooFar.Error()},
+		"gave up: held":       {acquire: held, stop: true, want: `lock "orders": gave up: enough (last answer: held by another (b, 10s left))`},
+		"gave up: no answer":  {acquire: timeout, stop: true, want: `lock "orders": gave up: enough (last answer: acquire at redis r:1: store unreachable: context deadline exceeded)`},
+		"release: lost":       {release: fmt.Errorf("release at redis r:1: %w: it had lapsed", ErrLost), want: `lock "orders": release at redis r:1: not held any more: it had lapsed`},
+		"release: cut by ctx": {release: context.Canceled, want: `release lock "orders": store unreachable: context canceled`},
+	}
+	for what, tt := range tests {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := New(newScript([]error{tt.acquire}, []error{tt.release}), Config{})
+				defer l.Close()
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				wait := time.Duration(0)
+				if tt.stop {
+					wait = time.Minute
+					time.AfterFunc(5*time.Second, func() { cancel(errors.New("enough")) })
+				}
+				lease, err := l.Acquire(ctx, name, Options{Wait: wait})
+				if lease != nil {
+					err = lease.Release(ctx)
+				}
+				if err == nil || err.Error() != tt.want || strings.Count(err.Error(), name) != 1 {
+					t.Errorf("got  %v\nwant %s", err, tt.want)
+				}
+				if errors.Is(tt.acquire, ErrHeld) {
+					tt.acquire = ErrHeld // each Acquire has its own copy
+				}
+				if tt.acquire != nil && !errors.Is(err, tt.acquire) {
+					t.Errorf("the last answer is not in %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A fixed lease that ends when its time is over is no error; one that was taken away is.
+func TestFixedLeaseEndsWithoutAnError(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			s := newScript(nil, nil)
+			if gone {
+				s.answer = func(_ context.Context, _ int, batch []Renewal) ([]RenewAnswer, error) { return all(Gone, batch), nil }
+			}
+			l := New(s, Config{Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+			defer l.Close()
+			lease, err := l.Acquire(t.Context(), "a", Options{Fixed: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if gone {
+				_ = lease.Extend(t.Context()) // says ErrLost
+			}
+			<-lease.Context().Done()
+			synctest.Wait()
+			text := out.String()
+			if failed := strings.Contains(text, "level=ERROR"); failed != gone || !gone && !strings.Contains(text, "level=DEBUG msg=\"fixed lease is over\" name=a") {
+				t.Errorf("gone %t, the log says:\n%s", gone, text)
+			}
+			if cause := context.Cause(lease.Context()); !errors.Is(cause, ErrLeaseLost) || !gone && !strings.Contains(cause.Error(), "its fixed time is over") {
+				t.Errorf("gone %t: %v", gone, cause)
+			}
+			if !lease.Lost() {
+				t.Error("it ended before it was closed, and is not lost")
+			}
+		})
+	}
+}
