@@ -59,28 +59,37 @@ var steered = []edit{
 	{"prelude", `redis.pcall('INFO', 'server')`, `redis.call('HGET', 'test:clock', 'info')`},
 }
 
+// ships are the scripts that a test may change: what stands behind the prelude, and where they are used.
+var ships = map[string]struct {
+	source string
+	at     **redisconn.Script
+}{
+	"claim": {claimSource, &claimScript}, "settle": {settleSource, &settleScript}, "renew": {renewSource, &renewScript},
+	"reassert": {reassertSource, &reassertScript}, "reap": {reapSource, &reapScript}, "unclaim": {unclaimSource, &unclaimScript},
+	"trigger": {triggerSource, &triggerScript}, "define": {defineSource, &defineScript}, "rerun": {rerunSource, &rerunScript},
+	"cancel": {cancelSource, &cancelScript}, "pause": {pauseSource, &pauseScript}, "rewind": {rewindSource, &rewindScript},
+	"remove": {removeSource, &removeScript}, "follow": {followSource, &followScript}, "relay": {relaySource, &relayScript},
+	"postpone": {postponeSource, &postponeScript}, "begin": {beginSource, &beginScript}, "promote": {promoteSource, &promoteScript},
+	"promoted": {promotedSource, &promotedScript}, "beside": {besideSource, &besideScript},
+}
+
 // useScripts puts changed scripts in the place of the shipped ones until the test ends.
 func useScripts(tb testing.TB, edits ...edit) {
 	tb.Helper()
-	sources := map[string]string{"prelude": prelude, "claim": claimSource, "settle": settleSource, "renew": renewSource,
-		"reassert": reassertSource,
-		"reap":     reapSource, "unclaim": unclaimSource, "trigger": triggerSource, "define": defineSource, "rerun": rerunSource,
-		"cancel": cancelSource, "pause": pauseSource, "rewind": rewindSource, "remove": removeSource, "follow": followSource,
-		"relay": relaySource, "postpone": postponeSource}
+	sources := map[string]string{"prelude": prelude}
+	for name, s := range ships {
+		sources[name] = s.source
+	}
 	for _, e := range edits {
 		if n := strings.Count(sources[e.script], e.old); n != 1 {
 			tb.Fatalf("%s.lua holds the text to replace %d times, want once: %s", e.script, n, e.old)
 		}
 		sources[e.script] = strings.Replace(sources[e.script], e.old, e.new, 1)
 	}
-	for name, at := range map[string]**redisconn.Script{"claim": &claimScript, "settle": &settleScript, "renew": &renewScript,
-		"reassert": &reassertScript,
-		"reap":     &reapScript, "unclaim": &unclaimScript, "trigger": &triggerScript, "define": &defineScript, "rerun": &rerunScript,
-		"cancel": &cancelScript, "pause": &pauseScript, "rewind": &rewindScript, "remove": &removeScript, "follow": &followScript,
-		"relay": &relayScript, "postpone": &postponeScript} {
-		shipped := *at
-		*at = redisconn.NewScript(name, sources["prelude"]+sources[name])
-		tb.Cleanup(func() { *at = shipped })
+	for name, s := range ships {
+		shipped := *s.at
+		*s.at = redisconn.NewScript(name, sources["prelude"]+sources[name])
+		tb.Cleanup(func() { *s.at = shipped })
 	}
 }
 

@@ -49,6 +49,26 @@ func (m *model) refuses(o op) error {
 	return nil
 }
 
+// raise brings a promotion to all partitions, until one is closed or a later promotion has come there.
+func raise(gates *[tracePartitions]string, p Promotion) string {
+	for i, stored := range gates {
+		g, open := gateAt(stored)
+		switch {
+		case !open:
+			return failed(&ClosedError{State: g.state, Move: g.move, Where: g.words})
+		case g.epoch > p.Epoch:
+			return "refused"
+		case g.epoch == p.Epoch:
+			continue
+		}
+		if g.epoch = p.Epoch; p.Pattern == "" {
+			g.generation = p.Generation
+		}
+		gates[i] = g.String()
+	}
+	return ""
+}
+
 // former is which definitions of each job were replaced.
 func (m *model) former() map[string][]string {
 	all := map[string][]string{}
@@ -63,7 +83,11 @@ func (m *model) former() map[string][]string {
 // behindGate holds what was done, and not refused, against the gate.
 func (p *promises) behindGate(o op) {
 	if job := o.gated(); job != "" {
-		if g, open := gateAt(p.gates[Partition(job, tracePartitions)]); !open {
+		g, open := gateAt(p.gates[Partition(job, tracePartitions)])
+		if o.promotes && o.epoch != g.epoch {
+			p.bad("P7: %s of %s was carried out for promotion %d, and the last one is %d", o.kind, o.job, o.epoch, g.epoch)
+		}
+		if !open {
 			p.bad("P7: %s of %s was carried out behind a gate that is %s", o.kind, job, g.state)
 		}
 	}

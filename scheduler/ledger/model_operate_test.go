@@ -158,12 +158,17 @@ func (m *model) unreadable(kind, job string) bool {
 	return false
 }
 
-func (m *model) follow(upstream, job string, add bool) {
+func (m *model) follow(o op) string {
+	upstream, job, add := o.upstream, o.job, o.kind == "follow"
+	if o.promotes && o.epoch != m.gate(upstream).epoch {
+		return "refused"
+	}
 	list := slices.DeleteFunc(slices.Clone(m.followers[upstream]), func(name string) bool { return name == job && !add })
 	if add && !slices.Contains(list, job) {
 		list = append(list, job)
 	}
 	m.followers[upstream] = list
+	return ""
 }
 
 // tell leaves word of ticks of a job, if others follow it.

@@ -108,6 +108,8 @@ func (m *model) do(o op) reply {
 	switch o.kind {
 	case "plant":
 		m.plant(o.plant)
+	case "raise":
+		out.err = raise(&m.gates, o.raise)
 	case "gate":
 		m.gates[o.part] = o.gate
 	}
@@ -133,7 +135,7 @@ func (m *model) operate(o op, out *reply) {
 	case "remove":
 		out.err = m.remove(o.job)
 	case "follow", "unfollow":
-		m.follow(o.upstream, o.job, o.kind == "follow")
+		out.err = m.follow(o)
 	case "relay":
 		out.word = m.relay(o.event, o.job)
 	case "relayed":

@@ -36,6 +36,13 @@ var gateMutants = []mutant{
 	{"what was replaced last is named last", "model", []edit{{"define", `local list = {was}`, `local list = {}`},
 		{"define", `  redis.call('HSET', former, job,`, `  list[#list + 1] = was
   redis.call('HSET', former, job,`}}},
+	{"any promotion tells who follows", "P7", []edit{{"follow", `if ARGV[4] ~= '' and ARGV[4] ~= gate_of(`, `if false and ARGV[4] ~= gate_of(`}}},
+	{"an older promotion tells who follows", "P7", []edit{{"follow", `ARGV[4] ~= gate_of(redis.call('GET', KEYS[#KEYS])).epoch then`, `tonumber(ARGV[4]) > tonumber(gate_of(redis.call('GET', KEYS[#KEYS])).epoch) then`}}},
+	{"a promotion that has not come here tells who follows", "P7", []edit{{"follow", `ARGV[4] ~= gate_of(redis.call('GET', KEYS[#KEYS])).epoch then`, `tonumber(ARGV[4]) < tonumber(gate_of(redis.call('GET', KEYS[#KEYS])).epoch) then`}}},
+	{"an older promotion comes to a partition", "model", []edit{{"promote", `if tonumber(gate.epoch) > epoch then return 'outdated' end`, ``}}},
+	{"a promotion comes to a closed partition", "model", []edit{{"promote", `if shut then`, `if false then`}}},
+	{"a promotion of some jobs changes who makes new ones", "model", []edit{{"promote", `if ARGV[3] == '1' then`, `if true then`}}},
+	{"a promotion of all jobs does not change who makes new ones", "model", []edit{{"promote", `if ARGV[3] == '1' then`, `if false then`}}},
 	{"what was replaced outlives its job", "model", []edit{{"remove", `KEYS[9], KEYS[12]})`, `KEYS[9]})`}}},
 }
 

@@ -34,7 +34,9 @@ type op struct {
 	event    Event // relay, relayed
 	late     Late  // postpone, until
 	until    int64
-	epoch    int64  // switch
+	epoch    int64 // switch, and what belongs to a promotion
+	raise    Promotion
+	promotes bool   // follow, unfollow: as part of a promotion
 	part     int    // gate: of a partition
 	gate     string // as it is stored, "" for none
 	plant    plant
@@ -107,6 +109,8 @@ func (o op) on(ctx context.Context, r *rig) reply {
 		out.defined, err = r.led.Define(ctx, o.now, o.defs)
 	case "switch":
 		out.defined, err = r.led.Switch(ctx, o.now, o.epoch, o.defs)
+	case "raise":
+		err = r.led.Raise(ctx, o.raise)
 	case "gate":
 		err = setGate(ctx, r.client, r.led.keys[o.part].gate, o.gate)
 	case "plant":
@@ -135,10 +139,8 @@ func (o op) operate(ctx context.Context, r *rig) (word Word, run string, err err
 		word, err = r.led.Rewind(ctx, o.now, o.rewind)
 	case "remove":
 		err = r.led.Remove(ctx, o.job)
-	case "follow":
-		err = r.led.Follow(ctx, o.upstream, o.job)
-	case "unfollow":
-		err = r.led.Unfollow(ctx, o.upstream, o.job)
+	case "follow", "unfollow":
+		err = o.follow(ctx, r)
 	case "relay":
 		word, err = r.led.Relay(ctx, o.event, o.job)
 	case "relayed":
@@ -149,6 +151,21 @@ func (o op) operate(ctx context.Context, r *rig) (word Word, run string, err err
 		err = errors.New("no such op: " + o.kind)
 	}
 	return word, run, err
+}
+
+// follow is a node's own wish, or part of a promotion.
+func (o op) follow(ctx context.Context, r *rig) error {
+	p := Promotion{Epoch: o.epoch}
+	switch {
+	case o.kind == "follow" && o.promotes:
+		return p.Follow(ctx, r.led, o.upstream, o.job)
+	case o.kind == "follow":
+		return r.led.Follow(ctx, o.upstream, o.job)
+	case o.promotes:
+		return p.Unfollow(ctx, r.led, o.upstream, o.job)
+	default:
+		return r.led.Unfollow(ctx, o.upstream, o.job)
+	}
 }
 
 func (p plant) on(ctx context.Context, client *redis.Client, k keys) error {

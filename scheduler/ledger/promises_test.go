@@ -57,6 +57,8 @@ func (p *promises) see(o op, r reply, now int64) {
 		p.foreign[o.plant.name] = !o.plant.back
 	case "gate":
 		p.gates[o.part] = o.gate
+	case "raise":
+		raise(&p.gates, o.raise)
 	}
 	for job, until := range p.paused {
 		if now >= until {

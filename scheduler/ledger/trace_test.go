@@ -206,7 +206,7 @@ var everyAnswer = []string{"claim granted", "claim skipped", "claim moved", "cla
 	"claim passed", "cancel told", "cancel cancelled", "cancel refused", "cancel unknown", "rerun", "rerun refused",
 	"rerun unknown", "pause", "pause refused", "resume", "rewind rewound", "rewind moved", "rewind refused", "rewind clock", "remove", "follow",
 	"unfollow", "relay relayed", "relay stranger", "relayed", "postpone",
-	"gate", "claim closed", "claim granted before the gate closed", "claim superseded by another generation", "cursor stays", "define standby",
+	"gate", "raise", "raise refused", "raise closed", "follow refused", "claim closed", "claim granted before the gate closed", "claim superseded by another generation", "cursor stays", "define standby",
 	"define closed", "switch created", "switch same", "switch replaced", "switch differs", "switch standby", "switch closed", "trigger closed", "rerun closed",
 	"rewind closed", "remove closed", "pause closed", "resume closed", "follow closed", "unfollow closed", "relay closed"}
 

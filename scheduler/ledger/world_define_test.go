@@ -21,7 +21,7 @@ func (w *world) define(o op) op {
 		switch s, known := w.view.jobs[name]; {
 		case known && w.chance(20):
 			digest = otherGeneration(s.Digest)
-		case !known && generationOf(digest) != g.generation && w.chance(80):
+		case !known && generationOf(digest) != g.generation && w.chance(60):
 			digest = otherGeneration(digest)
 		}
 		r := rhythms[digest]

@@ -89,6 +89,8 @@ func (w *world) atGate(tb testing.TB, o op) (made op, ok, done bool) {
 		return o, ok && (o.kind != "unfollow" || Partition(o.upstream, tracePartitions) == shut), true // else nobody would follow for long
 	case shut < 0 && n < 2:
 		return w.setGate(o), true, true
+	case n == 99:
+		return w.raise(o), true, true
 	}
 	return o, false, false
 }
@@ -116,6 +118,26 @@ func (w *world) setGate(o op) op {
 	default:
 		o.gate = w.gate(pick(w, []string{gateOpen, gateOpen, gateSealed, gateSealed, gateFilling, gateBurnt}))
 	}
+	return o
+}
+
+// promotes makes following, at times, part of a promotion: of the last one, mostly.
+func (w *world) promotes(o *op) {
+	if o.promotes = w.chance(20); o.promotes {
+		g, _ := gateAt(w.view.gates[Partition(o.upstream, tracePartitions)])
+		o.epoch = max(0, g.epoch+pick(w, []int64{0, 0, 1, -1}))
+	}
+}
+
+// raise brings a promotion to all partitions: the next one, or at times the last or an older one.
+func (w *world) raise(o op) op {
+	o.kind = "raise"
+	for _, stored := range w.view.gates {
+		g, _ := gateAt(stored)
+		o.raise.Epoch = max(o.raise.Epoch, g.epoch)
+	}
+	o.raise.Epoch = max(0, o.raise.Epoch+pick(w, []int64{1, 1, 0, -1}))
+	o.raise.Generation, o.raise.Pattern = pick(w, []string{"", "neo"}), pick(w, []string{"", "a*"})
 	return o
 }
 

@@ -84,6 +84,9 @@ func (w *world) oneOf(tb testing.TB, kind string, o op) (op, bool) {
 		return w.setGate(o), true
 	case "unfollow":
 		o.upstream = pick(w, jobNames)
+		w.promotes(&o)
+	case "promote":
+		return w.raise(o), true
 	case "unclaim":
 		o = w.unclaim(o)
 		return o, len(o.returns) > 0
@@ -143,7 +146,7 @@ func (w *world) rerun(tb testing.TB, o op) (op, bool) {
 	if len(runs) == 0 {
 		return o, false
 	}
-	if o.run = pick(w, runs); w.chance(4) {
+	if o.run = pick(w, runs); w.chance(8) {
 		o.run = w.id("nobody")
 	}
 	return o, true
@@ -188,6 +191,7 @@ func (w *world) follow(o op) op {
 	} else if w.chance(40) {
 		o.kind = "unfollow"
 	}
+	w.promotes(&o)
 	return o
 }
 

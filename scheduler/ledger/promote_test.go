@@ -1,0 +1,273 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// promoteTale tells what the scripts of a promotion must and must not do, on one server.
+type promoteTale struct {
+	tb    testing.TB
+	ctx   context.Context
+	r     *rig
+	wrong []string
+}
+
+// promoteConfig lets Begin go with a steered clock: it asks the server itself what time it is.
+var promoteConfig = Config{Partitions: 2, Generation: "blue", MaxSkew: 100 * 365 * oneDay}
+
+func (s *promoteTale) bad(format string, args ...any) {
+	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
+}
+
+func (s *promoteTale) is(what string, got, want any) {
+	if !reflect.DeepEqual(got, want) {
+		s.bad("%s: %+v, want %+v", what, got, want)
+	}
+}
+
+// keeps does what must be refused with an error, nil for a mere answer, and change nothing.
+func (s *promoteTale) keeps(what string, want error, do func() error) {
+	before := dump(s.tb, s.r.client)
+	if err := do(); !errors.Is(err, want) {
+		s.bad("%s: %v, want %v", what, err, want)
+	}
+	if diff := differences(before, dump(s.tb, s.r.client)); len(diff) > 0 {
+		s.bad("%s has changed %s", what, strings.Join(diff, "\n"))
+	}
+}
+
+func (s *promoteTale) does(what string, err error) {
+	if err != nil {
+		s.bad("%s: %v", what, err)
+	}
+}
+
+func (s *promoteTale) control(fields ...string) []any {
+	return s.r.client.HMGet(s.ctx, controlKey(testNS), fields...).Val()
+}
+
+func (s *promoteTale) setControl(field, value string) {
+	s.does("set", s.r.client.HSet(s.ctx, controlKey(testNS), field, value).Err())
+}
+
+func (s *promoteTale) gates() (all []string) {
+	for _, k := range s.r.led.keys {
+		all = append(all, s.r.client.Get(s.ctx, k.gate).Val())
+	}
+	return all
+}
+
+func (s *promoteTale) setGates(stored ...string) {
+	for i, k := range s.r.led.keys {
+		s.does("set", setGate(s.ctx, s.r.client, k.gate, stored[i]))
+	}
+}
+
+// begin begins a promotion, and wants its epoch.
+func (s *promoteTale) begin(p Promotion, epoch int64, resumed bool) Promotion {
+	got, err := s.r.led.Begin(s.ctx, p)
+	s.does("begin", err)
+	s.is("begun "+p.text(), []any{got.Epoch, got.Resumed}, []any{epoch, resumed})
+	return got
+}
+
+// late is a copy of the begin script, as a caller sent it who had seen these epochs.
+func (s *promoteTale) late(p Promotion, least, seen, off int64) string {
+	reply, err := beginScript.Run(s.ctx, s.r.client, []string{controlKey(testNS)}, p.Generation, p.Pattern, flagged(p.Cancel),
+		ms(least), ms(seen), ms(s.r.now+off), "1000").Slice()
+	s.does("begin", err)
+	return strings.Trim(fmt.Sprint(reply), "[]")
+}
+
+func (s *promoteTale) beginning() {
+	green, some := Promotion{Generation: "green"}, Promotion{Generation: "blue", Pattern: "a*"}
+	s.begin(green, 1, false)
+	s.is("control", s.control("generation", "epoch", "promoting"), []any{"green", "1", "1|1|green||"})
+	s.keeps("begun again", nil, func() error { s.begin(green, 1, true); return nil })
+	s.begin(some, 2, false)
+	s.is("control, of some jobs", s.control("generation", "epoch", "promoting"), []any{"green", "2", "1|2|blue|a*|"})
+	s.keeps("a late begin", nil, func() error { s.is("late", s.late(green, 0, 0, 0), "moved 2"); return nil })
+	s.keeps("a late begin that had seen the first", nil, func() error { s.is("late", s.late(green, 0, 1, 0), "moved 2"); return nil })
+	s.begin(Promotion{Generation: "blue", Pattern: "a*", Cancel: true}, 3, false)
+	s.keeps("begin by a wrong clock", nil, func() error {
+		s.is("clock", s.late(green, 0, 3, 1001), "clock "+ms(s.r.now))
+		s.is("clock", s.late(green, 0, 3, -1001), "clock "+ms(s.r.now))
+		return nil
+	})
+	s.setGates("1|7|green|open||", "1|2|green|open||") // the control record was lost, and is of before
+	s.begin(Promotion{Generation: "blue", Pattern: "a*", Cancel: true}, 8, false)
+	for state, shut := range map[string]string{MoveSealing: "sealed", MoveSealed: "sealed", MoveMoved: "sealed", MoveFilling: "filling", MoveOpening: "filling", MoveBurnt: "burnt"} {
+		s.setControl("move", "1|"+move1+"|from|"+state+"|10.0.0.7:6379|1")
+		s.keeps("begin while a move is "+state, ErrClosed, func() error {
+			_, err := s.r.led.Begin(s.ctx, green)
+			var closed *ClosedError
+			if errors.As(err, &closed) {
+				s.is("closed", *closed, ClosedError{shut, move1, "10.0.0.7:6379"})
+			}
+			return err
+		})
+	}
+	s.setControl("move", "1|"+move1+"|to|open|10.0.0.7:6379|1")
+	s.begin(green, 9, false)
+	s.does("lose", s.r.client.Del(s.ctx, controlKey(testNS)).Err())
+	s.keeps("begin where nothing is", nil, func() error { s.is("begin", s.late(green, 0, 0, 0), "unknown"); return nil })
+}
+
+func (s *promoteTale) raising() {
+	led := s.r.led
+	p := func(epoch int64, generation, pattern string) Promotion {
+		return Promotion{Epoch: epoch, Generation: generation, Pattern: pattern}
+	}
+	s.setGates("", "1|0|blue|open|m1|there")
+	s.does("raise", led.Raise(s.ctx, p(1, "green", "")))
+	s.is("gates", s.gates(), []string{"1|1|green|open||", "1|1|green|open|m1|there"})
+	s.keeps("raised again", nil, func() error { return led.Raise(s.ctx, p(1, "green", "")) })
+	s.does("raise", led.Raise(s.ctx, p(2, "blue", "a*")))
+	s.is("gates, of some jobs", s.gates(), []string{"1|2|green|open||", "1|2|green|open|m1|there"})
+	s.keeps("raised by an older one", ErrRefused, func() error { return led.Raise(s.ctx, p(1, "white", "")) })
+	s.does("raise", led.Raise(s.ctx, p(10, "white", ""))) // more than 9: they are numbers
+	s.keeps("raised by an older one, of one digit", ErrRefused, func() error { return led.Raise(s.ctx, p(9, "green", "")) })
+	for _, shut := range []string{"1|10|white|sealed|m1|there", "2|what"} {
+		s.setGates(shut, "1|10|white|open||")
+		s.keeps("raised where it is closed", ErrClosed, func() error { return led.Raise(s.ctx, p(11, "green", "")) })
+	}
+	s.setGates("1|10|white|open||", "1|10|white|open||")
+}
+
+func (s *promoteTale) ending() {
+	led := s.r.led
+	s.does("again", s.r.client.HDel(s.ctx, controlKey(testNS), "promoting", "move").Err())
+	_, err := led.Restore(s.ctx, "blue")
+	s.does("restore", err)
+	promoted := func(p Promotion, want bool) {
+		got, err := led.Promoted(s.ctx, p)
+		s.does("end", err)
+		s.is("ended", got, want)
+	}
+	first := s.begin(Promotion{Generation: "green"}, 11, false)
+	second := s.begin(Promotion{Generation: "green", Cancel: true}, 12, false)
+	s.keeps("ended by an older one", nil, func() error { promoted(first, false); return nil })
+	promoted(second, true)
+	s.is("control", s.control("promoting", "epoch"), []any{nil, "12"})
+	s.keeps("ended again", nil, func() error { promoted(second, false); return nil })
+	s.begin(Promotion{Generation: "green", Cancel: true}, 13, false) // what has ended is not resumed
+}
+
+func (s *promoteTale) following() {
+	led := s.r.led
+	here := led.keys[led.Partition("up")]
+	s.does("set", setGate(s.ctx, s.r.client, here.gate, "1|10|white|open||"))
+	for _, epoch := range []int64{9, 11, 1, 0} { // 1 and 9 in another order as texts
+		p := Promotion{Epoch: epoch}
+		s.keeps("follow by another promotion", ErrRefused, func() error { return p.Follow(s.ctx, led, "up", "down") })
+	}
+	p := Promotion{Epoch: 10}
+	s.does("follow", p.Follow(s.ctx, led, "up", "down"))
+	s.does("follow", led.Follow(s.ctx, "up", "too"))
+	s.is("followers", s.r.client.HGet(s.ctx, here.followers, "up").Val(), "down,too")
+	s.keeps("unfollow by another promotion", ErrRefused, func() error { return Promotion{Epoch: 9}.Unfollow(s.ctx, led, "up", "down") })
+	s.does("unfollow", p.Unfollow(s.ctx, led, "up", "down"))
+	s.does("unfollow", led.Unfollow(s.ctx, "up", "too"))
+	s.is("followers", s.r.client.Exists(s.ctx, here.followers).Val(), int64(0))
+}
+
+// tell tells it all, on an empty server.
+func (s *promoteTale) tell() {
+	s.beginning()
+	s.raising()
+	s.ending()
+	s.following()
+	s.shelving()
+	s.ageing()
+	s.crowding()
+}
+
+func newPromoteTale(tb testing.TB, r *rig) *promoteTale {
+	return &promoteTale{tb: tb, ctx: tb.Context(), r: r}
+}
+
+// TestPromoteScripts: what comes late, or while a move goes on, changes nothing; only the newest promotion goes on; what is
+// kept beside gives way only to who has seen it, to age, and to more generations than there may be.
+func TestPromoteScripts(t *testing.T) {
+	onBoth(t, promoteConfig, func(t *testing.T, r *rig) {
+		s := newPromoteTale(t, r)
+		if s.tell(); len(s.wrong) > 0 {
+			t.Error(strings.Join(s.wrong, "\n"))
+		}
+	})
+}
+
+// promoteMutants are the scripts of a promotion without one of their checks.
+var promoteMutants = []edit{
+	{"begin", `if astray(ms, ARGV[6], ARGV[7]) then`, `if false then`},
+	{"begin", `== 0 then return {'unknown'} end`, `== 9 then return {'unknown'} end`},
+	{"begin", `if state and shut[state] then`, `if false then`},
+	{"begin", `sealing = 'sealed', `, ``}, {"begin", ` sealed = 'sealed',`, ``}, {"begin", `moved = 'sealed', `, ``},
+	{"begin", `filling = 'filling', `, ``}, {"begin", `opening = 'filling', `, ``}, {"begin", `, burnt = 'burnt'`, ``},
+	{"begin", `if same == rest and`, `if under and`},
+	{"begin", `if same == rest and`, `if false and`},
+	{"begin", ` and tonumber(under) >= least then`, ` then`},
+	{"begin", `if last ~= ARGV[5] then return {'moved', last} end`, ``},
+	{"begin", `math.max(tonumber(last) or 0, least) + 1`, `(tonumber(last) or 0) + 1`},
+	{"begin", `if pattern == '' then`, `if true then`},
+	{"begin", `if pattern == '' then`, `if false then`},
+	{"promote", `if shut then`, `if false then`},
+	{"promote", `if tonumber(gate.epoch) > epoch then return 'outdated' end`, ``},
+	{"promote", `if tonumber(gate.epoch) > epoch then`, `if gate.epoch > ARGV[1] then`},
+	{"promote", `if ARGV[3] == '1' then`, `if true then`},
+	{"promote", `if ARGV[3] == '1' then`, `if false then`},
+	{"promote", `gate.epoch = int(epoch)`, ``},
+	{"promoted", `if redis.call('HGET', KEYS[1], 'promoting') ~= ARGV[1] then return 0 end`, ``},
+	{"promoted", `redis.call('HDEL', KEYS[1], 'promoting')`, ``},
+	{"follow", `if ARGV[4] ~= '' and`, `if false and`},
+	{"follow", `ARGV[4] ~= gate_of(redis.call('GET', KEYS[#KEYS])).epoch`, `ARGV[4] < gate_of(redis.call('GET', KEYS[#KEYS])).epoch`},
+	{"follow", `ARGV[4] ~= gate_of(redis.call('GET', KEYS[#KEYS])).epoch`, `ARGV[4] > gate_of(redis.call('GET', KEYS[#KEYS])).epoch`},
+	{"beside", `if shut then`, `if false then`},
+	{"beside", `if ARGV[5] == '1' and not room()`, `if not room()`},
+	{"beside", `if ARGV[5] == '1' and not room()`, `if false and not room()`},
+	{"beside", `seen < ms - age then`, `seen <= ms - age then`},
+	{"beside", `seen < ms - age then`, `false then`},
+	{"beside", `  redis.call('HDEL', former, field)
+end`, `end`},
+	{"beside", `if fields[generation] or n < most then`, `if n < most then`},
+	{"beside", `if fields[generation] or n < most then`, `if fields[generation] or n <= most then`},
+	{"beside", `if fields[generation] or n < most then`, `if true then`},
+	{"beside", `seen < latest[oldest] or`, `seen > latest[oldest] or`},
+	{"beside", `and newer(oldest, of) then`, `and newer(of, oldest) then`},
+	{"beside", `math.max(latest[of], seen)`, `seen`},
+	{"beside", `if latest[oldest] > ms - yields then return false end`, ``},
+	{"beside", `latest[oldest] > ms - yields`, `latest[oldest] >= ms - yields`},
+	{"beside", `for _, field in ipairs(fields[oldest]) do drop(field) end`, ``},
+	{"beside", `if stored and not seen then`, `if false then`},
+	{"beside", `held ~= digest and held ~= was then`, `held ~= digest and was == '' then`},
+	{"beside", `if stored and held == digest and newer(rev, revision) then revision = rev end`, ``},
+	{"beside", `if stored and held == digest and newer(rev, revision)`, `if stored and newer(rev, revision)`},
+	{"beside", `'1|' .. int(ms) .. '|' .. revision`, `'1|' .. (seen or int(ms)) .. '|' .. revision`},
+	{"beside", `if stored and held ~= digest then replace(field, held, digest) end`, ``},
+	{"beside", ` and one ~= digest and`, ` and`},
+	{"beside", ` and #list < 8 then`, ` then`},
+}
+
+// TestPromoteMutants takes each check out of the scripts, and the tale must notice.
+func TestPromoteMutants(t *testing.T) {
+	for _, m := range promoteMutants {
+		t.Run(m.script+" "+m.old+" "+m.new, func(t *testing.T) {
+			useScripts(t, append(slices.Clone(steered), m)...)
+			s := newPromoteTale(t, embeddedRig(t, promoteConfig))
+			if s.tell(); len(s.wrong) == 0 {
+				t.Error("not caught")
+			} else {
+				t.Log(s.wrong[0])
+			}
+		})
+	}
+}
+
+const oneDay = 24 * time.Hour
