@@ -102,9 +102,10 @@ without-race: redis-server ## the tests that run without the race detector only
 
 # A seed that fails prints how to replay it alone. More seeds: make sim SEEDS=20000.
 .PHONY: sim
-sim: ## a simulated cluster under random faults, SEEDS of them, a quarter as many with all policies, a tenth of failovers
-	go test -count=1 -timeout 3h $(RARE_GC) -run 'Test(Sim|Policies|Failover)$$' -v $(SIM) \
-		-sim.seeds $(SEEDS) -policies.seeds $$(( $(SEEDS) / 4 )) -failover.seeds $$(( $(SEEDS) / 10 )) $(ARGS) | grep -v '^=== '
+sim: ## a simulated cluster under random faults, SEEDS of them, a quarter as many with all policies, a tenth of failovers, some moves
+	go test -count=1 -timeout 3h $(RARE_GC) -run 'Test(Sim|Policies|Failover|Moves)$$' -v $(SIM) \
+		-sim.seeds $(SEEDS) -policies.seeds $$(( $(SEEDS) / 4 )) -failover.seeds $$(( $(SEEDS) / 10 )) \
+		-moves.seeds $$(( $(SEEDS) / 80 )) $(ARGS) | grep -v '^=== '
 
 # The race detector and the number of cores change how goroutines interleave. Nothing of that may show.
 .PHONY: sim-same
