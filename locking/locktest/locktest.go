@@ -39,6 +39,11 @@ type Store struct {
 	// the store cannot lose anything.
 	Forget func(tb testing.TB)
 
+	// Quorum says that the store is several servers that know nothing of each other,
+	// and a lock is what a majority of them says. Random histories are then checked
+	// against a lock that is a little looser: see lockState in model.go.
+	Quorum bool
+
 	// Commands returns how many commands all clients together have sent so far,
 	// for Benchmark. nil: nobody counts.
 	Commands func() int64

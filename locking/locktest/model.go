@@ -1,7 +1,7 @@
 package locktest
 
 import (
-	"fmt"
+	"hash/maphash"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -9,79 +9,52 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-type questionKind uint8
-
-const (
-	askAcquire questionKind = iota
-	askRelease
-	askRenew
-	askOwner
-)
-
-// question is what one call asked. Owners are numbers here, for a small state.
-type question struct {
-	kind  questionKind
-	owner int
-	token locking.Token // acquire: to be taken over, 0 none; renew: the grant's
-	ttl   time.Duration
-	sent  time.Duration // since the start
-}
-
-func (q question) String() string {
-	what := [...]string{"acquire", "release", "renew", "owner"}[q.kind]
-	if q.kind == askOwner {
-		return what
-	}
-	return fmt.Sprintf("%s for %d, token %d", what, q.owner, q.token)
-}
-
-type answerKind uint8
-
-const (
-	unknownAnswer answerKind = iota // it may have taken effect
-	granted
-	heldBy
-	done    // released, renewed
-	notOurs // lost, gone
-	free
-)
-
-// answer is what one call was answered.
-type answer struct {
-	kind  answerKind
-	owner int
-	token locking.Token
-	asked time.Duration // Grant.Asked, since the start
-	came  time.Duration // since the start
-}
-
-func (a answer) String() string {
-	what := [...]string{"no answer", "granted", "held", "done", "not ours", "free"}[a.kind]
-	return fmt.Sprintf("%s (owner %d, token %d)", what, a.owner, a.token)
-}
-
 // lockState is the model: one lock with a ttl. When its lease ends at the store
 // is known only within bounds, because nobody knows when between asking and
 // answering a call took effect.
+//
+// Five things are looser for a quorum (question.loose), whose servers answer one
+// by one and know nothing of each other:
+//
+//   - An acquisition without an answer may have got some servers and not others. It
+//     is taken back, so what it held may end at any time, not only with its ttl. One
+//     that was answered is held for its ttl as ever.
+//   - Servers promise a token each, and the largest is granted. Until the call has
+//     returned, Owner may show a smaller one that a majority happens to have; never
+//     one that is not above the grant before.
+//   - A release without an answer may have reached some servers only. An owner that
+//     asks once more after it, and is refused, takes back the rest with that: so
+//     its next release may not be told that it gave the lock back before.
+//   - A server remembers who gave back last, also what was no majority: so after a
+//     release that was not "done" the owner before it may not be known any more.
+//   - "Held" may name nobody that we know, when all that is known is that no
+//     majority is to be had. When it names somebody, that is who must have it.
 type lockState struct {
 	owner    int           // 0: free
 	token    locking.Token // of the owner; 0: granted in a call without an answer
 	most     locking.Token // no smaller one may be granted
 	from, to time.Duration // its lease ends between these
+	before   locking.Token // the most before the owner's grant
+	came     time.Duration // the owner's grant
 	lastBack int           // who released last
+	unsure   bool          // in a call without an answer
 	back     uint64        // one bit for each who ever released
 }
 
 const (
 	forever = time.Duration(1 << 62)
+	nobody  = -1 // that we know
 
 	// grain is how coarse clocks are: milliseconds at the store, rounded either way.
 	grain = 5 * time.Millisecond
 )
 
+var hashSeed = maphash.MakeSeed()
+
 func lockModel() porcupine.Model {
 	model := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{lockState{}} },
+		Hash: func(state any) uint64 { return maphash.Comparable(hashSeed, state.(lockState)) },
 		Step: func(state, input, output any) []any {
 			var next []any
 			for _, s := range state.(lockState).after(input.(question), output.(answer)) {
@@ -115,15 +88,27 @@ func (s lockState) after(q question, a answer) []lockState {
 	case askRenew:
 		return s.afterRenew(q, a, w)
 	case askOwner:
-		return s.afterOwner(a, w)
+		return s.afterOwner(q, a, w)
 	}
 	return nil
 }
 
 func (s lockState) afterAcquire(q question, a answer, w window) []lockState {
+	next := s.acquired(q, a, w)
+	if q.loose && s.unsure && s.lastBack == q.owner {
+		s.lastBack = 0
+		next = append(next, s.acquired(q, a, w)...)
+	}
+	return next
+}
+
+func (s lockState) acquired(q question, a answer, w window) []lockState {
 	switch a.kind {
 	case heldBy:
 		held := a.owner == s.owner && a.owner != q.owner && s.mayBeHeld(w)
+		if q.loose && a.owner == nobody {
+			return []lockState{s}
+		}
 		if held && (q.token == 0 || q.token != s.token) {
 			return []lockState{s}
 		}
@@ -149,7 +134,7 @@ func (s lockState) grants(q question, token locking.Token, w window, asked time.
 		if token == 0 || token == s.token {
 			next = append(next, same)
 		} else if s.token == 0 && token > s.most {
-			same.token, same.most = token, token
+			same.token, same.most, same.came = token, token, w.to
 			next = append(next, same)
 		}
 	}
@@ -161,7 +146,12 @@ func (s lockState) grants(q question, token locking.Token, w window, asked time.
 		if !takenOver && s.owner != 0 {
 			asked = max(asked, s.from) // not before the end of the lease before
 		}
-		next = append(next, n.lasts(q.ttl, asked, w))
+		n.before, n.came = s.most, w.to
+		n = n.lasts(q.ttl, asked, w)
+		if token == 0 && q.loose {
+			n.from = asked // it may be withdrawn at once
+		}
+		next = append(next, n)
 	}
 	return next
 }
@@ -176,14 +166,23 @@ func (s lockState) lasts(ttl, asked time.Duration, w window) lockState {
 }
 
 func (s lockState) freed() lockState {
-	s.owner, s.token, s.from, s.to = 0, 0, 0, 0
+	s.owner, s.token, s.from, s.to, s.before, s.came = 0, 0, 0, 0, 0, 0
 	return s
 }
 
 func (s lockState) afterRelease(q question, a answer, w window) []lockState {
+	next := s.released(q, a, w)
+	if q.loose && a.kind != done && s.lastBack != q.owner {
+		s.lastBack = 0
+		next = append(next, s.released(q, a, w)...)
+	}
+	return next
+}
+
+func (s lockState) released(q question, a answer, w window) []lockState {
 	ours := s.owner == q.owner && s.mayBeHeld(w)
 	given := s.freed()
-	given.lastBack, given.back = q.owner, s.back|1<<q.owner
+	given.lastBack, given.unsure, given.back = q.owner, false, s.back|1<<q.owner
 	var next []lockState
 	switch a.kind {
 	case done:
@@ -203,6 +202,7 @@ func (s lockState) afterRelease(q question, a answer, w window) []lockState {
 		}
 	case unknownAnswer:
 		next = append(next, s)
+		given.unsure = true
 		if ours {
 			next = append(next, given)
 		}
@@ -238,7 +238,7 @@ func (s lockState) afterRenew(q question, a answer, w window) []lockState {
 	return next
 }
 
-func (s lockState) afterOwner(a answer, w window) []lockState {
+func (s lockState) afterOwner(q question, a answer, w window) []lockState {
 	switch a.kind {
 	case unknownAnswer:
 		return []lockState{s}
@@ -252,6 +252,11 @@ func (s lockState) afterOwner(a answer, w window) []lockState {
 		}
 		switch {
 		case s.token == a.token:
+			return []lockState{s}
+		case q.loose && s.token == 0 && a.token > s.before:
+			s.most = max(s.most, a.token-1) // what is granted is not smaller
+			return []lockState{s}
+		case q.loose && a.token > s.before && a.token < s.token && w.from <= s.came:
 			return []lockState{s}
 		case s.token == 0 && a.token > s.most:
 			s.token, s.most = a.token, a.token

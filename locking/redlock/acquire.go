@@ -26,19 +26,20 @@ func (d *Driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant,
 		ballot: ballot{votes: votes{n: len(d.masters)}},
 		asked:  time.Now(), slept: locking.Slept(),
 	}
-	token, err := a.run(ctx)
+	token, err := a.again(ctx)
+	if err != nil || token != 0 {
+		return a.grant(token), err
+	}
+	token, err = a.run(ctx)
 	if err != nil {
-		if a.takeBack && !d.grants.has(r.Owner) {
-			d.withdraw(r.Name, r.Owner, a.number, 0)
+		if a.takeBack {
+			d.withdraw(r.Name, r.Owner, a.number)
 		}
 		return locking.Grant{}, err
 	}
-	d.grants.add(r.Owner, r.TTL)
+	d.grants.add(r.Owner, token, r.TTL)
 	d.repairSick(a.ripe, a.ballot.promises)
-	return locking.Grant{
-		Name: r.Name, Owner: r.Owner, Token: token, Delay: r.Delay,
-		TTL: time.Duration(millis(r.TTL)) * time.Millisecond, Asked: a.asked, Slept: a.slept,
-	}, nil
+	return a.grant(token), nil
 }
 
 // refused returns what is wrong with a request.
@@ -73,12 +74,40 @@ type attempt struct {
 	takeBack bool
 }
 
+func (a *attempt) grant(token locking.Token) locking.Grant {
+	r := a.request
+	return locking.Grant{
+		Name: r.Name, Owner: r.Owner, Token: token, Delay: r.Delay,
+		TTL: time.Duration(millis(r.TTL)) * time.Millisecond, Asked: a.asked, Slept: a.slept,
+	}
+}
+
 func (a *attempt) left() time.Duration {
 	return validity(a.request.TTL, time.Since(a.asked)+locking.Slept()-a.slept)
 }
 
 func (a *attempt) op() string {
 	return fmt.Sprintf("acquire at %d redis masters", len(a.driver.masters))
+}
+
+// again keeps what this driver has granted to the owner already, and returns its
+// token; 0 when there is nothing, or it is gone. Phase 1 would not do: each
+// master promises what it promised before, and a quorum of others can have
+// promised something larger than the quorum that granted the lock.
+func (a *attempt) again(ctx context.Context) (locking.Token, error) {
+	d, r := a.driver, a.request
+	token := d.grants.token(r.Owner)
+	if token == 0 {
+		return 0, nil
+	}
+	answers, err := d.Renew(ctx, []locking.Renewal{{Name: r.Name, Owner: r.Owner, Token: token, TTL: r.TTL, Delay: r.Delay}})
+	if err != nil {
+		return 0, err
+	}
+	if answers[0] == locking.Gone {
+		return 0, nil
+	}
+	return token, nil
 }
 
 func (a *attempt) run(ctx context.Context) (locking.Token, error) {
@@ -108,7 +137,7 @@ func (a *attempt) promise(ctx context.Context) {
 	d, r := a.driver, a.request
 	answers := askAll(ctx, d, 0, d.lanes.enter(r.Name, len(d.masters)), func(ctx context.Context, _ int, m *master) (promise, error) {
 		reply, err := acquireScript.Run(ctx, m.client, lockKeys(d.cfg.Namespace, r.Name),
-			r.Owner, millis(r.TTL+r.Delay), a.number, clockMicros(), r.After, r.From,
+			r.Owner, millis(r.TTL+r.Delay), a.number, a.asked.UnixMicro(), r.After, r.From,
 			r.Holder, stateKeep, millis(d.cfg.MaxTTL)).Slice()
 		if err != nil {
 			return promise{}, m.explain("acquire", err)
@@ -182,7 +211,7 @@ func (a *attempt) failed(ctx context.Context) error {
 		return b.heldError(r.Name)
 	case b.tooFar >= majority(n):
 		return refuse(r.Name, "Options.After", "is %d, more than an hour ahead of the clocks of %d masters; which guard says so?", r.After, b.tooFar)
-	case b.returned > 0:
+	case b.returned >= majority(n):
 		return fmt.Errorf("%s: %w: this owner has given it back already", a.op(), locking.ErrLost)
 	case b.amnesiac >= majority(n):
 		return fmt.Errorf("%s: %w: %d have lost their state (a first start, or a loss): nobody knows what was granted; see redlock.Bootstrap",
@@ -193,6 +222,6 @@ func (a *attempt) failed(ctx context.Context) error {
 		a.takeBack = true // the masters refuse it for good
 		return fmt.Errorf("%s: %w", a.op(), err)
 	}
-	return fmt.Errorf("%s: %w: %d promised, %d held by others, %d without their state, %d with a clock an hour behind After, %d silent; want %d: %w",
-		a.op(), locking.ErrUnreachable, b.yes, len(b.claims), b.amnesiac, b.tooFar, len(b.errs)+b.pending(), majority(n), err)
+	return fmt.Errorf("%s: %w: %d promised, %d held by others, %d given back to, %d without their state, %d with a clock an hour behind After, %d silent; want %d: %w",
+		a.op(), locking.ErrUnreachable, b.yes, len(b.claims), b.returned, b.amnesiac, b.tooFar, len(b.errs)+b.pending(), majority(n), err)
 }

@@ -13,7 +13,7 @@
 -- Returns {code, text, left, who, run_id, largest, longest, lost}, the last three
 -- being the node's h and m, and for how many ms it has been known to be amnesiac:
 --   1  yours at this master; text is its token
---   0  held; text is the owner, left ms until others can have it, who as it said
+--   0  held; text is the lock's value, left ms until others can have it, who as it said
 --   2  given back by this owner before: a copy of the call came late
 --   3  the token to be exceeded is more than an hour ahead of this server's clock
 --   4  amnesiac, not voting; text is "restarted" or "empty"
@@ -54,7 +54,7 @@ if value and holder == owner and not revoked then
   return answer(1, digits(token), px)
 end
 if value and (not holder or token ~= from) then
-  return answer(0, holder or value, redis.call('PTTL', lock), redis.call('HGET', state, 'h'))
+  return answer(0, value, redis.call('PTTL', lock), redis.call('HGET', state, 'h'))
 end
 
 local last = redis.call('HMGET', state, 't', 'r', 'o', 'g', 'gt')

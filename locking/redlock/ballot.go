@@ -19,6 +19,12 @@ const (
 	codeAmnesiac = 4
 )
 
+// Contenders is the Owner of a *locking.HeldError when a majority of the masters
+// is held, and no majority by one and the same: some ask at the same time, or one
+// holds the lock and another has left something behind. Nobody can tell who will
+// have it.
+const Contenders = "several contenders"
+
 // promise is one master's answer in phase 1, whatever it was.
 type promise struct {
 	master  int
@@ -51,7 +57,7 @@ func readPromise(reply []any) (promise, error) {
 			return p, fmt.Errorf("token %q: %w", text, err)
 		}
 	case codeHeld:
-		p.held = claim{owner: text, holder: who, left: max(ms(left), 0)}
+		p.held = readClaim(text, who, left)
 	case codeAmnesiac:
 		p.empty = text == "empty"
 	case codeReturned, codeTooFar:
@@ -118,11 +124,14 @@ func (b *ballot) tokens() []locking.Token {
 	return out
 }
 
-// heldError names the strongest of those who hold the lock at a majority, all of
-// them together. Until is when a majority will be free, if nobody renews.
+// heldError says who holds the lock at a majority. Until is when a majority will
+// be free, if nobody renews.
 func (b *ballot) heldError(name string) *locking.HeldError {
-	who, _ := strongest(b.claims)
-	return &locking.HeldError{Name: name, Owner: who.owner, Holder: who.holder, Until: untilFree(b.n, b.pending()+b.failed, b.claims)}
+	held := &locking.HeldError{Name: name, Owner: Contenders, Until: untilFree(b.n, b.pending()+b.failed, b.claims)}
+	if who, count := strongest(b.claims); count >= majority(b.n) {
+		held.Owner, held.Holder = who.owner, who.holder
+	}
+	return held
 }
 
 // untilFree is the time until fewer than a majority of n masters are claimed.

@@ -53,10 +53,12 @@
 //
 //	fewer than half are dead, hung or cut off   nothing: answers come from the rest
 //	half or more are silent                     ErrUnreachable after MasterTimeout; a holder is told at its deadline
-//	a reply to Acquire is lost                  asked again, the same owner gets the same token
+//	a reply to Acquire is lost                  asked again, the same owner gets what was promised it; what it
+//	                                            was granted already is renewed, with its token
 //	a reply to Release is lost                  asked again, the same "released"
 //	a release misses a master                   told again twice, then it lapses there
-//	contenders split the masters                ErrHeld for those who see a majority held; all take back what they got
+//	contenders split the masters                ErrHeld for those who see a majority held, by Contenders when no
+//	                                            majority names one; all take back what they got
 //	a lock is missing at some masters           put in place there with the next renewal
 //	a master restarts, or is emptied            it does not vote until it is repaired
 //	half or more restart or are emptied         ErrUnreachable until an operator calls Bootstrap, again when the
@@ -73,6 +75,13 @@
 // two can hold a lock. Their tokens differ and order them: a guard refuses the
 // older. Tokens may go back only when a majority loses its state, Bootstrap is
 // called and the clocks are behind by more than a minute.
+//
+// Owner asks the masters one by one: while a lock changes hands, or has another
+// token at each of too few masters, it answers ErrUnreachable. What it shows while
+// an Acquire is under way may be a token that the grant then exceeds. An owner that
+// asks again after a Release without an answer may be told by its next Release that
+// the lock was lost; so may one whose Release is repeated after a contender has given
+// back what it had at a few masters: each remembers the last who gave back there.
 //
 // Where a service forbids INFO in scripts a restart is not seen, only an empty
 // master. There is no line: those who wait ask again, with jitter, in no order.

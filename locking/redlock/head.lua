@@ -12,8 +12,6 @@
 --            ms; q "ms:run_id": since when it is known to have lost its state
 local lock, state, node = KEYS[1], KEYS[2], KEYS[3]
 
-local every_attempt = 9007199254740991
-
 -- The format matters: '..' and tostring lose the last digits of a token.
 local function digits(n) return string.format('%.0f', n) end
 

@@ -22,7 +22,9 @@ type sight struct {
 }
 
 // Owner is described at locking.Driver. Somebody holds the lock who has it at a
-// majority of the masters; Waiters is always 0.
+// majority of the masters, with one and the same token; Waiters is always 0. A
+// token that is shown while its owner's Acquire is under way may be smaller than
+// what that one is granted.
 func (d *Driver) Owner(ctx context.Context, name string) (locking.Ownership, error) {
 	answers := askAll(ctx, d, 0, nil, func(ctx context.Context, _ int, m *master) (sight, error) {
 		reply, err := ownerScript.Run(ctx, m.client, lockKeys(d.cfg.Namespace, name)).Slice()
@@ -47,38 +49,37 @@ func (d *Driver) Owner(ctx context.Context, name string) (locking.Ownership, err
 		default:
 			v.failed++
 		}
-		return agreed(claims) >= majority(v.n) || v.lost()
+		_, most := agreed(claims)
+		return most >= majority(v.n) || v.lost()
 	})
-	best, count := strongest(claims)
+	best, most := agreed(claims)
 	switch {
-	case count >= majority(v.n):
+	case most >= majority(v.n):
 		return ownership(v, name, best, claims), nil
-	case count+v.failed+v.pending() < majority(v.n):
-		return locking.Ownership{Name: name}, nil // nobody can have a majority
+	case v.lost():
+		return locking.Ownership{Name: name}, nil
 	}
-	return locking.Ownership{}, fmt.Errorf("owner at %d redis masters: %w: %d say that it is free, %s has it at %d; want %d: %w",
-		v.n, locking.ErrUnreachable, v.no, strconv.Quote(best.owner), count, majority(v.n), silence(ctx, errs))
+	// That no two masters name the same owner does not make it free: they were not
+	// asked at one moment, and it may have been taken over in between.
+	return locking.Ownership{}, fmt.Errorf("owner at %d redis masters: %w: %d say that it is free, %s has it with token %d at %d; want %d: %w",
+		v.n, locking.ErrUnreachable, v.no, strconv.Quote(best.owner), best.token, most, majority(v.n), silence(ctx, errs))
 }
 
-// ownership sums up the claims of the owner who has a majority.
+// ownership sums up the claims of the owner whose grant a majority has.
 func ownership(v votes, name string, best claim, claims []claim) locking.Ownership {
 	claims = slices.DeleteFunc(claims, func(c claim) bool { return c.owner != best.owner })
-	o := locking.Ownership{Name: name, Owner: best.owner, Left: untilFree(v.n, v.pending()+v.failed, claims)}
-	tokens := make(map[locking.Token]int)
+	o := locking.Ownership{Name: name, Owner: best.owner, Token: best.token, Left: untilFree(v.n, v.pending()+v.failed, claims)}
 	for _, c := range claims {
 		if o.Holder == "" {
 			o.Holder = c.holder
 		}
 		o.Revoked = o.Revoked || c.revoked // of a majority that was told, some master is here
-		if tokens[c.token]++; tokens[c.token] > tokens[o.Token] {
-			o.Token = c.token
-		}
 	}
 	return o
 }
 
-// agreed returns how many of the claims at most are of one grant.
-func agreed(claims []claim) (most int) {
+// agreed returns the grant that most of the claims are of, and how many.
+func agreed(claims []claim) (best claim, most int) {
 	type grant struct {
 		owner string
 		token locking.Token
@@ -86,10 +87,11 @@ func agreed(claims []claim) (most int) {
 	counts := make(map[grant]int)
 	for _, c := range claims {
 		g := grant{c.owner, c.token}
-		counts[g]++
-		most = max(most, counts[g])
+		if counts[g]++; counts[g] > most {
+			best, most = c, counts[g]
+		}
 	}
-	return most
+	return best, most
 }
 
 // readSight reads the reply of owner.lua.
@@ -102,10 +104,15 @@ func readSight(reply []any) (sight, error) {
 	if value == "" {
 		return sight{knows: knows == 1}, nil
 	}
+	return sight{claim: readClaim(value, who, left), taken: true, knows: true}, nil
+}
+
+// readClaim reads a lock's value, and what stands beside it.
+func readClaim(value, who string, left int64) claim {
 	c := claim{owner: value, holder: who, left: max(ms(left), 0)}
 	if m := held.FindStringSubmatch(value); m != nil { // else it is not ours; shown as it is
 		c.revoked, c.owner = m[1] != "", m[3]
 		c.token, _ = strconv.ParseInt(m[2], 10, 64) // 16 digits fit
 	}
-	return sight{claim: c, taken: true, knows: true}, nil
+	return c
 }

@@ -48,10 +48,11 @@ type votes struct {
 	n       int
 	yes, no int
 	failed  int // no answer, or one that says nothing: an error, an amnesiac
+	other   int // a renewal: the owner has it with another token
 }
 
 // pending is how many have not answered.
-func (v votes) pending() int { return v.n - v.yes - v.no - v.failed }
+func (v votes) pending() int { return v.n - v.yes - v.no - v.failed - v.other }
 
 // won: a majority says yes. lost: a majority says no. over: all have answered,
 // or the rest can change nothing.
@@ -59,12 +60,14 @@ func (v votes) won() bool  { return v.yes >= majority(v.n) }
 func (v votes) lost() bool { return v.no >= majority(v.n) }
 func (v votes) over() bool { return v.won() || v.lost() || v.pending() == 0 }
 
-// renewal is the answer for one lock that follows from the votes of masters.
+// renewal is the answer for one lock that follows from the votes of masters. One
+// that has it with another token may have promised that when the lock was granted:
+// it does not say that the lock is gone, until a majority says the same.
 func (v votes) renewal(ttl, elapsed time.Duration) locking.RenewAnswer {
 	switch {
 	case v.won() && validity(ttl, elapsed) > 0:
 		return locking.Renewed
-	case v.lost():
+	case v.lost(), v.other >= majority(v.n):
 		return locking.Gone
 	}
 	return locking.Unknown

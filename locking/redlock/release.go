@@ -7,7 +7,7 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// everyAttempt withdraws all that an owner ever asked for: a release.
+// everyAttempt is above the number of any attempt.
 const everyAttempt = 1<<53 - 1
 
 // Codes of the other scripts, which say what they mean. Each counts as yes (1), as no
@@ -21,22 +21,30 @@ const (
 // answered; the others are told in the background, three times if need be.
 func (d *Driver) Release(ctx context.Context, name, owner string) error {
 	d.grants.remove(owner)
-	v, errs := d.poll(ctx, d.giveBack(ctx, name, owner, everyAttempt, 0))
+	v, errs := d.poll(ctx, d.giveBack(ctx, name, owner, d.nextAttempt(), true))
 	return d.verdict(ctx, "release", v, errs)
 }
 
 // withdraw takes back what an owner asked for, up to that attempt, without
-// waiting for it. With a token other than 0, only where the lock has that token.
-func (d *Driver) withdraw(name, owner string, upto int64, only locking.Token) {
-	d.giveBack(context.Background(), name, owner, upto, only)
+// waiting for it.
+func (d *Driver) withdraw(name, owner string, upto int64) {
+	d.giveBack(context.Background(), name, owner, upto, false)
 }
 
-func (d *Driver) giveBack(ctx context.Context, name, owner string, upto int64, only locking.Token) <-chan answer[int] {
+// giveBack tells all masters, three times if need be. The first call of a release
+// takes all that the owner ever asked for: nothing that it asks later can be before
+// it. When it is told again, that can.
+func (d *Driver) giveBack(ctx context.Context, name, owner string, upto int64, release bool) <-chan answer[int] {
 	turns := d.lanes.enter(name, len(d.masters))
 	return askAll(ctx, d, d.persistFor()+d.cfg.MasterTimeout, turns, func(ctx context.Context, i int, m *master) (int, error) {
 		var code int
+		last := upto
+		if release {
+			last = everyAttempt
+		}
 		err := d.persist(ctx, turns[i].end, func(ctx context.Context) (err error) {
-			code, err = releaseScript.Run(ctx, m.client, lockKeys(d.cfg.Namespace, name), owner, upto, only, stateKeep).Int()
+			code, err = releaseScript.Run(ctx, m.client, lockKeys(d.cfg.Namespace, name), owner, last, release, stateKeep).Int()
+			last = upto
 			return m.explain("release", err)
 		})
 		return code, err

@@ -144,6 +144,10 @@ func (b *batch) count(a answer[codes]) []error {
 			b.votes[i].failed++
 			continue
 		}
+		if a.value.err[i] == nil && a.value.code[i] == codeOtherToken {
+			b.votes[i].other++
+			continue
+		}
 		b.votes[i].count(a.value.code[i], a.value.err[i])
 		if a.value.err[i] != nil {
 			errs = append(errs, a.value.err[i])
@@ -173,7 +177,7 @@ func (b *batch) decide(elapsed time.Duration) {
 		b.answers[i] = b.votes[i].renewal(r.TTL, elapsed)
 		switch b.answers[i] {
 		case locking.Renewed:
-			d.grants.add(r.Owner, r.TTL)
+			d.grants.add(r.Owner, r.Token, r.TTL)
 		case locking.Gone:
 			d.grants.remove(r.Owner)
 		case locking.Unknown:

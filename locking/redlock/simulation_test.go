@@ -364,6 +364,7 @@ func tally(t *testing.T, n int, loss bool, r rules, count int, stop bool) (bad i
 // that is as hostile as can be: locks expire at any moment, messages are lost,
 // releases forgotten, clients' clocks wrong, masters emptied.
 func TestSimulation(t *testing.T) {
+	t.Parallel()
 	t.Logf("seeds from %d; set -sim.seed", *simSeed)
 	for _, n := range []int{3, 5} {
 		for _, loss := range []bool{false, true} {
@@ -382,6 +383,7 @@ func TestSimulation(t *testing.T) {
 
 // TestSimulationCatches shows that the simulation sees each rule broken.
 func TestSimulationCatches(t *testing.T) {
+	t.Parallel()
 	mutants := map[string]struct {
 		rules rules
 		loss  bool

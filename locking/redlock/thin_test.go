@@ -68,6 +68,7 @@ func TestThinAmongOthers(t *testing.T) {
 // TestThinThroughRestarts: a holder outlives the restart of every master, one at a
 // time and five minutes apart, while a standby asks every second.
 func TestThinThroughRestarts(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T) {
 		c, all := embedded(t, 3)
 		c.bootstrap(t)
@@ -173,6 +174,29 @@ func TestHeldForADay(t *testing.T) {
 		}
 		if o, err := h.Owner(t.Context(), "a"); err != nil || o.Holder != r.Holder {
 			t.Errorf("after 25 h: %+v, %v; want the holder's name", o, err)
+		}
+	})
+}
+
+// TestReleaseToldAgain: what a master is told again in the background does not take
+// what the same owner has asked for since.
+func TestReleaseToldAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c, all := embedded(t, 3)
+		c.bootstrap(t)
+		d, nets := c.driver(t)
+		nets[2].CutRequests()
+		if err := d.Release(t.Context(), "a", "H"); !errors.Is(err, locking.ErrLost) {
+			t.Fatal(err)
+		}
+		time.Sleep(redlock.DefaultMasterTimeout + time.Millisecond) // the third did not hear of it
+		nets[2].Heal()
+		if _, err := d.Acquire(t.Context(), request("a", "H")); err != nil {
+			t.Fatal(err)
+		}
+		d.Wait()
+		if n := holders(c, all, "H"); n != 3 {
+			t.Errorf("H has it at %d masters; want 3", n)
 		}
 	})
 }

@@ -1,0 +1,201 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/escapement/escapement/locking"
+)
+
+// TestAcquireOutcomes has masters answer phase 1 with codes, and shows what that
+// makes: p promised, h held by x, y held by y, r returned, f too far, a amnesiac,
+// e unreachable, n refused by Redis, s silent for good.
+func TestAcquireOutcomes(t *testing.T) {
+	var refused *locking.InputError
+	tests := []struct {
+		answers  string
+		want     string // held, unreachable, lost, refused, other, or granted
+		takeBack bool
+	}{
+		{"ppp", "granted", false},
+		{"pps", "granted", false},
+		{"ppe", "granted", false},
+		{"hhp", "held", true},
+		{"hhs", "held", true},
+		{"hys", "held", true},
+		{"hyp", "held", true},
+		{"phs", "unreachable", true},
+		{"pha", "unreachable", true},
+		{"pss", "unreachable", false},
+		{"pee", "unreachable", false},
+		{"sss", "unreachable", false},
+		{"pea", "unreachable", false},
+		{"aaa", "unreachable", false},
+		{"aap", "unreachable", false},
+		{"rrr", "lost", true},
+		{"rre", "lost", true},
+		{"rpe", "unreachable", true}, // it gave back what it had without a quorum
+		{"rhs", "unreachable", true},
+		{"fff", "refused", true},
+		{"ffp", "refused", true},
+		{"fpp", "granted", false}, // one master's clock is wrong
+		{"fpe", "unreachable", true},
+		{"nnn", "other", true},
+		{"pnn", "other", true},
+		{"nne", "unreachable", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.answers, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				released := make(chan struct{}, 9)
+				d := fakeDriver(t, func(m int, script string) (any, error) {
+					if script == "release" {
+						released <- struct{}{}
+						return int64(1), nil
+					}
+					switch tt.answers[m] {
+					case 'p':
+						return reply(m, codePromised, "7", 1000), nil
+					case 'h':
+						return reply(m, codeHeld, "x", 1000+m), nil
+					case 'y':
+						return reply(m, codeHeld, "y", 500), nil
+					case 'r':
+						return reply(m, codeReturned, "", 0), nil
+					case 'f':
+						return reply(m, codeTooFar, "", 0), nil
+					case 'a':
+						return reply(m, codeAmnesiac, "empty", 0), nil
+					case 'e':
+						return nil, context.DeadlineExceeded
+					case 'n':
+						return nil, errors.New("WRONGTYPE")
+					}
+					time.Sleep(time.Hour) // its client ignores the context
+					return nil, errors.New("late")
+				})
+				begun := time.Now()
+				_, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Second, After: 3})
+				if spent := time.Since(begun); spent > 2*DefaultMasterTimeout {
+					t.Errorf("took %s", spent)
+				}
+				got := map[bool]string{errors.Is(err, locking.ErrHeld): "held", errors.Is(err, locking.ErrUnreachable): "unreachable",
+					errors.Is(err, locking.ErrLost): "lost", errors.As(err, &refused): "refused", err == nil: "granted"}[true]
+				if got == "" {
+					got = "other"
+				}
+				if got != tt.want {
+					t.Errorf("got %s: %v; want %s", got, err, tt.want)
+				}
+				var held *locking.HeldError
+				if errors.As(err, &held) && (held.Owner == Contenders) != strings.Contains(tt.answers, "y") {
+					t.Errorf("held by %q; nobody is named whom no majority names", held.Owner)
+				}
+				time.Sleep(2 * time.Hour)
+				if taken := len(released) > 0; taken != tt.takeBack {
+					t.Errorf("taken back: %t; want %t", taken, tt.takeBack)
+				}
+			})
+		})
+	}
+}
+
+// TestPhaseTwo has masters promise different tokens.
+func TestPhaseTwo(t *testing.T) {
+	for _, tt := range []struct {
+		confirms string // y yes, n no, e unreachable
+		want     locking.Token
+		takeBack bool
+	}{
+		{"yyy", 9, false}, {"nnn", 0, true}, {"eee", 0, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			released := make(chan struct{}, 9)
+			d := fakeDriver(t, func(m int, script string) (any, error) {
+				switch {
+				case script == "acquire" && m == 2:
+					return nil, context.DeadlineExceeded
+				case script == "acquire":
+					return reply(m, codePromised, fmt.Sprint(8+m), 1000), nil
+				case script == "release":
+					released <- struct{}{}
+					return int64(1), nil
+				case tt.confirms[m] == 'e':
+					return nil, context.DeadlineExceeded
+				}
+				return map[byte]any{'y': int64(1), 'n': int64(0)}[tt.confirms[m]], nil
+			})
+			g, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Second})
+			if g.Token != tt.want || (err == nil) != (tt.want > 0) || err != nil && !errors.Is(err, locking.ErrUnreachable) {
+				t.Errorf("confirmed %s: token %d, %v; want %d", tt.confirms, g.Token, err, tt.want)
+			}
+			d.Wait()
+			if taken := len(released) > 0; taken != tt.takeBack {
+				t.Errorf("confirmed %s: taken back: %t; want %t", tt.confirms, taken, tt.takeBack)
+			}
+		})
+	}
+}
+
+// TestTooSlow: what is granted after its validity is not granted.
+func TestTooSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := fakeDriver(t, func(m int, script string) (any, error) {
+			time.Sleep(30 * time.Millisecond)
+			return reply(m, codePromised, "7", 20), nil
+		})
+		_, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: 32 * time.Millisecond})
+		if !errors.Is(err, locking.ErrUnreachable) || !strings.Contains(err.Error(), "longer than ttl") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestTooLong(t *testing.T) {
+	d := fakeDriver(t, nil)
+	_, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: 40 * time.Second, Delay: 21 * time.Second})
+	var refused *locking.InputError
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "1m1s together, more than Config.MaxTTL 1m0s") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestSameServerTwice: two names that lead to one server fail the acquisition
+// that sees it, and nothing else.
+func TestSameServerTwice(t *testing.T) {
+	var mixed atomic.Bool
+	mixed.Store(true)
+	d := fakeDriver(t, func(m int, script string) (any, error) {
+		switch {
+		case script != "acquire":
+			return int64(1), nil
+		case mixed.Load():
+			m = 0
+		}
+		return reply(m, codePromised, "7", 1000), nil
+	})
+	acquire := func() error {
+		_, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Second})
+		return err
+	}
+	var refused *locking.InputError
+	for range 2 {
+		if err := acquire(); !errors.As(err, &refused) || !strings.Contains(err.Error(), "same server") {
+			t.Fatalf("got %v; want an *InputError: two votes of one server are one", err)
+		}
+	}
+	_, renew := d.Renew(t.Context(), []locking.Renewal{{Name: "a", Owner: "o", Token: 7, TTL: time.Second}})
+	if err := errors.Join(renew, d.Release(t.Context(), "a", "o"), d.Revoke(t.Context(), "a", 7)); err != nil {
+		t.Errorf("a lock that was granted before cannot be renewed, released and revoked: %v", err)
+	}
+	mixed.Store(false)
+	if err := acquire(); err != nil {
+		t.Errorf("when the names lead to three servers again: %v", err)
+	}
+}

@@ -1,0 +1,74 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// fakeMasters are masters that answer each script as a test says.
+type fakeMasters struct {
+	answer func(master int, script string) (any, error)
+}
+
+var scriptNames = map[string]string{
+	acquireScript.Hash(): "acquire", confirmScript.Hash(): "confirm", renewScript.Hash(): "renew", topupScript.Hash(): "topup",
+	releaseScript.Hash(): "release", revokeScript.Hash(): "revoke", ownerScript.Hash(): "owner",
+	nodeScript.Hash(): "node", repairScript.Hash(): "repair",
+}
+
+// hook answers for one master.
+type hook struct {
+	fakes  *fakeMasters
+	master int
+}
+
+func (h hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h hook) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(_ context.Context, cmd redis.Cmder) error { return h.fill(cmd) }
+}
+
+func (h hook) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(_ context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			_ = h.fill(cmd)
+		}
+		return nil
+	}
+}
+
+func (h hook) fill(cmd redis.Cmder) error {
+	v, err := h.fakes.answer(h.master, scriptNames[fmt.Sprint(cmd.Args()[1])])
+	cmd.SetErr(err)
+	cmd.(*redis.Cmd).SetVal(v)
+	return err
+}
+
+func fakeDriver(t *testing.T, answer func(master int, script string) (any, error)) *Driver {
+	t.Helper()
+	d, err := NewDriver(fakeClients(answer), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Wait)
+	return d
+}
+
+func fakeClients(answer func(master int, script string) (any, error)) (clients []redis.UniversalClient) {
+	for i := range 3 {
+		c := redis.NewClient(redistest.ClientOptions(fmt.Sprintf("10.0.0.%d:6379", i+1)))
+		c.AddHook(hook{&fakeMasters{answer}, i})
+		clients = append(clients, c)
+	}
+	return clients
+}
+
+// reply is one of acquire.lua's.
+func reply(master, code int, text string, left int) []any {
+	return []any{int64(code), text, int64(left), "who", fmt.Sprint("run", master), "5", int64(60000), int64(0)}
+}
