@@ -17,10 +17,13 @@ import (
 // unsound is what the books have wrong: in themselves, or against the sink.
 const unsound kind = "BOOKS"
 
+// namespace of every scenario but broken.
+const namespace = "escapement"
+
 // books are what the ledger recorded, read when all nodes have stopped.
 type books struct{ verify.Books }
 
-func readBooks(ctx context.Context, client redis.UniversalClient, namespace string) (books, error) {
+func readBooks(ctx context.Context, client redis.UniversalClient) (books, error) {
 	l, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: namespace})
 	if err != nil {
 		return books{}, err
@@ -31,10 +34,11 @@ func readBooks(ctx context.Context, client redis.UniversalClient, namespace stri
 
 // rules are what a scenario may leave in the books beside runs that succeeded.
 type rules struct {
-	struck map[string]bool // nodes that were killed or frozen: their runs may be abandoned, and ticks skipped meanwhile
-	gap    window          // ticks that may be missed, or skipped behind a run that was late itself
-	lossy  window          // ticks whose records Redis may have forgotten
-	stop   time.Time       // when all nodes were told to stop
+	switched map[string][]window // by job: when its schedule may be replaced by another, and ticks recorded as superseded
+	struck   map[string]bool     // nodes that were killed or frozen: their runs may be abandoned, and ticks skipped meanwhile
+	gap      window              // ticks that may be missed, or skipped behind a run that was late itself
+	lossy    window              // ticks whose records Redis may have forgotten
+	stop     time.Time           // when all nodes were told to stop
 }
 
 // unclaimed is the reason of a tick that came so shortly before the stop that nobody had to have
@@ -62,9 +66,12 @@ func (b books) judge(all []job, r rules) audit {
 	for _, j := range all {
 		rows := b.Rows[j.name]
 		for i, row := range rows {
-			if row.Ranged {
+			switch {
+			case row.Ranged && row.Outcome == jobs.OutcomeSuperseded:
+				a.replaced(j, row, r)
+			case row.Ranged:
 				a.passed(j, row, rows[:i], rows[i+1:], r)
-			} else {
+			default:
 				a.ended(row, r)
 			}
 		}
@@ -105,7 +112,7 @@ func (a *audit) passed(j job, row ledger.Row, before, later []ledger.Row, r rule
 		switch {
 		case r.lossy.holds(at):
 		case row.Outcome == jobs.OutcomeMissed && r.gap.holds(at):
-		case row.Outcome == jobs.OutcomeSkipped && ahead >= 0 && r.gap.holds(at):
+		case row.Outcome == jobs.OutcomeSkipped && ahead >= 0 && (r.gap.holds(at) || j.waiting(at)):
 		case row.Outcome == jobs.OutcomeSkipped && ahead >= 0 &&
 			later[ahead].Outcome == jobs.OutcomeAbandoned && r.struck[later[ahead].NodeName]:
 		case row.Outcome == jobs.OutcomeSkipped && slices.ContainsFunc(before, func(x ledger.Row) bool {
@@ -120,11 +127,33 @@ func (a *audit) passed(j job, row ledger.Row, before, later []ledger.Row, r rule
 	}
 }
 
+// replaced judges a row of a schedule that gave way to another one, and of its ticks that nobody had run by then.
+func (a *audit) replaced(j job, row ledger.Row, r rules) {
+	if !slices.ContainsFunc(r.switched[j.name], func(w window) bool { return w.holds(time.UnixMilli(row.At)) }) {
+		a.add("%s: its definition was replaced at %s, and %d ticks recorded as superseded; this scenario does not replace it then",
+			j.name, stamp(time.UnixMilli(row.At)), row.Count)
+		return
+	}
+	if row.Count == 0 {
+		return
+	}
+	for second := row.Tick / 1000; second <= row.Until/1000; second++ {
+		switch at := time.Unix(second, 0); {
+		case !j.mayRun(second):
+		case !j.waiting(at) && time.UnixMilli(row.At).Sub(at) > startsWithin:
+			a.add("%s %s: superseded at %s; it should have run long before that", j.name, stamp(at), stamp(time.UnixMilli(row.At)))
+		default:
+			a.absent[tickID{j.name, second}] = row.Outcome.String()
+		}
+	}
+}
+
 // entry is what both sides must say of a run.
 type entry struct {
 	job, node string
 	tick      int64 // ms
 	token     int64
+	shard     int
 }
 
 // compare holds the books against the sink: each line needs its record, and each run that is
@@ -132,12 +161,12 @@ type entry struct {
 func (b books) compare(all []job, lines []line, lossy window) audit {
 	var a audit
 	recorded := map[string]entry{}
-	for _, l := range b.Open {
-		recorded[l.Run] = entry{l.Job, l.NodeName, l.Tick, l.Token}
+	for _, l := range b.Open { // an open tick of a sharded job has an id of its own, under which nobody writes
+		recorded[l.Run] = entry{l.Job, l.NodeName, l.Tick, l.Token, l.Shard}
 	}
 	for _, row := range slices.Concat(slices.Collect(maps.Values(b.Rows))...) {
-		if !row.Ranged {
-			recorded[row.Run] = entry{row.Job, row.NodeName, row.Tick, row.Token}
+		if !row.Ranged && !row.Whole {
+			recorded[row.Run] = entry{row.Job, row.NodeName, row.Tick, row.Token, row.Shard}
 		}
 	}
 	written := map[string]int{}
@@ -148,7 +177,7 @@ func (b books) compare(all []job, lines []line, lossy window) audit {
 			a.unrecorded = append(a.unrecorded, l)
 		case !ok:
 			a.add("no record of %s", l)
-		case e != entry{l.job, l.node, l.tick.UnixMilli(), l.token}:
+		case e != entry{l.job, l.node, l.tick.UnixMilli(), l.token, l.shard}:
 			a.add("the record says job %s tick %s token %d node %s, the sink %s", e.job, stamp(time.UnixMilli(e.tick)), e.token, e.node, l)
 		}
 	}
@@ -158,7 +187,7 @@ func (b books) compare(all []job, lines []line, lossy window) audit {
 			want = 2
 		}
 		for _, row := range b.Rows[j.name] {
-			if row.Outcome == jobs.OutcomeSucceeded && written[row.Run] != want {
+			if row.Outcome == jobs.OutcomeSucceeded && !row.Whole && written[row.Run] != want {
 				a.add("%s %s token %d succeeded on %s as recorded, and wrote %d lines, not %d",
 					j.name, stamp(time.UnixMilli(row.Tick)), row.Token, row.NodeName, written[row.Run], want)
 			}

@@ -36,7 +36,7 @@ func broken(ctx context.Context, r *rehearsal, s *stage) error {
 		return err
 	}
 	s.lines = lines
-	d := demand{jobs: s.jobs, must: window{s.from, stopped.Truncate(time.Second)}, stop: stopped, within: startsWithin}
+	d := demand{jobs: s.jobs, must: window{s.from, stopped.Truncate(time.Second)}, stop: s.ended, within: startsWithin}
 	exits := s.findings.violations
 	s.findings = examine(lines, d)
 	found := s.findings.violations

@@ -99,31 +99,54 @@ func TestLossyBooks(t *testing.T) {
 	}
 }
 
-// TestUnassert finds the line in the scheduler that is there today, and changes nothing else.
-func TestUnassert(t *testing.T) {
-	path, err := unassert(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var overlay struct{ Replace map[string]string }
-	if err := json.Unmarshal(text, &overlay); err != nil || len(overlay.Replace) != 1 {
-		t.Fatalf("%s, %v", text, err)
-	}
-	for real, changed := range overlay.Replace {
-		was, err := os.ReadFile(real)
+// TestGuardsAreThere finds the lines in the module that are there today, and changes nothing else.
+func TestGuardsAreThere(t *testing.T) {
+	for _, g := range append([]guard{asserting}, guards...) {
+		path, err := g.overlay(t.TempDir())
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		is, err := os.ReadFile(changed)
-		if err != nil {
-			t.Fatal(err)
+		var overlay struct{ Replace map[string]string }
+		if err := json.Unmarshal(text, &overlay); err != nil || len(overlay.Replace) != 1 {
+			t.Fatalf("%s, %v", text, err)
 		}
-		if strings.Replace(string(is), trusts, asserts, 1) != string(was) || string(is) == string(was) {
-			t.Error("more than one line differs, or none")
+		for real, changed := range overlay.Replace {
+			was, err := os.ReadFile(real)
+			if err != nil {
+				t.Fatal(err)
+			}
+			is, err := os.ReadFile(changed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := strings.Index(string(was), g.is)
+			if back := string(is[:i]) + g.is + string(is[i+len(g.without):]); back != string(was) || string(is) == string(was) {
+				t.Errorf("%s: more than one line differs, or none", g.name)
+			}
+		}
+	}
+}
+
+// TestGuardIsMissed: a verifier that says nothing, or something else, is blind.
+func TestGuardIsMissed(t *testing.T) {
+	g := guard{name: "g", says: []kind{double, usurper}}
+	for _, tt := range []struct {
+		found []violation
+		blind bool
+	}{
+		{nil, true},
+		{[]violation{{lost, "x"}}, true},
+		{[]violation{{lost, "x"}, {usurper, "y"}}, false},
+	} {
+		r := row{findings: findings{violations: tt.found}}
+		g.named(&r)
+		if got := len(r.violations) == 1 && r.violations[0].kind == blind; got != tt.blind || !got && len(r.violations) > 0 {
+			t.Errorf("%v: %v", tt.found, r.violations)
 		}
 	}
 }
@@ -142,11 +165,14 @@ func TestChoose(t *testing.T) {
 	if got := of("all", false); !slices.Equal(got, names()) {
 		t.Errorf("all: %v", got)
 	}
-	if got := of("all", true); slices.Contains(got, "failover") || slices.Contains(got, "zombie") || len(got) != len(names())-2 {
+	if got := of("all", true); slices.Contains(got, "failover") || slices.Contains(got, "zombie") || slices.Contains(got, "move") || len(got) != len(names())-3 {
 		t.Errorf("all, short: %v", got)
 	}
 	if got := of("control,zombie", true); !slices.Equal(got, []string{"plain", "zombie"}) {
 		t.Errorf("two by name: %v", got)
+	}
+	if _, err := choose("plain,control", false); err == nil {
+		t.Error("a scenario is accepted twice")
 	}
 	if _, err := choose("zombies", false); err == nil {
 		t.Error("an unknown name is accepted")

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +21,23 @@ type job struct {
 	due      func(second int64) bool
 	lasts    bool   // its runs also write when they end
 	work     string // shell, between start and end
+
+	// may is what may run beside what is due, because it is not known to the millisecond which of two schedules was in
+	// force; nil: nothing.
+	may func(second int64) bool
+	// waits are the times in which a node that lives need not be able to run it.
+	waits   []window
+	command bool          // it is a command also where the others are HTTP calls
+	ttl     time.Duration // 0: as the others
+	shards  int           // into how many parts each tick is split; 0: it is not
+}
+
+// mayRun says whether some schedule of the job asks for a second.
+func (j job) mayRun(second int64) bool { return j.due(second) || j.may != nil && j.may(second) }
+
+// waiting says whether the job had to wait at an instant.
+func (j job) waiting(at time.Time) bool {
+	return slices.ContainsFunc(j.waits, func(w window) bool { return w.holds(at) })
 }
 
 // everySecond makes n jobs that do nothing but write.
@@ -52,8 +72,8 @@ func long(first time.Time, d time.Duration) job {
 
 // script is what the shell runs. The line is one write: the shell's own printf collects it.
 func (j job) script() string {
-	say := `say() { printf '%s %s %s %s %s %s %s\n' "$ESCAPEMENT_JOB" "$ESCAPEMENT_TICK" "$ESCAPEMENT_TOKEN" ` +
-		`"$ESCAPEMENT_NODE" "$ESCAPEMENT_RUN" "$1" "$(date +%s%N)" >>"$SINK"; }; say ` + phaseStart
+	say := `say() { printf '%s %s %s %s %s %s %s %s %s\n' "$ESCAPEMENT_JOB" "$ESCAPEMENT_TICK" "$ESCAPEMENT_TOKEN" ` +
+		`"$ESCAPEMENT_NODE" "$ESCAPEMENT_RUN" "$1" "$(date +%s%N)" "$ESCAPEMENT_SHARD/$ESCAPEMENT_SHARDS" "$LABEL" >>"$SINK"; }; say ` + phaseStart
 	if !j.lasts {
 		return say
 	}
@@ -69,24 +89,45 @@ type settings struct {
 	url   string // which the stage fills in
 
 	sentinel bool           // Redis is watched by sentinels
+	next     bool           // there is a Cluster to move to
 	section  map[string]any // redis, of the configuration, which the stage fills in; nil: flags say it
+
+	label string         // stands in each line that a node with this configuration writes; "" is "-"
+	node  map[string]any // more of the section node
 }
 
-// writeConfig writes the one configuration that all nodes of a scenario read.
+// labelHeader is where an HTTP call says what a command says in its environment.
+const labelHeader = "Label"
+
+// entry is a job's part of a configuration.
+func (c settings) entry(j job, sink, alive string) map[string]any {
+	type m = map[string]any
+	e := m{"name": j.name, "schedule": j.schedule}
+	if j.ttl > 0 {
+		e["ttl"] = j.ttl.String()
+	}
+	if j.shards > 0 {
+		e["shards"] = j.shards
+	}
+	if label := cmp.Or(c.label, "-"); c.posts && !j.command {
+		e["http"] = m{"url": c.url, "headers": m{labelHeader: label}}
+	} else {
+		e["exec"] = m{"command": []string{"sh", "-c", j.script()}, "env": m{"SINK": sink, "ALIVE": alive, "LABEL": label}}
+	}
+	return e
+}
+
+// writeConfig writes a configuration for nodes of a scenario.
 func (c settings) writeConfig(path, sink, alive string) error {
 	type m = map[string]any
 	var list []m
 	for _, j := range c.jobs {
-		entry := m{"name": j.name, "schedule": j.schedule}
-		if c.posts {
-			entry["http"] = m{"url": c.url}
-		} else {
-			entry["exec"] = m{"command": []string{"sh", "-c", j.script()}, "env": m{"SINK": sink, "ALIVE": alive}}
-		}
-		list = append(list, entry)
+		list = append(list, c.entry(j, sink, alive))
 	}
+	node := m{"drain_timeout": c.drain.String()}
+	maps.Copy(node, c.node)
 	all := m{
-		"node":     m{"drain_timeout": c.drain.String()},
+		"node":     node,
 		"http":     m{"listen": "127.0.0.1:0"},
 		"log":      m{"format": "json"},
 		"history":  m{"keep": 2000},

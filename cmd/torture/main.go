@@ -33,6 +33,8 @@ type rehearsal struct {
 	nodes, jobs int
 	seconds     time.Duration
 	short       bool
+	lacking     string // the program without the guard
+	lacks       guard
 	median      map[string]time.Duration // p50 of the lag, by scenario that is over
 }
 
@@ -40,6 +42,7 @@ type rehearsal struct {
 type options struct {
 	rehearsal
 	scenario            string
+	ignore              string
 	keep, race, without bool
 }
 
@@ -54,6 +57,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.BoolVar(&o.keep, "keep", false, "keep the work directory also when all is well")
 	f.BoolVar(&o.short, "short", false, "shorter faults and leases, for continuous integration")
 	f.BoolVar(&o.without, "without", false, "take out what nodes do against a failover's lost writes, to count what it prevents")
+	f.StringVar(&o.ignore, "ignore", "", "build nodes without a guard, "+strings.Join(ignorable(), ", ")+": the scenario that is for it must find that out")
 	f.BoolVar(&o.race, "race", false, "build the node with the race detector")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -84,6 +88,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
+	var g guard
+	if err == nil && o.ignore != "" {
+		if g, err = guardOf(o.ignore); err == nil {
+			o.scenario = g.scenario
+		}
+	}
 	chosen, unknown := choose(o.scenario, o.short)
 	if err = errors.Join(err, unknown); err != nil {
 		fmt.Fprintln(stderr, "torture:", err)
@@ -95,7 +105,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	t := table{}
-	err = perform(ctx, o, chosen, dir, &t, logger(stderr))
+	err = perform(ctx, o, g, chosen, dir, &t, logger(stderr))
 	var answer bytes.Buffer
 	t.print(io.MultiWriter(stdout, &answer))
 	err = errors.Join(err, os.WriteFile(filepath.Join(dir, "answer"), answer.Bytes(), 0o600))
@@ -119,15 +129,27 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// perform builds the node program and runs the scenarios one after another.
-func perform(ctx context.Context, o options, chosen []scenario, dir string, t *table, say func(string, ...any)) error {
+// perform builds the node program and runs the scenarios one after another; g is the guard that nodes lack, if it has a name.
+func perform(ctx context.Context, o options, g guard, chosen []scenario, dir string, t *table, say func(string, ...any)) error {
 	say("building the node program")
-	binary, err := build(ctx, dir, o)
+	var left guard
+	if o.without {
+		left = asserting
+	}
+	binary, err := build(ctx, dir, "escapement", left, o.race)
+	if err == nil && g.name != "" {
+		o.lacks = g
+		o.lacking, err = build(ctx, dir, "without-"+g.name, g, o.race)
+	}
 	if err != nil {
 		return err
 	}
 	for _, sc := range chosen {
-		t.rows = append(t.rows, sc.perform(ctx, &o.rehearsal, filepath.Join(dir, sc.name), binary, say))
+		r := sc.perform(ctx, &o.rehearsal, filepath.Join(dir, sc.name), binary, say)
+		if g.name != "" {
+			g.named(&r)
+		}
+		t.rows = append(t.rows, r)
 		if ctx.Err() != nil {
 			return errors.New("interrupted; every process was ended")
 		}
@@ -135,16 +157,17 @@ func perform(ctx context.Context, o options, chosen []scenario, dir string, t *t
 	return nil
 }
 
-func build(ctx context.Context, dir string, o options) (string, error) {
+// build builds the program, without a guard that has a name, and returns its path.
+func build(ctx context.Context, dir, name string, left guard, race bool) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	binary := filepath.Join(dir, "escapement")
+	binary := filepath.Join(dir, name)
 	args := []string{"build", "-buildvcs=false", "-o", binary}
-	if o.race {
+	if race {
 		args = append(args, "-race")
 	}
-	if o.without {
-		overlay, err := unassert(dir)
+	if left.name != "" {
+		overlay, err := left.overlay(dir)
 		if err != nil {
 			return "", err
 		}

@@ -20,6 +20,15 @@ var mutants = []mutant{
 		again.no, again.node, again.run, again.token = len(ls)+1, "ghost", "again", newest(ls)+1
 		return append(ls, again)
 	}},
+	{"one shard of two alone", lost, func(ls []line) []line {
+		ls[len(ls)/2].shards = 2
+		return ls
+	}},
+	{"two shards that do not agree on how many they are", mixed, func(ls []line) []line {
+		part := ls[len(ls)/2]
+		part.no, part.run, part.shard, part.shards = len(ls)+1, "part", 1, 2
+		return append(ls, part)
+	}},
 	{"a start before its tick", early, func(ls []line) []line {
 		ls[len(ls)/2].at = ls[len(ls)/2].tick.Add(-time.Millisecond)
 		return ls

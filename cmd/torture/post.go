@@ -38,7 +38,7 @@ func newPost() (*post, error) {
 }
 
 func (p *post) open(path string) error {
-	f, err := os.Create(path) //nolint:gosec // the path is made by this program
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // the path is made by this program; commands append to it too
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.file = f
@@ -58,8 +58,8 @@ func (p *post) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := func(name string) string { return r.Header.Get(name) }
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, err := fmt.Fprintf(p.file, "%s %s %s %s %s %s %d\n", h("Escapement-Job"), h("Escapement-Tick"), h("Fencing-Token"),
-		h("Escapement-Node"), h("Escapement-Run"), phaseStart, time.Now().UnixNano())
+	_, err := fmt.Fprintf(p.file, "%s %s %s %s %s %s %d %s/%s %s\n", h("Escapement-Job"), h("Escapement-Tick"), h("Fencing-Token"),
+		h("Escapement-Node"), h("Escapement-Run"), phaseStart, time.Now().UnixNano(), h("Escapement-Shard"), h("Escapement-Shards"), h(labelHeader))
 	if err != nil {
 		p.err = errors.Join(p.err, err)
 		w.WriteHeader(http.StatusInternalServerError)

@@ -28,6 +28,9 @@ var scenarios = []scenario{
 	{name: "churn", prepare: churnSettings, act: churn},
 	{name: "failover", prepare: failoverSettings, act: failover, long: true},
 	{name: "zombie", prepare: failoverSettings, act: zombie, long: true},
+	{name: "deploy", prepare: deploySettings, act: deploy},
+	{name: "promote", prepare: promoteSettings, act: promote},
+	{name: "move", prepare: moveSettings, act: move, long: true},
 	{name: "broken", act: broken},
 }
 
@@ -58,6 +61,9 @@ func choose(list string, short bool) ([]scenario, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("-scenario %s: there is no such; there are all, control, %s", name, strings.Join(names(), ", "))
 		}
+		if slices.ContainsFunc(chosen, func(s scenario) bool { return s.name == name }) {
+			return nil, fmt.Errorf("-scenario %s: it is there twice; each has one directory", name)
+		}
 		chosen = append(chosen, scenarios[i])
 	}
 	return chosen, nil
@@ -83,7 +89,7 @@ func (sc scenario) perform(ctx context.Context, r *rehearsal, dir, binary string
 	if prepare == nil {
 		prepare = usual
 	}
-	s := &stage{settings: prepare(r), dir: dir, binary: binary}
+	s := &stage{settings: prepare(r), dir: dir, binary: binary, lacking: r.lacking, lacks: r.lacks}
 	s.say = func(format string, args ...any) { say("%-7s %s", sc.name, fmt.Sprintf(format, args...)) }
 	s.drain = 10 * time.Second
 	s.say("%d jobs, ttl %s", len(s.jobs), s.ttl)

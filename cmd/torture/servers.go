@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"os"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -51,4 +52,39 @@ func (s *stage) closeRedis() error {
 		errs = append(errs, s.watch.Kill())
 	}
 	return errors.Join(errs...)
+}
+
+// openNext starts the Redis Cluster that the namespace is going to move to.
+func (s *stage) openNext(data string) (err error) {
+	if !s.next {
+		return nil
+	}
+	if err = os.MkdirAll(data, 0o700); err != nil {
+		return err
+	}
+	if s.cluster, err = redistest.StartClusterProcess(redistest.ClusterConfig{Dir: data}); err != nil {
+		return err
+	}
+	s.there = redis.NewClusterClient(s.cluster.Options())
+	s.section = map[string]any{"next": s.nextURL()}
+	return nil
+}
+
+func (s *stage) nextURL() string {
+	var addrs []string
+	for _, server := range s.cluster.Servers()[:3] {
+		addrs = append(addrs, server.Addr())
+	}
+	return "redis+cluster://" + strings.Join(addrs, ",") + "/"
+}
+
+func (s *stage) closeNext() error {
+	var err error
+	if s.there != nil {
+		err = s.there.Close()
+	}
+	if s.cluster != nil {
+		err = errors.Join(err, s.cluster.Kill())
+	}
+	return err
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -23,19 +22,24 @@ import (
 // wrongExit is a node that ended by itself, or not as it should.
 const wrongExit kind = "EXIT"
 
-// namespace of every scenario but broken.
-const namespace = "escapement"
-
 // stage is where one scenario takes place: a directory, a redis-server, nodes. close ends them.
 type stage struct {
 	settings
 	dir    string
 	binary string
-	say    func(format string, args ...any)
+	// lacking is the program without a guard, lacks; "": all nodes have all.
+	lacking string
+	lacks   guard
+
+	say func(format string, args ...any)
 
 	redis  *redistest.Server // nil where there are
 	watch  *redistest.Sentinels
-	client *redis.Client
+	client redis.UniversalClient
+	// Where the namespace is going to move, and a client of it.
+	cluster *redistest.Cluster
+	there   *redis.ClusterClient
+
 	nodes  []*node         // every one that was started
 	struck map[string]bool // nodes that were killed or frozen
 	dead   map[string]bool // nodes that were killed
@@ -43,6 +47,7 @@ type stage struct {
 	post   *post           // writes the sink, where jobs are HTTP calls
 
 	from     time.Time // of the window that the schedules are held to
+	ended    time.Time // when the last node had: until then one that drains may still claim what it goes first for
 	findings findings
 	books    books
 	audit    audit
@@ -57,6 +62,9 @@ func (s *stage) lives() string { return filepath.Join(s.dir, "alive") }
 func (s *stage) open() error {
 	s.struck, s.dead, s.left = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	if err := s.openRedis(filepath.Join(s.dir, "redis")); err != nil {
+		return err
+	}
+	if err := s.openNext(filepath.Join(s.dir, "next")); err != nil {
 		return err
 	}
 	if err := os.WriteFile(s.lives(), nil, 0o600); err != nil {
@@ -74,12 +82,16 @@ func (s *stage) close() error {
 	for _, n := range s.nodes {
 		n.end()
 	}
-	return errors.Join(s.post.close(), s.closeRedis())
+	return errors.Join(s.post.close(), s.closeRedis(), s.closeNext())
 }
 
 // start starts a node; it need not be ready yet.
 func (s *stage) start(name string, more ...string) (*node, error) {
-	n, err := startNode(s.binary, s.dir, name, s.redisFlags(more)...)
+	binary := s.binary
+	if s.lacking != "" && (s.lacks.only == "" || s.lacks.only == name) {
+		binary = s.lacking
+	}
+	n, err := startNode(binary, s.dir, name, s.redisFlags(more)...)
 	if err == nil {
 		s.nodes = append(s.nodes, n)
 	}
@@ -175,7 +187,7 @@ func count(owners map[string]string) map[string]int {
 // reaped waits until no run of a killed node is in flight any more.
 func (s *stage) reaped(ctx context.Context) error {
 	for {
-		b, err := readBooks(ctx, s.client, namespace)
+		b, err := readBooks(ctx, s.client)
 		if err != nil {
 			return err
 		}
@@ -187,80 +199,6 @@ func (s *stage) reaped(ctx context.Context) error {
 			return fmt.Errorf("%d runs of killed nodes are still not reaped: %w", len(left), err)
 		}
 	}
-}
-
-// stop ends all nodes in order, between two ticks, and returns the last instant at which one
-// could claim.
-func (s *stage) stop(ctx context.Context) (time.Time, error) {
-	const between = 700 * time.Millisecond // into the second
-	now := time.Now()
-	calm := now.Truncate(time.Second).Add(between)
-	if calm.Before(now) {
-		calm = calm.Add(time.Second)
-	}
-	if err := waitUntil(ctx, calm); err != nil {
-		return time.Time{}, err
-	}
-	for _, n := range s.nodes {
-		if !n.alive() && !s.dead[n.name] && !s.left[n.name] {
-			s.accuse(wrongExit, "node %s ended by itself (%v): %s", n.name, n.err, n.lastWords())
-		}
-	}
-	if err := os.Remove(s.lives()); err != nil {
-		return time.Time{}, err
-	}
-	asked := time.Now()
-	for _, n := range s.nodes {
-		if n.alive() {
-			if err := n.signal(syscall.SIGTERM); err != nil {
-				return asked, err
-			}
-		}
-	}
-	bound, cancel := context.WithTimeout(ctx, s.drain)
-	defer cancel()
-	for _, n := range s.nodes {
-		select {
-		case <-n.exited:
-		case <-bound.Done():
-			if ctx.Err() != nil {
-				return asked, ctx.Err()
-			}
-			s.accuse(wrongExit, "node %s did not end within its drain time, %s: %s", n.name, s.drain, n.lastWords())
-			n.end()
-			continue
-		}
-		if n.err != nil && !s.dead[n.name] {
-			s.accuse(wrongExit, "node %s: %v, not 0: %s", n.name, n.err, n.lastWords())
-		}
-	}
-	s.note("drained in %s", time.Since(asked).Round(time.Millisecond))
-	return asked, nil
-}
-
-// finish stops the nodes and checks sink and books. d says what the scenario adds to the demand.
-func (s *stage) finish(ctx context.Context, d demand) error {
-	stopped, err := s.stop(ctx)
-	if err != nil {
-		return err
-	}
-	lines, bad, err := readSink(s.sink())
-	if err != nil {
-		return err
-	}
-	if s.books, err = readBooks(ctx, s.client, namespace); err != nil {
-		return err
-	}
-	found := s.books.judge(s.jobs, rules{struck: s.struck, gap: d.gap, lossy: d.lossy, stop: stopped})
-	s.lines, s.audit = lines, found
-	d.jobs, d.must, d.stop = s.jobs, window{s.from, stopped.Truncate(time.Second)}, stopped
-	d.absent, d.abandoned = found.absent, found.abandoned
-	before := s.findings.violations
-	s.findings = examine(lines, d)
-	against := s.books.compare(s.jobs, lines, d.lossy)
-	s.audit.unrecorded = against.unrecorded
-	s.findings.violations = slices.Concat(before, bad, s.findings.violations, found.violations, against.violations)
-	return nil
 }
 
 // wait returns after d, or with ctx's error.

@@ -19,6 +19,7 @@ const (
 	regress  kind = "TOKEN"    // a job's tokens do not strictly increase
 	phantom  kind = "PHANTOM"  // a line of no scheduled tick, or not a line at all
 	together kind = "TOGETHER" // a run started while one of the same job had not ended
+	mixed    kind = "MIXED"    // the shards of one tick tell different numbers of shards
 )
 
 // startsWithin is how late a run may start when a node that lives can take it: promise P6.
@@ -48,13 +49,14 @@ func (w window) holds(t time.Time) bool {
 // demand is what the schedules ask of the sink, and what may be missing from it.
 type demand struct {
 	jobs      []job
-	must      window            // every due second in it must have run, or be in absent
-	stop      time.Time         // no later tick can have been claimed
-	within    time.Duration     // how late a run may start; 0 is no bound
-	gap       window            // ticks without such a bound
-	lossy     window            // ticks that may run twice, because Redis may have forgotten that they ran; tokens still grow in the order of writing
-	absent    map[tickID]string // ticks that did not run, and the recorded reason
-	abandoned map[string]bool   // runs recorded as abandoned, by id: what they still write is stale
+	must      window              // every due second in it must have run, or be in absent
+	stop      time.Time           // no later tick can have been claimed
+	within    time.Duration       // how late a run may start; 0 is no bound
+	gap       window              // ticks without such a bound
+	lossy     window              // ticks that may run twice, because Redis may have forgotten that they ran; tokens still grow in the order of writing
+	absent    map[tickID]string   // ticks that did not run, and the recorded reason
+	switched  map[string][]window // when the schedule of a job was replaced, see rules
+	abandoned map[string]bool     // runs recorded as abandoned, by id: what they still write is stale
 }
 
 // findings are the verifier's answer.
@@ -88,13 +90,27 @@ func examine(lines []line, d demand) findings {
 		byJob[l.job] = append(byJob[l.job], l)
 	}
 	for _, j := range d.jobs {
-		f.order(j, byJob[j.name], d)
+		for _, part := range byShard(byJob[j.name]) {
+			f.order(j, part, d)
+		}
 		begun := starts(byJob[j.name])
-		f.times(begun, d)
+		f.times(j, begun, d)
 		f.ticks(j, begun, d)
 	}
 	slices.Sort(f.lags)
 	return f
+}
+
+// byShard are the lines of each shard of a job, in the order of writing. Each shard is a fence of its own.
+func byShard(lines []line) [][]line {
+	var parts [][]line
+	for _, l := range lines {
+		for len(parts) <= l.shard {
+			parts = append(parts, nil)
+		}
+		parts[l.shard] = append(parts[l.shard], l)
+	}
+	return parts
 }
 
 // unscheduled says why no schedule asks for a line's tick, "" when one does.
@@ -103,7 +119,7 @@ func (d demand) unscheduled(l line) string {
 	switch {
 	case i < 0:
 		return "no such job"
-	case l.tick.Nanosecond() != 0 || !d.jobs[i].due(l.tick.Unix()):
+	case l.tick.Nanosecond() != 0 || !d.jobs[i].mayRun(l.tick.Unix()):
 		return "not a tick of its schedule"
 	case l.tick.After(d.stop):
 		return "its tick came after all nodes had stopped claiming"
@@ -139,21 +155,55 @@ func (f *findings) order(j job, lines []line, d demand) {
 
 // times checks each start against its tick. A run that was abandoned may begin late: its node
 // was stopped on the way from the grant to the start.
-func (f *findings) times(begun []line, d demand) {
+func (f *findings) times(j job, begun []line, d demand) {
 	for _, l := range begun {
 		f.lags = append(f.lags, l.lag())
 		if l.lag() < 0 {
 			f.add(early, "%s", l)
 		}
-		if d.within > 0 && l.lag() > d.within && !d.gap.holds(l.tick) && !d.abandoned[l.run] {
+		if d.within > 0 && l.lag() > d.within && !d.gap.holds(l.tick) && !j.waiting(l.tick) && !d.abandoned[l.run] {
 			f.add(late, "more than %s: %s", d.within, l)
 		}
 	}
 }
 
-// ticks checks that each tick is there once, with tokens that grow from tick to tick. Each job
-// is held to the window, and to what came before it from its own first tick on.
+// ticks checks that each tick is there once. Each job is held to the window, and to what came before it from its own
+// first tick on.
 func (f *findings) ticks(j job, begun []line, d demand) {
+	ran := map[int64]int{} // shards that did, by second
+	for _, part := range byShard(begun) {
+		for second := range f.once(part, d) {
+			ran[second]++
+		}
+	}
+	shards, from := f.split(begun), d.must.from
+	for _, l := range begun {
+		if l.tick.Before(from) {
+			from = l.tick
+		}
+	}
+	for second := ceil(from); second <= d.must.to.Unix(); second++ {
+		if !j.due(second) {
+			continue
+		}
+		f.wanted++
+		reason := d.absent[tickID{j.name, second}]
+		switch n := ran[second]; {
+		case n > 0 && n == shards[second]:
+			f.ran++
+		case reason != "":
+			f.absent[reason]++
+		case d.lossy.holds(time.Unix(second, 0)):
+			f.vanished = append(f.vanished, tickID{j.name, second})
+		default:
+			f.add(lost, "%s %s: %d shards of %d are in the sink, and nothing that this scenario can cause is recorded", j.name, stamp(time.Unix(second, 0)), n, max(1, shards[second]))
+		}
+	}
+}
+
+// once checks that each tick of one shard started once, with tokens that grow from tick to tick, and returns the first
+// start of each second.
+func (f *findings) once(begun []line, d demand) map[int64]line {
 	begun = slices.Clone(begun)
 	slices.SortStableFunc(begun, func(a, b line) int { return cmp.Or(a.tick.Compare(b.tick), cmp.Compare(a.no, b.no)) })
 	seen := map[int64]line{}
@@ -172,27 +222,20 @@ func (f *findings) ticks(j job, begun []line, d demand) {
 			f.add(regress, "%s, the tick before it had token %d", l, begun[i-1].token)
 		}
 	}
-	from := d.must.from
-	if len(begun) > 0 && begun[0].tick.Before(from) {
-		from = begun[0].tick
-	}
-	for second := ceil(from); second <= d.must.to.Unix(); second++ {
-		if !j.due(second) {
-			continue
+	return seen
+}
+
+// split is into how many shards each tick was split, by second. All shards of a tick must tell the same.
+func (f *findings) split(begun []line) map[int64]int {
+	shards := map[int64]int{}
+	for _, l := range begun {
+		second := l.tick.Unix()
+		if n := shards[second]; n != 0 && n != l.shards {
+			f.add(mixed, "another shard of the tick says %d shards: %s", n, l)
 		}
-		f.wanted++
-		reason := d.absent[tickID{j.name, second}]
-		switch _, ran := seen[second]; {
-		case ran:
-			f.ran++
-		case reason != "":
-			f.absent[reason]++
-		case d.lossy.holds(time.Unix(second, 0)):
-			f.vanished = append(f.vanished, tickID{j.name, second})
-		default:
-			f.add(lost, "%s %s: not in the sink, and nothing that this scenario can cause is recorded", j.name, stamp(time.Unix(second, 0)))
-		}
+		shards[second] = max(shards[second], l.shards)
 	}
+	return shards
 }
 
 // ceil is the first full second that is not before t.
