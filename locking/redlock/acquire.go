@@ -162,7 +162,7 @@ func (a *attempt) confirm(ctx context.Context, token locking.Token) error {
 		if !promised(i) {
 			return 0, errNotAsked
 		}
-		code, err := confirmScript.Run(ctx, m.client, lockKeys(d.cfg.Namespace, r.Name), r.Owner, token, stateKeep).Int()
+		code, err := confirmScript.Run(ctx, m.client, lockKeys(d.cfg.Namespace, r.Name), r.Owner, token, stateKeep, a.number).Int()
 		return code, m.explain("confirm", err)
 	})
 	v := votes{n: len(d.masters)}

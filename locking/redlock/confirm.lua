@@ -6,15 +6,16 @@
 --
 -- In front of this text stand token.lua and head.lua, which says what KEYS are.
 --
--- ARGV  1 owner   2 token   3 life of the state in ms
+-- ARGV  1 owner   2 token   3 life of the state in ms   4 number of this attempt of
+--       the owner: when a later one has come, that may have been granted another token
 --
 -- Returns 1 done, 0 refused.
-local owner, token, keep = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local owner, token, keep, number = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 
 local rid = server_run_id()
 if not votes(rid) then return 0 end
 local holder, own, attempt, revoked = holder_of(redis.call('GET', lock))
-if holder ~= owner or revoked or own > token then return 0 end
+if holder ~= owner or revoked or own > token or attempt > number then return 0 end
 redis.call('SET', lock, value_of(token, attempt, owner), 'KEEPTTL')
 local last = redis.call('HMGET', state, 't', 'r')
 redis.call('HSET', state, 'gt', digits(token))

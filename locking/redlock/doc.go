@@ -17,8 +17,9 @@
 // lock for its ttl and promises a token: one more than it has ever given for
 // this lock, or the client's clock in microseconds, if that is more. The token
 // is the largest that a majority promised. Phase 2 writes it back to those
-// masters where the lock is still ours and whose own promise is not larger. The
-// lock is granted when a majority has it and
+// masters where the lock is still ours, whose own promise is not larger and which
+// have not heard of a later attempt of the same owner. The lock is granted when a
+// majority has it and
 //
 //	validity = ttl − elapsed − ttl/100 − 2 ms > 0
 //

@@ -42,6 +42,15 @@ func (g *grants) remove(owner string) {
 	delete(g.given, owner)
 }
 
+// forget is remove, unless the owner has been granted another token since.
+func (g *grants) forget(owner string, token locking.Token) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.given[owner].token == token {
+		delete(g.given, owner)
+	}
+}
+
 // token returns that of what the owner has, 0 when it has nothing.
 func (g *grants) token(owner string) locking.Token {
 	g.mu.Lock()

@@ -8,11 +8,11 @@ import (
 
 func topupGuards() []guard {
 	return []guard{
-		{"not over another's", "topup", "holder ~= owner or revoked", "revoked", "0", func(b *bench) string {
+		{"not over another's", "topup", "holder ~= owner or revoked or", "revoked or", "0", func(b *bench) string {
 			b.acquire("A", 1, 100, 1)
 			return b.topup("B", 200)
 		}},
-		{"not over a revocation", "topup", "holder ~= owner or revoked", "holder ~= owner", "0", func(b *bench) string {
+		{"not over a revocation", "topup", "holder ~= owner or revoked or", "holder ~= owner or", "0", func(b *bench) string {
 			b.acquire("A", 1, 100, 1)
 			b.revoke(100)
 			return b.topup("A", 100)
@@ -26,7 +26,7 @@ func topupGuards() []guard {
 			b.release("A")
 			return b.topup("A", 100)
 		}},
-		{"not behind another grant", "topup", "given >= token", "false", "0", func(b *bench) string {
+		{"not behind another grant", "topup", "if since(last[3], last[6]) then return 0 end", "", "0", func(b *bench) string {
 			b.acquire("B", 1, 100, 1)
 			b.lapse()
 			return b.topup("A", 50)
@@ -56,6 +56,29 @@ func topupGuards() []guard {
 			b.withdraw("S", 2)
 			return b.topup("O", 50)
 		}},
+		{"not behind another grant and a late request", "topup", "if since(last[7], last[8]) then return 0 end", "", "0", func(b *bench) string {
+			b.acquire("B", 1, 100, 1)
+			b.release("B")
+			b.acquire("A", 1, 200, 1)
+			return b.topup("A", 50)
+		}},
+		{"a state from before a restart says nothing", "topup", "last[2] == rid and ", "", "1", func(b *bench) string {
+			b.acquire("B", 1, 100, 1)
+			b.lapse()
+			b.server.SetRunID("another")
+			b.repair(0)
+			return b.topup("A", 50)
+		}},
+		{"not taken back with an earlier request", "topup", "value_of(token, number, owner)", "value_of(token, attempt, owner)", "100:5:A", func(b *bench) string {
+			b.topupAs("A", 100, 5)
+			b.withdraw("A", 4)
+			return b.lock()
+		}},
+		{"not over a later request", "topup", " or attempt > number", "", "200:9:A", func(b *bench) string {
+			b.acquire("A", 9, 200, 1)
+			b.topupAs("A", 100, 5)
+			return b.lock()
+		}},
 		{"only where it votes", "topup", "if not votes(rid) then return 0 end", "", "0", func(b *bench) string {
 			b.server.SetRunID("another")
 			return b.topup("A", 100)
@@ -74,7 +97,7 @@ func tokenGuards() []guard {
 	return []guard{
 		{"confirm: the counter stays", "confirm", "math.max(counter(last[1], last[2], rid), token)", "token", "1 151", func(b *bench) string {
 			b.acquire("A", 1, 150, 1)
-			b.topup("A", 100)
+			b.topupAs("A", 100, 1)
 			b.confirm("A", 110)
 			b.lapse()
 			return b.acquire("B", 2, 0, 1)
@@ -91,6 +114,10 @@ func tokenGuards() []guard {
 		{"confirm: the promise", "confirm", " or own > token", "", "0", func(b *bench) string {
 			b.acquire("A", 1, 100, 1)
 			return b.confirm("A", 50)
+		}},
+		{"confirm: a later attempt", "confirm", " or attempt > number", "", "0", func(b *bench) string {
+			b.acquire("A", 6, 100, 1)
+			return b.confirm("A", 200)
 		}},
 		{"confirm: the vote", "confirm", "if not votes(rid) then return 0 end", "", "0", func(b *bench) string {
 			b.acquire("A", 1, 100, 1)

@@ -56,11 +56,14 @@ func (b *bench) acquire(owner string, attempt, clock, longest int) string {
 }
 
 func (b *bench) confirm(owner string, token int) string {
-	return b.run("confirm", b.keys(), owner, token, stateKeep)
+	return b.run("confirm", b.keys(), owner, token, stateKeep, 5)
 }
 
-func (b *bench) topup(owner string, token int) string {
-	return b.run("topup", b.keys(), owner, token, 60000, stateKeep)
+func (b *bench) topup(owner string, token int) string { return b.topupAs(owner, token, 9) }
+
+// topupAs is the top-up of a renewal with that number.
+func (b *bench) topupAs(owner string, token, number int) string {
+	return b.run("topup", b.keys(), owner, token, 60000, stateKeep, number)
 }
 
 func (b *bench) renew(owner string, token int) string {

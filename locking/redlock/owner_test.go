@@ -155,3 +155,19 @@ func TestOneClock(t *testing.T) {
 		t.Errorf("the masters were told %d times: %v", len(times), times)
 	}
 }
+
+// TestGoneForgetsItsOwnToken: when an older grant of an owner is gone, the later one
+// is still known; when that is gone, nothing is.
+func TestGoneForgetsItsOwnToken(t *testing.T) {
+	d := fakeDriver(t, func(int, string) (any, error) { return int64(codeFree), nil })
+	d.grants.add("o", 9, time.Minute)
+	for _, step := range []struct{ gone, left locking.Token }{{7, 9}, {9, 0}} {
+		answers, err := d.Renew(t.Context(), []locking.Renewal{{Name: "a", Owner: "o", Token: step.gone, TTL: time.Minute}})
+		if err != nil || answers[0] != locking.Gone {
+			t.Fatal(answers, err)
+		}
+		if got := d.grants.token("o"); got != step.left {
+			t.Errorf("token %d is gone: the driver remembers %d; want %d", step.gone, got, step.left)
+		}
+	}
+}

@@ -22,6 +22,7 @@ const (
 type batch struct {
 	driver   *Driver
 	renewals []locking.Renewal
+	number   int64 // among the attempts of this driver: see topup.lua
 	votes    []votes
 	decided  chan struct{} // closed when answers may be read
 	answers  []locking.RenewAnswer
@@ -37,7 +38,10 @@ type codes struct {
 // and returns when a majority has answered for each lock. Where a master that
 // votes has missed a lock which is renewed, it gets it in the background.
 func (d *Driver) Renew(ctx context.Context, renewals []locking.Renewal) ([]locking.RenewAnswer, error) {
-	b := &batch{driver: d, renewals: renewals, votes: make([]votes, len(renewals)), decided: make(chan struct{})}
+	b := &batch{
+		driver: d, renewals: renewals, number: d.nextAttempt(),
+		votes: make([]votes, len(renewals)), decided: make(chan struct{}),
+	}
 	for i := range b.votes {
 		b.votes[i].n = len(d.masters)
 	}
@@ -108,7 +112,7 @@ func (b *batch) topUp(ctx context.Context, m *master, c codes, timeout time.Dura
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	b.pipeline(ctx, m, topupScript, renewed, func(r locking.Renewal) []any {
-		return []any{r.Owner, r.Token, millis(r.TTL + r.Delay), stateKeep}
+		return []any{r.Owner, r.Token, millis(r.TTL + r.Delay), stateKeep, b.number}
 	})
 }
 
@@ -179,7 +183,7 @@ func (b *batch) decide(elapsed time.Duration) {
 		case locking.Renewed:
 			d.grants.add(r.Owner, r.Token, r.TTL)
 		case locking.Gone:
-			d.grants.remove(r.Owner)
+			d.grants.forget(r.Owner, r.Token)
 		case locking.Unknown:
 		}
 	}

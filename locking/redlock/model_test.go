@@ -1,0 +1,140 @@
+package redlock
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// follower gives the scripts at one server and the model the same operations.
+type follower struct {
+	tb     testing.TB
+	client *redis.Client
+	model  *simMaster
+	rng    *rand.Rand
+}
+
+// TestScriptsFollowModel gives the scripts, on both servers, and the model of the
+// simulation the same random operations, and compares every answer.
+func TestScriptsFollowModel(t *testing.T) {
+	e, err := redistest.Embed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	emb := e.Client()
+	t.Cleanup(func() { _ = emb.Close() })
+	for where, client := range map[string]*redis.Client{"redis-server": redistest.Start(t).Client(t), "embedded": emb} {
+		f := &follower{t, client, newSimMaster(), rand.New(rand.NewPCG(9, 9))}
+		f.run(repairScript, nil, f.look().runID, 0, -1, 60000)
+		answers := make(map[string]int)
+		for i := range 2000 {
+			what, got, want := f.step(i)
+			n := f.look()
+			got += fmt.Sprint(" ", n.votes, n.largest)
+			want += fmt.Sprint(" ", f.model.votes(), f.model.largest)
+			if got != want {
+				t.Fatalf("%s, step %d, %s: got %s; the model says %s", where, i, what, got, want)
+			}
+			answers[what]++
+		}
+		t.Logf("%s: steps that agree: %v", where, answers)
+		for _, what := range []string{"renew 1", "renew 2", "renew 0", "renew -1", "topup 1", "topup 0", "confirm 1", "confirm 0", "release 1", "release 0", "acquire 0", "acquire 1", "acquire 2", "acquire 4"} {
+			if answers[what] == 0 {
+				t.Errorf("%s: no %s", where, what)
+			}
+		}
+	}
+}
+
+func (f *follower) look() *node {
+	f.tb.Helper()
+	reply, err := nodeScript.Run(f.tb.Context(), f.client, []string{nodeKey("m")}).Slice()
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	n, err := readNode(reply)
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	return n
+}
+
+// run calls a script for the lock with those keys; nil: for the node.
+func (f *follower) run(s *redisconn.Script, keys []string, args ...any) int {
+	f.tb.Helper()
+	if keys == nil {
+		keys = []string{nodeKey("m")}
+	}
+	code, err := s.Run(f.tb.Context(), f.client, keys, args...).Int()
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	return code
+}
+
+// step does one operation, and returns what it was, with its answer, and the answers
+// of the script and of the model.
+func (f *follower) step(i int) (what, got, want string) {
+	name, owner := f.rng.IntN(2), "owner"+string(rune('a'+f.rng.IntN(3)))
+	keys := lockKeys("m", "lock"+string(rune('a'+name)))
+	l := &f.model.locks[name]
+	near := max(l.token+locking.Token(f.rng.IntN(5)-2), 1)
+	number := max(i-f.rng.IntN(8), 0)
+	var code, wants int
+	switch kind := f.rng.IntN(40); {
+	case kind < 12:
+		return f.acquire(keys, simAsk{name: name, owner: owner, attempt: number, ttl: never, hint: locking.Token(i*2 + f.rng.IntN(100))})
+	case kind < 16:
+		what, code = "confirm", f.run(confirmScript, keys, owner, near, stateKeep, number)
+		wants = f.model.confirm(name, owner, near, number, 0, rules{})
+	case kind < 22:
+		what, code = "renew", f.run(renewScript, keys, owner, near, 60000, stateKeep)
+		wants = f.model.renew(name, owner, near, never, 0, rules{})
+	case kind < 29:
+		what, code = "topup", f.run(topupScript, keys, owner, near, 60000, stateKeep, number)
+		wants = f.model.topUp(name, owner, near, number, never, 0, rules{})
+	case kind < 35:
+		release := kind < 31
+		what, code = "release", f.run(releaseScript, keys, owner, number, release, stateKeep)
+		wants = f.model.release(name, owner, number, release, 0)
+	case kind < 38:
+		what = "lapse"
+		f.client.Del(f.tb.Context(), keys[0])
+		l.free()
+	case kind == 38: // emptied: the marker goes, and with it the vote
+		what = "empty"
+		f.client.FlushAll(f.tb.Context())
+		f.model.restartEmpty(0, 0, rules{})
+	default:
+		what = "repair"
+		if !f.model.votes() {
+			code, wants = f.run(repairScript, nil, f.look().runID, i, -1, 60000), 1
+			f.model.voting, f.model.largest = f.model.life, max(f.model.largest, locking.Token(i))
+		}
+	}
+	return fmt.Sprint(what, " ", code), fmt.Sprint(code), fmt.Sprint(wants)
+}
+
+func (f *follower) acquire(keys []string, q simAsk) (what, got, want string) {
+	f.tb.Helper()
+	if f.rng.IntN(4) == 0 {
+		q.from = f.model.locks[q.name].token
+	}
+	reply, err := acquireScript.Run(f.tb.Context(), f.client, keys, q.owner, 60000, q.attempt, q.hint, 0, q.from, "", stateKeep, 60000).Slice()
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	p, err := readPromise(reply)
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	w := f.model.promise(q)
+	return fmt.Sprint("acquire ", p.code), fmt.Sprint(p.code, p.token, p.held.owner), fmt.Sprint(w.code, w.token, w.held.owner)
+}

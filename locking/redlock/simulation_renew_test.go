@@ -1,0 +1,90 @@
+package redlock
+
+import "github.com/escapement/escapement/locking"
+
+// hold is what a holder does: mostly it renews and gives back.
+func (w *world) hold(c *simClient) {
+	switch roll := w.rng.IntN(100); {
+	case roll < 40:
+		w.beginRenew(c, c.held, false)
+	case roll < 50:
+		w.askAgain(c)
+	case roll < 56 && c.past != 0:
+		w.beginRenew(c, c.past, false) // of what this owner had before: it comes late
+	case roll < 85:
+		w.giveBack(c, true)
+		c.phase, c.owner = idle, ""
+	case roll < 95:
+		c.phase, c.owner = idle, "" // it died, and nobody knows
+	}
+}
+
+// askAgain asks as the same owner. What the driver remembers is renewed.
+func (w *world) askAgain(c *simClient) {
+	w.count.again++
+	if c.held != 0 && w.now < c.known && !w.rules.freshSecond {
+		w.beginRenew(c, c.held, true)
+		return
+	}
+	w.begin(c)
+}
+
+func (w *world) beginRenew(c *simClient, grant int, second bool) {
+	w.operation(c, renewing)
+	c.renewed, c.second, c.missed = grant, second, c.missed[:0]
+}
+
+// renew delivers one renewal, or loses it or its reply.
+func (w *world) renew(c *simClient) {
+	i, g := c.next(), &w.grants[c.renewed-1]
+	if w.chance(8) {
+		w.send(letter{what: lateRenew, to: i, name: c.name, owner: c.owner, token: g.token, ttl: c.ttl})
+	}
+	if !w.chance(12) {
+		code := w.renewAt(w.masters[i], c.name, c.owner, g.token, c.ttl)
+		switch {
+		case w.chance(12):
+			c.votes.failed++
+		case code == codeOtherToken:
+			c.votes.other++
+		default:
+			c.votes.count(code, nil)
+		}
+		if code == codeFree || code == codeOtherToken {
+			c.missed = append(c.missed, i)
+		}
+	}
+	if c.votes.over() || len(c.toSend) == 0 {
+		w.decide(c, g)
+	}
+}
+
+// decide ends a renewal. Those that have not been asked hear of it later.
+func (w *world) decide(c *simClient, g *granted) {
+	answer := c.votes.renewal(w.elapsed(c))
+	for _, i := range c.toSend {
+		w.send(letter{what: lateRenew, to: i, name: c.name, owner: c.owner, token: g.token, ttl: c.ttl, attempt: c.began, mayMend: answer == locking.Renewed})
+	}
+	c.phase = holding
+	switch answer {
+	case locking.Renewed:
+		w.kept(c, g)
+		c.known = w.now + c.ttl
+		for _, i := range c.missed {
+			w.topUp(letter{what: lateTopUp, to: i, name: c.name, owner: c.owner, token: g.token, ttl: c.ttl, attempt: c.began})
+		}
+		if c.second {
+			w.count.kept++
+		}
+	case locking.Gone:
+		w.gone(c, g)
+		if c.renewed != c.held {
+			return // the driver knows a later one
+		}
+		c.known, c.phase = 0, idle
+		if c.second {
+			w.begin(c)
+		}
+	case locking.Unknown: // it is tried again
+	}
+}
