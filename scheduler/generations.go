@@ -25,6 +25,8 @@ const (
 	standbyTTL = time.Minute
 	// slowest is how rarely jobs on standby are tried while a promotion is under way that nobody brings to its end.
 	slowest = 5 * time.Second
+	// triesEvery is how often jobs outside are tried at most when the roster gives hope.
+	triesEvery = time.Second
 )
 
 // scope is which of the jobs that are outside are tried.
@@ -43,7 +45,8 @@ type waiting struct {
 	next      time.Time // when those that are not are tried
 	all       time.Time // when those on standby are tried, hope or not
 	took      time.Duration
-	epoch     int64 // of the last promotion that was seen
+	tries     time.Time // when any were tried last
+	epoch     int64     // of the last promotion that was seen
 	promoting string
 	since     time.Time // when that was seen first
 	last      time.Time // when those on standby were tried last
@@ -64,11 +67,21 @@ func (w *waiting) over() scope {
 func (w *waiting) tried(what scope, took time.Duration) {
 	now := time.Now()
 	if what >= tryOutside {
+		w.tries = now
 		w.next = now.Add(rosterTTL - lookEvery/2) // the timer that finds it over is not later than that
 	}
 	if what == tryAll {
 		w.last, w.took, w.all = now, took, now.Add(standbyTTL)
 	}
+}
+
+// soon is how long to wait until jobs outside may be tried though their time has not come, 0 for not at all.
+func (w *waiting) soon() time.Duration {
+	wait := max(0, time.Until(w.tries.Add(triesEvery)))
+	if wait > 0 {
+		w.next = time.Now().Add(wait)
+	}
+	return wait
 }
 
 // seen takes up the control record and says whether jobs on standby are to be tried: at once when it has changed, and
@@ -97,9 +110,10 @@ func (r *registrar) hope(ctx context.Context, what scope) (scope, error) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	c, err := r.n.ledger.Control(call)
-	if errors.Is(err, ledger.ErrNoNamespace) {
+	if errors.Is(err, ledger.ErrNoNamespace) && !r.n.moves.isClosed() {
 		return tryAll, nil // it is written again
 	}
+	err = r.missing(err)
 	if err != nil {
 		return what, err
 	}

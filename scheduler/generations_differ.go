@@ -32,6 +32,8 @@ func (k *known) compare(v *GenerationView, now time.Time) {
 			a = nil // left over
 		}
 		switch {
+		case stored && of == v.Name && k.orphans[job]:
+			v.Removed.add(job)
 		case stored && of == v.Name:
 			v.Running++
 			if held[job] != nil || !living {
@@ -43,7 +45,7 @@ func (k *known) compare(v *GenerationView, now time.Time) {
 		case a == nil && stored:
 			v.Removed.add(job)
 		case a == nil: // its record is foreign, or it is left over
-		case !stored:
+		case !stored || k.orphans[job]:
 			v.Jobs++
 			v.Added.add(job)
 		default:

@@ -3,12 +3,14 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -66,7 +68,7 @@ func (g gap) each(t *testing.T, s *sink, names ...string) (longest time.Duration
 	return longest
 }
 
-// byGeneration counts the runs in the stretch by the first letter of their nodes' names.
+// byLetter counts the runs in the stretch by the first letter of their nodes' names.
 func (g gap) byLetter(s *sink) map[string]int {
 	count := make(map[string]int)
 	for _, r := range s.all() {
@@ -85,10 +87,20 @@ func secondly(n int, s *sink) (list []jobs.Job, names []string) {
 	return list, names
 }
 
-func (c *cluster) startThree(letter, generation string, list ...jobs.Job) {
+// startThree starts three nodes of a generation, each some milliseconds away.
+func (c *cluster) startThree(server *redistest.Embedded, letter, generation string, list ...jobs.Job) {
 	for i := range 3 {
-		c.start(fmt.Sprintf("%s%d", letter, i), scheduler.Config{Generation: generation, DrainTimeout: 5 * time.Second}, list...)
+		c.startFar(server, fmt.Sprintf("%s%d", letter, i), scheduler.Config{Generation: generation, DrainTimeout: 5 * time.Second}, list...)
 	}
+}
+
+// startFar starts a node that Redis' answers take some milliseconds to reach, from 1 to 8, by its name. Without that its
+// rounds, which take no time here, would go on for ever at the instant at which it found itself superseded: at a tick, so
+// that it learns of a promotion when a tick is due, and never later.
+func (c *cluster) startFar(server *redistest.Embedded, name string, cfg scheduler.Config, list ...jobs.Job) *running {
+	var network redistest.Net
+	network.Delay(time.Millisecond + time.Duration(crc32.ChecksumIEEE([]byte(name))%7000)*time.Microsecond)
+	return c.startOver(network.Client(server.Options()), name, cfg, list...)
 }
 
 // tally counts shards of ticks.

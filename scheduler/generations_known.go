@@ -21,6 +21,8 @@ type known struct {
 	crowd   *crowd
 	members []sharding.Member // living ones
 	foreign int               // records in the roster that this version cannot read
+	names   []string          // of all generations
+	orphans map[string]bool   // jobs that are nobody's: of a generation of which nodes live, none of which has them
 }
 
 // aside is one definition beside the active ones.
@@ -59,6 +61,8 @@ func (i *Inspector) known(ctx context.Context, l *ledger.Ledger) (*known, error)
 		k.aside[a.Generation][a.Job] = &aside{Aside: a, def: d}
 	}
 	k.crowd, k.members, k.foreign, err = lookAround(ctx, i.roster())
+	k.names = k.generations()
+	k.orphans = k.nobodys()
 	return k, err
 }
 
@@ -113,6 +117,54 @@ func (k *known) generationOf(job string) (string, bool) {
 	return d.Generation, ok
 }
 
+// nobodys are the jobs of orphans.
+func (k *known) nobodys() map[string]bool {
+	orphans := make(map[string]bool)
+	held := make(map[string]map[string][]string) // by generation and job, of those that can be known
+	for _, name := range k.names {
+		if jobs, unclear := k.announced(name); unclear == 0 && len(k.alive(name)) > 0 {
+			held[name] = jobs
+		}
+	}
+	for job, d := range k.defs {
+		if has, sure := held[d.Generation]; sure && has[job] == nil {
+			orphans[job] = true
+		}
+	}
+	return orphans
+}
+
+// borrowed says that an orphan's definition is another generation's, which has it beside: a promotion has only put it under
+// the name of the generation that it is stored as.
+func (k *known) borrowed(job, digest string) bool {
+	of := k.defs[job].Generation
+	if !k.orphans[job] {
+		return false
+	}
+	for name, kept := range k.aside {
+		if a := kept[job]; name != of && a != nil && relabelled(a.def, of).Digest() == digest {
+			return true
+		}
+	}
+	return false
+}
+
+// matching says whether some jobs match, and whether some of those are a generation's, or its nodes hold them.
+func (k *known) matching(matches func(string) bool, generation string, held map[string][]string) (of, some bool) {
+	for _, s := range k.stored {
+		now, ok := k.generationOf(s.Job)
+		some = some || matches(s.Job)
+		of = of || matches(s.Job) && (!ok || now == generation)
+	}
+	for job := range k.aside[generation] {
+		of = of || matches(job)
+	}
+	for job := range held {
+		of = of || matches(job)
+	}
+	return of, some || of
+}
+
 // parsed is a definition as the registrar has a node's own.
 func parsed(d jobs.Definition) (*job, error) {
 	j := d.Job()
@@ -128,6 +180,21 @@ func parsed(d jobs.Definition) (*job, error) {
 
 // quoted names a generation in a text: "" is one as well.
 func quoted(generation string) string { return fmt.Sprintf("generation %q", generation) }
+
+// each quotes names, of which one may be "".
+func each(names []string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = fmt.Sprintf("%q", n)
+	}
+	return out
+}
+
+// relabelled is a stored definition under another generation's name: nobody has it, so nobody claims the job.
+func relabelled(d jobs.Definition, generation string) jobs.Definition {
+	d.Generation = generation
+	return d
+}
 
 // Names are the first of many names, in order.
 type Names struct {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
@@ -32,9 +31,9 @@ type Promotion struct {
 	Pattern    string `json:"pattern"`
 	// Epoch is the promotion's number; that of the last one when there was nothing to do.
 	Epoch int64 `json:"epoch"`
-	// Resumed says that this call has brought an interrupted one to its end.
+	// Resumed says that this call has brought an interrupted one to its end: what that had done is not counted.
 	Resumed bool `json:"resumed"`
-	// Switched were another generation's, and Created nobody's.
+	// Switched were another generation's, and Created nobody's: this call made them, or meanwhile the generation's nodes did.
 	Switched Names `json:"switched"`
 	Created  Names `json:"created"`
 	// Orphaned are jobs that the generation does not have: nobody runs them any more. `jobs remove` takes them away, a
@@ -61,6 +60,7 @@ type promoter struct {
 	p     ledger.Promotion
 	known *known
 	out   Promotion
+	fresh map[string]bool // jobs that nobody had before, and that were not counted yet
 	alone map[string]bool // jobs whose records are not understood
 	swept map[string]bool // partitions in which what is beside was looked through, by generation
 }
@@ -73,7 +73,8 @@ type promoter struct {
 //
 // Interrupted anywhere, the same call goes on under the same epoch. Another promotion may begin meanwhile: it outdates this one.
 // Promote of the generation that was active before is the way back. It returns ErrRefused for a generation that is not
-// known, one without a living node, one whose nodes have just started, a pattern that is none, and (then ErrClosed too)
+// known, one without a living node, one whose nodes have just started, a pattern that is none or that no job of the generation
+// matches, and (then ErrClosed too)
 // while a move has closed the namespace.
 func (i *Inspector) Promote(ctx context.Context, generation string, o PromoteOptions) (Promotion, error) {
 	if _, err := path.Match(o.Pattern, ""); err != nil || strings.ContainsAny(o.Pattern, "|\n") {
@@ -84,7 +85,7 @@ func (i *Inspector) Promote(ctx context.Context, generation string, o PromoteOpt
 		return Promotion{}, err
 	}
 	p := &promoter{i: i, l: l, o: o, p: ledger.Promotion{Generation: generation, Pattern: o.Pattern, Cancel: o.CancelRunning},
-		alone: make(map[string]bool), swept: make(map[string]bool)}
+		fresh: make(map[string]bool), alone: make(map[string]bool), swept: make(map[string]bool)}
 	err = p.run(ctx)
 	return p.shown(), err
 }
@@ -115,6 +116,11 @@ func (p *promoter) run(ctx context.Context) error {
 		p.out.Epoch = p.known.control.Epoch
 		return p.cancel(ctx)
 	}
+	for _, g := range goals {
+		if g.stored == nil {
+			p.fresh[g.job] = true
+		}
+	}
 	if p.p, err = p.l.Begin(ctx, p.p); err != nil {
 		return err
 	}
@@ -136,6 +142,7 @@ func (p *promoter) run(ctx context.Context) error {
 			return err
 		}
 	}
+	p.countMade()
 	if err := p.follow(ctx); err != nil {
 		return err
 	}
@@ -233,10 +240,13 @@ func (p *promoter) permitted() ([]*goal, error) {
 	refuse := func(format string, args ...any) ([]*goal, error) {
 		return nil, fmt.Errorf("%w: promote %s: %s", ErrRefused, quoted(generation), fmt.Sprintf(format, args...))
 	}
-	if names := k.generations(); !slices.Contains(names, generation) {
+	if names := k.names; !slices.Contains(names, generation) {
 		return refuse("there is no such generation; there are %s (`generations list`); start a node of it first, which goes on standby", some(each(names)))
 	}
 	held, unclear := k.announced(generation)
+	if why := p.unmatched(held); why != "" {
+		return refuse("%s", why)
+	}
 	switch nodes := k.alive(generation); {
 	case p.o.Force:
 	case len(nodes) == 0:
@@ -262,17 +272,14 @@ func (p *promoter) permitted() ([]*goal, error) {
 	return p.goals(), nil
 }
 
-// each quotes names, of which one may be "".
-func each(names []string) []string {
-	out := make([]string, len(names))
-	for i, n := range names {
-		out[i] = fmt.Sprintf("%q", n)
+// unmatched says that the pattern matches no job, or none of the generation; "" when it does.
+func (p *promoter) unmatched(held map[string][]string) string {
+	of, some := p.known.matching(p.matches, p.p.Generation, held)
+	switch {
+	case p.p.Pattern == "" || of:
+		return ""
+	case some:
+		return fmt.Sprintf("it has no job that matches %s; `generations list` shows what it lacks", p.p.Pattern)
 	}
-	return out
-}
-
-// relabelled is a stored definition under another generation's name: nobody has it, so nobody claims the job.
-func relabelled(d jobs.Definition, generation string) jobs.Definition {
-	d.Generation = generation
-	return d
+	return fmt.Sprintf("no job matches %s; `jobs list` shows their names", p.p.Pattern)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -37,8 +38,8 @@ func (p *promoter) switchAll(ctx context.Context, goals []*goal) error {
 func (p *promoter) save(ctx context.Context, goals []*goal) error {
 	batches := make(map[string][]ledger.Aside)
 	for _, g := range goals {
-		if g.stored == nil {
-			continue
+		if g.stored == nil || p.known.borrowed(g.job, g.stored.Digest) {
+			continue // it is kept as what it is
 		}
 		d := p.known.defs[g.job]
 		a := ledger.Aside{Generation: d.Generation, Job: g.job, Digest: g.stored.Digest, Revision: g.stored.Revision, Text: g.stored.Definition}
@@ -47,7 +48,7 @@ func (p *promoter) save(ctx context.Context, goals []*goal) error {
 		}
 		batches[d.Generation] = append(batches[d.Generation], a)
 	}
-	for _, generation := range p.known.generations() {
+	for _, generation := range p.known.names {
 		if batch := batches[generation]; len(batch) > 0 {
 			place := fmt.Sprint(p.l.Partition(batch[0].Job), "|", generation)
 			// An answer differs is a node's of that generation, which was quicker.
@@ -64,7 +65,7 @@ func (p *promoter) save(ctx context.Context, goals []*goal) error {
 func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 	lasts := make(map[*wish]int64)
 	var wishes []*wish
-	var creates []bool
+	var of []*goal // of wishes
 	for _, g := range goals {
 		w, err := p.wish(g)
 		if err != nil {
@@ -74,7 +75,7 @@ func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 		if g.stored != nil {
 			lasts[w] = g.stored.Last
 		}
-		wishes, creates = append(wishes, w), append(creates, g.stored == nil)
+		wishes, of = append(wishes, w), append(of, g)
 	}
 	for try := 0; len(wishes) > 0 && try < 2*registerRounds; try++ {
 		now, _, err := p.l.Time(ctx)
@@ -94,18 +95,18 @@ func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 			return fmt.Errorf("promote %s: %w", quoted(p.p.Generation), err)
 		}
 		var left []*wish
-		var creating []bool
+		var ofLeft []*goal
 		for i, w := range wishes {
-			again, err := p.took(w, creates[i], answers[i])
+			again, err := p.took(w, of[i], answers[i])
 			if err != nil {
 				return err
 			}
 			if again {
 				lasts[w] = answers[i].Last
-				left, creating = append(left, w), append(creating, creates[i])
+				left, ofLeft = append(left, w), append(ofLeft, of[i])
 			}
 		}
-		wishes, creates = left, creating
+		wishes, of = left, ofLeft
 	}
 	return nil // what is left the next round finds
 }
@@ -134,24 +135,34 @@ func (p *promoter) wish(g *goal) (*wish, error) {
 	return w, w.replaces(p.known.defs[g.job], g.stored.Digest, g.stored.Cursor)
 }
 
+// countMade counts what the generation's nodes have created since this call began: once the gates are raised they may.
+func (p *promoter) countMade() {
+	for _, job := range slices.Sorted(maps.Keys(p.fresh)) {
+		if now, ok := p.known.generationOf(job); ok && now == p.p.Generation {
+			p.out.Created.add(job)
+		}
+	}
+}
+
 // took counts what became of one job, and says whether it is to be tried again as it now stands.
-func (p *promoter) took(w *wish, created bool, got ledger.Defined) (again bool, err error) {
+func (p *promoter) took(w *wish, g *goal, got ledger.Defined) (again bool, err error) {
 	name := w.job.Name
 	switch got.Word {
 	case "created":
 		p.out.Created.add(name)
+		delete(p.fresh, name)
 	case "replaced":
-		switch {
-		case p.known.aside[p.p.Generation][name] == nil || p.known.aside[p.p.Generation][name].Digest != w.def.Digest:
+		delete(p.fresh, name) // nobody's before, but another generation's nodes were quicker
+		if g.want == nil {
 			p.out.Orphaned.add(name)
-		default:
+		} else {
 			p.out.Switched.add(name)
 		}
 	case "same":
 	case "standby":
 		return false, p.p.Outdated()
 	case "differs":
-		if created || got.Digest != w.def.WasDigest {
+		if g.stored == nil || got.Digest != w.def.WasDigest {
 			return false, nil // another definition than was kept beside: the next round looks again
 		}
 		return w.replaces(p.known.defs[name], got.Digest, got.Cursor) == nil, nil
@@ -185,7 +196,7 @@ func (p *promoter) follow(ctx context.Context) error {
 
 // followed are the jobs that other generations have a job follow.
 func (p *promoter) followed(job, after string) (before []string) {
-	for _, generation := range p.known.generations() {
+	for _, generation := range p.known.names {
 		a := p.known.aside[generation][job]
 		if generation == p.p.Generation || a == nil || a.def.After == "" || a.def.After == after {
 			continue

@@ -15,19 +15,20 @@ const longestLag = 2500 * time.Millisecond
 
 // Promote, promote back, promote: every tick of every job once, and soon.
 func TestPromoteForthAndBack(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}
 		list, names := secondly(20, s)
-		c.startThree("a", "one", list...)
-		time.Sleep(5*time.Second + 137*time.Millisecond) // the nodes look for promotions at other instants than ticks'
-		c.startThree("b", "two", list...)
+		c.startThree(server, "a", "one", list...)
+		time.Sleep(5*time.Second + 137*time.Millisecond)
+		c.startThree(server, "b", "two", list...)
 		time.Sleep(5*time.Second + 300*time.Millisecond)
 		began := time.Now()
 		if got := (gap{began.Add(-5 * time.Second), began}).byLetter(s); got["b"] != 0 || got["a"] == 0 {
 			t.Errorf("before the promotion %v ran", got)
 		}
+		waits := []time.Duration{0, 470 * time.Millisecond, 40 * time.Millisecond} // so two of them are right before a tick
 		for n, generation := range []string{"two", "one", "two"} {
-			time.Sleep([]time.Duration{0, 470, 40}[n] * time.Millisecond) // so two of them are right before a tick
+			time.Sleep(waits[n])
 			p := c.promote(generation, scheduler.PromoteOptions{})
 			if p.Switched.Count != 20 || p.Created.Count+p.Orphaned.Count != 0 {
 				t.Errorf("promotion of %s: %+v", generation, p)
@@ -59,6 +60,33 @@ func TestPromoteForthAndBack(t *testing.T) {
 				t.Errorf("%s: %v: ticks were superseded, though the schedule is the same", name, got)
 				break
 			}
+		}
+	})
+}
+
+// Nodes learn of a promotion also where nothing comes due for an hour.
+func TestPromotionIsSeenWithoutTicks(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		job := eachSecond("job", &sink{})
+		job.Schedule = "@every 1h"
+		c.startThree(server, "a", "one", job)
+		time.Sleep(3 * time.Second)
+		c.startThree(server, "b", "two", job)
+		time.Sleep(3 * time.Second)
+		for _, generation := range []string{"two", "one"} {
+			c.promote(generation, scheduler.PromoteOptions{})
+			time.Sleep(3 * time.Second)
+			c.inspect(func(ctx context.Context, i *scheduler.Inspector) {
+				nodes, err := i.Nodes(ctx)
+				if err != nil || len(nodes) != 6 {
+					t.Fatalf("%+v, %v", nodes, err)
+				}
+				for _, n := range nodes {
+					if want := map[bool]string{true: "active", false: "standby"}[n.Generation == generation]; n.State != want {
+						t.Errorf("after the promotion of %s, %s of %s is %s", generation, n.Name, n.Generation, n.State)
+					}
+				}
+			})
 		}
 	})
 }

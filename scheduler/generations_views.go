@@ -30,12 +30,12 @@ type GenerationView struct {
 	// Nodes are the living ones, by name, those that drain among them.
 	Nodes Names `json:"nodes"`
 	// Jobs is how many jobs it has, in the definitions that its living nodes hold or, where there is none, that are kept of
-	// it; Running is how many jobs are its now.
+	// it; Running is how many jobs are its now, without those that it does not have: they are nobody's.
 	Jobs    int `json:"jobs"`
 	Running int `json:"running"`
 	// Promotion is what is being promoted, while State is promoting.
 	Promotion *PromotionView `json:"promotion,omitempty"`
-	// Added are jobs that nobody runs now and that it has; Removed are those that it does not have. Both, as what follows,
+	// Added are jobs that nobody runs now and that it has, those among them that a promotion has left to nobody; Removed are those that it does not have. Both, as what follows,
 	// compare it with what is run now, whichever generation that is.
 	Added   Names `json:"added"`
 	Removed Names `json:"removed"`
@@ -101,7 +101,7 @@ func (i *Inspector) Generations(ctx context.Context) ([]GenerationView, error) {
 		return nil, err
 	}
 	var views []GenerationView
-	for _, name := range k.generations() {
+	for _, name := range k.names {
 		views = append(views, k.view(name, now))
 	}
 	return views, nil

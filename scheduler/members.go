@@ -139,6 +139,7 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 	same := old != nil && slices.EqualFunc(old.nodes, nodes, sameNode) && len(old.sets) == len(sets)
 	if !same {
 		m.n.crowd.Store(next)
+		m.n.registrar.stir()
 		m.namesakes(nodes)
 	}
 	return !same, nil

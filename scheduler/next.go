@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
@@ -21,23 +19,31 @@ var ErrMoved = errors.New("the namespace has moved to another Redis, where it is
 // movesEvery is how often a node looks how a move stands.
 const movesEvery = time.Second
 
+// movesRarely is how often it does when it would go nowhere and nothing is known to be closed: one to whom nothing is due
+// must know of a move before the place is emptied, or it would make the namespace anew there.
+const movesRarely = 10 * time.Second
+
 // relocation is what a node knows of a move of its namespace to another Redis, or from one to here.
 //
 //	open ── a script is answered closed, or the control record says so ──► closed ── open at Next, by the same move ──► moved
 //	  ▲                                                                      │
-//	  └────────── the move was undone, or is done and this is where to ──────┘
+//	  └── no note says so any more, and what was answered closed is taken ───┘
 //
-// Closed, the node claims nothing, is not ready, and looks every second. Moved, Run ends. What decides is the gate of each
-// partition, which every script looks at; the control record says why, and when to ask again.
+// Closed, the node claims nothing, is not ready, looks every second, and makes nothing anew that the Redis has lost. Moved,
+// Run ends. What decides is the gate of each partition, which every script looks at; the control record says why, and when
+// to ask again.
 type relocation struct {
 	n     *Node
 	news  chan struct{} // holds one signal: a script was answered closed
 	moved atomic.Bool
 
 	mu     sync.Mutex
-	closed error  // why nothing is claimed; nil while the namespace is open as far as is known
-	said   string // which step of a move was logged to have closed the namespace; "" when it was logged that none does any more
-	deaf   error  // why it is not known how things stand at Next
+	closed error          // why nothing is claimed; nil while the namespace is open as far as is known
+	noted  bool           // the control record said so at the last look
+	lost   bool           // there is no control record any more
+	from   ledger.Control // the last that said that the namespace moves from here; no later one makes it untrue
+	said   string         // which step of a move was logged to have closed the namespace; "" when it was logged that none does any more
+	deaf   error          // why it is not known how things stand at Next
 }
 
 func newRelocation(n *Node) *relocation { return &relocation{n: n, news: make(chan struct{}, 1)} }
@@ -70,20 +76,30 @@ func (r *relocation) trouble() error {
 	return r.closed
 }
 
+// isClosed says whether the namespace is closed as far as is known.
+func (r *relocation) isClosed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closed != nil
+}
+
 // gone is what Run returns when the namespace has moved.
 func (r *relocation) gone() error {
 	return fmt.Errorf("scheduler: node %s: %w", r.n.cfg.Name, ErrMoved)
 }
 
-// run looks until ctx ends: every second while there is something to see. When the namespace has moved it calls depart
-// and returns.
+// run looks until ctx ends: every second while there is something to see, else rarely. When the namespace has moved it
+// calls depart and returns.
 func (r *relocation) run(ctx context.Context, depart func()) {
+	rarely := time.NewTicker(movesRarely)
+	defer rarely.Stop()
 	for ctx.Err() == nil {
-		if r.calm() {
+		if r.n.cfg.Next == nil && !r.isClosed() {
 			select {
 			case <-ctx.Done():
 				return
 			case <-r.news:
+			case <-rarely.C:
 			}
 		}
 		if r.look(ctx) {
@@ -96,41 +112,76 @@ func (r *relocation) run(ctx context.Context, depart func()) {
 	}
 }
 
-// calm says whether there is nothing to look at: nowhere to go, and nothing closed.
-func (r *relocation) calm() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.n.cfg.Next == nil && r.closed == nil
-}
-
-// look sees how things stand, says so once, and says whether the namespace has moved to Next.
+// look sees how things stand, says so once, and says whether the namespace has moved to Next. It need not be able to see
+// this side for that, which may be switched off by then.
 func (r *relocation) look(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	own, err := r.n.ledger.Control(call)
+	cancel()
+	m, unread := ledger.ParseMove(own.Move)
+	switch {
+	case errors.Is(err, ledger.ErrNoNamespace):
+		r.vanished()
+	case err != nil: // other roles say so
+	case unread == nil && !closes(m):
+		r.unnoted(m)
+	default:
+		r.close(m, unread)
+	}
+	r.mu.Lock()
+	from, closed := r.from, r.closed != nil
+	r.mu.Unlock()
+	if !closed || from.Move == "" || r.n.cfg.Next == nil {
+		return false
+	}
+	call, cancel = context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	own, err := r.n.ledger.Control(ctx)
-	if err != nil {
-		return false // other roles say so
-	}
-	m, err := ledger.ParseMove(own.Move)
-	if err == nil && !closes(m) {
-		r.reopen()
-		return false
-	}
-	r.close(m, err)
-	if m.Role != ledger.MoveFrom || r.n.cfg.Next == nil {
-		return false
-	}
-	there, err := controlAt(ctx, r.n.cfg.Next, r.n.cfg.Namespace)
+	there, err := controlAt(call, r.n.cfg.Next, r.n.cfg.Namespace)
 	r.hear(err)
-	return err == nil && ledger.HasMoved(own, there)
+	return err == nil && ledger.HasMoved(from, there)
 }
 
-// close notes that a move has closed the namespace, or may have when its note cannot be read.
+// close takes up a note that closes the namespace, or may when it cannot be read.
 func (r *relocation) close(m ledger.Move, unread error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.noted, r.lost = true, false
 	if r.closed = unread; unread == nil {
 		r.closed = closedBy(m)
+	}
+	r.say(m)
+}
+
+// refused takes up that a script was answered closed, and by which move. The control record says the same, unless a
+// failover has lost its note.
+func (r *relocation) refused(err error) {
+	e := (*ledger.ClosedError)(nil)
+	if !errors.As(err, &e) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.noted {
+		return
+	}
+	if r.closed == nil {
+		signal(r.news)
+	}
+	r.closed = e
+	m := ledger.Move{ID: e.Move, State: e.State, Peer: e.Where}
+	switch e.State {
+	case ledger.MoveSealed:
+		m.Role = ledger.MoveFrom
+	case ledger.MoveFilling, ledger.MoveBurnt:
+		m.Role = ledger.MoveTo
+	}
+	r.say(m)
+}
+
+// say logs once what has closed the namespace and what comes next, and keeps it for when this side cannot be read.
+func (r *relocation) say(m ledger.Move) {
+	if m.Role == ledger.MoveFrom {
+		r.from = ledger.Control{Move: m.String()}
 	}
 	step := m.ID + m.Role
 	if m.State == ledger.MoveBurnt {
@@ -152,18 +203,53 @@ func (r *relocation) close(m ledger.Move, unread error) {
 	r.n.log.Warn("a move has closed the namespace: nothing is claimed, what runs goes on", "error", r.closed, "next", next)
 }
 
-// reopen has every job that was answered closed registered again, when no move closes the namespace any more.
-func (r *relocation) reopen() {
+// vanished takes up that there is no control record here. Where a move has closed the namespace it is not made anew, for the
+// jobs are elsewhere; that is so until there is a note again, for whoever makes another namespace here has nothing of them.
+func (r *relocation) vanished() {
 	r.mu.Lock()
-	was, said := r.closed != nil, r.said != ""
-	r.closed, r.said, r.deaf = nil, "", nil
-	r.mu.Unlock()
-	if said {
+	defer r.mu.Unlock()
+	if r.closed == nil || r.lost {
+		return // where no move has closed it, the registrar writes it again
+	}
+	by := "a move"
+	if e := (*ledger.ClosedError)(nil); errors.As(r.closed, &e) {
+		by = fmt.Sprintf("move %s (the other side is %s)", e.Move, e.Where)
+	}
+	r.noted, r.lost = true, true
+	r.closed = fmt.Errorf("%w: this Redis has lost the namespace in the middle of %s, or after it; restart this node with the Redis where it is", ledger.ErrClosed, by)
+	r.n.log.Warn("the namespace is not made anew here", "error", r.closed)
+}
+
+// unnoted takes up that no note closes the namespace, m being the one there is. When something was answered closed, it is
+// seen whether it still is.
+func (r *relocation) unnoted(m ledger.Move) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed == nil || r.lost && m.ID == "" {
+		return
+	}
+	r.lost = false // a move has brought it here
+	if r.noted = false; len(r.n.jobs) > 0 {
+		signal(r.n.registrar.ajar)
+	} else {
+		r.reopen()
+	}
+}
+
+// taken is told that what was answered closed was taken. The namespace is open, unless a note says otherwise.
+func (r *relocation) taken() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed != nil && !r.noted {
+		r.reopen()
+	}
+}
+
+func (r *relocation) reopen() {
+	if r.said != "" {
 		r.n.log.Info("no move closes the namespace any more; this node goes on")
 	}
-	if was && len(r.n.jobs) > 0 {
-		r.n.registrar.expelled(r.n.jobs[0], sealed) // one that is tried at once brings the others with it
-	}
+	r.closed, r.said, r.deaf = nil, "", nil
 }
 
 // hear notes whether Next could be asked, and says when that changes.
@@ -177,57 +263,4 @@ func (r *relocation) hear(err error) {
 		r.n.log.Info("it can be seen again whether the namespace is open where it moves to", "to", redisconn.Addr(r.n.cfg.Next))
 	}
 	r.deaf = err
-}
-
-// before says, before the node joins, whether the namespace has moved to Next. It has too when there is nothing here
-// any more: a Redis that was emptied after the move must not be made use of anew.
-func (r *relocation) before(ctx context.Context) bool {
-	n := r.n
-	if n.cfg.Next == nil {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	here, err := controlAt(ctx, n.client, n.cfg.Namespace)
-	if err != nil {
-		return false // to open it will tell
-	}
-	there, err := controlAt(ctx, n.cfg.Next, n.cfg.Namespace)
-	if here.Partitions == 0 {
-		m, bad := ledger.ParseMove(there.Move)
-		return err == nil && bad == nil && m.Role == ledger.MoveTo && m.State == ledger.MoveOpen
-	}
-	return err == nil && ledger.HasMoved(here, there)
-}
-
-// closes says whether nothing may be claimed where this is noted.
-func closes(m ledger.Move) bool {
-	return m.Role == ledger.MoveFrom || m.Role == ledger.MoveTo && m.State != ledger.MoveOpen
-}
-
-// closedBy is what scripts are answered by the gates that such a move has closed.
-func closedBy(m ledger.Move) error {
-	e := &ledger.ClosedError{State: ledger.MoveSealed, Move: m.ID, Where: m.Peer}
-	switch {
-	case m.State == ledger.MoveBurnt:
-		e.State = ledger.MoveBurnt
-	case m.Role == ledger.MoveTo:
-		e.State = ledger.MoveFilling
-	}
-	return e
-}
-
-// controlAt reads a namespace's control record; the zero Control when there is none.
-func controlAt(ctx context.Context, client redis.UniversalClient, namespace string) (ledger.Control, error) {
-	l, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: namespace})
-	if err == nil {
-		var c ledger.Control
-		if c, err = l.Control(ctx); err == nil {
-			return c, nil
-		}
-	}
-	if errors.Is(err, ledger.ErrNoNamespace) {
-		err = nil
-	}
-	return ledger.Control{}, err
 }

@@ -132,9 +132,6 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.started.Swap(true) {
 		return errors.New("scheduler: Run was called before; make another node with New")
 	}
-	if n.moves.before(ctx) {
-		return n.moves.gone()
-	}
 	if err := n.open(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -223,6 +220,9 @@ func (n *Node) open(ctx context.Context) error {
 }
 
 func (n *Node) openOnce(ctx context.Context) error {
+	if err := n.moves.before(ctx); err != nil {
+		return err
+	}
 	call, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	l, err := ledger.Open(call, n.client, ledger.Config{

@@ -23,6 +23,7 @@ type fact struct {
 	cursor  int64
 	outside string
 	detail  string
+	rival   string // digest of the stored definition that supersedes the job's
 }
 
 // wish is one job on its way into the ledger.
@@ -123,7 +124,7 @@ func (r *registrar) follow(ctx context.Context, w *wish, f fact) (fact, error) {
 		return f, nil
 	}
 	err := r.n.ledger.Follow(call, f.job.After, f.job.Name)
-	if errors.Is(err, ledger.ErrRefused) {
+	if errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrClosed) {
 		f.outside, f.detail, err = crowded, err.Error(), nil
 	}
 	return f, err
@@ -167,7 +168,7 @@ func (r *registrar) judge(ctx context.Context, w *wish, got ledger.Defined) (fac
 		return fact{job: j, outside: standby, detail: fmt.Sprintf("generation %q runs it, own %q", old.Generation, r.n.cfg.Generation)}, true
 	}
 	if err == nil && !r.decides(ctx, j, r.fresh, got) {
-		return fact{job: j, outside: superseded, detail: fmt.Sprintf("stored revision %q, own %q", got.Revision, r.n.cfg.Revision)}, true
+		return fact{job: j, outside: superseded, rival: got.Digest, detail: fmt.Sprintf("stored revision %q, own %q", got.Revision, r.n.cfg.Revision)}, true
 	}
 	if err == nil {
 		err = w.replaces(old, got.Digest, got.Cursor)
@@ -221,4 +222,18 @@ func (r *registrar) held(ctx context.Context, name, digest string) bool {
 		r.around = c
 	}
 	return r.around.announced(name, digest, r.n.id)
+}
+
+// stir is told that the crowd is another one.
+func (r *registrar) stir() { signal(r.stirred) }
+
+// freed says whether a job is superseded by a definition that no living node holds any more.
+func (r *registrar) freed() bool {
+	c := r.n.crowd.Load()
+	for j, digest := range r.rivals {
+		if r.outside[j] == superseded && !c.announced(j.Name, digest, r.n.id) {
+			return true
+		}
+	}
+	return false
 }

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -30,10 +31,13 @@ const (
 type registrar struct {
 	n       *Node
 	outside map[*job]string // why; every job at first
+	rivals  map[*job]string // digests of what is stored of jobs that are superseded
 	fresh   bool            // the first registration is still to come
 	lost    chan struct{}   // holds one signal: Redis may have lost what it knew, register everything
 	told    chan struct{}   // holds one signal: casts is not empty
 	epoch   chan struct{}   // holds one signal: the epoch of promotions is another one
+	ajar    chan struct{}   // holds one signal: what a move has closed may be open again
+	stirred chan struct{}   // holds one signal: the crowd is another one
 	around  *crowd          // the cluster as it was read after the answer that is being judged; nil: not yet
 	idle    atomic.Bool     // all jobs are on standby
 	waiting waiting
@@ -55,6 +59,7 @@ func newRegistrar(n *Node) *registrar {
 	r := &registrar{
 		n: n, outside: make(map[*job]string, len(n.jobs)), fresh: true, shelf: shelf{fresh: true, has: make(map[*job]bool)},
 		lost: make(chan struct{}, 1), told: make(chan struct{}, 1), epoch: make(chan struct{}, 1),
+		ajar: make(chan struct{}, 1), stirred: make(chan struct{}, 1), rivals: make(map[*job]string),
 	}
 	for _, j := range n.jobs {
 		r.outside[j] = unregistered
@@ -83,12 +88,24 @@ func (r *registrar) run(ctx context.Context) {
 			}
 		case <-r.epoch:
 			what, r.waiting.looks = tryAll, true
+		case <-r.ajar:
+			what = r.knock()
+		case <-r.stirred:
+			if !r.freed() {
+				continue
+			}
+			if wait := r.waiting.soon(); wait > 0 {
+				timer.Reset(min(wait, r.pace()))
+				continue
+			}
+			what = tryOutside
 		case <-timer.C:
 			what = r.waiting.over()
 		}
 		err := r.once(ctx, what)
 		wait := r.pace()
 		if err != nil && ctx.Err() == nil {
+			r.n.moves.refused(err)
 			r.n.health.fail("register", err)
 			wait, try = backoff(r.n.id, try), try+1
 		} else if err == nil {
@@ -134,7 +151,7 @@ func (r *registrar) once(ctx context.Context, what scope) error {
 	}
 	began := time.Now()
 	if len(list) > 0 {
-		control, err := r.n.ledger.Restore(ctx, r.active())
+		control, err := r.restore(ctx)
 		if err != nil {
 			return err
 		}
@@ -142,6 +159,7 @@ func (r *registrar) once(ctx context.Context, what scope) error {
 		if err := r.try(ctx, list); err != nil {
 			return err
 		}
+		r.n.moves.taken()
 	}
 	r.waiting.tried(what, time.Since(began))
 	r.stands()
@@ -152,6 +170,18 @@ func (r *registrar) once(ctx context.Context, what scope) error {
 	return nil
 }
 
+// knock says what to try to see whether what a move has closed is open again: whatever was answered closed, and some job at
+// least.
+func (r *registrar) knock() scope {
+	for _, j := range r.n.jobs {
+		if r.outside[j] != standby {
+			r.outside[j] = cmp.Or(r.outside[j], sealed)
+			return tryOutside
+		}
+	}
+	return tryAll
+}
+
 // try registers jobs that are outside.
 func (r *registrar) try(ctx context.Context, list []*job) error {
 	facts, err := r.register(ctx, list)
@@ -160,6 +190,9 @@ func (r *registrar) try(ctx context.Context, list []*job) error {
 	}
 	for _, f := range facts {
 		was := r.outside[f.job]
+		if delete(r.rivals, f.job); f.rival != "" {
+			r.rivals[f.job] = f.rival
+		}
 		if f.outside == "" {
 			delete(r.outside, f.job)
 			continue
@@ -198,7 +231,7 @@ const refollowEvery = time.Minute
 // refollow says so in case that Redis has lost it, or that two versions of a job, taking turns in a deploy,
 // have left the wrong word behind.
 func (r *registrar) refollow(ctx context.Context) error {
-	if time.Since(r.refollowed) < refollowEvery {
+	if time.Since(r.refollowed) < refollowEvery || r.n.moves.isClosed() {
 		return nil
 	}
 	for _, j := range r.n.jobs {
@@ -208,7 +241,7 @@ func (r *registrar) refollow(ctx context.Context) error {
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		err := r.n.ledger.Follow(call, j.After, j.Name)
 		cancel()
-		if err != nil && !errors.Is(err, ledger.ErrRefused) { // refused: others have taken the places; its registration says so
+		if err != nil && (!errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrClosed)) { // else others have taken the places; its registration says so
 			return err
 		}
 	}

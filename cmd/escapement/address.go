@@ -27,6 +27,12 @@ const addressForms = "" +
 // severalScheme begins a URL that names several servers.
 var severalScheme = regexp.MustCompile(`^(rediss?)\+([a-z]{1,20})://`)
 
+// schemes are those that a URL may begin with, and anyScheme is what looks like one.
+var (
+	schemes   = []string{"redis", "redis+cluster", "redis+sentinel", "rediss", "rediss+cluster", "rediss+sentinel", "unix"}
+	anyScheme = regexp.MustCompile(`^([a-z][a-z+]{0,19})://`)
+)
+
 // address is a Redis as settings name it: one server, the master that sentinels name, or a Cluster.
 type address struct {
 	one      *redis.Options // exactly one of the three is there
@@ -67,6 +73,39 @@ func (a address) database() int {
 	return a.one.DB
 }
 
+// mistaken says what to write instead when err shows that what has answered is another kind of Redis than the address
+// says; "" for any other error. Asked again it answers the same.
+func (a address) mistaken(err error) string {
+	if err == nil {
+		return ""
+	}
+	reply, scheme := redis.Error(nil), "redis"
+	elsewhere := errors.As(err, &reply) && (redis.HasErrorPrefix(reply, "MOVED") || redis.HasErrorPrefix(reply, "ASK") || redis.HasErrorPrefix(reply, "CROSSSLOT"))
+	switch {
+	case a.one != nil && elsewhere:
+		at := a.one.Addr
+		if a.one.Network == "unix" {
+			at = "HOST:PORT"
+		}
+		if a.one.TLSConfig != nil {
+			scheme = "rediss"
+		}
+		return fmt.Sprintf("Redis at %s is a server of a Cluster: write %s+cluster://%s/ (or redis.mode: cluster)", a.name(), scheme, at)
+	case a.cluster != nil && strings.Contains(err.Error(), "cluster support disabled"):
+		if a.cluster.TLSConfig != nil {
+			scheme = "rediss"
+		}
+		return fmt.Sprintf("Redis at %s is one server, and no Cluster: write %s://%s/0 (or redis.mode: standalone)", strings.Join(a.cluster.Addrs, ","), scheme, a.cluster.Addrs[0])
+	case a.sentinel != nil && strings.Contains(strings.ToLower(err.Error()), "unknown command 'sentinel'"):
+		if a.sentinel.TLSConfig != nil {
+			scheme = "rediss"
+		}
+		return fmt.Sprintf("what answers at %s is no sentinel: write the sentinels' own addresses (HOST:26379), or %s://%s/0 for that one server (or redis.mode: standalone)",
+			strings.Join(a.sentinel.SentinelAddrs, ","), scheme, a.sentinel.SentinelAddrs[0])
+	}
+	return ""
+}
+
 // same says whether two addresses are written alike, which is how most that are one come about.
 func (a address) same(b address) bool { return a.name() == b.name() && a.database() == b.database() }
 
@@ -86,16 +125,15 @@ func (l *loaded) address() (address, error) {
 // addressOf reads a URL that names a Redis by itself, in one of addressForms. Its errors hold no part of it
 // that could be a password.
 func addressOf(text string) (address, error) {
+	if s := anyScheme.FindStringSubmatch(text); s != nil && !slices.Contains(schemes, s[1]) {
+		return address{}, fmt.Errorf("the scheme %s is not one of %s%s", s[1], strings.Join(schemes, ", "), didYouMean(s[1], schemes))
+	}
 	parts := severalScheme.FindStringSubmatch(text)
 	if parts == nil {
 		o, err := redisOptions(text)
 		return address{one: o}, err
 	}
 	scheme, mode := parts[1], parts[2]
-	if mode != modeCluster && mode != modeSentinel {
-		return address{}, fmt.Errorf("the scheme %s+%s is not one of redis, redis+cluster, redis+sentinel, and rediss for TLS%s", scheme, mode,
-			didYouMean(scheme+"+"+mode, []string{"redis+cluster", "redis+sentinel", "rediss+cluster", "rediss+sentinel"}))
-	}
 	user, hosts, query, err := severalHosts(text[len(parts[0]):])
 	if err != nil {
 		return address{}, err

@@ -52,7 +52,8 @@ func TestAddressOf(t *testing.T) {
 func TestAddressFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                  "has no scheme",
-		"redis+clutser://a":                 "not one of redis, redis+cluster, redis+sentinel, and rediss for TLS; did you mean redis+cluster",
+		"redis+clutser://a":                 "not one of redis, redis+cluster, redis+sentinel, rediss, rediss+cluster, rediss+sentinel, unix; did you mean redis+cluster",
+		"http://a":                          "the scheme http is not one of redis, redis+cluster, redis+sentinel, rediss",
 		"redis+cluster://":                  "names no server; write them behind the @ with commas",
 		"redis+cluster://u:p@/0":            "names no server",
 		"redis+cluster://a:1,":              "server 2 of 2 is not HOST:PORT",

@@ -47,9 +47,19 @@ func (l *loaded) badPassword(reply redis.Error) error {
 	return faults.err()
 }
 
-// unreachable says which Redis was tried and what to do, when that is the trouble.
+// unreachable says which Redis was tried and what to do, when that is the trouble. What has answered as another kind of
+// Redis than the configuration says is not unreachable, but a fault of the configuration.
 func (l *loaded) unreachable(err error, otherwise string) error {
-	at, _ := l.address()                                 // which was good enough to make a client of
+	at, _ := l.address() // which was good enough to make a client of
+	if words := at.mistaken(err); words != "" {
+		path := "redis.mode"
+		if l.Redis.Mode == modeStandalone {
+			path = "redis.url" // it says all by itself
+		}
+		var faults faultList
+		faults.add(l.from.of(path), path, "%s", words)
+		return faults.err()
+	}
 	if at.sentinel != nil && errors.Is(err, redis.Nil) { // the answer of a sentinel that does not know the name
 		path := "redis.master_name"
 		if l.Redis.Mode == modeStandalone {

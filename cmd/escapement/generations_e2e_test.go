@@ -46,7 +46,7 @@ func TestTwoGenerations(t *testing.T) {
 		t.Errorf("got %+v", all)
 	}
 	code, stdout, stderr := call(env, "", "generations", "list")
-	for _, want := range []string{"GENERATION  STATE    NODES  JOBS  RUNS\n-           active   1      5     5\nneo         standby  1      5     0\n",
+	for _, want := range []string{"GENERATION  STATE    NODES  JOBS  JOBS RUN\n-           active   1      5     5\nneo         standby  1      5     0\n",
 		"\nneo       moved  schedule  0 3 * * *, 1 tick a day  0 */6 * * *, 4 ticks a day\n", "\nneo       moved  settings  -                        timeout",
 		"\nneo       fresh  added", "\nneo       gone   nobody runs it"} {
 		if code != exitDone || !strings.Contains(stdout, want) {
@@ -63,6 +63,12 @@ func TestTwoGenerations(t *testing.T) {
 	code, stdout, stderr = call(env, "", "generations", "promote", "noe")
 	if code != exitRefused || stdout != "" || !strings.Contains(stderr, `there is no such generation; there are`) || !strings.Contains(stderr, "neo") {
 		t.Errorf("an unknown generation: exit %d, %q, %q", code, stdout, stderr)
+	}
+	for pattern, want := range map[string]int{"zzz*": exitRefused, "[": exitUsage, "gone": exitRefused} {
+		code, stdout, stderr := call(env, "", "generations", "promote", "neo", "--job", pattern)
+		if code != want || stdout != "" || !strings.Contains(stderr, pattern) {
+			t.Errorf("--job %s: exit %d, %q, %q", pattern, code, stdout, stderr)
+		}
 	}
 	p := decode[scheduler.Promotion](t, env, "generations", "promote", "neo", "--author", "anna")
 	if p.Generation != "neo" || p.Epoch != 1 || p.Switched.Count != 4 || p.Created.Count != 1 || p.Orphaned.Count != 1 {

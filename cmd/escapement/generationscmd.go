@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,7 @@ func (a *app) generationsCommand() *cobra.Command {
 	list.Long = `Lists the deployed clusters of the namespace (node.generation), and below them, job by job, what
 would be another one if each were promoted, with the ticks of the next 24 hours. STATE is
 active for the one that new jobs go to, standby for others, and promoting while a promotion
-is under way. JOBS are those that it has, RUNS those that are its now. The generation
+is under way. JOBS are those that it has, JOBS RUN those that are its now. The generation
 without a name is shown as ` + unnamed + `.`
 	return a.group("generations COMMAND", "list deployed clusters, and promote one", list, a.promoteCommand())
 }
@@ -31,7 +32,7 @@ func (a *app) generationsList(t tool) error {
 	if a.json() {
 		return printJSON(a.stdout, list(views))
 	}
-	out := newTable(a.stdout, "GENERATION", "STATE", "NODES", "JOBS", "RUNS")
+	out := newTable(a.stdout, "GENERATION", "STATE", "NODES", "JOBS", "JOBS RUN")
 	for _, g := range views {
 		out.row(g.Name, promoting(g), strconv.Itoa(g.Nodes.Count), strconv.Itoa(g.Jobs), strconv.Itoa(g.Running))
 	}
@@ -105,16 +106,20 @@ func (a *app) promoteCommand() *cobra.Command {
 	var o scheduler.PromoteOptions
 	var author string
 	promote := a.command("promote NAME [--job PATTERN] [--cancel-running] [--force]", "make a generation the one that runs", wants("NAME"),
-		a.inspect(func(t tool) error {
+		func(cmd *cobra.Command, args []string) error {
+			if _, err := path.Match(o.Pattern, ""); err != nil || strings.ContainsAny(o.Pattern, "|\n") {
+				return usagef("--job %q is no pattern: use * ? and [a-z] as in file names", o.Pattern)
+			}
 			o.Author = a.author(author)
-			return a.promote(t, o)
-		}))
+			return a.inspect(func(t tool) error { return a.promote(t, o) })(cmd, args)
+		})
 	promote.Long = `Makes the definitions of the generation NAME those that are run: of all jobs, or of those
 whose names match --job. Its nodes claim within a second, those of others stop at once.
 Runs that are going end by themselves, and hold their jobs until then. Interrupted, it goes
-on when it is run again. To promote the generation that was active before is the way back.
+on when it is run again, and counts then what it still had to do itself. A promotion of the
+generation that was active before is the way back.
 NAME is ` + unnamed + ` or "" for the generation without a name. Refused, with exit code 5, while no node
-of it is alive.`
+of it is alive, or no job matches --job.`
 	promote.Flags().StringVar(&o.Pattern, "job", "", "only jobs whose names match the `pattern`, as of file names: 'billing-*'; new jobs stay the active generation's")
 	promote.Flags().BoolVar(&o.CancelRunning, "cancel-running", false, "end what nodes of other generations run of these jobs")
 	promote.Flags().BoolVar(&o.Force, "force", false, "although no living node has the generation, and nothing runs until one does")
@@ -145,21 +150,28 @@ func (a *app) promote(t tool, o scheduler.PromoteOptions) error {
 // sayPromoted says what a promotion has come to, and what may be next.
 func (a *app) sayPromoted(p scheduler.Promotion) {
 	who := "generation " + cell(p.Generation)
+	if p.Resumed {
+		a.say("promotion %d had begun before and was brought to its end; the numbers are what this call did", p.Epoch)
+	}
 	switch {
 	case p.Nothing() && p.Pattern == "":
 		a.say("%s is active already; nothing is changed", who)
 	case p.Nothing():
 		a.say("%s runs these jobs already; nothing is changed", who)
 	case p.Pattern == "":
-		a.say("%s is active, by promotion %d; to promote the one that was is the way back", who, p.Epoch)
+		a.say("%s is active, by promotion %d; `generations promote OLD` of the one that was is the way back", who, p.Epoch)
 	default:
 		a.say("%s runs the jobs %s, by promotion %d; which one is active has not changed", who, p.Pattern, p.Epoch)
 	}
 	if p.Orphaned.Count > 0 {
-		a.say("%s of another generation are nobody's now; jobs remove takes them away", many(int64(p.Orphaned.Count), "job"))
+		are, them := "are", "them"
+		if p.Orphaned.Count == 1 {
+			are, them = "is", "it"
+		}
+		a.say("%s of another generation %s nobody's now; when the old nodes are stopped, `jobs remove` takes %s away", many(int64(p.Orphaned.Count), "job"), are, them)
 	}
 	if p.LeftAlone.Count > 0 {
-		a.say("%s cannot be read by this version and were left alone", many(int64(p.LeftAlone.Count), "job"))
+		a.say("left alone: %s that this version cannot read", many(int64(p.LeftAlone.Count), "job"))
 	}
 }
 

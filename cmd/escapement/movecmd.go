@@ -86,7 +86,8 @@ move back. Refused when the clocks of both Redis differ by more than node.max_sk
 		return a.moved(t, t.mover.Open)
 	})
 	abort := step("abort", "before open: undo the move", `Burns the move at the other side, takes away what was copied there, and opens the namespace
-where it was. Refused once open has begun, and when the other side cannot be reached.`, func(t moveTool) error {
+where it was. Refused once open has begun, and when the other side cannot be reached: if it is lost
+for good, an empty Redis at the same address is enough.`, func(t moveTool) error {
 		a.say("undoing the move of %s to %s", t.ns, t.to)
 		return a.moved(t, t.mover.Abort)
 	})
@@ -151,7 +152,15 @@ func nextWords(t moveTool, s move.Status) string {
 		if s.ID == "" {
 			return "no move is under way: nodes run at " + t.from + "; next: move plan, then move seal"
 		}
-		return fmt.Sprintf("%s on; next: move seal again, or with --cancel-running; move abort undoes it all", map[bool]string{true: "1 run goes", false: many(s.From.Running, "run") + " go"}[s.From.Running == 1])
+		switch {
+		case s.From.Running == 1:
+			return "1 run goes on; next: move seal again, or with --cancel-running; move abort undoes it all"
+		case s.From.Running > 1:
+			return many(s.From.Running, "run") + " go on; next: move seal again, or with --cancel-running; move abort undoes it all"
+		case slices.Contains([]string{"opening", "open"}, s.To.State):
+			return "the other side is being opened, and " + t.from + " has lost its note of the move; next: move seal again, then move open"
+		}
+		return "the seal is not complete; next: move seal again; move abort undoes it all"
 	case move.NextCopy:
 		return "nothing runs any more; next: move copy; move abort undoes it all"
 	case move.NextOpen:
@@ -160,9 +169,12 @@ func nextWords(t moveTool, s move.Status) string {
 		}
 		return "everything is copied; next: move open, from which there is no way back but a move back; move abort undoes it all"
 	case move.NextAbort:
-		return "the move is half undone; next: move abort again"
+		if s.To.State == "burnt" {
+			return "the move is half undone; next: move abort again"
+		}
+		return t.to + " knows nothing of the move any more: it was emptied, or is another one; next: move abort, or move seal and move copy again"
 	case move.NextDone:
-		return "the namespace lives at " + t.to + " now: nodes with redis.next go on there by themselves, others need it as their Redis; then switch the old one off"
+		return "the namespace lives at " + t.to + " now: nodes with redis.next go on there by themselves, others need it as their Redis; when `nodes list` there shows them all, switch the old one off"
 	}
 	return ""
 }
@@ -200,7 +212,7 @@ func (a *app) movePlan(t moveTool) error {
 		n := func(n int64) string { return strconv.FormatInt(n, 10) }
 		err = pairs(a.stdout, "namespace", p.Namespace, "from", p.From, "to", p.To, "under way", p.ID,
 			"partitions", fmt.Sprintf("%d, there %d", p.FromPartitions, p.ToPartitions), "jobs", n(p.Jobs), "running", n(p.Running), "pending", n(p.Pending), "open ticks", n(p.Ticks),
-			"rows", n(p.Rows), "unique keys", n(p.Unique), "events", n(p.Events), "drained names", n(p.Drains), "bytes", n(p.Bytes), "clocks differ by", shortDuration(time.Duration(p.SkewMS)*time.Millisecond),
+			"rows", n(p.Rows), "unique keys", n(p.Unique), "events", n(p.Events), "drained names", n(p.Drains), "bytes", n(p.Bytes), "copy and open take about", shortDuration(time.Duration(p.Seconds)*time.Second), "clocks differ by", shortDuration(time.Duration(p.SkewMS)*time.Millisecond),
 			"stays behind", strings.Join(p.StaysBehind, "; "))
 	}
 	if err != nil || len(p.InTheWay) == 0 {

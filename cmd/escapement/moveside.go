@@ -52,7 +52,7 @@ func (a *app) moveStep(cmd *cobra.Command, f moveFlags, run func(moveTool) error
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return wrongSide(run(moveTool{ctx, mover, l.Namespace, cfg.FromName, cfg.ToName}))
+	return wrongSide(run(moveTool{ctx, mover, l.Namespace, cfg.FromName, cfg.ToName}), from, to)
 }
 
 // moveTerm is how one side of a move may be given.
@@ -121,8 +121,18 @@ func (a address) whole() string {
 }
 
 // wrongSide makes a fault of the configuration of what the addresses are to blame for: it says which in its words.
-func wrongSide(err error) error {
+func wrongSide(err error, from, to address) error {
 	var faults faultList
+	for _, side := range []struct {
+		flag string
+		address
+	}{{"--from", from}, {"--to", to}} {
+		words := side.mistaken(err)
+		if words != "" && strings.Contains(err.Error(), side.whole()+": ") { // err begins with the step and the side
+			faults.add(place{name: side.flag}, side.flag, "%s", words)
+			return faults.err()
+		}
+	}
 	reply := redis.Error(nil)
 	switch {
 	case errors.Is(err, redis.Nil):

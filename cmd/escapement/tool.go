@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -10,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -30,8 +32,21 @@ func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 			}
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return f(tool{ctx, in, args})
+			err = f(tool{ctx, in, args})
+			a.elsewhere(ctx, in, err)
+			return err
 		})
+	}
+}
+
+// elsewhere says on stderr that a move has closed the namespace, so that nobody takes what a command shows for the present.
+// A command that was refused for it, or that did not reach Redis, has said what there is to say.
+func (a *app) elsewhere(ctx context.Context, in *scheduler.Inspector, err error) {
+	if errors.Is(err, scheduler.ErrRefused) || errors.Is(err, locking.ErrUnreachable) {
+		return
+	}
+	if words, err := in.Closed(ctx); err == nil && words != "" {
+		a.say("%s", words)
 	}
 }
 

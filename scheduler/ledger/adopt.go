@@ -62,11 +62,16 @@ func (l *Ledger) Fill(ctx context.Context, id string, number int64, sources int)
 // EndCopies sees to it that nothing is written any more of copies before this number.
 func (l *Ledger) EndCopies(ctx context.Context, id string, number int64) error {
 	for p := range l.keys {
-		if err := l.adopt(ctx, p, id, number, part{}); err != nil {
+		if err := l.EndCopiesAt(ctx, p, id, number); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// EndCopiesAt is EndCopies for one partition.
+func (l *Ledger) EndCopiesAt(ctx context.Context, p int, id string, number int64) error {
+	return l.adopt(ctx, p, id, number, part{})
 }
 
 // stored are a partition's keys without its gate, the histories before the jobs that name them.

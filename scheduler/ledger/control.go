@@ -37,16 +37,32 @@ func (l *Ledger) Restore(ctx context.Context, active string) (Control, error) {
 	cfg := l.cfg
 	cfg.Generation = active
 	stored, err := control(ctx, l.client, cfg, true)
-	switch {
-	case err != nil:
-		return stored, err
-	case stored.Partitions != len(l.keys):
-		return stored, fmt.Errorf("%w: namespace %q was created anew with %d partitions while this node works with %d; restart the node with partitions set to %d",
-			ErrRefused, l.cfg.Namespace, stored.Partitions, len(l.keys), stored.Partitions)
-	case stored.Generation != "" && stored.Move == "":
+	if err == nil {
+		err = l.fits(stored)
+	}
+	if err == nil && stored.Generation != "" && stored.Move == "" {
 		err = l.setGates(ctx, stored)
 	}
 	return stored, err
+}
+
+// Reread is Restore where a move may have taken the namespace away: it writes nothing, and returns ErrNoNamespace if Redis
+// lost the control record.
+func (l *Ledger) Reread(ctx context.Context) (Control, error) {
+	stored, err := l.Control(ctx)
+	if err == nil {
+		err = l.fits(stored)
+	}
+	return stored, err
+}
+
+// fits refuses a control record that is not the one that this ledger was opened with.
+func (l *Ledger) fits(stored Control) error {
+	if stored.Partitions == len(l.keys) {
+		return nil
+	}
+	return fmt.Errorf("%w: namespace %q was created anew with %d partitions while this node works with %d; restart the node with partitions set to %d",
+		ErrRefused, l.cfg.Namespace, stored.Partitions, len(l.keys), stored.Partitions)
 }
 
 // setGates writes the gates that are not there, which say that the generation "" makes new jobs.

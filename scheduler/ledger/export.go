@@ -156,10 +156,7 @@ func (x *export) byJob() error {
 		hash *redis.MapStringStringCmd
 	}{{pieceDef, x.store.defs}, {piecePause, x.store.pauses}, {pieceFollowers, x.store.followers}, {pieceFormer, x.store.former}, {pieceBeside, x.store.beside}} {
 		for _, name := range slices.Sorted(maps.Keys(of.hash.Val())) {
-			job := name
-			if of.kind == pieceBeside {
-				job = name[strings.IndexByte(name, '|')+1:]
-			}
+			job := name[strings.LastIndexByte(name, '|')+1:] // GENERATION|JOB, of what another generation wants
 			if err := x.put(Piece{kind: of.kind, job: job, name: name, value: of.hash.Val()[name]}); err != nil {
 				return err
 			}

@@ -63,6 +63,11 @@ func quiet(t *testing.T, r *rig, w *world) {
 			r.client.HDel(ctx, s.Key, f)
 		}
 		r.client.HDel(ctx, s.Key, s.job)
+		if s.kind == "entry" { // and with it, what it says of its job
+			k := r.led.keys[r.led.Partition(s.job)]
+			r.client.Del(ctx, k.history+s.job)
+			r.client.ZRem(ctx, k.due, s.job)
+		}
 	}
 	for _, k := range r.led.keys { // of runs that are not there
 		r.client.Del(ctx, k.cancels, k.runs, k.leases)

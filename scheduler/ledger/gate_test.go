@@ -191,7 +191,7 @@ func TestAClosedGateChangesNothing(t *testing.T) {
 }
 
 // TestWhatRunsGoesOnBehindAClosedGate: a grant whose reply was lost is found, also in a batch with others, and what runs is renewed,
-// settled, reaped and repeated, handed back, cancelled.
+// settled, reaped and repeated, handed back, and cancelled while it is going.
 func TestWhatRunsGoesOnBehindAClosedGate(t *testing.T) {
 	for _, g := range closedGates {
 		t.Run(g.stored, func(t *testing.T) {
@@ -235,10 +235,12 @@ func goesOn(t *testing.T, r *rig, stored string) {
 	if got := must(r.led.Unclaim(ctx, []Return{{Job: "returns", Run: "returns-1"}})); got[0] != Returned || r.open(t, "returns") == nil {
 		t.Errorf("unclaim: %s", got[0])
 	}
-	for run, want := range map[string]Word{"wanted-1": Told, "waits-t": Cancelled} {
-		job, _, _ := strings.Cut(run, "-")
-		if got := must(r.led.Cancel(ctx, job, run, "ann", "")); got != want {
-			t.Errorf("cancel %s: %s", run, got)
+	if got := must(r.led.Cancel(ctx, "wanted", "wanted-1", "ann", "")); got != Told {
+		t.Errorf("cancel what is going: %s", got)
+	}
+	for run, job := range map[string]string{"waits-t": "waits", "p": "parts", ShardRun("p", 1): "parts"} { // they may go elsewhere
+		if got, err := r.led.Cancel(ctx, job, run, "ann", ""); !errors.Is(err, ErrClosed) {
+			t.Errorf("cancel %s: %s, %v", run, got, err)
 		}
 	}
 	r.settle(t, Settled, "wanted", "wanted-1", jobs.OutcomeCancelled)

@@ -175,6 +175,8 @@ func (m *model) cancel(job, id, author, reason string) (Word, string) {
 		return Cancelled, ""
 	case r == nil:
 		return "", "refused"
+	case m.shut(job) != nil:
+		return "", failed(m.shut(job))
 	case r.Whole:
 		m.wish(id, author, reason)
 		return Told, ""

@@ -2,8 +2,13 @@ package ledger
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -80,18 +85,20 @@ type MoveNotes struct {
 	Move
 	// Copied is the digest of what was copied, "" when no copy is complete.
 	Copied string
+	// Servers is what Ledger.Servers said when the namespace was sealed.
+	Servers string
 	// Undone is the id of the last move from here that was undone.
 	Undone string
 }
 
 // MoveNotes reads what the control record says of moves.
 func (l *Ledger) MoveNotes(ctx context.Context) (MoveNotes, error) {
-	got, err := l.client.HMGet(ctx, controlKey(l.cfg.Namespace), "move", "copied", "undone").Result()
+	got, err := l.client.HMGet(ctx, controlKey(l.cfg.Namespace), "move", "copied", "undone", "servers").Result()
 	if err != nil {
 		return MoveNotes{}, redisconn.Explain("read the move of "+l.cfg.Namespace, err)
 	}
 	m, err := ParseMove(text(got[0]))
-	return MoveNotes{Move: m, Copied: text(got[1]), Undone: text(got[2])}, err
+	return MoveNotes{Move: m, Copied: text(got[1]), Undone: text(got[2]), Servers: text(got[3])}, err
 }
 
 // TimeOf is Ledger.Time for a Redis in which there may be no such namespace.
@@ -101,3 +108,52 @@ func TimeOf(ctx context.Context, client redis.UniversalClient, namespace string)
 
 // drainsKey is the roster's, spelt in sharding/keys.go: names that are drained move with the namespace.
 func drainsKey(ns string) string { return "{" + ns + "}:drains" }
+
+// rosterKey is the roster's, spelt in sharding/keys.go.
+func rosterKey(ns string) string { return "{" + ns + "}:roster" }
+
+// Servers is another text when the server, or a master of the Cluster, is another one, or was restarted: its run_id, or a
+// digest of all masters'. Of a server that hides it, it is "".
+func (l *Ledger) Servers(ctx context.Context) (string, error) {
+	cluster, yes := l.client.(*redis.ClusterClient)
+	if !yes {
+		_, runID, err := l.Time(ctx)
+		return runID, err
+	}
+	var mu sync.Mutex
+	var ids []string
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+		info, err := master.Info(ctx, "server").Result()
+		mu.Lock()
+		defer mu.Unlock()
+		ids = append(ids, runIDOf(info))
+		return err
+	})
+	if err != nil {
+		return "", redisconn.Explain("ask all masters who they are", err)
+	}
+	slices.Sort(ids)
+	sum := sha256.Sum256([]byte(strings.Join(ids, ",")))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// Placed says that every node in the roster has told this server, the one that Time names, of all its runs. A record that
+// does not say so may be that of a node that is gone.
+func (l *Ledger) Placed(ctx context.Context) (bool, error) {
+	_, server, err := l.Time(ctx)
+	if err != nil {
+		return false, err
+	}
+	records, err := l.client.HVals(ctx, rosterKey(l.cfg.Namespace)).Result()
+	if err != nil {
+		return false, redisconn.Explain("read the roster", err)
+	}
+	for _, record := range records {
+		var node struct{ Placed string }
+		_ = json.Unmarshal([]byte(record), &node) // one that cannot be read does not say so
+		if node.Placed != server {
+			return false, nil
+		}
+	}
+	return true, nil
+}

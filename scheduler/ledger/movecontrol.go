@@ -58,6 +58,8 @@ type Step struct {
 	Own, Older []string
 	// Count counts one more copy.
 	Count bool
+	// Copies is how many copies there must have been; 0 for any.
+	Copies int64
 	// Fields are set in the control record as well.
 	Fields map[string]string
 }
@@ -66,18 +68,23 @@ type Step struct {
 // carried out from then on.
 const MoveUndone = "undone"
 
-// Advance carries out a step, if what is noted is what it may follow; it may be repeated. It returns the number of copies
-// that were begun, and ErrRefused when the step does not fit.
+// Advance carries out a step, if what is noted is what it may follow, and waits for replicas as SetGate does; it may be repeated. It returns the number of copies
+// that were begun, ErrRefused when the step does not fit, and locking.ErrUnreachable when replicas lag behind.
 func (l *Ledger) Advance(ctx context.Context, s Step) (copies int64, err error) {
-	args := []any{s.ID, s.Role, s.State, commas(s.Own), commas(s.Older), plain(s.Peer), flagged(s.Count)}
+	number := ""
+	if s.Copies != 0 {
+		number = ms(s.Copies)
+	}
+	args := []any{s.ID, s.Role, s.State, commas(s.Own), commas(s.Older), plain(s.Peer), flagged(s.Count), number}
 	for _, field := range slices.Sorted(maps.Keys(s.Fields)) {
 		args = append(args, field, s.Fields[field])
 	}
 	op := fmt.Sprintf("note %s in the control record of %s at %s", s.State, l.cfg.Namespace, redisconn.Addr(l.client))
-	reply, err := advanceScript.Run(ctx, l.client, []string{controlKey(l.cfg.Namespace)}, args...).Slice()
+	got, err := l.runAndWait(ctx, advanceScript, []string{controlKey(l.cfg.Namespace)}, args)
 	if err != nil {
 		return 0, redisconn.Explain(op, err)
 	}
+	reply, _ := got.([]any)
 	if len(reply) != 3 {
 		return 0, fmt.Errorf("%s: %d answers", op, len(reply))
 	}

@@ -65,19 +65,25 @@ type GateStep struct {
 	Turn       bool
 	Epoch      int64
 	Generation string
+	// Copy is the number of the copies that were ended last; 0 for any.
+	Copy int64
 }
 
 // SetGate carries a step out at one partition, and waits until every replica that the partition's server has now has it: at
 // most 2 s. It may be repeated. It returns ErrRefused when the gate is in a state that the
 // step may not follow, and locking.ErrUnreachable when replicas lag behind.
 func (l *Ledger) SetGate(ctx context.Context, partition int, s GateStep) error {
-	k, epoch := l.keys[partition], ""
+	k, epoch, number := l.keys[partition], "", ""
 	if s.Turn {
 		epoch = ms(s.Epoch)
 	}
-	args := []any{s.ID, s.State, commas(s.Own), commas(s.Older), plain(s.Words), epoch, s.Generation}
+	if s.Copy != 0 {
+		number = ms(s.Copy)
+	}
+	args := []any{s.ID, s.State, commas(s.Own), commas(s.Older), plain(s.Words), epoch, s.Generation, number}
 	op := fmt.Sprintf("set the gate of partition %d at %s to %s", partition, redisconn.Addr(l.client), s.State)
-	word, err := l.runAndWait(ctx, gateScript, []string{k.gate, k.jobs}, args)
+	reply, err := l.runAndWait(ctx, gateScript, []string{k.gate, k.jobs}, args)
+	word := text(reply)
 	switch {
 	case err != nil:
 		return redisconn.Explain(op, err)
@@ -93,33 +99,37 @@ func (l *Ledger) SetGate(ctx context.Context, partition int, s GateStep) error {
 
 const replicasWait = 2 * time.Second
 
-// runAndWait runs a script on the master of its first key, and then WAITs for all replicas of that one, over the same
+// runAndWait runs a script, whose answer begins with the word done if it did anything, on the master of its first key, and then WAITs for all replicas of that one, over the same
 // connection: WAIT speaks of what its own connection wrote.
-func (l *Ledger) runAndWait(ctx context.Context, script *redisconn.Script, keys []string, args []any) (string, error) {
+func (l *Ledger) runAndWait(ctx context.Context, script *redisconn.Script, keys []string, args []any) (any, error) {
 	master := l.client
 	if cluster, yes := l.client.(*redis.ClusterClient); yes {
 		var err error
 		if master, err = cluster.MasterForKey(ctx, keys[0]); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
 	info, err := master.Info(ctx, "replication").Result()
 	var refused redis.Error // a service that does not say
 	if err != nil && !errors.As(err, &refused) {
-		return "", err
+		return nil, err
 	}
 	replicas := replicasOf(info)
-	word, copies, err := queueAndWait(ctx, master, script.Queue, replicas, keys, args)
+	reply, copies, err := queueAndWait(ctx, master, script.Queue, replicas, keys, args)
 	if redisconn.UnknownScript(err) {
-		word, copies, err = queueAndWait(ctx, master, script.QueueSource, replicas, keys, args)
+		reply, copies, err = queueAndWait(ctx, master, script.QueueSource, replicas, keys, args)
 	}
-	if err == nil && word == "done" && copies < replicas {
+	word := reply
+	if list, ok := reply.([]any); ok && len(list) > 0 {
+		word = list[0]
+	}
+	if err == nil && text(word) == "done" && copies < replicas {
 		err = fmt.Errorf("%w: done, but only %d of %d replicas have it; run the step again", locking.ErrUnreachable, copies, replicas)
 	}
-	return word, err
+	return reply, err
 }
 
-func queueAndWait(ctx context.Context, master redis.UniversalClient, queue queueFunc, replicas int64, keys []string, args []any) (string, int64, error) {
+func queueAndWait(ctx context.Context, master redis.UniversalClient, queue queueFunc, replicas int64, keys []string, args []any) (any, int64, error) {
 	pipe := master.Pipeline()
 	cmd := queue(ctx, pipe, keys, args...)
 	var waited *redis.Cmd
@@ -127,12 +137,12 @@ func queueAndWait(ctx context.Context, master redis.UniversalClient, queue queue
 		waited = pipe.Do(ctx, "wait", replicas, replicasWait.Milliseconds())
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error, read below
-	word, err := cmd.Text()
+	reply, err := cmd.Result()
 	if err != nil || waited == nil {
-		return word, 0, err
+		return reply, 0, err
 	}
 	copies, err := waited.Int64()
-	return word, copies, err
+	return reply, copies, err
 }
 
 // replicasOf reads how many replicas a server has; none when it does not say.

@@ -10,6 +10,7 @@ var gateMutants = []mutant{
 	{"a closed partition grants", "P7", []edit{{"claim", `local shut = closed(KEYS[#KEYS])`, `local shut = nil`}}},
 	{"a closed partition takes definitions", "P7", []edit{{"define", `local shut = closed(KEYS[#KEYS])`, `local shut = nil`}}},
 	{"a closed partition takes runs by hand", "P7", []edit{{"trigger", `local shut = closed(KEYS[#KEYS])`, `local shut = nil`}}},
+	{"a closed partition cancels what waits", "model", []edit{{"cancel", `local shut = closed(KEYS[10])`, `local shut = nil`}}},
 	{"a closed partition repeats", "P7", []edit{{"rerun", `local shut = closed(KEYS[#KEYS])`, `local shut = nil`}}},
 	{"a closed partition sets cursors back", "P7", []edit{{"rewind", `local shut = closed(KEYS[#KEYS])`, `local shut = nil`}}},
 	{"a closed partition forgets jobs", "P7", []edit{{"remove", `local shut = closed(KEYS[#KEYS])`, `local shut = nil`}}},

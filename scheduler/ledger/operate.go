@@ -25,12 +25,12 @@ const (
 	Cancelled Word = "cancelled" // it was pending, and is recorded as cancelled
 )
 
-// Cancel ends a run by an operator's wish. It returns Told or Cancelled, ErrUnknownRun, or ErrRefused
-// when the run has ended.
+// Cancel ends a run by an operator's wish. It returns Told or Cancelled, ErrUnknownRun, ErrRefused when the run has ended,
+// or ErrClosed when it is not going and a move has closed the namespace: it may go at the other side.
 func (l *Ledger) Cancel(ctx context.Context, job, run, author, reason string) (Word, error) {
 	k := l.keys[l.Partition(job)]
 	keep, keepFor := l.keepArgs()
-	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers, k.history + job}
+	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers, k.history + job, k.gate}
 	word, err := cancelScript.Run(ctx, l.client, ks, job, run, cmp.Or(brief(author, authorMax), "somebody"), brief(reason, reasonMax), keep, keepFor).Text()
 	switch {
 	case err != nil:

@@ -44,7 +44,8 @@ func PromotionOf(promoting string) (Promotion, bool) {
 const beginRounds = 5
 
 // Begin begins a promotion, or goes on with it, and returns it with its epoch. A copy of it that arrives late begins nothing.
-// It returns ErrClosed while a move is under way, ErrClock, and ErrNoNamespace.
+// It returns ErrClosed while a move is under way, ErrRefused for a pattern while a promotion of all jobs has not ended, ErrClock,
+// and ErrNoNamespace.
 func (l *Ledger) Begin(ctx context.Context, p Promotion) (Promotion, error) {
 	for range beginRounds {
 		word, epoch, err := l.begin(ctx, p)
@@ -88,7 +89,11 @@ func (l *Ledger) begin(ctx context.Context, p Promotion) (word string, epoch int
 	if len(reply) != 2 {
 		return "", 0, fmt.Errorf("%w: %q has lost its control record; start a node, which writes it again", ErrNoNamespace, l.cfg.Namespace)
 	}
-	return text(reply[0]), number(reply[1]), nil
+	if word = text(reply[0]); word == "half" {
+		return "", 0, fmt.Errorf("%w: the promotion of all jobs to generation %q has not ended; promote %q again, or another one as a whole, and then some jobs",
+			ErrRefused, text(reply[1]), text(reply[1]))
+	}
+	return word, number(reply[1]), nil
 }
 
 // Raise brings a promotion that has begun to all partitions. It returns ErrClosed, or ErrRefused when a later promotion has

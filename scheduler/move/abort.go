@@ -1,6 +1,7 @@
 package move
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -17,7 +18,7 @@ func (m *Mover) Abort(ctx context.Context) (Status, error) {
 
 func (m *Mover) abort(ctx context.Context) error {
 	if _, err := m.side(ctx, m.to, m.cfg.ToName); err != nil {
-		return fmt.Errorf("%w: the move must be burnt at %s before the seal is lifted, or a late `move open` would open both sides; mend that and run `move abort` again: %w",
+		return fmt.Errorf("%w: the move must be burnt at %s before the seal is lifted, or a late `move open` would open both sides; mend that, or start an empty Redis at the same address, and run `move abort` again: %w",
 			ledger.ErrRefused, m.cfg.ToName, err)
 	}
 	from, to, err := m.sides(ctx)
@@ -32,6 +33,10 @@ func (m *Mover) abort(ctx context.Context) error {
 		if to.notes.ID > max(from.notes.ID, from.notes.Undone) {
 			id = to.notes.ID
 		}
+	}
+	if m.stray(from, to, id) {
+		m.log.Info("move: abort", "namespace", m.cfg.Namespace, "id", to.notes.ID, "only", to.name)
+		return m.burn(ctx, from, to, to.notes.ID)
 	}
 	if err := m.astray(from, to, id); err != nil {
 		return err
@@ -56,6 +61,16 @@ func (m *Mover) abort(ctx context.Context) error {
 	return err
 }
 
+// stray says that to is reserved by a seal that lost against another one, which goes elsewhere, or that its burning was not
+// completed: it can be burnt by itself, for this side has never known of it.
+func (m *Mover) stray(from, to side, id string) bool {
+	n := to.notes
+	if to.led == nil || n.Role != ledger.MoveTo || n.Peer != from.name || n.ID == id || n.Copied != "" {
+		return false
+	}
+	return n.State == ledger.MoveFilling || n.State == ledger.MoveBurnt && to.has("filling", n.ID)
+}
+
 // burn sees to it that the move can never be opened at the other side, and that nothing of it is left there.
 func (m *Mover) burn(ctx context.Context, from, to side, id string) error {
 	if to.state(ledger.MoveTo, id) == "" {
@@ -64,17 +79,28 @@ func (m *Mover) burn(ctx context.Context, from, to side, id string) error {
 			return err
 		}
 		r := ledger.Reservation{Config: ledger.Config{Namespace: m.cfg.Namespace, Partitions: n}, ID: id, Peer: from.name, Burn: true}
-		if err := ledger.Reserve(ctx, m.to, r); isRefused(err) {
-			return nil // another namespace has taken the place: nothing of this move can be opened there
-		} else if err != nil {
-			return err
+		taken := ledger.Reserve(ctx, m.to, r)
+		if taken != nil && !isRefused(taken) {
+			return taken
 		}
 		if to, err = m.side(ctx, m.to, to.name); err != nil {
 			return err
 		}
+		switch {
+		case to.state(ledger.MoveTo, id) != "": // burnt now; or reserved meanwhile, by a seal, and perhaps opened
+		case taken != nil && to.notes.Role == ledger.MoveTo && to.notes.ID > id:
+			return nil // a later move has taken the place: nothing of this one can be opened there
+		default:
+			return refuse("%s has a namespace %q of its own (%s), and while both are open each job would run twice; stop its nodes and delete it, or name an empty Redis with --to at the same address, and run `move abort` again",
+				to.name, m.cfg.Namespace, cmp.Or(to.notes.String(), "no move has brought it"))
+		}
 	}
-	if s := to.notes.State; s == ledger.MoveOpening || s == ledger.MoveOpen {
+	s := to.notes.State
+	if s == ledger.MoveOpening || s == ledger.MoveOpen {
 		return refuse("%s is %s; run `move open` again, then move the namespace back", to.name, s)
+	}
+	if to.has("open", id) {
+		return refuse("%s is %s, and yet a partition there is open; run `move copy` and `move open`, then move the namespace back", to.name, s)
 	}
 	_, err := to.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveBurnt, Own: []string{ledger.MoveFilling}})
 	if err != nil {

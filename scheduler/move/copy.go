@@ -2,7 +2,6 @@ package move
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -87,10 +86,21 @@ func (m *Mover) ready(ctx context.Context, from, to side, id string) error {
 	if from.control.Promoting != "" && to.notes.State == ledger.MoveFilling {
 		return refuse("a promotion goes on at %s; finish it with `generations promote`, or run `move abort`", from.name)
 	}
+	if to.notes.State != ledger.MoveFilling {
+		return m.sealed(ctx, from, id)
+	}
+	return m.quiet(ctx, from, id)
+}
+
+// quiet returns ErrRefused unless from is sealed, nothing runs there, and it is the server that has been told all of it.
+func (m *Mover) quiet(ctx context.Context, from side, id string) error {
 	if err := m.sealed(ctx, from, id); err != nil {
 		return err
 	}
-	return still(ctx, from)
+	if err := still(ctx, from); err != nil {
+		return err
+	}
+	return restarted(ctx, from)
 }
 
 // same says that both sides hold what was copied.
@@ -126,10 +136,4 @@ func (m *Mover) drains(ctx context.Context, from, to side, id string) error {
 		return err
 	}
 	return to.led.SetDrains(ctx, id, ledger.MoveFilling, drains)
-}
-
-// opened says whether a gate was opened by this move already.
-func opened(ctx context.Context, to side, id string) (bool, error) {
-	gates, err := to.led.Gates(ctx)
-	return slices.ContainsFunc(gates, func(g ledger.Gate) bool { return g.State == "open" && g.Move == id }), err
 }

@@ -26,11 +26,17 @@
 // after it has burnt the id at the other side, by the same compare-and-set by which open would begin. If the other side
 // cannot be reached, abort is refused.
 //
-// A copy is taken when nothing runs, so it is of one moment, but for what an operator cancels; open compares both sides
+// A copy is taken when nothing runs, and nothing can be cancelled, so it is of one moment; open compares both sides
 // once more. Every part of a copy has a number and is written once, in order, so one that is repeated by the network
 // doubles nothing. Tokens go over without the identity of the server that gave them: the first token
 // of each job at the other side leaps by the guard of the token rule. Both clocks must agree within MaxSkew, for due times
 // are kept in Redis' time.
+//
+// Each opening has a number, as each copy has: it ends, gate by gate, the copies and openings before it, and opens no gate that a
+// later one has ended. So the step back, when what lies there is not what was copied, is taken only while no gate can open.
+//
+// A Redis that fails over may forget a run, until the run's node tells it again. So a seal waits until all nodes in the roster
+// have said that they did, 3 s at most, and notes which server that was; copy and open are refused at another one.
 //
 // # What is not moved
 //
@@ -41,6 +47,8 @@
 //
 // A seal is confirmed by all replicas that the servers have at that time, and read back. If the old Redis fails over all
 // the same to a replica that lacks it, or is restored from a backup taken before, its partitions are open again, and nodes
-// that still work on it run what the other side runs as well. The same goes for a note of the move that the old Redis
-// loses. Switch the old Redis off when nobody uses it any more.
+// that still work on it run what the other side runs as well. A note of the move that the old Redis loses alone is written again
+// by seal. In a Cluster, nodes notice a failover only of the master that has the control record, and tell only that one; of
+// another master's before the seal nobody knows, and one after it is noticed by copy and open. A node that is not in the
+// roster, for its beat was lost as well, is not waited for. Switch the old Redis off when nobody uses it any more.
 package move

@@ -3,6 +3,7 @@ package move
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func whole(t *testing.T, m *Mover, p *people) {
 	ctx := t.Context()
 	before := dump(t, m.from)
 	plan := must(m.Plan(ctx))
-	if len(plan.InTheWay) != 0 || plan.Jobs != 14 || plan.Rows < 70 || plan.Pending != 5 || plan.Ticks != 1 || plan.Bytes == 0 || plan.Drains != 1 {
+	if len(plan.InTheWay) != 0 || plan.Jobs != 14 || plan.Rows < 70 || plan.Pending != 5 || plan.Ticks != 1 || plan.Bytes == 0 || plan.Drains != 1 || plan.Seconds != 2 {
 		t.Fatalf("plan: %+v", plan)
 	}
 	if d := differ(before, dump(t, m.from)); len(d) > 0 || len(dump(t, m.to)) > 0 {
@@ -180,7 +181,7 @@ func TestWrongOrder(t *testing.T) {
 	}
 	wants(t, "open before copy", second(m.Open(ctx)), "move copy")
 	must(m.Copy(ctx))
-	must(p.led.Cancel(ctx, "pending", "pending-1", "kim", ""))
+	a.HSet(ctx, fmt.Sprintf("{%s:%d}:pauses", ns, p.led.Partition("plain")), "plain", "1|1|0|kim|by hand")
 	wants(t, "open with something else", second(m.Open(ctx)), "move copy")
 	must(m.Copy(ctx))
 	must(m.Open(ctx))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,6 +74,7 @@ type side struct {
 	led     *ledger.Ledger // nil when the namespace is not there
 	control ledger.Control
 	notes   ledger.MoveNotes
+	gates   []ledger.Gate
 }
 
 // state is what is noted here of the move id, "" when it is none of this one's.
@@ -81,6 +83,11 @@ func (s side) state(role, id string) string {
 		return ""
 	}
 	return s.notes.State
+}
+
+// has says that a gate is in this state, and that the move id had it last.
+func (s side) has(state, id string) bool {
+	return id != "" && slices.ContainsFunc(s.gates, func(g ledger.Gate) bool { return g.State == state && g.Move == id })
 }
 
 func (m *Mover) side(ctx context.Context, client redis.UniversalClient, name string) (side, error) {
@@ -95,6 +102,9 @@ func (m *Mover) side(ctx context.Context, client redis.UniversalClient, name str
 	}
 	if err == nil {
 		s.notes, err = led.MoveNotes(ctx)
+	}
+	if err == nil {
+		s.gates, err = led.Gates(ctx)
 	}
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", name, err)
@@ -141,14 +151,19 @@ func database(client redis.UniversalClient) int {
 }
 
 // under is the id of the move that is under way between these two, "" for none. A seal that was killed before it
-// wrote anything to from has left its id at to, which nothing was copied to yet.
+// wrote anything to from has left its id at to only; so has one whose note a failover of from has lost, and that may have
+// come further: then the gates tell.
 func (m *Mover) under(from, to side) string {
 	if from.notes.Role == ledger.MoveFrom {
 		return from.notes.ID
 	}
-	mine := to.led != nil && to.notes.Role == ledger.MoveTo && to.notes.State == ledger.MoveFilling && to.notes.Peer == from.name && to.notes.Copied == ""
-	if mine && to.notes.ID > max(from.notes.ID, from.notes.Undone) {
-		return to.notes.ID
+	n := to.notes
+	if to.led == nil || n.Role != ledger.MoveTo || n.ID <= max(from.notes.ID, from.notes.Undone) {
+		return ""
+	}
+	named := n.Peer == from.name && (n.State == ledger.MoveFilling || n.State == ledger.MoveOpening)
+	if named || from.has("sealed", n.ID) {
+		return n.ID
 	}
 	return ""
 }

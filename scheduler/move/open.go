@@ -39,17 +39,21 @@ func (m *Mover) open(ctx context.Context) error {
 	return err
 }
 
-// complete returns ErrRefused unless both sides hold what was copied, and their clocks agree.
+// complete returns ErrRefused unless the old side still holds what was copied, quietly, and the clocks agree. What the other one
+// holds is read when no copy writes to it any more.
 func (m *Mover) complete(ctx context.Context, from, to side, id string) error {
 	if to.notes.Copied == "" {
 		return refuse("not everything is copied to %s; run `move copy` first", to.name)
 	}
-	same, err := m.same(ctx, from, to)
+	here, err := digest(ctx, from)
 	if err != nil {
 		return err
 	}
-	if !same {
-		return refuse("what was copied is not what %s and %s hold now; run `move copy` again", from.name, to.name)
+	if here != to.notes.Copied {
+		return refuse("what was copied is not what %s holds now; run `move copy` again", from.name)
+	}
+	if err := m.quiet(ctx, from, id); err != nil {
+		return err
 	}
 	if err := m.clocks(ctx); err != nil {
 		return err
@@ -57,15 +61,15 @@ func (m *Mover) complete(ctx context.Context, from, to side, id string) error {
 	return m.drains(ctx, from, to, id)
 }
 
-// unlock opens the gates. Before the first, it sees to it that no copy writes any more, and that what is there is what was
-// copied; only if it is not, which somebody else must have done, the way back is still free.
+// unlock opens the gates. Before the first, it sees to it that no copy writes any more and no earlier opening opens, and that
+// what is there is what was copied; only if it is not, which somebody else must have done, the way back is still free.
 func (m *Mover) unlock(ctx context.Context, from, to side, id string) error {
 	number, err := to.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveOpening,
 		Own: []string{ledger.MoveFilling, ledger.MoveOpening}, Count: true})
 	if err != nil {
 		return err
 	}
-	begun, err := opened(ctx, to, id)
+	begun, err := end(ctx, to, id, number)
 	if err != nil {
 		return err
 	}
@@ -76,7 +80,7 @@ func (m *Mover) unlock(ctx context.Context, from, to side, id string) error {
 	}
 	m.log.Info("move: open", "namespace", m.cfg.Namespace, "id", id, "from", from.name, "to", to.name)
 	for p := range to.led.Partitions() {
-		if err := to.led.SetGate(ctx, p, ledger.GateStep{ID: id, State: "open", Own: []string{"filling"}, Turn: true,
+		if err := to.led.SetGate(ctx, p, ledger.GateStep{ID: id, State: "open", Own: []string{"filling"}, Turn: true, Copy: number,
 			Epoch: from.control.Epoch, Generation: from.control.Generation}); err != nil {
 			return err
 		}
@@ -85,15 +89,29 @@ func (m *Mover) unlock(ctx context.Context, from, to side, id string) error {
 	return err
 }
 
-func (m *Mover) settled(ctx context.Context, from, to side, id string, number int64) error {
-	if err := to.led.EndCopies(ctx, id, number); err != nil {
-		return err
+// end ends all copies before this number, and the openings that have ended them before; begun says that one of those has
+// opened a gate already.
+func end(ctx context.Context, to side, id string, number int64) (begun bool, err error) {
+	for p := range to.led.Partitions() {
+		err := to.led.EndCopiesAt(ctx, p, id, number)
+		if err == nil {
+			continue
+		}
+		gates, bad := to.led.Gates(ctx)
+		if !isRefused(err) || bad != nil || gates[p].State != "open" || gates[p].Move != id {
+			return begun, err
+		}
+		begun = true
 	}
+	return begun, nil
+}
+
+func (m *Mover) settled(ctx context.Context, from, to side, id string, number int64) error {
 	there, err := digest(ctx, to)
 	if err != nil || there == to.notes.Copied {
 		return err
 	}
-	_, err = to.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveFilling, Own: []string{ledger.MoveOpening},
+	_, err = to.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveFilling, Own: []string{ledger.MoveOpening}, Copies: number,
 		Fields: map[string]string{"copied": ""}})
 	if err != nil {
 		return err

@@ -36,15 +36,17 @@ func (m *Mover) seal(ctx context.Context, o SealOptions) error {
 	if err := m.astray(from, to, id); err != nil {
 		return err
 	}
+	noted := from.state(ledger.MoveFrom, id) != ""
+	begun := slices.Contains([]string{ledger.MoveOpening, ledger.MoveOpen}, to.state(ledger.MoveTo, id))
 	switch {
 	case from.state(ledger.MoveFrom, id) == ledger.MoveMoved:
 		return refuse("the namespace has moved to %s already; `move status` shows both sides", from.notes.Peer)
-	case slices.Contains([]string{ledger.MoveOpening, ledger.MoveOpen}, to.state(ledger.MoveTo, id)):
+	case begun && noted:
 		return refuse("%s is being opened already; run `move open` again", to.name)
 	case to.state(ledger.MoveTo, id) == ledger.MoveBurnt:
 		return refuse("this move is being undone; run `move abort` again")
 	}
-	if from.state(ledger.MoveFrom, id) == "" {
+	if !noted && !begun { // else the note was lost, and is written again
 		ways, err := m.obstacles(ctx, from, to)
 		if err != nil {
 			return err
@@ -60,8 +62,10 @@ func (m *Mover) seal(ctx context.Context, o SealOptions) error {
 		}
 	}
 	m.log.Info("move: seal", "namespace", m.cfg.Namespace, "id", id, "from", from.name, "to", to.name)
-	if err := m.reserve(ctx, from, to, id, back); err != nil {
-		return err
+	if !begun {
+		if err := m.reserve(ctx, from, to, id, back); err != nil {
+			return err
+		}
 	}
 	if err := m.close(ctx, from, to, id); err != nil {
 		return err
@@ -101,7 +105,8 @@ func (m *Mover) reserve(ctx context.Context, from, to side, id, back string) err
 	return nil
 }
 
-// close seals the partitions, confirmed by all replicas, and reads the seals back.
+// close seals the partitions, confirmed by all replicas, reads the seals back, and notes which server it was that had nothing
+// left to be told.
 func (m *Mover) close(ctx context.Context, from, to side, id string) error {
 	_, err := from.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveFrom, Peer: to.name, State: ledger.MoveSealing,
 		Own: []string{ledger.MoveSealing}, Older: []string{"none", "to/open"}})
@@ -116,7 +121,47 @@ func (m *Mover) close(ctx context.Context, from, to side, id string) error {
 	if err := m.sealed(ctx, from, id); err != nil {
 		return err
 	}
-	_, err = from.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveFrom, Peer: to.name, State: ledger.MoveSealed, Own: []string{ledger.MoveSealing}})
+	servers, err := hold(ctx, from)
+	if err != nil {
+		return err
+	}
+	_, err = from.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveFrom, Peer: to.name, State: ledger.MoveSealed, Own: []string{ledger.MoveSealing, ledger.MoveSealed},
+		Fields: map[string]string{"servers": servers}})
+	return err
+}
+
+// failoverHold is the default of scheduler.Config.FailoverHold.
+const failoverHold = 3 * time.Second
+
+// hold waits until nodes have told the server of all their runs, which it may have lost in a failover: at most as long as
+// they claim nothing for that reason. It returns which servers they are.
+func hold(ctx context.Context, from side) (servers string, err error) {
+	begin := time.Now()
+	for first := true; ; first = false {
+		now, err := from.led.Servers(ctx)
+		if err != nil {
+			return "", err
+		}
+		if first || now != servers {
+			servers, begin = now, time.Now()
+		}
+		if placed, err := from.led.Placed(ctx); err != nil || placed || time.Since(begin) >= failoverHold {
+			return servers, err
+		}
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// restarted returns ErrRefused when from is not the one any more that was sealed. What it lost, its nodes tell it again.
+func restarted(ctx context.Context, from side) error {
+	servers, err := from.led.Servers(ctx)
+	if err == nil && servers != from.notes.Servers {
+		return refuse("the old Redis, %s, was restarted or failed over since it was sealed, and its nodes may have something to tell it; run `move seal` and `move copy` again", from.name)
+	}
 	return err
 }
 

@@ -100,6 +100,8 @@ func (m *Mover) next(from, to side, st Status) Next {
 		return NextDone
 	case there == ledger.MoveBurnt || here == ledger.MoveSealed && there == "":
 		return NextAbort
+	case here == "" && (there == ledger.MoveOpening || there == ledger.MoveOpen):
+		return NextSeal // the note of it was lost
 	case there == ledger.MoveOpening || there == ledger.MoveOpen:
 		return NextOpen
 	case here != ledger.MoveSealed || st.From.Running > 0:

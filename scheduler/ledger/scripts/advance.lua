@@ -2,7 +2,8 @@
 -- KEYS[1] control
 -- ARGV[1] id of the move  ARGV[2] from or to  ARGV[3] state to be; 'undone' takes the note away and remembers the id
 -- ARGV[4] states of this move that it may come from, each followed by a comma  ARGV[5] the same, 'role/state', of an older
--- one; 'none,' is no move  ARGV[6] peer  ARGV[7] '1' to count one more copy  then fields and their values, to be set as well
+-- one; 'none,' is no move  ARGV[6] peer  ARGV[7] '1' to count one more copy
+-- ARGV[8] how many copies there must have been, '' for any  then fields and their values, to be set as well
 -- Returns {word, move as it is noted, copies so far}
 --   done       also when repeated
 --   promoting  a promotion goes on, and this would seal the namespace
@@ -23,6 +24,7 @@ end
 if state == 'undone' and undone == id then return answer('done') end
 if m and m.id == id and m.role == role then
   if not string.find(',' .. own, ',' .. m.state .. ',', 1, true) then return answer(m.state == state and 'done' or 'other') end
+  if ARGV[8] ~= '' and redis.call('HGET', KEYS[1], 'copies') ~= ARGV[8] then return answer('other') end
 else
   local was = m and m.role .. '/' .. m.state or 'none'
   if not string.find(',' .. others, ',' .. was .. ',', 1, true) or m and not newer(id, m.id) or not newer(id, undone) then return answer('other') end
@@ -34,10 +36,10 @@ if state == 'undone' then
   redis.call('HSET', KEYS[1], 'undone', id)
   if before then redis.call('HSET', KEYS[1], 'move', before)
   elseif m and m.id == id then redis.call('HDEL', KEYS[1], 'move') end
-  redis.call('HDEL', KEYS[1], 'before')
+  redis.call('HDEL', KEYS[1], 'before', 'servers')
   return answer('done')
 end
 if not (m and m.id == id and m.state == state) then redis.call('HSET', KEYS[1], 'move', moving_text(id, role, state, peer, ms)) end
 if ARGV[7] == '1' then redis.call('HINCRBY', KEYS[1], 'copies', 1) end
-if #ARGV > 7 then redis.call('HSET', KEYS[1], unpack(ARGV, 8)) end
+if #ARGV > 8 then redis.call('HSET', KEYS[1], unpack(ARGV, 9)) end
 return answer('done')

@@ -1,9 +1,9 @@
 -- Ends a run by an operator's wish: one that is going is told by its node's next look, a pending one
--- is recorded as cancelled. Of an open tick, all shards are told, those that are pending when they are claimed.
+-- is recorded as cancelled, unless a move has closed the partition: then it waits, or goes, at the other side. Of an open tick, all shards are told, those that are pending when they are claimed.
 -- KEYS[1] jobs  KEYS[2] runs  KEYS[3] pending  KEYS[4] waiting  KEYS[5] kept  KEYS[6] cancels
--- KEYS[7] outbox  KEYS[8] followers  KEYS[9] history of the job
+-- KEYS[7] outbox  KEYS[8] followers  KEYS[9] history of the job  KEYS[10] gate
 -- ARGV[1] job  ARGV[2] run  ARGV[3] author  ARGV[4] reason  ARGV[5] rows to keep  ARGV[6] age to keep, ms
--- Returns one word: told, cancelled (also when repeated), ended, unknown, foreign.
+-- Returns one word: told, cancelled (also when repeated), ended, unknown, foreign; or 'closed|' and what closed() says.
 local job, id, author, reason = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local us, ms = clock()
 local e = entry_of(redis.call('HGET', KEYS[1], job))
@@ -21,15 +21,18 @@ if not text then
   if not at then return 'unknown' end
   return was == 'cancelled' and 'cancelled' or 'ended'
 end
+local shut = closed(KEYS[10])
 local tick = tick_of(text)
 if tick then
   if tick.job ~= job then return 'unknown' end
+  if shut then return 'closed|' .. shut end
   raise(KEYS[6], id, ms, author, reason)
   return 'told'
 end
 local p = pending_of(text)
 if not p then return 'foreign' end
 if p.job ~= job then return 'unknown' end
+if shut then return 'closed|' .. shut end
 if strange(KEYS[4], p.of) then return 'foreign' end
 p.token, p.node, p.name = '0', '', ''
 local why = reason_of('1|0|' .. author .. '|' .. reason)

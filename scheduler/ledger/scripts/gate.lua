@@ -4,8 +4,9 @@
 -- ARGV[1] id of the move  ARGV[2] state to be  ARGV[3] states it may come from, of this very move, each followed by a comma
 -- ARGV[4] the same when an older move had the gate last, or none did; 'none,' is a gate that is not there
 -- ARGV[5] words  ARGV[6] epoch and ARGV[7] generation to be, '' for those it has
+-- ARGV[8] the copy that must have been ended by whoever opens, '' for any: an opening that comes late finds a later one here
 -- Returns 'done' (also when repeated), 'full' (to be filled, and jobs lie there), 'foreign', or the gate that does not fit.
-local id, state, own, others, words, epoch, generation = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local id, state, own, others, words, epoch, generation, copy = unpack(ARGV)
 local text = redis.call('GET', KEYS[1])
 local g = gate_of(text)
 if not g then return 'foreign' end
@@ -13,6 +14,8 @@ local mine = g.move == id
 if mine and g.state == state then return 'done' end
 if not string.find(mine and own or others, (text and g.state or 'none') .. ',', 1, true) then return text or 'none' end
 if not mine and not newer(id, g.move) then return text end
+local tail = copy ~= '' and ', copy ' .. copy .. ', part 0' or ''
+if tail ~= '' and string.sub(g.words, -#tail) ~= tail then return text or 'none' end
 if state == 'filling' and redis.call('EXISTS', KEYS[2]) == 1 then return 'full' end
 g.state, g.move, g.words = state, id, words
 if epoch ~= '' then g.epoch, g.generation = epoch, generation end
