@@ -59,7 +59,6 @@ func (c cluster) patchyStore(seed uint64) locktest.Store {
 // TestHistories: what masters answer together is what a lock would have answered,
 // whether a client's network fails as one or in parts.
 func TestHistories(t *testing.T) {
-	t.Parallel()
 	play := locktest.HistoryConfig{Seed: *historySeed, Count: *historyCount, Bubble: true}
 	seed := *historySeed
 	for what, store := range map[string]func(c cluster) locktest.Store{
@@ -78,7 +77,6 @@ func TestHistories(t *testing.T) {
 
 // TestHistoriesRedisServers is TestHistories in real time, several side by side.
 func TestHistoriesRedisServers(t *testing.T) {
-	t.Parallel()
 	c, _ := servers(t, 3)
 	var next, calls, silent atomic.Int64
 	var side sync.WaitGroup

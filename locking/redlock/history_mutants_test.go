@@ -38,7 +38,6 @@ func (b broken) Owner(ctx context.Context, name string) (locking.Ownership, erro
 // TestHistoriesCatch shows that the looser model of a quorum's lock still refuses
 // what no lock may do.
 func TestHistoriesCatch(t *testing.T) {
-	t.Parallel()
 	mutants := map[string]broken{
 		"a lock that is held is granted": {acquire: func(d locking.Driver, ctx context.Context, r locking.Request) (locking.Grant, error) {
 			g, err := d.Acquire(ctx, r)

@@ -165,6 +165,8 @@ func embedded(tb testing.TB, n int) (cluster, []*redistest.Embedded) {
 	return c, all
 }
 
+// TestConformanceRedisServers waits in many cases side by side, when everything that calculates is done: a call to a master has a
+// fifth of a second.
 func TestConformanceRedisServers(t *testing.T) {
 	t.Parallel()
 	c, _ := servers(t, 3)

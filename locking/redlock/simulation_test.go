@@ -39,7 +39,6 @@ func tally(k kind, r rules, from uint64, count int, stop bool) (bad int, first s
 // late, releases are forgotten, clients' clocks wrong, masters emptied. Where clocks
 // are right it also shows that one at a time is sure of a lock.
 func TestSimulation(t *testing.T) {
-	t.Parallel()
 	count := max(*simCount/simPart, 1)
 	t.Logf("seeds from %d; set -sim.seed", *simSeed)
 	for _, n := range []int{3, 5} {
@@ -62,7 +61,6 @@ func TestSimulation(t *testing.T) {
 
 // TestSimulationCatches shows that the simulation sees each rule broken.
 func TestSimulationCatches(t *testing.T) {
-	t.Parallel()
 	wild, lossy, timed, both := kind{n: 3}, kind{n: 3, loss: true}, kind{n: 3, timed: true}, kind{n: 3, loss: true, timed: true}
 	mutants := map[string]struct {
 		rules rules

@@ -68,7 +68,6 @@ func TestThinAmongOthers(t *testing.T) {
 // TestThinThroughRestarts: a holder outlives the restart of every master, one at a
 // time and five minutes apart, while a standby asks every second.
 func TestThinThroughRestarts(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(t *testing.T) {
 		c, all := embedded(t, 3)
 		c.bootstrap(t)
