@@ -138,7 +138,7 @@ func (t *tale) see(c *cluster, m *message, words []string) {
 			}
 		})
 	case "follow":
-		if a := argv(m); len(a) == 3 && len(words) == 1 && words[0] == "done" && a[2] == "1" {
+		if a := argv(m); len(a) == 4 && len(words) == 1 && words[0] == "done" && a[2] == "1" {
 			t.follows = append(t.follows, followed{now, a[0], a[1]})
 		}
 	case "relay":
