@@ -204,7 +204,11 @@ func outcomes(runs []scheduler.RunView) map[string]int64 {
 		}
 		ticks := int64(1)
 		if r.Count != nil {
-			ticks = max(1, *r.Count)
+			ticks = *r.Count // 0: a definition was replaced, and no tick
+			if ticks == 0 && r.Reason == "definition replaced" {
+				continue
+			}
+			ticks = max(1, ticks)
 		}
 		count[key] += ticks
 	}

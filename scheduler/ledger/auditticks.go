@@ -175,6 +175,7 @@ func (a *audit) turn(k step) {
 // future: it neither fires for the past nor passes over a tick.
 func (a *audit) replaced(k step) {
 	r := k.row
+	stays := r.Count == 0 && k.prev == k.next && k.prev != never // the schedule is the same, and the tick that is due goes on
 	if s := k.before; s != nil {
 		a.ticks += r.Count
 		rest := k.prev // the first tick of the old schedule that was not recorded
@@ -187,7 +188,7 @@ func (a *audit) replaced(k step) {
 			a.add(P2, r.At, []shower{k}, "the cursor stood at %s, which was no tick of %s", stamp(k.prev), s)
 		case r.Count > 0 && (n != r.Count || last != r.Until || r.Tick != k.prev):
 			a.add(P2, r.At, []shower{k}, "%s: up to %s the schedule %s had %d ticks, the last of them at %s", k, stamp(r.Until), s, n, stamp(orNever(last)))
-		case rest <= r.At:
+		case rest <= r.At && !stays:
 			a.add(P2, r.At, []shower{k}, "the definition was replaced at %s, and the tick %s before that is not accounted for", stamp(r.At), stamp(rest))
 		}
 	}
@@ -196,7 +197,7 @@ func (a *audit) replaced(k step) {
 		switch {
 		case k.next != never && !isTick(s, k.next):
 			a.add(P2, r.At, []shower{k}, "the new definition began at %s, which is no tick of %s", stamp(k.next), s)
-		case k.next <= r.At:
+		case k.next <= r.At && !stays:
 			a.add(P2, r.At, []shower{k}, "the new definition began at %s, before it was stored", stamp(k.next))
 		case r.Prev != 0 && k.next > tickAfter(s, latest):
 			a.add(P2, r.At, []shower{k}, "the new definition began at %s and passed over the tick %s", stamp(k.next), stamp(tickAfter(s, latest)))

@@ -147,7 +147,7 @@ func TestSameKeepsTheCursor(t *testing.T) {
 			r.want(t, Granted, c)
 			r.settle(t, Settled, "a", c.Run, jobs.OutcomeSucceeded)
 		}
-		r.tale(t, "a", "succeeded 1", "succeeded 2", "succeeded 3", "succeeded 4", "succeeded 5", "succeeded 6", "succeeded 7",
+		r.tale(t, "a", "succeeded 1", "superseded 2-0 x0 definition replaced x", "succeeded 2", "succeeded 3", "succeeded 4", "succeeded 5", "succeeded 6", "succeeded 7",
 			"succeeded 8", "succeeded 9", "succeeded 10")
 		if n := r.entry(t, "a").Counts[jobs.OutcomeSuperseded]; n != 0 {
 			t.Errorf("%d ticks were given up", n)

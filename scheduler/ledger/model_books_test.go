@@ -30,6 +30,9 @@ func (m *model) define(o op, d Definition) Defined {
 		j.Revision, m.due[d.Job] = max(j.Revision, d.Revision), j.Cursor
 	case d.Same && j.Digest == d.WasDigest:
 		word = "replaced"
+		m.write(j, modelRow{Row: Row{Job: j.Job, Ranged: true, Prev: j.Cursor, Next: j.Cursor, At: m.ms(), Tick: j.Cursor,
+			Outcome: jobs.OutcomeSuperseded, Reason: ReasonReplacedDef, Note: flatten.Replace(d.Old)}, step: len(j.steps)})
+		j.move(j.Cursor)
 		j.replace(d.Digest)
 		j.Digest, j.Revision, j.text, m.due[d.Job] = d.Digest, d.Revision, d.Text, j.Cursor
 	case j.Digest != d.WasDigest || j.Cursor != d.WasCursor || d.Upcoming != 0 && d.Upcoming <= m.ms(),

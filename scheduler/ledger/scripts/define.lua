@@ -75,7 +75,10 @@ for i = 1, (#ARGV - 5) / 13 do
     if newer(revision, e.revision) then e.revision = revision end
     store(job, e) -- also for 'due', which may have been postponed
     answer(i, 'same', e, '')
-  elseif e.digest == was and same == '1' then
+  elseif e.digest == was and same == '1' and not append(KEYS[6 + i], KEYS[4], '1|S|' .. e.cursor .. '|' .. e.cursor .. '|' .. int(ms)
+    .. '|' .. e.cursor .. '||0|superseded|definition replaced|' .. old, e, ms, keep, keep_for) then
+    answer(i, 'foreign', none, '')
+  elseif e.digest == was and same == '1' then -- the row says from when on other policies hold
     replace(job, was, digest)
     e.digest, e.revision = digest, revision
     store(job, e, def)
