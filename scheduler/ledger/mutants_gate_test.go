@@ -26,11 +26,9 @@ var gateMutants = []mutant{
 	{"any promotion switches", "P7", []edit{{"define", `if epoch ~= '' and epoch ~= gate.epoch or epoch`, `if epoch`}}},
 	{"an older promotion switches", "P7", []edit{{"define", `epoch ~= gate.epoch or`, `tonumber(epoch) > tonumber(gate.epoch) or`}}},
 	{"a promotion that has not come here switches", "P7", []edit{{"define", `epoch ~= gate.epoch or`, `tonumber(epoch) < tonumber(gate.epoch) or`}}},
-	{"a schedule that stays replaces any definition", "model", []edit{{"define", `elseif e.digest == was and same == '1' then`, `elseif same == '1' then`}}},
-	{"a schedule that stays is not kept", "model", []edit{{"define", `elseif e.digest == was and same == '1' then`, `elseif false then`}}},
-	{"a schedule that stays begins anew", "P2", []edit{{"define", `    e.digest, e.revision = digest, revision
-    store(`, `    e.digest, e.revision, e.cursor = digest, revision, cursor
-    store(`}}},
+	{"a schedule that stays replaces any definition", "model", []edit{{"define", `elseif e.digest ~= was or same == '' and (`, `elseif same == '' and (e.digest ~= was or `}}},
+	{"a schedule that stays is not kept", "model", []edit{{"define", `if same == '1' then stood,`, `if false then stood,`}}},
+	{"a schedule that stays begins anew", "P2", []edit{{"define", `num = e.cursor, e.cursor, '', '0' end`, `num = e.cursor, cursor, '', '0' end`}}},
 	{"what was replaced is forgotten", "model", []edit{{"define", `redis.call('HSET', former, job, table.concat(list, ','))`, ``}}},
 	{"what was replaced is never forgotten", "model", []edit{{"define", ` and #list < 8`, ``}}},
 	{"what came back is among the replaced", "model", []edit{{"define", ` and one ~= digest`, ``}}},

@@ -181,9 +181,11 @@ var engines = []mutant{
 // What keeps old and new definitions apart.
 var definitions = []mutant{
 	{name: "an older revision replaces the newer one", plan: "one is newer", caught: flapping, edits: []edit{
-		{"scheduler/register.go", `return !theirs`, `return true`}}},
+		{"scheduler/register.go", `return !r.held(ctx, j.Name, stored.Digest)`, `return true`}}},
 	{name: "a superseded node never asks again", plan: "newer one dies", caught: verify.KindLost, edits: []edit{
-		{"scheduler/registrar.go", `wait := rosterTTL`, `wait := time.Hour`}}},
+		{"scheduler/registrar.go", `if !r.freed() {`, `if true {`},
+		{"scheduler/generations.go", `now.Add(rosterTTL - lookEvery/2)`, `now.Add(time.Hour)`},
+		{"scheduler/generations.go", `now.Add(standbyTTL)`, `now.Add(time.Hour)`}}},
 	{name: "a definition is replaced and its old ticks are not recorded", plan: "all are newer", caught: verify.KindLost, edits: []edit{
 		{"scheduler/register.go", `def.Until, def.Count = millis(until), int64(count)`, `def.Until, def.Count = millis(until), int64(count)*0`}}},
 	{name: "a node does not name the tick that comes next", test: "./scheduler TestWishNamesTheUpcomingTick", edits: []edit{
@@ -193,7 +195,7 @@ var definitions = []mutant{
 	{name: "a replaced definition leaves no row", plan: "all are newer", caught: verify.KindBooks, edits: []edit{
 		{defineLua, `append(KEYS[6 + i],`, `string.len(KEYS[6 + i],`}}},
 	{name: "a definition is replaced wherever its cursor stands", plan: "slow define", caught: verify.KindContradiction, edits: []edit{
-		{defineLua, ` or e.cursor ~= stood`, ``}}},
+		{defineLua, `(e.cursor ~= stood or (upcoming`, `((upcoming`}}},
 }
 
 // What only helps: where the system says that something is a hint, or a second guard stands behind the first.

@@ -75,18 +75,11 @@ for i = 1, (#ARGV - 5) / 13 do
     if newer(revision, e.revision) then e.revision = revision end
     store(job, e) -- also for 'due', which may have been postponed
     answer(i, 'same', e, '')
-  elseif e.digest == was and same == '1' and not append(KEYS[6 + i], KEYS[4], '1|S|' .. e.cursor .. '|' .. e.cursor .. '|' .. int(ms)
-    .. '|' .. e.cursor .. '||0|superseded|definition replaced|' .. old, e, ms, keep, keep_for) then
-    answer(i, 'foreign', none, '')
-  elseif e.digest == was and same == '1' then -- the row says from when on other policies hold
-    replace(job, was, digest)
-    e.digest, e.revision = digest, revision
-    store(job, e, def)
-    answer(i, 'replaced', e, '')
-  elseif e.digest ~= was or e.cursor ~= stood or (upcoming ~= '' and tonumber(upcoming) <= ms)
-    or (cursor ~= '' and (tonumber(cursor) <= ms or tonumber(cursor) <= (tonumber(e.last) or 0))) then
+  elseif e.digest ~= was or same == '' and (e.cursor ~= stood or (upcoming ~= '' and tonumber(upcoming) <= ms)
+    or (cursor ~= '' and (tonumber(cursor) <= ms or tonumber(cursor) <= (tonumber(e.last) or 0)))) then
     stays(i, job, e)
   else
+    if same == '1' then stood, cursor, last, num = e.cursor, e.cursor, '', '0' end
     -- A step of the chain even when no old tick was due (count 0), and when the old schedule had
     -- no more ticks ('' to cursor). It may lead back: to before the old cursor, not before e.last.
     if not append(KEYS[6 + i], KEYS[4], '1|S|' .. stood .. '|' .. cursor .. '|' .. int(ms) .. '|' .. stood .. '|' .. last .. '|' .. num
