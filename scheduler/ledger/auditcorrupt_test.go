@@ -277,7 +277,8 @@ var corruptions = []corruption{
 		return s.change(func(r Row) bool { return r.replaces() && r.Count > 0 && s.inChain(r) }, func(r *Row) { r.Count, r.Until = 0, 0 })
 	}},
 	{"a new schedule began in the past", P2, func(s *story) bool {
-		return s.change(func(r Row) bool { return r.replaces() && r.Next != 0 && s.inChain(r) }, func(r *Row) { r.At = r.Next })
+		return s.change(func(r Row) bool { return r.replaces() && r.Next != 0 && r.Prev != r.Next && s.inChain(r) },
+			func(r *Row) { r.At = r.Next })
 	}},
 	{"more rows than were counted", Books, func(s *story) bool {
 		clear(s.entry.Counts)

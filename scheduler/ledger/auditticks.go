@@ -175,7 +175,9 @@ func (a *audit) turn(k step) {
 // future: it neither fires for the past nor passes over a tick.
 func (a *audit) replaced(k step) {
 	r := k.row
-	stays := r.Count == 0 && k.prev == k.next && k.prev != never // the schedule is the same, and the tick that is due goes on
+	// Where the schedule is the same, a tick that is due goes on.
+	stays := r.Count == 0 && k.prev == k.next && k.prev != never &&
+		(k.before == nil || k.after == nil || k.before.String() == k.after.String())
 	if s := k.before; s != nil {
 		a.ticks += r.Count
 		rest := k.prev // the first tick of the old schedule that was not recorded

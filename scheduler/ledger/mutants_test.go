@@ -59,7 +59,7 @@ var mutants = []mutant{
 	{"a request is not known by its row", "P1", []edit{{"trigger", ` or find_row(KEYS[6], id, true) then`, ` then`}}},
 	{"a request handed back is not known", "P1", []edit{{"trigger", `{id, unpack(ARGV, 8)}`, `{id}`}}},
 	{"a definition begins before what ran", "P2", []edit{{"define", ` or tonumber(cursor) <= (tonumber(e.last) or 0)`, ``}}},
-	{"a definition is replaced from any cursor", "model", []edit{{"define", ` or e.cursor ~= stood`, ``}}},
+	{"a definition is replaced from any cursor", "model", []edit{{"define", `(e.cursor ~= stood or (upcoming`, `((upcoming`}}},
 	{"a definition passes over a tick that has come due", "model", []edit{{"define", ` or (upcoming ~= '' and tonumber(upcoming) <= ms)`, ``}}},
 	{"a replaced definition leaves a hole", "P2", []edit{{"define", `append(KEYS[6 + i],`, `string.len(KEYS[6 + i],`}}},
 
