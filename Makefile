@@ -93,7 +93,7 @@ race-calculating:
 
 # They count, play many seeds, or compare pure functions with slow twins: the race detector would make them take ten times
 # as long, and leaves them out (//go:build !race). A test in docs holds this list against the files.
-WITHOUT_RACE := 'TestMutants$$|TestShardMutants|TestFailoverMutants|TestGateMutants|TestLateTicksAreTakenInTurns|TestScriptCallsPerTick|TestChurn|TestOldNodesAreNotAsked|TestCutOffRuns|TestControlWithout|TestAuditFindsCorruption|TestEveryClockChange|TestAssign(Balance|MovesLittle|OneKeyMore)'
+WITHOUT_RACE := 'TestMutants$$|TestShardMutants|TestFailoverMutants|TestGateMutants|TestLateTicksAreTakenInTurns|TestScriptCallsPerTick|TestChurn|TestOldNodesAreNotAsked|TestCutOffRuns|TestControl|TestAuditFindsCorruption|TestEveryClockChange|TestAssign(Balance|MovesLittle|OneKeyMore)|TestScheduleAgreesWithItsTwin|TestHashSpreads|TestStepsOfTheClockDropNobody|TestSameSeedSameHistory|TestPendingRunIsBegunOnce|TestRunByHandOfABusyJob|TestPoliciesCanFail|TestPromoteLag|TestPromoteKilledAmongLivingNodes|TestRetiredNodesStayHarmless|TestOlderBuildsChangeNothingBack|TestExportWorld|TestTraceSeesDifferences|TestPromoteMutants|TestMoveMutants'
 
 .PHONY: without-race
 without-race: redis-server ## the tests that run without the race detector only
