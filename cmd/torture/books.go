@@ -65,9 +65,11 @@ func (b books) judge(all []job, r rules) audit {
 	}
 	for _, j := range all {
 		rows := b.Rows[j.name]
+		left := leftAlone(rows, j.schedule)
 		for i, row := range rows {
 			switch {
-			case row.Ranged && row.Outcome == jobs.OutcomeSuperseded:
+			case left[i]: // its ticks go on
+			case gaveWay(row):
 				a.replaced(j, row, r)
 			case row.Ranged:
 				a.passed(j, row, rows[:i], rows[i+1:], r)

@@ -36,6 +36,22 @@ func (t term) of(name string) job {
 // definition is all that a deploy may change of a job, as text.
 func (j job) definition() string { return fmt.Sprint(j.schedule, "; ", j.ttl, "; ", j.shards) }
 
+// gaveWay says that a row ends a definition.
+func gaveWay(row ledger.Row) bool { return row.Ranged && row.Outcome == jobs.OutcomeSuperseded }
+
+// leftAlone says of each row whether it ends a definition that gave way to one with the same schedule: what it notes is in
+// force afterwards as well, and the cursor stood still. last is the schedule of now.
+func leftAlone(rows []ledger.Row, last string) []bool {
+	left := make([]bool, len(rows))
+	for i, row := range slices.Backward(rows) {
+		if gaveWay(row) {
+			left[i] = row.Count == 0 && row.Prev == row.Next && row.Note == last
+			last = row.Note
+		}
+	}
+	return left
+}
+
 // inForce is a job as several terms, one after another, have it. The records say when one schedule gave way to the next, the
 // terms when that may have been: once for each that differs, in their order, and never for one that does not.
 func inForce(name string, terms []term, rows []ledger.Row) (j job, switched []window, wrong []violation) {
@@ -50,9 +66,11 @@ func inForce(name string, terms []term, rows []ledger.Row) (j job, switched []wi
 			steps, switched = append(steps, now), append(switched, t.switched)
 		}
 	}
+	j.schedule = steps[len(steps)-1].schedule
 	var at []time.Time
-	for _, row := range rows {
-		if row.Ranged && row.Outcome == jobs.OutcomeSuperseded {
+	left := leftAlone(rows, j.schedule)
+	for i, row := range rows {
+		if gaveWay(row) && !left[i] {
 			at = append(at, time.UnixMilli(row.At))
 		}
 	}

@@ -20,9 +20,16 @@ func twoTerms() []term {
 	}
 }
 
-// gaveWay is the record of a schedule that was replaced.
-func gaveWay(at time.Time) ledger.Row {
-	return ledger.Row{Job: "plan", Ranged: true, Outcome: jobs.OutcomeSuperseded, At: at.UnixMilli()}
+// replacedAt is the record of a schedule that was replaced.
+func replacedAt(at time.Time) ledger.Row {
+	return ledger.Row{Job: "plan", Ranged: true, Outcome: jobs.OutcomeSuperseded, At: at.UnixMilli(), Note: "all", Next: 1000}
+}
+
+// sameAt is the record of a definition that gave way to one with the same schedule.
+func sameAt(at time.Time, schedule string) ledger.Row {
+	row := replacedAt(at)
+	row.Prev, row.Next, row.Note = 1000, 1000, schedule
+	return row
 }
 
 func TestInForce(t *testing.T) {
@@ -33,14 +40,17 @@ func TestInForce(t *testing.T) {
 		wrong     int
 		due, may  []int // of seconds 9 to 14
 	}{
-		{"replaced between two ticks", "plan", []ledger.Row{gaveWay(second(11).Add(half))}, 0, []int{9, 10, 11, 12, 14}, []int{9, 10, 11, 12, 14}},
-		{"replaced at a tick that only one has", "plan", []ledger.Row{gaveWay(second(11).Add(time.Millisecond))}, 0, []int{9, 10, 12, 14}, []int{9, 10, 11, 12, 14}},
-		{"too early", "plan", []ledger.Row{gaveWay(second(9).Add(half))}, 1, []int{9, 10, 12, 14}, []int{9, 10, 12, 14}},
-		{"too late", "plan", []ledger.Row{gaveWay(second(14).Add(half))}, 1, []int{9, 10, 11, 12, 13, 14}, []int{9, 10, 11, 12, 13, 14}},
+		{"replaced between two ticks", "plan", []ledger.Row{replacedAt(second(11).Add(half))}, 0, []int{9, 10, 11, 12, 14}, []int{9, 10, 11, 12, 14}},
+		{"replaced at a tick that only one has", "plan", []ledger.Row{replacedAt(second(11).Add(time.Millisecond))}, 0, []int{9, 10, 12, 14}, []int{9, 10, 11, 12, 14}},
+		{"too early", "plan", []ledger.Row{replacedAt(second(9).Add(half))}, 1, []int{9, 10, 12, 14}, []int{9, 10, 12, 14}},
+		{"too late", "plan", []ledger.Row{replacedAt(second(14).Add(half))}, 1, []int{9, 10, 11, 12, 13, 14}, []int{9, 10, 11, 12, 13, 14}},
 		{"never", "plan", nil, 1, []int{9, 10, 11, 12, 13, 14}, []int{9, 10, 11, 12, 13, 14}},
-		{"there and back", "plan", []ledger.Row{gaveWay(second(11).Add(half)), gaveWay(second(12).Add(half))}, 1, []int{9, 10, 11, 12, 14}, []int{9, 10, 11, 12, 14}},
+		{"there and back", "plan", []ledger.Row{replacedAt(second(11).Add(half)), replacedAt(second(12).Add(half))}, 1, []int{9, 10, 11, 12, 14}, []int{9, 10, 11, 12, 14}},
+		{"other settings before and after", "plan", []ledger.Row{sameAt(second(9), "all"), replacedAt(second(11).Add(half)), sameAt(second(13), "even")}, 0, []int{9, 10, 11, 12, 14}, []int{9, 10, 11, 12, 14}},
+		{"other settings that go back", "plan", []ledger.Row{replacedAt(second(11).Add(half)), sameAt(second(13), "all")}, 1, []int{9, 10, 11, 12, 14}, []int{9, 10, 11, 12, 14}},
+		{"other settings", "same", []ledger.Row{sameAt(second(11), "all")}, 0, []int{9, 10, 11, 12, 13, 14}, []int{9, 10, 11, 12, 13, 14}},
 		{"untouched", "same", nil, 0, []int{9, 10, 11, 12, 13, 14}, []int{9, 10, 11, 12, 13, 14}},
-		{"untouched, and replaced all the same", "same", []ledger.Row{gaveWay(second(11).Add(half))}, 1, []int{9, 10, 11, 12, 13, 14}, []int{9, 10, 11, 12, 13, 14}},
+		{"untouched, and replaced all the same", "same", []ledger.Row{replacedAt(second(11).Add(half))}, 1, []int{9, 10, 11, 12, 13, 14}, []int{9, 10, 11, 12, 13, 14}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			j, _, wrong := inForce(tt.job, twoTerms(), tt.rows)
@@ -64,7 +74,7 @@ func TestInForce(t *testing.T) {
 func TestRollbackWaits(t *testing.T) {
 	terms := twoTerms()
 	terms[1].back, terms[1].waits = true, window{second(10), second(17)}
-	j, _, _ := inForce("plan", terms, []ledger.Row{gaveWay(second(11))})
+	j, _, _ := inForce("plan", terms, []ledger.Row{replacedAt(second(11))})
 	if !j.waiting(second(12)) || j.waiting(second(18)) {
 		t.Error("a changed job waits then, and no longer")
 	}
@@ -135,6 +145,20 @@ func TestSupersededTicks(t *testing.T) {
 				t.Errorf("absent: %v", a.absent)
 			}
 		})
+	}
+}
+
+// TestSameScheduleMayGiveWayAtAnyTime: where a definition changes and its schedule does not, no deploy of schedules need explain it.
+func TestSameScheduleMayGiveWayAtAnyTime(t *testing.T) {
+	for note, want := range map[string]int{"all": 0, "another one's": 1} {
+		b, all := goodBooks(), twoJobs()
+		all[0].schedule = "all"
+		row := sameAt(second(5), note)
+		row.Job = "each-01"
+		b.Rows["each-01"] = slices.Insert(b.Rows["each-01"], 5, row)
+		if a := b.judge(all, rules{}); len(a.violations) != want {
+			t.Errorf("noted %q: want %d, got %v", note, want, a.violations)
+		}
 	}
 }
 
