@@ -13,6 +13,12 @@ import (
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
+// The roles whose calls show what is late, and take it. See late.
+const (
+	roleSweep = "sweep"
+	roleClaim = "claim"
+)
+
 // sayAgain is how often a trouble that lasts is logged.
 const sayAgain = 10 * time.Second
 
@@ -33,6 +39,8 @@ type health struct {
 	away     trouble
 	loud     bool      // that Redis is away was logged
 	back     time.Time // when Redis answered again; zero: it always has
+	blind    bool      // a sweep or a claim is among what it has not answered
+	sighted  time.Time // when it answered again after that; zero: it always has
 	refusals map[string]trouble
 }
 
@@ -68,6 +76,7 @@ func (h *health) fail(role string, err error) {
 	defer h.mu.Unlock()
 	if errors.Is(err, locking.ErrUnreachable) {
 		now := time.Now()
+		h.blind = h.blind || role == roleSweep || role == roleClaim
 		if h.away.err == nil && !h.back.IsZero() && now.Sub(h.back) < calm {
 			// Calls fail and succeed by turns, as in a failover: that is worth a line if it lasts.
 			h.away = trouble{err: err, since: now, said: now.Add(calm - sayAgain)}
@@ -101,6 +110,9 @@ func (h *health) ok(role string) {
 			h.log.Info("Redis answers again", "after", time.Since(h.away.since).Round(time.Millisecond))
 		}
 		h.away, h.back, h.loud = trouble{}, time.Now(), false
+		if h.blind {
+			h.blind, h.sighted = false, h.back
+		}
 		if h.over != nil {
 			h.over()
 		}
@@ -116,14 +128,23 @@ func (h *health) ok(role string) {
 const askedAnew = time.Second
 
 // late is how late something counts as for the turns of nodes, that is late by so much: while Redis is away
-// everything becomes late for all nodes alike, and nobody's turn passes until they can ask again.
+// everything becomes late for all nodes alike, and nobody's turn passes until they can ask again. A node whose sweeps
+// and claims are answered has seen whose turn passed, whatever becomes of its other calls: were beats that fail again
+// and again an outage each, it would wait for as long as they do.
 func (h *health) late(by time.Duration) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.back.IsZero() {
+	if h.sighted.IsZero() {
 		return by
 	}
-	return min(by, time.Since(h.back)-askedAnew)
+	return min(by, time.Since(h.sighted)-askedAnew)
+}
+
+// asks says that the node may ask again for what became late, and turns count from now.
+func (h *health) asks() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sighted = time.Now()
 }
 
 func (h *health) trouble() error {

@@ -54,7 +54,7 @@ func (s sender) claim(draining context.Context, b *batch) {
 		b.answers, b.err = s.once(b)
 		switch {
 		case b.err == nil:
-			s.n.health.ok("claim")
+			s.n.health.ok(roleClaim)
 			if !asking || time.Since(copied) > 2*skew || !unsure(b) {
 				return
 			}
@@ -66,13 +66,13 @@ func (s sender) claim(draining context.Context, b *batch) {
 				b.asked = time.Time{} // nothing was carried out
 			}
 		case errors.Is(b.err, ledger.ErrClock):
-			s.n.health.fail("claim", b.err)
+			s.n.health.fail(roleClaim, b.err)
 			s.n.resample(context.Background())
 		case errors.Is(b.err, locking.ErrUnreachable):
 			unanswered = true
-			s.n.health.fail("claim", b.err)
+			s.n.health.fail(roleClaim, b.err)
 		default:
-			s.n.health.fail("claim", b.err)
+			s.n.health.fail(roleClaim, b.err)
 			return
 		}
 		if draining.Err() != nil && !b.asked.IsZero() && time.Since(b.asked) > 3*skew {

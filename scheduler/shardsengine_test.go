@@ -107,7 +107,7 @@ func TestShardsAfterAnOutage(t *testing.T) {
 		if !n.mayShard(j, 0, 5*time.Second) {
 			t.Errorf("%s does not take what is 5 s late", x.ID)
 		}
-		n.health.back = time.Now()
+		n.health.sighted = time.Now()
 		if n.mayShard(j, 0, 5*time.Second) {
 			t.Errorf("%s takes at once what became late in an outage", x.ID)
 		}

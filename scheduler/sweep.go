@@ -80,7 +80,7 @@ func (s *sweep) cancelled(alive context.Context) {
 	found, err := s.n.ledger.Cancels(call)
 	if err != nil {
 		if alive.Err() == nil {
-			s.n.health.fail("sweep", err)
+			s.n.health.fail(roleSweep, err)
 		}
 		return
 	}
@@ -99,7 +99,7 @@ func (s *sweep) once(ctx context.Context) {
 	found, err := s.gaze.Look(call, now, s.n.cfg.Grace.Milliseconds())
 	if err != nil {
 		if ctx.Err() == nil {
-			s.n.health.fail("sweep", err)
+			s.n.health.fail(roleSweep, err)
 		}
 		return
 	}
@@ -119,11 +119,11 @@ func (s *sweep) once(ctx context.Context) {
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			s.n.health.fail("sweep", err)
+			s.n.health.fail(roleSweep, err)
 		}
 		return
 	}
-	s.n.health.ok("sweep")
+	s.n.health.ok(roleSweep)
 }
 
 // ripe are the lapsed leases that may be reaped: seen before with the same beat, and Redis'

@@ -2,10 +2,13 @@ package scheduler
 
 import (
 	"fmt"
+	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/sharding"
 )
 
@@ -107,5 +110,43 @@ func TestMayTakeInARace(t *testing.T) {
 		if turn := turnOf(n, &j); turn != 0 {
 			t.Errorf("%s waits for %s", n.id, turn)
 		}
+	}
+}
+
+// A node whose beats alone fail has seen whose turn passed: it waits no longer than others. Where its sweeps or its claims
+// fail, turns count from when they are answered again.
+func TestTurnsThroughFailingCalls(t *testing.T) {
+	for role, want := range map[string]time.Duration{"beat": 10 * time.Second, "settle": 10 * time.Second, roleSweep: 0, roleClaim: 0} {
+		t.Run(role, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &health{log: slog.New(slog.DiscardHandler)}
+				for range 5 {
+					h.fail(role, locking.ErrUnreachable)
+					time.Sleep(10 * time.Millisecond)
+					h.ok(roleSweep)
+					time.Sleep(askedAnew)
+				}
+				if got := h.late(10 * time.Second); got != want {
+					t.Errorf("10 s late count as %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+// While grants are held after a failover nobody may ask: turns count from when they are given again. A node that starts holds
+// nothing up, and the others have long had their turns.
+func TestTurnsAfterAFailover(t *testing.T) {
+	for open, want := range map[string]time.Duration{"former": 2 * time.Second, "": 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			n := &Node{log: slog.New(slog.DiscardHandler), health: &health{log: slog.New(slog.DiscardHandler)}}
+			f := &failover{n: n, open: open, since: time.Now()}
+			time.Sleep(5 * time.Second)
+			f.release("new")
+			time.Sleep(askedAnew + 2*time.Second)
+			if got := n.health.late(10 * time.Second); got != want {
+				t.Errorf("open at %q before: 10 s late count as %s, want %s", open, got, want)
+			}
+		})
 	}
 }

@@ -206,6 +206,12 @@ var hints = []mutant{
 		{"scheduler/owners.go", `if first == self {`, `if first < 0 {`}}},
 	{name: "nobody waits for their turn", harmless: "the cursor decides who of many is granted", edits: []edit{
 		{"scheduler/turn.go", `return late >= n.cfg.Grace+time.Duration(min(max(rank, 0), turnsMax))*turnEvery`, `return late >= n.cfg.Grace+0*time.Duration(min(max(rank, 0), turnsMax))*turnEvery`}}},
+	{name: "a beat that fails is an outage", test: "./scheduler TestTurnsThroughFailingCalls", edits: []edit{
+		{"scheduler/health.go", `h.blind = h.blind || role == roleSweep || role == roleClaim`, `h.blind = true`}}},
+	{name: "turns pass while Redis is away", test: "./scheduler TestTurnsThroughFailingCalls", edits: []edit{
+		{"scheduler/health.go", `h.blind, h.sighted = false, h.back`, `h.blind = false`}}},
+	{name: "turns pass while grants are held", test: "./scheduler TestTurnsAfterAFailover", edits: []edit{
+		{"scheduler/failover.go", `f.n.health.asks()`, `_ = f.n.health.asks`}}},
 	{name: "go-redis repeats every request once", harmless: "scripts may be repeated", edits: []edit{
 		{"locking/redisconn/check.go", `if retries > 0 {`, `if retries > 99 {`},
 		{"scheduler/schedtest/process.go", `o.PoolSize = 256`, `o.PoolSize, o.MaxRetries = 256, 1`}}},
