@@ -162,7 +162,6 @@ func (f *failover) release(server string) {
 	f.open, f.others = server, nil
 	f.mu.Unlock()
 	if !first {
-		f.n.health.asks() // what became late while all were held is their owners' first
 		f.n.log.Info("claiming again", "held_for", held.Round(time.Millisecond))
 	}
 }

@@ -140,13 +140,6 @@ func (h *health) late(by time.Duration) time.Duration {
 	return min(by, time.Since(h.sighted)-askedAnew)
 }
 
-// asks says that the node may ask again for what became late, and turns count from now.
-func (h *health) asks() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.sighted = time.Now()
-}
-
 func (h *health) trouble() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -80,6 +81,26 @@ func TestEngineSendsInOrder(t *testing.T) {
 		if claims != 300 || len(last) != parts {
 			t.Errorf("%d claims in %d partitions, want 300 in %d", claims, len(last), parts)
 		}
+	}
+}
+
+// A claim that stood behind others until it was too old is asked for anew at once; one that Redis refused, a second later.
+func TestEngineAsksAnew(t *testing.T) {
+	for err, want := range map[error]time.Duration{errNotSent: 0, errors.New("refused"): time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			e := readyEngine(t, 1, 1)
+			due := time.Now().Add(-time.Minute).UnixMilli()
+			e.jobs[0].owned = true
+			e.registered(e.jobs[0], due)
+			e.fire()
+			b := <-e.batches
+			b.err = err
+			e.hear(b)
+			at := time.UnixMilli(e.agenda.first().at)
+			if got := max(0, time.Until(at)); got != want {
+				t.Errorf("%v: asked for anew in %s, want %s", err, got, want)
+			}
+		})
 	}
 }
 

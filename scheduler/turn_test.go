@@ -133,20 +133,3 @@ func TestTurnsThroughFailingCalls(t *testing.T) {
 		})
 	}
 }
-
-// While grants are held after a failover nobody may ask: turns count from when they are given again. A node that starts holds
-// nothing up, and the others have long had their turns.
-func TestTurnsAfterAFailover(t *testing.T) {
-	for open, want := range map[string]time.Duration{"former": 2 * time.Second, "": 10 * time.Second} {
-		synctest.Test(t, func(t *testing.T) {
-			n := &Node{log: slog.New(slog.DiscardHandler), health: &health{log: slog.New(slog.DiscardHandler)}}
-			f := &failover{n: n, open: open, since: time.Now()}
-			time.Sleep(5 * time.Second)
-			f.release("new")
-			time.Sleep(askedAnew + 2*time.Second)
-			if got := n.health.late(10 * time.Second); got != want {
-				t.Errorf("open at %q before: 10 s late count as %s, want %s", open, got, want)
-			}
-		})
-	}
-}

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -23,7 +24,11 @@ func (e *engine) hear(b *batch) {
 		j.claiming = false
 		if b.err != nil {
 			e.slots.give()
-			e.again(j, j.cursor, time.Second)
+			pause := time.Second
+			if errors.Is(b.err, errNotSent) {
+				pause = 0 // it was too old to be sent as it was, and is asked anew as things are now
+			}
+			e.again(j, j.cursor, pause)
 			continue
 		}
 		e.verdict(j, b.claims[i], b.answers[i], b)

@@ -210,8 +210,8 @@ var hints = []mutant{
 		{"scheduler/health.go", `h.blind = h.blind || role == roleSweep || role == roleClaim`, `h.blind = true`}}},
 	{name: "turns pass while Redis is away", test: "./scheduler TestTurnsThroughFailingCalls", edits: []edit{
 		{"scheduler/health.go", `h.blind, h.sighted = false, h.back`, `h.blind = false`}}},
-	{name: "turns pass while grants are held", test: "./scheduler TestTurnsAfterAFailover", edits: []edit{
-		{"scheduler/failover.go", `f.n.health.asks()`, `_ = f.n.health.asks`}}},
+	{name: "a claim that was too old to be sent waits a second more", test: "./scheduler TestEngineAsksAnew", edits: []edit{
+		{"scheduler/verdict.go", `pause = 0 // it`, `pause = time.Second // it`}}},
 	{name: "go-redis repeats every request once", harmless: "scripts may be repeated", edits: []edit{
 		{"locking/redisconn/check.go", `if retries > 0 {`, `if retries > 99 {`},
 		{"scheduler/schedtest/process.go", `o.PoolSize = 256`, `o.PoolSize, o.MaxRetries = 256, 1`}}},
