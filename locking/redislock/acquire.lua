@@ -3,19 +3,16 @@
 --
 -- In front of this text stand token.lua and line.lua, which says what KEYS are.
 --
--- ARGV  1 owner   2 ttl in ms   3 delay in ms   4 guard in microseconds
---       5 life of the state in ms   6 patience in ms   7 most in line
---       8 who that is, for people   9 a token that the new one must exceed
---       10 the token to be taken over, 0 for none   11 the channel to be called on, '' not to wait
+-- ARGV  1 owner   2 ttl in ms; of the others, what stands behind the last that says something is left out:
+--       3 who that is, for people   4 delay in ms   5 the channel to be called on, '' not to wait
+--       6 a token that the new one must exceed   7 the token to be taken over, 0 for none
 --
--- Returns {code, text, left, place, who}, left being ms until others can have the lock:
---   1  yours; text is the token
+-- Returns {1, token}: yours; or {code, text, left, place, who}, left being ms until others can have the lock:
 --   0  held; text is the owner, place yours in the line or 0, who as the holder said
 --   2  given back by this owner before, or revoked: a copy of the call came late
 --   3  the token to be exceeded is more than an hour ahead of this server's clock
-local owner, ttl, delay = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local guard, keep, patience, most = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local who, after, from, channel = ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11]
+local owner, ttl, who, delay = ARGV[1], tonumber(ARGV[2]), ARGV[3] or '', tonumber(ARGV[4] or 0)
+local channel, after, from = ARGV[5] or '', tonumber(ARGV[6] or 0), ARGV[7] or '0'
 
 -- stand_in_line(now) -> place, 0 when the line is full.
 local function stand_in_line(now)
@@ -24,9 +21,12 @@ local function stand_in_line(now)
     local last = redis.call('ZREVRANGE', line, 0, 0, 'WITHSCORES')[2] or 0
     redis.call('ZADD', line, string.format('%.0f', math.max(now, tonumber(last) + 1)), owner)
   end
-  redis.call('HSET', waiters, owner, string.format('%.0f %s', math.floor(now / 1000) + patience, channel))
+  local alive = string.format('%.0f', math.floor(now / 1000) + patience)
+  redis.call('HSET', waiters, owner, alive .. ' ' .. channel)
   redis.call('PEXPIRE', line, patience)
   redis.call('PEXPIRE', waiters, patience)
+  redis.call('HSET', state, 'q', alive)
+  if redis.call('PTTL', state) < patience then redis.call('PEXPIRE', state, patience) end -- there was none, under a foreign lock
   return redis.call('ZRANK', line, owner) + 1
 end
 
@@ -44,7 +44,7 @@ if value then
     redis.call('PEXPIRE', lock, ttl + delay)
     redis.call('HSET', state, 'h', who)
     redis.call('PEXPIRE', state, keep + ttl + delay)
-    return {1, token, ttl, 0, ''}
+    return {1, token}
   end
   -- One that was handed over to us without a word of what it must exceed goes on below.
   if holder ~= owner and (not holder or from == '0' or token ~= from) then
@@ -52,16 +52,16 @@ if value then
   end
 end
 
-local last = redis.call('HMGET', state, 't', 'r', 'o')
+local last = redis.call('HMGET', state, 't', 'r', 'o', 'q')
 if is_among(owner, last[3]) then return {2, '', 0, 0, ''} end
 local now = server_micros()
 if after > now + 3600000000 then return {3, '', 0, 0, ''} end
-if not value then
+if not value and has_line(last[4], now) then
   local first = first_in_line(now / 1000)
   if first and first ~= owner then
-    local holder = hand_over(now, guard, keep, patience)
+    local holder = hand_over(now)
     return held_by(holder, patience, now)
   end
 end
 if channel ~= '' then leave_line(owner) end
-return {1, give(owner, ttl + delay, now, server_run_id(), last, after, guard, keep, who), ttl, 0, ''}
+return {1, give(owner, ttl + delay, now, server_run_id(), last, after, who)}

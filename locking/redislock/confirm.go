@@ -13,7 +13,7 @@ import (
 
 // ask runs acquire.lua, and with Config.Confirm waits until that many replicas
 // have what it wrote.
-func (d *Driver) ask(ctx context.Context, name string, args ...any) ([]any, error) {
+func (d *Driver) ask(ctx context.Context, name string, args []any) ([]any, error) {
 	keys := lockKeys(d.namespace, name)
 	if d.confirm == 0 {
 		return acquireScript.Run(ctx, d.client, keys, args...).Slice()

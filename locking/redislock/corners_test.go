@@ -236,7 +236,12 @@ func TestStateOutlivesALongHold(t *testing.T) {
 		// clock stepped back by two minutes meanwhile: the token does not grow
 		e.StepClock(-2 * time.Minute)
 		old := lease.Token()
-		_ = lease.Release(t.Context())
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if left := e.Mini().TTL("{kit:lock:a}:token"); left < 24*time.Hour {
+			t.Errorf("the token is kept for %s after the release; want a day", left)
+		}
 		n, err := l.Acquire(t.Context(), "a", locking.Options{})
 		if err != nil {
 			t.Fatal(err)

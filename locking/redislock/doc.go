@@ -7,12 +7,13 @@
 //
 //	{ns:lock:name}           string "token:owner", "-token:owner" once revoked;
 //	                         expires after the TTL and the delay: the lock
-//	{ns:lock:name}:token     hash t, r, o, h: the last token, the run_id of the server
-//	                         that gave it, the last eight who released, who holds it
+//	{ns:lock:name}:token     hash t, r, o, h, q: the last token, the run_id of the server
+//	                         that gave it, the last eight who released, who holds it,
+//	                         until when somebody may stand in line
 //	{ns:lock:name}:line      sorted set of those who wait, by when they came
 //	{ns:lock:name}:waiters   hash: until when each counts as living, and where it is called
 //
-// The second outlives the first by 24 hours, so that tokens grow from one
+// The second outlives the first by a day, so that tokens grow from one
 // holder to the next, and then goes: nothing is left of a lock that nobody uses.
 // The line and its waiters go when nobody has come forward for locking.Patience;
 // a line has 1,000 places.

@@ -1,10 +1,13 @@
 -- The line of those who wait for a lock, and how a lock changes hands. Put in
--- front of the scripts but renew, behind token.lua.
+-- front of the scripts but renew, behind token.lua and four numbers: guard in
+-- microseconds; keep, the life of the state behind the lock's, and patience, in
+-- ms; most, the places of a line.
 --
 -- KEYS of all scripts
 --   1 lock     string "token:owner", "-token:owner" once it was revoked
 --   2 state    hash t, r: the last token and the run_id of the server that gave it;
---              o: the last owners who released, a line each; h: who the holder is, for people
+--              o: the last owners who released, a line each; h: who the holder is, for people;
+--              q: until when there may be somebody in line, in ms
 --   3 line     sorted set, owners by the microsecond in which they came
 --   4 waiters  hash, per owner in line "alive channel": until when it counts as
 --              living, in ms, and where it listens, S (sharded) or P in front
@@ -19,6 +22,12 @@ end
 -- is_among(owner, o) reports whether owner is one of those in o, which may be false.
 local function is_among(owner, o)
   return o and string.find('\n' .. o .. '\n', '\n' .. owner .. '\n', 1, true) ~= nil
+end
+
+-- has_line(q, now) reports whether there may be somebody in line, as the state says: most locks
+-- never have one, and are spared a look at it.
+local function has_line(q, now)
+  return q and tonumber(q) * 1000 > now
 end
 
 local function leave_line(owner)
@@ -37,9 +46,9 @@ local function first_in_line(ms)
   end
 end
 
--- give(owner, px, now, rid, last, after, guard, keep, holder) -> token. last is
--- {t, r} of the state; px how long the lock is kept, in ms.
-local function give(owner, px, now, rid, last, after, guard, keep, holder)
+-- give(owner, px, now, rid, last, after, holder) -> token. last is {t, r} of the
+-- state; px how long the lock is kept, in ms.
+local function give(owner, px, now, rid, last, after, holder)
   local token = next_token(last[1], last[2], now, rid, guard)
   if tonumber(token) <= after then token = string.format('%.0f', after + 1) end
   redis.call('SET', lock, token .. ':' .. owner, 'PX', px)
@@ -48,15 +57,15 @@ local function give(owner, px, now, rid, last, after, guard, keep, holder)
   return token
 end
 
--- hand_over(now, guard, keep, patience) -> owner, token: gives the free lock to
--- the first in line and calls it, or returns nil. Until it comes forward the lock
--- is kept for its patience only.
-local function hand_over(now, guard, keep, patience)
+-- hand_over(now) -> owner, token: gives the free lock to the first in line and
+-- calls it, or returns nil. Until it comes forward the lock is kept for its
+-- patience only.
+local function hand_over(now)
   local owner, channel = first_in_line(now / 1000)
   if not owner then return nil end
   leave_line(owner)
   local last = redis.call('HMGET', state, 't', 'r')
-  local token = give(owner, patience, now, server_run_id(), last, 0, guard, keep, '')
+  local token = give(owner, patience, now, server_run_id(), last, 0, '')
   -- A call that fails, for want of a permission or of sharded channels, costs
   -- the waiter the time until it asks by itself.
   local kind = string.sub(channel, 1, 1) == 'S' and 'SPUBLISH' or 'PUBLISH'

@@ -21,8 +21,8 @@ const DefaultNamespace = "escapement"
 
 const (
 	// stateKeep is how long the token state outlives the lock, in milliseconds: 24 h,
-	// far more than the guard and any step of a clock.
-	stateKeep = 24 * 60 * 60 * 1000
+	// far more than the guard and any step of a clock, and the hour between two renewals that keep it.
+	stateKeep = 25 * 60 * 60 * 1000
 
 	// mostInLine bounds a lock's line. Whoever finds it full asks again, with jitter.
 	mostInLine = 1000
@@ -104,8 +104,7 @@ func (d *Driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant,
 		channel = d.calls.channel(r.Name)
 	}
 	asked, slept := time.Now(), locking.Slept()
-	reply, err := d.ask(ctx, r.Name, r.Owner, millis(r.TTL), millis(r.Delay),
-		redisconn.TokenGuardMicros, stateKeep, patience, mostInLine, r.Holder, r.After, r.From, channel)
+	reply, err := d.ask(ctx, r.Name, acquireArgs(r, channel))
 	if err != nil {
 		return locking.Grant{}, d.explain(ctx, op, err)
 	}
@@ -122,9 +121,19 @@ func (d *Driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant,
 	}, nil
 }
 
+// acquireArgs are the arguments of acquire.lua, without the last ones that say nothing: each costs time.
+func acquireArgs(r locking.Request, channel string) []any {
+	args := []any{r.Owner, millis(r.TTL), r.Holder, millis(r.Delay), channel, r.After, r.From}
+	given := []bool{true, true, r.Holder != "", r.Delay > 0, channel != "", r.After > 0, r.From > 0}
+	for !given[len(args)-1] {
+		args = args[:len(args)-1]
+	}
+	return args
+}
+
 // Release is described at locking.Driver.
 func (d *Driver) Release(ctx context.Context, name, owner string) error {
-	code, err := d.code(ctx, "release", releaseScript, name, owner, redisconn.TokenGuardMicros, stateKeep, patience)
+	code, err := d.code(ctx, "release", releaseScript, name, owner)
 	if err != nil {
 		return err
 	}

@@ -3,32 +3,35 @@
 --
 -- In front of this text stand token.lua and line.lua, which says what KEYS are.
 --
--- ARGV  1 owner   2 guard in microseconds   3 life of the state in ms   4 patience in ms
+-- ARGV  1 owner
 --
 -- Returns 1 released, now or before; 0 somebody else holds it; -1 nobody does.
-local owner, guard, keep, patience = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local owner = ARGV[1]
 
--- remember(): protected, because a server without memory refuses to write more
--- and must take the lock back all the same.
-local function remember()
-  local list = owner
-  for former in string.gmatch(redis.call('HGET', state, 'o') or '', '[^\n]+') do
-    local _, count = string.gsub(list, '\n', '')
-    if count == 7 then break end
-    list = list .. '\n' .. former
+-- with_owner(o) -> the last who released, this one first, eight in all.
+local function with_owner(o)
+  if not o then return owner end
+  local ends = 0
+  for _ = 1, 7 do
+    ends = string.find(o, '\n', ends + 1, true)
+    if not ends then return owner .. '\n' .. o end
   end
-  redis.pcall('HSET', state, 'o', list)
-  if redis.call('PTTL', state) < keep then redis.pcall('PEXPIRE', state, keep) end
+  return owner .. '\n' .. string.sub(o, 1, ends - 1)
 end
 
 local value = redis.call('GET', lock)
 if holder_of(value) == owner then
-  remember()
+  local last = redis.call('HMGET', state, 'o', 'q', 't')
+  -- Protected, because a server without memory refuses to write more and must
+  -- take the lock back all the same.
+  redis.pcall('HSET', state, 'o', with_owner(last[1]))
+  if not last[3] then redis.pcall('PEXPIRE', state, keep) end -- it was lost under the lock
   -- The lock is written over, not deleted first: a Cluster whose slot is on its
   -- way refuses to write a key that is not there, in the middle of a script.
   local done, next = true, nil
-  if redis.call('EXISTS', line) == 1 then
-    done, next = pcall(hand_over, server_micros(), guard, keep, patience)
+  if last[2] then
+    local now = server_micros()
+    if has_line(last[2], now) then done, next = pcall(hand_over, now) end
   end
   if not done or not next then redis.call('DEL', lock) end
   return 1

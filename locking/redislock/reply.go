@@ -22,16 +22,17 @@ const (
 func readAcquired(r locking.Request, reply []any, op string) (locking.Token, error) {
 	var code, left, place int64
 	var text, who string
-	if !redisconn.Scan(reply, &code, &text, &left, &place, &who) {
-		return 0, unexpected(op, reply)
-	}
-	switch code {
-	case codeGranted:
+	if redisconn.Scan(reply, &code, &text) && code == codeGranted {
 		token, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return 0, fmt.Errorf("%s: token %q: %w", op, text, err)
 		}
 		return token, nil
+	}
+	if !redisconn.Scan(reply, &code, &text, &left, &place, &who) {
+		return 0, unexpected(op, reply)
+	}
+	switch code {
 	case codeHeld:
 		until := time.Duration(max(left, 0)) * time.Millisecond
 		return 0, &locking.HeldError{Name: r.Name, Owner: text, Holder: who, Until: until, Place: int(place)}

@@ -2,6 +2,7 @@ package redislock
 
 import (
 	_ "embed"
+	"fmt"
 
 	"github.com/escapement/escapement/locking/redisconn"
 )
@@ -28,5 +29,10 @@ var (
 )
 
 func script(name, text string) *redisconn.Script {
-	return redisconn.NewScript(name, redisconn.TokenLua+lineLua+text)
+	return redisconn.NewScript(name, numbers(patience)+redisconn.TokenLua+lineLua+text)
+}
+
+// numbers are what no call changes: they would cost each call arguments.
+func numbers(patience int64) string {
+	return fmt.Sprintf("local guard, keep, patience, most = %d, %d, %d, %d\n", redisconn.TokenGuardMicros, stateKeep, patience, mostInLine)
 }
