@@ -96,23 +96,26 @@ func (k *Keeper) hold(parent context.Context, g Grant, locker *Locker) *Lease {
 	}
 	l.index = len(k.leases)
 	k.leases = append(k.leases, l)
-	l.timer = time.AfterFunc(k.leftLocked(l), func() { k.check(l) })
-	k.startLocked(l.due)
+	left := k.leftLocked(l)
+	l.timer = time.AfterFunc(left, func() { k.lookAt(l) })
+	k.startLocked(l)
 	k.mu.Unlock()
-	k.check(l) // it may have come too late
+	if left <= 0 { // it has come too late, which nobody is to hear from the timer first
+		k.check(l)
+	}
 	return l
 }
 
-// startLocked sets the start of the loop, or has it look at due.
-func (k *Keeper) startLocked(due time.Time) {
-	wait := min(time.Until(due), lookEvery)
+// startLocked sets the start of the loop, or has it look when l is due.
+func (k *Keeper) startLocked(l *Lease) {
+	wait := min(time.Until(l.due), lookEvery)
 	switch {
 	case !k.running:
 		k.running, k.ended = true, make(chan struct{})
-		k.asleep, k.nextDue = k.slept(), due
+		k.asleep, k.nextDue = l.slept, l.due
 		k.start = time.AfterFunc(wait, k.run)
-	case due.Before(k.nextDue):
-		k.nextDue = due
+	case l.due.Before(k.nextDue):
+		k.nextDue = l.due
 		if k.start.Stop() {
 			k.start.Reset(wait)
 		} else {
@@ -178,20 +181,31 @@ func (k *Keeper) leftLocked(l *Lease) time.Duration {
 	return time.Until(l.deadline) - (k.slept() - l.slept)
 }
 
+// lookAt is check for the deadline's timer, and when the machine has slept: the timer is set
+// to what is left.
+func (k *Keeper) lookAt(l *Lease) {
+	if !k.check(l) {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l.state == held {
+		l.timer.Reset(k.leftLocked(l)) // not positive: at once
+	}
+}
+
 // check loses l if its deadline has passed, and reports whether it is held.
-// The deadline's timer calls it too, and is set anew when the deadline moved.
 func (k *Keeper) check(l *Lease) bool {
 	k.mu.Lock()
 	if l.state != held {
 		k.mu.Unlock()
 		return false
 	}
-	if left := k.leftLocked(l); left > 0 {
-		l.timer.Reset(left)
-		k.mu.Unlock()
+	left := k.leftLocked(l)
+	k.mu.Unlock()
+	if left > 0 {
 		return true
 	}
-	k.mu.Unlock()
 	why := "not renewed before its local deadline"
 	if l.grant.Fixed {
 		why = "its fixed time is over"

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,6 +139,20 @@ func TestKeeperNoticesASuspension(t *testing.T) {
 			wantLost(t, l, start, lookEvery) // nobody asked: at the keeper's next look
 		})
 	}
+}
+
+// A suspension that ends before the lease does brings its end nearer, though nobody asks and no renewal is answered.
+func TestKeeperCountsASuspension(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, _ := testKeeper(down)
+		var asleep atomic.Int64
+		k.slept = func() time.Duration { return time.Hour + time.Duration(asleep.Load()) }
+		start := time.Now()
+		l := k.Hold(t.Context(), testGrant("a", start))
+		<-time.After(time.Second / 2)
+		asleep.Store(int64(5 * time.Second))
+		wantLost(t, l, start, deadline-5*time.Second)
+	})
 }
 
 func TestSlept(t *testing.T) {

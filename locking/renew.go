@@ -68,7 +68,7 @@ func (k *Keeper) look() (plan, bool) {
 	k.mu.Unlock()
 
 	for _, l := range suspects {
-		k.check(l)
+		k.lookAt(l)
 	}
 	return p, true
 }

@@ -58,7 +58,10 @@ var claims = []mutant{
 // What lets one run only hold a job.
 var leases = []mutant{
 	{name: "a lease has no local deadline", plan: "cut off", caught: "TOLD", edits: []edit{
-		{"locking/keeper.go", "if left := k.leftLocked(l); left > 0 {\n\t\tl.timer.Reset(left)", "if left := k.leftLocked(l); left > -time.Hour {\n\t\tl.timer.Reset(left + time.Hour)"}}},
+		{"locking/keeper.go", "if left > 0 {\n\t\treturn true", "if left > -time.Hour {\n\t\treturn true"},
+		{"locking/keeper.go", "l.timer.Reset(k.leftLocked(l))", "l.timer.Reset(time.Hour)"}}},
+	{name: "after a suspension the deadline's timer is late", test: "./locking TestKeeperCountsASuspension", edits: []edit{
+		{"locking/keeper.go", "l.timer.Reset(k.leftLocked(l))", "_ = k.leftLocked(l)"}}},
 	{name: "a function runs under another context than its lease's", plan: "cut off", caught: "TOLD", edits: []edit{
 		{tryGo, `ctx := lease.Context()`, `ctx := r.ctx`}}},
 	{name: "a renewal that is not answered counts as one", plan: "cut off", caught: "TOLD", edits: []edit{
