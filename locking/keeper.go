@@ -15,6 +15,9 @@ const gather = time.Millisecond
 // lookEvery is how often the keeper checks whether the machine was suspended.
 const lookEvery = time.Second
 
+// sleepNoise is what is no suspension: the two clocks that tell of one are not read at the same instant.
+const sleepNoise = 10 * time.Millisecond
+
 // KeeperConfig sets a Keeper. Its zero value is useful.
 type KeeperConfig struct {
 	// Margin is how long before the store may give a lease away its holder is
@@ -181,8 +184,7 @@ func (k *Keeper) leftLocked(l *Lease) time.Duration {
 	return time.Until(l.deadline) - (k.slept() - l.slept)
 }
 
-// lookAt is check for the deadline's timer, and when the machine has slept: the timer is set
-// to what is left.
+// lookAt is check for the deadline's timer, which is set to what is left.
 func (k *Keeper) lookAt(l *Lease) {
 	if !k.check(l) {
 		return
@@ -194,18 +196,23 @@ func (k *Keeper) lookAt(l *Lease) {
 	}
 }
 
-// check loses l if its deadline has passed, and reports whether it is held.
+// check loses l if its deadline has passed, and reports whether it is held. Where the machine
+// has slept, which timers do not see, the deadline's is set to what is left.
 func (k *Keeper) check(l *Lease) bool {
 	k.mu.Lock()
 	if l.state != held {
 		k.mu.Unlock()
 		return false
 	}
-	left := k.leftLocked(l)
-	k.mu.Unlock()
-	if left > 0 {
+	asleep := k.slept() - l.slept
+	if left := time.Until(l.deadline) - asleep; left > 0 {
+		if asleep >= sleepNoise {
+			l.timer.Reset(left)
+		}
+		k.mu.Unlock()
 		return true
 	}
+	k.mu.Unlock()
 	why := "not renewed before its local deadline"
 	if l.grant.Fixed {
 		why = "its fixed time is over"

@@ -155,6 +155,27 @@ func TestKeeperCountsASuspension(t *testing.T) {
 	})
 }
 
+// While a renewal hangs the keeper does not look; whoever does sets the timer right.
+func TestKeeperCountsASuspensionWhenAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, _ := testKeeper(func(ctx context.Context, _ int, _ []Renewal) ([]RenewAnswer, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		var asleep atomic.Int64
+		k.slept = func() time.Duration { return time.Hour + time.Duration(asleep.Load()) }
+		start := time.Now()
+		l := k.Hold(t.Context(), testGrant("a", start))
+		const at = testTTL/3 + 10*time.Millisecond // the first renewal is under way
+		<-time.After(at)
+		asleep.Store(int64(deadline - at - 100*time.Millisecond))
+		if !l.Valid() {
+			t.Fatal("there were 100 ms left")
+		}
+		wantLost(t, l, start, at+100*time.Millisecond)
+	})
+}
+
 func TestSlept(t *testing.T) {
 	a, b := Slept(), Slept()
 	if a <= 0 || b-a > time.Second || a-b > time.Second {

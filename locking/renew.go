@@ -68,7 +68,7 @@ func (k *Keeper) look() (plan, bool) {
 	k.mu.Unlock()
 
 	for _, l := range suspects {
-		k.lookAt(l)
+		k.check(l)
 	}
 	return p, true
 }
@@ -102,8 +102,7 @@ func (g Grant) renewal() Renewal {
 // last look: their timers are late by that time.
 func (k *Keeper) suspectsLocked() []*Lease {
 	asleep := k.slept()
-	const noise = 10 * time.Millisecond // two clocks are not read at the same instant
-	if asleep-k.asleep < noise {
+	if asleep-k.asleep < sleepNoise {
 		return nil
 	}
 	k.asleep = asleep

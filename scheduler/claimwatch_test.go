@@ -68,7 +68,10 @@ func (w *claimWatch) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 // wordOf is what the answer to claim i of a request counts as.
 func wordOf(request []any, i int, word string) string {
-	keys, _ := request[2].(int)
+	keys, known := request[2].(int)
+	if args := len(request) - 3 - keys - claimHead; !known || args <= 0 || args%claimStride != 0 {
+		panic(fmt.Sprint("not the arguments of a claim any more: ", request))
+	}
 	claim := request[3+keys+claimHead+claimStride*i:]
 	if fmt.Sprint(claim[0]) == "t" && fmt.Sprint(claim[7]) == "0" && word != "granted" {
 		return question

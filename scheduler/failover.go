@@ -162,6 +162,7 @@ func (f *failover) release(server string) {
 	f.open, f.others = server, nil
 	f.mu.Unlock()
 	if !first {
+		f.n.health.asks()
 		f.n.log.Info("claiming again", "held_for", held.Round(time.Millisecond))
 	}
 }

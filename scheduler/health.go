@@ -140,6 +140,16 @@ func (h *health) late(by time.Duration) time.Duration {
 	return min(by, time.Since(h.sighted)-askedAnew)
 }
 
+// asks says that grants are given again after a failover: those who go first ask at once, and nobody's turn counts from
+// before.
+func (h *health) asks() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if now := time.Now().Add(-askedAnew); now.After(h.sighted) {
+		h.sighted = now
+	}
+}
+
 func (h *health) trouble() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

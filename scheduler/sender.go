@@ -82,8 +82,9 @@ func (s sender) claim(draining context.Context, b *batch) {
 	}
 }
 
-// errNotSent is a batch's error when Redis was away for as long as its ticks were fresh.
-var errNotSent = errors.New("claim not sent: Redis did not answer in time")
+// errNotSent is a batch's error when it could not be sent while its ticks were fresh, because Redis was away, grants were
+// held or others stood before it, or before the node drained: nothing was carried out.
+var errNotSent = errors.New("claim not sent while it was fresh")
 
 // callTimeout bounds one call to Redis.
 const callTimeout = time.Second

@@ -133,3 +133,28 @@ func TestTurnsThroughFailingCalls(t *testing.T) {
 		})
 	}
 }
+
+// While grants are held after a failover nobody may ask: turns count from when they are given again, unless an outage has
+// ended later. A node that starts holds nothing up, and the others have long had their turns.
+func TestTurnsAfterAFailover(t *testing.T) {
+	for _, c := range []struct {
+		open   string
+		outage bool // that ends as the hold does
+		want   time.Duration
+	}{{"former", false, 2 * time.Second}, {"former", true, time.Second}, {"", false, 10 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			n := &Node{log: slog.New(slog.DiscardHandler), health: &health{log: slog.New(slog.DiscardHandler)}}
+			f := &failover{n: n, open: c.open, since: time.Now()}
+			time.Sleep(5 * time.Second)
+			if c.outage {
+				n.health.fail(roleSweep, locking.ErrUnreachable)
+				n.health.ok(roleSweep)
+			}
+			f.release("new")
+			time.Sleep(2 * time.Second)
+			if got := n.health.late(10 * time.Second); got != c.want {
+				t.Errorf("%+v: 10 s late count as %s, want %s", c, got, c.want)
+			}
+		})
+	}
+}

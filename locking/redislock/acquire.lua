@@ -56,7 +56,7 @@ local last = redis.call('HMGET', state, 't', 'r', 'o', 'q')
 if is_among(owner, last[3]) then return {2, '', 0, 0, ''} end
 local now = server_micros()
 if after > now + 3600000000 then return {3, '', 0, 0, ''} end
-if not value and has_line(last[4], now) then
+if not value and has_line(last[4], last[1], now) then
   local first = first_in_line(now / 1000)
   if first and first ~= owner then
     local holder = hand_over(now)

@@ -140,7 +140,13 @@ func TestForeignKey(t *testing.T) {
 		if err := d.Release(t.Context(), "a", "o"); !errors.Is(err, locking.ErrLost) || c.Get(t.Context(), key).Val() != "not ours" {
 			t.Errorf("release over a foreign string: %v, value %q", err, c.Get(t.Context(), key).Val())
 		}
-		c.Del(t.Context(), key)
+		if _, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Minute, Queue: true}); !errors.Is(err, locking.ErrHeld) {
+			t.Errorf("in line for a foreign string: %v; want held", err)
+		}
+		if left := c.PTTL(t.Context(), lockKeys(DefaultNamespace, "a")[1]).Val(); left <= 0 || left > locking.Patience {
+			t.Errorf("who stands in line for a foreign string leaves a state for %s; want %s at most", left, locking.Patience)
+		}
+		c.Del(t.Context(), lockKeys(DefaultNamespace, "a")...)
 		c.SAdd(t.Context(), key, "x")
 		if _, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Minute}); err == nil || errors.Is(err, locking.ErrHeld) || errors.Is(err, locking.ErrUnreachable) {
 			t.Errorf("over a set: %v; want the reply of Redis", err)

@@ -24,10 +24,11 @@ local function is_among(owner, o)
   return o and string.find('\n' .. o .. '\n', '\n' .. owner .. '\n', 1, true) ~= nil
 end
 
--- has_line(q, now) reports whether there may be somebody in line, as the state says: most locks
--- never have one, and are spared a look at it.
-local function has_line(q, now)
-  return q and tonumber(q) * 1000 > now
+-- has_line(q, t, now) reports whether there may be somebody in line, as the state says: most locks
+-- never have one, and are spared a look at it. A state without a token says nothing: it is
+-- new, or was lost, and the line was not.
+local function has_line(q, t, now)
+  return not t or (tonumber(q or 0) or 0) * 1000 > now
 end
 
 local function leave_line(owner)

@@ -29,9 +29,9 @@ if holder_of(value) == owner then
   -- The lock is written over, not deleted first: a Cluster whose slot is on its
   -- way refuses to write a key that is not there, in the middle of a script.
   local done, next = true, nil
-  if last[2] then
+  if last[2] or not last[3] then
     local now = server_micros()
-    if has_line(last[2], now) then done, next = pcall(hand_over, now) end
+    if has_line(last[2], last[3], now) then done, next = pcall(hand_over, now) end
   end
   if not done or not next then redis.call('DEL', lock) end
   return 1

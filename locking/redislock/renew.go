@@ -47,11 +47,12 @@ func (d *Driver) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.
 	return answers(cmds, func(err error) error { return d.explain(ctx, "renew at redis "+redisconn.Addr(d.client), err) })
 }
 
-// firstOfTheHour says for about one renewal in an hour that it is to keep the
-// token state too, which a lock that is held for a day would outlive. It is a
-// command of its own, because the script names one key only.
+// firstOfTheHour says for some renewals in an hour that they are to keep the
+// token state too, which a lock that is held for a day would outlive. However they
+// are spaced, one is: the last before the hour began was less than a ttl ago. It is
+// a command of its own, because the script names one key only.
 func firstOfTheHour(now time.Time, ttl time.Duration) bool {
-	return !now.Truncate(time.Hour).Equal(now.Add(-ttl / 2).Truncate(time.Hour))
+	return !now.Truncate(time.Hour).Equal(now.Add(-ttl).Truncate(time.Hour))
 }
 
 // answers turns replies into answers. When none is known, it returns the first

@@ -58,10 +58,10 @@ var claims = []mutant{
 // What lets one run only hold a job.
 var leases = []mutant{
 	{name: "a lease has no local deadline", plan: "cut off", caught: "TOLD", edits: []edit{
-		{"locking/keeper.go", "if left > 0 {\n\t\treturn true", "if left > -time.Hour {\n\t\treturn true"},
+		{"locking/keeper.go", "if left := time.Until(l.deadline) - asleep; left > 0 {", "if left := time.Until(l.deadline) - asleep + time.Hour; left > 0 {"},
 		{"locking/keeper.go", "l.timer.Reset(k.leftLocked(l))", "l.timer.Reset(time.Hour)"}}},
-	{name: "after a suspension the deadline's timer is late", test: "./locking TestKeeperCountsASuspension", edits: []edit{
-		{"locking/keeper.go", "l.timer.Reset(k.leftLocked(l))", "_ = k.leftLocked(l)"}}},
+	{name: "a look after a suspension leaves the deadline's timer", test: "./locking TestKeeperCountsASuspension", edits: []edit{
+		{"locking/keeper.go", "if asleep >= sleepNoise {", "if asleep < 0 {"}}},
 	{name: "a function runs under another context than its lease's", plan: "cut off", caught: "TOLD", edits: []edit{
 		{tryGo, `ctx := lease.Context()`, `ctx := r.ctx`}}},
 	{name: "a renewal that is not answered counts as one", plan: "cut off", caught: "TOLD", edits: []edit{
@@ -213,6 +213,10 @@ var hints = []mutant{
 		{"scheduler/health.go", `h.blind = h.blind || role == roleSweep || role == roleClaim`, `h.blind = true`}}},
 	{name: "turns pass while Redis is away", test: "./scheduler TestTurnsThroughFailingCalls", edits: []edit{
 		{"scheduler/health.go", `h.blind, h.sighted = false, h.back`, `h.blind = false`}}},
+	{name: "turns pass while grants are held", test: "./scheduler TestTurnsAfterAFailover", edits: []edit{
+		{"scheduler/failover.go", `f.n.health.asks()`, `_ = f.n.health.asks`}}},
+	{name: "the end of a hold forgets an outage's", test: "./scheduler TestTurnsAfterAFailover", edits: []edit{
+		{"scheduler/health.go", `now.After(h.sighted)`, `!now.IsZero()`}}},
 	{name: "a claim that was too old to be sent waits a second more", test: "./scheduler TestEngineAsksAnew", edits: []edit{
 		{"scheduler/verdict.go", `pause = 0 // it`, `pause = time.Second // it`}}},
 	{name: "go-redis repeats every request once", harmless: "scripts may be repeated", edits: []edit{
