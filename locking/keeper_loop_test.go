@@ -155,6 +155,26 @@ func TestKeeperCountsASuspension(t *testing.T) {
 	})
 }
 
+// A renewal that hangs for long keeps nobody from noticing a suspension.
+func TestKeeperCountsASuspensionAmidACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := NewKeeper(&renewals{start: time.Now(), answer: func(ctx context.Context, _ int, _ []Renewal) ([]RenewAnswer, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}, KeeperConfig{CallTimeout: time.Minute})
+		var asleep atomic.Int64
+		k.slept = func() time.Duration { return time.Hour + time.Duration(asleep.Load()) }
+		start, g := time.Now(), testGrant("a", time.Now())
+		g.TTL = 90 * time.Second // so that a call may take 15 s
+		l := k.Hold(t.Context(), g)
+		at := g.TTL/3 + 10*time.Millisecond // the first renewal is under way
+		<-time.After(at)
+		asleep.Store(int64(time.Hour))
+		wantLost(t, l, start, g.TTL/3+lookEvery)
+		k.Wait()
+	})
+}
+
 // While a renewal hangs the keeper does not look; whoever does sets the timer right.
 func TestKeeperCountsASuspensionWhenAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

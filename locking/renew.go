@@ -119,6 +119,9 @@ func (k *Keeper) renew(p plan) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.timeout)
 	defer cancel()
 	k.setAbort(cancel)
+	if p.timeout > lookEvery {
+		go k.lookMeanwhile(ctx) // the loop cannot
+	}
 	sent, slept := time.Now(), k.slept()
 	answers, err := k.renewer.Renew(ctx, renewals)
 	k.setAbort(nil)
@@ -129,6 +132,25 @@ func (k *Keeper) renew(p plan) {
 		answers = make([]RenewAnswer, len(batch)) // all Unknown
 	}
 	k.apply(batch, answers, sent, slept, err)
+}
+
+// lookMeanwhile looks for a suspension of the machine until ctx, of the call under way, ends.
+func (k *Keeper) lookMeanwhile(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		k.mu.Lock()
+		suspects := k.suspectsLocked()
+		k.mu.Unlock()
+		for _, l := range suspects {
+			k.check(l)
+		}
+	}
 }
 
 // extend renews l now, beside the loop.

@@ -62,6 +62,8 @@ var leases = []mutant{
 		{"locking/keeper.go", "l.timer.Reset(k.leftLocked(l))", "l.timer.Reset(time.Hour)"}}},
 	{name: "a look after a suspension leaves the deadline's timer", test: "./locking TestKeeperCountsASuspension", edits: []edit{
 		{"locking/keeper.go", "if asleep >= sleepNoise {", "if asleep < 0 {"}}},
+	{name: "a renewal under way hides a suspension", test: "./locking TestKeeperCountsASuspensionAmidACall", edits: []edit{
+		{"locking/renew.go", "if p.timeout > lookEvery {", "if p.timeout < 0 {"}}},
 	{name: "a function runs under another context than its lease's", plan: "cut off", caught: "TOLD", edits: []edit{
 		{tryGo, `ctx := lease.Context()`, `ctx := r.ctx`}}},
 	{name: "a renewal that is not answered counts as one", plan: "cut off", caught: "TOLD", edits: []edit{
