@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -164,6 +165,9 @@ func TestLockFrozen(t *testing.T) {
 
 // TestLockSignals wants each signal to reach the command, and the command's answer to be ours.
 func TestLockSignals(t *testing.T) {
+	heard := make(chan os.Signal, 1) // what nohup ignores, all children would ignore, and a shell could not trap
+	signal.Notify(heard, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(heard)
 	redis := redistest.Start(t)
 	for _, tt := range []struct {
 		signal syscall.Signal
