@@ -155,6 +155,22 @@ func TestKeeperCountsASuspension(t *testing.T) {
 	})
 }
 
+// The two clocks that tell of a suspension are not read at one instant: a timer that by them is a little early is set again.
+func TestKeeperTimerByNoisyClocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, _ := testKeeper(down)
+		var noise atomic.Int64
+		k.slept = func() time.Duration { return time.Hour - time.Duration(noise.Load()) }
+		l := k.Hold(t.Context(), testGrant("a", time.Now()))
+		noise.Store(int64(time.Millisecond))
+		<-time.After(deadline + time.Second)
+		if !errors.Is(context.Cause(l.base), ErrLeaseLost) { // not through Context, which would look itself
+			t.Errorf("a second after its deadline nobody has ended it: %v", context.Cause(l.base))
+		}
+		l.Close()
+	})
+}
+
 // A renewal that hangs for long keeps nobody from noticing a suspension.
 func TestKeeperCountsASuspensionAmidACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -62,6 +62,16 @@ var leases = []mutant{
 		{"locking/keeper.go", "l.timer.Reset(k.leftLocked(l))", "l.timer.Reset(time.Hour)"}}},
 	{name: "a look after a suspension leaves the deadline's timer", test: "./locking TestKeeperCountsASuspension", edits: []edit{
 		{"locking/keeper.go", "if asleep >= sleepNoise {", "if asleep < 0 {"}}},
+	{name: "a deadline's timer that is early is not set again", test: "./locking TestKeeperTimerByNoisyClocks", edits: []edit{
+		{"locking/keeper.go", "l.timer.Reset(k.leftLocked(l))", "_ = k.leftLocked(l)"}}},
+	{name: "the token of a fixed lease that is extended is forgotten", test: "./locking/redislock TestStateOutlivesAnExtendedLease", edits: []edit{
+		{"locking/redislock/renew.go", "now.Add(-ttl)", "now.Add(-ttl / 2)"}}},
+	{name: "a lost state hides its line from who releases", test: "./locking/redislock TestLineOutlivesItsState", edits: []edit{
+		{"locking/redislock/release.lua", "has_line(last[2], last[3], now)", "has_line(last[2], true, now)"}}},
+	{name: "a lost state hides its line from who passes by", test: "./locking/redislock TestLineOutlivesItsState", edits: []edit{
+		{"locking/redislock/acquire.lua", "has_line(last[4], last[1], now)", "has_line(last[4], true, now)"}}},
+	{name: "who waits for a foreign lock leaves a state for ever", test: "./locking/redislock TestForeignKey", edits: []edit{
+		{"locking/redislock/acquire.lua", "if redis.call('PTTL', state) < patience then", "if false then"}}},
 	{name: "a renewal under way hides a suspension", test: "./locking TestKeeperCountsASuspensionAmidACall", edits: []edit{
 		{"locking/renew.go", "if p.timeout > lookEvery {", "if p.timeout < 0 {"}}},
 	{name: "a function runs under another context than its lease's", plan: "cut off", caught: "TOLD", edits: []edit{
