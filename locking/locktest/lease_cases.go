@@ -61,6 +61,7 @@ func oneAtATime(tb testing.TB, s Store) {
 		}
 		last = lease.Token()
 		mu.Unlock()
+		<-time.After(time.Millisecond) // for others to come in, if they can
 		inside.Add(-1)
 		return lease.Release(tb.Context())
 	}

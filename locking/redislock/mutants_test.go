@@ -57,7 +57,7 @@ func mutants() map[string]breakage {
 func grantMutants() map[string]breakage {
 	return map[string]breakage{
 		"counts the lease from the answer on, and too long": {
-			make:   changed(func(_ locking.Request, g *locking.Grant) { g.Asked = time.Now().Add(time.Second) }),
+			make:   changed(func(_ locking.Request, g *locking.Grant) { g.Asked = time.Now().Add(2 * time.Second) }),
 			caught: []string{"told before taken", "told before taken, requests silenced"}},
 		"forgets that an earlier call got it": {
 			make:   changed(func(_ locking.Request, g *locking.Grant) { g.Asked = time.Now() }),

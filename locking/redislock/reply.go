@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"time"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
@@ -34,8 +33,7 @@ func readAcquired(r locking.Request, reply []any, op string) (locking.Token, err
 	}
 	switch code {
 	case codeHeld:
-		until := time.Duration(max(left, 0)) * time.Millisecond
-		return 0, &locking.HeldError{Name: r.Name, Owner: text, Holder: who, Until: until, Place: int(place)}
+		return 0, &locking.HeldError{Name: r.Name, Owner: text, Holder: who, Until: redisconn.Left(left), Place: int(place)}
 	case codeReturned:
 		return 0, fmt.Errorf("%s: %w: this owner has given it back already", op, locking.ErrLost)
 	case codeTooFar:
@@ -59,7 +57,7 @@ func readOwner(name string, reply []any, op string) (locking.Ownership, error) {
 	if value == "" {
 		return o, nil
 	}
-	o.Holder, o.Left = who, time.Duration(max(left, 0))*time.Millisecond
+	o.Holder, o.Left = who, redisconn.Left(left)
 	m := held.FindStringSubmatch(value)
 	if m == nil { // not ours; shown as it is, and left alone
 		o.Owner = value

@@ -114,3 +114,35 @@ func TestLineOutlivesItsState(t *testing.T) {
 		}
 	})
 }
+
+// Of a lock's last millisecond PTTL says 0, which is what it would say of no time at all: who asks then has it when it
+// is over, and does not come again half a second later.
+func TestAskedInTheLastMillisecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := withEmbedded(t)
+		l := redislock.New(c, redislock.Config{Namespace: "kit"})
+		defer l.Close()
+		const ttl = 5 * time.Second
+		lapse := time.Now().Add(ttl)
+		first, err := l.Acquire(t.Context(), "a", locking.Options{TTL: ttl, Fixed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer first.Close()
+		time.Sleep(time.Until(lapse) - time.Millisecond/2)
+		var held *locking.HeldError
+		if _, err := l.Try(t.Context(), "a", locking.Options{}); !errors.As(err, &held) || held.Until != time.Millisecond {
+			t.Errorf("asked half a millisecond before its end: got %v; want that it is held for 1 ms", err)
+		}
+		next, err := l.Acquire(t.Context(), "a", locking.Options{Wait: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if late := time.Since(lapse); late > 5*time.Millisecond {
+			t.Errorf("had %s after it lapsed", late)
+		}
+		if err := next.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

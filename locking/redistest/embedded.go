@@ -26,9 +26,13 @@ const embeddedAddr = "127.0.0.1:6379"
 type Embedded struct {
 	mini *miniredis.Miniredis
 
+	// door guards up, and is held while miniredis is dialled: being closed, it waits for its connections, and
+	// must not be given another meanwhile. Not mu, for which a script waits that a dial waits for.
+	door sync.Mutex
+	up   bool
+
 	mu    sync.Mutex
 	runID string
-	up    bool
 	hook  server.Hook // the caller's, behind ours
 
 	clockOff time.Duration // what TIME answers, less the true time
@@ -90,9 +94,7 @@ func (e *Embedded) Client() *redis.Client { return redis.NewClient(e.Options()) 
 // Stop closes all connections and refuses new ones until Restart. The data
 // stays.
 func (e *Embedded) Stop() {
-	e.mu.Lock()
-	e.up = false
-	e.mu.Unlock()
+	e.setUp(false)
 	e.mini.Close()
 }
 
@@ -118,28 +120,35 @@ func (e *Embedded) start() error {
 	_ = c.Close() // nothing was sent on it
 	e.mini.Server().SetPreHook(e.before)
 
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.runID = newRunID()
-	e.up = true
+	e.SetRunID(newRunID())
+	e.setUp(true)
 	return nil
+}
+
+func (e *Embedded) setUp(up bool) {
+	e.door.Lock()
+	defer e.door.Unlock()
+	e.up = up
 }
 
 func (e *Embedded) dial(ctx context.Context) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: err}
 	}
-	e.mu.Lock()
-	up := e.up
-	e.mu.Unlock()
-	if !up {
-		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: syscall.ECONNREFUSED}
-	}
-	c, err := e.mini.Dial()
+	c, err := e.dialUp()
 	if err != nil {
 		return nil, err
 	}
 	return withSendBuffer(c), nil
+}
+
+func (e *Embedded) dialUp() (net.Conn, error) {
+	e.door.Lock()
+	defer e.door.Unlock()
+	if !e.up {
+		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: syscall.ECONNREFUSED}
+	}
+	return e.mini.Dial()
 }
 
 // before answers INFO server, which miniredis does not know, and TIME when the

@@ -109,7 +109,7 @@ func readSight(reply []any) (sight, error) {
 
 // readClaim reads a lock's value, and what stands beside it.
 func readClaim(value, who string, left int64) claim {
-	c := claim{owner: value, holder: who, left: max(ms(left), 0)}
+	c := claim{owner: value, holder: who, left: redisconn.Left(left)}
 	if m := held.FindStringSubmatch(value); m != nil { // else it is not ours; shown as it is
 		c.revoked, c.owner = m[1] != "", m[3]
 		c.token, _ = strconv.ParseInt(m[2], 10, 64) // 16 digits fit
