@@ -86,10 +86,11 @@ func (f *failover) tell(ctx context.Context, server string, last, again bool) (l
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		answers, err := l.Reassert(call, f.n.clock.last().UnixMilli(), server, list)
 		cancel()
-		if errors.Is(err, locking.ErrUnreachable) || errors.Is(err, ledger.ErrServer) || errors.Is(err, ledger.ErrClock) {
+		away := errors.Is(err, locking.ErrUnreachable) && !l.Clustered()
+		if away || errors.Is(err, ledger.ErrServer) || errors.Is(err, ledger.ErrClock) {
 			return nil, got, err
 		}
-		if err != nil { // that of this partition: it keeps no other waiting for ever
+		if err != nil { // that of this partition, or of its master: it keeps no other waiting for ever
 			f.n.health.fail("reassert", err)
 			answers = make([]ledger.Asserted, len(batch))
 		}

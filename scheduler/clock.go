@@ -95,7 +95,7 @@ func (c *clock) steadyFor() time.Duration {
 	return time.Since(c.steady)
 }
 
-// server is the run_id of the Redis whose clock this is.
+// server is the Redis whose clock this is, as Ledger.Masters names it: its run_id, or those of all masters.
 func (c *clock) server() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -116,14 +116,15 @@ func (f *failover) seen(members []sharding.Member, nodes []sharding.Node) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.allTold, f.allPlaced = true, true
+	server := ledger.Fingerprint(f.server)
 	for _, x := range slices.Concat(nodes, f.others) {
 		if x.ID == f.n.id {
 			continue
 		}
 		i := slices.IndexFunc(members, func(m sharding.Member) bool { return m.ID == x.ID })
 		mute := i >= 0 && members[i].Told == ""
-		f.allTold = f.allTold && (mute || i >= 0 && members[i].Told == f.server)
-		f.allPlaced = f.allPlaced && (mute || i >= 0 && members[i].Placed == f.server)
+		f.allTold = f.allTold && (mute || i >= 0 && members[i].Told == server)
+		f.allPlaced = f.allPlaced && (mute || i >= 0 && members[i].Placed == server)
 	}
 }
 

@@ -48,7 +48,8 @@ func (n *Node) sampleClock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	got := n.clock.add(sent, time.Now(), redisTime, runID)
+	received := time.Now()
+	got := n.clock.add(sent, received, redisTime, n.ledger.Masters(ctx, runID, n.clock.server()))
 	switch {
 	case got.Refused:
 		n.log.Error("Redis' clock made a step that is not believed; nothing is claimed until it is put right", "step", got.Step, "error", n.clock.usable())

@@ -55,7 +55,7 @@ type Member struct {
 	Jobs    int `json:"jobs,omitempty"`
 	Owned   int `json:"owned,omitempty"`
 	// Told is the run_id of the Redis that was told of every run of the node, Placed of the one that has them all in place,
-	// see scheduler.Config.FailoverHold. Empty: the node's version does not tell.
+	// of a Cluster a digest of all masters'; see scheduler.Config.FailoverHold. Empty: the node's version does not tell.
 	Told   string `json:"told,omitempty"`
 	Placed string `json:"placed,omitempty"`
 	// ZoneData is the version of the node's time zone database.

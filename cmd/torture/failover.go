@@ -28,27 +28,87 @@ func failoverSettings(r *rehearsal) settings {
 	return s
 }
 
+func shardSettings(r *rehearsal) settings {
+	s := churnSettings(r)
+	s.sharded = true
+	return s
+}
+
+// throne is what has a master, and another when that is gone.
+type throne interface {
+	Master() (*redistest.Server, error)
+	Promoted(ctx context.Context, old *redistest.Server) (*redistest.Server, error)
+}
+
 // failover kills the master amid a burst, when its replicas have not heard of it for a moment. What it had acknowledged
 // and not passed on is lost.
 func failover(ctx context.Context, r *rehearsal, s *stage) error {
-	return s.overthrow(ctx, r, "SIGKILL", func(old *redistest.Server) error {
-		if err := s.watch.Part(ctx); err != nil {
-			return err
-		}
-		if err := wait(ctx, lag); err != nil {
-			return err
-		}
-		if err := s.amid(ctx); err != nil {
-			return err
-		}
-		return old.Kill()
+	return s.overthrow(ctx, r, s.watch, "SIGKILL", func(old *redistest.Server) error {
+		return s.behead(ctx, old, s.watch.Part(ctx))
 	}, nil)
+}
+
+// behead kills the master amid a burst, when its replicas have been parted from it for a while.
+func (s *stage) behead(ctx context.Context, master *redistest.Server, parted error) error {
+	if parted != nil {
+		return parted
+	}
+	if err := wait(ctx, lag); err != nil {
+		return err
+	}
+	if err := s.amid(ctx); err != nil {
+		return err
+	}
+	return master.Kill()
+}
+
+// shard does the same to one master of a Cluster, which is not the one whose clock the nodes read.
+func shard(ctx context.Context, r *rehearsal, s *stage) error {
+	if err := s.startAll(ctx, r.nodes, nil); err != nil {
+		return err
+	}
+	part, err := s.partition(ctx)
+	if err != nil {
+		return err
+	}
+	return s.overthrown(ctx, r, part, "SIGKILL", func(old *redistest.Server) error {
+		return s.behead(ctx, old, s.shards.Part(ctx, old))
+	}, nil)
+}
+
+// part is a partition of the namespace, at a Cluster.
+type part struct {
+	cluster *redistest.Cluster
+	key     string
+}
+
+func (p part) Master() (*redistest.Server, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return p.cluster.Master(ctx, p.key)
+}
+
+func (p part) Promoted(ctx context.Context, old *redistest.Server) (*redistest.Server, error) {
+	return p.cluster.Promoted(ctx, p.key, old)
+}
+
+// partition is one at another master than that of the control record.
+func (s *stage) partition(ctx context.Context) (part, error) {
+	home, err := s.shards.Master(ctx, "{"+namespace+"}:control")
+	for i := 0; err == nil; i++ {
+		p := part{s.shards, fmt.Sprintf("{%s:%d}:jobs", namespace, i)}
+		var master *redistest.Server
+		if master, err = p.Master(); master != home {
+			return p, err
+		}
+	}
+	return part{}, err
 }
 
 // zombie stops the master amid a burst and continues it when another one has taken its place. It still holds itself for
 // the master then, and answers what was sent to it, until a sentinel tells it otherwise.
 func zombie(ctx context.Context, r *rehearsal, s *stage) error {
-	return s.overthrow(ctx, r, "SIGSTOP", (*redistest.Server).Pause, func(ctx context.Context, old *redistest.Server) error {
+	return s.overthrow(ctx, r, s.watch, "SIGSTOP", (*redistest.Server).Pause, func(ctx context.Context, old *redistest.Server) error {
 		if err := wait(ctx, undead); err != nil {
 			return err
 		}
@@ -64,17 +124,24 @@ func zombie(ctx context.Context, r *rehearsal, s *stage) error {
 }
 
 // overthrow does something to the master, and then something else when a replica has taken its place.
-func (s *stage) overthrow(ctx context.Context, r *rehearsal, what string, strike func(*redistest.Server) error,
+func (s *stage) overthrow(ctx context.Context, r *rehearsal, of throne, what string, strike func(*redistest.Server) error,
 	then func(context.Context, *redistest.Server) error,
 ) error {
 	if err := s.startAll(ctx, r.nodes, nil); err != nil {
 		return err
 	}
+	return s.overthrown(ctx, r, of, what, strike, then)
+}
+
+// overthrown is overthrow once the nodes are there.
+func (s *stage) overthrown(ctx context.Context, r *rehearsal, of throne, what string, strike func(*redistest.Server) error,
+	then func(context.Context, *redistest.Server) error,
+) error {
 	seconds := max(r.seconds, 24*time.Second)
 	if err := waitUntil(ctx, s.from.Add(seconds/4)); err != nil {
 		return err
 	}
-	old, err := s.watch.Master()
+	old, err := of.Master()
 	if err != nil {
 		return err
 	}
@@ -86,10 +153,10 @@ func (s *stage) overthrow(ctx context.Context, r *rehearsal, what string, strike
 	}
 	fault := time.Now()
 	s.say("%s to the master at %s", what, stamp(fault))
-	if _, err := s.watch.Promoted(ctx, old); err != nil {
+	if _, err := of.Promoted(ctx, old); err != nil {
 		return err
 	}
-	s.note("%s to the master; the sentinels named another one %s later", what, short(time.Since(fault)))
+	s.note("%s to the master; another one was there %s later", what, short(time.Since(fault)))
 	if then != nil {
 		if err := then(ctx, old); err != nil {
 			return err

@@ -165,7 +165,7 @@ func TestChoose(t *testing.T) {
 	if got := of("all", false); !slices.Equal(got, names()) {
 		t.Errorf("all: %v", got)
 	}
-	if got := of("all", true); slices.Contains(got, "failover") || slices.Contains(got, "zombie") || slices.Contains(got, "move") || len(got) != len(names())-3 {
+	if got := of("all", true); slices.Contains(got, "failover") || slices.Contains(got, "zombie") || slices.Contains(got, "move") || slices.Contains(got, "shard") || len(got) != len(names())-4 {
 		t.Errorf("all, short: %v", got)
 	}
 	if got := of("control,zombie", true); !slices.Equal(got, []string{"plain", "zombie"}) {

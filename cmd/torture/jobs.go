@@ -89,6 +89,7 @@ type settings struct {
 	url   string // which the stage fills in
 
 	sentinel bool           // Redis is watched by sentinels
+	sharded  bool           // Redis is a Cluster
 	next     bool           // there is a Cluster to move to
 	section  map[string]any // redis, of the configuration, which the stage fills in; nil: flags say it
 

@@ -28,6 +28,7 @@ var scenarios = []scenario{
 	{name: "churn", prepare: churnSettings, act: churn},
 	{name: "failover", prepare: failoverSettings, act: failover, long: true},
 	{name: "zombie", prepare: failoverSettings, act: zombie, long: true},
+	{name: "shard", prepare: shardSettings, act: shard, long: true},
 	{name: "deploy", prepare: deploySettings, act: deploy},
 	{name: "promote", prepare: promoteSettings, act: promote},
 	{name: "move", prepare: moveSettings, act: move, long: true},

@@ -17,6 +17,9 @@ func (s *stage) openRedis(data string) (err error) {
 	if err = os.MkdirAll(data, 0o700); err != nil {
 		return err
 	}
+	if s.sharded {
+		return s.openShards(data)
+	}
 	if !s.sentinel {
 		if s.redis, err = redistest.StartProcess(redistest.ProcessConfig{Dir: data}); err != nil {
 			return err
@@ -29,6 +32,16 @@ func (s *stage) openRedis(data string) (err error) {
 	}
 	s.section = map[string]any{"mode": "sentinel", "addrs": s.watch.Addrs(), "master_name": s.watch.MasterName()}
 	s.client = redis.NewFailoverClient(s.watch.Options())
+	return nil
+}
+
+// openShards starts a Cluster in a server's place.
+func (s *stage) openShards(data string) (err error) {
+	if s.shards, err = redistest.StartClusterProcess(redistest.ClusterConfig{Dir: data}); err != nil {
+		return err
+	}
+	s.section = map[string]any{"mode": "cluster", "addrs": s.shards.Options().Addrs}
+	s.client = redis.NewClusterClient(s.shards.Options())
 	return nil
 }
 
@@ -50,6 +63,9 @@ func (s *stage) closeRedis() error {
 	}
 	if s.watch != nil {
 		errs = append(errs, s.watch.Kill())
+	}
+	if s.shards != nil {
+		errs = append(errs, s.shards.Kill())
 	}
 	return errors.Join(errs...)
 }

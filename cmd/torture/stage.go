@@ -35,6 +35,7 @@ type stage struct {
 
 	redis  *redistest.Server // nil where there are
 	watch  *redistest.Sentinels
+	shards *redistest.Cluster // or it is
 	client redis.UniversalClient
 	// Where the namespace is going to move, and a client of it.
 	cluster *redistest.Cluster

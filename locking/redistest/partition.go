@@ -5,6 +5,8 @@ package redistest
 import (
 	"context"
 	"errors"
+	"net"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -25,4 +27,19 @@ func (s *Sentinels) Part(ctx context.Context) error {
 		errs = append(errs, c.ReplicaOf(ctx, "127.0.0.1", "1").Err(), c.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// Part has the replicas of master come to it with a password that it does not take: what it acknowledges from now on, no
+// other server has. The nodes of the Cluster still see each other, and promote one of them when the master is gone.
+func (c *Cluster) Part(ctx context.Context, master *Server) error {
+	_, port, err := net.SplitHostPort(master.Addr())
+	errs := []error{err}
+	for _, s := range c.servers {
+		info, err := tell(ctx, s, "info", "replication").Text()
+		errs = append(errs, err)
+		if strings.Contains(info, "master_port:"+port+"\r") {
+			errs = append(errs, tell(ctx, s, "config", "set", "masterauth", "not this one").Err())
+		}
+	}
+	return errors.Join(append(errs, tell(ctx, master, "client", "kill", "type", "replica").Err())...)
 }

@@ -147,10 +147,11 @@ type Answer struct {
 // ErrClock, ErrServer, or an error wrapping locking.ErrUnreachable after which the outcome is unknown: ask
 // again with the same claims.
 func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim) ([]Answer, error) {
-	k := l.keys[l.Partition(batch[0].Job)]
+	p := l.Partition(batch[0].Job)
+	k := l.keys[p]
 	ks := append(make([]string, 0, 11+len(batch)), k.jobs, k.due, k.runs, k.leases, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers)
 	keep, keepFor := l.keepArgs()
-	args := append(make([]any, 0, 7+13*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), by.ID, by.Name, keep, keepFor, l.server)
+	args := append(make([]any, 0, 7+13*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), by.ID, by.Name, keep, keepFor, at(l.known, p))
 	for _, c := range batch {
 		ks = append(ks, k.history+c.Job)
 		args = append(args, c.args()...)

@@ -18,18 +18,18 @@ func (l *Ledger) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.
 	var calls []*renewal
 	for p, places := range l.byPartition(len(batch), func(i int) string { return batch[i].Name }) {
 		for part := range slices.Chunk(places, BatchMax) {
-			calls = append(calls, &renewal{keys: l.keys[p], places: part})
+			calls = append(calls, &renewal{keys: l.keys[p], server: at(l.known, p), places: part})
 		}
 	}
 	pipe := l.client.Pipeline()
 	for _, c := range calls {
-		c.queue(ctx, pipe, renewScript.Queue, l.server, batch)
+		c.queue(ctx, pipe, renewScript.Queue, batch)
 	}
 	_, _ = pipe.Exec(ctx) // each call has its own error, read below
 	pipe = l.client.Pipeline()
 	for _, c := range calls {
 		if redisconn.UnknownScript(c.cmd.Err()) {
-			c.queue(ctx, pipe, renewScript.QueueSource, l.server, batch)
+			c.queue(ctx, pipe, renewScript.QueueSource, batch)
 		}
 	}
 	if pipe.Len() > 0 {
@@ -51,14 +51,15 @@ func (l *Ledger) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.
 // renewal is one script call: the places in the batch of runs that live in one partition.
 type renewal struct {
 	keys   keys
+	server string // that it may run on
 	places []int
 	cmd    *redis.Cmd
 }
 
 type queueFunc func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd
 
-func (r *renewal) queue(ctx context.Context, pipe redis.Pipeliner, add queueFunc, server string, batch []locking.Renewal) {
-	args := append(make([]any, 0, 1+3*len(r.places)), server)
+func (r *renewal) queue(ctx context.Context, pipe redis.Pipeliner, add queueFunc, batch []locking.Renewal) {
+	args := append(make([]any, 0, 1+3*len(r.places)), r.server)
 	for _, i := range r.places {
 		args = append(args, batch[i].Owner, orNone(batch[i].Token), ms(batch[i].TTL.Milliseconds()))
 	}
@@ -96,13 +97,14 @@ func (l *Ledger) byPartition(n int, job func(int) string) [][]int {
 }
 
 // Reap settles, as abandoned, lapsed leases as they were seen by Look; all of one partition, at
-// most BatchMax. The caller vouches that it has seen the clock of the server with this run_id run
+// most BatchMax. The caller vouches that it has seen the clock of the server that Masters named so run
 // steadily for each lease's ttl. It returns Reaped, Alive, Gone or Strange for each, or ErrClock.
-func (l *Ledger) Reap(ctx context.Context, now int64, runID string, seen []Lease) ([]Word, error) {
-	k := l.keys[l.Partition(seen[0].Job)]
+func (l *Ledger) Reap(ctx context.Context, now int64, server string, seen []Lease) ([]Word, error) {
+	p := l.Partition(seen[0].Job)
+	k := l.keys[p]
 	ks := append(make([]string, 0, 9+len(seen)), k.ending()...)
 	keep, keepFor := l.keepArgs()
-	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, l.only(runID)}
+	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, at(l.byMaster(server), p)}
 	for _, s := range seen {
 		ks = append(ks, k.history+s.Job)
 		args = append(args, s.Job, s.Run, strconv.FormatInt(s.Beat, 10), Successor(s.Run))

@@ -76,25 +76,16 @@ func (c Config) validate() error {
 type Ledger struct {
 	client redis.UniversalClient
 	cfg    Config
-	keys   []keys // by partition
-	server string // run_id of the only server to be talked to; "" for any
+	keys   []keys   // by partition
+	known  []string // run_ids of the only servers to be talked to, see byMaster
 }
 
-// At returns the ledger for a caller that knows what the server with this run_id holds of its runs: Claim, Renew and
+// At returns the ledger for a caller that knows what the server that Masters named so holds of its runs: Claim, Renew and
 // Settle then do nothing but return ErrServer when it is another one, which may have lost them. "" is any server.
 func (l *Ledger) At(server string) *Ledger {
 	at := *l
-	at.server = l.only(server)
+	at.known = l.byMaster(server)
 	return &at
-}
-
-// only is the one server that scripts may run on. The masters of a Cluster each have a run_id of their own, and a node knows
-// that of one: there, any.
-func (l *Ledger) only(server string) string {
-	if _, cluster := l.client.(*redis.ClusterClient); cluster {
-		return ""
-	}
-	return server
 }
 
 // Open joins a namespace, creating its control record if this is the first node ever. A number

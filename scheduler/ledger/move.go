@@ -137,13 +137,14 @@ func (l *Ledger) Servers(ctx context.Context) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Placed says that every node in the roster has told this server, the one that Time names, of all its runs. A record that
+// Placed says that every node in the roster has told this server, the one that Masters names, of all its runs. A record that
 // does not say so may be that of a node that is gone.
 func (l *Ledger) Placed(ctx context.Context) (bool, error) {
-	_, server, err := l.Time(ctx)
+	_, runID, err := l.Time(ctx)
 	if err != nil {
 		return false, err
 	}
+	server := Fingerprint(l.Masters(ctx, runID, ""))
 	records, err := l.client.HVals(ctx, rosterKey(l.cfg.Namespace)).Result()
 	if err != nil {
 		return false, redisconn.Explain("read the roster", err)

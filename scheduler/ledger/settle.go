@@ -51,10 +51,11 @@ type Report struct {
 // Settled, Lost, NoSuchRun or Strange for each. After an error the outcome is unknown: repeat
 // the same reports. ErrServer is one after which it is known: nothing was done.
 func (l *Ledger) Settle(ctx context.Context, batch []Report) ([]Word, error) {
-	k := l.keys[l.Partition(batch[0].Job)]
+	p := l.Partition(batch[0].Job)
+	k := l.keys[p]
 	ks := append(make([]string, 0, 9+len(batch)), k.ending()...)
 	keep, keepFor := l.keepArgs()
-	args := append(make([]any, 0, 3+11*len(batch)), keep, keepFor, l.server)
+	args := append(make([]any, 0, 3+11*len(batch)), keep, keepFor, at(l.known, p))
 	for _, r := range batch {
 		fresh := ""
 		if r.Rerun {

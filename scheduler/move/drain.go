@@ -66,7 +66,7 @@ type watch struct {
 	skew time.Duration
 	seen map[string]sighting
 
-	runID  string
+	server string
 	steady time.Time     // since when the clock has run steadily
 	lo, hi time.Duration // how far it is ahead of this machine's, from and to
 }
@@ -85,8 +85,9 @@ func (w *watch) look(ctx context.Context) (now time.Time, err error) {
 		return now, err
 	}
 	hi, lo := now.Sub(sent), time.Until(now)
-	if w.steady.IsZero() || runID != w.runID || lo > w.hi+steadyEnough || hi < w.lo-steadyEnough {
-		w.steady, w.lo, w.hi, w.runID = sent, lo, hi, runID
+	server := w.side.led.Masters(ctx, runID, w.server)
+	if w.steady.IsZero() || server != w.server || lo > w.hi+steadyEnough || hi < w.lo-steadyEnough {
+		w.steady, w.lo, w.hi, w.server = sent, lo, hi, server
 	}
 	w.lo, w.hi = max(w.lo, min(lo, w.hi)), min(w.hi, max(hi, w.lo))
 	return now, nil
@@ -107,7 +108,7 @@ func (w *watch) reap(ctx context.Context, running []ledger.Lease) error {
 		if l.Until >= now.UnixMilli() || local.Sub(before.at) < time.Duration(l.TTL)*time.Millisecond {
 			continue
 		}
-		if _, err := w.side.led.Reap(ctx, now.UnixMilli(), w.runID, []ledger.Lease{l}); err != nil && !errors.Is(err, ledger.ErrClock) {
+		if _, err := w.side.led.Reap(ctx, now.UnixMilli(), w.server, []ledger.Lease{l}); err != nil && !errors.Is(err, ledger.ErrClock) {
 			return err
 		}
 	}

@@ -97,6 +97,10 @@ var leases = []mutant{
 		{"scheduler/ledger/look.go", `upTo(now-1, at.lapsed)`, `upTo(now+60_000, at.lapsed)`}}},
 	{name: "a reap asks for no steady clock", plan: "step forward", caught: "TOLD", edits: []edit{
 		{sweepGo, ` && steady >= l.TTL {`, ` && steady >= 0 {`}}},
+	{name: "on a Cluster one master is watched", test: "./scheduler/ledger TestMastersOfACluster", edits: []edit{
+		{"scheduler/ledger/masters.go", `if !l.Clustered() || runID == "" {`, `if l.Clustered() || runID == "" {`}}},
+	{name: "a master of a Cluster that is away is taken for another one", test: "./scheduler/ledger TestMastersOfACluster", edits: []edit{
+		{"scheduler/ledger/masters.go", `id = at(was, p)`, `_ = at(was, p)`}}},
 	{name: "redislock gives back a lock whoever holds it", test: "./locking/redislock TestConformanceEmbedded", edits: []edit{
 		{"locking/redislock/release.lua", `if holder_of(value) == owner then`, `if holder_of(value) then`}}},
 	{name: "a run that is handed back keeps its id", plan: "handed back twice", caught: verify.KindDouble, edits: []edit{
