@@ -6,10 +6,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redisconn"
@@ -18,6 +21,46 @@ import (
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
+const (
+	twoMasters      = "two" // a namespace
+	twoMastersParts = 16
+)
+
+// jobAt names a job whose partition lives at such a master, and a key of it.
+func jobAt(ctx context.Context, t *testing.T, c *redistest.Cluster, at func(*redistest.Server) bool) (job, key string, master *redistest.Server) {
+	t.Helper()
+	for i := 0; master == nil || !at(master); i++ {
+		job = fmt.Sprint("job-", i)
+		key = fmt.Sprintf("{%s:%d}:jobs", twoMasters, ledger.Partition(job, twoMastersParts))
+		var err error
+		if master, err = c.Master(ctx, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return job, key, master
+}
+
+// runNode runs a node until the test ends.
+func runNode(t *testing.T, client redis.UniversalClient, reg *jobs.Registry, name string) {
+	t.Helper()
+	node, err := scheduler.New(client, reg, scheduler.Config{
+		Namespace: twoMasters, Partitions: twoMastersParts, Name: name,
+		FailoverHold: time.Second, DrainTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	stopped := make(chan error, 1)
+	go func() { stopped <- node.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestRunIsToldToAnotherMaster has one master of a Cluster end that has granted a tick and passed it on to nobody, not the
 // master whose clock the nodes read. The tick is running meanwhile, and is not to run again.
 func TestRunIsToldToAnotherMaster(t *testing.T) {
@@ -25,21 +68,11 @@ func TestRunIsToldToAnotherMaster(t *testing.T) {
 	c := redistest.StartCluster(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	const ns, parts = "two", 16
-	home, err := c.Master(ctx, "{"+ns+"}:control")
+	home, err := c.Master(ctx, "{"+twoMasters+"}:control")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A job of another master.
-	var job, key string
-	var master *redistest.Server
-	for i := 0; master == nil || master == home; i++ {
-		job = fmt.Sprint("job-", i)
-		key = fmt.Sprintf("{%s:%d}:jobs", ns, ledger.Partition(job, parts))
-		if master, err = c.Master(ctx, key); err != nil {
-			t.Fatal(err)
-		}
-	}
+	job, key, master := jobAt(ctx, t, c, func(s *redistest.Server) bool { return s != home })
 
 	var mu sync.Mutex
 	starts := make(map[time.Time]int)                     // of each tick
@@ -66,19 +99,7 @@ func TestRunIsToldToAnotherMaster(t *testing.T) {
 	for _, name := range []string{"n1", "n2"} {
 		reg := jobs.NewRegistry()
 		reg.MustAdd(jobs.Job{Name: job, Schedule: "@every 1s", Func: work})
-		node, err := scheduler.New(c.Client(t), reg, scheduler.Config{Namespace: ns, Partitions: parts, Name: name, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		nodeCtx, stop := context.WithCancel(context.Background())
-		stopped := make(chan error, 1)
-		go func() { stopped <- node.Run(nodeCtx) }()
-		t.Cleanup(func() {
-			stop()
-			if err := <-stopped; err != nil {
-				t.Error(err)
-			}
-		})
+		runNode(t, c.Client(t), reg, name)
 	}
 	next := func(what string, runs chan *jobs.Run) *jobs.Run {
 		select {
@@ -103,7 +124,7 @@ func TestRunIsToldToAnotherMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := c.Client(t)
-	inspector, err := scheduler.NewInspector(client, ns)
+	inspector, err := scheduler.NewInspector(client, twoMasters)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,4 +157,75 @@ func TestRunIsToldToAnotherMaster(t *testing.T) {
 	if view, err := inspector.Run(ctx, run.ID()); err != nil || view.Outcome != "succeeded" {
 		t.Errorf("the run that was told: %+v, %v", view, err)
 	}
+}
+
+// TestMasterThatIsAwayHoldsNobodyUp has a node lose sight of one master, where a run of it goes on, and then another partition
+// move to another server, after which it tells all masters of its runs. Those that can be told go on.
+func TestMasterThatIsAwayHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	home, err := c.Master(ctx, "{"+twoMasters+"}:control")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stuck, _, away := jobAt(ctx, t, c, func(s *redistest.Server) bool { return s != home })
+	other, key, third := jobAt(ctx, t, c, func(s *redistest.Server) bool { return s != home && s != away })
+
+	var road redistest.Net // to the master that is going to be away
+	o := c.Options()
+	far, near := road.Wrap(redis.NewDialer(&redis.Options{})), redis.NewDialer(&redis.Options{})
+	o.Dialer = func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
+		if addr == away.Addr() {
+			return far(ctx, network, addr)
+		}
+		return near(ctx, network, addr)
+	}
+	client := redis.NewClusterClient(o)
+	t.Cleanup(func() { _ = client.Close() })
+
+	began, ticked := make(chan struct{}, 100), make(chan time.Time, 1000)
+	reg := jobs.NewRegistry()
+	reg.MustAdd(jobs.Job{Name: stuck, Schedule: "@every 1s", Func: func(ctx context.Context, _ *jobs.Run) error {
+		began <- struct{}{}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}})
+	reg.MustAdd(jobs.Job{Name: other, Schedule: "@every 1s", Func: func(_ context.Context, run *jobs.Run) error {
+		ticked <- run.Tick()
+		return nil
+	}})
+	runNode(t, client, reg, "n1")
+	wait := func(what string, is func() bool) {
+		t.Helper()
+		for !is() {
+			if ctx.Err() != nil {
+				t.Fatalf("not within a minute: %s", what)
+			}
+		}
+	}
+	wait("the run that goes on has begun", func() bool {
+		select {
+		case <-began:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	})
+	road.Cut()
+	defer road.Heal()
+	if err := c.MoveSlot(ctx, key, home); err != nil {
+		t.Fatal(err)
+	}
+	moved := time.Now()
+	t.Logf("%s is at %s now, it was at %s", other, home.Addr(), third.Addr())
+	wait("a tick of the partition that moved, five seconds later", func() bool {
+		select {
+		case tick := <-ticked:
+			return tick.After(moved.Add(5 * time.Second))
+		case <-ctx.Done():
+			return false
+		}
+	})
 }

@@ -101,6 +101,8 @@ var leases = []mutant{
 		{"scheduler/ledger/masters.go", `if !l.Clustered() || runID == "" {`, `if l.Clustered() || runID == "" {`}}},
 	{name: "a master of a Cluster that is away is taken for another one", test: "./scheduler/ledger TestMastersOfACluster", edits: []edit{
 		{"scheduler/ledger/masters.go", `id = at(was, p)`, `_ = at(was, p)`}}},
+	{name: "a master of a Cluster that is away holds all up", test: "./scheduler TestMasterThatIsAwayHoldsNobodyUp", edits: []edit{
+		{"scheduler/assert.go", `errors.Is(err, locking.ErrUnreachable) && !l.Clustered()`, `errors.Is(err, locking.ErrUnreachable)`}}},
 	{name: "redislock gives back a lock whoever holds it", test: "./locking/redislock TestConformanceEmbedded", edits: []edit{
 		{"locking/redislock/release.lua", `if holder_of(value) == owner then`, `if holder_of(value) then`}}},
 	{name: "a run that is handed back keeps its id", plan: "handed back twice", caught: verify.KindDouble, edits: []edit{
