@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/escapement/escapement/locking"
@@ -31,9 +32,9 @@ func (f *failover) assert(ctx context.Context, server string, last bool) bool {
 		rounds = 3 // a cursor may move while the gap before it is told
 	}
 	var sum toldOf
+	away := make(map[string]bool)
 	for range rounds {
-		told, _ := f.servers()
-		left, got, err := f.tell(ctx, server, last, told == server)
+		left, got, err := f.tell(ctx, server, last, away)
 		if err != nil {
 			if ctx.Err() == nil && !errors.Is(err, ledger.ErrServer) { // another one again: the next look shows it
 				f.n.health.fail("reassert", err)
@@ -41,7 +42,7 @@ func (f *failover) assert(ctx context.Context, server string, last bool) bool {
 			return false // nobody is there who could be told, or trusted
 		}
 		f.mu.Lock()
-		f.told, f.left = server, left
+		f.told, f.left, f.leftOf = server, left, server
 		f.mu.Unlock()
 		sum.restored, sum.lost, sum.left = sum.restored+got.restored, sum.lost+got.lost, len(left)
 		if sum.left == 0 {
@@ -74,25 +75,15 @@ func (f *failover) say(sum toldOf, last bool) {
 	}
 }
 
-// tell tells once, of all runs or of those that are left, and returns which are to be told again.
-func (f *failover) tell(ctx context.Context, server string, last, again bool) (left map[string]int64, got toldOf, err error) {
+// tell tells once, of all runs or of those that are left of this server, and returns which are to be told again. Masters of a
+// Cluster that do not answer are noted as away, and asked no more.
+func (f *failover) tell(ctx context.Context, server string, last bool, away map[string]bool) (left map[string]int64, got toldOf, err error) {
 	l := f.n.ledger.At(server)
 	left = make(map[string]int64)
-	for _, batch := range f.batches(again) {
-		list := make([]ledger.Assertion, len(batch))
-		for i, c := range batch {
-			list[i] = f.assertion(c, last)
-		}
-		call, cancel := context.WithTimeout(ctx, callTimeout)
-		answers, err := l.Reassert(call, f.n.clock.last().UnixMilli(), server, list)
-		cancel()
-		away := errors.Is(err, locking.ErrUnreachable) && !l.Clustered()
-		if away || errors.Is(err, ledger.ErrServer) || errors.Is(err, ledger.ErrClock) {
+	for _, batch := range f.batches(server) {
+		answers, err := f.tellOf(ctx, l, server, batch, last, away)
+		if err != nil {
 			return nil, got, err
-		}
-		if err != nil { // that of this partition, or of its master: it keeps no other waiting for ever
-			f.n.health.fail("reassert", err)
-			answers = make([]ledger.Asserted, len(batch))
 		}
 		var ends []ledger.Report
 		for i, a := range answers {
@@ -118,6 +109,33 @@ func (f *failover) tell(ctx context.Context, server string, last, again bool) (l
 	return left, got, nil
 }
 
+// tellOf tells of one batch, of one partition, whose own trouble keeps no other waiting for ever: there are no words then.
+func (f *failover) tellOf(ctx context.Context, l *ledger.Ledger, server string, batch []recalled, last bool, away map[string]bool) ([]ledger.Asserted, error) {
+	none := make([]ledger.Asserted, len(batch))
+	part := batch[0].g.job.part
+	master := cmp.Or(l.Master(server, part), strconv.Itoa(part))
+	if away[master] {
+		return none, nil
+	}
+	list := make([]ledger.Assertion, len(batch))
+	for i, c := range batch {
+		list[i] = f.assertion(c, last)
+	}
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	answers, err := l.Reassert(call, f.n.clock.last().UnixMilli(), server, list)
+	missing, astray := errors.Is(err, locking.ErrUnreachable), errors.Is(err, ledger.ErrClock)
+	switch {
+	case err == nil:
+		return answers, nil
+	case errors.Is(err, ledger.ErrServer), (missing || astray) && !l.Clustered():
+		return nil, err
+	}
+	away[master] = missing
+	f.n.health.fail("reassert", err)
+	return none, nil
+}
+
 // retold says whether a run with this answer is to be told again: its tick lies behind others, or its job is being
 // registered again, or there was no answer.
 func retold(w ledger.Word) bool {
@@ -137,8 +155,9 @@ func settleAgain(ctx context.Context, l *ledger.Ledger, ends []ledger.Report) er
 
 // batches are the runs that this node has, and had lately, as calls take them: in the order in which they were granted. Or
 // those of them that are left.
-func (f *failover) batches(left bool) [][]recalled {
+func (f *failover) batches(server string) [][]recalled {
 	f.mu.Lock()
+	left := f.leftOf == server
 	all, known := []recalled(nil), make(map[string]bool)
 	for _, e := range f.memory.recent() {
 		known[e.report.Run] = true

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,7 +24,10 @@ type clock struct {
 	wall    func() time.Time
 	maxStep time.Duration
 
+	partly atomic.Bool // a master of a Cluster did not say who it is
+
 	mu      sync.Mutex
+	sent    time.Time // when the latest sample was asked for
 	samples []sample
 	best    sample
 	heard   sample    // the last one, believed or not
@@ -128,6 +132,10 @@ func (c *clock) add(sent, received, redis time.Time, runID string) change {
 	s := sample{local: sent.Add(half), redis: redis, half: half}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if sent.Before(c.sent) {
+		return change{} // it was overtaken by one that knows better who the server is
+	}
+	c.sent = sent
 	if len(c.samples) == 0 {
 		c.begin(s, runID)
 		return change{}

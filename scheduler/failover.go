@@ -15,6 +15,9 @@ import (
 // assertEvery is how often a node looks, while it holds its grants, whether it may go on.
 const assertEvery = 200 * time.Millisecond
 
+// untold is no server's name: until one is told, nothing is renewed or settled anywhere.
+const untold = "?"
+
 // failover keeps a node from trusting a Redis that may have lost what it, or the server before it, had acknowledged: who
 // was granted what, and what has ended. A server is known by its run_id, which is new after a restart as well.
 //
@@ -38,6 +41,7 @@ type failover struct {
 	placed string           // that has them all in place
 	open   string           // that may be asked for runs
 	left   map[string]int64 // runs that are to be told again; where the cursor stands that is behind them, or 0
+	leftOf string           // the server that they are left of
 	memory memory
 
 	others []sharding.Node // who was there when it was noticed, whatever the server knows of them
@@ -135,7 +139,10 @@ func (f *failover) step(ctx context.Context) time.Duration {
 	f.mu.Lock()
 	if f.server != server {
 		f.server, f.since, f.allTold, f.allPlaced = server, time.Now(), false, false
-		f.others, f.left = f.n.crowd.Load().nodes, nil
+		f.others, f.left, f.leftOf = f.n.crowd.Load().nodes, nil, ""
+		if f.told == server { // it has come back: it has not heard of what was granted meanwhile
+			f.told, f.placed = untold, ""
+		}
 		f.n.registrar.wiped()
 	}
 	open, placed := f.open == server, f.placed == server
@@ -205,6 +212,9 @@ func (r renewer) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.
 	}
 	for i, a := range got {
 		answers[places[i]] = a
+	}
+	if got != nil {
+		err = nil // of those that were refused nothing is known
 	}
 	return answers, err
 }

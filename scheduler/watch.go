@@ -25,7 +25,11 @@ func (n *Node) watchClock(ctx context.Context) {
 		}
 		drop(n.failover.look)
 		n.resample(ctx)
-		timer.Reset(n.failover.step(ctx))
+		next := n.failover.step(ctx)
+		if n.clock.partly.Load() {
+			next = assertEvery // who takes the place of a master is to be known to all nodes soon
+		}
+		timer.Reset(next)
 	}
 }
 
@@ -49,7 +53,9 @@ func (n *Node) sampleClock(ctx context.Context) error {
 		return err
 	}
 	received := time.Now()
-	got := n.clock.add(sent, received, redisTime, n.ledger.Masters(ctx, runID, n.clock.server()))
+	server, all := n.ledger.Masters(ctx, runID, n.clock.server())
+	n.clock.partly.Store(!all)
+	got := n.clock.add(sent, received, redisTime, server)
 	switch {
 	case got.Refused:
 		n.log.Error("Redis' clock made a step that is not believed; nothing is claimed until it is put right", "step", got.Step, "error", n.clock.usable())

@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -12,40 +14,63 @@ import (
 )
 
 // Renew keeps leases alive, for a locking.Keeper: a renewal's Name is the job, its Owner the run
-// id. One script call for each partition and each BatchMax runs in it, all in one round trip. It
-// returns an error only when no call was answered.
+// id. One script call for each partition and each BatchMax runs in it, all in one round trip, on a Cluster one for each
+// master. It returns no answers and an error when no call was answered, and ErrServer beside the answers when some masters
+// are other servers than At said.
 func (l *Ledger) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
-	var calls []*renewal
-	for p, places := range l.byPartition(len(batch), func(i int) string { return batch[i].Name }) {
+	byPart := l.byPartition(len(batch), func(i int) string { return batch[i].Name })
+	calls := make(map[int][]*renewal)
+	var parts []int
+	for p, places := range byPart {
 		for part := range slices.Chunk(places, BatchMax) {
-			calls = append(calls, &renewal{keys: l.keys[p], server: at(l.known, p), places: part})
+			calls[p] = append(calls[p], &renewal{keys: l.keys[p], server: at(l.known, p), places: part})
+		}
+		if len(places) > 0 {
+			parts = append(parts, p)
 		}
 	}
-	pipe := l.client.Pipeline()
-	for _, c := range calls {
-		c.queue(ctx, pipe, renewScript.Queue, batch)
+	l.eachMaster(ctx, parts, func(parts []int) { l.renew(ctx, batch, parts, calls) })
+	answers := make([]locking.RenewAnswer, len(batch))
+	var answered bool
+	var refused, failed error
+	for _, p := range parts {
+		for _, c := range calls[p] {
+			err := c.read(answers)
+			switch {
+			case err == nil:
+				answered = true
+			case errors.Is(err, ErrServer):
+				refused = err
+			}
+			failed = cmp.Or(failed, err)
+		}
 	}
-	_, _ = pipe.Exec(ctx) // each call has its own error, read below
+	if !answered {
+		return nil, cmp.Or(refused, failed)
+	}
+	return answers, refused
+}
+
+// renew sends the calls of some partitions.
+func (l *Ledger) renew(ctx context.Context, batch []locking.Renewal, parts []int, calls map[int][]*renewal) {
+	pipe := l.client.Pipeline()
+	for _, p := range parts {
+		for _, c := range calls[p] {
+			c.queue(ctx, pipe, renewScript.Queue, batch)
+		}
+	}
+	_, _ = pipe.Exec(ctx) // each call has its own error, read later
 	pipe = l.client.Pipeline()
-	for _, c := range calls {
-		if redisconn.UnknownScript(c.cmd.Err()) {
-			c.queue(ctx, pipe, renewScript.QueueSource, batch)
+	for _, p := range parts {
+		for _, c := range calls[p] {
+			if redisconn.UnknownScript(c.cmd.Err()) {
+				c.queue(ctx, pipe, renewScript.QueueSource, batch)
+			}
 		}
 	}
 	if pipe.Len() > 0 {
 		_, _ = pipe.Exec(ctx) // as above
 	}
-	answers := make([]locking.RenewAnswer, len(batch))
-	var errs []error
-	for _, c := range calls {
-		if err := c.read(answers); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if len(errs) == len(calls) {
-		return nil, errs[0]
-	}
-	return answers, nil
 }
 
 // renewal is one script call: the places in the batch of runs that live in one partition.

@@ -83,9 +83,9 @@ type Ledger struct {
 // At returns the ledger for a caller that knows what the server that Masters named so holds of its runs: Claim, Renew and
 // Settle then do nothing but return ErrServer when it is another one, which may have lost them. "" is any server.
 func (l *Ledger) At(server string) *Ledger {
-	at := *l
-	at.known = l.byMaster(server)
-	return &at
+	there := *l
+	there.known = l.byMaster(server)
+	return &there
 }
 
 // Open joins a namespace, creating its control record if this is the first node ever. A number

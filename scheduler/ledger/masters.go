@@ -1,11 +1,14 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,40 +23,79 @@ func (l *Ledger) Clustered() bool {
 	return yes
 }
 
+// whoTimeout bounds the question who a master is: one that hangs is not to keep what the others say for long.
+const whoTimeout = 400 * time.Millisecond
+
+// nobody is the run_id of a master that has not answered yet: no server has it, so that scripts refuse until it has.
+const nobody = "?"
+
 // Masters names the server, for At, Reap and Reassert. It is runID, which Time gave, or on a Cluster a text made of the run_ids
 // of all masters that have something of the namespace: another one when any of them is another server, or was restarted, or
-// when a partition moves to another master. One that does not answer is taken for what it was in known, the last text or "".
-// Where run_ids are hidden it is "".
-func (l *Ledger) Masters(ctx context.Context, runID, known string) string {
+// when a partition moves to another master. One that does not answer, and then all is false, is taken for what it was in
+// known, the last text or "". Where run_ids are hidden the text is "".
+func (l *Ledger) Masters(ctx context.Context, runID, known string) (server string, all bool) {
 	if !l.Clustered() || runID == "" {
-		return runID
+		return runID, true
 	}
+	ctx, cancel := context.WithTimeout(ctx, whoTimeout)
+	defer cancel()
 	cmds := make([]*redis.Cmd, len(l.keys))
-	ask := func(again bool, add queueFunc) {
-		pipe := l.client.Pipeline()
-		for p, k := range l.keys {
-			if !again || redisconn.UnknownScript(cmds[p].Err()) {
-				cmds[p] = add(ctx, pipe, []string{k.jobs})
+	every := make([]int, len(l.keys))
+	for p := range every {
+		every[p] = p
+	}
+	l.eachMaster(ctx, every, func(parts []int) {
+		ask := func(again bool, add queueFunc) {
+			pipe := l.client.Pipeline()
+			for _, p := range parts {
+				if !again || redisconn.UnknownScript(cmds[p].Err()) {
+					cmds[p] = add(ctx, pipe, []string{l.keys[p].jobs})
+				}
+			}
+			if pipe.Len() > 0 {
+				_, _ = pipe.Exec(ctx) // each command has its own error, read below
 			}
 		}
-		if pipe.Len() > 0 {
-			_, _ = pipe.Exec(ctx) // each command has its own error, read below
-		}
-	}
-	ask(false, identityScript.Queue)
-	ask(true, identityScript.QueueSource)
+		ask(false, identityScript.Queue)
+		ask(true, identityScript.QueueSource)
+	})
 	was := l.byMaster(known)
 	ids := []string{runID}
+	all = true
 	for p, cmd := range cmds {
 		id, err := cmd.Text()
 		if err != nil {
-			id = at(was, p)
+			all = false
+			id = cmp.Or(at(was, p), nobody)
 			redisconn.LookAgain(ctx, l.client, redisconn.Explain("ask who it is", err))
 		}
 		ids = append(ids, id)
 	}
-	return joined(ids)
+	return joined(ids), all
 }
+
+// eachMaster calls f once for each master that has some of the partitions, as the client knows it, with those, and waits for all:
+// on a Cluster at the same time, because a pipeline that waits for one that hangs answers for none.
+func (l *Ledger) eachMaster(ctx context.Context, parts []int, f func(parts []int)) {
+	cluster, yes := l.client.(*redis.ClusterClient)
+	if !yes {
+		f(parts)
+		return
+	}
+	groups := make(map[*redis.Client][]int)
+	for _, p := range parts {
+		master, _ := cluster.MasterForKey(ctx, l.keys[p].jobs) // nil, where none is known: the call itself says why
+		groups[master] = append(groups[master], p)
+	}
+	var wg sync.WaitGroup
+	for _, group := range groups {
+		wg.Go(func() { f(group) })
+	}
+	wg.Wait()
+}
+
+// Master is the run_id of partition p's master in a text of Masters; "" where it is not known.
+func (l *Ledger) Master(server string, p int) string { return at(l.byMaster(server), p) }
 
 // joined spells ids, of which most are equal, as a list in which one that stood there before is its place.
 func joined(ids []string) string {
@@ -69,16 +111,14 @@ func joined(ids []string) string {
 }
 
 // byMaster is the run_id for each partition in a text of Masters. Of one run_id it is that alone, for all partitions; nil, for
-// any server, where there is none, or where it is not that of all masters.
+// any server, where there is none.
 func (l *Ledger) byMaster(server string) []string {
 	ids := strings.Split(server, ",")
 	switch {
 	case server == "":
 		return nil
-	case !l.Clustered():
+	case len(ids) != len(l.keys)+1: // one for all
 		return []string{server}
-	case len(ids) != len(l.keys)+1:
-		return nil
 	}
 	for i, id := range ids {
 		if place, err := strconv.Atoi(id); err == nil && place < i {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,88 +16,148 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
+// onCluster is a ledger on a Cluster, and two of its partitions: kept is at the master of the control record, and lost at another one.
+type onCluster struct {
+	t          *testing.T
+	ctx        context.Context
+	cluster    *redistest.Cluster
+	ledger     *Ledger
+	kept, lost int
+	master     *redistest.Server // of lost
+	road       redistest.Net     // to it
+	before     string            // who the masters are at first
+}
+
+func newOnCluster(t *testing.T) *onCluster {
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	t.Cleanup(cancel)
+	r := &onCluster{t: t, ctx: ctx, cluster: redistest.StartCluster(t), kept: -1, lost: -1}
+	o, near := r.cluster.Options(), redis.NewDialer(&redis.Options{})
+	far := r.road.Wrap(near)
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if r.master != nil && addr == r.master.Addr() {
+			return far(ctx, network, addr)
+		}
+		return near(ctx, network, addr)
+	}
+	home := must(r.cluster.Master(ctx, controlKey("m")))
+	keys := make([]keys, 16)
+	for p := range keys {
+		keys[p] = partitionKeys("m", p)
+		if master := must(r.cluster.Master(ctx, keys[p].jobs)); master == home {
+			r.kept = p
+		} else if r.master == nil || r.master == master {
+			r.lost, r.master = p, master
+		}
+	}
+	client := redis.NewClusterClient(o)
+	t.Cleanup(func() { _ = client.Close() })
+	r.ledger = must(Open(ctx, client, Config{Namespace: "m", Partitions: len(keys)}))
+	r.before = r.known("")
+	for p, id := range r.ledger.byMaster(r.before) {
+		master := must(r.cluster.Master(ctx, keys[p].jobs)).Client(t)
+		if want := runIDOf(must(master.Info(ctx, "server").Result())); id != want {
+			t.Fatalf("partition %d is at %s; want %s", p, id, want)
+		}
+	}
+	return r
+}
+
+// known is who the masters are, to one who knew them so.
+func (r *onCluster) known(before string) string {
+	_, runID, err := r.ledger.Time(r.ctx)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	server, all := r.ledger.Masters(r.ctx, runID, before)
+	if strings.Contains(","+server+",", ",?,") && all {
+		r.t.Errorf("%q names all masters", server)
+	}
+	return server
+}
+
+func (r *onCluster) now() int64 {
+	at, _, err := r.ledger.Time(r.ctx)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return at.UnixMilli()
+}
+
+// claim is one of a new job in a partition.
+func (r *onCluster) claim(p int, run string) Claim {
+	job := ""
+	for i := 0; job == "" || r.ledger.Partition(job) != p; i++ {
+		job = fmt.Sprint("job-", run, "-", i)
+	}
+	from := r.now() - 5000
+	must(r.ledger.Define(r.ctx, r.now(), []Definition{{Job: job, Digest: "d-second", Text: []byte("{}"), Cursor: from}}))
+	return Claim{Job: job, Digest: "d-second", Run: run, TTL: time.Minute, From: from, Tick: from, Next: from + 1000}
+}
+
+// grant asks as one who knows the masters so.
+func (r *onCluster) grant(server string, c Claim) (Lease, error) {
+	got, err := r.ledger.At(server).Claim(r.ctx, node, r.now(), []Claim{c})
+	if err != nil {
+		return Lease{}, err
+	}
+	if got[0].Verdict != Granted {
+		r.t.Fatalf("%s: %+v", c.Job, got[0])
+	}
+	return c.Lease(got[0], node, r.now()), nil
+}
+
+func (r *onCluster) renew(server string, leases ...Lease) ([]locking.RenewAnswer, error) {
+	var batch []locking.Renewal
+	for _, l := range leases {
+		batch = append(batch, locking.Renewal{Name: l.Job, Owner: l.Run, Token: l.Token, TTL: time.Minute})
+	}
+	return r.ledger.At(server).Renew(r.ctx, batch)
+}
+
+// refused wants one who knows other masters to be refused.
+func (r *onCluster) refused(what string, err error) {
+	r.t.Helper()
+	if !errors.Is(err, ErrServer) {
+		r.t.Errorf("%s: %v; want ErrServer", what, err)
+	}
+}
+
+func wantAnswers(t *testing.T, what string, got []locking.RenewAnswer, want ...locking.RenewAnswer) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %v; want %v", what, got, want)
+	}
+}
+
 // TestMastersOfACluster replaces the master of some partitions, and wants those who know the old one to be refused there,
 // and nowhere else.
 func TestMastersOfACluster(t *testing.T) {
-	c := redistest.StartCluster(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	l := must(Open(ctx, c.Client(t), Config{Namespace: "m", Partitions: 16}))
-	known := func(before string) string {
-		_, runID, err := l.Time(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l.Masters(ctx, runID, before)
-	}
-	before := known("")
-	home := must(c.Master(ctx, controlKey("m")))
-	lost, kept := -1, -1
-	var old *redistest.Server
-	for p, id := range l.byMaster(before) {
-		master := must(c.Master(ctx, l.keys[p].jobs))
-		if want := runIDOf(must(master.Client(t).Info(ctx, "server").Result())); id != want {
-			t.Errorf("partition %d is at %s; want %s", p, id, want)
-		}
-		if master == home {
-			kept = p
-		} else if old == nil || master == old {
-			lost, old = p, master
-		}
-	}
-	if kept < 0 || lost < 0 {
-		t.Fatalf("%q does not name the masters of %d partitions", before, l.Partitions())
-	}
-
-	claim := func(p int, run string) Claim {
-		job := ""
-		for i := 0; job == "" || l.Partition(job) != p; i++ {
-			job = fmt.Sprint("job-", run, "-", i)
-		}
-		now, _, _ := l.Time(ctx)
-		from := now.UnixMilli() - 5000
-		must(l.Define(ctx, now.UnixMilli(), []Definition{{Job: job, Digest: "d-second", Text: []byte("{}"), Cursor: from}}))
-		return Claim{Job: job, Digest: "d-second", Run: run, TTL: time.Minute, From: from, Tick: from, Next: from + 1000}
-	}
-	now := func() int64 {
-		at, _, err := l.Time(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return at.UnixMilli()
-	}
-	grant := func(server string, c Claim) (Lease, error) {
-		got, err := l.At(server).Claim(ctx, node, now(), []Claim{c})
-		if err != nil {
-			return Lease{}, err
-		}
-		if got[0].Verdict != Granted {
-			t.Fatalf("%s: %+v", c.Job, got[0])
-		}
-		return c.Lease(got[0], node, now()), nil
-	}
-	here, there := must(grant(before, claim(kept, "r1"))), must(grant(before, claim(lost, "r2")))
-	if err := old.Kill(); err != nil {
+	r := newOnCluster(t)
+	l, before := r.ledger, r.before
+	here, there := must(r.grant(before, r.claim(r.kept, "r1"))), must(r.grant(before, r.claim(r.lost, "r2")))
+	if err := r.master.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if now := known(before); now != before {
+	if now := r.known(before); now != before {
 		t.Errorf("while a master is away: %s; want that it stays %s", now, before)
 	}
-	if ids := l.byMaster(known("")); ids[lost] != "" || ids[kept] == "" {
-		t.Errorf("to who comes while a master is away: %q; want nothing of the partitions that it had", ids)
+	newcomer := r.known("")
+	if ids := l.byMaster(newcomer); ids[r.lost] != nobody || ids[r.kept] != l.byMaster(before)[r.kept] {
+		t.Errorf("to who comes while a master is away: %q; want nobody at the partitions that it had", ids)
 	}
-	if _, err := c.Promoted(ctx, l.keys[lost].jobs, old); err != nil {
+	if _, err := r.cluster.Promoted(r.ctx, l.keys[r.lost].jobs, r.master); err != nil {
 		t.Fatal(err)
 	}
 	after := before
-	for ; after == before; after = known(before) {
-		if ctx.Err() != nil {
+	for ; after == before; after = r.known(before) {
+		if r.ctx.Err() != nil {
 			t.Fatal("nobody has noticed the new master")
 		}
 		<-time.After(20 * time.Millisecond)
 	}
 	for p, id := range l.byMaster(before) {
-		if changed := l.byMaster(after)[p] != id; changed != (id == l.byMaster(before)[lost]) {
+		if changed := l.byMaster(after)[p] != id; changed != (id == l.byMaster(before)[r.lost]) {
 			t.Errorf("partition %d is at another server: %t", p, changed)
 		}
 	}
@@ -103,50 +165,70 @@ func TestMastersOfACluster(t *testing.T) {
 		t.Errorf("fingerprints %q and %q", a, b)
 	}
 
-	at := l.At(before)
-	server := func(what string, err error) {
-		t.Helper()
-		if !errors.Is(err, ErrServer) {
-			t.Errorf("%s, by who knows the old master: %v", what, err)
-		}
-	}
-	_, err := grant(before, claim(lost, "r3"))
-	server("claim", err)
-	_, err = at.Settle(ctx, []Report{{Job: there.Job, Run: there.Run, Token: there.Token}})
-	server("settle", err)
-	_, err = l.Reassert(ctx, now(), before, []Assertion{of(there)})
-	server("reassert", err)
-	renewal := func(l Lease) locking.Renewal {
-		return locking.Renewal{Name: l.Job, Owner: l.Run, Token: l.Token, TTL: time.Minute}
-	}
-	got := must(at.Renew(ctx, []locking.Renewal{renewal(here), renewal(there)}))
-	if want := []locking.RenewAnswer{locking.Renewed, locking.Unknown}; !slices.Equal(got, want) {
-		t.Errorf("renewed by who knows the old master: %v; want %v", got, want)
-	}
-	if said := must(l.Reassert(ctx, now(), after, []Assertion{of(there)})); said[0].Word != Known && said[0].Word != Restored {
+	late := r.claim(r.lost, "r3")
+	_, err := r.grant(before, late)
+	r.refused("claim, by who knows the old master", err)
+	_, err = r.grant(newcomer, late)
+	r.refused("claim, by who came while it was away", err)
+	_, err = l.At(before).Settle(r.ctx, []Report{{Job: there.Job, Run: there.Run, Token: there.Token}})
+	r.refused("settle", err)
+	_, err = l.Reassert(r.ctx, r.now(), before, []Assertion{of(there)})
+	r.refused("reassert", err)
+	got, err := r.renew(before, here, there)
+	r.refused("renew", err)
+	wantAnswers(t, "renewed by who knows the old master", got, locking.Renewed, locking.Unknown)
+
+	if said := must(l.Reassert(r.ctx, r.now(), after, []Assertion{of(there)})); said[0].Word != Known && said[0].Word != Restored {
 		t.Errorf("told to the new master: %+v", said)
 	}
-	got = must(l.At(after).Renew(ctx, []locking.Renewal{renewal(here), renewal(there)}))
-	if want := []locking.RenewAnswer{locking.Renewed, locking.Renewed}; !slices.Equal(got, want) {
-		t.Errorf("renewed by who knows the new master: %v; want %v", got, want)
-	}
-	for _, p := range []int{kept, lost} {
-		if _, err := grant(after, claim(p, fmt.Sprint("r4-", p))); err != nil {
+	wantAnswers(t, "renewed by who knows the new master", must(r.renew(after, here, there)), locking.Renewed, locking.Renewed)
+	for _, p := range []int{r.kept, r.lost} {
+		if _, err := r.grant(after, r.claim(p, fmt.Sprint("r4-", p))); err != nil {
 			t.Errorf("claim by who knows the new master: %v", err)
 		}
 	}
 }
 
+// TestMasterThatHangs: one that neither answers nor refuses keeps nothing of what the others say.
+func TestMasterThatHangs(t *testing.T) {
+	r := newOnCluster(t)
+	here, there := must(r.grant(r.before, r.claim(r.kept, "r1"))), must(r.grant(r.before, r.claim(r.lost, "r2")))
+	r.road.Cut()
+	defer r.road.Heal()
+	asked := time.Now()
+	ids := r.ledger.byMaster(r.known(""))
+	if took := time.Since(asked); took > time.Second {
+		t.Errorf("to ask who the masters are took %s; want %s at most", took, whoTimeout)
+	}
+	for p, id := range r.ledger.byMaster(r.before) {
+		want := id
+		if id == r.ledger.byMaster(r.before)[r.lost] {
+			want = nobody
+		}
+		if ids[p] != want {
+			t.Errorf("partition %d is at %q; want %q", p, ids[p], want)
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, time.Second)
+	defer cancel()
+	r.ctx = ctx
+	got, err := r.renew(r.before, here, there)
+	if err != nil {
+		t.Error(err)
+	}
+	wantAnswers(t, "renewed", got, locking.Renewed, locking.Unknown)
+}
+
 // TestMastersAreSpelt: what one text says of all partitions.
 func TestMastersAreSpelt(t *testing.T) {
-	for _, ids := range [][]string{{"a", "a", "b", "a", "b", "c"}, {"a", "", "b", "", "", "a"}, {"x", "b", "c", "d", "e", "f"}} {
+	for _, ids := range [][]string{{"a", "a", "b", "a", "b", "c"}, {"a", "", "b", "", "", "a"}, {"x", "b", "?", "d", "e", "?"}} {
 		text := joined(ids)
-		l := &Ledger{client: redis.NewClusterClient(&redis.ClusterOptions{}), keys: make([]keys, len(ids)-1)}
+		l := &Ledger{keys: make([]keys, len(ids)-1)}
 		if got := l.byMaster(text); !slices.Equal(got, ids[1:]) {
 			t.Errorf("%q says %q; want %q", text, got, ids[1:])
 		}
-		if got := l.byMaster("a run_id"); got != nil {
-			t.Errorf("of one run_id alone %q; want none", got)
+		if at(l.byMaster("a run_id"), 2) != "a run_id" || at(l.byMaster(""), 2) != "" {
+			t.Error("one run_id is that of all partitions, and none that of any server")
 		}
 	}
 }

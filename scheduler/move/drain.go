@@ -85,7 +85,7 @@ func (w *watch) look(ctx context.Context) (now time.Time, err error) {
 		return now, err
 	}
 	hi, lo := now.Sub(sent), time.Until(now)
-	server := w.side.led.Masters(ctx, runID, w.server)
+	server, _ := w.side.led.Masters(ctx, runID, w.server)
 	if w.steady.IsZero() || server != w.server || lo > w.hi+steadyEnough || hi < w.lo-steadyEnough {
 		w.steady, w.lo, w.hi, w.server = sent, lo, hi, server
 	}
