@@ -41,7 +41,7 @@ var lostWrites = []mutant{
 	{name: "a node leaves before it has told", test: "./scheduler TestFailoverLeavesWhenItHasTold", edits: []edit{
 		{"scheduler/node.go", `	n.failover.part(alive)`, ``}}},
 	{name: "a run that waits to be restored is asked for", test: "./scheduler TestFailoverKeepsTheOthers", edits: []edit{
-		{assertGo, `f.told, f.left = server, left`, `f.left = left
+		{assertGo, `f.told, f.left, f.leftOf = server, left, server`, `f.left, f.leftOf = left, server
 		if len(left) == 0 {
 			f.told = server
 		}`}}},
