@@ -141,7 +141,7 @@ func (f *failover) step(ctx context.Context) time.Duration {
 		f.server, f.since, f.allTold, f.allPlaced = server, time.Now(), false, false
 		f.others, f.left, f.leftOf = f.n.crowd.Load().nodes, nil, ""
 		if f.told == server { // it has come back: it has not heard of what was granted meanwhile
-			f.told, f.placed = untold, ""
+			f.told, f.placed, f.open = untold, "", untold
 		}
 		f.n.registrar.wiped()
 	}

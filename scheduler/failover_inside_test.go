@@ -58,6 +58,62 @@ func TestFailoverOldGrantIsHandedBack(t *testing.T) {
 	})
 }
 
+// A server that was told, seemed to be another one, and came back is told again: it may have been that other one meanwhile.
+func TestFailoverTellsAgainWhoComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, err := redistest.Embed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		client := server.Client()
+		defer client.Close()
+		started, ended := make(chan struct{}, 9), make(chan error, 9)
+		reg := jobs.NewRegistry()
+		err = reg.Add(jobs.Job{Name: "job", Schedule: "@every 10s", Func: func(ctx context.Context, _ *jobs.Run) error {
+			started <- struct{}{}
+			select {
+			case <-time.After(9 * time.Second):
+			case <-ctx.Done():
+			}
+			ended <- context.Cause(ctx)
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := New(client, reg, Config{Name: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		stopped := make(chan error, 1)
+		go func() { stopped <- n.Run(ctx) }()
+		time.Sleep(time.Second)
+		before := server.Snapshot()
+		<-started
+		time.Sleep(500 * time.Millisecond)
+
+		now, _, err := n.ledger.Time(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.clock.add(time.Now(), time.Now(), now, "another")
+		n.failover.step(ctx) // which is refused, by the server that is there
+		server.Restore(before)
+		if cause := <-ended; cause != nil {
+			t.Errorf("the run that was to be told again has ended: %v", cause)
+		}
+		if len(started) > 0 {
+			t.Error("its tick was run again")
+		}
+		stop()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // What a node remembers of ends is bounded, in time and in number.
 func TestFailoverRemembersSoMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

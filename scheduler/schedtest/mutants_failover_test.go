@@ -40,6 +40,8 @@ var lostWrites = []mutant{
 		return false`}}},
 	{name: "a node leaves before it has told", test: "./scheduler TestFailoverLeavesWhenItHasTold", edits: []edit{
 		{"scheduler/node.go", `	n.failover.part(alive)`, ``}}},
+	{name: "a server that comes back is not told again", test: "./scheduler TestFailoverTellsAgainWhoComesBack", edits: []edit{
+		{failoverGo, `if f.told == server {`, `if false {`}}},
 	{name: "a run that waits to be restored is asked for", test: "./scheduler TestFailoverKeepsTheOthers", edits: []edit{
 		{assertGo, `f.told, f.left, f.leftOf = server, left, server`, `f.left, f.leftOf = left, server
 		if len(left) == 0 {
