@@ -154,7 +154,7 @@ func settleAgain(ctx context.Context, l *ledger.Ledger, ends []ledger.Report) er
 }
 
 // batches are the runs that this node has, and had lately, as calls take them: in the order in which they were granted. Or
-// those of them that are left.
+// those of them that are left of this server.
 func (f *failover) batches(server string) [][]recalled {
 	f.mu.Lock()
 	left := f.leftOf == server

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -23,8 +22,6 @@ const unseen = 3 * sampleEvery
 type clock struct {
 	wall    func() time.Time
 	maxStep time.Duration
-
-	partly atomic.Bool // a master of a Cluster did not say who it is
 
 	mu      sync.Mutex
 	sent    time.Time // when the latest sample was asked for

@@ -40,6 +40,17 @@ func jobAt(ctx context.Context, t *testing.T, c *redistest.Cluster, at func(*red
 	return job, key, master
 }
 
+// next is what comes next, or the test ends.
+func next[T any](ctx context.Context, t *testing.T, what string, from <-chan T) (came T) {
+	t.Helper()
+	select {
+	case came = <-from:
+	case <-ctx.Done():
+		t.Fatalf("%s: %v", what, ctx.Err())
+	}
+	return came
+}
+
 // runNode runs a node until the test ends.
 func runNode(t *testing.T, client redis.UniversalClient, reg *jobs.Registry, name string) {
 	t.Helper()
@@ -101,22 +112,12 @@ func TestRunIsToldToAnotherMaster(t *testing.T) {
 		reg.MustAdd(jobs.Job{Name: job, Schedule: "@every 1s", Func: work})
 		runNode(t, c.Client(t), reg, name)
 	}
-	next := func(what string, runs chan *jobs.Run) *jobs.Run {
-		select {
-		case run := <-runs:
-			return run
-		case <-ctx.Done():
-			t.Fatalf("%s: %v", what, ctx.Err())
-			return nil
-		}
-	}
-
-	next("the first run", short)
+	next(ctx, t, "the first run", short)
 	if err := c.Part(ctx, master); err != nil {
 		t.Fatal(err)
 	}
 	close(held)
-	run := next("a run that only its master knows", long)
+	run := next(ctx, t, "a run that only its master knows", long)
 	if err := master.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func TestRunIsToldToAnotherMaster(t *testing.T) {
 		}
 	}
 	close(end)
-	for next("a run after it", long).Tick().Sub(run.Tick()) < 3*time.Second {
+	for next(ctx, t, "a run after it", long).Tick().Sub(run.Tick()) < 3*time.Second {
 		continue
 	}
 	mu.Lock()
@@ -197,22 +198,7 @@ func TestMasterThatIsAwayHoldsNobodyUp(t *testing.T) {
 		return nil
 	}})
 	runNode(t, client, reg, "n1")
-	wait := func(what string, is func() bool) {
-		t.Helper()
-		for !is() {
-			if ctx.Err() != nil {
-				t.Fatalf("not in time: %s", what)
-			}
-		}
-	}
-	wait("the run that goes on has begun", func() bool {
-		select {
-		case <-began:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	})
+	next(ctx, t, "the run that goes on", began)
 	road.Cut()
 	defer road.Heal()
 	if err := c.MoveSlot(ctx, key, home); err != nil {
@@ -220,12 +206,7 @@ func TestMasterThatIsAwayHoldsNobodyUp(t *testing.T) {
 	}
 	moved := time.Now()
 	t.Logf("%s is at %s now, it was at %s", other, home.Addr(), third.Addr())
-	wait("a tick of the partition that moved, five seconds later", func() bool {
-		select {
-		case tick := <-ticked:
-			return tick.After(moved.Add(5 * time.Second))
-		case <-ctx.Done():
-			return false
-		}
-	})
+	for next(ctx, t, "a tick of the partition that moved, five seconds later", ticked).Before(moved.Add(5 * time.Second)) {
+		continue
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/escapement/escapement/locking"
@@ -14,9 +15,6 @@ import (
 
 // assertEvery is how often a node looks, while it holds its grants, whether it may go on.
 const assertEvery = 200 * time.Millisecond
-
-// untold is no server's name: until one is told, nothing is renewed or settled anywhere.
-const untold = "?"
 
 // failover keeps a node from trusting a Redis that may have lost what it, or the server before it, had acknowledged: who
 // was granted what, and what has ended. A server is known by its run_id, which is new after a restart as well.
@@ -33,6 +31,8 @@ const untold = "?"
 type failover struct {
 	n    *Node
 	look chan struct{} // holds one signal: look at the server now
+
+	partly atomic.Bool // a master of a Cluster did not say who it is
 
 	mu     sync.Mutex
 	server string // that this node has noticed
@@ -141,7 +141,7 @@ func (f *failover) step(ctx context.Context) time.Duration {
 		f.server, f.since, f.allTold, f.allPlaced = server, time.Now(), false, false
 		f.others, f.left, f.leftOf = f.n.crowd.Load().nodes, nil, ""
 		if f.told == server { // it has come back: it has not heard of what was granted meanwhile
-			f.told, f.placed, f.open = untold, "", untold
+			f.told, f.placed, f.open = ledger.Nobody, "", ledger.Nobody
 		}
 		f.n.registrar.wiped()
 	}
@@ -150,17 +150,26 @@ func (f *failover) step(ctx context.Context) time.Duration {
 	last, may := f.allTold || over, f.allPlaced || over
 	f.mu.Unlock()
 	if open {
-		return sampleEvery
+		return f.lookAgain()
 	}
 	if !placed {
 		placed = f.assert(ctx, server, last)
 	}
 	if placed && may {
 		f.release(server)
-		return sampleEvery
+		return f.lookAgain()
 	}
 	signal(f.n.beatNow) // to say so, and to hear whether the others have
 	return assertEvery
+}
+
+// lookAgain is when a node that claims looks at the server again: soon, where it has not seen all of it. All nodes are to know
+// within FailoverHold of the first who has taken the place of a master.
+func (f *failover) lookAgain() time.Duration {
+	if f.partly.Load() {
+		return assertEvery
+	}
+	return sampleEvery
 }
 
 // release lets the node claim again.

@@ -25,11 +25,7 @@ func (n *Node) watchClock(ctx context.Context) {
 		}
 		drop(n.failover.look)
 		n.resample(ctx)
-		next := n.failover.step(ctx)
-		if n.clock.partly.Load() {
-			next = assertEvery // who takes the place of a master is to be known to all nodes soon
-		}
-		timer.Reset(next)
+		timer.Reset(n.failover.step(ctx))
 	}
 }
 
@@ -54,7 +50,7 @@ func (n *Node) sampleClock(ctx context.Context) error {
 	}
 	received := time.Now()
 	server, all := n.ledger.Masters(ctx, runID, n.clock.server())
-	n.clock.partly.Store(!all)
+	n.failover.partly.Store(!all)
 	got := n.clock.add(sent, received, redisTime, server)
 	switch {
 	case got.Refused:

@@ -44,15 +44,15 @@ type throne interface {
 // and not passed on is lost.
 func failover(ctx context.Context, r *rehearsal, s *stage) error {
 	return s.overthrow(ctx, r, s.watch, "SIGKILL", func(old *redistest.Server) error {
-		return s.behead(ctx, old, s.watch.Part(ctx))
+		if err := s.watch.Part(ctx); err != nil {
+			return err
+		}
+		return s.behead(ctx, old)
 	}, nil)
 }
 
 // behead kills the master amid a burst, when its replicas have been parted from it for a while.
-func (s *stage) behead(ctx context.Context, master *redistest.Server, parted error) error {
-	if parted != nil {
-		return parted
-	}
+func (s *stage) behead(ctx context.Context, master *redistest.Server) error {
 	if err := wait(ctx, lag); err != nil {
 		return err
 	}
@@ -64,15 +64,15 @@ func (s *stage) behead(ctx context.Context, master *redistest.Server, parted err
 
 // shard does the same to one master of a Cluster, which is not the one whose clock the nodes read.
 func shard(ctx context.Context, r *rehearsal, s *stage) error {
-	if err := s.startAll(ctx, r.nodes, nil); err != nil {
-		return err
-	}
 	part, err := s.partition(ctx)
 	if err != nil {
 		return err
 	}
-	return s.overthrown(ctx, r, part, "SIGKILL", func(old *redistest.Server) error {
-		return s.behead(ctx, old, s.shards.Part(ctx, old))
+	return s.overthrow(ctx, r, part, "SIGKILL", func(old *redistest.Server) error {
+		if err := s.shards.Part(ctx, old); err != nil {
+			return err
+		}
+		return s.behead(ctx, old)
 	}, nil)
 }
 
@@ -130,13 +130,6 @@ func (s *stage) overthrow(ctx context.Context, r *rehearsal, of throne, what str
 	if err := s.startAll(ctx, r.nodes, nil); err != nil {
 		return err
 	}
-	return s.overthrown(ctx, r, of, what, strike, then)
-}
-
-// overthrown is overthrow once the nodes are there.
-func (s *stage) overthrown(ctx context.Context, r *rehearsal, of throne, what string, strike func(*redistest.Server) error,
-	then func(context.Context, *redistest.Server) error,
-) error {
 	seconds := max(r.seconds, 24*time.Second)
 	if err := waitUntil(ctx, s.from.Add(seconds/4)); err != nil {
 		return err

@@ -35,7 +35,7 @@ type stage struct {
 
 	redis  *redistest.Server // nil where there are
 	watch  *redistest.Sentinels
-	shards *redistest.Cluster // or it is
+	shards *redistest.Cluster // or a Cluster
 	client redis.UniversalClient
 	// Where the namespace is going to move, and a client of it.
 	cluster *redistest.Cluster

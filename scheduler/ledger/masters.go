@@ -26,13 +26,13 @@ func (l *Ledger) Clustered() bool {
 // whoTimeout bounds the question who a master is: one that hangs is not to keep what the others say for long.
 const whoTimeout = 400 * time.Millisecond
 
-// nobody is the run_id of a master that has not answered yet: no server has it, so that scripts refuse until it has.
-const nobody = "?"
+// Nobody is the run_id of no server: scripts refuse who knows it. It stands for a master that has not answered yet.
+const Nobody = "?"
 
 // Masters names the server, for At, Reap and Reassert. It is runID, which Time gave, or on a Cluster a text made of the run_ids
 // of all masters that have something of the namespace: another one when any of them is another server, or was restarted, or
 // when a partition moves to another master. One that does not answer, and then all is false, is taken for what it was in
-// known, the last text or "". Where run_ids are hidden the text is "".
+// known, the last text, or for Nobody where that says nothing. Where run_ids are hidden the text is "".
 func (l *Ledger) Masters(ctx context.Context, runID, known string) (server string, all bool) {
 	if !l.Clustered() || runID == "" {
 		return runID, true
@@ -66,7 +66,7 @@ func (l *Ledger) Masters(ctx context.Context, runID, known string) (server strin
 		id, err := cmd.Text()
 		if err != nil {
 			all = false
-			id = cmp.Or(at(was, p), nobody)
+			id = cmp.Or(at(was, p), Nobody)
 			redisconn.LookAgain(ctx, l.client, redisconn.Explain("ask who it is", err))
 		}
 		ids = append(ids, id)

@@ -143,7 +143,7 @@ func TestMastersOfACluster(t *testing.T) {
 		t.Errorf("while a master is away: %s; want that it stays %s", now, before)
 	}
 	newcomer := r.known("")
-	if ids := l.byMaster(newcomer); ids[r.lost] != nobody || ids[r.kept] != l.byMaster(before)[r.kept] {
+	if ids := l.byMaster(newcomer); ids[r.lost] != Nobody || ids[r.kept] != l.byMaster(before)[r.kept] {
 		t.Errorf("to who comes while a master is away: %q; want nobody at the partitions that it had", ids)
 	}
 	if _, err := r.cluster.Promoted(r.ctx, l.keys[r.lost].jobs, r.master); err != nil {
@@ -172,6 +172,9 @@ func TestMastersOfACluster(t *testing.T) {
 	r.refused("claim, by who came while it was away", err)
 	_, err = l.At(before).Settle(r.ctx, []Report{{Job: there.Job, Run: there.Run, Token: there.Token}})
 	r.refused("settle", err)
+	if _, err = l.Reap(r.ctx, r.now(), before, []Lease{there}); !errors.Is(err, ErrClock) {
+		t.Errorf("reap, by who watched the old master's clock: %v; want ErrClock", err)
+	}
 	_, err = l.Reassert(r.ctx, r.now(), before, []Assertion{of(there)})
 	r.refused("reassert", err)
 	got, err := r.renew(before, here, there)
@@ -203,7 +206,7 @@ func TestMasterThatHangs(t *testing.T) {
 	for p, id := range r.ledger.byMaster(r.before) {
 		want := id
 		if id == r.ledger.byMaster(r.before)[r.lost] {
-			want = nobody
+			want = Nobody
 		}
 		if ids[p] != want {
 			t.Errorf("partition %d is at %q; want %q", p, ids[p], want)

@@ -2,17 +2,14 @@ package ledger
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -112,40 +109,23 @@ func drainsKey(ns string) string { return "{" + ns + "}:drains" }
 // rosterKey is the roster's, spelt in sharding/keys.go.
 func rosterKey(ns string) string { return "{" + ns + "}:roster" }
 
-// Servers is another text when the server, or a master of the Cluster, is another one, or was restarted: its run_id, or a
-// digest of all masters'. Of a server that hides it, it is "".
+// Servers is another text when the server, or a master of the Cluster that has something of the namespace, is another one, or was
+// restarted: what the roster says of it. Of a server that hides it, it is "".
 func (l *Ledger) Servers(ctx context.Context) (string, error) {
-	cluster, yes := l.client.(*redis.ClusterClient)
-	if !yes {
-		_, runID, err := l.Time(ctx)
-		return runID, err
-	}
-	var mu sync.Mutex
-	var ids []string
-	err := cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
-		info, err := master.Info(ctx, "server").Result()
-		mu.Lock()
-		defer mu.Unlock()
-		ids = append(ids, runIDOf(info))
-		return err
-	})
-	if err != nil {
-		return "", redisconn.Explain("ask all masters who they are", err)
-	}
-	slices.Sort(ids)
-	sum := sha256.Sum256([]byte(strings.Join(ids, ",")))
-	return hex.EncodeToString(sum[:]), nil
-}
-
-// Placed says that every node in the roster has told this server, the one that Masters names, of all its runs. A record that
-// does not say so may be that of a node that is gone.
-func (l *Ledger) Placed(ctx context.Context) (bool, error) {
 	_, runID, err := l.Time(ctx)
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	server, _ := l.Masters(ctx, runID, "") // one that did not answer has not been told
-	server = Fingerprint(server)
+	server, all := l.Masters(ctx, runID, "")
+	if !all {
+		return "", fmt.Errorf("ask all masters who they are: %w: some did not answer; run the command again", locking.ErrUnreachable)
+	}
+	return Fingerprint(server), nil
+}
+
+// Placed says that every node in the roster has told these Servers of all its runs. A record that
+// does not say so may be that of a node that is gone.
+func (l *Ledger) Placed(ctx context.Context, server string) (bool, error) {
 	records, err := l.client.HVals(ctx, rosterKey(l.cfg.Namespace)).Result()
 	if err != nil {
 		return false, redisconn.Explain("read the roster", err)

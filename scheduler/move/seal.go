@@ -145,7 +145,7 @@ func hold(ctx context.Context, from side) (servers string, err error) {
 		if first || now != servers {
 			servers, begin = now, time.Now()
 		}
-		if placed, err := from.led.Placed(ctx); err != nil || placed || time.Since(begin) >= failoverHold {
+		if placed, err := from.led.Placed(ctx, servers); err != nil || placed || time.Since(begin) >= failoverHold {
 			return servers, err
 		}
 		select {

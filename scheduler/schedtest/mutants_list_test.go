@@ -100,9 +100,13 @@ var leases = []mutant{
 	{name: "on a Cluster one master is watched", test: "./scheduler/ledger TestMastersOfACluster", edits: []edit{
 		{"scheduler/ledger/masters.go", `if !l.Clustered() || runID == "" {`, `if l.Clustered() || runID == "" {`}}},
 	{name: "a master of a Cluster that is away is taken for another one", test: "./scheduler/ledger TestMastersOfACluster", edits: []edit{
-		{"scheduler/ledger/masters.go", `id = cmp.Or(at(was, p), nobody)`, `id = cmp.Or(nobody, at(was, p))`}}},
+		{"scheduler/ledger/masters.go", `id = cmp.Or(at(was, p), Nobody)`, `id = cmp.Or(Nobody, at(was, p))`}}},
 	{name: "a master of a Cluster that has not said who it is may be any", test: "./scheduler/ledger TestMastersOfACluster", edits: []edit{
-		{"scheduler/ledger/masters.go", `id = cmp.Or(at(was, p), nobody)`, `id = cmp.Or(at(was, p), "")`}}},
+		{"scheduler/ledger/masters.go", `id = cmp.Or(at(was, p), Nobody)`, `id = cmp.Or(at(was, p), "")`}}},
+	{name: "on a Cluster any master grants", test: "./scheduler/ledger TestMastersOfACluster", edits: []edit{
+		{"scheduler/ledger/claim.go", `by.ID, by.Name, keep, keepFor, at(l.known, p))`, `by.ID, by.Name, keep, keepFor, "")`}}},
+	{name: "on a Cluster leases are reaped at any master", test: "./scheduler/ledger TestMastersOfACluster", edits: []edit{
+		{"scheduler/ledger/lease.go", `keep, keepFor, at(l.byMaster(server), p)}`, `keep, keepFor, ""}`}}},
 	{name: "a master of a Cluster that hangs hides the others", test: "./scheduler/ledger TestMasterThatHangs", edits: []edit{
 		{"scheduler/ledger/masters.go", `	cluster, yes := l.client.(*redis.ClusterClient)
 	if !yes {`, `	cluster, yes := l.client.(*redis.ClusterClient)
