@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -56,7 +55,7 @@ func runNode(t *testing.T, client redis.UniversalClient, reg *jobs.Registry, nam
 	t.Helper()
 	node, err := scheduler.New(client, reg, scheduler.Config{
 		Namespace: twoMasters, Partitions: twoMastersParts, Name: name,
-		FailoverHold: time.Second, DrainTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
+		MaxRunning: 30, FailoverHold: time.Second, DrainTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -174,18 +173,7 @@ func TestMasterThatIsAwayHoldsNobodyUp(t *testing.T) {
 	stuck, _, away := jobAt(ctx, t, c, func(s *redistest.Server) bool { return s != home })
 	other, key, third := jobAt(ctx, t, c, func(s *redistest.Server) bool { return s != home && s != away })
 
-	var road redistest.Net // to the master that is going to be away
-	o := c.Options()
-	far, near := road.Wrap(redis.NewDialer(&redis.Options{})), redis.NewDialer(&redis.Options{})
-	o.Dialer = func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
-		if addr == away.Addr() {
-			return far(ctx, network, addr)
-		}
-		return near(ctx, network, addr)
-	}
-	client := redis.NewClusterClient(o)
-	t.Cleanup(func() { _ = client.Close() })
-
+	var road roads
 	began, ticked := make(chan struct{}, 100), make(chan time.Time, 1000)
 	reg := jobs.NewRegistry()
 	reg.MustAdd(jobs.Job{Name: stuck, Schedule: "@every 1s", Func: func(ctx context.Context, _ *jobs.Run) error {
@@ -197,10 +185,9 @@ func TestMasterThatIsAwayHoldsNobodyUp(t *testing.T) {
 		ticked <- run.Tick()
 		return nil
 	}})
-	runNode(t, client, reg, "n1")
+	runNode(t, road.client(t, c, away), reg, "n1")
 	next(ctx, t, "the run that goes on", began)
-	road.Cut()
-	defer road.Heal()
+	road.away.Cut()
 	if err := c.MoveSlot(ctx, key, home); err != nil {
 		t.Fatal(err)
 	}

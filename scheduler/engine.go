@@ -15,6 +15,9 @@ import (
 // lookAgain bounds the engine's sleep, so that a step of Redis' clock is noticed.
 const lookAgain = time.Second
 
+// quietPause is how long a job is put off whose partition is quiet.
+const quietPause = 100 * time.Millisecond
+
 // engine decides what to claim and when. One goroutine owns all of its state; other roles hand
 // it work through do.
 type engine struct {
@@ -44,8 +47,9 @@ type engine struct {
 	mayTake  func(*job, time.Duration) bool
 	// shardLast says that what was claimed last, when there was a choice, was a shard.
 	shardLast bool
-	// holding says why nothing may be claimed now, besides the clock.
+	// holding says why nothing may be claimed now, besides the clock, and quiet of which partitions nothing is.
 	holding func() error
+	quiet   func(part int) bool
 	by      ledger.Claimer
 	// mayShard is mayTake for a shard of an open tick.
 	mayShard func(*job, int, time.Duration) bool
@@ -57,16 +61,19 @@ type engine struct {
 
 // batch is up to ledger.BatchMax claims of one partition, on their way to Redis or back.
 type batch struct {
-	part    int
-	jobs    []*job
-	claims  []ledger.Claim
-	made    time.Time
-	asked   time.Time     // before the first request was sent; zero when none was
-	sent    time.Time     // before the request that was answered was sent
-	slept   time.Duration // the machine's suspended time at that instant
-	server  string        // that was asked last, its run_id
-	answers []ledger.Answer
-	err     error
+	part   int
+	jobs   []*job
+	claims []ledger.Claim
+	made   time.Time
+	asked  time.Time     // before the first request was sent; zero when none was
+	sent   time.Time     // before the request that was answered was sent
+	slept  time.Duration // the machine's suspended time at that instant
+	server string        // that was asked last, its run_id
+	// copied is when the last request was sent that can be granted, and unanswered says that one was not answered.
+	copied     time.Time
+	unanswered bool
+	answers    []ledger.Answer
+	err        error
 }
 
 // grant is a granted run on its way to its function.
@@ -81,7 +88,7 @@ type grant struct {
 func newEngine(c *clock, s *slots, all []*job, newID func() string, log *slog.Logger) *engine {
 	e := &engine{
 		clock: c, slots: s, log: log, newID: newID, jobs: all, byName: make(map[string]*job, len(all)), asleep: make(map[string]int64),
-		asking: make(map[string]bool), holding: func() error { return nil },
+		asking: make(map[string]bool), holding: func() error { return nil }, quiet: func(int) bool { return false },
 		batches: make(chan *batch, s.size), answers: make(chan *batch), calls: make(chan func()), done: make(chan struct{}),
 	}
 	for _, j := range all {
@@ -158,6 +165,10 @@ func (e *engine) fire() time.Duration {
 func (e *engine) fireNext(now time.Time) bool {
 	j := e.agenda.first()
 	due := j != nil && j.at <= now.UnixMilli()
+	if due && e.quiet(j.part) {
+		e.agenda.put(j, now.Add(quietPause).UnixMilli())
+		return true
+	}
 	if !due && len(e.shards) == 0 || !e.slots.take() {
 		return false
 	}

@@ -41,6 +41,7 @@ type Node struct {
 	clock    *clock
 	slots    *slots
 	health   *health
+	quiet    *quiet
 	failover *failover
 	moves    *relocation
 	events   *events
@@ -84,6 +85,7 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 	n.failover = newFailover(n)
 	n.moves = newRelocation(n)
 	n.health = &health{log: n.log, over: n.failover.doubt, shut: n.moves.shut, unanswered: n.lookAgain}
+	n.quiet = newQuiet(n.health)
 	n.events = newEvents(cfg.Hooks, cfg.Name, n.clock, n.log)
 	for i, j := range reg.All() {
 		schedule, err := j.ParsedSchedule()
@@ -149,10 +151,10 @@ func (n *Node) Run(ctx context.Context) error {
 	var taking, keeping, settling sync.WaitGroup
 	settling.Go(n.settler.run)
 	for range carriers {
-		settling.Go(func() { n.settler.carry(alive) })
+		settling.Go(func() { n.settler.carry(alive, &settling) })
 	}
 	for range senders {
-		taking.Go(func() { sender{n}.run(claiming) })
+		taking.Go(func() { sender{n, &taking}.run(claiming) })
 	}
 	taking.Go(func() { n.engine.run(claiming) })
 	taking.Go(func() { n.registrar.run(ctx) })
@@ -245,6 +247,9 @@ func (n *Node) makeRoles() {
 	for _, j := range n.jobs {
 		j.part = n.ledger.Partition(j.Name)
 	}
+	if n.ledger.Clustered() {
+		n.quiet.parts = n.ledger.Partitions()
+	}
 	n.roster = sharding.NewRoster(n.client, sharding.RosterConfig{Namespace: n.cfg.Namespace, TTL: rosterTTL})
 	// The keeper's own log is not used: the runner says what became of a run, health what of Redis.
 	n.keeper = locking.NewKeeper(renewer{n}, locking.KeeperConfig{
@@ -258,9 +263,10 @@ func (n *Node) makeRoles() {
 	n.engine.mayTake = n.mayTake
 	n.engine.mayShard = n.mayShard
 	n.engine.holding, n.engine.by = n.failover.holding, ledger.Claimer{ID: n.id, Name: n.cfg.Name}
+	n.engine.quiet = n.quiet.of
 	n.engine.events = n.events
 	n.engine.relay = n.sweepNow
-	n.settler = newSettler(n.ledger, n.failover, n.health, n.engine.settled)
+	n.settler = newSettler(n.ledger, n.failover, n.quiet, n.engine.settled)
 	n.engine.granted = func(g grant) { n.runner.start(g, n.draining.Load()) }
 }
 

@@ -57,7 +57,7 @@ func (w *wish) at(now time.Time, last int64) ledger.Definition {
 }
 
 // register stores the definitions of jobs, in batches by partition and there by index, however they
-// are listed. A new job starts from now. Where another definition is stored, the newer revision
+// are listed. A partition that cannot be asked keeps its own jobs outside: beside the error stand the facts of all others. A new job starts from now. Where another definition is stored, the newer revision
 // decides, and between equal ones the one that registers later; an older one counts again when no
 // other living node holds the stored one. What is wrong with one job keeps no other outside.
 func (r *registrar) register(ctx context.Context, list []*job) ([]fact, error) {
@@ -71,6 +71,7 @@ func (r *registrar) register(ctx context.Context, list []*job) ([]fact, error) {
 	}
 	lasts := make(map[*wish]int64)
 	var facts []fact
+	var some error // of partitions that are quiet
 	for range registerRounds {
 		slices.SortFunc(wishes, func(a, b *wish) int { return cmp.Or(a.job.part-b.job.part, a.job.index-b.job.index) })
 		var again []*wish
@@ -79,32 +80,48 @@ func (r *registrar) register(ctx context.Context, list []*job) ([]fact, error) {
 			for n < len(wishes) && n < ledger.BatchMax && wishes[n].job.part == wishes[0].job.part {
 				n++
 			}
-			answers, err := r.define(ctx, wishes[:n], lasts)
-			if err != nil {
-				return nil, err
+			known, more, err := r.ask(ctx, wishes[:n], lasts)
+			facts, again = append(facts, known...), append(again, more...)
+			if err != nil && !errors.Is(err, errQuiet) {
+				return facts, err
 			}
-			r.around = nil
-			for i, w := range wishes[:n] {
-				if f, done := r.judge(ctx, w, answers[i]); done {
-					if f, err = r.follow(ctx, w, f); err != nil {
-						return nil, err
-					}
-					facts = append(facts, f)
-				} else {
-					lasts[w] = answers[i].Last
-					again = append(again, w)
-				}
-			}
+			some = cmp.Or(some, err)
 			wishes = wishes[n:]
 		}
 		if wishes = again; len(wishes) == 0 {
-			return facts, nil
+			return facts, some
 		}
 	}
 	for _, w := range wishes {
 		facts = append(facts, fact{job: w.job, outside: moving})
 	}
-	return facts, nil
+	return facts, some
+}
+
+// ask makes wishes of one partition, and returns what is known of them, and those that are to be made again.
+func (r *registrar) ask(ctx context.Context, wishes []*wish, lasts map[*wish]int64) (facts []fact, again []*wish, err error) {
+	part := wishes[0].job.part
+	if r.n.quiet.of(part) {
+		return nil, nil, errQuiet
+	}
+	answers, err := r.define(ctx, wishes, lasts)
+	if err != nil {
+		return nil, nil, r.n.quiet.spare("register", err, part)
+	}
+	r.around = nil
+	for i, w := range wishes {
+		f, done := r.judge(ctx, w, answers[i])
+		if !done {
+			lasts[w] = answers[i].Last
+			again = append(again, w)
+			continue
+		}
+		if f, err = r.follow(ctx, w, f); err != nil {
+			return facts, again, r.n.quiet.spare("register", err, r.n.ledger.Partition(cmp.Or(f.job.After, w.after)))
+		}
+		facts = append(facts, f)
+	}
+	return facts, again, nil
 }
 
 // follow asks to be told of the job that a registered one follows, and no more of the one that it followed
@@ -167,7 +184,7 @@ func (r *registrar) judge(ctx context.Context, w *wish, got ledger.Defined) (fac
 	if err == nil && old.Generation != r.n.cfg.Generation {
 		return fact{job: j, outside: standby, detail: fmt.Sprintf("generation %q runs it, own %q", old.Generation, r.n.cfg.Generation)}, true
 	}
-	if err == nil && !r.decides(ctx, j, r.fresh, got) {
+	if err == nil && !r.decides(ctx, j, r.fresh || r.outside[j] == unregistered, got) {
 		return fact{job: j, outside: superseded, rival: got.Digest, detail: fmt.Sprintf("stored revision %q, own %q", got.Revision, r.n.cfg.Revision)}, true
 	}
 	if err == nil {

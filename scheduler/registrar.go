@@ -105,8 +105,10 @@ func (r *registrar) run(ctx context.Context) {
 		err := r.once(ctx, what)
 		wait := r.pace()
 		if err != nil && ctx.Err() == nil {
-			r.n.moves.refused(err)
-			r.n.health.fail("register", err)
+			if !errors.Is(err, errQuiet) { // it is known
+				r.n.moves.refused(err)
+				r.n.health.fail("register", err)
+			}
 			wait, try = backoff(r.n.id, try), try+1
 		} else if err == nil {
 			try = 0
@@ -182,12 +184,9 @@ func (r *registrar) knock() scope {
 	return tryAll
 }
 
-// try registers jobs that are outside.
+// try registers jobs that are outside, but for those of quiet partitions.
 func (r *registrar) try(ctx context.Context, list []*job) error {
 	facts, err := r.register(ctx, list)
-	if err != nil {
-		return err
-	}
 	for _, f := range facts {
 		was := r.outside[f.job]
 		if delete(r.rivals, f.job); f.rival != "" {
@@ -209,12 +208,15 @@ func (r *registrar) try(ctx context.Context, list []*job) error {
 			}
 		}
 	})
+	if err != nil && !errors.Is(err, errQuiet) {
+		return err
+	}
 	if r.fresh {
 		r.fresh = false
 		r.n.registered.Store(true)
 		r.n.log.Info("node started", "id", r.n.id, "namespace", r.n.cfg.Namespace, "jobs", len(r.n.jobs), "revision", r.n.cfg.Revision, "generation", r.n.cfg.Generation)
 	}
-	return nil
+	return err
 }
 
 // active is the active generation as this node knows it: of the first node ever, if it knows nothing yet.
@@ -235,7 +237,7 @@ func (r *registrar) refollow(ctx context.Context) error {
 		return nil
 	}
 	for _, j := range r.n.jobs {
-		if j.After == "" || r.outside[j] != "" {
+		if j.After == "" || r.outside[j] != "" || r.n.quiet.of(r.n.ledger.Partition(j.After)) {
 			continue
 		}
 		call, cancel := context.WithTimeout(ctx, callTimeout)

@@ -2,34 +2,26 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/sharding"
 )
 
 // relay brings word of ticks to the jobs that follow theirs. Any node may, for a repeated word changes
 // nothing; so that not all do, the one that hashing puts first does it at once, the others in their turn.
-func (s *sweep) relay(ctx context.Context, events []ledger.Event, now int64) error {
-	var errs []error
+func (s *sweep) relay(ctx context.Context, events []ledger.Event, now int64) {
 	for _, e := range events {
 		rank := slices.IndexFunc(sharding.Rank(e.Upstream, s.n.crowd.Load().nodes), func(x sharding.Node) bool { return x.ID == s.n.id })
 		if turn := time.Duration(min(max(rank, 0), turnsMax)) * s.n.cfg.Grace; rank > 0 && now-e.At < turn.Milliseconds() {
 			continue
 		}
 		call, cancel := context.WithTimeout(ctx, callTimeout)
-		err := s.tell(call, e, now)
+		s.tell(call, e, now)
 		cancel()
-		errs = append(errs, err)
-		if errors.Is(err, locking.ErrUnreachable) {
-			break // the next sweep finds the rest again
-		}
 	}
-	return errors.Join(errs...)
 }
 
 // unheldAfter is how old word of a success must be before a follower that no living node holds is told
@@ -38,7 +30,7 @@ const unheldAfter = 30 * time.Second
 
 // tell tells all followers of an event, which then leaves the outbox. One that cannot take it yet keeps
 // it there for a later sweep.
-func (s *sweep) tell(ctx context.Context, e ledger.Event, now int64) error {
+func (s *sweep) tell(ctx context.Context, e ledger.Event, now int64) {
 	waits, mine := false, false
 	for _, job := range e.Followers {
 		e.Unheld = e.Outcome == jobs.OutcomeSucceeded && !s.n.crowd.Load().knows(job)
@@ -46,10 +38,14 @@ func (s *sweep) tell(ctx context.Context, e ledger.Event, now int64) error {
 			waits = true
 			continue
 		}
-		word, err := s.n.ledger.Relay(ctx, e, job)
-		switch {
-		case err != nil:
+		var word ledger.Word
+		s.ask(ctx, job, func() (err error) {
+			word, err = s.n.ledger.Relay(ctx, e, job)
 			return err
+		})
+		switch {
+		case word == "": // not answered
+			waits = true
 		case word == ledger.RelayFull:
 			waits = true
 			if time.Since(s.saidFull) > sayAgain {
@@ -64,13 +60,12 @@ func (s *sweep) tell(ctx context.Context, e ledger.Event, now int64) error {
 		}
 	}
 	if waits {
-		return nil
+		return
 	}
-	err := s.n.ledger.Relayed(ctx, e)
+	s.ask(ctx, e.Upstream, func() error { return s.n.ledger.Relayed(ctx, e) })
 	if mine {
 		signal(s.n.sweepNow) // runs are pending now
 	}
-	return err
 }
 
 const (
@@ -83,19 +78,19 @@ const (
 )
 
 // held leaves out the orphans among overdue jobs, and puts off the next look at them.
-func (s *sweep) held(ctx context.Context, late []ledger.Late, now int64) (_ []ledger.Late, err error) {
+func (s *sweep) held(ctx context.Context, late []ledger.Late, now int64) []ledger.Late {
 	crowd, budget := s.n.crowd.Load(), orphansMax
 	for name := range s.orphans {
 		if crowd.knows(name) {
 			delete(s.orphans, name)
 		}
 	}
-	late = slices.DeleteFunc(late, func(l ledger.Late) bool {
+	return slices.DeleteFunc(late, func(l ledger.Late) bool {
 		times := s.orphans[l.Job]
 		if times == 0 && now-l.Cursor < orphanAfter.Milliseconds() || crowd.knows(l.Job) {
 			return false
 		}
-		if budget--; budget < 0 || err != nil {
+		if budget--; budget < 0 {
 			return true
 		}
 		if times == 0 && len(s.orphans) >= orphansKnown { // some may have been removed long ago
@@ -106,8 +101,7 @@ func (s *sweep) held(ctx context.Context, late []ledger.Late, now int64) (_ []le
 			s.n.log.Warn("no living node holds this job; it is looked at ever more rarely until one does, or until `jobs remove`", "job", l.Job)
 		}
 		wait := min(orphanLongest, orphanAfter<<min(times, 10))
-		err = s.n.ledger.Postpone(ctx, l, now+wait.Milliseconds())
+		s.ask(ctx, l.Job, func() error { return s.n.ledger.Postpone(ctx, l, now+wait.Milliseconds()) })
 		return true
 	})
-	return late, err
 }

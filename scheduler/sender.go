@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -15,15 +16,24 @@ import (
 // sender carries batches of claims to Redis and their answers back. A node has a few, one
 // request in flight each.
 type sender struct {
-	n *Node
+	n     *Node
+	aside *sync.WaitGroup // of the claims that keep no sender
 }
 
 // run serves the engine until it closes the channel of batches. When draining ends, claims
-// whose outcome is still unknown are given up.
+// whose outcome is still unknown are given up. Those of a quiet partition keep no sender.
 func (s sender) run(draining context.Context) {
 	for b := range s.n.engine.batches {
-		s.claim(draining, b)
-		s.n.engine.answers <- b
+		if !s.n.quiet.of(b.part) && s.claim(draining, b, false) {
+			s.n.engine.answers <- b
+			continue
+		}
+		answered := s.n.quiet.aside(b.part)
+		s.aside.Go(func() {
+			s.claim(draining, b, true)
+			answered()
+			s.n.engine.answers <- b
+		})
 	}
 }
 
@@ -32,14 +42,13 @@ func (s sender) run(draining context.Context) {
 // that can be granted are sent for MaxSkew only; from then on the batch asks whether it was
 // granted, and a no is final when no copy can be under way any more. An error that is not Redis
 // being away is the batch's own: it goes back to the engine, so that it keeps no other waiting.
-func (s sender) claim(draining context.Context, b *batch) {
+// False, only when not aside: its partition is quiet, and it is to be called again aside.
+func (s sender) claim(draining context.Context, b *batch, aside bool) (answered bool) {
 	skew := s.n.cfg.MaxSkew
-	var copied time.Time // when the last copy that can be granted was sent
-	unanswered := false
 	for try := 0; ; try++ {
 		if b.asked.IsZero() && (draining.Err() != nil || time.Since(b.made) > 2*skew) {
 			b.err = errNotSent
-			return
+			return true
 		}
 		if b.asked.IsZero() {
 			b.asked, b.slept = time.Now(), locking.Slept()
@@ -48,35 +57,38 @@ func (s sender) claim(draining context.Context, b *batch) {
 		if asking {
 			ask(b, s.n.clock.now().UnixMilli())
 		} else {
-			copied = time.Now()
+			b.copied = time.Now()
 		}
 		b.sent = time.Now()
 		b.answers, b.err = s.once(b)
 		switch {
 		case b.err == nil:
-			s.n.health.ok(roleClaim)
-			if !asking || time.Since(copied) > 2*skew || !unsure(b) {
-				return
+			s.n.quiet.ok(roleClaim, b.part)
+			if !asking || time.Since(b.copied) > 2*skew || !unsure(b) {
+				return true
 			}
 		case errors.Is(b.err, errHolding), errors.Is(b.err, ledger.ErrServer):
 			if errors.Is(b.err, ledger.ErrServer) {
 				s.n.failover.doubt()
 			}
-			if try = -1; !unanswered {
+			if try = -1; !b.unanswered {
 				b.asked = time.Time{} // nothing was carried out
 			}
 		case errors.Is(b.err, ledger.ErrClock):
 			s.n.health.fail(roleClaim, b.err)
 			s.n.resample(context.Background())
 		case errors.Is(b.err, locking.ErrUnreachable):
-			unanswered = true
-			s.n.health.fail(roleClaim, b.err)
+			b.unanswered = true
+			s.n.quiet.fail(roleClaim, b.err, b.part)
 		default:
 			s.n.health.fail(roleClaim, b.err)
-			return
+			return true
 		}
 		if draining.Err() != nil && !b.asked.IsZero() && time.Since(b.asked) > 3*skew {
-			return
+			return true
+		}
+		if !aside && s.n.quiet.of(b.part) {
+			return false
 		}
 		pause(context.Background(), backoff(s.n.id+b.claims[0].Run, max(0, try)))
 	}

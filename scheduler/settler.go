@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/escapement/escapement/locking"
@@ -25,7 +26,7 @@ var errStopped = errors.New("the node stopped before Redis took the report")
 type settler struct {
 	ledger   *ledger.Ledger
 	failover *failover
-	health   *health
+	quiet    *quiet
 	ended    func([]ledger.Report) // called for each report, once it was answered
 	in       chan settling         // from the runs
 	out      chan []settling       // to the carriers
@@ -44,8 +45,8 @@ type settled struct {
 	err  error
 }
 
-func newSettler(l *ledger.Ledger, f *failover, h *health, ended func([]ledger.Report)) *settler {
-	return &settler{ledger: l, failover: f, health: h, ended: ended, in: make(chan settling), out: make(chan []settling), stop: make(chan struct{})}
+func newSettler(l *ledger.Ledger, f *failover, q *quiet, ended func([]ledger.Report)) *settler {
+	return &settler{ledger: l, failover: f, quiet: q, ended: ended, in: make(chan settling), out: make(chan []settling), stop: make(chan struct{})}
 }
 
 // settle records a run's end; it returns when the ledger has answered, or with errStopped.
@@ -97,37 +98,58 @@ func (s *settler) flush(byPart map[int][]settling) {
 }
 
 // carry takes batches to Redis until there are none; when giveUp ends, batches that Redis does
-// not take are answered with errStopped.
-func (s *settler) carry(giveUp context.Context) {
+// not take are answered with errStopped. Those of a quiet partition keep no carrier: they are taken by goroutines of their own, in a group.
+func (s *settler) carry(giveUp context.Context, aside *sync.WaitGroup) {
 	for batch := range s.out {
-		reports := make([]ledger.Report, len(batch))
-		for i, b := range batch {
-			reports[i] = b.report
+		part := s.ledger.Partition(batch[0].report.Job)
+		if !s.quiet.of(part) && s.deliver(giveUp, batch, part, false) {
+			continue
 		}
-		words, err := s.persist(giveUp, batch, reports)
-		s.ended(reports)
-		for i, b := range batch {
-			if err != nil {
-				b.answer <- settled{err: err}
-				continue
-			}
-			b.answer <- settled{word: words[i]}
-		}
+		answered := s.quiet.aside(part)
+		aside.Go(func() {
+			s.deliver(giveUp, batch, part, true)
+			answered()
+		})
 	}
 }
 
-// persist asks until the server that knows the runs has taken their ends.
-func (s *settler) persist(giveUp context.Context, batch []settling, reports []ledger.Report) ([]ledger.Word, error) {
+// deliver takes a batch to Redis and hands out the answers. False, only when not aside: its partition is quiet, and it is to be
+// called again aside.
+func (s *settler) deliver(giveUp context.Context, batch []settling, part int, aside bool) bool {
+	reports := make([]ledger.Report, len(batch))
+	for i, b := range batch {
+		reports[i] = b.report
+	}
+	words, err := s.persist(giveUp, batch, reports, part, aside)
+	if errors.Is(err, errQuiet) {
+		return false
+	}
+	s.ended(reports)
+	for i, b := range batch {
+		if err != nil {
+			b.answer <- settled{err: err}
+			continue
+		}
+		b.answer <- settled{word: words[i]}
+	}
+	return true
+}
+
+// persist asks until the server that knows the runs has taken their ends; when not aside, until their partition is quiet.
+func (s *settler) persist(giveUp context.Context, batch []settling, reports []ledger.Report, part int, aside bool) ([]ledger.Word, error) {
 	for try := 0; ; try++ {
 		words, err := s.once(batch, reports)
 		switch {
 		case err == nil:
-			s.health.ok("settle")
+			s.quiet.ok("settle", part)
 			return words, nil
 		case errors.Is(err, errHolding), errors.Is(err, ledger.ErrServer): // it does not know these runs yet
 			try = 0
 		default:
-			s.health.fail("settle", err)
+			s.quiet.fail("settle", err, part)
+		}
+		if !aside && s.quiet.of(part) {
+			return nil, errQuiet
 		}
 		if !errors.Is(err, locking.ErrUnreachable) && try >= settleTries {
 			return nil, err // not Redis being away: it keeps no other partition's reports waiting for ever

@@ -102,7 +102,7 @@ func TestShardsAfterAnOutage(t *testing.T) {
 		c.nodes = append(c.nodes, sharding.Node{ID: id, Set: "s"})
 	}
 	for _, x := range c.nodes {
-		n := &Node{id: x.ID, cfg: Config{Grace: 500 * time.Millisecond}, health: &health{}}
+		n := &Node{id: x.ID, cfg: Config{Grace: 500 * time.Millisecond}, health: &health{}, quiet: newQuiet(nil)}
 		n.crowd.Store(c)
 		if !n.mayShard(j, 0, 5*time.Second) {
 			t.Errorf("%s does not take what is 5 s late", x.ID)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/escapement/escapement/locking"
@@ -19,6 +21,10 @@ type sweep struct {
 	gaze    *ledger.Gaze
 	seen    map[string]sighting // lapsed leases, by run
 	orphans map[string]int      // jobs that nobody alive holds: how often each was put off
+
+	failed  error // what this sweep asked and was not answered
+	probes  sync.WaitGroup
+	probing atomic.Bool // a probe is under way
 
 	strange, unreaped strangers
 	saidFull          time.Time // that a follower cannot be told
@@ -45,6 +51,7 @@ const forget = 10 * time.Minute
 // run sweeps until ctx ends, beginning at a point of the period that the node's id chooses, so
 // that nodes do not sweep together. From then until alive ends it only looks for runs to cancel.
 func (s *sweep) run(ctx, alive context.Context) {
+	defer s.probes.Wait()
 	pause(ctx, spread(s.n.id+" sweep", time.Now(), s.n.cfg.SweepEvery))
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -78,15 +85,67 @@ func (s *sweep) cancelled(alive context.Context) {
 	call, cancel := context.WithTimeout(alive, callTimeout)
 	defer cancel()
 	found, err := s.n.ledger.Cancels(call)
-	if err != nil {
-		if alive.Err() == nil {
-			s.n.health.fail(roleSweep, err)
-		}
-		return
+	if err != nil && alive.Err() == nil {
+		s.n.health.fail(roleSweep, err)
 	}
 	for _, c := range found {
 		s.n.runner.cancelled(c)
 	}
+}
+
+// probe asks the masters of quiet partitions whether they answer again, beside the sweep, which is not to wait for them.
+func (s *sweep) probe(ctx context.Context, quiet []int) {
+	if len(quiet) == 0 || s.probing.Swap(true) {
+		return
+	}
+	s.probes.Go(func() {
+		defer s.probing.Store(false)
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		heard, err := s.n.ledger.Heard(call, quiet)
+		if err != nil && ctx.Err() == nil {
+			silent := slices.DeleteFunc(quiet, func(p int) bool { return slices.Contains(heard, p) })
+			s.n.quiet.fail(roleSweep, err, silent...)
+		}
+		if len(heard) > 0 {
+			s.n.quiet.ok(roleSweep, heard...)
+		}
+	})
+}
+
+// look looks at the partitions that are not quiet, and says which of them answered: of a Redis that is no Cluster none by name.
+// False when none did.
+func (s *sweep) look(ctx context.Context, now int64) (found ledger.Finding, heard []int, some bool) {
+	heard, quiet := s.n.quiet.split()
+	s.probe(ctx, quiet)
+	if len(heard) == 0 && len(quiet) > 0 {
+		return found, nil, false
+	}
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	found, err := s.gaze.Look(call, now, s.n.cfg.Grace.Milliseconds(), heard...)
+	if err == nil {
+		return found, heard, true
+	}
+	if ctx.Err() == nil {
+		s.n.quiet.fail(roleSweep, err, found.Unheard...)
+	}
+	heard = slices.DeleteFunc(heard, func(p int) bool { return slices.Contains(found.Unheard, p) })
+	return found, heard, len(heard) > 0
+}
+
+// ask asks something of a job's partition, which a later sweep does again if it fails. It does not while the partition is
+// quiet, nor, of one Redis, when it has not answered this sweep before.
+func (s *sweep) ask(ctx context.Context, job string, f func() error) {
+	part := s.n.ledger.Partition(job)
+	if s.n.quiet.of(part) || errors.Is(s.failed, locking.ErrUnreachable) && !s.n.ledger.Clustered() {
+		return
+	}
+	err := f()
+	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+		s.n.quiet.fail(roleSweep, err, part)
+	}
+	s.failed = errors.Join(s.failed, err)
 }
 
 func (s *sweep) once(ctx context.Context) {
@@ -96,34 +155,24 @@ func (s *sweep) once(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, 2*s.n.cfg.MaxSkew)
 	defer cancel()
 	now := s.n.clock.now().UnixMilli()
-	found, err := s.gaze.Look(call, now, s.n.cfg.Grace.Milliseconds())
-	if err != nil {
-		if ctx.Err() == nil {
-			s.n.health.fail(roleSweep, err)
-		}
+	found, heard, some := s.look(ctx, now)
+	if !some {
 		return
 	}
+	s.failed = nil
 	s.strange.note(found.Foreign, "records in the ledger")
 	for _, c := range found.Cancels {
 		s.n.runner.cancelled(c)
 	}
-	found.Late, err = s.held(call, found.Late, now)
+	found.Late = s.held(call, found.Late, now)
 	if len(found.Late)+len(found.Pending) > 0 {
 		s.n.engine.do(func() { s.n.engine.consider(found) })
 	}
-	if ripe := s.ripe(found.Lapsed); !errors.Is(err, locking.ErrUnreachable) {
-		err = errors.Join(err, s.reap(call, ripe))
+	s.reap(call, s.ripe(found.Lapsed))
+	s.relay(call, found.Events, now)
+	if s.failed == nil {
+		s.n.quiet.ok(roleSweep, heard...)
 	}
-	if !errors.Is(err, locking.ErrUnreachable) {
-		err = errors.Join(err, s.relay(call, found.Events, now))
-	}
-	if err != nil {
-		if ctx.Err() == nil {
-			s.n.health.fail(roleSweep, err)
-		}
-		return
-	}
-	s.n.health.ok(roleSweep)
 }
 
 // ripe are the lapsed leases that may be reaped: seen before with the same beat, and Redis'
@@ -148,7 +197,7 @@ func (s *sweep) ripe(lapsed []ledger.Lease) []ledger.Lease {
 }
 
 // reap settles runs as abandoned and says so.
-func (s *sweep) reap(ctx context.Context, ripe []ledger.Lease) error {
+func (s *sweep) reap(ctx context.Context, ripe []ledger.Lease) {
 	foreign := 0
 	byPart := make(map[int][]ledger.Lease)
 	for _, l := range ripe {
@@ -157,18 +206,20 @@ func (s *sweep) reap(ctx context.Context, ripe []ledger.Lease) error {
 	}
 	for _, p := range slices.Sorted(maps.Keys(byPart)) {
 		for batch := range slices.Chunk(byPart[p], ledger.BatchMax) {
-			words, err := s.n.ledger.Reap(ctx, s.n.clock.now().UnixMilli(), s.n.clock.server(), batch)
-			if errors.Is(err, ledger.ErrClock) {
-				s.n.resample(ctx)
-			}
-			if err != nil {
+			s.ask(ctx, batch[0].Job, func() error {
+				words, err := s.n.ledger.Reap(ctx, s.n.clock.now().UnixMilli(), s.n.clock.server(), batch)
+				if err == nil {
+					foreign += s.reaped(batch, words)
+				}
 				return err
+			})
+			if errors.Is(s.failed, ledger.ErrClock) {
+				s.n.resample(ctx)
+				return
 			}
-			foreign += s.reaped(batch, words)
 		}
 	}
 	s.unreaped.note(foreign, "entries or histories of jobs whose runs have lapsed")
-	return nil
 }
 
 // reaped says which runs were abandoned, tells the engine that their jobs are free, and returns how many records

@@ -33,7 +33,7 @@ func (n *Node) myTurn(j *job, key string, first bool, late time.Duration) bool {
 	if first {
 		return true
 	}
-	late = n.health.late(late)
+	late = n.quiet.late(j.part, n.health.late(late))
 	if late < n.cfg.Grace || n.cordon.Load() != nil || !sharding.Matches(j.Labels, n.cfg.Labels) {
 		return false
 	}

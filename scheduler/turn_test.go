@@ -23,14 +23,14 @@ func TestMayTakeInTurns(t *testing.T) {
 		t.Fatalf("%d holders, want 3: a node that lacks the job must not be counted", len(ranked))
 	}
 	for rank, node := range ranked {
-		n := &Node{id: node.ID, cfg: Config{Grace: 500 * time.Millisecond}, health: &health{}}
+		n := &Node{id: node.ID, cfg: Config{Grace: 500 * time.Millisecond}, health: &health{}, quiet: newQuiet(nil)}
 		n.crowd.Store(c)
 		turn := 500*time.Millisecond + time.Duration(rank)*turnEvery
 		if n.mayTake(j, turn-time.Millisecond) || !n.mayTake(j, turn) {
 			t.Errorf("rank %d: turn is not %s", rank, turn)
 		}
 	}
-	owner := &Node{id: ranked[0].ID, cfg: Config{Grace: time.Second}, health: &health{}}
+	owner := &Node{id: ranked[0].ID, cfg: Config{Grace: time.Second}, health: &health{}, quiet: newQuiet(nil)}
 	owner.crowd.Store(c)
 	if !owner.mayTake(&job{owned: true}, 0) {
 		t.Error("the owner must not wait")
@@ -73,7 +73,7 @@ func TestMayTakeWhenTheFirstInRankIsFull(t *testing.T) {
 		turns := make(map[time.Duration]string)
 		first := sharding.Rank(all[i].Name, c.nodes)[0].ID
 		for _, node := range c.nodes {
-			n := &Node{id: node.ID, cfg: Config{Grace: 500 * time.Millisecond}, health: &health{}}
+			n := &Node{id: node.ID, cfg: Config{Grace: 500 * time.Millisecond}, health: &health{}, quiet: newQuiet(nil)}
 			n.crowd.Store(c)
 			j := *all[i]
 			j.owned = c.owned(all, n.id)[all[i]]
@@ -103,7 +103,7 @@ func TestMayTakeInARace(t *testing.T) {
 	c, all := crowdOf(3, 1)
 	all[0].Placement = jobs.PlacementRace
 	for _, node := range c.nodes {
-		n := &Node{id: node.ID, cfg: Config{Grace: 500 * time.Millisecond}, health: &health{}}
+		n := &Node{id: node.ID, cfg: Config{Grace: 500 * time.Millisecond}, health: &health{}, quiet: newQuiet(nil)}
 		n.crowd.Store(c)
 		j := *all[0]
 		j.owned = c.owned(all, n.id)[all[0]]

@@ -56,10 +56,10 @@ var notNowPrefixes = []string{
 }
 
 // notNow also looks inside the text, because Redis wraps the error of a
-// command called by a script.
+// command called by a script, and one that a script raises again.
 func notNow(reply string) bool {
 	for _, p := range notNowPrefixes {
-		if strings.HasPrefix(reply, p) || strings.Contains(reply, "-"+p) {
+		if strings.HasPrefix(reply, p) || strings.Contains(reply, "-"+p) || strings.Contains(reply, ": "+p) {
 			return true
 		}
 	}

@@ -44,6 +44,7 @@ func TestExplain(t *testing.T) {
 		{answer("LOADING Redis is loading the dataset in memory"), true},
 		{answer("READONLY You can't write against a read only replica."), true},
 		{answer("ERR Error running script: @user_script:9: -READONLY You can't write against a read only replica."), true},
+		{answer("ERR user_script:255: NOREPLICAS Not enough good replicas to write. script: 2788, on @user_script:255."), true},
 		{answer("MASTERDOWN Link with MASTER is down"), true},
 		{answer("CLUSTERDOWN The cluster is down"), true},
 		{answer("TRYAGAIN Multiple keys request during rehashing of slot"), true},

@@ -1,12 +1,13 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -33,11 +34,7 @@ type Finding struct {
 	Cancels []Cancel // runs that somebody wants ended
 	Events  []Event  // for jobs that follow others
 	Foreign int      // records that this version does not understand
-}
-
-// Cancel is the wish that a run ends. Without an author, it is a newer tick's.
-type Cancel struct {
-	Run, Author, Reason string
+	Unheard []int    // partitions that were not seen, because their master did not answer
 }
 
 // eventsMax is how many events of a partition one look reads.
@@ -80,13 +77,38 @@ func ids(cmd *redis.StringSliceCmd) []string {
 
 // Look reads what is overdue by Redis' time now (ms) less grace (ms): one round trip for a page of
 // every partition, and another one for the records of what was found. It writes nothing and runs
-// no script.
-func (g *Gaze) Look(ctx context.Context, now, grace int64) (Finding, error) {
-	var f Finding
-	parts := make([]int, len(g.l.keys))
-	for i := range parts {
-		parts[i] = i
+// no script. parts are the partitions to look at, all when there are none. Masters of a Cluster are asked side by
+// side: beside the error of one that does not answer stands what the others have.
+func (g *Gaze) Look(ctx context.Context, now, grace int64, parts ...int) (Finding, error) {
+	if len(parts) == 0 {
+		parts = g.l.every()
 	}
+	var mu sync.Mutex
+	var all Finding
+	var failed error
+	g.l.eachMaster(ctx, parts, func(parts []int) {
+		f, err := g.look(ctx, now, grace, parts)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			f, failed = Finding{Unheard: parts}, cmp.Or(failed, err)
+		}
+		all.add(f)
+	})
+	return all, failed
+}
+
+// add adds what another master has.
+func (f *Finding) add(other Finding) {
+	f.Late, f.Lapsed, f.Pending = append(f.Late, other.Late...), append(f.Lapsed, other.Lapsed...), append(f.Pending, other.Pending...)
+	f.Cancels, f.Events = append(f.Cancels, other.Cancels...), append(f.Events, other.Events...)
+	f.Foreign, f.Unheard = f.Foreign+other.Foreign, append(f.Unheard, other.Unheard...)
+}
+
+// look is Look at partitions of one master.
+func (g *Gaze) look(ctx context.Context, now, grace int64, of []int) (Finding, error) {
+	var f Finding
+	parts := slices.Clone(of)
 	for page := 0; page < lookPages && len(parts) > 0; page++ {
 		looks := make([]glance, len(parts))
 		_, err := g.l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -177,38 +199,6 @@ func further(offset int64, found int) int64 {
 		return 0
 	}
 	return offset + int64(found)
-}
-
-// Cancels reads who wants which runs ended, in all partitions: what a node that takes nothing more
-// still looks for.
-func (l *Ledger) Cancels(ctx context.Context) ([]Cancel, error) {
-	read := make([]*redis.MapStringStringCmd, len(l.keys))
-	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, k := range l.keys {
-			read[i] = p.HGetAll(ctx, k.cancels)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, redisconn.Explain("look for cancelled runs", err)
-	}
-	var all []Cancel
-	for _, cmd := range read {
-		all = append(all, cancelsOf(cmd.Val())...)
-	}
-	return all, nil
-}
-
-// cancelsOf reads cancel flags, in the order of their runs; what is none is left out.
-func cancelsOf(flags map[string]string) []Cancel {
-	var all []Cancel
-	for _, run := range slices.Sorted(maps.Keys(flags)) {
-		if f, err := split(flags[run], 3); err == nil {
-			f.text() // when
-			all = append(all, Cancel{Run: run, Author: f.text(), Reason: f.text()})
-		}
-	}
-	return all
 }
 
 // records reads the records of the lapsed and pending runs that were found.

@@ -23,8 +23,9 @@ func (l *Ledger) Clustered() bool {
 	return yes
 }
 
-// whoTimeout bounds the question who a master is: one that hangs is not to keep what the others say for long.
-const whoTimeout = 400 * time.Millisecond
+// masterTimeout bounds what is asked of all masters of a Cluster at once, and soon again: one that hangs is not to keep what the
+// others say for long.
+const masterTimeout = 400 * time.Millisecond
 
 // Nobody is the run_id of no server: scripts refuse who knows it. It stands for a master that has not answered yet.
 const Nobody = "?"
@@ -37,14 +38,10 @@ func (l *Ledger) Masters(ctx context.Context, runID, known string) (server strin
 	if !l.Clustered() || runID == "" {
 		return runID, true
 	}
-	ctx, cancel := context.WithTimeout(ctx, whoTimeout)
+	ctx, cancel := context.WithTimeout(ctx, masterTimeout)
 	defer cancel()
 	cmds := make([]*redis.Cmd, len(l.keys))
-	every := make([]int, len(l.keys))
-	for p := range every {
-		every[p] = p
-	}
-	l.eachMaster(ctx, every, func(parts []int) {
+	l.eachMaster(ctx, l.every(), func(parts []int) {
 		ask := func(again bool, add queueFunc) {
 			pipe := l.client.Pipeline()
 			for _, p := range parts {
@@ -92,6 +89,30 @@ func (l *Ledger) eachMaster(ctx context.Context, parts []int, f func(parts []int
 		wg.Go(func() { f(group) })
 	}
 	wg.Wait()
+}
+
+// every is all partitions.
+func (l *Ledger) every() []int {
+	all := make([]int, len(l.keys))
+	for p := range all {
+		all[p] = p
+	}
+	return all
+}
+
+// Heard says which of some partitions live at a master that answers, or why not all do.
+func (l *Ledger) Heard(ctx context.Context, parts []int) (heard []int, err error) {
+	var mu sync.Mutex
+	l.eachMaster(ctx, parts, func(parts []int) {
+		failed := l.client.HLen(ctx, l.keys[parts[0]].jobs).Err()
+		mu.Lock()
+		defer mu.Unlock()
+		if failed == nil {
+			heard = append(heard, parts...)
+		}
+		err = cmp.Or(err, redisconn.Explain("ask a silent master", failed))
+	})
+	return heard, err
 }
 
 // Master is the run_id of partition p's master in a text of Masters; "" where it is not known.

@@ -1,0 +1,49 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// Cancel is the wish that a run ends. Without an author, it is a newer tick's.
+type Cancel struct {
+	Run, Author, Reason string
+}
+
+// Cancels reads who wants which runs ended, in all partitions: what a node that takes nothing more
+// still looks for. Beside the error of a master that does not answer stands what the others have.
+func (l *Ledger) Cancels(ctx context.Context) ([]Cancel, error) {
+	read := make([]*redis.MapStringStringCmd, len(l.keys))
+	l.eachMaster(ctx, l.every(), func(parts []int) {
+		_, _ = l.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error, read below
+			for _, part := range parts {
+				read[part] = p.HGetAll(ctx, l.keys[part].cancels)
+			}
+			return nil
+		})
+	})
+	var all []Cancel
+	var failed error
+	for _, cmd := range read {
+		all, failed = append(all, cancelsOf(cmd.Val())...), cmp.Or(failed, cmd.Err())
+	}
+	return all, redisconn.Explain("look for cancelled runs", failed)
+}
+
+// cancelsOf reads cancel flags, in the order of their runs; what is none is left out.
+func cancelsOf(flags map[string]string) []Cancel {
+	var all []Cancel
+	for _, run := range slices.Sorted(maps.Keys(flags)) {
+		if f, err := split(flags[run], 3); err == nil {
+			f.text() // when
+			all = append(all, Cancel{Run: run, Author: f.text(), Reason: f.text()})
+		}
+	}
+	return all
+}
