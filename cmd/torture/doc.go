@@ -1,7 +1,7 @@
 // Command torture runs real node processes on a real redis-server, does to them what happens to
 // machines, and checks from a file that the jobs write whether the promises held.
 //
-//	go run ./cmd/torture [-scenario all|plain|kill|freeze|skew|outage|churn|control|failover|zombie|shard|deploy|promote|move|broken]
+//	go run ./cmd/torture [-scenario all|plain|kill|freeze|skew|outage|churn|control|failover|zombie|shard|hang|deploy|promote|move|broken]
 //	                     [-seconds 60] [-nodes 3] [-jobs 20] [-keep] [-short] [-race] [-without]
 //	go run ./cmd/torture -ignore revision|generation|seal
 //
@@ -31,6 +31,7 @@
 //	failover 200 jobs a second as in churn, nodes that ask sentinels for the master, and SIGKILL to it
 //	zombie   the same with SIGSTOP, and SIGCONT 1.5 s after a replica has taken the master's place
 //	shard    the same as failover, on a Cluster, and SIGKILL to one of its three masters
+//	hang     the same as zombie, on a Cluster, to one of its three masters
 //	deploy   50 jobs a second through three rolling deploys without a pause, and a rollback of the last: revision and ttl,
 //	         then schedules, ttl and shard counts, then these again, while an old node comes back
 //	promote  two generations: promote, promote back, promote with SIGKILL to the command half way; then a retired node returns
@@ -39,9 +40,9 @@
 //	broken   the guard removed: each node in a namespace of its own. The verifier must find
 //	         every double run, and one planted fault of each other kind
 //
-// failover, zombie, shard and move are left out of all with -short.
+// failover, zombie, shard, hang and move are left out of all with -short.
 //
-// In failover, zombie and shard, writes that the master had acknowledged and not passed on are lost, which
+// In failover, zombie, shard and hang, writes that the master had acknowledged and not passed on are lost, which
 // is the one thing that can make a tick run twice. So ticks due between 2 s before and 10 s after the fault may run twice, or have no record; they are counted and
 // noted. All others are held to the usual rules, and the tokens of a job must grow always. -without builds the
 // node so that it does not tell a new master what it runs (without.go): the difference is what that prevents.

@@ -38,6 +38,7 @@ func shardSettings(r *rehearsal) settings {
 type throne interface {
 	Master() (*redistest.Server, error)
 	Promoted(ctx context.Context, old *redistest.Server) (*redistest.Server, error)
+	Demoted(ctx context.Context, old *redistest.Server) error
 }
 
 // failover kills the master amid a burst, when its replicas have not heard of it for a moment. What it had acknowledged
@@ -92,6 +93,10 @@ func (p part) Promoted(ctx context.Context, old *redistest.Server) (*redistest.S
 	return p.cluster.Promoted(ctx, p.key, old)
 }
 
+func (p part) Demoted(ctx context.Context, old *redistest.Server) error {
+	return p.cluster.Demoted(ctx, old)
+}
+
 // partition is one at another master than that of the control record.
 func (s *stage) partition(ctx context.Context) (part, error) {
 	home, err := s.shards.Master(ctx, "{"+namespace+"}:control")
@@ -107,8 +112,20 @@ func (s *stage) partition(ctx context.Context) (part, error) {
 
 // zombie stops the master amid a burst and continues it when another one has taken its place. It still holds itself for
 // the master then, and answers what was sent to it, until a sentinel tells it otherwise.
-func zombie(ctx context.Context, r *rehearsal, s *stage) error {
-	return s.overthrow(ctx, r, s.watch, "SIGSTOP", (*redistest.Server).Pause, func(ctx context.Context, old *redistest.Server) error {
+func zombie(ctx context.Context, r *rehearsal, s *stage) error { return s.suspend(ctx, r, s.watch) }
+
+// hang does the same to one master of a Cluster, which is not the one whose clock the nodes read. The others tell it.
+func hang(ctx context.Context, r *rehearsal, s *stage) error {
+	part, err := s.partition(ctx)
+	if err != nil {
+		return err
+	}
+	return s.suspend(ctx, r, part)
+}
+
+// suspend stops the master, and continues it when it has had a successor for a while.
+func (s *stage) suspend(ctx context.Context, r *rehearsal, of throne) error {
+	return s.overthrow(ctx, r, of, "SIGSTOP", (*redistest.Server).Pause, func(ctx context.Context, old *redistest.Server) error {
 		if err := wait(ctx, undead); err != nil {
 			return err
 		}
@@ -117,7 +134,7 @@ func zombie(ctx context.Context, r *rehearsal, s *stage) error {
 		}
 		back := time.Now()
 		s.say("SIGCONT to the old master at %s", stamp(back))
-		err := s.watch.Demoted(ctx, old)
+		err := of.Demoted(ctx, old)
 		s.note("the old master went on %s after its successor was there, and was a replica another %s later", short(undead), short(time.Since(back)))
 		return err
 	})

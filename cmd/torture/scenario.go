@@ -29,6 +29,7 @@ var scenarios = []scenario{
 	{name: "failover", prepare: failoverSettings, act: failover, long: true},
 	{name: "zombie", prepare: failoverSettings, act: zombie, long: true},
 	{name: "shard", prepare: shardSettings, act: shard, long: true},
+	{name: "hang", prepare: shardSettings, act: hang, long: true},
 	{name: "deploy", prepare: deploySettings, act: deploy},
 	{name: "promote", prepare: promoteSettings, act: promote},
 	{name: "move", prepare: moveSettings, act: move, long: true},
