@@ -133,8 +133,8 @@ func startApart(ctx context.Context, t *testing.T, home bool) *apart {
 			return nil
 		}})
 	}
-	runNode(t, a.n1.client(t, a.cluster, a.away), all, "n1")
-	runNode(t, a.n2.client(t, a.cluster, a.away), all, "n2")
+	runNode(t, a.n1.client(t, a.cluster, a.away), all, "n1", time.Second)
+	runNode(t, a.n2.client(t, a.cluster, a.away), all, "n2", time.Second)
 	return a
 }
 

@@ -51,6 +51,16 @@ var lostWrites = []mutant{
 		{assertGo, `f.n.clock.last()`, `f.n.clock.now()`}}},
 	{name: "ends are recorded again that have left the history", test: "./scheduler TestFailoverTrimmedHistory", edits: []edit{
 		{"scheduler/ledger/scripts/reassert.lua", ` or trimmed(KEYS[FIRST + i], ended) then`, ` then`}}},
+	{name: "a node that has not seen all masters of a Cluster looks again as if it had", test: "./scheduler TestFailoverLooksAgainSoon", edits: []edit{
+		{failoverGo, `	if f.partly.Load() {`, `	if false {`}}},
+	{name: "what others say of the masters of a Cluster is not understood", test: "./scheduler TestRunIsToldToAnotherMaster", edits: []edit{
+		{failoverGo, `server := ledger.Fingerprint(f.server)`, `server := f.server`}}},
+	{name: "what others have told another server counts", test: failovers, edits: []edit{
+		{"scheduler/ledger/masters.go", `		return server
+	}
+	sum`, `		return "x"
+	}
+	sum`}}},
 	{name: "jobs are not registered again", harmless: "the claim of a job that Redis has lost registers it; its tick is lost if it was due", edits: []edit{
 		{failoverGo, `		f.n.registrar.wiped()`, ``}}},
 }
