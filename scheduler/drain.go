@@ -89,7 +89,9 @@ func (i *Inspector) NodeRests(ctx context.Context, name string) (bool, error) {
 func (i *Inspector) Drains(ctx context.Context) (map[string]DrainView, error) {
 	drains, err := i.roster().Drains(ctx)
 	if err != nil {
-		return nil, redisconn.Explain("read the drains", err)
+		err = redisconn.Explain("read the drains", err)
+		redisconn.LookAgain(ctx, i.client, err)
+		return nil, err
 	}
 	views := make(map[string]DrainView, len(drains))
 	for name, d := range drains {

@@ -33,7 +33,7 @@ var (
 // Inspector reads a namespace, and changes in it what an operator may change, without being a node:
 // for the command line, an API, a console. It is safe for concurrent use and keeps nothing. Every
 // method wraps locking.ErrUnreachable when Redis does not answer; what was asked for may then have
-// been done all the same.
+// been done all the same, and a Cluster client looks who is master before the next call.
 type Inspector struct {
 	client    redis.UniversalClient
 	namespace string
@@ -56,6 +56,7 @@ func (i *Inspector) openAppend(ctx context.Context) (*ledger.Ledger, error) {
 	return ledger.OpenExisting(ctx, i.client, ledger.Config{Namespace: i.namespace, Keep: math.MaxInt32, KeepFor: math.MaxInt64})
 }
 
+// roster lies beside the control record: open, which comes before it in most calls, finds out whether their master answers.
 func (i *Inspector) roster() *sharding.Roster {
 	return sharding.NewRoster(i.client, sharding.RosterConfig{Namespace: i.namespace, TTL: rosterTTL})
 }

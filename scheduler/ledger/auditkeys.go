@@ -9,8 +9,6 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // The look for strange keys reads keyPages pages of keyPage keys at most from each server, and names
@@ -71,7 +69,7 @@ func (l *Ledger) strangers(ctx context.Context) ([]LeftAlone, error) {
 		err = look(ctx, c)
 	}
 	if err != nil {
-		return nil, redisconn.Explain("look for strange keys", err)
+		return nil, l.explain(ctx, "look for strange keys", err)
 	}
 	slices.Sort(found)
 	found = slices.Compact(found) // a scan may name a key more than once

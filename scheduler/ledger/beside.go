@@ -81,7 +81,7 @@ func (l *Ledger) Beside(ctx context.Context) (all []Aside, foreign int, err erro
 		return nil
 	})
 	if err != nil {
-		return nil, 0, redisconn.Explain("read the definitions beside", err)
+		return nil, 0, l.explain(ctx, "read the definitions beside", err)
 	}
 	for _, cmd := range read {
 		for field, record := range cmd.Val() {

@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // Scope says which books are examined.
@@ -80,7 +79,7 @@ func (l *Ledger) examine(ctx context.Context, name string) (Examined, error) {
 		if name == "" {
 			var err error
 			if names, err = l.client.HKeys(ctx, k.jobs).Result(); err != nil {
-				return x, redisconn.Explain("verify", err)
+				return x, l.explain(ctx, "verify", err)
 			}
 			slices.Sort(names)
 		}
@@ -122,7 +121,7 @@ func (l *Ledger) page(ctx context.Context, k keys, names []string) (*page, error
 	if err != nil && errors.As(err, &other) && strings.HasPrefix(err.Error(), "WRONGTYPE") {
 		err = cmp.Or(g.entries.Err(), g.defs.Err(), g.runs.Err(), g.waiting.Err()) // a history that is none is said below
 	}
-	return g, redisconn.Explain("verify", err)
+	return g, l.explain(ctx, "verify", err)
 }
 
 func (g *page) entry(i int) any { return g.entries.Val()[i] }
@@ -233,7 +232,7 @@ func (l *Ledger) Time(ctx context.Context) (now time.Time, runID string, err err
 	server := l.client
 	if cluster, yes := l.client.(*redis.ClusterClient); yes {
 		if server, err = cluster.MasterForKey(ctx, controlKey(l.cfg.Namespace)); err != nil {
-			return time.Time{}, "", redisconn.Explain("read the clock", err)
+			return time.Time{}, "", l.explain(ctx, "read the clock", err)
 		}
 	}
 	_, err = server.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -241,9 +240,7 @@ func (l *Ledger) Time(ctx context.Context) (now time.Time, runID string, err err
 		return nil
 	})
 	if clock.Err() != nil {
-		err = redisconn.Explain("read the clock", err)
-		redisconn.LookAgain(ctx, l.client, err)
-		return time.Time{}, "", err
+		return time.Time{}, "", l.explain(ctx, "read the clock", err)
 	}
 	return clock.Val(), runIDOf(info.Val()), nil
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // Cancel is the wish that a run ends. Without an author, it is a newer tick's.
@@ -33,7 +31,7 @@ func (l *Ledger) Cancels(ctx context.Context) ([]Cancel, error) {
 	for _, cmd := range read {
 		all, failed = append(all, cancelsOf(cmd.Val())...), cmp.Or(failed, cmd.Err())
 	}
-	return all, redisconn.Explain("look for cancelled runs", failed)
+	return all, l.explain(ctx, "look for cancelled runs", failed)
 }
 
 // cancelsOf reads cancel flags, in the order of their runs; what is none is left out.

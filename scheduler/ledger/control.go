@@ -73,7 +73,7 @@ func (l *Ledger) setGates(ctx context.Context, c Control) error {
 		}
 		return nil
 	})
-	return redisconn.Explain("open namespace "+l.cfg.Namespace, err)
+	return l.explain(ctx, "open namespace "+l.cfg.Namespace, err)
 }
 
 // control reads the control record, after writing it if asked to and absent. A record that is there is never written to.
@@ -92,7 +92,7 @@ func control(ctx context.Context, client redis.UniversalClient, cfg Config, crea
 		record = got.Val()
 	}
 	if err != nil {
-		return Control{}, redisconn.Explain("open namespace "+cfg.Namespace, err)
+		return Control{}, explain(ctx, client, "open namespace "+cfg.Namespace, err)
 	}
 	if len(record) == 0 {
 		return Control{}, fmt.Errorf("%w: %q has never been used in the Redis at %s; start a node there first, or name another with --namespace",

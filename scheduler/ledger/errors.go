@@ -1,9 +1,14 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // ErrClock is returned when a script refused to act because Redis' clock and the caller's idea
@@ -50,3 +55,15 @@ func (e *ClockError) Error() string {
 
 // Is makes errors.Is(err, ErrClock) true.
 func (e *ClockError) Is(target error) bool { return target == ErrClock }
+
+// explain is the function, for the calls of tools. After those that only nodes make, the node has its client look.
+func (l *Ledger) explain(ctx context.Context, op string, err error) error {
+	return explain(ctx, l.client, op, err)
+}
+
+// explain is redisconn.Explain, after which a Cluster client looks who is master.
+func explain(ctx context.Context, client redis.UniversalClient, op string, err error) error {
+	err = redisconn.Explain(op, err)
+	redisconn.LookAgain(ctx, client, err)
+	return err
+}

@@ -76,7 +76,7 @@ func (l *Ledger) follow(ctx context.Context, upstream, job, add, epoch string) e
 	if shut, ok := strings.CutPrefix(word, "closed|"); ok && err == nil {
 		return fmt.Errorf("follow %s: %w", upstream, closedBy(shut))
 	}
-	return redisconn.Explain("follow "+upstream, err)
+	return l.explain(ctx, "follow "+upstream, err)
 }
 
 // The answers of Relay.
@@ -119,7 +119,7 @@ func (l *Ledger) Relayed(ctx context.Context, e Event) error {
 func (l *Ledger) Kept(ctx context.Context, job, run string) (output, payload []byte, err error) {
 	got, err := l.client.HMGet(ctx, l.keys[l.Partition(job)].kept, run, "p:"+run).Result()
 	if err != nil {
-		return nil, nil, redisconn.Explain("read run "+run, err)
+		return nil, nil, l.explain(ctx, "read run "+run, err)
 	}
 	if len(got) != 2 {
 		return nil, nil, errors.New("read run " + run + ": the answer has not two parts")

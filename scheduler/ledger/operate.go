@@ -34,7 +34,7 @@ func (l *Ledger) Cancel(ctx context.Context, job, run, author, reason string) (W
 	word, err := cancelScript.Run(ctx, l.client, ks, job, run, cmp.Or(brief(author, authorMax), "somebody"), brief(reason, reasonMax), keep, keepFor).Text()
 	switch {
 	case err != nil:
-		return "", redisconn.Explain("cancel "+run, err)
+		return "", l.explain(ctx, "cancel "+run, err)
 	case word == "told" || word == "cancelled":
 		return Word(word), nil
 	case word == "ended":
@@ -57,7 +57,7 @@ func (l *Ledger) Rerun(ctx context.Context, job, run string) (string, error) {
 	word, err := rerunScript.Run(ctx, l.client, ks, args...).Text()
 	switch {
 	case err != nil:
-		return "", redisconn.Explain("rerun "+run, err)
+		return "", l.explain(ctx, "rerun "+run, err)
 	case word == "queued":
 		return fresh, nil
 	case word == "running":
@@ -96,7 +96,7 @@ func (l *Ledger) pause(ctx context.Context, job, what string, p Pause) error {
 		brief(p.Author, authorMax), brief(p.Reason, reasonMax), orNone(p.Until)).Text()
 	switch {
 	case err != nil:
-		return redisconn.Explain(what+" "+job, err)
+		return l.explain(ctx, what+" "+job, err)
 	case word == "done":
 		return nil
 	case word == "over":
@@ -117,12 +117,12 @@ func (l *Ledger) Pauses(ctx context.Context, names ...string) (map[string]Pause,
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, redisconn.Explain("read pauses", err)
+		return nil, l.explain(ctx, "read pauses", err)
 	}
 	pauses := make(map[string]Pause)
 	for i, name := range names {
 		if err := got[i].Err(); err != nil && !errors.Is(err, redis.Nil) {
-			return nil, redisconn.Explain("read pauses", err)
+			return nil, l.explain(ctx, "read pauses", err)
 		}
 		f, err := split(got[i].Val(), 4)
 		if err != nil {
@@ -154,7 +154,7 @@ func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Word, error) 
 	reply, err := rewindScript.Run(ctx, l.client, []string{k.jobs, k.due, k.kept, k.runs, k.waiting, k.history + r.Job, k.gate},
 		ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, r.Job, r.Digest, orNone(r.From), ms(r.To)).Slice()
 	if err != nil {
-		return "", redisconn.Explain("rewind "+r.Job, err)
+		return "", l.explain(ctx, "rewind "+r.Job, err)
 	}
 	if err := refused(reply, now); err != nil {
 		return "", err
@@ -184,7 +184,7 @@ func (l *Ledger) Remove(ctx context.Context, job string) error {
 	word, err := removeScript.Run(ctx, l.client, ks, job).Text()
 	switch {
 	case err != nil:
-		return redisconn.Explain("remove "+job, err)
+		return l.explain(ctx, "remove "+job, err)
 	case word == "removed":
 		return nil
 	case word == "held":

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // Promotion is what an operator wants promoted. It goes through these steps, each of which may be repeated:
@@ -81,7 +79,7 @@ func (l *Ledger) begin(ctx context.Context, p Promotion) (word string, epoch int
 	reply, err := beginScript.Run(ctx, l.client, []string{controlKey(l.cfg.Namespace)}, p.Generation, p.Pattern, flagged(p.Cancel),
 		ms(least), ms(c.Epoch), ms(now), ms(l.cfg.MaxSkew.Milliseconds())).Slice()
 	if err != nil {
-		return "", 0, redisconn.Explain("begin the promotion of "+p.Generation, err)
+		return "", 0, l.explain(ctx, "begin the promotion of "+p.Generation, err)
 	}
 	if err := refused(reply, now); err != nil {
 		return "", 0, err
@@ -102,7 +100,7 @@ func (l *Ledger) Raise(ctx context.Context, p Promotion) error {
 	for _, k := range l.keys {
 		word, err := promoteScript.Run(ctx, l.client, []string{k.gate}, ms(p.Epoch), p.Generation, flagged(p.Pattern == "")).Text()
 		if err != nil {
-			return redisconn.Explain("promote "+p.Generation, err)
+			return l.explain(ctx, "promote "+p.Generation, err)
 		}
 		if shut, ok := strings.CutPrefix(word, "closed|"); ok {
 			return fmt.Errorf("promote %s: %w", p.Generation, closedBy(shut))
@@ -135,7 +133,7 @@ func (p Promotion) Unfollow(ctx context.Context, l *Ledger, upstream, job string
 // Promoted ends a promotion, and says whether it was still the one under way.
 func (l *Ledger) Promoted(ctx context.Context, p Promotion) (bool, error) {
 	n, err := promotedScript.Run(ctx, l.client, []string{controlKey(l.cfg.Namespace)}, p.text()).Int()
-	return n == 1, redisconn.Explain("end the promotion of "+p.Generation, err)
+	return n == 1, l.explain(ctx, "end the promotion of "+p.Generation, err)
 }
 
 // Makers are the generations whose nodes make new jobs, by partition. They are the same one unless a promotion is under way.
@@ -161,7 +159,7 @@ func (l *Ledger) gates(ctx context.Context) ([]gate, error) {
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, redisconn.Explain("read the gates", err)
+		return nil, l.explain(ctx, "read the gates", err)
 	}
 	gates := make([]gate, len(read))
 	for i, cmd := range read {
@@ -169,7 +167,7 @@ func (l *Ledger) gates(ctx context.Context) ([]gate, error) {
 			gates[i] = gate{state: gateOpen}
 			continue
 		} else if err != nil {
-			return nil, redisconn.Explain("read the gates", err)
+			return nil, l.explain(ctx, "read the gates", err)
 		}
 		f, err := split(cmd.Val(), 5)
 		if err != nil {
@@ -201,7 +199,7 @@ func (l *Ledger) Digests(ctx context.Context, names []string) (map[string]string
 		return nil
 	})
 	if err != nil {
-		return nil, redisconn.Explain("read which definitions are stored", err)
+		return nil, l.explain(ctx, "read which definitions are stored", err)
 	}
 	digests := make(map[string]string, len(names))
 	for part, places := range groups {

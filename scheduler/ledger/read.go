@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // Stored is a job as the ledger has it: its entry and its definition's JSON.
@@ -30,7 +28,7 @@ func (l *Ledger) Jobs(ctx context.Context) ([]Stored, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, redisconn.Explain("list jobs", err)
+		return nil, l.explain(ctx, "list jobs", err)
 	}
 	var all []Stored
 	for i := range entries {
@@ -59,7 +57,7 @@ func (l *Ledger) Job(ctx context.Context, name string) (Stored, error) {
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return Stored{}, redisconn.Explain("read job "+name, err)
+		return Stored{}, l.explain(ctx, "read job "+name, err)
 	}
 	if errors.Is(entry.Err(), redis.Nil) {
 		return Stored{}, fmt.Errorf("%w: %q in namespace %s; `jobs list` shows what there is", ErrUnknownJob, name, l.cfg.Namespace)
@@ -90,7 +88,7 @@ func (l *Ledger) Open(ctx context.Context, names ...string) ([]Lease, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, redisconn.Explain("list runs", err)
+		return nil, l.explain(ctx, "list runs", err)
 	}
 	var open []Lease
 	for i := range parts {
@@ -114,7 +112,7 @@ func (l *Ledger) History(ctx context.Context, names []string) (rows map[string][
 		return nil
 	})
 	if err != nil {
-		return nil, 0, redisconn.Explain("read history", err)
+		return nil, 0, l.explain(ctx, "read history", err)
 	}
 	rows = make(map[string][]Row, len(names))
 	for i, name := range names {

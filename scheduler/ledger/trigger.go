@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-
-	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // PayloadMax is the largest payload of a run by hand, in bytes.
@@ -52,7 +50,7 @@ func (l *Ledger) Trigger(ctx context.Context, job string, t Trigger) (string, er
 	args := append([]any{job, t.Run, strconv.Itoa(pendingMax), orNone(t.At), remember, strconv.Itoa(uniqueMax), t.Payload}, successors(t.Run)...)
 	word, err := triggerScript.Run(ctx, l.client, ks, args...).Text()
 	if err != nil {
-		return "", redisconn.Explain("run "+job, err)
+		return "", l.explain(ctx, "run "+job, err)
 	}
 	if word == "queued" {
 		return t.Run, nil

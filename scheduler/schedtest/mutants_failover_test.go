@@ -61,6 +61,12 @@ var lostWrites = []mutant{
 	sum`, `		return "x"
 	}
 	sum`}}},
+	{name: "a tool goes on asking a master of a Cluster that is gone", test: "./scheduler TestInspectorFindsAnotherMaster", edits: []edit{
+		{"scheduler/ledger/errors.go", `	redisconn.LookAgain(ctx, client, err)
+`, ``}}},
+	{name: "who asks for the drains alone goes on asking a master that is gone", test: "./scheduler TestInspectorFindsAnotherMaster", edits: []edit{
+		{"scheduler/drain.go", `		redisconn.LookAgain(ctx, i.client, err)
+`, ``}}},
 	{name: "jobs are not registered again", harmless: "the claim of a job that Redis has lost registers it; its tick is lost if it was due", edits: []edit{
 		{failoverGo, `		f.n.registrar.wiped()`, ``}}},
 }
