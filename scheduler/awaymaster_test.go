@@ -5,7 +5,6 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -22,20 +21,16 @@ import (
 type roads struct{ away, others redistest.Net }
 
 func (r *roads) client(t *testing.T, c *redistest.Cluster, away *redistest.Server) *redis.ClusterClient {
-	o := c.Options()
-	dial := redis.NewDialer(&redis.Options{})
-	far, near := r.away.Wrap(dial), r.others.Wrap(dial)
-	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+	t.Helper()
+	client := c.ClientOver(t, func(addr string) *redistest.Net {
 		if addr == away.Addr() {
-			return far(ctx, network, addr)
+			return &r.away
 		}
-		return near(ctx, network, addr)
-	}
-	client := redis.NewClusterClient(o)
+		return &r.others
+	})
 	t.Cleanup(func() {
 		r.away.Heal()
 		r.others.Heal()
-		_ = client.Close()
 	})
 	return client
 }

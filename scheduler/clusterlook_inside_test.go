@@ -6,11 +6,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
@@ -32,17 +29,12 @@ func TestFailoverLooksAgainSoon(t *testing.T) {
 		t.Fatal(err)
 	}
 	var road redistest.Net // to the master that is going to be away
-	o := c.Options()
-	near := redis.NewDialer(&redis.Options{})
-	far := road.Wrap(near)
-	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+	client := c.ClientOver(t, func(addr string) *redistest.Net {
 		if addr == away.Addr() {
-			return far(ctx, network, addr)
+			return &road
 		}
-		return near(ctx, network, addr)
-	}
-	client := redis.NewClusterClient(o)
-	t.Cleanup(func() { _ = client.Close() })
+		return nil
+	})
 	reg := jobs.NewRegistry()
 	reg.MustAdd(jobs.Job{Name: "job", Schedule: "@every 1h", Func: func(context.Context, *jobs.Run) error { return nil }})
 	n, err := New(client, reg, Config{FailoverHold: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})

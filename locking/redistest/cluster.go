@@ -244,7 +244,26 @@ func (c *Cluster) Options() *redis.ClusterOptions {
 // Client returns a client of the whole cluster, closed when the test ends.
 func (c *Cluster) Client(tb TB) *redis.ClusterClient {
 	tb.Helper()
-	client := redis.NewClusterClient(c.Options())
+	return c.client(tb, c.Options())
+}
+
+// ClientOver is Client over networks: road says which one leads to an address, nil a healthy one. Heal them before the test ends.
+func (c *Cluster) ClientOver(tb TB, road func(addr string) *Net) *redis.ClusterClient {
+	tb.Helper()
+	o := c.Options()
+	dial := redis.NewDialer(&redis.Options{})
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if n := road(addr); n != nil {
+			return n.Wrap(dial)(ctx, network, addr)
+		}
+		return dial(ctx, network, addr)
+	}
+	return c.client(tb, o)
+}
+
+func (c *Cluster) client(tb TB, o *redis.ClusterOptions) *redis.ClusterClient {
+	tb.Helper()
+	client := redis.NewClusterClient(o)
 	tb.Cleanup(func() {
 		if err := client.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
 			tb.Fatalf("close the client of the cluster: %v", err)

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
@@ -32,14 +29,6 @@ func newOnCluster(t *testing.T) *onCluster {
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	t.Cleanup(cancel)
 	r := &onCluster{t: t, ctx: ctx, cluster: redistest.StartCluster(t), kept: -1, lost: -1}
-	o, near := r.cluster.Options(), redis.NewDialer(&redis.Options{})
-	far := r.road.Wrap(near)
-	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if r.master != nil && addr == r.master.Addr() {
-			return far(ctx, network, addr)
-		}
-		return near(ctx, network, addr)
-	}
 	home := must(r.cluster.Master(ctx, controlKey("m")))
 	keys := make([]keys, 16)
 	for p := range keys {
@@ -50,8 +39,12 @@ func newOnCluster(t *testing.T) *onCluster {
 			r.lost, r.master = p, master
 		}
 	}
-	client := redis.NewClusterClient(o)
-	t.Cleanup(func() { _ = client.Close() })
+	client := r.cluster.ClientOver(t, func(addr string) *redistest.Net {
+		if addr == r.master.Addr() {
+			return &r.road
+		}
+		return nil
+	})
 	r.ledger = must(Open(ctx, client, Config{Namespace: "m", Partitions: len(keys)}))
 	r.before = r.known("")
 	for p, id := range r.ledger.byMaster(r.before) {
