@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -213,6 +214,38 @@ func TestJobsGoOnWithoutTheHomeMaster(t *testing.T) {
 
 	t.Log("the home master is silent, the latest elsewhere:", a.seen.check(t, a.elsewhere, cut, over.Add(-time.Second), 2*time.Second))
 	t.Log("it is back, the latest there:", a.seen.check(t, a.there, over.Add(2*time.Second), over.Add(4*time.Second), time.Second))
+}
+
+// TestNodeStartsWithoutAMaster has a node start that does not see one master. It runs the jobs of the others, and those of that
+// one when it is back.
+func TestNodeStartsWithoutAMaster(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	a := startApart(ctx, t, false)
+	until(ctx, t, time.Now().Add(3*time.Second))
+	a.n1.away.Cut()
+	a.n2.away.Cut()
+	var n3 roads
+	client := n3.client(t, a.cluster, a.away)
+	n3.away.Cut()
+	reg, ran := jobs.NewRegistry(), make(chan string, 1000)
+	note := func(_ context.Context, run *jobs.Run) error {
+		ran <- run.Job()
+		return nil
+	}
+	reg.MustAdd(jobs.Job{Name: a.name(ctx, t, "new-elsewhere", false), Schedule: "@every 1s", Func: note})
+	reg.MustAdd(jobs.Job{Name: a.name(ctx, t, "new-there", true), Schedule: "@every 1s", Func: note})
+	runNode(t, client, reg, "n3", time.Second)
+	if job := next(ctx, t, "a run elsewhere", ran); !strings.HasPrefix(job, "new-elsewhere") {
+		t.Errorf("%s ran, whose master is away", job)
+	}
+	n3.away.Heal()
+	a.n1.away.Heal()
+	a.n2.away.Heal()
+	for !strings.HasPrefix(next(ctx, t, "a run there, when the master is back", ran), "new-there") {
+		continue
+	}
 }
 
 // TestMasterThatTakesNoWrites has a master of a Cluster answer what is read, and refuse what is written for want of replicas. What

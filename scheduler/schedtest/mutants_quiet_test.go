@@ -1,0 +1,32 @@
+//go:build mutants
+
+package schedtest_test
+
+// What keeps a master of a Cluster that is away from keeping others waiting.
+var quiets = []mutant{
+	{name: "claims of a quiet partition keep the senders", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
+		{"scheduler/sender.go", `if !s.n.quiet.of(b.part) && s.claim(draining, b, false) {`, `if s.claim(draining, b, true) {`}}},
+	{name: "ends of runs of a quiet partition keep the carriers", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
+		{"scheduler/settler.go", `if !s.quiet.of(part) && s.deliver(giveUp, batch, part, false) {`, `if s.deliver(giveUp, batch, part, true) {`}}},
+	{name: "jobs of a quiet partition take slots", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
+		{"scheduler/engine.go", `if due && e.quiet(j.part) {`, `if due && e.quiet(-1) {`}}},
+	{name: "a look at all masters fails with one", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
+		{"scheduler/ledger/look.go", `f, failed = Finding{Unheard: parts}, cmp.Or(failed, err)`, `f, failed = Finding{Unheard: g.l.every()}, cmp.Or(failed, err)`},
+		{"scheduler/sweep.go", `heard, quiet := s.n.quiet.split()`, "quiet, heard := []int(nil), []int(nil)"}}},
+	{name: "renewals wait for a master that hangs", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
+		{"scheduler/ledger/lease.go", `	if l.Clustered() {
+		short, cancel`, `	if !l.Clustered() {
+		short, cancel`}}},
+	{name: "a partition that can be read is heard", test: "./scheduler TestMasterThatTakesNoWrites", edits: []edit{
+		{"scheduler/quiet.go", `if a.unheard || a.aside > 0 {`, `if a.unheard || q.gone[part] == nil {`}}},
+	{name: "what became late at a quiet partition is anybody's", test: "./scheduler TestQuietLate", edits: []edit{
+		{"scheduler/quiet.go", `q.back[part] = time.Now()`, `q.back[part] = time.Time{}`}}},
+	{name: "a node that starts without a master registers nothing", test: "./scheduler TestNodeStartsWithoutAMaster", edits: []edit{
+		{"scheduler/register.go", `if err != nil && !errors.Is(err, errQuiet) {
+				return facts, err
+			}`, `if err != nil {
+				return nil, err
+			}`}}},
+	{name: "refused writes are no outage", test: "./locking/redisconn TestExplain", edits: []edit{
+		{"locking/redisconn/explain.go", ` || strings.Contains(reply, ": "+p) {`, ` {`}}},
+}
