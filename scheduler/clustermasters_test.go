@@ -50,13 +50,17 @@ func next[T any](ctx context.Context, t *testing.T, what string, from <-chan T) 
 	return came
 }
 
-// runNode runs a node until the test ends; hold is its FailoverHold.
-func runNode(t *testing.T, client redis.UniversalClient, reg *jobs.Registry, name string, hold time.Duration) {
+// runOnCluster runs a node in the namespace of these tests; hold is its FailoverHold.
+func runOnCluster(t *testing.T, client redis.UniversalClient, reg *jobs.Registry, name string, hold time.Duration) {
 	t.Helper()
-	node, err := scheduler.New(client, reg, scheduler.Config{
-		Namespace: twoMasters, Partitions: twoMastersParts, Name: name,
-		MaxRunning: 30, FailoverHold: hold, DrainTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
-	})
+	runNode(t, client, reg, scheduler.Config{Namespace: twoMasters, Partitions: twoMastersParts, Name: name, MaxRunning: 30, FailoverHold: hold})
+}
+
+// runNode runs a node that says nothing until the test ends.
+func runNode(t *testing.T, client redis.UniversalClient, reg *jobs.Registry, cfg scheduler.Config) *scheduler.Node {
+	t.Helper()
+	cfg.DrainTimeout, cfg.Logger = time.Second, slog.New(slog.DiscardHandler)
+	node, err := scheduler.New(client, reg, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,6 +73,7 @@ func runNode(t *testing.T, client redis.UniversalClient, reg *jobs.Registry, nam
 			t.Error(err)
 		}
 	})
+	return node
 }
 
 // TestRunIsToldToAnotherMaster has one master of a Cluster end that has granted a tick and passed it on to nobody, not the
@@ -110,7 +115,7 @@ func TestRunIsToldToAnotherMaster(t *testing.T) {
 	for _, name := range []string{"n1", "n2"} {
 		reg := jobs.NewRegistry()
 		reg.MustAdd(jobs.Job{Name: job, Schedule: "@every 1s", Func: work})
-		runNode(t, c.Client(t), reg, name, time.Minute)
+		runOnCluster(t, c.Client(t), reg, name, time.Minute)
 	}
 	next(ctx, t, "the first run", short)
 	if err := c.Part(ctx, master); err != nil {
@@ -250,7 +255,7 @@ func TestMasterThatIsAwayHoldsNobodyUp(t *testing.T) {
 		ticked <- run.Tick()
 		return nil
 	}})
-	runNode(t, road.client(t, c, away), reg, "n1", time.Second)
+	runOnCluster(t, road.client(t, c, away), reg, "n1", time.Second)
 	next(ctx, t, "the run that goes on", began)
 	road.away.Cut()
 	if err := c.MoveSlot(ctx, key, home); err != nil {

@@ -16,6 +16,9 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
+// ConfirmMajority, as Config.Confirm, is (r+1)/2 of the r replicas that a master has when the node starts, and 1 at least.
+const ConfirmMajority = -1
+
 // Config is a node's settings; the zero value is useful.
 type Config struct {
 	// Namespace keeps two installations in one Redis apart. Default "escapement".
@@ -64,6 +67,10 @@ type Config struct {
 	HistoryKeep int
 	// HistoryKeepFor is how long rows are kept, whichever is reached first. Default 168 h.
 	HistoryKeepFor time.Duration
+	// Confirm is how many replicas must have a grant before its run begins, ConfirmMajority for a majority of all copies. It costs
+	// a round trip to the replicas, narrows what a failover can lose, and does not close it. What too few have confirmed after half a
+	// second is handed back, and nothing more is claimed there until they do. Default 0: none.
+	Confirm int
 	// Next is a client of the Redis that the namespace is going to move to, which the caller keeps; nil for nowhere. While
 	// the move has closed the namespace, the node looks there every second, and Run returns ErrMoved when it is open there.
 	Next redis.UniversalClient
@@ -141,6 +148,9 @@ func (c Config) validate(reg *jobs.Registry) error {
 	}
 	if c.MaxRunning < 1 || c.MaxRunning > 100_000 {
 		bad("max_running is %d: must lie between 1 and 100000", c.MaxRunning)
+	}
+	if c.Confirm < ConfirmMajority || c.Confirm > 100 {
+		bad("confirm is %d: must lie between 0 and 100, or be ConfirmMajority", c.Confirm)
 	}
 	between("grace", c.Grace, 10*time.Millisecond, time.Minute)
 	between("sweep_every", c.SweepEvery, 10*time.Millisecond, time.Minute)

@@ -70,7 +70,7 @@ func (e *engine) firePending(now time.Time) {
 	waiting := e.pending[:0]
 	for _, p := range e.pending {
 		j := e.byName[p.Job]
-		if j == nil || j.outside || e.quiet(j.part) || now.UnixMilli() < e.asleep[p.Run] || !e.mayTake(j, now.Sub(time.UnixMilli(p.Granted))) {
+		if j == nil || j.outside || e.shut(j.part) || now.UnixMilli() < e.asleep[p.Run] || !e.mayTake(j, now.Sub(time.UnixMilli(p.Granted))) {
 			continue // the next sweep finds it again
 		}
 		if j.claiming || now.UnixMilli() < j.putOff || !e.slots.take() {

@@ -15,8 +15,8 @@ import (
 // lookAgain bounds the engine's sleep, so that a step of Redis' clock is noticed.
 const lookAgain = time.Second
 
-// quietPause is how long a job is put off whose partition is quiet.
-const quietPause = 100 * time.Millisecond
+// shutPause is how long a job is put off from whose partition nothing is claimed.
+const shutPause = 100 * time.Millisecond
 
 // engine decides what to claim and when. One goroutine owns all of its state; other roles hand
 // it work through do.
@@ -47,9 +47,9 @@ type engine struct {
 	mayTake  func(*job, time.Duration) bool
 	// shardLast says that what was claimed last, when there was a choice, was a shard.
 	shardLast bool
-	// holding says why nothing may be claimed now, besides the clock, and quiet of which partitions nothing is.
+	// holding says why nothing may be claimed now, besides the clock, and shut of which partitions nothing is.
 	holding func() error
-	quiet   func(part int) bool
+	shut    func(part int) bool
 	by      ledger.Claimer
 	// mayShard is mayTake for a shard of an open tick.
 	mayShard func(*job, int, time.Duration) bool
@@ -80,15 +80,17 @@ type batch struct {
 type grant struct {
 	job    *job
 	lease  ledger.Lease
-	server string    // that granted it
-	asked  time.Time // before the first request for it was sent
-	slept  time.Duration
+	server string // that granted it
+	// unconfirmed says that too few replicas have the grant: the run is not begun.
+	unconfirmed bool
+	asked       time.Time // before the first request for it was sent
+	slept       time.Duration
 }
 
 func newEngine(c *clock, s *slots, all []*job, newID func() string, log *slog.Logger) *engine {
 	e := &engine{
 		clock: c, slots: s, log: log, newID: newID, jobs: all, byName: make(map[string]*job, len(all)), asleep: make(map[string]int64),
-		asking: make(map[string]bool), holding: func() error { return nil }, quiet: func(int) bool { return false },
+		asking: make(map[string]bool), holding: func() error { return nil }, shut: func(int) bool { return false },
 		batches: make(chan *batch, s.size), answers: make(chan *batch), calls: make(chan func()), done: make(chan struct{}),
 	}
 	for _, j := range all {
@@ -165,8 +167,8 @@ func (e *engine) fire() time.Duration {
 func (e *engine) fireNext(now time.Time) bool {
 	j := e.agenda.first()
 	due := j != nil && j.at <= now.UnixMilli()
-	if due && e.quiet(j.part) {
-		e.agenda.put(j, now.Add(quietPause).UnixMilli())
+	if due && e.shut(j.part) {
+		e.agenda.put(j, now.Add(shutPause).UnixMilli())
 		return true
 	}
 	if !due && len(e.shards) == 0 || !e.slots.take() {

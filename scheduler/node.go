@@ -120,7 +120,7 @@ func (n *Node) Ready() error {
 	case !n.registered.Load():
 		return errors.New("not registered yet")
 	}
-	return errors.Join(n.cordonWords(), n.health.trouble(), n.clock.usable(), n.failover.holding())
+	return errors.Join(n.cordonWords(), n.health.trouble(), n.quiet.trouble(), n.clock.usable(), n.failover.holding())
 }
 
 // Run joins the cluster and works until ctx ends. Then it tells the others, and until they know (two
@@ -234,7 +234,9 @@ func (n *Node) openOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.ledger = l
+	if n.ledger, err = n.confirming(call, l); err != nil {
+		return err
+	}
 	if err := n.sampleClock(call); err != nil {
 		return err
 	}
@@ -243,13 +245,23 @@ func (n *Node) openOnce(ctx context.Context) error {
 	return n.members.join(call)
 }
 
+// confirming is the ledger for claims that wait for replicas as Config.Confirm wants it.
+func (n *Node) confirming(ctx context.Context, l *ledger.Ledger) (_ *ledger.Ledger, err error) {
+	replicas := n.cfg.Confirm
+	if replicas == ConfirmMajority {
+		if replicas, err = redisconn.Majority(ctx, n.client); err != nil {
+			return nil, err
+		}
+		n.log.Info("claims are confirmed by replicas", "replicas", replicas)
+	}
+	return l.Confirming(replicas), nil
+}
+
 func (n *Node) makeRoles() {
 	for _, j := range n.jobs {
 		j.part = n.ledger.Partition(j.Name)
 	}
-	if n.ledger.Clustered() {
-		n.quiet.parts = n.ledger.Partitions()
-	}
+	n.quiet.parts, n.quiet.apart = n.ledger.Partitions(), n.ledger.Clustered()
 	n.roster = sharding.NewRoster(n.client, sharding.RosterConfig{Namespace: n.cfg.Namespace, TTL: rosterTTL})
 	// The keeper's own log is not used: the runner says what became of a run, health what of Redis.
 	n.keeper = locking.NewKeeper(renewer{n}, locking.KeeperConfig{
@@ -263,11 +275,11 @@ func (n *Node) makeRoles() {
 	n.engine.mayTake = n.mayTake
 	n.engine.mayShard = n.mayShard
 	n.engine.holding, n.engine.by = n.failover.holding, ledger.Claimer{ID: n.id, Name: n.cfg.Name}
-	n.engine.quiet = n.quiet.of
+	n.engine.shut = n.quiet.shut
 	n.engine.events = n.events
 	n.engine.relay = n.sweepNow
 	n.settler = newSettler(n.ledger, n.failover, n.quiet, n.engine.settled)
-	n.engine.granted = func(g grant) { n.runner.start(g, n.draining.Load()) }
+	n.engine.granted = func(g grant) { n.runner.start(g, g.unconfirmed || n.draining.Load()) }
 }
 
 // lookAgain has a Cluster's client look who is master of what now: for the partitions of a master that died, none but their own

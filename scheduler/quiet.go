@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -15,21 +16,29 @@ import (
 //
 // Where all partitions live at one server there is nobody to be spared: none is ever quiet, and health alone hears of it. It also
 // does when all masters are silent.
+//
+// It also knows which partitions are unconfirmed: too few replicas have what was granted there last, see Config.Confirm. Only claims
+// wait for them, until a probe is confirmed.
 type quiet struct {
 	health *health
-	parts  int // of the namespace; 0 where one server has them all
+	parts  int  // of the namespace
+	apart  bool // at masters of a Cluster
 
-	mu    sync.Mutex
-	gone  map[int]*absence
-	back  map[int]time.Time // when partitions that were quiet answered again
-	whole trouble           // that some are quiet
+	mu   sync.Mutex
+	gone map[int]*absence
+	back map[int]time.Time // when partitions could be claimed from again
+	mute trouble           // that some are quiet
+	lack trouble           // that some are unconfirmed
 }
 
-// absence is one partition's. It ends when both are over.
+// absence is one partition's. It ends when all of it is over.
 type absence struct {
-	unheard bool // the last call was not answered
-	aside   int  // batches that are repeated
+	unheard     bool // the last call was not answered
+	aside       int  // batches that are repeated
+	unconfirmed bool
 }
+
+func (a *absence) quiet() bool { return a != nil && (a.unheard || a.aside > 0) }
 
 func newQuiet(h *health) *quiet {
 	return &quiet{health: h, gone: make(map[int]*absence), back: make(map[int]time.Time)}
@@ -39,26 +48,62 @@ func newQuiet(h *health) *quiet {
 func (q *quiet) of(part int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return q.gone[part].quiet()
+}
+
+// shut says whether nothing is claimed from a partition: it is quiet or unconfirmed.
+func (q *quiet) shut(part int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	return q.gone[part] != nil
 }
 
-// split parts the partitions into those that are heard and those that are quiet. Where none can be quiet both are empty.
-func (q *quiet) split() (heard, quiet []int) {
+// split parts the partitions into those that are heard and those that are quiet; where none can be quiet both are empty. It also
+// names the unconfirmed ones among those that are heard.
+func (q *quiet) split() (heard, quiet, unconfirmed []int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for p := range q.parts {
-		if q.gone[p] == nil {
-			heard = append(heard, p)
-		} else {
+		a := q.gone[p]
+		switch {
+		case a.quiet():
 			quiet = append(quiet, p)
+		case q.apart:
+			heard = append(heard, p)
+		}
+		if a != nil && a.unconfirmed && !a.quiet() {
+			unconfirmed = append(unconfirmed, p)
 		}
 	}
-	return heard, quiet
+	return heard, quiet, unconfirmed
+}
+
+// count is how many partitions are quiet, and how many unconfirmed. The caller has the lock.
+func (q *quiet) count() (quiet, unconfirmed int) {
+	for _, a := range q.gone {
+		if a.quiet() {
+			quiet++
+		}
+		if a.unconfirmed {
+			unconfirmed++
+		}
+	}
+	return quiet, unconfirmed
+}
+
+// trouble is why nothing is claimed at all, nil when something is, or when health knows why.
+func (q *quiet) trouble() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, unconfirmed := q.count(); q.parts > 0 && unconfirmed == q.parts {
+		return fmt.Errorf("nothing is claimed: %w", q.lack.err)
+	}
+	return nil
 }
 
 // fail takes up that a role's call to some partitions failed, and tells health unless others are heard.
 func (q *quiet) fail(role string, err error, parts ...int) {
-	if q.parts == 0 || !errors.Is(err, locking.ErrUnreachable) {
+	if !q.apart || !errors.Is(err, locking.ErrUnreachable) {
 		q.health.fail(role, err)
 		return
 	}
@@ -66,9 +111,9 @@ func (q *quiet) fail(role string, err error, parts ...int) {
 	for _, p := range parts {
 		q.at(p).unheard = true
 	}
-	some := len(q.gone)
-	say := some < q.parts && q.whole.again(err)
-	since := q.whole.since
+	some, _ := q.count()
+	say := some < q.parts && q.mute.again(err)
+	since := q.mute.since
 	q.mu.Unlock()
 	if some == q.parts {
 		q.health.fail(role, err)
@@ -86,7 +131,7 @@ var errQuiet = errors.New("the partition's master does not answer")
 
 // spare is fail for who can do without the partition: errQuiet then, else the error.
 func (q *quiet) spare(role string, err error, part int) error {
-	if q.parts == 0 || !errors.Is(err, locking.ErrUnreachable) {
+	if !q.apart || !errors.Is(err, locking.ErrUnreachable) {
 		return err
 	}
 	q.fail(role, err, part)
@@ -104,6 +149,35 @@ func (q *quiet) ok(role string, parts ...int) {
 	}
 	q.mu.Unlock()
 	q.health.ok(role)
+}
+
+// short takes up that too few replicas have what a partition granted, whose master is that of all partitions if they are not apart.
+func (q *quiet) short(part int, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for p := range q.parts {
+		if p == part || !q.apart {
+			q.at(p).unconfirmed = true
+		}
+	}
+	if !q.lack.again(err) {
+		return
+	}
+	_, some := q.count()
+	q.health.log.Warn("replicas do not confirm what is granted; it is handed back, and nothing is claimed from these partitions until they do",
+		"partitions", some, "of", q.parts, "error", err, "for", time.Since(q.lack.since).Round(time.Millisecond))
+}
+
+// confirmed takes up that replicas confirm what is written to some partitions.
+func (q *quiet) confirmed(parts ...int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, p := range parts {
+		if a := q.gone[p]; a != nil {
+			a.unconfirmed = false
+			q.over(p, a)
+		}
+	}
 }
 
 // aside takes up that a batch of a quiet partition is repeated until it is answered, and returns what is to be called then.
@@ -130,14 +204,18 @@ func (q *quiet) at(part int) *absence {
 
 // over ends an absence, if it is over. The caller has the lock.
 func (q *quiet) over(part int, a *absence) {
-	if a.unheard || a.aside > 0 {
-		return
+	if !a.quiet() && !a.unconfirmed {
+		delete(q.gone, part)
+		q.back[part] = time.Now()
 	}
-	delete(q.gone, part)
-	q.back[part] = time.Now()
-	if len(q.gone) == 0 {
-		q.health.log.Info("all masters of the Cluster answer again", "after", time.Since(q.whole.since).Round(time.Millisecond))
-		q.whole = trouble{}
+	quiet, unconfirmed := q.count()
+	if quiet == 0 && q.mute.err != nil {
+		q.health.log.Info("all masters of the Cluster answer again", "after", time.Since(q.mute.since).Round(time.Millisecond))
+		q.mute = trouble{}
+	}
+	if unconfirmed == 0 && q.lack.err != nil {
+		q.health.log.Info("replicas confirm what is granted again", "after", time.Since(q.lack.since).Round(time.Millisecond))
+		q.lack = trouble{}
 	}
 }
 

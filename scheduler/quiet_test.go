@@ -19,7 +19,7 @@ func newHeard() (*quiet, *bytes.Buffer) {
 	var out bytes.Buffer
 	h := &health{log: slog.New(slog.NewTextHandler(&out, nil)), unanswered: func(error) {}}
 	q := newQuiet(h)
-	q.parts = 4
+	q.parts, q.apart = 4, true
 	return q, &out
 }
 
@@ -30,7 +30,7 @@ func TestQuietPartitions(t *testing.T) {
 		q, out := newHeard()
 		want := func(when string, quiet ...int) {
 			t.Helper()
-			heard, got := q.split()
+			heard, got, _ := q.split()
 			if !slices.Equal(got, quiet) || len(heard)+len(got) != 4 {
 				t.Errorf("%s: quiet %v, heard %v; want quiet %v", when, got, heard, quiet)
 			}
@@ -77,7 +77,7 @@ func TestQuietWhole(t *testing.T) {
 		if err := q.health.trouble(); !errors.Is(err, refused) || q.of(3) {
 			t.Errorf("a refusal is %v, quiet %v; want it to be the role's, and the partition heard", err, q.of(3))
 		}
-		q.parts, q.gone = 0, make(map[int]*absence)
+		q.apart, q.gone = false, make(map[int]*absence)
 		q.fail(roleClaim, errSilent, 1)
 		if err := q.health.trouble(); !errors.Is(err, locking.ErrUnreachable) || q.of(1) {
 			t.Errorf("without a Cluster health says %v, quiet %v; want the one Redis to be away, and no partition", err, q.of(1))

@@ -64,6 +64,7 @@ func (s sender) claim(draining context.Context, b *batch, aside bool) (answered 
 		switch {
 		case b.err == nil:
 			s.n.quiet.ok(roleClaim, b.part)
+			s.confirm(b)
 			if !asking || time.Since(b.copied) > 2*skew || !unsure(b) {
 				return true
 			}
@@ -91,6 +92,16 @@ func (s sender) claim(draining context.Context, b *batch, aside bool) (answered 
 			return false
 		}
 		pause(context.Background(), backoff(s.n.id+b.claims[0].Run, max(0, try)))
+	}
+}
+
+// confirm tells of grants that too few replicas have.
+func (s sender) confirm(b *batch) {
+	for _, a := range b.answers {
+		if a.Unconfirmed != nil {
+			s.n.quiet.short(b.part, a.Unconfirmed)
+			return
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ func (e *engine) fireShard(now time.Time) bool {
 	p := e.shards[0]
 	e.shards = e.shards[1:]
 	j := e.byName[p.Job]
-	if j.outside || e.quiet(j.part) || e.asking[p.Run] {
+	if j.outside || e.shut(j.part) || e.asking[p.Run] {
 		return false // the next sweep finds it again
 	}
 	e.claim(j, pendingClaim(j, p, now))

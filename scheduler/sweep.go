@@ -93,9 +93,10 @@ func (s *sweep) cancelled(alive context.Context) {
 	}
 }
 
-// probe asks the masters of quiet partitions whether they answer again, beside the sweep, which is not to wait for them.
-func (s *sweep) probe(ctx context.Context, quiet []int) {
-	if len(quiet) == 0 || s.probing.Swap(true) {
+// probe asks the masters of quiet partitions whether they answer again, and those of unconfirmed ones whether their replicas do,
+// beside the sweep, which is not to wait for them.
+func (s *sweep) probe(ctx context.Context, quiet, unconfirmed []int) {
+	if len(quiet)+len(unconfirmed) == 0 || s.probing.Swap(true) {
 		return
 	}
 	s.probes.Go(func() {
@@ -110,14 +111,19 @@ func (s *sweep) probe(ctx context.Context, quiet []int) {
 		if len(heard) > 0 {
 			s.n.quiet.ok(roleSweep, heard...)
 		}
+		confirmed, err := s.n.ledger.Confirmed(call, unconfirmed)
+		s.n.quiet.confirmed(confirmed...)
+		if len(confirmed) < len(unconfirmed) && ctx.Err() == nil {
+			s.n.quiet.short(unconfirmed[0], err)
+		}
 	})
 }
 
 // look looks at the partitions that are not quiet, and says which of them answered: of a Redis that is no Cluster none by name.
 // False when none did.
 func (s *sweep) look(ctx context.Context, now int64) (found ledger.Finding, heard []int, some bool) {
-	heard, quiet := s.n.quiet.split()
-	s.probe(ctx, quiet)
+	heard, quiet, unconfirmed := s.n.quiet.split()
+	s.probe(ctx, quiet, unconfirmed)
 	if len(heard) == 0 && len(quiet) > 0 {
 		return found, nil, false
 	}

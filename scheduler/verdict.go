@@ -131,7 +131,7 @@ func (e *engine) grant(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 func (e *engine) begin(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 	l := c.Lease(a, e.by, e.clock.now().UnixMilli())
 	e.events.claimed(l)
-	e.granted(grant{job: j, lease: l, server: b.server, asked: since(b, c, a), slept: b.slept})
+	e.granted(grant{job: j, lease: l, server: b.server, unconfirmed: a.Unconfirmed != nil, asked: since(b, c, a), slept: b.slept})
 }
 
 // takenFor is how long a grant of a pending run is known again, at least: much longer than a reply is under way.

@@ -76,9 +76,9 @@ func TestUsage(t *testing.T) {
 // TestBadConfig wants exit 3 and every fault, before anything is connected: the
 // Redis named does not exist, and would be exit 6.
 func TestBadConfig(t *testing.T) {
-	file := write(t, "redis: {confirm: replicas}\nnod: {}\n")
+	file := write(t, "redis: {confirm: all}\nnod: {}\n")
 	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + closedPort(t), "ESCAPEMENT_NODE_WEIGHT=0"}
-	want := file + ":1: redis.confirm: replicas is not there yet; use none\n" +
+	want := file + ":1: redis.confirm: \"all\" is not one of none, replicas\n" +
 		file + ":2: nod: unknown key; did you mean node\n" +
 		"ESCAPEMENT_NODE_WEIGHT: 0 is outside 1 to 1000\n"
 	for _, args := range [][]string{

@@ -54,13 +54,6 @@ func (c *checker) span(path string, d, low, high time.Duration) {
 	}
 }
 
-// later refuses a setting that only a later version will carry out.
-func (c *checker) later(path string, isDefault bool, format string, args ...any) {
-	if !isDefault {
-		c.fault(path, format, args...)
-	}
-}
-
 var (
 	namespacePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 	nodePattern      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$`)
@@ -76,7 +69,6 @@ func (c *checker) redis() {
 	r := c.Redis
 	c.mode()
 	c.next()
-	c.later("redis.confirm", r.Confirm == "none", "%s is not there yet; use none", r.Confirm)
 	c.whole("redis.partitions", r.Partitions, 1, 1024)
 }
 

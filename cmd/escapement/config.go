@@ -42,7 +42,7 @@ type Redis struct {
 	// MasterName is what the sentinels in mode sentinel call the master. In another mode
 	// it is empty.
 	MasterName string `yaml:"master_name"`
-	// Confirm: only none works in this version.
+	// Confirm: whether a majority of all copies of a master must have a grant before its run or command begins.
 	Confirm string `yaml:"confirm" words:"none replicas"`
 	// Partitions is fixed when the namespace is created. 1 to 1024, default 16.
 	Partitions int `yaml:"partitions"`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -65,6 +66,9 @@ func (a *app) dev(l *loaded, count int) error {
 func (l *loaded) devRedis() (newClient func() (redis.UniversalClient, error), where string, err error) {
 	if l.Redis.URL != "" || l.Redis.Mode != modeStandalone {
 		return l.newClient, l.redisName(), nil
+	}
+	if l.Redis.Confirm == confirmReplicas {
+		return nil, "", l.refused(errors.New("redis.confirm: the embedded Redis has no replicas that could confirm anything; set redis.url, or redis.confirm to none"))
 	}
 	embedded, err := redistest.Embed()
 	if err != nil {

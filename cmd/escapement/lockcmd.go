@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redislock"
 )
 
@@ -109,7 +110,14 @@ func (a *app) lock(l *loaded, client redis.UniversalClient, name string, args []
 	}
 	signals := catch()
 	defer signal.Stop(signals)
-	locker := redislock.New(client, redislock.Config{Namespace: l.Namespace, Margin: lockMargin})
+	cfg := redislock.Config{Namespace: l.Namespace, Margin: lockMargin}
+	if l.Redis.Confirm == confirmReplicas {
+		var err error
+		if cfg.Confirm, err = redisconn.Majority(context.Background(), client); err != nil {
+			return err
+		}
+	}
+	locker := redislock.New(client, cfg)
 	defer locker.Close() // a place in the line is given up before this process ends
 	lease, err := a.acquire(locker, name, o, signals)
 	if err != nil {

@@ -73,16 +73,23 @@ func (l *loaded) nextSpot() (spot, error) {
 	return spot{a.client(), a.name()}, nil
 }
 
+// confirmReplicas is the value of redis.confirm that is not none.
+const confirmReplicas = "replicas"
+
 // nodeConfig is the library's form of the node's settings.
 func (l *loaded) nodeConfig(log *slog.Logger) scheduler.Config {
 	b := thisBuild()
+	confirm := 0
+	if l.Redis.Confirm == confirmReplicas {
+		confirm = scheduler.ConfirmMajority
+	}
 	return scheduler.Config{
 		Namespace: l.Namespace, Partitions: l.Redis.Partitions,
 		Name: l.Node.Name, Version: b.Version, Revision: l.Node.Revision, Generation: l.Node.Generation,
 		Labels: l.Node.Labels, Weight: l.Node.Weight, MaxRunning: l.Node.MaxRunning,
 		Grace: l.Node.Grace, SweepEvery: l.Node.SweepEvery,
 		MaxSkew: l.Node.MaxSkew, MaxStep: l.Node.MaxStep, FailoverHold: l.Node.FailoverHold, DrainTimeout: l.Node.DrainTimeout,
-		HistoryKeep: l.History.Keep, HistoryKeepFor: l.History.KeepFor,
+		HistoryKeep: l.History.Keep, HistoryKeepFor: l.History.KeepFor, Confirm: confirm,
 		Logger: log,
 	}
 }

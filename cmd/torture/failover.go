@@ -24,13 +24,13 @@ const (
 
 func failoverSettings(r *rehearsal) settings {
 	s := churnSettings(r)
-	s.sentinel = true
+	s.sentinel, s.confirm = true, r.confirm
 	return s
 }
 
 func shardSettings(r *rehearsal) settings {
 	s := churnSettings(r)
-	s.sharded = true
+	s.sharded, s.confirm = true, r.confirm
 	return s
 }
 

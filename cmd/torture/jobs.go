@@ -91,6 +91,7 @@ type settings struct {
 	sentinel bool           // Redis is watched by sentinels
 	sharded  bool           // Redis is a Cluster
 	next     bool           // there is a Cluster to move to
+	confirm  bool           // with sentinels or a Cluster: replicas confirm what is granted
 	section  map[string]any // redis, of the configuration, which the stage fills in; nil: flags say it
 
 	label string         // stands in each line that a node with this configuration writes; "" is "-"
@@ -137,6 +138,9 @@ func (c settings) writeConfig(path, sink, alive string) error {
 	}
 	if c.section != nil {
 		all["redis"] = c.section
+		if c.confirm {
+			c.section["confirm"] = "replicas"
+		}
 	}
 	text, err := yaml.Marshal(all)
 	if err != nil {

@@ -18,7 +18,7 @@ func (d *Driver) ask(ctx context.Context, name string, args []any) ([]any, error
 	if d.confirm == 0 {
 		return acquireScript.Run(ctx, d.client, keys, args...).Slice()
 	}
-	master, err := d.master(ctx, keys[0])
+	master, err := redisconn.Master(ctx, d.client, keys[0])
 	if err != nil {
 		return nil, err
 	}
@@ -55,15 +55,4 @@ func waitFor(ctx context.Context) time.Duration {
 		return max(time.Until(end)/2, time.Millisecond)
 	}
 	return 500 * time.Millisecond
-}
-
-// master returns the client of the server where key lives.
-func (d *Driver) master(ctx context.Context, key string) (*redis.Client, error) {
-	switch c := d.client.(type) {
-	case *redis.ClusterClient:
-		return c.MasterForKey(ctx, key)
-	case *redis.Client:
-		return c, nil
-	}
-	return nil, fmt.Errorf("redis client: Config.Confirm needs a *redis.Client or *redis.ClusterClient, not a %T", d.client)
 }

@@ -6,45 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// withReplicas starts a master and two replicas that follow it.
-func withReplicas(t *testing.T) (master *redis.Client, replicas [2]*redistest.Server) {
-	t.Helper()
-	m := redistest.Start(t)
-	master = m.Client(t)
-	host, port, _ := strings.Cut(m.Addr(), ":")
-	for i := range replicas {
-		s, err := redistest.StartProcess(redistest.ProcessConfig{
-			Dir: t.TempDir(), Args: []string{"--replicaof", host + " " + port, "--repl-diskless-sync-delay", "0"},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		replicas[i] = s
-		t.Cleanup(func() {
-			if err := s.Kill(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	end := time.Now().Add(20 * time.Second)
-	for n := int64(0); n < 2; { // the replicas have caught up when both answer
-		master.Incr(t.Context(), "warm")
-		n = master.Wait(t.Context(), 2, 500*time.Millisecond).Val()
-		if time.Now().After(end) {
-			t.Fatal("the replicas have not linked up in 20 s")
-		}
-	}
-	return master, replicas
-}
-
 func TestConfirm(t *testing.T) {
-	master, replicas := withReplicas(t)
+	m, replicas := redistest.StartReplicas(t, 2)
+	master := m.Client(t)
 	master.ScriptFlush(t.Context())
 	l := New(master, Config{Confirm: 1})
 	t.Cleanup(l.Close)
@@ -94,7 +62,8 @@ func TestConfirm(t *testing.T) {
 
 // WAIT on a connection that has written nothing is answered with all replicas.
 func TestConfirmAsksTheConnectionThatWrote(t *testing.T) {
-	master, replicas := withReplicas(t)
+	m, replicas := redistest.StartReplicas(t, 2)
+	master := m.Client(t)
 	for _, r := range replicas {
 		if err := r.Pause(); err != nil {
 			t.Fatal(err)

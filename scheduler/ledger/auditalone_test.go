@@ -103,8 +103,8 @@ func TestKnownKeys(t *testing.T) {
 			t.Errorf("%s is not known", key)
 		}
 	}
-	if n := len(l.keys[0].all()); n != 16 {
-		t.Errorf("all names %d keys, and there are 16 beside the histories: see keys", n)
+	if n := len(l.keys[0].all()); n != 17 {
+		t.Errorf("all names %d keys, and there are 17 beside the histories: see keys", n)
 	}
 	for i := range strangersMax + 5 {
 		k.client.Set(t.Context(), "{trace:0}:x"+strings.Repeat("y", i), 1, 0)

@@ -140,6 +140,9 @@ type Answer struct {
 	// Detail is, of Opened: the tick's id; of Held: by which run, or HeldByPause; of Superseded: by which
 	// definition; of Passed, for a pending run: its outcome and the reason, parted by a comma.
 	Detail string
+	// Unconfirmed is, of Granted, why the run must not begin: too few replicas have it, of those that Confirming wants to. Hand it
+	// back, see Unclaim.
+	Unconfirmed error
 }
 
 // Claim asks for a batch of runs, all of jobs in one partition and at most BatchMax, each job but for its shards at
@@ -157,7 +160,7 @@ func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim
 		args = append(args, c.args()...)
 	}
 	ks = append(ks, k.gate)
-	reply, err := claimScript.Run(ctx, l.client, ks, args...).Slice()
+	reply, unconfirmed, err := l.claim(ctx, k, ks, args)
 	if err != nil {
 		return nil, redisconn.Explain("claim", err)
 	}
@@ -171,6 +174,9 @@ func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim
 	for i := range batch {
 		if answers[i], err = answerOf(reply[i*4 : i*4+4]); err != nil {
 			return nil, fmt.Errorf("claim of %s: %w", batch[i].Job, err)
+		}
+		if answers[i].Verdict == Granted {
+			answers[i].Unconfirmed = unconfirmed
 		}
 	}
 	return answers, nil

@@ -78,6 +78,8 @@ type Ledger struct {
 	cfg    Config
 	keys   []keys   // by partition
 	known  []string // run_ids of the only servers to be talked to, see byMaster
+
+	confirm int // how many replicas are to have a claim
 }
 
 // At returns the ledger for a caller that knows what the server that Masters named so holds of its runs: Claim, Renew and

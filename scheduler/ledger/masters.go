@@ -102,17 +102,28 @@ func (l *Ledger) every() []int {
 
 // Heard says which of some partitions live at a master that answers, or why not all do.
 func (l *Ledger) Heard(ctx context.Context, parts []int) (heard []int, err error) {
+	return l.ofMasters(ctx, parts, func(p int) error {
+		return redisconn.Explain("ask a silent master", l.client.HLen(ctx, l.keys[p].jobs).Err())
+	})
+}
+
+// ofMasters calls f with one partition of each master that has some of parts, and returns all partitions of those where it
+// succeeded, and the first error.
+func (l *Ledger) ofMasters(ctx context.Context, parts []int, f func(part int) error) (good []int, err error) {
+	if len(parts) == 0 {
+		return nil, nil
+	}
 	var mu sync.Mutex
 	l.eachMaster(ctx, parts, func(parts []int) {
-		failed := l.client.HLen(ctx, l.keys[parts[0]].jobs).Err()
+		failed := f(parts[0])
 		mu.Lock()
 		defer mu.Unlock()
 		if failed == nil {
-			heard = append(heard, parts...)
+			good = append(good, parts...)
 		}
-		err = cmp.Or(err, redisconn.Explain("ask a silent master", failed))
+		err = cmp.Or(err, failed)
 	})
-	return heard, err
+	return good, err
 }
 
 // Master is the run_id of partition p's master in a text of Masters; "" where it is not known.

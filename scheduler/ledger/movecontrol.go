@@ -80,7 +80,7 @@ func (l *Ledger) Advance(ctx context.Context, s Step) (copies int64, err error) 
 		args = append(args, field, s.Fields[field])
 	}
 	op := fmt.Sprintf("note %s in the control record of %s at %s", s.State, l.cfg.Namespace, redisconn.Addr(l.client))
-	got, err := l.runAndWait(ctx, advanceScript, []string{controlKey(l.cfg.Namespace)}, args)
+	got, err := l.runEverywhere(ctx, advanceScript, []string{controlKey(l.cfg.Namespace)}, args)
 	if err != nil {
 		return 0, redisconn.Explain(op, err)
 	}

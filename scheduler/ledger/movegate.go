@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -82,7 +79,7 @@ func (l *Ledger) SetGate(ctx context.Context, partition int, s GateStep) error {
 	}
 	args := []any{s.ID, s.State, commas(s.Own), commas(s.Older), plain(s.Words), epoch, s.Generation, number}
 	op := fmt.Sprintf("set the gate of partition %d at %s to %s", partition, redisconn.Addr(l.client), s.State)
-	reply, err := l.runAndWait(ctx, gateScript, []string{k.gate, k.jobs}, args)
+	reply, err := l.runEverywhere(ctx, gateScript, []string{k.gate, k.jobs}, args)
 	word := text(reply)
 	switch {
 	case err != nil:
@@ -95,62 +92,4 @@ func (l *Ledger) SetGate(ctx context.Context, partition int, s GateStep) error {
 		return fmt.Errorf("%s: %w", op, ErrForeign)
 	}
 	return fmt.Errorf("%w: %s: it is %q; `move status` shows the next step", ErrRefused, op, word)
-}
-
-const replicasWait = 2 * time.Second
-
-// runAndWait runs a script, whose answer begins with the word done if it did anything, on the master of its first key, and then WAITs for all replicas of that one, over the same
-// connection: WAIT speaks of what its own connection wrote.
-func (l *Ledger) runAndWait(ctx context.Context, script *redisconn.Script, keys []string, args []any) (any, error) {
-	master := l.client
-	if cluster, yes := l.client.(*redis.ClusterClient); yes {
-		var err error
-		if master, err = cluster.MasterForKey(ctx, keys[0]); err != nil {
-			return nil, err
-		}
-	}
-	info, err := master.Info(ctx, "replication").Result()
-	var refused redis.Error // a service that does not say
-	if err != nil && !errors.As(err, &refused) {
-		return nil, err
-	}
-	replicas := replicasOf(info)
-	reply, copies, err := queueAndWait(ctx, master, script.Queue, replicas, keys, args)
-	if redisconn.UnknownScript(err) {
-		reply, copies, err = queueAndWait(ctx, master, script.QueueSource, replicas, keys, args)
-	}
-	word := reply
-	if list, ok := reply.([]any); ok && len(list) > 0 {
-		word = list[0]
-	}
-	if err == nil && text(word) == "done" && copies < replicas {
-		err = fmt.Errorf("%w: done, but only %d of %d replicas have it; run the step again", locking.ErrUnreachable, copies, replicas)
-	}
-	return reply, err
-}
-
-func queueAndWait(ctx context.Context, master redis.UniversalClient, queue queueFunc, replicas int64, keys []string, args []any) (any, int64, error) {
-	pipe := master.Pipeline()
-	cmd := queue(ctx, pipe, keys, args...)
-	var waited *redis.Cmd
-	if replicas > 0 {
-		waited = pipe.Do(ctx, "wait", replicas, replicasWait.Milliseconds())
-	}
-	_, _ = pipe.Exec(ctx) // each command has its own error, read below
-	reply, err := cmd.Result()
-	if err != nil || waited == nil {
-		return reply, 0, err
-	}
-	copies, err := waited.Int64()
-	return reply, copies, err
-}
-
-// replicasOf reads how many replicas a server has; none when it does not say.
-func replicasOf(info string) int64 {
-	for line := range strings.Lines(info) {
-		if n, ok := strings.CutPrefix(strings.TrimSpace(line), "connected_slaves:"); ok {
-			return number(n)
-		}
-	}
-	return 0
 }

@@ -9,16 +9,16 @@ var quiets = []mutant{
 	{name: "ends of runs of a quiet partition keep the carriers", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
 		{"scheduler/settler.go", `if !s.quiet.of(part) && s.deliver(giveUp, batch, part, false) {`, `if s.deliver(giveUp, batch, part, true) {`}}},
 	{name: "jobs of a quiet partition take slots", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
-		{"scheduler/engine.go", `if due && e.quiet(j.part) {`, `if due && e.quiet(-1) {`}}},
+		{"scheduler/engine.go", `if due && e.shut(j.part) {`, `if due && e.shut(-1) {`}}},
 	{name: "a look at all masters fails with one", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
 		{"scheduler/ledger/look.go", `f, failed = Finding{Unheard: parts}, cmp.Or(failed, err)`, `f, failed = Finding{Unheard: g.l.every()}, cmp.Or(failed, err)`},
-		{"scheduler/sweep.go", `heard, quiet := s.n.quiet.split()`, "quiet, heard := []int(nil), []int(nil)"}}},
+		{"scheduler/sweep.go", `heard, quiet, unconfirmed := s.n.quiet.split()`, "quiet, heard, unconfirmed := []int(nil), []int(nil), []int(nil)"}}},
 	{name: "renewals wait for a master that hangs", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
 		{"scheduler/ledger/lease.go", `	if l.Clustered() {
 		short, cancel`, `	if !l.Clustered() {
 		short, cancel`}}},
-	{name: "a partition that can be read is heard", test: "./scheduler TestMasterThatTakesNoWrites", edits: []edit{
-		{"scheduler/quiet.go", `if a.unheard || a.aside > 0 {`, `if a.unheard || q.gone[part] == nil {`}}},
+	{name: "a partition that can be read is heard", test: "./scheduler TestQuietPartitions", edits: []edit{
+		{"scheduler/quiet.go", `a.unheard || a.aside > 0)`, `a.unheard || a.aside > 99)`}}},
 	{name: "what became late at a quiet partition is anybody's", test: "./scheduler TestQuietLate", edits: []edit{
 		{"scheduler/quiet.go", `q.back[part] = time.Now()`, `q.back[part] = time.Time{}`}}},
 	{name: "a node that starts without a master registers nothing", test: "./scheduler TestNodeStartsWithoutAMaster", edits: []edit{
@@ -27,6 +27,12 @@ var quiets = []mutant{
 			}`, `if err != nil {
 				return nil, err
 			}`}}},
+	{name: "what replicas have not confirmed is begun", test: "./scheduler TestConfirm", edits: []edit{
+		{"scheduler/node.go", `g.unconfirmed || n.draining.Load()`, `n.draining.Load()`}}},
+	{name: "what replicas have not confirmed is asked for again and again", test: "./scheduler TestConfirm", edits: []edit{
+		{"scheduler/quiet.go", `q.at(p).unconfirmed = true`, `q.at(p).unconfirmed = false`}}},
+	{name: "a claim that is repeated is confirmed by whoever follows", test: "./scheduler/ledger TestClaimIsConfirmed", edits: []edit{
+		{"scheduler/ledger/confirm.go", `if w.touch != "" {`, `if w.touch == "?" {`}}},
 	{name: "refused writes are no outage", test: "./locking/redisconn TestExplain", edits: []edit{
 		{"locking/redisconn/explain.go", ` || strings.Contains(reply, ": "+p) {`, ` {`}}},
 }

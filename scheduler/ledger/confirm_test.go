@@ -1,0 +1,72 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// TestClaimIsConfirmed: a grant that too few replicas have is known as such, also when it is asked for again over a connection that
+// wrote nothing, and no more when they have it.
+func TestClaimIsConfirmed(t *testing.T) {
+	server, replicas := redistest.StartReplicas(t, 2)
+	open := func() *Ledger {
+		return must(Open(t.Context(), server.Client(t), Config{Namespace: "c", Partitions: 1})).Confirming(2)
+	}
+	l := open()
+	now := func() int64 {
+		at, _, err := l.Time(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at.UnixMilli()
+	}
+	claim := func(l *Ledger, i int) Answer {
+		t.Helper()
+		job, at := fmt.Sprint("job-", i), now()-1000
+		defined := must(l.Define(t.Context(), at+1000, []Definition{{Job: job, Digest: "d-second", Text: []byte("{}"), Cursor: at}}))
+		c := Claim{Job: job, Digest: "d-second", Run: "run-" + job, TTL: time.Minute, From: defined[0].Cursor, Tick: defined[0].Cursor, Next: defined[0].Cursor + 3600_000}
+		got := must(l.Claim(t.Context(), node, now(), []Claim{c}))[0]
+		if got.Verdict != Granted {
+			t.Fatalf("%s: %+v", job, got)
+		}
+		return got
+	}
+	want := func(what string, got Answer, confirmed bool) {
+		t.Helper()
+		if (got.Unconfirmed == nil) != confirmed || !confirmed && !errors.Is(got.Unconfirmed, locking.ErrUnreachable) {
+			t.Errorf("%s: %v; want confirmed %v", what, got.Unconfirmed, confirmed)
+		}
+		if parts, err := l.Confirmed(t.Context(), []int{0}); (err == nil) != confirmed || (len(parts) == 1) != confirmed {
+			t.Errorf("%s: a probe says %v, %v; want confirmed %v", what, parts, err, confirmed)
+		}
+	}
+	if err := l.client.ScriptFlush(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	want("both replicas follow", claim(l, 1), true)
+	if err := replicas[0].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	first := claim(l, 2)
+	want("one of two replicas follows", first, false)
+	again := claim(open(), 2)
+	want("the same claim again, over another connection", again, false)
+	if again.Token != first.Token {
+		t.Errorf("it was granted anew: %+v, then %+v", first, again)
+	}
+	if err := replicas[0].Resume(); err != nil {
+		t.Fatal(err)
+	}
+	want("both replicas follow again", claim(l, 2), true)
+	if got := must(l.Confirming(0).Claim(t.Context(), node, now(), []Claim{{Job: "job-1", Digest: "d-second", Run: "r", TTL: time.Minute, From: 1, Tick: 1, Next: 2}})); got[0].Unconfirmed != nil {
+		t.Errorf("nobody wants to wait, but %v", got[0].Unconfirmed)
+	}
+	if left := must(l.strangers(t.Context())); len(left) > 0 {
+		t.Errorf("keys that this version has no use for: %v", left)
+	}
+}
