@@ -46,8 +46,8 @@
 // is the one thing that can make a tick run twice. So ticks due between 2 s before and 10 s after the fault may run twice, or have no record; they are counted and
 // noted. All others are held to the usual rules, and the tokens of a job must grow always. -without builds the
 // node so that it does not tell a new master what it runs (without.go): the difference is what that prevents.
-// -confirm sets redis.confirm: replicas, so that nothing begins which only the master has: with -without the difference is what that
-// prevents.
+// -confirm sets redis.confirm: replicas in failover and zombie, so that nothing begins which only the master has: with -without the
+// difference is what that prevents.
 //
 // In deploy the ledger's own records say when one schedule gave way to the next. The verifier holds that against when nodes of
 // both versions lived, and as many replacements as there were deploys that changed it; a tick may be recorded as superseded

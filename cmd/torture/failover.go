@@ -30,7 +30,7 @@ func failoverSettings(r *rehearsal) settings {
 
 func shardSettings(r *rehearsal) settings {
 	s := churnSettings(r)
-	s.sharded, s.confirm = true, r.confirm
+	s.sharded = true
 	return s
 }
 
@@ -56,6 +56,9 @@ func failover(ctx context.Context, r *rehearsal, s *stage) error {
 func (s *stage) behead(ctx context.Context, master *redistest.Server) error {
 	if err := wait(ctx, lag); err != nil {
 		return err
+	}
+	if s.confirm { // nothing begins that the replicas have not heard of
+		return master.Kill()
 	}
 	if err := s.amid(ctx); err != nil {
 		return err

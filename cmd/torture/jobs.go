@@ -91,7 +91,7 @@ type settings struct {
 	sentinel bool           // Redis is watched by sentinels
 	sharded  bool           // Redis is a Cluster
 	next     bool           // there is a Cluster to move to
-	confirm  bool           // with sentinels or a Cluster: replicas confirm what is granted
+	confirm  bool           // replicas confirm what is granted
 	section  map[string]any // redis, of the configuration, which the stage fills in; nil: flags say it
 
 	label string         // stands in each line that a node with this configuration writes; "" is "-"

@@ -58,7 +58,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.BoolVar(&o.keep, "keep", false, "keep the work directory also when all is well")
 	f.BoolVar(&o.short, "short", false, "shorter faults and leases, for continuous integration")
 	f.BoolVar(&o.without, "without", false, "take out what nodes do against a failover's lost writes, to count what it prevents")
-	f.BoolVar(&o.confirm, "confirm", false, "with sentinels and a Cluster, have replicas confirm what is granted")
+	f.BoolVar(&o.confirm, "confirm", false, "in failover and zombie, have replicas confirm what is granted")
 	f.StringVar(&o.ignore, "ignore", "", "build nodes without a guard, "+strings.Join(ignorable(), ", ")+": the scenario that is for it must find that out")
 	f.BoolVar(&o.race, "race", false, "build the node with the race detector")
 	if err := f.Parse(args); err != nil {
