@@ -29,11 +29,6 @@ func (l *Ledger) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.
 			parts = append(parts, p)
 		}
 	}
-	if l.Clustered() {
-		short, cancel := context.WithTimeout(ctx, masterTimeout)
-		defer cancel()
-		ctx = short
-	}
 	l.eachMaster(ctx, parts, func(parts []int) { l.renew(ctx, batch, parts, calls) })
 	answers := make([]locking.RenewAnswer, len(batch))
 	var answered bool

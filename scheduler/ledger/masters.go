@@ -23,9 +23,8 @@ func (l *Ledger) Clustered() bool {
 	return yes
 }
 
-// masterTimeout bounds what is asked of all masters of a Cluster at once, and soon again: one that hangs is not to keep what the
-// others say for long.
-const masterTimeout = 400 * time.Millisecond
+// whoTimeout bounds the question who a master is: one that hangs is not to keep what the others say for long.
+const whoTimeout = 400 * time.Millisecond
 
 // Nobody is the run_id of no server: scripts refuse who knows it. It stands for a master that has not answered yet.
 const Nobody = "?"
@@ -38,7 +37,7 @@ func (l *Ledger) Masters(ctx context.Context, runID, known string) (server strin
 	if !l.Clustered() || runID == "" {
 		return runID, true
 	}
-	ctx, cancel := context.WithTimeout(ctx, masterTimeout)
+	ctx, cancel := context.WithTimeout(ctx, whoTimeout)
 	defer cancel()
 	cmds := make([]*redis.Cmd, len(l.keys))
 	l.eachMaster(ctx, l.every(), func(parts []int) {

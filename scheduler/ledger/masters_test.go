@@ -194,7 +194,7 @@ func TestMasterThatHangs(t *testing.T) {
 	asked := time.Now()
 	ids := r.ledger.byMaster(r.known(""))
 	if took := time.Since(asked); took > time.Second {
-		t.Errorf("to ask who the masters are took %s; want %s at most", took, masterTimeout)
+		t.Errorf("to ask who the masters are took %s; want %s at most", took, whoTimeout)
 	}
 	for p, id := range r.ledger.byMaster(r.before) {
 		want := id
