@@ -184,11 +184,11 @@ func (q *quiet) confirmed(parts ...int) {
 func (q *quiet) aside(part int) (answered func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.at(part).aside++
+	a := q.at(part)
+	a.aside++
 	return func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		a := q.gone[part]
 		a.aside--
 		q.over(part, a)
 	}

@@ -12,15 +12,17 @@ import (
 
 // Majority counts how many replicas make, together with their master, a majority of all copies: (r+1)/2 of r replicas,
 // and 1 at least. r is what INFO says of the master, on a Cluster of the one that has most: those that are connected now.
-// The error wraps locking.ErrUnreachable when a master does not answer.
+// The error wraps locking.ErrUnreachable when no master answers.
 func Majority(ctx context.Context, client redis.UniversalClient) (int, error) {
 	var mu sync.Mutex
-	most := 0
+	most := -1 // nobody has answered
 	count := func(ctx context.Context, master *redis.Client) error {
 		n, err := Replicas(ctx, master)
 		mu.Lock()
 		defer mu.Unlock()
-		most = max(most, n)
+		if err == nil {
+			most = max(most, n)
+		}
 		return err
 	}
 	var err error
@@ -31,6 +33,9 @@ func Majority(ctx context.Context, client redis.UniversalClient) (int, error) {
 		err = count(ctx, c)
 	default:
 		err = fmt.Errorf("redis client: the replicas of a %T cannot be counted; use a *redis.Client or *redis.ClusterClient", client)
+	}
+	if most >= 0 {
+		err = nil
 	}
 	return max(1, (most+1)/2), Explain("count the replicas", err)
 }

@@ -97,7 +97,7 @@ func (l *Ledger) runEverywhere(ctx context.Context, script *redisconn.Script, ke
 }
 
 // claim runs the claim script in a partition, and says why what was granted is to be handed back, nil when enough replicas have it. A
-// claim that is repeated writes nothing, and WAIT is content with those who write nothing: so a key is written besides.
+// claim that is repeated writes nothing, and WAIT speaks of what its own connection wrote: so a key is written besides.
 func (l *Ledger) claim(ctx context.Context, k keys, ks []string, args []any) (reply []any, unconfirmed, err error) {
 	if l.confirm == 0 {
 		reply, err = claimScript.Run(ctx, l.client, ks, args...).Slice()

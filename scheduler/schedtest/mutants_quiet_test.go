@@ -27,8 +27,6 @@ var quiets = []mutant{
 		{"scheduler/node.go", `g.unconfirmed || n.draining.Load()`, `n.draining.Load()`}}},
 	{name: "what replicas have not confirmed is asked for again and again", test: "./scheduler TestConfirm", edits: []edit{
 		{"scheduler/quiet.go", `q.at(p).unconfirmed = true`, `q.at(p).unconfirmed = false`}}},
-	{name: "a claim that is repeated is confirmed by whoever follows", test: "./scheduler/ledger TestClaimIsConfirmed", edits: []edit{
-		{"scheduler/ledger/confirm.go", `if w.touch != "" {`, `if w.touch == "?" {`}}},
 	{name: "refused writes are no outage", test: "./locking/redisconn TestExplain", edits: []edit{
 		{"locking/redisconn/explain.go", ` || strings.Contains(reply, ": "+p) {`, ` {`}}},
 }
