@@ -15,7 +15,8 @@ import (
 // lookAgain bounds the engine's sleep, so that a step of Redis' clock is noticed.
 const lookAgain = time.Second
 
-// shutPause is how long a job is put off from whose partition nothing is claimed.
+// shutPause is how long a job is put off at least from whose partition nothing is claimed; longer as it becomes late, because
+// there may be many.
 const shutPause = 100 * time.Millisecond
 
 // engine decides what to claim and when. One goroutine owns all of its state; other roles hand
@@ -168,7 +169,8 @@ func (e *engine) fireNext(now time.Time) bool {
 	j := e.agenda.first()
 	due := j != nil && j.at <= now.UnixMilli()
 	if due && e.shut(j.part) {
-		e.agenda.put(j, now.Add(shutPause).UnixMilli())
+		late := now.Sub(time.UnixMilli(j.cursor))
+		e.agenda.put(j, now.Add(min(lookAgain, max(shutPause, late/10))).UnixMilli())
 		return true
 	}
 	if !due && len(e.shards) == 0 || !e.slots.take() {
