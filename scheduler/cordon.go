@@ -123,8 +123,10 @@ func (m *members) heirs() bool {
 	return !m.n.away() && m.n.failover.holding() == nil && (waits(m.first) || waits(m.giving))
 }
 
-// away says whether Redis does not answer, as far as this node knows.
-func (n *Node) away() bool { return errors.Is(n.health.trouble(), locking.ErrUnreachable) }
+// away says whether Redis does not answer, or on a Cluster the master where nodes meet, as far as this node knows.
+func (n *Node) away() bool {
+	return errors.Is(n.health.trouble(), locking.ErrUnreachable) || n.quiet.of(home)
+}
 
 // cordonWords says who drained the node's name, nil when nobody did.
 func (n *Node) cordonWords() error {

@@ -139,6 +139,7 @@ func (r *registrar) revise(ctx context.Context) error {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	stored, err := r.n.ledger.Digests(call, names)
+	r.unheard(&err)
 	if err != nil {
 		return err
 	}

@@ -85,12 +85,12 @@ func (m *members) run(ctx context.Context) {
 		changed, err := m.beat(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				m.n.health.fail("beat", err)
+				m.n.quiet.fail("beat", err, home)
 			}
 			m.unheard()
 			continue
 		}
-		m.n.health.ok("beat")
+		m.n.quiet.ok("beat", home)
 		if m.reassigns(changed) || !m.handing.on && len(m.giving) > 0 && !time.Now().Before(m.given) {
 			m.assign()
 		}

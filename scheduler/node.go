@@ -250,7 +250,7 @@ func (n *Node) confirming(ctx context.Context, l *ledger.Ledger) (_ *ledger.Ledg
 	replicas := n.cfg.Confirm
 	if replicas == ConfirmMajority {
 		if replicas, err = redisconn.Majority(ctx, n.client); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("confirm: %w", err)
 		}
 		n.log.Info("claims are confirmed by replicas", "replicas", replicas)
 	}
@@ -261,7 +261,12 @@ func (n *Node) makeRoles() {
 	for _, j := range n.jobs {
 		j.part = n.ledger.Partition(j.Name)
 	}
-	n.quiet.parts, n.quiet.apart = n.ledger.Partitions(), n.ledger.Clustered()
+	n.quiet.parts, n.quiet.apart, n.quiet.own = n.ledger.Partitions(), n.ledger.Clustered(), nil
+	for _, j := range n.jobs {
+		n.quiet.own = append(n.quiet.own, j.part)
+	}
+	slices.Sort(n.quiet.own)
+	n.quiet.own = slices.Compact(n.quiet.own)
 	n.roster = sharding.NewRoster(n.client, sharding.RosterConfig{Namespace: n.cfg.Namespace, TTL: rosterTTL})
 	// The keeper's own log is not used: the runner says what became of a run, health what of Redis.
 	n.keeper = locking.NewKeeper(renewer{n}, locking.KeeperConfig{

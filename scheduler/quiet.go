@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -21,8 +22,9 @@ import (
 // wait for them, until a probe is confirmed.
 type quiet struct {
 	health *health
-	parts  int  // of the namespace
-	apart  bool // at masters of a Cluster
+	parts  int   // of the namespace
+	apart  bool  // at masters of a Cluster
+	own    []int // that have jobs of this node
 
 	mu   sync.Mutex
 	gone map[int]*absence
@@ -30,6 +32,9 @@ type quiet struct {
 	mute trouble           // that some are quiet
 	lack trouble           // that some are unconfirmed
 }
+
+// home stands for the master of the control record, the roster and the clock, beside its partitions.
+const home = -1
 
 // absence is one partition's. It ends when all of it is over.
 type absence struct {
@@ -60,14 +65,14 @@ func (q *quiet) shut(part int) bool {
 
 // split parts the partitions into those that are heard and those that are quiet; where none can be quiet both are empty. It also
 // names the unconfirmed ones among those that are heard.
-func (q *quiet) split() (heard, quiet, unconfirmed []int) {
+func (q *quiet) split() (heard, silent, unconfirmed []int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for p := range q.parts {
 		a := q.gone[p]
 		switch {
 		case a.quiet():
-			quiet = append(quiet, p)
+			silent = append(silent, p)
 		case q.apart:
 			heard = append(heard, p)
 		}
@@ -75,28 +80,33 @@ func (q *quiet) split() (heard, quiet, unconfirmed []int) {
 			unconfirmed = append(unconfirmed, p)
 		}
 	}
-	return heard, quiet, unconfirmed
+	return heard, silent, unconfirmed
 }
 
 // count is how many partitions are quiet, and how many unconfirmed. The caller has the lock.
-func (q *quiet) count() (quiet, unconfirmed int) {
-	for _, a := range q.gone {
-		if a.quiet() {
-			quiet++
+func (q *quiet) count() (silent, unconfirmed int) {
+	for p, a := range q.gone {
+		if p != home && a.quiet() {
+			silent++
 		}
 		if a.unconfirmed {
 			unconfirmed++
 		}
 	}
-	return quiet, unconfirmed
+	return silent, unconfirmed
 }
 
-// trouble is why nothing is claimed at all, nil when something is, or when health knows why.
+// trouble is why no job of this node is claimed, nil when some are or there is none.
 func (q *quiet) trouble() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, unconfirmed := q.count(); q.parts > 0 && unconfirmed == q.parts {
-		return fmt.Errorf("nothing is claimed: %w", q.lack.err)
+	for _, p := range q.own {
+		if q.gone[p] == nil {
+			return nil
+		}
+	}
+	if err := cmp.Or(q.lack.err, q.mute.err); err != nil && len(q.own) > 0 {
+		return fmt.Errorf("nothing is claimed: %w", err)
 	}
 	return nil
 }
@@ -151,14 +161,12 @@ func (q *quiet) ok(role string, parts ...int) {
 	q.health.ok(role)
 }
 
-// short takes up that too few replicas have what a partition granted, whose master is that of all partitions if they are not apart.
-func (q *quiet) short(part int, err error) {
+// unconfirmed takes up that too few replicas have what a master wrote, and which partitions live there.
+func (q *quiet) unconfirmed(err error, parts ...int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for p := range q.parts {
-		if p == part || !q.apart {
-			q.at(p).unconfirmed = true
-		}
+	for _, p := range parts {
+		q.at(p).unconfirmed = true
 	}
 	if !q.lack.again(err) {
 		return
@@ -208,8 +216,8 @@ func (q *quiet) over(part int, a *absence) {
 		delete(q.gone, part)
 		q.back[part] = time.Now()
 	}
-	quiet, unconfirmed := q.count()
-	if quiet == 0 && q.mute.err != nil {
+	silent, unconfirmed := q.count()
+	if silent == 0 && q.gone[home] == nil && q.mute.err != nil {
 		q.health.log.Info("all masters of the Cluster answer again", "after", time.Since(q.mute.since).Round(time.Millisecond))
 		q.mute = trouble{}
 	}

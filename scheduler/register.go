@@ -57,7 +57,7 @@ func (w *wish) at(now time.Time, last int64) ledger.Definition {
 }
 
 // register stores the definitions of jobs, in batches by partition and there by index, however they
-// are listed. A partition that cannot be asked keeps its own jobs outside: beside the error stand the facts of all others. A new job starts from now. Where another definition is stored, the newer revision
+// are listed. A quiet partition keeps its own jobs outside: beside errQuiet stand the facts of all others. A new job starts from now. Where another definition is stored, the newer revision
 // decides, and between equal ones the one that registers later; an older one counts again when no
 // other living node holds the stored one. What is wrong with one job keeps no other outside.
 func (r *registrar) register(ctx context.Context, list []*job) ([]fact, error) {
@@ -80,7 +80,7 @@ func (r *registrar) register(ctx context.Context, list []*job) ([]fact, error) {
 			for n < len(wishes) && n < ledger.BatchMax && wishes[n].job.part == wishes[0].job.part {
 				n++
 			}
-			known, more, err := r.ask(ctx, wishes[:n], lasts)
+			known, more, err := r.partition(ctx, wishes[:n], lasts)
 			facts, again = append(facts, known...), append(again, more...)
 			if err != nil && !errors.Is(err, errQuiet) {
 				return facts, err
@@ -98,8 +98,9 @@ func (r *registrar) register(ctx context.Context, list []*job) ([]fact, error) {
 	return facts, some
 }
 
-// ask makes wishes of one partition, and returns what is known of them, and those that are to be made again.
-func (r *registrar) ask(ctx context.Context, wishes []*wish, lasts map[*wish]int64) (facts []fact, again []*wish, err error) {
+// partition makes wishes of one partition, and returns what is known of them, and those that are to be made again. errQuiet is of this
+// one, or of one whose job is followed.
+func (r *registrar) partition(ctx context.Context, wishes []*wish, lasts map[*wish]int64) (facts []fact, again []*wish, err error) {
 	part := wishes[0].job.part
 	if r.n.quiet.of(part) {
 		return nil, nil, errQuiet
@@ -116,12 +117,17 @@ func (r *registrar) ask(ctx context.Context, wishes []*wish, lasts map[*wish]int
 			again = append(again, w)
 			continue
 		}
-		if f, err = r.follow(ctx, w, f); err != nil {
-			return facts, again, r.n.quiet.spare("register", err, r.n.ledger.Partition(cmp.Or(f.job.After, w.after)))
+		f, failed := r.follow(ctx, w, f)
+		switch {
+		case failed == nil:
+			facts = append(facts, f)
+		case errors.Is(failed, errQuiet):
+			err = failed
+		default:
+			return facts, again, failed
 		}
-		facts = append(facts, f)
 	}
-	return facts, again, nil
+	return facts, again, err
 }
 
 // follow asks to be told of the job that a registered one follows, and no more of the one that it followed
@@ -130,21 +136,30 @@ func (r *registrar) follow(ctx context.Context, w *wish, f fact) (fact, error) {
 	if f.outside != "" || f.job.After == "" && w.after == "" {
 		return f, nil
 	}
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	if w.after != "" && w.after != f.job.After {
-		if err := r.n.ledger.Unfollow(call, w.after, f.job.Name); err != nil {
+		if err := r.tell(ctx, w.after, f.job.Name, r.n.ledger.Unfollow); err != nil {
 			return f, err
 		}
 	}
 	if f.job.After == "" {
 		return f, nil
 	}
-	err := r.n.ledger.Follow(call, f.job.After, f.job.Name)
+	err := r.tell(ctx, f.job.After, f.job.Name, r.n.ledger.Follow)
 	if errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrClosed) {
 		f.outside, f.detail, err = crowded, err.Error(), nil
 	}
 	return f, err
+}
+
+// tell tells a job's partition who follows it, or does not any more; errQuiet when that is quiet.
+func (r *registrar) tell(ctx context.Context, upstream, job string, what func(ctx context.Context, upstream, job string) error) error {
+	part := r.n.ledger.Partition(upstream)
+	if r.n.quiet.of(part) {
+		return errQuiet
+	}
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return r.n.quiet.spare("register", what(call, upstream, job), part)
 }
 
 // define asks once, and again after a look at the clock when Redis' clock is not what we believe.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -152,14 +153,20 @@ func (r *registrar) once(ctx context.Context, what scope) error {
 		}
 	}
 	began := time.Now()
+	var left error // of quiet partitions
 	if len(list) > 0 {
 		control, err := r.restore(ctx)
+		unheard := r.unheard(&err)
 		if err != nil {
 			return err
 		}
 		r.n.control.Store(&control)
-		if err := r.try(ctx, list); err != nil {
-			return err
+		list = slices.DeleteFunc(list, func(j *job) bool { return slices.Contains(unheard, j.part) })
+		if left = r.try(ctx, list); left != nil && !errors.Is(left, errQuiet) {
+			return left
+		}
+		if len(unheard) > 0 {
+			left = errQuiet
 		}
 		r.n.moves.taken()
 	}
@@ -169,7 +176,18 @@ func (r *registrar) once(ctx context.Context, what scope) error {
 		return err
 	}
 	r.n.health.ok("register")
-	return nil
+	return left
+}
+
+// unheard takes an UnheardError out of err, tells of it, and returns its partitions.
+func (r *registrar) unheard(err *error) []int {
+	var e *ledger.UnheardError
+	if !errors.As(*err, &e) {
+		return nil
+	}
+	r.n.quiet.fail("register", e, e.Parts...)
+	*err = nil
+	return e.Parts
 }
 
 // knock says what to try to see whether what a move has closed is open again: whatever was answered closed, and some job at
@@ -187,6 +205,9 @@ func (r *registrar) knock() scope {
 // try registers jobs that are outside, but for those of quiet partitions.
 func (r *registrar) try(ctx context.Context, list []*job) error {
 	facts, err := r.register(ctx, list)
+	if err != nil && !errors.Is(err, errQuiet) {
+		return err
+	}
 	for _, f := range facts {
 		was := r.outside[f.job]
 		if delete(r.rivals, f.job); f.rival != "" {
@@ -208,9 +229,6 @@ func (r *registrar) try(ctx context.Context, list []*job) error {
 			}
 		}
 	})
-	if err != nil && !errors.Is(err, errQuiet) {
-		return err
-	}
 	if r.fresh {
 		r.fresh = false
 		r.n.registered.Store(true)
@@ -237,13 +255,11 @@ func (r *registrar) refollow(ctx context.Context) error {
 		return nil
 	}
 	for _, j := range r.n.jobs {
-		if j.After == "" || r.outside[j] != "" || r.n.quiet.of(r.n.ledger.Partition(j.After)) {
+		if j.After == "" || r.outside[j] != "" {
 			continue
 		}
-		call, cancel := context.WithTimeout(ctx, callTimeout)
-		err := r.n.ledger.Follow(call, j.After, j.Name)
-		cancel()
-		if err != nil && (!errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrClosed)) { // else others have taken the places; its registration says so
+		err := r.tell(ctx, j.After, j.Name, r.n.ledger.Follow)
+		if err != nil && !errors.Is(err, errQuiet) && (!errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrClosed)) { // else others have taken the places; its registration says so
 			return err
 		}
 	}

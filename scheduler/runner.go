@@ -220,7 +220,7 @@ func (r *runner) handBack(g grant, lease *locking.Lease) {
 			log.Info("run handed back before it was started", "answer", string(words[0]), "lease_valid", lease.Valid())
 			return
 		}
-		r.n.health.fail("unclaim", err)
+		r.n.quiet.fail("unclaim", err, g.job.part)
 		pause(context.Background(), backoff(g.lease.Run, try))
 	}
 	log.Warn("run could not be handed back; its lease will lapse and be recorded as abandoned")

@@ -42,7 +42,7 @@ func (s sender) run(draining context.Context) {
 // that can be granted are sent for MaxSkew only; from then on the batch asks whether it was
 // granted, and a no is final when no copy can be under way any more. An error that is not Redis
 // being away is the batch's own: it goes back to the engine, so that it keeps no other waiting.
-// False, only when not aside: its partition is quiet, and it is to be called again aside.
+// False, only when not aside: its partition is quiet, or its master's clock is not the others', and it is to be called again aside.
 func (s sender) claim(draining context.Context, b *batch, aside bool) (answered bool) {
 	skew := s.n.cfg.MaxSkew
 	for try := 0; ; try++ {
@@ -64,7 +64,7 @@ func (s sender) claim(draining context.Context, b *batch, aside bool) (answered 
 		switch {
 		case b.err == nil:
 			s.n.quiet.ok(roleClaim, b.part)
-			s.confirm(b)
+			s.unconfirmed(b)
 			if !asking || time.Since(b.copied) > 2*skew || !unsure(b) {
 				return true
 			}
@@ -88,18 +88,18 @@ func (s sender) claim(draining context.Context, b *batch, aside bool) (answered 
 		if draining.Err() != nil && !b.asked.IsZero() && time.Since(b.asked) > 3*skew {
 			return true
 		}
-		if !aside && s.n.quiet.of(b.part) {
+		if !aside && (s.n.quiet.of(b.part) || s.n.quiet.apart && errors.Is(b.err, ledger.ErrClock)) {
 			return false
 		}
 		pause(context.Background(), backoff(s.n.id+b.claims[0].Run, max(0, try)))
 	}
 }
 
-// confirm tells of grants that too few replicas have.
-func (s sender) confirm(b *batch) {
+// unconfirmed tells of grants that too few replicas have.
+func (s sender) unconfirmed(b *batch) {
 	for _, a := range b.answers {
 		if a.Unconfirmed != nil {
-			s.n.quiet.short(b.part, a.Unconfirmed)
+			s.n.quiet.unconfirmed(a.Unconfirmed, s.n.ledger.SameMaster(context.Background(), b.part)...)
 			return
 		}
 	}

@@ -86,7 +86,7 @@ func (s *sweep) cancelled(alive context.Context) {
 	defer cancel()
 	found, err := s.n.ledger.Cancels(call)
 	if err != nil && alive.Err() == nil {
-		s.n.health.fail(roleSweep, err)
+		s.n.quiet.fail(roleSweep, err)
 	}
 	for _, c := range found {
 		s.n.runner.cancelled(c)
@@ -95,40 +95,53 @@ func (s *sweep) cancelled(alive context.Context) {
 
 // probe asks the masters of quiet partitions whether they answer again, and those of unconfirmed ones whether their replicas do,
 // beside the sweep, which is not to wait for them.
-func (s *sweep) probe(ctx context.Context, quiet, unconfirmed []int) {
-	if len(quiet)+len(unconfirmed) == 0 || s.probing.Swap(true) {
+func (s *sweep) probe(ctx context.Context, silent, unconfirmed []int) {
+	if len(silent)+len(unconfirmed) == 0 || s.probing.Swap(true) {
 		return
 	}
 	s.probes.Go(func() {
 		defer s.probing.Store(false)
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		heard, err := s.n.ledger.Heard(call, quiet)
-		if err != nil && ctx.Err() == nil {
-			silent := slices.DeleteFunc(quiet, func(p int) bool { return slices.Contains(heard, p) })
-			s.n.quiet.fail(roleSweep, err, silent...)
-		}
-		if len(heard) > 0 {
-			s.n.quiet.ok(roleSweep, heard...)
-		}
-		confirmed, err := s.n.ledger.Confirmed(call, unconfirmed)
-		s.n.quiet.confirmed(confirmed...)
-		if len(confirmed) < len(unconfirmed) && ctx.Err() == nil {
-			s.n.quiet.short(unconfirmed[0], err)
-		}
+		var both sync.WaitGroup
+		both.Go(func() {
+			heard, err := s.n.ledger.Heard(call, silent)
+			if err != nil && ctx.Err() == nil {
+				s.n.quiet.fail(roleSweep, err, without(silent, heard)...)
+			}
+			if len(heard) > 0 {
+				s.n.quiet.ok(roleSweep, heard...)
+			}
+		})
+		both.Go(func() {
+			confirmed, err := s.n.ledger.Confirmed(call, unconfirmed)
+			s.n.quiet.confirmed(confirmed...)
+			if err != nil && ctx.Err() == nil {
+				s.n.quiet.unconfirmed(err, without(unconfirmed, confirmed)...)
+			}
+		})
+		both.Wait()
 	})
 }
 
+// without is what is in all and not in some.
+func without(all, some []int) []int {
+	return slices.DeleteFunc(slices.Clone(all), func(p int) bool { return slices.Contains(some, p) })
+}
+
 // look looks at the partitions that are not quiet, and says which of them answered: of a Redis that is no Cluster none by name.
-// False when none did.
-func (s *sweep) look(ctx context.Context, now int64) (found ledger.Finding, heard []int, some bool) {
-	heard, quiet, unconfirmed := s.n.quiet.split()
-	s.probe(ctx, quiet, unconfirmed)
-	if len(heard) == 0 && len(quiet) > 0 {
+// False when none did. ctx is the node's, call that of this sweep.
+func (s *sweep) look(ctx, call context.Context, now int64) (found ledger.Finding, heard []int, some bool) {
+	heard, silent, unconfirmed := s.n.quiet.split()
+	s.probe(ctx, silent, unconfirmed)
+	if len(heard) == 0 && len(silent) > 0 {
 		return found, nil, false
 	}
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
+	if s.n.ledger.Clustered() { // the others are not to wait for one that hangs
+		short, cancel := context.WithTimeout(call, callTimeout)
+		defer cancel()
+		call = short
+	}
 	found, err := s.gaze.Look(call, now, s.n.cfg.Grace.Milliseconds(), heard...)
 	if err == nil {
 		return found, heard, true
@@ -136,7 +149,10 @@ func (s *sweep) look(ctx context.Context, now int64) (found ledger.Finding, hear
 	if ctx.Err() == nil {
 		s.n.quiet.fail(roleSweep, err, found.Unheard...)
 	}
-	heard = slices.DeleteFunc(heard, func(p int) bool { return slices.Contains(found.Unheard, p) })
+	if !errors.Is(err, locking.ErrUnreachable) {
+		s.failed = err
+	}
+	heard = without(heard, found.Unheard)
 	return found, heard, len(heard) > 0
 }
 
@@ -161,11 +177,11 @@ func (s *sweep) once(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, 2*s.n.cfg.MaxSkew)
 	defer cancel()
 	now := s.n.clock.now().UnixMilli()
-	found, heard, some := s.look(ctx, now)
+	s.failed = nil
+	found, heard, some := s.look(ctx, call, now)
 	if !some {
 		return
 	}
-	s.failed = nil
 	s.strange.note(found.Foreign, "records in the ledger")
 	for _, c := range found.Cancels {
 		s.n.runner.cancelled(c)

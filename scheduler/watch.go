@@ -33,9 +33,9 @@ func (n *Node) watchClock(ctx context.Context) {
 func (n *Node) resample(ctx context.Context) {
 	err := n.sampleClock(ctx)
 	if err == nil {
-		n.health.ok("clock")
+		n.quiet.ok("clock", home)
 	} else if ctx.Err() == nil {
-		n.health.fail("clock", err)
+		n.quiet.fail("clock", err, home)
 	}
 }
 

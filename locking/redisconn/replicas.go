@@ -6,22 +6,23 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // Majority counts how many replicas make, together with their master, a majority of all copies: (r+1)/2 of r replicas,
-// and 1 at least. r is what INFO says of the master, on a Cluster of the one that has most: those that are connected now.
-// The error wraps locking.ErrUnreachable when no master answers.
+// and 1 at least. r is what INFO says of the master, on a Cluster of the one that has the fewest, those aside that have none: of those that are
+// connected now. The error wraps locking.ErrUnreachable when no master answers.
 func Majority(ctx context.Context, client redis.UniversalClient) (int, error) {
 	var mu sync.Mutex
-	most := -1 // nobody has answered
+	fewest, answered := 0, false
 	count := func(ctx context.Context, master *redis.Client) error {
 		n, err := Replicas(ctx, master)
 		mu.Lock()
 		defer mu.Unlock()
-		if err == nil {
-			most = max(most, n)
+		if answered = answered || err == nil; n > 0 && (fewest == 0 || n < fewest) {
+			fewest = n
 		}
 		return err
 	}
@@ -34,10 +35,10 @@ func Majority(ctx context.Context, client redis.UniversalClient) (int, error) {
 	default:
 		err = fmt.Errorf("redis client: the replicas of a %T cannot be counted; use a *redis.Client or *redis.ClusterClient", client)
 	}
-	if most >= 0 {
+	if answered {
 		err = nil
 	}
-	return max(1, (most+1)/2), Explain("count the replicas", err)
+	return max(1, (fewest+1)/2), Explain("count the replicas", err)
 }
 
 // Replicas is how many replicas are connected to a master, as INFO says; 0 when that says nothing of them.
@@ -60,4 +61,47 @@ func Master(ctx context.Context, client redis.UniversalClient, key string) (*red
 		return c, nil
 	}
 	return nil, fmt.Errorf("redis client: to wait for replicas takes a *redis.Client or *redis.ClusterClient, not a %T", client)
+}
+
+// Wait is what to wait for after a call.
+type Wait struct {
+	Replicas int // 0 waits for nothing
+	Most     time.Duration
+	// Touch is a key that is written after the call, of the same slot, and lives for a second; "" for none. WAIT speaks of what its own
+	// connection wrote, and a call that is repeated may have written nothing.
+	Touch string
+}
+
+// RunAndWait runs a script on a master and then WAITs over the same connection. It returns the script's answer, how many
+// replicas have what was written, and the error of WAIT, after which nobody knows.
+func (s *Script) RunAndWait(ctx context.Context, master *redis.Client, w Wait, keys []string, args ...any) (reply *redis.Cmd, copies int, err error) {
+	run := func(queue func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd) {
+		pipe := master.Pipeline()
+		reply = queue(ctx, pipe, keys, args...)
+		waited := w.Queue(ctx, pipe)
+		_, _ = pipe.Exec(ctx) // each command has its own error
+		copies, err = waited()
+	}
+	if run(s.Queue); UnknownScript(reply.Err()) {
+		run(s.QueueSource)
+	}
+	return reply, copies, err
+}
+
+// Queue puts the waiting into a pipeline. When that was sent, the result says how many replicas have what was written.
+func (w Wait) Queue(ctx context.Context, pipe redis.Pipeliner) func() (copies int, err error) {
+	if w.Replicas == 0 {
+		return func() (int, error) { return 0, nil }
+	}
+	touched := redis.NewStatusCmd(ctx)
+	if w.Touch != "" {
+		touched = pipe.Set(ctx, w.Touch, "", time.Second)
+	}
+	waited := pipe.Do(ctx, "wait", w.Replicas, w.Most.Milliseconds())
+	return func() (int, error) {
+		if err := touched.Err(); err != nil {
+			return 0, err
+		}
+		return waited.Int()
+	}
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 )
@@ -22,31 +20,15 @@ func (d *Driver) ask(ctx context.Context, name string, args []any) ([]any, error
 	if err != nil {
 		return nil, err
 	}
-	reply, copies, err := askAndWait(ctx, master, acquireScript.Queue, d.confirm, keys, args)
-	if redisconn.UnknownScript(err) {
-		reply, copies, err = askAndWait(ctx, master, acquireScript.QueueSource, d.confirm, keys, args)
+	cmd, copies, unknown := acquireScript.RunAndWait(ctx, master, redisconn.Wait{Replicas: d.confirm, Most: waitFor(ctx)}, keys, args...)
+	reply, err := cmd.Slice()
+	if err == nil {
+		err = unknown
 	}
-	if err == nil && reply[0] == int64(codeGranted) && copies < int64(d.confirm) {
+	if err == nil && reply[0] == int64(codeGranted) && copies < d.confirm {
 		err = fmt.Errorf("%w: granted, but only %d of the %d replicas of Config.Confirm have it", locking.ErrUnreachable, copies, d.confirm)
 	}
 	return reply, err
-}
-
-type queueScript func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd
-
-// askAndWait sends the script and WAIT over one connection, because WAIT speaks
-// of what its own connection wrote.
-func askAndWait(ctx context.Context, master *redis.Client, queue queueScript, confirm int, keys []string, args []any) ([]any, int64, error) {
-	pipe := master.Pipeline()
-	cmd := queue(ctx, pipe, keys, args...)
-	wait := pipe.Do(ctx, "wait", confirm, waitFor(ctx).Milliseconds())
-	_, _ = pipe.Exec(ctx) // each command has its own error, read below
-	reply, err := cmd.Slice()
-	if err != nil {
-		return nil, 0, err
-	}
-	copies, err := wait.Int64()
-	return reply, copies, err
 }
 
 // waitFor leaves the replicas half of the time that the call has.

@@ -19,7 +19,7 @@ func (d *Driver) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.
 		return nil, d.refused
 	}
 	cmds := make([]*redis.Cmd, len(batch))
-	queue := func(i int, add queueScript, pipe redis.Pipeliner) {
+	queue := func(i int, add func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd, pipe redis.Pipeliner) {
 		r := batch[i]
 		value := strconv.FormatInt(r.Token, 10) + ":" + r.Owner
 		keys := lockKeys(d.namespace, r.Name)

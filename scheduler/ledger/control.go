@@ -32,7 +32,7 @@ func (l *Ledger) Control(ctx context.Context) (Control, error) {
 }
 
 // Restore writes the control record again if Redis lost it, with active as the active generation, and returns what is
-// there. It refuses, with ErrRefused, if another number of partitions has taken its place.
+// there. It refuses, with ErrRefused, if another number of partitions has taken its place. Beside an UnheardError stands the record.
 func (l *Ledger) Restore(ctx context.Context, active string) (Control, error) {
 	cfg := l.cfg
 	cfg.Generation = active
@@ -67,13 +67,15 @@ func (l *Ledger) fits(stored Control) error {
 
 // setGates writes the gates that are not there, which say that the generation "" makes new jobs.
 func (l *Ledger) setGates(ctx context.Context, c Control) error {
-	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, k := range l.keys {
-			p.SetNX(ctx, k.gate, gate{epoch: c.Epoch, generation: c.Generation, state: gateOpen}.String(), 0)
-		}
-		return nil
+	return l.unheard(ctx, "open namespace "+l.cfg.Namespace, l.every(), func(ctx context.Context, parts []int) error {
+		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, part := range parts {
+				p.SetNX(ctx, l.keys[part].gate, gate{epoch: c.Epoch, generation: c.Generation, state: gateOpen}.String(), 0)
+			}
+			return nil
+		})
+		return err
 	})
-	return l.explain(ctx, "open namespace "+l.cfg.Namespace, err)
 }
 
 // control reads the control record, after writing it if asked to and absent. A record that is there is never written to.

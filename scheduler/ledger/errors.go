@@ -1,13 +1,16 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -56,7 +59,53 @@ func (e *ClockError) Error() string {
 // Is makes errors.Is(err, ErrClock) true.
 func (e *ClockError) Is(target error) bool { return target == ErrClock }
 
-// explain is the function, for the calls of tools. After those that only nodes make, the node has its client look.
+// UnheardError says which partitions a call left out, because their masters of a Cluster did not answer. Those of the others
+// were dealt with. It wraps locking.ErrUnreachable.
+type UnheardError struct {
+	Parts []int
+	Err   error // the first
+}
+
+// Error is how many there are, and the first error.
+func (e *UnheardError) Error() string {
+	return fmt.Sprintf("%d partitions left out: %v", len(e.Parts), e.Err)
+}
+
+// Unwrap makes errors.Is find what the first error wraps.
+func (e *UnheardError) Unwrap() error { return e.Err }
+
+// unheardAfter is how long masters have to answer what all of them are asked.
+const unheardAfter = time.Second
+
+// unheard calls f once for each master of some partitions. When some masters do not answer in time, and others do, the error is an
+// UnheardError.
+func (l *Ledger) unheard(ctx context.Context, op string, parts []int, f func(ctx context.Context, parts []int) error) error {
+	if l.Clustered() {
+		short, cancel := context.WithTimeout(ctx, unheardAfter)
+		defer cancel()
+		ctx = short
+	}
+	var mu sync.Mutex
+	var left []int
+	var silent, refused error
+	l.eachMaster(ctx, parts, func(parts []int) {
+		err := l.explain(ctx, op, f(ctx, parts))
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case errors.Is(err, locking.ErrUnreachable):
+			left, silent = append(left, parts...), cmp.Or(silent, err)
+		case err != nil:
+			refused = err
+		}
+	})
+	if silent != nil && refused == nil && len(left) < len(parts) {
+		return &UnheardError{left, silent}
+	}
+	return cmp.Or(refused, silent)
+}
+
+// explain is Ledger.explain's work for the calls of tools. After those that only nodes make, the node has its client look.
 func (l *Ledger) explain(ctx context.Context, op string, err error) error {
 	return explain(ctx, l.client, op, err)
 }

@@ -122,7 +122,9 @@ func open(ctx context.Context, client redis.UniversalClient, cfg Config, create 
 		l.keys[p] = partitionKeys(cfg.Namespace, p)
 	}
 	if create && stored.Generation != "" && stored.Move == "" {
-		err = l.setGates(ctx, stored)
+		if err = l.setGates(ctx, stored); errors.As(err, new(*UnheardError)) {
+			err = nil // Restore does it before anything is registered there
+		}
 	}
 	return l, err
 }

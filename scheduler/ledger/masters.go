@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,16 +79,34 @@ func (l *Ledger) eachMaster(ctx context.Context, parts []int, f func(parts []int
 		f(parts)
 		return
 	}
+	var wg sync.WaitGroup
+	for _, group := range l.groups(ctx, cluster, parts) {
+		wg.Go(func() { f(group) })
+	}
+	wg.Wait()
+}
+
+// groups are partitions by their masters.
+func (l *Ledger) groups(ctx context.Context, cluster *redis.ClusterClient, parts []int) map[*redis.Client][]int {
 	groups := make(map[*redis.Client][]int)
 	for _, p := range parts {
 		master, _ := cluster.MasterForKey(ctx, l.keys[p].jobs) // nil, where none is known: the call itself says why
 		groups[master] = append(groups[master], p)
 	}
-	var wg sync.WaitGroup
-	for _, group := range groups {
-		wg.Go(func() { f(group) })
+	return groups
+}
+
+// SameMaster is the partitions that live at the same master as one of them, as the client knows it, that one as well.
+func (l *Ledger) SameMaster(ctx context.Context, part int) []int {
+	all := l.every()
+	if cluster, yes := l.client.(*redis.ClusterClient); yes {
+		for _, group := range l.groups(ctx, cluster, all) {
+			if slices.Contains(group, part) {
+				return group
+			}
+		}
 	}
-	wg.Wait()
+	return all
 }
 
 // every is all partitions.

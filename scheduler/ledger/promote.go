@@ -185,29 +185,38 @@ func (l *Ledger) gates(ctx context.Context) ([]gate, error) {
 func (l *Ledger) Digests(ctx context.Context, names []string) (map[string]string, error) {
 	groups := l.byPartition(len(names), func(i int) string { return names[i] })
 	read := make([]*redis.SliceCmd, len(groups))
-	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for part, places := range groups {
-			if len(places) == 0 {
-				continue
-			}
-			fields := make([]string, len(places))
-			for i, at := range places {
-				fields[i] = names[at]
-			}
-			read[part] = p.HMGet(ctx, l.keys[part].jobs, fields...)
+	var some []int
+	for part, places := range groups {
+		if len(places) > 0 {
+			some = append(some, part)
 		}
-		return nil
+	}
+	err := l.unheard(ctx, "read which definitions are stored", some, func(ctx context.Context, parts []int) error {
+		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, part := range parts {
+				fields := make([]string, len(groups[part]))
+				for i, at := range groups[part] {
+					fields[i] = names[at]
+				}
+				read[part] = p.HMGet(ctx, l.keys[part].jobs, fields...)
+			}
+			return nil
+		})
+		return err
 	})
-	if err != nil {
-		return nil, l.explain(ctx, "read which definitions are stored", err)
+	if err != nil && !errors.As(err, new(*UnheardError)) {
+		return nil, err
 	}
 	digests := make(map[string]string, len(names))
-	for part, places := range groups {
-		for i, at := range places {
+	for _, part := range some {
+		if read[part].Err() != nil {
+			continue
+		}
+		for i, at := range groups[part] {
 			if e, err := parseEntry(names[at], text(read[part].Val()[i])); err == nil {
 				digests[names[at]] = e.Digest
 			}
 		}
 	}
-	return digests, nil
+	return digests, err
 }

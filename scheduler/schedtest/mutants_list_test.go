@@ -49,10 +49,10 @@ var claims = []mutant{
 	{name: "a claim asked again has another run id", plan: "lost reply", caught: unstarted, edits: []edit{
 		{senderGo, `		b.answers, b.err = s.once(b)`, "\t\tfor i := range b.claims {\n\t\t\tif try > 0 && !b.claims[i].Pending {\n\t\t\t\tb.claims[i].Run += \"x\"\n\t\t\t}\n\t\t}\n\t\tb.answers, b.err = s.once(b)"}}},
 	{name: "a question answered no is final at once", plan: "slow copies", caught: unstarted, edits: []edit{
-		{senderGo, `if !asking || time.Since(b.copied) > 2*skew || !unsure(b) {`, `if !copied.IsZero() {`}}},
+		{senderGo, `if !asking || time.Since(b.copied) > 2*skew || !unsure(b) {`, `if !b.copied.IsZero() {`}}},
 	{name: "the tick itself is asked for again and again, however late", plan: "outage", caught: tooLate, edits: []edit{
 		{senderGo, `asking := time.Since(b.asked) > skew`, `asking := false`},
-		{senderGo, `time.Since(b.copied) > 2*skew`, `copied.IsZero()`}}},
+		{senderGo, `time.Since(b.copied) > 2*skew`, `b.copied.IsZero()`}}},
 }
 
 // What lets one run only hold a job.

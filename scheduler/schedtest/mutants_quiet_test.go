@@ -12,7 +12,7 @@ var quiets = []mutant{
 		{"scheduler/engine.go", `if due && e.shut(j.part) {`, `if due && e.shut(-1) {`}}},
 	{name: "a look at all masters fails with one", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
 		{"scheduler/ledger/look.go", `f, failed = Finding{Unheard: parts}, cmp.Or(failed, err)`, `f, failed = Finding{Unheard: g.l.every()}, cmp.Or(failed, err)`},
-		{"scheduler/sweep.go", `heard, quiet, unconfirmed := s.n.quiet.split()`, "quiet, heard, unconfirmed := []int(nil), []int(nil), []int(nil)"}}},
+		{"scheduler/sweep.go", `heard, silent, unconfirmed := s.n.quiet.split()`, "silent, heard, unconfirmed := []int(nil), []int(nil), []int(nil)"}}},
 	{name: "a partition that can be read is heard", test: "./scheduler TestQuietPartitions", edits: []edit{
 		{"scheduler/quiet.go", `a.unheard || a.aside > 0)`, `a.unheard || a.aside > 99)`}}},
 	{name: "what became late at a quiet partition is anybody's", test: "./scheduler TestQuietLate", edits: []edit{

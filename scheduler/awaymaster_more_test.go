@@ -1,0 +1,178 @@
+//go:build unix
+
+package scheduler_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// onApart is a Cluster and one master of it that is going to be away, without nodes. home is as for startApart.
+func onApart(ctx context.Context, t *testing.T, home bool) *apart {
+	t.Helper()
+	a := &apart{cluster: redistest.StartCluster(t)}
+	of, err := a.cluster.Master(ctx, "{"+twoMasters+"}:control")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, a.away = jobAt(ctx, t, a.cluster, func(s *redistest.Server) bool { return (s == of) == home })
+	return a
+}
+
+// noting has a function that says which job ran.
+func noting() (ran chan string, note jobs.Func) {
+	ran = make(chan string, 1000)
+	return ran, func(_ context.Context, run *jobs.Run) error {
+		ran <- run.Job()
+		return nil
+	}
+}
+
+// awaitRun waits for a run of a job.
+func awaitRun(ctx context.Context, t *testing.T, what, job string, ran <-chan string) {
+	t.Helper()
+	for next(ctx, t, what, ran) != job {
+		continue
+	}
+}
+
+// TestFollowerOfASilentMaster has a node start with a job that follows one at a silent master. Jobs of the same partition, behind it in the
+// batch, are registered all the same, and it is when the master is back; also where the namespace has a generation.
+func TestFollowerOfASilentMaster(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	a := onApart(ctx, t, false)
+	up, follower := a.name(ctx, t, "up", true), a.name(ctx, t, "follower", false)
+	behind := "z-0" // after it by name
+	for i := 1; ledger.Partition(behind, twoMastersParts) != ledger.Partition(follower, twoMastersParts); i++ {
+		behind = fmt.Sprint("z-", i)
+	}
+	ran, note := noting()
+	config := func(name string) scheduler.Config {
+		return scheduler.Config{Namespace: twoMasters, Partitions: twoMastersParts, Name: name, Generation: "green", FailoverHold: time.Second}
+	}
+	first := jobs.NewRegistry()
+	first.MustAdd(jobs.Job{Name: "first", Schedule: "@every 1s", Func: note})
+	runNode(t, a.cluster.Client(t), first, config("n1"))
+	awaitRun(ctx, t, "the namespace", "first", ran)
+
+	reg := jobs.NewRegistry()
+	reg.MustAdd(jobs.Job{Name: up, Schedule: "@every 1s", Func: note})
+	reg.MustAdd(jobs.Job{Name: follower, After: up, Func: note})
+	reg.MustAdd(jobs.Job{Name: behind, Schedule: "@every 1s", Func: note})
+	var road roads
+	client := road.client(t, a.cluster, a.away)
+	road.away.Cut()
+	runNode(t, client, reg, config("n2"))
+	awaitRun(ctx, t, "the job behind the follower", behind, ran)
+	road.away.Heal()
+	awaitRun(ctx, t, "the follower, when the master is back", follower, ran)
+}
+
+// TestReadyWithoutAMaster: a node is ready, all the time, while it can run something, whichever master is silent; and not when a
+// master refuses what it asks.
+func TestReadyWithoutAMaster(t *testing.T) {
+	for _, home := range []bool{true, false} {
+		t.Run(fmt.Sprint("home ", home), func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			a := onApart(ctx, t, home)
+			ran, note := noting()
+			reg := jobs.NewRegistry()
+			elsewhere, there := a.name(ctx, t, "elsewhere", false), a.name(ctx, t, "there", true)
+			reg.MustAdd(jobs.Job{Name: elsewhere, Schedule: "@every 1s", Func: note})
+			reg.MustAdd(jobs.Job{Name: there, Schedule: "@every 1s", Func: note})
+			var road roads
+			node := runNode(t, road.client(t, a.cluster, a.away), reg, scheduler.Config{Namespace: twoMasters, Partitions: twoMastersParts, Name: "n1"})
+			awaitRun(ctx, t, "a run", there, ran)
+			road.away.Cut()
+			for end := until(ctx, t, time.Now().Add(2*time.Second)).Add(3 * time.Second); time.Now().Before(end); until(ctx, t, time.Now().Add(10*time.Millisecond)) {
+				if err := node.Ready(); err != nil {
+					t.Fatalf("not ready while one master is silent: %v", err)
+				}
+			}
+			road.away.Heal()
+			awaitRun(ctx, t, "a run, when the master is back", there, ran)
+
+			direct := a.away.Client(t)
+			key := fmt.Sprintf("{%s:%d}:pending", twoMasters, ledger.Partition(there, twoMastersParts))
+			if err := direct.Set(ctx, key, "no sorted set", 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			for node.Ready() == nil {
+				until(ctx, t, time.Now().Add(10*time.Millisecond))
+			}
+			for end := time.Now().Add(2 * time.Second); time.Now().Before(end); until(ctx, t, time.Now().Add(10*time.Millisecond)) {
+				if node.Ready() == nil {
+					t.Fatal("ready while a master refuses what the sweep asks")
+				}
+			}
+		})
+	}
+}
+
+// TestConfirmOnACluster: a node whose grants nobody can confirm runs nothing and is not ready; that a master is silent keeps no other's
+// replicas from being believed again.
+func TestConfirmOnACluster(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	defer cancel()
+	a := onApart(ctx, t, false)
+	ran, note := noting()
+	reg := jobs.NewRegistry()
+	elsewhere, there := a.name(ctx, t, "elsewhere", false), a.name(ctx, t, "there", true)
+	reg.MustAdd(jobs.Job{Name: elsewhere, Schedule: "@every 1s", Func: note})
+	reg.MustAdd(jobs.Job{Name: there, Schedule: "@every 1s", Func: note})
+	config := scheduler.Config{Namespace: twoMasters, Partitions: twoMastersParts, Name: "n1", Confirm: scheduler.ConfirmMajority}
+	var road roads
+	node := runNode(t, road.client(t, a.cluster, a.away), reg, config)
+	awaitRun(ctx, t, "a confirmed run", elsewhere, ran)
+	awaitRun(ctx, t, "a confirmed run", there, ran)
+
+	master, err := a.cluster.Master(ctx, fmt.Sprintf("{%s:%d}:jobs", twoMasters, ledger.Partition(elsewhere, twoMastersParts)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica := replicaOf(ctx, t, a.cluster, master)
+	road.away.Cut()
+	if err := replica.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	for err := node.Ready(); err == nil || !strings.Contains(err.Error(), "replicas"); err = node.Ready() {
+		until(ctx, t, time.Now().Add(10*time.Millisecond))
+	}
+	for len(ran) > 0 {
+		<-ran
+	}
+	if err := replica.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	back := time.Now()
+	awaitRun(ctx, t, "a run whose replica is back, while another master is silent", elsewhere, ran)
+	if late := time.Since(back); late > 5*time.Second {
+		t.Errorf("it began %s after its replica was back", late)
+	}
+}
+
+// replicaOf is the server that follows a master.
+func replicaOf(ctx context.Context, t *testing.T, c *redistest.Cluster, master *redistest.Server) *redistest.Server {
+	t.Helper()
+	_, port, _ := strings.Cut(master.Addr(), ":")
+	for _, s := range c.Servers() {
+		if info := s.Client(t).Info(ctx, "replication").Val(); strings.Contains(info, "master_port:"+port+"\r") {
+			return s
+		}
+	}
+	t.Fatal("nobody follows ", master.Addr())
+	return nil
+}
