@@ -27,6 +27,12 @@ var quiets = []mutant{
 		{"scheduler/node.go", `g.unconfirmed || n.draining.Load()`, `n.draining.Load()`}}},
 	{name: "what replicas have not confirmed is asked for again and again", test: "./scheduler TestConfirm", edits: []edit{
 		{"scheduler/quiet.go", `q.at(p).unconfirmed = true`, `q.at(p).unconfirmed = false`}}},
+	{name: "what one master refuses is forgotten when another answers", test: "./scheduler TestReadyWithoutAMaster", edits: []edit{
+		{"scheduler/sweep.go", "if !errors.Is(err, locking.ErrUnreachable) {\n\t\ts.failed = err", "if errors.Is(err, locking.ErrUnreachable) {\n\t\ts.failed = err"}}},
+	{name: "a follower of a silent master keeps others outside", test: "./scheduler TestFollowerOfASilentMaster", edits: []edit{
+		{"scheduler/register.go", "\t\t\terr = failed\n", "\t\t\treturn facts, again, failed\n"}}},
+	{name: "with a generation a silent master stops all registration", test: "./scheduler TestFollowerOfASilentMaster", edits: []edit{
+		{"scheduler/registrar.go", "\t*err = nil\n", ""}}},
 	{name: "refused writes are no outage", test: "./locking/redisconn TestExplain", edits: []edit{
 		{"locking/redisconn/explain.go", ` || strings.Contains(reply, ": "+p) {`, ` {`}}},
 }
