@@ -5,9 +5,12 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
@@ -25,6 +28,15 @@ func onApart(ctx context.Context, t *testing.T, home bool) *apart {
 	}
 	_, _, a.away = jobAt(ctx, t, a.cluster, func(s *redistest.Server) bool { return (s == of) == home })
 	return a
+}
+
+// two are a job whose master is not going to be away, and one whose master is; both tick every second.
+func (a *apart) two(ctx context.Context, t *testing.T, note jobs.Func) (reg *jobs.Registry, elsewhere, there string) {
+	t.Helper()
+	reg, elsewhere, there = jobs.NewRegistry(), a.name(ctx, t, "elsewhere", false), a.name(ctx, t, "there", true)
+	reg.MustAdd(jobs.Job{Name: elsewhere, Schedule: "@every 1s", Func: note})
+	reg.MustAdd(jobs.Job{Name: there, Schedule: "@every 1s", Func: note})
+	return reg, elsewhere, there
 }
 
 // noting has a function that says which job ran.
@@ -88,10 +100,7 @@ func TestReadyWithoutAMaster(t *testing.T) {
 			defer cancel()
 			a := onApart(ctx, t, home)
 			ran, note := noting()
-			reg := jobs.NewRegistry()
-			elsewhere, there := a.name(ctx, t, "elsewhere", false), a.name(ctx, t, "there", true)
-			reg.MustAdd(jobs.Job{Name: elsewhere, Schedule: "@every 1s", Func: note})
-			reg.MustAdd(jobs.Job{Name: there, Schedule: "@every 1s", Func: note})
+			reg, _, there := a.two(ctx, t, note)
 			var road roads
 			node := runNode(t, road.client(t, a.cluster, a.away), reg, scheduler.Config{Namespace: twoMasters, Partitions: twoMastersParts, Name: "n1"})
 			awaitRun(ctx, t, "a run", there, ran)
@@ -124,6 +133,62 @@ func TestReadyWithoutAMaster(t *testing.T) {
 	}
 }
 
+// TestMasterWithAnotherClock has the claims at one master be refused for its clock, again and again. They keep no sender, and those at
+// others go on.
+func TestMasterWithAnotherClock(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	a := onApart(ctx, t, false)
+	ran, note := noting()
+	reg, elsewhere, _ := a.two(ctx, t, note)
+	keys := make(map[string]bool) // in which its partitions keep their jobs
+	for i := range 20 {           // more than there are senders
+		job := a.name(ctx, t, fmt.Sprint("there-", i), true)
+		keys[fmt.Sprintf("{%s:%d}:jobs", twoMasters, ledger.Partition(job, twoMastersParts))] = true
+		reg.MustAdd(jobs.Job{Name: job, Schedule: "@every 1s", Func: note})
+	}
+	if len(keys) < 4 {
+		t.Fatalf("%d partitions there; want one for each sender", len(keys))
+	}
+	client := a.cluster.Client(t)
+	client.AddHook(otherClock{keys: keys, from: time.Now().Add(3 * time.Second)})
+	runOnCluster(t, client, reg, "n1", time.Second)
+	awaitRun(ctx, t, "a run", elsewhere, ran)
+	until(ctx, t, time.Now().Add(6*time.Second))
+	for len(ran) > 0 {
+		<-ran
+	}
+	for range 3 {
+		awaitRun(ctx, t, "a run elsewhere", elsewhere, ran)
+	}
+}
+
+// otherClock makes the estimate of Redis' time, with which scripts that grant begin, a minute early for some keys, from an instant on.
+type otherClock struct {
+	keys map[string]bool
+	from time.Time
+}
+
+func (otherClock) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (otherClock) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (o otherClock) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		args := cmd.Args()
+		if name := cmd.Name(); (name == "evalsha" || name == "eval") && time.Now().After(o.from) && o.keys[fmt.Sprint(args[3])] {
+			first := 3 + args[2].(int)
+			if ms, err := strconv.ParseInt(fmt.Sprint(args[first]), 10, 64); err == nil && ms > 1e12 {
+				args[first] = strconv.FormatInt(ms-60_000, 10)
+			}
+		}
+		return next(ctx, cmd)
+	}
+}
+
 // TestConfirmOnACluster: a node whose grants nobody can confirm runs nothing and is not ready; that a master is silent keeps no other's
 // replicas from being believed again.
 func TestConfirmOnACluster(t *testing.T) {
@@ -132,10 +197,7 @@ func TestConfirmOnACluster(t *testing.T) {
 	defer cancel()
 	a := onApart(ctx, t, false)
 	ran, note := noting()
-	reg := jobs.NewRegistry()
-	elsewhere, there := a.name(ctx, t, "elsewhere", false), a.name(ctx, t, "there", true)
-	reg.MustAdd(jobs.Job{Name: elsewhere, Schedule: "@every 1s", Func: note})
-	reg.MustAdd(jobs.Job{Name: there, Schedule: "@every 1s", Func: note})
+	reg, elsewhere, there := a.two(ctx, t, note)
 	config := scheduler.Config{Namespace: twoMasters, Partitions: twoMastersParts, Name: "n1", Confirm: scheduler.ConfirmMajority}
 	var road roads
 	node := runNode(t, road.client(t, a.cluster, a.away), reg, config)

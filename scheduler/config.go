@@ -16,7 +16,8 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// ConfirmMajority, as Config.Confirm, is (r+1)/2 of the r replicas that a master has when the node starts, and 1 at least.
+// ConfirmMajority, as Config.Confirm, is (r+1)/2 of the r replicas that the master has when the node starts, on a Cluster the one
+// that has the fewest; 1 at least.
 const ConfirmMajority = -1
 
 // Config is a node's settings; the zero value is useful.

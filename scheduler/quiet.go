@@ -111,7 +111,8 @@ func (q *quiet) trouble() error {
 	return nil
 }
 
-// fail takes up that a role's call to some partitions failed, and tells health unless others are heard.
+// fail takes up that a role's call to some partitions failed, and tells health unless others are heard. Without partitions it is not
+// known which.
 func (q *quiet) fail(role string, err error, parts ...int) {
 	if !q.apart || !errors.Is(err, locking.ErrUnreachable) {
 		q.health.fail(role, err)
@@ -122,7 +123,7 @@ func (q *quiet) fail(role string, err error, parts ...int) {
 		q.at(p).unheard = true
 	}
 	some, _ := q.count()
-	say := some < q.parts && q.mute.again(err)
+	say := some < q.parts && len(parts) > 0 && q.mute.again(err)
 	since := q.mute.since
 	q.mu.Unlock()
 	if some == q.parts {

@@ -129,30 +129,24 @@ func without(all, some []int) []int {
 	return slices.DeleteFunc(slices.Clone(all), func(p int) bool { return slices.Contains(some, p) })
 }
 
-// look looks at the partitions that are not quiet, and says which of them answered: of a Redis that is no Cluster none by name.
-// False when none did. ctx is the node's, call that of this sweep.
-func (s *sweep) look(ctx, call context.Context, now int64) (found ledger.Finding, heard []int, some bool) {
-	heard, silent, unconfirmed := s.n.quiet.split()
-	s.probe(ctx, silent, unconfirmed)
-	if len(heard) == 0 && len(silent) > 0 {
-		return found, nil, false
-	}
+// look looks at some partitions, all when there are none, and says which of those that have names answered; false when none did.
+func (s *sweep) look(ctx context.Context, now int64, parts []int) (found ledger.Finding, heard []int, some bool) {
 	if s.n.ledger.Clustered() { // the others are not to wait for one that hangs
-		short, cancel := context.WithTimeout(call, callTimeout)
+		short, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		call = short
+		ctx = short
 	}
-	found, err := s.gaze.Look(call, now, s.n.cfg.Grace.Milliseconds(), heard...)
+	found, err := s.gaze.Look(ctx, now, s.n.cfg.Grace.Milliseconds(), parts...)
 	if err == nil {
-		return found, heard, true
+		return found, parts, true
 	}
-	if ctx.Err() == nil {
+	if !errors.Is(ctx.Err(), context.Canceled) {
 		s.n.quiet.fail(roleSweep, err, found.Unheard...)
 	}
 	if !errors.Is(err, locking.ErrUnreachable) {
 		s.failed = err
 	}
-	heard = without(heard, found.Unheard)
+	heard = without(parts, found.Unheard)
 	return found, heard, len(heard) > 0
 }
 
@@ -174,11 +168,16 @@ func (s *sweep) once(ctx context.Context) {
 	if s.n.clock.usable() != nil || s.n.failover.holding() != nil {
 		return
 	}
+	heard, silent, unconfirmed := s.n.quiet.split()
+	s.probe(ctx, silent, unconfirmed)
+	if len(heard) == 0 && len(silent) > 0 {
+		return
+	}
 	call, cancel := context.WithTimeout(ctx, 2*s.n.cfg.MaxSkew)
 	defer cancel()
 	now := s.n.clock.now().UnixMilli()
 	s.failed = nil
-	found, heard, some := s.look(ctx, call, now)
+	found, heard, some := s.look(call, now, heard)
 	if !some {
 		return
 	}

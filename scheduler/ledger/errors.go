@@ -105,12 +105,13 @@ func (l *Ledger) unheard(ctx context.Context, op string, parts []int, f func(ctx
 	return cmp.Or(refused, silent)
 }
 
-// explain is Ledger.explain's work for the calls of tools. After those that only nodes make, the node has its client look.
+// explain is redisconn.Explain for the calls of tools, after which a Cluster client looks who is master. After calls that only nodes
+// make, the node has it look.
 func (l *Ledger) explain(ctx context.Context, op string, err error) error {
 	return explain(ctx, l.client, op, err)
 }
 
-// explain is redisconn.Explain, after which a Cluster client looks who is master.
+// explain is Ledger.explain for calls that are made before there is a ledger.
 func explain(ctx context.Context, client redis.UniversalClient, op string, err error) error {
 	err = redisconn.Explain(op, err)
 	redisconn.LookAgain(ctx, client, err)

@@ -33,6 +33,8 @@ var quiets = []mutant{
 		{"scheduler/register.go", "\t\t\terr = failed\n", "\t\t\treturn facts, again, failed\n"}}},
 	{name: "with a generation a silent master stops all registration", test: "./scheduler TestFollowerOfASilentMaster", edits: []edit{
 		{"scheduler/registrar.go", "\t*err = nil\n", ""}}},
+	{name: "a master with another clock keeps the senders", test: "./scheduler TestMasterWithAnotherClock", edits: []edit{
+		{"scheduler/sender.go", ` || s.n.quiet.apart && errors.Is(b.err, ledger.ErrClock)) {`, `) {`}}},
 	{name: "refused writes are no outage", test: "./locking/redisconn TestExplain", edits: []edit{
 		{"locking/redisconn/explain.go", ` || strings.Contains(reply, ": "+p) {`, ` {`}}},
 }
