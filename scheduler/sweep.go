@@ -131,22 +131,21 @@ func without(all, some []int) []int {
 
 // look looks at some partitions, all when there are none, and says which of those that have names answered; false when none did.
 func (s *sweep) look(ctx context.Context, now int64, parts []int) (found ledger.Finding, heard []int, some bool) {
-	if s.n.ledger.Clustered() { // the others are not to wait for one that hangs
-		short, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		ctx = short
-	}
 	found, err := s.gaze.Look(ctx, now, s.n.cfg.Grace.Milliseconds(), parts...)
 	if err == nil {
 		return found, parts, true
 	}
-	if !errors.Is(ctx.Err(), context.Canceled) {
-		s.n.quiet.fail(roleSweep, err, found.Unheard...)
+	silent, left := parts, (*ledger.UnheardError)(nil)
+	if errors.As(err, &left) {
+		silent = left.Parts
 	}
 	if !errors.Is(err, locking.ErrUnreachable) {
-		s.failed = err
+		s.failed, silent = err, nil
 	}
-	heard = without(parts, found.Unheard)
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		s.n.quiet.fail(roleSweep, err, silent...)
+	}
+	heard = without(parts, silent)
 	return found, heard, len(heard) > 0
 }
 

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -10,8 +9,6 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // A look reads pages of lookMax of each kind per partition, at most lookPages of them.
@@ -34,7 +31,6 @@ type Finding struct {
 	Cancels []Cancel // runs that somebody wants ended
 	Events  []Event  // for jobs that follow others
 	Foreign int      // records that this version does not understand
-	Unheard []int    // partitions that were not seen, because their master did not answer
 }
 
 // eventsMax is how many events of a partition one look reads.
@@ -78,31 +74,30 @@ func ids(cmd *redis.StringSliceCmd) []string {
 // Look reads what is overdue by Redis' time now (ms) less grace (ms): one round trip for a page of
 // every partition, and another one for the records of what was found. It writes nothing and runs
 // no script. parts are the partitions to look at, all when there are none. Masters of a Cluster are asked side by
-// side: beside the error of one that does not answer stands what the others have.
+// side: beside an UnheardError, and beside what one of them refuses, stands what the others have.
 func (g *Gaze) Look(ctx context.Context, now, grace int64, parts ...int) (Finding, error) {
 	if len(parts) == 0 {
 		parts = g.l.every()
 	}
 	var mu sync.Mutex
 	var all Finding
-	var failed error
-	g.l.eachMaster(ctx, parts, func(parts []int) {
+	err := g.l.unheard(ctx, "sweep", parts, func(ctx context.Context, parts []int) error {
 		f, err := g.look(ctx, now, grace, parts)
-		mu.Lock()
-		defer mu.Unlock()
-		if err != nil {
-			f, failed = Finding{Unheard: parts}, cmp.Or(failed, err)
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			all.add(f)
 		}
-		all.add(f)
+		return err
 	})
-	return all, failed
+	return all, err
 }
 
 // add adds what another master has.
 func (f *Finding) add(other Finding) {
 	f.Late, f.Lapsed, f.Pending = append(f.Late, other.Late...), append(f.Lapsed, other.Lapsed...), append(f.Pending, other.Pending...)
 	f.Cancels, f.Events = append(f.Cancels, other.Cancels...), append(f.Events, other.Events...)
-	f.Foreign, f.Unheard = f.Foreign+other.Foreign, append(f.Unheard, other.Unheard...)
+	f.Foreign += other.Foreign
 }
 
 // look is Look at partitions of one master.
@@ -118,7 +113,7 @@ func (g *Gaze) look(ctx context.Context, now, grace int64, of []int) (Finding, e
 			return nil
 		})
 		if err != nil {
-			return Finding{}, redisconn.Explain("sweep", err)
+			return Finding{}, err
 		}
 		parts = parts[:0]
 		for _, look := range looks {
@@ -227,18 +222,18 @@ func (g *Gaze) records(ctx context.Context, looks []glance, f *Finding) error {
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return redisconn.Explain("sweep", err)
+		return err
 	}
 	for i, e := range events {
 		if err := followers[i].Err(); err != nil && !errors.Is(err, redis.Nil) {
-			return redisconn.Explain("sweep", err)
+			return err
 		}
 		e.Followers = strings.FieldsFunc(followers[i].Val(), func(r rune) bool { return r == ',' })
 		f.Events = append(f.Events, e)
 	}
 	for _, r := range reads {
 		if err := r.got.Err(); err != nil {
-			return redisconn.Explain("sweep", err)
+			return err
 		}
 		for i, record := range r.got.Val() {
 			if record == nil {

@@ -11,7 +11,7 @@ var quiets = []mutant{
 	{name: "jobs of a quiet partition take slots", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
 		{"scheduler/engine.go", `if due && e.shut(j.part) {`, `if due && e.shut(-1) {`}}},
 	{name: "a look at all masters fails with one", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
-		{"scheduler/ledger/look.go", `f, failed = Finding{Unheard: parts}, cmp.Or(failed, err)`, `f, failed = Finding{Unheard: g.l.every()}, cmp.Or(failed, err)`},
+		{"scheduler/ledger/errors.go", `left, silent = append(left, parts...), cmp.Or(silent, err)`, `left, silent = l.every(), cmp.Or(silent, err)`},
 		{"scheduler/sweep.go", `heard, silent, unconfirmed := s.n.quiet.split()`, "silent, heard, unconfirmed := []int(nil), []int(nil), []int(nil)"}}},
 	{name: "a partition that can be read is heard", test: "./scheduler TestQuietPartitions", edits: []edit{
 		{"scheduler/quiet.go", `a.unheard || a.aside > 0)`, `a.unheard || a.aside > 99)`}}},
@@ -28,7 +28,7 @@ var quiets = []mutant{
 	{name: "what replicas have not confirmed is asked for again and again", test: "./scheduler TestConfirm", edits: []edit{
 		{"scheduler/quiet.go", `q.at(p).unconfirmed = true`, `q.at(p).unconfirmed = false`}}},
 	{name: "what one master refuses is forgotten when another answers", test: "./scheduler TestReadyWithoutAMaster", edits: []edit{
-		{"scheduler/sweep.go", "if !errors.Is(err, locking.ErrUnreachable) {\n\t\ts.failed = err", "if errors.Is(err, locking.ErrUnreachable) {\n\t\ts.failed = err"}}},
+		{"scheduler/sweep.go", `s.failed, silent = err, nil`, `silent = nil`}}},
 	{name: "a follower of a silent master keeps others outside", test: "./scheduler TestFollowerOfASilentMaster", edits: []edit{
 		{"scheduler/register.go", "\t\t\terr = failed\n", "\t\t\treturn facts, again, failed\n"}}},
 	{name: "with a generation a silent master stops all registration", test: "./scheduler TestFollowerOfASilentMaster", edits: []edit{
