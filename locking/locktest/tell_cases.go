@@ -56,7 +56,7 @@ func toldBeforeTaken(silence func(n Network)) func(tb testing.TB, s Store) {
 	return func(tb testing.TB, s Store) {
 		d, n := s.Connect(tb)
 		a := mustTake(tb, locker(tb, d), locking.Options{TTL: ttl})
-		noError(tb, "extend", a.Extend(tb.Context())) // whatever the first renewal does besides is done
+		mustExtend(tb, a) // whatever the first renewal does besides is done
 		told, seen := watch(a)
 		silence(n)
 		other, _ := s.Connect(tb)
