@@ -208,7 +208,10 @@ func TestConfirmOnACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replica := replicaOf(ctx, t, a.cluster, master)
+	replica, err := a.cluster.Replica(ctx, master)
+	if err != nil {
+		t.Fatal(err)
+	}
 	road.away.Cut()
 	if err := replica.Pause(); err != nil {
 		t.Fatal(err)
@@ -227,17 +230,4 @@ func TestConfirmOnACluster(t *testing.T) {
 	if late := time.Since(back); late > 5*time.Second {
 		t.Errorf("it began %s after its replica was back", late)
 	}
-}
-
-// replicaOf is the server that follows a master.
-func replicaOf(ctx context.Context, t *testing.T, c *redistest.Cluster, master *redistest.Server) *redistest.Server {
-	t.Helper()
-	_, port, _ := strings.Cut(master.Addr(), ":")
-	for _, s := range c.Servers() {
-		if info := s.Client(t).Info(ctx, "replication").Val(); strings.Contains(info, "master_port:"+port+"\r") {
-			return s
-		}
-	}
-	t.Fatal("nobody follows ", master.Addr())
-	return nil
 }

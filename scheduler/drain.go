@@ -18,7 +18,7 @@ import (
 // the reason may be empty; 64 and 256 bytes of them are kept. It returns ErrUnknownNode unless a node of
 // that name is in the roster or the name is drained, and ErrRefused when too many names are.
 func (i *Inspector) DrainNode(ctx context.Context, name, by, reason string) error {
-	views, err := i.Nodes(ctx)
+	_, members, err := i.members(ctx)
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (i *Inspector) DrainNode(ctx context.Context, name, by, reason string) erro
 	if err != nil {
 		return err
 	}
-	if _, drained := drains[name]; !drained && !named(views, name) {
+	if _, drained := drains[name]; !drained && !named(members, name) {
 		return unknownNode(name)
 	}
 	err = i.roster().Drain(ctx, name, sharding.Drained{Author: author(by), Reason: oneLine(reason)})
@@ -39,7 +39,7 @@ func (i *Inspector) DrainNode(ctx context.Context, name, by, reason string) erro
 // ResumeNode ends the drain of a name: its nodes work again with their next beat. Of a node that is not
 // drained it changes nothing. It returns ErrUnknownNode for a name that is neither drained nor in the roster.
 func (i *Inspector) ResumeNode(ctx context.Context, name string) error {
-	views, err := i.Nodes(ctx)
+	_, members, err := i.members(ctx)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (i *Inspector) ResumeNode(ctx context.Context, name string) error {
 	if err != nil {
 		return redisconn.Explain("resume node", err)
 	}
-	if !resumed && !named(views, name) {
+	if !resumed && !named(members, name) {
 		return unknownNode(name)
 	}
 	return nil
@@ -56,18 +56,15 @@ func (i *Inspector) ResumeNode(ctx context.Context, name string) error {
 // NodeRests says whether nothing runs on the nodes of a name and nothing will until they are resumed. A node
 // that is gone, or was never there, rests when the ledger has no run of it in flight any more.
 func (i *Inspector) NodeRests(ctx context.Context, name string) (bool, error) {
-	views, err := i.Nodes(ctx)
+	l, members, err := i.members(ctx)
 	if err != nil {
 		return false, err
 	}
-	if slices.ContainsFunc(views, func(v NodeView) bool {
+	if slices.ContainsFunc(members, func(m sharding.Member) bool {
+		v := nodeView(m)
 		return v.Name == name && v.State != sharding.StateGone && (v.State != sharding.StateDraining || v.Owned > 0 || v.Running > 0)
 	}) {
 		return false, nil
-	}
-	l, err := i.open(ctx)
-	if err != nil {
-		return false, err
 	}
 	all, err := l.Jobs(ctx)
 	if err != nil {
@@ -98,10 +95,6 @@ func (i *Inspector) Drains(ctx context.Context) (map[string]DrainView, error) {
 		views[name] = DrainView{Since: stampOf(millis(d.Since)), Author: d.Author, Reason: d.Reason}
 	}
 	return views, nil
-}
-
-func named(views []NodeView, name string) bool {
-	return slices.ContainsFunc(views, func(v NodeView) bool { return v.Name == name })
 }
 
 func unknownNode(name string) error {

@@ -2,13 +2,10 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/sharding"
 )
@@ -152,43 +149,3 @@ func first(names []string) []string {
 	slices.SortFunc(names, strings.Compare)
 	return names[:min(len(names), namesMost)]
 }
-
-// unclaimed is how many jobs of each set of definitions are stored in another one.
-func (i *Inspector) unclaimed(ctx context.Context, l *ledger.Ledger, members []sharding.Member) (map[string]idleJobs, error) {
-	var digests []string
-	generation := make(map[string]string) // of a set: its digests differ from those of another generation
-	for _, m := range members {
-		digests = append(digests, m.Set)
-		generation[m.Set] = m.Generation
-	}
-	sets, err := i.roster().Sets(ctx, digests)
-	if err != nil && !errors.Is(err, sharding.ErrDamaged) {
-		return nil, redisconn.Explain("list nodes", err)
-	}
-	all, err := l.Jobs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	idle := make(map[string]idleJobs)
-	for _, s := range all {
-		d, err := jobs.ParseDefinition(s.Definition)
-		if s.Err != nil || err != nil {
-			continue
-		}
-		for set, held := range sets {
-			n := idle[set]
-			switch digest := held[s.Job]; {
-			case digest == "" || digest == s.Digest:
-			case d.Generation == generation[set]:
-				n.superseded++
-			default:
-				n.standby++
-			}
-			idle[set] = n
-		}
-	}
-	return idle, nil
-}
-
-// idleJobs is how many jobs a node holds and does not claim.
-type idleJobs struct{ superseded, standby int }

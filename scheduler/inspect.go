@@ -30,6 +30,18 @@ var (
 	ErrRefused = ledger.ErrRefused
 )
 
+// UnheardError says which partitions a list has left out, because their masters of a Cluster did not answer. It wraps
+// locking.ErrUnreachable, and comes beside what the others have.
+type UnheardError = ledger.UnheardError
+
+// beside takes an UnheardError out of err.
+func beside(err error) (left, other error) {
+	if errors.As(err, new(*UnheardError)) {
+		return err, nil
+	}
+	return nil, err
+}
+
 // Inspector reads a namespace, and changes in it what an operator may change, without being a node:
 // for the command line, an API, a console. It is safe for concurrent use and keeps nothing. Every
 // method wraps locking.ErrUnreachable when Redis does not answer; what was asked for may then have
@@ -72,18 +84,20 @@ func (i *Inspector) Now(ctx context.Context) (time.Time, error) {
 }
 
 // Jobs lists all jobs by name. Jobs that this version cannot read are left out and named in the
-// error, which then wraps ledger.ErrForeign and comes beside the others. It returns
-// ErrUnknownNamespace when no node has ever run there.
+// error, which then wraps ledger.ErrForeign and comes beside the others; and so does an UnheardError.
+// It returns ErrUnknownNamespace when no node has ever run there.
 func (i *Inspector) Jobs(ctx context.Context) ([]JobView, error) {
 	l, err := i.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	all, err := l.Jobs(ctx)
+	left, err := beside(err)
 	if err != nil {
 		return nil, err
 	}
-	return i.jobViews(ctx, l, all, all)
+	views, err := i.jobViews(ctx, l, all, all)
+	return views, errors.Join(err, left)
 }
 
 // jobViews returns the views that could be made, and errors.Join of what is wrong with the others.
@@ -148,7 +162,8 @@ func historyError(name string, err error) error {
 }
 
 // Job reads one job. It returns ErrUnknownJob when there is none of that name, and an error that
-// wraps ledger.ErrForeign for one that this version cannot read.
+// wraps ledger.ErrForeign for one that this version cannot read. Beside an UnheardError stands the job,
+// and its owner may be another one: who goes first for a job depends on all of them.
 func (i *Inspector) Job(ctx context.Context, name string) (JobView, error) {
 	l, err := i.open(ctx)
 	if err != nil {
@@ -163,6 +178,7 @@ func (i *Inspector) Job(ctx context.Context, name string) (JobView, error) {
 		return JobView{}, historyError(name, err)
 	}
 	all, err := l.Jobs(ctx)
+	left, err := beside(err)
 	if err != nil {
 		return JobView{}, err
 	}
@@ -174,7 +190,7 @@ func (i *Inspector) Job(ctx context.Context, name string) (JobView, error) {
 		views[0].TrimmedTo = views[0].HistoryFrom
 	}
 	views[0].LeftAlone = foreign
-	return views[0], nil
+	return views[0], left
 }
 
 // holding says who holds a job.
@@ -219,35 +235,6 @@ func (i *Inspector) crowd(ctx context.Context) (c *crowd, unclear int, err error
 	}
 	some, more := c.awake(members)
 	return some, unclear + more, nil
-}
-
-// Nodes lists the nodes in the roster, those that were just gone among them.
-func (i *Inspector) Nodes(ctx context.Context) ([]NodeView, error) {
-	l, err := i.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	members, err := i.roster().Members(ctx)
-	if err != nil {
-		return nil, redisconn.Explain("list nodes", err)
-	}
-	idle, err := i.unclaimed(ctx, l, members)
-	if err != nil {
-		return nil, err
-	}
-	drains, err := i.Drains(ctx)
-	if err != nil {
-		return nil, err
-	}
-	views := make([]NodeView, len(members))
-	for k, m := range members {
-		views[k] = nodeView(m)
-		views[k].Superseded, views[k].Standby = idle[m.Set].superseded, idle[m.Set].standby
-		if d, drained := drains[m.Name]; drained {
-			views[k].Drain = &d
-		}
-	}
-	return views, nil
 }
 
 // Violation is a promise that the books show to be broken, with its evidence.

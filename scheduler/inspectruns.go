@@ -39,9 +39,10 @@ func (i *Inspector) Runs(ctx context.Context, f RunFilter) ([]RunView, error) {
 }
 
 // List is Runs, and says how much it left out. Where the history of a job cannot be read, the runs of the
-// others come beside an error that names the job.
+// others come beside an error that names the job. They also come beside an UnheardError.
 func (i *Inspector) List(ctx context.Context, f RunFilter) (RunList, error) {
 	l, all, err := i.jobsOf(ctx, f.Job)
+	left, err := beside(err)
 	if err != nil {
 		return RunList{}, err
 	}
@@ -60,10 +61,10 @@ func (i *Inspector) List(ctx context.Context, f RunFilter) (RunList, error) {
 	if f.Limit > 0 && len(views) > f.Limit {
 		list.Runs = views[:f.Limit]
 	}
-	return list, errors.Join(i.standing(ctx, l, all, list.Runs), unread)
+	return list, errors.Join(i.standing(ctx, l, all, list.Runs), unread, left)
 }
 
-// jobsOf reads the job of that name, or all of them.
+// jobsOf reads the job of that name, or all of them, as Ledger.Jobs does.
 func (i *Inspector) jobsOf(ctx context.Context, name string) (*ledger.Ledger, []ledger.Stored, error) {
 	l, err := i.open(ctx)
 	if err != nil {
@@ -119,11 +120,11 @@ func placeOf(v RunView) string {
 // Run finds one run by its id, or by the id it was asked for, and reads its output and payload. It
 // returns ErrUnknownRun when neither a run in flight nor the history has it.
 func (i *Inspector) Run(ctx context.Context, id string) (RunView, error) {
-	l, all, err := i.jobsOf(ctx, "")
+	l, err := i.open(ctx)
 	if err != nil {
 		return RunView{}, err
 	}
-	v, err := find(ctx, l, namesOf(all), id)
+	v, all, err := locate(ctx, l, id)
 	if err != nil {
 		return RunView{}, err
 	}
@@ -135,10 +136,24 @@ func (i *Inspector) Run(ctx context.Context, id string) (RunView, error) {
 	return one[0], err
 }
 
+// locate finds a run among those of all jobs. One that no master has which answers may be at another one.
+func locate(ctx context.Context, l *ledger.Ledger, id string) (v RunView, all []ledger.Stored, err error) {
+	all, err = l.Jobs(ctx)
+	left, err := beside(err)
+	if err != nil {
+		return RunView{}, nil, err
+	}
+	v, err = find(ctx, l, namesOf(all), id)
+	if left != nil && errors.Is(err, ErrUnknownRun) {
+		err = fmt.Errorf("run %q is not among those that can be read: %w", id, left)
+	}
+	return v, all, err
+}
+
 // enrich reads what is kept beside a run, what followed it, and who wants it ended.
 func enrich(ctx context.Context, l *ledger.Ledger, v *RunView) error {
 	if v.Outcome == jobs.OutcomeRunning.String() {
-		cancels, err := l.Cancels(ctx)
+		cancels, err := l.Cancels(ctx, l.Partition(v.Job))
 		for _, c := range cancels {
 			if c.Run == v.Run {
 				v.Note = cancelNote(c)

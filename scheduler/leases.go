@@ -26,9 +26,11 @@ type LeaseView struct {
 
 // Leases lists the leases of the runs that are going, by name and then by token: of one job, or with ""
 // of all. Runs that nobody was granted yet have none. It returns ErrUnknownJob for a job that is not
-// there, and ErrUnknownNamespace when no node has ever run in the namespace.
+// there, and ErrUnknownNamespace when no node has ever run in the namespace. Beside an UnheardError stand those
+// of the other partitions.
 func (i *Inspector) Leases(ctx context.Context, job string) ([]LeaseView, error) {
 	l, all, err := i.jobsOf(ctx, job)
+	left, err := beside(err)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +51,7 @@ func (i *Inspector) Leases(ctx context.Context, job string) ([]LeaseView, error)
 	slices.SortFunc(views, func(a, b LeaseView) int {
 		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Shard, b.Shard), cmp.Compare(len(a.Token), len(b.Token)), cmp.Compare(a.Token, b.Token))
 	})
-	return views, nil
+	return views, left
 }
 
 func leaseView(l ledger.Lease, now int64) LeaseView {

@@ -135,7 +135,11 @@ const (
 // Cancel ends a run, by its id or the id it was asked for. It does not wait for the run's end; Wait does.
 // It returns ErrUnknownRun, and ErrRefused when the run has ended otherwise.
 func (i *Inspector) Cancel(ctx context.Context, id string, o CancelOptions) (Cancellation, error) {
-	l, v, err := i.locate(ctx, id)
+	l, err := i.openAppend(ctx)
+	if err != nil {
+		return "", err
+	}
+	v, _, err := locate(ctx, l, id)
 	if err != nil {
 		return "", err
 	}
@@ -156,24 +160,15 @@ func (i *Inspector) Cancel(ctx context.Context, id string, o CancelOptions) (Can
 // while another run holds it. It returns ErrUnknownRun, and ErrRefused while the run, or another attempt
 // of its tick, goes on or is still to come.
 func (i *Inspector) Rerun(ctx context.Context, id string) (string, error) {
-	l, v, err := i.locate(ctx, id)
+	l, err := i.openAppend(ctx)
+	if err != nil {
+		return "", err
+	}
+	v, _, err := locate(ctx, l, id)
 	if err != nil {
 		return "", err
 	}
 	return l.Rerun(ctx, v.Job, v.Run)
-}
-
-func (i *Inspector) locate(ctx context.Context, id string) (*ledger.Ledger, RunView, error) {
-	l, err := i.openAppend(ctx)
-	if err != nil {
-		return nil, RunView{}, err
-	}
-	all, err := l.Jobs(ctx)
-	if err != nil {
-		return nil, RunView{}, err
-	}
-	v, err := find(ctx, l, namesOf(all), id)
-	return l, v, err
 }
 
 // Remove removes a job and its history for ever. It returns ErrUnknownJob, and ErrRefused, with their

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler"
 )
 
 // newClient makes the client of the Redis that the configuration names. It does not connect yet.
@@ -73,7 +74,7 @@ func (l *loaded) unreachable(err error, otherwise string) error {
 	if reply := redis.Error(nil); errors.As(err, &reply) && redis.IsAuthError(reply) {
 		return l.badPassword(reply)
 	}
-	if !errors.Is(err, locking.ErrUnreachable) {
+	if !errors.Is(err, locking.ErrUnreachable) || errors.As(err, new(*scheduler.UnheardError)) {
 		return err
 	}
 	mend := "redis.url"

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // TestRunOnACluster runs three nodes on a Redis Cluster, kills one of its masters in the middle, and wants every tick
@@ -81,4 +83,97 @@ func TestRunOnACluster(t *testing.T) {
 		p.exits(exitDone)
 	}
 	once(t, env)
+}
+
+// TestToolsBesideASilentMaster takes a master of a Cluster and its replica away, for good. Whoever lists things is shown those of the
+// other masters, is told what is left out, and learns it from the exit code; what lives elsewhere is operated as ever.
+func TestToolsBesideASilentMaster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	env := []string{
+		"ESCAPEMENT_REDIS_MODE=cluster", "ESCAPEMENT_REDIS_ADDRS=" + strings.Join(c.Options().Addrs, ","),
+		"ESCAPEMENT_REDIS_URL=redis:///0", "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0",
+	}
+	all := strings.Split("abcdefghijklmnop", "")
+	nodeOf(t, env, "n1", secondly(all, ""))
+	home, err := c.Master(ctx, "{escapement}:control")
+	if err != nil {
+		t.Fatal(err)
+	}
+	away, job := home, ""
+	for p := 0; away == home; p++ {
+		if away, err = c.Master(ctx, fmt.Sprintf("{escapement:%d}:jobs", p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := func(job string) bool {
+		master, err := c.Master(ctx, fmt.Sprintf("{escapement:%d}:jobs", ledger.Partition(job, 16)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return master == away
+	}
+	elsewhere := slices.DeleteFunc(slices.Clone(all), there)
+	job = elsewhere[0]
+	eventually(t, "a job runs", func() bool {
+		return len(decode[[]runJSON](t, env, "runs", "list", "--job", job)) > 0
+	})
+	replica, err := c.Replica(ctx, away)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := lockAt(ctx, t, c, home)
+	for _, s := range c.Servers() { // else nothing is answered when a master has no successor
+		if err := s.Client(t).ConfigSet(ctx, "cluster-require-full-coverage", "no").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range []*redistest.Server{replica, away} {
+		if err := s.Pause(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for _, what := range []string{"jobs", "runs", "nodes", "locks"} {
+		code, stdout, stderr := call(env, "", what, "list", "-o", "json")
+		var list []struct{ Name, Job string }
+		err := json.Unmarshal([]byte(stdout), &list)
+		if err != nil || code != exitUnreachable || !strings.Contains(stderr, "at "+away.Addr()) {
+			t.Errorf("%s list: exit %d, %v, %s", what, code, err, stderr)
+		}
+		t.Log(stderr)
+		if what == "jobs" && len(list) != len(elsewhere) {
+			t.Errorf("%d jobs are listed of %d elsewhere", len(list), len(elsewhere))
+		}
+		if (what == "runs" || what == "nodes") && len(list) == 0 {
+			t.Errorf("%s list is empty", what)
+		}
+	}
+	for _, args := range [][]string{
+		{"jobs", "pause", job, "--reason", "test"},
+		{"runs", "list", "--job", job},
+		{"nodes", "drain", "n1"},
+		{"lock", "--ttl", "5s", lock, "--", "true"},
+	} {
+		if code, stdout, stderr := call(env, "", args...); code != exitDone {
+			t.Errorf("%v: exit %d, %s%s", args, code, stdout, stderr)
+		}
+	}
+}
+
+// lockAt is the name of a lock that lives at a master.
+func lockAt(ctx context.Context, t *testing.T, c *redistest.Cluster, at *redistest.Server) string {
+	t.Helper()
+	for i := 0; ; i++ {
+		name := fmt.Sprint("lock-", i)
+		master, err := c.Master(ctx, "{escapement:lock:"+name+"}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if master == at {
+			return name
+		}
+	}
 }

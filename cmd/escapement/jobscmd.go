@@ -94,7 +94,7 @@ func state(j scheduler.JobView) string {
 
 func (a *app) jobsGet(t tool) error {
 	j, err := t.in.Job(t.ctx, t.args[0])
-	if err != nil {
+	if err = a.sayUnheard(err); err != nil {
 		return err
 	}
 	a.warnLeftAlone(j.LeftAlone)

@@ -62,13 +62,10 @@ type releasedJSON struct {
 }
 
 func (a *app) locksRelease(t lockTool, token locking.Token, force bool) error {
-	held, err := t.named(t.args[0])
-	if err != nil {
-		return err
-	}
+	held, unread := t.named(t.args[0])
 	l, err := theGrant(t.args[0], held, strconv.FormatInt(token, 10))
 	if err != nil {
-		return err
+		return cmp.Or(unread, err)
 	}
 	switch {
 	case l.Kind == kindLock && force:
@@ -111,12 +108,12 @@ func (l lockJSON) who() string {
 
 // changed is the error for a lock that was given to somebody else just now.
 func (t lockTool) changed(l lockJSON) error {
-	held, err := t.named(t.args[0])
+	held, unread := t.named(t.args[0])
+	_, err := theGrant(t.args[0], held, l.Token)
 	if err != nil {
-		return err
+		return cmp.Or(unread, err)
 	}
-	_, err = theGrant(t.args[0], held, l.Token)
-	return err // nil: it is held by that token all the same
+	return nil // nil: it is held by that token all the same
 }
 
 // revoke asks the holder to end and waits until the lock is not its any more.

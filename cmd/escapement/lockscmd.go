@@ -101,14 +101,11 @@ func (a *app) inspectLocks(f func(lockTool) error) func(*cobra.Command, []string
 }
 
 func (a *app) locksList(t lockTool, limit int) error {
-	found, more, err := t.driver.List(t.ctx, limit)
-	if err != nil {
-		return err
-	}
+	found, more, unread := t.driver.List(t.ctx, limit)
 	leases, err := t.leases("")
-	if err != nil {
-		return err
-	}
+	if unread = errors.Join(unread, err); unread != nil && len(found)+len(leases) == 0 && !errors.As(err, new(*scheduler.UnheardError)) {
+		return unread
+	} // else what could be read comes beside it
 	var all []lockJSON
 	for _, o := range found {
 		all = append(all, lockOf(o))
@@ -120,13 +117,13 @@ func (a *app) locksList(t lockTool, limit int) error {
 		a.say("the first %d are shown; --limit 0 shows all", len(all))
 	}
 	if a.json() {
-		return printJSON(a.stdout, list(all))
+		return errors.Join(printJSON(a.stdout, list(all)), unread)
 	}
 	out := newTable(a.stdout, "NAME", "KIND", "TOKEN", "LEFT", "WAITERS", "NODE", "HOLDER", "OWNER")
 	for _, l := range all {
 		out.row(l.Name, l.Kind, l.Token, l.left(), number(l.Waiters), l.Node, l.note(), l.Owner)
 	}
-	return out.flush()
+	return errors.Join(out.flush(), unread)
 }
 
 func lockOf(o locking.Ownership) lockJSON {
@@ -137,7 +134,7 @@ func lockOf(o locking.Ownership) lockJSON {
 }
 
 // leases are those of the runs of a job, or of one of its shards, or with "" of
-// all runs. None when there is no such job.
+// all runs, those of masters that do not answer beside an error. None when there is no such job.
 func (t lockTool) leases(name string) ([]lockJSON, error) {
 	job, _, _ := strings.Cut(name, "#") // which is in no job's name
 	views, err := t.in.Leases(t.ctx, job)
@@ -153,20 +150,17 @@ func (t lockTool) leases(name string) ([]lockJSON, error) {
 	return found, err
 }
 
-// named is everything that is held by a name, the lock first.
+// named is everything that is held by a name, the lock first; beside an error, what could be read of it.
 func (t lockTool) named(name string) ([]lockJSON, error) {
 	o, err := t.locker.Owner(t.ctx, name)
 	if err != nil {
 		return nil, asInput(err)
 	}
-	leases, err := t.leases(name)
-	if err != nil {
-		return nil, err
+	held, err := t.leases(name)
+	if o.Held() {
+		held = append([]lockJSON{lockOf(o)}, held...)
 	}
-	if !o.Held() {
-		return leases, nil
-	}
-	return append([]lockJSON{lockOf(o)}, leases...), nil
+	return held, err
 }
 
 // lockFlags are the arguments and flags behind the fields that the library refuses.
@@ -182,16 +176,13 @@ func asInput(err error) error {
 }
 
 func (a *app) locksGet(t lockTool) error {
-	held, err := t.named(t.args[0])
-	if err != nil {
-		return err
-	}
+	held, unread := t.named(t.args[0])
 	if len(held) == 0 {
-		return fmt.Errorf("lock %q: %w; locks list shows what is held", t.args[0], errNoLock)
+		return cmp.Or(unread, fmt.Errorf("lock %q: %w; locks list shows what is held", t.args[0], errNoLock))
 	}
 	if a.json() {
 		held[0].Also = held[1:]
-		return printJSON(a.stdout, held[0])
+		return errors.Join(printJSON(a.stdout, held[0]), unread)
 	}
 	for i, l := range held {
 		if i > 0 {
@@ -202,7 +193,7 @@ func (a *app) locksGet(t lockTool) error {
 			return err
 		}
 	}
-	return nil
+	return unread
 }
 
 func (l lockJSON) left() string { return brief(time.Duration(l.TTLMS) * time.Millisecond) }

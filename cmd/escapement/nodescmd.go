@@ -29,9 +29,9 @@ jobs. Jobs of which a newer definition is stored are superseded: the node does n
 }
 
 func (a *app) nodesList(t tool) error {
-	views, err := t.in.Nodes(t.ctx)
-	if err != nil {
-		return err
+	views, unread := t.in.Nodes(t.ctx)
+	if views == nil && unread != nil {
+		return unread
 	}
 	drains, err := t.in.Drains(t.ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (a *app) nodesList(t tool) error {
 	if len(drains) > 0 { // such a node would do nothing when it comes back
 		a.say("drained, and not there: %s", strings.Join(slices.Sorted(maps.Keys(drains)), ", "))
 	}
-	return err
+	return errors.Join(err, unread) // the nodes come beside the error
 }
 
 func (a *app) printNodes(views []scheduler.NodeView) error {
@@ -125,8 +125,8 @@ func (a *app) nodesResumeCommand() *cobra.Command {
 		if _, drained := drains[t.args[0]]; !drained {
 			return a.nodeStands(t, "was not drained; nothing is changed")
 		}
-		views, err := t.in.Nodes(t.ctx)
-		if err == nil && !slices.ContainsFunc(views, func(n scheduler.NodeView) bool { return n.Name == t.args[0] }) {
+		views, _ := t.in.Nodes(t.ctx)
+		if views != nil && !slices.ContainsFunc(views, func(n scheduler.NodeView) bool { return n.Name == t.args[0] }) {
 			return a.nodeStands(t, "is resumed; it is not there at present, and works when it comes back")
 		}
 		return a.nodeStands(t, "is resumed; it claims again within a second")
@@ -156,7 +156,7 @@ func (a *app) nodeStands(t tool, words string) error {
 		return nil
 	}
 	views, err := t.in.Nodes(t.ctx)
-	if err != nil {
+	if err = a.sayUnheard(err); err != nil {
 		return fmt.Errorf("node %s %s: %w", t.args[0], words, err)
 	}
 	return printJSON(a.stdout, list(slices.DeleteFunc(views, func(n scheduler.NodeView) bool { return n.Name != t.args[0] })))

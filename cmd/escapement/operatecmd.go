@@ -138,7 +138,7 @@ also while a run of it is in flight.`
 // operated says how a job stands now: in words, or as jobs get has it.
 func (a *app) operated(t tool, words string) error {
 	j, err := t.in.Job(t.ctx, t.args[0])
-	if err != nil {
+	if err = a.sayUnheard(err); err != nil {
 		return fmt.Errorf("job %s %s: %w", t.args[0], words, err)
 	}
 	if a.json() {

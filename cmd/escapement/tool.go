@@ -68,6 +68,16 @@ func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client redis.Universal
 	return l.unreachable(f(l, client), otherwise)
 }
 
+// sayUnheard says beside what was asked for of one job or node that masters of a Cluster do not answer. It is all there; only who goes
+// first for a job, and how many jobs a node does not claim, depends on other jobs too.
+func (a *app) sayUnheard(err error) error {
+	if errors.As(err, new(*scheduler.UnheardError)) {
+		a.say("worked out without what cannot be read: %v", err)
+		return nil
+	}
+	return err
+}
+
 // pairs writes names and values one below the other; names and values alternate.
 func pairs(w io.Writer, cells ...string) error {
 	out := table{newTabs(w)}

@@ -20,21 +20,21 @@ const scanStep = 1000
 // List returns the locks of the namespace that are held, sorted by name, for an
 // operator: it walks over all keys of each server, a thousand in a call, and
 // holds none up. Of more than limit locks it returns limit, and more is true.
+// Beside the error of a server that does not answer, which wraps locking.ErrUnreachable,
+// stand the locks of the others.
 func (d *Driver) List(ctx context.Context, limit int) (locks []locking.Ownership, more bool, err error) {
 	if d.refused != nil {
 		return nil, false, d.refused
 	}
 	names, err := d.names(ctx)
-	if err != nil {
-		return nil, false, redisconn.Explain("list locks at redis "+redisconn.Addr(d.client), err)
-	}
+	unread := redisconn.Explain("list locks at redis "+redisconn.Addr(d.client), err)
 	for _, name := range names {
 		if len(locks) == limit {
-			return locks, true, nil
+			return locks, true, unread
 		}
 		o, err := d.Owner(ctx, name)
 		if errors.Is(err, locking.ErrUnreachable) {
-			return nil, false, fmt.Errorf("lock %q: %w", name, err)
+			return locks, false, fmt.Errorf("lock %q: %w", name, err)
 		}
 		if err != nil { // one that something else has written to hides none of the others
 			o = locking.Ownership{Name: name, Owner: "unreadable", Holder: err.Error()}
@@ -43,7 +43,7 @@ func (d *Driver) List(ctx context.Context, limit int) (locks []locking.Ownership
 			locks = append(locks, o)
 		}
 	}
-	return locks, false, nil
+	return locks, false, unread
 }
 
 // names returns the names of all locks, sorted.

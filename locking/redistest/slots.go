@@ -132,6 +132,19 @@ func (c *Cluster) Promoted(ctx context.Context, key string, old *Server) (now *S
 	return now, err
 }
 
+// Replica asks the nodes which of them follows master.
+func (c *Cluster) Replica(ctx context.Context, master *Server) (*Server, error) {
+	_, port, _ := strings.Cut(master.Addr(), ":")
+	var errs []error
+	for _, s := range c.servers {
+		info, err := tell(ctx, s, "info", "replication").Text()
+		if errs = append(errs, err); strings.Contains(info, "master_port:"+port+"\r") {
+			return s, nil
+		}
+	}
+	return nil, errors.Join(append(errs, fmt.Errorf("redis cluster: nobody that answers follows %s", master.Addr()))...)
+}
+
 // Demoted waits until server is a replica, in sync with its master.
 func (c *Cluster) Demoted(ctx context.Context, server *Server) error {
 	return until(ctx, server.Addr()+" is a replica", func(ctx context.Context) (bool, error) { return inSync(ctx, server) })

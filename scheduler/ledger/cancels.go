@@ -14,11 +14,14 @@ type Cancel struct {
 	Run, Author, Reason string
 }
 
-// Cancels reads who wants which runs ended, in all partitions: what a node that takes nothing more
-// still looks for. Beside the error of a master that does not answer stands what the others have.
-func (l *Ledger) Cancels(ctx context.Context) ([]Cancel, error) {
+// Cancels reads who wants which runs ended, in some partitions, or in all where there are none: what a node that takes nothing
+// more still looks for. Beside the error of a master that does not answer stands what the others have.
+func (l *Ledger) Cancels(ctx context.Context, parts ...int) ([]Cancel, error) {
+	if len(parts) == 0 {
+		parts = l.every()
+	}
 	read := make([]*redis.MapStringStringCmd, len(l.keys))
-	l.eachMaster(ctx, l.every(), func(parts []int) {
+	l.eachMaster(ctx, parts, func(parts []int) {
 		_, _ = l.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error, read below
 			for _, part := range parts {
 				read[part] = p.HGetAll(ctx, l.keys[part].cancels)
@@ -28,8 +31,8 @@ func (l *Ledger) Cancels(ctx context.Context) ([]Cancel, error) {
 	})
 	var all []Cancel
 	var failed error
-	for _, cmd := range read {
-		all, failed = append(all, cancelsOf(cmd.Val())...), cmp.Or(failed, cmd.Err())
+	for _, part := range parts {
+		all, failed = append(all, cancelsOf(read[part].Val())...), cmp.Or(failed, read[part].Err())
 	}
 	return all, l.explain(ctx, "look for cancelled runs", failed)
 }

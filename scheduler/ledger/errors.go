@@ -74,14 +74,17 @@ func (e *UnheardError) Error() string {
 // Unwrap makes errors.Is find what the first error wraps.
 func (e *UnheardError) Unwrap() error { return e.Err }
 
-// unheardAfter is how long masters have to answer what all of them are asked.
-const unheardAfter = time.Second
+// How long masters have to answer what all of them are asked: by nodes, and by tools, which may read much over a long way.
+const (
+	nodePatience = time.Second
+	toolPatience = 3 * time.Second
+)
 
-// unheard calls f once for each master of some partitions. When some masters do not answer in time, and others do, the error is an
-// UnheardError.
-func (l *Ledger) unheard(ctx context.Context, op string, parts []int, f func(ctx context.Context, parts []int) error) error {
+// unheard calls f once for each master of some partitions. When some masters do not answer within that time, and others do, the
+// error is an UnheardError.
+func (l *Ledger) unheard(ctx context.Context, within time.Duration, op string, parts []int, f func(ctx context.Context, parts []int) error) error {
 	if l.Clustered() {
-		short, cancel := context.WithTimeout(ctx, unheardAfter)
+		short, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
 		ctx = short
 	}
@@ -89,7 +92,7 @@ func (l *Ledger) unheard(ctx context.Context, op string, parts []int, f func(ctx
 	var left []int
 	var silent, refused error
 	l.eachMaster(ctx, parts, func(parts []int) {
-		err := l.explain(ctx, op, f(ctx, parts))
+		err := l.explain(ctx, op+l.atMaster(ctx, parts), f(ctx, parts))
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
@@ -103,6 +106,16 @@ func (l *Ledger) unheard(ctx context.Context, op string, parts []int, f func(ctx
 		return &UnheardError{left, silent}
 	}
 	return cmp.Or(refused, silent)
+}
+
+// atMaster names the master of a Cluster that has these partitions: " at host:port", "" where there is no Cluster or none is known.
+func (l *Ledger) atMaster(ctx context.Context, parts []int) string {
+	if cluster, yes := l.client.(*redis.ClusterClient); yes && len(parts) > 0 {
+		if master, err := cluster.MasterForKey(ctx, l.keys[parts[0]].jobs); err == nil {
+			return " at " + redisconn.Addr(master)
+		}
+	}
+	return ""
 }
 
 // explain is redisconn.Explain for the calls of tools, after which a Cluster client looks who is master. After calls that only nodes

@@ -81,7 +81,7 @@ func (g *Gaze) Look(ctx context.Context, now, grace int64, parts ...int) (Findin
 	}
 	var mu sync.Mutex
 	var all Finding
-	err := g.l.unheard(ctx, "sweep", parts, func(ctx context.Context, parts []int) error {
+	err := g.l.unheard(ctx, nodePatience, "sweep", parts, func(ctx context.Context, parts []int) error {
 		f, err := g.look(ctx, now, grace, parts)
 		if err == nil {
 			mu.Lock()

@@ -191,7 +191,7 @@ func (l *Ledger) Digests(ctx context.Context, names []string) (map[string]string
 			some = append(some, part)
 		}
 	}
-	err := l.unheard(ctx, "read which definitions are stored", some, func(ctx context.Context, parts []int) error {
+	err := l.unheard(ctx, nodePatience, "read which definitions are stored", some, func(ctx context.Context, parts []int) error {
 		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for _, part := range parts {
 				fields := make([]string, len(groups[part]))

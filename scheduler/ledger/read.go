@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -17,26 +18,42 @@ type Stored struct {
 	Err        error // wraps ErrForeign when the entry cannot be read; the other fields are then empty
 }
 
-// Jobs reads all jobs of the namespace, by name.
+// Jobs reads all jobs of the namespace, by name. Beside an UnheardError stand those of the other partitions.
 func (l *Ledger) Jobs(ctx context.Context) ([]Stored, error) {
-	entries := make([]*redis.MapStringStringCmd, len(l.keys))
-	defs := make([]*redis.MapStringStringCmd, len(l.keys))
-	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, k := range l.keys {
-			entries[i], defs[i] = p.HGetAll(ctx, k.jobs), p.HGetAll(ctx, k.defs)
+	var mu sync.Mutex
+	var all []Stored
+	err := l.unheard(ctx, toolPatience, "list jobs", l.every(), func(ctx context.Context, parts []int) error {
+		some, err := l.jobsIn(ctx, parts)
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, some...)
+		return err
+	})
+	if err != nil && !errors.As(err, new(*UnheardError)) {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b Stored) int { return strings.Compare(a.Job, b.Job) })
+	return all, err
+}
+
+// jobsIn reads the jobs of some partitions.
+func (l *Ledger) jobsIn(ctx context.Context, parts []int) (all []Stored, err error) {
+	entries := make([]*redis.MapStringStringCmd, len(parts))
+	defs := make([]*redis.MapStringStringCmd, len(parts))
+	_, err = l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, part := range parts {
+			entries[i], defs[i] = p.HGetAll(ctx, l.keys[part].jobs), p.HGetAll(ctx, l.keys[part].defs)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, l.explain(ctx, "list jobs", err)
+		return nil, err
 	}
-	var all []Stored
 	for i := range entries {
 		for job, record := range entries[i].Val() {
 			all = append(all, stored(job, record, defs[i].Val()[job]))
 		}
 	}
-	slices.SortFunc(all, func(a, b Stored) int { return strings.Compare(a.Job, b.Job) })
 	return all, nil
 }
 
