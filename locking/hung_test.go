@@ -3,6 +3,7 @@ package locking
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,11 +12,11 @@ import (
 // hung is a store that does not answer, once it hangs.
 type hung struct {
 	*script
-	hangs bool
+	hangs atomic.Bool
 }
 
 func (h *hung) wait(ctx context.Context) error {
-	if !h.hangs {
+	if !h.hangs.Load() {
 		return nil
 	}
 	<-ctx.Done()
@@ -44,7 +45,7 @@ func TestHungStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.hangs = true
+		h.hangs.Store(true)
 		takes := func(what string, calls, pauses int, f func() error) {
 			start := time.Now()
 			if err := f(); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnreachable) {

@@ -123,6 +123,13 @@ func (l *Lease) Release(ctx context.Context) error {
 	if l.locker == nil {
 		return fmt.Errorf("lease %q did not come from a Locker: settle it where it was granted", l.grant.Name)
 	}
+	ctx, cancel := l.locker.still(ctx)
+	defer cancel()
+	return l.giveBack(ctx)
+}
+
+// giveBack is Release of a lease of a locker that was closed.
+func (l *Lease) giveBack(ctx context.Context) error {
 	l.releasing.Lock()
 	defer l.releasing.Unlock()
 	if l.isBack {

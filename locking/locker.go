@@ -20,6 +20,17 @@ type Config struct {
 	Logger      *slog.Logger  // default: none
 }
 
+// check returns an *InputError for each fault, joined.
+func (c Config) check() error {
+	var errs []error
+	for field, d := range map[string]time.Duration{"Margin": c.Margin, "CallTimeout": c.CallTimeout} {
+		if d < 0 {
+			errs = append(errs, &InputError{Field: "Config." + field, Why: fmt.Sprintf("is %s, which is negative; 0 means 1s", d)})
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Options say how to acquire one lock. The zero value tries once, and then
 // keeps the lock alive, 15 s at a time.
 type Options struct {
@@ -66,22 +77,25 @@ type Locker struct {
 	keeper *Keeper
 	cfg    KeeperConfig
 
+	refused error // what is wrong with its Config: the answer to each call
+
 	background releases
 }
 
-// New returns a Locker over driver d.
+// New returns a Locker over driver d. One of a Config with a negative time answers
+// each call with an error that holds an *InputError.
 func New(d Driver, cfg Config) *Locker {
 	kc := KeeperConfig(cfg).withDefaults()
-	l := &Locker{driver: d, keeper: NewKeeper(d, kc), cfg: kc}
+	l := &Locker{driver: d, keeper: NewKeeper(d, kc), cfg: kc, refused: cfg.check()}
 	l.waker, _ = d.(Waker)
 	l.background.closing = make(chan struct{})
 	return l
 }
 
 // Close lets each background release ask once more, closes what the store calls
-// over, and waits for both. It leaves leases
-// alone: they are their holders' to release, or ReleaseAll's. A locker that is
-// never closed leaks nothing for longer than a TTL.
+// over, and waits for both. It leaves leases alone: they are their holders' to
+// release, or ReleaseAll's. A locker that is never closed leaks nothing for longer
+// than a TTL.
 func (l *Locker) Close() {
 	l.background.close()
 	if l.waker != nil {
@@ -145,7 +159,7 @@ func (l *Locker) acquire(ctx context.Context, name string, from Token, o Options
 	if o.TTL == 0 {
 		o.TTL = DefaultTTL
 	}
-	if err := o.check(name, l.cfg.Margin); err != nil {
+	if err := errors.Join(l.refused, o.check(name, l.cfg.Margin)); err != nil {
 		return nil, err
 	}
 	if o.Reenter {
@@ -167,7 +181,7 @@ func (l *Locker) acquire(ctx context.Context, name string, from Token, o Options
 // Owner says who holds the lock called name. Nobody: an Ownership that is not
 // Held. It is a look, and may be out of date when it is read.
 func (l *Locker) Owner(ctx context.Context, name string) (Ownership, error) {
-	if err := checkName(name); err != nil {
+	if err := errors.Join(l.refused, checkName(name)); err != nil {
 		return Ownership{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.CallTimeout)
@@ -180,12 +194,12 @@ func (l *Locker) Owner(ctx context.Context, name string) (Ownership, error) {
 }
 
 // Revoke asks the holder of the grant with this token to end: its lease is lost
-// at its next renewal. Others can have the lock when it has given it back, or when
-// the deadline has passed that the lease had until then. It returns when
-// the store knows, not when the lock is free. The error wraps ErrLost when that
+// at its next renewal. Others can have the lock when it has given it back, as its
+// work ends, or when it has lapsed: TTL, and Delay, after the last renewal. It returns
+// when the store knows, not when the lock is free. The error wraps ErrLost when that
 // grant does not hold the lock.
 func (l *Locker) Revoke(ctx context.Context, name string, token Token) error {
-	if err := checkName(name); err != nil {
+	if err := errors.Join(l.refused, checkName(name)); err != nil {
 		return err
 	}
 	if token <= 0 {

@@ -31,7 +31,7 @@ func (s *script) Acquire(ctx context.Context, r Request) (Grant, error) {
 	if err := nth(s.acquire, len(s.owners)); err != nil {
 		return Grant{}, err
 	}
-	return Grant{Name: r.Name, Owner: r.Owner, Token: 7, TTL: r.TTL, Asked: time.Now()}, nil
+	return Grant{Name: r.Name, Owner: r.Owner, Token: 7, TTL: r.TTL, Delay: r.Delay, Asked: time.Now()}, nil
 }
 
 func (s *script) Release(ctx context.Context, name, owner string) error {

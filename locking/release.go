@@ -19,16 +19,23 @@ const (
 )
 
 // ReleaseAll releases every lease that this locker holds: when a process ends,
-// or has lost its right to all of them. It returns the errors of Release,
-// joined. A lock acquired while it runs is not released.
+// or has lost its right to all of them. Their contexts end at once, and then the
+// locks are given back, until ctx is over; if it is over already, for as long as
+// one Release would take. What could not be given back by then lapses after its TTL. It returns the
+// errors of Release, joined. A lock acquired while it runs is not released.
 func (l *Locker) ReleaseAll(ctx context.Context) error {
+	ctx, cancel := l.still(ctx)
+	defer cancel()
 	leases := l.keeper.held()
+	for _, lease := range leases {
+		lease.Close()
+	}
 	errs := make([]error, len(leases))
 	var wg sync.WaitGroup
 	for first := range min(releasesAtOnce, len(leases)) {
 		wg.Go(func() {
 			for i := first; i < len(leases); i += releasesAtOnce {
-				errs[i] = leases[i].Release(ctx)
+				errs[i] = leases[i].giveBack(ctx)
 			}
 		})
 	}
@@ -36,13 +43,16 @@ func (l *Locker) ReleaseAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// still is ctx, or when that is over, one with a time limit of its own.
+func (l *Locker) still(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() == nil {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), releaseTries*l.cfg.CallTimeout)
+}
+
 // release gives a lock back, asking again while the outcome is unknown.
 func (l *Locker) release(ctx context.Context, name, owner string, closedValid bool) error {
-	if ctx.Err() != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), releaseTries*l.cfg.CallTimeout)
-		defer cancel()
-	}
 	var err error
 	for try := range releaseTries {
 		if try > 0 && !pause(ctx, jitter(retryPause)) {
@@ -67,37 +77,37 @@ func (l *Locker) release(ctx context.Context, name, owner string, closedValid bo
 	return named(name, err)
 }
 
-// releaseLater gives back, in the background and not before wait has passed,
-// what may have been granted, what was revoked, or a place in the line. It tries
-// for a minute at most, less when that lapses by itself before; and once the
-// locker is closed, once. straggler: an acquire may still be on its way, over a
-// connection that lost a packet, and lock for nobody after the release; so what
-// is "not ours" is asked for once more, a third of that time later.
-func (l *Locker) releaseLater(r Request, wait time.Duration, straggler bool) {
-	began := l.background.start(func(closing <-chan struct{}) {
-		most := min(max(r.TTL, Patience), time.Minute)
-		end := time.Now().Add(wait + most)
-		again := pauseOr(context.Background(), wait, closing)
-		for {
-			ctx, cancel := context.WithTimeout(context.Background(), l.cfg.CallTimeout)
-			err := l.driver.Release(ctx, r.Name, r.Owner)
-			cancel()
-			if err == nil || errors.Is(err, ErrLost) && (!straggler || !again) {
-				return // given back, or it was never ours
-			}
-			pause := jitter(max(r.TTL/30, retryPause))
-			if errors.Is(err, ErrLost) {
-				straggler, pause, end = false, most/3, time.Now().Add(most)
-			}
-			if !again || time.Now().Add(pause).After(end) {
-				l.notGivenBack(r, err)
-				return
-			}
-			again = pauseOr(context.Background(), pause, closing)
-		}
-	})
-	if !began {
+// releaseLater gives back, in the background, what may have been granted, or a
+// place in the line. Once the locker is closed it asks once. straggler: an acquire
+// may still be on its way, over a connection that lost a packet, and lock for
+// nobody after the release; so what is "not ours" is asked for once more, a third
+// of the time later.
+func (l *Locker) releaseLater(r Request, straggler bool) {
+	if !l.background.start(func(closing <-chan struct{}) { l.giveBack(r, straggler, closing) }) {
 		l.notGivenBack(r, fmt.Errorf("%d others are being given back", mostReleases))
+	}
+}
+
+// giveBack releases until the store has said so, for a minute at most, less when what is given back lapses by itself before.
+func (l *Locker) giveBack(r Request, straggler bool, closing <-chan struct{}) {
+	most := min(max(r.TTL, Patience), time.Minute)
+	end, again := time.Now().Add(most), true
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), l.cfg.CallTimeout)
+		err := l.driver.Release(ctx, r.Name, r.Owner)
+		cancel()
+		if err == nil || errors.Is(err, ErrLost) && (!straggler || !again) {
+			return // given back, or it was never ours
+		}
+		pause := jitter(max(r.TTL/30, retryPause))
+		if errors.Is(err, ErrLost) {
+			straggler, pause, end = false, most/3, time.Now().Add(most)
+		}
+		if !again || time.Now().Add(pause).After(end) {
+			l.notGivenBack(r, err)
+			return
+		}
+		again = pauseOr(context.Background(), pause, closing)
 	}
 }
 

@@ -209,12 +209,8 @@ func (k *Keeper) apply(batch []*Lease, answers []RenewAnswer, sent time.Time, sl
 	}
 	k.mu.Unlock()
 
-	for _, l := range gone {
+	for _, l := range gone { // a revoked one is there still: its holder gives it back, or it lapses
 		k.end(l, lost, "the store says that it is gone")
-		if l.locker != nil { // a revoked one is there still; its holder gives it back, or this does in its stead
-			g := l.grant
-			l.locker.releaseLater(Request{Name: g.Name, Owner: g.Owner, TTL: g.TTL, Delay: g.Delay}, l.deadline.Sub(now), false)
-		}
 	}
 	for _, l := range late { // the answer came after the deadline
 		k.check(l)

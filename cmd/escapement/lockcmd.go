@@ -55,8 +55,8 @@ Other codes: 5 when the lock could not be had within --wait, 6 when Redis could 
 reached, 127 and 126 when COMMAND is not there or cannot be executed, and 75 when the
 lock was lost while COMMAND ran: because Redis did not answer in time, because somebody
 asked for it (locks release), or because this machine slept. COMMAND then gets SIGTERM,
-and SIGKILL half a second later. When Redis did not answer, that is before anybody else
-can have the lock; when somebody asked for it, others can have it from the SIGTERM on.
+and SIGKILL half a second later. That is before anybody else can have the lock: only
+locks release --force gives it away at once.
 
 COMMAND may exit with any of these itself. When the code is not COMMAND's, and only then,
 the last line on stderr is

@@ -9,8 +9,9 @@
 --
 -- Returns {1, token}: yours; or {code, text, left, place, who}, left being ms until others can have the lock:
 --   0  held; text is the owner, place yours in the line or 0, who as the holder said
---   2  given back by this owner before, or revoked: a copy of the call came late
+--   2  given back by this owner before: a copy of the call came late
 --   3  the token to be exceeded is more than an hour ahead of this server's clock
+--   4  revoked before this owner had heard that it was granted
 local owner, ttl, who, delay = ARGV[1], tonumber(ARGV[2]), ARGV[3] or '', tonumber(ARGV[4] or 0)
 local channel, after, from = ARGV[5] or '', tonumber(ARGV[6] or 0), ARGV[7] or '0'
 
@@ -39,7 +40,7 @@ end
 local value = redis.call('GET', lock)
 if value then
   local holder, token, revoked = holder_of(value)
-  if holder == owner and revoked then return {2, '', 0, 0, ''} end
+  if holder == owner and revoked then return {4, '', 0, 0, ''} end
   if holder == owner and tonumber(token) > after then
     redis.call('PEXPIRE', lock, ttl + delay)
     redis.call('HSET', state, 'h', who)

@@ -26,8 +26,8 @@
 //
 // A hand-over is two calls: the release, which gives the lock to the first in
 // line and publishes its name, and the acquire with which that one comes for it.
-// The calls of one process come over one connection, which it has only while it
-// waits; on a Cluster over one for each master concerned, by sharded channels
+// The calls of one driver come over one connection, which it has only while
+// somebody waits; on a Cluster over one for each master concerned, by sharded channels
 // (Redis 7).
 //
 // # Tokens

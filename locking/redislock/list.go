@@ -50,7 +50,7 @@ func (d *Driver) List(ctx context.Context, limit int) (locks []locking.Ownership
 func (d *Driver) names(ctx context.Context) ([]string, error) {
 	var mu sync.Mutex
 	var names []string
-	scan := func(ctx context.Context, c *redis.Client) error {
+	scan := func(ctx context.Context, c redis.Cmdable) error {
 		keys := c.ScanType(ctx, 0, glob(lockPrefix(d.namespace))+"*}", scanStep, "string").Iterator()
 		for keys.Next(ctx) {
 			name := strings.TrimSuffix(strings.TrimPrefix(keys.Val(), lockPrefix(d.namespace)), "}")
@@ -61,11 +61,12 @@ func (d *Driver) names(ctx context.Context) ([]string, error) {
 		return keys.Err()
 	}
 	var err error
-	switch c := d.client.(type) {
-	case *redis.ClusterClient:
-		err = c.ForEachMaster(ctx, scan)
-	case *redis.Client:
-		err = scan(ctx, c)
+	if cluster, yes := d.client.(interface {
+		ForEachMaster(ctx context.Context, f func(ctx context.Context, c *redis.Client) error) error
+	}); yes {
+		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return scan(ctx, c) })
+	} else {
+		err = scan(ctx, d.client)
 	}
 	slices.Sort(names)
 	return slices.Compact(names), err // SCAN may say a key twice

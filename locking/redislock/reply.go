@@ -15,6 +15,7 @@ const (
 	codeGranted  = 1
 	codeReturned = 2
 	codeTooFar   = 3
+	codeRevoked  = 4
 )
 
 // readAcquired reads the reply of acquire.lua: a token, or the error that it means.
@@ -36,6 +37,8 @@ func readAcquired(r locking.Request, reply []any, op string) (locking.Token, err
 		return 0, &locking.HeldError{Name: r.Name, Owner: text, Holder: who, Until: redisconn.Left(left), Place: int(place)}
 	case codeReturned:
 		return 0, fmt.Errorf("%s: %w: this owner has given it back already", op, locking.ErrLost)
+	case codeRevoked:
+		return 0, fmt.Errorf("%s: %w: somebody has asked this holder to end, before it had heard that it holds the lock; acquire it again", op, locking.ErrLost)
 	case codeTooFar:
 		return 0, &locking.InputError{Lock: r.Name, Field: "Options.After",
 			Why: fmt.Sprintf("is %d, more than an hour ahead of Redis' clock; which guard says so?", r.After)}

@@ -27,6 +27,9 @@ const (
 	// mostMasterTimeout keeps an Acquire of two phases within a few seconds.
 	mostMasterTimeout = 2 * time.Second
 
+	// slackOfCalls is for what a call of two phases does besides waiting for masters.
+	slackOfCalls = 100 * time.Millisecond
+
 	// mostMaxTTL keeps the wait of a master that lost its state within what anybody
 	// waits for, and far from overflowing.
 	mostMaxTTL = 60 * 24 * time.Hour
@@ -52,8 +55,8 @@ type Config struct {
 	// MaxTTL of all clients. Default 1 min, at most 60 days.
 	MaxTTL time.Duration
 
-	// CallTimeout limits one call of the Locker; default 1 s. A call ends by itself
-	// after two MasterTimeouts.
+	// CallTimeout limits one call of the Locker, which ends by itself after two
+	// MasterTimeouts. At least those; default 1 s, or more where they need it.
 	CallTimeout time.Duration
 }
 
@@ -69,7 +72,7 @@ func New(clients []redis.UniversalClient, cfg Config) (*locking.Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return locking.New(d, locking.Config{Margin: cfg.Margin, CallTimeout: cfg.CallTimeout, Logger: cfg.Logger}), nil
+	return locking.New(d, locking.Config{Margin: cfg.Margin, CallTimeout: d.cfg.CallTimeout, Logger: cfg.Logger}), nil
 }
 
 // Driver is a locking.Driver over independent masters.
@@ -114,6 +117,9 @@ func (c Config) withDefaults() Config {
 	if c.MaxTTL == 0 {
 		c.MaxTTL = DefaultMaxTTL
 	}
+	if c.CallTimeout == 0 {
+		c.CallTimeout = max(time.Second, 2*c.MasterTimeout+slackOfCalls)
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -124,6 +130,13 @@ func (c Config) check() error {
 	var errs []error
 	if c.MasterTimeout < time.Millisecond || c.MasterTimeout > mostMasterTimeout {
 		errs = append(errs, refuse("", "Config.MasterTimeout", "is %s; use 1ms to %s", c.MasterTimeout, mostMasterTimeout))
+	}
+	if c.CallTimeout < 2*c.MasterTimeout {
+		errs = append(errs, refuse("", "Config.CallTimeout", "is %s, less than twice MasterTimeout %s; use at least %s, or 0",
+			c.CallTimeout, c.MasterTimeout, 2*c.MasterTimeout))
+	}
+	if c.Margin < 0 {
+		errs = append(errs, refuse("", "Config.Margin", "is %s, which is negative; 0 means 1s", c.Margin))
 	}
 	if c.MaxTTL < 4*c.MasterTimeout {
 		errs = append(errs, refuse("", "Config.MaxTTL", "is %s, less than four times MasterTimeout %s; use at least %s",

@@ -1,0 +1,133 @@
+package locking
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// manyHeld acquires n locks.
+func manyHeld(t *testing.T, l *Locker, n int, o Options) (leases []*Lease) {
+	t.Helper()
+	for range n {
+		lease, err := l.Acquire(t.Context(), "a", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases = append(leases, lease)
+	}
+	return leases
+}
+
+func valid(leases []*Lease) (n int) {
+	for _, lease := range leases {
+		if lease.Valid() {
+			n++
+		}
+	}
+	return n
+}
+
+// A process that ends is not kept by a store that hangs for longer than it has asked for, and nobody works on meanwhile.
+func TestReleaseAllIsBounded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		limit time.Duration // of the context; 0: it is over already
+		most  time.Duration
+	}{
+		"within the context":    {limit: time.Second, most: time.Second},
+		"after the context":     {limit: 0, most: 3*time.Second + 3*retryPause},
+		"with a longer context": {limit: time.Hour, most: 10 * (3*time.Second + 3*retryPause)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &hung{script: newScript(nil, nil)}
+				l := New(h, Config{})
+				leases := manyHeld(t, l, 10*releasesAtOnce, Options{TTL: time.Hour})
+				h.hangs.Store(true)
+				ctx, cancel := context.WithTimeout(t.Context(), tt.limit)
+				defer cancel()
+				start, done := time.Now(), make(chan error)
+				go func() { done <- l.ReleaseAll(ctx) }()
+				synctest.Wait()
+				if n := valid(leases); n > 0 {
+					t.Errorf("%d leases are valid while they are given back", n)
+				}
+				err := <-done
+				if took := time.Since(start); took > tt.most {
+					t.Errorf("it took %s; want %s at most", took, tt.most)
+				}
+				var each interface{ Unwrap() []error }
+				if !errors.As(err, &each) || len(each.Unwrap()) != len(leases) || slices.ContainsFunc(each.Unwrap(), func(err error) bool { return !errors.Is(err, ErrUnreachable) }) {
+					t.Errorf("want an ErrUnreachable for each lease; got %v", err)
+				}
+			})
+		})
+	}
+}
+
+// gone answers "gone" for the leases of a name and "renewed" for others.
+func gone(name string) func(context.Context, int, []Renewal) ([]RenewAnswer, error) {
+	return func(_ context.Context, _ int, batch []Renewal) ([]RenewAnswer, error) {
+		out := all(Renewed, batch)
+		for i, r := range batch {
+			if r.Name == name {
+				out[i] = Gone
+			}
+		}
+		return out, nil
+	}
+}
+
+// A lease that the store says is gone, because it was revoked, is its holder's to give back, or lapses: whoever works on has until then.
+func TestRevokedLeaseIsLeftToItsHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(nil, nil)
+		s.answer = gone("a")
+		l := New(s, Config{})
+		lease := manyHeld(t, l, 1, Options{})[0]
+		<-lease.Context().Done()
+		<-time.After(time.Minute)
+		s.mu.Lock()
+		if n := len(s.released); n > 0 {
+			t.Errorf("given back %d times", n)
+		}
+		s.mu.Unlock()
+		if err := lease.Release(t.Context()); !errors.Is(err, ErrLost) || len(s.released) != 1 {
+			t.Errorf("its holder gave it back %d times: %v", len(s.released), err)
+		}
+	})
+}
+
+// A store that has lost thousands of locks leaves room for what may have been granted, and for no false alarm.
+func TestManyLeasesGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := newScript(nil, nil)
+		s.answer = gone("a")
+		l := New(s, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		leases := manyHeld(t, l, mostReleases+500, Options{})
+		s.release = []error{ErrLost}
+		<-leases[len(leases)-1].Context().Done()
+		synctest.Wait()
+		s.acquire = []error{ErrUnreachable}
+		if _, err := l.Acquire(t.Context(), "b", Options{}); !errors.Is(err, ErrUnreachable) {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		s.mu.Lock()
+		if n := len(s.released); n != 1 {
+			t.Errorf("%d were given back at once; want the one that may have been granted", n)
+		}
+		s.mu.Unlock()
+		<-time.After(time.Minute)
+		if n := strings.Count(log.String(), "could not be given back"); n > 0 {
+			t.Errorf("%d false alarms", n)
+		}
+	})
+}
