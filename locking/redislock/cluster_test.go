@@ -5,11 +5,13 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/locking/redistest"
 )
 
@@ -118,5 +120,95 @@ func TestClusterSlotIsOnItsWay(t *testing.T) {
 	}
 	if err := lease.Release(ctx); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestClusterConfirmed: a grant is confirmed by the replicas of its own master, also when the slot has moved to another one.
+func TestClusterConfirmed(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	ctx := bound(t)
+	client, _ := cluster(c).client(t)
+	l := redislock.New(client, redislock.Config{Namespace: "kit", Confirm: 1})
+	defer l.Close()
+	take := func() error {
+		lease, err := l.Acquire(ctx, lockName, locking.Options{Wait: 5 * time.Second})
+		if err != nil {
+			return err
+		}
+		return lease.Release(ctx)
+	}
+	if err := take(); err != nil {
+		t.Fatal(err)
+	}
+	key := lockKeysOf(lockName)[0]
+	from, err := c.Master(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	masters := c.Servers()[:3]
+	to := masters[(slices.Index(masters, from)+1)%3]
+	if err := c.MoveSlot(ctx, key, to); err != nil {
+		t.Fatal(err)
+	}
+	if err := take(); err != nil {
+		t.Errorf("after its slot has moved: %v", err)
+	}
+	replica, err := c.Replica(ctx, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := replica.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Try(ctx, lockName, locking.Options{}); !errors.Is(err, locking.ErrUnreachable) {
+		t.Errorf("without a replica: %v; want that it is not confirmed", err)
+	}
+	if err := replica.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, 10*time.Second, "a replica confirms again", func() bool { return take() == nil })
+}
+
+// TestClusterList lists the locks of all masters, and of those that answer beside the error of one that does not.
+func TestClusterList(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	ctx := bound(t)
+	var away redistest.Net
+	gone, err := c.Master(ctx, lockKeysOf(lockName)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := c.ClientOver(t, func(addr string) *redistest.Net {
+		if addr == gone.Addr() {
+			return &away
+		}
+		return new(redistest.Net)
+	})
+	t.Cleanup(away.Heal)
+	d := redislock.NewDriver(client, redislock.Config{Namespace: "kit"})
+	l := locking.New(d, locking.Config{})
+	there := make(map[bool]int) // locks at the master that goes away, and elsewhere
+	for i := range 30 {
+		name := fmt.Sprint(lockName, i)
+		at, err := c.Master(ctx, lockKeysOf(name)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		there[at == gone]++
+		lease, err := l.Acquire(ctx, name, locking.Options{TTL: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lease.Close()
+	}
+	if locks, more, err := d.List(ctx, 100); len(locks) != 30 || more || err != nil {
+		t.Errorf("%d locks of 30, more %t, %v", len(locks), more, err)
+	}
+	away.Cut()
+	locks, _, err := d.List(ctx, 100)
+	if !errors.Is(err, locking.ErrUnreachable) || len(locks) != there[false] {
+		t.Errorf("%d locks of %d elsewhere, %v", len(locks), there[false], err)
 	}
 }

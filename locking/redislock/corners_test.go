@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -142,7 +143,9 @@ func TestRevokedBeforeTold(t *testing.T) {
 		d.after = func(g locking.Grant) { t.Log("revoke", d.Revoke(t.Context(), g.Name, g.Token)) }
 		l := locking.New(d, locking.Config{})
 		_, err := l.Try(t.Context(), "a", locking.Options{TTL: 24 * time.Hour})
-		t.Log(err)
+		if !errors.Is(err, locking.ErrLost) || !strings.Contains(err.Error(), "somebody has asked this holder to end") {
+			t.Errorf("got %v; want that it was revoked", err)
+		}
 		l.Close()
 		time.Sleep(time.Minute)
 		if o, _ := l.Owner(t.Context(), "a"); o.Held() {

@@ -179,6 +179,13 @@ func TestRefusedConfig(t *testing.T) {
 			t.Errorf("%+v: %v; want an *InputError of %s", cfg, err, field)
 		}
 	}
+	for field, cfg := range map[string]Config{"Config.Margin": {Margin: -1}, "Config.CallTimeout": {CallTimeout: -1}} { // for the Locker
+		_, err := New(c, cfg).Acquire(t.Context(), "a", locking.Options{})
+		var input *locking.InputError
+		if !errors.As(err, &input) || input.Field != field {
+			t.Errorf("%+v: %v; want an *InputError of %s", cfg, err, field)
+		}
+	}
 	for _, namespace := range []string{"", "team-a", "a b"} {
 		if err := NewDriver(c, Config{Namespace: namespace, Confirm: 0}).refused; err != nil {
 			t.Errorf("namespace %q: %v", namespace, err)

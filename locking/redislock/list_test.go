@@ -10,6 +10,9 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
+// wrapped is a client that somebody has added something to.
+type wrapped struct{ *redis.Client }
+
 func TestList(t *testing.T) {
 	server, embedded := realAndEmbedded(t)
 	for _, c := range []*redis.Client{server, embedded} {
@@ -45,6 +48,10 @@ func TestList(t *testing.T) {
 			if !slices.Equal(got, want[:min(limit, len(want))]) || more == whole {
 				t.Errorf("at most %d: got %q, more %t; want %q", limit, got, more, want)
 			}
+		}
+		locks, more, err := NewDriver(wrapped{c}, Config{Namespace: "n*[s]"}).List(t.Context(), 100)
+		if len(locks) != len(want) || more || err != nil {
+			t.Errorf("over a client in another type: %d locks, more %t, %v", len(locks), more, err)
 		}
 		d.HangUp()
 	}

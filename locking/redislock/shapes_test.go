@@ -139,3 +139,23 @@ func await(tb testing.TB, within time.Duration, what string, yes func() bool) ti
 	}
 	return time.Since(begun)
 }
+
+// TestConformanceConfirmed is the kit over a master with two replicas, of which one has to have each grant.
+func TestConformanceConfirmed(t *testing.T) {
+	t.Parallel()
+	master, _ := redistest.StartReplicas(t, 2)
+	s := shape{[]*redistest.Server{master}, func(dial redistest.Dialer) redis.UniversalClient {
+		o := redistest.ClientOptions(master.Addr())
+		o.Dialer = dial
+		return redis.NewClient(o)
+	}}
+	locktest.Run(t, func(tb testing.TB) locktest.Store {
+		s.empty(tb)
+		store := s.store()
+		store.Connect = func(tb testing.TB) (locking.Driver, locktest.Network) {
+			c, n := s.client(tb)
+			return redislock.NewDriver(c, redislock.Config{Namespace: "kit", Confirm: 1}), n
+		}
+		return store
+	})
+}

@@ -29,7 +29,7 @@ const (
 )
 
 func mutants() []mutant {
-	return slices.Concat(claims, leases, tokens, clocks, ends, engines, definitions, policies, split, lostWrites, quiets, hints)
+	return slices.Concat(claims, leases, tokens, clocks, ends, engines, definitions, policies, split, lostWrites, quiets, locks, hints)
 }
 
 // What makes a claim safe: the cursor, the run id, the digest.

@@ -1,0 +1,28 @@
+//go:build mutants
+
+package schedtest_test
+
+// What locks for other purposes than runs promise besides.
+var locks = []mutant{
+	{name: "ReleaseAll takes its time for each lease", test: "./locking TestReleaseAllIsBounded", edits: []edit{
+		{"locking/release.go", `errs[i] = leases[i].giveBack(ctx)`, `errs[i] = leases[i].Release(ctx)`}}},
+	{name: "leases are valid while they are given back", test: "./locking TestReleaseAllIsBounded", edits: []edit{
+		{"locking/release.go", "\t\tlease.Close()\n", "\t\t_ = lease\n"}}},
+	{name: "a revoked lease is taken from whoever works on", test: "./locking TestRevokedLeaseIsLeftToItsHolder", edits: []edit{
+		{"locking/renew.go", `k.end(l, lost, "the store says that it is gone")`, `k.end(l, lost, "the store says that it is gone")
+		l.locker.releaseLater(Request{Name: l.grant.Name, Owner: l.grant.Owner}, false)`}}},
+	{name: "negative times of a Config are taken for none", test: "./locking TestRefusedConfig", edits: []edit{
+		{"locking/locker.go", `, refused: cfg.check()}`, `}`}}},
+	{name: "a mute connection for calls is kept", test: "./locking/redislock TestMuteWire", edits: []edit{
+		{"locking/redislock/wire.go", ` || silent > 0:`, `:`}}},
+	{name: "a line has no last place", test: "./locking/redislock TestFullLine", edits: []edit{
+		{"locking/redislock/acquire.lua", `if redis.call('ZCARD', line) >= most then return 0 end`, ``}}},
+	{name: "one silent master hides the locks of all", test: "./locking/redislock TestClusterList", edits: []edit{
+		{"locking/redislock/list.go", "\treturn locks, false, unread\n}", "\tif unread != nil {\n\t\treturn nil, false, unread\n\t}\n\treturn locks, false, nil\n}"}}},
+	{name: "a grant after a slot moved is confirmed by whom it left", test: "./locking/redislock TestClusterConfirmed", edits: []edit{
+		{"locking/redislock/confirm.go", `redisconn.Master(ctx, d.client, keys[0])`, `redisconn.Master(ctx, d.client, "elsewhere")`}}},
+	{name: "a service that forbids INFO grants nothing", test: "./locking/redislock TestTokensWithoutInfo", edits: []edit{
+		{"locking/redisconn/token.lua", `redis.pcall('INFO', 'server')`, `redis.call('INFO', 'server')`}}},
+	{name: "an old master's tokens win after a split", test: "./locking/redislock TestTokensOfASplit", edits: []edit{
+		{"locking/redisconn/token.lua", `math.max(t + 1000000, now + guard)`, `math.max(t + 1, now)`}}},
+}
