@@ -70,6 +70,10 @@ func (c *checker) redis() {
 	c.mode()
 	c.next()
 	c.whole("redis.partitions", r.Partitions, 1, 1024)
+	c.whole("redis.replicas", r.Replicas, 0, 200)
+	if r.Replicas > 0 && r.Confirm != confirmReplicas {
+		c.fault("redis.replicas", "%d says nothing without redis.confirm: replicas; set that, or leave this out", r.Replicas)
+	}
 }
 
 func (c *checker) node() {

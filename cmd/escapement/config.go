@@ -44,6 +44,9 @@ type Redis struct {
 	MasterName string `yaml:"master_name"`
 	// Confirm: whether a majority of all copies of a master must have a grant before its run or command begins.
 	Confirm string `yaml:"confirm" words:"none replicas"`
+	// Replicas is how many replicas each master is meant to have, for Confirm: a majority is one of as many and the master, however
+	// many are connected. 0 to 200, default 0: those that are connected when the process starts.
+	Replicas int `yaml:"replicas"`
 	// Partitions is fixed when the namespace is created. 1 to 1024, default 16.
 	Partitions int `yaml:"partitions"`
 }

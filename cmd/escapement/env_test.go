@@ -15,9 +15,9 @@ import (
 func TestEveryVariable(t *testing.T) {
 	env := map[string]string{
 		"ESCAPEMENT_NAMESPACE": "n", "ESCAPEMENT_REDIS_URL": "redis://r", "ESCAPEMENT_REDIS_MODE": "standalone",
-		"ESCAPEMENT_REDIS_ADDRS": "", "ESCAPEMENT_REDIS_MASTER_NAME": "", "ESCAPEMENT_REDIS_CONFIRM": "none",
+		"ESCAPEMENT_REDIS_ADDRS": "", "ESCAPEMENT_REDIS_MASTER_NAME": "", "ESCAPEMENT_REDIS_CONFIRM": "replicas",
 		"ESCAPEMENT_REDIS_PARTITIONS": "4", "ESCAPEMENT_NODE_NAME": "a1", "ESCAPEMENT_NODE_GENERATION": "neo",
-		"ESCAPEMENT_REDIS_NEXT":    "redis+cluster://s",
+		"ESCAPEMENT_REDIS_NEXT": "redis+cluster://s", "ESCAPEMENT_REDIS_REPLICAS": "3",
 		"ESCAPEMENT_NODE_REVISION": "r7", "ESCAPEMENT_NODE_LABELS": "zone=a, disk=x=y", "ESCAPEMENT_NODE_WEIGHT": "3",
 		"ESCAPEMENT_NODE_MAX_RUNNING": "9", "ESCAPEMENT_NODE_GRACE": "1s", "ESCAPEMENT_NODE_SWEEP_EVERY": "2s",
 		"ESCAPEMENT_NODE_MAX_SKEW": "3s", "ESCAPEMENT_NODE_MAX_STEP": "4s", "ESCAPEMENT_NODE_FAILOVER_HOLD": "3s",
@@ -32,7 +32,7 @@ func TestEveryVariable(t *testing.T) {
 	}
 	want := Config{
 		Namespace: "n",
-		Redis:     Redis{URL: "redis://r", Next: "redis+cluster://s", Mode: "standalone", Addrs: []string{}, Confirm: "none", Partitions: 4},
+		Redis:     Redis{URL: "redis://r", Next: "redis+cluster://s", Mode: "standalone", Addrs: []string{}, Confirm: "replicas", Replicas: 3, Partitions: 4},
 		Node: Node{
 			Name: "a1", Generation: "neo", Revision: "r7", Labels: map[string]string{"zone": "a", "disk": "x=y"}, Weight: 3, MaxRunning: 9,
 			Grace: time.Second, SweepEvery: 2 * time.Second, MaxSkew: 3 * time.Second, MaxStep: 4 * time.Second,

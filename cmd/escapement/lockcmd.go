@@ -23,6 +23,7 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redislock"
+	"github.com/escapement/escapement/scheduler"
 )
 
 // lockMargin is by how much a holder is told before Redis gives its lock away.
@@ -110,8 +111,8 @@ func (a *app) lock(l *loaded, client redis.UniversalClient, name string, args []
 	}
 	signals := catch()
 	defer signal.Stop(signals)
-	cfg := redislock.Config{Namespace: l.Namespace, Margin: lockMargin}
-	if l.Redis.Confirm == confirmReplicas {
+	cfg := redislock.Config{Namespace: l.Namespace, Margin: lockMargin, Confirm: l.confirm()}
+	if cfg.Confirm == scheduler.ConfirmMajority {
 		var err error
 		if cfg.Confirm, err = redisconn.Majority(context.Background(), client); err != nil {
 			return err

@@ -76,20 +76,27 @@ func (l *loaded) nextSpot() (spot, error) {
 // confirmReplicas is the value of redis.confirm that is not none.
 const confirmReplicas = "replicas"
 
+// confirm is how many replicas must have a grant, scheduler.ConfirmMajority where that is to be found out.
+func (l *loaded) confirm() int {
+	switch {
+	case l.Redis.Confirm != confirmReplicas:
+		return 0
+	case l.Redis.Replicas > 0:
+		return (l.Redis.Replicas + 1) / 2
+	}
+	return scheduler.ConfirmMajority
+}
+
 // nodeConfig is the library's form of the node's settings.
 func (l *loaded) nodeConfig(log *slog.Logger) scheduler.Config {
 	b := thisBuild()
-	confirm := 0
-	if l.Redis.Confirm == confirmReplicas {
-		confirm = scheduler.ConfirmMajority
-	}
 	return scheduler.Config{
 		Namespace: l.Namespace, Partitions: l.Redis.Partitions,
 		Name: l.Node.Name, Version: b.Version, Revision: l.Node.Revision, Generation: l.Node.Generation,
 		Labels: l.Node.Labels, Weight: l.Node.Weight, MaxRunning: l.Node.MaxRunning,
 		Grace: l.Node.Grace, SweepEvery: l.Node.SweepEvery,
 		MaxSkew: l.Node.MaxSkew, MaxStep: l.Node.MaxStep, FailoverHold: l.Node.FailoverHold, DrainTimeout: l.Node.DrainTimeout,
-		HistoryKeep: l.History.Keep, HistoryKeepFor: l.History.KeepFor, Confirm: confirm,
+		HistoryKeep: l.History.Keep, HistoryKeepFor: l.History.KeepFor, Confirm: l.confirm(),
 		Logger: log,
 	}
 }
