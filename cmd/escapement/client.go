@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -82,4 +85,15 @@ func (l *loaded) unreachable(err error, otherwise string) error {
 		mend = "redis.addrs"
 	}
 	return fmt.Errorf("cannot reach Redis at %s: %w; start it, mend %s, or %s", l.redisName(), err, mend, otherwise)
+}
+
+// evictionWords say what comes of a Redis that drops keys when its memory is full.
+const evictionWords = "Redis drops keys when its memory is full: a lock that it drops is free, and a tick may run twice; set maxmemory-policy noeviction"
+
+// evicts names the policy of a Redis that drops keys, "" for one that drops none. One that does not say, or is not there, is not waited for.
+func evicts(client redis.UniversalClient) string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	policy, _ := redisconn.Evicts(ctx, client) // what else is wrong is found by whoever uses it
+	return policy
 }

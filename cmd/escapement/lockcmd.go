@@ -124,6 +124,9 @@ func (a *app) lock(l *loaded, client redis.UniversalClient, name string, args []
 	if err != nil {
 		return err
 	}
+	if policy := evicts(client); policy != "" {
+		a.say("%s (it is %s)", evictionWords, policy)
+	}
 	child.Stdin, child.Stdout, child.Stderr = a.stdin, a.stdout, a.stderr
 	child.Env = a.childEnv(lease)
 	u := &underLock{lease: lease, child: child, signals: signals, say: a.say}
