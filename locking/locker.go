@@ -175,7 +175,11 @@ func (l *Locker) acquire(ctx context.Context, name string, from Token, o Options
 		locker: l, fixed: o.Fixed, wait: o.Wait, giveUpAt: time.Now().Add(o.Wait),
 		request: Request{Name: name, Owner: id.String(), Holder: o.Holder, TTL: o.TTL, Delay: o.Delay, After: o.After, From: from},
 	}
-	return a.run(ctx)
+	lease, err := a.run(ctx)
+	if errors.Is(err, ErrHeld) && l.heldIn(ctx, name) != nil {
+		err = fmt.Errorf("%w: by the lease that this context comes from; set Options.Reenter, or pass the lease on and use its Reenter", err)
+	}
+	return lease, err
 }
 
 // Owner says who holds the lock called name. Nobody: an Ownership that is not

@@ -3,6 +3,7 @@ package locking
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 )
@@ -118,5 +119,23 @@ func TestReenterByContext(t *testing.T) {
 			lease.Close()
 		}
 		other.Close()
+	})
+}
+
+// Who asks for what it holds already, and does not say that it means to re-enter, is told so.
+func TestHeldByItsOwnContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript([]error{nil, heldByB}, nil)
+		l := New(s, Config{})
+		outer := mustHold(t, l, "a", Options{})
+		defer outer.Close()
+		const hint = "Options.Reenter"
+		var held *HeldError
+		if _, err := l.Try(outer.Context(), "a", Options{}); !errors.As(err, &held) || !strings.Contains(err.Error(), hint) {
+			t.Errorf("under the lease's own context: %v; want a *HeldError that says %s", err, hint)
+		}
+		if _, err := l.Try(t.Context(), "a", Options{}); !errors.As(err, &held) || strings.Contains(err.Error(), hint) {
+			t.Errorf("under another context: %v", err)
+		}
 	})
 }

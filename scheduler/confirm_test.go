@@ -52,6 +52,24 @@ func TestConfirm(t *testing.T) {
 	if err := node.Ready(); err == nil || !strings.Contains(err.Error(), "0 of the 1 replicas") {
 		t.Errorf("ready while no replica answers: %v", err)
 	}
+	in, err := scheduler.NewInspector(master.Client(t), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := func(trouble string) { // with its next beat
+		t.Helper()
+		for {
+			nodes, err := in.Nodes(ctx)
+			if err != nil || len(nodes) != 1 {
+				t.Fatalf("%d nodes, %v", len(nodes), err)
+			}
+			if got := nodes[0].Trouble; strings.Contains(got, trouble) && (got == "") == (trouble == "") {
+				return
+			}
+			until(ctx, t, time.Now().Add(50*time.Millisecond))
+		}
+	}
+	listed("0 of the 1 replicas")
 	for _, r := range replicas {
 		if err := r.Resume(); err != nil {
 			t.Fatal(err)
@@ -64,4 +82,5 @@ func TestConfirm(t *testing.T) {
 	if err := node.Ready(); err != nil {
 		t.Errorf("not ready when the replicas are back: %v", err)
 	}
+	listed("")
 }

@@ -228,7 +228,7 @@ func (m *members) self() sharding.Member {
 		},
 		Version: n.cfg.Version, Revision: n.cfg.Revision, Generation: n.cfg.Generation, State: state, Started: m.start,
 		OffsetMS: n.clock.ahead().Milliseconds(), Running: n.slots.used(), Jobs: len(n.jobs), Owned: owned,
-		Told: ledger.Fingerprint(told), Placed: ledger.Fingerprint(placed),
+		Told: ledger.Fingerprint(told), Placed: ledger.Fingerprint(placed), Trouble: n.trouble(),
 	}
 }
 

@@ -120,7 +120,7 @@ func (n *Node) Ready() error {
 	case !n.registered.Load():
 		return errors.New("not registered yet")
 	}
-	return errors.Join(n.cordonWords(), n.health.trouble(), n.quiet.trouble(), n.clock.usable(), n.failover.holding())
+	return errors.Join(n.cordonWords(), n.claimTrouble())
 }
 
 // Run joins the cluster and works until ctx ends. Then it tells the others, and until they know (two
@@ -242,6 +242,7 @@ func (n *Node) openOnce(ctx context.Context) error {
 	}
 	n.failover.begin(n.clock.server())
 	n.makeRoles()
+	n.warnEviction(call)
 	return n.members.join(call)
 }
 

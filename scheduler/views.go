@@ -159,6 +159,8 @@ type NodeView struct {
 	Started       *Stamp `json:"started"`
 	Seen          *Stamp `json:"seen"`
 	Revision      string `json:"revision"`
+	// Trouble is why it claims nothing, or not everything, though nobody has drained it: what /readyz says.
+	Trouble string `json:"trouble,omitempty"`
 	// Superseded is how many of its jobs are stored in another definition of its generation, and Standby how many are
 	// another generation's; it claims neither.
 	Superseded int `json:"superseded"`
@@ -244,7 +246,7 @@ func trimmed(e ledger.Entry, rows []ledger.Row, foreign int) bool {
 func nodeView(m sharding.Member) NodeView {
 	return NodeView{
 		ID: m.ID, Name: m.Name, Generation: m.Generation, State: m.State, Jobs: m.Jobs, Owned: m.Owned, Running: m.Running,
-		ClockOffsetMS: m.OffsetMS, Version: m.Version, Revision: m.Revision, Started: stampOf(millis(m.Started)), Seen: stampOf(millis(m.Seen)),
+		ClockOffsetMS: m.OffsetMS, Trouble: oneLine(m.Trouble), Version: m.Version, Revision: m.Revision, Started: stampOf(millis(m.Started)), Seen: stampOf(millis(m.Seen)),
 	}
 }
 

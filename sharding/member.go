@@ -58,6 +58,9 @@ type Member struct {
 	// of a Cluster a digest of all masters'; see scheduler.Config.FailoverHold. Empty: the node's version does not tell.
 	Told   string `json:"told,omitempty"`
 	Placed string `json:"placed,omitempty"`
+	// Trouble is why the node claims nothing, or not everything, though nobody has drained it; at most 200 bytes in one line. It is left out of
+	// a record that would be too large with it.
+	Trouble string `json:"trouble,omitempty"`
 	// ZoneData is the version of the node's time zone database.
 	ZoneData string `json:"zone_data,omitempty"`
 	// Seen is the last beat by Redis' clock. The roster fills it in.
@@ -92,6 +95,10 @@ func encodeMember(m Member) ([]byte, error) {
 	raw, err := json.Marshal(record{V: formatVersion, Member: m})
 	if err != nil {
 		return nil, fmt.Errorf("encode the record: %w", err)
+	}
+	if len(raw) > MaxRecord && m.Trouble != "" {
+		m.Trouble = ""
+		return encodeMember(m)
 	}
 	if len(raw) > MaxRecord {
 		return nil, fmt.Errorf("the record has %d bytes, more than %d; give the node fewer or shorter labels: %w", len(raw), MaxRecord, ErrTooLarge)

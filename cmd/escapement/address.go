@@ -27,10 +27,12 @@ const addressForms = "" +
 // severalScheme begins a URL that names several servers.
 var severalScheme = regexp.MustCompile(`^(rediss?)\+([a-z]{1,20})://`)
 
-// schemes are those that a URL may begin with, and anyScheme is what looks like one.
+// schemes are those that a URL may begin with, anyScheme is what looks like one, and bareAddress
+// an address without.
 var (
-	schemes   = []string{"redis", "redis+cluster", "redis+sentinel", "rediss", "rediss+cluster", "rediss+sentinel", "unix"}
-	anyScheme = regexp.MustCompile(`^([a-z][a-z+]{0,19})://`)
+	schemes     = []string{"redis", "redis+cluster", "redis+sentinel", "rediss", "rediss+cluster", "rediss+sentinel", "unix"}
+	anyScheme   = regexp.MustCompile(`^([a-z][a-z+]{0,19})://`)
+	bareAddress = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(/[0-9]*)?$`)
 )
 
 // address is a Redis as settings name it: one server, the master that sentinels name, or a Cluster.
@@ -125,6 +127,9 @@ func (l *loaded) address() (address, error) {
 // addressOf reads a URL that names a Redis by itself, in one of addressForms. Its errors hold no part of it
 // that could be a password.
 func addressOf(text string) (address, error) {
+	if bareAddress.MatchString(text) {
+		return address{}, errors.New("has no scheme: write redis:// in front, as in redis://HOST:6379/0")
+	}
 	if s := anyScheme.FindStringSubmatch(text); s != nil && !slices.Contains(schemes, s[1]) {
 		return address{}, fmt.Errorf("the scheme %s is not one of %s%s", s[1], strings.Join(schemes, ", "), didYouMean(s[1], schemes))
 	}

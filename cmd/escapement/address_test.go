@@ -52,6 +52,8 @@ func TestAddressOf(t *testing.T) {
 func TestAddressFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                  "has no scheme",
+		"localhost:6379":                    "has no scheme: write redis:// in front",
+		"10.0.0.1:6379/2":                   "has no scheme: write redis:// in front",
 		"redis+clutser://a":                 "not one of redis, redis+cluster, redis+sentinel, rediss, rediss+cluster, rediss+sentinel, unix; did you mean redis+cluster",
 		"http://a":                          "the scheme http is not one of redis, redis+cluster, redis+sentinel, rediss",
 		"redis+cluster://":                  "names no server; write them behind the @ with commas",

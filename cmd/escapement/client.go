@@ -11,6 +11,7 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -80,6 +81,9 @@ func (l *loaded) unreachable(err error, otherwise string) error {
 	if !errors.Is(err, locking.ErrUnreachable) || errors.As(err, new(*scheduler.UnheardError)) {
 		return err
 	}
+	if errors.Is(err, redislock.ErrUnconfirmed) {
+		return fmt.Errorf("Redis at %s answers, and its replicas do not: %w; start replicas, or mend redis.confirm or redis.replicas", l.redisName(), err)
+	}
 	mend := "redis.url"
 	if l.Redis.Mode != modeStandalone {
 		mend = "redis.addrs"
@@ -87,10 +91,7 @@ func (l *loaded) unreachable(err error, otherwise string) error {
 	return fmt.Errorf("cannot reach Redis at %s: %w; start it, mend %s, or %s", l.redisName(), err, mend, otherwise)
 }
 
-// evictionWords say what comes of a Redis that drops keys when its memory is full.
-const evictionWords = "Redis drops keys when its memory is full: a lock that it drops is free, and a tick may run twice; set maxmemory-policy noeviction"
-
-// evicts names the policy of a Redis that drops keys, "" for one that drops none. One that does not say, or is not there, is not waited for.
+// evicts names the policy by which Redis drops keys, "" when it drops none, does not say, or is not there.
 func evicts(client redis.UniversalClient) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

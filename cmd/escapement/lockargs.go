@@ -53,7 +53,7 @@ func wantsCommand(cmd *cobra.Command, args []string) error {
 }
 
 // lockOptions reads the durations of lock.
-func lockOptions(ttl, wait string) (o locking.Options, err error) {
+func lockOptions(ttl, wait, delay string) (o locking.Options, err error) {
 	if o.TTL, err = parseDuration(ttl); err != nil {
 		return o, usagef("--ttl: %v", err)
 	}
@@ -62,6 +62,9 @@ func lockOptions(ttl, wait string) (o locking.Options, err error) {
 	}
 	if o.Wait, err = parseDuration(wait); err != nil {
 		return o, usagef("--wait: %v", err)
+	}
+	if o.Delay, err = parseDuration(delay); err != nil {
+		return o, usagef("--delay: %v", err)
 	}
 	o.Holder = thisProcess("escapement lock")
 	return o, nil

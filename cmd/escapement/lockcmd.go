@@ -39,10 +39,10 @@ const (
 )
 
 func (a *app) lockCommand() *cobra.Command {
-	var ttl, wait string
-	lock := a.command(lockName+" NAME [--ttl D] [--wait D] -- COMMAND ...", "run a command under a lock", wantsCommand,
+	var ttl, wait, delay string
+	lock := a.command(lockName+" NAME [--ttl D] [--wait D] [--delay D] -- COMMAND ...", "run a command under a lock", wantsCommand,
 		func(cmd *cobra.Command, args []string) error {
-			o, err := lockOptions(ttl, wait)
+			o, err := lockOptions(ttl, wait, delay)
 			if err != nil {
 				return err
 			}
@@ -67,6 +67,7 @@ COMMAND leads a process group of its own, which SIGINT, SIGTERM and SIGHUP are p
 on to. What it leaves running there is ended before the lock is given back.`
 	lock.Flags().StringVar(&ttl, "ttl", "15s", "how long Redis keeps the lock when it hears nothing, `D`: at least 3s")
 	lock.Flags().StringVar(&wait, "wait", "0s", "how long to wait for the lock, `D`; those who wait get it in their order")
+	lock.Flags().StringVar(&delay, "delay", "0s", "how much longer nobody has the lock when this process was lost, `D`: for a COMMAND that works on")
 	lock.Flags().VarP(&helpFlag{lock: lock}, "help", "h", "help for lock")
 	lock.Flags().Lookup("help").NoOptDefVal = "true"
 	lock.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -125,7 +126,7 @@ func (a *app) lock(l *loaded, client redis.UniversalClient, name string, args []
 		return err
 	}
 	if policy := evicts(client); policy != "" {
-		a.say("%s (it is %s)", evictionWords, policy)
+		a.say("Redis drops keys when its memory is full (maxmemory-policy %s), and a lock that it drops is free; set noeviction", policy)
 	}
 	child.Stdin, child.Stdout, child.Stderr = a.stdin, a.stdout, a.stderr
 	child.Env = a.childEnv(lease)

@@ -182,7 +182,7 @@ func TestLockWords(t *testing.T) {
 	if got := who("", "o"); got != "owner o" {
 		t.Errorf("got %s", got)
 	}
-	if o, err := lockOptions("1m", "2s"); err != nil || o.TTL != time.Minute || o.Wait != 2*time.Second || !strings.HasSuffix(o.Holder, ", pid "+strconv.Itoa(os.Getpid())) {
+	if o, err := lockOptions("1m", "2s", "3s"); err != nil || o.TTL != time.Minute || o.Wait != 2*time.Second || o.Delay != 3*time.Second || !strings.HasSuffix(o.Holder, ", pid "+strconv.Itoa(os.Getpid())) {
 		t.Errorf("got %+v, %v", o, err)
 	}
 }

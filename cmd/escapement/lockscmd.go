@@ -164,7 +164,7 @@ func (t lockTool) named(name string) ([]lockJSON, error) {
 }
 
 // lockFlags are the arguments and flags behind the fields that the library refuses.
-var lockFlags = map[string]string{"name": "NAME", "Options.TTL": "--ttl", "Options.Wait": "--wait"}
+var lockFlags = map[string]string{"name": "NAME", "Options.TTL": "--ttl", "Options.Wait": "--wait", "Options.Delay": "--delay"}
 
 // asInput makes an error of usage of an argument that the library refused.
 func asInput(err error) error {

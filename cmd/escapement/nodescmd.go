@@ -69,6 +69,9 @@ func nodeNote(n scheduler.NodeView) string {
 	if n.Standby > 0 && n.State != "standby" {
 		notes = append(notes, many(int64(n.Standby), "job")+" on standby")
 	}
+	if n.Trouble != "" {
+		notes = append(notes, "in trouble: "+n.Trouble)
+	}
 	if note := drainNote(n.Drain); note != "" {
 		notes = append(notes, note)
 	}

@@ -55,9 +55,6 @@ func runNode(l *loaded, cfg scheduler.Config) error {
 	if len(l.jobs) == 0 {
 		log.Warn("the configuration has no jobs; this node will have nothing to do", "file", l.from.file)
 	}
-	if policy := evicts(client); policy != "" {
-		log.Warn(evictionWords, "policy", policy)
-	}
 	err = f.run(l.HTTP, log, func(url string) {
 		log.Info("node starting", "node", f.seats[0].Name(), "redis", l.redisName(), "http", url)
 	})

@@ -2,12 +2,17 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 )
+
+// ErrUnconfirmed is wrapped, beside locking.ErrUnreachable, when Redis has granted a lock and fewer replicas have that than
+// Config.Confirm wants. The lock is given back.
+var ErrUnconfirmed = errors.New("too few replicas confirm it")
 
 // ask runs acquire.lua, and with Config.Confirm waits until that many replicas
 // have what it wrote.
@@ -26,7 +31,7 @@ func (d *Driver) ask(ctx context.Context, name string, args []any) ([]any, error
 		err = unknown
 	}
 	if err == nil && reply[0] == int64(codeGranted) && copies < d.confirm {
-		err = fmt.Errorf("%w: granted, but only %d of the %d replicas of Config.Confirm have it", locking.ErrUnreachable, copies, d.confirm)
+		err = fmt.Errorf("%w: %w: granted, but only %d of the %d replicas that have to, have it", locking.ErrUnreachable, ErrUnconfirmed, copies, d.confirm)
 	}
 	return reply, err
 }

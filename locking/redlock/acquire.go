@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/locking"
@@ -201,6 +202,20 @@ func silence(ctx context.Context, errs []error) error {
 	return errors.New("the others did not answer in time")
 }
 
+// unheard is one error that names the masters of which nothing was heard in time, or none.
+func (a *attempt) unheard() []error {
+	var addrs []string
+	for i, m := range a.driver.masters {
+		if len(a.ballot.heard) == 0 || !a.ballot.heard[i] {
+			addrs = append(addrs, m.addr)
+		}
+	}
+	if len(addrs) == 0 {
+		return nil
+	}
+	return []error{fmt.Errorf("no answer from %s within %s", strings.Join(addrs, ", "), a.driver.cfg.MasterTimeout)}
+}
+
 // failed says why there was no quorum of promises.
 func (a *attempt) failed(ctx context.Context) error {
 	b, r := a.ballot, a.request
@@ -217,7 +232,7 @@ func (a *attempt) failed(ctx context.Context) error {
 		return fmt.Errorf("%s: %w: %d have lost their state (a first start, or a loss): nobody knows what was granted; see redlock.Bootstrap",
 			a.op(), locking.ErrUnreachable, b.amnesiac)
 	}
-	err := silence(ctx, b.errs)
+	err := silence(ctx, append(slices.Clone(b.errs), a.unheard()...))
 	if b.pending() == 0 && len(b.errs) > 0 && !slices.ContainsFunc(b.errs, func(e error) bool { return errors.Is(e, locking.ErrUnreachable) }) {
 		a.takeBack = true // the masters refuse it for good
 		return fmt.Errorf("%s: %w", a.op(), err)

@@ -76,17 +76,18 @@ type ballot struct {
 	claims                     []claim
 	returned, tooFar, amnesiac int
 	runIDs                     []string // of those that answered, by master; "" for the rest
+	heard                      []bool   // by master: it has answered, or failed
 	errs                       []error
 }
 
 // take counts one answer, and reports whether the outcome is known.
 func (b *ballot) take(a answer[promise]) bool {
 	if b.runIDs == nil {
-		b.runIDs = make([]string, b.n)
+		b.runIDs, b.heard = make([]string, b.n), make([]bool, b.n)
 	}
 	p := a.value
 	p.master = a.master
-	b.runIDs[a.master] = p.runID
+	b.runIDs[a.master], b.heard[a.master] = p.runID, true
 	switch {
 	case a.err != nil:
 		b.failed++

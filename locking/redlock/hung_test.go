@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,6 +67,11 @@ func TestMajorityOut(t *testing.T) {
 	release, revoke := d.Release(t.Context(), "a", "o"), d.Revoke(t.Context(), "a", 1)
 	if spent, limit := time.Since(begun), 5*c.cfg.MasterTimeout+time.Second; spent > limit {
 		t.Errorf("five calls took %s; want less than %s", spent, limit)
+	}
+	for i, s := range all {
+		if named := strings.Contains(acquire.Error(), s.Addr()); named != (i < 2) {
+			t.Errorf("%s: named in %v: %t", s.Addr(), acquire, named)
+		}
 	}
 	for _, err := range []error{acquire, renew, owner, release, revoke} {
 		if !errors.Is(err, locking.ErrUnreachable) || errors.Is(err, locking.ErrHeld) || errors.Is(err, locking.ErrLost) {
