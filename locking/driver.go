@@ -128,7 +128,8 @@ type Driver interface {
 
 	// Revoke makes the next renewal of the grant with this token answer "gone". The
 	// lock is kept until its owner releases it or it lapses: so its holder hears of
-	// it first, and may bring its work to an end. A fixed lease ends when it would anyway. It returns an error that wraps ErrLost when that grant
+	// it first, and may bring its work to an end. A fixed lease ends when it would
+	// anyway. It returns an error that wraps ErrLost when that grant
 	// does not hold the lock.
 	Revoke(ctx context.Context, name string, token Token) error
 }

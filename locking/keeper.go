@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -88,7 +90,7 @@ func (k *Keeper) hold(parent context.Context, g Grant, locker *Locker) *Lease {
 	if g.Slept == 0 {
 		g.Slept = k.slept()
 	}
-	l := &Lease{keeper: k, grant: g, locker: locker}
+	l := &Lease{keeper: k, grant: g, locker: locker, releasing: make(chan struct{}, 1)}
 	l.base, l.cancel = context.WithCancelCause(parent)
 	l.ctx = &leaseContext{Context: l.base, lease: l}
 
@@ -242,13 +244,16 @@ func (k *Keeper) end(l *Lease, to leaseState, why string) {
 	if last == 0 {
 		k.stopLocked()
 	}
-	abort := k.abort
+	abort, inner := k.abort, slices.Collect(maps.Keys(l.inner))
 	k.mu.Unlock()
 	if last == 0 && abort != nil {
 		abort()
 	}
 
 	l.cancel(l.cause)
+	for _, in := range inner {
+		in.cancel(l.cause)
+	}
 	switch {
 	case to == released:
 	case asAsked:

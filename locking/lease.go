@@ -3,7 +3,6 @@ package locking
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 )
 
@@ -26,22 +25,23 @@ type Lease struct {
 	ctx    *leaseContext
 	base   context.Context
 	cancel context.CancelCauseFunc
-	forget func() bool // of a hold that was entered again: stops listening to outer
+	forget func() bool // of a hold that was entered again: stops listening to outer's base
 
 	// Guarded by the keeper's mu.
 	state    leaseState
-	gone     bool      // lost because the store said so
-	cause    error     // of the context, once the lease has ended
-	index    int       // in keeper.leases, while held
-	due      time.Time // of the next renewal
-	failures int       // renewals unanswered since the last good one
-	asked    time.Time // before the request that set the deadline
+	gone     bool            // lost because the store said so
+	inner    map[*Lease]bool // entered again and not left
+	cause    error           // of the context, once the lease has ended
+	index    int             // in keeper.leases, while held
+	due      time.Time       // of the next renewal
+	failures int             // renewals unanswered since the last good one
+	asked    time.Time       // before the request that set the deadline
 	deadline time.Time
 	slept    time.Duration // the machine's sleep when the deadline was set
 	timer    *time.Timer   // of the deadline
 
-	releasing sync.Mutex // one Release at a time; guards isBack
-	isBack    bool       // the store has said "released"
+	releasing chan struct{} // capacity 1: held by the one Release that is under way; guards isBack
+	isBack    bool          // the store has said "released"
 }
 
 // Name returns the name of the lock.
@@ -107,6 +107,7 @@ func (l *Lease) Close() {
 	if l.keeper.check(l) {
 		l.keeper.end(l, released, "")
 	}
+	l.settleContext() // somebody else may be about to
 }
 
 // Release closes the lease and gives the lock back, for a lease that came from
@@ -125,13 +126,17 @@ func (l *Lease) Release(ctx context.Context) error {
 	}
 	ctx, cancel := l.locker.still(ctx)
 	defer cancel()
-	return l.giveBack(ctx)
+	return l.releaseClosed(ctx)
 }
 
-// giveBack is Release of a lease of a locker that was closed.
-func (l *Lease) giveBack(ctx context.Context) error {
-	l.releasing.Lock()
-	defer l.releasing.Unlock()
+// releaseClosed is Release of a lease of a locker that was closed, within ctx.
+func (l *Lease) releaseClosed(ctx context.Context) error {
+	select {
+	case l.releasing <- struct{}{}:
+		defer func() { <-l.releasing }()
+	case <-ctx.Done():
+		return fmt.Errorf("release lock %q: %w: another Release is still under way: %w", l.grant.Name, ErrUnreachable, ctx.Err())
+	}
 	if l.isBack {
 		return l.goneError()
 	}

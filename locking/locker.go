@@ -23,11 +23,13 @@ type Config struct {
 // check returns an *InputError for each fault, joined.
 func (c Config) check() error {
 	var errs []error
-	for field, d := range map[string]time.Duration{"Margin": c.Margin, "CallTimeout": c.CallTimeout} {
+	refuse := func(field string, d time.Duration) {
 		if d < 0 {
 			errs = append(errs, &InputError{Field: "Config." + field, Why: fmt.Sprintf("is %s, which is negative; 0 means 1s", d)})
 		}
 	}
+	refuse("Margin", c.Margin)
+	refuse("CallTimeout", c.CallTimeout)
 	return errors.Join(errs...)
 }
 
@@ -107,7 +109,8 @@ func (l *Locker) Close() {
 //
 // The error is a *HeldError when somebody else holds it; it wraps
 // ErrUnreachable when the store gave no answer, and then the lock is released
-// in the background in case it had been granted; it wraps ctx's cause when ctx
+// in the background in case it had been granted; it wraps ErrLost when somebody
+// revoked the grant before it was heard of here, and o.Wait is over; it wraps ctx's cause when ctx
 // ended first; it holds an *InputError for each argument that was refused; else it
 // is what the store refused with (no right, no memory, a key of something else).
 // The lease's context is a child of ctx.
@@ -167,19 +170,30 @@ func (l *Locker) acquire(ctx context.Context, name string, from Token, o Options
 			return outer.Reenter(ctx)
 		}
 	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return nil, fmt.Errorf("lock %q: no owner id: %w", name, err)
-	}
-	a := &acquisition{
-		locker: l, fixed: o.Fixed, wait: o.Wait, giveUpAt: time.Now().Add(o.Wait),
-		request: Request{Name: name, Owner: id.String(), Holder: o.Holder, TTL: o.TTL, Delay: o.Delay, After: o.After, From: from},
-	}
-	lease, err := a.run(ctx)
+	lease, err := l.acquireAnew(ctx, name, from, o)
 	if errors.Is(err, ErrHeld) && l.heldIn(ctx, name) != nil {
 		err = fmt.Errorf("%w: by the lease that this context comes from; set Options.Reenter, or pass the lease on and use its Reenter", err)
 	}
 	return lease, err
+}
+
+// acquireAnew asks until there is an answer, as a new owner each time when what was granted was taken away before this had heard of it.
+func (l *Locker) acquireAnew(ctx context.Context, name string, from Token, o Options) (*Lease, error) {
+	giveUpAt := time.Now().Add(o.Wait)
+	for {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return nil, fmt.Errorf("lock %q: no owner id: %w", name, err)
+		}
+		a := &acquisition{
+			locker: l, fixed: o.Fixed, wait: o.Wait, giveUpAt: giveUpAt,
+			request: Request{Name: name, Owner: id.String(), Holder: o.Holder, TTL: o.TTL, Delay: o.Delay, After: o.After, From: from},
+		}
+		lease, err := a.run(ctx)
+		if !errors.Is(err, ErrLost) || !time.Now().Before(giveUpAt) || !pause(ctx, jitter(retryPause)) {
+			return lease, err
+		}
+	}
 }
 
 // Owner says who holds the lock called name. Nobody: an Ownership that is not

@@ -21,6 +21,16 @@ func (l *Lease) Reenter(ctx context.Context) (*Lease, error) {
 	in := &Lease{keeper: hold.keeper, grant: hold.grant, locker: hold.locker, outer: hold}
 	in.base, in.cancel = context.WithCancelCause(ctx)
 	in.ctx = &leaseContext{Context: in.base, lease: in}
+	hold.keeper.mu.Lock()
+	if hold.inner == nil {
+		hold.inner = make(map[*Lease]bool)
+	}
+	hold.inner[in] = true
+	ended := hold.cause // while it was entered
+	hold.keeper.mu.Unlock()
+	if ended != nil {
+		in.cancel(ended)
+	}
 	in.forget = context.AfterFunc(hold.base, func() { in.cancel(context.Cause(hold.base)) })
 	return in, nil
 }
@@ -40,6 +50,7 @@ func (l *Lease) leave() error {
 	l.keeper.mu.Lock()
 	first := l.state == held
 	l.state = released
+	delete(l.outer.inner, l)
 	l.keeper.mu.Unlock()
 	if first && l.Lost() {
 		err := fmt.Errorf("%w: %q, token %d: while it was entered again", ErrLeaseLost, l.grant.Name, l.grant.Token)

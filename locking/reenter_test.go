@@ -139,3 +139,30 @@ func TestHeldByItsOwnContext(t *testing.T) {
 		}
 	})
 }
+
+// The contexts of all holds have ended when the store is asked to take the lock back.
+func TestContextsEndBeforeTheRelease(t *testing.T) {
+	s := newScript(nil, nil)
+	l := New(s, Config{})
+	for range 1000 {
+		outer := mustHold(t, l, "a", Options{})
+		in, err := outer.Reenter(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := outer.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for what, lease := range map[string]*Lease{"the hold": outer, "the one entered again": in} {
+			select {
+			case <-lease.Context().Done():
+			default:
+				t.Fatalf("%s: its context goes on", what)
+			}
+		}
+		if cause := context.Cause(in.Context()); !errors.Is(cause, ErrReleased) {
+			t.Fatal(cause)
+		}
+		_ = in.Release(t.Context())
+	}
+}

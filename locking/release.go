@@ -21,8 +21,9 @@ const (
 // ReleaseAll releases every lease that this locker holds: when a process ends,
 // or has lost its right to all of them. Their contexts end at once, and then the
 // locks are given back, until ctx is over; if it is over already, for as long as
-// one Release would take. What could not be given back by then lapses after its TTL. It returns the
-// errors of Release, joined. A lock acquired while it runs is not released.
+// one Release would take. What could not be given back by then lapses after its
+// TTL. It returns the errors of Release, joined. A lock acquired while it runs is
+// not released.
 func (l *Locker) ReleaseAll(ctx context.Context) error {
 	ctx, cancel := l.still(ctx)
 	defer cancel()
@@ -35,7 +36,7 @@ func (l *Locker) ReleaseAll(ctx context.Context) error {
 	for first := range min(releasesAtOnce, len(leases)) {
 		wg.Go(func() {
 			for i := first; i < len(leases); i += releasesAtOnce {
-				errs[i] = leases[i].giveBack(ctx)
+				errs[i] = leases[i].releaseClosed(ctx)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,10 +38,12 @@ func valid(leases []*Lease) (n int) {
 // A process that ends is not kept by a store that hangs for longer than it has asked for, and nobody works on meanwhile.
 func TestReleaseAllIsBounded(t *testing.T) {
 	for name, tt := range map[string]struct {
-		limit time.Duration // of the context; 0: it is over already
-		most  time.Duration
+		limit  time.Duration // of the context; 0: it is over already
+		most   time.Duration
+		reacts bool // each holder gives its lock back when it is told
 	}{
 		"within the context":    {limit: time.Second, most: time.Second},
+		"beside the holders":    {limit: 100 * time.Millisecond, most: 100 * time.Millisecond, reacts: true},
 		"after the context":     {limit: 0, most: 3*time.Second + 3*retryPause},
 		"with a longer context": {limit: time.Hour, most: 10 * (3*time.Second + 3*retryPause)},
 	} {
@@ -50,6 +53,16 @@ func TestReleaseAllIsBounded(t *testing.T) {
 				l := New(h, Config{})
 				leases := manyHeld(t, l, 10*releasesAtOnce, Options{TTL: time.Hour})
 				h.hangs.Store(true)
+				var holders sync.WaitGroup
+				defer holders.Wait()
+				for _, lease := range leases {
+					if tt.reacts {
+						holders.Go(func() {
+							<-lease.Context().Done()
+							_ = lease.Release(context.Background())
+						})
+					}
+				}
 				ctx, cancel := context.WithTimeout(t.Context(), tt.limit)
 				defer cancel()
 				start, done := time.Now(), make(chan error)

@@ -97,6 +97,9 @@ func (i *Inspector) Jobs(ctx context.Context) ([]JobView, error) {
 		return nil, err
 	}
 	views, err := i.jobViews(ctx, l, all, all)
+	if views == nil {
+		return nil, err
+	}
 	return views, errors.Join(err, left)
 }
 

@@ -120,7 +120,7 @@ func (n *Node) Ready() error {
 	case !n.registered.Load():
 		return errors.New("not registered yet")
 	}
-	return errors.Join(n.cordonWords(), n.claimTrouble())
+	return errors.Join(n.cordonWords(), n.claimTrouble(), n.failover.holding())
 }
 
 // Run joins the cluster and works until ctx ends. Then it tells the others, and until they know (two

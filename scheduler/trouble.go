@@ -11,9 +11,10 @@ import (
 // mostTrouble bounds what a node's record says of its trouble, in bytes.
 const mostTrouble = 200
 
-// claimTrouble is why the node claims nothing, or not everything, when it has registered and nobody has told it to stop.
+// claimTrouble is why the node claims nothing, or not everything, when it has registered and nobody has told it to stop, but for the
+// seconds after a failover.
 func (n *Node) claimTrouble() error {
-	return errors.Join(n.health.trouble(), n.quiet.trouble(), n.clock.usable(), n.failover.holding())
+	return errors.Join(n.health.trouble(), n.quiet.trouble(), n.clock.usable())
 }
 
 // trouble is claimTrouble for the node's record in the roster, "" for none.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -142,6 +143,9 @@ func (a *app) group(use, short string, commands ...*cobra.Command) *cobra.Comman
 func (a *app) load(cmd *cobra.Command, mustExist bool) (*loaded, error) {
 	src := source{file: a.flags.config, env: a.env, flags: map[string]flagValue{}}
 	src.optional = !mustExist && !cmd.Flags().Changed("config")
+	if _, err := os.Stat(src.file); src.optional && os.IsNotExist(err) {
+		src.file, src.optional = "", false
+	}
 	if cmd.Flags().Changed("redis") {
 		src.flags["redis.url"] = flagValue{"--redis", a.flags.redis}
 	}

@@ -91,10 +91,17 @@ func (l *loaded) unreachable(err error, otherwise string) error {
 	return fmt.Errorf("cannot reach Redis at %s: %w; start it, mend %s, or %s", l.redisName(), err, mend, otherwise)
 }
 
-// evicts names the policy by which Redis drops keys, "" when it drops none, does not say, or is not there.
-func evicts(client redis.UniversalClient) string {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	policy, _ := redisconn.Evicts(ctx, client) // what else is wrong is found by whoever uses it
-	return policy
+// evictsWithin is how much longer than for its lock a command waits to hear whether Redis evicts.
+const evictsWithin = 50 * time.Millisecond
+
+// askEvicts asks for the policy by which Redis drops keys: "" comes when it drops none, does not say, or is not there.
+func askEvicts(client redis.UniversalClient) <-chan string {
+	answer := make(chan string, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		policy, _ := redisconn.Evicts(ctx, client) // what else is wrong is found by whoever uses it
+		answer <- policy
+	}()
+	return answer
 }

@@ -86,7 +86,7 @@ func exitCode(err error) int {
 		return exitRunFailed
 	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrUnknownRun), errors.Is(err, scheduler.ErrUnknownNode), errors.Is(err, scheduler.ErrUnknownNamespace), errors.Is(err, errNoLock):
 		return exitNotFound
-	case errors.Is(err, scheduler.ErrRefused), errors.Is(err, locking.ErrHeld):
+	case errors.Is(err, scheduler.ErrRefused), errors.Is(err, locking.ErrHeld), errors.Is(err, locking.ErrLost):
 		return exitRefused
 	case errors.Is(err, locking.ErrUnreachable):
 		return exitUnreachable

@@ -94,7 +94,7 @@ func (a *app) warnRun(t tool, name string, at time.Time) {
 	if now, err := t.in.Now(t.ctx); err == nil && !at.IsZero() && at.Before(now) {
 		a.say("%s is over by Redis' clock: the run is due at once", scheduler.Stamp(at))
 	}
-	if j, err := t.in.Job(t.ctx, name); err == nil && j.Owner == "" {
+	if j, _ := t.in.Job(t.ctx, name); j.Name != "" && j.Owner == "" { // it only is to help
 		a.say("no living node can run job %s; it runs as soon as one can", j.Name)
 	}
 }

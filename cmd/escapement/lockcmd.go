@@ -56,8 +56,8 @@ Other codes: 5 when the lock could not be had within --wait, 6 when Redis could 
 reached, 127 and 126 when COMMAND is not there or cannot be executed, and 75 when the
 lock was lost while COMMAND ran: because Redis did not answer in time, because somebody
 asked for it (locks release), or because this machine slept. COMMAND then gets SIGTERM,
-and SIGKILL half a second later. That is before anybody else can have the lock: only
-locks release --force gives it away at once.
+and SIGKILL half a second later. When Redis did not answer or somebody asked for it, that
+is before anybody else can have the lock; only locks release --force gives it away at once.
 
 COMMAND may exit with any of these itself. When the code is not COMMAND's, and only then,
 the last line on stderr is
@@ -119,14 +119,19 @@ func (a *app) lock(l *loaded, client redis.UniversalClient, name string, args []
 			return err
 		}
 	}
+	evicts := askEvicts(client)
 	locker := redislock.New(client, cfg)
 	defer locker.Close() // a place in the line is given up before this process ends
 	lease, err := a.acquire(locker, name, o, signals)
 	if err != nil {
 		return err
 	}
-	if policy := evicts(client); policy != "" {
-		a.say("Redis drops keys when its memory is full (maxmemory-policy %s), and a lock that it drops is free; set noeviction", policy)
+	select {
+	case policy := <-evicts:
+		if policy != "" {
+			a.say("Redis drops keys when its memory is full (maxmemory-policy %s), and a lock that it drops is free; set noeviction", policy)
+		}
+	case <-time.After(evictsWithin): // the lock is there, and the command is not to wait
 	}
 	child.Stdin, child.Stdout, child.Stderr = a.stdin, a.stdout, a.stderr
 	child.Env = a.childEnv(lease)

@@ -126,6 +126,9 @@ func (a *app) revoke(t lockTool, l lockJSON, token locking.Token) error {
 		return err
 	}
 	left := time.Duration(l.TTLMS) * time.Millisecond
+	if o, err := t.locker.Owner(t.ctx, l.Name); err == nil && o.Token == token { // it may have been renewed before it was revoked
+		left = o.Left
+	}
 	a.say("lock %q: %s is asked to end; it hears of it at its next renewal, and the lock is free in %s at most", l.Name, l.who(), brief(left))
 	var last locking.Ownership
 	err = a.until(t, left+releasedLate, "lock "+strconv.Quote(l.Name), func() (over bool, err error) {

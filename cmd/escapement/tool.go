@@ -42,7 +42,7 @@ func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 // elsewhere says on stderr that a move has closed the namespace, so that nobody takes what a command shows for the present.
 // A command that was refused for it, or that did not reach Redis, has said what there is to say.
 func (a *app) elsewhere(ctx context.Context, in *scheduler.Inspector, err error) {
-	if errors.Is(err, scheduler.ErrRefused) || errors.Is(err, locking.ErrUnreachable) {
+	if errors.Is(err, scheduler.ErrRefused) || errors.Is(err, locking.ErrUnreachable) && !errors.As(err, new(*scheduler.UnheardError)) {
 		return
 	}
 	if words, err := in.Closed(ctx); err == nil && words != "" {

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/locking/redistest"
+	"github.com/redis/go-redis/v9"
 )
 
 // clusterFailover has a crew work while the master of its lock ends in some way.
@@ -210,5 +212,55 @@ func TestClusterList(t *testing.T) {
 	locks, _, err := d.List(ctx, 100)
 	if !errors.Is(err, locking.ErrUnreachable) || len(locks) != there[false] {
 		t.Errorf("%d locks of %d elsewhere, %v", len(locks), there[false], err)
+	}
+	away.Heal()
+	client.AddHook(atScript{away.Cut}) // when all names are known
+	begun := time.Now()
+	locks, _, err = d.List(ctx, 100)
+	if !errors.Is(err, locking.ErrUnreachable) || len(locks) != there[false] {
+		t.Errorf("cut in the middle: %d locks of %d elsewhere, %v", len(locks), there[false], err)
+	}
+	if took := time.Since(begun); took > 6*time.Second {
+		t.Errorf("it took %s to find out that a master is silent", took)
+	}
+}
+
+// atScript does something before each script.
+type atScript struct{ do func() }
+
+func (atScript) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (atScript) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (a atScript) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if strings.HasPrefix(cmd.Name(), "eval") {
+			a.do()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// TestListIsInterrupted: nothing is made up about locks that were not asked for any more.
+func TestListIsInterrupted(t *testing.T) {
+	_, c := withEmbedded(t)
+	d := redislock.NewDriver(c, redislock.Config{Namespace: "kit"})
+	for i := range 5 {
+		if _, err := d.Acquire(t.Context(), locking.Request{Name: fmt.Sprint(i), Owner: "o", TTL: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := 0
+	c.AddHook(atScript{func() {
+		if asked++; asked == 3 {
+			cancel()
+		}
+	}})
+	locks, _, err := d.List(ctx, 10)
+	if len(locks) == 0 || !errors.Is(err, context.Canceled) || slices.ContainsFunc(locks, func(o locking.Ownership) bool { return o.Owner != "o" }) {
+		t.Errorf("%+v, %v; want those that were read and the end of the context", locks, err)
 	}
 }

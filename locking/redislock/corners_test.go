@@ -146,6 +146,12 @@ func TestRevokedBeforeTold(t *testing.T) {
 		if !errors.Is(err, locking.ErrLost) || !strings.Contains(err.Error(), "somebody has asked this holder to end") {
 			t.Errorf("got %v; want that it was revoked", err)
 		}
+		d.done = false
+		again, err := l.Acquire(t.Context(), "a", locking.Options{Wait: 30 * time.Second})
+		if err != nil {
+			t.Fatal("with time to wait:", err)
+		}
+		_ = again.Release(t.Context())
 		l.Close()
 		time.Sleep(time.Minute)
 		if o, _ := l.Owner(t.Context(), "a"); o.Held() {

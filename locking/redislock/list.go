@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -14,8 +15,13 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// scanStep is how many keys one SCAN looks at.
-const scanStep = 1000
+const (
+	// scanStep is how many keys one SCAN looks at.
+	scanStep = 1000
+
+	// lookWithin is how long a server has to say who holds a lock of the list.
+	lookWithin = time.Second
+)
 
 // List returns the locks of the namespace that are held, sorted by name, for an
 // operator: it walks over all keys of each server, a thousand in a call, and
@@ -28,13 +34,27 @@ func (d *Driver) List(ctx context.Context, limit int) (locks []locking.Ownership
 	}
 	names, err := d.names(ctx)
 	unread := redisconn.Explain("list locks at redis "+redisconn.Addr(d.client), err)
+	silent := make(map[string]bool) // addresses
 	for _, name := range names {
 		if len(locks) == limit {
 			return locks, true, unread
 		}
-		o, err := d.Owner(ctx, name)
+		at := ""
+		if master, err := redisconn.Master(ctx, d.client, lockKeys(d.namespace, name)[0]); err == nil {
+			at = master.Options().Addr
+		}
+		if silent[at] {
+			continue
+		}
+		short, cancel := context.WithTimeout(ctx, lookWithin)
+		o, err := d.Owner(short, name)
+		cancel()
+		if ctx.Err() != nil {
+			return locks, false, errors.Join(unread, fmt.Errorf("lock %q: %w", name, err))
+		}
 		if errors.Is(err, locking.ErrUnreachable) {
-			return locks, false, fmt.Errorf("lock %q: %w", name, err)
+			silent[at], unread = true, errors.Join(unread, fmt.Errorf("lock %q: %w", name, err))
+			continue
 		}
 		if err != nil { // one that something else has written to hides none of the others
 			o = locking.Ownership{Name: name, Owner: "unreadable", Holder: err.Error()}

@@ -74,11 +74,24 @@ func (e *UnheardError) Error() string {
 // Unwrap makes errors.Is find what the first error wraps.
 func (e *UnheardError) Unwrap() error { return e.Err }
 
-// How long masters have to answer what all of them are asked: by nodes, and by tools, which may read much over a long way.
+// How long masters have to answer what all of them are asked: by nodes, and by tools, which may read much over a long way, at least.
 const (
 	nodePatience = time.Second
 	toolPatience = 3 * time.Second
 )
+
+// patience is how long masters have to answer a tool: longer where the client would wait longer for a reply, and less where ctx ends soon, so
+// that what the others have comes before that.
+func (l *Ledger) patience(ctx context.Context) time.Duration {
+	d := toolPatience
+	if c, yes := l.client.(*redis.ClusterClient); yes {
+		d = max(d, c.Options().ReadTimeout+nodePatience)
+	}
+	if end, yes := ctx.Deadline(); yes {
+		d = min(d, time.Until(end)*2/3) //nolint:forbidigo // of a limit of the caller, which is no instant of a schedule
+	}
+	return d
+}
 
 // unheard calls f once for each master of some partitions. When some masters do not answer within that time, and others do, the
 // error is an UnheardError.
@@ -92,7 +105,10 @@ func (l *Ledger) unheard(ctx context.Context, within time.Duration, op string, p
 	var left []int
 	var silent, refused error
 	l.eachMaster(ctx, parts, func(parts []int) {
-		err := l.explain(ctx, op+l.atMaster(ctx, parts), f(ctx, parts))
+		err := f(ctx, parts)
+		if err != nil {
+			err = l.explain(ctx, op+l.atMaster(ctx, parts), err)
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		switch {

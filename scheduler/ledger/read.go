@@ -22,7 +22,7 @@ type Stored struct {
 func (l *Ledger) Jobs(ctx context.Context) ([]Stored, error) {
 	var mu sync.Mutex
 	var all []Stored
-	err := l.unheard(ctx, toolPatience, "list jobs", l.every(), func(ctx context.Context, parts []int) error {
+	err := l.unheard(ctx, l.patience(ctx), "list jobs", l.every(), func(ctx context.Context, parts []int) error {
 		some, err := l.jobsIn(ctx, parts)
 		mu.Lock()
 		defer mu.Unlock()

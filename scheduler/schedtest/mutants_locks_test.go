@@ -5,7 +5,7 @@ package schedtest_test
 // What locks for other purposes than runs promise besides.
 var locks = []mutant{
 	{name: "ReleaseAll takes its time for each lease", test: "./locking TestReleaseAllIsBounded", edits: []edit{
-		{"locking/release.go", `errs[i] = leases[i].giveBack(ctx)`, `errs[i] = leases[i].Release(ctx)`}}},
+		{"locking/release.go", `errs[i] = leases[i].releaseClosed(ctx)`, `errs[i] = leases[i].Release(ctx)`}}},
 	{name: "leases are valid while they are given back", test: "./locking TestReleaseAllIsBounded", edits: []edit{
 		{"locking/release.go", "\t\tlease.Close()\n", "\t\t_ = lease\n"}}},
 	{name: "a revoked lease is taken from whoever works on", test: "./locking TestRevokedLeaseIsLeftToItsHolder", edits: []edit{
@@ -13,6 +13,14 @@ var locks = []mutant{
 		l.locker.releaseLater(Request{Name: l.grant.Name, Owner: l.grant.Owner}, false)`}}},
 	{name: "negative times of a Config are taken for none", test: "./locking TestRefusedConfig", edits: []edit{
 		{"locking/locker.go", `, refused: cfg.check()}`, `}`}}},
+	{name: "a hold that was entered again ends a moment later", test: "./locking TestContextsEndBeforeTheRelease", edits: []edit{
+		{"locking/keeper.go", "\tfor _, in := range inner {\n\t\tin.cancel(l.cause)\n", "\tfor range inner {\n"}}},
+	{name: "ReleaseAll waits for holders that release", test: "./locking TestReleaseAllIsBounded", edits: []edit{
+		{"locking/lease.go", "\tcase <-ctx.Done():\n\t\treturn fmt.Errorf(\"release lock", "\tcase <-l.ctx.Done():\n\t\tl.releasing <- struct{}{}\n\t\t<-l.releasing\n\t\treturn fmt.Errorf(\"release lock"}}},
+	{name: "a list makes up what it has not read", test: "./locking/redislock TestListIsInterrupted", edits: []edit{
+		{"locking/redislock/list.go", "\t\tif ctx.Err() != nil {", "\t\tif false {"}}},
+	{name: "a grant revoked before it was told ends the wait", test: "./locking/redislock TestRevokedBeforeTold", edits: []edit{
+		{"locking/locker.go", `if !errors.Is(err, ErrLost) || `, `if true || `}}},
 	{name: "a mute connection for calls is kept", test: "./locking/redislock TestMuteWire", edits: []edit{
 		{"locking/redislock/wire.go", ` || silent > 0:`, `:`}}},
 	{name: "a line has no last place", test: "./locking/redislock TestFullLine", edits: []edit{
