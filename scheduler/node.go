@@ -242,8 +242,11 @@ func (n *Node) openOnce(ctx context.Context) error {
 	}
 	n.failover.begin(n.clock.server())
 	n.makeRoles()
-	n.warnEviction(call)
-	return n.members.join(call)
+	if err := n.members.join(call); err != nil {
+		return err
+	}
+	n.warnEviction(ctx)
+	return nil
 }
 
 // confirming is the ledger for claims that wait for replicas as Config.Confirm wants it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/escapement/escapement/locking/redisconn"
 )
@@ -30,8 +31,13 @@ func (n *Node) trouble() string {
 	return words
 }
 
+// evictionWithin bounds the question whether Redis evicts: of a Cluster a master may be silent.
+const evictionWithin = 500 * time.Millisecond
+
 // warnEviction tells of a Redis that drops keys when its memory is full. One that does not say is not asked again.
 func (n *Node) warnEviction(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, evictionWithin)
+	defer cancel()
 	if policy, _ := redisconn.Evicts(ctx, n.client); policy != "" { // what else is wrong is found by the calls that matter
 		n.log.Warn("Redis drops keys when its memory is full: a tick may run twice, and history vanish; set maxmemory-policy noeviction", "policy", policy)
 	}

@@ -83,7 +83,10 @@ type ballot struct {
 // take counts one answer, and reports whether the outcome is known.
 func (b *ballot) take(a answer[promise]) bool {
 	if b.runIDs == nil {
-		b.runIDs, b.heard = make([]string, b.n), make([]bool, b.n)
+		b.runIDs = make([]string, b.n)
+	}
+	if b.heard == nil {
+		b.heard = make([]bool, b.n)
 	}
 	p := a.value
 	p.master = a.master
