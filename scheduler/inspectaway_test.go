@@ -17,7 +17,7 @@ import (
 // left out, and can operate what lives at the others.
 func TestToolsWithoutAMaster(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	a := onApart(ctx, t, false)
 	ran, note := noting()
