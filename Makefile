@@ -128,7 +128,7 @@ guards: redis-server postgresql ## the SQL guards of locking/fence against Postg
 
 .PHONY: mutants
 mutants: ## broken versions of the system, each of which a named check must catch
-	go test -count=1 -timeout 30m -tags mutants -run 'TestMutants$$' -v $(SIM) $(ARGS) | grep -v '^=== '
+	go test -count=1 -timeout 90m -tags mutants -run 'TestMutants$$' -v $(SIM) $(ARGS) | grep -v '^=== '
 
 .PHONY: lint
 lint: fmt-check vet golangci pruning ## formatting, go vet, golangci-lint and what the linker must be able to prune
