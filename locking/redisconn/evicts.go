@@ -22,14 +22,20 @@ func Evicts(ctx context.Context, client redis.UniversalClient) (policy string, e
 		}
 		return err
 	}
-	if cluster, yes := client.(interface {
-		ForEachMaster(ctx context.Context, f func(ctx context.Context, c *redis.Client) error) error
-	}); yes {
-		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return ask(ctx, c) })
-	} else {
-		err = ask(ctx, client)
-	}
+	err = EachMaster(ctx, client, ask)
 	return policy, Explain("ask what is dropped when memory is full", err)
+}
+
+// EachMaster calls f for each master of a Cluster, at the same time, and returns the first error; else once for the client itself. Clients in
+// other types are known by their methods.
+func EachMaster(ctx context.Context, client redis.UniversalClient, f func(ctx context.Context, c redis.Cmdable) error) error {
+	cluster, yes := client.(interface {
+		ForEachMaster(ctx context.Context, f func(ctx context.Context, c *redis.Client) error) error
+	})
+	if !yes {
+		return f(ctx, client)
+	}
+	return cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return f(ctx, c) })
 }
 
 // evictionPolicy reads it in what INFO says of memory.

@@ -80,14 +80,7 @@ func (d *Driver) names(ctx context.Context) ([]string, error) {
 		}
 		return keys.Err()
 	}
-	var err error
-	if cluster, yes := d.client.(interface {
-		ForEachMaster(ctx context.Context, f func(ctx context.Context, c *redis.Client) error) error
-	}); yes {
-		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return scan(ctx, c) })
-	} else {
-		err = scan(ctx, d.client)
-	}
+	err := redisconn.EachMaster(ctx, d.client, scan)
 	slices.Sort(names)
 	return slices.Compact(names), err // SCAN may say a key twice
 }
