@@ -181,11 +181,22 @@ func until(ctx context.Context, t *testing.T, at time.Time) time.Time {
 // nor is what the dead node leaves behind forgotten.
 func TestJobsOfOtherMastersGoOn(t *testing.T) {
 	t.Parallel()
+	goOn(t, stint/2)
+}
+
+// TestMasterGoesAwayAsTicksFall is the same when claims are the first to find out. They are all under way then.
+func TestMasterGoesAwayAsTicksFall(t *testing.T) {
+	t.Parallel()
+	goOn(t, time.Second-20*time.Millisecond)
+}
+
+// goOn cuts the master off some time past a second.
+func goOn(t *testing.T, past time.Duration) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	a := startApart(ctx, t, false)
 	began := time.Now().Add(2 * time.Second)
-	cut := until(ctx, t, began.Add(2*time.Second).Truncate(time.Second).Add(stint/2))
+	cut := until(ctx, t, began.Add(2*time.Second).Truncate(time.Second).Add(past))
 	a.seen.check(t, slices.Concat(a.there, a.elsewhere), began, cut.Add(-time.Second), time.Second)
 	a.n1.away.Cut()
 	a.n2.away.Cut()

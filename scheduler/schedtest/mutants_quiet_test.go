@@ -4,7 +4,7 @@ package schedtest_test
 
 // What keeps a master of a Cluster that is away from keeping others waiting.
 var quiets = []mutant{
-	{name: "claims of a quiet partition keep the senders", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
+	{name: "claims of a quiet partition keep the senders", test: "./scheduler TestMasterGoesAwayAsTicksFall", edits: []edit{
 		{"scheduler/sender.go", `if !s.n.quiet.of(b.part) && s.claim(draining, b, false) {`, `if s.claim(draining, b, true) {`}}},
 	{name: "ends of runs of a quiet partition keep the carriers", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
 		{"scheduler/settler.go", `if !s.quiet.of(part) && s.deliver(giveUp, batch, part, false) {`, `if s.deliver(giveUp, batch, part, true) {`}}},
