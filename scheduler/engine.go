@@ -73,8 +73,10 @@ type batch struct {
 	// copied is when the last request was sent that can be granted, and unanswered says that one was not answered.
 	copied     time.Time
 	unanswered bool
-	answers    []ledger.Answer
-	err        error
+	// lent says that its claims lent their slots to others while it waited, and crowded that the one that is heard has none again.
+	lent, crowded bool
+	answers       []ledger.Answer
+	err           error
 }
 
 // grant is a granted run on its way to its function.
@@ -82,10 +84,10 @@ type grant struct {
 	job    *job
 	lease  ledger.Lease
 	server string // that granted it
-	// unconfirmed says that too few replicas have the grant: the run is not begun.
-	unconfirmed bool
-	asked       time.Time // before the first request for it was sent
-	slept       time.Duration
+	// back says that the run is not begun but handed back: too few replicas have the grant, or no slot is left for it.
+	back  bool
+	asked time.Time // before the first request for it was sent
+	slept time.Duration
 }
 
 func newEngine(c *clock, s *slots, all []*job, newID func() string, log *slog.Logger) *engine {
@@ -232,6 +234,14 @@ func (e *engine) claim(j *job, c ledger.Claim) {
 func (e *engine) send(b *batch) {
 	e.inflight++
 	e.batches <- b
+}
+
+// lend gives the slots to others of what waits for a master that does not answer.
+func (e *engine) lend(n int) {
+	lend := func() { e.slots.lend(n) }
+	if !e.do(lend) {
+		lend()
+	}
 }
 
 // own tells the engine for which jobs this node goes first, and for which of their shards.

@@ -21,7 +21,7 @@ type sender struct {
 }
 
 // run serves the engine until it closes the channel of batches. When draining ends, claims
-// whose outcome is still unknown are given up. Those of a quiet partition keep no sender.
+// whose outcome is still unknown are given up. Those of a quiet partition keep no sender and no slots.
 func (s sender) run(draining context.Context) {
 	for b := range s.n.engine.batches {
 		if !s.n.quiet.of(b.part) && s.claim(draining, b, false) {
@@ -30,6 +30,8 @@ func (s sender) run(draining context.Context) {
 		}
 		answered := s.n.quiet.aside(b.part)
 		s.aside.Go(func() {
+			b.lent = true
+			s.n.engine.lend(len(b.claims))
 			s.claim(draining, b, true)
 			answered()
 			s.n.engine.answers <- b

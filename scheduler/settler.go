@@ -22,15 +22,17 @@ const settleTries = 20
 var errStopped = errors.New("the node stopped before Redis took the report")
 
 // settler collects reports into batches by partition and repeats each until it is answered. It
-// holds no more reports than the node has slots.
+// holds no more reports than the node has slots, besides those of quiet partitions, which lend theirs: as many again for each master
+// of a Cluster at most, for nothing is claimed there meanwhile.
 type settler struct {
 	ledger   *ledger.Ledger
 	failover *failover
 	quiet    *quiet
-	ended    func([]ledger.Report) // called for each report, once it was answered
-	in       chan settling         // from the runs
-	out      chan []settling       // to the carriers
-	stop     chan struct{}         // closed by the node, normally when no run is left
+	ended    func(r []ledger.Report, lent bool) // called for each report, once it was answered
+	lend     func(int)                          // gives slots to others
+	in       chan settling                      // from the runs
+	out      chan []settling                    // to the carriers
+	stop     chan struct{}                      // closed by the node, normally when no run is left
 }
 
 // settling is one report and where its answer goes.
@@ -45,8 +47,8 @@ type settled struct {
 	err  error
 }
 
-func newSettler(l *ledger.Ledger, f *failover, q *quiet, ended func([]ledger.Report)) *settler {
-	return &settler{ledger: l, failover: f, quiet: q, ended: ended, in: make(chan settling), out: make(chan []settling), stop: make(chan struct{})}
+func newSettler(l *ledger.Ledger, f *failover, q *quiet, e *engine) *settler {
+	return &settler{ledger: l, failover: f, quiet: q, ended: e.settled, lend: e.lend, in: make(chan settling), out: make(chan []settling), stop: make(chan struct{})}
 }
 
 // settle records a run's end; it returns when the ledger has answered, or with errStopped.
@@ -55,7 +57,7 @@ func (s *settler) settle(g grant, r ledger.Report) (ledger.Word, error) {
 	select {
 	case s.in <- settling{g, r, answer}:
 	case <-s.stop:
-		s.ended([]ledger.Report{r})
+		s.ended([]ledger.Report{r}, false)
 		return "", errStopped
 	}
 	got := <-answer
@@ -107,6 +109,7 @@ func (s *settler) carry(giveUp context.Context, aside *sync.WaitGroup) {
 		}
 		answered := s.quiet.aside(part)
 		aside.Go(func() {
+			s.lend(len(batch))
 			s.deliver(giveUp, batch, part, true)
 			answered()
 		})
@@ -124,7 +127,7 @@ func (s *settler) deliver(giveUp context.Context, batch []settling, part int, as
 	if errors.Is(err, errQuiet) {
 		return false
 	}
-	s.ended(reports)
+	s.ended(reports, aside)
 	for i, b := range batch {
 		if err != nil {
 			b.answer <- settled{err: err}

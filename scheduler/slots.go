@@ -1,31 +1,67 @@
 package scheduler
 
-import "sync/atomic"
+import "sync"
 
 // slots counts what the node may still take on: a claim takes one before it is sent, and the run
 // keeps it until its outcome is settled, so nothing behind a claim can queue without bound.
+//
+// What waits for a master of a Cluster that does not answer lends its slots to others meanwhile. A claim takes its slot back before
+// its answer is looked at, whether one is free or not.
 type slots struct {
 	size int
-	free atomic.Int64
+
+	mu   sync.Mutex
+	free int // below 0: so many were taken back that others have
+	lent int
 }
 
-func newSlots(size int) *slots {
-	s := &slots{size: size}
-	s.free.Store(int64(size))
-	return s
-}
+func newSlots(size int) *slots { return &slots{size: size, free: size} }
 
 // take takes a slot; false when there is none. Only the engine takes, and while it runs, slots are given back in
 // its goroutine only: what it claims then depends on what has ended and not on who was quicker.
 func (s *slots) take() bool {
-	if s.free.Load() <= 0 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.free <= 0 {
 		return false
 	}
-	s.free.Add(-1)
+	s.free--
 	return true
 }
 
-func (s *slots) give() { s.free.Add(1) }
+func (s *slots) give() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free++
+}
 
-// used is how many slots are taken.
-func (s *slots) used() int { return s.size - int(s.free.Load()) }
+// lend gives slots away for a time.
+func (s *slots) lend(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lent += n
+	s.free += n
+}
+
+// back takes a lent slot back; false when others have them all, and one of them too much is taken now.
+func (s *slots) back() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lent--
+	s.free--
+	return s.free >= 0
+}
+
+// forgo gives lent slots away for good.
+func (s *slots) forgo(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lent -= n
+}
+
+// used is how many slots are taken or lent.
+func (s *slots) used() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.size - s.free + s.lent
+}

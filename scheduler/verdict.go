@@ -17,6 +17,7 @@ const heldPause = 2 * time.Second
 func (e *engine) hear(b *batch) {
 	e.inflight--
 	for i, j := range b.jobs {
+		b.crowded = b.lent && !e.slots.back()
 		if b.claims[i].Shard {
 			e.shardVerdict(j, b, i)
 			continue
@@ -131,7 +132,7 @@ func (e *engine) grant(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 func (e *engine) begin(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 	l := c.Lease(a, e.by, e.clock.now().UnixMilli())
 	e.events.claimed(l)
-	e.granted(grant{job: j, lease: l, server: b.server, unconfirmed: a.Unconfirmed != nil, asked: since(b, c, a), slept: b.slept})
+	e.granted(grant{job: j, lease: l, server: b.server, back: a.Unconfirmed != nil || b.crowded, asked: since(b, c, a), slept: b.slept})
 }
 
 // takenFor is how long a grant of a pending run is known again, at least: much longer than a reply is under way.
@@ -193,10 +194,14 @@ func (e *engine) held(j *job, c ledger.Claim, holder string) {
 	e.again(j, j.cursor, wait)
 }
 
-// settled is told of runs that have ended here, all that were reported together: their slots are free, and
-// their jobs.
-func (e *engine) settled(reports []ledger.Report) {
+// settled is told of runs that have ended here, all that were reported together: their slots are free, unless they were lent
+// before, and their jobs.
+func (e *engine) settled(reports []ledger.Report, lent bool) {
 	give := func() {
+		if lent {
+			e.slots.forgo(len(reports))
+			return
+		}
 		for range reports {
 			e.slots.give()
 		}

@@ -10,6 +10,15 @@ var quiets = []mutant{
 		{"scheduler/settler.go", `if !s.quiet.of(part) && s.deliver(giveUp, batch, part, false) {`, `if s.deliver(giveUp, batch, part, true) {`}}},
 	{name: "jobs of a quiet partition take slots", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
 		{"scheduler/engine.go", `if due && e.shut(j.part) {`, `if due && e.shut(-1) {`}}},
+	{name: "claims that are not answered keep their slots", test: "./scheduler TestSilentMasterTakesNoSlots", edits: []edit{
+		{"scheduler/sender.go", "\t\t\tb.lent = true\n\t\t\ts.n.engine.lend(len(b.claims))\n", ""}}},
+	{name: "ends of runs that are not taken keep their slots", test: "./scheduler TestSilentMasterTakesNoSlots", edits: []edit{
+		{"scheduler/settler.go", "\t\t\ts.lend(len(batch))\n", ""},
+		{"scheduler/settler.go", "s.ended(reports, aside)", "s.ended(reports, false)"}}},
+	{name: "the slots of ended runs are given twice", test: "./scheduler TestSilentMasterTakesNoSlots", edits: []edit{
+		{"scheduler/settler.go", "s.ended(reports, aside)", "s.ended(reports, false)"}}},
+	{name: "a run whose slot was lent begins without one", test: "./scheduler TestLentSlotsAreTaken", edits: []edit{
+		{"scheduler/verdict.go", "b.crowded = b.lent && !e.slots.back()", "b.crowded = b.lent && !e.slots.back() && false"}}},
 	{name: "a look at all masters fails with one", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
 		{"scheduler/ledger/errors.go", `left, silent = append(left, parts...), cmp.Or(silent, err)`, `left, silent = l.every(), cmp.Or(silent, err)`},
 		{"scheduler/sweep.go", `heard, silent, unconfirmed := s.n.quiet.split()`, "silent, heard, unconfirmed := []int(nil), []int(nil), []int(nil)"}}},
@@ -24,7 +33,7 @@ var quiets = []mutant{
 				return nil, err
 			}`}}},
 	{name: "what replicas have not confirmed is begun", test: "./scheduler TestConfirm", edits: []edit{
-		{"scheduler/node.go", `g.unconfirmed || n.draining.Load()`, `n.draining.Load()`}}},
+		{"scheduler/node.go", `g.back || n.draining.Load()`, `n.draining.Load()`}}},
 	{name: "what replicas have not confirmed is asked for again and again", test: "./scheduler TestConfirm", edits: []edit{
 		{"scheduler/quiet.go", `q.at(p).unconfirmed = true`, `q.at(p).unconfirmed = false`}}},
 	{name: "what one master refuses is forgotten when another answers", test: "./scheduler TestReadyWithoutAMaster", edits: []edit{
