@@ -8,7 +8,7 @@ var quiets = []mutant{
 		{"scheduler/sender.go", `if !s.n.quiet.of(b.part) && s.claim(draining, b, false) {`, `if s.claim(draining, b, true) {`}}},
 	{name: "ends of runs of a quiet partition keep the carriers", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
 		{"scheduler/settler.go", `if !s.quiet.of(part) && s.deliver(giveUp, batch, part, false) {`, `if s.deliver(giveUp, batch, part, true) {`}}},
-	{name: "jobs of a quiet partition take slots", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
+	{name: "jobs of a quiet partition take slots", test: "./scheduler TestShutPartition", edits: []edit{
 		{"scheduler/engine.go", `if due && e.shut(j.part) {`, `if due && e.shut(-1) {`}}},
 	{name: "claims that are not answered keep their slots", test: "./scheduler TestSilentMasterTakesNoSlots", edits: []edit{
 		{"scheduler/sender.go", "\t\t\tb.lent = true\n\t\t\ts.n.engine.lend(len(b.claims))\n", ""}}},
@@ -19,6 +19,10 @@ var quiets = []mutant{
 		{"scheduler/settler.go", "s.ended(reports, aside)", "s.ended(reports, false)"}}},
 	{name: "a run whose slot was lent begins without one", test: "./scheduler TestLentSlotsAreTaken", edits: []edit{
 		{"scheduler/verdict.go", "b.crowded = b.lent && !e.slots.back()", "b.crowded = b.lent && !e.slots.back() && false"}}},
+	{name: "pending runs of a quiet partition are claimed", test: "./scheduler TestShutPartition", edits: []edit{
+		{"scheduler/consider.go", "j.outside || e.shut(j.part)", "j.outside || e.shut(-1)"}}},
+	{name: "shards of a quiet partition are claimed", test: "./scheduler TestShutPartition", edits: []edit{
+		{"scheduler/shards.go", "j.outside || e.shut(j.part)", "j.outside || e.shut(-1)"}}},
 	{name: "a look at all masters fails with one", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
 		{"scheduler/ledger/errors.go", `left, silent = append(left, parts...), cmp.Or(silent, err)`, `left, silent = l.every(), cmp.Or(silent, err)`},
 		{"scheduler/sweep.go", `heard, silent, unconfirmed := s.n.quiet.split()`, "silent, heard, unconfirmed := []int(nil), []int(nil), []int(nil)"}}},
