@@ -42,8 +42,8 @@ type Config struct {
 	Labels map[string]string
 	// Weight is the node's share of the jobs beside others', 1 to 1000. Default 1.
 	Weight int
-	// MaxRunning is how many runs the node carries at once, from claim to settle, 1 to 100,000.
-	// Default 256.
+	// MaxRunning is how many runs the node carries at once, from claim to settle, 1 to 100,000. Claims and ends
+	// that a master of a Cluster does not answer do not count. Default 256.
 	MaxRunning int
 	// Grace is how late a tick must be before nodes other than its owner take it. Default 500 ms.
 	Grace time.Duration

@@ -22,8 +22,8 @@ const settleTries = 20
 var errStopped = errors.New("the node stopped before Redis took the report")
 
 // settler collects reports into batches by partition and repeats each until it is answered. It
-// holds no more reports than the node has slots, besides those of quiet partitions, which lend theirs: as many again for each master
-// of a Cluster at most, for nothing is claimed there meanwhile.
+// holds no more reports than the node has slots, besides those of quiet partitions, which lend theirs: as many again for each of them
+// at most, for nothing is claimed there meanwhile.
 type settler struct {
 	ledger   *ledger.Ledger
 	failover *failover
