@@ -203,7 +203,7 @@ func goOn(t *testing.T, past time.Duration) {
 	a.seen.check(t, slices.Concat(a.there, a.elsewhere), began, cut.Add(-time.Second), time.Second)
 	a.n1.away.Cut()
 	a.n2.away.Cut()
-	dead := until(ctx, t, cut.Truncate(time.Second).Add(7*time.Second+stint/2)) // between ticks: what it was granted would wait for the end of its leases
+	dead := until(ctx, t, cut.Truncate(time.Second).Add(7*time.Second+stint/2)) // between ticks, else what it was granted would wait for the end of its leases
 	a.kept(t, "n1", "n2")
 	a.n2.others.Cut()
 	over := until(ctx, t, dead.Add(6*time.Second))

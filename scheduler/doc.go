@@ -48,6 +48,9 @@
 //   - Redis is away: runs go on until their local deadline; reports are repeated; nothing is
 //     claimed. Afterwards, if the oldest tick without an answer is late by no more than 10 s, all of
 //     them run in order, each when the one before has ended; else catch_up decides.
+//   - A master of a Cluster is away: what waits for its answers keeps no sender and no slot, so that
+//     jobs of the other masters go on. A run whose grant is heard of when they have all slots is handed
+//     back to pending.
 //   - The node dies: ticks it had not claimed are taken by the others' sweep; its runs are
 //     reaped when their leases have lapsed, and on_crash decides whether an attempt follows.
 //   - The node is stopped and resumed: the deadline has passed, the context ends at once, the

@@ -44,7 +44,7 @@ type engine struct {
 	pending  []ledger.Lease     // runs that wait for a slot, oldest first; as the last sweep found them
 	asleep   map[string]int64   // pending runs that a pause holds: when to ask again, ms; no more than were found
 	shards   []ledger.Lease     // shards of open ticks that wait for a slot; at most pendingMax
-	asking   map[string]bool    // those whose claims are in flight; each has a slot
+	asking   map[string]bool    // those whose claims are in flight; each has a slot, or lent it
 	mayTake  func(*job, time.Duration) bool
 	// shardLast says that what was claimed last, when there was a choice, was a shard.
 	shardLast bool
@@ -73,7 +73,8 @@ type batch struct {
 	// copied is when the last request was sent that can be granted, and unanswered says that one was not answered.
 	copied     time.Time
 	unanswered bool
-	// lent says that its claims lent their slots to others while it waited, and crowded that the one that is heard has none again.
+	// lent says that its claims lent their slots to others while it waited, and crowded of the one that hear is at that others have
+	// its slot.
 	lent, crowded bool
 	answers       []ledger.Answer
 	err           error
@@ -83,11 +84,10 @@ type batch struct {
 type grant struct {
 	job    *job
 	lease  ledger.Lease
-	server string // that granted it
-	// back says that the run is not begun but handed back: too few replicas have the grant, or no slot is left for it.
-	back  bool
-	asked time.Time // before the first request for it was sent
-	slept time.Duration
+	server string    // that granted it
+	back   string    // why the run is not begun but handed back; "": it is begun
+	asked  time.Time // before the first request for it was sent
+	slept  time.Duration
 }
 
 func newEngine(c *clock, s *slots, all []*job, newID func() string, log *slog.Logger) *engine {
@@ -236,7 +236,7 @@ func (e *engine) send(b *batch) {
 	e.batches <- b
 }
 
-// lend gives the slots to others of what waits for a master that does not answer.
+// lend lends slots of what waits for a silent master to others.
 func (e *engine) lend(n int) {
 	lend := func() { e.slots.lend(n) }
 	if !e.do(lend) {

@@ -17,16 +17,22 @@ import (
 // solo runs a test with one node, in virtual time, whose only job has no tick for a long time.
 func solo(t *testing.T, f jobs.Func, test func(n *Node, j *job)) {
 	t.Helper()
+	soloOver(t, &redistest.Net{}, 5*time.Second, f, test)
+}
+
+// soloOver is solo with a network, which is whole when the test begins and ends, and the ttl of the job.
+func soloOver(t *testing.T, net *redistest.Net, ttl time.Duration, f jobs.Func, test func(n *Node, j *job)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server, err := redistest.Embed()
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer server.Close()
-		client := server.Client()
+		client := net.Client(server.Options())
 		defer client.Close()
 		reg := jobs.NewRegistry()
-		reg.MustAdd(jobs.Job{Name: "job", Schedule: "0 0 1 1 *", TTL: 5 * time.Second, Func: f, OnCrash: jobs.OnCrashRerun})
+		reg.MustAdd(jobs.Job{Name: "job", Schedule: "0 0 1 1 *", TTL: ttl, Func: f, OnCrash: jobs.OnCrashRerun})
 		n, err := New(client, reg, Config{Name: "a", Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)

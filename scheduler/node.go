@@ -288,7 +288,7 @@ func (n *Node) makeRoles() {
 	n.engine.events = n.events
 	n.engine.relay = n.sweepNow
 	n.settler = newSettler(n.ledger, n.failover, n.quiet, n.engine)
-	n.engine.granted = func(g grant) { n.runner.start(g, g.back || n.draining.Load()) }
+	n.engine.granted = func(g grant) { n.runner.start(g, g.back != "" || n.draining.Load()) }
 }
 
 // lookAgain has a Cluster's client look who is master of what now: for the partitions of a master that died, none but their own

@@ -25,7 +25,7 @@ type runner struct {
 	wg     sync.WaitGroup // runs, to the settled outcome
 	calls  sync.WaitGroup // job functions, with the waits between their tries
 	going  atomic.Int64   // how many job functions run
-	live   sync.Map       // the runs here, *life by id, to their end; at most as many as there are slots
+	live   sync.Map       // the runs here, *life by id, to their end; as many as there are slots at most, and those that lent theirs
 }
 
 func newRunner(n *Node) *runner {
@@ -111,10 +111,10 @@ func (r *runner) begin(l *life, back bool) {
 		return
 	}
 	if back || !lease.Valid() {
-		r.handBack(g, lease)
+		lent := r.handBack(g, lease)
 		r.calls.Done()
 		r.leave(l)
-		r.n.engine.give()
+		r.n.engine.returned(lent)
 		return
 	}
 	r.call(l)
@@ -207,21 +207,32 @@ func within(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
+// handBacks is how often it is tried again at least to hand back a run.
+const handBacks = 4
+
 // handBack returns a run whose function was never called to pending, so that another node takes
-// it at once.
-func (r *runner) handBack(g grant, lease *locking.Lease) {
+// it at once. While Redis does not answer it is repeated for as long as the lease is valid, and while that is a master of a
+// Cluster, the run lends its slot.
+func (r *runner) handBack(g grant, lease *locking.Lease) (lent bool) {
 	back := []ledger.Return{{Job: g.job.Name, Run: g.lease.Run, Token: g.lease.Token}}
 	log := r.n.log.With("job", g.job.Name, "tick", time.UnixMilli(g.lease.Tick).UTC(), "run", g.lease.Run)
-	for try := range 5 {
+	for try := 0; ; try++ {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 		words, err := r.n.ledger.Unclaim(ctx, back)
 		cancel()
 		if err == nil {
-			log.Info("run handed back before it was started", "answer", string(words[0]), "lease_valid", lease.Valid())
-			return
+			log.Info("run handed back before it was started", "reason", g.back, "answer", string(words[0]), "lease_valid", lease.Valid())
+			return lent
 		}
 		r.n.quiet.fail("unclaim", err, g.job.part)
+		if !lent && r.n.quiet.of(g.job.part) {
+			lent = true
+			r.n.engine.lend(1)
+		}
+		if try >= handBacks && !(errors.Is(err, locking.ErrUnreachable) && lease.Valid() && !r.n.leaving.Load()) {
+			log.Warn("run could not be handed back; its lease will lapse and be recorded as abandoned", "error", err)
+			return lent
+		}
 		pause(context.Background(), backoff(g.lease.Run, try))
 	}
-	log.Warn("run could not be handed back; its lease will lapse and be recorded as abandoned")
 }

@@ -28,7 +28,7 @@ type settler struct {
 	ledger   *ledger.Ledger
 	failover *failover
 	quiet    *quiet
-	ended    func(r []ledger.Report, lent bool) // called for each report, once it was answered
+	ended    func(r []ledger.Report, lent bool) // of each batch, once it was answered
 	lend     func(int)                          // gives slots to others
 	in       chan settling                      // from the runs
 	out      chan []settling                    // to the carriers

@@ -5,13 +5,13 @@ import "sync"
 // slots counts what the node may still take on: a claim takes one before it is sent, and the run
 // keeps it until its outcome is settled, so nothing behind a claim can queue without bound.
 //
-// What waits for a master of a Cluster that does not answer lends its slots to others meanwhile. A claim takes its slot back before
+// What waits for a master of a Cluster that does not answer lends its slots to others meanwhile. A claim reclaims its slot before
 // its answer is looked at, whether one is free or not.
 type slots struct {
 	size int
 
 	mu   sync.Mutex
-	free int // below 0: so many were taken back that others have
+	free int // below 0: so many were reclaimed that others have
 	lent int
 }
 
@@ -43,8 +43,8 @@ func (s *slots) lend(n int) {
 	s.free += n
 }
 
-// back takes a lent slot back; false when others have them all, and one of them too much is taken now.
-func (s *slots) back() bool {
+// reclaim takes a lent slot back; false when others have them all: then one too many is taken until it is given.
+func (s *slots) reclaim() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lent--

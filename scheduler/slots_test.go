@@ -1,8 +1,15 @@
 package scheduler
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
@@ -28,17 +35,23 @@ func TestShutPartition(t *testing.T) {
 	}
 }
 
-// A batch that waits aside lends its slots. When others have them as it is answered, its runs are handed back; each slot is given
-// back once.
+// A batch that waits aside lends its slots. Each grant that is heard of when others have them is handed back; each slot is given back once.
 func TestLentSlots(t *testing.T) {
+	granted, held := ledger.Answer{Verdict: ledger.Granted, Token: 1}, ledger.Answer{Verdict: ledger.Held}
 	for name, c := range map[string]struct {
-		taken int // by others meanwhile
-		back  bool
-	}{"free": {1, false}, "taken": {2, true}} {
+		taken   int // by others meanwhile
+		answers []ledger.Answer
+		begun   []bool // of the grants
+	}{
+		"free":         {0, []ledger.Answer{granted, granted}, []bool{true, true}},
+		"one is taken": {1, []ledger.Answer{granted, granted}, []bool{true, false}},
+		"one refused":  {1, []ledger.Answer{held, granted}, []bool{true}},
+		"all taken":    {2, []ledger.Answer{granted, granted}, []bool{false, false}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			e, now := shardsEngine(t, 2, true)
-			var got []grant
-			e.granted = func(g grant) { got = append(got, g) }
+			var begun []bool
+			e.granted = func(g grant) { begun = append(begun, g.back == "") }
 			for _, j := range e.jobs {
 				j.owned = true
 				e.registered(j, now-1000)
@@ -48,30 +61,28 @@ func TestLentSlots(t *testing.T) {
 			if len(b.claims) != 2 || e.slots.take() {
 				t.Fatalf("%d claims, want 2 that hold the slots", len(b.claims))
 			}
-			b.lent = true
+			b.lent, b.answers = true, c.answers
 			e.slots.lend(len(b.claims))
 			for range c.taken {
 				if !e.slots.take() {
 					t.Fatal("a lent slot is not to be had")
 				}
 			}
-			if want := 2 + c.taken; e.slots.used() != want {
-				t.Errorf("%d slots are taken or lent, want %d", e.slots.used(), want)
-			}
-			b.answers = []ledger.Answer{{Verdict: ledger.Granted, Token: 1}, {Verdict: ledger.Held}}
+			counted(t, e, "lent", 2-c.taken, 2)
 			e.hear(b)
-			if len(got) != 1 || got[0].back != c.back {
-				t.Fatalf("granted %+v, want one to be handed back: %v", got, c.back)
+			if !slices.Equal(begun, c.begun) {
+				t.Errorf("grants were begun: %v, want %v", begun, c.begun)
 			}
-			if want := 1 + c.taken; e.slots.used() != want {
-				t.Errorf("%d slots are taken, want %d", e.slots.used(), want)
-			}
-			e.slots.lend(1) // the end of the run is not taken either
-			e.slots.forgo(1)
-			if e.slots.used() != c.taken {
-				t.Errorf("%d slots are taken in the end, want the %d of others", e.slots.used(), c.taken)
-			}
+			counted(t, e, "heard", 2-c.taken-len(begun), 0)
 		})
+	}
+}
+
+// counted wants so many slots to be free, and so many to be lent.
+func counted(t *testing.T, e *engine, when string, free, lent int) {
+	t.Helper()
+	if e.slots.free != free || e.slots.lent != lent || e.slots.used() != e.slots.size-free+lent {
+		t.Errorf("%s: %d slots are free, %d lent, %d in use; want %d and %d", when, e.slots.free, e.slots.lent, e.slots.used(), free, lent)
 	}
 }
 
@@ -80,9 +91,38 @@ func TestLendWhenEnded(t *testing.T) {
 	e, _ := shardsEngine(t, 2, true)
 	close(e.done)
 	e.slots.take()
-	e.lend(1)
+	e.slots.take()
+	e.lend(2)
+	counted(t, e, "lent", 2, 2)
 	e.settled([]ledger.Report{{Job: "job-000"}}, true)
-	if e.slots.used() != 0 {
-		t.Errorf("%d slots are taken", e.slots.used())
-	}
+	e.returned(true)
+	counted(t, e, "over", 2, 0)
+}
+
+// A run that is to be handed back while a master of a Cluster is silent lends its slot, and is handed back when the master answers,
+// be it later than a few tries.
+func TestHandBackWaits(t *testing.T) {
+	var net redistest.Net
+	f := func(context.Context, *jobs.Run) error { return errors.New("it was begun") }
+	soloOver(t, &net, time.Minute, f, func(n *Node, j *job) {
+		l := n.runner.admit(take(t, n, j, "run"))
+		net.Cut()
+		n.quiet.mu.Lock()
+		n.quiet.at(j.part).unheard = true // as it would be of a Cluster
+		n.quiet.mu.Unlock()
+		ended := make(chan bool)
+		go func() {
+			n.runner.begin(l, true)
+			close(ended)
+		}()
+		time.Sleep(20 * time.Second)
+		n.engine.do(func() { counted(t, n.engine, "silent", n.slots.size, 1) })
+		net.Heal()
+		<-ended
+		synctest.Wait()
+		counted(t, n.engine, "over", n.slots.size, 0)
+		if got, want := standing(t, n), "pending: "+ledger.Successor("run"); got != want {
+			t.Errorf("it is %s; want %s", got, want)
+		}
+	})
 }

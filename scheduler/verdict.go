@@ -17,7 +17,7 @@ const heldPause = 2 * time.Second
 func (e *engine) hear(b *batch) {
 	e.inflight--
 	for i, j := range b.jobs {
-		b.crowded = b.lent && !e.slots.back()
+		b.crowded = b.lent && !e.slots.reclaim()
 		if b.claims[i].Shard {
 			e.shardVerdict(j, b, i)
 			continue
@@ -132,7 +132,14 @@ func (e *engine) grant(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 func (e *engine) begin(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 	l := c.Lease(a, e.by, e.clock.now().UnixMilli())
 	e.events.claimed(l)
-	e.granted(grant{job: j, lease: l, server: b.server, back: a.Unconfirmed != nil || b.crowded, asked: since(b, c, a), slept: b.slept})
+	g := grant{job: j, lease: l, server: b.server, asked: since(b, c, a), slept: b.slept}
+	switch {
+	case a.Unconfirmed != nil:
+		g.back = "too few replicas have its grant"
+	case b.crowded:
+		g.back = "its grant was heard of when others had all slots"
+	}
+	e.granted(g)
 }
 
 // takenFor is how long a grant of a pending run is known again, at least: much longer than a reply is under way.
@@ -217,10 +224,14 @@ func (e *engine) settled(reports []ledger.Report, lent bool) {
 	}
 }
 
-// give takes back the slot of a run that was handed back.
-func (e *engine) give() {
-	if !e.do(e.slots.give) {
-		e.slots.give()
+// returned takes back the slot of a run that was handed back, unless it was lent before.
+func (e *engine) returned(lent bool) {
+	give := e.slots.give
+	if lent {
+		give = func() { e.slots.forgo(1) }
+	}
+	if !e.do(give) {
+		give()
 	}
 }
 

@@ -49,7 +49,7 @@ type Member struct {
 	Started time.Time `json:"started"`
 	// OffsetMS is Redis' clock minus the node's wall clock, in milliseconds.
 	OffsetMS int64 `json:"offset_ms,omitempty"`
-	// Running is how many runs the node executes; Jobs how many jobs it holds;
+	// Running is how many runs the node carries, with claims and ends that wait for an answer; Jobs how many jobs it holds;
 	// Owned how many of them it owns.
 	Running int `json:"running,omitempty"`
 	Jobs    int `json:"jobs,omitempty"`

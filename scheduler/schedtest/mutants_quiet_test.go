@@ -17,8 +17,14 @@ var quiets = []mutant{
 		{"scheduler/settler.go", "s.ended(reports, aside)", "s.ended(reports, false)"}}},
 	{name: "the slots of ended runs are given twice", test: "./scheduler TestSilentMasterTakesNoSlots", edits: []edit{
 		{"scheduler/settler.go", "s.ended(reports, aside)", "s.ended(reports, false)"}}},
-	{name: "a run whose slot was lent begins without one", test: "./scheduler TestLentSlotsAreTaken", edits: []edit{
-		{"scheduler/verdict.go", "b.crowded = b.lent && !e.slots.back()", "b.crowded = b.lent && !e.slots.back() && false"}}},
+	{name: "a run whose slot was lent begins without one", test: "./scheduler TestLentSlots", edits: []edit{
+		{"scheduler/verdict.go", "b.crowded = b.lent && !e.slots.reclaim()", "b.crowded = b.lent && !e.slots.reclaim() && false"}}},
+	{name: "only the first claim of a batch asks for its slot back", test: "./scheduler TestLentSlots", edits: []edit{
+		{"scheduler/verdict.go", "b.crowded = b.lent && !e.slots.reclaim()", "b.crowded = b.lent && !e.slots.reclaim() && i == 0"}}},
+	{name: "a run is handed back a few times only", test: "./scheduler TestHandBackWaits", edits: []edit{
+		{"scheduler/runner.go", "if try >= handBacks && !(", "if try >= handBacks || false && ("}}},
+	{name: "a run that cannot be handed back keeps its slot", test: "./scheduler TestHandBackWaits", edits: []edit{
+		{"scheduler/runner.go", "if !lent && r.n.quiet.of(g.job.part) {", "if false {"}}},
 	{name: "pending runs of a quiet partition are claimed", test: "./scheduler TestShutPartition", edits: []edit{
 		{"scheduler/consider.go", "j.outside || e.shut(j.part)", "j.outside || e.shut(-1)"}}},
 	{name: "shards of a quiet partition are claimed", test: "./scheduler TestShutPartition", edits: []edit{
@@ -37,7 +43,7 @@ var quiets = []mutant{
 				return nil, err
 			}`}}},
 	{name: "what replicas have not confirmed is begun", test: "./scheduler TestConfirm", edits: []edit{
-		{"scheduler/node.go", `g.back || n.draining.Load()`, `n.draining.Load()`}}},
+		{"scheduler/node.go", `g.back != "" || n.draining.Load()`, `n.draining.Load()`}}},
 	{name: "what replicas have not confirmed is asked for again and again", test: "./scheduler TestConfirm", edits: []edit{
 		{"scheduler/quiet.go", `q.at(p).unconfirmed = true`, `q.at(p).unconfirmed = false`}}},
 	{name: "what one master refuses is forgotten when another answers", test: "./scheduler TestReadyWithoutAMaster", edits: []edit{

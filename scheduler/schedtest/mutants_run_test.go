@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/escapement/escapement/scheduler/schedtest/verify"
 )
@@ -26,11 +27,16 @@ func (f *farm) build(name string, overlay *string) (string, error) {
 	return bin, nil
 }
 
+const (
+	brokenLimit   = 50 * time.Second // for the one test that is to catch a mutant
+	unbrokenLimit = 10 * time.Minute // for all of them of a package
+)
+
 // test runs tests of a package elsewhere.
-func (f *farm) test(pkg, name, overlay string) (string, error) {
+func (f *farm) test(pkg, name, overlay string, limit time.Duration) (string, error) {
 	f.building.Lock()
 	defer f.building.Unlock()
-	args := []string{"go", "test", "-vet=off", "-count=1", "-timeout", "50s", "-run", "^" + name + "$"}
+	args := []string{"go", "test", "-vet=off", "-count=1", "-timeout", limit.String(), "-run", "^" + name + "$"}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}

@@ -104,7 +104,7 @@ func (f *farm) unbroken(t *testing.T) {
 	for pkg, names := range tests {
 		t.Run(pkg, func(t *testing.T) {
 			t.Parallel()
-			if out, err := f.test(pkg, "("+strings.Join(names, "|")+")", ""); err != nil {
+			if out, err := f.test(pkg, "("+strings.Join(names, "|")+")", "", unbrokenLimit); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})
@@ -121,7 +121,7 @@ func (f *farm) try(t *testing.T, i int, m mutant) {
 	r := row{name: m.name}
 	if pkg, name, ok := strings.Cut(m.test, " "); ok {
 		r.caught = m.test
-		out, err := f.test(pkg, name, overlay)
+		out, err := f.test(pkg, name, overlay, brokenLimit)
 		if err == nil {
 			r.caught = "NOBODY; not by " + m.test
 			t.Errorf("%s passes", m.test)
