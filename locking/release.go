@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,8 +15,9 @@ const (
 	// that its outcome is unknown.
 	releaseTries = 3
 
-	// releasesAtOnce bounds how many releases ReleaseAll has under way.
-	releasesAtOnce = 16
+	// releasesAtOnce bounds how many releases ReleaseAll has under way: many, because those at a master
+	// that does not answer are not to keep the others waiting.
+	releasesAtOnce = 128
 )
 
 // ReleaseAll releases every lease that this locker holds: when a process ends,
@@ -33,9 +35,10 @@ func (l *Locker) ReleaseAll(ctx context.Context) error {
 	}
 	errs := make([]error, len(leases))
 	var wg sync.WaitGroup
-	for first := range min(releasesAtOnce, len(leases)) {
+	var next atomic.Int64
+	for range min(releasesAtOnce, len(leases)) {
 		wg.Go(func() {
-			for i := first; i < len(leases); i += releasesAtOnce {
+			for i := next.Add(1) - 1; i < int64(len(leases)); i = next.Add(1) - 1 {
 				errs[i] = leases[i].releaseClosed(ctx)
 			}
 		})

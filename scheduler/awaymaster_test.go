@@ -269,22 +269,32 @@ func TestNodeStartsWithoutAMaster(t *testing.T) {
 	}
 }
 
-// TestMasterThatTakesNoWrites has a master of a Cluster answer what is read, and refuse what is written for want of replicas. What
-// is read from it is not to hide that its jobs wait, or their claims would take all slots by and by.
+// TestMasterThatTakesNoWrites has a master of a Cluster answer what is read, and refuse what is written for want of replicas, or of
+// memory. What is read from it is not to hide that its jobs wait, or their claims would take all slots by and by.
 func TestMasterThatTakesNoWrites(t *testing.T) {
 	t.Parallel()
+	for setting, value := range map[string]string{"min-replicas-to-write": "9", "maxmemory": "1"} {
+		t.Run(setting, func(t *testing.T) {
+			t.Parallel()
+			takesNoWrites(t, setting, value)
+		})
+	}
+}
+
+// takesNoWrites makes the master refuse by a setting, which is 0 else.
+func takesNoWrites(t *testing.T, setting, value string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	a := startApart(ctx, t, false)
 	direct := a.away.Client(t)
-	refuse := func(replicas string) {
+	refuse := func(value string) {
 		t.Helper()
-		if err := direct.ConfigSet(ctx, "min-replicas-to-write", replicas).Err(); err != nil {
+		if err := direct.ConfigSet(ctx, setting, value).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	cut := until(ctx, t, time.Now().Add(4*time.Second).Truncate(time.Second).Add(stint/2))
-	refuse("9")
+	refuse(value)
 	over := until(ctx, t, cut.Add(7*time.Second))
 	a.kept(t, "n1", "n2")
 	close(a.over)

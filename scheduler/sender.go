@@ -13,30 +13,36 @@ import (
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
-// sender carries batches of claims to Redis and their answers back. A node has a few, one
-// request in flight each.
+// sender carries batches of claims to Redis and their answers back. A node has a few, with one
+// request in flight each, or on a Cluster as many as there are batches, each of which has slots.
 type sender struct {
 	n     *Node
-	aside *sync.WaitGroup // of the claims that keep no sender
+	aside *sync.WaitGroup // of the batches that keep no sender
 }
 
 // run serves the engine until it closes the channel of batches. When draining ends, claims
-// whose outcome is still unknown are given up. Those of a quiet partition keep no sender and no slots.
+// whose outcome is still unknown are given up. On a Cluster no batch keeps the sender, for one at a slow master is not to
+// keep those of others waiting.
 func (s sender) run(draining context.Context) {
 	for b := range s.n.engine.batches {
-		if !s.n.quiet.of(b.part) && s.claim(draining, b, false) {
-			s.n.engine.answers <- b
-			continue
+		if s.n.quiet.apart {
+			s.aside.Go(func() { s.carry(draining, b) })
+		} else {
+			s.carry(draining, b)
 		}
-		answered := s.n.quiet.aside(b.part)
-		s.aside.Go(func() {
-			b.lent = true
-			s.n.engine.lend(len(b.claims))
-			s.claim(draining, b, true)
-			answered()
-			s.n.engine.answers <- b
-		})
 	}
+}
+
+// carry brings one batch's answers. While its partition is quiet, its claims lend their slots.
+func (s sender) carry(draining context.Context, b *batch) {
+	if s.n.quiet.of(b.part) || !s.claim(draining, b, false) {
+		answered := s.n.quiet.aside(b.part)
+		b.lent = true
+		s.n.engine.lend(len(b.claims))
+		s.claim(draining, b, true)
+		answered()
+	}
+	s.n.engine.answers <- b
 }
 
 // claim asks until there is an answer. A copy of a request can be granted until MaxSkew after it

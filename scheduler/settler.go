@@ -100,19 +100,25 @@ func (s *settler) flush(byPart map[int][]settling) {
 }
 
 // carry takes batches to Redis until there are none; when giveUp ends, batches that Redis does
-// not take are answered with errStopped. Those of a quiet partition keep no carrier: they are taken by goroutines of their own, in a group.
+// not take are answered with errStopped. On a Cluster they keep no carrier: they are taken by goroutines of their own, in a group.
 func (s *settler) carry(giveUp context.Context, aside *sync.WaitGroup) {
 	for batch := range s.out {
-		part := s.ledger.Partition(batch[0].report.Job)
-		if !s.quiet.of(part) && s.deliver(giveUp, batch, part, false) {
-			continue
+		if s.quiet.apart {
+			aside.Go(func() { s.take(giveUp, batch) })
+		} else {
+			s.take(giveUp, batch)
 		}
+	}
+}
+
+// take takes one batch to Redis. While its partition is quiet, its runs lend their slots.
+func (s *settler) take(giveUp context.Context, batch []settling) {
+	part := s.ledger.Partition(batch[0].report.Job)
+	if s.quiet.of(part) || !s.deliver(giveUp, batch, part, false) {
 		answered := s.quiet.aside(part)
-		aside.Go(func() {
-			s.lend(len(batch))
-			s.deliver(giveUp, batch, part, true)
-			answered()
-		})
+		s.lend(len(batch))
+		s.deliver(giveUp, batch, part, true)
+		answered()
 	}
 }
 

@@ -47,11 +47,12 @@ func unreachable(err error) bool {
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
 }
 
-// notNowPrefixes are the replies of a server that starts, changes its role or
-// loses its cluster: the same request may work in a moment. MOVED and ASK come
-// through only when the client ran out of redirects.
+// notNowPrefixes are the replies of a server that starts, changes its role,
+// loses its cluster, or has no memory or disk left: the same request may work in
+// a moment. MOVED and ASK come through only when the client ran out of redirects.
 var notNowPrefixes = []string{
 	"LOADING ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "NOREPLICAS ", "BUSY ",
+	"OOM ", "MISCONF ",
 	"MOVED ", "ASK ", "ERR max number of clients reached",
 }
 

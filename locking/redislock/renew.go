@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -11,14 +12,40 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// Renew is described at locking.Renewer. It sends one script call per lock, all
-// in one pipeline, which a Cluster client splits by server: so the answer for
-// one lock may be Unknown while others are known.
+// Renew is described at locking.Renewer. It sends one script call per lock, those
+// of one master of a Cluster in one pipeline: so the answer for one lock may be
+// Unknown while others are known, and a master that hangs answers for none but its own.
 func (d *Driver) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
 	if d.refused != nil {
 		return nil, d.refused
 	}
 	cmds := make([]*redis.Cmd, len(batch))
+	var masters sync.WaitGroup
+	for _, locks := range d.byMaster(ctx, batch) {
+		masters.Go(func() { d.renew(ctx, batch, locks, cmds) })
+	}
+	masters.Wait()
+	return answers(cmds, func(err error) error { return d.explain(ctx, "renew at redis "+redisconn.Addr(d.client), err) })
+}
+
+// byMaster are the indices of renewals by the masters of their locks, as the client knows them.
+func (d *Driver) byMaster(ctx context.Context, batch []locking.Renewal) map[*redis.Client][]int {
+	groups := make(map[*redis.Client][]int, 1)
+	cluster, yes := d.client.(interface {
+		MasterForKey(ctx context.Context, key string) (*redis.Client, error)
+	})
+	for i, r := range batch {
+		var master *redis.Client
+		if yes {
+			master, _ = cluster.MasterForKey(ctx, lockKeys(d.namespace, r.Name)[0]) // nil, where none is known: the call itself says why
+		}
+		groups[master] = append(groups[master], i)
+	}
+	return groups
+}
+
+// renew asks for some of the renewals.
+func (d *Driver) renew(ctx context.Context, batch []locking.Renewal, locks []int, cmds []*redis.Cmd) {
 	queue := func(i int, add func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd, pipe redis.Pipeliner) {
 		r := batch[i]
 		value := strconv.FormatInt(r.Token, 10) + ":" + r.Owner
@@ -30,13 +57,13 @@ func (d *Driver) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.
 	}
 
 	pipe := d.client.Pipeline()
-	for i := range batch {
+	for _, i := range locks {
 		queue(i, renewScript.Queue, pipe)
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error, read below
+	_, _ = pipe.Exec(ctx) // each command has its own error, read by answers
 
 	pipe = d.client.Pipeline()
-	for i := range batch {
+	for _, i := range locks {
 		if redisconn.UnknownScript(cmds[i].Err()) {
 			queue(i, renewScript.QueueSource, pipe)
 		}
@@ -44,7 +71,6 @@ func (d *Driver) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.
 	if pipe.Len() > 0 {
 		_, _ = pipe.Exec(ctx) // as above
 	}
-	return answers(cmds, func(err error) error { return d.explain(ctx, "renew at redis "+redisconn.Addr(d.client), err) })
 }
 
 // firstOfTheHour says for some renewals in an hour that they are to keep the

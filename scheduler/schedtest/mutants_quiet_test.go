@@ -4,16 +4,16 @@ package schedtest_test
 
 // What keeps a master of a Cluster that is away from keeping others waiting.
 var quiets = []mutant{
-	{name: "claims of a quiet partition keep the senders", test: "./scheduler TestMasterGoesAwayAsTicksFall", edits: []edit{
-		{"scheduler/sender.go", `if !s.n.quiet.of(b.part) && s.claim(draining, b, false) {`, `if s.claim(draining, b, true) {`}}},
-	{name: "ends of runs of a quiet partition keep the carriers", test: "./scheduler TestJobsOfOtherMastersGoOn", edits: []edit{
-		{"scheduler/settler.go", `if !s.quiet.of(part) && s.deliver(giveUp, batch, part, false) {`, `if s.deliver(giveUp, batch, part, true) {`}}},
+	{name: "claims at a slow or silent master keep the senders", test: "./scheduler TestSlowMaster", edits: []edit{
+		{"scheduler/sender.go", "\t\tif s.n.quiet.apart {", "\t\tif false {"}}},
+	{name: "ends of runs at a slow or silent master keep the carriers", test: "./scheduler TestSlowMaster", edits: []edit{
+		{"scheduler/settler.go", "\t\tif s.quiet.apart {", "\t\tif false {"}}},
 	{name: "jobs of a quiet partition take slots", test: "./scheduler TestShutPartition", edits: []edit{
 		{"scheduler/engine.go", `if due && e.shut(j.part) {`, `if due && e.shut(-1) {`}}},
 	{name: "claims that are not answered keep their slots", test: "./scheduler TestSilentMasterTakesNoSlots", edits: []edit{
-		{"scheduler/sender.go", "\t\t\tb.lent = true\n\t\t\ts.n.engine.lend(len(b.claims))\n", ""}}},
+		{"scheduler/sender.go", "\t\tb.lent = true\n\t\ts.n.engine.lend(len(b.claims))\n", ""}}},
 	{name: "ends of runs that are not taken keep their slots", test: "./scheduler TestSilentMasterTakesNoSlots", edits: []edit{
-		{"scheduler/settler.go", "\t\t\ts.lend(len(batch))\n", ""},
+		{"scheduler/settler.go", "\t\ts.lend(len(batch))\n", ""},
 		{"scheduler/settler.go", "s.ended(reports, aside)", "s.ended(reports, false)"}}},
 	{name: "the slots of ended runs are given twice", test: "./scheduler TestSilentMasterTakesNoSlots", edits: []edit{
 		{"scheduler/settler.go", "s.ended(reports, aside)", "s.ended(reports, false)"}}},
@@ -54,6 +54,12 @@ var quiets = []mutant{
 		{"scheduler/registrar.go", "\t*err = nil\n", ""}}},
 	{name: "a master with another clock keeps the senders", test: "./scheduler TestMasterWithAnotherClock", edits: []edit{
 		{"scheduler/sender.go", ` || s.n.quiet.apart && errors.Is(b.err, ledger.ErrClock)) {`, `) {`}}},
+	{name: "a server without memory is no outage", test: "./locking/redisconn TestExplain", edits: []edit{
+		{"locking/redisconn/explain.go", `"OOM ", "MISCONF ",`, ""}}},
+	{name: "renewals of all masters are one request", test: "./locking/redislock TestSilentMaster", edits: []edit{
+		{"locking/redislock/renew.go", "\t\tif yes {", "\t\tif false {"}}},
+	{name: "locks at a silent master keep the others from being given back", test: "./locking/redislock TestSilentMaster", edits: []edit{
+		{"locking/release.go", "releasesAtOnce = 128", "releasesAtOnce = 16"}}},
 	{name: "refused writes are no outage", test: "./locking/redisconn TestExplain", edits: []edit{
 		{"locking/redisconn/explain.go", ` || strings.Contains(reply, ": "+p) {`, ` {`}}},
 	{name: "a list shows nothing while a master is silent", test: "./scheduler TestToolsWithoutAMaster", edits: []edit{

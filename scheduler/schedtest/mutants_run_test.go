@@ -21,7 +21,7 @@ func (f *farm) build(name string, overlay *string) (string, error) {
 	if overlay != nil {
 		args = append(args, "-overlay", *overlay)
 	}
-	if out, err := f.command(f.root, append(args, "./scheduler/schedtest")...); err != nil {
+	if out, err := f.command(huntLimit, f.root, append(args, "./scheduler/schedtest")...); err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
 	return bin, nil
@@ -40,7 +40,7 @@ func (f *farm) test(pkg, name, overlay string, limit time.Duration) (string, err
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
-	return f.command(f.root, append(args, pkg)...)
+	return f.command(max(limit, huntLimit), f.root, append(args, pkg)...)
 }
 
 // prey is what a hunt brought home.
@@ -51,7 +51,7 @@ type prey struct {
 
 // hunt runs TestHunt in a binary. What was found before an error counts: a mutant may hang or panic as well.
 func (f *farm) hunt(bin, plan string, seeds int, until verify.Kind) (prey, error) {
-	out, err := f.command(filepath.Join(f.root, "scheduler", "schedtest"), bin, "-test.run", "^TestHunt$",
+	out, err := f.command(huntLimit, filepath.Join(f.root, "scheduler", "schedtest"), bin, "-test.run", "^TestHunt$",
 		"-hunt.plan", plan, "-hunt.seeds", strconv.Itoa(seeds), "-hunt.kind", string(until))
 	p := prey{found: make(map[verify.Kind]uint64), out: out}
 	played := false

@@ -234,14 +234,14 @@ func (f *farm) table() string {
 }
 
 // command runs the go tool, or a binary that it made, on one core.
-func (f *farm) command(dir string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), huntLimit)
+func (f *farm) command(limit time.Duration, dir string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	c.Dir, c.Env = dir, append(os.Environ(), "GOMAXPROCS=1", "GOFLAGS=")
 	out, err := c.CombinedOutput()
 	if ctx.Err() != nil {
-		err = fmt.Errorf("not done within %s", huntLimit)
+		err = fmt.Errorf("not done within %s", limit)
 	}
 	return string(out), err
 }

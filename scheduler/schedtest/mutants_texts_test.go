@@ -49,7 +49,7 @@ func TestBuilds(t *testing.T) {
 				t.Fatal(err)
 			}
 			args := append([]string{"go", "build", "-o", os.DevNull, "-overlay", overlay}, changed...)
-			if out, err := f.command(root, args...); err != nil {
+			if out, err := f.command(unbrokenLimit, root, args...); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})
