@@ -143,13 +143,10 @@ func TestMasterWithAnotherClock(t *testing.T) {
 	ran, note := noting()
 	reg, elsewhere, _ := a.two(ctx, t, note)
 	keys := make(map[string]bool) // in which its partitions keep their jobs
-	for i := range 20 {           // more than there are senders
+	for i := range 40 {           // more than the node has slots
 		job := a.name(ctx, t, fmt.Sprint("there-", i), true)
 		keys[fmt.Sprintf("{%s:%d}:jobs", twoMasters, ledger.Partition(job, twoMastersParts))] = true
 		reg.MustAdd(jobs.Job{Name: job, Schedule: "@every 1s", Func: note})
-	}
-	if len(keys) < 4 {
-		t.Fatalf("%d partitions there; want one for each sender", len(keys))
 	}
 	client := a.cluster.Client(t)
 	client.AddHook(otherClock{keys: keys, from: time.Now().Add(3 * time.Second)})

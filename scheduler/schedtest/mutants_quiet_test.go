@@ -52,12 +52,12 @@ var quiets = []mutant{
 		{"scheduler/register.go", "\t\t\terr = failed\n", "\t\t\treturn facts, again, failed\n"}}},
 	{name: "with a generation a silent master stops all registration", test: "./scheduler TestFollowerOfASilentMaster", edits: []edit{
 		{"scheduler/registrar.go", "\t*err = nil\n", ""}}},
-	{name: "a master with another clock keeps the senders", test: "./scheduler TestMasterWithAnotherClock", edits: []edit{
+	{name: "a master with another clock keeps the slots", test: "./scheduler TestMasterWithAnotherClock", edits: []edit{
 		{"scheduler/sender.go", ` || s.n.quiet.apart && errors.Is(b.err, ledger.ErrClock)) {`, `) {`}}},
 	{name: "a server without memory is no outage", test: "./locking/redisconn TestExplain", edits: []edit{
 		{"locking/redisconn/explain.go", `"OOM ", "MISCONF ",`, ""}}},
 	{name: "renewals of all masters are one request", test: "./locking/redislock TestSilentMaster", edits: []edit{
-		{"locking/redislock/renew.go", "\t\tif yes {", "\t\tif false {"}}},
+		{"locking/redislock/renew.go", "\t\tif yes {", "\t\tif yes && false {"}}},
 	{name: "locks at a silent master keep the others from being given back", test: "./locking/redislock TestSilentMaster", edits: []edit{
 		{"locking/release.go", "releasesAtOnce = 128", "releasesAtOnce = 16"}}},
 	{name: "refused writes are no outage", test: "./locking/redisconn TestExplain", edits: []edit{
