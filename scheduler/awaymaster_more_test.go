@@ -133,7 +133,7 @@ func TestReadyWithoutAMaster(t *testing.T) {
 	}
 }
 
-// TestMasterWithAnotherClock has the claims at one master be refused for its clock, again and again. They keep no sender, and those at
+// TestMasterWithAnotherClock has the claims at one master be refused for its clock, again and again. They keep no slot, and those at
 // others go on.
 func TestMasterWithAnotherClock(t *testing.T) {
 	t.Parallel()
