@@ -270,7 +270,7 @@ func TestNodeStartsWithoutAMaster(t *testing.T) {
 }
 
 // TestMasterThatTakesNoWrites has a master of a Cluster answer what is read, and refuse what is written for want of replicas, or of
-// memory. What is read from it is not to hide that its jobs wait, or their claims would take all slots by and by.
+// memory. A node that starts meanwhile runs what lives elsewhere. What is read from it is not to hide that its jobs wait, or their claims would take all slots by and by.
 func TestMasterThatTakesNoWrites(t *testing.T) {
 	t.Parallel()
 	for setting, value := range map[string]string{"min-replicas-to-write": "9", "maxmemory": "1"} {
@@ -295,6 +295,15 @@ func takesNoWrites(t *testing.T, setting, value string) {
 	}
 	cut := until(ctx, t, time.Now().Add(4*time.Second).Truncate(time.Second).Add(stint/2))
 	refuse(value)
+	reg, started := jobs.NewRegistry(), make(chan struct{}, 1000)
+	for _, there := range []bool{true, false} {
+		reg.MustAdd(jobs.Job{Name: a.name(ctx, t, fmt.Sprint("new-", there), there), Schedule: "@every 1s", Func: func(context.Context, *jobs.Run) error {
+			started <- struct{}{}
+			return nil
+		}})
+	}
+	runOnCluster(t, a.cluster.Client(t), reg, "n3", time.Second)
+	next(ctx, t, "a run elsewhere at a node that starts meanwhile", started)
 	over := until(ctx, t, cut.Add(7*time.Second))
 	a.kept(t, "n1", "n2")
 	close(a.over)

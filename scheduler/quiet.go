@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // quiet knows which partitions live at a master of a Cluster that does not answer. Nothing of theirs is claimed, swept or
@@ -140,8 +141,18 @@ func (q *quiet) fail(role string, err error, parts ...int) {
 // errQuiet is the answer to what is not asked, or not any longer, because the partition is quiet.
 var errQuiet = errors.New("the partition's master does not answer")
 
+// full takes the refusal of a master that has no memory or disk left for what it is to the other masters: one that is away. Of one
+// Redis it stays a refusal, which is said as such.
+func (q *quiet) full(err error) error {
+	if q.apart && redisconn.Full(err) {
+		return fmt.Errorf("%w: %w", locking.ErrUnreachable, err)
+	}
+	return err
+}
+
 // spare is fail for who can do without the partition: errQuiet then, else the error.
 func (q *quiet) spare(role string, err error, part int) error {
+	err = q.full(err)
 	if !q.apart || !errors.Is(err, locking.ErrUnreachable) {
 		return err
 	}

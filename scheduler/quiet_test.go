@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/escapement/escapement/locking"
 )
 
@@ -104,3 +106,23 @@ func TestQuietLate(t *testing.T) {
 		}
 	})
 }
+
+// TestFullMaster: a master that refuses for want of memory is away for its partitions alone, one Redis that does refuses.
+func TestFullMaster(t *testing.T) {
+	q, _ := newHeard()
+	oom := redis.Error(proto("OOM command not allowed when used memory > 'maxmemory'."))
+	if err := q.spare("register", oom, 1); !errors.Is(err, errQuiet) || !q.of(1) || q.of(2) {
+		t.Errorf("spared with %v; want partition 1 quiet alone", err)
+	}
+	q, _ = newHeard()
+	q.apart = false
+	if err := q.full(oom); errors.Is(err, locking.ErrUnreachable) {
+		t.Errorf("one Redis without memory is unreachable: %v", err)
+	}
+}
+
+// proto is an error reply of a server.
+type proto string
+
+func (p proto) Error() string { return string(p) }
+func (p proto) RedisError()   {}

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,6 +112,7 @@ func (r *runner) begin(l *life, back bool) {
 		return
 	}
 	if back || !lease.Valid() {
+		g.back = cmp.Or(g.back, "the node drains, the lease is over, or the server another one")
 		lent := r.handBack(g, lease)
 		r.calls.Done()
 		r.leave(l)
@@ -211,8 +213,8 @@ func within(done <-chan struct{}, d time.Duration) bool {
 const handBacks = 4
 
 // handBack returns a run whose function was never called to pending, so that another node takes
-// it at once. While Redis does not answer it is repeated for as long as the lease is valid, and while that is a master of a
-// Cluster, the run lends its slot.
+// it at once. While Redis does not answer it is repeated for as long as the lease is valid, unless the node leaves, and while that
+// is a master of a Cluster, the run lends its slot.
 func (r *runner) handBack(g grant, lease *locking.Lease) (lent bool) {
 	back := []ledger.Return{{Job: g.job.Name, Run: g.lease.Run, Token: g.lease.Token}}
 	log := r.n.log.With("job", g.job.Name, "tick", time.UnixMilli(g.lease.Tick).UTC(), "run", g.lease.Run)
@@ -220,6 +222,7 @@ func (r *runner) handBack(g grant, lease *locking.Lease) (lent bool) {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 		words, err := r.n.ledger.Unclaim(ctx, back)
 		cancel()
+		err = r.n.quiet.full(err)
 		if err == nil {
 			log.Info("run handed back before it was started", "reason", g.back, "answer", string(words[0]), "lease_valid", lease.Valid())
 			return lent
@@ -230,7 +233,7 @@ func (r *runner) handBack(g grant, lease *locking.Lease) (lent bool) {
 			r.n.engine.lend(1)
 		}
 		if try >= handBacks && !(errors.Is(err, locking.ErrUnreachable) && lease.Valid() && !r.n.leaving.Load()) {
-			log.Warn("run could not be handed back; its lease will lapse and be recorded as abandoned", "error", err)
+			log.Warn("run could not be handed back, or the answer was lost; if so, its lease lapses and is recorded as abandoned", "error", err)
 			return lent
 		}
 		pause(context.Background(), backoff(g.lease.Run, try))

@@ -14,23 +14,36 @@ import (
 )
 
 // sender carries batches of claims to Redis and their answers back. A node has a few, with one
-// request in flight each, or on a Cluster as many as there are batches, each of which has slots.
+// request in flight each, and on a Cluster as many besides as are answered late, each of which has slots.
 type sender struct {
 	n     *Node
 	aside *sync.WaitGroup // of the batches that keep no sender
 }
 
 // run serves the engine until it closes the channel of batches. When draining ends, claims
-// whose outcome is still unknown are given up. On a Cluster no batch keeps the sender, for one at a slow master is not to
-// keep those of others waiting.
+// whose outcome is still unknown are given up. On a Cluster no batch keeps the sender for long, for one at a slow master is
+// not to keep those of others waiting.
 func (s sender) run(draining context.Context) {
 	for b := range s.n.engine.batches {
 		if s.n.quiet.apart {
-			s.aside.Go(func() { s.carry(draining, b) })
+			briefly(s.aside, func() { s.carry(draining, b) })
 		} else {
 			s.carry(draining, b)
 		}
 	}
+}
+
+// unhurried is how long a sender or carrier of a Cluster waits for one batch before it takes the next.
+const unhurried = 20 * time.Millisecond
+
+// briefly does something in a goroutine of a group, and waits for it for a little while.
+func briefly(group *sync.WaitGroup, do func()) {
+	done := make(chan struct{})
+	group.Go(func() {
+		defer close(done)
+		do()
+	})
+	within(done, unhurried)
 }
 
 // carry brings one batch's answers. While its partition is quiet, its claims lend their slots.
@@ -131,7 +144,8 @@ func (s sender) once(b *batch) ([]ledger.Answer, error) {
 	defer cancel()
 	by := ledger.Claimer{ID: s.n.id, Name: s.n.cfg.Name}
 	b.server = s.n.failover.claims()
-	return s.n.ledger.At(b.server).Claim(ctx, by, s.n.clock.now().UnixMilli(), b.claims)
+	answers, err := s.n.ledger.At(b.server).Claim(ctx, by, s.n.clock.now().UnixMilli(), b.claims)
+	return answers, s.n.quiet.full(err)
 }
 
 // ask turns claims of ticks into mere questions: from no cursor nothing is granted, but a grant

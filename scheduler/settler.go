@@ -100,11 +100,11 @@ func (s *settler) flush(byPart map[int][]settling) {
 }
 
 // carry takes batches to Redis until there are none; when giveUp ends, batches that Redis does
-// not take are answered with errStopped. On a Cluster they keep no carrier: they are taken by goroutines of their own, in a group.
+// not take are answered with errStopped. On a Cluster they keep no carrier for long.
 func (s *settler) carry(giveUp context.Context, aside *sync.WaitGroup) {
 	for batch := range s.out {
 		if s.quiet.apart {
-			aside.Go(func() { s.take(giveUp, batch) })
+			briefly(aside, func() { s.take(giveUp, batch) })
 		} else {
 			s.take(giveUp, batch)
 		}
@@ -185,7 +185,7 @@ func (s *settler) once(batch []settling, reports []ledger.Report) ([]ledger.Word
 		s.failover.doubt()
 	}
 	if err != nil {
-		return nil, err
+		return nil, s.quiet.full(err)
 	}
 	var ends []ending
 	for i, word := range words {

@@ -63,7 +63,7 @@ func (e *engine) verdict(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 			e.again(j, j.cursor, 0)
 			return
 		}
-		e.replan(j, a)
+		e.replan(j, a, b.unanswered)
 	case ledger.Early:
 		due := time.UnixMilli(max(c.Tick, j.cursor)).Sub(e.clock.now())
 		e.again(j, j.cursor, max(time.Millisecond, min(due, lookAgain)))
@@ -94,12 +94,15 @@ func recorded(c ledger.Claim, a ledger.Answer) ledger.Pass {
 }
 
 // replan takes up what the ledger says of a job whose cursor or windows are other ones than this node
-// believed. When it knew all that, the claim was at fault, and is not repeated at once.
-func (e *engine) replan(j *job, a ledger.Answer) {
+// believed. When it knew all that, the claim was at fault, and is not repeated at once; or it was merely asked about at last, for it had
+// not been answered.
+func (e *engine) replan(j *job, a ledger.Answer, asked bool) {
 	now, delay := outlook{pause: a.Pause, busy: a.Busy}, time.Duration(0)
 	if a.Cursor == j.cursor && now == j.outlook {
-		j.refused++
-		delay = min(heldPause, time.Duration(j.refused)*50*time.Millisecond)
+		if !asked {
+			j.refused++
+		}
+		delay = min(heldPause, time.Duration(max(1, j.refused))*50*time.Millisecond)
 	} else {
 		j.refused = 0
 	}

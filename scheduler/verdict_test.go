@@ -62,3 +62,16 @@ func TestWishNamesTheUpcomingTick(t *testing.T) {
 		})
 	}
 }
+
+// What a node believes of a job is not at fault when a claim that was not answered is asked about at last.
+func TestReplanAfterAnOutage(t *testing.T) {
+	e := readyEngine(t, 1, 1)
+	j := e.jobs[0]
+	j.owned, j.outside, j.cursor = true, false, time.Now().UnixMilli()
+	for _, asked := range []bool{true, true, false} {
+		e.replan(j, ledger.Answer{Verdict: ledger.Moved, Cursor: j.cursor}, asked)
+	}
+	if j.refused != 1 {
+		t.Errorf("%d refusals were counted; want the one of a claim", j.refused)
+	}
+}

@@ -47,24 +47,35 @@ func unreachable(err error) bool {
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
 }
 
-// notNowPrefixes are the replies of a server that starts, changes its role,
-// loses its cluster, or has no memory or disk left: the same request may work in
-// a moment. MOVED and ASK come through only when the client ran out of redirects.
+// notNowPrefixes are the replies of a server that starts, changes its role or
+// loses its cluster: the same request may work in a moment. MOVED and ASK come
+// through only when the client ran out of redirects.
 var notNowPrefixes = []string{
 	"LOADING ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "NOREPLICAS ", "BUSY ",
-	"OOM ", "MISCONF ",
 	"MOVED ", "ASK ", "ERR max number of clients reached",
 }
 
-// notNow also looks inside the text, because Redis wraps the error of a
-// command called by a script, and one that a script raises again.
 func notNow(reply string) bool {
-	for _, p := range notNowPrefixes {
+	return begins(reply, notNowPrefixes...) ||
+		strings.Contains(reply, "attempted to access a non local key") // the slot of a script's keys is on its way
+}
+
+// begins also looks inside the text, because Redis wraps the error of a
+// command called by a script, and one that a script raises again.
+func begins(reply string, with ...string) bool {
+	for _, p := range with {
 		if strings.HasPrefix(reply, p) || strings.Contains(reply, "-"+p) || strings.Contains(reply, ": "+p) {
 			return true
 		}
 	}
-	return strings.Contains(reply, "attempted to access a non local key") // the slot of a script's keys is on its way
+	return false
+}
+
+// Full reports whether err is the reply of a server that takes no writes because it has no memory or no disk left. It answers, so
+// this is no ErrUnreachable.
+func Full(err error) bool {
+	reply := redis.Error(nil)
+	return errors.As(err, &reply) && begins(reply.Error(), "OOM ", "MISCONF ")
 }
 
 // LookAgain makes a Cluster client whose call was answered with err, and err wraps

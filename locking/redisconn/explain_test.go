@@ -50,9 +50,6 @@ func TestExplain(t *testing.T) {
 		{answer("TRYAGAIN Multiple keys request during rehashing of slot"), true},
 		{answer("NOREPLICAS Not enough good replicas to write."), true},
 		{answer("BUSY Redis is busy running a script."), true},
-		{answer("OOM command not allowed when used memory > 'maxmemory'."), true},
-		{answer("ERR user_script:9: OOM command not allowed when used memory > 'maxmemory'. script: 2788, on @user_script:9."), true},
-		{answer("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk."), true},
 		{answer("MOVED 3999 127.0.0.1:6381"), true},
 		{answer("ERR max number of clients reached"), true},
 
@@ -63,7 +60,7 @@ func TestExplain(t *testing.T) {
 		{answer("WRONGTYPE Operation against a key holding the wrong kind of value"), false},
 		{answer("NOAUTH Authentication required."), false},
 		{answer("ERR unknown command 'READONLY x'"), false},
-		{answer("NOPERM this user has no permissions to run the 'evalsha' command"), false},
+		{answer("OOM command not allowed when used memory > 'maxmemory'."), false},
 	}
 	for _, tt := range tests {
 		got := redisconn.Explain("claim", tt.err)
@@ -79,5 +76,22 @@ func TestExplain(t *testing.T) {
 	}
 	if err := redisconn.Explain("claim", nil); err != nil {
 		t.Errorf("Explain(nil) = %v", err)
+	}
+}
+
+func TestFull(t *testing.T) {
+	for text, want := range map[string]bool{
+		"OOM command not allowed when used memory > 'maxmemory'.":                                                     true,
+		"ERR user_script:9: OOM command not allowed when used memory > 'maxmemory'. script: 2788, on @user_script:9.": true,
+		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.":            true,
+		"NOREPLICAS Not enough good replicas to write.":                                                               false,
+		"WRONGTYPE Operation against a key holding the wrong kind of value":                                           false,
+	} {
+		if got := redisconn.Full(redisconn.Explain("claim", answer(text))); got != want {
+			t.Errorf("Full(%q) = %v", text, got)
+		}
+	}
+	if redisconn.Full(nil) || redisconn.Full(errors.New("OOM in a file name")) {
+		t.Error("what no server said is a full one")
 	}
 }

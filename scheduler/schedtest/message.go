@@ -64,7 +64,7 @@ func (c *cluster) arrive(m *message) {
 		m.conn.fail(syscall.ECONNRESET)
 	case hit.Do == Refuse:
 		c.seen["call refused"]++
-		c.reply(m, bytes.Repeat([]byte("-NOPERM this user has no permissions to run the command\r\n"), len(m.commands)), 0)
+		c.reply(m, bytes.Repeat([]byte("-OOM command not allowed when used memory > 'maxmemory'.\r\n"), len(m.commands)), 0)
 	default:
 		c.unanswered(m, false)
 	}

@@ -121,7 +121,7 @@ var leases = []mutant{
 		{verdictGo, `if c.Pending && !e.news(c.Run, a.Token) {`, `if false {`},
 		{runnerGo, `if _, here := r.live.LoadOrStore(id, l); here {`, `if _, here := r.live.LoadOrStore(id, l); here && id == "" {`}}},
 	{name: "a draining node starts what it is granted", plan: "drain", caught: drained, edits: []edit{
-		{"scheduler/node.go", `g.back != "" || n.draining.Load()`, `g.unconfirmed`}}},
+		{"scheduler/node.go", `g.back != "" || n.draining.Load()`, `g.back != ""`}}},
 }
 
 // What makes tokens grow.

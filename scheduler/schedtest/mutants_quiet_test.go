@@ -54,8 +54,10 @@ var quiets = []mutant{
 		{"scheduler/registrar.go", "\t*err = nil\n", ""}}},
 	{name: "a master with another clock keeps the slots", test: "./scheduler TestMasterWithAnotherClock", edits: []edit{
 		{"scheduler/sender.go", ` || s.n.quiet.apart && errors.Is(b.err, ledger.ErrClock)) {`, `) {`}}},
-	{name: "a server without memory is no outage", test: "./locking/redisconn TestExplain", edits: []edit{
-		{"locking/redisconn/explain.go", `"OOM ", "MISCONF ",`, ""}}},
+	{name: "a master without memory is no silent one", test: "./scheduler TestFullMaster", edits: []edit{
+		{"scheduler/quiet.go", "if q.apart && redisconn.Full(err) {", "if redisconn.Full(err) && false {"}}},
+	{name: "a question after an outage is held against the plan", test: "./scheduler TestReplanAfterAnOutage", edits: []edit{
+		{"scheduler/verdict.go", "if !asked {", "if true {"}}},
 	{name: "renewals of all masters are one request", test: "./locking/redislock TestSilentMaster", edits: []edit{
 		{"locking/redislock/renew.go", "\t\tif yes {", "\t\tif yes && false {"}}},
 	{name: "locks at a silent master keep the others from being given back", test: "./locking/redislock TestSilentMaster", edits: []edit{
