@@ -32,7 +32,7 @@ func TestSlowMaster(t *testing.T) {
 		all.MustAdd(jobs.Job{Name: a.elsewhere[i], Schedule: "@every 1s", Func: a.seen.note})
 	}
 	var there atomic.Int64
-	for i := range 16 { // each at an instant of its own; more than there are connections for would make the master a silent one
+	for i := range 16 { // each at an instant of its own
 		all.MustAdd(jobs.Job{
 			Name: a.name(ctx, t, fmt.Sprint("there-", i), true), Schedule: fmt.Sprintf("@every %dms", 1000+13*i),
 			Func: func(context.Context, *jobs.Run) error {
@@ -41,7 +41,9 @@ func TestSlowMaster(t *testing.T) {
 			},
 		})
 	}
-	runNode(t, a.n1.client(t, a.cluster, a.away), all, scheduler.Config{Namespace: twoMasters, Partitions: twoMastersParts, Name: "n1"})
+	client := a.n1.client(t, a.cluster, a.away)
+	client.Options().PoolSize = 64 // who waits for a connection too long was not answered
+	runNode(t, client, all, scheduler.Config{Namespace: twoMasters, Partitions: twoMastersParts, Name: "n1"})
 	slow := until(ctx, t, time.Now().Add(5*time.Second))
 	a.n1.away.Delay(350 * time.Millisecond)
 	before := there.Load()
