@@ -21,7 +21,7 @@ import (
 // onApart is a Cluster and one master of it that is going to be away, without nodes. home is as for startApart.
 func onApart(ctx context.Context, t *testing.T, home bool) *apart {
 	t.Helper()
-	a := &apart{cluster: redistest.StartCluster(t)}
+	a := &apart{cluster: redistest.StartCluster(t), seen: lags{ticks: make(map[string]map[int64]time.Duration)}}
 	of, err := a.cluster.Master(ctx, "{"+twoMasters+"}:control")
 	if err != nil {
 		t.Fatal(err)

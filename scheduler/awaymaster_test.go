@@ -93,12 +93,8 @@ type apart struct {
 // startApart starts it. home says that the master to be away is that of the control record, the roster and the clock.
 func startApart(ctx context.Context, t *testing.T, home bool) *apart {
 	t.Helper()
-	a := &apart{cluster: redistest.StartCluster(t), seen: lags{ticks: make(map[string]map[int64]time.Duration)}, over: make(chan struct{}), lost: make(chan string, 100)}
-	of, err := a.cluster.Master(ctx, "{"+twoMasters+"}:control")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _, a.away = jobAt(ctx, t, a.cluster, func(s *redistest.Server) bool { return (s == of) == home })
+	a := onApart(ctx, t, home)
+	a.over, a.lost = make(chan struct{}), make(chan string, 100)
 	all := jobs.NewRegistry()
 	for i := range 20 {
 		a.there = append(a.there, a.name(ctx, t, fmt.Sprint("there-", i), true))
@@ -267,49 +263,4 @@ func TestNodeStartsWithoutAMaster(t *testing.T) {
 	for !strings.HasPrefix(next(ctx, t, "a run there, when the master is back", ran), "new-there") {
 		continue
 	}
-}
-
-// TestMasterThatTakesNoWrites has a master of a Cluster answer what is read, and refuse what is written for want of replicas, or of
-// memory. A node that starts meanwhile runs what lives elsewhere. What is read from it is not to hide that its jobs wait, or their claims would take all slots by and by.
-func TestMasterThatTakesNoWrites(t *testing.T) {
-	t.Parallel()
-	for setting, value := range map[string]string{"min-replicas-to-write": "9", "maxmemory": "1"} {
-		t.Run(setting, func(t *testing.T) {
-			t.Parallel()
-			takesNoWrites(t, setting, value)
-		})
-	}
-}
-
-// takesNoWrites makes the master refuse by a setting, which is 0 else.
-func takesNoWrites(t *testing.T, setting, value string) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	a := startApart(ctx, t, false)
-	direct := a.away.Client(t)
-	refuse := func(value string) {
-		t.Helper()
-		if err := direct.ConfigSet(ctx, setting, value).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cut := until(ctx, t, time.Now().Add(4*time.Second).Truncate(time.Second).Add(stint/2))
-	refuse(value)
-	reg, started := jobs.NewRegistry(), make(chan struct{}, 1000)
-	for _, there := range []bool{true, false} {
-		reg.MustAdd(jobs.Job{Name: a.name(ctx, t, fmt.Sprint("new-", there), there), Schedule: "@every 1s", Func: func(context.Context, *jobs.Run) error {
-			started <- struct{}{}
-			return nil
-		}})
-	}
-	runOnCluster(t, a.cluster.Client(t), reg, "n3", time.Second)
-	next(ctx, t, "a run elsewhere at a node that starts meanwhile", started)
-	over := until(ctx, t, cut.Add(7*time.Second))
-	a.kept(t, "n1", "n2")
-	close(a.over)
-	refuse("0")
-	until(ctx, t, over.Add(5*time.Second))
-
-	t.Log("a master refuses, the latest elsewhere:", a.seen.check(t, a.elsewhere, cut, over.Add(-time.Second), time.Second))
-	t.Log("it does not any more, the latest there:", a.seen.check(t, a.there, over.Add(2*time.Second), over.Add(4*time.Second), time.Second))
 }

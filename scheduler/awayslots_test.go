@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -18,7 +17,7 @@ const fewSlots = 10
 
 // narrow is a Cluster with one node that has few slots.
 type narrow struct {
-	apart
+	*apart
 	going, most  int            // how many functions run, and ran at once at most
 	granted, ran map[string]int // how often a tick was granted and begun, by job and tick
 	full         chan struct{}  // while it is open, and is not nil, runs elsewhere do not end
@@ -27,14 +26,7 @@ type narrow struct {
 // startNarrow starts it. Runs at the master that is going to be away last for a stint.
 func startNarrow(ctx context.Context, t *testing.T) *narrow {
 	t.Helper()
-	a := &narrow{apart: apart{cluster: redistest.StartCluster(t), seen: lags{ticks: make(map[string]map[int64]time.Duration)}}, granted: make(map[string]int), ran: make(map[string]int)}
-	_, _, a.away = jobAt(ctx, t, a.cluster, func(s *redistest.Server) bool {
-		of, err := a.cluster.Master(ctx, "{"+twoMasters+"}:control")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s != of
-	})
+	a := &narrow{apart: onApart(ctx, t, false), granted: make(map[string]int), ran: make(map[string]int)}
 	all := jobs.NewRegistry()
 	for i := range fewSlots {
 		there, elsewhere := a.name(ctx, t, fmt.Sprint("there-", i), true), a.name(ctx, t, fmt.Sprint("elsewhere-", i), false)

@@ -17,7 +17,8 @@ type Hooks struct {
 	// asked for again when the answer was that its job is held.
 	Due func(TickEvent)
 	// Claimed: the node was granted a run. Its function may still not be called: when the node drains,
-	// the answer came so late that the lease is over or that other runs have all slots, or too few replicas confirm it, the run is handed back.
+	// the answer came so late that the lease is over or that other runs have all slots, or too few replicas
+	// confirm it, the run is handed back.
 	Claimed func(RunEvent)
 	// Started: the function is about to be called for the first time in this run.
 	Started func(RunEvent)

@@ -233,7 +233,7 @@ func (r *runner) handBack(g grant, lease *locking.Lease) (lent bool) {
 			r.n.engine.lend(1)
 		}
 		if try >= handBacks && !(errors.Is(err, locking.ErrUnreachable) && lease.Valid() && !r.n.leaving.Load()) {
-			log.Warn("run could not be handed back, or the answer was lost; if so, its lease lapses and is recorded as abandoned", "error", err)
+			log.Warn("run may not be handed back; if Redis did not take it, its lease lapses and it is recorded as abandoned", "error", err)
 			return lent
 		}
 		pause(context.Background(), backoff(g.lease.Run, try))
