@@ -67,8 +67,8 @@ func (a RenewAnswer) String() string {
 
 // Renewer keeps grants alive in a store.
 type Renewer interface {
-	// Renew answers each renewal of the batch, in order. An error means that
-	// nothing is known about the whole batch. It must return when ctx ends.
+	// Renew answers each renewal of the batch, in order. An error says why those
+	// are Unknown that are; when it comes alone, all are. It must return when ctx ends.
 	Renew(ctx context.Context, batch []Renewal) ([]RenewAnswer, error)
 }
 

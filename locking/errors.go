@@ -23,6 +23,12 @@ var (
 	// it had lapsed, or somebody else holds it.
 	ErrLost = errors.New("not held any more")
 
+	// ErrNotReleased stands beside the store's answer in an error of Do: the function
+	// was called and has returned, and its lock could not be given back then, or was
+	// lost before. An ErrHeld or ErrUnreachable without it is what came of asking for the lock, or
+	// the function's own.
+	ErrNotReleased = errors.New("the function has run")
+
 	// ErrLeaseLost is the cause of a lease's context when the lease could not
 	// be renewed before its local deadline, or the store said that it is gone.
 	// The cause wraps it and adds the name and the reason.

@@ -33,7 +33,7 @@ type KeeperConfig struct {
 	CallTimeout time.Duration
 
 	// Logger gets failed renewals (warn), lost leases (error), and fixed ones whose
-	// time is over (debug). Default: none.
+	// time is over (debug). Default slog.Default().
 	Logger *slog.Logger
 }
 
@@ -45,7 +45,7 @@ func (c KeeperConfig) withDefaults() KeeperConfig {
 		c.CallTimeout = time.Second
 	}
 	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
+		c.Logger = slog.Default()
 	}
 	return c
 }

@@ -2,7 +2,9 @@ package locking
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -42,6 +44,7 @@ type Lease struct {
 
 	releasing chan struct{} // capacity 1: held by the one Release that is under way; guards isBack
 	isBack    bool          // the store has said "released"
+	later     sync.Once     // has the store asked in the background
 }
 
 // Name returns the name of the lock.
@@ -111,11 +114,11 @@ func (l *Lease) Close() {
 }
 
 // Release closes the lease and gives the lock back, for a lease that came from
-// a Locker. When ctx is over it uses a time limit of its own, so `defer
-// lease.Release(ctx)` works. It returns nil when the store has it back, also
+// a Locker. It does not end with ctx, so `defer lease.Release(ctx)` works: it asks
+// three times at most, Config.CallTimeout each. It returns nil when the store has it back, also
 // when called again; an error that wraps ErrLost when it was not ours any more;
-// an error that wraps ErrUnreachable when that could not be learnt: then the
-// lease lapses after its TTL.
+// an error that wraps ErrUnreachable when that could not be learnt: then it is asked
+// in the background, for a minute at most, and lapses after its TTL if that is of no avail.
 func (l *Lease) Release(ctx context.Context) error {
 	if l.outer != nil {
 		return l.leave()
@@ -124,9 +127,14 @@ func (l *Lease) Release(ctx context.Context) error {
 	if l.locker == nil {
 		return fmt.Errorf("lease %q did not come from a Locker: settle it where it was granted", l.grant.Name)
 	}
-	ctx, cancel := l.locker.still(ctx)
-	defer cancel()
-	return l.releaseClosed(ctx)
+	err := l.releaseClosed(context.WithoutCancel(ctx))
+	if errors.Is(err, ErrUnreachable) {
+		g := l.grant
+		l.later.Do(func() {
+			l.locker.releaseLater(leftover{Request: Request{Name: g.Name, Owner: g.Owner, TTL: g.TTL, Delay: g.Delay}, told: true})
+		})
+	}
+	return err
 }
 
 // releaseClosed is Release of a lease of a locker that was closed, within ctx.

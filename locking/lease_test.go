@@ -170,8 +170,19 @@ func TestDo(t *testing.T) {
 			t.Error("the function ran without the lock")
 			return nil
 		})
-		if !errors.Is(err, ErrHeld) {
+		if !errors.Is(err, ErrHeld) || errors.Is(err, ErrNotReleased) {
 			t.Errorf("got %v; want ErrHeld", err)
+		}
+
+		s.acquire, s.release = nil, []error{ErrUnreachable}
+		err = l.Do(t.Context(), "a", Options{TTL: 15 * time.Second}, func(context.Context, *Lease) error { return nil })
+		if !errors.Is(err, ErrUnreachable) || !errors.Is(err, ErrNotReleased) {
+			t.Errorf("the function ran, and its lock was not given back: %v; want ErrNotReleased", err)
+		}
+		s.acquire, s.release = []error{ErrUnreachable}, nil
+		err = l.Do(t.Context(), "a", Options{}, func(context.Context, *Lease) error { return nil })
+		if !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrNotReleased) {
+			t.Errorf("the function did not run: %v; want ErrUnreachable alone", err)
 		}
 
 		s.acquire, s.answer, s.release = nil, down, []error{ErrLost}
@@ -179,8 +190,8 @@ func TestDo(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		})
-		if !errors.Is(err, ErrLost) {
-			t.Errorf("the lock was lost meanwhile: %v; want ErrLost", err)
+		if !errors.Is(err, ErrLost) || !errors.Is(err, ErrNotReleased) {
+			t.Errorf("the lock was lost meanwhile: %v; want ErrLost and ErrNotReleased", err)
 		}
 	})
 }

@@ -17,7 +17,7 @@ const DefaultTTL = 15 * time.Second
 type Config struct {
 	Margin      time.Duration // see KeeperConfig.Margin; default 1 s
 	CallTimeout time.Duration // limit of one call to the store; default 1 s
-	Logger      *slog.Logger  // default: none
+	Logger      *slog.Logger  // see KeeperConfig.Logger; default slog.Default()
 }
 
 // check returns an *InputError for each fault, joined.
@@ -111,7 +111,7 @@ func (l *Locker) Close() {
 // ErrUnreachable when the store gave no answer, and then the lock is released
 // in the background in case it had been granted; it wraps ErrLost when somebody
 // revoked the grant before it was heard of here, and o.Wait is over; it wraps ctx's cause when ctx
-// ended first; it holds an *InputError for each argument that was refused; else it
+// ended first, beside what the store had answered last, so look for the cause first; it holds an *InputError for each argument that was refused; else it
 // is what the store refused with (no right, no memory, a key of something else).
 // The lease's context is a child of ctx.
 func (l *Locker) Acquire(ctx context.Context, name string, o Options) (*Lease, error) {
@@ -127,7 +127,8 @@ func (l *Locker) Try(ctx context.Context, name string, o Options) (*Lease, error
 // Do runs f while it holds the lock called name, and then gives it back. f gets
 // the lease and its context. Do returns what Acquire returns when the lock could
 // not be had; else f's error, joined with one that wraps ErrLost when the lock
-// was lost before f returned, or with what else the release said.
+// was lost before f returned, or with what else the release said. What comes of the
+// release wraps ErrNotReleased too: whoever repeats Do asks for that first.
 func (l *Locker) Do(ctx context.Context, name string, o Options, f func(ctx context.Context, lease *Lease) error) (err error) {
 	lease, err := l.Acquire(ctx, name, o)
 	if err != nil {
@@ -139,7 +140,9 @@ func (l *Locker) Do(ctx context.Context, name string, o Options, f func(ctx cont
 		if lost && !errors.Is(released, ErrLost) {
 			released = errors.Join(released, fmt.Errorf("lock %q: %w: its lease ended before the function did", name, ErrLost))
 		}
-		err = errors.Join(err, released)
+		if released != nil {
+			err = errors.Join(err, fmt.Errorf("%w: %w", ErrNotReleased, released))
+		}
 	}()
 	return f(lease.Context(), lease)
 }

@@ -176,57 +176,6 @@ func TestBackgroundReleaseIsBounded(t *testing.T) {
 	}
 }
 
-func TestReleaseAnswers(t *testing.T) {
-	tests := map[string]struct {
-		release []error
-		want    error
-		asked   int
-		lost    bool // the lease was lost before the release
-		over    bool // ctx is over
-	}{
-		"released":                        {asked: 1},
-		"context over":                    {asked: 1, over: true},
-		"lost":                            {release: []error{ErrLost}, want: ErrLost, asked: 1},
-		"unknown, then released":          {release: []error{ErrUnreachable, nil}, asked: 2},
-		"unknown, then nobody's":          {release: []error{ErrUnreachable, ErrLost}, asked: 2},
-		"unknown, then nobody's, told":    {release: []error{ErrUnreachable, ErrLost}, want: ErrLost, asked: 2, lost: true},
-		"unknown for good":                {release: []error{ErrUnreachable}, want: ErrUnreachable, asked: releaseTries},
-		"cut short by ctx is unreachable": {release: []error{context.Canceled}, want: ErrUnreachable, asked: releaseTries},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newScript(nil, tt.release)
-				if tt.lost {
-					s.renewals.answer = down
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				lease, err := New(s, Config{}).Acquire(ctx, "a", Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if tt.lost {
-					<-lease.Context().Done()
-				}
-				if tt.over {
-					cancel()
-				}
-				if err := lease.Release(ctx); !errors.Is(err, tt.want) {
-					t.Errorf("got %v; want %v", err, tt.want)
-				}
-				if len(s.released) != tt.asked {
-					t.Errorf("asked %d times; want %d", len(s.released), tt.asked)
-				}
-				before := len(s.released)
-				if err := lease.Release(ctx); tt.want == nil && (err != nil || len(s.released) != before) {
-					t.Errorf("second release: %v, asked again %t", err, len(s.released) != before)
-				}
-			})
-		})
-	}
-}
-
 func TestReleaseOfAKeepersLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, _ := testKeeper(healthy)

@@ -81,81 +81,121 @@ func (l *Locker) release(ctx context.Context, name, owner string, closedValid bo
 	return named(name, err)
 }
 
-// releaseLater gives back, in the background, what may have been granted, or a
-// place in the line. Once the locker is closed it asks once. straggler: an acquire
-// may still be on its way, over a connection that lost a packet, and lock for
-// nobody after the release; so what is "not ours" is asked for once more, a third
-// of the time later.
-func (l *Locker) releaseLater(r Request, straggler bool) {
-	if !l.background.start(func(closing <-chan struct{}) { l.giveBack(r, straggler, closing) }) {
-		l.notGivenBack(r, fmt.Errorf("%d others are being given back", mostReleases))
+// leftover is what is given back in the background: what may have been granted or be
+// held still, or a place in the line.
+type leftover struct {
+	Request
+
+	// straggler: an acquire may still be on its way, over a connection that lost a
+	// packet, and lock for nobody after the release; so what is "not ours" is asked
+	// for once more, a third of the time later.
+	straggler bool
+	told      bool // the caller knows that it may lapse
+}
+
+// releaseLater gives something back in the background. Once the locker is closed it asks once.
+func (l *Locker) releaseLater(o leftover) {
+	if !l.background.start(func(closing <-chan struct{}, rest func() bool) { l.giveBack(o, closing, rest) }) {
+		l.notGivenBack(o, fmt.Errorf("%d others are being given back", mostReleases))
 	}
 }
 
 // giveBack releases until the store has said so, for a minute at most, less when what is given back lapses by itself before.
-func (l *Locker) giveBack(r Request, straggler bool, closing <-chan struct{}) {
-	most := min(max(r.TTL, Patience), time.Minute)
+// It waits for a straggler if rest allows it.
+func (l *Locker) giveBack(o leftover, closing <-chan struct{}, rest func() bool) {
+	most := min(max(o.TTL, Patience), time.Minute)
 	end, again := time.Now().Add(most), true
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), l.cfg.CallTimeout)
-		err := l.driver.Release(ctx, r.Name, r.Owner)
+		err := l.driver.Release(ctx, o.Name, o.Owner)
 		cancel()
-		if err == nil || errors.Is(err, ErrLost) && (!straggler || !again) {
+		if err == nil || errors.Is(err, ErrLost) && (!o.straggler || !again) {
 			return // given back, or it was never ours
 		}
-		pause := jitter(max(r.TTL/30, retryPause))
+		pause := jitter(min(max(o.TTL/30, retryPause), givenBackEvery))
 		if errors.Is(err, ErrLost) {
-			straggler, pause, end = false, most/3, time.Now().Add(most)
+			if !rest() {
+				return
+			}
+			o.straggler, pause, end = false, most/3, time.Now().Add(most)
 		}
 		if !again || time.Now().Add(pause).After(end) {
-			l.notGivenBack(r, err)
+			l.notGivenBack(o, err)
 			return
 		}
 		again = pauseOr(context.Background(), pause, closing)
 	}
 }
 
-func (l *Locker) notGivenBack(r Request, err error) {
-	l.cfg.Logger.Warn("a lock that may have been granted could not be given back; it lapses by itself",
-		"name", r.Name, "within", r.TTL+r.Delay, "error", err)
+// givenBackEvery is how often it is asked at least, however long the ttl.
+const givenBackEvery = 2 * time.Second
+
+func (l *Locker) notGivenBack(o leftover, err error) {
+	if !o.told {
+		l.cfg.Logger.Warn("a lock that may have been granted could not be given back; it lapses by itself",
+			"name", o.Name, "within", o.TTL+o.Delay, "error", err)
+	}
 }
 
-// mostReleases bounds how many releases a locker has in the background.
+// mostReleases bounds how many releases a locker has in the background, and beside them how many that have
+// been answered and wait for a straggler: those are not to keep others from asking.
 const mostReleases = 1000
 
 // releases are the background releases of a locker.
 type releases struct {
 	mu      sync.Mutex
-	running int
+	running int           // those that rest included
+	resting int           // those that wait for a straggler
 	idle    chan struct{} // closed when none is running, made by who waits for it
 	closed  bool
 	closing chan struct{}
 }
 
 // start runs f in a goroutine, or at once when all has been closed; false says
-// that there are too many.
-func (b *releases) start(f func(closing <-chan struct{})) bool {
+// that there are too many. f calls rest before it waits for a straggler, once; then
+// too false says so.
+func (b *releases) start(f func(closing <-chan struct{}, rest func() bool)) bool {
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
-		f(b.closing)
+		f(b.closing, func() bool { return true })
 		return true
 	}
 	defer b.mu.Unlock()
-	if b.running == mostReleases {
+	if b.running-b.resting == mostReleases {
 		return false
 	}
 	b.running++
 	go func() {
-		f(b.closing)
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.running--; b.running == 0 && b.idle != nil {
-			close(b.idle)
-			b.idle = nil
-		}
+		resting := false
+		f(b.closing, func() bool { resting = b.rest(); return resting })
+		b.end(resting)
 	}()
 	return true
+}
+
+// rest counts one as resting, unless there are too many.
+func (b *releases) rest() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.resting == mostReleases {
+		return false
+	}
+	b.resting++
+	return true
+}
+
+// end counts one less.
+func (b *releases) end(resting bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if resting {
+		b.resting--
+	}
+	if b.running--; b.running == 0 && b.idle != nil {
+		close(b.idle)
+		b.idle = nil
+	}
 }
 
 // close has each of them ask once more, and waits for them.

@@ -51,6 +51,7 @@ func TestReleaseAllIsBounded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := &hung{script: newScript(nil, nil)}
 				l := New(h, Config{})
+				defer l.Close()
 				leases := manyHeld(t, l, 10*releasesAtOnce, Options{TTL: time.Hour})
 				h.hangs.Store(true)
 				var holders sync.WaitGroup
@@ -82,6 +83,21 @@ func TestReleaseAllIsBounded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A context that ends in the middle of a release is as good as one that was over before: the lock is given back.
+func TestReleaseOutlivesItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hung{script: newScript(nil, nil)}
+		lease := manyHeld(t, New(h, Config{}), 1, Options{})[0]
+		h.hangs.Store(true)
+		time.AfterFunc(500*time.Millisecond, func() { h.hangs.Store(false) })
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if err := lease.Release(ctx); err != nil || ctx.Err() == nil {
+			t.Errorf("got %v, context %v; want a release after the context's end", err, ctx.Err())
+		}
+	})
 }
 
 // gone answers "gone" for the leases of a name and "renewed" for others.
@@ -143,4 +159,83 @@ func TestManyLeasesGone(t *testing.T) {
 			t.Errorf("%d false alarms", n)
 		}
 	})
+}
+
+// A release that is not answered goes on in the background, once: a lock with a long ttl is not shut for all of it by a moment without
+// the store.
+func TestReleaseGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(nil, []error{ErrUnreachable})
+		l := New(s, Config{})
+		lease := mustHold(t, l, "a", Options{TTL: time.Hour})
+		for range 2 {
+			if err := lease.Release(t.Context()); !errors.Is(err, ErrUnreachable) {
+				t.Errorf("the store is away: %v; want ErrUnreachable", err)
+			}
+		}
+		s.mu.Lock()
+		s.release = nil
+		before := len(s.released)
+		s.mu.Unlock()
+		time.Sleep(30 * time.Second)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if n := len(s.released) - before; n != 1 {
+			t.Errorf("the store is back, and was asked %d times; want once", n)
+		}
+	})
+}
+
+func TestReleaseAnswers(t *testing.T) {
+	tests := map[string]struct {
+		release []error
+		want    error
+		asked   int  // one more when it goes on in the background
+		lost    bool // the lease was lost before the release
+		over    bool // ctx is over
+	}{
+		"released":                        {asked: 1},
+		"context over":                    {asked: 1, over: true},
+		"lost":                            {release: []error{ErrLost}, want: ErrLost, asked: 1},
+		"unknown, then released":          {release: []error{ErrUnreachable, nil}, asked: 2},
+		"unknown, then nobody's":          {release: []error{ErrUnreachable, ErrLost}, asked: 2},
+		"unknown, then nobody's, told":    {release: []error{ErrUnreachable, ErrLost}, want: ErrLost, asked: 2, lost: true},
+		"unknown for good":                {release: []error{ErrUnreachable}, want: ErrUnreachable, asked: releaseTries + 1},
+		"cut short by ctx is unreachable": {release: []error{context.Canceled}, want: ErrUnreachable, asked: releaseTries + 1},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScript(nil, tt.release)
+				if tt.lost {
+					s.renewals.answer = down
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				l := New(s, Config{})
+				defer l.Close()
+				lease, err := l.Acquire(ctx, "a", Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if tt.lost {
+					<-lease.Context().Done()
+				}
+				if tt.over {
+					cancel()
+				}
+				if err := lease.Release(ctx); !errors.Is(err, tt.want) {
+					t.Errorf("got %v; want %v", err, tt.want)
+				}
+				synctest.Wait()
+				if len(s.released) != tt.asked {
+					t.Errorf("asked %d times; want %d", len(s.released), tt.asked)
+				}
+				before := len(s.released)
+				if err := lease.Release(ctx); tt.want == nil && (err != nil || len(s.released) != before) {
+					t.Errorf("second release: %v, asked again %t", err, len(s.released) != before)
+				}
+			})
+		})
+	}
 }

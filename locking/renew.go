@@ -125,10 +125,10 @@ func (k *Keeper) renew(p plan) {
 	sent, slept := time.Now(), k.slept()
 	answers, err := k.renewer.Renew(ctx, renewals)
 	k.setAbort(nil)
-	if err == nil && len(answers) != len(batch) {
-		err = fmt.Errorf("renew: %d answers to %d renewals; the Renewer must answer each, in order", len(answers), len(batch))
-	}
-	if err != nil {
+	if len(answers) != len(batch) {
+		if err == nil {
+			err = fmt.Errorf("renew: %d answers to %d renewals; the Renewer must answer each, in order", len(answers), len(batch))
+		}
 		answers = make([]RenewAnswer, len(batch)) // all Unknown
 	}
 	k.apply(batch, answers, sent, slept, err)

@@ -3,6 +3,9 @@ package locking
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,5 +90,57 @@ func TestCloseWaitsForNoStraggler(t *testing.T) {
 		if took := time.Since(start); took != 0 || len(s.released) != 2 {
 			t.Errorf("it took %s, asked %d times; want at once, and once more", took, len(s.released))
 		}
+	})
+}
+
+// outage is a store that hears nothing, and one that hears and whose answers to acquire are lost.
+type outage struct {
+	*script
+	deaf atomic.Bool
+	held sync.Map // by owner
+}
+
+func (s *outage) Acquire(_ context.Context, r Request) (Grant, error) {
+	if !s.deaf.Load() {
+		s.held.Store(r.Owner, true)
+	}
+	return Grant{}, ErrUnreachable
+}
+
+func (s *outage) Release(_ context.Context, _, owner string) error {
+	if s.deaf.Load() {
+		return ErrUnreachable
+	}
+	if _, was := s.held.LoadAndDelete(owner); !was {
+		return ErrLost
+	}
+	return nil
+}
+
+// After a moment without the store many wait for stragglers. What was granted since, and not heard of, is given back at once.
+func TestStragglersKeepNobodyFromAsking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &outage{script: newScript(nil, nil)}
+		l := New(s, Config{Logger: slog.New(slog.DiscardHandler)})
+		defer l.Close()
+		unheard := func() {
+			if _, err := l.Try(t.Context(), "a", Options{TTL: time.Minute}); !errors.Is(err, ErrUnreachable) {
+				t.Error(err)
+			}
+		}
+		s.deaf.Store(true)
+		var crowd sync.WaitGroup
+		for range mostReleases + 100 {
+			crowd.Go(unheard)
+		}
+		crowd.Wait()
+		s.deaf.Store(false)
+		time.Sleep(3 * time.Second) // each of them has been answered, and waits for 20 s
+		unheard()
+		synctest.Wait()
+		s.held.Range(func(owner, _ any) bool {
+			t.Errorf("the lock is held by nobody, for owner %s", owner)
+			return true
+		})
 	})
 }

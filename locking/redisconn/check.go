@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -11,9 +12,10 @@ import (
 // Check reports whether client is set up so that this library can keep its
 // promises, and which option to set when it is not. It does not connect.
 func Check(client redis.UniversalClient) error {
-	switch c := client.(type) {
-	case nil:
+	if isNil(client) {
 		return errors.New("redis client: it is nil; make one with redis.NewClient")
+	}
+	switch c := client.(type) {
 	case *redis.Ring:
 		return errors.New("redis client: a Ring spreads keys over servers that know nothing of each other, " +
 			"so a lock may exist twice; use redis.NewClient, NewFailoverClient or NewClusterClient")
@@ -21,18 +23,32 @@ func Check(client redis.UniversalClient) error {
 		return errors.New("redis client: an AutoPipeliner holds calls back; give the client that it was made from")
 	case interface{ Options() *redis.Options }:
 		o := c.Options()
-		return checkOptions(client, "redis.Options", o.MaxRetries, o.ContextTimeoutEnabled)
+		return checkOptions(client, "redis.Options", o.MaxRetries, o.ContextTimeoutEnabled, min(o.ReadTimeout, o.WriteTimeout))
 	case interface{ Options() *redis.ClusterOptions }:
 		o := c.Options()
-		return checkOptions(client, "redis.ClusterOptions", o.MaxRetries, o.ContextTimeoutEnabled)
+		return checkOptions(client, "redis.ClusterOptions", o.MaxRetries, o.ContextTimeoutEnabled, min(o.ReadTimeout, o.WriteTimeout))
 	default:
 		return fmt.Errorf("redis client: the settings of a %T cannot be read; use a *redis.Client or *redis.ClusterClient", client)
 	}
 }
 
+// isNil reports whether there is no client, also where a variable of its type was never set.
+func isNil(client redis.UniversalClient) bool {
+	switch c := client.(type) {
+	case nil:
+		return true
+	case *redis.Client:
+		return c == nil
+	case *redis.ClusterClient:
+		return c == nil
+	}
+	return false
+}
+
 // checkOptions gets retries as it reads after go-redis has filled in its
-// defaults: a Client turns -1 into 0, a ClusterClient turns 0 into -1.
-func checkOptions(client redis.UniversalClient, kind string, retries int, ctxTimeout bool) error {
+// defaults: a Client turns -1 into 0, a ClusterClient turns 0 into -1. The shorter of its two timeouts is
+// negative when no deadline is set at all, that of a context included, which a user asks for by -2.
+func checkOptions(client redis.UniversalClient, kind string, retries int, ctxTimeout bool, shorter time.Duration) error {
 	var errs []error
 	if retries > 0 {
 		errs = append(errs, fmt.Errorf("redis client %s: MaxRetries is %d: a repeated command hides a lost reply; set %s.MaxRetries to -1",
@@ -40,6 +56,10 @@ func checkOptions(client redis.UniversalClient, kind string, retries int, ctxTim
 	}
 	if !ctxTimeout {
 		errs = append(errs, fmt.Errorf("redis client %s: ContextTimeoutEnabled is false: a hung server would hold calls past a lease's end; set %s.ContextTimeoutEnabled to true",
+			Addr(client), kind))
+	}
+	if shorter < 0 {
+		errs = append(errs, fmt.Errorf("redis client %s: ReadTimeout or WriteTimeout is -2, which switches off the deadlines of contexts: a hung server would hold calls for ever; set %s.ReadTimeout and WriteTimeout to -1, or more than 0",
 			Addr(client), kind))
 	}
 	return errors.Join(errs...)

@@ -13,14 +13,20 @@ import (
 func TestCheck(t *testing.T) {
 	retrying := redistest.ClientOptions("user:secret@10.0.0.1:7000")
 	retrying.MaxRetries = 0 // go-redis's default, three
+	deaf, unlimited := redistest.ClientOptions("10.0.0.1:7000"), redistest.ClientOptions("10.0.0.1:7000")
+	deaf.ReadTimeout, unlimited.ReadTimeout = -2, -1
 	tests := map[string]struct {
 		client redis.UniversalClient
 		want   []string // in the error; none: accepted
 	}{
-		"as wanted":        {client: redis.NewClient(redistest.ClientOptions("10.0.0.1:7000"))},
-		"default":          {redis.NewClient(&redis.Options{Addr: "10.0.0.1:7000"}), []string{"10.0.0.1:7000", "MaxRetries is 3", "redis.Options.MaxRetries to -1", "ContextTimeoutEnabled to true"}},
-		"retries":          {redis.NewClient(retrying), []string{"10.0.0.1:7000", "MaxRetries"}},
-		"no context":       {redis.NewClient(&redis.Options{MaxRetries: -1}), []string{"ContextTimeoutEnabled"}},
+		"as wanted":    {client: redis.NewClient(redistest.ClientOptions("10.0.0.1:7000"))},
+		"default":      {redis.NewClient(&redis.Options{Addr: "10.0.0.1:7000"}), []string{"10.0.0.1:7000", "MaxRetries is 3", "redis.Options.MaxRetries to -1", "ContextTimeoutEnabled to true"}},
+		"retries":      {redis.NewClient(retrying), []string{"10.0.0.1:7000", "MaxRetries"}},
+		"no context":   {redis.NewClient(&redis.Options{MaxRetries: -1}), []string{"ContextTimeoutEnabled"}},
+		"no deadlines": {redis.NewClient(deaf), []string{"10.0.0.1:7000", "redis.Options.ReadTimeout"}},
+		"no limits":    {client: redis.NewClient(unlimited)},
+		"cluster, no deadlines": {redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"10.0.0.1:7000"}, ContextTimeoutEnabled: true, WriteTimeout: -2}),
+			[]string{"redis.ClusterOptions.ReadTimeout"}},
 		"cluster":          {client: redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"10.0.0.1:7000"}, ContextTimeoutEnabled: true})},
 		"cluster, retries": {redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"10.0.0.1:7000"}, MaxRetries: 2}), []string{"redis.ClusterOptions.MaxRetries to -1", "redis.ClusterOptions.ContextTimeoutEnabled"}},
 		"sentinel":         {client: redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"10.0.0.1:26379"}, MaxRetries: -1, ContextTimeoutEnabled: true})},
@@ -70,5 +76,16 @@ func TestAddr(t *testing.T) {
 	defer cluster.Close()
 	if got := redisconn.Addr(cluster); got != "10.0.0.1:7000,10.0.0.2:7000" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A variable of a client's type that was never set is nil, though the interface is not.
+func TestCheckNeverSet(t *testing.T) {
+	var client *redis.Client
+	var cluster *redis.ClusterClient
+	for _, c := range []redis.UniversalClient{client, cluster} {
+		if err := redisconn.Check(c); err == nil || !strings.Contains(err.Error(), "it is nil") {
+			t.Errorf("%T: %v", c, err)
+		}
 	}
 }

@@ -71,11 +71,27 @@ func begins(reply string, with ...string) bool {
 	return false
 }
 
+// Deaf reports whether err is the reply of a server that takes no writes now, though it may answer what is read: it loads its data, is
+// a replica, or lacks replicas. Explain makes it an ErrUnreachable.
+func Deaf(err error) bool {
+	return replied(err, "LOADING ", "READONLY ", "MASTERDOWN ", "NOREPLICAS ")
+}
+
+// Denied reports whether err is the reply of a server that does not, or not any longer, know the caller, or gives it no right to the call.
+func Denied(err error) bool {
+	return replied(err, "NOAUTH ", "WRONGPASS ", "NOPERM ")
+}
+
 // Full reports whether err is the reply of a server that takes no writes because it has no memory or no disk left. It answers, so
 // this is no ErrUnreachable.
 func Full(err error) bool {
+	return replied(err, "OOM ", "MISCONF ")
+}
+
+// replied reports whether err is a reply that begins with one of some words.
+func replied(err error, with ...string) bool {
 	reply := redis.Error(nil)
-	return errors.As(err, &reply) && begins(reply.Error(), "OOM ", "MISCONF ")
+	return errors.As(err, &reply) && begins(reply.Error(), with...)
 }
 
 // LookAgain makes a Cluster client whose call was answered with err, and err wraps

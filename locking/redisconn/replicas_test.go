@@ -45,13 +45,13 @@ func TestMajorityOfACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if of, err := redisconn.Master(t.Context(), client, "key"); err != nil || of.Options().Addr != master.Addr() {
+		t.Errorf("the master of a key: %v, %v; want %s", of, err, master.Addr())
+	}
 	if err := master.Pause(); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := redisconn.Majority(t.Context(), client); err != nil || got != 1 {
 		t.Errorf("one master hangs: %d, %v; want what the others say", got, err)
-	}
-	if of, err := redisconn.Master(t.Context(), client, "key"); err != nil || of.Options().Addr != master.Addr() {
-		t.Errorf("the master of a key: %v, %v; want %s", of, err, master.Addr())
 	}
 }

@@ -25,7 +25,7 @@ const (
 
 // List returns the locks of the namespace that are held, sorted by name, for an
 // operator: it walks over all keys of each server, a thousand in a call, and
-// holds none up. Of more than limit locks it returns limit, and more is true.
+// holds none up. Of more than limit locks it returns limit, and more is true; 0 is no limit.
 // Beside the error of a server that does not answer, which wraps locking.ErrUnreachable,
 // stand the locks of the others.
 func (d *Driver) List(ctx context.Context, limit int) (locks []locking.Ownership, more bool, err error) {
@@ -36,7 +36,7 @@ func (d *Driver) List(ctx context.Context, limit int) (locks []locking.Ownership
 	unread := redisconn.Explain("list locks at redis "+redisconn.Addr(d.client), err)
 	silent := make(map[string]bool) // addresses
 	for _, name := range names {
-		if len(locks) == limit {
+		if limit > 0 && len(locks) == limit {
 			return locks, true, unread
 		}
 		at := ""

@@ -32,10 +32,10 @@ const (
 type Config struct {
 	Namespace string        // keeps installations in one Redis apart; default "escapement"
 	Margin    time.Duration // see locking.KeeperConfig; default 1 s
-	Logger    *slog.Logger  // default: none
+	Logger    *slog.Logger  // see locking.KeeperConfig; gets connections for calls that fail, too (warn); default slog.Default()
 
 	// Confirm is how many replicas must have a grant before it counts: with r
-	// replicas at each master, (r+1)/2 make a majority of all copies. It costs a
+	// replicas at each master, (r+1)/2 make a majority of all copies (redisconn.Majority counts them). It costs a
 	// round trip to the replicas, narrows what a failover can lose, and does not
 	// close it. Too few answers: the lock is given back, and the error wraps
 	// ErrUnreachable. Default 0.
@@ -76,7 +76,7 @@ func NewDriver(client redis.UniversalClient, cfg Config) *Driver {
 	d.refused = errors.Join(d.refused, cfg.check())
 	logger := cfg.Logger
 	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
+		logger = slog.Default()
 	}
 	d.calls = newSwitchboard(client, d.namespace, uuid.NewString(), logger)
 	return d

@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"sync"
@@ -81,27 +82,20 @@ func firstOfTheHour(now time.Time, ttl time.Duration) bool {
 	return !now.Truncate(time.Hour).Equal(now.Add(-ttl).Truncate(time.Hour))
 }
 
-// answers turns replies into answers. When none is known, it returns the first
-// error instead.
-func answers(cmds []*redis.Cmd, explain func(error) error) ([]locking.RenewAnswer, error) {
-	out := make([]locking.RenewAnswer, len(cmds))
-	var known bool
-	var errs []error
+// answers turns replies into answers. Beside those that are unknown stands the first error.
+func answers(cmds []*redis.Cmd, explain func(error) error) (out []locking.RenewAnswer, first error) {
+	out = make([]locking.RenewAnswer, len(cmds))
 	for i, cmd := range cmds {
 		code, err := cmd.Int()
 		switch {
 		case err != nil:
-			errs = append(errs, explain(err))
-			continue
+			err = explain(err)
+			first = cmp.Or(first, err)
 		case code == 1:
 			out[i] = locking.Renewed
 		default:
 			out[i] = locking.Gone
 		}
-		known = true
 	}
-	if !known && len(errs) > 0 {
-		return nil, errs[0]
-	}
-	return out, nil
+	return out, first
 }

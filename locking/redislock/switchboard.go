@@ -30,8 +30,8 @@ type switchboard struct {
 
 // listener is one that waits.
 type listener struct {
-	name string
-	call chan struct{} // capacity 1
+	name, channel string
+	call          chan struct{} // capacity 1
 }
 
 func newSwitchboard(client redis.UniversalClient, namespace, process string, logger *slog.Logger) *switchboard {
@@ -53,10 +53,10 @@ func (s *switchboard) channel(name string) string {
 
 // listen is Driver.Listen.
 func (s *switchboard) listen(name, owner string) (<-chan struct{}, func()) {
-	call := make(chan struct{}, 1)
+	call, channel := make(chan struct{}, 1), s.channel(name)[1:]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting[owner] = listener{name, call}
+	s.waiting[owner] = listener{name, channel, call}
 	return call, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *switchboard) callAll(channel string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.waiting {
-		if s.channel(l.name)[1:] == channel {
+		if l.channel == channel {
 			l.wake()
 		}
 	}

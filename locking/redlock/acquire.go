@@ -136,7 +136,7 @@ func (a *attempt) run(ctx context.Context) (locking.Token, error) {
 // promise is phase 1.
 func (a *attempt) promise(ctx context.Context) {
 	d, r := a.driver, a.request
-	answers := askAll(ctx, d, 0, d.lanes.enter(r.Name, len(d.masters)), func(ctx context.Context, _ int, m *master) (promise, error) {
+	answers := askAll(ctx, d, 0, d.lanes.enter(r.Name, r.Owner, len(d.masters), false), func(ctx context.Context, _ int, m *master) (promise, error) {
 		reply, err := acquireScript.Run(ctx, m.client, lockKeys(d.cfg.Namespace, r.Name),
 			r.Owner, millis(r.TTL+r.Delay), a.number, a.asked.UnixMicro(), r.After, r.From,
 			r.Holder, stateKeep, millis(d.cfg.MaxTTL)).Slice()

@@ -29,12 +29,12 @@ const (
 // few minutes of each other. Tokens go on above all that the masters remember,
 // and a minute ahead of the median of their clocks.
 //
-// While a majority votes it does nothing. Masters that all know of nothing vote at
-// once: there it is the operator's word that no lock is in use that was granted
-// before; wait for MaxTTL if you cannot tell. When any of them votes, or knows of
-// a token, the others vote when they have been known to have lost their state for
-// 1.1 times the longest MaxTTL and a second. Until then the error says how long
-// that is: call Bootstrap again.
+// While a majority votes it does nothing. Masters that all answer and know of nothing
+// vote at once: there it is the operator's word that no lock is in use that was granted
+// before; wait for MaxTTL if you cannot tell. When any of them votes, knows of
+// a token, or gives no answer, the others vote when they have been known to have lost
+// their state for 1.1 times the longest MaxTTL and a second. Until then the error says
+// how long that is: call Bootstrap again.
 //
 // The error wraps locking.ErrUnreachable also when so many masters gave no answer
 // that a majority may be voting. It is an *locking.InputError when the masters'
@@ -99,8 +99,9 @@ func survey(nodes []*node) found {
 	return f
 }
 
-// first reports whether there is no trace of an earlier life.
-func (f found) first() bool { return f.voting == 0 && f.largest == 0 }
+// first reports whether there is no trace of an earlier life. A master that gives no
+// answer may have one: what the others have lost may still be held.
+func (f found) first() bool { return f.voting == 0 && f.largest == 0 && f.silent == 0 }
 
 // commonClock returns the median of the masters' clocks, in microseconds. Tokens
 // go on from there, and do not come back from a clock that was years ahead: so it

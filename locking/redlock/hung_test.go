@@ -136,6 +136,7 @@ func TestLostState(t *testing.T) {
 		if err := all[1].Restart(); err != nil { // with its data, which may be old
 			t.Fatal(err)
 		}
+		d, _ = c.driver(t) // without connections that broke
 		if _, err := try("e"); !errors.Is(err, locking.ErrUnreachable) {
 			t.Fatalf("two restarted at once: %v; want ErrUnreachable", err)
 		}
@@ -144,7 +145,7 @@ func TestLostState(t *testing.T) {
 		grant("f")
 
 		empty(t, all[2])
-		d, _ = c.driver(t) // without connections that broke
+		d, _ = c.driver(t) // as above
 		grant("g")         // notes it
 		time.Sleep(redlock.DefaultMaxTTL)
 		grant("h") // too early

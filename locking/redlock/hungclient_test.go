@@ -75,7 +75,7 @@ func TestHungClientIsBounded(t *testing.T) {
 				t.Errorf("%d calls to %s are still counted", n, m.addr)
 			}
 		}
-		if n := len(d.lanes.name); n != 0 {
+		if n := len(d.lanes.lanes); n != 0 {
 			t.Errorf("%d lanes are still open", n)
 		}
 	})

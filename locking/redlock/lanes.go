@@ -5,70 +5,98 @@ import (
 	"sync"
 )
 
-// lanes keep the order of this driver's acquisitions and releases of one lock at
-// each master. Callers go on when a majority has answered, and what they left
-// under way to the others travels over several connections: a release could
-// arrive before what it takes back, or an acquisition after the next holder has
-// come and gone.
+// lanes keep the order of this driver's acquisitions and releases at each master.
+// Callers go on when a majority has answered, and what they left under way to the
+// others travels over several connections: a release could arrive before what it
+// takes back, or an acquisition after the next holder has come and gone. So each
+// call goes behind its owner's last one, and an acquisition behind the last release
+// of its lock. Acquisitions do not wait for each other: of many who want one lock,
+// most would spend their MasterTimeout in the row, and call masters that answer
+// silent.
 type lanes struct {
-	mu   sync.Mutex
-	name map[string]*lane
+	mu    sync.Mutex
+	lanes map[lane]*row
 }
 
-// lane is where the calls for one lock stand.
-type lane struct {
+// lane is whose order is kept: an owner's, or that of a lock's releases.
+type lane struct{ owner, released string }
+
+// row is where the calls of one lane stand.
+type row struct {
 	last []chan struct{} // for each master, closed when the last call's turn is over
-	open int             // turns that are not over; at 0 the lane goes
+	open int             // turns that are not over; at 0 the row goes
 }
 
-// turn is one call's place in a lane at one master.
+// turn is one call's place at one master.
 type turn struct {
-	before <-chan struct{} // nil: nobody
-	mine   chan struct{}
-	end    func() // may be called again
+	before [2]<-chan struct{} // nil: nobody
+	end    func()             // may be called again
 }
 
-// enter takes a place behind all calls so far at each of n masters. Each turn
-// must be ended.
-func (l *lanes) enter(name string, n int) []turn {
+// enter takes a place at each of n masters. Each turn must be ended.
+func (l *lanes) enter(name, owner string, n int, release bool) []turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.name == nil {
-		l.name = make(map[string]*lane)
+	turns, own, others := make([]turn, n), l.row(lane{owner: owner}, n), l.lanes[lane{released: name}]
+	if release {
+		others = l.row(lane{released: name}, n)
 	}
-	in := l.name[name]
-	if in == nil {
-		in = &lane{last: make([]chan struct{}, n)}
-		l.name[name] = in
-	}
-	in.open += n
-	turns := make([]turn, n)
 	for i := range turns {
 		mine := make(chan struct{})
-		turns[i] = turn{before: in.last[i], mine: mine, end: sync.OnceFunc(func() { l.leave(name, in, mine) })}
-		in.last[i] = mine
+		turns[i].before[0], own.last[i] = own.last[i], mine
+		own.open++
+		if others != nil {
+			turns[i].before[1] = others.last[i]
+		}
+		if release {
+			others.last[i] = mine
+			others.open++
+		}
+		turns[i].end = sync.OnceFunc(func() { l.leave(name, owner, release, mine) })
 	}
 	return turns
 }
 
-func (l *lanes) leave(name string, in *lane, mine chan struct{}) {
+// row returns that of a lane, made if need be; l.mu is held.
+func (l *lanes) row(of lane, n int) *row {
+	if l.lanes == nil {
+		l.lanes = make(map[lane]*row)
+	}
+	if l.lanes[of] == nil {
+		l.lanes[of] = &row{last: make([]chan struct{}, n)}
+	}
+	return l.lanes[of]
+}
+
+func (l *lanes) leave(name, owner string, release bool, mine chan struct{}) {
 	close(mine)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.leaveRow(lane{owner: owner})
+	if release {
+		l.leaveRow(lane{released: name})
+	}
+}
+
+// leaveRow ends one turn of a lane; l.mu is held.
+func (l *lanes) leaveRow(of lane) {
+	in := l.lanes[of]
 	if in.open--; in.open == 0 {
-		delete(l.name, name)
+		delete(l.lanes, of)
 	}
 }
 
 // wait returns when the turn has come, or ctx's error.
 func (t turn) wait(ctx context.Context) error {
-	if t.before == nil {
-		return nil
+	for _, before := range t.before {
+		if before == nil {
+			continue
+		}
+		select {
+		case <-before:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	select {
-	case <-t.before:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return nil
 }

@@ -73,7 +73,8 @@ func ownership(v votes, name string, best claim, claims []claim) locking.Ownersh
 		if o.Holder == "" {
 			o.Holder = c.holder
 		}
-		o.Revoked = o.Revoked || c.revoked // of a majority that was told, some master is here
+		// Of a majority that was told, some master is here. A promise of another token says nothing of this grant.
+		o.Revoked = o.Revoked || c.revoked && c.token == best.token
 	}
 	return o
 }

@@ -43,7 +43,7 @@ const (
 type Config struct {
 	Namespace string        // keeps installations in the same masters apart; default "escapement"
 	Margin    time.Duration // see locking.KeeperConfig; default 1 s
-	Logger    *slog.Logger  // gets masters that lost their state (warn) and vote again (info); default: none
+	Logger    *slog.Logger  // gets masters that lost their state (warn) and vote again (info), and see locking.KeeperConfig; default slog.Default()
 
 	// MasterTimeout is how long one master is waited for, in each of the two phases
 	// of an acquisition. Much less than a ttl, more than a healthy round trip.
@@ -121,7 +121,7 @@ func (c Config) withDefaults() Config {
 		c.CallTimeout = max(time.Second, 2*c.MasterTimeout+slackOfCalls)
 	}
 	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
+		c.Logger = slog.Default()
 	}
 	return c
 }

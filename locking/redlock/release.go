@@ -35,7 +35,7 @@ func (d *Driver) withdraw(name, owner string, upto int64) {
 // takes all that the owner ever asked for: nothing that it asks later can be before
 // it. When it is told again, that can.
 func (d *Driver) giveBack(ctx context.Context, name, owner string, upto int64, release bool) <-chan answer[int] {
-	turns := d.lanes.enter(name, len(d.masters))
+	turns := d.lanes.enter(name, owner, len(d.masters), release)
 	return askAll(ctx, d, d.persistFor()+d.cfg.MasterTimeout, turns, func(ctx context.Context, i int, m *master) (int, error) {
 		var code int
 		last := upto
