@@ -17,8 +17,7 @@
 //
 // A job is filled with [Job.WithDefaults] and then checked with [Job.Validate]; the
 // registry does both, and [Registry.Check] looks at how the jobs go together. A setting
-// that would do nothing is refused: one that belongs to a policy the job does not have,
-// and, with the words "is not there yet", one that this version does not carry out.
+// that would do nothing is refused: one that belongs to a policy the job does not have.
 //
 // In place of a schedule a job may have [Job.After], another job's name: it runs once for
 // each tick of that one that ended well, with the same tick.

@@ -54,7 +54,9 @@ func (f *failover) assert(ctx context.Context, server string, last bool) bool {
 		return false
 	}
 	f.mu.Lock()
-	f.placed, f.left = server, nil
+	if f.placed, f.left = server, nil; sum.left == 0 {
+		f.kept = f.n.ledger.ByPartition(server)
+	}
 	f.mu.Unlock()
 	return true
 }
@@ -132,7 +134,7 @@ func (f *failover) tellOf(ctx context.Context, l *ledger.Ledger, server string, 
 		return nil, err
 	}
 	away[master] = missing
-	f.n.health.fail("reassert", err)
+	f.n.quiet.fail("reassert", err, part)
 	return none, nil
 }
 
@@ -153,8 +155,8 @@ func settleAgain(ctx context.Context, l *ledger.Ledger, ends []ledger.Report) er
 	return err
 }
 
-// batches are the runs that this node has, and had lately, as calls take them: in the order in which they were granted. Or
-// those of them that are left of this server.
+// batches are the runs that this node has, and had lately, as calls take them: in the order in which they were granted. Those of
+// partitions that have kept them are not among them. Or those of them that are left of this server.
 func (f *failover) batches(server string) [][]recalled {
 	f.mu.Lock()
 	left := f.leftOf == server
@@ -168,12 +170,12 @@ func (f *failover) batches(server string) [][]recalled {
 			all = append(all, recalled{g: g})
 		}
 	}
-	if left {
-		all = slices.DeleteFunc(all, func(c recalled) bool {
-			_, is := f.left[c.g.lease.Run]
-			return !is
-		})
-	}
+	masters := f.n.ledger.ByPartition(server)
+	all = slices.DeleteFunc(all, func(c recalled) bool {
+		_, is := f.left[c.g.lease.Run]
+		kept := f.kept[c.g.job.part]
+		return left && !is || kept != "" && kept == masters[c.g.job.part]
+	})
 	f.mu.Unlock()
 	slices.SortFunc(all, func(a, b recalled) int {
 		return cmp.Or(a.g.job.part-b.g.job.part, cmp.Compare(a.g.lease.Token, b.g.lease.Token), a.g.job.index-b.g.job.index)

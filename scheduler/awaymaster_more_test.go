@@ -228,3 +228,38 @@ func TestConfirmOnACluster(t *testing.T) {
 		t.Errorf("it began %s after its replica was back", late)
 	}
 }
+
+// TestDeadNodeIsReapedWithoutTheHomeMaster has a node die while the master where nodes meet is away. A run of it at another master is
+// reaped all the same, and its job goes on.
+func TestDeadNodeIsReapedWithoutTheHomeMaster(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	a := onApart(ctx, t, true)
+	elsewhere, began, ran := a.name(ctx, t, "elsewhere", false), make(chan string, 10), make(chan string, 1000)
+	with := func(f jobs.Func) *jobs.Registry {
+		reg := jobs.NewRegistry()
+		reg.MustAdd(jobs.Job{Name: elsewhere, Schedule: "@every 1s", TTL: 4 * time.Second, Func: f})
+		return reg
+	}
+	runOnCluster(t, a.n2.client(t, a.cluster, a.away), with(func(ctx context.Context, run *jobs.Run) error {
+		began <- run.Job()
+		<-ctx.Done()
+		return nil
+	}), "n2", time.Second)
+	next(ctx, t, "the run of the node that is going to die", began)
+	runOnCluster(t, a.n1.client(t, a.cluster, a.away), with(func(_ context.Context, run *jobs.Run) error {
+		ran <- run.Job()
+		return nil
+	}), "n1", time.Second)
+	until(ctx, t, time.Now().Add(6*time.Second)) // it has seen the clock run steadily for the ttl
+	a.n1.away.Cut()
+	a.n2.away.Cut()
+	until(ctx, t, time.Now().Add(4*time.Second))
+	a.n2.others.Cut()
+	dead := time.Now()
+	soon, enough := context.WithTimeout(ctx, 15*time.Second)
+	defer enough()
+	next(soon, t, "a run of its job, while nodes cannot meet", ran)
+	t.Log("the job went on after", time.Since(dead))
+}

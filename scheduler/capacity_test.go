@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
@@ -83,14 +85,14 @@ func TestFullNodeLeavesTicksToOthers(t *testing.T) {
 // All nodes are full for a minute: nobody asks for what nobody can run, nothing is lost, and the records say what was late.
 func TestAllNodesFullForAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, err := redistest.Embed()
+		embedded, err := redistest.Embed()
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer server.Close()
+		defer embedded.Close()
 		watch := newClaimWatch(t)
 		c := &cluster{t: t, logs: &logs{}, client: func() *redis.Client {
-			client := server.Client()
+			client := embedded.Client()
 			client.AddHook(watch)
 			return client
 		}}
@@ -132,6 +134,45 @@ func TestAllNodesFullForAMinute(t *testing.T) {
 		}
 		if latest != 1 {
 			t.Errorf("%d runs to catch up, want 1: the latest of what was missed", latest)
+		}
+	})
+}
+
+// TestFewSlotsAreTakenInBatches has a node with far fewer slots than ticks that are due at once. As slots become free they are taken for one
+// partition together: else a batch would become as many as there are partitions, and each of these as many again when its runs end, until
+// claims and ends went one by one.
+func TestFewSlotsAreTakenInBatches(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, redis *redistest.Embedded) {
+		const due, slots, seconds = 320, 16, 5
+		s := &sink{}
+		var list []jobs.Job
+		for i := range due {
+			list = append(list, jobs.Job{Name: fmt.Sprint("job-", i), Schedule: "* * * * * *", Func: func(_ context.Context, r *jobs.Run) error {
+				s.write(r)
+				return nil
+			}})
+		}
+		c.start("a", scheduler.Config{MaxRunning: slots}, list...)
+		time.Sleep(10*time.Second + 500*time.Millisecond)
+		var calls atomic.Int64
+		redis.SetHook(func(_ *server.Peer, cmd string, _ ...string) bool {
+			if cmd == "EVALSHA" {
+				calls.Add(1)
+			}
+			return false
+		})
+		before := len(s.all())
+		time.Sleep(seconds * time.Second)
+		redis.SetHook(nil)
+		ticks, perTick := len(s.all())-before, float64(calls.Load())/float64(seconds*due)
+		c.end()
+		s.check(t)
+		t.Logf("%.2f script calls a tick; two to %d ticks would be %.2f", perTick, slots, 2.0/slots)
+		if ticks != seconds*due {
+			t.Errorf("%d ticks ran in %d s, want %d", ticks, seconds, seconds*due)
+		}
+		if perTick > 0.5 {
+			t.Errorf("%.2f script calls a tick", perTick)
 		}
 	})
 }

@@ -30,6 +30,7 @@ type clock struct {
 	heard   sample    // the last one, believed or not
 	steady  time.Time // since when Redis' clock has run steadily, monotonic; zero before the first sample
 	latest  time.Time // when the latest good sample came
+	written time.Time // when Redis took a write last, as far as it is known; zero: nobody says
 	runID   string
 	stopped error // why the node must not claim, nil when it may
 }
@@ -86,14 +87,26 @@ func (c *clock) usable() error {
 	return c.stopped
 }
 
-// steadyFor is how long this node has seen Redis' clock run steadily, on one server run.
+// steadyFor is how long this node has seen Redis' clock run steadily, on one server run that took writes: while it takes none, leases
+// lapse whose nodes live.
 func (c *clock) steadyFor() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.steady.IsZero() {
+	if c.steady.IsZero() || !c.written.IsZero() && time.Since(c.written) > unseen {
 		return 0
 	}
 	return time.Since(c.steady)
+}
+
+// wrote takes up that Redis has taken a write.
+func (c *clock) wrote() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if !c.written.IsZero() && now.Sub(c.written) > unseen {
+		c.steady = now
+	}
+	c.written = now
 }
 
 // server is the Redis whose clock this is, as Ledger.Masters names it: its run_id, or those of all masters.

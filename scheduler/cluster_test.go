@@ -107,6 +107,9 @@ type cluster struct {
 	nodes  []*running
 }
 
+// nodeName is the key of a node's name in the context that it is run with.
+type nodeName struct{}
+
 type running struct {
 	*scheduler.Node
 	stop context.CancelFunc
@@ -129,7 +132,7 @@ func (c *cluster) startOver(client *redis.Client, name string, cfg scheduler.Con
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.WithValue(context.Background(), nodeName{}, name))
 	r := &running{Node: n, stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)

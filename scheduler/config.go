@@ -14,6 +14,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // ConfirmMajority, as Config.Confirm, is (r+1)/2 of the r replicas that the master has when the node starts, on a Cluster the one
@@ -57,8 +58,8 @@ type Config struct {
 	// MaxStep is the largest step of Redis' clock that is believed without asking whether it
 	// brings Redis nearer to the node's own clock. At least MaxSkew. Default 60 s.
 	MaxStep time.Duration
-	// FailoverHold is how long the node claims nothing, at most, after Redis was restarted or failed over: until all nodes
-	// have said what they run. 100 ms to 1 min. Default 3 s.
+	// FailoverHold is how long the node claims nothing, at most, after Redis was restarted or failed over and takes writes
+	// again: until all nodes have said what they run. 100 ms to 1 min. Default 3 s.
 	FailoverHold time.Duration
 	// DrainTimeout is how long running jobs may go on after the node was told to stop; then they
 	// are cancelled. Default 30 s.
@@ -66,7 +67,8 @@ type Config struct {
 	// HistoryKeep is the number of history rows kept per job, at least 16. A tick of a sharded job has
 	// one for each shard and one more: keep at least those of two ticks. Default 200.
 	HistoryKeep int
-	// HistoryKeepFor is how long rows are kept, whichever is reached first. Default 168 h.
+	// HistoryKeepFor is how long rows are kept, whichever is reached first; they leave when another one is added. At least
+	// 1 min: for so long nodes remember what ended. Default 168 h.
 	HistoryKeepFor time.Duration
 	// Confirm is how many replicas must have a grant before its run begins, ConfirmMajority for a majority of all copies. It costs
 	// a round trip to the replicas, narrows what a failover can lose, and does not close it. What too few have confirmed after half a
@@ -93,7 +95,7 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.Namespace = cmp.Or(c.Namespace, "escapement")
+	c.Namespace = cmp.Or(c.Namespace, ledger.DefaultNamespace)
 	if c.Name == "" {
 		c.Name, _ = os.Hostname() // an empty name is refused by validate
 	}
@@ -126,6 +128,14 @@ func (c Config) withDefaults() Config {
 		c.NewID = newID
 	}
 	return c
+}
+
+// ledger is what the ledger is to know.
+func (c Config) ledger() ledger.Config {
+	return ledger.Config{
+		Namespace: c.Namespace, Partitions: c.Partitions, MaxSkew: c.MaxSkew, Generation: c.Generation,
+		Keep: c.HistoryKeep, KeepFor: c.HistoryKeepFor,
+	}
 }
 
 var nodeWords = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/-]{0,127}$`)
@@ -166,7 +176,7 @@ func (c Config) validate(reg *jobs.Registry) error {
 			bad("next: %w", err)
 		}
 	}
-	errs = append(errs, reg.Check())
+	errs = append(errs, c.ledger().Validate(), reg.Check())
 	for _, j := range reg.All() {
 		if j.TTL < 3*c.MaxSkew {
 			bad("job %s: ttl is %s and max_skew %s: a ttl must be at least three times max_skew", j.Name, j.TTL, c.MaxSkew)

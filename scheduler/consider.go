@@ -91,13 +91,19 @@ func pendingClaim(j *job, p ledger.Lease, now time.Time) ledger.Claim {
 	return dropped(c, dropAfter(j, p), now.UnixMilli())
 }
 
-// dropAfter is until when a pending run may start, ms: one that follows another job's may come too late. 0 is
-// no such limit.
+// dropAfter is until when a pending run may start, ms: one that follows another job's may come too late, and so may a tick of the job's
+// own that was handed back before it began. 0 is no such limit.
 func dropAfter(j *job, p ledger.Lease) int64 {
-	if p.Trigger != jobs.TriggerAfter.String() || p.Holds || j.StartWithin == 0 {
+	follows := p.Trigger == jobs.TriggerAfter.String()
+	switch {
+	case j.StartWithin == 0 || p.Of != "":
 		return 0
+	case follows && !p.Holds:
+		return p.Granted + j.StartWithin.Milliseconds()
+	case !follows && p.Prev != 0: // further attempts are no steps of the cursor
+		return p.Tick + j.StartWithin.Milliseconds()
 	}
-	return p.Granted + j.StartWithin.Milliseconds()
+	return 0
 }
 
 // dropped is a claim for a pending run as it is to be asked now.
@@ -108,10 +114,11 @@ func dropped(c ledger.Claim, after, now int64) ledger.Claim {
 	return c
 }
 
-// idle is the job of that name if this node may claim it now.
+// idle is the job of that name if this node may claim a tick of it now. One that follows another has none, whatever is
+// overdue: the sweep looked before its schedule was replaced, or the record is a strange one.
 func (e *engine) idle(name string) *job {
 	j := e.byName[name]
-	if j == nil || j.claiming || j.outside {
+	if j == nil || j.claiming || j.outside || j.schedule == nil {
 		return nil
 	}
 	return j

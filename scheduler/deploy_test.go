@@ -184,3 +184,35 @@ func TestRollingDeployChangesOnce(t *testing.T) {
 		}
 	})
 }
+
+// A build with the definition that is stored already is tried and taken back. It decides no more: what is stored is held by older nodes
+// alone, and the build between the two comes.
+func TestNewestOfTheLivingDecides(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		old := eachSecond("job", s)
+		changed := old
+		changed.Schedule = "@every 2s"
+		schedule := func() string { return must[scheduler.JobView](t)(c.inspector().Job(t.Context(), "job")).Schedule }
+		c.start("one", scheduler.Config{Revision: "1"}, old)
+		time.Sleep(3 * time.Second)
+		three := c.start("three", scheduler.Config{Revision: "3"}, old)
+		time.Sleep(3 * time.Second)
+		c.start("two", scheduler.Config{Revision: "2"}, changed)
+		time.Sleep(10 * time.Second)
+		if got := schedule(); got != old.Schedule {
+			t.Errorf("while build 3 lives the schedule is %s", got)
+		}
+		c.leave(three)
+		time.Sleep(10 * time.Second)
+		if got := schedule(); got != changed.Schedule {
+			t.Errorf("when builds 1 and 2 are left the schedule is %s", got)
+		}
+		time.Sleep(10 * time.Second)
+		c.end()
+		s.check(t)
+		if n := c.logs.count("definition replaced"); n != 1 {
+			t.Errorf("the definition was replaced %d times", n)
+		}
+	})
+}

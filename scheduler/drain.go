@@ -11,13 +11,20 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
+// DrainOptions say who drains a node and why; the zero value is useful.
+type DrainOptions struct {
+	// Author is who drains it; at most 64 bytes are kept. Default "unknown".
+	Author string
+	// Reason is for whoever finds the node drained; at most 256 bytes are kept. Default none.
+	Reason string
+}
+
 // DrainNode drains the nodes of a name, as `nodes list` has it, until ResumeNode: they claim nothing new,
 // hand over what they own within three seconds, finish what runs, and stay in the roster as draining. It
 // concerns the name: a process that is started anew under it drains too. Drained again, a name takes the new
-// author and reason. It does not wait; NodeRests does. The author is who does it, by default "unknown", and
-// the reason may be empty; 64 and 256 bytes of them are kept. It returns ErrUnknownNode unless a node of
+// author and reason. It does not wait; NodeRests does. It returns ErrUnknownNode unless a node of
 // that name is in the roster or the name is drained, and ErrRefused when too many names are.
-func (i *Inspector) DrainNode(ctx context.Context, name, by, reason string) error {
+func (i *Inspector) DrainNode(ctx context.Context, name string, o DrainOptions) error {
 	_, members, err := i.members(ctx)
 	if err != nil {
 		return err
@@ -29,7 +36,7 @@ func (i *Inspector) DrainNode(ctx context.Context, name, by, reason string) erro
 	if _, drained := drains[name]; !drained && !named(members, name) {
 		return unknownNode(name)
 	}
-	err = i.roster().Drain(ctx, name, sharding.Drained{Author: author(by), Reason: oneLine(reason)})
+	err = i.roster().Drain(ctx, name, sharding.Drained{Author: author(o.Author), Reason: oneLine(o.Reason)})
 	if errors.Is(err, sharding.ErrTooManyDrains) {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}

@@ -87,7 +87,7 @@ func TestDrainNode(t *testing.T) {
 		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(1140 * time.Millisecond))) // b has just beaten
 		ordinary, _ := s.longestLag(start, time.Now())
 		drained := time.Now()
-		if err := i.DrainNode(ctx, "b", "ann", "new\ndisk"); err != nil {
+		if err := i.DrainNode(ctx, "b", scheduler.DrainOptions{Author: "ann", Reason: "new\ndisk"}); err != nil {
 			t.Fatal(err)
 		}
 		if rests := must[bool](t)(i.NodeRests(ctx, "b")); rests {
@@ -153,7 +153,7 @@ func TestDrainOutlivesTheProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s, ctx, i := &sink{}, t.Context(), c.inspector()
 		nodes, list := trio(c, s)
-		if err := i.DrainNode(ctx, "b", "", ""); err != nil {
+		if err := i.DrainNode(ctx, "b", scheduler.DrainOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Second)
@@ -161,7 +161,7 @@ func TestDrainOutlivesTheProcess(t *testing.T) {
 		if rests := must[bool](t)(i.NodeRests(ctx, "b")); !rests {
 			t.Error("a node that has left does not rest")
 		}
-		if err := i.DrainNode(ctx, "b", "bob", ""); err != nil { // nobody has the name, but it is drained
+		if err := i.DrainNode(ctx, "b", scheduler.DrainOptions{Author: "bob"}); err != nil { // nobody has the name, but it is drained
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Second)
@@ -209,7 +209,7 @@ func TestDrainFlapping(t *testing.T) {
 		_, list := trio(c, s)
 		start := time.Now()
 		for k := range 30 {
-			act := func() error { return i.DrainNode(ctx, "b", "ann", "") }
+			act := func() error { return i.DrainNode(ctx, "b", scheduler.DrainOptions{Author: "ann"}) }
 			if k%2 == 1 {
 				act = func() error { return i.ResumeNode(ctx, "b") }
 			}
@@ -235,10 +235,10 @@ func TestDrainFlapping(t *testing.T) {
 func TestDrainRefuses(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		ctx, i := t.Context(), c.inspector()
-		refused(t, i.DrainNode(ctx, "a", "", ""), scheduler.ErrUnknownNamespace)
+		refused(t, i.DrainNode(ctx, "a", scheduler.DrainOptions{}), scheduler.ErrUnknownNamespace)
 		c.start("a", scheduler.Config{}, eachSecond("job", &sink{}))
 		time.Sleep(3 * time.Second)
-		refused(t, i.DrainNode(ctx, "aa", "", ""), scheduler.ErrUnknownNode, `"aa"`, "nodes list")
+		refused(t, i.DrainNode(ctx, "aa", scheduler.DrainOptions{}), scheduler.ErrUnknownNode, `"aa"`, "nodes list")
 		refused(t, i.ResumeNode(ctx, "aa"), scheduler.ErrUnknownNode, `"aa"`)
 		if err := i.ResumeNode(ctx, "a"); err != nil {
 			t.Errorf("resume of a node that works: %v", err)
@@ -260,7 +260,7 @@ func TestDrainRefuses(t *testing.T) {
 		}
 		c.start("b", scheduler.Config{}, eachSecond("job", &sink{}))
 		time.Sleep(3 * time.Second)
-		refused(t, i.DrainNode(ctx, "b", "", ""), scheduler.ErrRefused, "1000")
+		refused(t, i.DrainNode(ctx, "b", scheduler.DrainOptions{}), scheduler.ErrRefused, "1000")
 		if err := i.ResumeNode(ctx, "a"); err != nil {
 			t.Errorf("resume: %v", err)
 		}

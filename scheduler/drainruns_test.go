@@ -30,7 +30,7 @@ func TestDrainLeavesRunsAlone(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		id := must[string](t)(i.Trigger(ctx, "long", scheduler.TriggerOptions{}))
 		time.Sleep(time.Second)
-		if err := i.DrainNode(ctx, "a", "ann", ""); err != nil {
+		if err := i.DrainNode(ctx, "a", scheduler.DrainOptions{Author: "ann"}); err != nil {
 			t.Fatal(err)
 		}
 		waits := must[string](t)(i.Trigger(ctx, "long", scheduler.TriggerOptions{}))
@@ -62,7 +62,7 @@ func TestDrainLeavesRunsAlone(t *testing.T) {
 		if r := must[scheduler.RunView](t)(i.Run(ctx, waits)); r.Node != "b" {
 			t.Errorf("got %+v", r)
 		}
-		if err := i.DrainNode(ctx, "b", "ann", ""); err != nil {
+		if err := i.DrainNode(ctx, "b", scheduler.DrainOptions{Author: "ann"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
@@ -102,7 +102,7 @@ func TestDrainBesideADeadNode(t *testing.T) {
 		network.Cut()
 		must[string](t)(i.Trigger(ctx, "long", scheduler.TriggerOptions{}))
 		time.Sleep(1900 * time.Millisecond) // ticks of the dead node's jobs are late by more than the grace
-		if err := i.DrainNode(ctx, "b", "ann", ""); err != nil {
+		if err := i.DrainNode(ctx, "b", scheduler.DrainOptions{Author: "ann"}); err != nil {
 			t.Fatal(err)
 		}
 		drained := time.Now()

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -46,6 +47,9 @@ type engine struct {
 	shards   []ledger.Lease     // shards of open ticks that wait for a slot; at most pendingMax
 	asking   map[string]bool    // those whose claims are in flight; each has a slot, or lent it
 	mayTake  func(*job, time.Duration) bool
+	full     trouble // that what is due finds no slot
+	// saidNoRoom is when it was said last that a job waits for room in the ledger.
+	saidNoRoom time.Time
 	// shardLast says that what was claimed last, when there was a choice, was a shard.
 	shardLast bool
 	// holding says why nothing may be claimed now, besides the clock, and shut of which partitions nothing is.
@@ -175,7 +179,7 @@ func (e *engine) fireNext(now time.Time) bool {
 		e.agenda.put(j, now.Add(min(lookAgain, max(shutPause, late/10))).UnixMilli())
 		return true
 	}
-	if !due && len(e.shards) == 0 || !e.slots.take() {
+	if !due && len(e.shards) == 0 || !e.take() {
 		return false
 	}
 	if len(e.shards) > 0 && !(due && e.shardLast) {
@@ -194,6 +198,25 @@ func (e *engine) fireNext(now time.Time) bool {
 	e.claim(j, c)
 	return true
 }
+
+// take takes a slot for what is due, and says when there has been none for long: functions that do not end, even when their contexts have,
+// look from outside as if nothing were due.
+func (e *engine) take() bool {
+	if e.slots.take() {
+		e.full = trouble{}
+		return true
+	}
+	if time.Since(e.full.last) > 2*lookAgain {
+		e.full = trouble{} // another node took what was due then
+	}
+	if e.full.again(errFull) && time.Since(e.full.since) >= sayAgain {
+		e.log.Warn("nothing is claimed: all slots are taken by runs that have not ended; see max_running, and what they wait for",
+			"slots", e.slots.size, "for", time.Since(e.full.since).Round(time.Millisecond))
+	}
+	return false
+}
+
+var errFull = errors.New("all slots are taken")
 
 // tickClaim is the claim for a job's due cursor.
 func tickClaim(j *job, run string, now int64) ledger.Claim {

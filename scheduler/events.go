@@ -170,6 +170,14 @@ func (e *events) settled(l ledger.Lease, r ledger.Report, recorded bool) {
 	e.post(func() { hook(ev) })
 }
 
+func (e *events) abandoned(l ledger.Lease) {
+	if e == nil || e.hooks.Abandoned == nil {
+		return
+	}
+	hook, ev := e.hooks.Abandoned, AbandonedEvent{RunEvent: e.about(l, time.UnixMilli(l.Granted)), Holder: l.NodeName}
+	e.post(func() { hook(ev) })
+}
+
 func (e *events) missed(job string, p ledger.Pass) {
 	if e == nil || e.hooks.Missed == nil {
 		return

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/sharding"
 )
@@ -17,7 +16,8 @@ import (
 const assertEvery = 200 * time.Millisecond
 
 // failover keeps a node from trusting a Redis that may have lost what it, or the server before it, had acknowledged: who
-// was granted what, and what has ended. A server is known by its run_id, which is new after a restart as well.
+// was granted what, and what has ended. A server is known by its run_id, which is new after a restart as well, from when it takes writes:
+// nobody can tell it anything before.
 //
 //	open ── another run_id ──► telling ── told once ──► placing ── all is in place ──► waiting ── so it is for all
 //	  ▲                                                                                  │        others, or
@@ -28,11 +28,14 @@ const assertEvery = 200 * time.Millisecond
 // again until all have told theirs, and then with the gap. Until the node is open again it claims nothing, for the cursors may stand
 // before ticks that others are running. Scripts that grant, renew and settle refuse callers that do not know their
 // server, so none of this depends on who notices first.
+//
+// On a Cluster each partition has a server of its own. One whose master is the same as before has lost nothing: nothing is told of
+// it, and what it claims, renews and settles goes on, unless the master of the control record is another one.
 type failover struct {
 	n    *Node
 	look chan struct{} // holds one signal: look at the server now
 
-	partly atomic.Bool // a master of a Cluster did not say who it is
+	partly atomic.Bool // a master of a Cluster did not say who it is, or a new server takes no writes yet
 
 	mu     sync.Mutex
 	server string // that this node has noticed
@@ -42,6 +45,8 @@ type failover struct {
 	open   string           // that may be asked for runs
 	left   map[string]int64 // runs that are to be told again; where the cursor stands that is behind them, or 0
 	leftOf string           // the server that they are left of
+	kept   []string         // by partition, the master that has all of this node's runs of it, "" for none
+	shut   shut
 	memory memory
 
 	others []sharding.Node // who was there when it was noticed, whatever the server knows of them
@@ -57,6 +62,7 @@ func (f *failover) begin(server string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.server, f.since, f.told, f.placed = server, time.Now(), server, server
+	f.kept = f.n.ledger.ByPartition(server)
 }
 
 // servers are the run_ids of the server that this node's runs were told to, and of the one that has them all in place.
@@ -73,40 +79,71 @@ func (f *failover) claims() string {
 	return f.open
 }
 
-// keeps is the server that a run is to be renewed at, and its end recorded; false while it must wait to be restored.
-func (f *failover) keeps(run string) (server string, now bool) {
+// keeps is the server that runs are renewed at, and their ends recorded, and which of them must wait to be restored.
+func (f *failover) keeps() (server string, waits map[string]int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, waits := f.left[run]
-	return f.told, !waits
+	return f.told, f.left // which is never written to
 }
 
-// noticed says whether a server is the one that this node has noticed last. What another one granted it comes too
+// noticed says whether a server is, for a partition, the one that this node has noticed last. What another one granted it comes too
 // late to be told, if it has not begun.
-func (f *failover) noticed(server string) bool {
+func (f *failover) noticed(server string, part int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.server == server
+	return f.same(f.server, server, part)
 }
 
-// remember keeps ends that a server has recorded, for one that has lost them. False: another server was noticed meanwhile,
-// which was told of these runs as of going ones.
-func (f *failover) remember(server string, ends []ending) bool {
+// same says whether a partition has the same master under two servers' names.
+func (f *failover) same(a, b string, part int) bool {
+	return a == b || f.n.ledger.Master(a, part) == f.n.ledger.Master(b, part)
+}
+
+// remember keeps ends of a partition's runs that a server has recorded, for one that has lost them. False: another server was noticed
+// meanwhile, which was told of these runs as of going ones.
+func (f *failover) remember(server string, part int, ends []ending) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.server != server {
+	if !f.same(f.server, server, part) {
 		return false
 	}
 	f.memory.add(ends)
 	return true
 }
 
-// holding is why the node claims nothing, nil when it may.
+// holding is why the node claims nothing, nil when it may, if not of all partitions.
 func (f *failover) holding() error {
-	if f.claims() != f.n.clock.server() {
+	if f.holds(home) {
 		return errHolding
 	}
 	return nil
+}
+
+// holds says whether the node claims nothing of a partition, or of home, nothing at all.
+func (f *failover) holds(part int) bool {
+	server := f.n.clock.server()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open == server {
+		return false
+	}
+	l, s := f.n.ledger, &f.shut
+	if s.open != f.open || s.server != server { // asked for every job, and names are long
+		before, now := l.ByPartition(f.open), l.ByPartition(server)
+		*s = shut{open: f.open, server: server, all: l.Home(f.open) != l.Home(server), parts: make([]bool, len(now))}
+		for p := range now {
+			s.parts[p] = before[p] != now[p]
+		}
+	}
+	return s.all || part != home && s.parts[part]
+}
+
+// shut are the partitions whose master is, in a server's name, not the one that it is in that of the open one; all, when the control
+// record's is not.
+type shut struct {
+	open, server string
+	all          bool
+	parts        []bool
 }
 
 var errHolding = errors.New("Redis was restarted or failed over: nothing is claimed until every node has said what it runs")
@@ -138,34 +175,44 @@ func (f *failover) step(ctx context.Context) time.Duration {
 	server := f.n.clock.server()
 	f.mu.Lock()
 	if f.server != server {
-		f.server, f.since, f.allTold, f.allPlaced = server, time.Now(), false, false
-		f.others, f.left, f.leftOf = f.n.crowd.Load().nodes, nil, ""
-		if f.told == server { // it has come back: it has not heard of what was granted meanwhile
-			f.told, f.placed, f.open = ledger.Nobody, "", ledger.Nobody
-		}
-		f.n.registrar.wiped()
+		f.notice(server)
 	}
 	open, placed := f.open == server, f.placed == server
 	over := time.Since(f.since) >= f.n.cfg.FailoverHold
 	last, may := f.allTold || over, f.allPlaced || over
 	f.mu.Unlock()
 	if open {
-		return f.lookAgain()
+		return f.nextLook()
 	}
 	if !placed {
 		placed = f.assert(ctx, server, last)
 	}
 	if placed && may {
 		f.release(server)
-		return f.lookAgain()
+		return f.nextLook()
 	}
 	signal(f.n.beatNow) // to say so, and to hear whether the others have
 	return assertEvery
 }
 
-// lookAgain is when a node that claims looks at the server again: soon, where it has not seen all of it. All nodes are to know
+// notice takes up that there is another server. The caller has the lock.
+func (f *failover) notice(server string) {
+	f.server, f.since, f.allTold, f.allPlaced = server, time.Now(), false, false
+	f.others, f.left, f.leftOf = f.n.crowd.Load().nodes, nil, ""
+	if f.told == server { // it has come back: it has not heard of what was granted meanwhile
+		f.told, f.placed, f.open = ledger.Nobody, "", ledger.Nobody
+	}
+	for p, master := range f.n.ledger.ByPartition(server) {
+		if f.kept[p] != master {
+			f.kept[p] = ""
+		}
+	}
+	f.n.registrar.wiped()
+}
+
+// nextLook is when a node that claims looks at the server again: soon, where it has not seen all of it. All nodes are to know
 // within FailoverHold of the first who has taken the place of a master.
-func (f *failover) lookAgain() time.Duration {
+func (f *failover) nextLook() time.Duration {
 	if f.partly.Load() {
 		return assertEvery
 	}
@@ -195,35 +242,4 @@ func (f *failover) part(ctx context.Context) {
 		}
 		f.doubt()
 	}
-}
-
-// renewer renews runs at the server that was told of them.
-type renewer struct{ n *Node }
-
-// Renew is for the keeper of the node's leases. Of runs that the server has not been told of, or that wait to be restored,
-// nothing is known.
-func (r renewer) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
-	answers, places := make([]locking.RenewAnswer, len(batch)), make([]int, 0, len(batch))
-	var server string
-	asked := make([]locking.Renewal, 0, len(batch))
-	for i, b := range batch {
-		told, now := r.n.failover.keeps(b.Owner)
-		if server = told; now {
-			asked, places = append(asked, b), append(places, i)
-		}
-	}
-	if len(asked) == 0 {
-		return answers, nil
-	}
-	got, err := r.n.ledger.At(server).Renew(ctx, asked)
-	if errors.Is(err, ledger.ErrServer) {
-		r.n.failover.doubt()
-	}
-	for i, a := range got {
-		answers[places[i]] = a
-	}
-	if got != nil {
-		err = nil // of those that were refused nothing is known
-	}
-	return answers, err
 }

@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,6 +29,7 @@ func running(t *testing.T, job jobs.Job) (n *Node, server *redistest.Embedded, s
 	ended := make(chan error, 1)
 	go func() { ended <- n.Run(ctx) }()
 	time.Sleep(time.Second)
+	synctest.Wait()
 	return n, server, func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -96,6 +99,53 @@ func TestFailoverTellsAgainWhoComesBack(t *testing.T) {
 			t.Error("its tick was run again")
 		}
 		stop()
+	})
+}
+
+// A partition whose master has been another one meanwhile is told again, though it is back; one whose master has stayed is not, unless it
+// was not told of all.
+func TestFailoverForgetsWhatWasKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, _, stop := running(t, jobs.Job{Name: "job", Schedule: "@every 1h", Func: func(context.Context, *jobs.Run) error { return nil }})
+		defer stop()
+		server := func(first, others string) string {
+			return "home," + first + strings.Repeat(","+others, n.ledger.Partitions()-1)
+		}
+		for _, c := range []struct {
+			what   string
+			before func(f *failover)
+			now    string
+			told   []string // the runs that are to be told again
+		}{
+			{"all have stayed", func(f *failover) { f.begin(server("a", "b")) }, server("a", "b"), nil},
+			{"one is new", func(f *failover) { f.begin(server("a", "b")) }, server("x", "b"), []string{"first"}},
+			{"one is back, the others are new", func(f *failover) {
+				f.begin(server("a", "b"))
+				f.notice(server("x", "b"))
+			}, server("a", "y"), []string{"first", "last"}},
+			{"one was not told of all", func(f *failover) {
+				f.begin("before")
+				now := n.clock.server()
+				f.notice(now)
+				if !f.assert(t.Context(), now, true) {
+					t.Error("not told")
+				}
+			}, server(n.clock.server(), "y"), []string{"first", "last"}},
+		} {
+			f := newFailover(n)
+			for run, part := range map[string]int{"first": 0, "last": n.ledger.Partitions() - 1} {
+				f.memory.add([]ending{{grant: grant{job: &job{part: part}, lease: ledger.Lease{Run: run, Job: "nobody's", Tick: 1, Prev: 1, Shards: 1, Attempt: 1, Token: 1, Overlap: "s", Attempts: 1}}, report: ledger.Report{Run: run}}})
+			}
+			c.before(f)
+			f.notice(c.now)
+			var told []string
+			for _, batch := range f.batches(c.now) {
+				told = append(told, batch[0].g.lease.Run)
+			}
+			if !slices.Equal(told, c.told) {
+				t.Errorf("%s: %q are told again, want %q", c.what, told, c.told)
+			}
+		}
 	})
 }
 

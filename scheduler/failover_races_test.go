@@ -98,7 +98,7 @@ func TestFailoverGapsAreFilled(t *testing.T) {
 		held := server.Snapshot()
 		time.Sleep(3 * time.Second)
 		c.start("b", scheduler.Config{}, job)
-		if err := c.inspector().DrainNode(t.Context(), "a", "me", "b is to run what follows"); err != nil {
+		if err := c.inspector().DrainNode(t.Context(), "a", scheduler.DrainOptions{Author: "me", Reason: "b is to run what follows"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(6 * time.Second)

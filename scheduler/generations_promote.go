@@ -67,15 +67,14 @@ type promoter struct {
 
 // Promote makes a generation's definitions those that are run: of all jobs, which makes it the active generation, or of those
 // that match a pattern. Each job is switched in one script, so there is no instant at which two generations may claim a
-// tick of it, and none at which nobody may for longer than its nodes need to learn of it, which is about lookEvery.
+// tick of it, and none at which nobody may for longer than its nodes need to learn of it, which is about 250 ms.
 // A job whose schedule is the same goes on where it stands; ticks of another schedule that nobody ran are recorded as superseded, as in a
 // deploy. Runs in flight go on, unless CancelRunning is set, and hold their leases.
 //
 // Interrupted anywhere, the same call goes on under the same epoch. Another promotion may begin meanwhile: it outdates this one.
 // Promote of the generation that was active before is the way back. It returns ErrRefused for a generation that is not
 // known, one without a living node, one whose nodes have just started, a pattern that is none or that no job of the generation
-// matches, and (then ErrClosed too)
-// while a move has closed the namespace.
+// matches, and, together with ErrClosed, while a move has closed the namespace.
 func (i *Inspector) Promote(ctx context.Context, generation string, o PromoteOptions) (Promotion, error) {
 	if _, err := path.Match(o.Pattern, ""); err != nil || strings.ContainsAny(o.Pattern, "|\n") {
 		return Promotion{}, fmt.Errorf("%w: promote %s: the pattern %q is none: use * ? and [a-z] as in file names", ErrRefused, quoted(generation), o.Pattern)

@@ -10,13 +10,16 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
-// The roles whose calls show what is late, and take it. See late.
+// The roles whose calls show what is late, and take it, see late; and the one whose calls write
+// in any case.
 const (
 	roleSweep = "sweep"
 	roleClaim = "claim"
+	roleBeat  = "beat"
 )
 
 // sayAgain is how often a trouble that lasts is logged.
@@ -26,8 +29,8 @@ const sayAgain = 10 * time.Second
 const calm = time.Second
 
 // health is the node's word on Redis: every role reports to it, it logs changes once, and Ready
-// asks it. That Redis does not answer is one trouble, whoever finds it; a call that Redis
-// refuses is the trouble of the role that made it, until the same role succeeds.
+// asks it. That Redis does not answer is one trouble, whoever finds it; that it takes no writes is another one, until it has taken
+// one; a call that Redis refuses is the trouble of the role that made it, until the same role succeeds.
 type health struct {
 	log  *slog.Logger
 	over func() // called when Redis answers again; it does not block
@@ -37,6 +40,7 @@ type health struct {
 
 	mu       sync.Mutex
 	away     trouble
+	deaf     trouble
 	loud     bool      // that Redis is away was logged
 	back     time.Time // when Redis answered again; zero: it always has
 	blind    bool      // a sweep or a claim is among what it has not answered
@@ -77,6 +81,13 @@ func (h *health) fail(role string, err error) {
 	if errors.Is(err, locking.ErrUnreachable) {
 		now := time.Now()
 		h.blind = h.blind || role == roleSweep || role == roleClaim
+		if redisconn.Deaf(err) {
+			if h.deaf.again(err) {
+				h.log.Warn("Redis takes no writes: it loads its data, is a replica or lacks replicas; nothing is claimed until it does, and what runs ends before its lease",
+					"error", err, "for", time.Since(h.deaf.since).Round(time.Millisecond))
+			}
+			return
+		}
 		if h.away.err == nil && !h.back.IsZero() && now.Sub(h.back) < calm {
 			// Calls fail and succeed by turns, as in a failover: that is worth a line if it lasts.
 			h.away = trouble{err: err, since: now, said: now.Add(calm - sayAgain)}
@@ -110,16 +121,29 @@ func (h *health) ok(role string) {
 			h.log.Info("Redis answers again", "after", time.Since(h.away.since).Round(time.Millisecond))
 		}
 		h.away, h.back, h.loud = trouble{}, time.Now(), false
-		if h.blind {
-			h.blind, h.sighted = false, h.back
-		}
-		if h.over != nil {
-			h.over()
-		}
+		h.heard()
+	}
+	if h.deaf.err != nil && (role == roleBeat || role == "open") {
+		h.log.Info("Redis takes writes again", "after", time.Since(h.deaf.since).Round(time.Millisecond))
+		h.deaf = trouble{}
+		h.heard()
 	}
 	if t, was := h.refusals[role]; was {
 		h.log.Info("Redis takes the call again", "role", role, "after", time.Since(t.since).Round(time.Millisecond))
 		delete(h.refusals, role)
+	}
+}
+
+// heard takes up that an outage is over. The caller has the lock.
+func (h *health) heard() {
+	if h.deaf.err != nil {
+		return
+	}
+	if h.blind {
+		h.blind, h.sighted = false, time.Now()
+	}
+	if h.over != nil {
+		h.over()
 	}
 }
 
@@ -153,7 +177,7 @@ func (h *health) asks() {
 func (h *health) trouble() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	errs := []error{h.away.err}
+	errs := []error{h.away.err, h.deaf.err}
 	for _, role := range slices.Sorted(maps.Keys(h.refusals)) {
 		if time.Since(h.refusals[role].last) > 3*sayAgain {
 			continue // the role has not had anything to do since

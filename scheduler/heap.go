@@ -51,9 +51,16 @@ func (j *job) attempts() int {
 }
 
 // before says whether the engine looks at j before it looks at other. No two jobs of a node are
-// equal, so the order does not depend on how they came.
+// equal, so the order does not depend on how they came. Of those that are due at one instant, those of one partition come together:
+// when the node has few slots left, they still make one batch and not many, and so do their ends.
 func (j *job) before(other *job) bool {
-	return j.at < other.at || j.at == other.at && j.index < other.index
+	switch {
+	case j.at != other.at:
+		return j.at < other.at
+	case j.part != other.part:
+		return j.part < other.part
+	}
+	return j.index < other.index
 }
 
 // agenda is a heap of the jobs this node will claim, by when it looks at them next.

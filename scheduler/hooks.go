@@ -31,6 +31,8 @@ type Hooks struct {
 	Missed func(PassEvent)
 	// LeaseLost: the lease of a run was lost while its function was going, whose context has ended.
 	LeaseLost func(RunEvent)
+	// Abandoned: this node recorded that a run will not end: its lease lapsed, for the node that had it died or was cut off.
+	Abandoned func(AbandonedEvent)
 	// Superseded: the node claims a job no more, because another definition of it is the stored one.
 	Superseded func(JobEvent)
 }
@@ -61,12 +63,18 @@ type SettledEvent struct {
 	RunEvent
 	Outcome  jobs.Outcome
 	Reason   string // few words, may be empty
-	Error    string // "" when there was none; not cut
+	Error    string // "" when there was none; of each try 2 KiB at most
 	Duration time.Duration
 	Tries    int // 0 when its function was not called
 	// Recorded says that Redis took this end. Else it did not answer, or somebody else had ended the run
 	// before: then that end counts.
 	Recorded bool
+}
+
+// AbandonedEvent is about a run whose node did not come back in time.
+type AbandonedEvent struct {
+	RunEvent
+	Holder string // name of the node that had the run; Node is the one that found it
 }
 
 // PassEvent is about ticks in a row that will not run.

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,10 @@ var (
 	ErrUnknownNode = errors.New("no node of that name")
 	// ErrRefused is returned when a request was understood and will not be carried out.
 	ErrRefused = ledger.ErrRefused
+	// ErrClosed is returned when a move to another Redis has closed the namespace: nothing new begins there any more.
+	ErrClosed = ledger.ErrClosed
+	// ErrForeign is returned for a record that this version cannot read; it is left alone.
+	ErrForeign = ledger.ErrForeign
 )
 
 // UnheardError says which partitions a list has left out, because their masters of a Cluster did not answer. It wraps
@@ -45,7 +50,8 @@ func beside(err error) (left, other error) {
 // Inspector reads a namespace, and changes in it what an operator may change, without being a node:
 // for the command line, an API, a console. It is safe for concurrent use and keeps nothing. Every
 // method wraps locking.ErrUnreachable when Redis does not answer; what was asked for may then have
-// been done all the same, and a Cluster client looks who is master before the next call.
+// been done all the same, and a Cluster client looks who is master before the next call. A look for runs
+// that ends with its context, while Redis answers, returns the context's error.
 type Inspector struct {
 	client    redis.UniversalClient
 	namespace string
@@ -56,7 +62,10 @@ func NewInspector(client redis.UniversalClient, namespace string) (*Inspector, e
 	if err := redisconn.Check(client); err != nil {
 		return nil, err
 	}
-	return &Inspector{client: client, namespace: Config{Namespace: namespace}.withDefaults().Namespace}, nil
+	if err := (ledger.Config{Namespace: namespace}).Validate(); err != nil {
+		return nil, err
+	}
+	return &Inspector{client: client, namespace: cmp.Or(namespace, ledger.DefaultNamespace)}, nil
 }
 
 func (i *Inspector) open(ctx context.Context) (*ledger.Ledger, error) {
@@ -84,7 +93,7 @@ func (i *Inspector) Now(ctx context.Context) (time.Time, error) {
 }
 
 // Jobs lists all jobs by name. Jobs that this version cannot read are left out and named in the
-// error, which then wraps ledger.ErrForeign and comes beside the others; and so does an UnheardError.
+// error, which then wraps ErrForeign and comes beside the others; and so does an UnheardError.
 // It returns ErrUnknownNamespace when no node has ever run there.
 func (i *Inspector) Jobs(ctx context.Context) ([]JobView, error) {
 	l, err := i.open(ctx)
@@ -143,13 +152,17 @@ func lastFollowed(ctx context.Context, l *ledger.Ledger, views []JobView) error 
 			names = append(names, v.Name)
 		}
 	}
-	rows, _, unread, err := histories(ctx, l, names)
+	last, unread := make(map[string]int64), []error(nil)
+	err := l.EachHistory(ctx, names, "", func(h ledger.JobRows) bool {
+		last[h.Job], unread = lastOf(h.Rows), append(unread, historyError(h.Job, h.Err))
+		return true
+	})
 	for k, v := range views {
 		if v.After != "" && v.Last == nil {
-			views[k].Last = stampOf(lastOf(rows[v.Name]))
+			views[k].Last = stampOf(last[v.Name])
 		}
 	}
-	return errors.Join(unread, err)
+	return errors.Join(append(unread, err)...)
 }
 
 // unanswered says of an error that Redis gave no answer, rather than one that is none.
@@ -158,14 +171,14 @@ func unanswered(err error) bool {
 }
 
 func historyError(name string, err error) error {
-	if unanswered(err) {
+	if err == nil || unanswered(err) {
 		return err
 	}
 	return fmt.Errorf("history of job %s: %w; `ledger verify` names what is wrong", name, err)
 }
 
 // Job reads one job. It returns ErrUnknownJob when there is none of that name, and an error that
-// wraps ledger.ErrForeign for one that this version cannot read. Beside an UnheardError stands the job,
+// wraps ErrForeign for one that this version cannot read. Beside an UnheardError stands the job,
 // and its owner may be another one: who goes first for a job depends on all of them.
 func (i *Inspector) Job(ctx context.Context, name string) (JobView, error) {
 	l, err := i.open(ctx)

@@ -119,7 +119,7 @@ func operateElsewhere(ctx context.Context, t *testing.T, in *scheduler.Inspector
 	if _, err := in.Cancel(ctx, again, scheduler.CancelOptions{}); err != nil {
 		t.Error("cancel the second attempt:", err)
 	}
-	if err := in.DrainNode(ctx, "n1", "", ""); err != nil {
+	if err := in.DrainNode(ctx, "n1", scheduler.DrainOptions{}); err != nil {
 		t.Error("drain:", err)
 	}
 	if err := in.ResumeNode(ctx, "n1"); err != nil {

@@ -85,12 +85,15 @@ func (m *members) run(ctx context.Context) {
 		changed, err := m.beat(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				m.n.quiet.fail("beat", err, home)
+				m.n.quiet.fail(roleBeat, err, home)
 			}
 			m.unheard()
 			continue
 		}
-		m.n.quiet.ok("beat", home)
+		m.n.quiet.ok(roleBeat, home)
+		if !m.n.quiet.apart { // what a Cluster's other masters take is not known by this one, see sweep.writtenFor
+			m.n.clock.wrote()
+		}
 		if m.reassigns(changed) || !m.handing.on && len(m.giving) > 0 && !time.Now().Before(m.given) {
 			m.assign()
 		}
@@ -136,10 +139,13 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	next := &crowd{nodes: nodes, sets: sets}
+	next.builds(view.Members, old)
 	m.n.failover.seen(view.Members, nodes)
 	same := old != nil && slices.EqualFunc(old.nodes, nodes, sameNode) && len(old.sets) == len(sets)
-	if !same {
+	if !same || !maps.Equal(old.standby, next.standby) {
 		m.n.crowd.Store(next)
+	}
+	if !same {
 		m.n.registrar.stir()
 		m.namesakes(nodes)
 	}

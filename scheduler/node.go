@@ -59,6 +59,7 @@ type Node struct {
 	registrar *registrar
 	engine    *engine
 
+	values     context.Context // of Run's context, for the jobs' functions
 	started    atomic.Bool
 	registered atomic.Bool   // once
 	leaving    atomic.Bool   // it was told to end; it still claims until it has handed over
@@ -84,9 +85,10 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 	}
 	n.failover = newFailover(n)
 	n.moves = newRelocation(n)
-	n.health = &health{log: n.log, over: n.failover.doubt, shut: n.moves.shut, unanswered: n.lookAgain}
+	n.health = &health{log: n.log, over: n.failover.doubt, shut: n.moves.shut, unanswered: n.findMasters}
 	n.quiet = newQuiet(n.health)
 	n.events = newEvents(cfg.Hooks, cfg.Name, n.clock, n.log)
+	upstream := make(map[string]bool)
 	for i, j := range reg.All() {
 		schedule, err := j.ParsedSchedule()
 		if err != nil {
@@ -95,9 +97,10 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 		def := j.Definition()
 		def.Generation = cfg.Generation
 		n.jobs = append(n.jobs, &job{Job: j, schedule: schedule, def: def, digest: def.Digest(), index: i, place: -1})
+		upstream[j.After] = true
 	}
 	for _, j := range n.jobs {
-		j.followed = slices.ContainsFunc(n.jobs, func(x *job) bool { return x.After == j.Name })
+		j.followed = upstream[j.Name]
 	}
 	return n, nil
 }
@@ -126,7 +129,8 @@ func (n *Node) Ready() error {
 // Run joins the cluster and works until ctx ends. Then it tells the others, and until they know (two
 // seconds at most, and half of DrainTimeout) it claims what it goes first for and nothing else; then
 // nothing more. It waits for what runs (DrainTimeout from the end of ctx, then the runs' contexts end
-// with cause ErrDraining), leaves the roster and returns nil. It returns an error wrapping
+// with cause ErrDraining), leaves the roster and returns nil: some 20 s after DrainTimeout at the latest, with an error when functions
+// had not ended 10 s after their contexts. Jobs' functions see the values of ctx. It returns an error wrapping
 // locking.ErrUnreachable when Redis cannot be reached at the start and WaitForRedis is not set; once
 // it runs it outlives any outage of Redis. With Config.Next it returns ErrMoved, after the same steps, when the namespace
 // is open there; nothing is handed over then, for nobody claims here any more. It may be called once.
@@ -204,6 +208,7 @@ func (n *Node) drain() {
 
 // open opens the ledger, makes the roles and enters the roster, waiting for Redis if it may.
 func (n *Node) open(ctx context.Context) error {
+	n.values = context.WithoutCancel(ctx)
 	for try := 0; ; try++ {
 		err := n.openOnce(ctx)
 		if err == nil {
@@ -227,10 +232,7 @@ func (n *Node) openOnce(ctx context.Context) error {
 	}
 	call, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	l, err := ledger.Open(call, n.client, ledger.Config{
-		Namespace: n.cfg.Namespace, Partitions: n.cfg.Partitions, Generation: n.cfg.Generation, MaxSkew: n.cfg.MaxSkew,
-		Keep: n.cfg.HistoryKeep, KeepFor: n.cfg.HistoryKeepFor,
-	})
+	l, err := ledger.Open(call, n.client, n.cfg.ledger())
 	if err != nil {
 		return err
 	}
@@ -246,6 +248,7 @@ func (n *Node) openOnce(ctx context.Context) error {
 		return err
 	}
 	n.warnEviction(ctx)
+	n.warnUnnamed(ctx)
 	return nil
 }
 
@@ -284,16 +287,12 @@ func (n *Node) makeRoles() {
 	n.engine.mayTake = n.mayTake
 	n.engine.mayShard = n.mayShard
 	n.engine.holding, n.engine.by = n.failover.holding, ledger.Claimer{ID: n.id, Name: n.cfg.Name}
-	n.engine.shut = n.quiet.shut
+	n.engine.shut = func(part int) bool { return n.quiet.shut(part) || n.failover.holds(part) }
 	n.engine.events = n.events
 	n.engine.relay = n.sweepNow
 	n.settler = newSettler(n.ledger, n.failover, n.quiet, n.engine)
 	n.engine.granted = func(g grant) { n.runner.start(g, g.back != "" || n.draining.Load()) }
 }
-
-// lookAgain has a Cluster's client look who is master of what now: for the partitions of a master that died, none but their own
-// calls fail.
-func (n *Node) lookAgain(err error) { redisconn.LookAgain(context.Background(), n.client, err) }
 
 // explain gives errors of the roster, which wraps them as they came, their class.
 func (n *Node) explain(op string, err error) error { return redisconn.Explain(op, err) }

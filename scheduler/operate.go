@@ -20,7 +20,8 @@ const nobody = "unknown"
 
 // TriggerOptions are the options of Trigger; the zero value runs the job now, without a payload.
 type TriggerOptions struct {
-	// Payload is handed to the function; JSON, at most 64 KiB. Default none.
+	// Payload is handed to the function; JSON, at most 64 KiB, and 1 KiB while 256 runs beside this job are due and wait.
+	// Default none.
 	Payload []byte
 	// At is when to run, and the run's tick, in whole milliseconds: 1970 to 9999. One that is over
 	// runs at once. Default now.
@@ -141,7 +142,7 @@ func (i *Inspector) Cancel(ctx context.Context, id string, o CancelOptions) (Can
 	}
 	v, _, err := locate(ctx, l, id)
 	if err != nil {
-		return "", err
+		return "", cut(ctx, "cancel run "+id, err)
 	}
 	word, err := l.Cancel(ctx, v.Job, v.Run, author(o.Author), oneLine(o.Reason))
 	switch {
@@ -166,7 +167,7 @@ func (i *Inspector) Rerun(ctx context.Context, id string) (string, error) {
 	}
 	v, _, err := locate(ctx, l, id)
 	if err != nil {
-		return "", err
+		return "", cut(ctx, "rerun "+id, err)
 	}
 	return l.Rerun(ctx, v.Job, v.Run)
 }

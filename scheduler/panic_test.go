@@ -51,6 +51,37 @@ func TestPanicsAreRecordedWithTheirStack(t *testing.T) {
 	})
 }
 
+// typed is an error whose methods work on a value only.
+type typed struct{ text string }
+
+func (e *typed) Error() string { return e.text }
+
+// An error that cannot say what it is, as a nil pointer in an interface, is its function's failure, and so is one that is as long as all
+// that a server has answered.
+func TestErrorsThatPanic(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		job := func(name string, err error) jobs.Job {
+			return jobs.Job{Name: name, Schedule: "@every 1m", Retry: jobs.Retry{Max: 1}, Func: func(context.Context, *jobs.Run) error { return err }}
+		}
+		var none *typed
+		c.start("a", scheduler.Config{}, job("nil", none), job("long", &typed{strings.Repeat("x", 1<<20)}), job("final", jobs.Permanent(&typed{"final"})))
+		time.Sleep(65 * time.Second)
+		for name, want := range map[string]string{
+			"nil":   `panic: runtime error: invalid memory address or nil pointer dereference\n\tscheduler_test\.\(\*typed\)\.Error \(panic_test\.go:\d+\)(.|\n)*; before: try 1: panic: .*`,
+			"long":  `x{1000}x{1000}x{45}\.\.\.`,
+			"final": `final`,
+		} {
+			row := c.runs(name)[0]
+			if tries := map[bool]int{true: 1, false: 2}[name == "final"]; row.Outcome != "failed" || row.Tries != tries || !regexp.MustCompile(`^`+want+`$`).MatchString(row.Error) {
+				t.Errorf("%s: %s after %d tries, %s\nwant %s", name, row.Outcome, row.Tries, row.Error, want)
+			}
+		}
+		if long := c.logs.String(); len(long) > 1<<18 {
+			t.Errorf("%d bytes were logged", len(long))
+		}
+	})
+}
+
 //go:noinline
 func deep(n int) error {
 	if n == 0 {

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,9 +12,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // newHeard is a quiet of four partitions, and what it logs.
@@ -126,3 +130,40 @@ type proto string
 
 func (p proto) Error() string { return string(p) }
 func (p proto) RedisError()   {}
+
+// A lease that lapsed while its master did not answer, or answered and took no writes, is reaped only when it has had its ttl to be
+// renewed, or its run's end to be told.
+func TestRipeAfterAnAbsence(t *testing.T) {
+	for _, deaf := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			n, embedded, stop := running(t, jobs.Job{Name: "job", Schedule: "@every 1h", Func: func(context.Context, *jobs.Run) error { return nil }})
+			defer stop()
+			s, lapsed := newSweep(n), []ledger.Lease{{Job: "job", Run: "run", Node: n.id, TTL: 5000}, {Job: "job", Run: "of a node that is gone", TTL: 5000}}
+			q, _ := newHeard()
+			s.n = &Node{id: n.id, ledger: n.ledger, clock: n.clock, quiet: q} // as on a Cluster
+			s.n.crowd.Store(n.crowd.Load())
+			if deaf {
+				embedded.SetHook(func(c *server.Peer, cmd string, _ ...string) bool {
+					if cmd == "SET" {
+						c.WriteError("READONLY You can't write against a read only replica.")
+					}
+					return cmd == "SET"
+				})
+				for range 10 {
+					s.ripe(t.Context(), lapsed)
+					time.Sleep(time.Second)
+				}
+				embedded.SetHook(nil)
+			} else {
+				s.ripe(t.Context(), lapsed)
+				time.Sleep(10 * time.Second)
+			}
+			for i, want := range []int{1, 1, 1, 1, 1, 2} {
+				if ripe := s.ripe(t.Context(), lapsed); len(ripe) != want {
+					t.Errorf("takes no writes: %t; %d leases are ripe %d s later, want %d", deaf, len(ripe), i, want)
+				}
+				time.Sleep(time.Second)
+			}
+		})
+	}
+}

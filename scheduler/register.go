@@ -228,7 +228,8 @@ func (w *wish) replaces(old jobs.Definition, digest string, cursor int64) error 
 
 // decides says whether this node's definition takes the place of a stored one of its own generation: the newer revision
 // does; of equal ones that which is registered later, but not one that was replaced before; and any if nobody who lives
-// and claims holds the stored one. Never over another generation's: that is for a promotion.
+// and claims holds the stored one, older builds apart: the build that stored it may be gone. Never over another generation's:
+// that is for a promotion.
 func (r *registrar) decides(ctx context.Context, j *job, fresh bool, stored ledger.Defined) bool {
 	if r.n.cordon.Load() == nil { // else it would stop those who claim, and claims nothing itself
 		if own := r.n.cfg.Revision; own > stored.Revision || fresh && own == stored.Revision && !slices.Contains(stored.Former, j.digest) {
@@ -241,7 +242,7 @@ func (r *registrar) decides(ctx context.Context, j *job, fresh bool, stored ledg
 // held says whether another living node holds a definition that was just found stored. The last beat may be older than
 // that: before it is believed that nobody does, the roster is read again, once for each answer of the ledger.
 func (r *registrar) held(ctx context.Context, name, digest string) bool {
-	if r.n.crowd.Load().announced(name, digest, r.n.id) {
+	if r.n.crowd.Load().announced(name, digest, r.n.id, r.rank()) {
 		return true
 	}
 	if r.around == nil {
@@ -253,7 +254,15 @@ func (r *registrar) held(ctx context.Context, name, digest string) bool {
 		}
 		r.around = c
 	}
-	return r.around.announced(name, digest, r.n.id)
+	return r.around.announced(name, digest, r.n.id, r.rank())
+}
+
+// rank is the revision that decides over those before it: none, while an operator has drained this node.
+func (r *registrar) rank() string {
+	if r.n.cordon.Load() != nil {
+		return ""
+	}
+	return r.n.cfg.Revision
 }
 
 // stir is told that the crowd is another one.
@@ -263,7 +272,7 @@ func (r *registrar) stir() { signal(r.stirred) }
 func (r *registrar) freed() bool {
 	c := r.n.crowd.Load()
 	for j, digest := range r.rivals {
-		if r.outside[j] == superseded && !c.announced(j.Name, digest, r.n.id) {
+		if r.outside[j] == superseded && !c.announced(j.Name, digest, r.n.id, r.rank()) {
 			return true
 		}
 	}

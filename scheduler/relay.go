@@ -2,7 +2,9 @@ package scheduler
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -11,11 +13,12 @@ import (
 )
 
 // relay brings word of ticks to the jobs that follow theirs. Any node may, for a repeated word changes
-// nothing; so that not all do, the one that hashing puts first does it at once, the others in their turn.
+// nothing; so that not all do, the one that hashing puts first does it at once, the others in their turn. Those in whose turn the
+// event is still there tell it too, once each: they do not know who was told by others.
 func (s *sweep) relay(ctx context.Context, events []ledger.Event, now int64) {
+	s.told.begin(s.n.clock.server())
 	for _, e := range events {
-		rank := slices.IndexFunc(sharding.Rank(e.Upstream, s.n.crowd.Load().nodes), func(x sharding.Node) bool { return x.ID == s.n.id })
-		if turn := time.Duration(min(max(rank, 0), turnsMax)) * s.n.cfg.Grace; rank > 0 && now-e.At < turn.Milliseconds() {
+		if !s.turn(e, now) {
 			continue
 		}
 		call, cancel := context.WithTimeout(ctx, callTimeout)
@@ -24,18 +27,33 @@ func (s *sweep) relay(ctx context.Context, events []ledger.Event, now int64) {
 	}
 }
 
+// turn says whether it is this node's turn to tell of an event.
+func (s *sweep) turn(e ledger.Event, now int64) bool {
+	age, grace := now-e.At, s.n.cfg.Grace.Milliseconds()
+	if age >= turnsMax*grace {
+		return true
+	}
+	rank := slices.IndexFunc(sharding.Rank(e.Upstream, s.n.crowd.Load().nodes), func(x sharding.Node) bool { return x.ID == s.n.id })
+	return rank <= 0 || age >= int64(min(rank, turnsMax))*grace
+}
+
 // unheldAfter is how old word of a success must be before a follower that no living node holds is told
 // that it missed the tick: long enough for a node to be started again.
 const unheldAfter = 30 * time.Second
 
 // tell tells all followers of an event, which then leaves the outbox. One that cannot take it yet keeps
-// it there for a later sweep.
+// it there for a later sweep, which tells those that have not answered.
 func (s *sweep) tell(ctx context.Context, e ledger.Event, now int64) {
 	waits, mine := false, false
+	var answered []string
 	for _, job := range e.Followers {
+		if s.told.has(e, job) {
+			continue
+		}
 		e.Unheld = e.Outcome == jobs.OutcomeSucceeded && !s.n.crowd.Load().knows(job)
 		if e.Unheld && now-e.At < unheldAfter.Milliseconds() {
 			waits = true
+			s.unheld(e, job, now)
 			continue
 		}
 		var word ledger.Word
@@ -43,29 +61,53 @@ func (s *sweep) tell(ctx context.Context, e ledger.Event, now int64) {
 			word, err = s.n.ledger.Relay(ctx, e, job)
 			return err
 		})
-		switch {
-		case word == "": // not answered
-			waits = true
-		case word == ledger.RelayFull:
-			waits = true
+		switch word {
+		case ledger.RelayDone, ledger.RelayStranger:
+			answered = append(answered, job)
+			mine = mine || word == ledger.RelayDone && s.n.engine.byName[job] != nil
+			continue
+		case ledger.RelayFull:
 			if time.Since(s.saidFull) > sayAgain {
 				s.saidFull = time.Now()
 				s.n.log.Warn("a job cannot be told of the one it follows: too many runs wait beside it, or too much word for those that follow it", "job", job, "follows", e.Upstream)
 			}
-		case word == ledger.Strange:
-			waits = true
+		case ledger.Strange:
 			s.strange.note(1, "entries or histories of jobs that follow others")
-		case word == ledger.RelayDone:
-			mine = mine || s.n.engine.byName[job] != nil
+		default: // not answered
 		}
+		waits = true
 	}
-	if waits {
-		return
-	}
-	s.ask(ctx, e.Upstream, func() error { return s.n.ledger.Relayed(ctx, e) })
 	if mine {
 		signal(s.n.sweepNow) // runs are pending now
 	}
+	if waits {
+		s.told.keep(e, answered)
+		return
+	}
+	s.ask(ctx, e.Upstream, func() error {
+		err := s.n.ledger.Relayed(ctx, e)
+		if err == nil {
+			s.told.forget(e)
+		}
+		return err
+	})
+}
+
+// unheld says, once an hour for each and of some at a time, that a follower is held by nobody, when word has waited for it
+// for so long that its node is hardly being started again.
+func (s *sweep) unheld(e ledger.Event, job string, now int64) {
+	said, known := s.saidUnheld[job]
+	if now-e.At < orphanAfter.Milliseconds() || known && time.Since(said) < orphanLongest {
+		return
+	}
+	if !known && len(s.saidUnheld) >= orphansKnown {
+		maps.DeleteFunc(s.saidUnheld, func(_ string, said time.Time) bool { return time.Since(said) >= orphanLongest })
+		if len(s.saidUnheld) >= orphansKnown {
+			return
+		}
+	}
+	s.saidUnheld[strings.Clone(job)] = time.Now()
+	s.n.log.Warn("no living node holds this job, which follows another one: each success of that one waits half a minute for it, which then has missed the tick; start a node that has it, or remove it with `jobs remove`", "job", job, "follows", e.Upstream)
 }
 
 const (
@@ -77,16 +119,41 @@ const (
 	orphansKnown = 1024
 )
 
+// orphan is an overdue job that no living node holds.
+type orphan struct {
+	times         int
+	cursor, until int64 // put off from and to, ms
+}
+
+// adopted brings forward the look at orphans that somebody holds again, who need not have registered them anew: the network was away, and
+// their overdue ticks would be nobody's until then.
+func (s *sweep) adopted(ctx context.Context, crowd *crowd) {
+	budget := orphansMax
+	for _, name := range slices.Sorted(maps.Keys(s.orphans)) {
+		if !crowd.knows(name) {
+			continue
+		}
+		if budget--; budget < 0 {
+			return
+		}
+		o := s.orphans[name]
+		s.ask(ctx, name, func() error {
+			err := s.n.ledger.Postpone(ctx, ledger.Late{Job: name, Cursor: o.until}, o.cursor)
+			if err == nil {
+				delete(s.orphans, name)
+			}
+			return err
+		})
+	}
+}
+
 // held leaves out the orphans among overdue jobs, and puts off the next look at them.
 func (s *sweep) held(ctx context.Context, late []ledger.Late, now int64) []ledger.Late {
 	crowd, budget := s.n.crowd.Load(), orphansMax
-	for name := range s.orphans {
-		if crowd.knows(name) {
-			delete(s.orphans, name)
-		}
-	}
+	s.adopted(ctx, crowd)
 	return slices.DeleteFunc(late, func(l ledger.Late) bool {
-		times := s.orphans[l.Job]
+		o := s.orphans[l.Job]
+		times := o.times
 		if times == 0 && now-l.Cursor < orphanAfter.Milliseconds() || crowd.knows(l.Job) {
 			return false
 		}
@@ -96,12 +163,13 @@ func (s *sweep) held(ctx context.Context, late []ledger.Late, now int64) []ledge
 		if times == 0 && len(s.orphans) >= orphansKnown { // some may have been removed long ago
 			clear(s.orphans)
 		}
-		s.orphans[l.Job]++
 		if times == 0 {
+			o.cursor = l.Cursor
 			s.n.log.Warn("no living node holds this job; it is looked at ever more rarely until one does, or until `jobs remove`", "job", l.Job)
 		}
-		wait := min(orphanLongest, orphanAfter<<min(times, 10))
-		s.ask(ctx, l.Job, func() error { return s.n.ledger.Postpone(ctx, l, now+wait.Milliseconds()) })
+		o.times, o.until = times+1, now+min(orphanLongest, orphanAfter<<min(times, 10)).Milliseconds()
+		s.orphans[l.Job] = o
+		s.ask(ctx, l.Job, func() error { return s.n.ledger.Postpone(ctx, l, o.until) })
 		return true
 	})
 }

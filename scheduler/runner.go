@@ -30,7 +30,7 @@ type runner struct {
 }
 
 func newRunner(n *Node) *runner {
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(n.values)
 	return &runner{n: n, ctx: ctx, cancel: cancel}
 }
 
@@ -69,7 +69,7 @@ func (r *runner) start(g grant, back bool) {
 		return
 	}
 	// It is among those that are here, so from now on a new server is told of it; a server that was noticed before was not.
-	back = back || !r.n.failover.noticed(g.server)
+	back = back || !r.n.failover.noticed(g.server, g.job.part)
 	r.wg.Go(func() { r.begin(l, back) })
 }
 

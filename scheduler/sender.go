@@ -63,7 +63,7 @@ func (s sender) carry(draining context.Context, b *batch) {
 // that can be granted are sent for MaxSkew only; from then on the batch asks whether it was
 // granted, and a no is final when no copy can be under way any more. An error that is not Redis
 // being away is the batch's own: it goes back to the engine, so that it keeps no other waiting.
-// False, only when not aside: its partition is quiet, or its master's clock is not the others', and it is to be called again aside.
+// False, only when not aside: its partition is quiet or held, or its master's clock is not the others', and it is to be called again aside.
 func (s sender) claim(draining context.Context, b *batch, aside bool) (answered bool) {
 	skew := s.n.cfg.MaxSkew
 	for try := 0; ; try++ {
@@ -109,7 +109,7 @@ func (s sender) claim(draining context.Context, b *batch, aside bool) (answered 
 		if draining.Err() != nil && !b.asked.IsZero() && time.Since(b.asked) > 3*skew {
 			return true
 		}
-		if !aside && (s.n.quiet.of(b.part) || s.n.quiet.apart && errors.Is(b.err, ledger.ErrClock)) {
+		if !aside && (s.n.quiet.of(b.part) || s.n.quiet.apart && b.err != nil) {
 			return false
 		}
 		pause(context.Background(), backoff(s.n.id+b.claims[0].Run, max(0, try)))
@@ -137,8 +137,8 @@ func (s sender) once(b *batch) ([]ledger.Answer, error) {
 	if err := s.n.clock.usable(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ledger.ErrClock, err)
 	}
-	if err := s.n.failover.holding(); err != nil {
-		return nil, err
+	if s.n.failover.holds(b.part) {
+		return nil, errHolding
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // settleDelay is how long a report waits for company before its batch is sent.
 const settleDelay = 2 * time.Millisecond
 
-// settleTries is how often a report is repeated that Redis refuses though it is there: about 15 s.
+// settleTries is how often a report is repeated that Redis refuses though it is there and takes others: about 15 s.
 const settleTries = 20
 
 // errStopped is the answer to a report that was still unsettled when the node gave up.
@@ -144,7 +145,8 @@ func (s *settler) deliver(giveUp context.Context, batch []settling, part int, as
 	return true
 }
 
-// persist asks until the server that knows the runs has taken their ends; when not aside, until their partition is quiet.
+// persist asks until the server that knows the runs has taken their ends; when not aside, on a Cluster, until their partition is quiet or
+// has a server that does not know them yet.
 func (s *settler) persist(giveUp context.Context, batch []settling, reports []ledger.Report, part int, aside bool) ([]ledger.Word, error) {
 	for try := 0; ; try++ {
 		words, err := s.once(batch, reports)
@@ -153,15 +155,17 @@ func (s *settler) persist(giveUp context.Context, batch []settling, reports []le
 			s.quiet.ok("settle", part)
 			return words, nil
 		case errors.Is(err, errHolding), errors.Is(err, ledger.ErrServer): // it does not know these runs yet
-			try = 0
+			if try = 0; !aside && s.quiet.apart {
+				return nil, errQuiet
+			}
 		default:
 			s.quiet.fail("settle", err, part)
 		}
 		if !aside && s.quiet.of(part) {
 			return nil, errQuiet
 		}
-		if !errors.Is(err, locking.ErrUnreachable) && try >= settleTries {
-			return nil, err // not Redis being away: it keeps no other partition's reports waiting for ever
+		if try >= settleTries && !errors.Is(err, locking.ErrUnreachable) && !redisconn.Full(err) && !redisconn.Denied(err) {
+			return nil, err // not Redis that takes nothing at all: it keeps no other partition's reports waiting for ever
 		}
 		if !pause(giveUp, backoff(reports[0].Run, try)) {
 			return nil, errors.Join(errStopped, err)
@@ -171,10 +175,9 @@ func (s *settler) persist(giveUp context.Context, batch []settling, reports []le
 
 // once asks once. The answer of a server that is none any more counts for nothing.
 func (s *settler) once(batch []settling, reports []ledger.Report) ([]ledger.Word, error) {
-	server := ""
+	server, waits := s.failover.keeps()
 	for _, r := range reports {
-		var now bool
-		if server, now = s.failover.keeps(r.Run); !now {
+		if _, is := waits[r.Run]; is {
 			return nil, errHolding
 		}
 	}
@@ -193,7 +196,7 @@ func (s *settler) once(batch []settling, reports []ledger.Report) ([]ledger.Word
 			ends = append(ends, ending{grant: batch[i].grant, report: reports[i]})
 		}
 	}
-	if !s.failover.remember(server, ends) {
+	if !s.failover.remember(server, s.ledger.Partition(reports[0].Job), ends) {
 		return nil, ledger.ErrServer
 	}
 	return words, nil

@@ -28,7 +28,7 @@ func TestShardsOfADrainedNode(t *testing.T) {
 		client := c.client()
 		defer client.Close()
 		i := must[*scheduler.Inspector](t)(scheduler.NewInspector(client, ""))
-		if err := i.DrainNode(t.Context(), "b", "ann", "to see"); err != nil {
+		if err := i.DrainNode(t.Context(), "b", scheduler.DrainOptions{Author: "ann", Reason: "to see"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Until(start.Add(19 * time.Second)))

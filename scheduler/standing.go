@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -93,9 +92,20 @@ func waitsFor(p ledger.Lease, s ledger.Stored, h holding, now int64) string {
 // chainMax is how often a further attempt that was handed back is looked for under its next id.
 const chainMax = 16
 
+// chainOf are the ids under which a run goes on that was handed back, and its further attempts, one after another.
+func chainOf(run string) []string {
+	ids := make([]string, chainMax)
+	for i := range ids {
+		run = ledger.Successor(run)
+		ids[i] = run
+	}
+	return ids
+}
+
 // nextAttempt is the id of the attempt that followed a run, "" for none.
 func nextAttempt(ctx context.Context, l *ledger.Ledger, v RunView) (string, error) {
-	open, err := l.Open(ctx, v.Job)
+	ids := chainOf(v.Run)
+	open, err := l.InFlight(ctx, []string{v.Job}, ids...)
 	if err != nil {
 		return "", err
 	}
@@ -110,37 +120,12 @@ func nextAttempt(ctx context.Context, l *ledger.Ledger, v RunView) (string, erro
 	for _, o := range open {
 		known[o.Run] = o.Attempt
 	}
-	id := v.Run
-	for range chainMax {
-		id = ledger.Successor(id)
+	for _, id := range ids {
 		if n := known[id]; n > v.Attempt {
 			return id, nil
 		}
 	}
 	return "", nil
-}
-
-// histories reads the rows of jobs. Where one of the histories is none, the others come beside an error
-// that names the jobs.
-func histories(ctx context.Context, l *ledger.Ledger, names []string) (rows map[string][]ledger.Row, foreign int, unread error, err error) {
-	rows, foreign, err = l.History(ctx, names)
-	if err == nil || unanswered(err) {
-		return rows, foreign, nil, err
-	}
-	rows = make(map[string][]ledger.Row, len(names))
-	var wrong []error
-	for _, name := range names {
-		got, n, err := l.History(ctx, []string{name})
-		switch {
-		case err == nil:
-			rows[name], foreign = got[name], foreign+n
-		case unanswered(err):
-			return nil, 0, nil, err
-		default:
-			wrong = append(wrong, historyError(name, err))
-		}
-	}
-	return rows, foreign, errors.Join(wrong...), nil
 }
 
 // lastOf is the newest tick of a job's rows, ms, 0 for none.

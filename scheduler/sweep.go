@@ -20,7 +20,8 @@ type sweep struct {
 	n       *Node
 	gaze    *ledger.Gaze
 	seen    map[string]sighting // lapsed leases, by run
-	orphans map[string]int      // jobs that nobody alive holds: how often each was put off
+	writes  map[int]writes      // by partition of a Cluster
+	orphans map[string]orphan   // jobs that nobody alive holds
 
 	failed  error // what this sweep asked and was not answered
 	probes  sync.WaitGroup
@@ -28,25 +29,18 @@ type sweep struct {
 
 	strange, unreaped strangers
 	saidFull          time.Time // that a follower cannot be told
+
+	told       told
+	saidUnheld map[string]time.Time // followers that nobody alive holds: when it was said
 }
 
 func newSweep(n *Node) *sweep {
-	return &sweep{n: n, gaze: n.ledger.NewGaze(), seen: make(map[string]sighting), orphans: make(map[string]int),
+	return &sweep{n: n, gaze: n.ledger.NewGaze(), seen: make(map[string]sighting), writes: make(map[int]writes), orphans: make(map[string]orphan), saidUnheld: make(map[string]time.Time),
 		strange: strangers{log: n.log}, unreaped: strangers{log: n.log}}
-}
-
-// sighting is a lapsed lease as it was seen last.
-type sighting struct {
-	beat int64
-	at   time.Time
 }
 
 // sweepPause is how long a sweep waits that was asked for out of its turn, so that many who ask are one.
 const sweepPause = 50 * time.Millisecond
-
-// forget is how long a sighting is kept after the last one: many times what a look at all
-// partitions can take.
-const forget = 10 * time.Minute
 
 // run sweeps until ctx ends, beginning at a point of the period that the node's id chooses, so
 // that nodes do not sweep together. From then until alive ends it only looks for runs to cancel.
@@ -153,7 +147,7 @@ func (s *sweep) look(ctx context.Context, now int64, parts []int) (found ledger.
 // quiet, nor, of one Redis, when it has not answered this sweep before.
 func (s *sweep) ask(ctx context.Context, job string, f func() error) {
 	part := s.n.ledger.Partition(job)
-	if s.n.quiet.of(part) || errors.Is(s.failed, locking.ErrUnreachable) && !s.n.ledger.Clustered() {
+	if s.n.quiet.of(part) || s.n.failover.holds(part) || errors.Is(s.failed, locking.ErrUnreachable) && !s.n.ledger.Clustered() {
 		return
 	}
 	err := f()
@@ -169,7 +163,8 @@ func (s *sweep) once(ctx context.Context) {
 	}
 	heard, silent, unconfirmed := s.n.quiet.split()
 	s.probe(ctx, silent, unconfirmed)
-	if len(heard) == 0 && len(silent) > 0 {
+	heard = slices.DeleteFunc(heard, s.n.failover.holds)
+	if len(heard) == 0 && s.n.quiet.apart {
 		return
 	}
 	call, cancel := context.WithTimeout(ctx, 2*s.n.cfg.MaxSkew)
@@ -188,32 +183,11 @@ func (s *sweep) once(ctx context.Context) {
 	if len(found.Late)+len(found.Pending) > 0 {
 		s.n.engine.do(func() { s.n.engine.consider(found) })
 	}
-	s.reap(call, s.ripe(found.Lapsed))
+	s.reap(call, s.ripe(call, found.Lapsed))
 	s.relay(call, found.Events, now)
 	if s.failed == nil {
 		s.n.quiet.ok(roleSweep, heard...)
 	}
-}
-
-// ripe are the lapsed leases that may be reaped: seen before with the same beat, and Redis'
-// clock has run steadily for their ttl under this node's eyes.
-func (s *sweep) ripe(lapsed []ledger.Lease) []ledger.Lease {
-	now := time.Now()
-	steady := s.n.clock.steadyFor().Milliseconds()
-	var ripe []ledger.Lease
-	for _, l := range lapsed {
-		before, known := s.seen[l.Run]
-		s.seen[l.Run] = sighting{beat: l.Beat, at: now}
-		if known && before.beat == l.Beat && steady >= l.TTL {
-			ripe = append(ripe, l)
-		}
-	}
-	for run, sight := range s.seen {
-		if now.Sub(sight.at) > forget {
-			delete(s.seen, run)
-		}
-	}
-	return ripe
 }
 
 // reap settles runs as abandoned and says so.
@@ -255,6 +229,7 @@ func (s *sweep) reaped(batch []ledger.Lease, words []ledger.Word) (foreign int) 
 			}
 			s.n.log.Warn("run abandoned: its lease lapsed and its node did not come back in time", "job", l.Job,
 				"tick", time.UnixMilli(l.Tick).UTC(), "run", l.Run, "node", l.NodeName, "token", l.Token)
+			s.n.events.abandoned(l)
 		case ledger.Strange:
 			foreign++
 		default: // renewed or ended meanwhile

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -31,7 +33,7 @@ func (n *Node) trouble() string {
 	return words
 }
 
-// evictionWithin bounds the question whether Redis evicts: of a Cluster a master may be silent.
+// evictionWithin bounds the question whether Redis evicts, and the one who it is: of a Cluster a master may be silent.
 const evictionWithin = 500 * time.Millisecond
 
 // warnEviction tells of a Redis that drops keys when its memory is full. One that does not say is not asked again.
@@ -40,5 +42,23 @@ func (n *Node) warnEviction(ctx context.Context) {
 	defer cancel()
 	if policy, _ := redisconn.Evicts(ctx, n.client); policy != "" { // what else is wrong is found by the calls that matter
 		n.log.Warn("Redis drops keys when its memory is full: a tick may run twice, and history vanish; set maxmemory-policy noeviction", "policy", policy)
+	}
+}
+
+// findMasters has a Cluster's client look who is master of what now: for the partitions of a master that died, none but their own
+// calls fail.
+func (n *Node) findMasters(err error) { redisconn.LookAgain(context.Background(), n.client, err) }
+
+// warnUnnamed tells of a Redis that does not tell this node its run_id, by which a restart is noticed. It asks once more, for the
+// reason: the embedded one has none to tell, and does not outlive a restart.
+func (n *Node) warnUnnamed(ctx context.Context) {
+	if n.clock.server() != "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, evictionWithin)
+	defer cancel()
+	err := n.client.Info(ctx, "server").Err()
+	if err == nil || redis.IsPermissionError(err) || strings.Contains(strings.ToLower(err.Error()), "unknown command") {
+		n.log.Warn("Redis does not say which server it is, for this node's user may not ask for INFO, or the service hides run_id: restarts and failovers go unnoticed, and after one that lost writes a tick may run twice; give the user the right to INFO (ACL SETUSER NAME +info)", "error", err)
 	}
 }

@@ -31,7 +31,11 @@ func (r *runner) call(l *life) {
 			r.tellLost(l)
 		}
 	})
+	ended := make(chan struct{})
+	outlived := context.AfterFunc(fn, func() { r.outlived(fn, l, ended) })
 	l.undo = func() {
+		close(ended)
+		outlived()
 		stop()
 		if lease.Lost() {
 			r.tellLost(l) // before the run is settled, in any case
@@ -48,6 +52,15 @@ func (r *runner) call(l *life) {
 		"lag", l.started.Sub(tick), "run", g.Run, "trigger", triggerOf(g).String())
 	r.n.events.started(g, l.started)
 	r.tries(l)
+}
+
+// outlived says of a function that goes on long after its context has ended: nothing else can end it, and it keeps its slot.
+func (r *runner) outlived(fn context.Context, l *life, ended <-chan struct{}) {
+	if !within(ended, sayAgain) {
+		g := l.g
+		r.n.log.Warn("a job's function goes on though its context has ended; it keeps its slot until it returns", "job", g.lease.Job,
+			"tick", time.UnixMilli(g.lease.Tick).UTC(), "run", g.lease.Run, "cause", context.Cause(fn), "for", sayAgain)
+	}
 }
 
 // tellLost says, once, that the lease was lost.
@@ -112,17 +125,29 @@ func retryWait(run string, retry jobs.Retry, n int) time.Duration {
 	return d - spread(fmt.Sprint(run, " after try ", n), time.Unix(0, 0), d/2)
 }
 
-// invoke calls the function and turns a panic into an error.
+// invoke calls the function and turns a panic, also of the error that it returned, into an error.
 func (r *runner) invoke(l *life) (err error) {
 	r.going.Add(1)
 	defer r.going.Add(-1)
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicked(p)
-			r.n.log.Error("job function panicked", "job", l.run.Job(), "run", l.run.ID(), "panic", p, "stack", string(debug.Stack()))
+			r.n.log.Error("job function panicked", "job", l.run.Job(), "run", l.run.ID(), "panic", clip(fmt.Sprint(p), errorRoom), "stack", string(debug.Stack()))
 		}
 	}()
-	return l.g.job.Func(l.ctx, l.run)
+	return frozen(l.g.job.Func(l.ctx, l.run))
+}
+
+// frozen is what the function returned, as a text of errorRoom bytes at most: the error's own methods may panic, which is caught here and
+// nowhere else, and a text may hold all that a server has answered.
+func frozen(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case jobs.IsPermanent(err):
+		return jobs.Permanent(errors.New(clip(err.Error(), errorRoom)))
+	}
+	return errors.New(clip(err.Error(), errorRoom))
 }
 
 func runOf(g grant, node string, try int) *jobs.Run {

@@ -121,6 +121,7 @@ func (e *engine) grant(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 		e.again(j, j.cursor, 0)
 		return
 	}
+	j.refused = 0
 	if c.Pending {
 		e.again(j, j.cursor, 0)
 	} else {
@@ -185,6 +186,7 @@ func since(b *batch, c ledger.Claim, a ledger.Answer) time.Time {
 // little late, so that late ticks run in order, rarely for what has waited long. Pending runs and ticks
 // do not put each other off.
 func (e *engine) held(j *job, c ledger.Claim, holder string) {
+	e.sayNoRoom(j, holder)
 	now, due := e.clock.now(), c.Tick
 	if c.Pending {
 		due = j.pendingSince
@@ -276,6 +278,9 @@ func (e *engine) expel(j *job, why string) {
 // again notes a job's cursor and, if this node goes first, when to look at it: when the cursor
 // is due, but not before delay is over.
 func (e *engine) again(j *job, cursor int64, delay time.Duration) {
+	if j.schedule == nil {
+		cursor = 0 // it follows another job
+	}
 	j.cursor = cursor
 	if !j.owned || j.outside || cursor == 0 {
 		e.agenda.drop(j)

@@ -64,6 +64,7 @@ func TestWishNamesTheUpcomingTick(t *testing.T) {
 }
 
 // What a node believes of a job is not at fault when a claim that was not answered is asked about at last.
+// Nor do refusals count that a grant came after.
 func TestReplanAfterAnOutage(t *testing.T) {
 	e := readyEngine(t, 1, 1)
 	j := e.jobs[0]
@@ -73,5 +74,26 @@ func TestReplanAfterAnOutage(t *testing.T) {
 	}
 	if j.refused != 1 {
 		t.Errorf("%d refusals were counted; want the one of a claim", j.refused)
+	}
+	e.granted = func(grant) {}
+	e.grant(j, ledger.Claim{}, ledger.Answer{Verdict: ledger.Granted}, &batch{})
+	if j.refused != 0 {
+		t.Errorf("%d refusals are counted after a grant: those of faults years apart would add up", j.refused)
+	}
+}
+
+// What waits for a held job is asked for rarely when it has waited long, and at once when the run that held it ends here.
+func TestFreedIsAskedForAtOnce(t *testing.T) {
+	e := readyEngine(t, 1, 1)
+	j := e.jobs[0]
+	now := e.clock.now().UnixMilli()
+	j.owned, j.outside, j.cursor, j.pendingSince = true, false, now, now-time.Hour.Milliseconds()
+	e.held(j, ledger.Claim{Pending: true}, "holder")
+	if wait := j.putOff - now; wait < heldPause.Milliseconds()-100 {
+		t.Fatalf("asked for again in %d ms, after an hour", wait)
+	}
+	e.freed(j)
+	if j.putOff != 0 {
+		t.Error("the job is free, and what waited for it is not asked for")
 	}
 }

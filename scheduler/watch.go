@@ -33,7 +33,7 @@ func (n *Node) watchClock(ctx context.Context) {
 func (n *Node) resample(ctx context.Context) {
 	err := n.sampleClock(ctx)
 	if err == nil {
-		n.quiet.ok("clock", home)
+		n.quiet.ok("clock") // it is home when it takes beats
 	} else if ctx.Err() == nil {
 		n.quiet.fail("clock", err, home)
 	}

@@ -96,7 +96,7 @@ func (a *app) nodesDrainCommand() *cobra.Command {
 	var wait bool
 	drain := a.command("drain NAME [--reason TEXT] [--wait]", "let a node finish what runs and take nothing new", wants("NAME"),
 		a.inspectNode(func(t tool) error {
-			if err := t.in.DrainNode(t.ctx, t.args[0], a.author(author), reason); err != nil {
+			if err := t.in.DrainNode(t.ctx, t.args[0], scheduler.DrainOptions{Author: a.author(author), Reason: reason}); err != nil {
 				return err
 			}
 			if !wait {

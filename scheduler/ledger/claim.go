@@ -77,6 +77,13 @@ func (w Window) Holds(ms int64) bool { return w.From != 0 && ms >= w.From && (w.
 // HeldByPause is the Detail of an answer Held to a pending run that waits for the end of a pause.
 const HeldByPause = "a pause"
 
+// Of what waits for room, the Detail of an answer Held says where there is none: too much word waits for jobs that follow, or too many
+// runs wait in the partition.
+const (
+	HeldByOutbox    = "full outbox"
+	HeldByPartition = "full partition"
+)
+
 // Pass is ticks in a row that will not be run, recorded as one row.
 type Pass struct {
 	Outcome     jobs.Outcome // missed, skipped or paused
@@ -120,7 +127,7 @@ type Claim struct {
 	// one of an open tick.
 	Pending, Shard bool
 	// Drop records a pending run as missed for this reason instead of running it, if it follows another
-	// job's and nobody was granted it yet.
+	// job's and nobody was granted it yet, or is a tick of the job's own that was handed back.
 	Drop    string
 	From    int64  // the cursor the caller sees, ms
 	Passes  []Pass // ticks from From on that will not run, without a gap between them
@@ -137,7 +144,7 @@ type Answer struct {
 	Cursor      int64         // Opened, Skipped, Passed, Moved: ms, 0 when the schedule has no more
 	Run         Lease         // Granted, pending: the run's record; else its Attempt alone
 	Pause, Busy Window        // Moved: as stored, see Entry
-	// Detail is, of Opened: the tick's id; of Held: by which run, or HeldByPause; of Superseded: by which
+	// Detail is, of Opened: the tick's id; of Held: by which run, or one of HeldByPause, HeldByOutbox and HeldByPartition; of Superseded: by which
 	// definition; of Passed, for a pending run: its outcome and the reason, parted by a comma.
 	Detail string
 	// Unconfirmed is, of Granted, why the run must not begin: too few replicas have it, of those that Confirming wants to. Hand it

@@ -39,6 +39,35 @@ func TestOverlapSkips(t *testing.T) {
 	})
 }
 
+// A record that somebody deleted, or that Redis dropped, holds its job no longer: nobody could ever end that run.
+func TestLostRecordFreesItsJob(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		lose := func() {
+			t.Helper()
+			if n := r.client.Del(t.Context(), r.led.keys[0].runs).Val(); n != 1 {
+				t.Fatalf("%d keys deleted", n)
+			}
+		}
+		r.pass(t, time.Second)
+		r.want(t, Granted, tickClaim("a", "r1", 1))
+		lose()
+		r.pass(t, time.Second)
+		r.want(t, Granted, tickClaim("a", "r2", 2))
+		pending := pendingClaim("a", must(r.led.Trigger(t.Context(), "a", Trigger{Run: "hand"})))
+		r.want(t, Held, pending)
+		lose()
+		r.want(t, Granted, pending)
+		lose()
+		r.pass(t, time.Second)
+		other := pendingClaim("a", must(r.led.Trigger(t.Context(), "a", Trigger{Run: "other"})))
+		both := must(r.led.Claim(t.Context(), node, r.now, []Claim{tickClaim("a", "r3", 3), other}))
+		if both[0].Verdict != Granted || both[1].Verdict != Held {
+			t.Errorf("of two runs in a batch got %s and %s; want one granted", both[0].Verdict, both[1].Verdict)
+		}
+	})
+}
+
 func TestMissedTicksAreOneRow(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -213,6 +242,30 @@ func TestLateTicksWait(t *testing.T) {
 		r.pass(t, time.Second)
 		r.want(t, Skipped, tickClaim("a", "r4", 4))
 		r.settle(t, Settled, "a", "r3", jobs.OutcomeSucceeded)
+		r.sound(t)
+	})
+}
+
+// A tick that was handed back never began: it may come too late for start_within, and the jobs that follow hear of that.
+func TestHandedBackTooLate(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		if err := r.led.Follow(t.Context(), "a", "b"); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(t, 1500*time.Millisecond)
+		r.want(t, Granted, tickClaim("a", "a-1", 1))
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "a-1"}}))
+		r.pass(t, time.Minute)
+		c := pendingClaim("a", Successor("a-1"))
+		c.Drop = ReasonStartWithin
+		if a := r.want(t, Passed, c); a.Detail != "missed,start_within" {
+			t.Errorf("%+v", a)
+		}
+		if e := r.events(t); len(e) != 1 || e[0].Tick != noon+1000 || e[0].Outcome != jobs.OutcomeMissed {
+			t.Errorf("told: %+v", e)
+		}
+		r.want(t, Granted, tickClaim("a", "a-2", 2))
 		r.sound(t)
 	})
 }

@@ -48,6 +48,9 @@ func eventOf(record string) (Event, error) {
 	return e, f.bad
 }
 
+// Record is the event's row in the outbox: no two that are there at once have the same.
+func (e Event) Record() string { return e.record }
+
 // run is the id of the run that a success leads to, one for each tick.
 func (e Event) run(job string) string {
 	name := job + "\n" + e.Upstream + "\n" + strconv.FormatInt(e.Tick, 10)

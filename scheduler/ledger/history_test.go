@@ -1,9 +1,13 @@
 package ledger
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
 )
@@ -56,6 +60,53 @@ func TestHistoryIsTrimmedByAge(t *testing.T) {
 			if rows := r.rows(t, "a"); r.now-rows[0].At < time.Minute.Milliseconds() {
 				break // all old ones are gone
 			}
+		}
+	})
+}
+
+// Of a job that runs seldom, what is too old leaves with the next row: rows, outputs and payloads.
+func TestShortHistoryIsTrimmedByAge(t *testing.T) {
+	onBoth(t, Config{Partitions: 1, Keep: 100, KeepFor: time.Hour}, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 24*time.Hour)
+		for s := int64(1); s <= 20; s++ {
+			run := fmt.Sprint("a-", s)
+			r.want(t, Granted, tickClaim("a", run, s))
+			must(r.led.Settle(t.Context(), []Report{{Job: "a", Run: run, Outcome: jobs.OutcomeSucceeded, Started: r.now, Ended: r.now, Tries: 1, Output: []byte("said")}}))
+			if n := len(r.rows(t, "a")); n > 3 {
+				t.Fatalf("%d rows are kept, after %d that are 25 minutes apart", n, s)
+			}
+			if n := r.client.HLen(t.Context(), r.led.keys[0].kept).Val(); n < 1 || n > 3 {
+				t.Fatalf("outputs of %d runs are kept", n)
+			}
+			r.sound(t)
+			r.pass(t, 25*time.Minute)
+		}
+		for s := int64(21); s <= 60; s++ { // 60 in an hour
+			r.runOne(t, "a", s)
+			r.pass(t, time.Minute)
+			if n := len(r.rows(t, "a")); s < 40 && int64(n) < s-20 {
+				t.Fatalf("%d rows are kept of %d in this hour", n, s-20)
+			}
+		}
+		r.sound(t)
+	})
+}
+
+// A row whose age cannot be told stays, and those behind it.
+func TestShortHistoryBehindAForeignRow(t *testing.T) {
+	onBoth(t, Config{Partitions: 1, Keep: 100, KeepFor: time.Hour}, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 24*time.Hour)
+		if err := r.client.RPush(t.Context(), r.led.keys[0].history+"a", "2|R|newer").Err(); err != nil {
+			t.Fatal(err)
+		}
+		for s := int64(1); s <= 10; s++ {
+			r.runOne(t, "a", s)
+			r.pass(t, 2*time.Hour)
+		}
+		if n := r.client.LLen(t.Context(), r.led.keys[0].history+"a").Val(); n != 11 {
+			t.Errorf("%d rows, want all", n)
 		}
 	})
 }
@@ -115,6 +166,52 @@ func TestHistoryOfAnEndedSchedule(t *testing.T) {
 		r.want(t, Granted, Claim{Job: "a", Digest: "d-new", Run: "again", TTL: ttl, From: got[0].Cursor, Tick: got[0].Cursor, Next: got[0].Cursor + 1000})
 		r.sound(t)
 	})
+}
+
+// bursts notes how many commands each pipeline has.
+type bursts []int
+
+func (p *bursts) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (p *bursts) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (p *bursts) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		*p = append(*p, len(cmds))
+		return next(ctx, cmds)
+	}
+}
+
+// Behind jobs with very many rows fewer are read at once.
+func TestEachHistoryReadsPages(t *testing.T) {
+	r := realRig(t, oneConfig)
+	names := make([]string, historyJobs+3)
+	for i := range names {
+		names[i] = fmt.Sprint("job-", i)
+	}
+	records := make([]any, historyRows+1)
+	for i := range records {
+		records[i] = "none"
+	}
+	if err := r.client.RPush(t.Context(), r.led.keys[0].history+names[1], records...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	var seen bursts
+	r.client.AddHook(&seen)
+	var read []string
+	foreign := 0
+	if err := r.led.EachHistory(t.Context(), names, "", func(h JobRows) bool {
+		read, foreign = append(read, h.Job), foreign+h.Foreign
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := (bursts{historyJobs, 1, 2}); !slices.Equal(seen, want) {
+		t.Errorf("jobs for each round trip: %v, want %v", seen, want)
+	}
+	if !slices.Equal(read, names) || foreign != len(records) {
+		t.Errorf("read %d jobs of %d, %d rows of %d", len(read), len(names), foreign, len(records))
+	}
 }
 
 // After 2,000 settles nothing is larger than after 1,000.

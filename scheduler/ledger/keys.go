@@ -26,7 +26,7 @@ import (
 //	{ns:p}:outbox          zset   what became of ticks of jobs that are followed, by when, ms
 //	{ns:p}:former          hash   job -> digests of definitions that were replaced
 //	{ns:p}:beside          hash   generation and job -> definition of a generation on standby
-//	{ns:p}:confirm         string nothing; written so that replicas have something to confirm, for a second
+//	{ns:p}:confirm         string nothing; written so that replicas have something to confirm, or to see whether writes are taken, for a second
 //	{ns:p}:gate            string which generation makes new jobs, and whether a move has closed the partition
 type keys struct {
 	jobs, defs, due, runs, leases, pending, waiting, history string

@@ -23,12 +23,18 @@ const BatchMax = 50
 // pendingMax bounds the pending runs of one partition; a trigger beyond it is refused.
 const pendingMax = 10_000
 
+// keepForLeast is the shortest age at which rows may leave: for so long nodes tell a server that lost them what ended.
+const keepForLeast = time.Minute
+
+// DefaultNamespace is the namespace of who names none.
+const DefaultNamespace = "escapement"
+
 var namespaceWords = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
 
 // Config says where a ledger lives and how much it keeps.
 type Config struct {
 	// Namespace is the prefix that keeps two installations in one Redis apart; letters, digits
-	// and ._- up to 64. Default "escapement".
+	// and ._- up to 64. Default DefaultNamespace.
 	Namespace string
 	// Partitions is the number of hash slots' worth of jobs, 1 to 1024, fixed when the namespace
 	// is created; 0 takes what is stored, or 16 for a new namespace.
@@ -42,19 +48,22 @@ type Config struct {
 	// Keep is the number of history rows kept per job (up to 15 more for a while), at least 16.
 	// Default 200.
 	Keep int
-	// KeepFor is how long rows are kept, whichever of the two is reached first. Default 168 h.
+	// KeepFor is how long rows are kept, whichever of the two is reached first; rows leave when another one is added. At
+	// least 1 min. Default 168 h.
 	KeepFor time.Duration
 }
 
 func (c Config) withDefaults() Config {
-	c.Namespace = cmp.Or(c.Namespace, "escapement")
+	c.Namespace = cmp.Or(c.Namespace, DefaultNamespace)
 	c.MaxSkew = cmp.Or(c.MaxSkew, time.Second)
 	c.Keep = cmp.Or(c.Keep, 200)
 	c.KeepFor = cmp.Or(c.KeepFor, 168*time.Hour)
 	return c
 }
 
-func (c Config) validate() error {
+// Validate says what is wrong with the settings, all of it at once.
+func (c Config) Validate() error {
+	c = c.withDefaults()
 	var errs []error
 	if !namespaceWords.MatchString(c.Namespace) {
 		errs = append(errs, fmt.Errorf("namespace %q: letters, digits and ._- only, beginning with a letter or digit, at most 64", c.Namespace))
@@ -67,6 +76,9 @@ func (c Config) validate() error {
 	}
 	if c.Keep < 16 {
 		errs = append(errs, fmt.Errorf("history keep %d: must be at least 16", c.Keep))
+	}
+	if c.KeepFor < keepForLeast {
+		errs = append(errs, fmt.Errorf("history keep_for %s: must be at least %s, for so long nodes remember what ended", c.KeepFor, keepForLeast))
 	}
 	return errors.Join(errs...)
 }
@@ -104,7 +116,7 @@ func OpenExisting(ctx context.Context, client redis.UniversalClient, cfg Config)
 
 func open(ctx context.Context, client redis.UniversalClient, cfg Config, create bool) (*Ledger, error) {
 	cfg = cfg.withDefaults()
-	if err := errors.Join(cfg.validate(), redisconn.Check(client)); err != nil {
+	if err := errors.Join(cfg.Validate(), redisconn.Check(client)); err != nil {
 		return nil, err
 	}
 	stored, err := control(ctx, client, cfg, create)

@@ -48,6 +48,7 @@ type Gaze struct {
 type gazeOffset struct {
 	late, lapsed, pending, outbox int64
 	event                         string // the first event of the last page
+	long                          bool   // the outbox has more than a page, as far as is known
 }
 
 // NewGaze starts at the beginning of every partition.
@@ -61,7 +62,18 @@ type glance struct {
 	due             *redis.ZSliceCmd
 	lapsed, pending *redis.StringSliceCmd
 	cancels         *redis.MapStringStringCmd // of the first page, as outbox
-	outbox          *redis.StringSliceCmd
+	outbox, newest  *redis.StringSliceCmd
+}
+
+// rows are the rows of the outbox that were read, each once.
+func (l glance) rows() []string {
+	rows := ids(l.outbox)
+	for _, row := range ids(l.newest) {
+		if !slices.Contains(rows, row) {
+			rows = append(rows, row)
+		}
+	}
+	return rows
 }
 
 func ids(cmd *redis.StringSliceCmd) []string {
@@ -142,6 +154,9 @@ func (g *Gaze) glance(ctx context.Context, p redis.Pipeliner, part int, first bo
 	}
 	if first {
 		look.cancels, look.outbox = p.HGetAll(ctx, k.cancels), p.ZRange(ctx, k.outbox, at.outbox, at.outbox+eventsMax-1)
+		if at.long { // new events do not wait until the walk comes to them
+			look.newest = p.ZRange(ctx, k.outbox, -eventsMax, -1)
+		}
 	}
 	return look
 }
@@ -167,10 +182,11 @@ func (g *Gaze) note(look glance, f *Finding) bool {
 	return at.late+at.lapsed+at.pending > 0
 }
 
-// turn decides where the next look reads the outbox, one page a look: from the start, as long as what is read
+// turn decides where the next look reads the outbox, one page a look beside the newest: from the start, as long as what is read
 // leaves; a page that stays is passed over, so that events which cannot be told yet do not hide others for ever.
 func (o *gazeOffset) turn(page []string) {
 	first := ""
+	o.long = o.outbox > 0 || len(page) == eventsMax
 	if len(page) > 0 {
 		first = page[0]
 	}
@@ -205,7 +221,7 @@ func (g *Gaze) records(ctx context.Context, looks []glance, f *Finding) error {
 		into  *[]Lease
 	}
 	var reads []read
-	events, followers := g.events(looks, f), []*redis.StringCmd(nil)
+	events, followers := g.events(looks, f), make(map[string]*redis.StringCmd) // of an upstream
 	_, err := g.l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, look := range looks {
 			k := g.l.keys[look.part]
@@ -217,18 +233,20 @@ func (g *Gaze) records(ctx context.Context, looks []glance, f *Finding) error {
 			}
 		}
 		for _, e := range events {
-			followers = append(followers, p.HGet(ctx, g.l.keys[g.l.Partition(e.Upstream)].followers, e.Upstream))
+			if followers[e.Upstream] == nil {
+				followers[e.Upstream] = p.HGet(ctx, g.l.keys[g.l.Partition(e.Upstream)].followers, e.Upstream)
+			}
 		}
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return err
 	}
-	for i, e := range events {
-		if err := followers[i].Err(); err != nil && !errors.Is(err, redis.Nil) {
+	for _, e := range events {
+		if err := followers[e.Upstream].Err(); err != nil && !errors.Is(err, redis.Nil) {
 			return err
 		}
-		e.Followers = strings.FieldsFunc(followers[i].Val(), func(r rune) bool { return r == ',' })
+		e.Followers = strings.FieldsFunc(followers[e.Upstream].Val(), func(r rune) bool { return r == ',' })
 		f.Events = append(f.Events, e)
 	}
 	for _, r := range reads {
@@ -254,7 +272,7 @@ func (g *Gaze) records(ctx context.Context, looks []glance, f *Finding) error {
 func (g *Gaze) events(looks []glance, f *Finding) []Event {
 	var all []Event
 	for _, look := range looks {
-		for _, record := range ids(look.outbox) {
+		for _, record := range look.rows() {
 			e, err := eventOf(record)
 			if err != nil {
 				f.Foreign++

@@ -33,11 +33,48 @@ const Nobody = "?"
 // Masters names the server, for At, Reap and Reassert. It is runID, which Time gave, or on a Cluster a text made of the run_ids
 // of all masters that have something of the namespace: another one when any of them is another server, or was restarted, or
 // when a partition moves to another master. One that does not answer, and then all is false, is taken for what it was in
-// known, the last text, or for Nobody where that says nothing. Where run_ids are hidden the text is "".
+// known, the last text, or for Nobody where that says nothing. So is one that is new and takes no writes yet, because it loads its data or lacks
+// replicas: it says who it is long before anybody can tell it anything. Where run_ids are hidden the text is "".
 func (l *Ledger) Masters(ctx context.Context, runID, known string) (server string, all bool) {
-	if !l.Clustered() || runID == "" {
+	switch {
+	case runID == "" || runID == known:
+		return runID, true
+	case !l.Clustered():
+		if known == "" { // who asks first has to write soon
+			return runID, true
+		}
+		if writable, _ := l.writable(ctx, []int{0}); len(writable) == 0 {
+			return known, false
+		}
 		return runID, true
 	}
+	cmds := l.identities(ctx)
+	was, ids, mute := l.byMaster(known), make([]string, len(cmds)), make([]bool, len(cmds))
+	var fresh []int
+	for p, cmd := range cmds {
+		id, err := cmd.Text()
+		if ids[p], mute[p] = id, err != nil; mute[p] {
+			redisconn.LookAgain(ctx, l.client, redisconn.Explain("ask who it is", err))
+		} else if id != at(was, p) {
+			fresh = append(fresh, p)
+		}
+	}
+	writable, _ := l.Writable(ctx, fresh)
+	all = true
+	for p := range ids {
+		deaf := slices.Contains(fresh, p) && !slices.Contains(writable, p)
+		if deaf && ids[p] == runID {
+			runID = cmp.Or(l.Home(known), runID)
+		}
+		if deaf || mute[p] {
+			ids[p], all = cmp.Or(at(was, p), Nobody), false
+		}
+	}
+	return joined(slices.Concat([]string{runID}, ids)), all
+}
+
+// identities asks the masters of all partitions who they are, for whoTimeout.
+func (l *Ledger) identities(ctx context.Context) []*redis.Cmd {
 	ctx, cancel := context.WithTimeout(ctx, whoTimeout)
 	defer cancel()
 	cmds := make([]*redis.Cmd, len(l.keys))
@@ -56,19 +93,7 @@ func (l *Ledger) Masters(ctx context.Context, runID, known string) (server strin
 		ask(false, identityScript.Queue)
 		ask(true, identityScript.QueueSource)
 	})
-	was := l.byMaster(known)
-	ids := []string{runID}
-	all = true
-	for p, cmd := range cmds {
-		id, err := cmd.Text()
-		if err != nil {
-			all = false
-			id = cmp.Or(at(was, p), Nobody)
-			redisconn.LookAgain(ctx, l.client, redisconn.Explain("ask who it is", err))
-		}
-		ids = append(ids, id)
-	}
-	return joined(ids), all
+	return cmds
 }
 
 // eachMaster calls f once for each master that has some of the partitions, as the client knows it, with those, and waits for all:
@@ -125,6 +150,20 @@ func (l *Ledger) Heard(ctx context.Context, parts []int) (heard []int, err error
 	})
 }
 
+// Writable says which of some partitions live at a master that takes writes, or why not all do. It asks for whoTimeout, 400 ms.
+func (l *Ledger) Writable(ctx context.Context, parts []int) (writable []int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, whoTimeout)
+	defer cancel()
+	return l.writable(ctx, parts)
+}
+
+// writable is Writable for as long as ctx.
+func (l *Ledger) writable(ctx context.Context, parts []int) (writable []int, err error) {
+	return l.ofMasters(ctx, parts, func(p int) error {
+		return redisconn.Explain("ask whether writes are taken", l.client.Set(ctx, l.keys[p].confirm, "", time.Second).Err())
+	})
+}
+
 // ofMasters calls f with one partition of each master that has some of parts, and returns all partitions of those where it
 // succeeded, and the first error.
 func (l *Ledger) ofMasters(ctx context.Context, parts []int, f func(part int) error) (good []int, err error) {
@@ -146,6 +185,21 @@ func (l *Ledger) ofMasters(ctx context.Context, parts []int, f func(part int) er
 
 // Master is the run_id of partition p's master in a text of Masters; "" where it is not known.
 func (l *Ledger) Master(server string, p int) string { return at(l.byMaster(server), p) }
+
+// ByPartition are the run_ids of all partitions' masters in a text of Masters; "" where one is not known.
+func (l *Ledger) ByPartition(server string) []string {
+	known, ids := l.byMaster(server), make([]string, len(l.keys))
+	for p := range ids {
+		ids[p] = at(known, p)
+	}
+	return ids
+}
+
+// Home is the run_id of the control record's master in a text of Masters; "" where it is not known.
+func (l *Ledger) Home(server string) string {
+	id, _, _ := strings.Cut(server, ",")
+	return id
+}
 
 // joined spells ids, of which most are equal, as a list in which one that stood there before is its place.
 func joined(ids []string) string {

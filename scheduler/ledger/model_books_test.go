@@ -92,11 +92,11 @@ func (m *model) passed(j *modelJob, step int, row Row) {
 	m.write(j, modelRow{Row: row, step: step})
 }
 
-// write appends a row and trims: at every 16th, at most 64, never the newest.
+// write appends a row and trims: at every 16th, up to 32 also when the first is too old, at most 64, never the newest.
 func (m *model) write(j *modelJob, row modelRow) {
 	j.rows = append(j.rows, row)
 	n := len(j.rows)
-	if n%16 != 0 {
+	if first := j.rows[0]; n%16 != 0 && (n > 32 || first.foreign || first.At >= m.ms()-m.keepFor) {
 		return
 	}
 	for dropped := 0; dropped < 64 && len(j.rows) > 1; dropped++ {
@@ -127,6 +127,16 @@ func (m *model) drop(row modelRow) {
 func (j *modelJob) base() int64 {
 	if j.first < len(j.steps) {
 		return j.steps[j.first]
+	}
+	return j.Cursor
+}
+
+// reaches is how far the cursor may be set back: to the base, or where that is without a schedule to the first one behind it.
+func (j *modelJob) reaches() int64 {
+	for _, at := range j.steps[min(j.first, len(j.steps)):] {
+		if at != 0 {
+			return at
+		}
 	}
 	return j.Cursor
 }

@@ -238,7 +238,7 @@ func (m *model) instead(j *modelJob, r *modelRun, c Claim) (jobs.Outcome, string
 	own := r.Request == "" // not by hand
 	after := r.Trigger == jobs.TriggerAfter.String() && !r.Holds
 	switch {
-	case after && c.Drop != "":
+	case c.Drop != "" && (after || r.Trigger != jobs.TriggerAfter.String() && r.Prev != 0):
 		return jobs.OutcomeMissed, c.Drop
 	case own && j.paused(m.ms()) && r.Holds:
 		return jobs.OutcomeRunning, "a pause"

@@ -94,7 +94,7 @@ func (m *model) rewind(r Rewind) (Word, string) {
 	switch {
 	case j.Digest != r.Digest || j.Cursor != r.From:
 		return Elsewhere, ""
-	case j.Open != "" || busy != "" || j.base() == 0 || r.To < j.base() || j.Cursor != 0 && r.To >= j.Cursor:
+	case j.Open != "" || busy != "" || j.reaches() == 0 || r.To < j.reaches() || j.Cursor != 0 && r.To >= j.Cursor:
 		return "", "refused"
 	}
 	attempt, bound := 0, j.Cursor
@@ -135,10 +135,12 @@ func (m *model) remove(job string) string {
 		if r.Job == job && !m.foreign["pending "+id] {
 			delete(m.waiting, id)
 			delete(m.cancels, id)
+			delete(m.told, m.place(job)+r.Request)
 		}
 	}
 	for _, row := range j.rows {
 		m.drop(row)
+		delete(m.told, m.place(job)+row.Request)
 	}
 	delete(m.jobs, job)
 	delete(m.pauses, job)
@@ -186,7 +188,8 @@ func recordOf(e Event) string {
 
 func (m *model) relay(e Event, job string) Word {
 	j, why := m.job(job)
-	if m.jobs[job] == nil || !strings.Contains(string(m.jobs[job].text), `"after":"`+e.Upstream+`"`) {
+	follows := m.jobs[job] != nil && strings.Contains(string(m.jobs[job].text), `"after":"`+e.Upstream+`"`)
+	if !follows && (j == nil || !j.replacedSince(e.At)) {
 		return RelayStranger
 	}
 	if j == nil {
@@ -208,7 +211,7 @@ func (m *model) relay(e Event, job string) Word {
 	if before == RelayDone {
 		return before
 	}
-	if e.Outcome == jobs.OutcomeSucceeded && !e.Unheld {
+	if e.Outcome == jobs.OutcomeSucceeded && !e.Unheld && follows {
 		if n := j.next(e.Tick); n > 1 {
 			id += fmt.Sprint("-", n)
 		}
@@ -217,11 +220,18 @@ func (m *model) relay(e Event, job string) Word {
 		return RelayDone
 	}
 	row := Row{Next: e.Next, Tick: e.Tick, Until: e.Until, Count: e.Count, Outcome: jobs.OutcomeSkipped, Reason: ReasonUpstream, Note: e.Outcome.String()}
-	if e.Outcome == jobs.OutcomeSucceeded { // and nobody could run it
+	if e.Outcome == jobs.OutcomeSucceeded { // and nobody could run it, or nobody will
 		row.Outcome, row.Reason, row.Note = jobs.OutcomeMissed, ReasonLate, ""
 	}
 	m.passed(j, -1, row)
 	return RelayDone
+}
+
+// replacedSince says whether a job got another definition at an instant or later.
+func (j *modelJob) replacedSince(at int64) bool {
+	return slices.ContainsFunc(j.rows, func(r modelRow) bool {
+		return !r.foreign && r.Ranged && r.Outcome == jobs.OutcomeSuperseded && r.Reason == "definition replaced" && r.At >= at
+	})
 }
 
 // answered says whether a follower has done with a tick: it ran, or is going, or a row says why it did not

@@ -3,6 +3,8 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -123,5 +125,75 @@ func TestFollowerThatNobodyHolds(t *testing.T) {
 		r.tale(t, "b", "missed 1-1 x1 late")
 		r.tale(t, "c", "skipped 1-1 x1 upstream missed")
 		r.sound(t)
+	})
+}
+
+// Events that wait for a follower fill pages of the outbox; those that come behind them are seen in the next look.
+func TestNewEventsDoNotWaitForOld(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		const old = 5 * eventsMax
+		r.chainOf(t, "a", "b")
+		r.pass(t, time.Minute)
+		r.runOne(t, "a", 1)
+		e := r.events(t)[0]
+		pipe := r.client.Pipeline()
+		for i := range old {
+			pipe.Do(t.Context(), "ZADD", r.led.keys[0].outbox, e.At-old+int64(i), strings.TrimSuffix(e.Record(), fmt.Sprint(e.At))+fmt.Sprint(e.At-old+int64(i)))
+		}
+		if _, err := pipe.Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		gaze, seen := r.led.NewGaze(), make(map[string]bool)
+		for look := range 20 {
+			found, newest := must(gaze.Look(t.Context(), r.now, 0)).Events, 0
+			for _, x := range found {
+				if len(x.Followers) != 1 {
+					t.Errorf("look %d: followers %v", look, x.Followers)
+				}
+				if seen[x.Record()] = true; x.Record() == e.Record() {
+					newest++
+				}
+			}
+			if len(found) > 2*eventsMax || newest > 1 || look > 0 && newest == 0 && len(found) > eventsMax/2 {
+				t.Errorf("look %d: %d events, the newest %d times", look, len(found), newest)
+			}
+		}
+		if len(seen) != old+1 {
+			t.Errorf("saw %d of %d events", len(seen), old+1)
+		}
+	})
+}
+
+// TestFollowerMovesOnBeforeItIsTold has ticks of the upstream end, and their follower is deployed to follow another job before it is told:
+// it has missed them, once. Of what ends from then on it hears nothing.
+func TestFollowerMovesOnBeforeItIsTold(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		ctx := t.Context()
+		r.chainOf(t, "a", "b")
+		r.pass(t, time.Minute)
+		r.runOne(t, "a", 1)
+		r.want(t, Granted, tickClaim("a", "r2", 2))
+		r.settle(t, Settled, "a", "r2", jobs.OutcomeFailed)
+		was := must(r.led.Define(ctx, r.now, []Definition{{Job: "b", Digest: "x"}}))[0]
+		must(r.led.Define(ctx, r.now, []Definition{{Job: "b", Digest: "other", WasDigest: was.Digest, Text: []byte(`{"after":"c"}`)}}))
+		r.pass(t, time.Second)
+		r.runOne(t, "a", 3)
+		for i, want := range []Word{RelayDone, RelayDone, RelayStranger} {
+			e := r.events(t)[i]
+			for range 2 {
+				if got := must(r.led.Relay(ctx, e, "b")); got != want {
+					t.Errorf("told of tick %d: %s, want %s", i+1, got, want)
+				}
+			}
+		}
+		got := make(map[int64]string)
+		for _, row := range r.rows(t, "b") {
+			if row.Count > 0 {
+				got[row.Tick-noon] += row.Outcome.String() + " " + row.Reason
+			}
+		}
+		if want := map[int64]string{1000: "missed late", 2000: "skipped upstream"}; !maps.Equal(got, want) {
+			t.Errorf("the follower's history has %v, want %v", got, want)
+		}
 	})
 }

@@ -19,7 +19,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 		r.pass(t, time.Minute)
 		fill := func(job string) {
 			r.want(t, Granted, tickClaim(job, job+"-1", 1))
-			must(r.led.Settle(ctx, []Report{{Job: job, Run: job + "-1", Outcome: jobs.OutcomeFailed, Output: []byte("text")}}))
+			must(r.led.Settle(ctx, []Report{{Job: job, Run: job + "-1", Outcome: jobs.OutcomeFailed, Ended: r.now, Output: []byte("text")}}))
 			must(r.led.Trigger(ctx, job, Trigger{Run: job + "-t", Payload: []byte("p")}))
 			r.want(t, Granted, pendingClaim(job, job+"-t"))
 			r.settle(t, Settled, job, job+"-t", jobs.OutcomeSucceeded)
@@ -84,4 +84,29 @@ func TestRemoveWaitsForWhatRuns(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A unique key names a run of the job that was, whether it waited or had ended: of the job that is added again under that name it
+// names another one, which runs.
+func TestRemoveForgetsUniqueKeys(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		ctx := t.Context()
+		r.create(t, "a")
+		waits := must(r.led.Trigger(ctx, "a", Trigger{Unique: "waits", At: r.now + 60_000}))
+		ended := must(r.led.Trigger(ctx, "a", Trigger{Unique: "ended"}))
+		r.want(t, Granted, pendingClaim("a", ended))
+		r.settle(t, Settled, "a", ended, jobs.OutcomeSucceeded)
+		if err := r.led.Remove(ctx, "a"); err != nil {
+			t.Fatal(err)
+		}
+		r.create(t, "a")
+		for key, id := range map[string]string{"waits": waits, "ended": ended} {
+			if got := must(r.led.Trigger(ctx, "a", Trigger{Unique: key})); got != id {
+				t.Errorf("%s is run %s, and was %s", key, got, id)
+			}
+			r.want(t, Granted, pendingClaim("a", id))
+			r.settle(t, Settled, "a", id, jobs.OutcomeSucceeded)
+		}
+		r.sound(t)
+	})
 }

@@ -168,3 +168,31 @@ func TestRewindOfAnEndedSchedule(t *testing.T) {
 		r.sound(t)
 	})
 }
+
+// A job that followed another one gets a schedule: its ticks from then on can be run again, and none before.
+func TestRewindOfAJobThatFollowed(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		ctx := t.Context()
+		must(r.led.Define(ctx, r.now, []Definition{{Job: "a", Digest: "d-after"}}))
+		got := must(r.led.Define(ctx, r.now, []Definition{{Job: "a", Digest: "d-second", WasDigest: "d-after", Cursor: noon + 1000}}))
+		if got[0].Word != "replaced" {
+			t.Fatalf("%+v", got)
+		}
+		r.pass(t, time.Minute)
+		for s := int64(1); s <= 3; s++ {
+			r.runOne(t, "a", s)
+		}
+		to := Rewind{Job: "a", Digest: "d-second", From: noon + 4000}
+		if _, err := r.led.Rewind(ctx, r.now, to); !errors.Is(err, ErrRefused) {
+			t.Errorf("to before its schedule: %v", err)
+		}
+		to.To = noon + 1000
+		if got := must(r.led.Rewind(ctx, r.now, to)); got != Rewound {
+			t.Errorf("to the first tick of its schedule: %s", got)
+		}
+		if a := r.want(t, Granted, tickClaim("a", "r1", 1)); a.Run.Attempt != 2 {
+			t.Errorf("attempt %d", a.Run.Attempt)
+		}
+		r.sound(t)
+	})
+}

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	firstSeed = flag.Uint64("ledger.seed", 1, "first seed of the random traces")
+	firstSeed = flag.Uint64("ledger.seed", 3, "first seed of the random traces")
 	seeds     = flag.Int("ledger.seeds", 2, "how many traces, with seeds that follow each other")
 	traceOps  = flag.Int("ledger.ops", 2000, "operations in a trace")
 )

@@ -35,8 +35,8 @@ func UniqueRun(job, key string) string {
 }
 
 // Trigger puts one run of a job into pending and returns its id. The schedule stays where it is.
-// It returns ErrUnknownJob, or ErrRefused for a payload over PayloadMax and when the partition holds
-// too many pending runs.
+// It returns ErrUnknownJob, or ErrRefused for a payload over PayloadMax, for one over 1 KiB while 256 runs of the partition are
+// due and wait, and when the partition holds too many pending runs.
 func (l *Ledger) Trigger(ctx context.Context, job string, t Trigger) (string, error) {
 	if len(t.Payload) > PayloadMax {
 		return "", fmt.Errorf("%w: payload of %d bytes; at most %d, so store it elsewhere and pass its address", ErrRefused, len(t.Payload), PayloadMax)
@@ -52,8 +52,12 @@ func (l *Ledger) Trigger(ctx context.Context, job string, t Trigger) (string, er
 	if err != nil {
 		return "", l.explain(ctx, "run "+job, err)
 	}
-	if word == "queued" {
+	switch word {
+	case "queued":
 		return t.Run, nil
+	case "large":
+		return "", fmt.Errorf("%w: run %s: a payload of %d bytes, and 256 runs or more beside this job are due and wait; until fewer do, at most 1024 bytes are taken: ask again later, or store it elsewhere and pass its address",
+			ErrRefused, job, len(t.Payload))
 	}
 	return "", l.refusal("run "+job, job, word)
 }

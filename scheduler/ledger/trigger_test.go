@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +79,48 @@ func TestTriggerRefusesTooMany(t *testing.T) {
 	if _, err := r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}); !errors.Is(err, ErrRefused) {
 		t.Errorf("got %v, want ErrRefused", err)
 	}
+}
+
+// TestTriggerLargePayload: large payloads are refused while many runs are due, for sweeps read them all. Delayed ones are not read.
+func TestTriggerLargePayload(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		ask := func(run string, size int, at int64) error {
+			_, err := r.led.Trigger(t.Context(), "a", Trigger{Run: run, Payload: make([]byte, size), At: at})
+			return err
+		}
+		tomorrow := r.now + 24*time.Hour.Milliseconds()
+		for i := range 256 {
+			if err := ask(fmt.Sprint("d", i), 1024, tomorrow); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := ask("beside", 2048, 0); err != nil {
+			t.Errorf("beside delayed ones: %v", err)
+		}
+		for i := range 254 {
+			if err := ask(fmt.Sprint("n", i), 2048, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := ask("last", 2048, 0); err != nil {
+			t.Errorf("beside 255 that are due: %v", err)
+		}
+		for _, at := range []int64{0, tomorrow} {
+			err := ask("large", 1025, at)
+			for _, word := range []string{"run a", "1025 bytes", "256 runs", "1024", "ask again"} {
+				if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), word) {
+					t.Errorf("beside 256 that are due: %v, want ErrRefused with %q", err, word)
+				}
+			}
+		}
+		if err := ask("last", 2048, 0); err != nil {
+			t.Errorf("asked for again: %v", err)
+		}
+		if err := ask("small", 1024, 0); err != nil {
+			t.Errorf("a small one: %v", err)
+		}
+	})
 }
 
 // TestTriggerAtATime: it is not granted before, and its tick is that instant.

@@ -29,7 +29,7 @@ const (
 )
 
 func mutants() []mutant {
-	return slices.Concat(claims, leases, tokens, clocks, ends, engines, definitions, policies, split, lostWrites, quiets, locks, hints)
+	return slices.Concat(claims, leases, tokens, clocks, ends, engines, definitions, policies, split, lostWrites, quiets, locks, programs, hints, tools)
 }
 
 // What makes a claim safe: the cursor, the run id, the digest.
@@ -77,7 +77,7 @@ var leases = []mutant{
 	{name: "a function runs under another context than its lease's", plan: "cut off", caught: "TOLD", edits: []edit{
 		{tryGo, `ctx := lease.Context()`, `ctx := r.ctx`}}},
 	{name: "a renewal that is not answered counts as one", plan: "cut off", caught: "TOLD", edits: []edit{
-		{renewGo, "answers = make([]RenewAnswer, len(batch)) // all Unknown", "answers = make([]RenewAnswer, len(batch))\n\t\tfor i := range answers {\n\t\t\tanswers[i] = Renewed\n\t\t}"}}},
+		{renewGo, "case answers[i] == Renewed && k.leftLocked(l) > 0:", "case answers[i] != Gone && k.leftLocked(l) > 0:"}}},
 	{name: "the deadline counts from the answer to the claim", plan: "old grant", caught: "TOLD", edits: []edit{
 		{runnerGo, `Asked: g.asked, Slept: g.slept,`, `Asked: time.Now(), Slept: g.slept,`}}},
 	{name: "the deadline counts from the last request", plan: "old grant", caught: "TOLD", edits: []edit{
@@ -96,13 +96,13 @@ var leases = []mutant{
 		{reapLua, ` or tonumber(r.until_) >= ms then`, ` then`},
 		{"scheduler/ledger/look.go", `upTo(now-1, at.lapsed)`, `upTo(now+60_000, at.lapsed)`}}},
 	{name: "a reap asks for no steady clock", plan: "step forward", caught: "TOLD", edits: []edit{
-		{sweepGo, ` && steady >= l.TTL {`, ` && steady >= 0 {`}}},
+		{"scheduler/ripe.go", ` && seen >= l.TTL {`, ` && seen >= 0 {`}}},
 	{name: "on a Cluster one master is watched", test: "./scheduler/ledger TestMastersOfACluster", edits: []edit{
-		{"scheduler/ledger/masters.go", `if !l.Clustered() || runID == "" {`, `if l.Clustered() || runID == "" {`}}},
+		{"scheduler/ledger/masters.go", `	case !l.Clustered():`, `	case l.Clustered():`}}},
 	{name: "a master of a Cluster that is away is taken for another one", test: "./scheduler/ledger TestMastersOfACluster", edits: []edit{
-		{"scheduler/ledger/masters.go", `id = cmp.Or(at(was, p), Nobody)`, `id = cmp.Or(Nobody, at(was, p))`}}},
+		{"scheduler/ledger/masters.go", `cmp.Or(at(was, p), Nobody), false`, `cmp.Or(Nobody, at(was, p)), false`}}},
 	{name: "a master of a Cluster that has not said who it is may be any", test: "./scheduler/ledger TestMastersOfACluster", edits: []edit{
-		{"scheduler/ledger/masters.go", `id = cmp.Or(at(was, p), Nobody)`, `id = cmp.Or(at(was, p), "")`}}},
+		{"scheduler/ledger/masters.go", `cmp.Or(at(was, p), Nobody), false`, `cmp.Or(at(was, p), ""), false`}}},
 	{name: "on a Cluster any master grants", test: "./scheduler/ledger TestMastersOfACluster", edits: []edit{
 		{"scheduler/ledger/claim.go", `by.ID, by.Name, keep, keepFor, at(l.known, p))`, `by.ID, by.Name, keep, keepFor, "")`}}},
 	{name: "on a Cluster leases are reaped at any master", test: "./scheduler/ledger TestMastersOfACluster", edits: []edit{
@@ -171,7 +171,7 @@ var ends = []mutant{
 	{name: "a report of a run that was reaped overwrites the outcome", plan: "cut off", caught: verify.KindOverlap, edits: []edit{
 		{settleLua, `redis.call('LSET', KEYS[FIRST + i], at, head .. '|' .. outcome .. ' ' .. ended .. '|' .. err)`, `redis.call('LSET', KEYS[FIRST + i], at, (string.gsub(head, '|' .. was .. '|', '|' .. outcome .. '|')) .. '||' .. err)`}}},
 	{name: "a report is not repeated", plan: "slow settle", caught: reaped, edits: []edit{
-		{"scheduler/settler.go", `if !errors.Is(err, locking.ErrUnreachable) && try >= settleTries {`, `if errors.Is(err, locking.ErrUnreachable) || try >= settleTries {`}}},
+		{"scheduler/settler.go", `if try >= settleTries && !errors.Is(err, locking.ErrUnreachable)`, `if (try >= settleTries || errors.Is(err, locking.ErrUnreachable))`}}},
 }
 
 // What keeps a node at work.
@@ -189,7 +189,7 @@ var engines = []mutant{
 		{verdictGo, `e.expel(j, vanished)`, `e.again(j, j.cursor, time.Second)`}}},
 	{name: "a handed-back run is asked for after those that wait for it", test: "./scheduler/schedtest TestRegressions", edits: []edit{
 		{"scheduler/consider.go", `return cmp.Compare(e.turn(a), e.turn(b))`, `return cmp.Compare(e.turn(b), e.turn(a))`}}},
-	{name: "the end of a run tells nobody that waited for it", test: "./scheduler/schedtest TestRunByHandOfABusyJob", edits: []edit{
+	{name: "the end of a run tells nobody that waited for it", test: "./scheduler TestFreedIsAskedForAtOnce", edits: []edit{
 		{verdictGo, "waited := j.waited\n", "waited := j.waited && false\n"}}},
 	{name: "overdue ticks are not looked at", plan: "dead owner", caught: failover, edits: []edit{
 		{"scheduler/consider.go", `for _, l := range f.Late {`, `for _, l := range f.Late[:0] {`}}},
@@ -202,15 +202,33 @@ var engines = []mutant{
 	{name: "late ticks are missed however little they are late", caught: verify.KindUntrue, edits: []edit{
 		{planGo, `catchUpBound.Milliseconds()`, `0*catchUpBound.Milliseconds()`}}},
 	{name: "the agenda gives the last job first", caught: verify.KindLate, edits: []edit{
-		{"scheduler/heap.go", `return j.at < other.at || j.at == other.at && j.index < other.index`, `return j.at > other.at || j.at == other.at && j.index < other.index`}}},
+		{"scheduler/heap.go", `return j.at < other.at`, `return j.at > other.at`}}},
+	{name: "few slots are taken for all partitions at once", test: "./scheduler TestFewSlotsAreTakenInBatches", edits: []edit{
+		{"scheduler/heap.go", `case j.part != other.part:`, `case false:`}}},
+	{name: "an orphan that somebody holds again stays put off", test: "./scheduler TestOrphansAreHeldAgain", edits: []edit{
+		{"scheduler/relay.go", `	s.adopted(ctx, crowd)
+`, ``}}},
+	{name: "want of room is not said", test: "./scheduler TestNoRoomIsSaid", edits: []edit{
+		{"scheduler/verdict.go", `	e.sayNoRoom(j, holder)
+`, ``}}},
 	{name: "every run is recorded as succeeded", test: "./scheduler TestTimeoutPanicAndErrorAreRecorded", edits: []edit{
 		{endGo, `	case err == nil:`, `	case err == nil || err != cause:`}}},
 	{name: "nothing is reaped", plan: "dead worker", caught: verify.KindBooks, edits: []edit{
-		{sweepGo, ` && steady >= l.TTL {`, ` && steady < 0 {`}}},
+		{"scheduler/ripe.go", ` && seen >= l.TTL {`, ` && seen < 0 {`}}},
 }
 
 // What keeps old and new definitions apart.
 var definitions = []mutant{
+	{name: "a build that is gone decides", test: "./scheduler TestNewestOfTheLivingDecides", edits: []edit{
+		{"scheduler/generations_crowd.go", ` && c.built[n.ID] >= revision`, ``}}},
+	{name: "a follower that is on standby only is waited for", test: "./scheduler TestPromoteWithoutAFollower", edits: []edit{
+		{"scheduler/generations_crowd.go", `return !c.standby[n.ID] && (`, `return (`}}},
+	{name: "a unique key outlives its job", test: "./scheduler/ledger TestRemoveForgetsUniqueKeys", edits: []edit{
+		{"scheduler/ledger/scripts/remove.lua", `    redis.call('ZREM', KEYS[13], p.request)`, ``}}},
+	{name: "a job that once followed cannot be set back", test: "./scheduler/ledger TestRewindOfAJobThatFollowed", edits: []edit{
+		{"scheduler/ledger/scripts/rewind.lua", `base = base or string.match(`, `base = base and string.match(`}}},
+	{name: "a tick that was handed back runs however late", test: "./scheduler/ledger TestHandedBackTooLate", edits: []edit{
+		{"scheduler/ledger/scripts/claim.lua", `if (after or back) and drop`, `if after and drop`}}},
 	{name: "an older revision replaces the newer one", plan: "one is newer", caught: flapping, edits: []edit{
 		{"scheduler/register.go", `return !r.held(ctx, j.Name, stored.Digest)`, `return true`}}},
 	{name: "a superseded node never asks again", plan: "newer one dies", caught: verify.KindLost, edits: []edit{
@@ -240,7 +258,7 @@ var hints = []mutant{
 	{name: "a beat that fails is an outage", test: "./scheduler TestTurnsThroughFailingCalls", edits: []edit{
 		{"scheduler/health.go", `h.blind = h.blind || role == roleSweep || role == roleClaim`, `h.blind = true`}}},
 	{name: "turns pass while Redis is away", test: "./scheduler TestTurnsThroughFailingCalls", edits: []edit{
-		{"scheduler/health.go", `h.blind, h.sighted = false, h.back`, `h.blind = false`}}},
+		{"scheduler/health.go", `h.blind, h.sighted = false, time.Now()`, `h.blind = false`}}},
 	{name: "turns pass while grants are held", test: "./scheduler TestTurnsAfterAFailover", edits: []edit{
 		{"scheduler/failover.go", `f.n.health.asks()`, `_ = f.n.health.asks`}}},
 	{name: "the end of a hold forgets an outage's", test: "./scheduler TestTurnsAfterAFailover", edits: []edit{
@@ -255,11 +273,11 @@ var hints = []mutant{
 	{name: "the wiped roster is not told to the registrar", harmless: "a claim is answered unknown, and that registers its job", edits: []edit{
 		{"scheduler/registrar.go", `func (r *registrar) wiped() { signal(r.lost) }`, `func (r *registrar) wiped() {}`}}},
 	{name: "a reap ignores the beat", harmless: "a renewed lease has not lapsed, and an unsteady clock is waited out", edits: []edit{
-		{reapLua, `r.beat ~= beat or `, ``}, {sweepGo, `known && before.beat == l.Beat`, `known && before.beat >= 0`}}},
+		{reapLua, `r.beat ~= beat or `, ``}, {"scheduler/ripe.go", `known && before.beat == l.Beat`, `known && before.beat >= 0`}}},
 	{name: "a reap ignores the end of the lease", harmless: "only lapsed leases are looked at, and a renewal moves the beat", edits: []edit{
 		{reapLua, ` or tonumber(r.until_) >= ms then`, ` then`}}},
 	{name: "a lapsed lease is reaped at first sight", harmless: "its holder has stopped a margin before", edits: []edit{
-		{sweepGo, `known && before.beat == l.Beat`, `(before.beat == l.Beat || !known)`}}},
+		{"scheduler/ripe.go", `known && before.beat == l.Beat`, `(before.beat == l.Beat || !known)`}}},
 	{name: "a reap does not ask which server it speaks to", harmless: "P4 is not promised behind lost writes", edits: []edit{
 		{reapLua, ` or elsewhere(ARGV[5], server_run_id()) then`, ` then`}}},
 	{name: "a run ends with its lease, not a margin before", test: "./scheduler TestLeaseLostIsToldBeforeItIsTaken", edits: []edit{

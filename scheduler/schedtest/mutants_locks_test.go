@@ -10,7 +10,7 @@ var locks = []mutant{
 		{"locking/release.go", "\t\tlease.Close()\n", "\t\t_ = lease\n"}}},
 	{name: "a revoked lease is taken from whoever works on", test: "./locking TestRevokedLeaseIsLeftToItsHolder", edits: []edit{
 		{"locking/renew.go", `k.end(l, lost, "the store says that it is gone")`, `k.end(l, lost, "the store says that it is gone")
-		l.locker.releaseLater(Request{Name: l.grant.Name, Owner: l.grant.Owner}, false)`}}},
+		l.locker.releaseLater(leftover{Request: Request{Name: l.grant.Name, Owner: l.grant.Owner}})`}}},
 	{name: "negative times of a Config are taken for none", test: "./locking TestRefusedConfig", edits: []edit{
 		{"locking/locker.go", `, refused: cfg.check()}`, `}`}}},
 	{name: "a hold that was entered again ends a moment later", test: "./locking TestContextsEndBeforeTheRelease", edits: []edit{
@@ -33,4 +33,20 @@ var locks = []mutant{
 		{"locking/redisconn/token.lua", `redis.pcall('INFO', 'server')`, `redis.call('INFO', 'server')`}}},
 	{name: "an old master's tokens win after a split", test: "./locking/redislock TestTokensOfASplit", edits: []edit{
 		{"locking/redisconn/token.lua", `math.max(t + 1000000, now + guard)`, `math.max(t + 1, now)`}}},
+	{name: "of a crowd most wait behind the others", test: "./locking/redlock TestCrowd", edits: []edit{
+		{"locking/redlock/acquire.go", `d.lanes.enter(r.Name, r.Owner, len(d.masters), false)`, `d.lanes.enter(r.Name, r.Owner, len(d.masters), true)`}}},
+	{name: "masters are new though one gives no answer", test: "./locking/redlock TestBootstrapBesideUnseen", edits: []edit{
+		{"locking/redlock/bootstrap.go", ` && f.silent == 0 }`, ` }`}}},
+	{name: "another's promise says that a grant is revoked", test: "./locking/redlock TestRevokedIsAnother", edits: []edit{
+		{"locking/redlock/owner.go", ` && c.token == best.token`, ``}}},
+	{name: "who waits for a straggler keeps others from being given back", test: "./locking TestStragglersKeepNobodyFromAsking", edits: []edit{
+		{"locking/release.go", `if b.running-b.resting == mostReleases {`, `if b.running == mostReleases {`}}},
+	{name: "a release that is not answered is given up", test: "./locking TestReleaseGoesOn", edits: []edit{
+		{"locking/lease.go", `	if errors.Is(err, ErrUnreachable) {`, `	if errors.Is(err, ErrHeld) {`}}},
+	{name: "Do does not say whether it ran", test: "./locking TestDo", edits: []edit{
+		{"locking/locker.go", `fmt.Errorf("%w: %w", ErrNotReleased, released)`, `released`}}},
+	{name: "a client without deadlines is taken", test: "./locking/redisconn TestCheck", edits: []edit{
+		{"locking/redisconn/check.go", `if shorter < 0 {`, `if shorter < -1 {`}}},
+	{name: "the password of sentinels is shown", test: "./cmd/escapement TestMaskedURLsReadBack", edits: []edit{
+		{"cmd/escapement/address.go", `!values.Has(sentinelPassword)`, `values.Has(sentinelPassword)`}}},
 }

@@ -71,4 +71,14 @@ var policies = []mutant{
 		{tryGo, `if l.g.job.Timeout > 0 {`, `if l.g.job.Timeout > time.Hour {`}}},
 	{name: "rows that are merged are not counted", test: byPolicies, edits: []edit{
 		{preludeLua, "      count(e, outcome, n)\n      return true", "      return true"}}},
+	{name: "who was told is told again in each sweep", test: "./scheduler TestFollowerThatIsGone", edits: []edit{
+		{"scheduler/told.go", `return known && time.Since(at) < toldFor`, `return known && time.Since(at) < 0`}}},
+	{name: "what another server was told counts", test: "./scheduler TestTold", edits: []edit{
+		{"scheduler/told.go", `t.at == nil || t.server != server`, `t.at == nil`}}},
+	{name: "who was told is remembered without bound", test: "./scheduler TestTold", edits: []edit{
+		{"scheduler/told.go", `if len(t.at) < toldMax {`, `if true {`}}},
+	{name: "a follower that nobody holds is told of at each event", test: "./scheduler TestFollowerThatIsGone", edits: []edit{
+		{"scheduler/relay.go", `known && time.Since(said) < orphanLongest {`, `known && time.Since(said) < 0 {`}}},
+	{name: "new events wait behind old ones", test: "./scheduler/ledger TestNewEventsDoNotWaitForOld", edits: []edit{
+		{"scheduler/ledger/look.go", `if at.long {`, `if at.long && false {`}}},
 }

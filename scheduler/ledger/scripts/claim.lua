@@ -13,7 +13,7 @@
 --     cursor goes), trigger. Passes are ticks that will not run, from 'from' on without a gap, each
 --     'outcome,reason,first,last,count,next' and ended by ';'
 --   of kind p: a reason for which to record it as missed instead, or '', and four times ''; it is for runs
---     that follow another job's and that nobody was granted yet
+--     that follow another job's and that nobody was granted yet, and for ticks that were handed back
 --   and of a job with several shards, kinds t and p: 'N,param,param,...', else ''. The params are escaped
 -- Returns {'clock', redis ms} and does nothing when the caller's idea of time is wrong, {'server', run_id} when it knows
 -- another server, else four for each item: word, token, value, record
@@ -108,6 +108,12 @@ end
 local function is_open(i, e, id)
   local t = tick_of(redis.call('HGET', KEYS[6], id))
   return t and t.job == names[i] and opened(i, e, id)
+end
+
+-- Whether the record of the run that holds the job is gone, of which scripts know nothing: somebody deleted it, or Redis dropped it.
+-- Nobody could ever end that run.
+local function dangling(e)
+  return redis.call('HEXISTS', KEYS[3], e.open) == 0 and redis.call('HEXISTS', KEYS[6], e.open) == 0
 end
 
 local function crowded(parts)
@@ -215,7 +221,7 @@ local function claim_tick(i, e, a)
   local last = tick ~= '' and tick or list[#list][4]
   local at = tonumber(last)
   if at > ms then answer(i, 'early', '', granted, '') return false end
-  local held = tick ~= '' and mode ~= 'a' and e.open ~= ''
+  local held = tick ~= '' and mode ~= 'a' and e.open ~= '' and not dangling(e)
   if held and (mode ~= 's' or not overlaps(e, at)) then
     replace(e, mode, at)
     answer(i, 'held', '', e.open, '')
@@ -246,14 +252,15 @@ end
 
 -- A pending run of a job that follows another, if nobody was granted it yet, is recorded instead of run
 -- when it is too late, when the job is paused, or when with overlap skip another run is going. Others wait.
+-- Of the job's own, a tick that was handed back may be too late.
 local function instead(e, p, id, mode, drop)
-  local after = p.trigger == 'after' and p.holds == ''
-  if after and drop ~= '' then return 'missed', drop end
+  local after, back = p.trigger == 'after' and p.holds == '', p.trigger ~= 'after' and p.prev ~= ''
+  if (after or back) and drop ~= '' then return 'missed', drop end
   if p.request == '' and paused(e, ms) then
     if p.holds ~= '' then return 'held', 'a pause' end
     if after then return 'paused', 'paused' end
   end
-  if mode == 'a' or e.open == '' or e.open == id then return nil end
+  if mode == 'a' or e.open == '' or e.open == id or dangling(e) then return nil end
   if after and overlaps(e, tonumber(p.at)) then
     if mode == 's' then return 'skipped', 'overlap' end
     replace(e, mode, tonumber(p.at))
@@ -265,7 +272,8 @@ end
 local function claim_shard(i, e, id, mode, p)
   if strange(KEYS[6], p.of) then answer(i, 'foreign', '', '', '') return nil end
   -- A tick that was opened with overlap allow does not hold the job; under another policy it has to, from now on.
-  if mode ~= 'a' and e.open ~= '' and e.open ~= p.of then answer(i, 'held', '', e.open, '') return nil end
+  if mode ~= 'a' and e.open ~= '' and e.open ~= p.of and not dangling(e) then answer(i, 'held', '', e.open, '') return nil end
+  if mode ~= 'a' and e.open ~= p.of then e.open = '' end
   local flag = wanted(cancels, id, p)
   if not flag then return true end
   p.token, p.node, p.name = '0', '', ''

@@ -197,7 +197,7 @@ end
 
 -- Appends a row and keeps the list short: rows beyond keep, or older than keep_for, leave at the
 -- head, and e.base moves to where the remaining chain begins. Looked at every 16th row, at most
--- 64 rows a time. A superseded row moves the base to its end, also back (a replaced definition may
+-- 64 rows a time; up to 32 rows, at each whose head is too old. A superseded row moves the base to its end, also back (a replaced definition may
 -- begin before the old cursor). Any other may stand after later steps, because its run took long or
 -- waited: it moves the base only if its step does not lie before it. A row without prev is no step.
 -- What is kept beside a row leaves with it. Returns false, with nothing done, when the key holds
@@ -209,7 +209,11 @@ local function append(key, kept, row, e, ms, keep, keep_for)
     if not string.find(n.err, 'WRONGTYPE', 1, true) then error(n.err) end
     return false
   end
-  if n % 16 ~= 0 then return true end
+  if n % 16 ~= 0 then
+    if n > 32 then return true end
+    local at = string.match(redis.call('LINDEX', key, 0), '^1|[RST]|%d*|%d*|(%d+)|')
+    if tonumber(at or ms) >= ms - tonumber(keep_for) then return true end
+  end
   local drop = 0
   local over, horizon = n - tonumber(keep), ms - tonumber(keep_for)
   for i, old in ipairs(redis.call('LRANGE', key, 0, 63)) do

@@ -1,13 +1,13 @@
 -- Brings word of a tick of the job that another one follows: a success makes a pending run with the
--- same tick, once; anything else is recorded as skipped(upstream), once, unless the tick has an answer. These are
--- no steps of the job's own cursor, so they have no prev.
+-- same tick, once; anything else is recorded as skipped(upstream), once, unless the tick has an answer. A job that has come to
+-- follow another one, or none, before it was told has missed the tick. These are no steps of the job's own cursor, so they have no prev.
 -- KEYS[1] jobs  KEYS[2] defs  KEYS[3] runs  KEYS[4] pending  KEYS[5] waiting  KEYS[6] unique  KEYS[7] kept
 -- KEYS[8] outbox  KEYS[9] followers  KEYS[10] history of the job  and last the partition's gate
 -- ARGV[1] job  ARGV[2] upstream  ARGV[3] run id to be  ARGV[4] most pending runs in this partition
 -- ARGV[5] next  ARGV[6] tick  ARGV[7] last tick  ARGV[8] count  ARGV[9] outcome  ARGV[10] when it was known, ms
 -- ARGV[11] for how long the id is remembered, ms  ARGV[12] rows to keep  ARGV[13] age to keep, ms
 -- ARGV[14] '1' when nobody alive holds the job: then it has missed a tick that succeeded, instead of running it
--- Returns 'closed|state|move|words', or one word: relayed (also when repeated), stranger (the job is not there, or does not follow), full, foreign.
+-- Returns 'closed|state|move|words', or one word: relayed (also when repeated), stranger (the job is not there, or did not follow), full, foreign.
 local shut = closed(KEYS[#KEYS])
 if shut then return 'closed|' .. shut end
 local OUTBOX_MAX = 10000
@@ -17,11 +17,21 @@ local nxt, tick, last, num, outcome, known, remember, keep, keep_for =
 local us, ms = clock()
 local text = redis.call('HGET', KEYS[1], job)
 local def = redis.call('HGET', KEYS[2], job)
-if not text or not def or not string.find(def, '"after":"' .. upstream .. '"', 1, true) then return 'stranger' end
-local e = entry_of(text)
-if not e then return 'foreign' end
+if not text or not def then return 'stranger' end
+local follows, e = string.find(def, '"after":"' .. upstream .. '"', 1, true), entry_of(text)
 local rows = redis.pcall('LRANGE', KEYS[10], 0, -1)
-if rows.err then return 'foreign' end
+
+-- Whether the job got another definition since this was known: it followed then, and was not told yet.
+local function replaced()
+  for _, row in ipairs(rows.err and {} or rows) do
+    local at = string.match(row, '^1|S|%d*|%d*|(%d+)|%d*|%d*|%d+|superseded|definition replaced|')
+    if at and tonumber(at) >= known then return true end
+  end
+  return false
+end
+
+if not follows and not (e and replaced()) then return 'stranger' end
+if not e or rows.err then return 'foreign' end
 redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', int(ms))
 
 local function same(r) return r.tick == tick and r.request == '' end
@@ -50,7 +60,7 @@ if before then -- word that is told again and again is remembered for as long as
   return 'relayed'
 end
 local how, why, note = 'skipped', 'upstream', outcome
-if outcome == 'succeeded' and ARGV[14] == '1' then how, why, note = 'missed', 'late', '' end
+if outcome == 'succeeded' and (ARGV[14] == '1' or not follows) then how, why, note = 'missed', 'late', '' end
 if outcome == 'succeeded' and how == 'skipped' then
   if redis.call('ZCARD', KEYS[4]) >= most then return 'full' end
   local at, attempt = int(math.min(ms, known)), again(e, tonumber(tick))

@@ -18,10 +18,13 @@ if e.digest ~= digest or e.cursor ~= from then return {'moved'} end
 -- What is going, or waits, may yet need the number of a next attempt.
 if e.open ~= '' or any(KEYS[4], run_of, job, function() return true end)
   or any(KEYS[5], pending_of, job, function(p) return p.request == '' end) then return {'held'} end
-if e.base == '' or tonumber(to) < tonumber(e.base) then return {'trimmed'} end
-if e.cursor ~= '' and tonumber(to) >= tonumber(e.cursor) then return {'forward'} end
 local rows = redis.pcall('LRANGE', KEYS[6], 0, -1)
 if rows.err then return {'foreign'} end
+-- A chain that begins without a schedule, as of a job that followed another one, reaches back to its first one.
+local base = e.base ~= '' and e.base
+for _, row in ipairs(rows) do base = base or string.match(row, '^1|S||(%d+)|%d+|%d*|%d*|%d+|superseded|') end
+if not base or tonumber(to) < tonumber(base) then return {'trimmed'} end
+if e.cursor ~= '' and tonumber(to) >= tonumber(e.cursor) then return {'forward'} end
 local attempt = 0
 for _, row in ipairs(rows) do
   local kind, tick, nth, top = string.match(row, '^1|([RT])|%d*|%d*|%d+|(%d+)|%d+|%d+|(%d+)|(%d+)|')

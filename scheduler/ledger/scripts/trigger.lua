@@ -4,8 +4,8 @@
 -- ARGV[1] job  ARGV[2] run  ARGV[3] most pending runs in this partition  ARGV[4] when to run, ms, '' for now
 -- ARGV[5] for how long the id is remembered, ms, '' for as long as the history has it
 -- ARGV[6] most remembered ids  ARGV[7] payload, then the ids under which the run may go on
--- Returns 'closed|state|move|words', or one word: queued (also when repeated), unknown (no such job), full, crowded (too many
--- remembered ids), foreign.
+-- Returns 'closed|state|move|words', or one word: queued (also when repeated), unknown (no such job), full, large (the payload,
+-- while so many runs are due), crowded (too many remembered ids), foreign.
 local shut = closed(KEYS[#KEYS])
 if shut then return 'closed|' .. shut end
 local job, id, most, at, remember, many, payload = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
@@ -20,8 +20,8 @@ if remember ~= '' then
   if redis.call('ZSCORE', KEYS[5], id) then return 'queued' end
   if redis.call('ZCARD', KEYS[5]) >= many then return 'crowded' end
 end
-local waiting = redis.call('ZCARD', KEYS[3])
-if waiting >= most or #payload > 1024 and waiting >= 256 then return 'full' end -- sweeps read all of it
+if redis.call('ZCARD', KEYS[3]) >= most then return 'full' end
+if #payload > 1024 and redis.call('ZCOUNT', KEYS[3], '-inf', int(ms)) >= 256 then return 'large' end -- sweeps read all that is due
 if at == '' then at = int(ms) end
 redis.call('HSET', KEYS[4], id, pending_text({job = job, tick = at, shard = '0', shards = '1', attempt = '1',
   prev = '', next = '', trigger = 'manual', request = id, at = at, holds = '', of = '', param = '', payload = payload}))

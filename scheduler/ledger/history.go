@@ -1,0 +1,171 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking"
+)
+
+// Open reads the runs in flight, leased and pending ones, in the partitions of the named jobs.
+// Records that cannot be read are left out; Verify names them.
+func (l *Ledger) Open(ctx context.Context, names ...string) ([]Lease, error) {
+	parts := l.partitionsOf(names)
+	runs := make([]*redis.MapStringStringCmd, len(parts))
+	waiting := make([]*redis.MapStringStringCmd, len(parts))
+	if len(parts) == 0 {
+		return nil, nil
+	}
+	// Pending runs first: one that is granted between the two reads is then in both, not in none.
+	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, part := range parts {
+			waiting[i] = p.HGetAll(ctx, l.keys[part].waiting)
+			runs[i] = p.HGetAll(ctx, l.keys[part].runs)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, l.explain(ctx, "list runs", err)
+	}
+	var open []Lease
+	for i := range parts {
+		for id := range runs[i].Val() {
+			delete(waiting[i].Val(), id)
+		}
+		open = append(open, openRuns(runs[i].Val(), waiting[i].Val(), func(string, error) {})...)
+	}
+	slices.SortFunc(open, func(a, b Lease) int { return strings.Compare(a.Run, b.Run) })
+	return open, nil
+}
+
+// InFlight reads those of some runs, and open ticks, that are in flight or pending in the partitions of the named jobs, by
+// their ids alone. Like Open, it leaves out what cannot be read.
+func (l *Ledger) InFlight(ctx context.Context, names []string, runs ...string) ([]Lease, error) {
+	parts := l.partitionsOf(names)
+	if len(parts) == 0 || len(runs) == 0 {
+		return nil, nil
+	}
+	granted, waiting := make([]*redis.SliceCmd, len(parts)), make([]*redis.SliceCmd, len(parts))
+	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, part := range parts { // pending ones first, as in Open
+			waiting[i] = p.HMGet(ctx, l.keys[part].waiting, runs...)
+			granted[i] = p.HMGet(ctx, l.keys[part].runs, runs...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, l.explain(ctx, "look for a run", err)
+	}
+	going, to := make(map[string]string), make(map[string]string)
+	for i := range parts {
+		for k, id := range runs {
+			if record := granted[i].Val()[k]; record != nil {
+				going[id] = text(record)
+			} else if record := waiting[i].Val()[k]; record != nil {
+				to[id] = text(record)
+			}
+		}
+	}
+	return openRuns(going, to, func(string, error) {}), nil
+}
+
+// partitionsOf are the partitions in which the named jobs live.
+func (l *Ledger) partitionsOf(names []string) (parts []int) {
+	for p, places := range l.byPartition(len(names), func(i int) string { return names[i] }) {
+		if len(places) > 0 {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// One round trip of EachHistory reads the histories of historyJobs jobs, and of fewer, but one, where they have very many rows.
+const (
+	historyJobs = 128
+	historyRows = 32_768
+)
+
+// JobRows are rows of one job's history, oldest first.
+type JobRows struct {
+	Job     string
+	Rows    []Row
+	Foreign int   // rows that this version does not understand; they are not among Rows
+	Err     error // why this history cannot be read, though Redis answered; the others can
+}
+
+// EachHistory hands the rows of each of some jobs to f, in the order of the names, until f returns false. It reads some jobs
+// at a time, and keeps none. Rows that do not hold a text, as a run's id, are left unread; "" is all rows.
+func (l *Ledger) EachHistory(ctx context.Context, names []string, holding string, f func(JobRows) bool) error {
+	for at := min(historyJobs, len(names)); len(names) > 0; at = min(at, len(names)) {
+		lists := make([]*redis.StringSliceCmd, at)
+		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for i, name := range names[:at] {
+				lists[i] = p.LRange(ctx, l.keys[l.Partition(name)].history+name, 0, -1)
+			}
+			return nil
+		})
+		if err != nil && !isReply(err) {
+			return l.explain(ctx, "read history", err)
+		}
+		most := 1
+		for i, list := range lists {
+			err := l.explain(ctx, "read history", list.Err())
+			if err != nil && (!isReply(err) || errors.Is(err, locking.ErrUnreachable)) {
+				return err
+			}
+			h := rowsOf(names[i], list.Val(), holding)
+			if h.Err = err; !f(h) {
+				return nil
+			}
+			most = max(most, len(list.Val()))
+		}
+		names = names[at:]
+		at = min(historyJobs, max(1, historyRows/most))
+	}
+	return nil
+}
+
+func isReply(err error) bool { return errors.As(err, new(redis.Error)) }
+
+// rowsOf parses those of a job's rows that hold a text.
+func rowsOf(job string, records []string, holding string) JobRows {
+	h := JobRows{Job: job}
+	if holding == "" {
+		h.Rows = make([]Row, 0, len(records))
+	}
+	for _, record := range records {
+		if !strings.Contains(record, holding) {
+			continue
+		}
+		if row, err := parseRow(job, record); err == nil {
+			h.Rows = append(h.Rows, row)
+		} else {
+			h.Foreign++
+		}
+	}
+	return h
+}
+
+// History reads the rows of jobs, each oldest first, keyed by job. Rows that this version does
+// not understand are counted, not returned.
+func (l *Ledger) History(ctx context.Context, names []string) (rows map[string][]Row, foreign int, err error) {
+	rows = make(map[string][]Row, len(names))
+	var wrong error
+	err = l.EachHistory(ctx, names, "", func(h JobRows) bool {
+		if len(h.Rows) > 0 {
+			rows[h.Job] = h.Rows
+		}
+		foreign += h.Foreign
+		wrong = h.Err
+		return wrong == nil
+	})
+	if err = cmp.Or(err, wrong); err != nil {
+		return nil, 0, err
+	}
+	return rows, foreign, nil
+}
