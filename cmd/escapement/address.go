@@ -21,7 +21,8 @@ const addressForms = "" +
   redis+cluster://USER:PASSWORD@HOST:6379,HOST:6379/
                                                   a Cluster, by some of its servers
   redis+sentinel://USER:PASSWORD@HOST:26379,HOST:26379/0?master_name=NAME
-                                                  the master of sentinels, by some of them
+                                                  the master of sentinels, by some of them; what they want
+                                                  themselves: &sentinel_user=USER&sentinel_password=PASSWORD
   rediss, rediss+cluster, rediss+sentinel         the same with TLS`
 
 // severalScheme begins a URL that names several servers.
@@ -121,7 +122,11 @@ func (l *loaded) address() (address, error) {
 		faults.add(l.from.of("redis.url"), "redis.url", "is empty: write redis://HOST:6379/0 there, or say it with ESCAPEMENT_REDIS_URL or --redis; without a Redis there is escapement dev")
 		return address{}, faults.err()
 	}
-	return addressOf(l.Redis.URL) // load has read it once already
+	a, err := addressOf(l.Redis.URL) // load has read it once already
+	if err == nil && a.sentinel != nil && l.Redis.SentinelPassword != "" {
+		a.sentinel.SentinelUsername, a.sentinel.SentinelPassword = l.Redis.SentinelUser, l.Redis.SentinelPassword
+	}
+	return a, err
 }
 
 // addressOf reads a URL that names a Redis by itself, in one of addressForms. Its errors hold no part of it
@@ -147,7 +152,7 @@ func addressOf(text string) (address, error) {
 	port := "6379"
 	if mode == modeSentinel {
 		port = "26379"
-		if r.URL, r.MasterName, err = takeMasterName(r.URL); err != nil {
+		if err = r.takeSentinels(); err != nil {
 			return address{}, err
 		}
 	}
@@ -212,23 +217,6 @@ func hostPort(addr string) bool {
 	return err == nil && bad == nil && host != "" && !strings.ContainsAny(host, "@/ ") && n >= 1 && n <= 65535
 }
 
-// takeMasterName takes the master's name out of a URL's query.
-func takeMasterName(text string) (rest, name string, err error) {
-	before, query, _ := strings.Cut(text, "?")
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return "", "", errPassword
-	}
-	if name = values.Get("master_name"); !masterPattern.MatchString(name) {
-		return "", "", errors.New("does not say what the sentinels call the master; add ?master_name=NAME, the one that `sentinel monitor NAME ...` gives them")
-	}
-	values.Del("master_name")
-	if len(values) > 0 {
-		before += "?" + values.Encode()
-	}
-	return before, name, nil
-}
-
 // hostless reads redis.url in a mode whose servers stand in redis.addrs: user and password, TLS, timeouts.
 func hostless(r Redis) (*redis.Options, error) {
 	o := &redis.Options{}
@@ -268,11 +256,22 @@ func maskURL(text string) string {
 		if name, _, secret := strings.Cut(user, ":"); secret {
 			user = name + ":xxxxx@"
 		}
-		return scheme + user + hosts + query
+		return scheme + user + hosts + maskQuery(query)
 	}
 	u, err := url.Parse(text)
 	if err != nil {
 		return masked
 	}
 	return u.Redacted()
+}
+
+// maskQuery is the path and query of a URL without the password of sentinels.
+func maskQuery(text string) string {
+	path, query, _ := strings.Cut(text, "?")
+	values, err := url.ParseQuery(query)
+	if err != nil || !values.Has(sentinelPassword) {
+		return text
+	}
+	values.Set(sentinelPassword, "xxxxx")
+	return path + "?" + values.Encode()
 }

@@ -125,7 +125,7 @@ func TestPasswordsOfManyServersAreNotTold(t *testing.T) {
 		if rapid.Bool().Draw(t, "escaped") {
 			password = url.PathEscape(password)
 		}
-		text := rapid.SampledFrom([]string{"redis+cluster://user:", "rediss+cluster://:", "redis+sentinel://u:", "redis+clustre://u:", "redis+cluster:u:"}).Draw(t, "before") +
+		text := rapid.SampledFrom([]string{"redis+cluster://user:", "rediss+cluster://:", "redis+sentinel://u:", "redis+clustre://u:", "redis+cluster:u:", "redis+sentinel://h/0?master_name=m&sentinel_password="}).Draw(t, "before") +
 			password + rapid.SampledFrom([]string{"@host:6379,b/", "@host", "@/0", "@host/zero", "@a,b?max_retries=2", "@a?master_name=x", "@a,a"}).Draw(t, "after")
 		said := quote(text)
 		if a, err := addressOf(text); err != nil {
@@ -142,10 +142,13 @@ func TestPasswordsOfManyServersAreNotTold(t *testing.T) {
 // TestMaskedURLsReadBack wants what is printed to be a URL that is read again.
 func TestMaskedURLsReadBack(t *testing.T) {
 	for text, want := range map[string]string{
-		"redis+cluster://u:p@a,b:2/?read_timeout=1s": "redis+cluster://u:xxxxx@a,b:2/?read_timeout=1s",
-		"redis+cluster://a":                          "redis+cluster://a",
-		"rediss+sentinel://:p@a/1?master_name=m":     "rediss+sentinel://:xxxxx@a/1?master_name=m",
-		"redis+sentinel://p@a":                       masked,
+		"redis+cluster://u:p@a,b:2/?read_timeout=1s":                                 "redis+cluster://u:xxxxx@a,b:2/?read_timeout=1s",
+		"redis+cluster://a":                                                          "redis+cluster://a",
+		"rediss+sentinel://:p@a/1?master_name=m":                                     "rediss+sentinel://:xxxxx@a/1?master_name=m",
+		"redis+sentinel://p@a":                                                       masked,
+		"redis+sentinel://a/1?sentinel_user=u&sentinel_password=p&master_name=m":     "redis+sentinel://a/1?master_name=m&sentinel_password=xxxxx&sentinel_user=u",
+		"redis+sentinel://:p@a/1?master_name=m&max_retries=-1&sentinel%5Fpassword=p": "redis+sentinel://:xxxxx@a/1?master_name=m&max_retries=-1&sentinel_password=xxxxx",
+		"redis+sentinel://a/1?sentinel_user=u&master_name=m":                         masked,
 	} {
 		if got := maskURL(text); got != want {
 			t.Errorf("%s: %s", text, got)

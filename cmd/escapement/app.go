@@ -17,6 +17,7 @@ type app struct {
 	stdout io.Writer // data
 	stderr io.Writer // words
 	env    map[string]string
+	outlet *outlet // what stderr is to a program that outlives its reader
 
 	flags   globalFlags
 	reached bool // a command ran; an error before that is one of usage
@@ -44,6 +45,7 @@ func (a *app) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, env 
 	root := a.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
+	defer a.lastWords()
 	if err == nil {
 		return exitDone
 	}
@@ -54,7 +56,7 @@ func (a *app) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, env 
 	var command commandError
 	ran := errors.As(err, &command)
 	if !ran && !errors.As(err, &ended) { // their words have been said
-		fmt.Fprintln(stderr, harmlessLines(a.explain(cmd, err)))
+		fmt.Fprintln(a.stderr, harmlessLines(a.explain(cmd, err)))
 	}
 	code := exitCode(err)
 	if cmd.Name() == lockName && !ran {

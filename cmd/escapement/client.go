@@ -38,17 +38,13 @@ func (l *loaded) redisName() string {
 // the password nor the user is shown: who forgets the colon in front of a
 // password has written it where the user stands.
 func (l *loaded) badPassword(reply redis.Error) error {
-	what := "wants a password, and none is given (NOAUTH)"
-	if redis.HasErrorPrefix(reply, "WRONGPASS") {
-		what = "refuses the password, or the user, that is given there (WRONGPASS)"
-	}
 	form := "redis://:PASSWORD@HOST:6379/0"
 	if l.Redis.Mode != modeStandalone {
 		form = "redis://:PASSWORD@/0"
 	}
 	var faults faultList
 	faults.add(l.from.of("redis.url"), "redis.url", "Redis at %s %s: write %s, for a user of its own with USER in front of the colon; %sREDIS_URL_FILE names a file that holds the URL, so that it stands in no command line",
-		l.redisName(), what, form, envPrefix)
+		l.redisName(), wanting(reply, "a password"), form, envPrefix)
 	return faults.err()
 }
 
@@ -76,6 +72,9 @@ func (l *loaded) unreachable(err error, otherwise string) error {
 		return faults.err()
 	}
 	if reply := redis.Error(nil); errors.As(err, &reply) && redis.IsAuthError(reply) {
+		if who := guarded(at); who != "" {
+			return l.badSentinelPassword(who, reply)
+		}
 		return l.badPassword(reply)
 	}
 	if !errors.Is(err, locking.ErrUnreachable) || errors.As(err, new(*scheduler.UnheardError)) {

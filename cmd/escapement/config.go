@@ -28,7 +28,7 @@ type Redis struct {
 	// In mode sentinel and cluster it may be empty, and never has a host, wherever it comes from
 	// (--redis as well): redis://USER:PASSWORD@/0 gives the master's user, password and
 	// database, and rediss speaks TLS with the master and the sentinels. The sentinels
-	// are asked without a password. A Cluster has no database but 0.
+	// are not told the master's password: SentinelPassword is theirs. A Cluster has no database but 0.
 	URL string `yaml:"url" secret:"true"`
 	// Next is where the namespace is going to move, a URL in one of addressForms that says all
 	// by itself: nodes go on there as soon as `move open` has opened it. Default "": nowhere.
@@ -42,6 +42,10 @@ type Redis struct {
 	// MasterName is what the sentinels in mode sentinel call the master. In another mode
 	// it is empty.
 	MasterName string `yaml:"master_name"`
+	// SentinelUser and SentinelPassword are for sentinels that want a password themselves, in mode sentinel or where URL
+	// begins with redis+sentinel://. No user is the default one. Default "": they are asked without.
+	SentinelUser     string `yaml:"sentinel_user"`
+	SentinelPassword string `yaml:"sentinel_password" secret:"true"`
 	// Confirm: whether a majority of all copies of a master must have a grant before its run or command begins.
 	Confirm string `yaml:"confirm" words:"none replicas"`
 	// Replicas is how many replicas each master is meant to have, for Confirm: a majority is one of as many and the master, however

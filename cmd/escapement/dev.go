@@ -21,6 +21,7 @@ func (a *app) devCommand() *cobra.Command {
 			if count < 1 || count > maxDevNodes {
 				return usagef("--nodes %d is outside 1 to %d", count, maxDevNodes)
 			}
+			a.outlive()
 			l, err := a.load(cmd, true)
 			if err != nil {
 				return err

@@ -14,7 +14,8 @@ import (
 // TestEveryVariable sets each setting outside the jobs by its variable.
 func TestEveryVariable(t *testing.T) {
 	env := map[string]string{
-		"ESCAPEMENT_NAMESPACE": "n", "ESCAPEMENT_REDIS_URL": "redis://r", "ESCAPEMENT_REDIS_MODE": "standalone",
+		"ESCAPEMENT_NAMESPACE": "n", "ESCAPEMENT_REDIS_URL": "redis+sentinel://r/0?master_name=m", "ESCAPEMENT_REDIS_MODE": "standalone",
+		"ESCAPEMENT_REDIS_SENTINEL_USER": "u", "ESCAPEMENT_REDIS_SENTINEL_PASSWORD": "p",
 		"ESCAPEMENT_REDIS_ADDRS": "", "ESCAPEMENT_REDIS_MASTER_NAME": "", "ESCAPEMENT_REDIS_CONFIRM": "replicas",
 		"ESCAPEMENT_REDIS_PARTITIONS": "4", "ESCAPEMENT_NODE_NAME": "a1", "ESCAPEMENT_NODE_GENERATION": "neo",
 		"ESCAPEMENT_REDIS_NEXT": "redis+cluster://s", "ESCAPEMENT_REDIS_REPLICAS": "3",
@@ -32,7 +33,10 @@ func TestEveryVariable(t *testing.T) {
 	}
 	want := Config{
 		Namespace: "n",
-		Redis:     Redis{URL: "redis://r", Next: "redis+cluster://s", Mode: "standalone", Addrs: []string{}, Confirm: "replicas", Replicas: 3, Partitions: 4},
+		Redis: Redis{
+			URL: "redis+sentinel://r/0?master_name=m", Next: "redis+cluster://s", Mode: "standalone", Addrs: []string{}, SentinelUser: "u", SentinelPassword: "p",
+			Confirm: "replicas", Replicas: 3, Partitions: 4,
+		},
 		Node: Node{
 			Name: "a1", Generation: "neo", Revision: "r7", Labels: map[string]string{"zone": "a", "disk": "x=y"}, Weight: 3, MaxRunning: 9,
 			Grace: time.Second, SweepEvery: 2 * time.Second, MaxSkew: 3 * time.Second, MaxStep: 4 * time.Second,

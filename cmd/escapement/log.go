@@ -19,6 +19,9 @@ func newLogger(w io.Writer, cfg Log) *slog.Logger {
 	zerolog.TimeFieldFormat = logTime
 	zerolog.DurationFieldFormat = zerolog.DurationFormatString // with its unit: "lag":"1.2ms"
 	zerolog.TimestampFunc = func() time.Time { return time.Now().UTC() }
+	if o, ok := w.(*outlet); ok {
+		o.speak(cfg)
+	}
 	if cfg.Format == "console" || cfg.Format == "auto" && isTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, NoColor: true, TimeFormat: "15:04:05.000", TimeLocation: time.UTC}
 	}
@@ -29,8 +32,11 @@ func newLogger(w io.Writer, cfg Log) *slog.Logger {
 	return slog.New(zerolog.NewSlogHandler(zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger()))
 }
 
-// isTerminal reports whether w is a character device, such as a terminal.
+// isTerminal reports whether w is a character device, such as a terminal, or ends there.
 func isTerminal(w io.Writer) bool {
+	if o, ok := w.(*outlet); ok {
+		w = o.out
+	}
 	f, ok := w.(*os.File)
 	if !ok {
 		return false

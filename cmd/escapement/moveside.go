@@ -138,6 +138,13 @@ func wrongSide(err error, from, to address) error {
 	case errors.Is(err, redis.Nil):
 		faults.add(place{name: "--from or --to"}, "--from", "%v: the sentinels know no master of that name; write the one that `sentinel monitor NAME ...` gives them", err)
 	case errors.As(err, &reply) && redis.IsAuthError(reply):
+		for _, side := range []address{from, to} {
+			if who := guarded(side); who != "" {
+				faults.add(place{name: "--from or --to"}, "--from", "the sentinel at %s %s: write the sentinels' own into the URL, &sentinel_password=PASSWORD, with &sentinel_user=USER for a user of its own; %s_FILE or %s_FILE names a file that holds the URL",
+					who, wanting(reply, "a password of its own"), moveFromVariable, moveToVariable)
+				return faults.err()
+			}
+		}
 		faults.add(place{name: "--from or --to"}, "--from", "%v; write redis://USER:PASSWORD@HOST:6379/0, or have it in a file that %s_FILE or %s_FILE names", err, moveFromVariable, moveToVariable)
 	default:
 		return err

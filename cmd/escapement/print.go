@@ -37,6 +37,9 @@ func configNode(c *Config) *yaml.Node {
 func shown(c *Config) Config {
 	s := *c
 	s.Redis.URL, s.Redis.Next = maskURL(c.Redis.URL), maskURL(c.Redis.Next)
+	if s.Redis.SentinelPassword != "" {
+		s.Redis.SentinelPassword = masked
+	}
 	s.Jobs = slices.Clone(c.Jobs)
 	for i, j := range s.Jobs {
 		if j.Exec != nil {

@@ -51,7 +51,14 @@ type buildError struct {
 
 func (e *buildError) Error() string { return e.err.Error() + "\n" + e.out }
 
+// asProgram in the environment makes the test binary the program itself. That one is built with whatever the tests are built
+// with, as the texts of mutants.
+const asProgram = "TEST_AS_PROGRAM"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
 	code := m.Run()
 	if programDir != "" {
 		_ = os.RemoveAll(programDir)

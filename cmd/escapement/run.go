@@ -14,6 +14,7 @@ func (a *app) runCommand() *cobra.Command {
 	var waitForRedis bool
 	var clockOffset time.Duration
 	c := a.command("run --config FILE [--wait-for-redis]", "run one node", wants(), func(cmd *cobra.Command, _ []string) error {
+		a.outlive()
 		l, err := a.load(cmd, true)
 		if err != nil {
 			return err

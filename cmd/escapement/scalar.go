@@ -126,10 +126,13 @@ func quote(text string) string { return strconv.Quote(clip(text)) }
 // unescaped password may itself hold "@", and without "//", which may be missing.
 var userInfo = regexp.MustCompile(`(?s):.*@`)
 
+// inQuery is the part of a URL's query that may hold one.
+var inQuery = regexp.MustCompile(`(?s)(password=)[^&]*`)
+
 // clip makes what somebody typed fit for a message: short, and without the
 // password when a URL strayed into another setting.
 func clip(text string) string {
-	text = userInfo.ReplaceAllString(text, ":***@")
+	text = inQuery.ReplaceAllString(userInfo.ReplaceAllString(text, ":***@"), "${1}***")
 	if len(text) > 60 {
 		return text[:60] + "..."
 	}

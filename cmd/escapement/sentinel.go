@@ -1,8 +1,13 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"net/url"
 	"regexp"
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -40,6 +45,18 @@ func (c *checker) mode() {
 	case r.Mode != modeSentinel && r.MasterName != "":
 		c.fault("redis.master_name", "belongs to redis.mode: sentinel, and the mode is %s; leave it empty, or change the mode", r.Mode)
 	}
+	switch {
+	case r.SentinelUser != "" && r.SentinelPassword == "":
+		c.fault("redis.sentinel_user", "has no password; set redis.sentinel_password too")
+	case r.SentinelPassword != "" && !r.asksSentinels():
+		c.fault("redis.sentinel_password", "is for sentinels, and none are asked with redis.mode: %s; leave it empty, or change the mode", r.Mode)
+	}
+}
+
+// asksSentinels says whether sentinels are asked for the master.
+func (r Redis) asksSentinels() bool {
+	scheme := severalScheme.FindStringSubmatch(r.URL)
+	return r.Mode == modeSentinel || r.Mode == modeStandalone && scheme != nil && scheme[2] == modeSentinel
 }
 
 // servers judges redis.addrs.
@@ -76,6 +93,32 @@ func (c *checker) next() {
 	}
 }
 
+// sentinelPassword is the word of a URL's query for what sentinels want themselves.
+const sentinelPassword = "sentinel_password"
+
+// takeSentinels takes what is for the sentinels out of the URL's query.
+func (r *Redis) takeSentinels() error {
+	before, query, _ := strings.Cut(r.URL, "?")
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return errPassword
+	}
+	r.MasterName, r.SentinelUser, r.SentinelPassword = values.Get("master_name"), values.Get("sentinel_user"), values.Get(sentinelPassword)
+	switch {
+	case !masterPattern.MatchString(r.MasterName):
+		return errors.New("does not say what the sentinels call the master; add ?master_name=NAME, the one that `sentinel monitor NAME ...` gives them")
+	case r.SentinelUser != "" && r.SentinelPassword == "":
+		return errors.New("names a user of the sentinels without a password; add sentinel_password=PASSWORD")
+	}
+	for _, name := range []string{"master_name", "sentinel_user", sentinelPassword} {
+		values.Del(name)
+	}
+	if r.URL = before; len(values) > 0 {
+		r.URL += "?" + values.Encode()
+	}
+	return nil
+}
+
 // sentinelOptions are the settings of a client that asks sentinels who is master. The URL, where
 // there is one, has no host; the rest of it is for the master, but TLS is for the sentinels too.
 func sentinelOptions(r Redis) (*redis.FailoverOptions, error) {
@@ -89,7 +132,7 @@ func sentinelOptions(r Redis) (*redis.FailoverOptions, error) {
 // failover is o for the master that the sentinels name.
 func failover(o *redis.Options, r Redis) *redis.FailoverOptions {
 	return &redis.FailoverOptions{
-		MasterName: r.MasterName, SentinelAddrs: r.Addrs,
+		MasterName: r.MasterName, SentinelAddrs: r.Addrs, SentinelUsername: r.SentinelUser, SentinelPassword: r.SentinelPassword,
 		Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig,
 		Protocol: o.Protocol, ClientName: o.ClientName, DisableIdentity: o.DisableIdentity,
 		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
@@ -100,4 +143,49 @@ func failover(o *redis.Options, r Redis) *redis.FailoverOptions {
 		PipelinePoolSize: o.PipelinePoolSize, PipelineReadBufferSize: o.PipelineReadBufferSize, PipelineWriteBufferSize: o.PipelineWriteBufferSize,
 		ConnMaxIdleTime: o.ConnMaxIdleTime, ConnMaxLifetime: o.ConnMaxLifetime, ConnMaxLifetimeJitter: o.ConnMaxLifetimeJitter,
 	}
+}
+
+// guarded are the sentinels of an address that refuse what they are told as their password; "" when none does, and then it was
+// the master. An answer that reaches us is of any of them, or of the master, and does not say whose it is.
+func guarded(at address) string {
+	if at.sentinel == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	refused := make([]bool, len(at.sentinel.SentinelAddrs))
+	var asked sync.WaitGroup
+	for i, addr := range at.sentinel.SentinelAddrs {
+		o := &redis.Options{Addr: addr, Username: at.sentinel.SentinelUsername, Password: at.sentinel.SentinelPassword, TLSConfig: at.sentinel.TLSConfig}
+		setClientRules(o)
+		asked.Go(func() {
+			client := redis.NewClient(o)
+			defer client.Close()
+			refused[i] = redis.IsAuthError(client.Ping(ctx).Err())
+		})
+	}
+	asked.Wait()
+	var who []string
+	for i, addr := range at.sentinel.SentinelAddrs {
+		if refused[i] {
+			who = append(who, addr)
+		}
+	}
+	return strings.Join(who, ",")
+}
+
+// badSentinelPassword is badPassword for what sentinels want themselves.
+func (l *loaded) badSentinelPassword(who string, reply redis.Error) error {
+	var faults faultList
+	faults.add(l.from.of("redis.sentinel_password"), "redis.sentinel_password", "the sentinel at %s %s: write the sentinels' own, with redis.sentinel_user for a user of its own; the one in redis.url is the master's. %sREDIS_SENTINEL_PASSWORD_FILE names a file that holds it",
+		who, wanting(reply, "a password of its own"), envPrefix)
+	return faults.err()
+}
+
+// wanting says what the reply of a server, or a sentinel, means about the password.
+func wanting(reply redis.Error, password string) string {
+	if redis.HasErrorPrefix(reply, "WRONGPASS") {
+		return "refuses the password, or the user, that is given there (WRONGPASS)"
+	}
+	return "wants " + password + ", and none is given (NOAUTH)"
 }
