@@ -90,7 +90,10 @@ func (k *Keeper) hold(parent context.Context, g Grant, locker *Locker) *Lease {
 	if g.Slept == 0 {
 		g.Slept = k.slept()
 	}
-	l := &Lease{keeper: k, grant: g, locker: locker, releasing: make(chan struct{}, 1)}
+	l := &Lease{keeper: k, grant: g, locker: locker}
+	if locker != nil {
+		l.releasing = make(chan struct{}, 1)
+	}
 	l.base, l.cancel = context.WithCancelCause(parent)
 	l.ctx = &leaseContext{Context: l.base, lease: l}
 

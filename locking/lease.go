@@ -42,7 +42,7 @@ type Lease struct {
 	slept    time.Duration // the machine's sleep when the deadline was set
 	timer    *time.Timer   // of the deadline
 
-	releasing chan struct{} // capacity 1: held by the one Release that is under way; guards isBack
+	releasing chan struct{} // of a Locker's, capacity 1: held by the one Release that is under way; guards isBack
 	isBack    bool          // the store has said "released"
 	later     sync.Once     // has the store asked in the background
 }

@@ -1,6 +1,7 @@
 package locking
 
 import (
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -20,6 +21,40 @@ const (
 // lease lapse meanwhile. Both clocks are read straight from the kernel, so the
 // difference also holds in a testing/synctest bubble, whose time is its own.
 func Slept() time.Duration {
+	now := time.Now()
+	return machine.at(time.Duration(now.UnixNano()-machine.began.UnixNano()) - now.Sub(machine.began))
+}
+
+var machine = suspension{began: time.Now(), read: readSlept}
+
+// suspension is what is known of the machine's sleep. To read it takes two calls
+// of the kernel, and it is asked for several times for each lease, so it is read
+// anew only when the wall clock and the monotonic one have come apart, as they do
+// by each suspension; or because the wall clock was set.
+type suspension struct {
+	began time.Time
+	read  func() time.Duration
+	last  atomic.Pointer[slept]
+}
+
+// slept is what was read when the wall clock was ahead of the monotonic one by so
+// much more than at the beginning.
+type slept struct{ ahead, total time.Duration }
+
+// apart is how far the clocks may come apart before that is read anew: some
+// seconds' worth of a clock being slewed, and far less than sleepNoise.
+const apart = time.Millisecond
+
+func (s *suspension) at(ahead time.Duration) time.Duration {
+	if l := s.last.Load(); l != nil && (ahead-l.ahead).Abs() < apart {
+		return l.total
+	}
+	l := &slept{ahead, s.read()}
+	s.last.Store(l)
+	return l.total
+}
+
+func readSlept() time.Duration {
 	boot, ok1 := clock(clockBoottime)
 	mono, ok2 := clock(clockMonotonic)
 	if !ok1 || !ok2 || boot <= mono {

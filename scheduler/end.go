@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -106,9 +107,19 @@ func clip(s string, most int) string {
 
 // settle hands the report to the settler and says what became of it.
 func (r *runner) settle(g grant, report ledger.Report) {
+	word, err := r.n.settler.settle(g, report)
+	recorded := err == nil && word == ledger.Settled
+	succeeded := recorded && report.Outcome == jobs.OutcomeSucceeded
+	if !succeeded || r.n.log.Enabled(context.Background(), slog.LevelInfo) { // what is not written is not put together either
+		r.tell(g, report, word, err)
+	}
+	r.n.events.settled(g.lease, report, recorded)
+}
+
+// tell logs what became of a report.
+func (r *runner) tell(g grant, report ledger.Report, word ledger.Word, err error) {
 	log := r.n.log.With("job", g.job.Name, "tick", time.UnixMilli(g.lease.Tick).UTC(), "run", report.Run, "outcome", report.Outcome.String())
 	duration := time.Duration(report.Ended-report.Started) * time.Millisecond
-	word, err := r.n.settler.settle(g, report)
 	switch {
 	case err != nil:
 		log.Error("run ended, but its outcome could not be recorded; its lease will lapse and be recorded as abandoned", "error", err)
@@ -123,5 +134,4 @@ func (r *runner) settle(g grant, report ledger.Report) {
 	default:
 		log.Error("run ended, but a record of its job is not understood by this version and was left alone; its outcome is only here", "answer", string(word), "error", report.Error)
 	}
-	r.n.events.settled(g.lease, report, err == nil && word == ledger.Settled)
 }

@@ -208,8 +208,12 @@ func (e *events) about(l ledger.Lease, at time.Time) RunEvent {
 
 // triggerOf reads a run's trigger. One that this version does not know reads as schedule; the record
 // keeps its word.
-func triggerOf(l ledger.Lease) jobs.Trigger {
-	var t jobs.Trigger
-	_ = t.UnmarshalText([]byte(l.Trigger))
-	return t
-}
+func triggerOf(l ledger.Lease) jobs.Trigger { return triggers[l.Trigger] }
+
+var triggers = func() map[string]jobs.Trigger {
+	all := make(map[string]jobs.Trigger)
+	for t := jobs.TriggerSchedule; t <= jobs.TriggerAfter; t++ {
+		all[t.String()] = t
+	}
+	return all
+}()

@@ -101,7 +101,7 @@ func (f *failover) same(a, b string, part int) bool {
 
 // remember keeps ends of a partition's runs that a server has recorded, for one that has lost them. False: another server was noticed
 // meanwhile, which was told of these runs as of going ones.
-func (f *failover) remember(server string, part int, ends []ending) bool {
+func (f *failover) remember(server string, part int, ends []*ending) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.same(f.server, server, part) {

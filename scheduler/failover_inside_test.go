@@ -134,7 +134,7 @@ func TestFailoverForgetsWhatWasKept(t *testing.T) {
 		} {
 			f := newFailover(n)
 			for run, part := range map[string]int{"first": 0, "last": n.ledger.Partitions() - 1} {
-				f.memory.add([]ending{{grant: grant{job: &job{part: part}, lease: ledger.Lease{Run: run, Job: "nobody's", Tick: 1, Prev: 1, Shards: 1, Attempt: 1, Token: 1, Overlap: "s", Attempts: 1}}, report: ledger.Report{Run: run}}})
+				f.memory.add([]*ending{{grant: grant{job: &job{part: part}, lease: ledger.Lease{Run: run, Job: "nobody's", Tick: 1, Prev: 1, Shards: 1, Attempt: 1, Token: 1, Overlap: "s", Attempts: 1}}, report: ledger.Report{Run: run}}})
 			}
 			c.before(f)
 			f.notice(c.now)
@@ -155,13 +155,13 @@ func TestFailoverRemembersSoMuch(t *testing.T) {
 		var m memory
 		payload := ledger.Lease{Payload: make([]byte, rememberPayload+1)}
 		for range rememberMax + 10 {
-			m.add([]ending{{grant: grant{lease: payload}, report: ledger.Report{Output: []byte("much")}}})
+			m.add([]*ending{{grant: grant{lease: payload}, report: ledger.Report{Output: []byte("much")}}})
 		}
 		if len(m.ended) != rememberMax || m.ended[0].report.Output != nil || m.ended[0].grant.lease.Payload != nil {
 			t.Errorf("%d ends are remembered, want %d without what is large", len(m.ended), rememberMax)
 		}
 		time.Sleep(rememberFor / 2)
-		m.add([]ending{{report: ledger.Report{Run: "last"}}})
+		m.add([]*ending{{report: ledger.Report{Run: "last"}}})
 		time.Sleep(rememberFor/2 + time.Second)
 		if got := m.recent(); len(got) != 1 || got[0].report.Run != "last" {
 			t.Errorf("%d ends are remembered after %s", len(got), rememberFor)

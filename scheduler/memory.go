@@ -15,7 +15,7 @@ const (
 )
 
 // memory is the ends of this node's runs that were recorded lately, oldest first.
-type memory struct{ ended []ending }
+type memory struct{ ended []*ending }
 
 // ending is a run that has ended here and was recorded.
 type ending struct {
@@ -24,8 +24,8 @@ type ending struct {
 	at     time.Time
 }
 
-// add remembers ends, and forgets old ones.
-func (m *memory) add(ends []ending) {
+// add remembers ends, which are its own from then on, and forgets old ones.
+func (m *memory) add(ends []*ending) {
 	now := time.Now()
 	for _, e := range ends {
 		e.report.Output = nil // a minute of outputs is too much to keep, and of large payloads where no next attempt needs them
@@ -49,7 +49,7 @@ func (m *memory) shed(now time.Time) {
 }
 
 // recent are the ends that are remembered now.
-func (m *memory) recent() []ending {
+func (m *memory) recent() []*ending {
 	m.shed(time.Now())
 	return m.ended
 }

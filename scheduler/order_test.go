@@ -131,7 +131,7 @@ func TestSettlerFlushesInOrderOfPartition(t *testing.T) {
 	s := &settler{out: make(chan []settling, 50)}
 	byPart := make(map[int][]settling)
 	for p := range 50 {
-		byPart[p*13%50] = []settling{{report: ledger.Report{Tries: p * 13 % 50}}}
+		byPart[p*13%50] = []settling{{ending: &ending{report: ledger.Report{Tries: p * 13 % 50}}}}
 	}
 	s.flush(byPart)
 	close(s.out)

@@ -38,8 +38,7 @@ type settler struct {
 
 // settling is one report and where its answer goes.
 type settling struct {
-	grant  grant
-	report ledger.Report
+	*ending
 	answer chan settled
 }
 
@@ -56,7 +55,7 @@ func newSettler(l *ledger.Ledger, f *failover, q *quiet, e *engine) *settler {
 func (s *settler) settle(g grant, r ledger.Report) (ledger.Word, error) {
 	answer := make(chan settled, 1)
 	select {
-	case s.in <- settling{g, r, answer}:
+	case s.in <- settling{&ending{grant: g, report: r}, answer}:
 	case <-s.stop:
 		s.ended([]ledger.Report{r}, false)
 		return "", errStopped
@@ -190,10 +189,10 @@ func (s *settler) once(batch []settling, reports []ledger.Report) ([]ledger.Word
 	if err != nil {
 		return nil, s.quiet.full(err)
 	}
-	var ends []ending
+	ends := make([]*ending, 0, len(batch))
 	for i, word := range words {
 		if word == ledger.Settled {
-			ends = append(ends, ending{grant: batch[i].grant, report: reports[i]})
+			ends = append(ends, batch[i].ending)
 		}
 	}
 	if !s.failover.remember(server, s.ledger.Partition(reports[0].Job), ends) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path"
 	"runtime"
 	"runtime/debug"
@@ -26,36 +27,43 @@ func (r *runner) call(l *life) {
 		fn, endTimeout = context.WithTimeoutCause(ctx, l.g.job.Timeout, jobs.ErrTimeout)
 	}
 	l.ctx, l.started = fn, r.n.clock.now()
-	stop := context.AfterFunc(ctx, func() {
-		if errors.Is(context.Cause(ctx), locking.ErrLeaseLost) {
-			r.tellLost(l)
-		}
-	})
 	ended := make(chan struct{})
-	outlived := context.AfterFunc(fn, func() { r.outlived(fn, l, ended) })
+	stop := context.AfterFunc(fn, func() { r.outlived(l, ended) })
 	l.undo = func() {
 		close(ended)
-		outlived()
 		stop()
 		if lease.Lost() {
 			r.tellLost(l) // before the run is settled, in any case
 		}
 		endTimeout()
 	}
-	g := l.g.lease
+	if r.n.log.Enabled(ctx, slog.LevelInfo) { // what is not written is not put together either
+		r.tellStarted(l)
+	}
+	r.n.events.started(l.g.lease, l.started)
+	r.tries(l)
+}
+
+// tellStarted logs that the function is called.
+func (r *runner) tellStarted(l *life) {
+	g, log := l.g.lease, r.n.log
 	tick := time.UnixMilli(g.Tick).UTC()
-	log := r.n.log
 	if g.Shards > 1 {
 		log = log.With("shard", g.Shard)
 	}
 	log.Info("run started", "job", g.Job, "tick", tick, "token", g.Token,
 		"lag", l.started.Sub(tick), "run", g.Run, "trigger", triggerOf(g).String())
-	r.n.events.started(g, l.started)
-	r.tries(l)
 }
 
-// outlived says of a function that goes on long after its context has ended: nothing else can end it, and it keeps its slot.
-func (r *runner) outlived(fn context.Context, l *life, ended <-chan struct{}) {
+// outlived is called when the function's context has ended. It tells of a lost lease, now or later, and of a function that goes on long
+// after that: nothing else can end it, and it keeps its slot.
+func (r *runner) outlived(l *life, ended <-chan struct{}) {
+	fn, lease := l.ctx, l.lease.Context()
+	context.AfterFunc(lease, func() {
+		if errors.Is(context.Cause(lease), locking.ErrLeaseLost) {
+			r.tellLost(l)
+		}
+	})
 	if !within(ended, sayAgain) {
 		g := l.g
 		r.n.log.Warn("a job's function goes on though its context has ended; it keeps its slot until it returns", "job", g.lease.Job,

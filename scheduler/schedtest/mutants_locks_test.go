@@ -29,6 +29,8 @@ var locks = []mutant{
 		{"locking/redislock/list.go", "\treturn locks, false, unread\n}", "\tif unread != nil {\n\t\treturn nil, false, unread\n\t}\n\treturn locks, false, nil\n}"}}},
 	{name: "a grant after a slot moved is confirmed by whom it left", test: "./locking/redislock TestClusterConfirmed", edits: []edit{
 		{"locking/redislock/confirm.go", `redisconn.Master(ctx, d.client, keys[0])`, `redisconn.Master(ctx, d.client, "elsewhere")`}}},
+	{name: "a suspension of the machine is read once", test: "./locking TestSuspensionIsReadAnew", edits: []edit{
+		{"locking/slept_linux.go", `(ahead-l.ahead).Abs() < apart {`, `(ahead-l.ahead).Abs() >= 0 {`}}},
 	{name: "a service that forbids INFO grants nothing", test: "./locking/redislock TestTokensWithoutInfo", edits: []edit{
 		{"locking/redisconn/token.lua", `redis.pcall('INFO', 'server')`, `redis.call('INFO', 'server')`}}},
 	{name: "an old master's tokens win after a split", test: "./locking/redislock TestTokensOfASplit", edits: []edit{

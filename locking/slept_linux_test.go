@@ -1,0 +1,35 @@
+package locking
+
+import (
+	"testing"
+	"time"
+)
+
+func TestSuspensionIsReadAnew(t *testing.T) {
+	var total time.Duration
+	s := suspension{read: func() time.Duration { total += time.Minute; return total }}
+	for _, step := range []struct {
+		what  string
+		ahead time.Duration
+		want  time.Duration
+	}{
+		{"never read before", 0, time.Minute},
+		{"nothing has happened", 0, time.Minute},
+		{"the wall clock is slewed", 500 * time.Microsecond, time.Minute},
+		{"a suspension", 20 * time.Millisecond, 2 * time.Minute},
+		{"nothing since", 20 * time.Millisecond, 2 * time.Minute},
+		{"the wall clock was set back, with a suspension maybe", -time.Hour, 3 * time.Minute},
+	} {
+		if got := s.at(step.ahead); got != step.want {
+			t.Errorf("%s: %s, want %s", step.what, got, step.want)
+		}
+	}
+}
+
+// A test's bubble has a time of its own, which says nothing of the machine.
+func TestSleptReadsTheKernel(t *testing.T) {
+	machine.last.Store(&slept{ahead: time.Hour, total: -1})
+	if got := Slept(); got <= 0 {
+		t.Errorf("Slept says %s though the clocks have come apart by an hour", got)
+	}
+}
