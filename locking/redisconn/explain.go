@@ -52,7 +52,7 @@ func unreachable(err error) bool {
 // through only when the client ran out of redirects.
 var notNowPrefixes = []string{
 	"LOADING ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "NOREPLICAS ", "BUSY ",
-	"MOVED ", "ASK ", "ERR max number of clients reached",
+	"MOVED ", "ASK ", "ERR max number of clients ",
 }
 
 func notNow(reply string) bool {

@@ -52,6 +52,7 @@ func TestExplain(t *testing.T) {
 		{answer("BUSY Redis is busy running a script."), true},
 		{answer("MOVED 3999 127.0.0.1:6381"), true},
 		{answer("ERR max number of clients reached"), true},
+		{answer("ERR max number of clients + cluster connections reached"), true},
 
 		{context.Canceled, false},
 		{redis.Nil, false},

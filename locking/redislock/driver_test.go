@@ -169,14 +169,16 @@ func TestRefusedClient(t *testing.T) {
 
 func TestRefusedConfig(t *testing.T) {
 	_, c := realAndEmbedded(t)
-	for field, cfg := range map[string]Config{
-		"Config.Namespace": {Namespace: "a}b"},
-		"Config.Confirm":   {Confirm: -1},
+	for field, cfgs := range map[string][]Config{
+		"Config.Namespace": {{Namespace: "a}b"}, {Namespace: "a:lock"}},
+		"Config.Confirm":   {{Confirm: -1}},
 	} {
-		_, err := NewDriver(c, cfg).Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Minute})
-		var input *locking.InputError
-		if !errors.As(err, &input) || input.Field != field {
-			t.Errorf("%+v: %v; want an *InputError of %s", cfg, err, field)
+		for _, cfg := range cfgs {
+			_, err := NewDriver(c, cfg).Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Minute})
+			var input *locking.InputError
+			if !errors.As(err, &input) || input.Field != field {
+				t.Errorf("%+v: %v; want an *InputError of %s", cfg, err, field)
+			}
 		}
 	}
 	for field, cfg := range map[string]Config{"Config.Margin": {Margin: -1}, "Config.CallTimeout": {CallTimeout: -1}} { // for the Locker
@@ -186,7 +188,7 @@ func TestRefusedConfig(t *testing.T) {
 			t.Errorf("%+v: %v; want an *InputError of %s", cfg, err, field)
 		}
 	}
-	for _, namespace := range []string{"", "team-a", "a b"} {
+	for _, namespace := range []string{"", "team-a", "a b", "a:locks", "lock:a"} {
 		if err := NewDriver(c, Config{Namespace: namespace, Confirm: 0}).refused; err != nil {
 			t.Errorf("namespace %q: %v", namespace, err)
 		}

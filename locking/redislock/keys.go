@@ -9,7 +9,10 @@ func lockKeys(namespace, name string) []string {
 }
 
 // lockPrefix is how the keys of a namespace's locks begin.
-func lockPrefix(namespace string) string { return "{" + namespace + ":lock:" }
+func lockPrefix(namespace string) string { return "{" + namespace + between }
+
+// between stands between a namespace and the name of a lock.
+const between = ":lock:"
 
 // callChannel is where a process listens that waits for locks.
 func callChannel(namespace, process string) string {

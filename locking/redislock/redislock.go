@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
@@ -84,8 +82,8 @@ func NewDriver(client redis.UniversalClient, cfg Config) *Driver {
 
 func (c Config) check() error {
 	var errs []error
-	if strings.ContainsFunc(c.Namespace, func(r rune) bool { return r == '{' || r == '}' || unicode.IsControl(r) }) {
-		errs = append(errs, &locking.InputError{Field: "Config.Namespace", Why: fmt.Sprintf("is %q; braces would put a lock's keys apart on a Cluster: use letters, digits and dashes", c.Namespace)})
+	if err := redisconn.CheckNamespace(c.Namespace, between); err != nil {
+		errs = append(errs, err)
 	}
 	if c.Confirm < 0 {
 		errs = append(errs, &locking.InputError{Field: "Config.Confirm", Why: fmt.Sprintf("is %d, which is negative; 0 waits for no replica", c.Confirm)})

@@ -38,6 +38,7 @@ func TestRefusedConfig(t *testing.T) {
 		"two databases of one": {append(three[:2:2], redis.NewClient(otherDB)), Config{}, "masters[2] is 10.0.0.1:1"},
 		"cluster": {append(three[:2:2], redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"c:1"}, ContextTimeoutEnabled: true})),
 			Config{}, "masters[2] is a Redis Cluster"},
+		"namespace":        {three, Config{Namespace: "a:redlock:b"}, `Config.Namespace is "a:redlock:b"; its locks could have the keys of others in namespace "a"`},
 		"timeout":          {three, Config{MasterTimeout: time.Minute}, "Config.MasterTimeout is 1m0s; use 1ms to 2s"},
 		"max ttl":          {three, Config{MaxTTL: time.Millisecond}, "Config.MaxTTL is 1ms, less than four times MasterTimeout 50ms"},
 		"call timeout":     {three, Config{MasterTimeout: time.Second, CallTimeout: time.Second}, "Config.CallTimeout is 1s, less than twice MasterTimeout 1s; use at least 2s"},

@@ -4,9 +4,12 @@ package redlock
 // head.lua calls lock, state and node. The braces keep a name that contains a
 // colon from running into another's keys.
 func lockKeys(namespace, name string) []string {
-	lock := "{" + namespace + ":redlock:" + name + "}"
+	lock := "{" + namespace + between + name + "}"
 	return []string{lock, lock + ":state", nodeKey(namespace)}
 }
 
 // nodeKey is where a master keeps what it knows of itself.
 func nodeKey(namespace string) string { return "{" + namespace + ":redlock}" }
+
+// between stands between a namespace and the name of a lock.
+const between = ":redlock:"

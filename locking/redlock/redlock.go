@@ -128,6 +128,9 @@ func (c Config) withDefaults() Config {
 
 func (c Config) check() error {
 	var errs []error
+	if err := redisconn.CheckNamespace(c.Namespace, between); err != nil {
+		errs = append(errs, err)
+	}
 	if c.MasterTimeout < time.Millisecond || c.MasterTimeout > mostMasterTimeout {
 		errs = append(errs, refuse("", "Config.MasterTimeout", "is %s; use 1ms to %s", c.MasterTimeout, mostMasterTimeout))
 	}
