@@ -161,13 +161,13 @@ func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim
 	k := l.keys[p]
 	ks := append(make([]string, 0, 11+len(batch)), k.jobs, k.due, k.runs, k.leases, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers)
 	keep, keepFor := l.keepArgs()
-	args := append(make([]string, 0, 7+13*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), by.ID, by.Name, keep, keepFor, at(l.known, p))
+	args := append(make([]any, 0, 7+13*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), by.ID, by.Name, keep, keepFor, at(l.known, p))
 	for _, c := range batch {
 		ks = append(ks, k.history+c.Job)
 		args = append(args, c.args()...)
 	}
 	ks = append(ks, k.gate)
-	reply, unconfirmed, err := l.claim(ctx, k, ks, pointers(args))
+	reply, unconfirmed, err := l.claim(ctx, k, ks, args)
 	if err != nil {
 		return nil, redisconn.Explain("claim", err)
 	}
@@ -189,16 +189,16 @@ func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim
 	return answers, nil
 }
 
-func (c Claim) args() []string {
+func (c Claim) args() []any {
 	ttl, most := ms(c.TTL.Milliseconds()), strconv.Itoa(max(1, c.Attempts))
 	if c.Pending {
 		kind, parts := "p", c.parts()
 		if c.Shard {
 			kind, parts = "s", ""
 		}
-		return []string{kind, c.Job, c.Digest, c.Run, ttl, mode(c.Overlap), most, c.Drop, "", "", "", "", parts}
+		return []any{kind, c.Job, c.Digest, c.Run, ttl, mode(c.Overlap), most, c.Drop, "", "", "", "", parts}
 	}
-	return []string{"t", c.Job, c.Digest, c.Run, ttl, mode(c.Overlap), most, ms(c.From), passesText(c.Passes), orNone(c.Tick), orNone(c.Next), c.Trigger.String(), c.parts()}
+	return []any{"t", c.Job, c.Digest, c.Run, ttl, mode(c.Overlap), most, ms(c.From), passesText(c.Passes), orNone(c.Tick), orNone(c.Next), c.Trigger.String(), c.parts()}
 }
 
 // parts are the shards to be as claim.lua reads them.

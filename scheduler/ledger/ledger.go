@@ -177,16 +177,6 @@ func text(v any) string {
 	return s
 }
 
-// pointers are a script's arguments for go-redis, which reads what they point at: as a string in an any, each of the hundreds that a
-// batch has would be an allocation.
-func pointers(texts []string) []any {
-	args := make([]any, len(texts))
-	for i := range texts {
-		args[i] = &texts[i]
-	}
-	return args
-}
-
 func number(v any) int64 {
 	s := text(v)
 	if s == "" {

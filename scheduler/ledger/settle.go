@@ -55,7 +55,7 @@ func (l *Ledger) Settle(ctx context.Context, batch []Report) ([]Word, error) {
 	k := l.keys[p]
 	ks := append(make([]string, 0, 9+len(batch)), k.ending()...)
 	keep, keepFor := l.keepArgs()
-	args := append(make([]string, 0, 3+11*len(batch)), keep, keepFor, at(l.known, p))
+	args := append(make([]any, 0, 3+11*len(batch)), keep, keepFor, at(l.known, p))
 	for _, r := range batch {
 		fresh := ""
 		if r.Rerun {
@@ -63,9 +63,9 @@ func (l *Ledger) Settle(ctx context.Context, batch []Report) ([]Word, error) {
 		}
 		ks = append(ks, k.history+r.Job)
 		args = append(args, r.Job, r.Run, orNone(r.Token), r.Outcome.String(), plain(r.Reason), ms(r.Started), ms(r.Ended),
-			strconv.Itoa(r.Tries), cut(r.Error), string(r.Output[max(0, len(r.Output)-jobs.MaxOutput):]), fresh)
+			strconv.Itoa(r.Tries), cut(r.Error), r.Output[max(0, len(r.Output)-jobs.MaxOutput):], fresh)
 	}
-	return words("settle", len(batch))(settleScript.Run(ctx, l.client, ks, pointers(args)...).Slice())
+	return words("settle", len(batch))(settleScript.Run(ctx, l.client, ks, args...).Slice())
 }
 
 // ending are the keys of the scripts that end runs, in their order.
