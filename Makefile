@@ -147,6 +147,10 @@ bench-once: redis-server ## every benchmark once, so that none rots
 peers: redis-server ## locks beside those of other libraries, in one run
 	cd $(PEERS) && go run . $(ARGS)
 
+.PHONY: load
+load: redis-server ## how late ticks start when many are due at once, and what they cost
+	go run ./cmd/tickbench $(ARGS)
+
 .PHONY: torture
 torture: redis-server ## real processes, a real Redis, real faults
 	go run ./cmd/torture $(ARGS)
