@@ -118,6 +118,29 @@ func TestHooksHearInOrder(t *testing.T) {
 	})
 }
 
+// A function has returned in time after its timeout, and the lease is lost only while Redis does not take the outcome: no function
+// was going then.
+func TestHooksHearOfNoLeaseLostAfterTheFunction(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		var d diary
+		var network redistest.Net
+		job := jobs.Job{Name: "job", Schedule: "@every 1m", TTL: 15 * time.Second, Timeout: 3 * time.Second, Func: func(ctx context.Context, _ *jobs.Run) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		n := c.startOver(network.Client(server.Options()), "a", scheduler.Config{Hooks: d.hooks()}, job)
+		time.Sleep(62 * time.Second)
+		network.Cut()
+		time.Sleep(20 * time.Second)
+		network.Heal()
+		time.Sleep(15 * time.Second)
+		c.leave(n)
+		if d.count("lost") != 0 || c.logs.count("lease lost while the run was going") != 0 || d.count("settled job 00:01:00 attempt 1 timed_out") != 1 {
+			t.Errorf("the run has timed out, and its function had returned before the lease was lost: %q", d.all())
+		}
+	})
+}
+
 // A lease is lost while its function is going: that is said at once, and before the run's end; that end is
 // not the recorded one when somebody has reaped the run.
 func TestHooksHearOfLostLeases(t *testing.T) {

@@ -60,6 +60,11 @@ func (r *runner) tellStarted(l *life) {
 func (r *runner) outlived(l *life, ended <-chan struct{}) {
 	fn, lease := l.ctx, l.lease.Context()
 	context.AfterFunc(lease, func() {
+		select {
+		case <-ended: // the lease is kept until the outcome is recorded, and what becomes of it is nothing to a function that has returned
+			return
+		default:
+		}
 		if errors.Is(context.Cause(lease), locking.ErrLeaseLost) {
 			r.tellLost(l)
 		}
