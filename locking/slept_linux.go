@@ -27,7 +27,7 @@ func Slept() time.Duration {
 
 var machine = suspension{began: time.Now(), read: readSlept}
 
-// suspension is what is known of the machine's sleep. To read it takes two calls
+// suspension is what is known of the machine's sleep. To read it takes three calls
 // of the kernel, and it is asked for several times for each lease, so it is read
 // anew only when the wall clock and the monotonic one have come apart, as they do
 // by each suspension; or because the wall clock was set.
@@ -54,13 +54,28 @@ func (s *suspension) at(ahead time.Duration) time.Duration {
 	return l.total
 }
 
-func readSlept() time.Duration {
-	boot, ok1 := clock(clockBoottime)
-	mono, ok2 := clock(clockMonotonic)
-	if !ok1 || !ok2 || boot <= mono {
-		return 1
+func readSlept() time.Duration { return sleptBy(clock) }
+
+// sleptTries is how often the clocks are read for one answer at most.
+const sleptTries = 10
+
+// sleptBy reads both clocks until nothing has stood still in between: what is read later is too late by that, and makes
+// the sleep too short, for as long as it is kept. So the longest of some is the nearest.
+func sleptBy(clock func(id uintptr) (time.Duration, bool)) time.Duration {
+	longest := time.Duration(1)
+	for range sleptTries {
+		before, ok1 := clock(clockMonotonic)
+		boot, ok2 := clock(clockBoottime)
+		mono, ok3 := clock(clockMonotonic)
+		if !ok1 || !ok2 || !ok3 {
+			return 1
+		}
+		longest = max(longest, boot-mono)
+		if mono-before < apart {
+			break
+		}
 	}
-	return boot - mono
+	return longest
 }
 
 func clock(id uintptr) (time.Duration, bool) {

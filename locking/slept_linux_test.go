@@ -33,3 +33,25 @@ func TestSleptReadsTheKernel(t *testing.T) {
 		t.Errorf("Slept says %s though the clocks have come apart by an hour", got)
 	}
 }
+
+// What is read is kept until the clocks have come apart. A process that was stopped for 20 s between the two readings must not
+// remember that its machine has slept 20 s less: its leases would be valid 20 s past their deadlines.
+func TestSuspensionIsReadInOnePiece(t *testing.T) {
+	const sleep = time.Hour
+	for stopped := 1; stopped <= 4; stopped++ { // in front of which reading
+		mono, reads := 5*time.Minute, 0
+		total := sleptBy(func(id uintptr) (time.Duration, bool) {
+			if reads++; reads == stopped {
+				mono += 20 * time.Second
+			}
+			mono += time.Microsecond
+			if id == clockBoottime {
+				return mono + sleep, true
+			}
+			return mono, true
+		})
+		if total > sleep || total < sleep-apart {
+			t.Errorf("stopped in front of reading %d: slept %s, want %s", stopped, total, sleep)
+		}
+	}
+}
