@@ -3,6 +3,7 @@ package redisfence
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -166,5 +167,5 @@ func tagged(key string) bool {
 
 // millis rounds up, because a PX of 0 is refused by Redis.
 func millis(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
+	return int64((min(d, math.MaxInt64-time.Millisecond) + time.Millisecond - 1) / time.Millisecond)
 }

@@ -3,6 +3,7 @@ package redisfence
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -85,6 +86,21 @@ func TestExpiryIsTheCallersChoice(t *testing.T) {
 					t.Errorf("%+v: %s expires in %v", c, key, got)
 				}
 			}
+		}
+	})
+}
+
+// The longest time of Go is as good as any: it must not become a negative one, which Redis refuses when the token is stored already.
+func TestTheLongestExpiry(t *testing.T) {
+	const most = time.Duration(math.MaxInt64)
+	onBoth(t, func(t *testing.T, client *redis.Client) {
+		if err := New(client, Config{Keep: most}).Check(t.Context(), "kept", 5); err != nil {
+			t.Errorf("a fence kept for %s: %v", most, err)
+		}
+		err := New(client, Config{}).Set(t.Context(), "a", "x", 5, most)
+		fenced, written := client.Exists(t.Context(), "{a}:key-fence").Val(), client.Exists(t.Context(), "a").Val()
+		if err != nil || fenced != 1 || written != 1 {
+			t.Errorf("a value for %s: %v; %d token and %d value are there, want both", most, err, fenced, written)
 		}
 	})
 }
