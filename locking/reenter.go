@@ -78,9 +78,10 @@ type heldKey struct {
 }
 
 // Value answers for the lease itself, so that Options.Reenter finds it in every
-// context that was made from the lease's.
+// context that was made from the lease's. One that was entered again and left
+// leaves the answer to the one around it.
 func (c *leaseContext) Value(key any) any {
-	if k, ok := key.(heldKey); ok && k.locker == c.lease.locker && k.name == c.lease.grant.Name {
+	if k, ok := key.(heldKey); ok && k.locker == c.lease.locker && k.name == c.lease.grant.Name && !c.lease.left() {
 		return c.lease
 	}
 	return c.Context.Value(key)

@@ -122,6 +122,29 @@ func TestReenterByContext(t *testing.T) {
 	})
 }
 
+// What comes from a hold that was entered again and left comes from the one around it too.
+func TestReenterByTheContextOfOneThatWasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(newScript([]error{nil, heldByB}, nil), Config{})
+		outer := mustHold(t, l, "a", Options{})
+		defer outer.Close()
+		in, err := outer.Reenter(outer.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := in.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		again, err := l.Acquire(context.WithoutCancel(in.Context()), "a", Options{Reenter: true})
+		if err != nil {
+			t.Fatalf("%v; want the hold of the context", err)
+		}
+		if again.Owner() != outer.Owner() || !again.Valid() {
+			t.Errorf("owner %s, valid %t; want the hold of the context", again.Owner(), again.Valid())
+		}
+	})
+}
+
 // Who asks for what it holds already, and does not say that it means to re-enter, is told so.
 func TestHeldByItsOwnContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
