@@ -116,6 +116,23 @@ func TestLockLost(t *testing.T) {
 	}
 }
 
+// TestLockLostEndsSoon freezes Redis: to give back what was lost is worth one call, and whoever waits for the code hears it then.
+func TestLockLostEndsSoon(t *testing.T) {
+	redis := redistest.Start(t)
+	p := locked(t, redis, true, "a", "--ttl", "3s", "--", "sh", "-c", "echo $$; exec sleep 1000")
+	pid := p.child()
+	if err := redis.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = redis.Resume() }() // else it would be killed all the same
+	eventually(t, "the command is ended", func() bool { return ended(pid) })
+	dead := time.Now()
+	p.exits(exitLost)
+	if took := time.Since(dead); took > callTimeout+time.Second {
+		t.Errorf("the command was dead for %s before the code came, want one call of %s", took, callTimeout)
+	}
+}
+
 // TestLockKilledRedis kills the server: 75 too, although the release cannot be learnt.
 func TestLockKilledRedis(t *testing.T) {
 	redis := redistest.Start(t)

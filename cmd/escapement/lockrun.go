@@ -169,12 +169,17 @@ func (u *underLock) release() error {
 		u.lease.Close()
 		return nil
 	}
-	ctx, cancel := context.Background(), func() {}
-	if u.lost {
-		ctx, cancel = context.WithTimeout(ctx, callTimeout)
+	if !u.lost {
+		err := u.lease.Release(context.Background())
+		u.lost = errors.Is(err, locking.ErrLost)
+		return err
 	}
-	defer cancel()
-	err := u.lease.Release(ctx)
-	u.lost = u.lost || errors.Is(err, locking.ErrLost)
-	return err
+	answered := make(chan error, 1)
+	go func() { answered <- u.lease.Release(context.Background()) }() // it asks three times, whatever its context says
+	select {
+	case err := <-answered:
+		return err
+	case <-time.After(callTimeout):
+		return locking.ErrUnreachable
+	}
 }
