@@ -49,7 +49,7 @@ type HeldError struct {
 	Waited time.Duration // how long Acquire waited for it
 }
 
-// Error names the lock, its holder and the time left.
+// Error names the lock, its holder and the time left, if that is known.
 func (e *HeldError) Error() string {
 	if e.Waited > 0 {
 		return fmt.Sprintf("lock %q: still %v after waiting %s (%s); wait longer with Options.Wait, or try later",
@@ -59,10 +59,14 @@ func (e *HeldError) Error() string {
 }
 
 func (e *HeldError) by() string {
+	text := e.Owner
 	if e.Holder != "" {
-		return fmt.Sprintf("%s, %s, %s left", e.Holder, e.Owner, e.Until)
+		text = e.Holder + ", " + e.Owner
 	}
-	return fmt.Sprintf("%s, %s left", e.Owner, e.Until)
+	if e.Until > 0 {
+		text += fmt.Sprintf(", %s left", e.Until)
+	}
+	return text
 }
 
 // Is reports whether target is ErrHeld.

@@ -62,6 +62,20 @@ func TestErrorsNameTheLockOnce(t *testing.T) {
 	}
 }
 
+// Where nobody knows when the lock is free, no time is named: "0s left" would be at once.
+func TestHeldForNobodyKnowsHowLong(t *testing.T) {
+	for want, err := range map[string]error{
+		`lock "a": held by another (b); wait for it with Options.Wait or try later`:                                      &HeldError{Name: "a", Owner: "b"},
+		`lock "a": still held by another after waiting 1s (me, b); wait longer with Options.Wait, or try later`:          &HeldError{Name: "a", Owner: "b", Holder: "me", Waited: time.Second},
+		`lock "a": still held by another after waiting 1s (me, b, 2s left); wait longer with Options.Wait, or try later`: &HeldError{Name: "a", Owner: "b", Holder: "me", Waited: time.Second, Until: 2 * time.Second},
+		`lock "a": held by another (b, 1ms left); wait for it with Options.Wait or try later`:                            &HeldError{Name: "a", Owner: "b", Until: time.Millisecond},
+	} {
+		if err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}
+
 // A fixed lease that ends when its time is over is no error; one that was taken away is.
 func TestFixedLeaseEndsWithoutAnError(t *testing.T) {
 	for _, gone := range []bool{false, true} {

@@ -228,8 +228,11 @@ func notHad(name string, wait time.Duration, err error) error {
 		if wait > 0 {
 			waited = "waited for " + shortDuration(wait) + " in vain: wait longer with --wait"
 		}
-		return worded{fmt.Sprintf("lock %q is held by %s, for %s more unless it is renewed; %s, and locks get shows who has it",
-			name, who(held.Holder, held.Owner), brief(held.Until), waited), err}
+		until := ""
+		if held.Until > 0 { // else nobody knows
+			until = ", for " + brief(held.Until) + " more unless it is renewed"
+		}
+		return worded{fmt.Sprintf("lock %q is held by %s%s; %s, and locks get shows who has it", name, who(held.Holder, held.Owner), until, waited), err}
 	}
 	return asInput(err)
 }

@@ -173,6 +173,12 @@ func TestLockHeld(t *testing.T) {
 }
 
 func TestLockWords(t *testing.T) {
+	if got := notHad("a", 0, &locking.HeldError{Owner: "o"}).Error(); strings.Contains(got, "0s more") {
+		t.Errorf("nobody knows how long it is held: %s", got)
+	}
+	if got := notHad("a", 0, &locking.HeldError{Owner: "o", Until: time.Second}).Error(); !strings.Contains(got, "owner o, for 1s more unless it is renewed; ") {
+		t.Errorf("got %s", got)
+	}
 	if got := brief(12345 * time.Millisecond); got != "12.3s" {
 		t.Errorf("got %s", got)
 	}
