@@ -180,6 +180,32 @@ func TestLockFrozen(t *testing.T) {
 	}
 }
 
+// TestLockFrozenEndsWhatIsLeft stops the program while its command ends and the lock lapses: it hears of both at once, and what the
+// command left behind is ended whichever it looks at first.
+func TestLockFrozenEndsWhatIsLeft(t *testing.T) {
+	redis := redistest.Start(t)
+	client := redis.Client(t)
+	var all []*process
+	var left []int
+	for i := range 8 {
+		script := []string{"", `trap "" TERM; `}[i%2] + `sleep 1000 >/dev/null 2>&1 & echo $!; sleep 1`
+		p := locked(t, redis, true, fmt.Sprint("a", i), "--ttl", "3s", "--", "sh", "-c", script)
+		p.signal(syscall.SIGSTOP)
+		all, left = append(all, p), append(left, p.child())
+	}
+	eventually(t, "the locks lapse", func() bool {
+		n, err := client.Exists(t.Context(), "{escapement:lock:a0}", "{escapement:lock:a7}").Result()
+		return err == nil && n == 0
+	})
+	for i, p := range all {
+		p.signal(syscall.SIGCONT)
+		p.exits(exitLost)
+		if !ended(left[i]) {
+			t.Errorf("%d: what the command left behind goes on without the lock: %s", i, p.stderr.text())
+		}
+	}
+}
+
 // TestLockSignals wants each signal to reach the command, and the command's answer to be ours.
 func TestLockSignals(t *testing.T) {
 	heard := make(chan os.Signal, 1) // what nohup ignores, all children would ignore, and a shell could not trap

@@ -132,10 +132,16 @@ func (u *underLock) clear() {
 	if !u.group.Alive() {
 		return
 	}
-	deadline := u.killAt
-	if !u.lost {
+	var deadline, killed time.Time
+	switch {
+	case !u.lost:
 		u.group.Terminate()
 		deadline = time.Now().Add(leftGrace)
+	case u.killAt.IsZero(): // the command had ended before anybody looked
+		u.lose()
+		fallthrough
+	default:
+		deadline = u.killAt
 	}
 	tick := time.NewTicker(clearEvery)
 	defer tick.Stop()
@@ -149,13 +155,16 @@ func (u *underLock) clear() {
 			u.lose()
 			deadline = u.killAt
 		}
-		switch late := time.Since(deadline); {
-		case late > stuckAfter:
+		switch {
+		case !killed.IsZero() && time.Since(killed) > stuckAfter:
 			u.stuck = true
 			u.tell("a process that the command left behind, in group %d, cannot be ended; look for it on this machine. The lock is not given back, it lapses", u.child.Process.Pid)
 			return
-		case late > 0:
+		case time.Since(deadline) > 0:
 			u.group.Kill()
+			if killed.IsZero() { // not when it was due: we may not have executed then
+				killed = time.Now()
+			}
 		}
 	}
 }
