@@ -118,6 +118,22 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
+// A node that stood still while a group was to end finds its patience over long ago, and kills all the same before it gives up.
+func TestClearKillsAfterAStandstill(t *testing.T) {
+	f := newFifo(t)
+	cmd := exec.Command("sh", "-c", `trap '' TERM; sleep 600 & echo "left $!" >$F`)
+	cmd.Env = []string{"F=" + f.path}
+	g := NewGroup(cmd)
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	left := f.next(t, "left")
+	t.Cleanup(g.Kill)
+	if err := g.clear(time.Now().Add(-time.Minute)); err != nil || !gone(t, left) {
+		t.Errorf("error %v; what the command left is gone: %t", err, gone(t, left))
+	}
+}
+
 func TestAProcessThatLeftTheGroupDoesNotHoldTheRun(t *testing.T) {
 	f := newFifo(t)
 	run, ended := started(t.Context(), f, grace, `echo done; setsid sh -c 'echo "away $$" >$F; touch $F.away; exec sleep 600' &

@@ -13,6 +13,9 @@ import (
 // pollEvery is how often a group that was told to end is looked at.
 const pollEvery = 20 * time.Millisecond
 
+// killTakes is how long SIGKILL may take.
+const killTakes = time.Second
+
 // Group is the process group that a command leads, for who starts commands by other
 // means than a job. Its number stays taken while any member is left, also after the
 // command itself was waited for. One goroutine uses it. On systems without process
@@ -59,15 +62,18 @@ func (g *Group) clear(deadline time.Time) error {
 	}
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	giveUp := deadline.Add(time.Second)
+	var killed time.Time
 	for now := range tick.C {
 		switch {
 		case !g.Alive():
 			return nil
-		case now.After(giveUp):
+		case !killed.IsZero() && time.Since(killed) > killTakes:
 			return errStays
 		case now.After(deadline):
 			g.Kill()
+			if killed.IsZero() { // not when it was due: this process may have stood still then
+				killed = time.Now()
+			}
 		}
 	}
 	return nil
