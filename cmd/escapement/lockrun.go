@@ -73,6 +73,11 @@ func (u *underLock) run() (code int, err error) {
 	runtime.LockOSThread() // the kernel ends the command with the thread that started it
 	defer runtime.UnlockOSThread()
 	u.group = newGroup(u.child)
+	if u.lease.Context().Err() != nil { // we did not execute since it was granted
+		u.lost = true
+		u.tell("the command was not run: %v", context.Cause(u.lease.Context()))
+		return 0, nil
+	}
 	if err := u.child.Start(); err != nil {
 		return 0, err
 	}
