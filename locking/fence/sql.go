@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/locking"
@@ -33,7 +34,7 @@ type SQL struct {
 
 // NewSQL returns a guard with its tables called table and table_ticks: letters,
 // digits and _, at most 50, with a schema's name and a dot in front or not. ""
-// is DefaultTable. The error is an *InputError.
+// is DefaultTable. A name that ends in _ticks is refused. The error is an *InputError.
 func NewSQL(d Dialect, table string) (*SQL, error) {
 	if table == "" {
 		table = DefaultTable
@@ -43,6 +44,9 @@ func NewSQL(d Dialect, table string) (*SQL, error) {
 	}
 	if !tableName.MatchString(table) {
 		return nil, &InputError{"table", fmt.Sprintf("%.80q is not a plain name: letters, digits and _, at most 50, a schema's name and a dot in front or not", table)}
+	}
+	if strings.HasSuffix(strings.ToLower(table), "_ticks") {
+		return nil, &InputError{"table", fmt.Sprintf("%.80q could be the second table of another guard; use a name that does not end in _ticks", table)}
 	}
 	return &SQL{dialect: d, text: d.statements(table)}, nil
 }

@@ -32,6 +32,8 @@ func TestNewSQL(t *testing.T) {
 		{fence.Postgres, strings.Repeat("x", 50), ""},
 		{fence.Postgres, strings.Repeat("x", 51), "fence: table \"xxx"},
 		{fence.Postgres, "a; DROP TABLE b", `fence: table "a; DROP TABLE b" is not a plain name`},
+		{fence.Postgres, "app.Fences_Ticks", `fence: table "app.Fences_Ticks" could be the second table of another guard`},
+		{fence.SQLite, "ticks", ""},
 		{fence.Postgres, `"a"`, "fence: table"},
 		{fence.Postgres, "a.b.c", "fence: table"},
 		{fence.Postgres, "a.", "fence: table"},

@@ -51,6 +51,8 @@ func New(client redis.UniversalClient, cfg Config) *Guard {
 		g.refused = &fence.InputError{Field: "client", Why: "cannot be used: " + err.Error()}
 	} else if cfg.Keep < 0 {
 		g.refused = &fence.InputError{Field: "Config.Keep", Why: fmt.Sprintf("is %s; use 0 to keep fences for ever", cfg.Keep)}
+	} else if strings.ContainsAny(cfg.Namespace, "{}") {
+		g.refused = &fence.InputError{Field: "Config.Namespace", Why: fmt.Sprintf("is %q; with braces a fence could be one of another namespace: use letters, digits and dashes", cfg.Namespace)}
 	}
 	return g
 }

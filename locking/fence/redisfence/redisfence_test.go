@@ -126,6 +126,7 @@ func TestRefusals(t *testing.T) {
 		"key is empty":                                                          g.Set(ctx, "", "x", 5, 0),
 		"fence has no name":                                                     g.Check(ctx, "", 5),
 		"Config.Keep is -1s":                                                    New(client, Config{Keep: -time.Second}).Check(ctx, "a", 5),
+		"Config.Namespace is \"a:fence:{x\"; with braces":                       New(client, Config{Namespace: "a:fence:{x"}).Check(ctx, "a", 5),
 		"set redis.Options.MaxRetries":                                          New(unfit, Config{}).Check(ctx, "a", 5),
 		"no other key shares its slot":                                          g.Set(ctx, "a}", "x", 5, 0),
 		"fence has a name of 600 bytes":                                         g.Set(ctx, strings.Repeat("k", 600), "x", 5, 0),
