@@ -66,7 +66,7 @@ func (d *decoder) decode(n *yaml.Node, path string, s setting) {
 		}
 	case v.Kind() == reflect.Map:
 		if d.is(n, yaml.MappingNode, path, s.secret) {
-			d.textMap(n, path, v)
+			d.textMap(n, path, v, s.secret)
 		}
 	case v.Kind() == reflect.Slice:
 		if d.is(n, yaml.SequenceNode, path, s.secret) {
@@ -133,11 +133,11 @@ func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.No
 }
 
 // textMap reads a mapping of free keys to texts: labels and env.
-func (d *decoder) textMap(n *yaml.Node, path string, v reflect.Value) {
+func (d *decoder) textMap(n *yaml.Node, path string, v reflect.Value, secret bool) {
 	m := map[string]string{}
 	d.pairs(n, path, func(key, value *yaml.Node) {
 		var text string
-		d.decode(value, join(path, key.Value), setting{value: reflect.ValueOf(&text).Elem()})
+		d.decode(value, join(path, key.Value), setting{value: reflect.ValueOf(&text).Elem(), secret: secret})
 		m[key.Value] = text
 	})
 	v.Set(reflect.ValueOf(m))
@@ -184,6 +184,8 @@ func (d *decoder) scalar(n *yaml.Node, path string, s setting) {
 	switch tag := n.ShortTag(); {
 	case tag == "!!null":
 		d.fault(n, path, "has no value; write one or remove the line")
+	case !strings.HasPrefix(tag, "!!") && s.secret: // the tag may be the secret itself
+		d.fault(n, path, "a YAML tag is not read; put a value that begins with ! in quotes")
 	case tag == "!!binary" || !strings.HasPrefix(tag, "!!"):
 		d.fault(n, path, "the YAML tag %s is not read", tag)
 	case number && tag != "!!int":

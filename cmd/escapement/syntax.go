@@ -82,14 +82,15 @@ func yamlFault(err error, text []byte) (line int, msg string) {
 	}
 	lines := strings.Split(string(text), "\n")
 	if strings.Contains(msg, "alphabetic or numeric character") || strings.Contains(msg, "cannot start any token") {
-		if at, value := unquoted(lines, line); at > 0 {
-			return at, "a value that begins with " + value[:1] + " stands in quotes: " + quote(value)
+		if at, words := unquoted(lines, line); at > 0 {
+			return at, words
 		}
 	}
 	if u := unknownAnchor.FindStringSubmatch(msg); u != nil {
 		for i, l := range lines {
 			if strings.Contains(l, "*"+u[1]) {
-				return i + 1, "anchors and aliases (&" + u[1] + ", *" + u[1] + ") are not read; write the value out, or quote it if it is a text"
+				// Its name is not told: it may be a password.
+				return i + 1, "anchors and aliases (&NAME, *NAME) are not read; write the value out, or quote it if it is a text"
 			}
 		}
 	}
@@ -102,16 +103,21 @@ func yamlFault(err error, text []byte) (line int, msg string) {
 	return line, "not YAML: " + msg
 }
 
-// special is a value that begins as an alias or a reserved word does, and was meant as a text: a schedule.
+// special is a value that begins as an alias or a reserved word does, and was meant as a text: a schedule, or a password.
 var special = regexp.MustCompile(`(?:^|[-:{,])[ \t]+([*@][^#},]*)`)
 
 // unquoted looks for such a value in the line at which the parser stopped, which counts from 0 or 1, or in
-// the last one before it that has any.
-func unquoted(lines []string, stopped int) (line int, value string) {
+// the last one before it that has any. Only a schedule is shown: any other value may be a secret.
+func unquoted(lines []string, stopped int) (line int, words string) {
 	for i := min(stopped, len(lines)) - 1; i >= 0; i-- {
 		text, _, _ := strings.Cut(lines[i], " #")
-		if m := special.FindStringSubmatch(text); m != nil {
-			return i + 1, strings.TrimSpace(m[1])
+		if m := special.FindStringSubmatchIndex(text); m != nil {
+			value := text[m[2]:m[3]]
+			words = "a value that begins with " + value[:1] + " stands in quotes"
+			if strings.HasSuffix(text[:m[0]], "schedule") {
+				words += ": " + quote(strings.TrimSpace(value))
+			}
+			return i + 1, words
 		}
 		if i < stopped-2 {
 			break
