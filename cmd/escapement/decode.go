@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -184,10 +185,6 @@ func (d *decoder) scalar(n *yaml.Node, path string, s setting) {
 	switch tag := n.ShortTag(); {
 	case tag == "!!null":
 		d.fault(n, path, "has no value; write one or remove the line")
-	case !strings.HasPrefix(tag, "!!") && s.secret: // the tag may be the secret itself
-		d.fault(n, path, "a YAML tag is not read; put a value that begins with ! in quotes")
-	case tag == "!!binary" || !strings.HasPrefix(tag, "!!"):
-		d.fault(n, path, "the YAML tag %s is not read", tag)
 	case number && tag != "!!int":
 		d.fault(n, path, "want a whole number, found %s", describe(n))
 	default:
@@ -201,7 +198,7 @@ func (d *decoder) scalar(n *yaml.Node, path string, s setting) {
 // section or list with nothing in it (every line of it is a comment) is let be.
 func (d *decoder) is(n *yaml.Node, want yaml.Kind, path string, secret bool) bool {
 	if n.Kind == want {
-		return true
+		return d.plain(n, path, secret)
 	}
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		return false
@@ -216,6 +213,27 @@ func (d *decoder) is(n *yaml.Node, want yaml.Kind, path string, secret bool) boo
 		found = "a single value"
 	}
 	d.fault(n, path, "want %s, found %s", words[want], found)
+	return false
+}
+
+// plainTags are those that say no more than what is there: the parser gives them to what has none.
+var plainTags = map[yaml.Kind][]string{
+	yaml.ScalarNode:   {"!!str", "!!int", "!!float", "!!bool", "!!timestamp", "!!null", "!!merge"},
+	yaml.MappingNode:  {"!!map"},
+	yaml.SequenceNode: {"!!seq"},
+}
+
+// plain reports whether a node has no tag that would have it read as something else, and a fault if it has.
+func (d *decoder) plain(n *yaml.Node, path string, secret bool) bool {
+	tag := n.ShortTag()
+	switch {
+	case slices.Contains(plainTags[n.Kind], tag):
+		return true
+	case secret: // the tag may be the secret itself
+		d.fault(n, path, "a YAML tag is not read; put a value that begins with ! in quotes")
+	default:
+		d.fault(n, path, "the YAML tag %s is not read", clip(tag))
+	}
 	return false
 }
 
