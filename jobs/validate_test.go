@@ -104,6 +104,8 @@ func TestValidateRefuses(t *testing.T) {
 		{"schedule", "keep one of the two", func(j *jobs.Job) { j.Schedule, j.TimeZone = "TZ=Asia/Tokyo 0 5 * * *", "UTC" }},
 		{"time_zone", "is not known", func(j *jobs.Job) { j.TimeZone = "Europe/Berlim" }},
 		{"time_zone", "differs from node to node", func(j *jobs.Job) { j.TimeZone = "Local" }},
+		{"time_zone", "localtime differs from node to node", func(j *jobs.Job) { j.TimeZone = "localtime" }},
+		{"schedule", "localtime differs from node to node", func(j *jobs.Job) { j.Schedule = "CRON_TZ=localtime 0 5 * * *" }},
 		{"func", "is missing", func(j *jobs.Job) { j.Func = nil }},
 		{"overlap", "value 9 is not known", func(j *jobs.Job) { j.Overlap = 9 }},
 		{"catch_up", "value 3 is not known", func(j *jobs.Job) { j.CatchUp = 3 }},

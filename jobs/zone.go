@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -17,7 +16,7 @@ var zonePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]{0,63}$`)
 var zones sync.Map
 
 // loadZone returns the zone of that name; "" is UTC. Local is refused, for nodes may
-// differ in it.
+// differ in it, and so is localtime: a file beside the zones that many systems have.
 func loadZone(name string) (*time.Location, error) {
 	if name == "" {
 		return time.UTC, nil
@@ -25,8 +24,8 @@ func loadZone(name string) (*time.Location, error) {
 	if loc, ok := zones.Load(name); ok {
 		return loc.(*time.Location), nil
 	}
-	if strings.EqualFold(name, "local") {
-		return nil, errors.New("time zone Local differs from node to node; write a name such as Europe/Berlin")
+	if strings.EqualFold(name, "local") || strings.EqualFold(name, "localtime") {
+		return nil, fmt.Errorf("time zone %s differs from node to node; write a name such as Europe/Berlin", name)
 	}
 	if !zonePattern.MatchString(name) {
 		return nil, fmt.Errorf("time zone %q is not a zone name; write one such as Europe/Berlin", clip(name))
