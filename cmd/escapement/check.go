@@ -87,8 +87,8 @@ func (c *checker) node() {
 	if n.Generation != "" && !namespacePattern.MatchString(n.Generation) {
 		c.fault("node.generation", "%s is not a generation; use at most 64 letters, digits and . _ -, the first a letter or digit, or nothing", quote(n.Generation))
 	}
-	if err := checkLabels(n.Labels); err != nil {
-		c.fault("node.labels", "%v", err)
+	for _, f := range fieldErrors(probe(jobs.Job{Labels: n.Labels})) { // the jobs package has the rule for labels
+		c.fault("node."+f.Field, "%s", f.Msg)
 	}
 	c.whole("node.weight", n.Weight, 1, 1000)
 	c.whole("node.max_running", n.MaxRunning, 1, 100_000)
@@ -114,23 +114,14 @@ func (c *checker) listen() {
 	}
 }
 
-// checkLabels asks the jobs package, whose rule for labels is the one that counts.
-func checkLabels(labels map[string]string) error {
-	var found error
-	for _, f := range fieldErrors(probe(jobs.Job{Labels: labels})) {
-		found = errors.Join(found, errors.New(f.Msg))
-	}
-	return found
-}
-
 // probe validates a job that is right in everything but what is handed in.
 func probe(j jobs.Job) error {
 	j.Name, j.Schedule, j.Func = "probe", "@hourly", noWork
 	return j.Validate()
 }
 
-// fieldErrors takes apart what Validate joined. Anything else in it is a slip of
-// this program and stays visible as a fault without a field.
+// fieldErrors takes apart what Validate joined; several faults of one field come as one. Anything
+// else in it is a slip of this program and stays visible as a fault without a field.
 func fieldErrors(err error) (list []*jobs.FieldError) {
 	if err == nil {
 		return nil
@@ -143,6 +134,10 @@ func fieldErrors(err error) (list []*jobs.FieldError) {
 		var f *jobs.FieldError
 		if !errors.As(e, &f) {
 			f = &jobs.FieldError{Msg: fmt.Sprint(e)}
+		}
+		if last := len(list) - 1; last >= 0 && list[last].Field == f.Field && list[last].Job == f.Job {
+			f = &jobs.FieldError{Job: f.Job, Field: f.Field, Msg: list[last].Msg + "; " + f.Msg}
+			list = list[:last]
 		}
 		list = append(list, f)
 	}

@@ -119,3 +119,15 @@ func TestSlips(t *testing.T) {
 		t.Errorf("got %s\nwant %s", fmt.Sprint(got), want)
 	}
 }
+
+// TestFaultOfAPartNamesTheVariable that has replaced the whole list or map, not the line of a file.
+func TestFaultOfAPartNamesTheVariable(t *testing.T) {
+	file := write(t, "redis: {mode: cluster, addrs: [\"h:1\"]}\nnode: {labels: {zone: a}}\n")
+	_, err := load(source{file: file, env: map[string]string{
+		"ESCAPEMENT_REDIS_ADDRS": "h", "ESCAPEMENT_NODE_LABELS": "zone=" + strings.Repeat("x", 257),
+	}})
+	want := "ESCAPEMENT_NODE_LABELS: the value must be UTF-8 text of at most 256 bytes"
+	if err == nil || !strings.HasPrefix(err.Error(), "ESCAPEMENT_REDIS_ADDRS: \"h\" is not ") || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -94,7 +94,16 @@ func newOrigins(file string) origins {
 }
 
 func (o origins) line(path string, line int) { o.at[path] = place{file: o.file, line: line} }
-func (o origins) from(path, name string)     { o.at[path] = place{name: name} }
+
+// from notes the flag or variable that has replaced all of the path, whatever a file said of its parts.
+func (o origins) from(path, name string) {
+	for p := range o.at {
+		if strings.HasPrefix(p, path+".") || strings.HasPrefix(p, path+"[") {
+			delete(o.at, p)
+		}
+	}
+	o.at[path] = place{name: name}
+}
 
 // given reports whether the path itself was set by a file, a variable or a flag.
 func (o origins) given(path string) bool { _, ok := o.at[path]; return ok }

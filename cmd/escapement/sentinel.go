@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
@@ -69,11 +70,12 @@ func (c *checker) servers(r Redis) {
 		c.fault("redis.addrs", "is empty, and the mode is %s; write %s", r.Mode, some)
 	}
 	for i, addr := range r.Addrs {
+		path := fmt.Sprintf("redis.addrs[%d]", i)
 		switch {
 		case !hostPort(addr):
-			c.fault("redis.addrs", "%s is not %s HOST:PORT; write one like 10.0.0.1:%s", quote(addr), whose, port)
+			c.fault(path, "%s is not %s HOST:PORT; write one like 10.0.0.1:%s", quote(addr), whose, port)
 		case slices.Contains(r.Addrs[:i], addr):
-			c.fault("redis.addrs", "%s is given twice; keep one", quote(addr))
+			c.fault(path, "%s is given twice; keep one", quote(addr))
 		}
 	}
 }
