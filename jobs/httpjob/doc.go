@@ -24,7 +24,9 @@
 // A status that Options.Expect does not name is an error with the status and the first line
 // of the body. It is [jobs.Permanent] when asking again cannot help, which is every 4xx but
 // 408, 425 and 429; anything else is tried again as far as the job's retry policy goes. A
-// redirect is a status like any other and is not followed.
+// redirect is a status like any other and is not followed. The client used by default sends a
+// request once for each try. For that it takes a connection of its own for each GET, HEAD and
+// OPTIONS, and keeps those of other methods for the next call.
 //
 // # Time
 //

@@ -43,8 +43,9 @@ type Options struct {
 	Body string
 	// Expect lists the statuses of success, as classes and numbers: "2xx,304". Default "2xx".
 	Expect string
-	// Client is used with its redirects off. Default: one with the timeouts named in the
-	// package comment, whose connections all such jobs share.
+	// Client is used with its redirects off; what it sends again by itself is its own affair.
+	// Default: one with the timeouts named in the package comment, whose connections all such
+	// jobs share.
 	Client *http.Client
 }
 
@@ -60,12 +61,13 @@ func New(o Options) (jobs.Func, error) {
 	}
 	c := caller{
 		method: defaultTo(o.Method, http.MethodPost), url: o.URL, body: o.Body, expect: expect,
-		headers: make(http.Header), client: http.Client{Transport: shared},
+		headers: make(http.Header),
 	}
 	c.name = c.method + " " + redact(o.URL)
 	for name, value := range o.Headers {
 		c.headers.Set(name, value)
 	}
+	c.client.Transport = c.transport()
 	if o.Client != nil {
 		c.client = *o.Client
 	}
@@ -80,8 +82,26 @@ func defaultTo(s, otherwise string) string {
 	return s
 }
 
-// shared is the transport of every call that names no client.
-var shared = newTransport(dialTimeout, tlsTimeout)
+// shared is the transport of every call that names no client, single of those that net/http
+// would send again by itself when a connection that was used before breaks off.
+var (
+	shared = newTransport(dialTimeout, tlsTimeout)
+	single = func() *http.Transport {
+		t := newTransport(dialTimeout, tlsTimeout)
+		t.DisableKeepAlives = true
+		return t
+	}()
+)
+
+// transport is the one of the two by which the request is sent once. net/http holds safe methods for
+// repeatable, though a job's call may well start something, and what says so with one of two headers.
+func (c *caller) transport() *http.Transport {
+	safe := c.method == http.MethodGet || c.method == http.MethodHead || c.method == http.MethodOptions
+	if safe || c.headers["Idempotency-Key"] != nil || c.headers["X-Idempotency-Key"] != nil {
+		return single
+	}
+	return shared
+}
 
 func newTransport(dial, handshake time.Duration) *http.Transport {
 	return &http.Transport{

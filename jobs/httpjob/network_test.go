@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,5 +144,24 @@ func TestKeepsConnections(t *testing.T) {
 	}
 	if first, second := <-remotes, <-remotes; first != second {
 		t.Errorf("two calls came from %s and %s: the connection is not used again", first, second)
+	}
+}
+
+// TestSentOnce breaks a kept connection off when the request has come: Go's client would send some requests again by itself.
+func TestSentOnce(t *testing.T) {
+	for _, o := range []Options{{Method: http.MethodGet}, {Method: http.MethodHead}, {Method: http.MethodOptions}, {Method: http.MethodGet, Body: "b"},
+		{Method: http.MethodPost}, {Method: http.MethodPost, Headers: map[string]string{"idempotency-key": "k"}}} {
+		var came atomic.Int32
+		server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			if came.Add(1) > 1 {
+				panic(http.ErrAbortHandler)
+			}
+		}))
+		o.URL = server.URL
+		first, second := attempt(t, o), attempt(t, o)
+		if n := came.Load(); first != nil || second == nil || jobs.IsPermanent(second) || n != 2 {
+			t.Errorf("%s: two calls were %d requests: %v, %v", o.Method, n, first, second)
+		}
+		server.Close()
 	}
 }
