@@ -71,8 +71,28 @@ func New(o Options) (jobs.Func, error) {
 	if o.Client != nil {
 		c.client = *o.Client
 	}
+	if c.client.Transport == nil {
+		c.client.Transport = http.DefaultTransport
+	}
+	c.client.Transport = anyLocation{c.client.Transport}
 	c.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c.run, nil
+}
+
+// anyLocation drops a Location that cannot be read: the client fails over it, with what it says in
+// the error, even when redirects are off.
+type anyLocation struct{ http.RoundTripper }
+
+// RoundTrip sends the request.
+func (a anyLocation) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := a.RoundTripper.RoundTrip(req)
+	if err != nil || resp == nil { // the client words both
+		return resp, err
+	}
+	if _, bad := req.URL.Parse(resp.Header.Get("Location")); bad != nil {
+		resp.Header.Del("Location")
+	}
+	return resp, nil
 }
 
 func defaultTo(s, otherwise string) string {

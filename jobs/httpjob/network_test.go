@@ -165,3 +165,21 @@ func TestSentOnce(t *testing.T) {
 		server.Close()
 	}
 }
+
+// TestLocationThatCannotBeRead is no failure of the call: it is not followed, and may hold a secret.
+func TestLocationThatCannotBeRead(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "/%zz?key=hunter2")
+		w.WriteHeader(http.StatusFound)
+	}))
+	defer server.Close()
+	want := "POST " + server.URL + ": 302 Found, and redirects are not followed"
+	for _, client := range []*http.Client{nil, {}, {Transport: shared}} {
+		if err := attempt(t, Options{URL: server.URL, Expect: "302", Client: client}); err != nil {
+			t.Errorf("expected, and still: %v", err)
+		}
+		if err := attempt(t, Options{URL: server.URL, Client: client}); err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}
