@@ -138,7 +138,11 @@ func (d *decoder) textMap(n *yaml.Node, path string, v reflect.Value, secret boo
 	m := map[string]string{}
 	d.pairs(n, path, func(key, value *yaml.Node) {
 		var text string
-		d.decode(value, join(path, key.Value), setting{value: reflect.ValueOf(&text).Elem(), secret: secret})
+		name := key.Value
+		if i := strings.IndexAny(name, "=:"); secret && i >= 0 { // {PASSWORD=x}: a value that became part of the key
+			name = name[:i+1] + "..."
+		}
+		d.decode(value, join(path, name), setting{value: reflect.ValueOf(&text).Elem(), secret: secret})
 		m[key.Value] = text
 	})
 	v.Set(reflect.ValueOf(m))

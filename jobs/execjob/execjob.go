@@ -46,8 +46,11 @@ func (c Command) Validate() error {
 		add("dir", "holds a NUL character, which no path can carry")
 	}
 	for _, name := range sortedKeys(c.Env) {
+		before, _, pair := strings.Cut(name, "=")
 		switch {
-		case name == "" || strings.ContainsAny(name, "=\x00"):
+		case pair: // what follows is meant as the value, which nobody is to see
+			add(fmt.Sprintf("env.%q", before+"=..."), "is not a name of a variable; write the name as the key, and what follows the = as its value")
+		case name == "" || strings.Contains(name, "\x00"):
 			add(fmt.Sprintf("env.%q", name), "is not a name of a variable")
 		case reserved[name]:
 			add("env."+name, "is set by the run itself; choose another name")

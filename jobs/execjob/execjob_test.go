@@ -152,7 +152,7 @@ func TestValidate(t *testing.T) {
 		{Command{Command: []string{"a", "b\x00"}}, "command: holds a NUL"},
 		{Command{Command: []string{"a"}, Dir: "\x00"}, "dir: holds a NUL"},
 		{Command{Command: []string{"a"}, Env: map[string]string{"": "x"}}, `env."": is not a name`},
-		{Command{Command: []string{"a"}, Env: map[string]string{"A=B": "x"}}, `env."A=B": is not a name`},
+		{Command{Command: []string{"a"}, Env: map[string]string{"A=hunter2": ""}}, `env."A=...": is not a name`},
 		{Command{Command: []string{"a"}, Env: map[string]string{"ESCAPEMENT_TOKEN": "1"}}, "env.ESCAPEMENT_TOKEN: is set by the run"},
 		{Command{Command: []string{"a"}, Env: map[string]string{"A": long}}, "env.A: is longer than"},
 		{Command{Command: []string{"a"}, Env: map[string]string{"A": "\x00"}}, "env.A: holds a NUL"},

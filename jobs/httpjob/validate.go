@@ -46,10 +46,14 @@ func (o Options) Validate() error {
 	return errors.Join(faults...)
 }
 
-// fieldName is a header's name in a message: as it is, or quoted when it has no plain form.
+// fieldName is a header's name in a message: as it is, or quoted when it has no plain form. What
+// follows a : or = is meant as the value, and not shown.
 func fieldName(name string) string {
 	if headerPattern.MatchString(name) {
 		return name
+	}
+	if i := strings.IndexAny(name, ":="); i >= 0 {
+		name = name[:i+1] + "..."
 	}
 	return strconv.Quote(clip(name))
 }
