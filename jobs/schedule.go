@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// MaxScheduleLen is the greatest length of a schedule expression, in bytes.
+// MaxScheduleLen is the greatest length of a schedule expression, in bytes, without its
+// zone.
 const MaxScheduleLen = 256
 
 // The instants a schedule looks at, in seconds since 1970: the years 1 to 9999 but for
@@ -39,12 +40,12 @@ func ParseSchedule(expr, zone string) (*Schedule, error) {
 // ParseScheduleFor reads a schedule as ParseSchedule does, and H too: what it stands for
 // is decided by name, that of the job, for ever. Without a name H is refused.
 func ParseScheduleFor(name, expr, zone string) (*Schedule, error) {
-	if len(expr) > MaxScheduleLen {
-		return nil, fmt.Errorf("schedule of %d bytes is longer than %d", len(expr), MaxScheduleLen)
-	}
 	prefix, rest, found, err := cutZone(expr)
 	if err != nil {
 		return nil, err
+	}
+	if n := len(strings.TrimSpace(rest)); n > MaxScheduleLen {
+		return nil, fmt.Errorf("schedule of %d bytes is longer than %d", n, MaxScheduleLen)
 	}
 	loc, err := agreedZone(prefix, zone, found)
 	if err != nil {

@@ -240,6 +240,18 @@ func TestScheduleString(t *testing.T) {
 	}
 }
 
+// What String returns is read back, that of the longest schedule too: its zone was given beside it.
+func TestLongScheduleIsReadBack(t *testing.T) {
+	expr := strings.Repeat("1,", 123) + "1 1 1 1 1"
+	s := parse(t, expr+" ", "America/Argentina/ComodRivadavia")
+	if again := parse(t, s.String(), ""); len(expr) > jobs.MaxScheduleLen || again.String() != s.String() {
+		t.Errorf("%d bytes come back as %s", len(expr), again)
+	}
+	if _, err := jobs.ParseSchedule("TZ=UTC "+strings.Repeat("1,", 125)+"1 1 1 1 1", ""); err == nil || !strings.Contains(err.Error(), "is longer than 256") {
+		t.Errorf("one that is too long with its zone: %v", err)
+	}
+}
+
 func BenchmarkNext(b *testing.B) {
 	for _, c := range []struct{ name, expr, zone string }{
 		{"second", "* * * * * *", ""}, {"daily-zone", "0 5 * * *", "Europe/Berlin"}, {"leap-day", "0 0 29 2 *", ""},
