@@ -246,21 +246,29 @@ func hostless(r Redis) (*redis.Options, error) {
 	return o, nil
 }
 
-// maskURL is the URL without its password, for print and messages.
+// maskURL is the URL without its password, for print and messages. A user without one is masked too: who forgets the
+// colon in front of a password has written it there.
 func maskURL(text string) string {
 	if scheme := severalScheme.FindString(text); scheme != "" {
 		user, hosts, query, err := severalHosts(text[len(scheme):])
 		if _, wrong := addressOf(text); cmp.Or(err, wrong) != nil {
 			return masked
 		}
-		if name, _, secret := strings.Cut(user, ":"); secret {
+		name, password, _ := strings.Cut(strings.TrimSuffix(user, "@"), ":")
+		switch {
+		case password != "":
 			user = name + ":xxxxx@"
+		case name != "":
+			user = "xxxxx@"
 		}
 		return scheme + user + hosts + maskQuery(query)
 	}
 	u, err := url.Parse(text)
 	if err != nil {
 		return masked
+	}
+	if password, _ := u.User.Password(); password == "" && u.User.Username() != "" {
+		u.User = url.User("xxxxx")
 	}
 	return u.Redacted()
 }

@@ -142,10 +142,18 @@ func TestPasswordsOfManyServersAreNotTold(t *testing.T) {
 // TestMaskedURLsReadBack wants what is printed to be a URL that is read again.
 func TestMaskedURLsReadBack(t *testing.T) {
 	for text, want := range map[string]string{
-		"redis+cluster://u:p@a,b:2/?read_timeout=1s":                                 "redis+cluster://u:xxxxx@a,b:2/?read_timeout=1s",
-		"redis+cluster://a":                                                          "redis+cluster://a",
-		"rediss+sentinel://:p@a/1?master_name=m":                                     "rediss+sentinel://:xxxxx@a/1?master_name=m",
-		"redis+sentinel://p@a":                                                       masked,
+		"redis+cluster://u:p@a,b:2/?read_timeout=1s": "redis+cluster://u:xxxxx@a,b:2/?read_timeout=1s",
+		"redis+cluster://a":                          "redis+cluster://a",
+		"rediss+sentinel://:p@a/1?master_name=m":     "rediss+sentinel://:xxxxx@a/1?master_name=m",
+		"redis+sentinel://p@a":                       masked,
+		"redis+cluster://p@a":                        "redis+cluster://xxxxx@a", // who forgot the colon
+		"redis+cluster://p:@a":                       "redis+cluster://xxxxx@a",
+		"redis+cluster://@a":                         "redis+cluster://@a",
+		"redis://p@a:1/2":                            "redis://xxxxx@a:1/2",
+		"rediss://p:@a":                              "rediss://xxxxx@a",
+		"redis://u:p@a":                              "redis://u:xxxxx@a",
+		"redis://:p@a":                               "redis://:xxxxx@a",
+		"unix://p@/s?db=1":                           "unix://xxxxx@/s?db=1",
 		"redis+sentinel://a/1?sentinel_user=u&sentinel_password=p&master_name=m":     "redis+sentinel://a/1?master_name=m&sentinel_password=xxxxx&sentinel_user=u",
 		"redis+sentinel://:p@a/1?master_name=m&max_retries=-1&sentinel%5Fpassword=p": "redis+sentinel://:xxxxx@a/1?master_name=m&max_retries=-1&sentinel_password=xxxxx",
 		"redis+sentinel://a/1?sentinel_user=u&master_name=m":                         masked,
