@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,6 +36,9 @@ func redisOptions(text string) (*redis.Options, error) {
 		return nil, errors.New("has no scheme; write redis://HOST:6379/0, rediss://HOST:6379/0 or unix:///PATH")
 	default:
 		return nil, fmt.Errorf("the scheme %s is not one of redis, rediss, unix%s", clip(u.Scheme), didYouMean(u.Scheme, schemes))
+	}
+	if port, err := strconv.Atoi(u.Port()); u.Port() != "" && (err != nil || port < 1 || port > 65535) {
+		return nil, errors.New("has a port outside 1 to 65535") // not shown: it may be the beginning of a password
 	}
 	if n := u.Query().Get("max_retries"); n != "" && n != "-1" {
 		return nil, errors.New("max_retries: the client's own retries stay off, a repeated request would not be told from a new one; remove it")

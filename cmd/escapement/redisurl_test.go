@@ -41,6 +41,18 @@ func TestRedisOptions(t *testing.T) {
 	}
 }
 
+// TestPortsOfOneServer refuses what nothing can listen on, as the ports of several servers are.
+func TestPortsOfOneServer(t *testing.T) {
+	for _, text := range []string{"redis://h:0", "redis://u:p@h:65536/0", "rediss://h:99999"} {
+		if _, err := redisOptions(text); err == nil || !strings.Contains(err.Error(), "port outside 1 to 65535") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if _, err := redisOptions("redis://h:65535"); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPasswordsAreNotTold tries passwords full of what a URL gives a meaning to,
 // escaped or not, and looks for them in what is said and shown.
 func TestPasswordsAreNotTold(t *testing.T) {
