@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // place is where a value came from.
@@ -28,17 +30,21 @@ func (f fault) String() string {
 	if f.name != "" {
 		return f.name + ": " + f.msg
 	}
+	path := f.path
+	if strings.ContainsFunc(path, unicode.IsControl) { // a key may hold a line end
+		path = strings.Trim(strconv.Quote(path), `"`)
+	}
 	if f.file == "" {
-		return f.path + ": " + f.msg
+		return path + ": " + f.msg
 	}
 	at := f.file
 	if f.line > 0 {
 		at = fmt.Sprintf("%s:%d", f.file, f.line)
 	}
-	if f.path == "" {
+	if path == "" {
 		return at + ": " + f.msg
 	}
-	return at + ": " + f.path + ": " + f.msg
+	return at + ": " + path + ": " + f.msg
 }
 
 // configError is everything wrong with a configuration, in the order of the file;
