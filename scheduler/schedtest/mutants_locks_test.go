@@ -31,6 +31,12 @@ var locks = []mutant{
 		{"locking/redislock/confirm.go", `redisconn.Master(ctx, d.client, keys[0])`, `redisconn.Master(ctx, d.client, "elsewhere")`}}},
 	{name: "a suspension of the machine is read once", test: "./locking TestSuspensionIsReadAnew", edits: []edit{
 		{"locking/slept_linux.go", `(ahead-l.ahead).Abs() < apart {`, `(ahead-l.ahead).Abs() >= 0 {`}}},
+	{name: "a suspension is read in two pieces", test: "./locking TestSuspensionIsReadInOnePiece", edits: []edit{
+		{"locking/slept_linux.go", `if mono-before < apart {`, `if mono-before < time.Hour {`}}},
+	{name: "a hold that was left hides the one around it", test: "./locking TestReenterByTheContextOfOneThatWasLeft", edits: []edit{
+		{"locking/reenter.go", ` && !c.lease.left() {`, ` {`}}},
+	{name: "namespaces of locks share keys", test: "./locking/redisconn TestNamespacesAreApart", edits: []edit{
+		{"locking/redisconn/namespace.go", `at < len(namespace) {`, `at < 0 {`}}},
 	{name: "a service that forbids INFO grants nothing", test: "./locking/redislock TestTokensWithoutInfo", edits: []edit{
 		{"locking/redisconn/token.lua", `redis.pcall('INFO', 'server')`, `redis.call('INFO', 'server')`}}},
 	{name: "an old master's tokens win after a split", test: "./locking/redislock TestTokensOfASplit", edits: []edit{

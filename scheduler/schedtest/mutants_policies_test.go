@@ -81,4 +81,6 @@ var policies = []mutant{
 		{"scheduler/relay.go", `known && time.Since(said) < orphanLongest {`, `known && time.Since(said) < 0 {`}}},
 	{name: "new events wait behind old ones", test: "./scheduler/ledger TestNewEventsDoNotWaitForOld", edits: []edit{
 		{"scheduler/ledger/look.go", `if at.long {`, `if at.long && false {`}}},
+	{name: "a lease that is lost after its function is told", test: "./scheduler TestHooksHearOfNoLeaseLostAfterTheFunction", edits: []edit{
+		{tryGo, "\t\tcase <-ended: // the lease is kept until", "\t\tcase <-make(chan struct{}): // the lease is kept until"}}},
 }

@@ -30,4 +30,12 @@ var programs = []mutant{
 		{"cmd/escapement/client.go", `if who := guarded(at); who != "" {`, `if who := guarded(at); who != "" && false {`}}},
 	{name: "the sentinels' password is printed", test: "./cmd/escapement TestSentinelPasswordIsForSentinels", edits: []edit{
 		{"cmd/escapement/print.go", `s.Redis.SentinelPassword = masked`, `s.Redis.SentinelPassword = c.Redis.SentinelPassword`}}},
+	{name: "a command begins under a lock that is lost", test: "./cmd/escapement TestLockLostBeforeTheCommand", edits: []edit{
+		{"cmd/escapement/lockrun.go", `if u.lease.Context().Err() != nil { // we did not`, `if false { // we did not`}}},
+	{name: "a command job's rest is given up before it is killed", test: "./jobs/execjob TestClearKillsAfterAStandstill", edits: []edit{
+		{"jobs/execjob/group_unix.go", `case !killed.IsZero() && time.Since(killed) > killTakes:`, `case time.Since(deadline) > killTakes:`}}},
+	{name: "a call is repeated on another connection", test: "./jobs/httpjob TestSentOnce", edits: []edit{
+		{"jobs/httpjob/httpjob.go", `if safe || `, `if false && safe || `}}},
+	{name: "a tag in place of a secret is told", test: "./cmd/escapement TestFaults/secrets", edits: []edit{
+		{"cmd/escapement/decode.go", `case secret: // the tag`, `case false: // the tag`}}},
 }
