@@ -64,3 +64,36 @@ func TestHungStore(t *testing.T) {
 		takes("close", 2, 0, func() error { l.Close(); return ErrUnreachable })
 	})
 }
+
+// A locker that is closed has no background: what a call would leave to it is not added to what the call takes.
+func TestHungStoreAfterClose(t *testing.T) {
+	for name, tt := range map[string]struct {
+		calls, pauses int
+		f             func(l *Locker, lease *Lease) error
+	}{
+		"release": {3, 2, func(_ *Locker, lease *Lease) error { return lease.Release(context.Background()) }},
+		"acquire": {3, 1, func(l *Locker, _ *Lease) error { // and is given back once
+			_, err := l.Acquire(context.Background(), "b", Options{})
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &hung{script: newScript(nil, nil)}
+				l := New(h, Config{})
+				lease := manyHeld(t, l, 1, Options{Fixed: true})[0]
+				l.Close()
+				h.hangs.Store(true)
+				start := time.Now()
+				if err := tt.f(l, lease); !errors.Is(err, ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				most := time.Duration(tt.calls)*time.Second + time.Duration(tt.pauses)*3*retryPause/2
+				if took := time.Since(start); took > most {
+					t.Errorf("it took %s; want %s at most", took, most)
+				}
+				lease.Close()
+			})
+		})
+	}
+}

@@ -118,7 +118,7 @@ func (l *Lease) Close() {
 // three times at most, Config.CallTimeout each. It returns nil when the store has it back, also
 // when called again; an error that wraps ErrLost when it was not ours any more;
 // an error that wraps ErrUnreachable when that could not be learnt: then it is asked
-// in the background, for a minute at most, and lapses after its TTL if that is of no avail.
+// in the background, for a minute at most and not once the locker is closed, and lapses after its TTL if that is of no avail.
 func (l *Lease) Release(ctx context.Context) error {
 	if l.outer != nil {
 		return l.leave()

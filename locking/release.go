@@ -93,8 +93,12 @@ type leftover struct {
 	told      bool // the caller knows that it may lapse
 }
 
-// releaseLater gives something back in the background. Once the locker is closed it asks once.
+// releaseLater gives something back in the background. Once the locker is closed it asks once, and keeps the caller
+// waiting for that; for a Release, which has asked itself, not at all.
 func (l *Locker) releaseLater(o leftover) {
+	if o.told && l.background.over() {
+		return
+	}
 	if !l.background.start(func(closing <-chan struct{}, rest func() bool) { l.giveBack(o, closing, rest) }) {
 		l.notGivenBack(o, fmt.Errorf("%d others are being given back", mostReleases))
 	}
@@ -105,6 +109,11 @@ func (l *Locker) releaseLater(o leftover) {
 func (l *Locker) giveBack(o leftover, closing <-chan struct{}, rest func() bool) {
 	most := min(max(o.TTL, Patience), time.Minute)
 	end, again := time.Now().Add(most), true
+	select {
+	case <-closing: // before it was asked at all: this is the once more
+		again = false
+	default:
+	}
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), l.cfg.CallTimeout)
 		err := l.driver.Release(ctx, o.Name, o.Owner)
@@ -196,6 +205,13 @@ func (b *releases) end(resting bool) {
 		close(b.idle)
 		b.idle = nil
 	}
+}
+
+// over reports whether all has been closed.
+func (b *releases) over() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
 }
 
 // close has each of them ask once more, and waits for them.
