@@ -79,3 +79,21 @@ func TestConfirmAsksTheConnectionThatWrote(t *testing.T) {
 		}
 	}
 }
+
+// A user that may not WAIT is told so, and leaves no lock behind that nobody holds.
+func TestConfirmForbidden(t *testing.T) {
+	m, _ := redistest.StartReplicas(t, 1)
+	c := m.Client(t)
+	l := New(c, Config{Confirm: 1})
+	t.Cleanup(l.Close)
+	if err := c.Do(t.Context(), "acl", "setuser", "default", "-wait").Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := l.Acquire(t.Context(), "a", locking.Options{TTL: time.Hour})
+	if err == nil || !strings.Contains(err.Error(), "NOPERM") || errors.Is(err, locking.ErrUnreachable) {
+		t.Errorf("got %v; want what Redis refused", err)
+	}
+	if o, err := l.Owner(t.Context(), "a"); err != nil || o.Held() {
+		t.Errorf("it is held for nobody: %+v, %v", o, err)
+	}
+}
