@@ -30,6 +30,9 @@ func (c Config) check() error {
 	}
 	refuse("Margin", c.Margin)
 	refuse("CallTimeout", c.CallTimeout)
+	if most := maxTTL / 3; c.Margin > most {
+		errs = append(errs, &InputError{Field: "Config.Margin", Why: fmt.Sprintf("is %s; use at most %s, a third of the longest TTL", c.Margin, most)})
+	}
 	return errors.Join(errs...)
 }
 
@@ -84,7 +87,7 @@ type Locker struct {
 	background releases
 }
 
-// New returns a Locker over driver d. One of a Config with a negative time answers
+// New returns a Locker over driver d. One of a Config with a time that is negative or too long answers
 // each call with an error that holds an *InputError.
 func New(d Driver, cfg Config) *Locker {
 	kc := KeeperConfig(cfg).withDefaults()

@@ -52,7 +52,7 @@ func (l *Locker) still(ctx context.Context) (context.Context, context.CancelFunc
 	if ctx.Err() == nil {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(context.WithoutCancel(ctx), releaseTries*l.cfg.CallTimeout)
+	return context.WithTimeout(context.WithoutCancel(ctx), releaseTries*min(l.cfg.CallTimeout, maxTTL))
 }
 
 // release gives a lock back, asking again while the outcome is unknown.
