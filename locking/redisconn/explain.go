@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -32,6 +33,10 @@ func Explain(op string, err error) error {
 // unreachable reports whether err means that there was no answer, or that the
 // answer was "not now". The caller's own cancellation is neither.
 func unreachable(err error) bool {
+	// Of several Sentinels that do not name a master, those that were not reached may know it.
+	if each := interface{ Unwrap() []error }(nil); errors.As(err, &each) && !errors.Is(err, context.Canceled) {
+		return slices.ContainsFunc(each.Unwrap(), unreachable)
+	}
 	if reply := redis.Error(nil); errors.As(err, &reply) {
 		return notNow(reply.Error())
 	}

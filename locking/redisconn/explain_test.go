@@ -15,6 +15,7 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/redistest"
 )
 
 // answer is an error reply of a server, as go-redis types it.
@@ -41,6 +42,8 @@ func TestExplain(t *testing.T) {
 		{context.DeadlineExceeded, true},
 		{redis.ErrPoolTimeout, true},
 		{redis.ErrPoolExhausted, true},
+		{fmt.Errorf("redis: all sentinels are unreachable: %w", errors.Join(redis.Nil, dial)), true}, // one of them does not know the master yet
+		{fmt.Errorf("redis: all sentinels are unreachable: %w", errors.Join(dial, answer("NOAUTH Authentication required."))), true},
 		{answer("LOADING Redis is loading the dataset in memory"), true},
 		{answer("READONLY You can't write against a read only replica."), true},
 		{answer("ERR Error running script: @user_script:9: -READONLY You can't write against a read only replica."), true},
@@ -56,6 +59,7 @@ func TestExplain(t *testing.T) {
 
 		{context.Canceled, false},
 		{redis.Nil, false},
+		{fmt.Errorf("redis: all sentinels are unreachable: %w", errors.Join(redis.Nil, redis.Nil)), false},
 		{redis.ErrClosed, false},
 		{errors.New("something else"), false},
 		{answer("WRONGTYPE Operation against a key holding the wrong kind of value"), false},
@@ -94,5 +98,30 @@ func TestFull(t *testing.T) {
 	}
 	if redisconn.Full(nil) || redisconn.Full(errors.New("OOM in a file name")) {
 		t.Error("what no server said is a full one")
+	}
+}
+
+// A Sentinel that has yet to hear of the master answers nil, which is no answer while the others are away.
+func TestExplainSentinels(t *testing.T) {
+	knowsNothing := redistest.Start(t) // answers, and names no master
+	away, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := away.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for addrs, want := range map[[2]string]bool{
+		{knowsNothing.Addr(), away.Addr().String()}: true,
+		{knowsNothing.Addr(), knowsNothing.Addr()}:  false,
+	} {
+		c := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "main", SentinelAddrs: addrs[:], MaxRetries: -1, ContextTimeoutEnabled: true})
+		err := redisconn.Explain("ping", c.Ping(t.Context()).Err())
+		if errors.Is(err, locking.ErrUnreachable) != want {
+			t.Errorf("%v; want unreachable %t", err, want)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
