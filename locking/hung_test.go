@@ -97,3 +97,23 @@ func TestHungStoreAfterClose(t *testing.T) {
 		})
 	}
 }
+
+// A holder that gives its lock back while ReleaseAll does waits for that, and does not ask as often once more.
+func TestHungStoreTwoReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hung{script: newScript(nil, nil)}
+		l := New(h, Config{})
+		defer l.Close()
+		lease := manyHeld(t, l, 1, Options{Fixed: true})[0]
+		h.hangs.Store(true)
+		go func() { _ = l.ReleaseAll(context.Background()) }()
+		<-lease.Context().Done()
+		start := time.Now()
+		if err := lease.Release(context.Background()); !errors.Is(err, ErrUnreachable) {
+			t.Error(err)
+		}
+		if took, most := time.Since(start), 3*time.Second+3*retryPause; took > most {
+			t.Errorf("it took %s; want %s at most", took, most)
+		}
+	})
+}

@@ -137,14 +137,22 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// releaseClosed is Release of a lease of a locker that was closed, within ctx.
+// releaseClosed is Release of a lease of a locker that was closed, within ctx. Waiting for another Release is part of the
+// time that one takes.
 func (l *Lease) releaseClosed(ctx context.Context) error {
 	select {
 	case l.releasing <- struct{}{}:
-		defer func() { <-l.releasing }()
-	case <-ctx.Done():
-		return fmt.Errorf("release lock %q: %w: another Release is still under way: %w", l.grant.Name, ErrUnreachable, ctx.Err())
+	default:
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.locker.releaseTakes())
+		defer cancel()
+		select {
+		case l.releasing <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("release lock %q: %w: another Release is still under way: %w", l.grant.Name, ErrUnreachable, ctx.Err())
+		}
 	}
+	defer func() { <-l.releasing }()
 	if l.isBack {
 		return l.goneError()
 	}

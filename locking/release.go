@@ -52,7 +52,12 @@ func (l *Locker) still(ctx context.Context) (context.Context, context.CancelFunc
 	if ctx.Err() == nil {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(context.WithoutCancel(ctx), releaseTries*min(l.cfg.CallTimeout, maxTTL))
+	return context.WithTimeout(context.WithoutCancel(ctx), l.releaseTakes())
+}
+
+// releaseTakes is how long one Release may take.
+func (l *Locker) releaseTakes() time.Duration {
+	return releaseTries * (min(l.cfg.CallTimeout, maxTTL) + retryPause)
 }
 
 // release gives a lock back, asking again while the outcome is unknown.
