@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -102,10 +103,12 @@ func New(d Driver, cfg Config) *Locker {
 // release, or ReleaseAll's. A locker that is never closed leaks nothing for longer
 // than a TTL.
 func (l *Locker) Close() {
-	l.background.close()
+	var calls sync.WaitGroup
 	if l.waker != nil {
-		l.waker.HangUp()
+		calls.Go(l.waker.HangUp) // a store that hangs has it take as long as a call
 	}
+	l.background.close()
+	calls.Wait()
 }
 
 // Acquire takes the lock called name: 1 to 512 bytes of printable UTF-8.

@@ -98,7 +98,7 @@ func (s *switchboard) connect(ctx context.Context, name string) {
 	}
 	// A subscription that is being dialled for keeps its mutex, and minds no context of ours.
 	done := make(chan error, 1)
-	go func() { done <- w.subscribe(w.ctx, channel) }()
+	go func() { done <- w.subscribe(channel) }()
 	select {
 	case err := <-done:
 		if err != nil {

@@ -34,11 +34,21 @@ type wire struct {
 	broken   bool
 }
 
-func (w *wire) subscribe(ctx context.Context, channel string) error {
-	if w.board.cluster != nil {
-		return w.sub.SSubscribe(ctx, channel)
-	}
-	return w.sub.Subscribe(ctx, channel)
+func (w *wire) subscribe(channel string) error {
+	return w.soon(func(ctx context.Context) error {
+		if w.board.cluster != nil {
+			return w.sub.SSubscribe(ctx, channel)
+		}
+		return w.sub.Subscribe(ctx, channel)
+	})
+}
+
+// soon bounds f: whatever is asked of a subscription may be what dials for it, and a server that hangs then would hold its
+// mutex, and hangUp, for as long as the client's timeouts are, or for ever where it has none.
+func (w *wire) soon(f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(w.ctx, callCheck)
+	defer cancel()
+	return f(ctx)
 }
 
 // attend passes on what comes over the wire until it breaks or is not needed
@@ -64,10 +74,13 @@ func (w *wire) attend() {
 
 // hear returns nil when nobody waits any more.
 func (w *wire) hear() error {
-	ctx := w.ctx
 	silent, looked := 0, time.Now()
 	for {
-		msg, err := w.sub.ReceiveTimeout(ctx, callCheck)
+		var msg any
+		err := w.soon(func(ctx context.Context) (err error) {
+			msg, err = w.sub.ReceiveTimeout(ctx, callCheck)
+			return err
+		})
 		var late net.Error
 		switch {
 		case err == nil:
@@ -76,7 +89,7 @@ func (w *wire) hear() error {
 			return err
 		default:
 			silent++
-			if err := w.sub.Ping(ctx); err != nil {
+			if err := w.soon(func(ctx context.Context) error { return w.sub.Ping(ctx) }); err != nil {
 				return err
 			}
 		}
@@ -98,7 +111,7 @@ func (w *wire) hear() error {
 			return nil
 		}
 		if len(unused) > 0 {
-			if err := w.sub.SUnsubscribe(ctx, unused...); err != nil {
+			if err := w.soon(func(ctx context.Context) error { return w.sub.SUnsubscribe(ctx, unused...) }); err != nil {
 				return err
 			}
 		}
