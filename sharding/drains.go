@@ -28,7 +28,7 @@ var ErrTooManyDrains = errors.New("too many names are drained")
 
 // Drained says who drained a name, and why.
 type Drained struct {
-	// Author is who did it; 64 bytes are kept, and a bar becomes a slash. Reason is why; 256 bytes are kept.
+	// Author is who did it; 64 bytes are kept, and a bar becomes a slash. Reason is why; 256 bytes are kept. Zero bytes of both are not.
 	Author, Reason string
 	// Since is when, by Redis' clock. The roster fills it in; it is zero for a record
 	// of a newer version, of which nothing but the drain is known.
@@ -118,5 +118,5 @@ func cut(s string, most int) string {
 	if len(s) > most {
 		s = s[:most]
 	}
-	return strings.ToValidUTF8(s, "")
+	return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "") // a zero byte would end the script's text
 }

@@ -157,3 +157,24 @@ func TestDrainIsCut(t *testing.T) {
 		t.Errorf("got %+v", d)
 	}
 }
+
+// A zero byte, with which the script's text would end, takes nothing of what stands behind it along.
+func TestDrainWithZeroByte(t *testing.T) {
+	onBoth(t, func(t *testing.T, client *redis.Client) {
+		ctx, r := t.Context(), NewRoster(client, RosterConfig{})
+		drain := func() Drained {
+			t.Helper()
+			if err := r.Drain(ctx, "a", Drained{Author: "an\x00n", Reason: "disk\x00fan"}); err != nil {
+				t.Fatal(err)
+			}
+			return must(r.Drains(ctx))(t)["a"]
+		}
+		if d := drain(); d.Author != "ann" || d.Reason != "diskfan" || d.Since.IsZero() {
+			t.Errorf("got %+v", d)
+		}
+		client.HSet(ctx, r.keys.drains, "a", "1|5|ann|diskfan")
+		if d := drain(); d.Since.UnixMilli() != 5 {
+			t.Errorf("repeated, it was noted anew: %+v", d)
+		}
+	})
+}
