@@ -16,7 +16,7 @@ import (
 // RunFilter restricts Runs; zero fields do not.
 type RunFilter struct {
 	Job     string
-	Since   time.Time // by tick
+	Since   time.Time // by tick; of a range by its last
 	Outcome string    // one of the words of RunView.Outcome, or OutcomePending; any other is refused
 	Limit   int       // newest ones; 0 is all
 }
@@ -128,12 +128,13 @@ func (p *picked) open(l ledger.Lease) {
 
 func (p *picked) row(r ledger.Row) {
 	if p.Outcome == "" || p.Outcome == r.Outcome.String() {
-		p.add(r.Tick, place(r.Tick, r.At), func() RunView { return rowView(r) })
+		p.add(max(r.Tick, r.Until), place(r.Tick, r.At), func() RunView { return rowView(r) })
 	}
 }
 
-func (p *picked) add(tick, place int64, view func() RunView) {
-	if !p.Since.IsZero() && (tick == 0 || tick < millis(p.Since)) {
+// add takes what has last as its tick, of a range the last one.
+func (p *picked) add(last, place int64, view func() RunView) {
+	if !p.Since.IsZero() && (last == 0 || last < millis(p.Since)) {
 		return
 	}
 	p.matched++
