@@ -81,7 +81,8 @@ func waitsFor(p ledger.Lease, s ledger.Stored, h holding, now int64) string {
 		return ": no living node holds the job"
 	case h.owner == "":
 		return ": no living node can run the job"
-	case p.Request == "" && p.Of == "" && s.Pause.Holds(now): // runs by hand, and their attempts, do not wait for it
+	case (p.Holds || p.Trigger == jobs.TriggerAfter.String()) && p.Request == "" && p.Of == "" && s.Pause.Holds(now):
+		// what somebody asked for, a run or an attempt, and the attempts of such a run do not wait for it
 		return ": job is paused"
 	case d.Overlap != jobs.OverlapAllow && s.Open != "" && s.Open != p.Run && s.Open != p.Of:
 		return ": job is held by run " + s.Open

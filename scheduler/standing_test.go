@@ -184,3 +184,38 @@ func TestLastAfterARewind(t *testing.T) {
 		}
 	})
 }
+
+// An attempt that somebody asked for runs while its job is paused: a pause is not what it waits for.
+func TestARerunDoesNotWaitForAPause(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		i, ctx := c.inspector(), t.Context()
+		hold := make(chan struct{})
+		job := jobs.Job{Name: "job", Schedule: "0 * * * *"}
+		job.Func = func(ctx context.Context, run *jobs.Run) error {
+			if run.Trigger() != jobs.TriggerManual {
+				return nil
+			}
+			select {
+			case <-hold:
+			case <-ctx.Done():
+			}
+			return nil
+		}
+		c.start("a", scheduler.Config{}, job)
+		time.Sleep(time.Hour + time.Minute)
+		ran := must[[]scheduler.RunView](t)(i.Runs(ctx, scheduler.RunFilter{Outcome: "succeeded"}))
+		first := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{}))
+		time.Sleep(3 * time.Second)
+		if err := i.Pause(ctx, "job", scheduler.PauseOptions{Reason: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		second := must[string](t)(i.Rerun(ctx, ran[0].Run))
+		if got := said(t, i, second); got != "pending: job is held by run "+first {
+			t.Errorf("behind a run, and paused: %q", got)
+		}
+		close(hold)
+		if v := must[scheduler.RunView](t)(i.Wait(ctx, second)); v.Outcome != "succeeded" {
+			t.Errorf("got %+v", v)
+		}
+	})
+}

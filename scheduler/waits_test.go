@@ -28,7 +28,9 @@ func TestWaitsFor(t *testing.T) {
 		{name: "held", want: ": job is held by run x", def: plain, open: "x", h: up},
 		{name: "held for itself", def: plain, open: "me", h: up},
 		{name: "allowed beside it", def: allow, open: "x", h: up},
-		{name: "paused", want: ": job is paused", def: plain, pause: paused, open: "x", h: up},
+		{name: "paused", want: ": job is paused", def: plain, pause: paused, lease: ledger.Lease{Holds: true}, open: "x", h: up},
+		{name: "paused, after another job", want: ": job is paused", def: plain, pause: paused, lease: ledger.Lease{Trigger: "after"}, open: "x", h: up},
+		{name: "paused, an attempt asked for", want: ": job is held by run x", def: plain, pause: paused, lease: ledger.Lease{Trigger: "rerun"}, open: "x", h: up},
 		{name: "paused, by hand", def: plain, pause: paused, lease: ledger.Lease{Request: "me"}, h: up},
 		{name: "foreign", want: ": job cannot be read by this version", def: `{"v":9}`, h: up},
 	} {
