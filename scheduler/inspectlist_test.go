@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +28,25 @@ func TestListSinceWithinARange(t *testing.T) {
 			if len(list.Runs) != tt.want || list.Matched != tt.want {
 				t.Errorf("since %d ms after its first tick: %+v, want %d", tt.since-first, list, tt.want)
 			}
+		}
+	})
+}
+
+// A run that is handed back between Cancel's look and its script is another id's now, and is ended all the same.
+func TestCancelFollowsAHandBack(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		b := keepBooks(t, server, jobs.Job{Name: "job", Schedule: "* * * * *"})
+		hand := must[string](t)(c.inspector().Trigger(t.Context(), "job", scheduler.TriggerOptions{}))
+		b.claim(ledger.Granted, ledger.Claim{Run: hand, Pending: true})
+		client := c.client()
+		t.Cleanup(func() { _ = client.Close() })
+		client.AddHook(around{script: "cancel", before: sync.OnceFunc(func() { b.handBack(hand) })})
+		i := must[*scheduler.Inspector](t)(scheduler.NewInspector(client, ""))
+		if did, err := i.Cancel(t.Context(), hand, scheduler.CancelOptions{}); did != scheduler.CancelRecorded || err != nil {
+			t.Errorf("got %q, %v", did, err)
+		}
+		if v := must[scheduler.RunView](t)(i.Run(t.Context(), hand)); v.Outcome != "cancelled" {
+			t.Errorf("it goes on: %+v", v)
 		}
 	})
 }

@@ -145,6 +145,12 @@ func (i *Inspector) Cancel(ctx context.Context, id string, o CancelOptions) (Can
 		return "", cut(ctx, "cancel run "+id, err)
 	}
 	word, err := l.Cancel(ctx, v.Job, v.Run, author(o.Author), oneLine(o.Reason))
+	if errors.Is(err, ErrUnknownRun) && v.lease != nil { // handed back meanwhile, it goes on under another id
+		if v, _, err = again(ctx, l, v, id); err != nil {
+			return "", cut(ctx, "cancel run "+id, err)
+		}
+		word, err = l.Cancel(ctx, v.Job, v.Run, author(o.Author), oneLine(o.Reason))
+	}
 	switch {
 	case err != nil:
 		return "", err
