@@ -107,6 +107,9 @@ func (a *app) promoteCommand() *cobra.Command {
 	var author string
 	promote := a.command("promote NAME [--job PATTERN] [--cancel-running] [--force]", "make a generation the one that runs", wants("NAME"),
 		func(cmd *cobra.Command, args []string) error {
+			if err := filled(cmd, "job"); err != nil {
+				return err
+			}
 			if _, err := path.Match(o.Pattern, ""); err != nil || strings.ContainsAny(o.Pattern, "|\n") {
 				return usagef("--job %q is no pattern: use * ? and [a-z] as in file names", o.Pattern)
 			}

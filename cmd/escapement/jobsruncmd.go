@@ -38,8 +38,8 @@ func (a *app) jobsRunCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if o.unique == "" && cmd.Flags().Changed("unique") {
-				return usagef("--unique is empty; name the request, or leave the flag out")
+			if err := filled(cmd, "at", "unique"); err != nil {
+				return err
 			}
 			return a.inspectJob(func(t tool) error { return a.jobsRun(t, payload, at, o) })(cmd, args)
 		})

@@ -30,12 +30,26 @@ func (a *app) author(flag string) string {
 	return cmp.Or(a.env["USER"], a.env["LOGNAME"]) // a container's user may have no name; the library has a word for it
 }
 
+// filled refuses flags that were given without a text, as with a script's variable that is not set: a command would do
+// more without them than was asked for.
+func filled(cmd *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+			return usagef("--%s is empty; give it a value, or leave the flag out", name)
+		}
+	}
+	return nil
+}
+
 func (a *app) jobsPauseCommand() *cobra.Command {
 	var author, reason, until string
 	pause := a.command("pause NAME --reason TEXT [--until T]", "stop a job's schedule", wants("NAME"),
 		func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(reason) == "" {
 				return usagef("--reason is missing; say why, for whoever finds the job paused")
+			}
+			if err := filled(cmd, "until"); err != nil {
+				return err
 			}
 			end, err := parseWhen("--until", until)
 			if err != nil {

@@ -230,6 +230,10 @@ func TestOperateUsage(t *testing.T) {
 		{"--to 2h: write +2h for that long from now, or -2h for that long ago", []string{"jobs", "rewind", "a", "--to", "2h"}},
 		{"--at \"2026-01-02 15:04\" does not say in which zone; write 2026-01-02T15:04:00Z", []string{"jobs", "run", "a", "--at", "2026-01-02 15:04"}},
 		{"--unique is empty", []string{"jobs", "run", "a", "--unique", ""}},
+		{"--at is empty", []string{"jobs", "run", "a", "--at", ""}},
+		{"--until is empty", []string{"jobs", "pause", "a", "--reason", "x", "--until", ""}},
+		{"--job is empty", []string{"generations", "promote", "neo", "--job", ""}},
+		{"--until 0001-01-01T00:00:00Z is outside the years 1970 to 9999", []string{"jobs", "pause", "a", "--reason", "x", "--until", "0001-01-01T00:00:00Z"}},
 		{"RUN is missing", []string{"runs", "cancel"}},
 		{"RUN is missing", []string{"runs", "rerun"}},
 	} {

@@ -24,6 +24,9 @@ func parseWhen(flag, text string) (when, error) {
 		return when{}, nil
 	}
 	if at, err := time.Parse(time.RFC3339Nano, strings.ToUpper(text)); err == nil {
+		if at.IsZero() { // which would mean that the flag was not given; programs print it for a time that is none
+			return when{}, usagef("%s %s is outside the years 1970 to 9999", flag, text)
+		}
 		return when{at: at}, nil
 	}
 	for _, form := range zoneless {
