@@ -113,10 +113,13 @@ func standing(r scheduler.RunView) string {
 // follow prints a run that was asked for: its id, or with JSON what is known of it; with wait when it
 // has ended.
 func (a *app) follow(t tool, asked scheduler.RunView, wait bool) error {
+	var unsaid error
 	if !a.json() {
-		fmt.Fprintln(a.stdout, asked.Run)
+		if _, err := fmt.Fprintln(a.stdout, asked.Run); err != nil {
+			unsaid = fmt.Errorf("run %s was asked for: %w", asked.Run, err)
+		}
 		if !wait {
-			return nil
+			return unsaid
 		}
 	}
 	get := t.in.Run
@@ -136,7 +139,7 @@ func (a *app) follow(t tool, asked scheduler.RunView, wait bool) error {
 	case a.json():
 		err = printJSON(a.stdout, run)
 	}
-	if !wait {
+	if err = errors.Join(err, unsaid); !wait {
 		return err
 	}
 	words := ending(run, 200)

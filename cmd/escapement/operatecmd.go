@@ -121,7 +121,9 @@ func (a *app) jobsRewind(t tool, back when) error {
 	if a.json() {
 		return a.operated(t, "begins again with the tick of "+at)
 	}
-	fmt.Fprintln(a.stdout, at)
+	if _, err := fmt.Fprintln(a.stdout, at); err != nil {
+		return fmt.Errorf("job %s begins again with the tick of %s: %w", t.args[0], at, err)
+	}
 	a.say("job %s begins again with that tick", t.args[0])
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os/user"
 	"strings"
 	"testing"
@@ -127,6 +128,9 @@ func TestOperateJobs(t *testing.T) {
 		t.Fatal(got, err)
 	}
 	p.wants(exitDone, "10 missed", "", "jobs", "get", "steady")
+	if got := new(app).Run([]string{"jobs", "rewind", "steady", "--to", from.Add(2 * time.Minute).Format(time.RFC3339)}, nil, full{}, io.Discard, p.env); got != exitFailed {
+		t.Errorf("with no room for the tick: exit %d", got)
+	}
 	p.wants(exitDone, scheduler.Stamp(from.Add(time.Minute)).String()+"\n", "", "jobs", "rewind", "steady", "--to", from.Add(time.Second).Format(time.RFC3339Nano))
 	if j := decode[scheduler.JobView](t, p.env, "jobs", "rewind", "steady", "--to", from.Format(time.RFC3339)); !time.Time(*j.Next).Equal(from) {
 		t.Errorf("the cursor stands at %s", j.Next)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -216,4 +217,24 @@ func TestWaitNamesTheNextAttempt(t *testing.T) {
 		t.Fatal(got, err)
 	}
 	p.wants(exitRunFailed, id+"\n", "did not succeed: lost; attempt 2 is "+next+"\n", "jobs", "run", "yearly", "--unique", "k", "--wait")
+}
+
+// full takes nothing, as a disk on which there is no room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// An id that was not written is lost to whoever asked for the run; the exit code says so.
+func TestNoRoomForTheID(t *testing.T) {
+	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly"}
+	p := plant(t, yearly)
+	ended := p.granted(yearly, "1")
+	p.settle("yearly", ended, jobs.OutcomeSucceeded, "")
+	for _, args := range [][]string{{"jobs", "run", "yearly"}, {"jobs", "run", "yearly", "--unique", "k", "-o", "json"}, {"runs", "rerun", ended}} {
+		var words strings.Builder
+		code := new(app).Run(args, strings.NewReader(""), full{}, &words, p.env)
+		if code != exitFailed || !strings.Contains(words.String(), "no space left") {
+			t.Errorf("%v: exit %d, %q", args, code, words.String())
+		}
+	}
 }
