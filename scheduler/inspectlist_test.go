@@ -1,9 +1,11 @@
 package scheduler_test
 
 import (
+	"encoding/json"
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
@@ -47,6 +49,19 @@ func TestCancelFollowsAHandBack(t *testing.T) {
 		}
 		if v := must[scheduler.RunView](t)(i.Run(t.Context(), hand)); v.Outcome != "cancelled" {
 			t.Errorf("it goes on: %+v", v)
+		}
+	})
+}
+
+// JSON takes a string that is no UTF-8 for valid; what is shown is UTF-8 all the same.
+func TestPayloadIsShownAsText(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		keepBooks(t, server, jobs.Job{Name: "job", Schedule: "* * * * *"})
+		i, ctx := c.inspector(), t.Context()
+		id := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{Payload: []byte("\"a\xff\"")}))
+		v := must[scheduler.RunView](t)(i.Run(ctx, id))
+		if text := must[[]byte](t)(json.Marshal(v)); !utf8.Valid(text) || string(v.Payload) != "\"a\uFFFD\"" {
+			t.Errorf("got %q", text)
 		}
 	})
 }

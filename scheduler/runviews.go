@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -58,7 +59,7 @@ func (v *RunView) keep(output, payload []byte) {
 	if len(payload) == 0 {
 		return
 	}
-	if v.Payload = payload; !json.Valid(payload) {
+	if v.Payload = bytes.ToValidUTF8(payload, []byte("\uFFFD")); !json.Valid(payload) { // which need not be UTF-8
 		v.Payload, _ = json.Marshal(string(payload)) // a string always has a JSON form
 	}
 }
