@@ -142,7 +142,7 @@ func (p *picked) add(last, place int64, view func() RunView) {
 		return
 	}
 	p.views = append(p.views, view())
-	if p.Limit > 0 && len(p.views) >= 2*p.Limit+listSpare {
+	if p.Limit > 0 && (len(p.views)-listSpare)/2 >= p.Limit { // twice a huge one would be negative
 		p.trim()
 	}
 }

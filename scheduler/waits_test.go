@@ -1,7 +1,9 @@
 package scheduler
 
 import (
+	"math"
 	"testing"
+	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/ledger"
@@ -44,5 +46,19 @@ func TestWaitsFor(t *testing.T) {
 	}
 	if _, err := jobs.ParseDefinition([]byte(allow)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestListWithAHugeLimit sorts now and then, whatever the limit: twice the largest one is negative.
+func TestListWithAHugeLimit(t *testing.T) {
+	for _, limit := range []int{math.MaxInt/2 + 1, math.MaxInt} {
+		p := picked{RunFilter: RunFilter{Limit: limit}}
+		began := time.Now()
+		for tick := range int64(20_000) {
+			p.row(ledger.Row{Run: "r", Tick: 20_000 - tick, At: 20_000 - tick})
+		}
+		if took := time.Since(began); len(p.views) != 20_000 || took > 5*time.Second {
+			t.Errorf("limit %d: %d rows after %s", limit, len(p.views), took)
+		}
 	}
 }
