@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"encoding/json"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -62,6 +63,28 @@ func TestPayloadIsShownAsText(t *testing.T) {
 		v := must[scheduler.RunView](t)(i.Run(ctx, id))
 		if text := must[[]byte](t)(json.Marshal(v)); !utf8.Valid(text) || string(v.Payload) != "\"a\uFFFD\"" {
 			t.Errorf("got %q", text)
+		}
+	})
+}
+
+// The master of a job's partition goes by another clock than the one that was asked: nothing moves, and pausing the job would not help.
+func TestRewindByAnotherClock(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		b := keepBooks(t, server, jobs.Job{Name: "job", Schedule: "* * * * *"})
+		first, client := b.def.Cursor, c.client()
+		t.Cleanup(func() { _ = client.Close() })
+		time.Sleep(2 * 366 * 24 * time.Hour) // to instants that otherClock takes for some
+		next := first + 10*60_000
+		b.claim(ledger.Passed, ledger.Claim{Run: "r", From: first, Next: next,
+			Passes: []ledger.Pass{{Outcome: jobs.OutcomeMissed, Reason: ledger.ReasonLate, First: first, Last: next - 60_000, Count: 10, Next: next}}})
+		keys := make(map[string]bool)
+		for _, key := range must[[]string](t)(client.Keys(t.Context(), "*:jobs").Result()) {
+			keys[key] = true
+		}
+		client.AddHook(otherClock{keys: keys})
+		_, err := must[*scheduler.Inspector](t)(scheduler.NewInspector(client, "")).Rewind(t.Context(), "job", time.UnixMilli(first))
+		if !errors.Is(err, ledger.ErrClock) || errors.Is(err, scheduler.ErrRefused) {
+			t.Errorf("got %v", err)
 		}
 	})
 }

@@ -17,7 +17,8 @@ const rewindRounds = 5
 // that tick. Every tick from there on is claimed once more, under the job's catch-up policy, as a later
 // attempt than any that is recorded. It returns ErrUnknownJob, and ErrRefused while a run of the job is
 // in flight, for a job that follows another, for an instant before the recorded history or not before
-// the cursor, and when the cursor does not stand still.
+// the cursor, and when the cursor does not stand still. Where the clocks of a Cluster's masters differ by more than a second it
+// fails, with both in the error.
 func (i *Inspector) Rewind(ctx context.Context, name string, to time.Time) (time.Time, error) {
 	if _, err := instant("rewind "+name, to); err != nil {
 		return time.Time{}, err
@@ -26,6 +27,7 @@ func (i *Inspector) Rewind(ctx context.Context, name string, to time.Time) (time
 	if err != nil {
 		return time.Time{}, err
 	}
+	var astray error
 	for range rewindRounds {
 		tick, word, err := rewind(ctx, l, name, to)
 		if err == nil && word == ledger.Rewound {
@@ -34,6 +36,10 @@ func (i *Inspector) Rewind(ctx context.Context, name string, to time.Time) (time
 		if err != nil && !errors.Is(err, ledger.ErrClock) {
 			return time.Time{}, err
 		}
+		astray = err
+	}
+	if astray != nil { // the job's master and the one that was asked for the time differ, or Redis answers very late
+		return time.Time{}, fmt.Errorf("rewind %s: %w", name, astray)
 	}
 	return time.Time{}, fmt.Errorf("%w: rewind %s: its cursor moves on as fast as this looks; pause the job first", ErrRefused, name)
 }
