@@ -190,12 +190,11 @@ func TestPayload(t *testing.T) {
 }
 
 func TestParseSince(t *testing.T) {
-	now := time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
-	for text, want := range map[string]string{
-		"": "0001-01-01T00:00:00Z", "10m": "2026-01-02T14:50:00Z", "2026-01-02T15:04:05.5+01:00": "2026-01-02T14:04:05.5Z",
+	for text, want := range map[string]when{
+		"": {}, "10m": {from: -10 * time.Minute, relative: true}, "2026-01-02T15:04:05.5+01:00": {at: time.Date(2026, 1, 2, 14, 4, 5, 5e8, time.UTC)},
 	} {
-		if got, err := parseSince(text, now); err != nil || got.UTC().Format(time.RFC3339Nano) != want {
-			t.Errorf("%q: got %v, %v; want %s", text, got, err, want)
+		if got, err := parseSince(text); err != nil || !got.at.Equal(want.at) || got.from != want.from || got.relative != want.relative {
+			t.Errorf("%q: got %v, %v; want %v", text, got, err, want)
 		}
 	}
 }

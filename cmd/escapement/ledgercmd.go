@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,11 +31,11 @@ func (a *app) ledgerCommand() *cobra.Command {
 	var since string
 	verify := a.command("verify [--job NAME] [--since T]", "check the promises on the recorded history", wants(),
 		func(cmd *cobra.Command, args []string) error {
-			var err error
-			if filter.Since, err = parseSince(since, time.Now()); err != nil {
+			from, err := parseSince(since)
+			if err != nil {
 				return err
 			}
-			return a.inspect(func(t tool) error { return a.ledgerVerify(t, filter) })(cmd, args)
+			return a.inspect(func(t tool) error { return a.ledgerVerify(t, filter, from) })(cmd, args)
 		})
 	verify.Long = `Recomputes, from the stored schedules and the recorded history, that the promises held:
 P1, no tick was granted twice; P2, every tick has one recorded answer; P3, tokens
@@ -51,7 +50,10 @@ The schedules are recomputed with the time zone rules of this program.`
 	return a.group("ledger COMMAND", "check the ledger", verify)
 }
 
-func (a *app) ledgerVerify(t tool, filter scheduler.ExamineFilter) error {
+func (a *app) ledgerVerify(t tool, filter scheduler.ExamineFilter, since when) (err error) {
+	if filter.Since, err = t.instant(since); err != nil {
+		return err
+	}
 	x, err := t.in.Examine(t.ctx, filter)
 	if err != nil {
 		return t.near(filter.Job, err)

@@ -33,11 +33,11 @@ func (a *app) runsCommand() *cobra.Command {
 			if filter.Limit < 0 {
 				return usagef("--limit %d is negative; 0 lists all", filter.Limit)
 			}
-			var err error
-			if filter.Since, err = parseSince(since, time.Now()); err != nil {
+			from, err := parseSince(since)
+			if err != nil {
 				return err
 			}
-			return a.inspect(func(t tool) error { return a.runsList(t, filter) })(cmd, args)
+			return a.inspect(func(t tool) error { return a.runsList(t, filter, from) })(cmd, args)
 		})
 	list.Flags().StringVar(&filter.Job, "job", "", "only those of the job `NAME`")
 	list.Flags().StringVar(&since, "since", "", "only those due since `T`: 2026-01-02T15:04:05Z, or 10m for ten minutes ago")
@@ -56,22 +56,25 @@ tick, but a mark where the schedule was changed or set back.`
 	return a.group("runs COMMAND", "list, show, cancel and repeat runs", list, get, a.runsCancelCommand(), a.runsRerunCommand())
 }
 
-// parseSince reads an instant, or a duration before now. "" is the zero time.
-func parseSince(text string, now time.Time) (time.Time, error) {
+// parseSince reads an instant, or a duration before Redis' now. "" is the zero time.
+func parseSince(text string) (when, error) {
 	if text == "" {
-		return time.Time{}, nil
+		return when{}, nil
 	}
 	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return at, nil
+		return when{at: at}, nil
 	}
 	ago, err := parseDuration(strings.TrimPrefix(text, "-")) // as --to has it, or bare
 	if err != nil || ago < 0 || text[0] == '+' {
-		return time.Time{}, usagef("--since %s is neither an instant like 2026-01-02T15:04:05Z nor a duration like 10m", quote(text))
+		return when{}, usagef("--since %s is neither an instant like 2026-01-02T15:04:05Z nor a duration like 10m", quote(text))
 	}
-	return now.Add(-ago), nil
+	return when{from: -ago, relative: true}, nil
 }
 
-func (a *app) runsList(t tool, filter scheduler.RunFilter) error {
+func (a *app) runsList(t tool, filter scheduler.RunFilter, since when) (err error) {
+	if filter.Since, err = t.instant(since); err != nil {
+		return err
+	}
 	found, unread := t.in.List(t.ctx, filter)
 	if unread != nil && found.Runs == nil {
 		return t.near(filter.Job, unread)
