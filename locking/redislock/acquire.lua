@@ -18,7 +18,7 @@ local channel, after, from = ARGV[5] or '', tonumber(ARGV[6] or 0), ARGV[7] or '
 -- stand_in_line(now) -> place, 0 when the line is full.
 local function stand_in_line(now)
   if not redis.call('ZSCORE', line, owner) then
-    if redis.call('ZCARD', line) >= most then return 0 end
+    if close_up(redis.call('ZCARD', line), now / 1000) >= most then return 0 end
     local last = redis.call('ZREVRANGE', line, 0, 0, 'WITHSCORES')[2] or 0
     redis.call('ZADD', line, string.format('%.0f', math.max(now, tonumber(last) + 1)), owner)
   end
@@ -28,7 +28,7 @@ local function stand_in_line(now)
   redis.call('PEXPIRE', waiters, patience)
   redis.call('HSET', state, 'q', alive)
   if redis.call('PTTL', state) < patience then redis.call('PEXPIRE', state, patience) end -- there was none, under a foreign lock
-  return redis.call('ZRANK', line, owner) + 1
+  return close_up(redis.call('ZRANK', line, owner), now / 1000) + 1
 end
 
 local function held_by(holder, left, now)

@@ -35,16 +35,34 @@ local function leave_line(owner)
   if redis.call('ZREM', line, owner) == 1 then redis.call('HDEL', waiters, owner) end
 end
 
+-- channel_of(text, ms) -> where the waiter listens whose field of waiters is text, nil when it does not live at ms.
+local function channel_of(text, ms)
+  local alive, channel = string.match(text or '', '^(%d+) (.*)$')
+  return alive and tonumber(alive) > ms and channel or nil
+end
+
 -- first_in_line(ms) -> owner, channel of the first who lives at ms; the dead in
 -- front of it leave the line.
 local function first_in_line(ms)
   while true do
     local owner = redis.call('ZRANGE', line, 0, 0)[1]
     if not owner then return nil end
-    local alive, channel = string.match(redis.call('HGET', waiters, owner) or '', '^(%d+) (.*)$')
-    if alive and tonumber(alive) > ms then return owner, channel end
+    local channel = channel_of(redis.call('HGET', waiters, owner), ms)
+    if channel then return owner, channel end
     leave_line(owner)
   end
+end
+
+-- close_up(n, ms) -> how many stand in front of place n + 1, now that the dead right in front of it have left. Those farther
+-- ahead are left to the living behind them, who come forward as often.
+local function close_up(n, ms)
+  while n > 0 do
+    local owner = redis.call('ZRANGE', line, n - 1, n - 1)[1]
+    if channel_of(redis.call('HGET', waiters, owner), ms) then break end
+    leave_line(owner)
+    n = n - 1
+  end
+  return n
 end
 
 -- give(owner, px, now, rid, last, after, holder) -> token. last is {t, r} of the

@@ -16,7 +16,7 @@ var locks = []mutant{
 	{name: "a hold that was entered again ends a moment later", test: "./locking TestContextsEndBeforeTheRelease", edits: []edit{
 		{"locking/keeper.go", "\tfor _, in := range inner {\n\t\tin.cancel(l.cause)\n", "\tfor range inner {\n"}}},
 	{name: "ReleaseAll waits for holders that release", test: "./locking TestReleaseAllIsBounded", edits: []edit{
-		{"locking/lease.go", "\tcase <-ctx.Done():\n\t\treturn fmt.Errorf(\"release lock", "\tcase <-l.ctx.Done():\n\t\tl.releasing <- struct{}{}\n\t\t<-l.releasing\n\t\treturn fmt.Errorf(\"release lock"}}},
+		{"locking/lease.go", "\t\tcase <-ctx.Done():\n\t\t\treturn fmt.Errorf(\"release lock", "\t\tcase <-l.ctx.Done():\n\t\t\tl.releasing <- struct{}{}\n\t\t\t<-l.releasing\n\t\t\treturn fmt.Errorf(\"release lock"}}},
 	{name: "a list makes up what it has not read", test: "./locking/redislock TestListIsInterrupted", edits: []edit{
 		{"locking/redislock/list.go", "\t\tif ctx.Err() != nil {", "\t\tif false {"}}},
 	{name: "a grant revoked before it was told ends the wait", test: "./locking/redislock TestRevokedBeforeTold", edits: []edit{
@@ -24,7 +24,11 @@ var locks = []mutant{
 	{name: "a mute connection for calls is kept", test: "./locking/redislock TestMuteWire", edits: []edit{
 		{"locking/redislock/wire.go", ` || silent > 0:`, `:`}}},
 	{name: "a line has no last place", test: "./locking/redislock TestFullLine", edits: []edit{
-		{"locking/redislock/acquire.lua", `if redis.call('ZCARD', line) >= most then return 0 end`, ``}}},
+		{"locking/redislock/acquire.lua", `if close_up(redis.call('ZCARD', line), now / 1000) >= most then return 0 end`, ``}}},
+	{name: "the dead keep their places in line", test: "./locking/redislock TestDeadInLine", edits: []edit{
+		{"locking/redislock/line.lua", `if channel_of(redis.call('HGET', waiters, owner), ms) then break end`, `if owner then break end`}}},
+	{name: "the dead are waiters", test: "./locking/redislock TestDeadInLine", edits: []edit{
+		{"locking/redislock/owner.lua", `if channel_of(text, now) then`, `if text then`}}},
 	{name: "one silent master hides the locks of all", test: "./locking/redislock TestClusterList", edits: []edit{
 		{"locking/redislock/list.go", "\treturn locks, false, unread\n}", "\tif unread != nil {\n\t\treturn nil, false, unread\n\t}\n\treturn locks, false, nil\n}"}}},
 	{name: "a grant after a slot moved is confirmed by whom it left", test: "./locking/redislock TestClusterConfirmed", edits: []edit{
