@@ -25,6 +25,8 @@ var locks = []mutant{
 		{"locking/redislock/wire.go", ` || silent > 0:`, `:`}}},
 	{name: "a line has no last place", test: "./locking/redislock TestFullLine", edits: []edit{
 		{"locking/redislock/acquire.lua", `if close_up(redis.call('ZCARD', line), now / 1000) >= most then return 0 end`, ``}}},
+	{name: "a grant whose WAIT is refused is nobody's", test: "./locking/redislock TestConfirmForbidden", edits: []edit{
+		{"locking/redislock/confirm.go", `err = d.takeBack(ctx, keys, args[0], unknown)`, `err = unknown`}}},
 	{name: "the dead keep their places in line", test: "./locking/redislock TestDeadInLine", edits: []edit{
 		{"locking/redislock/line.lua", `if channel_of(redis.call('HGET', waiters, owner), ms) then break end`, `if owner then break end`}}},
 	{name: "the dead are waiters", test: "./locking/redislock TestDeadInLine", edits: []edit{
