@@ -1,6 +1,7 @@
 package redisconn_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -17,6 +18,17 @@ func TestLeft(t *testing.T) {
 	} {
 		if got := redisconn.Left(ms); got != want {
 			t.Errorf("of a key with PTTL %d, %s is left; want %s", ms, got, want)
+		}
+	}
+}
+
+func TestMillis(t *testing.T) {
+	for d, want := range map[time.Duration]int64{
+		0: 0, 1: 1, time.Millisecond: 1, time.Millisecond + 1: 2, time.Minute: 60_000,
+		math.MaxInt64: math.MaxInt64 / 1_000_000, math.MaxInt64 - time.Millisecond: math.MaxInt64 / 1_000_000,
+	} {
+		if got := redisconn.Millis(d); got != want {
+			t.Errorf("%d ns are %d ms; want %d", d, got, want)
 		}
 	}
 }

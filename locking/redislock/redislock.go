@@ -115,13 +115,13 @@ func (d *Driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant,
 	}
 	return locking.Grant{
 		Name: r.Name, Owner: r.Owner, Token: token, Delay: r.Delay,
-		TTL: time.Duration(millis(r.TTL)) * time.Millisecond, Asked: asked, Slept: slept,
+		TTL: time.Duration(redisconn.Millis(r.TTL)) * time.Millisecond, Asked: asked, Slept: slept,
 	}, nil
 }
 
 // acquireArgs are the arguments of acquire.lua, without the last ones that say nothing: each costs time.
 func acquireArgs(r locking.Request, channel string) []any {
-	args := []any{r.Owner, millis(r.TTL), r.Holder, millis(r.Delay), channel, r.After, r.From}
+	args := []any{r.Owner, redisconn.Millis(r.TTL), r.Holder, redisconn.Millis(r.Delay), channel, r.After, r.From}
 	given := []bool{true, true, r.Holder != "", r.Delay > 0, channel != "", r.After > 0, r.From > 0}
 	for !given[len(args)-1] {
 		args = args[:len(args)-1]
@@ -189,8 +189,3 @@ func (d *Driver) explain(ctx context.Context, op string, err error) error {
 
 // patience is locking.Patience as the scripts want it.
 const patience = int64(locking.Patience / time.Millisecond)
-
-// millis rounds up, because a PX of 0 is refused by Redis.
-func millis(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
-}

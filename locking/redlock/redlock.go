@@ -201,10 +201,5 @@ func refuse(lock, field, format string, args ...any) *locking.InputError {
 	return &locking.InputError{Lock: lock, Field: field, Why: fmt.Sprintf(format, args...)}
 }
 
-// millis rounds up, because a PX of 0 is refused by Redis.
-func millis(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
-}
-
 // clockMicros is this client's clock, which tokens follow where they can.
 func clockMicros() int64 { return time.Now().UnixMicro() }

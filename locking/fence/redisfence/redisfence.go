@@ -3,7 +3,6 @@ package redisfence
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -43,7 +42,7 @@ var _ fence.Store = (*Guard)(nil)
 // New returns a Guard. A client with the wrong settings (see redisconn.Check)
 // makes every call fail with the reason. The client stays the caller's to close.
 func New(client redis.UniversalClient, cfg Config) *Guard {
-	g := &Guard{client: client, namespace: cfg.Namespace, keep: millis(cfg.Keep)}
+	g := &Guard{client: client, namespace: cfg.Namespace, keep: redisconn.Millis(cfg.Keep)}
 	if g.namespace == "" {
 		g.namespace = DefaultNamespace
 	}
@@ -76,7 +75,7 @@ func (g *Guard) Set(ctx context.Context, key, value string, token locking.Token,
 	if err != nil {
 		return err
 	}
-	_, err = g.run(ctx, setScript, key, beside, token, []string{key}, []any{value, millis(ttl)})
+	_, err = g.run(ctx, setScript, key, beside, token, []string{key}, []any{value, redisconn.Millis(ttl)})
 	return err
 }
 
@@ -165,9 +164,4 @@ func tagged(key string) bool {
 	_, rest, _ := strings.Cut(key, "{")
 	inside, _, closed := strings.Cut(rest, "}")
 	return closed && inside != ""
-}
-
-// millis rounds up, because a PX of 0 is refused by Redis.
-func millis(d time.Duration) int64 {
-	return int64((min(d, math.MaxInt64-time.Millisecond) + time.Millisecond - 1) / time.Millisecond)
 }
