@@ -32,6 +32,11 @@ var programs = []mutant{
 		{"cmd/escapement/print.go", `s.Redis.SentinelPassword = masked`, `s.Redis.SentinelPassword = c.Redis.SentinelPassword`}}},
 	{name: "a command begins under a lock that is lost", test: "./cmd/escapement TestLockLostBeforeTheCommand", edits: []edit{
 		{"cmd/escapement/lockrun.go", `if u.lease.Context().Err() != nil { // we did not`, `if false { // we did not`}}},
+	{name: "what a command left behind works on without the lock", test: "./cmd/escapement TestLockFrozenEndsWhatIsLeft", edits: []edit{
+		{"cmd/escapement/lockrun.go", `case u.killAt.IsZero(): // the command had ended before anybody looked`, `case u.killAt.IsZero():
+		return`}, {"cmd/escapement/lockrun.go", `		u.lose()
+		fallthrough
+	default:`, `	default:`}}},
 	{name: "a command job's rest is given up before it is killed", test: "./jobs/execjob TestClearKillsAfterAStandstill", edits: []edit{
 		{"jobs/execjob/group_unix.go", `case !killed.IsZero() && time.Since(killed) > killTakes:`, `case time.Since(deadline) > killTakes:`}}},
 	{name: "a call is repeated on another connection", test: "./jobs/httpjob TestSentOnce", edits: []edit{

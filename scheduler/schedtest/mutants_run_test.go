@@ -32,15 +32,15 @@ const (
 	unbrokenLimit = 10 * time.Minute // for all of them of a package
 )
 
-// test runs tests of a package elsewhere.
+// test runs tests of a package elsewhere. The overlay is for the programs that they build, too.
 func (f *farm) test(pkg, name, overlay string, limit time.Duration) (string, error) {
 	f.building.Lock()
 	defer f.building.Unlock()
-	args := []string{"go", "test", "-vet=off", "-count=1", "-timeout", limit.String(), "-run", "^" + name + "$"}
+	args := []string{"go", "test", "-vet=off", "-count=1", "-timeout", limit.String(), "-run", "^" + name + "$", pkg}
 	if overlay != "" {
-		args = append(args, "-overlay", overlay)
+		args = append([]string{"env", "GOFLAGS=-overlay=" + overlay}, args...)
 	}
-	return f.command(max(limit, huntLimit), f.root, append(args, pkg)...)
+	return f.command(max(limit, huntLimit), f.root, args...)
 }
 
 // prey is what a hunt brought home.
