@@ -63,6 +63,26 @@ func Master(ctx context.Context, client redis.UniversalClient, key string) (*red
 	return nil, fmt.Errorf("redis client: to wait for replicas takes a *redis.Client or *redis.ClusterClient, not a %T", client)
 }
 
+// MovedTo is the client of the server that err, an answer of another one, says a slot has moved to: a *redis.Client follows nothing
+// by itself. It is nil when err is another one, and when client knows no such server.
+func MovedTo(ctx context.Context, client redis.UniversalClient, err error) (to *redis.Client) {
+	c, cluster := client.(*redis.ClusterClient)
+	addr, moved := redis.IsMovedError(err)
+	if !cluster || !moved {
+		return nil
+	}
+	var mu sync.Mutex
+	_ = c.ForEachShard(ctx, func(_ context.Context, server *redis.Client) error { // it has c look who is master of what now
+		mu.Lock()
+		defer mu.Unlock()
+		if server.Options().Addr == addr {
+			to = server
+		}
+		return nil
+	})
+	return to
+}
+
 // Wait is what to wait for after a call.
 type Wait struct {
 	Replicas int // 0 waits for nothing

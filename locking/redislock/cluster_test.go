@@ -172,6 +172,34 @@ func TestClusterConfirmed(t *testing.T) {
 	await(t, 10*time.Second, "a replica confirms again", func() bool { return take() == nil })
 }
 
+// TestClusterConfirmedFollows: the first call after a slot has moved finds its new master, however often the client has looked.
+func TestClusterConfirmedFollows(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	ctx := bound(t)
+	client, _ := cluster(c).client(t)
+	d := redislock.NewDriver(client, redislock.Config{Namespace: "kit", Confirm: 1})
+	masters := c.Servers()[:3]
+	key := lockKeysOf(lockName)[0]
+	at, err := c.Master(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 6 {
+		owner := fmt.Sprint("o", i)
+		if _, err := d.Acquire(ctx, locking.Request{Name: lockName, Owner: owner, TTL: time.Minute}); err != nil {
+			t.Fatalf("after %d moves: %v", i, err)
+		}
+		if err := d.Release(ctx, lockName, owner); err != nil {
+			t.Fatal(err)
+		}
+		at = masters[(slices.Index(masters, at)+1)%3]
+		if err := c.MoveSlot(ctx, key, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestClusterList lists the locks of all masters, and of those that answer beside the error of one that does not.
 func TestClusterList(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 )
@@ -25,7 +27,13 @@ func (d *Driver) ask(ctx context.Context, name string, args []any) ([]any, error
 	if err != nil {
 		return nil, err
 	}
-	cmd, copies, unknown := acquireScript.RunAndWait(ctx, master, redisconn.Wait{Replicas: d.confirm, Most: waitFor(ctx)}, keys, args...)
+	run := func(at *redis.Client) (*redis.Cmd, int, error) {
+		return acquireScript.RunAndWait(ctx, at, redisconn.Wait{Replicas: d.confirm, Most: waitFor(ctx)}, keys, args...)
+	}
+	cmd, copies, unknown := run(master)
+	if now := redisconn.MovedTo(ctx, d.client, cmd.Err()); now != nil {
+		cmd, copies, unknown = run(now)
+	}
 	reply, err := cmd.Slice()
 	if err == nil && unknown != nil {
 		err = d.takeBack(ctx, keys, args[0], unknown)
