@@ -82,6 +82,12 @@ func Deaf(err error) bool {
 	return replied(err, "LOADING ", "READONLY ", "MASTERDOWN ", "NOREPLICAS ")
 }
 
+// OfSlot reports whether err is the reply of a server of a Cluster that cannot serve one slot now, which moves or has moved, and may well serve
+// others. Explain makes it an ErrUnreachable.
+func OfSlot(err error) bool {
+	return replied(err, "TRYAGAIN ", "MOVED ", "ASK ", "CLUSTERDOWN Hash slot ")
+}
+
 // Denied reports whether err is the reply of a server that does not, or not any longer, know the caller, or gives it no right to the call.
 func Denied(err error) bool {
 	return replied(err, "NOAUTH ", "WRONGPASS ", "NOPERM ")

@@ -42,6 +42,7 @@ func TestExplain(t *testing.T) {
 		{context.DeadlineExceeded, true},
 		{redis.ErrPoolTimeout, true},
 		{redis.ErrPoolExhausted, true},
+		{fmt.Errorf("%w: pipeline push drain: %w", errors.New("redis: connection unusable (reply stream desynchronized)"), io.EOF), true},
 		{fmt.Errorf("redis: all sentinels are unreachable: %w", errors.Join(redis.Nil, dial)), true}, // one of them does not know the master yet
 		{fmt.Errorf("redis: all sentinels are unreachable: %w", errors.Join(dial, answer("NOAUTH Authentication required."))), true},
 		{answer("LOADING Redis is loading the dataset in memory"), true},
@@ -98,6 +99,21 @@ func TestFull(t *testing.T) {
 	}
 	if redisconn.Full(nil) || redisconn.Full(errors.New("OOM in a file name")) {
 		t.Error("what no server said is a full one")
+	}
+}
+
+func TestOfSlot(t *testing.T) {
+	for text, want := range map[string]bool{
+		"TRYAGAIN Multiple keys request during rehashing of slot": true,
+		"MOVED 3999 127.0.0.1:6381":                               true,
+		"ASK 3999 127.0.0.1:6381":                                 true,
+		"CLUSTERDOWN Hash slot not served":                        true,
+		"CLUSTERDOWN The cluster is down":                         false,
+		"LOADING Redis is loading the dataset in memory":          false,
+	} {
+		if got := redisconn.OfSlot(redisconn.Explain("claim", answer(text))); got != want {
+			t.Errorf("OfSlot(%q) = %v", text, got)
+		}
 	}
 }
 

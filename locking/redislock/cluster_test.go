@@ -7,14 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/redis/go-redis/v9"
 )
 
 // clusterFailover has a crew work while the master of its lock ends in some way.
@@ -197,98 +195,5 @@ func TestClusterConfirmedFollows(t *testing.T) {
 		if err := c.MoveSlot(ctx, key, at); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// TestClusterList lists the locks of all masters, and of those that answer beside the error of one that does not.
-func TestClusterList(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t)
-	ctx := bound(t)
-	var away redistest.Net
-	gone, err := c.Master(ctx, lockKeysOf(lockName)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := c.ClientOver(t, func(addr string) *redistest.Net {
-		if addr == gone.Addr() {
-			return &away
-		}
-		return new(redistest.Net)
-	})
-	t.Cleanup(away.Heal)
-	d := redislock.NewDriver(client, redislock.Config{Namespace: "kit"})
-	l := locking.New(d, locking.Config{})
-	there := make(map[bool]int) // locks at the master that goes away, and elsewhere
-	for i := range 30 {
-		name := fmt.Sprint(lockName, i)
-		at, err := c.Master(ctx, lockKeysOf(name)[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		there[at == gone]++
-		lease, err := l.Acquire(ctx, name, locking.Options{TTL: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer lease.Close()
-	}
-	if locks, more, err := d.List(ctx, 100); len(locks) != 30 || more || err != nil {
-		t.Errorf("%d locks of 30, more %t, %v", len(locks), more, err)
-	}
-	away.Cut()
-	locks, _, err := d.List(ctx, 100)
-	if !errors.Is(err, locking.ErrUnreachable) || len(locks) != there[false] {
-		t.Errorf("%d locks of %d elsewhere, %v", len(locks), there[false], err)
-	}
-	away.Heal()
-	client.AddHook(atScript{away.Cut}) // when all names are known
-	begun := time.Now()
-	locks, _, err = d.List(ctx, 100)
-	if !errors.Is(err, locking.ErrUnreachable) || len(locks) != there[false] {
-		t.Errorf("cut in the middle: %d locks of %d elsewhere, %v", len(locks), there[false], err)
-	}
-	if took := time.Since(begun); took > 6*time.Second {
-		t.Errorf("it took %s to find out that a master is silent", took)
-	}
-}
-
-// atScript does something before each script.
-type atScript struct{ do func() }
-
-func (atScript) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (atScript) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (a atScript) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if strings.HasPrefix(cmd.Name(), "eval") {
-			a.do()
-		}
-		return next(ctx, cmd)
-	}
-}
-
-// TestListIsInterrupted: nothing is made up about locks that were not asked for any more.
-func TestListIsInterrupted(t *testing.T) {
-	_, c := withEmbedded(t)
-	d := redislock.NewDriver(c, redislock.Config{Namespace: "kit"})
-	for i := range 5 {
-		if _, err := d.Acquire(t.Context(), locking.Request{Name: fmt.Sprint(i), Owner: "o", TTL: time.Minute}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	asked := 0
-	c.AddHook(atScript{func() {
-		if asked++; asked == 3 {
-			cancel()
-		}
-	}})
-	locks, _, err := d.List(ctx, 10)
-	if len(locks) == 0 || !errors.Is(err, context.Canceled) || slices.ContainsFunc(locks, func(o locking.Ownership) bool { return o.Owner != "o" }) {
-		t.Errorf("%+v, %v; want those that were read and the end of the context", locks, err)
 	}
 }

@@ -27,7 +27,7 @@ const (
 // operator: it walks over all keys of each server, a thousand in a call, and
 // holds none up. Of more than limit locks it returns limit, and more is true; 0 is no limit.
 // Beside the error of a server that does not answer, which wraps locking.ErrUnreachable,
-// stand the locks of the others.
+// stand the locks of the others; beside that of a slot of a Cluster that is on its way, all but those in it.
 func (d *Driver) List(ctx context.Context, limit int) (locks []locking.Ownership, more bool, err error) {
 	if d.refused != nil {
 		return nil, false, d.refused
@@ -53,7 +53,7 @@ func (d *Driver) List(ctx context.Context, limit int) (locks []locking.Ownership
 			return locks, false, errors.Join(unread, fmt.Errorf("lock %q: %w", name, err))
 		}
 		if errors.Is(err, locking.ErrUnreachable) {
-			silent[at], unread = true, errors.Join(unread, fmt.Errorf("lock %q: %w", name, err))
+			silent[at], unread = !redisconn.OfSlot(err), errors.Join(unread, fmt.Errorf("lock %q: %w", name, err))
 			continue
 		}
 		if err != nil { // one that something else has written to hides none of the others

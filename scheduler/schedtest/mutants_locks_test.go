@@ -33,6 +33,8 @@ var locks = []mutant{
 		{"locking/redislock/owner.lua", `if channel_of(text, now) then`, `if text then`}}},
 	{name: "one silent master hides the locks of all", test: "./locking/redislock TestClusterList", edits: []edit{
 		{"locking/redislock/list.go", "\treturn locks, false, unread\n}", "\tif unread != nil {\n\t\treturn nil, false, unread\n\t}\n\treturn locks, false, nil\n}"}}},
+	{name: "a slot that moves hides the locks of its master", test: "./locking/redislock TestClusterListWhileASlotMoves", edits: []edit{
+		{"locking/redislock/list.go", `!redisconn.OfSlot(err)`, `true`}}},
 	{name: "a grant that is to be confirmed does not follow its slot", test: "./locking/redislock TestClusterConfirmedFollows", edits: []edit{
 		{"locking/redislock/confirm.go", `now != nil {`, `now != nil && false {`}}},
 	{name: "a suspension of the machine is read once", test: "./locking TestSuspensionIsReadAnew", edits: []edit{
