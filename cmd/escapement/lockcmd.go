@@ -143,7 +143,9 @@ func (a *app) lock(l *loaded, client redis.UniversalClient, name string, args []
 		if u.killAt.IsZero() { // else it was said at that time
 			a.say("lock %q was lost before it could be given back", name)
 		}
-		return endedError(exitLost)
+		if err == nil { // else the command was not run, which is what the code says
+			return endedError(exitLost)
+		}
 	case released != nil:
 		a.say("%v; the lock could not be given back, and is free in %s at most", released, o.TTL)
 	}
