@@ -12,7 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
 )
 
 // afterGrant does something behind the first script, which grants a lock.
@@ -51,5 +53,34 @@ func TestLockLostAndNotStarted(t *testing.T) {
 	}
 	if !strings.Contains(words.String(), `lock "a" was lost before it could be given back`) {
 		t.Errorf("nothing says that it was lost:\n%s", words.String())
+	}
+}
+
+// keeps is a store in which nothing is given back.
+type keeps struct{ *redislock.Driver }
+
+func (keeps) Release(context.Context, string, string) error { return locking.ErrUnreachable }
+
+// TestLocksReleaseForceIsNotGivenBack: what was taken away and could not be given back is not released yet.
+func TestLocksReleaseForceIsNotGivenBack(t *testing.T) {
+	p := plant(t)
+	in, err := scheduler.NewInspector(p.client, "escapement")
+	if err != nil {
+		t.Fatal(err)
+	}
+	driver := redislock.NewDriver(p.client, redislock.Config{})
+	for _, tt := range []struct {
+		driver   locking.Driver
+		released string
+	}{{driver, `"released": true`}, {keeps{driver}, `"released": false`}} {
+		lease := holding(t, p.server, "a", locking.Options{TTL: short})
+		locker := locking.New(tt.driver, locking.Config{Margin: lockMargin})
+		var out, words strings.Builder
+		a := &app{stdout: &out, stderr: &words, flags: globalFlags{output: "json"}}
+		err := a.locksRelease(lockTool{tool{t.Context(), in, []string{"a"}}, driver, locker}, lease.Token(), true)
+		if err != nil || !strings.Contains(out.String(), tt.released) {
+			t.Errorf("%v, %s%swant %s", err, out.String(), words.String(), tt.released)
+		}
+		locker.Close()
 	}
 }

@@ -58,7 +58,7 @@ type releasedJSON struct {
 	Name     string `json:"name"`
 	Kind     string `json:"kind"`
 	Token    string `json:"token"`
-	Released bool   `json:"released"`
+	Released bool   `json:"released"` // false: taken away by force, and free when it lapses
 }
 
 func (a *app) locksRelease(t lockTool, token locking.Token, force bool) error {
@@ -67,9 +67,10 @@ func (a *app) locksRelease(t lockTool, token locking.Token, force bool) error {
 	if err != nil {
 		return cmp.Or(unread, err)
 	}
+	released := true
 	switch {
 	case l.Kind == kindLock && force:
-		err = a.takeAway(t, l, token)
+		released, err = a.takeAway(t, l, token)
 	case l.Kind == kindLock:
 		err = a.revoke(t, l, token)
 	case force:
@@ -80,7 +81,7 @@ func (a *app) locksRelease(t lockTool, token locking.Token, force bool) error {
 	if err != nil || !a.json() {
 		return err
 	}
-	return printJSON(a.stdout, releasedJSON{l.Name, l.Kind, l.Token, true})
+	return printJSON(a.stdout, releasedJSON{l.Name, l.Kind, l.Token, released})
 }
 
 // theGrant finds the grant with a token among all that is held by a name.
@@ -146,23 +147,24 @@ func (a *app) revoke(t lockTool, l lockJSON, token locking.Token) error {
 	return nil
 }
 
-// takeAway takes a lock from its holder and gives it back at once.
-func (a *app) takeAway(t lockTool, l lockJSON, token locking.Token) error {
+// takeAway takes a lock from its holder and gives it back at once, if it can.
+func (a *app) takeAway(t lockTool, l lockJSON, token locking.Token) (released bool, err error) {
 	// Not kept alive, and for as short as can be: if the release gets lost, it lapses.
 	o := locking.Options{TTL: 3 * lockMargin, Fixed: true, Holder: thisProcess("escapement locks release")}
 	lease, err := t.locker.TakeOver(t.ctx, l.Name, token, o)
 	if errors.Is(err, locking.ErrHeld) {
-		return cmp.Or(t.changed(l), err)
+		return false, cmp.Or(t.changed(l), err)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	a.say("lock %q is taken from %s, which is told at its next renewal, or in %s; until then it may work on, and only a token above %d tells others from it",
 		l.Name, l.who(), l.left(), token)
 	if err := lease.Release(t.ctx); err != nil {
 		a.say("it could not be given back, and is free in %s: %v", o.TTL, err)
+		return false, nil
 	}
-	return nil
+	return true, nil
 }
 
 // unforceable says what can be done about a run's lease instead.
