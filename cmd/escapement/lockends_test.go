@@ -84,3 +84,16 @@ func TestLocksReleaseForceIsNotGivenBack(t *testing.T) {
 		locker.Close()
 	}
 }
+
+// TestLocksGetForeign: of a key without an end nobody knows when others can have the lock; that is not now.
+func TestLocksGetForeign(t *testing.T) {
+	p := plant(t)
+	if err := p.client.Set(t.Context(), "{escapement:lock:a}", "theirs", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	p.wants(exitDone, "left     -\n", "", "locks", "get", "a")
+	_, table, _ := call(p.env, "", "locks", "list")
+	if row := strings.Fields(lastLine(table)); len(row) < 4 || row[0] != "a" || row[3] != "-" {
+		t.Errorf("got %q", row)
+	}
+}

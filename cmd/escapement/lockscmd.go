@@ -38,7 +38,7 @@ type lockJSON struct {
 	Owner   string `json:"owner"`
 	Holder  string `json:"holder"` // who that is, as it said
 	Token   string `json:"token"`
-	TTLMS   int64  `json:"ttl_ms"` // until others can have it, unless it is renewed
+	TTLMS   int64  `json:"ttl_ms"` // until others can have it, unless it is renewed; 0 of a lock: nobody knows
 	Node    string `json:"node"`
 	Run     string `json:"run"`
 	Waiters int    `json:"waiters"`
@@ -121,7 +121,7 @@ func (a *app) locksList(t lockTool, limit int) error {
 	}
 	out := newTable(a.stdout, "NAME", "KIND", "TOKEN", "LEFT", "WAITERS", "NODE", "HOLDER", "OWNER")
 	for _, l := range all {
-		out.row(l.Name, l.Kind, l.Token, l.left(), number(l.Waiters), l.Node, l.note(), l.Owner)
+		out.row(l.Name, l.Kind, l.Token, l.known(), number(l.Waiters), l.Node, l.note(), l.Owner)
 	}
 	return errors.Join(out.flush(), unread)
 }
@@ -189,7 +189,7 @@ func (a *app) locksGet(t lockTool) error {
 			fmt.Fprintln(a.stdout)
 		}
 		if err := pairs(a.stdout, "name", l.Name, "kind", l.Kind, "holder", l.note(), "owner", l.Owner, "token", l.Token,
-			"left", l.left(), "waiters", strconv.Itoa(l.Waiters), "node", l.Node, "run", l.Run); err != nil {
+			"left", l.known(), "waiters", strconv.Itoa(l.Waiters), "node", l.Node, "run", l.Run); err != nil {
 			return err
 		}
 	}
@@ -197,6 +197,14 @@ func (a *app) locksGet(t lockTool) error {
 }
 
 func (l lockJSON) left() string { return brief(time.Duration(l.TTLMS) * time.Millisecond) }
+
+// known is left for a table; of a lock under a key without an end, which is not ours, nobody knows it.
+func (l lockJSON) known() string {
+	if l.Kind == kindLock && l.TTLMS == 0 {
+		return ""
+	}
+	return l.left()
+}
 
 // note is who holds it, and that it was asked to end.
 func (l lockJSON) note() string {
