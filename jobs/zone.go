@@ -16,7 +16,7 @@ var zonePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]{0,63}$`)
 var zones sync.Map
 
 // loadZone returns the zone of that name; "" is UTC. Local is refused, for nodes may
-// differ in it, and so is localtime: a file beside the zones that many systems have.
+// differ in it, and so is what many systems have beside the zones and others have not.
 func loadZone(name string) (*time.Location, error) {
 	if name == "" {
 		return time.UTC, nil
@@ -24,8 +24,11 @@ func loadZone(name string) (*time.Location, error) {
 	if loc, ok := zones.Load(name); ok {
 		return loc.(*time.Location), nil
 	}
-	if strings.EqualFold(name, "local") || strings.EqualFold(name, "localtime") {
+	if strings.EqualFold(name, "local") || strings.EqualFold(name, "localtime") || strings.EqualFold(name, "posixrules") {
 		return nil, fmt.Errorf("time zone %s differs from node to node; write a name such as Europe/Berlin", name)
+	}
+	if kind, plain, under := strings.Cut(name, "/"); under && (strings.EqualFold(kind, "right") || strings.EqualFold(kind, "posix")) {
+		return nil, fmt.Errorf("time zone %q is only on some machines, and under right it counts leap seconds, which no clock here does; write %q", clip(name), clip(plain))
 	}
 	if !zonePattern.MatchString(name) {
 		return nil, fmt.Errorf("time zone %q is not a zone name; write one such as Europe/Berlin", clip(name))
