@@ -9,7 +9,8 @@
 // # What the command sees
 //
 // The node's own environment, without its ESCAPEMENT_ variables (they may hold the
-// store's password), then the variables of [Command.Env], then those of the run:
+// store's password) and with PWD for [Command.Dir], then the variables of [Command.Env],
+// then those of the run:
 // ESCAPEMENT_JOB, ESCAPEMENT_TICK (RFC 3339, UTC, milliseconds), ESCAPEMENT_TICK_MS,
 // ESCAPEMENT_RUN, ESCAPEMENT_ATTEMPT, ESCAPEMENT_TRY, ESCAPEMENT_TOKEN, ESCAPEMENT_NODE,
 // ESCAPEMENT_SHARD, ESCAPEMENT_SHARDS, ESCAPEMENT_PARAM, ESCAPEMENT_PAYLOAD and

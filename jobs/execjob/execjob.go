@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -92,7 +93,7 @@ func (r runner) run(ctx context.Context, run *jobs.Run) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("command %s not started: %w", name, context.Cause(ctx))
 	}
-	env, err := environment(os.Environ(), r.command.Env, run)
+	env, err := environment(r.inherited(), r.command.Env, run)
 	if err != nil {
 		return jobs.Permanent(fmt.Errorf("command %s not started: %w", name, err))
 	}
@@ -108,6 +109,18 @@ func (r runner) run(ctx context.Context, run *jobs.Run) error {
 	out.finish()
 	run.SetOutput(out.ring.bytes())
 	return result(name, ended, err, out.ring.bytes())
+}
+
+// inherited is the node's environment, with the command's own directory as PWD: os/exec sees to that only where it is given none.
+func (r runner) inherited() []string {
+	env := os.Environ()
+	if r.command.Dir == "" {
+		return env
+	}
+	if dir, err := filepath.Abs(r.command.Dir); err == nil {
+		env = append(env, "PWD="+dir)
+	}
+	return env
 }
 
 // supervise waits for the command and leaves nothing of its group behind. cause is what

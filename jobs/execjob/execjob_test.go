@@ -68,6 +68,30 @@ func TestCommandSeesItsRun(t *testing.T) {
 	}
 }
 
+// PWD is where the command is, and not where the node is: make, node and the like believe it.
+func TestCommandSeesItsDirectory(t *testing.T) {
+	t.Setenv("PWD", "/the/node's")
+	dir := t.TempDir()
+	t.Chdir(filepath.Dir(dir))
+	for _, tt := range []struct {
+		dir  string
+		env  map[string]string
+		want string
+	}{
+		{dir: dir, want: dir},
+		{dir: filepath.Base(dir), want: dir},
+		{dir: dir, env: map[string]string{"PWD": "/on/purpose"}, want: "/on/purpose"},
+	} {
+		run := jobs.NewRun(info())
+		if err := New(Command{Command: []string{"env"}, Dir: tt.dir, Env: tt.env})(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+		if out := "\n" + string(run.Output()); !strings.Contains(out, "\nPWD="+tt.want+"\n") || strings.Count(out, "\nPWD=") != 1 {
+			t.Errorf("in %s with %v:%swant PWD=%s", tt.dir, tt.env, out, tt.want)
+		}
+	}
+}
+
 func TestRunWithoutATick(t *testing.T) {
 	run := jobs.NewRun(jobs.RunInfo{})
 	if err := New(shell(`echo "[$ESCAPEMENT_TICK][$ESCAPEMENT_TICK_MS]"`))(t.Context(), run); err != nil {
