@@ -204,10 +204,11 @@ func TestTable(t *testing.T) {
 	var out strings.Builder
 	w := newTable(&out, "A", "B")
 	w.row("", "x\ty\nz\x1b[31m\u009b")
+	w.row("e", "\u202evil\u2066\u200f ünïcode עברית 👩\u200d🚀")
 	if err := w.flush(); err != nil {
 		t.Fatal(err)
 	}
-	if want := "A  B\n-  x\\x09y\\x0az\\x1b[31m\\x9b\n"; out.String() != want {
+	if want := "A  B\n-  x\\x09y\\x0az\\x1b[31m\\x9b\ne  \\u202evil\\u2066\\u200f ünïcode עברית 👩\u200d🚀\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 	if got := firstLine("  one\ntwo", 10) + firstLine("äöüäöüäöü", 5); got != "oneäö..." {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 )
 
 // printJSON writes one value and a line end. A nil list is written as [].
@@ -54,13 +55,16 @@ func cell(text string) string {
 	return harmless(text)
 }
 
-// harmless writes control characters as escapes.
+// harmless writes control characters as escapes, and those that turn the direction of what follows.
 func harmless(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		switch {
+		case unicode.IsControl(r):
 			fmt.Fprintf(&b, "\\x%02x", r)
-		} else {
+		case unicode.Is(unicode.Bidi_Control, r):
+			fmt.Fprintf(&b, "\\u%04x", r)
+		default:
 			b.WriteRune(r)
 		}
 	}
