@@ -111,7 +111,7 @@ func healthHandler[N node](nodes []N) http.Handler {
 		var why []string
 		for _, n := range nodes {
 			if err := n.Ready(); err != nil {
-				why = append(why, fmt.Sprintf("%s: %v", n.Name(), err))
+				why = append(why, n.Name()+": "+harmless(err.Error()))
 			}
 		}
 		if len(why) > 0 {

@@ -44,6 +44,10 @@ func TestHealth(t *testing.T) {
 			t.Errorf("%s %s: got %d %q, want %d %q", tt.method, tt.path, code, body, tt.code, tt.body)
 		}
 	}
+	second.err = errors.New("drained by ann: \x1b[2Jnew disk\na: ready")
+	if code, body := get("GET", "/readyz"); code != 503 || body != `b: drained by ann: \x1b[2Jnew disk\x0aa: ready`+"\n" {
+		t.Errorf("a reason that is no line: got %d %q", code, body)
+	}
 	second.err = nil
 	if code, body := get("GET", "/readyz"); code != 200 || body != "ready\n" {
 		t.Errorf("all ready: got %d %q", code, body)
