@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -84,6 +85,9 @@ func splitComma(text string) []string {
 	return list
 }
 
+// tooLong is the form of a duration, where time.ParseDuration refuses the text all the same.
+var tooLong = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
+
 // parseDuration reads Go's form of a duration, and answers the usual slips with
 // what to write instead.
 func parseDuration(text string) (time.Duration, error) {
@@ -93,6 +97,9 @@ func parseDuration(text string) (time.Duration, error) {
 	}
 	if _, bad := strconv.Atoi(text); bad == nil {
 		return 0, fmt.Errorf("%s has no unit; did you mean %ss", text, text)
+	}
+	if tooLong.MatchString(text) { // it has the form, and did not fit
+		return 0, fmt.Errorf("%s is too long; the longest duration is %dh", clip(text), int(time.Duration(math.MaxInt64).Hours()))
 	}
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		if n, bad := strconv.Atoi(days); bad == nil && n > 0 && n < 100_000 {

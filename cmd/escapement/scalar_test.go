@@ -18,7 +18,9 @@ func TestParseDuration(t *testing.T) {
 		"15S":   `"15S" is not a duration; did you mean 15s`,
 		"soon":  `"soon" is not a duration; write a number and a unit, like 500ms, 15s or 2m`,
 		"":      `"" is not a duration; write a number and a unit, like 500ms, 15s or 2m`,
-		"9999h": "9999h", "9999999999h": `"9999999999h" is not a duration; write a number and a unit, like 500ms, 15s or 2m`,
+		"9999h": "9999h", "9999999999h": "9999999999h is too long; the longest duration is 2562047h",
+		"-3000000h": "-3000000h is too long; the longest duration is 2562047h", "2562047h30m": "2562047h30m", "1h9999999999.5h": "1h9999999999.5h is too long; the longest duration is 2562047h",
+		"3000000H": `"3000000H" is not a duration; write a number and a unit, like 500ms, 15s or 2m`,
 	} {
 		d, err := parseDuration(text)
 		got := shortDuration(d)
