@@ -122,7 +122,7 @@ func parseFrom(text string, zone *time.Location, now time.Time) (time.Time, erro
 	if text == "" {
 		return now, nil
 	}
-	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+	if at, err := parseInstant(text); err == nil {
 		return at, nil
 	}
 	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {

@@ -61,7 +61,7 @@ func parseSince(text string) (when, error) {
 	if text == "" {
 		return when{}, nil
 	}
-	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+	if at, err := parseInstant(text); err == nil {
 		return when{at: at}, nil
 	}
 	ago, err := parseDuration(strings.TrimPrefix(text, "-")) // as --to has it, or bare

@@ -15,6 +15,11 @@ type when struct {
 // whenUsage is for the help of a flag.
 const whenUsage = "2026-01-02T15:04:05Z, or +10m or -2h from now"
 
+// parseInstant reads RFC 3339, whose letters may be small.
+func parseInstant(text string) (time.Time, error) {
+	return time.Parse(time.RFC3339Nano, strings.ToUpper(text))
+}
+
 // zoneless are forms of a date and time that only mean something with a zone.
 var zoneless = []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"}
 
@@ -23,7 +28,7 @@ func parseWhen(flag, text string) (when, error) {
 	if text == "" {
 		return when{}, nil
 	}
-	if at, err := time.Parse(time.RFC3339Nano, strings.ToUpper(text)); err == nil {
+	if at, err := parseInstant(text); err == nil {
 		if at.IsZero() { // which would mean that the flag was not given; programs print it for a time that is none
 			return when{}, usagef("%s %s is outside the years 1970 to 9999", flag, text)
 		}
