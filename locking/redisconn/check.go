@@ -25,6 +25,9 @@ func Check(client redis.UniversalClient) error {
 		o := c.Options()
 		return checkOptions(client, "redis.Options", o.MaxRetries, o.ContextTimeoutEnabled, min(o.ReadTimeout, o.WriteTimeout))
 	case interface{ Options() *redis.ClusterOptions }:
+		if _, itself := client.(*redis.ClusterClient); !itself {
+			return fmt.Errorf("redis client: a %T hides a Cluster, whose masters would be taken for one server; give the *redis.ClusterClient itself, with hooks for what is added", client)
+		}
 		o := c.Options()
 		return checkOptions(client, "redis.ClusterOptions", o.MaxRetries, o.ContextTimeoutEnabled, min(o.ReadTimeout, o.WriteTimeout))
 	default:

@@ -59,6 +59,22 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// withMore is a Cluster client that somebody has added something to: the library would not know it for one.
+type withMore struct{ *redis.ClusterClient }
+
+func TestCheckWrapped(t *testing.T) {
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"10.0.0.1:7000"}, ContextTimeoutEnabled: true})
+	defer cluster.Close()
+	if err := redisconn.Check(withMore{cluster}); err == nil || !strings.Contains(err.Error(), "give the *redis.ClusterClient itself") {
+		t.Errorf("got %v", err)
+	}
+	single := redis.NewClient(redistest.ClientOptions("10.0.0.1:7000"))
+	defer single.Close()
+	if err := redisconn.Check(struct{ *redis.Client }{single}); err != nil {
+		t.Errorf("of one server: %v", err)
+	}
+}
+
 func TestCheckAutoPipeliner(t *testing.T) {
 	client := redis.NewClient(redistest.ClientOptions("10.0.0.1:7000"))
 	defer client.Close()
