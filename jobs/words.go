@@ -10,7 +10,9 @@ import (
 
 // Words says the schedule in plain English: "at 09:30, on Monday to Friday, Europe/Berlin
 // time". It is made from the values that the fields stand for and not from how they are
-// written, so that two schedules have the same words only if they have the same ticks.
+// written, so that two schedules have the same words only if they have the same ticks, save
+// where clocks are set: "0 * * * *" and "0 0-23 * * *" are both "every hour at minute 0", and
+// only the first runs through the repeated hour twice. Note and Between tell.
 func (s *Schedule) Words() string {
 	if s.every > 0 {
 		return "every " + durationWords(s.every) + ", counted from 1970-01-01T00:00:00Z"

@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"testing"
+	"time"
 )
 
 func TestWords(t *testing.T) {
@@ -63,6 +64,24 @@ func TestWords(t *testing.T) {
 	} {
 		if got := parseFor(t, "settle-orders", c.expr, c.zone).Words(); got != c.want {
 			t.Errorf("%s\n got %s\nwant %s", c.expr, got, c.want)
+		}
+	}
+}
+
+// What Words leaves out, as it says: an interval and fixed times differ where clocks are set, and nowhere else.
+func TestWordsLeaveOutTheClocks(t *testing.T) {
+	interval, fixed := parse(t, "0 * * * *", "Europe/Berlin"), parse(t, "0 0-23 * * *", "Europe/Berlin")
+	if interval.Words() != fixed.Words() {
+		t.Errorf("%q and %q", interval.Words(), fixed.Words())
+	}
+	for day, more := range map[time.Time]int{
+		time.Date(2026, 10, 24, 0, 0, 0, 0, time.UTC): 0,
+		time.Date(2026, 10, 25, 0, 0, 0, 0, time.UTC): 1, // 02:00 comes twice
+	} {
+		many, _ := interval.Count(day, day.Add(24*time.Hour))
+		few, _ := fixed.Count(day, day.Add(24*time.Hour))
+		if many != 24 || few != many-more {
+			t.Errorf("%s: %d and %d ticks", day, many, few)
 		}
 	}
 }
