@@ -63,9 +63,48 @@ func Master(ctx context.Context, client redis.UniversalClient, key string) (*red
 	return nil, fmt.Errorf("redis client: to wait for replicas takes a *redis.Client or *redis.ClusterClient, not a %T", client)
 }
 
-// MovedTo is the client of the server that err, an answer of another one, says a slot has moved to: a *redis.Client follows nothing
+// Wait is what to wait for after a call.
+type Wait struct {
+	Replicas int // 0 waits for nothing
+	Most     time.Duration
+	// Touch is a key that is written after the call, of the same slot, and lives for a second; "" for none. WAIT speaks of what its own
+	// connection wrote, and a call that is repeated may have written nothing.
+	Touch string
+}
+
+// RunAndWait runs a script at the master of its first key and then WAITs over the same connection. It returns the script's answer,
+// how many replicas have what was written, and the error of WAIT, after which nobody knows. A *redis.Client is that of the master.
+func (s *Script) RunAndWait(ctx context.Context, client redis.UniversalClient, w Wait, keys []string, args ...any) (reply *redis.Cmd, copies int, err error) {
+	master, err := Master(ctx, client, keys[0])
+	if err != nil {
+		reply = redis.NewCmd(ctx)
+		reply.SetErr(err)
+		return reply, 0, nil
+	}
+	reply, copies, err = s.runAndWait(ctx, master, w, keys, args)
+	if now := movedTo(ctx, client, reply.Err()); now != nil {
+		return s.runAndWait(ctx, now, w, keys, args)
+	}
+	return reply, copies, err
+}
+
+func (s *Script) runAndWait(ctx context.Context, master *redis.Client, w Wait, keys []string, args []any) (reply *redis.Cmd, copies int, err error) {
+	run := func(queue func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd) {
+		pipe := master.Pipeline()
+		reply = queue(ctx, pipe, keys, args...)
+		waited := w.Queue(ctx, pipe)
+		_, _ = pipe.Exec(ctx) // each command has its own error
+		copies, err = waited()
+	}
+	if run(s.Queue); UnknownScript(reply.Err()) {
+		run(s.QueueSource)
+	}
+	return reply, copies, err
+}
+
+// movedTo is the client of the server that err, an answer of another one, says a slot has moved to: a *redis.Client follows nothing
 // by itself. It is nil when err is another one, and when client knows no such server.
-func MovedTo(ctx context.Context, client redis.UniversalClient, err error) (to *redis.Client) {
+func movedTo(ctx context.Context, client redis.UniversalClient, err error) (to *redis.Client) {
 	c, cluster := client.(*redis.ClusterClient)
 	addr, moved := redis.IsMovedError(err)
 	if !cluster || !moved {
@@ -81,31 +120,6 @@ func MovedTo(ctx context.Context, client redis.UniversalClient, err error) (to *
 		return nil
 	})
 	return to
-}
-
-// Wait is what to wait for after a call.
-type Wait struct {
-	Replicas int // 0 waits for nothing
-	Most     time.Duration
-	// Touch is a key that is written after the call, of the same slot, and lives for a second; "" for none. WAIT speaks of what its own
-	// connection wrote, and a call that is repeated may have written nothing.
-	Touch string
-}
-
-// RunAndWait runs a script on a master and then WAITs over the same connection. It returns the script's answer, how many
-// replicas have what was written, and the error of WAIT, after which nobody knows.
-func (s *Script) RunAndWait(ctx context.Context, master *redis.Client, w Wait, keys []string, args ...any) (reply *redis.Cmd, copies int, err error) {
-	run := func(queue func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd) {
-		pipe := master.Pipeline()
-		reply = queue(ctx, pipe, keys, args...)
-		waited := w.Queue(ctx, pipe)
-		_, _ = pipe.Exec(ctx) // each command has its own error
-		copies, err = waited()
-	}
-	if run(s.Queue); UnknownScript(reply.Err()) {
-		run(s.QueueSource)
-	}
-	return reply, copies, err
 }
 
 // Queue puts the waiting into a pipeline. When that was sent, the result says how many replicas have what was written.

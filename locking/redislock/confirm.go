@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 )
@@ -23,17 +21,7 @@ func (d *Driver) ask(ctx context.Context, name string, args []any) ([]any, error
 	if d.confirm == 0 {
 		return acquireScript.Run(ctx, d.client, keys, args...).Slice()
 	}
-	master, err := redisconn.Master(ctx, d.client, keys[0])
-	if err != nil {
-		return nil, err
-	}
-	run := func(at *redis.Client) (*redis.Cmd, int, error) {
-		return acquireScript.RunAndWait(ctx, at, redisconn.Wait{Replicas: d.confirm, Most: waitFor(ctx)}, keys, args...)
-	}
-	cmd, copies, unknown := run(master)
-	if now := redisconn.MovedTo(ctx, d.client, cmd.Err()); now != nil {
-		cmd, copies, unknown = run(now)
-	}
+	cmd, copies, unknown := acquireScript.RunAndWait(ctx, d.client, redisconn.Wait{Replicas: d.confirm, Most: waitFor(ctx)}, keys, args...)
 	reply, err := cmd.Slice()
 	if err == nil && unknown != nil {
 		err = d.takeBack(ctx, keys, args[0], unknown)

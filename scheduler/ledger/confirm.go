@@ -61,11 +61,7 @@ func (l *Ledger) claim(ctx context.Context, k keys, ks []string, args []any) (re
 		reply, err = claimScript.Run(ctx, l.client, ks, args...).Slice()
 		return reply, nil, err
 	}
-	master, err := redisconn.Master(ctx, l.client, ks[0])
-	if err != nil {
-		return nil, nil, err
-	}
-	cmd, copies, unknown := claimScript.RunAndWait(ctx, master, l.confirmation(k), ks, args...)
+	cmd, copies, unknown := claimScript.RunAndWait(ctx, l.client, l.confirmation(k), ks, args...)
 	reply, err = cmd.Slice()
 	return reply, l.lack(copies, unknown), err
 }

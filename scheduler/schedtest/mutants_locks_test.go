@@ -36,7 +36,7 @@ var locks = []mutant{
 	{name: "a slot that moves hides the locks of its master", test: "./locking/redislock TestClusterListWhileASlotMoves", edits: []edit{
 		{"locking/redislock/list.go", `!redisconn.OfSlot(err)`, `true`}}},
 	{name: "a grant that is to be confirmed does not follow its slot", test: "./locking/redislock TestClusterConfirmedFollows", edits: []edit{
-		{"locking/redislock/confirm.go", `now != nil {`, `now != nil && false {`}}},
+		{"locking/redisconn/replicas.go", `now != nil {`, `now != nil && false {`}}},
 	{name: "a suspension of the machine is read once", test: "./locking TestSuspensionIsReadAnew", edits: []edit{
 		{"locking/slept_linux.go", `(ahead-l.ahead).Abs() < apart {`, `(ahead-l.ahead).Abs() >= 0 {`}}},
 	{name: "a suspension is read in two pieces", test: "./locking TestSuspensionIsReadInOnePiece", edits: []edit{
