@@ -36,6 +36,21 @@ func (c *crowd) knows(name string) bool {
 	})
 }
 
+// digests are the definitions in which living nodes that are not on standby hold a job; nil when what one of them holds is not known.
+func (c *crowd) digests(name string) []string {
+	held := []string{}
+	for _, n := range c.nodes {
+		switch set := c.sets[n.Set]; {
+		case c.standby[n.ID]:
+		case set == nil:
+			return nil
+		case set[name] != "" && !slices.Contains(held, set[name]):
+			held = append(held, set[name])
+		}
+	}
+	return held
+}
+
 // announced says whether a node other than self holds this definition of a job and may claim it: one that drains does not
 // any more. Those of builds before this revision do not count, "" is before all.
 func (c *crowd) announced(name, digest, self, revision string) bool {

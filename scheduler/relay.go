@@ -17,6 +17,7 @@ import (
 // event is still there tell it too, once each: they do not know who was told by others.
 func (s *sweep) relay(ctx context.Context, events []ledger.Event, now int64) {
 	s.told.begin(s.n.clock.server())
+	maps.DeleteFunc(s.waited, func(_ string, at time.Time) bool { return time.Since(at) >= askedAnew })
 	for _, e := range events {
 		if !s.turn(e, now) {
 			continue
@@ -50,18 +51,7 @@ func (s *sweep) tell(ctx context.Context, e ledger.Event, now int64) {
 		if s.told.has(e, job) {
 			continue
 		}
-		e.Unheld = e.Outcome == jobs.OutcomeSucceeded && !s.n.crowd.Load().knows(job)
-		if e.Unheld && now-e.At < unheldAfter.Milliseconds() {
-			waits = true
-			s.unheld(e, job, now)
-			continue
-		}
-		var word ledger.Word
-		s.ask(ctx, job, func() (err error) {
-			word, err = s.n.ledger.Relay(ctx, e, job)
-			return err
-		})
-		switch word {
+		switch word := s.word(ctx, e, job, now); word {
 		case ledger.RelayDone, ledger.RelayStranger:
 			answered = append(answered, job)
 			mine = mine || word == ledger.RelayDone && s.n.engine.byName[job] != nil
@@ -73,6 +63,8 @@ func (s *sweep) tell(ctx context.Context, e ledger.Event, now int64) {
 			}
 		case ledger.Strange:
 			s.strange.note(1, "entries or histories of jobs that follow others")
+		case ledger.RelayUnheld:
+			s.unheld(e, job, now)
 		default: // not answered
 		}
 		waits = true
@@ -93,6 +85,26 @@ func (s *sweep) tell(ctx context.Context, e ledger.Event, now int64) {
 	})
 }
 
+// word tells one follower, and returns its answer. A success waits first, for a follower that nobody who lives and claims holds in the
+// definition that is stored: nodes may know the job by its name and have none of their generation.
+func (s *sweep) word(ctx context.Context, e ledger.Event, job string, now int64) (word ledger.Word) {
+	if e.Outcome == jobs.OutcomeSucceeded {
+		e.Holders = s.n.crowd.Load().digests(job)
+		e.Unheld = e.Holders != nil && now-e.At >= unheldAfter.Milliseconds()
+		if e.Holders != nil && !e.Unheld && (len(e.Holders) == 0 || time.Since(s.waited[job]) < askedAnew) {
+			return ledger.RelayUnheld
+		}
+	}
+	s.ask(ctx, job, func() (err error) {
+		word, err = s.n.ledger.Relay(ctx, e, job)
+		return err
+	})
+	if word == ledger.RelayUnheld {
+		s.waited[strings.Clone(job)] = time.Now()
+	}
+	return word
+}
+
 // unheld says, once an hour for each and of some at a time, that a follower is held by nobody, when word has waited for it
 // for so long that its node is hardly being started again.
 func (s *sweep) unheld(e ledger.Event, job string, now int64) {
@@ -107,7 +119,11 @@ func (s *sweep) unheld(e ledger.Event, job string, now int64) {
 		}
 	}
 	s.saidUnheld[strings.Clone(job)] = time.Now()
-	s.n.log.Warn("no living node holds this job, which follows another one: each success of that one waits half a minute for it, which then has missed the tick; start a node that has it, or remove it with `jobs remove`", "job", job, "follows", e.Upstream)
+	held := "none"
+	if len(s.n.crowd.Load().digests(job)) > 0 {
+		held = "another definition than is stored; `generations list` shows whose that is, and `generations promote` changes it"
+	}
+	s.n.log.Warn("no living node holds this job, which follows another one: each success of that one waits half a minute for it, which then has missed the tick; start a node that has it, or remove it with `jobs remove`", "job", job, "follows", e.Upstream, "held", held)
 }
 
 const (

@@ -28,8 +28,11 @@ type Event struct {
 	Outcome     jobs.Outcome
 	At          int64 // when it was known, ms
 	Followers   []string
-	// Unheld says that nobody alive could run the follower that is told: a success is recorded as a tick
-	// that it missed.
+	// Holders are the digests of the definitions of the follower that is told which somebody alive holds; nil says nothing
+	// of that. If none is the stored one, nobody can run it, and Relay answers RelayUnheld to a success.
+	Holders []string
+	// Unheld says that a success has waited for long enough: if nobody can run the follower, it is recorded as a tick that
+	// it missed. Without Holders nobody can.
 	Unheld bool
 	record string
 }
@@ -87,6 +90,7 @@ const (
 	RelayDone     Word = "relayed"  // now, or before
 	RelayStranger Word = "stranger" // there is no such job, or it follows another one now
 	RelayFull     Word = "full"     // too many runs wait beside it: later
+	RelayUnheld   Word = "unheld"   // nobody alive can run it: later
 )
 
 // Relay tells one follower of an event: a success becomes a pending run with the same tick, once;
@@ -98,10 +102,12 @@ func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Word, error) {
 	unheld := ""
 	if e.Unheld {
 		unheld = "1"
+	} else if e.Holders != nil {
+		unheld = "0"
 	}
 	word, err := relayScript.Run(ctx, l.client, ks, job, e.Upstream, e.run(job), strconv.Itoa(pendingMax),
 		orNone(e.Next), ms(e.Tick), ms(e.Until), ms(e.Count), e.Outcome.String(), ms(e.At),
-		ms(relayedFor.Milliseconds()), keep, keepFor, unheld).Text()
+		ms(relayedFor.Milliseconds()), keep, keepFor, unheld, strings.Join(e.Holders, ",")).Text()
 	if err != nil {
 		return "", redisconn.Explain("tell "+job+" of "+e.Upstream, err)
 	}

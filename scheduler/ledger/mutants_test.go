@@ -118,7 +118,7 @@ var mutants = []mutant{
 	{"a follower runs while it is paused", "pause", []edit{{"claim", `if after then return 'paused', 'paused' end`, ``}}},
 	{"a late follower runs", "model", []edit{{"claim", `if (after or back) and drop ~= '' then return 'missed', drop end`, ``}}},
 	{"a tick is told of twice", "P1", []edit{{"relay", `if before then --`, `if false then --`}}},
-	{"a follower that nobody holds waits", "model", []edit{{"relay", `(ARGV[14] == '1' or`, `(false or`}}},
+	{"a follower that nobody holds waits", "model", []edit{{"relay", `(unheld or`, `(false or`}}},
 	{"what a job was not told before it came to follow another one vanishes", "model", []edit{{"relay", `not (e and replaced())`, `true`}}},
 	{"anybody is told", "model", []edit{{"relay", `local follows, e = string.find(def, '"after":"' .. upstream .. '"', 1, true), entry_of(text)`, `local follows, e = true, entry_of(text)`}}},
 	{"anything is put off", "model", []edit{{"postpone", ` or tonumber(due) ~= tonumber(ARGV[2]) then`, ` then`}}},

@@ -197,3 +197,30 @@ func TestFollowerMovesOnBeforeItIsTold(t *testing.T) {
 		}
 	})
 }
+
+// Somebody alive holds the follower, in another definition than the stored one: a success waits for one who has that, and is missed when
+// nobody came. What a definition is called by the name of the job is not asked.
+func TestFollowerHeldInAnotherDefinition(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.chainOf(t, "a", "b")
+		r.pass(t, time.Minute)
+		for tick, c := range []struct {
+			holders []string
+			unheld  bool
+			want    Word
+		}{{[]string{"other"}, false, RelayUnheld}, {[]string{"other"}, true, RelayDone}, {[]string{"other", "d-after"}, true, RelayDone}} {
+			r.runOne(t, "a", int64(tick+1))
+			e := r.events(t)[tick]
+			e.Holders, e.Unheld = c.holders, c.unheld
+			if got := must(r.led.Relay(t.Context(), e, "b")); got != c.want {
+				t.Errorf("tick %d: %s, want %s", tick+1, got, c.want)
+			}
+		}
+		r.tale(t, "b", "missed 2-2 x1 late")
+		r.relayAll(t)
+		if l := must(r.led.Open(t.Context(), "b")); len(l) != 2 {
+			t.Errorf("in flight: %+v", l)
+		}
+		r.sound(t)
+	})
+}

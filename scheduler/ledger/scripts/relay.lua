@@ -6,8 +6,10 @@
 -- ARGV[1] job  ARGV[2] upstream  ARGV[3] run id to be  ARGV[4] most pending runs in this partition
 -- ARGV[5] next  ARGV[6] tick  ARGV[7] last tick  ARGV[8] count  ARGV[9] outcome  ARGV[10] when it was known, ms
 -- ARGV[11] for how long the id is remembered, ms  ARGV[12] rows to keep  ARGV[13] age to keep, ms
--- ARGV[14] '1' when nobody alive holds the job: then it has missed a tick that succeeded, instead of running it
--- Returns 'closed|state|move|words', or one word: relayed (also when repeated), stranger (the job is not there, or did not follow), full, foreign.
+-- ARGV[14] what becomes of a tick that succeeded when nobody alive holds the job as it is stored: '1' it is missed, '0' it waits; '' it
+-- runs once somebody does  ARGV[15] digests of the definitions of it that are held, with commas between them
+-- Returns 'closed|state|move|words', or one word: relayed (also when repeated), stranger (the job is not there, or did not follow), full, foreign,
+-- unheld (it waits).
 local shut = closed(KEYS[#KEYS])
 if shut then return 'closed|' .. shut end
 local OUTBOX_MAX = 10000
@@ -60,7 +62,9 @@ if before then -- word that is told again and again is remembered for as long as
   return 'relayed'
 end
 local how, why, note = 'skipped', 'upstream', outcome
-if outcome == 'succeeded' and (ARGV[14] == '1' or not follows) then how, why, note = 'missed', 'late', '' end
+local unheld = ARGV[14] ~= '' and not string.find(',' .. ARGV[15] .. ',', ',' .. e.digest .. ',', 1, true)
+if outcome == 'succeeded' and unheld and follows and ARGV[14] == '0' then return 'unheld' end
+if outcome == 'succeeded' and (unheld or not follows) then how, why, note = 'missed', 'late', '' end
 if outcome == 'succeeded' and how == 'skipped' then
   if redis.call('ZCARD', KEYS[4]) >= most then return 'full' end
   local at, attempt = int(math.min(ms, known)), again(e, tonumber(tick))
