@@ -188,11 +188,13 @@ func (m *model) cancel(job, id, author, reason string) (Word, string) {
 	m.close(j, r, Row{At: m.ms(), Outcome: jobs.OutcomeCancelled, Reason: Cancel{Author: author, Reason: reason}.why(), Started: m.ms()})
 	if r.Of != "" {
 		m.part(j, r, jobs.OutcomeCancelled, m.ms())
-	} else if r.Request == "" && r.Shards == 1 {
+	} else if r.Request == "" && r.Shards == 1 && (r.Holds || r.Trigger != "rerun") {
 		m.tell(j, Event{Prev: r.Prev, Next: r.Next, Tick: r.Tick, Until: r.Tick, Count: 1, Outcome: jobs.OutcomeCancelled})
 	}
 	if j.Open == id {
-		j.Open = ""
+		if j.Open = ""; j.Busy != (Window{}) {
+			j.Busy.To = m.ms()
+		}
 	}
 	return Cancelled, ""
 }

@@ -42,8 +42,13 @@ if p.payload ~= '' then redis.call('HSET', KEYS[5], 'p:' .. id, p.payload) end
 if p.of ~= '' then
   part({waiting = KEYS[4], kept = KEYS[5], cancels = KEYS[6], outbox = KEYS[7], followers = KEYS[8]}, KEYS[9], e, p, 'cancelled', ms, ms,
     ARGV[5], ARGV[6])
-elseif p.request == '' and p.shards == '1' and redis.call('HEXISTS', KEYS[8], job) == 1 then tell(KEYS[7], job, p.prev, p.next, p.tick, p.tick, 1, 'cancelled', ms) end
-if e.open == id then e.open = '' end
+elseif p.request == '' and p.shards == '1' and (p.holds ~= '' or p.trigger ~= 'rerun') and redis.call('HEXISTS', KEYS[8], job) == 1 then
+  tell(KEYS[7], job, p.prev, p.next, p.tick, p.tick, 1, 'cancelled', ms) -- an operator's attempt comes after an end that was told
+end
+if e.open == id then
+  e.open = ''
+  if e.busy ~= '' then e.busy = int(pair(e.busy)) .. ',' .. int(ms) end -- it held the job until now
+end
 redis.call('HSET', KEYS[1], job, entry_text(e))
 redis.call('HDEL', KEYS[4], id)
 redis.call('ZREM', KEYS[3], id)
