@@ -74,7 +74,8 @@ type promoter struct {
 // Interrupted anywhere, the same call goes on under the same epoch. Another promotion may begin meanwhile: it outdates this one.
 // Promote of the generation that was active before is the way back. It returns ErrRefused for a generation that is not
 // known, one without a living node, one whose nodes have just started, a pattern that is none or that no job of the generation
-// matches, and, together with ErrClosed, while a move has closed the namespace.
+// matches, and, together with ErrClosed, while a move has closed the namespace. Where Redis answers later than max_skew, or the clocks
+// of a Cluster's masters differ by more, it fails with both instants in the error, and goes on when it is called again.
 func (i *Inspector) Promote(ctx context.Context, generation string, o PromoteOptions) (Promotion, error) {
 	if _, err := path.Match(o.Pattern, ""); err != nil || strings.ContainsAny(o.Pattern, "|\n") {
 		return Promotion{}, fmt.Errorf("%w: promote %s: the pattern %q is none: use * ? and [a-z] as in file names", ErrRefused, quoted(generation), o.Pattern)

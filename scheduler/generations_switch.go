@@ -77,6 +77,7 @@ func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 		}
 		wishes, of = append(wishes, w), append(of, g)
 	}
+	var astray error // of the last try
 	for try := 0; len(wishes) > 0 && try < 2*registerRounds; try++ {
 		now, _, err := p.l.Time(ctx)
 		if err != nil {
@@ -88,7 +89,7 @@ func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 			defs[i] = w.at(now, lasts[w])
 		}
 		answers, err := p.l.Switch(ctx, now.UnixMilli(), p.p.Epoch, defs)
-		if errors.Is(err, ledger.ErrClock) {
+		if astray = err; errors.Is(err, ledger.ErrClock) {
 			continue
 		}
 		if err != nil {
@@ -107,6 +108,9 @@ func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 			}
 		}
 		wishes, of = left, ofLeft
+	}
+	if astray != nil { // the masters' clocks differ, or Redis answers very late
+		return fmt.Errorf("promote %s: %w; promote it again, from nearer to Redis if that answers late", quoted(p.p.Generation), astray)
 	}
 	return nil // what is left the next round finds
 }
