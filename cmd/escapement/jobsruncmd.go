@@ -144,7 +144,7 @@ func (a *app) follow(t tool, asked scheduler.RunView, wait bool) error {
 	}
 	words := ending(run, 200)
 	if run.NextAttempt != "" {
-		words += fmt.Sprintf("; attempt %d is %s", run.Attempt+1, run.NextAttempt)
+		words += "; the attempt after it is " + run.NextAttempt // of any number: the tick may have had others after a rewind
 	}
 	if run.Outcome != "succeeded" {
 		return errors.Join(err, fmt.Errorf("%w: %s", errAwaited, words))

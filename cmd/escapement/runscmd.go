@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -196,11 +197,14 @@ func (a *app) runsCancel(t tool, o scheduler.CancelOptions) error {
 		return err
 	}
 	run, err := t.in.Run(t.ctx, t.args[0])
-	if err != nil {
+	back := errors.Is(err, scheduler.ErrUnknownRun)
+	if err != nil && !back {
 		return fmt.Errorf("run %s is cancelled: %w", t.args[0], err)
 	}
 	words := "it will not run"
 	switch {
+	case back:
+		run.Run, words = t.args[0], "it was handed back meanwhile and has another id; runs list shows how it ends"
 	case did == scheduler.CancelTold && run.Whole:
 		words = "its parts are told to end; runs get shows how it ends"
 	case did == scheduler.CancelTold:

@@ -216,7 +216,7 @@ func TestWaitNamesTheNextAttempt(t *testing.T) {
 	if got, err := p.Settle(t.Context(), []ledger.Report{r}); err != nil || got[0] != ledger.Settled {
 		t.Fatal(got, err)
 	}
-	p.wants(exitRunFailed, id+"\n", "did not succeed: lost; attempt 2 is "+next+"\n", "jobs", "run", "yearly", "--unique", "k", "--wait")
+	p.wants(exitRunFailed, id+"\n", "did not succeed: lost; the attempt after it is "+next+"\n", "jobs", "run", "yearly", "--unique", "k", "--wait")
 }
 
 // full takes nothing, as a disk on which there is no room.
