@@ -88,3 +88,26 @@ func TestRewindByAnotherClock(t *testing.T) {
 		}
 	})
 }
+
+// A range has its place by its newest tick, as it has for Since: one that began long ago and goes on is not behind what came since.
+func TestListPlacesARangeByItsNewestTick(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		b := keepBooks(t, server, jobs.Job{Name: "job", Schedule: "* * * * *"})
+		i, first := c.inspector(), b.def.Cursor
+		for range 5 { // each hour 60 more ticks are missed, in one row
+			time.Sleep(time.Hour)
+			from := must[ledger.Stored](t)(b.Job(t.Context(), "job")).Cursor
+			last := time.Now().UnixMilli() / 60_000 * 60_000
+			next := last + 60_000
+			b.claim(ledger.Passed, ledger.Claim{Run: "r", From: from, Next: next, Passes: []ledger.Pass{{Outcome: jobs.OutcomeMissed,
+				Reason: ledger.ReasonLate, First: from, Last: last, Count: (last-from)/60_000 + 1, Next: next}}})
+		}
+		hand := must[string](t)(i.Trigger(t.Context(), "job", scheduler.TriggerOptions{At: time.UnixMilli(first + 60_000)}))
+		for limit, want := range map[int]int{1: 1, 0: 2} {
+			list := must[scheduler.RunList](t)(i.List(t.Context(), scheduler.RunFilter{Limit: limit}))
+			if len(list.Runs) != want || list.Runs[0].Until == nil || want > 1 && list.Runs[1].Run != hand {
+				t.Errorf("with limit %d: %+v, want the range first", limit, list.Runs)
+			}
+		}
+	})
+}

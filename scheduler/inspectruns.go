@@ -29,7 +29,7 @@ type RunList struct {
 }
 
 // Runs lists runs in flight and recorded ones, newest tick first. One that ended before its tick, because
-// it was cancelled, has its place by its end.
+// it was cancelled, has its place by its end, and a range has it by its last tick.
 func (i *Inspector) Runs(ctx context.Context, f RunFilter) ([]RunView, error) {
 	list, err := i.List(ctx, f)
 	return list.Runs, err
@@ -128,7 +128,8 @@ func (p *picked) open(l ledger.Lease) {
 
 func (p *picked) row(r ledger.Row) {
 	if p.Outcome == "" || p.Outcome == r.Outcome.String() {
-		p.add(max(r.Tick, r.Until), place(r.Tick, r.At), func() RunView { return rowView(r) })
+		last := max(r.Tick, r.Until)
+		p.add(last, place(last, r.At), func() RunView { return rowView(r) })
 	}
 }
 
@@ -160,7 +161,8 @@ func (p *picked) trim() {
 // listSpare is how many views a list may have too many before it is trimmed.
 const listSpare = 256
 
-// place is the instant by which a list is ordered, ms: the tick, or the end if that was before. What has no tick comes last.
+// place is the instant by which a list is ordered, ms: the tick, of a range its last, or the end if that was before. What has no
+// tick comes last.
 func place(tick, ended int64) int64 {
 	switch {
 	case tick == 0:
@@ -175,6 +177,9 @@ func placeOf(v RunView) int64 {
 	var tick, ended int64
 	if v.Tick != nil {
 		tick = millis(time.Time(*v.Tick))
+	}
+	if v.Until != nil {
+		tick = max(tick, millis(time.Time(*v.Until)))
 	}
 	if v.Ended != nil {
 		ended = millis(time.Time(*v.Ended))

@@ -43,7 +43,8 @@ func (a *app) runsCommand() *cobra.Command {
 	list.Flags().StringVar(&filter.Job, "job", "", "only those of the job `NAME`")
 	list.Flags().StringVar(&since, "since", "", "only those due since `T`: 2026-01-02T15:04:05Z, or 10m for ten minutes ago")
 	list.Long = `Lists the newest tick first: what is going or still to come has its place by the time
-at which it is due, and what was cancelled before that by the time of its end.
+at which it is due, what was cancelled before that by the time of its end, and ticks that
+did not run, in a row, by the last of them.
 
 OUTCOME is pending for a run that nobody was granted yet; in JSON that is the outcome
 running, with a reason that begins with pending and says what the run waits for.
