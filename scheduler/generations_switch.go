@@ -52,7 +52,7 @@ func (p *promoter) save(ctx context.Context, goals []*goal) error {
 		if batch := batches[generation]; len(batch) > 0 {
 			place := fmt.Sprint(p.l.Partition(batch[0].Job), "|", generation)
 			// An answer differs is a node's of that generation, which was quicker.
-			if _, err := p.l.Shelve(ctx, generation, !p.swept[place], batch); err != nil {
+			if _, err := p.p.Shelve(ctx, p.l, generation, !p.swept[place], batch); err != nil {
 				return fmt.Errorf("promote %s: %w", quoted(p.p.Generation), err)
 			}
 			p.swept[place] = true

@@ -16,8 +16,8 @@ import (
 const (
 	// besideFor is how long a definition beside the active ones is kept when nobody says that it still holds.
 	besideFor = 30 * 24 * time.Hour
-	// BesideMax is how many generations are kept beside, in a partition. One more takes the place of the one that was not
-	// seen for longest, if that is besideYields at least.
+	// BesideMax is how many generations are kept beside, in a partition, and there is room for one that a promotion replaces.
+	// One more takes the place of the one that was not seen for longest, if that is besideYields at least.
 	BesideMax    = 8
 	besideYields = 2 * time.Hour
 )
@@ -43,8 +43,18 @@ type Shelved struct {
 // first, which is for the first batch of a partition, it drops before what nobody has written for 30 days. It returns one
 // answer each, ErrClosed, or ErrRefused when too many generations are there.
 func (l *Ledger) Shelve(ctx context.Context, generation string, first bool, batch []Aside) ([]Shelved, error) {
+	return l.shelve(ctx, generation, first, BesideMax, batch)
+}
+
+// Shelve is the ledger's for what the promotion replaces, which has room also where BesideMax generations stand by: refused half
+// way, the promotion could not be ended.
+func (p Promotion) Shelve(ctx context.Context, l *Ledger, generation string, first bool, batch []Aside) ([]Shelved, error) {
+	return l.shelve(ctx, generation, first, BesideMax+1, batch)
+}
+
+func (l *Ledger) shelve(ctx context.Context, generation string, first bool, most int64, batch []Aside) ([]Shelved, error) {
 	k := l.keys[l.Partition(batch[0].Job)]
-	args := []any{generation, ms(besideFor.Milliseconds()), ms(BesideMax), ms(besideYields.Milliseconds()), flagged(first)}
+	args := []any{generation, ms(besideFor.Milliseconds()), ms(most), ms(besideYields.Milliseconds()), flagged(first)}
 	for _, d := range batch {
 		args = append(args, d.Job, d.Digest, plain(d.Revision), d.Was, d.Text)
 	}
