@@ -55,7 +55,7 @@ func TestPromoteSomeBesideADroppedFollower(t *testing.T) {
 		if n := client.ZCard(t.Context(), "{escapement:0}:pending").Val(); n > 3 {
 			t.Errorf("%d runs of it wait, two minutes after the promotion", n)
 		}
-		if v := must[scheduler.JobView](t)(c.inspector().Job(t.Context(), "down")); v.Owner != "" || v.Counts["missed"] < 80 {
+		if v := must[scheduler.JobView](t)(c.inspector().Job(t.Context(), "down")); !v.Orphan || v.Owner != "" || v.Counts["missed"] < 80 {
 			t.Errorf("the follower: %+v", v)
 		}
 		if c.logs.count("no living node holds this job, which follows another one") == 0 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -212,7 +213,7 @@ func (i *Inspector) Job(ctx context.Context, name string) (JobView, error) {
 // holding says who holds a job.
 type holding struct {
 	owner  string // the living node that goes first, "" when none can run the job
-	orphan bool   // no living node holds it, in whatever definition, that is not on standby
+	orphan bool   // no living node of its generation holds it, in whatever definition, that is not on standby
 	// Living nodes that hold another definition.
 	superseded, standby []string
 }
@@ -231,6 +232,8 @@ func (i *Inspector) held(ctx context.Context, all []ledger.Stored) (map[string]h
 		if d, err := jobs.ParseDefinition(s.Definition); err == nil { // else jobView says what is wrong with it
 			list = append(list, &job{Job: d.Job(), digest: s.Digest})
 			h.superseded, h.standby = otherHolders(around, members, s.Job, s.Digest, d.Generation)
+			holders := c.digests(s.Job)
+			h.orphan = h.orphan || holders != nil && !slices.Contains(holders, s.Digest) && len(h.superseded) == 0
 		}
 		held[s.Job] = h
 	}

@@ -55,7 +55,7 @@ type JobView struct {
 	CatchUp    string `json:"catch_up"`
 	PolicyView
 	After  string `json:"after"`  // the job it follows; it then has no schedule
-	Orphan bool   `json:"orphan"` // no living node holds it: it stands still until one does
+	Orphan bool   `json:"orphan"` // no living node of its generation holds it: it stands still until one does
 	Open   string `json:"open"`   // the run that holds it, granted or pending, "" for none
 	// Superseded are living nodes of the job's generation that hold another definition of it than the stored one, and
 	// Standby those of another generation that hold one of their own; by name, the first 20.
