@@ -104,6 +104,8 @@ var mutants = []mutant{
 	{"a run is cancelled for any job", "model", []edit{{"cancel", `if p.job ~= job then return 'unknown' end`, ``}}},
 	{"a cancelled run holds its job", "model", []edit{{"cancel", `  e.open = ''
 `, ``}}},
+	{"a cancelled run was not busy while it waited", "model", []edit{{"cancel", `if e.busy ~= '' then e.busy`, `if false then e.busy`}}},
+	{"a rerun that never ran is told", "model", []edit{{"cancel", ` and (p.holds ~= '' or p.trigger ~= 'rerun')`, ``}}},
 	{"a cancelled run is handed back", "model", []edit{{"unclaim", `if flag then`, `if false then`}}},
 	{"ticks that come again are first ones", "P1", []edit{{"rewind", `int(attempt + 1)`, `'1'`}}},
 	{"a cursor is set back under a run", "P2", []edit{{"rewind", `any(KEYS[4], run_of, job, function() return true end)`, `false`}}},
