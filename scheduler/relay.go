@@ -17,7 +17,7 @@ import (
 // event is still there tell it too, once each: they do not know who was told by others.
 func (s *sweep) relay(ctx context.Context, events []ledger.Event, now int64) {
 	s.told.begin(s.n.clock.server())
-	maps.DeleteFunc(s.waited, func(_ string, at time.Time) bool { return time.Since(at) >= askedAnew })
+	maps.DeleteFunc(s.waited, func(_ string, w wait) bool { return time.Since(w.asked) >= unheldAfter })
 	for _, e := range events {
 		if !s.turn(e, now) {
 			continue
@@ -85,13 +85,20 @@ func (s *sweep) tell(ctx context.Context, e ledger.Event, now int64) {
 	})
 }
 
+// wait is for a follower that living nodes hold in other definitions than the stored one: since when the ledger has said so, and when
+// it did last.
+type wait struct{ since, asked time.Time }
+
 // word tells one follower, and returns its answer. A success waits first, for a follower that nobody who lives and claims holds in the
-// definition that is stored: nodes may know the job by its name and have none of their generation.
+// definition that is stored: nodes may know the job by its name and have none of their generation. Those who have just joined are
+// about to store what they hold, so old word is no reason to believe that they cannot.
 func (s *sweep) word(ctx context.Context, e ledger.Event, job string, now int64) (word ledger.Word) {
+	w := s.waited[job]
 	if e.Outcome == jobs.OutcomeSucceeded {
 		e.Holders = s.n.crowd.Load().digests(job)
-		e.Unheld = e.Holders != nil && now-e.At >= unheldAfter.Milliseconds()
-		if e.Holders != nil && !e.Unheld && (len(e.Holders) == 0 || time.Since(s.waited[job]) < askedAnew) {
+		nobody := len(e.Holders) == 0 || !w.since.IsZero() && time.Since(w.since) >= unheldAfter
+		e.Unheld = e.Holders != nil && nobody && now-e.At >= unheldAfter.Milliseconds()
+		if e.Holders != nil && !e.Unheld && (len(e.Holders) == 0 || time.Since(w.asked) < askedAnew) {
 			return ledger.RelayUnheld
 		}
 	}
@@ -99,8 +106,15 @@ func (s *sweep) word(ctx context.Context, e ledger.Event, job string, now int64)
 		word, err = s.n.ledger.Relay(ctx, e, job)
 		return err
 	})
-	if word == ledger.RelayUnheld {
-		s.waited[strings.Clone(job)] = time.Now()
+	switch {
+	case word == ledger.RelayUnheld:
+		w.asked = time.Now()
+		if w.since.IsZero() {
+			w.since = w.asked
+		}
+		s.waited[strings.Clone(job)] = w
+	case word == ledger.RelayDone && !e.Unheld: // somebody holds it, or it was told before
+		delete(s.waited, job)
 	}
 	return word
 }

@@ -78,3 +78,34 @@ func TestFollowerThatIsGone(t *testing.T) {
 		}
 	})
 }
+
+// A deploy stops the old nodes, and starts the new ones a minute later, some milliseconds from Redis and with many jobs to store. A tick of
+// the upstream has ended in the drain, and they bring another definition of the follower: it has not missed the tick.
+func TestFollowerIsReplacedWhileWordWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		s := &sink{}
+		upstream := jobs.Job{Name: "upstream", Schedule: "@every 1h", Func: func(context.Context, *jobs.Run) error {
+			time.Sleep(5 * time.Second)
+			return nil
+		}}
+		follower := jobs.Job{Name: "follower", After: "upstream", Func: eachSecond("", s).Func}
+		time.Sleep(59*time.Minute + 50*time.Second)
+		first := c.start("v1", scheduler.Config{Partitions: 1, Revision: "1", DrainTimeout: 10 * time.Second}, upstream, follower)
+		time.Sleep(12 * time.Second)
+		c.leave(first)
+		time.Sleep(time.Minute)
+		var list []jobs.Job
+		for i := range 2000 {
+			list = append(list, jobs.Job{Name: fmt.Sprint("job-", i), Schedule: "@yearly", Func: follower.Func})
+		}
+		follower.Timeout = time.Minute
+		var network redistest.Net
+		network.Delay(10 * time.Millisecond)
+		c.startOver(network.Client(server.Options()), "v2", scheduler.Config{Partitions: 1, Revision: "2"}, append(list, upstream, follower)...)
+		time.Sleep(10 * time.Second)
+		c.end()
+		if n := len(s.ticks("follower")); n != 1 {
+			t.Errorf("it ran %d times: %+v", n, c.runs("follower"))
+		}
+	})
+}

@@ -31,12 +31,12 @@ type sweep struct {
 	saidFull          time.Time // that a follower cannot be told
 
 	told       told
-	waited     map[string]time.Time // followers that nobody alive holds as they are stored: when the ledger said so, for a second
+	waited     map[string]wait      // followers that nobody alive holds as they are stored, for half a minute after the ledger said so
 	saidUnheld map[string]time.Time // followers that nobody alive holds: when it was said
 }
 
 func newSweep(n *Node) *sweep {
-	return &sweep{n: n, gaze: n.ledger.NewGaze(), seen: make(map[string]sighting), writes: make(map[int]writes), orphans: make(map[string]orphan), saidUnheld: make(map[string]time.Time), waited: make(map[string]time.Time),
+	return &sweep{n: n, gaze: n.ledger.NewGaze(), seen: make(map[string]sighting), writes: make(map[int]writes), orphans: make(map[string]orphan), saidUnheld: make(map[string]time.Time), waited: make(map[string]wait),
 		strange: strangers{log: n.log}, unreaped: strangers{log: n.log}}
 }
 
