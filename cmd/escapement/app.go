@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,8 +20,9 @@ type app struct {
 	env    map[string]string
 	outlet *outlet // what stderr is to a program that outlives its reader
 
-	flags   globalFlags
-	reached bool // a command ran; an error before that is one of usage
+	flags    globalFlags
+	reached  bool  // a command ran; an error before that is one of usage
+	helpless error // what help was asked for is no command
 }
 
 // globalFlags are the flags that every command knows.
@@ -45,6 +47,7 @@ func (a *app) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, env 
 	root := a.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
+	err = cmp.Or(err, a.helpless)
 	defer a.lastWords()
 	if err == nil {
 		return exitDone
@@ -100,7 +103,35 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.devCommand(), a.runCommand(), a.configCommand(), a.cronCommand(), a.jobsCommand(),
 		a.runsCommand(), a.nodesCommand(), a.locksCommand(), a.lockCommand(), a.generationsCommand(), a.moveCommand(),
 		a.ledgerCommand(), a.versionCommand())
+	root.SetHelpFunc(a.help(root.HelpFunc()))
+	root.SetHelpCommand(a.helpCommand())
 	return root
+}
+
+// help is standard for commands that there are. What is left of the words behind a group is none of its commands,
+// and cobra would show the group's help, with the exit code of success.
+func (a *app) help(standard func(*cobra.Command, []string)) func(*cobra.Command, []string) {
+	return func(cmd *cobra.Command, args []string) {
+		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+			a.helpless = cmd.ValidateArgs(words)
+			return
+		}
+		standard(cmd, args)
+	}
+}
+
+func (a *app) helpCommand() *cobra.Command {
+	return a.command("help [COMMAND]", "say more about a command", cobra.ArbitraryArgs, func(cmd *cobra.Command, args []string) error {
+		about, words, err := cmd.Root().Find(args)
+		if err == nil && about.HasSubCommands() && len(words) > 0 {
+			err = about.ValidateArgs(words)
+		}
+		if err != nil {
+			return usageError{err}
+		}
+		about.InitDefaultHelpFlag()
+		return about.Help()
+	})
 }
 
 // command builds a leaf of the tree.
