@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -119,6 +120,23 @@ func TestConfigCommands(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &tree); err != nil || code != exitDone ||
 		tree.Redis.URL != "redis://u:xxxxx@r:1" || tree.Node.Weight != 1 || tree.Node.Grace != "500ms" {
 		t.Errorf("exit %d, %v, %+v", code, err, tree)
+	}
+}
+
+// fullDisk takes nothing.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// TestUnwrittenData wants exit 1 and the reason when stdout takes nothing.
+func TestUnwrittenData(t *testing.T) {
+	for _, args := range []string{"version", "version -o json", "config validate ../../config.yaml", "config validate -o json ../../config.yaml",
+		"config print --config ../../config.yaml", "cron explain @hourly", "cron explain @hourly -o json"} {
+		var words strings.Builder
+		code := new(app).Run(strings.Fields(args), strings.NewReader(""), fullDisk{}, &words, nil)
+		if code != exitFailed || !strings.Contains(words.String(), "no space left") {
+			t.Errorf("%s: exit %d, %q", args, code, words.String())
+		}
 	}
 }
 

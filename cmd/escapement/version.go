@@ -48,8 +48,8 @@ func (a *app) versionCommand() *cobra.Command {
 		if b.Modified {
 			changes = " with changes"
 		}
-		fmt.Fprintf(a.stdout, "escapement %s\ncommit     %s%s\ntime       %s\n%s\n",
+		_, err := fmt.Fprintf(a.stdout, "escapement %s\ncommit     %s%s\ntime       %s\n%s\n",
 			b.Version, cmp.Or(b.Revision, "unknown"), changes, cmp.Or(b.Time, "unknown"), b.Go)
-		return nil
+		return err
 	})
 }
