@@ -112,6 +112,7 @@ func (c *checker) job(path string, e Job) jobs.Job {
 	c.policy(path+".catch_up", catchUp, &j.CatchUp)
 	c.policy(path+".on_crash", e.OnCrash, &j.OnCrash)
 	c.policy(path+".placement", e.Placement, &j.Placement)
+	takeIdle(&j)
 	j = j.WithDefaults(jobs.Defaults{TTL: c.Defaults.TTL, TimeZone: c.Defaults.TimeZone})
 	j.Func = c.work(path, e)
 	moot := c.moot(path)
@@ -129,6 +130,23 @@ func (c *checker) job(path string, e Job) jobs.Job {
 		c.leaseTime(path+".ttl", j.TTL)
 	}
 	return j
+}
+
+// takeIdle takes out what is written with its default beside a policy that does not use it: a file that shows every setting is
+// as good as one that leaves them out. Another value is meant to do something, and is refused.
+func takeIdle(j *jobs.Job) {
+	if j.CatchUp != jobs.CatchUpAll && j.CatchUpMax == jobs.DefaultCatchUpMax {
+		j.CatchUpMax = 0
+	}
+	if j.OnCrash != jobs.OnCrashRerun && j.RerunMax == jobs.DefaultRerunMax {
+		j.RerunMax = 0
+	}
+	if j.Retry.Max == 0 && j.Retry.Backoff == jobs.DefaultBackoff {
+		j.Retry.Backoff = 0
+	}
+	if j.Retry.Max == 0 && j.Retry.MaxBackoff == jobs.DefaultMaxBackoff {
+		j.Retry.MaxBackoff = 0
+	}
 }
 
 // moot are the settings that cannot be judged, because the one they go with could not be read.

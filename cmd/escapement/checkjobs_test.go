@@ -61,3 +61,34 @@ func TestJobSettings(t *testing.T) {
 		}
 	}
 }
+
+// TestWrittenDefaults wants a file that shows every setting of a job with its default to be the same as one that shows none:
+// also those that only another policy uses.
+func TestWrittenDefaults(t *testing.T) {
+	l, err := load(source{file: write(t, `
+jobs:
+  - name: a
+    schedule: "@hourly"
+    time_zone: UTC
+    overlap: skip
+    catch_up: latest
+    catch_up_max: 10
+    on_crash: record
+    rerun_max: 3
+    ttl: 15s
+    retry: {max: 0, backoff: 1s, max_backoff: 1m}
+    shards: 1
+    params: []
+    placement: owner
+    labels: {}
+    after: ""
+    exec: {command: ["true"], dir: "", env: {}}
+`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := jobs.Job{Name: "a", Schedule: "@hourly"}.WithDefaults(jobs.Defaults{})
+	if got, want := l.jobs[0].Definition(), bare.Definition(); got.Digest() != want.Digest() {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
