@@ -99,6 +99,23 @@ func TestTicksOfADeadNodeStartElsewhere(t *testing.T) {
 	})
 }
 
+// A node without jobs has nothing to register: it is ready, and ends as others do.
+func TestNodeWithoutJobs(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		n := c.start("idle", scheduler.Config{})
+		time.Sleep(time.Second)
+		if err := n.Ready(); err != nil || c.logs.count("node started") != 1 {
+			t.Errorf("not ready after a second: %v", err)
+		}
+		c.start("busy", scheduler.Config{}, jobs.Job{Name: "a", Schedule: "@every 1s", Func: func(context.Context, *jobs.Run) error { return nil }})
+		time.Sleep(5 * time.Second)
+		if err := n.Ready(); err != nil {
+			t.Errorf("beside another node: %v", err)
+		}
+		c.end()
+	})
+}
+
 func TestHeldJobSkipsItsTicks(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}

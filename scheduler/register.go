@@ -56,6 +56,16 @@ func (w *wish) at(now time.Time, last int64) ledger.Definition {
 	return def
 }
 
+// begun is told that the first registration was answered, or that there is nothing to register.
+func (r *registrar) begun() {
+	if !r.fresh {
+		return
+	}
+	r.fresh = false
+	r.n.registered.Store(true)
+	r.n.log.Info("node started", "id", r.n.id, "namespace", r.n.cfg.Namespace, "jobs", len(r.n.jobs), "revision", r.n.cfg.Revision, "generation", r.n.cfg.Generation)
+}
+
 // register stores the definitions of jobs, in batches by partition and there by index, however they
 // are listed. A quiet partition keeps its own jobs outside: beside errQuiet stand the facts of all others. A new job starts from now. Where another definition is stored, the newer revision
 // decides, and between equal ones the one that registers later; an older one counts again when no

@@ -72,6 +72,9 @@ func newRegistrar(n *Node) *registrar {
 func (r *registrar) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	if len(r.n.jobs) == 0 {
+		r.begun() // no answer will come
+	}
 	for try := 0; ; {
 		var what scope
 		select {
@@ -229,11 +232,7 @@ func (r *registrar) try(ctx context.Context, list []*job) error {
 			}
 		}
 	})
-	if r.fresh {
-		r.fresh = false
-		r.n.registered.Store(true)
-		r.n.log.Info("node started", "id", r.n.id, "namespace", r.n.cfg.Namespace, "jobs", len(r.n.jobs), "revision", r.n.cfg.Revision, "generation", r.n.cfg.Generation)
-	}
+	r.begun()
 	return err
 }
 
