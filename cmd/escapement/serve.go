@@ -111,7 +111,9 @@ func healthHandler[N node](nodes []N) http.Handler {
 		var why []string
 		for _, n := range nodes {
 			if err := n.Ready(); err != nil {
-				why = append(why, n.Name()+": "+harmless(err.Error()))
+				for _, reason := range reasons(err) {
+					why = append(why, n.Name()+": "+harmless(reason.Error()))
+				}
 			}
 		}
 		if len(why) > 0 {
@@ -125,6 +127,19 @@ func healthHandler[N node](nodes []N) http.Handler {
 		_ = json.NewEncoder(w).Encode(thisBuild()) // the asker went away; nobody is left to tell
 	})
 	return mux
+}
+
+// reasons are the errors that were joined into one, which has each on a line of its own. A line end in any of them came from outside.
+func reasons(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what a text is wrapped around stays within it
+	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, reasons(e)...)
+	}
+	return all
 }
 
 func answer(w http.ResponseWriter, status int, text string) {

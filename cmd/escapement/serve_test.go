@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -47,6 +48,11 @@ func TestHealth(t *testing.T) {
 	second.err = errors.New("drained by ann: \x1b[2Jnew disk\na: ready")
 	if code, body := get("GET", "/readyz"); code != 503 || body != `b: drained by ann: \x1b[2Jnew disk\x0aa: ready`+"\n" {
 		t.Errorf("a reason that is no line: got %d %q", code, body)
+	}
+	away := fmt.Errorf("sweep: %w: %w", errors.New("unreachable"), errors.New("refused"))
+	second.err = errors.Join(errors.New("drained by ann: new\ndisk"), errors.Join(away, errors.New("clock")))
+	if code, body := get("GET", "/readyz"); code != 503 || body != `b: drained by ann: new\x0adisk`+"\nb: sweep: unreachable: refused\nb: clock\n" {
+		t.Errorf("several reasons: got %d %q", code, body)
 	}
 	second.err = nil
 	if code, body := get("GET", "/readyz"); code != 200 || body != "ready\n" {
