@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 )
@@ -96,6 +97,25 @@ func TestTicksOfADeadNodeStartElsewhere(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		c.end()
 		s.check(t)
+	})
+}
+
+// A node that waits for its Redis says what keeps it from registering.
+func TestNotReadySaysWhy(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		network := &redistest.Net{}
+		network.Cut()
+		s := &sink{}
+		n := c.startOver(network.Client(server.Options()), "early", scheduler.Config{WaitForRedis: true}, eachSecond("a", s))
+		time.Sleep(20 * time.Second)
+		if err := n.Ready(); !errors.Is(err, locking.ErrUnreachable) || !strings.Contains(err.Error(), "not registered yet") {
+			t.Errorf("without Redis: %v", err)
+		}
+		network.Heal()
+		time.Sleep(20 * time.Second)
+		if err := n.Ready(); err != nil || len(s.all()) == 0 {
+			t.Errorf("with Redis: %v, %d runs", err, len(s.all()))
+		}
 	})
 }
 

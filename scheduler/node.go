@@ -121,7 +121,7 @@ func (n *Node) Ready() error {
 	case n.moves.trouble() != nil:
 		return n.moves.trouble()
 	case !n.registered.Load():
-		return errors.New("not registered yet")
+		return errors.Join(errors.New("not registered yet"), n.health.trouble())
 	}
 	return errors.Join(n.cordonWords(), n.claimTrouble(), n.failover.holding())
 }
