@@ -11,7 +11,7 @@ import (
 // ErrDuplicate is returned when a job's name is already registered.
 var ErrDuplicate = errors.New("jobs: name already registered")
 
-// Registry is the set of jobs a program can run. It is safe for concurrent use.
+// Registry is the set of jobs a program can run. The zero value is empty. It is safe for concurrent use.
 type Registry struct {
 	mu     sync.RWMutex
 	byName map[string]Job
@@ -19,7 +19,7 @@ type Registry struct {
 
 // NewRegistry returns an empty registry.
 func NewRegistry() *Registry {
-	return &Registry{byName: make(map[string]Job)}
+	return new(Registry)
 }
 
 // Add fills j with the built-in defaults, checks it and keeps a copy. The error is that
@@ -33,6 +33,9 @@ func (r *Registry) Add(j Job) error {
 	defer r.mu.Unlock()
 	if _, taken := r.byName[j.Name]; taken {
 		return fmt.Errorf("job %q: %w; give one of the two another name", j.Name, ErrDuplicate)
+	}
+	if r.byName == nil {
+		r.byName = make(map[string]Job)
 	}
 	r.byName[j.Name] = j
 	return nil

@@ -37,6 +37,17 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
+// The zero value is an empty registry.
+func TestRegistryZeroValue(t *testing.T) {
+	var reg jobs.Registry
+	if _, ok := reg.Get("a"); ok || reg.Len() != 0 || len(reg.All()) != 0 || reg.Check() != nil {
+		t.Error("it is not empty")
+	}
+	if err := reg.Add(good()); err != nil || reg.Len() != 1 {
+		t.Errorf("after an Add: %v, len %d", err, reg.Len())
+	}
+}
+
 func TestRegistryRefuses(t *testing.T) {
 	reg := jobs.NewRegistry()
 	reg.MustAdd(good())
