@@ -146,7 +146,7 @@ func TestLockKilledRedis(t *testing.T) {
 	}
 }
 
-// TestLockRevoked ends a command by locks release; its group dies with it.
+// TestLockRevoked ends a command by locks release; its group dies with it, and the log says so as the configuration has it.
 func TestLockRevoked(t *testing.T) {
 	redis := redistest.Start(t)
 	p := locked(t, redis, true, "a", "--ttl", "3s", "--", "sh", "-c", "sleep 1000 & echo $!; wait")
@@ -155,6 +155,7 @@ func TestLockRevoked(t *testing.T) {
 		t.Errorf("held by %q", l.Holder)
 	}
 	says(t, at(redis), exitDone, `lock "a" is free`, "locks", "release", "a", "--token", l.Token)
+	p.logged("lease lost", `"level":"error"`, `"name":"a"`)
 	p.exits(exitLost)
 	if !ended(p.child()) {
 		t.Error("a process of the command's group goes on")

@@ -112,7 +112,7 @@ func (a *app) lock(l *loaded, client redis.UniversalClient, name string, args []
 	}
 	signals := catch()
 	defer signal.Stop(signals)
-	cfg := redislock.Config{Namespace: l.Namespace, Margin: lockMargin, Confirm: l.confirm()}
+	cfg := redislock.Config{Namespace: l.Namespace, Margin: lockMargin, Confirm: l.confirm(), Logger: newLogger(a.stderr, l.Log)}
 	if cfg.Confirm == scheduler.ConfirmMajority {
 		var err error
 		if cfg.Confirm, err = redisconn.Majority(context.Background(), client); err != nil {

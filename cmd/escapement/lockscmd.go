@@ -92,8 +92,9 @@ func (a *app) inspectLocks(f func(lockTool) error) func(*cobra.Command, []string
 			}
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			driver := redislock.NewDriver(client, redislock.Config{Namespace: l.Namespace})
-			locker := locking.New(driver, locking.Config{Margin: lockMargin})
+			log := newLogger(a.stderr, l.Log)
+			driver := redislock.NewDriver(client, redislock.Config{Namespace: l.Namespace, Logger: log})
+			locker := locking.New(driver, locking.Config{Margin: lockMargin, Logger: log})
 			defer locker.Close()
 			return f(lockTool{tool{ctx, in, args}, driver, locker})
 		})
