@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
@@ -140,5 +141,29 @@ func TestClusterListWhileASlotMoves(t *testing.T) {
 	}
 	if len(found) != locks-1 {
 		t.Errorf("%d locks; want all but one of %d", len(found), locks)
+	}
+}
+
+// TestListOfManySlotsOnTheirWay: a server that serves none of many slots is not asked for each of their locks.
+func TestListOfManySlotsOnTheirWay(t *testing.T) {
+	e, c := withEmbedded(t)
+	d := redislock.NewDriver(c, redislock.Config{Namespace: "kit"})
+	for i := range 50 {
+		if _, err := d.Acquire(t.Context(), locking.Request{Name: fmt.Sprint(i), Owner: "o", TTL: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := 0
+	e.SetHook(func(p *server.Peer, cmd string, _ ...string) bool {
+		if strings.HasPrefix(cmd, "EVAL") {
+			asked++
+			p.WriteError("CLUSTERDOWN Hash slot not served")
+			return true
+		}
+		return false
+	})
+	locks, _, err := d.List(t.Context(), 0)
+	if len(locks) != 0 || !errors.Is(err, locking.ErrUnreachable) || asked < 2 || asked > 20 {
+		t.Errorf("%d locks, %v; asked %d times, want a few", len(locks), err, asked)
 	}
 }

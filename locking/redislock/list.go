@@ -21,20 +21,23 @@ const (
 
 	// lookWithin is how long a server has to say who holds a lock of the list.
 	lookWithin = time.Second
+	// movingMost is how many locks of a server may stand in slots that it cannot serve now, before it counts as silent.
+	movingMost = 16
 )
 
 // List returns the locks of the namespace that are held, sorted by name, for an
 // operator: it walks over all keys of each server, a thousand in a call, and
 // holds none up. Of more than limit locks it returns limit, and more is true; 0 is no limit.
 // Beside the error of a server that does not answer, which wraps locking.ErrUnreachable,
-// stand the locks of the others; beside that of a slot of a Cluster that is on its way, all but those in it.
+// stand the locks of the others; beside that of a slot of a Cluster that is on its way, all but those in it, unless a server has
+// many such locks.
 func (d *Driver) List(ctx context.Context, limit int) (locks []locking.Ownership, more bool, err error) {
 	if d.refused != nil {
 		return nil, false, d.refused
 	}
 	names, err := d.names(ctx)
 	unread := redisconn.Explain("list locks at redis "+redisconn.Addr(d.client), err)
-	silent := make(map[string]bool) // addresses
+	silent, moving := make(map[string]bool), make(map[string]int) // by address
 	for _, name := range names {
 		if limit > 0 && len(locks) == limit {
 			return locks, true, unread
@@ -53,7 +56,9 @@ func (d *Driver) List(ctx context.Context, limit int) (locks []locking.Ownership
 			return locks, false, errors.Join(unread, fmt.Errorf("lock %q: %w", name, err))
 		}
 		if errors.Is(err, locking.ErrUnreachable) {
-			silent[at], unread = !redisconn.OfSlot(err), errors.Join(unread, fmt.Errorf("lock %q: %w", name, err))
+			moving[at]++
+			silent[at] = !redisconn.OfSlot(err) || moving[at] == movingMost
+			unread = errors.Join(unread, fmt.Errorf("lock %q: %w", name, err))
 			continue
 		}
 		if err != nil { // one that something else has written to hides none of the others
