@@ -13,7 +13,8 @@ import (
 
 // call runs one command line in this process.
 func call(env []string, stdin string, args ...string) (code int, stdout, stderr string) {
-	var out, words strings.Builder
+	var out strings.Builder
+	var words heard // a locker logs beside what is said
 	code = new(app).Run(args, strings.NewReader(stdin), &out, &words, env)
 	return code, out.String(), words.String()
 }

@@ -45,7 +45,7 @@ func TestLockLostAndNotStarted(t *testing.T) {
 	}
 	client, other := server.Client(t), server.Client(t)
 	client.AddHook(afterGrant{func(ctx context.Context) { other.FlushAll(ctx) }})
-	var words strings.Builder
+	var words heard
 	a := &app{env: map[string]string{}, stdin: strings.NewReader(""), stdout: &words, stderr: &words}
 	err := a.lock(&loaded{Config: defaults()}, client, "a", []string{script}, locking.Options{TTL: short})
 	if code := exitCode(err); code != exitNoCommand || !strings.Contains(words.String(), "was not found") {

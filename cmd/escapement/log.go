@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -12,13 +13,17 @@ import (
 // logTime is RFC 3339 in UTC with milliseconds, as everywhere in the outputs.
 const logTime = "2006-01-02T15:04:05.000Z07:00"
 
-// newLogger writes to w by zerolog, as people or programs like to read it; auto
-// looks whether w is a terminal.
-func newLogger(w io.Writer, cfg Log) *slog.Logger {
-	// zerolog keeps these for the whole process; every logger here wants the same.
+// setZerolog sets what zerolog keeps for the whole process; every logger here wants the same.
+var setZerolog = sync.OnceFunc(func() {
 	zerolog.TimeFieldFormat = logTime
 	zerolog.DurationFieldFormat = zerolog.DurationFormatString // with its unit: "lag":"1.2ms"
 	zerolog.TimestampFunc = func() time.Time { return time.Now().UTC() }
+})
+
+// newLogger writes to w by zerolog, as people or programs like to read it; auto
+// looks whether w is a terminal.
+func newLogger(w io.Writer, cfg Log) *slog.Logger {
+	setZerolog()
 	if o, ok := w.(*outlet); ok {
 		o.speak(cfg)
 	}

@@ -131,7 +131,7 @@ func healthHandler[N node](nodes []N) http.Handler {
 
 // reasons are the errors that were joined into one, which has each on a line of its own. A line end in any of them came from outside.
 func reasons(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error }) // what a text is wrapped around stays within it
+	joined, ok := err.(interface{ Unwrap() []error }) // and not errors.As: what a text is wrapped around stays within it
 	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
 		return []error{err}
 	}
