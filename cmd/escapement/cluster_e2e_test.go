@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"syscall"
@@ -161,6 +162,26 @@ func TestToolsBesideASilentMaster(t *testing.T) {
 			t.Errorf("%v: exit %d, %s%s", args, code, stdout, stderr)
 		}
 	}
+	env[1] = "ESCAPEMENT_REDIS_ADDRS=" + strings.Join(append(mute(t, 3), home.Addr()), ",") // the first that is asked is likely mute
+	for range 3 {
+		if code, _, stderr := call(env, "", "lock", "--ttl", "5s", lock, "--", "true"); code != exitDone {
+			t.Errorf("lock, where servers are mute: exit %d, %s", code, stderr)
+		}
+	}
+}
+
+// mute are addresses of servers that take connections and say nothing.
+func mute(t *testing.T, n int) (addrs []string) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		addrs = append(addrs, l.Addr().String())
+	}
+	return addrs
 }
 
 // lockAt is the name of a lock that lives at a master.

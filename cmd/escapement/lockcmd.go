@@ -122,7 +122,7 @@ func (a *app) lock(l *loaded, client redis.UniversalClient, name string, args []
 	evicts := askEvicts(client)
 	locker := redislock.New(client, cfg)
 	defer locker.Close() // a place in the line is given up before this process ends
-	lease, err := a.acquire(locker, name, o, signals)
+	lease, err := a.acquire(client, locker, name, o, signals)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ type caught struct{ os.Signal }
 func (c caught) Error() string { return c.String() }
 
 // acquire takes the lock, unless a signal comes first.
-func (a *app) acquire(locker *locking.Locker, name string, o locking.Options, signals <-chan os.Signal) (*locking.Lease, error) {
+func (a *app) acquire(client redis.UniversalClient, locker *locking.Locker, name string, o locking.Options, signals <-chan os.Signal) (*locking.Lease, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	answered := make(chan struct{})
 	var watch sync.WaitGroup
@@ -190,6 +190,7 @@ func (a *app) acquire(locker *locking.Locker, name string, o locking.Options, si
 		case <-answered:
 		}
 	})
+	meet(ctx, client)
 	lease, err := locker.Acquire(ctx, name, o)
 	close(answered)
 	watch.Wait()
