@@ -230,6 +230,7 @@ func (n *Node) openOnce(ctx context.Context) error {
 	if err := n.moves.before(ctx); err != nil {
 		return err
 	}
+	redisconn.Meet(ctx, n.client)
 	call, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	l, err := ledger.Open(call, n.client, n.cfg.ledger())

@@ -90,21 +90,6 @@ func (l *loaded) unreachable(err error, otherwise string) error {
 	return fmt.Errorf("cannot reach Redis at %s: %w; start it, mend %s, or %s", l.redisName(), err, mend, otherwise)
 }
 
-// meetWithin is how long servers of a Cluster are asked who is there.
-const meetWithin = 5 * time.Second
-
-// meet has a new client of a Cluster find out who is master of what. It asks one server after another, and a call that has to wait
-// for that could be over with the first that hangs.
-func meet(ctx context.Context, client redis.UniversalClient) {
-	c, ok := client.(*redis.ClusterClient)
-	if !ok {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, meetWithin)
-	defer cancel()
-	_ = c.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil }) // what is wrong is found by whoever uses it
-}
-
 // evictsWithin is how much longer than for its lock a command waits to hear whether Redis evicts.
 const evictsWithin = 50 * time.Millisecond
 

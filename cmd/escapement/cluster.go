@@ -32,5 +32,6 @@ func clusterOf(o *redis.Options, addrs []string) *redis.ClusterOptions {
 		PipelinePoolSize: o.PipelinePoolSize, PipelineReadBufferSize: o.PipelineReadBufferSize, PipelineWriteBufferSize: o.PipelineWriteBufferSize,
 		ConnMaxIdleTime: o.ConnMaxIdleTime, ConnMaxLifetime: o.ConnMaxLifetime, ConnMaxLifetimeJitter: o.ConnMaxLifetimeJitter,
 		MaintNotificationsConfig: o.MaintNotificationsConfig,
+		DisableRoutingPolicies:   true, // else the first command waits for what some server says of commands, also of one that hangs
 	}
 }

@@ -162,10 +162,21 @@ func TestToolsBesideASilentMaster(t *testing.T) {
 			t.Errorf("%v: exit %d, %s%s", args, code, stdout, stderr)
 		}
 	}
-	env[1] = "ESCAPEMENT_REDIS_ADDRS=" + strings.Join(append(mute(t, 3), home.Addr()), ",") // the first that is asked is likely mute
-	for range 3 {
-		if code, _, stderr := call(env, "", "lock", "--ttl", "5s", lock, "--", "true"); code != exitDone {
-			t.Errorf("lock, where servers are mute: exit %d, %s", code, stderr)
+}
+
+// TestMuteServersOfACluster: of the addresses in the configuration most belong to servers that hang. Whichever is asked first, nodes
+// start and locks are had.
+func TestMuteServersOfACluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	env := []string{
+		"ESCAPEMENT_REDIS_MODE=cluster", "ESCAPEMENT_REDIS_ADDRS=" + strings.Join(append(mute(t, 3), c.Options().Addrs[0]), ","),
+		"ESCAPEMENT_REDIS_URL=redis:///0", "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0",
+	}
+	for i := range 3 {
+		nodeOf(t, env, fmt.Sprint("n", i), secondly([]string{"a"}, ""))
+		if code, _, stderr := call(env, "", "lock", "--ttl", "5s", "a", "--", "true"); code != exitDone {
+			t.Errorf("lock: exit %d, %s", code, stderr)
 		}
 	}
 }

@@ -30,6 +30,8 @@ var programs = []mutant{
 		{"cmd/escapement/client.go", `if who := guarded(at); who != "" {`, `if who := guarded(at); who != "" && false {`}}},
 	{name: "the sentinels' password is printed", test: "./cmd/escapement TestSentinelPasswordIsForSentinels", edits: []edit{
 		{"cmd/escapement/print.go", `s.Redis.SentinelPassword = masked`, `s.Redis.SentinelPassword = c.Redis.SentinelPassword`}}},
+	{name: "a lock's call waits for servers of a Cluster that hang", test: "./cmd/escapement TestMuteServersOfACluster", edits: []edit{
+		{"cmd/escapement/lockcmd.go", `redisconn.Meet(ctx, client)`, `_ = redisconn.Meet`}}},
 	{name: "a command begins under a lock that is lost", test: "./cmd/escapement TestLockLostBeforeTheCommand", edits: []edit{
 		{"cmd/escapement/lockrun.go", `if u.lease.Context().Err() != nil { // we did not`, `if false { // we did not`}}},
 	{name: "what a command left behind works on without the lock", test: "./cmd/escapement TestLockFrozenEndsWhatIsLeft", edits: []edit{
