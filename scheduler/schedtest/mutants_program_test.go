@@ -34,7 +34,7 @@ var programs = []mutant{
 		{"cmd/escapement/lockcmd.go", `redisconn.Meet(ctx, client)`, `_ = redisconn.Meet`}}},
 	{name: "a command begins under a lock that is lost", test: "./cmd/escapement TestLockLostBeforeTheCommand", edits: []edit{
 		{"cmd/escapement/lockrun.go", `if u.lease.Context().Err() != nil { // we did not`, `if false { // we did not`}}},
-	{name: "what a command left behind works on without the lock", test: "./cmd/escapement TestLockFrozenEndsWhatIsLeft", edits: []edit{
+	{name: "what a command left behind works on without the lock", test: "./cmd/escapement TestClearWhenTheLockIsLost", edits: []edit{
 		{"cmd/escapement/lockrun.go", `case u.killAt.IsZero(): // the command had ended before anybody looked`, `case u.killAt.IsZero():
 		return`}, {"cmd/escapement/lockrun.go", `		u.lose()
 		fallthrough
