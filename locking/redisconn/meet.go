@@ -14,11 +14,7 @@ const meetWithin = 5 * time.Second
 // answers, and a call that has to wait for that could be over with the first that hangs. Other clients have nobody to meet. What is
 // wrong is found by whoever uses the client.
 func Meet(ctx context.Context, client redis.UniversalClient) {
-	c, ok := client.(*redis.ClusterClient)
-	if !ok {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, meetWithin)
 	defer cancel()
-	_ = c.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil })
+	_ = EachMaster(ctx, client, func(context.Context, redis.Cmdable) error { return nil })
 }
