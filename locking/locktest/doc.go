@@ -32,6 +32,11 @@
 // needs more than locking.Driver says so in Case.Needs; where the store lacks it,
 // the case is left out, and Run logs its name and the reason.
 //
+// Two cases show a hint (Request.After) that lies ahead of the last token, and take tokens for microseconds of a clock: what lies ten
+// minutes ahead is to be believed, and what lies two hours ahead is to be refused with a *locking.InputError about
+// Options.After, for no guard can have seen it. A store whose tokens are counted has to draw that line in numbers of its own, at
+// 6e8 and 7.2e9.
+//
 // A broken driver is the proof of a case: redislock's mutant test has at least
 // one for each.
 //

@@ -22,6 +22,7 @@ func driverCases() []Case {
 		{Name: "renew answers each in order", Run: renewAnswers},
 		{Name: "renew lasts", Run: renewLasts},
 		{Name: "lapsed lease", Run: lapsed},
+		{Name: "calls end with their context", Run: callsEnd},
 		{Name: "tokens grow", Run: tokensGrow},
 		{Name: "tokens grow though the store forgets", Needs: NeedsForget, Run: tokensGrowForget},
 	}
@@ -175,6 +176,50 @@ func lapsed(tb testing.TB, s Store) {
 	wantIs(tb, "release of the lapsed lease", release(tb, d, "a"), locking.ErrLost)
 	if err := b.Release(tb.Context()); err != nil {
 		tb.Fatal(err)
+	}
+}
+
+// callsEnd asks over a network that is silent for good. Who waits for longer than its context holds up all others: the
+// keep-alive asks for every lease in one call.
+func callsEnd(tb testing.TB, s Store) {
+	for what, f := range map[string]func(ctx context.Context, d locking.Driver, g locking.Grant) error{
+		"acquire": func(ctx context.Context, d locking.Driver, g locking.Grant) error {
+			_, err := d.Acquire(ctx, locking.Request{Name: g.Name, Owner: "b", TTL: long})
+			return err
+		},
+		"renew": func(ctx context.Context, d locking.Driver, g locking.Grant) error {
+			answers, err := d.Renew(ctx, []locking.Renewal{renewal(g, long)})
+			if err == nil && len(answers) == 1 && answers[0] == locking.Unknown {
+				return locking.ErrUnreachable
+			}
+			return err
+		},
+		"release": func(ctx context.Context, d locking.Driver, g locking.Grant) error {
+			return d.Release(ctx, g.Name, g.Owner)
+		},
+		"owner": func(ctx context.Context, d locking.Driver, g locking.Grant) error {
+			_, err := d.Owner(ctx, g.Name)
+			return err
+		},
+		"revoke": func(ctx context.Context, d locking.Driver, g locking.Grant) error {
+			return d.Revoke(ctx, g.Name, g.Token)
+		},
+	} {
+		d, n := s.Connect(tb)
+		g := mustAsk(tb, d, locking.Request{Name: name + "/" + what, Owner: "a", TTL: long}) // what is asked in vain may be asked once more later
+		ctx, cancel := context.WithTimeout(tb.Context(), reply)
+		defer cancel()
+		n.Cut()
+		came := make(chan error, 1)
+		go func() { came <- f(ctx, d, g) }() // ends with its context, or when the network heals
+		select {
+		case err := <-came:
+			n.Heal()
+			wantIs(tb, what+" over a silent network", err, locking.ErrUnreachable)
+		case <-time.After(reply + slack):
+			n.Heal()
+			tb.Fatalf("%s: no answer %s after its context had ended", what, slack)
+		}
 	}
 }
 

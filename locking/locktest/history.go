@@ -26,7 +26,6 @@ const (
 	historyTTL     = 200 * time.Millisecond
 	historyCall    = 60 * time.Millisecond // limit of one call
 	historyPause   = 90 * time.Millisecond // most between two calls of one client
-	historyChecked = 30 * time.Second      // limit of the search for an order
 )
 
 // HistoryConfig says which random histories Histories plays.

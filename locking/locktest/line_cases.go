@@ -20,6 +20,7 @@ func lineCases() []Case {
 		{Name: "who gives up leaves the line", Needs: NeedsLine, Run: givesUp},
 		{Name: "who is cut off does not block the line", Needs: NeedsLine, Run: cutOffInLine},
 		{Name: "the line waits for the end of a lost lease", Needs: NeedsLine, Run: lineWaits},
+		{Name: "nobody gets past the line", Needs: NeedsLine, Run: pastTheLine},
 		{Name: "fair shares", Needs: NeedsLine, Run: fairShares},
 	}
 }
@@ -156,6 +157,19 @@ func cutOffInLine(tb testing.TB, s Store) {
 		tb.Fatal("who was cut off believes to have the lock too")
 	}
 	noError(tb, "release", lease.Release(tb.Context()))
+}
+
+// pastTheLine lets one come along while the lock is there for the first in line, who has not heard of it yet.
+func pastTheLine(tb testing.TB, s Store) {
+	d, _ := s.Connect(tb)
+	mustAcquire(tb, d, "a", long)
+	first := stand(tb, s, d, 1, locking.Options{TTL: long, Wait: long})
+	first.net.Cut()
+	mustRelease(tb, d, "a")
+	_, err := acquire(tb, d, "passer-by", long)
+	wantIs(tb, "acquire beside a line", err, locking.ErrHeld)
+	first.net.Heal()
+	noError(tb, "release", first.mustGet(tb, locking.Patience+slack).Release(tb.Context()))
 }
 
 // lineWaits loses a holder while others stand in line.

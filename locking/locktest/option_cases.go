@@ -15,6 +15,7 @@ func optionCases() []Case {
 		{Name: "fixed", Run: fixed},
 		{Name: "extend", Run: extend},
 		{Name: "delay", Run: delayed},
+		{Name: "delay and hint of a take-over", Run: takenWith},
 		{Name: "a token larger than a hint", Run: after},
 		{Name: "a hint from the future", Run: afterTooFar},
 	}
@@ -117,6 +118,21 @@ func delayed(tb testing.TB, s Store) {
 	}
 	noError(tb, "release", b.Release(tb.Context()))
 	wantFree(tb, d, "right after the release of a lock with a delay")
+}
+
+// takenWith takes a lock away with the options of an acquisition: they hold for it too.
+func takenWith(tb testing.TB, s Store) {
+	d, _ := s.Connect(tb)
+	a := mustAcquire(tb, d, "a", long)
+	r := request("b", long)
+	r.From, r.Delay, r.After = a.Token, long/2, a.Token+600*aSecond
+	if b := mustAsk(tb, d, r); b.Token <= r.After {
+		tb.Fatalf("taken over with token %d; want more than the hint %d", b.Token, r.After)
+	}
+	if o := owner(tb, d); o.Left <= long || o.Left > long+r.Delay {
+		tb.Fatalf("others can have the lock in %s; want up to ttl %s and delay %s", o.Left, long, r.Delay)
+	}
+	mustRelease(tb, d, "b")
 }
 
 // aSecond is about a second in the unit of tokens, which follow a clock in

@@ -19,10 +19,10 @@ var ErrUnconfirmed = errors.New("too few replicas confirm it")
 func (d *Driver) ask(ctx context.Context, name string, args []any) ([]any, error) {
 	keys := lockKeys(d.namespace, name)
 	if d.confirm == 0 {
-		return acquireScript.Run(ctx, d.client, keys, args...).Slice()
+		return acquired(acquireScript.Run(ctx, d.client, keys, args...))
 	}
 	cmd, copies, unknown := acquireScript.RunAndWait(ctx, d.client, redisconn.Wait{Replicas: d.confirm, Most: waitFor(ctx)}, keys, args...)
-	reply, err := cmd.Slice()
+	reply, err := acquired(cmd)
 	if err == nil && unknown != nil {
 		err = d.takeBack(ctx, keys, args[0], unknown)
 	}

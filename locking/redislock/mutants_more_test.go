@@ -134,8 +134,9 @@ func ownerMutants() map[string]breakage {
 
 func lineMutants() map[string]breakage {
 	return map[string]breakage{
-		"the line is a stack": {make: stack, caught: []string{"first come, first served", "fair shares"}},
-		"nobody is called":    {make: plain(mutant{deaf: true}), caught: []string{"the first in line is called"}},
+		"the line is a stack":            {make: stack, caught: []string{"first come, first served", "fair shares"}},
+		"a passer-by gets past the line": {make: pastLine, caught: []string{"nobody gets past the line"}},
+		"nobody is called":               {make: plain(mutant{deaf: true}), caught: []string{"the first in line is called"}},
 		"keeps the places of those who do not ask": {
 			make: keepsPlaces, caught: []string{"who is cut off does not block the line"}},
 		"the first in line does not wait": {
@@ -148,6 +149,32 @@ func lineMutants() map[string]breakage {
 			}}),
 			caught: []string{"the line waits for the end of a lost lease"}},
 	}
+}
+
+// contextMutants wait for an answer for as long as their client does, whatever their caller has time for.
+func contextMutants() map[string]breakage {
+	outlive := context.WithoutCancel
+	all := make(map[string]breakage)
+	for what, m := range map[string]mutant{
+		"an acquire": {acquire: func(d locking.Driver, ctx context.Context, r locking.Request) (locking.Grant, error) {
+			return d.Acquire(outlive(ctx), r)
+		}},
+		"a renewal": {renew: func(d locking.Driver, ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
+			return d.Renew(outlive(ctx), batch)
+		}},
+		"a release": {release: func(d locking.Driver, ctx context.Context, name, owner string) error {
+			return d.Release(outlive(ctx), name, owner)
+		}},
+		"a question for the owner": {owner: func(d locking.Driver, ctx context.Context, name string) (locking.Ownership, error) {
+			return d.Owner(outlive(ctx), name)
+		}},
+		"a revocation": {revoke: func(d locking.Driver, ctx context.Context, name string, token locking.Token) error {
+			return d.Revoke(outlive(ctx), name, token)
+		}},
+	} {
+		all[what+" outlives its context"] = breakage{make: plain(m), caught: []string{"calls end with their context"}}
+	}
+	return all
 }
 
 // places are owners in the order in which they came. Its lock is never held
@@ -176,6 +203,25 @@ func (p *places) list() []locking.Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.all)
+}
+
+// pastLine gives a lock that is kept for somebody in line to one who does not stand there.
+func pastLine() mutant {
+	var waiting places
+	return mutant{acquire: func(d locking.Driver, ctx context.Context, r locking.Request) (locking.Grant, error) {
+		if r.Queue {
+			waiting.come(r)
+		}
+		g, err := d.Acquire(ctx, r)
+		if err == nil {
+			waiting.leave(r.Owner)
+		}
+		held := asHeld(err)
+		if held == nil || r.Queue || !slices.ContainsFunc(waiting.list(), func(o locking.Request) bool { return o.Owner == held.Owner }) {
+			return g, err
+		}
+		return takesOver(func(locking.Request) bool { return true })(d, ctx, r)
+	}}
 }
 
 // stack lets the one who came last go first.

@@ -46,7 +46,7 @@ func asked(f func(r *locking.Request)) func() mutant {
 // mutants are the broken drivers, in groups as the cases are.
 func mutants() map[string]breakage {
 	all := make(map[string]breakage)
-	for _, group := range []map[string]breakage{grantMutants(), releaseMutants(), renewMutants(), ownerMutants(), lineMutants()} {
+	for _, group := range []map[string]breakage{grantMutants(), releaseMutants(), renewMutants(), ownerMutants(), lineMutants(), contextMutants()} {
 		for name, m := range group {
 			all[name] = m
 		}
@@ -88,6 +88,20 @@ func grantMutants() map[string]breakage {
 		"the lease is longer than it says": {
 			make:   asked(func(r *locking.Request) { r.TTL *= 3 }),
 			caught: []string{"fixed"}, history: true},
+		"a take-over forgets the delay": {
+			make: asked(func(r *locking.Request) {
+				if r.From != 0 {
+					r.Delay = 0
+				}
+			}),
+			caught: []string{"delay and hint of a take-over"}},
+		"a take-over drops the hint": {
+			make: asked(func(r *locking.Request) {
+				if r.From != 0 {
+					r.After = 0
+				}
+			}),
+			caught: []string{"delay and hint of a take-over"}},
 		"forgets the delay": {make: asked(func(r *locking.Request) { r.Delay = 0 }), caught: []string{"delay"}},
 		"drops the hint":    {make: asked(func(r *locking.Request) { r.After = 0 }), caught: []string{"a token larger than a hint"}},
 		"believes any hint": {make: believes, caught: []string{"a hint from the future"}},

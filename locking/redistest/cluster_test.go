@@ -128,6 +128,16 @@ func TestClusterMoveSlot(t *testing.T) {
 	}
 }
 
+// TestWordsOfAClusterThatDoesNotGather: whoever reads them must not look for sentinels that are not there.
+func TestWordsOfAClusterThatDoesNotGather(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := &Cluster{servers: []*Server{{}}}
+	if err := c.Demoted(ctx, c.servers[0]); err == nil || strings.Contains(err.Error(), "sentinel") {
+		t.Errorf("a server of a Cluster that never becomes a replica: %v", err)
+	}
+}
+
 func TestClusterEndsWithItsTest(t *testing.T) {
 	var pids []int
 	t.Run("inner", func(t *testing.T) {

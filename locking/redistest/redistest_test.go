@@ -65,6 +65,29 @@ func TestServerKeepsItsData(t *testing.T) {
 	}
 }
 
+// TestServerEndedByItself: one that crashed, or that somebody else ended, is not running, and its pid may be another process' by now.
+func TestServerEndedByItself(t *testing.T) {
+	s := Start(t)
+	exited := s.exited
+	if err := syscall.Kill(s.Pid(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-exited
+	if s.Pid() != 0 {
+		t.Errorf("pid %d of a server that has ended by itself", s.Pid())
+	}
+	for what, f := range map[string]func() error{"Pause": s.Pause, "Resume": s.Resume} {
+		if err := f(); err == nil {
+			t.Errorf("%s of a server that has ended by itself says nothing", what)
+		}
+	}
+	for _, f := range []func() error{s.Stop, s.Kill, s.Restart} {
+		if err := f(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestServerPause(t *testing.T) {
 	s := Start(t)
 	c := s.Client(t)

@@ -190,7 +190,7 @@ func until(ctx context.Context, what string, yes func(context.Context) (bool, er
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("redis sentinel: until %s: %w", what, errors.Join(ctx.Err(), err))
+			return fmt.Errorf("redistest: until %s: %w", what, errors.Join(ctx.Err(), err))
 		}
 	}
 }

@@ -107,12 +107,26 @@ func (s *Server) Client(tb TB) *redis.Client {
 
 // Pid returns the process id, 0 when the server is not running.
 func (s *Server) Pid() int {
+	cmd, _ := s.running()
+	if cmd == nil {
+		return 0
+	}
+	return cmd.Process.Pid
+}
+
+// running returns the process, and what is closed at its end; nil when there is none, or it has ended by itself.
+func (s *Server) running() (*exec.Cmd, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cmd == nil {
-		return 0
+		return nil, nil
 	}
-	return s.cmd.Process.Pid
+	select {
+	case <-s.exited:
+		return nil, nil
+	default:
+		return s.cmd, s.exited
+	}
 }
 
 // Restart starts the server again on the same port with the data that it kept.
@@ -177,34 +191,34 @@ func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
 func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
 
 func (s *Server) end(sig os.Signal) error {
-	s.mu.Lock()
-	cmd, exited := s.cmd, s.exited
-	s.mu.Unlock()
-	if cmd == nil {
-		return nil
-	}
-	if err := s.signal(sig); err != nil {
-		return err
-	}
-	select {
-	case <-exited:
-	case <-time.After(stopWithin): // paused, or stuck
-		if err := s.signal(syscall.SIGKILL); err != nil {
+	cmd, exited := s.running()
+	if cmd != nil {
+		if err := s.send(cmd, sig); err != nil {
 			return err
 		}
-		<-exited
+		select {
+		case <-exited:
+		case <-time.After(stopWithin): // paused, or stuck
+			if err := s.send(cmd, syscall.SIGKILL); err != nil {
+				return err
+			}
+			<-exited
+		}
 	}
 	s.forget()
 	return nil
 }
 
 func (s *Server) signal(sig os.Signal) error {
-	s.mu.Lock()
-	cmd := s.cmd
-	s.mu.Unlock()
+	cmd, _ := s.running()
 	if cmd == nil {
 		return fmt.Errorf("redis-server on %s: %v: it is not running; call Restart", s.Addr(), sig)
 	}
+	return s.send(cmd, sig)
+}
+
+// send sends a signal to a process, which may have ended meanwhile.
+func (s *Server) send(cmd *exec.Cmd, sig os.Signal) error {
 	if err := cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("redis-server on %s: %v: %w", s.Addr(), sig, err)
 	}
