@@ -3,6 +3,7 @@ package jobs
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 )
 
@@ -17,6 +18,9 @@ const (
 	maxMilli = maxSecond*1000 + 999
 )
 
+// tooLong is what has the form of a duration: where it was refused all the same, it did not fit into one.
+var tooLong = regexp.MustCompile(`^[+-]?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
+
 // parseEvery reads what follows @every and returns it in milliseconds.
 func parseEvery(fields []string) (int64, error) {
 	if len(fields) != 1 {
@@ -24,6 +28,8 @@ func parseEvery(fields []string) (int64, error) {
 	}
 	d, err := time.ParseDuration(fields[0])
 	switch {
+	case err != nil && tooLong.MatchString(fields[0]):
+		return 0, fmt.Errorf("%q is outside %v to %v", clip(fields[0]), minEvery, maxEvery)
 	case err != nil:
 		return 0, fmt.Errorf("%q is not a duration; use a number with ms, s, m or h, such as 1h30m", clip(fields[0]))
 	case d < minEvery || d > maxEvery:

@@ -143,8 +143,14 @@ func checkAlone(field string, i int) error {
 	alone := []string{"*", "*", "*", "*", "*", "*"}
 	alone[i] = field
 	_, err := parseSpec(strings.Join(alone, " "))
+	if err != nil && i == len(fieldRules)-1 && namesSeven.MatchString(field) {
+		return fmt.Errorf("%w; Sunday is 0 here, not 7", err)
+	}
 	return err
 }
+
+// namesSeven finds a 7 that is no step: other crons take it for Sunday.
+var namesSeven = regexp.MustCompile(`(^|[,-])7\b`)
 
 // parseSpec calls the parser. Only checked text comes here; should the parser panic all
 // the same, that is an error of the schedule and not the end of the program.

@@ -158,6 +158,7 @@ func TestParseScheduleRefuses(t *testing.T) {
 		{"* * 0 * *", "", `day of month "0"`},
 		{"* * * 13 *", "", `month "13"`},
 		{"* * * * 7", "", `day of week "7"`},
+		{"* * * * 1,5-7", "", `Sunday is 0 here, not 7`},
 		{"61 25 * * *", "", `hour "25"`}, // and the minute: every fault
 		{"5-1 * * * *", "", "beyond end of range"},
 		{"*/0 * * * *", "", "positive number"},
@@ -188,6 +189,10 @@ func TestParseScheduleRefuses(t *testing.T) {
 		{"@every 99ms", "", "is outside 100ms to 8760h"},
 		{"@every -1h", "", "is outside 100ms"},
 		{"@every 8761h", "", "is outside 100ms"},
+		{"@every 3000000h", "", `"3000000h" is outside 100ms to 8760h`},
+		{"@every 9223372036855ms1us", "", `"9223372036855ms1us" is outside 100ms`},
+		{"@every -1.5h99999999999999999999µs", "", "is outside 100ms"},
+		{"@every 3000000hours", "", "is not a duration"},
 		{"@every 100.5ms", "", "whole number of milliseconds"},
 		{"TZ=0", "", "must be followed by a zone"},
 		{"TZ=", "", "must be followed by a zone"},
