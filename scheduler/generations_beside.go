@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,7 +26,8 @@ type shelf struct {
 }
 
 // shelve writes the definitions of jobs on standby beside the active ones: once, every hour, and when the sets of
-// definitions that live are other ones, for then another of the same generation may have to give way.
+// definitions that live are other ones, for then another of the same generation may have to give way. A partition that has no
+// room for this generation keeps its own jobs from being written, and is the error.
 func (r *registrar) shelve(ctx context.Context) error {
 	s, sets, now := &r.shelf, r.n.crowd.Load().sets, time.Now()
 	maps.DeleteFunc(s.has, func(j *job, _ bool) bool { return r.outside[j] != standby })
@@ -42,19 +44,23 @@ func (r *registrar) shelve(ctx context.Context) error {
 		}
 	}
 	slices.SortFunc(list, func(a, b *job) int { return cmp.Or(a.part-b.part, a.index-b.index) })
-	part := -1
+	part, full := -1, error(nil)
 	for len(list) > 0 {
 		n := 1
 		for n < len(list) && n < ledger.BatchMax && list[n].part == list[0].part {
 			n++
 		}
-		if err := r.putAside(ctx, list[0].part != part, list[:n]); err != nil {
+		err := r.putAside(ctx, list[0].part != part, list[:n])
+		part, list = list[0].part, list[n:]
+		switch {
+		case errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrClosed): // too many generations; others may have room
+			full, list = err, slices.DeleteFunc(list, func(j *job) bool { return j.part == part })
+		case err != nil:
 			return err
 		}
-		part, list = list[0].part, list[n:]
 	}
-	s.fresh = false
-	return nil
+	s.fresh = s.fresh && full != nil
+	return full
 }
 
 // putAside writes the definitions of jobs of one partition.

@@ -135,6 +135,45 @@ func TestCancelOfWhatWaitsEndsTheBusyTime(t *testing.T) {
 	})
 }
 
+// What was handed back holds the job while it waits, as an attempt that a crash left does: whether it is cancelled then, comes too late
+// or runs, the job was busy since it was granted first.
+func TestWhatWasHandedBackIsBusy(t *testing.T) {
+	for how, end := range map[string]func(t *testing.T, r *rig, c Claim){
+		"cancelled": func(t *testing.T, r *rig, c Claim) { must(r.led.Cancel(t.Context(), "a", c.Run, "ann", "")) },
+		"too late": func(t *testing.T, r *rig, c Claim) {
+			c.Drop = ReasonStartWithin
+			r.want(t, Passed, c)
+		},
+		"ran": func(t *testing.T, r *rig, c Claim) {
+			r.want(t, Granted, c)
+			r.settle(t, Settled, "a", c.Run, jobs.OutcomeSucceeded)
+		},
+	} {
+		for _, o := range []jobs.Overlap{jobs.OverlapQueue, jobs.OverlapReplace} {
+			t.Run(how+" "+o.String(), func(t *testing.T) {
+				onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+					r.create(t, "a")
+					r.pass(t, 1500*time.Millisecond)
+					r.want(t, Granted, with(o, tickClaim("a", "r1", 1)))
+					granted := r.now
+					r.pass(t, time.Second)
+					must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "r1"}}))
+					r.pass(t, time.Minute)
+					last := (r.now - noon) / 1000
+					r.want(t, Held, with(o, passing("a", "r2", last, late(2, last-1)))) // behind one that waits
+					end(t, r, with(o, pendingClaim("a", Successor("r1"))))
+					if e := r.entry(t, "a"); e.Busy != (Window{granted, r.now}) || e.Open != "" {
+						t.Errorf("the entry is %+v, want it busy from the grant at %d to %d", e, granted, r.now)
+					}
+					r.want(t, Moved, with(o, passing("a", "r2", last, late(2, last-1))))
+					r.want(t, Granted, with(o, passing("a", "r2", last, overlapped(2, last-1))))
+					r.sound(t)
+				})
+			})
+		}
+	}
+}
+
 // An operator's attempt that is cancelled before it ran says nothing of its tick, which was told of when it ended.
 func TestCancelOfARerunIsNotTold(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {

@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -147,6 +149,82 @@ func TestFollowRepeatedTicks(t *testing.T) {
 			t.Errorf("in flight: %+v", l)
 		}
 		r.sound(t)
+	})
+}
+
+// A tick that has succeeded has succeeded, whatever becomes of an operator's attempt of it: those that follow are not told of that. One of
+// them may wait for word of the success still, until somebody holds it, or come to follow only now.
+func TestFollowARerunOfASuccess(t *testing.T) {
+	back := func(t *testing.T, r *rig, run string) string {
+		t.Helper()
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: run}}))
+		return Successor(run)
+	}
+	for how, end := range map[string]func(t *testing.T, r *rig, run string){
+		"failed":  func(t *testing.T, r *rig, run string) { r.settle(t, Settled, "a", run, jobs.OutcomeFailed) },
+		"crashed": func(t *testing.T, r *rig, run string) { r.reap(t, "a", run) },
+		"cancelled once it was handed back": func(t *testing.T, r *rig, run string) {
+			must(r.led.Cancel(t.Context(), "a", back(t, r, run), "ann", ""))
+		},
+		"handed back once it was cancelled": func(t *testing.T, r *rig, run string) {
+			must(r.led.Cancel(t.Context(), "a", run, "ann", ""))
+			back(t, r, run)
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				r.chainOf(t, "a", "b")
+				r.pass(t, time.Minute)
+				r.runOne(t, "a", 1)
+				success := r.events(t)[0]
+				success.Holders = []string{}
+				if got := must(r.led.Relay(t.Context(), success, "b")); got != RelayUnheld {
+					t.Fatalf("told while nobody holds it: %s", got)
+				}
+				run := must(r.led.Rerun(t.Context(), "a", "a-1"))
+				r.want(t, Granted, pendingClaim("a", run))
+				end(t, r, run)
+				if events := r.events(t); len(events) != 1 {
+					t.Errorf("the followers are told %+v", events)
+				}
+				for _, e := range r.events(t) {
+					if e.Outcome != jobs.OutcomeSucceeded {
+						must(r.led.Relay(t.Context(), e, "b"))
+					}
+				}
+				success.Unheld = true
+				if got := must(r.led.Relay(t.Context(), success, "b")); got != RelayDone {
+					t.Fatalf("told after half a minute: %s", got)
+				}
+				r.tale(t, "b", "missed 1-1 x1 late")
+				r.sound(t)
+			})
+		})
+	}
+}
+
+// A job that once followed another one, and wants nodes with a label whose name is after and whose value is that job's name, follows it
+// no more.
+func TestFollowIsNoLabel(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.chainOf(t, "a", "b")
+		def := jobs.Job{Name: "b", Schedule: "@every 1h", Labels: map[string]string{"after": "a"}, Shards: 2, Params: []string{`"after":"a"`, `","after":"a`}}
+		text := must(json.Marshal(def.Definition()))
+		if !strings.Contains(string(text), `"after":"a"`) {
+			t.Fatalf("the definition is %s", text)
+		}
+		r.pass(t, time.Minute)
+		if got := must(r.led.Define(t.Context(), r.now, []Definition{{Job: "b", Digest: "d-label", WasDigest: "d-after", Cursor: noon + 3600_000, Text: text}})); got[0].Word != "replaced" {
+			t.Fatalf("define: %s", got[0].Word)
+		}
+		r.pass(t, time.Second)
+		r.runOne(t, "a", 1)
+		if got := must(r.led.Relay(t.Context(), r.events(t)[0], "b")); got != RelayStranger {
+			t.Errorf("told: %s", got)
+		}
+		if l := r.open(t, "b"); l != nil {
+			t.Errorf("in flight: %+v", l)
+		}
 	})
 }
 

@@ -219,7 +219,7 @@ func (m *model) claimPending(by Claimer, j *modelJob, c Claim) Answer {
 	if outcome != 0 {
 		m.passed(j, r.step, Row{Prev: r.Prev, Next: r.Next, Tick: r.Tick, Until: r.Tick, Count: 1, Outcome: outcome, Reason: reason})
 		if j.Open == c.Run {
-			j.Open = ""
+			j.letGo(m.ms())
 		}
 		return Answer{Verdict: Passed, Cursor: j.Cursor, Detail: outcome.String() + "," + reason}
 	}

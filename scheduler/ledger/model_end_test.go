@@ -80,8 +80,8 @@ func (m *model) end(r *modelRun, how Row, output, fresh string, freed int64) {
 			Attempt: r.Attempt + 1, Trigger: "rerun", Request: r.Request, Granted: m.ms(), Holds: true, Of: r.Of, Param: r.Param, Payload: r.Payload}}
 	} else if r.Of != "" {
 		m.part(j, r, how.Outcome, freed)
-	} else if r.Request == "" && r.Shards == 1 {
-		m.tell(j, Event{Prev: r.Prev, Next: r.Next, Tick: r.Tick, Until: r.Tick, Count: 1, Outcome: how.Outcome})
+	} else if r.Shards == 1 {
+		m.tellEnd(j, r, how.Outcome)
 	}
 	delete(m.cancels, r.Run)
 }
@@ -139,9 +139,7 @@ func (m *model) unclaim(back Return) Word {
 	}
 	delete(m.runs, back.Run)
 	if j := m.jobs[back.Job]; j.Open == back.Run {
-		if j.Open = fresh; r.Overlap == "s" {
-			j.Busy = Window{cmp.Or(j.Busy.From, r.Granted), m.ms()}
-		}
+		j.free(r, m.ms(), fresh)
 	}
 	m.waiting[fresh] = &modelRun{step: r.step, Lease: Lease{Run: fresh, Job: r.Job, Tick: r.Tick, Shard: r.Shard, Shards: r.Shards,
 		Attempt: r.Attempt, Prev: r.Prev, Next: r.Next, Trigger: r.Trigger, Request: r.Request, Granted: m.ms(), Holds: true, Of: r.Of, Param: r.Param, Payload: r.Payload}}
@@ -188,13 +186,11 @@ func (m *model) cancel(job, id, author, reason string) (Word, string) {
 	m.close(j, r, Row{At: m.ms(), Outcome: jobs.OutcomeCancelled, Reason: Cancel{Author: author, Reason: reason}.why(), Started: m.ms()})
 	if r.Of != "" {
 		m.part(j, r, jobs.OutcomeCancelled, m.ms())
-	} else if r.Request == "" && r.Shards == 1 && (r.Holds || r.Trigger != "rerun") {
-		m.tell(j, Event{Prev: r.Prev, Next: r.Next, Tick: r.Tick, Until: r.Tick, Count: 1, Outcome: jobs.OutcomeCancelled})
+	} else if r.Shards == 1 && (r.Holds || r.Trigger != "rerun") {
+		m.tellEnd(j, r, jobs.OutcomeCancelled)
 	}
 	if j.Open == id {
-		if j.Open = ""; j.Busy != (Window{}) {
-			j.Busy.To = m.ms()
-		}
+		j.letGo(m.ms())
 	}
 	return Cancelled, ""
 }

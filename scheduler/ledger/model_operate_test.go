@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -181,6 +182,16 @@ func (m *model) tell(j *modelJob, e Event) {
 	}
 }
 
+// tellEnd leaves word of how a tick ended, unless it has succeeded before.
+func (m *model) tellEnd(j *modelJob, r *modelRun, outcome jobs.Outcome) {
+	succeeded := slices.ContainsFunc(j.rows, func(row modelRow) bool {
+		return !row.foreign && !row.Ranged && row.Tick == r.Tick && row.Request == "" && row.Outcome == jobs.OutcomeSucceeded && (row.Whole || row.Shards == 1)
+	})
+	if r.Request == "" && (outcome == jobs.OutcomeSucceeded || r.Trigger != "rerun" || !succeeded) {
+		m.tell(j, Event{Prev: r.Prev, Next: r.Next, Tick: r.Tick, Until: r.Tick, Count: 1, Outcome: outcome})
+	}
+}
+
 // recordOf is an event as it stands in the outbox.
 func recordOf(e Event) string {
 	return fmt.Sprintf("1|%s|%s|%s|%d|%d|%d|%s|%d", e.Upstream, orNone(e.Prev), orNone(e.Next), e.Tick, e.Until, e.Count, e.Outcome, e.At)
@@ -188,7 +199,7 @@ func recordOf(e Event) string {
 
 func (m *model) relay(e Event, job string) Word {
 	j, why := m.job(job)
-	follows := m.jobs[job] != nil && strings.Contains(string(m.jobs[job].text), `"after":"`+e.Upstream+`"`)
+	follows := m.jobs[job] != nil && m.jobs[job].follows() == e.Upstream
 	if !follows && (j == nil || !j.replacedSince(e.At)) {
 		return RelayStranger
 	}
@@ -225,6 +236,15 @@ func (m *model) relay(e Event, job string) Word {
 	}
 	m.passed(j, -1, row)
 	return RelayDone
+}
+
+// follows is the job that this one's definition names.
+func (j *modelJob) follows() string {
+	var def struct{ After string }
+	if json.Unmarshal(j.text, &def) != nil {
+		return ""
+	}
+	return def.After
 }
 
 // replacedSince says whether a job got another definition at an instant or later.

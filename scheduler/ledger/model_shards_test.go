@@ -143,9 +143,7 @@ func (m *model) part(j *modelJob, r *modelRun, how jobs.Outcome, freed int64) {
 	if j.Open == id {
 		j.free(t, freed, "")
 	}
-	if t.Request == "" {
-		m.tell(j, Event{Prev: t.Prev, Next: t.Next, Tick: t.Tick, Until: t.Tick, Count: 1, Outcome: worst})
-	}
+	m.tellEnd(j, t, worst)
 }
 
 // free lets go of the job, or hands it on to the next attempt.
@@ -157,6 +155,13 @@ func (j *modelJob) free(r *modelRun, freed int64, fresh string) {
 		if j.Busy.To = freed; j.Busy.From == 0 {
 			j.Busy.From = r.Granted
 		}
+	}
+}
+
+// letGo frees the job from a pending run that was granted before.
+func (j *modelJob) letGo(ms int64) {
+	if j.Open = ""; j.Busy != (Window{}) {
+		j.Busy.To = ms
 	}
 }
 

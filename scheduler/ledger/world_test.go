@@ -86,7 +86,7 @@ func (r rhythm) count(from, before int64) (n, last int64) {
 
 func (r rhythm) definition(digest string) []byte {
 	if r.after != "" {
-		return fmt.Appendf(nil, `{"name":"x","after":"%s"}`, r.after)
+		return fmt.Appendf(nil, `{"name":"x","labels":{"after":"aa"},"after":"%s"}`, r.after)
 	}
 	return []byte("settings of " + digest + "|\n")
 }

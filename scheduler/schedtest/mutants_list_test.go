@@ -71,7 +71,7 @@ var leases = []mutant{
 	{name: "a lost state hides its line from who passes by", test: "./locking/redislock TestLineOutlivesItsState", edits: []edit{
 		{"locking/redislock/acquire.lua", "has_line(last[4], last[1], now)", "has_line(last[4], true, now)"}}},
 	{name: "who waits for a foreign lock leaves a state for ever", test: "./locking/redislock TestForeignKey", edits: []edit{
-		{"locking/redislock/acquire.lua", "if redis.call('PTTL', state) < patience then", "if false then"}}},
+		{"locking/redislock/line.lua", "if redis.call('PTTL', state) < patience then", "if false then"}}},
 	{name: "a renewal under way hides a suspension", test: "./locking TestKeeperCountsASuspensionAmidACall", edits: []edit{
 		{"locking/renew.go", "if p.timeout > lookEvery {", "if p.timeout < 0 {"}}},
 	{name: "a function runs under another context than its lease's", plan: "cut off", caught: "TOLD", edits: []edit{
@@ -221,8 +221,12 @@ var engines = []mutant{
 var definitions = []mutant{
 	{name: "a build that is gone decides", test: "./scheduler TestNewestOfTheLivingDecides", edits: []edit{
 		{"scheduler/generations_crowd.go", ` && c.built[n.ID] >= revision`, ``}}},
+	{name: "a full partition keeps a generation from being kept in others", test: "./scheduler TestNinthGenerationWhereThereIsRoom", edits: []edit{
+		{"scheduler/generations_beside.go", `full, list = err, slices`, `return err
+			full, list = err, slices`}}},
 	{name: "a follower that is on standby only is waited for", test: "./scheduler TestPromoteWithoutAFollower", edits: []edit{
-		{"scheduler/generations_crowd.go", `return !c.standby[n.ID] && (`, `return (`}}},
+		{"scheduler/generations_crowd.go", "\t\tcase c.standby[n.ID]:\n", "\t\tcase false:\n"},
+		{"scheduler/relay.go", ` || !w.since.IsZero() && time.Since(w.since) >= unheldAfter`, ``}}},
 	{name: "a unique key outlives its job", test: "./scheduler/ledger TestRemoveForgetsUniqueKeys", edits: []edit{
 		{"scheduler/ledger/scripts/remove.lua", `    redis.call('ZREM', KEYS[13], p.request)`, ``}}},
 	{name: "a job that once followed cannot be set back", test: "./scheduler/ledger TestRewindOfAJobThatFollowed", edits: []edit{

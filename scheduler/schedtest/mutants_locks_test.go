@@ -24,7 +24,11 @@ var locks = []mutant{
 	{name: "a mute connection for calls is kept", test: "./locking/redislock TestMuteWire", edits: []edit{
 		{"locking/redislock/wire.go", ` || silent > 0:`, `:`}}},
 	{name: "a line has no last place", test: "./locking/redislock TestFullLine", edits: []edit{
-		{"locking/redislock/acquire.lua", `if close_up(redis.call('ZCARD', line), now / 1000) >= most then return 0 end`, ``}}},
+		{"locking/redislock/line.lua", `if close_up(redis.call('ZCARD', line), now / 1000) >= most then return 0 end`, ``}}},
+	{name: "a grant is answered with a list", test: "./locking/redislock TestFreeLockCosts", edits: []edit{
+		{"locking/redislock/acquire.lua", `return give(owner, ttl + delay, now, server_run_id(), last, after, who)`, `return {1, give(owner, ttl + delay, now, server_run_id(), last, after, who)}`}}},
+	{name: "a lock without a line is searched for one", test: "./locking/redislock TestFreeLockCosts", edits: []edit{
+		{"locking/redislock/acquire.lua", `if not value and has_line(last[4], last[1], now) then`, `if not value then`}}},
 	{name: "a grant whose WAIT is refused is nobody's", test: "./locking/redislock TestConfirmForbidden", edits: []edit{
 		{"locking/redislock/confirm.go", `err = d.takeBack(ctx, keys, args[0], unknown)`, `err = unknown`}}},
 	{name: "the dead keep their places in line", test: "./locking/redislock TestDeadInLine", edits: []edit{

@@ -37,11 +37,11 @@ var policies = []mutant{
 	{name: "a failure leads to a run", test: byPolicies, edits: []edit{
 		{relayLua, `if outcome == 'succeeded' and how == 'skipped' then`, `if how == 'skipped' then`}}},
 	{name: "runs by hand lead to runs of those that follow", test: byPolicies, edits: []edit{
-		{preludeLua, `elseif r.request == '' and r.shards == '1' and`, `elseif r.shards == '1' and`}}},
+		{preludeLua, `if r.request ~= '' or redis.call('HEXISTS', k.followers`, `if redis.call('HEXISTS', k.followers`}}},
 	{name: "those that follow do not hear of ticks that did not run", test: byPolicies, edits: []edit{
 		{claimLua, `if followed[i] then tell(`, `if false then tell(`}}},
 	{name: "those that follow do not hear of crashes", test: byPolicies, edits: []edit{
-		{preludeLua, `elseif r.request == '' and r.shards == '1' and`, `elseif r.request == '' and outcome ~= 'abandoned' and r.shards == '1' and`}}},
+		{preludeLua, `elseif r.shards == '1' then -- not`, `elseif outcome ~= 'abandoned' and r.shards == '1' then -- not`}}},
 	{name: "a tick that is run again after a rewind is the first attempt", test: byPolicies, edits: []edit{
 		{preludeLua, `return tick < bound and int(attempt) or '1'`, `return '1'`}}},
 	{name: "nobody is told to end", test: byPolicies, edits: []edit{

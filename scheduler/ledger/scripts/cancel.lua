@@ -39,16 +39,13 @@ local why = reason_of('1|0|' .. author .. '|' .. reason)
 if not append(KEYS[9], KEYS[5], row_text(id, p, 'cancelled', why, int(ms), int(ms), '0', ''), e, ms, ARGV[5], ARGV[6]) then return 'foreign' end
 count(e, 'cancelled', 1)
 if p.payload ~= '' then redis.call('HSET', KEYS[5], 'p:' .. id, p.payload) end
+local k = {waiting = KEYS[4], kept = KEYS[5], cancels = KEYS[6], outbox = KEYS[7], followers = KEYS[8]}
 if p.of ~= '' then
-  part({waiting = KEYS[4], kept = KEYS[5], cancels = KEYS[6], outbox = KEYS[7], followers = KEYS[8]}, KEYS[9], e, p, 'cancelled', ms, ms,
-    ARGV[5], ARGV[6])
-elseif p.request == '' and p.shards == '1' and (p.holds ~= '' or p.trigger ~= 'rerun') and redis.call('HEXISTS', KEYS[8], job) == 1 then
-  tell(KEYS[7], job, p.prev, p.next, p.tick, p.tick, 1, 'cancelled', ms) -- an operator's attempt comes after an end that was told
+  part(k, KEYS[9], e, p, 'cancelled', ms, ms, ARGV[5], ARGV[6])
+elseif p.shards == '1' and (p.holds ~= '' or p.trigger ~= 'rerun') then -- an operator's attempt comes after an end that was told
+  tell_end(k, KEYS[9], p, 'cancelled', ms)
 end
-if e.open == id then
-  e.open = ''
-  if e.busy ~= '' then e.busy = int(pair(e.busy)) .. ',' .. int(ms) end -- it held the job until now
-end
+if e.open == id then let_go(e, ms) end
 redis.call('HSET', KEYS[1], job, entry_text(e))
 redis.call('HDEL', KEYS[4], id)
 redis.call('ZREM', KEYS[3], id)

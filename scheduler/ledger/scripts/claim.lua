@@ -316,7 +316,7 @@ local function claim_pending(i, e, a)
   end
   taken[#taken + 1] = id
   if outcome then
-    if e.open == id then e.open = '' end
+    if e.open == id then let_go(e, ms) end
     answer(i, 'passed', '', e.cursor, outcome .. ',' .. reason)
     return true
   end

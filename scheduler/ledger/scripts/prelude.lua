@@ -261,6 +261,27 @@ local function tell(outbox, upstream, prev, nxt, tick, last, n, outcome, ms)
     .. '|' .. outcome .. '|' .. int(ms))
 end
 
+-- Whether an attempt of a tick has succeeded, of all its shards.
+local function had_succeeded(history, tick)
+  local rows = redis.pcall('LRANGE', history, 0, -1)
+  for _, row in ipairs(rows.err and {} or rows) do
+    if string.find(row, '|' .. tick .. '|', 1, true) then
+      local kind, t, shards, request, outcome = string.match(row,
+        '^1|([RT])|%d*|%d*|%d+|(%d+)|%d+|(%d+)|%d+|%d+|[^|]*|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|[^|]*|[^|]*|([^|]*)|')
+      if t == tick and request == '' and outcome == 'succeeded' and (kind == 'T' or shards == '1') then return true end
+    end
+  end
+  return false
+end
+
+-- Leaves word of how a tick ended, which a run by hand is not. What becomes of another attempt of a tick that has succeeded is nobody's
+-- business: word of the success may still wait for a follower, and would come after the other.
+local function tell_end(k, history, r, outcome, ms)
+  if r.request ~= '' or redis.call('HEXISTS', k.followers, r.job) == 0 then return end
+  if r.trigger == 'rerun' and outcome ~= 'succeeded' and had_succeeded(history, r.tick) then return end
+  tell(k.outbox, r.job, r.prev, r.next, r.tick, r.tick, 1, outcome, ms)
+end
+
 -- What a cancel flag says, as the reason of the run's end.
 local function reason_of(flag)
   local author, reason = string.match(flag, '^1|%d+|([^|]*)|(.*)$')
@@ -308,6 +329,12 @@ local function free(e, mode, since, freed, rerun)
     -- An attempt that follows a crash finds the window of the one before it, and goes on with it.
     e.busy = int(pair(e.busy) or tonumber(since)) .. ',' .. int(freed)
   end
+end
+
+-- Frees the job from a pending run that has held it, and was granted before: the job was busy until now.
+local function let_go(e, ms)
+  e.open = ''
+  if e.busy ~= '' then e.busy = int(pair(e.busy)) .. ',' .. int(ms) end
 end
 
 -- Opens a tick: from now on it holds the job, and its shards are pending. p is what a run of it would be made of,
@@ -369,9 +396,7 @@ local function part(k, history, e, r, outcome, freed, ms, keep, keep_for)
     e.open = ''
     free(e, t.mode, t.granted, freed, false)
   end
-  if t.request == '' and redis.call('HEXISTS', k.followers, t.job) == 1 then
-    tell(k.outbox, t.job, t.prev, t.next, t.tick, t.tick, 1, t.worst, ms)
-  end
+  tell_end(k, history, t, t.worst, ms)
   redis.call('HDEL', k.waiting, id)
   redis.call('HDEL', k.cancels, id)
 end
@@ -408,8 +433,8 @@ local function finish(k, history, e, id, r, row, outcome, output, fresh, freed, 
     redis.call('ZADD', k.pending, int(ms), fresh)
   elseif r.of ~= '' then
     part(k, history, e, r, outcome, freed, ms, keep, keep_for)
-  elseif r.request == '' and r.shards == '1' and redis.call('HEXISTS', k.followers, r.job) == 1 then -- not one shard's rerun
-    tell(k.outbox, r.job, r.prev, r.next, r.tick, r.tick, 1, outcome, ms)
+  elseif r.shards == '1' then -- not one shard's rerun
+    tell_end(k, history, r, outcome, ms)
   end
   redis.call('HDEL', k.cancels, id)
   return true

@@ -20,7 +20,14 @@ local us, ms = clock()
 local text = redis.call('HGET', KEYS[1], job)
 local def = redis.call('HGET', KEYS[2], job)
 if not text or not def then return 'stranger' end
-local follows, e = string.find(def, '"after":"' .. upstream .. '"', 1, true), entry_of(text)
+
+local function following()
+  if not string.find(def, '"after":"' .. upstream .. '"', 1, true) then return false end
+  local ok, d = pcall(cjson.decode, def)
+  return ok and d.after == upstream -- the text may be that of a label
+end
+
+local follows, e = following(), entry_of(text)
 local rows = redis.pcall('LRANGE', KEYS[10], 0, -1)
 
 -- Whether the job got another definition since this was known: it followed then, and was not told yet.

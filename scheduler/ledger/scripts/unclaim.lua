@@ -22,7 +22,7 @@ local function back(i, job, id, fresh, r, e)
     redis.call('ZADD', KEYS[4], r.at, fresh)
     if e.open == id then
       e.open = fresh
-      if r.mode == 's' then e.busy = int(pair(e.busy) or tonumber(r.granted)) .. ',' .. int(ms) end
+      free(e, r.mode, r.granted, ms, true) -- as for an attempt that follows: ticks meanwhile came due behind this one
       redis.call('HSET', KEYS[1], job, entry_text(e))
     end
   end
