@@ -41,7 +41,7 @@ func (a *app) configValidate(cmd *cobra.Command, file string) error {
 	}
 	if !a.json() {
 		if err == nil {
-			_, err = fmt.Fprintf(a.stdout, "%s: valid, %d jobs\n", file, len(l.Jobs))
+			_, err = fmt.Fprintf(a.stdout, "%s: valid, %s\n", file, many(int64(len(l.Jobs)), "job"))
 		}
 		return err
 	}

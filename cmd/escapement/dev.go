@@ -57,7 +57,7 @@ func (a *app) dev(l *loaded, count int) error {
 	}
 	err = f.run(l.HTTP, log, func(url string) {
 		fmt.Fprintln(a.stdout, url)
-		fmt.Fprintf(a.stderr, "escapement: %d nodes, %d jobs, Redis: %s; Ctrl-C drains and ends\n", count, len(l.jobs), where)
+		fmt.Fprintf(a.stderr, "escapement: %s, %s, Redis: %s; Ctrl-C drains and ends\n", many(int64(count), "node"), many(int64(len(l.jobs)), "job"), where)
 	})
 	return l.unreachable(err, "leave that empty for the embedded one")
 }

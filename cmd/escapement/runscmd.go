@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // listed is how many runs a table shows when nobody says how many.
@@ -199,13 +200,18 @@ func (a *app) runsCancel(t tool, o scheduler.CancelOptions) error {
 	}
 	run, err := t.in.Run(t.ctx, t.args[0])
 	back := errors.Is(err, scheduler.ErrUnknownRun)
-	if err != nil && !back {
+	if back {
+		run, err = handedBack(t, t.args[0])
+	}
+	if err != nil {
 		return fmt.Errorf("run %s is cancelled: %w", t.args[0], err)
 	}
 	words := "it will not run"
 	switch {
+	case back && run.Run == t.args[0]:
+		words = "it was handed back meanwhile, and nothing of it is left"
 	case back:
-		run.Run, words = t.args[0], "it was handed back meanwhile and has another id; runs list shows how it ends"
+		words = "it was handed back meanwhile and is run " + run.Run + "; runs get shows how it ends"
 	case did == scheduler.CancelTold && run.Whole:
 		words = "its parts are told to end; runs get shows how it ends"
 	case did == scheduler.CancelTold:
@@ -218,6 +224,19 @@ func (a *app) runsCancel(t tool, o scheduler.CancelOptions) error {
 	}
 	a.say("run %s is cancelled: %s", t.args[0], words)
 	return nil
+}
+
+// handedBack finds a run that was handed back, once or more often: under the id by which it goes on. It may have gone with its job
+// since: then its old id is all there is.
+func handedBack(t tool, id string) (scheduler.RunView, error) {
+	now := id
+	for range 4 {
+		now = ledger.Successor(now)
+		if run, err := t.in.Run(t.ctx, now); !errors.Is(err, scheduler.ErrUnknownRun) {
+			return run, err
+		}
+	}
+	return scheduler.RunView{Run: id}, nil
 }
 
 func (a *app) runsRerunCommand() *cobra.Command {

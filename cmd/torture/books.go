@@ -84,7 +84,18 @@ func (b books) judge(all []job, r rules) audit {
 			}
 		}
 	}
+	for _, l := range b.Open {
+		a.unsettled(l, r)
+	}
 	return a
+}
+
+// unsettled judges what is open although all nodes have ended: who ended in peace has settled its runs first. What waits for
+// a node is missing at the sink, and named there.
+func (a *audit) unsettled(l ledger.Lease, r rules) {
+	if at := time.UnixMilli(l.Tick); !l.Pending() && !r.struck[l.NodeName] && !r.lossy.holds(at) {
+		a.add("%s %s: run %s of node %s is still open, and that node has ended in peace", l.Job, stamp(at), l.Run, l.NodeName)
+	}
 }
 
 // ended judges a row of a run.

@@ -117,6 +117,31 @@ func TestUnclaimedAtTheStop(t *testing.T) {
 	}
 }
 
+// TestStillOpen: who ended in peace has settled its runs. Only a node that was struck, and a Redis that forgets, may leave one.
+func TestStillOpen(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		open  ledger.Lease
+		rules rules
+		want  int
+	}{
+		{"a run of a node that ended in peace", ledger.Lease{Run: "e9", Job: "each-01", Token: 10, NodeName: "n1"}, rules{struck: map[string]bool{"n2": true}}, 1},
+		{"an open tick of shards", ledger.Lease{Run: "w9", Job: "each-01", Whole: true, Left: 1}, rules{}, 1},
+		{"of a node that was struck", ledger.Lease{Run: "e9", Job: "each-01", Token: 10, NodeName: "n2"}, rules{struck: map[string]bool{"n2": true}}, 0},
+		{"forgotten", ledger.Lease{Run: "e9", Job: "each-01", Token: 10, NodeName: "n1"}, rules{lossy: window{second(8), second(9)}}, 0},
+		{"granted to nobody: what is missing at the sink tells of it", ledger.Lease{Run: "e9", Job: "each-01"}, rules{}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := goodBooks()
+			tt.open.Tick = second(9).UnixMilli()
+			b.Open = []ledger.Lease{tt.open}
+			if a := b.judge(twoJobs(), tt.rules); len(a.violations) != tt.want {
+				t.Errorf("want %d violations, got %v", tt.want, a.violations)
+			}
+		})
+	}
+}
+
 func TestJudgeTellsABrokenChain(t *testing.T) {
 	b := goodBooks()
 	b.Chain = []string{"slow: gap"}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"syscall"
@@ -85,11 +86,8 @@ func churn(ctx context.Context, r *rehearsal, s *stage) error {
 	return nil
 }
 
-// step makes one change. Who leaves, freezes or dies is the one that has been there for longest and lives.
+// step makes one change.
 func (s *stage) step(do string, frozen **node) error {
-	oldest := func() *node {
-		return s.nodes[slices.IndexFunc(s.nodes, func(n *node) bool { return n.alive() && n != *frozen && !s.left[n.name] })]
-	}
 	switch do {
 	case "join":
 		n, err := s.start(fmt.Sprintf("n%d", len(s.nodes)+1))
@@ -97,24 +95,41 @@ func (s *stage) step(do string, frozen **node) error {
 			s.say("%s joins", n.name)
 		}
 		return err
-	case "leave":
-		n := oldest()
-		s.left[n.name] = true
-		s.say("SIGTERM to %s", n.name)
-		return n.signal(syscall.SIGTERM)
-	case "kill":
-		return s.kill(oldest())
-	case "freeze":
-		*frozen = oldest()
-		s.struck[(*frozen).name] = true
-		s.say("SIGSTOP to %s", (*frozen).name)
-		return (*frozen).signal(syscall.SIGSTOP)
-	default:
+	case "thaw":
 		s.say("SIGCONT to %s", (*frozen).name)
 		err := (*frozen).signal(syscall.SIGCONT)
 		*frozen = nil
 		return err
 	}
+	n, err := s.oldest(*frozen)
+	if err != nil {
+		return fmt.Errorf("%s: %w", do, err)
+	}
+	switch do {
+	case "leave":
+		s.left[n.name] = true
+		s.say("SIGTERM to %s", n.name)
+		return n.signal(syscall.SIGTERM)
+	case "kill":
+		return s.kill(n)
+	default:
+		*frozen = n
+		s.struck[n.name] = true
+		s.say("SIGSTOP to %s", n.name)
+		return n.signal(syscall.SIGSTOP)
+	}
+}
+
+// errNobody is why nothing can be done to a node.
+var errNobody = errors.New("no node is alive")
+
+// oldest is who leaves, freezes or dies: the one that has been there for longest and lives.
+func (s *stage) oldest(frozen *node) (*node, error) {
+	i := slices.IndexFunc(s.nodes, func(n *node) bool { return n.alive() && n != frozen && !s.left[n.name] })
+	if i < 0 {
+		return nil, errNobody
+	}
+	return s.nodes[i], nil
 }
 
 // lagsAmid notes how late runs started within six seconds after a change, and when nothing had changed for longer. Runs

@@ -143,8 +143,12 @@ func (s *stage) roll(ctx context.Context, nodes int, from term, to *term, amid f
 		}
 	}
 	for i := range nodes {
-		if old, err := s.node(fmt.Sprintf("%s%d", from.name, i+1)); err != nil || !old.gone(ctx) {
-			return fmt.Errorf("%s does not end: %w", from.name, err)
+		old, err := s.node(fmt.Sprintf("%s%d", from.name, i+1))
+		if err == nil {
+			err = old.gone(ctx)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	to.switched.to = time.Now()
@@ -176,12 +180,12 @@ func (s *stage) rolledBack(ctx context.Context, t *term) error {
 }
 
 // gone waits until the process has ended.
-func (n *node) gone(ctx context.Context) bool {
+func (n *node) gone(ctx context.Context) error {
 	select {
 	case <-n.exited:
-		return true
+		return nil
 	case <-ctx.Done():
-		return false
+		return fmt.Errorf("node %s does not end: %w", n.name, ctx.Err())
 	}
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -177,5 +178,34 @@ func TestChoose(t *testing.T) {
 	}
 	if _, err := choose("zombies", false); err == nil {
 		t.Error("an unknown name is accepted")
+	}
+}
+
+// TestFlagsThatDoNothing: who asks for a fault that no chosen scenario has is told so, before anything is built.
+func TestFlagsThatDoNothing(t *testing.T) {
+	for _, tt := range []struct {
+		args string
+		ok   bool
+	}{
+		{"-confirm -scenario failover", true},
+		{"-confirm -scenario plain,zombie", true},
+		{"-confirm -scenario shard", false},
+		{"-confirm", true},
+		{"-confirm -short", false},
+		{"-without -scenario hang", true},
+		{"-without -scenario plain", false},
+		{"-without -short", false},
+		{"-ignore seal", true},
+		{"-ignore seal -scenario move", true},
+		{"-ignore seal -scenario kill", false},
+		{"-ignore seal -without", false},
+	} {
+		o, err := parse(strings.Fields(tt.args), io.Discard)
+		if err == nil {
+			_, _, err = o.choose()
+		}
+		if (err == nil) != tt.ok {
+			t.Errorf("%s: %v", tt.args, err)
+		}
 	}
 }

@@ -21,15 +21,12 @@ func (s *stage) stop(ctx context.Context) (time.Time, error) {
 	if err := waitUntil(ctx, calm); err != nil {
 		return time.Time{}, err
 	}
-	for _, n := range s.nodes {
-		if !n.alive() && !s.dead[n.name] && !s.left[n.name] {
-			s.accuse(wrongExit, "node %s ended by itself (%v): %s", n.name, n.err, n.lastWords())
-		}
-	}
+	s.crashes()
 	if err := os.Remove(s.lives()); err != nil {
 		return time.Time{}, err
 	}
 	asked := time.Now()
+	s.asked = asked
 	for _, n := range s.nodes {
 		if n.alive() {
 			if err := n.signal(syscall.SIGTERM); err != nil {
@@ -57,6 +54,15 @@ func (s *stage) stop(ctx context.Context) (time.Time, error) {
 	s.ended = time.Now()
 	s.note("drained in %s", s.ended.Sub(asked).Round(time.Millisecond))
 	return asked, nil
+}
+
+// crashes accuses the nodes that have ended before they were told to.
+func (s *stage) crashes() {
+	for _, n := range s.nodes {
+		if !n.alive() && !s.dead[n.name] && !s.left[n.name] {
+			s.accuse(wrongExit, "node %s ended by itself (%v): %s", n.name, n.err, n.lastWords())
+		}
+	}
 }
 
 // finish stops the nodes and checks sink and books. d says what the scenario adds to the demand.

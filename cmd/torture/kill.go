@@ -80,6 +80,14 @@ type victim struct {
 // busiest is the living node that goes first for the most jobs.
 func (s *stage) busiest(ctx context.Context) (victim, error) {
 	owners, err := s.owners(ctx)
+	if err != nil {
+		return victim{}, err
+	}
+	return s.first(owners)
+}
+
+// first is the living node that is the owner of the most jobs.
+func (s *stage) first(owners map[string]string) (victim, error) {
 	v := victim{jobs: map[string]bool{}}
 	n := count(owners)
 	for _, node := range s.nodes {
@@ -87,12 +95,15 @@ func (s *stage) busiest(ctx context.Context) (victim, error) {
 			v.node = node
 		}
 	}
+	if v.node == nil {
+		return v, errNobody
+	}
 	for job, owner := range owners {
 		if owner == v.name {
 			v.jobs[job] = true
 		}
 	}
-	return v, err
+	return v, nil
 }
 
 func (s *stage) kill(n *node) error {

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -84,6 +85,33 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
+// choose finds the scenarios, and the guard that nodes are to lack, if any. It refuses flags that none of the scenarios heeds:
+// their run would hold, and would show nothing of what was asked for.
+func (o options) choose() (chosen []scenario, g guard, err error) {
+	if o.ignore != "" {
+		if g, err = guardOf(o.ignore); err != nil {
+			return nil, g, err
+		}
+		if o.scenario != "all" && o.scenario != g.scenario {
+			return nil, g, fmt.Errorf("-ignore %s is for -scenario %s, not %s", g.name, g.scenario, o.scenario)
+		}
+		o.scenario = g.scenario
+	}
+	if chosen, err = choose(o.scenario, o.short); err != nil {
+		return nil, g, err
+	}
+	among := func(some ...string) bool {
+		return slices.ContainsFunc(chosen, func(s scenario) bool { return slices.Contains(some, s.name) })
+	}
+	switch {
+	case o.confirm && !among("failover", "zombie"):
+		err = errors.New("-confirm is for failover and zombie, and neither is chosen; with -short name them in -scenario")
+	case o.without && !among("failover", "zombie", "shard", "hang"):
+		err = errors.New("-without is for failover, zombie, shard and hang, and none is chosen; with -short name them in -scenario")
+	}
+	return chosen, g, err
+}
+
 // run is the program; it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
@@ -91,13 +119,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	var g guard
-	if err == nil && o.ignore != "" {
-		if g, err = guardOf(o.ignore); err == nil {
-			o.scenario = g.scenario
-		}
+	var chosen []scenario
+	if err == nil {
+		chosen, g, err = o.choose()
 	}
-	chosen, unknown := choose(o.scenario, o.short)
-	if err = errors.Join(err, unknown); err != nil {
+	if err != nil {
 		fmt.Fprintln(stderr, "torture:", err)
 		return 2
 	}
@@ -175,7 +201,7 @@ func build(ctx context.Context, dir, name string, left guard, race bool) (string
 		}
 		args = append(args, "-overlay", overlay)
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/escapement/escapement/cmd/escapement")...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/escapement/escapement/cmd/escapement")...) //nolint:gosec // G702: the name of the output, and of an overlay, are made by this program
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w: %s", err, out)
 	}

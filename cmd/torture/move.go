@@ -110,8 +110,8 @@ func (m *relocation) relocate(ctx context.Context) error {
 			}
 		}
 		if i > 0 && i < len(steps)-1 { // the one after it comes too early
-			if a, err := m.tool(ctx, m.command(steps[i+1].name)...); err != nil || a.code != 5 {
-				return fmt.Errorf("move %s before %s: exit %d, not 5: %s: %w", steps[i+1].name, step.name, a.code, a.words, err)
+			if err := m.refused(ctx, fmt.Sprintf("move %s before %s", steps[i+1].name, step.name), m.command(steps[i+1].name)...); err != nil {
+				return err
 			}
 		}
 		began = time.Now()

@@ -36,7 +36,7 @@ func promote(ctx context.Context, r *rehearsal, s *stage) error {
 			return err
 		}
 	}
-	p := promotions{stage: s, reigns: []reign{{oldGeneration, window{from: time.Now()}}}, every: max(r.seconds/6, 2*time.Second)}
+	p := promotions{stage: s, reigns: []reign{{oldGeneration, window{from: time.Now()}}}, each: r.nodes, every: max(r.seconds/6, 2*time.Second)}
 	for _, g := range []string{oldGeneration, newGeneration} {
 		if err := s.joinAll(ctx, g, r.nodes); err != nil {
 			return err
@@ -66,6 +66,7 @@ func promote(ctx context.Context, r *rehearsal, s *stage) error {
 type promotions struct {
 	*stage
 	reigns []reign // the last one goes on
+	each   int     // nodes of each generation
 	every  time.Duration
 }
 
@@ -75,8 +76,9 @@ func (p *promotions) command(generation string) []string {
 
 // standBy checks that a generation that was never promoted has run nothing, and that one that nobody has is refused.
 func (p *promotions) standBy(ctx context.Context) error {
-	if a, err := p.tool(ctx, append(p.command(newGeneration)[:2:2], "nobodys", "--redis", "redis://"+p.redis.Addr())...); err != nil || a.code != 5 {
-		return fmt.Errorf("promote a generation that no node has: exit %d, not 5: %s: %w", a.code, a.words, err)
+	nobodys := append(p.command(newGeneration)[:2:2], "nobodys", "--redis", "redis://"+p.redis.Addr())
+	if err := p.refused(ctx, "promote a generation that no node has", nobodys...); err != nil {
+		return err
 	}
 	lines, _, err := readSink(p.sink())
 	if err != nil {
@@ -153,17 +155,17 @@ func (p *promotions) retire(ctx context.Context) error {
 		}
 	}
 	for _, n := range old {
-		if !n.gone(ctx) {
-			return ctx.Err()
+		if err := n.gone(ctx); err != nil {
+			return err
 		}
 	}
 	if err := wait(ctx, time.Second); err != nil {
 		return err
 	}
-	if err := p.join(ctx, oldGeneration, 9); err != nil {
+	if err := p.join(ctx, oldGeneration, p.each+1); err != nil {
 		return err
 	}
-	p.say("%s9 is back", oldGeneration)
+	p.say("%s is back", p.returned())
 	return wait(ctx, 3*time.Second)
 }
 
@@ -176,21 +178,30 @@ func (p *promotions) finish(ctx context.Context) error {
 	wrong, inFlight := usurped(p.lines, p.books.started(), p.reigns)
 	p.findings.violations = append(p.findings.violations, wrong...)
 	p.findings.violations = slices.Concat(p.findings.violations, idle(p.lines, p.reigns), turns(p.jobs, p.lines, p.reigns))
-	ran, back := map[string]int{}, 0
+	ran, back := p.codes()
+	p.note("%d promotions; %s ran %d times, %s %d; %d lines of runs that were in flight when their generation was replaced; the node that came back ran %d times",
+		len(p.reigns)-1, oldGeneration, ran[oldGeneration], newGeneration, ran[newGeneration], inFlight, back)
+	p.lagsAround()
+	return nil
+}
+
+// returned is the name of the node that comes back when its generation has been retired.
+func (p *promotions) returned() string { return fmt.Sprintf("%s%d", oldGeneration, p.each+1) }
+
+// codes counts what the code of each generation ran, and what the node that came back did, which may run nothing.
+func (p *promotions) codes() (ran map[string]int, back int) {
+	ran = map[string]int{}
 	for _, l := range starts(p.lines) {
 		ran[l.label]++
 		if !strings.HasPrefix(l.node, l.label) {
 			p.accuse(usurper, "the code of %s ran on %s: %s", l.label, l.node, l)
 		}
-		if l.node == oldGeneration+"9" {
+		if l.node == p.returned() {
 			back++
 			p.accuse(usurper, "a node of a retired generation ran: %s", l)
 		}
 	}
-	p.note("%d promotions; %s ran %d times, %s %d; %d lines of runs that were in flight when their generation was replaced; the node that came back ran %d times",
-		len(p.reigns)-1, oldGeneration, ran[oldGeneration], newGeneration, ran[newGeneration], inFlight, back)
-	p.lagsAround()
-	return nil
+	return ran, back
 }
 
 // lagsAround notes how late the runs of the seconds around each promotion were.

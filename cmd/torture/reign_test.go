@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,5 +77,19 @@ func TestKept(t *testing.T) {
 	left.Open = []ledger.Lease{{Job: "slow", Tick: second(10).UnixMilli()}}
 	if wrong := left.kept(there); len(wrong) != 2 {
 		t.Errorf("a run that was recorded after the copy, and one that goes on: %v", wrong)
+	}
+}
+
+// TestCodes: the node that came back is none of those that were there before, however many these are.
+func TestCodes(t *testing.T) {
+	for each := 2; each <= 9; each++ {
+		p := promotions{stage: &stage{}, each: each}
+		for i := range each + 1 {
+			p.lines = append(p.lines, line{node: fmt.Sprintf("old%d", i+1), label: "old", phase: phaseStart})
+		}
+		ran, back := p.codes()
+		if ran["old"] != each+1 || back != 1 || len(p.findings.violations) != 1 || !strings.Contains(p.findings.violations[0].what, fmt.Sprintf("old%d", each+1)) {
+			t.Errorf("%d nodes: ran %v, the one that came back %d: %v", each, ran, back, p.findings.violations)
+		}
 	}
 }

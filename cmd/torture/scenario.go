@@ -99,6 +99,9 @@ func (sc scenario) perform(ctx context.Context, r *rehearsal, dir, binary string
 	if err == nil {
 		err = sc.act(ctx, r, s)
 	}
+	if err != nil && s.asked.IsZero() {
+		s.crashes() // it may be why
+	}
 	if err = errors.Join(err, s.close()); err != nil {
 		s.accuse(undone, "%v", err)
 	}

@@ -48,6 +48,7 @@ type stage struct {
 	post   *post           // writes the sink, where jobs are HTTP calls
 
 	from     time.Time // of the window that the schedules are held to
+	asked    time.Time // when all nodes were told to end; zero: they were not
 	ended    time.Time // when the last node had: until then one that drains may still claim what it goes first for
 	findings findings
 	books    books

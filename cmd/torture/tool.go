@@ -42,6 +42,18 @@ func (s *stage) must(ctx context.Context, args ...string) (answer, error) {
 	return a, err
 }
 
+// tooEarly is the exit code of a command that cannot do now what it is told.
+const tooEarly = 5
+
+// refused is tool for a command that has to end with that; what says it in words.
+func (s *stage) refused(ctx context.Context, what string, args ...string) error {
+	a, err := s.tool(ctx, args...)
+	if err == nil && a.code != tooEarly {
+		err = fmt.Errorf("%s: exit %d, not %d: %s", what, a.code, tooEarly, a.words)
+	}
+	return err
+}
+
 // cut runs a command and sends SIGKILL to it as soon as seen says so. It is asked all the time.
 func (s *stage) cut(ctx context.Context, seen func(context.Context) bool, args ...string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, toolWithin)
