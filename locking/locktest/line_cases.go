@@ -33,7 +33,11 @@ type waiter struct {
 	lease  *locking.Lease
 }
 
-// stand puts a waiter in line and returns when it stands there, as the place-th.
+// settling is time for a waiter to connect for calls once it stands in line. In a synctest bubble it is all the time that
+// needs: a connection that is cut while it is made may hold a mutex, and time does not go on where one is waited for.
+const settling = 5 * time.Millisecond
+
+// stand puts a waiter in line and returns when it stands there, as the place-th, and has settled.
 func stand(tb testing.TB, s Store, watcher locking.Driver, place int, o locking.Options) *waiter {
 	tb.Helper()
 	d, n := s.Connect(tb)
@@ -55,6 +59,7 @@ func stand(tb testing.TB, s Store, watcher locking.Driver, place int, o locking.
 		}
 	})
 	await(tb, fmt.Sprintf("%d stand in line", place), slack, func() bool { return owner(tb, watcher).Waiters == place })
+	<-time.After(settling)
 	return w
 }
 
