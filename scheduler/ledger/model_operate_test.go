@@ -211,9 +211,9 @@ func (m *model) relay(e Event, job string) Word {
 	if e.Outcome != jobs.OutcomeSucceeded {
 		mark += " " + e.Outcome.String() + " " + ms(e.Until)
 	}
-	before := RelayDone
+	before, runs := RelayDone, e.Outcome == jobs.OutcomeSucceeded && !e.Unheld && follows
 	if !m.remembers(job, mark) {
-		before = m.answered(j, e, id)
+		before = m.answered(j, e, id, runs)
 	}
 	if before == "foreign" {
 		return before
@@ -222,7 +222,7 @@ func (m *model) relay(e Event, job string) Word {
 	if before == RelayDone {
 		return before
 	}
-	if e.Outcome == jobs.OutcomeSucceeded && !e.Unheld && follows {
+	if runs {
 		if n := j.next(e.Tick); n > 1 {
 			id += fmt.Sprint("-", n)
 		}
@@ -255,8 +255,8 @@ func (j *modelJob) replacedSince(at int64) bool {
 }
 
 // answered says whether a follower has done with a tick: it ran, or is going, or a row says why it did not
-// run. A success is another matter than a failure before it.
-func (m *model) answered(j *modelJob, e Event, id string) Word {
+// run. A success that leads to a run is another matter than a failure before it.
+func (m *model) answered(j *modelJob, e Event, id string, runs bool) Word {
 	one := e.Count == 1
 	if one && m.remembers(j.Job, id) {
 		return RelayDone
@@ -269,7 +269,7 @@ func (m *model) answered(j *modelJob, e Event, id string) Word {
 	}
 	for _, r := range j.rows {
 		ran := one && !r.Ranged && r.Request == "" && r.Tick == e.Tick
-		passed := r.Ranged && r.Tick <= e.Tick && e.Until <= r.Until && (e.Outcome != jobs.OutcomeSucceeded || r.Reason != ReasonUpstream)
+		passed := r.Ranged && r.Tick <= e.Tick && e.Until <= r.Until && (!runs || r.Reason != ReasonUpstream)
 		if !r.foreign && (ran || passed) {
 			return RelayDone
 		}

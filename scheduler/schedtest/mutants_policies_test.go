@@ -35,7 +35,7 @@ var policies = []mutant{
 	{name: "word of a tick is taken up again and again", test: byPolicies, edits: []edit{
 		{relayLua, `local before = redis.call('ZSCORE', KEYS[6], mark) and true or ran()`, `local before = false`}}},
 	{name: "a failure leads to a run", test: byPolicies, edits: []edit{
-		{relayLua, `if outcome == 'succeeded' and how == 'skipped' then`, `if how == 'skipped' then`}}},
+		{relayLua, `local may_run = succeeded and follows`, `local may_run = follows`}}},
 	{name: "runs by hand lead to runs of those that follow", test: byPolicies, edits: []edit{
 		{preludeLua, `if r.request ~= '' or redis.call('HEXISTS', k.followers`, `if redis.call('HEXISTS', k.followers`}}},
 	{name: "those that follow do not hear of ticks that did not run", test: byPolicies, edits: []edit{

@@ -45,8 +45,12 @@ redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', int(ms))
 
 local function same(r) return r.tick == tick and r.request == '' end
 
+local unheld = ARGV[14] ~= '' and not string.find(',' .. ARGV[15] .. ',', ',' .. e.digest .. ',', 1, true)
+local succeeded = outcome == 'succeeded'
+local may_run = succeeded and follows and (not unheld or ARGV[14] == '0')
+
 -- Whether the tick has its answer: a run, which may have gone on under other ids, or a row. A success that
--- comes after a failure, by a rerun, is another matter than the failure.
+-- comes after a failure, by a rerun, is another matter than the failure, where it may lead to a run.
 local function ran()
   if num == 1 and redis.call('ZSCORE', KEYS[6], id) then return true end
   local going = num == 1 and (any(KEYS[3], run_of, job, same) or any(KEYS[5], pending_of, job, same))
@@ -56,23 +60,20 @@ local function ran()
     if t == tick and request == '' then return true end
     local first, till, reason = string.match(row, '^1|S|%d*|%d*|%d+|(%d+)|(%d*)|%d+|[^|]*|([^|]*)|')
     if first and tonumber(first) <= tonumber(tick) and tonumber(till or '') and tonumber(last) <= tonumber(till)
-      and (outcome ~= 'succeeded' or reason ~= 'upstream') then return true end
+      and (not may_run or reason ~= 'upstream') then return true end
   end
   return false
 end
 
-local mark = outcome == 'succeeded' and id or id .. ' ' .. outcome .. ' ' .. last -- of several ticks, after a rewind also of others
+local mark = succeeded and id or id .. ' ' .. outcome .. ' ' .. last -- of several ticks, after a rewind also of others
 local before = redis.call('ZSCORE', KEYS[6], mark) and true or ran()
 if before == 'foreign' then return 'foreign' end
 if before then -- word that is told again and again is remembered for as long as that
   redis.call('ZADD', KEYS[6], int(ms + remember), mark)
   return 'relayed'
 end
-local how, why, note = 'skipped', 'upstream', outcome
-local unheld = ARGV[14] ~= '' and not string.find(',' .. ARGV[15] .. ',', ',' .. e.digest .. ',', 1, true)
-if outcome == 'succeeded' and unheld and follows and ARGV[14] == '0' then return 'unheld' end
-if outcome == 'succeeded' and (unheld or not follows) then how, why, note = 'missed', 'late', '' end
-if outcome == 'succeeded' and how == 'skipped' then
+if may_run and unheld then return 'unheld' end
+if may_run then
   if redis.call('ZCARD', KEYS[4]) >= most then return 'full' end
   local at, attempt = int(math.min(ms, known)), again(e, tonumber(tick))
   if attempt ~= '1' then id = id .. '-' .. attempt end -- an id is granted once
@@ -80,6 +81,8 @@ if outcome == 'succeeded' and how == 'skipped' then
     prev = '', next = '', trigger = 'after', request = '', at = at, holds = '', of = '', param = '', payload = ''}))
   redis.call('ZADD', KEYS[4], at, id)
 else
+  local how, why, note = 'skipped', 'upstream', outcome
+  if succeeded then how, why, note = 'missed', 'late', '' end
   local followed = redis.call('HEXISTS', KEYS[9], job) == 1
   if followed and redis.call('ZCARD', KEYS[8]) >= OUTBOX_MAX then return 'full' end
   if not pass(KEYS[10], KEYS[7], e, '', tick, last, num, nxt, how, why, note, ms, keep, keep_for) then return 'foreign' end
