@@ -134,8 +134,11 @@ func (l *Locker) Try(ctx context.Context, name string, o Options) (*Lease, error
 // the lease and its context. Do returns what Acquire returns when the lock could
 // not be had; else f's error, joined with one that wraps ErrLost when the lock
 // was lost before f returned, or with what else the release said. What comes of the
-// release wraps ErrNotReleased too: whoever repeats Do asks for that first.
+// release wraps ErrNotReleased too: whoever repeats Do asks for that first. A nil f is an *InputError, and the store is not asked.
 func (l *Locker) Do(ctx context.Context, name string, o Options, f func(ctx context.Context, lease *Lease) error) (err error) {
+	if f == nil {
+		return &InputError{Lock: shortened(name), Field: "f", Why: "is nil; give the function that the lock is for"}
+	}
 	lease, err := l.Acquire(ctx, name, o)
 	if err != nil {
 		return err

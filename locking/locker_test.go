@@ -187,7 +187,8 @@ func TestReleaseOfAKeepersLease(t *testing.T) {
 }
 
 func TestAcquireRefusesBadInput(t *testing.T) {
-	l := New(newScript(nil, nil), Config{})
+	s := newScript(nil, nil)
+	l := New(s, Config{})
 	tests := []struct {
 		name  string
 		o     Options
@@ -229,6 +230,12 @@ func TestAcquireRefusesBadInput(t *testing.T) {
 	}
 	if err := l.Revoke(t.Context(), "", 1); !errors.As(err, &input) {
 		t.Errorf("Revoke of no name: %v; want an *InputError", err)
+	}
+	if err := l.Do(t.Context(), "a", Options{}, nil); !errors.As(err, &input) || input.Field != "f" {
+		t.Errorf("Do of no function: %v; want an *InputError", err)
+	}
+	if len(s.owners) > 0 {
+		t.Error("the store was asked")
 	}
 }
 
