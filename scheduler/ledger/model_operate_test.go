@@ -184,9 +184,16 @@ func (m *model) tell(j *modelJob, e Event) {
 
 // tellEnd leaves word of how a tick ended, unless it has succeeded before.
 func (m *model) tellEnd(j *modelJob, r *modelRun, outcome jobs.Outcome) {
-	succeeded := slices.ContainsFunc(j.rows, func(row modelRow) bool {
-		return !row.foreign && !row.Ranged && row.Tick == r.Tick && row.Request == "" && row.Outcome == jobs.OutcomeSucceeded && (row.Whole || row.Shards == 1)
-	})
+	succeeded := false
+	for _, row := range j.rows {
+		switch {
+		case row.foreign:
+		case row.Ranged && row.Reason == "rewound" && row.Next <= r.Tick:
+			succeeded = false
+		case !row.Ranged && row.Tick == r.Tick && row.Request == "" && row.Outcome == jobs.OutcomeSucceeded && (row.Whole || row.Shards == 1):
+			succeeded = true
+		}
+	}
 	if r.Request == "" && (outcome == jobs.OutcomeSucceeded || r.Trigger != "rerun" || !succeeded) {
 		m.tell(j, Event{Prev: r.Prev, Next: r.Next, Tick: r.Tick, Until: r.Tick, Count: 1, Outcome: outcome})
 	}

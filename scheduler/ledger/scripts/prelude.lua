@@ -261,17 +261,20 @@ local function tell(outbox, upstream, prev, nxt, tick, last, n, outcome, ms)
     .. '|' .. outcome .. '|' .. int(ms))
 end
 
--- Whether an attempt of a tick has succeeded, of all its shards.
+-- Whether an attempt of a tick has succeeded, of all its shards, since the cursor was set back to before it, if it was.
 local function had_succeeded(history, tick)
-  local rows = redis.pcall('LRANGE', history, 0, -1)
+  local rows, found = redis.pcall('LRANGE', history, 0, -1), false
   for _, row in ipairs(rows.err and {} or rows) do
-    if string.find(row, '|' .. tick .. '|', 1, true) then
+    local to = string.match(row, '^1|S|%d*|(%d+)|%d+|%d+||0|superseded|rewound|')
+    if to and tonumber(to) <= tonumber(tick) then
+      found = false
+    elseif not found and string.find(row, '|' .. tick .. '|', 1, true) then
       local kind, t, shards, request, outcome = string.match(row,
         '^1|([RT])|%d*|%d*|%d+|(%d+)|%d+|(%d+)|%d+|%d+|[^|]*|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|[^|]*|[^|]*|([^|]*)|')
-      if t == tick and request == '' and outcome == 'succeeded' and (kind == 'T' or shards == '1') then return true end
+      found = t == tick and request == '' and outcome == 'succeeded' and (kind == 'T' or shards == '1')
     end
   end
-  return false
+  return found
 end
 
 -- Leaves word of how a tick ended, which a run by hand is not. What becomes of another attempt of a tick that has succeeded is nobody's
