@@ -85,7 +85,10 @@ func (b books) judge(all []job, r rules) audit {
 		}
 	}
 	for _, l := range b.Open {
-		a.unsettled(l, r)
+		// An open tick is as its parts are, which are there as well; without any, somebody has forgotten to close it.
+		if !l.Whole || !slices.ContainsFunc(b.Open, func(part ledger.Lease) bool { return part.Of == l.Run }) {
+			a.unsettled(l, r)
+		}
 	}
 	return a
 }

@@ -142,6 +142,21 @@ func TestStillOpen(t *testing.T) {
 	}
 }
 
+// A sharded tick that came due after the stop was opened by a node that drained, and its parts wait: nobody had to run it, as of a tick that
+// is not split.
+func TestOpenTickAfterTheStop(t *testing.T) {
+	at := second(10).UnixMilli()
+	b := goodBooks()
+	b.Open = []ledger.Lease{
+		{Run: "w10", Job: "each-01", Tick: at, Whole: true, Shards: 2, Left: 2},
+		{Run: "w10.0", Job: "each-01", Tick: at, Of: "w10", Shard: 0, Shards: 2},
+		{Run: "w10.1", Job: "each-01", Tick: at, Of: "w10", Shard: 1, Shards: 2},
+	}
+	if a := b.judge(twoJobs(), rules{stop: second(9).Add(700 * time.Millisecond)}); len(a.violations) != 0 {
+		t.Error(a.violations)
+	}
+}
+
 func TestJudgeTellsABrokenChain(t *testing.T) {
 	b := goodBooks()
 	b.Chain = []string{"slow: gap"}
