@@ -115,8 +115,8 @@ func (l *Lease) Close() {
 
 // Release closes the lease and gives the lock back, for a lease that came from
 // a Locker. It does not end with ctx, so `defer lease.Release(ctx)` works: it asks
-// three times at most, Config.CallTimeout each. It returns nil when the store has it back, also
-// when called again; an error that wraps ErrLost when it was not ours any more;
+// three times at most, Config.CallTimeout each. It returns nil when the lease was held until now and the store has it back, also
+// when called again; an error that wraps ErrLost when the lease was lost before, by its local deadline as well, or the lock was not ours any more;
 // an error that wraps ErrUnreachable when that could not be learnt: then it is asked
 // in the background, for a minute at most and not once the locker is closed, and lapses after its TTL if that is of no avail.
 func (l *Lease) Release(ctx context.Context) error {
@@ -158,21 +158,23 @@ func (l *Lease) releaseClosed(ctx context.Context) error {
 	}
 	err := l.locker.release(ctx, l.grant.Name, l.grant.Owner, !l.Lost())
 	l.isBack = err == nil
-	if err == nil {
-		return l.goneError()
+	if gone := l.goneError(); gone != nil && !errors.Is(err, ErrLost) {
+		return errors.Join(err, gone)
 	}
 	return err
 }
 
-// goneError is nil unless the store has said that the lease is gone: a revoked
-// one is given back all the same.
+// goneError is nil unless the lease was lost before it was released: what is left of it is given back all the same.
 func (l *Lease) goneError() error {
 	l.keeper.mu.Lock()
 	defer l.keeper.mu.Unlock()
-	if !l.gone {
+	switch {
+	case l.state != lost:
 		return nil
+	case l.gone:
+		return fmt.Errorf("release lock %q: %w: the store has said so before", l.grant.Name, ErrLost)
 	}
-	return fmt.Errorf("release lock %q: %w: the store has said so before", l.grant.Name, ErrLost)
+	return fmt.Errorf("release lock %q: %w: its lease had ended before", l.grant.Name, ErrLost)
 }
 
 // settleContext ends the context of a lease that has ended, for whoever looks

@@ -195,3 +195,20 @@ func TestDo(t *testing.T) {
 		}
 	})
 }
+
+// TestDoLosesItsLock has nobody answer any more, not the release either.
+func TestDoLosesItsLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(nil, []error{ErrUnreachable})
+		s.answer = down
+		l := New(s, Config{})
+		defer l.Close()
+		err := l.Do(t.Context(), "a", Options{}, func(ctx context.Context, _ *Lease) error {
+			<-ctx.Done()
+			return nil
+		})
+		if !errors.Is(err, ErrLost) || !errors.Is(err, ErrUnreachable) || !errors.Is(err, ErrNotReleased) {
+			t.Errorf("got %v; want ErrLost, ErrUnreachable and ErrNotReleased", err)
+		}
+	})
+}

@@ -144,12 +144,7 @@ func (l *Locker) Do(ctx context.Context, name string, o Options, f func(ctx cont
 		return err
 	}
 	defer func() {
-		lost := lease.Lost() // before the release, which the store may take all the same
-		released := lease.Release(ctx)
-		if lost && !errors.Is(released, ErrLost) {
-			released = errors.Join(released, fmt.Errorf("lock %q: %w: its lease ended before the function did", name, ErrLost))
-		}
-		if released != nil {
+		if released := lease.Release(ctx); released != nil {
 			err = errors.Join(err, fmt.Errorf("%w: %w", ErrNotReleased, released))
 		}
 	}()

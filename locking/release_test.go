@@ -197,10 +197,12 @@ func TestReleaseAnswers(t *testing.T) {
 		"released":                        {asked: 1},
 		"context over":                    {asked: 1, over: true},
 		"lost":                            {release: []error{ErrLost}, want: ErrLost, asked: 1},
+		"lost here, released there":       {want: ErrLost, asked: 1, lost: true},
 		"unknown, then released":          {release: []error{ErrUnreachable, nil}, asked: 2},
 		"unknown, then nobody's":          {release: []error{ErrUnreachable, ErrLost}, asked: 2},
 		"unknown, then nobody's, told":    {release: []error{ErrUnreachable, ErrLost}, want: ErrLost, asked: 2, lost: true},
 		"unknown for good":                {release: []error{ErrUnreachable}, want: ErrUnreachable, asked: releaseTries + 1},
+		"lost, and unknown for good":      {release: []error{ErrUnreachable}, want: ErrUnreachable, asked: releaseTries + 1, lost: true},
 		"cut short by ctx is unreachable": {release: []error{context.Canceled}, want: ErrUnreachable, asked: releaseTries + 1},
 	}
 	for name, tt := range tests {
@@ -224,16 +226,20 @@ func TestReleaseAnswers(t *testing.T) {
 				if tt.over {
 					cancel()
 				}
-				if err := lease.Release(ctx); !errors.Is(err, tt.want) {
-					t.Errorf("got %v; want %v", err, tt.want)
+				if err := lease.Release(ctx); !errors.Is(err, tt.want) || tt.lost && !errors.Is(err, ErrLost) {
+					t.Errorf("got %v; want %v, and ErrLost when it was lost", err, tt.want)
 				}
 				synctest.Wait()
 				if len(s.released) != tt.asked {
 					t.Errorf("asked %d times; want %d", len(s.released), tt.asked)
 				}
 				before := len(s.released)
-				if err := lease.Release(ctx); tt.want == nil && (err != nil || len(s.released) != before) {
-					t.Errorf("second release: %v, asked again %t", err, len(s.released) != before)
+				again := lease.Release(ctx)
+				if tt.want == nil && (again != nil || len(s.released) != before) {
+					t.Errorf("second release: %v, asked again %t", again, len(s.released) != before)
+				}
+				if tt.lost && !errors.Is(again, ErrLost) {
+					t.Errorf("second release of what was lost: %v; want ErrLost", again)
 				}
 			})
 		})

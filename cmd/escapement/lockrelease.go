@@ -160,7 +160,7 @@ func (a *app) takeAway(t lockTool, l lockJSON, token locking.Token) (released bo
 	}
 	a.say("lock %q is taken from %s, which is told at its next renewal, or in %s; until then it may work on, and only a token above %d tells others from it",
 		l.Name, l.who(), l.left(), token)
-	if err := lease.Release(t.ctx); err != nil {
+	if err := lease.Release(t.ctx); err != nil && !errors.Is(err, locking.ErrLost) { // what was lost is not held either
 		a.say("it could not be given back, and is free in %s: %v", o.TTL, err)
 		return false, nil
 	}

@@ -140,7 +140,7 @@ func releaseIsSlow(tb testing.TB, r recipe) string {
 	go func() { back <- first.Release(tb.Context()) }() // ends with the call
 	<-time.After(500 * time.Millisecond)
 	second := b.must(tb)
-	if err := <-back; err != nil {
+	if err := <-back; err != nil && !errors.Is(err, locking.ErrLost) { // this library's had stopped a margin before
 		tb.Error(err)
 	}
 	third, _ := c.tries(tb)
