@@ -83,6 +83,9 @@ func (l *loaded) unreachable(err error, otherwise string) error {
 	if errors.Is(err, redislock.ErrUnconfirmed) {
 		return fmt.Errorf("Redis at %s answers, and its replicas do not: %w; start replicas, or mend redis.confirm or redis.replicas", l.redisName(), err)
 	}
+	if redisconn.Deaf(err) {
+		return fmt.Errorf("Redis at %s answers, and takes no writes now: %w; if it is a replica, name its master, or the sentinels that know it (redis.mode); else try again later", l.redisName(), err)
+	}
 	mend := "redis.url"
 	if l.Redis.Mode != modeStandalone {
 		mend = "redis.addrs"

@@ -25,7 +25,7 @@
 //	5  refused, for a reason that stderr names
 //	6  Redis unreachable
 //	7  the awaited run did not succeed
-//	75 lock: the lock was lost while the command ran; otherwise lock ends with the
+//	75 lock: the lock was lost before it could be given back; otherwise lock ends with the
 //	   command's code, with 126 or 127 when there is no such command, or with 128
 //	   and the number of the signal that ended it
 //

@@ -19,7 +19,7 @@ const exitCodes = `Data goes to stdout, words to stderr. Exit codes:
   6  Redis unreachable
   7  the awaited run did not succeed
 lock exits with its command's code, 128 and n when signal n ended it; and with
-  75   the lock was lost while the command ran
+  75   the lock was lost before it could be given back
   126  the command cannot be executed
   127  the command was not found
 A code that is not the command's own is told by the last line of stderr: lock --help.`

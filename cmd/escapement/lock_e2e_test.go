@@ -88,7 +88,7 @@ func TestLockContention(t *testing.T) {
 // TestLockLost freezes Redis: a command that will not end is dead before Redis could have given its lock to anybody else.
 func TestLockLost(t *testing.T) {
 	for name, command := range map[string]string{
-		"a command that ends when told": `trap 'echo told; exit 0' TERM; echo $$; while :; do sleep 0.01; done`,
+		"a command that ends when told": `trap 'echo told; sleep 0.1; printf "in the middle of a line" >&2; exit 0' TERM; echo $$; while :; do sleep 0.01; done`,
 		"one that does not":             `trap 'echo told' TERM; echo $$; while :; do sleep 0.01; done`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestLockFrozenEndsWhatIsLeft(t *testing.T) {
 // TestLockSignals wants each signal to reach the command, and the command's answer to be ours.
 func TestLockSignals(t *testing.T) {
 	heard := make(chan os.Signal, 1) // what nohup ignores, all children would ignore, and a shell could not trap
-	signal.Notify(heard, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(heard, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
 	defer signal.Stop(heard)
 	redis := redistest.Start(t)
 	for _, tt := range []struct {
@@ -221,8 +221,10 @@ func TestLockSignals(t *testing.T) {
 		{syscall.SIGINT, `trap 'echo caught; exit 9' INT; echo in; while :; do sleep 0.01; done`, 9},
 		{syscall.SIGTERM, `trap 'echo caught; exit 10' TERM; echo in; while :; do sleep 0.01; done`, 10},
 		{syscall.SIGHUP, `trap 'echo caught; exit 0' HUP; echo in; while :; do sleep 0.01; done`, 0},
+		{syscall.SIGQUIT, `trap 'echo caught; exit 11' QUIT; echo in; while :; do sleep 0.01; done`, 11},
 		{syscall.SIGTERM, `echo in; exec sleep 1000`, 143},
 		{syscall.SIGINT, `echo in; exec sleep 1000`, 130},
+		{syscall.SIGQUIT, `ulimit -c 0; echo in; exec sleep 1000`, 131},
 		{syscall.SIGHUP, `echo in; sleep 1000`, 129}, // the whole group gets it
 	} {
 		p := locked(t, redis, true, "a", "--", "sh", "-c", tt.script)

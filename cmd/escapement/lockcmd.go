@@ -54,17 +54,17 @@ sees ` + lockVariable + `, the name, and ` + tokenVariable + `, the fencing toke
 
 Other codes: 5 when the lock could not be had within --wait, 6 when Redis could not be
 reached, 127 and 126 when COMMAND is not there or cannot be executed, and 75 when the
-lock was lost while COMMAND ran: because Redis did not answer in time, because somebody
-asked for it (locks release), or because this machine slept. COMMAND then gets SIGTERM,
-and SIGKILL half a second later. When Redis did not answer or somebody asked for it, that
-is before anybody else can have the lock; only locks release --force gives it away at once.
+lock was lost before it could be given back: because Redis did not answer in time, because
+somebody asked for it (locks release), or because this machine slept. COMMAND then gets
+SIGTERM, and SIGKILL half a second later. When Redis did not answer or somebody asked for it,
+that is before anybody else can have the lock; only locks release --force gives it away at once.
 
 COMMAND may exit with any of these itself. When the code is not COMMAND's, and only then,
 the last line on stderr is
   escapement: exit code N is ours: WHY
 
-COMMAND leads a process group of its own, which SIGINT, SIGTERM and SIGHUP are passed
-on to. What it leaves running there is ended before the lock is given back.`
+COMMAND leads a process group of its own, which SIGINT, SIGTERM, SIGHUP and SIGQUIT are
+passed on to. What it leaves running there is ended before the lock is given back.`
 	lock.Flags().StringVar(&ttl, "ttl", "15s", "how long Redis keeps the lock when it hears nothing, `D`: at least 3s")
 	lock.Flags().StringVar(&wait, "wait", "0s", "how long to wait for the lock, `D`; those who wait get it in their order")
 	lock.Flags().StringVar(&delay, "delay", "0s", "how much longer nobody has the lock when this process was lost, `D`: for a COMMAND that works on")
@@ -81,13 +81,13 @@ on to. What it leaves running there is ended before the lock is given back.`
 
 // tellOurs says that an exit code is not the command's. Nobody may read it.
 func (a *app) tellOurs(code int) {
-	why := "the command was not run"
+	why, front := "the command was not run", ""
 	if code == exitLost {
-		why = "the lock was lost"
+		why, front = "the lock was lost", "\n" // the command may have left off in the middle of a line
 	}
 	said := make(chan struct{})
 	go func() {
-		a.say("exit code %d is ours: %s", code, why)
+		fmt.Fprintf(a.stderr, "%sescapement: exit code %d is ours: %s\n", front, code, why)
 		close(said)
 	}()
 	select {
@@ -165,7 +165,7 @@ func (a *app) lock(l *loaded, client redis.UniversalClient, name string, args []
 func catch() chan os.Signal {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 8)
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		if !signal.Ignored(s) {
 			signal.Notify(signals, s)
 		}

@@ -55,7 +55,9 @@ func TestLockUsage(t *testing.T) {
 		{"lock a --wait=-1s -- true", "--wait is -1s, which is negative"},
 		{"lock " + strings.Repeat("x", 600) + " -- true", "NAME has 600 bytes"},
 		{"locks", "a command is missing: one of get, list, release"},
-		{"locks list --limit -1", "negative"},
+		{"locks list --limit -1", "it is negative"},
+		{"locks list --limit 1.5", "it is no whole number"},
+		{"locks list --limit 99999999999999999999", "it is no number of rows"},
 		{"locks get", "NAME is missing"},
 		{"locks get " + strings.Repeat("x", 600), "NAME has 600 bytes"},
 		{"locks release a", "--token is missing"},
@@ -89,6 +91,17 @@ func TestLockUnreachable(t *testing.T) {
 	if _, err := os.Stat(file); err == nil {
 		t.Error("the command was run without the lock")
 	}
+}
+
+// TestLockAtAReplica wants what can be done about a Redis that answers and takes no writes.
+func TestLockAtAReplica(t *testing.T) {
+	s, err := redistest.StartProcess(redistest.ProcessConfig{Dir: t.TempDir(), Args: []string{"--replicaof", "127.0.0.1", "1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Kill() }()
+	says(t, at(s), exitUnreachable, "answers, and takes no writes now", "lock", "a", "--", "true")
+	says(t, at(s), exitUnreachable, "if it is a replica, name its master", "lock", "a", "--", "true")
 }
 
 // TestLockCodes wants the command's own code, what a shell has for one that did not run, and the lock free after each.

@@ -216,7 +216,7 @@ func (a *app) until(t lockTool, most time.Duration, what string, look func() (ov
 		}
 		select {
 		case <-t.ctx.Done():
-			return fmt.Errorf("wait for %s, which stays asked to end: %w", what, t.ctx.Err())
+			return fmt.Errorf("interrupted; %s stays asked to end: look again with locks get", what)
 		case <-time.After(releasedEvery):
 		}
 	}

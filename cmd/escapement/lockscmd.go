@@ -48,12 +48,9 @@ type lockJSON struct {
 }
 
 func (a *app) locksCommand() *cobra.Command {
-	var limit int
+	limit := listedLocks
 	list := a.command("list [--limit N]", "list the locks, and the leases of running jobs", wants(),
 		func(cmd *cobra.Command, args []string) error {
-			if limit < 0 {
-				return usagef("--limit %d is negative; 0 lists all", limit)
-			}
 			if limit == 0 || !cmd.Flags().Changed("limit") && a.json() {
 				limit = math.MaxInt // whoever reads JSON counts on all
 			}
@@ -67,7 +64,7 @@ renewed. It looks at every key of Redis, a thousand at a time.
 It sees the locks of the Redis that is configured, which package redislock and escapement
 lock take. Those of package redlock live on masters of their own: it does not list them,
 and locks get and release do not know them either. Ask with redlock's Locker.Owner.`
-	list.Flags().IntVar(&limit, "limit", listedLocks, "at most so many, 0: all; with -o json the default is 0")
+	list.Flags().Var((*count)(&limit), "limit", "at most so many, 0: all; with -o json the default is 0")
 	get := a.command("get NAME", "show who holds a lock", wants("NAME"), a.inspectLocks(a.locksGet))
 	get.Long = `Shows the lock of that name, and the leases of that job's runs, each with its KIND; NAME
 may also name one shard: job#2. In JSON the first is the answer, a lock before runs, and

@@ -22,7 +22,7 @@ var outcomes = []string{"running", "succeeded", "failed", "timed_out", "cancelle
 	"skipped", "missed", "paused", "superseded"}
 
 func (a *app) runsCommand() *cobra.Command {
-	var filter scheduler.RunFilter
+	filter := scheduler.RunFilter{Limit: listed}
 	var since string
 	list := a.command("list [--job NAME] [--since T] [--outcome O] [--limit N]", "list runs, and ticks that did not run", wants(),
 		func(cmd *cobra.Command, args []string) error {
@@ -31,9 +31,6 @@ func (a *app) runsCommand() *cobra.Command {
 			}
 			if !cmd.Flags().Changed("limit") && a.json() {
 				filter.Limit = 0 // whoever reads JSON counts on all
-			}
-			if filter.Limit < 0 {
-				return usagef("--limit %d is negative; 0 lists all", filter.Limit)
 			}
 			from, err := parseSince(since)
 			if err != nil {
@@ -54,7 +51,7 @@ running, with a reason that begins with pending and says what the run waits for.
 LAG is started minus due, as runs get has them. A row without TICK is no run and no
 tick, but a mark where the schedule was changed or set back.`
 	list.Flags().StringVar(&filter.Outcome, "outcome", "", "only those with this `outcome`")
-	list.Flags().IntVar(&filter.Limit, "limit", listed, "at most so many, 0: all; with -o json the default is 0")
+	list.Flags().Var((*count)(&filter.Limit), "limit", "at most so many, 0: all; with -o json the default is 0")
 	get := a.command("get RUN", "show one run, and what it wrote", wants("RUN"), a.inspect(a.runsGet))
 	return a.group("runs COMMAND", "list, show, cancel and repeat runs", list, get, a.runsCancelCommand(), a.runsRerunCommand())
 }
