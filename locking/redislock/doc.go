@@ -13,7 +13,7 @@
 //	{ns:lock:name}:line      sorted set of those who wait, by when they came
 //	{ns:lock:name}:waiters   hash: until when each counts as living, and where it is called
 //
-// The second outlives the first by a day, so that tokens grow from one
+// The second outlives the first by 25 hours, so that tokens grow from one
 // holder to the next, and then goes: nothing is left of a lock that nobody uses.
 // The line and its waiters go when nobody has come forward for locking.Patience;
 // a line has 1,000 places.
