@@ -38,7 +38,7 @@ var errWaited = errors.New("waited as long as Handler.Wait allows")
 //	503  with Retry-After: the store gave no answer, older requests stay inside
 //	     longer than Wait, or as many wait as may wait (MaxWaiting in a Memory)
 //	503  without: the store has no room for another fence (ErrFull)
-//	500  the store says that it was set up wrong, with an *InputError
+//	500  the Handler lacks what is required, or the store says that it was set up wrong, with an *InputError
 //
 // The last three are in the log, with what the store said.
 //
@@ -71,6 +71,10 @@ type refusal struct {
 
 // ServeHTTP is described at Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := h.check(); err != nil { // before a token is remembered
+		h.refuse(w, r, "", err)
+		return
+	}
 	values := r.Header.Values(TokenHeader)
 	if len(values) == 0 {
 		refuse(w, http.StatusPreconditionRequired, refusal{
@@ -99,6 +103,22 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	h.Next.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// check returns an *InputError for what is required and not there.
+func (h *Handler) check() error {
+	lacks := func(field string) error {
+		return &InputError{Field: "Handler." + field, Why: "is nil; it is required"}
+	}
+	switch {
+	case h.Next == nil:
+		return lacks("Next")
+	case h.Store == nil:
+		return lacks("Store")
+	case h.Resource == nil:
+		return lacks("Resource")
+	}
+	return nil
 }
 
 func (h *Handler) enter(ctx context.Context, fence string, token locking.Token) (context.Context, func(), error) {
@@ -155,10 +175,10 @@ const (
 
 // failure returns the answer to a request that is not to blame.
 func failure(err error) (status int, body refusal) {
-	var input *InputError // Valid has had its say: this one is about the store
+	var input *InputError // Valid has had its say: this one is about the Handler or its store
 	switch {
 	case errors.As(err, &input):
-		return http.StatusInternalServerError, refusal{Error: "the store of fencing tokens is set up wrong", Next: report}
+		return http.StatusInternalServerError, refusal{Error: "the guard of fencing tokens is set up wrong", Next: report}
 	case errors.Is(err, ErrFull):
 		return http.StatusServiceUnavailable, refusal{Error: "the store of fencing tokens has " + ErrFull.Error(), Next: report}
 	case errors.Is(err, errWaited):

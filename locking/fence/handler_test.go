@@ -108,6 +108,26 @@ func TestHandlerAnswers(t *testing.T) {
 	}
 }
 
+// TestHandlerLacks: what a Handler lacks is told in its log, and no token is remembered for a request that goes nowhere.
+func TestHandlerLacks(t *testing.T) {
+	store := fence.NewMemory(0)
+	for field, h := range map[string]*fence.Handler{
+		"Handler.Next":     {Store: store, Resource: byPath},
+		"Handler.Store":    {Next: echo, Resource: byPath},
+		"Handler.Resource": {Next: echo, Store: store},
+	} {
+		var log bytes.Buffer
+		h.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		resp := ask(h, "/a", "9")
+		if resp.Code != http.StatusInternalServerError || !strings.Contains(resp.Body.String(), "tell whoever runs this service") || !strings.Contains(log.String(), field+" is nil") {
+			t.Errorf("without %s: %d %s, log %s", field, resp.Code, resp.Body, &log)
+		}
+	}
+	if err := store.Check(t.Context(), "a", 1); err != nil {
+		t.Errorf("a smaller token than those: %v", err)
+	}
+}
+
 func TestTransportAndRefusal(t *testing.T) {
 	guard := &fence.Handler{Next: echo, Store: fence.NewMemory(0), Resource: byPath}
 	server := httptest.NewServer(guard)
