@@ -161,7 +161,8 @@ func TestRefusedClient(t *testing.T) {
 	_, acquire := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Minute})
 	_, renew := d.Renew(t.Context(), []locking.Renewal{{Name: "a"}})
 	for _, err := range []error{acquire, renew, d.Release(t.Context(), "a", "o")} {
-		if err == nil || !strings.Contains(err.Error(), "MaxRetries") || errors.Is(err, locking.ErrUnreachable) {
+		var input *locking.InputError
+		if !errors.As(err, &input) || input.Field != "client" || !strings.Contains(err.Error(), "MaxRetries") || errors.Is(err, locking.ErrUnreachable) {
 			t.Errorf("got %v; want which option to set, before anything is sent", err)
 		}
 	}

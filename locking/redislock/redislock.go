@@ -44,7 +44,7 @@ type Config struct {
 }
 
 // New returns a Locker whose locks live in client's Redis. A client with the
-// wrong settings (see redisconn.Check) makes every call fail with the reason.
+// wrong settings (see redisconn.Check) makes every call fail with an *InputError that says the reason.
 // The client stays the caller's to close.
 func New(client redis.UniversalClient, cfg Config) *locking.Locker {
 	return locking.New(NewDriver(client, cfg), locking.Config{Margin: cfg.Margin, CallTimeout: cfg.CallTimeout, Logger: cfg.Logger})
@@ -67,17 +67,25 @@ var (
 // NewDriver returns a driver, for who needs one without a Locker. Of cfg it
 // uses all but Margin and CallTimeout.
 func NewDriver(client redis.UniversalClient, cfg Config) *Driver {
-	d := &Driver{client: client, namespace: cfg.Namespace, confirm: cfg.Confirm, refused: redisconn.Check(client)}
+	d := &Driver{client: client, namespace: cfg.Namespace, confirm: cfg.Confirm}
 	if d.namespace == "" {
 		d.namespace = DefaultNamespace
 	}
-	d.refused = errors.Join(d.refused, cfg.check())
+	d.refused = errors.Join(checkClient(client), cfg.check())
 	logger := cfg.Logger
 	if logger == nil {
 		logger = slog.Default()
 	}
 	d.calls = newSwitchboard(client, d.namespace, uuid.NewString(), logger)
 	return d
+}
+
+// checkClient is redisconn.Check, as an *InputError: asking again is of no avail.
+func checkClient(client redis.UniversalClient) error {
+	if err := redisconn.Check(client); err != nil {
+		return &locking.InputError{Field: "client", Why: "cannot be used: " + err.Error()}
+	}
+	return nil
 }
 
 func (c Config) check() error {
