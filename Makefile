@@ -10,8 +10,8 @@ SHELL := /bin/bash
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .bin/golangci-lint-$(GOLANGCI_VERSION)
 
-# One package's tests may take this long; all of them take a few minutes on two cores.
-TEST_TIMEOUT := 10m
+# One package's tests may take this long; the longest takes eight minutes on two cores, beside others.
+TEST_TIMEOUT := 15m
 # More for `go test` or the torture program, e.g. make test ARGS='-run Lease -count 10'.
 ARGS :=
 

@@ -165,7 +165,7 @@ func TestDo(t *testing.T) {
 			t.Error("a panic kept the lock")
 		}
 
-		s.acquire = []error{heldByB}
+		s.change([]error{heldByB}, nil)
 		err = l.Do(t.Context(), "a", Options{}, func(context.Context, *Lease) error {
 			t.Error("the function ran without the lock")
 			return nil
@@ -174,18 +174,19 @@ func TestDo(t *testing.T) {
 			t.Errorf("got %v; want ErrHeld", err)
 		}
 
-		s.acquire, s.release = nil, []error{ErrUnreachable}
+		s.change(nil, []error{ErrUnreachable})
 		err = l.Do(t.Context(), "a", Options{TTL: 15 * time.Second}, func(context.Context, *Lease) error { return nil })
 		if !errors.Is(err, ErrUnreachable) || !errors.Is(err, ErrNotReleased) {
 			t.Errorf("the function ran, and its lock was not given back: %v; want ErrNotReleased", err)
 		}
-		s.acquire, s.release = []error{ErrUnreachable}, nil
+		s.change([]error{ErrUnreachable}, nil)
 		err = l.Do(t.Context(), "a", Options{}, func(context.Context, *Lease) error { return nil })
 		if !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrNotReleased) {
 			t.Errorf("the function did not run: %v; want ErrUnreachable alone", err)
 		}
 
-		s.acquire, s.answer, s.release = nil, down, []error{ErrLost}
+		s.change(nil, []error{ErrLost})
+		s.answer = down
 		err = l.Do(t.Context(), "a", Options{}, func(ctx context.Context, _ *Lease) error {
 			<-ctx.Done()
 			return nil

@@ -14,10 +14,10 @@ import (
 // then goes on with the last entry.
 type script struct {
 	renewals
-	acquire []error // nil: granted
-	release []error
 
 	mu       sync.Mutex
+	acquire  []error // nil: granted
+	release  []error
 	owners   []string // of the acquisitions, in order
 	queued   bool     // a place in the line was asked for
 	released []string
@@ -47,6 +47,13 @@ func (s *script) Release(ctx context.Context, name, owner string) error {
 func (s *script) Owner(context.Context, string) (Ownership, error) { return Ownership{}, nil }
 
 func (s *script) Revoke(context.Context, string, Token) error { return nil }
+
+// change changes the answers, also while something is given back in the background.
+func (s *script) change(acquire, release []error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.acquire, s.release = acquire, release
+}
 
 func nth(list []error, n int) error {
 	if len(list) == 0 {
