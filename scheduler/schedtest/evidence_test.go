@@ -1,0 +1,160 @@
+package schedtest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/internal/audit"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// everything is a plan with every policy and every kind of evidence, in which nothing breaks a promise.
+func everything() Plan {
+	job := func(name, schedule string, work jobs.Func) jobs.Job {
+		return jobs.Job{Name: name, Schedule: schedule, TTL: 3 * second, Func: work}
+	}
+	p := Plan{Seed: 1, Heal: 16 * second, For: 34 * second}
+	queued, parts, crashes := job("queued", "* * * * * *", patient(1300*time.Millisecond)), job("parts", "*/3 * * * * *", patient(200*time.Millisecond)), job("crashes", "*/4 * * * * *", patient(3*second))
+	queued.Overlap, parts.Shards = jobs.OverlapQueue, 3
+	crashes.OnCrash, crashes.RerunMax = jobs.OnCrashRerun, 3
+	tries := job("tries", "*/2 * * * * *", failsOnce)
+	tries.Retry = jobs.Retry{Max: 2, Backoff: 30 * time.Millisecond, MaxBackoff: 30 * time.Millisecond}
+	prompt := job("prompt", "* * * * * *", patient(10*time.Millisecond))
+	prompt.StartWithin = second
+	p.Jobs = []jobs.Job{
+		job("plain", "* * * * * *", patient(50*time.Millisecond)), queued, parts, crashes, tries, prompt,
+		job("rests", "*/2 * * * * *", patient(20*time.Millisecond)),
+		job("rewound", "*/2 * * * * *", patient(20*time.Millisecond)),
+		job("fails", "*/5 * * * * *", func(context.Context, *jobs.Run) error { return errors.New("no") }),
+		{Name: "follower", After: "plain", TTL: 3 * second, Func: patient(20 * time.Millisecond)},
+		{Name: "mourner", After: "fails", TTL: 3 * second, Func: patient(20 * time.Millisecond)},
+	}
+	p.Triggers = []Trigger{{When: 5500 * time.Millisecond, Job: "plain"}}
+	p.Faults = []Fault{{Do: Crash, Node: "a", When: 4300 * time.Millisecond, For: 2 * second}, {Do: Crash, Node: "b", When: 12300 * time.Millisecond, For: 2 * second}}
+	by := func(when time.Duration, do func(c *cluster, in *scheduler.Inspector) error) {
+		p.acts = append(p.acts, act{when, func(c *cluster) {
+			if err := c.beside(func(_ *ledger.Ledger, in *scheduler.Inspector) error { return do(c, in) }); err != nil {
+				c.blame(Harness, "", "%v", err)
+			}
+		}})
+	}
+	by(6500*time.Millisecond, func(c *cluster, in *scheduler.Inspector) error {
+		return c.pause(in, "rests", scheduler.PauseOptions{Author: "ops", Reason: "rest"})
+	})
+	by(13500*time.Millisecond, func(c *cluster, in *scheduler.Inspector) error { return c.resume(in, "rests") })
+	by(20500*time.Millisecond, func(c *cluster, in *scheduler.Inspector) error {
+		return c.rewind(in, "rewound", time.Now().Add(-5*second))
+	})
+	return p
+}
+
+// spoiling changes true evidence in a way that is wrong whatever happened.
+type spoiling struct {
+	name string
+	job  string // the only one to which it is done; "": all that it fits
+	want string // kinds of finding, or promises of the books, one of which must be named
+	by   func(s *spoilt) bool
+}
+
+// spoilt is evidence that is being spoilt, of one job.
+type spoilt struct {
+	audit.Case
+	job   *audit.Job
+	books ledger.JobBooks
+}
+
+// row is a row that fits, a late one but not the last: by then nothing is wrong any more. nil: there is none.
+func (s *spoilt) row(fits func(r *ledger.Row) bool) *ledger.Row {
+	for i := len(s.books.Rows) - 4; i >= 0; i-- {
+		if r := &s.books.Rows[i]; fits(r) {
+			return r
+		}
+	}
+	return nil
+}
+
+func ran(r *ledger.Row) bool {
+	return !r.Ranged && !r.Whole && r.Of == "" && r.Prev != 0 && r.Attempt == 1 && r.Outcome == jobs.OutcomeSucceeded
+}
+
+func ranged(r *ledger.Row) bool { return r.Ranged && r.Count > 0 }
+
+// drop removes a row.
+func (s *spoilt) drop(r *ledger.Row) {
+	gone := *r
+	s.books.Rows = slices.DeleteFunc(s.books.Rows, func(x ledger.Row) bool { return x == gone })
+}
+
+// recount makes the counters fit the rows again: what was not counted may have left the history, which excuses much.
+func (s *spoilt) recount() {
+	s.books.Entry.Counts = make(map[jobs.Outcome]int64)
+	for _, r := range s.books.Rows {
+		switch {
+		case r.Ranged:
+			s.books.Entry.Counts[r.Outcome] += r.Count
+		case !r.Whole:
+			s.books.Entry.Counts[r.Outcome]++
+		}
+	}
+}
+
+// line is the place of the nth line of a run.
+func (s *spoilt) line(run string, phase audit.Phase) *audit.Write {
+	for i := range s.Writes {
+		if w := &s.Writes[i]; w.Run == run && w.Phase == phase {
+			return w
+		}
+	}
+	return nil
+}
+
+// silence removes what a run wrote.
+func (s *spoilt) silence(run string) {
+	s.Writes = slices.DeleteFunc(s.Writes, func(w audit.Write) bool { return w.Run == run })
+}
+
+// change changes a row that fits.
+func change(fits func(*ledger.Row) bool, do func(*ledger.Row)) func(*spoilt) bool {
+	return func(s *spoilt) bool {
+		r := s.row(fits)
+		if r != nil {
+			do(r)
+		}
+		return r != nil
+	}
+}
+
+// respell changes the start of a run whose row fits, and what it belongs to.
+func respell(fits func(*ledger.Row) bool, do func(s *spoilt, r *ledger.Row, start *audit.Write)) func(*spoilt) bool {
+	return func(s *spoilt) bool {
+		r := s.row(fits)
+		if r == nil {
+			return false
+		}
+		start := s.line(r.Run, audit.Start)
+		if start == nil {
+			return false
+		}
+		do(s, r, start)
+		return true
+	}
+}
+
+// instead makes a run's tick into one that did not run.
+func instead(outcome jobs.Outcome, reason string) func(*spoilt) bool {
+	return respell(ran, func(s *spoilt, r *ledger.Row, _ *audit.Write) {
+		s.silence(r.Run)
+		*r = ledger.Row{Job: r.Job, Prev: r.Prev, Next: r.Next, At: r.At, Tick: r.Tick, Until: r.Tick, Count: 1, Ranged: true, Outcome: outcome, Reason: reason}
+	})
+}
+
+// add appends a line as another one, changed.
+func (s *spoilt) add(w audit.Write, do func(*audit.Write)) {
+	w.No = len(s.Writes) + 1000
+	do(&w)
+	s.Writes = append(s.Writes, w)
+}
