@@ -136,55 +136,6 @@ func TestLateAcquire(t *testing.T) {
 	})
 }
 
-// late delivers one acquire after a time, and answers none.
-type late struct {
-	*redislock.Driver
-	by   time.Duration
-	sent chan struct{} // capacity 1
-}
-
-func (d late) Acquire(ctx context.Context, r locking.Request) (locking.Grant, error) {
-	select {
-	case d.sent <- struct{}{}:
-		time.AfterFunc(d.by, func() { _, _ = d.Driver.Acquire(context.WithoutCancel(ctx), r) })
-	default:
-	}
-	<-ctx.Done()
-	return locking.Grant{}, ctx.Err()
-}
-
-// TestLateAcquireIsGivenBack: a waiter has the lock a third of the ttl after the owner of a late acquire gave up, and at the
-// end of the ttl when the owner's process has ended meanwhile.
-func TestLateAcquireIsGivenBack(t *testing.T) {
-	const ttl, gaveUpAt = 30 * time.Second, 2 * time.Second
-	for _, ended := range []bool{false, true} {
-		inABubble(t, func(t *testing.T, _ *redistest.Embedded, d *redislock.Driver, next *locking.Locker) {
-			l := locking.New(late{d, 3 * time.Second, make(chan struct{}, 1)}, locking.Config{CallTimeout: time.Minute})
-			defer l.Close()
-			start := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), gaveUpAt)
-			defer cancel()
-			if _, err := l.Acquire(ctx, "a", locking.Options{TTL: ttl}); !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatal(err)
-			}
-			from := gaveUpAt + ttl/3
-			if ended {
-				l.Close()
-				from = 3*time.Second + ttl
-			}
-			time.Sleep(2 * time.Second) // it has arrived
-			lease, err := next.Acquire(t.Context(), "a", locking.Options{Wait: time.Minute})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer lease.Close()
-			if took := time.Since(start); took < from || took > from+time.Second {
-				t.Errorf("ended %t: had after %s; want %s, and a second at most", ended, took, from)
-			}
-		})
-	}
-}
-
 // unheard loses the answer of one acquisition, and does something then.
 type unheard struct {
 	*redislock.Driver
@@ -223,37 +174,6 @@ func TestRevokedBeforeTold(t *testing.T) {
 		if o, err := l.Owner(t.Context(), "a"); o.Held() || err != nil {
 			t.Errorf("kept by nobody: %+v, %v", o, err)
 		}
-	})
-}
-
-// TestRevokedHolderEndsFirst: nobody else has a lock before its holder, who has heard of the revocation, has given it back.
-func TestRevokedHolderEndsFirst(t *testing.T) {
-	inABubble(t, func(t *testing.T, _ *redistest.Embedded, _ *redislock.Driver, l *locking.Locker) {
-		var ended time.Time
-		done, first := make(chan struct{}), make(chan locking.Token)
-		go func() {
-			defer close(done)
-			_ = l.Do(t.Context(), "a", locking.Options{}, func(ctx context.Context, lease *locking.Lease) error {
-				first <- lease.Token()
-				<-ctx.Done()
-				time.Sleep(300 * time.Millisecond) // a tidy end: finish the write under way
-				ended = time.Now()
-				return nil
-			})
-		}()
-		if err := l.Revoke(t.Context(), "a", <-first); err != nil {
-			t.Fatal(err)
-		}
-		next, err := l.Acquire(t.Context(), "a", locking.Options{Wait: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := time.Now()
-		<-done
-		if got.Before(ended) {
-			t.Errorf("the next had the lock %s before the first one's function ended", ended.Sub(got))
-		}
-		give(t, next)
 	})
 }
 

@@ -316,7 +316,7 @@ func TestSentinelGrantsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.since(time.Now(), 20) // all of them only at the old master
-	stale, err := sleepy.Acquire(ctx, lockName, locking.Options{TTL: 20 * time.Second, Wait: 10 * time.Second})
+	stale, err := sleepy.Acquire(ctx, lockName, locking.Options{TTL: 12 * time.Second, Wait: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +335,7 @@ func TestSentinelGrantsLost(t *testing.T) {
 	}
 	select {
 	case <-stale.Context().Done():
-	case <-time.After(20 * time.Second):
+	case <-time.After(12 * time.Second):
 	}
 	if err := context.Cause(stale.Context()); !errors.Is(err, locking.ErrLeaseLost) {
 		t.Errorf("the holder whose grant was lost was told %v; want %v", err, locking.ErrLeaseLost)

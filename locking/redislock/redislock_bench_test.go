@@ -12,7 +12,6 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/locktest"
-	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/locking/redistest"
 )
@@ -50,18 +49,8 @@ func BenchmarkLock(b *testing.B) {
 // freeRaw deletes a key that has this value: what the plainest lock does.
 var freeRaw = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
 
-// tokenAlone grants a free lock with nothing but the token rule: no line, no answer that can be repeated.
-var tokenAlone = redisconn.NewScript("token alone", redisconn.TokenLua+`
-if redis.call('GET', KEYS[1]) then return false end
-local last = redis.call('HMGET', KEYS[2], 't', 'r')
-local rid = server_run_id()
-local token = next_token(last[1], last[2], server_micros(), rid, 60000000)
-redis.call('SET', KEYS[1], ARGV[1], 'PX', 15000)
-redis.call('HSET', KEYS[2], 't', token, 'r', rid)
-return token`)
-
-// BenchmarkAgainstRaw takes turns: a plain SET NX PX with a deleting script, the
-// token rule with that script, a lock of the driver, a lock of a Locker. Each has
+// BenchmarkAgainstRaw takes turns: a plain SET NX PX with a deleting script, a lock of
+// the driver, a lock of a Locker. Each has
 // the same two round trips, over loopback as it is and to a server farther away.
 func BenchmarkAgainstRaw(b *testing.B) {
 	o := redistest.ClientOptions(redistest.Start(b).Addr())
@@ -108,12 +97,6 @@ func againstRaw(b *testing.B, c *redis.Client) {
 				return err
 			}
 			return freeRaw.Run(ctx, c, []string{"raw"}, "owner").Err()
-		}},
-		{name: "token", once: func() error {
-			if err := tokenAlone.Run(ctx, c, []string{"{c}", "{c}:state"}, "owner").Err(); err != nil {
-				return err
-			}
-			return freeRaw.Run(ctx, c, []string{"{c}"}, "owner").Err()
 		}},
 		{name: "driver", once: func() error {
 			owner++
