@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/locktest"
@@ -188,12 +187,20 @@ func TestConformanceEmbedded(t *testing.T) {
 	})
 }
 
-func TestMain(m *testing.M) {
-	logging.Disable() // of servers that are dead on purpose
-	m.Run()
+func inBubble(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
+
+func request(name, owner string) locking.Request {
+	return locking.Request{Name: name, Owner: owner, TTL: 30 * time.Second}
 }
 
-func inBubble(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
+// empty restarts a server without its data.
+func empty(t *testing.T, e *redistest.Embedded) {
+	t.Helper()
+	e.Mini().FlushAll()
+	if err := e.Restart(); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // runIDOf reads under which run_id a master votes.
 func runIDOf(t *testing.T, c cluster, i int) string {
