@@ -1,48 +1,15 @@
 package locking
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 )
-
-func TestFixedLeaseIsNotRenewed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScript(nil, nil)
-		l := New(s, Config{})
-		start := time.Now()
-		kept := mustHold(t, l, "kept", Options{})
-		fixed := mustHold(t, l, "fixed", Options{Fixed: true})
-		wantLost(t, fixed, start, deadline)
-		if !kept.Valid() {
-			t.Error("the fixed lease's end ended another")
-		}
-		for _, r := range s.renewed {
-			if r.Name == "fixed" {
-				t.Fatal("a fixed lease was renewed")
-			}
-		}
-		kept.Close()
-	})
-}
-
-func TestExtend(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScript(nil, nil)
-		start := time.Now()
-		lease := mustHold(t, New(s, Config{}), "a", Options{Fixed: true})
-		<-time.After(10 * time.Second)
-		if err := lease.Extend(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		wantLost(t, lease, start, 10*time.Second+deadline)
-		if err := lease.Extend(t.Context()); !errors.Is(err, ErrLost) {
-			t.Errorf("extended a lost lease: %v", err)
-		}
-	})
-}
 
 func TestExtendAnswers(t *testing.T) {
 	broken := errors.New("WRONGTYPE")
@@ -105,33 +72,6 @@ func TestOlderAnswerMovesNothingBack(t *testing.T) {
 		<-time.After(1500 * time.Millisecond)
 		if got := lease.Deadline(); !got.Equal(want) {
 			t.Errorf("the older answer moved the deadline by %s", got.Sub(want))
-		}
-	})
-}
-
-func TestReleaseAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScript(nil, []error{nil, ErrLost, nil})
-		l := New(s, Config{})
-		var leases []*Lease
-		for range 40 {
-			leases = append(leases, mustHold(t, l, "a", Options{}))
-		}
-		gone := mustHold(t, l, "closed before", Options{})
-		gone.Close()
-		if err := l.ReleaseAll(t.Context()); !errors.Is(err, ErrLost) {
-			t.Errorf("got %v; want the one that was lost", err)
-		}
-		if len(s.released) != len(leases) {
-			t.Errorf("%d released; want %d", len(s.released), len(leases))
-		}
-		for _, lease := range leases {
-			if lease.Valid() || !errors.Is(context.Cause(lease.Context()), ErrReleased) {
-				t.Fatalf("a lease is still valid, or ended with cause %v", context.Cause(lease.Context()))
-			}
-		}
-		if err := l.ReleaseAll(t.Context()); err != nil || len(s.released) != len(leases) {
-			t.Errorf("again: %v, %d released", err, len(s.released))
 		}
 	})
 }
@@ -212,4 +152,38 @@ func TestDoLosesItsLock(t *testing.T) {
 			t.Errorf("got %v; want ErrLost, ErrUnreachable and ErrNotReleased", err)
 		}
 	})
+}
+
+// A fixed lease that ends when its time is over is no error; one that was taken away is.
+func TestFixedLeaseEndsWithoutAnError(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			s := newScript(nil, nil)
+			if gone {
+				s.answer = func(_ context.Context, _ int, batch []Renewal) ([]RenewAnswer, error) { return all(Gone, batch), nil }
+			}
+			l := New(s, Config{Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+			defer l.Close()
+			lease, err := l.Acquire(t.Context(), "a", Options{Fixed: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if gone {
+				_ = lease.Extend(t.Context()) // says ErrLost
+			}
+			<-lease.Context().Done()
+			synctest.Wait()
+			text := out.String()
+			if failed := strings.Contains(text, "level=ERROR"); failed != gone || !gone && !strings.Contains(text, "level=DEBUG msg=\"fixed lease is over\" name=a") {
+				t.Errorf("gone %t, the log says:\n%s", gone, text)
+			}
+			if cause := context.Cause(lease.Context()); !errors.Is(cause, ErrLeaseLost) || !gone && !strings.Contains(cause.Error(), "its fixed time is over") {
+				t.Errorf("gone %t: %v", gone, cause)
+			}
+			if !lease.Lost() {
+				t.Error("it ended before it was closed, and is not lost")
+			}
+		})
+	}
 }

@@ -6,16 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
-
-func mustHold(t *testing.T, l *Locker, name string, o Options) *Lease {
-	t.Helper()
-	lease, err := l.Acquire(t.Context(), name, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lease
-}
 
 func TestReenter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -188,4 +180,24 @@ func TestContextsEndBeforeTheRelease(t *testing.T) {
 		}
 		_ = in.Release(t.Context())
 	}
+}
+
+// A context that was entered again notices a suspension of the machine as the lease's own does.
+func TestReenteredContextLooksAtTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, _ := testKeeper(healthy)
+		slept := time.Duration(1)
+		k.slept = func() time.Duration { return slept }
+		l := k.Hold(t.Context(), testGrant("a", time.Now()))
+		in, err := l.Reenter(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		slept += time.Hour
+		if in.Context().Err() == nil {
+			t.Errorf("past the deadline the context's Err is nil (valid %t, outer %v)", in.Valid(), l.Context().Err())
+		}
+		l.Close()
+		k.Wait()
+	})
 }

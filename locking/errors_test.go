@@ -1,11 +1,9 @@
 package locking
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -62,50 +60,23 @@ func TestErrorsNameTheLockOnce(t *testing.T) {
 	}
 }
 
-// Where nobody knows when the lock is free, no time is named: "0s left" would be at once.
-func TestHeldForNobodyKnowsHowLong(t *testing.T) {
-	for want, err := range map[string]error{
-		`lock "a": held by another (b); wait for it with Options.Wait or try later`:                                      &HeldError{Name: "a", Owner: "b"},
-		`lock "a": still held by another after waiting 1s (me, b); wait longer with Options.Wait, or try later`:          &HeldError{Name: "a", Owner: "b", Holder: "me", Waited: time.Second},
-		`lock "a": still held by another after waiting 1s (me, b, 2s left); wait longer with Options.Wait, or try later`: &HeldError{Name: "a", Owner: "b", Holder: "me", Waited: time.Second, Until: 2 * time.Second},
-		`lock "a": held by another (b, 1ms left); wait for it with Options.Wait or try later`:                            &HeldError{Name: "a", Owner: "b", Until: time.Millisecond},
+// What a *HeldError says. Where nobody knows when the lock is free, no time is named: "0s left" would be at once.
+func TestHeldErrorText(t *testing.T) {
+	const (
+		now   = "; wait for it with Options.Wait or try later"
+		later = "; wait longer with Options.Wait, or try later"
+	)
+	for want, err := range map[string]*HeldError{
+		"held by another (b, 10s left)" + now:                             {Until: 10 * time.Second},
+		"held by another (b, 1ms left)" + now:                             {Until: time.Millisecond},
+		"held by another (b)" + now:                                       {},
+		"held by another (me, b, 10s left)" + now:                         {Holder: "me", Until: 10 * time.Second},
+		"still held by another after waiting 1s (me, b)" + later:          {Holder: "me", Waited: time.Second},
+		"still held by another after waiting 1s (me, b, 2s left)" + later: {Holder: "me", Waited: time.Second, Until: 2 * time.Second},
 	} {
-		if err.Error() != want {
-			t.Errorf("got  %v\nwant %s", err, want)
+		err.Name, err.Owner = "a", "b"
+		if got := err.Error(); got != `lock "a": `+want {
+			t.Errorf("got  %s\nwant %s", got, want)
 		}
-	}
-}
-
-// A fixed lease that ends when its time is over is no error; one that was taken away is.
-func TestFixedLeaseEndsWithoutAnError(t *testing.T) {
-	for _, gone := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			var out bytes.Buffer
-			s := newScript(nil, nil)
-			if gone {
-				s.answer = func(_ context.Context, _ int, batch []Renewal) ([]RenewAnswer, error) { return all(Gone, batch), nil }
-			}
-			l := New(s, Config{Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-			defer l.Close()
-			lease, err := l.Acquire(t.Context(), "a", Options{Fixed: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if gone {
-				_ = lease.Extend(t.Context()) // says ErrLost
-			}
-			<-lease.Context().Done()
-			synctest.Wait()
-			text := out.String()
-			if failed := strings.Contains(text, "level=ERROR"); failed != gone || !gone && !strings.Contains(text, "level=DEBUG msg=\"fixed lease is over\" name=a") {
-				t.Errorf("gone %t, the log says:\n%s", gone, text)
-			}
-			if cause := context.Cause(lease.Context()); !errors.Is(cause, ErrLeaseLost) || !gone && !strings.Contains(cause.Error(), "its fixed time is over") {
-				t.Errorf("gone %t: %v", gone, cause)
-			}
-			if !lease.Lost() {
-				t.Error("it ended before it was closed, and is not lost")
-			}
-		})
 	}
 }

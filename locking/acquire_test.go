@@ -3,70 +3,12 @@ package locking
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
-
-// script is a Driver that answers acquisitions and releases from a list, and
-// then goes on with the last entry.
-type script struct {
-	renewals
-
-	mu       sync.Mutex
-	acquire  []error // nil: granted
-	release  []error
-	owners   []string // of the acquisitions, in order
-	queued   bool     // a place in the line was asked for
-	released []string
-}
-
-func (s *script) Acquire(ctx context.Context, r Request) (Grant, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.owners = append(s.owners, r.Owner)
-	s.queued = s.queued || r.Queue
-	if err := nth(s.acquire, len(s.owners)); err != nil {
-		return Grant{}, err
-	}
-	return Grant{Name: r.Name, Owner: r.Owner, Token: 7, TTL: r.TTL, Delay: r.Delay, Asked: time.Now()}, nil
-}
-
-func (s *script) Release(ctx context.Context, name, owner string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.released = append(s.released, owner)
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return nth(s.release, len(s.released))
-}
-
-func (s *script) Owner(context.Context, string) (Ownership, error) { return Ownership{}, nil }
-
-func (s *script) Revoke(context.Context, string, Token) error { return nil }
-
-// change changes the answers, also while something is given back in the background.
-func (s *script) change(acquire, release []error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.acquire, s.release = acquire, release
-}
-
-func nth(list []error, n int) error {
-	if len(list) == 0 {
-		return nil
-	}
-	return list[min(n, len(list))-1]
-}
-
-func newScript(acquire, release []error) *script {
-	return &script{renewals: renewals{answer: healthy}, acquire: acquire, release: release}
-}
-
-var heldByB = &HeldError{Name: "a", Owner: "b", Until: 10 * time.Second}
 
 func TestAcquireAnswers(t *testing.T) {
 	broken := errors.New("WRONGTYPE")
@@ -121,24 +63,6 @@ func TestAcquireAnswers(t *testing.T) {
 	}
 }
 
-func TestAcquireWaitsAsLongAsAsked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScript([]error{heldByB}, nil)
-		start := time.Now()
-		_, err := New(s, Config{}).Acquire(t.Context(), "a", Options{Wait: 5 * time.Second})
-		var held *HeldError
-		if !errors.As(err, &held) || held.Owner != "b" {
-			t.Errorf("got %v; want a *HeldError", err)
-		}
-		if got := time.Since(start); got != 5*time.Second {
-			t.Errorf("waited %s; want 5s", got)
-		}
-		if n := len(s.owners); n < 10 || n > 60 {
-			t.Errorf("asked %d times in 5 s", n)
-		}
-	})
-}
-
 func TestAcquireEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := errors.New("enough")
@@ -164,31 +88,89 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestBackgroundReleaseIsBounded(t *testing.T) {
-	for _, closed := range []bool{false, true} {
+// caller is a script whose store calls those who wait.
+type caller struct {
+	*script
+	calls   chan struct{}
+	stopped int
+}
+
+func (c *caller) Listen(string, string) (<-chan struct{}, func()) {
+	return c.calls, func() { c.stopped++ }
+}
+
+func (c *caller) HangUp() {}
+
+func newCaller(acquire ...error) *caller {
+	return &caller{script: newScript(acquire, nil), calls: make(chan struct{}, 1)}
+}
+
+func inPlace(n int) error {
+	return &HeldError{Name: "a", Owner: "b", Until: 10 * time.Second, Place: n}
+}
+
+func TestWaitInLineEndsWithTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCaller(inPlace(2), nil)
+		start := time.Now()
+		time.AfterFunc(300*time.Millisecond, func() { c.calls <- struct{}{} })
+		lease, err := New(c, Config{}).Acquire(t.Context(), "a", Options{Wait: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := time.Since(start); got != 300*time.Millisecond {
+			t.Errorf("had it after %s; want with the call", got)
+		}
+		if c.stopped != 1 || !c.queued {
+			t.Errorf("listening was ended %d times, a place was asked for: %t", c.stopped, c.queued)
+		}
+		lease.Close()
+	})
+}
+
+// Nobody in line asks often: only the first looks when the holder's lease lapses.
+func TestWaitInLineAsksRarely(t *testing.T) {
+	for place, most := range map[int]int{1: 30, 2: 20} {
 		synctest.Test(t, func(t *testing.T) {
-			l := New(newScript([]error{ErrUnreachable}, []error{ErrUnreachable}), Config{})
-			if _, err := l.Acquire(t.Context(), "a", Options{}); !errors.Is(err, ErrUnreachable) {
+			c := newCaller(inPlace(place))
+			l := New(c, Config{})
+			_, err := l.Acquire(t.Context(), "a", Options{Wait: 10 * time.Second})
+			if !errors.Is(err, ErrHeld) {
 				t.Fatal(err)
 			}
-			start := time.Now()
-			if closed {
-				l.Close()
+			if n := len(c.owners); n < 7 || n > most {
+				t.Errorf("place %d: asked %d times in 10 s", place, n)
 			}
 			l.background.wait()
-			if got := time.Since(start); got > DefaultTTL || closed && got != 0 {
-				t.Errorf("closed %t: tried for %s; want at most the ttl, and at once when closed", closed, got)
+			if len(c.released) != 1 || c.released[0] != c.owners[0] {
+				t.Errorf("place %d: released %v; want the place given up", place, c.released)
 			}
 		})
 	}
 }
 
-func TestReleaseOfAKeepersLease(t *testing.T) {
+func TestFirstInLineLooksWhenTheLeaseLapses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, _ := testKeeper(healthy)
-		l := k.Hold(t.Context(), testGrant("a", time.Now()))
-		if err := l.Release(t.Context()); err == nil || l.Valid() {
-			t.Errorf("got %v, valid %t; want a closed lease and an error that says where to settle it", err, l.Valid())
+		c := newCaller(&HeldError{Name: "a", Owner: "b", Until: 200 * time.Millisecond, Place: 1}, nil)
+		start := time.Now()
+		lease, err := New(c, Config{}).Acquire(t.Context(), "a", Options{Wait: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := time.Since(start); got != 201*time.Millisecond {
+			t.Errorf("asked again after %s; want when the lease had lapsed", got)
+		}
+		lease.Close()
+	})
+}
+
+func TestTryStandsInNoLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCaller(heldByB)
+		start := time.Now()
+		_, err := New(c, Config{}).Try(t.Context(), "a", Options{Wait: time.Minute})
+		if !errors.Is(err, ErrHeld) || time.Since(start) != 0 || c.queued || len(c.released) != 0 {
+			t.Errorf("got %v after %s, queued %t", err, time.Since(start), c.queued)
 		}
 	})
 }
@@ -246,19 +228,41 @@ func TestAcquireRefusesBadInput(t *testing.T) {
 	}
 }
 
-func TestHeldErrorText(t *testing.T) {
-	want := `lock "a": held by another (b, 10s left); wait for it with Options.Wait or try later`
-	if got := heldByB.Error(); got != want {
-		t.Errorf("got %s", got)
+// A Locker with a negative time in its Config does nothing, nor one with a margin of which three do not fit into a ttl, or not
+// even into a time.Duration.
+func TestRefusedConfig(t *testing.T) {
+	for _, tt := range []struct {
+		field string
+		cfg   Config
+	}{
+		{"Config.Margin", Config{Margin: -time.Hour}},
+		{"Config.CallTimeout", Config{CallTimeout: -1}},
+		{"Config.Margin", Config{Margin: maxTTL/3 + 1}},
+		{"Config.Margin", Config{Margin: math.MaxInt64/3 + 1}},
+		{"Config.Margin", Config{Margin: math.MaxInt64}},
+	} {
+		s := newScript(nil, nil)
+		l := New(s, tt.cfg)
+		_, acquire := l.Acquire(t.Context(), "a", Options{TTL: maxTTL})
+		_, takeOver := l.TakeOver(t.Context(), "a", 7, Options{TTL: maxTTL})
+		errs := []error{acquire, takeOver}
+		if tt.cfg.Margin <= 0 {
+			_, owner := l.Owner(t.Context(), "a")
+			errs = append(errs, owner, l.Revoke(t.Context(), "a", 7))
+		}
+		for i, err := range errs {
+			var input *InputError
+			if !errors.As(err, &input) || input.Field != tt.field {
+				t.Errorf("call %d with %+v: %v; want an *InputError of %s", i, tt.cfg, err, tt.field)
+			}
+		}
+		if len(s.owners) > 0 {
+			t.Errorf("%+v: the store was asked", tt.cfg)
+		}
 	}
-	named := *heldByB
-	named.Holder = "billing on host-3"
-	if got := named.Error(); !strings.Contains(got, "(billing on host-3, b, 10s left)") {
-		t.Errorf("got %s", got)
+	lease, err := New(newScript(nil, nil), Config{Margin: maxTTL / 3}).Acquire(t.Context(), "a", Options{TTL: maxTTL})
+	if err != nil {
+		t.Fatal(err)
 	}
-	waited := *heldByB
-	waited.Waited = time.Second
-	if got := waited.Error(); !strings.Contains(got, "still held by another after waiting 1s") {
-		t.Errorf("got %s", got)
-	}
+	lease.Close()
 }

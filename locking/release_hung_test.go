@@ -11,6 +11,67 @@ import (
 	"time"
 )
 
+// What a store that hangs costs; docs/locks.md says it. A locker that is closed has no background: what a call would leave to it is
+// not added to what the call takes. A holder that gives its lock back while ReleaseAll does waits for that, and does not ask as often once more.
+func TestHungStore(t *testing.T) {
+	ctx := context.Background()
+	for name, tt := range map[string]struct {
+		closed        bool // before the store hangs
+		calls, pauses int
+		f             func(l *Locker, lease *Lease) (begun time.Time, err error)
+	}{
+		"owner":   {false, 1, 0, func(l *Locker, _ *Lease) (time.Time, error) { _, err := l.Owner(ctx, "a"); return time.Time{}, err }},
+		"release": {false, 3, 2, func(_ *Locker, lease *Lease) (time.Time, error) { return time.Time{}, lease.Release(ctx) }},
+		"acquire": {false, 2, 1, func(l *Locker, _ *Lease) (time.Time, error) {
+			_, err := l.Acquire(ctx, "b", Options{})
+			return time.Time{}, err
+		}},
+		"close": {false, 2, 0, func(l *Locker, _ *Lease) (time.Time, error) {
+			_, err := l.Acquire(ctx, "b", Options{})
+			synctest.Wait() // the grant that may have come about is being given back
+			begun := time.Now()
+			l.Close()
+			return begun, err
+		}},
+		"release of a closed one": {true, 3, 2, func(_ *Locker, lease *Lease) (time.Time, error) { return time.Time{}, lease.Release(ctx) }},
+		"acquire of a closed one": {true, 3, 1, func(l *Locker, _ *Lease) (time.Time, error) { // and is given back once
+			_, err := l.Acquire(ctx, "b", Options{})
+			return time.Time{}, err
+		}},
+		"release beside ReleaseAll": {false, 3, 2, func(l *Locker, lease *Lease) (time.Time, error) {
+			go func() { _ = l.ReleaseAll(ctx) }()
+			<-lease.Context().Done()
+			return time.Time{}, lease.Release(ctx)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &hung{script: newScript(nil, nil)}
+				l := New(h, Config{})
+				defer l.Close()
+				lease := manyHeld(t, l, 1, Options{Fixed: true})[0]
+				defer lease.Close()
+				if tt.closed {
+					l.Close()
+				}
+				h.hangs.Store(true)
+				start := time.Now()
+				begun, err := tt.f(l, lease)
+				if begun.IsZero() {
+					begun = start
+				}
+				if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnreachable) {
+					t.Error(err)
+				}
+				from := time.Duration(tt.calls)*time.Second + time.Duration(tt.pauses)*retryPause/2
+				if took, to := time.Since(begun), from+time.Duration(tt.pauses)*retryPause; took < from || took > to {
+					t.Errorf("it took %s; want %s to %s", took, from, to)
+				}
+			})
+		})
+	}
+}
+
 // slowRoad is a store over a network that delivers the first acquire late.
 type slowRoad struct {
 	*script
