@@ -1,9 +1,6 @@
 package redisfence
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 func TestBesideSharesTheSlot(t *testing.T) {
 	for key, want := range map[string]string{
@@ -49,18 +46,6 @@ func shares(beside func(key string) (string, error)) (first, second string) {
 func TestBesideIsOneToOne(t *testing.T) {
 	if a, b := shares(Beside); a != b {
 		t.Errorf("%q and %q have one fence", a, b)
-	}
-	for _, suffix := range []string{taggedSuffix, ":" + taggedSuffix} {
-		mutant := func(key string) (string, error) {
-			got, err := Beside(key)
-			if stem, plain := strings.CutSuffix(got, plainSuffix); plain {
-				got = stem + suffix
-			}
-			return got, err
-		}
-		if a, b := shares(mutant); a == b {
-			t.Errorf("mutant: untagged keys with the suffix %s pass", suffix)
-		}
 	}
 	g := New(connected(t, embedded(t)), Config{})
 	if err := g.Set(t.Context(), "a", "x", 9, 0); err != nil {
