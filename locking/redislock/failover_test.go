@@ -230,7 +230,7 @@ func watched(tb testing.TB) *redistest.Sentinels {
 	}
 	var err error
 	if sentinelSet.dir, err = os.MkdirTemp("", "redislock-"); err == nil {
-		sentinelSet.Sentinels, err = redistest.StartSentinelsProcess(redistest.SentinelsConfig{Dir: sentinelSet.dir})
+		sentinelSet.Sentinels, err = redistest.StartSentinelsProcess(redistest.SentinelsConfig{Dir: sentinelSet.dir, Attentive: true})
 	}
 	if err != nil {
 		tb.Fatal(err)

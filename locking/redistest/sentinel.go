@@ -32,6 +32,10 @@ const (
 // SentinelsConfig says how StartSentinelsProcess starts its processes.
 type SentinelsConfig struct {
 	Dir string // where their data and logs go; required, must exist
+
+	// Attentive sentinels ask each second for the state of a server, and tell each other of the master twice a second, instead of
+	// each ten seconds and each two: an old master that comes back is made a replica after two or three seconds, not eighteen.
+	Attentive bool
 }
 
 // Sentinels are one master, two replicas and three sentinels that agree on who is master, all on
@@ -45,7 +49,7 @@ type Sentinels struct {
 // StartSentinels starts Sentinels for one test and ends them, by their pids, when the test does.
 func StartSentinels(tb TB) *Sentinels {
 	tb.Helper()
-	s, err := StartSentinelsProcess(SentinelsConfig{Dir: tb.TempDir()})
+	s, err := StartSentinelsProcess(SentinelsConfig{Dir: tb.TempDir(), Attentive: true})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -64,13 +68,14 @@ func StartSentinelsProcess(cfg SentinelsConfig) (*Sentinels, error) {
 		return nil, errors.New("redis-server: no directory for the data; set SentinelsConfig.Dir")
 	}
 	s := &Sentinels{}
-	if err := s.start(cfg.Dir); err != nil {
+	if err := s.start(cfg); err != nil {
 		return nil, errors.Join(err, s.Kill())
 	}
 	return s, nil
 }
 
-func (s *Sentinels) start(dir string) error {
+func (s *Sentinels) start(cfg SentinelsConfig) error {
+	dir := cfg.Dir
 	ctx, cancel := context.WithTimeout(context.Background(), gatherWithin)
 	defer cancel()
 	args := []string{"--appendonly", "no", "--repl-diskless-sync-delay", "0"}
@@ -97,7 +102,7 @@ func (s *Sentinels) start(dir string) error {
 			return err
 		}
 		s.watch = append(s.watch, server)
-		if err := attend(ctx, server); err != nil {
+		if err := attend(ctx, server, cfg.Attentive); err != nil {
 			return err
 		}
 	}
@@ -108,10 +113,14 @@ func (s *Sentinels) start(dir string) error {
 // connections of the sentinels. With the usual second between two tries to connect again they would
 // think it gone, and promote the next one. Much less is no good either: a replica is not promoted
 // when the last word of it is older than five such periods, and it is asked once a second.
-func attend(ctx context.Context, sentinel *Server) error {
+func attend(ctx context.Context, sentinel *Server, attentive bool) error {
 	c := redis.NewClient(ClientOptions(sentinel.Addr()))
 	defer c.Close()
-	if err := c.Do(ctx, "sentinel", "debug", "ping-period", "400").Err(); err != nil {
+	periods := []any{"sentinel", "debug", "ping-period", "400"}
+	if attentive {
+		periods = append(periods, "info-period", "1000", "publish-period", "500")
+	}
+	if err := c.Do(ctx, periods...).Err(); err != nil {
 		return fmt.Errorf("redis sentinel: %s, SENTINEL DEBUG, which Redis has from 7.0 on: %w", sentinel.Addr(), err)
 	}
 	return nil

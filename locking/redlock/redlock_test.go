@@ -136,10 +136,8 @@ func (c cluster) store() locktest.Store {
 // servers starts n redis-servers that vote. MasterTimeout is for a busy machine.
 func servers(tb testing.TB, n int) (cluster, []*redistest.Server) {
 	c := cluster{cfg: redlock.Config{Namespace: "kit", MasterTimeout: 200 * time.Millisecond}}
-	var all []*redistest.Server
-	for range n {
-		s := redistest.Start(tb)
-		all = append(all, s)
+	all := redistest.StartMasters(tb, n)
+	for _, s := range all {
 		c.options = append(c.options, redistest.ClientOptions(s.Addr()))
 	}
 	c.first(tb)

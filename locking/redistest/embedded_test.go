@@ -1,11 +1,78 @@
 package redistest
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
+
+func TestEmbeddedInABubble(t *testing.T) {
+	for range 2 { // a second bubble in one process has its own traps
+		bubble(t, func(t *testing.T, e *Embedded) {
+			c := e.Client()
+			defer c.Close()
+			if err := c.Set(t.Context(), "k", "v", time.Hour).Err(); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(59 * time.Minute)
+			wantThere(t, c, "k")
+			<-time.After(time.Minute + time.Millisecond)
+			if n := c.Exists(t.Context(), "k").Val(); n != 0 {
+				t.Error("the key outlived its time to live")
+			}
+			if now := c.Time(t.Context()).Val(); time.Until(now).Abs() > time.Millisecond {
+				t.Errorf("TIME is %s in a bubble where it is %s", now, time.Now())
+			}
+		})
+	}
+}
+
+func TestEmbeddedRestart(t *testing.T) {
+	bubble(t, func(t *testing.T, e *Embedded) {
+		c := e.Client()
+		defer c.Close()
+		set(t, c, "k")
+		first := runID(t, c)
+		if first != e.RunID() {
+			t.Errorf("a script sees run_id %s; want %s", first, e.RunID())
+		}
+		e.Stop()
+		if err := c.Ping(t.Context()).Err(); err == nil {
+			t.Error("a stopped server answers")
+		}
+		if err := e.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		wantThere(t, c, "k")
+		if runID(t, c) == first {
+			t.Error("the run_id is the old one after a restart")
+		}
+		e.SetRunID("0123456789012345678901234567890123456789")
+		if runID(t, c) != e.RunID() {
+			t.Error("SetRunID changed nothing")
+		}
+		if got, err := c.BLPop(t.Context(), time.Second, "none").Result(); !errors.Is(err, redis.Nil) {
+			t.Errorf("a blocking command after a restart: %v, %v", got, err)
+		}
+	})
+}
+
+// bubble gives f an embedded server in a bubble.
+func bubble(t *testing.T, f func(t *testing.T, e *Embedded)) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := Embed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		f(t, e)
+	})
+}
 
 func TestSessionCarriesOutCommands(t *testing.T) {
 	bubble(t, func(t *testing.T, e *Embedded) {
