@@ -128,7 +128,7 @@ func TestWaitInLineEndsWithTheCall(t *testing.T) {
 	})
 }
 
-// Nobody in line asks often: only the first looks when the holder's lease lapses.
+// TestWaitInLineAsksRarely: nobody in line asks often; only the first looks when the holder's lease lapses.
 func TestWaitInLineAsksRarely(t *testing.T) {
 	for place, most := range map[int]int{1: 30, 2: 20} {
 		synctest.Test(t, func(t *testing.T) {
@@ -147,32 +147,6 @@ func TestWaitInLineAsksRarely(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestFirstInLineLooksWhenTheLeaseLapses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCaller(&HeldError{Name: "a", Owner: "b", Until: 200 * time.Millisecond, Place: 1}, nil)
-		start := time.Now()
-		lease, err := New(c, Config{}).Acquire(t.Context(), "a", Options{Wait: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := time.Since(start); got != 201*time.Millisecond {
-			t.Errorf("asked again after %s; want when the lease had lapsed", got)
-		}
-		lease.Close()
-	})
-}
-
-func TestTryStandsInNoLine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCaller(heldByB)
-		start := time.Now()
-		_, err := New(c, Config{}).Try(t.Context(), "a", Options{Wait: time.Minute})
-		if !errors.Is(err, ErrHeld) || time.Since(start) != 0 || c.queued || len(c.released) != 0 {
-			t.Errorf("got %v after %s, queued %t", err, time.Since(start), c.queued)
-		}
-	})
 }
 
 func TestAcquireRefusesBadInput(t *testing.T) {

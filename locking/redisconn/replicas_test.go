@@ -1,8 +1,10 @@
 package redisconn_test
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -51,7 +53,9 @@ func TestMajorityOfACluster(t *testing.T) {
 	if err := master.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := redisconn.Majority(t.Context(), client); err != nil || got != 1 {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if got, err := redisconn.Majority(ctx, client); err != nil || got != 1 {
 		t.Errorf("one master hangs: %d, %v; want what the others say", got, err)
 	}
 }
