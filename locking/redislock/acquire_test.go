@@ -87,7 +87,7 @@ func (d *askedOften) Acquire(ctx context.Context, r locking.Request) (locking.Gr
 func TestLockWithoutExpiryIsNotAskedForOften(t *testing.T) {
 	for _, line := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			_, c := embedded(t)
+			_, c := redistest.StartEmbedded(t)
 			c.Set(t.Context(), lockKeys("a")[0], "maintenance", 0)
 			d := &askedOften{Driver: redislock.NewDriver(c, redislock.Config{Namespace: "kit"})}
 			var asked locking.Driver = d

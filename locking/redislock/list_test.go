@@ -15,6 +15,7 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redislock"
+	"github.com/escapement/escapement/locking/redistest"
 )
 
 // wrapped is a client that somebody has added something to.
@@ -83,7 +84,7 @@ func manyLocks(t *testing.T, d *redislock.Driver, n int) {
 
 // TestListIsInterrupted: nothing is made up about locks that were not asked for any more.
 func TestListIsInterrupted(t *testing.T) {
-	_, c := embedded(t)
+	_, c := redistest.StartEmbedded(t)
 	d := redislock.NewDriver(c, redislock.Config{Namespace: "kit"})
 	manyLocks(t, d, 5)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -101,7 +102,7 @@ func TestListIsInterrupted(t *testing.T) {
 
 // TestListOfManySlotsOnTheirWay: a server that serves none of many slots is not asked for each of their locks.
 func TestListOfManySlotsOnTheirWay(t *testing.T) {
-	e, c := embedded(t)
+	e, c := redistest.StartEmbedded(t)
 	d := redislock.NewDriver(c, redislock.Config{Namespace: "kit"})
 	manyLocks(t, d, 50)
 	asked := 0

@@ -27,7 +27,7 @@ func play(t *testing.T, schedule func(t *testing.T, a, b, c *machine) string, ol
 	}{{"the recipe", old, oldWant}, {"this library", ours, oursWant}} {
 		t.Run(w.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e, _ := embedded(t)
+				e, _ := redistest.StartEmbedded(t)
 				got := schedule(t, newMachine(t, e, "a", w.recipe), newMachine(t, e, "b", w.recipe), newMachine(t, e, "c", w.recipe))
 				if got != w.want {
 					t.Errorf("%s; want %s", got, w.want)
@@ -247,7 +247,7 @@ func TestRecipeIncr(t *testing.T) { // i: INCR beside the lock, for a fencing to
 		for want, next := range tokens {
 			t.Run(name+"/"+want, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					e, _ := embedded(t)
+					e, _ := redistest.StartEmbedded(t)
 					m := newMachine(t, e, "a", notKept)
 					var was redistest.Snapshot
 					var late, largest int64
@@ -298,7 +298,7 @@ func TestRecipeCron(t *testing.T) { // j
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e, _ := embedded(t)
+				e, _ := redistest.StartEmbedded(t)
 				nodes := []*machine{newMachine(t, e, "a", tt.recipe), newMachine(t, e, "b", tt.recipe)}
 				runs, start := 0, time.Now().Add(time.Minute)
 				for tick := range 3 {

@@ -35,7 +35,7 @@ func TestRefused(t *testing.T) {
 		wantInput(t, "a client that retries", err, "client")
 	}
 
-	_, c := embedded(t)
+	_, c := redistest.StartEmbedded(t)
 	for field, cfgs := range map[string][]redislock.Config{
 		"Config.Namespace":   {{Namespace: "a}b"}, {Namespace: "a:lock"}},
 		"Config.Confirm":     {{Confirm: -1}},
@@ -107,7 +107,7 @@ func TestReleaseOnAFullServer(t *testing.T) {
 
 // TestReleaseAllBesideAcquire is for the race detector.
 func TestReleaseAllBesideAcquire(t *testing.T) {
-	_, c := embedded(t)
+	_, c := redistest.StartEmbedded(t)
 	l := redislock.New(c, redislock.Config{})
 	defer l.Close()
 	done, stopped := make(chan struct{}), make(chan struct{})

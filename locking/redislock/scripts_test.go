@@ -19,7 +19,7 @@ import (
 // TestSameTrace gives both servers the same random operations and compares
 // every answer and every key, but for the clock in them.
 func TestSameTrace(t *testing.T) {
-	_, emb := embedded(t)
+	_, emb := redistest.StartEmbedded(t)
 	clients := []*redis.Client{redistest.Start(t).Client(t), emb}
 	var drivers []*redislock.Driver
 	for _, c := range clients {

@@ -171,7 +171,7 @@ func TestHistories(t *testing.T) {
 
 // inBubble is a store on an embedded server, in a bubble.
 func inBubble(tb testing.TB) locktest.Store {
-	e, c := embedded(tb)
+	e, c := redistest.StartEmbedded(tb)
 	tb.Cleanup(func() { // go-redis dials in the background, and does not stop when its client is closed
 		<-time.After(2 * time.Second)
 		synctest.Wait()
@@ -187,23 +187,11 @@ func inBubble(tb testing.TB) locktest.Store {
 	}.store()
 }
 
-// embedded returns a new embedded server and a client of it.
-func embedded(tb testing.TB) (*redistest.Embedded, *redis.Client) {
-	e, err := redistest.Embed()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(e.Close)
-	c := e.Client()
-	tb.Cleanup(func() { _ = c.Close() })
-	return e, c
-}
-
 // onBoth runs f against a redis-server and an embedded server.
 func onBoth(t *testing.T, f func(t *testing.T, c *redis.Client)) {
 	t.Run("redis-server", func(t *testing.T) { f(t, redistest.Start(t).Client(t)) })
 	t.Run("embedded", func(t *testing.T) {
-		_, c := embedded(t)
+		_, c := redistest.StartEmbedded(t)
 		f(t, c)
 	})
 }
@@ -211,7 +199,7 @@ func onBoth(t *testing.T, f func(t *testing.T, c *redis.Client)) {
 // inABubble runs f in a bubble, with an embedded server, a driver and a locker.
 func inABubble(t *testing.T, f func(t *testing.T, e *redistest.Embedded, d *redislock.Driver, l *locking.Locker)) {
 	synctest.Test(t, func(t *testing.T) {
-		e, c := embedded(t)
+		e, c := redistest.StartEmbedded(t)
 		d := redislock.NewDriver(c, redislock.Config{Namespace: "kit"})
 		l := locking.New(d, locking.Config{})
 		defer l.Close()

@@ -79,7 +79,7 @@ type lossy struct {
 }
 
 func newLossy(t *testing.T) *lossy {
-	e, c := embedded(t)
+	e, c := redistest.StartEmbedded(t)
 	l := &lossy{t: t, server: e, client: c, driver: redislock.NewDriver(c, redislock.Config{Namespace: "kit"}), now: time.Now()}
 	l.pass(0)
 	return l

@@ -107,7 +107,7 @@ func hanging(e *redistest.Embedded) *redis.Options {
 // TestWaitWhileAWireIsDialled: a waiter whose connection for calls hangs while it is dialled returns with its context, and Close does not
 // wait for it either. Of many some would wait for the dial.
 func TestWaitWhileAWireIsDialled(t *testing.T) {
-	e, c := embedded(t)
+	e, c := redistest.StartEmbedded(t)
 	holder := redislock.New(c, redislock.Config{Namespace: "kit"})
 	defer holder.Close()
 	lease := hold(t, holder, "a")

@@ -20,11 +20,11 @@ import (
 // onBoth runs a test against a redis-server and the embedded server.
 func onBoth(t *testing.T, test func(t *testing.T, client *redis.Client)) {
 	t.Helper()
-	t.Run("real", func(t *testing.T) {
-		s := redistest.Start(t)
-		test(t, s.Client(t))
+	t.Run("redis-server", func(t *testing.T) { test(t, redistest.Start(t).Client(t)) })
+	t.Run("embedded", func(t *testing.T) {
+		_, client := redistest.StartEmbedded(t)
+		test(t, client)
 	})
-	t.Run("embedded", func(t *testing.T) { test(t, connected(t, embedded(t))) })
 }
 
 // write is one way to write under a token; key "a" or "b".

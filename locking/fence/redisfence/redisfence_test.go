@@ -18,24 +18,6 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-func embedded(t *testing.T) *redistest.Embedded {
-	t.Helper()
-	e, err := redistest.Embed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	return e
-}
-
-// connected returns a client of e, closed when the test ends.
-func connected(t *testing.T, e *redistest.Embedded) *redis.Client {
-	t.Helper()
-	c := e.Client()
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
 var pushScript = NewScript("push", "return redis.call('RPUSH', KEYS[1], ARGV[1])")
 
 func TestRunHandsOverKeysAndArgs(t *testing.T) {
@@ -107,13 +89,13 @@ func TestTheLongestExpiry(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	client := connected(t, embedded(t))
+	e, client := redistest.StartEmbedded(t)
 	g, ctx := New(client, Config{}), t.Context()
 	client.Set(ctx, "{a}:key-fence", "not a token", 0)
 	client.LPush(ctx, "{b}:key-fence", "x")
 	client.Set(ctx, "{c}:key-fence", "9999999999999999", 0)
 	client.Set(ctx, "{e}:key-fence", "00000000000000004", 0) // 17 digits: no token is so long
-	noRetries := embedded(t).Options()
+	noRetries := e.Options()
 	noRetries.MaxRetries = 3
 	unfit := redis.NewClient(noRetries)
 	defer unfit.Close()
@@ -145,7 +127,7 @@ func TestRefusals(t *testing.T) {
 // The store's own settings are not the client's fault, and asking again does not
 // mend them.
 func TestHandlerOverMisfit(t *testing.T) {
-	e := embedded(t)
+	e, client := redistest.StartEmbedded(t)
 	retrying := e.Options()
 	retrying.MaxRetries = 3
 	unfit := redis.NewClient(retrying)
@@ -154,8 +136,8 @@ func TestHandlerOverMisfit(t *testing.T) {
 		guard  *Guard
 		status int
 	}{
-		"fit":      {New(connected(t, e), Config{}), http.StatusNoContent},
-		"Keep":     {New(connected(t, e), Config{Keep: -time.Second}), http.StatusInternalServerError},
+		"fit":      {New(client, Config{}), http.StatusNoContent},
+		"Keep":     {New(client, Config{Keep: -time.Second}), http.StatusInternalServerError},
 		"retrying": {New(unfit, Config{}), http.StatusInternalServerError},
 		"nil":      {New(nil, Config{}), http.StatusInternalServerError},
 	} {
@@ -173,7 +155,7 @@ func TestHandlerOverMisfit(t *testing.T) {
 // A lost reply leaves the outcome unknown; asked again, the answer is the same.
 func TestLostReply(t *testing.T) {
 	var n redistest.Net
-	e := embedded(t)
+	e, _ := redistest.StartEmbedded(t)
 	client := n.Client(e.Options())
 	defer client.Close()
 	g, ctx := New(client, Config{}), t.Context()

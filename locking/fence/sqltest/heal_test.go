@@ -17,13 +17,7 @@ import (
 // the guard has seen. The guard refuses it, and its maximum heals the store.
 func TestFreshHolderHeals(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
-		server, err := redistest.Embed()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer server.Close()
-		client := server.Client()
-		defer client.Close()
+		server, client := redistest.StartEmbedded(t)
 		locker := redislock.New(client, redislock.Config{})
 		defer locker.Close()
 		acquire := func(o locking.Options) *locking.Lease {

@@ -1,6 +1,10 @@
 package redisfence
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/escapement/escapement/locking/redistest"
+)
 
 func TestBesideSharesTheSlot(t *testing.T) {
 	for key, want := range map[string]string{
@@ -47,7 +51,8 @@ func TestBesideIsOneToOne(t *testing.T) {
 	if a, b := shares(Beside); a != b {
 		t.Errorf("%q and %q have one fence", a, b)
 	}
-	g := New(connected(t, embedded(t)), Config{})
+	_, client := redistest.StartEmbedded(t)
+	g := New(client, Config{})
 	if err := g.Set(t.Context(), "a", "x", 9, 0); err != nil {
 		t.Fatal(err)
 	}
