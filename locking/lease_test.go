@@ -76,63 +76,34 @@ func TestOlderAnswerMovesNothingBack(t *testing.T) {
 	})
 }
 
+// TestDo: a panic gives the lock back, and an error says whether the function ran.
 func TestDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		broken := errors.New("no paper")
 		s := newScript(nil, nil)
 		l := New(s, Config{})
-		var held *Lease
-		err := l.Do(t.Context(), "a", Options{}, func(ctx context.Context, lease *Lease) error {
-			held = lease
-			if ctx != lease.Context() || !lease.Valid() {
-				t.Error("the function runs without the lock")
-			}
-			return broken
-		})
-		if !errors.Is(err, broken) || held.Valid() || len(s.released) != 1 {
-			t.Errorf("got %v, valid %t, released %v; want the function's error and the lock back", err, held.Valid(), s.released)
-		}
-
+		defer l.Close()
+		nothing := func(context.Context, *Lease) error { return nil }
 		func() {
 			defer func() {
-				if recover() == nil {
-					t.Error("the panic was swallowed")
+				if recover() == nil || len(s.released) != 1 {
+					t.Error("the panic was swallowed, or kept the lock")
 				}
 			}()
 			_ = l.Do(t.Context(), "a", Options{}, func(context.Context, *Lease) error { panic("oh") })
 		}()
-		if len(s.released) != 2 {
-			t.Error("a panic kept the lock")
-		}
-
-		s.change([]error{heldByB}, nil)
-		err = l.Do(t.Context(), "a", Options{}, func(context.Context, *Lease) error {
-			t.Error("the function ran without the lock")
-			return nil
-		})
-		if !errors.Is(err, ErrHeld) || errors.Is(err, ErrNotReleased) {
-			t.Errorf("got %v; want ErrHeld", err)
-		}
-
-		s.change(nil, []error{ErrUnreachable})
-		err = l.Do(t.Context(), "a", Options{TTL: 15 * time.Second}, func(context.Context, *Lease) error { return nil })
-		if !errors.Is(err, ErrUnreachable) || !errors.Is(err, ErrNotReleased) {
-			t.Errorf("the function ran, and its lock was not given back: %v; want ErrNotReleased", err)
-		}
-		s.change([]error{ErrUnreachable}, nil)
-		err = l.Do(t.Context(), "a", Options{}, func(context.Context, *Lease) error { return nil })
-		if !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrNotReleased) {
-			t.Errorf("the function did not run: %v; want ErrUnreachable alone", err)
-		}
-
-		s.change(nil, []error{ErrLost})
-		s.answer = down
-		err = l.Do(t.Context(), "a", Options{}, func(ctx context.Context, _ *Lease) error {
-			<-ctx.Done()
-			return nil
-		})
-		if !errors.Is(err, ErrLost) || !errors.Is(err, ErrNotReleased) {
-			t.Errorf("the lock was lost meanwhile: %v; want ErrLost and ErrNotReleased", err)
+		for _, tt := range []struct {
+			acquire, release error
+			want             error
+			ran              bool
+		}{
+			{acquire: heldByB, want: ErrHeld},
+			{acquire: ErrUnreachable, want: ErrUnreachable},
+			{release: ErrUnreachable, want: ErrUnreachable, ran: true},
+		} {
+			s.change([]error{tt.acquire}, []error{tt.release})
+			if err := l.Do(t.Context(), "a", Options{}, nothing); !errors.Is(err, tt.want) || errors.Is(err, ErrNotReleased) != tt.ran {
+				t.Errorf("%+v: %v; want %v, and ErrNotReleased: %t", tt, err, tt.want, tt.ran)
+			}
 		}
 	})
 }
