@@ -24,11 +24,11 @@ func TestCluster(t *testing.T) {
 	c := redistest.StartCluster(t)
 	s := cluster(c)
 	t.Run("conformance", func(t *testing.T) { conforms(t, s) })
-	t.Run("calls", func(t *testing.T) { testCalls(t, s, c) })
 	for _, sub := range []struct {
 		name string
 		run  func(t *testing.T, c *redistest.Cluster)
 	}{
+		{"calls", clusterCalls},
 		{"list", clusterList},
 		{"silent master", silentMaster},
 		{"confirmed", clusterConfirmed},

@@ -65,7 +65,7 @@ func TestSameTrace(t *testing.T) {
 		clients[which].ScriptFlush(ctx)
 		return "flushed"
 	}
-	for i := range 1000 {
+	for i := range 600 {
 		kind := rng.IntN(7)
 		if rng.IntN(50) == 0 {
 			kind = 7

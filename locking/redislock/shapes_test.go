@@ -23,7 +23,7 @@ import (
 
 var (
 	historySeed  = flag.Uint64("histories.seed", 1, "the first of the histories that TestHistories plays")
-	historyCount = flag.Int("histories", 150, "how many histories TestHistories plays")
+	historyCount = flag.Int("histories", 100, "how many histories TestHistories plays")
 )
 
 const (

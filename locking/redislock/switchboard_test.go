@@ -23,37 +23,34 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// TestCalls looks at waiters in a line of one server; TestCluster does at those of a Cluster.
+// TestCalls looks at waiters in a line of one server.
 func TestCalls(t *testing.T) {
 	t.Parallel()
-	s := standalone(redistest.Start(t))
-	testCalls(t, s, nil)
-	t.Run("no right to the channels", func(t *testing.T) { forbidChannels(t, s) })
+	testCalls(t, standalone(redistest.Start(t)), map[string]func(t *testing.T, s shape){
+		"handed over by call": handedOver, "a broken connection": brokenConnection, "no right to the channels": forbidChannels,
+	})
 }
 
-func testCalls(t *testing.T, s shape, nodes *redistest.Cluster) {
-	for _, c := range []struct {
-		name string
-		run  func(t *testing.T, s shape)
-	}{
-		{"handed over by call", handedOver},
-		{"the dead are skipped", deadAreSkipped},
-		{"a broken connection", func(t *testing.T, s shape) {
-			lostCall(t, s, redislock.Config{}, func(c *redis.Client) error { return c.Do(t.Context(), "client", "kill", "type", "pubsub").Err() })
-		}},
-		{"one connection", oneConnection},
-		{"a slot that moves", func(t *testing.T, s shape) {
-			if nodes != nil {
-				movedSlot(t, s, nodes)
-			}
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
+// clusterCalls looks at those of a Cluster, where a call takes another way.
+func clusterCalls(t *testing.T, c *redistest.Cluster) {
+	testCalls(t, cluster(c), map[string]func(t *testing.T, s shape){
+		"handed over by call": handedOver, "a broken connection": brokenConnection, "the dead are skipped": deadAreSkipped, "one connection": oneConnection,
+		"a slot that moves": func(t *testing.T, s shape) { movedSlot(t, s, c) },
+	})
+}
+
+func testCalls(t *testing.T, s shape, tests map[string]func(t *testing.T, s shape)) {
+	for name, run := range tests {
+		t.Run(name, func(t *testing.T) {
 			s.delete(t, "")
-			c.run(t, s)
+			run(t, s)
 			await(t, locking.Patience+slack, "only the token state is left of the locks", func() bool { return len(s.keys(t)) == 0 })
 		})
 	}
+}
+
+func brokenConnection(t *testing.T, s shape) {
+	lostCall(t, s, redislock.Config{}, func(c *redis.Client) error { return c.Do(t.Context(), "client", "kill", "type", "pubsub").Err() })
 }
 
 // keys lists the keys that are not the token state of a lock.
@@ -232,6 +229,7 @@ func forbidChannels(t *testing.T, s shape) {
 		}
 	}
 	var warned lines
+	defer s.masters(t, func(c *redis.Client) { _ = acl("allchannels")(c) })
 	lostCall(t, s, redislock.Config{Logger: slog.New(slog.NewTextHandler(&warned, nil))}, acl("resetchannels"))
 	if n := warned.n.Load(); n != 1 {
 		t.Errorf("%d warnings of one waiter; want one, not one for each try", n)
