@@ -33,13 +33,13 @@ const (
 type SentinelsConfig struct {
 	Dir string // where their data and logs go; required, must exist
 
-	// Attentive sentinels ask each second for the state of a server, and tell each other of the master twice a second, instead of
-	// each ten seconds and each two: an old master that comes back is made a replica after two or three seconds, not eighteen.
+	// Attentive sentinels look at servers and tell of the master more often: an old master that comes back is made a replica
+	// after two or three seconds, not eighteen.
 	Attentive bool
 }
 
-// Sentinels are one master, two replicas and three sentinels that agree on who is master, all on
-// the loopback interface. A master that does not answer for a second is replaced.
+// Sentinels are one master, two replicas and three sentinels that agree on who is master, all on the loopback interface. A master
+// that does not answer for a second is replaced.
 type Sentinels struct {
 	servers []*Server  // the first master first
 	watch   []*Server  // the sentinels
@@ -75,12 +75,11 @@ func StartSentinelsProcess(cfg SentinelsConfig) (*Sentinels, error) {
 }
 
 func (s *Sentinels) start(cfg SentinelsConfig) error {
-	dir := cfg.Dir
 	ctx, cancel := context.WithTimeout(context.Background(), gatherWithin)
 	defer cancel()
 	args := []string{"--appendonly", "no", "--repl-diskless-sync-delay", "0"}
 	for i := range 1 + replicas {
-		server, err := s.startIn(dir, "server", i, ProcessConfig{Args: args})
+		server, err := s.startIn(cfg.Dir, "server", i, ProcessConfig{Args: args})
 		if err != nil {
 			return err
 		}
@@ -93,11 +92,11 @@ func (s *Sentinels) start(cfg SentinelsConfig) error {
 		return err
 	}
 	for i := range sentinels {
-		conf := filepath.Join(dir, fmt.Sprintf("sentinel-%d.conf", i+1))
+		conf := filepath.Join(cfg.Dir, fmt.Sprintf("sentinel-%d.conf", i+1))
 		if err := os.WriteFile(conf, []byte(s.settings()), 0o600); err != nil {
 			return err
 		}
-		server, err := s.startIn(dir, "sentinel", i, ProcessConfig{sentinel: conf})
+		server, err := s.startIn(cfg.Dir, "sentinel", i, ProcessConfig{sentinel: conf})
 		if err != nil {
 			return err
 		}
@@ -109,15 +108,14 @@ func (s *Sentinels) start(cfg SentinelsConfig) error {
 	return until(ctx, "the sentinels know each other", s.gathered)
 }
 
-// attend makes a sentinel look more often than once a second. A server that is promoted drops the
-// connections of the sentinels. With the usual second between two tries to connect again they would
-// think it gone, and promote the next one. Much less is no good either: a replica is not promoted
-// when the last word of it is older than five such periods, and it is asked once a second.
+// attend makes a sentinel look more often than once a second. A server that is promoted drops the connections of the sentinels.
+// With the usual second between two tries to connect again they would think it gone, and promote the next one. Much less is no
+// good either: a replica is not promoted when the last word of it is older than five such periods, and it is asked once a second.
 func attend(ctx context.Context, sentinel *Server, attentive bool) error {
 	c := redis.NewClient(ClientOptions(sentinel.Addr()))
 	defer c.Close()
 	periods := []any{"sentinel", "debug", "ping-period", "400"}
-	if attentive {
+	if attentive { // each ten seconds and each two without
 		periods = append(periods, "info-period", "1000", "publish-period", "500")
 	}
 	if err := c.Do(ctx, periods...).Err(); err != nil {
@@ -187,21 +185,6 @@ func ask(ctx context.Context, sentinel *Server) (known map[string]string, addr s
 		return nil, "", err
 	}
 	return known, net.JoinHostPort(at[0], at[1]), nil
-}
-
-// until asks again and again until the answer is yes.
-func until(ctx context.Context, what string, yes func(context.Context) (bool, error)) error {
-	for {
-		ok, err := yes(ctx)
-		if ok {
-			return nil
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("redistest: until %s: %w", what, errors.Join(ctx.Err(), err))
-		}
-	}
 }
 
 // Addrs returns the addresses of the sentinels.
