@@ -1,48 +1,15 @@
 package locking
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 )
-
-func TestFixedLeaseIsNotRenewed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScript(nil, nil)
-		l := New(s, Config{})
-		start := time.Now()
-		kept := mustHold(t, l, "kept", Options{})
-		fixed := mustHold(t, l, "fixed", Options{Fixed: true})
-		wantLost(t, fixed, start, deadline)
-		if !kept.Valid() {
-			t.Error("the fixed lease's end ended another")
-		}
-		for _, r := range s.renewed {
-			if r.Name == "fixed" {
-				t.Fatal("a fixed lease was renewed")
-			}
-		}
-		kept.Close()
-	})
-}
-
-func TestExtend(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScript(nil, nil)
-		start := time.Now()
-		lease := mustHold(t, New(s, Config{}), "a", Options{Fixed: true})
-		<-time.After(10 * time.Second)
-		if err := lease.Extend(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		wantLost(t, lease, start, 10*time.Second+deadline)
-		if err := lease.Extend(t.Context()); !errors.Is(err, ErrLost) {
-			t.Errorf("extended a lost lease: %v", err)
-		}
-	})
-}
 
 func TestExtendAnswers(t *testing.T) {
 	broken := errors.New("WRONGTYPE")
@@ -109,90 +76,34 @@ func TestOlderAnswerMovesNothingBack(t *testing.T) {
 	})
 }
 
-func TestReleaseAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScript(nil, []error{nil, ErrLost, nil})
-		l := New(s, Config{})
-		var leases []*Lease
-		for range 40 {
-			leases = append(leases, mustHold(t, l, "a", Options{}))
-		}
-		gone := mustHold(t, l, "closed before", Options{})
-		gone.Close()
-		if err := l.ReleaseAll(t.Context()); !errors.Is(err, ErrLost) {
-			t.Errorf("got %v; want the one that was lost", err)
-		}
-		if len(s.released) != len(leases) {
-			t.Errorf("%d released; want %d", len(s.released), len(leases))
-		}
-		for _, lease := range leases {
-			if lease.Valid() || !errors.Is(context.Cause(lease.Context()), ErrReleased) {
-				t.Fatalf("a lease is still valid, or ended with cause %v", context.Cause(lease.Context()))
-			}
-		}
-		if err := l.ReleaseAll(t.Context()); err != nil || len(s.released) != len(leases) {
-			t.Errorf("again: %v, %d released", err, len(s.released))
-		}
-	})
-}
-
+// TestDo: a panic gives the lock back, and an error says whether the function ran.
 func TestDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		broken := errors.New("no paper")
 		s := newScript(nil, nil)
 		l := New(s, Config{})
-		var held *Lease
-		err := l.Do(t.Context(), "a", Options{}, func(ctx context.Context, lease *Lease) error {
-			held = lease
-			if ctx != lease.Context() || !lease.Valid() {
-				t.Error("the function runs without the lock")
-			}
-			return broken
-		})
-		if !errors.Is(err, broken) || held.Valid() || len(s.released) != 1 {
-			t.Errorf("got %v, valid %t, released %v; want the function's error and the lock back", err, held.Valid(), s.released)
-		}
-
+		defer l.Close()
+		nothing := func(context.Context, *Lease) error { return nil }
 		func() {
 			defer func() {
-				if recover() == nil {
-					t.Error("the panic was swallowed")
+				if recover() == nil || len(s.released) != 1 {
+					t.Error("the panic was swallowed, or kept the lock")
 				}
 			}()
 			_ = l.Do(t.Context(), "a", Options{}, func(context.Context, *Lease) error { panic("oh") })
 		}()
-		if len(s.released) != 2 {
-			t.Error("a panic kept the lock")
-		}
-
-		s.change([]error{heldByB}, nil)
-		err = l.Do(t.Context(), "a", Options{}, func(context.Context, *Lease) error {
-			t.Error("the function ran without the lock")
-			return nil
-		})
-		if !errors.Is(err, ErrHeld) || errors.Is(err, ErrNotReleased) {
-			t.Errorf("got %v; want ErrHeld", err)
-		}
-
-		s.change(nil, []error{ErrUnreachable})
-		err = l.Do(t.Context(), "a", Options{TTL: 15 * time.Second}, func(context.Context, *Lease) error { return nil })
-		if !errors.Is(err, ErrUnreachable) || !errors.Is(err, ErrNotReleased) {
-			t.Errorf("the function ran, and its lock was not given back: %v; want ErrNotReleased", err)
-		}
-		s.change([]error{ErrUnreachable}, nil)
-		err = l.Do(t.Context(), "a", Options{}, func(context.Context, *Lease) error { return nil })
-		if !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrNotReleased) {
-			t.Errorf("the function did not run: %v; want ErrUnreachable alone", err)
-		}
-
-		s.change(nil, []error{ErrLost})
-		s.answer = down
-		err = l.Do(t.Context(), "a", Options{}, func(ctx context.Context, _ *Lease) error {
-			<-ctx.Done()
-			return nil
-		})
-		if !errors.Is(err, ErrLost) || !errors.Is(err, ErrNotReleased) {
-			t.Errorf("the lock was lost meanwhile: %v; want ErrLost and ErrNotReleased", err)
+		for _, tt := range []struct {
+			acquire, release error
+			want             error
+			ran              bool
+		}{
+			{acquire: heldByB, want: ErrHeld},
+			{acquire: ErrUnreachable, want: ErrUnreachable},
+			{release: ErrUnreachable, want: ErrUnreachable, ran: true},
+		} {
+			s.change([]error{tt.acquire}, []error{tt.release})
+			if err := l.Do(t.Context(), "a", Options{}, nothing); !errors.Is(err, tt.want) || errors.Is(err, ErrNotReleased) != tt.ran {
+				t.Errorf("%+v: %v; want %v, and ErrNotReleased: %t", tt, err, tt.want, tt.ran)
+			}
 		}
 	})
 }
@@ -212,4 +123,38 @@ func TestDoLosesItsLock(t *testing.T) {
 			t.Errorf("got %v; want ErrLost, ErrUnreachable and ErrNotReleased", err)
 		}
 	})
+}
+
+// A fixed lease that ends when its time is over is no error; one that was taken away is.
+func TestFixedLeaseEndsWithoutAnError(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			s := newScript(nil, nil)
+			if gone {
+				s.answer = func(_ context.Context, _ int, batch []Renewal) ([]RenewAnswer, error) { return all(Gone, batch), nil }
+			}
+			l := New(s, Config{Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+			defer l.Close()
+			lease, err := l.Acquire(t.Context(), "a", Options{Fixed: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if gone {
+				_ = lease.Extend(t.Context()) // says ErrLost
+			}
+			<-lease.Context().Done()
+			synctest.Wait()
+			text := out.String()
+			if failed := strings.Contains(text, "level=ERROR"); failed != gone || !gone && !strings.Contains(text, "level=DEBUG msg=\"fixed lease is over\" name=a") {
+				t.Errorf("gone %t, the log says:\n%s", gone, text)
+			}
+			if cause := context.Cause(lease.Context()); !errors.Is(cause, ErrLeaseLost) || !gone && !strings.Contains(cause.Error(), "its fixed time is over") {
+				t.Errorf("gone %t: %v", gone, cause)
+			}
+			if !lease.Lost() {
+				t.Error("it ended before it was closed, and is not lost")
+			}
+		})
+	}
 }

@@ -6,58 +6,30 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
-func mustHold(t *testing.T, l *Locker, name string, o Options) *Lease {
-	t.Helper()
-	lease, err := l.Acquire(t.Context(), name, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lease
-}
-
-func TestReenter(t *testing.T) {
+// What the kit's case "re-enter" leaves: a hold that was left cannot be entered, and one inside ends with the lock.
+func TestReenterAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScript(nil, nil)
-		outer := mustHold(t, New(s, Config{}), "a", Options{})
+		outer := mustHold(t, New(newScript(nil, nil), Config{}), "a", Options{})
 		in, err := outer.Reenter(outer.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if in.Token() != outer.Token() || in.Owner() != outer.Owner() || !in.Deadline().Equal(outer.Deadline()) || !in.Valid() {
-			t.Errorf("entered again with token %d, owner %s; want the hold's own", in.Token(), in.Owner())
-		}
-		for range 2 {
-			if err := in.Release(t.Context()); err != nil {
-				t.Errorf("release of the inner: %v", err)
-			}
-		}
-		if in.Valid() || in.Lost() || !errors.Is(context.Cause(in.Context()), ErrReleased) {
-			t.Errorf("released inside: valid %t, lost %t, cause %v", in.Valid(), in.Lost(), context.Cause(in.Context()))
-		}
-		if !outer.Valid() || outer.Context().Err() != nil || len(s.released) != 0 {
-			t.Errorf("the lock went back with the inner release: valid %t, released %v", outer.Valid(), s.released)
-		}
-		again, err := in.Reenter(t.Context())
-		if again != nil || !errors.Is(err, ErrLost) {
-			t.Errorf("entered a hold that was left: %v", err)
-		}
-
-		in, _ = outer.Reenter(t.Context()) // of a context that is not the lease's
 		deeper, err := in.Reenter(in.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := outer.Release(t.Context()); err != nil {
+		left, err := outer.Reenter(t.Context())
+		if err := errors.Join(err, left.Release(t.Context()), left.Release(t.Context())); err != nil {
 			t.Error(err)
 		}
-		<-deeper.Context().Done()
-		if in.Valid() || deeper.Valid() || !errors.Is(context.Cause(deeper.Context()), ErrReleased) {
-			t.Errorf("the lock is back, and the hold inside is valid %t, cause %v", deeper.Valid(), context.Cause(deeper.Context()))
+		if _, err := left.Reenter(t.Context()); !errors.Is(err, ErrLost) || left.Lost() {
+			t.Errorf("entered a hold that was left: %v, lost %t", err, left.Lost())
 		}
-		if err := errors.Join(deeper.Release(t.Context()), in.Release(t.Context())); err != nil {
-			t.Errorf("release after the outer's: %v", err)
+		if err := errors.Join(outer.Release(t.Context()), deeper.Release(t.Context()), in.Release(t.Context())); err != nil || in.Valid() || deeper.Valid() {
+			t.Errorf("release of the outer first: %v; the holds inside are valid %t, %t", err, in.Valid(), deeper.Valid())
 		}
 	})
 }
@@ -188,4 +160,24 @@ func TestContextsEndBeforeTheRelease(t *testing.T) {
 		}
 		_ = in.Release(t.Context())
 	}
+}
+
+// A context that was entered again notices a suspension of the machine as the lease's own does.
+func TestReenteredContextLooksAtTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, _ := testKeeper(healthy)
+		slept := time.Duration(1)
+		k.slept = func() time.Duration { return slept }
+		l := k.Hold(t.Context(), testGrant("a", time.Now()))
+		in, err := l.Reenter(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		slept += time.Hour
+		if in.Context().Err() == nil {
+			t.Errorf("past the deadline the context's Err is nil (valid %t, outer %v)", in.Valid(), l.Context().Err())
+		}
+		l.Close()
+		k.Wait()
+	})
 }

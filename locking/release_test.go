@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -12,19 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 )
-
-// manyHeld acquires n locks.
-func manyHeld(t *testing.T, l *Locker, n int, o Options) (leases []*Lease) {
-	t.Helper()
-	for range n {
-		lease, err := l.Acquire(t.Context(), "a", o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		leases = append(leases, lease)
-	}
-	return leases
-}
 
 func valid(leases []*Lease) (n int) {
 	for _, lease := range leases {
@@ -243,5 +232,79 @@ func TestReleaseAnswers(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestBackgroundReleaseIsBounded(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l := New(newScript([]error{ErrUnreachable}, []error{ErrUnreachable}), Config{})
+			if _, err := l.Acquire(t.Context(), "a", Options{}); !errors.Is(err, ErrUnreachable) {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			if closed {
+				l.Close()
+			}
+			l.background.wait()
+			if got := time.Since(start); got > DefaultTTL || closed && got != 0 {
+				t.Errorf("closed %t: tried for %s; want at most the ttl, and at once when closed", closed, got)
+			}
+		})
+	}
+}
+
+func TestReleaseOfAKeepersLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, _ := testKeeper(healthy)
+		l := k.Hold(t.Context(), testGrant("a", time.Now()))
+		if err := l.Release(t.Context()); err == nil || l.Valid() {
+			t.Errorf("got %v, valid %t; want a closed lease and an error that says where to settle it", err, l.Valid())
+		}
+	})
+}
+
+// heedful is a store whose calls do not get through once their context is over.
+type heedful struct{ *script }
+
+func (h heedful) Release(ctx context.Context, _, _ string) error { return ctx.Err() }
+
+// As long as one Release would take is no negative time, however long that is.
+func TestReleaseAllWithLongCallTimeout(t *testing.T) {
+	l := New(heedful{newScript(nil, nil)}, Config{CallTimeout: math.MaxInt64 / 2})
+	manyHeld(t, l, 1, Options{})
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.ReleaseAll(over); err != nil {
+		t.Errorf("%v; want it given back", err)
+	}
+}
+
+// An outage leaves few goroutines behind, however long the ttls of what was tried meanwhile.
+func TestBackgroundReleasesAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(newScript([]error{ErrUnreachable}, []error{ErrUnreachable}), Config{Logger: slog.New(slog.DiscardHandler)})
+		before := runtime.NumGoroutine()
+		for range 1000 {
+			_, _ = l.Try(t.Context(), "a", Options{TTL: 2 * time.Hour})
+			time.Sleep(time.Second)
+		}
+		if n := runtime.NumGoroutine() - before; n > 100 {
+			t.Errorf("%d goroutines", n)
+		}
+		l.Close()
+	})
+}
+
+// For the race detector: Close beside an acquisition that gives up.
+func TestCloseBesideGivingUp(t *testing.T) {
+	for range 100 {
+		l := New(newScript([]error{ErrUnreachable}, []error{ErrUnreachable}), Config{Logger: slog.New(slog.DiscardHandler)})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Millisecond)
+		closed := make(chan struct{})
+		context.AfterFunc(ctx, func() { l.Close(); close(closed) })
+		_, _ = l.Acquire(ctx, "a", Options{Wait: time.Second})
+		<-closed
+		cancel()
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,6 +37,13 @@ func ask(h http.Handler, path string, tokens ...string) *httptest.ResponseRecord
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w
+}
+
+// checkFunc is a Store made of its one method.
+type checkFunc func(ctx context.Context, name string, token locking.Token) error
+
+func (f checkFunc) Check(ctx context.Context, name string, token locking.Token) error {
+	return f(ctx, name, token)
 }
 
 // failing is a Store that answers err, and where that was.
@@ -255,53 +261,34 @@ func TestRefusalOfOthers(t *testing.T) {
 	}
 }
 
-// late plays the story that fences are for: an old holder's request is let in and
-// stands still, a new holder's comes. It returns the writes in their order.
-func late(t *testing.T, store fence.Store) (order []string) {
-	var mu sync.Mutex // over a store that only compares, both are inside at once
-	var told error
-	h := &fence.Handler{Store: store, Resource: byPath, Wait: time.Hour, Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		token, _ := fence.TokenFrom(r.Context())
-		if token == 1 {
-			time.Sleep(time.Minute)
-			told = context.Cause(r.Context())
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		order = append(order, fmt.Sprint(token))
-	})}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ask(h, "/a", "1")
-	}()
-	synctest.Wait()
-	if resp := ask(h, "/a", "2"); resp.Code != http.StatusOK {
-		t.Errorf("the new holder: %d", resp.Code)
-	}
-	<-done
-	if _, gate := store.(fence.Gate); gate && !errors.Is(told, fence.ErrStale) {
-		t.Errorf("the old holder's request was not told: %v", told)
-	}
-	return order
-}
-
-// Over a Gate the late write comes first. Over a store that only compares, it
-// comes last: that is why the handler keeps the fence shut.
+// TestLateRequest: an old holder's request is let in and stands still, a new holder's comes. The late write comes first: over a
+// store that only compares, it would come last. That is why the handler keeps the fence shut.
 func TestLateRequest(t *testing.T) {
-	for name, c := range map[string]struct {
-		store fence.Store
-		want  string
-	}{
-		"gate":                      {fence.NewMemory(0), "[1 2]"},
-		"mutant: compares at first": {checkFunc(fence.NewMemory(0).Check), "[2 1]"},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			if got := fmt.Sprint(late(t, c.store)); got != c.want {
-				t.Errorf("%s: writes in the order %s, want %s", name, got, c.want)
+	synctest.Test(t, func(t *testing.T) {
+		var order []locking.Token
+		var told error
+		h := &fence.Handler{Store: fence.NewMemory(0), Resource: byPath, Wait: time.Hour, Next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			token, _ := fence.TokenFrom(r.Context())
+			if token == 1 {
+				time.Sleep(time.Minute)
+				told = context.Cause(r.Context())
 			}
-		})
-	}
+			order = append(order, token)
+		})}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			ask(h, "/a", "1")
+		}()
+		synctest.Wait()
+		if resp := ask(h, "/a", "2"); resp.Code != http.StatusOK {
+			t.Errorf("the new holder: %d", resp.Code)
+		}
+		<-done
+		if fmt.Sprint(order) != "[1 2]" || !errors.Is(told, fence.ErrStale) {
+			t.Errorf("writes in the order %v, and the old holder's request was told %v", order, told)
+		}
+	})
 }
 
 // A panic in Next opens the fence again.

@@ -92,54 +92,6 @@ func TestEnterWaitsForOlder(t *testing.T) {
 	})
 }
 
-func TestEnterGivesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := fence.NewMemory(0)
-		_, leave, err := m.Enter(t.Context(), "a", 5)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer leave()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, _, err := m.Enter(ctx, "a", 6); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "token 5 is still inside") {
-			t.Errorf("gave up: %v", err)
-		}
-		if err := m.Check(ctx, "a", 5); !errors.Is(err, fence.ErrStale) {
-			t.Errorf("whoever gave up had claimed: %v", err)
-		}
-	})
-}
-
-// Whoever waits and is overtaken is refused, not let in.
-func TestEnterIsOvertaken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := fence.NewMemory(0)
-		_, leave, err := m.Enter(t.Context(), "a", 5)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var errs [2]error
-		for i := range errs {
-			go func() {
-				var leave func()
-				if _, leave, errs[i] = m.Enter(t.Context(), "a", locking.Token(6+i)); errs[i] == nil {
-					leave()
-				}
-			}()
-			synctest.Wait()
-		}
-		if !errors.Is(errs[0], fence.ErrStale) {
-			t.Errorf("overtaken: %v", errs[0])
-		}
-		leave()
-		synctest.Wait()
-		if errs[1] != nil {
-			t.Error(errs[1])
-		}
-	})
-}
-
 // A fence that somebody waits for is not forgotten, not even between the last
 // one's leaving and the next one's entering.
 func TestForgetLeavesWaiting(t *testing.T) {
@@ -166,13 +118,16 @@ func TestForgetLeavesWaiting(t *testing.T) {
 	}
 }
 
-// enter is what a storm needs of a guard.
-type enter func(ctx context.Context, token locking.Token) (leave func(), err error)
-
 // storm lets many goroutines write under one fence, with tokens in a random
 // order, and returns what is wrong with the order of the writes.
-func storm(seed uint64, in enter) error {
-	tokens := shuffled(seed, 400, 60)
+func storm(seed uint64) error {
+	m := fence.NewMemory(0)
+	tokens := make([]locking.Token, 400) // from 1 to 60, each several times
+	for i := range tokens {
+		tokens[i] = 1 + locking.Token(i%60)
+	}
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd.Shuffle(len(tokens), func(i, j int) { tokens[i], tokens[j] = tokens[j], tokens[i] })
 	var (
 		mu       sync.Mutex
 		wrong    error
@@ -185,7 +140,7 @@ func storm(seed uint64, in enter) error {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(seed, uint64(w)))
 			for token := range work {
-				leave, err := in(context.Background(), token)
+				_, leave, err := m.Enter(context.Background(), "a", token)
 				if err != nil {
 					if !errors.Is(err, fence.ErrStale) {
 						mu.Lock()
@@ -219,47 +174,95 @@ func storm(seed uint64, in enter) error {
 	return wrong
 }
 
-func memoryEnter() enter {
-	m := fence.NewMemory(0)
-	return func(ctx context.Context, token locking.Token) (func(), error) {
-		_, leave, err := m.Enter(ctx, "a", token)
-		return leave, err
-	}
-}
-
 func TestMemoryStorm(t *testing.T) {
 	for range 20 {
 		seed := rand.Uint64()
-		if err := storm(seed, memoryEnter()); err != nil {
+		if err := storm(seed); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
 }
 
-func TestStormCatchesMutants(t *testing.T) {
-	for name, mutant := range map[string]func() enter{
-		"checks and lets go": func() enter {
-			m := fence.NewMemory(0)
-			return func(ctx context.Context, token locking.Token) (func(), error) {
-				return func() {}, m.Check(ctx, "a", token)
-			}
-		},
-		"refuses nothing": func() enter {
-			return func(context.Context, locking.Token) (func(), error) { return func() {}, nil }
-		},
-		"locks and compares nothing": func() enter {
-			var mu sync.Mutex
-			return func(context.Context, locking.Token) (func(), error) { mu.Lock(); return mu.Unlock, nil }
-		},
+func TestMemoryFollowsTheRule(t *testing.T) {
+	ctx, s := t.Context(), fence.NewMemory(0)
+	for i, c := range []struct {
+		fence string
+		token locking.Token
+		max   locking.Token // 0: accepted
+	}{
+		{"a", 5, 0}, {"a", 5, 0}, {"a", 4, 5}, {"a", 5, 0}, {"a", 9, 0}, {"a", 5, 9}, {"a", 8, 9},
+		{"b", 1, 0}, {"A", 1, 0}, {"b", 2, 0}, {"b", 1, 2},
+		{"a", 1770000000000000, 0}, {"a", 1770000000000001, 0}, {"a", 1770000000000000, 1770000000000001},
+		{"a", fence.MaxToken - 1, 0}, {"a", fence.MaxToken, 0}, {"a", fence.MaxToken - 1, fence.MaxToken}, {"a", 1, fence.MaxToken},
 	} {
-		caught := false
-		for seed := range uint64(50) {
-			if caught = storm(seed, mutant()) != nil; caught {
-				break
-			}
-		}
-		if !caught {
-			t.Errorf("a guard that %q passes 50 storms", name)
+		err := s.Check(ctx, c.fence, c.token)
+		var stale *fence.StaleError
+		switch {
+		case c.max == 0 && err != nil:
+			t.Errorf("step %d: %d at %s is refused: %v", i, c.token, c.fence, err)
+		case c.max > 0 && !errors.As(err, &stale):
+			t.Errorf("step %d: %d at %s after %d: want it refused, got %v", i, c.token, c.fence, c.max, err)
+		case c.max > 0 && *stale != fence.StaleError{Fence: c.fence, Token: c.token, Max: c.max}:
+			t.Errorf("step %d: %+v, want a maximum of %d", i, *stale, c.max)
 		}
 	}
+}
+
+// TestWaitingIsBounded: only so many wait for one token. A request that has given up takes no room, and the waiters for an older
+// token keep no newer one out.
+func TestWaitingIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := fence.NewMemory(0)
+		_, leave, err := m.Enter(t.Context(), "a", 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers := make(chan error, 4*fence.MaxWaiting)
+		join := func(ctx context.Context, token locking.Token) { // as many as may wait
+			for range fence.MaxWaiting {
+				go func() {
+					_, leave, err := m.Enter(ctx, "a", token)
+					if err == nil {
+						leave()
+					}
+					answers <- err
+				}()
+			}
+			synctest.Wait()
+		}
+		all := func(want error) {
+			t.Helper()
+			synctest.Wait()
+			if n := len(answers); n != fence.MaxWaiting {
+				t.Fatalf("%d were answered; want %d: %v", n, fence.MaxWaiting, want)
+			}
+			for range fence.MaxWaiting {
+				if err := <-answers; !errors.Is(err, want) {
+					t.Fatalf("got %v; want %v", err, want)
+				}
+			}
+		}
+		oneMore := func(token locking.Token, want error) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, _, err := m.Enter(ctx, "a", token); !errors.Is(err, want) {
+				t.Fatalf("one more with token %d: %v; want %v", token, err, want)
+			}
+		}
+		impatient, cancel := context.WithCancel(t.Context())
+		join(impatient, 6)
+		oneMore(6, fence.ErrBusy)
+		cancel()
+		all(context.Canceled)
+		join(t.Context(), 6)
+		join(t.Context(), 7)
+		all(fence.ErrStale)
+		oneMore(7, fence.ErrBusy)
+		oneMore(8, context.DeadlineExceeded) // so it has waited
+		all(fence.ErrStale)
+		join(t.Context(), 8)
+		leave()
+		all(nil)
+	})
 }

@@ -104,34 +104,27 @@ func Cases() []Case {
 // Run runs every case against a store of its own, in real time. It logs which
 // cases the store has no use for, and why.
 func Run(t *testing.T, open func(tb testing.TB) Store) {
-	run(t, open, func(t *testing.T, f func(t *testing.T)) { f(t) })
+	run(t, open, 1, func(t *testing.T, f func(t *testing.T)) { f(t) })
 }
 
-// RunParallel is Run with the cases side by side, for stores that know nothing
-// of each other: most of a case is waiting.
+// RunParallel is Run with six cases at a time, whatever -parallel says, for
+// stores that know nothing of each other: most of a case is waiting. It returns when all have ended.
 func RunParallel(t *testing.T, open func(tb testing.TB) Store) {
-	run(t, open, func(t *testing.T, f func(t *testing.T)) {
-		t.Parallel()
-		f(t)
-	})
+	const atOnce = 6
+	run(t, open, atOnce, func(t *testing.T, f func(t *testing.T)) { f(t) })
 }
 
 // RunInBubble runs every case in a testing/synctest bubble, for a store whose
 // clock is time.Now and whose network has no sockets.
 func RunInBubble(t *testing.T, open func(tb testing.TB) Store) {
-	run(t, open, func(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) })
+	run(t, open, 1, func(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) })
 }
 
-func run(t *testing.T, open func(tb testing.TB) Store, in func(t *testing.T, f func(t *testing.T))) {
+// run runs the cases, so many at once.
+func run(t *testing.T, open func(tb testing.TB) Store, atOnce int, in func(t *testing.T, f func(t *testing.T))) {
 	var mu sync.Mutex
 	var left []string
-	cases := Cases()
-	t.Cleanup(func() {
-		if len(left) > 0 {
-			t.Logf("%d of %d cases left out:\n%s", len(left), len(cases), strings.Join(left, "\n"))
-		}
-	})
-	for _, c := range cases {
+	play := func(c Case) {
 		t.Run(c.Name, func(t *testing.T) {
 			in(t, func(t *testing.T) {
 				s := open(t)
@@ -144,5 +137,23 @@ func run(t *testing.T, open func(tb testing.TB) Store, in func(t *testing.T, f f
 				left = append(left, c.Name+": needs "+c.Needs.String())
 			})
 		})
+	}
+	cases := Cases()
+	queue := make(chan Case)
+	var workers sync.WaitGroup
+	for range atOnce {
+		workers.Go(func() {
+			for c := range queue {
+				play(c)
+			}
+		})
+	}
+	for _, c := range cases {
+		queue <- c
+	}
+	close(queue)
+	workers.Wait()
+	if len(left) > 0 {
+		t.Logf("%d of %d cases left out:\n%s", len(left), len(cases), strings.Join(left, "\n"))
 	}
 }

@@ -85,35 +85,29 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func TestFull(t *testing.T) {
-	for text, want := range map[string]bool{
-		"OOM command not allowed when used memory > 'maxmemory'.":                                                     true,
-		"ERR user_script:9: OOM command not allowed when used memory > 'maxmemory'. script: 2788, on @user_script:9.": true,
-		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.":            true,
-		"NOREPLICAS Not enough good replicas to write.":                                                               false,
-		"WRONGTYPE Operation against a key holding the wrong kind of value":                                           false,
+// Of what a server says, Full knows a server that takes no more writes, and OfSlot what concerns one slot only.
+func TestFullAndOfSlot(t *testing.T) {
+	const full, ofSlot = 1, 2
+	for text, want := range map[string]int{
+		"OOM command not allowed when used memory > 'maxmemory'.":                                                     full,
+		"ERR user_script:9: OOM command not allowed when used memory > 'maxmemory'. script: 2788, on @user_script:9.": full,
+		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.":            full,
+		"NOREPLICAS Not enough good replicas to write.":                                                               0,
+		"WRONGTYPE Operation against a key holding the wrong kind of value":                                           0,
+		"TRYAGAIN Multiple keys request during rehashing of slot":                                                     ofSlot,
+		"MOVED 3999 127.0.0.1:6381":                      ofSlot,
+		"ASK 3999 127.0.0.1:6381":                        ofSlot,
+		"CLUSTERDOWN Hash slot not served":               ofSlot,
+		"CLUSTERDOWN The cluster is down":                0,
+		"LOADING Redis is loading the dataset in memory": 0,
 	} {
-		if got := redisconn.Full(redisconn.Explain("claim", answer(text))); got != want {
-			t.Errorf("Full(%q) = %v", text, got)
+		err := redisconn.Explain("claim", answer(text))
+		if redisconn.Full(err) != (want == full) || redisconn.OfSlot(err) != (want == ofSlot) {
+			t.Errorf("%q: full %t, of a slot %t", text, redisconn.Full(err), redisconn.OfSlot(err))
 		}
 	}
 	if redisconn.Full(nil) || redisconn.Full(errors.New("OOM in a file name")) {
 		t.Error("what no server said is a full one")
-	}
-}
-
-func TestOfSlot(t *testing.T) {
-	for text, want := range map[string]bool{
-		"TRYAGAIN Multiple keys request during rehashing of slot": true,
-		"MOVED 3999 127.0.0.1:6381":                               true,
-		"ASK 3999 127.0.0.1:6381":                                 true,
-		"CLUSTERDOWN Hash slot not served":                        true,
-		"CLUSTERDOWN The cluster is down":                         false,
-		"LOADING Redis is loading the dataset in memory":          false,
-	} {
-		if got := redisconn.OfSlot(redisconn.Explain("claim", answer(text))); got != want {
-			t.Errorf("OfSlot(%q) = %v", text, got)
-		}
 	}
 }
 
@@ -131,7 +125,7 @@ func TestExplainSentinels(t *testing.T) {
 		{knowsNothing.Addr(), away.Addr().String()}: true,
 		{knowsNothing.Addr(), knowsNothing.Addr()}:  false,
 	} {
-		c := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "main", SentinelAddrs: addrs[:], MaxRetries: -1, ContextTimeoutEnabled: true})
+		c := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "main", SentinelAddrs: addrs[:], MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true})
 		err := redisconn.Explain("ping", c.Ping(t.Context()).Err())
 		if errors.Is(err, locking.ErrUnreachable) != want {
 			t.Errorf("%v; want unreachable %t", err, want)

@@ -3,6 +3,7 @@ package redisconn_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -37,7 +38,10 @@ func TestMajority(t *testing.T) {
 func TestMajorityOfACluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	client := c.Client(t)
+	o := c.Options()
+	o.ReadTimeout = 500 * time.Millisecond // of a master that hangs
+	client := redis.NewClusterClient(o)
+	t.Cleanup(func() { _ = client.Close() })
 	if got, err := redisconn.Majority(t.Context(), client); err != nil || got != 1 {
 		t.Errorf("one replica each: %d, %v; want 1", got, err)
 	}

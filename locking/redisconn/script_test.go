@@ -13,13 +13,7 @@ import (
 func bothServers(t *testing.T, f func(t *testing.T, client *redis.Client)) {
 	t.Run("redis-server", func(t *testing.T) { f(t, redistest.Start(t).Client(t)) })
 	t.Run("embedded", func(t *testing.T) {
-		e, err := redistest.Embed()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(e.Close)
-		c := e.Client()
-		t.Cleanup(func() { _ = c.Close() })
+		_, c := redistest.StartEmbedded(t)
 		f(t, c)
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,122 +17,177 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// clusterFailover has a crew work while the master of its lock ends in some way.
-func clusterFailover(t *testing.T, what string, end func(s *redistest.Server) error, after func(ctx context.Context, c *redistest.Cluster, s *redistest.Server) error) *crew {
+// TestCluster does everything that wants a Cluster with one: the kit, the calls, lists, masters that are silent, slots that move,
+// and at last masters that are replaced.
+func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t)
-	ctx := bound(t)
-	w := musters(t, lockersOf(t, cluster(c), nil))
-	w.since(time.Now(), 100)
-	key := lockKeysOf(lockName)[0]
-	master, err := c.Master(ctx, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := end(master); err != nil {
-		t.Fatal(err)
-	}
-	ended := time.Now()
-	if _, err := c.Promoted(ctx, key, master); err != nil {
-		t.Fatal(err)
-	}
-	promoted := time.Now()
-	resumed := w.since(ended, 100)
-	t.Logf("had again %s after the end; the promotion was seen after %s", resumed.Sub(ended).Round(time.Millisecond), promoted.Sub(ended).Round(time.Millisecond))
-	if err := after(ctx, c, master); err != nil {
-		t.Fatal(err)
-	}
-	w.since(time.Now(), 100)
-	w.report(what)
-	return w
-}
-
-func TestClusterMasterKilled(t *testing.T) {
-	t.Parallel()
-	w := clusterFailover(t, "kill -9", (*redistest.Server).Kill,
-		func(context.Context, *redistest.Cluster, *redistest.Server) error { return nil })
-	w.inOrder()
-}
-
-func TestClusterMasterPaused(t *testing.T) {
-	t.Parallel()
-	clusterFailover(t, "SIGSTOP, SIGCONT", (*redistest.Server).Pause,
-		func(ctx context.Context, c *redistest.Cluster, s *redistest.Server) error {
-			return errors.Join(s.Resume(), c.Demoted(ctx, s))
+	s := cluster(c)
+	t.Run("conformance", func(t *testing.T) { conforms(t, s) })
+	for _, sub := range []struct {
+		name string
+		run  func(t *testing.T, c *redistest.Cluster)
+	}{
+		{"calls", clusterCalls},
+		{"list", clusterList},
+		{"silent master", silentMaster},
+		{"confirmed", clusterConfirmed},
+		{"a slot on its way", slotOnItsWay},
+		{"slots move under load", slotsMove},
+		{"master paused", masterPaused},
+		{"master killed", masterKilled},
+	} {
+		t.Run(sub.name, func(t *testing.T) {
+			s.delete(t, "")
+			sub.run(t, c)
 		})
+	}
 }
 
-// A slot that moves loses nothing: there are never two holders, and tokens grow.
-func TestClusterSlotMovesUnderLoad(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t)
-	ctx := bound(t)
-	w := musters(t, lockersOf(t, cluster(c), nil))
-	w.since(time.Now(), 100)
-	masters := c.Servers()[:3]
-	key := lockKeysOf(lockName)[0]
-	at, err := c.Master(ctx, key)
+// masterOf is the master of a lock.
+func masterOf(ctx context.Context, tb testing.TB, c *redistest.Cluster, lock string) *redistest.Server {
+	tb.Helper()
+	s, err := c.Master(ctx, lockKeys(lock)[0])
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	var slowest time.Duration
-	for i := range 6 {
-		to := masters[(slices.Index(masters, at)+1+i%2)%3]
-		if err := c.MoveSlot(ctx, key, to); err != nil {
+	return s
+}
+
+// another is a master that the lock is not at.
+func another(ctx context.Context, tb testing.TB, c *redistest.Cluster, lock string) *redistest.Server {
+	tb.Helper()
+	masters := c.Servers()[:3]
+	return masters[(slices.Index(masters, masterOf(ctx, tb, c, lock))+1)%3]
+}
+
+// cutOff returns a client that reaches one master of the Cluster over a network of its own.
+func cutOff(t *testing.T, c *redistest.Cluster, master *redistest.Server) (*redistest.Net, *redislock.Driver, func(hook func())) {
+	n := new(redistest.Net)
+	client := c.ClientOver(t, func(addr string) *redistest.Net {
+		if addr == master.Addr() {
+			return n
+		}
+		return nil
+	})
+	t.Cleanup(n.Heal)
+	return n, redislock.NewDriver(client, redislock.Config{Namespace: "kit"}), func(hook func()) { client.AddHook(before(hook)) }
+}
+
+// clusterList lists the locks of all masters, also those with odd names; those of the masters that answer beside the error of one
+// that does not; and all but those of a slot that is on its way.
+func clusterList(t *testing.T, c *redistest.Cluster) {
+	ctx := bound(t)
+	gone := masterOf(ctx, t, c, lockName)
+	away, d, atScript := cutOff(t, c, gone)
+	const many = 30
+	manyLocks(t, d, many)
+	for _, name := range oddNames {
+		if _, err := d.Acquire(ctx, locking.Request{Name: name, Owner: "o", TTL: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
-		at = to
-		moved := time.Now()
-		slowest = max(slowest, w.since(moved, 50).Sub(moved))
 	}
-	t.Logf("had again %s after a move at most", slowest.Round(time.Millisecond))
-	w.report("6 moves")
-	w.inOrder()
-	if w.overlaps > 0 || w.sink.refused > 0 {
-		t.Errorf("%d overlaps, %d stale writes; want none: nothing was lost", w.overlaps, w.sink.refused)
+	all, more, err := d.List(ctx, 100)
+	if len(all) != many+len(oddNames) || more || err != nil {
+		t.Errorf("%d locks of %d, more %t, %v", len(all), many+len(oddNames), more, err)
+	}
+	elsewhere := 0
+	for _, o := range all {
+		if masterOf(ctx, t, c, o.Name) != gone {
+			elsewhere++
+		}
+	}
+	list := func(when string, want int) {
+		t.Helper()
+		begun := time.Now()
+		locks, _, err := d.List(ctx, 100)
+		if !errors.Is(err, locking.ErrUnreachable) || len(locks) != want || time.Since(begun) > 6*time.Second {
+			t.Errorf("%s: %d locks, %v, after %s; want the %d at the others, in 6s", when, len(locks), err, time.Since(begun), want)
+		}
+	}
+	away.Cut()
+	list("a master is away", elsewhere)
+	away.Heal()
+	atScript(away.Cut) // when all names are known
+	list("a master goes away", elsewhere)
+
+	first := lockName + "0"
+	if err := c.OpenSlot(ctx, lockKeys(first)[0], another(ctx, t, c, first)); err != nil {
+		t.Fatal(err)
+	}
+	moving := redislock.NewDriver(c.Client(t), redislock.Config{Namespace: "kit"})
+	found, _, err := moving.List(ctx, 0)
+	if !errors.Is(err, locking.ErrUnreachable) || !strings.Contains(err.Error(), strconv.Quote(first)) || len(found) != len(all)-1 {
+		t.Errorf("%d locks, %v; want all but one of %d, and that %s cannot be read now", len(found), err, len(all), first)
+	}
+	if err := c.MoveSlot(ctx, lockKeys(first)[0], another(ctx, t, c, first)); err != nil {
+		t.Fatal(err)
 	}
 }
 
-// A slot with many keys is on its way for long. Meanwhile its locks are kept.
-func TestClusterSlotIsOnItsWay(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t)
+// silentMaster has a master fall silent. Locks at the others are renewed and given back as if nothing was.
+func silentMaster(t *testing.T, c *redistest.Cluster) {
 	ctx := bound(t)
-	l := newLocker(t, cluster(c), nil)
-	lease, err := l.Acquire(ctx, lockName, locking.Options{TTL: crewTTL})
-	if err != nil {
-		t.Fatal(err)
+	away := masterOf(ctx, t, c, "a-0")
+	road, d, _ := cutOff(t, c, away)
+	locker := locking.New(d, locking.Config{CallTimeout: time.Second})
+	defer locker.Close()
+	const each = 20
+	var there, elsewhere []string
+	for i := 0; len(there) < each || len(elsewhere) < each; i++ {
+		name := fmt.Sprint("a-", i)
+		if masterOf(ctx, t, c, name) == away {
+			there = append(there, name)
+		} else {
+			elsewhere = append(elsewhere, name)
+		}
 	}
-	defer lease.Close()
-	key := lockKeysOf(lockName)[0]
-	from, err := c.Master(ctx, key)
-	if err != nil {
-		t.Fatal(err)
+	acquire := func(name string, ttl time.Duration) *locking.Lease {
+		t.Helper()
+		lease, err := locker.Acquire(ctx, name, locking.Options{TTL: ttl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lease
 	}
-	to := c.Servers()[slices.IndexFunc(c.Servers(), func(s *redistest.Server) bool { return s != from })]
-	if err := c.OpenSlot(ctx, key, to); err != nil {
-		t.Fatal(err)
-	}
+	const ttl = 3 * time.Second
+	lost, kept := acquire(there[0], ttl), acquire(elsewhere[0], ttl)
+	road.Cut() // before any renewal: no master knows the script of renewals yet
 	select {
-	case <-lease.Context().Done():
-		t.Fatalf("the lease was lost while its slot was on its way: %v", context.Cause(lease.Context()))
-	case <-time.After(3 * crewTTL):
+	case <-kept.Context().Done():
+		t.Errorf("the lease at a master that answers ended: %v", context.Cause(kept.Context()))
+	case <-time.After(3 * ttl / 2):
 	}
-	if err := c.MoveSlot(ctx, key, to); err != nil {
-		t.Fatal(err)
+	if lost.Valid() {
+		t.Error("the lease at the silent master is valid for longer than its ttl")
 	}
-	if err := lease.Release(ctx); err != nil {
-		t.Fatal(err)
+	road.Heal()
+
+	for i := range each {
+		acquire(there[i], time.Minute)
+		if i > 0 {
+			acquire(elsewhere[i], time.Minute)
+		}
+	}
+	road.Cut()
+	short, cancel := context.WithTimeout(ctx, 900*time.Millisecond) // less than one call at the silent one may take
+	defer cancel()
+	if err := locker.ReleaseAll(short); err == nil {
+		t.Error("everything was given back, at a silent master too")
+	}
+	other := cluster(c).locker(t, redislock.Config{})
+	for _, name := range elsewhere[:each] {
+		if o, err := other.Owner(ctx, name); err != nil || o.Held() {
+			t.Errorf("%s is held by %+v, %v; want it given back", name, o, err)
+		}
 	}
 }
 
-// TestClusterConfirmed: a grant is confirmed by the replicas of its own master, also when the slot has moved to another one.
-func TestClusterConfirmed(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t)
-	ctx := bound(t)
-	client, _ := cluster(c).client(t)
-	l := redislock.New(client, redislock.Config{Namespace: "kit", Confirm: 1})
-	defer l.Close()
+// clusterConfirmed: a grant is confirmed by the replicas of its own master, also by the first call after its slot has moved.
+func clusterConfirmed(t *testing.T, c *redistest.Cluster) {
+	ctx, s := bound(t), cluster(c)
+	s.confirm = 1
+	l := s.locker(t, redislock.Config{})
 	take := func() error {
 		lease, err := l.Acquire(ctx, lockName, locking.Options{Wait: 5 * time.Second})
 		if err != nil {
@@ -138,21 +195,24 @@ func TestClusterConfirmed(t *testing.T) {
 		}
 		return lease.Release(ctx)
 	}
-	if err := take(); err != nil {
-		t.Fatal(err)
-	}
-	key := lockKeysOf(lockName)[0]
-	from, err := c.Master(ctx, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	masters := c.Servers()[:3]
-	to := masters[(slices.Index(masters, from)+1)%3]
-	if err := c.MoveSlot(ctx, key, to); err != nil {
-		t.Fatal(err)
-	}
-	if err := take(); err != nil {
-		t.Errorf("after its slot has moved: %v", err)
+	client, _ := s.client(t)
+	d := redislock.NewDriver(client, redislock.Config{Namespace: "kit", Confirm: 1}) // asks once
+	var to *redistest.Server
+	for i := range 4 {
+		if err := take(); err != nil {
+			t.Errorf("after %d moves: %v", i, err)
+		}
+		owner := fmt.Sprint("o", i)
+		if _, err := d.Acquire(ctx, locking.Request{Name: lockName, Owner: owner, TTL: time.Minute}); err != nil {
+			t.Fatalf("the first call after %d moves: %v", i, err)
+		}
+		if err := d.Release(ctx, lockName, owner); err != nil {
+			t.Fatal(err)
+		}
+		to = another(ctx, t, c, lockName)
+		if err := c.MoveSlot(ctx, lockKeys(lockName)[0], to); err != nil {
+			t.Fatal(err)
+		}
 	}
 	replica, err := c.Replica(ctx, to)
 	if err != nil {
@@ -170,30 +230,59 @@ func TestClusterConfirmed(t *testing.T) {
 	await(t, 10*time.Second, "a replica confirms again", func() bool { return take() == nil })
 }
 
-// TestClusterConfirmedFollows: the first call after a slot has moved finds its new master, however often the client has looked.
-func TestClusterConfirmedFollows(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t)
+// slotOnItsWay: a slot with many keys is on its way for long. Meanwhile its locks are kept.
+func slotOnItsWay(t *testing.T, c *redistest.Cluster) {
 	ctx := bound(t)
-	client, _ := cluster(c).client(t)
-	d := redislock.NewDriver(client, redislock.Config{Namespace: "kit", Confirm: 1})
-	masters := c.Servers()[:3]
-	key := lockKeysOf(lockName)[0]
-	at, err := c.Master(ctx, key)
+	l := crewLocker(t, cluster(c))
+	lease, err := l.Acquire(ctx, lockName, locking.Options{TTL: crewTTL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 6 {
-		owner := fmt.Sprint("o", i)
-		if _, err := d.Acquire(ctx, locking.Request{Name: lockName, Owner: owner, TTL: time.Minute}); err != nil {
-			t.Fatalf("after %d moves: %v", i, err)
-		}
-		if err := d.Release(ctx, lockName, owner); err != nil {
-			t.Fatal(err)
-		}
-		at = masters[(slices.Index(masters, at)+1)%3]
-		if err := c.MoveSlot(ctx, key, at); err != nil {
-			t.Fatal(err)
-		}
+	defer lease.Close()
+	key, to := lockKeys(lockName)[0], another(ctx, t, c, lockName)
+	if err := c.OpenSlot(ctx, key, to); err != nil {
+		t.Fatal(err)
 	}
+	select {
+	case <-lease.Context().Done():
+		t.Fatalf("the lease was lost while its slot was on its way: %v", context.Cause(lease.Context()))
+	case <-time.After(2 * crewTTL):
+	}
+	if err := c.MoveSlot(ctx, key, to); err != nil {
+		t.Fatal(err)
+	}
+	give(t, lease)
+}
+
+// slotsMove: a slot that moves loses nothing. There are never two holders, and tokens grow.
+func slotsMove(t *testing.T, c *redistest.Cluster) {
+	ctx := bound(t)
+	w := musters(t, cluster(c))
+	w.since(time.Now(), 100)
+	for range 3 {
+		if err := c.MoveSlot(ctx, lockKeys(lockName)[0], another(ctx, t, c, lockName)); err != nil {
+			t.Fatal(err)
+		}
+		w.since(time.Now(), 50)
+	}
+	w.report("3 moves")
+	w.inOrder()
+	if w.overlaps > 0 || w.sink.refused > 0 {
+		t.Errorf("%d overlaps, %d stale writes; want none: nothing was lost", w.overlaps, w.sink.refused)
+	}
+}
+
+func clusterReplaces(t *testing.T, c *redistest.Cluster, end, after func(s *redistest.Server) error) *crew {
+	master := masterOf(t.Context(), t, c, lockName)
+	return replaced(t, cluster(c), master, end, after,
+		func(ctx context.Context) error { _, err := c.Promoted(ctx, lockKeys(lockName)[0], master); return err },
+		func(ctx context.Context) error { return c.Demoted(ctx, master) })
+}
+
+func masterPaused(t *testing.T, c *redistest.Cluster) {
+	clusterReplaces(t, c, (*redistest.Server).Pause, (*redistest.Server).Resume)
+}
+
+func masterKilled(t *testing.T, c *redistest.Cluster) {
+	clusterReplaces(t, c, (*redistest.Server).Kill, (*redistest.Server).Restart).inOrder()
 }

@@ -1,4 +1,6 @@
-package redislock
+//go:build unix
+
+package redislock_test
 
 import (
 	"errors"
@@ -9,56 +11,55 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redislock"
+	"github.com/escapement/escapement/locking/redistest"
 )
 
-// TestFullLine: a line has mostInLine places. Who finds it full is told that the lock is held, has no place, and gets one when somebody leaves.
-func TestFullLine(t *testing.T) {
-	server, embedded := realAndEmbedded(t)
-	for _, c := range []*redis.Client{server, embedded} {
-		d := NewDriver(c, Config{})
-		ask := func(owner string) int {
-			t.Helper()
-			_, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: owner, TTL: time.Minute, Queue: true})
-			var held *locking.HeldError
-			if !errors.As(err, &held) || held.Owner != "holder" {
-				t.Fatalf("%s: %v", owner, err)
-			}
-			return held.Place
-		}
-		if _, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "holder", TTL: time.Minute}); err != nil {
-			t.Fatal(err)
-		}
-		for i := range mostInLine {
-			if place := ask(fmt.Sprint(i)); place != i+1 {
-				t.Fatalf("number %d has place %d", i+1, place)
-			}
-		}
-		if place := ask("late"); place != 0 {
-			t.Errorf("place %d in a full line", place)
-		}
-		if err := d.Release(t.Context(), "a", "7"); !errors.Is(err, locking.ErrLost) {
-			t.Errorf("leave the line: %v", err)
-		}
-		if place := ask("late"); place != mostInLine {
-			t.Errorf("place %d after one has left; want the last", place)
-		}
-		d.HangUp()
+// mostInLine is how many a line has room for.
+const mostInLine = 1000
+
+// inPlace stands in line for lock a and wants that place; 0: the line is full.
+func inPlace(t *testing.T, d *redislock.Driver, owner string, want int) {
+	t.Helper()
+	r := request(owner, time.Minute)
+	r.Queue = true
+	_, err := d.Acquire(t.Context(), r)
+	var held *locking.HeldError
+	if !errors.As(err, &held) || held.Owner != "holder" || held.Place != want {
+		t.Fatalf("%s: %v; want held by the holder, and place %d", owner, err, want)
 	}
 }
 
-// TestDeadInLine: who has died in line is no waiter, and costs those behind it no place; a line full of them has room.
-func TestDeadInLine(t *testing.T) {
-	server, embedded := realAndEmbedded(t)
-	for _, c := range []*redis.Client{server, embedded} {
-		d := NewDriver(c, Config{})
-		ask := func(owner string, want int) {
-			t.Helper()
-			_, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: owner, TTL: time.Minute, Queue: true})
-			var held *locking.HeldError
-			if !errors.As(err, &held) || held.Place != want {
-				t.Fatalf("%s: %v; want place %d", owner, err, want)
-			}
+// lineFor has lock a held, on each kind of server.
+func lineFor(t *testing.T, f func(t *testing.T, c *redis.Client, d *redislock.Driver)) {
+	onBoth(t, func(t *testing.T, c *redis.Client) {
+		d := redislock.NewDriver(c, redislock.Config{Namespace: "kit"})
+		defer d.HangUp()
+		if _, err := d.Acquire(t.Context(), request("holder", time.Minute)); err != nil {
+			t.Fatal(err)
 		}
+		f(t, c, d)
+	})
+}
+
+// TestFullLine: a waiter that finds the line full is told that the lock is held, has no place, and gets one when somebody leaves.
+func TestFullLine(t *testing.T) {
+	lineFor(t, func(t *testing.T, _ *redis.Client, d *redislock.Driver) {
+		for i := range mostInLine {
+			inPlace(t, d, fmt.Sprint(i), i+1)
+		}
+		inPlace(t, d, "late", 0)
+		if err := d.Release(t.Context(), "a", "7"); !errors.Is(err, locking.ErrLost) {
+			t.Errorf("leave the line: %v", err)
+		}
+		inPlace(t, d, "late", mostInLine)
+	})
+}
+
+// TestDeadInLine: a process that has died in line is no waiter, and costs those behind it no place; a line full of them has room.
+func TestDeadInLine(t *testing.T) {
+	lineFor(t, func(t *testing.T, c *redis.Client, d *redislock.Driver) {
+		keys := lockKeys("a")
 		waiters := func(want int) {
 			t.Helper()
 			if o, err := d.Owner(t.Context(), "a"); err != nil || o.Waiters != want {
@@ -68,33 +69,58 @@ func TestDeadInLine(t *testing.T) {
 		dies := func(owners ...string) {
 			t.Helper()
 			for _, owner := range owners {
-				if err := c.HSet(t.Context(), lockKeys(DefaultNamespace, "a")[3], owner, "1 Pnowhere").Err(); err != nil {
+				if err := c.HSet(t.Context(), keys[3], owner, "1 Pnowhere").Err(); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		if _, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "holder", TTL: time.Minute}); err != nil {
-			t.Fatal(err)
-		}
 		for i, owner := range []string{"1", "2", "3", "4", "5", "6"} {
-			ask(owner, i+1)
+			inPlace(t, d, owner, i+1)
 		}
 		dies("1", "2", "4", "6")
 		waiters(2)
-		ask("5", 4) // the dead before 3 are left to it
-		ask("3", 1)
-		ask("5", 2)
-		ask("7", 3)
+		inPlace(t, d, "5", 4) // the dead before 3 are left to it
+		inPlace(t, d, "3", 1)
+		inPlace(t, d, "5", 2)
+		inPlace(t, d, "7", 3)
 		waiters(3)
-		if n := c.ZCard(t.Context(), lockKeys(DefaultNamespace, "a")[2]).Val(); n != 3 {
+		if n := c.ZCard(t.Context(), keys[2]).Val(); n != 3 {
 			t.Errorf("%d stand in line, and three live", n)
 		}
 		for i := range mostInLine - 3 {
-			ask(fmt.Sprint("late ", i), i+4)
+			inPlace(t, d, fmt.Sprint("late ", i), i+4)
 		}
-		ask("8", 0)
+		inPlace(t, d, "8", 0)
 		dies(fmt.Sprint("late ", mostInLine-5), fmt.Sprint("late ", mostInLine-4))
-		ask("8", mostInLine-1)
-		d.HangUp()
-	}
+		inPlace(t, d, "8", mostInLine-1)
+	})
+}
+
+// TestLineOutlivesItsState: where the state is lost, which knows of the line, waiters are not forgotten, nor overtaken.
+func TestLineOutlivesItsState(t *testing.T) {
+	inABubble(t, func(t *testing.T, e *redistest.Embedded, d *redislock.Driver, _ *locking.Locker) {
+		keys := lockKeys("a")
+		if _, err := d.Acquire(t.Context(), request("holder", 10*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		inPlace(t, d, "first", 1)
+		inPlace(t, d, "second", 2)
+		held := func(when, want string) {
+			t.Helper()
+			if o, err := d.Owner(t.Context(), "a"); err != nil || o.Owner != want {
+				t.Errorf("%s %+v, %v; want %s to have it", when, o, err, want)
+			}
+		}
+		e.Mini().Del(keys[1])
+		if err := d.Release(t.Context(), "a", "holder"); err != nil {
+			t.Fatal(err)
+		}
+		held("after the release", "first")
+		e.Mini().Del(keys[0]) // as if it had lapsed
+		e.Mini().Del(keys[1])
+		if _, err := d.Acquire(t.Context(), request("passer-by", 10*time.Second)); !errors.Is(err, locking.ErrHeld) {
+			t.Errorf("a passer-by, while one stands in line: %v; want held", err)
+		}
+		held("after a passer-by asked", "second")
+	})
 }

@@ -1,234 +1,134 @@
+//go:build unix
+
 package redislock_test
 
 import (
 	"context"
-	"flag"
-	"fmt"
-	"net"
-	"slices"
-	"sync/atomic"
+	"errors"
+	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/locking/locktest"
-	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-var (
-	historySeed  = flag.Uint64("histories.seed", 1, "the first of the histories that TestHistories plays")
-	historyCount = flag.Int("histories", 300, "how many histories TestHistories plays")
-)
-
-// network is a redistest.Net whose lost replies are those of scripts.
-type network struct{ *redistest.Net }
-
-func (n network) LoseReply() { n.LoseReplies(1, "eval") }
-
-// counter counts the commands of clients.
-type counter struct{ sent atomic.Int64 }
-
-func (c *counter) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
-}
-
-func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		c.sent.Add(1)
-		return next(ctx, cmd)
+// wantInput wants err to be an *InputError of that field.
+func wantInput(t *testing.T, what string, err error, field string) {
+	t.Helper()
+	var input *locking.InputError
+	if !errors.As(err, &input) || input.Field != field || errors.Is(err, locking.ErrUnreachable) {
+		t.Errorf("%s: %v; want an *InputError of %s", what, err, field)
 	}
 }
 
-func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		c.sent.Add(int64(len(cmds)))
-		return next(ctx, cmds)
+func TestRefused(t *testing.T) {
+	retrying := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer retrying.Close()
+	d := redislock.NewDriver(retrying, redislock.Config{})
+	_, acquire := d.Acquire(t.Context(), request("o", time.Minute))
+	_, renew := d.Renew(t.Context(), []locking.Renewal{{Name: "a"}})
+	_, owner := d.Owner(t.Context(), "a")
+	_, _, list := d.List(t.Context(), 0)
+	for _, err := range []error{acquire, renew, owner, list, d.Release(t.Context(), "a", "o")} {
+		wantInput(t, "a client that retries", err, "client")
 	}
-}
 
-var stores atomic.Int64
-
-// store is the kit's view of a Redis that o connects to: a namespace of its own.
-func store(o *redis.Options) locktest.Store {
-	var sent counter
-	namespace := fmt.Sprint("kit", stores.Add(1))
-	connect := func(tb testing.TB) (*redis.Client, network) {
-		n := network{new(redistest.Net)}
-		c := n.Client(o)
-		c.AddHook(&sent)
-		tb.Cleanup(func() {
-			if err := c.Close(); err != nil {
-				tb.Errorf("close the client: %v", err)
-			}
-		})
-		tb.Cleanup(n.Heal) // a dial that hangs would outlive the bubble
-		return c, n
-	}
-	return locktest.Store{
-		Connect: func(tb testing.TB) (locking.Driver, locktest.Network) {
-			c, n := connect(tb)
-			return redislock.NewDriver(c, redislock.Config{Namespace: namespace}), n
-		},
-		Forget: func(tb testing.TB) {
-			c, _ := connect(tb)
-			ctx := context.Background()
-			keys, err := c.Keys(ctx, "{"+namespace+":*").Result()
-			if err == nil {
-				err = c.Del(ctx, keys...).Err()
-			}
-			if err != nil {
-				tb.Fatal(err)
-			}
-		},
-		Commands: sent.sent.Load,
-	}
-}
-
-func embedded(tb testing.TB) *redistest.Embedded {
-	e, err := redistest.Embed()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(e.Close)
-	return e
-}
-
-func inBubble(tb testing.TB) locktest.Store {
-	e := embedded(tb)
-	tb.Cleanup(func() { // go-redis dials in the background, and does not stop when its client is closed
-		<-time.After(2 * time.Second)
-		synctest.Wait()
-	})
-	return store(e.Options())
-}
-
-// onServer gives each case a store of its own in one server.
-func onServer(tb testing.TB) func(tb testing.TB) locktest.Store {
-	o := redistest.ClientOptions(redistest.Start(tb).Addr())
-	return func(testing.TB) locktest.Store { return store(o) }
-}
-
-func TestConformanceRedisServer(t *testing.T) {
-	locktest.RunParallel(t, onServer(t))
-}
-
-func TestConformanceEmbedded(t *testing.T) {
-	locktest.RunInBubble(t, inBubble)
-}
-
-func TestHistories(t *testing.T) {
-	locktest.Histories(t, locktest.HistoryConfig{Seed: *historySeed, Count: *historyCount, Bubble: true}, inBubble)
-}
-
-func BenchmarkLock(b *testing.B) { locktest.Benchmark(b, onServer(b)) }
-
-// freeRaw deletes a key that has this value: what the plainest lock does.
-var freeRaw = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
-
-// tokenAlone grants a free lock with nothing but the token rule: no line, no answer that can be repeated.
-var tokenAlone = redisconn.NewScript("token alone", redisconn.TokenLua+`
-if redis.call('GET', KEYS[1]) then return false end
-local last = redis.call('HMGET', KEYS[2], 't', 'r')
-local rid = server_run_id()
-local token = next_token(last[1], last[2], server_micros(), rid, 60000000)
-redis.call('SET', KEYS[1], ARGV[1], 'PX', 15000)
-redis.call('HSET', KEYS[2], 't', token, 'r', rid)
-return token`)
-
-// BenchmarkAgainstRaw takes turns: a plain SET NX PX with a deleting script, the
-// token rule with that script, a lock of the driver, a lock of a Locker. Each has
-// the same two round trips, over loopback as it is and to a server farther away.
-func BenchmarkAgainstRaw(b *testing.B) {
-	o := redistest.ClientOptions(redistest.Start(b).Addr())
-	for _, f := range []far{0, far(200 * time.Microsecond)} {
-		b.Run(fmt.Sprint("rtt+", time.Duration(f)), func(b *testing.B) {
-			c := redis.NewClient(o)
-			defer c.Close()
-			c.AddHook(f)
-			againstRaw(b, c)
-		})
-	}
-}
-
-// far keeps each answer back for so long, as a network does. It looks at the clock all the time: a timer
-// would take a millisecond.
-type far time.Duration
-
-func (far) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (far) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook { return next }
-
-func (f far) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		for answered := time.Now(); time.Since(answered) < time.Duration(f); {
-			continue
+	_, c := redistest.StartEmbedded(t)
+	for field, cfgs := range map[string][]redislock.Config{
+		"Config.Namespace":   {{Namespace: "a}b"}, {Namespace: "a:lock"}},
+		"Config.Confirm":     {{Confirm: -1}},
+		"Config.Margin":      {{Margin: -1}},
+		"Config.CallTimeout": {{CallTimeout: -1}},
+	} {
+		for _, cfg := range cfgs {
+			_, err := redislock.New(c, cfg).Acquire(t.Context(), "a", locking.Options{})
+			wantInput(t, "a config", err, field)
 		}
-		return err
+	}
+	for _, namespace := range []string{"", "team-a", "a b", "a:locks", "lock:a"} {
+		if _, err := redislock.NewDriver(c, redislock.Config{Namespace: namespace}).Owner(t.Context(), "a"); err != nil {
+			t.Errorf("namespace %q: %v", namespace, err)
+		}
 	}
 }
 
-func againstRaw(b *testing.B, c *redis.Client) {
+func TestUnreachableServer(t *testing.T) {
+	c := redis.NewClient(redistest.ClientOptions("127.0.0.1:1"))
+	defer c.Close()
 	d := redislock.NewDriver(c, redislock.Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, acquire := d.Acquire(ctx, request("o", time.Minute))
+	_, renew := d.Renew(ctx, []locking.Renewal{{Name: "a"}, {Name: "b"}})
+	for _, err := range []error{acquire, renew, d.Release(ctx, "a", "o")} {
+		if !errors.Is(err, locking.ErrUnreachable) || !strings.Contains(err.Error(), "127.0.0.1:1") {
+			t.Errorf("got %v; want ErrUnreachable and the address", err)
+		}
+	}
+}
+
+// TestFreeLockCosts: acquire and release of a free lock are two calls, and neither answer is a list, which Redis would send in
+// two pieces (decision 0020).
+func TestFreeLockCosts(t *testing.T) {
+	c := redistest.Start(t).Client(t)
+	d := redislock.NewDriver(c, redislock.Config{})
+	var sent counter
+	for _, owner := range []string{"first", "second"} { // the first has the server learn the scripts
+		if owner == "second" {
+			c.AddHook(&sent)
+		}
+		if _, err := d.Acquire(t.Context(), request(owner, 15*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Release(t.Context(), "a", owner); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := sent.n.Load(); n != 2 || sent.lists.Load() != 0 {
+		t.Errorf("%d calls, of which %d are answered with a list; want 2 and 0", n, sent.lists.Load())
+	}
+}
+
+// TestReleaseOnAFullServer: a lock is given back though Redis takes no more writes.
+func TestReleaseOnAFullServer(t *testing.T) {
+	c := redistest.Start(t).Client(t)
 	l := redislock.New(c, redislock.Config{})
 	defer l.Close()
-	ctx, owner := context.Background(), 0
-	ways := []struct {
-		name string
-		once func() error
-		took []time.Duration
-	}{
-		{name: "raw", once: func() error {
-			if err := c.Process(ctx, redis.NewStatusCmd(ctx, "set", "raw", "owner", "nx", "px", 15000)); err != nil {
-				return err
-			}
-			return freeRaw.Run(ctx, c, []string{"raw"}, "owner").Err()
-		}},
-		{name: "token", once: func() error {
-			if err := tokenAlone.Run(ctx, c, []string{"{c}", "{c}:state"}, "owner").Err(); err != nil {
-				return err
-			}
-			return freeRaw.Run(ctx, c, []string{"{c}"}, "owner").Err()
-		}},
-		{name: "driver", once: func() error {
-			owner++
-			name := fmt.Sprint(b.Name(), owner) // an owner has a lock once
-			if _, err := d.Acquire(ctx, locking.Request{Name: "a", Owner: name, TTL: 15 * time.Second}); err != nil {
-				return err
-			}
-			return d.Release(ctx, "a", name)
-		}},
-		{name: "locker", once: func() error {
-			lease, err := l.Acquire(ctx, "b", locking.Options{})
-			if err != nil {
-				return err
-			}
-			return lease.Release(ctx)
-		}},
+	lease := hold(t, l, "a")
+	c.ConfigSet(t.Context(), "maxmemory", "1")
+	give(t, lease)
+	c.ConfigSet(t.Context(), "maxmemory", "0")
+	if o, err := l.Owner(t.Context(), "a"); o.Held() || err != nil {
+		t.Errorf("after the release %+v, %v", o, err)
 	}
-	for b.Loop() {
-		for i := range ways {
-			start := time.Now()
-			if err := ways[i].once(); err != nil {
-				b.Fatalf("%s: %v", ways[i].name, err)
+}
+
+// TestReleaseAllBesideAcquire is for the race detector.
+func TestReleaseAllBesideAcquire(t *testing.T) {
+	_, c := redistest.StartEmbedded(t)
+	l := redislock.New(c, redislock.Config{})
+	defer l.Close()
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				_ = l.ReleaseAll(context.Background())
 			}
-			ways[i].took = append(ways[i].took, time.Since(start))
+		}
+	}()
+	for range 200 {
+		if lease, err := l.Acquire(t.Context(), "a", locking.Options{}); err == nil {
+			_ = lease.Release(t.Context())
 		}
 	}
-	var raw time.Duration
-	for i, w := range ways { // medians: a pause of the machine falls into any of them
-		slices.Sort(w.took)
-		half := w.took[len(w.took)/2]
-		b.ReportMetric(float64(half.Nanoseconds())/1000, w.name+"-µs")
-		if i == 0 {
-			raw = half
-			continue
-		}
-		b.ReportMetric(float64(half)/float64(raw), w.name+"/raw")
-	}
+	close(done)
+	<-stopped
 }

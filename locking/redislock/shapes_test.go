@@ -5,8 +5,12 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"flag"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,114 +21,222 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// shape is a real Redis in one of its forms.
+var (
+	historySeed  = flag.Uint64("histories.seed", 1, "the first of the histories that TestHistories plays")
+	historyCount = flag.Int("histories", 100, "how many histories TestHistories plays")
+)
+
+const (
+	lockName = "order:42"
+
+	// slack is what a busy machine may add to a bound.
+	slack = time.Second
+
+	// askedAgain is when, at the latest, a waiter in a line asks by itself.
+	askedAgain = locking.Patience / 2
+)
+
+// shape is a Redis in one of its forms.
 type shape struct {
-	servers []*redistest.Server // masters, and replicas if there are any
+	masters func(tb testing.TB, f func(c *redis.Client)) // calls f for each server that is a master now
 	connect func(dial redistest.Dialer) redis.UniversalClient
+	dial    redistest.Dialer // what its clients dial with
+	confirm int              // see redislock.Config
 }
 
-func standalone(tb testing.TB) shape {
-	s := redistest.Start(tb)
-	return shape{[]*redistest.Server{s}, func(dial redistest.Dialer) redis.UniversalClient {
-		o := redistest.ClientOptions(s.Addr())
+var overTCP = redis.NewDialer(redistest.ClientOptions(""))
+
+func standalone(servers ...*redistest.Server) shape {
+	return shape{mastersOf(servers), func(dial redistest.Dialer) redis.UniversalClient {
+		o := redistest.ClientOptions(servers[0].Addr())
 		o.Dialer = dial
 		return redis.NewClient(o)
-	}}
+	}, overTCP, 0}
 }
 
 func sentinels(s *redistest.Sentinels) shape {
-	return shape{s.Servers(), func(dial redistest.Dialer) redis.UniversalClient {
+	return shape{mastersOf(s.Servers()), func(dial redistest.Dialer) redis.UniversalClient {
 		o := s.Options()
 		o.Dialer = dial
 		return redis.NewFailoverClient(o)
-	}}
+	}, overTCP, 0}
 }
 
 func cluster(c *redistest.Cluster) shape {
-	return shape{c.Servers(), func(dial redistest.Dialer) redis.UniversalClient {
+	return shape{mastersOf(c.Servers()), func(dial redistest.Dialer) redis.UniversalClient {
 		o := c.Options()
 		o.Dialer = dial
 		return redis.NewClusterClient(o)
-	}}
+	}, overTCP, 0}
 }
+
+func mastersOf(servers []*redistest.Server) func(tb testing.TB, f func(c *redis.Client)) {
+	return func(tb testing.TB, f func(c *redis.Client)) {
+		tb.Helper()
+		for _, server := range servers {
+			c := redis.NewClient(redistest.ClientOptions(server.Addr()))
+			role, err := c.Do(context.Background(), "role").Slice()
+			if err == nil && role[0] == "master" {
+				f(c)
+			}
+			if err := c.Close(); err != nil {
+				tb.Errorf("close a client: %v", err)
+			}
+		}
+	}
+}
+
+// network is a redistest.Net whose lost replies are those of scripts.
+type network struct{ *redistest.Net }
+
+func (n network) LoseReply() { n.LoseReplies(1, "eval") }
 
 // client returns a new client over a network of its own, closed when the test ends.
 func (s shape) client(tb testing.TB) (redis.UniversalClient, network) {
 	n := network{new(redistest.Net)}
-	c := s.connect(n.Wrap(redis.NewDialer(redistest.ClientOptions(""))))
+	c := s.connect(n.Wrap(s.dial))
 	tb.Cleanup(func() {
 		if err := c.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
 			tb.Errorf("close a client: %v", err)
 		}
 	})
-	tb.Cleanup(n.Heal)
+	tb.Cleanup(n.Heal) // a dial that hangs would outlive the test
 	return c, n
 }
 
-// masters calls f for each server that is a master now.
-func (s shape) masters(tb testing.TB, f func(c *redis.Client)) {
-	tb.Helper()
-	for _, server := range s.servers {
-		c := redis.NewClient(redistest.ClientOptions(server.Addr()))
-		role, err := c.Do(context.Background(), "role").Slice()
-		if err == nil && role[0] == "master" {
-			f(c)
-		}
-		if err := c.Close(); err != nil {
-			tb.Errorf("close a client: %v", err)
-		}
-	}
+// locker returns a locker with a client of its own, closed when the test ends.
+func (s shape) locker(tb testing.TB, cfg redislock.Config) *locking.Locker {
+	c, _ := s.client(tb)
+	cfg.Namespace, cfg.Confirm = "kit", s.confirm
+	l := redislock.New(c, cfg)
+	tb.Cleanup(l.Close)
+	return l
 }
 
-// empty makes the shape forget all it knows.
-func (s shape) empty(tb testing.TB) {
+// delete removes the keys that begin so.
+func (s shape) delete(tb testing.TB, prefix string) {
 	tb.Helper()
 	s.masters(tb, func(c *redis.Client) {
-		if err := c.FlushAll(context.Background()).Err(); err != nil {
-			tb.Fatal(err)
-		}
-	})
-}
-
-// others lists the keys that are not the token state of a lock.
-func (s shape) others(tb testing.TB) (keys []string) {
-	tb.Helper()
-	s.masters(tb, func(c *redis.Client) {
-		for _, key := range c.Keys(context.Background(), "*").Val() {
-			if !strings.HasSuffix(key, ":token") {
-				keys = append(keys, key)
+		for _, key := range c.Keys(context.Background(), prefix+"*").Val() {
+			if err := c.Del(context.Background(), key).Err(); err != nil {
+				tb.Fatal(err)
 			}
 		}
 	})
-	return keys
 }
 
+var namespaces atomic.Int64
+
+// store is the kit's view of a shape: a namespace of its own.
 func (s shape) store() locktest.Store {
+	var sent counter
+	namespace := fmt.Sprint("kit", namespaces.Add(1))
 	return locktest.Store{
 		Connect: func(tb testing.TB) (locking.Driver, locktest.Network) {
 			c, n := s.client(tb)
-			return redislock.NewDriver(c, redislock.Config{Namespace: "kit"}), n
+			c.AddHook(&sent)
+			return redislock.NewDriver(c, redislock.Config{Namespace: namespace, Confirm: s.confirm}), n
 		},
-		Forget: s.empty,
+		Forget:   func(tb testing.TB) { s.delete(tb, "{"+namespace+":") },
+		Commands: sent.n.Load,
 	}
 }
 
-// conforms runs the kit, each case against the emptied shape.
+// conforms runs the kit, each case in a namespace of its own.
 func conforms(t *testing.T, s shape) {
-	locktest.Run(t, func(tb testing.TB) locktest.Store {
-		s.empty(tb)
-		return s.store()
+	locktest.RunParallel(t, func(testing.TB) locktest.Store { return s.store() })
+}
+
+func TestConformanceRedisServer(t *testing.T) {
+	t.Parallel()
+	conforms(t, standalone(redistest.Start(t)))
+}
+
+// TestConformanceConfirmed is the kit over a master with two replicas, of which one has to have each grant.
+func TestConformanceConfirmed(t *testing.T) {
+	t.Parallel()
+	master, _ := redistest.StartReplicas(t, 2)
+	s := standalone(master)
+	s.confirm = 1
+	conforms(t, s)
+}
+
+func TestConformanceEmbedded(t *testing.T) {
+	locktest.RunInBubble(t, inBubble)
+}
+
+func TestHistories(t *testing.T) {
+	locktest.Histories(t, locktest.HistoryConfig{Seed: *historySeed, Count: *historyCount, Bubble: true}, inBubble)
+}
+
+// inBubble is a store on an embedded server, in a bubble.
+func inBubble(tb testing.TB) locktest.Store {
+	e, c := redistest.StartEmbedded(tb)
+	tb.Cleanup(func() { // go-redis dials in the background, and does not stop when its client is closed
+		<-time.After(2 * time.Second)
+		synctest.Wait()
+	})
+	return shape{
+		masters: func(_ testing.TB, f func(c *redis.Client)) { f(c) },
+		connect: func(dial redistest.Dialer) redis.UniversalClient {
+			o := e.Options()
+			o.Dialer = dial
+			return redis.NewClient(o)
+		},
+		dial: e.Options().Dialer,
+	}.store()
+}
+
+// onBoth runs f against a redis-server and an embedded server.
+func onBoth(t *testing.T, f func(t *testing.T, c *redis.Client)) {
+	t.Run("redis-server", func(t *testing.T) { f(t, redistest.Start(t).Client(t)) })
+	t.Run("embedded", func(t *testing.T) {
+		_, c := redistest.StartEmbedded(t)
+		f(t, c)
 	})
 }
 
-func TestConformanceSentinel(t *testing.T) {
-	t.Parallel()
-	conforms(t, sentinels(redistest.StartSentinels(t)))
+// inABubble runs f in a bubble, with an embedded server, a driver and a locker.
+func inABubble(t *testing.T, f func(t *testing.T, e *redistest.Embedded, d *redislock.Driver, l *locking.Locker)) {
+	synctest.Test(t, func(t *testing.T) {
+		e, c := redistest.StartEmbedded(t)
+		d := redislock.NewDriver(c, redislock.Config{Namespace: "kit"})
+		l := locking.New(d, locking.Config{})
+		defer l.Close()
+		f(t, e, d, l)
+	})
 }
 
-func TestConformanceCluster(t *testing.T) {
-	t.Parallel()
-	conforms(t, cluster(redistest.StartCluster(t)))
+// request is for lock a.
+func request(owner string, ttl time.Duration) locking.Request {
+	return locking.Request{Name: "a", Owner: owner, TTL: ttl}
+}
+
+// lockKeys spells the keys of a lock in namespace kit as doc.go does: lock, state, line and waiters.
+func lockKeys(name string) []string {
+	lock := "{kit:lock:" + name + "}"
+	return []string{lock, lock + ":token", lock + ":line", lock + ":waiters"}
+}
+
+// hold takes the lock called name, for as long as the test wants.
+func hold(tb testing.TB, l *locking.Locker, name string) *locking.Lease {
+	tb.Helper()
+	lease, err := l.Acquire(tb.Context(), name, locking.Options{TTL: 30 * time.Second})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(lease.Close)
+	return lease
+}
+
+func give(tb testing.TB, lease *locking.Lease) {
+	tb.Helper()
+	if lease == nil {
+		tb.Fatal("there is no lease")
+	}
+	if err := lease.Release(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // await asks again and again until the answer is yes, and fails after a time.
@@ -140,22 +252,27 @@ func await(tb testing.TB, within time.Duration, what string, yes func() bool) ti
 	return time.Since(begun)
 }
 
-// TestConformanceConfirmed is the kit over a master with two replicas, of which one has to have each grant.
-func TestConformanceConfirmed(t *testing.T) {
-	t.Parallel()
-	master, _ := redistest.StartReplicas(t, 2)
-	s := shape{[]*redistest.Server{master}, func(dial redistest.Dialer) redis.UniversalClient {
-		o := redistest.ClientOptions(master.Addr())
-		o.Dialer = dial
-		return redis.NewClient(o)
-	}}
-	locktest.Run(t, func(tb testing.TB) locktest.Store {
-		s.empty(tb)
-		store := s.store()
-		store.Connect = func(tb testing.TB) (locking.Driver, locktest.Network) {
-			c, n := s.client(tb)
-			return redislock.NewDriver(c, redislock.Config{Namespace: "kit", Confirm: 1}), n
+// bound is a context for one failover.
+func bound(tb testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
+// before is a hook that does something before each script.
+type before func()
+
+func (before) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (before) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (b before) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if strings.HasPrefix(cmd.Name(), "eval") {
+			b()
 		}
-		return store
-	})
+		return next(ctx, cmd)
+	}
 }

@@ -1,4 +1,6 @@
-package redislock
+//go:build unix
+
+package redislock_test
 
 import (
 	"cmp"
@@ -11,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/locking/redistest"
 )
 
@@ -71,21 +74,15 @@ type lossy struct {
 	t      *testing.T
 	server *redistest.Embedded
 	client *redis.Client
-	driver *Driver
+	driver *redislock.Driver
 	now    time.Time
 	tokens []locking.Token
 	fell   bool // one was not larger than the one before
 }
 
 func newLossy(t *testing.T) *lossy {
-	e, err := redistest.Embed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	c := e.Client()
-	t.Cleanup(func() { _ = c.Close() })
-	l := &lossy{t: t, server: e, client: c, driver: NewDriver(c, Config{}), now: time.Now()}
+	e, c := redistest.StartEmbedded(t)
+	l := &lossy{t: t, server: e, client: c, driver: redislock.NewDriver(c, redislock.Config{Namespace: "kit"}), now: time.Now()}
 	l.pass(0)
 	return l
 }
@@ -99,9 +96,9 @@ func (l *lossy) pass(d time.Duration) {
 func (l *lossy) grant() {
 	l.t.Helper()
 	owner := fmt.Sprintf("%p %d", l, len(l.tokens)) // also beside another store
-	g, err := l.driver.Acquire(l.t.Context(), locking.Request{Name: "a", Owner: owner, TTL: time.Minute})
+	g, err := l.driver.Acquire(l.t.Context(), request(owner, time.Minute))
 	if errors.Is(err, locking.ErrUnreachable) { // a connection from before the restart
-		g, err = l.driver.Acquire(l.t.Context(), locking.Request{Name: "a", Owner: owner, TTL: time.Minute})
+		g, err = l.driver.Acquire(l.t.Context(), request(owner, time.Minute))
 	}
 	if err != nil {
 		l.t.Fatal(err)
@@ -131,7 +128,7 @@ func (l *lossy) restarted() {
 
 // failedTwice goes to one server and on to a third, which has not heard of what the second granted.
 func (l *lossy) failedTwice() {
-	key := lockKeys(DefaultNamespace, "a")[1]
+	key := lockKeys("a")[1]
 	known := l.client.HGetAll(l.t.Context(), key).Val()
 	l.restarted()
 	l.client.HSet(l.t.Context(), key, known)
@@ -141,7 +138,7 @@ func (l *lossy) failedTwice() {
 // failover goes to a server that has not heard of the last three grants.
 func (l *lossy) failover() {
 	l.server.SetRunID(strings.Repeat("f", 40))
-	l.client.HSet(l.t.Context(), lockKeys(DefaultNamespace, "a")[1], "t", l.tokens[len(l.tokens)-4])
+	l.client.HSet(l.t.Context(), lockKeys("a")[1], "t", l.tokens[len(l.tokens)-4])
 }
 
 // TestTokensOfASplit has two masters grant, each in turn, after a failover of which the old one has not heard. A guard that has seen the
@@ -151,7 +148,7 @@ func TestTokensOfASplit(t *testing.T) {
 	old.grant()
 	old.pass(2 * time.Minute)
 	old.grant()
-	key := lockKeys(DefaultNamespace, "a")[1]
+	key := lockKeys("a")[1]
 	now.client.HSet(t.Context(), key, old.client.HGetAll(t.Context(), key).Val())
 	now.now = old.now
 	was := time.Duration(0)
@@ -186,9 +183,9 @@ func TestTokensWithoutInfo(t *testing.T) {
 	if err := c.Info(t.Context()).Err(); err == nil {
 		t.Fatal("INFO is allowed")
 	}
-	d, last := NewDriver(c, Config{}), locking.Token(0)
+	d, last := redislock.NewDriver(c, redislock.Config{Namespace: "kit"}), locking.Token(0)
 	for range 3 {
-		g, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Minute})
+		g, err := d.Acquire(t.Context(), request("o", time.Minute))
 		if err != nil || g.Token <= last || g.Token < time.Now().Add(-time.Minute).UnixMicro() {
 			t.Errorf("token %d after %d, %v", g.Token, last, err)
 		}

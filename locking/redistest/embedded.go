@@ -49,6 +49,20 @@ func Embed() (*Embedded, error) {
 	return e, nil
 }
 
+// StartEmbedded starts an embedded server for one test, with a client of it, and closes both when the test ends. It may be called in a
+// synctest bubble.
+func StartEmbedded(tb TB) (*Embedded, *redis.Client) {
+	tb.Helper()
+	e, err := Embed()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(e.Close)
+	c := e.Client()
+	tb.Cleanup(func() { _ = c.Close() })
+	return e, c
+}
+
 // Mini returns the miniredis inside, for tests that look at keys or set its
 // clock. Do not close it; use Stop and Close.
 func (e *Embedded) Mini() *miniredis.Miniredis { return e.mini }

@@ -1,9 +1,9 @@
+//go:build unix
+
 package redistest
 
 import (
 	"context"
-	"errors"
-	"net"
 	"testing"
 	"time"
 
@@ -48,38 +48,21 @@ func netOf(t *testing.T, f func(t *testing.T, e *Embedded, n *Net, c *redis.Clie
 	})
 }
 
-func TestNetCutRequests(t *testing.T) {
-	netOf(t, func(t *testing.T, e *Embedded, n *Net, c *redis.Client) {
-		n.CutRequests()
-		for range 2 { // on the old connection, then on a new one
-			if took, err := within(t, incr(c)); err == nil || took != time.Second {
-				t.Errorf("got %v after %s; want silence until the deadline", err, took)
+func TestNetCut(t *testing.T) {
+	for _, cut := range []func(n *Net){(*Net).Cut, (*Net).CutRequests} {
+		netOf(t, func(t *testing.T, e *Embedded, n *Net, c *redis.Client) {
+			cut(n)
+			for range 2 { // on the old connection, then on a new one
+				if took, err := within(t, incr(c)); err == nil || took != time.Second {
+					t.Errorf("got %v after %s; want silence until the deadline", err, took)
+				}
 			}
-		}
-		counted(t, e, n, "1")
-		if err := c.Incr(t.Context(), "n").Err(); err != nil {
-			t.Errorf("after Heal: %v", err)
-		}
-	})
-}
-
-// What is under way back arrives although nothing can be sent any more.
-func TestNetCutRequestsLetsReplies(t *testing.T) {
-	netOf(t, func(t *testing.T, e *Embedded, n *Net, c *redis.Client) {
-		popped := make(chan error)
-		go func() { popped <- c.BLPop(t.Context(), time.Minute, "list").Err() }()
-		<-time.After(time.Second) // it waits at the server
-		n.CutRequests()
-		other := e.Client()
-		defer other.Close()
-		if err := other.RPush(t.Context(), "list", "x").Err(); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-popped; err != nil {
-			t.Errorf("got %v; want the reply, which was not cut", err)
-		}
-		n.Heal()
-	})
+			counted(t, e, n, "1")
+			if err := c.Incr(t.Context(), "n").Err(); err != nil {
+				t.Errorf("after Heal: %v", err)
+			}
+		})
+	}
 }
 
 func TestNetCutReplies(t *testing.T) {
@@ -135,36 +118,19 @@ func TestNetDelayKeepsOrder(t *testing.T) {
 	})
 }
 
-// A connection that is closed ends the wait for what is held back, and one that
-// is cut loses it.
-func TestNetDelayEnds(t *testing.T) {
-	for _, cut := range []bool{false, true} {
-		bubble(t, func(t *testing.T, e *Embedded) {
-			n := new(Net)
-			c, err := n.Wrap(e.Options().Dialer)(t.Context(), "tcp", e.Addr())
-			if err != nil {
-				t.Fatal(err)
-			}
-			n.Delay(time.Hour)
-			if _, err := c.Write([]byte("*1\r\n$4\r\nPING\r\n")); err != nil {
-				t.Fatal(err)
-			}
-			heard := make(chan error)
-			go func() {
-				_, err := c.Read(make([]byte, 100))
-				heard <- err
-			}()
-			<-time.After(time.Minute) // it holds back the answer
-			if cut {
-				n.Cut()
-				<-time.After(2 * time.Hour)
-			}
-			if err := c.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-heard; err == nil || !cut && !errors.Is(err, net.ErrClosed) {
-				t.Errorf("cut %t: got %v; want an error", cut, err)
-			}
-		})
-	}
+func TestNetLoseReplies(t *testing.T) {
+	netOf(t, func(t *testing.T, _ *Embedded, n *Net, c *redis.Client) {
+		n.LoseReplies(1, "INCR")
+		if err := c.Ping(t.Context()).Err(); err != nil { // another request is left alone
+			t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := c.Incr(ctx, "n").Err(); err == nil {
+			t.Error("the reply arrived")
+		}
+		if got := c.Get(t.Context(), "n").Val(); got != "2" || n.Losing() != 0 {
+			t.Errorf("n is %q, still losing %d; want the request carried out once", got, n.Losing())
+		}
+	})
 }

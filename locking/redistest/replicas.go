@@ -15,22 +15,26 @@ import (
 // returns when all of them have caught up.
 func StartReplicas(tb TB, some int) (master *Server, replicas []*Server) {
 	tb.Helper()
-	master = Start(tb)
-	host, port, err := net.SplitHostPort(master.Addr())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for range some {
-		s, err := StartProcess(ProcessConfig{Dir: tb.TempDir(), Args: []string{"--replicaof", host + " " + port, "--repl-diskless-sync-delay", "0"}})
+	soon := []string{"--repl-diskless-sync-delay", "0"} // else the master waits five seconds for more replicas
+	start := func(args ...string) *Server {
+		s, err := StartProcess(ProcessConfig{Dir: tb.TempDir(), Args: append(args, soon...)})
 		if err != nil {
 			tb.Fatal(err)
 		}
-		replicas = append(replicas, s)
 		tb.Cleanup(func() {
 			if err := s.Kill(); err != nil {
 				tb.Fatal(err)
 			}
 		})
+		return s
+	}
+	master = start()
+	host, port, err := net.SplitHostPort(master.Addr())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for range some {
+		replicas = append(replicas, start("--replicaof", host+" "+port))
 	}
 	if err := follow(master, some); err != nil {
 		tb.Fatal(err)

@@ -32,10 +32,14 @@ const (
 // SentinelsConfig says how StartSentinelsProcess starts its processes.
 type SentinelsConfig struct {
 	Dir string // where their data and logs go; required, must exist
+
+	// Attentive sentinels look at servers and tell of the master more often: an old master that comes back is made a replica
+	// after two or three seconds, not eighteen.
+	Attentive bool
 }
 
-// Sentinels are one master, two replicas and three sentinels that agree on who is master, all on
-// the loopback interface. A master that does not answer for a second is replaced.
+// Sentinels are one master, two replicas and three sentinels that agree on who is master, all on the loopback interface. A master
+// that does not answer for a second is replaced.
 type Sentinels struct {
 	servers []*Server  // the first master first
 	watch   []*Server  // the sentinels
@@ -45,7 +49,7 @@ type Sentinels struct {
 // StartSentinels starts Sentinels for one test and ends them, by their pids, when the test does.
 func StartSentinels(tb TB) *Sentinels {
 	tb.Helper()
-	s, err := StartSentinelsProcess(SentinelsConfig{Dir: tb.TempDir()})
+	s, err := StartSentinelsProcess(SentinelsConfig{Dir: tb.TempDir(), Attentive: true})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -64,18 +68,18 @@ func StartSentinelsProcess(cfg SentinelsConfig) (*Sentinels, error) {
 		return nil, errors.New("redis-server: no directory for the data; set SentinelsConfig.Dir")
 	}
 	s := &Sentinels{}
-	if err := s.start(cfg.Dir); err != nil {
+	if err := s.start(cfg); err != nil {
 		return nil, errors.Join(err, s.Kill())
 	}
 	return s, nil
 }
 
-func (s *Sentinels) start(dir string) error {
+func (s *Sentinels) start(cfg SentinelsConfig) error {
 	ctx, cancel := context.WithTimeout(context.Background(), gatherWithin)
 	defer cancel()
 	args := []string{"--appendonly", "no", "--repl-diskless-sync-delay", "0"}
 	for i := range 1 + replicas {
-		server, err := s.startIn(dir, "server", i, ProcessConfig{Args: args})
+		server, err := s.startIn(cfg.Dir, "server", i, ProcessConfig{Args: args})
 		if err != nil {
 			return err
 		}
@@ -88,30 +92,33 @@ func (s *Sentinels) start(dir string) error {
 		return err
 	}
 	for i := range sentinels {
-		conf := filepath.Join(dir, fmt.Sprintf("sentinel-%d.conf", i+1))
+		conf := filepath.Join(cfg.Dir, fmt.Sprintf("sentinel-%d.conf", i+1))
 		if err := os.WriteFile(conf, []byte(s.settings()), 0o600); err != nil {
 			return err
 		}
-		server, err := s.startIn(dir, "sentinel", i, ProcessConfig{sentinel: conf})
+		server, err := s.startIn(cfg.Dir, "sentinel", i, ProcessConfig{sentinel: conf})
 		if err != nil {
 			return err
 		}
 		s.watch = append(s.watch, server)
-		if err := attend(ctx, server); err != nil {
+		if err := attend(ctx, server, cfg.Attentive); err != nil {
 			return err
 		}
 	}
 	return until(ctx, "the sentinels know each other", s.gathered)
 }
 
-// attend makes a sentinel look more often than once a second. A server that is promoted drops the
-// connections of the sentinels. With the usual second between two tries to connect again they would
-// think it gone, and promote the next one. Much less is no good either: a replica is not promoted
-// when the last word of it is older than five such periods, and it is asked once a second.
-func attend(ctx context.Context, sentinel *Server) error {
+// attend makes a sentinel look more often than once a second. A server that is promoted drops the connections of the sentinels.
+// With the usual second between two tries to connect again they would think it gone, and promote the next one. Much less is no
+// good either: a replica is not promoted when the last word of it is older than five such periods, and it is asked once a second.
+func attend(ctx context.Context, sentinel *Server, attentive bool) error {
 	c := redis.NewClient(ClientOptions(sentinel.Addr()))
 	defer c.Close()
-	if err := c.Do(ctx, "sentinel", "debug", "ping-period", "400").Err(); err != nil {
+	periods := []any{"sentinel", "debug", "ping-period", "400"}
+	if attentive { // each ten seconds and each two without
+		periods = append(periods, "info-period", "1000", "publish-period", "500")
+	}
+	if err := c.Do(ctx, periods...).Err(); err != nil {
 		return fmt.Errorf("redis sentinel: %s, SENTINEL DEBUG, which Redis has from 7.0 on: %w", sentinel.Addr(), err)
 	}
 	return nil
@@ -178,21 +185,6 @@ func ask(ctx context.Context, sentinel *Server) (known map[string]string, addr s
 		return nil, "", err
 	}
 	return known, net.JoinHostPort(at[0], at[1]), nil
-}
-
-// until asks again and again until the answer is yes.
-func until(ctx context.Context, what string, yes func(context.Context) (bool, error)) error {
-	for {
-		ok, err := yes(ctx)
-		if ok {
-			return nil
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("redistest: until %s: %w", what, errors.Join(ctx.Err(), err))
-		}
-	}
 }
 
 // Addrs returns the addresses of the sentinels.

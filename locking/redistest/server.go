@@ -3,6 +3,7 @@
 package redistest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -238,4 +239,19 @@ func freePort() (int, error) {
 	}
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// until asks again and again until the answer is yes.
+func until(ctx context.Context, what string, yes func(context.Context) (bool, error)) error {
+	for {
+		ok, err := yes(ctx)
+		if ok {
+			return nil
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("redistest: until %s: %w", what, errors.Join(ctx.Err(), err))
+		}
+	}
 }

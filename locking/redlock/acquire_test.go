@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -106,57 +107,6 @@ func TestAcquireOutcomes(t *testing.T) {
 	}
 }
 
-// TestPhaseTwo has masters promise different tokens.
-func TestPhaseTwo(t *testing.T) {
-	for _, tt := range []struct {
-		confirms string // y yes, n no, e unreachable
-		want     locking.Token
-		takeBack bool
-	}{
-		{"yyy", 9, false}, {"nnn", 0, true}, {"eee", 0, false},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			released := make(chan struct{}, 9)
-			d := fakeDriver(t, func(m int, script string) (any, error) {
-				switch {
-				case script == "acquire" && m == 2:
-					return nil, context.DeadlineExceeded
-				case script == "acquire":
-					return reply(m, codePromised, fmt.Sprint(8+m), 1000), nil
-				case script == "release":
-					released <- struct{}{}
-					return int64(1), nil
-				case tt.confirms[m] == 'e':
-					return nil, context.DeadlineExceeded
-				}
-				return map[byte]any{'y': int64(1), 'n': int64(0)}[tt.confirms[m]], nil
-			})
-			g, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Second})
-			if g.Token != tt.want || (err == nil) != (tt.want > 0) || err != nil && !errors.Is(err, locking.ErrUnreachable) {
-				t.Errorf("confirmed %s: token %d, %v; want %d", tt.confirms, g.Token, err, tt.want)
-			}
-			d.Wait()
-			if taken := len(released) > 0; taken != tt.takeBack {
-				t.Errorf("confirmed %s: taken back: %t; want %t", tt.confirms, taken, tt.takeBack)
-			}
-		})
-	}
-}
-
-// TestTooSlow: what is granted after its validity is not granted.
-func TestTooSlow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := fakeDriver(t, func(m int, script string) (any, error) {
-			time.Sleep(30 * time.Millisecond)
-			return reply(m, codePromised, "7", 20), nil
-		})
-		_, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: 32 * time.Millisecond})
-		if !errors.Is(err, locking.ErrUnreachable) || !strings.Contains(err.Error(), "longer than ttl") {
-			t.Errorf("got %v", err)
-		}
-	})
-}
-
 func TestTooLong(t *testing.T) {
 	d := fakeDriver(t, nil)
 	_, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: 40 * time.Second, Delay: 21 * time.Second})
@@ -198,4 +148,33 @@ func TestSameServerTwice(t *testing.T) {
 	if err := acquire(); err != nil {
 		t.Errorf("when the names lead to three servers again: %v", err)
 	}
+}
+
+// TestCrowd: however many of one process want one lock, each hears what the masters answer, within one round trip.
+func TestCrowd(t *testing.T) {
+	const roundTrip = 2 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		d := fakeDriver(t, func(m int, script string) (any, error) {
+			time.Sleep(roundTrip)
+			if script == "acquire" {
+				return reply(m, codeHeld, "7:7:another", 1000), nil
+			}
+			return int64(1), nil
+		})
+		begun := time.Now()
+		var crowd sync.WaitGroup
+		for i := range 100 {
+			crowd.Go(func() {
+				_, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: fmt.Sprint(i), TTL: time.Second})
+				if !errors.Is(err, locking.ErrHeld) {
+					t.Errorf("%d: want ErrHeld, got %v", i, err)
+				}
+			})
+		}
+		crowd.Wait()
+		if spent := time.Since(begun); spent != roundTrip {
+			t.Errorf("the last of them was answered after %s; want %s", spent, roundTrip)
+		}
+		d.Wait()
+	})
 }

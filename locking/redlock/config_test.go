@@ -14,9 +14,13 @@ import (
 )
 
 func TestRefusedConfig(t *testing.T) {
+	closed := func(c redis.UniversalClient) redis.UniversalClient {
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
 	at := func(addrs ...string) (clients []redis.UniversalClient) {
 		for _, a := range addrs {
-			clients = append(clients, redis.NewClient(redistest.ClientOptions(a)))
+			clients = append(clients, closed(redis.NewClient(redistest.ClientOptions(a))))
 		}
 		return clients
 	}
@@ -33,10 +37,10 @@ func TestRefusedConfig(t *testing.T) {
 		"one":                  {three[:1], Config{}, "masters are 1; use an odd number, at least 3"},
 		"even":                 {at("a:1", "b:1", "c:1", "d:1"), Config{}, "masters are 4"},
 		"nil":                  {[]redis.UniversalClient{three[0], nil, three[2]}, Config{}, "masters[1] is refused: redis client: it is nil"},
-		"retries":              {append(three[:2:2], redis.NewClient(&redis.Options{Addr: "c:1", ContextTimeoutEnabled: true})), Config{}, "masters[2] is refused: redis client c:1: MaxRetries"},
+		"retries":              {append(three[:2:2], closed(redis.NewClient(&redis.Options{Addr: "c:1", ContextTimeoutEnabled: true}))), Config{}, "masters[2] is refused: redis client c:1: MaxRetries"},
 		"twice":                {at("a:1", "b:1", "a:1"), Config{}, "masters[2] is a:1, as masters[0]"},
-		"two databases of one": {append(three[:2:2], redis.NewClient(otherDB)), Config{}, "masters[2] is 10.0.0.1:1"},
-		"cluster": {append(three[:2:2], redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"c:1"}, ContextTimeoutEnabled: true})),
+		"two databases of one": {append(three[:2:2], closed(redis.NewClient(otherDB))), Config{}, "masters[2] is 10.0.0.1:1"},
+		"cluster": {append(three[:2:2], closed(redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"c:1"}, ContextTimeoutEnabled: true}))),
 			Config{}, "masters[2] is a Redis Cluster"},
 		"namespace":        {three, Config{Namespace: "a:redlock:b"}, `Config.Namespace is "a:redlock:b"; its locks could have the keys of others in namespace "a"`},
 		"timeout":          {three, Config{MasterTimeout: time.Minute}, "Config.MasterTimeout is 1m0s; use 1ms to 2s"},

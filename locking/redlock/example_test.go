@@ -37,10 +37,13 @@ func Example() {
 	if err := redlock.Bootstrap(ctx, clients, cfg); err != nil { // masters that are new do not vote
 		panic(err)
 	}
-	locker, err := redlock.New(clients, cfg)
+	driver, err := redlock.NewDriver(clients, cfg) // redlock.New does, where no client is closed
 	if err != nil {
 		panic(err)
 	}
+	defer driver.Wait() // before the clients are closed
+	locker := locking.New(driver, locking.Config{})
+	defer locker.Close()
 	lease, err := locker.Acquire(ctx, "order:42", locking.Options{Wait: time.Second})
 	if err != nil {
 		panic(err)

@@ -16,8 +16,8 @@ import (
 
 var (
 	historySeed  = flag.Uint64("histories.seed", 1, "the first of the histories that the tests of histories play")
-	historyCount = flag.Int("histories", 40, "how many histories TestHistories plays, of each kind")
-	historyReal  = flag.Int("histories.servers", 24, "how many histories TestHistoriesRedisServers plays, of each kind")
+	historyCount = flag.Int("histories", 30, "how many histories TestHistories plays, of each kind")
+	historyReal  = flag.Int("histories.servers", 8, "how many histories TestHistoriesRedisServers plays, of each kind")
 	historySide  = flag.Int("histories.parallel", 8, "how many of them at a time")
 )
 

@@ -23,13 +23,7 @@ type follower struct {
 // TestScriptsFollowModel gives the scripts, on both servers, and the model of the
 // simulation the same random operations, and compares every answer.
 func TestScriptsFollowModel(t *testing.T) {
-	e, err := redistest.Embed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	emb := e.Client()
-	t.Cleanup(func() { _ = emb.Close() })
+	_, emb := redistest.StartEmbedded(t)
 	for where, client := range map[string]*redis.Client{"redis-server": redistest.Start(t).Client(t), "embedded": emb} {
 		f := &follower{t, client, newSimMaster(), rand.New(rand.NewPCG(9, 9))}
 		f.run(repairScript, nil, f.look().runID, 0, -1, 60000)

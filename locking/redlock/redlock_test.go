@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/locktest"
@@ -137,10 +136,8 @@ func (c cluster) store() locktest.Store {
 // servers starts n redis-servers that vote. MasterTimeout is for a busy machine.
 func servers(tb testing.TB, n int) (cluster, []*redistest.Server) {
 	c := cluster{cfg: redlock.Config{Namespace: "kit", MasterTimeout: 200 * time.Millisecond}}
-	var all []*redistest.Server
-	for range n {
-		s := redistest.Start(tb)
-		all = append(all, s)
+	all := redistest.StartMasters(tb, n)
+	for _, s := range all {
 		c.options = append(c.options, redistest.ClientOptions(s.Addr()))
 	}
 	c.first(tb)
@@ -188,12 +185,20 @@ func TestConformanceEmbedded(t *testing.T) {
 	})
 }
 
-func TestMain(m *testing.M) {
-	logging.Disable() // of servers that are dead on purpose
-	m.Run()
+func inBubble(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
+
+func request(name, owner string) locking.Request {
+	return locking.Request{Name: name, Owner: owner, TTL: 30 * time.Second}
 }
 
-func inBubble(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
+// empty restarts a server without its data.
+func empty(t *testing.T, e *redistest.Embedded) {
+	t.Helper()
+	e.Mini().FlushAll()
+	if err := e.Restart(); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // runIDOf reads under which run_id a master votes.
 func runIDOf(t *testing.T, c cluster, i int) string {

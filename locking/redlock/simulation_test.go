@@ -10,10 +10,7 @@ import (
 
 var (
 	simSeed  = flag.Uint64("sim.seed", 1, "the first of the schedules that TestSimulation plays")
-	simCount = flag.Int("sim", 2000, "how many schedules TestSimulation plays of each kind; a quarter under the race detector")
-
-	// simPart is what part of them is played: under the race detector each takes several times as long.
-	simPart = 1
+	simCount = flag.Int("sim", 500, "how many schedules TestSimulation plays of each kind")
 )
 
 // tally plays count schedules from a seed on, and returns how many are bad, and the first.
@@ -39,7 +36,7 @@ func tally(k kind, r rules, from uint64, count int, stop bool) (bad int, first s
 // late, releases are forgotten, clients' clocks wrong, masters emptied. Where clocks
 // are right it also shows that one at a time is sure of a lock.
 func TestSimulation(t *testing.T) {
-	count := max(*simCount/simPart, 1)
+	count := *simCount
 	t.Logf("seeds from %d; set -sim.seed", *simSeed)
 	for _, n := range []int{3, 5} {
 		for flags := range 4 {

@@ -1,6 +1,7 @@
 package redisfence
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -16,24 +17,6 @@ import (
 	"github.com/escapement/escapement/locking/fence"
 	"github.com/escapement/escapement/locking/redistest"
 )
-
-func embedded(t *testing.T) *redistest.Embedded {
-	t.Helper()
-	e, err := redistest.Embed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	return e
-}
-
-// connected returns a client of e, closed when the test ends.
-func connected(t *testing.T, e *redistest.Embedded) *redis.Client {
-	t.Helper()
-	c := e.Client()
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
 
 var pushScript = NewScript("push", "return redis.call('RPUSH', KEYS[1], ARGV[1])")
 
@@ -106,13 +89,13 @@ func TestTheLongestExpiry(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	client := connected(t, embedded(t))
+	e, client := redistest.StartEmbedded(t)
 	g, ctx := New(client, Config{}), t.Context()
 	client.Set(ctx, "{a}:key-fence", "not a token", 0)
 	client.LPush(ctx, "{b}:key-fence", "x")
 	client.Set(ctx, "{c}:key-fence", "9999999999999999", 0)
 	client.Set(ctx, "{e}:key-fence", "00000000000000004", 0) // 17 digits: no token is so long
-	noRetries := embedded(t).Options()
+	noRetries := e.Options()
 	noRetries.MaxRetries = 3
 	unfit := redis.NewClient(noRetries)
 	defer unfit.Close()
@@ -141,23 +124,10 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What is longer than any token is no token. Without the limit it would count.
-func TestLongTokensCatchMutant(t *testing.T) {
-	onBoth(t, func(t *testing.T, client *redis.Client) {
-		g := New(client, Config{})
-		for name, w := range map[string]write{"a": setter(g), "b": mutated(t, g, "#stored > 16 or ", "")} {
-			client.Set(t.Context(), "{"+name+"}:key-fence", "00000000000000004", 0)
-			if err := w(t.Context(), name, 5); (err == nil) != (name == "b") {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-	})
-}
-
 // The store's own settings are not the client's fault, and asking again does not
 // mend them.
 func TestHandlerOverMisfit(t *testing.T) {
-	e := embedded(t)
+	e, client := redistest.StartEmbedded(t)
 	retrying := e.Options()
 	retrying.MaxRetries = 3
 	unfit := redis.NewClient(retrying)
@@ -166,8 +136,8 @@ func TestHandlerOverMisfit(t *testing.T) {
 		guard  *Guard
 		status int
 	}{
-		"fit":      {New(connected(t, e), Config{}), http.StatusNoContent},
-		"Keep":     {New(connected(t, e), Config{Keep: -time.Second}), http.StatusInternalServerError},
+		"fit":      {New(client, Config{}), http.StatusNoContent},
+		"Keep":     {New(client, Config{Keep: -time.Second}), http.StatusInternalServerError},
 		"retrying": {New(unfit, Config{}), http.StatusInternalServerError},
 		"nil":      {New(nil, Config{}), http.StatusInternalServerError},
 	} {
@@ -185,7 +155,7 @@ func TestHandlerOverMisfit(t *testing.T) {
 // A lost reply leaves the outcome unknown; asked again, the answer is the same.
 func TestLostReply(t *testing.T) {
 	var n redistest.Net
-	e := embedded(t)
+	e, _ := redistest.StartEmbedded(t)
 	client := n.Client(e.Options())
 	defer client.Close()
 	g, ctx := New(client, Config{}), t.Context()
@@ -193,7 +163,9 @@ func TestLostReply(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.LoseReplies(1, "eval")
-	err := g.Set(ctx, "a", "second", 6, 0)
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	err := g.Set(short, "a", "second", 6, 0)
 	if !errors.Is(err, locking.ErrUnreachable) || errors.Is(err, fence.ErrStale) {
 		t.Fatalf("the reply was lost: %v", err)
 	}

@@ -1,12 +1,12 @@
 package sqltest_test
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,118 +15,60 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// once is the one thing that a broken guard does differently.
-type once func(ctx context.Context, tx *sql.Tx, job string, tick time.Time, shard int) error
-
-// oneCommits lets many runs of one tick commit their effect, some of which fail
-// after they were accepted, and counts the effects. In every other tick the first
-// one to be accepted is one that fails.
-func oneCommits(ctx context.Context, d *database, o once) error {
-	const runs, ticks = 12, 10
-	oops := errors.New("oops")
-	var mu sync.Mutex
-	var wrong error
-	done := 0
-	for tick := range ticks {
-		var wg sync.WaitGroup
-		for run := range runs {
-			if run == 1 && tick%2 == 1 {
-				wg.Wait()
-			}
-			wg.Go(func() {
-				err := d.in(ctx, nil, func(tx *sql.Tx) error {
-					if err := o(ctx, tx, "report", noon.Add(time.Duration(tick)*time.Millisecond), 0); err != nil {
-						return err
-					}
-					if err := d.note(ctx, tx, int64(tick+1)); err != nil {
-						return err
-					}
-					if run%3 == 0 {
-						return oops
-					}
-					return nil
-				})
-				mu.Lock()
-				defer mu.Unlock()
-				if errors.Is(err, fence.ErrDone) {
-					done++
-				} else if err != nil && !errors.Is(err, oops) {
-					wrong = errors.Join(wrong, err)
-				}
-			})
-		}
-		wg.Wait()
-	}
-	if done == 0 {
-		wrong = errors.Join(wrong, errors.New("nobody was told that it is done"))
-	}
-	effects, err := d.log(ctx)
-	if err != nil || fmt.Sprint(effects) != "[1 2 3 4 5 6 7 8 9 10]" {
-		return errors.Join(wrong, fmt.Errorf("effects of ticks %v, want one of each: %w", effects, err))
-	}
-	return wrong
-}
-
-// others wants what differs in the job, the tick or the shard to be apart.
-func others(ctx context.Context, d *database, o once) error {
-	for _, again := range []bool{false, true} {
-		for _, job := range []string{"a", "A", "a ", "b'; --"} {
-			for _, tick := range []time.Time{noon, noon.Add(time.Millisecond), noon.Add(-time.Hour), time.UnixMilli(-1)} {
-				for _, shard := range []int{0, 1, 1<<31 - 1} {
-					err := d.in(ctx, nil, func(tx *sql.Tx) error {
-						return o(ctx, tx, job, tick.In(time.FixedZone("X", 3600)), shard)
-					})
-					if errors.Is(err, fence.ErrDone) != again || err != nil && !again {
-						return fmt.Errorf("%q %s %d, again %v: %w", job, tick, shard, again, err)
-					}
-				}
-			}
-		}
-	}
-	return nil
-}
-
-var onceCases = map[string]func(ctx context.Context, d *database, o once) error{"one commits": oneCommits, "others": others}
-
-func TestOnce(t *testing.T) {
+// TestOnceCommitsOne lets many runs of one tick commit their effect, some of which fail after they were accepted, and counts the
+// effects. In every other tick the first one to be accepted is one that fails.
+func TestOnceCommitsOne(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
-		for name, c := range onceCases {
-			if err := c(t.Context(), d, d.guard.Once); err != nil {
-				t.Errorf("%s: %v", name, err)
+		const runs, ticks = 12, 10
+		oops := errors.New("oops")
+		var done atomic.Int64
+		effect := func(tick, run int) {
+			err := d.in(t.Context(), nil, func(tx *sql.Tx) error {
+				if err := d.guard.Once(t.Context(), tx, "report", noon.Add(time.Duration(tick)*time.Millisecond), 0); err != nil {
+					return err
+				}
+				if err := d.note(t.Context(), tx, int64(tick+1)); err != nil || run%3 > 0 {
+					return err
+				}
+				return oops
+			})
+			if errors.Is(err, fence.ErrDone) {
+				done.Add(1)
+			} else if err != nil && !errors.Is(err, oops) {
+				t.Error(err)
 			}
+		}
+		for tick := range ticks {
+			var all sync.WaitGroup
+			for run := range runs {
+				if run == 1 && tick%2 == 1 {
+					all.Wait()
+				}
+				all.Go(func() { effect(tick, run) })
+			}
+			all.Wait()
+		}
+		if effects, err := d.log(t.Context()); err != nil || fmt.Sprint(effects) != "[1 2 3 4 5 6 7 8 9 10]" || done.Load() == 0 {
+			t.Errorf("effects of ticks %v, %v, %d were told that it is done; want one of each", effects, err, done.Load())
 		}
 	})
 }
 
-func TestOnceCatchesMutants(t *testing.T) {
+// TestOnceTellsApart: what differs in the job, the tick or the shard is another.
+func TestOnceTellsApart(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
-		for name, m := range map[string]struct {
-			once   once
-			caught string
-		}{
-			"never done": {func(ctx context.Context, tx *sql.Tx, job string, tick time.Time, shard int) error {
-				if err := d.guard.Once(ctx, tx, job, tick, shard); !errors.Is(err, fence.ErrDone) {
-					return err
+		for _, again := range []bool{false, true} {
+			for _, job := range []string{"a", "A", "a ", "b'; --"} {
+				for _, tick := range []time.Time{noon, noon.Add(time.Millisecond), noon.Add(-time.Hour), time.UnixMilli(-1)} {
+					for _, shard := range []int{0, 1, 1<<31 - 1} {
+						err := d.in(t.Context(), nil, func(tx *sql.Tx) error {
+							return d.guard.Once(t.Context(), tx, job, tick.In(time.FixedZone("X", 3600)), shard)
+						})
+						if errors.Is(err, fence.ErrDone) != again || err != nil && !again {
+							t.Errorf("%q %s %d, again %t: %v", job, tick, shard, again, err)
+						}
+					}
 				}
-				return nil
-			}, "one commits"},
-			"in a transaction of its own": {func(ctx context.Context, _ *sql.Tx, job string, tick time.Time, shard int) error {
-				return d.in(ctx, nil, func(tx *sql.Tx) error { return d.guard.Once(ctx, tx, job, tick, shard) })
-			}, "one commits"},
-			"forgets the shard": {func(ctx context.Context, tx *sql.Tx, job string, tick time.Time, _ int) error {
-				return d.guard.Once(ctx, tx, job, tick, 0)
-			}, "others"},
-			"counts seconds": {func(ctx context.Context, tx *sql.Tx, job string, tick time.Time, shard int) error {
-				return d.guard.Once(ctx, tx, job, tick.Truncate(time.Second), shard)
-			}, "others"},
-			"folds names": {func(ctx context.Context, tx *sql.Tx, job string, tick time.Time, shard int) error {
-				return d.guard.Once(ctx, tx, strings.ToLower(job), tick, shard)
-			}, "others"},
-		} {
-			d.must(t, "DELETE FROM <t>_ticks")
-			d.must(t, "DELETE FROM <t>_log")
-			if onceCases[m.caught](t.Context(), d, m.once) == nil {
-				t.Errorf("a guard that %q passes %q", name, m.caught)
 			}
 		}
 	})

@@ -14,13 +14,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	_ "github.com/lib/pq" // the driver "postgres"
+	"go.uber.org/goleak"
 )
 
 // postgres is a server of this test's own: on the loopback, with its data in a
@@ -38,14 +38,19 @@ var shared struct {
 	err    error
 }
 
-func TestMain(m *testing.M) {
-	code := m.Run()
+// ending stops the server after all tests.
+type ending struct{ *testing.M }
+
+func (e ending) Run() int {
+	code := e.M.Run()
 	if err := shared.server.stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		code = 1
+		return 1
 	}
-	os.Exit(code)
+	return code
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(ending{m}) }
 
 // theServer returns the shared server. A missing PostgreSQL fails the test; it is
 // never skipped.
@@ -194,12 +199,4 @@ func (s *postgres) stop() error {
 		}
 	}
 	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
-}
-
-// Who has no PostgreSQL is told, in one line, how to get it.
-func TestMissingPostgresIsNamed(t *testing.T) {
-	_, err := program("no-such-postgres")
-	if err == nil || !strings.Contains(err.Error(), "apt-get install postgresql") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("got %v", err)
-	}
 }

@@ -1,0 +1,100 @@
+//go:build unix
+
+package redislock_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redislock"
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// TestSameTrace gives both servers the same random operations and compares
+// every answer and every key, but for the clock in them.
+func TestSameTrace(t *testing.T) {
+	_, emb := redistest.StartEmbedded(t)
+	clients := []*redis.Client{redistest.Start(t).Client(t), emb}
+	var drivers []*redislock.Driver
+	for _, c := range clients {
+		d := redislock.NewDriver(c, redislock.Config{Namespace: "kit"})
+		defer d.HangUp()
+		drivers = append(drivers, d)
+	}
+	granted := []map[string]locking.Token{{}, {}} // per driver: the token of each owner
+	rng := rand.New(rand.NewPCG(7, 7))
+
+	var serial int
+	acquire := func(which int, r locking.Request) string {
+		g, err := drivers[which].Acquire(t.Context(), r)
+		var held *locking.HeldError
+		if errors.As(err, &held) {
+			return fmt.Sprint("held by ", held.Owner, held.Holder, held.Place)
+		}
+		granted[which][r.Name+r.Owner] = g.Token
+		granted[which][r.Name] = g.Token
+		return fmt.Sprint("granted ", g.Owner, g.TTL, errors.Is(err, locking.ErrLost))
+	}
+	step := func(which int, kind int, name, owner string) string {
+		d, ctx := drivers[which], t.Context()
+		switch kind {
+		case 0, 3:
+			return acquire(which, locking.Request{Name: name, Owner: owner, Holder: "h" + owner, TTL: time.Hour, Delay: time.Minute, Queue: kind == 3})
+		case 4:
+			from := granted[which][name] + locking.Token(serial%5/4) // mostly the right one
+			return acquire(which, locking.Request{Name: name, Owner: owner, TTL: time.Hour, From: from})
+		case 5:
+			err := d.Revoke(ctx, name, granted[which][name])
+			return fmt.Sprint("revoked ", err == nil, errors.Is(err, locking.ErrLost))
+		case 6:
+			o, err := d.Owner(ctx, name)
+			return fmt.Sprint("owner ", o.Owner, o.Holder, o.Left.Round(time.Minute), o.Revoked, o.Waiters, err)
+		case 1:
+			a, err := d.Renew(ctx, []locking.Renewal{{Name: name, Owner: owner, Token: granted[which][name+owner], TTL: time.Hour}})
+			return fmt.Sprint("renewed ", a, err)
+		case 2:
+			err := d.Release(ctx, name, owner)
+			return fmt.Sprint("released ", err == nil, errors.Is(err, locking.ErrLost))
+		}
+		clients[which].ScriptFlush(ctx)
+		return "flushed"
+	}
+	for i := range 600 {
+		kind := rng.IntN(7)
+		if rng.IntN(50) == 0 {
+			kind = 7
+		}
+		serial = i
+		name, owner := "lock"+string(rune('a'+rng.IntN(3))), "owner"+string(rune('a'+rng.IntN(5)))
+		k, e := step(0, kind, name, owner), step(1, kind, name, owner)
+		if k != e {
+			t.Fatalf("step %d, kind %d, %s %s: redis-server %q, embedded %q", i, kind, name, owner, k, e)
+		}
+		if k, e := dump(t, clients[0]), dump(t, clients[1]); k != e {
+			t.Fatalf("step %d, kind %d, %s %s: keys differ\nredis-server %s\nembedded     %s", i, kind, name, owner, k, e)
+		}
+	}
+}
+
+var clockAndRunID = regexp.MustCompile(`\d{16}|\d{13} |[0-9a-f]{40}|[0-9a-f-]{36}`)
+
+// dump prints all keys, with tokens and run ids replaced.
+func dump(t *testing.T, c *redis.Client) string {
+	t.Helper()
+	var b strings.Builder
+	for _, name := range []string{"locka", "lockb", "lockc"} {
+		keys := lockKeys(name)
+		fmt.Fprintln(&b, keys[0], c.Get(t.Context(), keys[0]).Val(), c.PTTL(t.Context(), keys[0]).Val().Round(time.Minute))
+		fmt.Fprintln(&b, c.ZRange(t.Context(), keys[2], 0, -1).Val(), c.HGetAll(t.Context(), keys[3]).Val())
+		fmt.Fprintln(&b, keys[1], c.HGetAll(t.Context(), keys[1]).Val(), c.PTTL(t.Context(), keys[1]).Val().Round(time.Minute))
+	}
+	return clockAndRunID.ReplaceAllString(b.String(), "#")
+}

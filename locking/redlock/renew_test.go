@@ -1,0 +1,113 @@
+package redlock_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/locking/redlock"
+)
+
+// holders counts the masters at which owner has lock a.
+func holders(c cluster, all []*redistest.Embedded, owner string) (n int) {
+	for _, e := range all {
+		if v, _ := e.Mini().Get("{" + c.cfg.Namespace + ":redlock:a}"); strings.HasSuffix(v, ":"+owner) {
+			n++
+		}
+	}
+	return n
+}
+
+func renewal(g locking.Grant) []locking.Renewal {
+	return []locking.Renewal{{Name: g.Name, Owner: g.Owner, Token: g.Token, TTL: g.TTL}}
+}
+
+// TestThinAmongOthers: a master that missed a lock gets it with a renewal also
+// when it has granted other locks since, with larger tokens, or has been asked for
+// this one by somebody who waits.
+func TestThinAmongOthers(t *testing.T) {
+	for what, r := range map[string]locking.Request{"alone": {}, "another lock": request("b", "X"), "a standby": request("a", "S")} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				c, all := embedded(t, 3)
+				c.bootstrap(t)
+				h, nets := c.driver(t)
+				nets[2].Cut()
+				g, err := h.Acquire(t.Context(), request("a", "H"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				h.Wait()
+				nets[2].Heal()
+				d, _ := c.driver(t)
+				if r.Name != "" {
+					if _, err := d.Acquire(t.Context(), r); err != nil && !errors.Is(err, locking.ErrHeld) {
+						t.Fatal(err)
+					}
+					d.Wait()
+				}
+				if n := holders(c, all, "H"); n != 2 {
+					t.Fatalf("H has it at %d masters; want 2", n)
+				}
+				if _, err := d.Renew(t.Context(), renewal(g)); err != nil {
+					t.Fatal(err)
+				}
+				d.Wait()
+				if n := holders(c, all, "H"); n != 3 {
+					t.Errorf("renewed at %d masters; want 3", n)
+				}
+			})
+		})
+	}
+}
+
+// TestHeldForADay: what masters know of a lock does not lapse while it is held.
+func TestHeldForADay(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c, _ := embedded(t, 3)
+		c.bootstrap(t)
+		h, _ := c.driver(t)
+		r := request("a", "H")
+		r.TTL, r.Holder = redlock.DefaultMaxTTL, "billing on host-3"
+		g, err := h.Acquire(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for time.Since(g.Asked) < 25*time.Hour {
+			if _, err := h.Renew(t.Context(), renewal(g)); err != nil {
+				t.Fatal(err)
+			}
+			h.Wait()
+			time.Sleep(50 * time.Second)
+		}
+		if o, err := h.Owner(t.Context(), "a"); err != nil || o.Holder != r.Holder {
+			t.Errorf("after 25 h: %+v, %v; want the holder's name", o, err)
+		}
+	})
+}
+
+// TestReleaseToldAgain: what a master is told again in the background does not take
+// what the same owner has asked for since.
+func TestReleaseToldAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c, all := embedded(t, 3)
+		c.bootstrap(t)
+		d, nets := c.driver(t)
+		nets[2].CutRequests()
+		if err := d.Release(t.Context(), "a", "H"); !errors.Is(err, locking.ErrLost) {
+			t.Fatal(err)
+		}
+		time.Sleep(redlock.DefaultMasterTimeout + time.Millisecond) // the third did not hear of it
+		nets[2].Heal()
+		if _, err := d.Acquire(t.Context(), request("a", "H")); err != nil {
+			t.Fatal(err)
+		}
+		d.Wait()
+		if n := holders(c, all, "H"); n != 3 {
+			t.Errorf("H has it at %d masters; want 3", n)
+		}
+	})
+}

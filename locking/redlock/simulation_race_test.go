@@ -1,5 +1,0 @@
-//go:build race
-
-package redlock
-
-func init() { simPart = 4 }
