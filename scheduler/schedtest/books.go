@@ -51,7 +51,7 @@ func (c *cluster) books(ctx context.Context) (evidence, error) {
 
 // keeps says whether a key may be there when all nodes have left in peace: what is stored of each
 // job for good, the control record, sets of definitions, which the next beat drops, and runs that were
-// handed back at the end. That no pending run is old, the verifier holds. What is kept beside rows, who paused
+// handed back at the end. That no pending run is old, the audit holds. What is kept beside rows, who paused
 // what, ids that are remembered and who follows whom stays as well; no wish to cancel a run does.
 func keeps(key string) bool {
 	for _, end := range []string{"}:control", "}:jobs", "}:defs", "}:due", "}:sets", "}:sets:seen", "}:pending", "}:waiting", "}:kept", "}:pauses", "}:unique", "}:followers", "}:former", "}:beside", "}:gate"} {

@@ -37,11 +37,12 @@
 // # The verdict
 //
 // Around each call of a job's function a line is written to a sink outside, which has a guard that
-// refuses stale tokens, of a sharded job shard by shard. Package verify holds these lines against
-// schedules that it works out by itself, second by second, and against the ledger's books. The simulation adds what only it can
-// see: that a function's context ended before anybody else was granted its job, and that nothing is
-// left behind when all nodes have stopped in peace (no key, connection or goroutine: the bubble
-// does not end before they have).
+// refuses stale tokens. Package scheduler/internal/audit holds these lines, the grants that were seen on the wire and the
+// ledger's books against schedules that it works out by itself, second by second. It knows every policy of a job. The
+// simulation adds that nothing is left behind when all nodes have stopped in peace: no key, connection or goroutine (the
+// bubble does not end before they have). What cannot be judged is refused by name before it plays.
+//
+// A Scenario is a time table: which ticks, faults and rows of history there are, as text.
 //
 // Without Heal, faults go on to the end (safety: nothing wrong happens). With Heal they end and what
 // was hit is mended (liveness: from then on everything must run, in time).

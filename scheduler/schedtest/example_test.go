@@ -42,3 +42,16 @@ func TestExample(t *testing.T) {
 	}
 	t.Logf("%d of %d ticks sent a mail; what became of all: %v", len(sent), r.Ticks, r.Verdicts)
 }
+
+// Play a time table: what happens stands in a file, and the rows of history that must come of it.
+func TestExampleScenario(t *testing.T) {
+	made := 0
+	report := jobs.Job{Name: "report", Schedule: "*/5 * * * *", Func: func(context.Context, *jobs.Run) error {
+		made++
+		return nil
+	}}
+	schedtest.Scenario{File: "testdata/example/report.txt", Jobs: []jobs.Job{report}}.Run(t)
+	if made != 3 {
+		t.Errorf("the report was made %d times, want 3: once in vain", made)
+	}
+}

@@ -193,7 +193,7 @@ func (c *cluster) verdict(ctx context.Context, read time.Time) (audit.Report, au
 	c.countRecords(stored.books)
 	known, err := c.known()
 	if err != nil {
-		return audit.Report{}, audit.Case{}, fmt.Errorf("schedtest: the verifier's schedules: %w", err)
+		return audit.Report{}, audit.Case{}, fmt.Errorf("schedtest: the audit's schedules: %w", err)
 	}
 	disturbed := slices.Clone(c.disturbed)
 	for i := range disturbed {

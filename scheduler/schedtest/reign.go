@@ -220,7 +220,7 @@ func succeeded(lives []reign, read time.Time, in holds) []reign {
 	return all
 }
 
-// inForce puts a force into the verifier's words, by Redis' clock. Where that clock was stepped and
+// inForce puts a force into the audit's words, by Redis' clock. Where that clock was stepped and
 // there is more than one definition, nobody can say which was in force at an instant.
 func (c *cluster) inForce(schedule audit.Schedule, def jobs.Definition, f force) []audit.Version {
 	if len(c.plan.Versions) > 0 && len(c.redis.steps) > 0 {
