@@ -51,7 +51,7 @@ func TestExampleScenario(t *testing.T) {
 		return nil
 	}}
 	schedtest.Scenario{File: "testdata/example/report.txt", Jobs: []jobs.Job{report}}.Run(t)
-	if made != 3 {
-		t.Errorf("the report was made %d times, want 3: once in vain", made)
+	if made != 2 { // the node that died had not called it yet
+		t.Errorf("the report was made %d times, want 2", made)
 	}
 }

@@ -13,20 +13,20 @@ import (
 // Scenario is a time table: a file that says what happens, and below a line --- the history that must come of it, row
 // by row. testdata/scenarios/README.md has the words. Put your own jobs into one:
 //
-//	func TestNightlyReport(t *testing.T) {
-//		schedtest.Scenario{File: "testdata/nightly.txt", Jobs: []jobs.Job{report, cleanup}}.Run(t)
-//	}
+//	schedtest.Scenario{File: "testdata/report.txt", Jobs: []jobs.Job{report}}.Run(t)
 //
-// where the file names the jobs, without functions:
+// with a file such as this:
 //
-//	# The report of a night in which its node dies is made once more.
-//	for 20m
+//	# A report whose node dies in the middle is made once more.
+//	for 11m
 //	nodes 2
-//	job report "*/5 * * * *" on_crash=rerun
-//	when after-start from=+5m crash for=10s
+//	job report on_crash=rerun
+//	when after-start from=+4m50s crash for=10s
 //	---
 //	report +5m abandoned (lease lapsed)
-//	...
+//	report +5m succeeded attempt 2 by rerun late 15s
+//	report +10m succeeded
+//	report next +15m
 type Scenario struct {
 	File string
 	// Jobs are those that the file may name: their settings hold unless the file says otherwise, and their functions
