@@ -7,6 +7,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/redis/go-redis/v9"
 )
 
 // Each fault does what it says: the story of a plan with that fault alone shows what must follow.
@@ -71,6 +72,22 @@ func TestPlanIsChecked(t *testing.T) {
 	}
 	for _, want := range []string{"30 nodes", `no node "moon"`, "at least 1 s", "Heal", `trigger of "nobody"`, `no node "zz"`, "needs a point", "needs a node", "1 versions", "Writes is 0", "explode", "before lunch", "choose the point", "must last", "must strike before", "three times max_skew"} {
 		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\ndoes not say %q", err, want)
+		}
+	}
+}
+
+// What cannot be judged is refused by name before anything starts.
+func TestPlanThatCannotBeJudged(t *testing.T) {
+	job := func(schedule, after string) jobs.Job {
+		return jobs.Job{Name: "odd", Schedule: schedule, After: after, Func: patient(0)}
+	}
+	first := jobs.Job{Name: "first", Schedule: "* * * * *", Func: patient(0)}
+	for want, p := range map[string]Plan{
+		`version 1: job odd: it follows "first", and "" in version 0`: {Jobs: []jobs.Job{first, job("* * * * *", "")}, Versions: [][]jobs.Job{{first, job("", "first")}}},
+		"Config.Next": {Jobs: []jobs.Job{first}, Config: scheduler.Config{Next: redis.NewClient(&redis.Options{})}},
+	} {
+		if err := p.withDefaults().validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\ndoes not say %q", err, want)
 		}
 	}
