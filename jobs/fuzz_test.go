@@ -1,11 +1,18 @@
 package jobs_test
 
 import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/escapement/escapement/jobs"
 )
+
+var garbageSeed = flag.Uint64("jobs.seed", 1, "seed of TestParseScheduleOfGarbage")
 
 // Whatever the text: no panic, no endless search, and what is accepted makes headway and
 // can be written down and read again.
@@ -33,7 +40,7 @@ func FuzzParseSchedule(f *testing.F) {
 		if err != nil || again.String() != s.String() {
 			t.Fatalf("%q reads back as %v, %v", s, again, err)
 		}
-		if wrong := works(s, "fuzzed"); wrong != "" {
+		if wrong := wrongWith(s, "fuzzed"); wrong != "" {
 			t.Fatalf("%q: %s", s, wrong)
 		}
 		start := time.Unix(sec, 0)
@@ -61,4 +68,73 @@ func FuzzParseSchedule(f *testing.F) {
 			t.Fatalf("%q: 50 ticks after %v up to %v, Count of the first 49 is %d", s, start, when, n)
 		}
 	})
+}
+
+// TestParseScheduleOfGarbage puts expressions together from parts, many of them wrong. Each is accepted and then works, or is
+// refused in one short line of text.
+func TestParseScheduleOfGarbage(t *testing.T) {
+	rng := rand.New(rand.NewPCG(*garbageSeed, 0))
+	pick := func(from ...string) string { return from[rng.IntN(len(from))] }
+	element := func() string {
+		text := pick("*", "*", "*", "H", "H", "1", "2", "5", "1-3", "2-5", "H(1-3)", "H(2-6)", "0", "59", "?", "L", "h", "5-1", "mon", "JAN", "H()", "-1", "",
+			"99999999999999999999", "٣", "\x00", "\u2028", "\xff")
+		return text + pick("", "", "", "/2", "/5", "/0", "/", ",1", ",", "-")
+	}
+	accepted := 0
+	for n := range 3000 {
+		var fields []string
+		for range pick("5", "5", "5", "5", "6", "6", "4")[0] - '0' {
+			fields = append(fields, element())
+		}
+		expr := pick("", "", "", "", "", "", "TZ=Europe/Berlin ", "CRON_TZ=UTC ", "TZ=", "TZ=Local ", "CRON_TZ=\x1b ") +
+			pick(strings.Join(fields, " "), strings.Join(fields, " "), strings.Join(fields, " "), "@daily", "@every 90s", "@every ", "@every 1ns", "@")
+		if at := rng.IntN(len(expr) + 1); rng.IntN(5) == 0 {
+			expr = expr[:at] + pick("\n", "\xff", "é", "💥", ",", "/", "=", "@", "H", " ", "\x1b[2J", strings.Repeat("1,", 200)) + expr[at:]
+		}
+		s, err := jobs.ParseScheduleFor("settle-orders", expr, "")
+		wrong := ""
+		if err == nil {
+			accepted++
+			wrong = wrongWith(s, "settle-orders")
+		} else if text := err.Error(); s != nil || len(text) > 400 || strings.ContainsFunc(text, unicode.IsControl) || strings.ContainsRune(text, '\u2028') {
+			wrong = fmt.Sprintf("is refused with %q", text)
+		}
+		if wrong != "" {
+			t.Errorf("expression %d of -jobs.seed=%d: %q %s", n, *garbageSeed, expr, wrong)
+		}
+	}
+	if accepted < 300 || accepted > 2400 {
+		t.Errorf("%d of 3000 are accepted: the mix should have both kinds", accepted)
+	}
+}
+
+// wrongWith says what is wrong with an accepted schedule, or "".
+func wrongWith(s *jobs.Schedule, name string) string {
+	again, err := jobs.ParseScheduleFor(name, s.String(), "")
+	if err != nil || again.String() != s.String() || again.Resolved() != s.Resolved() || again.FixedTimes() != s.FixedTimes() {
+		return fmt.Sprintf("%q reads back as %v, %v", s, again, err)
+	}
+	plain, err := jobs.ParseSchedule(s.Resolved(), "")
+	if err != nil || strings.Contains(s.Resolved(), "H") && !strings.HasPrefix(s.Resolved(), "CRON_TZ=") {
+		return fmt.Sprintf("%q, resolved: %v", s.Resolved(), err)
+	}
+	if w := s.Words(); w == "" || strings.ContainsFunc(w, unicode.IsControl) || strings.TrimSuffix(w, " (H taken from the job's name)") != plain.Words() {
+		return fmt.Sprintf("its words are %q, resolved %q", w, plain.Words())
+	}
+	for _, sec := range []int64{1_774_746_000, -62_135_596_800, 253_402_300_799, 4_102_444_800} {
+		at := time.Unix(sec, 0)
+		next, prev := s.Next(at), s.Prev(at)
+		if !next.IsZero() && (!next.After(at) || s.Prev(next).After(at)) || !prev.IsZero() && (!prev.Before(at) || !next.IsZero() && s.Next(prev).Before(at)) {
+			return fmt.Sprintf("beside %v are %v and %v", at.UTC(), prev, next)
+		}
+		if other := again.Next(at); !other.Equal(next) {
+			return fmt.Sprintf("after %v comes %v, read back %v", at.UTC(), next, other)
+		}
+		end := at.Add(36 * time.Hour)
+		n, last := s.Count(at, end)
+		if got := s.Between(at, end, 3); len(got) != min(n, 3) || n > 0 && n <= 3 && !got[n-1].Equal(last) {
+			return fmt.Sprintf("from %v on there are %d up to %v, the first %v", at.UTC(), n, last, got)
+		}
+	}
+	return ""
 }

@@ -74,21 +74,56 @@ var zonesWithHistory = []struct{ name, near string }{
 	{"Europe/Dublin", "2027-01-01T00:00:00Z"}, // negative daylight saving
 }
 
-func drawSchedule(t *rapid.T) (*jobs.Schedule, *twin, time.Time) {
-	place := rapid.SampledFrom(zonesWithHistory).Draw(t, "zone")
-	near, err := time.Parse(layout, place.near)
+// changingZones are drawn with any change of their clocks.
+var changingZones = []string{"Europe/Berlin", "America/New_York", "America/Sao_Paulo", "Australia/Lord_Howe", "Africa/Cairo", "Asia/Tehran", "Pacific/Apia",
+	"Africa/Casablanca", "America/St_Johns", "Europe/Dublin", "Antarctica/Troll", "Asia/Gaza", "America/Santiago", "Pacific/Chatham", "America/Havana",
+	"Asia/Beirut", "America/Asuncion", "Asia/Amman", "Atlantic/Azores", "America/Scoresbysund", "America/Godthab", "America/Juneau", "Europe/Lisbon"}
+
+// drawPlace draws a zone and a second near which its clock was set.
+func drawPlace(t *rapid.T) (zone *time.Location, near int64) {
+	name, after := "", time.Time{}
+	if rapid.Bool().Draw(t, "any change") {
+		name = rapid.SampledFrom(changingZones).Draw(t, "zone")
+		after = time.Unix(rapid.Int64Range(0, 2_240_000_000).Draw(t, "after"), 0)
+	} else {
+		place := rapid.SampledFrom(zonesWithHistory).Draw(t, "zone")
+		name, near = place.name, unix(t, place.near)
+	}
+	zone, err := time.LoadLocation(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	loc, err := time.LoadLocation(place.name)
+	if near == 0 {
+		near = after.Unix()
+		if _, end := after.In(zone).ZoneBounds(); !end.IsZero() {
+			near = end.Unix()
+		}
+	}
+	return zone, near
+}
+
+func unix(t *rapid.T, text string) int64 {
+	at, err := time.Parse(layout, text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &twin{zone: loc}
+	return at.Unix()
+}
+
+// drawSchedule draws a schedule, its twin, a second near a change of clocks, and the step in seconds with which to walk.
+func drawSchedule(t *rapid.T) (s *jobs.Schedule, w *twin, near, step int64) {
+	w = &twin{}
+	w.zone, near = drawPlace(t)
 	var fields []string
 	for i := range 6 {
-		// Days and months are mostly free, else hardly a tick would fall into the walk.
-		if i >= 3 && rapid.IntRange(0, 2).Draw(t, "free") > 0 {
+		// Seconds are mostly 0, days and months mostly free: else hardly a tick would fall into the walk.
+		free := i == 0 || i >= 3
+		switch {
+		case i == 0 && rapid.IntRange(0, 5).Draw(t, "free") > 0:
+			w.values[0][0] = true
+			step = 60
+			continue
+		case free && i > 0 && rapid.IntRange(0, 2).Draw(t, "free") > 0:
 			fields, w.star[i] = append(fields, "*"), true
 			for v := lowest[i]; v <= highest[i]; v++ {
 				w.values[i][v] = true
@@ -98,16 +133,16 @@ func drawSchedule(t *rapid.T) (*jobs.Schedule, *twin, time.Time) {
 		text, values, star := drawField(t, i, i < 3 && rapid.Bool().Draw(t, "few"))
 		fields, w.values[i], w.star[i] = append(fields, text), values, star
 	}
-	w.interval = w.star[1] || w.star[2]
+	if w.interval = w.star[1] || w.star[2]; step == 0 || near%60 != 0 {
+		step = 1
+	}
 	expr := strings.Join(fields, " ")
-	s, err := jobs.ParseSchedule(expr, place.name)
+	s, err := jobs.ParseSchedule(expr, w.zone.String())
 	if err != nil {
 		if strings.Contains(err.Error(), "never fires") {
 			t.Skip("such as 31 February")
 		}
 		t.Fatalf("%s: %v", expr, err)
 	}
-	return s, w, near
+	return s, w, near, step
 }
-
-// Everything a schedule answers agrees with the walk, on the days around a clock change.
