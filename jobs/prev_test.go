@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/escapement/escapement/jobs"
 	"pgregory.net/rapid"
 )
 
