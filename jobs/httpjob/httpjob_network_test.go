@@ -100,32 +100,6 @@ func (cut) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("the cable is cut")
 }
 
-func TestStatusTellsNoSecret(t *testing.T) {
-	for _, status := range []int{302, 404, 500} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Location", "http://user:hunter2@elsewhere/path?"+r.URL.RawQuery)
-			w.WriteHeader(status)
-		}))
-		if err := attempt(t, secretly(server.URL)); err == nil || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%d: %v", status, err)
-		}
-		server.Close()
-	}
-}
-
-// TestDefaultClient holds what the package comment says of its waits.
-func TestDefaultClient(t *testing.T) {
-	if shared.TLSHandshakeTimeout != 10*time.Second || dialTimeout != 10*time.Second || withoutTimeout != time.Minute {
-		t.Errorf("handshake %v, dial %v, call %v", shared.TLSHandshakeTimeout, dialTimeout, withoutTimeout)
-	}
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
-	client := &http.Client{Transport: newTransport(time.Nanosecond, time.Second)}
-	if err := attempt(t, Options{URL: server.URL, Client: client}); err == nil || !strings.Contains(err.Error(), "i/o timeout") {
-		t.Errorf("with no time to connect: %v", err)
-	}
-}
-
 func TestKeepsConnections(t *testing.T) {
 	remotes := make(chan string, 2)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -159,23 +133,5 @@ func TestSentOnce(t *testing.T) {
 			t.Errorf("%s: two calls were %d requests: %v, %v", o.Method, n, first, second)
 		}
 		server.Close()
-	}
-}
-
-// TestLocationThatCannotBeRead is no failure of the call: it is not followed, and may hold a secret.
-func TestLocationThatCannotBeRead(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Location", "/%zz?key=hunter2")
-		w.WriteHeader(http.StatusFound)
-	}))
-	defer server.Close()
-	want := "POST " + server.URL + ": 302 Found, and redirects are not followed"
-	for _, client := range []*http.Client{nil, {}, {Transport: shared}} {
-		if err := attempt(t, Options{URL: server.URL, Expect: "302", Client: client}); err != nil {
-			t.Errorf("expected, and still: %v", err)
-		}
-		if err := attempt(t, Options{URL: server.URL, Client: client}); err == nil || err.Error() != want {
-			t.Errorf("got  %v\nwant %s", err, want)
-		}
 	}
 }
