@@ -14,14 +14,6 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-func embedRapid(t *rapid.T) (*redistest.Embedded, *redis.Client) {
-	server, err := redistest.Embed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return server, server.Client()
-}
-
 // op is one step of a trace: what it returns must not depend on the server.
 type op struct {
 	name string

@@ -8,9 +8,12 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 
 	"github.com/escapement/escapement/locking/redistest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // onBoth runs a test against a real redis-server and against the embedded one.
 func onBoth(t *testing.T, test func(t *testing.T, client *redis.Client)) {
@@ -101,25 +104,4 @@ func content(ctx context.Context, client *redis.Client, k keys) (string, error) 
 		slices.Sort(seen[i]) // equal times are in no order worth comparing
 	}
 	return fmt.Sprintf("%q %q %q %q", roster, sets, seen, drains), nil
-}
-
-// counter counts the commands that a client sends.
-type counter struct{ names []string }
-
-func (c *counter) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		c.names = append(c.names, cmd.Name())
-		return next(ctx, cmd)
-	}
-}
-
-func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		for _, cmd := range cmds {
-			c.names = append(c.names, cmd.Name())
-		}
-		return next(ctx, cmds)
-	}
 }
