@@ -1,7 +1,6 @@
 package move
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -125,12 +124,12 @@ func TestRestartedSinceSealed(t *testing.T) {
 	wants(t, "copy", second(s.m.Copy(t.Context())), "run `move seal` and `move copy` again")
 	s.through(s.steps()[:2]...)
 	digests := 0 // it fails over, and a run is told again, while open reads what it has
-	s.m.from.AddHook(&spy{after: func(args []any) {
+	s.m.from.AddHook(spy(nil, func(args []any) {
 		if digests >= 0 && fmt.Sprint(args[0]) == "hmget" && strings.HasSuffix(fmt.Sprint(args[1]), ":kept") {
 			digests = -1
 			s.ea.SetRunID(strings.Repeat("e", 40))
 		}
-	}})
+	}))
 	wants(t, "open", second(s.m.Open(t.Context())), "run `move seal` and `move copy` again")
 	if digests != -1 {
 		t.Fatal("open has not read what was kept")
@@ -142,12 +141,12 @@ func TestRestartedSinceSealed(t *testing.T) {
 	s.reset()
 	s.through(s.steps()[:2]...)
 	gates := 0
-	s.m.to.AddHook(&spy{keep: func(args []any) bool {
+	s.m.to.AddHook(spy(func(args []any) bool {
 		if script(args, 13, 6, "open") {
 			gates++
 		}
 		return gates == 2
-	}})
+	}, nil))
 	if _, err := s.m.Open(t.Context()); !errors.Is(err, errCut) || gatesOf(t, s.b)["open"] != 1 {
 		t.Fatalf("not cut when a gate was open: %v, %v", err, gatesOf(t, s.b))
 	}
@@ -155,51 +154,4 @@ func TestRestartedSinceSealed(t *testing.T) {
 	s.ea.SetRunID(strings.Repeat("d", 40))
 	s.through(s.m.Open)
 	s.done("restarted while it opened")
-}
-
-// TestCancelBehindTheSeal: what waits goes at the other side, so it cannot be cancelled here; there it can.
-func TestCancelBehindTheSeal(t *testing.T) {
-	_, a := embed(t)
-	_, b := embed(t)
-	p := populate(t, a, 2)
-	m := mover(t, a, b, Config{})
-	cancel := func(led *ledger.Ledger, run, job string) error {
-		_, err := led.Cancel(t.Context(), job, run, "kim", "wrong")
-		return err
-	}
-	steps := []func(context.Context) (Status, error){func(ctx context.Context) (Status, error) { return m.Seal(ctx, SealOptions{Drain: -1}) }, m.Copy, m.Open}
-	for i, do := range steps {
-		must(do(t.Context()))
-		for run, job := range map[string]string{"pending-1": "pending", "tick-1": "sharded"} {
-			if err := cancel(p.led, run, job); !errors.Is(err, ledger.ErrClosed) {
-				t.Errorf("step %d: cancel %s: %v", i, run, err)
-			}
-		}
-	}
-	there := must(ledger.OpenExisting(t.Context(), b, ledger.Config{Namespace: ns}))
-	if err := cancel(there, "pending-1", "pending"); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestFormerOfOthers: what definitions of generations on standby were before lies where their jobs do.
-func TestFormerOfOthers(t *testing.T) {
-	_, a := embed(t)
-	_, b := embed(t)
-	p := populate(t, a, 16)
-	for i := range 2 {
-		was := []string{"", "x1"}[i]
-		got := must(p.led.Shelve(t.Context(), "green", true, []ledger.Aside{{Job: "d-1", Digest: fmt.Sprint("x", i+1), Revision: "r", Text: []byte("{}"), Was: was}}))
-		if got[0].Word != "kept" {
-			t.Fatal(got)
-		}
-	}
-	m := mover(t, a, b, Config{})
-	must(m.Seal(t.Context(), SealOptions{Drain: -1}))
-	must(m.Copy(t.Context()))
-	must(m.Open(t.Context()))
-	key := fmt.Sprintf("{%s:%d}:former", ns, p.led.Partition("d-1"))
-	if was, is := a.HGet(t.Context(), key, "green|d-1").Val(), b.HGet(t.Context(), key, "green|d-1").Val(); was == "" || was != is {
-		t.Errorf("%q was %q", is, was)
-	}
 }

@@ -3,8 +3,10 @@ package move
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -12,6 +14,57 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
+
+var stride = flag.Int("move.stride", 3, "how many calls lie between two at which a move is cut")
+
+// cut fails one call of the clients that it hooks: before it is sent, or after it was carried out. It also remembers the
+// scripts that were called.
+type cut struct {
+	mu    sync.Mutex
+	calls int
+	at    int // 0 for none
+	after bool
+	hit   bool
+	wrote bool // the call that was cut could write
+	sent  []sent
+}
+
+type sent struct {
+	client redis.UniversalClient
+	args   []any
+}
+
+func (c *cut) arm(at int, after bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls, c.at, c.after, c.hit, c.wrote, c.sent = 0, at, after, false, false, nil
+}
+
+func (c *cut) call(client redis.UniversalClient, cmds []redis.Cmder, next func() error) error {
+	c.mu.Lock()
+	c.calls++
+	hit := c.calls == c.at
+	c.hit = c.hit || hit
+	for _, cmd := range cmds {
+		if strings.HasPrefix(cmd.Name(), "eval") {
+			c.sent = append(c.sent, sent{client, cmd.Args()})
+			c.wrote = c.wrote || hit
+		}
+	}
+	c.mu.Unlock()
+	if hit && !c.after {
+		return errCut
+	}
+	err := next()
+	if hit {
+		return errCut
+	}
+	return err
+}
+
+func (c *cut) hook(client redis.UniversalClient) hook {
+	return func(cmds []redis.Cmder, next func() error) error { return c.call(client, cmds, next) }
+}
 
 // stage is two Redis, the first with a namespace in it, and clients that can be cut.
 type stage struct {
@@ -33,8 +86,8 @@ func newStage(t *testing.T) *stage {
 	s.begin, s.before = s.ea.Snapshot(), dump(t, s.a)
 	cutA, cutB := s.ea.Client(), s.eb.Client()
 	t.Cleanup(func() { _, _ = cutA.Close(), cutB.Close() })
-	cutA.AddHook(cutHook{s.cut, s.a})
-	cutB.AddHook(cutHook{s.cut, s.b})
+	cutA.AddHook(s.cut.hook(s.a))
+	cutB.AddHook(s.cut.hook(s.b))
 	s.m = mover(t, cutA, cutB, Config{Partitions: 3})
 	return s
 }
@@ -123,8 +176,9 @@ func (s *stage) late(list []sent) []string {
 	return append(differ(a, dump(s, s.a)), differ(b, dump(s, s.b))...)
 }
 
-// TestKilled cuts the move before and after every call of every step, and goes on with the same steps. What was
-// sent, sent again afterwards, changes nothing.
+// TestKilled cuts the move before and after every call of every step, and goes on with the same steps, or undoes it. When the
+// other side has begun to open, that is refused, and the move goes on. Never are both sides open. What was sent, sent again
+// afterwards, changes nothing.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -132,87 +186,74 @@ func TestKilled(t *testing.T) {
 	s.reset()
 	s.cut.arm(0, false)
 	s.through(s.steps()...)
-	calls := s.cut.calls
+	calls, refused, undone := s.cut.calls, 0, 0
 	s.done("without a cut")
 	if d := s.late(s.cut.sent); len(d) > 0 || len(s.cut.sent) < 20 {
 		t.Fatalf("%d scripts that came late changed %v", len(s.cut.sent), d)
 	}
-	for at := 1; at <= calls; at += stride {
-		for _, after := range []bool{false, true} {
-			s.reset()
-			s.cut.arm(at, after)
-			s.through(s.steps()...)
-			if !s.cut.hit {
-				t.Fatalf("call %d was not cut", at)
-			}
-			s.done(fmt.Sprintf("cut at call %d, after: %t", at, after))
-			if !s.cut.wrote {
-				break // after what only reads is before what comes next
-			}
-		}
-		if d := s.late(s.cut.sent); len(d) > 0 {
-			t.Fatalf("cut at call %d: %d scripts that came late changed %v", at, len(s.cut.sent), d)
-		}
-	}
-	t.Logf("%d calls, each cut before and after; %d scripts sent late", calls, len(s.cut.sent))
-}
-
-// TestKilledAndAborted cuts the move before and after every call of every step, and undoes it; when the other side has
-// begun to open, that is refused, and the move goes on. Never are both sides open.
-func TestKilledAndAborted(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	s.through(s.steps()...)
-	s.reset()
-	s.cut.arm(0, false)
-	s.through(s.steps()...)
-	calls, refused, undone := s.cut.calls, 0, 0
-	for at := 1; at <= calls; at += stride {
+	for at := 1; at <= calls; at += *stride {
 		for _, after := range []bool{false, true} {
 			s.reset()
 			s.cut.arm(at, after)
 			name := fmt.Sprintf("cut at call %d, after: %t", at, after)
-			var err error
-			for _, do := range s.steps() {
-				if _, err = do(t.Context()); err != nil {
-					break
-				}
+			s.through(s.steps()...)
+			if !s.cut.hit {
+				t.Fatalf("call %d was not cut", at)
 			}
-			if here, there := gatesOf(t, s.a), gatesOf(t, s.b); here["open"] > 0 && there["open"] > 0 {
-				t.Fatalf("%s: both sides are open: %v, %v", name, here, there)
+			s.done(name)
+			if d := s.late(s.cut.sent); len(d) > 0 {
+				t.Fatalf("%s: %d scripts that came late changed %v", name, len(s.cut.sent), d)
 			}
-			switch _, err := s.m.Abort(t.Context()); {
-			case err == nil:
+			s.reset()
+			s.cut.arm(at, after)
+			if s.aborted(name) {
 				undone++
-				s.undone(name)
-				if d := s.late(s.cut.sent); len(d) > 0 {
-					t.Fatalf("%s: scripts that came late changed %v", name, d)
-				}
-				if st := must(s.m.Status(t.Context())); st.Next != NextSeal {
-					t.Fatalf("%s: %+v", name, st)
-				}
-			case strings.Contains(err.Error(), "no move from"):
-				s.undone(name)
-			case errors.Is(err, ledger.ErrRefused):
+			} else {
 				refused++
-				s.through(s.m.Open)
-				s.done(name)
-			default:
-				t.Fatalf("%s: %v", name, err)
-			}
-			if at%(8*stride) == 1 && gatesOf(t, s.b)["open"] == 0 {
-				s.through(s.steps()...) // and again, to the end
-				s.done(name)
 			}
 			if !s.cut.wrote {
-				break
+				break // after what only reads is before what comes next
 			}
 		}
 	}
-	if undone < calls/stride/2 || refused == 0 {
+	if undone < calls / *stride / 2 || refused == 0 {
 		t.Errorf("undone %d times, refused %d times; %d calls", undone, refused, calls)
 	}
-	t.Logf("%d calls: undone %d times, refused %d times", calls, undone, refused)
+	t.Logf("%d calls, every %d cut before and after: undone %d times, refused %d times", calls, *stride, undone, refused)
+}
+
+// aborted does the steps until one is cut, and undoes them. It says whether that was not refused; then the move goes on to its end.
+func (s *stage) aborted(name string) (undone bool) {
+	s.Helper()
+	for _, do := range s.steps() {
+		if _, err := do(s.Context()); err != nil {
+			break
+		}
+	}
+	if here, there := gatesOf(s, s.a), gatesOf(s, s.b); here["open"] > 0 && there["open"] > 0 {
+		s.Fatalf("%s: both sides are open: %v, %v", name, here, there)
+	}
+	switch _, err := s.m.Abort(s.Context()); {
+	case err == nil:
+		s.undone(name)
+		if d := s.late(s.cut.sent); len(d) > 0 {
+			s.Fatalf("%s: scripts that came late changed %v", name, d)
+		}
+		if st := must(s.m.Status(s.Context())); st.Next != NextSeal {
+			s.Fatalf("%s: %+v", name, st)
+		}
+	case strings.Contains(err.Error(), "no move from"):
+		s.undone(name)
+	case errors.Is(err, ledger.ErrRefused):
+		s.through(s.m.Open)
+		s.done(name)
+		return false
+	default:
+		s.Fatalf("%s: %v", name, err)
+	}
+	s.through(s.steps()...) // and again, to the end
+	s.done(name)
+	return true
 }
 
 // TestAbortKilled cuts the abort of a sealed and copied move at every call.
@@ -228,7 +269,7 @@ func TestAbortKilled(t *testing.T) {
 	s.cut.arm(0, false)
 	s.through(s.m.Abort)
 	calls := s.cut.calls
-	for at := 1; at <= calls; at += stride {
+	for at := 1; at <= calls; at += *stride {
 		for _, after := range []bool{false, true} {
 			s.ea.Restore(a)
 			s.eb.Restore(b)

@@ -2,6 +2,7 @@ package move
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
@@ -20,6 +22,8 @@ import (
 )
 
 const ns = "shop"
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var by = ledger.Claimer{ID: "n1", Name: "alpha"}
 
@@ -85,6 +89,9 @@ func populate(t *testing.T, client redis.UniversalClient, partitions int) *peopl
 	p.claim(p.tick(ledger.Claim{Job: "back", Digest: "d", Run: "back-1", TTL: time.Minute, Attempts: 1}, p.now-100_000))
 	must(p.led.Unclaim(t.Context(), []ledger.Return{{Job: "back", Run: "back-1"}}))
 	p.err(p.led.Postpone(t.Context(), ledger.Late{Job: "late", Cursor: p.now - 100_000}, p.now+90_000))
+	for i, was := range []string{"", "x1"} { // the second makes the first a former one
+		must(p.led.Shelve(t.Context(), "green", true, []ledger.Aside{{Job: "d-1", Digest: fmt.Sprint("x", i+1), Revision: "r", Text: []byte("{}"), Was: was}}))
+	}
 	part := p.led.Partition("plain")
 	p.err(client.HSet(t.Context(), fmt.Sprintf("{%s:%d}:beside", ns, part), "green|plain", "1|1|r|d|{}").Err())
 	p.err(client.ZAdd(t.Context(), fmt.Sprintf("{%s:%d}:unique", ns, part), redis.Z{Score: float64(p.now + 1_000_000), Member: "of a job that is gone"}).Err())
@@ -239,3 +246,53 @@ func differ(a, b map[string]string) []string {
 }
 
 var errCut = fmt.Errorf("cut: %w", io.EOF)
+
+// hook lets a test in between the calls of a client.
+type hook func(cmds []redis.Cmder, next func() error) error
+
+func (h hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		return h.call([]redis.Cmder{cmd}, func() error { return next(ctx, cmd) })
+	}
+}
+
+func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		return h.call(cmds, func() error { return next(ctx, cmds) })
+	}
+}
+
+func (h hook) call(cmds []redis.Cmder, next func() error) error {
+	err := h(cmds, next)
+	if errors.Is(err, errCut) {
+		for _, cmd := range cmds {
+			cmd.SetErr(err)
+		}
+	}
+	return err
+}
+
+// spy is a hook that looks at one command after the other, and fails those that hold says should not be sent.
+func spy(hold func(args []any) bool, after func(args []any)) hook {
+	return func(cmds []redis.Cmder, next func() error) error {
+		for _, c := range cmds {
+			if hold != nil && hold(c.Args()) {
+				return errCut
+			}
+		}
+		err := next()
+		for _, c := range cmds {
+			if after != nil && err == nil {
+				after(c.Args())
+			}
+		}
+		return err
+	}
+}
+
+// script says whether these are the arguments of a script, as many, with a word at one place.
+func script(args []any, n, at int, word string) bool {
+	return strings.HasPrefix(fmt.Sprint(args[0]), "eval") && len(args) == n && fmt.Sprint(args[at]) == word
+}
