@@ -1,41 +1,11 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
 )
-
-// TestHTTPJob reads a call from a file and makes it.
-func TestHTTPJob(t *testing.T) {
-	asked := make(chan string, 1)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		asked <- fmt.Sprint(r.Method, " ", r.URL, " ", string(body), " ", err, " ", r.Header.Get("X-Key"), " ", r.Header.Get("Fencing-Token"))
-		w.WriteHeader(http.StatusConflict)
-	}))
-	defer server.Close()
-	for expect, good := range map[string]bool{"2xx": false, "409": true} {
-		l, err := load(source{file: write(t, fmt.Sprintf(`
-jobs:
-  - name: a
-    schedule: "@hourly"
-    http: {method: PUT, url: "%s/p?q=1", headers: {X-Key: hunter2}, body: hello, expect: %s}
-`, server.URL, expect))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = l.jobs[0].Func(t.Context(), jobs.NewRun(jobs.RunInfo{Token: 17}))
-		if got, want := <-asked, "PUT /p?q=1 hello <nil> hunter2 17"; got != want || (err == nil) != good {
-			t.Errorf("asked %q, want %q; expecting %s: %v", got, want, expect, err)
-		}
-	}
-}
 
 // TestJobSettings wants each policy where the scheduler looks for it, from the job or from
 // the defaults.

@@ -24,12 +24,4 @@ func TestRedisConfirm(t *testing.T) {
 	if code != exitUnreachable || stdout != "" || !strings.Contains(stderr, "only 1 of the 2 replicas") {
 		t.Errorf("with one of four replicas: exit %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
-	code, _, stderr = call([]string{"ESCAPEMENT_REDIS_REPLICAS=4"}, "", "config", "print")
-	if code != exitConfig || !strings.Contains(stderr, "redis.confirm: replicas") {
-		t.Errorf("replicas without confirm: exit %d, stderr %q", code, stderr)
-	}
-	code, stdout, stderr = call([]string{confirm, "ESCAPEMENT_HTTP_LISTEN="}, "", "dev", "--config", write(t, "jobs: []\n"))
-	if code != exitConfig || stdout != "" || !strings.Contains(stderr, "the embedded Redis has no replicas") {
-		t.Errorf("dev: exit %d, stdout %q, stderr %q", code, stdout, stderr)
-	}
 }

@@ -130,31 +130,6 @@ jobs:
 	}
 }
 
-// TestSecondSignal does not wait for a run that would take long.
-func TestSecondSignal(t *testing.T) {
-	for _, second := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		p, _ := startNode(t, redistest.Start(t), `
-jobs:
-  - name: endless
-    schedule: "@every 1s"
-    exec: {command: [sh, -c, 'sleep 20']}
-`)
-		p.logged("run started")
-		p.signal(syscall.SIGTERM)
-		p.logged("draining")
-		<-time.After(sameSignal + 100*time.Millisecond) // a signal has no event that tells its age
-		sent := time.Now()
-		p.signal(second)
-		p.exits(exitFailed)
-		if took := time.Since(sent); took > 10*time.Second { // far from the run's end, on a busy machine too
-			t.Errorf("%s: it took %s", second, took)
-		}
-		if !strings.Contains(p.stderr.text(), "second signal: exiting at once") {
-			t.Errorf("%s: it does not say why", second)
-		}
-	}
-}
-
 // TestWaitForRedis starts a node before its Redis.
 func TestWaitForRedis(t *testing.T) {
 	redis := redistest.Start(t)

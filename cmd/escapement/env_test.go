@@ -11,48 +11,20 @@ import (
 	"time"
 )
 
-// TestEveryVariable sets each setting outside the jobs by its variable.
-func TestEveryVariable(t *testing.T) {
-	env := map[string]string{
-		"ESCAPEMENT_NAMESPACE": "n", "ESCAPEMENT_REDIS_URL": "redis+sentinel://r/0?master_name=m", "ESCAPEMENT_REDIS_MODE": "standalone",
-		"ESCAPEMENT_REDIS_SENTINEL_USER": "u", "ESCAPEMENT_REDIS_SENTINEL_PASSWORD": "p",
-		"ESCAPEMENT_REDIS_ADDRS": "", "ESCAPEMENT_REDIS_MASTER_NAME": "", "ESCAPEMENT_REDIS_CONFIRM": "replicas",
-		"ESCAPEMENT_REDIS_PARTITIONS": "4", "ESCAPEMENT_NODE_NAME": "a1", "ESCAPEMENT_NODE_GENERATION": "neo",
-		"ESCAPEMENT_REDIS_NEXT": "redis+cluster://s", "ESCAPEMENT_REDIS_REPLICAS": "3",
-		"ESCAPEMENT_NODE_REVISION": "r7", "ESCAPEMENT_NODE_LABELS": "zone=a, disk=x=y", "ESCAPEMENT_NODE_WEIGHT": "3",
-		"ESCAPEMENT_NODE_MAX_RUNNING": "9", "ESCAPEMENT_NODE_GRACE": "1s", "ESCAPEMENT_NODE_SWEEP_EVERY": "2s",
-		"ESCAPEMENT_NODE_MAX_SKEW": "3s", "ESCAPEMENT_NODE_MAX_STEP": "4s", "ESCAPEMENT_NODE_FAILOVER_HOLD": "3s",
-		"ESCAPEMENT_NODE_DRAIN_TIMEOUT": "6s", "ESCAPEMENT_HTTP_LISTEN": "", "ESCAPEMENT_LOG_LEVEL": "debug",
-		"ESCAPEMENT_LOG_FORMAT": "json", "ESCAPEMENT_HISTORY_KEEP": "20", "ESCAPEMENT_HISTORY_KEEP_FOR": "8h",
-		"ESCAPEMENT_DEFAULTS_TTL": "9s", "ESCAPEMENT_DEFAULTS_OVERLAP": "skip", "ESCAPEMENT_DEFAULTS_CATCH_UP": "latest",
-		"ESCAPEMENT_DEFAULTS_TIME_ZONE": "Asia/Tokyo",
-	}
-	l, err := load(source{env: env})
+// TestVariables sets some settings of each kind by their variables; that each setting has one is TestEverySettingIsReadable's.
+func TestVariables(t *testing.T) {
+	l, err := load(source{env: map[string]string{
+		"ESCAPEMENT_NAMESPACE": "n", "ESCAPEMENT_REDIS_ADDRS": "", "ESCAPEMENT_REDIS_PARTITIONS": "4", "ESCAPEMENT_NODE_LABELS": "zone=a, disk=x=y",
+		"ESCAPEMENT_NODE_GRACE": "1s", "ESCAPEMENT_HTTP_LISTEN": "", "ESCAPEMENT_DEFAULTS_OVERLAP": "queue",
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Config{
-		Namespace: "n",
-		Redis: Redis{
-			URL: "redis+sentinel://r/0?master_name=m", Next: "redis+cluster://s", Mode: "standalone", Addrs: []string{}, SentinelUser: "u", SentinelPassword: "p",
-			Confirm: "replicas", Replicas: 3, Partitions: 4,
-		},
-		Node: Node{
-			Name: "a1", Generation: "neo", Revision: "r7", Labels: map[string]string{"zone": "a", "disk": "x=y"}, Weight: 3, MaxRunning: 9,
-			Grace: time.Second, SweepEvery: 2 * time.Second, MaxSkew: 3 * time.Second, MaxStep: 4 * time.Second,
-			FailoverHold: 3 * time.Second, DrainTimeout: 6 * time.Second,
-		},
-		Log:      Log{Level: "debug", Format: "json"},
-		History:  History{Keep: 20, KeepFor: 8 * time.Hour},
-		Defaults: Defaults{TTL: 9 * time.Second, Overlap: "skip", CatchUp: "latest", TimeZone: "Asia/Tokyo"},
-	}
+	want := defaults()
+	want.Namespace, want.Redis.Addrs, want.Redis.Partitions, want.Node.Labels = "n", []string{}, 4, map[string]string{"zone": "a", "disk": "x=y"}
+	want.Node.Grace, want.HTTP.Listen, want.Defaults.Overlap = time.Second, "", "queue"
 	if !reflect.DeepEqual(l.Config, want) {
 		t.Errorf("got %+v\nwant %+v", l.Config, want)
-	}
-	for _, leaf := range leaves(&l.Config) {
-		if _, ok := env[leaf.env()]; !ok {
-			t.Errorf("%s was not tried", leaf.env())
-		}
 	}
 }
 
@@ -88,21 +60,6 @@ func TestSecretFromFile(t *testing.T) {
 	}
 }
 
-// TestListWithBrackets refuses a list that is written as in the file, whole or cut by a shell, and takes addresses with
-// brackets of their own.
-func TestListWithBrackets(t *testing.T) {
-	for text, want := range map[string]string{
-		"[a:1,b:2]":               `ESCAPEMENT_REDIS_ADDRS: "[a:1,b:2]" has brackets; a list is written here without them: a:1,b:2`,
-		"[a:1,":                   `ESCAPEMENT_REDIS_ADDRS: "[a:1," has brackets; a list is written here without them: a:1,b:2`,
-		"[::1]:26379,[::2]:26379": "",
-	} {
-		_, err := load(source{env: map[string]string{"ESCAPEMENT_REDIS_MODE": "sentinel", "ESCAPEMENT_REDIS_MASTER_NAME": "main", "ESCAPEMENT_REDIS_ADDRS": text}})
-		if got := fmt.Sprint(err); want != "" && got != want || want == "" && err != nil {
-			t.Errorf("%s: got %v\nwant %s", text, err, want)
-		}
-	}
-}
-
 // TestSlips tells of a variable that is nearly a setting, and of no other.
 func TestSlips(t *testing.T) {
 	env := map[string]string{}
@@ -117,17 +74,5 @@ func TestSlips(t *testing.T) {
 	}
 	if got := envSlips(env); !slices.Equal(got, want) {
 		t.Errorf("got %s\nwant %s", fmt.Sprint(got), want)
-	}
-}
-
-// TestFaultOfAPartNamesTheVariable that has replaced the whole list or map, not the line of a file.
-func TestFaultOfAPartNamesTheVariable(t *testing.T) {
-	file := write(t, "redis: {mode: cluster, addrs: [\"h:1\"]}\nnode: {labels: {zone: a}}\n")
-	_, err := load(source{file: file, env: map[string]string{
-		"ESCAPEMENT_REDIS_ADDRS": "h", "ESCAPEMENT_NODE_LABELS": "zone=" + strings.Repeat("x", 257),
-	}})
-	want := "ESCAPEMENT_NODE_LABELS: the value must be UTF-8 text of at most 256 bytes"
-	if err == nil || !strings.HasPrefix(err.Error(), "ESCAPEMENT_REDIS_ADDRS: \"h\" is not ") || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v", err)
 	}
 }

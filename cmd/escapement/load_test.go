@@ -75,20 +75,6 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestManyFaults keeps the cost of a wholly wrong file in proportion to it.
-func TestManyFaults(t *testing.T) {
-	var text strings.Builder
-	text.WriteString("jobs:\n")
-	for i := range 5000 {
-		fmt.Fprintf(&text, "  - {name: a, sched: b, ttl: 1, after: c%d}\n", i)
-	}
-	_, err := load(source{file: write(t, text.String())})
-	var wrong configError
-	if !errors.As(err, &wrong) || len(wrong) < 4*5000 {
-		t.Errorf("got %d faults, want at least four for each of 5000 jobs", len(wrong))
-	}
-}
-
 // TestOrder lets each source win over the ones before it.
 func TestOrder(t *testing.T) {
 	file := write(t, "namespace: file\nnode: {weight: 2, grace: 1s}\nlog: {level: warn}\n")

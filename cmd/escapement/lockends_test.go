@@ -5,9 +5,7 @@ package main
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -55,28 +53,6 @@ func TestLockLostAndNotStarted(t *testing.T) {
 	}
 	if !strings.Contains(words.String(), `lock "a" was lost before it could be given back`) {
 		t.Errorf("nothing says that it was lost:\n%s", words.String())
-	}
-}
-
-// TestClearWhenTheLockIsLost: what a command left behind is ended also when it is only seen at the command's end that the lock was lost.
-func TestClearWhenTheLockIsLost(t *testing.T) {
-	var out, words heard
-	child := exec.Command("sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!")
-	child.Stdout = &out
-	a := &app{stderr: &words}
-	u := &underLock{lease: holding(t, redistest.Start(t), "a", locking.Options{TTL: short}), child: child, say: a.say, group: newGroup(child)}
-	if err := child.Run(); err != nil {
-		t.Fatal(err)
-	}
-	left, err := strconv.Atoi(strings.TrimSpace(out.String()))
-	if err != nil || ended(left) {
-		t.Fatal(left, err)
-	}
-	u.lost = true
-	u.clear()
-	u.told()
-	if !ended(left) {
-		t.Errorf("it works on: %s", words.String())
 	}
 }
 

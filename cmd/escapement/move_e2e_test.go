@@ -2,14 +2,13 @@ package main
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/move"
@@ -127,128 +126,42 @@ func inARow(t *testing.T, env []string, opened time.Time) {
 	}
 }
 
-// TestMoveInTheWrongOrder wants each step that comes too early, or goes to the wrong place, refused with the next right one.
-func TestMoveInTheWrongOrder(t *testing.T) {
-	from, to := redistest.Start(t), redistest.Start(t)
-	here, there := "redis://"+from.Addr(), "redis://"+to.Addr()
-	p, _ := startNode(t, from, sampleJobs)
-	p.logged("run ended")
+// TestMoveByHand goes through a move of a namespace without nodes: steps that come too early, or go to the wrong place, are refused
+// with the next right one; plan and status print lists that are never null.
+func TestMoveByHand(t *testing.T) {
+	p, to, full := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"}), redistest.Start(t), plant(t)
+	here, there := "redis://"+p.server.Addr(), "redis://"+to.Addr()+"/2"
 	m := newMover(t, here, there)
 	m.wants(exitRefused, "run `move seal` first", "copy")
 	m.wants(exitRefused, "run `move seal` first", "open")
-	m.wants(exitRefused, "no move from "+from.Addr()+" to "+to.Addr()+" is under way", "abort")
-	m.wants(exitDone, "no move is under way: nodes run at "+from.Addr()+"; next: move plan, then move seal", "status")
-	newMover(t, here, here).wants(exitRefused, "--from and --to are the same Redis, "+from.Addr()+"; name another one with --to", "plan")
-	other := strings.Replace(here, "127.0.0.1", "localhost", 1)
-	newMover(t, here, other).wants(exitRefused, "are the same Redis (run_id ", "seal")
+	m.wants(exitRefused, "is under way", "abort")
+	m.wants(exitDone, "no move is under way: nodes run at "+p.server.Addr()+"; next: move plan, then move seal", "status")
+	newMover(t, here, strings.Replace(here, "127.0.0.1", "localhost", 1)).wants(exitRefused, "are the same Redis (run_id ", "seal")
 	newMover(t, there, here).wants(exitNotFound, `"escapement" has never been used in the Redis at `+to.Addr(), "plan")
+	newMover(t, here, "redis://"+full.server.Addr()).wants(exitRefused, full.server.Addr(), "seal")
 	m.wants(exitNotFound, `"nope"`, "seal", "--namespace", "nope")
-
-	full := redistest.Start(t)
-	q, _ := startNode(t, full, sampleJobs)
-	q.logged("run ended")
-	for _, step := range []string{"plan", "seal"} {
-		newMover(t, here, "redis://"+full.Addr()).wants(exitRefused, full.Addr(), step)
-	}
-	m.wants(exitDone, "nothing runs any more; next: move copy", "seal", "--cancel-running")
-	m.wants(exitRefused, "run `move copy` first", "open")
-	newMover(t, here, "redis://"+full.Addr()).wants(exitRefused, "move", "copy")
-	m.wants(exitDone, "everything is copied; next: move open", "copy", "--partitions", "16")
-	p.logged("a move has closed the namespace")
-	m.wants(exitDone, "no move is under way", "abort")
-	m.wants(exitDone, "no move is under way", "status")
-	p.logged("no move closes the namespace any more")
-	m.wants(exitRefused, "run `move seal` first", "open")
-	if err := to.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	m.wants(exitUnreachable, to.Addr(), "plan")
-	for _, p := range []*process{p, q} {
-		p.signal(syscall.SIGTERM)
-		p.exits(exitDone)
-	}
-	once(t, []string{"ESCAPEMENT_REDIS_URL=" + here})
-}
-
-// TestMoveSides reads both sides from flags, variables, files and the configuration, in this order, and never shows a password.
-func TestMoveSides(t *testing.T) {
-	dir := t.TempDir()
-	secret := filepath.Join(dir, "url")
-	if err := os.WriteFile(secret, []byte("redis://:hunter2@127.0.0.1:1/5\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	file := write(t, "redis: {url: \"redis://:hunter2@127.0.0.1:2\", next: \"redis://:hunter2@127.0.0.1:1\"}\n")
-	for name, tt := range map[string]struct {
-		env  []string
-		args []string
-		code int
-		want string
-	}{
-		"flags":         {[]string{moveFromVariable + "=x", moveToVariable + "=x"}, []string{"--from", "redis://u:hunter2@127.0.0.1:1", "--to", "redis://127.0.0.1:1"}, exitRefused, "the same Redis, 127.0.0.1:1;"},
-		"variables":     {[]string{moveFromVariable + "=redis://:hunter2@127.0.0.1:1", moveToVariable + "=redis://127.0.0.1:1"}, nil, exitRefused, "the same Redis, 127.0.0.1:1;"},
-		"files":         {[]string{moveFromVariable + "_FILE=" + secret, moveToVariable + "_FILE=" + secret}, nil, exitRefused, "the same Redis, 127.0.0.1:1, database 5;"},
-		"configuration": {[]string{moveToVariable + "=redis://127.0.0.1:2"}, []string{"--config", file}, exitRefused, "the same Redis, 127.0.0.1:2;"},
-		"redis.next":    {[]string{moveFromVariable + "=redis://127.0.0.1:1"}, []string{"--config", file}, exitRefused, "the same Redis, 127.0.0.1:1;"},
-		"--redis":       {[]string{moveToVariable + "=redis://127.0.0.1:7"}, []string{"--redis", "redis://:hunter2@127.0.0.1:7"}, exitRefused, "the same Redis, 127.0.0.1:7;"},
-		"both":          {[]string{moveToVariable + "=redis://:hunter2@h", moveToVariable + "_FILE=" + secret}, []string{"--from", "redis://h"}, exitConfig, "ESCAPEMENT_MOVE_TO: ESCAPEMENT_MOVE_TO_FILE is set too"},
-		"no file":       {[]string{moveToVariable + "_FILE=" + dir + "/none"}, []string{"--from", "redis://h"}, exitConfig, "ESCAPEMENT_MOVE_TO_FILE: "},
-		"a bad flag":    {nil, []string{"--from", "redis://u:hunter2@h/x", "--to", "redis://h"}, exitConfig, "--from: "},
-		"a bad value":   {[]string{moveToVariable + "=redis+cluster://u:hunter2@a:b"}, []string{"--from", "redis://h"}, exitConfig, "ESCAPEMENT_MOVE_TO: server 1 of 1 is not HOST:PORT"},
-		"no --from":     {nil, []string{"--to", "redis://h"}, exitUsage, "--from is missing"},
-		"empty":         {[]string{moveToVariable + "="}, []string{"--from", "redis://h"}, exitConfig, "ESCAPEMENT_MOVE_TO: has no scheme"},
-		"unreachable":   {nil, []string{"--from", "redis://:hunter2@127.0.0.1:1", "--to", "redis://:hunter2@127.0.0.1:2"}, exitUnreachable, "127.0.0.1:1"},
-		"a slip":        {[]string{"ESCAPEMENT_MOVE_TOO=x"}, []string{"--from", "redis://127.0.0.1:1", "--to", "redis://127.0.0.1:1"}, exitRefused, "did you mean ESCAPEMENT_MOVE_TO"},
-	} {
-		code, stdout, stderr := call(tt.env, "", append([]string{"move", "plan"}, tt.args...)...)
-		if code != tt.code || stdout != "" || !strings.Contains(stderr, tt.want) || strings.Contains(stderr, "hunter2") {
-			t.Errorf("%s: exit %d, %q, %q; want %d, %q", name, code, stdout, stderr, tt.code, tt.want)
-		}
-	}
-}
-
-// TestMoveStatusOfOneSide shows what the side that answers knows.
-func TestMoveStatusOfOneSide(t *testing.T) {
-	from := redistest.Start(t)
-	p, _ := startNode(t, from, sampleJobs)
-	p.signal(syscall.SIGTERM)
-	p.exits(exitDone)
-	env := newMover(t, "redis://"+from.Addr(), "redis://"+closedPort(t)).env
-	code, stdout, stderr := call(env, "", "move", "status")
-	if code != exitUnreachable || !strings.Contains(stdout, "\nfrom  open   -      16          16 open  3     0        0        "+from.Addr()+"\n") {
-		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
-	}
-	if err := redistest.Start(t).Client(t).Ping(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
-	locked := redistest.Start(t)
-	if err := locked.Client(t).ConfigSet(t.Context(), "requirepass", "correct-horse").Err(); err != nil {
-		t.Fatal(err)
-	}
-	code, _, stderr = call(newMover(t, "redis://"+from.Addr(), "redis://:hunter2@"+locked.Addr()).env, "", "move", "plan")
-	if code != exitConfig || !strings.Contains(stderr, locked.Addr()) || !strings.Contains(stderr, "WRONGPASS") || strings.Contains(stderr, "hunter2") {
-		t.Errorf("a wrong password: exit %d, %s", code, stderr)
-	}
-}
-
-// TestMovePlanJSON has the counts, and lists that are never null.
-func TestMovePlanJSON(t *testing.T) {
-	from, to := redistest.Start(t), redistest.Start(t)
-	p, _ := startNode(t, from, sampleJobs)
-	p.logged("run ended")
-	p.signal(syscall.SIGTERM)
-	p.exits(exitDone)
-	m := newMover(t, "redis://"+from.Addr(), "redis://"+to.Addr()+"/2")
-	plan := decode[move.Plan](t, m.env, "move", "plan", "--partitions", "4")
-	if plan.Jobs != 3 || plan.Rows == 0 || plan.FromPartitions != 16 || plan.ToPartitions != 4 || plan.InTheWay == nil || plan.To != to.Addr()+", database 2" {
+	if plan := decode[move.Plan](t, m.env, "move", "plan", "--partitions", "4"); plan.Jobs != 1 || plan.FromPartitions != 16 || plan.ToPartitions != 4 || plan.InTheWay == nil ||
+		plan.To != to.Addr()+", database 2" {
 		t.Errorf("got %+v", plan)
 	}
+	m.wants(exitDone, "nothing runs any more; next: move copy", "seal", "--partitions", "4", "--cancel-running")
+	m.wants(exitRefused, "run `move copy` first", "open")
+	m.wants(exitDone, "no move is under way", "abort")
 	for _, args := range [][]string{{"seal", "--drain", "0s", "--partitions", "4"}, {"copy"}, {"open"}} {
 		if got := decode[move.Status](t, m.env, append([]string{"move"}, args...)...); got.ID == "" || got.Problems == nil || got.To.Partitions != 4 {
 			t.Errorf("%v: got %+v", args, got)
 		}
 	}
-	jobs := decode[[]scheduler.JobView](t, []string{"ESCAPEMENT_REDIS_URL=redis://" + to.Addr() + "/2"}, "jobs", "list")
-	if len(jobs) != 3 {
-		t.Errorf("%d jobs there", len(jobs))
+	if list := decode[[]scheduler.JobView](t, []string{"ESCAPEMENT_REDIS_URL=" + there}, "jobs", "list"); len(list) != 1 {
+		t.Errorf("%d jobs there", len(list))
 	}
+	if err := to.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := call(m.env, "", "move", "status") // shows what the side that answers knows
+	if code != exitUnreachable || !strings.Contains(stdout, "\nfrom  moved ") || !strings.Contains(stderr, to.Addr()) {
+		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
+	}
+	guard(t, full.server.Addr(), "correct-horse")
+	newMover(t, here, "redis://:hunter2@"+full.server.Addr()).wants(exitConfig, "WRONGPASS", "plan")
 }

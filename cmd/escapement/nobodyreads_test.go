@@ -44,7 +44,7 @@ func TestNobodyReads(t *testing.T) {
 - {name: often, schedule: "* * * * * *", overlap: skip, exec: {command: [sh, -c, 'sh -c "kill -PIPE \$\$; echo survived > %[1]s"; echo ran > %[1]s']}}
 `, fifo))
 			node := exec.Command(self, "run", "--config", config)
-			node.Env = []string{asProgram + "=1", "PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=1", "HOME=" + t.TempDir(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_REDIS_URL=redis://" + redistest.Start(t).Addr()}
+			node.Env = []string{asProgram + "=1", "PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=1", "GOCOVERDIR=" + t.TempDir(), "HOME=" + t.TempDir(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_REDIS_URL=redis://" + redistest.Start(t).Addr()}
 			node.Dir, node.Stderr = t.TempDir(), full
 			if err := node.Start(); err != nil {
 				t.Fatal(err)

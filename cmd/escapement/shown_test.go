@@ -1,10 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -104,38 +100,6 @@ func TestShownRuns(t *testing.T) {
 	}
 }
 
-// TestShownMarks shows what stands for no tick without one: a definition that was replaced before a tick was owed, and
-// a cursor that was set back.
-func TestShownMarks(t *testing.T) {
-	steady := jobs.Job{Name: "steady", Schedule: "* * * * *"}
-	p := plant(t, steady)
-	before, err := p.Job(t.Context(), "steady")
-	if err != nil {
-		t.Fatal(err)
-	}
-	yearly := jobs.Job{Name: "steady", Schedule: "@yearly"}
-	text, err := json.Marshal(yearly.Definition())
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := ledger.Definition{Job: "steady", Digest: yearly.Definition().Digest(), Text: text, Old: "* * * * *",
-		Cursor: time.Now().Add(24 * time.Hour).UnixMilli(), WasDigest: before.Digest, WasCursor: before.Cursor}
-	if got, err := p.Define(t.Context(), time.Now().UnixMilli(), []ledger.Definition{d}); err != nil || got[0].Word != "replaced" {
-		t.Fatal(got, err)
-	}
-	line := regexp.MustCompile(`(?m)^-  +steady  +superseded .* definition replaced; no tick was owed by \* \* \* \* \*$`)
-	if out := p.wants(exitDone, "TICK", "", "runs", "list"); !line.MatchString(out) {
-		t.Errorf("got\n%s", out)
-	}
-	p.wants(exitDone, `"count": 0,`, "", "runs", "list", "-o", "json")
-
-	to := scheduler.Stamp(time.UnixMilli(before.Cursor))
-	r := scheduler.RunView{Tick: &to, Count: new(int64), Reason: "rewound", Outcome: "superseded"}
-	if ticks(r) != "" || because(r, 60) != "rewound to "+to.String() {
-		t.Errorf("got %q, %q", ticks(r), because(r, 60))
-	}
-}
-
 func TestShownJobs(t *testing.T) {
 	full := jobs.Job{Name: "full", Schedule: "@yearly", CatchUp: jobs.CatchUpAll, OnCrash: jobs.OnCrashRerun, StartWithin: 2 * time.Minute,
 		Timeout: time.Minute, Retry: jobs.Retry{Max: 2}, Labels: map[string]string{"disk": "fast", "a": "b"}}
@@ -155,53 +119,6 @@ func TestShownJobs(t *testing.T) {
 	p.wants(exitDone, "paused until "+j.Pause.Until.String()+", orphan", "", "jobs", "list")
 }
 
-// TestEnding words how a run ended without saying anything twice.
-func TestEnding(t *testing.T) {
-	for _, tt := range []struct {
-		r    scheduler.RunView
-		want string
-	}{
-		{scheduler.RunView{Outcome: "succeeded"}, "succeeded"},
-		{scheduler.RunView{Outcome: "failed", Error: "exit status 1\nmore"}, "failed: exit status 1"},
-		{scheduler.RunView{Outcome: "cancelled", Reason: "cancelled by ann: x"}, "cancelled by ann: x"},
-		{scheduler.RunView{Outcome: "skipped", Reason: "upstream", Note: "failed"}, "skipped: upstream: failed"},
-	} {
-		if got := ending(tt.r, 60); got != tt.want {
-			t.Errorf("got %q, want %q", got, tt.want)
-		}
-	}
-}
-
-// TestVerdict tells broken promises from jobs that cannot be verified.
-func TestVerdict(t *testing.T) {
-	var words strings.Builder
-	a := &app{stderr: &words}
-	x := scheduler.Examined{Jobs: 2, Unverified: []string{"b"},
-		Violations: []scheduler.Violation{{Promise: ledger.Books, Job: "a", What: "P2 cannot be verified, because some records cannot be read: gap"}}}
-	err := a.verdict(x)
-	if exitCode(err) != exitFailed || !strings.Contains(fmt.Sprint(err), "2 jobs cannot be verified") || strings.Contains(fmt.Sprint(err), "do not hold") {
-		t.Errorf("got %v", err)
-	}
-	x.Violations = append(x.Violations, scheduler.Violation{Promise: "P1", Job: "a", What: "twice"})
-	if err = a.verdict(x); !strings.Contains(fmt.Sprint(err), "history: 1 violation; 2 jobs cannot") {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestWordsAreHarmless(t *testing.T) {
-	if _, _, stderr := call(nil, "", "jobs", "get\x1b[2J"); !strings.Contains(stderr, "\nusage: ") || strings.Contains(stderr, "\x1b") {
-		t.Errorf("got %q", stderr)
-	}
-	var words strings.Builder
-	(&app{stderr: &words}).say("%s", "a\x1b[2J\nb")
-	if words.String() != "escapement: a\\x1b[2J\nb\n" {
-		t.Errorf("got %q", words.String())
-	}
-	if _, stdout, _ := call(nil, "", "--help"); !strings.Contains(stdout, "  7  the awaited run did not succeed\n") {
-		t.Errorf("no exit codes in\n%s", stdout)
-	}
-}
-
 // TestWaitNamesTheNextAttempt does not wait for it.
 func TestWaitNamesTheNextAttempt(t *testing.T) {
 	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly", OnCrash: jobs.OnCrashRerun}
@@ -219,11 +136,6 @@ func TestWaitNamesTheNextAttempt(t *testing.T) {
 	p.wants(exitRunFailed, id+"\n", "did not succeed: lost; the attempt after it is "+next+"\n", "jobs", "run", "yearly", "--unique", "k", "--wait")
 }
 
-// full takes nothing, as a disk on which there is no room.
-type full struct{}
-
-func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
-
 // An id that was not written is lost to whoever asked for the run; the exit code says so.
 func TestNoRoomForTheID(t *testing.T) {
 	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly"}
@@ -232,7 +144,7 @@ func TestNoRoomForTheID(t *testing.T) {
 	p.settle("yearly", ended, jobs.OutcomeSucceeded, "")
 	for _, args := range [][]string{{"jobs", "run", "yearly"}, {"jobs", "run", "yearly", "--unique", "k", "-o", "json"}, {"runs", "rerun", ended}} {
 		var words strings.Builder
-		code := new(app).Run(args, strings.NewReader(""), full{}, &words, p.env)
+		code := new(app).Run(args, strings.NewReader(""), fullDisk{}, &words, p.env)
 		if code != exitFailed || !strings.Contains(words.String(), "no space left") {
 			t.Errorf("%v: exit %d, %q", args, code, words.String())
 		}
