@@ -19,6 +19,7 @@ import (
 // TestRunOnACluster runs three nodes on a Redis Cluster, kills one of its masters in the middle, and wants every tick
 // that is recorded to have run once, and the jobs of all partitions to go on.
 func TestRunOnACluster(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t)
 	env := []string{
 		"ESCAPEMENT_REDIS_MODE=cluster", "ESCAPEMENT_REDIS_ADDRS=" + strings.Join(c.Options().Addrs[:2], ","),

@@ -82,6 +82,7 @@ func get(t *testing.T, url string) (code int, body string) {
 // TestRunDrains stops a node in the middle of a run: the run ends and is recorded,
 // the node says while it drains that it is not ready, and exits 0.
 func TestRunDrains(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	p, env := startNode(t, redis, `
 jobs:
@@ -114,6 +115,7 @@ jobs:
 
 // TestDrainTimeout cancels what does not end by itself.
 func TestDrainTimeout(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	p, env := startNode(t, redis, `
 node: {drain_timeout: 100ms}
@@ -132,6 +134,7 @@ jobs:
 
 // TestWaitForRedis starts a node before its Redis.
 func TestWaitForRedis(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	if err := redis.Stop(); err != nil {
 		t.Fatal(err)
@@ -150,28 +153,10 @@ func TestWaitForRedis(t *testing.T) {
 	p.exits(exitDone)
 }
 
-// TestClockOffset runs a node whose clock is wrong: its ticks are due by Redis' clock.
-func TestClockOffset(t *testing.T) {
-	p, env := startNode(t, redistest.Start(t), sampleJobs, "--clock-offset", "5m")
-	p.logged("run ended", `"job":"often"`)
-	nodes := decode[[]struct {
-		Offset int64 `json:"clock_offset_ms"`
-	}](t, env, "nodes", "list")
-	if len(nodes) != 1 || nodes[0].Offset > -290_000 || nodes[0].Offset < -310_000 {
-		t.Errorf("got %+v, want one node 5 minutes ahead", nodes)
-	}
-	p.signal(syscall.SIGTERM)
-	p.exits(exitDone)
-	for _, r := range decode[[]runJSON](t, env, "runs", "list", "--job", "often", "--outcome", "succeeded") {
-		if off := time.Since(r.Tick); off.Abs() > time.Minute || r.LagMS > 60_000 {
-			t.Errorf("tick %s with a lag of %d ms: the node's clock counted", r.Tick, r.LagMS)
-		}
-	}
-}
-
 // TestDev wants the address first, then a line for each tick, each tick once, on
 // several nodes, and exit 0 at Ctrl-C.
 func TestDev(t *testing.T) {
+	t.Parallel()
 	jobs := "jobs:\n"
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		jobs += "  - {name: " + name + ", schedule: \"@every 500ms\", exec: {command: [\"true\"]}}\n"

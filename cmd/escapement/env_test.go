@@ -1,11 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +26,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
+// TestSecretFromFile reads a setting from the file that a variable names. What is wrong with such a file is in testdata/cli.
 func TestSecretFromFile(t *testing.T) {
 	dir := t.TempDir()
 	secret, huge := filepath.Join(dir, "secret"), filepath.Join(dir, "huge")
@@ -40,39 +39,8 @@ func TestSecretFromFile(t *testing.T) {
 	if err != nil || l.Redis.URL != "redis://:hunter2@r:1" {
 		t.Errorf("got %v", err)
 	}
-	for want, env := range map[string]map[string]string{
-		"ESCAPEMENT_REDIS_URL: ESCAPEMENT_REDIS_URL_FILE is set too; keep one of them":              {"ESCAPEMENT_REDIS_URL": "redis://r", "ESCAPEMENT_REDIS_URL_FILE": secret},
-		"ESCAPEMENT_REDIS_URL_FILE: " + dir + "/none: no such file or directory":                    {"ESCAPEMENT_REDIS_URL_FILE": dir + "/none"},
-		"ESCAPEMENT_REDIS_URL_FILE: " + huge + ": larger than 64 KiB; is it the right file":         {"ESCAPEMENT_REDIS_URL_FILE": huge},
-		"ESCAPEMENT_REDIS_URL_FILE: has no scheme; write redis://HOST:6379/0, rediss://HOST:6379/0": {"ESCAPEMENT_REDIS_URL_FILE": os.DevNull + "x", "": ""},
-	} {
-		if _, odd := env[""]; odd {
-			bare := filepath.Join(dir, "bare")
-			if err := os.WriteFile(bare, []byte("hunter2"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			env = map[string]string{"ESCAPEMENT_REDIS_URL_FILE": bare}
-		}
-		_, err := load(source{env: env})
-		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("got %v\nwant %s", err, want)
-		}
-	}
-}
-
-// TestSlips tells of a variable that is nearly a setting, and of no other.
-func TestSlips(t *testing.T) {
-	env := map[string]string{}
-	for _, name := range []string{"ESCAPEMENT_REDIS_ULR", "ESCAPEMENT_NOD_NAME", "ESCAPEMENT_REDIS_URL_FIL", "ESCAPEMENT_REDIS_URL",
-		"ESCAPEMENT_SERVICE_HOST", "ESCAPEMENT_PORT_6379_TCP", "ESCAPEMENT_TOKEN", "ESCAPEMENT_TICK", "PATH", "XSCAPEMENT_REDIS_URL"} {
-		env[name] = "x"
-	}
-	want := []string{
-		"ESCAPEMENT_NOD_NAME is not read; did you mean ESCAPEMENT_NODE_NAME",
-		"ESCAPEMENT_REDIS_ULR is not read; did you mean ESCAPEMENT_REDIS_URL",
-		"ESCAPEMENT_REDIS_URL_FIL is not read; did you mean ESCAPEMENT_REDIS_URL_FILE",
-	}
-	if got := envSlips(env); !slices.Equal(got, want) {
-		t.Errorf("got %s\nwant %s", fmt.Sprint(got), want)
+	want := "ESCAPEMENT_REDIS_URL_FILE: " + huge + ": larger than 64 KiB; is it the right file"
+	if _, err := load(source{env: map[string]string{"ESCAPEMENT_REDIS_URL_FILE": huge}}); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v\nwant %s", err, want)
 	}
 }

@@ -29,6 +29,7 @@ func nodeOf(t *testing.T, env []string, name, jobs string) *process {
 
 // TestTwoGenerations runs two deployed clusters on one Redis, promotes the second, and the first again.
 func TestTwoGenerations(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0"}
 	names := []string{"a", "b", "c"}

@@ -54,6 +54,7 @@ func left(t *testing.T, client *redis.Client, name string) time.Duration {
 
 // TestLockContention lets processes count in a file, which goes wrong without a lock.
 func TestLockContention(t *testing.T) {
+	t.Parallel()
 	redis, dir := redistest.Start(t), t.TempDir()
 	const crowd = 4
 	script := fmt.Sprintf(`cd %s; mkdir inside || exit 9; echo $ESCAPEMENT_TOKEN >>tokens; sleep 0.2; rmdir inside`, dir)
@@ -87,11 +88,13 @@ func TestLockContention(t *testing.T) {
 
 // TestLockLost freezes Redis: a command that will not end is dead before Redis could have given its lock to anybody else.
 func TestLockLost(t *testing.T) {
+	t.Parallel()
 	for name, command := range map[string]string{
 		"a command that ends when told": `trap 'echo told; sleep 0.1; printf "in the middle of a line" >&2; exit 0' TERM; echo $$; while :; do sleep 0.01; done`,
 		"one that does not":             `trap 'echo told' TERM; echo $$; while :; do sleep 0.01; done`,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			redis := redistest.Start(t)
 			client := redis.Client(t)
 			p := locked(t, redis, true, "a", "--ttl", "3s", "--", "sh", "-c", command)
@@ -122,6 +125,7 @@ func TestLockLost(t *testing.T) {
 
 // TestLockRevoked ends a command by locks release; its group dies with it, and the log says so as the configuration has it.
 func TestLockRevoked(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	p := locked(t, redis, true, "a", "--ttl", "3s", "--", "sh", "-c", "sleep 1000 & echo $!; wait")
 	l := decode[lockJSON](t, at(redis), "locks", "get", "a")
@@ -138,6 +142,7 @@ func TestLockRevoked(t *testing.T) {
 
 // TestLockFrozen stops the program itself for longer than the lock lasts: it ends the command at its first instruction.
 func TestLockFrozen(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	client := redis.Client(t)
 	p := locked(t, redis, true, "a", "--ttl", "3s", "--", "sh", "-c", `trap "" TERM; echo $$; while :; do sleep 0.01; done`)
@@ -158,6 +163,7 @@ func TestLockFrozen(t *testing.T) {
 // TestLockFrozenEndsWhatIsLeft stops the program while its command ends and the lock lapses: it hears of both at once, and what the
 // command left behind is ended whichever it looks at first.
 func TestLockFrozenEndsWhatIsLeft(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	client := redis.Client(t)
 	var all []*process

@@ -92,6 +92,7 @@ func TestLockPassesOn(t *testing.T) {
 
 // TestLockHeld wants exit 5 with who holds it, at once or after the wait, and no place kept in the line.
 func TestLockHeld(t *testing.T) {
+	t.Parallel()
 	redis, file := redistest.Start(t), filepath.Join(t.TempDir(), "ran")
 	lease := holding(t, redis, "a", locking.Options{Holder: "billing on host-3"})
 	says(t, at(redis), exitRefused, `lock "a" is held by billing on host-3, for 1`, "lock", "a", "--", "touch", file)

@@ -139,12 +139,14 @@ func TestLockPassword(t *testing.T) {
 // TestLockOutlivesItsReader loses the lock while its stderr is a pipe that is full, or that nobody reads any more: the command is
 // ended all the same, before the lock lapses.
 func TestLockOutlivesItsReader(t *testing.T) {
+	t.Parallel()
 	dir, err := program()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"hangs", "is gone"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			redis, pid := redistest.Start(t), filepath.Join(t.TempDir(), "pid")
 			read, w, err := os.Pipe()
 			if err != nil {

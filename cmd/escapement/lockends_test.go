@@ -4,57 +4,13 @@ package main
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redislock"
-	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 )
-
-// afterGrant does something behind the first script, which grants a lock.
-type afterGrant struct{ do func(context.Context) }
-
-func (afterGrant) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (afterGrant) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (a afterGrant) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		if err == nil && strings.HasPrefix(cmd.Name(), "eval") {
-			a.do(ctx)
-		}
-		return err
-	}
-}
-
-// TestLockLostAndNotStarted: a command that cannot be started was not run, whatever became of the lock meanwhile.
-func TestLockLostAndNotStarted(t *testing.T) {
-	server := redistest.Start(t)
-	script := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	client, other := server.Client(t), server.Client(t)
-	client.AddHook(afterGrant{func(ctx context.Context) { other.FlushAll(ctx) }})
-	var words heard
-	a := &app{env: map[string]string{}, stdin: strings.NewReader(""), stdout: &words, stderr: &words}
-	err := a.lock(&loaded{Config: defaults()}, client, "a", []string{script}, locking.Options{TTL: short})
-	if code := exitCode(err); code != exitNoCommand || !strings.Contains(words.String(), "was not found") {
-		t.Errorf("exit %d, want %d\n%s", code, exitNoCommand, words.String())
-	}
-	if !strings.Contains(words.String(), `lock "a" was lost before it could be given back`) {
-		t.Errorf("nothing says that it was lost:\n%s", words.String())
-	}
-}
 
 // keeps is a store in which nothing is given back.
 type keeps struct{ *redislock.Driver }

@@ -10,6 +10,7 @@ import (
 // TestAnotherKindOfRedis wants a fault of the configuration, with what to write, where the Redis that answers is of another
 // kind than the address says: no repetition helps.
 func TestAnotherKindOfRedis(t *testing.T) {
+	t.Parallel()
 	one, c := redistest.Start(t).Addr(), redistest.StartCluster(t)
 	home, err := c.Master(t.Context(), "{escapement}:control")
 	if err != nil {

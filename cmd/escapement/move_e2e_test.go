@@ -41,6 +41,7 @@ func clusterURL(c *redistest.Cluster) string {
 // TestNodesFollowToACluster moves a namespace from one server to a Cluster under three nodes that know where it goes:
 // the same processes go on there, and each tick runs once.
 func TestNodesFollowToACluster(t *testing.T) {
+	t.Parallel()
 	from, to := redistest.Start(t), redistest.StartCluster(t)
 	there := clusterURL(to)
 	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + from.Addr(), "ESCAPEMENT_REDIS_NEXT=" + there, "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0"}
@@ -129,6 +130,7 @@ func inARow(t *testing.T, env []string, opened time.Time) {
 // TestMoveByHand goes through a move of a namespace without nodes: steps that come too early, or go to the wrong place, are refused
 // with the next right one; plan and status print lists that are never null.
 func TestMoveByHand(t *testing.T) {
+	t.Parallel()
 	p, to, full := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"}), redistest.Start(t), plant(t)
 	here, there := "redis://"+p.server.Addr(), "redis://"+to.Addr()+"/2"
 	m := newMover(t, here, there)

@@ -39,41 +39,19 @@ func lines(t *testing.T, file string) []string {
 
 // TestOperateNode does to a running node what an operator may do.
 func TestOperateNode(t *testing.T) {
-	redis, dir, outer := redistest.Start(t), t.TempDir(), t
+	t.Parallel()
+	redis, dir := redistest.Start(t), t.TempDir()
 	config := fmt.Sprintf(`
 jobs:
-  - name: often
-    schedule: "@every 500ms"
-    exec: {command: ["true"]}
   - name: sleeper
     schedule: "@yearly"
     exec: {command: [sh, -c, 'sleep 1000 & echo $$ $! >%[1]s/pids.new; mv %[1]s/pids.new %[1]s/pids; wait']}
   - name: second-time
     schedule: "@yearly"
     exec: {command: [sh, -c, 'echo try $ESCAPEMENT_ATTEMPT; test $ESCAPEMENT_ATTEMPT = 2']}
-  - name: once
-    schedule: "@yearly"
-    exec: {command: [sh, -c, 'echo $ESCAPEMENT_TICK >>%[1]s/once']}
 `, dir)
 	p, env := startNode(t, redis, config)
 
-	t.Run("run at, unique", func(t *testing.T) {
-		asked := time.Now()
-		id := tell(t, env, exitDone, "jobs", "run", "once", "--at", "+2s", "--unique", "k")
-		if again := tell(t, env, exitDone, "jobs", "run", "once", "--at", "+2s", "--unique", "k", "--wait"); again != id {
-			t.Errorf("two ids for one key: %s, %s", id, again)
-		}
-		if took := time.Since(asked); took < 2*time.Second {
-			t.Errorf("it ran after %s", took)
-		}
-		r := decode[scheduler.RunView](t, env, "runs", "get", id)
-		if ran := lines(t, filepath.Join(dir, "once")); len(ran) != 1 || ran[0] != r.Tick.String() || r.LagMS < 0 || r.LagMS > 2000 {
-			t.Errorf("it ran at %v, recorded is %+v", ran, r)
-		}
-		if again := tell(t, env, exitDone, "jobs", "run", "once", "--unique", "k", "--wait"); again != id || len(lines(t, filepath.Join(dir, "once"))) != 1 {
-			t.Errorf("asked again after its end it ran again, as %s", again)
-		}
-	})
 	t.Run("cancel", func(t *testing.T) {
 		id := tell(t, env, exitDone, "jobs", "run", "sleeper")
 		eventually(t, "the command begins", func() bool { return len(lines(t, filepath.Join(dir, "pids"))) == 2 })
@@ -98,63 +76,6 @@ jobs:
 		}
 		if _, stdout, _ := call(env, "", "runs", "get", next); !strings.HasSuffix(stdout, "\n\ntry 2\n") {
 			t.Errorf("its output is not shown: %s", stdout)
-		}
-	})
-	t.Run("remove a held job", func(t *testing.T) {
-		if code, _, stderr := call(env, "", "jobs", "remove", "once"); code != exitRefused || !strings.Contains(stderr, "held by a1") {
-			t.Errorf("exit %d, %s", code, stderr)
-		}
-	})
-	t.Run("rewind", func(t *testing.T) {
-		eventually(t, "a moment between two runs", func() bool {
-			code, _, stderr := call(env, "", "jobs", "rewind", "often", "--to", "-2s")
-			if code != exitDone && !strings.Contains(stderr, "in flight") {
-				t.Fatalf("exit %d, %s", code, stderr)
-			}
-			return code == exitDone
-		})
-		eventually(t, "ticks run again", func() bool {
-			n := 0
-			for _, r := range decode[[]scheduler.RunView](t, env, "runs", "list", "--job", "often", "--outcome", "succeeded") {
-				if r.Attempt == 2 {
-					n++
-				}
-			}
-			return n >= 3
-		})
-	})
-	t.Run("a pause outlives the node", func(t *testing.T) {
-		tell(t, env, exitDone, "jobs", "pause", "often", "--reason", "deploy", "-o", "json")
-		p.signal(syscall.SIGTERM)
-		p.exits(exitDone)
-		p, _ = startNode(outer, redis, strings.ReplaceAll(config, "name: once", "name: another"))
-		restarted := time.Now()
-		paused := func() (ticks int64) {
-			for _, r := range decode[[]scheduler.RunView](t, env, "runs", "list", "--job", "often", "--outcome", "paused") {
-				if time.Time(*r.Until).After(restarted) {
-					ticks += *r.Count
-				}
-			}
-			return ticks
-		}
-		eventually(t, "ticks after the restart are paused", func() bool { return paused() > 2 })
-		j := decode[scheduler.JobView](t, env, "jobs", "get", "often")
-		for _, r := range decode[[]scheduler.RunView](t, env, "runs", "list", "--job", "often", "--outcome", "succeeded") {
-			if j.Pause == nil || time.Time(*r.Tick).After(time.Time(*j.Pause.Since)) {
-				t.Errorf("paused since %+v, and yet %s ran", j.Pause, r.Tick)
-			}
-		}
-		resumed := time.Now()
-		tell(t, env, exitDone, "jobs", "resume", "often", "-o", "json")
-		eventually(t, "it runs again", func() bool {
-			list := decode[[]scheduler.RunView](t, env, "runs", "list", "--job", "often", "--outcome", "succeeded")
-			return len(list) > 0 && time.Time(*list[0].Tick).After(resumed)
-		})
-	})
-	t.Run("remove", func(t *testing.T) {
-		tell(t, env, exitDone, "jobs", "remove", "once", "-o", "json")
-		if code, _, _ := call(env, "", "jobs", "get", "once"); code != exitNotFound {
-			t.Errorf("exit %d", code)
 		}
 	})
 	p.signal(syscall.SIGTERM)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"testing"
 )
 
@@ -26,27 +25,6 @@ func TestParseDuration(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%q: got %s, want %s", text, got, want)
-		}
-	}
-}
-
-func TestDidYouMean(t *testing.T) {
-	for _, tt := range []struct{ typed, words, want string }{
-		{"shedule", "name schedule exec", "schedule"},
-		{"SCHEDULE", "name schedule", "schedule"},
-		{"warning", "debug info warn error", "warn"},
-		{"directory", "command dir env", "dir"},
-		{"nmae", "name", "name"},
-		{"no", "on_crash none", ""},
-		{"banana", "name schedule exec", ""},
-		{strings.Repeat("x", 100), strings.Repeat("x", 98) + "yy", ""},
-	} {
-		want := tt.want
-		if want != "" {
-			want = "; did you mean " + want
-		}
-		if got := didYouMean(tt.typed, strings.Fields(tt.words)); got != want {
-			t.Errorf("%s: got %q, want %q", tt.typed, got, want)
 		}
 	}
 }

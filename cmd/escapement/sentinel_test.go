@@ -82,6 +82,7 @@ func TestAllOfTheURLCounts(t *testing.T) {
 
 // TestRunWithSentinel runs a node that asks real sentinels for the master, and the tools beside it.
 func TestRunWithSentinel(t *testing.T) {
+	t.Parallel()
 	s := redistest.StartSentinels(t)
 	env := []string{
 		"ESCAPEMENT_REDIS_MODE=sentinel", "ESCAPEMENT_REDIS_ADDRS=" + strings.Join(s.Addrs(), ","), "ESCAPEMENT_REDIS_MASTER_NAME=" + s.MasterName(),
@@ -120,6 +121,7 @@ func TestRunWithSentinel(t *testing.T) {
 
 // TestSentinelPassword asks real sentinels that want a password of their own, and a master that wants another one.
 func TestSentinelPassword(t *testing.T) {
+	t.Parallel()
 	s := redistest.StartSentinels(t)
 	master, err := s.Master()
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -94,6 +95,19 @@ func TestServer(t *testing.T) {
 	}
 	if err := s.wait(t.Context()); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v, want the reason why serving ended", err)
+	}
+	s.stop()
+}
+
+func TestNoServer(t *testing.T) {
+	s, err := startServer(HTTP{}, nil, nil)
+	if s != nil || err != nil {
+		t.Fatalf("got %v, %v", s, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.wait(ctx); err != nil || s.url() != "none" {
+		t.Errorf("got %v, %s", err, s.url())
 	}
 	s.stop()
 }

@@ -31,6 +31,7 @@ func (h *heard) String() string {
 
 // TestWaitThroughAnOutage takes Redis away from a tool that waits, and gives it back.
 func TestWaitThroughAnOutage(t *testing.T) {
+	t.Parallel()
 	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly"}
 	p := plant(t, yearly)
 	var words heard

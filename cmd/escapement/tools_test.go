@@ -12,6 +12,7 @@ import (
 
 // TestTools looks at a running node through every tool.
 func TestTools(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	p, env := startNode(t, redis, sampleJobs)
 	p.logged("run ended", `"job":"often"`)
