@@ -127,16 +127,23 @@ func TestLockLost(t *testing.T) {
 func TestLockRevoked(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	p := locked(t, redis, true, "a", "--ttl", "3s", "--", "sh", "-c", "sleep 1000 & echo $!; wait")
+	var out, words heard
+	code := make(chan int, 1)
+	go func() {
+		args := []string{"lock", "a", "--ttl", "3s", "--", "sh", "-c", "sleep 1000 & echo $!; wait"}
+		code <- new(app).Run(args, strings.NewReader(""), &out, &words, at(redis))
+	}()
+	eventually(t, "the command begins", func() bool { return strings.HasSuffix(out.String(), "\n") })
 	l := decode[lockJSON](t, at(redis), "locks", "get", "a")
-	if who := fmt.Sprintf(", pid %d", p.cmd.Process.Pid); !strings.HasPrefix(l.Holder, "escapement lock on ") || !strings.HasSuffix(l.Holder, who) {
+	if who := fmt.Sprintf(", pid %d", os.Getpid()); !strings.HasPrefix(l.Holder, "escapement lock on ") || !strings.HasSuffix(l.Holder, who) {
 		t.Errorf("held by %q", l.Holder)
 	}
 	says(t, at(redis), exitDone, `lock "a" is free`, "locks", "release", "a", "--token", l.Token)
-	p.logged("lease lost", `"level":"error"`, `"name":"a"`)
-	p.exits(exitLost)
-	if !ended(p.child()) {
-		t.Error("a process of the command's group goes on")
+	if got := <-code; got != exitLost || !strings.Contains(words.String(), `"level":"error"`) || !strings.Contains(words.String(), "lease lost") {
+		t.Errorf("exit %d\n%s", got, words.String())
+	}
+	if pid, err := strconv.Atoi(strings.TrimSpace(out.String())); err != nil || !ended(pid) {
+		t.Errorf("a process of the command's group goes on: %v", err)
 	}
 }
 
