@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestCommandLines runs the lines of testdata/cli/*.txt: arguments, with variables before them as in a shell, then the exit code and
-// words that stderr must have, between bars. On stdout is nothing, or what a part "stdout: WORDS" has, and no password is anywhere. Lines "env NAME=VALUE" count for
-// those below.
+// TestCommandLines runs the lines of testdata/cli/*.txt: arguments, with variables before them as in a shell, then the exit code
+// and words that stderr must have, between bars. On stdout is nothing, or what a last part "stdout: WORDS" has; no password is
+// anywhere. Lines "env NAME=VALUE" count for those below.
 func TestCommandLines(t *testing.T) {
 	files, err := filepath.Glob("testdata/cli/*.txt")
 	if err != nil || len(files) == 0 {
