@@ -68,9 +68,12 @@ func undocumented(file *ast.File) (names []string) {
 	for _, decl := range file.Decls {
 		switch d := decl.(type) {
 		case *ast.FuncDecl:
-			hidden := d.Recv != nil && !token.IsExported(receiver(d))
-			if d.Name.IsExported() && !hidden && !written(d.Doc) {
-				names = append(names, declName(d))
+			name := d.Name.Name
+			if d.Recv != nil {
+				name = receiver(d) + "." + name
+			}
+			if d.Name.IsExported() && token.IsExported(name) && !written(d.Doc) {
+				names = append(names, name)
 			}
 		case *ast.GenDecl:
 			for _, spec := range d.Specs {
@@ -100,3 +103,22 @@ func undocumentedSpec(d *ast.GenDecl, spec ast.Spec) (names []string) {
 
 // written says whether a comment has words: directives such as go:build have none.
 func written(c *ast.CommentGroup) bool { return c != nil && strings.TrimSpace(c.Text()) != "" }
+
+// receiver is the name of a method's type, without pointer and type parameters.
+func receiver(d *ast.FuncDecl) string {
+	expr := d.Recv.List[0].Type
+	for {
+		switch e := expr.(type) {
+		case *ast.StarExpr:
+			expr = e.X
+		case *ast.IndexExpr:
+			expr = e.X
+		case *ast.IndexListExpr:
+			expr = e.X
+		case *ast.Ident:
+			return e.Name
+		default:
+			return ""
+		}
+	}
+}

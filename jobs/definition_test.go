@@ -24,13 +24,6 @@ func full() jobs.Job {
 	}
 }
 
-// least has the policies that ask for further settings, and leaves those to the defaults.
-func least() jobs.Job {
-	j := good()
-	j.CatchUp, j.OnCrash, j.Retry.Max = jobs.CatchUpAll, jobs.OnCrashRerun, 1
-	return j
-}
-
 // later has the settings that are stored and not carried out yet.
 func later() jobs.Job {
 	j := good()
@@ -52,8 +45,6 @@ func TestDefinitionFormat(t *testing.T) {
 			`"catch_up":"all","catch_up_max":20,"start_within_ms":120000,"on_crash":"rerun","rerun_max":5,` +
 			`"timeout_ms":60000,"ttl_ms":20000,"retry_max":2,"retry_backoff_ms":2000,"retry_max_backoff_ms":3600000,` +
 			`"labels":{"disk":"\u003cssd\u003e","z":"1"}}`, "643ca7fa5608756c"},
-		{least(), `{"v":1,"name":"report","schedule":"*/5 * * * *","time_zone":"UTC","catch_up":"all","catch_up_max":10,` +
-			`"on_crash":"rerun","rerun_max":3,"ttl_ms":15000,"retry_max":1,"retry_backoff_ms":1000,"retry_max_backoff_ms":60000}`, "978d54c45cde06dd"},
 		{later(), `{"v":1,"name":"report","schedule":"*/5 * * * *","time_zone":"UTC","ttl_ms":15000,` +
 			`"shards":2,"params":["a","\u003cb\u003e"],"placement":"race"}`, "667db679114f46d1"},
 		{follower(), `{"v":1,"name":"follower","schedule":"","time_zone":"UTC","ttl_ms":15000,"after":"report"}`, "f3ce22ba112a091f"},
@@ -65,27 +56,6 @@ func TestDefinitionFormat(t *testing.T) {
 		}
 		if got := d.Digest(); got != c.digest {
 			t.Errorf("%s: digest %s, want %s", c.job.Name, got, c.digest)
-		}
-	}
-}
-
-func TestDefinitionRoundTrip(t *testing.T) {
-	for _, j := range []jobs.Job{good(), full(), least(), later(), follower()} {
-		text, err := json.Marshal(j.Definition())
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := jobs.ParseDefinition(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := j.WithDefaults(jobs.Defaults{})
-		want.Func = nil
-		if got := d.Job(); !reflect.DeepEqual(got, want) {
-			t.Errorf("got %+v\nwant %+v", got, want)
-		}
-		if d.Digest() != j.Definition().Digest() {
-			t.Errorf("%s: the digest changed on the way", j.Name)
 		}
 	}
 }
@@ -131,7 +101,11 @@ func drawJob(t *rapid.T) jobs.Job {
 		OnCrash:     rapid.SampledFrom([]jobs.OnCrash{0, 1}).Draw(t, "on_crash"),
 		Timeout:     ms("timeout", 0, 1500*time.Millisecond),
 		TTL:         ms("ttl", 0, jobs.DefaultTTL, time.Minute),
-		Shards:      rapid.IntRange(0, 1).Draw(t, "shards"),
+		Shards:      rapid.IntRange(0, 2).Draw(t, "shards"),
+		Placement:   rapid.SampledFrom([]jobs.Placement{0, 1}).Draw(t, "placement"),
+	}
+	if j.Shards == 2 && rapid.Bool().Draw(t, "params") {
+		j.Params = []string{"a", "<b>"}
 	}
 	if rapid.Bool().Draw(t, "follows") {
 		j.After, j.TimeZone = "other", rapid.SampledFrom([]string{"", "UTC"}).Draw(t, "zone")
@@ -194,20 +168,9 @@ func TestDigestSeesEverySetting(t *testing.T) {
 	}
 }
 
-func TestDigestOfAnInvalidDefinition(t *testing.T) {
-	j := good()
-	j.Overlap = 9
-	if d := j.Definition().Digest(); len(d) != 16 || d == good().Definition().Digest() {
-		t.Errorf("digest %q", d)
-	}
-}
-
 func TestParseDefinitionRefuses(t *testing.T) {
 	for text, words := range map[string]string{
-		``:                       "unexpected end",
-		`[]`:                     "cannot unmarshal",
 		`{"name":"a"}`:           "format version 0 is not valid",
-		`{"v":-1}`:               "format version -1 is not valid",
 		`{"v":2,"what":"ever"}`:  "format 2, this program knows up to 1; upgrade",
 		`{"v":1,"schedule":"a"}`: "name must not be empty",
 		`{"v":1,"name":"a"}`:     `definition "a": schedule and after are both empty`,
@@ -216,8 +179,6 @@ func TestParseDefinitionRefuses(t *testing.T) {
 		`{"v":1,"name":"a"} {}`:                              "invalid character",
 		`{"v":1,"overlap":"huh"}`:                            `overlap "huh" is not known; use one of skip, queue`,
 		`{"v":1,"name":"a","schedule":"@daily","ttl_ms":-1}`: "ttl_ms -1 is outside",
-		`{"v":1,"name":"a","schedule":"@daily","timeout_ms":9300000000000000}`: "timeout_ms 9300000000000000 is outside",
-		`{"v":1,"name":"a","schedule":"@daily","ttl_ms":1.5}`:                  "cannot unmarshal",
 	} {
 		_, err := jobs.ParseDefinition([]byte(text))
 		if err == nil || !strings.Contains(err.Error(), words) {
@@ -231,7 +192,7 @@ func TestParseDefinitionRefuses(t *testing.T) {
 
 // What is accepted must be stored again without loss.
 func FuzzParseDefinition(f *testing.F) {
-	for _, j := range []jobs.Job{good(), full(), least(), later(), follower()} {
+	for _, j := range []jobs.Job{good(), full(), later(), follower()} {
 		text, err := json.Marshal(j.Definition())
 		if err != nil {
 			f.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/escapement/escapement/jobs"
 	"pgregory.net/rapid"
 )
 
@@ -49,79 +48,28 @@ func TestPrevMirrorsNext(t *testing.T) {
 	})
 }
 
-func TestPrevFarFromToday(t *testing.T) {
+// The first tick may be in the year 1, the last in the year 9999.
+func TestFarFromToday(t *testing.T) {
 	first, last := time.Date(1, 1, 1, 1, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 23, 0, 0, 0, time.UTC)
 	for _, expr := range []string{"@hourly", "@every 1h"} {
 		s := parse(t, expr, "")
-		for name, when := range map[string]time.Time{"just after": last.Add(1), "10000": last.AddDate(1, 0, 0), "most": time.Unix(1<<60, 0)} {
-			if got := s.Prev(when); !got.Equal(last) {
-				t.Errorf("%s, %s: %v", expr, name, got)
+		for _, c := range []struct{ at, prev, next time.Time }{
+			{time.Unix(-1<<60, 0), time.Time{}, first},
+			{first.Add(-time.Millisecond), time.Time{}, first},
+			{first, time.Time{}, first.Add(time.Hour)},
+			{first.Add(1), first, first.Add(time.Hour)},
+			{last.Add(1), last, time.Time{}},
+			{time.Unix(1<<60, 0), last, time.Time{}},
+		} {
+			if prev, next := s.Prev(c.at), s.Next(c.at); !prev.Equal(c.prev) || !next.Equal(c.next) {
+				t.Errorf("%s: beside %v are %v and %v, want %v and %v", expr, c.at, prev, next, c.prev, c.next)
 			}
-		}
-		for name, when := range map[string]time.Time{"first": first, "before": first.AddDate(-5000, 0, 0), "least": time.Unix(-1<<60, 0)} {
-			if got := s.Prev(when); !got.IsZero() {
-				t.Errorf("%s, %s: %v", expr, name, got)
-			}
-		}
-		if got := s.Prev(first.Add(1)); !got.Equal(first) {
-			t.Errorf("%s: just after the first: %v", expr, got)
 		}
 	}
 	for _, zone := range []string{"Asia/Tokyo", "America/Los_Angeles"} { // their year 1 begins elsewhere
 		s := parse(t, "0 0 1 1 *", zone)
 		if got := s.Prev(s.Next(first)); !got.IsZero() {
 			t.Errorf("%s: before the first there is %v", zone, got)
-		}
-	}
-}
-
-func TestBetween(t *testing.T) {
-	s := parse(t, "0 */6 * * *", "")
-	day := at(t, "2026-03-01T00:00:00Z")
-	for _, c := range []struct {
-		from, before string
-		most, want   int
-	}{
-		{"2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z", 100, 4}, // from counts, before does not
-		{"2026-03-01T00:00:00Z", "2026-03-02T00:00:00.001Z", 100, 5},
-		{"2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z", 3, 3},
-		{"2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z", 0, 0},
-		{"2026-03-01T00:00:00Z", "2026-03-01T00:00:00Z", 100, 0},
-		{"2026-03-02T00:00:00Z", "2026-03-01T00:00:00Z", 100, 0},
-	} {
-		got := s.Between(at(t, c.from), at(t, c.before), c.most)
-		if len(got) != c.want || c.want > 0 && !got[0].Equal(day) {
-			t.Errorf("%s to %s, at most %d: %v", c.from, c.before, c.most, got)
-		}
-	}
-	if got := s.Between(at(t, "9999-12-31T12:00:00Z"), time.Date(10001, 1, 1, 0, 0, 0, 0, time.UTC), 100); len(got) != 2 {
-		t.Errorf("at the end of time: %v", got)
-	}
-}
-
-func TestNote(t *testing.T) {
-	for _, c := range []struct{ expr, zone, tick, want string }{
-		{"30 2 * * *", "Europe/Berlin", "2026-03-29T01:00:00Z", jobs.NoteGap},
-		{"0 3 * * *", "Europe/Berlin", "2026-03-29T01:00:00Z", ""}, // its own time
-		{"0 2,3 * * *", "Europe/Berlin", "2026-03-29T01:00:00Z", jobs.NoteGap},
-		{"0 * * * *", "Europe/Berlin", "2026-03-29T01:00:00Z", ""}, // an interval
-		{"30 2 * * *", "Europe/Berlin", "2026-03-30T00:30:00Z", ""},
-		{"30 2 * * *", "Europe/Berlin", "2026-10-25T00:30:00Z", jobs.NoteFold},
-		{"*/30 * * * *", "Europe/Berlin", "2026-10-25T00:00:00Z", jobs.NoteFold},
-		{"*/30 * * * *", "Europe/Berlin", "2026-10-25T01:30:00Z", jobs.NoteFold},
-		{"*/30 * * * *", "Europe/Berlin", "2026-10-24T23:30:00Z", ""},
-		{"*/30 * * * *", "Europe/Berlin", "2026-10-25T02:00:00Z", ""},
-		{"0 9 * * *", "Pacific/Apia", "2011-12-30T10:00:00Z", jobs.NoteGap}, // stands in for a day
-		{"0 9 * * *", "UTC", "2026-03-29T09:00:00Z", ""},
-		{"@every 30m", "Europe/Berlin", "2026-10-25T00:30:00Z", ""}, // goes by no wall clock
-	} {
-		s := parse(t, c.expr, c.zone)
-		tick := at(t, c.tick)
-		if !s.Next(tick.Add(-1)).Equal(tick) {
-			t.Errorf("%s: %s is no tick", s, c.tick)
-		}
-		if got := s.Note(tick); got != c.want {
-			t.Errorf("%s: note of %s is %q, want %q", s, c.tick, got, c.want)
 		}
 	}
 }

@@ -13,7 +13,10 @@ import (
 )
 
 func TestRegistry(t *testing.T) {
-	reg := jobs.NewRegistry()
+	var reg jobs.Registry // the zero value is an empty one
+	if _, ok := reg.Get("a"); ok || reg.Len() != 0 || len(reg.All()) != 0 || reg.Check() != nil {
+		t.Error("it is not empty")
+	}
 	for _, name := range []string{"c", "a", "B", "b"} {
 		j := good()
 		j.Name = name
@@ -34,17 +37,6 @@ func TestRegistry(t *testing.T) {
 	}
 	if j, ok := reg.Get("d"); ok || j.Name != "" {
 		t.Errorf("d: %v %+v", ok, j)
-	}
-}
-
-// The zero value is an empty registry.
-func TestRegistryZeroValue(t *testing.T) {
-	var reg jobs.Registry
-	if _, ok := reg.Get("a"); ok || reg.Len() != 0 || len(reg.All()) != 0 || reg.Check() != nil {
-		t.Error("it is not empty")
-	}
-	if err := reg.Add(good()); err != nil || reg.Len() != 1 {
-		t.Errorf("after an Add: %v, len %d", err, reg.Len())
 	}
 }
 
@@ -108,17 +100,5 @@ func TestRegistryIsSafeForConcurrentUse(t *testing.T) {
 	wg.Wait()
 	if reg.Len() != 4*each {
 		t.Errorf("%d jobs, want %d", reg.Len(), 4*each)
-	}
-}
-
-func BenchmarkRegistryAdd(b *testing.B) {
-	reg := jobs.NewRegistry()
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		j := good()
-		j.Name = fmt.Sprintf("job-%d", i)
-		if err := reg.Add(j); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

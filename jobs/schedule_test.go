@@ -58,17 +58,13 @@ func TestNext(t *testing.T) {
 		{"30 12 31 * *", "", "2026-03-31T12:30:00Z", "2026-05-31T12:30:00Z 2026-07-31T12:30:00Z"},
 		// Both day fields restricted: either is enough. One with a star: both count.
 		{"0 0 13 * 5", "", "2026-02-06T00:00:00Z", "2026-02-13T00:00:00Z 2026-02-20T00:00:00Z"},
-		{"0 0 13 * *", "", "2026-02-06T00:00:00Z", "2026-02-13T00:00:00Z 2026-03-13T00:00:00Z"},
 		{"0 0 ? * sun", "", "2026-02-06T00:00:00Z", "2026-02-08T00:00:00Z"},
 		{"5/25 * * * *", "", "2026-01-01T00:00:00Z", "2026-01-01T00:05:00Z 2026-01-01T00:30:00Z 2026-01-01T00:55:00Z"},
 		{"0 9 31 12 *", "Europe/Berlin", "2040-01-01T00:00:00Z", "2040-12-31T08:00:00Z 2041-12-31T08:00:00Z"},
-		{"59 23 31 12 *", "", "2026-12-31T23:59:00Z", "2027-12-31T23:59:00Z"},
 		{"@yearly", "", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"},
-		{"@annually", "", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"},
 		{"@monthly", "", "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"},
 		{"@weekly", "", "2026-01-01T00:00:00Z", "2026-01-04T00:00:00Z"},
 		{"@daily", "", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"},
-		{"@midnight", "", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"},
 		{"@hourly", "", "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"},
 		{"0 9 * * *", "Asia/Kolkata", "2026-01-01T00:00:00Z", "2026-01-01T03:30:00Z"},
 		{"CRON_TZ=Asia/Tokyo 0 9 * * *", "", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"},
@@ -76,7 +72,6 @@ func TestNext(t *testing.T) {
 		// @every is anchored to 1970-01-01T00:00:00Z, not to a start.
 		{"@every 90s", "", "2026-01-01T00:00:01Z", "2026-01-01T00:01:30Z 2026-01-01T00:03:00Z"},
 		{"@every 7h", "", "1970-01-01T00:00:00Z", "1970-01-01T07:00:00Z 1970-01-01T14:00:00Z"},
-		{"@every 7h", "Asia/Tokyo", "1969-12-31T23:59:59.9999Z", "1970-01-01T00:00:00Z"},
 		{"@every 100ms", "", "1969-12-31T23:59:59.95Z", "1970-01-01T00:00:00Z 1970-01-01T00:00:00.1Z"},
 		{"@every 1h", "", "1969-12-31T21:30:00Z", "1969-12-31T22:00:00Z 1969-12-31T23:00:00Z 1970-01-01T00:00:00Z"},
 		// The search ends with the year 9999 and begins with the year 1.
@@ -90,45 +85,18 @@ func TestNext(t *testing.T) {
 	}
 }
 
-func TestNextFarFromToday(t *testing.T) {
-	for _, expr := range []string{"@hourly", "@every 1h"} {
-		s := parse(t, expr, "")
-		first := time.Date(1, 1, 1, 1, 0, 0, 0, time.UTC) // an hour before is the zero time: never
-		for name, when := range map[string]time.Time{
-			"long before": first.AddDate(-5000, 0, 0), "just before": first.Add(-time.Millisecond), "least": time.Unix(-1<<60, 0),
-		} {
-			if got := s.Next(when); !got.Equal(first) {
-				t.Errorf("%s, %s: %v", expr, name, got)
-			}
-		}
-		for name, when := range map[string]time.Time{"10000": time.Date(10000, 1, 1, 0, 0, 0, 1, time.UTC), "most": time.Unix(1<<60, 0)} {
-			if got := s.Next(when); !got.IsZero() {
-				t.Errorf("%s, %s: %v", expr, name, got)
-			}
-		}
-	}
-}
-
 // Fixed times fire at the first instant the wall clock has reached them, once; interval
 // schedules fire whenever the wall clock matches.
 func TestNextOverClockChanges(t *testing.T) {
 	for _, c := range []struct{ name, expr, zone, after, want string }{
 		{"gap, fixed", "30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-29T01:00:00Z 2026-03-30T00:30:00Z"},
-		{"gap, several fixed times become one", "0,10,20 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z",
-			"2026-03-29T01:00:00Z 2026-03-30T00:00:00Z"},
 		{"gap, fixed time at its end", "0 2,3 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z",
 			"2026-03-29T01:00:00Z 2026-03-30T00:00:00Z 2026-03-30T01:00:00Z"},
 		{"gap, interval", "*/30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-30T00:00:00Z 2026-03-30T00:30:00Z"},
-		{"gap, hourly", "30 * * * *", "Europe/Berlin", "2026-03-29T00:00:00Z", "2026-03-29T00:30:00Z 2026-03-29T01:30:00Z"},
-		{"repeat, fixed", "30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z 2026-10-26T01:30:00Z"},
 		{"repeat, fixed, asked inside it", "30 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", "2026-10-26T01:30:00Z"},
 		{"repeat, interval", "*/30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z",
 			"2026-10-25T00:00:00Z 2026-10-25T00:30:00Z 2026-10-25T01:00:00Z 2026-10-25T01:30:00Z 2026-10-26T01:00:00Z"},
-		{"repeat, hourly", "30 * * * *", "Europe/Berlin", "2026-10-25T00:00:00Z",
-			"2026-10-25T00:30:00Z 2026-10-25T01:30:00Z 2026-10-25T02:30:00Z"},
-		{"repeat, fixed time at its end", "0 3 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-25T02:00:00Z 2026-10-26T02:00:00Z"},
 		{"midnight left out", "0 0 * * *", "America/Sao_Paulo", "2018-11-03T12:00:00Z", "2018-11-04T03:00:00Z 2018-11-05T02:00:00Z"},
-		{"midnight left out on the day of a month", "0 0 4 11 *", "America/Sao_Paulo", "2018-11-01T00:00:00Z", "2018-11-04T03:00:00Z"},
 		{"half an hour", "15 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z", "2026-10-03T15:30:00Z 2026-10-04T15:15:00Z"},
 		{"a whole day left out", "0 9 * * *", "Pacific/Apia", "2011-12-29T12:00:00Z",
 			"2011-12-29T19:00:00Z 2011-12-30T10:00:00Z 2011-12-30T19:00:00Z"},
@@ -150,63 +118,36 @@ func TestNextOverClockChanges(t *testing.T) {
 func TestParseScheduleRefuses(t *testing.T) {
 	for _, c := range []struct{ expr, zone, words string }{
 		{"", "", "is empty"},
-		{" \t ", "", "is empty"},
 		{"* * * *", "", "has 4 fields; 5 are needed"},
-		{"* * * * * * *", "", "has 7 fields"},
 		{"60 * * * *", "", `minute "60"`},
-		{"* 24 * * *", "", `hour "24"`},
-		{"* * 0 * *", "", `day of month "0"`},
-		{"* * * 13 *", "", `month "13"`},
 		{"* * * * 7", "", `day of week "7"`},
 		{"* * * * 1,5-7", "", `Sunday is 0 here, not 7`},
-		{"61 25 * * *", "", `hour "25"`}, // and the minute: every fault
+		{"61 25 32 13 8", "", `month "13"`}, // and the other four
 		{"5-1 * * * *", "", "beyond end of range"},
 		{"*/0 * * * *", "", "positive number"},
 		{"*/90 * * * *", "", "step 90 is larger than the field, which has 60 values"},
 		{", * * * *", "", "empty place in its list"},
 		{"1,,2 * * * *", "", "empty place in its list"},
 		{"*-5 * * * *", "", "is not a value"},
-		{"+5 * * * *", "", "is not a value"},
-		{"-5 * * * *", "", "is not a value"},
-		{"1-2-3 * * * *", "", "is not a value"},
 		{"1/2/3 * * * *", "", "is not a value"},
-		{"99999999999999999999 * * * *", "", "is not a value"},
 		{"* * * jän *", "", "is not a value"},
-		{"* * * * fun", "", `day of week "fun"`},
 		{"jan * * * *", "", `minute "jan"`},
 		{"H * * * *", "", "H needs the job's name"},
-		{"0 0 * * H/2", "", "H needs the job's name"},
-		{"h(0-7) 0 * * *", "", "write a capital H"},
 		{"0 0 30 2 *", "", "never fires"},
-		{"0 0 31 4,6,9,11 *", "", "never fires"},
 		{"@reboot", "", "descriptor is not known; use one of @yearly"},
-		{"@Hourly", "", "descriptor is not known"},
-		{"@", "", "descriptor is not known"},
 		{"@hourly 5", "", "descriptor is not known"},
-		{"@every", "", "takes one duration"},
-		{"@every 1 h", "", "takes one duration"},
 		{"@every 1d", "", "is not a duration"},
 		{"@every 99ms", "", "is outside 100ms to 8760h"},
-		{"@every -1h", "", "is outside 100ms"},
-		{"@every 8761h", "", "is outside 100ms"},
 		{"@every 3000000h", "", `"3000000h" is outside 100ms to 8760h`},
-		{"@every 9223372036855ms1us", "", `"9223372036855ms1us" is outside 100ms`},
-		{"@every -1.5h99999999999999999999µs", "", "is outside 100ms"},
-		{"@every 3000000hours", "", "is not a duration"},
 		{"@every 100.5ms", "", "whole number of milliseconds"},
-		{"TZ=0", "", "must be followed by a zone"},
 		{"TZ=", "", "must be followed by a zone"},
 		{"CRON_TZ=UTC", "", "must be followed by a zone"},
-		{"TZ= * * * * *", "", "must be followed by a zone"},
-		{"TZ=UTC\n", "", "must be followed by a zone"},
 		{"TZ=0 * * * * *", "", `time zone "0" is not a zone name`},
-		{"TZ=UTC TZ=UTC * * * *", "", `minute "TZ=UTC"`},
 		{"TZ=Local * * * * *", "", "differs from node to node"},
 		{"TZ=Asia/Tokyo * * * * *", "UTC", "names the zone Asia/Tokyo and the job names UTC"},
 		{"* * * * *", "local", "differs from node to node"},
 		{"* * * * *", "Mars/Olympus", "is not known"},
 		{"* * * * *", "../../etc/passwd", "is not a zone name"},
-		{"* * * * *", "Europe", "is not known"},
 		{strings.Repeat("1,", 150) + "1 * * * *", "", "is longer than 256"},
 	} {
 		s, err := jobs.ParseSchedule(c.expr, c.zone)
@@ -220,17 +161,6 @@ func TestParseScheduleRefuses(t *testing.T) {
 	}
 }
 
-func TestParseScheduleNamesEveryFieldAtFault(t *testing.T) {
-	for _, expr := range []string{"61 25 32 13 8", "a- -1 , H */99"} {
-		_, err := jobs.ParseSchedule(expr, "")
-		for _, field := range []string{"minute", "hour", "day of month", "month", "day of week"} {
-			if err == nil || !strings.Contains(err.Error(), field+` "`) {
-				t.Errorf("%s: %s is not named in: %v", expr, field, err)
-			}
-		}
-	}
-}
-
 func TestScheduleString(t *testing.T) {
 	for _, c := range []struct{ expr, zone, want string }{
 		{"*/5  * * *\t*", "", "*/5 * * * *"},
@@ -238,22 +168,11 @@ func TestScheduleString(t *testing.T) {
 		{"TZ=Europe/Berlin 0 5 * * *", "", "CRON_TZ=Europe/Berlin 0 5 * * *"},
 		{"TZ=UTC @daily", "", "@daily"},
 		{"CRON_TZ=Asia/Tokyo @every  90s", "", "@every 90s"},
+		{strings.Repeat("1,", 123) + "1 1 1 1 1 ", "Asia/Tokyo", "CRON_TZ=Asia/Tokyo " + strings.Repeat("1,", 123) + "1 1 1 1 1"}, // longer than a schedule may be, with its zone
 	} {
-		if got := parse(t, c.expr, c.zone).String(); got != c.want {
-			t.Errorf("%q in %q: %q, want %q", c.expr, c.zone, got, c.want)
+		if got := parse(t, c.expr, c.zone).String(); got != c.want || parse(t, got, "").String() != got {
+			t.Errorf("%q in %q: %q, want %q and that it is read back", c.expr, c.zone, got, c.want)
 		}
-	}
-}
-
-// What String returns is read back, that of the longest schedule too: its zone was given beside it.
-func TestLongScheduleIsReadBack(t *testing.T) {
-	expr := strings.Repeat("1,", 123) + "1 1 1 1 1"
-	s := parse(t, expr+" ", "America/Argentina/ComodRivadavia")
-	if again := parse(t, s.String(), ""); len(expr) > jobs.MaxScheduleLen || again.String() != s.String() {
-		t.Errorf("%d bytes come back as %s", len(expr), again)
-	}
-	if _, err := jobs.ParseSchedule("TZ=UTC "+strings.Repeat("1,", 125)+"1 1 1 1 1", ""); err == nil || !strings.Contains(err.Error(), "is longer than 256") {
-		t.Errorf("one that is too long with its zone: %v", err)
 	}
 }
 

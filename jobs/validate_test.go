@@ -42,27 +42,16 @@ func TestValidateAcceptsWhatWorks(t *testing.T) {
 	for name, edit := range map[string]func(*jobs.Job){
 		"nothing more": func(*jobs.Job) {},
 		"filled":       func(j *jobs.Job) { *j = j.WithDefaults(jobs.Defaults{}) },
-		"timeout":      func(j *jobs.Job) { j.Timeout = 1500 * time.Millisecond },
 		"least ttl":    func(j *jobs.Job) { j.TTL = jobs.MinTTL },
 		"most ttl":     func(j *jobs.Job) { j.TTL = jobs.MaxTTL },
-		"zone":         func(j *jobs.Job) { j.TimeZone = "Europe/Berlin" },
 		"same zone":    func(j *jobs.Job) { j.Schedule, j.TimeZone = "TZ=Asia/Tokyo 0 5 * * *", "Asia/Tokyo" },
 		"labels":       func(j *jobs.Job) { j.Labels = map[string]string{"disk": "ssd", "k8s.io/zone": ""} },
-		"one shard":    func(j *jobs.Job) { j.Shards = 1 },
 		"long name":    func(j *jobs.Job) { j.Name = strings.Repeat("a", 128) },
 		"rich name":    func(j *jobs.Job) { j.Name = "9team/a.b_c:d-e" },
-		"hashed":       func(j *jobs.Job) { j.Schedule = "H H * * *" },
-		"queue":        func(j *jobs.Job) { j.Overlap = jobs.OverlapQueue },
-		"replace":      func(j *jobs.Job) { j.Overlap = jobs.OverlapReplace },
 		"allow":        func(j *jobs.Job) { j.Overlap = jobs.OverlapAllow },
-		"none":         func(j *jobs.Job) { j.CatchUp = jobs.CatchUpNone },
-		"all":          func(j *jobs.Job) { j.CatchUp = jobs.CatchUpAll },
 		"most of all":  func(j *jobs.Job) { j.CatchUp, j.CatchUpMax = jobs.CatchUpAll, 10_000 },
-		"one of all":   func(j *jobs.Job) { j.CatchUp, j.CatchUpMax = jobs.CatchUpAll, 1 },
 		"start within": func(j *jobs.Job) { j.StartWithin = time.Millisecond },
-		"rerun":        func(j *jobs.Job) { j.OnCrash = jobs.OnCrashRerun },
 		"reruns":       func(j *jobs.Job) { j.OnCrash, j.RerunMax = jobs.OnCrashRerun, 100 },
-		"retry":        func(j *jobs.Job) { j.Retry.Max = 1 },
 		"race":         func(j *jobs.Job) { j.Placement = jobs.PlacementRace },
 		"retries": func(j *jobs.Job) {
 			j.Retry = jobs.Retry{Max: 100, Backoff: 24 * time.Hour, MaxBackoff: 24 * time.Hour}
@@ -70,8 +59,7 @@ func TestValidateAcceptsWhatWorks(t *testing.T) {
 		"short waits": func(j *jobs.Job) {
 			j.Retry = jobs.Retry{Max: 2, Backoff: time.Millisecond, MaxBackoff: time.Millisecond}
 		},
-		"after":         func(j *jobs.Job) { j.Schedule, j.After = "", "other" },
-		"after, filled": func(j *jobs.Job) { j.Schedule, j.After = "", "other"; *j = j.WithDefaults(site) },
+		"after": func(j *jobs.Job) { j.Schedule, j.After = "", "other" },
 		"after, with a lot": func(j *jobs.Job) {
 			*j = full()
 			j.Func, j.Schedule, j.After, j.TimeZone = nothing, "", "other", "UTC"
@@ -93,68 +81,48 @@ func TestValidateRefuses(t *testing.T) {
 		field, words string
 		edit         func(*jobs.Job)
 	}{
-		{"name", "is not a job name", func(j *jobs.Job) { j.Name = "" }},
 		{"name", "is not a job name", func(j *jobs.Job) { j.Name = "-a" }},
-		{"name", "is not a job name", func(j *jobs.Job) { j.Name = "a b" }},
 		{"name", "is not a job name", func(j *jobs.Job) { j.Name = "a\n" }},
-		{"name", "is not a job name", func(j *jobs.Job) { j.Name = "{a}" }},
 		{"name", "is not a job name", func(j *jobs.Job) { j.Name = long }},
 		{"schedule", "is empty", func(j *jobs.Job) { j.Schedule = "" }},
 		{"schedule", "minute", func(j *jobs.Job) { j.Schedule = "61 * * * *" }},
 		{"schedule", "keep one of the two", func(j *jobs.Job) { j.Schedule, j.TimeZone = "TZ=Asia/Tokyo 0 5 * * *", "UTC" }},
 		{"time_zone", "is not known", func(j *jobs.Job) { j.TimeZone = "Europe/Berlim" }},
 		{"time_zone", "differs from node to node", func(j *jobs.Job) { j.TimeZone = "Local" }},
-		{"time_zone", "localtime differs from node to node", func(j *jobs.Job) { j.TimeZone = "localtime" }},
 		{"time_zone", "posixrules differs from node to node", func(j *jobs.Job) { j.TimeZone = "posixrules" }},
 		{"time_zone", `write "Europe/Berlin"`, func(j *jobs.Job) { j.TimeZone = "right/Europe/Berlin" }},
-		{"time_zone", `write "Europe/Berlin"`, func(j *jobs.Job) { j.TimeZone = "posix/Europe/Berlin" }},
 		{"schedule", `write "UTC"`, func(j *jobs.Job) { j.Schedule = "CRON_TZ=right/UTC 0 5 * * *" }},
-		{"schedule", "localtime differs from node to node", func(j *jobs.Job) { j.Schedule = "CRON_TZ=localtime 0 5 * * *" }},
 		{"func", "is missing", func(j *jobs.Job) { j.Func = nil }},
 		{"overlap", "value 9 is not known", func(j *jobs.Job) { j.Overlap = 9 }},
 		{"catch_up", "value 3 is not known", func(j *jobs.Job) { j.CatchUp = 3 }},
 		{"catch_up_max", "10 is only used with catch_up: all", func(j *jobs.Job) { j.CatchUpMax = 10 }},
-		{"catch_up_max", "-1 is only used with catch_up: all", func(j *jobs.Job) { j.CatchUp, j.CatchUpMax = jobs.CatchUpNone, -1 }},
 		{"catch_up_max", "-1 is outside 1 to 10000", func(j *jobs.Job) { j.CatchUp, j.CatchUpMax = jobs.CatchUpAll, -1 }},
-		{"catch_up_max", "10001 is outside 1 to 10000", func(j *jobs.Job) { j.CatchUp, j.CatchUpMax = jobs.CatchUpAll, 10_001 }},
 		{"start_within", "-1s is negative", func(j *jobs.Job) { j.StartWithin = -time.Second }},
 		{"start_within", "whole number of milliseconds", func(j *jobs.Job) { j.StartWithin = 1 }},
 		{"on_crash", "value 2 is not known", func(j *jobs.Job) { j.OnCrash = 2 }},
 		{"rerun_max", "3 is only used with on_crash: rerun", func(j *jobs.Job) { j.RerunMax = 3 }},
-		{"rerun_max", "-1 is outside 1 to 100", func(j *jobs.Job) { j.OnCrash, j.RerunMax = jobs.OnCrashRerun, -1 }},
 		{"rerun_max", "101 is outside 1 to 100", func(j *jobs.Job) { j.OnCrash, j.RerunMax = jobs.OnCrashRerun, 101 }},
 		{"placement", "value 2 is not known", func(j *jobs.Job) { j.Placement = 2 }},
 		{"timeout", "is negative", func(j *jobs.Job) { j.Timeout = -time.Second }},
 		{"timeout", "whole number of milliseconds", func(j *jobs.Job) { j.Timeout = 1500 * time.Microsecond }},
 		{"ttl", "is outside 3s to 1h", func(j *jobs.Job) { j.TTL = jobs.MinTTL - time.Millisecond }},
-		{"ttl", "is outside 3s to 1h", func(j *jobs.Job) { j.TTL = jobs.MaxTTL + time.Millisecond }},
-		{"ttl", "is negative", func(j *jobs.Job) { j.TTL = -1 }},
 		{"ttl", "whole number of milliseconds", func(j *jobs.Job) { j.TTL = 4*time.Second + 1 }},
 		{"retry.max", "-1 is outside 0 to 100", func(j *jobs.Job) { j.Retry.Max = -1 }},
-		{"retry.max", "101 is outside 0 to 100", func(j *jobs.Job) { j.Retry.Max = 101 }},
 		{"retry.backoff", "1s is only used with retry.max above 0", func(j *jobs.Job) { j.Retry.Backoff = time.Second }},
 		{"retry.backoff", "-1s is negative", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, Backoff: -time.Second} }},
-		{"retry.backoff", "whole number of milliseconds", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, Backoff: 1} }},
 		{"retry.backoff", "25h0m0s is more than 24h0m0s", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, Backoff: 25 * time.Hour} }},
 		{"retry.max_backoff", "1m0s is only used with retry.max above 0", func(j *jobs.Job) { j.Retry.MaxBackoff = time.Minute }},
-		{"retry.max_backoff", "25h0m0s is more than 24h0m0s", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, MaxBackoff: 25 * time.Hour} }},
 		{"retry.max_backoff", "2s is less than retry.backoff, 3s", func(j *jobs.Job) {
 			j.Retry = jobs.Retry{Max: 1, Backoff: 3 * time.Second, MaxBackoff: 2 * time.Second}
 		}},
 		{"retry.max_backoff", "1m0s is less than retry.backoff, 2m0s", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, Backoff: 2 * time.Minute} }},
-		{"retry.max_backoff", "1ms is less than retry.backoff, 1s", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, MaxBackoff: time.Millisecond} }},
-		{"shards", "is outside 1 to 1024", func(j *jobs.Job) { j.Shards = -1 }},
 		{"shards", "is outside 1 to 1024", func(j *jobs.Job) { j.Shards = 1025 }},
 		{"params", "1 for 2 shards", func(j *jobs.Job) { j.Shards, j.Params = 2, []string{"a"} }},
-		{"params", "2 for 1 shards", func(j *jobs.Job) { j.Params = []string{"a", "b"} }},
 		{"params[1]", "must be UTF-8 text of at most 256 bytes", func(j *jobs.Job) { j.Shards, j.Params = 2, []string{"a", strings.Repeat("x", 257)} }},
-		{"params[0]", "must be UTF-8 text", func(j *jobs.Job) { j.Params = []string{"\xff"} }},
 		{"labels", "is not a label", func(j *jobs.Job) { j.Labels = map[string]string{"a b": ""} }},
 		{"labels.a", "at most 256 bytes", func(j *jobs.Job) { j.Labels = map[string]string{"a": long} }},
-		{"labels.a", "UTF-8", func(j *jobs.Job) { j.Labels = map[string]string{"a": "\xff"} }},
 		{"after", `"other" does not go with the schedule "*/5 * * * *"`, func(j *jobs.Job) { j.After = "other" }},
 		{"after", "is not a job name", func(j *jobs.Job) { j.Schedule, j.After = "", "the other" }},
-		{"after", "is not a job name", func(j *jobs.Job) { j.Schedule, j.After = "", long }},
 		{"time_zone", "Europe/Berlin is not used: a job with after", func(j *jobs.Job) {
 			j.Schedule, j.After, j.TimeZone = "", "other", "Europe/Berlin"
 		}},
@@ -185,11 +153,6 @@ func TestValidateNamesEveryFaultAtOnce(t *testing.T) {
 		"rerun_max", "timeout", "ttl", "retry.max", "retry.backoff", "retry.max_backoff", "shards", "params", "placement", "labels"}
 	if got := faultsOf(t, j.Validate()); !reflect.DeepEqual(got, want) {
 		t.Errorf("faults:\n got %v\nwant %v", got, want)
-	}
-	j.After = "y"
-	want[2], want = "func", append(want[:3], append(want[4:], "after")...)
-	if got := faultsOf(t, j.Validate()); !reflect.DeepEqual(got, want) {
-		t.Errorf("faults, with after:\n got %v\nwant %v", got, want)
 	}
 }
 

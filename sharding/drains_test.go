@@ -42,6 +42,9 @@ func TestDrain(t *testing.T) {
 		if !self.Draining || self.State != StateActive || len(Eligible(v.Nodes(), nil)) != 0 {
 			t.Errorf("got %+v", self)
 		}
+		if left := client.PTTL(ctx, r.keys.drains).Val(); left != -1 {
+			t.Errorf("a drain ends in %s", left)
+		}
 		if v, _ := named(t, r, "b"); v.Drained != nil || len(Eligible(v.Nodes(), nil)) != 1 {
 			t.Errorf("another name: %+v, %+v", v.Drained, v.Nodes())
 		}
@@ -68,23 +71,6 @@ func TestDrain(t *testing.T) {
 		}
 		if v, self := named(t, r, "a"); v.Drained != nil || self.Draining {
 			t.Errorf("after it was resumed: %+v, %+v", v.Drained, self)
-		}
-	})
-}
-
-// A drain is for as long as nobody ends it, whoever beats or does not.
-func TestDrainDoesNotExpire(t *testing.T) {
-	onBoth(t, func(t *testing.T, client *redis.Client) {
-		r := NewRoster(client, RosterConfig{})
-		if err := r.Drain(t.Context(), "a", Drained{}); err != nil {
-			t.Fatal(err)
-		}
-		named(t, r, "a")
-		if left := client.PTTL(t.Context(), r.keys.drains).Val(); left != -1 {
-			t.Errorf("it ends in %s", left)
-		}
-		if left := client.PTTL(t.Context(), r.keys.roster).Val(); left <= 0 {
-			t.Errorf("the roster ends in %s", left)
 		}
 	})
 }
@@ -147,17 +133,6 @@ func TestDrainRefuses(t *testing.T) {
 	})
 }
 
-func TestDrainIsCut(t *testing.T) {
-	_, client := embed(t)
-	r := NewRoster(client, RosterConfig{})
-	if err := r.Drain(t.Context(), "a", Drained{Author: strings.Repeat("x", 63) + "\u00e4", Reason: strings.Repeat("y", 300)}); err != nil {
-		t.Fatal(err)
-	}
-	if d := must(r.Drains(t.Context()))(t)["a"]; d.Author != strings.Repeat("x", 63) || d.Reason != strings.Repeat("y", 256) {
-		t.Errorf("got %+v", d)
-	}
-}
-
 // A zero byte, with which the script's text would end, takes nothing of what stands behind it along.
 func TestDrainWithZeroByte(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
@@ -175,6 +150,12 @@ func TestDrainWithZeroByte(t *testing.T) {
 		client.HSet(ctx, r.keys.drains, "a", "1|5|ann|diskfan")
 		if d := drain(); d.Since.UnixMilli() != 5 {
 			t.Errorf("repeated, it was noted anew: %+v", d)
+		}
+		if err := r.Drain(ctx, "b", Drained{Author: strings.Repeat("x", 63) + "\u00e4", Reason: strings.Repeat("y", 300)}); err != nil {
+			t.Fatal(err)
+		}
+		if d := must(r.Drains(ctx))(t)["b"]; d.Author != strings.Repeat("x", 63) || d.Reason != strings.Repeat("y", 256) {
+			t.Errorf("long ones were cut to %+v", d)
 		}
 	})
 }

@@ -1,7 +1,10 @@
 package sharding
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -47,61 +50,6 @@ func TestBeatReturnsTheLiving(t *testing.T) {
 	})
 }
 
-func TestSilentMemberIsDropped(t *testing.T) {
-	onBoth(t, func(t *testing.T, client *redis.Client) {
-		r := NewRoster(client, RosterConfig{TTL: time.Hour})
-		beat(t, r, "silent")
-		beat(t, r, "b")
-		age(t, client, r.keys.seen, 59*time.Minute, "silent")
-		wantMembers(t, beat(t, r, "b"), "b", "silent")
-		age(t, client, r.keys.seen, time.Minute, "silent")
-		wantMembers(t, beat(t, r, "b"), "b")
-		if n := client.HLen(t.Context(), r.keys.roster).Val() + client.ZCard(t.Context(), r.keys.seen).Val(); n != 2 {
-			t.Errorf("%d entries are left of one member, want 2", n)
-		}
-		wantMembers(t, beat(t, r, "silent"), "b", "silent")
-	})
-}
-
-func TestSelfIsNeverDropped(t *testing.T) {
-	onBoth(t, func(t *testing.T, client *redis.Client) {
-		r := NewRoster(client, RosterConfig{})
-		beat(t, r, "a")
-		beat(t, r, "b")
-		age(t, client, r.keys.seen, 24*time.Hour, "a")
-		wantMembers(t, beat(t, r, "a"), "a", "b")
-	})
-}
-
-func TestStateDrainingIsDraining(t *testing.T) {
-	_, client := embed(t)
-	r := NewRoster(client, RosterConfig{})
-	v := must(r.Beat(t.Context(), Member{Node: Node{ID: "a"}, State: StateDraining}))(t)
-	if !v.Members[0].Draining || len(Eligible(v.Nodes(), nil)) != 0 {
-		t.Errorf("%+v may be given work, but drains", v.Members[0])
-	}
-}
-
-func TestLeave(t *testing.T) {
-	onBoth(t, func(t *testing.T, client *redis.Client) {
-		r := NewRoster(client, RosterConfig{})
-		beat(t, r, "a")
-		beat(t, r, "b")
-		for range 2 { // the second is a repetition
-			if err := r.Leave(t.Context(), "a"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n := client.ZCard(t.Context(), r.keys.seen).Val(); n != 1 {
-			t.Errorf("%d times are left, want 1", n)
-		}
-		wantMembers(t, beat(t, r, "b"), "b")
-		if err := r.Leave(t.Context(), ""); err == nil {
-			t.Error("an empty ID left")
-		}
-	})
-}
-
 func TestMembersChangesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
 		r := NewRoster(client, RosterConfig{TTL: time.Hour})
@@ -131,31 +79,6 @@ func TestMembersChangesNothing(t *testing.T) {
 	})
 }
 
-func TestNamespacesAreApart(t *testing.T) {
-	onBoth(t, func(t *testing.T, client *redis.Client) {
-		one := NewRoster(client, RosterConfig{Namespace: "one"})
-		two := NewRoster(client, RosterConfig{Namespace: "two"})
-		beat(t, one, "a")
-		wantMembers(t, beat(t, two, "b"), "b")
-		wantMembers(t, beat(t, one, "c"), "a", "c")
-	})
-}
-
-func TestBeatIsOneCall(t *testing.T) {
-	onBoth(t, func(t *testing.T, client *redis.Client) {
-		r := NewRoster(client, RosterConfig{})
-		beat(t, r, "a") // loads the script
-		var sent counter
-		client.AddHook(&sent)
-		beat(t, r, "a")
-		if !slices.Equal(sent.names, []string{"evalsha"}) {
-			t.Errorf("a beat sent %q, want one evalsha", sent.names)
-		}
-		must(client.ScriptFlush(t.Context()).Result())(t)
-		wantMembers(t, beat(t, r, "b"), "a", "b")
-	})
-}
-
 func TestKeysExpireWhenNobodyBeats(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
 		r := NewRoster(client, RosterConfig{})
@@ -179,6 +102,78 @@ func TestKeysExpireWhenNobodyBeats(t *testing.T) {
 		beat(t, r, "a")
 		check(4)
 	})
+}
+
+func TestBeatRefuses(t *testing.T) {
+	_, client := embed(t)
+	r := NewRoster(client, RosterConfig{})
+	tests := []struct {
+		name string
+		self Member
+		want string
+	}{
+		{"no ID", Member{}, "ID is empty"},
+		{"not UTF-8", Member{Node: Node{ID: "a\xff"}}, "UTF-8"},
+		{"unknown state", Member{Node: Node{ID: "a"}, State: "resting"}, `state "resting"`},
+		{"gone", Member{Node: Node{ID: "a"}, State: StateGone}, `state "gone"`},
+		{"too large", Member{Node: Node{ID: "a", Labels: map[string]string{"l": strings.Repeat("x", MaxRecord)}}}, "more than 65536"},
+		{"year", Member{Node: Node{ID: "a"}, Started: time.Unix(math.MaxInt32*1000, 0)}, "encode"},
+	}
+	for _, tt := range tests {
+		_, err := r.Beat(t.Context(), tt.self)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %v, want one with %q", tt.name, err, tt.want)
+		}
+		if got := errors.Is(err, ErrTooLarge); got != (tt.name == "too large") {
+			t.Errorf("%s: is ErrTooLarge: %v", tt.name, got)
+		}
+	}
+	if n := client.DBSize(t.Context()).Val(); n != 0 {
+		t.Errorf("refused beats wrote %d keys", n)
+	}
+}
+
+// everyCall makes each call of a roster once.
+func everyCall(ctx context.Context, r *Roster) []error {
+	_, err1 := r.Beat(ctx, Member{Node: Node{ID: "a"}})
+	_, err2 := r.Members(ctx)
+	_, err3 := r.Sets(ctx, []string{"x"})
+	_, err4 := r.Resume(ctx, "a")
+	_, err5 := r.Drains(ctx)
+	return []error{err1, err2, err3, err4, err5, r.Leave(ctx, "a"), r.Announce(ctx, SetDigest(nil), nil), r.Drain(ctx, "a", Drained{})}
+}
+
+func TestConfigIsRefused(t *testing.T) {
+	_, client := embed(t)
+	for _, cfg := range []RosterConfig{
+		{Namespace: "a}b"}, {Namespace: "{a"},
+		{TTL: -time.Second}, {TTL: time.Millisecond}, {TTL: 2 * time.Hour}, {TTL: time.Second + time.Microsecond},
+	} {
+		for i, err := range everyCall(t.Context(), NewRoster(client, cfg)) {
+			if err == nil {
+				t.Errorf("%+v: call %d was not refused", cfg, i+1)
+			}
+		}
+	}
+	if n := client.DBSize(t.Context()).Val(); n != 0 {
+		t.Errorf("%d keys were written under a bad config", n)
+	}
+}
+
+func TestErrorsOfRedisAreWrapped(t *testing.T) {
+	server, client := embed(t)
+	r := NewRoster(client, RosterConfig{})
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.Beat(done, Member{Node: Node{ID: "a"}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("beat under an ended context: %v", err)
+	}
+	server.Stop()
+	for i, err := range everyCall(t.Context(), r) {
+		if err == nil || !strings.HasPrefix(err.Error(), "sharding: ") || errors.Unwrap(err) == nil {
+			t.Errorf("call %d without a server: %v, want a wrapped error", i+1, err)
+		}
+	}
 }
 
 func BenchmarkBeat(b *testing.B) {

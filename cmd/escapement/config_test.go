@@ -112,6 +112,9 @@ func TestEverySettingIsReadable(t *testing.T) {
 		if l.value.Kind() == reflect.Map {
 			sample = "k=5"
 		}
+		if l.env() == "" {
+			t.Errorf("%s has no variable", l.path)
+		}
 		if err := setFlat(l.value, nil, sample); err != nil {
 			t.Errorf("%s: %v", l.path, err)
 		}

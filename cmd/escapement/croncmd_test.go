@@ -3,7 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestCronExplain needs neither Redis nor a file, whatever the environment names.
@@ -60,56 +59,5 @@ func TestCronExplainJSON(t *testing.T) {
 	}
 	if got = decode[explained](t, nil, "cron", "explain", "@yearly", "--from", "9999-12-31"); got.Ticks == nil || len(got.Ticks) != 0 {
 		t.Errorf("without ticks: %+v", got)
-	}
-}
-
-// TestCronExplainRefuses wants exit 2, nothing on stdout and no fault left out.
-func TestCronExplainRefuses(t *testing.T) {
-	for _, tt := range []struct {
-		want string
-		args []string
-	}{
-		{"EXPR is missing", nil},
-		{"EXPR is one argument; put it in quotes", []string{"0", "9", "*", "*", "*"}},
-		{`minute "61"`, []string{"61 25 * * *"}},
-		{`hour "25"`, []string{"61 25 * * *"}},
-		{"never fires", []string{"0 0 30 2 *"}},
-		{"must be followed by a zone", []string{"TZ=0"}},
-		{"--tz: time zone \"Mars/Olympus\" is not known", []string{"@daily", "--tz", "Mars/Olympus"}},
-		{"EXPR names a zone and --tz names Asia/Tokyo; keep one of the two", []string{"TZ=UTC @daily", "--tz", "Asia/Tokyo"}},
-		{`--from "noon" is neither an instant`, []string{"@daily", "--from", "noon"}},
-		{"-n 0 is outside 1 to 1000", []string{"@daily", "-n", "0"}},
-		{"-n 1001 is outside", []string{"@daily", "-n", "1001"}},
-		{`--job: "a b" is not a job name`, []string{"H * * * *", "--job", "a b"}},
-		{"did you mean json", []string{"@daily", "-o", "jsn"}},
-	} {
-		code, stdout, stderr := call(nil, "", append([]string{"cron", "explain"}, tt.args...)...)
-		if code != exitUsage || stdout != "" || !strings.Contains(stderr, tt.want) || !strings.Contains(stderr, "\nusage: escapement cron explain EXPR") {
-			t.Errorf("%q: exit %d, %q, %q, want %q", tt.args, code, stdout, stderr, tt.want)
-		}
-	}
-}
-
-// TestFirstShowing reads local times beside the changes of a clock.
-func TestFirstShowing(t *testing.T) {
-	for _, tt := range []struct{ zone, wall, want string }{
-		{"UTC", "2026-03-29 02:30", "2026-03-29T02:30:00Z"},
-		{"Europe/Berlin", "2026-03-29 01:59", "2026-03-29T00:59:00Z"},
-		{"Europe/Berlin", "2026-03-29 02:30", "2026-03-29T00:30:00Z"}, // left out: before the gap
-		{"Europe/Berlin", "2026-03-29 03:00", "2026-03-29T01:00:00Z"},
-		{"Europe/Berlin", "2026-10-25 01:59", "2026-10-24T23:59:00Z"},
-		{"Europe/Berlin", "2026-10-25 02:30", "2026-10-25T00:30:00Z"}, // twice: the first
-		{"Europe/Berlin", "2026-10-25 03:00", "2026-10-25T02:00:00Z"},
-		{"America/New_York", "2026-03-08 12:00", "2026-03-08T16:00:00Z"},
-		{"America/New_York", "2026-11-01 00:59", "2026-11-01T04:59:00Z"},
-	} {
-		zone, err := time.LoadLocation(tt.zone)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := parseFrom(tt.wall, zone, time.Time{})
-		if err != nil || got.UTC().Format(time.RFC3339) != tt.want {
-			t.Errorf("%s in %s is %v, %v, want %s", tt.wall, tt.zone, got.UTC(), err, tt.want)
-		}
 	}
 }

@@ -102,6 +102,7 @@ const short = 3 * lockMargin
 
 // TestLocksRelease asks holders to end, and takes a lock by force.
 func TestLocksRelease(t *testing.T) {
+	t.Parallel()
 	p := plant(t)
 	release := func(token locking.Token, more ...string) []string {
 		return append([]string{"locks", "release", "a", "--token", strconv.FormatInt(token, 10)}, more...)
@@ -145,6 +146,7 @@ func TestLocksRelease(t *testing.T) {
 	if !lease.Valid() {
 		t.Error("the holder knew of it before its renewal")
 	}
+	defer func() { _ = lease.Release(context.Background()) }() // it is lost; whoever keeps it ends
 	p.wants(exitNotFound, "", "nobody holds it", "locks", "get", "a")
 	again := holding(t, p.server, "a", locking.Options{})
 	if again.Token() <= lease.Token()+1 {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
@@ -35,6 +34,7 @@ func says(t *testing.T, env []string, code int, words string, args ...string) {
 
 // TestNodesDrain drains a node that works, starts it anew, and resumes it.
 func TestNodesDrain(t *testing.T) {
+	t.Parallel()
 	redis, dir := redistest.Start(t), t.TempDir()
 	config := fmt.Sprintf(`
 jobs:
@@ -101,16 +101,6 @@ jobs:
 		t.Errorf("got %+v", n)
 	}
 
-	p.signal(syscall.SIGTERM)
-	p.exits(exitDone)
-	says(t, env, exitDone, "escapement: drained, and not there: a1\n", "nodes", "list")
-	p, _ = startNode(t, redis, config)
-	p.logged("drained: nothing new is claimed", `"by":"ann"`, `"reason":"new disk"`)
-	began := time.Now()
-	eventually(t, "two ticks have come due", func() bool { return time.Since(began) > 1200*time.Millisecond })
-	if n := len(lines(t, filepath.Join(dir, "often"))); n != rested || theNode(t, env).State != "draining" {
-		t.Errorf("it ran %d ticks since it came to rest: %+v", n-rested, theNode(t, env))
-	}
 	if views := decode[[]scheduler.NodeView](t, env, "nodes", "resume", "a1"); len(views) != 1 || views[0].Drain != nil {
 		t.Errorf("got %+v", views)
 	}
@@ -120,6 +110,7 @@ jobs:
 	says(t, env, exitDone, "it hands over what it owns", "nodes", "drain", "a1")
 	p.signal(syscall.SIGTERM)
 	p.exits(exitDone)
+	says(t, env, exitDone, "escapement: drained, and not there: a1\n", "nodes", "list")
 	says(t, env, exitDone, "node a1 is resumed; it is not there at present", "nodes", "resume", "a1")
 	says(t, env, exitNotFound, `"a1"`, "nodes", "resume", "a1")
 	says(t, env, exitNotFound, `"a1"`, "nodes", "drain", "a1")

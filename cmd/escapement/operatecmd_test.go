@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"io"
-	"os/user"
 	"strings"
 	"testing"
 	"time"
@@ -128,7 +127,7 @@ func TestOperateJobs(t *testing.T) {
 		t.Fatal(got, err)
 	}
 	p.wants(exitDone, "10 missed", "", "jobs", "get", "steady")
-	if got := new(app).Run([]string{"jobs", "rewind", "steady", "--to", from.Add(2 * time.Minute).Format(time.RFC3339)}, nil, full{}, io.Discard, p.env); got != exitFailed {
+	if got := new(app).Run([]string{"jobs", "rewind", "steady", "--to", from.Add(2 * time.Minute).Format(time.RFC3339)}, nil, fullDisk{}, io.Discard, p.env); got != exitFailed {
 		t.Errorf("with no room for the tick: exit %d", got)
 	}
 	p.wants(exitDone, scheduler.Stamp(from.Add(time.Minute)).String()+"\n", "", "jobs", "rewind", "steady", "--to", from.Add(time.Second).Format(time.RFC3339Nano))
@@ -194,18 +193,6 @@ func TestOperateRuns(t *testing.T) {
 	}
 }
 
-// A sharded tick that is cancelled has no node of its own: its parts are told.
-func TestCancelWhole(t *testing.T) {
-	j := jobs.Job{Name: "move", Schedule: "@yearly", Shards: 2}
-	p := plant(t, j)
-	id := p.wants(exitDone, "-", "", "jobs", "run", "move")
-	c := ledger.Claim{Job: "move", Digest: j.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true, Shards: 2}
-	if got, err := p.Claim(t.Context(), ledger.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledger.Claim{c}); err != nil || got[0].Verdict != ledger.Opened {
-		t.Fatal(got, err)
-	}
-	p.wants(exitDone, "", "its parts are told to end", "runs", "cancel", id)
-}
-
 // A key outlives the row of its run, in a job whose history is short.
 func TestUniqueWithoutARow(t *testing.T) {
 	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"})
@@ -219,55 +206,4 @@ func TestUniqueWithoutARow(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	p.wants(exitNotFound, id+"\n", "was asked for before; the history has it no more", "jobs", "run", "yearly", "--unique", "k", "--wait")
-}
-
-func TestOperateUsage(t *testing.T) {
-	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + closedPort(t)}
-	for _, tt := range []struct {
-		want string
-		args []string
-	}{
-		{"--reason is missing", []string{"jobs", "pause", "a"}},
-		{"--reason is missing", []string{"jobs", "pause", "a", "--reason", "  "}},
-		{"--until \"soon\" is neither an instant", []string{"jobs", "pause", "a", "--reason", "x", "--until", "soon"}},
-		{"--to is missing", []string{"jobs", "rewind", "a"}},
-		{"--to 2h: write +2h for that long from now, or -2h for that long ago", []string{"jobs", "rewind", "a", "--to", "2h"}},
-		{"--at \"2026-01-02 15:04\" does not say in which zone; write 2026-01-02T15:04:00Z", []string{"jobs", "run", "a", "--at", "2026-01-02 15:04"}},
-		{"--unique is empty", []string{"jobs", "run", "a", "--unique", ""}},
-		{"--at is empty", []string{"jobs", "run", "a", "--at", ""}},
-		{"--until is empty", []string{"jobs", "pause", "a", "--reason", "x", "--until", ""}},
-		{"--job is empty", []string{"generations", "promote", "neo", "--job", ""}},
-		{"--until 0001-01-01T00:00:00Z is outside the years 1970 to 9999", []string{"jobs", "pause", "a", "--reason", "x", "--until", "0001-01-01T00:00:00Z"}},
-		{"RUN is missing", []string{"runs", "cancel"}},
-		{"RUN is missing", []string{"runs", "rerun"}},
-	} {
-		if code, stdout, stderr := call(env, "", tt.args...); code != exitUsage || stdout != "" || !strings.Contains(stderr, tt.want) {
-			t.Errorf("%v: exit %d, %q, %q", tt.args, code, stdout, stderr)
-		}
-	}
-}
-
-func TestAuthor(t *testing.T) {
-	a := &app{env: map[string]string{"ESCAPEMENT_AUTHOR": " ann "}}
-	if got := a.author("bob"); got != "bob" {
-		t.Errorf("by the flag: %q", got)
-	}
-	if got := a.author(" "); got != "ann" {
-		t.Errorf("by the environment: %q", got)
-	}
-	a.env = nil
-	if u, err := user.Current(); err == nil && a.author("") != u.Username {
-		t.Errorf("by the system: %q, want %q", a.author(""), u.Username)
-	}
-}
-
-// TestOutput keeps what a command wrote as it is, but for what would move a terminal's cursor.
-func TestOutput(t *testing.T) {
-	const text = "a\tb\x1b[2J\r\nc"
-	if got := output(text, false); got != text+"\n" {
-		t.Errorf("into a file: %q", got)
-	}
-	if got := output(text, true); got != "a\tb\\x1b[2J\\x0d\nc\n" {
-		t.Errorf("on a terminal: %q", got)
-	}
 }

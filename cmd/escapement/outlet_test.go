@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -93,14 +91,4 @@ func TestOutletWithoutAReader(t *testing.T) {
 			t.Errorf("got %q", lines)
 		}
 	})
-}
-
-// The format follows the terminal behind the outlet.
-func TestOutletOfATerminal(t *testing.T) {
-	o := newOutlet(io.Discard)
-	defer o.stop()
-	if isTerminal(o) {
-		t.Error("taken for a terminal")
-	}
-	slog.New(newLogger(o, Log{Level: "info", Format: "auto"}).Handler()).Info("x")
 }

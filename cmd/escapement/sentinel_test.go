@@ -20,16 +20,11 @@ import (
 func TestSentinelOptions(t *testing.T) {
 	r := Redis{Mode: modeSentinel, Addrs: []string{"10.0.0.1:26379"}, MasterName: "main"}
 	for text, want := range map[string]redis.FailoverOptions{
-		"":                               {},
-		"redis://":                       {},
-		"redis://u:p@/2":                 {Username: "u", Password: "p", DB: 2},
-		"redis://:p%40@?db=3":            {Password: "p@", DB: 3},
-		"rediss:///1?read_timeout=3s":    {DB: 1, ReadTimeout: 3 * time.Second},
-		"rediss://:p@/0?skip_verify=1":   {Password: "p"},
-		"redis:///?pool_size=5&db=4":     {DB: 4, PoolSize: 5},
-		"redis://?client_name=billing":   {ClientName: "billing"},
-		"redis://u:p@/0?max_retries=-1":  {Username: "u", Password: "p"},
-		"redis://u:p@/0?dial_timeout=2s": {Username: "u", Password: "p", DialTimeout: 2 * time.Second},
+		"":                             {},
+		"redis://u:p@/2":               {Username: "u", Password: "p", DB: 2},
+		"redis://:p%40@?db=3":          {Password: "p@", DB: 3},
+		"rediss:///1?read_timeout=3s":  {DB: 1, ReadTimeout: 3 * time.Second},
+		"rediss://:p@/0?skip_verify=1": {Password: "p"},
 	} {
 		r.URL = text
 		o, err := sentinelOptions(r)
@@ -57,44 +52,37 @@ func TestSentinelOptions(t *testing.T) {
 	}
 }
 
-// TestSentinelTakesAllOfTheURL finds a setting that a URL can give and that gets lost on the way to
-// the master.
-func TestSentinelTakesAllOfTheURL(t *testing.T) {
-	text := "rediss://u:p@/2?protocol=2&client_name=c&min_retry_backoff=1s&max_retry_backoff=2s&dial_timeout=3s&read_timeout=4s&write_timeout=5s" +
+// TestAllOfTheURLCounts finds a setting that a URL can give and that gets lost on the way to a Cluster, or to sentinels' master.
+func TestAllOfTheURLCounts(t *testing.T) {
+	o, err := redisOptions("rediss://u:p@/?protocol=2&client_name=c&min_retry_backoff=1s&max_retry_backoff=2s&dial_timeout=3s&read_timeout=4s&write_timeout=5s" +
 		"&pool_fifo=true&pool_size=6&pool_timeout=7s&min_idle_conns=8&max_idle_conns=9&max_active_conns=10&max_concurrent_dials=4" +
 		"&pipeline_pool_size=11&pipeline_read_buffer_size=12&pipeline_write_buffer_size=13" +
-		"&conn_max_idle_time=14s&conn_max_lifetime=15s&conn_max_lifetime_jitter=1s&skip_verify=true"
-	o, err := redisOptions(text)
+		"&conn_max_idle_time=14s&conn_max_lifetime=15s&conn_max_lifetime_jitter=1s&skip_verify=true")
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, to := reflect.ValueOf(o).Elem(), reflect.ValueOf(failover(o, Redis{})).Elem()
-	for i := range from.NumField() {
-		name := from.Type().Field(i).Name
-		if !from.Type().Field(i).IsExported() || from.Field(i).IsZero() || slices.Contains([]string{"Network", "Addr", "MaintNotificationsConfig"}, name) {
-			continue
+	from := reflect.ValueOf(o).Elem()
+	for _, to := range []any{clusterOf(o, nil), failover(o, Redis{})} {
+		seen := 0
+		for i := range from.NumField() {
+			name := from.Type().Field(i).Name
+			if !from.Type().Field(i).IsExported() || from.Field(i).IsZero() || slices.Contains([]string{"Network", "Addr", "MaintNotificationsConfig"}, name) {
+				continue
+			}
+			seen++
+			if got := reflect.ValueOf(to).Elem().FieldByName(name); !got.IsValid() || !reflect.DeepEqual(got.Interface(), from.Field(i).Interface()) {
+				t.Errorf("%T: %s is %v, and in the URL %v", to, name, got, from.Field(i))
+			}
 		}
-		if got := to.FieldByName(name); !got.IsValid() || !reflect.DeepEqual(got.Interface(), from.Field(i).Interface()) {
-			t.Errorf("%s is %v, and for the master %v", name, from.Field(i), got)
+		if seen < 24 {
+			t.Errorf("only %d settings were looked at", seen)
 		}
-	}
-}
-
-// TestSentinelFlag gives the URL on the command line: it is judged as the file's is.
-func TestSentinelFlag(t *testing.T) {
-	file := write(t, "redis: {mode: sentinel, addrs: [\"10.0.0.1:26379\"], master_name: main}\n")
-	code, _, stderr := call(nil, "", "jobs", "list", "--config", file, "--redis", "redis://:hunter2@h:6379/0")
-	if code != exitConfig || !strings.HasPrefix(stderr, "--redis: names the host h:6379, and the mode is sentinel") || strings.Contains(stderr, "hunter2") {
-		t.Errorf("a host: exit %d, %s", code, stderr)
-	}
-	l, err := load(source{file: file, env: map[string]string{"ESCAPEMENT_REDIS_URL": "redis://:hunter2@/3"}})
-	if err != nil || l.redisName() != "the master main of the sentinels 10.0.0.1:26379" {
-		t.Errorf("no host: %v, %s", err, l.redisName())
 	}
 }
 
 // TestRunWithSentinel runs a node that asks real sentinels for the master, and the tools beside it.
 func TestRunWithSentinel(t *testing.T) {
+	t.Parallel()
 	s := redistest.StartSentinels(t)
 	env := []string{
 		"ESCAPEMENT_REDIS_MODE=sentinel", "ESCAPEMENT_REDIS_ADDRS=" + strings.Join(s.Addrs(), ","), "ESCAPEMENT_REDIS_MASTER_NAME=" + s.MasterName(),
@@ -133,6 +121,7 @@ func TestRunWithSentinel(t *testing.T) {
 
 // TestSentinelPassword asks real sentinels that want a password of their own, and a master that wants another one.
 func TestSentinelPassword(t *testing.T) {
+	t.Parallel()
 	s := redistest.StartSentinels(t)
 	master, err := s.Master()
 	if err != nil {

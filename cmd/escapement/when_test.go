@@ -31,28 +31,6 @@ func TestParseWhen(t *testing.T) {
 	}
 }
 
-// Each flag that takes an instant reads RFC 3339 with small letters too.
-func TestInstantsInSmallLetters(t *testing.T) {
-	const text = "2026-01-02t15:04:05.5z"
-	want := time.Date(2026, 1, 2, 15, 4, 5, 5e8, time.UTC)
-	since, err := parseSince(text)
-	if err != nil || !since.at.Equal(want) {
-		t.Errorf("--since: got %v, %v", since.at, err)
-	}
-	if from, err := parseFrom(text, time.UTC, time.Time{}); err != nil || !from.Equal(want) {
-		t.Errorf("--from: got %v, %v", from, err)
-	}
-}
-
-func TestSinceIsBehind(t *testing.T) {
-	for text, ok := range map[string]bool{"10m": true, "-10m": true, "+10m": false, "--10m": false} {
-		got, err := parseSince(text)
-		if (err == nil) != ok || ok && got.from != -10*time.Minute {
-			t.Errorf("%s: got %v, %v", text, got, err)
-		}
-	}
-}
-
 // Ticks are due by Redis' clock: ten minutes ago is by that clock too.
 func TestSinceByRedisClock(t *testing.T) {
 	server, err := redistest.Embed()

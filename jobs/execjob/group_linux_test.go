@@ -1,9 +1,13 @@
 package execjob
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,6 +15,102 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 )
+
+// soon bounds every wait of these tests; it is reached only by a failure.
+const soon = 10 * time.Second
+
+// fifo is how a script under test talks to the test: each line it writes is an event.
+type fifo struct {
+	path  string
+	lines chan string
+}
+
+func newFifo(t *testing.T) *fifo {
+	t.Helper()
+	f := &fifo{path: filepath.Join(t.TempDir(), "events"), lines: make(chan string, 16)}
+	if err := syscall.Mkfifo(f.path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// Opened for both, so that it neither blocks here nor ends between two writers.
+	file, err := os.OpenFile(f.path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	go func() {
+		for scan := bufio.NewScanner(file); scan.Scan(); {
+			f.lines <- scan.Text()
+		}
+	}()
+	return f
+}
+
+// next returns the number after the event's name, 0 when there is none.
+func (f *fifo) next(t *testing.T, event string) int {
+	t.Helper()
+	select {
+	case line := <-f.lines:
+		name, number, _ := strings.Cut(line, " ")
+		if name != event {
+			t.Fatalf("event %q, want %q", line, event)
+		}
+		n, err := strconv.Atoi(number)
+		if err != nil && number != "" {
+			t.Fatal(err)
+		}
+		return n
+	case <-time.After(soon):
+		t.Fatalf("no event %q", event)
+	}
+	return 0
+}
+
+// stateOf returns the letter of a process in the process table, 0 when it is not there.
+func stateOf(t *testing.T, pid int) byte {
+	t.Helper()
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		// Gone before it was opened, or between that and reading.
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			return 0
+		}
+		t.Fatal(err)
+	}
+	state, _, ok := parseStat(text)
+	if !ok {
+		t.Fatalf("process %d: %q", pid, text)
+	}
+	return state
+}
+
+// gone reports whether the process has ended; it may still wait to be reaped.
+func gone(t *testing.T, pid int) bool {
+	t.Helper()
+	state := stateOf(t, pid)
+	return state == 0 || state == 'Z' || state == 'X'
+}
+
+// started runs a script in the background with the fifo as $F.
+func started(ctx context.Context, f *fifo, grace time.Duration, script string) (*jobs.Run, <-chan error) {
+	c := shell(script)
+	c.Env = map[string]string{"F": f.path}
+	r := runner{command: c, grace: grace}
+	run := jobs.NewRun(info())
+	ended := make(chan error, 1)
+	go func() { ended <- r.run(ctx, run) }()
+	return run, ended
+}
+
+func outcome(t *testing.T, ended <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(soon):
+		t.Fatal("the run does not end")
+		return nil
+	}
+}
 
 func TestContextEndsTheWholeGroup(t *testing.T) {
 	cause := errors.New("the lease is lost")
@@ -51,22 +151,6 @@ func TestTermComesBeforeKill(t *testing.T) {
 	}
 }
 
-func TestKillComesAfterTheGrace(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	f := newFifo(t)
-	// Both ignore SIGTERM; an ignored signal is inherited.
-	_, ended := started(ctx, f, 50*time.Millisecond, `trap '' TERM; sleep 600 & echo "child $!" >$F; wait; sleep 600`)
-	child := f.next(t, "child")
-	cancel(jobs.ErrTimeout)
-	err := outcome(t, ended)
-	if !errors.Is(err, jobs.ErrTimeout) || !strings.Contains(err.Error(), "signal: killed") {
-		t.Errorf("error %v", err)
-	}
-	if !gone(t, child) {
-		t.Error("the child is still there")
-	}
-}
-
 func TestKillReachesAGrandchildThatOutlivesTheCommand(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	f := newFifo(t)
@@ -102,22 +186,6 @@ func TestStoppedCommandIsEnded(t *testing.T) {
 	}
 }
 
-func TestNothingIsLeftBehind(t *testing.T) {
-	f := newFifo(t)
-	// The command succeeds at once and leaves something in its group.
-	run, ended := started(t.Context(), f, grace, `sleep 600 & echo "left $!" >$F; echo done`)
-	left := f.next(t, "left")
-	if err := outcome(t, ended); err != nil {
-		t.Errorf("error %v", err)
-	}
-	if !gone(t, left) {
-		t.Error("what the command left is still there")
-	}
-	if got := string(run.Output()); got != "done\n" {
-		t.Errorf("output %q", got)
-	}
-}
-
 // A node that stood still while a group was to end finds its patience over long ago, and kills all the same before it gives up.
 func TestClearKillsAfterAStandstill(t *testing.T) {
 	f := newFifo(t)
@@ -129,6 +197,7 @@ func TestClearKillsAfterAStandstill(t *testing.T) {
 	}
 	left := f.next(t, "left")
 	t.Cleanup(g.Kill)
+	g.Signal(syscall.SIGTERM)
 	if err := g.clear(time.Now().Add(-time.Minute)); err != nil || !gone(t, left) {
 		t.Errorf("error %v; what the command left is gone: %t", err, gone(t, left))
 	}
@@ -188,55 +257,5 @@ func TestADeadMemberIsNotWaitedFor(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Kill(away, syscall.SIGKILL) })
 	if err := outcome(t, ended); err != nil {
 		t.Errorf("error %v", err)
-	}
-}
-
-func TestOnlyDead(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "read line")
-	NewGroup(cmd)
-	input, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	pid := cmd.Process.Pid
-	if onlyDead(pid) {
-		t.Error("a live member is taken for dead")
-	}
-	input.Close()
-	for deadline := time.After(soon); stateOf(t, pid) != 'Z'; {
-		select {
-		case <-deadline:
-			t.Fatal("the command does not end")
-		case <-time.After(time.Millisecond):
-		}
-	}
-	if !onlyDead(pid) {
-		t.Error("a dead member that nobody waited for is taken for alive")
-	}
-	_ = cmd.Wait() // read fails at the end of its input
-	if onlyDead(pid) {
-		t.Error("a group without members has dead ones")
-	}
-}
-
-func TestParseStat(t *testing.T) {
-	for _, c := range []struct {
-		text  string
-		state byte
-		pgid  int
-		ok    bool
-	}{
-		{"12 (sh) S 1 12 12 0", 'S', 12, true},
-		{"12 (a) Z 1 9 (b c) Z 1 34 12 0", 'Z', 34, true},
-		{"12 (sh) S 1", 0, 0, false},
-		{"12 (sh) S 1 x", 'S', 0, false},
-		{"", 0, 0, false},
-	} {
-		if state, pgid, ok := parseStat([]byte(c.text)); state != c.state || pgid != c.pgid || ok != c.ok {
-			t.Errorf("%q: %q %d %v", c.text, state, pgid, ok)
-		}
 	}
 }

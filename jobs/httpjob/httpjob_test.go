@@ -92,22 +92,6 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-func TestLeastRequest(t *testing.T) {
-	server, requests := listen(t)
-	if _, err := call(t.Context(), t, httpjob.Options{URL: server.URL}, jobs.RunInfo{}); err != nil {
-		t.Fatal(err)
-	}
-	got := <-requests
-	if got.method != "POST" || got.path != "/" || got.body != "" || got.header.Get("User-Agent") != "escapement" {
-		t.Errorf("request %+v", got)
-	}
-	for _, name := range []string{"Content-Type", "Escapement-Tick", "Escapement-Tick-Ms", "Escapement-Param"} {
-		if values, there := got.header[name]; there {
-			t.Errorf("%s is sent: %q", name, values)
-		}
-	}
-}
-
 func TestBody(t *testing.T) {
 	server, requests := listen(t)
 	for _, c := range []struct {
@@ -115,6 +99,7 @@ func TestBody(t *testing.T) {
 		payload           string
 		body, contentType string
 	}{
+		{httpjob.Options{}, "", "", ""},
 		{httpjob.Options{Body: `{"a": 1}`}, "", `{"a": 1}`, "application/json"},
 		{httpjob.Options{Body: `{"a": 1}`}, `{"b": 2}`, `{"b": 2}`, "application/json"},
 		{httpjob.Options{}, `{"b": 2}`, `{"b": 2}`, "application/json"},
@@ -189,17 +174,24 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 			followed = true
 			return
 		}
+		if r.URL.Path == "/odd" {
+			w.Header().Set("Location", "/%zz?key=hunter2")
+			w.WriteHeader(http.StatusTemporaryRedirect)
+			return
+		}
 		http.Redirect(w, r, "/new?key=hunter2", http.StatusTemporaryRedirect)
 	}))
 	defer server.Close()
-	want := fmt.Sprintf("POST %s/old: 307 Temporary Redirect, and redirects are not followed; it points to %s/new", server.URL, server.URL)
 	own := &http.Client{}
-	for _, client := range []*http.Client{nil, own} {
-		if _, err := call(t.Context(), t, httpjob.Options{URL: server.URL + "/old", Client: client}, info()); err == nil || err.Error() != want {
-			t.Errorf("got  %v\nwant %s", err, want)
-		}
-		if _, err := call(t.Context(), t, httpjob.Options{URL: server.URL + "/old", Expect: "307", Client: client}, info()); err != nil {
-			t.Errorf("expected, and still: %v", err)
+	for path, where := range map[string]string{"/old": "; it points to " + server.URL + "/new", "/odd": ""} {
+		want := "POST " + server.URL + path + ": 307 Temporary Redirect, and redirects are not followed" + where
+		for _, client := range []*http.Client{nil, own} {
+			if _, err := call(t.Context(), t, httpjob.Options{URL: server.URL + path, Client: client}, info()); err == nil || err.Error() != want {
+				t.Errorf("got  %v\nwant %s", err, want)
+			}
+			if _, err := call(t.Context(), t, httpjob.Options{URL: server.URL + path, Expect: "307", Client: client}, info()); err != nil {
+				t.Errorf("expected, and still: %v", err)
+			}
 		}
 	}
 	if followed {
@@ -207,46 +199,5 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	}
 	if own.CheckRedirect != nil {
 		t.Error("the caller's own client was changed")
-	}
-}
-
-func TestEachTryIsSeen(t *testing.T) {
-	server, requests := listen(t)
-	f, err := httpjob.New(httpjob.Options{URL: server.URL, Body: "b"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for try := 1; try <= 3; try++ {
-		in := info()
-		in.Try = try
-		if err := f(t.Context(), jobs.NewRun(in)); err != nil {
-			t.Fatal(err)
-		}
-		if got := <-requests; got.header.Get("Escapement-Try") != fmt.Sprint(try) || got.body != "b" {
-			t.Errorf("try %d: %+v", try, got)
-		}
-	}
-	// Nothing of one run is left for the next.
-	if err := f(t.Context(), jobs.NewRun(jobs.RunInfo{})); err != nil {
-		t.Fatal(err)
-	}
-	if got := (<-requests).header; got.Get("Escapement-Param") != "" || got.Get("Escapement-Tick") != "" || got.Get("Fencing-Token") != "0" {
-		t.Errorf("a run without tick and parameter: %v", got)
-	}
-}
-
-func TestNewKeepsItsOwnCopy(t *testing.T) {
-	server, requests := listen(t)
-	o := httpjob.Options{URL: server.URL, Headers: map[string]string{"X-A": "first"}}
-	f, err := httpjob.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Headers["X-A"] = "second"
-	if err := f(t.Context(), jobs.NewRun(info())); err != nil {
-		t.Fatal(err)
-	}
-	if got := (<-requests).header.Get("X-A"); got != "first" {
-		t.Errorf("X-A is %q", got)
 	}
 }

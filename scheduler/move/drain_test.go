@@ -48,23 +48,6 @@ func every(t *testing.T, f func(n int) bool) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-func TestDrainWaits(t *testing.T) {
-	bubble(t, func(t *testing.T, s *stage, p *people) {
-		stop := every(t, func(n int) bool {
-			if n == 5 {
-				p.settle("plain", "going")
-			}
-			return n < 5
-		})
-		defer stop()
-		begin := time.Now()
-		s.through(s.m.Status, func(ctx context.Context) (Status, error) { return s.m.Seal(ctx, SealOptions{}) })
-		if took := time.Since(begin); took < 4*time.Second || took > 6*time.Second {
-			t.Errorf("the run took 5 s, the seal %s", took)
-		}
-	})
-}
-
 // TestDrainReaps: nobody is left to reap a lease that has lapsed, so the seal does, when the clock has run for its ttl.
 func TestDrainReaps(t *testing.T) {
 	bubble(t, func(t *testing.T, s *stage, p *people) {

@@ -48,30 +48,6 @@ func shardRun(shard int, token int64) *jobs.Run {
 	return jobs.NewRun(jobs.RunInfo{Job: "move-rows", Tick: aTick, Shard: shard, Shards: shards, Token: token, Node: "a"})
 }
 
-// One node, all shards, in any order.
-func TestAllShardsMoveAllRows(t *testing.T) {
-	table := filled(t, 5003)
-	for i := range shards {
-		shard := (i*5 + 3) % shards
-		if err := move(t.Context(), table, shardRun(shard, int64(100+i)), 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if left, moved := table.number(t, `SELECT count(*) FROM source`), table.number(t, `SELECT count(*) FROM target`); left != 0 || moved != 5003 {
-		t.Errorf("%d rows left, %d moved", left, moved)
-	}
-	// Ids go on where they ended, and an empty source is no error.
-	if err := move(t.Context(), table, jobs.NewRun(jobs.RunInfo{Tick: aTick.Add(time.Hour), Shard: 3, Shards: shards, Token: 200}), 0); err != nil {
-		t.Error(err)
-	}
-	if err := table.fill(t.Context(), 10); err != nil {
-		t.Fatal(err)
-	}
-	if first := table.number(t, `SELECT min(id) FROM source`); first != 5004 {
-		t.Errorf("the next row has id %d", first)
-	}
-}
-
 // The first shard of a tick says for all what range is cut; a row that comes later is the next tick's.
 func TestSpanIsNotedOnce(t *testing.T) {
 	table := filled(t, 1000)

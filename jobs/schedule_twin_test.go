@@ -1,0 +1,185 @@
+package jobs_test
+
+import (
+	"slices"
+	"sort"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"pgregory.net/rapid"
+)
+
+// twin is the slow, obvious schedule: the sets of values of its six fields, and a walk
+// with the wall clock in hand.
+type twin struct {
+	values   [6]valueSet // second minute hour day month weekday
+	star     [6]bool
+	interval bool
+	zone     *time.Location
+}
+
+type valueSet [60]bool
+
+var lowest, highest = [6]int{0, 0, 0, 1, 1, 0}, [6]int{59, 59, 23, 31, 12, 6}
+
+func (w *twin) matches(t time.Time) bool {
+	hour, minute, second := t.Clock()
+	if !w.values[0][second] || !w.values[1][minute] || !w.values[2][hour] {
+		return false
+	}
+	_, month, date := t.Date()
+	if !w.values[4][month] {
+		return false
+	}
+	day, weekday := w.values[3][date], w.values[5][t.Weekday()]
+	if w.star[3] || w.star[5] {
+		return day && weekday
+	}
+	return day || weekday
+}
+
+// wallClock is what a zone's clock shows at one instant after the other.
+type wallClock struct {
+	start, step int64 // seconds; instants are start, start+step and so on
+	shows       []int64
+}
+
+func newWallClock(zone *time.Location, start, before, step int64) wallClock {
+	c := wallClock{start: start, step: step}
+	for sec := start; sec < before; sec += step {
+		_, offset := time.Unix(sec, 0).In(zone).Zone()
+		c.shows = append(c.shows, sec+int64(offset))
+	}
+	return c
+}
+
+// repeats are the wall times that the clock shows more than once.
+func (c wallClock) repeats() map[int64]bool {
+	times := make(map[int64]int, len(c.shows))
+	out := map[int64]bool{}
+	for _, wall := range c.shows {
+		if times[wall]++; times[wall] > 1 {
+			out[wall] = true
+		}
+	}
+	return out
+}
+
+// ticks walks along the clock and keeps the ticks from an instant on, and for each whether
+// it stands in for a time that was jumped over. A fixed time is due at the first instant at
+// which the wall clock, at its highest so far, has come to it.
+func (w *twin) ticks(c wallClock, from int64) (out []int64, gaps []bool) {
+	high := c.shows[0]
+	for i, wall := range c.shows {
+		sec, due, gap := c.start+int64(i)*c.step, false, false
+		if w.interval {
+			due = w.matches(time.Unix(wall, 0).UTC())
+		}
+		for ; high < wall; high += c.step {
+			if reached := high + c.step; !w.interval && w.matches(time.Unix(reached, 0).UTC()) {
+				due, gap = true, gap || reached < wall
+			}
+		}
+		if due && sec >= from {
+			out, gaps = append(out, sec), append(gaps, gap)
+		}
+	}
+	return out, gaps
+}
+
+// compare holds Next, Prev, Between and Count against the ticks of a stretch of time.
+func compare(t fataler, s *jobs.Schedule, from, before int64, want []int64) {
+	t.Helper()
+	start, end := time.Unix(from, 0), time.Unix(before, 0)
+	when := start.Add(-time.Nanosecond)
+	for i, sec := range want {
+		if when = s.Next(when); when.Unix() != sec || when.Nanosecond() != 0 || when.Location() != time.UTC {
+			t.Fatalf("%s: tick %d from %d on is %v, want %v", s, i, from, when, time.Unix(sec, 0).UTC())
+		}
+	}
+	if when = s.Next(when); !when.IsZero() && when.Before(end) {
+		t.Fatalf("%s: Next finds one tick too many: %v", s, when)
+	}
+	when = end
+	for i, sec := range slices.Backward(want) {
+		if when = s.Prev(when); when.Unix() != sec || when.Nanosecond() != 0 || when.Location() != time.UTC {
+			t.Fatalf("%s: going back from %d, tick %d is %v, want %v", s, before, i, when, time.Unix(sec, 0).UTC())
+		}
+	}
+	if when = s.Prev(when); !when.Before(start) {
+		t.Fatalf("%s: Prev finds one tick too many: %v", s, when)
+	}
+	for _, most := range []int{-1, 0, 1, len(want) / 2, len(want), len(want) + 1} {
+		got, first := s.Between(start, end, most), want[:max(0, min(most, len(want)))]
+		if !slices.EqualFunc(got, first, func(a time.Time, b int64) bool { return a.UnixMilli() == b*1000 }) {
+			t.Fatalf("%s: at most %d from %d to %d are %v, want %v", s, most, from, before, got, first)
+		}
+	}
+	n, last := s.Count(start, end)
+	if n != len(want) || n > 0 && last.Unix() != want[n-1] || n == 0 && !last.IsZero() {
+		t.Fatalf("%s: Count from %d to %d is %d up to %v, want %d: %v", s, from, before, n, last, len(want), want)
+	}
+}
+
+// TestScheduleAgreesWithItsTwin compares everything that a schedule answers with the walk, on the days around a change of clocks.
+func TestScheduleAgreesWithItsTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, w, near, step := drawSchedule(t)
+		reach := 60 * 60 * step
+		if step == 60 {
+			reach = 26 * 3600
+		}
+		from, before := near-rapid.Int64Range(0, reach/60).Draw(t, "before")*60, near+rapid.Int64Range(1, reach/60).Draw(t, "after")*60
+		const lead = 30 * 3600 // long enough to know how high the wall clock has been
+		clock := newWallClock(w.zone, from-lead, before+lead, step)
+		want, gaps := w.ticks(clock, from)
+		want = want[:sort.Search(len(want), func(i int) bool { return want[i] >= before })]
+		compare(t, s, from, before, want)
+		repeated := clock.repeats()
+		for i, sec := range want {
+			note := ""
+			switch {
+			case gaps[i]:
+				note = jobs.NoteGap
+			case repeated[clock.shows[(sec-clock.start)/step]]:
+				note = jobs.NoteFold
+			}
+			if got := s.Note(time.Unix(sec, 0)); got != note {
+				t.Fatalf("%s: note of %v is %q, want %q", s, time.Unix(sec, 0).UTC(), got, note)
+			}
+		}
+	})
+}
+
+// iterate counts with Next.
+func iterate(s *jobs.Schedule, from, before time.Time) (n int, last time.Time) {
+	for when := s.Next(from.Add(-time.Nanosecond)); !when.IsZero() && when.Before(before); when = s.Next(when) {
+		n, last = n+1, when
+	}
+	return n, last
+}
+
+// Count agrees with Next over long stretches, where the walk would be too slow, and for
+// bounds that are no whole seconds.
+func TestCountAgreesWithNext(t *testing.T) {
+	exprs := []string{"*/5 * * * *", "30 2 * * *", "0 0 29 2 *", "*/7 */3 * * *", "15 1-3 * 3,10 0", "0 12 13 * 5",
+		"@hourly", "@every 90m", "@every 7777777ms"}
+	rapid.Check(t, func(t *rapid.T) {
+		s := parse(t, rapid.SampledFrom(exprs).Draw(t, "expr"), rapid.SampledFrom(zonesWithHistory).Draw(t, "zone").name)
+		nanos := rapid.SampledFrom([]int64{0, 0, 1, 999_999, 500_000_000, 999_999_999})
+		from := time.Unix(rapid.Int64Range(-4e9, 4e9).Draw(t, "from"), nanos.Draw(t, "from ns"))
+		if rapid.Bool().Draw(t, "at a tick") {
+			from = s.Next(from)
+		}
+		before := from.Add(time.Duration(rapid.Int64Range(-10, 120*86400).Draw(t, "for"))*time.Second +
+			time.Duration(nanos.Draw(t, "before ns")))
+		if rapid.Bool().Draw(t, "to a tick") {
+			before = s.Next(before)
+		}
+		n, last := s.Count(from, before)
+		if wantN, wantLast := iterate(s, from, before); n != wantN || !last.Equal(wantLast) {
+			t.Fatalf("%s from %v to %v: Count is %d up to %v, Next gives %d up to %v", s, from, before, n, last, wantN, wantLast)
+		}
+	})
+}

@@ -1,0 +1,298 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+const ns = "shop"
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var by = ledger.Claimer{ID: "n1", Name: "alpha"}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func embed(t *testing.T) (*redistest.Embedded, *redis.Client) {
+	t.Helper()
+	e, err := redistest.Embed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	client := e.Client()
+	t.Cleanup(func() { _ = client.Close() })
+	return e, client
+}
+
+func mover(t *testing.T, from, to redis.UniversalClient, cfg Config) *Mover {
+	t.Helper()
+	cfg.Namespace = ns
+	cfg.FromName, cfg.ToName = "old:6379", "new:6379"
+	return must(New(from, to, cfg))
+}
+
+// people fills a namespace through the ledger's own calls.
+type people struct {
+	*testing.T
+	client redis.UniversalClient
+	led    *ledger.Ledger
+	now    int64
+}
+
+func populate(t *testing.T, client redis.UniversalClient, partitions int) *people {
+	t.Helper()
+	p := &people{T: t, client: client, led: must(ledger.Open(t.Context(), client, ledger.Config{Namespace: ns, Partitions: partitions, Generation: "blue"}))}
+	p.now = must2(p.led.Time(t.Context())).UnixMilli()
+	for _, job := range []string{"ran", "many", "asked", "pending", "paused", "sharded", "replaced", "back", "late", "plain", "d-1", "d-2", "d-3"} {
+		p.define(job, ledger.Definition{Digest: "d", Cursor: p.now - 100_000})
+	}
+	p.define("follower", ledger.Definition{Digest: "d", Text: []byte(`{"name":"follower","after":"ran"}`)})
+	p.err(p.led.Follow(t.Context(), "ran", "follower"))
+	p.run("ran", "ran-1", p.now-100_000)
+	for i := range int64(70) {
+		p.run("many", fmt.Sprintf("many-%d", i), p.now-100_000+i)
+	}
+	asked := must(p.led.Trigger(t.Context(), "asked", ledger.Trigger{Unique: "order 1", Payload: []byte("by hand | \n")}))
+	p.claim(ledger.Claim{Job: "asked", Digest: "d", Run: asked, Pending: true, TTL: time.Minute, Attempts: 1})
+	p.settle("asked", asked)
+	must(p.led.Trigger(t.Context(), "pending", ledger.Trigger{Run: "pending-1", Payload: []byte("later"), At: p.now + 3_600_000}))
+	must(p.led.Trigger(t.Context(), "pending", ledger.Trigger{Unique: "order 2"}))
+	p.err(p.led.Pause(t.Context(), "paused", ledger.Pause{Author: "kim", Reason: "stocktaking"}))
+	shards := ledger.Claim{Job: "sharded", Digest: "d", Run: "tick-1", TTL: time.Minute, Attempts: 1, Shards: 3, Params: []string{"a", "b|", "c"}}
+	p.claim(p.tick(shards, p.now-100_000))
+	p.claim(ledger.Claim{Job: "sharded", Digest: "d", Run: ledger.ShardRun("tick-1", 0), Pending: true, Shard: true, TTL: time.Minute, Attempts: 1})
+	p.settle("sharded", ledger.ShardRun("tick-1", 0))
+	must(p.led.Cancel(t.Context(), "sharded", "tick-1", "kim", "wrong day"))
+	p.define("replaced", ledger.Definition{Digest: "d2", WasDigest: "d", WasCursor: p.now - 100_000, Cursor: p.now + 50_000, Until: p.now - 100_000, Count: 1, Old: "x"})
+	p.claim(p.tick(ledger.Claim{Job: "back", Digest: "d", Run: "back-1", TTL: time.Minute, Attempts: 1}, p.now-100_000))
+	must(p.led.Unclaim(t.Context(), []ledger.Return{{Job: "back", Run: "back-1"}}))
+	p.err(p.led.Postpone(t.Context(), ledger.Late{Job: "late", Cursor: p.now - 100_000}, p.now+90_000))
+	for i, was := range []string{"", "x1"} { // the second makes the first a former one
+		must(p.led.Shelve(t.Context(), "green", true, []ledger.Aside{{Job: "d-1", Digest: fmt.Sprint("x", i+1), Revision: "r", Text: []byte("{}"), Was: was}}))
+	}
+	part := p.led.Partition("plain")
+	p.err(client.HSet(t.Context(), fmt.Sprintf("{%s:%d}:beside", ns, part), "green|plain", "1|1|r|d|{}").Err())
+	p.err(client.ZAdd(t.Context(), fmt.Sprintf("{%s:%d}:unique", ns, part), redis.Z{Score: float64(p.now + 1_000_000), Member: "of a job that is gone"}).Err())
+	p.err(client.HSet(t.Context(), "{"+ns+"}:drains", "beta", "1|kim|move|1").Err())
+	return p
+}
+
+func must2[T any](v T, _ string, err error) T { return must(v, err) }
+
+func (p *people) err(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+// clock is Redis' time now; now is when the tale began.
+func (p *people) clock() int64 { return must2(p.led.Time(p.Context())).UnixMilli() }
+
+func (p *people) define(job string, d ledger.Definition) {
+	p.Helper()
+	d.Job, d.Generation = job, "blue"
+	if d.Text == nil {
+		d.Text = []byte(`{"name":"` + job + `"}`)
+	}
+	got, err := p.led.Define(p.Context(), p.clock(), []ledger.Definition{d})
+	p.err(err)
+	if w := got[0].Word; w != "created" && w != "replaced" {
+		p.Fatalf("define %s: %s", job, w)
+	}
+}
+
+func (p *people) tick(c ledger.Claim, at int64) ledger.Claim {
+	c.From, c.Tick, c.Next, c.Trigger = at, at, at+1, jobs.TriggerSchedule
+	return c
+}
+
+func (p *people) claim(c ledger.Claim) ledger.Answer {
+	p.Helper()
+	got, err := p.led.Claim(p.Context(), by, p.clock(), []ledger.Claim{c})
+	p.err(err)
+	if v := got[0].Verdict; v != ledger.Granted && v != ledger.Opened {
+		p.Fatalf("claim %s: %+v", c.Run, got[0])
+	}
+	return got[0]
+}
+
+func (p *people) settle(job, run string) {
+	p.Helper()
+	got, err := p.led.Settle(p.Context(), []ledger.Report{{Job: job, Run: run, Outcome: jobs.OutcomeSucceeded, Output: []byte("output of " + run), Tries: 1, Started: p.now, Ended: p.now}})
+	p.err(err)
+	if got[0] != ledger.Settled {
+		p.Fatalf("settle %s: %s", run, got[0])
+	}
+}
+
+func (p *people) run(job, run string, at int64) {
+	p.Helper()
+	p.claim(p.tick(ledger.Claim{Job: job, Digest: "d", Run: run, TTL: time.Minute, Attempts: 1}, at))
+	p.settle(job, run)
+}
+
+// dump is every key of the namespace.
+func dump(t testing.TB, client redis.UniversalClient) map[string]string {
+	t.Helper()
+	ctx := t.Context()
+	all := make(map[string]string)
+	var mu sync.Mutex
+	each := func(ctx context.Context, c *redis.Client) error {
+		names, err := c.Keys(ctx, "{"+ns+"*").Result()
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, key := range names {
+			switch kind := c.Type(ctx, key).Val(); kind {
+			case "hash":
+				for f, v := range c.HGetAll(ctx, key).Val() {
+					all[key+" "+f] = v
+				}
+			case "zset":
+				for _, z := range c.ZRangeWithScores(ctx, key, 0, -1).Val() {
+					all[key+" "+z.Member.(string)] = strconv.FormatFloat(z.Score, 'f', -1, 64)
+				}
+			case "list":
+				all[key] = strings.Join(c.LRange(ctx, key, 0, -1).Val(), "\n")
+			case "string":
+				all[key] = c.Get(ctx, key).Val()
+			default:
+				t.Fatalf("%s is a %s", key, kind)
+			}
+		}
+		return nil
+	}
+	var err error
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		err = cluster.ForEachMaster(ctx, each)
+	} else {
+		err = each(ctx, client.(*redis.Client))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// content is what a dump says of jobs, whatever partition they lie in, as a move has to bring it over.
+func content(d map[string]string) map[string]string {
+	out := make(map[string]string)
+	for key, value := range d {
+		tag, rest, _ := strings.Cut(key, "}:")
+		_, _, parted := strings.Cut(tag, ":")
+		if !parted && rest != "drains beta" || rest == "gate" {
+			continue
+		}
+		if strings.HasPrefix(rest, "jobs ") {
+			f := strings.Split(value, "|")
+			f[5] = ""
+			value = strings.Join(f, "|")
+		}
+		if job, ok := strings.CutPrefix(rest, "due "); ok { // one that was put off is due at its cursor again
+			value = strings.Split(d[tag+"}:jobs "+job], "|")[1]
+		}
+		out[rest] = value
+	}
+	return out
+}
+
+// gatesOf counts the gates by state.
+func gatesOf(t testing.TB, client redis.UniversalClient) map[string]int {
+	t.Helper()
+	n := map[string]int{}
+	for key, value := range dump(t, client) {
+		if strings.HasSuffix(key, "}:gate") {
+			n[strings.Split(value, "|")[3]]++
+		}
+	}
+	return n
+}
+
+func differ(a, b map[string]string) []string {
+	keys := maps.Clone(a)
+	maps.Copy(keys, b)
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if x, ok := a[key]; x != b[key] || !ok {
+			out = append(out, fmt.Sprintf("%s:\n  %.200q\n  %.200q", key, x, b[key]))
+		}
+	}
+	return out
+}
+
+var errCut = fmt.Errorf("cut: %w", io.EOF)
+
+// hook lets a test in between the calls of a client.
+type hook func(cmds []redis.Cmder, next func() error) error
+
+func (h hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		return h.call([]redis.Cmder{cmd}, func() error { return next(ctx, cmd) })
+	}
+}
+
+func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		return h.call(cmds, func() error { return next(ctx, cmds) })
+	}
+}
+
+func (h hook) call(cmds []redis.Cmder, next func() error) error {
+	err := h(cmds, next)
+	if errors.Is(err, errCut) {
+		for _, cmd := range cmds {
+			cmd.SetErr(err)
+		}
+	}
+	return err
+}
+
+// spy is a hook that looks at one command after the other, and fails those that hold says should not be sent.
+func spy(hold func(args []any) bool, after func(args []any)) hook {
+	return func(cmds []redis.Cmder, next func() error) error {
+		for _, c := range cmds {
+			if hold != nil && hold(c.Args()) {
+				return errCut
+			}
+		}
+		err := next()
+		for _, c := range cmds {
+			if after != nil && err == nil {
+				after(c.Args())
+			}
+		}
+		return err
+	}
+}
+
+// script says whether these are the arguments of a script, as many, with a word at one place.
+func script(args []any, n, at int, word string) bool {
+	return strings.HasPrefix(fmt.Sprint(args[0]), "eval") && len(args) == n && fmt.Sprint(args[at]) == word
+}

@@ -1,0 +1,157 @@
+package move
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// TestNoteLost: a failover of the control record's slot has lost the note of the move at the old side, and not the gates.
+// The steps from seal lead on, whatever the move had come to, and before open abort leads back.
+func TestNoteLost(t *testing.T) {
+	for steps := 1; steps <= 4; steps++ {
+		for _, abort := range []bool{false, true} {
+			t.Run(fmt.Sprint(steps, " steps, abort: ", abort), func(t *testing.T) {
+				s := newStage(t)
+				s.through(s.steps()[:min(steps, 3)]...)
+				control := "{" + ns + "}:control"
+				s.a.HDel(t.Context(), control, "move", "servers")
+				if steps == 3 { // killed when the first gate was open
+					id := strings.Split(s.b.HGet(t.Context(), control, "move").Val(), "|")[1]
+					s.b.HSet(t.Context(), control, "move", ledger.Move{ID: id, Role: ledger.MoveTo, State: ledger.MoveOpening, Peer: "old:6379", At: time.Now()}.String())
+				}
+				st := must(s.m.Status(t.Context()))
+				if st.ID == "" || st.Next != NextSeal {
+					t.Fatalf("%+v", st)
+				}
+				if abort {
+					_, err := s.m.Abort(t.Context())
+					if steps > 2 {
+						wants(t, "abort", err, "move open")
+					} else if err != nil {
+						t.Fatal(err)
+					} else {
+						s.undone("abort")
+						return
+					}
+				}
+				st, err := s.steps()[0](t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if steps < 3 {
+					s.through(s.m.Copy)
+				} else if st.Next != NextOpen {
+					t.Errorf("%+v", st)
+				}
+				s.through(s.m.Open)
+				s.done("after all")
+			})
+		}
+	}
+}
+
+// TestMoveRightAfterAFailover: the old Redis has lost a grant in a failover, and the node tells it again a second later. The seal waits
+// for what the roster says of that node.
+func TestMoveRightAfterAFailover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		p := &people{T: t, client: s.a, led: must(ledger.OpenExisting(t.Context(), s.a, ledger.Config{Namespace: ns}))}
+		at := must(p.led.Job(t.Context(), "plain")).Cursor
+		snap := s.ea.Snapshot()
+		c := p.tick(ledger.Claim{Job: "plain", Digest: "d", Run: "going", TTL: time.Minute, Attempts: 1}, at)
+		p.claim(c)
+		var lease ledger.Lease
+		for _, l := range must(p.led.Running(t.Context())) {
+			if l.Run == "going" {
+				lease = l
+			}
+		}
+		old, next := s.ea.RunID(), strings.Repeat("f", 40)
+		s.ea.Restore(snap)
+		s.ea.SetRunID(next)
+		roster := "{" + ns + "}:roster"
+		s.a.HSet(t.Context(), roster, "n1", `{"v":1,"id":"n1","told":"`+old+`","placed":"`+old+`"}`)
+		stop := every(t, func(int) bool {
+			got, err := p.led.Reassert(t.Context(), p.clock(), next, []ledger.Assertion{{Digest: "d", Lease: lease}})
+			if err != nil {
+				t.Errorf("%+v, %v", got, err)
+			}
+			s.a.HSet(t.Context(), roster, "n1", `{"v":1,"id":"n1","told":"`+next+`","placed":"`+next+`"}`)
+			return false
+		})
+		defer stop()
+		_, err := s.m.Seal(t.Context(), SealOptions{Drain: -1})
+		wants(t, "seal", err, "run going, node alpha")
+		p.settle("plain", "going")
+		s.through(s.steps()...)
+	})
+}
+
+// TestSealWaitsForNodes: for a node that is gone a seal waits no longer than nodes would, and for none when all have told.
+func TestSealWaitsForNodes(t *testing.T) {
+	for _, c := range []struct {
+		placed   string
+		min, max time.Duration
+	}{{"another", failoverHold, failoverHold + time.Second}, {"this", 0, time.Second}, {"", failoverHold, failoverHold + time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t)
+			if c.placed == "this" {
+				c.placed = s.ea.RunID()
+			}
+			s.a.HSet(t.Context(), "{"+ns+"}:roster", "n1", `{"v":1,"id":"n1","placed":"`+c.placed+`"}`)
+			begin := time.Now()
+			s.through(s.steps()[0])
+			if took := time.Since(begin); took < c.min || took > c.max {
+				t.Errorf("placed at %q: sealed after %s", c.placed, took)
+			}
+		})
+	}
+}
+
+// TestRestartedSinceSealed: the old Redis is another one since it was sealed: copy and open are refused, and seal and copy lead on;
+// not once the opening has begun.
+func TestRestartedSinceSealed(t *testing.T) {
+	s := newStage(t)
+	s.through(s.steps()[:2]...)
+	s.ea.SetRunID(strings.Repeat("f", 40))
+	wants(t, "open", second(s.m.Open(t.Context())), "run `move seal` and `move copy` again")
+	wants(t, "copy", second(s.m.Copy(t.Context())), "run `move seal` and `move copy` again")
+	s.through(s.steps()[:2]...)
+	digests := 0 // it fails over, and a run is told again, while open reads what it has
+	s.m.from.AddHook(spy(nil, func(args []any) {
+		if digests >= 0 && fmt.Sprint(args[0]) == "hmget" && strings.HasSuffix(fmt.Sprint(args[1]), ":kept") {
+			digests = -1
+			s.ea.SetRunID(strings.Repeat("e", 40))
+		}
+	}))
+	wants(t, "open", second(s.m.Open(t.Context())), "run `move seal` and `move copy` again")
+	if digests != -1 {
+		t.Fatal("open has not read what was kept")
+	}
+	s.through(s.steps()[:2]...)
+	s.through(s.m.Open)
+	s.done("restarted")
+
+	s.reset()
+	s.through(s.steps()[:2]...)
+	gates := 0
+	s.m.to.AddHook(spy(func(args []any) bool {
+		if script(args, 13, 6, "open") {
+			gates++
+		}
+		return gates == 2
+	}, nil))
+	if _, err := s.m.Open(t.Context()); !errors.Is(err, errCut) || gatesOf(t, s.b)["open"] != 1 {
+		t.Fatalf("not cut when a gate was open: %v, %v", err, gatesOf(t, s.b))
+	}
+	gates = 9
+	s.ea.SetRunID(strings.Repeat("d", 40))
+	s.through(s.m.Open)
+	s.done("restarted while it opened")
+}
