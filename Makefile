@@ -10,21 +10,18 @@ SHELL := /bin/bash
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .bin/golangci-lint-$(GOLANGCI_VERSION)
 
-# One package's tests may take this long; the longest takes eight minutes on two cores, beside others.
+# One package's tests may take this long.
 TEST_TIMEOUT := 15m
-# More for `go test` or the torture program, e.g. make test ARGS='-run Lease -count 10'.
+# More for `go test` or a program, e.g. make test ARGS='-run Lease -count 10'.
 ARGS :=
 
 SIM := ./scheduler/schedtest
-SEEDS := 2000
+# How many seeds make prove plays of TestSim; of the other simulations it plays a share.
+SEEDS := 20000
 SAME := 60
 
 # Many short-lived objects in a small heap: fewer collections save a fifth to a third of a simulation's time, and cost some memory.
 RARE_GC := -exec 'env GOGC=800 GOMEMLIMIT=500MiB'
-
-# These only calculate, in virtual time if they have any: a busy machine makes them slower and nothing else. All other packages wait
-# for servers, processes and real clocks.
-CALCULATING := ./jobs ./sharding $(SIM) $(SIM)/verify
 
 # Modules of their own, so that databases and peers are nobody's dependency; ./... does not reach them.
 EXAMPLE := docs/examples/moverows
@@ -54,15 +51,29 @@ build: ## the program, in bin/
 
 ##@ Check it
 
-# Two lanes of targets, each of which `make check` takes in their order. In the first, tests mostly wait: they come first to the
-# processor. The second one is nice, and takes what is left.
-WAITING_LANE := race without-race bench-once guards example torture-short
-CALCULATING_LANE := lint race-calculating sim sim-same
+.PHONY: test
+test: redis-server postgresql ## every test with the race detector, real servers, and 500 simulated clusters
+	@for target in race sim guards example; do $(MAKE) --no-print-directory $$target; done
+
+# Two lanes of targets, each in its order. In the first one tests mostly wait: it comes first to the processor. The second one is
+# nice, and takes what is left. What fails is named again at the end.
+WAITING_LANE := race bench-once guards example torture-short
+CALCULATING_LANE := lint sim mutants-sample
 
 .PHONY: check
-check: redis-server postgresql ## lint, test and torture-short as a continuous-integration machine runs them: two things at a time
+check: redis-server postgresql ## what a continuous-integration machine runs: lint, test, benchmarks, ten mutants, a short torture
 	@mkdir -p .bin; rm -f .bin/failed; \
 	$(MAKE) --no-print-directory -j2 -Otarget waiting-lane calculating-lane || { cat .bin/failed; exit 1; }
+
+.PHONY: prove
+prove: redis-server postgresql ## the long list, hours: SEEDS simulated clusters, all mutants, long torture
+	$(MAKE) --no-print-directory test
+	$(MAKE) --no-print-directory seeds T=TestSim N=$(SEEDS)
+	$(MAKE) --no-print-directory seeds T=TestPolicies N=$$(( $(SEEDS) / 4 ))
+	$(MAKE) --no-print-directory seeds T=TestFailover N=$$(( $(SEEDS) / 10 ))
+	$(MAKE) --no-print-directory seeds T=TestMoves N=$$(( $(SEEDS) / 40 ))
+	$(MAKE) --no-print-directory seeds T=TestChurn N=$$(( $(SEEDS) / 200 ))
+	$(MAKE) --no-print-directory sim-same mutants torture
 
 .PHONY: waiting-lane calculating-lane
 waiting-lane: NICE :=
@@ -76,44 +87,30 @@ waiting-lane calculating-lane:
 		echo "make $$target: $$((SECONDS - begun)) s"; \
 	done
 
-.PHONY: test
-test: redis-server ## every test with the race detector, each benchmark once, and the simulation
-	@for target in $(filter-out lint torture-short,$(WAITING_LANE) $(CALCULATING_LANE)); do $(MAKE) --no-print-directory $$target; done
-
-# The two packages that take longest begin. In redislock six tests wait side by side.
+# The longest packages begin. -short plays a tenth of the seeds: the race detector makes each take ten times as long.
 .PHONY: race
 race: redis-server
-	packages=$$(go list ./scheduler ./locking/redislock ./... | grep -vxF "$$(go list $(CALCULATING))"); \
-	go test -race -p 3 -parallel 6 -timeout $(TEST_TIMEOUT) -v $(ARGS) $$packages | awk -f .ci/tests.awk
+	go test -race -short -p 4 -parallel 6 -timeout $(TEST_TIMEOUT) -v $(ARGS) ./locking/redislock ./cmd/escapement ./scheduler/move ./... | awk -f .ci/tests.awk
 
-# TestSim plays the same seeds with the race detector in sim-same.
-.PHONY: race-calculating
-race-calculating:
-	go test -race -timeout $(TEST_TIMEOUT) $(RARE_GC) -skip 'TestSim$$' -v $(ARGS) $(CALCULATING) | awk -f .ci/tests.awk
-
-# They count, play many seeds, or compare pure functions with slow twins: the race detector would make them take ten times
-# as long, and leaves them out (//go:build !race). A test in docs holds this list against the files.
-WITHOUT_RACE := 'TestMutants$$|TestShardMutants|TestFailoverMutants|TestGateMutants|TestLateTicksAreTakenInTurns|TestScriptCallsPerTick|TestChurn|TestOldNodesAreNotAsked|TestCutOffRuns|TestControl|TestAuditFindsCorruption|TestEveryClockChange|TestAssign(Balance|MovesLittle|OneKeyMore)|TestScheduleAgreesWithItsTwin|TestHashSpreads|TestStepsOfTheClockDropNobody|TestSameSeedSameHistory|TestPendingRunIsBegunOnce|TestRunByHandOfABusyJob|TestPoliciesCanFail|TestPromoteLag|TestPromoteKilledAmongLivingNodes|TestRetiredNodesStayHarmless|TestOlderBuildsChangeNothingBack|TestExportWorld|TestTraceSeesDifferences|TestPromoteMutants|TestMoveMutants'
-
-.PHONY: without-race
-without-race: redis-server ## the tests that run without the race detector only
-	go test -count=1 -timeout $(TEST_TIMEOUT) $(RARE_GC) -v -run $(WITHOUT_RACE) ./jobs ./sharding ./scheduler ./scheduler/ledger $(SIM) | awk -f .ci/tests.awk
-	go test -count=1 -timeout $(TEST_TIMEOUT) $(RARE_GC) -v $(SIM)/explore | awk -f .ci/tests.awk
-
-# A seed that fails prints how to replay it alone. More seeds: make sim SEEDS=20000.
+# A seed that fails prints how to replay it alone.
 .PHONY: sim
-sim: ## a simulated cluster under random faults, SEEDS of them, a quarter as many with all policies, a tenth of failovers, some moves
-	go test -count=1 -timeout 3h $(RARE_GC) -run 'Test(Sim|Policies|Failover|Moves)$$' -v $(SIM) \
-		-sim.seeds $(SEEDS) -policies.seeds $$(( $(SEEDS) / 4 )) -failover.seeds $$(( $(SEEDS) / 10 )) \
-		-moves.seeds $$(( $(SEEDS) / 80 )) $(ARGS) | grep -v '^=== '
+sim: ## 500 clusters simulated under random faults, with all policies, failovers, moves and nodes that come and go
+	go test -count=1 -timeout $(TEST_TIMEOUT) $(RARE_GC) -run 'Test(Sim|Policies|Failover|Moves|Churn)$$' -v $(ARGS) $(SIM) | grep -v '^=== '
+
+# As many of one kind as it takes: make seeds T=TestPolicies N=1000.
+T := TestSim
+N := 2000
+.PHONY: seeds
+seeds: ## N simulated clusters of one kind, T
+	go test -count=1 -timeout 6h $(RARE_GC) -run '$(T)$$' -v -seeds $(N) $(ARGS) $(SIM) | grep -v '^=== '
 
 # The race detector and the number of cores change how goroutines interleave. Nothing of that may show.
 .PHONY: sim-same
 sim-same: ## the same seeds three times, with other cores and the race detector: the same histories
 	@mkdir -p .bin
-	GOMAXPROCS=1 go test -count=1 $(RARE_GC) -run 'TestSim$$' $(SIM) -sim.seeds $(SAME) -sim.digests $(CURDIR)/.bin/one.txt
-	GOMAXPROCS=8 go test -count=1 $(RARE_GC) -run 'TestSim$$' $(SIM) -sim.seeds $(SAME) -sim.digests $(CURDIR)/.bin/eight.txt
-	go test -race -count=1 $(RARE_GC) -run 'TestSim$$' $(SIM) -sim.seeds $(SAME) -sim.digests $(CURDIR)/.bin/race.txt
+	GOMAXPROCS=1 go test -count=1 $(RARE_GC) -run 'TestSim$$' $(SIM) -seeds $(SAME) -digests $(CURDIR)/.bin/one.txt
+	GOMAXPROCS=8 go test -count=1 $(RARE_GC) -run 'TestSim$$' $(SIM) -seeds $(SAME) -digests $(CURDIR)/.bin/eight.txt
+	go test -race -count=1 $(RARE_GC) -run 'TestSim$$' $(SIM) -seeds $(SAME) -digests $(CURDIR)/.bin/race.txt
 	@cmp .bin/one.txt .bin/eight.txt && cmp .bin/one.txt .bin/race.txt && echo "$(SAME) seeds, 3 times each: the same histories"
 
 # Without the race detector: it would compile SQLite once more, and the nodes are processes of their own.
@@ -126,9 +123,14 @@ example: redis-server ## three nodes move a table by shards, one is killed; fetc
 guards: redis-server postgresql ## the SQL guards of locking/fence against PostgreSQL and SQLite
 	cd $(GUARDS) && go test -count=1 -timeout $(TEST_TIMEOUT) -v ./... | awk -f $(CURDIR)/.ci/tests.awk
 
+# A guard is one line that a promise rests on, marked where it stands; cmd/mutants/guards.txt names the tests.
 .PHONY: mutants
-mutants: ## broken versions of the system, each of which a named check must catch
-	go test -count=1 -timeout 90m -tags mutants -run 'TestMutants$$' -v $(SIM) $(ARGS) | grep -v '^=== '
+mutants: redis-server ## each marked guard is removed in turn, and a named test must fail
+	go run ./cmd/mutants -p 2 $(ARGS)
+
+.PHONY: mutants-sample
+mutants-sample: redis-server ## the same of ten guards, others each day
+	go run ./cmd/mutants -p 2 -sample 10 $(ARGS)
 
 .PHONY: lint
 lint: fmt-check vet golangci pruning ## formatting, go vet, golangci-lint and what the linker must be able to prune

@@ -122,3 +122,17 @@ func receiver(d *ast.FuncDecl) string {
 		}
 	}
 }
+
+// checkRaceTags wants every test to run under the race detector; -short makes long ones shorter.
+func checkRaceTags(t *tree) (problems []string) {
+	for _, f := range t.files {
+		for _, group := range f.ast.Comments {
+			for _, c := range group.List {
+				if strings.HasPrefix(c.Text, "//go:build") && strings.Contains(c.Text, "!race") {
+					problems = append(problems, f.path+": is left out under the race detector")
+				}
+			}
+		}
+	}
+	return problems
+}

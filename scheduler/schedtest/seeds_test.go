@@ -52,6 +52,9 @@ func (s *suite) run(t *testing.T) {
 		s.replay(t)
 		return
 	}
+	if testing.Short() {
+		s.seeds = (s.seeds + 9) / 10
+	}
 	if *seeds > 0 {
 		s.seeds = *seeds
 	}
