@@ -94,7 +94,8 @@ race: redis-server
 
 # A seed that fails prints how to replay it alone.
 .PHONY: sim
-sim: ## 500 clusters simulated under random faults, with all policies, failovers, moves and nodes that come and go
+sim: ## 500 clusters simulated under random faults, and every state of the model
+	go test -timeout $(TEST_TIMEOUT) $(RARE_GC) $(SIM)/explore
 	go test -count=1 -timeout $(TEST_TIMEOUT) $(RARE_GC) -run 'Test(Sim|Policies|Failover|Moves|Churn)$$' -v $(ARGS) $(SIM) | grep -v '^=== '
 
 # As many of one kind as it takes: make seeds T=TestPolicies N=1000.
