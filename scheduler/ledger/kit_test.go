@@ -2,10 +2,8 @@ package ledger
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,33 +18,6 @@ import (
 )
 
 // The tests here change the package's scripts, so none of them runs in parallel.
-
-// server is the one real redis-server of this package's tests; each test begins with an empty one.
-var server *redistest.Server
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(withServer(m.Run))
-}
-
-func withServer(run func() int) int {
-	dir, err := os.MkdirTemp("", "ledger")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if server, err = redistest.StartProcess(redistest.ProcessConfig{Dir: dir}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() {
-		if err := server.Kill(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}()
-	return run()
-}
 
 // edit is one textual change of a script; old must stand there exactly once.
 type edit struct{ script, old, new string }
@@ -258,4 +229,14 @@ func differences(a, b map[string]string) []string {
 		out = append(out, fmt.Sprintf("%s: %d and %d lines, from line %d:\n  %s\n  %s", key, len(left), len(right), i, left[i], right[i]))
 	}
 	return out
+}
+
+func millisOf(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+// setGate stores a gate; "" takes it away.
+func setGate(ctx context.Context, client *redis.Client, key, stored string) error {
+	if stored == "" {
+		return client.Del(ctx, key).Err()
+	}
+	return client.Set(ctx, key, stored, 0).Err()
 }

@@ -181,8 +181,7 @@ func (r *rig) renews(t *testing.T, want locking.RenewAnswer, l Lease) {
 func (r *rig) whole(t *testing.T) {
 	t.Helper()
 	r.proven(t)
-	open := must(r.led.Open(t.Context(), "a"))
-	if wrong := (&trace{rigs: []*rig{r}}).indexes(t, must(r.led.Jobs(t.Context())), open); len(wrong) > 0 {
+	if wrong := r.indexes(t); len(wrong) > 0 {
 		t.Fatalf("the indexes: %q", wrong)
 	}
 }
