@@ -3,41 +3,11 @@ package ledger
 import (
 	"errors"
 	"fmt"
-	"reflect"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
 )
-
-func TestOverlapSkips(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, time.Second)
-		r.want(t, Granted, tickClaim("a", "r1", 1))
-		r.pass(t, 9*time.Second)
-		for s := int64(2); s < 5; s++ {
-			if a := r.want(t, Skipped, tickClaim("a", fmt.Sprint("r", s), s)); a.Cursor != noon+(s+1)*1000 {
-				t.Fatalf("skipped to %d", a.Cursor)
-			}
-		}
-		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
-		r.want(t, Granted, tickClaim("a", "r5", 5))
-		r.settle(t, Settled, "a", "r5", jobs.OutcomeFailed)
-		want := []Row{
-			{Job: "a", Ranged: true, Prev: noon + 2000, Next: noon + 5000, At: r.now, Tick: noon + 2000, Until: noon + 4000, Count: 3, Outcome: jobs.OutcomeSkipped, Reason: "overlap"},
-			{Job: "a", Prev: noon + 1000, Next: noon + 2000, At: r.now, Tick: noon + 1000, Shards: 1, Attempt: 1, Tries: 1, Run: "r1", Token: noon*1000 + 61_000_000,
-				Node: "n1", NodeName: "alpha", Trigger: "schedule", Outcome: jobs.OutcomeSucceeded, Started: r.now},
-			{Job: "a", Prev: noon + 5000, Next: noon + 6000, At: r.now, Tick: noon + 5000, Shards: 1, Attempt: 1, Tries: 1, Run: "r5", Token: noon*1000 + 61_000_001,
-				Node: "n1", NodeName: "alpha", Trigger: "schedule", Outcome: jobs.OutcomeFailed, Started: r.now},
-		}
-		if got := r.rows(t, "a"); !reflect.DeepEqual(got, want) {
-			t.Errorf("rows are%s\nwant%s", many(got), many(want))
-		}
-		r.sound(t)
-	})
-}
 
 // A record that somebody deleted, or that Redis dropped, holds its job no longer: nobody could ever end that run.
 func TestLostRecordFreesItsJob(t *testing.T) {
@@ -65,31 +35,6 @@ func TestLostRecordFreesItsJob(t *testing.T) {
 		if both[0].Verdict != Granted || both[1].Verdict != Held {
 			t.Errorf("of two runs in a batch got %s and %s; want one granted", both[0].Verdict, both[1].Verdict)
 		}
-	})
-}
-
-func TestMissedTicksAreOneRow(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, 5*time.Second)
-		r.want(t, Granted, tickClaim("a", "holds", 1))
-		r.pass(t, time.Hour)
-		late := func(run string, from, missed int64) Claim { return lateClaim("a", run, from, missed) }
-		r.want(t, Skipped, late("r2", 2, 10)) // missed 2 to 11, held: 12 skipped
-		r.want(t, Skipped, tickClaim("a", "r3", 13))
-		r.want(t, Skipped, late("r4", 14, 1)) // missed 14, skipped 15
-		r.settle(t, Settled, "a", "holds", jobs.OutcomeSucceeded)
-		r.want(t, Granted, late("r5", 16, 100)) // missed 16 to 115, run 116
-		r.settle(t, Settled, "a", "r5", jobs.OutcomeSucceeded)
-		var got []string
-		for _, row := range r.rows(t, "a") {
-			got = append(got, fmt.Sprintf("%s %d-%d x%d %s", row.Outcome, (row.Tick-noon)/1000, max(0, row.Until-noon)/1000, row.Count, row.Trigger))
-		}
-		want := "missed 2-11 x10 |skipped 12-13 x2 |missed 14-14 x1 |skipped 15-15 x1 |succeeded 1-0 x0 schedule|missed 16-115 x100 |succeeded 116-0 x0 catch_up"
-		if strings.Join(got, "|") != want {
-			t.Errorf("rows are\n%s\nwant\n%s", strings.Join(got, "|"), want)
-		}
-		r.sound(t)
 	})
 }
 
@@ -202,27 +147,6 @@ func TestBatch(t *testing.T) {
 	})
 }
 
-// TestStepsLeadForwards: a step that does not lead from the cursor to a tick and on behind it is
-// refused, whoever made it up: granted, it could run a tick a second time.
-func TestStepsLeadForwards(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		good := tickClaim("a", "r1", 1)
-		r.clock(t, good.Tick*1000, "aaaaaaaaaaaa")
-		back, still := good, good
-		back.Tick = good.From - 1000
-		still.Next = good.Tick
-		for name, c := range map[string]Claim{"to before the cursor": back, "on to the tick itself": still} {
-			before := r.client.HGet(t.Context(), r.led.keys[0].jobs, "a").Val()
-			r.want(t, Moved, c)
-			if after := r.client.HGet(t.Context(), r.led.keys[0].jobs, "a").Val(); after != before {
-				t.Errorf("%s: the entry changed from %q to %q", name, before, after)
-			}
-		}
-		r.want(t, Granted, good)
-	})
-}
-
 // TestLateTicksWait: a tick that was due before the run was granted that holds the job is not
 // skipped: it is late, and waits. One that came due while that run was going is skipped.
 func TestLateTicksWait(t *testing.T) {
@@ -268,4 +192,52 @@ func TestHandedBackTooLate(t *testing.T) {
 		r.want(t, Granted, tickClaim("a", "a-2", 2))
 		r.sound(t)
 	})
+}
+
+// TestQueueRunsTheLatestTickOfTheBusyTime: ticks wait while a run goes on; then the latest of them
+// runs, the older ones are skipped, and nothing else may become of them.
+func TestQueueRunsTheLatestTickOfTheBusyTime(t *testing.T) {
+	for _, o := range []jobs.Overlap{jobs.OverlapQueue, jobs.OverlapReplace} {
+		t.Run(o.String(), func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				r.create(t, "a")
+				r.pass(t, 1500*time.Millisecond)
+				r.want(t, Granted, with(o, tickClaim("a", "r1", 1)))
+				granted := r.now
+				r.pass(t, 4*time.Second) // ticks 2 to 5 come due
+				if a := r.want(t, Held, with(o, tickClaim("a", "r2", 2))); a.Detail != "r1" {
+					t.Errorf("held by %q", a.Detail)
+				}
+				r.want(t, Held, with(o, passing("a", "r2", 5, late(2, 4))))
+				if e := r.entry(t, "a"); e.Cursor != noon+2000 || e.Busy != (Window{}) {
+					t.Errorf("while it goes on, the entry is %+v", e)
+				}
+				r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
+				busy := Window{granted, r.now}
+				if e := r.entry(t, "a"); e.Busy != busy {
+					t.Errorf("busy %+v, want %+v", e.Busy, busy)
+				}
+				r.pass(t, 3*time.Second) // 6 to 8 come due, of no busy time
+				for name, c := range map[string]Claim{
+					"not the latest":            tickClaim("a", "r2", 2),
+					"still not the latest":      passing("a", "r2", 4, overlapped(2, 3)),
+					"too many":                  passing("a", "r2", 6, overlapped(2, 5)),
+					"not missed":                passing("a", "r2", 5, late(2, 4)),
+					"all skipped":               passing("a", "r2", 0, overlapped(2, 5)),
+					"skipped, no reason to run": passing("a", "r2", 0, overlapped(2, 4)),
+				} {
+					if a := r.want(t, Moved, with(o, c)); a.Busy != busy || a.Cursor != noon+2000 {
+						t.Errorf("%s: %+v", name, a)
+					}
+				}
+				r.want(t, Moved, with(jobs.OverlapSkip, passing("a", "r2", 5, overlapped(2, 4)))) // has no busy time
+				r.want(t, Granted, with(o, passing("a", "r2", 5, overlapped(2, 4))))
+				r.settle(t, Settled, "a", "r2", jobs.OutcomeSucceeded)
+				r.want(t, Granted, with(o, tickClaim("a", "r6", 6)))
+				r.settle(t, Settled, "a", "r6", jobs.OutcomeSucceeded)
+				r.tale(t, "a", "succeeded 1", "skipped 2-4 x3 overlap", "succeeded 5", "succeeded 6")
+				r.sound(t)
+			})
+		})
+	}
 }

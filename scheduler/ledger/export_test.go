@@ -155,23 +155,3 @@ func TestCensusSees(t *testing.T) {
 		}
 	}
 }
-
-// TestBelongs: a unique key goes wherever a job of its partition may go, and nowhere else.
-func TestBelongs(t *testing.T) {
-	for _, n := range [][2]int{{16, 16}, {16, 32}, {16, 8}, {16, 10}, {3, 7}, {1, 4}, {6, 4}} {
-		f := &Filler{l: &Ledger{keys: make([]keys, n[1])}, sources: n[0]}
-		reached := map[[2]int]bool{}
-		for i := range 4000 {
-			job := fmt.Sprint("job-", i)
-			from, to := Partition(job, n[0]), Partition(job, n[1])
-			reached[[2]int{from, to}] = true
-		}
-		for p := range n[0] {
-			for q := range n[1] {
-				if got := f.belongs(Piece{part: p}, q); got != reached[[2]int{p, q}] {
-					t.Errorf("%v: from %d to %d: %t", n, p, q, got)
-				}
-			}
-		}
-	}
-}

@@ -11,51 +11,6 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// chainOf makes jobs, each of which follows the one before it; the first has the schedule.
-func (r *rig) chainOf(t *testing.T, names ...string) {
-	t.Helper()
-	r.create(t, names[0])
-	for i, name := range names[1:] {
-		def := Definition{Job: name, Digest: "d-after", Text: fmt.Appendf(nil, `{"name":%q,"after":%q}`, name, names[i])}
-		if got := must(r.led.Define(t.Context(), r.now, []Definition{def})); got[0].Word != "created" {
-			t.Fatalf("%s: %s", name, got[0].Word)
-		}
-		if err := r.led.Follow(t.Context(), names[i], name); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func (r *rig) events(t *testing.T) []Event {
-	t.Helper()
-	return must(r.led.NewGaze().Look(t.Context(), r.now, 0)).Events
-}
-
-// relayAll tells the followers of all events, several times each, until there are no more.
-func (r *rig) relayAll(t *testing.T) {
-	t.Helper()
-	for {
-		events := r.events(t)
-		if len(events) == 0 {
-			return
-		}
-		for _, e := range events {
-			for _, job := range slices.Concat(e.Followers, e.Followers) {
-				if got := must(r.led.Relay(t.Context(), e, job)); got != RelayDone {
-					t.Fatalf("%s is told of %+v: %s", job, e, got)
-				}
-			}
-			if err := r.led.Relayed(t.Context(), e); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-}
-
-func after(o jobs.Overlap, job, run string) Claim {
-	return Claim{Job: job, Digest: "d-after", Run: run, TTL: ttl, Pending: true, Overlap: o}
-}
-
 // TestFollow: a tick that succeeded is run by the follower, once; any other end, and a tick that does not
 // run, is recorded once; and so on down the chain.
 func TestFollow(t *testing.T) {
@@ -312,5 +267,49 @@ func TestFollowerThatCannotRun(t *testing.T) {
 		r.tale(t, "b", "skipped 2-2 x1 overlap", "succeeded 3", "cancelled 1", "succeeded 5", "missed 4-4 x1 start_within", "paused 6-6 x1 paused", "succeeded 7")
 		r.tale(t, "c", "skipped 2-2 x1 upstream skipped", "skipped 1-1 x1 upstream cancelled", "skipped 4-4 x1 upstream missed", "skipped 6-6 x1 upstream paused")
 		r.sound(t)
+	})
+}
+
+// failsRewound has a tick succeed, somebody follow its job, the job set back to before the tick, and the tick fail.
+func (r *rig) failsRewound(t *testing.T, crash bool) {
+	t.Helper()
+	r.create(t, "a")
+	r.pass(t, time.Minute)
+	r.runOne(t, "a", 1)
+	must(r.led.Define(t.Context(), r.now, []Definition{{Job: "b", Digest: "d-after", Text: []byte(`{"name":"b","after":"a"}`)}}))
+	if err := r.led.Follow(t.Context(), "a", "b"); err != nil {
+		t.Fatal(err)
+	}
+	must(r.led.Rewind(t.Context(), r.now, Rewind{Job: "a", Digest: "d-second", From: noon + 2000, To: noon + 1000}))
+	r.want(t, Granted, attempts(3, tickClaim("a", "again", 1)))
+	run := "again"
+	if crash {
+		r.reap(t, "a", run)
+		run = Successor(run)
+		r.want(t, Granted, attempts(3, pendingClaim("a", run)))
+	}
+	r.settle(t, Settled, "a", run, jobs.OutcomeFailed)
+	r.relayAll(t)
+}
+
+// What becomes of a tick that its job was set back to is told as if it had not succeeded before, also when that comes of a later attempt:
+// who came to follow the job meanwhile has heard of nothing else.
+func TestFollowARewoundTick(t *testing.T) {
+	for name, crash := range map[string]bool{"fails": false, "crashes, then fails": true} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				r.failsRewound(t, crash)
+				r.tale(t, "b", "skipped 1-1 x1 upstream failed")
+				r.sound(t)
+			})
+		})
+	}
+	t.Run("the success from before counts", func(t *testing.T) { // a mutant, too seldom in traces
+		useScripts(t, append(steered, edit{"prelude", `if to and tonumber(to) <= tonumber(tick) then`, `if false then`})...)
+		r := realRig(t, oneConfig)
+		r.failsRewound(t, true)
+		if rows := r.rows(t, "b"); len(rows) > 0 {
+			t.Errorf("the changed script tells of the failure all the same: %+v; this test proves nothing", rows)
+		}
 	})
 }

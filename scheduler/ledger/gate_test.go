@@ -26,14 +26,6 @@ var closedGates = []struct {
 	{"1|0||shut||", ClosedError{State: "shut"}, "update this program"},
 }
 
-// gate stores a gate of the only partition.
-func (r *rig) gate(t *testing.T, stored string) {
-	t.Helper()
-	if err := setGate(t.Context(), r.client, r.led.keys[0].gate, stored); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // deed is what a closed gate refuses and an open one does not: a claim, or something else.
 type deed struct {
 	name  string

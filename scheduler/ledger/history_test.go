@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -11,14 +12,6 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 )
-
-// runOne claims and settles the tick so many seconds after noon.
-func (r *rig) runOne(t *testing.T, job string, second int64) {
-	t.Helper()
-	run := fmt.Sprintf("%s-%d", job, second)
-	r.want(t, Granted, tickClaim(job, run, second))
-	r.settle(t, Settled, job, run, jobs.OutcomeSucceeded)
-}
 
 func TestHistoryIsTrimmedByCount(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
@@ -34,32 +27,6 @@ func TestHistoryIsTrimmedByCount(t *testing.T) {
 				t.Fatalf("after %d rows the base is %d, the first row begins at %d", s, base, rows[0].Prev)
 			}
 			r.sound(t)
-		}
-	})
-}
-
-func TestHistoryIsTrimmedByAge(t *testing.T) {
-	onBoth(t, Config{Partitions: 1, Keep: 100, KeepFor: time.Minute}, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, time.Hour)
-		for s := int64(1); s <= 100; s++ {
-			r.runOne(t, "a", s)
-			r.pass(t, 2*time.Second) // 30 rows a minute
-		}
-		if n := len(r.rows(t, "a")); n < 30 || n > 46 {
-			t.Errorf("%d rows are kept, want those of the last minute, and up to 16 more", n)
-		}
-		r.sound(t)
-		r.pass(t, time.Hour)
-		for s := int64(101); len(r.rows(t, "a")) > 1; s++ {
-			if s > 120 {
-				t.Fatalf("%d rows are kept, an hour later", len(r.rows(t, "a")))
-			}
-			r.runOne(t, "a", s)
-			r.sound(t)
-			if rows := r.rows(t, "a"); r.now-rows[0].At < time.Minute.Milliseconds() {
-				break // all old ones are gone
-			}
 		}
 	})
 }
@@ -108,63 +75,6 @@ func TestShortHistoryBehindAForeignRow(t *testing.T) {
 		if n := r.client.LLen(t.Context(), r.led.keys[0].history+"a").Val(); n != 11 {
 			t.Errorf("%d rows, want all", n)
 		}
-	})
-}
-
-// A run that outlasts the history which follows its tick leaves its row behind the base.
-func TestHistoryOutlivedByARun(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, time.Second)
-		r.want(t, Granted, tickClaim("a", "long", 1))
-		r.pass(t, time.Hour)
-		for s := int64(2); s < 160; s += 2 { // a missed and a skipped row each
-			r.want(t, Skipped, lateClaim("a", fmt.Sprint("r", s), s, 1))
-			r.sound(t)
-		}
-		if e := r.entry(t, "a"); e.Base <= noon+1000 {
-			t.Fatalf("nothing was trimmed: %+v", e)
-		}
-		r.settle(t, Settled, "a", "long", jobs.OutcomeSucceeded)
-		r.sound(t)
-		for s := int64(160); s < 200; s++ {
-			r.runOne(t, "a", s)
-			r.sound(t)
-		}
-	})
-}
-
-// A schedule that has no more ticks leaves a job that is still triggered by hand.
-func TestHistoryOfAnEndedSchedule(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, time.Hour)
-		last := tickClaim("a", "last", 1)
-		last.Next = 0
-		r.want(t, Granted, last)
-		r.settle(t, Settled, "a", "last", jobs.OutcomeSucceeded)
-		r.sound(t)
-		r.want(t, Moved, tickClaim("a", "more", 2))
-		if found := must(r.led.NewGaze().Look(t.Context(), r.now, 0)); len(found.Late) > 0 {
-			t.Errorf("still due: %+v", found.Late)
-		}
-		for i := range 40 {
-			run := fmt.Sprint("t", i)
-			if _, err := r.led.Trigger(t.Context(), "a", Trigger{Run: run}); err != nil {
-				t.Fatal(err)
-			}
-			r.want(t, Granted, pendingClaim("a", run))
-			r.settle(t, Settled, "a", run, jobs.OutcomeSucceeded)
-			r.sound(t)
-		}
-		got := must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-new", Cursor: r.now + 1000, WasDigest: "d-second"}}))
-		if got[0].Word != "replaced" {
-			t.Fatalf("%+v", got)
-		}
-		r.sound(t)
-		r.pass(t, time.Minute)
-		r.want(t, Granted, Claim{Job: "a", Digest: "d-new", Run: "again", TTL: ttl, From: got[0].Cursor, Tick: got[0].Cursor, Next: got[0].Cursor + 1000})
-		r.sound(t)
 	})
 }
 
@@ -253,4 +163,31 @@ func TestLedgerDoesNotGrow(t *testing.T) {
 	if n := after[1][r.led.keys[0].history+"a"]; n < 16 || n > 31 {
 		t.Errorf("%d rows", n)
 	}
+}
+
+// TestKept: the last bytes of the output and the payload are kept beside the row, and leave with it.
+func TestKept(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t", Payload: []byte("|\x00\xff")}))
+		r.want(t, Granted, pendingClaim("a", "t"))
+		output := append([]byte("cut off"), bytes.Repeat([]byte("|\n\xff"), jobs.MaxOutput/3)...)
+		output = append(output, '!')
+		must(r.led.Settle(t.Context(), []Report{{Job: "a", Run: "t", Outcome: jobs.OutcomeSucceeded, Output: output}}))
+		r.settle(t, Lost, "a", "t", jobs.OutcomeFailed) // writes no output over it
+		got, payload, err := r.led.Kept(t.Context(), "a", "t")
+		if err != nil || !bytes.Equal(got, output[len(output)-jobs.MaxOutput:]) || string(payload) != "|\x00\xff" {
+			t.Errorf("kept %d bytes of output, payload %q, %v", len(got), payload, err)
+		}
+		if got, payload, err := r.led.Kept(t.Context(), "a", "nobody"); len(got)+len(payload) != 0 || err != nil {
+			t.Errorf("of nobody: %q, %q, %v", got, payload, err)
+		}
+		r.pass(t, time.Minute)
+		for s := int64(1); s <= 40; s++ {
+			r.runOne(t, "a", s)
+		}
+		if left := r.client.HGetAll(t.Context(), r.led.keys[0].kept).Val(); len(left) != 0 {
+			t.Errorf("left when its row is gone: %v", left)
+		}
+	})
 }

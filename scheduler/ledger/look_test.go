@@ -89,3 +89,46 @@ func TestLookBounds(t *testing.T) {
 		}
 	})
 }
+
+// TestPostpone: a job that nobody holds is looked at again later, and at once when somebody holds it again.
+func TestPostpone(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		due := func() int64 { return int64(r.client.ZScore(t.Context(), r.led.keys[0].due, "a").Val()) }
+		postpone := func(cursor, until int64) {
+			t.Helper()
+			if err := r.led.Postpone(t.Context(), Late{Job: "a", Cursor: cursor}, until); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		seen := must(r.led.NewGaze().Look(t.Context(), r.now, 0)).Late
+		if len(seen) != 1 || seen[0].Cursor != noon+1000 {
+			t.Fatalf("late: %+v", seen)
+		}
+		postpone(noon+2000, r.now+9000) // not what stands there
+		if due() != noon+1000 {
+			t.Errorf("due at %d", due()-noon)
+		}
+		postpone(noon+1000, r.now+10_000)
+		if due() != r.now+10_000 || len(must(r.led.NewGaze().Look(t.Context(), r.now, 0)).Late) != 0 {
+			t.Errorf("due at %d", due()-noon)
+		}
+		postpone(r.now+10_000, r.now+20_000)
+		if due() != r.now+20_000 {
+			t.Errorf("due at %d", due()-noon)
+		}
+		must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-second"}}))
+		if due() != noon+1000 {
+			t.Errorf("somebody holds it: due at %d", due()-noon)
+		}
+		postpone(noon+1000, r.now+10_000)
+		r.runOne(t, "a", 1)
+		if due() != noon+2000 {
+			t.Errorf("it ran: due at %d", due()-noon)
+		}
+		if err := r.led.Postpone(t.Context(), Late{Job: "nobody", Cursor: 1}, r.now); err != nil {
+			t.Errorf("unknown job: %v", err)
+		}
+	})
+}

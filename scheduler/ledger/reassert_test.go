@@ -211,3 +211,362 @@ func TestReassertAtAnotherServer(t *testing.T) {
 		r.whole(t)
 	})
 }
+
+// crashed is a tick whose first run crashed and was repeated, and what the server held on the way there: before the
+// first grant, after it, after the reaping, after the second grant.
+type crashed struct {
+	first, second Lease
+	story         []backup
+}
+
+func (r *rig) crash(t *testing.T) crashed {
+	t.Helper()
+	r.create(t, "a")
+	r.pass(t, 1500*time.Millisecond)
+	c := crashed{story: []backup{r.backup(t)}}
+	c.first = r.granted(t, attempts(3, tickClaim("a", "r1", 1)))
+	c.story = append(c.story, r.backup(t))
+	r.lapse(t, c.first)
+	c.story = append(c.story, r.backup(t))
+	c.second = r.grantedTo(t, Claimer{"n2", "beta"}, attempts(3, pendingClaim("a", Successor("r1"))))
+	c.story = append(c.story, r.backup(t))
+	return c
+}
+
+// TestReassertASecondAttempt: whatever is lost of a crash and of the attempt that followed, that attempt is restored,
+// alone, and no other follows when the first is reaped again.
+func TestReassertASecondAttempt(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		c := r.crash(t)
+		for i, before := range c.story[1:] {
+			for _, late := range []bool{false, true} { // whether the second attempt ends before the first is reaped again
+				t.Logf("as of moment %d, ends late: %v", i+1, late)
+				r.failover(t, before)
+				r.says(t, map[bool]Word{true: Known, false: Restored}[i == 2], of(c.second))
+				if e := r.entry(t, "a"); e.Open != c.second.Run || e.Token != c.second.Token || e.Cursor != noon+2000 {
+					t.Fatalf("the entry is %+v", e)
+				}
+				r.sound(t)
+				if late {
+					r.ends(t, Settled, c.second, jobs.OutcomeSucceeded)
+				}
+				if i == 0 {
+					r.lapse(t, c.first)
+				}
+				if !late {
+					if e := r.entry(t, "a"); e.Open != c.second.Run {
+						t.Errorf("the job is held by %q", e.Open)
+					}
+					r.whole(t)
+					r.ends(t, Settled, c.second, jobs.OutcomeSucceeded)
+				}
+				want := []string{"abandoned 1", "succeeded 1 #2"}
+				if r.sound(t); i == 0 && late {
+					want = []string{"succeeded 1 #2", "abandoned 1"}
+				}
+				if r.tale(t, "a", want...); r.open(t, "a") != nil || r.entry(t, "a").Open != "" {
+					t.Errorf("in flight: %+v", r.open(t, "a"))
+				}
+				r.granted(t, tickClaim("a", "r2", 2))
+			}
+		}
+	})
+}
+
+// TestReassertTheOnlyAttempt: all of the first attempt is lost, and its node with it. The second becomes the step of the
+// cursor when nobody else has anything to say, with the ticks before it given up; the tick is not granted anew.
+func TestReassertTheOnlyAttempt(t *testing.T) {
+	next := func(a *Assertion) { a.Next = noon + 2000 }
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		nothing := r.backup(t)
+		c := r.crash(t)
+		r.failover(t, c.story[0])
+		r.says(t, Behind, of(c.second))
+		r.says(t, Behind, of(c.second, next))
+		r.says(t, Restored, of(c.second, next, gap(1, 0)))
+		if e := r.entry(t, "a"); e.Cursor != noon+2000 || e.Open != c.second.Run {
+			t.Errorf("the entry is %+v", e)
+		}
+		r.want(t, Moved, tickClaim("a", "r9", 1))
+		r.ends(t, Settled, c.second, jobs.OutcomeSucceeded)
+		r.says(t, Lost, of(c.first))
+		r.sound(t)
+		r.tale(t, "a", "succeeded 1 #2")
+
+		// The new server has given the tick to somebody else: then it is that one's.
+		r.failover(t, c.story[0])
+		r.granted(t, tickClaim("a", "r9", 1))
+		r.says(t, Lost, of(c.second, next, gap(1, 0)))
+		r.ends(t, NoSuchRun, c.second, jobs.OutcomeFailed)
+		r.whole(t)
+
+		// The job is not even known, and is defined anew when the tick is past: this is no step of it.
+		r.failover(t, nothing)
+		r.says(t, NoSuchJob, of(c.second))
+		must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-second", Text: []byte("{}"), Cursor: noon + 60_000}}))
+		r.says(t, Restored, of(c.second))
+		r.ends(t, Settled, c.second, jobs.OutcomeSucceeded)
+		r.sound(t)
+	})
+}
+
+// TestReassertBehind: a run whose tick lies ahead of the cursor waits for what other nodes say of the ticks before it;
+// what nobody says anything of is given up, and stays so.
+func TestReassertBehind(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.chainOf(t, "a", "b")
+		r.pass(t, 1500*time.Millisecond)
+		before := r.backup(t)
+		var all []Lease
+		for s := int64(1); s <= 6; s++ {
+			all = append(all, r.granted(t, tickClaim("a", string(rune('p'+s)), s)))
+			r.ends(t, Settled, all[s-1], jobs.OutcomeSucceeded)
+			r.pass(t, time.Second)
+		}
+		r.failover(t, before)
+		r.unchanged(t, "a run ahead", func() {
+			if a := r.says(t, Behind, of(all[3])); a.Cursor != noon+1000 {
+				t.Errorf("answered %+v", a)
+			}
+		})
+		r.says(t, Restored, of(all[0]))
+		if a := r.says(t, Behind, of(all[3])); a.Cursor != noon+2000 {
+			t.Errorf("answered %+v", a)
+		}
+		r.says(t, Restored, of(all[3], gap(2, 3)))
+		r.whole(t)
+		if e := r.entry(t, "a"); e.Cursor != noon+5000 || e.Open != all[3].Run || e.Counts[jobs.OutcomeMissed] != 2 {
+			t.Errorf("the entry is %+v", e)
+		}
+		for _, l := range all[1:3] {
+			r.says(t, Lost, of(l))
+			r.says(t, Lost, of(l, gap(1, 1)))
+			r.ends(t, NoSuchRun, l, jobs.OutcomeSucceeded)
+		}
+		r.says(t, Behind, of(all[5], gap(4, 5))) // the cursor has moved meanwhile
+		r.says(t, Restored, of(all[5], gap(5, 5)))
+		r.ends(t, Settled, all[3], jobs.OutcomeFailed)
+		r.ends(t, Settled, all[5], jobs.OutcomeSucceeded)
+		r.ends(t, Settled, all[0], jobs.OutcomeSucceeded)
+		r.whole(t)
+		r.tale(t, "a", "missed 2-3 x2 failover", "missed 5-5 x1 failover", "failed 4", "succeeded 6", "succeeded 1")
+		r.relayAll(t) // the follower has word of every tick, once
+		r.tale(t, "b", "skipped 2-3 x2 upstream missed", "skipped 4-4 x1 upstream failed", "skipped 5-5 x1 upstream missed")
+		if open := must(r.led.Open(t.Context(), "b")); len(open) != 2 {
+			t.Errorf("pending are %+v", open)
+		}
+		r.want(t, Granted, tickClaim("a", "next", 7))
+	})
+}
+
+// TestReassertAnUnknownJob: Redis is empty. What a node had is nothing until the job is there, and then no step of it: it
+// holds the job until it has ended.
+func TestReassertAnUnknownJob(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		empty := r.backup(t)
+		r.create(t, "a")
+		r.pass(t, 1500*time.Millisecond)
+		l := r.granted(t, tickClaim("a", "r1", 1))
+		r.failover(t, empty)
+		r.unchanged(t, "a job that nobody knows", func() { r.says(t, NoSuchJob, of(l)) })
+		must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-second", Text: []byte("{}"), Cursor: noon + 2000}}))
+		r.says(t, Restored, of(l))
+		if o, e := r.open(t, "a"), r.entry(t, "a"); o.Prev != 0 || o.Next != 0 || o.Token != l.Token || e.Cursor != noon+2000 || e.Open != "r1" {
+			t.Errorf("restored %+v, %+v", o, e)
+		}
+		r.pass(t, time.Second)
+		r.renews(t, locking.Renewed, l)
+		r.want(t, Skipped, tickClaim("a", "r2", 2))
+		r.ends(t, Settled, l, jobs.OutcomeSucceeded)
+		r.says(t, Ended, of(l))
+		r.pass(t, time.Second)
+		if next := r.granted(t, tickClaim("a", "r3", 3)); next.Token <= l.Token {
+			t.Errorf("token %d after %d", next.Token, l.Token)
+		}
+		r.tale(t, "a", "skipped 2-2 x1 overlap", "succeeded 1")
+		r.sound(t)
+	})
+}
+
+// TestReassertAnotherDefinition: with the definition that a run was granted by its tick is lost: the stored one may know no
+// such tick.
+func TestReassertAnotherDefinition(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		before := r.backup(t)
+		redefine := Definition{Job: "a", Digest: "d-new", Text: []byte("{}"), Cursor: noon + 1000, WasDigest: "d-second", WasCursor: noon + 1000, Old: "@every 1s"}
+		define := func() {
+			if got := must(r.led.Define(t.Context(), r.now, []Definition{redefine})); got[0].Word != "replaced" {
+				t.Fatalf("defined: %+v", got)
+			}
+		}
+		define()
+		r.pass(t, 1500*time.Millisecond)
+		c := tickClaim("a", "r1", 1)
+		c.Digest = "d-new"
+		l := r.granted(t, c)
+		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}))
+		r.failover(t, before)
+		digest := func(a *Assertion) { a.Digest = "d-new" }
+		r.unchanged(t, "another definition", func() {
+			r.says(t, OtherDef, of(l, digest))
+			r.says(t, OtherDef, of(l, digest, gap(0, 0)))
+		})
+		// The registrar has replaced it, and counted the tick as superseded.
+		redefine.Cursor, redefine.Until, redefine.Count = noon+2000, noon+1000, 1
+		define()
+		r.says(t, Lost, of(l, digest))
+		r.whole(t)
+	})
+}
+
+// TestReassertTheHolder: of two runs that were lost the one that was granted later holds the job, in whatever order
+// they are told of; and a run that the new server has granted since holds it against both.
+func TestReassertTheHolder(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 1500*time.Millisecond)
+		before := r.backup(t)
+		first := r.granted(t, tickClaim("a", "r1", 1))
+		granted := r.backup(t)
+		r.ends(t, Settled, first, jobs.OutcomeSucceeded)
+		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}))
+		second := r.granted(t, pendingClaim("a", "t"))
+		for _, order := range [][]Lease{{first, second}, {second, first}} {
+			for _, as := range []backup{before, granted} {
+				r.failover(t, as)
+				for _, l := range order {
+					must(r.led.Reassert(t.Context(), r.now, r.identity, []Assertion{of(l)}))
+				}
+				r.ends(t, Settled, first, jobs.OutcomeSucceeded)
+				if e := r.entry(t, "a"); e.Open != "t" || e.Token != second.Token || e.Busy != (Window{}) {
+					t.Errorf("the entry is %+v", e)
+				}
+				r.whole(t)
+				r.ends(t, Settled, second, jobs.OutcomeSucceeded)
+				if e := r.entry(t, "a"); e.Open != "" {
+					t.Errorf("the job is held by %q", e.Open)
+				}
+				r.whole(t)
+			}
+		}
+		r.failover(t, before)
+		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "new"}))
+		third := r.granted(t, pendingClaim("a", "new"))
+		for _, l := range []Lease{second, first} {
+			r.says(t, Restored, of(l))
+			if e := r.entry(t, "a"); e.Open != "new" || e.Token != third.Token {
+				t.Errorf("the entry is %+v", e)
+			}
+		}
+		r.whole(t)
+	})
+}
+
+// TestReassertAShard: its grant is lost, and the tick is open still.
+func TestReassertAShard(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 1500*time.Millisecond)
+		r.want(t, Opened, sharded(2, tickClaim("a", "x", 1), "p", "q"))
+		opened := r.backup(t)
+		l := r.granted(t, shardClaim("a", "x", 1))
+		r.failover(t, opened)
+		r.says(t, Restored, of(l))
+		if e := r.entry(t, "a"); e.Open != "x" || e.Token != l.Token || e.Cursor != noon+2000 {
+			t.Errorf("the entry is %+v", e)
+		}
+		r.whole(t)
+		r.renews(t, locking.Renewed, l)
+		if a := r.granted(t, shardClaim("a", "x", 0)); a.Token <= l.Token || a.Param != "p" {
+			t.Errorf("granted %+v after %d", a, l.Token)
+		}
+		r.ends(t, Settled, l, jobs.OutcomeSucceeded)
+		r.settle(t, Settled, "a", "x.0", jobs.OutcomeFailed)
+		r.says(t, Ended, of(l))
+		r.parts(t, "a", "1/2 succeeded 1", "0/2 failed 1", "all 2 failed 1: 1 of 2 shards did not succeed")
+		r.whole(t)
+	})
+}
+
+// TestReassertATick: the opening is lost with all that came of it. The first shard that is told of opens the tick anew, the
+// others find it; what nobody was granted is pending; and the tick closes, once, with the last.
+func TestReassertATick(t *testing.T) {
+	params := []string{"a,b|c", "", "süd"}
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+			r.chainOf(t, "a", "b")
+			r.pass(t, 1500*time.Millisecond)
+			before := r.backup(t)
+			r.want(t, Opened, sharded(3, tickClaim("a", "x", 1), params...))
+			opened := r.now
+			r.pass(t, time.Second)
+			shards := []Lease{r.granted(t, shardClaim("a", "x", 0)), r.granted(t, shardClaim("a", "x", 1))}
+			r.ends(t, Settled, shards[0], jobs.OutcomeFailed)
+			for _, close := range []bool{false, true} {
+				if close { // the whole tick is lost, closed as it was
+					r.granted(t, shardClaim("a", "x", 2))
+					r.settle(t, Settled, "a", "x.2", jobs.OutcomeSucceeded)
+					r.parts(t, "a", "0/3 failed 1", "1/3 succeeded 1", "2/3 succeeded 1", "all 3 failed 1: 1 of 3 shards did not succeed")
+				}
+				r.failover(t, before)
+				r.unchanged(t, "one that cannot open the tick", func() { r.says(t, Lost, of(shards[1])) })
+				for _, i := range order {
+					r.says(t, Restored, of(shards[i], reopen(params...)))
+					r.whole(t)
+				}
+				tick := r.left(t, "a", "x")
+				if tick == nil || tick.Left != 3 || tick.Prev != noon+1000 || tick.Next != noon+2000 || tick.Granted < opened || tick.Granted > r.now {
+					t.Fatalf("the tick is %+v", tick)
+				}
+				if e := r.entry(t, "a"); e.Open != "x" || e.Cursor != noon+2000 {
+					t.Errorf("the entry is %+v", e)
+				}
+				r.ends(t, Settled, shards[0], jobs.OutcomeFailed)
+				r.want(t, Held, sharded(3, tickClaim("a", "y", 2))) // open since its first shard was granted
+				r.ends(t, Settled, shards[1], jobs.OutcomeSucceeded)
+				r.whole(t)
+			}
+			if l := r.granted(t, shardClaim("a", "x", 2)); l.Param != "süd" || l.Token <= shards[1].Token {
+				t.Errorf("granted %+v", l)
+			}
+			r.settle(t, Settled, "a", "x.2", jobs.OutcomeSucceeded)
+			r.says(t, Ended, of(shards[0], reopen(params...)))
+			r.parts(t, "a", "0/3 failed 1", "1/3 succeeded 1", "2/3 succeeded 1", "all 3 failed 1: 1 of 3 shards did not succeed")
+			r.relayAll(t)
+			r.tale(t, "b", "skipped 1-1 x1 upstream failed")
+			r.whole(t)
+		})
+	}
+}
+
+// TestReassertAfterItsEnd: what was handed back is there again, and is taken for crashed before the node speaks that
+// was granted it since. That one is too late: the attempt has an end.
+func TestReassertAfterItsEnd(t *testing.T) {
+	for name, first := range map[string]Claim{"a shard": shardClaim("a", "x", 0), "by hand": pendingClaim("a", "t")} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				r.create(t, "a")
+				r.pass(t, 1500*time.Millisecond)
+				must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}))
+				if first.Shard {
+					r.want(t, Opened, sharded(2, tickClaim("a", "x", 1)))
+				}
+				l := r.granted(t, attempts(2, first))
+				granted := r.backup(t)
+				must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: l.Run, Token: l.Token}}))
+				again := first
+				again.Run, again.Pending = Successor(l.Run), true
+				late := r.granted(t, attempts(2, again))
+				r.failover(t, granted)
+				r.lapse(t, l)
+				r.unchanged(t, "a run whose attempt has an end", func() { r.says(t, Lost, of(late, reopen())) })
+				again.Run = Successor(l.Run) // the next attempt has the same id
+				if next := r.granted(t, attempts(2, again)); next.Attempt != 2 || next.Token <= late.Token {
+					t.Errorf("granted %+v", next)
+				}
+				r.whole(t)
+			})
+		})
+	}
+}

@@ -6,13 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
+	"github.com/redis/go-redis/v9"
 )
-
-// Words for tests in which a server takes the place of another and has not got its last writes.
 
 // backup is what a server holds: hashes, lists, sorted sets, strings by key.
 type backup map[string]any
@@ -180,7 +177,7 @@ func (r *rig) renews(t *testing.T, want locking.RenewAnswer, l Lease) {
 // whole says that the books of all jobs are true, and that the sweep finds what it has to.
 func (r *rig) whole(t *testing.T) {
 	t.Helper()
-	r.proven(t)
+	r.sound(t)
 	if wrong := r.indexes(t); len(wrong) > 0 {
 		t.Fatalf("the indexes: %q", wrong)
 	}

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/escapement/escapement/jobs"
+	"github.com/redis/go-redis/v9"
 )
 
 // benchBatches is how many batches of claims are sent before their runs are settled.

@@ -7,8 +7,6 @@ import (
 	"time"
 )
 
-// What a promotion finds beside the active definitions: the rest of promoteTale.
-
 // shelve keeps one definition of one generation beside, and wants the answer's word and digest.
 func (s *promoteTale) shelve(generation string, first bool, a Aside, word, digest string) Shelved {
 	a.Text = []byte(a.Job + " of " + a.Digest)

@@ -1,0 +1,491 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestCloseATick: the job stays held until the last shard has ended; then the tick has a row, which is the
+// step of the cursor. Shards are counted, the tick is not.
+func TestCloseATick(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 1500*time.Millisecond)
+		opened := r.now
+		r.want(t, Opened, sharded(3, tickClaim("a", "x", 1), "p", "", "r|r"))
+		var token int64
+		for i := range 3 {
+			a := r.want(t, Granted, shardClaim("a", "x", i))
+			if again := r.want(t, Granted, shardClaim("a", "x", i)); !reflect.DeepEqual(again, a) || a.Token <= token {
+				t.Errorf("granted %+v, asked again %+v", a, again)
+			}
+			if l := a.Run; l.Of != "x" || l.Shard != i || l.Shards != 3 || l.Prev != 0 || l.Tick != noon+1000 {
+				t.Errorf("granted %+v", l)
+			}
+			if other := must(r.led.Claim(t.Context(), Claimer{ID: "n2"}, r.now, []Claim{shardClaim("a", "x", i)})); other[0].Verdict != Moved {
+				t.Errorf("another node is answered %+v", other[0])
+			}
+			token = a.Token
+		}
+		for i := range 3 {
+			if l, e := r.left(t, "a", "x"), r.entry(t, "a"); l == nil || l.Left != 3-i || e.Open != "x" {
+				t.Fatalf("before shard %d: %+v, held by %q", i, l, e.Open)
+			}
+			r.settle(t, Settled, "a", ShardRun("x", i), jobs.OutcomeSucceeded)
+			r.settle(t, Settled, "a", ShardRun("x", i), jobs.OutcomeSucceeded)
+			r.sound(t)
+		}
+		e, rows := r.entry(t, "a"), r.rows(t, "a")
+		if e.Open != "" || r.left(t, "a", "x") != nil || len(rows) != 4 || e.Counts[jobs.OutcomeSucceeded] != 3 {
+			t.Fatalf("at the end: %+v, %+v", e, rows)
+		}
+		want := Row{Job: "a", Whole: true, Prev: noon + 1000, Next: noon + 2000, At: r.now, Tick: noon + 1000, Shards: 3, Attempt: 1, Highest: 1, Run: "x",
+			Trigger: "schedule", Outcome: jobs.OutcomeSucceeded, Started: opened}
+		if !reflect.DeepEqual(rows[3], want) {
+			t.Errorf("the tick's row is\n%+v, want\n%+v", rows[3], want)
+		}
+		if rows[0].Param != "p" || rows[1].Param != "" || rows[2].Param != "r|r" || rows[2].Of != "x" || rows[2].Prev != 0 {
+			t.Errorf("the shards' rows are %+v", rows[:3])
+		}
+		r.want(t, Moved, sharded(3, tickClaim("a", "y", 1)))
+		r.want(t, Moved, sharded(3, tickClaim("a", "x", 1)))
+		r.want(t, Moved, shardClaim("a", "x", 0))
+	})
+}
+
+// TestTheWorstOutcome: whatever the order in which the shards end.
+func TestTheWorstOutcome(t *testing.T) {
+	ok, no, late, gone, off := jobs.OutcomeSucceeded, jobs.OutcomeFailed, jobs.OutcomeTimedOut, jobs.OutcomeLost, jobs.OutcomeCancelled
+	for want, outcomes := range map[string][]jobs.Outcome{
+		"all 3 succeeded 1": {ok, ok, ok},
+		"all 3 cancelled 1: 1 of 3 shards did not succeed": {ok, off, ok},
+		"all 3 failed 1: 2 of 3 shards did not succeed":    {no, off, ok},
+		"all 3 timed_out 1: 2 of 3 shards did not succeed": {no, late, ok},
+		"all 3 lost 1: 3 of 3 shards did not succeed":      {gone, no, late},
+		"all 2 failed 1: 1 of 2 shards did not succeed":    {no, ok},
+	} {
+		t.Run(want, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				r.create(t, "a")
+				r.pass(t, time.Minute)
+				r.want(t, Opened, sharded(len(outcomes), tickClaim("a", "x", 1)))
+				r.ended(t, "a", "x", outcomes...)
+				rows := r.rows(t, "a")
+				if r.sound(t); !rows[len(rows)-1].Whole {
+					t.Fatalf("rows %+v", rows)
+				}
+				var told []string
+				for i, o := range outcomes {
+					told = append(told, fmt.Sprintf("%d/%d %s 1", i, len(outcomes), o))
+				}
+				r.parts(t, "a", append(told, want)...)
+			})
+		})
+	}
+}
+
+// TestCancelATick: running shards are told, those that wait are recorded when they are claimed, those that
+// have ended stay as they are; a crash is not repeated.
+func TestCancelATick(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		r.want(t, Opened, sharded(5, tickClaim("a", "x", 1)))
+		r.ended(t, "a", "x", jobs.OutcomeSucceeded)
+		for i := 1; i < 4; i++ {
+			r.want(t, Granted, attempts(3, shardClaim("a", "x", i)))
+		}
+		for range 2 {
+			if got := must(r.led.Cancel(t.Context(), "a", "x", "ann", "why")); got != Told {
+				t.Fatalf("cancel: %s", got)
+			}
+		}
+		if flags := must(r.led.Cancels(t.Context())); len(flags) != 1 || flags[0] != (Cancel{"x", "ann", "why"}) {
+			t.Errorf("flags %+v", flags)
+		}
+		if got, err := r.led.Cancel(t.Context(), "b", "x", "", ""); !errors.Is(err, ErrUnknownRun) {
+			t.Errorf("for another job: %s, %v", got, err)
+		}
+		if a := r.want(t, Passed, shardClaim("a", "x", 4)); a.Detail != "cancelled,cancelled by ann: why" {
+			t.Errorf("answered %+v", a)
+		}
+		r.want(t, Moved, shardClaim("a", "x", 4))
+		r.settle(t, Settled, "a", "x.1", jobs.OutcomeCancelled)
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "x.2"}}))
+		r.sound(t)
+		r.reap(t, "a", "x.3")
+		r.parts(t, "a", "0/5 succeeded 1", "4/5 cancelled 1", "1/5 cancelled 1", "2/5 cancelled 1", "3/5 abandoned 1",
+			"all 5 abandoned 1: 4 of 5 shards did not succeed")
+		if flags := must(r.led.Cancels(t.Context())); len(flags) != 0 || r.entry(t, "a").Open != "" {
+			t.Errorf("flags %+v", flags)
+		}
+		if _, err := r.led.Cancel(t.Context(), "a", "x", "", ""); !errors.Is(err, ErrRefused) {
+			t.Errorf("when it has ended: %v", err)
+		}
+		r.sound(t)
+	})
+}
+
+// TestRemoveWithAnOpenTick: not while a shard runs; then all of it goes, also the wish that it ends.
+func TestRemoveWithAnOpenTick(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "other")
+		r.pass(t, time.Minute)
+		r.want(t, Opened, sharded(2, tickClaim("other", "z", 1)))
+		must(r.led.Cancel(t.Context(), "other", "z", "bob", ""))
+		before := dump(t, r.client)
+		r.create(t, "a")
+		r.want(t, Opened, sharded(3, tickClaim("a", "x", 1)))
+		r.want(t, Granted, shardClaim("a", "x", 0))
+		must(r.led.Cancel(t.Context(), "a", "x", "ann", ""))
+		if err := r.led.Remove(t.Context(), "a"); !errors.Is(err, ErrRefused) {
+			t.Fatalf("while a shard runs: %v", err)
+		}
+		r.settle(t, Settled, "a", "x.0", jobs.OutcomeSucceeded)
+		if err := r.led.Remove(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if wrong := differences(before, dump(t, r.client)); len(wrong) > 0 {
+			t.Errorf("what stays differs: %v", wrong)
+		}
+	})
+}
+
+// A cursor is not set back under an open tick, whoever wanted that, and whether it holds the job or not.
+func TestRewindWaitsForAnOpenTick(t *testing.T) {
+	for _, o := range []jobs.Overlap{jobs.OverlapSkip, jobs.OverlapAllow} {
+		t.Run(o.String(), func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				r.create(t, "a")
+				r.pass(t, time.Minute)
+				r.want(t, Opened, with(o, sharded(2, tickClaim("a", "x", 1))))
+				back := Rewind{Job: "a", Digest: "d-second", From: noon + 2000, To: noon + 1000}
+				for i := range 2 {
+					r.unchanged(t, "a refused rewind", func() {
+						if _, err := r.led.Rewind(t.Context(), r.now, back); !errors.Is(err, ErrRefused) {
+							t.Fatalf("before shard %d: %v", i, err)
+						}
+					})
+					r.want(t, Granted, with(o, attempts(3, shardClaim("a", "x", i))))
+					if i == 0 {
+						r.settle(t, Settled, "a", "x.0", jobs.OutcomeSucceeded)
+					}
+				}
+				r.reap(t, "a", "x.1")
+				r.want(t, Granted, with(o, attempts(3, shardAgain("a", Successor("x.1")))))
+				r.settle(t, Settled, "a", Successor("x.1"), jobs.OutcomeSucceeded)
+				must(r.led.Rewind(t.Context(), r.now, back))
+				r.want(t, Moved, with(o, sharded(2, tickClaim("a", "x", 1)))) // that one has ended
+				r.want(t, Opened, with(o, sharded(2, tickClaim("a", "y", 1))))
+				if a := r.want(t, Granted, with(o, shardClaim("a", "y", 0))); a.Run.Attempt != 3 {
+					t.Errorf("granted %+v", a.Run)
+				}
+				r.sound(t)
+			})
+		})
+	}
+}
+
+// TestOpenTickOfANewerVersion: nothing is done to its shards that would have to be noted in it.
+func TestOpenTickOfANewerVersion(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		r.want(t, Opened, sharded(3, tickClaim("a", "x", 1)))
+		r.want(t, Granted, shardClaim("a", "x", 0))
+		waiting := r.led.keys[0].waiting
+		own := r.client.HGet(t.Context(), waiting, "x").Val()
+		r.client.HSet(t.Context(), waiting, "x", "2"+own[1:])
+		r.pass(t, 2*ttl)
+		r.unchanged(t, "a tick that cannot be read", func() {
+			r.settle(t, Strange, "a", "x.0", jobs.OutcomeSucceeded)
+			if got := must(r.led.Reap(t.Context(), r.now, r.identity, []Lease{{Job: "a", Run: "x.0"}})); got[0] != Strange {
+				t.Errorf("reaped: %s", got[0])
+			}
+			r.want(t, Foreign, shardClaim("a", "x", 1))
+			r.want(t, Foreign, sharded(3, pendingClaim("a", "x")))
+			for _, run := range []string{"x", "x.1"} {
+				if _, err := r.led.Cancel(t.Context(), "a", run, "", ""); !errors.Is(err, ErrForeign) {
+					t.Errorf("cancel of %s: %v", run, err)
+				}
+			}
+			if err := r.led.Remove(t.Context(), "a"); !errors.Is(err, ErrRefused) {
+				t.Errorf("remove: %v", err)
+			}
+		})
+		r.client.HSet(t.Context(), waiting, "x", own)
+		r.settle(t, Settled, "a", "x.0", jobs.OutcomeSucceeded)
+		for i := 1; i < 3; i++ {
+			r.want(t, Granted, shardClaim("a", "x", i))
+			r.settle(t, Settled, "a", ShardRun("x", i), jobs.OutcomeSucceeded)
+		}
+		r.parts(t, "a", "0/3 succeeded 1", "1/3 succeeded 1", "2/3 succeeded 1", "all 3 succeeded 1")
+		r.sound(t)
+	})
+}
+
+// TestRerunOfShards: a shard alone is a run by itself that holds the job; a whole tick is opened anew, as an
+// attempt after that of any shard. No number is given twice.
+func TestRerunOfShards(t *testing.T) {
+	onBoth(t, Config{Partitions: 1, Keep: 100}, func(t *testing.T, r *rig) {
+		refused := func(run string) {
+			t.Helper()
+			if got, err := r.led.Rerun(t.Context(), "a", run); !errors.Is(err, ErrRefused) {
+				t.Fatalf("rerun of %s: %q, %v", run, got, err)
+			}
+		}
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		r.want(t, Opened, sharded(3, tickClaim("a", "x", 1), "p", "q", "r"))
+		refused("x")
+		refused("x.0")
+		r.want(t, Granted, attempts(3, shardClaim("a", "x", 2)))
+		r.reap(t, "a", "x.2")
+		r.want(t, Granted, shardAgain("a", Successor("x.2")))
+		r.settle(t, Settled, "a", Successor("x.2"), jobs.OutcomeFailed)
+		r.ended(t, "a", "x", jobs.OutcomeSucceeded, jobs.OutcomeSucceeded)
+
+		alone := must(r.led.Rerun(t.Context(), "a", "x.1"))
+		refused("x") // it would be an attempt of shard 1 too
+		a := r.want(t, Granted, sharded(3, pendingClaim("a", alone)))
+		if l := a.Run; l.Of != "" || l.Shard != 1 || l.Shards != 3 || l.Param != "q" || l.Attempt != 2 || l.Prev != 0 {
+			t.Errorf("granted %+v", l)
+		}
+		if e := r.entry(t, "a"); e.Open != alone {
+			t.Errorf("held by %q", e.Open)
+		}
+		r.want(t, Held, sharded(3, tickClaim("a", "y", 2)))
+		r.settle(t, Settled, "a", alone, jobs.OutcomeSucceeded)
+		r.sound(t)
+
+		all := must(r.led.Rerun(t.Context(), "a", "x"))
+		if l := r.open(t, "a"); l.Attempt != 3 || l.Shards != 1 || l.Of != "" || l.Param != "" {
+			t.Errorf("pending: %+v", l)
+		}
+		refused("x.0") // would be its attempt 2, and after that comes the whole tick's
+		refused(alone)
+		r.sound(t)
+		r.want(t, Opened, sharded(2, pendingClaim("a", all))) // as the definition says now
+		if got := must(r.led.Rerun(t.Context(), "a", "x")); got != all {
+			t.Errorf("asked again: %s", got)
+		}
+		refused("x.0")
+		r.ended(t, "a", all, jobs.OutcomeSucceeded, jobs.OutcomeSucceeded)
+		third := must(r.led.Rerun(t.Context(), "a", Successor("x.2"))) // of shard 2 there was no third attempt
+		if l := r.open(t, "a"); l.Run != third || l.Attempt != 3 {
+			t.Errorf("pending: %+v", l)
+		}
+		r.want(t, Granted, sharded(2, pendingClaim("a", third)))
+		r.settle(t, Settled, "a", third, jobs.OutcomeSucceeded)
+		one := must(r.led.Rerun(t.Context(), "a", all))
+		r.want(t, Granted, pendingClaim("a", one)) // and now it has one shard
+		r.settle(t, Settled, "a", one, jobs.OutcomeSucceeded)
+		r.parts(t, "a", "2/3 abandoned 1", "2/3 failed 1 #2", "0/3 succeeded 1", "1/3 succeeded 1", "all 3 failed 1: 1 of 3 shards did not succeed",
+			"1/3 alone succeeded 1 #2", "0/2 succeeded 1 #3", "1/2 succeeded 1 #3", "all 2 succeeded 1 #3", "2/3 alone succeeded 1 #3", "succeeded 1 #4")
+		r.sound(t)
+	})
+}
+
+// TestShardedFollowers: a follower's tick is opened when it is claimed; those who follow a sharded job hear of
+// its ticks as a whole, and nothing of a shard that is repeated alone.
+func TestShardedFollowers(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.chainOf(t, "a", "b", "c")
+		r.pass(t, 20*time.Second)
+		r.want(t, Opened, sharded(2, tickClaim("a", "x", 1)))
+		r.ended(t, "a", "x", jobs.OutcomeSucceeded)
+		if e := r.events(t); len(e) != 0 {
+			t.Fatalf("told of %+v", e)
+		}
+		r.want(t, Granted, shardClaim("a", "x", 1))
+		r.settle(t, Settled, "a", "x.1", jobs.OutcomeSucceeded)
+		e := r.events(t)
+		if len(e) != 1 || e[0].Tick != noon+1000 || e[0].Next != noon+2000 || e[0].Outcome != jobs.OutcomeSucceeded || e[0].Count != 1 {
+			t.Fatalf("told of %+v", e)
+		}
+		r.relayAll(t)
+		alone := must(r.led.Rerun(t.Context(), "a", "x.0"))
+		r.want(t, Granted, pendingClaim("a", alone))
+		r.settle(t, Settled, "a", alone, jobs.OutcomeFailed)
+		if e := r.events(t); len(e) != 0 {
+			t.Errorf("told of a shard: %+v", e)
+		}
+		l := r.open(t, "b")
+		follower := after(jobs.OverlapSkip, "b", l.Run)
+		r.want(t, Opened, sharded(2, follower))
+		for i := range 2 {
+			follower.Run, follower.Shard = ShardRun(l.Run, i), true
+			if a := r.want(t, Granted, follower); a.Run.Tick != noon+1000 || a.Run.Trigger != "after" {
+				t.Errorf("granted %+v", a.Run)
+			}
+			if r.relayAll(t); i == 0 {
+				if r.settle(t, Settled, "b", follower.Run, jobs.OutcomeFailed); r.open(t, "c") != nil || len(r.events(t)) != 0 {
+					t.Error("told of half a tick")
+				}
+			}
+		}
+		r.settle(t, Settled, "b", follower.Run, jobs.OutcomeSucceeded)
+		r.relayAll(t)
+		r.parts(t, "b", "0/2 failed 1", "1/2 succeeded 1", "all 2 failed 1: 1 of 2 shards did not succeed")
+		r.tale(t, "c", "skipped 1-1 x1 upstream failed")
+
+		all := must(r.led.Rerun(t.Context(), "b", l.Run))
+		r.want(t, Opened, sharded(2, after(jobs.OverlapSkip, "b", all)))
+		for i := range 2 {
+			follower.Run = ShardRun(all, i)
+			r.want(t, Granted, follower)
+			r.settle(t, Settled, "b", follower.Run, jobs.OutcomeSucceeded)
+		}
+		r.relayAll(t)
+		if l := r.open(t, "c"); l == nil || l.Tick != noon+1000 {
+			t.Errorf("pending: %+v", l)
+		}
+		must(r.led.Relay(t.Context(), e[0], "b")) // what b has done is done
+		if l := r.open(t, "b"); l != nil {
+			t.Errorf("pending: %+v", l)
+		}
+		r.sound(t)
+	})
+}
+
+// TestFullPartition: a tick is opened with all its shards or not at all.
+func TestFullPartition(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}))
+		pending := r.led.keys[0].pending
+		var others []redis.Z
+		for i := range pendingMax - 3 { // which leaves room for two
+			others = append(others, redis.Z{Score: float64(r.now), Member: fmt.Sprint("other ", i)})
+		}
+		r.client.ZAdd(t.Context(), pending, others...)
+		full := sharded(3, passing("a", "x", 2, late(1, 1)))
+		r.unchanged(t, "a claim of too many shards", func() {
+			for _, c := range []Claim{full, sharded(3, pendingClaim("a", "t"))} {
+				if a := r.want(t, Held, c); a.Detail != "full partition" {
+					t.Errorf("held by %q", a.Detail)
+				}
+			}
+		})
+		r.want(t, Opened, sharded(2, full))
+		if n := r.client.ZCard(t.Context(), pending).Val(); n != pendingMax {
+			t.Errorf("%d are pending", n)
+		}
+		r.unchanged(t, "asking again", func() { r.want(t, Opened, sharded(2, full)) })
+		r.client.ZRem(t.Context(), pending, "other 0")
+		r.want(t, Granted, shardClaim("a", "x", 0)) // what is open goes on
+	})
+}
+
+// TestManyShards: the most that a job may have, opened, run, repeated and recorded.
+func TestManyShards(t *testing.T) {
+	const many = 1024
+	onBoth(t, Config{Partitions: 1, Keep: 5000}, func(t *testing.T, r *rig) {
+		params := make([]string, many)
+		for i := range params {
+			params[i] = fmt.Sprint("part | ", i)
+		}
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		r.want(t, Opened, sharded(many, tickClaim("a", "x", 1), params...))
+		for from := 0; from < many; from += BatchMax {
+			var claims []Claim
+			var reports []Report
+			for i := from; i < min(many, from+BatchMax); i++ {
+				claims = append(claims, shardClaim("a", "x", i))
+				reports = append(reports, Report{Job: "a", Run: ShardRun("x", i), Outcome: jobs.OutcomeSucceeded, Started: r.now, Ended: r.now})
+			}
+			for i, a := range must(r.led.Claim(t.Context(), node, r.now, claims)) {
+				if a.Verdict != Granted || a.Run.Shard != from+i || a.Run.Param != params[from+i] {
+					t.Fatalf("shard %d: %+v", from+i, a)
+				}
+			}
+			for i, w := range must(r.led.Settle(t.Context(), reports)) {
+				if w != Settled {
+					t.Fatalf("shard %d: %s", from+i, w)
+				}
+			}
+		}
+		rows := r.rows(t, "a")
+		if last := rows[len(rows)-1]; len(rows) != many+1 || !last.Whole || last.Shards != many || last.Outcome != jobs.OutcomeSucceeded {
+			t.Errorf("%d rows, the last is %+v", len(rows), last)
+		}
+		r.sound(t)
+	})
+}
+
+// TestPauseWhileATickIsOpen: its shards go on; a tick that nobody has opened does not.
+func TestPauseWhileATickIsOpen(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 1500*time.Millisecond)
+		r.want(t, Opened, sharded(2, tickClaim("a", "x", 1)))
+		r.pause(t, "a", Pause{})
+		r.want(t, Granted, attempts(2, shardClaim("a", "x", 0)))
+		r.reap(t, "a", "x.0")
+		r.want(t, Moved, sharded(2, tickClaim("a", "y", 2)))
+		r.want(t, Granted, shardAgain("a", Successor("x.0")))
+		r.settle(t, Settled, "a", Successor("x.0"), jobs.OutcomeSucceeded)
+		r.want(t, Granted, shardClaim("a", "x", 1))
+		r.settle(t, Settled, "a", "x.1", jobs.OutcomeSucceeded)
+		r.want(t, Passed, sharded(2, passing("a", "z", 0, paused(2, 5))))
+		r.parts(t, "a", "0/2 abandoned 1", "0/2 succeeded 1 #2", "1/2 succeeded 1", "all 2 succeeded 1", "paused 2")
+		r.sound(t)
+	})
+}
+
+// The rows of a tick's shards leave the history before the tick's own. What gives the tick another attempt then still knows
+// how many its shards had.
+func TestAttemptsOfATrimmedTick(t *testing.T) {
+	for name, anew := range map[string]func(t *testing.T, r *rig) string{
+		"rerun": func(t *testing.T, r *rig) string {
+			id := must(r.led.Rerun(t.Context(), "a", "x"))
+			r.want(t, Opened, sharded(14, pendingClaim("a", id)))
+			return id
+		},
+		"rewind": func(t *testing.T, r *rig) string {
+			if word := must(r.led.Rewind(t.Context(), r.now, Rewind{Job: "a", Digest: "d-second", From: noon + 17000, To: noon + 1000})); word != Rewound {
+				t.Fatal(word)
+			}
+			r.want(t, Opened, sharded(14, tickClaim("a", "y", 1)))
+			return "y"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				r.create(t, "a")
+				r.pass(t, time.Minute)
+				r.want(t, Opened, sharded(14, tickClaim("a", "x", 1)))
+				run := "x.0"
+				for range 2 { // it crashes twice
+					r.want(t, Granted, attempts(3, shardAgain("a", run)))
+					r.reap(t, "a", run)
+					run = Successor(run)
+				}
+				r.want(t, Granted, attempts(3, shardAgain("a", run)))
+				r.settle(t, Settled, "a", run, jobs.OutcomeSucceeded)
+				for shard := 1; shard < 14; shard++ {
+					r.want(t, Granted, shardClaim("a", "x", shard))
+					r.settle(t, Settled, "a", ShardRun("x", shard), jobs.OutcomeSucceeded)
+				}
+				r.pass(t, time.Minute)
+				for s := int64(2); s <= 16; s++ {
+					r.runOne(t, "a", s)
+				}
+				if rows := r.rows(t, "a"); !rows[0].Whole {
+					t.Fatalf("the history begins with %+v", rows[0])
+				}
+				if a := r.want(t, Granted, shardClaim("a", anew(t, r), 0)); a.Run.Attempt != 4 {
+					t.Errorf("attempt %d, after three", a.Run.Attempt)
+				}
+			})
+		})
+	}
+}
