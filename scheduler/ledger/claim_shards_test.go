@@ -3,92 +3,12 @@ package ledger
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"testing"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/redis/go-redis/v9"
 )
-
-// TestCloseATick: the job stays held until the last shard has ended; then the tick has a row, which is the
-// step of the cursor. Shards are counted, the tick is not.
-func TestCloseATick(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, 1500*time.Millisecond)
-		opened := r.now
-		r.want(t, Opened, sharded(3, tickClaim("a", "x", 1), "p", "", "r|r"))
-		var token int64
-		for i := range 3 {
-			a := r.want(t, Granted, shardClaim("a", "x", i))
-			if again := r.want(t, Granted, shardClaim("a", "x", i)); !reflect.DeepEqual(again, a) || a.Token <= token {
-				t.Errorf("granted %+v, asked again %+v", a, again)
-			}
-			if l := a.Run; l.Of != "x" || l.Shard != i || l.Shards != 3 || l.Prev != 0 || l.Tick != noon+1000 {
-				t.Errorf("granted %+v", l)
-			}
-			if other := must(r.led.Claim(t.Context(), Claimer{ID: "n2"}, r.now, []Claim{shardClaim("a", "x", i)})); other[0].Verdict != Moved {
-				t.Errorf("another node is answered %+v", other[0])
-			}
-			token = a.Token
-		}
-		for i := range 3 {
-			if l, e := r.left(t, "a", "x"), r.entry(t, "a"); l == nil || l.Left != 3-i || e.Open != "x" {
-				t.Fatalf("before shard %d: %+v, held by %q", i, l, e.Open)
-			}
-			r.settle(t, Settled, "a", ShardRun("x", i), jobs.OutcomeSucceeded)
-			r.settle(t, Settled, "a", ShardRun("x", i), jobs.OutcomeSucceeded)
-			r.sound(t)
-		}
-		e, rows := r.entry(t, "a"), r.rows(t, "a")
-		if e.Open != "" || r.left(t, "a", "x") != nil || len(rows) != 4 || e.Counts[jobs.OutcomeSucceeded] != 3 {
-			t.Fatalf("at the end: %+v, %+v", e, rows)
-		}
-		want := Row{Job: "a", Whole: true, Prev: noon + 1000, Next: noon + 2000, At: r.now, Tick: noon + 1000, Shards: 3, Attempt: 1, Highest: 1, Run: "x",
-			Trigger: "schedule", Outcome: jobs.OutcomeSucceeded, Started: opened}
-		if !reflect.DeepEqual(rows[3], want) {
-			t.Errorf("the tick's row is\n%+v, want\n%+v", rows[3], want)
-		}
-		if rows[0].Param != "p" || rows[1].Param != "" || rows[2].Param != "r|r" || rows[2].Of != "x" || rows[2].Prev != 0 {
-			t.Errorf("the shards' rows are %+v", rows[:3])
-		}
-		r.want(t, Moved, sharded(3, tickClaim("a", "y", 1)))
-		r.want(t, Moved, sharded(3, tickClaim("a", "x", 1)))
-		r.want(t, Moved, shardClaim("a", "x", 0))
-	})
-}
-
-// TestTheWorstOutcome: whatever the order in which the shards end.
-func TestTheWorstOutcome(t *testing.T) {
-	ok, no, late, gone, off := jobs.OutcomeSucceeded, jobs.OutcomeFailed, jobs.OutcomeTimedOut, jobs.OutcomeLost, jobs.OutcomeCancelled
-	for want, outcomes := range map[string][]jobs.Outcome{
-		"all 3 succeeded 1": {ok, ok, ok},
-		"all 3 cancelled 1: 1 of 3 shards did not succeed": {ok, off, ok},
-		"all 3 failed 1: 2 of 3 shards did not succeed":    {no, off, ok},
-		"all 3 timed_out 1: 2 of 3 shards did not succeed": {no, late, ok},
-		"all 3 lost 1: 3 of 3 shards did not succeed":      {gone, no, late},
-		"all 2 failed 1: 1 of 2 shards did not succeed":    {no, ok},
-	} {
-		t.Run(want, func(t *testing.T) {
-			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-				r.create(t, "a")
-				r.pass(t, time.Minute)
-				r.want(t, Opened, sharded(len(outcomes), tickClaim("a", "x", 1)))
-				r.ended(t, "a", "x", outcomes...)
-				rows := r.rows(t, "a")
-				if r.sound(t); !rows[len(rows)-1].Whole {
-					t.Fatalf("rows %+v", rows)
-				}
-				var told []string
-				for i, o := range outcomes {
-					told = append(told, fmt.Sprintf("%d/%d %s 1", i, len(outcomes), o))
-				}
-				r.parts(t, "a", append(told, want)...)
-			})
-		})
-	}
-}
 
 // TestCancelATick: running shards are told, those that wait are recorded when they are claimed, those that
 // have ended stay as they are; a crash is not repeated.
@@ -417,26 +337,6 @@ func TestManyShards(t *testing.T) {
 		if last := rows[len(rows)-1]; len(rows) != many+1 || !last.Whole || last.Shards != many || last.Outcome != jobs.OutcomeSucceeded {
 			t.Errorf("%d rows, the last is %+v", len(rows), last)
 		}
-		r.sound(t)
-	})
-}
-
-// TestPauseWhileATickIsOpen: its shards go on; a tick that nobody has opened does not.
-func TestPauseWhileATickIsOpen(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, 1500*time.Millisecond)
-		r.want(t, Opened, sharded(2, tickClaim("a", "x", 1)))
-		r.pause(t, "a", Pause{})
-		r.want(t, Granted, attempts(2, shardClaim("a", "x", 0)))
-		r.reap(t, "a", "x.0")
-		r.want(t, Moved, sharded(2, tickClaim("a", "y", 2)))
-		r.want(t, Granted, shardAgain("a", Successor("x.0")))
-		r.settle(t, Settled, "a", Successor("x.0"), jobs.OutcomeSucceeded)
-		r.want(t, Granted, shardClaim("a", "x", 1))
-		r.settle(t, Settled, "a", "x.1", jobs.OutcomeSucceeded)
-		r.want(t, Passed, sharded(2, passing("a", "z", 0, paused(2, 5))))
-		r.parts(t, "a", "0/2 abandoned 1", "0/2 succeeded 1 #2", "1/2 succeeded 1", "all 2 succeeded 1", "paused 2")
 		r.sound(t)
 	})
 }

@@ -62,7 +62,7 @@ func quiet(t *testing.T, r *rig, w *world) {
 // fillFrom copies a namespace into another one, and adds the digests of both.
 func fillFrom(t *testing.T, client *redis.Client, from *Ledger, ns string, n int, digests map[string]bool) *Ledger {
 	t.Helper()
-	s := &moveTale{ctx: t.Context(), client: client}
+	s := &mover{t: t, ctx: t.Context(), client: client}
 	s.does("reserve", s.reserve(ns, move2, n, false, ""))
 	to := must(OpenExisting(s.ctx, client, Config{Namespace: ns, Keep: traceConfig.Keep, KeepFor: traceConfig.KeepFor}))
 	for p := range n {
@@ -82,9 +82,6 @@ func fillFrom(t *testing.T, client *redis.Client, from *Ledger, ns string, n int
 	_, err := to.Export(s.ctx, census.Add)
 	s.does("read", err)
 	digests[census.Digest()] = true
-	if len(s.wrong) > 0 {
-		t.Fatal(strings.Join(s.wrong, "\n"))
-	}
 	return to
 }
 

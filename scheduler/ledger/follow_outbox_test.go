@@ -104,30 +104,6 @@ func TestFollowers(t *testing.T) {
 	})
 }
 
-// Nobody alive holds the follower: a tick that succeeded is missed, instead of waiting for ever; it has its
-// answer then, whoever is there later.
-func TestFollowerThatNobodyHolds(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.chainOf(t, "a", "b", "c")
-		r.pass(t, time.Minute)
-		r.runOne(t, "a", 1)
-		e := r.events(t)[0]
-		e.Unheld = true
-		for _, unheld := range []bool{true, true, false} {
-			if e.Unheld = unheld; must(r.led.Relay(t.Context(), e, "b")) != RelayDone {
-				t.Fatal("not told")
-			}
-		}
-		r.relayAll(t)
-		if l := r.open(t, "b"); l != nil {
-			t.Errorf("in flight: %+v", l)
-		}
-		r.tale(t, "b", "missed 1-1 x1 late")
-		r.tale(t, "c", "skipped 1-1 x1 upstream missed")
-		r.sound(t)
-	})
-}
-
 // Events that wait for a follower fill pages of the outbox; those that come behind them are seen in the next look.
 func TestNewEventsDoNotWaitForOld(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {

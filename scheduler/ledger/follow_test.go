@@ -158,31 +158,6 @@ func TestFollowARerunOfASuccess(t *testing.T) {
 	}
 }
 
-// A tick was recorded as skipped, because the one that the job follows had failed; an operator's attempt of that succeeds while nobody
-// holds the job. The tick has its answer, and does not get a second one: it counts once.
-func TestFollowARerunThatNobodyHolds(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.chainOf(t, "a", "b", "c")
-		r.pass(t, time.Minute)
-		r.want(t, Granted, tickClaim("a", "a-1", 1))
-		r.settle(t, Settled, "a", "a-1", jobs.OutcomeFailed)
-		r.relayAll(t)
-		again := must(r.led.Rerun(t.Context(), "a", "a-1"))
-		r.want(t, Granted, pendingClaim("a", again))
-		r.settle(t, Settled, "a", again, jobs.OutcomeSucceeded)
-		for _, unheld := range []bool{true, false} {
-			e := r.events(t)[0]
-			if e.Unheld = unheld; must(r.led.Relay(t.Context(), e, "b")) != RelayDone {
-				t.Fatal("not told")
-			}
-		}
-		r.relayAll(t)
-		r.tale(t, "b", "skipped 1-1 x1 upstream failed")
-		r.tale(t, "c", "skipped 1-1 x1 upstream skipped")
-		r.sound(t)
-	})
-}
-
 // A job that once followed another one, and wants nodes with a label whose name is after and whose value is that job's name, follows it
 // no more.
 func TestFollowIsNoLabel(t *testing.T) {

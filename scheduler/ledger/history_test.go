@@ -13,53 +13,6 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-func TestHistoryIsTrimmedByCount(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, time.Hour)
-		for s := int64(1); s <= 120; s++ {
-			r.runOne(t, "a", s)
-			rows := r.rows(t, "a")
-			if n := len(rows); n > 16+15 || s >= 16 && n < 16 {
-				t.Fatalf("after %d rows %d are kept, want 16 and up to 15 more", s, n)
-			}
-			if base := r.entry(t, "a").Base; base != rows[0].Prev {
-				t.Fatalf("after %d rows the base is %d, the first row begins at %d", s, base, rows[0].Prev)
-			}
-			r.sound(t)
-		}
-	})
-}
-
-// Of a job that runs seldom, what is too old leaves with the next row: rows, outputs and payloads.
-func TestShortHistoryIsTrimmedByAge(t *testing.T) {
-	onBoth(t, Config{Partitions: 1, Keep: 100, KeepFor: time.Hour}, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, 24*time.Hour)
-		for s := int64(1); s <= 20; s++ {
-			run := fmt.Sprint("a-", s)
-			r.want(t, Granted, tickClaim("a", run, s))
-			must(r.led.Settle(t.Context(), []Report{{Job: "a", Run: run, Outcome: jobs.OutcomeSucceeded, Started: r.now, Ended: r.now, Tries: 1, Output: []byte("said")}}))
-			if n := len(r.rows(t, "a")); n > 3 {
-				t.Fatalf("%d rows are kept, after %d that are 25 minutes apart", n, s)
-			}
-			if n := r.client.HLen(t.Context(), r.led.keys[0].kept).Val(); n < 1 || n > 3 {
-				t.Fatalf("outputs of %d runs are kept", n)
-			}
-			r.sound(t)
-			r.pass(t, 25*time.Minute)
-		}
-		for s := int64(21); s <= 60; s++ { // 60 in an hour
-			r.runOne(t, "a", s)
-			r.pass(t, time.Minute)
-			if n := len(r.rows(t, "a")); s < 40 && int64(n) < s-20 {
-				t.Fatalf("%d rows are kept of %d in this hour", n, s-20)
-			}
-		}
-		r.sound(t)
-	})
-}
-
 // A row whose age cannot be told stays, and those behind it.
 func TestShortHistoryBehindAForeignRow(t *testing.T) {
 	onBoth(t, Config{Partitions: 1, Keep: 100, KeepFor: time.Hour}, func(t *testing.T, r *rig) {

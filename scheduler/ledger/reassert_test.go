@@ -51,60 +51,6 @@ func TestReassertAGrant(t *testing.T) {
 	}
 }
 
-// What was not lost is known: a run that goes on, one whose end alone was lost, and one that has ended.
-func TestReassertWhatIsThere(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, 1500*time.Millisecond)
-		l := r.granted(t, tickClaim("a", "r1", 1))
-		granted := r.backup(t)
-		r.pass(t, time.Second)
-		r.ends(t, Settled, l, jobs.OutcomeSucceeded)
-		ended := r.backup(t)
-		r.failover(t, granted)
-		r.pass(t, ttl) // the lease has lapsed and nobody reaped it
-		r.says(t, Known, of(l))
-		if o := r.open(t, "a"); o.Until != r.now+ttl.Milliseconds() || o.Beat != 2 {
-			t.Errorf("the lease was not renewed: %+v", o)
-		}
-		r.ends(t, Settled, l, jobs.OutcomeSucceeded)
-		r.tale(t, "a", "succeeded 1")
-		r.whole(t)
-		r.failover(t, ended)
-		r.unchanged(t, "saying what is known", func() { r.says(t, Ended, of(l)) })
-		r.ends(t, Settled, l, jobs.OutcomeSucceeded)
-		r.tale(t, "a", "succeeded 1")
-		r.whole(t)
-	})
-}
-
-// TestReassertAPendingRun: of a run by hand the grant alone is lost, or the request as well.
-func TestReassertAPendingRun(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		nothing := r.backup(t)
-		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t", Payload: []byte("p|\n\x00")}))
-		asked := r.backup(t)
-		l := r.granted(t, pendingClaim("a", "t"))
-		for _, before := range []backup{nothing, asked} {
-			r.failover(t, before)
-			r.says(t, Restored, of(l))
-			if o := r.open(t, "a"); o == nil || o.Pending() || string(o.Payload) != "p|\n\x00" || r.entry(t, "a").Open != "t" {
-				t.Fatalf("in flight: %+v", o)
-			}
-			must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"})) // is the same
-			r.whole(t)
-			r.ends(t, Settled, l, jobs.OutcomeSucceeded)
-			must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}))
-			if _, payload, err := r.led.Kept(t.Context(), "a", "t"); r.open(t, "a") != nil || string(payload) != "p|\n\x00" || err != nil {
-				t.Errorf("kept: %q, %v", payload, err)
-			}
-			r.tale(t, "a", "succeeded by hand")
-			r.whole(t)
-		}
-	})
-}
-
 // TestReassertAfterAHandBack: whichever of the two grants and of what was between them is lost, the second is restored,
 // and nothing of the first stays behind.
 func TestReassertAfterAHandBack(t *testing.T) {
@@ -273,43 +219,6 @@ func TestReassertASecondAttempt(t *testing.T) {
 	})
 }
 
-// TestReassertTheOnlyAttempt: all of the first attempt is lost, and its node with it. The second becomes the step of the
-// cursor when nobody else has anything to say, with the ticks before it given up; the tick is not granted anew.
-func TestReassertTheOnlyAttempt(t *testing.T) {
-	next := func(a *Assertion) { a.Next = noon + 2000 }
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		nothing := r.backup(t)
-		c := r.crash(t)
-		r.failover(t, c.story[0])
-		r.says(t, Behind, of(c.second))
-		r.says(t, Behind, of(c.second, next))
-		r.says(t, Restored, of(c.second, next, gap(1, 0)))
-		if e := r.entry(t, "a"); e.Cursor != noon+2000 || e.Open != c.second.Run {
-			t.Errorf("the entry is %+v", e)
-		}
-		r.want(t, Moved, tickClaim("a", "r9", 1))
-		r.ends(t, Settled, c.second, jobs.OutcomeSucceeded)
-		r.says(t, Lost, of(c.first))
-		r.sound(t)
-		r.tale(t, "a", "succeeded 1 #2")
-
-		// The new server has given the tick to somebody else: then it is that one's.
-		r.failover(t, c.story[0])
-		r.granted(t, tickClaim("a", "r9", 1))
-		r.says(t, Lost, of(c.second, next, gap(1, 0)))
-		r.ends(t, NoSuchRun, c.second, jobs.OutcomeFailed)
-		r.whole(t)
-
-		// The job is not even known, and is defined anew when the tick is past: this is no step of it.
-		r.failover(t, nothing)
-		r.says(t, NoSuchJob, of(c.second))
-		must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-second", Text: []byte("{}"), Cursor: noon + 60_000}}))
-		r.says(t, Restored, of(c.second))
-		r.ends(t, Settled, c.second, jobs.OutcomeSucceeded)
-		r.sound(t)
-	})
-}
-
 // TestReassertBehind: a run whose tick lies ahead of the cursor waits for what other nodes say of the ticks before it;
 // what nobody says anything of is given up, and stays so.
 func TestReassertBehind(t *testing.T) {
@@ -459,32 +368,6 @@ func TestReassertTheHolder(t *testing.T) {
 				t.Errorf("the entry is %+v", e)
 			}
 		}
-		r.whole(t)
-	})
-}
-
-// TestReassertAShard: its grant is lost, and the tick is open still.
-func TestReassertAShard(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, 1500*time.Millisecond)
-		r.want(t, Opened, sharded(2, tickClaim("a", "x", 1), "p", "q"))
-		opened := r.backup(t)
-		l := r.granted(t, shardClaim("a", "x", 1))
-		r.failover(t, opened)
-		r.says(t, Restored, of(l))
-		if e := r.entry(t, "a"); e.Open != "x" || e.Token != l.Token || e.Cursor != noon+2000 {
-			t.Errorf("the entry is %+v", e)
-		}
-		r.whole(t)
-		r.renews(t, locking.Renewed, l)
-		if a := r.granted(t, shardClaim("a", "x", 0)); a.Token <= l.Token || a.Param != "p" {
-			t.Errorf("granted %+v after %d", a, l.Token)
-		}
-		r.ends(t, Settled, l, jobs.OutcomeSucceeded)
-		r.settle(t, Settled, "a", "x.0", jobs.OutcomeFailed)
-		r.says(t, Ended, of(l))
-		r.parts(t, "a", "1/2 succeeded 1", "0/2 failed 1", "all 2 failed 1: 1 of 2 shards did not succeed")
 		r.whole(t)
 	})
 }
