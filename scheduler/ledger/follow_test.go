@@ -183,68 +183,6 @@ func TestFollowIsNoLabel(t *testing.T) {
 	})
 }
 
-// What becomes of a tick while the follower is held, paused, or late.
-func TestFollowerThatCannotRun(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.chainOf(t, "a", "b", "c")
-		r.pass(t, time.Minute)
-		pending := func(second int64) string {
-			t.Helper()
-			r.runOne(t, "a", second)
-			r.relayAll(t)
-			for _, l := range must(r.led.Open(t.Context(), "b")) {
-				if l.Tick == noon+second*1000 {
-					return l.Run
-				}
-			}
-			t.Fatal("nothing is pending")
-			return ""
-		}
-		one := pending(1)
-		r.pass(t, time.Second)
-		r.want(t, Granted, after(jobs.OverlapSkip, "b", one))
-		r.pass(t, time.Second)
-		two := pending(2)
-		r.want(t, Held, after(jobs.OverlapQueue, "b", two))
-		if got := must(r.led.Cancels(t.Context())); len(got) != 0 {
-			t.Errorf("queue asks for the end: %+v", got)
-		}
-		r.want(t, Held, after(jobs.OverlapReplace, "b", two))
-		if got := must(r.led.Cancels(t.Context())); len(got) != 1 || got[0] != (Cancel{Run: one}) {
-			t.Errorf("cancel flags %+v", got)
-		}
-		r.want(t, Passed, after(jobs.OverlapSkip, "b", two))
-		three := pending(3)
-		r.want(t, Granted, after(jobs.OverlapAllow, "b", three))
-		r.settle(t, Settled, "b", three, jobs.OutcomeSucceeded)
-		four := pending(4)
-		r.settle(t, Settled, "b", one, jobs.OutcomeCancelled)
-		r.pass(t, time.Second)
-		five := pending(5)
-		r.want(t, Granted, after(jobs.OverlapSkip, "b", five))
-		r.want(t, Held, after(jobs.OverlapSkip, "b", four)) // ended before five was granted: it waits
-		r.settle(t, Settled, "b", five, jobs.OutcomeSucceeded)
-		late := after(jobs.OverlapSkip, "b", four)
-		late.Drop = ReasonStartWithin
-		r.want(t, Passed, late)
-		six := pending(6)
-		r.pause(t, "b", Pause{})
-		r.want(t, Passed, after(jobs.OverlapSkip, "b", six))
-		r.resume(t, "b")
-		seven := pending(7)
-		r.want(t, Granted, after(jobs.OverlapSkip, "b", seven))
-		must(r.led.Unclaim(t.Context(), []Return{{Job: "b", Run: seven}}))
-		back := after(jobs.OverlapSkip, "b", Successor(seven))
-		back.Drop = ReasonStartWithin // it could have started
-		r.want(t, Granted, back)
-		r.settle(t, Settled, "b", Successor(seven), jobs.OutcomeSucceeded)
-		r.relayAll(t)
-		r.tale(t, "b", "skipped 2-2 x1 overlap", "succeeded 3", "cancelled 1", "succeeded 5", "missed 4-4 x1 start_within", "paused 6-6 x1 paused", "succeeded 7")
-		r.tale(t, "c", "skipped 2-2 x1 upstream skipped", "skipped 1-1 x1 upstream cancelled", "skipped 4-4 x1 upstream missed", "skipped 6-6 x1 upstream paused")
-		r.sound(t)
-	})
-}
-
 // failsRewound has a tick succeed, somebody follow its job, the job set back to before the tick, and the tick fail.
 func (r *rig) failsRewound(t *testing.T, crash bool) {
 	t.Helper()

@@ -62,34 +62,6 @@ func TestLookPassesOnToTheNext(t *testing.T) {
 	})
 }
 
-func TestLookBounds(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.create(t, "b")
-		r.pass(t, 2*time.Second)
-		r.want(t, Granted, tickClaim("b", "r1", 1))
-		look := func(now, grace int64) string {
-			t.Helper()
-			f := must(r.led.NewGaze().Look(t.Context(), now, grace))
-			return fmt.Sprintf("%d late, %d lapsed, %d pending", len(f.Late), len(f.Lapsed), len(f.Pending))
-		}
-		until := r.now + ttl.Milliseconds()
-		for _, c := range []struct {
-			now, grace int64
-			want       string
-		}{
-			{noon + 1499, 500, "0 late, 0 lapsed, 0 pending"},
-			{noon + 1500, 500, "1 late, 0 lapsed, 0 pending"},
-			{until, 500, "2 late, 0 lapsed, 0 pending"},
-			{until + 1, 500, "2 late, 1 lapsed, 0 pending"},
-		} {
-			if got := look(c.now, c.grace); got != c.want {
-				t.Errorf("at noon%+d with grace %d: %s, want %s", c.now-noon, c.grace, got, c.want)
-			}
-		}
-	})
-}
-
 // TestPostpone: a job that nobody holds is looked at again later, and at once when somebody holds it again.
 func TestPostpone(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -9,13 +10,20 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/escapement/escapement/locking/redistest"
+	"github.com/redis/go-redis/v9"
 )
 
 // server is the one real redis-server of this package's tests; each test begins with an empty one.
 var server *redistest.Server
 
+// silent drops what go-redis itself logs while servers are away.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
 func TestMain(m *testing.M) {
 	flag.Parse()
+	redis.SetLogger(silent{})
 	os.Exit(withServer(m.Run))
 }
 

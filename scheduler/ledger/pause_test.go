@@ -109,24 +109,6 @@ func TestPauseHoldsBackWhatNobodyStarted(t *testing.T) {
 	}
 }
 
-// The clock steps back, and a definition comes whose next tick lies before the pause's beginning.
-func TestDefinitionOfAPausedJob(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, 900*time.Millisecond)
-		r.pause(t, "a", Pause{})
-		r.pausedFor(t, "a", Window{From: noon + 900})
-		r.clock(t, (noon+500)*1000, "aaaaaaaaaaaa")
-		d := Definition{Job: "a", Digest: "d-new", Cursor: noon + 600, WasDigest: "d-second", WasCursor: noon + 1000}
-		if got := must(r.led.Define(t.Context(), r.now, []Definition{d})); got[0].Word != "replaced" {
-			t.Fatalf("%+v", got)
-		}
-		r.pausedFor(t, "a", Window{From: noon + 600})
-		r.pass(t, time.Second)
-		r.want(t, Moved, Claim{Job: "a", Digest: "d-new", Run: "r", TTL: ttl, From: noon + 600, Tick: noon + 600, Next: noon + 700})
-	})
-}
-
 // TestPassesFitThePause: its ticks are paused, and no others are.
 func TestPassesFitThePause(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {

@@ -337,26 +337,22 @@ func TestReassertTheHolder(t *testing.T) {
 		r.pass(t, 1500*time.Millisecond)
 		before := r.backup(t)
 		first := r.granted(t, tickClaim("a", "r1", 1))
-		granted := r.backup(t)
 		r.ends(t, Settled, first, jobs.OutcomeSucceeded)
 		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}))
 		second := r.granted(t, pendingClaim("a", "t"))
 		for _, order := range [][]Lease{{first, second}, {second, first}} {
-			for _, as := range []backup{before, granted} {
-				r.failover(t, as)
-				for _, l := range order {
-					must(r.led.Reassert(t.Context(), r.now, r.identity, []Assertion{of(l)}))
-				}
-				r.ends(t, Settled, first, jobs.OutcomeSucceeded)
-				if e := r.entry(t, "a"); e.Open != "t" || e.Token != second.Token || e.Busy != (Window{}) {
-					t.Errorf("the entry is %+v", e)
-				}
-				r.whole(t)
-				r.ends(t, Settled, second, jobs.OutcomeSucceeded)
-				if e := r.entry(t, "a"); e.Open != "" {
-					t.Errorf("the job is held by %q", e.Open)
-				}
-				r.whole(t)
+			r.failover(t, before)
+			for _, l := range order {
+				r.says(t, Restored, of(l))
+			}
+			r.ends(t, Settled, first, jobs.OutcomeSucceeded)
+			if e := r.entry(t, "a"); e.Open != "t" || e.Token != second.Token || e.Busy != (Window{}) {
+				t.Errorf("the entry is %+v", e)
+			}
+			r.whole(t)
+			r.ends(t, Settled, second, jobs.OutcomeSucceeded)
+			if e := r.entry(t, "a"); e.Open != "" {
+				t.Errorf("the job is held by %q", e.Open)
 			}
 		}
 		r.failover(t, before)
@@ -419,37 +415,6 @@ func TestReassertATick(t *testing.T) {
 			r.relayAll(t)
 			r.tale(t, "b", "skipped 1-1 x1 upstream failed")
 			r.whole(t)
-		})
-	}
-}
-
-// TestReassertAfterItsEnd: what was handed back is there again, and is taken for crashed before the node speaks that
-// was granted it since. That one is too late: the attempt has an end.
-func TestReassertAfterItsEnd(t *testing.T) {
-	for name, first := range map[string]Claim{"a shard": shardClaim("a", "x", 0), "by hand": pendingClaim("a", "t")} {
-		t.Run(name, func(t *testing.T) {
-			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-				r.create(t, "a")
-				r.pass(t, 1500*time.Millisecond)
-				must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}))
-				if first.Shard {
-					r.want(t, Opened, sharded(2, tickClaim("a", "x", 1)))
-				}
-				l := r.granted(t, attempts(2, first))
-				granted := r.backup(t)
-				must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: l.Run, Token: l.Token}}))
-				again := first
-				again.Run, again.Pending = Successor(l.Run), true
-				late := r.granted(t, attempts(2, again))
-				r.failover(t, granted)
-				r.lapse(t, l)
-				r.unchanged(t, "a run whose attempt has an end", func() { r.says(t, Lost, of(late, reopen())) })
-				again.Run = Successor(l.Run) // the next attempt has the same id
-				if next := r.granted(t, attempts(2, again)); next.Attempt != 2 || next.Token <= late.Token {
-					t.Errorf("granted %+v", next)
-				}
-				r.whole(t)
-			})
 		})
 	}
 }

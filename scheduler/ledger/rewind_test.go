@@ -109,34 +109,6 @@ func TestRewindWaitsForWhatIsInFlight(t *testing.T) {
 	})
 }
 
-// A pause that goes on holds back the ticks that are to come again; one that is over does not.
-func TestRewindOfAPausedJob(t *testing.T) {
-	for name, over := range map[string]bool{"goes on": false, "is over": true} {
-		t.Run(name, func(t *testing.T) {
-			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-				r.create(t, "a")
-				r.pass(t, 3500*time.Millisecond)
-				for s := int64(1); s <= 3; s++ {
-					r.runOne(t, "a", s)
-				}
-				r.pause(t, "a", Pause{})
-				since := r.now
-				r.pass(t, 2*time.Second)
-				want := Window{From: noon + 2000}
-				if over {
-					r.resume(t, "a")
-					want = Window{since, r.now}
-				}
-				must(r.led.Rewind(t.Context(), r.now, Rewind{Job: "a", Digest: "d-second", From: noon + 4000, To: noon + 2000}))
-				r.pausedFor(t, "a", want)
-				verdict := map[bool]Verdict{false: Moved, true: Granted}[over]
-				r.want(t, verdict, tickClaim("a", "r2", 2))
-				r.sound(t)
-			})
-		})
-	}
-}
-
 // A schedule that has no more ticks can be set back as well, and history that was trimmed is no place to go.
 func TestRewindOfAnEndedSchedule(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/escapement/escapement/locking"
 )
 
 var (
@@ -63,34 +61,25 @@ func failed(err error) string {
 
 // answersOf names the answers of a call, one for each item of a batch.
 func answersOf(name string, reply any, err string) (all []string) {
-	name += " "
-	switch list := reply.(type) {
-	case []Answer:
-		for _, a := range list {
-			all = append(all, name+a.Verdict.String())
-		}
-	case []Word:
-		for _, w := range list {
-			all = append(all, name+string(w))
-		}
-	case []locking.RenewAnswer:
-		for _, a := range list {
-			all = append(all, name+fmt.Sprint(a))
-		}
-	case []Defined:
-		for _, d := range list {
-			all = append(all, name+d.Word)
-		}
-	case []Asserted:
-		for _, a := range list {
-			all = append(all, name+string(a.Word))
-		}
-	case Word:
-		all = append(all, name+string(list))
-	}
 	if err != "" {
-		kind, _, _ := strings.Cut(err, " 1")
-		return []string{name + strings.Fields(kind)[0]}
+		kind, _, _ := strings.Cut(err, " ")
+		return []string{name + " " + kind}
+	}
+	list := reflect.ValueOf(reply)
+	for i := 0; list.Kind() == reflect.Slice && i < list.Len(); i++ {
+		switch a := list.Index(i).Interface().(type) {
+		case Answer:
+			all = append(all, name+" "+a.Verdict.String())
+		case Defined:
+			all = append(all, name+" "+a.Word)
+		case Asserted:
+			all = append(all, name+" "+string(a.Word))
+		default:
+			all = append(all, fmt.Sprint(name, " ", a))
+		}
+	}
+	if word, ok := reply.(Word); ok {
+		all = append(all, name+" "+string(word))
 	}
 	return all
 }

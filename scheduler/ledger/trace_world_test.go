@@ -364,35 +364,26 @@ func (w *world) plan(c *Claim, r rhythm, e Entry) {
 
 // misplan makes one mistake in a claim.
 func (w *world) misplan(c *Claim) {
-	if len(c.Passes) == 0 {
-		outcome := pick(w, []jobs.Outcome{jobs.OutcomeSkipped, jobs.OutcomePaused})
-		switch w.rng.IntN(4) {
-		case 0:
-			c.Tick -= 1000
-		case 1:
-			c.Next = c.Tick
-		case 2:
-			c.Tick = 0
-		default:
-			c.Passes = []Pass{{Outcome: outcome, Reason: ReasonOverlap, First: c.From, Last: c.From, Count: 1, Next: pick(w, []int64{c.Tick, c.From + 1})}}
-		}
-		return
+	c.Passes = slices.Clone(c.Passes)
+	fields := []*int64{&c.Tick, &c.Next}
+	for i := range c.Passes {
+		p := &c.Passes[i]
+		fields = append(fields, &p.First, &p.Last, &p.Next)
 	}
-	switch p := &c.Passes[w.rng.IntN(len(c.Passes))]; w.rng.IntN(7) {
-	case 0:
-		p.Outcome = pick(w, []jobs.Outcome{jobs.OutcomePaused, jobs.OutcomeSkipped, jobs.OutcomeMissed})
-	case 1:
-		p.First += 500
-	case 2:
-		p.Last += pick(w, []int64{-60_000, 60_000, -1, 1})
-	case 3:
-		p.Next += pick(w, []int64{-500, 500})
-	case 4:
+	pass := Pass{Outcome: pick(w, []jobs.Outcome{jobs.OutcomeSkipped, jobs.OutcomePaused, jobs.OutcomeMissed}), Reason: ReasonOverlap,
+		First: c.From, Last: c.From, Count: 1, Next: pick(w, []int64{c.Tick, c.From + 1})}
+	switch n := w.rng.IntN(10); {
+	case n < 6:
+		f := pick(w, fields)
+		*f += pick(w, []int64{-*f, -60_000, -1000, -500, -1, 1, 500, 1000, 60_000})
+	case n < 7 || len(c.Passes) == 0:
+		c.Passes = append(c.Passes, pass)
+	case n < 8:
 		c.Passes = c.Passes[1:]
-	case 5:
-		c.Tick, c.Next = 0, c.Tick
+	case n < 9:
+		c.Passes[w.rng.IntN(len(c.Passes))].Outcome = pass.Outcome
 	default:
-		c.Passes = append(c.Passes, *p)
+		c.Tick, c.Next = 0, c.Tick
 	}
 }
 

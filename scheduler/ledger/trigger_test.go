@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/redis/go-redis/v9"
 )
 
 // TestTriggerIsOneRun: a repeated request is one run, whether it waits, runs, was handed back or has ended.
@@ -53,22 +54,6 @@ func TestTriggerIsOneRun(t *testing.T) {
 	})
 }
 
-func TestTriggerRefusesTooMany(t *testing.T) {
-	useScripts(t, steered...)
-	r := realRig(t, oneConfig)
-	r.create(t, "a")
-	pipe := r.client.Pipeline()
-	for i := range pendingMax {
-		pipe.Do(t.Context(), "ZADD", r.led.keys[0].pending, noon, i)
-	}
-	if _, err := pipe.Exec(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}); !errors.Is(err, ErrRefused) {
-		t.Errorf("got %v, want ErrRefused", err)
-	}
-}
-
 // TestTriggerLargePayload: large payloads are refused while many runs are due, for sweeps read them all. Delayed ones are not read.
 func TestTriggerLargePayload(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
@@ -95,33 +80,6 @@ func TestTriggerLargePayload(t *testing.T) {
 		}
 		taken(1, "due", 2048, 0) // asked for again
 		taken(1, "small", 1024, 0)
-	})
-}
-
-// TestTriggerAtATime: it is not granted before, and its tick is that instant.
-func TestTriggerAtATime(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		at := r.now + 5000
-		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t", At: at}))
-		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "past", At: r.now - 5000}))
-		if a := r.want(t, Granted, pendingClaim("a", "past")); a.Run.Tick != r.now-5000 {
-			t.Errorf("granted %+v", a.Run)
-		}
-		r.settle(t, Settled, "a", "past", jobs.OutcomeSucceeded)
-		r.pass(t, 4999*time.Millisecond)
-		r.want(t, Early, pendingClaim("a", "t"))
-		if found := must(r.led.NewGaze().Look(t.Context(), r.now, 0)).Pending; len(found) != 0 {
-			t.Errorf("a look finds %+v", found)
-		}
-		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"})) // once asked for, it stays as it is
-		r.pass(t, time.Millisecond)
-		if found := must(r.led.NewGaze().Look(t.Context(), r.now, 0)).Pending; len(found) != 1 || found[0].Granted != at {
-			t.Errorf("a look finds %+v", found)
-		}
-		if a := r.want(t, Granted, pendingClaim("a", "t")); a.Run.Tick != at || a.Run.Trigger != "manual" {
-			t.Errorf("granted %+v", a.Run)
-		}
 	})
 }
 
@@ -157,7 +115,7 @@ func TestTriggerOncePerKey(t *testing.T) {
 	})
 }
 
-func TestTriggerKeysAreBounded(t *testing.T) {
+func TestTriggersAreBounded(t *testing.T) {
 	useScripts(t, append(steered, edit{"trigger", `tonumber(ARGV[6])`, `2`})...)
 	r := realRig(t, oneConfig)
 	r.create(t, "a")
@@ -166,7 +124,12 @@ func TestTriggerKeysAreBounded(t *testing.T) {
 			t.Errorf("key %d: %v", i, err)
 		}
 	}
-	if _, err := r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}); err != nil {
-		t.Errorf("without a key: %v", err)
+	for i := range pendingMax - 3 {
+		r.client.ZAdd(t.Context(), r.led.keys[0].pending, redis.Z{Score: float64(noon), Member: i})
+	}
+	for i, want := range []error{nil, ErrRefused} {
+		if _, err := r.led.Trigger(t.Context(), "a", Trigger{Run: fmt.Sprint("t", i)}); !errors.Is(err, want) {
+			t.Errorf("run %d of those that may wait: %v", pendingMax+i, err)
+		}
 	}
 }
