@@ -35,8 +35,7 @@ func TestCancel(t *testing.T) {
 			t.Errorf("the flag stays: %+v", left)
 		}
 		cancel("a", "r1", Cancelled, nil) // as it was asked for
-		r.want(t, Granted, tickClaim("a", "r2", 2))
-		r.settle(t, Settled, "a", "r2", jobs.OutcomeSucceeded)
+		r.complete(t, jobs.OutcomeSucceeded, tickClaim("a", "r2", 2))
 		cancel("a", "r2", "", ErrRefused)
 
 		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t", Payload: []byte("p")}))

@@ -41,7 +41,7 @@ func TestCancelATick(t *testing.T) {
 		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "x.2"}}))
 		r.sound(t)
 		r.reap(t, "a", "x.3")
-		r.parts(t, "a", "0/5 succeeded 1", "4/5 cancelled 1", "1/5 cancelled 1", "2/5 cancelled 1", "3/5 abandoned 1",
+		r.tale(t, "a", "0/5 succeeded 1", "4/5 cancelled 1", "1/5 cancelled 1", "2/5 cancelled 1", "3/5 abandoned 1",
 			"all 5 abandoned 1: 4 of 5 shards did not succeed")
 		if flags := must(r.led.Cancels(t.Context())); len(flags) != 0 || r.entry(t, "a").Open != "" {
 			t.Errorf("flags %+v", flags)
@@ -99,8 +99,7 @@ func TestRewindWaitsForAnOpenTick(t *testing.T) {
 					}
 				}
 				r.reap(t, "a", "x.1")
-				r.want(t, Granted, with(o, attempts(3, shardAgain("a", Successor("x.1")))))
-				r.settle(t, Settled, "a", Successor("x.1"), jobs.OutcomeSucceeded)
+				r.complete(t, jobs.OutcomeSucceeded, with(o, attempts(3, shardAgain("a", Successor("x.1")))))
 				must(r.led.Rewind(t.Context(), r.now, back))
 				r.want(t, Moved, with(o, sharded(2, tickClaim("a", "x", 1)))) // that one has ended
 				r.want(t, Opened, with(o, sharded(2, tickClaim("a", "y", 1))))
@@ -143,10 +142,9 @@ func TestOpenTickOfANewerVersion(t *testing.T) {
 		r.client.HSet(t.Context(), waiting, "x", own)
 		r.settle(t, Settled, "a", "x.0", jobs.OutcomeSucceeded)
 		for i := 1; i < 3; i++ {
-			r.want(t, Granted, shardClaim("a", "x", i))
-			r.settle(t, Settled, "a", ShardRun("x", i), jobs.OutcomeSucceeded)
+			r.complete(t, jobs.OutcomeSucceeded, shardClaim("a", "x", i))
 		}
-		r.parts(t, "a", "0/3 succeeded 1", "1/3 succeeded 1", "2/3 succeeded 1", "all 3 succeeded 1")
+		r.tale(t, "a", "0/3 succeeded 1", "1/3 succeeded 1", "2/3 succeeded 1", "all 3 succeeded 1")
 		r.sound(t)
 	})
 }
@@ -168,8 +166,7 @@ func TestRerunOfShards(t *testing.T) {
 		refused("x.0")
 		r.want(t, Granted, attempts(3, shardClaim("a", "x", 2)))
 		r.reap(t, "a", "x.2")
-		r.want(t, Granted, shardAgain("a", Successor("x.2")))
-		r.settle(t, Settled, "a", Successor("x.2"), jobs.OutcomeFailed)
+		r.complete(t, jobs.OutcomeFailed, shardAgain("a", Successor("x.2")))
 		r.ended(t, "a", "x", jobs.OutcomeSucceeded, jobs.OutcomeSucceeded)
 
 		alone := must(r.led.Rerun(t.Context(), "a", "x.1"))
@@ -202,12 +199,11 @@ func TestRerunOfShards(t *testing.T) {
 		if l := r.open(t, "a"); l.Run != third || l.Attempt != 3 {
 			t.Errorf("pending: %+v", l)
 		}
-		r.want(t, Granted, sharded(2, pendingClaim("a", third)))
-		r.settle(t, Settled, "a", third, jobs.OutcomeSucceeded)
+		r.complete(t, jobs.OutcomeSucceeded, sharded(2, pendingClaim("a", third)))
 		one := must(r.led.Rerun(t.Context(), "a", all))
 		r.want(t, Granted, pendingClaim("a", one)) // and now it has one shard
 		r.settle(t, Settled, "a", one, jobs.OutcomeSucceeded)
-		r.parts(t, "a", "2/3 abandoned 1", "2/3 failed 1 #2", "0/3 succeeded 1", "1/3 succeeded 1", "all 3 failed 1: 1 of 3 shards did not succeed",
+		r.tale(t, "a", "2/3 abandoned 1", "2/3 failed 1 #2", "0/3 succeeded 1", "1/3 succeeded 1", "all 3 failed 1: 1 of 3 shards did not succeed",
 			"1/3 alone succeeded 1 #2", "0/2 succeeded 1 #3", "1/2 succeeded 1 #3", "all 2 succeeded 1 #3", "2/3 alone succeeded 1 #3", "succeeded 1 #4")
 		r.sound(t)
 	})
@@ -232,8 +228,7 @@ func TestShardedFollowers(t *testing.T) {
 		}
 		r.relayAll(t)
 		alone := must(r.led.Rerun(t.Context(), "a", "x.0"))
-		r.want(t, Granted, pendingClaim("a", alone))
-		r.settle(t, Settled, "a", alone, jobs.OutcomeFailed)
+		r.complete(t, jobs.OutcomeFailed, pendingClaim("a", alone))
 		if e := r.events(t); len(e) != 0 {
 			t.Errorf("told of a shard: %+v", e)
 		}
@@ -253,15 +248,14 @@ func TestShardedFollowers(t *testing.T) {
 		}
 		r.settle(t, Settled, "b", follower.Run, jobs.OutcomeSucceeded)
 		r.relayAll(t)
-		r.parts(t, "b", "0/2 failed 1", "1/2 succeeded 1", "all 2 failed 1: 1 of 2 shards did not succeed")
+		r.tale(t, "b", "0/2 failed 1", "1/2 succeeded 1", "all 2 failed 1: 1 of 2 shards did not succeed")
 		r.tale(t, "c", "skipped 1-1 x1 upstream failed")
 
 		all := must(r.led.Rerun(t.Context(), "b", l.Run))
 		r.want(t, Opened, sharded(2, after(jobs.OverlapSkip, "b", all)))
 		for i := range 2 {
 			follower.Run = ShardRun(all, i)
-			r.want(t, Granted, follower)
-			r.settle(t, Settled, "b", follower.Run, jobs.OutcomeSucceeded)
+			r.complete(t, jobs.OutcomeSucceeded, follower)
 		}
 		r.relayAll(t)
 		if l := r.open(t, "c"); l == nil || l.Tick != noon+1000 {
@@ -324,7 +318,9 @@ func TestManyShards(t *testing.T) {
 					t.Fatalf("%+v", a)
 				}
 			}
-			must(r.led.Settle(t.Context(), each(batch, func(c Claim) Report { return Report{Job: "a", Run: c.Run, Outcome: jobs.OutcomeSucceeded, Ended: r.now} })))
+			must(r.led.Settle(t.Context(), each(batch, func(c Claim) Report {
+				return Report{Job: "a", Run: c.Run, Outcome: jobs.OutcomeSucceeded, Ended: r.now}
+			})))
 		}
 		rows := r.rows(t, "a")
 		if last := rows[len(rows)-1]; len(rows) != many+1 || !last.Whole || last.Shards != many || last.Outcome != jobs.OutcomeSucceeded {
@@ -362,11 +358,9 @@ func TestAttemptsOfATrimmedTick(t *testing.T) {
 					r.reap(t, "a", run)
 					run = Successor(run)
 				}
-				r.want(t, Granted, attempts(3, shardAgain("a", run)))
-				r.settle(t, Settled, "a", run, jobs.OutcomeSucceeded)
+				r.complete(t, jobs.OutcomeSucceeded, attempts(3, shardAgain("a", run)))
 				for shard := 1; shard < 14; shard++ {
-					r.want(t, Granted, shardClaim("a", "x", shard))
-					r.settle(t, Settled, "a", ShardRun("x", shard), jobs.OutcomeSucceeded)
+					r.complete(t, jobs.OutcomeSucceeded, shardClaim("a", "x", shard))
 				}
 				r.pass(t, time.Minute)
 				for s := int64(2); s <= 16; s++ {

@@ -51,8 +51,7 @@ func TestFullOutbox(t *testing.T) {
 		r.chainOf(t, "a", "b", "c")
 		r.create(t, "free")
 		r.pass(t, time.Minute)
-		r.want(t, Granted, tickClaim("a", "r1", 1))
-		r.settle(t, Settled, "a", "r1", jobs.OutcomeFailed)
+		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "r1", 1))
 		e := r.events(t)[0]
 		pipe := r.client.Pipeline()
 		for i := range 10_000 {
@@ -148,8 +147,7 @@ func TestFollowerMovesOnBeforeItIsTold(t *testing.T) {
 		r.chainOf(t, "a", "b")
 		r.pass(t, time.Minute)
 		r.runOne(t, "a", 1)
-		r.want(t, Granted, tickClaim("a", "r2", 2))
-		r.settle(t, Settled, "a", "r2", jobs.OutcomeFailed)
+		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "r2", 2))
 		was := must(r.led.Define(ctx, r.now, []Definition{{Job: "b", Digest: "x"}}))[0]
 		must(r.led.Define(ctx, r.now, []Definition{{Job: "b", Digest: "other", WasDigest: was.Digest, Text: []byte(`{"after":"c"}`)}}))
 		r.pass(t, time.Second)

@@ -29,21 +29,17 @@ func TestFollow(t *testing.T) {
 		if l == nil || l.Tick != noon+1000 || l.Trigger != "after" || l.Attempt != 1 || l.Granted != ended || l.Prev != 0 || l.Next != 0 || l.Request != "" {
 			t.Fatalf("pending: %+v", l)
 		}
-		r.want(t, Granted, after(0, "b", l.Run))
-		r.settle(t, Settled, "b", l.Run, jobs.OutcomeSucceeded)
+		r.complete(t, jobs.OutcomeSucceeded, after(0, "b", l.Run))
 		r.relayAll(t)
 		if l = r.open(t, "c"); l == nil || l.Tick != noon+1000 {
 			t.Fatalf("pending: %+v", l)
 		}
-		r.want(t, Granted, after(0, "c", l.Run))
-		r.settle(t, Settled, "c", l.Run, jobs.OutcomeSucceeded)
+		r.complete(t, jobs.OutcomeSucceeded, after(0, "c", l.Run))
 
-		r.want(t, Granted, tickClaim("a", "a-2", 2))
-		r.settle(t, Settled, "a", "a-2", jobs.OutcomeFailed)
+		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "a-2", 2))
 		r.want(t, Passed, passing("a", "r", 0, late(3, 5)))
 		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"})) // nobody's tick
-		r.want(t, Granted, pendingClaim("a", "t"))
-		r.settle(t, Settled, "a", "t", jobs.OutcomeSucceeded)
+		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", "t"))
 		r.relayAll(t)
 		if r.open(t, "b") != nil || r.open(t, "c") != nil {
 			t.Error("something is pending")
@@ -72,8 +68,7 @@ func TestFollowRepeatedTicks(t *testing.T) {
 			t.Fatalf("told of an attempt that is repeated: %+v", e)
 		}
 		run := Successor("r1")
-		r.want(t, Granted, attempts(2, pendingClaim("a", run)))
-		r.settle(t, Settled, "a", run, jobs.OutcomeFailed)
+		r.complete(t, jobs.OutcomeFailed, attempts(2, pendingClaim("a", run)))
 		r.relayAll(t)
 		again := func(outcome jobs.Outcome) {
 			t.Helper()

@@ -70,7 +70,7 @@ func deeds(e Event, shard, pending string) []deed {
 	part.Shard = true
 	return []deed{
 		claims("tick", tickClaim("idle", "x1", 2)), claims("pending", pendingClaim("pend", pending)), claims("shard", part),
-		claims("open", inParts(2, tickClaim("wide", "x2", 1))), claims("passes", passing("passes", "x3", 0, late(1, 3))),
+		claims("open", sharded(2, tickClaim("wide", "x2", 1))), claims("passes", passing("passes", "x3", 0, late(1, 3))),
 		defines("create", "created", -1, def("new", "d-new", Definition{Cursor: hour})),
 		defines("same", "same", -1, def("idle", "d-second", Definition{})),
 		defines("replace", "replaced", -1, def("later", "d-new", Definition{WasCursor: hour, Cursor: hour + 1})),
@@ -99,12 +99,6 @@ func deeds(e Event, shard, pending string) []deed {
 	}
 }
 
-// inParts is a claim of a tick with so many shards.
-func inParts(n int, c Claim) Claim {
-	c.Shards = n
-	return c
-}
-
 // furnish makes the jobs of the deeds.
 func (r *rig) furnish(t *testing.T) []deed {
 	t.Helper()
@@ -119,7 +113,7 @@ func (r *rig) furnish(t *testing.T) []deed {
 	for _, job := range []string{"idle", "repeat", "back", "gone", "up"} {
 		r.runOne(t, job, 1)
 	}
-	r.want(t, Opened, inParts(2, tickClaim("parts", "p", 1)))
+	r.want(t, Opened, sharded(2, tickClaim("parts", "p", 1)))
 	r.pause(t, "paused", Pause{Author: "ann"})
 	must(r.led.Trigger(t.Context(), "pend", Trigger{Run: "by hand"}))
 	return deeds(r.events(t)[0], ShardRun("p", 1), "by hand")
@@ -202,7 +196,7 @@ func goesOn(t *testing.T, r *rig, stored string) {
 		"ends": tickClaim("ends", "ends-1", 1), "crashes": attempts(2, tickClaim("crashes", "crashes-1", 1)), "returns": tickClaim("returns", "returns-1", 1),
 		"wanted": tickClaim("wanted", "wanted-1", 1), "beside": with(jobs.OverlapAllow, tickClaim("beside", "beside-1", 1)), "parts": pendingClaim("parts", ShardRun("p", 0)),
 	}
-	r.want(t, Opened, inParts(2, tickClaim("parts", "p", 1)))
+	r.want(t, Opened, sharded(2, tickClaim("parts", "p", 1)))
 	shard := granted["parts"]
 	shard.Shard = true
 	granted["parts"] = shard

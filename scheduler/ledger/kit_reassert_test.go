@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
@@ -180,19 +179,5 @@ func (r *rig) whole(t *testing.T) {
 	r.sound(t)
 	if wrong := r.indexes(t); len(wrong) > 0 {
 		t.Fatalf("the indexes: %q", wrong)
-	}
-}
-
-// lapse lets a lease lapse and reaps it, with the attempt that may follow.
-func (r *rig) lapse(t *testing.T, l Lease) {
-	t.Helper()
-	r.pass(t, ttl+time.Millisecond)
-	for _, o := range must(r.led.Open(t.Context(), l.Job)) {
-		if o.Run == l.Run {
-			l = o
-		}
-	}
-	if got := must(r.led.Reap(t.Context(), r.now, r.identity, []Lease{l})); got[0] != Reaped {
-		t.Fatalf("reap of %s: %s", l.Run, got[0])
 	}
 }

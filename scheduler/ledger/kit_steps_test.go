@@ -38,14 +38,6 @@ func tickClaim(job, run string, second int64) Claim {
 	return Claim{Job: job, Digest: "d-second", Run: run, TTL: ttl, From: at, Tick: at, Next: at + 1000}
 }
 
-// lateClaim passes so many ticks as missed before it runs one.
-func lateClaim(job, run string, from, missed int64) Claim {
-	c := tickClaim(job, run, from+missed)
-	c.From, c.Trigger = noon+from*1000, jobs.TriggerCatchUp
-	c.Passes = []Pass{seconds(jobs.OutcomeMissed, ReasonLate, from, from+missed-1)}
-	return c
-}
-
 // seconds is a pass of the ticks from one second after noon to another.
 func seconds(outcome jobs.Outcome, reason string, first, last int64) Pass {
 	return Pass{Outcome: outcome, Reason: reason, First: noon + first*1000, Last: noon + last*1000, Count: last - first + 1, Next: noon + (last+1)*1000}
@@ -92,8 +84,9 @@ func (r *rig) entry(t *testing.T, job string) Entry {
 	return must(r.led.Job(t.Context(), job)).Entry
 }
 
-// tale compares a job's history, told by outcome and second after noon: "succeeded 1", "failed 1 #2" for
-// another attempt, "abandoned by hand" for a run that a person asked for, "missed 2-11 x10 late".
+// tale compares a job's history, told by outcome and second after noon: "succeeded 1", "failed 1 #2" for another attempt,
+// "abandoned by hand" for a run that a person asked for, "missed 2-11 x10 late"; of shards "0/3 failed 1", "0/3 alone failed 1"
+// for one that is of no tick, and "all 3 failed 1" for the tick.
 func (r *rig) tale(t *testing.T, job string, want ...string) {
 	t.Helper()
 	var got []string
@@ -105,8 +98,19 @@ func (r *rig) tale(t *testing.T, job string, want ...string) {
 		case row.Request != "":
 			s = row.Outcome.String() + " by hand"
 		}
+		switch {
+		case row.Whole:
+			s = fmt.Sprintf("all %d %s", row.Shards, s)
+		case row.Shards > 1 && row.Of == "":
+			s = fmt.Sprintf("%d/%d alone %s", row.Shard, row.Shards, s)
+		case row.Shards > 1:
+			s = fmt.Sprintf("%d/%d %s", row.Shard, row.Shards, s)
+		}
 		if !row.Ranged && row.Attempt > 1 {
 			s += fmt.Sprint(" #", row.Attempt)
+		}
+		if row.Whole && row.Reason != "" {
+			s += ": " + row.Reason
 		}
 		got = append(got, s)
 	}
@@ -143,39 +147,7 @@ func shardAgain(job, run string) Claim {
 func (r *rig) ended(t *testing.T, job, tick string, outcomes ...jobs.Outcome) {
 	t.Helper()
 	for i, o := range outcomes {
-		r.want(t, Granted, shardClaim(job, tick, i))
-		r.settle(t, Settled, job, ShardRun(tick, i), o)
-	}
-}
-
-// parts compares a job's history with shards in it: "0/3 failed #2" is the second attempt of a shard, "0/3 alone"
-// one that is of no tick, "all 3" a tick.
-func (r *rig) parts(t *testing.T, job string, want ...string) {
-	t.Helper()
-	var got []string
-	for _, row := range r.rows(t, job) {
-		s := fmt.Sprintf("%s %d", row.Outcome, (row.Tick-noon)/1000)
-		if row.Request != "" {
-			s = row.Outcome.String() + " by hand"
-		}
-		switch {
-		case row.Whole:
-			s = fmt.Sprintf("all %d %s", row.Shards, s)
-		case row.Shards > 1 && row.Of == "":
-			s = fmt.Sprintf("%d/%d alone %s", row.Shard, row.Shards, s)
-		case row.Shards > 1:
-			s = fmt.Sprintf("%d/%d %s", row.Shard, row.Shards, s)
-		}
-		if row.Attempt > 1 {
-			s += fmt.Sprint(" #", row.Attempt)
-		}
-		if row.Whole && row.Reason != "" {
-			s += ": " + row.Reason
-		}
-		got = append(got, s)
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("the history of %s is\n%q, want\n%q", job, got, want)
+		r.complete(t, o, shardClaim(job, tick, i))
 	}
 }
 
@@ -210,7 +182,13 @@ func attempts(most int, c Claim) Claim {
 func (r *rig) reap(t *testing.T, job, run string) {
 	t.Helper()
 	r.pass(t, ttl+time.Millisecond)
-	if got := must(r.led.Reap(t.Context(), r.now, r.identity, []Lease{{Job: job, Run: run}})); got[0] != Reaped {
+	seen := Lease{Job: job, Run: run}
+	for _, l := range must(r.led.Open(t.Context(), job)) {
+		if l.Run == run {
+			seen = l
+		}
+	}
+	if got := must(r.led.Reap(t.Context(), r.now, r.identity, []Lease{seen})); got[0] != Reaped {
 		t.Fatalf("reap of %s: %s", run, got[0])
 	}
 }
@@ -280,12 +258,18 @@ func (r *rig) pausedFor(t *testing.T, job string, want Window) {
 	}
 }
 
+// complete claims, is granted, and settles.
+func (r *rig) complete(t *testing.T, outcome jobs.Outcome, c Claim) Answer {
+	t.Helper()
+	a := r.want(t, Granted, c)
+	r.settle(t, Settled, c.Job, c.Run, outcome)
+	return a
+}
+
 // runOne claims and settles the tick so many seconds after noon.
 func (r *rig) runOne(t *testing.T, job string, second int64) {
 	t.Helper()
-	run := fmt.Sprintf("%s-%d", job, second)
-	r.want(t, Granted, tickClaim(job, run, second))
-	r.settle(t, Settled, job, run, jobs.OutcomeSucceeded)
+	r.complete(t, jobs.OutcomeSucceeded, tickClaim(job, fmt.Sprintf("%s-%d", job, second), second))
 }
 
 // chainOf makes jobs, each of which follows the one before it; the first has the schedule.

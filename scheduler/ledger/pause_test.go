@@ -44,8 +44,7 @@ func TestPauseAndResume(t *testing.T) {
 		r.pass(t, 2*time.Second) // over by itself; 9 is due
 		r.resume(t, "a")         // and it is too late to end it
 		r.pausedFor(t, "a", Window{since, r.now - 1000})
-		r.want(t, Granted, passing("a", "r9", 9, paused(1, 8)))
-		r.settle(t, Settled, "a", "r9", jobs.OutcomeSucceeded)
+		r.complete(t, jobs.OutcomeSucceeded, passing("a", "r9", 9, paused(1, 8)))
 		r.pausedFor(t, "a", Window{})
 		r.tale(t, "a", "paused 1-8 x8 paused", "succeeded 9")
 		r.sound(t)
@@ -92,16 +91,14 @@ func TestPauseHoldsBackWhatNobodyStarted(t *testing.T) {
 				must(r.led.Trigger(t.Context(), "hand", Trigger{Run: "t"}))
 				fresh := must(r.led.Rerun(t.Context(), "hand", "hand-1"))
 				for _, run := range []string{"t", fresh} {
-					r.want(t, Granted, with(o, pendingClaim("hand", run)))
-					r.settle(t, Settled, "hand", run, jobs.OutcomeSucceeded)
+					r.complete(t, jobs.OutcomeSucceeded, with(o, pendingClaim("hand", run)))
 				}
 				r.clock(t, (noon+500)*1000, "aaaaaaaaaaaa") // a step back to before the pause does not end it
 				r.pass(t, 30*time.Second)
 				r.want(t, Held, with(o, pendingClaim("back", Successor("back-1"))))
 				r.pass(t, 60*time.Second)
 				for _, job := range []string{"back", "crash"} {
-					r.want(t, Granted, with(o, pendingClaim(job, Successor(job+"-1"))))
-					r.settle(t, Settled, job, Successor(job+"-1"), jobs.OutcomeSucceeded)
+					r.complete(t, jobs.OutcomeSucceeded, with(o, pendingClaim(job, Successor(job+"-1"))))
 				}
 				r.sound(t)
 			})
@@ -114,8 +111,7 @@ func TestPassesFitThePause(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
 		r.pass(t, 1500*time.Millisecond)
-		r.want(t, Granted, tickClaim("a", "r1", 1))
-		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
+		r.complete(t, jobs.OutcomeSucceeded, tickClaim("a", "r1", 1))
 		r.pass(t, 200*time.Millisecond)
 		if err := r.led.Pause(t.Context(), "a", Pause{Until: noon + 5500}); err != nil { // of ticks 2 to 5
 			t.Fatal(err)

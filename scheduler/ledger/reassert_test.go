@@ -172,7 +172,7 @@ func (r *rig) crash(t *testing.T) crashed {
 	c := crashed{story: []backup{r.backup(t)}}
 	c.first = r.granted(t, attempts(3, tickClaim("a", "r1", 1)))
 	c.story = append(c.story, r.backup(t))
-	r.lapse(t, c.first)
+	r.reap(t, "a", c.first.Run)
 	c.story = append(c.story, r.backup(t))
 	c.second = r.grantedTo(t, Claimer{"n2", "beta"}, attempts(3, pendingClaim("a", Successor("r1"))))
 	c.story = append(c.story, r.backup(t))
@@ -197,7 +197,7 @@ func TestReassertASecondAttempt(t *testing.T) {
 					r.ends(t, Settled, c.second, jobs.OutcomeSucceeded)
 				}
 				if i == 0 {
-					r.lapse(t, c.first)
+					r.reap(t, "a", c.first.Run)
 				}
 				if !late {
 					if e := r.entry(t, "a"); e.Open != c.second.Run {
@@ -386,7 +386,7 @@ func TestReassertATick(t *testing.T) {
 				if close { // the whole tick is lost, closed as it was
 					r.granted(t, shardClaim("a", "x", 2))
 					r.settle(t, Settled, "a", "x.2", jobs.OutcomeSucceeded)
-					r.parts(t, "a", "0/3 failed 1", "1/3 succeeded 1", "2/3 succeeded 1", "all 3 failed 1: 1 of 3 shards did not succeed")
+					r.tale(t, "a", "0/3 failed 1", "1/3 succeeded 1", "2/3 succeeded 1", "all 3 failed 1: 1 of 3 shards did not succeed")
 				}
 				r.failover(t, before)
 				r.unchanged(t, "one that cannot open the tick", func() { r.says(t, Lost, of(shards[1])) })
@@ -411,7 +411,7 @@ func TestReassertATick(t *testing.T) {
 			}
 			r.settle(t, Settled, "a", "x.2", jobs.OutcomeSucceeded)
 			r.says(t, Ended, of(shards[0], reopen(params...)))
-			r.parts(t, "a", "0/3 failed 1", "1/3 succeeded 1", "2/3 succeeded 1", "all 3 failed 1: 1 of 3 shards did not succeed")
+			r.tale(t, "a", "0/3 failed 1", "1/3 succeeded 1", "2/3 succeeded 1", "all 3 failed 1: 1 of 3 shards did not succeed")
 			r.relayAll(t)
 			r.tale(t, "b", "skipped 1-1 x1 upstream failed")
 			r.whole(t)

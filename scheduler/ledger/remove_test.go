@@ -21,8 +21,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 			r.want(t, Granted, tickClaim(job, job+"-1", 1))
 			must(r.led.Settle(ctx, []Report{{Job: job, Run: job + "-1", Outcome: jobs.OutcomeFailed, Ended: r.now, Output: []byte("text")}}))
 			must(r.led.Trigger(ctx, job, Trigger{Run: job + "-t", Payload: []byte("p")}))
-			r.want(t, Granted, pendingClaim(job, job+"-t"))
-			r.settle(t, Settled, job, job+"-t", jobs.OutcomeSucceeded)
+			r.complete(t, jobs.OutcomeSucceeded, pendingClaim(job, job+"-t"))
 			must(r.led.Trigger(ctx, job, Trigger{Run: job + "-u"}))
 			must(r.led.Rerun(ctx, job, job+"-1"))
 			r.pause(t, job, Pause{})
@@ -94,8 +93,7 @@ func TestRemoveForgetsUniqueKeys(t *testing.T) {
 		r.create(t, "a")
 		waits := must(r.led.Trigger(ctx, "a", Trigger{Unique: "waits", At: r.now + 60_000}))
 		ended := must(r.led.Trigger(ctx, "a", Trigger{Unique: "ended"}))
-		r.want(t, Granted, pendingClaim("a", ended))
-		r.settle(t, Settled, "a", ended, jobs.OutcomeSucceeded)
+		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", ended))
 		if err := r.led.Remove(ctx, "a"); err != nil {
 			t.Fatal(err)
 		}
@@ -104,8 +102,7 @@ func TestRemoveForgetsUniqueKeys(t *testing.T) {
 			if got := must(r.led.Trigger(ctx, "a", Trigger{Unique: key})); got != id {
 				t.Errorf("%s is run %s, and was %s", key, got, id)
 			}
-			r.want(t, Granted, pendingClaim("a", id))
-			r.settle(t, Settled, "a", id, jobs.OutcomeSucceeded)
+			r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", id))
 		}
 		r.sound(t)
 	})

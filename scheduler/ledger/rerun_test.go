@@ -52,8 +52,7 @@ func TestRerun(t *testing.T) {
 			t.Fatalf("in flight: %+v", l)
 		}
 		must(r.led.Rerun(t.Context(), "a", Successor(fresh))) // and now a third
-		r.want(t, Granted, pendingClaim("a", Successor(Successor(fresh))))
-		r.settle(t, Settled, "a", Successor(Successor(fresh)), jobs.OutcomeSucceeded)
+		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", Successor(Successor(fresh))))
 		r.tale(t, "a", "failed 1", "succeeded 2", "succeeded 1 #2", "succeeded 1 #3")
 		r.sound(t)
 	})
@@ -80,8 +79,7 @@ func TestRerunCountsAllAttempts(t *testing.T) {
 		if _, err := r.led.Rerun(t.Context(), "a", "a-1"); !errors.Is(err, ErrRefused) {
 			t.Errorf("another attempt waits: %v", err)
 		}
-		r.want(t, Granted, pendingClaim("a", Successor("r2")))
-		r.settle(t, Settled, "a", Successor("r2"), jobs.OutcomeSucceeded)
+		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", Successor("r2")))
 		fresh := must(r.led.Rerun(t.Context(), "a", "a-1"))
 		if a := r.want(t, Granted, pendingClaim("a", fresh)); a.Run.Attempt != 4 {
 			t.Errorf("attempt %d", a.Run.Attempt)
@@ -98,8 +96,7 @@ func TestRerunByHandOfARunByHand(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
 		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t", Payload: []byte("p")}))
-		r.want(t, Granted, pendingClaim("a", "t"))
-		r.settle(t, Settled, "a", "t", jobs.OutcomeFailed)
+		r.complete(t, jobs.OutcomeFailed, pendingClaim("a", "t"))
 		fresh := must(r.led.Rerun(t.Context(), "a", "t"))
 		a := r.want(t, Granted, pendingClaim("a", fresh))
 		if a.Run.Attempt != 2 || a.Run.Request != fresh || string(a.Run.Payload) != "p" {

@@ -119,8 +119,7 @@ func TestRewindOfAnEndedSchedule(t *testing.T) {
 			if s == 33 {
 				c.Next = 0
 			}
-			r.want(t, Granted, c)
-			r.settle(t, Settled, "a", c.Run, jobs.OutcomeSucceeded)
+			r.complete(t, jobs.OutcomeSucceeded, c)
 		}
 		base := r.entry(t, "a").Base
 		if base <= noon+1000 {

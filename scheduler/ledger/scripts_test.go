@@ -130,7 +130,7 @@ func TestNoMemoryLeft(t *testing.T) {
 		},
 		func() (string, error) { w, err := r.led.Cancel(ctx, "free", "u", "ann", ""); return string(w), err },
 		func() (string, error) {
-			a, err := r.led.Claim(ctx, node, r.now, []Claim{pendingClaim("free", "t"), lateClaim("back", "r", 2, 3)})
+			a, err := r.led.Claim(ctx, node, r.now, []Claim{pendingClaim("free", "t"), passing("back", "r", 5, late(2, 4))})
 			return append(a, Answer{})[0].Verdict.String(), err
 		},
 	}

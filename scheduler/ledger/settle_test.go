@@ -13,8 +13,7 @@ func TestSettle(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
 		r.pass(t, time.Minute)
-		r.want(t, Granted, tickClaim("a", "r1", 1))
-		r.settle(t, Settled, "a", "r1", jobs.OutcomeFailed)
+		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "r1", 1))
 		r.settle(t, Settled, "a", "r1", jobs.OutcomeFailed) // the reply was lost
 		r.settle(t, NoSuchRun, "a", "r2", jobs.OutcomeFailed)
 		r.settle(t, Lost, "a", "r1", jobs.OutcomeSucceeded)
