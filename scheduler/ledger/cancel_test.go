@@ -85,28 +85,6 @@ func TestCancelOfWhatHoldsTheJob(t *testing.T) {
 	})
 }
 
-// An attempt that a crash left holds the job while it waits: cancelled, it was busy until then, as if it had run. Ticks behind it are not
-// missed, and of those of the time in which it was held the latest runs.
-func TestCancelOfWhatWaitsEndsTheBusyTime(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, 1500*time.Millisecond)
-		queued := func(c Claim) Claim { return with(jobs.OverlapQueue, attempts(2, c)) }
-		r.want(t, Granted, queued(tickClaim("a", "r1", 1)))
-		granted := r.now
-		r.reap(t, "a", "r1")
-		r.pass(t, time.Minute)
-		must(r.led.Cancel(t.Context(), "a", Successor("r1"), "ann", ""))
-		if e := r.entry(t, "a"); e.Busy != (Window{granted, r.now}) {
-			t.Errorf("busy %+v, want from the grant at %d to %d", e.Busy, granted, r.now)
-		}
-		last := (r.now - noon) / 1000
-		r.want(t, Moved, queued(passing("a", "r2", last, late(2, last-1))))
-		r.want(t, Granted, queued(passing("a", "r2", last, overlapped(2, last-1))))
-		r.sound(t)
-	})
-}
-
 // An operator's attempt that is cancelled before it ran says nothing of its tick, which was told of when it ended.
 func TestCancelOfARerunIsNotTold(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {

@@ -13,16 +13,21 @@ import (
 // backup is what a server holds: hashes, lists, sorted sets, strings by key.
 type backup map[string]any
 
-// backup reads everything that a server holds, in two round trips.
 func (r *rig) backup(tb testing.TB) backup {
 	tb.Helper()
+	return backupOf(tb, r.client)
+}
+
+// backupOf reads everything that a server holds, in two round trips.
+func backupOf(tb testing.TB, client *redis.Client) backup {
+	tb.Helper()
 	ctx := tb.Context()
-	names := must(r.client.Keys(ctx, "*").Result())
-	kinds := r.client.Pipeline()
+	names := must(client.Keys(ctx, "*").Result())
+	kinds := client.Pipeline()
 	for _, key := range names {
 		kinds.Type(ctx, key)
 	}
-	pipe := r.client.Pipeline()
+	pipe := client.Pipeline()
 	for i, kind := range must(kinds.Exec(ctx)) {
 		switch kind.(*redis.StatusCmd).Val() {
 		case "hash":

@@ -277,13 +277,16 @@ func (r *rig) chainOf(t *testing.T, names ...string) {
 	t.Helper()
 	r.create(t, names[0])
 	for i, name := range names[1:] {
-		def := Definition{Job: name, Digest: "d-after", Text: fmt.Appendf(nil, `{"name":%q,"after":%q}`, name, names[i])}
-		if got := must(r.led.Define(t.Context(), r.now, []Definition{def})); got[0].Word != "created" {
-			t.Fatalf("%s: %s", name, got[0].Word)
-		}
-		if err := r.led.Follow(t.Context(), names[i], name); err != nil {
-			t.Fatal(err)
-		}
+		r.follower(t, names[i], name)
+	}
+}
+
+// follower makes a job that follows another one.
+func (r *rig) follower(t *testing.T, upstream, name string) {
+	t.Helper()
+	must(r.led.Define(t.Context(), r.now, []Definition{{Job: name, Digest: "d-after", Text: fmt.Appendf(nil, `{"name":%q,"after":%q}`, name, upstream)}}))
+	if err := r.led.Follow(t.Context(), upstream, name); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -176,38 +176,34 @@ func (r *recorder) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // numbers, and a key's life when it has an end, which none should.
 func dump(tb testing.TB, client *redis.Client) map[string]string {
 	tb.Helper()
-	ctx := tb.Context()
-	names, err := client.Keys(ctx, "*").Result()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	all := make(map[string]string, len(names))
+	values := backupOf(tb, client)
+	all := make(map[string]string, len(values))
+	lives, names := client.Pipeline(), slices.Sorted(maps.Keys(values))
 	for _, key := range names {
+		lives.PTTL(tb.Context(), key)
 		var lines []string
-		kind := client.Type(ctx, key).Val()
-		switch kind {
-		case "hash":
-			m := client.HGetAll(ctx, key).Val()
-			for _, field := range slices.Sorted(maps.Keys(m)) {
-				lines = append(lines, fmt.Sprintf("%q: %q", field, m[field]))
+		switch v := values[key].(type) {
+		case map[string]string:
+			for _, field := range slices.Sorted(maps.Keys(v)) {
+				lines = append(lines, fmt.Sprintf("%q: %q", field, v[field]))
 			}
-		case "zset":
-			for _, z := range client.ZRangeWithScores(ctx, key, 0, -1).Val() {
+		case []redis.Z:
+			for _, z := range v {
 				lines = append(lines, fmt.Sprintf("%q: %s", z.Member, strconv.FormatFloat(z.Score, 'f', -1, 64)))
 			}
-		case "list":
-			for _, row := range client.LRange(ctx, key, 0, -1).Val() {
+		case []string:
+			for _, row := range v {
 				lines = append(lines, strconv.Quote(row))
 			}
-		case "string":
-			lines = append(lines, strconv.Quote(client.Get(ctx, key).Val()))
-		default:
-			lines = append(lines, "a "+kind)
-		}
-		if life := client.PTTL(ctx, key).Val(); life != -1 {
-			lines = append(lines, "expires")
+		case string:
+			lines = append(lines, strconv.Quote(v))
 		}
 		all[key] = strings.Join(lines, "\n")
+	}
+	for i, cmd := range must(lives.Exec(tb.Context())) {
+		if cmd.(*redis.DurationCmd).Val() != -1 {
+			all[names[i]] += "\nexpires"
+		}
 	}
 	return all
 }

@@ -51,42 +51,6 @@ func TestReassertAGrant(t *testing.T) {
 	}
 }
 
-// TestReassertAfterAHandBack: whichever of the two grants and of what was between them is lost, the second is restored,
-// and nothing of the first stays behind.
-func TestReassertAfterAHandBack(t *testing.T) {
-	for _, first := range []Claim{tickClaim("a", "x", 1), pendingClaim("a", "x")} {
-		t.Run(fmt.Sprint("pending ", first.Pending), func(t *testing.T) {
-			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-				r.create(t, "a")
-				r.pass(t, 1500*time.Millisecond)
-				nothing := r.backup(t)
-				story := []backup{nothing}
-				if first.Pending {
-					must(r.led.Trigger(t.Context(), "a", Trigger{Run: "x"}))
-					story = append(story, r.backup(t))
-				}
-				r.granted(t, first)
-				story = append(story, r.backup(t))
-				must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "x"}}))
-				story = append(story, r.backup(t))
-				l := r.grantedTo(t, Claimer{"n2", "beta"}, pendingClaim("a", Successor("x")))
-				for i, before := range story {
-					t.Logf("as of moment %d", i)
-					r.failover(t, before)
-					r.says(t, Restored, of(l))
-					if o := r.open(t, "a"); o == nil || o.Run != l.Run || r.entry(t, "a").Open != l.Run {
-						t.Fatalf("in flight: %+v", o)
-					}
-					r.whole(t)
-					r.ends(t, Settled, l, jobs.OutcomeSucceeded)
-					r.tale(t, "a", map[bool]string{true: "succeeded by hand", false: "succeeded 1"}[first.Pending])
-					r.whole(t)
-				}
-			})
-		})
-	}
-}
-
 // TestReassertTooLate: the new server has granted the tick to somebody else before it heard of the first. That one is
 // undisturbed, and the first is told, by its token, whatever it does.
 func TestReassertTooLate(t *testing.T) {
@@ -294,38 +258,6 @@ func TestReassertAnUnknownJob(t *testing.T) {
 		}
 		r.tale(t, "a", "skipped 2-2 x1 overlap", "succeeded 1")
 		r.sound(t)
-	})
-}
-
-// TestReassertAnotherDefinition: with the definition that a run was granted by its tick is lost: the stored one may know no
-// such tick.
-func TestReassertAnotherDefinition(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		before := r.backup(t)
-		redefine := Definition{Job: "a", Digest: "d-new", Text: []byte("{}"), Cursor: noon + 1000, WasDigest: "d-second", WasCursor: noon + 1000, Old: "@every 1s"}
-		define := func() {
-			if got := must(r.led.Define(t.Context(), r.now, []Definition{redefine})); got[0].Word != "replaced" {
-				t.Fatalf("defined: %+v", got)
-			}
-		}
-		define()
-		r.pass(t, 1500*time.Millisecond)
-		c := tickClaim("a", "r1", 1)
-		c.Digest = "d-new"
-		l := r.granted(t, c)
-		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}))
-		r.failover(t, before)
-		digest := func(a *Assertion) { a.Digest = "d-new" }
-		r.unchanged(t, "another definition", func() {
-			r.says(t, OtherDef, of(l, digest))
-			r.says(t, OtherDef, of(l, digest, gap(0, 0)))
-		})
-		// The registrar has replaced it, and counted the tick as superseded.
-		redefine.Cursor, redefine.Until, redefine.Count = noon+2000, noon+1000, 1
-		define()
-		r.says(t, Lost, of(l, digest))
-		r.whole(t)
 	})
 }
 

@@ -89,27 +89,3 @@ func TestRerunCountsAllAttempts(t *testing.T) {
 		r.sound(t)
 	})
 }
-
-// A run by hand is repeated with its payload, as a request of its own; the one before can go on being
-// asked for and is not run again.
-func TestRerunByHandOfARunByHand(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t", Payload: []byte("p")}))
-		r.complete(t, jobs.OutcomeFailed, pendingClaim("a", "t"))
-		fresh := must(r.led.Rerun(t.Context(), "a", "t"))
-		a := r.want(t, Granted, pendingClaim("a", fresh))
-		if a.Run.Attempt != 2 || a.Run.Request != fresh || string(a.Run.Payload) != "p" {
-			t.Errorf("granted %+v", a.Run)
-		}
-		r.settle(t, Settled, "a", fresh, jobs.OutcomeSucceeded)
-		for _, run := range []string{"t", fresh} {
-			must(r.led.Trigger(t.Context(), "a", Trigger{Run: run}))
-		}
-		if l := r.open(t, "a"); l != nil {
-			t.Errorf("in flight: %+v", l)
-		}
-		r.tale(t, "a", "failed by hand", "succeeded by hand #2")
-		r.sound(t)
-	})
-}

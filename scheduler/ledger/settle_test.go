@@ -67,37 +67,3 @@ func TestReap(t *testing.T) {
 		r.sound(t)
 	})
 }
-
-// TestRerunAfterACrash: the next attempt is pending at once, holds the job, has an id that follows from
-// the old one and a larger token, and only so many follow.
-func TestRerunAfterACrash(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, 1500*time.Millisecond)
-		run, token := "r1", r.want(t, Granted, attempts(3, tickClaim("a", "r1", 1))).Token
-		for n := 2; n <= 3; n++ {
-			r.reap(t, "a", run)
-			run = Successor(run)
-			if l := r.open(t, "a"); l == nil || l.Run != run || l.Attempt != n || !l.Pending() || !l.Holds || l.Trigger != "rerun" || l.Prev != 0 {
-				t.Fatalf("in flight after crash %d: %+v", n-1, l)
-			}
-			if e := r.entry(t, "a"); e.Open != run {
-				t.Fatalf("the job is held by %q", e.Open)
-			}
-			r.want(t, Skipped, tickClaim("a", "other", int64(n)))
-			a := r.want(t, Granted, attempts(3, pendingClaim("a", run)))
-			if a.Token <= token || a.Run.Attempt != n || a.Run.Tick != noon+1000 {
-				t.Fatalf("granted %+v after token %d", a, token)
-			}
-			token = a.Token
-			r.sound(t)
-		}
-		r.reap(t, "a", run)
-		if l := r.open(t, "a"); l != nil || r.entry(t, "a").Open != "" {
-			t.Errorf("a fourth attempt: %+v", l)
-		}
-		r.tale(t, "a", "abandoned 1", "skipped 2-2 x1 overlap", "abandoned 1 #2", "skipped 3-3 x1 overlap", "abandoned 1 #3")
-		r.settle(t, Lost, "a", "r1", jobs.OutcomeSucceeded) // it was alive all the time
-		r.sound(t)
-	})
-}
