@@ -84,18 +84,3 @@ func TestCancelOfWhatHoldsTheJob(t *testing.T) {
 		r.sound(t)
 	})
 }
-
-// An operator's attempt that is cancelled before it ran says nothing of its tick, which was told of when it ended.
-func TestCancelOfARerunIsNotTold(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.chainOf(t, "a", "b")
-		r.pass(t, time.Minute)
-		r.runOne(t, "a", 1)
-		again := must(r.led.Rerun(t.Context(), "a", "a-1"))
-		must(r.led.Cancel(t.Context(), "a", again, "ann", ""))
-		if told := r.events(t); len(told) != 1 || told[0].Outcome != jobs.OutcomeSucceeded {
-			t.Errorf("the followers are told %+v", told)
-		}
-		r.sound(t)
-	})
-}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/redis/go-redis/v9"
 )
 
 // TestCancelATick: running shards are told, those that wait are recorded when they are claimed, those that
@@ -51,65 +50,6 @@ func TestCancelATick(t *testing.T) {
 		}
 		r.sound(t)
 	})
-}
-
-// TestRemoveWithAnOpenTick: not while a shard runs; then all of it goes, also the wish that it ends.
-func TestRemoveWithAnOpenTick(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "other")
-		r.pass(t, time.Minute)
-		r.want(t, Opened, sharded(2, tickClaim("other", "z", 1)))
-		must(r.led.Cancel(t.Context(), "other", "z", "bob", ""))
-		before := dump(t, r.client)
-		r.create(t, "a")
-		r.want(t, Opened, sharded(3, tickClaim("a", "x", 1)))
-		r.want(t, Granted, shardClaim("a", "x", 0))
-		must(r.led.Cancel(t.Context(), "a", "x", "ann", ""))
-		if err := r.led.Remove(t.Context(), "a"); !errors.Is(err, ErrRefused) {
-			t.Fatalf("while a shard runs: %v", err)
-		}
-		r.settle(t, Settled, "a", "x.0", jobs.OutcomeSucceeded)
-		if err := r.led.Remove(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
-		if wrong := differences(before, dump(t, r.client)); len(wrong) > 0 {
-			t.Errorf("what stays differs: %v", wrong)
-		}
-	})
-}
-
-// A cursor is not set back under an open tick, whoever wanted that, and whether it holds the job or not.
-func TestRewindWaitsForAnOpenTick(t *testing.T) {
-	for _, o := range []jobs.Overlap{jobs.OverlapSkip, jobs.OverlapAllow} {
-		t.Run(o.String(), func(t *testing.T) {
-			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-				r.create(t, "a")
-				r.pass(t, time.Minute)
-				r.want(t, Opened, with(o, sharded(2, tickClaim("a", "x", 1))))
-				back := Rewind{Job: "a", Digest: "d-second", From: noon + 2000, To: noon + 1000}
-				for i := range 2 {
-					r.unchanged(t, "a refused rewind", func() {
-						if _, err := r.led.Rewind(t.Context(), r.now, back); !errors.Is(err, ErrRefused) {
-							t.Fatalf("before shard %d: %v", i, err)
-						}
-					})
-					r.want(t, Granted, with(o, attempts(3, shardClaim("a", "x", i))))
-					if i == 0 {
-						r.settle(t, Settled, "a", "x.0", jobs.OutcomeSucceeded)
-					}
-				}
-				r.reap(t, "a", "x.1")
-				r.complete(t, jobs.OutcomeSucceeded, with(o, attempts(3, shardAgain("a", Successor("x.1")))))
-				must(r.led.Rewind(t.Context(), r.now, back))
-				r.want(t, Moved, with(o, sharded(2, tickClaim("a", "x", 1)))) // that one has ended
-				r.want(t, Opened, with(o, sharded(2, tickClaim("a", "y", 1))))
-				if a := r.want(t, Granted, with(o, shardClaim("a", "y", 0))); a.Run.Attempt != 3 {
-					t.Errorf("granted %+v", a.Run)
-				}
-				r.sound(t)
-			})
-		})
-	}
 }
 
 // TestOpenTickOfANewerVersion: nothing is done to its shards that would have to be noted in it.
@@ -250,17 +190,6 @@ func TestShardedFollowers(t *testing.T) {
 		r.relayAll(t)
 		r.tale(t, "b", "0/2 failed 1", "1/2 succeeded 1", "all 2 failed 1: 1 of 2 shards did not succeed")
 		r.tale(t, "c", "skipped 1-1 x1 upstream failed")
-
-		all := must(r.led.Rerun(t.Context(), "b", l.Run))
-		r.want(t, Opened, sharded(2, after(jobs.OverlapSkip, "b", all)))
-		for i := range 2 {
-			follower.Run = ShardRun(all, i)
-			r.complete(t, jobs.OutcomeSucceeded, follower)
-		}
-		r.relayAll(t)
-		if l := r.open(t, "c"); l == nil || l.Tick != noon+1000 {
-			t.Errorf("pending: %+v", l)
-		}
 		must(r.led.Relay(t.Context(), e[0], "b")) // what b has done is done
 		if l := r.open(t, "b"); l != nil {
 			t.Errorf("pending: %+v", l)
@@ -276,11 +205,7 @@ func TestFullPartition(t *testing.T) {
 		r.pass(t, time.Minute)
 		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}))
 		pending := r.led.keys[0].pending
-		var others []redis.Z
-		for i := range pendingMax - 3 { // which leaves room for two
-			others = append(others, redis.Z{Score: float64(r.now), Member: fmt.Sprint("other ", i)})
-		}
-		r.client.ZAdd(t.Context(), pending, others...)
+		r.client.ZAdd(t.Context(), pending, members(pendingMax-3)...) // which leaves room for two
 		full := sharded(3, passing("a", "x", 2, late(1, 1)))
 		r.unchanged(t, "a claim of too many shards", func() {
 			for _, c := range []Claim{full, sharded(3, pendingClaim("a", "t"))} {
@@ -294,7 +219,7 @@ func TestFullPartition(t *testing.T) {
 			t.Errorf("%d are pending", n)
 		}
 		r.unchanged(t, "asking again", func() { r.want(t, Opened, sharded(2, full)) })
-		r.client.ZRem(t.Context(), pending, "other 0")
+		r.client.ZRem(t.Context(), pending, "other-0")
 		r.want(t, Granted, shardClaim("a", "x", 0)) // what is open goes on
 	})
 }

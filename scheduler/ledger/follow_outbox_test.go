@@ -28,13 +28,7 @@ func TestRelayIsRefused(t *testing.T) {
 		if got := must(r.led.Relay(t.Context(), stranger, "b")); got != RelayStranger {
 			t.Errorf("of another job: %s", got)
 		}
-		pipe := r.client.Pipeline()
-		for i := range pendingMax {
-			pipe.Do(t.Context(), "ZADD", r.led.keys[0].pending, noon, i)
-		}
-		if _, err := pipe.Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		r.client.ZAdd(t.Context(), r.led.keys[0].pending, members(pendingMax)...)
 		if got := must(r.led.Relay(t.Context(), e, "b")); got != RelayFull {
 			t.Errorf("too many pending: %s", got)
 		}
@@ -53,13 +47,7 @@ func TestFullOutbox(t *testing.T) {
 		r.pass(t, time.Minute)
 		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "r1", 1))
 		e := r.events(t)[0]
-		pipe := r.client.Pipeline()
-		for i := range 10_000 {
-			pipe.Do(t.Context(), "ZADD", r.led.keys[0].outbox, noon, fmt.Sprint("x", i))
-		}
-		if _, err := pipe.Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		r.client.ZAdd(t.Context(), r.led.keys[0].outbox, members(10_000)...)
 		if a := r.want(t, Held, tickClaim("a", "r2", 2)); a.Detail != "full outbox" {
 			t.Errorf("%+v", a)
 		}

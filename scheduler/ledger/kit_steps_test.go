@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/redis/go-redis/v9"
 )
 
 var oneConfig = Config{Partitions: 1, Keep: 16}
@@ -326,4 +327,13 @@ func (r *rig) gate(t *testing.T, stored string) {
 	if err := setGate(t.Context(), r.client, r.led.keys[0].gate, stored); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// members are so many members of a sorted set, of which the ledger knows nothing, with a time far ahead.
+func members(n int) []redis.Z {
+	all := make([]redis.Z, n)
+	for i := range all {
+		all[i] = redis.Z{Score: float64(2 * noon), Member: fmt.Sprint("other-", i)}
+	}
+	return all
 }

@@ -24,6 +24,8 @@ func TestRemoveLeavesNothing(t *testing.T) {
 			r.complete(t, jobs.OutcomeSucceeded, pendingClaim(job, job+"-t"))
 			must(r.led.Trigger(ctx, job, Trigger{Run: job + "-u"}))
 			must(r.led.Rerun(ctx, job, job+"-1"))
+			r.want(t, Opened, with(jobs.OverlapAllow, sharded(2, tickClaim(job, job+"-2", 2))))
+			must(r.led.Cancel(ctx, job, job+"-2", "ann", ""))
 			r.pause(t, job, Pause{})
 			if err := r.led.Follow(ctx, job, "x"); err != nil {
 				t.Fatal(err)
@@ -32,7 +34,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 		fill("other")
 		before := dump(t, r.client)
 		fill("gone")
-		r.want(t, Passed, passing("gone", "r", 0, paused(2, 5)))
+		r.want(t, Passed, passing("gone", "r", 0, paused(3, 5)))
 		if err := r.led.Remove(ctx, "gone"); err != nil {
 			t.Fatal(err)
 		}

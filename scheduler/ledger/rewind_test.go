@@ -105,6 +105,16 @@ func TestRewindWaitsForWhatIsInFlight(t *testing.T) {
 			t.Errorf("attempt %d, after one that was cancelled before it ran", a.Run.Attempt)
 		}
 		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
+		r.want(t, Opened, with(jobs.OverlapAllow, sharded(2, tickClaim("a", "open", 2))))
+		for i := range 2 {
+			if err := back(); !errors.Is(err, ErrRefused) {
+				t.Errorf("while a tick is open, before shard %d: %v", i, err)
+			}
+			r.complete(t, jobs.OutcomeSucceeded, with(jobs.OverlapAllow, shardClaim("a", "open", i)))
+		}
+		if err := back(); err != nil {
+			t.Errorf("when the tick has closed: %v", err)
+		}
 		r.sound(t)
 	})
 }

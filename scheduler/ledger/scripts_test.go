@@ -115,38 +115,28 @@ func TestNoMemoryLeft(t *testing.T) {
 	must(r.led.Trigger(ctx, "free", Trigger{Run: "t"}))
 	must(r.led.Trigger(ctx, "free", Trigger{Run: "u"}))
 	r.pass(t, ttl+time.Millisecond)
-	calls := []func() (string, error){
-		func() (string, error) {
-			w, err := r.led.Settle(ctx, []Report{{Job: "a", Run: "a-1", Outcome: jobs.OutcomeFailed, Output: []byte("x")}})
-			return string(append(w, "")[0]), err
+	for name, call := range map[string]func() error{
+		"settle": func() error {
+			return without(r.led.Settle(ctx, []Report{{Job: "a", Run: "a-1", Outcome: jobs.OutcomeFailed, Output: []byte("x")}}))
 		},
-		func() (string, error) {
-			w, err := r.led.Unclaim(ctx, []Return{{Job: "back", Run: "back-1"}})
-			return string(append(w, "")[0]), err
+		"unclaim": func() error { return without(r.led.Unclaim(ctx, []Return{{Job: "back", Run: "back-1"}})) },
+		"reap": func() error {
+			return without(r.led.Reap(ctx, r.now, r.identity, []Lease{{Job: "crash", Run: "crash-1"}}))
 		},
-		func() (string, error) {
-			w, err := r.led.Reap(ctx, r.now, r.identity, []Lease{{Job: "crash", Run: "crash-1"}})
-			return string(append(w, "")[0]), err
+		"cancel": func() error { return without(r.led.Cancel(ctx, "free", "u", "ann", "")) },
+		"claim": func() error {
+			return without(r.led.Claim(ctx, node, r.now, []Claim{pendingClaim("free", "t"), passing("back", "r", 5, late(2, 4))}))
 		},
-		func() (string, error) { w, err := r.led.Cancel(ctx, "free", "u", "ann", ""); return string(w), err },
-		func() (string, error) {
-			a, err := r.led.Claim(ctx, node, r.now, []Claim{pendingClaim("free", "t"), passing("back", "r", 5, late(2, 4))})
-			return append(a, Answer{})[0].Verdict.String(), err
-		},
-	}
-	for i, call := range calls {
-		before := dump(t, r.client)
-		r.client.ConfigSet(ctx, "maxmemory", "1")
-		word, err := call()
-		r.client.ConfigSet(ctx, "maxmemory", "0")
-		if err == nil {
-			t.Errorf("call %d is answered %q", i, word)
-		}
-		if changed := differences(before, dump(t, r.client)); len(changed) > 0 {
-			t.Errorf("call %d failed and changed %v", i, changed)
-		}
-		if word, err = call(); err != nil {
-			t.Errorf("call %d, with memory: %q, %v", i, word, err)
+	} {
+		r.unchanged(t, name+", refused,", func() {
+			r.client.ConfigSet(ctx, "maxmemory", "1")
+			if err := call(); err == nil {
+				t.Errorf("%s is answered without memory", name)
+			}
+			r.client.ConfigSet(ctx, "maxmemory", "0")
+		})
+		if err := call(); err != nil {
+			t.Errorf("%s, with memory: %v", name, err)
 		}
 	}
 	r.sound(t)

@@ -115,11 +115,8 @@ func (w *world) reassert(now int64) *call {
 		}
 		batch = append(batch, a)
 	}
-	if len(batch) == 0 {
-		return nil
-	}
 	if w.chance(5) {
 		server = "0123"
 	}
-	return &call{name: "reassert", now: now, args: many(batch), do: func(ctx context.Context, r *rig) (any, error) { return r.led.Reassert(ctx, now, server, batch) }}
+	return batched("reassert", now, batch, func(ctx context.Context, r *rig) ([]Asserted, error) { return r.led.Reassert(ctx, now, server, batch) }, func(*twin, Assertion) (none Asserted) { return none })
 }

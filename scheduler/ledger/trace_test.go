@@ -26,12 +26,11 @@ var traceConfig = Config{Partitions: tracePartitions, Keep: 16, KeepFor: 20 * ti
 
 // call is one call of the ledger: what it is, for the report, and how it is done.
 type call struct {
-	name  string
-	now   int64 // the caller's idea of Redis' time, ms; 0 when the script does not compare it
-	args  any
-	do    func(ctx context.Context, r *rig) (any, error)
-	twin  func(m *twin) (any, string) // what the twin answers; nil when it does not know the call
-	after func(reply any)             // what the caller makes of the answer
+	name string
+	now  int64 // the caller's idea of Redis' time, ms; 0 when the script does not compare it
+	args any
+	do   func(ctx context.Context, r *rig) (any, error)
+	twin func(m *twin) (any, string) // what the twin answers; nil when it does not know the call
 }
 
 // failed spells an error, by what a caller makes of it.
@@ -61,6 +60,7 @@ func failed(err error) string {
 
 // answersOf names the answers of a call, one for each item of a batch.
 func answersOf(name string, reply any, err string) (all []string) {
+	name, _, _ = strings.Cut(name, " ")
 	if err != "" {
 		kind, _, _ := strings.Cut(err, " ")
 		return []string{name + " " + kind}
@@ -170,9 +170,6 @@ func (tr *trace) one(t *testing.T, c *call) {
 	}
 	for _, answer := range answersOf(c.name, first, refused) {
 		tr.counts[answer]++
-	}
-	if c.after != nil && refused == "" {
-		c.after(first)
 	}
 	if tr.twin == nil {
 		return

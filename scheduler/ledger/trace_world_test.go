@@ -237,6 +237,15 @@ func (w *world) next(t *testing.T) *call {
 	return w.operate(t)
 }
 
+// batched is the call of a batch, nil when that is empty; the twin does one item after another.
+func batched[T, U any](name string, now int64, batch []T, do func(ctx context.Context, r *rig) ([]U, error), twinOf func(m *twin, x T) U) *call {
+	if len(batch) == 0 {
+		return nil
+	}
+	return &call{name: name, now: now, args: many(batch), do: func(ctx context.Context, r *rig) (any, error) { return do(ctx, r) },
+		twin: func(m *twin) (any, string) { return each(batch, func(x T) U { return twinOf(m, x) }), "" }}
+}
+
 func (w *world) claim() *call {
 	by, here, now := pick(w, claimers), w.part(), w.believed()
 	var batch []Claim
@@ -270,12 +279,8 @@ func (w *world) claim() *call {
 	for _, c := range batch {
 		w.claims = remember(w.claims, asked{by, c}, 80)
 	}
-	if len(batch) == 0 {
-		return nil
-	}
-	return &call{name: "claim", now: now, args: []any{by, many(batch)},
-		do:   func(ctx context.Context, r *rig) (any, error) { return r.led.Claim(ctx, by, now, batch) },
-		twin: func(m *twin) (any, string) { return each(batch, func(c Claim) Answer { return m.claim(by, c) }), "" }}
+	return batched("claim by "+by.ID, now, batch, func(ctx context.Context, r *rig) ([]Answer, error) { return r.led.Claim(ctx, by, now, batch) },
+		func(m *twin, c Claim) Answer { return m.claim(by, c) })
 }
 
 // claimOf is a claim for a job as it stands, mostly the right one.
@@ -407,16 +412,11 @@ func (w *world) settle() *call {
 	if w.chance(3) && len(batch) > 0 {
 		batch = append(batch, w.report(Lease{Job: batch[0].Job, Run: w.id("nobody")}))
 	}
-	if len(batch) == 0 {
-		return nil
-	}
 	w.rng.Shuffle(len(batch), func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
 	for _, r := range batch {
 		w.reports = remember(w.reports, r, 60)
 	}
-	return &call{name: "settle", args: many(batch),
-		do:   func(ctx context.Context, r *rig) (any, error) { return r.led.Settle(ctx, batch) },
-		twin: func(m *twin) (any, string) { return each(batch, m.settle), "" }}
+	return batched("settle", 0, batch, func(ctx context.Context, r *rig) ([]Word, error) { return r.led.Settle(ctx, batch) }, (*twin).settle)
 }
 
 func (w *world) report(l Lease) Report {
@@ -438,12 +438,7 @@ func (w *world) renew() *call {
 	}
 	slices.SortFunc(batch, func(a, b locking.Renewal) int { return strings.Compare(a.Owner, b.Owner) })
 	batch = slices.CompactFunc(batch, func(a, b locking.Renewal) bool { return a.Owner == b.Owner })
-	if len(batch) == 0 {
-		return nil
-	}
-	return &call{name: "renew", args: many(batch),
-		do:   func(ctx context.Context, r *rig) (any, error) { return r.led.Renew(ctx, batch) },
-		twin: func(m *twin) (any, string) { return each(batch, m.renew), "" }}
+	return batched("renew", 0, batch, func(ctx context.Context, r *rig) ([]locking.RenewAnswer, error) { return r.led.Renew(ctx, batch) }, (*twin).renew)
 }
 
 func (w *world) reap() *call {
@@ -452,9 +447,6 @@ func (w *world) reap() *call {
 		list = w.seen
 	}
 	list = keepIf(list, func(l Lease) bool { return here(l.Job) && (l.Until <= w.ms() || w.chance(25)) })
-	if len(list) == 0 {
-		return nil
-	}
 	batch := some(w, list, 4)
 	for i := range batch {
 		if w.chance(15) {
@@ -464,9 +456,7 @@ func (w *world) reap() *call {
 	for _, l := range some(w, w.leased, 3) {
 		w.seen = remember(w.seen, l, 20) // to be reaped later, by what was seen now
 	}
-	return &call{name: "reap", now: now, args: many(batch),
-		do:   func(ctx context.Context, r *rig) (any, error) { return r.led.Reap(ctx, now, r.identity, batch) },
-		twin: func(m *twin) (any, string) { return each(batch, m.reap), "" }}
+	return batched("reap", now, batch, func(ctx context.Context, r *rig) ([]Word, error) { return r.led.Reap(ctx, now, r.identity, batch) }, (*twin).reap)
 }
 
 func (w *world) unclaim() *call {
@@ -478,15 +468,10 @@ func (w *world) unclaim() *call {
 	if old := keepIf(w.returns, func(r Return) bool { return here(r.Job) }); len(old) > 0 && w.chance(50) {
 		batch = append(batch, pick(w, old))
 	}
-	if len(batch) == 0 {
-		return nil
-	}
 	for _, r := range batch {
 		w.returns, w.burnt[r.Run] = remember(w.returns, r, 20), true
 	}
-	return &call{name: "unclaim", args: batch,
-		do:   func(ctx context.Context, r *rig) (any, error) { return r.led.Unclaim(ctx, batch) },
-		twin: func(m *twin) (any, string) { return each(batch, m.unclaim), "" }}
+	return batched("unclaim", 0, batch, func(ctx context.Context, r *rig) ([]Word, error) { return r.led.Unclaim(ctx, batch) }, (*twin).unclaim)
 }
 
 func (w *world) trigger() *call {
@@ -545,9 +530,7 @@ func (w *world) define() *call {
 		}
 		batch = append(batch, d)
 	}
-	c := &call{name: "define", now: now, args: many(batch),
-		do:   func(ctx context.Context, r *rig) (any, error) { return r.led.Define(ctx, now, batch) },
-		twin: func(m *twin) (any, string) { return each(batch, m.define), "" }}
+	c := batched("define", now, batch, func(ctx context.Context, r *rig) ([]Defined, error) { return r.led.Define(ctx, now, batch) }, (*twin).define)
 	if epoch := w.rng.Int64N(3); w.all && w.chance(40) {
 		c.name, c.do = "switch", func(ctx context.Context, r *rig) (any, error) { return r.led.Switch(ctx, now, epoch, batch) }
 	}

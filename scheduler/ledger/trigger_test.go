@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/redis/go-redis/v9"
 )
 
 // TestTriggerIsOneRun: a repeated request is one run, whether it waits, runs, was handed back or has ended.
@@ -115,17 +114,16 @@ func TestTriggerOncePerKey(t *testing.T) {
 }
 
 func TestTriggersAreBounded(t *testing.T) {
-	useScripts(t, append(steered, edit{"trigger", `tonumber(ARGV[6])`, `2`})...)
+	useScripts(t, steered...)
 	r := realRig(t, oneConfig)
 	r.create(t, "a")
+	r.client.ZAdd(t.Context(), r.led.keys[0].unique, members(uniqueMax-2)...)
 	for i, want := range []error{nil, nil, ErrRefused} {
 		if _, err := r.led.Trigger(t.Context(), "a", Trigger{Unique: fmt.Sprint(i)}); !errors.Is(err, want) {
 			t.Errorf("key %d: %v", i, err)
 		}
 	}
-	for i := range pendingMax - 3 {
-		r.client.ZAdd(t.Context(), r.led.keys[0].pending, redis.Z{Score: float64(noon), Member: i})
-	}
+	r.client.ZAdd(t.Context(), r.led.keys[0].pending, members(pendingMax-3)...)
 	for i, want := range []error{nil, ErrRefused} {
 		if _, err := r.led.Trigger(t.Context(), "a", Trigger{Run: fmt.Sprint("t", i)}); !errors.Is(err, want) {
 			t.Errorf("run %d of those that may wait: %v", pendingMax+i, err)
