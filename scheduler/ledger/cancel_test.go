@@ -84,3 +84,30 @@ func TestCancelOfWhatHoldsTheJob(t *testing.T) {
 		r.sound(t)
 	})
 }
+
+// An attempt that waits is cancelled: of one that a crash left the job was busy until then, as if it had run, so that of the ticks behind it
+// the latest runs; one that an operator asked for says nothing of its tick, which was told of when it ended.
+func TestCancelOfWhatWaits(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.chainOf(t, "a", "b")
+		r.pass(t, 1500*time.Millisecond)
+		queued := func(c Claim) Claim { return with(jobs.OverlapQueue, attempts(2, c)) }
+		r.want(t, Granted, queued(tickClaim("a", "r1", 1)))
+		granted := r.now
+		r.reap(t, "a", "r1")
+		r.pass(t, time.Minute)
+		must(r.led.Cancel(t.Context(), "a", Successor("r1"), "ann", ""))
+		if e := r.entry(t, "a"); e.Busy != (Window{granted, r.now}) {
+			t.Errorf("busy %+v, want from the grant at %d to %d", e.Busy, granted, r.now)
+		}
+		last := (r.now - noon) / 1000
+		r.want(t, Moved, queued(passing("a", "r2", last, late(2, last-1))))
+		r.complete(t, jobs.OutcomeSucceeded, queued(passing("a", "r2", last, overlapped(2, last-1))))
+		r.relayAll(t)
+		must(r.led.Cancel(t.Context(), "a", must(r.led.Rerun(t.Context(), "a", "r2")), "ann", ""))
+		if told := r.events(t); len(told) != 0 {
+			t.Errorf("the followers are told %+v", told)
+		}
+		r.sound(t)
+	})
+}

@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -104,6 +105,47 @@ func TestBatch(t *testing.T) {
 			}
 		}
 		r.tale(t, "job-00", "succeeded 1")
+		r.sound(t)
+	})
+}
+
+// TestPassesLeadToTheTick: what a claim passes leads from the cursor to its tick, without gap or overlap.
+// TestPassesLeadToTheTick: each pass begins where the one before it ended, and the tick comes behind
+// the last. Anything else is refused, whoever made it up, and changes nothing.
+func TestPassesLeadToTheTick(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Hour)
+		good := passing("a", "r", 8, late(1, 3), late(4, 7))
+		for name, change := range map[string]func(c *Claim){
+			"a gap before the first":   func(c *Claim) { c.Passes[0].First += 1000 },
+			"a gap between":            func(c *Claim) { c.Passes[1].First += 1000 },
+			"an overlap between":       func(c *Claim) { c.Passes[1].First -= 1000 },
+			"a gap before the tick":    func(c *Claim) { c.Tick, c.Next = c.Tick+1000, c.Next+1000 },
+			"the tick among them":      func(c *Claim) { c.Tick -= 1000 },
+			"an end before the first":  func(c *Claim) { c.Passes[0].Last = noon },
+			"no way on":                func(c *Claim) { c.Passes[1].Next = c.Passes[1].Last },
+			"the end of the schedule":  func(c *Claim) { c.Passes[0].Next = 0 },
+			"on to the tick":           func(c *Claim) { c.Next = c.Tick },
+			"nothing at all":           func(c *Claim) { c.Passes, c.Tick, c.Next = nil, 0, c.From },
+			"nothing and on":           func(c *Claim) { c.Passes, c.Tick, c.Next = nil, 0, noon+2000 },
+			"no tick, and further":     func(c *Claim) { c.Tick, c.Next = 0, c.Tick+1000 },
+			"paused without a pause":   func(c *Claim) { c.Passes[1].Outcome = jobs.OutcomePaused },
+			"skipped and nothing busy": func(c *Claim) { c.Passes[1].Outcome = jobs.OutcomeSkipped },
+			"another cursor":           func(c *Claim) { c.From += 1000 },
+		} {
+			bad := good
+			bad.Passes = slices.Clone(good.Passes)
+			change(&bad)
+			if a := r.claim(t, bad); a.Verdict != Moved || a.Cursor != noon+1000 {
+				t.Errorf("%s: %+v", name, a)
+			}
+		}
+		if e := r.entry(t, "a"); e.Cursor != noon+1000 || len(r.rows(t, "a")) > 0 {
+			t.Fatalf("something was recorded: %+v", e)
+		}
+		r.complete(t, jobs.OutcomeSucceeded, good)
+		r.tale(t, "a", "missed 1-7 x7 late", "succeeded 8")
 		r.sound(t)
 	})
 }

@@ -191,3 +191,56 @@ func TestFollowARewoundTick(t *testing.T) {
 		})
 	}
 }
+
+// Nobody alive holds the follower: a tick that succeeded is missed, instead of waiting for ever, and has its answer then, whoever is
+// there later. One that was skipped, for its upstream had failed, has its answer as well when an operator's attempt succeeds.
+func TestFollowerThatNobodyHolds(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.chainOf(t, "a", "b", "c")
+		r.pass(t, time.Minute)
+		relay := func() {
+			t.Helper()
+			for _, unheld := range []bool{true, true, false} {
+				e := r.events(t)[0]
+				if e.Unheld = unheld; must(r.led.Relay(t.Context(), e, "b")) != RelayDone {
+					t.Fatal("not told")
+				}
+			}
+			r.relayAll(t)
+		}
+		r.runOne(t, "a", 1)
+		relay()
+		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "a-2", 2))
+		r.relayAll(t)
+		again := must(r.led.Rerun(t.Context(), "a", "a-2"))
+		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", again))
+		relay()
+		if l := r.open(t, "b"); l != nil {
+			t.Errorf("in flight: %+v", l)
+		}
+		r.tale(t, "b", "missed 1-1 x1 late", "skipped 2-2 x1 upstream failed")
+		r.tale(t, "c", "skipped 1-1 x1 upstream missed", "skipped 2-2 x1 upstream skipped")
+		r.sound(t)
+	})
+}
+
+// A tick that was handed back never began: it may come too late for start_within, and the jobs that follow hear of that.
+func TestFollowATickHandedBackTooLate(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.chainOf(t, "a", "b")
+		r.pass(t, 1500*time.Millisecond)
+		r.want(t, Granted, tickClaim("a", "a-1", 1))
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "a-1"}}))
+		r.pass(t, time.Minute)
+		c := pendingClaim("a", Successor("a-1"))
+		c.Drop = ReasonStartWithin
+		if a := r.want(t, Passed, c); a.Detail != "missed,start_within" {
+			t.Errorf("%+v", a)
+		}
+		if e := r.events(t); len(e) != 1 || e[0].Tick != noon+1000 || e[0].Outcome != jobs.OutcomeMissed {
+			t.Errorf("told: %+v", e)
+		}
+		r.want(t, Granted, tickClaim("a", "a-2", 2))
+		r.sound(t)
+	})
+}

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"bytes"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,32 +24,6 @@ func TestShortHistoryBehindAForeignRow(t *testing.T) {
 			t.Errorf("%d rows, want all", n)
 		}
 	})
-}
-
-// TestLedgerDoesNotGrow: after 1,000 runs nothing is larger than after 500.
-func TestLedgerDoesNotGrow(t *testing.T) {
-	useScripts(t, steered...)
-	r := realRig(t, oneConfig)
-	r.create(t, "a")
-	r.pass(t, time.Hour)
-	sizes := func() map[string]int {
-		out := map[string]int{}
-		for key, lines := range dump(t, r.client) {
-			out[key] = strings.Count(lines, "\n") + 1
-		}
-		return out
-	}
-	var before map[string]int
-	for s := int64(1); s <= 1000; s++ {
-		if r.runOne(t, "a", s); s == 500 {
-			before = sizes()
-		}
-	}
-	for key, n := range sizes() {
-		if n > max(before[key], 16+15) {
-			t.Errorf("%s has %d items after 1,000 runs, after 500 it had %d", key, n, before[key])
-		}
-	}
 }
 
 // TestKept: the last bytes of the output and the payload are kept beside the row, and leave with it.

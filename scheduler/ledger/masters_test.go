@@ -21,6 +21,7 @@ type onCluster struct {
 	ledger     *Ledger
 	kept, lost int
 	master     *redistest.Server // of lost
+	road       redistest.Net     // to it
 	before     string            // who the masters are at first
 }
 
@@ -38,7 +39,12 @@ func newOnCluster(t *testing.T) *onCluster {
 			r.lost, r.master = p, master
 		}
 	}
-	client := r.cluster.Client(t)
+	client := r.cluster.ClientOver(t, func(addr string) *redistest.Net {
+		if addr == r.master.Addr() {
+			return &r.road
+		}
+		return nil
+	})
 	r.ledger = must(Open(ctx, client, Config{Namespace: "m", Partitions: len(keys)}))
 	r.before = r.known("")
 	for p, id := range r.ledger.byMaster(r.before) {
@@ -177,4 +183,34 @@ func TestMastersOfACluster(t *testing.T) {
 			t.Errorf("claim by who knows the new master: %v", err)
 		}
 	}
+}
+
+// TestMasterThatHangs: one that neither answers nor refuses keeps nothing of what the others say.
+func TestMasterThatHangs(t *testing.T) {
+	r := newOnCluster(t)
+	here, there := must(r.grant(r.before, r.claim(r.kept, "r1"))), must(r.grant(r.before, r.claim(r.lost, "r2")))
+	r.road.Cut()
+	defer r.road.Heal()
+	asked := time.Now()
+	ids := r.ledger.byMaster(r.known(""))
+	if took := time.Since(asked); took > time.Second {
+		t.Errorf("to ask who the masters are took %s; want %s at most", took, whoTimeout)
+	}
+	for p, id := range r.ledger.byMaster(r.before) {
+		want := id
+		if id == r.ledger.byMaster(r.before)[r.lost] {
+			want = Nobody
+		}
+		if ids[p] != want {
+			t.Errorf("partition %d is at %q; want %q", p, ids[p], want)
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, time.Second)
+	defer cancel()
+	r.ctx = ctx
+	got, err := r.renew(r.before, here, there)
+	if err != nil {
+		t.Error(err)
+	}
+	wantAnswers(t, "renewed", got, locking.Renewed, locking.Unknown)
 }

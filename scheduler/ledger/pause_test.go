@@ -106,40 +106,20 @@ func TestPauseHoldsBackWhatNobodyStarted(t *testing.T) {
 	}
 }
 
-// TestPassesFitThePause: its ticks are paused, and no others are.
-func TestPassesFitThePause(t *testing.T) {
+// The clock steps back, and a definition comes whose next tick lies before the pause's beginning.
+func TestDefinitionOfAPausedJob(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
-		r.pass(t, 1500*time.Millisecond)
-		r.complete(t, jobs.OutcomeSucceeded, tickClaim("a", "r1", 1))
-		r.pass(t, 200*time.Millisecond)
-		if err := r.led.Pause(t.Context(), "a", Pause{Until: noon + 5500}); err != nil { // of ticks 2 to 5
-			t.Fatal(err)
+		r.pass(t, 900*time.Millisecond)
+		r.pause(t, "a", Pause{})
+		r.pausedFor(t, "a", Window{From: noon + 900})
+		r.clock(t, (noon+500)*1000, "aaaaaaaaaaaa")
+		d := Definition{Job: "a", Digest: "d-new", Cursor: noon + 600, WasDigest: "d-second", WasCursor: noon + 1000}
+		if got := must(r.led.Define(t.Context(), r.now, []Definition{d})); got[0].Word != "replaced" {
+			t.Fatalf("%+v", got)
 		}
-		pause := Window{noon + 1700, noon + 5500}
-		r.pass(t, 8*time.Second)
-		for name, c := range map[string]Claim{
-			"a tick of it":           tickClaim("a", "r", 2),
-			"late ones":              passing("a", "r", 6, late(2, 5)),
-			"one too few":            passing("a", "r", 5, paused(2, 4)),
-			"one too many":           passing("a", "r", 7, paused(2, 6)),
-			"from before its end on": passing("a", "r", 8, paused(2, 4), late(5, 7)),
-			"all over it":            passing("a", "r", 8, late(2, 7)),
-		} {
-			if a := r.want(t, Moved, c); a.Pause != pause || a.Busy != (Window{}) {
-				t.Errorf("%s: %+v", name, a)
-			}
-		}
-		r.want(t, Passed, passing("a", "r", 0, paused(2, 3)))
-		if e := r.entry(t, "a"); e.Pause != pause {
-			t.Errorf("in the middle of it the entry is %+v", e)
-		}
-		r.want(t, Granted, passing("a", "r8", 8, paused(4, 5), late(6, 7)))
-		if e := r.entry(t, "a"); e.Pause != (Window{}) {
-			t.Errorf("behind it the entry is %+v", e)
-		}
-		r.settle(t, Settled, "a", "r8", jobs.OutcomeSucceeded)
-		r.tale(t, "a", "succeeded 1", "paused 2-5 x4 paused", "missed 6-7 x2 late", "succeeded 8")
-		r.sound(t)
+		r.pausedFor(t, "a", Window{From: noon + 600})
+		r.pass(t, time.Second)
+		r.want(t, Moved, Claim{Job: "a", Digest: "d-new", Run: "r", TTL: ttl, From: noon + 600, Tick: noon + 600, Next: noon + 700})
 	})
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,37 @@ func TestReap(t *testing.T) {
 			t.Errorf("row is %+v", row)
 		}
 		r.want(t, Granted, tickClaim("a", "r2", 2))
+		r.sound(t)
+	})
+}
+
+func TestUnclaim(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		first := r.want(t, Granted, tickClaim("a", "r1", 1))
+		for _, c := range []struct {
+			run  string
+			want Word
+		}{{"r1", Returned}, {"r1", Returned}, {"never granted", Lost}} {
+			if got := must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: c.run}})); got[0] != c.want {
+				t.Fatalf("unclaim of %s: %s, want %s", c.run, got[0], c.want)
+			}
+		}
+		r.want(t, Moved, tickClaim("a", "r1", 1)) // a delayed copy: the id is burnt
+		r.want(t, Moved, pendingClaim("a", "r1"))
+		r.settle(t, NoSuchRun, "a", "r1", jobs.OutcomeSucceeded)
+		r.want(t, Held, tickClaim("a", "r2", 2)) // it holds the job while it waits; 2 was due before it was granted
+		a := r.want(t, Granted, pendingClaim("a", Successor("r1")))
+		want := Lease{Job: "a", Tick: noon + 1000, Shards: 1, Attempt: 1, Token: first.Token + 1, Node: "n1", NodeName: "alpha", Until: r.now + 5000,
+			TTL: 5000, Prev: noon + 1000, Next: noon + 2000, Trigger: "schedule", Granted: r.now, Overlap: "s", Attempts: 1, Payload: []byte{}}
+		if !reflect.DeepEqual(a.Run, want) {
+			t.Errorf("granted %+v, want the record %+v", a, want)
+		}
+		if again := r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", Successor("r1"))); !reflect.DeepEqual(again, a) {
+			t.Errorf("asked again: %+v, first %+v", again, a)
+		}
+		r.complete(t, jobs.OutcomeSucceeded, tickClaim("a", "r3", 2))
 		r.sound(t)
 	})
 }
