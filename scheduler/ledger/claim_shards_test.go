@@ -227,32 +227,32 @@ func TestFullPartition(t *testing.T) {
 // TestManyShards: the most that a job may have, opened, run and recorded.
 func TestManyShards(t *testing.T) {
 	const many = 1024
-	onBoth(t, Config{Partitions: 1, Keep: 5000}, func(t *testing.T, r *rig) {
-		params := make([]string, many)
-		var claims []Claim
-		for i := range params {
-			params[i] = fmt.Sprint("part | ", i)
-			claims = append(claims, shardClaim("a", "x", i))
-		}
-		r.create(t, "a")
-		r.pass(t, time.Minute)
-		r.want(t, Opened, sharded(many, tickClaim("a", "x", 1), params...))
-		for batch := range slices.Chunk(claims, BatchMax) {
-			for _, a := range must(r.led.Claim(t.Context(), node, r.now, batch)) {
-				if a.Verdict != Granted || a.Run.Param != params[a.Run.Shard] {
-					t.Fatalf("%+v", a)
-				}
+	useScripts(t, steered...)
+	r := realRig(t, Config{Partitions: 1, Keep: 5000})
+	params := make([]string, many)
+	var claims []Claim
+	for i := range params {
+		params[i] = fmt.Sprint("part | ", i)
+		claims = append(claims, shardClaim("a", "x", i))
+	}
+	r.create(t, "a")
+	r.pass(t, time.Minute)
+	r.want(t, Opened, sharded(many, tickClaim("a", "x", 1), params...))
+	for batch := range slices.Chunk(claims, BatchMax) {
+		for _, a := range must(r.led.Claim(t.Context(), node, r.now, batch)) {
+			if a.Verdict != Granted || a.Run.Param != params[a.Run.Shard] {
+				t.Fatalf("%+v", a)
 			}
-			must(r.led.Settle(t.Context(), each(batch, func(c Claim) Report {
-				return Report{Job: "a", Run: c.Run, Outcome: jobs.OutcomeSucceeded, Ended: r.now}
-			})))
 		}
-		rows := r.rows(t, "a")
-		if last := rows[len(rows)-1]; len(rows) != many+1 || !last.Whole || last.Shards != many || last.Outcome != jobs.OutcomeSucceeded {
-			t.Errorf("%d rows, the last is %+v", len(rows), last)
-		}
-		r.sound(t)
-	})
+		must(r.led.Settle(t.Context(), each(batch, func(c Claim) Report {
+			return Report{Job: "a", Run: c.Run, Outcome: jobs.OutcomeSucceeded, Ended: r.now}
+		})))
+	}
+	rows := r.rows(t, "a")
+	if last := rows[len(rows)-1]; len(rows) != many+1 || !last.Whole || last.Shards != many || last.Outcome != jobs.OutcomeSucceeded {
+		t.Errorf("%d rows, the last is %+v", len(rows), last)
+	}
+	r.sound(t)
 }
 
 // The rows of a tick's shards leave the history before the tick's own. What gives the tick another attempt then still knows

@@ -48,7 +48,7 @@ func byJob(tb testing.TB, client *redis.Client, ns string) map[string]string {
 	return all
 }
 
-// quiet ends what runs: a move would not begin.
+// quiet ends what runs, for else a move would not begin, and leaves each job a run with a key.
 func quiet(t *testing.T, r *rig, w *world) {
 	t.Helper()
 	w.look(t, r)
@@ -56,7 +56,10 @@ func quiet(t *testing.T, r *rig, w *world) {
 		must(r.led.Settle(t.Context(), []Report{{Job: l.Job, Run: l.Run, Outcome: jobs.OutcomeSucceeded, Ended: r.now, Output: []byte("out|\n")}}))
 	}
 	for _, k := range r.led.keys {
-		r.client.Del(t.Context(), k.cancels)
+		r.client.Del(t.Context(), k.cancels, k.gate)
+	}
+	for _, job := range w.names {
+		must(r.led.Trigger(t.Context(), job, Trigger{Unique: "key"}))
 	}
 }
 

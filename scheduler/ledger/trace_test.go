@@ -16,7 +16,7 @@ import (
 var (
 	firstSeed = flag.Uint64("ledger.seed", 3, "first seed of the random traces")
 	seeds     = flag.Int("ledger.seeds", 2, "how many traces, with seeds that follow each other")
-	traceOps  = flag.Int("ledger.ops", 1500, "calls in a trace")
+	traceOps  = flag.Int("ledger.ops", 1000, "calls in a trace")
 )
 
 const tracePartitions = 2

@@ -344,8 +344,8 @@ func (w *world) plan(c *Claim, r rhythm, e Entry) {
 			continue
 		case busy && e.Busy.Holds(at):
 			c.Trigger = jobs.TriggerSchedule
-			if _, last := r.count(at, min(e.Busy.To, now+1, begins(e.Pause))); last > at && pass(jobs.OutcomeSkipped, ReasonOverlap, last) && w.chance(8) {
-				continue // and so is the latest of them
+			if _, last := r.count(at, min(e.Busy.To, now+1, begins(e.Pause))); last > at && pass(jobs.OutcomeSkipped, ReasonOverlap, last+int64(w.rng.IntN(8)/7)) && w.chance(8) {
+				continue // at times also the latest of them, which has to run
 			}
 		case w.chance(45):
 			before, reason := min(now+1, begins(e.Pause)), pick(w, []string{ReasonLate, ReasonStartWithin, ReasonCatchUpMax})
