@@ -35,8 +35,7 @@ func TestCancel(t *testing.T) {
 			t.Errorf("the flag stays: %+v", left)
 		}
 		cancel("a", "r1", Cancelled, nil) // as it was asked for
-		r.want(t, Granted, tickClaim("a", "r2", 2))
-		r.settle(t, Settled, "a", "r2", jobs.OutcomeSucceeded)
+		r.complete(t, jobs.OutcomeSucceeded, tickClaim("a", "r2", 2))
 		cancel("a", "r2", "", ErrRefused)
 
 		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t", Payload: []byte("p")}))
@@ -86,38 +85,11 @@ func TestCancelOfWhatHoldsTheJob(t *testing.T) {
 	})
 }
 
-// A run that is to be cancelled and is handed back is recorded, and does not come again.
-func TestUnclaimOfWhatIsToBeCancelled(t *testing.T) {
+// An attempt that waits is cancelled: of one that a crash left the job was busy until then, as if it had run, so that of the ticks behind it
+// the latest runs; one that an operator asked for says nothing of its tick, which was told of when it ended.
+func TestCancelOfWhatWaits(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, 1500*time.Millisecond)
-		r.want(t, Granted, with(jobs.OverlapReplace, attempts(3, tickClaim("a", "r1", 1))))
-		r.pass(t, time.Second)
-		r.want(t, Held, with(jobs.OverlapReplace, tickClaim("a", "r2", 2)))
-		back := []Return{{Job: "a", Run: "r1"}}
-		if got := must(r.led.Unclaim(t.Context(), back)); got[0] != Returned {
-			t.Fatalf("unclaim: %s", got[0])
-		}
-		if got := must(r.led.Unclaim(t.Context(), back)); got[0] != Lost {
-			t.Fatalf("unclaim again: %s", got[0])
-		}
-		row := r.rows(t, "a")[0]
-		if row.Outcome != jobs.OutcomeCancelled || row.Reason != ReasonReplaced || row.Tries != 0 || len(must(r.led.Cancels(t.Context()))) != 0 {
-			t.Errorf("row is %+v", row)
-		}
-		if l := r.open(t, "a"); l != nil {
-			t.Errorf("in flight: %+v", l)
-		}
-		r.want(t, Granted, with(jobs.OverlapReplace, tickClaim("a", "r2", 2)))
-		r.sound(t)
-	})
-}
-
-// An attempt that a crash left holds the job while it waits: cancelled, it was busy until then, as if it had run. Ticks behind it are not
-// missed, and of those of the time in which it was held the latest runs.
-func TestCancelOfWhatWaitsEndsTheBusyTime(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
+		r.chainOf(t, "a", "b")
 		r.pass(t, 1500*time.Millisecond)
 		queued := func(c Claim) Claim { return with(jobs.OverlapQueue, attempts(2, c)) }
 		r.want(t, Granted, queued(tickClaim("a", "r1", 1)))
@@ -130,59 +102,10 @@ func TestCancelOfWhatWaitsEndsTheBusyTime(t *testing.T) {
 		}
 		last := (r.now - noon) / 1000
 		r.want(t, Moved, queued(passing("a", "r2", last, late(2, last-1))))
-		r.want(t, Granted, queued(passing("a", "r2", last, overlapped(2, last-1))))
-		r.sound(t)
-	})
-}
-
-// What was handed back holds the job while it waits, as an attempt that a crash left does: whether it is cancelled then, comes too late
-// or runs, the job was busy since it was granted first.
-func TestWhatWasHandedBackIsBusy(t *testing.T) {
-	for how, end := range map[string]func(t *testing.T, r *rig, c Claim){
-		"cancelled": func(t *testing.T, r *rig, c Claim) { must(r.led.Cancel(t.Context(), "a", c.Run, "ann", "")) },
-		"too late": func(t *testing.T, r *rig, c Claim) {
-			c.Drop = ReasonStartWithin
-			r.want(t, Passed, c)
-		},
-		"ran": func(t *testing.T, r *rig, c Claim) {
-			r.want(t, Granted, c)
-			r.settle(t, Settled, "a", c.Run, jobs.OutcomeSucceeded)
-		},
-	} {
-		for _, o := range []jobs.Overlap{jobs.OverlapQueue, jobs.OverlapReplace} {
-			t.Run(how+" "+o.String(), func(t *testing.T) {
-				onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-					r.create(t, "a")
-					r.pass(t, 1500*time.Millisecond)
-					r.want(t, Granted, with(o, tickClaim("a", "r1", 1)))
-					granted := r.now
-					r.pass(t, time.Second)
-					must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "r1"}}))
-					r.pass(t, time.Minute)
-					last := (r.now - noon) / 1000
-					r.want(t, Held, with(o, passing("a", "r2", last, late(2, last-1)))) // behind one that waits
-					end(t, r, with(o, pendingClaim("a", Successor("r1"))))
-					if e := r.entry(t, "a"); e.Busy != (Window{granted, r.now}) || e.Open != "" {
-						t.Errorf("the entry is %+v, want it busy from the grant at %d to %d", e, granted, r.now)
-					}
-					r.want(t, Moved, with(o, passing("a", "r2", last, late(2, last-1))))
-					r.want(t, Granted, with(o, passing("a", "r2", last, overlapped(2, last-1))))
-					r.sound(t)
-				})
-			})
-		}
-	}
-}
-
-// An operator's attempt that is cancelled before it ran says nothing of its tick, which was told of when it ended.
-func TestCancelOfARerunIsNotTold(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.chainOf(t, "a", "b")
-		r.pass(t, time.Minute)
-		r.runOne(t, "a", 1)
-		again := must(r.led.Rerun(t.Context(), "a", "a-1"))
-		must(r.led.Cancel(t.Context(), "a", again, "ann", ""))
-		if told := r.events(t); len(told) != 1 || told[0].Outcome != jobs.OutcomeSucceeded {
+		r.complete(t, jobs.OutcomeSucceeded, queued(passing("a", "r2", last, overlapped(2, last-1))))
+		r.relayAll(t)
+		must(r.led.Cancel(t.Context(), "a", must(r.led.Rerun(t.Context(), "a", "r2")), "ann", ""))
+		if told := r.events(t); len(told) != 0 {
 			t.Errorf("the followers are told %+v", told)
 		}
 		r.sound(t)

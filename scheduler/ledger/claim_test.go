@@ -3,41 +3,12 @@ package ledger
 import (
 	"errors"
 	"fmt"
-	"reflect"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
 )
-
-func TestOverlapSkips(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, time.Second)
-		r.want(t, Granted, tickClaim("a", "r1", 1))
-		r.pass(t, 9*time.Second)
-		for s := int64(2); s < 5; s++ {
-			if a := r.want(t, Skipped, tickClaim("a", fmt.Sprint("r", s), s)); a.Cursor != noon+(s+1)*1000 {
-				t.Fatalf("skipped to %d", a.Cursor)
-			}
-		}
-		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
-		r.want(t, Granted, tickClaim("a", "r5", 5))
-		r.settle(t, Settled, "a", "r5", jobs.OutcomeFailed)
-		want := []Row{
-			{Job: "a", Ranged: true, Prev: noon + 2000, Next: noon + 5000, At: r.now, Tick: noon + 2000, Until: noon + 4000, Count: 3, Outcome: jobs.OutcomeSkipped, Reason: "overlap"},
-			{Job: "a", Prev: noon + 1000, Next: noon + 2000, At: r.now, Tick: noon + 1000, Shards: 1, Attempt: 1, Tries: 1, Run: "r1", Token: noon*1000 + 61_000_000,
-				Node: "n1", NodeName: "alpha", Trigger: "schedule", Outcome: jobs.OutcomeSucceeded, Started: r.now},
-			{Job: "a", Prev: noon + 5000, Next: noon + 6000, At: r.now, Tick: noon + 5000, Shards: 1, Attempt: 1, Tries: 1, Run: "r5", Token: noon*1000 + 61_000_001,
-				Node: "n1", NodeName: "alpha", Trigger: "schedule", Outcome: jobs.OutcomeFailed, Started: r.now},
-		}
-		if got := r.rows(t, "a"); !reflect.DeepEqual(got, want) {
-			t.Errorf("rows are%s\nwant%s", many(got), many(want))
-		}
-		r.sound(t)
-	})
-}
 
 // A record that somebody deleted, or that Redis dropped, holds its job no longer: nobody could ever end that run.
 func TestLostRecordFreesItsJob(t *testing.T) {
@@ -65,31 +36,6 @@ func TestLostRecordFreesItsJob(t *testing.T) {
 		if both[0].Verdict != Granted || both[1].Verdict != Held {
 			t.Errorf("of two runs in a batch got %s and %s; want one granted", both[0].Verdict, both[1].Verdict)
 		}
-	})
-}
-
-func TestMissedTicksAreOneRow(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, 5*time.Second)
-		r.want(t, Granted, tickClaim("a", "holds", 1))
-		r.pass(t, time.Hour)
-		late := func(run string, from, missed int64) Claim { return lateClaim("a", run, from, missed) }
-		r.want(t, Skipped, late("r2", 2, 10)) // missed 2 to 11, held: 12 skipped
-		r.want(t, Skipped, tickClaim("a", "r3", 13))
-		r.want(t, Skipped, late("r4", 14, 1)) // missed 14, skipped 15
-		r.settle(t, Settled, "a", "holds", jobs.OutcomeSucceeded)
-		r.want(t, Granted, late("r5", 16, 100)) // missed 16 to 115, run 116
-		r.settle(t, Settled, "a", "r5", jobs.OutcomeSucceeded)
-		var got []string
-		for _, row := range r.rows(t, "a") {
-			got = append(got, fmt.Sprintf("%s %d-%d x%d %s", row.Outcome, (row.Tick-noon)/1000, max(0, row.Until-noon)/1000, row.Count, row.Trigger))
-		}
-		want := "missed 2-11 x10 |skipped 12-13 x2 |missed 14-14 x1 |skipped 15-15 x1 |succeeded 1-0 x0 schedule|missed 16-115 x100 |succeeded 116-0 x0 catch_up"
-		if strings.Join(got, "|") != want {
-			t.Errorf("rows are\n%s\nwant\n%s", strings.Join(got, "|"), want)
-		}
-		r.sound(t)
 	})
 }
 
@@ -131,63 +77,26 @@ func TestClaimIsRefused(t *testing.T) {
 	})
 }
 
-func TestClaimAskedAgain(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, 2*time.Second)
-		first := r.want(t, Granted, tickClaim("a", "r1", 1))
-		r.pass(t, time.Second)
-		again := r.want(t, Granted, tickClaim("a", "r1", 1))
-		if again.Token != first.Token || again.Left != ttl-time.Second {
-			t.Errorf("first %+v, again %+v", first, again)
-		}
-		r.pass(t, time.Hour)
-		if again = r.want(t, Granted, tickClaim("a", "r1", 1)); again.Left != 0 {
-			t.Errorf("a lapsed lease has %s left", again.Left)
-		}
-		others := must(r.led.Claim(t.Context(), Claimer{ID: "n2"}, r.now, []Claim{tickClaim("a", "r1", 1)}))
-		if others[0].Verdict != Moved {
-			t.Errorf("another node is answered %+v", others[0])
-		}
-		ask := tickClaim("a", "r1", 1)
-		ask.From = 0 // a mere question
-		r.want(t, Granted, ask)
-		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
-		r.want(t, Moved, tickClaim("a", "r1", 1))
-		r.want(t, Moved, ask)
-		r.sound(t)
-	})
-}
-
-// A batch is as good as its items one after another, also when it is full, and when a job stands
-// in it twice.
+// A batch is as good as its items one after another, also when it is full, and when a job or a report stands in it twice.
 func TestBatch(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		var defs []Definition
 		var claims []Claim
 		for i := range BatchMax {
 			job := fmt.Sprintf("job-%02d", i)
-			defs = append(defs, Definition{Job: job, Digest: "d-second", Text: []byte("{}"), Cursor: noon + 1000})
+			r.create(t, job)
 			claims = append(claims, tickClaim(job, "run-"+job, 1))
 		}
-		must(r.led.Define(t.Context(), r.now, defs))
 		r.pass(t, 5*time.Second)
-		if _, err := r.led.Trigger(t.Context(), "job-00", Trigger{Run: "by hand"}); err != nil {
-			t.Fatal(err)
-		}
-		claims[49] = pendingClaim("job-00", "by hand")
-		claims[48] = tickClaim("job-01", "other", 2)
-		var reports []Report
+		must(r.led.Trigger(t.Context(), "job-00", Trigger{Run: "by hand"}))
+		claims[48], claims[49] = tickClaim("job-01", "other", 2), pendingClaim("job-00", "by hand") // both held
 		for i, a := range must(r.led.Claim(t.Context(), node, r.now, claims)) {
-			want := map[int]Verdict{48: Held, 49: Held}[i] // 48 is late, not overlapping
-			if want == 0 {
-				want = Granted
+			if (a.Verdict == Granted) != (i < 48) || i >= 48 && a.Verdict != Held {
+				t.Errorf("item %d: %+v", i, a)
 			}
-			if a.Verdict != want {
-				t.Errorf("item %d: %+v, want %s", i, a, want)
-			}
-			reports = append(reports, Report{Job: claims[i].Job, Run: claims[i].Run, Outcome: jobs.OutcomeSucceeded, Started: r.now, Ended: r.now})
 		}
+		reports := each(claims, func(c Claim) Report {
+			return Report{Job: c.Job, Run: c.Run, Outcome: jobs.OutcomeSucceeded, Started: r.now, Ended: r.now}
+		})
 		reports[48], reports[49] = reports[0], reports[1] // each once more
 		reports[49].Outcome = jobs.OutcomeFailed
 		for i, w := range must(r.led.Settle(t.Context(), reports)) {
@@ -195,77 +104,48 @@ func TestBatch(t *testing.T) {
 				t.Errorf("report %d: %s", i, w)
 			}
 		}
-		if rows := r.rows(t, "job-00"); len(rows) != 1 {
-			t.Errorf("rows of a run reported twice: %+v", rows)
-		}
+		r.tale(t, "job-00", "succeeded 1")
 		r.sound(t)
 	})
 }
 
-// TestStepsLeadForwards: a step that does not lead from the cursor to a tick and on behind it is
-// refused, whoever made it up: granted, it could run a tick a second time.
-func TestStepsLeadForwards(t *testing.T) {
+// TestPassesLeadToTheTick: what a claim passes leads from the cursor to its tick, without gap or overlap.
+// TestPassesLeadToTheTick: each pass begins where the one before it ended, and the tick comes behind
+// the last. Anything else is refused, whoever made it up, and changes nothing.
+func TestPassesLeadToTheTick(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
-		good := tickClaim("a", "r1", 1)
-		r.clock(t, good.Tick*1000, "aaaaaaaaaaaa")
-		back, still := good, good
-		back.Tick = good.From - 1000
-		still.Next = good.Tick
-		for name, c := range map[string]Claim{"to before the cursor": back, "on to the tick itself": still} {
-			before := r.client.HGet(t.Context(), r.led.keys[0].jobs, "a").Val()
-			r.want(t, Moved, c)
-			if after := r.client.HGet(t.Context(), r.led.keys[0].jobs, "a").Val(); after != before {
-				t.Errorf("%s: the entry changed from %q to %q", name, before, after)
+		r.pass(t, time.Hour)
+		good := passing("a", "r", 8, late(1, 3), late(4, 7))
+		for name, change := range map[string]func(c *Claim){
+			"a gap before the first":   func(c *Claim) { c.Passes[0].First += 1000 },
+			"a gap between":            func(c *Claim) { c.Passes[1].First += 1000 },
+			"an overlap between":       func(c *Claim) { c.Passes[1].First -= 1000 },
+			"a gap before the tick":    func(c *Claim) { c.Tick, c.Next = c.Tick+1000, c.Next+1000 },
+			"the tick among them":      func(c *Claim) { c.Tick -= 1000 },
+			"an end before the first":  func(c *Claim) { c.Passes[0].Last = noon },
+			"no way on":                func(c *Claim) { c.Passes[1].Next = c.Passes[1].Last },
+			"the end of the schedule":  func(c *Claim) { c.Passes[0].Next = 0 },
+			"on to the tick":           func(c *Claim) { c.Next = c.Tick },
+			"nothing at all":           func(c *Claim) { c.Passes, c.Tick, c.Next = nil, 0, c.From },
+			"nothing and on":           func(c *Claim) { c.Passes, c.Tick, c.Next = nil, 0, noon+2000 },
+			"no tick, and further":     func(c *Claim) { c.Tick, c.Next = 0, c.Tick+1000 },
+			"paused without a pause":   func(c *Claim) { c.Passes[1].Outcome = jobs.OutcomePaused },
+			"skipped and nothing busy": func(c *Claim) { c.Passes[1].Outcome = jobs.OutcomeSkipped },
+			"another cursor":           func(c *Claim) { c.From += 1000 },
+		} {
+			bad := good
+			bad.Passes = slices.Clone(good.Passes)
+			change(&bad)
+			if a := r.claim(t, bad); a.Verdict != Moved || a.Cursor != noon+1000 {
+				t.Errorf("%s: %+v", name, a)
 			}
 		}
-		r.want(t, Granted, good)
-	})
-}
-
-// TestLateTicksWait: a tick that was due before the run was granted that holds the job is not
-// skipped: it is late, and waits. One that came due while that run was going is skipped.
-func TestLateTicksWait(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, 3500*time.Millisecond)
-		r.want(t, Granted, tickClaim("a", "r1", 1))
-		before := r.client.HGet(t.Context(), r.led.keys[0].jobs, "a").Val()
-		r.want(t, Held, tickClaim("a", "r2", 2))
-		if after := r.client.HGet(t.Context(), r.led.keys[0].jobs, "a").Val(); after != before {
-			t.Errorf("the entry changed from %q to %q", before, after)
+		if e := r.entry(t, "a"); e.Cursor != noon+1000 || len(r.rows(t, "a")) > 0 {
+			t.Fatalf("something was recorded: %+v", e)
 		}
-		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
-		r.want(t, Granted, tickClaim("a", "r2", 2))
-		r.settle(t, Settled, "a", "r2", jobs.OutcomeSucceeded)
-		r.want(t, Granted, tickClaim("a", "r3", 3))
-		r.pass(t, time.Second)
-		r.want(t, Skipped, tickClaim("a", "r4", 4))
-		r.settle(t, Settled, "a", "r3", jobs.OutcomeSucceeded)
-		r.sound(t)
-	})
-}
-
-// A tick that was handed back never began: it may come too late for start_within, and the jobs that follow hear of that.
-func TestHandedBackTooLate(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		if err := r.led.Follow(t.Context(), "a", "b"); err != nil {
-			t.Fatal(err)
-		}
-		r.pass(t, 1500*time.Millisecond)
-		r.want(t, Granted, tickClaim("a", "a-1", 1))
-		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "a-1"}}))
-		r.pass(t, time.Minute)
-		c := pendingClaim("a", Successor("a-1"))
-		c.Drop = ReasonStartWithin
-		if a := r.want(t, Passed, c); a.Detail != "missed,start_within" {
-			t.Errorf("%+v", a)
-		}
-		if e := r.events(t); len(e) != 1 || e[0].Tick != noon+1000 || e[0].Outcome != jobs.OutcomeMissed {
-			t.Errorf("told: %+v", e)
-		}
-		r.want(t, Granted, tickClaim("a", "a-2", 2))
+		r.complete(t, jobs.OutcomeSucceeded, good)
+		r.tale(t, "a", "missed 1-7 x7 late", "succeeded 8")
 		r.sound(t)
 	})
 }

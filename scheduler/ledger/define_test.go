@@ -3,6 +3,8 @@ package ledger
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,5 +98,130 @@ func TestDefineNeverGoesBehindWhatRan(t *testing.T) {
 			t.Errorf("after it: %+v", got)
 		}
 		r.sound(t)
+	})
+}
+
+// defined registers one definition and compares the answer's word; a promotion's when epoch is not negative.
+func (r *rig) defined(t *testing.T, want string, epoch int64, d Definition) Defined {
+	t.Helper()
+	define := r.led.Define
+	if epoch >= 0 {
+		define = r.led.bySwitch(epoch)
+	}
+	before := dump(t, r.client)
+	got := must(define(t.Context(), r.now, []Definition{d}))[0]
+	if got.Word != want {
+		t.Fatalf("%+v is answered %+v, want %s", d, got, want)
+	}
+	if wrong := differences(before, dump(t, r.client)); (want == "standby" || want == "differs") && len(wrong) > 0 {
+		t.Fatalf("answered %s it has changed %s", want, strings.Join(wrong, "\n"))
+	}
+	return got
+}
+
+// TestOnlyTheGatesGenerationMakesNewJobs: others wait, and a promotion may, if no later one came here.
+func TestOnlyTheGatesGenerationMakesNewJobs(t *testing.T) {
+	for stored, c := range map[string]struct {
+		epoch       int64
+		own, others string
+	}{"": {0, "", "neo"}, "1|3|neo|open||": {3, "neo", ""}, "1|3||open||": {3, "", "neo"}} {
+		t.Run(stored, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				r.gate(t, stored)
+				d := Definition{Job: "a", Digest: "d-own", Text: []byte("{}"), Cursor: noon + 1000, Generation: c.own}
+				other := d
+				other.Job, other.Digest, other.Generation = "b", "d-other", c.others
+				if got := r.defined(t, "standby", -1, other); got.Cursor != 0 || got.Digest != "" || len(got.Text) != 0 {
+					t.Errorf("on standby it is told %+v", got)
+				}
+				r.defined(t, "created", -1, d)
+				for _, epoch := range []int64{max(0, c.epoch-1), c.epoch + 1} {
+					if epoch == c.epoch {
+						continue
+					}
+					r.defined(t, "standby", epoch, other) // not there
+					turned := d
+					turned.Digest, turned.WasDigest, turned.Same, turned.Generation = "d-turned", "d-own", true, c.others
+					r.defined(t, "standby", epoch, turned)
+					r.defined(t, "standby", epoch, d) // nor is it said what is stored
+				}
+				r.defined(t, "created", c.epoch, other)
+				r.defined(t, "same", c.epoch, other)
+				r.defined(t, "same", -1, other) // it is there now, whoever's it is
+				r.pass(t, time.Minute)
+				r.want(t, Superseded, tickClaim("b", "r1", 1))
+				claim := tickClaim("b", "r2", 1)
+				claim.Digest = "d-other"
+				r.want(t, Granted, claim)
+				r.sound(t)
+			})
+		})
+	}
+}
+
+// TestSameKeepsTheCursor: where only other settings change, no tick is given up, due ones neither, and nothing is asked of the
+// cursor; another definition than the one expected is not replaced.
+func TestSameKeepsTheCursor(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 10*time.Second)
+		r.runOne(t, "a", 1) // 2 to 10 are due
+		d := Definition{Job: "a", Digest: "d-2", Revision: "2", Text: []byte("{2}"), Same: true, WasDigest: "d-other",
+			Cursor: noon + 11_000, WasCursor: noon + 7000, Until: noon + 9000, Count: 8, Upcoming: noon + 500, Old: "x"}
+		r.defined(t, "differs", -1, d)
+		d.WasDigest = "d-second"
+		was := r.entry(t, "a")
+		r.defined(t, "replaced", -1, d)
+		if was.Digest, was.Revision = "d-2", "2"; fmt.Sprint(r.entry(t, "a")) != fmt.Sprint(was) {
+			t.Errorf("the entry is %+v, want %+v", r.entry(t, "a"), was)
+		}
+		if text := must(r.led.Job(t.Context(), "a")).Definition; string(text) != "{2}" {
+			t.Errorf("stored is %s", text)
+		}
+		r.want(t, Superseded, tickClaim("a", "old", 2))
+		c := tickClaim("a", "r2", 2)
+		c.Digest = "d-2"
+		r.want(t, Granted, c)
+		r.settle(t, Settled, "a", "r2", jobs.OutcomeSucceeded)
+		r.tale(t, "a", "succeeded 1", "superseded 2-0 x0 definition replaced x", "succeeded 2")
+		r.sound(t)
+	})
+}
+
+// TestFormer: which definitions were replaced is remembered, newest first, eight of them, but not of what came back; it
+// goes with the job.
+func TestFormer(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		stored := "d-second"
+		turn := func(digests ...string) {
+			t.Helper()
+			for _, digest := range digests {
+				r.defined(t, "replaced", -1, Definition{Job: "a", Digest: digest, Text: []byte("{}"), WasDigest: stored, Same: true})
+				stored = digest
+			}
+		}
+		former := func(want ...string) {
+			t.Helper()
+			got := r.defined(t, "differs", -1, Definition{Job: "a", Digest: "d-asking", Text: []byte("{}")}).Former
+			if !slices.Equal(got, want) {
+				t.Fatalf("former: %q, want %q", got, want)
+			}
+		}
+		former()
+		turn("d-1", "d-2", "d-3")
+		former("d-2", "d-1", "d-second")
+		turn("d-1") // a rollback
+		former("d-3", "d-2", "d-second")
+		turn("d-3", "e-0", "e-1", "e-2", "e-3", "e-4", "e-5", "e-6")
+		former("e-5", "e-4", "e-3", "e-2", "e-1", "e-0", "d-3", "d-1")
+		// A replacement that moves the cursor is remembered as well.
+		r.defined(t, "replaced", -1, Definition{Job: "a", Digest: "e-7", Text: []byte("{}"), WasDigest: "e-6", WasCursor: noon + 1000, Upcoming: noon + 1000, Cursor: noon + 2000})
+		former("e-6", "e-5", "e-4", "e-3", "e-2", "e-1", "e-0", "d-3")
+		if err := r.led.Remove(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		r.create(t, "a")
+		former()
 	})
 }

@@ -11,51 +11,6 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// chainOf makes jobs, each of which follows the one before it; the first has the schedule.
-func (r *rig) chainOf(t *testing.T, names ...string) {
-	t.Helper()
-	r.create(t, names[0])
-	for i, name := range names[1:] {
-		def := Definition{Job: name, Digest: "d-after", Text: fmt.Appendf(nil, `{"name":%q,"after":%q}`, name, names[i])}
-		if got := must(r.led.Define(t.Context(), r.now, []Definition{def})); got[0].Word != "created" {
-			t.Fatalf("%s: %s", name, got[0].Word)
-		}
-		if err := r.led.Follow(t.Context(), names[i], name); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func (r *rig) events(t *testing.T) []Event {
-	t.Helper()
-	return must(r.led.NewGaze().Look(t.Context(), r.now, 0)).Events
-}
-
-// relayAll tells the followers of all events, several times each, until there are no more.
-func (r *rig) relayAll(t *testing.T) {
-	t.Helper()
-	for {
-		events := r.events(t)
-		if len(events) == 0 {
-			return
-		}
-		for _, e := range events {
-			for _, job := range slices.Concat(e.Followers, e.Followers) {
-				if got := must(r.led.Relay(t.Context(), e, job)); got != RelayDone {
-					t.Fatalf("%s is told of %+v: %s", job, e, got)
-				}
-			}
-			if err := r.led.Relayed(t.Context(), e); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-}
-
-func after(o jobs.Overlap, job, run string) Claim {
-	return Claim{Job: job, Digest: "d-after", Run: run, TTL: ttl, Pending: true, Overlap: o}
-}
-
 // TestFollow: a tick that succeeded is run by the follower, once; any other end, and a tick that does not
 // run, is recorded once; and so on down the chain.
 func TestFollow(t *testing.T) {
@@ -74,21 +29,17 @@ func TestFollow(t *testing.T) {
 		if l == nil || l.Tick != noon+1000 || l.Trigger != "after" || l.Attempt != 1 || l.Granted != ended || l.Prev != 0 || l.Next != 0 || l.Request != "" {
 			t.Fatalf("pending: %+v", l)
 		}
-		r.want(t, Granted, after(0, "b", l.Run))
-		r.settle(t, Settled, "b", l.Run, jobs.OutcomeSucceeded)
+		r.complete(t, jobs.OutcomeSucceeded, after(0, "b", l.Run))
 		r.relayAll(t)
 		if l = r.open(t, "c"); l == nil || l.Tick != noon+1000 {
 			t.Fatalf("pending: %+v", l)
 		}
-		r.want(t, Granted, after(0, "c", l.Run))
-		r.settle(t, Settled, "c", l.Run, jobs.OutcomeSucceeded)
+		r.complete(t, jobs.OutcomeSucceeded, after(0, "c", l.Run))
 
-		r.want(t, Granted, tickClaim("a", "a-2", 2))
-		r.settle(t, Settled, "a", "a-2", jobs.OutcomeFailed)
+		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "a-2", 2))
 		r.want(t, Passed, passing("a", "r", 0, late(3, 5)))
 		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"})) // nobody's tick
-		r.want(t, Granted, pendingClaim("a", "t"))
-		r.settle(t, Settled, "a", "t", jobs.OutcomeSucceeded)
+		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", "t"))
 		r.relayAll(t)
 		if r.open(t, "b") != nil || r.open(t, "c") != nil {
 			t.Error("something is pending")
@@ -117,8 +68,7 @@ func TestFollowRepeatedTicks(t *testing.T) {
 			t.Fatalf("told of an attempt that is repeated: %+v", e)
 		}
 		run := Successor("r1")
-		r.want(t, Granted, attempts(2, pendingClaim("a", run)))
-		r.settle(t, Settled, "a", run, jobs.OutcomeFailed)
+		r.complete(t, jobs.OutcomeFailed, attempts(2, pendingClaim("a", run)))
 		r.relayAll(t)
 		again := func(outcome jobs.Outcome) {
 			t.Helper()
@@ -155,21 +105,13 @@ func TestFollowRepeatedTicks(t *testing.T) {
 // A tick that has succeeded has succeeded, whatever becomes of an operator's attempt of it: those that follow are not told of that. One of
 // them may wait for word of the success still, until somebody holds it, or come to follow only now.
 func TestFollowARerunOfASuccess(t *testing.T) {
-	back := func(t *testing.T, r *rig, run string) string {
-		t.Helper()
-		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: run}}))
-		return Successor(run)
-	}
+	back := func(r *rig, run string) { must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: run}})) }
+	cancel := func(r *rig, run string) { must(r.led.Cancel(t.Context(), "a", run, "ann", "")) }
 	for how, end := range map[string]func(t *testing.T, r *rig, run string){
-		"failed":  func(t *testing.T, r *rig, run string) { r.settle(t, Settled, "a", run, jobs.OutcomeFailed) },
-		"crashed": func(t *testing.T, r *rig, run string) { r.reap(t, "a", run) },
-		"cancelled once it was handed back": func(t *testing.T, r *rig, run string) {
-			must(r.led.Cancel(t.Context(), "a", back(t, r, run), "ann", ""))
-		},
-		"handed back once it was cancelled": func(t *testing.T, r *rig, run string) {
-			must(r.led.Cancel(t.Context(), "a", run, "ann", ""))
-			back(t, r, run)
-		},
+		"failed":                            func(t *testing.T, r *rig, run string) { r.settle(t, Settled, "a", run, jobs.OutcomeFailed) },
+		"crashed":                           func(t *testing.T, r *rig, run string) { r.reap(t, "a", run) },
+		"cancelled once it was handed back": func(t *testing.T, r *rig, run string) { back(r, run); cancel(r, Successor(run)) },
+		"handed back once it was cancelled": func(t *testing.T, r *rig, run string) { cancel(r, run); back(r, run) },
 	} {
 		t.Run(how, func(t *testing.T) {
 			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
@@ -187,11 +129,6 @@ func TestFollowARerunOfASuccess(t *testing.T) {
 				if events := r.events(t); len(events) != 1 {
 					t.Errorf("the followers are told %+v", events)
 				}
-				for _, e := range r.events(t) {
-					if e.Outcome != jobs.OutcomeSucceeded {
-						must(r.led.Relay(t.Context(), e, "b"))
-					}
-				}
 				success.Unheld = true
 				if got := must(r.led.Relay(t.Context(), success, "b")); got != RelayDone {
 					t.Fatalf("told after half a minute: %s", got)
@@ -201,31 +138,6 @@ func TestFollowARerunOfASuccess(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A tick was recorded as skipped, because the one that the job follows had failed; an operator's attempt of that succeeds while nobody
-// holds the job. The tick has its answer, and does not get a second one: it counts once.
-func TestFollowARerunThatNobodyHolds(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.chainOf(t, "a", "b", "c")
-		r.pass(t, time.Minute)
-		r.want(t, Granted, tickClaim("a", "a-1", 1))
-		r.settle(t, Settled, "a", "a-1", jobs.OutcomeFailed)
-		r.relayAll(t)
-		again := must(r.led.Rerun(t.Context(), "a", "a-1"))
-		r.want(t, Granted, pendingClaim("a", again))
-		r.settle(t, Settled, "a", again, jobs.OutcomeSucceeded)
-		for _, unheld := range []bool{true, false} {
-			e := r.events(t)[0]
-			if e.Unheld = unheld; must(r.led.Relay(t.Context(), e, "b")) != RelayDone {
-				t.Fatal("not told")
-			}
-		}
-		r.relayAll(t)
-		r.tale(t, "b", "skipped 1-1 x1 upstream failed")
-		r.tale(t, "c", "skipped 1-1 x1 upstream skipped")
-		r.sound(t)
-	})
 }
 
 // A job that once followed another one, and wants nodes with a label whose name is after and whose value is that job's name, follows it
@@ -253,64 +165,82 @@ func TestFollowIsNoLabel(t *testing.T) {
 	})
 }
 
-// What becomes of a tick while the follower is held, paused, or late.
-func TestFollowerThatCannotRun(t *testing.T) {
+// What becomes of a tick that its job was set back to is told as if it had not succeeded before, also when that comes of a later attempt:
+// who came to follow the job meanwhile has heard of nothing else.
+func TestFollowARewoundTick(t *testing.T) {
+	for name, crash := range map[string]bool{"fails": false, "crashes, then fails": true} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				r.create(t, "a")
+				r.pass(t, time.Minute)
+				r.runOne(t, "a", 1)
+				r.follower(t, "a", "b")
+				must(r.led.Rewind(t.Context(), r.now, Rewind{Job: "a", Digest: "d-second", From: noon + 2000, To: noon + 1000}))
+				r.want(t, Granted, attempts(3, tickClaim("a", "again", 1)))
+				run := "again"
+				if crash {
+					r.reap(t, "a", run)
+					run = Successor(run)
+					r.want(t, Granted, attempts(3, pendingClaim("a", run)))
+				}
+				r.settle(t, Settled, "a", run, jobs.OutcomeFailed)
+				r.relayAll(t)
+				r.tale(t, "b", "skipped 1-1 x1 upstream failed")
+				r.sound(t)
+			})
+		})
+	}
+}
+
+// Nobody alive holds the follower: a tick that succeeded is missed, instead of waiting for ever, and has its answer then, whoever is
+// there later. One that was skipped, for its upstream had failed, has its answer as well when an operator's attempt succeeds.
+func TestFollowerThatNobodyHolds(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.chainOf(t, "a", "b", "c")
 		r.pass(t, time.Minute)
-		pending := func(second int64) string {
+		relay := func() {
 			t.Helper()
-			r.runOne(t, "a", second)
-			r.relayAll(t)
-			for _, l := range must(r.led.Open(t.Context(), "b")) {
-				if l.Tick == noon+second*1000 {
-					return l.Run
+			for _, unheld := range []bool{true, true, false} {
+				e := r.events(t)[0]
+				if e.Unheld = unheld; must(r.led.Relay(t.Context(), e, "b")) != RelayDone {
+					t.Fatal("not told")
 				}
 			}
-			t.Fatal("nothing is pending")
-			return ""
+			r.relayAll(t)
 		}
-		one := pending(1)
-		r.pass(t, time.Second)
-		r.want(t, Granted, after(jobs.OverlapSkip, "b", one))
-		r.pass(t, time.Second)
-		two := pending(2)
-		r.want(t, Held, after(jobs.OverlapQueue, "b", two))
-		if got := must(r.led.Cancels(t.Context())); len(got) != 0 {
-			t.Errorf("queue asks for the end: %+v", got)
-		}
-		r.want(t, Held, after(jobs.OverlapReplace, "b", two))
-		if got := must(r.led.Cancels(t.Context())); len(got) != 1 || got[0] != (Cancel{Run: one}) {
-			t.Errorf("cancel flags %+v", got)
-		}
-		r.want(t, Passed, after(jobs.OverlapSkip, "b", two))
-		three := pending(3)
-		r.want(t, Granted, after(jobs.OverlapAllow, "b", three))
-		r.settle(t, Settled, "b", three, jobs.OutcomeSucceeded)
-		four := pending(4)
-		r.settle(t, Settled, "b", one, jobs.OutcomeCancelled)
-		r.pass(t, time.Second)
-		five := pending(5)
-		r.want(t, Granted, after(jobs.OverlapSkip, "b", five))
-		r.want(t, Held, after(jobs.OverlapSkip, "b", four)) // ended before five was granted: it waits
-		r.settle(t, Settled, "b", five, jobs.OutcomeSucceeded)
-		late := after(jobs.OverlapSkip, "b", four)
-		late.Drop = ReasonStartWithin
-		r.want(t, Passed, late)
-		six := pending(6)
-		r.pause(t, "b", Pause{})
-		r.want(t, Passed, after(jobs.OverlapSkip, "b", six))
-		r.resume(t, "b")
-		seven := pending(7)
-		r.want(t, Granted, after(jobs.OverlapSkip, "b", seven))
-		must(r.led.Unclaim(t.Context(), []Return{{Job: "b", Run: seven}}))
-		back := after(jobs.OverlapSkip, "b", Successor(seven))
-		back.Drop = ReasonStartWithin // it could have started
-		r.want(t, Granted, back)
-		r.settle(t, Settled, "b", Successor(seven), jobs.OutcomeSucceeded)
+		r.runOne(t, "a", 1)
+		relay()
+		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "a-2", 2))
 		r.relayAll(t)
-		r.tale(t, "b", "skipped 2-2 x1 overlap", "succeeded 3", "cancelled 1", "succeeded 5", "missed 4-4 x1 start_within", "paused 6-6 x1 paused", "succeeded 7")
-		r.tale(t, "c", "skipped 2-2 x1 upstream skipped", "skipped 1-1 x1 upstream cancelled", "skipped 4-4 x1 upstream missed", "skipped 6-6 x1 upstream paused")
+		again := must(r.led.Rerun(t.Context(), "a", "a-2"))
+		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", again))
+		relay()
+		if l := r.open(t, "b"); l != nil {
+			t.Errorf("in flight: %+v", l)
+		}
+		r.tale(t, "b", "missed 1-1 x1 late", "skipped 2-2 x1 upstream failed")
+		r.tale(t, "c", "skipped 1-1 x1 upstream missed", "skipped 2-2 x1 upstream skipped")
+		r.sound(t)
+	})
+}
+
+// A tick that was handed back never began: it may come too late for start_within, and the jobs that follow hear of that.
+func TestFollowATickHandedBackTooLate(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.chainOf(t, "a", "b")
+		r.pass(t, 1500*time.Millisecond)
+		r.want(t, Granted, tickClaim("a", "a-1", 1))
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "a-1"}}))
+		r.pass(t, time.Minute)
+		c := pendingClaim("a", Successor("a-1"))
+		c.Drop = ReasonStartWithin
+		if a := r.want(t, Passed, c); a.Detail != "missed,start_within" {
+			t.Errorf("%+v", a)
+		}
+		if e := r.events(t); len(e) != 1 || e[0].Tick != noon+1000 || e[0].Outcome != jobs.OutcomeMissed {
+			t.Errorf("told: %+v", e)
+		}
+		r.want(t, Granted, tickClaim("a", "a-2", 2))
 		r.sound(t)
 	})
 }

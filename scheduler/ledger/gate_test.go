@@ -26,24 +26,15 @@ var closedGates = []struct {
 	{"1|0||shut||", ClosedError{State: "shut"}, "update this program"},
 }
 
-// gate stores a gate of the only partition.
-func (r *rig) gate(t *testing.T, stored string) {
-	t.Helper()
-	if err := setGate(t.Context(), r.client, r.led.keys[0].gate, stored); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// deed is what a closed gate refuses and an open one does not: a claim, or something else.
+// deed is what a closed gate refuses and an open one does not.
 type deed struct {
-	name  string
-	claim *Claim
-	do    func(ctx context.Context, r *rig) error
+	name string
+	do   func(ctx context.Context, r *rig) error
 }
 
 // defines is a deed that a definition is answered a word to; epoch is of a promotion, -1 for a node's own.
 func defines(name, word string, epoch int64, d Definition) deed {
-	return deed{name: name, do: func(ctx context.Context, r *rig) error {
+	return deed{name, func(ctx context.Context, r *rig) error {
 		define := r.led.Define
 		if epoch >= 0 {
 			define = r.led.bySwitch(epoch)
@@ -63,7 +54,23 @@ func (l *Ledger) bySwitch(epoch int64) func(context.Context, int64, []Definition
 	}
 }
 
-func claims(name string, c Claim) deed { return deed{name: name, claim: &c} }
+func claims(name string, c Claim) deed {
+	return deed{name, func(ctx context.Context, r *rig) error {
+		got, err := r.led.Claim(ctx, node, r.now, []Claim{c})
+		switch a := append(got, Answer{})[0]; {
+		case err != nil:
+			return err
+		case a.Verdict == Closed:
+			return fmt.Errorf("%w: %w: %s", ErrClosed, ErrRefused, a.Detail)
+		case a.Verdict != Granted && a.Verdict != Opened && a.Verdict != Passed:
+			return fmt.Errorf("answered %+v", a)
+		}
+		return nil
+	}}
+}
+
+// without is the error of a call alone.
+func without[T any](_ T, err error) error { return err }
 
 // hour is the first tick of the jobs that the deeds replace.
 const hour = noon + 3_600_000
@@ -74,43 +81,29 @@ func deeds(e Event, shard, pending string) []deed {
 		d.Job, d.Digest, d.Revision, d.Text, d.WasDigest = job, digest, "9", []byte("{}"), "d-second"
 		return d
 	}
-	part := pendingClaim("parts", shard)
-	part.Shard = true
+	back := Rewind{Job: "back", Digest: "d-second", From: noon + 2000, To: noon + 1000}
 	return []deed{
-		claims("tick", tickClaim("idle", "x1", 2)), claims("pending", pendingClaim("pend", pending)), claims("shard", part),
-		claims("open", inParts(2, tickClaim("wide", "x2", 1))), claims("passes", passing("passes", "x3", 0, late(1, 3))),
+		claims("tick", tickClaim("idle", "x1", 2)), claims("pending", pendingClaim("pend", pending)), claims("shard", shardAgain("parts", shard)),
+		claims("open", sharded(2, tickClaim("wide", "x2", 1))), claims("passes", passing("passes", "x3", 0, late(1, 3))),
 		defines("create", "created", -1, def("new", "d-new", Definition{Cursor: hour})),
 		defines("same", "same", -1, def("idle", "d-second", Definition{})),
 		defines("replace", "replaced", -1, def("later", "d-new", Definition{WasCursor: hour, Cursor: hour + 1})),
 		defines("replace, same schedule", "replaced", -1, def("stays", "d-new", Definition{Same: true})),
 		defines("switch", "replaced", 0, def("turns", "d-new", Definition{Same: true, Generation: "neo"})),
 		defines("switch creates", "created", 0, def("neo", "d-new", Definition{Cursor: hour, Generation: "neo"})),
-		{name: "trigger", do: func(ctx context.Context, r *rig) error {
-			_, err := r.led.Trigger(ctx, "idle", Trigger{Run: "t"})
-			return err
+		{"trigger", func(ctx context.Context, r *rig) error { return without(r.led.Trigger(ctx, "idle", Trigger{Run: "t"})) }},
+		{"trigger, unique", func(ctx context.Context, r *rig) error {
+			return without(r.led.Trigger(ctx, "idle", Trigger{Unique: "u"}))
 		}},
-		{name: "trigger, unique", do: func(ctx context.Context, r *rig) error {
-			_, err := r.led.Trigger(ctx, "idle", Trigger{Unique: "u"})
-			return err
-		}},
-		{name: "rerun", do: func(ctx context.Context, r *rig) error { _, err := r.led.Rerun(ctx, "repeat", "repeat-1"); return err }},
-		{name: "rewind", do: func(ctx context.Context, r *rig) error {
-			_, err := r.led.Rewind(ctx, r.now, Rewind{Job: "back", Digest: "d-second", From: noon + 2000, To: noon + 1000})
-			return err
-		}},
-		{name: "remove", do: func(ctx context.Context, r *rig) error { return r.led.Remove(ctx, "gone") }},
-		{name: "pause", do: func(ctx context.Context, r *rig) error { return r.led.Pause(ctx, "idle", Pause{Author: "ann"}) }},
-		{name: "resume", do: func(ctx context.Context, r *rig) error { return r.led.Resume(ctx, "paused") }},
-		{name: "relay", do: func(ctx context.Context, r *rig) error { _, err := r.led.Relay(ctx, e, "down"); return err }},
-		{name: "follow", do: func(ctx context.Context, r *rig) error { return r.led.Follow(ctx, "idle", "x") }},
-		{name: "unfollow", do: func(ctx context.Context, r *rig) error { return r.led.Unfollow(ctx, "up", "down") }},
+		{"rerun", func(ctx context.Context, r *rig) error { return without(r.led.Rerun(ctx, "repeat", "repeat-1")) }},
+		{"rewind", func(ctx context.Context, r *rig) error { return without(r.led.Rewind(ctx, r.now, back)) }},
+		{"remove", func(ctx context.Context, r *rig) error { return r.led.Remove(ctx, "gone") }},
+		{"pause", func(ctx context.Context, r *rig) error { return r.led.Pause(ctx, "idle", Pause{Author: "ann"}) }},
+		{"resume", func(ctx context.Context, r *rig) error { return r.led.Resume(ctx, "paused") }},
+		{"relay", func(ctx context.Context, r *rig) error { return without(r.led.Relay(ctx, e, "down")) }},
+		{"follow", func(ctx context.Context, r *rig) error { return r.led.Follow(ctx, "idle", "x") }},
+		{"unfollow", func(ctx context.Context, r *rig) error { return r.led.Unfollow(ctx, "up", "down") }},
 	}
-}
-
-// inParts is a claim of a tick with so many shards.
-func inParts(n int, c Claim) Claim {
-	c.Shards = n
-	return c
 }
 
 // furnish makes the jobs of the deeds.
@@ -127,7 +120,7 @@ func (r *rig) furnish(t *testing.T) []deed {
 	for _, job := range []string{"idle", "repeat", "back", "gone", "up"} {
 		r.runOne(t, job, 1)
 	}
-	r.want(t, Opened, inParts(2, tickClaim("parts", "p", 1)))
+	r.want(t, Opened, sharded(2, tickClaim("parts", "p", 1)))
 	r.pause(t, "paused", Pause{Author: "ann"})
 	must(r.led.Trigger(t.Context(), "pend", Trigger{Run: "by hand"}))
 	return deeds(r.events(t)[0], ShardRun("p", 1), "by hand")
@@ -136,32 +129,20 @@ func (r *rig) furnish(t *testing.T) []deed {
 // refused does a deed behind a closed gate: it changes nothing and is told why, and what to do.
 func (d deed) refused(t *testing.T, r *rig, want ClosedError, next string) {
 	t.Helper()
-	before := dump(t, r.client)
-	if d.claim != nil {
-		if a := r.claim(t, *d.claim); a.Verdict != Closed || !strings.Contains(a.Detail, next) {
-			t.Errorf("%s is answered %+v, want %q", d.name, a, next)
-		}
-	} else {
+	r.unchanged(t, d.name+", refused,", func() {
 		err := d.do(t.Context(), r)
 		var closed *ClosedError
-		if !errors.Is(err, ErrClosed) || !errors.Is(err, ErrRefused) || !errors.As(err, &closed) || *closed != want || !strings.Contains(err.Error(), next) {
+		if !errors.Is(err, ErrClosed) || !errors.Is(err, ErrRefused) || errors.As(err, &closed) && *closed != want || !strings.Contains(err.Error(), next) {
 			t.Errorf("%s: %v, want %+v and %q", d.name, err, want, next)
 		}
-	}
-	if wrong := differences(before, dump(t, r.client)); len(wrong) > 0 {
-		t.Errorf("%s, refused, has changed %s", d.name, strings.Join(wrong, "\n"))
-	}
+	})
 }
 
 // done does a deed behind an open gate: it changes something.
 func (d deed) done(t *testing.T, r *rig) {
 	t.Helper()
 	before := dump(t, r.client)
-	if d.claim != nil {
-		if a := r.claim(t, *d.claim); a.Verdict != Granted && a.Verdict != Opened && a.Verdict != Passed {
-			t.Errorf("%s is answered %+v", d.name, a)
-		}
-	} else if err := d.do(t.Context(), r); err != nil {
+	if err := d.do(t.Context(), r); err != nil {
 		t.Errorf("%s: %v", d.name, err)
 	}
 	if len(differences(before, dump(t, r.client))) == 0 {
@@ -210,7 +191,7 @@ func goesOn(t *testing.T, r *rig, stored string) {
 		"ends": tickClaim("ends", "ends-1", 1), "crashes": attempts(2, tickClaim("crashes", "crashes-1", 1)), "returns": tickClaim("returns", "returns-1", 1),
 		"wanted": tickClaim("wanted", "wanted-1", 1), "beside": with(jobs.OverlapAllow, tickClaim("beside", "beside-1", 1)), "parts": pendingClaim("parts", ShardRun("p", 0)),
 	}
-	r.want(t, Opened, inParts(2, tickClaim("parts", "p", 1)))
+	r.want(t, Opened, sharded(2, tickClaim("parts", "p", 1)))
 	shard := granted["parts"]
 	shard.Shard = true
 	granted["parts"] = shard

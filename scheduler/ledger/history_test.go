@@ -1,97 +1,12 @@
 package ledger
 
 import (
-	"context"
-	"fmt"
-	"slices"
+	"bytes"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/escapement/escapement/jobs"
 )
-
-// runOne claims and settles the tick so many seconds after noon.
-func (r *rig) runOne(t *testing.T, job string, second int64) {
-	t.Helper()
-	run := fmt.Sprintf("%s-%d", job, second)
-	r.want(t, Granted, tickClaim(job, run, second))
-	r.settle(t, Settled, job, run, jobs.OutcomeSucceeded)
-}
-
-func TestHistoryIsTrimmedByCount(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, time.Hour)
-		for s := int64(1); s <= 120; s++ {
-			r.runOne(t, "a", s)
-			rows := r.rows(t, "a")
-			if n := len(rows); n > 16+15 || s >= 16 && n < 16 {
-				t.Fatalf("after %d rows %d are kept, want 16 and up to 15 more", s, n)
-			}
-			if base := r.entry(t, "a").Base; base != rows[0].Prev {
-				t.Fatalf("after %d rows the base is %d, the first row begins at %d", s, base, rows[0].Prev)
-			}
-			r.sound(t)
-		}
-	})
-}
-
-func TestHistoryIsTrimmedByAge(t *testing.T) {
-	onBoth(t, Config{Partitions: 1, Keep: 100, KeepFor: time.Minute}, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, time.Hour)
-		for s := int64(1); s <= 100; s++ {
-			r.runOne(t, "a", s)
-			r.pass(t, 2*time.Second) // 30 rows a minute
-		}
-		if n := len(r.rows(t, "a")); n < 30 || n > 46 {
-			t.Errorf("%d rows are kept, want those of the last minute, and up to 16 more", n)
-		}
-		r.sound(t)
-		r.pass(t, time.Hour)
-		for s := int64(101); len(r.rows(t, "a")) > 1; s++ {
-			if s > 120 {
-				t.Fatalf("%d rows are kept, an hour later", len(r.rows(t, "a")))
-			}
-			r.runOne(t, "a", s)
-			r.sound(t)
-			if rows := r.rows(t, "a"); r.now-rows[0].At < time.Minute.Milliseconds() {
-				break // all old ones are gone
-			}
-		}
-	})
-}
-
-// Of a job that runs seldom, what is too old leaves with the next row: rows, outputs and payloads.
-func TestShortHistoryIsTrimmedByAge(t *testing.T) {
-	onBoth(t, Config{Partitions: 1, Keep: 100, KeepFor: time.Hour}, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, 24*time.Hour)
-		for s := int64(1); s <= 20; s++ {
-			run := fmt.Sprint("a-", s)
-			r.want(t, Granted, tickClaim("a", run, s))
-			must(r.led.Settle(t.Context(), []Report{{Job: "a", Run: run, Outcome: jobs.OutcomeSucceeded, Started: r.now, Ended: r.now, Tries: 1, Output: []byte("said")}}))
-			if n := len(r.rows(t, "a")); n > 3 {
-				t.Fatalf("%d rows are kept, after %d that are 25 minutes apart", n, s)
-			}
-			if n := r.client.HLen(t.Context(), r.led.keys[0].kept).Val(); n < 1 || n > 3 {
-				t.Fatalf("outputs of %d runs are kept", n)
-			}
-			r.sound(t)
-			r.pass(t, 25*time.Minute)
-		}
-		for s := int64(21); s <= 60; s++ { // 60 in an hour
-			r.runOne(t, "a", s)
-			r.pass(t, time.Minute)
-			if n := len(r.rows(t, "a")); s < 40 && int64(n) < s-20 {
-				t.Fatalf("%d rows are kept of %d in this hour", n, s-20)
-			}
-		}
-		r.sound(t)
-	})
-}
 
 // A row whose age cannot be told stays, and those behind it.
 func TestShortHistoryBehindAForeignRow(t *testing.T) {
@@ -111,146 +26,29 @@ func TestShortHistoryBehindAForeignRow(t *testing.T) {
 	})
 }
 
-// A run that outlasts the history which follows its tick leaves its row behind the base.
-func TestHistoryOutlivedByARun(t *testing.T) {
+// TestKept: the last bytes of the output and the payload are kept beside the row, and leave with it.
+func TestKept(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
-		r.pass(t, time.Second)
-		r.want(t, Granted, tickClaim("a", "long", 1))
-		r.pass(t, time.Hour)
-		for s := int64(2); s < 160; s += 2 { // a missed and a skipped row each
-			r.want(t, Skipped, lateClaim("a", fmt.Sprint("r", s), s, 1))
-			r.sound(t)
+		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t", Payload: []byte("|\x00\xff")}))
+		r.want(t, Granted, pendingClaim("a", "t"))
+		output := append([]byte("cut off"), bytes.Repeat([]byte("|\n\xff"), jobs.MaxOutput/3)...)
+		output = append(output, '!')
+		must(r.led.Settle(t.Context(), []Report{{Job: "a", Run: "t", Outcome: jobs.OutcomeSucceeded, Output: output}}))
+		r.settle(t, Lost, "a", "t", jobs.OutcomeFailed) // writes no output over it
+		got, payload, err := r.led.Kept(t.Context(), "a", "t")
+		if err != nil || !bytes.Equal(got, output[len(output)-jobs.MaxOutput:]) || string(payload) != "|\x00\xff" {
+			t.Errorf("kept %d bytes of output, payload %q, %v", len(got), payload, err)
 		}
-		if e := r.entry(t, "a"); e.Base <= noon+1000 {
-			t.Fatalf("nothing was trimmed: %+v", e)
+		if got, payload, err := r.led.Kept(t.Context(), "a", "nobody"); len(got)+len(payload) != 0 || err != nil {
+			t.Errorf("of nobody: %q, %q, %v", got, payload, err)
 		}
-		r.settle(t, Settled, "a", "long", jobs.OutcomeSucceeded)
-		r.sound(t)
-		for s := int64(160); s < 200; s++ {
-			r.runOne(t, "a", s)
-			r.sound(t)
-		}
-	})
-}
-
-// A schedule that has no more ticks leaves a job that is still triggered by hand.
-func TestHistoryOfAnEndedSchedule(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, time.Hour)
-		last := tickClaim("a", "last", 1)
-		last.Next = 0
-		r.want(t, Granted, last)
-		r.settle(t, Settled, "a", "last", jobs.OutcomeSucceeded)
-		r.sound(t)
-		r.want(t, Moved, tickClaim("a", "more", 2))
-		if found := must(r.led.NewGaze().Look(t.Context(), r.now, 0)); len(found.Late) > 0 {
-			t.Errorf("still due: %+v", found.Late)
-		}
-		for i := range 40 {
-			run := fmt.Sprint("t", i)
-			if _, err := r.led.Trigger(t.Context(), "a", Trigger{Run: run}); err != nil {
-				t.Fatal(err)
-			}
-			r.want(t, Granted, pendingClaim("a", run))
-			r.settle(t, Settled, "a", run, jobs.OutcomeSucceeded)
-			r.sound(t)
-		}
-		got := must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-new", Cursor: r.now + 1000, WasDigest: "d-second"}}))
-		if got[0].Word != "replaced" {
-			t.Fatalf("%+v", got)
-		}
-		r.sound(t)
 		r.pass(t, time.Minute)
-		r.want(t, Granted, Claim{Job: "a", Digest: "d-new", Run: "again", TTL: ttl, From: got[0].Cursor, Tick: got[0].Cursor, Next: got[0].Cursor + 1000})
-		r.sound(t)
+		for s := int64(1); s <= 40; s++ {
+			r.runOne(t, "a", s)
+		}
+		if left := r.client.HGetAll(t.Context(), r.led.keys[0].kept).Val(); len(left) != 0 {
+			t.Errorf("left when its row is gone: %v", left)
+		}
 	})
-}
-
-// bursts notes how many commands each pipeline has.
-type bursts []int
-
-func (p *bursts) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (p *bursts) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-func (p *bursts) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		*p = append(*p, len(cmds))
-		return next(ctx, cmds)
-	}
-}
-
-// Behind jobs with very many rows fewer are read at once.
-func TestEachHistoryReadsPages(t *testing.T) {
-	r := realRig(t, oneConfig)
-	names := make([]string, historyJobs+3)
-	for i := range names {
-		names[i] = fmt.Sprint("job-", i)
-	}
-	records := make([]any, historyRows+1)
-	for i := range records {
-		records[i] = "none"
-	}
-	if err := r.client.RPush(t.Context(), r.led.keys[0].history+names[1], records...).Err(); err != nil {
-		t.Fatal(err)
-	}
-	var seen bursts
-	r.client.AddHook(&seen)
-	var read []string
-	foreign := 0
-	if err := r.led.EachHistory(t.Context(), names, "", func(h JobRows) bool {
-		read, foreign = append(read, h.Job), foreign+h.Foreign
-		return true
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if want := (bursts{historyJobs, 1, 2}); !slices.Equal(seen, want) {
-		t.Errorf("jobs for each round trip: %v, want %v", seen, want)
-	}
-	if !slices.Equal(read, names) || foreign != len(records) {
-		t.Errorf("read %d jobs of %d, %d rows of %d", len(read), len(names), foreign, len(records))
-	}
-}
-
-// After 2,000 settles nothing is larger than after 1,000.
-func TestLedgerDoesNotGrow(t *testing.T) {
-	useScripts(t, steered...)
-	r := realRig(t, oneConfig)
-	sizes := func() map[string]int64 {
-		out := map[string]int64{}
-		for _, key := range must(r.client.Keys(t.Context(), "*").Result()) {
-			switch r.client.Type(t.Context(), key).Val() {
-			case "hash":
-				out[key] = r.client.HLen(t.Context(), key).Val()
-			case "zset":
-				out[key] = r.client.ZCard(t.Context(), key).Val()
-			case "list":
-				out[key] = r.client.LLen(t.Context(), key).Val()
-			}
-		}
-		return out
-	}
-	var after []map[string]int64
-	for _, job := range []string{"a", "b"} {
-		r.create(t, job)
-	}
-	r.pass(t, time.Hour)
-	for s := int64(1); s <= 1000; s++ {
-		r.runOne(t, "a", s)
-		r.runOne(t, "b", s)
-		if s%500 == 0 {
-			after = append(after, sizes())
-		}
-	}
-	r.sound(t)
-	for key, n := range after[1] {
-		if n > max(after[0][key], 16+15) || len(after[0]) != len(after[1]) {
-			t.Errorf("%s has %d items after 2,000 runs, after 1,000 it had %d", key, n, after[0][key])
-		}
-	}
-	if n := after[1][r.led.keys[0].history+"a"]; n < 16 || n > 31 {
-		t.Errorf("%d rows", n)
-	}
 }

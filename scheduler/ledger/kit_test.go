@@ -2,10 +2,8 @@ package ledger
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,33 +18,6 @@ import (
 )
 
 // The tests here change the package's scripts, so none of them runs in parallel.
-
-// server is the one real redis-server of this package's tests; each test begins with an empty one.
-var server *redistest.Server
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(withServer(m.Run))
-}
-
-func withServer(run func() int) int {
-	dir, err := os.MkdirTemp("", "ledger")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if server, err = redistest.StartProcess(redistest.ProcessConfig{Dir: dir}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() {
-		if err := server.Kill(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}()
-	return run()
-}
 
 // edit is one textual change of a script; old must stand there exactly once.
 type edit struct{ script, old, new string }
@@ -205,38 +176,34 @@ func (r *recorder) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // numbers, and a key's life when it has an end, which none should.
 func dump(tb testing.TB, client *redis.Client) map[string]string {
 	tb.Helper()
-	ctx := tb.Context()
-	names, err := client.Keys(ctx, "*").Result()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	all := make(map[string]string, len(names))
+	values := backupOf(tb, client)
+	all := make(map[string]string, len(values))
+	lives, names := client.Pipeline(), slices.Sorted(maps.Keys(values))
 	for _, key := range names {
+		lives.PTTL(tb.Context(), key)
 		var lines []string
-		kind := client.Type(ctx, key).Val()
-		switch kind {
-		case "hash":
-			m := client.HGetAll(ctx, key).Val()
-			for _, field := range slices.Sorted(maps.Keys(m)) {
-				lines = append(lines, fmt.Sprintf("%q: %q", field, m[field]))
+		switch v := values[key].(type) {
+		case map[string]string:
+			for _, field := range slices.Sorted(maps.Keys(v)) {
+				lines = append(lines, fmt.Sprintf("%q: %q", field, v[field]))
 			}
-		case "zset":
-			for _, z := range client.ZRangeWithScores(ctx, key, 0, -1).Val() {
+		case []redis.Z:
+			for _, z := range v {
 				lines = append(lines, fmt.Sprintf("%q: %s", z.Member, strconv.FormatFloat(z.Score, 'f', -1, 64)))
 			}
-		case "list":
-			for _, row := range client.LRange(ctx, key, 0, -1).Val() {
+		case []string:
+			for _, row := range v {
 				lines = append(lines, strconv.Quote(row))
 			}
-		case "string":
-			lines = append(lines, strconv.Quote(client.Get(ctx, key).Val()))
-		default:
-			lines = append(lines, "a "+kind)
-		}
-		if life := client.PTTL(ctx, key).Val(); life != -1 {
-			lines = append(lines, "expires")
+		case string:
+			lines = append(lines, strconv.Quote(v))
 		}
 		all[key] = strings.Join(lines, "\n")
+	}
+	for i, cmd := range must(lives.Exec(tb.Context())) {
+		if cmd.(*redis.DurationCmd).Val() != -1 {
+			all[names[i]] += "\nexpires"
+		}
 	}
 	return all
 }
@@ -258,4 +225,14 @@ func differences(a, b map[string]string) []string {
 		out = append(out, fmt.Sprintf("%s: %d and %d lines, from line %d:\n  %s\n  %s", key, len(left), len(right), i, left[i], right[i]))
 	}
 	return out
+}
+
+func millisOf(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+// setGate stores a gate; "" takes it away.
+func setGate(ctx context.Context, client *redis.Client, key, stored string) error {
+	if stored == "" {
+		return client.Del(ctx, key).Err()
+	}
+	return client.Set(ctx, key, stored, 0).Err()
 }

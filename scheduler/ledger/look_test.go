@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 )
@@ -11,81 +13,75 @@ import (
 func TestLookPassesOnToTheNext(t *testing.T) {
 	const n = 200
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		job := func(i int) string { return fmt.Sprintf("job-%03d", i) }
-		for i := 0; i < n; i += BatchMax {
-			var defs []Definition
-			for k := range BatchMax {
-				defs = append(defs, Definition{Job: job(i + k), Digest: "d-second", Text: []byte("{}"), Cursor: noon + 1000})
-			}
-			must(r.led.Define(t.Context(), r.now, defs))
+		var claims []Claim
+		for i := range n {
+			job := fmt.Sprintf("job-%03d", i)
+			r.create(t, job)
+			must(r.led.Trigger(t.Context(), job, Trigger{Run: fmt.Sprint("trigger-", i)}))
+			claims = append(claims, tickClaim(job, fmt.Sprint("run-", i), 1))
 		}
 		r.pass(t, time.Minute)
-		for i := 0; i < n; i += BatchMax {
-			var claims []Claim
-			for k := range BatchMax {
-				claims = append(claims, tickClaim(job(i+k), fmt.Sprint("run-", i+k), 1))
-				if _, err := r.led.Trigger(t.Context(), job(i+k), Trigger{Run: fmt.Sprint("trigger-", i+k)}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			must(r.led.Claim(t.Context(), node, r.now, claims))
+		for batch := range slices.Chunk(claims, BatchMax) {
+			must(r.led.Claim(t.Context(), node, r.now, batch))
 		}
 		gaze := r.led.NewGaze()
-		if f := must(gaze.Look(t.Context(), noon+2000, 1000)); len(f.Late)+len(f.Lapsed)+len(f.Pending) != 0 {
+		if f := must(gaze.Look(t.Context(), noon+2000, 1000)); len(f.Late)+len(f.Lapsed) != 0 {
 			t.Fatalf("found something before its time: %+v", f)
 		}
 		r.pass(t, ttl+time.Millisecond)
 		for round := range 3 {
-			late, lapsed, pending := map[string]int{}, map[string]int{}, map[string]int{}
+			late, lapsed, pending := map[string]bool{}, map[string]bool{}, map[string]bool{}
 			for range 4 {
 				f := must(gaze.Look(t.Context(), r.now, 0))
 				for _, l := range f.Late {
-					if late[l.Job]++; l.Cursor != noon+2000 {
-						t.Errorf("%+v", l)
-					}
+					late[l.Job] = l.Cursor == noon+2000
 				}
 				for _, l := range f.Lapsed {
-					if lapsed[l.Run]++; l.Pending() {
-						t.Errorf("%+v", l)
-					}
+					lapsed[l.Run] = !l.Pending()
 				}
 				for _, l := range f.Pending {
-					if pending[l.Run]++; !l.Pending() {
-						t.Errorf("%+v", l)
-					}
+					pending[l.Run] = l.Pending()
 				}
 			}
-			if len(late) != n || len(lapsed) != n || len(pending) != n {
-				t.Fatalf("round %d: 4 looks found %d late, %d lapsed, %d pending, want %d each", round, len(late), len(lapsed), len(pending), n)
+			for what, seen := range map[string]map[string]bool{"late": late, "lapsed": lapsed, "pending": pending} {
+				if len(seen) != n || slices.Contains(slices.Collect(maps.Values(seen)), false) {
+					t.Fatalf("round %d: 4 looks found %d %s, want %d", round, len(seen), what, n)
+				}
 			}
 		}
 	})
 }
 
-func TestLookBounds(t *testing.T) {
+// TestPostpone: a job that nobody holds is looked at again later, and at once when somebody holds it again.
+func TestPostpone(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.create(t, "b")
-		r.pass(t, 2*time.Second)
-		r.want(t, Granted, tickClaim("b", "r1", 1))
-		look := func(now, grace int64) string {
+		due := func(what string, want int64) {
 			t.Helper()
-			f := must(r.led.NewGaze().Look(t.Context(), now, grace))
-			return fmt.Sprintf("%d late, %d lapsed, %d pending", len(f.Late), len(f.Lapsed), len(f.Pending))
-		}
-		until := r.now + ttl.Milliseconds()
-		for _, c := range []struct {
-			now, grace int64
-			want       string
-		}{
-			{noon + 1499, 500, "0 late, 0 lapsed, 0 pending"},
-			{noon + 1500, 500, "1 late, 0 lapsed, 0 pending"},
-			{until, 500, "2 late, 0 lapsed, 0 pending"},
-			{until + 1, 500, "2 late, 1 lapsed, 0 pending"},
-		} {
-			if got := look(c.now, c.grace); got != c.want {
-				t.Errorf("at noon%+d with grace %d: %s, want %s", c.now-noon, c.grace, got, c.want)
+			if got := int64(r.client.ZScore(t.Context(), r.led.keys[0].due, "a").Val()); got != want {
+				t.Errorf("%s: due at %d, want %d", what, got-noon, want-noon)
+			}
+			if found := must(r.led.NewGaze().Look(t.Context(), r.now, 0)).Late; (len(found) == 1) != (want <= r.now) {
+				t.Errorf("%s: a look finds %+v", what, found)
 			}
 		}
+		postpone := func(job string, cursor, until int64) {
+			t.Helper()
+			if err := r.led.Postpone(t.Context(), Late{Job: job, Cursor: cursor}, until); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		postpone("nobody", 1, r.now)
+		postpone("a", noon+2000, r.now+9000)
+		due("not what stands there", noon+1000)
+		postpone("a", noon+1000, r.now+10_000)
+		postpone("a", r.now+10_000, r.now+20_000)
+		due("put off twice", r.now+20_000)
+		must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-second"}}))
+		due("somebody holds it", noon+1000)
+		postpone("a", noon+1000, r.now+10_000)
+		r.runOne(t, "a", 1)
+		due("it ran", noon+2000)
 	})
 }

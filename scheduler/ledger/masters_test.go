@@ -214,17 +214,3 @@ func TestMasterThatHangs(t *testing.T) {
 	}
 	wantAnswers(t, "renewed", got, locking.Renewed, locking.Unknown)
 }
-
-// TestMastersAreSpelt: what one text says of all partitions.
-func TestMastersAreSpelt(t *testing.T) {
-	for _, ids := range [][]string{{"a", "a", "b", "a", "b", "c"}, {"a", "", "b", "", "", "a"}, {"x", "b", "?", "d", "e", "?"}} {
-		text := joined(ids)
-		l := &Ledger{keys: make([]keys, len(ids)-1)}
-		if got := l.byMaster(text); !slices.Equal(got, ids[1:]) {
-			t.Errorf("%q says %q; want %q", text, got, ids[1:])
-		}
-		if at(l.byMaster("a run_id"), 2) != "a run_id" || at(l.byMaster(""), 2) != "" {
-			t.Error("one run_id is that of all partitions, and none that of any server")
-		}
-	}
-}

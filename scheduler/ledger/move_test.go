@@ -19,60 +19,63 @@ const (
 	move4 = "01900000-0000-7000-8000-000000000004"
 )
 
-// moveTale tells what the scripts of a move must and must not do, on one server: from one namespace to another.
-type moveTale struct {
+// mover makes the calls of a move on one server, from one namespace to another.
+type mover struct {
+	t      *testing.T
 	ctx    context.Context
 	client *redis.Client
-	wrong  []string
 }
 
 // does wants a call carried out, not wants it refused.
-func (s *moveTale) does(what string, err error) {
+func (s *mover) does(what string, err error) {
+	s.t.Helper()
 	if err != nil {
-		s.wrong = append(s.wrong, fmt.Sprintf("%s: %v", what, err))
+		s.t.Errorf("%s: %v", what, err)
 	}
 }
 
-func (s *moveTale) not(what string, err error) {
+func (s *mover) not(what string, err error) {
+	s.t.Helper()
 	if !errors.Is(err, ErrRefused) {
-		s.wrong = append(s.wrong, fmt.Sprintf("%s: %v; want it refused", what, err))
+		s.t.Errorf("%s: %v; want it refused", what, err)
 	}
 }
 
-func (s *moveTale) is(what string, got, want any) {
+func (s *mover) is(what string, got, want any) {
+	s.t.Helper()
 	if got != want {
-		s.wrong = append(s.wrong, fmt.Sprintf("%s is %v, want %v", what, got, want))
+		s.t.Errorf("%s is %v, want %v", what, got, want)
 	}
 }
 
-func (s *moveTale) open(ns string, partitions int) *Ledger {
+func (s *mover) open(ns string, partitions int) *Ledger {
 	l, err := Open(s.ctx, s.client, Config{Namespace: ns, Partitions: partitions, Generation: "blue"})
 	s.does("open "+ns, err)
 	return l
 }
 
-func (s *moveTale) reserve(ns, id string, partitions int, burn bool, back string) error {
+func (s *mover) reserve(ns, id string, partitions int, burn bool, back string) error {
 	return Reserve(s.ctx, s.client, Reservation{Config: Config{Namespace: ns, Partitions: partitions}, ID: id, Epoch: 3, Peer: "old", Burn: burn, Back: back})
 }
 
-func (s *moveTale) advance(l *Ledger, id, role, state string, own, older []string) error {
+func (s *mover) advance(l *Ledger, id, role, state string, own, older []string) error {
 	_, err := l.Advance(s.ctx, Step{ID: id, Role: role, Peer: "peer", State: state, Own: own, Older: older})
 	return err
 }
 
-func (s *moveTale) seal(l *Ledger, id string) error {
+func (s *mover) seal(l *Ledger, id string) error {
 	return l.SetGate(s.ctx, 0, GateStep{ID: id, State: "sealed", Words: "new", Older: []string{"none", "open"}})
 }
 
-func (s *moveTale) unseal(l *Ledger, id string) error {
+func (s *mover) unseal(l *Ledger, id string) error {
 	return l.SetGate(s.ctx, 0, GateStep{ID: id, State: "open", Own: []string{"sealed"}, Older: []string{"none", "open"}})
 }
 
-func (s *moveTale) fill(l *Ledger, p int, id string) error {
+func (s *mover) fill(l *Ledger, p int, id string) error {
 	return l.SetGate(s.ctx, p, GateStep{ID: id, State: "filling", Words: "old, copy 0, part 0", Older: []string{"none", "burnt"}})
 }
 
-func (s *moveTale) burn(l *Ledger, p int, id string) error {
+func (s *mover) burn(l *Ledger, p int, id string) error {
 	return l.SetGate(s.ctx, p, GateStep{ID: id, State: "burnt", Words: "old, copy 0, part 0", Own: []string{"filling"}, Older: []string{"none", "burnt"}})
 }
 
@@ -81,14 +84,7 @@ var (
 	fromOpen = []string{"none", "to/open"}
 )
 
-func (s *moveTale) tell() {
-	_ = s.client.FlushAll(s.ctx)
-	s.reserving()
-	s.copying()
-	s.undoing()
-}
-
-func (s *moveTale) reserving() {
+func (s *mover) reserving() {
 	s.does("reserve", s.reserve("there", move2, 2, false, ""))
 	s.does("reserve again", s.reserve("there", move2, 2, false, ""))
 	s.not("burn what is reserved by a reservation", s.reserve("there", move2, 2, true, ""))
@@ -111,17 +107,13 @@ func (s *moveTale) reserving() {
 	s.does("lose", s.client.Del(s.ctx, controlKey("alive")).Err())
 	lost := &Ledger{client: s.client, cfg: Config{Namespace: "alive"}}
 	if err := s.advance(lost, move1, MoveFrom, MoveSealing, nil, fromOpen); !errors.Is(err, ErrNoNamespace) {
-		s.wrong = append(s.wrong, fmt.Sprint("a step without a namespace: ", err))
+		s.t.Errorf("a step without a namespace: %v", err)
 	}
 }
 
-func (s *moveTale) copying() {
+func (s *mover) copying() {
 	ctx := s.ctx
-	l, err := OpenExisting(ctx, s.client, Config{Namespace: "there"})
-	if err != nil {
-		s.wrong = append(s.wrong, err.Error())
-		return
-	}
+	l := must(OpenExisting(ctx, s.client, Config{Namespace: "there"}))
 	job, k := jobIn(0), l.keys[0]
 	s.does("plant", s.client.HSet(ctx, k.jobs, "x", "y").Err())
 	s.not("fill what is full", s.fill(l, 0, move2))
@@ -131,7 +123,7 @@ func (s *moveTale) copying() {
 		s.does("fill again", s.fill(l, p, move2))
 		s.not("fill by another", s.fill(l, p, move3))
 	}
-	_, err = l.Fill(ctx, move1, 1, 1)
+	_, err := l.Fill(ctx, move1, 1, 1)
 	s.not("copy of another move", err)
 	first, err := l.Fill(ctx, move2, 1, 1)
 	s.does("copy", err)
@@ -196,7 +188,7 @@ func (s *moveTale) copying() {
 }
 
 // opening takes the step back: only the last opening may.
-func (s *moveTale) opening(l *Ledger) {
+func (s *mover) opening(l *Ledger) {
 	step := Step{ID: move2, Role: MoveTo, Peer: "peer", State: MoveOpening, Own: []string{MoveFilling, MoveOpening}, Count: true}
 	first, err := l.Advance(s.ctx, step)
 	s.does("opening, counted", err)
@@ -213,7 +205,7 @@ func (s *moveTale) opening(l *Ledger) {
 	s.does("opening anew", err)
 }
 
-func (s *moveTale) undoing() {
+func (s *mover) undoing() {
 	l := s.open("here", 1)
 	s.does("seal", s.advance(l, move2, MoveFrom, MoveSealing, []string{MoveSealing}, fromOpen))
 	_, err := l.Advance(s.ctx, Step{ID: move2, Role: MoveFrom, State: MoveSealing, Own: []string{MoveSealing}, Fields: map[string]string{"servers": "x"}})
@@ -264,13 +256,15 @@ func jobIn(p int) string {
 	}
 }
 
+// TestMoveScripts: only the move that is going on, and only its newest step, changes anything; whatever
+// comes late, or of another move, is refused.
 func TestMoveScripts(t *testing.T) {
-	for _, r := range []*rig{realRig(t, oneConfig), embeddedRig(t, oneConfig)} {
-		s := &moveTale{ctx: t.Context(), client: r.client}
-		if s.tell(); len(s.wrong) > 0 {
-			t.Errorf("%s:\n%s", r.name, strings.Join(s.wrong, "\n"))
-		}
-	}
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		s := &mover{t: t, ctx: t.Context(), client: r.client}
+		s.reserving()
+		s.copying()
+		s.undoing()
+	})
 }
 
 func TestParseMove(t *testing.T) {

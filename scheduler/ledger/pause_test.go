@@ -9,27 +9,6 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-func (r *rig) pause(t *testing.T, job string, p Pause) {
-	t.Helper()
-	if err := r.led.Pause(t.Context(), job, p); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (r *rig) resume(t *testing.T, job string) {
-	t.Helper()
-	if err := r.led.Resume(t.Context(), job); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (r *rig) pausedFor(t *testing.T, job string, want Window) {
-	t.Helper()
-	if e := r.entry(t, job); e.Pause != want {
-		t.Fatalf("paused for %+v, want %+v", e.Pause, want)
-	}
-}
-
 func TestPauseAndResume(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -65,8 +44,7 @@ func TestPauseAndResume(t *testing.T) {
 		r.pass(t, 2*time.Second) // over by itself; 9 is due
 		r.resume(t, "a")         // and it is too late to end it
 		r.pausedFor(t, "a", Window{since, r.now - 1000})
-		r.want(t, Granted, passing("a", "r9", 9, paused(1, 8)))
-		r.settle(t, Settled, "a", "r9", jobs.OutcomeSucceeded)
+		r.complete(t, jobs.OutcomeSucceeded, passing("a", "r9", 9, paused(1, 8)))
 		r.pausedFor(t, "a", Window{})
 		r.tale(t, "a", "paused 1-8 x8 paused", "succeeded 9")
 		r.sound(t)
@@ -113,16 +91,14 @@ func TestPauseHoldsBackWhatNobodyStarted(t *testing.T) {
 				must(r.led.Trigger(t.Context(), "hand", Trigger{Run: "t"}))
 				fresh := must(r.led.Rerun(t.Context(), "hand", "hand-1"))
 				for _, run := range []string{"t", fresh} {
-					r.want(t, Granted, with(o, pendingClaim("hand", run)))
-					r.settle(t, Settled, "hand", run, jobs.OutcomeSucceeded)
+					r.complete(t, jobs.OutcomeSucceeded, with(o, pendingClaim("hand", run)))
 				}
 				r.clock(t, (noon+500)*1000, "aaaaaaaaaaaa") // a step back to before the pause does not end it
 				r.pass(t, 30*time.Second)
 				r.want(t, Held, with(o, pendingClaim("back", Successor("back-1"))))
 				r.pass(t, 60*time.Second)
 				for _, job := range []string{"back", "crash"} {
-					r.want(t, Granted, with(o, pendingClaim(job, Successor(job+"-1"))))
-					r.settle(t, Settled, job, Successor(job+"-1"), jobs.OutcomeSucceeded)
+					r.complete(t, jobs.OutcomeSucceeded, with(o, pendingClaim(job, Successor(job+"-1"))))
 				}
 				r.sound(t)
 			})

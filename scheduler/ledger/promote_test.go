@@ -12,67 +12,65 @@ import (
 
 const oneDay = 24 * time.Hour
 
-// promoteTale tells what the scripts of a promotion must and must not do, on one server.
-type promoteTale struct {
-	tb    testing.TB
-	ctx   context.Context
-	r     *rig
-	wrong []string
+// promoter makes the calls of promotions on one server.
+type promoter struct {
+	t   *testing.T
+	ctx context.Context
+	r   *rig
 }
 
 // promoteConfig lets Begin go with a steered clock: it asks the server itself what time it is.
 var promoteConfig = Config{Partitions: 2, Generation: "blue", MaxSkew: 100 * 365 * oneDay}
 
-func (s *promoteTale) bad(format string, args ...any) {
-	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
-}
-
-func (s *promoteTale) is(what string, got, want any) {
+func (s *promoter) is(what string, got, want any) {
+	s.t.Helper()
 	if !reflect.DeepEqual(got, want) {
-		s.bad("%s: %+v, want %+v", what, got, want)
+		s.t.Errorf("%s: %+v, want %+v", what, got, want)
 	}
 }
 
 // keeps does what must be refused with an error, nil for a mere answer, and change nothing.
-func (s *promoteTale) keeps(what string, want error, do func() error) {
-	before := dump(s.tb, s.r.client)
+func (s *promoter) keeps(what string, want error, do func() error) {
+	s.t.Helper()
+	before := dump(s.t, s.r.client)
 	if err := do(); !errors.Is(err, want) {
-		s.bad("%s: %v, want %v", what, err, want)
+		s.t.Errorf("%s: %v, want %v", what, err, want)
 	}
-	if diff := differences(before, dump(s.tb, s.r.client)); len(diff) > 0 {
-		s.bad("%s has changed %s", what, strings.Join(diff, "\n"))
+	if diff := differences(before, dump(s.t, s.r.client)); len(diff) > 0 {
+		s.t.Errorf("%s has changed %s", what, strings.Join(diff, "\n"))
 	}
 }
 
-func (s *promoteTale) does(what string, err error) {
+func (s *promoter) does(what string, err error) {
+	s.t.Helper()
 	if err != nil {
-		s.bad("%s: %v", what, err)
+		s.t.Errorf("%s: %v", what, err)
 	}
 }
 
-func (s *promoteTale) control(fields ...string) []any {
+func (s *promoter) control(fields ...string) []any {
 	return s.r.client.HMGet(s.ctx, controlKey(testNS), fields...).Val()
 }
 
-func (s *promoteTale) setControl(field, value string) {
+func (s *promoter) setControl(field, value string) {
 	s.does("set", s.r.client.HSet(s.ctx, controlKey(testNS), field, value).Err())
 }
 
-func (s *promoteTale) gates() (all []string) {
+func (s *promoter) gates() (all []string) {
 	for _, k := range s.r.led.keys {
 		all = append(all, s.r.client.Get(s.ctx, k.gate).Val())
 	}
 	return all
 }
 
-func (s *promoteTale) setGates(stored ...string) {
+func (s *promoter) setGates(stored ...string) {
 	for i, k := range s.r.led.keys {
 		s.does("set", setGate(s.ctx, s.r.client, k.gate, stored[i]))
 	}
 }
 
 // begin begins a promotion, and wants its epoch.
-func (s *promoteTale) begin(p Promotion, epoch int64, resumed bool) Promotion {
+func (s *promoter) begin(p Promotion, epoch int64, resumed bool) Promotion {
 	got, err := s.r.led.Begin(s.ctx, p)
 	s.does("begin", err)
 	s.is("begun "+p.text(), []any{got.Epoch, got.Resumed}, []any{epoch, resumed})
@@ -80,14 +78,14 @@ func (s *promoteTale) begin(p Promotion, epoch int64, resumed bool) Promotion {
 }
 
 // late is a copy of the begin script, as a caller sent it who had seen these epochs.
-func (s *promoteTale) late(p Promotion, least, seen, off int64) string {
+func (s *promoter) late(p Promotion, least, seen, off int64) string {
 	reply, err := beginScript.Run(s.ctx, s.r.client, []string{controlKey(testNS)}, p.Generation, p.Pattern, flagged(p.Cancel),
 		ms(least), ms(seen), ms(s.r.now+off), "1000").Slice()
 	s.does("begin", err)
 	return strings.Trim(fmt.Sprint(reply), "[]")
 }
 
-func (s *promoteTale) beginning() {
+func (s *promoter) beginning() {
 	green, some := Promotion{Generation: "green"}, Promotion{Generation: "blue", Pattern: "a*"}
 	s.begin(green, 1, false)
 	s.is("control", s.control("generation", "epoch", "promoting"), []any{"green", "1", "1|1|green||"})
@@ -124,7 +122,7 @@ func (s *promoteTale) beginning() {
 	s.keeps("begin where nothing is", nil, func() error { s.is("begin", s.late(green, 0, 0, 0), "unknown"); return nil })
 }
 
-func (s *promoteTale) raising() {
+func (s *promoter) raising() {
 	led := s.r.led
 	p := func(epoch int64, generation, pattern string) Promotion {
 		return Promotion{Epoch: epoch, Generation: generation, Pattern: pattern}
@@ -145,7 +143,7 @@ func (s *promoteTale) raising() {
 	s.setGates("1|10|white|open||", "1|10|white|open||")
 }
 
-func (s *promoteTale) ending() {
+func (s *promoter) ending() {
 	led := s.r.led
 	s.does("again", s.r.client.HDel(s.ctx, controlKey(testNS), "promoting", "move").Err())
 	_, err := led.Restore(s.ctx, "blue")
@@ -164,7 +162,7 @@ func (s *promoteTale) ending() {
 	s.begin(Promotion{Generation: "green", Cancel: true}, 13, false) // what has ended is not resumed
 }
 
-func (s *promoteTale) following() {
+func (s *promoter) following() {
 	led := s.r.led
 	here := led.keys[led.Partition("up")]
 	s.does("set", setGate(s.ctx, s.r.client, here.gate, "1|10|white|open||"))
@@ -182,28 +180,13 @@ func (s *promoteTale) following() {
 	s.is("followers", s.r.client.Exists(s.ctx, here.followers).Val(), int64(0))
 }
 
-// tell tells it all, on an empty server.
-func (s *promoteTale) tell() {
-	s.beginning()
-	s.raising()
-	s.ending()
-	s.following()
-	s.shelving()
-	s.ageing()
-	s.crowding()
-}
-
-func newPromoteTale(tb testing.TB, r *rig) *promoteTale {
-	return &promoteTale{tb: tb, ctx: tb.Context(), r: r}
-}
-
-// TestPromoteScripts: what comes late, or while a move goes on, changes nothing; only the newest promotion goes on; what is
-// kept beside gives way only to who has seen it, to age, and to more generations than there may be.
+// TestPromoteScripts: what comes late, or while a move goes on, changes nothing; only the newest promotion goes on.
 func TestPromoteScripts(t *testing.T) {
 	onBoth(t, promoteConfig, func(t *testing.T, r *rig) {
-		s := newPromoteTale(t, r)
-		if s.tell(); len(s.wrong) > 0 {
-			t.Error(strings.Join(s.wrong, "\n"))
-		}
+		s := &promoter{t: t, ctx: t.Context(), r: r}
+		s.beginning()
+		s.raising()
+		s.ending()
+		s.following()
 	})
 }

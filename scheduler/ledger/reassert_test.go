@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,96 +47,6 @@ func TestReassertAGrant(t *testing.T) {
 				}
 				r.tale(t, "a", "failed 1")
 				r.whole(t)
-			})
-		})
-	}
-}
-
-// What was not lost is known: a run that goes on, one whose end alone was lost, and one that has ended.
-func TestReassertWhatIsThere(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		r.pass(t, 1500*time.Millisecond)
-		l := r.granted(t, tickClaim("a", "r1", 1))
-		granted := r.backup(t)
-		r.pass(t, time.Second)
-		r.ends(t, Settled, l, jobs.OutcomeSucceeded)
-		ended := r.backup(t)
-		r.failover(t, granted)
-		r.pass(t, ttl) // the lease has lapsed and nobody reaped it
-		r.says(t, Known, of(l))
-		if o := r.open(t, "a"); o.Until != r.now+ttl.Milliseconds() || o.Beat != 2 {
-			t.Errorf("the lease was not renewed: %+v", o)
-		}
-		r.ends(t, Settled, l, jobs.OutcomeSucceeded)
-		r.tale(t, "a", "succeeded 1")
-		r.whole(t)
-		r.failover(t, ended)
-		r.unchanged(t, "saying what is known", func() { r.says(t, Ended, of(l)) })
-		r.ends(t, Settled, l, jobs.OutcomeSucceeded)
-		r.tale(t, "a", "succeeded 1")
-		r.whole(t)
-	})
-}
-
-// TestReassertAPendingRun: of a run by hand the grant alone is lost, or the request as well.
-func TestReassertAPendingRun(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		nothing := r.backup(t)
-		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t", Payload: []byte("p|\n\x00")}))
-		asked := r.backup(t)
-		l := r.granted(t, pendingClaim("a", "t"))
-		for _, before := range []backup{nothing, asked} {
-			r.failover(t, before)
-			r.says(t, Restored, of(l))
-			if o := r.open(t, "a"); o == nil || o.Pending() || string(o.Payload) != "p|\n\x00" || r.entry(t, "a").Open != "t" {
-				t.Fatalf("in flight: %+v", o)
-			}
-			must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"})) // is the same
-			r.whole(t)
-			r.ends(t, Settled, l, jobs.OutcomeSucceeded)
-			must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}))
-			if _, payload, err := r.led.Kept(t.Context(), "a", "t"); r.open(t, "a") != nil || string(payload) != "p|\n\x00" || err != nil {
-				t.Errorf("kept: %q, %v", payload, err)
-			}
-			r.tale(t, "a", "succeeded by hand")
-			r.whole(t)
-		}
-	})
-}
-
-// TestReassertAfterAHandBack: whichever of the two grants and of what was between them is lost, the second is restored,
-// and nothing of the first stays behind.
-func TestReassertAfterAHandBack(t *testing.T) {
-	for _, first := range []Claim{tickClaim("a", "x", 1), pendingClaim("a", "x")} {
-		t.Run(fmt.Sprint("pending ", first.Pending), func(t *testing.T) {
-			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-				r.create(t, "a")
-				r.pass(t, 1500*time.Millisecond)
-				nothing := r.backup(t)
-				story := []backup{nothing}
-				if first.Pending {
-					must(r.led.Trigger(t.Context(), "a", Trigger{Run: "x"}))
-					story = append(story, r.backup(t))
-				}
-				r.granted(t, first)
-				story = append(story, r.backup(t))
-				must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "x"}}))
-				story = append(story, r.backup(t))
-				l := r.grantedTo(t, Claimer{"n2", "beta"}, pendingClaim("a", Successor("x")))
-				for i, before := range story {
-					t.Logf("as of moment %d", i)
-					r.failover(t, before)
-					r.says(t, Restored, of(l))
-					if o := r.open(t, "a"); o == nil || o.Run != l.Run || r.entry(t, "a").Open != l.Run {
-						t.Fatalf("in flight: %+v", o)
-					}
-					r.whole(t)
-					r.ends(t, Settled, l, jobs.OutcomeSucceeded)
-					r.tale(t, "a", map[bool]string{true: "succeeded by hand", false: "succeeded 1"}[first.Pending])
-					r.whole(t)
-				}
 			})
 		})
 	}
@@ -210,4 +121,187 @@ func TestReassertAtAnotherServer(t *testing.T) {
 		r.says(t, Restored, of(l))
 		r.whole(t)
 	})
+}
+
+// TestReassertASecondAttempt: whatever is lost of a crash and of the attempt that followed, that attempt is restored,
+// alone, and no other follows when the first is reaped again.
+func TestReassertASecondAttempt(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 1500*time.Millisecond)
+		r.want(t, Granted, attempts(3, tickClaim("a", "r1", 1)))
+		story := []backup{r.backup(t)}
+		r.reap(t, "a", "r1")
+		story = append(story, r.backup(t))
+		second := r.grantedTo(t, Claimer{"n2", "beta"}, attempts(3, pendingClaim("a", Successor("r1"))))
+		story = append(story, r.backup(t))
+		for i, before := range story {
+			for _, late := range []bool{false, true} { // whether the second attempt ends before the first is reaped again
+				t.Logf("as of moment %d, ends late: %v", i, late)
+				r.failover(t, before)
+				r.says(t, map[bool]Word{true: Known, false: Restored}[i == 2], of(second))
+				if e := r.entry(t, "a"); e.Open != second.Run || e.Token != second.Token || e.Cursor != noon+2000 {
+					t.Fatalf("the entry is %+v", e)
+				}
+				if late {
+					r.ends(t, Settled, second, jobs.OutcomeSucceeded)
+				}
+				if i == 0 {
+					r.reap(t, "a", "r1")
+				}
+				if !late {
+					r.whole(t)
+					r.ends(t, Settled, second, jobs.OutcomeSucceeded)
+				}
+				want := []string{"abandoned 1", "succeeded 1 #2"}
+				if i == 0 && late {
+					slices.Reverse(want)
+				}
+				r.sound(t)
+				if r.tale(t, "a", want...); r.open(t, "a") != nil || r.entry(t, "a").Open != "" {
+					t.Errorf("in flight: %+v", r.open(t, "a"))
+				}
+				r.granted(t, tickClaim("a", "r2", 2))
+			}
+		}
+	})
+}
+
+// TestReassertBehind: a run whose tick lies ahead of the cursor waits for what other nodes say of the ticks before it;
+// what nobody says anything of is given up, and stays so.
+func TestReassertBehind(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.chainOf(t, "a", "b")
+		r.pass(t, 1500*time.Millisecond)
+		before := r.backup(t)
+		var all []Lease
+		for s := int64(1); s <= 6; s++ {
+			all = append(all, r.granted(t, tickClaim("a", string(rune('p'+s)), s)))
+			r.ends(t, Settled, all[s-1], jobs.OutcomeSucceeded)
+			r.pass(t, time.Second)
+		}
+		r.failover(t, before)
+		r.unchanged(t, "a run ahead", func() {
+			if a := r.says(t, Behind, of(all[3])); a.Cursor != noon+1000 {
+				t.Errorf("answered %+v", a)
+			}
+		})
+		r.says(t, Restored, of(all[0]))
+		if a := r.says(t, Behind, of(all[3])); a.Cursor != noon+2000 {
+			t.Errorf("answered %+v", a)
+		}
+		r.says(t, Restored, of(all[3], gap(2, 3)))
+		r.whole(t)
+		if e := r.entry(t, "a"); e.Cursor != noon+5000 || e.Open != all[3].Run || e.Counts[jobs.OutcomeMissed] != 2 {
+			t.Errorf("the entry is %+v", e)
+		}
+		for _, l := range all[1:3] {
+			r.says(t, Lost, of(l))
+			r.says(t, Lost, of(l, gap(1, 1)))
+			r.ends(t, NoSuchRun, l, jobs.OutcomeSucceeded)
+		}
+		r.says(t, Behind, of(all[5], gap(4, 5))) // the cursor has moved meanwhile
+		r.says(t, Restored, of(all[5], gap(5, 5)))
+		r.ends(t, Settled, all[3], jobs.OutcomeFailed)
+		r.ends(t, Settled, all[5], jobs.OutcomeSucceeded)
+		r.ends(t, Settled, all[0], jobs.OutcomeSucceeded)
+		r.whole(t)
+		r.tale(t, "a", "missed 2-3 x2 failover", "missed 5-5 x1 failover", "failed 4", "succeeded 6", "succeeded 1")
+		r.relayAll(t) // the follower has word of every tick, once
+		r.tale(t, "b", "skipped 2-3 x2 upstream missed", "skipped 4-4 x1 upstream failed", "skipped 5-5 x1 upstream missed")
+		if open := must(r.led.Open(t.Context(), "b")); len(open) != 2 {
+			t.Errorf("pending are %+v", open)
+		}
+		r.want(t, Granted, tickClaim("a", "next", 7))
+	})
+}
+
+// TestReassertTheHolder: of two runs that were lost the one that was granted later holds the job, in whatever order
+// they are told of; and a run that the new server has granted since holds it against both.
+func TestReassertTheHolder(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 1500*time.Millisecond)
+		before := r.backup(t)
+		first := r.granted(t, tickClaim("a", "r1", 1))
+		r.ends(t, Settled, first, jobs.OutcomeSucceeded)
+		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}))
+		second := r.granted(t, pendingClaim("a", "t"))
+		for _, order := range [][]Lease{{first, second}, {second, first}} {
+			r.failover(t, before)
+			for _, l := range order {
+				r.says(t, Restored, of(l))
+			}
+			r.ends(t, Settled, first, jobs.OutcomeSucceeded)
+			if e := r.entry(t, "a"); e.Open != "t" || e.Token != second.Token || e.Busy != (Window{}) {
+				t.Errorf("the entry is %+v", e)
+			}
+			r.whole(t)
+			r.ends(t, Settled, second, jobs.OutcomeSucceeded)
+			if e := r.entry(t, "a"); e.Open != "" {
+				t.Errorf("the job is held by %q", e.Open)
+			}
+		}
+		r.failover(t, before)
+		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "new"}))
+		third := r.granted(t, pendingClaim("a", "new"))
+		for _, l := range []Lease{second, first} {
+			r.says(t, Restored, of(l))
+			if e := r.entry(t, "a"); e.Open != "new" || e.Token != third.Token {
+				t.Errorf("the entry is %+v", e)
+			}
+		}
+		r.whole(t)
+	})
+}
+
+// TestReassertATick: the opening is lost with all that came of it. The first shard that is told of opens the tick anew, the
+// others find it; what nobody was granted is pending; and the tick closes, once, with the last.
+func TestReassertATick(t *testing.T) {
+	params := []string{"a,b|c", "", "süd"}
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+			r.chainOf(t, "a", "b")
+			r.pass(t, 1500*time.Millisecond)
+			before := r.backup(t)
+			r.want(t, Opened, sharded(3, tickClaim("a", "x", 1), params...))
+			opened := r.now
+			r.pass(t, time.Second)
+			shards := []Lease{r.granted(t, shardClaim("a", "x", 0)), r.granted(t, shardClaim("a", "x", 1))}
+			r.ends(t, Settled, shards[0], jobs.OutcomeFailed)
+			for _, close := range []bool{false, true} {
+				if close { // the whole tick is lost, closed as it was
+					r.granted(t, shardClaim("a", "x", 2))
+					r.settle(t, Settled, "a", "x.2", jobs.OutcomeSucceeded)
+					r.tale(t, "a", "0/3 failed 1", "1/3 succeeded 1", "2/3 succeeded 1", "all 3 failed 1: 1 of 3 shards did not succeed")
+				}
+				r.failover(t, before)
+				r.unchanged(t, "one that cannot open the tick", func() { r.says(t, Lost, of(shards[1])) })
+				for _, i := range order {
+					r.says(t, Restored, of(shards[i], reopen(params...)))
+					r.whole(t)
+				}
+				tick := r.left(t, "a", "x")
+				if tick == nil || tick.Left != 3 || tick.Prev != noon+1000 || tick.Next != noon+2000 || tick.Granted < opened || tick.Granted > r.now {
+					t.Fatalf("the tick is %+v", tick)
+				}
+				if e := r.entry(t, "a"); e.Open != "x" || e.Cursor != noon+2000 {
+					t.Errorf("the entry is %+v", e)
+				}
+				r.ends(t, Settled, shards[0], jobs.OutcomeFailed)
+				r.want(t, Held, sharded(3, tickClaim("a", "y", 2))) // open since its first shard was granted
+				r.ends(t, Settled, shards[1], jobs.OutcomeSucceeded)
+				r.whole(t)
+			}
+			if l := r.granted(t, shardClaim("a", "x", 2)); l.Param != "süd" || l.Token <= shards[1].Token {
+				t.Errorf("granted %+v", l)
+			}
+			r.settle(t, Settled, "a", "x.2", jobs.OutcomeSucceeded)
+			r.says(t, Ended, of(shards[0], reopen(params...)))
+			r.tale(t, "a", "0/3 failed 1", "1/3 succeeded 1", "2/3 succeeded 1", "all 3 failed 1: 1 of 3 shards did not succeed")
+			r.relayAll(t)
+			r.tale(t, "b", "skipped 1-1 x1 upstream failed")
+			r.whole(t)
+		})
+	}
 }

@@ -52,8 +52,7 @@ func TestRerun(t *testing.T) {
 			t.Fatalf("in flight: %+v", l)
 		}
 		must(r.led.Rerun(t.Context(), "a", Successor(fresh))) // and now a third
-		r.want(t, Granted, pendingClaim("a", Successor(Successor(fresh))))
-		r.settle(t, Settled, "a", Successor(Successor(fresh)), jobs.OutcomeSucceeded)
+		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", Successor(Successor(fresh))))
 		r.tale(t, "a", "failed 1", "succeeded 2", "succeeded 1 #2", "succeeded 1 #3")
 		r.sound(t)
 	})
@@ -80,39 +79,13 @@ func TestRerunCountsAllAttempts(t *testing.T) {
 		if _, err := r.led.Rerun(t.Context(), "a", "a-1"); !errors.Is(err, ErrRefused) {
 			t.Errorf("another attempt waits: %v", err)
 		}
-		r.want(t, Granted, pendingClaim("a", Successor("r2")))
-		r.settle(t, Settled, "a", Successor("r2"), jobs.OutcomeSucceeded)
+		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", Successor("r2")))
 		fresh := must(r.led.Rerun(t.Context(), "a", "a-1"))
 		if a := r.want(t, Granted, pendingClaim("a", fresh)); a.Run.Attempt != 4 {
 			t.Errorf("attempt %d", a.Run.Attempt)
 		}
 		r.settle(t, Settled, "a", fresh, jobs.OutcomeSucceeded)
 		r.tale(t, "a", "succeeded 1", "superseded 1-0 x0 rewound", "abandoned 1 #2", "succeeded 1 #3", "succeeded 1 #4")
-		r.sound(t)
-	})
-}
-
-// A run by hand is repeated with its payload, as a request of its own; the one before can go on being
-// asked for and is not run again.
-func TestRerunByHandOfARunByHand(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t", Payload: []byte("p")}))
-		r.want(t, Granted, pendingClaim("a", "t"))
-		r.settle(t, Settled, "a", "t", jobs.OutcomeFailed)
-		fresh := must(r.led.Rerun(t.Context(), "a", "t"))
-		a := r.want(t, Granted, pendingClaim("a", fresh))
-		if a.Run.Attempt != 2 || a.Run.Request != fresh || string(a.Run.Payload) != "p" {
-			t.Errorf("granted %+v", a.Run)
-		}
-		r.settle(t, Settled, "a", fresh, jobs.OutcomeSucceeded)
-		for _, run := range []string{"t", fresh} {
-			must(r.led.Trigger(t.Context(), "a", Trigger{Run: run}))
-		}
-		if l := r.open(t, "a"); l != nil {
-			t.Errorf("in flight: %+v", l)
-		}
-		r.tale(t, "a", "failed by hand", "succeeded by hand #2")
 		r.sound(t)
 	})
 }

@@ -105,36 +105,18 @@ func TestRewindWaitsForWhatIsInFlight(t *testing.T) {
 			t.Errorf("attempt %d, after one that was cancelled before it ran", a.Run.Attempt)
 		}
 		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
+		r.want(t, Opened, with(jobs.OverlapAllow, sharded(2, tickClaim("a", "open", 2))))
+		for i := range 2 {
+			if err := back(); !errors.Is(err, ErrRefused) {
+				t.Errorf("while a tick is open, before shard %d: %v", i, err)
+			}
+			r.complete(t, jobs.OutcomeSucceeded, with(jobs.OverlapAllow, shardClaim("a", "open", i)))
+		}
+		if err := back(); err != nil {
+			t.Errorf("when the tick has closed: %v", err)
+		}
 		r.sound(t)
 	})
-}
-
-// A pause that goes on holds back the ticks that are to come again; one that is over does not.
-func TestRewindOfAPausedJob(t *testing.T) {
-	for name, over := range map[string]bool{"goes on": false, "is over": true} {
-		t.Run(name, func(t *testing.T) {
-			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-				r.create(t, "a")
-				r.pass(t, 3500*time.Millisecond)
-				for s := int64(1); s <= 3; s++ {
-					r.runOne(t, "a", s)
-				}
-				r.pause(t, "a", Pause{})
-				since := r.now
-				r.pass(t, 2*time.Second)
-				want := Window{From: noon + 2000}
-				if over {
-					r.resume(t, "a")
-					want = Window{since, r.now}
-				}
-				must(r.led.Rewind(t.Context(), r.now, Rewind{Job: "a", Digest: "d-second", From: noon + 4000, To: noon + 2000}))
-				r.pausedFor(t, "a", want)
-				verdict := map[bool]Verdict{false: Moved, true: Granted}[over]
-				r.want(t, verdict, tickClaim("a", "r2", 2))
-				r.sound(t)
-			})
-		})
-	}
 }
 
 // A schedule that has no more ticks can be set back as well, and history that was trimmed is no place to go.
@@ -147,8 +129,7 @@ func TestRewindOfAnEndedSchedule(t *testing.T) {
 			if s == 33 {
 				c.Next = 0
 			}
-			r.want(t, Granted, c)
-			r.settle(t, Settled, "a", c.Run, jobs.OutcomeSucceeded)
+			r.complete(t, jobs.OutcomeSucceeded, c)
 		}
 		base := r.entry(t, "a").Base
 		if base <= noon+1000 {

@@ -16,35 +16,35 @@ import (
 const benchBatches = 100
 
 // BenchmarkClaim: one operation is one batch. redis-µs/claim is the time that Redis itself spent.
-func BenchmarkClaim(b *testing.B) { benchmarkSizes(b, "claim") }
+func BenchmarkClaim(b *testing.B) { benchmarkSizes(b, true) }
 
 // BenchmarkSettle is the same for settling.
-func BenchmarkSettle(b *testing.B) { benchmarkSizes(b, "settle") }
+func BenchmarkSettle(b *testing.B) { benchmarkSizes(b, false) }
 
-func benchmarkSizes(b *testing.B, timed string) {
+func benchmarkSizes(b *testing.B, claims bool) {
 	for _, v := range []struct {
 		size     int
 		overlap  jobs.Overlap
 		followed bool
 	}{{size: 1}, {size: 10}, {size: 50}, {50, jobs.OverlapQueue, false}, {50, jobs.OverlapAllow, false}, {50, jobs.OverlapSkip, true}} {
-		name, size := strconv.Itoa(v.size), v.size
+		name := strconv.Itoa(v.size)
 		if v.followed {
 			name += "-followed"
 		} else if v.overlap != jobs.OverlapSkip {
 			name += "-" + v.overlap.String()
 		}
 		b.Run(name, func(b *testing.B) {
-			c := newBench(b, size)
-			c.use(b, v.overlap, v.followed)
+			c := newBench(b, v.size, v.overlap, v.followed)
+			unit := map[bool]string{true: "redis-µs/claim", false: "redis-µs/settle"}[claims]
 			b.ReportAllocs()
 			b.ResetTimer()
 			b.StopTimer()
 			for done := 0; done < b.N; done += benchBatches {
 				n := min(benchBatches, b.N-done)
-				c.phase(b, n, timed == "claim", c.claim)
-				c.phase(b, n, timed == "settle", c.settle)
+				c.phase(b, n, claims, c.claim)
+				c.phase(b, n, !claims, c.settle)
 			}
-			b.ReportMetric(float64(c.spent)/float64(b.N*size), "redis-µs/"+timed)
+			b.ReportMetric(float64(c.spent)/float64(b.N*v.size), unit)
 		})
 	}
 }
@@ -53,60 +53,36 @@ func benchmarkSizes(b *testing.B, timed string) {
 type bench struct {
 	led    *Ledger
 	client *redis.Client
-	by     Claimer
 	claims [][]Claim
 	ids    int
 	spent  int64 // µs of Redis in the timed phases
 }
 
-func newBench(b *testing.B, size int) *bench {
+func newBench(b *testing.B, size int, overlap jobs.Overlap, followed bool) *bench {
 	b.Helper()
 	client := server.Client(b)
 	if err := client.FlushAll(b.Context()).Err(); err != nil {
 		b.Fatal(err)
 	}
-	led, err := Open(b.Context(), client, Config{Namespace: "bench", Partitions: 1})
-	if err != nil {
-		b.Fatal(err)
-	}
-	c := &bench{led: led, client: client, by: Claimer{ID: "0191f1a2-7b3c-7d4e-8f50-123456789abc", Name: "bench-1.example.com"}}
-	first := c.now() - (30 * 24 * time.Hour).Milliseconds()
+	c := &bench{led: must(Open(b.Context(), client, Config{Namespace: "bench", Partitions: 1})), client: client}
+	first := time.Now().Add(-30 * 24 * time.Hour).UnixMilli()
 	for i := range benchBatches {
 		var defs []Definition
 		var claims []Claim
 		for k := range size {
 			job := fmt.Sprintf("reports.customer-%05d", i*size+k)
 			defs = append(defs, Definition{Job: job, Digest: "f10e69bcc0b94df7", Revision: "2025-11-21T12:00:00Z", Text: []byte("{}"), Cursor: first})
-			claims = append(claims, Claim{Job: job, Digest: "f10e69bcc0b94df7", TTL: 15 * time.Second, Next: first})
-		}
-		if _, err := led.Define(b.Context(), c.now(), defs); err != nil {
-			b.Fatal(err)
-		}
-		c.claims = append(c.claims, claims)
-	}
-	return c
-}
-
-// use sets the jobs' overlap policy, and lets another job follow each.
-func (c *bench) use(b *testing.B, overlap jobs.Overlap, followed bool) {
-	b.Helper()
-	for _, batch := range c.claims {
-		for i := range batch {
-			batch[i].Overlap = overlap
+			claims = append(claims, Claim{Job: job, Digest: "f10e69bcc0b94df7", TTL: 15 * time.Second, Next: first, Overlap: overlap})
 			if followed {
-				if err := c.led.Follow(b.Context(), batch[i].Job, "follower"); err != nil {
+				if err := c.led.Follow(b.Context(), job, "follower"); err != nil {
 					b.Fatal(err)
 				}
 			}
 		}
+		must(c.led.Define(b.Context(), time.Now().UnixMilli(), defs))
+		c.claims = append(c.claims, claims)
 	}
-}
-
-func (c *bench) now() int64 { return time.Now().UnixMilli() }
-
-func (c *bench) id() string {
-	c.ids++
-	return fmt.Sprintf("0191f1a2-7b3c-7d4e-8f50-%012x", c.ids)
+	return c
 }
 
 // phase makes n calls, and if they are the timed ones counts them and Redis' part in them.
@@ -129,14 +105,11 @@ func (c *bench) phase(b *testing.B, n int, timed bool, call func(b *testing.B, b
 func (c *bench) claim(b *testing.B, batch []Claim) {
 	b.Helper()
 	for i := range batch {
-		batch[i].Run, batch[i].From = c.id(), batch[i].Next
+		c.ids++
+		batch[i].Run, batch[i].From = fmt.Sprintf("0191f1a2-7b3c-7d4e-8f50-%012x", c.ids), batch[i].Next
 		batch[i].Tick, batch[i].Next = batch[i].From, batch[i].From+1000
 	}
-	answers, err := c.led.Claim(b.Context(), c.by, c.now(), batch)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, a := range answers {
+	for _, a := range must(c.led.Claim(b.Context(), Claimer{ID: "0191f1a2-7b3c-7d4e-8f50-123456789abc", Name: "bench-1.example.com"}, time.Now().UnixMilli(), batch)) {
 		if a.Verdict != Granted {
 			b.Fatalf("answered %+v", a)
 		}
@@ -145,15 +118,10 @@ func (c *bench) claim(b *testing.B, batch []Claim) {
 
 func (c *bench) settle(b *testing.B, batch []Claim) {
 	b.Helper()
-	reports := make([]Report, len(batch))
-	for i, claim := range batch {
-		reports[i] = Report{Job: claim.Job, Run: claim.Run, Outcome: jobs.OutcomeSucceeded, Started: claim.Tick, Ended: c.now(), Tries: 1}
-	}
-	words, err := c.led.Settle(b.Context(), reports)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, w := range words {
+	reports := each(batch, func(x Claim) Report {
+		return Report{Job: x.Job, Run: x.Run, Outcome: jobs.OutcomeSucceeded, Started: x.Tick, Ended: time.Now().UnixMilli(), Tries: 1}
+	})
+	for _, w := range must(c.led.Settle(b.Context(), reports)) {
 		if w != Settled {
 			b.Fatalf("answered %s", w)
 		}
@@ -163,21 +131,11 @@ func (c *bench) settle(b *testing.B, batch []Claim) {
 // usec is the time that Redis has spent in scripts, by its own account.
 func (c *bench) usec(b *testing.B) (sum int64) {
 	b.Helper()
-	info, err := c.client.Info(b.Context(), "commandstats").Result()
-	if err != nil {
-		b.Fatal(err)
-	}
-	for line := range strings.Lines(info) {
-		if !strings.HasPrefix(line, "cmdstat_eval") {
-			continue
+	for line := range strings.Lines(must(c.client.Info(b.Context(), "commandstats").Result())) {
+		if _, rest, ok := strings.Cut(line, "usec="); ok && strings.HasPrefix(line, "cmdstat_eval") {
+			digits, _, _ := strings.Cut(rest, ",")
+			sum += must(strconv.ParseInt(digits, 10, 64))
 		}
-		_, rest, _ := strings.Cut(line, "usec=")
-		digits, _, _ := strings.Cut(rest, ",")
-		n, err := strconv.ParseInt(digits, 10, 64)
-		if err != nil {
-			b.Fatalf("%q: %v", line, err)
-		}
-		sum += n
 	}
 	return sum
 }

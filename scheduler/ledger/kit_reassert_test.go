@@ -4,29 +4,30 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
+	"github.com/redis/go-redis/v9"
 )
-
-// Words for tests in which a server takes the place of another and has not got its last writes.
 
 // backup is what a server holds: hashes, lists, sorted sets, strings by key.
 type backup map[string]any
 
-// backup reads everything that a server holds, in two round trips.
 func (r *rig) backup(tb testing.TB) backup {
 	tb.Helper()
+	return backupOf(tb, r.client)
+}
+
+// backupOf reads everything that a server holds, in two round trips.
+func backupOf(tb testing.TB, client *redis.Client) backup {
+	tb.Helper()
 	ctx := tb.Context()
-	names := must(r.client.Keys(ctx, "*").Result())
-	kinds := r.client.Pipeline()
+	names := must(client.Keys(ctx, "*").Result())
+	kinds := client.Pipeline()
 	for _, key := range names {
 		kinds.Type(ctx, key)
 	}
-	pipe := r.client.Pipeline()
+	pipe := client.Pipeline()
 	for i, kind := range must(kinds.Exec(ctx)) {
 		switch kind.(*redis.StatusCmd).Val() {
 		case "hash":
@@ -180,23 +181,8 @@ func (r *rig) renews(t *testing.T, want locking.RenewAnswer, l Lease) {
 // whole says that the books of all jobs are true, and that the sweep finds what it has to.
 func (r *rig) whole(t *testing.T) {
 	t.Helper()
-	r.proven(t)
-	open := must(r.led.Open(t.Context(), "a"))
-	if wrong := (&trace{rigs: []*rig{r}}).indexes(t, must(r.led.Jobs(t.Context())), open); len(wrong) > 0 {
+	r.sound(t)
+	if wrong := r.indexes(t); len(wrong) > 0 {
 		t.Fatalf("the indexes: %q", wrong)
-	}
-}
-
-// lapse lets a lease lapse and reaps it, with the attempt that may follow.
-func (r *rig) lapse(t *testing.T, l Lease) {
-	t.Helper()
-	r.pass(t, ttl+time.Millisecond)
-	for _, o := range must(r.led.Open(t.Context(), l.Job)) {
-		if o.Run == l.Run {
-			l = o
-		}
-	}
-	if got := must(r.led.Reap(t.Context(), r.now, r.identity, []Lease{l})); got[0] != Reaped {
-		t.Fatalf("reap of %s: %s", l.Run, got[0])
 	}
 }

@@ -28,13 +28,7 @@ func TestRelayIsRefused(t *testing.T) {
 		if got := must(r.led.Relay(t.Context(), stranger, "b")); got != RelayStranger {
 			t.Errorf("of another job: %s", got)
 		}
-		pipe := r.client.Pipeline()
-		for i := range pendingMax {
-			pipe.Do(t.Context(), "ZADD", r.led.keys[0].pending, noon, i)
-		}
-		if _, err := pipe.Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		r.client.ZAdd(t.Context(), r.led.keys[0].pending, members(pendingMax)...)
 		if got := must(r.led.Relay(t.Context(), e, "b")); got != RelayFull {
 			t.Errorf("too many pending: %s", got)
 		}
@@ -51,16 +45,9 @@ func TestFullOutbox(t *testing.T) {
 		r.chainOf(t, "a", "b", "c")
 		r.create(t, "free")
 		r.pass(t, time.Minute)
-		r.want(t, Granted, tickClaim("a", "r1", 1))
-		r.settle(t, Settled, "a", "r1", jobs.OutcomeFailed)
+		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "r1", 1))
 		e := r.events(t)[0]
-		pipe := r.client.Pipeline()
-		for i := range 10_000 {
-			pipe.Do(t.Context(), "ZADD", r.led.keys[0].outbox, noon, fmt.Sprint("x", i))
-		}
-		if _, err := pipe.Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		r.client.ZAdd(t.Context(), r.led.keys[0].outbox, members(10_000)...)
 		if a := r.want(t, Held, tickClaim("a", "r2", 2)); a.Detail != "full outbox" {
 			t.Errorf("%+v", a)
 		}
@@ -78,53 +65,25 @@ func TestFullOutbox(t *testing.T) {
 
 func TestFollowers(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		for range 2 {
-			for i := range 256 {
-				if err := r.led.Follow(t.Context(), "a", fmt.Sprint("f", i)); err != nil {
-					t.Fatal(err)
-				}
+		follow := func(job string, want error) {
+			t.Helper()
+			if err := r.led.Follow(t.Context(), "a", job); !errors.Is(err, want) {
+				t.Fatalf("%s: %v, want %v", job, err, want)
 			}
 		}
-		if err := r.led.Follow(t.Context(), "a", "more"); !errors.Is(err, ErrRefused) {
-			t.Errorf("too many: %v", err)
+		for i := range 256 {
+			follow(fmt.Sprint("f", i), nil)
 		}
+		follow("f0", nil) // again
+		follow("more", ErrRefused)
 		for i := range 256 {
 			if err := r.led.Unfollow(t.Context(), "a", fmt.Sprint("f", i)); err != nil {
 				t.Fatal(err)
-			}
-			if i == 0 {
-				if err := r.led.Follow(t.Context(), "a", "f255"); err != nil {
-					t.Errorf("again: %v", err)
-				}
 			}
 		}
 		if left := r.client.HGetAll(t.Context(), r.led.keys[0].followers).Val(); len(left) != 0 {
 			t.Errorf("left: %v", left)
 		}
-	})
-}
-
-// Nobody alive holds the follower: a tick that succeeded is missed, instead of waiting for ever; it has its
-// answer then, whoever is there later.
-func TestFollowerThatNobodyHolds(t *testing.T) {
-	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.chainOf(t, "a", "b", "c")
-		r.pass(t, time.Minute)
-		r.runOne(t, "a", 1)
-		e := r.events(t)[0]
-		e.Unheld = true
-		for _, unheld := range []bool{true, true, false} {
-			if e.Unheld = unheld; must(r.led.Relay(t.Context(), e, "b")) != RelayDone {
-				t.Fatal("not told")
-			}
-		}
-		r.relayAll(t)
-		if l := r.open(t, "b"); l != nil {
-			t.Errorf("in flight: %+v", l)
-		}
-		r.tale(t, "b", "missed 1-1 x1 late")
-		r.tale(t, "c", "skipped 1-1 x1 upstream missed")
-		r.sound(t)
 	})
 }
 
@@ -172,8 +131,7 @@ func TestFollowerMovesOnBeforeItIsTold(t *testing.T) {
 		r.chainOf(t, "a", "b")
 		r.pass(t, time.Minute)
 		r.runOne(t, "a", 1)
-		r.want(t, Granted, tickClaim("a", "r2", 2))
-		r.settle(t, Settled, "a", "r2", jobs.OutcomeFailed)
+		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "r2", 2))
 		was := must(r.led.Define(ctx, r.now, []Definition{{Job: "b", Digest: "x"}}))[0]
 		must(r.led.Define(ctx, r.now, []Definition{{Job: "b", Digest: "other", WasDigest: was.Digest, Text: []byte(`{"after":"c"}`)}}))
 		r.pass(t, time.Second)

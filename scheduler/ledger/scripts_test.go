@@ -6,11 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
+	"github.com/redis/go-redis/v9"
 )
 
 // TestTokensGrow: whatever happens to the server between two grants.
@@ -97,4 +96,48 @@ func TestShippedScripts(t *testing.T) {
 		t.Cleanup(func() { _ = client.Close() })
 		check(t, client)
 	})
+}
+
+// TestNoMemoryLeft: a Redis that takes no more writes refuses what adds something, and then the call has
+// done nothing at all; when it has memory again the same call does it all.
+func TestNoMemoryLeft(t *testing.T) {
+	useScripts(t, steered...)
+	r := realRig(t, oneConfig)
+	ctx := t.Context()
+	r.chainOf(t, "a", "follower")
+	for _, job := range []string{"free", "back", "crash"} {
+		r.create(t, job)
+	}
+	r.pass(t, time.Minute)
+	for _, job := range []string{"a", "back", "crash"} {
+		r.want(t, Granted, attempts(2, tickClaim(job, job+"-1", 1)))
+	}
+	must(r.led.Trigger(ctx, "free", Trigger{Run: "t"}))
+	must(r.led.Trigger(ctx, "free", Trigger{Run: "u"}))
+	r.pass(t, ttl+time.Millisecond)
+	for name, call := range map[string]func() error{
+		"settle": func() error {
+			return without(r.led.Settle(ctx, []Report{{Job: "a", Run: "a-1", Outcome: jobs.OutcomeFailed, Output: []byte("x")}}))
+		},
+		"unclaim": func() error { return without(r.led.Unclaim(ctx, []Return{{Job: "back", Run: "back-1"}})) },
+		"reap": func() error {
+			return without(r.led.Reap(ctx, r.now, r.identity, []Lease{{Job: "crash", Run: "crash-1"}}))
+		},
+		"cancel": func() error { return without(r.led.Cancel(ctx, "free", "u", "ann", "")) },
+		"claim": func() error {
+			return without(r.led.Claim(ctx, node, r.now, []Claim{pendingClaim("free", "t"), passing("back", "r", 5, late(2, 4))}))
+		},
+	} {
+		r.unchanged(t, name+", refused,", func() {
+			r.client.ConfigSet(ctx, "maxmemory", "1")
+			if err := call(); err == nil {
+				t.Errorf("%s is answered without memory", name)
+			}
+			r.client.ConfigSet(ctx, "maxmemory", "0")
+		})
+		if err := call(); err != nil {
+			t.Errorf("%s, with memory: %v", name, err)
+		}
+	}
+	r.sound(t)
 }

@@ -1,0 +1,51 @@
+package ledger
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// server is the one real redis-server of this package's tests; each test begins with an empty one.
+var server *redistest.Server
+
+// silent drops what go-redis itself logs while servers are away.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	redis.SetLogger(silent{})
+	os.Exit(withServer(m.Run))
+}
+
+func withServer(run func() int) int {
+	dir, err := os.MkdirTemp("", "ledger")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if server, err = redistest.StartProcess(redistest.ProcessConfig{Dir: dir}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	own := goleak.IgnoreCurrent() // what waits for the server belongs to this function
+	code := run()
+	if err := goleak.Find(own); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	if err := server.Kill(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return code
+}

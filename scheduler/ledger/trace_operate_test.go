@@ -1,0 +1,122 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// operate makes up a call that the twin does not know.
+func (w *world) operate(t *testing.T) *call {
+	t.Helper()
+	job, now := pick(w, jobNames), w.believed()
+	if len(w.names) > 0 {
+		job = pick(w, w.names)
+	}
+	s, run := w.jobs[job], w.id("nobody")
+	if known := slices.Concat(w.leased, w.pending, w.ended); len(known) > 0 && w.chance(95) {
+		l := pick(w, known)
+		job, run = l.Job, l.Run
+	}
+	other := pick(w, jobNames)
+	if after := rhythms[s.Digest].after; after != "" && w.chance(90) {
+		other = after
+	}
+	plain := func(name string, args any, do func(ctx context.Context, r *rig) error) *call {
+		return &call{name: name, args: args, do: func(ctx context.Context, r *rig) (any, error) { return nil, do(ctx, r) }}
+	}
+	promotion := Promotion{Epoch: w.rng.Int64N(4), Generation: pick(w, []string{"", "neo"}), Pattern: pick(w, []string{"", "a*"})}
+	switch w.rng.IntN(17) {
+	case 0, 1:
+		return &call{name: "cancel", args: []string{job, run}, do: func(ctx context.Context, r *rig) (any, error) { return r.led.Cancel(ctx, job, run, "b|b", "why|\nnot") }}
+	case 2, 3:
+		return &call{name: "rerun", args: []string{job, run}, do: func(ctx context.Context, r *rig) (any, error) { return r.led.Rerun(ctx, job, run) }}
+	case 4:
+		p := Pause{Author: "ann", Until: pick(w, []int64{0, w.ms() + w.rng.Int64N(30_000) - 5000})}
+		return plain("pause", []any{job, p}, func(ctx context.Context, r *rig) error { return r.led.Pause(ctx, job, p) })
+	case 5:
+		return plain("resume", job, func(ctx context.Context, r *rig) error { return r.led.Resume(ctx, job) })
+	case 6, 7:
+		every := rhythms[s.Digest].every
+		back := Rewind{Job: s.Job, Digest: s.Digest, From: s.Cursor, To: max(s.Cursor, s.Last+1) - every*w.rng.Int64N(10) - w.rng.Int64N(2)}
+		if every == 0 {
+			return nil
+		}
+		return &call{name: "rewind", now: now, args: back, do: func(ctx context.Context, r *rig) (any, error) { return r.led.Rewind(ctx, now, back) }}
+	case 8:
+		if w.chance(80) {
+			return nil
+		}
+		return plain("remove", job, func(ctx context.Context, r *rig) error { return r.led.Remove(ctx, job) })
+	case 9:
+		job := pick(w, jobNames[7:])
+		if o := rhythms[w.jobs[job].Digest].after; o != "" {
+			other = o
+		}
+		switch w.rng.IntN(6) {
+		case 0:
+			return plain("unfollow", []string{other, job}, func(ctx context.Context, r *rig) error { return r.led.Unfollow(ctx, other, job) })
+		case 1:
+			return plain("follow by a promotion", []any{promotion, other, job}, func(ctx context.Context, r *rig) error { return promotion.Follow(ctx, r.led, other, job) })
+		}
+		return plain("follow", []string{other, job}, func(ctx context.Context, r *rig) error { return r.led.Follow(ctx, other, job) })
+	case 10, 11:
+		return w.relay(t)
+	case 12:
+		late, until := Late{Job: s.Job, Cursor: s.Cursor - 500*int64(w.rng.IntN(5)/4)}, w.ms()+w.rng.Int64N(60_000)
+		return plain("postpone", []any{late, until}, func(ctx context.Context, r *rig) error { return r.led.Postpone(ctx, late, until) })
+	case 13:
+		return plain("raise", promotion, func(ctx context.Context, r *rig) error { return r.led.Raise(ctx, promotion) })
+	case 14:
+		a := Aside{Job: job, Digest: w.digestFor(job), Revision: "1", Text: []byte("{}"), Was: pick(w, []string{"", w.digestFor(job)})}
+		return &call{name: "shelve", args: a, do: func(ctx context.Context, r *rig) (any, error) {
+			got, err := r.led.Shelve(ctx, promotion.Generation+"x", w.us%2 == 0, []Aside{a})
+			return each(got, func(s Shelved) Word { return Word(s.Word) }), err
+		}}
+	case 15:
+		part, stored := w.rng.IntN(tracePartitions), gate{epoch: promotion.Epoch, state: gateOpen}.String()
+		if w.chance(15) {
+			stored = pick(w, []string{"1|0||sealed|m|10.0.0.7:6379", "1|0||filling|m|there", "2|what|ever"})
+		}
+		return plain("gate", stored, func(ctx context.Context, r *rig) error {
+			return r.client.Set(ctx, r.led.keys[part].gate, stored, 0).Err()
+		})
+	}
+	return w.reassert(now)
+}
+
+// relay tells a follower of an event that stands in an outbox.
+func (w *world) relay(t *testing.T) *call {
+	t.Helper()
+	found := must(w.rig.led.NewGaze().Look(t.Context(), w.ms(), 0)).Events
+	if len(found) == 0 {
+		return nil
+	}
+	e := pick(w, found)
+	if e.Unheld = w.chance(10); len(e.Followers) == 0 || w.chance(20) {
+		return &call{name: "relayed", args: e, do: func(ctx context.Context, r *rig) (any, error) { return nil, r.led.Relayed(ctx, e) }}
+	}
+	job := pick(w, e.Followers)
+	return &call{name: "relay", args: []any{e, job}, do: func(ctx context.Context, r *rig) (any, error) { return r.led.Relay(ctx, e, job) }}
+}
+
+// reassert tells of runs that are, or were, leased, as nodes do after a failover.
+func (w *world) reassert(now int64) *call {
+	here, server := w.part(), w.runID
+	var batch []Assertion
+	for _, l := range some(w, keepIf(w.ended, func(l Lease) bool { return here(l.Job) }), 4) {
+		digest := w.jobs[l.Job].Digest
+		a := Assertion{Digest: digest, Lease: l, Reopen: l.Of != "", Params: rhythms[digest].params, Next: rhythms[digest].next(l.Tick)}
+		if cursor := w.jobs[l.Job].Cursor; w.chance(50) && cursor < l.Tick {
+			n, last := rhythms[digest].count(cursor, l.Tick)
+			a.Gap = &Pass{Outcome: jobs.OutcomeMissed, First: cursor, Last: last, Count: n}
+		}
+		batch = append(batch, a)
+	}
+	if w.chance(5) {
+		server = "0123"
+	}
+	return batched("reassert", now, batch, func(ctx context.Context, r *rig) ([]Asserted, error) { return r.led.Reassert(ctx, now, server, batch) }, func(*twin, Assertion) (none Asserted) { return none })
+}
