@@ -158,17 +158,20 @@ func (c *clock) add(sent, received, redis time.Time, runID string) change {
 	}
 	step := s.redis.Sub(c.best.at(s.local))
 	if step.Abs() <= s.half+c.best.half+time.Millisecond+c.drift(s) {
+		//guard:steady-seen P4 a clock that nobody looked at counts as unsteady: it may have swung forth and back
 		if received.Sub(c.latest) > unseen {
-			c.steady = received // it may have swung forth and back meanwhile
+			c.steady = received
 		}
 		c.keep(s)
 		c.latest, c.stopped = received, nil
 		return got
 	}
 	got.Step = step
+	//guard:max-step P1 a large step away from this node's own clock is not believed
 	if step.Abs() > c.maxStep && !c.nearer(s) {
 		got.Refused = c.stopped == nil
-		c.steady = received // it did step, believed or not; when it comes back, others may have leases by it
+		//guard:steady-after-a-step P4 a step that was not believed makes the clock unsteady too: others may have leases by it
+		c.steady = received
 		c.stopped = fmt.Errorf("Redis' clock stepped by %s, away from this node's own; set one of the two right, the node goes on by itself", step.Round(time.Millisecond))
 		return got
 	}

@@ -178,6 +178,7 @@ func (c Config) validate(reg *jobs.Registry) error {
 	}
 	errs = append(errs, c.ledger().Validate(), reg.Check())
 	for _, j := range reg.All() {
+		//guard:ttl-over-skew P8 a lease that is too short for the clocks' difference is refused
 		if j.TTL < 3*c.MaxSkew {
 			bad("job %s: ttl is %s and max_skew %s: a ttl must be at least three times max_skew", j.Name, j.TTL, c.MaxSkew)
 		}

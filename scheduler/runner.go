@@ -69,7 +69,10 @@ func (r *runner) start(g grant, back bool) {
 		return
 	}
 	// It is among those that are here, so from now on a new server is told of it; a server that was noticed before was not.
-	back = back || !r.n.failover.noticed(g.server, g.job.part)
+	//guard:old-grant P1 a grant of the server before is not begun: nobody told the new one of it
+	if !r.n.failover.noticed(g.server, g.job.part) {
+		back = true
+	}
 	r.wg.Go(func() { r.begin(l, back) })
 }
 
@@ -111,7 +114,11 @@ func (r *runner) begin(l *life, back bool) {
 		r.end(l)
 		return
 	}
-	if back || !lease.Valid() {
+	//guard:lease-over-not-called P4 the function is not called under a lease that is over
+	if !lease.Valid() {
+		back = true
+	}
+	if back {
 		g.back = cmp.Or(g.back, "the node drains, the lease is over, or the server another one")
 		lent := r.handBack(g, lease)
 		r.calls.Done()

@@ -49,12 +49,14 @@ func (m *Mover) complete(ctx context.Context, from, to side, id string) error {
 	if err != nil {
 		return err
 	}
+	//guard:open-complete P7 what opens at the other side is what this one holds
 	if here != to.notes.Copied {
 		return refuse("what was copied is not what %s holds now; run `move copy` again", from.name)
 	}
 	if err := m.quiet(ctx, from, id); err != nil {
 		return err
 	}
+	//guard:open-clocks P7 a move to a Redis with another clock is refused
 	if err := m.clocks(ctx); err != nil {
 		return err
 	}

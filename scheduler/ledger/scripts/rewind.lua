@@ -16,6 +16,7 @@ local e = entry_of(text)
 if not e then return {'foreign'} end
 if e.digest ~= digest or e.cursor ~= from then return {'moved'} end
 -- What is going, or waits, may yet need the number of a next attempt.
+-- guard:rewind-idle P1 a cursor goes back only where no attempt is going or waits
 if e.open ~= '' or any(KEYS[4], run_of, job, function() return true end)
   or any(KEYS[5], pending_of, job, function(p) return p.request == '' end) then return {'held'} end
 local rows = redis.pcall('LRANGE', KEYS[6], 0, -1)
@@ -39,6 +40,7 @@ if e.again ~= '' then
   bound, attempt = math.max(bound, b), math.max(attempt, nth - 1)
 end
 shed(e, ms) -- a pause that has ended by itself
+-- guard:rewind-attempt P1 a tick that is granted anew is a later attempt
 e.again = int(bound) .. ',' .. int(attempt + 1)
 e.cursor, e.last, e.busy = to, int(tonumber(to) - 1), ''
 stretch(e, ms)
