@@ -158,9 +158,8 @@ func (c *clock) add(sent, received, redis time.Time, runID string) change {
 	}
 	step := s.redis.Sub(c.best.at(s.local))
 	if step.Abs() <= s.half+c.best.half+time.Millisecond+c.drift(s) {
-		//guard:steady-seen P4 a clock that nobody looked at counts as unsteady: it may have swung forth and back
 		if received.Sub(c.latest) > unseen {
-			c.steady = received
+			c.steady = received // it may have swung forth and back meanwhile
 		}
 		c.keep(s)
 		c.latest, c.stopped = received, nil

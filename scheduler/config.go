@@ -168,6 +168,7 @@ func (c Config) validate(reg *jobs.Registry) error {
 	between("max_skew", c.MaxSkew, 100*time.Millisecond, time.Minute)
 	between("failover_hold", c.FailoverHold, 100*time.Millisecond, time.Minute)
 	between("drain_timeout", c.DrainTimeout, 0, 24*time.Hour)
+	//guard:config-refused P8 settings that do not go together are refused before anything runs
 	if c.MaxStep < c.MaxSkew {
 		bad("max_step is %s and max_skew %s: max_step must not be the smaller", c.MaxStep, c.MaxSkew)
 	}
@@ -178,7 +179,6 @@ func (c Config) validate(reg *jobs.Registry) error {
 	}
 	errs = append(errs, c.ledger().Validate(), reg.Check())
 	for _, j := range reg.All() {
-		//guard:ttl-over-skew P8 a lease that is too short for the clocks' difference is refused
 		if j.TTL < 3*c.MaxSkew {
 			bad("job %s: ttl is %s and max_skew %s: a ttl must be at least three times max_skew", j.Name, j.TTL, c.MaxSkew)
 		}

@@ -207,7 +207,6 @@ func (r *registrar) judge(ctx context.Context, w *wish, got ledger.Defined) (fac
 		return fact{job: j, outside: foreign}, true
 	}
 	old, err := jobs.ParseDefinition(got.Text)
-	//guard:generation-stands-by P7 a job of another generation is taken over by a promotion only
 	if err == nil && old.Generation != r.n.cfg.Generation {
 		return fact{job: j, outside: standby, detail: fmt.Sprintf("generation %q runs it, own %q", old.Generation, r.n.cfg.Generation)}, true
 	}

@@ -69,10 +69,7 @@ func (r *runner) start(g grant, back bool) {
 		return
 	}
 	// It is among those that are here, so from now on a new server is told of it; a server that was noticed before was not.
-	//guard:old-grant P1 a grant of the server before is not begun: nobody told the new one of it
-	if !r.n.failover.noticed(g.server, g.job.part) {
-		back = true
-	}
+	back = back || !r.n.failover.noticed(g.server, g.job.part)
 	r.wg.Go(func() { r.begin(l, back) })
 }
 

@@ -86,11 +86,9 @@ func (s sender) claim(draining context.Context, b *batch, aside bool) (answered 
 		case b.err == nil:
 			s.n.quiet.ok(roleClaim, b.part)
 			s.unconfirmed(b)
-			//guard:late-copy P2 while a copy of the claim may still be granted, a no is not final
-			if asking && time.Since(b.copied) <= 2*skew && unsure(b) {
-				break
+			if !asking || time.Since(b.copied) > 2*skew || !unsure(b) {
+				return true
 			}
-			return true
 		case errors.Is(b.err, errHolding), errors.Is(b.err, ledger.ErrServer):
 			if errors.Is(b.err, ledger.ErrServer) {
 				s.n.failover.doubt()
@@ -139,7 +137,6 @@ func (s sender) once(b *batch) ([]ledger.Answer, error) {
 	if err := s.n.clock.usable(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ledger.ErrClock, err)
 	}
-	//guard:grants-wait P1 a Redis that may have lost grants is asked for nothing before all nodes have told it theirs
 	if s.n.failover.holds(b.part) {
 		return nil, errHolding
 	}

@@ -72,8 +72,23 @@ func (p player) run(ctx context.Context, t test, overlay string, first bool) out
 	defer cancel()
 	c := exec.CommandContext(ctx, "go", append(args, t.pkg)...) //nolint:gosec // G204: the tests of the table
 	c.Dir = p.root
-	out, err := c.CombinedOutput()
-	return read(string(out), err)
+	var out tail
+	c.Stdout, c.Stderr = &out, &out
+	err := c.Run()
+	return read(string(out.text), err)
+}
+
+// tail keeps the end of what is written to it: a test without its guard may log for ever.
+type tail struct{ text []byte }
+
+const tailMax = 1 << 20
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.text = append(t.text, p...)
+	if len(t.text) > 2*tailMax {
+		t.text = append(t.text[:0], t.text[len(t.text)-tailMax:]...)
+	}
+	return len(p), nil
 }
 
 // read takes an outcome from what `go test -v` has printed.

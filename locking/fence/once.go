@@ -38,7 +38,6 @@ func (s *SQL) Once(ctx context.Context, tx *sql.Tx, job string, tick time.Time, 
 	if err != nil {
 		return explain("fence: note "+what, err)
 	}
-	//guard:once-per-tick P5 the effect of a tick is committed once, whatever the tokens
 	if res == 0 {
 		return fmt.Errorf("fence: %s: %w: another run has committed it; roll back and report success", what, ErrDone)
 	}

@@ -53,7 +53,6 @@ func isNil(client redis.UniversalClient) bool {
 // negative when no deadline is set at all, that of a context included, which a user asks for by -2.
 func checkOptions(client redis.UniversalClient, kind string, retries int, ctxTimeout bool, shorter time.Duration) error {
 	var errs []error
-	//guard:client-retries P8 a client that repeats commands by itself is refused
 	if retries > 0 {
 		errs = append(errs, fmt.Errorf("redis client %s: MaxRetries is %d: a repeated command hides a lost reply; set %s.MaxRetries to -1",
 			Addr(client), retries, kind))

@@ -21,7 +21,6 @@ if not value then
   return 4
 end
 local holder, own, _, revoked = holder_of(value)
--- guard:redlock-renew-owner P4 a lock that another owner has is not renewed for this one
 if holder ~= owner then return 0 end
 if own ~= token then return 2 end
 if revoked then return 3 end

@@ -100,7 +100,6 @@ func control(ctx context.Context, client redis.UniversalClient, cfg Config, crea
 		return Control{}, fmt.Errorf("%w: %q has never been used in the Redis at %s; start a node there first, or name another with --namespace",
 			ErrNoNamespace, cfg.Namespace, redisconn.Addr(client))
 	}
-	//guard:newer-layout P8 a namespace of a newer layout is left alone
 	if record["format"] != format {
 		return Control{}, fmt.Errorf("%w: namespace %q has layout %q and this version knows %q; use the version that wrote it",
 			ErrForeign, cfg.Namespace, record["format"], format)

@@ -158,7 +158,6 @@ local function steps(e, mode, from, passes, tick, nxt, trigger)
   end
   for outcome, reason, first, last, num, after in string.gmatch(passes, '([^,;]+),([^,;]+),(%d+),(%d+),(%d+),(%d*);') do
     local f, l = tonumber(first), tonumber(last)
-    -- guard:passes-lead-on P2 each pass begins where the one before it ends
     if first ~= at or l < f or (after ~= '' and tonumber(after) <= l) then return nil end
     if outcome == 'paused' then
       if not pf or f < pf or l >= pt then return nil end
@@ -193,7 +192,6 @@ local function moved(i, e) answer(i, 'moved', '', e.cursor, e.pause .. '|' .. e.
 -- Records ticks that will not run, and tells it to the jobs that follow.
 local function record(i, e, prev, first, last, num, nxt, outcome, reason)
   if not pass(KEYS[FIRST + i], kept, e, prev, first, last, num, nxt, outcome, reason, '', ms, keep, keep_for) then return false end
-  -- guard:followers-told P2 followers hear of ticks that will not run
   if followed[i] then tell(outbox, names[i], prev, nxt, first, last, num, outcome, ms) end
   return true
 end
@@ -243,14 +241,12 @@ local function claim_tick(i, e, a)
   local attempt = again(e, at)
   -- A run that ended before the cursor was set back is not granted anew under its id.
   if attempt ~= '1' and find_row(KEYS[FIRST + i], id) then return moved(i, e) end
-  -- guard:outbox-room P2 a tick waits while followers could not be told of it
   if followed[i] and redis.call('ZCARD', outbox) >= OUTBOX_MAX then answer(i, 'held', '', 'full outbox', '') return false end
   if tick ~= '' and not held and crowded(parts) then answer(i, 'held', '', 'full partition', '') return false end
   -- guard:passes-recorded P2 ticks that will not run get a row in the step that passes them
   for _, p in ipairs(list) do
     if not record(i, e, p[3], p[3], p[4], p[5], p[6], p[1], p[2]) then answer(i, 'foreign', '', '', '') return false end
   end
-  -- guard:skip-recorded P2 a tick that overlaps gets its row
   if held and not record(i, e, tick, tick, tick, 1, nxt, 'skipped', 'overlap') then answer(i, 'foreign', '', '', '') return false end
   step_to(e, job, nxt, last)
   if held or tick == '' then
@@ -281,7 +277,6 @@ local function instead(e, p, id, mode, drop)
     if mode == 's' then return 'skipped', 'overlap' end
     replace(e, mode, tonumber(p.at))
   end
-  -- guard:pending-held P4 a pending run waits for the run that holds the job
   return 'held', e.open
 end
 

@@ -58,12 +58,10 @@ end
 
 -- Whether another definition than the expected one is stored, or it stands elsewhere, or the new schedule would begin too early.
 local function unfit(e, was, stood, upcoming, cursor, same)
-  -- guard:define-digest P7 a definition is replaced only by whoever has seen it
   if e.digest ~= was then return true end
   if same ~= '' then return false end
   -- guard:define-cursor P2 old ticks that were claimed meanwhile are not accounted for twice
   if e.cursor ~= stood then return true end
-  -- guard:define-upcoming P2 an old tick that came due meanwhile is not passed over
   if upcoming ~= '' and tonumber(upcoming) <= ms then return true end
   -- guard:define-ahead P1 the cursor never goes back to what was accounted for
   if cursor ~= '' and (tonumber(cursor) <= ms or tonumber(cursor) <= (tonumber(e.last) or 0)) then return true end

@@ -6,7 +6,6 @@
 local shut = closed(KEYS[1])
 if shut then return 'closed|' .. shut end
 local gate, epoch = gate_of(redis.call('GET', KEYS[1])), tonumber(ARGV[1])
--- guard:promote-outdated P7 a promotion that a later one has overtaken changes nothing
 if tonumber(gate.epoch) > epoch then return 'outdated' end
 if tonumber(gate.epoch) == epoch then return 'there' end
 gate.epoch = int(epoch)

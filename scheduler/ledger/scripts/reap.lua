@@ -9,7 +9,6 @@
 -- Returns {'clock', redis ms}, or one word for each item: reaped, alive, gone, foreign.
 local keep, keep_for = ARGV[3], ARGV[4]
 local us, ms = clock()
--- guard:reap-clock P4 only whoever knows this server's clock may say that a lease has lapsed
 if astray(ms, ARGV[1], ARGV[2]) or elsewhere(ARGV[5], server_run_id()) then return {'clock', int(ms)} end
 local k = {runs = KEYS[2], pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6], cancels = KEYS[7], outbox = KEYS[8], followers = KEYS[9]}
 local out = {}

@@ -41,7 +41,6 @@ local function step(i, e, job, digest, tick, nxt, gap)
   if e.digest ~= digest then return 'superseded' end
   if cursor < at then
     local from, last, n = string.match(gap, '^(%d+),(%d+),(%d+)$')
-    -- guard:reassert-behind P2 ticks before a restored run are accounted for first, by those who may know of them
     if from ~= e.cursor then return 'behind' end
     if not pass(KEYS[FIRST + i], k.kept, e, e.cursor, e.cursor, last, tonumber(n), tick, 'missed', 'failover', '', ms, keep, keep_for) then
       return 'foreign'
@@ -191,11 +190,9 @@ local function reassert(i, job, digest, id, rest, gap, parts, nxt, ended)
   if held and not was or not r then return 'foreign', '' end
   if not raw then return 'unknown', '' end
   if not e then return 'foreign', '' end
-  -- guard:reassert-token P1 a run that was granted anew is not given back to its old node
   if was and was.token ~= r.token then return 'lost', e.cursor end
   local till = int(ms + r.ttl)
   if not was then
-    -- guard:reassert-ended P1 a run whose end is recorded is not restored
     if find_row(KEYS[FIRST + i], id) or trimmed(KEYS[FIRST + i], ended) then return 'ended', e.cursor end
     local asked = redis.call('HGET', k.waiting, id)
     if tick_of(asked) then return 'lost', e.cursor end -- opened since, as a definition with shards wants it

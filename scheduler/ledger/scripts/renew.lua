@@ -8,7 +8,6 @@
 local us, ms = clock()
 if ARGV[1] ~= '' then
   local here = server_run_id()
-  -- guard:renew-server P4 a lease is not lost at a server that was not told of it yet
   if elsewhere(ARGV[1], here) then return {'server', here} end
 end
 local ids, out, runs, leases = {}, {}, {}, {}

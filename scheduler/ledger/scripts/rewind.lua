@@ -16,7 +16,6 @@ local e = entry_of(text)
 if not e then return {'foreign'} end
 if e.digest ~= digest or e.cursor ~= from then return {'moved'} end
 -- What is going, or waits, may yet need the number of a next attempt.
--- guard:rewind-idle P1 a cursor goes back only where no attempt is going or waits
 if e.open ~= '' or any(KEYS[4], run_of, job, function() return true end)
   or any(KEYS[5], pending_of, job, function(p) return p.request == '' end) then return {'held'} end
 local rows = redis.pcall('LRANGE', KEYS[6], 0, -1)

@@ -14,7 +14,6 @@ local keep, keep_for = ARGV[1], ARGV[2]
 local us, ms = clock()
 if ARGV[3] ~= '' then
   local here = server_run_id()
-  -- guard:settle-server P2 an end is not lost at a server that was not told of the run yet
   if elsewhere(ARGV[3], here) then return {'server', here} end
 end
 local HEAD, STRIDE, FIRST = 3, 11, 9
