@@ -292,14 +292,7 @@ func (n *Node) makeRoles() {
 	n.engine.events = n.events
 	n.engine.relay = n.sweepNow
 	n.settler = newSettler(n.ledger, n.failover, n.quiet, n.engine)
-	n.engine.granted = func(g grant) {
-		back := g.back != ""
-		//guard:drain-hands-back P7 a node that drains hands back what it is granted
-		if n.draining.Load() {
-			back = true
-		}
-		n.runner.start(g, back)
-	}
+	n.engine.granted = func(g grant) { n.runner.start(g, g.back != "") }
 }
 
 // explain gives errors of the roster, which wraps them as they came, their class.

@@ -63,6 +63,10 @@ type life struct {
 // is not begun again: a sweep that looked before a pending run was granted has the engine ask for it
 // once more, and it is granted once more, for the same node asks for the same run.
 func (r *runner) start(g grant, back bool) {
+	//guard:drain-hands-back P7 a node that drains hands back what it is granted
+	if r.n.draining.Load() {
+		back = true
+	}
 	l := r.admit(g)
 	if l == nil {
 		r.n.slots.give()

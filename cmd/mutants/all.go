@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,28 +50,45 @@ func (p player) all(ctx context.Context, chosen []guard, o options) (int, error)
 	return 0, nil
 }
 
-// unbroken runs every named test once on the unchanged module.
+// unbroken runs every named test once on the unchanged module, those of a package together.
 func (p player) unbroken(ctx context.Context, chosen []guard, parallel int) error {
-	var tests []test
-	seen := make(map[test]bool)
+	patterns := make(map[string][]string)
 	for _, g := range chosen {
 		for _, t := range g.tests {
-			if !seen[t] {
-				seen[t] = true
-				tests = append(tests, t)
+			if !slices.Contains(patterns[t.pkg], t.run) {
+				patterns[t.pkg] = append(patterns[t.pkg], t.run)
 			}
 		}
 	}
-	wrong := make([]error, len(tests))
-	each(len(tests), parallel, func(i int) {
-		switch o := p.run(ctx, tests[i], "", false); {
+	pkgs := slices.Sorted(maps.Keys(patterns))
+	wrong := make([]error, len(pkgs))
+	each(len(pkgs), parallel, func(i int) {
+		t := test{pkgs[i], strings.Join(patterns[pkgs[i]], "|")}
+		o := p.run(ctx, t, "", allLimit)
+		switch {
 		case o.err != nil:
-			wrong[i] = fmt.Errorf("%s: %w\n%s", tests[i], o.err, o.out)
+			wrong[i] = fmt.Errorf("%s: %w\n%s", t, o.err, o.out)
 		case len(o.failed) > 0:
-			wrong[i] = fmt.Errorf("%s: %s fails\n%s", tests[i], o.caughtBy(), o.out)
+			wrong[i] = fmt.Errorf("%s: %s fails\n%s", t.pkg, o.caughtBy(), o.out)
+		}
+		for _, pattern := range patterns[pkgs[i]] {
+			if wrong[i] == nil && !slices.ContainsFunc(o.passed, func(name string) bool { return names(pattern, name) }) {
+				wrong[i] = fmt.Errorf("%s: the pattern %s names no test that was run", t.pkg, pattern)
+			}
 		}
 	}, func(int) {})
 	return errors.Join(wrong...)
+}
+
+// names reports whether a -run pattern chooses a test or subtest of this name.
+func names(pattern, name string) bool {
+	parts := strings.Split(name, "/")
+	for i, one := range strings.Split(pattern, "/") {
+		if i >= len(parts) || !regexp.MustCompile(one).MatchString(parts[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // without removes a guard and runs its tests until one fails.
@@ -80,7 +100,7 @@ func (p player) without(ctx context.Context, g guard) (r row) {
 		return row{caught: "BROKEN", err: err}
 	}
 	for _, t := range g.tests {
-		o := p.run(ctx, t, overlay, true)
+		o := p.run(ctx, t, overlay, testLimit, "-failfast")
 		switch {
 		case o.err != nil:
 			return row{caught: "BROKEN: " + t.String(), err: o.err, out: o.out}

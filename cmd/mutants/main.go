@@ -120,7 +120,7 @@ func (p player) try(ctx context.Context, chosen []guard, tests string) (int, err
 		if err != nil {
 			return 2, err
 		}
-		o := p.run(ctx, test{words[0], words[1]}, overlay, false)
+		o := p.run(ctx, test{words[0], words[1]}, overlay, allLimit)
 		fmt.Fprintf(os.Stdout, "%s: %d pass, %d fail\n", g.name, len(o.passed), len(o.failed))
 		for _, name := range o.failed {
 			fmt.Fprintf(os.Stdout, "  FAIL %s\n", name)

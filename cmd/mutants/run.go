@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	testLimit  = time.Minute     // for the tests that one pattern names; then they hang
+	testLimit  = time.Minute     // for the tests of one guard; then they hang
+	allLimit   = 5 * time.Minute // for all named tests of a package, on the unchanged module
 	buildLimit = 5 * time.Minute // for their build, beside others
 )
 
@@ -56,19 +57,17 @@ type outcome struct {
 
 var verdictLine = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+)`)
 
-// run runs tests; with an overlay, on the changed module. first ends them at the first failure.
-func (p player) run(ctx context.Context, t test, overlay string, first bool) outcome {
-	args := []string{"test", "-count=1", "-vet=off", "-v", "-timeout", testLimit.String(), "-run", t.run}
+// run runs tests on the module, or on the changed one that an overlay makes of it.
+func (p player) run(ctx context.Context, t test, overlay string, limit time.Duration, flags ...string) outcome {
+	args := []string{"test", "-count=1", "-vet=off", "-v", "-timeout", limit.String(), "-run", t.run}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
-	if first {
-		args = append(args, "-failfast")
-	}
+	args = append(args, flags...)
 	if p.builds > 0 {
 		args = append(args, fmt.Sprint("-p=", p.builds))
 	}
-	ctx, cancel := context.WithTimeout(ctx, testLimit+buildLimit)
+	ctx, cancel := context.WithTimeout(ctx, limit+buildLimit)
 	defer cancel()
 	c := exec.CommandContext(ctx, "go", append(args, t.pkg)...) //nolint:gosec // G204: the tests of the table
 	c.Dir = p.root
@@ -104,7 +103,7 @@ func read(out string, err error) outcome {
 	}
 	switch {
 	case strings.Contains(out, "panic: test timed out"):
-		o.err = fmt.Errorf("not done within %s", testLimit)
+		o.err = errors.New("a test was not done in time")
 	case err != nil && len(o.failed) == 0:
 		o.err = fmt.Errorf("no test has failed, but: %w", err)
 	case len(o.passed)+len(o.failed) == 0:

@@ -86,13 +86,27 @@ func TestRead(t *testing.T) {
 		{"a failure", "=== RUN   TestA\n    --- FAIL: TestA/b/c (0.1s)\n--- FAIL: TestA (0.1s)\nFAIL\n", failed, "TestA/b/c", ""},
 		{"passing", "--- PASS: TestA (0.1s)\nok\n", nil, "", ""},
 		{"no build", "./a.go:3:2: undefined: x\nFAIL ./a [build failed]\n", failed, "", "no test has failed"},
-		{"a hang", "--- FAIL: TestA (1s)\npanic: test timed out after 1m0s\n", failed, "TestA", "not done within"},
+		{"a hang", "--- FAIL: TestA (1s)\npanic: test timed out after 1m0s\n", failed, "TestA", "not done in time"},
 		{"no test", "testing: warning: no tests to run\nok\n", nil, "", "no test was run"},
 		{"skipped", "--- SKIP: TestA (0s)\nok\n", nil, "", "no test was run"},
 	} {
 		o := read(c.out, c.err)
 		if o.caughtBy() != c.caught || (o.err == nil) != (c.wrong == "") || c.wrong != "" && !strings.Contains(o.err.Error(), c.wrong) {
 			t.Errorf("%s: caught by %q, %v", c.name, o.caughtBy(), o.err)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"TestA", "TestA", true}, {"TestA", "TestAll/one", true}, {"TestA$", "TestAll", false},
+		{"TestA/two", "TestA", false}, {"TestA/two", "TestA/two", true}, {"TestA/^two$", "TestA/two-more", false},
+	} {
+		if got := names(c.pattern, c.name); got != c.want {
+			t.Errorf("%s chooses %s: %v", c.pattern, c.name, got)
 		}
 	}
 }
