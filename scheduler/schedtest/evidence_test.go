@@ -117,8 +117,8 @@ func (s *spoilt) silence(run string) {
 	s.Writes = slices.DeleteFunc(s.Writes, func(w audit.Write) bool { return w.Run == run })
 }
 
-// change changes a row that fits.
-func change(fits func(*ledger.Row) bool, do func(*ledger.Row)) func(*spoilt) bool {
+// respellRow changes a row that fits.
+func respellRow(fits func(*ledger.Row) bool, do func(*ledger.Row)) func(*spoilt) bool {
 	return func(s *spoilt) bool {
 		r := s.row(fits)
 		if r != nil {

@@ -54,10 +54,10 @@ var spoilings = []spoiling{
 	{"nothing was written", "", "BOOKS", respell(ran, func(s *spoilt, r *ledger.Row, _ *audit.Write) { s.silence(r.Run) })},
 	{"nothing was recorded, and nothing written", "", "LOST books", respell(ran, func(s *spoilt, r *ledger.Row, _ *audit.Write) { s.silence(r.Run); s.drop(r) })},
 	{"no record of a run", "", "BOOKS", respell(ran, func(s *spoilt, r *ledger.Row, _ *audit.Write) { s.drop(r) })},
-	{"recorded on another node", "", "BOOKS", change(ran, func(r *ledger.Row) { r.NodeName = "z" })},
-	{"recorded as another attempt", "", "BOOKS", change(ran, func(r *ledger.Row) { r.Attempt = 2 })},
+	{"recorded on another node", "", "BOOKS", respellRow(ran, func(r *ledger.Row) { r.NodeName = "z" })},
+	{"recorded as another attempt", "", "BOOKS", respellRow(ran, func(r *ledger.Row) { r.Attempt = 2 })},
 	{"a success whose function failed", "plain", "BOOKS", respell(ran, func(s *spoilt, r *ledger.Row, _ *audit.Write) { s.line(r.Run, audit.End).Failed = true })},
-	{"a failure whose function succeeded", "", "BOOKS", change(ran, func(r *ledger.Row) { r.Outcome = jobs.OutcomeFailed })},
+	{"a failure whose function succeeded", "", "BOOKS", respellRow(ran, func(r *ledger.Row) { r.Outcome = jobs.OutcomeFailed })},
 	{"ran, and recorded as not run", "plain", "CONTRADICTION", respell(ran, func(s *spoilt, r *ledger.Row, _ *audit.Write) {
 		s.books.Rows = append(s.books.Rows, ledger.Row{Job: r.Job, Prev: r.Prev, Next: r.Next, At: r.At, Tick: r.Tick, Until: r.Tick, Count: 1, Ranged: true, Outcome: jobs.OutcomeMissed, Reason: ledger.ReasonLate})
 	})},
@@ -84,12 +84,12 @@ var spoilings = []spoiling{
 	{"superseded, by nothing", "plain", "UNTRUE", instead(jobs.OutcomeSuperseded, ledger.ReasonReplacedDef)},
 	{"abandoned, and its node was well", "", "UNTRUE", func(s *spoilt) bool {
 		s.Disturbed = nil
-		return change(ran, func(r *ledger.Row) { r.Outcome, r.Reason = jobs.OutcomeAbandoned, ledger.ReasonLapsed })(s)
+		return respellRow(ran, func(r *ledger.Row) { r.Outcome, r.Reason = jobs.OutcomeAbandoned, ledger.ReasonLapsed })(s)
 	}},
-	{"timed out without a limit", "", "UNTRUE", change(ran, func(r *ledger.Row) { r.Outcome = jobs.OutcomeTimedOut })},
-	{"cancelled by nobody", "", "UNTRUE", change(ran, func(r *ledger.Row) { r.Outcome, r.Reason = jobs.OutcomeCancelled, "cancelled by ops: no" })},
-	{"replaced, in a job that replaces nothing", "", "UNTRUE", change(ran, func(r *ledger.Row) { r.Outcome, r.Reason = jobs.OutcomeCancelled, ledger.ReasonReplaced })},
-	{"an end that there is not", "", "UNTRUE", change(ran, func(r *ledger.Row) { r.Outcome = jobs.OutcomeSkipped })},
+	{"timed out without a limit", "", "UNTRUE", respellRow(ran, func(r *ledger.Row) { r.Outcome = jobs.OutcomeTimedOut })},
+	{"cancelled by nobody", "", "UNTRUE", respellRow(ran, func(r *ledger.Row) { r.Outcome, r.Reason = jobs.OutcomeCancelled, "cancelled by ops: no" })},
+	{"replaced, in a job that replaces nothing", "", "UNTRUE", respellRow(ran, func(r *ledger.Row) { r.Outcome, r.Reason = jobs.OutcomeCancelled, ledger.ReasonReplaced })},
+	{"an end that there is not", "", "UNTRUE", respellRow(ran, func(r *ledger.Row) { r.Outcome = jobs.OutcomeSkipped })},
 	// Policies and people.
 	{"granted while paused", "plain", "UNWANTED", respell(ran, func(s *spoilt, r *ledger.Row, w *audit.Write) {
 		s.job.Pauses = []audit.Span{{From: w.At.Add(-2 * second), Until: w.At.Add(second)}}
@@ -108,7 +108,7 @@ var spoilings = []spoiling{
 		return slices.ContainsFunc(s.books.Rows, func(r ledger.Row) bool { return r.Trigger == "rerun" && r.Token != 0 })
 	}},
 	{"run again after a success", "", "UNWANTED", func(s *spoilt) bool {
-		return change(func(r *ledger.Row) bool {
+		return respellRow(func(r *ledger.Row) bool {
 			return slices.ContainsFunc(s.books.Rows, func(x ledger.Row) bool {
 				return x.Run == ledger.Successor(r.Run) && x.Token != 0 && x.Trigger == "rerun"
 			})
@@ -136,22 +136,22 @@ var spoilings = []spoiling{
 	}},
 	// The books alone.
 	{"a range is gone", "", "P2", func(s *spoilt) bool {
-		return change(ranged, func(r *ledger.Row) { s.drop(r) })(s) && s.job.Versions[0].Schedule != nil
+		return respellRow(ranged, func(r *ledger.Row) { s.drop(r) })(s) && s.job.Versions[0].Schedule != nil
 	}},
-	{"a range of another number", "", "P2", change(ranged, func(r *ledger.Row) { r.Count++ })},
-	{"a range recorded before it was due", "", "P2", change(ranged, func(r *ledger.Row) { r.At = r.Tick - 1 })},
-	{"a step to another tick", "", "P2", change(ran, func(r *ledger.Row) { r.Next += 500 })},
-	{"a run of another tick", "", "P2", change(ran, func(r *ledger.Row) { r.Tick += 500 })},
+	{"a range of another number", "", "P2", respellRow(ranged, func(r *ledger.Row) { r.Count++ })},
+	{"a range recorded before it was due", "", "P2", respellRow(ranged, func(r *ledger.Row) { r.At = r.Tick - 1 })},
+	{"a step to another tick", "", "P2", respellRow(ran, func(r *ledger.Row) { r.Next += 500 })},
+	{"a run of another tick", "", "P2", respellRow(ran, func(r *ledger.Row) { r.Tick += 500 })},
 	{"a row twice", "", "P1", func(s *spoilt) bool {
-		return change(ran, func(r *ledger.Row) { s.books.Rows = append(s.books.Rows, *r) })(s)
+		return respellRow(ran, func(r *ledger.Row) { s.books.Rows = append(s.books.Rows, *r) })(s)
 	}},
 	{"one token for two runs", "", "P3", func(s *spoilt) bool {
-		return change(ran, func(r *ledger.Row) { r.Token = s.books.Entry.Token + 1 })(s)
+		return respellRow(ran, func(r *ledger.Row) { r.Token = s.books.Entry.Token + 1 })(s)
 	}},
-	{"an attempt without the one before", "", "P1", change(func(r *ledger.Row) bool { return r.Trigger == "rerun" }, func(r *ledger.Row) { r.Attempt = 3 })},
-	{"a closed tick that is better than its shards", "", "P2", change(func(r *ledger.Row) bool { return r.Whole }, func(r *ledger.Row) { r.Outcome = jobs.OutcomeFailed })},
+	{"an attempt without the one before", "", "P1", respellRow(func(r *ledger.Row) bool { return r.Trigger == "rerun" }, func(r *ledger.Row) { r.Attempt = 3 })},
+	{"a closed tick that is better than its shards", "", "P2", respellRow(func(r *ledger.Row) bool { return r.Whole }, func(r *ledger.Row) { r.Outcome = jobs.OutcomeFailed })},
 	{"shards of a tick that there is not", "", "P2", func(s *spoilt) bool {
-		return change(func(r *ledger.Row) bool { return r.Whole }, func(r *ledger.Row) { s.drop(r) })(s)
+		return respellRow(func(r *ledger.Row) bool { return r.Whole }, func(r *ledger.Row) { s.drop(r) })(s)
 	}},
 	{"a cursor that ran ahead", "", "P2", func(s *spoilt) bool { s.books.Entry.Cursor += 1000; return s.job.Versions[0].Schedule != nil }},
 	{"a cursor that stands still", "", "P2", func(s *spoilt) bool { s.books.Entry.Cursor -= 1000; return s.job.Versions[0].Schedule != nil }},
@@ -162,7 +162,7 @@ var spoilings = []spoiling{
 	}},
 	{"held for a run that there is not", "", "books", func(s *spoilt) bool { s.books.Entry.Open = "nobody"; return true }},
 	{"a definition that is another one's", "", "books", func(s *spoilt) bool { s.books.Entry.Digest = "0"; return true }},
-	{"a cursor set back by nobody", "", "P2", change(func(r *ledger.Row) bool { return r.Reason == ledger.ReasonRewound }, func(r *ledger.Row) { r.Next = r.Prev })},
+	{"a cursor set back by nobody", "", "P2", respellRow(func(r *ledger.Row) bool { return r.Reason == ledger.ReasonRewound }, func(r *ledger.Row) { r.Next = r.Prev })},
 }
 
 // Each way to spoil true evidence is found, for every job that it can be done to; and the evidence itself is sound.

@@ -1,11 +1,11 @@
-package schedtest_test
+package schedtest
 
 import (
 	"context"
-	"os"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 )
 
 type silent struct{}
@@ -15,5 +15,5 @@ func (silent) Printf(context.Context, string, ...any) {}
 // go-redis says on stderr what the nodes see anyway.
 func TestMain(m *testing.M) {
 	redis.SetLogger(silent{})
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
