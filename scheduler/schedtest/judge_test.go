@@ -52,7 +52,7 @@ var spoilings = []spoiling{
 	{"shards that do not agree how many they are", "", "MIXED", respell(func(r *ledger.Row) bool { return r.Shard == 1 }, func(_ *spoilt, _ *ledger.Row, w *audit.Write) { w.Shards = 4 })},
 	// Books and lines together.
 	{"nothing was written", "", "BOOKS", respell(ran, func(s *spoilt, r *ledger.Row, _ *audit.Write) { s.silence(r.Run) })},
-	{"nothing was recorded, and nothing written", "", "LOST books", respell(ran, func(s *spoilt, r *ledger.Row, _ *audit.Write) { s.silence(r.Run); s.drop(r) })},
+	{"nothing was recorded, and nothing written", "", "LOST P2", respell(ran, func(s *spoilt, r *ledger.Row, _ *audit.Write) { s.silence(r.Run); s.drop(r) })},
 	{"no record of a run", "", "BOOKS", respell(ran, func(s *spoilt, r *ledger.Row, _ *audit.Write) { s.drop(r) })},
 	{"recorded on another node", "", "BOOKS", respellRow(ran, func(r *ledger.Row) { r.NodeName = "z" })},
 	{"recorded as another attempt", "", "BOOKS", respellRow(ran, func(r *ledger.Row) { r.Attempt = 2 })},
@@ -138,8 +138,8 @@ var spoilings = []spoiling{
 	{"a range is gone", "", "P2", func(s *spoilt) bool {
 		return respellRow(ranged, func(r *ledger.Row) { s.drop(r) })(s) && s.job.Versions[0].Schedule != nil
 	}},
-	{"a range of another number", "", "P2", respellRow(ranged, func(r *ledger.Row) { r.Count++ })},
-	{"a range recorded before it was due", "", "P2", respellRow(ranged, func(r *ledger.Row) { r.At = r.Tick - 1 })},
+	{"a range of another number", "queued", "P2", respellRow(ranged, func(r *ledger.Row) { r.Count++ })},
+	{"a range recorded before it was due", "queued", "P2", respellRow(ranged, func(r *ledger.Row) { r.At = r.Tick - 1 })},
 	{"a step to another tick", "", "P2", respellRow(ran, func(r *ledger.Row) { r.Next += 500 })},
 	{"a run of another tick", "", "P2", respellRow(ran, func(r *ledger.Row) { r.Tick += 500 })},
 	{"a row twice", "", "P1", func(s *spoilt) bool {
