@@ -81,7 +81,8 @@ var changingZones = []string{"Europe/Berlin", "America/New_York", "America/Sao_P
 
 // drawPlace draws a zone and a second near which its clock was set.
 func drawPlace(t *rapid.T) (zone *time.Location, near int64) {
-	name, after := "", time.Time{}
+	var name string
+	var after time.Time
 	if rapid.Bool().Draw(t, "any change") {
 		name = rapid.SampledFrom(changingZones).Draw(t, "zone")
 		after = time.Unix(rapid.Int64Range(0, 2_240_000_000).Draw(t, "after"), 0)

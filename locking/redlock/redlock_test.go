@@ -199,14 +199,3 @@ func empty(t *testing.T, e *redistest.Embedded) {
 		t.Fatal(err)
 	}
 }
-
-// runIDOf reads under which run_id a master votes.
-func runIDOf(t *testing.T, c cluster, i int) string {
-	t.Helper()
-	clients, _ := c.clients(t)
-	id, err := clients[i].HGet(t.Context(), "{"+c.cfg.Namespace+":redlock}", "r").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
-}

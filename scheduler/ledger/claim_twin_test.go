@@ -189,6 +189,7 @@ func (m *twin) claimTick(by Claimer, j *twinJob, c Claim) Answer {
 	case Held:
 		m.replace(j, c.Overlap, m.ms())
 		return Answer{Verdict: Held, Detail: j.Open}
+	default: // it fits
 	}
 	last := c.Tick
 	if last == 0 {
