@@ -130,38 +130,6 @@ func TestLeaveWhenNobodyHears(t *testing.T) {
 	}
 }
 
-// A node whose Redis is away when it is told to end has nobody to tell. If it knows, it does not try; if not, it gives
-// up with the first call that is not answered, and what it claimed until then keeps it as any claim without an answer.
-func TestLeaveWithoutRedis(t *testing.T) {
-	const unanswered, leave = 3 * time.Second, 2 * time.Second
-	for name, x := range map[string]struct{ known, most time.Duration }{
-		"it knows":         {5 * time.Second, unanswered + 500*time.Millisecond},
-		"it does not know": {0, time.Second + unanswered + leave},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-				s := &sink{}
-				list := many(10, s)
-				var network redistest.Net
-				a := c.startOver(network.Client(server.Options()), "a", scheduler.Config{}, list...)
-				c.start("b", scheduler.Config{}, list...)
-				time.Sleep(4*time.Second + 300*time.Millisecond)
-				network.Cut()
-				time.Sleep(x.known)
-				told := time.Now()
-				c.leave(a)
-				if took := time.Since(told); took > x.most {
-					t.Errorf("it took %s to end, want %s at most", took, x.most)
-				}
-				network.Heal()
-				time.Sleep(7 * time.Second)
-				c.end()
-				s.check(t)
-			})
-		})
-	}
-}
-
 // What starts in the hand-over may run on for the rest of the drain time, which counts from the word to end. Its context ends then,
 // with the cause.
 func TestLeaveWaitsForWhatItBegan(t *testing.T) {

@@ -136,33 +136,6 @@ func TestDrainOutlivesTheProcess(t *testing.T) {
 	})
 }
 
-// Drained and resumed each second, out of step with its beats, the node changes its mind all the time, and no tick is late.
-func TestDrainFlapping(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		s, ctx, i := &sink{}, t.Context(), c.inspector()
-		_, list := trio(c, s)
-		start := time.Now()
-		for range 8 {
-			if err := i.DrainNode(ctx, "b", scheduler.DrainOptions{Author: "ann"}); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Second + 73*time.Millisecond)
-			if err := i.ResumeNode(ctx, "b"); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Second + 73*time.Millisecond)
-		}
-		if n := c.logs.count("drained: nothing new is claimed"); n < 5 {
-			t.Errorf("it heard of %d drains: nothing flapped", n)
-		}
-		if latest := s.each(t, list, start, time.Now()); latest > onTime {
-			t.Errorf("a tick was %s late", latest)
-		}
-		c.end()
-		s.check(t)
-	})
-}
-
 func TestDrainRefuses(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		ctx, i := t.Context(), c.inspector()
@@ -256,41 +229,6 @@ func TestDrainLeavesRunsAlone(t *testing.T) {
 		c.leave(b)
 		if r := must[scheduler.RunView](t)(i.Run(ctx, waits)); r.Outcome != "succeeded" || r.Node != "b" {
 			t.Errorf("got %+v", r)
-		}
-	})
-}
-
-// A drained node's shards go to the others without waiting for the grace, and what it runs goes on.
-func TestShardsOfADrainedNode(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		s := &sink{}
-		j := sharded(12, "@every 5s", s, time.Second)
-		for i, name := range []string{"a", "b", "c"} {
-			c.start(name, scheduler.Config{}, j)
-			time.Sleep(time.Duration(137*(i+1)) * time.Millisecond)
-		}
-		start := time.Now().Truncate(5 * time.Second).Add(10 * time.Second)
-		time.Sleep(time.Until(start.Add(500 * time.Millisecond))) // its shards run
-		if err := c.inspector().DrainNode(t.Context(), "b", scheduler.DrainOptions{Author: "ann", Reason: "to see"}); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Until(start.Add(19 * time.Second)))
-		c.end()
-		s.check(t)
-		shards := make(map[time.Time]int)
-		for _, r := range s.all() {
-			shards[r.tick]++
-			if r.tick.After(start) && r.node == "b" || r.at.Sub(r.tick) > onTime && r.tick.After(start.Add(-5*time.Second)) {
-				t.Errorf("%+v: on the drained node, or late", r)
-			}
-		}
-		for tick, n := range shards {
-			if n != 12 {
-				t.Errorf("%s: %d of 12 shards", tick.Format(time.TimeOnly), n)
-			}
-		}
-		if got := outcomes(c.runs("wide")); len(got) != 1 || got["succeeded"] == 0 {
-			t.Errorf("history %v", got)
 		}
 	})
 }

@@ -329,30 +329,6 @@ func TestPromoteOverASlowWay(t *testing.T) {
 	})
 }
 
-// Promoted, promoted back and promoted again, a job that one generation lacks is an orphan each time, and the other one's
-// list shows that it would run again.
-func TestPromoteAgainCountsOrphans(t *testing.T) {
-	frozen(t, func(c *cluster, _ *redistest.Embedded, _ func()) {
-		for n, x := range []struct{ generation, orphan, other string }{{"two", "leaves", "one"}, {"one", "comes", "two"}, {"two", "leaves", "one"}} {
-			p, err := c.promoteKilled(&killer{}, x.generation, scheduler.PromoteOptions{})
-			if err != nil || strings.Join(p.Orphaned.First, " ") != x.orphan || p.Switched.Count+p.Created.Count != 6 || p.LeftOut.Count != 0 {
-				c.t.Errorf("promotion %d: %+v, %v", n+1, p, err)
-			}
-			for _, g := range must[[]scheduler.GenerationView](c.t)(c.inspector().Generations(c.t.Context())) {
-				added, removed, running := x.orphan, "", 0
-				if g.Name == x.generation {
-					added, removed, running = "", x.orphan, 6
-				} else if n > 0 || g.Name == "one" {
-					removed = map[string]string{"leaves": "comes", "comes": "leaves"}[x.orphan]
-				}
-				if strings.Join(g.Added.First, " ") != added || strings.Join(g.Removed.First, " ") != removed || g.Running != running {
-					c.t.Errorf("after promotion %d, %s: added %v, removed %v, running %d", n+1, g.Name, g.Added, g.Removed, g.Running)
-				}
-			}
-		}
-	})
-}
-
 // Wrong input is refused, with what to do next, and changes nothing.
 func TestPromoteRefuses(t *testing.T) {
 	frozen(t, func(c *cluster, server *redistest.Embedded, back func()) {
@@ -425,6 +401,30 @@ func TestGenerationsCompare(t *testing.T) {
 				x.Job == "turns" && (x.Now.After != "stays" || x.New.After != "changes" || len(x.OnlyNow)+len(x.OnlyNew) != 0) {
 				c.t.Errorf("%+v", x)
 			}
+		}
+	})
+}
+
+// Where as many generations stand by as there may be, one of them can be promoted all the same, and the way back has its place.
+func TestPromoteWhereAllPlacesAreTaken(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		c.start("old", scheduler.Config{Partitions: 1}, eachSecond("job", s))
+		time.Sleep(3 * time.Second)
+		for i := range ledger.BesideMax {
+			c.start(fmt.Sprint("n", i), scheduler.Config{Partitions: 1, Generation: fmt.Sprint("g", i)}, eachSecond("job", s))
+		}
+		time.Sleep(5 * time.Second)
+		for _, generation := range []string{"g1", "g2", ""} {
+			if p := c.promote(generation, scheduler.PromoteOptions{}); p.Switched.Count != 1 {
+				t.Errorf("%q: %+v", generation, p)
+			}
+			for _, g := range must[[]scheduler.GenerationView](t)(c.inspector().Generations(t.Context())) {
+				if active := g.Name == generation; active != (g.State == scheduler.GenerationActive) || active != (g.Running == 1) {
+					t.Errorf("after the promotion of %q: %+v", generation, g)
+				}
+			}
+			time.Sleep(3 * time.Second)
 		}
 	})
 }

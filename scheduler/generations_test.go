@@ -282,26 +282,3 @@ func TestRetiredNodesStayHarmless(t *testing.T) {
 		}
 	})
 }
-
-// The generation that is promoted has dropped a job that follows another one, and a node of the old generation goes on, on standby. The
-// follower is nobody's: it misses the ticks of its upstream, and no run of it waits for ever.
-func TestPromoteWithoutAFollower(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		up := eachSecond("up", &sink{})
-		c.start("old", scheduler.Config{Partitions: 1}, up, jobs.Job{Name: "down", After: "up", Func: up.Func})
-		time.Sleep(5 * time.Second)
-		c.start("new", scheduler.Config{Partitions: 1, Generation: "neo"}, up)
-		time.Sleep(5 * time.Second)
-		c.promote("neo", scheduler.PromoteOptions{})
-		time.Sleep(80 * time.Second)
-		if n := c.redis().ZCard(t.Context(), "{escapement:0}:pending").Val(); n > 3 {
-			t.Errorf("%d runs of it wait, long after the promotion", n)
-		}
-		if v := c.job("down"); !v.Orphan || v.Counts["missed"] < 40 {
-			t.Errorf("the follower: %+v", v)
-		}
-		if c.logs.count("no living node holds this job, which follows another one") == 0 {
-			t.Error("nobody said so")
-		}
-	})
-}

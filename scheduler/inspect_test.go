@@ -2,7 +2,6 @@ package scheduler_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +26,7 @@ func (b *books) now() int64 { return time.Now().UnixMilli() }
 func (c *cluster) keepBooks(j jobs.Job) *books {
 	c.t.Helper()
 	t := c.t
-	l := must[*ledger.Ledger](t)(ledger.Open(t.Context(), c.redis(), ledger.Config{}))
+	l := must[*ledger.Ledger](t)(ledger.Open(t.Context(), c.redis(), ledger.Config{Partitions: partitions}))
 	text := must[[]byte](t)(json.Marshal(j.Definition()))
 	b := &books{Ledger: l, t: t, by: ledger.Claimer{ID: "node-1", Name: "n1"}}
 	b.def = ledger.Definition{Job: j.Name, Digest: j.Definition().Digest(), Text: text}
@@ -134,9 +133,7 @@ func TestListLeavesAlone(t *testing.T) {
 		}
 
 		client := c.redis()
-		key := func(job string) string {
-			return fmt.Sprintf("{escapement:%d}:history:%s", ledger.Partition(job, 16), job)
-		}
+		key := func(job string) string { return keyOf(job, "history:"+job) }
 		client.RPush(ctx, key("job"), "2|R|newer")
 		if list := must[scheduler.RunList](t)(i.List(ctx, scheduler.RunFilter{})); list.LeftAlone != 1 || c.job("job").LeftAlone != 1 {
 			t.Errorf("%d left alone, of the job %d; want 1", list.LeftAlone, c.job("job").LeftAlone)
@@ -189,21 +186,5 @@ func TestLeases(t *testing.T) {
 		}
 		_, err := i.Leases(ctx, "nope")
 		refused(t, err, scheduler.ErrUnknownJob, "nope")
-	})
-}
-
-// TestLeasesOfShards names the parts of a tick, in order, and leaves out the tick as a whole.
-func TestLeasesOfShards(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		b, i, ctx := c.keepBooks(jobs.Job{Name: "job", Schedule: "* * * * *", Shards: 3}), c.inspector(), t.Context()
-		id := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{}))
-		b.claim(ledger.Opened, ledger.Claim{Run: id, Pending: true, Shards: 3})
-		for _, shard := range []int{2, 0} {
-			b.claim(ledger.Granted, ledger.Claim{Run: ledger.ShardRun(id, shard), Pending: true, Shard: true})
-		}
-		got := must[[]scheduler.LeaseView](t)(i.Leases(ctx, ""))
-		if len(got) != 2 || got[0].Name != "job#0" || got[1].Name != "job#2" || got[1].Shard != 2 || got[1].Shards != 3 {
-			t.Errorf("got %+v", got)
-		}
 	})
 }

@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,9 +24,28 @@ import (
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
-// bubble runs a test with a cluster in virtual time, over the embedded Redis.
+// partitions is how many a namespace of these tests has: fewer than usual, for each costs the race detector a lot.
+const partitions = 4
+
+// keyOf is a key of the partition of a job.
+func keyOf(job, what string) string {
+	return fmt.Sprintf("{escapement:%d}:%s", ledger.Partition(job, partitions), what)
+}
+
+// begun holds the tests that run in parallel.
+var begun sync.Map
+
+// parallel runs a test in parallel, also when it is said again.
+func parallel(t *testing.T) {
+	if _, again := begun.LoadOrStore(t, true); !again {
+		t.Parallel()
+	}
+}
+
+// bubble runs a test with a cluster in virtual time, over the embedded Redis, in parallel to other tests.
 func bubble(t *testing.T, test func(t *testing.T, c *cluster, server *redistest.Embedded)) {
 	t.Helper()
+	parallel(t)
 	synctest.Test(t, func(t *testing.T) {
 		server, err := redistest.Embed()
 		if err != nil {
@@ -189,10 +209,9 @@ type cluster struct {
 	logs   *logs
 	client func() *redis.Client
 	nodes  []*running
-}
 
-// nodeName is the key of a node's name in the context that it is run with.
-type nodeName struct{}
+	partitions int // of the first node's configuration
+}
 
 type running struct {
 	*scheduler.Node
@@ -212,12 +231,13 @@ func (c *cluster) startOver(client *redis.Client, name string, cfg scheduler.Con
 	for _, j := range list {
 		reg.MustAdd(j)
 	}
-	cfg.Name, cfg.Logger = name, slog.New(slog.NewTextHandler(io.Writer(c.logs), nil))
+	cfg.Name, cfg.Logger, cfg.Partitions = name, slog.New(slog.NewTextHandler(io.Writer(c.logs), nil)), cmp.Or(cfg.Partitions, c.partitions, partitions)
+	c.partitions = cfg.Partitions
 	n, err := scheduler.New(client, reg, cfg)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.WithValue(context.Background(), nodeName{}, name))
+	ctx, stop := context.WithCancel(context.Background())
 	r := &running{Node: n, stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)

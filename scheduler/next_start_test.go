@@ -9,35 +9,6 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// A node that starts when the namespace has moved, and where it was is empty, goes there at once and makes nothing anew where it was.
-func TestStartAfterTheMove(t *testing.T) {
-	moving(t, func(t *testing.T, c *cluster, m byHand) {
-		s := &sink{}
-		first := c.start("first", scheduler.Config{}, many(3, s)...)
-		time.Sleep(3 * time.Second)
-		c.leave(first)
-		m.seal()
-		m.fill()
-		m.open()
-		m.from.Mini().FlushAll()
-		p := c.travel("second", m, many(3, s)...)
-		synctest.Wait()
-		if len(p.all()) != 2 {
-			t.Errorf("%d nodes: the first stays where the namespace was", len(p.all()))
-		}
-		time.Sleep(5 * time.Second)
-		p.end(t)
-		s.check(t)
-		if left := m.from.Mini().Keys(); len(left) > 0 {
-			t.Errorf("it left something behind: %v", left)
-		}
-		if len(s.ticks("job-00")) < 5 {
-			t.Errorf("ran %d times", len(s.ticks("job-00")))
-		}
-		m.from.Restore(m.to.Snapshot()) // for the books, which the test's end looks at
-	})
-}
-
 // A node that starts where nothing is goes by what Next says. With nothing at either side it begins anew where it is.
 func TestStartWhereNothingIs(t *testing.T) {
 	for _, x := range []struct {

@@ -30,7 +30,7 @@ type byHand struct {
 }
 
 func (m byHand) gates(e *redistest.Embedded, state, peer string) {
-	for p := range 16 {
+	for p := range partitions {
 		if err := e.Mini().Set(fmt.Sprintf("{escapement:%d}:gate", p), "1|0||"+state+"|"+m.id+"|"+peer); err != nil {
 			m.t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func (m byHand) undo() {
 
 // reserve makes the control record over there, as the first step of a copy does.
 func (m byHand) reserve() {
-	for field, value := range map[string]string{"format": "1", "partitions": "16", "generation": ""} {
+	for field, value := range map[string]string{"format": "1", "partitions": fmt.Sprint(partitions), "generation": ""} {
 		m.to.Mini().HSet("{escapement}:control", field, value)
 	}
 	m.note(m.to, "to", "filling", "here")
@@ -117,7 +117,7 @@ func (c *cluster) travel(name string, m byHand, list ...jobs.Job) *traveller {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &traveller{stop: stop, done: make(chan struct{})}
 	sit := func(client, next *redis.Client) *scheduler.Node {
-		cfg := scheduler.Config{Name: name, Logger: slog.New(slog.NewTextHandler(io.Writer(c.logs), nil))}
+		cfg := scheduler.Config{Name: name, Partitions: partitions, Logger: slog.New(slog.NewTextHandler(io.Writer(c.logs), nil))}
 		if next != nil {
 			cfg.Next = next
 		}
@@ -327,57 +327,6 @@ func TestMoveDrainsWhatRuns(t *testing.T) {
 		}
 		p.end(t)
 	})
-}
-
-// A failover loses the note of the move at the old side, and not the gates: the nodes stay closed, say so once, and go where
-// the move opens the namespace.
-func TestNoteOfTheMoveLost(t *testing.T) {
-	for _, undone := range []bool{false, true} {
-		t.Run(fmt.Sprint("undone ", undone), func(t *testing.T) {
-			moving(t, func(t *testing.T, c *cluster, m byHand) {
-				s := &sink{}
-				list := many(8, s)
-				p := c.travel("a", m, list...)
-				stays := c.start("b", scheduler.Config{}, list...)
-				time.Sleep(5 * time.Second)
-				m.seal()
-				shut := time.Now()
-				m.fill()
-				m.from.Mini().HDel("{escapement}:control", "move") // before the nodes have seen it
-				time.Sleep(3 * time.Second)
-				lines := c.logs.count("\n")
-				for range 20 {
-					time.Sleep(time.Second)
-					notReady(t, p.all()[0], "its jobs move to there")
-					notReady(t, stays.Node, "its jobs move to there")
-				}
-				if more := c.logs.count("\n") - lines; more > 0 {
-					t.Errorf("%d lines in 20 s", more)
-				}
-				if n, again := c.logs.count("a move has closed"), c.logs.count("no move closes"); n != 2 || again != 0 {
-					t.Errorf("said %d times that it is closed, and %d that it is open", n, again)
-				}
-				if undone {
-					m.undo()
-				} else {
-					m.open()
-				}
-				open := time.Now()
-				time.Sleep(6 * time.Second)
-				if err := p.all()[len(p.all())-1].Ready(); err != nil || len(p.all()) == 2 == undone {
-					t.Errorf("%d nodes, the last is ready: %v", len(p.all()), err)
-				}
-				for _, r := range s.all() {
-					if r.at.After(shut.Add(time.Second)) && r.at.Before(open) {
-						t.Errorf("%s ran at %s, when the namespace was closed", r.job, r.at.Format(time.TimeOnly))
-					}
-				}
-				s.each(t, list, open.Add(late), time.Now().Add(-time.Second))
-				p.end(t)
-				s.check(t)
-			})
-		})
-	}
 }
 
 // Whoever reads where the namespace was is told that it is elsewhere.

@@ -1,7 +1,6 @@
 package scheduler_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
@@ -74,22 +72,6 @@ func TestNotReadySaysWhy(t *testing.T) {
 	})
 }
 
-// A node without jobs has nothing to register: it is ready, and ends as others do.
-func TestNodeWithoutJobs(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		n := c.start("idle", scheduler.Config{})
-		time.Sleep(time.Second)
-		if err := n.Ready(); err != nil || c.logs.count("node started") != 1 {
-			t.Errorf("not ready after a second: %v", err)
-		}
-		c.start("busy", scheduler.Config{}, eachSecond("a", &sink{}))
-		time.Sleep(5 * time.Second)
-		if err := n.Ready(); err != nil {
-			t.Errorf("beside another node: %v", err)
-		}
-	})
-}
-
 // Two nodes with one name confuse whoever reads the records: each says so, once.
 func TestNamesakesAreSaid(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
@@ -128,20 +110,6 @@ func TestIDsComeFromTheConfig(t *testing.T) {
 	})
 }
 
-// A job's function sees the values of the context that the node was run with.
-func TestFunctionsSeeTheValues(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		saw := make(chan any, 100)
-		c.start("a", scheduler.Config{}, jobs.Job{Name: "job", Schedule: "@every 1s", Func: func(ctx context.Context, _ *jobs.Run) error {
-			saw <- ctx.Value(nodeName{})
-			return nil
-		}})
-		if got := <-saw; got != "a" {
-			t.Errorf("it saw %v", got)
-		}
-	})
-}
-
 // A node whose user may not ask for INFO notices no restart of Redis, and says so once when it starts.
 func TestUserWithoutInfo(t *testing.T) {
 	const words = "ACL SETUSER NAME +info"
@@ -170,11 +138,4 @@ func TestUserWithoutInfo(t *testing.T) {
 			t.Errorf("user %q: said %d times, want %d\n%s", user, got, want, c.logs.String())
 		}
 	}
-	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		c.start("n", scheduler.Config{}, eachSecond("job", &sink{}))
-		time.Sleep(5 * time.Second)
-		if c.logs.count(words) != 0 {
-			t.Error("said of the embedded Redis")
-		}
-	})
 }

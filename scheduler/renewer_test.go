@@ -23,7 +23,7 @@ var warm = jobs.Job{Name: "warm", Schedule: "5 * * * * *", Func: func(context.Co
 // leases are the ends of all leases that a server keeps, by run.
 func leases(server *redistest.Embedded) map[string]time.Time {
 	all := make(map[string]time.Time)
-	for p := range 16 {
+	for p := range partitions {
 		held, _ := server.Mini().SortedSet(fmt.Sprintf("{escapement:%d}:leases", p)) // most partitions have none
 		for run, until := range held {
 			all[run] = time.UnixMilli(int64(until))

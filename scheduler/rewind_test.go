@@ -1,13 +1,13 @@
 package scheduler_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 func TestRewind(t *testing.T) {
@@ -16,9 +16,7 @@ func TestRewind(t *testing.T) {
 		minutely := eachSecond("job", s)
 		minutely.Schedule, minutely.CatchUp, minutely.CatchUpMax = "* * * * *", jobs.CatchUpAll, 100
 		follower := jobs.Job{Name: "follower", After: "job", Func: minutely.Func}
-		latest := minutely
-		latest.Name, latest.CatchUp, latest.CatchUpMax = "latest", jobs.CatchUpLatest, 0
-		c.start("a", scheduler.Config{}, minutely, follower, latest)
+		c.start("a", scheduler.Config{}, minutely, follower)
 		began := time.Now()
 		time.Sleep(10*time.Minute + 30*time.Second)
 
@@ -43,56 +41,25 @@ func TestRewind(t *testing.T) {
 			t.Errorf("the history begins at %s", from)
 		}
 
+		slow := c.inspector(around{script: "rewind", before: func() { time.Sleep(1100 * time.Millisecond) }}) // longer than max_skew
+		_, err := slow.Rewind(ctx, "job", began.Add(4*time.Minute))
+		refused(t, err, ledger.ErrClock)
+
 		to := began.Add(4*time.Minute + time.Millisecond)
-		for _, job := range []string{"job", "latest"} {
-			if tick := must[time.Time](t)(i.Rewind(ctx, job, to)); !tick.Equal(began.Add(5 * time.Minute)) {
-				t.Errorf("%s begins again with %s", job, tick)
-			}
+		if tick := must[time.Time](t)(i.Rewind(ctx, "job", to)); !tick.Equal(began.Add(5 * time.Minute)) {
+			t.Errorf("it begins again with %s", tick)
 		}
 		time.Sleep(20 * time.Second)
-		again := make(map[string]int)
-		for _, job := range []string{"job", "latest"} {
-			for _, r := range c.runs(job) {
-				if r.Attempt == 2 {
-					again[job]++
-				}
+		again := 0
+		for _, r := range c.runs("job") {
+			if r.Attempt == 2 {
+				again++
 			}
 		}
-		if again["job"] != 6 || again["latest"] != 1 {
-			t.Errorf("ran as a second attempt: %v, want ticks 5 to 10 of job, and the last of latest", again)
-		}
-		if got := outcomes(c.runs("latest")); got["missed(late)"] != 5 || got["superseded(rewound)"] != 1 {
-			t.Errorf("catch_up latest: %v", got)
-		}
-		time.Sleep(time.Minute)
-		if r := c.runs("job")[0]; r.Attempt != 1 || !time.Time(*r.Tick).Equal(began.Add(11*time.Minute)) {
-			t.Errorf("the tick after those: %+v", r)
+		if again != 6 {
+			t.Errorf("%d ticks ran as a second attempt, want ticks 5 to 10", again)
 		}
 	})
-}
-
-// Runs beside which no other may get the same attempt's number.
-func TestRewindBesideARun(t *testing.T) {
-	for name, overlap := range map[string]jobs.Overlap{"skip": jobs.OverlapSkip, "allow": jobs.OverlapAllow} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-				ctx, i := t.Context(), c.inspector()
-				c.start("a", scheduler.Config{}, jobs.Job{Name: "job", Schedule: "* * * * *", Overlap: overlap, Func: func(ctx context.Context, r *jobs.Run) error {
-					time.Sleep(20 * time.Second)
-					return nil
-				}})
-				began := time.Now()
-				time.Sleep(2*time.Minute + 5*time.Second)
-				_, err := i.Rewind(ctx, "job", began)
-				refused(t, err, scheduler.ErrRefused, "in flight")
-				time.Sleep(30 * time.Second)
-				if _, err := i.Trigger(ctx, "job", scheduler.TriggerOptions{At: time.Now().Add(time.Hour)}); err != nil {
-					t.Fatal(err)
-				}
-				must[time.Time](t)(i.Rewind(ctx, "job", began.Add(time.Minute)))
-			})
-		})
-	}
 }
 
 func TestLastAfterARewind(t *testing.T) {

@@ -86,48 +86,6 @@ func TestShardsRunAtOnceOnAllNodes(t *testing.T) {
 	}
 }
 
-// A node dies with shards that run, and with some that it has not asked for. Each fails over alone.
-func TestShardsFailOverAlone(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		s := &sink{}
-		j := sharded(12, "@every 30s", s, 3*time.Second)
-		j.OnCrash = jobs.OnCrashRerun
-		var network redistest.Net
-		c.startOver(network.Client(server.Options()), "doomed", scheduler.Config{DrainTimeout: time.Second}, j)
-		c.start("b", scheduler.Config{}, j)
-		c.start("c", scheduler.Config{}, j)
-		start := time.Now().Truncate(30 * time.Second).Add(30 * time.Second)
-		time.Sleep(time.Until(start.Add(time.Second))) // all run
-		network.Cut()
-		time.Sleep(time.Until(start.Add(34 * time.Second))) // another tick; the roster has forgotten the node
-		first, again := 0, 0
-		for _, r := range s.all() {
-			switch {
-			case r.tick.After(start):
-				if late := r.at.Sub(r.tick); late > onTime {
-					t.Errorf("a shard of the next tick started %s late", late)
-				}
-			case r.attempt == 1:
-				first++
-			default:
-				if again++; r.node == "doomed" {
-					t.Errorf("%+v: on the node that is gone", r)
-				}
-			}
-		}
-		if first != 12 || again == 0 || again > 5 {
-			t.Errorf("%d shards and %d of them again; want 12, and those of one node again", first, again)
-		}
-		network.Heal()
-		time.Sleep(10 * time.Second)
-		c.end()
-		s.check(t)
-		if got := outcomes(c.runs("wide")); got["abandoned(lease lapsed)"] != int64(again) {
-			t.Errorf("%v, want %d abandoned", got, again)
-		}
-	})
-}
-
 // A run by hand of a sharded job is all its shards, and who asks for it waits for the last. A shard that failed can be run again alone,
 // and so can the whole.
 func TestShardsByHand(t *testing.T) {

@@ -3,10 +3,13 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/alicebob/miniredis/v2/server"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
@@ -146,21 +149,47 @@ func TestNoSlotIsSaid(t *testing.T) {
 	})
 }
 
-// A node without a free slot still gets to a run that somebody asked for.
-func TestRunByHandOnABusyNode(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		s, busy := &sink{}, newLoad()
-		var list []jobs.Job
-		for i := range 6 {
-			list = append(list, busy.job(fmt.Sprint("job-", i), "* * * * * *", 900*time.Millisecond, &sink{}))
+// scriptCalls has the server count the calls of scripts.
+func scriptCalls(on *redistest.Embedded) *atomic.Int64 {
+	var n atomic.Int64
+	on.SetHook(func(_ *server.Peer, cmd string, _ ...string) bool {
+		if strings.HasPrefix(cmd, "EVAL") {
+			n.Add(1)
 		}
-		list = append(list, busy.job("by-hand", "0 0 1 1 *", 0, s))
-		c.start("a", scheduler.Config{MaxRunning: 2}, list...)
-		time.Sleep(10 * time.Second)
-		must[string](t)(c.inspector().Trigger(t.Context(), "by-hand", scheduler.TriggerOptions{}))
-		time.Sleep(5 * time.Second)
-		if n := len(s.all()); n != 1 {
-			t.Errorf("ran %d times in 5 s, want once", n)
-		}
+		return false
 	})
+	return &n
+}
+
+// A tick costs at most two script calls, whatever the number of nodes. What the same nodes call when nothing is due is taken off.
+func TestScriptCallsPerTick(t *testing.T) {
+	for _, nodes := range []int{1, 5} {
+		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *cluster, embedded *redistest.Embedded) {
+				s := &sink{}
+				list := many(20, s)
+				for i := range list {
+					list[i].Schedule = "5,20-24 * * * * *" // the first so that the server knows the scripts
+				}
+				calls := scriptCalls(embedded)
+				for i := range nodes {
+					c.start(fmt.Sprint("n", i), scheduler.Config{}, list...)
+				}
+				time.Sleep(10*time.Second + 500*time.Millisecond)
+				start, early := calls.Load(), len(s.all())
+				time.Sleep(9 * time.Second)
+				idle := calls.Load() - start
+				time.Sleep(9 * time.Second)
+				due, ticks := calls.Load()-start-2*idle, len(s.all())-early
+				c.end()
+				s.check(t)
+				if ticks != 5*20 {
+					t.Fatalf("%d ticks ran, want 100", ticks)
+				}
+				if perTick := float64(due) / float64(ticks); perTick > 2 || perTick <= 0 {
+					t.Errorf("%.2f script calls a tick, want at most 2", perTick)
+				}
+			})
+		})
+	}
 }

@@ -22,15 +22,12 @@ func TestForeignRecordsConcernTheirJobAlone(t *testing.T) {
 		c.start("a", scheduler.Config{}, eachSecond("newer", s), eachSecond("lost", s), eachSecond("well", s))
 		time.Sleep(10*time.Second + 500*time.Millisecond)
 		client := c.redis()
-		key := func(job, what string) string {
-			return fmt.Sprintf("{escapement:%d}:%s", ledger.Partition(job, 16), what)
-		}
 		ctx := context.Background()
-		client.HSet(ctx, key("newer", "jobs"), "newer", "2|a record of the future")
-		client.HDel(ctx, key("lost", "jobs"), "lost")
-		client.Del(ctx, key("lost", "history:lost"))
-		client.HSet(ctx, key("well", "waiting"), "stranger", "2|a record of the future")
-		client.ZAdd(ctx, key("well", "pending"), redis.Z{Score: 1, Member: "stranger"})
+		client.HSet(ctx, keyOf("newer", "jobs"), "newer", "2|a record of the future")
+		client.HDel(ctx, keyOf("lost", "jobs"), "lost")
+		client.Del(ctx, keyOf("lost", "history:lost"))
+		client.HSet(ctx, keyOf("well", "waiting"), "stranger", "2|a record of the future")
+		client.ZAdd(ctx, keyOf("well", "pending"), redis.Z{Score: 1, Member: "stranger"})
 		before := map[string]int{"newer": len(s.ticks("newer")), "lost": len(s.ticks("lost")), "well": len(s.ticks("well"))}
 		time.Sleep(60 * time.Second)
 		for job, least := range map[string]int{"newer": 0, "lost": 55, "well": 59} {
@@ -41,11 +38,11 @@ func TestForeignRecordsConcernTheirJobAlone(t *testing.T) {
 		if n := c.logs.count("not understood") + c.logs.count("does not understand"); n < 2 || n > 8 {
 			t.Errorf("the foreign records were said %d times in a minute", n)
 		}
-		if got := client.HGet(ctx, key("newer", "jobs"), "newer").Val(); got != "2|a record of the future" {
+		if got := client.HGet(ctx, keyOf("newer", "jobs"), "newer").Val(); got != "2|a record of the future" {
 			t.Errorf("the foreign record was changed to %q", got)
 		}
-		client.HDel(ctx, key("newer", "jobs"), "newer") // the books are looked at when the test ends
-		client.Del(ctx, key("newer", "history:newer"), key("well", "waiting"), key("well", "pending"))
+		client.HDel(ctx, keyOf("newer", "jobs"), "newer") // the books are looked at when the test ends
+		client.Del(ctx, keyOf("newer", "history:newer"), keyOf("well", "waiting"), keyOf("well", "pending"))
 	})
 }
 
@@ -107,19 +104,18 @@ func TestBrokenHistoryConcernsItsJobAlone(t *testing.T) {
 		c.start("a", scheduler.Config{}, list...)
 		time.Sleep(5*time.Second + 500*time.Millisecond)
 		client, ctx, broken := c.redis(), t.Context(), list[0].Name
-		partition := fmt.Sprintf("{escapement:%d}:", ledger.Partition(broken, 16))
-		client.Del(ctx, partition+"history:"+broken)
-		client.HSet(ctx, partition+"history:"+broken, "not", "a history")
+		client.Del(ctx, keyOf(broken, "history:"+broken))
+		client.HSet(ctx, keyOf(broken, "history:"+broken), "not", "a history")
 		from := time.Now()
 		time.Sleep(20 * time.Second)
 		s.each(t, list[1:], from, time.Now())
-		client.Del(ctx, partition+"history:"+broken, partition+"runs")
+		client.Del(ctx, keyOf(broken, "history:"+broken), keyOf(broken, "runs"))
 		for _, l := range list[1:] {
 			if runs := c.runs(l.Name); len(runs) < 24 {
 				t.Errorf("%s has %d rows", l.Name, len(runs))
 			}
 		}
-		client.HDel(ctx, partition+"jobs", broken) // the books are looked at when the test ends
+		client.HDel(ctx, keyOf(broken, "jobs"), broken) // the books are looked at when the test ends
 		s.check(t)
 	})
 }
