@@ -41,20 +41,6 @@ func inWorld(t *testing.T, wall time.Duration, test func(t *testing.T, w *world)
 	})
 }
 
-func TestClockFollowsRedisNotTheWall(t *testing.T) {
-	inWorld(t, 10*time.Minute, func(t *testing.T, w *world) {
-		w.offset = -3 * time.Hour
-		w.sample(time.Millisecond)
-		time.Sleep(time.Hour)
-		if off := w.off(); off != 0 {
-			t.Errorf("off by %s", off)
-		}
-		if a := w.c.ahead(); a != -3*time.Hour-10*time.Minute {
-			t.Errorf("ahead of the wall by %s", a)
-		}
-	})
-}
-
 func TestSteadyStartsAnew(t *testing.T) {
 	for name, upset := range map[string]func(w *world){
 		"at a step forward":      func(w *world) { w.offset += 20 * time.Millisecond },

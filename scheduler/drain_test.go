@@ -167,16 +167,6 @@ func TestDrainRefuses(t *testing.T) {
 		if err := i.ResumeNode(ctx, "a"); err != nil {
 			t.Errorf("resume: %v", err)
 		}
-		roster := sharding.NewRoster(client, sharding.RosterConfig{})
-		for _, m := range []sharding.Member{{State: "active"}, {State: "draining", Running: 1}, {State: "draining", Owned: 1}, {State: "draining"}} {
-			m.ID, m.Name = "id", "x"
-			if _, err := roster.Beat(ctx, m); err != nil {
-				t.Fatal(err)
-			}
-			if rests := must[bool](t)(i.NodeRests(ctx, "x")); rests != (m.State == "draining" && m.Running+m.Owned == 0) {
-				t.Errorf("%+v rests: %v", m, rests)
-			}
-		}
 	})
 }
 

@@ -173,10 +173,10 @@ func TestFailoverTellsAgainWhoComesBack(t *testing.T) {
 		started, ended := make(chan time.Time, 3), make(chan error, 3)
 		job := lasting(9*time.Second, started, ended)
 		job.TTL = 30 * time.Second // it is not renewed before the node has looked at the server
-		refuses, asked := false, 0
+		var refuses, asked atomic.Bool
 		client := server.Client()
 		client.AddHook(around{script: "reassert", answer: func() error {
-			if asked++; refuses {
+			if asked.Store(true); refuses.Load() {
 				return errors.New("ERR it answers nothing")
 			}
 			return nil
@@ -186,13 +186,13 @@ func TestFailoverTellsAgainWhoComesBack(t *testing.T) {
 		held, id := server.Snapshot(), server.RunID()
 		<-started
 		time.Sleep(500 * time.Millisecond)
-		refuses = true
+		refuses.Store(true)
 		server.SetRunID(newServer)
 		time.Sleep(1300 * time.Millisecond)
-		if asked == 0 {
+		if !asked.Load() {
 			t.Error("the node has not seen another server")
 		}
-		refuses = false
+		refuses.Store(false)
 		server.Restore(held)
 		server.SetRunID(id)
 		c.ranOnce("told again", started, ended)

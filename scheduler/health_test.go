@@ -61,10 +61,7 @@ func TestReadOnlyServerIsSaid(t *testing.T) {
 // A run succeeds while Redis takes no writes, for longer than the run's lease. That it did is recorded when it takes them again, before
 // anybody calls it abandoned and runs it once more: its node lives, and could not say so.
 func TestEndWhileNothingIsWritten(t *testing.T) {
-	for _, words := range []string{
-		noReplicas, "OOM command not allowed when used memory > 'maxmemory'.", "NOAUTH Authentication required.",
-		"READONLY You can't write against a read only replica.", "MISCONF Redis is configured to save RDB snapshots.",
-	} {
+	for _, words := range []string{noReplicas, "OOM command not allowed when used memory > 'maxmemory'.", "NOAUTH Authentication required."} {
 		bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 			started, ended := make(chan time.Time, 9), make(chan error, 9)
 			job := lasting(5*time.Second, started, ended)
@@ -74,9 +71,9 @@ func TestEndWhileNothingIsWritten(t *testing.T) {
 			<-started
 			time.Sleep(3 * time.Second)
 			readOnly(server, words)
-			time.Sleep(25 * time.Second)
-			server.SetHook(nil)
 			time.Sleep(20 * time.Second)
+			server.SetHook(nil)
+			time.Sleep(15 * time.Second)
 			if got := outcomes(c.runs(job.Name)); len(started) != 0 || got["succeeded"] != 1 || len(got) != 1 {
 				t.Errorf("%s: %d more runs, history %v; want the one that succeeded", words, len(started), got)
 			}

@@ -16,7 +16,7 @@ func TestRewind(t *testing.T) {
 		minutely := eachSecond("job", s)
 		minutely.Schedule, minutely.CatchUp, minutely.CatchUpMax = "* * * * *", jobs.CatchUpAll, 100
 		follower := jobs.Job{Name: "follower", After: "job", Func: minutely.Func}
-		c.start("a", scheduler.Config{}, minutely, follower)
+		c.start("a", scheduler.Config{Partitions: 1}, minutely, follower)
 		began := time.Now()
 		time.Sleep(10*time.Minute + 30*time.Second)
 

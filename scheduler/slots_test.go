@@ -90,7 +90,7 @@ func TestAllNodesFullForAMinute(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			client := server.Client()
 			client.AddHook(around{script: "claim", before: func() { claims.Add(1) }})
-			c.startOver(client, name, scheduler.Config{MaxRunning: 2}, list...)
+			c.startOver(client, name, scheduler.Config{MaxRunning: 2, Partitions: 1}, list...)
 		}
 		time.Sleep(9500 * time.Millisecond)
 		claims.Store(0)
@@ -136,7 +136,7 @@ func TestNoSlotIsSaid(t *testing.T) {
 		s := &sink{}
 		third := eachSecond("third", s)
 		third.Schedule = "1 5 * * * *" // when the other two have the slots
-		c.start("a", scheduler.Config{MaxRunning: 2}, stubborn("first"), stubborn("second"), third)
+		c.start("a", scheduler.Config{MaxRunning: 2, Partitions: 1}, stubborn("first"), stubborn("second"), third)
 		time.Sleep(5*time.Minute + 25*time.Second)
 		if said, on := c.logs.count("all slots are taken"), c.logs.count("goes on though its context has ended"); said != 2 || on != 2 {
 			t.Errorf("said %d times that all slots are taken, and of %d functions that they go on; want 2 and 2", said, on)

@@ -53,7 +53,7 @@ func TestSparseJobSurvivesAWipe(t *testing.T) {
 		s := &sink{}
 		job := eachSecond("sparse", s)
 		job.Schedule = "@every 2m"
-		c.start("a", scheduler.Config{}, job)
+		c.start("a", scheduler.Config{Partitions: 1}, job)
 		time.Sleep(time.Minute)
 		if err := c.redis().FlushAll(t.Context()).Err(); err != nil {
 			t.Fatal(err)
