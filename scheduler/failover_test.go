@@ -2,59 +2,35 @@ package scheduler_test
 
 import (
 	"cmp"
-	"context"
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 )
 
-// lasting is a job each minute that works for some time, and says with what it ended.
-func lasting(d time.Duration, started chan<- time.Time, ended chan<- error) jobs.Job {
-	return jobs.Job{Name: "lasting", Schedule: "@every 1m", TTL: 6 * time.Second, Func: func(ctx context.Context, _ *jobs.Run) error {
-		started <- time.Now()
-		select {
-		case <-time.After(d):
-		case <-ctx.Done():
-		}
-		ended <- context.Cause(ctx)
-		return context.Cause(ctx)
-	}}
-}
+// newServer is the run id of the server that takes another one's place.
+var newServer = strings.Repeat("b", 40)
 
 // failOver makes the embedded Redis another server, with the data of an earlier moment.
-func failOver(server *redistest.Embedded, held redistest.Snapshot, runID string) {
+func failOver(server *redistest.Embedded, held redistest.Snapshot) {
 	server.Restore(held)
-	server.SetRunID(strings.Repeat(runID, 40))
+	server.SetRunID(newServer)
 }
 
-// The grant of a run is lost while it goes: it goes on under its token, its end is recorded, and its tick is not granted again.
-func TestFailoverRestoresWhatRuns(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		started, ended := make(chan time.Time, 2), make(chan error, 2)
-		job := lasting(5*time.Second, started, ended)
-		for _, name := range []string{"a", "b", "c"} {
-			c.start(name, scheduler.Config{}, job)
-		}
-		time.Sleep(time.Second)
-		held := server.Snapshot()
-		<-started
-		failOver(server, held, "b")
-		if cause := <-ended; cause != nil {
-			t.Errorf("the run's context ended: %v", cause)
-		}
-		time.Sleep(5 * time.Second)
-		got := outcomes(c.runs(job.Name))
-		if len(started) != 0 || got["succeeded"] != 1 || len(got) != 1 {
-			t.Errorf("%d more runs, history %v; want the one that went on", len(started), got)
-		}
-		if c.logs.count("they are restored") != 1 {
-			t.Error("nobody said that a run was restored")
-		}
-	})
+// ranOnce wants a lasting job to have one run, which succeeded, and its context not to have ended before.
+func (c *cluster) ranOnce(what string, started <-chan time.Time, ended <-chan error) {
+	c.t.Helper()
+	if cause := <-ended; cause != nil {
+		c.t.Errorf("%s: the run's context ended: %v", what, cause)
+	}
+	time.Sleep(4 * time.Second)
+	if got := outcomes(c.runs("lasting")); len(started) != 0 || got["succeeded"] != 1 || len(got) != 1 {
+		c.t.Errorf("%s: %d more runs, history %v; want the one that went on", what, len(started), got)
+	}
 }
 
 // The first that a new server is asked may be to renew a lease that it has never heard of. That is no answer: it is told first.
@@ -69,7 +45,7 @@ func TestFailoverLeaseWaitsForTheAssertion(t *testing.T) {
 			held := server.Snapshot()
 			<-started
 			time.Sleep(at)
-			failOver(server, held, "b")
+			failOver(server, held)
 			if cause := <-ended; cause != nil {
 				t.Errorf("%s after its start: the run's context ended: %v", at, cause)
 			}
@@ -89,7 +65,7 @@ func TestFailoverTellsEndsAgain(t *testing.T) {
 		held := server.Snapshot()
 		time.Sleep(5 * time.Second)
 		before := len(s.all())
-		failOver(server, held, "b")
+		failOver(server, held)
 		time.Sleep(10 * time.Second)
 		c.end()
 		s.check(t) // no tick twice
@@ -104,7 +80,7 @@ func TestFailoverTellsEndsAgain(t *testing.T) {
 	})
 }
 
-// A node that cannot be reached keeps the others from claiming for FailoverHold, and no longer.
+// A node that cannot be reached keeps the others from claiming for FailoverHold, and no longer. They are not ready meanwhile, and say why.
 func TestFailoverHoldIsBounded(t *testing.T) {
 	for _, hold := range []time.Duration{0, time.Second} {
 		bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
@@ -113,12 +89,19 @@ func TestFailoverHoldIsBounded(t *testing.T) {
 			var network redistest.Net
 			cfg := scheduler.Config{FailoverHold: hold, DrainTimeout: time.Second}
 			c.startOver(network.Client(server.Options()), "silent", cfg, job)
-			c.start("b", cfg, job)
+			n := c.start("b", cfg, job)
 			time.Sleep(4500 * time.Millisecond) // between two ticks: what it runs would hold the job
 			network.Cut()
-			server.SetRunID(strings.Repeat("b", 40))
+			server.SetRunID(newServer)
 			changed := time.Now()
-			time.Sleep(10 * time.Second)
+			time.Sleep(1200 * time.Millisecond)
+			if hold == 0 {
+				notReady(t, n.Node, "failed over")
+			}
+			time.Sleep(8 * time.Second)
+			if err := n.Ready(); err != nil {
+				t.Errorf("ready: %v", err)
+			}
 			var first time.Time
 			for _, r := range s.all() {
 				if r.at.After(changed) && first.IsZero() {
@@ -148,37 +131,101 @@ func TestFailoverStartingNodeWaits(t *testing.T) {
 		held := server.Snapshot()
 		<-started
 		network.Cut() // for as long as it takes to reach the new server, say
-		failOver(server, held, "b")
+		failOver(server, held)
 		c.start("b", scheduler.Config{}, job)
 		time.Sleep(1500 * time.Millisecond)
 		network.Heal()
-		if cause := <-ended; cause != nil {
-			t.Errorf("the run's context ended: %v", cause)
-		}
-		time.Sleep(3 * time.Second)
-		if got := outcomes(c.runs(job.Name)); len(started) != 0 || got["succeeded"] != 1 {
-			t.Errorf("%d more runs, history %v", len(started), got)
+		c.ranOnce("it started before the other had told", started, ended)
+		if c.logs.count("they are restored") != 1 {
+			t.Error("nobody said that a run was restored")
 		}
 	})
 }
 
-// While nothing is claimed for a failover, a node is not ready, and says why.
-func TestFailoverIsSaid(t *testing.T) {
+// A new server takes no writes at first, for longer than FailoverHold. Nobody can tell it anything meanwhile, so what is to be waited
+// for begins when it does.
+func TestFailoverToAReadOnlyServer(t *testing.T) {
+	for _, lasts := range []time.Duration{6 * time.Second, 6250 * time.Millisecond, 6500 * time.Millisecond, 6750 * time.Millisecond} { // who comes first differs
+		bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+			started, ended := make(chan time.Time, 3), make(chan error, 3)
+			job := lasting(15*time.Second, started, ended)
+			job.TTL = 30 * time.Second
+			var network redistest.Net
+			c.startOver(network.Client(server.Options()), "b", scheduler.Config{}, job)
+			time.Sleep(time.Second)
+			held := server.Snapshot()
+			<-started
+			c.start("a", scheduler.Config{}, job)
+			time.Sleep(2 * time.Second)
+			network.Delay(200 * time.Millisecond) // what it has to tell comes after a claim that is made at once
+			readOnly(server, noReplicas)
+			failOver(server, held)
+			time.Sleep(lasts)
+			server.SetHook(nil)
+			c.ranOnce(lasts.String(), started, ended)
+		})
+	}
+}
+
+// A server seems to be another one for a moment, which answers nothing to what it is told, and is back without the run: it is told again.
+func TestFailoverTellsAgainWhoComesBack(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		var network redistest.Net
-		c.startOver(network.Client(server.Options()), "silent", scheduler.Config{DrainTimeout: time.Second}, jobs.Job{Name: "job", Schedule: "@every 1h", Func: func(context.Context, *jobs.Run) error { return nil }})
-		n := c.start("b", scheduler.Config{}, jobs.Job{Name: "job", Schedule: "@every 1h", Func: func(context.Context, *jobs.Run) error { return nil }})
-		time.Sleep(3 * time.Second)
-		network.Cut()
-		server.SetRunID(strings.Repeat("b", 40))
-		time.Sleep(1500 * time.Millisecond)
-		if err := n.Ready(); err == nil || !strings.Contains(err.Error(), "failed over") {
-			t.Errorf("ready: %v", err)
+		started, ended := make(chan time.Time, 3), make(chan error, 3)
+		job := lasting(9*time.Second, started, ended)
+		job.TTL = 30 * time.Second // it is not renewed before the node has looked at the server
+		var refuses, asked atomic.Bool
+		client := server.Client()
+		client.AddHook(around{script: "reassert", answer: func() error {
+			if asked.Store(true); refuses.Load() {
+				return errors.New("ERR it answers nothing")
+			}
+			return nil
+		}})
+		c.startOver(client, "a", scheduler.Config{}, job)
+		time.Sleep(time.Second)
+		held, id := server.Snapshot(), server.RunID()
+		<-started
+		time.Sleep(500 * time.Millisecond)
+		refuses.Store(true)
+		server.SetRunID(newServer)
+		time.Sleep(1300 * time.Millisecond)
+		if !asked.Load() {
+			t.Error("the node has not seen another server")
 		}
-		time.Sleep(5 * time.Second)
-		if err := n.Ready(); err != nil {
-			t.Errorf("ready: %v", err)
-		}
-		network.Heal()
+		refuses.Store(false)
+		server.Restore(held)
+		server.SetRunID(id)
+		c.ranOnce("told again", started, ended)
 	})
+}
+
+// The answer of the server before, to a claim or to the end of a run, comes when the new one, which has lost it, was told what runs. The
+// grant is not begun, and the end is told too: each tick runs once and is recorded.
+func TestFailoverOldGrantIsHandedBack(t *testing.T) {
+	for _, script := range []string{"claim", "settle"} {
+		bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+			s := &sink{}
+			job := eachSecond("job", s)
+			job.Schedule = "*/20 * * * * *"
+			var held redistest.Snapshot
+			var armed atomic.Bool
+			client := server.Client()
+			client.AddHook(around{script: script, after: func() {
+				if armed.Swap(false) {
+					failOver(server, held)
+					time.Sleep(900 * time.Millisecond)
+				}
+			}})
+			c.startOver(client, "x", scheduler.Config{}, job)
+			time.Sleep(39 * time.Second) // the server knows the script by now
+			held = server.Snapshot()
+			armed.Store(true)
+			time.Sleep(30 * time.Second)
+			got := outcomes(c.runs("job"))
+			if armed.Load() || int(got["succeeded"]) != len(s.all()) || len(s.all()) != 3 || len(got) != 1 {
+				t.Errorf("%s: history %v of %d runs", script, got, len(s.all()))
+			}
+			s.check(t)
+		})
+	}
 }

@@ -2,10 +2,14 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
+	"hash/crc32"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 )
@@ -13,158 +17,268 @@ import (
 // longestLag bounds how late a tick may start because of a promotion.
 const longestLag = 2500 * time.Millisecond
 
-// Promote, promote back, promote: every tick of every job once, and soon.
+// startFar starts a node that Redis' answers take some milliseconds to reach, from 1 to 8, by its name. Without that its
+// rounds, which take no time here, would go on for ever at the instant at which it found itself superseded: at a tick, so
+// that it learns of a promotion when a tick is due, and never later.
+func (c *cluster) startFar(server *redistest.Embedded, name string, cfg scheduler.Config, list ...jobs.Job) {
+	var network redistest.Net
+	network.Delay(time.Millisecond + time.Duration(crc32.ChecksumIEEE([]byte(name))%7000)*time.Microsecond)
+	c.startOver(network.Client(server.Options()), name, cfg, list...)
+}
+
+// twoGenerations starts two nodes of generation one, which is active, and two of generation two.
+func (c *cluster) twoGenerations(server *redistest.Embedded, cfg scheduler.Config, one, two []jobs.Job) {
+	cfg.DrainTimeout = 5 * time.Second
+	for _, n := range []string{"a0", "a1", "b0", "b1"} {
+		if cfg.Generation = "one"; n[0] == 'a' {
+			c.startFar(server, n, cfg, one...)
+			continue
+		}
+		if n == "b0" {
+			time.Sleep(3*time.Second + 137*time.Millisecond)
+		}
+		cfg.Generation = "two"
+		c.startFar(server, n, cfg, two...)
+	}
+	time.Sleep(4*time.Second + 300*time.Millisecond)
+}
+
+// Promote, promote back, promote: every tick of every job runs once, and soon (P7).
 func TestPromoteForthAndBack(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}
-		list, names := secondly(20, s)
-		c.startThree(server, "a", "one", list...)
-		time.Sleep(5*time.Second + 137*time.Millisecond)
-		c.startThree(server, "b", "two", list...)
-		time.Sleep(5*time.Second + 300*time.Millisecond)
+		list := many(12, s)
+		c.twoGenerations(server, scheduler.Config{}, list, list)
 		began := time.Now()
-		if got := (gap{began.Add(-5 * time.Second), began}).byLetter(s); got["b"] != 0 || got["a"] == 0 {
-			t.Errorf("before the promotion %v ran", got)
+		if a, b := s.ranOn("a", began.Add(-5*time.Second)), s.ranOn("b", time.Time{}); b != 0 || a == 0 {
+			t.Errorf("before the promotion %d ran on generation one, %d on two", a, b)
 		}
 		waits := []time.Duration{0, 470 * time.Millisecond, 40 * time.Millisecond} // so two of them are right before a tick
 		for n, generation := range []string{"two", "one", "two"} {
 			time.Sleep(waits[n])
 			p := c.promote(generation, scheduler.PromoteOptions{})
-			if p.Switched.Count != 20 || p.Created.Count+p.Orphaned.Count != 0 {
+			if p.Switched.Count != len(list) || p.Created.Count+p.Orphaned.Count != 0 {
 				t.Errorf("promotion of %s: %+v", generation, p)
 			}
-			switched := time.Now()
+			settled := time.Now().Add(longestLag)
 			time.Sleep(7 * time.Second)
-			g := gap{switched.Add(longestLag), time.Now()}
-			if got, letter := g.byLetter(s), map[string]string{"one": "a", "two": "b"}[generation]; len(got) != 1 || got[letter] == 0 {
-				t.Errorf("after the promotion of %s %v ran", generation, got)
+			ran := map[string]int{"one": s.ranOn("a", settled), "two": s.ranOn("b", settled)}
+			if ran[generation] == 0 || ran["one"]+ran["two"] != ran[generation] {
+				t.Errorf("after the promotion of %s %v ran", generation, ran)
 			}
 		}
 		end := time.Now()
 		time.Sleep(3 * time.Second)
-		longest := gap{began.Add(-4 * time.Second), end}.each(t, s, names...)
-		if longest > longestLag {
-			t.Errorf("a tick was %s late", longest)
+		if latest := s.each(t, list, began.Add(-3*time.Second), end); latest > longestLag {
+			t.Errorf("a tick was %s late", latest)
 		}
-		t.Logf("longest lag %s", longest)
-		if n := c.logs.count("on standby: another generation is active"); n != 3+3+3+3 {
-			t.Errorf("said %d times that a node is on standby; want 3 at the start and 3 for each promotion", n)
+		if n := c.logs.count("on standby: another generation is active"); n != 4*2 {
+			t.Errorf("said %d times that a node is on standby; want 2 at the start and 2 for each promotion", n)
 		}
 		if c.logs.count("job is not claimed by this node") != 0 {
 			t.Error("a job on standby was told by itself")
 		}
 		c.end()
 		s.check(t)
-		for _, name := range names {
-			if got := outcomes(c.runs(name)); len(got) != 1 {
-				t.Errorf("%s: %v: ticks were superseded, though the schedule is the same", name, got)
-				break
+		for _, j := range list {
+			if got := outcomes(c.runs(j.Name)); len(got) != 1 {
+				t.Errorf("%s: %v: ticks were superseded, though the schedule is the same", j.Name, got)
 			}
 		}
 	})
 }
 
-// Nodes learn of a promotion also where nothing comes due for an hour.
-func TestPromotionIsSeenWithoutTicks(t *testing.T) {
+// Nodes learn of a promotion also where nothing comes due for an hour. A node on standby is ready, owns nothing and runs nothing.
+func TestNodesOnStandby(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		job := eachSecond("job", &sink{})
-		job.Schedule = "@every 1h"
-		c.startThree(server, "a", "one", job)
-		time.Sleep(3 * time.Second)
-		c.startThree(server, "b", "two", job)
-		time.Sleep(3 * time.Second)
-		for _, generation := range []string{"two", "one"} {
-			c.promote(generation, scheduler.PromoteOptions{})
+		s := &sink{}
+		list := many(3, s)
+		for i := range list {
+			list[i].Schedule = "@every 1h"
+		}
+		c.twoGenerations(server, scheduler.Config{Revision: "9999"}, list, list)
+		for _, generation := range []string{"one", "two", "one"} {
+			if generation == "two" || c.node("b0").State != "standby" {
+				c.promote(generation, scheduler.PromoteOptions{})
+			}
 			time.Sleep(3 * time.Second)
-			c.inspect(func(ctx context.Context, i *scheduler.Inspector) {
-				nodes, err := i.Nodes(ctx)
-				if err != nil || len(nodes) != 6 {
-					t.Fatalf("%+v, %v", nodes, err)
+			for _, n := range c.nodes {
+				v, active := c.node(n.Name()), n.Name()[0] == map[string]byte{"one": 'a', "two": 'b'}[generation]
+				if want := map[bool]string{true: "active", false: "standby"}[active]; v.State != want || n.Ready() != nil {
+					t.Errorf("while %s is active, %s of %s is %s, ready: %v", generation, v.Name, v.Generation, v.State, n.Ready())
 				}
-				for _, n := range nodes {
-					if want := map[bool]string{true: "active", false: "standby"}[n.Generation == generation]; n.State != want {
-						t.Errorf("after the promotion of %s, %s of %s is %s", generation, n.Name, n.Generation, n.State)
-					}
+				if !active && (v.Owned != 0 || v.Standby != len(list) || v.Superseded != 0) {
+					t.Errorf("node on standby: %+v", v)
 				}
-			})
+			}
+			if j := c.job("job-00"); j.Generation != generation || j.Owner == "" || len(j.Standby) != 2 || j.Standby[0][0] == j.Owner[0] || len(j.Superseded) != 0 {
+				t.Errorf("job %+v", j)
+			}
 		}
 	})
 }
 
-func TestNodesOnStandby(t *testing.T) {
+// With shards, with a job that follows, and over a slow line: all shards and followers of all ticks run once.
+func TestPromoteShardsAndFollowers(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		s := &sink{}
+		wide := sharded(4, "* * * * * *", s, 150*time.Millisecond)
+		wide.Overlap = jobs.OverlapQueue // a shard that another node takes is late enough for the next tick to meet it
+		follows := eachSecond("next", s)
+		follows.Schedule, follows.After = "", "lead"
+		list := []jobs.Job{wide, eachSecond("lead", s), follows}
+		wide.TTL = 6 * time.Second // not the same definition
+		c.twoGenerations(server, scheduler.Config{}, list, append([]jobs.Job{wide}, list[1:]...))
+		began := time.Now()
+		var network redistest.Net
+		network.Delay(15 * time.Millisecond)
+		slow := network.Client(server.Options())
+		defer slow.Close()
+		i := must[*scheduler.Inspector](t)(scheduler.NewInspector(slow, ""))
+		for n := range 6 {
+			must[scheduler.Promotion](t)(i.Promote(t.Context(), []string{"two", "one"}[n%2], scheduler.PromoteOptions{}))
+			time.Sleep(time.Second + time.Duration(n)*190*time.Millisecond)
+		}
+		end := time.Now()
+		time.Sleep(4 * time.Second)
+		if latest := s.each(t, list, began, end); latest > longestLag+500*time.Millisecond { // shards that others run, and followers, wait for a sweep
+			t.Errorf("a tick was %s late", latest)
+		}
+		c.end()
+		s.check(t)
+	})
+}
+
+// A pattern gives some jobs to the other generation; the active one stays, and makes new jobs.
+func TestPromoteByPattern(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		s := &sink{}
+		list := many(12, s)
+		c.twoGenerations(server, scheduler.Config{}, list, list)
+		began := time.Now()
+		p := c.promote("two", scheduler.PromoteOptions{Pattern: "job-0*"})
+		if p.Switched.Count != 10 || p.Orphaned.Count != 0 || p.Epoch != 1 {
+			t.Errorf("%+v", p)
+		}
+		if p = c.promote("two", scheduler.PromoteOptions{Pattern: "job-0*"}); !p.Nothing() || p.Epoch != 1 {
+			t.Errorf("repeated: %+v", p)
+		}
+		time.Sleep(6 * time.Second)
+		for _, r := range s.all() {
+			if r.tick.After(began.Add(longestLag)) && (r.node[:1] == "b") != strings.HasPrefix(r.job, "job-0") {
+				t.Errorf("%s ran on %s", r.job, r.node)
+			}
+		}
+		g := must[[]scheduler.GenerationView](t)(c.inspector().Generations(t.Context()))
+		if len(g) != 2 || g[0].State != "active" || g[0].Running != 2 || g[1].State != "standby" || g[1].Running != 10 || g[0].Jobs != 12 || g[1].Jobs != 12 {
+			t.Errorf("%+v", g)
+		}
+		more := append(list, eachSecond("more", s))
+		c.start("b9", scheduler.Config{Generation: "two"}, more...)
+		time.Sleep(3 * time.Second)
+		if n := len(s.ticks("more")); n != 0 {
+			t.Error("a generation that is not active made a new job")
+		}
+		c.start("a9", scheduler.Config{Generation: "one"}, more...)
+		time.Sleep(5 * time.Second)
+		if n := len(s.ticks("more")); n < 3 {
+			t.Errorf("the active generation's new job ran %d times", n)
+		}
+		if latest := s.each(t, list, began.Add(-2*time.Second), time.Now().Add(-2*time.Second)); latest > longestLag {
+			t.Errorf("a tick was %s late", latest)
+		}
+		c.end()
+		s.check(t)
+	})
+}
+
+// What runs holds its lease over a promotion, so nothing overlaps; with CancelRunning it is told to end.
+func TestPromoteWhileSomethingRuns(t *testing.T) {
+	for _, cancel := range []bool{false, true} {
+		bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+			var running, most, onB atomic.Int64
+			causes := make(chan error, 9)
+			long := jobs.Job{Name: "long", Schedule: "@every 2s", TTL: 5 * time.Second, Overlap: jobs.OverlapQueue, Func: func(ctx context.Context, r *jobs.Run) error {
+				most.Store(max(most.Load(), running.Add(1)))
+				defer running.Add(-1)
+				if r.Node() == "b" {
+					onB.Add(1)
+				}
+				select {
+				case <-time.After(9 * time.Second):
+					return nil
+				case <-ctx.Done():
+					causes <- context.Cause(ctx)
+					return ctx.Err()
+				}
+			}}
+			c.start("a", scheduler.Config{Generation: "one"}, long)
+			time.Sleep(3 * time.Second)
+			c.start("b", scheduler.Config{Generation: "two"}, long)
+			time.Sleep(2 * time.Second)
+			p := c.promote("two", scheduler.PromoteOptions{CancelRunning: cancel, Author: "me"})
+			if got := p.Cancelled; (got == 1) != cancel {
+				t.Errorf("%d runs were cancelled", got)
+			}
+			time.Sleep(2 * time.Second)
+			if cancel && len(causes) == 1 {
+				if cause := <-causes; !errors.Is(cause, jobs.ErrCancelled) {
+					t.Errorf("the run ended with %v", cause)
+				}
+			} else if cancel || len(causes) > 0 {
+				t.Errorf("cancel %v: %d runs ended", cancel, len(causes))
+			}
+			time.Sleep(4 * time.Second)
+			if again := c.promote("two", scheduler.PromoteOptions{CancelRunning: true}); cancel && again.Cancelled != 0 {
+				t.Errorf("%d runs of the promoted generation were cancelled", again.Cancelled)
+			}
+			time.Sleep(16 * time.Second)
+			if most.Load() != 1 || onB.Load() == 0 {
+				t.Errorf("%d at once, the promoted generation ran %d", most.Load(), onB.Load())
+			}
+		})
+	}
+}
+
+// Nodes of a retired generation come back after days: they change and claim nothing, whatever their revision says.
+func TestRetiredNodesStayHarmless(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
-		list, _ := secondly(3, s)
-		c.start("a", scheduler.Config{Generation: "one"}, list...)
-		time.Sleep(3 * time.Second)
-		b := c.start("b", scheduler.Config{Generation: "two", Revision: "9999"}, list...)
-		time.Sleep(3 * time.Second)
-		if err := b.Ready(); err != nil {
-			t.Errorf("a node on standby is not ready: %v", err)
+		rare := func(name, schedule string) jobs.Job {
+			j := eachSecond(name, s)
+			j.Schedule = schedule
+			return j
 		}
-		c.inspect(func(ctx context.Context, i *scheduler.Inspector) {
-			nodes, err := i.Nodes(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := make(map[string]string)
-			for _, n := range nodes {
-				got[n.Name] = n.Generation + " " + n.State
-				if n.Name == "b" && (n.Owned != 0 || n.Standby != 3 || n.Superseded != 0) {
-					t.Errorf("node on standby: %+v", n)
-				}
-			}
-			if got["a"] != "one active" || got["b"] != "two standby" {
-				t.Errorf("nodes %v", got)
-			}
-			j, err := i.Job(ctx, "job-00")
-			if err != nil || j.Generation != "one" || j.Owner != "a" || strings.Join(j.Standby, " ") != "b" || len(j.Superseded) != 0 {
-				t.Errorf("job %+v, %v", j, err)
-			}
-		})
-		for _, r := range s.all() {
-			if r.node != "a" {
-				t.Errorf("%s ran on a node on standby", r.job)
-			}
+		old := c.start("old", scheduler.Config{Generation: "one", Revision: "2030"}, rare("job", "@every 10s"), rare("gone", "@every 10s"))
+		time.Sleep(2 * time.Second)
+		fresh := c.start("new", scheduler.Config{Generation: "two", Revision: "2026"}, rare("job", "@every 20s"))
+		time.Sleep(3 * time.Second)
+		if p := c.promote("two", scheduler.PromoteOptions{}); p.Switched.Count != 1 || p.Orphaned.Count != 1 {
+			t.Errorf("%+v", p)
 		}
-	})
-}
-
-// What a promotion would change is shown before it is done.
-func TestGenerationsCompare(t *testing.T) {
-	frozen(t, func(c *cluster, _ *redistest.Embedded, _ func()) {
-		c.inspect(func(ctx context.Context, i *scheduler.Inspector) {
-			list, err := i.Generations(ctx)
-			if err != nil || len(list) != 2 {
-				c.t.Fatalf("%+v, %v", list, err)
-			}
-			one, two := list[0], list[1]
-			if one.Name != "one" || one.State != scheduler.GenerationActive || one.Running != 6 || one.Jobs != 6 || one.Changed != (scheduler.ChangeCounts{}) {
-				c.t.Errorf("active: %+v", one)
-			}
-			if two.State != scheduler.GenerationStandby || two.Running != 0 || two.Jobs != 6 || two.Nodes.Count != 1 || two.Unsettled.Count != 0 ||
-				strings.Join(two.Added.First, " ") != "comes" || strings.Join(two.Removed.First, " ") != "leaves" {
-				c.t.Errorf("standby: %+v", two)
-			}
-			if two.Changed != (scheduler.ChangeCounts{Schedules: 3, Settings: 1}) || two.Settings[0].Job != "changes" || strings.Join(two.Settings[0].Fields, " ") != "ttl_ms" {
-				c.t.Errorf("changes: %+v", two)
-			}
-			for _, x := range two.Schedules {
-				switch x.Job {
-				case "moves":
-					if x.Now.Ticks != 86400 || x.New.Ticks != 43200 || len(x.OnlyNow) != 5 || len(x.OnlyNew) != 0 || x.OnlyNow[1].String() != "2000-01-01T00:00:11.000Z" {
-						c.t.Errorf("moves: %+v", x)
-					}
-				case "frees":
-					if x.Now.After != "stays" || x.Now.Ticks != 0 || x.New.Ticks != 28800 {
-						c.t.Errorf("frees: %+v", x)
-					}
-				case "turns":
-					if x.Now.After != "stays" || x.New.After != "changes" || len(x.OnlyNow)+len(x.OnlyNew) != 0 {
-						c.t.Errorf("turns: %+v", x)
-					}
-				}
-			}
-		})
+		time.Sleep(20 * time.Second)
+		c.leave(old)
+		c.leave(fresh) // else every second of these days is simulated
+		time.Sleep(4 * 24 * time.Hour)
+		fresh = c.start("new", scheduler.Config{Generation: "two", Revision: "2026"}, rare("job", "@every 20s"))
+		time.Sleep(5 * time.Second)
+		before, since := c.job("job"), time.Now()
+		for _, revision := range []string{"2030", "", "2026"} {
+			c.start("back"+revision, scheduler.Config{Generation: "one", Revision: revision}, rare("job", "@every 10s"), rare("gone", "@every 10s"), rare("more", "@every 10s"))
+		}
+		time.Sleep(30 * time.Second)
+		c.leave(fresh) // nor when nobody else is left
+		time.Sleep(30 * time.Second)
+		if n := s.ranOn("back", since); n > 0 || s.ranOn("new", since) == 0 {
+			t.Errorf("%d ticks ran on nodes of a retired generation, %d on the active one", n, s.ranOn("new", since))
+		}
+		if now := c.job("job"); now.Generation != "two" || now.Schedule != before.Schedule || now.Revision != before.Revision {
+			t.Errorf("the definition was %+v and is %+v", before, now)
+		}
+		_, err := c.inspector().Job(t.Context(), "more")
+		refused(t, err, scheduler.ErrUnknownJob)
+		if err := c.inspector().Remove(t.Context(), "gone"); err != nil {
+			t.Errorf("an orphan that only nodes on standby hold: %v", err)
+		}
 	})
 }

@@ -1,7 +1,6 @@
 package scheduler_test
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -23,25 +22,15 @@ type books struct {
 
 func (b *books) now() int64 { return time.Now().UnixMilli() }
 
-func keepBooks(t *testing.T, server *redistest.Embedded, j jobs.Job) *books {
-	t.Helper()
-	client := server.Client()
-	t.Cleanup(func() { _ = client.Close() })
-	l, err := ledger.Open(t.Context(), client, ledger.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(j.Definition())
-	if err != nil {
-		t.Fatal(err)
-	}
-	schedule, err := j.ParsedSchedule()
-	if err != nil {
-		t.Fatal(err)
-	}
+// keepBooks registers a job in a namespace without nodes.
+func (c *cluster) keepBooks(j jobs.Job) *books {
+	c.t.Helper()
+	t := c.t
+	l := must[*ledger.Ledger](t)(ledger.Open(t.Context(), c.redis(), ledger.Config{Partitions: partitions}))
+	text := must[[]byte](t)(json.Marshal(j.Definition()))
 	b := &books{Ledger: l, t: t, by: ledger.Claimer{ID: "node-1", Name: "n1"}}
 	b.def = ledger.Definition{Job: j.Name, Digest: j.Definition().Digest(), Text: text}
-	if schedule != nil {
+	if schedule := must[*jobs.Schedule](t)(j.ParsedSchedule()); schedule != nil {
 		b.def.Cursor = schedule.Next(time.Now()).UnixMilli()
 	}
 	if d := must[[]ledger.Defined](t)(l.Define(t.Context(), b.now(), []ledger.Definition{b.def})); d[0].Word != "created" {
@@ -59,14 +48,26 @@ func (b *books) claim(want ledger.Verdict, c ledger.Claim) {
 	}
 }
 
-func (b *books) handBack(run string) string {
+// grant grants a pending run.
+func (b *books) grant(run string) {
 	b.t.Helper()
-	fresh := ledger.Successor(run)
-	got := must[[]ledger.Word](b.t)(b.Unclaim(b.t.Context(), []ledger.Return{{Job: b.def.Job, Run: run}}))
-	if got[0] != ledger.Returned {
+	b.claim(ledger.Granted, ledger.Claim{Run: run, Pending: true})
+}
+
+// miss records all ticks, one a minute, from one up to another as missed.
+func (b *books) miss(from, last int64) {
+	b.t.Helper()
+	next := last + 60_000
+	b.claim(ledger.Passed, ledger.Claim{Run: "r", From: from, Next: next, Passes: []ledger.Pass{
+		{Outcome: jobs.OutcomeMissed, Reason: ledger.ReasonLate, First: from, Last: last, Count: (last-from)/60_000 + 1, Next: next}}})
+}
+
+func (b *books) handBack(run string) (fresh string) {
+	b.t.Helper()
+	if got := must[[]ledger.Word](b.t)(b.Unclaim(b.t.Context(), []ledger.Return{{Job: b.def.Job, Run: run}})); got[0] != ledger.Returned {
 		b.t.Fatalf("hand back %s: %v", run, got)
 	}
-	return fresh
+	return ledger.Successor(run)
 }
 
 func (b *books) settle(run string, outcome jobs.Outcome, rerun bool) {
@@ -77,96 +78,8 @@ func (b *books) settle(run string, outcome jobs.Outcome, rerun bool) {
 	}
 }
 
-// awaited is what Wait says while the test plays the nodes.
-func awaited(t *testing.T, i *scheduler.Inspector, id string) func() scheduler.RunView {
-	got := make(chan scheduler.RunView, 1)
-	go func() {
-		v, err := i.Wait(t.Context(), id)
-		if err != nil {
-			t.Error(err)
-		}
-		got <- v
-	}()
-	time.Sleep(time.Second)
-	return func() scheduler.RunView { return <-got }
-}
-
-func TestWaitFollows(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		b := keepBooks(t, server, jobs.Job{Name: "job", Schedule: "* * * * *", OnCrash: jobs.OnCrashRerun})
-		i, ctx := c.inspector(), t.Context()
-
-		hand := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{}))
-		wait := awaited(t, i, hand)
-		b.claim(ledger.Granted, ledger.Claim{Run: hand, Pending: true})
-		run := b.handBack(hand)
-		if v := must[scheduler.RunView](t)(i.Run(ctx, hand)); v.Run != run || v.Reason != "pending: no living node holds the job" {
-			t.Errorf("by the id asked for, while it waits: %+v", v)
-		}
-		time.Sleep(time.Second)
-		b.claim(ledger.Granted, ledger.Claim{Run: run, Pending: true})
-		run = b.handBack(run)
-		time.Sleep(time.Second)
-		b.claim(ledger.Granted, ledger.Claim{Run: run, Pending: true})
-		second := ledger.Successor(run)
-		b.settle(run, jobs.OutcomeLost, true)
-		if v := wait(); v.Run != run || v.Outcome != "lost" || v.Attempt != 1 || v.Output != "by "+run {
-			t.Errorf("a run by hand, handed back twice and then lost: %+v", v)
-		}
-		b.claim(ledger.Granted, ledger.Claim{Run: second, Pending: true})
-		b.settle(second, jobs.OutcomeSucceeded, false)
-		if v := must[scheduler.RunView](t)(i.Run(ctx, hand)); v.Run != run {
-			t.Errorf("by the id asked for, later: %+v", v)
-		}
-		if v := must[scheduler.RunView](t)(i.Run(ctx, second)); v.Run != second || v.Attempt != 2 {
-			t.Errorf("its rerun: %+v", v)
-		}
-
-		time.Sleep(time.Until(time.UnixMilli(b.def.Cursor)))
-		tick := ledger.Claim{Run: "r1", From: b.def.Cursor, Tick: b.def.Cursor, Next: b.def.Cursor + 60_000}
-		b.claim(ledger.Granted, tick)
-		wait = awaited(t, i, "r1")
-		run = b.handBack("r1")
-		time.Sleep(time.Second)
-		b.claim(ledger.Granted, ledger.Claim{Run: run, Pending: true})
-		b.settle(run, jobs.OutcomeFailed, false)
-		if v := wait(); v.Run != run || v.Outcome != "failed" {
-			t.Errorf("a scheduled run, handed back: %+v", v)
-		}
-	})
-}
-
-// A run after another that is recorded instead of run has no row of its own.
-func TestWaitForARunThatIsDropped(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		b := keepBooks(t, server, jobs.Job{Name: "follower", After: "job", StartWithin: 10 * time.Second})
-		i, tick := c.inspector(), b.now()
-		e := ledger.Event{Upstream: "job", Prev: tick, Next: tick + 60_000, Tick: tick, Until: tick, Count: 1, Outcome: jobs.OutcomeSucceeded, At: tick}
-		if w := must[ledger.Word](t)(b.Relay(t.Context(), e, "follower")); w != ledger.RelayDone {
-			t.Fatal(w)
-		}
-		wait := awaited(t, i, c.runs("follower")[0].Run)
-		time.Sleep(10 * time.Second)
-		b.claim(ledger.Passed, ledger.Claim{Run: c.runs("follower")[0].Run, Pending: true, Drop: ledger.ReasonStartWithin})
-		if v := wait(); v.Outcome != "missed" || v.Reason != "start_within" || !time.Time(*v.Tick).Equal(time.UnixMilli(tick)) || v.Started != nil {
-			t.Errorf("got %+v", v)
-		}
-	})
-}
-
-func TestWaitEndsWithItsContext(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		keepBooks(t, server, jobs.Job{Name: "job", Schedule: "* * * * *"})
-		i := c.inspector()
-		id := must[string](t)(i.Trigger(t.Context(), "job", scheduler.TriggerOptions{}))
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		_, err := i.Wait(ctx, id)
-		refused(t, err, context.DeadlineExceeded, id)
-		_, err = i.Wait(t.Context(), "nope")
-		refused(t, err, scheduler.ErrUnknownRun, "nope")
-	})
-}
+// minutely is a job for books.
+var minutely = jobs.Job{Name: "job", Schedule: "* * * * *", OnCrash: jobs.OnCrashRerun}
 
 // A tool's default is 200 rows; what nodes are configured to keep, it must not drop.
 func TestOperatingDropsNoRows(t *testing.T) {
@@ -176,28 +89,22 @@ func TestOperatingDropsNoRows(t *testing.T) {
 		often.Schedule = "@every 100ms"
 		n := c.start("a", scheduler.Config{HistoryKeep: 1000}, often)
 		time.Sleep(30*time.Second + 50*time.Millisecond)
-		v := must[scheduler.JobView](t)(i.Job(ctx, "job"))
-		if v.TrimmedTo != nil || v.HistoryFrom == nil || v.Counts["succeeded"] < 295 {
+		if v := c.job("job"); v.TrimmedTo != nil || v.HistoryFrom == nil || v.Counts["succeeded"] < 295 {
 			t.Errorf("nothing was dropped yet: %+v", v)
 		}
 		c.leave(n)
 		before := len(c.runs("job"))
-		for range 16 { // rows are dropped at every 16th
+		for n := range 16 { // rows are dropped at every 16th
 			id := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{}))
 			must[scheduler.Cancellation](t)(i.Cancel(ctx, id, scheduler.CancelOptions{}))
-		}
-		if after := len(c.runs("job")); after != before+16 {
-			t.Errorf("cancelled 16 times, and %d rows became %d", before, after)
-		}
-		for n := range 16 {
 			must[time.Time](t)(i.Rewind(ctx, "job", time.Now().Add(-time.Second-time.Duration(n)*100*time.Millisecond)))
 		}
 		if after := len(c.runs("job")); after != before+32 {
-			t.Errorf("set back 16 times, and %d rows became %d", before+16, after)
+			t.Errorf("cancelled and set back 16 times, and %d rows became %d", before, after)
 		}
 		c.start("b", scheduler.Config{HistoryKeep: 100}, often)
 		time.Sleep(5 * time.Second)
-		v = must[scheduler.JobView](t)(i.Job(ctx, "job"))
+		v := c.job("job")
 		if v.TrimmedTo == nil || v.TrimmedTo.String() != v.HistoryFrom.String() {
 			t.Errorf("rows were dropped: %s, %s", v.TrimmedTo, v.HistoryFrom)
 		}
@@ -206,39 +113,78 @@ func TestOperatingDropsNoRows(t *testing.T) {
 	})
 }
 
-// A job that nobody claims: its pause begins with a tick that was due before, and ends by the clock alone.
-func TestPauseOfAJobThatStandsStill(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		b := keepBooks(t, server, jobs.Job{Name: "job", Schedule: "* * * * *"})
-		i, ctx := c.inspector(), t.Context()
-		time.Sleep(3*time.Minute + 30*time.Second)
-		asked := time.Now()
-		if err := i.Pause(ctx, "job", scheduler.PauseOptions{Reason: "x", Until: asked.Add(10 * time.Second)}); err != nil {
-			t.Fatal(err)
+// A list goes on beside what it cannot read, says how much, and orders by what has come to pass.
+func TestListLeavesAlone(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s, i, ctx := &sink{}, c.inspector(), t.Context()
+		n := c.start("a", scheduler.Config{}, eachSecond("job", s), eachSecond("odd", s), jobs.Job{Name: "follower", After: "odd", Func: eachSecond("x", s).Func})
+		time.Sleep(5*time.Second + 500*time.Millisecond)
+		c.leave(n)
+		far := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{At: time.Now().Add(time.Hour)}))
+		must[scheduler.Cancellation](t)(i.Cancel(ctx, far, scheduler.CancelOptions{}))
+		time.Sleep(time.Second)
+		near := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{}))
+		all := must[scheduler.RunList](t)(i.List(ctx, scheduler.RunFilter{Job: "job", Limit: 2}))
+		if len(all.Runs) != 2 || all.Matched < 5 || all.Runs[0].Run != near || all.Runs[1].Run != far {
+			t.Errorf("%d matched, the first are %+v", all.Matched, all.Runs)
 		}
-		if v := must[scheduler.JobView](t)(i.Job(ctx, "job")); v.Pause == nil || !time.Time(*v.Pause.Since).Equal(asked) {
-			t.Errorf("paused since %+v", v.Pause)
+		if v := c.job("follower"); v.Last == nil || !time.Time(*v.Last).Equal(time.Time(*c.runs("follower")[0].Tick)) {
+			t.Errorf("the last of a job that follows is %v", v.Last)
 		}
-		time.Sleep(10 * time.Second)
-		if v := must[scheduler.JobView](t)(i.Job(ctx, "job")); v.Paused || v.Pause != nil {
-			t.Errorf("after its end: %+v", v)
+
+		client := c.redis()
+		key := func(job string) string { return keyOf(job, "history:"+job) }
+		client.RPush(ctx, key("job"), "2|R|newer")
+		if list := must[scheduler.RunList](t)(i.List(ctx, scheduler.RunFilter{})); list.LeftAlone != 1 || c.job("job").LeftAlone != 1 {
+			t.Errorf("%d left alone, of the job %d; want 1", list.LeftAlone, c.job("job").LeftAlone)
 		}
-		first, last := b.def.Cursor, b.def.Cursor+2*60_000
-		b.claim(ledger.Passed, ledger.Claim{Run: "r", From: first, Next: last + 60_000, Passes: []ledger.Pass{
-			{Outcome: jobs.OutcomePaused, Reason: ledger.ReasonPaused, First: first, Last: last, Count: 3, Next: last + 60_000}}})
-		if v := must[scheduler.JobView](t)(i.Job(ctx, "job")); v.TrimmedTo != nil || v.Counts["paused"] != 3 {
-			t.Errorf("one row of three ticks: %+v", v)
+		client.RPop(ctx, key("job"))
+		client.Rename(ctx, key("follower"), key("follower")+":kept")
+		client.Set(ctx, key("follower"), "x", 0)
+		unread := func(what string, err error, shown, least int) {
+			t.Helper()
+			if err == nil || !strings.Contains(err.Error(), "history of job follower: ") || shown < least {
+				t.Errorf("%s: %d shown, %v", what, shown, err)
+			}
 		}
+		list, err := i.List(ctx, scheduler.RunFilter{})
+		unread("runs", err, len(list.Runs), 10)
+		views, err := i.Jobs(ctx)
+		unread("jobs", err, len(views), 3)
+		_, err = i.Run(ctx, "nope")
+		unread("a run that may be there", err, 0, 0)
+		if v := must[scheduler.RunView](t)(i.Run(ctx, far)); v.Outcome != "cancelled" {
+			t.Errorf("a run of another job: %+v", v)
+		}
+		client.Rename(ctx, key("follower")+":kept", key("follower"))
 	})
 }
 
-func TestPayloadThatIsNoJSON(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		b := keepBooks(t, server, jobs.Job{Name: "job", Schedule: "* * * * *"})
-		id := must[string](t)(b.Trigger(t.Context(), "job", ledger.Trigger{Run: "by-hand", Payload: []byte("{\xff")}))
-		v := must[scheduler.RunView](t)(c.inspector().Run(t.Context(), id))
-		if text, err := json.Marshal(v); err != nil || !strings.Contains(string(text), `"payload":"{\ufffd"`) {
-			t.Errorf("%s, %v", text, err)
+// TestLeases follows a run's lease: none while it is pending, then less and less, and none when it is settled.
+func TestLeases(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		b, i, ctx := c.keepBooks(minutely), c.inspector(), t.Context()
+		id := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{}))
+		if got := must[[]scheduler.LeaseView](t)(i.Leases(ctx, "")); got == nil || len(got) != 0 {
+			t.Errorf("a pending run has a lease: %+v", got)
 		}
+		b.grant(id)
+		for _, job := range []string{"", "job"} {
+			got := must[[]scheduler.LeaseView](t)(i.Leases(ctx, job))
+			if len(got) != 1 || got[0].Name != "job" || got[0].Job != "job" || got[0].Run != id || got[0].Node != "n1" || got[0].TTLMS != 5000 ||
+				got[0].Token == "" || time.Until(time.Time(*got[0].Until)).Round(time.Millisecond) != 5*time.Second {
+				t.Errorf("got %+v", got)
+			}
+		}
+		time.Sleep(6 * time.Second)
+		if got := must[[]scheduler.LeaseView](t)(i.Leases(ctx, "job")); len(got) != 1 || got[0].TTLMS != 0 {
+			t.Errorf("lapsed, and nobody reaped it: %+v", got)
+		}
+		b.settle(id, jobs.OutcomeSucceeded, false)
+		if got := must[[]scheduler.LeaseView](t)(i.Leases(ctx, "job")); len(got) != 0 {
+			t.Errorf("settled: %+v", got)
+		}
+		_, err := i.Leases(ctx, "nope")
+		refused(t, err, scheduler.ErrUnknownJob, "nope")
 	})
 }

@@ -2,34 +2,190 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 )
 
 // late is how late a tick may start, from when it was due or the namespace was open again.
 const late = 2500 * time.Millisecond
 
-// Nodes that know where the namespace moves to go on there, each tick once, in order and soon.
+// byHand is a move whose steps the test makes itself: it sets gates and notes and copies everything.
+type byHand struct {
+	t        *testing.T
+	from, to *redistest.Embedded
+	id       string
+}
+
+func (m byHand) gates(e *redistest.Embedded, state, peer string) {
+	for p := range partitions {
+		if err := e.Mini().Set(fmt.Sprintf("{escapement:%d}:gate", p), "1|0||"+state+"|"+m.id+"|"+peer); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+func (m byHand) note(e *redistest.Embedded, role, state, peer string) {
+	e.Mini().HSet("{escapement}:control", "move", fmt.Sprint("1|", m.id, "|", role, "|", state, "|", peer, "|", time.Now().UnixMilli()))
+}
+
+func (m byHand) seal() {
+	m.note(m.from, "from", "sealing", "there")
+	m.gates(m.from, "sealed", "there")
+	m.note(m.from, "from", "sealed", "there")
+}
+
+// undo is an abort.
+func (m byHand) undo() {
+	m.gates(m.from, "open", "")
+	m.from.Mini().HDel("{escapement}:control", "move")
+}
+
+// reserve makes the control record over there, as the first step of a copy does.
+func (m byHand) reserve() {
+	for field, value := range map[string]string{"format": "1", "partitions": fmt.Sprint(partitions), "generation": ""} {
+		m.to.Mini().HSet("{escapement}:control", field, value)
+	}
+	m.note(m.to, "to", "filling", "here")
+	m.gates(m.to, "filling", "here")
+}
+
+// fill copies all keys but those of the roster.
+func (m byHand) fill() {
+	m.to.Restore(m.from.Snapshot())
+	for _, key := range []string{"roster", "seen", "sets", "sets:seen"} {
+		m.to.Mini().Del("{escapement}:" + key)
+	}
+	m.reserve()
+}
+
+func (m byHand) open() {
+	m.note(m.to, "to", "opening", "here")
+	m.gates(m.to, "open", "")
+	m.note(m.to, "to", "open", "here")
+}
+
+// moving runs a test in virtual time over two servers.
+func moving(t *testing.T, test func(t *testing.T, c *cluster, m byHand)) {
+	t.Helper()
+	bubble(t, func(t *testing.T, c *cluster, from *redistest.Embedded) {
+		to, err := redistest.Embed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer to.Close()
+		time.Sleep(300 * time.Millisecond) // what a test does after whole seconds, it does between ticks: some of one could be handed back else
+		test(t, c, byHand{t: t, from: from, to: to, id: "01900000-0000-7000-8000-000000000001"})
+	})
+}
+
+// traveller is a process: a node, and after a move the node that takes its place.
+type traveller struct {
+	mu    sync.Mutex
+	nodes []*scheduler.Node
+	stop  context.CancelFunc
+	done  chan struct{}
+	err   error
+}
+
+// all are the nodes it has had.
+func (p *traveller) all() []*scheduler.Node {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.nodes[:len(p.nodes):len(p.nodes)]
+}
+
+// travel runs a node on from that knows where the namespace may move to, and follows it there.
+func (c *cluster) travel(name string, m byHand, list ...jobs.Job) *traveller {
+	c.t.Helper()
+	reg := jobs.NewRegistry()
+	for _, j := range list {
+		reg.MustAdd(j)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	p := &traveller{stop: stop, done: make(chan struct{})}
+	sit := func(client, next *redis.Client) *scheduler.Node {
+		cfg := scheduler.Config{Name: name, Partitions: partitions, Logger: slog.New(slog.NewTextHandler(io.Writer(c.logs), nil))}
+		if next != nil {
+			cfg.Next = next
+		}
+		n, err := scheduler.New(client, reg, cfg)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.nodes = append(p.nodes, n)
+		return n
+	}
+	here, there := m.from.Client(), m.to.Client()
+	n := sit(here, there)
+	go func() {
+		defer close(p.done)
+		defer here.Close()
+		defer there.Close()
+		if p.err = n.Run(ctx); errors.Is(p.err, scheduler.ErrMoved) {
+			p.err = sit(there, nil).Run(ctx)
+		}
+	}()
+	return p
+}
+
+func (p *traveller) end(t *testing.T) {
+	t.Helper()
+	p.stop()
+	<-p.done
+	if p.err != nil {
+		t.Error(p.err)
+	}
+}
+
+// punctual wants every tick of every job once, none missing, and none later than late after it was due, or after open
+// when it was due in the time before that.
+func punctual(t *testing.T, s *sink, list []jobs.Job, began, shut, open time.Time) {
+	t.Helper()
+	s.check(t)
+	s.each(t, list, began, time.Now().Add(-late))
+	for _, r := range s.all() {
+		from := r.tick
+		if !r.tick.Before(shut.Add(-time.Second)) && r.tick.Before(open) {
+			from = open
+		}
+		if r.at.Sub(from) > late {
+			t.Errorf("%s of %s started %s late, at most %s is right", r.tick, r.job, r.at.Sub(from), late)
+		}
+	}
+}
+
+// Nodes that know where the namespace moves to go on there, each tick once, in order and soon (P7).
 func TestNodesFollowAMove(t *testing.T) {
 	for _, idle := range []bool{false, true} { // with nothing due, no script says that the namespace is closed
 		t.Run(fmt.Sprint("idle ", idle), func(t *testing.T) {
 			moving(t, func(t *testing.T, c *cluster, m byHand) {
 				s := &sink{}
-				list := many(20, s)
+				list := many(12, s)
 				if idle {
-					list = []jobs.Job{eachSecond("yearly", s)}
+					list = list[:1]
 					list[0].Schedule = "@yearly"
 				}
 				var all []*traveller
 				for i := range 3 {
 					all = append(all, c.travel(fmt.Sprint("n", i), m, list...))
 				}
-				time.Sleep(10*time.Second + 300*time.Millisecond)
+				began := time.Now().Add(2 * time.Second)
+				time.Sleep(8 * time.Second)
 				m.seal()
 				shut := time.Now()
 				time.Sleep(1500 * time.Millisecond)
@@ -42,7 +198,7 @@ func TestNodesFollowAMove(t *testing.T) {
 				open := time.Now()
 				time.Sleep(2 * time.Second)
 				m.note(m.from, "from", "moved", "there")
-				time.Sleep(8 * time.Second)
+				time.Sleep(6 * time.Second)
 				for _, p := range all {
 					if len(p.all()) != 2 {
 						t.Fatalf("%d nodes of one process", len(p.all()))
@@ -52,56 +208,16 @@ func TestNodesFollowAMove(t *testing.T) {
 					}
 				}
 				if !idle {
-					punctual(t, s, shut, open, 20)
+					punctual(t, s, list, began, shut, open)
 				}
 				for _, p := range all {
 					p.end(t)
 				}
-				if n := c.logs.count("a move has closed the namespace"); n != 3 {
-					t.Errorf("it was said %d times that the namespace is closed, want once for each node", n)
+				if said, refused := c.logs.count("a move has closed the namespace"), c.logs.count("Redis refused a call"); said != 3 || refused != 0 {
+					t.Errorf("said %d times that the namespace is closed, want once for each node; %d calls are called refused", said, refused)
 				}
-				if n := c.logs.count("Redis refused a call"); n != 0 {
-					t.Errorf("%d calls are called refused", n)
-				}
-				if nodes := m.from.Mini().Exists("{escapement}:roster"); nodes {
+				if m.from.Mini().Exists("{escapement}:roster") {
 					t.Error("nodes that have moved are in the old roster")
-				}
-			})
-		})
-	}
-}
-
-// A node that starts when the namespace has moved goes there at once, and makes nothing anew where it was.
-func TestStartAfterTheMove(t *testing.T) {
-	for _, emptied := range []bool{false, true} {
-		t.Run(fmt.Sprint("emptied ", emptied), func(t *testing.T) {
-			moving(t, func(t *testing.T, c *cluster, m byHand) {
-				s := &sink{}
-				first := c.start("first", scheduler.Config{}, many(3, s)...)
-				time.Sleep(3 * time.Second)
-				c.leave(first)
-				m.seal()
-				m.fill()
-				m.open()
-				if emptied {
-					m.from.Mini().FlushAll()
-				}
-				p := c.travel("second", m, many(3, s)...)
-				synctest.Wait()
-				if len(p.all()) != 2 {
-					t.Errorf("%d nodes: the first stays where the namespace was", len(p.all()))
-				}
-				time.Sleep(5 * time.Second)
-				p.end(t)
-				s.check(t)
-				if m.from.Mini().Exists("{escapement}:roster") || emptied && len(m.from.Mini().Keys()) > 0 {
-					t.Errorf("it left something behind: %v", m.from.Mini().Keys())
-				}
-				if len(s.ticks("job-0")) < 5 {
-					t.Errorf("ran %d times", len(s.ticks("job-0")))
-				}
-				if emptied {
-					m.from.Restore(m.to.Snapshot()) // for the books, which the test's end looks at
 				}
 			})
 		})
@@ -151,6 +267,7 @@ func TestMoveUndone(t *testing.T) {
 		t.Run(fmt.Sprint("next ", next), func(t *testing.T) {
 			moving(t, func(t *testing.T, c *cluster, m byHand) {
 				s := &sink{}
+				list := many(6, s)
 				for i := range 2 {
 					cfg := scheduler.Config{}
 					if next {
@@ -158,9 +275,10 @@ func TestMoveUndone(t *testing.T) {
 						defer there.Close()
 						cfg.Next = there
 					}
-					c.start(fmt.Sprint("n", i), cfg, many(10, s)...)
+					c.start(fmt.Sprint("n", i), cfg, list...)
 				}
-				time.Sleep(5*time.Second + 300*time.Millisecond)
+				began := time.Now().Add(2 * time.Second)
+				time.Sleep(5 * time.Second)
 				m.seal()
 				shut := time.Now()
 				time.Sleep(6 * time.Second)
@@ -175,7 +293,7 @@ func TestMoveUndone(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				punctual(t, s, shut, open, 10)
+				punctual(t, s, list, began, shut, open)
 				if closed, again := c.logs.count("a move has closed the namespace"), c.logs.count("no move closes the namespace any more"); closed != 2 || again != 2 {
 					t.Errorf("said %d times that it is closed, %d that it is open again; want once for each of two nodes", closed, again)
 				}
@@ -187,80 +305,55 @@ func TestMoveUndone(t *testing.T) {
 	}
 }
 
-// A node that starts where a move brings the namespace waits, and claims as soon as it is open.
-func TestNodeWaitsForTheMove(t *testing.T) {
-	moving(t, func(t *testing.T, c *cluster, m byHand) {
-		s := &sink{}
-		first := c.start("first", scheduler.Config{}, many(10, s)...)
-		time.Sleep(5 * time.Second)
-		m.seal()
-		shut := time.Now()
-		c.leave(first)
-		m.fill()
-		before := len(s.all())
-		waits := c.startOver(m.to.Client(), "second", scheduler.Config{}, many(10, s)...)
-		time.Sleep(6 * time.Second)
-		notReady(t, waits.Node, "its jobs are being moved here from here")
-		if after := len(s.all()); after != before {
-			t.Errorf("%d runs of a namespace that is being filled", after-before)
-		}
-		m.open()
-		open := time.Now()
-		time.Sleep(5 * time.Second)
-		if err := waits.Ready(); err != nil {
-			t.Error(err)
-		}
-		punctual(t, s, shut, open, 10)
-		c.leave(waits)
-	})
-}
-
-// A move that was undone has burnt the place it went to: a node there stays idle, and says where the jobs are.
-func TestBurntPlace(t *testing.T) {
-	moving(t, func(t *testing.T, c *cluster, m byHand) {
-		s := &sink{}
-		m.reserve()
-		m.note(m.to, "to", "burnt", "here")
-		m.gates(m.to, "burnt", "here")
-		n := c.startOver(m.to.Client(), "lost", scheduler.Config{}, many(2, s)...)
-		time.Sleep(5 * time.Second)
-		notReady(t, n.Node, "was undone; use that Redis")
-		if len(s.all()) != 0 || c.logs.count("the Redis that the jobs stayed in") != 1 {
-			t.Errorf("%d runs", len(s.all()))
-		}
-		c.leave(n)
-		home := c.start("home", scheduler.Config{}, many(2, s)...) // the books of this test
-		time.Sleep(2 * time.Second)
-		c.leave(home)
-	})
-}
-
 // A run that goes on at the seal is finished before the node leaves for the other Redis.
 func TestMoveDrainsWhatRuns(t *testing.T) {
 	moving(t, func(t *testing.T, c *cluster, m byHand) {
-		ended := make(chan time.Time, 1)
-		slow := jobs.Job{Name: "slow", Schedule: "@every 30s", TTL: 5 * time.Second, Func: func(context.Context, *jobs.Run) error {
-			time.Sleep(10 * time.Second)
-			ended <- time.Now()
-			return nil
-		}}
-		p := c.travel("a", m, slow)
-		time.Sleep(31 * time.Second)
+		started, ended := make(chan time.Time, 1), make(chan error, 1)
+		p := c.travel("a", m, lasting(10*time.Second, started, ended))
+		<-started
+		time.Sleep(time.Second)
 		m.seal()
 		m.fill()
 		m.open() // too early, as no move does it
-		time.Sleep(15 * time.Second)
-		select {
-		case <-ended:
-		default:
-			t.Error("the run was not let end")
+		if cause := <-ended; cause != nil {
+			t.Error("the run was not let end: ", cause)
 		}
+		time.Sleep(6 * time.Second)
 		if len(p.all()) != 2 {
 			t.Errorf("%d nodes", len(p.all()))
 		}
-		if got := outcomes(c.runs("slow")); got["succeeded"] != 1 {
+		if got := outcomes(c.runs("lasting")); got["succeeded"] != 1 {
 			t.Errorf("history %v", got)
 		}
 		p.end(t)
+	})
+}
+
+// Whoever reads where the namespace was is told that it is elsewhere.
+func TestReadsWhereTheNamespaceWas(t *testing.T) {
+	moving(t, func(t *testing.T, c *cluster, m byHand) {
+		n := c.start("a", scheduler.Config{}, many(1, &sink{})...)
+		time.Sleep(3 * time.Second)
+		c.leave(n)
+		for _, step := range []struct {
+			do   func()
+			want string
+		}{
+			{func() {}, ""},
+			{m.seal, "is sealed by a move to there"},
+			{func() { m.fill(); m.open(); m.note(m.from, "from", "moved", "there") }, "has moved to there; this is what was here"},
+			{func() { m.note(m.from, "to", "filling", "there") }, "is being moved here from there"},
+			{func() { m.note(m.from, "to", "burnt", "there") }, "was undone"},
+			{func() { m.from.Mini().HSet("{escapement}:control", "move", "2|a newer one") }, "cannot be read"},
+			{func() { m.note(m.from, "to", "open", "there") }, ""},
+		} {
+			step.do()
+			synctest.Wait()
+			words, err := c.inspector().Closed(t.Context())
+			if err != nil || (step.want == "") != (words == "") || !strings.Contains(words, step.want) {
+				t.Errorf("said %q (%v), want %q", words, err, step.want)
+			}
+		}
+		m.undo()
 	})
 }

@@ -5,50 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ledger"
 )
-
-// inspector is one that lasts as long as the test.
-func (c *cluster) inspector() *scheduler.Inspector {
-	c.t.Helper()
-	client := c.client()
-	c.t.Cleanup(func() { _ = client.Close() })
-	i, err := scheduler.NewInspector(client, "")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return i
-}
-
-// must is for calls that have to succeed.
-func must[T any](t *testing.T) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-// refused wants an error of a kind, with words.
-func refused(t *testing.T, err, kind error, words ...string) {
-	t.Helper()
-	if !errors.Is(err, kind) {
-		t.Errorf("got %v, want %v", err, kind)
-		return
-	}
-	for _, w := range words {
-		if !strings.Contains(err.Error(), w) {
-			t.Errorf("%v: no word of %q", err, w)
-		}
-	}
-}
 
 func TestPauseAndResume(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
@@ -64,31 +32,27 @@ func TestPauseAndResume(t *testing.T) {
 		if err := i.Pause(ctx, "job", scheduler.PauseOptions{Reason: "a|b\nc", Author: "ann", Until: until}); err != nil {
 			t.Fatal(err)
 		}
-		v := must[scheduler.JobView](t)(i.Job(ctx, "job"))
+		v := c.job("job")
 		if p := v.Pause; !v.Paused || p == nil || p.Author != "ann" || p.Reason != "a/b c" ||
 			!time.Time(*p.Since).Equal(began) || !time.Time(*p.Until).Equal(until) {
 			t.Errorf("got %+v", v.Pause)
 		}
-		if v := must[scheduler.JobView](t)(i.Job(ctx, "other")); v.Paused || v.Pause != nil {
+		if v := c.job("other"); v.Paused || v.Pause != nil {
 			t.Errorf("another job is paused: %+v", v)
 		}
 		id := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{}))
 		if r := must[scheduler.RunView](t)(i.Wait(ctx, id)); r.Outcome != "succeeded" || time.Now().After(until) {
 			t.Errorf("by hand while it is paused: %+v at %s", r, time.Now())
 		}
-		time.Sleep(time.Until(until.Add(5 * time.Second)))
-		if v := must[scheduler.JobView](t)(i.Job(ctx, "job")); v.Paused || v.Pause != nil || v.Counts["paused"] != 10 {
-			t.Errorf("after the pause: %+v", v)
-		}
-		_, err := i.Run(ctx, "") // as ranges have
-		refused(t, err, scheduler.ErrUnknownRun)
 		if err := i.Pause(ctx, "job", scheduler.PauseOptions{Reason: "again"}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(3 * time.Second)
-		if v := must[scheduler.JobView](t)(i.Job(ctx, "job")); v.Pause == nil || v.Pause.Until != nil || v.Pause.Author != "unknown" {
+		time.Sleep(12 * time.Second)
+		if v := c.job("job"); v.Pause == nil || v.Pause.Until != nil || v.Pause.Author != "unknown" {
 			t.Errorf("without an end: %+v", v.Pause)
 		}
+		_, err := i.Run(ctx, "") // as ranges have
+		refused(t, err, scheduler.ErrUnknownRun)
 		for range 2 { // resumed once more, it stays as it is
 			if err := i.Resume(ctx, "job"); err != nil {
 				t.Fatal(err)
@@ -97,9 +61,8 @@ func TestPauseAndResume(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		c.end()
 		s.check(t)
-		got := outcomes(c.runs("job"))
-		if got["paused(paused)"] != 13 || got["succeeded"] != 13 {
-			t.Errorf("history %v, want 13 ticks paused, 12 run and one run by hand", got)
+		if got := outcomes(c.runs("job")); got["paused(paused)"] != 12 || got["succeeded"] != 8 {
+			t.Errorf("history %v, want 12 ticks paused, 7 run and one run by hand", got)
 		}
 	})
 }
@@ -116,15 +79,16 @@ func TestTriggerAtATime(t *testing.T) {
 		}
 		c.start("a", scheduler.Config{}, yearly("job"), yearly("other"))
 		time.Sleep(time.Second)
+		trigger := func(job string, o scheduler.TriggerOptions) string {
+			t.Helper()
+			return must[string](t)(i.Trigger(ctx, job, o))
+		}
 		at := time.Now().Add(30 * time.Second)
-		id := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{At: at, Payload: []byte(`{"n":1}`)}))
+		id := trigger("job", scheduler.TriggerOptions{At: at, Payload: []byte(`{"n":1}`)})
 		r := must[scheduler.RunView](t)(i.Run(ctx, id))
 		if r.Outcome != "running" || r.Reason != "pending until "+r.NotBefore.String() || r.Started != nil || r.LagMS != 0 ||
 			!time.Time(*r.NotBefore).Equal(at) || !time.Time(*r.Due).Equal(at) || string(r.Payload) != `{"n":1}` {
 			t.Errorf("before its time: %+v", r)
-		}
-		if list := must[[]scheduler.RunView](t)(i.Runs(ctx, scheduler.RunFilter{Job: "job"})); len(list) != 1 || list[0].Payload != nil {
-			t.Errorf("in a list: %+v", list)
 		}
 		r = must[scheduler.RunView](t)(i.Wait(ctx, id))
 		if late := time.Time(*r.Started).Sub(at); r.Outcome != "succeeded" || late < 0 || late > time.Second || !time.Time(*r.Tick).Equal(at) {
@@ -133,36 +97,21 @@ func TestTriggerAtATime(t *testing.T) {
 		if r.Output != "got {\"n\":1}\uFFFD" || string(r.Payload) != `{"n":1}` {
 			t.Errorf("kept beside it: %q, %q", r.Output, r.Payload)
 		}
-		if list := must[[]scheduler.RunView](t)(i.Runs(ctx, scheduler.RunFilter{Job: "job"})); len(list) != 1 || list[0].Output != "" {
+		if list := c.runs("job"); len(list) != 1 || list[0].Output != "" || list[0].Payload != nil {
 			t.Errorf("in a list: %+v", list)
 		}
 
 		once := scheduler.TriggerOptions{Unique: "day 1", At: time.Now().Add(5 * time.Second), Payload: []byte(`1`)}
-		first := must[string](t)(i.Trigger(ctx, "job", once))
-		for _, o := range []scheduler.TriggerOptions{once, {Unique: "day 1", Payload: []byte(`2`)}} {
-			if again := must[string](t)(i.Trigger(ctx, "job", o)); again != first {
-				t.Errorf("the same key made %s after %s", again, first)
-			}
+		first := trigger("job", once)
+		if a, b := trigger("job", once), trigger("job", scheduler.TriggerOptions{Unique: "day 1", Payload: []byte(`2`)}); a != first || b != first {
+			t.Errorf("the same key made %s and %s after %s", a, b, first)
 		}
-		second := must[string](t)(i.Trigger(ctx, "other", once))
-		if another := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{Unique: "day 2"})); another == first || another == second || first == second {
+		second, another := trigger("other", once), trigger("job", scheduler.TriggerOptions{Unique: "day 2"})
+		if another == first || another == second || first == second {
 			t.Error("another key, or another job's, is the same run")
 		}
-		if r := must[scheduler.RunView](t)(i.Wait(ctx, first)); string(r.Payload) != "1" {
-			t.Errorf("the second request's payload counts: %s", r.Payload)
-		}
-		if again := must[string](t)(i.Trigger(ctx, "job", once)); again != first {
-			t.Error("asked for after its end, it is another run")
-		}
-		time.Sleep(10 * time.Second)
-		if n := len(s.ticks("job")); n != 3 {
-			t.Errorf("%d runs, want the one at a time and one for each key", n)
-		}
-
-		past := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
-		id = must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{At: past}))
-		if r := must[scheduler.RunView](t)(i.Wait(ctx, id)); !time.Time(*r.Tick).Equal(past) || r.Outcome != "succeeded" {
-			t.Errorf("for an instant that is over: %+v", r)
+		if r := must[scheduler.RunView](t)(i.Wait(ctx, first)); string(r.Payload) != "1" || trigger("job", once) != first {
+			t.Errorf("the second request counts: %s", r.Payload)
 		}
 		for _, at := range []time.Time{time.UnixMilli(0), time.UnixMilli(-1), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)} {
 			_, err := i.Trigger(ctx, "job", scheduler.TriggerOptions{At: at})
@@ -183,8 +132,8 @@ func TestCancel(t *testing.T) {
 			cause <- context.Cause(ctx)
 			time.Sleep(2 * time.Second) // cleaning up
 			return ctx.Err()
-		}})
-		time.Sleep(time.Second)
+		}}, eachSecond("quick", &sink{}))
+		time.Sleep(1500 * time.Millisecond)
 		going := must[string](t)(i.Trigger(ctx, "endless", scheduler.TriggerOptions{}))
 		waiting := must[string](t)(i.Trigger(ctx, "endless", scheduler.TriggerOptions{Payload: []byte("7")}))
 		time.Sleep(time.Second)
@@ -217,20 +166,28 @@ func TestCancel(t *testing.T) {
 		if r := must[scheduler.RunView](t)(i.Wait(ctx, going)); r.Outcome != "cancelled" || r.Reason != "cancelled by ann: too long" || r.Note != "" || r.Started == nil {
 			t.Errorf("got %+v", r)
 		}
-		_, err = i.Cancel(ctx, "nope", scheduler.CancelOptions{})
-		refused(t, err, scheduler.ErrUnknownRun, "nope")
-		_, err = i.Cancel(ctx, "", scheduler.CancelOptions{})
-		refused(t, err, scheduler.ErrUnknownRun)
+		_, err = i.Cancel(ctx, c.runs("quick")[0].Run, scheduler.CancelOptions{})
+		refused(t, err, scheduler.ErrRefused, "has ended")
+		for _, id := range []string{"nope", ""} {
+			_, err = i.Cancel(ctx, id, scheduler.CancelOptions{})
+			refused(t, err, scheduler.ErrUnknownRun, id)
+		}
 	})
 }
 
-func TestCancelAfterTheEnd(t *testing.T) {
+// A run that is handed back between Cancel's look and its script is another id's now, and is ended all the same.
+func TestCancelFollowsAHandBack(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		i, s := c.inspector(), &sink{}
-		c.start("a", scheduler.Config{}, eachSecond("job", s))
-		time.Sleep(3*time.Second + 500*time.Millisecond)
-		_, err := i.Cancel(t.Context(), c.runs("job")[0].Run, scheduler.CancelOptions{})
-		refused(t, err, scheduler.ErrRefused, "has ended")
+		b := c.keepBooks(minutely)
+		hand := must[string](t)(c.inspector().Trigger(t.Context(), "job", scheduler.TriggerOptions{}))
+		b.grant(hand)
+		i := c.inspector(around{script: "cancel", before: sync.OnceFunc(func() { b.handBack(hand) })})
+		if did, err := i.Cancel(t.Context(), hand, scheduler.CancelOptions{}); did != scheduler.CancelRecorded || err != nil {
+			t.Errorf("got %q, %v", did, err)
+		}
+		if v := must[scheduler.RunView](t)(i.Run(t.Context(), hand)); v.Outcome != "cancelled" {
+			t.Errorf("it goes on: %+v", v)
+		}
 	})
 }
 
@@ -241,35 +198,25 @@ func TestRerun(t *testing.T) {
 		c.start("a", scheduler.Config{}, jobs.Job{Name: "job", Schedule: "* * * * *", Func: func(_ context.Context, r *jobs.Run) error {
 			seen <- r
 			time.Sleep(2 * time.Second)
-			if r.Attempt() < 3 {
-				return fmt.Errorf("attempt %d", r.Attempt())
-			}
-			return nil
+			return fmt.Errorf("attempt %d", r.Attempt())
 		}})
 		first := <-seen
 		_, err := i.Rerun(ctx, first.ID())
 		refused(t, err, scheduler.ErrRefused, "has not ended")
 		must[scheduler.RunView](t)(i.Wait(ctx, first.ID()))
-		id := first.ID()
-		for attempt := 2; attempt <= 3; attempt++ {
-			next := must[string](t)(i.Rerun(ctx, id))
-			if again := must[string](t)(i.Rerun(ctx, id)); again != next || next == id {
-				t.Errorf("asked twice: %s and %s, of %s", next, again, id)
-			}
-			r := must[scheduler.RunView](t)(i.Wait(ctx, next))
-			if r.Run != next || r.Attempt != attempt || r.Trigger != "rerun" || !time.Time(*r.Tick).Equal(first.Tick()) {
-				t.Errorf("got %+v", r)
-			}
-			if want := map[int]string{2: "failed", 3: "succeeded"}[attempt]; r.Outcome != want || (<-seen).Attempt() != attempt {
-				t.Errorf("attempt %d: %s", attempt, r.Outcome)
-			}
-			if again := must[string](t)(i.Rerun(ctx, id)); again != next {
-				t.Error("asked again after its end, it is another run")
-			}
-			id = next
+		next := must[string](t)(i.Rerun(ctx, first.ID()))
+		if again := must[string](t)(i.Rerun(ctx, first.ID())); again != next || next == first.ID() {
+			t.Errorf("asked twice: %s and %s, of %s", next, again, first.ID())
+		}
+		r := must[scheduler.RunView](t)(i.Wait(ctx, next))
+		if r.Run != next || r.Attempt != 2 || r.Trigger != "rerun" || !time.Time(*r.Tick).Equal(first.Tick()) || r.Outcome != "failed" {
+			t.Errorf("got %+v", r)
+		}
+		if again := must[string](t)(i.Rerun(ctx, first.ID())); again != next {
+			t.Error("asked again after its end, it is another run")
 		}
 		time.Sleep(5 * time.Second)
-		if len(seen) != 0 {
+		if len(seen) != 1 {
 			t.Error("it ran more often than it was asked to")
 		}
 		if r := must[scheduler.RunView](t)(i.Run(ctx, first.ID())); r.Attempt != 1 || r.Outcome != "failed" {
@@ -278,7 +225,7 @@ func TestRerun(t *testing.T) {
 
 		hand := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{Payload: []byte(`"p"`)}))
 		must[scheduler.RunView](t)(i.Wait(ctx, hand))
-		r := must[scheduler.RunView](t)(i.Wait(ctx, must[string](t)(i.Rerun(ctx, hand))))
+		r = must[scheduler.RunView](t)(i.Wait(ctx, must[string](t)(i.Rerun(ctx, hand))))
 		if string(r.Payload) != `"p"` || r.Attempt != 2 {
 			t.Errorf("the payload of a run by hand: %+v", r)
 		}
@@ -287,5 +234,167 @@ func TestRerun(t *testing.T) {
 		}
 		_, err = i.Rerun(ctx, "nope")
 		refused(t, err, scheduler.ErrUnknownRun, "nope")
+	})
+}
+
+// What a person asks for once more, because the answer got lost, is done once.
+func TestOperatingWithLostAnswers(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		s := &sink{}
+		job, warm := eachSecond("job", s), eachSecond("warm", s)
+		job.Schedule, warm.Schedule = "* * * * *", "* * * * *"
+		n := c.start("a", scheduler.Config{}, job, warm)
+		time.Sleep(5*time.Minute + 10*time.Second)
+		var network redistest.Net
+		client := network.Client(server.Options())
+		defer client.Close()
+		i, err := scheduler.NewInspector(client, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := time.Now().Add(-3 * time.Minute).Truncate(time.Minute)
+		steps := func(list ...lossy) {
+			for _, step := range list {
+				if err := step.do(i, "warm"); err != nil { // the server knows the scripts now
+					t.Fatal(step.what, err)
+				}
+				network.LoseReplies(1, step.word)
+				refused(t, step.do(i, "job"), locking.ErrUnreachable)
+				if network.Losing() != 0 {
+					t.Errorf("%s: the fault did not happen", step.what)
+				}
+				if err := step.do(i, "job"); !errors.Is(err, step.again) {
+					t.Errorf("%s, asked again: %v, want %v", step.what, err, step.again)
+				}
+			}
+		}
+		run := ledger.UniqueRun("job", "u")
+		steps(lossy{"run", "\r\njob\r\n$36\r\n" + run, nil, func(i *scheduler.Inspector, job string) error {
+			_, err := i.Trigger(t.Context(), job, scheduler.TriggerOptions{At: time.Now().Add(time.Hour), Unique: "u"})
+			return err
+		}}, lossy{"cancel", "author-job", nil, func(i *scheduler.Inspector, job string) error {
+			_, err := i.Cancel(t.Context(), ledger.UniqueRun(job, "u"), scheduler.CancelOptions{Author: "author-" + job})
+			return err
+		}}, lossy{"rerun", ledger.Successor(run), nil, func(i *scheduler.Inspector, job string) error {
+			_, err := i.Rerun(t.Context(), ledger.UniqueRun(job, "u"))
+			return err
+		}})
+		time.Sleep(5 * time.Second)
+		steps(lossy{"pause", "author-job", nil, func(i *scheduler.Inspector, job string) error {
+			return i.Pause(t.Context(), job, scheduler.PauseOptions{Author: "author-" + job, Reason: "so that the cursor stays"})
+		}})
+		c.leave(n)
+		steps(lossy{"rewind", job.Definition().Digest(), scheduler.ErrRefused, func(i *scheduler.Inspector, job string) error {
+			_, err := i.Rewind(t.Context(), job, to)
+			return err
+		}})
+		if v := c.job("job"); !time.Time(*v.Next).Equal(to) {
+			t.Errorf("it stands at %s, want %s", v.Next, to)
+		}
+		steps(lossy{"resume", "\r\nresume\r\n", nil, func(i *scheduler.Inspector, job string) error { return i.Resume(t.Context(), job) }})
+		got := outcomes(c.runs("job"))
+		if got["superseded(rewound)"] != 1 || got["cancelled(cancelled by author-job)"] != 1 || got["succeeded"] != 6 || len(got) != 3 {
+			t.Errorf("history %v", got)
+		}
+		steps(lossy{"remove", ":due\r\n", scheduler.ErrUnknownJob, func(i *scheduler.Inspector, job string) error { return i.Remove(t.Context(), job) }})
+	})
+}
+
+// lossy is a request whose answer gets lost: that of what is sent with the word in it.
+type lossy struct {
+	what, word string
+	again      error // what it is answered when it is made again
+	do         func(i *scheduler.Inspector, job string) error
+}
+
+func TestRemove(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		ctx, i, s := t.Context(), c.inspector(), &sink{}
+		long := jobs.Job{Name: "long", Schedule: "@every 1m", TTL: 30 * time.Second, Func: func(ctx context.Context, _ *jobs.Run) error {
+			<-ctx.Done()
+			return nil
+		}}
+		follower := jobs.Job{Name: "follower", After: "long", Func: long.Func}
+		var network redistest.Net
+		c.startOver(network.Client(server.Options()), "doomed", scheduler.Config{DrainTimeout: time.Second}, long, follower)
+		other := eachSecond("other", s)
+		c.start("b", scheduler.Config{}, other)
+		time.Sleep(61 * time.Second)
+		refused(t, i.Remove(ctx, "long"), scheduler.ErrRefused, "held by doomed")
+		refused(t, i.Remove(ctx, "nope"), scheduler.ErrUnknownJob, "nope")
+		if v := c.job("long"); v.Orphan || v.Owner != "doomed" || v.Open == "" {
+			t.Errorf("while it is held: %+v", v)
+		}
+		network.Cut()
+		time.Sleep(10 * time.Second)
+		if v := c.job("long"); !v.Orphan || v.Owner != "" {
+			t.Errorf("when nobody holds it: %+v", v)
+		}
+		refused(t, i.Remove(ctx, "long"), scheduler.ErrRefused, "in flight")
+		if v := c.job("other"); v.Orphan {
+			t.Errorf("of another node: %+v", v)
+		}
+		time.Sleep(40 * time.Second)
+		if got := outcomes(c.runs("long")); got["abandoned(lease lapsed)"] != 1 {
+			t.Fatalf("history %v", got)
+		}
+		if v := c.job("follower"); v.After != "long" || v.Schedule != "" || v.Next != nil || v.HistoryFrom != nil {
+			t.Errorf("a job that follows: %+v", v)
+		}
+		for _, name := range []string{"follower", "long"} {
+			if err := i.Remove(ctx, name); err != nil {
+				t.Fatal(err)
+			}
+			_, err := i.Job(ctx, name)
+			refused(t, err, scheduler.ErrUnknownJob, name)
+			for _, key := range server.Mini().Keys() { // nobody waits for word of its ticks any more
+				if strings.HasSuffix(key, ":followers") {
+					t.Errorf("after %s was removed there is still %s", name, key)
+				}
+			}
+		}
+		for _, key := range server.Mini().Keys() {
+			values, err := server.Mini().HKeys(key)
+			if err != nil {
+				continue // no hash
+			}
+			for _, field := range values {
+				if field == "long" || field == "follower" {
+					t.Errorf("%s still has %s", key, field)
+				}
+			}
+		}
+		if list := must[[]scheduler.JobView](t)(i.Jobs(ctx)); len(list) != 1 || list[0].Name != "other" {
+			t.Errorf("left are %+v", list)
+		}
+		network.Heal()
+		time.Sleep(10 * time.Second)
+	})
+}
+
+func TestRemoveBesideANewerNode(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		ctx, i, s := t.Context(), c.inspector(), &sink{}
+		job := eachSecond("job", s)
+		job.Labels = map[string]string{"disk": "fast"}
+		n := c.start("a", scheduler.Config{}, job)
+		time.Sleep(3 * time.Second)
+		if v := c.job("job"); v.Orphan || v.Owner != "" {
+			t.Errorf("held by a node without its labels: %+v", v)
+		}
+		c.leave(n)
+		client := c.redis()
+		newer := `{"v":99,"id":"newer","set":{"of":"another kind"}}`
+		if err := errors.Join(client.HSet(ctx, "{escapement}:roster", "newer", newer).Err(),
+			client.ZAdd(ctx, "{escapement}:seen", redis.Z{Score: float64(time.Now().UnixMilli()), Member: "newer"}).Err()); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, i.Remove(ctx, "job"), scheduler.ErrRefused, "what 1 of the living nodes hold cannot be read")
+		if err := errors.Join(client.HDel(ctx, "{escapement}:roster", "newer").Err(), client.ZRem(ctx, "{escapement}:seen", "newer").Err()); err != nil {
+			t.Fatal(err)
+		}
+		if err := i.Remove(ctx, "job"); err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -2,9 +2,9 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,192 +13,163 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// pieces is the sink of sharded jobs.
-type pieces struct {
-	mu   sync.Mutex
-	runs []piece
-}
-
-type piece struct {
-	tick, at       time.Time
-	shard, attempt int
-	node, param    string
-	payload        string
-	token          int64
-}
-
-func (p *pieces) write(r *jobs.Run) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.runs = append(p.runs, piece{r.Tick(), time.Now(), r.Shard(), r.Attempt(), r.Node(), r.Param(), string(r.Payload()), r.Token()})
-}
-
-// all are the runs so far.
-func (p *pieces) all() []piece {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.runs)
-}
-
-// check holds P1 and P3 against the sink and returns how many shards of each tick ran.
-func (p *pieces) check(t *testing.T) map[time.Time]int {
-	t.Helper()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	ran, tokens, ticks := make(map[string]string), make(map[int64]bool), make(map[time.Time]int)
-	for _, r := range p.runs {
-		key := fmt.Sprintf("%s shard %d attempt %d", r.tick.Format(time.TimeOnly), r.shard, r.attempt)
-		if by, twice := ran[key]; twice {
-			t.Errorf("P1: %s ran on %s and on %s", key, by, r.node)
+// sharded is a job whose shards last, unless their context ends before.
+func sharded(shards int, schedule string, s *sink, d time.Duration) jobs.Job {
+	return jobs.Job{Name: "wide", Schedule: schedule, TTL: 5 * time.Second, Shards: shards, Func: func(ctx context.Context, r *jobs.Run) error {
+		s.write(r)
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		if tokens[r.token] {
-			t.Errorf("P3: %s has the token of another run, %d", key, r.token)
-		}
-		ran[key], tokens[r.token] = r.node, true
-		ticks[r.tick]++
+	}}
+}
+
+// whole is the row of a job's latest tick as a whole.
+func (c *cluster) whole(job string) scheduler.RunView {
+	c.t.Helper()
+	rows := c.runs(job)
+	at := slices.IndexFunc(rows, func(r scheduler.RunView) bool { return r.Whole })
+	if at < 0 {
+		c.t.Fatalf("no tick of %s is recorded as a whole", job)
 	}
-	return ticks
+	return rows[at]
 }
 
-func sharded(shards int, schedule string, f jobs.Func) jobs.Job {
-	return jobs.Job{Name: "move", Schedule: schedule, TTL: 5 * time.Second, Shards: shards, Func: f}
-}
-
+// The shards of a tick run at once, spread over the nodes, each with its parameter. Where nodes race for a job the death of one costs no
+// grace.
 func TestShardsRunAtOnceOnAllNodes(t *testing.T) {
+	for _, placement := range []jobs.Placement{jobs.PlacementOwner, jobs.PlacementRace} {
+		bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+			s := &sink{}
+			j := sharded(16, "@every 10s", s, time.Second)
+			j.Placement = placement
+			for shard := range 16 {
+				j.Params = append(j.Params, fmt.Sprintf("part %d, of |16", shard))
+			}
+			var network redistest.Net
+			c.startOver(network.Client(server.Options()), "a", scheduler.Config{DrainTimeout: time.Second}, j)
+			c.start("b", scheduler.Config{}, j)
+			c.start("c", scheduler.Config{}, j)
+			time.Sleep(29 * time.Second)
+			if placement == jobs.PlacementRace {
+				network.Cut()
+			}
+			time.Sleep(6 * time.Second)
+			network.Heal()
+			time.Sleep(2 * time.Second)
+			c.end()
+			s.check(t)
+			byNode, byTick := make(map[string]int), make(map[time.Time]int)
+			for _, r := range s.all() {
+				byTick[r.tick]++
+				byNode[r.tick.String()+r.node]++
+				if r.at.Sub(r.tick) > onTime || r.param != j.Params[r.shard] {
+					t.Errorf("%+v: late, or the wrong parameter", r)
+				}
+			}
+			for tick, n := range byTick {
+				if n != 16 || len(byTick) != 3 {
+					t.Errorf("%s: %d of 16 shards, of %d ticks", tick, n, len(byTick))
+				}
+			}
+			for where, n := range byNode {
+				if n > 7 && placement == jobs.PlacementOwner { // 115 % of a third, rounded up
+					t.Errorf("%s runs %d shards of one tick", where, n)
+				}
+			}
+			if r := c.whole("wide"); r.Outcome != "succeeded" || r.Shards != 16 || r.DurationMS < 1000 {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// A run by hand of a sharded job is all its shards, and who asks for it waits for the last. A shard that failed can be run again alone,
+// and so can the whole.
+func TestShardsByHand(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		p := &pieces{}
-		j := sharded(16, "@every 10s", func(_ context.Context, r *jobs.Run) error {
-			p.write(r)
-			time.Sleep(time.Second)
-			return nil
-		})
-		for shard := range 16 {
-			j.Params = append(j.Params, fmt.Sprintf("part %d, of |16", shard))
-		}
-		for _, name := range []string{"a", "b", "c"} {
-			c.start(name, scheduler.Config{}, j)
-		}
-		time.Sleep(45 * time.Second)
-		c.end()
-		ticks := p.check(t)
-		if len(ticks) < 4 {
-			t.Errorf("%d ticks ran, want 4", len(ticks))
-		}
-		byNode := make(map[string]int)
-		for _, r := range p.all() {
-			byNode[r.tick.String()+r.node]++
-			if r.at.Sub(r.tick) > 20*time.Millisecond || r.param != j.Params[r.shard] {
-				t.Errorf("%+v: late, or the wrong parameter", r)
+		s := &sink{}
+		j := sharded(5, "@every 1h", s, time.Second)
+		works, fails := j.Func, true
+		j.Func = func(ctx context.Context, r *jobs.Run) error {
+			if err := works(ctx, r); err != nil || r.Shard() != 2 || !fails {
+				return err
 			}
+			return errors.New("no")
 		}
-		for tick, n := range ticks {
-			if n != 16 {
-				t.Errorf("%s: %d of 16 shards", tick, n)
-			}
+		for _, name := range []string{"a", "b"} {
+			c.start(name, scheduler.Config{MaxRunning: 1}, j)
 		}
-		for where, n := range byNode {
-			if n > 7 { // 115 % of a third, rounded up
-				t.Errorf("%s runs %d shards of one tick", where, n)
-			}
+		time.Sleep(3 * time.Second)
+		i, ctx := c.inspector(), t.Context()
+		wait := func(id string) scheduler.RunView { return must[scheduler.RunView](t)(i.Wait(ctx, id)) }
+		id := must[string](t)(i.Trigger(ctx, "wide", scheduler.TriggerOptions{Payload: []byte(`{"a":1}`)}))
+		time.Sleep(700 * time.Millisecond)
+		if v := must[scheduler.RunView](t)(i.Run(ctx, id)); !v.Whole || v.Outcome != "running" || v.Reason != "5 of 5 shards to end" {
+			t.Errorf("while it runs: %+v", v)
 		}
-		whole := 0
-		for _, r := range c.runs("move") {
-			if r.Whole {
-				whole++
-				if r.Outcome != "succeeded" || r.Shards != 16 || r.DurationMS < 1000 {
-					t.Errorf("%+v", r)
+		if v := wait(id); v.Outcome != "failed" || v.Reason != "1 of 5 shards did not succeed" || string(v.Payload) != `{"a":1}` || len(s.all()) != 5 {
+			t.Errorf("%d shards ran: %+v", len(s.all()), v)
+		}
+		fails = false
+		for _, r := range c.runs("wide") {
+			if r.Outcome == "failed" && !r.Whole {
+				if v := wait(must[string](t)(i.Rerun(ctx, r.Run))); v.Outcome != "succeeded" || v.Shard != 2 || v.Shards != 5 || v.Attempt != 2 || r.Of != id {
+					t.Errorf("run again: %+v", v)
 				}
 			}
 		}
-		if whole != len(ticks) {
-			t.Errorf("%d ticks are recorded as a whole, %d ran", whole, len(ticks))
+		if v := wait(must[string](t)(i.Rerun(ctx, id))); !v.Whole || v.Outcome != "succeeded" || v.Attempt != 2 || len(s.all()) != 5+1+5 {
+			t.Errorf("%d shards ran, the tick as a whole: %+v", len(s.all()), v)
+		}
+		id = must[string](t)(i.Trigger(ctx, "wide", scheduler.TriggerOptions{}))
+		time.Sleep(700 * time.Millisecond) // two run, three wait for a slot
+		must[scheduler.Cancellation](t)(i.Cancel(ctx, id, scheduler.CancelOptions{Author: "ann"}))
+		if v := wait(id); v.Outcome != "cancelled" || v.Reason != "5 of 5 shards did not succeed" {
+			t.Errorf("cancelled: %+v", v)
 		}
 	})
 }
 
-// A node dies with shards that run, and with some that it has not asked for. Each fails over alone.
-func TestShardsFailOverAlone(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		p := &pieces{}
-		j := sharded(12, "@every 30s", func(ctx context.Context, r *jobs.Run) error {
-			p.write(r)
-			select {
-			case <-time.After(3 * time.Second):
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		})
-		j.OnCrash = jobs.OnCrashRerun
-		var network redistest.Net
-		c.startOver(network.Client(server.Options()), "doomed", scheduler.Config{DrainTimeout: time.Second}, j)
-		c.start("b", scheduler.Config{}, j)
-		c.start("c", scheduler.Config{}, j)
-		start := time.Now().Truncate(30 * time.Second).Add(30 * time.Second)
-		time.Sleep(time.Until(start.Add(time.Second))) // all run
-		network.Cut()
-		time.Sleep(time.Until(start.Add(29 * time.Second)))
-		first, again := 0, 0
-		for _, r := range p.all() {
-			if r.attempt == 1 {
-				first++
-			} else if again++; r.node == "doomed" {
-				t.Errorf("%+v: on the node that is gone", r)
-			}
+// A big tick hides no other pending run from a node that may not take its shards, and puts off no other job's tick on a node that works
+// them off one by one (P6).
+func TestShardsHideNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		big, s := &sink{}, &sink{}
+		on := func(node string, j jobs.Job) jobs.Job {
+			j.Labels = map[string]string{"on": node}
+			return j
 		}
-		if first != 12 || again == 0 || again > 5 {
-			t.Errorf("%d shards and %d of them again; want 12, and those of one node again", first, again)
+		wide := on("a", sharded(256, "@yearly", big, 100*time.Millisecond))
+		ticks, hand := on("a", eachSecond("ticks", s)), on("b", eachSecond("hand", s))
+		ticks.Schedule, hand.Schedule = "@every 2s", "@yearly"
+		for _, name := range []string{"a", "b"} {
+			c.start(name, scheduler.Config{Partitions: 1, MaxRunning: 1, HistoryKeep: 1000, Labels: map[string]string{"on": name}}, wide, ticks, hand)
 		}
-		time.Sleep(time.Until(start.Add(34 * time.Second))) // another tick; the roster has forgotten the node
-		late := 0
-		for _, r := range p.all() {
-			if r.tick.Equal(start.Add(30*time.Second)) && r.at.Sub(r.tick) > 20*time.Millisecond {
-				late++
-			}
-		}
-		if late > 0 {
-			t.Errorf("%d shards of the next tick started late", late)
-		}
-		network.Heal()
+		time.Sleep(3 * time.Second)
+		i, ctx := c.inspector(), t.Context()
+		whole := must[string](t)(i.Trigger(ctx, "wide", scheduler.TriggerOptions{}))
+		time.Sleep(2 * time.Second)
+		from := time.Now()
+		id := must[string](t)(i.Trigger(ctx, "hand", scheduler.TriggerOptions{}))
 		time.Sleep(10 * time.Second)
-		c.end()
-		p.check(t)
-		if got := outcomes(c.runs("move")); got["abandoned(lease lapsed)"] != int64(again) {
-			t.Errorf("%v, want %d abandoned", got, again)
+		if v := must[scheduler.RunView](t)(i.Run(ctx, id)); v.Outcome != "succeeded" || v.LagMS > 2000 {
+			t.Errorf("the run by hand: %+v", v)
 		}
-	})
-}
-
-// The owner of some shards is dead, and nobody knows yet: they start within the failover bound.
-func TestShardsOfADeadNodeStartElsewhere(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		p := &pieces{}
-		j := sharded(8, "@every 10s", func(_ context.Context, r *jobs.Run) error {
-			p.write(r)
-			return nil
-		})
-		var network redistest.Net
-		c.startOver(network.Client(server.Options()), "doomed", scheduler.Config{DrainTimeout: time.Second}, j)
-		c.start("b", scheduler.Config{}, j)
-		start := time.Now().Truncate(10 * time.Second).Add(20 * time.Second)
-		time.Sleep(time.Until(start.Add(-time.Second)))
-		network.Cut()
-		time.Sleep(time.Until(start.Add(9 * time.Second)))
 		n := 0
-		for _, r := range p.all() {
-			if r.tick.Equal(start) {
-				n++
-				if r.at.Sub(start) > 2*time.Second {
-					t.Errorf("P6: %+v", r)
+		for _, r := range s.all() {
+			if r.job == "ticks" && r.tick.After(from) {
+				if n++; r.at.Sub(r.tick) > time.Second {
+					t.Errorf("%s of the other job started %s late", r.tick, r.at.Sub(r.tick))
 				}
 			}
 		}
-		if n != 8 {
-			t.Errorf("%d of 8 shards ran", n)
+		if n < 4 || len(big.all()) < 50 || len(big.all()) == 256 {
+			t.Errorf("%d ticks of the other job, %d shards", n, len(big.all()))
 		}
-		network.Heal()
-		time.Sleep(10 * time.Second)
-		c.end()
-		p.check(t)
+		must[scheduler.Cancellation](t)(i.Cancel(ctx, whole, scheduler.CancelOptions{}))
+		time.Sleep(5 * time.Second)
 	})
 }

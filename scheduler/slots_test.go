@@ -1,128 +1,195 @@
-package scheduler
+package scheduler_test
 
 import (
 	"context"
-	"errors"
-	"slices"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/alicebob/miniredis/v2/server"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler"
 )
 
-// Of a partition from which nothing is claimed nothing is: no tick, no pending run, no shard. What is of others goes on.
-func TestShutPartition(t *testing.T) {
-	e, now := shardsEngine(t, 10, true)
-	e.jobs[0].part, e.jobs[1].part = 0, 1
-	e.shut = func(part int) bool { return part == 0 }
-	for _, j := range e.jobs {
-		j.owned = true
-		e.registered(j, now-1000) // due
-	}
-	e.consider(ledger.Finding{Pending: []ledger.Lease{
-		{Run: ledger.ShardRun("x", 1), Job: "job-000", Of: "x", Shard: 1, Shards: 4, Granted: now - 1000},
-		{Run: "hand", Job: "job-000", Granted: now - 1000},
-	}})
-	e.fire()
-	if got := claimed(e); len(got) != 1 || got[0].Job != "job-001" || e.slots.used() != 1 {
-		t.Errorf("claimed %v with %d slots, want the tick of job-001 with one", got, e.slots.used())
-	}
-	if at := e.jobs[0].at; at < now+shutPause.Milliseconds()/2 || at > now+2*lookAgain.Milliseconds() {
-		t.Errorf("the other one is looked at after %d ms", at-now)
-	}
+// load counts how many runs each node carries at once.
+type load struct {
+	mu        sync.Mutex
+	now, most map[string]int
 }
 
-// A batch that waits aside lends its slots. Each grant that is heard of when others have them is handed back; each slot is given back once.
-func TestLentSlots(t *testing.T) {
-	granted, held := ledger.Answer{Verdict: ledger.Granted, Token: 1}, ledger.Answer{Verdict: ledger.Held}
-	for name, c := range map[string]struct {
-		taken   int // by others meanwhile
-		answers []ledger.Answer
-		begun   []bool // of the grants
-	}{
-		"free":         {0, []ledger.Answer{granted, granted}, []bool{true, true}},
-		"one is taken": {1, []ledger.Answer{granted, granted}, []bool{true, false}},
-		"one refused":  {1, []ledger.Answer{held, granted}, []bool{true}},
-		"all taken":    {2, []ledger.Answer{granted, granted}, []bool{false, false}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			e, now := shardsEngine(t, 2, true)
-			var begun []bool
-			e.granted = func(g grant) { begun = append(begun, g.back == "") }
-			for _, j := range e.jobs {
-				j.owned = true
-				e.registered(j, now-1000)
-			}
-			e.fire()
-			b := <-e.batches
-			if len(b.claims) != 2 || e.slots.take() {
-				t.Fatalf("%d claims, want 2 that hold the slots", len(b.claims))
-			}
-			b.lent, b.answers = true, c.answers
-			e.slots.lend(len(b.claims))
-			for range c.taken {
-				if !e.slots.take() {
-					t.Fatal("a lent slot is not to be had")
-				}
-			}
-			counted(t, e, "lent", 2-c.taken, 2)
-			e.hear(b)
-			if !slices.Equal(begun, c.begun) {
-				t.Errorf("grants were begun: %v, want %v", begun, c.begun)
-			}
-			counted(t, e, "heard", 2-c.taken-len(begun), 0)
-		})
-	}
+func newLoad() *load { return &load{now: make(map[string]int), most: make(map[string]int)} }
+
+func (l *load) add(node string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now[node] += n
+	l.most[node] = max(l.most[node], l.now[node])
 }
 
-// counted wants so many slots to be free, and so many to be lent.
-func counted(t *testing.T, e *engine, when string, free, lent int) {
-	t.Helper()
-	if e.slots.free != free || e.slots.lent != lent || e.slots.used() != e.slots.size-free+lent {
-		t.Errorf("%s: %d slots are free, %d lent, %d in use; want %d and %d", when, e.slots.free, e.slots.lent, e.slots.used(), free, lent)
-	}
+// job is one whose runs last, and are counted.
+func (l *load) job(name, schedule string, d time.Duration, s *sink) jobs.Job {
+	return jobs.Job{Name: name, Schedule: schedule, TTL: 5 * time.Second, Func: func(_ context.Context, r *jobs.Run) error {
+		l.add(r.Node(), 1)
+		defer l.add(r.Node(), -1)
+		s.write(r)
+		time.Sleep(d)
+		return nil
+	}}
 }
 
-// When the engine has ended, its slots are counted all the same.
-func TestLendWhenEnded(t *testing.T) {
-	e, _ := shardsEngine(t, 2, true)
-	close(e.done)
-	e.slots.take()
-	e.slots.take()
-	e.lend(2)
-	counted(t, e, "lent", 2, 2)
-	e.settled([]ledger.Report{{Job: "job-000"}}, true)
-	e.returned(true)
-	counted(t, e, "over", 2, 0)
-}
-
-// A run that is to be handed back while a master of a Cluster is silent lends its slot, and is handed back when the master answers,
-// be it later than a few tries.
-func TestHandBackWaits(t *testing.T) {
-	var net redistest.Net
-	f := func(context.Context, *jobs.Run) error { return errors.New("it was begun") }
-	soloOver(t, &net, time.Minute, f, func(n *Node, j *job) {
-		l := n.runner.admit(take(t, n, j, "run"))
-		net.Cut()
-		n.quiet.mu.Lock()
-		n.quiet.at(j.part).unheard = true // as it would be of a Cluster
-		n.quiet.mu.Unlock()
-		ended := make(chan bool)
-		go func() {
-			n.runner.begin(l, true)
-			close(ended)
-		}()
-		time.Sleep(20 * time.Second)
-		n.engine.do(func() { counted(t, n.engine, "silent", n.slots.size, 1) })
-		net.Heal()
-		<-ended
-		synctest.Wait()
-		counted(t, n.engine, "over", n.slots.size, 0)
-		if got, want := standing(t, n), "pending: "+ledger.Successor("run"); got != want {
-			t.Errorf("it is %s; want %s", got, want)
+// A node that is full claims no more; another node takes what it owns, as if it had died (P6).
+func TestFullNodeLeavesTicksToOthers(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s, busy := &sink{}, newLoad()
+		var list []jobs.Job
+		for i := range 20 {
+			list = append(list, busy.job(fmt.Sprintf("long-%02d", i), "*/10 * * * * *", 6*time.Second, s))
+		}
+		c.start("small", scheduler.Config{MaxRunning: 2}, list...)
+		c.start("large", scheduler.Config{MaxRunning: 256}, list...)
+		time.Sleep(38 * time.Second)
+		c.end()
+		s.check(t)
+		var latest time.Duration
+		ran := make(map[string]int)
+		for _, r := range s.all() {
+			ran[r.node]++
+			if latest = max(latest, r.at.Sub(r.tick)); r.at.Sub(r.tick) > 2*time.Second {
+				t.Errorf("P6: %s %s started %s late on %s", r.job, r.tick, r.at.Sub(r.tick), r.node)
+			}
+		}
+		if busy.most["small"] != 2 {
+			t.Errorf("%d runs at once on a node with max_running 2; want 2 and no more", busy.most["small"])
+		}
+		if n := ran["small"] + ran["large"]; n != 3*20 || ran["small"] < 3*2 {
+			t.Errorf("%d runs, %d of them on the small node; want 60, and at least 6", n, ran["small"])
+		}
+		if latest < 500*time.Millisecond {
+			t.Errorf("the latest started after %s: nothing had to be left to the other node", latest)
 		}
 	})
+}
+
+// All nodes are full for a minute: nobody asks for what nobody can run, nothing is lost, and the records say what was late.
+func TestAllNodesFullForAMinute(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		var claims atomic.Int64
+		s, busy := &sink{}, newLoad()
+		var list []jobs.Job
+		for i := range 4 {
+			list = append(list, busy.job(fmt.Sprint("hog-", i), "5 0 * * * *", time.Minute, s))
+		}
+		for i := range 6 {
+			list = append(list, busy.job(fmt.Sprint("quick-", i), "* * * * * *", 10*time.Millisecond, s))
+		}
+		for _, name := range []string{"a", "b"} {
+			client := server.Client()
+			client.AddHook(around{script: "claim", before: func() { claims.Add(1) }})
+			c.startOver(client, name, scheduler.Config{MaxRunning: 2, Partitions: 1}, list...)
+		}
+		time.Sleep(9500 * time.Millisecond)
+		claims.Store(0)
+		before := len(s.all())
+		time.Sleep(55 * time.Second) // the first of the four ends after that
+		asked, ran := claims.Load(), len(s.all())-before
+		time.Sleep(20*time.Second + 500*time.Millisecond)
+		c.end()
+		s.check(t)
+		if asked > 0 || ran > 0 {
+			t.Errorf("while all nodes were full there were %d calls of claims, and %d runs began", asked, ran)
+		}
+		if busy.most["a"] != 2 || busy.most["b"] != 2 {
+			t.Errorf("%v runs at once: more than the 2 slots of a node, or the nodes were not full", busy.most)
+		}
+		got := outcomes(c.runs("quick-0"))
+		if late := got["missed(late)"]; late < 50 || late > 61 || got["succeeded"]+late < 83 {
+			t.Errorf("history %v: want about 59 ticks missed because they were late, and all others succeeded", got)
+		}
+		latest := 0
+		for _, r := range s.all() {
+			if r.job == "quick-0" && r.trigger == jobs.TriggerCatchUp {
+				latest++
+			}
+		}
+		if latest != 1 {
+			t.Errorf("%d runs to catch up, want 1: the latest of what was missed", latest)
+		}
+	})
+}
+
+// Functions that do not heed their contexts take all slots. The node says so, of the functions and of what waits for them, once in a
+// while, and no more when one has returned.
+func TestNoSlotIsSaid(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		enough := make(chan struct{})
+		stubborn := func(name string) jobs.Job {
+			return jobs.Job{Name: name, Schedule: "@every 5m", Timeout: time.Second, Func: func(context.Context, *jobs.Run) error {
+				<-enough
+				return nil
+			}}
+		}
+		s := &sink{}
+		third := eachSecond("third", s)
+		third.Schedule = "1 5 * * * *" // when the other two have the slots
+		c.start("a", scheduler.Config{MaxRunning: 2, Partitions: 1}, stubborn("first"), stubborn("second"), third)
+		time.Sleep(5*time.Minute + 25*time.Second)
+		if said, on := c.logs.count("all slots are taken"), c.logs.count("goes on though its context has ended"); said != 2 || on != 2 {
+			t.Errorf("said %d times that all slots are taken, and of %d functions that they go on; want 2 and 2", said, on)
+		}
+		close(enough)
+		time.Sleep(time.Minute)
+		if said := c.logs.count("all slots are taken"); said != 2 || len(s.all()) != 1 {
+			t.Errorf("said %d times, %d runs of the job that waited; want 2 and 1", said, len(s.all()))
+		}
+	})
+}
+
+// scriptCalls has the server count the calls of scripts.
+func scriptCalls(on *redistest.Embedded) *atomic.Int64 {
+	var n atomic.Int64
+	on.SetHook(func(_ *server.Peer, cmd string, _ ...string) bool {
+		if strings.HasPrefix(cmd, "EVAL") {
+			n.Add(1)
+		}
+		return false
+	})
+	return &n
+}
+
+// A tick costs at most two script calls, whatever the number of nodes. What the same nodes call when nothing is due is taken off.
+func TestScriptCallsPerTick(t *testing.T) {
+	for _, nodes := range []int{1, 5} {
+		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *cluster, embedded *redistest.Embedded) {
+				s := &sink{}
+				list := many(20, s)
+				for i := range list {
+					list[i].Schedule = "5,20-24 * * * * *" // the first so that the server knows the scripts
+				}
+				calls := scriptCalls(embedded)
+				for i := range nodes {
+					c.start(fmt.Sprint("n", i), scheduler.Config{}, list...)
+				}
+				time.Sleep(10*time.Second + 500*time.Millisecond)
+				start, early := calls.Load(), len(s.all())
+				time.Sleep(9 * time.Second)
+				idle := calls.Load() - start
+				time.Sleep(9 * time.Second)
+				due, ticks := calls.Load()-start-2*idle, len(s.all())-early
+				c.end()
+				s.check(t)
+				if ticks != 5*20 {
+					t.Fatalf("%d ticks ran, want 100", ticks)
+				}
+				if perTick := float64(due) / float64(ticks); perTick > 2 || perTick <= 0 {
+					t.Errorf("%.2f script calls a tick, want at most 2", perTick)
+				}
+			})
+		})
+	}
 }

@@ -1,4 +1,0 @@
-package scheduler
-
-// RetryWait is for tests that look from outside.
-var RetryWait = retryWait

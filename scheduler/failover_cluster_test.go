@@ -1,0 +1,124 @@
+//go:build unix
+
+package scheduler_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// One master of a Cluster ends that has granted a tick and passed it on to nobody, not the master whose clock the nodes read. The tick is
+// running meanwhile, and is not to run again. What comes after it does not wait for FailoverHold, because both nodes say that they have told.
+func TestRunIsToldToAnotherMaster(t *testing.T) {
+	m, s := startMasters(t, false), &sink{}
+	held, end, long := make(chan struct{}), make(chan struct{}), make(chan *jobs.Run, 100) // from the first on runs last until the second
+	j := m.job("job", true, func(ctx context.Context, r *jobs.Run) error {
+		s.write(r)
+		select {
+		case <-held:
+		default:
+			return nil
+		}
+		long <- r
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-end:
+			return nil
+		}
+	})
+	for _, name := range []string{"n1", "n2"} {
+		m.run(m.Client(t), scheduler.Config{Name: name, FailoverHold: time.Minute}, j)
+	}
+	m.ran("the first run", j, s, time.Time{})
+	if err := m.Part(m.ctx, m.away); err != nil {
+		t.Fatal(err)
+	}
+	close(held)
+	run := next(m.ctx, t, "a run that only its master knows", long)
+	if err := m.away.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	must[*redistest.Server](t)(m.Promoted(m.ctx, partitionKey(j.Name, "jobs"), m.away))
+	inspector := must[*scheduler.Inspector](t)(scheduler.NewInspector(m.Client(t), clusterNamespace))
+	for known := false; !known; m.until(time.Now().Add(20*time.Millisecond), "the new master has not been told of the run") {
+		call, cancel := context.WithTimeout(m.ctx, time.Second)
+		leases, _ := inspector.Leases(call, j.Name)
+		cancel()
+		known = slices.ContainsFunc(leases, func(l scheduler.LeaseView) bool { return l.Run == run.ID() })
+	}
+	close(end)
+	for next(m.ctx, t, "a run after it", long).Tick().Sub(run.Tick()) < 3*time.Second {
+		continue
+	}
+	starts := make(map[time.Time]int)
+	for _, r := range s.all() {
+		if starts[r.tick]++; starts[r.tick] > 1 {
+			t.Errorf("tick %s was run again", r.tick)
+		}
+	}
+	if view, err := inspector.Run(m.ctx, run.ID()); err != nil || view.Outcome != "succeeded" {
+		t.Errorf("the run that was told: %+v, %v", view, err)
+	}
+}
+
+// move has another server become the master of a job's partition, not the one that is away. It has all that the one before it had.
+func (m *masters) move(j jobs.Job) {
+	m.t.Helper()
+	from := m.master(partitionKey(j.Name, "jobs"))
+	_, to := m.jobAt("to", func(s *redistest.Server) bool { return s != from && s != m.away })
+	if err := m.MoveSlot(m.ctx, partitionKey(j.Name, "jobs"), to); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// A partition of a Cluster gets another master, while a node that may have to tell it of runs says nothing. The partition's job waits for
+// that node for as long as FailoverHold; those of other partitions do not.
+func TestReplacedMasterHoldsItsOwn(t *testing.T) {
+	const hold = 5 * time.Second
+	m, s, moves := startMasters(t, false), &sink{}, &sink{}
+	elsewhere, there := m.jobs(8, "elsewhere", false, s.note), m.job("there", true, moves.note)
+	var n1, n2 roads
+	for name, r := range map[string]*roads{"n1": &n1, "n2": &n2} {
+		m.run(m.over(r), scheduler.Config{Name: name, FailoverHold: hold}, append(elsewhere, there)...)
+	}
+	cut := m.until(time.Now().Add(4 * time.Second).Truncate(time.Second).Add(stint))
+	n2.away.Cut()
+	n2.others.Cut()
+	m.move(there)
+	moved := time.Now()
+	m.ran("a run of the partition that moved", there, moves, moved)
+	if held := time.Since(moved); held < hold-2*time.Second {
+		t.Errorf("a run began %s after its partition had another master; the node that says nothing is to be waited for %s", held, hold)
+	}
+	if latest := s.each(t, elsewhere, cut.Add(time.Second), time.Now().Add(-2*time.Second)); latest > 3*time.Second {
+		t.Errorf("a run elsewhere started %s late", latest)
+	}
+}
+
+// A partition gets another master while one that stays is slow, which has many runs of the node. It has not lost them, so nobody waits
+// until it was told of them.
+func TestReplacedMasterIsToldAtOnce(t *testing.T) {
+	m, s := startMasters(t, false), &sink{}
+	moves := m.job("moves", false, s.note)
+	var r roads
+	client := m.over(&r)
+	client.Options().PoolSize = 64 // who waits for a connection too long was not answered
+	slow := m.jobs(60, "slow", true, func(context.Context, *jobs.Run) error { return nil })
+	m.run(client, scheduler.Config{Name: "n1", FailoverHold: 20 * time.Second}, append(slow, moves)...)
+	m.ran("a run of the partition that is going to move", moves, s, time.Time{})
+	m.until(time.Now().Add(4 * time.Second)) // some two hundred ends
+	r.away.Delay(300 * time.Millisecond)
+	m.move(moves)
+	moved := time.Now()
+	m.ran("a tick of the partition that moved", moves, s, moved)
+	if held := time.Since(moved); held > 4*time.Second {
+		t.Errorf("its first tick was run %s after it had another master", held)
+	}
+}

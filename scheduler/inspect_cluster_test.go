@@ -1,0 +1,131 @@
+//go:build unix
+
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// The master of the control record ends. An Inspector with a client of its own finds the one that takes its place, soon after it does, by
+// the call that fails.
+func TestInspectorFindsAnotherMaster(t *testing.T) {
+	m := startMasters(t, true)
+	must[*ledger.Ledger](t)(ledger.Open(m.ctx, m.Client(t), ledger.Config{Namespace: clusterNamespace, Partitions: clusterPartitions}))
+	job, _ := m.jobAt("job", func(s *redistest.Server) bool { return s == m.away })
+	calls := map[string]func(ctx context.Context, i *scheduler.Inspector) error{
+		"Drains": func(ctx context.Context, i *scheduler.Inspector) error { return second(i.Drains(ctx)) },
+		"Jobs":   func(ctx context.Context, i *scheduler.Inspector) error { return second(i.Jobs(ctx)) },
+		"Trigger": func(ctx context.Context, i *scheduler.Inspector) error {
+			if _, err := i.Trigger(ctx, job, scheduler.TriggerOptions{}); !errors.Is(err, scheduler.ErrUnknownJob) {
+				return err
+			}
+			return nil
+		},
+	}
+	inspectors := make(map[string]*scheduler.Inspector)
+	for name, call := range calls {
+		inspectors[name] = must[*scheduler.Inspector](t)(scheduler.NewInspector(m.Client(t), clusterNamespace))
+		if err := call(m.ctx, inspectors[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.away.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	must[*redistest.Server](t)(m.Promoted(m.ctx, controlKey, m.away))
+	soon := time.Now().Add(5 * time.Second)
+	for name, call := range calls {
+		for err := call(m.ctx, inspectors[name]); err != nil; err = call(m.ctx, inspectors[name]) {
+			if m.until(time.Now().Add(50 * time.Millisecond)).After(soon) {
+				t.Fatalf("%s, with another master in place: %v", name, err)
+			}
+		}
+	}
+}
+
+// An operator whose tools reach all masters of a Cluster but one sees what the others have, is told what is left out, and can operate
+// what lives at the others.
+func TestToolsWithoutAMaster(t *testing.T) {
+	m, s := startMasters(t, false), &sink{}
+	elsewhere, there := m.job("elsewhere", false, s.note), m.job("there", true, s.note)
+	started, ended := make(chan time.Time, 9), make(chan error, 9)
+	long := m.job("long", false, lasting(forever, started, ended).Func)
+	m.run(m.Client(t), scheduler.Config{Name: "n1", FailoverHold: time.Second}, elsewhere, there, long)
+	m.ran("a run", elsewhere, s, time.Time{})
+	m.ran("a run there", there, s, time.Time{})
+	next(m.ctx, t, "a run that goes on", started)
+
+	ctx := m.ctx
+	var r roads
+	in := must[*scheduler.Inspector](t)(scheduler.NewInspector(m.over(&r), clusterNamespace))
+	run := must[[]scheduler.RunView](t)(in.Runs(ctx, scheduler.RunFilter{Job: long.Name}))[0].Run
+	r.away.Cut()
+	left := func(what string, err error, names ...string) {
+		t.Helper()
+		var unheard *scheduler.UnheardError
+		if !errors.As(err, &unheard) || !errors.Is(err, locking.ErrUnreachable) || len(unheard.Parts) == 0 {
+			t.Errorf("%s: %v; want an UnheardError", what, err)
+		}
+		shown := make(map[string]bool)
+		for _, n := range names {
+			shown[n] = true
+		}
+		if !shown[elsewhere.Name] && !shown["n1"] || shown[there.Name] {
+			t.Errorf("%s: shows %v", what, shown)
+		}
+	}
+	began := time.Now()
+	var names []string
+	views, err := in.Jobs(ctx)
+	for _, j := range views {
+		names = append(names, j.Name)
+	}
+	left("jobs", err, names...)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("a list took %s", took)
+	}
+	names = nil
+	list, err := in.List(ctx, scheduler.RunFilter{})
+	for _, r := range list.Runs {
+		names = append(names, r.Job)
+	}
+	left("runs", err, names...)
+	names = nil
+	nodes, err := in.Nodes(ctx)
+	for _, n := range nodes {
+		names = append(names, n.Name)
+	}
+	left("nodes", err, names...)
+	one, err := in.Job(ctx, elsewhere.Name)
+	left("one job", err, one.Name)
+	if _, err := in.Job(ctx, there.Name); !errors.Is(err, locking.ErrUnreachable) || errors.As(err, new(*scheduler.UnheardError)) {
+		t.Errorf("a job there: %v", err)
+	}
+	if _, err := in.Run(ctx, "nobody's"); !errors.Is(err, locking.ErrUnreachable) || errors.Is(err, scheduler.ErrUnknownRun) {
+		t.Errorf("a run that may be there: %v", err)
+	}
+
+	if err := in.Pause(ctx, long.Name, scheduler.PauseOptions{Reason: "a test"}); err != nil {
+		t.Error("pause:", err)
+	}
+	if word, err := in.Cancel(ctx, run, scheduler.CancelOptions{}); err != nil || word != scheduler.CancelTold {
+		t.Errorf("cancel: %q, %v", word, err)
+	}
+	if v, err := in.Wait(ctx, run); err != nil || v.Outcome != jobs.OutcomeCancelled.String() {
+		t.Errorf("the cancelled run: %q, %v", v.Outcome, err)
+	}
+	again := must[string](t)(in.Rerun(ctx, run))
+	must[scheduler.Cancellation](t)(in.Cancel(ctx, again, scheduler.CancelOptions{}))
+	if err := errors.Join(in.DrainNode(ctx, "n1", scheduler.DrainOptions{}), in.ResumeNode(ctx, "n1")); err != nil {
+		t.Error("drain and resume:", err)
+	}
+}

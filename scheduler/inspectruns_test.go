@@ -1,0 +1,246 @@
+package scheduler_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// reads counts commands of a client by their names, and the most of one name in one round trip.
+type reads struct {
+	mu         sync.Mutex
+	all, burst map[string]int
+	at         func(name string) error // before a round trip with such a command; an error is its answer
+}
+
+func (r *reads) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (r *reads) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (r *reads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		now := make(map[string]int)
+		for _, c := range cmds {
+			now[c.Name()]++
+		}
+		r.mu.Lock()
+		for name, n := range now {
+			r.all[name] += n
+			r.burst[name] = max(r.burst[name], n)
+		}
+		at := r.at
+		r.mu.Unlock()
+		for name := range now {
+			if at == nil {
+				break
+			}
+			if err := at(name); err != nil {
+				for _, c := range cmds {
+					c.SetErr(err)
+				}
+				return err
+			}
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// since returns what was counted since the last call.
+func (r *reads) since() (all, burst map[string]int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all, burst = r.all, r.burst
+	r.all, r.burst = make(map[string]int), make(map[string]int)
+	return all, burst
+}
+
+// manyBooks registers jobs with rows of history and returns an inspector whose reads are counted. The rows of a job are a
+// minute apart, and jobs share their ticks.
+func (c *cluster) manyBooks(n, rows int) (*scheduler.Inspector, *reads) {
+	c.t.Helper()
+	t, client := c.t, c.redis()
+	l := must[*ledger.Ledger](t)(ledger.Open(t.Context(), client, ledger.Config{Partitions: partitions}))
+	for i := range n {
+		d := jobs.Job{Name: jobOf(i), Schedule: "0 0 1 1 *", TimeZone: "UTC"}.Definition()
+		must[[]ledger.Defined](t)(l.Define(t.Context(), time.Now().UnixMilli(), []ledger.Definition{
+			{Job: jobOf(i), Digest: d.Digest(), Text: must[[]byte](t)(json.Marshal(d)), Cursor: time.Now().Add(time.Hour).UnixMilli()}}))
+		var records []any
+		for r := range rows {
+			at, outcome := int64(firstRow)+int64(r)*60_000, "succeeded"
+			if r%3 == 0 {
+				outcome = "failed"
+			}
+			records = append(records, fmt.Sprintf("1|R|%d|%d|%d|%d|0|1|1|1|%s|%d|node|n1|schedule||||%s||%d||", at, at+60_000, at+5, at, runOf(i, r), at, outcome, at))
+		}
+		if err := client.RPush(t.Context(), keyOf(jobOf(i), "history:"+jobOf(i)), records...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := &reads{}
+	seen.since()
+	return c.inspector(seen), seen
+}
+
+const firstRow = 946_684_800_000 - 3_600_000 // an hour before the time in a bubble begins
+
+func jobOf(i int) string { return fmt.Sprintf("job-%04d", i) }
+
+func runOf(i, row int) string { return fmt.Sprintf("%s-%d", jobOf(i), row) }
+
+// unchecked is bubble for books that no node has written: their chains do not close.
+func unchecked(t *testing.T, test func(t *testing.T, c *cluster)) {
+	t.Helper()
+	parallel(t)
+	synctest.Test(t, func(t *testing.T) {
+		server := must[*redistest.Embedded](t)(redistest.Embed())
+		defer server.Close()
+		test(t, &cluster{t: t, logs: &logs{}, client: server.Client})
+	})
+}
+
+// A look for a run reads as little of what all jobs have as it may.
+func TestRunIsFoundWithFewReads(t *testing.T) {
+	unchecked(t, func(t *testing.T, c *cluster) {
+		in, seen := c.manyBooks(300, 20)
+		ctx := t.Context()
+		id := must[string](t)(in.Trigger(ctx, jobOf(7), scheduler.TriggerOptions{At: time.Now().Add(time.Hour), Payload: []byte(`{"n":1}`)}))
+		seen.since()
+		v := must[scheduler.RunView](t)(in.Run(ctx, id))
+		if got, _ := seen.since(); got["lrange"] > 1 { // of its own job, for the attempt that follows
+			t.Errorf("a pending run: read %v", got)
+		}
+		if v.Job != jobOf(7) || !v.Pending() || string(v.Payload) != `{"n":1}` {
+			t.Errorf("a pending run: %+v", v)
+		}
+		v = must[scheduler.RunView](t)(in.Run(ctx, runOf(130, 3)))
+		if v.Job != jobOf(130) || v.Outcome != "failed" {
+			t.Errorf("an ended run: %+v", v)
+		}
+		if got, most := seen.since(); got["lrange"] > 2*128+1 || most["lrange"] > 128 {
+			t.Errorf("an ended run: read %d histories, %d of them at once", got["lrange"], most["lrange"])
+		}
+		_, err := in.Run(ctx, "job-0130") // what other ids begin with
+		refused(t, err, scheduler.ErrUnknownRun)
+	})
+}
+
+// A limit shortens a list, and changes nothing else in it.
+func TestListKeepsTheNewest(t *testing.T) {
+	unchecked(t, func(t *testing.T, c *cluster) {
+		in, _ := c.manyBooks(60, 20)
+		ctx := t.Context()
+		far := must[string](t)(in.Trigger(ctx, jobOf(7), scheduler.TriggerOptions{At: time.Now().Add(time.Hour)}))
+		must[scheduler.Cancellation](t)(in.Cancel(ctx, far, scheduler.CancelOptions{}))
+		must[string](t)(in.Trigger(ctx, jobOf(8), scheduler.TriggerOptions{At: time.Now().Add(2 * time.Hour)}))
+		for _, f := range []scheduler.RunFilter{
+			{}, {Outcome: "failed"}, {Outcome: scheduler.OutcomePending}, {Since: time.UnixMilli(firstRow + 10*60_000)}, {Job: jobOf(7)}, {Outcome: "lost"},
+		} {
+			whole := must[scheduler.RunList](t)(in.List(ctx, f))
+			if whole.Matched != len(whole.Runs) {
+				t.Errorf("%+v: %d matched, %d shown", f, whole.Matched, len(whole.Runs))
+			}
+			for _, f.Limit = range []int{1, 5, 59, 121, 1000, math.MaxInt/2 + 1, math.MaxInt} { // twice the largest ones is negative
+				some := must[scheduler.RunList](t)(in.List(ctx, f))
+				if want := whole.Runs[:min(f.Limit, whole.Matched)]; some.Matched != whole.Matched || !same(some.Runs, want) {
+					t.Errorf("%+v: %d of %d matched, others than in the whole list, %d of %d", f, len(some.Runs), some.Matched, len(want), whole.Matched)
+				}
+			}
+		}
+	})
+}
+
+// same compares what people see of runs.
+func same(a, b []scheduler.RunView) bool {
+	as, _ := json.Marshal(a)
+	bs, _ := json.Marshal(b)
+	return len(a) == len(b) && reflect.DeepEqual(as, bs)
+}
+
+// A word that is no outcome is not one that no run has.
+func TestListRefusesOtherWords(t *testing.T) {
+	unchecked(t, func(t *testing.T, c *cluster) {
+		in, _ := c.manyBooks(1, 3)
+		for _, word := range []string{"timedout", "Failed", "pending,failed"} {
+			_, err := in.Runs(t.Context(), scheduler.RunFilter{Outcome: word})
+			refused(t, err, scheduler.ErrRefused, word, "timed_out", "or pending")
+		}
+		for _, word := range []string{"timed_out", "pending", "running"} {
+			must[[]scheduler.RunView](t)(in.Runs(t.Context(), scheduler.RunFilter{Outcome: word}))
+		}
+	})
+}
+
+// The end of the caller's context is no word about Redis, which has answered.
+func TestLookEndsWithItsContext(t *testing.T) {
+	unchecked(t, func(t *testing.T, c *cluster) {
+		in, seen := c.manyBooks(3, 20)
+		for name, f := range map[string]func(ctx context.Context) error{
+			"look for run nope": func(ctx context.Context) error { return second(in.Run(ctx, "nope")) },
+			"cancel run nope":   func(ctx context.Context) error { return second(in.Cancel(ctx, "nope", scheduler.CancelOptions{})) },
+			"rerun nope":        func(ctx context.Context) error { return second(in.Rerun(ctx, "nope")) },
+			"list runs":         func(ctx context.Context) error { return second(in.List(ctx, scheduler.RunFilter{})) },
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			seen.at = func(name string) error {
+				if name != "lrange" {
+					return nil
+				}
+				<-ctx.Done()
+				return os.ErrDeadlineExceeded // as a connection says it
+			}
+			err := f(ctx)
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, locking.ErrUnreachable) || !strings.HasPrefix(err.Error(), name) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		seen.at = func(string) error { return os.ErrDeadlineExceeded }
+		if _, err := in.Run(t.Context(), "nope"); !errors.Is(err, locking.ErrUnreachable) {
+			t.Errorf("an outage: %v", err)
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// A range of ticks begins before the instant that is asked for, and has ticks since. It has its place by its newest tick: one that began
+// long ago and goes on is not behind what came since.
+func TestListPlacesARangeByItsNewestTick(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		b, i, ctx := c.keepBooks(minutely), c.inspector(), t.Context()
+		first := b.def.Cursor
+		time.Sleep(5 * time.Hour)
+		last := time.Now().UnixMilli() / 60_000 * 60_000
+		b.miss(first, last)
+		for since, want := range map[int64]int{first: 1, first + 1: 1, last: 1, last + 1: 0} {
+			list := must[scheduler.RunList](t)(i.List(ctx, scheduler.RunFilter{Since: time.UnixMilli(since)}))
+			if len(list.Runs) != want || list.Matched != want {
+				t.Errorf("since %d ms after its first tick: %+v, want %d", since-first, list, want)
+			}
+		}
+		hand := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{At: time.UnixMilli(first + 60_000)}))
+		for limit, want := range map[int]int{1: 1, 0: 2} {
+			list := must[scheduler.RunList](t)(i.List(ctx, scheduler.RunFilter{Limit: limit}))
+			if len(list.Runs) != want || list.Runs[0].Until == nil || want > 1 && list.Runs[1].Run != hand {
+				t.Errorf("with limit %d: %+v, want the range first", limit, list.Runs)
+			}
+		}
+	})
+}

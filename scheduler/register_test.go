@@ -1,0 +1,219 @@
+package scheduler_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// A deploy changes a schedule: the newer revision decides, the older node stops and says so once,
+// no tick of either schedule runs twice, and when the newer node leaves the older one goes on at once, though runs of the newer one last.
+func TestNewerDefinitionDecidesAndRollsBack(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		old, changed := eachSecond("job", s), eachSecond("job", s)
+		changed.Schedule = "*/2 * * * * *"
+		busy := jobs.Job{Name: "busy", Schedule: "@every 10s", Func: func(ctx context.Context, _ *jobs.Run) error { <-ctx.Done(); return ctx.Err() }}
+		c.start("old", scheduler.Config{Revision: "2026-01-01"}, old)
+		time.Sleep(10*time.Second + 500*time.Millisecond)
+		deploy := time.Now()
+		fresh := c.start("new", scheduler.Config{Revision: "2026-02-01", DrainTimeout: time.Minute}, changed, busy)
+		time.Sleep(15 * time.Second)
+		for _, r := range s.all() {
+			if r.tick.After(deploy.Add(time.Second)) && (r.node != "new" || r.tick.Second()%2 != 0) {
+				t.Errorf("tick %s ran on %s after the deploy", r.tick, r.node)
+			}
+		}
+		if n := c.logs.count("superseded: another definition"); n != 1 {
+			t.Errorf("superseded was said %d times, want once", n)
+		}
+		fresh.stop() // and it drains, as long as its run lasts
+		back := time.Now()
+		time.Sleep(15 * time.Second)
+		if n := s.ranOn("old", back); n < 11 {
+			t.Errorf("the old node ran %d ticks in 15 s after the rollback", n)
+		}
+		c.end()
+		s.check(t)
+		if got := outcomes(c.runs("job")); got["superseded(definition replaced)"] > 12 {
+			t.Errorf("history %v: more ticks superseded than the change of schedules explains", got)
+		}
+	})
+}
+
+// An old build that goes on in a deploy, or is started again in the middle of it, changes nothing back, whatever its revision
+// says beside the newer one's. Nobody's tick is superseded, for both have the same schedule.
+func TestOlderBuildsChangeNothingBack(t *testing.T) {
+	for _, x := range []struct{ name, old, fresh string }{{"newer", "2026-01-01", "2026-02-01"}, {"equal", "2026-01-01", "2026-01-01"}, {"empty", "", ""}} {
+		t.Run(x.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+				s := &sink{}
+				old, fresh := eachSecond("job", s), eachSecond("job", s)
+				fresh.TTL = 7 * time.Second
+				want := func(ttl time.Duration, when string) {
+					t.Helper()
+					if v := c.job("job"); v.TTLMS != ttl.Milliseconds() {
+						t.Errorf("%s the ttl is %d ms, want %s", when, v.TTLMS, ttl)
+					}
+				}
+				restarted := c.start("old0", scheduler.Config{Revision: x.old}, old)
+				c.start("old1", scheduler.Config{Revision: x.old}, old)
+				time.Sleep(4 * time.Second)
+				for n := range 3 { // at different phases of the old nodes' beats and tries
+					node := c.start("new", scheduler.Config{Revision: x.fresh}, fresh)
+					time.Sleep(time.Duration(1000+n*430) * time.Millisecond)
+					want(7*time.Second, "with a newer node")
+					c.leave(restarted)
+					restarted = c.start("old0", scheduler.Config{Revision: x.old}, old)
+					for range 7 {
+						time.Sleep(time.Second)
+						want(7*time.Second, "after an old node was started again")
+					}
+					c.leave(node)
+					time.Sleep(7 * time.Second)
+					want(5*time.Second, "after the newer node left")
+					if x.old == x.fresh {
+						break // what was replaced counts again only when its successor is gone
+					}
+				}
+				c.end()
+				s.check(t)
+				if got := outcomes(c.runs("job")); got["superseded(definition replaced)"] != 0 {
+					t.Errorf("ticks of a schedule that did not change were superseded: %v", got)
+				}
+			})
+		})
+	}
+}
+
+// A rolling deploy over three nodes changes ttl, schedule and shard count: each once, at a tick's border. Tools show who has the older
+// definition, and each such node says so once.
+func TestRollingDeployChangesOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		build := func(n int) []jobs.Job {
+			ttl, rhythm, wide, same := eachSecond("ttl", s), eachSecond("rhythm", s), eachSecond("wide", s), eachSecond("same", s)
+			ttl.TTL += time.Duration(n) * time.Second
+			if n%2 == 1 {
+				rhythm.Schedule = "@every 2s"
+			}
+			wide.Shards = 2 + 2*n
+			for shard := range wide.Shards {
+				wide.Params = append(wide.Params, fmt.Sprint(shard, " of ", wide.Shards))
+			}
+			return []jobs.Job{ttl, rhythm, wide, same}
+		}
+		var nodes [3]*running
+		for i := range nodes {
+			nodes[i] = c.start(string(rune('a'+i)), scheduler.Config{Revision: "0"}, build(0)...)
+		}
+		time.Sleep(5*time.Second + 300*time.Millisecond)
+		began := time.Now()
+		for n := 1; n <= 2; n++ {
+			for i := range nodes {
+				c.leave(nodes[i])
+				nodes[i] = c.start(string(rune('a'+i)), scheduler.Config{Revision: string(rune('0' + n))}, build(n)...)
+				time.Sleep(3*time.Second + 170*time.Millisecond)
+				if v := c.job("ttl"); i == 0 && len(v.Superseded) != 2 {
+					t.Errorf("superseded on %v, want the two nodes of the older build", v.Superseded)
+				}
+			}
+			if v := c.job("ttl"); len(v.Superseded) != 0 || v.TTLMS != int64(5000+1000*n) {
+				t.Errorf("after deploy %d: %+v", n, v)
+			}
+		}
+		end := time.Now()
+		time.Sleep(2 * time.Second)
+		if latest := s.each(t, []jobs.Job{build(0)[0], build(0)[3]}, began, end); latest > 2500*time.Millisecond {
+			t.Errorf("a tick was %s late", latest)
+		}
+		c.end()
+		s.check(t)
+		shards := make(map[time.Time][]string) // of each tick of the sharded job
+		for _, r := range s.all() {
+			if r.job == "wide" {
+				shards[r.tick] = append(shards[r.tick], r.param)
+			}
+		}
+		for tick, params := range shards {
+			for _, p := range params {
+				if of := fmt.Sprint(" of ", len(params)); p[1:] != of {
+					t.Errorf("%s is mixed of builds: its shards are %q", tick, params)
+				}
+			}
+		}
+		for name, most := range map[string]int64{"ttl": 0, "same": 0, "wide": 0, "rhythm": 4} {
+			if got := outcomes(c.runs(name))["superseded(definition replaced)"]; got > most {
+				t.Errorf("%s: %d ticks were superseded", name, got)
+			}
+		}
+		if n := c.logs.count(`job=same why="superseded`); n != 0 {
+			t.Errorf("a job that did not change was superseded %d times", n)
+		}
+		if n := c.logs.count(`job=ttl why="superseded`); n == 0 || n > 6 {
+			t.Errorf("told %d times; want once by each older node that found out", n)
+		}
+	})
+}
+
+// A build with the definition that is stored already is tried and taken back. It decides no more: what is stored is held by older nodes
+// alone, and the build between the two comes.
+func TestNewestOfTheLivingDecides(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		old := eachSecond("job", s)
+		changed := old
+		changed.Schedule = "@every 2s"
+		c.start("one", scheduler.Config{Revision: "1"}, old)
+		time.Sleep(3 * time.Second)
+		three := c.start("three", scheduler.Config{Revision: "3"}, old)
+		time.Sleep(3 * time.Second)
+		c.start("two", scheduler.Config{Revision: "2"}, changed)
+		time.Sleep(10 * time.Second)
+		if got := c.job("job").Schedule; got != old.Schedule {
+			t.Errorf("while build 3 lives the schedule is %s", got)
+		}
+		c.leave(three)
+		time.Sleep(10 * time.Second)
+		if got := c.job("job").Schedule; got != changed.Schedule {
+			t.Errorf("when builds 1 and 2 are left the schedule is %s", got)
+		}
+		time.Sleep(10 * time.Second)
+		c.end()
+		s.check(t)
+		if n := c.logs.count("definition replaced"); n != 1 {
+			t.Errorf("the definition was replaced %d times", n)
+		}
+	})
+}
+
+// A tick of the old schedule comes due while the request that replaces it is under way: it is counted, not passed over (P2).
+func TestReplacementCountsTheTickThatComesDue(t *testing.T) {
+	for past := 300 * time.Millisecond; past < 2*time.Second; past += 400 * time.Millisecond {
+		bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+			old, changed := eachSecond("job", &sink{}), eachSecond("job", &sink{})
+			old.Schedule, changed.Schedule = "*/2 * * * * *", "@yearly"
+			n := c.start("old", scheduler.Config{Revision: "1"}, old)
+			time.Sleep(6*time.Second + 500*time.Millisecond)
+			c.leave(n)
+			time.Sleep(past)
+			var replaced time.Time
+			client := server.Client()
+			client.AddHook(around{script: "define", before: func() { time.Sleep(900 * time.Millisecond) }, after: func() { replaced = time.Now() }})
+			c.startOver(client, "new", scheduler.Config{Revision: "2"}, changed)
+			time.Sleep(8 * time.Second)
+			var ticks int64
+			for _, n := range outcomes(c.runs("job")) {
+				ticks += n
+			}
+			if due := replaced.Unix() / 2 % 30; ticks != due {
+				t.Errorf("replaced %s, %d ticks are recorded of the %d that were due", replaced.Format(time.StampMilli), ticks, due)
+			}
+		})
+	}
+}
