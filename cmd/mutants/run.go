@@ -37,7 +37,7 @@ func (p player) overlay(g guard) (string, error) {
 		return "", err
 	}
 	other := filepath.Join(p.dir, g.name+filepath.Ext(path))
-	if err := os.WriteFile(other, changed, 0o600); err != nil { //nolint:gosec // G703: a folder made by this program
+	if err := os.WriteFile(other, changed, 0o600); err != nil { //nolint:gosec // G703: into a folder of our own
 		return "", err
 	}
 	list, err := json.Marshal(map[string]any{"Replace": map[string]string{path: other}})
