@@ -213,7 +213,7 @@ func TestFailoverOldGrantIsHandedBack(t *testing.T) {
 			client.AddHook(around{script: script, after: func() {
 				if armed.Swap(false) {
 					failOver(server, held)
-					time.Sleep(900 * time.Millisecond)
+					time.Sleep(1700 * time.Millisecond) // the node looks at the server once a second
 				}
 			}})
 			c.startOver(client, "x", scheduler.Config{}, job)

@@ -58,43 +58,6 @@ func TestDeadlineCountsFromTheFirstRequest(t *testing.T) {
 	})
 }
 
-// The grant of a run by hand goes unheard, for its answer is replaced by an error; a later claim hears of it. The deadline counts from the
-// grant, and not from the later request.
-func TestSinceTellsOfAnEarlierGrant(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		var network redistest.Net
-		started, ended := make(chan time.Time, 1), make(chan error, 1)
-		job := lasting(forever, started, ended)
-		job.Schedule, job.TTL = "@yearly", 15*time.Second
-		client, wrong := network.Client(server.Options()), 4
-		client.AddHook(around{script: "claim", answer: func() error {
-			if wrong--; wrong < 0 {
-				return nil
-			}
-			return errors.New("ERR it is carried out, and its answer is spoilt")
-		}})
-		c.startOver(client, "a", scheduler.Config{DrainTimeout: time.Second}, job)
-		time.Sleep(3 * time.Second)
-		must[string](t)(c.inspector().Trigger(t.Context(), job.Name, scheduler.TriggerOptions{}))
-		<-started
-		network.Cut() // before it is renewed
-		if cause := <-ended; !errors.Is(cause, locking.ErrLeaseLost) {
-			t.Errorf("cause %v", cause)
-		}
-		told := time.Now()
-		for _, until := range leases(server) {
-			if left := until.Sub(told); left < time.Second || left > 3*time.Second || len(leases(server)) != 1 {
-				t.Errorf("told %s before its lease lapsed, want max_skew, 1s, and not much more", left)
-			}
-		}
-		network.Heal()
-		time.Sleep(3 * time.Second)
-		if wrong >= 0 {
-			t.Error("the fault did not happen")
-		}
-	})
-}
-
 // A lapsed lease is not reaped before Redis' clock has been seen to run steadily for its ttl: here
 // Redis becomes another run of the server just before the lease lapses.
 func TestReapWaitsForASteadyClock(t *testing.T) {
