@@ -15,7 +15,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
-var stride = flag.Int("move.stride", 3, "how many calls lie between two at which a move is cut")
+var stride = flag.Int("move.stride", 3, "how many calls lie between two at which a move is cut; with -short twice as many")
 
 // cut fails one call of the clients that it hooks: before it is sent, or after it was carried out. It also remembers the
 // scripts that were called.

@@ -40,6 +40,7 @@ func TestFaults(t *testing.T) {
 		"flush scripts":    {Fault{Do: FlushScripts, At: BeforeClaim}, "script asked for again after it was flushed"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			work := []jobs.Job{{Name: "job", Schedule: "* * * * * *", TTL: 3 * second, Func: patient(700 * time.Millisecond)}}
 			if c.fault.Do == Pause || c.fault.Do == Cut || c.fault.Do == CutRequests {
 				work[0].Func = patient(5 * second)

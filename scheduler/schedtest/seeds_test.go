@@ -53,7 +53,7 @@ func (s *suite) run(t *testing.T) {
 		return
 	}
 	if testing.Short() {
-		s.seeds = (s.seeds + 9) / 10
+		s.seeds = (s.seeds + 19) / 20
 	}
 	if *seeds > 0 {
 		s.seeds = *seeds

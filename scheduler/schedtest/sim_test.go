@@ -31,7 +31,7 @@ func healthy(seed uint64) Plan {
 
 // The control: without faults nothing is late and nothing is missed.
 func TestSimWithoutFaults(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range few(8) {
 		r := Run(t, healthy(seed))
 		if r.Stale > 0 || r.Excused > 0 || r.Verdicts["satisfied"] < 15 {
 			t.Errorf("seed %d: %v, %d stale writes, %d faults excused", seed, r.Verdicts, r.Stale, r.Excused)
@@ -46,8 +46,16 @@ func TestSimWithoutFaults(t *testing.T) {
 
 // The same seed gives the same history, message by message. make sim-same compares numbers of cores and builds.
 func TestSameSeedSameHistory(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range few(3) {
 		wantSame(t, Play(t, planOf(seed)), Play(t, planOf(seed)))
 		wantSame(t, Play(t, policiesPlan(seed)), Play(t, policiesPlan(seed)))
 	}
+}
+
+// few is n, or with -short one.
+func few(n uint64) uint64 {
+	if testing.Short() {
+		return 1
+	}
+	return n
 }
