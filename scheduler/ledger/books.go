@@ -15,21 +15,14 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// Scope says which books are examined.
-type Scope struct {
-	Job   string // "" for all
-	Since int64  // ms: leave out what concerns only instants before it; 0: nothing
-}
-
-// Examined is what an examination of the books came to.
-type Examined struct {
-	Violations []Violation
-	LeftAlone  []LeftAlone
-	// Unverified are the jobs, by name, that could not be checked, because their entry, their definition
-	// or their history cannot be read.
-	Unverified []string
-	// What was checked: ticks are those that were recomputed.
-	Jobs, Rows, Ticks int64
+// JobBooks is everything that is stored of one job, read at one instant.
+type JobBooks struct {
+	Entry      Entry
+	Definition jobs.Definition // the zero value when it cannot be read
+	Rows       []Row           // in the order of the history
+	Open       []Lease         // of this job: runs in flight, pending ones, and open ticks
+	// Complete says that every record could be read, those of runs in the same partition included.
+	Complete bool
 }
 
 // LeftAlone is something in the namespace that this version does not understand: written by a newer
@@ -37,40 +30,24 @@ type Examined struct {
 type LeftAlone struct {
 	Key  string `json:"key"`
 	What string `json:"what"`
-	job  string
-	kind string // entry, definition, history, row, run or key
+	Job  string `json:"-"` // "" where it is not known
+	Kind string `json:"-"` // entry, definition, history, row, run or key
 }
 
-// Examine audits every job, or one, partition by partition, each read at one instant, and looks for
-// what it does not understand: records and, of all jobs, keys. It works on a live ledger and writes
-// nothing. It returns ErrUnknownJob when there is no job of the scope's name.
-func (l *Ledger) Examine(ctx context.Context, scope Scope) (Examined, error) {
-	x, err := l.examine(ctx, scope.Job)
-	if err == nil && scope.Job == "" {
-		var strangers []LeftAlone
-		strangers, err = l.strangers(ctx)
-		x.LeftAlone = append(x.LeftAlone, strangers...)
-	}
-	x.Violations = slices.DeleteFunc(x.Violations, func(v Violation) bool { return v.at != 0 && v.at < scope.Since })
-	slices.Sort(x.Unverified)
-	return x, err
+// Unread is what a reading of the books came across and could not read.
+type Unread struct {
+	LeftAlone []LeftAlone
+	// Unverified are the jobs, by name, that cannot be checked, because their entry, their definition
+	// or their history cannot be read.
+	Unverified []string
+	Jobs       int64 // how many there are, read or not
 }
 
-// Verify is Examine for those who know that nobody else writes to the namespace: what cannot be read
-// is a violation too. Name restricts it to one job, "" takes all. A job whose definition cannot be
-// read is checked without its schedule.
-func (l *Ledger) Verify(ctx context.Context, name string) ([]Violation, error) {
-	x, err := l.examine(ctx, name)
-	for _, s := range x.LeftAlone {
-		if s.kind != "definition" {
-			x.Violations = append(x.Violations, Violation{Job: s.job, Promise: Books, What: s.What, Evidence: []string{s.Key}})
-		}
-	}
-	return x.Violations, err
-}
-
-func (l *Ledger) examine(ctx context.Context, name string) (Examined, error) {
-	var x Examined
+// EachJob hands the books of every job, or of one, to f: partition by partition, in the order of names, each read at
+// one instant. A job whose entry or history cannot be read is left out, and named in Unread. It works on a live ledger
+// and writes nothing. It returns ErrUnknownJob when name is not "" and there is no such job.
+func (l *Ledger) EachJob(ctx context.Context, name string, f func(JobBooks)) (Unread, error) {
+	var u Unread
 	for p, k := range l.keys {
 		if name != "" && p != l.Partition(name) {
 			continue
@@ -79,22 +56,23 @@ func (l *Ledger) examine(ctx context.Context, name string) (Examined, error) {
 		if name == "" {
 			var err error
 			if names, err = l.client.HKeys(ctx, k.jobs).Result(); err != nil {
-				return x, l.explain(ctx, "verify", err)
+				return u, l.explain(ctx, "verify", err)
 			}
 			slices.Sort(names)
 		}
 		for part := range slices.Chunk(names, BatchMax) {
 			page, err := l.page(ctx, k, part)
 			if err != nil {
-				return x, err
+				return u, err
 			}
 			if name != "" && page.entry(0) == nil {
-				return x, fmt.Errorf("verify: %w: %q in namespace %s; `jobs list` shows what there is", ErrUnknownJob, name, l.cfg.Namespace)
+				return u, fmt.Errorf("verify: %w: %q in namespace %s; `jobs list` shows what there is", ErrUnknownJob, name, l.cfg.Namespace)
 			}
-			page.examine(&x)
+			page.read(&u, f)
 		}
 	}
-	return x, nil
+	slices.Sort(u.Unverified)
+	return u, nil
 }
 
 // page is some jobs of a partition, all that is stored of them, as of one instant.
@@ -126,65 +104,52 @@ func (l *Ledger) page(ctx context.Context, k keys, names []string) (*page, error
 
 func (g *page) entry(i int) any { return g.entries.Val()[i] }
 
-// examine audits the jobs of a page.
-func (g *page) examine(x *Examined) {
-	open := openRuns(g.runs.Val(), nil, x.unreadable(g.keys.runs))
-	open = append(open, openRuns(nil, g.waiting.Val(), x.unreadable(g.keys.waiting))...)
+// read hands the jobs of a page to f.
+func (g *page) read(u *Unread, f func(JobBooks)) {
+	open := openRuns(g.runs.Val(), nil, u.unreadable(g.keys.runs))
+	open = append(open, openRuns(nil, g.waiting.Val(), u.unreadable(g.keys.waiting))...)
+	byJob := make(map[string][]Lease)
+	for _, l := range open {
+		byJob[l.Job] = append(byJob[l.Job], l)
+	}
+	allRuns := len(open) == len(g.runs.Val())+len(g.waiting.Val())
 	for i, name := range g.names {
 		if g.entry(i) == nil {
 			continue // removed since
 		}
-		x.Jobs++
+		u.Jobs++
 		e, err := parseEntry(name, text(g.entry(i)))
 		if err != nil {
-			x.leave(g.keys.jobs, name, "entry", fmt.Errorf("entry of %s: %w", name, err))
+			u.leave(g.keys.jobs, name, "entry", fmt.Errorf("entry of %s: %w", name, err))
 			continue
 		}
 		if err := g.rows[i].Err(); err != nil {
-			x.leave(g.keys.history+name, name, "history", fmt.Errorf("history of %s: %w", name, err))
+			u.leave(g.keys.history+name, name, "history", fmt.Errorf("history of %s: %w", name, err))
 			continue
 		}
 		def, err := jobs.ParseDefinition([]byte(text(g.defs.Val()[i])))
 		if err != nil {
-			x.leave(g.keys.defs, name, "definition", fmt.Errorf("definition of %s: %w", name, err))
+			u.leave(g.keys.defs, name, "definition", fmt.Errorf("definition of %s: %w", name, err))
 			def = jobs.Definition{}
 		}
-		rows := x.parse(g.keys.history+name, name, g.rows[i].Val())
-		whole := len(rows) == len(g.rows[i].Val()) && len(open) == len(g.runs.Val())+len(g.waiting.Val())
-		g.audit(x, newAudit(e, def, rows, open), whole)
+		rows := u.parse(g.keys.history+name, name, g.rows[i].Val())
+		f(JobBooks{Entry: e, Definition: def, Rows: rows, Open: byJob[name], Complete: allRuns && len(rows) == len(g.rows[i].Val())})
 	}
-}
-
-// audit checks one job. Where not all records could be read, what hinges on all of them breaks no
-// promise for certain.
-func (g *page) audit(x *Examined, a *audit, whole bool) {
-	a.all()
-	if run := a.entry.Open; run != "" && !slices.ContainsFunc(a.open, func(l Lease) bool { return l.Run == run }) && whole {
-		a.add(Books, 0, []shower{a.cursor()}, "the job is held for run %s, and there is no such run", run)
-	}
-	if !whole {
-		for i := range a.found[:a.hinging] {
-			v := &a.found[i]
-			v.Promise, v.What = Books, v.Promise+" cannot be verified, because some records cannot be read: "+v.What
-		}
-	}
-	x.Rows, x.Ticks = x.Rows+int64(len(a.rows)), x.Ticks+a.ticks
-	x.Violations = append(x.Violations, a.found...)
 }
 
 // leave notes what cannot be read, and that the job can therefore not be verified.
-func (x *Examined) leave(key, job, kind string, err error) {
-	x.LeftAlone = append(x.LeftAlone, LeftAlone{Key: key, What: err.Error(), job: job, kind: kind})
-	x.Unverified = append(x.Unverified, job)
+func (u *Unread) leave(key, job, kind string, err error) {
+	u.LeftAlone = append(u.LeftAlone, LeftAlone{Key: key, What: err.Error(), Job: job, Kind: kind})
+	u.Unverified = append(u.Unverified, job)
 }
 
 // parse reads the rows of a job.
-func (x *Examined) parse(key, job string, records []string) []Row {
+func (u *Unread) parse(key, job string, records []string) []Row {
 	rows := make([]Row, 0, len(records))
 	for i, record := range records {
 		row, err := parseRow(job, record)
 		if err != nil {
-			x.LeftAlone = append(x.LeftAlone, LeftAlone{Key: key, What: fmt.Sprintf("row %d of %s: %v", i+1, job, err), job: job, kind: "row"})
+			u.LeftAlone = append(u.LeftAlone, LeftAlone{Key: key, What: fmt.Sprintf("row %d of %s: %v", i+1, job, err), Job: job, Kind: "row"})
 			continue
 		}
 		rows = append(rows, row)
@@ -193,11 +158,11 @@ func (x *Examined) parse(key, job string, records []string) []Row {
 }
 
 // unreadable notes records of runs that cannot be read, once, though every page of a partition has them.
-func (x *Examined) unreadable(key string) func(string, error) {
+func (u *Unread) unreadable(key string) func(string, error) {
 	return func(_ string, err error) {
-		left := LeftAlone{Key: key, What: err.Error(), kind: "run"}
-		if !slices.Contains(x.LeftAlone, left) {
-			x.LeftAlone = append(x.LeftAlone, left)
+		left := LeftAlone{Key: key, What: err.Error(), Kind: "run"}
+		if !slices.Contains(u.LeftAlone, left) {
+			u.LeftAlone = append(u.LeftAlone, left)
 		}
 	}
 }

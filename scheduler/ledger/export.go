@@ -118,7 +118,7 @@ func (x *export) put(p Piece) error {
 }
 
 func (x *export) leave(key, job, kind string, err error) {
-	x.left = append(x.left, LeftAlone{Key: key, What: err.Error(), job: job, kind: kind})
+	x.left = append(x.left, LeftAlone{Key: key, What: err.Error(), Job: job, Kind: kind})
 }
 
 // entries gives the entries, without the run_id that belongs to the token: the server they come to has another one, and its

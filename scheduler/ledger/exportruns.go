@@ -32,13 +32,10 @@ func (l *Ledger) Running(ctx context.Context) ([]Lease, error) {
 	return runs, bad
 }
 
-// Strangers names keys under the namespace's prefixes that this version does not know. A move would leave them behind.
-func (l *Ledger) Strangers(ctx context.Context) ([]LeftAlone, error) { return l.strangers(ctx) }
-
 // Leftovers names keys of partitions in a Redis that has no control record of the namespace, but for gates: what was lost
 // with the record, or is about to be found. 100 at most.
 func Leftovers(ctx context.Context, client redis.UniversalClient, namespace string) ([]string, error) {
-	found, err := (&Ledger{client: client, cfg: Config{Namespace: namespace}}).strangers(ctx)
+	found, err := (&Ledger{client: client, cfg: Config{Namespace: namespace}}).StrangeKeys(ctx)
 	var keys []string
 	for _, s := range found {
 		if !strings.HasSuffix(s.Key, ":gate") {

@@ -116,11 +116,3 @@ func (r *rig) tale(t *testing.T, job string, want ...string) {
 		t.Errorf("the history of %s is\n%q, want\n%q", job, got, want)
 	}
 }
-
-// sound says that the books close.
-func (r *rig) sound(t *testing.T) {
-	t.Helper()
-	if wrong := must(r.led.Verify(t.Context(), "")); len(wrong) > 0 {
-		t.Fatalf("the books do not close: %+v", wrong)
-	}
-}

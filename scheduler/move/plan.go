@@ -193,7 +193,7 @@ func (m *Mover) back(from, to side) string {
 
 // strange names what could not be moved because this version does not understand it, at most ten of it.
 func (m *Mover) strange(ctx context.Context, from side) ([]string, error) {
-	found, err := from.led.Strangers(ctx)
+	found, err := from.led.StrangeKeys(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", from.name, err)
 	}

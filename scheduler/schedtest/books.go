@@ -6,22 +6,47 @@ import (
 	"strings"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/ledger"
-	"github.com/escapement/escapement/scheduler/schedtest/verify"
 )
 
-// books reads what the ledger recorded.
-func (c *cluster) books(ctx context.Context) (verify.Books, error) {
+// evidence is what the ledger recorded.
+type evidence struct {
+	books  map[string]ledger.JobBooks
+	events []ledger.Event
+}
+
+// of are the books of some jobs.
+func (e evidence) of(known []audit.Job) map[string]ledger.JobBooks {
+	some := make(map[string]ledger.JobBooks, len(known))
+	for _, j := range known {
+		some[j.Name] = e.books[j.Name]
+	}
+	return some
+}
+
+// books reads what the ledger recorded. What cannot be read is blamed on the ledger.
+func (c *cluster) books(ctx context.Context) (evidence, error) {
+	e := evidence{books: make(map[string]ledger.JobBooks)}
 	client := c.server.Client()
 	defer client.Close()
 	l, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: c.plan.Config.Namespace})
 	if errors.Is(err, ledger.ErrNoNamespace) {
-		return verify.Books{}, nil // Redis was emptied, and nobody came to write since
+		return e, nil // Redis was emptied, and nobody came to write since
 	}
 	if err != nil {
-		return verify.Books{}, err
+		return e, err
 	}
-	return verify.ReadBooks(ctx, l)
+	unread, err := l.EachJob(ctx, "", func(b ledger.JobBooks) { e.books[b.Entry.Job] = b })
+	if err != nil {
+		return e, err
+	}
+	for _, u := range unread.LeftAlone {
+		c.blame(audit.KindBooks, u.Job, "%s: %s", u.Key, u.What)
+	}
+	found, err := l.NewGaze().Look(ctx, c.redisTime().UnixMilli(), 0)
+	e.events = found.Events
+	return e, err
 }
 
 // keeps says whether a key may be there when all nodes have left in peace: what is stored of each
@@ -77,11 +102,39 @@ func (c *cluster) leftovers() {
 			c.blame(Leftover, "", "key %s", key)
 		}
 	}
+	c.keptFor()
 	if n := c.conns.Load(); n != 0 {
 		c.blame(Leftover, "", "%d connections are open", n)
 	}
 	for id, call := range c.calls {
 		c.blame(Leftover, call.job, "run %s on %s has not ended", id, call.process.name)
+	}
+}
+
+// keptFor checks that outputs and payloads which are kept belong to a row.
+func (c *cluster) keptFor() {
+	e, err := c.books(context.Background())
+	if err != nil {
+		c.blame(Harness, "", "the books cannot be read: %v", err)
+		return
+	}
+	rows := make(map[string]bool)
+	for _, b := range e.books {
+		for _, r := range b.Rows {
+			rows[r.Run] = true
+		}
+	}
+	mini := c.server.Mini()
+	for _, key := range mini.Keys() {
+		if !strings.HasSuffix(key, "}:kept") {
+			continue
+		}
+		fields, _ := mini.HKeys(key)
+		for _, field := range fields {
+			if !rows[strings.TrimPrefix(field, "p:")] {
+				c.blame(Leftover, "", "%s: %s is kept, and there is no such row", key, field)
+			}
+		}
 	}
 }
 

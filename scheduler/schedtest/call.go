@@ -8,7 +8,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/scheduler/schedtest/verify"
+	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
 // ErrStale is the error of a run whose first line the sink refused, because it had seen a greater
@@ -52,7 +52,7 @@ func (p *process) begin(ctx context.Context, run *jobs.Run) error {
 	sum := fold(fold(2, run.ID()), run.Job())
 	c.mu.Lock()
 	if ctx.Err() != nil { // the node looked at it this instant
-		c.blame(Told, run.Job(), "try %d of run %s is called under a context that has ended: %v", run.Try(), run.ID(), context.Cause(ctx))
+		c.blame(audit.KindTold, run.Job(), "try %d of run %s is called under a context that has ended: %v", run.Try(), run.ID(), context.Cause(ctx))
 	}
 	c.from(p, sum, func() {
 		c.strike("before", "start", p)
@@ -76,7 +76,7 @@ func (p *process) begin(ctx context.Context, run *jobs.Run) error {
 
 // started is the moment in which a run's first line reaches the sink.
 func (c *cluster) started(ctx context.Context, p *process, run *jobs.Run) error {
-	w := c.sink.write(c.redisTime(), p, run, verify.Start)
+	w := c.sink.write(c.redisTime(), p, run, audit.Start, false)
 	c.note(p.seat.name, "%s", written(w))
 	if r := c.runs[run.ID()]; r != nil {
 		r.stage = max(r.stage, started)
@@ -87,7 +87,7 @@ func (c *cluster) started(ctx context.Context, p *process, run *jobs.Run) error 
 	c.ranOn(run.Job(), p.version)
 	if w.Refused {
 		c.seen["stale write refused"]++
-		c.sink.write(c.redisTime(), p, run, verify.End) // for it goes no further
+		c.sink.write(c.redisTime(), p, run, audit.End, true) // for it goes no further
 		return ErrStale
 	}
 	c.calls[run.ID()] = &call{job: run.Job(), tick: run.Tick().UnixMilli(), process: p, ctx: ctx}
@@ -123,7 +123,7 @@ func (p *process) end(ctx context.Context, run *jobs.Run, err error) {
 		if errors.Is(context.Cause(ctx), locking.ErrLeaseLost) {
 			c.seen["lease expired while running"]++
 		}
-		w := c.sink.write(c.redisTime(), p, run, verify.End)
+		w := c.sink.write(c.redisTime(), p, run, audit.End, err != nil)
 		if w.Refused {
 			c.seen["stale write refused"]++
 		}

@@ -2,12 +2,13 @@ package schedtest
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler/schedtest/verify"
+	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
 // cluster is a simulation under way.
@@ -16,34 +17,35 @@ type cluster struct {
 	began      time.Time
 	server     *redistest.Embedded
 	wire       *wire
-	scripts    map[string]*script // by SHA-1
-	conns      atomic.Int64       // open connections
-	working    atomic.Int64       // job functions that have not returned
-	wrongWalls atomic.Int64       // how often a node read a wall clock that is wrong
-	settle     time.Duration      // how long after a fault its effects may last
-	within     time.Duration      // promise P6: how late a run may start
+	scripts    map[string]string // by SHA-1
+	conns      atomic.Int64      // open connections
+	working    atomic.Int64      // job functions that have not returned
+	wrongWalls atomic.Int64      // how often a node read a wall clock that is wrong
+	settle     time.Duration     // how long after a fault its effects may last
+	within     time.Duration     // promise P6: how late a run may start
 
 	mu        sync.Mutex // guards what follows
 	redis     store
 	seats     []*seat
 	processes []*process
 	armed     []*armed
-	idle      []*armed               // that never struck
-	requests  map[string][]time.Time // by job, when runs were asked for by hand, by Redis' clock
+	idle      []*armed              // that never struck
+	people    map[string]*audit.Job // by job, what people did to it
+	grants    []audit.Grant
+	unjudged  []string // jobs that are left out of the verdict: people removed them, or the plan says so
 	runs      map[string]*passage
 	calls     map[string]*call
 	askers    map[string]string    // by job and tick, the node that asked for it first
-	tokens    map[string]int64     // by job, the greatest granted
 	opened    map[string]time.Time // ticks of sharded jobs, by id
 	versions  map[string]uint64    // by job, the versions that ran ticks of it, a bit each
 	sink      sink
 	story     story
 	seen      Counters
-	disturbed []verify.Disturbance
-	wrong     []verify.Finding // what only the simulation can see
-	spared    map[string]int   // by run, calls that came to nothing, because their context ended on the way
-	over      bool             // nothing starts any more
-	ended     time.Time        // since then, by Redis' clock
+	disturbed []audit.Disturbance
+	wrong     []audit.Finding // what only the simulation can see
+	spared    map[string]int  // by run, calls that came to nothing, because their context ended on the way
+	over      bool            // nothing starts any more
+	ended     time.Time       // since then, by Redis' clock
 }
 
 // seat is a node's place: one process after another sits there.
@@ -57,11 +59,12 @@ type seat struct {
 func newCluster(p Plan, server *redistest.Embedded) *cluster {
 	c := &cluster{
 		plan: p, began: time.Now(), server: server, wire: newWire(), scripts: scriptsOf(p), settle: p.settle(), within: p.within(),
-		runs: make(map[string]*passage), calls: make(map[string]*call), versions: make(map[string]uint64), tokens: make(map[string]int64), askers: make(map[string]string),
+		runs: make(map[string]*passage), calls: make(map[string]*call), versions: make(map[string]uint64), askers: make(map[string]string),
 		opened: make(map[string]time.Time),
 		sink:   sink{unguarded: p.Unguarded, top: make(map[string]int64), beside: p.beside()}, seen: make(Counters),
 	}
-	c.redis.up, c.requests, c.spared = true, make(map[string][]time.Time), make(map[string]int)
+	c.redis.up, c.people, c.spared = true, make(map[string]*audit.Job), make(map[string]int)
+	c.unjudged = slices.Clone(p.unjudgedJobs)
 	for _, name := range p.names() {
 		s := &seat{name: name}
 		s.wallOff.Store(int64(p.Offsets[name]))
@@ -118,8 +121,8 @@ func (c *cluster) note(who, format string, args ...any) {
 }
 
 // blame records a broken promise that only the simulation can see.
-func (c *cluster) blame(kind verify.Kind, job string, format string, args ...any) {
+func (c *cluster) blame(kind audit.Kind, job string, format string, args ...any) {
 	what := fmt.Sprintf(format, args...)
 	c.note("", "%s: %s: %s", kind, job, what)
-	c.wrong = append(c.wrong, verify.Finding{Kind: kind, Job: job, What: what})
+	c.wrong = append(c.wrong, audit.NewFinding(kind, job, time.Time{}, "%s", what))
 }

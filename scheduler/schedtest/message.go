@@ -21,10 +21,7 @@ func (c *cluster) send(cn *conn, b []byte) {
 	if all, cn.partial = commands(append(cn.partial, b...)); len(all) == 0 {
 		return
 	}
-	m := &message{conn: cn, commands: all, sum: sumOf(all)}
-	if s := c.scripts[scriptOf(all[0])]; s != nil {
-		m.op = s.op
-	}
+	m := &message{conn: cn, commands: all, sum: sumOf(all), op: c.scripts[scriptOf(all[0])]}
 	p := cn.process
 	c.mu.Lock()
 	defer c.mu.Unlock()

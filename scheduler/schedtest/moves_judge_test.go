@@ -1,97 +1,70 @@
-package schedtest_test
+package schedtest
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"slices"
 	"time"
 
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/internal/audit"
+	"github.com/escapement/escapement/scheduler/ledger"
 )
 
-// judge holds the runs against the schedules: each tick once, or skipped with a true reason, by growing tokens.
+// judge holds what the jobs wrote against the schedules and the books of the new side.
 func (m *moving) judge() {
-	type one struct { // a shard is a lease of its own
-		job   string
-		shard int
+	end := time.Now()
+	c := audit.Case{Books: make(map[string]ledger.JobBooks), Disturbed: m.disturbed, Read: end.Add(m.offset), Ended: end.Add(m.offset), Settle: 12 * time.Second}
+	// From the first seal on, and after the new side was opened until all nodes have followed, nothing is late.
+	c.Disturbed = append(c.Disturbed, audit.Disturbance{Span: audit.Span{From: m.shut, Until: m.opened}, What: "drain, and a move"})
+	c.Disturbed = append(c.Disturbed, audit.Disturbance{Span: audit.Span{From: end.Add(-2 * time.Second), Until: end.Add(time.Minute)}, What: "drain at the end"})
+	for _, w := range m.writes {
+		if !m.sealed.IsZero() && w.At.After(m.sealed) { // by the clock of the new side
+			w.At = w.At.Add(m.offset)
+		}
+		c.Writes = append(c.Writes, w)
 	}
-	ran, token, skipped := map[one]map[int64]bool{}, map[one]int64{}, m.skipped()
-	granted := map[string]bool{}
-	var latest time.Time
-	for _, r := range m.runs {
-		k, tick := one{r.job, r.shard}, r.tick.Unix()
-		if ran[k] == nil {
-			ran[k] = map[int64]bool{}
+	m.readBooks(c.Books)
+	for _, j := range m.list() {
+		def := j.Definition()
+		schedule, err := oracle(def)
+		if err != nil {
+			m.t.Fatal(err)
 		}
-		attempt := fmt.Sprint(k, tick, r.attempt)
-		if granted[attempt] || r.attempt > 1 && !ran[k][tick] {
-			m.bad("%v %d, attempt %d: granted twice, or without the one before it", k, tick, r.attempt)
+		var cancelled []audit.Cancel
+		if m.cancels {
+			cancelled = []audit.Cancel{{Request: audit.Request{At: m.shut}}}
 		}
-		granted[attempt], ran[k][tick] = true, true
-		if r.token <= token[k] {
-			m.bad("%v %d: token %d after %d", k, tick, r.token, token[k])
-		}
-		token[k], latest = r.token, r.at
-		if r.tick.Before(m.shut) || r.tick.After(m.opened) {
-			m.worst = max(m.worst, r.at.Sub(r.tick))
-		}
-	}
-	if len(ran) != 10 || latest.Before(m.opened.Add(10*time.Second)) {
-		m.bad("%d jobs and shards ran, want 10; the last run was %s after the new side was open", len(ran), latest.Sub(m.opened))
-	}
-	for k, ticks := range ran {
-		first, last := slices.Min(slices.Collect(maps.Keys(ticks))), slices.Max(slices.Collect(maps.Keys(ticks)))
-		for tick := first; tick <= last; tick++ {
-			if due := k.job != "job-4" || tick%4 == 0; due && !ticks[tick] && !skipped[k.job][tick] {
-				m.bad("%v has not run its tick %d, and no row says why", k, tick)
-			}
+		c.Jobs = append(c.Jobs, audit.Job{Name: j.Name, StartsOnly: true, Cancelled: cancelled, Versions: []audit.Version{{
+			Schedule: schedule, Definition: def,
+			Certain: audit.Span{From: m.begun.Add(2 * time.Second), Until: end.Add(-3 * time.Second)}, Possible: audit.Span{From: m.begun, Until: end.Add(time.Minute)},
+		}}})
+		if latest := m.latest(j.Name); m.opened.After(m.shut) && latest.Before(m.opened.Add(10*time.Second)) {
+			m.t.Errorf("%s: the last run was %s after the new side was open", j.Name, latest.Sub(m.opened))
 		}
 	}
+	m.report = audit.Check(c)
 }
 
-// skipped are the ticks that the ledger has recorded as skipped: because the one before went on while the namespace was
-// closed, or because of the job that is followed.
-func (m *moving) skipped() map[string]map[int64]bool {
-	client := m.to.Client()
-	defer client.Close()
-	i, err := scheduler.NewInspector(client, "")
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	rows, err := i.Runs(context.Background(), scheduler.RunFilter{Outcome: "skipped"})
-	if err != nil {
-		m.t.Error(err)
-	}
-	skipped := map[string]map[int64]bool{}
-	for _, r := range rows {
-		if skipped[r.Job] == nil {
-			skipped[r.Job] = map[int64]bool{}
-		}
-		until := r.Tick
-		if r.Until != nil {
-			until = r.Until
-		}
-		for at := time.Time(*r.Tick).Unix(); at <= time.Time(*until).Unix(); at++ {
-			skipped[r.Job][at] = true
+func (m *moving) latest(job string) (at time.Time) {
+	for _, w := range slices.Backward(m.writes) {
+		if w.Job == job {
+			return w.At
 		}
 	}
-	return skipped
+	return at
 }
 
-// books wants the chains of the new side to close.
-func (m *moving) books() {
+// readBooks reads what the new side has recorded.
+func (m *moving) readBooks(books map[string]ledger.JobBooks) {
 	client := m.to.Client()
 	defer client.Close()
-	i, err := scheduler.NewInspector(client, "")
-	if err != nil {
-		m.t.Fatal(err)
+	l, err := ledger.OpenExisting(context.Background(), client, ledger.Config{Namespace: "escapement"})
+	if err == nil {
+		var unread ledger.Unread
+		if unread, err = l.EachJob(context.Background(), "", func(b ledger.JobBooks) { books[b.Entry.Job] = b }); len(unread.LeftAlone) > 0 {
+			m.t.Errorf("left alone: %v", unread.LeftAlone)
+		}
 	}
-	wrong, err := i.Verify(context.Background(), "")
 	if err != nil {
 		m.t.Error(err)
-	}
-	for _, w := range wrong {
-		m.t.Errorf("%s: %s", w.Job, w.What)
 	}
 }

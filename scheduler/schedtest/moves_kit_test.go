@@ -1,4 +1,4 @@
-package schedtest_test
+package schedtest
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
 // moving is one move that is played.
@@ -29,24 +30,18 @@ type moving struct {
 	procs    []*proc
 	started  int
 
-	shut, opened  time.Time // when nothing was granted, at the longest
+	shut, opened  time.Time     // when nothing was granted, at the longest
+	offset        time.Duration // of the clock of to
+	cancels       bool          // the seal cancels what runs
+	sealed        time.Time     // what starts after that was granted by the new side
 	kills, aborts int
-	worst         time.Duration
 	partitions    int
+	report        audit.Report
 
-	wrong []string // what judge found
-
-	mu    sync.Mutex
-	story []string
-	runs  []movedRun
-}
-
-type movedRun struct {
-	job      string
-	shard    int
-	tick, at time.Time
-	token    int64
-	attempt  int
+	mu        sync.Mutex
+	story     []string
+	writes    []audit.Write
+	disturbed []audit.Disturbance
 }
 
 // proc is a process: a node, and after the move the one that takes its place.
@@ -66,7 +61,8 @@ func newMoving(t *testing.T, seed uint64) *moving {
 		}
 	}
 	m.partitions = 1 + m.rng.IntN(5)
-	m.to.StepClock(time.Duration(m.rng.IntN(1200)-600) * time.Millisecond)
+	m.offset = time.Duration(m.rng.IntN(1200)-600) * time.Millisecond
+	m.to.StepClock(m.offset)
 	return m
 }
 
@@ -76,16 +72,15 @@ func (m *moving) say(format string, args ...any) {
 	m.story = append(m.story, fmt.Sprintf("%9.3f  ", time.Since(m.begun).Seconds())+fmt.Sprintf(format, args...))
 }
 
-func (m *moving) bad(format string, args ...any) {
-	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
-}
-
 // list are the jobs: each second, some of them sharded, lasting or following another.
 func (m *moving) list() (list []jobs.Job) {
 	write := func(_ context.Context, r *jobs.Run) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.runs = append(m.runs, movedRun{r.Job(), r.Shard(), r.Tick(), time.Now(), r.Token(), r.Attempt()})
+		m.writes = append(m.writes, audit.Write{
+			No: len(m.writes) + 1, At: time.Now(), Job: r.Job(), Tick: r.Tick(), Run: r.ID(), Token: r.Token(), Node: r.Node(), Attempt: r.Attempt(),
+			Try: r.Try(), Shard: r.Shard(), Shards: r.Shards(), Trigger: r.Trigger().String(), Phase: audit.Start,
+		})
 	}
 	for i := range 8 {
 		list = append(list, jobs.Job{
@@ -149,6 +144,7 @@ func (m *moving) start() {
 // kill cuts a process off for good: nothing that it sends arrives any more.
 func (m *moving) kill(p *proc) {
 	m.say("%s is killed", p.name)
+	m.disturbed = append(m.disturbed, audit.Disturbance{Span: audit.Span{From: time.Now(), Until: time.Now().Add(time.Second)}, What: "kill", Nodes: []string{p.name}})
 	p.networks[0].Cut()
 	p.networks[1].Cut()
 	m.procs = slices.DeleteFunc(m.procs, func(x *proc) bool { return x == p })

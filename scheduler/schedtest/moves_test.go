@@ -1,46 +1,40 @@
-package schedtest_test
+package schedtest
 
 import (
+	"cmp"
 	"errors"
-	"flag"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/scheduler/move"
-)
-
-var (
-	moveSeed  = flag.Uint64("moves.seed", 0, "play this seed only and tell its story")
-	moveSeeds = flag.Int("moves.seeds", defaultSeeds/20, "how many seeds TestMoves plays")
-	moveFirst = flag.Uint64("moves.first", 1, "the first of them")
 )
 
 // TestMoves moves a namespace under load, in virtual time, by a program that is killed again and again before or after
 // one of its commands, sometimes gives up half way and begins anew, while nodes are killed and started. Then every job
 // must have run each of its ticks once, by increasing tokens, and the old Redis must refuse.
 func TestMoves(t *testing.T) {
-	if *moveSeed != 0 {
-		synctest.Test(t, func(t *testing.T) { newMoving(t, *moveSeed).play() })
-		return
+	from, n := *firstSeed, cmp.Or(*seeds, 12)
+	if *oneSeed != 0 {
+		from, n = *oneSeed, 1
 	}
-	kills, aborts := 0, 0
-	var worst time.Duration
-	for seed := *moveFirst; seed < *moveFirst+uint64(*moveSeeds) && !t.Failed(); seed++ {
+	kills, aborts, ticks := 0, 0, 0
+	for seed := from; seed < from+uint64(n) && !t.Failed(); seed++ {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMoving(t, seed)
 			m.play()
-			kills, aborts, worst = kills+m.kills, aborts+m.aborts, max(worst, m.worst)
+			kills, aborts, ticks = kills+m.kills, aborts+m.aborts, ticks+m.report.Ticks
 			if t.Failed() {
-				t.Logf("again, with its story: -run TestMoves -moves.seed %d", seed)
+				t.Logf("again, with its story: -run TestMoves -seed %d", seed)
 			}
 		})
 	}
-	t.Logf("%d moves from seed %d on: the mover was killed %d times and gave up %d times; the latest start %s after it was possible",
-		*moveSeeds, *moveFirst, kills, aborts, worst)
+	t.Logf("%d moves from seed %d on: %d ticks; the mover was killed %d times and gave up %d times", n, from, ticks, kills, aborts)
 }
 
 // step runs one step of the move by processes that are killed, one after another, until one carries it out.
@@ -98,7 +92,9 @@ func (m *moving) play() {
 	if m.rng.IntN(2) == 0 && len(m.procs) > 2 {
 		m.kill(m.procs[m.rng.IntN(len(m.procs))])
 	}
-	m.step("seal", m.seal(move.SealOptions{Drain: 10 * time.Second, CancelRunning: m.rng.IntN(4) == 0}))
+	m.cancels = m.rng.IntN(4) == 0
+	m.step("seal", m.seal(move.SealOptions{Drain: 10 * time.Second, CancelRunning: m.cancels}))
+	m.sealed = time.Now()
 	if m.rng.IntN(2) == 0 {
 		m.start()
 	}
@@ -117,9 +113,11 @@ func (m *moving) play() {
 		<-p.done
 	}
 	m.judge()
-	m.books()
-	for _, w := range m.wrong {
-		m.t.Error(w)
+	for _, f := range m.report.Findings {
+		m.t.Error(f)
+	}
+	if m.report.Ticks < 150 {
+		m.t.Errorf("only %d ticks were judged", m.report.Ticks)
 	}
 	if m.t.Failed() {
 		m.t.Log("\n" + strings.Join(m.story, "\n"))
@@ -133,7 +131,7 @@ func (m *moving) close() {
 	time.Sleep(3 * time.Second) // connections in the making end
 }
 
-// TestMovesByHand shows that the judge can find fault: what people do without a move, a copy of all keys and new nodes
+// TestMovesByHand is the control: what people do without a move, a copy of all keys and new nodes
 // while the old ones go on, runs ticks twice.
 func TestMovesByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -149,8 +147,9 @@ func TestMovesByHand(t *testing.T) {
 			p.stop()
 			<-p.done
 		}
-		if m.judge(); !strings.Contains(strings.Join(m.wrong, "\n"), "granted twice") {
-			t.Errorf("the judge found %q; want ticks that were granted twice", m.wrong)
+		m.judge()
+		if !slices.ContainsFunc(m.report.Findings, func(f audit.Finding) bool { return f.Kind == audit.KindDouble }) {
+			t.Errorf("found %v; want ticks that ran twice", m.report.Findings)
 		}
 		m.close()
 	})

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/schedtest/verify"
+	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
 // stage is how far a run has come.
@@ -25,6 +25,7 @@ const (
 
 // passage is one run id's way through the cluster, as the wire saw it.
 type passage struct {
+	id      string
 	job     string
 	process *process // that asked; nil while it is pending
 	stage   stage
@@ -99,7 +100,7 @@ func (c *cluster) asked(m *message) {
 		}
 		switch r := c.runs[args[i+claimRun]]; {
 		case r == nil:
-			c.runs[args[i+claimRun]] = &passage{job: args[i+claimJob], process: m.conn.process, stage: asked}
+			c.runs[args[i+claimRun]] = &passage{id: args[i+claimRun], job: args[i+claimJob], process: m.conn.process, stage: asked}
 		case r.stage == pending:
 			r.process, r.stage = m.conn.process, asked
 		}
@@ -129,8 +130,7 @@ func (c *cluster) carried(m *message, reply []byte) {
 				}
 				r.tick, r.mode = grantOf(m.commands[0], i, words)
 				r.whole, r.shard, r.shards = shardOf(words[i*claimStride+3])
-				c.unharmed(r)
-				c.grows(r, words[i*claimStride+1])
+				c.granted(r, words[i*claimStride+1])
 			}
 			if i*claimStride+3 < len(words) && words[i*claimStride] == "opened" {
 				r.stage = settled
@@ -173,52 +173,41 @@ func grantOf(args []string, nth int, words []string) (tick int64, mode string) {
 // will run it. There must be a cause: the process leaves, or a fault hit it, or Redis.
 func (c *cluster) handedBack(p *process, runs []*passage) {
 	from := time.Now().Add(-c.settle)
-	cause := p.leaving || slices.ContainsFunc(c.disturbed, func(d verify.Disturbance) bool {
+	cause := p.leaving || slices.ContainsFunc(c.disturbed, func(d audit.Disturbance) bool {
 		return d.Job == "" && d.Until.After(from) && (len(d.Nodes) == 0 || slices.Contains(d.Nodes, p.seat.name))
 	})
 	for _, r := range runs {
 		c.seen["run handed back"]++
 		if cause {
-			c.disturbed = append(c.disturbed, verify.Disturbance{
-				Span: verify.Span{From: from, Until: time.Now()}, What: "handed back", Nodes: []string{p.seat.name}, Job: r.job,
+			c.disturbed = append(c.disturbed, audit.Disturbance{
+				Span: audit.Span{From: from, Until: time.Now()}, What: "handed back", Nodes: []string{p.seat.name}, Job: r.job,
 			})
 		}
 	}
 }
 
-// unharmed checks that a grant takes nothing away from a function that works under a valid lease: of the job,
-// or, where one of the two was granted beside others, of the same tick. Shards of an open tick run at once. Of runs that were granted before
-// Redis lost writes it may know nothing.
-func (c *cluster) unharmed(r *passage) {
+// granted notes a grant, and who works on at that instant under a context that has not ended. Of runs that were granted
+// before Redis lost writes it may know nothing.
+func (c *cluster) granted(r *passage, token string) {
+	n, err := strconv.ParseInt(token, 10, 64)
+	if err != nil {
+		c.blame(Harness, r.job, "token %q", token)
+	}
+	r.token = n
+	g := audit.Grant{At: c.redisTime(), Job: r.job, Run: r.id, Tick: r.tick, Token: n, Shard: r.shard, Shards: r.shards, Of: r.whole, Allowed: r.mode == allowed}
 	for id, call := range c.calls {
 		other := c.runs[id]
-		if call.job != r.job || other == r || call.ctx.Err() != nil {
-			continue
-		}
 		known := other == nil || c.redis.lost.Before(other.at)
-		beside := r.mode == allowed || other != nil && other.mode == allowed
-		if known && !r.besides(other, beside) && (!beside || call.tick == r.tick) {
-			c.blame(Told, r.job, "granted while run %s on %s works on under a context that has not ended", id, call.process.name)
+		if call.job == r.job && other != r && call.ctx.Err() == nil && known {
+			g.Working = append(g.Working, id)
 		}
 	}
+	slices.Sort(g.Working)
+	c.grants = append(c.grants, g)
 }
 
 // allowed is how scripts call overlap allow.
 const allowed = "a"
-
-// grows holds promise P3 where tokens are made: each grant's is greater than all before it of its job, and a
-// grant that is repeated keeps its own. Writes that were lost while the clock went back are beyond the rule.
-func (c *cluster) grows(r *passage, token string) {
-	n, err := strconv.ParseInt(token, 10, 64)
-	switch {
-	case err != nil:
-		c.blame(Harness, r.job, "token %q", token)
-	case n == r.token:
-	case n <= c.tokens[r.job] && !(!c.redis.lost.IsZero() && c.wentBack()):
-		c.blame(verify.KindToken, r.job, "granted with %d, after %d", n, c.tokens[r.job])
-	}
-	r.token, c.tokens[r.job] = n, max(n, c.tokens[r.job])
-}
 
 // wentBack says whether Redis' clock was ever set back.
 func (c *cluster) wentBack() bool {
@@ -291,10 +280,8 @@ func (c *cluster) failedOver(lossy bool) {
 
 // Kinds of findings that only the simulation can make.
 const (
-	// Told: a function was not told of its lost lease before another run was granted (promise P4).
-	Told verify.Kind = "TOLD"
 	// Leftover: something was left behind after all nodes had stopped in peace.
-	Leftover verify.Kind = "LEFTOVER"
+	Leftover audit.Kind = "LEFTOVER"
 	// Harness: the simulation itself could not do what the plan says.
-	Harness verify.Kind = "HARNESS"
+	Harness audit.Kind = "HARNESS"
 )

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +36,8 @@ type Plan struct {
 	Jobs []jobs.Job
 	// Versions are the jobs of later deploys; Deploy counts from 0, which is Jobs.
 	Versions [][]jobs.Job
+	// Labels are what each node has, by name, beside those of Config.
+	Labels map[string]map[string]string
 	// Offsets are how far the nodes' wall clocks are from the true time at the start, by name.
 	Offsets map[string]time.Duration
 	// Triggers are runs that are asked for by hand.
@@ -47,15 +50,15 @@ type Plan struct {
 	// Unguarded makes the sink accept stale tokens, as a resource without a guard does.
 	Unguarded bool
 
-	// broken are edits of the ledger's scripts: "claim" -> old text, new text, ... The tests of this package break
-	// scripts to see the verifier find it.
-	broken map[string][]string
+	// scripts are more scripts that faults can be aimed at, by SHA-1.
+	scripts map[string]string
 	// strict excuses nothing behind lost writes: the nodes are there to say what was lost.
 	strict bool
 	// wordy tells every message in the story.
 	wordy bool
-	// unjudged leaves the verdict to the caller: the verifier's schedules know skip and latest only.
-	unjudged bool
+	// unjudged leaves the verdict to the caller, unjudgedJobs that on some jobs.
+	unjudged     bool
+	unjudgedJobs []string
 	// acts are what is done from outside, each with the cluster's lock held; it takes no time.
 	acts []act
 	// last is called, with the lock held, when the time is up and before anything is stopped.
@@ -142,6 +145,35 @@ func (p Plan) beside() map[string]bool {
 	return all
 }
 
+// labels are those of a node.
+func (p Plan) labels(node string) map[string]string {
+	all := maps.Clone(p.Config.Labels)
+	if all == nil {
+		all = make(map[string]string)
+	}
+	maps.Copy(all, p.Labels[node])
+	return all
+}
+
+// crowded says that nodes may be short of slots, so that a late start is nobody's fault.
+func (p Plan) crowded() bool {
+	n := 0
+	for v := range 1 + len(p.Versions) {
+		here := 0
+		for _, j := range p.jobs(v) {
+			here += max(1, j.Shards)
+			if j.Overlap == jobs.OverlapAllow {
+				here += spareSlots
+			}
+		}
+		n = max(n, here)
+	}
+	return p.Config.MaxRunning > 0 && p.Config.MaxRunning < n
+}
+
+// spareSlots is for how many more runs there should be slots where a job allows them.
+const spareSlots = 16
+
 // settings checks that a node can be made of the plan's settings and jobs.
 func (p Plan) settings(reg *jobs.Registry) error {
 	cfg := p.Config
@@ -177,10 +209,16 @@ func (p Plan) validate() error {
 		if err := p.settings(reg); err != nil {
 			errs = append(errs, fmt.Errorf("plan: version %d: %w", v, err))
 		}
+		errs = append(errs, p.judgeable(v)...)
 	}
 	for _, tr := range p.Triggers {
 		if !slices.Contains(p.jobNames(), tr.Job) || tr.When < 0 || tr.When > p.For {
 			errs = append(errs, fmt.Errorf("plan: trigger of %q at %s: there must be such a job, and the time must lie in the plan", tr.Job, tr.When))
+		}
+	}
+	for name := range p.Labels {
+		if !slices.Contains(p.names(), name) {
+			errs = append(errs, fmt.Errorf("plan: Labels: there is no node %q; the nodes are %s", name, strings.Join(p.names(), ", ")))
 		}
 	}
 	for name := range p.Offsets {
@@ -197,4 +235,26 @@ func (p Plan) validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// judgeable refuses, by name, what a plan holds that cannot be judged.
+func (p Plan) judgeable(version int) (errs []error) {
+	refuse := func(what string, args ...any) {
+		errs = append(errs, fmt.Errorf("plan: version %d: %s", version, fmt.Sprintf(what, args...)))
+	}
+	if p.Config.Next != nil {
+		refuse("Config.Next: a move to another Redis cannot be judged in a plan")
+	}
+	for _, j := range p.jobs(version) {
+		def := j.Definition()
+		if _, err := oracle(def); err != nil {
+			refuse("job %s: its schedule cannot be judged: %v", j.Name, err)
+		}
+		for _, before := range p.Jobs {
+			if before.Name == j.Name && before.After != j.After && !slices.Contains(p.unjudgedJobs, j.Name) {
+				refuse("job %s: it follows %q, and %q in version 0; a job that changes what it follows cannot be judged", j.Name, j.After, before.After)
+			}
+		}
+	}
+	return errs
 }

@@ -1,4 +1,4 @@
-package schedtest_test
+package schedtest
 
 import (
 	"context"
@@ -7,21 +7,22 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/schedtest"
 )
+
+const second = time.Second
 
 // planOf is the plan of a seed. Of eight seeds, two have one fault, two a pair, four more; every other seed
 // heals; one in four is a rolling deploy, and one in three of those is taken back.
-func planOf(seed uint64) schedtest.Plan {
+func planOf(seed uint64) Plan {
 	d := rand.New(rand.NewPCG(seed, 0x9a17))
-	p := schedtest.Plan{Seed: seed, Nodes: 2 + d.IntN(3), For: 24 * time.Second, Jobs: workload(seed, 0)}
+	p := Plan{Seed: seed, Nodes: 2 + d.IntN(3), For: 24 * second, Jobs: workload(seed, 0)}
 	p.Config.HistoryKeep = 1000 // a sharded tick has many rows
 	faults, until := []int{1, 2, 1, 2, 3, 4, 5, 6}[seed%8], p.For
 	if seed%2 == 0 {
-		p.Heal = 14 * time.Second
-		p.For, until = p.Heal+18*time.Second, p.Heal
+		p.Heal = 14 * second
+		p.For, until = p.Heal+18*second, p.Heal
 	}
-	p.Faults = schedtest.RandomFaults(seed, faults, p.Nodes, 2500*time.Millisecond, until)
+	p.Faults = RandomFaults(seed, faults, p.Nodes, 2500*time.Millisecond, until)
 	if d.IntN(4) == 0 {
 		p.Versions = [][]jobs.Job{workload(seed, 1)}
 		p.Faults = append(p.Faults, deploys(d, p.Nodes)...)
@@ -31,26 +32,26 @@ func planOf(seed uint64) schedtest.Plan {
 	}
 	for range d.IntN(4) {
 		job := p.Jobs[d.IntN(len(p.Jobs))].Name
-		p.Triggers = append(p.Triggers, schedtest.Trigger{When: time.Duration(1000+d.IntN(20_000)) * time.Millisecond, Job: job})
+		p.Triggers = append(p.Triggers, Trigger{When: time.Duration(1000+d.IntN(20_000)) * time.Millisecond, Job: job})
 	}
 	return p
 }
 
 // deploys brings version 1 to one node after another, each when it comes to some point of a tick's life; or to
 // the first only, and takes it back.
-func deploys(d *rand.Rand, nodes int) []schedtest.Fault {
-	points := []schedtest.Point{schedtest.BeforeClaim, schedtest.AfterClaim, schedtest.BeforeStart, schedtest.AfterStart, schedtest.BeforeSettle, schedtest.AfterSettle, ""}
+func deploys(d *rand.Rand, nodes int) []Fault {
+	points := []Point{BeforeClaim, AfterClaim, BeforeStart, AfterStart, BeforeSettle, AfterSettle, ""}
 	at := time.Duration(3000+d.IntN(4000)) * time.Millisecond
-	var all []schedtest.Fault
+	var all []Fault
 	for i := range nodes {
-		f := schedtest.Fault{Do: schedtest.Deploy, Node: string(rune('a' + i)), When: at, At: points[d.IntN(len(points))], Version: 1, For: 100 * time.Millisecond}
+		f := Fault{Do: Deploy, Node: string(rune('a' + i)), When: at, At: points[d.IntN(len(points))], Version: 1, For: 100 * time.Millisecond}
 		all = append(all, f)
 		at += time.Duration(d.IntN(1500)) * time.Millisecond
 	}
 	if d.IntN(3) == 0 {
 		back := all[0]
-		back.When, back.At, back.Version = at+2*time.Second, "", 0
-		return []schedtest.Fault{all[0], back}
+		back.When, back.At, back.Version = at+2*second, "", 0
+		return []Fault{all[0], back}
 	}
 	return all
 }
@@ -86,7 +87,7 @@ func workload(seed uint64, version int) []jobs.Job {
 		case 1:
 			work *= 14
 		}
-		j := jobs.Job{Name: fmt.Sprintf("job-%d", i), Schedule: schedules[d.IntN(len(schedules))], TTL: 3 * time.Second, Func: patient(work)}
+		j := jobs.Job{Name: fmt.Sprintf("job-%d", i), Schedule: schedules[d.IntN(len(schedules))], TTL: 3 * second, Func: patient(work)}
 		if d.IntN(3) == 0 {
 			j.Func = stubborn(work)
 		}
@@ -94,7 +95,7 @@ func workload(seed uint64, version int) []jobs.Job {
 			j.Schedule = "@every 1500ms"
 		}
 		if version == 1 && i == 1 {
-			j.TTL = 4 * time.Second
+			j.TTL = 4 * second
 		}
 		all = append(all, parts(seed, version, i, j))
 	}

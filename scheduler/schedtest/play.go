@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler/schedtest/verify"
+	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
 const (
@@ -23,14 +23,14 @@ const (
 
 // Result is what a simulation showed.
 type Result struct {
-	verify.Report
+	audit.Report
 	// Digest names the history: of every message, reply, line of the sink and fault, with its
 	// instant. The same plan gives the same digest.
 	Digest string
 	// Story is the history for people, a line for each thing: seconds since the start, node, what.
 	Story []string
 	// Writes are the sink's lines.
-	Writes []verify.Write
+	Writes []audit.Write
 	// Seen counts what happened.
 	Seen Counters
 	// Idle are the faults of the plan that never struck.
@@ -129,8 +129,8 @@ func (c *cluster) finish() {
 		if c.plan.Heal > 0 {
 			p.leaving = true
 			p.drain()
-			c.disturbed = append(c.disturbed, verify.Disturbance{
-				Span: verify.Span{From: time.Now(), Until: time.Now().Add(lastWords)}, What: string(Drain), Nodes: []string{p.seat.name},
+			c.disturbed = append(c.disturbed, audit.Disturbance{
+				Span: audit.Span{From: time.Now(), Until: time.Now().Add(lastWords)}, What: string(Drain), Nodes: []string{p.seat.name},
 			})
 		} else {
 			c.crash(p)
@@ -183,15 +183,15 @@ func (c *cluster) judge(ctx context.Context, read time.Time) (Result, error) {
 }
 
 // verdict is what the verifier finds.
-func (c *cluster) verdict(ctx context.Context, read time.Time) (verify.Report, error) {
-	books, err := c.books(ctx)
+func (c *cluster) verdict(ctx context.Context, read time.Time) (audit.Report, error) {
+	stored, err := c.books(ctx)
 	if err != nil {
-		return verify.Report{}, fmt.Errorf("schedtest: read the books: %w", err)
+		return audit.Report{}, fmt.Errorf("schedtest: read the books: %w", err)
 	}
-	c.partly(books)
+	c.countRecords(stored.books)
 	known, err := c.known()
 	if err != nil {
-		return verify.Report{}, fmt.Errorf("schedtest: the verifier's schedules: %w", err)
+		return audit.Report{}, fmt.Errorf("schedtest: the verifier's schedules: %w", err)
 	}
 	disturbed := slices.Clone(c.disturbed)
 	for i := range disturbed {
@@ -201,36 +201,47 @@ func (c *cluster) verdict(ctx context.Context, read time.Time) (verify.Report, e
 			disturbed[i].Until = disturbed[i].Until.Add(c.redis.widest())
 		}
 	}
-	read = c.byRedis(verify.Span{From: c.began, Until: read}).Until
-	ended := c.byRedis(verify.Span{From: c.began, Until: time.Now()}).Until
-	report := verify.Check(verify.Case{
-		Jobs: known, Writes: c.sink.writes, Books: books, Disturbed: disturbed, Nodes: c.plan.names(), Read: read, Ended: ended, Within: c.within, Settle: c.settle,
+	read = c.byRedis(audit.Span{From: c.began, Until: read}).Until
+	ended := c.byRedis(audit.Span{From: c.began, Until: time.Now()}).Until
+	report := audit.Check(audit.Case{
+		Jobs: known, Writes: c.judged(c.sink.writes), Grants: c.grants, Books: stored.of(known), Events: stored.events,
+		Disturbed: disturbed, Nodes: c.plan.names(), Read: read, Ended: ended,
+		Within: c.within, Settle: c.settle, Skew: c.plan.Config.MaxSkew + 50*time.Millisecond,
+		Crowded: c.plan.crowded(), Stepped: len(c.redis.steps) > 0, SetBack: c.wentBack(),
 	})
 	c.resumed(known)
 	return report, nil
 }
 
+// judged leaves out what jobs wrote that are not judged.
+func (c *cluster) judged(writes []audit.Write) []audit.Write {
+	return slices.DeleteFunc(slices.Clone(writes), func(w audit.Write) bool { return slices.Contains(c.unjudged, w.Job) })
+}
+
 // resumed checks that after a cluster was healed each job ran again.
-func (c *cluster) resumed(known []verify.Job) {
+func (c *cluster) resumed(known []audit.Job) {
 	if c.plan.Heal == 0 {
 		return
 	}
-	from := c.byRedis(verify.Span{From: c.began, Until: c.began.Add(c.plan.Heal)}).Until
-	until := c.byRedis(verify.Span{From: c.began, Until: c.began.Add(c.plan.For)}).Until.Add(-c.settle)
+	from := c.byRedis(audit.Span{From: c.began, Until: c.began.Add(c.plan.Heal)}).Until
+	until := c.byRedis(audit.Span{From: c.began, Until: c.began.Add(c.plan.For)}).Until.Add(-c.settle)
 	for _, j := range known {
+		if c.plan.crowded() || j.Eligible != nil && len(j.Eligible) == 0 || len(j.Pauses) > 0 {
+			continue
+		}
 		due := 0
 		for _, v := range j.Versions {
-			span := verify.Span{From: from, Until: until}
+			span := audit.Span{From: from, Until: until}
 			if v.Certain.From.After(from) {
 				span.From = v.Certain.From
 			}
-			if !v.Certain.From.IsZero() && v.Certain.Until.After(until) {
+			if v.Schedule != nil && !v.Certain.From.IsZero() && v.Certain.Until.After(until) {
 				due += len(v.Schedule.Ticks(span.From, span.Until))
 			}
 		}
-		ran := slices.ContainsFunc(c.sink.writes, func(w verify.Write) bool { return w.Job == j.Name && w.At.After(from) })
+		ran := slices.ContainsFunc(c.sink.writes, func(w audit.Write) bool { return w.Job == j.Name && w.At.After(from) })
 		if due > 0 && !ran {
-			c.blame(verify.KindLost, j.Name, "%d ticks came due after all faults had ended, and none of it ran", due)
+			c.blame(audit.KindLost, j.Name, "%d ticks came due after all faults had ended, and none of it ran", due)
 		}
 	}
 }

@@ -10,34 +10,12 @@ import (
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
-// paused is a pause that an operator began. It ends at until, or when another act ends it.
-type paused struct {
-	job         string
-	from, until int64 // by Redis' clock, ms; until is never for one without an end
-}
-
-// never is an instant behind all others, ms.
-const never = int64(1) << 60
-
-// asking is a run that somebody asked for by hand, and was promised.
-type asking struct {
-	job, run string
-	at       int64 // by Redis' clock, ms
-}
-
-// killed is a wish to end a run.
-type killed struct {
-	at       time.Time
-	job, run string
-	word     ledger.Word
-}
-
 // operator's acts, by how often they are done.
 var policyActs = []string{"pause", "pause until", "resume", "trigger", "trigger", "trigger at", "unique", "unique", "cancel", "cancel", "cancel", "rerun", "rerun", "rewind", "rewind"}
 
 // operators adds what operators do: at odd milliseconds, so that no run by hand has the tick of a scheduled one.
-func (t *tale) operators(d *dice, p *Plan) {
-	end := p.For - sec
+func operators(d *dice, p *Plan) {
+	end := p.For - second
 	if p.Heal > 0 {
 		end = p.Heal
 	}
@@ -49,24 +27,21 @@ func (t *tale) operators(d *dice, p *Plan) {
 			answer := "Redis is away"
 			if c.redis.up {
 				err := c.beside(func(l *ledger.Ledger, in *scheduler.Inspector) (err error) {
-					answer, err = t.operate(c, l, in, operator{i, what, job, x})
+					answer, err = operator{i, what, job, x}.act(c, l, in)
 					return err
 				})
 				if err != nil {
 					answer = wordOf(err)
 				}
 			}
-			t.did[what+": "+firstWordsOf(answer)]++
+			c.seen[what+": "+firstWordsOf(answer)]++
 			c.note("hand", "%s %s: %s", what, job, answer)
 		}})
 	}
 	if p.Heal > 0 { // whoever paused a job goes on with it
 		for _, job := range names {
 			p.acts = append(p.acts, act{p.Heal + 31*time.Millisecond, func(c *cluster) {
-				now := c.redisTime().UnixMilli()
-				if err := c.beside(func(l *ledger.Ledger, _ *scheduler.Inspector) error { return l.Resume(context.Background(), job) }); err == nil {
-					t.resumed(job, now)
-				}
+				_ = c.beside(func(_ *ledger.Ledger, in *scheduler.Inspector) error { return c.resume(in, job) })
 			}})
 		}
 	}
@@ -79,53 +54,29 @@ type operator struct {
 	x         uint64
 }
 
-func (t *tale) operate(c *cluster, l *ledger.Ledger, in *scheduler.Inspector, o operator) (string, error) {
-	ctx, now := context.Background(), c.redisTime().UnixMilli()
+func (o operator) act(c *cluster, l *ledger.Ledger, in *scheduler.Inspector) (answer string, err error) {
+	now := c.redisTime().UnixMilli()
+	answer = "done"
 	switch o.what {
-	case "pause", "pause until":
-		w := paused{job: o.job, from: now, until: never}
-		opts := scheduler.PauseOptions{Author: "ops", Reason: "why not"}
-		if o.what == "pause until" {
-			w.until = now + 500 + int64(o.x%6000)
-			opts.Until = time.UnixMilli(w.until)
-		}
-		if err := in.Pause(ctx, o.job, opts); err != nil {
-			return "", err
-		}
-		t.resumed(o.job, now) // the new end counts
-		t.pauses = append(t.pauses, w)
-		return "done", nil
+	case "pause":
+		err = c.pause(in, o.job, scheduler.PauseOptions{Author: "ops", Reason: "why not"})
+	case "pause until":
+		err = c.pause(in, o.job, scheduler.PauseOptions{Author: "ops", Reason: "why not", Until: time.UnixMilli(now + 500 + int64(o.x%6000))})
 	case "resume":
-		err := in.Resume(ctx, o.job)
-		if err == nil {
-			t.resumed(o.job, now)
-		}
-		return "done", err
+		err = c.resume(in, o.job)
 	case "cancel":
-		return t.cancel(ctx, l, o)
+		return o.cancel(c, l)
 	case "rerun":
-		return t.rerun(ctx, l, o)
+		return o.rerun(c, l)
 	case "rewind":
-		_, err := in.Rewind(ctx, o.job, time.UnixMilli(now-int64(o.x%5000)))
-		if err == nil {
-			t.rewound[o.job]++
-		}
-		return "done", err
+		err = c.rewind(in, o.job, time.UnixMilli(now-int64(o.x%5000)))
 	default:
-		return t.trigger(ctx, l, o, now)
+		return o.trigger(c, l, now)
 	}
+	return answer, err
 }
 
-// resumed ends the pauses of a job.
-func (t *tale) resumed(job string, now int64) {
-	for i, w := range t.pauses {
-		if w.job == job && w.until > now {
-			t.pauses[i].until = now
-		}
-	}
-}
-
-func (t *tale) trigger(ctx context.Context, l *ledger.Ledger, o operator, now int64) (string, error) {
+func (o operator) trigger(c *cluster, l *ledger.Ledger, now int64) (string, error) {
 	want := ledger.Trigger{Run: fmt.Sprint("hand-", o.no), Payload: []byte(fmt.Sprint(o.no))}
 	switch o.what {
 	case "trigger at":
@@ -133,36 +84,27 @@ func (t *tale) trigger(ctx context.Context, l *ledger.Ledger, o operator, now in
 	case "unique":
 		want.Unique = "key"
 	}
-	id, err := l.Trigger(ctx, o.job, want)
-	if err != nil {
-		return "", err
+	id, err := c.trigger(l, o.job, want)
+	if err == nil && id != want.Run {
+		return "the same run", nil
 	}
-	for _, a := range t.asked {
-		if a.run == id && a.job == o.job {
-			return "the same run", nil
-		}
-	}
-	t.asked = append(t.asked, asking{o.job, id, max(now, want.At)})
-	return "done", nil
+	return "done", err
 }
 
 // cancel wants some run ended that is going or waits.
-func (t *tale) cancel(ctx context.Context, l *ledger.Ledger, o operator) (string, error) {
-	open, err := l.Open(ctx, t.plan.jobNames()...)
+func (o operator) cancel(c *cluster, l *ledger.Ledger) (string, error) {
+	open, err := l.Open(context.Background(), c.plan.jobNames()...)
 	if err != nil || len(open) == 0 {
 		return "no run", err
 	}
 	run := open[o.x%uint64(len(open))]
-	word, err := l.Cancel(ctx, run.Job, run.Run, "ops", "enough")
-	if err == nil {
-		t.kills = append(t.kills, killed{time.Now(), run.Job, run.Run, word})
-	}
+	word, err := c.cancel(l, run.Job, run.Run, "enough")
 	return string(word), err
 }
 
 // rerun wants one more attempt of some run that has ended.
-func (t *tale) rerun(ctx context.Context, l *ledger.Ledger, o operator) (string, error) {
-	rows, _, err := l.History(ctx, []string{o.job})
+func (o operator) rerun(c *cluster, l *ledger.Ledger) (string, error) {
+	rows, _, err := l.History(context.Background(), []string{o.job})
 	if err != nil {
 		return "", err
 	}
@@ -170,19 +112,6 @@ func (t *tale) rerun(ctx context.Context, l *ledger.Ledger, o operator) (string,
 	if len(runs) == 0 {
 		return "no run", nil
 	}
-	open, err := l.Open(ctx, o.job)
-	if err != nil {
-		return "", err
-	}
-	run := runs[o.x%uint64(len(runs))]
-	fresh, err := l.Rerun(ctx, o.job, run.Run)
-	if err != nil {
-		return "", err
-	}
-	there := slices.ContainsFunc(open, func(x ledger.Lease) bool { return x.Run == fresh }) ||
-		slices.ContainsFunc(runs, func(r ledger.Row) bool { return r.Run == fresh })
-	if !there {
-		t.wanted(fresh, true)
-	}
-	return "done", nil
+	_, err = c.rerun(l, o.job, runs[o.x%uint64(len(runs))].Run)
+	return "done", err
 }

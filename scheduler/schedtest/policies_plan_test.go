@@ -1,6 +1,8 @@
 package schedtest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,24 +11,20 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-const (
-	sec = time.Second
-	// healAt is when the faults of every other plan end.
-	healAt = 20 * sec
-)
+// healAt is when the faults of every other plan end.
+const healAt = 20 * second
 
 // policiesPlan is the plan of a seed: a few jobs with policies that the seed chooses, faults, and operators who
 // do this and that. One seed in five loses acknowledged writes, one steps Redis' clock, in one everybody is
 // away for longer than late ticks run in order; one in three is a deploy that changes policies.
-func policiesPlan(seed uint64) (Plan, *tale) {
+func policiesPlan(seed uint64) Plan {
 	d := &dice{rand.New(rand.NewPCG(seed, 0x9011c))}
-	t := &tale{seed: seed, again: make(map[string]bool), rewound: make(map[string]int), did: make(map[string]int)}
-	p := Plan{Seed: seed, Nodes: 1 + d.IntN(3), For: 28 * sec, unjudged: true}
+	p := Plan{Seed: seed, Nodes: 1 + d.IntN(3), For: 28 * second}
 	until := p.For
 	if seed%2 == 0 {
-		p.Heal, p.For, until = healAt, healAt+19*sec, healAt
+		p.Heal, p.For, until = healAt, healAt+19*second, healAt
 	}
-	p.Jobs = t.jobs(d)
+	p.Jobs = policyJobs(d, seed)
 	for _, f := range RandomFaults(seed, d.IntN(4), p.Nodes, 2500*time.Millisecond, until) {
 		p.Faults = append(p.Faults, tamed(f, seed))
 	}
@@ -34,12 +32,12 @@ func policiesPlan(seed uint64) (Plan, *tale) {
 		p.Faults = append(p.Faults, away(d, p.names())...)
 	}
 	for range d.IntN(4) {
-		p.Faults = append(p.Faults, aimed(d, until))
+		p.Faults = append(p.Faults, aimedFault(d, until))
 	}
 	if d.IntN(3) == 0 {
-		p.Versions = [][]jobs.Job{t.changed(d, p.Jobs)}
+		p.Versions = [][]jobs.Job{policiesChanged(d, seed, p.Jobs)}
 		for i, name := range p.names() {
-			at := d.between(3*sec, 6*sec) + time.Duration(i)*700*time.Millisecond
+			at := d.between(3*second, 6*second) + time.Duration(i)*700*time.Millisecond
 			p.Faults = append(p.Faults, Fault{Do: Deploy, Node: name, When: at, Version: 1, For: 100 * time.Millisecond})
 		}
 	}
@@ -50,11 +48,8 @@ func policiesPlan(seed uint64) (Plan, *tale) {
 	if d.IntN(5) == 0 {
 		p.Config.MaxRunning = 2
 	}
-	t.plan = p
-	t.operators(d, &p)
-	p.watch, p.last, p.final = t.see, t.look, t.close
-	t.plan = p
-	return p, t
+	operators(d, &p)
+	return p
 }
 
 // tamed is a fault as a seed may have it: most of them keep what Redis has acknowledged, and its clock.
@@ -63,14 +58,14 @@ func tamed(f Fault, seed uint64) Fault {
 	case (f.Do == EmptyRedis || f.Do == RollBackRedis) && seed%5 != 0:
 		f.Do, f.Writes, f.For = StopRedis, 0, max(f.For, 100*time.Millisecond)
 	case f.Do == StepRedis && seed%5 != 1:
-		f.Do, f.By, f.For = StopRedis, 0, f.By.Abs()%(3*sec)+100*time.Millisecond
+		f.Do, f.By, f.For = StopRedis, 0, f.By.Abs()%(3*second)+100*time.Millisecond
 	}
 	return f
 }
 
 // away has all nodes, or Redis, away for longer than late ticks run in order.
 func away(d *dice, names []string) []Fault {
-	at, long := d.between(3*sec, 5*sec), d.between(11*sec, 15*sec)
+	at, long := d.between(3*second, 5*second), d.between(11*second, 15*second)
 	if d.IntN(2) == 0 {
 		return []Fault{{Do: StopRedis, When: at, For: long}}
 	}
@@ -81,53 +76,53 @@ func away(d *dice, names []string) []Fault {
 	return all
 }
 
-// aimed is a fault where word is brought from one job to another, where a run is handed back, or ends.
-func aimed(d *dice, until time.Duration) Fault {
+// aimedFault is a fault where word is brought from one job to another, where a run is handed back, or ends.
+func aimedFault(d *dice, until time.Duration) Fault {
 	f := pick(d, []Fault{
 		{Do: DropRequest, At: BeforeRelay}, {Do: DropReply, At: AfterRelay}, {Do: Reset, At: AfterRelay},
-		{Do: Crash, At: AfterRelay, For: 2 * sec}, {Do: Crash, At: BeforeRelay, For: 2 * sec}, {Do: Delay, At: BeforeRelay, For: 3 * sec},
-		{Do: Pause, At: AfterSettle, For: 4 * sec}, {Do: StopRedis, At: AfterRelay, For: sec},
-		{Do: CutReplies, At: AfterClaim, For: 3100 * time.Millisecond}, {Do: Drain, At: AfterClaim, For: sec}, {Do: Pause, At: AfterClaim, For: 3 * sec},
-		{Do: Cut, At: AfterStart, For: 6 * sec}, {Do: Crash, At: AfterStart, For: 2 * sec}, {Do: Crash, At: AfterReap, For: sec},
-		{Do: DropReply, At: AfterReap}, {Do: DropReply, At: AfterSettle}, {Do: Delay, At: AfterSettle, For: 2 * sec}, {Do: DropReply, At: AfterUnclaim},
+		{Do: Crash, At: AfterRelay, For: 2 * second}, {Do: Crash, At: BeforeRelay, For: 2 * second}, {Do: Delay, At: BeforeRelay, For: 3 * second},
+		{Do: Pause, At: AfterSettle, For: 4 * second}, {Do: StopRedis, At: AfterRelay, For: second},
+		{Do: CutReplies, At: AfterClaim, For: 3100 * time.Millisecond}, {Do: Drain, At: AfterClaim, For: second}, {Do: Pause, At: AfterClaim, For: 3 * second},
+		{Do: Cut, At: AfterStart, For: 6 * second}, {Do: Crash, At: AfterStart, For: 2 * second}, {Do: Crash, At: AfterReap, For: second},
+		{Do: DropReply, At: AfterReap}, {Do: DropReply, At: AfterSettle}, {Do: Delay, At: AfterSettle, For: 2 * second}, {Do: DropReply, At: AfterUnclaim},
 	})
-	f.When, f.Nth = d.between(2*sec, until-4*sec), 1+d.IntN(4)
+	f.When, f.Nth = d.between(2*second, until-4*second), 1+d.IntN(4)
 	return f
 }
 
 var policySchedules = []string{"* * * * * *", "*/2 * * * * *", "@every 700ms", "@every 3s", "1-59/3 * * * * *", "H/4 * * * * *"}
 
 // jobs are two or three with a schedule, and one or two that follow one of those, or each other.
-func (t *tale) jobs(d *dice) []jobs.Job {
+func policyJobs(d *dice, seed uint64) []jobs.Job {
 	var all []jobs.Job
 	for i := range 2 + d.IntN(2) {
-		j := jobs.Job{Name: fmt.Sprintf("job-%d", i), Schedule: pick(d, policySchedules), TTL: 3 * sec}
-		all = append(all, t.parts(0, t.chosen(d, j)))
+		j := jobs.Job{Name: fmt.Sprintf("job-%d", i), Schedule: pick(d, policySchedules), TTL: 3 * second}
+		all = append(all, policyParts(seed, 0, chosen(d, seed, j)))
 	}
 	for i := range d.IntN(3) {
-		j := jobs.Job{Name: fmt.Sprintf("after-%d", i), After: all[d.IntN(len(all))].Name, TTL: 3 * sec}
-		all = append(all, t.parts(0, t.chosen(d, j)))
+		j := jobs.Job{Name: fmt.Sprintf("after-%d", i), After: all[d.IntN(len(all))].Name, TTL: 3 * second}
+		all = append(all, policyParts(seed, 0, chosen(d, seed, j)))
 	}
 	return all
 }
 
 // changed are the jobs of a deploy: other policies for half of them, and now and then another schedule.
-func (t *tale) changed(d *dice, old []jobs.Job) []jobs.Job {
+func policiesChanged(d *dice, seed uint64, old []jobs.Job) []jobs.Job {
 	all := slices.Clone(old)
 	for i, j := range all {
 		if d.IntN(2) == 0 {
-			all[i] = t.chosen(d, jobs.Job{Name: j.Name, Schedule: j.Schedule, After: j.After, TTL: j.TTL})
+			all[i] = chosen(d, seed, jobs.Job{Name: j.Name, Schedule: j.Schedule, After: j.After, TTL: j.TTL})
 		}
 		if j.After == "" && d.IntN(5) == 0 {
 			all[i].Schedule = "@every 1500ms"
 		}
-		all[i] = t.parts(1, all[i])
+		all[i] = policyParts(seed, 1, all[i])
 	}
 	return all
 }
 
 // chosen gives a job policies and work.
-func (t *tale) chosen(d *dice, j jobs.Job) jobs.Job {
+func chosen(d *dice, seed uint64, j jobs.Job) jobs.Job {
 	j.Overlap = pick(d, []jobs.Overlap{jobs.OverlapSkip, jobs.OverlapQueue, jobs.OverlapReplace, jobs.OverlapAllow})
 	if j.After == "" {
 		j.CatchUp = pick(d, []jobs.CatchUp{jobs.CatchUpLatest, jobs.CatchUpAll, jobs.CatchUpNone})
@@ -139,7 +134,7 @@ func (t *tale) chosen(d *dice, j jobs.Job) jobs.Job {
 		j.OnCrash, j.RerunMax = jobs.OnCrashRerun, 1+d.IntN(3)
 	}
 	if d.IntN(4) == 0 {
-		j.StartWithin = pick(d, []time.Duration{600 * time.Millisecond, 2 * sec, 12 * sec})
+		j.StartWithin = pick(d, []time.Duration{600 * time.Millisecond, 2 * second, 12 * second})
 	}
 	if d.IntN(4) == 0 {
 		j.Timeout = d.between(200*time.Millisecond, 2500*time.Millisecond)
@@ -149,7 +144,10 @@ func (t *tale) chosen(d *dice, j jobs.Job) jobs.Job {
 	}
 	n := nature{job: j.Name, base: d.between(time.Millisecond, 400*time.Millisecond), stubborn: d.IntN(5) == 0, fails: []int{0, 3, 8}[d.IntN(3)]}
 	n.slow = d.IntN(3)
-	j.Func = t.work(n)
+	j.Func = func(ctx context.Context, run *jobs.Run) error {
+		run.SetOutput([]byte(run.ID()))
+		return n.work(ctx, seed, run)
+	}
 	return j
 }
 
@@ -160,4 +158,64 @@ type nature struct {
 	slow     int // 0: never for long, 1: at times, 2: mostly
 	stubborn bool
 	fails    int
+}
+
+func (n nature) work(ctx context.Context, seed uint64, run *jobs.Run) error {
+	what := fmt.Sprint(n.job, run.Tick().UnixMilli(), run.Attempt(), run.Try())
+	if run.Shards() > 1 {
+		what += fmt.Sprint(" shard ", run.Shard())
+	}
+	x := fold(seed, what)
+	timer := time.NewTimer(n.length(x))
+	defer timer.Stop()
+	done := ctx.Done()
+	if n.stubborn {
+		done = nil
+	}
+	select {
+	case <-timer.C:
+	case <-done:
+		return context.Cause(ctx)
+	}
+	if int(x>>20%16) >= n.fails {
+		return nil
+	}
+	switch x >> 30 % 4 {
+	case 0:
+		return jobs.Permanent(errors.New("it never will"))
+	case 1:
+		panic("it broke")
+	default:
+		return errors.New("it did not work")
+	}
+}
+
+func (n nature) length(x uint64) time.Duration {
+	switch {
+	case n.slow == 0 || n.slow == 1 && x>>8%3 > 0:
+		return n.base
+	case x>>12%2 == 0:
+		return n.base * 4
+	default:
+		return n.base * 14
+	}
+}
+
+// policyParts gives about one job in four shards; a deploy gives other ones now and then, or takes them away. Those with a
+// schedule tick every few seconds.
+func policyParts(seed uint64, version int, j jobs.Job) jobs.Job {
+	d := &dice{rand.New(rand.NewPCG(fold(seed, j.Name), 0x5aad))}
+	sharded, n, other, slow := d.IntN(4) == 0, 2+d.IntN(4), 1+d.IntN(5), d.IntN(3) > 0
+	if !sharded {
+		return j
+	}
+	if slow && j.After == "" && version == 0 {
+		j.Schedule = pick(d, []string{"@every 3s", "1-59/3 * * * * *"})
+	}
+	counts := []int{n, n}
+	if d.IntN(2) == 0 {
+		counts[d.IntN(2)] = other
+	}
+	j.Shards = counts[version]
+	return j
 }

@@ -71,6 +71,7 @@ func (c *cluster) start(s *seat) {
 		reg.MustAdd(p.wrap(j))
 	}
 	cfg := c.plan.Config
+	cfg.Labels = c.plan.labels(s.name)
 	cfg.Name, cfg.Revision, cfg.WaitForRedis = s.name, fmt.Sprintf("v%03d", s.version), true
 	cfg.Logger = slog.New(slog.NewTextHandler(&p.words, nil))
 	cfg.Wall = func() time.Time {

@@ -1,60 +1,61 @@
-package schedtest_test
+package schedtest
 
 import (
 	"testing"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/schedtest"
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
 // Plans that once failed, cut down to what it takes. Each says what was wrong.
 var regressions = []struct {
 	name string
-	plan schedtest.Plan
+	plan Plan
 }{
 	{
 		// A restart made tokens run up to 60 s further ahead of the clock; data lost after that put them back to
 		// 60 s ahead. The sink refused every run for a minute.
 		"tokens fell when Redis was restarted and then lost its data",
-		schedtest.Plan{Faults: []schedtest.Fault{
-			{Do: schedtest.StopRedis, When: 5 * time.Second, For: 500 * time.Millisecond},
-			{Do: schedtest.EmptyRedis, When: 9 * time.Second, For: 500 * time.Millisecond},
+		Plan{Faults: []Fault{
+			{Do: StopRedis, When: 5 * time.Second, For: 500 * time.Millisecond},
+			{Do: EmptyRedis, When: 9 * time.Second, For: 500 * time.Millisecond},
 		}},
 	},
 	{
 		// Two failovers from the same last token gave the same next one, to two runs: the third server had not
 		// heard of the second's grant.
 		"one token twice when a failover lost the grant of the server before",
-		schedtest.Plan{Faults: []schedtest.Fault{
-			{Do: schedtest.StopRedis, When: 5 * time.Second, For: 500 * time.Millisecond},
-			{Do: schedtest.RollBackRedis, When: 5600 * time.Millisecond, At: schedtest.AfterStart, For: 300 * time.Millisecond, Writes: 2},
+		Plan{Faults: []Fault{
+			{Do: StopRedis, When: 5 * time.Second, For: 500 * time.Millisecond},
+			{Do: RollBackRedis, When: 5600 * time.Millisecond, At: AfterStart, For: 300 * time.Millisecond, Writes: 2},
 		}},
 	},
 	{
 		// A step of Redis' clock that a node does not believe did not break its idea of a steady clock. When the
 		// clock came back, it reaped a lease that another node, which had believed, had taken meanwhile.
 		"a living lease was reaped after a step that was not believed",
-		schedtest.Plan{
+		Plan{
 			Nodes:   2,
 			Offsets: map[string]time.Duration{"a": -2 * time.Minute},
 			Jobs:    []jobs.Job{{Name: "long", Schedule: "0 0 * * * *", TTL: 3 * time.Second, Func: patient(9 * time.Second)}},
-			Faults: []schedtest.Fault{
-				{Do: schedtest.StepRedis, When: 6 * time.Second, By: -90 * time.Second},
-				{Do: schedtest.StepRedis, When: 8 * time.Second, By: 90 * time.Second},
+			Faults: []Fault{
+				{Do: StepRedis, When: 6 * time.Second, By: -90 * time.Second},
+				{Do: StepRedis, When: 8 * time.Second, By: 90 * time.Second},
 			},
-			Triggers: []schedtest.Trigger{{When: 6500 * time.Millisecond, Job: "long"}, {When: 6700 * time.Millisecond, Job: "long"}},
+			Triggers: []Trigger{{When: 6500 * time.Millisecond, Job: "long"}, {When: 6700 * time.Millisecond, Job: "long"}},
 		},
 	},
 	{
 		// A run that was handed back holds its job until it is granted again. A run by hand that had been
 		// pending for longer was asked for first, and held, each time: nobody came to the other one.
 		"a handed-back run and a run by hand blocked each other for ever",
-		schedtest.Plan{
+		Plan{
 			Nodes:    1,
 			Jobs:     []jobs.Job{{Name: "quick", Schedule: "* * * * * *", TTL: 3 * time.Second, Func: patient(20 * time.Millisecond)}},
-			Faults:   []schedtest.Fault{{Do: schedtest.CutReplies, When: 4 * time.Second, At: schedtest.AfterClaim, For: 3100 * time.Millisecond}},
-			Triggers: []schedtest.Trigger{{When: 6 * time.Second, Job: "quick"}},
+			Faults:   []Fault{{Do: CutReplies, When: 4 * time.Second, At: AfterClaim, For: 3100 * time.Millisecond}},
+			Triggers: []Trigger{{When: 6 * time.Second, Job: "quick"}},
 		},
 	},
 }
@@ -70,7 +71,7 @@ func TestRegressions(t *testing.T) {
 					{Name: "slow", Schedule: "*/2 * * * * *", TTL: 3 * time.Second, Func: patient(900 * time.Millisecond)},
 				}
 			}
-			r := schedtest.Run(t, p)
+			r := Run(t, p)
 			for _, f := range p.Faults {
 				if r.Seen["fault: "+string(f.Do)] == 0 {
 					t.Errorf("the plan is empty: %s did not happen", f)
@@ -80,5 +81,52 @@ func TestRegressions(t *testing.T) {
 				t.Errorf("%d runs by hand, %d were asked for", n, len(p.Triggers))
 			}
 		})
+	}
+}
+
+// A run that a sweep reported as pending when it was granted already is asked for once more, and the same node is
+// given the same grant. When the answer came after the run had ended, the function was called once more.
+func TestPendingRunIsBegunOnce(t *testing.T) {
+	again := 0
+	for seed := range uint64(12) {
+		r := Run(t, Plan{
+			Seed: seed, Nodes: 1, Heal: 6 * time.Second, For: 20 * time.Second,
+			Jobs:     []jobs.Job{{Name: "quick", Schedule: "0 0 * * * *", TTL: 3 * time.Second, Func: patient(20 * time.Millisecond)}},
+			Config:   scheduler.Config{SweepEvery: 10 * time.Millisecond},
+			Triggers: []Trigger{{When: 4 * time.Second, Job: "quick"}},
+			Faults:   []Fault{{Do: Delay, At: AfterClaim, Nth: 2, When: 4 * time.Second, For: 300 * time.Millisecond}},
+		})
+		again += r.Seen["fault: delay"]
+		if n := r.Seen["run by manual"]; n != 1 {
+			t.Errorf("seed %d: the run was begun %d times", seed, n)
+		}
+		if again == 1 {
+			break // that is enough, and rare
+		}
+	}
+	if again == 0 {
+		t.Error("it was never asked for once more")
+	}
+}
+
+// A run by hand of a busy job mostly starts as soon as the run before it has ended: it was asked for only every 2 s, and mostly
+// in vain. At times a tick is still quicker.
+func TestRunByHandOfABusyJob(t *testing.T) {
+	const seeds = 6
+	late := 0
+	for seed := range uint64(seeds) {
+		r := Run(t, Plan{
+			Seed: seed, Heal: 2 * time.Second, For: 20 * time.Second,
+			Jobs:     []jobs.Job{{Name: "busy", Schedule: "* * * * * *", TTL: 3 * time.Second, Func: patient(1900 * time.Millisecond)}},
+			Triggers: []Trigger{{When: 5100 * time.Millisecond, Job: "busy"}},
+		})
+		for _, w := range r.Writes {
+			if w.Trigger == "manual" && w.Phase == audit.Start && w.At.Sub(w.Tick) > 4*time.Second {
+				late++
+			}
+		}
+	}
+	if late > seeds/2 {
+		t.Errorf("in %d of %d plays the run by hand waited for more than 4 s for a job that takes 1.9 s", late, seeds)
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/schedtest/verify"
+	"github.com/escapement/escapement/scheduler/internal/audit"
+	"github.com/escapement/escapement/sharding"
 )
 
 // firstWords is how long a cluster may take until the first process has registered the jobs.
@@ -14,30 +15,34 @@ const firstWords = 2 * time.Second
 // reign is a stretch of time in which a process of a version lived.
 type reign struct {
 	version int
-	verify.Span
+	audit.Span
+	sure time.Time // until when somebody lived who has the definition, or came back with it
 }
 
-// known says what the verifier is told of the jobs: for each definition when it may have been in
-// force, and when surely, because processes with no other lived, or had for a while.
-func (c *cluster) known() ([]verify.Job, error) {
+// known is the evidence about the jobs: for each definition when it may have been in force, and when surely, because
+// processes with no other lived, or had for a while; and what people did.
+func (c *cluster) known() ([]audit.Job, error) {
 	var lives []reign
 	for _, p := range c.processes {
-		lives = append(lives, reign{p.version, verify.Span{From: p.born, Until: p.died}})
+		lives = append(lives, reign{version: p.version, Span: audit.Span{From: p.born, Until: c.felt(p.died)}})
 	}
-	var all []verify.Job
+	var all []audit.Job
 	versions := c.plan.registries()
 	for _, name := range c.plan.jobNames() {
-		known := verify.Job{Name: name, Asked: c.requests[name]}
+		if slices.Contains(c.unjudged, name) {
+			continue
+		}
+		known := *c.done(name)
 		for v, same := range definitions(versions, name) {
-			def, _ := versions[v].Get(name)
-			known.Reshards = known.Reshards || known.Shards > 0 && known.Shards != def.Shards
-			known.Shards = max(known.Shards, def.Shards)
-			schedule, err := verify.Cron(def.Schedule, def.TimeZone)
+			job, _ := versions[v].Get(name)
+			def := job.Definition()
+			schedule, err := oracle(def)
 			if err != nil {
 				return nil, err
 			}
+			c.eligible(&known, def)
 			for _, s := range spans(lives, time.Now(), c.settle, same) {
-				known.Versions = append(known.Versions, c.inForce(schedule, s)...)
+				known.Versions = append(known.Versions, c.inForce(schedule, def, s)...)
 			}
 		}
 		all = append(all, known)
@@ -45,19 +50,71 @@ func (c *cluster) known() ([]verify.Job, error) {
 	return all, nil
 }
 
-// definitions are the different definitions of a job: the first version that has each, and which
-// versions have the same.
-func definitions(versions []*jobs.Registry, name string) map[int]func(version int) bool {
+// felt is until when a process that died is felt at least: while Redis is away nobody can take its place.
+func (c *cluster) felt(died time.Time) time.Time {
+	for _, d := range c.disturbed {
+		if len(d.Nodes) == 0 && d.Job == "" && d.From.Before(died.Add(c.settle)) && d.Until.After(died) {
+			died = d.Until
+		}
+	}
+	return died
+}
+
+// oracle is the schedule of a definition; nil where it follows another job.
+func oracle(def jobs.Definition) (audit.Schedule, error) {
+	if def.After != "" {
+		return nil, nil
+	}
+	return audit.ScheduleOf(def)
+}
+
+// eligible notes which nodes may run a job, where not all may.
+func (c *cluster) eligible(known *audit.Job, def jobs.Definition) {
+	var some []string
+	for _, name := range c.plan.names() {
+		if sharding.Matches(def.Labels, c.plan.labels(name)) {
+			some = append(some, name)
+		}
+	}
+	if len(some) < len(c.plan.names()) {
+		known.Eligible = append(append([]string{}, known.Eligible...), some...) // empty is not nil: nobody can run it
+	}
+}
+
+// holds says of each version whether it has a definition: has, lacks the job, or has another one.
+type holds func(version int) held
+
+type held uint8
+
+const (
+	lacks held = iota
+	has
+	differs
+)
+
+// definitions are the different definitions of a job: the first version that has each, and which versions have the
+// same.
+func definitions(versions []*jobs.Registry, name string) map[int]holds {
 	digests := make([]string, len(versions)) // none where a version lacks the job
 	for v, reg := range versions {
 		if def, ok := reg.Get(name); ok {
 			digests[v] = def.Definition().Digest()
 		}
 	}
-	all := make(map[int]func(int) bool)
+	all := make(map[int]holds)
 	for v, digest := range digests {
-		if digest != "" && !slices.Contains(digests[:v], digest) {
-			all[v] = func(version int) bool { return digests[version] == digest }
+		if digest == "" || slices.Contains(digests[:v], digest) {
+			continue
+		}
+		all[v] = func(version int) held {
+			switch digests[version] {
+			case digest:
+				return has
+			case "":
+				return lacks
+			default:
+				return differs
+			}
 		}
 	}
 	return all
@@ -87,28 +144,37 @@ func (c *cluster) defined(name string, version int) (jobs.Job, bool) {
 
 // force is when a definition was in force, in stretches that hang together.
 type force struct {
-	possible verify.Span
-	certain  []verify.Span
+	possible audit.Span
+	certain  []audit.Span
 }
 
 // spans cuts the time at every birth and death, and says for each stretch whether a definition may
 // have been in force: one that is in (in is asked by version) when a process of it lived, or had
-// lived not longer than settle ago; surely when for so long no other did.
-func spans(lives []reign, read time.Time, settle time.Duration, in func(version int) bool) []force {
-	begin := lives[0].From
+// lived not longer than settle ago; surely when for so long no other did. Where nobody lives who has the job, the
+// last definition stays in force.
+func spans(lives []reign, read time.Time, settle time.Duration, in holds) []force {
+	begin, everybody := lives[0].From, lives
+	lives = succeeded(lives, read, in)
 	cuts := []time.Time{begin, begin.Add(firstWords), read}
-	for _, l := range lives {
+	for _, l := range everybody {
 		cuts = append(cuts, l.From, l.Until, l.Until.Add(settle))
+	}
+	for _, l := range lives {
+		cuts = append(cuts, l.Until, l.Until.Add(settle), l.sure.Add(settle))
 	}
 	slices.SortFunc(cuts, time.Time.Compare)
 	cuts = slices.Compact(cuts)
 	var all []force
 	for i := 0; i+1 < len(cuts) && cuts[i].Before(read); i++ {
-		s := verify.Span{From: cuts[i], Until: cuts[i+1]}
-		mine, others := false, false
+		s := audit.Span{From: cuts[i], Until: cuts[i+1]}
+		mine, sure, others := false, false, false
 		for _, l := range lives {
 			near := l.From.Before(s.Until) && l.Until.Add(settle).After(s.From)
-			mine, others = mine || near && in(l.version), others || near && !in(l.version)
+			mine, others = mine || near && in(l.version) == has, others || near && in(l.version) == differs
+			sure = sure || near && l.sure.Add(settle).After(s.From)
+		}
+		for _, l := range everybody { // who lives and lacks the job does not run its ticks
+			others = others || in(l.version) == lacks && l.From.Before(s.Until) && l.Until.Add(settle).After(s.From)
 		}
 		if !mine {
 			continue
@@ -118,7 +184,7 @@ func spans(lives []reign, read time.Time, settle time.Duration, in func(version 
 		}
 		f := &all[len(all)-1]
 		f.possible.Until = s.Until
-		if others || s.From.Before(begin.Add(firstWords)) {
+		if others || !sure || s.From.Before(begin.Add(firstWords)) {
 			continue
 		}
 		if n := len(f.certain); n > 0 && f.certain[n-1].Until.Equal(s.From) {
@@ -130,20 +196,44 @@ func spans(lives []reign, read time.Time, settle time.Duration, in func(version 
 	return all
 }
 
+// succeeded are the lives of processes that have the job, each of them as long as until the next one begins where it was
+// the last that lived.
+func succeeded(lives []reign, read time.Time, in holds) []reign {
+	all := slices.DeleteFunc(slices.Clone(lives), func(l reign) bool { return in(l.version) == lacks })
+	lived := slices.Clone(all)
+	for i := range all {
+		l := &all[i]
+		l.sure = l.Until
+		if slices.ContainsFunc(lived, func(o reign) bool { return !o.From.After(l.sure) && o.Until.After(l.sure) }) {
+			continue // it is not the last
+		}
+		l.Until = read
+		for _, next := range lived {
+			if next.From.After(l.sure) && next.From.Before(l.Until) {
+				l.Until = next.From
+			}
+		}
+		if slices.ContainsFunc(lived, func(o reign) bool { return o.From.Equal(l.Until) && in(o.version) == in(l.version) }) {
+			l.sure = l.Until
+		}
+	}
+	return all
+}
+
 // inForce puts a force into the verifier's words, by Redis' clock. Where that clock was stepped and
 // there is more than one definition, nobody can say which was in force at an instant.
-func (c *cluster) inForce(schedule verify.Schedule, f force) []verify.Version {
+func (c *cluster) inForce(schedule audit.Schedule, def jobs.Definition, f force) []audit.Version {
 	if len(c.plan.Versions) > 0 && len(c.redis.steps) > 0 {
-		return []verify.Version{{Schedule: schedule, Possible: verify.Span{From: c.began.Add(-24 * time.Hour)}}}
+		return []audit.Version{{Schedule: schedule, Definition: def, Possible: audit.Span{From: c.began.Add(-24 * time.Hour)}}}
 	}
 	possible := c.byRedis(f.possible)
 	if len(f.certain) == 0 {
-		return []verify.Version{{Schedule: schedule, Possible: possible}}
+		return []audit.Version{{Schedule: schedule, Definition: def, Possible: possible}}
 	}
-	var all []verify.Version
+	var all []audit.Version
 	for _, s := range f.certain {
-		certain := verify.Span{From: s.From.Add(c.redis.stepped(s.From)), Until: c.byRedis(s).Until}
-		all = append(all, verify.Version{Schedule: schedule, Possible: possible, Certain: certain})
+		certain := audit.Span{From: s.From.Add(c.redis.stepped(s.From)), Until: c.byRedis(s).Until}
+		all = append(all, audit.Version{Schedule: schedule, Definition: def, Possible: possible, Certain: certain})
 	}
 	return all
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/schedtest/verify"
+	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // shardOf reads of which open tick a run is a shard, and which one, off its record.
@@ -28,12 +28,6 @@ func (c *cluster) opens(tick string) {
 	}
 }
 
-// besides says whether two runs are different shards of one open tick, or may at least be, where ticks run beside
-// each other.
-func (r *passage) besides(other *passage, allowed bool) bool {
-	return other != nil && r.shard != other.shard && (r.whole != "" && r.whole == other.whole || allowed && r.shards > 1 && other.shards > 1)
-}
-
 // parted counts what a shard of an open tick shows: that those who go first for it did not ask, and that it was
 // opened by a definition with other shards.
 func (c *cluster) parted(p *process, run *jobs.Run) {
@@ -49,15 +43,30 @@ func (c *cluster) parted(p *process, run *jobs.Run) {
 	}
 }
 
-// partly counts ticks of which some shards succeeded and others did not.
-func (c *cluster) partly(books verify.Books) {
-	for _, rows := range books.Rows {
+// countRecords counts what the books show: outcomes with their reasons, triggers, attempts, and ticks of which some shards
+// succeeded and others did not.
+func (c *cluster) countRecords(books map[string]ledger.JobBooks) {
+	for _, b := range books {
 		good := make(map[string]bool)
-		for _, r := range rows {
+		for _, r := range b.Rows {
 			good[r.Of] = good[r.Of] || r.Outcome == jobs.OutcomeSucceeded
-			if r.Whole && r.Outcome != jobs.OutcomeSucceeded && good[r.Run] {
-				c.seen["partial failure"]++
+			switch {
+			case r.Whole:
+				if r.Outcome != jobs.OutcomeSucceeded && good[r.Run] {
+					c.seen["partial failure"]++
+				}
+				continue
+			case !r.Ranged && r.Attempt > 1:
+				c.seen["attempt above 1"]++
 			}
+			if r.Tries > 1 {
+				c.seen["try above 1"]++
+			}
+			what := r.Outcome.String()
+			if r.Reason != "" {
+				what += " (" + r.Reason + ")"
+			}
+			c.seen["recorded: "+what]++
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/schedtest/verify"
+	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
 // sink is the outside world: a log with a clock of its own and a guard that refuses stale tokens.
@@ -13,7 +13,7 @@ import (
 // clock that a tick is early or late.
 type sink struct {
 	unguarded bool
-	writes    []verify.Write
+	writes    []audit.Write
 	latest    time.Time        // that its clock has shown
 	top       map[string]int64 // by fence, the greatest token seen
 	beside    map[string]bool  // jobs whose runs may go on side by side: there each tick is a fence of its own
@@ -40,14 +40,14 @@ func (s *sink) sees(at time.Time) {
 
 // write takes one line. A tick that has come by Redis' clock has come, though the clock be set back
 // since.
-func (s *sink) write(at time.Time, p *process, run *jobs.Run, phase verify.Phase) verify.Write {
+func (s *sink) write(at time.Time, p *process, run *jobs.Run, phase audit.Phase, failed bool) audit.Write {
 	s.sees(at)
 	if tick := run.Tick(); at.Before(tick) && !s.latest.Before(tick) {
 		at = tick
 	}
-	w := verify.Write{
+	w := audit.Write{
 		No: len(s.writes) + 1, At: at.UTC(), Job: run.Job(), Tick: run.Tick(), Run: run.ID(), Token: run.Token(),
-		Node: p.seat.name, Attempt: run.Attempt(), Shard: run.Shard(), Shards: run.Shards(), Trigger: run.Trigger().String(), Phase: phase,
+		Node: p.seat.name, Attempt: run.Attempt(), Try: run.Try(), Shard: run.Shard(), Shards: run.Shards(), Trigger: run.Trigger().String(), Phase: phase, Failed: failed,
 	}
 	if fence := s.fence(run); w.Token < s.top[fence] {
 		w.Refused = !s.unguarded

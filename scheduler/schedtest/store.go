@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler/schedtest/verify"
+	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
 // pastKept is how many writes RollBackRedis can lose.
@@ -63,9 +63,9 @@ func (c *cluster) stepBy(d time.Duration) {
 
 // byRedis is a span of true time as Redis' clock showed it: from the least that it showed to the
 // greatest.
-func (c *cluster) byRedis(s verify.Span) verify.Span {
+func (c *cluster) byRedis(s audit.Span) audit.Span {
 	shown := func(at time.Time) time.Time { return at.Add(c.redis.stepped(at)) }
-	out := verify.Span{From: shown(s.From), Until: shown(s.Until)}
+	out := audit.Span{From: shown(s.From), Until: shown(s.Until)}
 	var before time.Duration
 	for _, x := range c.redis.steps {
 		until := x.at.Add(before)
@@ -99,7 +99,7 @@ func (c *cluster) carry(m *message) []byte {
 	}
 	var reply []byte
 	for _, args := range m.commands {
-		reply = append(reply, cn.session.Do(c.broken(args))...)
+		reply = append(reply, cn.session.Do(args)...)
 	}
 	return reply
 }

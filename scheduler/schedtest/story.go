@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/schedtest/verify"
+	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
 // story is what happened, in order, for people; and a digest of all of it, and of every message.
@@ -64,7 +64,7 @@ func describe(m *message, reply []string) string {
 }
 
 // written tells a line of the sink.
-func written(w verify.Write) string {
+func written(w audit.Write) string {
 	refused := ""
 	if w.Refused {
 		refused = ", REFUSED: stale token"

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/schedtest/verify"
+	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
 // messageSpan is how long the loss of a message can be felt: a call's time limit and a new try.
@@ -88,7 +88,7 @@ func (c *cluster) apply(f Fault, p *process) {
 		c.seen["timed faults"]++
 	}
 	until := time.Now().Add(f.For)
-	d := verify.Disturbance{Span: verify.Span{From: c.oldestLost(f), Until: until}, What: string(f.Do), Lossy: f.loses(), Loses: f.loses() && !c.plan.strict}
+	d := audit.Disturbance{Span: audit.Span{From: c.oldestLost(f), Until: until}, What: string(f.Do), Lossy: f.loses(), Loses: f.loses() && !c.plan.strict}
 	who := "redis"
 	if !f.ofRedis() {
 		who = p.seat.name

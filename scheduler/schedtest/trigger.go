@@ -1,10 +1,10 @@
 package schedtest
 
 import (
-	"context"
 	"fmt"
 	"time"
 
+	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
@@ -21,23 +21,13 @@ func (c *cluster) pull(no int, t Trigger) {
 		return
 	}
 	id := fmt.Sprintf("hand-%d", no)
-	if err := c.enqueue(t.Job, id); err != nil {
+	err := c.beside(func(l *ledger.Ledger, _ *scheduler.Inspector) error {
+		_, err := c.trigger(l, t.Job, ledger.Trigger{Run: id})
+		return err
+	})
+	if err != nil {
 		c.note("hand", "%s of %s is refused: %v", id, t.Job, err)
 		return
 	}
-	c.requests[t.Job] = append(c.requests[t.Job], c.redisTime())
-	c.runs[id] = &passage{job: t.Job, stage: pending}
 	c.note("hand", "%s of %s is pending", id, t.Job)
-}
-
-// enqueue takes no time: whoever pulls sits beside Redis.
-func (c *cluster) enqueue(job, id string) error {
-	client := c.server.Client()
-	defer client.Close()
-	l, err := ledger.OpenExisting(context.Background(), client, ledger.Config{Namespace: c.plan.Config.Namespace})
-	if err != nil {
-		return err
-	}
-	_, err = l.Trigger(context.Background(), job, ledger.Trigger{Run: id})
-	return err
 }

@@ -1,0 +1,135 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// skewMost is the largest max_skew that a node can be set to, in ms: so far may a node's idea of
+// Redis' time, which some records carry, be from what Redis wrote beside it.
+const skewMost = 60_000
+
+// bookCheck is the check of one job's books.
+type bookCheck struct {
+	books    ledger.JobBooks
+	entry    ledger.Entry
+	def      jobs.Definition // V is 0 when it could not be read
+	rows     []ledger.Row
+	open     []ledger.Lease // of this job
+	steps    []step
+	grants   []grant
+	opened   map[string]int // sharded ticks by id: as which attempt they were opened
+	schedule *jobs.Schedule // of def
+	cut      bool           // rows have left the history
+	ticks    int64          // that were recomputed
+	found    []Finding
+}
+
+// Books checks what is recorded of one job against the promises and returns what is wrong with it: the chain
+// must close and each step of it be what the schedule in force demands (P2), no tick may have been
+// granted twice or both have run and not (P1), tokens must grow (P3). Without a definition, only what needs no
+// schedule is checked. ticks is how many ticks were recomputed.
+func Books(b ledger.JobBooks) (found []Finding, ticks int64) {
+	c := newBookCheck(b)
+	c.all()
+	return c.found, c.ticks
+}
+
+func newBookCheck(b ledger.JobBooks) *bookCheck {
+	c := &bookCheck{books: b, entry: b.Entry, def: b.Definition, rows: b.Rows, open: b.Open}
+	c.steps = stepsOf(b.Entry, b.Rows, b.Open)
+	c.grants = grantsOf(b.Rows, b.Open)
+	c.opened = openedOf(b.Rows, b.Open)
+	c.cut = c.outnumbered()
+	return c
+}
+
+func (c *bookCheck) all() {
+	if c.def.After == "" { // of a job that follows another, the steps are the other one's
+		c.closes()
+		c.recompute()
+		c.rising()
+	}
+	c.contradictions()
+	c.attempts()
+	c.shards()
+	if hinging := len(c.found); !c.books.Complete {
+		c.unsure(c.found[:hinging])
+	}
+	c.doubles()
+	c.tokens()
+	c.counts()
+	c.held()
+	if c.def.V != 0 && c.def.Digest() != c.entry.Digest {
+		c.add(Unsound, 0, []any{cursorOf(c.entry)}, "the definition stored is %s, and the entry was made for %s", c.def.Digest(), c.entry.Digest)
+	}
+}
+
+// unsure makes findings that hinge on every record being there into ones that break no promise for certain.
+func (c *bookCheck) unsure(found []Finding) {
+	for i := range found {
+		f := &found[i]
+		f.Promise, f.What = Unsound, f.Promise+" cannot be verified, because some records cannot be read: "+f.What
+	}
+}
+
+// held checks that the run for which a job is held is there.
+func (c *bookCheck) held() {
+	run := c.entry.Open
+	if run != "" && c.books.Complete && !slices.ContainsFunc(c.open, func(l ledger.Lease) bool { return l.Run == run }) {
+		c.add(Unsound, 0, []any{cursorOf(c.entry)}, "the job is held for run %s, and there is no such run", run)
+	}
+}
+
+func (c *bookCheck) add(promise string, at int64, evidence []any, format string, args ...any) {
+	f := Finding{Kind: KindBooks, Job: c.entry.Job, Promise: promise, What: fmt.Sprintf(format, args...), latest: at}
+	if at != 0 {
+		f.Tick = instant(at)
+	}
+	for _, e := range evidence {
+		f.Evidence = append(f.Evidence, show(e))
+	}
+	c.found = append(c.found, f)
+}
+
+// retold says that a failover has lost attempts or shards of a tick, or of a later one, and that their nodes told of them
+// again: ends of attempts may stand behind the attempts that followed, and some may never have been told.
+func (c *bookCheck) retold(tick int64) bool { return c.entry.Retold != 0 && tick <= c.entry.Retold }
+
+// numbers counts what the rows say of each outcome.
+func (c *bookCheck) numbers() map[jobs.Outcome]int64 {
+	sum := make(map[jobs.Outcome]int64)
+	for _, r := range c.rows {
+		switch {
+		case r.Ranged:
+			sum[r.Outcome] += r.Count
+		case !r.Whole: // its shards were counted
+			sum[r.Outcome]++
+		}
+	}
+	return sum
+}
+
+// outnumbered says whether more was counted than the rows show, because old ones have left.
+func (c *bookCheck) outnumbered() bool {
+	sum := c.numbers()
+	for o, n := range c.entry.Counts {
+		if n > sum[o] {
+			return true
+		}
+	}
+	return false
+}
+
+// counts checks that the job's counters have seen every row there is.
+func (c *bookCheck) counts() {
+	sum := c.numbers()
+	for o := jobs.OutcomeRunning; o <= jobs.OutcomeSuperseded; o++ {
+		if n := c.entry.Counts[o]; sum[o] > n {
+			c.add(Unsound, 0, []any{cursorOf(c.entry)}, "the history has %d %s, and only %d were counted", sum[o], o, n)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package audit
+
+import (
+	"slices"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// openedOf are the sharded ticks there are, ended or not, and as which attempt each was opened.
+func openedOf(rows []ledger.Row, open []ledger.Lease) map[string]int {
+	all := make(map[string]int)
+	for _, r := range rows {
+		if r.Whole {
+			all[r.Run] = r.Attempt
+		}
+	}
+	for _, l := range open {
+		if l.Whole {
+			all[l.Run] = l.Attempt
+		}
+	}
+	return all
+}
+
+// shardOf names a shard of a sharded tick.
+type shardOf struct {
+	tick  string
+	shard int
+}
+
+// shards holds sharded ticks against their shards: each belongs to a tick; one that was closed has the worst of
+// their last outcomes, and of each shard an end; one that is open has as many to end as it says.
+func (c *bookCheck) shards() {
+	ends, going := make(map[shardOf]grant), make(map[shardOf]bool)
+	for _, g := range c.grants {
+		if g.of == "" {
+			continue
+		}
+		if _, known := c.opened[g.of]; !known && !c.retold(g.tick) { // its row comes after theirs, and does not leave the history before them
+			c.add(P2, g.tick, []any{g}, "run %s is a shard of %s, and there is no such tick", g.run, g.of)
+		}
+		at := shardOf{g.of, g.shard}
+		if !g.ended {
+			going[at] = true
+		} else if e, ok := ends[at]; !ok || g.attempt > e.attempt {
+			ends[at] = g
+		}
+	}
+	c.once()
+	for i := range c.rows {
+		if r := &c.rows[i]; r.Whole && !c.retold(r.Tick) {
+			c.closed(r, ends, going)
+		}
+	}
+	for i := range c.open {
+		l := &c.open[i]
+		if !l.Whole {
+			continue
+		}
+		left := 0
+		for shard := range l.Shards {
+			if going[shardOf{l.Run, shard}] {
+				left++
+			}
+		}
+		if left != l.Left && !c.retold(l.Tick) {
+			c.add(P2, l.Tick, []any{l}, "%d shards of tick %s are to end, and %d are running or pending", l.Left, l.Run, left)
+		}
+	}
+}
+
+// once finds ticks that were closed twice, or are open still.
+func (c *bookCheck) once() {
+	first := make(map[string]any)
+	for i := range c.rows {
+		if r := &c.rows[i]; r.Whole {
+			if before, again := first[r.Run]; again {
+				c.add(P2, r.Tick, []any{before, r}, "twice: tick %s is closed", r.Run)
+			}
+			first[r.Run] = r
+		}
+	}
+	for i := range c.open {
+		if l := &c.open[i]; l.Whole && first[l.Run] != nil {
+			c.add(P2, l.Tick, []any{first[l.Run], l}, "tick %s is closed, and is open", l.Run)
+		}
+	}
+}
+
+// complete says that no row of a closed tick's shards can have left the history: there is a range from before the tick
+// was opened, and rows leave in their order.
+func (c *bookCheck) complete(r *ledger.Row) bool {
+	i := slices.IndexFunc(c.steps, func(k step) bool { return k.row == r })
+	return !c.cut || i >= 0 && slices.ContainsFunc(c.steps[:i], func(k step) bool { return k.row != nil && k.row.Ranged })
+}
+
+// closed checks one closed tick.
+func (c *bookCheck) closed(r *ledger.Row, ends map[shardOf]grant, going map[shardOf]bool) {
+	worst := jobs.OutcomeSucceeded
+	for shard := range r.Shards {
+		at := shardOf{r.Run, shard}
+		end, ended := ends[at]
+		switch {
+		case going[at]:
+			c.add(P2, r.Tick, []any{r}, "tick %s is closed, and its shard %d has not ended", r.Run, shard)
+			return
+		case !ended && !c.complete(r):
+			return
+		case !ended:
+			c.add(P2, r.Tick, []any{r}, "tick %s is closed, and its shard %d has no end", r.Run, shard)
+			return
+		case severity[end.outcome] > severity[worst]:
+			worst = end.outcome
+		}
+	}
+	if worst != r.Outcome {
+		c.add(P2, r.Tick, []any{r}, "the worst that became of a shard of tick %s is %s, and it is recorded as %s", r.Run, worst, r.Outcome)
+	}
+}
+
+// severity orders outcomes as WORST in prelude.lua does.
+var severity = map[jobs.Outcome]int{
+	jobs.OutcomeSucceeded: 1, jobs.OutcomeCancelled: 2, jobs.OutcomeFailed: 3, jobs.OutcomeTimedOut: 4, jobs.OutcomeLost: 5, jobs.OutcomeAbandoned: 6,
+}

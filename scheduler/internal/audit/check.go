@@ -1,0 +1,232 @@
+package audit
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// Check holds all evidence of a case against each other. The same case always gives the same report.
+func Check(c Case) Report {
+	c = c.withDefaults()
+	r := &Report{Verdicts: make(map[Verdict]int)}
+	writes := slices.Clone(c.Writes)
+	slices.SortStableFunc(writes, func(a, b Write) int { return cmp.Compare(a.No, b.No) })
+	lines := make(map[string][]Write, len(c.Jobs))
+	for _, w := range writes {
+		lines[w.Job] = append(lines[w.Job], w)
+	}
+	trials := make(map[string]*trial, len(c.Jobs))
+	for _, j := range upstreamsFirst(c.Jobs) {
+		t := newTrial(&c, j, r, lines[j.Name], trials[j.upstream()])
+		trials[j.Name] = t
+	}
+	for _, j := range c.Jobs {
+		trials[j.Name].judge()
+		delete(lines, j.Name)
+	}
+	r.unknownJobs(&c, lines)
+	return *r
+}
+
+// upstreamsFirst orders jobs so that one which follows another stands behind it.
+func upstreamsFirst(list []Job) []Job {
+	var ordered []Job
+	placed := map[string]bool{"": true}
+	for len(ordered) < len(list) {
+		before := len(ordered)
+		for _, j := range list {
+			if !placed[j.Name] && placed[j.upstream()] {
+				ordered, placed[j.Name] = append(ordered, j), true
+			}
+		}
+		if len(ordered) == before { // follows a job that is not in the case: judged by itself
+			for _, j := range list {
+				if !placed[j.Name] {
+					ordered, placed[j.Name] = append(ordered, j), true
+				}
+			}
+		}
+	}
+	return ordered
+}
+
+// unknownJobs are lines and records of jobs that nobody configured.
+func (r *Report) unknownJobs(c *Case, lines map[string][]Write) {
+	for _, name := range slices.Sorted(maps.Keys(lines)) {
+		for _, w := range lines[name] {
+			r.Findings = append(r.Findings, NewFinding(KindPhantom, name, w.Tick, "no such job: %s", w))
+		}
+	}
+	known := make(map[string]bool, len(c.Jobs))
+	for _, j := range c.Jobs {
+		known[j.Name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Books)) {
+		if b := c.Books[name]; !known[name] && len(b.Rows)+len(b.Open) > 0 {
+			r.Findings = append(r.Findings, NewFinding(KindBooks, name, time.Time{}, "no such job, and %d rows and %d runs in flight of it", len(b.Rows), len(b.Open)))
+		}
+	}
+}
+
+// trial is the judgement of one job: its evidence, put together.
+type trial struct {
+	*Case
+	job    Job
+	report *Report
+	books  ledger.JobBooks
+	check  *bookCheck
+	up     *trial // of the job that it follows
+
+	lines  []Write // in order of writing
+	runs   []*run  // that wrote something, by their first line
+	of     []*run  // of each line
+	byID   map[string]*run
+	byHand map[string]bool // ids of runs that a person asked for, and of those that may have come of them
+	reran  map[string]bool // the same of attempts that an operator asked for
+	ranges []covered
+	// When each run was granted first, of those whose grants were seen.
+	firstGrants map[string]time.Time
+
+	asks   [][]int64 // by version: its ticks, ms
+	due    []*tick   // in order
+	byTick map[int64]*tick
+	busy   []Span // when runs were going, apart from each other and in order
+}
+
+// run is what writes and books tell of one run.
+type run struct {
+	id      string
+	starts  []Write // of each try
+	ends    []Write // of each try that ended
+	going   bool    // a try has started and not ended
+	refused bool    // a line of it was refused
+	row     *ledger.Row
+	at      int // which row it is, from 0; -1: none
+	lease   *ledger.Lease
+}
+
+// covered is a row of ticks that did not run.
+type covered struct {
+	row   *ledger.Row
+	at    int // which row it is, from 0
+	ticks []*tick
+}
+
+// tick is a due tick, or one that may have been due, and all that was found of it.
+type tick struct {
+	at       time.Time // its instant
+	ready    time.Time // from when on it may start: its instant, or the end of the tick that it follows
+	must     bool
+	deadline time.Time // by when it must have started if undisturbed
+	excused  bool      // it is disturbed: a late start is none
+	starts   []Write   // the first of each run
+	rows     []*ledger.Row
+	ranges   []*ledger.Row
+	leases   []*ledger.Lease
+	wholes   []*ledger.Row   // as a sharded tick; rows and leases are then its shards'
+	opened   []*ledger.Lease // the same, not closed
+}
+
+func newTrial(c *Case, j Job, r *Report, lines []Write, up *trial) *trial {
+	t := &trial{Case: c, job: j, report: r, books: c.Books[j.Name], up: up, lines: lines,
+		byID: make(map[string]*run, len(lines)/2), byHand: make(map[string]bool), reran: make(map[string]bool), byTick: make(map[int64]*tick)}
+	t.check, t.firstGrants = newBookCheck(t.books), make(map[string]time.Time)
+	for _, g := range c.Grants {
+		if _, seen := t.firstGrants[g.Run]; g.Job == j.Name && !seen {
+			t.firstGrants[g.Run] = g.At
+		}
+	}
+	t.readRequests()
+	t.readRecords()
+	t.readWrites()
+	t.schedule()
+	t.place()
+	return t
+}
+
+// judge goes through all checks of one job.
+func (t *trial) judge() {
+	t.busy = t.occupied(nil)
+	var before *tick
+	for _, d := range t.due {
+		d.deadline = t.deadline(d.ready, t.busyBut(d))
+		d.excused = t.heldUp(d, before)
+		before = d
+	}
+	t.tries()
+	t.accounted()
+	t.reasons()
+	t.policies()
+	t.tokens()
+	t.overlaps()
+	t.mixed()
+	t.granted()
+	t.compare()
+	t.check.all()
+	for _, f := range t.check.found {
+		f.Kind = KindBooks
+		t.report.Findings = append(t.report.Findings, f)
+	}
+}
+
+// add notes a finding, or an excuse where Redis may have lost what would have prevented it.
+func (t *trial) add(kind Kind, at time.Time, format string, args ...any) {
+	switch kind {
+	case KindDouble, KindLost, KindBooks, KindContradiction, KindOverlap, KindMixed, KindUnwanted:
+		if t.lossNear(at) {
+			t.report.Excused++
+			return
+		}
+	default:
+	}
+	t.report.Findings = append(t.report.Findings, NewFinding(kind, t.job.Name, at, format, args...))
+}
+
+// upstream is the job that this one follows; "" when it has a schedule.
+func (j Job) upstream() string {
+	if len(j.Versions) == 0 {
+		return ""
+	}
+	return j.Versions[0].Definition.After
+}
+
+// any says whether one of a job's definitions is so.
+func (j Job) any(is func(jobs.Definition) bool) bool {
+	return slices.ContainsFunc(j.Versions, func(v Version) bool { return is(v.Definition) })
+}
+
+// all says whether each of a job's definitions is so.
+func (j Job) all(is func(jobs.Definition) bool) bool {
+	return !j.any(func(d jobs.Definition) bool { return !is(d) })
+}
+
+// most is the greatest of a number of a job's definitions.
+func (j Job) most(of func(jobs.Definition) int) int {
+	most := 0
+	for _, v := range j.Versions {
+		most = max(most, of(v.Definition))
+	}
+	return most
+}
+
+func allows(d jobs.Definition) bool { return d.Overlap == jobs.OverlapAllow }
+
+// allowed says whether runs of the job may go on beside each other, by some definition of it.
+func (t *trial) allowed() bool { return t.job.any(allows) }
+
+// trimmed says whether what was recorded of an instant may have left the history.
+func (t *trial) trimmed(at time.Time) bool {
+	if !t.check.cut {
+		return false
+	}
+	from := t.books.Entry.Base
+	if len(t.books.Rows) > 0 {
+		from = max(from, t.books.Rows[0].At)
+	}
+	return at.UnixMilli() < from
+}

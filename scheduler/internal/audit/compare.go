@@ -1,0 +1,91 @@
+package audit
+
+import (
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// compare holds the books against what was written outside: each run that started has its record, and each one that
+// is recorded as having ended on its own has its lines.
+func (t *trial) compare() {
+	for _, r := range t.runs {
+		if len(r.starts) > 0 {
+			t.recorded(r, r.starts[0])
+		}
+	}
+	for _, r := range t.byID {
+		if r.row != nil {
+			t.confirmed(r)
+		}
+	}
+	for i := range t.books.Open {
+		t.stillOpen(&t.books.Open[i])
+	}
+}
+
+// confirmed compares a recorded end with what the run wrote.
+func (t *trial) confirmed(r *run) {
+	row, n := r.row, len(r.ends)
+	switch row.Outcome {
+	case jobs.OutcomeSucceeded, jobs.OutcomeFailed, jobs.OutcomeTimedOut:
+	default:
+		return
+	}
+	at := instant(row.Tick)
+	switch {
+	case len(r.starts) == 0 && row.Outcome == jobs.OutcomeTimedOut && t.struck(instant(row.Started), at.Add(t.Settle), row.NodeName, row.Node, false):
+		// its time was over before its function was called
+	case len(r.starts) == 0:
+		t.add(KindBooks, at, "run %s on %s is recorded as %s and never started", row.Run, row.NodeName, row.Outcome)
+	case t.job.StartsOnly || r.refused:
+	case row.Outcome == jobs.OutcomeSucceeded && (n == 0 || r.going):
+		t.add(KindBooks, at, "run %s on %s is recorded as succeeded and never ended", row.Run, row.NodeName)
+	case row.Outcome == jobs.OutcomeSucceeded && r.ends[n-1].Failed:
+		t.add(KindBooks, at, "run %s on %s is recorded as succeeded, and its last try failed", row.Run, row.NodeName)
+	case row.Outcome == jobs.OutcomeFailed && n > 0 && !r.going && !r.ends[n-1].Failed && row.Tries == r.ends[n-1].Try:
+		t.add(KindBooks, at, "run %s on %s is recorded as failed, and its last try succeeded", row.Run, row.NodeName)
+	}
+}
+
+// stillOpen checks that a run in flight has not been so for longer than anything can explain.
+func (t *trial) stillOpen(l *ledger.Lease) {
+	if l.Whole || l.Pending() && (t.Crowded || t.job.Eligible != nil && len(t.job.Eligible) == 0 || t.pausedBetween(instant(l.Granted), t.Read)) {
+		return // its shards are looked at; or it waits for a slot, a node, or people
+	}
+	enough := func(since time.Time) time.Time { return since.Add(t.Settle) }
+	if l.Pending() { // it may wait for the runs of its job, as a tick may
+		settled := enough
+		enough = func(at time.Time) time.Time { return latest(settled(at), t.deadline(at, t.busy)) }
+	}
+	if age := t.Read.Sub(instant(l.Granted)); age > t.Settle && !instant(l.Until).After(t.Read) && t.calm(instant(l.Granted), enough) {
+		t.add(KindBooks, instant(l.Tick), "run %s, granted %v before the books were read, is still in flight", l.Run, age)
+	}
+}
+
+// recorded compares a start with its record. There may be none where Redis lost its memory since, or
+// where the history does not reach back.
+func (t *trial) recorded(r *run, w Write) {
+	var tick, token int64
+	var node string
+	var shard, shards, attempt int
+	switch {
+	case r.row != nil:
+		tick, token, node = r.row.Tick, r.row.Token, r.row.NodeName
+		shard, shards, attempt = r.row.Shard, r.row.Shards, r.row.Attempt
+	case r.lease != nil:
+		tick, token, node = r.lease.Tick, r.lease.Token, r.lease.NodeName
+		shard, shards, attempt = r.lease.Shard, r.lease.Shards, r.lease.Attempt
+	case t.lossAfter(w.At) || t.trimmed(w.Tick) || t.check.cut:
+		return
+	default:
+		t.add(KindBooks, w.Tick, "no record of %s", w)
+		return
+	}
+	if tick != w.Tick.UnixMilli() || token != w.Token || node != w.Node || attempt != max(1, w.Attempt) {
+		t.add(KindBooks, w.Tick, "run %s is recorded with tick %s attempt %d token %d on %s, but %s", r.id, instantText(instant(tick)), attempt, token, node, w)
+	} else if shard != w.Shard || max(1, shards) != max(1, w.Shards) {
+		t.add(KindBooks, w.Tick, "run %s is recorded as shard %d of %d, but %s", r.id, shard, shards, w)
+	}
+}

@@ -1,0 +1,95 @@
+package audit
+
+import (
+	"slices"
+	"time"
+)
+
+// schedule works out which ticks are due up to when the books were read, or the last node had ended: by the oracle, or
+// from what became of the ticks of the job that this one follows.
+func (t *trial) schedule() {
+	for _, v := range t.job.Versions {
+		var asks []int64
+		if v.Schedule != nil {
+			asks = t.scheduled(v)
+		}
+		t.asks = append(t.asks, asks)
+	}
+	if t.up != nil {
+		t.asks = append(t.asks, t.followed())
+	}
+	slices.SortFunc(t.due, func(a, b *tick) int { return a.at.Compare(b.at) })
+}
+
+func (t *trial) scheduled(v Version) []int64 {
+	var asks []int64
+	for _, at := range t.ticksIn(v.Certain, v.Schedule) {
+		d := t.expect(at)
+		d.must = d.must || !at.After(t.Read)
+		asks = append(asks, at.UnixMilli())
+	}
+	possible := v.Possible
+	if t.job.Rewound { // the schedule of now has ticks before it was stored
+		for _, other := range t.job.Versions {
+			if other.Possible.From.Before(possible.From) && !other.Possible.From.IsZero() {
+				possible.From = other.Possible.From
+			}
+		}
+	}
+	for _, at := range t.ticksIn(possible, v.Schedule) {
+		t.expect(at)
+		asks = append(asks, at.UnixMilli())
+	}
+	slices.Sort(asks)
+	return slices.Compact(asks)
+}
+
+func (t *trial) ticksIn(s Span, of Schedule) []time.Time {
+	until := latest(t.Read, t.Ended).Add(1) // a tick at the very instant is due
+	if !s.Until.IsZero() && s.Until.Before(until) {
+		until = s.Until
+	}
+	if s.From.IsZero() {
+		return nil
+	}
+	return of.Ticks(s.From, until)
+}
+
+func (t *trial) expect(at time.Time) *tick {
+	d := t.byTick[at.UnixMilli()]
+	if d == nil {
+		d = &tick{at: at, ready: at}
+		t.byTick[at.UnixMilli()] = d
+		t.due = append(t.due, d)
+	}
+	return d
+}
+
+// find is the tick at an instant, nil when no version asks for it.
+func (t *trial) find(at time.Time) *tick {
+	if d := t.byTick[at.UnixMilli()]; d != nil && d.at.Equal(at) {
+		return d
+	}
+	return nil
+}
+
+// cover finds the ticks that a row of several stands for: those of one version, from the first to
+// the last. Where more than one version fits, the row's own count chooses.
+func (t *trial) cover(first, last, count int64) []*tick {
+	var best []int64
+	for _, asks := range t.asks {
+		lo, _ := slices.BinarySearch(asks, first)
+		hi, _ := slices.BinarySearch(asks, last+1)
+		if lo >= hi || asks[lo] != first || asks[hi-1] != last {
+			continue
+		}
+		if best == nil || int64(hi-lo) == count {
+			best = asks[lo:hi]
+		}
+	}
+	ticks := make([]*tick, len(best))
+	for i, ms := range best {
+		ticks[i] = t.byTick[ms]
+	}
+	return ticks
+}

@@ -1,0 +1,259 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+const manual = "manual"
+
+// chainMost is how many attempts, and hand-backs, one request may come to.
+const chainMost = 16
+
+// readRequests names the runs that may come of what was asked for by hand: the shards of a run, and what follows when
+// it is handed back or run again.
+func (t *trial) readRequests() {
+	shards := t.job.most(func(d jobs.Definition) int { return d.Shards })
+	for _, a := range t.job.Asked {
+		chain(a.Run, shards, t.byHand)
+	}
+	for _, id := range t.job.Reruns {
+		chain(id, shards, t.reran)
+	}
+}
+
+// chain adds an id, those of its shards, and those of their successors.
+func chain(id string, shards int, to map[string]bool) {
+	for range chainMost {
+		to[id] = true
+		for shard := 0; shards > 1 && shard < shards; shard++ {
+			chain(ledger.ShardRun(id, shard), 0, to)
+		}
+		id = ledger.Successor(id)
+	}
+}
+
+// known is the run of that id, made if need be.
+func (t *trial) known(id string) *run {
+	r := t.byID[id]
+	if r == nil {
+		r = &run{id: id, at: -1}
+		t.byID[id] = r
+	}
+	return r
+}
+
+// requested says whether a run goes back to a request by hand, so that its tick is none of the schedule's.
+func (t *trial) requested(r *run) bool {
+	switch {
+	case r.row != nil:
+		return r.row.Request != "" || r.row.Trigger == manual
+	case r.lease != nil:
+		return r.lease.Request != "" || r.lease.Trigger == manual
+	default:
+		return t.byHand[r.id] || len(r.starts) > 0 && r.starts[0].Trigger == manual
+	}
+}
+
+// wrote is the run of a line. A run that was pending keeps its id, so that Redis, when it has forgotten the first
+// grant of it, may grant it a second time: that is a run of its own, and counted as an excuse. Its record is the one
+// that carries its token.
+func (t *trial) wrote(w Write) *run {
+	r := t.known(w.Run)
+	if len(r.starts) == 0 || r.starts[0].Token == w.Token || !t.lossBetween(r.starts[0].At, w.At) {
+		return r
+	}
+	other := t.known(fmt.Sprintf("%s with token %d", w.Run, w.Token))
+	if len(other.starts) == 0 && w.Phase == Start {
+		if t.requested(r) {
+			t.report.Excused++
+			t.byHand[other.id] = true
+		}
+		if r.row != nil && r.row.Token == w.Token {
+			other.row, other.at, r.row, r.at = r.row, r.at, nil, -1
+		}
+		if r.lease != nil && r.lease.Token == w.Token {
+			other.lease, r.lease = r.lease, nil
+		}
+	}
+	return other
+}
+
+// readRecords hangs rows and runs in flight on their runs.
+func (t *trial) readRecords() {
+	for i := range t.books.Rows {
+		row := &t.books.Rows[i]
+		if row.Ranged || row.Whole {
+			continue
+		}
+		r := t.known(row.Run)
+		if r.row != nil && row.Request != "" {
+			t.add(KindContradiction, instant(row.Tick), "run %s is recorded twice: %s, and %s", row.Run, r.row.Outcome, row.Outcome)
+		}
+		r.row, r.at = row, i
+	}
+	for i := range t.books.Open {
+		if l := &t.books.Open[i]; !l.Whole {
+			t.known(l.Run).lease = l
+		}
+	}
+}
+
+// readWrites hangs lines on their runs.
+func (t *trial) readWrites() {
+	for _, w := range t.lines {
+		r := t.wrote(w)
+		t.of = append(t.of, r)
+		if len(r.starts)+len(r.ends) == 0 {
+			t.runs = append(t.runs, r)
+		}
+		r.refused = r.refused || w.Refused
+		switch {
+		case w.Phase == Start:
+			if len(r.starts) == 0 {
+				t.report.Runs++
+			}
+			r.starts, r.going = append(r.starts, w), true
+		case w.Phase != End:
+			t.add(KindPhantom, w.Tick, "a line of no known phase: %s", w)
+		case !r.going:
+			t.add(KindPhantom, w.Tick, "the end of a try that had not started, or had ended: %s", w)
+		default:
+			r.ends, r.going = append(r.ends, w), false
+			if s := r.starts[len(r.starts)-1]; !s.Tick.Equal(w.Tick) || s.Node != w.Node || s.Try != w.Try {
+				t.add(KindBooks, w.Tick, "two lines of one run tell different things: %s; %s", s, w)
+			}
+		}
+	}
+}
+
+// place hangs runs, rows and runs in flight on the ticks that are due. What belongs to none is a phantom.
+func (t *trial) place() {
+	for i := range t.books.Rows {
+		switch row := &t.books.Rows[i]; {
+		case row.Ranged:
+			t.placeRange(i, row)
+		case row.Request != "" || row.Trigger == manual:
+		default:
+			d := t.byTick[row.Tick]
+			switch {
+			case d == nil && t.forgotten(row.Tick):
+			case d == nil && (row.Whole || len(t.known(row.Run).starts) == 0):
+				t.add(KindPhantom, instant(row.Tick), "run %s is recorded as %s; no version asks for its tick", row.Run, row.Outcome)
+			case d == nil: // what it wrote tells
+			case row.Whole:
+				d.wholes = append(d.wholes, row)
+			default:
+				d.rows = append(d.rows, row)
+			}
+		}
+	}
+	for i := range t.books.Open {
+		l := &t.books.Open[i]
+		d := t.byTick[l.Tick]
+		switch {
+		case d == nil || l.Request != "" || l.Trigger == manual:
+		case l.Whole:
+			d.opened = append(d.opened, l)
+		default:
+			d.leases = append(d.leases, l)
+		}
+	}
+	for _, r := range t.runs {
+		if len(r.starts) == 0 {
+			continue
+		}
+		w := r.starts[0]
+		switch d := t.find(w.Tick); {
+		case t.requested(r):
+			if len(t.job.Asked) == 0 || t.job.Asked[0].Run != "" && !t.byHand[w.Run] && !t.byHand[r.id] {
+				t.add(KindPhantom, w.Tick, "nobody asked for it: %s", w)
+			}
+		case d == nil && t.forgotten(w.Tick.UnixMilli()):
+		case d == nil:
+			t.add(KindPhantom, w.Tick, "no version asks for the tick of %s", w)
+		default:
+			d.starts = append(d.starts, w)
+		}
+	}
+}
+
+// forgotten says that what became of a tick of the job that this one follows may not be recorded any more.
+func (t *trial) forgotten(tick int64) bool {
+	if t.up == nil {
+		return false
+	}
+	at := instant(tick)
+	if t.lossAfter(at) {
+		t.report.Excused++
+		return true
+	}
+	for up := t.up; up != nil; up = up.up {
+		if up.trimmed(at) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *trial) placeRange(i int, row *ledger.Row) {
+	c := covered{row: row, at: i}
+	// A replaced definition, or a cursor set back, is recorded also when no tick was left.
+	if row.Count > 0 || row.Outcome != jobs.OutcomeSuperseded {
+		c.ticks = t.cover(row.Tick, row.Until, row.Count)
+		switch {
+		case len(c.ticks) > 0 || t.trimmed(instant(row.Tick)):
+		case t.forgotten(row.Tick): // what is left of them
+			for _, d := range t.due {
+				if ms := d.at.UnixMilli(); row.Tick <= ms && ms <= row.Until {
+					c.ticks = append(c.ticks, d)
+				}
+			}
+		default:
+			t.add(KindPhantom, instant(row.Tick), "%d ticks up to %s are recorded as %s; no version's ticks begin and end there",
+				row.Count, instantText(instant(row.Until)), row.Outcome)
+		}
+	}
+	for _, d := range c.ticks {
+		d.ranges = append(d.ranges, row)
+	}
+	t.ranges = append(t.ranges, c)
+}
+
+// over is when a run ended by what it wrote, and else by its record: the last end of a try, when no try goes on. A run
+// that never ended goes on until the books were read.
+func (t *trial) over(r *run) time.Time {
+	if n := len(r.ends); n > 0 && !r.going && !t.retries() {
+		return r.ends[n-1].At
+	}
+	switch {
+	case r.row != nil:
+		return latest(r.starts[0].At, instant(r.row.At))
+	case len(r.ends) > 0 && !r.going && r.lease == nil:
+		return r.ends[len(r.ends)-1].At
+	default:
+		return t.Read
+	}
+}
+
+// retries says that a run may go on after a try of it has ended.
+func (t *trial) retries() bool {
+	return t.job.any(func(d jobs.Definition) bool { return d.RetryMax > 0 })
+}
+
+// crashed says whether a run ended so that on_crash: rerun brings another attempt of it.
+func crashed(row *ledger.Row) bool {
+	return slices.Contains([]jobs.Outcome{jobs.OutcomeAbandoned, jobs.OutcomeLost}, row.Outcome) ||
+		row.Outcome == jobs.OutcomeCancelled && row.Reason == ledger.ReasonDraining
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

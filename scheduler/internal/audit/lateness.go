@@ -1,0 +1,157 @@
+package audit
+
+import (
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// occupied are the spans in which a run of the job was seen going. The runs of a sharded tick count as one; those of but
+// do not count. Nothing waits for runs that are allowed beside others.
+func (t *trial) occupied(but *tick) []Span {
+	if t.job.all(allows) || t.job.StartsOnly {
+		return nil
+	}
+	var all []Span
+	split := make(map[together]*parts)
+	for _, r := range t.runs {
+		if len(r.starts) == 0 {
+			continue
+		}
+		s := Span{r.starts[0].At, t.over(r)}
+		switch w := r.starts[0]; {
+		case w.Shards < 2:
+			all = append(all, t.untilRerun(r, s))
+		case but == nil || t.requested(r) || !w.Tick.Equal(but.at):
+			at := t.together(r)
+			split[at] = split[at].with(s, len(r.ends) > 0 && !r.going)
+		}
+	}
+	all = append(all, t.spansOf(split)...)
+	slices.SortFunc(all, func(a, b Span) int { return a.From.Compare(b.From) })
+	var apart []Span
+	for _, s := range all {
+		if n := len(apart); n > 0 && !s.From.After(apart[n-1].Until) {
+			apart[n-1].Until = latest(apart[n-1].Until, s.Until)
+			continue
+		}
+		apart = append(apart, s)
+	}
+	return apart
+}
+
+// untilRerun extends a run's span to the start of the attempt that follows a crash: the job is held for it.
+func (t *trial) untilRerun(r *run, s Span) Span {
+	if r.row == nil || !crashed(r.row) {
+		return s
+	}
+	next := t.byID[ledger.Successor(r.id)]
+	switch {
+	case next == nil || t.reran[next.id]:
+	case len(next.starts) > 0:
+		s.Until = latest(s.Until, next.starts[0].At)
+	case next.row != nil:
+		s.Until = latest(s.Until, instant(next.row.At))
+	case next.lease != nil:
+		s.Until = t.Read
+	}
+	return s
+}
+
+// deadline is when the job has stood idle for Within since a tick could start: while another run of it
+// goes on, the tick waits and is not late. busy is when others are going.
+func (t *trial) deadline(ready time.Time, busy []Span) time.Time {
+	end := ready.Add(t.Within)
+	i, _ := slices.BinarySearchFunc(busy, ready, func(s Span, at time.Time) int {
+		if s.Until.After(at) {
+			return 1
+		}
+		return -1
+	})
+	for _, s := range busy[i:] {
+		if !s.From.Before(end) {
+			break
+		}
+		end = end.Add(s.Until.Sub(latest(s.From, ready)))
+	}
+	return end
+}
+
+// heldUp says whether something was wrong that may have kept a tick from starting in time: with Redis,
+// with every node that may run it, with the node that had a run of the job, or with the tick before, which goes first;
+// or whether the job was paused.
+func (t *trial) heldUp(d, before *tick) bool {
+	from, to := d.ready, d.deadline
+	switch {
+	case t.pausedBetween(from, to):
+		return true
+	case before != nil && before.excused && before.answered(t.Read).After(from):
+		return true // a queue of late ticks is worked off in order
+	case !t.disturbed(from, to):
+		return false
+	case len(t.Nodes) == 0 || t.allStruck(from, to):
+		return true
+	case t.lossAfter(from):
+		return true // the records that would tell are gone
+	}
+	if t.up != nil { // the end of the job that is followed, and word of it, may have been held up
+		return true
+	}
+	for _, row := range t.books.Rows {
+		if !row.Ranged && instant(row.Tick).Before(to) && !instant(row.At).Before(from) && t.struck(from, to, row.NodeName, row.Node, false) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(t.books.Open, func(l ledger.Lease) bool {
+		return instant(l.Tick).Before(to) && t.struck(from, to, l.NodeName, l.Node, false)
+	})
+}
+
+// allStruck says whether something was wrong with Redis, with this job, or with all nodes that may run it.
+func (t *trial) allStruck(from, to time.Time) bool {
+	left := slices.Clone(t.Nodes)
+	if t.job.Eligible != nil {
+		left = slices.Clone(t.job.Eligible)
+	}
+	for _, d := range t.Disturbed {
+		if !t.acts(d, from, to) {
+			continue
+		}
+		if len(d.Nodes) == 0 || d.Job == t.job.Name {
+			return true
+		}
+		left = slices.DeleteFunc(left, func(n string) bool { return slices.Contains(d.Nodes, n) })
+	}
+	return len(left) == 0
+}
+
+// answered is when a tick first started, or was recorded as not run; never: when the books were read. A sharded tick
+// is answered when its last shard started, or it was closed.
+func (d *tick) answered(never time.Time) time.Time {
+	if d.shards() > 1 && len(d.ranges) == 0 {
+		if d.began() < d.shards() {
+			for _, row := range d.wholes {
+				return instant(row.At)
+			}
+			return never
+		}
+		var at time.Time
+		for _, w := range d.starts {
+			at = latest(at, w.At)
+		}
+		return at
+	}
+	at := never
+	for _, w := range d.starts {
+		if w.At.Before(at) {
+			at = w.At
+		}
+	}
+	for _, row := range d.ranges {
+		if instant(row.At).Before(at) {
+			at = instant(row.At)
+		}
+	}
+	return at
+}

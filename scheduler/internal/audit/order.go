@@ -1,0 +1,153 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// fence names what a line's token is compared for: the shards of a job, and the ticks of one whose runs are allowed
+// beside each other, write in any order.
+func (t *trial) fence(w Write) string {
+	fence := ""
+	if t.allowed() {
+		fence = w.Tick.String()
+	}
+	if w.Shards > 1 {
+		fence += fmt.Sprint(" shard ", w.Shard)
+	}
+	return fence
+}
+
+// tokens checks what the order of writing tells: the tokens of accepted lines of a fence only grow, what the
+// guard refused was stale, and token and run belong to each other. One finding a run.
+func (t *trial) tokens() {
+	tops := make(map[string]Write) // by fence
+	owner := make(map[int64]*run, len(t.runs))
+	token := make(map[*run]int64, len(t.runs))
+	told := make(map[*run]bool)
+	for i, w := range t.lines {
+		r := t.of[i]
+		if w.Refused {
+			t.report.Stale++
+		}
+		if token[r] == 0 {
+			token[r] = w.Token
+		}
+		of := owner[w.Token]
+		before := len(t.report.Findings)
+		top := tops[t.fence(w)]
+		switch {
+		case told[r]:
+		case token[r] != w.Token:
+			t.add(KindToken, w.Tick, "its run had token %d before: %s", token[r], w)
+		case of != nil && of != r:
+			t.add(KindToken, w.Tick, "the token of run %s: %s", of.id, w)
+		case w.Refused && w.Token >= top.Token:
+			t.add(KindToken, w.Tick, "refused, though the greatest token before was %d: %s", top.Token, w)
+		case !w.Refused && w.Token < top.Token:
+			t.add(KindToken, w.Tick, "not refused, after token %d: %s", top.Token, w)
+		}
+		told[r] = told[r] || len(t.report.Findings) > before
+		owner[w.Token] = r
+		if w.Token > top.Token {
+			tops[t.fence(w)] = w
+		}
+	}
+}
+
+// overlaps checks that no run starts while another one of the job has started and not ended. Shards of one tick run
+// at once; runs of a job that allows it run beside those of other ticks.
+func (t *trial) overlaps() {
+	if t.job.StartsOnly {
+		return
+	}
+	var going []*run
+	for i, w := range t.lines {
+		r := t.of[i]
+		if w.Phase == End {
+			if w.No == lastNo(r.ends) {
+				going = without(going, r)
+			}
+			continue
+		}
+		for _, other := range slices.Clone(going) {
+			if other == r || t.beside(r, other) || t.allowed() && !other.starts[0].Tick.Equal(w.Tick) || t.stale(other, r) || t.stale(r, other) {
+				continue
+			}
+			going = without(going, other) // told once
+			if t.lossAfter(other.starts[0].At) && other.row == nil {
+				t.report.Excused++
+				continue
+			}
+			t.add(KindOverlap, w.Tick, "%s, and there was no end of %s", w, other.starts[0])
+		}
+		going = append(without(going, r), r)
+	}
+}
+
+func lastNo(writes []Write) int {
+	if len(writes) == 0 {
+		return 0
+	}
+	return writes[len(writes)-1].No
+}
+
+func without(runs []*run, r *run) []*run {
+	kept := runs[:0]
+	for _, other := range runs {
+		if other != r {
+			kept = append(kept, other)
+		}
+	}
+	return kept
+}
+
+// stale says that a run had lost the job before the other one was granted: its recorded end, as
+// abandoned or lost, stands before the other's. A run without any record is stale if the guard
+// treated it so, and may be where records have left the history.
+func (t *trial) stale(r, other *run) bool {
+	if r.row == nil {
+		return r.lease == nil && (r.refused || t.check.cut)
+	}
+	gone := r.row.Outcome == jobs.OutcomeAbandoned || r.row.Outcome == jobs.OutcomeLost
+	return gone && (other.row == nil || r.at < other.at)
+}
+
+// granted checks the grants at their instants: tokens grow from each to the next, and nobody works on under a valid
+// lease for what is granted (promise P4).
+func (t *trial) granted() {
+	byRun := make(map[string]Grant)
+	top := int64(0)
+	for _, g := range t.Grants {
+		if g.Job != t.job.Name {
+			continue
+		}
+		before, again := byRun[g.Run]
+		byRun[g.Run] = g
+		if again && before.Token == g.Token {
+			continue // the answer is repeated
+		}
+		if g.Token <= top && !(t.SetBack && slices.ContainsFunc(t.Disturbed, func(d Disturbance) bool { return d.Lossy || d.Loses })) {
+			t.add(KindToken, instant(g.Tick), "run %s is granted with token %d, after %d", g.Run, g.Token, top)
+		}
+		top = max(top, g.Token)
+		for _, id := range g.Working {
+			other, seen := byRun[id]
+			if id == g.Run || seen && g.mayRunBeside(other) {
+				continue
+			}
+			t.add(KindTold, instant(g.Tick), "run %s is granted at %s while run %s works on under a context that has not ended", g.Run, instantText(g.At), id)
+		}
+	}
+}
+
+// mayRunBeside says whether two granted runs are different shards of one open tick, or, where one of them was granted
+// under overlap: allow, of different ticks.
+func (g Grant) mayRunBeside(o Grant) bool {
+	if g.Allowed || o.Allowed {
+		return g.Tick != o.Tick || g.Shard != o.Shard && g.Shards > 1 && o.Shards > 1
+	}
+	return g.Shard != o.Shard && g.Of != "" && g.Of == o.Of
+}

@@ -1,0 +1,203 @@
+package audit
+
+import (
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// tries checks that the tries of one run come one after another, that each further one follows a failure, and that
+// there are no more of them than the job may have.
+func (t *trial) tries() {
+	most := 1 + t.job.most(func(d jobs.Definition) int { return d.RetryMax })
+	going, last := make(map[*run]bool), make(map[*run]Write)
+	for i, w := range t.lines {
+		r := t.of[i]
+		before, again := last[r]
+		if last[r] = w; w.Phase == End {
+			going[r] = false
+			continue
+		}
+		switch {
+		case w.Try > most:
+			t.add(KindUnwanted, w.Tick, "at most %d tries: %s", most, w)
+		case !again:
+		case going[r]:
+			t.add(KindDouble, w.Tick, "begun while it was going: %s", w)
+		case w.Try <= before.Try || w.Try == 0:
+			t.add(KindDouble, w.Tick, "begun after %s: %s", before, w)
+		case !before.Failed && !before.Refused:
+			t.add(KindUnwanted, w.Tick, "after a try that succeeded: %s", w)
+		}
+		going[r] = true
+	}
+}
+
+// policies checks that nothing started which the policies or an operator forbid. Where Redis lost writes, had its clock
+// stepped, or rows have left the history, what must be known for that is not.
+func (t *trial) policies() {
+	lost := slices.ContainsFunc(t.Disturbed, func(d Disturbance) bool { return d.Lossy || d.Loses })
+	if lost || t.check.cut || t.Stepped {
+		return
+	}
+	t.reruns()
+	t.startedPaused()
+	t.startedTooLate()
+	t.caughtUp()
+	t.queued()
+	t.startedCancelled()
+}
+
+// grantedAt is when a run was granted first, as far as is known: when it was seen, or else when it started.
+func (t *trial) grantedAt(r *ledger.Row) time.Time {
+	if at, seen := t.firstGrants[r.Run]; seen {
+		return at
+	}
+	return instant(r.Started)
+}
+
+// oneDefinition is the only definition that a job has had; false when it had several.
+func (t *trial) oneDefinition() (jobs.Definition, bool) {
+	if len(t.job.Versions) == 0 {
+		return jobs.Definition{}, false
+	}
+	d := t.job.Versions[0].Definition
+	return d, t.job.all(func(o jobs.Definition) bool { return o.Digest() == d.Digest() })
+}
+
+// steps are the rows of what is no shard: to the policies they are the runs.
+func (t *trial) steps() []*ledger.Row {
+	var all []*ledger.Row
+	for i := range t.books.Rows {
+		if r := &t.books.Rows[i]; !r.Ranged && r.Of == "" && (r.Token != 0 || r.Whole) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// reruns that nobody asked for follow a crash, of a job that wants them, and there are no more of them than it says.
+func (t *trial) reruns() {
+	most := 1 + t.job.most(func(d jobs.Definition) int { return d.RerunMax })
+	before := make(map[string]*ledger.Row)
+	for i := range t.books.Rows {
+		if r := &t.books.Rows[i]; !r.Ranged {
+			before[ledger.Successor(r.Run)] = r
+		}
+	}
+	for i := range t.books.Rows {
+		r := &t.books.Rows[i]
+		if r.Ranged || r.Token == 0 || r.Trigger != jobs.TriggerRerun.String() || t.reran[r.Run] {
+			continue
+		}
+		p := before[r.Run]
+		switch {
+		case r.Attempt > most:
+			t.add(KindUnwanted, instant(r.Tick), "attempt %d (run %s), at most %d", r.Attempt, r.Run, most)
+		case p != nil && !crashed(p):
+			t.add(KindUnwanted, instant(r.Tick), "attempt %d (run %s) follows run %s, which is recorded as %s", r.Attempt, r.Run, p.Run, p.Outcome)
+		}
+	}
+}
+
+// startedPaused: while a job is paused nothing is granted but what people asked for, and shards of a tick that is open;
+// and the ticks of that time never are.
+func (t *trial) startedPaused() {
+	for _, r := range t.steps() {
+		if r.Request != "" || r.Trigger == manual || t.reran[r.Run] || t.job.Rewound {
+			continue
+		}
+		granted, tick := t.grantedAt(r), instant(r.Tick)
+		for _, p := range t.job.Pauses {
+			if inside(p, granted) {
+				t.add(KindUnwanted, tick, "run %s was granted at %s, while the job was paused", r.Run, instantText(granted))
+			} else if r.Prev != 0 && !derived(r.Run) && inside(p, tick) && granted.After(p.From) {
+				t.add(KindUnwanted, tick, "run %s was granted at %s, and the job was paused at its tick", r.Run, instantText(granted))
+			}
+		}
+	}
+}
+
+// inside says whether an instant lies in a span, its edges not included.
+func inside(s Span, at time.Time) bool {
+	return s.From.Before(at) && (s.Until.IsZero() || at.Before(s.Until))
+}
+
+// startedTooLate: no tick is granted for the first time later than start_within.
+func (t *trial) startedTooLate() {
+	if t.up != nil || !t.job.all(func(d jobs.Definition) bool { return d.StartWithin > 0 }) {
+		return
+	}
+	limit := time.Duration(t.job.most(func(d jobs.Definition) int { return int(d.StartWithin) })) * time.Millisecond
+	for _, r := range t.steps() {
+		late := t.grantedAt(r).Sub(instant(r.Tick))
+		if r.Prev != 0 && r.Attempt == 1 && !derived(r.Run) && late > limit+t.Skew {
+			t.add(KindUnwanted, instant(r.Tick), "run %s was granted %s after its tick, and may start within %s", r.Run, late, limit)
+		}
+	}
+}
+
+// caughtUp: of ticks that are later than those which run in their order, the catch-up policy lets some run.
+func (t *trial) caughtUp() {
+	d, one := t.oneDefinition()
+	if !one || t.up != nil || d.Overlap == jobs.OverlapQueue || d.Overlap == jobs.OverlapReplace || t.job.Rewound {
+		return
+	}
+	for _, r := range t.steps() {
+		granted := t.grantedAt(r)
+		if r.Prev == 0 || derived(r.Run) || granted.Sub(instant(r.Tick)) <= t.CatchUp+t.Skew {
+			continue
+		}
+		newer, late := 0, 1 // ticks of the gap that came after this one; those too late to run in order, with it
+		for _, x := range t.due {
+			if !x.at.After(instant(r.Tick)) || !x.at.Before(granted.Add(-t.Skew)) || t.pausedBetween(x.at, x.at) {
+				continue
+			}
+			if newer++; x.at.Before(granted.Add(-t.CatchUp - t.Skew)) {
+				late++
+			}
+		}
+		switch {
+		case d.CatchUp == jobs.CatchUpNone, d.CatchUp == jobs.CatchUpLatest && newer > 0:
+			t.add(KindUnwanted, instant(r.Tick), "run %s was granted at %s with catch_up %s, and so late it should not have run", r.Run, instantText(granted), d.CatchUp)
+		case d.CatchUp == jobs.CatchUpAll && late > d.CatchUpMax:
+			t.add(KindUnwanted, instant(r.Tick), "run %s was granted at %s; with it %d ticks are made up for, at most %d", r.Run, instantText(granted), late, d.CatchUpMax)
+		}
+	}
+}
+
+// queued: of the ticks that came due while a run with overlap queue or replace was going, only the latest runs.
+func (t *trial) queued() {
+	d, one := t.oneDefinition()
+	if !one || t.up != nil || t.job.Rewound || d.Overlap != jobs.OverlapQueue && d.Overlap != jobs.OverlapReplace {
+		return
+	}
+	steps := t.steps()
+	slices.SortStableFunc(steps, func(a, b *ledger.Row) int { return int(a.Started - b.Started) })
+	for i := 1; i < len(steps); i++ {
+		holder, r := steps[i-1], steps[i]
+		unclear := holder.Outcome == jobs.OutcomeAbandoned || derived(holder.Run) || holder.Whole && holder.Outcome != jobs.OutcomeSucceeded
+		if r.Prev == 0 || derived(r.Run) || unclear || r.Tick < holder.Started || r.Tick >= holder.At || r.Started < holder.At {
+			continue
+		}
+		next := slices.IndexFunc(t.due, func(x *tick) bool { return x.at.UnixMilli() > r.Tick })
+		if next >= 0 && t.due[next].at.UnixMilli() < holder.At && !t.pausedBetween(t.due[next].at, t.due[next].at) {
+			t.add(KindUnwanted, instant(r.Tick), "run %s was granted, and tick %s came due before run %s had ended at %s too",
+				r.Run, instantText(t.due[next].at), holder.Run, instantText(instant(holder.At)))
+		}
+	}
+}
+
+// startedCancelled: a run that was cancelled while it was pending is never granted.
+func (t *trial) startedCancelled() {
+	for _, c := range t.job.Cancelled {
+		for i := range t.books.Rows {
+			r := &t.books.Rows[i]
+			if (r.Run == c.Run || r.Of == c.Run) && c.Pending && !r.Whole && r.Token != 0 && t.grantedAt(r).After(c.At) {
+				t.add(KindUnwanted, instant(r.Tick), "run %s was granted after run %s was cancelled at %s", r.Run, c.Run, instantText(c.At))
+			}
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package audit
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// reasons asks of each record why something did not run, or did not end well, whether that is
+// true. A tick that started all the same is a contradiction, not asked about again.
+func (t *trial) reasons() {
+	for _, c := range t.ranges {
+		if c.row.Outcome == jobs.OutcomeSuperseded && !t.turned(c.row) {
+			t.add(KindUntrue, instant(c.row.Tick), "superseded (%s) at %s, when no other version was in sight", c.row.Reason, instantText(instant(c.row.At)))
+			continue
+		}
+		for i, d := range c.ticks {
+			if len(d.starts) > 0 {
+				continue
+			}
+			if why := t.untrue(c, d, i == 0); why != "" {
+				t.add(KindUntrue, d.at, "%s (%s), recorded at %s: %s", c.row.Outcome, c.row.Reason, instantText(instant(c.row.At)), why)
+				break // one finding a row
+			}
+		}
+	}
+	for i := range t.books.Rows {
+		row := &t.books.Rows[i]
+		if why := t.unended(row); !row.Ranged && why != "" {
+			t.add(KindUntrue, instant(row.Tick), "run %s on %s %s (%s), recorded at %s: %s",
+				row.Run, row.NodeName, row.Outcome, row.Reason, instantText(instant(row.At)), why)
+		}
+	}
+}
+
+// turned says whether the cursor may have been set anew when a row says so: two versions met, or it was rewound.
+func (t *trial) turned(row *ledger.Row) bool {
+	return row.Reason == ledger.ReasonRewound && t.job.Rewound || t.versionsMeet(instant(row.At))
+}
+
+// untrue says why a tick's recorded reason is none; "" when it is.
+func (t *trial) untrue(c covered, d *tick, head bool) string {
+	at := instant(c.row.At)
+	waited := !d.excused && at.After(d.deadline) && !t.Crowded && !t.backAndForth()
+	switch c.row.Outcome {
+	case jobs.OutcomeMissed:
+		return t.notMissed(c.row, d, head, waited)
+	case jobs.OutcomeSuperseded:
+		if waited && c.row.Reason != ledger.ReasonRewound {
+			return "it should have run before, nothing was wrong"
+		}
+	case jobs.OutcomeSkipped:
+		switch {
+		case c.row.Reason == ledger.ReasonUpstream && t.up != nil:
+			if u := t.up.byTick[d.at.UnixMilli()]; u != nil && t.once(d) && u.end().succeeded {
+				return "the tick of " + t.up.job.Name + " succeeded"
+			}
+		case c.row.Reason != ledger.ReasonOverlap:
+			return "a reason that is not known"
+		case t.job.all(allows):
+			return "its runs are allowed beside each other"
+		case !t.held(c, d):
+			return "no other run of the job was going"
+		}
+	case jobs.OutcomePaused:
+		if !t.pausedBetween(d.at, at) {
+			return "the job was not paused"
+		}
+	default:
+		return "nothing in this case can cause that"
+	}
+	return ""
+}
+
+// notMissed says why a tick recorded as missed should not have been; "" when it is rightly.
+func (t *trial) notMissed(row *ledger.Row, d *tick, head, waited bool) string {
+	overdue := instant(row.At).Sub(d.ready)
+	none := t.job.all(func(j jobs.Definition) bool { return j.CatchUp == jobs.CatchUpNone })
+	switch row.Reason {
+	case ledger.ReasonFailover:
+		if !t.lossy(d.at, instant(row.At)) {
+			return "Redis has lost nothing"
+		}
+		return ""
+	case ledger.ReasonLate:
+		if t.job.all(func(j jobs.Definition) bool { return j.CatchUp == jobs.CatchUpAll }) {
+			return "the job catches up all"
+		}
+		if (head || none) && overdue <= t.CatchUp-t.Skew {
+			return "it was overdue by " + overdue.String() + " only"
+		}
+	case ledger.ReasonCatchUpMax:
+		if !t.job.any(func(j jobs.Definition) bool { return j.CatchUp == jobs.CatchUpAll }) {
+			return "the job has no catch_up_max"
+		}
+		if overdue <= t.CatchUp-t.Skew {
+			return "it was overdue by " + overdue.String() + " only"
+		}
+	case ledger.ReasonStartWithin:
+		limit := time.Duration(-1)
+		for _, v := range t.job.Versions {
+			if w := time.Duration(v.Definition.StartWithin) * time.Millisecond; w > 0 && (limit < 0 || w < limit) {
+				limit = w
+			}
+		}
+		switch {
+		case limit < 0:
+			return "the job has no start_within"
+		case t.up == nil && overdue <= limit-t.Skew:
+			return "it was overdue by " + overdue.String() + " only"
+		}
+	default:
+		return "a reason that is not known"
+	}
+	if waited {
+		return "nothing was wrong that kept it from running"
+	}
+	return ""
+}
+
+// held says whether another run of the job was going when a tick came to be skipped. By the books: one of
+// an earlier tick, or by hand, whose end is recorded after this row, or not yet; or one, with the attempts that
+// followed it, whose time the tick fell into. By what was seen outside, where a record was lost: one that had begun
+// and had not ended when the tick came due.
+func (t *trial) held(c covered, d *tick) bool {
+	for i := range t.books.Rows {
+		row := &t.books.Rows[i]
+		switch {
+		case row.Ranged || row.Of != "":
+		case i > c.at && before(row.Tick, row.Request != "", c.row, d.at):
+			return true
+		case i < c.at && row.Tick < d.at.UnixMilli() && t.struck(instant(row.At), d.ready, row.NodeName, row.Node, false):
+			return true // its end could not be reported at once
+		case t.heldFrom(row) <= d.ready.Add(t.Skew).UnixMilli() && d.ready.Add(-t.Skew).UnixMilli() <= row.At:
+			return true
+		}
+	}
+	for i := range t.books.Open {
+		if l := &t.books.Open[i]; before(l.Tick, l.Request != "" || l.Trigger == manual, c.row, d.at) {
+			return true
+		}
+	}
+	for _, r := range t.runs {
+		if r.row != nil || len(r.starts) == 0 {
+			continue
+		}
+		if !r.starts[0].At.After(instant(c.row.At)) && !t.over(r).Before(d.at) {
+			return true
+		}
+	}
+	return false
+}
+
+// heldFrom is since when a run, or the attempt before it whose crash it follows, held the job, ms.
+func (t *trial) heldFrom(row *ledger.Row) int64 {
+	from := row.Started
+	if from == 0 {
+		return never
+	}
+	if row.Attempt < 2 || t.reran[row.Run] {
+		return from
+	}
+	for i := range t.books.Rows {
+		if p := &t.books.Rows[i]; !p.Ranged && p.Of == "" && p.Tick == row.Tick && p.Request == row.Request && p.Attempt < row.Attempt && p.Started != 0 {
+			from = min(from, p.Started)
+		}
+	}
+	return from
+}
+
+// before says whether a recorded run may have been granted before a row of skipped ticks was written.
+// By schedule the order of ticks tells, for the cursor passes them in order; by hand, that it was asked
+// for by then.
+func before(tick int64, asked bool, row *ledger.Row, due time.Time) bool {
+	if asked {
+		return tick <= row.At
+	}
+	return tick < due.UnixMilli()
+}
+
+// versionsMeet says whether two versions may both have been in force at an instant, its edges
+// included. Versions that share schedule and definition are one, of which several spans are certain.
+func (t *trial) versionsMeet(at time.Time) bool {
+	var found *Version
+	for i := range t.job.Versions {
+		v := &t.job.Versions[i]
+		p := v.Possible
+		if p.From.IsZero() || p.From.After(at) || !p.Until.IsZero() && p.Until.Before(at) {
+			continue
+		}
+		if found != nil && (found.Schedule != v.Schedule || found.Definition.Digest() != v.Definition.Digest()) {
+			return true
+		}
+		found = v
+	}
+	return false
+}
+
+// unended says why the recorded end of a run cannot be true; "" when it can. A sharded tick ends as its shards do.
+func (t *trial) unended(row *ledger.Row) string {
+	if row.Whole || row.Ranged {
+		return ""
+	}
+	from, to := instant(row.Started), instant(row.At)
+	switch row.Outcome {
+	case jobs.OutcomeSucceeded, jobs.OutcomeFailed:
+		return "" // compare tells
+	case jobs.OutcomeTimedOut:
+		if !t.job.any(func(d jobs.Definition) bool { return d.Timeout > 0 }) {
+			return "the job has no timeout"
+		}
+	case jobs.OutcomeAbandoned, jobs.OutcomeLost:
+		if !t.struck(from, to, row.NodeName, row.Node, false) {
+			return "nothing was wrong with its node, nor with Redis, since it was granted"
+		}
+	case jobs.OutcomeCancelled:
+		return t.notCancelled(row, from, to)
+	default:
+		return "a run does not end like that"
+	}
+	return ""
+}
+
+// notCancelled says why a run recorded as cancelled cannot have been.
+func (t *trial) notCancelled(row *ledger.Row, from, to time.Time) string {
+	switch {
+	case strings.HasPrefix(row.Reason, "cancelled by"):
+		if len(t.job.Cancelled) == 0 {
+			return "nobody has cancelled anything"
+		}
+	case row.Reason == ledger.ReasonReplaced:
+		if row.Of != "" || row.Token == 0 { // it is its tick, opened before, that is replaced
+			from = instant(row.Tick)
+		}
+		newer := slices.ContainsFunc(t.due, func(d *tick) bool {
+			return d.at.UnixMilli() != row.Tick && !d.ready.Before(from.Add(-t.Skew)) && !d.ready.After(to.Add(t.Skew))
+		})
+		if !newer && !t.Stepped && !t.job.Rewound {
+			return "no other tick had come due since it was granted"
+		}
+		if !t.job.any(func(d jobs.Definition) bool { return d.Overlap == jobs.OverlapReplace }) {
+			return "the job does not replace its runs"
+		}
+	case !t.struck(from, to, row.NodeName, row.Node, true):
+		return "nobody drained its node, nor was anything wrong with it"
+	}
+	return ""
+}

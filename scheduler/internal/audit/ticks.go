@@ -1,0 +1,209 @@
+package audit
+
+import (
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// accounted goes through the due ticks one by one: what became of each.
+func (t *trial) accounted() {
+	for _, d := range t.due {
+		t.started(d)
+		t.contradictions(d)
+		if t.up != nil {
+			t.answered(d)
+		}
+		if v := t.verdict(d); v != "" {
+			t.report.Verdicts[v]++
+			t.report.Ticks++
+		}
+	}
+	t.promised()
+}
+
+// attemptOf names an attempt of a shard of a tick.
+type attemptOf struct{ shard, attempt int }
+
+// started judges when and how often a tick started.
+func (t *trial) started(d *tick) {
+	began := make(map[attemptOf]Write)
+	for _, w := range d.starts {
+		at := attemptOf{w.Shard, max(1, w.Attempt)}
+		first, again := began[at]
+		if !again {
+			began[at] = w
+		}
+		lag := w.At.Sub(d.ready)
+		if at.attempt == 1 {
+			t.report.WorstLag = max(t.report.WorstLag, lag)
+		}
+		switch {
+		case again:
+			t.add(KindDouble, d.at, "%s, and %s", first, w)
+		case w.At.Before(d.at):
+			t.add(KindEarly, d.at, "%v before its tick: %s", d.at.Sub(w.At), w)
+		case at.attempt == 1 && w.At.After(d.deadline) && !d.excused && !t.Crowded && !t.backAndForth():
+			t.add(KindLate, d.at, "%v after it could start, %v after the last instant for it, with nothing wrong: %s", lag, w.At.Sub(d.deadline), w)
+		}
+	}
+}
+
+// backAndForth says that ticks are asked for in another order than that of time.
+func (t *trial) backAndForth() bool { return t.job.Rewound || t.up != nil && t.up.job.Rewound }
+
+// contradictions judges how often a tick is recorded. Runs that started twice are a double; that both stand in the
+// books is no further fault.
+func (t *trial) contradictions(d *tick) {
+	if t.backAndForth() {
+		return // the steps of the books tell
+	}
+	again := t.up != nil && !t.once(d) // the tick that is followed ended more than once
+	if len(d.starts) > 0 && len(d.ranges) > 0 && !again {
+		t.add(KindContradiction, d.at, "recorded as %s (%s), but %s", d.ranges[0].Outcome, d.ranges[0].Reason, d.starts[0])
+		return
+	}
+	if n := len(d.wholes) + len(d.opened); t.up == nil && n > 1 && !t.repeated(d) {
+		t.add(KindContradiction, d.at, "as a whole recorded %d times: %d times closed, %d times open", n, len(d.wholes), len(d.opened))
+	}
+	records, runs := make(map[attemptOf]int), make(map[attemptOf]map[string]bool)
+	for _, r := range d.rows {
+		records[attemptOf{r.Shard, r.Attempt}]++
+	}
+	for _, l := range d.leases {
+		records[attemptOf{l.Shard, l.Attempt}]++
+	}
+	for _, w := range d.starts {
+		at := attemptOf{w.Shard, max(1, w.Attempt)}
+		if runs[at] == nil {
+			runs[at] = make(map[string]bool)
+		}
+		runs[at][w.Run] = true
+	}
+	for at, n := range records {
+		if n > max(1, len(runs[at])) || len(d.ranges) > 0 && t.up == nil {
+			t.add(KindContradiction, d.at, "attempt %d of shard %d is recorded %d times, as not run %d times; %d runs started", at.attempt, at.shard, n, len(d.ranges), len(runs[at]))
+		}
+	}
+	if len(d.ranges) > 1 && !again {
+		t.add(KindContradiction, d.at, "recorded as not run %d times, as %s and as %s", len(d.ranges), d.ranges[0].Outcome, d.ranges[1].Outcome)
+	}
+}
+
+// once says that the job which is followed ended its tick once, so that there is one answer to it.
+func (t *trial) once(d *tick) bool {
+	u := t.up.byTick[d.at.UnixMilli()]
+	return u != nil && u.end().attempts == 1 && len(t.up.job.Reruns) == 0
+}
+
+// repeated says whether a tick was run again as a whole, because an operator wanted that.
+func (t *trial) repeated(d *tick) bool {
+	return slices.ContainsFunc(d.wholes, func(r *ledger.Row) bool { return t.reran[r.Run] }) ||
+		slices.ContainsFunc(d.opened, func(l *ledger.Lease) bool { return t.reran[l.Run] })
+}
+
+// verdict says what became of a tick; "" for one that need not have been due and left no trace.
+func (t *trial) verdict(d *tick) Verdict {
+	switch {
+	case d.shards() > 1 && len(d.ranges) == 0:
+		return t.shardVerdict(d)
+	case len(d.starts) > 0 && d.starts[0].At.After(d.deadline):
+		return Delayed
+	case len(d.starts) > 0:
+		return Satisfied
+	case len(d.ranges) > 0:
+		return passedOver(d.ranges[0].Outcome)
+	case len(d.rows) > 0:
+		return Unstarted
+	case len(d.leases) > 0, t.waits(d):
+		return Pending
+	case !d.must:
+		return ""
+	case t.trimmed(d.at) || t.up != nil && t.check.cut:
+		return Trimmed
+	case t.mayWait(d):
+		return Pending // nobody has answered for it, and nobody has to have by now
+	}
+	t.lost(d)
+	return Vanished
+}
+
+// mayWait says whether nobody has to have answered for a tick by now.
+func (t *trial) mayWait(d *tick) bool {
+	if t.cursorPassed(d.at) {
+		return false
+	}
+	if t.job.Eligible != nil && len(t.job.Eligible) == 0 || t.Crowded {
+		return true
+	}
+	return d.excusedFor(t) || !t.Read.After(d.deadline) || !t.calm(d.ready, func(at time.Time) time.Time { return t.deadline(at, t.busy) })
+}
+
+// excusedFor says that a tick waits for people: its job is paused.
+func (d *tick) excusedFor(t *trial) bool { return t.pausedBetween(d.ready, t.Read) }
+
+func passedOver(o jobs.Outcome) Verdict {
+	switch o {
+	case jobs.OutcomeSkipped:
+		return Skipped
+	case jobs.OutcomeSuperseded:
+		return Superseded
+	case jobs.OutcomePaused:
+		return Paused
+	default:
+		return Missed
+	}
+}
+
+// cursorPassed says whether the ledger regards an instant as accounted for.
+func (t *trial) cursorPassed(at time.Time) bool {
+	if t.up != nil || t.books.Entry.Job == "" {
+		return false
+	}
+	cursor := t.books.Entry.Cursor
+	return cursor == 0 || instant(cursor).After(at) // 0 is the ledger's word for none
+}
+
+// lost is a tick of which there is nothing. If Redis lost its memory after it, the record went with
+// it; that excuses a tick for which a good reason can have been recorded.
+func (t *trial) lost(d *tick) {
+	if t.lossAfter(d.at) && (d.excused || t.going(d.ready)) {
+		t.report.Excused++
+		return
+	}
+	where := "the cursor has not come to it"
+	switch {
+	case t.up != nil:
+		where = "the job that it follows had ended it at " + instantText(d.ready)
+	case t.cursorPassed(d.at):
+		where = "the cursor has passed it"
+	}
+	t.add(KindLost, d.at, "no start, no record, and %s", where)
+}
+
+// going says whether a run of the job was seen going at an instant, or ending so shortly before that its
+// report may have been under way, or starting so shortly after that it may have been granted before.
+func (t *trial) going(at time.Time) bool {
+	for _, s := range t.busy {
+		if !s.From.After(at.Add(t.Within)) && !s.Until.Add(t.Within).Before(at) {
+			return true
+		}
+	}
+	return false
+}
+
+// promised: each run that was asked for by hand exists.
+func (t *trial) promised() {
+	for _, a := range t.job.Asked {
+		if a.Run == "" || t.lossy(a.At, t.Read) || t.check.cut { // a request that Redis lost is not restored
+			continue
+		}
+		there := slices.ContainsFunc(t.books.Rows, func(r ledger.Row) bool { return r.Request == a.Run || r.Run == a.Run }) ||
+			slices.ContainsFunc(t.books.Open, func(l ledger.Lease) bool { return l.Request == a.Run || l.Run == a.Run })
+		if !there {
+			t.add(KindLost, time.Time{}, "run %s was promised at %s, and there is none", a.Run, instantText(a.At))
+		}
+	}
+}

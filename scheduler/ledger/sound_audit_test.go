@@ -1,0 +1,16 @@
+package ledger_test
+
+import (
+	"github.com/escapement/escapement/scheduler/internal/audit"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+func init() {
+	ledger.Judge = func(b ledger.JobBooks) (wrong []string) {
+		found, _ := audit.Books(b)
+		for _, f := range found {
+			wrong = append(wrong, f.What)
+		}
+		return wrong
+	}
+}

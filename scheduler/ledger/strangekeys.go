@@ -1,0 +1,109 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The look for strange keys reads keyPages pages of keyPage keys at most from each server, and names
+// strangersMax at most.
+const (
+	keyPage      = 1000
+	keyPages     = 5000
+	strangersMax = 100
+)
+
+// beside are the keys of a namespace that are not the ledger's: the roster's, spelt in
+// sharding/keys.go. Those of locks, spelt in locking/redislock/keys.go, begin with lockPrefix.
+var beside = []string{"roster", "seen", "sets", "sets:seen", "drains"}
+
+const lockPrefix = "lock:"
+
+// knows says whether a key under the namespace's prefixes is one that this version has a use for.
+func (l *Ledger) knows(key string) bool {
+	tag, rest, ok := strings.Cut(strings.TrimPrefix(key, "{"+l.cfg.Namespace), "}:")
+	if strings.HasPrefix(tag, ":"+lockPrefix) {
+		return true
+	}
+	if tag == "" {
+		return ok && (key == controlKey(l.cfg.Namespace) || slices.Contains(beside, rest))
+	}
+	p, err := strconv.Atoi(strings.TrimPrefix(tag, ":"))
+	if err != nil || p < 0 || p >= len(l.keys) {
+		return false
+	}
+	k := l.keys[p]
+	return slices.Contains(k.all(), key) || strings.HasPrefix(key, k.history)
+}
+
+// all are a partition's keys, without its histories.
+func (k keys) all() []string {
+	return []string{k.jobs, k.defs, k.due, k.runs, k.leases, k.pending, k.waiting,
+		k.kept, k.cancels, k.pauses, k.unique, k.followers, k.outbox, k.former, k.beside, k.gate, k.confirm}
+}
+
+// StrangeKeys looks through all keys of the server, or of every master of a Cluster, for those under the
+// namespace's prefixes that this version does not know.
+func (l *Ledger) StrangeKeys(ctx context.Context) ([]LeftAlone, error) {
+	var mu sync.Mutex
+	var found []string
+	whole := true
+	look := func(ctx context.Context, server *redis.Client) error {
+		some, all, err := l.scan(ctx, server)
+		mu.Lock()
+		defer mu.Unlock()
+		found, whole = append(found, some...), whole && all
+		return err
+	}
+	var err error
+	switch c := l.client.(type) {
+	case *redis.ClusterClient:
+		err = c.ForEachMaster(ctx, look)
+	case *redis.Client:
+		err = look(ctx, c)
+	}
+	if err != nil {
+		return nil, l.explain(ctx, "look for strange keys", err)
+	}
+	slices.Sort(found)
+	found = slices.Compact(found) // a scan may name a key more than once
+	var left []LeftAlone
+	for i, key := range found {
+		if i == strangersMax {
+			left = append(left, LeftAlone{Key: "{" + l.cfg.Namespace + "...", What: fmt.Sprintf("and %d more such keys", len(found)-i), Kind: "key"})
+			break
+		}
+		left = append(left, LeftAlone{Key: key, What: "a key this version does not know", Kind: "key"})
+	}
+	if !whole {
+		left = append(left, LeftAlone{Key: "{" + l.cfg.Namespace + "...", What: "the server has too many keys to look through all of them", Kind: "key"})
+	}
+	return left, nil
+}
+
+// scan names the strange keys of one server, and says whether it looked through all keys.
+func (l *Ledger) scan(ctx context.Context, server *redis.Client) (strange []string, whole bool, err error) {
+	prefix := "{" + l.cfg.Namespace
+	var cursor uint64
+	for range keyPages {
+		var page []string
+		if page, cursor, err = server.Scan(ctx, cursor, prefix+"[:}]*", keyPage).Result(); err != nil {
+			return nil, false, err
+		}
+		for _, key := range page {
+			if !l.knows(key) {
+				strange = append(strange, key)
+			}
+		}
+		if cursor == 0 {
+			return strange, true, nil
+		}
+	}
+	return strange, false, nil
+}

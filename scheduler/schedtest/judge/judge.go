@@ -1,0 +1,54 @@
+// Package judge gives harnesses of their own, such as real processes under real faults, the judge that schedtest and
+// `escapement ledger verify` use: evidence in, broken promises out. See scheduler/internal/audit for what is checked.
+package judge
+
+import "github.com/escapement/escapement/scheduler/internal/audit"
+
+// The evidence.
+type (
+	// Case is everything that is judged together.
+	Case = audit.Case
+	// Job is what is known of a job beside the books.
+	Job = audit.Job
+	// Version is a job's definition for the time that it was deployed.
+	Version = audit.Version
+	// Write is one line that a job's function wrote when a try of a run started or ended.
+	Write = audit.Write
+	// Disturbance is a span in which a fault acted.
+	Disturbance = audit.Disturbance
+	// Cancel is a run that an operator cancelled.
+	Cancel = audit.Cancel
+	// Request names a run and when an operator asked for something of it.
+	Request = audit.Request
+	// Span is a stretch of time.
+	Span = audit.Span
+	// Schedule says which ticks are due.
+	Schedule = audit.Schedule
+)
+
+// The phases of a Write.
+const (
+	Start = audit.Start
+	End   = audit.End
+)
+
+// The answer.
+type (
+	// Report is the answer of Check.
+	Report = audit.Report
+	// Finding is something that is wrong, with its evidence.
+	Finding = audit.Finding
+	// Kind names what is wrong.
+	Kind = audit.Kind
+	// Verdict says what became of a due tick.
+	Verdict = audit.Verdict
+)
+
+// Check holds all evidence of a case against each other. The same case always gives the same report.
+func Check(c Case) Report { return audit.Check(c) }
+
+// ScheduleOf is the schedule of a job's definition, walked second by second.
+var ScheduleOf = audit.ScheduleOf
+
+// NewFinding is a finding of a kind, for a harness that sees more than the evidence of a Case.
+var NewFinding = audit.NewFinding

@@ -1,0 +1,135 @@
+package schedtest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/internal/audit"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// What people do to a job by hand takes no time: they sit beside Redis. Each of these methods does one thing and notes
+// it as evidence. They must be called with the cluster's lock held.
+
+// beside has f talk to Redis as somebody who sits beside it.
+func (c *cluster) beside(f func(*ledger.Ledger, *scheduler.Inspector) error) error {
+	client := c.server.Client()
+	defer client.Close()
+	l, err := ledger.OpenExisting(context.Background(), client, ledger.Config{Namespace: c.plan.Config.Namespace})
+	if err != nil {
+		return err
+	}
+	i, err := scheduler.NewInspector(client, c.plan.Config.Namespace)
+	if err != nil {
+		return err
+	}
+	return f(l, i)
+}
+
+// done is what people have done to a job so far.
+func (c *cluster) done(job string) *audit.Job {
+	if c.people[job] == nil {
+		c.people[job] = &audit.Job{Name: job}
+	}
+	return c.people[job]
+}
+
+// trigger asks for a run by hand and returns its id, which is an earlier one's where the key was used before.
+func (c *cluster) trigger(l *ledger.Ledger, job string, t ledger.Trigger) (string, error) {
+	id, err := l.Trigger(context.Background(), job, t)
+	if err != nil {
+		return "", err
+	}
+	d := c.done(job)
+	if !slices.ContainsFunc(d.Asked, func(r audit.Request) bool { return r.Run == id }) {
+		d.Asked = append(d.Asked, audit.Request{At: c.redisTime(), Run: id})
+	}
+	if c.runs[id] == nil {
+		c.runs[id] = &passage{id: id, job: job, stage: pending}
+	}
+	return id, nil
+}
+
+func (c *cluster) pause(i *scheduler.Inspector, job string, opts scheduler.PauseOptions) error {
+	if err := i.Pause(context.Background(), job, opts); err != nil {
+		return err
+	}
+	now, d := c.redisTime(), c.done(job)
+	c.goesOn(job, now) // the new end counts
+	d.Pauses = append(d.Pauses, audit.Span{From: now, Until: opts.Until})
+	return nil
+}
+
+func (c *cluster) resume(i *scheduler.Inspector, job string) error {
+	err := i.Resume(context.Background(), job)
+	if err == nil {
+		c.goesOn(job, c.redisTime())
+	}
+	return err
+}
+
+// goesOn ends the pauses of a job.
+func (c *cluster) goesOn(job string, now time.Time) {
+	d := c.done(job)
+	for i, p := range d.Pauses {
+		if p.Until.IsZero() || p.Until.After(now) {
+			d.Pauses[i].Until = now
+		}
+	}
+}
+
+// cancel wants a run ended. The word says whether it waited and is cancelled, or goes on and was told.
+func (c *cluster) cancel(l *ledger.Ledger, job, run, reason string) (ledger.Word, error) {
+	word, err := l.Cancel(context.Background(), job, run, "ops", reason)
+	if err == nil {
+		d := c.done(job)
+		d.Cancelled = append(d.Cancelled, audit.Cancel{Request: audit.Request{At: c.redisTime(), Run: run}, Pending: word == ledger.Cancelled})
+	}
+	return word, err
+}
+
+// rerun wants one more attempt of a run that has ended, and returns its id. Asked again it is the same attempt.
+func (c *cluster) rerun(l *ledger.Ledger, job, run string) (string, error) {
+	fresh, err := l.Rerun(context.Background(), job, run)
+	if err == nil {
+		d := c.done(job)
+		d.Reruns = append(d.Reruns, fresh)
+	}
+	return fresh, err
+}
+
+func (c *cluster) rewind(i *scheduler.Inspector, job string, to time.Time) error {
+	_, err := i.Rewind(context.Background(), job, to)
+	if err == nil {
+		c.done(job).Rewound = true
+	}
+	return err
+}
+
+// remove forgets a job. What it did before is not judged.
+func (c *cluster) remove(i *scheduler.Inspector, job string) error {
+	err := i.Remove(context.Background(), job)
+	if err == nil {
+		c.unjudged = append(c.unjudged, job)
+	}
+	return err
+}
+
+// wordOf is what kind of error it is: the texts are others' business.
+func wordOf(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, ledger.ErrRefused):
+		return "refused"
+	case errors.Is(err, ledger.ErrUnknownJob):
+		return "unknown job"
+	case errors.Is(err, ledger.ErrUnknownRun):
+		return "unknown run"
+	default:
+		return err.Error()
+	}
+}

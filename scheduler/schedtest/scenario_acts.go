@@ -1,0 +1,258 @@
+package schedtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// operation is what an operator does at an instant.
+type operation struct {
+	line int
+	when time.Duration
+	verb string
+	job  string
+
+	reason  string         // pause, cancel
+	until   *time.Duration // pause
+	at      *time.Duration // trigger
+	unique  string         // trigger
+	payload string         // trigger
+	run     string         // cancel, rerun: the id, else tick
+	tick    *time.Duration // cancel, rerun
+	shard   *int           // cancel, rerun: of the tick; nil: the tick as a whole
+	to      *time.Duration // rewind
+}
+
+var verbs = []string{"pause", "resume", "trigger", "cancel", "rerun", "rewind", "remove"}
+
+var faultWords = map[string]Action{
+	"crash": Crash, "drain": Drain, "deploy": Deploy, "suspend": Pause, "cut": Cut, "stop-redis": StopRedis,
+	"drop-request": DropRequest, "drop-reply": DropReply, "delay": Delay,
+}
+
+// at reads: at TIME (FAULT ... | VERB JOB ...).
+func (r *reader) at(o *options) error {
+	when := o.span()
+	word := o.next("what happens")
+	if do, known := faultWords[word]; known {
+		return r.fault(do, Fault{When: when}, o)
+	}
+	if !slices.Contains(verbs, word) {
+		return fmt.Errorf("%q cannot be done; what can: %s, and the faults crash, drain, deploy, suspend, cut, stop-redis", word, strings.Join(verbs, ", "))
+	}
+	op := operation{line: r.no, when: when, verb: word, job: o.next("a job")}
+	switch word {
+	case "pause":
+		op.reason = o.next("a reason")
+		op.until = o.instant("until")
+	case "trigger":
+		op.at = o.instant("at")
+		o.text("unique", &op.unique)
+		o.text("payload", &op.payload)
+	case "cancel", "rerun":
+		o.text("run", &op.run)
+		var shard string
+		if o.text("shard", &shard) {
+			n, err := strconv.Atoi(shard)
+			if err != nil {
+				return fmt.Errorf("shard=%s: not a number", shard)
+			}
+			op.shard = &n
+		}
+		if op.tick = o.instant("tick"); (op.tick == nil) == (op.run == "") {
+			return fmt.Errorf("%s needs run=ID or tick=+10s", word)
+		}
+		if word == "cancel" {
+			op.reason = o.next("a reason")
+		}
+	case "rewind":
+		if op.to = o.instant("to"); op.to == nil {
+			return errors.New("rewind needs to=+10s")
+		}
+	}
+	r.s.acts = append(r.s.acts, op)
+	return nil
+}
+
+// instant takes key=+10s.
+func (o *options) instant(key string) *time.Duration {
+	var d time.Duration
+	if !o.time(key, &d) {
+		return nil
+	}
+	return &d
+}
+
+// when reads: when POINT [nth=N] [from=TIME] FAULT ..., with points such as after-claim.
+func (r *reader) when(o *options) error {
+	f := Fault{At: Point(strings.ReplaceAll(o.next("a point"), "-", " "))}
+	o.count("nth", &f.Nth)
+	o.time("from", &f.When)
+	word := o.next("a fault")
+	do, known := faultWords[word]
+	if !known {
+		return fmt.Errorf("there is no fault %q", word)
+	}
+	return r.fault(do, f, o)
+}
+
+// fault reads: [NODE|all] [for=TIME] [version=N].
+func (r *reader) fault(do Action, f Fault, o *options) error {
+	f.Do = do
+	o.time("for", &f.For)
+	o.count("version", &f.Version)
+	if f.ofRedis() || f.At != "" && len(o.words) == 0 {
+		r.s.plan.Faults = append(r.s.plan.Faults, f)
+		return nil
+	}
+	names := []string{o.next("a node, or all")}
+	if names[0] == "all" {
+		names = r.s.plan.names()
+	}
+	for _, name := range names {
+		f.Node = name
+		r.s.plan.Faults = append(r.s.plan.Faults, f)
+	}
+	return nil
+}
+
+// played is one play of a scenario and what it left.
+type played struct {
+	scenario *timetable
+	said     []string          // what operators were answered, where that is worth a line
+	hands    int               // runs asked for by hand so far: hand-1, hand-2, ...
+	unique   map[string]string // their ids by key
+	got      []string          // the history
+	broken   []string          // what must never be, whatever the scenario
+	result   Result
+}
+
+// acts are the operations as the cluster's plan wants them.
+func (p *played) acts() []act {
+	var all []act
+	for _, o := range p.scenario.acts {
+		all = append(all, act{o.when, func(c *cluster) {
+			answer := "Redis is away"
+			if c.redis.up {
+				err := c.beside(func(l *ledger.Ledger, i *scheduler.Inspector) (err error) {
+					answer, err = p.operate(c, l, i, o)
+					return err
+				})
+				answer = join(answer, wordOf(err))
+			}
+			c.note("hand", "%s %s: %s", o.verb, o.job, answer)
+			if answer != "" {
+				p.said = append(p.said, fmt.Sprintf("at %s %s %s: %s", o.when, o.verb, o.job, answer))
+			}
+		}})
+	}
+	return all
+}
+
+// operate does what an operator's tool does.
+func (p *played) operate(c *cluster, l *ledger.Ledger, i *scheduler.Inspector, o operation) (answer string, err error) {
+	since := func(d *time.Duration) (at time.Time) {
+		if d != nil {
+			at = c.began.Add(*d)
+		}
+		return at
+	}
+	switch o.verb {
+	case "pause":
+		err = c.pause(i, o.job, scheduler.PauseOptions{Author: "ops", Reason: o.reason, Until: since(o.until)})
+	case "resume":
+		err = c.resume(i, o.job)
+	case "trigger":
+		return p.trigger(c, l, o, since(o.at))
+	case "cancel", "rerun":
+		var run string
+		if run, err = p.find(c, l, o); err != nil {
+			return "", err
+		}
+		if o.verb == "rerun" {
+			_, err = c.rerun(l, o.job, run)
+			return "", err
+		}
+		var word ledger.Word
+		word, err = c.cancel(l, o.job, run, o.reason)
+		return string(word), err
+	case "rewind":
+		err = c.rewind(i, o.job, since(o.to))
+	default:
+		err = c.remove(i, o.job)
+	}
+	return "", err
+}
+
+// trigger asks for a run by hand, under an id that it counts.
+func (p *played) trigger(c *cluster, l *ledger.Ledger, o operation, at time.Time) (string, error) {
+	p.hands++
+	t := ledger.Trigger{Run: fmt.Sprint("hand-", p.hands), Payload: []byte(o.payload), Unique: o.unique}
+	if !at.IsZero() {
+		t.At = at.UnixMilli()
+	}
+	id, err := c.trigger(l, o.job, t)
+	if o.unique == "" || err != nil {
+		return "", err
+	}
+	before := p.unique[o.unique]
+	p.unique[o.unique] = id
+	if before == id {
+		return "the same run", nil
+	}
+	return "", nil
+}
+
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + ", " + b
+}
+
+// means says whether an operation is about what this is: of a sharded tick it names a shard, or means the whole.
+func (o operation) means(whole bool, shard, shards int) bool {
+	if o.shard == nil {
+		return whole || shards < 2
+	}
+	return !whole && shards > 1 && *o.shard == shard
+}
+
+// find is the id of the run that an operation means: of a tick, or of a shard of it, the latest attempt.
+func (p *played) find(c *cluster, l *ledger.Ledger, o operation) (string, error) {
+	if o.run != "" {
+		return o.run, nil
+	}
+	ctx, tick := context.Background(), c.began.Add(*o.tick).UnixMilli()
+	open, err := l.Open(ctx, o.job)
+	if err != nil {
+		return "", err
+	}
+	rows, _, err := l.History(ctx, []string{o.job})
+	if err != nil {
+		return "", err
+	}
+	id, attempt := "", 0
+	for _, r := range rows[o.job] {
+		if r.Tick == tick && r.Run != "" && r.Attempt >= attempt && o.means(r.Whole, r.Shard, r.Shards) {
+			id, attempt = r.Run, r.Attempt
+		}
+	}
+	for _, r := range open {
+		if r.Job == o.job && r.Tick == tick && r.Attempt >= attempt && o.means(r.Whole, r.Shard, r.Shards) {
+			id, attempt = r.Run, r.Attempt
+		}
+	}
+	if id == "" {
+		return "", errors.New("no run of that tick")
+	}
+	return id, nil
+}

@@ -1,0 +1,82 @@
+package scheduler
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/internal/audit"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// Violation is a promise that the books show to be broken, with its evidence.
+type Violation = audit.Finding
+
+// LeftAlone is what this version does not understand, and does not touch.
+type LeftAlone = ledger.LeftAlone
+
+// Examined is what an examination of the books found.
+type Examined struct {
+	Violations []Violation
+	LeftAlone  []LeftAlone
+	// Unverified are the jobs, by name, that could not be checked, because their entry, their definition
+	// or their history cannot be read.
+	Unverified []string
+	// What was checked: ticks are those that were recomputed.
+	Jobs, Rows, Ticks int64
+}
+
+// ExamineFilter says which books Examine looks at; the zero value is all of them.
+type ExamineFilter struct {
+	Job string
+	// Since leaves out violations that concern only instants before it.
+	Since time.Time
+}
+
+// Examine recomputes, from the stored schedules and the recorded history, that the promises P1 to P3
+// held, and names what it could not read. It works beside running nodes and writes nothing. It returns
+// ErrUnknownJob when there is no job of the filter's name.
+func (i *Inspector) Examine(ctx context.Context, f ExamineFilter) (Examined, error) {
+	l, err := i.open(ctx)
+	if err != nil {
+		return Examined{}, err
+	}
+	x, err := examine(ctx, l, f)
+	if err == nil && f.Job == "" {
+		var keys []LeftAlone
+		keys, err = l.StrangeKeys(ctx)
+		x.LeftAlone = append(x.LeftAlone, keys...)
+	}
+	return x, err
+}
+
+// Verify is Examine for a namespace in which nobody but nodes of this version writes: what cannot be
+// read is a violation too. Name restricts it to one job, "" takes all. A job whose definition cannot be
+// read is checked without its schedule.
+func (i *Inspector) Verify(ctx context.Context, name string) ([]Violation, error) {
+	l, err := i.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x, err := examine(ctx, l, ExamineFilter{Job: name})
+	for _, s := range x.LeftAlone {
+		if s.Kind != "definition" {
+			x.Violations = append(x.Violations, Violation{Kind: audit.KindBooks, Job: s.Job, Promise: audit.Unsound, What: s.What, Evidence: []string{s.Key}})
+		}
+	}
+	return x.Violations, err
+}
+
+func examine(ctx context.Context, l *ledger.Ledger, f ExamineFilter) (Examined, error) {
+	var x Examined
+	unread, err := l.EachJob(ctx, f.Job, func(b ledger.JobBooks) {
+		found, ticks := audit.Books(b)
+		x.Violations = append(x.Violations, found...)
+		x.Rows, x.Ticks = x.Rows+int64(len(b.Rows)), x.Ticks+ticks
+	})
+	x.LeftAlone, x.Unverified, x.Jobs = unread.LeftAlone, unread.Unverified, unread.Jobs
+	if !f.Since.IsZero() {
+		x.Violations = slices.DeleteFunc(x.Violations, func(v Violation) bool { return v.Before(f.Since) })
+	}
+	return x, err
+}
