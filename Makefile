@@ -126,9 +126,14 @@ example: redis-server ## three nodes move a table by shards, one is killed; fetc
 guards: redis-server postgresql ## the SQL guards of locking/fence against PostgreSQL and SQLite
 	cd $(GUARDS) && go test -count=1 -timeout $(TEST_TIMEOUT) -v ./... | awk -f $(CURDIR)/.ci/tests.awk
 
+# A guard is one line that a promise rests on, marked where it stands; cmd/mutants/guards.txt names the tests.
 .PHONY: mutants
-mutants: ## broken versions of the system, each of which a named check must catch
-	go test -count=1 -timeout 90m -tags mutants -run 'TestMutants$$' -v $(SIM) $(ARGS) | grep -v '^=== '
+mutants: redis-server ## each marked guard is removed in turn, and a named test must fail
+	go run ./cmd/mutants -p 2 $(ARGS)
+
+.PHONY: mutants-sample
+mutants-sample: redis-server ## the same of ten guards, others each day
+	go run ./cmd/mutants -p 2 -sample 10 $(ARGS)
 
 .PHONY: lint
 lint: fmt-check vet golangci pruning ## formatting, go vet, golangci-lint and what the linker must be able to prune

@@ -26,6 +26,7 @@ func NewRegistry() *Registry {
 // of Validate with the job's name before it, or wraps ErrDuplicate; nothing is kept then.
 func (r *Registry) Add(j Job) error {
 	j = j.WithDefaults(Defaults{}).clone()
+	//guard:job-validated P8 a job that cannot work is refused before anything is stored
 	if err := j.Validate(); err != nil {
 		return fmt.Errorf("job %q: %w", j.Name, err)
 	}

@@ -186,7 +186,10 @@ func (k *Keeper) held() []*Lease {
 // leftLocked is the time until l's deadline, less what the machine slept since
 // the deadline was set. Not positive: it has passed.
 func (k *Keeper) leftLocked(l *Lease) time.Duration {
-	return time.Until(l.deadline) - (k.slept() - l.slept)
+	left := time.Until(l.deadline)
+	//guard:suspension-counts P4 the time that a machine was suspended has passed for the lease as well
+	left -= k.slept() - l.slept
+	return left
 }
 
 // lookAt is check for the deadline's timer, which is set to what is left.
@@ -209,9 +212,8 @@ func (k *Keeper) check(l *Lease) bool {
 		k.mu.Unlock()
 		return false
 	}
-	asleep := k.slept() - l.slept
-	if left := time.Until(l.deadline) - asleep; left > 0 {
-		if asleep >= sleepNoise {
+	if left := k.leftLocked(l); left > 0 {
+		if k.slept()-l.slept >= sleepNoise {
 			l.timer.Reset(left)
 		}
 		k.mu.Unlock()
@@ -222,6 +224,7 @@ func (k *Keeper) check(l *Lease) bool {
 	if l.grant.Fixed {
 		why = "its fixed time is over"
 	}
+	//guard:local-deadline P4 a lease ends for its holder before anybody else may be granted it
 	k.end(l, lost, why)
 	return false
 }

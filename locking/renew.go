@@ -191,7 +191,12 @@ func (k *Keeper) apply(batch []*Lease, answers []RenewAnswer, sent time.Time, sl
 		switch {
 		case l.state != held: // ended while the call was under way; that is final
 		case answers[i] == Renewed && k.leftLocked(l) > 0:
-			k.extendLocked(l, sent, slept)
+			at := now
+			//guard:renewed-from-request P4 the lease goes on from before the request was sent, not from its answer
+			if sent.Before(at) {
+				at = sent
+			}
+			k.extendLocked(l, at, slept)
 			l.timer.Reset(k.leftLocked(l))
 		case answers[i] == Renewed:
 			late = append(late, l)

@@ -161,10 +161,12 @@ func (f *failover) batches(server string) [][]recalled {
 	f.mu.Lock()
 	left := f.leftOf == server
 	all, known := []recalled(nil), make(map[string]bool)
+	//guard:ends-told P2 a Redis that has lost the end of a run is told of it
 	for _, e := range f.memory.recent() {
 		known[e.report.Run] = true
 		all = append(all, recalled{e.grant, &e.report})
 	}
+	//guard:runs-told P1 a Redis that has lost the grant of a run is told of it
 	for _, g := range f.n.runner.grants() {
 		if !known[g.lease.Run] {
 			all = append(all, recalled{g: g})

@@ -166,9 +166,11 @@ func (c *clock) add(sent, received, redis time.Time, runID string) change {
 		return got
 	}
 	got.Step = step
+	//guard:max-step P1 a large step away from this node's own clock is not believed
 	if step.Abs() > c.maxStep && !c.nearer(s) {
 		got.Refused = c.stopped == nil
-		c.steady = received // it did step, believed or not; when it comes back, others may have leases by it
+		//guard:steady-after-a-step P4 a step that was not believed makes the clock unsteady too: others may have leases by it
+		c.steady = received
 		c.stopped = fmt.Errorf("Redis' clock stepped by %s, away from this node's own; set one of the two right, the node goes on by itself", step.Round(time.Millisecond))
 		return got
 	}

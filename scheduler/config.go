@@ -168,6 +168,7 @@ func (c Config) validate(reg *jobs.Registry) error {
 	between("max_skew", c.MaxSkew, 100*time.Millisecond, time.Minute)
 	between("failover_hold", c.FailoverHold, 100*time.Millisecond, time.Minute)
 	between("drain_timeout", c.DrainTimeout, 0, 24*time.Hour)
+	//guard:config-refused P8 settings that do not go together are refused before anything runs
 	if c.MaxStep < c.MaxSkew {
 		bad("max_step is %s and max_skew %s: max_step must not be the smaller", c.MaxStep, c.MaxSkew)
 	}

@@ -21,6 +21,7 @@ const (
 // turn, pending runs wait for the next free slot.
 func (e *engine) consider(f ledger.Finding) {
 	now := e.clock.now()
+	//guard:late-ticks P6 a tick that is late is anybody's
 	for _, l := range f.Late {
 		j := e.idle(l.Job)
 		if j == nil || j.place >= 0 && j.cursor == l.Cursor || !j.owned && now.UnixMilli() < j.heldUntil || !e.mayTake(j, now.Sub(time.UnixMilli(l.Cursor))) {
@@ -29,6 +30,7 @@ func (e *engine) consider(f ledger.Finding) {
 		j.cursor = l.Cursor
 		e.agenda.put(j, l.Cursor)
 	}
+	//guard:pending-found P6 a run that was handed back starts on another node
 	e.pending = e.choose(f.Pending, now.UnixMilli())
 	e.shards = e.chooseShards(f.Pending, now)
 	maps.DeleteFunc(e.asleep, func(_ string, until int64) bool { return until <= now.UnixMilli() })

@@ -187,7 +187,12 @@ func (f *failover) step(ctx context.Context) time.Duration {
 	if !placed {
 		placed = f.assert(ctx, server, last)
 	}
-	if placed && may {
+	ready := placed
+	//guard:grants-wait P1 a Redis that may have lost grants is asked for none before all nodes have told it theirs
+	if !may {
+		ready = false
+	}
+	if ready {
 		f.release(server)
 		return f.nextLook()
 	}

@@ -292,7 +292,7 @@ func (n *Node) makeRoles() {
 	n.engine.events = n.events
 	n.engine.relay = n.sweepNow
 	n.settler = newSettler(n.ledger, n.failover, n.quiet, n.engine)
-	n.engine.granted = func(g grant) { n.runner.start(g, g.back != "" || n.draining.Load()) }
+	n.engine.granted = func(g grant) { n.runner.start(g, g.back != "") }
 }
 
 // explain gives errors of the roster, which wraps them as they came, their class.

@@ -31,7 +31,12 @@ func (s *sweep) ripe(ctx context.Context, lapsed []ledger.Lease) []ledger.Lease 
 		if indexOf(nodes, l.Node) >= 0 { // it lives, and may not have been able to say so
 			seen = min(seen, s.writtenFor(ctx, s.n.ledger.Partition(l.Job)).Milliseconds())
 		}
-		if known && before.beat == l.Beat && seen >= l.TTL {
+		//guard:reap-steady P4 a step of Redis' clock frees no lease that is alive
+		if seen < l.TTL {
+			continue
+		}
+		if known && before.beat == l.Beat {
+			//guard:dead-runs-reaped P6 a run that died with its node is settled and frees its job
 			ripe = append(ripe, l)
 		}
 	}

@@ -63,6 +63,10 @@ type life struct {
 // is not begun again: a sweep that looked before a pending run was granted has the engine ask for it
 // once more, and it is granted once more, for the same node asks for the same run.
 func (r *runner) start(g grant, back bool) {
+	//guard:drain-hands-back P7 a node that drains hands back what it is granted
+	if r.n.draining.Load() {
+		back = true
+	}
 	l := r.admit(g)
 	if l == nil {
 		r.n.slots.give()
@@ -111,7 +115,11 @@ func (r *runner) begin(l *life, back bool) {
 		r.end(l)
 		return
 	}
-	if back || !lease.Valid() {
+	//guard:lease-over-not-called P4 the function is not called under a lease that is over
+	if !lease.Valid() {
+		back = true
+	}
+	if back {
 		g.back = cmp.Or(g.back, "the node drains, the lease is over, or the server another one")
 		lent := r.handBack(g, lease)
 		r.calls.Done()

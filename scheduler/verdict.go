@@ -116,6 +116,7 @@ func (e *engine) replan(j *job, a ledger.Answer, asked bool) {
 
 // grant takes up a granted run.
 func (e *engine) grant(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
+	//guard:grant-heard-once P1 a pending run whose grant is heard of twice is begun once
 	if c.Pending && !e.news(c.Run, a.Token) {
 		e.slots.give()
 		e.again(j, j.cursor, 0)
@@ -137,11 +138,12 @@ func (e *engine) begin(j *job, c ledger.Claim, a ledger.Answer, b *batch) {
 	l := c.Lease(a, e.by, e.clock.now().UnixMilli())
 	e.events.claimed(l)
 	g := grant{job: j, lease: l, server: b.server, asked: since(b, c, a), slept: b.slept}
-	switch {
-	case a.Unconfirmed != nil:
-		g.back = "too few replicas have its grant"
-	case b.crowded:
+	if b.crowded {
 		g.back = "its grant was heard of when others had all slots"
+	}
+	//guard:confirm-hands-back P1 a run that too few replicas know of is not begun, if confirmation is asked for
+	if a.Unconfirmed != nil {
+		g.back = "too few replicas have its grant"
 	}
 	e.granted(g)
 }
@@ -179,7 +181,11 @@ func since(b *batch, c ledger.Claim, a ledger.Answer) time.Time {
 	if left := b.sent.Add(a.Left - c.TTL); left.Before(b.asked) {
 		return left
 	}
-	return b.asked
+	//guard:granted-from-request P4 the lease counts from before the first request, not from the one that was answered
+	if b.asked.Before(b.sent) {
+		return b.asked
+	}
+	return b.sent
 }
 
 // held puts a claim off until the run that holds the job may have ended: soon for what is only a

@@ -175,6 +175,7 @@ func (m *Memory) leave(g *gate, v *visit) {
 // claim applies the rule and remembers the token; Memory.mu is held.
 func (g *gate) claim(fence string, token locking.Token) error {
 	g.used = time.Now()
+	//guard:fence-http P5 a request whose token is smaller than one that was seen is refused
 	if err := judge(fence, token, g.max); err != nil {
 		return err
 	}

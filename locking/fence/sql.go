@@ -70,7 +70,11 @@ func (s *SQL) Check(ctx context.Context, tx *sql.Tx, fence string, token locking
 	if err != nil {
 		return explain(fmt.Sprintf("fence %q: compare token %d", fence, token), err)
 	}
-	return judge(fence, token, stored)
+	//guard:fence-sql P5 a token smaller than one that the table has seen is refused
+	if err := judge(fence, token, stored); err != nil {
+		return err
+	}
+	return nil
 }
 
 // claim stores the token unless a larger one is there, and returns the larger.

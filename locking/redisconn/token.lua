@@ -36,11 +36,10 @@ end
 -- what at most a second's replication lost.
 local function next_token(t, r, now, rid, guard)
   t = tonumber(t or 0) or 0
-  local token
-  if r and r == rid then
-    token = math.max(t + 1, now)
-  else
-    token = math.max(t + 1000000, now + guard)
-  end
+  local token = now
+  -- guard:token-grows P3 a token exceeds the one before it, also when the clock has stepped back
+  if t >= now then token = t + 1 end
+  -- guard:token-jumps P3 it exceeds those that another server may have given, and that were lost
+  if not (r and r == rid) then token = math.max(t + 1000000, now + guard) end
   return string.format('%.0f', token)
 end

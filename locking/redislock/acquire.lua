@@ -32,6 +32,7 @@ if value then
     return token
   end
   -- One that was handed over to us without a word of what it must exceed goes on below.
+  -- guard:lock-held P4 a lock that somebody holds is not granted
   if holder ~= owner and (not holder or from == '0' or token ~= from) then
     return held_by(holder or value, redis.call('PTTL', lock))
   end

@@ -9,7 +9,10 @@
 local owner = ARGV[1]
 
 local value = redis.call('GET', lock)
-if holder_of(value) == owner then
+local mine = value
+-- guard:lock-release-owner P4 only its owner gives a lock back
+if holder_of(value) ~= owner then mine = false end
+if mine then
   local last = redis.call('HMGET', state, 'o', 'q', 't')
   local enders, ends = owner, 0 -- the last who released, this one first, eight in all
   if last[1] then

@@ -9,5 +9,6 @@
 -- Returns 1 renewed, 0 not yours any more.
 local lock, value, px = KEYS[1], ARGV[1], ARGV[2]
 
+-- guard:lock-renew-owner P4 a lock that another owner has is not renewed for this one
 if redis.call('GET', lock) ~= value then return 0 end
 return redis.call('PEXPIRE', lock, px)

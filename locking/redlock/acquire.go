@@ -118,6 +118,7 @@ func (a *attempt) run(ctx context.Context) (locking.Token, error) {
 		a.takeBack = true
 		return 0, dup
 	}
+	//guard:redlock-quorum P4 a lock is granted by a majority of the masters
 	if !a.ballot.won() {
 		return 0, a.failed(ctx)
 	}

@@ -24,6 +24,7 @@ local who, keep, longest = ARGV[7], ARGV[8], tonumber(ARGV[9])
 local rid, now = server_run_id(), server_micros()
 local known = redis.call('HMGET', node, 'r', 'm', 'q')
 
+-- guard:redlock-amnesiac P4 a master that may have forgotten its promises does not vote
 if known[1] ~= rid then
   local ms = math.floor(now / 1000)
   local since, of = string.match(known[3] or '', '^(%d+):(.*)$')
@@ -53,6 +54,7 @@ if value and holder == owner and not revoked then
   redis.call('PEXPIRE', state, keep)
   return answer(1, digits(token), px)
 end
+-- guard:redlock-held P4 a master promises a lock to one owner
 if value and (not holder or token ~= from) then
   return answer(0, value, redis.call('PTTL', lock), redis.call('HGET', state, 'h'))
 end

@@ -15,6 +15,7 @@ local owner, token, keep, number = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber
 local rid = server_run_id()
 if not votes(rid) then return 0 end
 local holder, own, attempt, revoked = holder_of(redis.call('GET', lock))
+-- guard:redlock-token P3 a master that promised a larger token refuses a smaller one
 if holder ~= owner or revoked or own > token or attempt > number then return 0 end
 redis.call('SET', lock, value_of(token, attempt, owner), 'KEEPTTL')
 local last = redis.call('HMGET', state, 't', 'r')

@@ -49,6 +49,7 @@ func (m *Mover) complete(ctx context.Context, from, to side, id string) error {
 	if err != nil {
 		return err
 	}
+	//guard:open-complete P7 what opens at the other side is what this one holds
 	if here != to.notes.Copied {
 		return refuse("what was copied is not what %s holds now; run `move copy` again", from.name)
 	}

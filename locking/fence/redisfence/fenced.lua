@@ -22,6 +22,7 @@ end
 local stored = redis.call('GET', fence)
 if stored then
   if #stored > 16 or not string.match(stored, '^%d+$') then return {2, stored} end
+  -- guard:fence-redis P5 a token smaller than one that was seen is refused
   if tonumber(stored) > tonumber(token) then return {0, stored} end
 end
 if keep == '0' then

@@ -35,10 +35,14 @@
 --   foreign     '', '', ''           a record that this version does not understand
 local now, skew, node, name, keep, keep_for = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local us, ms = clock()
+-- guard:claim-clock P1 a claim that was held up, or whose sender's clock is wrong, grants nothing
 if astray(ms, now, skew) then return {'clock', int(ms)} end
 local here = server_run_id()
+-- guard:claim-server P1 a server that may have lost grants gives none before it was told of them
 if elsewhere(ARGV[7], here) then return {'server', here} end
-local shut = closed(KEYS[#KEYS])
+local shut
+-- guard:claim-gate P7 a partition that a move has closed grants nothing
+shut = closed(KEYS[#KEYS])
 local HEAD, STRIDE, FIRST, OUTBOX_MAX, PENDING_MAX = 7, 13, 10, 10000, 10000
 local kept, cancels, outbox, followers = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local k = {runs = KEYS[3], pending = KEYS[5], waiting = KEYS[6], kept = kept, cancels = cancels, outbox = outbox, followers = followers}
@@ -172,7 +176,10 @@ local function steps(e, mode, from, passes, tick, nxt, trigger)
   end
   if tick == '' then return nxt == at and #list > 0 and list or nil end
   local t = tonumber(tick)
-  if tick ~= at or (nxt ~= '' and tonumber(nxt) <= t) or (pf and t >= pf and t < pt) then return nil end
+  -- guard:tick-follows-passes P2 no tick vanishes between those that are passed and the one that runs
+  if tick ~= at or (nxt ~= '' and tonumber(nxt) <= t) then return nil end
+  -- guard:pause-holds P2 a tick of a pause is recorded as paused, whatever the caller knew
+  if pf and t >= pf and t < pt then return nil end
   local later = tonumber(nxt) or math.huge
   local latest = bf and t >= bf and t < bt
   if overlap and not latest then return nil end
@@ -205,6 +212,7 @@ local function claim_tick(i, e, a)
   local job, id, ttl, mode, most, from, passes, tick, nxt, trigger = ARGV[a + 1], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5],
     ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9], ARGV[a + 10], ARGV[a + 11]
   local parts = ARGV[a + 12]
+  -- guard:cursor-compare P1 a tick is granted only from the cursor that stands
   if e.cursor ~= from or from == '' then
     local t = parts ~= '' and tick_of(redis.call('HGET', KEYS[6], e.open))
     if t and t.tick == tick then opened(i, e, e.open) return false end
@@ -220,8 +228,11 @@ local function claim_tick(i, e, a)
   end
   local last = tick ~= '' and tick or list[#list][4]
   local at = tonumber(last)
+  -- guard:tick-due P1 nothing is granted before it is due by Redis' clock
   if at > ms then answer(i, 'early', '', granted, '') return false end
-  local held = tick ~= '' and mode ~= 'a' and e.open ~= '' and not dangling(e)
+  local held = false
+  -- guard:lease-held P4 while a run holds the job, no other is granted
+  if tick ~= '' and mode ~= 'a' and e.open ~= '' then held = not dangling(e) end
   if held and (mode ~= 's' or not overlaps(e, at)) then
     replace(e, mode, at)
     answer(i, 'held', '', e.open, '')
@@ -232,6 +243,7 @@ local function claim_tick(i, e, a)
   if attempt ~= '1' and find_row(KEYS[FIRST + i], id) then return moved(i, e) end
   if followed[i] and redis.call('ZCARD', outbox) >= OUTBOX_MAX then answer(i, 'held', '', 'full outbox', '') return false end
   if tick ~= '' and not held and crowded(parts) then answer(i, 'held', '', 'full partition', '') return false end
+  -- guard:passes-recorded P2 ticks that will not run get a row in the step that passes them
   for _, p in ipairs(list) do
     if not record(i, e, p[3], p[3], p[4], p[5], p[6], p[1], p[2]) then answer(i, 'foreign', '', '', '') return false end
   end
@@ -297,6 +309,7 @@ local function claim_pending(i, e, a)
   local p = pending_of(text)
   if not p and is_open(i, e, id) then return false end -- by a definition that had shards
   if not p and tick_of(text) then return moved(i, e) end
+  -- guard:foreign-record P8 a record of a newer version is left alone
   if not p then answer(i, 'foreign', '', '', '') return false end
   if p.job ~= names[i] then return moved(i, e) end
   if tonumber(p.at) > ms then answer(i, 'early', '', granted, '') return false end
@@ -331,6 +344,7 @@ local function flush()
     redis.call('HSET', KEYS[3], unpack(runs))
     redis.call('ZADD', KEYS[4], unpack(leases))
   end
+  -- guard:pending-taken P1 a pending run is granted once
   if #taken > 0 then
     redis.call('HDEL', KEYS[6], unpack(taken))
     redis.call('ZREM', KEYS[5], unpack(taken))
@@ -344,15 +358,19 @@ for i = 1, n do
   if entries[job] then flush() end -- a second item of one job must see what the first was granted
   local e = entries[job] or entry_of(raw[i])
   entries[job] = e
-  if shut and not (e and repeated(i, e, id, kind, ARGV[a + 5])) then answer(i, 'closed', '', shut, '')
+  local known, other = false, false
+  -- guard:claim-repeated P1 a claim that is asked again finds its grant, so that a lost reply costs no tick
+  if e then known = repeated(i, e, id, kind, ARGV[a + 5]) end
+  -- guard:definition-compare P7 only a node that has the stored definition is granted anything
+  if e and e.digest ~= digest then other = true end
+  if known then -- and answered
+  elseif shut then answer(i, 'closed', '', shut, '')
   elseif not raw[i] then answer(i, 'unknown', '', '', '')
   elseif not e then answer(i, 'foreign', '', '', '')
-  elseif not shut and not repeated(i, e, id, kind, ARGV[a + 5]) then
-    if e.digest ~= digest then answer(i, 'superseded', '', e.digest, '')
-    elseif ARGV[a + 12] == '' or not is_open(i, e, id) then
-      local claim = kind == 't' and claim_tick or claim_pending
-      if claim(i, e, a) then changed[job] = e end
-    end
+  elseif other then answer(i, 'superseded', '', e.digest, '')
+  elseif ARGV[a + 12] == '' or not is_open(i, e, id) then
+    local claim = kind == 't' and claim_tick or claim_pending
+    if claim(i, e, a) then changed[job] = e end
   end
 end
 flush()

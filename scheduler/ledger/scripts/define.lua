@@ -23,6 +23,7 @@ local keep, keep_for = ARGV[3], ARGV[4]
 local us, ms = clock()
 if astray(ms, ARGV[1], ARGV[2]) then return {'clock', int(ms)} end
 local shut = closed(KEYS[#KEYS])
+-- guard:define-gate P7 a partition that a move has closed takes no definition
 if shut then return {'closed', shut} end
 local gate, epoch, former = gate_of(redis.call('GET', KEYS[#KEYS])), ARGV[5], KEYS[#KEYS - 1]
 local out = {}
@@ -55,6 +56,27 @@ local function stays(i, job, e)
   answer(i, 'differs', e, redis.call('HGET', KEYS[2], job) or '', redis.call('HGET', former, job) or '')
 end
 
+-- Whether another definition than the expected one is stored, or it stands elsewhere, or the new schedule would begin too early.
+local function unfit(e, was, stood, upcoming, cursor, same)
+  if e.digest ~= was then return true end
+  if same ~= '' then return false end
+  -- guard:define-cursor P2 old ticks that were claimed meanwhile are not accounted for twice
+  if e.cursor ~= stood then return true end
+  if upcoming ~= '' and tonumber(upcoming) <= ms then return true end
+  -- guard:define-ahead P1 the cursor never goes back to what was accounted for
+  if cursor ~= '' and (tonumber(cursor) <= ms or tonumber(cursor) <= (tonumber(e.last) or 0)) then return true end
+  return false
+end
+
+-- Whether the job is another generation's: a later promotion has come here, or the job is new and not for this generation to make.
+local function apart(epoch, exists, generation)
+  -- guard:promotion-epoch P7 what an older promotion sends changes nothing
+  if epoch ~= '' and epoch ~= gate.epoch then return true end
+  -- guard:active-generation P7 only the active generation makes new jobs
+  if epoch == '' and not exists and generation ~= gate.generation then return true end
+  return false
+end
+
 for i = 1, (#ARGV - 5) / 13 do
   local a = 6 + (i - 1) * 13
   local job, digest, revision, cursor, was, stood, last, num, upcoming, old, generation, same, def = ARGV[a], ARGV[a + 1],
@@ -62,7 +84,7 @@ for i = 1, (#ARGV - 5) / 13 do
     ARGV[a + 11], ARGV[a + 12]
   local text = redis.call('HGET', KEYS[1], job)
   local e = entry_of(text)
-  if epoch ~= '' and epoch ~= gate.epoch or epoch == '' and not text and generation ~= gate.generation then
+  if apart(epoch, text, generation) then
     answer(i, 'standby', none, '')
   elseif not text then
     e = {cursor = cursor, digest = digest, revision = revision, token = '0', rid = '', open = '', base = cursor, last = '',
@@ -75,8 +97,7 @@ for i = 1, (#ARGV - 5) / 13 do
     if newer(revision, e.revision) then e.revision = revision end
     store(job, e) -- also for 'due', which may have been postponed
     answer(i, 'same', e, '')
-  elseif e.digest ~= was or same == '' and (e.cursor ~= stood or (upcoming ~= '' and tonumber(upcoming) <= ms)
-    or (cursor ~= '' and (tonumber(cursor) <= ms or tonumber(cursor) <= (tonumber(e.last) or 0)))) then
+  elseif unfit(e, was, stood, upcoming, cursor, same) then
     stays(i, job, e)
   else
     if same == '1' then stood, cursor, last, num = e.cursor, e.cursor, '', '0' end

@@ -12,7 +12,9 @@ local g = gate_of(text)
 if not g then return 'foreign' end
 local mine = g.move == id
 if mine and g.state == state then return 'done' end
+-- guard:gate-state P7 a step of a move is taken only from the state that it may follow
 if not string.find(mine and own or others, (text and g.state or 'none') .. ',', 1, true) then return text or 'none' end
+-- guard:move-epoch P7 what comes late from an older move changes nothing
 if not mine and not newer(id, g.move) then return text end
 local tail = copy ~= '' and ', copy ' .. copy .. ', part 0' or ''
 if tail ~= '' and string.sub(g.words, -#tail) ~= tail then return text or 'none' end

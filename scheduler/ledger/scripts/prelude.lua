@@ -387,6 +387,7 @@ local function part(k, history, e, r, outcome, freed, ms, keep, keep_for)
   t.left, t.top = int(t.left - 1), int(math.max(t.top, r.attempt))
   if outcome ~= 'succeeded' then t.bad = int(t.bad + 1) end
   if WORST[outcome] > (WORST[t.worst] or 0) then t.worst = outcome end
+  -- guard:tick-closes-last P2 a tick of shards ends with the last of them, in one row
   if t.left ~= '0' then
     redis.call('HSET', k.waiting, id, tick_text(t))
     return
@@ -417,7 +418,9 @@ local function finish(k, history, e, id, r, row, outcome, output, fresh, freed, 
   if strange(k.waiting, r.of) then return false end
   if not append(history, k.kept, row, e, ms, keep, keep_for) then return false end
   count(e, outcome, 1)
-  local left = fresh ~= '' and tonumber(r.attempt) < tonumber(r.most)
+  local left = fresh ~= ''
+  -- guard:attempts-capped P1 a crash leads to no more attempts than the job allows
+  if left and tonumber(r.attempt) >= tonumber(r.most) then left = false end
   -- A failover may have lost that this run had ended, and the next attempt is here already, or over.
   local going = left and redis.call('HEXISTS', k.runs, fresh) == 1
   local over = left and not going and find_row(history, fresh)

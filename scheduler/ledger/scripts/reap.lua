@@ -18,9 +18,14 @@ for i = 1, (#ARGV - 5) / 4 do
   local text = redis.call('HGET', KEYS[2], id)
   local r = run_of(text)
   local e = entry_of(redis.call('HGET', KEYS[1], job))
+  local alive = false
+  -- guard:reap-beat P4 a lease that was renewed since it was seen is alive
+  if r and r.beat ~= beat then alive = true end
+  -- guard:reap-until P4 a lease is reaped only when its time is over
+  if r and tonumber(r.until_) >= ms then alive = true end
   if not text then out[i] = 'gone'
   elseif not r or not e then out[i] = 'foreign'
-  elseif r.beat ~= beat or tonumber(r.until_) >= ms then out[i] = 'alive'
+  elseif alive then out[i] = 'alive'
   else
     local freed = r.of == '' and tonumber(r.until_) or ms -- a tick is busy for as long as any of its shards
     if finish(k, KEYS[9 + i], e, id, r, row_text(id, r, 'abandoned', 'lease lapsed', r.granted, int(ms), '0', ''), 'abandoned', '',

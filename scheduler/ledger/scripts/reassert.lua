@@ -49,6 +49,7 @@ local function step(i, e, job, digest, tick, nxt, gap)
       tell(k.outbox, job, e.cursor, tick, e.cursor, last, tonumber(n), 'missed', ms)
     end
   end
+  -- guard:reassert-step P1 a restored run's tick is not granted again
   e.cursor, e.last = nxt, tick
   shed(e, ms)
   if nxt ~= '' then redis.call('ZADD', KEYS[10], nxt, job) else redis.call('ZREM', KEYS[10], job) end

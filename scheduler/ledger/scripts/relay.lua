@@ -68,6 +68,7 @@ end
 local mark = succeeded and id or id .. ' ' .. outcome .. ' ' .. last -- of several ticks, after a rewind also of others
 local before = redis.call('ZSCORE', KEYS[6], mark) and true or ran()
 if before == 'foreign' then return 'foreign' end
+-- guard:relay-once P1 a tick of the job that is followed leads to one run
 if before then -- word that is told again and again is remembered for as long as that
   redis.call('ZADD', KEYS[6], int(ms + remember), mark)
   return 'relayed'

@@ -42,6 +42,7 @@ end
 if request == '' then
   local bound = pair(e.again) or 0
   local ahead = e.cursor ~= '' and tonumber(tick) >= tonumber(e.cursor) and tonumber(tick) < bound
+  -- guard:rerun-waits P1 attempts of a tick come one after another
   if ahead or any(KEYS[2], run_of, job, same) or any(KEYS[4], pending_of, job, same) then return 'going' end
   for _, row in ipairs(redis.call('LRANGE', KEYS[6], 0, -1)) do
     local also, t, s, n, a, highest, q = string.match(row, FACTS)

@@ -39,6 +39,7 @@ if e.again ~= '' then
   bound, attempt = math.max(bound, b), math.max(attempt, nth - 1)
 end
 shed(e, ms) -- a pause that has ended by itself
+-- guard:rewind-attempt P1 a tick that is granted anew is a later attempt
 e.again = int(bound) .. ',' .. int(attempt + 1)
 e.cursor, e.last, e.busy = to, int(tonumber(to) - 1), ''
 stretch(e, ms)

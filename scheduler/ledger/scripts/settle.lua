@@ -27,6 +27,7 @@ local entries, out, saved, gone = {}, {}, {}, {}
 local function late(i, id, outcome, ended)
   local at, head, was, noted, err = find_row(KEYS[FIRST + i], id)
   if not at then return 'unknown' end -- also when it was handed back and ran under another id
+  -- guard:settle-repeated P2 a report that is repeated gets the answer it got before
   if was == outcome then return 'settled' end
   if noted == '' then
     redis.call('LSET', KEYS[FIRST + i], at, head .. '|' .. outcome .. ' ' .. ended .. '|' .. err)
@@ -41,9 +42,12 @@ for i = 1, n do
   local r = run_of(held[i])
   local e = entries[job] or entry_of(raw[i])
   entries[job] = e
+  local mine = true
+  -- guard:settle-mine P2 a run is ended by whoever holds its token
+  if r and token ~= '' and token ~= r.token then mine = false end
   if not held[i] or gone[id] then out[i] = late(i, id, outcome, ended)
   elseif not r or not e then out[i] = 'foreign'
-  elseif token ~= '' and token ~= r.token then out[i] = 'lost'
+  elseif not mine then out[i] = 'lost'
   elseif not finish(k, KEYS[FIRST + i], e, id, r, row_text(id, r, outcome, reason, started, ended, tries, err), outcome, output,
     fresh, ms, ms, keep, keep_for) then
     out[i] = 'foreign'
@@ -59,6 +63,7 @@ if #gone > 0 then
   local fields = {}
   for _, job in ipairs(saved) do fields[#fields + 1], fields[#fields + 2] = job, entry_text(entries[job]) end
   redis.call('HSET', KEYS[1], unpack(fields))
+  -- guard:first-outcome P2 a run that has ended cannot end another way
   redis.call('HDEL', KEYS[2], unpack(gone))
   redis.call('ZREM', KEYS[3], unpack(gone))
 end

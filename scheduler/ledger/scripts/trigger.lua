@@ -7,6 +7,7 @@
 -- Returns 'closed|state|move|words', or one word: queued (also when repeated), unknown (no such job), full, large (the payload,
 -- while so many runs are due), crowded (too many remembered ids), foreign.
 local shut = closed(KEYS[#KEYS])
+-- guard:trigger-gate P7 a partition that a move has closed takes no run by hand
 if shut then return 'closed|' .. shut end
 local job, id, most, at, remember, many, payload = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local us, ms = clock()
@@ -14,9 +15,11 @@ local text = redis.call('HGET', KEYS[1], job)
 if not text then return 'unknown' end
 local e = entry_of(text)
 if not e then return 'foreign' end
+-- guard:trigger-once P1 a request that is repeated is one run
 if under_way(KEYS[2], KEYS[4], {id, unpack(ARGV, 8)}) or find_row(KEYS[6], id, true) then return 'queued' end
 if remember ~= '' then
   redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', int(ms))
+  -- guard:unique-key P1 a key is taken once for as long as it is remembered
   if redis.call('ZSCORE', KEYS[5], id) then return 'queued' end
   if redis.call('ZCARD', KEYS[5]) >= many then return 'crowded' end
 end

@@ -26,6 +26,7 @@ local function back(i, job, id, fresh, r, e)
       redis.call('HSET', KEYS[1], job, entry_text(e))
     end
   end
+  -- guard:unclaim-burns P1 the id of a run that was handed back grants nothing any more
   redis.call('HDEL', KEYS[2], id)
   redis.call('ZREM', KEYS[3], id)
   return 'returned'

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// promises are the promises that marks may name. Each needs a guard.
+var promises = []string{"P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8"}
+
+// mark is a directive that names a guard: the if or the statement on the line after it.
+type mark struct {
+	name, promise, reason string
+	file                  string // from the module's root, with slashes
+	line                  int    // of the directive
+}
+
+func (m mark) place() string { return fmt.Sprintf("%s:%d", m.file, m.line+1) }
+
+// findMarks returns the marks in all Go files and Lua scripts below root, tests excepted, by file and line.
+func findMarks(root string) ([]mark, error) {
+	var all []mark
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); path != root && (name == "testdata" || strings.HasPrefix(name, ".")) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		ext := filepath.Ext(path)
+		if ext != ".lua" && ext != ".go" || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		src, err := os.ReadFile(path) //nolint:gosec // G304, G122: a file of this module
+		if err != nil {
+			return err
+		}
+		file, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		marks, err := marksIn(filepath.ToSlash(file), src)
+		all = append(all, marks...)
+		return err
+	})
+	return all, err
+}
+
+// marksIn returns the marks in one file.
+func marksIn(file string, src []byte) ([]mark, error) {
+	if !strings.Contains(string(src), "guard:") {
+		return nil, nil
+	}
+	comments, prefix := luaComments, "-- guard:"
+	if filepath.Ext(file) == ".go" {
+		comments, prefix = goComments, "//guard:"
+	}
+	lines, err := comments(file, src)
+	if err != nil {
+		return nil, err
+	}
+	var all []mark
+	for _, c := range lines {
+		text, found := strings.CutPrefix(c.text, prefix)
+		if !found {
+			continue
+		}
+		m, err := parseMark(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", file, c.line, err)
+		}
+		m.file, m.line = file, c.line
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+var nameOf = regexp.MustCompile(`^[a-z0-9]+([-_][a-z0-9]+)*$`)
+
+// parseMark reads what follows the colon of a directive.
+func parseMark(text string) (mark, error) {
+	name, rest, _ := strings.Cut(text, " ")
+	promise, reason, _ := strings.Cut(rest, " ")
+	switch {
+	case !nameOf.MatchString(name):
+		return mark{}, fmt.Errorf("guard %q: a name is made of lower-case letters, digits, - and _", name)
+	case !slices.Contains(promises, promise):
+		return mark{}, fmt.Errorf("guard %s: %q is no promise; write one of %s after the name", name, promise, strings.Join(promises, " "))
+	case strings.TrimSpace(reason) == "":
+		return mark{}, fmt.Errorf("guard %s: say in plain words what it keeps, after the promise", name)
+	}
+	return mark{name: name, promise: promise, reason: reason}, nil
+}
+
+// comment is a comment of one line.
+type comment struct {
+	line int
+	text string
+}
+
+func goComments(file string, src []byte) ([]comment, error) {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, file, src, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	var all []comment
+	for _, group := range f.Comments {
+		for _, c := range group.List {
+			all = append(all, comment{fset.Position(c.Pos()).Line, c.Text})
+		}
+	}
+	return all, nil
+}
+
+// luaComments returns the lines that are a comment from their beginning on.
+func luaComments(_ string, src []byte) ([]comment, error) {
+	var all []comment
+	for i, line := range strings.Split(string(src), "\n") {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "--") {
+			all = append(all, comment{i + 1, line})
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+const (
+	testLimit  = time.Minute     // for the tests of one guard; then they hang
+	allLimit   = 5 * time.Minute // for all named tests of a package, on the unchanged module
+	buildLimit = 5 * time.Minute // for their build, beside others
+)
+
+// player runs tests on the module at root, unchanged or without a guard.
+type player struct {
+	root, dir string // dir is for the changed files
+	builds    int    // how many are compiled at once by one go command; 0: as many as there are processors
+}
+
+// overlay writes the changed file and the list that the go tool reads.
+func (p player) overlay(g guard) (string, error) {
+	path := filepath.Join(p.root, filepath.FromSlash(g.file))
+	src, err := os.ReadFile(path) //nolint:gosec // G304: a file of this module
+	if err != nil {
+		return "", err
+	}
+	changed, err := g.mutate(src)
+	if err != nil {
+		return "", err
+	}
+	other := filepath.Join(p.dir, g.name+filepath.Ext(path))
+	if err := os.WriteFile(other, changed, 0o600); err != nil {
+		return "", err
+	}
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{path: other}})
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(p.dir, g.name+".json")
+	return name, os.WriteFile(name, list, 0o600)
+}
+
+// outcome is what became of the tests that a pattern names.
+type outcome struct {
+	passed, failed []string // names, those of subtests too
+	err            error    // why this says nothing: no build, no test, a hang, a panic elsewhere
+	out            string
+}
+
+var verdictLine = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+)`)
+
+// run runs tests on the module, or on the changed one that an overlay makes of it.
+func (p player) run(ctx context.Context, t test, overlay string, limit time.Duration, flags ...string) outcome {
+	args := []string{"test", "-count=1", "-vet=off", "-v", "-timeout", limit.String(), "-run", t.run}
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
+	}
+	args = append(args, flags...)
+	if p.builds > 0 {
+		args = append(args, fmt.Sprint("-p=", p.builds))
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit+buildLimit)
+	defer cancel()
+	c := exec.CommandContext(ctx, "go", append(args, t.pkg)...) //nolint:gosec // G204: the tests of the table
+	c.Dir = p.root
+	var out tail
+	c.Stdout, c.Stderr = &out, &out
+	err := c.Run()
+	return read(string(out.text), err)
+}
+
+// tail keeps the end of what is written to it: a test without its guard may log for ever.
+type tail struct{ text []byte }
+
+const tailMax = 1 << 20
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.text = append(t.text, p...)
+	if len(t.text) > 2*tailMax {
+		t.text = append(t.text[:0], t.text[len(t.text)-tailMax:]...)
+	}
+	return len(p), nil
+}
+
+// read takes an outcome from what `go test -v` has printed.
+func read(out string, err error) outcome {
+	o := outcome{out: out}
+	for _, line := range verdictLine.FindAllStringSubmatch(out, -1) {
+		switch line[1] {
+		case "PASS":
+			o.passed = append(o.passed, line[2])
+		case "FAIL":
+			o.failed = append(o.failed, line[2])
+		}
+	}
+	switch {
+	case strings.Contains(out, "panic: test timed out"):
+		o.err = errors.New("a test was not done in time")
+	case err != nil && len(o.failed) == 0:
+		o.err = fmt.Errorf("no test has failed, but: %w", err)
+	case len(o.passed)+len(o.failed) == 0:
+		o.err = errors.New("no test was run: the pattern names none, or it was skipped")
+	}
+	return o
+}
+
+// caughtBy is the most exact name of a test that has failed.
+func (o outcome) caughtBy() string {
+	best := ""
+	for _, name := range o.failed {
+		if strings.Count(name, "/") > strings.Count(best, "/") || best == "" {
+			best = name
+		}
+	}
+	return best
+}

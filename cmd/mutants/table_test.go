@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// marksOf makes a mark for each promise, named after it.
+func marksOf(t *testing.T, more ...mark) []mark {
+	t.Helper()
+	var all []mark
+	for _, p := range promises {
+		all = append(all, mark{name: strings.ToLower(p), promise: p, file: "a.go"})
+	}
+	return append(all, more...)
+}
+
+const goodTable = "# a comment\np1 ./a TestA\np1 ./b TestB # another\n\np2 ./a TestA\np3 ./a T\np4 ./a T\np5 ./a T\np6 ./a T\np7 ./a T\np8 ./a T\n"
+
+func TestMatch(t *testing.T) {
+	entries, err := parseTable(goodTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := match(marksOf(t), entries)
+	if err != nil || len(all) != 8 || len(all[0].tests) != 2 || all[0].tests[1] != (test{"./b", "TestB"}) {
+		t.Fatalf("%v, %v", all, err)
+	}
+	for want, marks := range map[string][]mark{
+		"has 0 tests":        marksOf(t, mark{name: "new", promise: "P1", file: "b.go"}),
+		"names are unique":   marksOf(t, mark{name: "p1", promise: "P1", file: "b.go"}),
+		"marked as guard p8": marksOf(t)[:7],
+		"for promise P8":     marksOf(t)[:7],
+	} {
+		if _, err := match(marks, entries); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error that says %q, got %v", want, err)
+		}
+	}
+	for text, want := range map[string]string{"p1 ./a": "guards.txt:1", "\np1 ./a T(": "guards.txt:2"} {
+		if _, err := parseTable(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: want an error that says %q, got %v", text, want, err)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	entries, _ := parseTable(goodTable)
+	all, err := match(marksOf(t), entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := func(o options) (s string) {
+		some, err := o.choose(append([]guard(nil), all...))
+		if err != nil {
+			return err.Error()
+		}
+		for _, g := range some {
+			s += g.name + " "
+		}
+		return s
+	}
+	if got := names(options{only: "p[13]"}); got != "p1 p3 " {
+		t.Errorf("-only: %s", got)
+	}
+	if got := names(options{only: "nothing"}); !strings.Contains(got, "no guard matches") {
+		t.Errorf("-only nothing: %s", got)
+	}
+	one, again, seen := names(options{sample: 3, seed: 1}), names(options{sample: 3, seed: 1}), map[string]bool{}
+	for seed := range uint64(20) {
+		seen[names(options{sample: 3, seed: seed})] = true
+	}
+	if one != again || len(strings.Fields(one)) != 3 || len(seen) < 5 {
+		t.Errorf("samples: %q, again %q, %d different ones of 20", one, again, len(seen))
+	}
+}
+
+func TestRead(t *testing.T) {
+	failed := errors.New("exit status 1")
+	for _, c := range []struct {
+		name, out string
+		err       error
+		caught    string // "": by no test
+		wrong     string // "": the outcome counts
+	}{
+		{"a failure", "=== RUN   TestA\n    --- FAIL: TestA/b/c (0.1s)\n--- FAIL: TestA (0.1s)\nFAIL\n", failed, "TestA/b/c", ""},
+		{"passing", "--- PASS: TestA (0.1s)\nok\n", nil, "", ""},
+		{"no build", "./a.go:3:2: undefined: x\nFAIL ./a [build failed]\n", failed, "", "no test has failed"},
+		{"a hang", "--- FAIL: TestA (1s)\npanic: test timed out after 1m0s\n", failed, "TestA", "not done in time"},
+		{"no test", "testing: warning: no tests to run\nok\n", nil, "", "no test was run"},
+		{"skipped", "--- SKIP: TestA (0s)\nok\n", nil, "", "no test was run"},
+	} {
+		o := read(c.out, c.err)
+		if o.caughtBy() != c.caught || (o.err == nil) != (c.wrong == "") || c.wrong != "" && !strings.Contains(o.err.Error(), c.wrong) {
+			t.Errorf("%s: caught by %q, %v", c.name, o.caughtBy(), o.err)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"TestA", "TestA", true}, {"TestA", "TestAll/one", true}, {"TestA$", "TestAll", false},
+		{"TestA/two", "TestA", false}, {"TestA/two", "TestA/two", true}, {"TestA/^two$", "TestA/two-more", false},
+	} {
+		if got := names(c.pattern, c.name); got != c.want {
+			t.Errorf("%s chooses %s: %v", c.pattern, c.name, got)
+		}
+	}
+}

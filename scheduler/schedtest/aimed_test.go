@@ -1,0 +1,166 @@
+package schedtest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/schedtest"
+)
+
+// aim is a plan that is aimed at one fault, and what must be true of it beside the promises that every plan is
+// judged by. The judge excuses a good deal near a fault. Where a plan has only one, it is known which tick that
+// may cost, and also says that it cost no other.
+type aim struct {
+	name string
+	plan func(seed uint64) schedtest.Plan
+	also func(r schedtest.Result) []string // nil: nothing
+}
+
+// aimSeeds is how many seeds of each plan are played. They differ in how long messages take.
+const aimSeeds = 2
+
+// TestAimed plays plans that are aimed at the guards of the protocol: each fails when its guard is removed.
+func TestAimed(t *testing.T) {
+	for _, a := range aims() {
+		t.Run(strings.ReplaceAll(a.name, " ", "-"), func(t *testing.T) {
+			for seed := uint64(1); seed <= aimSeeds; seed++ {
+				r := schedtest.Play(t, a.plan(seed))
+				var wrong []string
+				for _, f := range r.Findings {
+					wrong = append(wrong, fmt.Sprint(f))
+				}
+				if a.also != nil {
+					wrong = append(wrong, a.also(r)...)
+				}
+				if len(wrong) > 0 {
+					t.Errorf("seed %d: %s\n%s", seed, strings.Join(wrong, "\n"), r)
+				}
+			}
+		})
+	}
+}
+
+// allStarted wants every tick that was granted to be run.
+func allStarted(r schedtest.Result) []string {
+	return wanted("granted and never run", r.Verdicts["unstarted"] == 0)
+}
+
+// failsOver wants every tick to start in time, whichever node has died (P6).
+func failsOver(r schedtest.Result) []string {
+	return wanted("a tick waited longer than P6 allows", r.Verdicts["delayed"]+r.Verdicts["missed"]+r.Verdicts["vanished"] == 0)
+}
+
+// noneRefused wants no write to be refused by the guard at the sink.
+func noneRefused(r schedtest.Result) []string {
+	return wanted("a guard refused a run that nobody had overtaken", r.Stale == 0)
+}
+
+func wanted(wrong string, ok bool) []string {
+	if ok {
+		return nil
+	}
+	return []string{wrong}
+}
+
+// noneReaped wants no run to be reaped: its node lives and renews its lease.
+func noneReaped(r schedtest.Result) (wrong []string) {
+	for _, line := range r.Story {
+		asked, answer, found := strings.Cut(line, " -> ")
+		if found && strings.Contains(asked, " reap ") && strings.Contains(answer, "reaped") {
+			wrong = append(wrong, "reaped though its node lives: "+line)
+		}
+	}
+	return wrong
+}
+
+// punctual wants most ticks to start within the time that a few messages take.
+func punctual(r schedtest.Result) []string {
+	late, all := 0, 0
+	for _, w := range r.Writes {
+		if w.Phase == "start" {
+			if all++; w.At.Sub(w.Tick) > 150*time.Millisecond {
+				late++
+			}
+		}
+	}
+	return wanted(fmt.Sprint("late: ", late, " of ", all), 2*late < all)
+}
+
+// inOrder wants no tick to run as if it were on time that is later than ticks are run in order.
+func inOrder(r schedtest.Result) (wrong []string) {
+	for _, w := range r.Writes {
+		if w.Phase == "start" && w.Trigger == "schedule" && w.At.Sub(w.Tick) > 11*time.Second {
+			wrong = append(wrong, "too late to run in its order: "+w.String())
+		}
+	}
+	return wrong
+}
+
+// byTrueTime wants no tick to run that lies far ahead of the true time, and ticks to run again in the end.
+func byTrueTime(r schedtest.Result) (wrong []string) {
+	begin := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // of every simulation
+	for _, w := range r.Writes {
+		if w.Phase == "start" && w.Tick.Sub(begin) > time.Minute {
+			wrong = append(wrong, "far from due: "+w.String())
+		}
+	}
+	last := 0.0
+	for _, e := range story(r) {
+		if strings.Contains(e.text, "start of ") {
+			last = e.at
+		}
+	}
+	return append(wrong, wanted(fmt.Sprint("the last run started at ", last, " s"), last >= 30)...)
+}
+
+// replacedOnce wants the definition to be replaced once, and then to be run by who has it alone.
+func replacedOnce(r schedtest.Result) (wrong []string) {
+	at, by := 0.0, ""
+	for _, e := range story(r) {
+		switch replaced := strings.Contains(e.text, " define ") && strings.HasSuffix(e.text, "replaced"); {
+		case replaced && by == "":
+			at, by = e.at, e.who
+		case replaced:
+			wrong = append(wrong, "replaced again: "+e.text)
+		case by != "" && e.who != by && e.at > at+0.2 && strings.Contains(e.text, "start of "):
+			wrong = append(wrong, "run by a node with the older definition: "+e.text)
+		}
+	}
+	return wrong
+}
+
+// startsNothing wants node a to start nothing when the time is over in which it hands over, a second here, until it ends.
+func startsNothing(r schedtest.Result) (wrong []string) {
+	const never = 1e9
+	over := never
+	for _, e := range story(r) {
+		switch {
+		case e.who != "a":
+		case strings.Contains(e.text, "FAULT drain"):
+			over = e.at + 1.5
+		case strings.HasSuffix(e.text, "has ended"):
+			over = never
+		case e.at > over && strings.Contains(e.text, "start of "):
+			wrong = append(wrong, "started by a node that has handed over: "+e.text)
+		}
+	}
+	return wrong
+}
+
+// told is one line of a story: when, in seconds, and which node.
+type told struct {
+	at        float64
+	who, text string
+}
+
+func story(r schedtest.Result) (all []told) {
+	for _, line := range r.Story {
+		e := told{text: line}
+		if n, _ := fmt.Sscan(line, &e.at, &e.who); n == 2 {
+			all = append(all, e)
+		}
+	}
+	return all
+}
