@@ -154,7 +154,7 @@ type Grant struct {
 type Disturbance struct {
 	Span
 	What  string   // "drain" lets runs end as cancelled
-	Nodes []string // names of those it hit; none: everybody, Redis itself
+	Nodes []string // names of those it hit; none: everybody, Redis itself, or all that has to do with Job
 	Job   string   // the only job that it hit; "": all
 	// Lossy says that Redis has lost acknowledged writes, whether what comes of that is excused or not.
 	Lossy bool

@@ -118,7 +118,7 @@ func (t *trial) allStruck(from, to time.Time) bool {
 		if !t.acts(d, from, to) {
 			continue
 		}
-		if len(d.Nodes) == 0 || d.Job == t.job.Name {
+		if len(d.Nodes) == 0 && d.Job == "" || d.Job == t.job.Name {
 			return true
 		}
 		left = slices.DeleteFunc(left, func(n string) bool { return slices.Contains(d.Nodes, n) })
