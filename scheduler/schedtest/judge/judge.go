@@ -44,6 +44,29 @@ type (
 	Verdict = audit.Verdict
 )
 
+// The kinds of findings. audit.KindTold is left out: without Grants it is never found.
+const (
+	KindLost          = audit.KindLost
+	KindDouble        = audit.KindDouble
+	KindEarly         = audit.KindEarly
+	KindLate          = audit.KindLate
+	KindPhantom       = audit.KindPhantom
+	KindContradiction = audit.KindContradiction
+	KindUntrue        = audit.KindUntrue
+	KindUnwanted      = audit.KindUnwanted
+	KindToken         = audit.KindToken
+	KindOverlap       = audit.KindOverlap
+	KindMixed         = audit.KindMixed
+	KindBooks         = audit.KindBooks
+)
+
+// The verdicts of ticks that ran, and of those of which there is nothing.
+const (
+	Satisfied = audit.Satisfied
+	Delayed   = audit.Delayed
+	Vanished  = audit.Vanished
+)
+
 // Check holds all evidence of a case against each other. The same case always gives the same report.
 func Check(c Case) Report { return audit.Check(c) }
 
