@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"syscall"
 	"time"
 )
 
@@ -76,10 +75,10 @@ func churn(ctx context.Context, r *rehearsal, s *stage) error {
 	if err := waitUntil(ctx, s.from.Add(all)); err != nil {
 		return err
 	}
-	if err := s.reaped(ctx); err != nil {
+	if err := s.reaped(ctx, func(n *node) bool { return !n.killed.IsZero() }); err != nil {
 		return err
 	}
-	if err := s.finish(ctx, demand{within: startsWithin}); err != nil {
+	if err := s.finish(ctx); err != nil {
 		return err
 	}
 	s.lagsAmid(changes)
@@ -96,10 +95,9 @@ func (s *stage) step(do string, frozen **node) error {
 		}
 		return err
 	case "thaw":
-		s.say("SIGCONT to %s", (*frozen).name)
-		err := (*frozen).signal(syscall.SIGCONT)
+		n := *frozen
 		*frozen = nil
-		return err
+		return s.thaw(n)
 	}
 	n, err := s.oldest(*frozen)
 	if err != nil {
@@ -107,16 +105,13 @@ func (s *stage) step(do string, frozen **node) error {
 	}
 	switch do {
 	case "leave":
-		s.left[n.name] = true
 		s.say("SIGTERM to %s", n.name)
-		return n.signal(syscall.SIGTERM)
+		return s.leave(n)
 	case "kill":
 		return s.kill(n)
 	default:
 		*frozen = n
-		s.struck[n.name] = true
-		s.say("SIGSTOP to %s", n.name)
-		return n.signal(syscall.SIGSTOP)
+		return s.freeze(n)
 	}
 }
 
@@ -125,7 +120,7 @@ var errNobody = errors.New("no node is alive")
 
 // oldest is who leaves, freezes or dies: the one that has been there for longest and lives.
 func (s *stage) oldest(frozen *node) (*node, error) {
-	i := slices.IndexFunc(s.nodes, func(n *node) bool { return n.alive() && n != frozen && !s.left[n.name] })
+	i := slices.IndexFunc(s.nodes, func(n *node) bool { return n.alive() && n != frozen && n.left.IsZero() })
 	if i < 0 {
 		return nil, errNobody
 	}
@@ -135,20 +130,16 @@ func (s *stage) oldest(frozen *node) (*node, error) {
 // lagsAmid notes how late runs started within six seconds after a change, and when nothing had changed for longer. Runs
 // that were recorded as abandoned started when their frozen node went on, and are not among them.
 func (s *stage) lagsAmid(changes []time.Time) {
-	var amid, calm []time.Duration
-	for _, l := range starts(s.lines) {
-		switch {
-		case s.audit.abandoned[l.run]:
-		case slices.ContainsFunc(changes, func(at time.Time) bool {
-			return l.tick.After(at.Add(-time.Second)) && l.tick.Before(at.Add(6*time.Second))
-		}):
-			amid = append(amid, l.lag())
-		default:
-			calm = append(calm, l.lag())
-		}
+	abandoned := s.books.abandoned()
+	among := func(amid bool) []time.Duration {
+		return lags(starts(s.lines), func(l line) bool {
+			near := slices.ContainsFunc(changes, func(at time.Time) bool {
+				return l.tick.After(at.Add(-time.Second)) && l.tick.Before(at.Add(6*time.Second))
+			})
+			return near == amid && !abandoned[l.run]
+		})
 	}
-	slices.Sort(amid)
-	slices.Sort(calm)
+	amid, calm := among(true), among(false)
 	s.note("%d nodes in all, %d changes; %d runs started near a change, the latest %s after it was due (99 in 100 within %s); %d others, the latest %s",
 		len(s.nodes), len(changes), len(amid), short(quantile(amid, 1)), short(quantile(amid, 0.99)), len(calm), short(quantile(calm, 1)))
 }

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 // rollbackWithin is how long after the last node of a newer version has left all older ones claim again at the latest:
@@ -25,68 +25,70 @@ func deploySettings(r *rehearsal) settings {
 	return s
 }
 
-// writeVersions writes the configurations.
-func (s *stage) writeVersions() ([]term, error) {
-	var terms []term
-	for _, v := range versions {
+// writeTerms writes the configurations.
+func (s *stage) writeTerms() error {
+	for _, v := range deploys {
 		c := s.settings
 		c.jobs, c.label, c.node = versionJobs(v.of), v.name, map[string]any{"revision": v.revision}
 		if err := c.writeConfig(filepath.Join(s.dir, v.name+".yaml"), s.sink(), s.lives()); err != nil {
-			return nil, err
+			return err
 		}
-		terms = append(terms, term{name: v.name, jobs: c.jobs, back: v.back})
+		s.terms = append(s.terms, term{name: v.name, jobs: c.jobs, back: v.back})
 	}
-	return terms, nil
+	return nil
 }
 
 // deploy rolls three versions over the nodes, one after another without a pause, and then the second of them again.
 func deploy(ctx context.Context, r *rehearsal, s *stage) error {
-	terms, err := s.writeVersions()
-	if err != nil {
+	if err := s.writeTerms(); err != nil {
 		return err
 	}
 	nodes := max(r.nodes, 3)
 	if !r.short {
 		nodes = max(r.nodes, 4)
 	}
-	if err := s.joinAll(ctx, terms[0].name, nodes); err != nil {
+	if err := s.joinAll(ctx, s.terms[0].name, nodes); err != nil {
 		return err
 	}
 	s.from = time.Unix(time.Now().Unix()+1, 0).UTC()
+	s.terms[0].switched = window{s.begun, s.from}
 	if err := waitUntil(ctx, s.from.Add(time.Second)); err != nil {
 		return err
 	}
-	var again *node // an old one that is started amid the third deploy
-	for i := 1; i < len(terms); i++ {
+	const again = "old1" // an old node that is started amid the third deploy
+	for i := 1; i < len(s.terms); i++ {
 		var amid func() error
-		if terms[i].name == "d" {
-			amid = func() (err error) {
+		if s.terms[i].name == "d" {
+			amid = func() error {
 				s.say("an old node is started again, with the configuration of b")
-				again, err = s.start("old1", "--config", "b.yaml")
-				if err == nil {
-					err = again.ready(ctx)
-				}
-				return err
+				return s.join(ctx, again, "b")
 			}
 		}
-		if err := s.roll(ctx, nodes, terms[i-1], &terms[i], amid); err != nil {
+		if err := s.roll(ctx, nodes, s.terms[i-1], &s.terms[i], amid); err != nil {
 			return err
 		}
-		if amid != nil {
-			if err := s.leave(again); err != nil {
+		if n, err := s.node(again); err == nil && n.left.IsZero() {
+			if err := s.leave(n); err != nil {
 				return err
 			}
 		}
 	}
-	if err := s.rolledBack(ctx, &terms[len(terms)-1]); err != nil {
+	if err := s.rolledBack(ctx, &s.terms[len(s.terms)-1]); err != nil {
 		return err
 	}
-	return s.deployed(ctx, terms, map[string]string{"old1": "b"})
+	if err := s.finish(ctx); err != nil {
+		return err
+	}
+	for _, j := range s.jobs {
+		s.findings = append(s.findings, succession(j.name, s.terms, map[string]string{again: "b"}, s.lines)...)
+	}
+	s.deploysNoted()
+	return s.told(s.terms[1], s.terms[3], again)
 }
 
-// join starts a node with a version's configuration and returns when it is ready.
-func (s *stage) join(ctx context.Context, version string, i int) error {
-	n, err := s.start(fmt.Sprintf("%s%d", version, i), "--config", version+".yaml")
+// join starts a node with a configuration and returns when it is ready.
+func (s *stage) join(ctx context.Context, name, config string) error {
+	n, err := s.start(name, "--config", config+".yaml")
 	if err == nil {
 		err = n.ready(ctx)
 	}
@@ -108,12 +110,6 @@ func (s *stage) joinAll(ctx context.Context, version string, count int) error {
 	return nil
 }
 
-// leave tells a node to end.
-func (s *stage) leave(n *node) error {
-	s.left[n.name] = true
-	return n.signal(syscall.SIGTERM)
-}
-
 // roll replaces the nodes one by one; each mixture of them sees the load of a second. amid is called half way.
 func (s *stage) roll(ctx context.Context, nodes int, from term, to *term, amid func() error) error {
 	s.say("from %s to %s", from.name, to.name)
@@ -130,7 +126,7 @@ func (s *stage) roll(ctx context.Context, nodes int, from term, to *term, amid f
 		if err := s.leave(old); err != nil {
 			return err
 		}
-		if err := s.join(ctx, to.name, i+1); err != nil {
+		if err := s.join(ctx, fmt.Sprint(to.name, i+1), to.name); err != nil {
 			return err
 		}
 		if amid != nil && i == nodes/2 {
@@ -175,39 +171,14 @@ func (s *stage) rolledBack(ctx context.Context, t *term) error {
 	}
 	t.switched.to = time.Now()
 	t.waits = window{t.switched.from, t.switched.from.Add(rollbackWithin)}
+	newer := s.terms[len(s.terms)-2]
+	for _, j := range t.jobs {
+		if j.differs() != newer.of(j.name).differs() {
+			s.faults = append(s.faults, judge.Disturbance{Span: judge.Span{From: t.waits.from, Until: t.waits.to}, What: "rollback", Job: j.name})
+		}
+	}
 	s.note("the older schedules counted again %s after the last newer node was told to leave, with no command", short(t.switched.to.Sub(t.switched.from)))
 	return waitUntil(outer, t.waits.to.Add(500*time.Millisecond))
-}
-
-// gone waits until the process has ended.
-func (n *node) gone(ctx context.Context) error {
-	select {
-	case <-n.exited:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("node %s does not end: %w", n.name, ctx.Err())
-	}
-}
-
-// deployed stops the nodes and checks what was in force when.
-func (s *stage) deployed(ctx context.Context, terms []term, extra map[string]string) error {
-	stopped, err := s.stop(ctx)
-	if err != nil {
-		return err
-	}
-	if err := s.gather(ctx); err != nil {
-		return err
-	}
-	d := demand{within: startsWithin, switched: map[string][]window{}}
-	for i, j := range s.jobs {
-		now, switched, wrong := inForce(j.name, terms, s.books.Rows[j.name])
-		s.jobs[i], d.switched[j.name] = now, switched
-		s.findings.violations = append(s.findings.violations, wrong...)
-		s.findings.violations = append(s.findings.violations, succession(j.name, terms, extra, s.lines)...)
-	}
-	s.judge(d, stopped)
-	s.deploysNoted(terms)
-	return s.told(terms[1], terms[3], "old1")
 }
 
 // told checks that a node with the configuration of old, which came amid the deploy of now, said once of each job that has
@@ -225,11 +196,11 @@ func (s *stage) told(old, now term, name string) error {
 	}
 	for _, j := range old.jobs {
 		want := 0
-		if j.definition() != now.of(j.name).definition() {
+		if j.differs() != now.of(j.name).differs() {
 			want = 1
 		}
 		if words[j.name] != want {
-			s.accuse(backward, "%s said %d times, not %d, that it does not claim %s", name, words[j.name], want, j.name)
+			s.accuse(backward, j.name, "%s said %d times, not %d, that it does not claim it", name, words[j.name], want)
 		}
 	}
 	s.note("%s, of version %s, said of %d jobs that it does not claim them, once each", name, old.name, len(words))
@@ -237,29 +208,22 @@ func (s *stage) told(old, now term, name string) error {
 }
 
 // deploysNoted notes how late runs were in each deploy, and what was superseded.
-func (s *stage) deploysNoted(terms []term) {
-	for _, t := range terms[1:] {
+func (s *stage) deploysNoted() {
+	for _, t := range s.terms[1:] {
+		w := t.switched
 		if t.back {
-			t.switched = t.waits
+			w = t.waits
 		}
-		ran, latest, when := 0, time.Duration(0), line{}
-		for _, l := range starts(s.lines) {
-			if t.switched.holds(l.tick) {
-				if ran++; l.lag() > latest {
-					latest, when = l.lag(), l
+		late := lags(starts(s.lines), func(l line) bool { return w.holds(l.tick) })
+		gone := map[jobs.Outcome]int64{}
+		for _, b := range s.books {
+			for _, row := range b.Rows {
+				if row.Ranged && w.holds(time.UnixMilli(row.At)) {
+					gone[row.Outcome] += row.Count
 				}
 			}
 		}
-		gone, skipped := 0, 0
-		for id, why := range s.audit.absent {
-			switch {
-			case !t.switched.holds(time.Unix(id.second, 0)):
-			case why == jobs.OutcomeSuperseded.String():
-				gone++
-			case why == jobs.OutcomeSkipped.String():
-				skipped++
-			}
-		}
-		s.note("to %s, %s long: %d runs, the latest %s after it was due (%s); %d ticks superseded, %d skipped behind a late one", t.name, short(t.switched.to.Sub(t.switched.from)), ran, short(latest), when.job, gone, skipped)
+		s.note("to %s, %s long: %d runs, the latest %s after it was due; %d ticks superseded, %d skipped behind a late one",
+			t.name, short(w.to.Sub(w.from)), len(late), short(quantile(late, 1)), gone[jobs.OutcomeSuperseded], gone[jobs.OutcomeSkipped])
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 const (
-	// Ticks due so long before and after a fault of the master may have lost their records.
+	// lossBefore is how old the oldest write may be that is lost with the master.
 	lossBefore = 2 * time.Second
-	lossAfter  = 10 * time.Second
 	// lag is how far behind the replicas are at least when the master is killed.
 	lag = 700 * time.Millisecond
 	// undead is for how long a frozen master has a successor when it is continued.
@@ -175,15 +175,12 @@ func (s *stage) overthrow(ctx context.Context, r *rehearsal, of throne, what str
 			return err
 		}
 	}
-	end := s.from.Add(seconds - time.Second)
-	if least := fault.Add(lossAfter + 4*time.Second); end.Before(least) {
-		end = least
-	}
-	if err := waitUntil(ctx, end); err != nil {
+	back := time.Now()
+	s.faults = append(s.faults, judge.Disturbance{Span: judge.Span{From: fault.Add(-lossBefore), Until: back}, What: "failover", Lossy: true, Loses: true})
+	if err := waitUntil(ctx, later(s.from.Add(seconds-time.Second), back.Add(s.settle()+4*time.Second))); err != nil {
 		return err
 	}
-	loss := window{fault.Add(-lossBefore), fault.Add(lossAfter)}
-	if err := s.finish(ctx, demand{within: startsWithin, gap: loss, lossy: loss}); err != nil {
+	if err := s.finish(ctx); err != nil {
 		return err
 	}
 	s.forgotten(fault)
@@ -192,22 +189,28 @@ func (s *stage) overthrow(ctx context.Context, r *rehearsal, of throne, what str
 
 // forgotten notes what became of the ticks around a fault.
 func (s *stage) forgotten(fault time.Time) {
-	first := fault.Add(time.Hour)
+	recorded, unrecorded := s.books.started(), 0
+	first, pairs := map[string]line{}, [][2]line(nil)
 	for _, l := range starts(s.lines) {
-		if l.at.After(fault.Add(noSooner)) && l.at.Before(first) {
-			first = l.at
+		if _, known := recorded[l.run]; !known {
+			unrecorded++
+		}
+		id := fmt.Sprint(l.job, l.tick, l.shard)
+		if before, again := first[id]; again {
+			pairs = append(pairs, [2]line{before, l})
+		} else {
+			first[id] = l
 		}
 	}
-	s.note("first run %s after the fault; no node ended", short(first.Sub(fault)))
-	s.note("between %s before the fault and %s after it: %d ticks ran twice, %d runs have no record, %d ticks neither ran nor are recorded",
-		short(lossBefore), short(lossAfter), len(s.findings.twice), len(s.audit.unrecorded), len(s.findings.vanished))
-	for i, p := range s.findings.twice {
+	s.note("first run %s after the fault; no node ended", short(noSooner+s.firstAfter(fault.Add(noSooner))))
+	s.note("%d ticks ran twice, %d runs have no record, %d ticks neither ran nor are recorded", len(pairs), unrecorded, s.report.Verdicts[judge.Vanished])
+	for i, p := range pairs {
 		if i == shown {
-			s.note("... and %d more", len(s.findings.twice)-shown)
+			s.note("... and %d more", len(pairs)-shown)
 			break
 		}
-		s.note("%s ran twice: due %s, started %s and %s after the fault", p.first.job,
-			signed(p.first.tick.Sub(fault)), signed(p.first.at.Sub(fault)), signed(p.second.at.Sub(fault)))
+		s.note("%s ran twice: due %s, started %s and %s after the fault", p[0].job,
+			signed(p[0].tick.Sub(fault)), signed(p[0].at.Sub(fault)), signed(p[1].at.Sub(fault)))
 	}
 }
 

@@ -5,8 +5,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"syscall"
 	"time"
+
+	"github.com/escapement/escapement/jobs"
 )
 
 // before is how long ahead of a full second the first victim is killed: it has claimed nothing
@@ -23,18 +24,12 @@ func kill(ctx context.Context, r *rehearsal, s *stage) error {
 	if err := waitUntil(ctx, s.from.Add(3*seconds/10)); err != nil {
 		return err
 	}
-	one, err := s.busiest(ctx)
+	tick := time.Unix(time.Now().Unix()+2, 0)
+	one, err := s.killBusiest(ctx, func(ctx context.Context) error { return waitUntil(ctx, tick.Add(-before)) })
 	if err != nil {
 		return err
 	}
-	one.at = time.Unix(time.Now().Unix()+2, 0)
-	if err := waitUntil(ctx, one.at.Add(-before)); err != nil {
-		return err
-	}
-	if err := s.kill(one.node); err != nil {
-		return err
-	}
-	if err := waitUntil(ctx, one.at.Add(seconds/5)); err != nil {
+	if err := waitUntil(ctx, tick.Add(seconds/5)); err != nil {
 		return err
 	}
 	fresh, err := s.start(fmt.Sprintf("n%d", r.nodes+1))
@@ -44,24 +39,17 @@ func kill(ctx context.Context, r *rehearsal, s *stage) error {
 	if err := fresh.ready(ctx); err != nil {
 		return err
 	}
-	two, err := s.busiest(ctx)
+	two, err := s.killBusiest(ctx, s.amid)
 	if err != nil {
-		return err
-	}
-	if err := s.amid(ctx); err != nil {
-		return err
-	}
-	two.at = time.Now()
-	if err := s.kill(two.node); err != nil {
 		return err
 	}
 	if err := waitUntil(ctx, s.from.Add(seconds-time.Second)); err != nil {
 		return err
 	}
-	if err := s.reaped(ctx); err != nil {
+	if err := s.reaped(ctx, (*node).struck); err != nil {
 		return err
 	}
-	if err := s.finish(ctx, demand{within: startsWithin}); err != nil {
+	if err := s.finish(ctx); err != nil {
 		return err
 	}
 	s.takeover(one)
@@ -69,21 +57,26 @@ func kill(ctx context.Context, r *rehearsal, s *stage) error {
 	return nil
 }
 
-// victim is a node, the jobs for which it went first, and from when on it did not: the instant
-// of the kill, or the tick just after it.
+// victim is a node, and the jobs for which it went first.
 type victim struct {
 	*node
 	jobs map[string]bool
-	at   time.Time
 }
 
-// busiest is the living node that goes first for the most jobs.
-func (s *stage) busiest(ctx context.Context) (victim, error) {
+// killBusiest chooses the living node that goes first for the most jobs, and kills it when the wait is over.
+func (s *stage) killBusiest(ctx context.Context, wait func(context.Context) error) (victim, error) {
 	owners, err := s.owners(ctx)
 	if err != nil {
 		return victim{}, err
 	}
-	return s.first(owners)
+	v, err := s.first(owners)
+	if err == nil {
+		err = wait(ctx)
+	}
+	if err == nil {
+		err = s.kill(v.node)
+	}
+	return v, err
 }
 
 // first is the living node that is the owner of the most jobs.
@@ -106,34 +99,19 @@ func (s *stage) first(owners map[string]string) (victim, error) {
 	return v, nil
 }
 
-func (s *stage) kill(n *node) error {
-	s.struck[n.name], s.dead[n.name] = true, true
-	if err := n.signal(syscall.SIGKILL); err != nil {
-		return err
-	}
-	s.say("SIGKILL to %s at %s", n.name, stamp(time.Now()))
-	<-n.exited
-	return nil
-}
-
 // takeover notes what became of the ticks for which the victim would have gone first. While it
 // stands in the roster, the sweep of the others takes them, late by the grace.
 func (s *stage) takeover(v victim) {
 	const roster = 6 * time.Second
-	var started, abandoned int
-	var longest time.Duration
-	for _, l := range starts(s.lines) {
-		if v.jobs[l.job] && l.node != v.name && !l.tick.Before(v.at.Truncate(time.Second)) && l.tick.Before(v.at.Add(roster)) {
-			started, longest = started+1, max(longest, l.lag())
-		}
-	}
-	for _, rows := range s.books.Rows {
-		for _, row := range rows {
-			if s.audit.abandoned[row.Run] && row.NodeName == v.name {
-				abandoned++
-			}
+	late := lags(starts(s.lines), func(l line) bool {
+		return v.jobs[l.job] && l.node != v.name && !l.tick.Before(v.killed.Truncate(time.Second)) && l.tick.Before(v.killed.Add(roster))
+	})
+	abandoned := 0
+	for row := range s.books.runs {
+		if row.Outcome == jobs.OutcomeAbandoned && row.NodeName == v.name {
+			abandoned++
 		}
 	}
 	s.note("%s, first for %d jobs, killed at %s: in the %s after that %d ticks of these started elsewhere, the latest %s after it was due; %d of its runs abandoned",
-		v.name, len(v.jobs), stamp(v.at), short(roster), started, short(longest), abandoned)
+		v.name, len(v.jobs), stamp(v.killed), short(roster), len(late), short(quantile(late, 1)), abandoned)
 }

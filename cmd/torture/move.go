@@ -9,13 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 const (
@@ -60,7 +59,6 @@ func move(ctx context.Context, r *rehearsal, s *stage) error {
 type relocation struct {
 	*stage
 	frozen       *node
-	thawed       time.Time
 	sealed, open answer // began is when the first try of the step did, ended when it was answered
 }
 
@@ -69,23 +67,10 @@ func (m *relocation) freeze(ctx context.Context) error {
 	if err := m.amid(ctx); err != nil {
 		return err
 	}
-	m.struck[m.frozen.name] = true
-	m.say("SIGSTOP to %s", m.frozen.name)
-	if err := m.frozen.signal(syscall.SIGSTOP); err != nil {
+	if err := m.stage.freeze(m.frozen); err != nil {
 		return err
 	}
-	for {
-		b, err := readBooks(ctx, m.client)
-		if err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(b.Open, func(l ledger.Lease) bool { return l.NodeName == m.frozen.name }) {
-			return nil
-		}
-		if err := wait(ctx, 100*time.Millisecond); err != nil {
-			return err
-		}
-	}
+	return m.reaped(ctx, (*node).struck)
 }
 
 // relocate carries out the steps. Each is killed once, as soon as there is something to be seen of it, run again, and
@@ -193,13 +178,12 @@ func (m *relocation) arrived(ctx context.Context, name string) error {
 
 // thaw lets the frozen node go on, which follows then.
 func (m *relocation) thaw(ctx context.Context) error {
-	m.thawed = time.Now()
-	if err := m.frozen.signal(syscall.SIGCONT); err != nil {
+	if err := m.stage.thaw(m.frozen); err != nil {
 		return err
 	}
-	m.say("SIGCONT to %s", m.frozen.name)
+	thawed := m.frozen.frozen.Until
 	err := m.arrived(ctx, m.frozen.name)
-	m.note("%s was frozen until %s after the other side was open; it was there another %s later", m.frozen.name, short(m.thawed.Sub(m.open.ended)), short(time.Since(m.thawed)))
+	m.note("%s was frozen until %s after the other side was open; it was there another %s later", m.frozen.name, short(thawed.Sub(m.open.ended)), short(time.Since(thawed)))
 	return err
 }
 
@@ -214,25 +198,26 @@ func (m *relocation) comeLate(ctx context.Context) error {
 		return err
 	}
 	if !n.alive() {
-		m.left[n.name] = true // it may
+		n.left = n.ended // it may
 	}
 	return nil
 }
 
-// finish stops the nodes and checks sink and books: those of the other side, where the history was brought to.
+// finish stops the nodes and has it judged: the books of the other side, where the history was brought to.
 func (m *relocation) finish(ctx context.Context) error {
 	here := m.client
 	m.client = m.there
 	defer func() { m.client = here }()
-	gap := window{m.sealed.began.Add(-time.Second), m.open.ended.Add(recovery)}
-	if err := m.stage.finish(ctx, demand{within: startsWithin, gap: gap}); err != nil {
+	m.faults = append(m.faults, judge.Disturbance{Span: judge.Span{From: m.sealed.began, Until: m.open.ended}, What: "drain, and a move"})
+	if err := m.stage.finish(ctx); err != nil {
 		return err
 	}
-	left, err := readBooks(ctx, here)
+	left, err := readBooks(ctx, here, namespace)
 	if err != nil {
 		return err
 	}
-	m.findings.violations = append(m.findings.violations, left.kept(m.books)...)
+	m.findings = append(m.findings, left.kept(m.books)...)
+	m.findings = append(m.findings, sealedOff(m.lines, m.books.started(), window{m.sealed.ended, m.open.began})...)
 	m.astray()
 	m.pauseNoted()
 	return nil
@@ -240,19 +225,18 @@ func (m *relocation) finish(ctx context.Context) error {
 
 // astray accuses nodes of runs that they were granted where the namespace was no more.
 func (m *relocation) astray() {
-	m.findings.violations = append(m.findings.violations, sealedOff(m.lines, m.books.started(), window{m.sealed.ended, m.open.began})...)
 	after := map[string]int{}
 	for _, l := range starts(m.lines) {
 		if l.tick.After(m.open.ended) {
 			after[l.node]++
 		}
 		if l.node == latecomer {
-			m.accuse(stray, "a node that knows only the old address ran: %s", l)
+			m.accuse(stray, l.job, "a node that knows only the old address ran: %s", l)
 		}
 	}
 	for _, n := range m.nodes {
 		if n.name != latecomer && after[n.name] == 0 {
-			m.accuse(stray, "%s ran nothing where the namespace is now", n.name)
+			m.accuse(stray, n.name, "it ran nothing where the namespace is now")
 		}
 	}
 	m.note("%s ran %d times after it had followed; %s, with the old address alone, %d times", m.frozen.name, after[m.frozen.name], latecomer, after[latecomer])
@@ -260,28 +244,18 @@ func (m *relocation) astray() {
 
 // pauseNoted notes for how long nothing started, and how late runs were for that.
 func (m *relocation) pauseNoted() {
+	abandoned := m.books.abandoned()
+	own := slices.DeleteFunc(starts(m.lines), func(l line) bool { return abandoned[l.run] })
 	var last, first time.Time
-	var late, blindly int
-	var worst time.Duration
-	for _, l := range starts(m.lines) {
-		if m.audit.abandoned[l.run] {
-			if l.at.After(m.thawed) {
-				blindly++
-			}
-			continue
-		}
-		worst = max(worst, l.lag())
+	for _, l := range own {
 		if l.at.Before(m.sealed.ended) && l.at.After(last) {
 			last = l.at
 		}
 		if l.at.After(m.open.began) && (first.IsZero() || l.at.Before(first)) {
 			first = l.at
 		}
-		if l.lag() > startsWithin {
-			late++
-		}
 	}
+	late := lags(own, func(l line) bool { return l.lag() > startsWithin })
 	m.note("from seal to open %s; nothing started for %s; %d runs started more than %s after they were due, the latest %s",
-		short(m.open.ended.Sub(m.sealed.began)), short(first.Sub(last)), late, short(startsWithin), short(worst))
-	m.note("lines that abandoned runs of the frozen node wrote after SIGCONT: %d; lines after a newer token, for a guard to refuse: %d", blindly, m.findings.stale)
+		short(m.open.ended.Sub(m.sealed.began)), short(first.Sub(last)), len(late), short(startsWithin), short(quantile(late, 1)))
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 // post writes the sink for jobs that are HTTP calls: one line for each that arrives. That costs a hundredth of a
@@ -59,7 +61,7 @@ func (p *post) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, err := fmt.Fprintf(p.file, "%s %s %s %s %s %s %d %s/%s %s\n", h("Escapement-Job"), h("Escapement-Tick"), h("Fencing-Token"),
-		h("Escapement-Node"), h("Escapement-Run"), phaseStart, time.Now().UnixNano(), h("Escapement-Shard"), h("Escapement-Shards"), h(labelHeader))
+		h("Escapement-Node"), h("Escapement-Run"), judge.Start, time.Now().UnixNano(), h("Escapement-Shard"), h("Escapement-Shards"), h(labelHeader))
 	if err != nil {
 		p.err = errors.Join(p.err, err)
 		w.WriteHeader(http.StatusInternalServerError)

@@ -85,7 +85,7 @@ func (p *promotions) standBy(ctx context.Context) error {
 		return err
 	}
 	wrong, _ := usurped(lines, nil, []reign{{oldGeneration, window{p.reigns[0].from, time.Now()}}})
-	p.findings.violations = append(p.findings.violations, wrong...)
+	p.findings = append(p.findings, wrong...)
 	return nil
 }
 
@@ -162,7 +162,7 @@ func (p *promotions) retire(ctx context.Context) error {
 	if err := wait(ctx, time.Second); err != nil {
 		return err
 	}
-	if err := p.join(ctx, oldGeneration, p.each+1); err != nil {
+	if err := p.join(ctx, p.returned(), oldGeneration); err != nil {
 		return err
 	}
 	p.say("%s is back", p.returned())
@@ -171,17 +171,28 @@ func (p *promotions) retire(ctx context.Context) error {
 
 // finish stops the nodes and checks who ran what.
 func (p *promotions) finish(ctx context.Context) error {
-	if err := p.stage.finish(ctx, demand{within: startsWithin}); err != nil {
+	for i, r := range p.reigns {
+		t := term{generation: r.generation, jobs: p.jobs, switched: window{p.begun, p.from}}
+		if i > 0 {
+			t.switched = window{r.from, p.reigns[i-1].to}
+		}
+		p.terms = append(p.terms, t)
+	}
+	if err := p.stage.finish(ctx); err != nil {
 		return err
 	}
 	p.reigns[len(p.reigns)-1].window.to = time.Now()
 	wrong, inFlight := usurped(p.lines, p.books.started(), p.reigns)
-	p.findings.violations = append(p.findings.violations, wrong...)
-	p.findings.violations = slices.Concat(p.findings.violations, idle(p.lines, p.reigns), turns(p.jobs, p.lines, p.reigns))
+	p.findings = slices.Concat(p.findings, wrong, idle(p.lines, p.reigns), turns(p.jobs, p.lines, p.reigns))
 	ran, back := p.codes()
 	p.note("%d promotions; %s ran %d times, %s %d; %d lines of runs that were in flight when their generation was replaced; the node that came back ran %d times",
 		len(p.reigns)-1, oldGeneration, ran[oldGeneration], newGeneration, ran[newGeneration], inFlight, back)
-	p.lagsAround()
+	for i, r := range p.reigns[1:] {
+		near := window{r.from.Add(-time.Second), p.reigns[i].to.Add(time.Second)}
+		late := lags(starts(p.lines), func(l line) bool { return near.holds(l.tick) })
+		p.note("promotion %d, of %s, %s from start to answer: the latest run started %s after it was due",
+			i+1, r.generation, short(p.reigns[i].to.Sub(r.from)), short(quantile(late, 1)))
+	}
 	return nil
 }
 
@@ -194,26 +205,12 @@ func (p *promotions) codes() (ran map[string]int, back int) {
 	for _, l := range starts(p.lines) {
 		ran[l.label]++
 		if !strings.HasPrefix(l.node, l.label) {
-			p.accuse(usurper, "the code of %s ran on %s: %s", l.label, l.node, l)
+			p.accuse(usurper, l.job, "the code of %s ran on %s: %s", l.label, l.node, l)
 		}
 		if l.node == p.returned() {
 			back++
-			p.accuse(usurper, "a node of a retired generation ran: %s", l)
+			p.accuse(usurper, l.job, "a node of a retired generation ran: %s", l)
 		}
 	}
 	return ran, back
-}
-
-// lagsAround notes how late the runs of the seconds around each promotion were.
-func (p *promotions) lagsAround() {
-	for i, r := range p.reigns[1:] {
-		answered := p.reigns[i].to
-		var worst line
-		for _, l := range starts(p.lines) {
-			if near := (window{r.from.Add(-time.Second), answered.Add(time.Second)}); near.holds(l.tick) && l.lag() > worst.lag() {
-				worst = l
-			}
-		}
-		p.note("promotion %d, of %s, %s from start to answer: the latest run started %s after it was due", i+1, r.generation, short(answered.Sub(r.from)), short(worst.lag()))
-	}
 }

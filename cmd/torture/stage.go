@@ -17,10 +17,11 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 // wrongExit is a node that ended by itself, or not as it should.
-const wrongExit kind = "EXIT"
+const wrongExit judge.Kind = "EXIT"
 
 // stage is where one scenario takes place: a directory, a redis-server, nodes. close ends them.
 type stage struct {
@@ -29,7 +30,7 @@ type stage struct {
 	binary string
 	// lacking is the program without a guard, lacks; "": all nodes have all.
 	lacking string
-	lacks   guard
+	lacks   lack
 
 	say func(format string, args ...any)
 
@@ -41,19 +42,21 @@ type stage struct {
 	cluster *redistest.Cluster
 	there   *redis.ClusterClient
 
-	nodes  []*node         // every one that was started
-	struck map[string]bool // nodes that were killed or frozen
-	dead   map[string]bool // nodes that were killed
-	left   map[string]bool // nodes that were told to leave before the end
-	post   *post           // writes the sink, where jobs are HTTP calls
+	nodes []*node // every one that was started
+	post  *post   // writes the sink, where jobs are HTTP calls
 
-	from     time.Time // of the window that the schedules are held to
-	asked    time.Time // when all nodes were told to end; zero: they were not
-	ended    time.Time // when the last node had: until then one that drains may still claim what it goes first for
-	findings findings
-	books    books
-	audit    audit
+	// What was done, for the judge: faults of Redis, and what was deployed one after another; nil: jobs.
+	faults []judge.Disturbance
+	terms  []term
+	begun  time.Time // when the first node was started
+	from   time.Time // from then on each tick is accounted for
+	asked  time.Time // when all nodes were told to end; zero: they were not
+	ended  time.Time // when the last node had
+
 	lines    []line
+	books    books
+	report   judge.Report
+	findings []judge.Finding
 	notes    []string // figures of this scenario alone
 }
 
@@ -62,7 +65,6 @@ func (s *stage) lives() string { return filepath.Join(s.dir, "alive") }
 
 // open makes the directory, the configuration and the server.
 func (s *stage) open() error {
-	s.struck, s.dead, s.left = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	if err := s.openRedis(filepath.Join(s.dir, "redis")); err != nil {
 		return err
 	}
@@ -89,6 +91,9 @@ func (s *stage) close() error {
 
 // start starts a node; it need not be ready yet.
 func (s *stage) start(name string, more ...string) (*node, error) {
+	if s.begun.IsZero() {
+		s.begun = time.Now()
+	}
 	binary := s.binary
 	if s.lacking != "" && (s.lacks.only == "" || s.lacks.only == name) {
 		binary = s.lacking
@@ -121,9 +126,9 @@ func (s *stage) startAll(ctx context.Context, count int, more func(i int) []stri
 	return nil
 }
 
-// accuse notes a broken promise that is seen outside of sink and books.
-func (s *stage) accuse(k kind, format string, args ...any) {
-	s.findings.add(k, format, args...)
+// accuse notes what is wrong and only this program can see; about is a job, a node or another subject.
+func (s *stage) accuse(k judge.Kind, about, format string, args ...any) {
+	s.findings = append(s.findings, judge.NewFinding(k, about, time.Time{}, format, args...))
 }
 
 // note keeps a figure of this scenario.
@@ -186,19 +191,21 @@ func count(owners map[string]string) map[string]int {
 	return n
 }
 
-// reaped waits until no run of a killed node is in flight any more.
-func (s *stage) reaped(ctx context.Context) error {
+// reaped waits until no run of these nodes is in flight any more.
+func (s *stage) reaped(ctx context.Context, gone func(*node) bool) error {
 	for {
-		b, err := readBooks(ctx, s.client)
+		b, err := readBooks(ctx, s.client, namespace)
 		if err != nil {
 			return err
 		}
-		left := slices.DeleteFunc(b.Open, func(l ledger.Lease) bool { return !s.dead[l.NodeName] })
-		if len(left) == 0 {
+		left := slices.ContainsFunc(b.open(), func(l ledger.Lease) bool {
+			return slices.ContainsFunc(s.nodes, func(n *node) bool { return n.name == l.NodeName && gone(n) })
+		})
+		if !left {
 			return nil
 		}
 		if err := wait(ctx, 100*time.Millisecond); err != nil {
-			return fmt.Errorf("%d runs of killed nodes are still not reaped: %w", len(left), err)
+			return fmt.Errorf("runs of dead or frozen nodes are still not reaped: %w", err)
 		}
 	}
 }

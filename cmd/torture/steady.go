@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 // plain is the control: no fault.
@@ -31,7 +32,7 @@ func steady(ctx context.Context, r *rehearsal, s *stage, flags func(i int) []str
 	if err := waitUntil(ctx, s.from.Add(r.seconds-time.Second)); err != nil {
 		return err
 	}
-	if err := s.finish(ctx, demand{within: startsWithin}); err != nil {
+	if err := s.finish(ctx); err != nil {
 		return err
 	}
 	s.fair(count(owners))
@@ -39,7 +40,7 @@ func steady(ctx context.Context, r *rehearsal, s *stage, flags func(i int) []str
 }
 
 // unfair is a node that ran too little.
-const unfair kind = "SHARE"
+const unfair judge.Kind = "SHARE"
 
 // fair wants each node to have run its part: a tenth with three nodes, unless the hash gave it
 // fewer jobs than that. Node ids are random, so with few jobs that happens.
@@ -56,7 +57,7 @@ func (s *stage) fair(owned map[string]int) {
 		case float64(owned[n.name]) < least*float64(len(s.jobs)):
 			s.note("the hash gave %s %d of %d jobs", n.name, owned[n.name], len(s.jobs))
 		default:
-			s.accuse(unfair, "%s ran %d of %d ticks and goes first for %d of %d jobs", n.name, ran[n.name], len(begun), owned[n.name], len(s.jobs))
+			s.accuse(unfair, n.name, "it ran %d of %d ticks and goes first for %d of %d jobs", ran[n.name], len(begun), owned[n.name], len(s.jobs))
 		}
 	}
 }
@@ -73,7 +74,7 @@ func skewOf(i int) []string {
 }
 
 // shifted is a lag that changed with the nodes' clocks, or a clock that did not.
-const shifted kind = "SKEW"
+const shifted judge.Kind = "SKEW"
 
 // skew is plain with two wrong clocks; the lag must stay what it was.
 func skew(ctx context.Context, r *rehearsal, s *stage) error {
@@ -85,11 +86,11 @@ func skew(ctx context.Context, r *rehearsal, s *stage) error {
 		s.note("no plain run in this invocation to compare the lag with; use -scenario all")
 		return nil
 	}
-	now := quantile(s.findings.lags, 0.5)
+	now := quantile(lags(starts(s.lines), nil), 0.5)
 	s.note("p50 %s, plain %s", short(now), short(was))
 	// Two runs on a busy machine differ; a node that fired by its own clock would be off by 300 s.
 	if now > 2*was+25*time.Millisecond {
-		s.accuse(shifted, "p50 of the lag is %s, plain had %s", now, was)
+		s.accuse(shifted, "lag", "p50 of the lag is %s, plain had %s", now, was)
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ type (
 	Version = audit.Version
 	// Write is one line that a job's function wrote when a try of a run started or ended.
 	Write = audit.Write
+	// Phase says which end of a try a Write tells of.
+	Phase = audit.Phase
 	// Disturbance is a span in which a fault acted.
 	Disturbance = audit.Disturbance
 	// Cancel is a run that an operator cancelled.
