@@ -23,28 +23,18 @@ func brokenSettings(r *rehearsal) settings {
 // broken takes the guard away and checks the judge. First each node runs in a namespace of its own, as if none asked the
 // ledger: every tick runs once per node, and the judge must name each. Then, in what one of these nodes left, which alone is
 // good, one fault of each kind is planted.
-func broken(ctx context.Context, r *rehearsal, s *stage) error {
+func broken(ctx context.Context, r *rehearsal, s *stage) {
 	own := func(i int) []string { return []string{"--namespace", fmt.Sprintf("alone-%d", i+1)} }
-	if err := s.startAll(ctx, r.nodes, own); err != nil {
-		return err
-	}
+	s.startAll(ctx, r.nodes, own)
 	seconds := min(r.seconds, 10*time.Second)
 	if r.short {
 		seconds = 6 * time.Second
 	}
-	if err := waitUntil(ctx, s.from.Add(seconds-time.Second)); err != nil {
-		return err
-	}
-	if err := s.stop(ctx); err != nil {
-		return err
-	}
-	if err := s.gather(ctx, "alone-1"); err != nil {
-		return err
-	}
+	s.check(waitUntil(ctx, s.from.Add(seconds-time.Second)))
+	s.stop(ctx)
+	s.gather(ctx, "alone-1")
 	c, err := s.evidence()
-	if err != nil {
-		return err
-	}
+	s.check(err)
 	s.report = judge.Check(c)
 	doubles := 0
 	for _, f := range s.report.Findings {
@@ -69,5 +59,4 @@ func broken(ctx context.Context, r *rehearsal, s *stage) error {
 		}
 	}
 	s.note("planted in what one node left, and named:%s", words)
-	return nil
 }

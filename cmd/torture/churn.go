@@ -56,33 +56,20 @@ func churnSteps(r *rehearsal) (steps []step, all time.Duration) {
 }
 
 // churn runs many jobs while nodes come and go in every way.
-func churn(ctx context.Context, r *rehearsal, s *stage) error {
-	if err := s.startAll(ctx, max(4, r.nodes), nil); err != nil {
-		return err
-	}
+func churn(ctx context.Context, r *rehearsal, s *stage) {
+	s.startAll(ctx, max(4, r.nodes), nil)
 	steps, all := churnSteps(r)
 	var frozen *node
 	var changes []time.Time
 	for _, x := range steps {
-		if err := waitUntil(ctx, s.from.Add(x.at)); err != nil {
-			return err
-		}
+		s.check(waitUntil(ctx, s.from.Add(x.at)))
 		changes = append(changes, time.Now())
-		if err := s.step(x.do, &frozen); err != nil {
-			return err
-		}
+		s.check(s.step(x.do, &frozen))
 	}
-	if err := waitUntil(ctx, s.from.Add(all)); err != nil {
-		return err
-	}
-	if err := s.reaped(ctx, func(n *node) bool { return !n.killed.IsZero() }); err != nil {
-		return err
-	}
-	if err := s.finish(ctx); err != nil {
-		return err
-	}
+	s.check(waitUntil(ctx, s.from.Add(all)))
+	s.reaped(ctx, func(n *node) bool { return !n.killed.IsZero() })
+	s.finish(ctx)
 	s.lagsAmid(changes)
-	return nil
 }
 
 // step makes one change.

@@ -12,26 +12,20 @@ import (
 )
 
 // stop ends all nodes in order, between two ticks. What comes due later need not run.
-func (s *stage) stop(ctx context.Context) error {
+func (s *stage) stop(ctx context.Context) {
 	const between = 700 * time.Millisecond // into the second
 	now := time.Now()
 	calm := now.Truncate(time.Second).Add(between)
 	if calm.Before(now) {
 		calm = calm.Add(time.Second)
 	}
-	if err := waitUntil(ctx, calm); err != nil {
-		return err
-	}
+	s.check(waitUntil(ctx, calm))
 	s.crashes()
-	if err := os.Remove(s.lives()); err != nil {
-		return err
-	}
+	s.check(os.Remove(s.lives()))
 	s.asked = time.Now()
 	for _, n := range s.nodes {
 		if n.alive() {
-			if err := n.signal(syscall.SIGTERM); err != nil {
-				return err
-			}
+			s.check(n.signal(syscall.SIGTERM))
 		}
 	}
 	bound, cancel := context.WithTimeout(ctx, s.drain)
@@ -39,7 +33,7 @@ func (s *stage) stop(ctx context.Context) error {
 	for _, n := range s.nodes {
 		switch err := n.gone(bound); {
 		case ctx.Err() != nil:
-			return ctx.Err()
+			s.check(ctx.Err())
 		case err != nil:
 			s.accuse(wrongExit, n.name, "did not end within its drain time, %s: %s", s.drain, n.lastWords())
 			n.end()
@@ -49,7 +43,6 @@ func (s *stage) stop(ctx context.Context) error {
 	}
 	s.ended = time.Now()
 	s.note("drained in %s", s.ended.Sub(s.asked).Round(time.Millisecond))
-	return nil
 }
 
 // crashes accuses the nodes that have ended before they were told to.
@@ -62,30 +55,21 @@ func (s *stage) crashes() {
 }
 
 // gather reads sink and books.
-func (s *stage) gather(ctx context.Context, namespace string) error {
+func (s *stage) gather(ctx context.Context, namespace string) {
 	lines, bad, err := readSink(s.sink())
-	if err != nil {
-		return err
-	}
+	s.check(err)
 	s.lines, s.findings = lines, append(s.findings, bad...)
 	s.books, err = readBooks(ctx, s.client, namespace)
-	return err
+	s.check(err)
 }
 
 // finish stops the nodes, gathers what they left, and has it judged.
-func (s *stage) finish(ctx context.Context) error {
-	if err := s.stop(ctx); err != nil {
-		return err
-	}
-	if err := s.gather(ctx, namespace); err != nil {
-		return err
-	}
+func (s *stage) finish(ctx context.Context) {
+	s.stop(ctx)
+	s.gather(ctx, namespace)
 	c, err := s.evidence()
-	if err != nil {
-		return err
-	}
+	s.check(err)
 	s.report = judge.Check(c)
 	s.findings = append(s.findings, s.report.Findings...)
 	s.settled()
-	return nil
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -31,58 +30,32 @@ func freezeSettings(r *rehearsal) settings {
 
 // freeze stops the node that carries the long run, amid its other starts, for longer than the
 // leases last, and lets it go on while the long command still runs.
-func freeze(ctx context.Context, r *rehearsal, s *stage) error {
-	if err := s.startAll(ctx, r.nodes, nil); err != nil {
-		return err
-	}
-	long, err := s.await(ctx, "long")
-	if err != nil {
-		return err
-	}
-	n, err := s.node(long.node)
-	if err != nil {
-		return err
-	}
-	if err := s.amid(ctx); err != nil {
-		return err
-	}
+func freeze(ctx context.Context, r *rehearsal, s *stage) {
+	s.startAll(ctx, r.nodes, nil)
+	long := s.await(ctx, "long")
+	n := s.node(long.node)
+	s.amid(ctx)
 	_, d, _ := freezing(r)
-	if err := s.freeze(n); err != nil {
-		return err
-	}
-	if err := wait(ctx, d); err != nil {
-		return err
-	}
-	if err := s.thaw(n); err != nil {
-		return err
-	}
-	if err := waitUntil(ctx, later(s.from.Add(r.seconds-time.Second), n.frozen.Until.Add(4*time.Second))); err != nil {
-		return err
-	}
-	if err := s.finish(ctx); err != nil {
-		return err
-	}
+	s.check(s.freeze(n))
+	s.check(wait(ctx, d))
+	s.check(s.thaw(n))
+	s.check(waitUntil(ctx, later(s.from.Add(r.seconds-time.Second), n.frozen.Until.Add(4*time.Second))))
+	s.finish(ctx)
 	s.resumed(n, long.run)
 	s.stoodIn(n)
-	return nil
 }
 
-// await is the first start of a job.
-func (s *stage) await(ctx context.Context, job string) (line, error) {
-	ctx, cancel := context.WithTimeout(ctx, 40*time.Second) // its ticks are 30 s apart
-	defer cancel()
-	for {
+// await is the first start of a job; its ticks are 30 s apart.
+func (s *stage) await(ctx context.Context, job string) (first line) {
+	s.eventually(ctx, 40*time.Second, "job "+job+" does not start", func(context.Context) (bool, error) {
 		lines, _, err := readSink(s.sink())
-		if err != nil {
-			return line{}, err
+		i := slices.IndexFunc(lines, func(l line) bool { return l.job == job })
+		if i >= 0 {
+			first = lines[i]
 		}
-		if i := slices.IndexFunc(lines, func(l line) bool { return l.job == job }); i >= 0 {
-			return lines[i], nil
-		}
-		if err := wait(ctx, 20*time.Millisecond); err != nil {
-			return line{}, fmt.Errorf("job %s never started: %w", job, err)
-		}
-	}
+		return i >= 0, err
+	})
+	return first
 }
 
 // resumed checks what the frozen node learnt of its long run, and what the books say of it.

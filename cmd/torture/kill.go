@@ -16,45 +16,22 @@ const before = 30 * time.Millisecond
 
 // kill ends two nodes with SIGKILL: one just before a tick, and, when a fresh node has taken its
 // place, one amid its starts.
-func kill(ctx context.Context, r *rehearsal, s *stage) error {
-	if err := s.startAll(ctx, r.nodes, nil); err != nil {
-		return err
-	}
+func kill(ctx context.Context, r *rehearsal, s *stage) {
+	s.startAll(ctx, r.nodes, nil)
 	seconds := max(r.seconds, 15*time.Second)
-	if err := waitUntil(ctx, s.from.Add(3*seconds/10)); err != nil {
-		return err
-	}
+	s.check(waitUntil(ctx, s.from.Add(3*seconds/10)))
 	tick := time.Unix(time.Now().Unix()+2, 0)
-	one, err := s.killBusiest(ctx, func(ctx context.Context) error { return waitUntil(ctx, tick.Add(-before)) })
-	if err != nil {
-		return err
-	}
-	if err := waitUntil(ctx, tick.Add(seconds/5)); err != nil {
-		return err
-	}
+	one := s.killBusiest(ctx, func() { s.check(waitUntil(ctx, tick.Add(-before))) })
+	s.check(waitUntil(ctx, tick.Add(seconds/5)))
 	fresh, err := s.start(fmt.Sprintf("n%d", r.nodes+1))
-	if err != nil {
-		return err
-	}
-	if err := fresh.ready(ctx); err != nil {
-		return err
-	}
-	two, err := s.killBusiest(ctx, s.amid)
-	if err != nil {
-		return err
-	}
-	if err := waitUntil(ctx, s.from.Add(seconds-time.Second)); err != nil {
-		return err
-	}
-	if err := s.reaped(ctx, (*node).struck); err != nil {
-		return err
-	}
-	if err := s.finish(ctx); err != nil {
-		return err
-	}
+	s.check(err)
+	s.check(fresh.ready(ctx))
+	two := s.killBusiest(ctx, func() { s.amid(ctx) })
+	s.check(waitUntil(ctx, s.from.Add(seconds-time.Second)))
+	s.reaped(ctx, (*node).struck)
+	s.finish(ctx)
 	s.takeover(one)
 	s.takeover(two)
-	return nil
 }
 
 // victim is a node, and the jobs for which it went first.
@@ -64,19 +41,12 @@ type victim struct {
 }
 
 // killBusiest chooses the living node that goes first for the most jobs, and kills it when the wait is over.
-func (s *stage) killBusiest(ctx context.Context, wait func(context.Context) error) (victim, error) {
-	owners, err := s.owners(ctx)
-	if err != nil {
-		return victim{}, err
-	}
-	v, err := s.first(owners)
-	if err == nil {
-		err = wait(ctx)
-	}
-	if err == nil {
-		err = s.kill(v.node)
-	}
-	return v, err
+func (s *stage) killBusiest(ctx context.Context, wait func()) victim {
+	v, err := s.first(s.owners(ctx))
+	s.check(err)
+	wait()
+	s.check(s.kill(v.node))
+	return v
 }
 
 // first is the living node that is the owner of the most jobs.

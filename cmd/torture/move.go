@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -33,26 +32,18 @@ func moveSettings(r *rehearsal) settings {
 }
 
 // move moves the namespace from a standalone server to a Cluster, with a SIGKILL to the command amid each step.
-func move(ctx context.Context, r *rehearsal, s *stage) error {
+func move(ctx context.Context, r *rehearsal, s *stage) {
 	plain := s.settings
 	plain.section = nil
-	if err := plain.writeConfig(filepath.Join(s.dir, latecomer+".yaml"), s.sink(), s.lives()); err != nil {
-		return err
-	}
-	if err := s.startAll(ctx, r.nodes, nil); err != nil {
-		return err
-	}
+	s.check(plain.writeConfig(filepath.Join(s.dir, latecomer+".yaml"), s.sink(), s.lives()))
+	s.startAll(ctx, r.nodes, nil)
 	m := relocation{stage: s, frozen: s.nodes[0]}
 	calm := max(r.seconds/8, 2*time.Second)
-	for _, step := range []func(context.Context) error{m.freeze, m.relocate, m.followed, m.thaw, m.comeLate} {
-		if err := wait(ctx, calm); err != nil {
-			return err
-		}
-		if err := step(ctx); err != nil {
-			return err
-		}
+	for _, step := range []func(context.Context){m.freeze, m.relocate, m.followed, m.thaw, m.comeLate} {
+		s.check(wait(ctx, calm))
+		step(ctx)
 	}
-	return m.finish(ctx)
+	m.finish(ctx)
 }
 
 // relocation is what the scenario has done.
@@ -63,19 +54,15 @@ type relocation struct {
 }
 
 // freeze stops a node amid its starts, and waits until its runs have been reaped.
-func (m *relocation) freeze(ctx context.Context) error {
-	if err := m.amid(ctx); err != nil {
-		return err
-	}
-	if err := m.stage.freeze(m.frozen); err != nil {
-		return err
-	}
-	return m.reaped(ctx, (*node).struck)
+func (m *relocation) freeze(ctx context.Context) {
+	m.amid(ctx)
+	m.check(m.stage.freeze(m.frozen))
+	m.reaped(ctx, (*node).struck)
 }
 
 // relocate carries out the steps. Each is killed once, as soon as there is something to be seen of it, run again, and
 // run once too often.
-func (m *relocation) relocate(ctx context.Context) error {
+func (m *relocation) relocate(ctx context.Context) {
 	note := func(c redis.UniversalClient) string { return c.HGet(ctx, "{"+namespace+"}:control", "move").Val() }
 	began := time.Now()
 	steps := []struct {
@@ -90,28 +77,17 @@ func (m *relocation) relocate(ctx context.Context) error {
 	}
 	for i, step := range steps {
 		if step.name == "seal" {
-			if err := m.stage.amid(ctx); err != nil {
-				return err
-			}
+			m.amid(ctx)
 		}
 		if i > 0 && i < len(steps)-1 { // the one after it comes too early
-			if err := m.refused(ctx, fmt.Sprintf("move %s before %s", steps[i+1].name, step.name), m.command(steps[i+1].name)...); err != nil {
-				return err
-			}
+			m.check(m.refused(ctx, fmt.Sprintf("move %s before %s", steps[i+1].name, step.name), m.command(steps[i+1].name)...))
 		}
 		began = time.Now()
 		cut, err := m.cut(ctx, step.amid, m.command(step.name)...)
-		if err != nil {
-			return err
-		}
+		m.check(err)
 		here, there := note(m.client), note(m.there)
-		done, err := m.must(ctx, m.command(step.name)...)
-		if err != nil {
-			return err
-		}
-		if _, err := m.must(ctx, m.command(step.name)...); err != nil {
-			return fmt.Errorf("once too often: %w", err)
-		}
+		done := m.must(ctx, m.command(step.name)...)
+		m.must(ctx, m.command(step.name)...) // once too often
 		if step.after != nil {
 			*step.after = answer{began: cut.began, ended: done.ended}
 		}
@@ -119,7 +95,6 @@ func (m *relocation) relocate(ctx context.Context) error {
 			stateOf(here), stateOf(there), short(done.ended.Sub(done.began)))
 	}
 	m.say("moved; from seal to open %s", short(m.open.ended.Sub(m.sealed.began)))
-	return nil
 }
 
 // stateOf is the state of a move in a control record.
@@ -146,81 +121,54 @@ func (m *relocation) command(step string) []string {
 }
 
 // followed waits until every node but the frozen one is at the other side.
-func (m *relocation) followed(ctx context.Context) error {
+func (m *relocation) followed(ctx context.Context) {
 	for _, n := range m.nodes {
 		if n != m.frozen {
-			if err := m.arrived(ctx, n.name); err != nil {
-				return err
-			}
+			m.arrived(ctx, n.name)
 		}
 	}
-	return nil
 }
 
 // arrived waits until a node is in the roster at the other side.
-func (m *relocation) arrived(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, followWithin)
-	defer cancel()
-	inspector, err := scheduler.NewInspector(m.there, namespace)
-	if err != nil {
-		return err
-	}
-	for {
-		nodes, err := inspector.Nodes(ctx)
-		if err == nil && slices.ContainsFunc(nodes, func(n scheduler.NodeView) bool { return n.Name == name && n.State == "active" }) {
-			return nil
-		}
-		if e := wait(ctx, 50*time.Millisecond); e != nil {
-			return fmt.Errorf("%s did not follow within %s: %w", name, followWithin, errors.Join(err, e))
-		}
-	}
+func (m *relocation) arrived(ctx context.Context, name string) {
+	m.eventually(ctx, followWithin, name+" does not follow", func(ctx context.Context) (bool, error) {
+		nodes, err := m.inspector(m.there).Nodes(ctx)
+		return slices.ContainsFunc(nodes, func(n scheduler.NodeView) bool { return n.Name == name && n.State == "active" }), err
+	})
 }
 
 // thaw lets the frozen node go on, which follows then.
-func (m *relocation) thaw(ctx context.Context) error {
-	if err := m.stage.thaw(m.frozen); err != nil {
-		return err
-	}
+func (m *relocation) thaw(ctx context.Context) {
+	m.check(m.stage.thaw(m.frozen))
 	thawed := m.frozen.frozen.Until
-	err := m.arrived(ctx, m.frozen.name)
+	m.arrived(ctx, m.frozen.name)
 	m.note("%s was frozen until %s after the other side was open; it was there another %s later", m.frozen.name, short(thawed.Sub(m.open.ended)), short(time.Since(thawed)))
-	return err
 }
 
 // comeLate starts a node where the namespace was, which knows of nowhere else.
-func (m *relocation) comeLate(ctx context.Context) error {
+func (m *relocation) comeLate(ctx context.Context) {
 	n, err := m.start(latecomer, "--config", latecomer+".yaml")
-	if err != nil {
-		return err
-	}
+	m.check(err)
 	m.say("%s is started where the namespace was", latecomer)
-	if err := wait(ctx, 4*time.Second); err != nil {
-		return err
-	}
+	m.check(wait(ctx, 4*time.Second))
 	if !n.alive() {
 		n.left = n.ended // it may
 	}
-	return nil
 }
 
 // finish stops the nodes and has it judged: the books of the other side, where the history was brought to.
-func (m *relocation) finish(ctx context.Context) error {
+func (m *relocation) finish(ctx context.Context) {
 	here := m.client
 	m.client = m.there
 	defer func() { m.client = here }()
 	m.faults = append(m.faults, judge.Disturbance{Span: judge.Span{From: m.sealed.began, Until: m.open.ended}, What: "drain, and a move"})
-	if err := m.stage.finish(ctx); err != nil {
-		return err
-	}
+	m.stage.finish(ctx)
 	left, err := readBooks(ctx, here, namespace)
-	if err != nil {
-		return err
-	}
+	m.check(err)
 	m.findings = append(m.findings, left.kept(m.books)...)
 	m.findings = append(m.findings, sealedOff(m.lines, m.books.started(), window{m.sealed.ended, m.open.began})...)
 	m.astray()
 	m.pauseNoted()
-	return nil
 }
 
 // astray accuses nodes of runs that they were granted where the namespace was no more.

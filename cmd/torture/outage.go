@@ -10,44 +10,27 @@ import (
 )
 
 // outage stops Redis amid a burst and starts it again with its data.
-func outage(ctx context.Context, r *rehearsal, s *stage) error {
-	if err := s.startAll(ctx, r.nodes, nil); err != nil {
-		return err
-	}
+func outage(ctx context.Context, r *rehearsal, s *stage) {
+	s.startAll(ctx, r.nodes, nil)
 	lasts, seconds := 10*time.Second, r.seconds
 	if r.short {
 		lasts, seconds = 4*time.Second, max(seconds, 14*time.Second)
 	}
-	if err := waitUntil(ctx, s.from.Add(seconds/4)); err != nil {
-		return err
-	}
-	if err := s.amid(ctx); err != nil {
-		return err
-	}
+	s.check(waitUntil(ctx, s.from.Add(seconds/4)))
+	s.amid(ctx)
 	out := window{from: time.Now()}
-	if err := s.redis.Stop(); err != nil {
-		return err
-	}
+	s.check(s.redis.Stop())
 	s.say("Redis stopped at %s", stamp(out.from))
-	if err := waitUntil(ctx, out.from.Add(lasts)); err != nil {
-		return err
-	}
-	if err := s.redis.Restart(); err != nil {
-		return err
-	}
+	s.check(waitUntil(ctx, out.from.Add(lasts)))
+	s.check(s.redis.Restart())
 	out.to = time.Now()
 	s.faults = append(s.faults, judge.Disturbance{Span: judge.Span{From: out.from, Until: out.to}, What: "outage"})
 	s.say("Redis started at %s with its data", stamp(out.to))
-	if err := waitUntil(ctx, later(s.from.Add(seconds-time.Second), out.to.Add(recovery+time.Second))); err != nil {
-		return err
-	}
-	if err := s.finish(ctx); err != nil {
-		return err
-	}
+	s.check(waitUntil(ctx, later(s.from.Add(seconds-time.Second), out.to.Add(recovery+time.Second))))
+	s.finish(ctx)
 	late := lags(starts(s.lines), func(l line) bool { return out.holds(l.tick) })
 	s.note("Redis was away for %s; of the ticks of that time %d ran late, the latest by %s; first run %s after Redis was back",
 		short(out.to.Sub(out.from)), len(late), short(quantile(late, 1)), short(s.firstAfter(out.to)))
-	return nil
 }
 
 // later is the later of two instants.

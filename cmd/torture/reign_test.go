@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -8,6 +10,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 func TestUsurped(t *testing.T) {
@@ -38,7 +41,7 @@ func TestUsurped(t *testing.T) {
 		})
 	}
 	run := func(token int64, label string) line {
-		return line{job: "plan", label: label, token: token, phase: phaseStart}
+		return line{job: "plan", label: label, token: token, phase: judge.Start}
 	}
 	all := []job{{name: "plan"}}
 	if wrong := turns(all, []line{run(2, "new"), run(1, "old"), run(3, "new")}, reigns); len(wrong) > 0 {
@@ -66,15 +69,17 @@ func TestSealedOff(t *testing.T) {
 }
 
 func TestKept(t *testing.T) {
-	left, there := goodBooks(), goodBooks()
-	there.Rows["each-01"] = append(there.Rows["each-01"], ledger.Row{Job: "each-01", Tick: second(10).UnixMilli(), Outcome: jobs.OutcomeSucceeded})
-	left.Rows["each-01"][2].Outcome, there.Rows["each-01"][2].Outcome = jobs.OutcomeAbandoned, jobs.OutcomeAbandoned
-	left.Rows["each-01"][2].Late = "lost 1795338239073"
+	left, there := goodStage(t).books, goodStage(t).books
+	row := func(b books, n int) *ledger.Row { return &b["each-01"].Rows[n] }
+	row(left, 2).Outcome, row(there, 2).Outcome = jobs.OutcomeAbandoned, jobs.OutcomeAbandoned
+	row(left, 2).Late = "lost 1795338239073"
 	if wrong := left.kept(there); len(wrong) > 0 {
 		t.Errorf("history that was copied: %v", wrong)
 	}
-	left.Rows["each-01"] = append(left.Rows["each-01"], ledger.Row{Job: "each-01", Tick: second(11).UnixMilli(), Outcome: jobs.OutcomeSucceeded})
-	left.Open = []ledger.Lease{{Job: "slow", Tick: second(10).UnixMilli()}}
+	row(left, 3).Outcome = jobs.OutcomeFailed
+	b := left["slow-1"]
+	b.Open = []ledger.Lease{{Job: "slow-1", Tick: second(10).UnixMilli()}}
+	left["slow-1"] = b
 	if wrong := left.kept(there); len(wrong) != 2 {
 		t.Errorf("a run that was recorded after the copy, and one that goes on: %v", wrong)
 	}
@@ -85,11 +90,11 @@ func TestCodes(t *testing.T) {
 	for each := 2; each <= 9; each++ {
 		p := promotions{stage: &stage{}, each: each}
 		for i := range each + 1 {
-			p.lines = append(p.lines, line{node: fmt.Sprintf("old%d", i+1), label: "old", phase: phaseStart})
+			p.lines = append(p.lines, line{node: fmt.Sprintf("old%d", i+1), label: "old", phase: judge.Start})
 		}
 		ran, back := p.codes()
-		if ran["old"] != each+1 || back != 1 || len(p.findings.violations) != 1 || !strings.Contains(p.findings.violations[0].what, fmt.Sprintf("old%d", each+1)) {
-			t.Errorf("%d nodes: ran %v, the one that came back %d: %v", each, ran, back, p.findings.violations)
+		if ran["old"] != each+1 || back != 1 || len(p.findings) != 1 || !strings.Contains(p.findings[0].What, fmt.Sprintf("old%d", each+1)) {
+			t.Errorf("%d nodes: ran %v, the one that came back %d: %v", each, ran, back, p.findings)
 		}
 	}
 }

@@ -18,7 +18,7 @@ type scenario struct {
 	name    string
 	prepare func(*rehearsal) settings // nil: the usual jobs
 	long    bool                      // not among all with -short
-	act     func(context.Context, *rehearsal, *stage) error
+	act     func(context.Context, *rehearsal, *stage)
 }
 
 var scenarios = []scenario{
@@ -99,7 +99,7 @@ func (sc scenario) perform(ctx context.Context, r *rehearsal, dir, binary string
 	s.say("%d jobs, ttl %s", len(s.jobs), s.ttl)
 	err := s.open()
 	if err == nil {
-		err = sc.act(ctx, r, s)
+		err = play(func() { sc.act(ctx, r, s) })
 	}
 	if err != nil && s.asked.IsZero() {
 		s.crashes() // it may be why

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -107,22 +108,50 @@ func (s *stage) start(name string, more ...string) (*node, error) {
 
 // startAll starts nodes n1, n2, ... and begins the window at the first full second when all are
 // ready. more gives a node's own flags.
-func (s *stage) startAll(ctx context.Context, count int, more func(i int) []string) error {
+func (s *stage) startAll(ctx context.Context, count int, more func(i int) []string) {
 	for i := range count {
 		var flags []string
 		if more != nil {
 			flags = more(i)
 		}
-		if _, err := s.start(fmt.Sprintf("n%d", i+1), flags...); err != nil {
-			return err
-		}
+		_, err := s.start(fmt.Sprintf("n%d", i+1), flags...)
+		s.check(err)
 	}
-	for _, n := range s.nodes {
-		if err := n.ready(ctx); err != nil {
-			return err
-		}
+	s.ready(ctx, s.nodes)
+}
+
+// ready waits until nodes are, and begins the window then if there is none.
+func (s *stage) ready(ctx context.Context, nodes []*node) {
+	for _, n := range nodes {
+		s.check(n.ready(ctx))
 	}
-	s.from = time.Unix(time.Now().Unix()+1, 0).UTC()
+	if s.from.IsZero() {
+		s.from = time.Unix(time.Now().Unix()+1, 0).UTC()
+	}
+}
+
+// stuck is what check panics with.
+type stuck struct{ error }
+
+// check ends the scenario when something could not be carried out, as Fatal ends a test.
+func (s *stage) check(err error) {
+	if err != nil {
+		panic(stuck{err})
+	}
+}
+
+// play acts, and returns what check was given.
+func play(act func()) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case stuck:
+			err = r.error
+		default:
+			panic(r)
+		}
+	}()
+	act()
 	return nil
 }
 
@@ -137,27 +166,33 @@ func (s *stage) note(format string, args ...any) {
 }
 
 // node is the one of that name.
-func (s *stage) node(name string) (*node, error) {
+func (s *stage) node(name string) *node {
 	i := slices.IndexFunc(s.nodes, func(n *node) bool { return n.name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("the sink names a node %q, which was never started", name)
+		s.check(fmt.Errorf("node %q was never started", name))
 	}
-	return s.nodes[i], nil
+	return s.nodes[i]
+}
+
+// named are the nodes whose names begin so.
+func (s *stage) named(prefix string) []*node {
+	return slices.DeleteFunc(slices.Clone(s.nodes), func(n *node) bool { return !strings.HasPrefix(n.name, prefix) })
+}
+
+// gone waits until nodes have ended.
+func (s *stage) gone(ctx context.Context, nodes []*node) {
+	for _, n := range nodes {
+		s.check(n.gone(ctx))
+	}
 }
 
 // amid waits for a full second and then for the first line that is written in it: the nodes are
 // in the middle of claims, starts and settles.
-func (s *stage) amid(ctx context.Context) error {
-	if err := waitUntil(ctx, time.Unix(time.Now().Unix()+1, 0)); err != nil {
-		return err
+func (s *stage) amid(ctx context.Context) {
+	s.check(waitUntil(ctx, time.Unix(time.Now().Unix()+1, 0)))
+	for before := s.written(); s.written() == before; {
+		s.check(wait(ctx, 500*time.Microsecond))
 	}
-	before := s.written()
-	for s.written() == before {
-		if err := wait(ctx, 500*time.Microsecond); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (s *stage) written() int64 {
@@ -169,17 +204,20 @@ func (s *stage) written() int64 {
 }
 
 // owners is which node goes first, by job.
-func (s *stage) owners(ctx context.Context) (map[string]string, error) {
-	inspector, err := scheduler.NewInspector(s.client, namespace)
-	if err != nil {
-		return nil, err
-	}
-	views, err := inspector.Jobs(ctx)
+func (s *stage) owners(ctx context.Context) map[string]string {
+	views, err := s.inspector(s.client).Jobs(ctx)
+	s.check(err)
 	owners := map[string]string{}
 	for _, v := range views {
 		owners[v.Name] = v.Owner
 	}
-	return owners, err
+	return owners
+}
+
+func (s *stage) inspector(client redis.UniversalClient) *scheduler.Inspector {
+	i, err := scheduler.NewInspector(client, namespace)
+	s.check(err)
+	return i
 }
 
 // count is how many jobs each node has.
@@ -192,20 +230,26 @@ func count(owners map[string]string) map[string]int {
 }
 
 // reaped waits until no run of these nodes is in flight any more.
-func (s *stage) reaped(ctx context.Context, gone func(*node) bool) error {
-	for {
+func (s *stage) reaped(ctx context.Context, gone func(*node) bool) {
+	s.eventually(ctx, time.Minute, "the runs of dead or frozen nodes are not reaped", func(ctx context.Context) (bool, error) {
 		b, err := readBooks(ctx, s.client, namespace)
-		if err != nil {
-			return err
-		}
-		left := slices.ContainsFunc(b.open(), func(l ledger.Lease) bool {
+		return !slices.ContainsFunc(b.open(), func(l ledger.Lease) bool {
 			return slices.ContainsFunc(s.nodes, func(n *node) bool { return n.name == l.NodeName && gone(n) })
-		})
-		if !left {
-			return nil
+		}), err
+	})
+}
+
+// eventually waits until something is so. It ends the scenario with the words unless it is in time.
+func (s *stage) eventually(ctx context.Context, within time.Duration, unless string, is func(context.Context) (bool, error)) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for {
+		so, err := is(ctx)
+		if so && err == nil {
+			return
 		}
-		if err := wait(ctx, 100*time.Millisecond); err != nil {
-			return fmt.Errorf("runs of dead or frozen nodes are still not reaped: %w", err)
+		if e := wait(ctx, 20*time.Millisecond); e != nil {
+			s.check(fmt.Errorf("%s within %s: %w", unless, within, errors.Join(err, e)))
 		}
 	}
 }

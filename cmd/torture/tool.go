@@ -34,12 +34,13 @@ func (s *stage) tool(ctx context.Context, args ...string) (answer, error) {
 }
 
 // must is tool for a command that has to succeed.
-func (s *stage) must(ctx context.Context, args ...string) (answer, error) {
+func (s *stage) must(ctx context.Context, args ...string) answer {
 	a, err := s.tool(ctx, args...)
 	if err == nil && a.code != 0 {
 		err = fmt.Errorf("escapement %s: exit %d: %s", strings.Join(args, " "), a.code, a.words)
 	}
-	return a, err
+	s.check(err)
+	return a
 }
 
 // tooEarly is the exit code of a command that cannot do now what it is told.
