@@ -24,6 +24,13 @@ type row struct {
 // all checks that the named tests pass, then that one of them fails without each guard.
 func (p player) all(ctx context.Context, chosen []guard, o options) (int, error) {
 	began := time.Now()
+	overlays := make([]string, len(chosen))
+	for i, g := range chosen { // all before anything is run: somebody may go on working on the tree
+		var err error
+		if overlays[i], err = p.overlay(g); err != nil {
+			return 2, err
+		}
+	}
 	if err := p.unbroken(ctx, chosen, o.parallel); err != nil {
 		return 1, fmt.Errorf("the named tests must pass on the unchanged module first:\n%w", err)
 	}
@@ -31,7 +38,7 @@ func (p player) all(ctx context.Context, chosen []guard, o options) (int, error)
 	fmt.Fprintf(os.Stdout, "%-26s | %-2s | %-44s | %-60s | %s\n", "guard", "P", "place", "caught by", "seconds")
 	rows := make([]row, len(chosen))
 	each(len(chosen), o.parallel, func(i int) {
-		rows[i] = p.without(ctx, chosen[i])
+		rows[i] = p.without(ctx, chosen[i], overlays[i])
 	}, func(i int) {
 		g, r := chosen[i], rows[i]
 		fmt.Fprintf(os.Stdout, "%-26s | %s | %-44s | %-60s | %.1f\n", g.Name, g.Promise, g.Place(), r.caught, r.took.Seconds())
@@ -91,14 +98,10 @@ func names(pattern, name string) bool {
 	return true
 }
 
-// without removes a guard and runs its tests until one fails.
-func (p player) without(ctx context.Context, g guard) (r row) {
+// without runs a guard's tests on the module without it, until one fails.
+func (p player) without(ctx context.Context, g guard, overlay string) (r row) {
 	began := time.Now()
 	defer func() { r.took = time.Since(began) }()
-	overlay, err := p.overlay(g)
-	if err != nil {
-		return row{caught: "BROKEN", err: err}
-	}
 	for _, t := range g.tests {
 		o := p.run(ctx, t, overlay, testLimit, "-failfast")
 		switch {
