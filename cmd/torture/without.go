@@ -29,8 +29,8 @@ var asserting = lack{name: "assert", marks: []string{"grants-wait", "runs-told",
 var lacks = []lack{
 	// An old node takes its turn, whoever lives.
 	{name: "revision", marks: []string{"older-yields"}, scenario: "deploy", says: []judge.Kind{backward}},
-	// A node is granted runs whatever the definition that is stored, that of another generation too.
-	{name: "generation", marks: []string{"definition-compare"}, scenario: "promote", says: []judge.Kind{usurper}},
+	// All generations have one definition.
+	{name: "generation", marks: []string{"generation-apart"}, scenario: "promote", says: []judge.Kind{usurper}},
 	// What has moved is claimed where it was.
 	{name: "seal", marks: []string{"claim-gate", "define-gate"}, scenario: "move", says: []judge.Kind{judge.KindDouble, stray}, only: latecomer},
 }
