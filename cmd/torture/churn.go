@@ -21,15 +21,12 @@ func churnSettings(r *rehearsal) settings {
 }
 
 // openPost opens the sink where jobs are HTTP calls.
-func (s *stage) openPost() (err error) {
-	if !s.posts {
-		return nil
-	}
-	if s.post, err = newPost(); err != nil {
-		return err
-	}
+func (s *stage) openPost() {
+	var err error
+	s.post, err = newPost()
+	s.check(err)
 	s.url = s.post.url
-	return s.post.open(s.sink())
+	s.check(s.post.open(s.sink()))
 }
 
 // step is one change of who is there.
@@ -64,7 +61,7 @@ func churn(ctx context.Context, r *rehearsal, s *stage) {
 	for _, x := range steps {
 		s.check(waitUntil(ctx, s.from.Add(x.at)))
 		changes = append(changes, time.Now())
-		s.check(s.step(x.do, &frozen))
+		frozen = s.step(x.do, frozen)
 	}
 	s.check(waitUntil(ctx, s.from.Add(all)))
 	s.reaped(ctx, func(n *node) bool { return !n.killed.IsZero() })
@@ -72,46 +69,37 @@ func churn(ctx context.Context, r *rehearsal, s *stage) {
 	s.lagsAmid(changes)
 }
 
-// step makes one change.
-func (s *stage) step(do string, frozen **node) error {
+// step makes one change, and returns the node that is frozen then.
+func (s *stage) step(do string, frozen *node) *node {
 	switch do {
 	case "join":
-		n, err := s.start(fmt.Sprintf("n%d", len(s.nodes)+1))
-		if err == nil {
-			s.say("%s joins", n.name)
-		}
-		return err
-	case "thaw":
-		n := *frozen
-		*frozen = nil
-		return s.thaw(n)
-	}
-	n, err := s.oldest(*frozen)
-	if err != nil {
-		return fmt.Errorf("%s: %w", do, err)
-	}
-	switch do {
+		s.say("%s joins", s.start(fmt.Sprint("n", len(s.nodes)+1)).name)
 	case "leave":
+		n := s.oldest(frozen)
 		s.say("SIGTERM to %s", n.name)
-		return s.leave(n)
+		s.leave(n)
 	case "kill":
-		return s.kill(n)
-	default:
-		*frozen = n
-		return s.freeze(n)
+		s.kill(s.oldest(frozen))
+	case "freeze":
+		frozen = s.oldest(nil)
+		s.freeze(frozen)
+	case "thaw":
+		s.thaw(frozen)
+		frozen = nil
 	}
+	return frozen
 }
 
 // errNobody is why nothing can be done to a node.
 var errNobody = errors.New("no node is alive")
 
 // oldest is who leaves, freezes or dies: the one that has been there for longest and lives.
-func (s *stage) oldest(frozen *node) (*node, error) {
+func (s *stage) oldest(frozen *node) *node {
 	i := slices.IndexFunc(s.nodes, func(n *node) bool { return n.alive() && n != frozen && n.left.IsZero() })
 	if i < 0 {
-		return nil, errNobody
+		s.check(errNobody)
 	}
-	return s.nodes[i], nil
+	return s.nodes[i]
 }
 
 // lagsAmid notes how late runs started within six seconds after a change, and when nothing had changed for longer. Runs

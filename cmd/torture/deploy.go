@@ -55,7 +55,7 @@ func deploy(ctx context.Context, r *rehearsal, s *stage) {
 		}
 		s.roll(ctx, nodes, s.terms[i-1], &s.terms[i], amid)
 		for _, n := range s.named(again) {
-			s.check(s.leave(n))
+			s.leave(n)
 		}
 	}
 	s.rolledBack(ctx, &s.terms[len(s.terms)-1])
@@ -69,22 +69,15 @@ func deploy(ctx context.Context, r *rehearsal, s *stage) {
 
 // join starts a node with a configuration and returns when it is ready.
 func (s *stage) join(ctx context.Context, name, config string) {
-	n, err := s.start(name, "--config", config+".yaml")
-	if err == nil {
-		err = n.ready(ctx)
-	}
-	s.check(err)
+	s.ready(ctx, []*node{s.start(name, "--config", config+".yaml")})
 }
 
 // joinAll starts nodes of a version at once and returns when all are ready.
 func (s *stage) joinAll(ctx context.Context, version string, count int) {
 	for i := range count {
-		_, err := s.start(fmt.Sprint(version, i+1), "--config", version+".yaml")
-		s.check(err)
+		s.start(fmt.Sprint(version, i+1), "--config", version+".yaml")
 	}
-	for _, n := range s.named(version) {
-		s.check(n.ready(ctx))
-	}
+	s.ready(ctx, s.named(version))
 }
 
 // roll replaces the nodes one by one; each mixture of them sees the load of a second. amid is called half way.
@@ -95,7 +88,7 @@ func (s *stage) roll(ctx context.Context, nodes int, from term, to *term, amid f
 		if to.back && i == nodes-1 {
 			to.switched.from = time.Now()
 		}
-		s.check(s.leave(s.node(fmt.Sprint(from.name, i+1))))
+		s.leave(s.node(fmt.Sprint(from.name, i+1)))
 		s.join(ctx, fmt.Sprint(to.name, i+1), to.name)
 		if i == nodes/2 {
 			amid()

@@ -23,9 +23,7 @@ func kill(ctx context.Context, r *rehearsal, s *stage) {
 	tick := time.Unix(time.Now().Unix()+2, 0)
 	one := s.killBusiest(ctx, func() { s.check(waitUntil(ctx, tick.Add(-before))) })
 	s.check(waitUntil(ctx, tick.Add(seconds/5)))
-	fresh, err := s.start(fmt.Sprintf("n%d", r.nodes+1))
-	s.check(err)
-	s.check(fresh.ready(ctx))
+	s.ready(ctx, []*node{s.start(fmt.Sprint("n", r.nodes+1))})
 	two := s.killBusiest(ctx, func() { s.amid(ctx) })
 	s.check(waitUntil(ctx, s.from.Add(seconds-time.Second)))
 	s.reaped(ctx, (*node).struck)
@@ -42,15 +40,14 @@ type victim struct {
 
 // killBusiest chooses the living node that goes first for the most jobs, and kills it when the wait is over.
 func (s *stage) killBusiest(ctx context.Context, wait func()) victim {
-	v, err := s.first(s.owners(ctx))
-	s.check(err)
+	v := s.first(s.owners(ctx))
 	wait()
-	s.check(s.kill(v.node))
+	s.kill(v.node)
 	return v
 }
 
 // first is the living node that is the owner of the most jobs.
-func (s *stage) first(owners map[string]string) (victim, error) {
+func (s *stage) first(owners map[string]string) victim {
 	v := victim{jobs: map[string]bool{}}
 	n := count(owners)
 	for _, node := range s.nodes {
@@ -59,14 +56,14 @@ func (s *stage) first(owners map[string]string) (victim, error) {
 		}
 	}
 	if v.node == nil {
-		return v, errNobody
+		s.check(errNobody)
 	}
 	for job, owner := range owners {
 		if owner == v.name {
 			v.jobs[job] = true
 		}
 	}
-	return v, nil
+	return v
 }
 
 // takeover notes what became of the ticks for which the victim would have gone first. While it

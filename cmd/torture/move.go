@@ -56,7 +56,7 @@ type relocation struct {
 // freeze stops a node amid its starts, and waits until its runs have been reaped.
 func (m *relocation) freeze(ctx context.Context) {
 	m.amid(ctx)
-	m.check(m.stage.freeze(m.frozen))
+	m.stage.freeze(m.frozen)
 	m.reaped(ctx, (*node).struck)
 }
 
@@ -139,7 +139,7 @@ func (m *relocation) arrived(ctx context.Context, name string) {
 
 // thaw lets the frozen node go on, which follows then.
 func (m *relocation) thaw(ctx context.Context) {
-	m.check(m.stage.thaw(m.frozen))
+	m.stage.thaw(m.frozen)
 	thawed := m.frozen.frozen.Until
 	m.arrived(ctx, m.frozen.name)
 	m.note("%s was frozen until %s after the other side was open; it was there another %s later", m.frozen.name, short(thawed.Sub(m.open.ended)), short(time.Since(thawed)))
@@ -147,8 +147,7 @@ func (m *relocation) thaw(ctx context.Context) {
 
 // comeLate starts a node where the namespace was, which knows of nowhere else.
 func (m *relocation) comeLate(ctx context.Context) {
-	n, err := m.start(latecomer, "--config", latecomer+".yaml")
-	m.check(err)
+	n := m.start(latecomer, "--config", latecomer+".yaml")
 	m.say("%s is started where the namespace was", latecomer)
 	m.check(wait(ctx, 4*time.Second))
 	if !n.alive() {

@@ -103,34 +103,31 @@ func (n *node) gone(ctx context.Context) error {
 }
 
 // kill kills a node.
-func (s *stage) kill(n *node) error {
+func (s *stage) kill(n *node) {
 	n.killed = time.Now()
-	if err := n.signal(syscall.SIGKILL); err != nil {
-		return err
-	}
 	s.say("SIGKILL to %s at %s", n.name, stamp(n.killed))
+	s.check(n.signal(syscall.SIGKILL))
 	<-n.exited
-	return nil
 }
 
 // freeze stops a node.
-func (s *stage) freeze(n *node) error {
+func (s *stage) freeze(n *node) {
 	n.frozen.From = time.Now()
 	s.say("SIGSTOP to %s at %s", n.name, stamp(n.frozen.From))
-	return n.signal(syscall.SIGSTOP)
+	s.check(n.signal(syscall.SIGSTOP))
 }
 
 // thaw lets it go on.
-func (s *stage) thaw(n *node) error {
+func (s *stage) thaw(n *node) {
 	n.frozen.Until = time.Now()
 	s.say("SIGCONT to %s at %s", n.name, stamp(n.frozen.Until))
-	return n.signal(syscall.SIGCONT)
+	s.check(n.signal(syscall.SIGCONT))
 }
 
 // leave tells a node to end.
-func (s *stage) leave(n *node) error {
+func (s *stage) leave(n *node) {
 	n.left = time.Now()
-	return n.signal(syscall.SIGTERM)
+	s.check(n.signal(syscall.SIGTERM))
 }
 
 // end kills the process, also a frozen one, and returns when it is gone.

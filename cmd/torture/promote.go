@@ -114,7 +114,7 @@ func (p *promotions) cutShort(ctx context.Context) {
 func (p *promotions) retire(ctx context.Context) {
 	old := p.named(oldGeneration)
 	for _, n := range old {
-		p.check(p.leave(n))
+		p.leave(n)
 	}
 	p.gone(ctx, old)
 	p.check(wait(ctx, time.Second))

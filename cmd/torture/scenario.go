@@ -97,10 +97,10 @@ func (sc scenario) perform(ctx context.Context, r *rehearsal, dir, binary string
 	s.say = func(format string, args ...any) { say("%-7s %s", sc.name, fmt.Sprintf(format, args...)) }
 	s.drain = 10 * time.Second
 	s.say("%d jobs, ttl %s", len(s.jobs), s.ttl)
-	err := s.open()
-	if err == nil {
-		err = play(func() { sc.act(ctx, r, s) })
-	}
+	err := play(func() {
+		s.open()
+		sc.act(ctx, r, s)
+	})
 	if err != nil && s.asked.IsZero() {
 		s.crashes() // it may be why
 	}

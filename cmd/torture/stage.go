@@ -65,20 +65,16 @@ func (s *stage) sink() string  { return filepath.Join(s.dir, "sink") }
 func (s *stage) lives() string { return filepath.Join(s.dir, "alive") }
 
 // open makes the directory, the configuration and the server.
-func (s *stage) open() error {
-	if err := s.openRedis(filepath.Join(s.dir, "redis")); err != nil {
-		return err
+func (s *stage) open() {
+	s.openRedis(filepath.Join(s.dir, "redis"))
+	if s.next {
+		s.openNext(filepath.Join(s.dir, "next"))
 	}
-	if err := s.openNext(filepath.Join(s.dir, "next")); err != nil {
-		return err
+	s.check(os.WriteFile(s.lives(), nil, 0o600))
+	if s.posts {
+		s.openPost()
 	}
-	if err := os.WriteFile(s.lives(), nil, 0o600); err != nil {
-		return err
-	}
-	if err := s.openPost(); err != nil {
-		return err
-	}
-	return s.writeConfig(filepath.Join(s.dir, "config.yaml"), s.sink(), s.lives())
+	s.check(s.writeConfig(filepath.Join(s.dir, "config.yaml"), s.sink(), s.lives()))
 }
 
 // close ends every process that is left; commands end with the file $ALIVE.
@@ -87,11 +83,11 @@ func (s *stage) close() error {
 	for _, n := range s.nodes {
 		n.end()
 	}
-	return errors.Join(s.post.close(), s.closeRedis(), s.closeNext())
+	return errors.Join(s.post.close(), s.closeRedis())
 }
 
 // start starts a node; it need not be ready yet.
-func (s *stage) start(name string, more ...string) (*node, error) {
+func (s *stage) start(name string, more ...string) *node {
 	if s.begun.IsZero() {
 		s.begun = time.Now()
 	}
@@ -100,27 +96,24 @@ func (s *stage) start(name string, more ...string) (*node, error) {
 		binary = s.lacking
 	}
 	n, err := startNode(binary, s.dir, name, s.redisFlags(more)...)
-	if err == nil {
-		s.nodes = append(s.nodes, n)
-	}
-	return n, err
+	s.check(err)
+	s.nodes = append(s.nodes, n)
+	return n
 }
 
-// startAll starts nodes n1, n2, ... and begins the window at the first full second when all are
-// ready. more gives a node's own flags.
+// startAll starts nodes n1, n2, ... and returns when all are ready. more gives a node's own flags.
 func (s *stage) startAll(ctx context.Context, count int, more func(i int) []string) {
 	for i := range count {
 		var flags []string
 		if more != nil {
 			flags = more(i)
 		}
-		_, err := s.start(fmt.Sprintf("n%d", i+1), flags...)
-		s.check(err)
+		s.start(fmt.Sprint("n", i+1), flags...)
 	}
 	s.ready(ctx, s.nodes)
 }
 
-// ready waits until nodes are, and begins the window then if there is none.
+// ready waits until nodes are. When the first ones are, the time begins of which each tick is accounted for.
 func (s *stage) ready(ctx context.Context, nodes []*node) {
 	for _, n := range nodes {
 		s.check(n.ready(ctx))
