@@ -145,7 +145,7 @@ func TestDisturbances(t *testing.T) {
 		}
 		for _, b := range s.books {
 			for j := range b.Rows {
-				if int64(b.Rows[j].Token) >= again.token {
+				if b.Rows[j].Token >= again.token {
 					b.Rows[j].Token += 10
 				}
 			}

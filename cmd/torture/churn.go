@@ -20,15 +20,6 @@ func churnSettings(r *rehearsal) settings {
 	return s
 }
 
-// openPost opens the sink where jobs are HTTP calls.
-func (s *stage) openPost() {
-	var err error
-	s.post, err = newPost()
-	s.check(err)
-	s.url = s.post.url
-	s.check(s.post.open(s.sink()))
-}
-
 // step is one change of who is there.
 type step struct {
 	at time.Duration // in seconds of the window
