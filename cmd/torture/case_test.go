@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
@@ -38,26 +37,24 @@ func goodStage(t *testing.T) *stage {
 		asked: second(12).Add(700 * time.Millisecond), ended: second(13), books: books{},
 	}
 	var sink strings.Builder
-	for _, j := range s.jobs {
-		def := j.definition(s.ttl, "")
-		s.books[j.name] = ledger.JobBooks{Definition: def, Complete: true, Entry: ledger.Entry{
-			Job: j.name, Base: second(0).UnixMilli(), Cursor: second(0).UnixMilli(), Digest: def.Digest(), Counts: map[jobs.Outcome]int64{},
-		}}
+	write := func(l line, phase judge.Phase, after time.Duration) {
+		fmt.Fprintf(&sink, "%s %s %d %s %s %s %d 0/1 -\n", l.job, l.tick.Format(time.RFC3339), l.token, l.node, l.run, phase, l.tick.Add(after).UnixNano())
 	}
-	token := 1000
+	var going line // the last run of slow-1
 	for n := range 13 {
-		every := map[string]int{"each-01": 1, "slow-1": 3}
-		for _, j := range s.jobs {
-			switch {
-			case n%every[j.name] == 0:
-				token++
-				s.run(&sink, j, n, every[j.name], token)
-			case j.lasts && n%every[j.name] == 1:
-				fmt.Fprintf(&sink, "%s %s %d n2 %s-%d end %d 0/1 -\n", j.name, second(n-1).Format(time.RFC3339), s.books[j.name].Entry.Token, j.name, n-1, second(n).Add(220*time.Millisecond).UnixNano())
-			}
+		if n%3 == 1 {
+			write(going, judge.End, 1220*time.Millisecond)
+		}
+		each := line{job: "each-01", tick: second(n), token: int64(1000 + 2*n), node: fmt.Sprint("n", n%3+1), run: fmt.Sprint("each-01-", n)}
+		write(each, judge.Start, 20*time.Millisecond)
+		s.record(each, second(n+1), 50*time.Millisecond)
+		if n%3 == 0 {
+			going = line{job: "slow-1", tick: second(n), token: int64(1001 + 2*n), node: "n2", run: fmt.Sprint("slow-1-", n)}
+			write(going, judge.Start, 20*time.Millisecond)
+			s.record(going, second(n+3), 1250*time.Millisecond)
 		}
 	}
-	fmt.Fprintf(&sink, "slow-1 %s %d n2 slow-1-12 end %d 0/1 -\n", second(12).Format(time.RFC3339), token, second(13).Add(220*time.Millisecond).UnixNano())
+	write(going, judge.End, 1220*time.Millisecond)
 	if err := os.WriteFile(s.sink(), []byte(sink.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -69,25 +66,20 @@ func goodStage(t *testing.T) *stage {
 	return s
 }
 
-// run writes the start of a run of second n and records that it succeeded.
-func (s *stage) run(sink *strings.Builder, j job, n, every, token int) {
-	b, at, name := s.books[j.name], second(n), fmt.Sprintf("n%d", n%3+1)
-	if j.lasts {
-		name = "n2"
-	}
-	id := fmt.Sprintf("%s-%d", j.name, n)
-	fmt.Fprintf(sink, "%s %s %d %s %s start %d 0/1 -\n", j.name, at.Format(time.RFC3339), token, name, id, at.Add(20*time.Millisecond).UnixNano())
-	over := at.Add(50 * time.Millisecond)
-	if j.lasts {
-		over = at.Add(1250 * time.Millisecond)
+// record adds to the books that a run has succeeded, so long after its tick.
+func (s *stage) record(l line, next time.Time, after time.Duration) {
+	b, at := s.books[l.job], l.tick.UnixMilli()
+	if b.Entry.Job == "" {
+		b.Definition, b.Complete = term{jobs: s.jobs}.of(l.job).definition(s.ttl, ""), true
+		b.Entry = ledger.Entry{Job: l.job, Base: at, Digest: b.Definition.Digest(), Counts: map[jobs.Outcome]int64{}}
 	}
 	b.Rows = append(b.Rows, ledger.Row{
-		Job: j.name, Prev: at.UnixMilli(), Next: second(n + every).UnixMilli(), At: over.UnixMilli(), Tick: at.UnixMilli(), Outcome: jobs.OutcomeSucceeded,
-		Attempt: 1, Tries: 1, Run: id, Token: locking.Token(token), Node: "id-" + name, NodeName: name, Trigger: "schedule", Started: at.Add(10 * time.Millisecond).UnixMilli(),
+		Job: l.job, Prev: at, Next: next.UnixMilli(), At: l.tick.Add(after).UnixMilli(), Tick: at, Outcome: jobs.OutcomeSucceeded,
+		Attempt: 1, Tries: 1, Run: l.run, Token: l.token, Node: "id-" + l.node, NodeName: l.node, Trigger: "schedule", Started: at + 10,
 	})
-	b.Entry.Cursor, b.Entry.Last, b.Entry.Token = second(n+every).UnixMilli(), at.UnixMilli(), locking.Token(token)
+	b.Entry.Cursor, b.Entry.Last, b.Entry.Token = next.UnixMilli(), at, l.token
 	b.Entry.Counts[jobs.OutcomeSucceeded]++
-	s.books[j.name] = b
+	s.books[l.job] = b
 }
 
 // judged is what is found in what a stage has gathered.
@@ -136,21 +128,10 @@ func TestDisturbances(t *testing.T) {
 	twice := func(s *stage) {
 		i := slices.IndexFunc(s.lines, func(l line) bool { return l.run == "each-01-4" })
 		again := s.lines[i]
-		again.run, again.node, again.token, again.at = "again", "n3", again.token+1, again.at.Add(time.Millisecond)
+		again.run, again.node, again.token = "again", "n3", 1009 // no other run has that
 		s.lines = slices.Insert(s.lines, i+1, again)
 		for j := range s.lines {
-			if s.lines[j].no = j + 1; j != i+1 && s.lines[j].token >= again.token {
-				s.lines[j].token += 10
-			}
-		}
-		for _, b := range s.books {
-			for j := range b.Rows {
-				if b.Rows[j].Token >= again.token {
-					b.Rows[j].Token += 10
-				}
-			}
-			b.Entry.Token += 10
-			s.books[b.Entry.Job] = b
+			s.lines[j].no = j + 1
 		}
 	}
 	late := func(s *stage) {
