@@ -3,7 +3,7 @@
 //
 //	go run ./cmd/torture [-scenario all|plain|kill|freeze|skew|outage|churn|control|failover|zombie|shard|hang|deploy|promote|move|broken]
 //	                     [-seconds 60] [-nodes 3] [-jobs 20] [-keep] [-short] [-race] [-without] [-confirm]
-//	go run ./cmd/torture -ignore revision|generation|seal
+//	go run ./cmd/torture -ignore revision|generation|late|seal
 //
 // # The sink
 //
@@ -54,7 +54,8 @@
 //
 // -without and -ignore build nodes without guards that are marked in the source (without.go, and see cmd/mutants). -without
 // takes out that nodes tell a new master what they run: the difference in the figures is what that prevents. -ignore holds
-// only if what it takes out is found out: that a definition gives way to newer ones (revision, in deploy), that each
+// only if what it takes out is found out: that a definition gives way to newer ones (revision, in deploy), that a tick which
+// is late is anybody's (late, in kill), that each
 // generation has its own (generation, in promote), or that what has moved is sealed (seal, in move, for the node that comes
 // too late).
 //

@@ -31,6 +31,8 @@ var lacks = []lack{
 	{name: "revision", marks: []string{"older-yields"}, scenario: "deploy", says: []judge.Kind{backward}},
 	// All generations have one definition.
 	{name: "generation", marks: []string{"generation-apart"}, scenario: "promote", says: []judge.Kind{usurper}},
+	// A tick of a dead node waits until its name has left the roster.
+	{name: "late", marks: []string{"late-ticks"}, scenario: "kill", says: []judge.Kind{judge.KindLate}},
 	// What has moved is claimed where it was.
 	{name: "seal", marks: []string{"claim-gate", "define-gate"}, scenario: "move", says: []judge.Kind{judge.KindDouble, stray}, only: latecomer},
 }
