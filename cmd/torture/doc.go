@@ -54,12 +54,11 @@
 //
 // -without and -ignore build nodes without guards that are marked in the source (without.go, and see cmd/mutants). -without
 // takes out that nodes tell a new master what they run: the difference in the figures is what that prevents. -ignore holds
-// only if what it takes out is found out: that a definition gives way to newer ones (revision, in deploy), that a tick which
-// is late is anybody's (late, in kill), that each
-// generation has its own (generation, in promote), or that what has moved is sealed (seal, in move, for the node that comes
-// too late).
+// only if what it takes out is found out: that a definition gives way to newer ones (revision, in deploy), that a tick that
+// is late is anybody's (late, in kill), that each generation has definitions of its own (generation, in promote), or that
+// what has moved is sealed (seal, in move, for the node that comes too late).
 //
-// At the end of each, every node that lives gets SIGTERM and must exit 0 within its drain time.
+// At the end of each scenario, every node that lives gets SIGTERM and must exit 0 within its drain time.
 //
 // # What a signal to a node does not reach
 //
@@ -70,6 +69,6 @@
 // that froze between its last look at the lease and the start of the command finishes that start
 // when it is resumed, and ends the command at once; what the command wrote until then counts too.
 //
-// The program exits 0 only if all of it holds. On failure it prints the first violations and
+// The program exits 0 only if all of it holds. On failure it prints the first findings and
 // keeps its work directory: the sink, the nodes' logs, Redis' data.
 package main
