@@ -95,6 +95,7 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 			return nil, fmt.Errorf("scheduler: job %s: %w", j.Name, err)
 		}
 		def := j.Definition()
+		//guard:generation-apart P7 the same job of another generation has another definition
 		def.Generation = cfg.Generation
 		n.jobs = append(n.jobs, &job{Job: j, schedule: schedule, def: def, digest: def.Digest(), index: i, place: -1})
 		upstream[j.After] = true

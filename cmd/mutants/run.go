@@ -2,15 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
+
+	marks "github.com/escapement/escapement/cmd/internal/guard"
 )
 
 const (
@@ -25,28 +24,8 @@ type player struct {
 	builds    int    // how many are compiled at once by one go command; 0: as many as there are processors
 }
 
-// overlay writes the changed file and the list that the go tool reads.
-func (p player) overlay(g guard) (string, error) {
-	path := filepath.Join(p.root, filepath.FromSlash(g.file))
-	src, err := os.ReadFile(path) //nolint:gosec // G304: a file of this module
-	if err != nil {
-		return "", err
-	}
-	changed, err := g.mutate(src)
-	if err != nil {
-		return "", err
-	}
-	other := filepath.Join(p.dir, g.name+filepath.Ext(path))
-	if err := os.WriteFile(other, changed, 0o600); err != nil { //nolint:gosec // G703: into a folder of our own
-		return "", err
-	}
-	list, err := json.Marshal(map[string]any{"Replace": map[string]string{path: other}})
-	if err != nil {
-		return "", err
-	}
-	name := filepath.Join(p.dir, g.name+".json")
-	return name, os.WriteFile(name, list, 0o600)
-}
+// overlay makes the list of changed files that the go tool reads.
+func (p player) overlay(g guard) (string, error) { return marks.Overlay(p.root, p.dir, g.Name, g.Mark) }
 
 // outcome is what became of the tests that a pattern names.
 type outcome struct {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	marks "github.com/escapement/escapement/cmd/internal/guard"
 )
 
 //go:embed guards.txt
@@ -46,7 +48,7 @@ func parseTable(text string) ([]entry, error) {
 
 // guard is a mark and the tests that are to catch its mutant.
 type guard struct {
-	mark
+	marks.Mark
 	tests []test
 }
 
@@ -54,7 +56,7 @@ type guard struct {
 const testsMax = 2
 
 // match puts marks and table together. The error names everything that does not fit.
-func match(marks []mark, entries []entry) ([]guard, error) {
+func match(found []marks.Mark, entries []entry) ([]guard, error) {
 	var wrong []error
 	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	tests := make(map[string][]test)
@@ -63,15 +65,15 @@ func match(marks []mark, entries []entry) ([]guard, error) {
 	}
 	var all []guard
 	places, kept := make(map[string]string), make(map[string]bool)
-	for _, m := range marks {
-		if other := places[m.name]; other != "" {
-			fail("%s: guard %s stands at %s too; names are unique", m.place(), m.name, other)
+	for _, m := range found {
+		if other := places[m.Name]; other != "" {
+			fail("%s: guard %s stands at %s too; names are unique", m.Place(), m.Name, other)
 		}
-		places[m.name], kept[m.promise] = m.place(), true
-		if n := len(tests[m.name]); n == 0 || n > testsMax {
-			fail("%s: guard %s has %d tests in cmd/mutants/guards.txt; name one or two that fail without it", m.place(), m.name, n)
+		places[m.Name], kept[m.Promise] = m.Place(), true
+		if n := len(tests[m.Name]); n == 0 || n > testsMax {
+			fail("%s: guard %s has %d tests in cmd/mutants/guards.txt; name one or two that fail without it", m.Place(), m.Name, n)
 		}
-		all = append(all, guard{m, tests[m.name]})
+		all = append(all, guard{m, tests[m.Name]})
 	}
 	for _, e := range entries {
 		if places[e.guard] == "" {
@@ -79,18 +81,18 @@ func match(marks []mark, entries []entry) ([]guard, error) {
 			places[e.guard] = "?"
 		}
 	}
-	for _, p := range promises {
+	for _, p := range marks.Promises {
 		if !kept[p] {
 			fail("no guard is marked for promise %s", p)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b guard) int { return strings.Compare(a.promise, b.promise) })
+	slices.SortStableFunc(all, func(a, b guard) int { return strings.Compare(a.Promise, b.Promise) })
 	return all, errors.Join(wrong...)
 }
 
 // load finds the guards of the module at root.
 func load(root string) ([]guard, error) {
-	marks, err := findMarks(root)
+	found, err := marks.Find(root)
 	if err != nil {
 		return nil, err
 	}
@@ -98,5 +100,5 @@ func load(root string) ([]guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	return match(marks, entries)
+	return match(found, entries)
 }

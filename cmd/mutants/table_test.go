@@ -2,16 +2,20 @@ package main
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	marks "github.com/escapement/escapement/cmd/internal/guard"
 )
 
 // marksOf makes a mark for each promise, named after it.
-func marksOf(t *testing.T, more ...mark) []mark {
+func marksOf(t *testing.T, more ...marks.Mark) []marks.Mark {
 	t.Helper()
-	var all []mark
-	for _, p := range promises {
-		all = append(all, mark{name: strings.ToLower(p), promise: p, file: "a.go"})
+	var all []marks.Mark
+	for _, p := range marks.Promises {
+		all = append(all, marks.Mark{Name: strings.ToLower(p), Promise: p, File: "a.go"})
 	}
 	return append(all, more...)
 }
@@ -27,13 +31,13 @@ func TestMatch(t *testing.T) {
 	if err != nil || len(all) != 8 || len(all[0].tests) != 2 || all[0].tests[1] != (test{"./b", "TestB"}) {
 		t.Fatalf("%v, %v", all, err)
 	}
-	for want, marks := range map[string][]mark{
-		"has 0 tests":        marksOf(t, mark{name: "new", promise: "P1", file: "b.go"}),
-		"names are unique":   marksOf(t, mark{name: "p1", promise: "P1", file: "b.go"}),
+	for want, found := range map[string][]marks.Mark{
+		"has 0 tests":        marksOf(t, marks.Mark{Name: "new", Promise: "P1", File: "b.go"}),
+		"names are unique":   marksOf(t, marks.Mark{Name: "p1", Promise: "P1", File: "b.go"}),
 		"marked as guard p8": marksOf(t)[:7],
 		"for promise P8":     marksOf(t)[:7],
 	} {
-		if _, err := match(marks, entries); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := match(found, entries); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error that says %q, got %v", want, err)
 		}
 	}
@@ -56,7 +60,7 @@ func TestChoose(t *testing.T) {
 			return err.Error()
 		}
 		for _, g := range some {
-			s += g.name + " "
+			s += g.Name + " "
 		}
 		return s
 	}
@@ -107,6 +111,30 @@ func TestNames(t *testing.T) {
 	} {
 		if got := names(c.pattern, c.name); got != c.want {
 			t.Errorf("%s chooses %s: %v", c.pattern, c.name, got)
+		}
+	}
+}
+
+// TestGuards holds marks and table against each other: a guard without a test is seen at once.
+func TestGuards(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 50 || len(all) > 75 {
+		t.Errorf("there are %d guards; keep 50 to 75, one for each rule that a promise rests on", len(all))
+	}
+	for _, g := range all {
+		src, err := os.ReadFile(filepath.Join(root, g.File))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Mutate(src); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"syscall"
 	"time"
 )
 
@@ -19,18 +18,6 @@ func churnSettings(r *rehearsal) settings {
 	s.jobs = everySecond(churnJobs)
 	s.posts = true
 	return s
-}
-
-// openPost opens the sink where jobs are HTTP calls.
-func (s *stage) openPost() (err error) {
-	if !s.posts {
-		return nil
-	}
-	if s.post, err = newPost(); err != nil {
-		return err
-	}
-	s.url = s.post.url
-	return s.post.open(s.sink())
 }
 
 // step is one change of who is there.
@@ -57,98 +44,68 @@ func churnSteps(r *rehearsal) (steps []step, all time.Duration) {
 }
 
 // churn runs many jobs while nodes come and go in every way.
-func churn(ctx context.Context, r *rehearsal, s *stage) error {
-	if err := s.startAll(ctx, max(4, r.nodes), nil); err != nil {
-		return err
-	}
+func churn(ctx context.Context, r *rehearsal, s *stage) {
+	s.startAll(ctx, max(4, r.nodes), nil)
 	steps, all := churnSteps(r)
 	var frozen *node
 	var changes []time.Time
 	for _, x := range steps {
-		if err := waitUntil(ctx, s.from.Add(x.at)); err != nil {
-			return err
-		}
+		s.check(waitUntil(ctx, s.from.Add(x.at)))
 		changes = append(changes, time.Now())
-		if err := s.step(x.do, &frozen); err != nil {
-			return err
-		}
+		frozen = s.step(x.do, frozen)
 	}
-	if err := waitUntil(ctx, s.from.Add(all)); err != nil {
-		return err
-	}
-	if err := s.reaped(ctx); err != nil {
-		return err
-	}
-	if err := s.finish(ctx, demand{within: startsWithin}); err != nil {
-		return err
-	}
+	s.check(waitUntil(ctx, s.from.Add(all)))
+	s.reaped(ctx, func(n *node) bool { return !n.killed.IsZero() })
+	s.finish(ctx)
 	s.lagsAmid(changes)
-	return nil
 }
 
-// step makes one change.
-func (s *stage) step(do string, frozen **node) error {
+// step makes one change, and returns the node that is frozen then.
+func (s *stage) step(do string, frozen *node) *node {
 	switch do {
 	case "join":
-		n, err := s.start(fmt.Sprintf("n%d", len(s.nodes)+1))
-		if err == nil {
-			s.say("%s joins", n.name)
-		}
-		return err
-	case "thaw":
-		s.say("SIGCONT to %s", (*frozen).name)
-		err := (*frozen).signal(syscall.SIGCONT)
-		*frozen = nil
-		return err
-	}
-	n, err := s.oldest(*frozen)
-	if err != nil {
-		return fmt.Errorf("%s: %w", do, err)
-	}
-	switch do {
+		s.say("%s joins", s.start(fmt.Sprint("n", len(s.nodes)+1)).name)
 	case "leave":
-		s.left[n.name] = true
+		n := s.oldest(frozen)
 		s.say("SIGTERM to %s", n.name)
-		return n.signal(syscall.SIGTERM)
+		s.leave(n)
 	case "kill":
-		return s.kill(n)
-	default:
-		*frozen = n
-		s.struck[n.name] = true
-		s.say("SIGSTOP to %s", n.name)
-		return n.signal(syscall.SIGSTOP)
+		s.kill(s.oldest(frozen))
+	case "freeze":
+		frozen = s.oldest(nil)
+		s.freeze(frozen)
+	case "thaw":
+		s.thaw(frozen)
+		frozen = nil
 	}
+	return frozen
 }
 
 // errNobody is why nothing can be done to a node.
 var errNobody = errors.New("no node is alive")
 
 // oldest is who leaves, freezes or dies: the one that has been there for longest and lives.
-func (s *stage) oldest(frozen *node) (*node, error) {
-	i := slices.IndexFunc(s.nodes, func(n *node) bool { return n.alive() && n != frozen && !s.left[n.name] })
+func (s *stage) oldest(frozen *node) *node {
+	i := slices.IndexFunc(s.nodes, func(n *node) bool { return n.alive() && n != frozen && n.left.IsZero() })
 	if i < 0 {
-		return nil, errNobody
+		s.check(errNobody)
 	}
-	return s.nodes[i], nil
+	return s.nodes[i]
 }
 
 // lagsAmid notes how late runs started within six seconds after a change, and when nothing had changed for longer. Runs
 // that were recorded as abandoned started when their frozen node went on, and are not among them.
 func (s *stage) lagsAmid(changes []time.Time) {
-	var amid, calm []time.Duration
-	for _, l := range starts(s.lines) {
-		switch {
-		case s.audit.abandoned[l.run]:
-		case slices.ContainsFunc(changes, func(at time.Time) bool {
-			return l.tick.After(at.Add(-time.Second)) && l.tick.Before(at.Add(6*time.Second))
-		}):
-			amid = append(amid, l.lag())
-		default:
-			calm = append(calm, l.lag())
-		}
+	abandoned := s.books.abandoned()
+	among := func(amid bool) []time.Duration {
+		return lags(starts(s.lines), func(l line) bool {
+			near := slices.ContainsFunc(changes, func(at time.Time) bool {
+				return l.tick.After(at.Add(-time.Second)) && l.tick.Before(at.Add(6*time.Second))
+			})
+			return near == amid && !abandoned[l.run]
+		})
 	}
-	slices.Sort(amid)
-	slices.Sort(calm)
+	amid, calm := among(true), among(false)
 	s.note("%d nodes in all, %d changes; %d runs started near a change, the latest %s after it was due (99 in 100 within %s); %d others, the latest %s",
 		len(s.nodes), len(changes), len(amid), short(quantile(amid, 1)), short(quantile(amid, 0.99)), len(calm), short(quantile(calm, 1)))
 }

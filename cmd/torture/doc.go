@@ -3,7 +3,7 @@
 //
 //	go run ./cmd/torture [-scenario all|plain|kill|freeze|skew|outage|churn|control|failover|zombie|shard|hang|deploy|promote|move|broken]
 //	                     [-seconds 60] [-nodes 3] [-jobs 20] [-keep] [-short] [-race] [-without] [-confirm]
-//	go run ./cmd/torture -ignore revision|generation|seal
+//	go run ./cmd/torture -ignore revision|generation|late|seal
 //
 // # The sink
 //
@@ -14,11 +14,14 @@
 //
 // The label comes from the configuration of the node that ran it, and says which code that was.
 //
-// The verifier (verify.go) knows the schedules as a list of seconds, reads this file and nothing
-// else, and names what is wrong: DOUBLE, LOST, EARLY, LATE, TOKEN, PHANTOM, TOGETHER, MIXED. Only when
-// a tick is not in the file is the ledger asked whether it recorded why (books.go), and only the
-// reasons that the scenario can cause count. Afterwards the books must agree with the file, run
-// by run and token by token, and every job's chain must close.
+// When all nodes have ended, sink and books become one case (case.go) for the judge, schedtest/judge, which decides about all
+// promises: which ticks were due and when, what ran twice or not at all, what was late, tokens, overlap, and whether each
+// recorded reason is true. The case says what the scenario did: which node was killed, frozen or told to leave, when Redis
+// was away or lost writes, and which definitions counted when.
+//
+// What only this program can see it checks itself: exit codes and runs that are left open (EXIT, OPEN), what a resumed node
+// learns (RESUME), an older definition that ran after a newer one (BACK), a generation that ran when it was not active
+// (STANDBY), and a run or a record where the namespace was no more (MOVE).
 //
 // # The scenarios
 //
@@ -37,26 +40,25 @@
 //	promote  two generations: promote, promote back, promote with SIGKILL to the command half way; then a retired node returns
 //	move     from one server to a Cluster of another number of partitions, with SIGKILL to the command amid each step;
 //	         a frozen node wakes up after that, and one is started that knows only the old address
-//	broken   the guard removed: each node in a namespace of its own. The verifier must find
-//	         every double run, and one planted fault of each other kind
+//	broken   each node in a namespace of its own. The judge must find every double run, and one planted fault of each
+//	         other kind
 //
 // failover, zombie, shard, hang and move are left out of all with -short.
 //
 // In failover, zombie, shard and hang, writes that the master had acknowledged and not passed on are lost, which
-// is the one thing that can make a tick run twice. So ticks due between 2 s before and 10 s after the fault may run twice, or have no record; they are counted and
-// noted. All others are held to the usual rules, and the tokens of a job must grow always. -without builds the
-// node so that it does not tell a new master what it runs (without.go): the difference is what that prevents.
-// -confirm sets redis.confirm: replicas in failover and zombie, so that nothing begins which only the master has: with -without the
-// difference is what that prevents.
+// is the one thing that can make a tick run twice. So ticks around the fault may run twice, or have no record; they are
+// counted and noted. All others are held to the usual rules, and the tokens of a job must grow always.
+// -confirm sets redis.confirm: replicas in failover and zombie, so that nothing begins which only the master has.
 //
-// In deploy the ledger's own records say when one schedule gave way to the next. The verifier holds that against when nodes of
-// both versions lived, and as many replacements as there were deploys that changed it; a tick may be recorded as superseded
-// only then. At the sink an older definition that ran after a newer one is BACK, a generation that ran when it was not active
-// STANDBY, and a run that started while no ledger was open MOVE. -ignore builds nodes without one guard, and holds
-// only if the verifier finds that out: a definition that gives way to newer ones (deploy), one for each generation
-// (promote), a seal (move, for the node that comes too late).
+// # Without a guard
 //
-// At the end of each, every node that lives gets SIGTERM and must exit 0 within its drain time.
+// -without and -ignore build nodes without guards that are marked in the source (without.go, and see cmd/mutants). -without
+// takes out that nodes tell a new master what they run: the difference in the figures is what that prevents. -ignore holds
+// only if what it takes out is found out: that a definition gives way to newer ones (revision, in deploy), that a tick that
+// is late is anybody's (late, in kill), that each generation has definitions of its own (generation, in promote), or that
+// what has moved is sealed (seal, in move, for the node that comes too late).
+//
+// At the end of each scenario, every node that lives gets SIGTERM and must exit 0 within its drain time.
 //
 // # What a signal to a node does not reach
 //
@@ -67,6 +69,6 @@
 // that froze between its last look at the lease and the start of the command finishes that start
 // when it is resumed, and ends the command at once; what the command wrote until then counts too.
 //
-// The program exits 0 only if all of it holds. On failure it prints the first violations and
+// The program exits 0 only if all of it holds. On failure it prints the first findings and
 // keeps its work directory: the sink, the nodes' logs, Redis' data.
 package main

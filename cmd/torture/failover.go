@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 const (
-	// Ticks due so long before and after a fault of the master may have lost their records.
+	// lossBefore is how old the oldest write may be that is lost with the master.
 	lossBefore = 2 * time.Second
-	lossAfter  = 10 * time.Second
 	// lag is how far behind the replicas are at least when the master is killed.
 	lag = 700 * time.Millisecond
 	// undead is for how long a frozen master has a successor when it is continued.
@@ -43,40 +43,27 @@ type throne interface {
 
 // failover kills the master amid a burst, when its replicas have not heard of it for a moment. What it had acknowledged
 // and not passed on is lost.
-func failover(ctx context.Context, r *rehearsal, s *stage) error {
-	return s.overthrow(ctx, r, s.watch, "SIGKILL", func(old *redistest.Server) error {
-		if err := s.watch.Part(ctx); err != nil {
-			return err
-		}
-		return s.behead(ctx, old)
+func failover(ctx context.Context, r *rehearsal, s *stage) {
+	s.overthrow(ctx, r, s.watch, "SIGKILL", func(old *redistest.Server) {
+		s.check(s.watch.Part(ctx))
+		s.behead(ctx, old)
 	}, nil)
 }
 
 // behead kills the master amid a burst, when its replicas have been parted from it for a while.
-func (s *stage) behead(ctx context.Context, master *redistest.Server) error {
-	if err := wait(ctx, lag); err != nil {
-		return err
+func (s *stage) behead(ctx context.Context, master *redistest.Server) {
+	s.check(wait(ctx, lag))
+	if !s.confirm { // with it nothing begins that the replicas have not heard of
+		s.amid(ctx)
 	}
-	if s.confirm { // nothing begins that the replicas have not heard of
-		return master.Kill()
-	}
-	if err := s.amid(ctx); err != nil {
-		return err
-	}
-	return master.Kill()
+	s.check(master.Kill())
 }
 
 // shard does the same to one master of a Cluster, which is not the one whose clock the nodes read.
-func shard(ctx context.Context, r *rehearsal, s *stage) error {
-	part, err := s.partition(ctx)
-	if err != nil {
-		return err
-	}
-	return s.overthrow(ctx, r, part, "SIGKILL", func(old *redistest.Server) error {
-		if err := s.shards.Part(ctx, old); err != nil {
-			return err
-		}
-		return s.behead(ctx, old)
+func shard(ctx context.Context, r *rehearsal, s *stage) {
+	s.overthrow(ctx, r, s.partition(ctx), "SIGKILL", func(old *redistest.Server) {
+		s.check(s.shards.Part(ctx, old))
+		s.behead(ctx, old)
 	}, nil)
 }
 
@@ -101,113 +88,87 @@ func (p part) Demoted(ctx context.Context, old *redistest.Server) error {
 }
 
 // partition is one at another master than that of the control record.
-func (s *stage) partition(ctx context.Context) (part, error) {
+func (s *stage) partition(ctx context.Context) part {
 	home, err := s.shards.Master(ctx, "{"+namespace+"}:control")
-	for i := 0; err == nil; i++ {
+	s.check(err)
+	for i := 0; ; i++ {
 		p := part{s.shards, fmt.Sprintf("{%s:%d}:jobs", namespace, i)}
-		var master *redistest.Server
-		if master, err = p.Master(); master != home {
-			return p, err
+		master, err := p.Master()
+		s.check(err)
+		if master != home {
+			return p
 		}
 	}
-	return part{}, err
 }
 
 // zombie stops the master amid a burst and continues it when another one has taken its place. It still holds itself for
 // the master then, and answers what was sent to it, until a sentinel tells it otherwise.
-func zombie(ctx context.Context, r *rehearsal, s *stage) error { return s.suspend(ctx, r, s.watch) }
+func zombie(ctx context.Context, r *rehearsal, s *stage) { s.suspend(ctx, r, s.watch) }
 
 // hang does the same to one master of a Cluster, which is not the one whose clock the nodes read. The others tell it.
-func hang(ctx context.Context, r *rehearsal, s *stage) error {
-	part, err := s.partition(ctx)
-	if err != nil {
-		return err
-	}
-	return s.suspend(ctx, r, part)
-}
+func hang(ctx context.Context, r *rehearsal, s *stage) { s.suspend(ctx, r, s.partition(ctx)) }
 
 // suspend stops the master, and continues it when it has had a successor for a while.
-func (s *stage) suspend(ctx context.Context, r *rehearsal, of throne) error {
-	return s.overthrow(ctx, r, of, "SIGSTOP", (*redistest.Server).Pause, func(ctx context.Context, old *redistest.Server) error {
-		if err := wait(ctx, undead); err != nil {
-			return err
-		}
-		if err := old.Resume(); err != nil {
-			return err
-		}
+func (s *stage) suspend(ctx context.Context, r *rehearsal, of throne) {
+	pause := func(old *redistest.Server) { s.check(old.Pause()) }
+	s.overthrow(ctx, r, of, "SIGSTOP", pause, func(old *redistest.Server) {
+		s.check(wait(ctx, undead))
+		s.check(old.Resume())
 		back := time.Now()
 		s.say("SIGCONT to the old master at %s", stamp(back))
-		err := of.Demoted(ctx, old)
+		s.check(of.Demoted(ctx, old))
 		s.note("the old master went on %s after its successor was there, and was a replica another %s later", short(undead), short(time.Since(back)))
-		return err
 	})
 }
 
 // overthrow does something to the master, and then something else when a replica has taken its place.
-func (s *stage) overthrow(ctx context.Context, r *rehearsal, of throne, what string, strike func(*redistest.Server) error,
-	then func(context.Context, *redistest.Server) error,
-) error {
-	if err := s.startAll(ctx, r.nodes, nil); err != nil {
-		return err
-	}
+func (s *stage) overthrow(ctx context.Context, r *rehearsal, of throne, what string, strike, then func(*redistest.Server)) {
+	s.startAll(ctx, r.nodes, nil)
 	seconds := max(r.seconds, 24*time.Second)
-	if err := waitUntil(ctx, s.from.Add(seconds/4)); err != nil {
-		return err
-	}
+	s.check(waitUntil(ctx, s.from.Add(seconds/4)))
 	old, err := of.Master()
-	if err != nil {
-		return err
-	}
-	if err := s.amid(ctx); err != nil {
-		return err
-	}
-	if err := strike(old); err != nil {
-		return err
-	}
+	s.check(err)
+	s.amid(ctx)
+	strike(old)
 	fault := time.Now()
 	s.say("%s to the master at %s", what, stamp(fault))
-	if _, err := of.Promoted(ctx, old); err != nil {
-		return err
-	}
-	s.note("%s to the master; another one was there %s later", what, short(time.Since(fault)))
+	_, err = of.Promoted(ctx, old)
+	s.check(err)
+	back := time.Now()
+	s.note("%s to the master; another one was there %s later", what, short(back.Sub(fault)))
 	if then != nil {
-		if err := then(ctx, old); err != nil {
-			return err
-		}
+		then(old)
 	}
-	end := s.from.Add(seconds - time.Second)
-	if least := fault.Add(lossAfter + 4*time.Second); end.Before(least) {
-		end = least
-	}
-	if err := waitUntil(ctx, end); err != nil {
-		return err
-	}
-	loss := window{fault.Add(-lossBefore), fault.Add(lossAfter)}
-	if err := s.finish(ctx, demand{within: startsWithin, gap: loss, lossy: loss}); err != nil {
-		return err
-	}
+	s.faults = append(s.faults, judge.Disturbance{Span: judge.Span{From: fault.Add(-lossBefore), Until: back}, What: "failover", Lossy: true, Loses: true})
+	s.check(waitUntil(ctx, later(s.from.Add(seconds-time.Second), back.Add(s.settle()+4*time.Second))))
+	s.finish(ctx)
 	s.forgotten(fault)
-	return nil
 }
 
 // forgotten notes what became of the ticks around a fault.
 func (s *stage) forgotten(fault time.Time) {
-	first := fault.Add(time.Hour)
+	recorded, unrecorded := s.books.started(), 0
+	first, pairs := map[string]line{}, [][2]line(nil)
 	for _, l := range starts(s.lines) {
-		if l.at.After(fault.Add(noSooner)) && l.at.Before(first) {
-			first = l.at
+		if _, known := recorded[l.run]; !known {
+			unrecorded++
+		}
+		id := fmt.Sprint(l.job, l.tick, l.shard)
+		if before, again := first[id]; again {
+			pairs = append(pairs, [2]line{before, l})
+		} else {
+			first[id] = l
 		}
 	}
-	s.note("first run %s after the fault; no node ended", short(first.Sub(fault)))
-	s.note("between %s before the fault and %s after it: %d ticks ran twice, %d runs have no record, %d ticks neither ran nor are recorded",
-		short(lossBefore), short(lossAfter), len(s.findings.twice), len(s.audit.unrecorded), len(s.findings.vanished))
-	for i, p := range s.findings.twice {
+	s.note("first run %s after the fault; no node ended", short(noSooner+s.firstAfter(fault.Add(noSooner))))
+	s.note("%d ticks ran twice, %d runs have no record, %d ticks neither ran nor are recorded", len(pairs), unrecorded, s.report.Verdicts[judge.Vanished])
+	for i, p := range pairs {
 		if i == shown {
-			s.note("... and %d more", len(s.findings.twice)-shown)
+			s.note("... and %d more", len(pairs)-shown)
 			break
 		}
-		s.note("%s ran twice: due %s, started %s and %s after the fault", p.first.job,
-			signed(p.first.tick.Sub(fault)), signed(p.first.at.Sub(fault)), signed(p.second.at.Sub(fault)))
+		s.note("%s ran twice: due %s, started %s and %s after the fault", p[0].job,
+			signed(p[0].tick.Sub(fault)), signed(p[0].at.Sub(fault)), signed(p[1].at.Sub(fault)))
 	}
 }
 

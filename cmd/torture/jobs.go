@@ -5,79 +5,60 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
-// job is a command job of a scenario. due is the verifier's own, brute idea of its schedule;
-// nothing of the module's schedule parser stands behind it.
+// job is a job of a scenario: a command, or an HTTP call.
 type job struct {
 	name     string
 	schedule string
-	due      func(second int64) bool
-	lasts    bool   // its runs also write when they end
-	work     string // shell, between start and end
-
-	// may is what may run beside what is due, because it is not known to the millisecond which of two schedules was in
-	// force; nil: nothing.
-	may func(second int64) bool
-	// waits are the times in which a node that lives need not be able to run it.
-	waits   []window
-	command bool          // it is a command also where the others are HTTP calls
-	ttl     time.Duration // 0: as the others
-	shards  int           // into how many parts each tick is split; 0: it is not
+	lasts    bool          // its runs also write when they end
+	work     string        // shell, between start and end
+	command  bool          // it is a command also where the others are HTTP calls
+	ttl      time.Duration // 0: as the others
+	shards   int           // into how many parts each tick is split; 0: it is not
 }
 
-// mayRun says whether some schedule of the job asks for a second.
-func (j job) mayRun(second int64) bool { return j.due(second) || j.may != nil && j.may(second) }
-
-// waiting says whether the job had to wait at an instant.
-func (j job) waiting(at time.Time) bool {
-	return slices.ContainsFunc(j.waits, func(w window) bool { return w.holds(at) })
-}
+const always = "* * * * * *"
 
 // everySecond makes n jobs that do nothing but write.
 func everySecond(n int) []job {
 	jobs := make([]job, n)
 	for i := range jobs {
-		jobs[i] = job{name: fmt.Sprintf("each-%02d", i+1), schedule: "* * * * * *", due: func(int64) bool { return true }}
+		jobs[i] = job{name: fmt.Sprintf("each-%02d", i+1), schedule: always}
 	}
 	return jobs
 }
 
 // slow is a job whose runs last, but end before the next tick even if they start a second late.
 func slow(name string) job {
-	return job{
-		name: name, schedule: "*/3 * * * * *", due: func(s int64) bool { return s%60%3 == 0 },
-		lasts: true, work: "sleep 1.2",
-	}
+	return job{name: name, schedule: "*/3 * * * * *", lasts: true, work: "sleep 1.2"}
 }
 
 // long is a job whose runs take d, first at the given instant's second of the minute and again
 // 30 s later. They end early when the file $ALIVE is gone, so that none outlives its scenario.
 func long(first time.Time, d time.Duration) job {
-	a := first.Unix() % 60
-	b := (a + 30) % 60
+	at := first.Unix() % 60
 	return job{
-		name: "long", schedule: fmt.Sprintf("%d,%d * * * * *", a, b),
-		due:   func(s int64) bool { return s%60 == a || s%60 == b },
-		lasts: true,
-		work:  fmt.Sprintf(`i=0; while [ -e "$ALIVE" ] && [ $i -lt %d ]; do sleep 0.5; i=$((i+1)); done`, int(d/(500*time.Millisecond))),
+		name: "long", schedule: fmt.Sprintf("%d,%d * * * * *", at, (at+30)%60), lasts: true,
+		work: fmt.Sprintf(`i=0; while [ -e "$ALIVE" ] && [ $i -lt %d ]; do sleep 0.5; i=$((i+1)); done`, int(d/(500*time.Millisecond))),
 	}
 }
 
 // script is what the shell runs. The line is one write: the shell's own printf collects it.
 func (j job) script() string {
 	say := `say() { printf '%s %s %s %s %s %s %s %s %s\n' "$ESCAPEMENT_JOB" "$ESCAPEMENT_TICK" "$ESCAPEMENT_TOKEN" ` +
-		`"$ESCAPEMENT_NODE" "$ESCAPEMENT_RUN" "$1" "$(date +%s%N)" "$ESCAPEMENT_SHARD/$ESCAPEMENT_SHARDS" "$LABEL" >>"$SINK"; }; say ` + phaseStart
+		`"$ESCAPEMENT_NODE" "$ESCAPEMENT_RUN" "$1" "$(date +%s%N)" "$ESCAPEMENT_SHARD/$ESCAPEMENT_SHARDS" "$LABEL" >>"$SINK"; }; say ` + string(judge.Start)
 	if !j.lasts {
 		return say
 	}
-	return say + "; " + j.work + "; say " + phaseEnd
+	return say + "; " + j.work + "; say " + string(judge.End)
 }
 
 // settings are the parts of the nodes' configuration that scenarios choose.

@@ -36,7 +36,7 @@ type rehearsal struct {
 	short       bool
 	confirm     bool
 	lacking     string // the program without the guard
-	lacks       guard
+	lacks       lack
 	median      map[string]time.Duration // p50 of the lag, by scenario that is over
 }
 
@@ -87,9 +87,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 
 // choose finds the scenarios, and the guard that nodes are to lack, if any. It refuses flags that none of the scenarios heeds:
 // their run would hold, and would show nothing of what was asked for.
-func (o options) choose() (chosen []scenario, g guard, err error) {
+func (o options) choose() (chosen []scenario, g lack, err error) {
 	if o.ignore != "" {
-		if g, err = guardOf(o.ignore); err != nil {
+		if g, err = lackOf(o.ignore); err != nil {
 			return nil, g, err
 		}
 		if o.scenario != "all" && o.scenario != g.scenario {
@@ -118,7 +118,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
-	var g guard
+	var g lack
 	var chosen []scenario
 	if err == nil {
 		chosen, g, err = o.choose()
@@ -158,9 +158,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // perform builds the node program and runs the scenarios one after another; g is the guard that nodes lack, if it has a name.
-func perform(ctx context.Context, o options, g guard, chosen []scenario, dir string, t *table, say func(string, ...any)) error {
+func perform(ctx context.Context, o options, g lack, chosen []scenario, dir string, t *table, say func(string, ...any)) error {
 	say("building the node program")
-	var left guard
+	var left lack
 	if o.without {
 		left = asserting
 	}
@@ -186,7 +186,7 @@ func perform(ctx context.Context, o options, g guard, chosen []scenario, dir str
 }
 
 // build builds the program, without a guard that has a name, and returns its path.
-func build(ctx context.Context, dir, name string, left guard, race bool) (string, error) {
+func build(ctx context.Context, dir, name string, left lack, race bool) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	binary := filepath.Join(dir, name)

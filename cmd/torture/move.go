@@ -4,18 +4,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 const (
@@ -34,63 +32,37 @@ func moveSettings(r *rehearsal) settings {
 }
 
 // move moves the namespace from a standalone server to a Cluster, with a SIGKILL to the command amid each step.
-func move(ctx context.Context, r *rehearsal, s *stage) error {
+func move(ctx context.Context, r *rehearsal, s *stage) {
 	plain := s.settings
 	plain.section = nil
-	if err := plain.writeConfig(filepath.Join(s.dir, latecomer+".yaml"), s.sink(), s.lives()); err != nil {
-		return err
-	}
-	if err := s.startAll(ctx, r.nodes, nil); err != nil {
-		return err
-	}
+	s.check(plain.writeConfig(filepath.Join(s.dir, latecomer+".yaml"), s.sink(), s.lives()))
+	s.startAll(ctx, r.nodes, nil)
 	m := relocation{stage: s, frozen: s.nodes[0]}
 	calm := max(r.seconds/8, 2*time.Second)
-	for _, step := range []func(context.Context) error{m.freeze, m.relocate, m.followed, m.thaw, m.comeLate} {
-		if err := wait(ctx, calm); err != nil {
-			return err
-		}
-		if err := step(ctx); err != nil {
-			return err
-		}
+	for _, step := range []func(context.Context){m.freeze, m.relocate, m.followed, m.thaw, m.comeLate} {
+		s.check(wait(ctx, calm))
+		step(ctx)
 	}
-	return m.finish(ctx)
+	m.finish(ctx)
 }
 
 // relocation is what the scenario has done.
 type relocation struct {
 	*stage
 	frozen       *node
-	thawed       time.Time
 	sealed, open answer // began is when the first try of the step did, ended when it was answered
 }
 
 // freeze stops a node amid its starts, and waits until its runs have been reaped.
-func (m *relocation) freeze(ctx context.Context) error {
-	if err := m.amid(ctx); err != nil {
-		return err
-	}
-	m.struck[m.frozen.name] = true
-	m.say("SIGSTOP to %s", m.frozen.name)
-	if err := m.frozen.signal(syscall.SIGSTOP); err != nil {
-		return err
-	}
-	for {
-		b, err := readBooks(ctx, m.client)
-		if err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(b.Open, func(l ledger.Lease) bool { return l.NodeName == m.frozen.name }) {
-			return nil
-		}
-		if err := wait(ctx, 100*time.Millisecond); err != nil {
-			return err
-		}
-	}
+func (m *relocation) freeze(ctx context.Context) {
+	m.amid(ctx)
+	m.stage.freeze(m.frozen)
+	m.reaped(ctx, (*node).struck)
 }
 
 // relocate carries out the steps. Each is killed once, as soon as there is something to be seen of it, run again, and
 // run once too often.
-func (m *relocation) relocate(ctx context.Context) error {
+func (m *relocation) relocate(ctx context.Context) {
 	note := func(c redis.UniversalClient) string { return c.HGet(ctx, "{"+namespace+"}:control", "move").Val() }
 	began := time.Now()
 	steps := []struct {
@@ -105,28 +77,16 @@ func (m *relocation) relocate(ctx context.Context) error {
 	}
 	for i, step := range steps {
 		if step.name == "seal" {
-			if err := m.stage.amid(ctx); err != nil {
-				return err
-			}
+			m.amid(ctx)
 		}
 		if i > 0 && i < len(steps)-1 { // the one after it comes too early
-			if err := m.refused(ctx, fmt.Sprintf("move %s before %s", steps[i+1].name, step.name), m.command(steps[i+1].name)...); err != nil {
-				return err
-			}
+			m.refused(ctx, fmt.Sprintf("move %s before %s", steps[i+1].name, step.name), m.command(steps[i+1].name)...)
 		}
 		began = time.Now()
-		cut, err := m.cut(ctx, step.amid, m.command(step.name)...)
-		if err != nil {
-			return err
-		}
+		cut := m.cut(ctx, step.amid, m.command(step.name)...)
 		here, there := note(m.client), note(m.there)
-		done, err := m.must(ctx, m.command(step.name)...)
-		if err != nil {
-			return err
-		}
-		if _, err := m.must(ctx, m.command(step.name)...); err != nil {
-			return fmt.Errorf("once too often: %w", err)
-		}
+		done := m.must(ctx, m.command(step.name)...)
+		m.must(ctx, m.command(step.name)...) // once too often
 		if step.after != nil {
 			*step.after = answer{began: cut.began, ended: done.ended}
 		}
@@ -134,7 +94,6 @@ func (m *relocation) relocate(ctx context.Context) error {
 			stateOf(here), stateOf(there), short(done.ended.Sub(done.began)))
 	}
 	m.say("moved; from seal to open %s", short(m.open.ended.Sub(m.sealed.began)))
-	return nil
 }
 
 // stateOf is the state of a move in a control record.
@@ -161,98 +120,69 @@ func (m *relocation) command(step string) []string {
 }
 
 // followed waits until every node but the frozen one is at the other side.
-func (m *relocation) followed(ctx context.Context) error {
+func (m *relocation) followed(ctx context.Context) {
 	for _, n := range m.nodes {
 		if n != m.frozen {
-			if err := m.arrived(ctx, n.name); err != nil {
-				return err
-			}
+			m.arrived(ctx, n.name)
 		}
 	}
-	return nil
 }
 
 // arrived waits until a node is in the roster at the other side.
-func (m *relocation) arrived(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, followWithin)
-	defer cancel()
-	inspector, err := scheduler.NewInspector(m.there, namespace)
-	if err != nil {
-		return err
-	}
-	for {
-		nodes, err := inspector.Nodes(ctx)
-		if err == nil && slices.ContainsFunc(nodes, func(n scheduler.NodeView) bool { return n.Name == name && n.State == "active" }) {
-			return nil
-		}
-		if e := wait(ctx, 50*time.Millisecond); e != nil {
-			return fmt.Errorf("%s did not follow within %s: %w", name, followWithin, errors.Join(err, e))
-		}
-	}
+func (m *relocation) arrived(ctx context.Context, name string) {
+	m.eventually(ctx, followWithin, name+" does not follow", func(ctx context.Context) (bool, error) {
+		nodes, err := m.inspector(m.there).Nodes(ctx)
+		return slices.ContainsFunc(nodes, func(n scheduler.NodeView) bool { return n.Name == name && n.State == "active" }), err
+	})
 }
 
 // thaw lets the frozen node go on, which follows then.
-func (m *relocation) thaw(ctx context.Context) error {
-	m.thawed = time.Now()
-	if err := m.frozen.signal(syscall.SIGCONT); err != nil {
-		return err
-	}
-	m.say("SIGCONT to %s", m.frozen.name)
-	err := m.arrived(ctx, m.frozen.name)
-	m.note("%s was frozen until %s after the other side was open; it was there another %s later", m.frozen.name, short(m.thawed.Sub(m.open.ended)), short(time.Since(m.thawed)))
-	return err
+func (m *relocation) thaw(ctx context.Context) {
+	m.stage.thaw(m.frozen)
+	thawed := m.frozen.frozen.Until
+	m.arrived(ctx, m.frozen.name)
+	m.note("%s was frozen until %s after the other side was open; it was there another %s later", m.frozen.name, short(thawed.Sub(m.open.ended)), short(time.Since(thawed)))
 }
 
 // comeLate starts a node where the namespace was, which knows of nowhere else.
-func (m *relocation) comeLate(ctx context.Context) error {
-	n, err := m.start(latecomer, "--config", latecomer+".yaml")
-	if err != nil {
-		return err
-	}
+func (m *relocation) comeLate(ctx context.Context) {
+	n := m.start(latecomer, "--config", latecomer+".yaml")
 	m.say("%s is started where the namespace was", latecomer)
-	if err := wait(ctx, 4*time.Second); err != nil {
-		return err
-	}
+	m.check(wait(ctx, 4*time.Second))
 	if !n.alive() {
-		m.left[n.name] = true // it may
+		n.left = n.ended // it may
 	}
-	return nil
 }
 
-// finish stops the nodes and checks sink and books: those of the other side, where the history was brought to.
-func (m *relocation) finish(ctx context.Context) error {
+// finish stops the nodes and has it judged: the books of the other side, where the history was brought to.
+func (m *relocation) finish(ctx context.Context) {
 	here := m.client
 	m.client = m.there
 	defer func() { m.client = here }()
-	gap := window{m.sealed.began.Add(-time.Second), m.open.ended.Add(recovery)}
-	if err := m.stage.finish(ctx, demand{within: startsWithin, gap: gap}); err != nil {
-		return err
-	}
-	left, err := readBooks(ctx, here)
-	if err != nil {
-		return err
-	}
-	m.findings.violations = append(m.findings.violations, left.kept(m.books)...)
+	m.faults = append(m.faults, judge.Disturbance{Span: judge.Span{From: m.sealed.began, Until: m.open.ended}, What: "drain, and a move"})
+	m.stage.finish(ctx)
+	left, err := readBooks(ctx, here, namespace)
+	m.check(err)
+	m.findings = append(m.findings, left.kept(m.books)...)
+	m.findings = append(m.findings, sealedOff(m.lines, m.books.started(), window{m.sealed.ended, m.open.began})...)
 	m.astray()
 	m.pauseNoted()
-	return nil
 }
 
 // astray accuses nodes of runs that they were granted where the namespace was no more.
 func (m *relocation) astray() {
-	m.findings.violations = append(m.findings.violations, sealedOff(m.lines, m.books.started(), window{m.sealed.ended, m.open.began})...)
 	after := map[string]int{}
 	for _, l := range starts(m.lines) {
 		if l.tick.After(m.open.ended) {
 			after[l.node]++
 		}
 		if l.node == latecomer {
-			m.accuse(stray, "a node that knows only the old address ran: %s", l)
+			m.accuse(stray, l.job, "a node that knows only the old address ran: %s", l)
 		}
 	}
 	for _, n := range m.nodes {
 		if n.name != latecomer && after[n.name] == 0 {
-			m.accuse(stray, "%s ran nothing where the namespace is now", n.name)
+			m.accuse(stray, n.name, "it ran nothing where the namespace is now")
 		}
 	}
 	m.note("%s ran %d times after it had followed; %s, with the old address alone, %d times", m.frozen.name, after[m.frozen.name], latecomer, after[latecomer])
@@ -260,28 +190,18 @@ func (m *relocation) astray() {
 
 // pauseNoted notes for how long nothing started, and how late runs were for that.
 func (m *relocation) pauseNoted() {
+	abandoned := m.books.abandoned()
+	own := slices.DeleteFunc(starts(m.lines), func(l line) bool { return abandoned[l.run] })
 	var last, first time.Time
-	var late, blindly int
-	var worst time.Duration
-	for _, l := range starts(m.lines) {
-		if m.audit.abandoned[l.run] {
-			if l.at.After(m.thawed) {
-				blindly++
-			}
-			continue
-		}
-		worst = max(worst, l.lag())
+	for _, l := range own {
 		if l.at.Before(m.sealed.ended) && l.at.After(last) {
 			last = l.at
 		}
 		if l.at.After(m.open.began) && (first.IsZero() || l.at.Before(first)) {
 			first = l.at
 		}
-		if l.lag() > startsWithin {
-			late++
-		}
 	}
+	late := lags(own, func(l line) bool { return l.lag() > startsWithin })
 	m.note("from seal to open %s; nothing started for %s; %d runs started more than %s after they were due, the latest %s",
-		short(m.open.ended.Sub(m.sealed.began)), short(first.Sub(last)), late, short(startsWithin), short(worst))
-	m.note("lines that abandoned runs of the frozen node wrote after SIGCONT: %d; lines after a newer token, for a guard to refuse: %d", blindly, m.findings.stale)
+		short(m.open.ended.Sub(m.sealed.began)), short(first.Sub(last)), len(late), short(startsWithin), short(quantile(late, 1)))
 }

@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 // readyWithin is how long a node may take from its start to /readyz.
@@ -30,7 +32,12 @@ type node struct {
 	log    string // path of what it writes
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when it was waited for
-	err    error         // how it exited; to be read after exited is closed
+	err    error         // how it exited, and when; to be read after exited is closed
+	ended  time.Time
+
+	// What was done to it: when it was told to leave, when it was killed, and while it was frozen.
+	left, killed time.Time
+	frozen       judge.Span
 }
 
 // startNode starts a node that reads config.yaml in dir.
@@ -49,7 +56,7 @@ func startNode(binary, dir, name string, more ...string) (*node, error) {
 		return nil, fmt.Errorf("start node %s: %w", name, err)
 	}
 	go func() { // ends with the process
-		n.err = n.cmd.Wait()
+		n.err, n.ended = n.cmd.Wait(), time.Now()
 		close(n.exited)
 	}()
 	return n, nil
@@ -69,6 +76,58 @@ func (n *node) alive() bool {
 	default:
 		return true
 	}
+}
+
+// struck says whether it was killed or frozen.
+func (n *node) struck() bool { return !n.killed.IsZero() || !n.frozen.From.IsZero() }
+
+// endedAt is when it had; zero: it has not.
+func (n *node) endedAt() time.Time {
+	if n.alive() {
+		return time.Time{}
+	}
+	return n.ended
+}
+
+// gone waits until the process has ended.
+func (n *node) gone(ctx context.Context) error {
+	select {
+	case <-n.exited:
+		return nil
+	case <-ctx.Done():
+		if n.alive() {
+			return fmt.Errorf("node %s does not end: %w", n.name, ctx.Err())
+		}
+		return nil
+	}
+}
+
+// kill kills a node.
+func (s *stage) kill(n *node) {
+	n.killed = time.Now()
+	s.say("SIGKILL to %s at %s", n.name, stamp(n.killed))
+	s.check(n.signal(syscall.SIGKILL))
+	<-n.exited
+}
+
+// freeze stops a node.
+func (s *stage) freeze(n *node) {
+	n.frozen.From = time.Now()
+	s.say("SIGSTOP to %s at %s", n.name, stamp(n.frozen.From))
+	s.check(n.signal(syscall.SIGSTOP))
+}
+
+// thaw lets it go on.
+func (s *stage) thaw(n *node) {
+	n.frozen.Until = time.Now()
+	s.say("SIGCONT to %s at %s", n.name, stamp(n.frozen.Until))
+	s.check(n.signal(syscall.SIGCONT))
+}
+
+// leave tells a node to end.
+func (s *stage) leave(n *node) {
+	n.left = time.Now()
+	s.check(n.signal(syscall.SIGTERM))
 }
 
 // end kills the process, also a frozen one, and returns when it is gone.

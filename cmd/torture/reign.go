@@ -1,14 +1,17 @@
+//go:build unix
+
 package main
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
+
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 // usurper is a generation that ran what was another one's.
-const usurper kind = "STANDBY"
+const usurper judge.Kind = "STANDBY"
 
 // reign is when a generation may claim: from the start of the command that promotes it to the answer of the one that
 // promotes another. Both ends are this machine's time, as are Redis' and the sink's.
@@ -23,7 +26,7 @@ const underWay = time.Second
 // usurped are lines of a generation outside of its reigns. A run that was granted within one may start shortly after it, and
 // end whenever it does; started says when each did, and inFlight counts their lines. When they were granted is not recorded: what
 // is known is that their ticks were due before the end of the reign, and turns looks at the order of the grants.
-func usurped(lines []line, started map[string]time.Time, reigns []reign) (wrong []violation, inFlight int) {
+func usurped(lines []line, started map[string]time.Time, reigns []reign) (wrong []judge.Finding, inFlight int) {
 	for _, l := range lines {
 		at, known := started[l.run]
 		own := func(r reign) bool { return r.generation == l.label }
@@ -34,7 +37,7 @@ func usurped(lines []line, started map[string]time.Time, reigns []reign) (wrong 
 		}):
 			inFlight++
 		default:
-			wrong = append(wrong, violation{usurper, fmt.Sprintf("generation %s was not active: %s", l.label, l)})
+			wrong = append(wrong, judge.NewFinding(usurper, l.job, l.tick, "generation %s was not active: %s", l.label, l))
 		}
 	}
 	return wrong, inFlight
@@ -42,51 +45,31 @@ func usurped(lines []line, started map[string]time.Time, reigns []reign) (wrong 
 
 // turns checks for each job that generations ran it in the order of the reigns, one after another: in the order of the tokens,
 // which is that of the grants.
-func turns(all []job, lines []line, reigns []reign) []violation {
+func turns(all []job, lines []line, reigns []reign) []judge.Finding {
 	var path []string
 	for _, r := range reigns {
 		path = append(path, r.generation)
 	}
-	var wrong []violation
+	var wrong []judge.Finding
 	for _, j := range all {
 		own := slices.DeleteFunc(starts(lines), func(l line) bool { return l.job != j.name })
 		slices.SortStableFunc(own, func(a, b line) int { return cmp.Compare(a.token, b.token) })
-		for _, v := range follows(path, own, func(l line) string { return l.label }) {
-			wrong = append(wrong, violation{usurper, v.what})
-		}
+		wrong = append(wrong, follows(usurper, path, own, func(l line) string { return l.label })...)
 	}
 	return wrong
 }
 
 // idle are reigns in which the generation ran nothing.
-func idle(lines []line, reigns []reign) []violation {
-	var wrong []violation
+func idle(lines []line, reigns []reign) []judge.Finding {
+	var wrong []judge.Finding
 	for _, r := range reigns {
 		ran := false
 		for _, l := range lines {
 			ran = ran || l.label == r.generation && r.holds(l.at)
 		}
 		if !ran {
-			wrong = append(wrong, violation{usurper, fmt.Sprintf("generation %s ran nothing from %s to %s, when it was active", r.generation, stamp(r.from), stamp(r.to))})
+			wrong = append(wrong, judge.NewFinding(usurper, r.generation, time.Time{}, "it ran nothing from %s to %s, when it was active", stamp(r.from), stamp(r.to)))
 		}
 	}
 	return wrong
-}
-
-// started is when each run did, by its id; of one that goes on, when it was granted.
-func (b books) started() map[string]time.Time {
-	at := map[string]time.Time{}
-	for _, rows := range b.Rows {
-		for _, row := range rows {
-			if !row.Ranged && !row.Whole {
-				at[row.Run] = time.UnixMilli(row.Started)
-			}
-		}
-	}
-	for _, l := range b.Open {
-		if !l.Whole && !l.Pending() {
-			at[l.Run] = time.UnixMilli(l.Granted)
-		}
-	}
-	return at
 }

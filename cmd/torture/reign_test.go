@@ -1,13 +1,12 @@
+//go:build unix
+
 package main
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 func TestUsurped(t *testing.T) {
@@ -38,7 +37,7 @@ func TestUsurped(t *testing.T) {
 		})
 	}
 	run := func(token int64, label string) line {
-		return line{job: "plan", label: label, token: token, phase: phaseStart}
+		return line{job: "plan", label: label, token: token, phase: judge.Start}
 	}
 	all := []job{{name: "plan"}}
 	if wrong := turns(all, []line{run(2, "new"), run(1, "old"), run(3, "new")}, reigns); len(wrong) > 0 {
@@ -49,47 +48,5 @@ func TestUsurped(t *testing.T) {
 	}
 	if wrong := idle([]line{{label: "old", at: second(1)}}, reigns); len(wrong) != 1 {
 		t.Errorf("a generation that ran nothing: %v", wrong)
-	}
-}
-
-func TestSealedOff(t *testing.T) {
-	closed := window{second(4), second(6)}
-	started := map[string]time.Time{"before": second(3), "between": second(5)}
-	for run, want := range map[string]int{"before": 0, "between": 1, "unknown": 1} {
-		if got := sealedOff([]line{{run: run, at: second(5)}}, started, closed); len(got) != want {
-			t.Errorf("%s: %v", run, got)
-		}
-	}
-	if got := sealedOff([]line{{run: "unknown", at: second(7)}}, started, closed); len(got) > 0 {
-		t.Errorf("after open: %v", got)
-	}
-}
-
-func TestKept(t *testing.T) {
-	left, there := goodBooks(), goodBooks()
-	there.Rows["each-01"] = append(there.Rows["each-01"], ledger.Row{Job: "each-01", Tick: second(10).UnixMilli(), Outcome: jobs.OutcomeSucceeded})
-	left.Rows["each-01"][2].Outcome, there.Rows["each-01"][2].Outcome = jobs.OutcomeAbandoned, jobs.OutcomeAbandoned
-	left.Rows["each-01"][2].Late = "lost 1795338239073"
-	if wrong := left.kept(there); len(wrong) > 0 {
-		t.Errorf("history that was copied: %v", wrong)
-	}
-	left.Rows["each-01"] = append(left.Rows["each-01"], ledger.Row{Job: "each-01", Tick: second(11).UnixMilli(), Outcome: jobs.OutcomeSucceeded})
-	left.Open = []ledger.Lease{{Job: "slow", Tick: second(10).UnixMilli()}}
-	if wrong := left.kept(there); len(wrong) != 2 {
-		t.Errorf("a run that was recorded after the copy, and one that goes on: %v", wrong)
-	}
-}
-
-// TestCodes: the node that came back is none of those that were there before, however many these are.
-func TestCodes(t *testing.T) {
-	for each := 2; each <= 9; each++ {
-		p := promotions{stage: &stage{}, each: each}
-		for i := range each + 1 {
-			p.lines = append(p.lines, line{node: fmt.Sprintf("old%d", i+1), label: "old", phase: phaseStart})
-		}
-		ran, back := p.codes()
-		if ran["old"] != each+1 || back != 1 || len(p.findings.violations) != 1 || !strings.Contains(p.findings.violations[0].what, fmt.Sprintf("old%d", each+1)) {
-			t.Errorf("%d nodes: ran %v, the one that came back %d: %v", each, ran, back, p.findings.violations)
-		}
 	}
 }

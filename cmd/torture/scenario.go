@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 // scenario is one thing that happens to a cluster.
@@ -16,7 +18,7 @@ type scenario struct {
 	name    string
 	prepare func(*rehearsal) settings // nil: the usual jobs
 	long    bool                      // not among all with -short
-	act     func(context.Context, *rehearsal, *stage) error
+	act     func(context.Context, *rehearsal, *stage)
 }
 
 var scenarios = []scenario{
@@ -33,7 +35,7 @@ var scenarios = []scenario{
 	{name: "deploy", prepare: deploySettings, act: deploy},
 	{name: "promote", prepare: promoteSettings, act: promote},
 	{name: "move", prepare: moveSettings, act: move, long: true},
-	{name: "broken", act: broken},
+	{name: "broken", prepare: brokenSettings, act: broken},
 }
 
 func names() []string {
@@ -81,7 +83,7 @@ func usual(r *rehearsal) settings {
 }
 
 // undone is a scenario that could not be carried out to its end.
-const undone kind = "UNDONE"
+const undone judge.Kind = "UNDONE"
 
 // perform sets the stage, acts, and ends every process again.
 func (sc scenario) perform(ctx context.Context, r *rehearsal, dir, binary string, say func(string, ...any)) row {
@@ -95,18 +97,18 @@ func (sc scenario) perform(ctx context.Context, r *rehearsal, dir, binary string
 	s.say = func(format string, args ...any) { say("%-7s %s", sc.name, fmt.Sprintf(format, args...)) }
 	s.drain = 10 * time.Second
 	s.say("%d jobs, ttl %s", len(s.jobs), s.ttl)
-	err := s.open()
-	if err == nil {
-		err = sc.act(ctx, r, s)
-	}
+	err := play(func() {
+		s.open()
+		sc.act(ctx, r, s)
+	})
 	if err != nil && s.asked.IsZero() {
 		s.crashes() // it may be why
 	}
 	if err = errors.Join(err, s.close()); err != nil {
-		s.accuse(undone, "%v", err)
+		s.accuse(undone, sc.name, "%v", err)
 	}
-	r.median[sc.name] = quantile(s.findings.lags, 0.5)
-	out := newRow(sc.name, s.findings, s.lines, s.notes)
+	out := newRow(sc.name, s)
+	r.median[sc.name] = quantile(out.lags, 0.5)
 	s.say("%s", out.result())
 	return out
 }

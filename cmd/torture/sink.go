@@ -4,15 +4,12 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
-)
 
-// The phases of a run that the sink knows.
-const (
-	phaseStart = "start"
-	phaseEnd   = "end" // only of runs that last
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 // line is one line of the sink.
@@ -23,8 +20,8 @@ type line struct {
 	token int64
 	node  string
 	run   string
-	phase string
-	at    time.Time // when it was written, by the machine's clock
+	phase judge.Phase // End only of runs that last
+	at    time.Time   // when it was written, by the machine's clock
 	// shard is which part of its tick ran, from 0, and shards of how many; 0 of 1 where ticks are not split.
 	shard, shards int
 	label         string // of the configuration whose code ran
@@ -42,9 +39,9 @@ func (l line) String() string {
 // lag is how long after its tick a run started.
 func (l line) lag() time.Duration { return l.at.Sub(l.tick) }
 
-// readSink reads all lines; what is not a line is a violation. A file that is not there yet is
+// readSink reads all lines; what is not a line is a finding. A file that is not there yet is
 // an empty one.
-func readSink(path string) ([]line, []violation, error) {
+func readSink(path string) ([]line, []judge.Finding, error) {
 	f, err := os.Open(path) //nolint:gosec // the path is made by this program
 	if os.IsNotExist(err) {
 		return nil, nil, nil
@@ -54,12 +51,12 @@ func readSink(path string) ([]line, []violation, error) {
 	}
 	defer f.Close()
 	var lines []line
-	var bad []violation
+	var bad []judge.Finding
 	s := bufio.NewScanner(f)
 	for no := 1; s.Scan(); no++ {
 		l, err := parseLine(s.Text())
 		if err != nil {
-			bad = append(bad, violation{phantom, fmt.Sprintf("line %d: %v: %.200q", no, err, s.Text())})
+			bad = append(bad, judge.NewFinding(judge.KindPhantom, "line "+strconv.Itoa(no), time.Time{}, "%v: %.200q", err, s.Text()))
 			continue
 		}
 		l.no = no
@@ -85,10 +82,11 @@ func parseLine(text string) (line, error) {
 	if err != nil {
 		return line{}, fmt.Errorf("time of writing (GNU date is needed): %w", err)
 	}
-	if f[5] != phaseStart && f[5] != phaseEnd {
-		return line{}, fmt.Errorf("phase %q", f[5])
+	phase := judge.Phase(f[5])
+	if phase != judge.Start && phase != judge.End {
+		return line{}, fmt.Errorf("phase %q", phase)
 	}
-	l := line{job: f[0], tick: tick.UTC(), token: token, node: f[3], run: f[4], phase: f[5], at: time.Unix(0, nanos).UTC(), label: f[8]}
+	l := line{job: f[0], tick: tick.UTC(), token: token, node: f[3], run: f[4], phase: phase, at: time.Unix(0, nanos).UTC(), label: f[8]}
 	if l.shard, l.shards, err = parsePart(f[7]); err != nil {
 		return line{}, err
 	}
@@ -112,7 +110,7 @@ func parsePart(text string) (shard, shards int, err error) {
 func starts(lines []line) []line {
 	var out []line
 	for _, l := range lines {
-		if l.phase == phaseStart {
+		if l.phase == judge.Start {
 			out = append(out, l)
 		}
 	}
@@ -120,3 +118,23 @@ func starts(lines []line) []line {
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("15:04:05.000") }
+
+// quantile is the value below which a share q of the sorted lags lies; 0 of none.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+}
+
+// lags are how late runs started, sorted, of the lines that count; nil: all.
+func lags(begun []line, counts func(line) bool) []time.Duration {
+	var all []time.Duration
+	for _, l := range begun {
+		if counts == nil || counts(l) {
+			all = append(all, l.lag())
+		}
+	}
+	slices.Sort(all)
+	return all
+}

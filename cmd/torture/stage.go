@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,10 +18,11 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 // wrongExit is a node that ended by itself, or not as it should.
-const wrongExit kind = "EXIT"
+const wrongExit judge.Kind = "EXIT"
 
 // stage is where one scenario takes place: a directory, a redis-server, nodes. close ends them.
 type stage struct {
@@ -29,7 +31,7 @@ type stage struct {
 	binary string
 	// lacking is the program without a guard, lacks; "": all nodes have all.
 	lacking string
-	lacks   guard
+	lacks   lack
 
 	say func(format string, args ...any)
 
@@ -41,19 +43,21 @@ type stage struct {
 	cluster *redistest.Cluster
 	there   *redis.ClusterClient
 
-	nodes  []*node         // every one that was started
-	struck map[string]bool // nodes that were killed or frozen
-	dead   map[string]bool // nodes that were killed
-	left   map[string]bool // nodes that were told to leave before the end
-	post   *post           // writes the sink, where jobs are HTTP calls
+	nodes []*node // every one that was started
+	post  *post   // writes the sink, where jobs are HTTP calls
 
-	from     time.Time // of the window that the schedules are held to
-	asked    time.Time // when all nodes were told to end; zero: they were not
-	ended    time.Time // when the last node had: until then one that drains may still claim what it goes first for
-	findings findings
-	books    books
-	audit    audit
+	// What was done, for the judge: faults of Redis, and what was deployed one after another; nil: jobs.
+	faults []judge.Disturbance
+	terms  []term
+	begun  time.Time // when the first node was started
+	from   time.Time // from then on each tick is accounted for
+	asked  time.Time // when all nodes were told to end; zero: they were not
+	ended  time.Time // when the last node had
+
 	lines    []line
+	books    books
+	report   judge.Report
+	findings []judge.Finding
 	notes    []string // figures of this scenario alone
 }
 
@@ -61,21 +65,16 @@ func (s *stage) sink() string  { return filepath.Join(s.dir, "sink") }
 func (s *stage) lives() string { return filepath.Join(s.dir, "alive") }
 
 // open makes the directory, the configuration and the server.
-func (s *stage) open() error {
-	s.struck, s.dead, s.left = map[string]bool{}, map[string]bool{}, map[string]bool{}
-	if err := s.openRedis(filepath.Join(s.dir, "redis")); err != nil {
-		return err
+func (s *stage) open() {
+	s.openRedis(filepath.Join(s.dir, "redis"))
+	if s.next {
+		s.openNext(filepath.Join(s.dir, "next"))
 	}
-	if err := s.openNext(filepath.Join(s.dir, "next")); err != nil {
-		return err
+	s.check(os.WriteFile(s.lives(), nil, 0o600))
+	if s.posts {
+		s.openPost()
 	}
-	if err := os.WriteFile(s.lives(), nil, 0o600); err != nil {
-		return err
-	}
-	if err := s.openPost(); err != nil {
-		return err
-	}
-	return s.writeConfig(filepath.Join(s.dir, "config.yaml"), s.sink(), s.lives())
+	s.check(s.writeConfig(filepath.Join(s.dir, "config.yaml"), s.sink(), s.lives()))
 }
 
 // close ends every process that is left; commands end with the file $ALIVE.
@@ -84,46 +83,74 @@ func (s *stage) close() error {
 	for _, n := range s.nodes {
 		n.end()
 	}
-	return errors.Join(s.post.close(), s.closeRedis(), s.closeNext())
+	return errors.Join(s.post.close(), s.closeRedis())
 }
 
 // start starts a node; it need not be ready yet.
-func (s *stage) start(name string, more ...string) (*node, error) {
+func (s *stage) start(name string, more ...string) *node {
+	if s.begun.IsZero() {
+		s.begun = time.Now()
+	}
 	binary := s.binary
 	if s.lacking != "" && (s.lacks.only == "" || s.lacks.only == name) {
 		binary = s.lacking
 	}
 	n, err := startNode(binary, s.dir, name, s.redisFlags(more)...)
-	if err == nil {
-		s.nodes = append(s.nodes, n)
-	}
-	return n, err
+	s.check(err)
+	s.nodes = append(s.nodes, n)
+	return n
 }
 
-// startAll starts nodes n1, n2, ... and begins the window at the first full second when all are
-// ready. more gives a node's own flags.
-func (s *stage) startAll(ctx context.Context, count int, more func(i int) []string) error {
+// startAll starts nodes n1, n2, ... and returns when all are ready. more gives a node's own flags.
+func (s *stage) startAll(ctx context.Context, count int, more func(i int) []string) {
 	for i := range count {
 		var flags []string
 		if more != nil {
 			flags = more(i)
 		}
-		if _, err := s.start(fmt.Sprintf("n%d", i+1), flags...); err != nil {
-			return err
-		}
+		s.start(fmt.Sprint("n", i+1), flags...)
 	}
-	for _, n := range s.nodes {
-		if err := n.ready(ctx); err != nil {
-			return err
-		}
+	s.ready(ctx, s.nodes)
+}
+
+// ready waits until nodes are. When the first ones are, the time begins of which each tick is accounted for.
+func (s *stage) ready(ctx context.Context, nodes []*node) {
+	for _, n := range nodes {
+		s.check(n.ready(ctx))
 	}
-	s.from = time.Unix(time.Now().Unix()+1, 0).UTC()
+	if s.from.IsZero() {
+		s.from = time.Unix(time.Now().Unix()+1, 0).UTC()
+	}
+}
+
+// stuck is what check panics with.
+type stuck struct{ error }
+
+// check ends the scenario when something could not be carried out, as Fatal ends a test.
+func (s *stage) check(err error) {
+	if err != nil {
+		panic(stuck{err})
+	}
+}
+
+// play acts, and returns what check was given.
+func play(act func()) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case stuck:
+			err = r.error
+		default:
+			panic(r)
+		}
+	}()
+	act()
 	return nil
 }
 
-// accuse notes a broken promise that is seen outside of sink and books.
-func (s *stage) accuse(k kind, format string, args ...any) {
-	s.findings.add(k, format, args...)
+// accuse notes what is wrong and only this program can see; about is a job, a node or another subject.
+func (s *stage) accuse(k judge.Kind, about, format string, args ...any) {
+	s.findings = append(s.findings, judge.NewFinding(k, about, time.Time{}, format, args...))
 }
 
 // note keeps a figure of this scenario.
@@ -132,27 +159,33 @@ func (s *stage) note(format string, args ...any) {
 }
 
 // node is the one of that name.
-func (s *stage) node(name string) (*node, error) {
+func (s *stage) node(name string) *node {
 	i := slices.IndexFunc(s.nodes, func(n *node) bool { return n.name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("the sink names a node %q, which was never started", name)
+		s.check(fmt.Errorf("node %q was never started", name))
 	}
-	return s.nodes[i], nil
+	return s.nodes[i]
+}
+
+// named are the nodes whose names begin so.
+func (s *stage) named(prefix string) []*node {
+	return slices.DeleteFunc(slices.Clone(s.nodes), func(n *node) bool { return !strings.HasPrefix(n.name, prefix) })
+}
+
+// gone waits until nodes have ended.
+func (s *stage) gone(ctx context.Context, nodes []*node) {
+	for _, n := range nodes {
+		s.check(n.gone(ctx))
+	}
 }
 
 // amid waits for a full second and then for the first line that is written in it: the nodes are
 // in the middle of claims, starts and settles.
-func (s *stage) amid(ctx context.Context) error {
-	if err := waitUntil(ctx, time.Unix(time.Now().Unix()+1, 0)); err != nil {
-		return err
+func (s *stage) amid(ctx context.Context) {
+	s.check(waitUntil(ctx, time.Unix(time.Now().Unix()+1, 0)))
+	for before := s.written(); s.written() == before; {
+		s.check(wait(ctx, 500*time.Microsecond))
 	}
-	before := s.written()
-	for s.written() == before {
-		if err := wait(ctx, 500*time.Microsecond); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (s *stage) written() int64 {
@@ -164,17 +197,20 @@ func (s *stage) written() int64 {
 }
 
 // owners is which node goes first, by job.
-func (s *stage) owners(ctx context.Context) (map[string]string, error) {
-	inspector, err := scheduler.NewInspector(s.client, namespace)
-	if err != nil {
-		return nil, err
-	}
-	views, err := inspector.Jobs(ctx)
+func (s *stage) owners(ctx context.Context) map[string]string {
+	views, err := s.inspector(s.client).Jobs(ctx)
+	s.check(err)
 	owners := map[string]string{}
 	for _, v := range views {
 		owners[v.Name] = v.Owner
 	}
-	return owners, err
+	return owners
+}
+
+func (s *stage) inspector(client redis.UniversalClient) *scheduler.Inspector {
+	i, err := scheduler.NewInspector(client, namespace)
+	s.check(err)
+	return i
 }
 
 // count is how many jobs each node has.
@@ -186,19 +222,27 @@ func count(owners map[string]string) map[string]int {
 	return n
 }
 
-// reaped waits until no run of a killed node is in flight any more.
-func (s *stage) reaped(ctx context.Context) error {
+// reaped waits until no run of these nodes is in flight any more.
+func (s *stage) reaped(ctx context.Context, gone func(*node) bool) {
+	s.eventually(ctx, time.Minute, "the runs of dead or frozen nodes are not reaped", func(ctx context.Context) (bool, error) {
+		b, err := readBooks(ctx, s.client, namespace)
+		return !slices.ContainsFunc(b.open(), func(l ledger.Lease) bool {
+			return slices.ContainsFunc(s.nodes, func(n *node) bool { return n.name == l.NodeName && gone(n) })
+		}), err
+	})
+}
+
+// eventually waits until something is so. It ends the scenario with the words unless it is in time.
+func (s *stage) eventually(ctx context.Context, within time.Duration, unless string, is func(context.Context) (bool, error)) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	for {
-		b, err := readBooks(ctx, s.client)
-		if err != nil {
-			return err
+		so, err := is(ctx)
+		if so && err == nil {
+			return
 		}
-		left := slices.DeleteFunc(b.Open, func(l ledger.Lease) bool { return !s.dead[l.NodeName] })
-		if len(left) == 0 {
-			return nil
-		}
-		if err := wait(ctx, 100*time.Millisecond); err != nil {
-			return fmt.Errorf("%d runs of killed nodes are still not reaped: %w", len(left), err)
+		if e := wait(ctx, 20*time.Millisecond); e != nil {
+			s.check(fmt.Errorf("%s within %s: %w", unless, within, errors.Join(err, e)))
 		}
 	}
 }

@@ -4,42 +4,28 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 // plain is the control: no fault.
-func plain(ctx context.Context, r *rehearsal, s *stage) error {
-	return steady(ctx, r, s, nil, func(context.Context) error { return nil })
+func plain(ctx context.Context, r *rehearsal, s *stage) {
+	steady(ctx, r, s, nil, func(context.Context) {})
 }
 
 // steady runs nodes undisturbed, each with flags of its own; look is called when all are ready.
-func steady(ctx context.Context, r *rehearsal, s *stage, flags func(i int) []string, look func(context.Context) error) error {
-	if err := s.startAll(ctx, r.nodes, flags); err != nil {
-		return err
-	}
-	owners, err := s.owners(ctx)
-	if err != nil {
-		return err
-	}
-	if err := look(ctx); err != nil {
-		return err
-	}
-	if err := waitUntil(ctx, s.from.Add(r.seconds-time.Second)); err != nil {
-		return err
-	}
-	if err := s.finish(ctx, demand{within: startsWithin}); err != nil {
-		return err
-	}
+func steady(ctx context.Context, r *rehearsal, s *stage, flags func(i int) []string, look func(context.Context)) {
+	s.startAll(ctx, r.nodes, flags)
+	owners := s.owners(ctx)
+	look(ctx)
+	s.check(waitUntil(ctx, s.from.Add(r.seconds-time.Second)))
+	s.finish(ctx)
 	s.fair(count(owners))
-	return nil
 }
 
 // unfair is a node that ran too little.
-const unfair kind = "SHARE"
+const unfair judge.Kind = "SHARE"
 
 // fair wants each node to have run its part: a tenth with three nodes, unless the hash gave it
 // fewer jobs than that. Node ids are random, so with few jobs that happens.
@@ -56,7 +42,7 @@ func (s *stage) fair(owned map[string]int) {
 		case float64(owned[n.name]) < least*float64(len(s.jobs)):
 			s.note("the hash gave %s %d of %d jobs", n.name, owned[n.name], len(s.jobs))
 		default:
-			s.accuse(unfair, "%s ran %d of %d ticks and goes first for %d of %d jobs", n.name, ran[n.name], len(begun), owned[n.name], len(s.jobs))
+			s.accuse(unfair, n.name, "it ran %d of %d ticks and goes first for %d of %d jobs", ran[n.name], len(begun), owned[n.name], len(s.jobs))
 		}
 	}
 }
@@ -73,48 +59,33 @@ func skewOf(i int) []string {
 }
 
 // shifted is a lag that changed with the nodes' clocks, or a clock that did not.
-const shifted kind = "SKEW"
+const shifted judge.Kind = "SKEW"
 
 // skew is plain with two wrong clocks; the lag must stay what it was.
-func skew(ctx context.Context, r *rehearsal, s *stage) error {
-	if err := steady(ctx, r, s, skewOf, s.offsets); err != nil {
-		return err
-	}
+func skew(ctx context.Context, r *rehearsal, s *stage) {
+	steady(ctx, r, s, skewOf, s.offsets)
 	was, ok := r.median["plain"]
 	if !ok {
 		s.note("no plain run in this invocation to compare the lag with; use -scenario all")
-		return nil
+		return
 	}
-	now := quantile(s.findings.lags, 0.5)
+	now := quantile(lags(starts(s.lines), nil), 0.5)
 	s.note("p50 %s, plain %s", short(now), short(was))
 	// Two runs on a busy machine differ; a node that fired by its own clock would be off by 300 s.
 	if now > 2*was+25*time.Millisecond {
-		s.accuse(shifted, "p50 of the lag is %s, plain had %s", now, was)
+		s.accuse(shifted, "lag", "p50 of the lag is %s, plain had %s", now, was)
 	}
-	return nil
 }
 
 // offsets waits until the roster shows that the clocks are as wrong as they should be: else the
 // scenario would prove nothing.
-func (s *stage) offsets(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
-	defer cancel()
-	inspector, err := scheduler.NewInspector(s.client, namespace)
-	if err != nil {
-		return err
-	}
-	for {
-		nodes, err := inspector.Nodes(ctx)
+func (s *stage) offsets(ctx context.Context) {
+	s.eventually(ctx, readyWithin, "the roster does not show clocks 5 minutes off", func(ctx context.Context) (bool, error) {
+		nodes, err := s.inspector(s.client).Nodes(ctx)
 		var ahead, behind int64
 		for _, n := range nodes {
 			ahead, behind = max(ahead, -n.ClockOffsetMS), max(behind, n.ClockOffsetMS)
 		}
-		if err == nil && ahead > 299_000 && behind > 299_000 {
-			s.note("clocks off by +%d s and -%d s", (ahead+500)/1000, (behind+500)/1000)
-			return nil
-		}
-		if e := wait(ctx, 100*time.Millisecond); e != nil {
-			return fmt.Errorf("the roster never showed clocks 5 minutes off: %w", errors.Join(err, e))
-		}
-	}
+		return ahead > 299_000 && behind > 299_000, err
+	})
 }

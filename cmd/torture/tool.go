@@ -22,75 +22,54 @@ type answer struct {
 	words        string
 }
 
-// tool runs a command of the program and returns when it has ended, however it ended.
-func (s *stage) tool(ctx context.Context, args ...string) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, toolWithin)
-	defer cancel()
-	done, _, err := s.launch(ctx, args)
-	if err != nil {
-		return answer{}, err
+// tool runs a command of the program and returns when it has ended with a code. what says in words why it must.
+func (s *stage) tool(ctx context.Context, code int, what string, args ...string) answer {
+	a := s.cut(ctx, func(context.Context) bool { return false }, args...)
+	if a.code != code {
+		s.check(fmt.Errorf("%s: exit %d, not %d: %s", what, a.code, code, a.words))
 	}
-	return <-done, ctx.Err()
+	return a
 }
 
 // must is tool for a command that has to succeed.
-func (s *stage) must(ctx context.Context, args ...string) (answer, error) {
-	a, err := s.tool(ctx, args...)
-	if err == nil && a.code != 0 {
-		err = fmt.Errorf("escapement %s: exit %d: %s", strings.Join(args, " "), a.code, a.words)
-	}
-	return a, err
+func (s *stage) must(ctx context.Context, args ...string) answer {
+	return s.tool(ctx, 0, "escapement "+strings.Join(args, " "), args...)
 }
 
-// tooEarly is the exit code of a command that cannot do now what it is told.
-const tooEarly = 5
-
-// refused is tool for a command that has to end with that; what says it in words.
-func (s *stage) refused(ctx context.Context, what string, args ...string) error {
-	a, err := s.tool(ctx, args...)
-	if err == nil && a.code != tooEarly {
-		err = fmt.Errorf("%s: exit %d, not %d: %s", what, a.code, tooEarly, a.words)
-	}
-	return err
+// refused is tool for a command that cannot do now what it is told; what says it in words.
+func (s *stage) refused(ctx context.Context, what string, args ...string) {
+	const tooEarly = 5
+	s.tool(ctx, tooEarly, what, args...)
 }
 
-// cut runs a command and sends SIGKILL to it as soon as seen says so. It is asked all the time.
-func (s *stage) cut(ctx context.Context, seen func(context.Context) bool, args ...string) (answer, error) {
+// cut runs a command and sends SIGKILL to it as soon as seen says so, which is asked all the time. It returns when the
+// command has ended, however it ended.
+func (s *stage) cut(ctx context.Context, seen func(context.Context) bool, args ...string) answer {
 	ctx, cancel := context.WithTimeout(ctx, toolWithin)
 	defer cancel()
-	done, kill, err := s.launch(ctx, args)
-	if err != nil {
-		return answer{}, err
-	}
-	for {
-		select {
-		case a := <-done:
-			return a, ctx.Err()
-		default:
-		}
-		if seen(ctx) {
-			kill()
-			return <-done, ctx.Err()
-		}
-	}
-}
-
-// launch starts a command; done gets its answer, and kill ends it with SIGKILL.
-func (s *stage) launch(ctx context.Context, args []string) (done <-chan answer, kill func(), err error) {
 	cmd := exec.CommandContext(ctx, s.binary, args...)
 	var words bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = s.dir, &words, &words, environment()
 	a := answer{began: time.Now()}
-	if err := cmd.Start(); err != nil {
-		return nil, nil, fmt.Errorf("escapement %s: %w", strings.Join(args, " "), err)
-	}
-	ended := make(chan answer, 1)
+	s.check(cmd.Start())
+	ended := make(chan struct{})
 	go func() { // ends with the process
 		_ = cmd.Wait() // the code says it
-		a.ended, a.code, a.words = time.Now(), cmd.ProcessState.ExitCode(), strings.TrimSpace(words.String())
-		ended <- a
+		close(ended)
 	}()
-	return ended, func() { _ = cmd.Process.Signal(syscall.SIGKILL) }, nil // fails only when it is gone
+	for killed := false; ; {
+		select {
+		case <-ended:
+			a.ended, a.code, a.words = time.Now(), cmd.ProcessState.ExitCode(), strings.TrimSpace(words.String())
+			s.check(ctx.Err())
+			return a
+		case <-time.After(100 * time.Microsecond):
+			if !killed && seen(ctx) {
+				killed = true
+				_ = cmd.Process.Signal(syscall.SIGKILL) // fails only when it is gone
+			}
+		}
+	}
 }
 
 // how tells what became of a command that was to be killed.

@@ -99,7 +99,8 @@ func (t *trial) heldUp(d, before *tick) bool {
 		return true
 	}
 	for _, row := range t.books.Rows {
-		if !row.Ranged && instant(row.Tick).Before(to) && !instant(row.At).Before(from) && t.struck(from, to, row.NodeName, row.Node, false) {
+		ahead := row.Request == "" && instant(row.Tick).After(d.at) // by schedule, its turn comes later
+		if !row.Ranged && !ahead && instant(row.Tick).Before(to) && !instant(row.At).Before(from) && t.struck(from, to, row.NodeName, row.Node, false) {
 			return true
 		}
 	}

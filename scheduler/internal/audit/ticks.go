@@ -142,11 +142,12 @@ func (t *trial) mayWait(d *tick) bool {
 	if t.job.Eligible != nil && len(t.job.Eligible) == 0 || t.Crowded {
 		return true
 	}
-	return d.excusedFor(t) || !t.Read.After(d.deadline) || !t.calm(d.ready, func(at time.Time) time.Time { return t.deadline(at, t.busy) })
+	if t.pausedBetween(d.ready, t.Read) || !t.Read.After(d.deadline) {
+		return true
+	}
+	// Where nothing excuses a late start, nothing excuses that there is none.
+	return (d.excused || t.backAndForth()) && !t.calm(d.ready, func(at time.Time) time.Time { return t.deadline(at, t.busy) })
 }
-
-// excusedFor says that a tick waits for people: its job is paused.
-func (d *tick) excusedFor(t *trial) bool { return t.pausedBetween(d.ready, t.Read) }
 
 func passedOver(o jobs.Outcome) Verdict {
 	switch o {

@@ -14,6 +14,8 @@ type (
 	Version = audit.Version
 	// Write is one line that a job's function wrote when a try of a run started or ended.
 	Write = audit.Write
+	// Phase says which end of a try a Write tells of.
+	Phase = audit.Phase
 	// Disturbance is a span in which a fault acted.
 	Disturbance = audit.Disturbance
 	// Cancel is a run that an operator cancelled.
@@ -42,6 +44,29 @@ type (
 	Kind = audit.Kind
 	// Verdict says what became of a due tick.
 	Verdict = audit.Verdict
+)
+
+// The kinds of findings. audit.KindTold is left out: without Grants it is never found.
+const (
+	KindLost          = audit.KindLost
+	KindDouble        = audit.KindDouble
+	KindEarly         = audit.KindEarly
+	KindLate          = audit.KindLate
+	KindPhantom       = audit.KindPhantom
+	KindContradiction = audit.KindContradiction
+	KindUntrue        = audit.KindUntrue
+	KindUnwanted      = audit.KindUnwanted
+	KindToken         = audit.KindToken
+	KindOverlap       = audit.KindOverlap
+	KindMixed         = audit.KindMixed
+	KindBooks         = audit.KindBooks
+)
+
+// The verdicts of ticks that ran, and of those of which there is nothing.
+const (
+	Satisfied = audit.Satisfied
+	Delayed   = audit.Delayed
+	Vanished  = audit.Vanished
 )
 
 // Check holds all evidence of a case against each other. The same case always gives the same report.

@@ -1,4 +1,4 @@
-package main
+package guard
 
 import (
 	"bytes"
@@ -13,15 +13,15 @@ import (
 	luaparse "github.com/yuin/gopher-lua/parse"
 )
 
-// mutate returns the file's text without the guard.
-func (m mark) mutate(src []byte) ([]byte, error) {
+// Mutate returns the file's text without the guard. Lines keep their numbers.
+func (m Mark) Mutate(src []byte) ([]byte, error) {
 	without := withoutGo
-	if filepath.Ext(m.file) == ".lua" {
+	if filepath.Ext(m.File) == ".lua" {
 		without = withoutLua
 	}
-	changed, err := without(m.file, src, m.line+1)
+	changed, err := without(m.File, src, m.Line+1)
 	if err != nil {
-		return nil, fmt.Errorf("%s: guard %s: %w", m.place(), m.name, err)
+		return nil, fmt.Errorf("%s: guard %s: %w", m.Place(), m.Name, err)
 	}
 	return changed, nil
 }

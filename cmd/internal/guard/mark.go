@@ -1,4 +1,5 @@
-package main
+// Package guard finds the marked guards of the module, and removes them from its source. See cmd/mutants for what a mark is.
+package guard
 
 import (
 	"fmt"
@@ -12,21 +13,22 @@ import (
 	"strings"
 )
 
-// promises are the promises that marks may name. Each needs a guard.
-var promises = []string{"P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8"}
+// Promises are the promises that marks may name. Each needs a guard.
+var Promises = []string{"P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8"}
 
-// mark is a directive that names a guard: the if or the statement on the line after it.
-type mark struct {
-	name, promise, reason string
-	file                  string // from the module's root, with slashes
-	line                  int    // of the directive
+// Mark is a directive that names a guard: the if or the statement on the line after it.
+type Mark struct {
+	Name, Promise, Reason string
+	File                  string // from the module's root, with slashes
+	Line                  int    // of the directive
 }
 
-func (m mark) place() string { return fmt.Sprintf("%s:%d", m.file, m.line+1) }
+// Place is the file and the line of the guard.
+func (m Mark) Place() string { return fmt.Sprintf("%s:%d", m.File, m.Line+1) }
 
-// findMarks returns the marks in all Go files and Lua scripts below root, tests excepted, by file and line.
-func findMarks(root string) ([]mark, error) {
-	var all []mark
+// Find returns the marks in all Go files and Lua scripts below root, tests excepted, by file and line.
+func Find(root string) ([]Mark, error) {
+	var all []Mark
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -57,7 +59,7 @@ func findMarks(root string) ([]mark, error) {
 }
 
 // marksIn returns the marks in one file.
-func marksIn(file string, src []byte) ([]mark, error) {
+func marksIn(file string, src []byte) ([]Mark, error) {
 	if !strings.Contains(string(src), "guard:") {
 		return nil, nil
 	}
@@ -69,7 +71,7 @@ func marksIn(file string, src []byte) ([]mark, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []mark
+	var all []Mark
 	for _, c := range lines {
 		text, found := strings.CutPrefix(c.text, prefix)
 		if !found {
@@ -79,7 +81,7 @@ func marksIn(file string, src []byte) ([]mark, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", file, c.line, err)
 		}
-		m.file, m.line = file, c.line
+		m.File, m.Line = file, c.line
 		all = append(all, m)
 	}
 	return all, nil
@@ -88,18 +90,18 @@ func marksIn(file string, src []byte) ([]mark, error) {
 var nameOf = regexp.MustCompile(`^[a-z0-9]+([-_][a-z0-9]+)*$`)
 
 // parseMark reads what follows the colon of a directive.
-func parseMark(text string) (mark, error) {
+func parseMark(text string) (Mark, error) {
 	name, rest, _ := strings.Cut(text, " ")
 	promise, reason, _ := strings.Cut(rest, " ")
 	switch {
 	case !nameOf.MatchString(name):
-		return mark{}, fmt.Errorf("guard %q: a name is made of lower-case letters, digits, - and _", name)
-	case !slices.Contains(promises, promise):
-		return mark{}, fmt.Errorf("guard %s: %q is no promise; write one of %s after the name", name, promise, strings.Join(promises, " "))
+		return Mark{}, fmt.Errorf("guard %q: a name is made of lower-case letters, digits, - and _", name)
+	case !slices.Contains(Promises, promise):
+		return Mark{}, fmt.Errorf("guard %s: %q is no promise; write one of %s after the name", name, promise, strings.Join(Promises, " "))
 	case strings.TrimSpace(reason) == "":
-		return mark{}, fmt.Errorf("guard %s: say in plain words what it keeps, after the promise", name)
+		return Mark{}, fmt.Errorf("guard %s: say in plain words what it keeps, after the promise", name)
 	}
-	return mark{name: name, promise: promise, reason: reason}, nil
+	return Mark{Name: name, Promise: promise, Reason: reason}, nil
 }
 
 // comment is a comment of one line.

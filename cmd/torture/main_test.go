@@ -1,0 +1,41 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestFlagsThatDoNothing: who asks for a fault that no chosen scenario has is told so, before anything is built.
+func TestFlagsThatDoNothing(t *testing.T) {
+	for args, ok := range map[string]bool{
+		"-confirm -scenario failover":     true,
+		"-confirm -scenario plain,zombie": true,
+		"-confirm -scenario shard":        false,
+		"-confirm -short":                 false,
+		"-without -scenario hang":         true,
+		"-without -scenario plain":        false,
+		"-without -short":                 false,
+		"-ignore seal":                    true,
+		"-ignore seal -scenario kill":     false,
+		"-ignore seal -without":           false,
+		"-ignore everything":              false,
+		"-scenario control,zombie":        true,
+		"-scenario plain,control":         false,
+		"-scenario zombies":               false,
+	} {
+		o, err := parse(strings.Fields(args), io.Discard)
+		if err == nil {
+			_, _, err = o.choose()
+		}
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
