@@ -90,7 +90,7 @@ waiting-lane calculating-lane:
 # The longest packages begin. -short plays few of the simulations, which take ten times as long under the race detector; all are in sim.
 .PHONY: race
 race: redis-server
-	go test -race -short -p 4 -parallel 6 -timeout $(TEST_TIMEOUT) -v $(ARGS) ./locking/redislock ./cmd/escapement ./scheduler/move ./... | awk -f .ci/tests.awk
+	go test -race -short -p 4 -parallel 6 -timeout $(TEST_TIMEOUT) -v $(ARGS) ./scheduler ./locking/redislock ./scheduler/move ./... | awk -f .ci/tests.awk
 
 # All that is simulated, without the race detector. A seed that fails prints how to replay it alone.
 .PHONY: sim
