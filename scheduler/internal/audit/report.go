@@ -39,7 +39,7 @@ const (
 
 var promiseOf = map[Kind]string{
 	KindLost: P2, KindDouble: P1, KindEarly: P1, KindLate: P6, KindPhantom: P2, KindContradiction: P2, KindUntrue: P2,
-	KindUnwanted: P1, KindToken: P3, KindOverlap: P1, KindTold: P4, KindMixed: P7, KindBooks: Unsound,
+	KindUnwanted: P2, KindToken: P3, KindOverlap: P1, KindTold: P4, KindMixed: P7, KindBooks: Unsound,
 }
 
 // Verdict says what became of a due tick.
