@@ -95,14 +95,14 @@ race: redis-server
 # All that is simulated, without the race detector. A seed that fails prints how to replay it alone.
 .PHONY: sim
 sim: ## 500 clusters under random faults, all scenarios, every state of the model
-	go test -timeout $(TEST_TIMEOUT) $(RARE_GC) -v $(ARGS) $(SIM) $(SIM)/explore | grep -Ev '^(=== | *--- PASS)'
+	go test -timeout $(TEST_TIMEOUT) $(RARE_GC) -v $(SIM) $(SIM)/explore $(ARGS) | grep -Ev '^(=== | *--- PASS)'
 
 # As many of one kind as it takes: make seeds T=TestPolicies N=1000.
 T := TestSim
 N := 2000
 .PHONY: seeds
 seeds: ## N simulated clusters of one kind, T
-	go test -count=1 -timeout 6h $(RARE_GC) -run '$(T)$$' -v -seeds $(N) $(ARGS) $(SIM) | grep -Ev '^(=== | *--- PASS)'
+	go test -count=1 -timeout 6h $(RARE_GC) -run '$(T)$$' -v $(SIM) -seeds $(N) $(ARGS) | grep -Ev '^(=== | *--- PASS)'
 
 # The race detector and the number of cores change how goroutines interleave. Nothing of that may show.
 .PHONY: sim-same
