@@ -95,9 +95,9 @@ func (c *bookCheck) add(promise string, at int64, evidence []any, format string,
 	c.found = append(c.found, f)
 }
 
-// retold says that a failover has lost attempts or shards of a tick, or of a later one, and that their nodes told of them
-// again: ends of attempts may stand behind the attempts that followed, and some may never have been told.
-func (c *bookCheck) retold(tick int64) bool { return c.entry.Retold != 0 && tick <= c.entry.Retold }
+// restored reports that a failover lost attempts or shards of this tick or a later one, and that their nodes reasserted
+// them: the end of an attempt may stand behind the next attempt in the history, or be missing.
+func (c *bookCheck) restored(tick int64) bool { return c.entry.Retold != 0 && tick <= c.entry.Retold }
 
 // numbers counts what the rows say of each outcome.
 func (c *bookCheck) numbers() map[jobs.Outcome]int64 {

@@ -120,7 +120,7 @@ func (c *bookCheck) untimely(g grant, before []grant) (why string, evidence []an
 	switch {
 	case g.attempt < 1:
 		return "is none", nil
-	case g.attempt == 1, c.retold(g.tick):
+	case g.attempt == 1, c.restored(g.tick):
 		return "", nil
 	case g.of != "" && c.opened[g.of] == g.attempt: // so it is the tick's, see shards
 		return "", nil

@@ -37,7 +37,7 @@ func (c *bookCheck) shards() {
 		if g.of == "" {
 			continue
 		}
-		if _, known := c.opened[g.of]; !known && !c.retold(g.tick) { // its row comes after theirs, and does not leave the history before them
+		if _, known := c.opened[g.of]; !known && !c.restored(g.tick) { // its row comes after theirs, and does not leave the history before them
 			c.add(P2, g.tick, []any{g}, "run %s is a shard of %s, and there is no such tick", g.run, g.of)
 		}
 		at := shardOf{g.of, g.shard}
@@ -49,7 +49,7 @@ func (c *bookCheck) shards() {
 	}
 	c.once()
 	for i := range c.rows {
-		if r := &c.rows[i]; r.Whole && !c.retold(r.Tick) {
+		if r := &c.rows[i]; r.Whole && !c.restored(r.Tick) {
 			c.closed(r, ends, going)
 		}
 	}
@@ -64,7 +64,7 @@ func (c *bookCheck) shards() {
 				left++
 			}
 		}
-		if left != l.Left && !c.retold(l.Tick) {
+		if left != l.Left && !c.restored(l.Tick) {
 			c.add(P2, l.Tick, []any{l}, "%d shards of tick %s are to end, and %d are running or pending", l.Left, l.Run, left)
 		}
 	}

@@ -14,7 +14,7 @@ type Case struct {
 	Writes []Write
 	Grants []Grant // in their order; nil: not seen
 	Books  map[string]ledger.JobBooks
-	// Events are outbox rows that no follower was told of yet.
+	// Events are outbox rows that were not delivered to a follower yet.
 	Events    []ledger.Event
 	Disturbed []Disturbance
 	// Nodes are the names of all nodes. A disturbance that hit some of them excuses a late start only where it held

@@ -83,7 +83,7 @@ func (t *trial) wrote(w Write) *run {
 	return other
 }
 
-// readRecords hangs rows and runs in flight on their runs.
+// readRecords assigns rows and runs in flight to their runs.
 func (t *trial) readRecords() {
 	for i := range t.books.Rows {
 		row := &t.books.Rows[i]
@@ -103,7 +103,7 @@ func (t *trial) readRecords() {
 	}
 }
 
-// readWrites hangs lines on their runs.
+// readWrites assigns lines to their runs.
 func (t *trial) readWrites() {
 	for _, w := range t.lines {
 		r := t.wrote(w)
@@ -131,7 +131,7 @@ func (t *trial) readWrites() {
 	}
 }
 
-// place hangs runs, rows and runs in flight on the ticks that are due. What belongs to none is a phantom.
+// place assigns runs, rows and runs in flight to the ticks that are due. What belongs to no tick is a phantom.
 func (t *trial) place() {
 	for i := range t.books.Rows {
 		switch row := &t.books.Rows[i]; {

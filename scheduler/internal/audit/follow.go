@@ -77,8 +77,8 @@ func (t *trial) waits(d *tick) bool {
 	})
 }
 
-// answered judges the answer to one end of the job that is followed: it runs only when that one has succeeded.
-func (t *trial) answered(d *tick) {
+// followsSuccess checks that a follower ran only for a tick that succeeded.
+func (t *trial) followsSuccess(d *tick) {
 	u := t.up.byTick[d.at.UnixMilli()]
 	if u == nil || t.up.job.Rewound {
 		return

@@ -86,7 +86,7 @@ func (t *trial) heldUp(d, before *tick) bool {
 	switch {
 	case t.pausedBetween(from, to):
 		return true
-	case before != nil && before.excused && before.answered(t.Read).After(from):
+	case before != nil && before.excused && before.accountedAt(t.Read).After(from):
 		return true // a queue of late ticks is worked off in order
 	case !t.disturbed(from, to):
 		return false
@@ -127,9 +127,9 @@ func (t *trial) allStruck(from, to time.Time) bool {
 	return len(left) == 0
 }
 
-// answered is when a tick first started, or was recorded as not run; never: when the books were read. A sharded tick
-// is answered when its last shard started, or it was closed.
-func (d *tick) answered(never time.Time) time.Time {
+// accountedAt is when a tick first started, or was recorded as not run; never: when the books were read. For a sharded
+// tick, it is when its last shard started, or when it was closed.
+func (d *tick) accountedAt(never time.Time) time.Time {
 	if d.shards() > 1 && len(d.ranges) == 0 {
 		if d.began() < d.shards() {
 			for _, row := range d.wholes {

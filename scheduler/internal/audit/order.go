@@ -26,7 +26,7 @@ func (t *trial) tokens() {
 	tops := make(map[string]Write) // by fence
 	owner := make(map[int64]*run, len(t.runs))
 	token := make(map[*run]int64, len(t.runs))
-	told := make(map[*run]bool)
+	reported := make(map[*run]bool)
 	for i, w := range t.lines {
 		r := t.of[i]
 		if w.Refused {
@@ -39,7 +39,7 @@ func (t *trial) tokens() {
 		before := len(t.report.Findings)
 		top := tops[t.fence(w)]
 		switch {
-		case told[r]:
+		case reported[r]:
 		case token[r] != w.Token:
 			t.add(KindToken, w.Tick, "its run had token %d before: %s", token[r], w)
 		case of != nil && of != r:
@@ -49,7 +49,7 @@ func (t *trial) tokens() {
 		case !w.Refused && w.Token < top.Token:
 			t.add(KindToken, w.Tick, "not refused, after token %d: %s", top.Token, w)
 		}
-		told[r] = told[r] || len(t.report.Findings) > before
+		reported[r] = reported[r] || len(t.report.Findings) > before
 		owner[w.Token] = r
 		if w.Token > top.Token {
 			tops[t.fence(w)] = w
@@ -76,7 +76,7 @@ func (t *trial) overlaps() {
 			if other == r || t.beside(r, other) || t.allowed() && !other.starts[0].Tick.Equal(w.Tick) || t.stale(other, r) || t.stale(r, other) {
 				continue
 			}
-			going = without(going, other) // told once
+			going = without(going, other) // reported once
 			if t.lossAfter(other.starts[0].At) && other.row == nil {
 				t.report.Excused++
 				continue

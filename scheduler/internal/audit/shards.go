@@ -83,7 +83,7 @@ func (t *trial) shardVerdict(d *tick) Verdict {
 
 // mixed checks that a tick is split into one number of shards: it is all of one definition.
 func (t *trial) mixed() {
-	first, told := make(map[together]Write), make(map[together]bool)
+	first, reported := make(map[together]Write), make(map[together]bool)
 	for _, r := range t.runs {
 		if len(r.starts) == 0 || t.repeatedRun(r) {
 			continue
@@ -93,8 +93,8 @@ func (t *trial) mixed() {
 		switch {
 		case !known:
 			first[at] = w
-		case max(1, w.Shards) != max(1, before.Shards) && !told[at]:
-			told[at] = true
+		case max(1, w.Shards) != max(1, before.Shards) && !reported[at]:
+			reported[at] = true
 			t.add(KindMixed, w.Tick, "%d shards: %s; and %d: %s", max(1, before.Shards), before, max(1, w.Shards), w)
 		}
 	}

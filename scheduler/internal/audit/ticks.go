@@ -14,7 +14,7 @@ func (t *trial) accounted() {
 		t.started(d)
 		t.contradictions(d)
 		if t.up != nil {
-			t.answered(d)
+			t.followsSuccess(d)
 		}
 		if v := t.verdict(d); v != "" {
 			t.report.Verdicts[v]++
@@ -128,13 +128,13 @@ func (t *trial) verdict(d *tick) Verdict {
 	case t.trimmed(d.at) || t.up != nil && t.check.cut:
 		return Trimmed
 	case t.mayWait(d):
-		return Pending // nobody has answered for it, and nobody has to have by now
+		return Pending // nobody has accounted for it, and nobody has to have by now
 	}
 	t.lost(d)
 	return Vanished
 }
 
-// mayWait says whether nobody has to have answered for a tick by now.
+// mayWait reports whether a tick need not be accounted for yet.
 func (t *trial) mayWait(d *tick) bool {
 	if t.cursorPassed(d.at) {
 		return false
