@@ -35,10 +35,13 @@ func failoverPlan(seed uint64) Plan {
 			{Name: "long", Schedule: "*/5 * * * * *", TTL: 4 * time.Second, Func: lasting(2*time.Second, 4*time.Second)},
 			{Name: "parts", Schedule: "*/3 * * * * *", TTL: 3 * time.Second, Shards: 2 + d.IntN(4), Func: lasting(20*time.Millisecond, 700*time.Millisecond)},
 			{Name: "asked", Schedule: "0 0 * * * *", TTL: 3 * time.Second, Func: lasting(10*time.Millisecond, 300*time.Millisecond)},
+			{Name: "asked-parts", Schedule: "0 0 * * * *", TTL: 3 * time.Second, Shards: 3, Func: lasting(10*time.Millisecond, 300*time.Millisecond)},
+			{Name: "follower", After: "slow", TTL: 3 * time.Second, Func: lasting(5*time.Millisecond, 200*time.Millisecond)},
+			{Name: "follower-parts", After: "quick", TTL: 3 * time.Second, Shards: 2, Func: lasting(5*time.Millisecond, 200*time.Millisecond)},
 		},
 	}
 	for range 1 + d.IntN(3) {
-		p.Triggers = append(p.Triggers, Trigger{When: d.between(2*time.Second, 10*time.Second), Job: "asked"})
+		p.Triggers = append(p.Triggers, Trigger{When: d.between(2*time.Second, 10*time.Second), Job: pick(d, []string{"asked", "asked-parts"})})
 	}
 	if d.IntN(2) == 0 { // ticks that lie one behind another are on several nodes
 		p.Jobs[0].Placement = jobs.PlacementRace

@@ -95,8 +95,10 @@ local function whole(i, e, r, digest, gap, parts, nxt)
   if tick_of(text) then return 'restored' end
   local asked = pending_of(text) -- then it was not opened yet
   if text and not asked then return 'foreign' end
-  -- Of a job that was defined anew since, nobody knows which shards of the tick have ended.
-  local anew = not asked and (e.base == '' or tonumber(e.base) > tonumber(r.granted))
+  -- Of a job that was defined anew since, nobody knows which shards of the tick have ended. The chain tells that of its own ticks only:
+  -- a job that follows another has none, and the first tick of a schedule may lie behind a run by hand.
+  local chained = r.request == '' and r.trigger ~= 'after'
+  local anew = not asked and chained and (e.base == '' or tonumber(e.base) > tonumber(r.granted))
   if parts == '' or anew or find_row(KEYS[FIRST + i], r.of) then return 'lost' end
   local p = asked or {job = r.job, tick = r.tick, attempt = r.attempt, prev = '', next = '', trigger = r.trigger, request = r.request, payload = r.payload}
   if not asked and r.trigger == 'rerun' then
@@ -177,9 +179,11 @@ local function note(e, r)
   if tonumber(r.tick) > was then count(e, 'retold', tonumber(r.tick) - was) end
 end
 
--- Whether the row of a run that ended at an instant has left the history: those that ended later are there.
+-- Whether the row of a run that ended at an instant may have left the history: rows leave when there are more than are kept, or
+-- when they are too old, and those that ended later are there. In a shorter history the row was lost, and the end has to be told.
 local function trimmed(key, ended)
-  local oldest = ended ~= '' and redis.call('LINDEX', key, 0)
+  if ended == '' or redis.call('LLEN', key) < tonumber(keep) and tonumber(ended) >= ms - tonumber(keep_for) then return false end
+  local oldest = redis.call('LINDEX', key, 0)
   local at = oldest and string.match(oldest, '^1|[RST]|%d*|%d*|(%d+)|')
   return at and tonumber(at) > tonumber(ended)
 end
