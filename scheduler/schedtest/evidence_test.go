@@ -95,6 +95,8 @@ func ran(r *ledger.Row) bool {
 	return !r.Ranged && !r.Whole && r.Of == "" && r.Prev != 0 && r.Attempt == 1 && r.Outcome == jobs.OutcomeSucceeded
 }
 
+func byHand(r *ledger.Row) bool { return r.Trigger == "manual" }
+
 func ranged(r *ledger.Row) bool { return r.Ranged && r.Count > 0 }
 
 // drop removes a row.

@@ -1,6 +1,7 @@
 package schedtest
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -134,7 +135,34 @@ var spoilings = []spoiling{
 		}
 		return i >= 0
 	}},
+	// What should have happened and did not.
+	{"abandoned, and not run again", "crashes", "LOST", func(s *spoilt) bool {
+		again := s.row(func(r *ledger.Row) bool { return r.Trigger == "rerun" })
+		if again == nil {
+			return false
+		}
+		s.silence(again.Run)
+		s.drop(again)
+		return true
+	}},
+	{"a failure of which no try has ended", "plain", "BOOKS", respell(ran, func(s *spoilt, r *ledger.Row, _ *audit.Write) {
+		r.Outcome = jobs.OutcomeFailed
+		s.Writes = slices.DeleteFunc(s.Writes, func(w audit.Write) bool { return w.Run == r.Run && w.Phase == audit.End })
+	})},
+	{"cancelled, and another run was meant", "plain", "UNTRUE", func(s *spoilt) bool {
+		s.job.Cancelled = []audit.Cancel{{Request: audit.Request{At: s.Read.Add(-20 * second), Run: "another"}}}
+		return respellRow(ran, func(r *ledger.Row) { r.Outcome, r.Reason = jobs.OutcomeCancelled, "cancelled by ops: no" })(s)
+	}},
+	{"a run by hand before its instant", "plain", "EARLY", respell(byHand, func(_ *spoilt, _ *ledger.Row, w *audit.Write) { w.At = w.Tick.Add(-second) })},
 	// The books alone.
+	{"one request granted twice", "plain", "P1", func(s *spoilt) bool {
+		return respellRow(byHand, func(r *ledger.Row) {
+			again := *r
+			again.Run, again.Request, again.Token = "another", cmp.Or(r.Request, r.Run), r.Token+1
+			r.Request = again.Request
+			s.books.Rows = append(s.books.Rows, again)
+		})(s)
+	}},
 	{"a range is gone", "", "P2", func(s *spoilt) bool {
 		return respellRow(ranged, func(r *ledger.Row) { s.drop(r) })(s) && s.job.Versions[0].Schedule != nil
 	}},
@@ -188,6 +216,9 @@ func TestSpoiltEvidenceIsFound(t *testing.T) {
 				c.Books[c.job.Name] = c.books
 				done++
 				found := audit.Check(c.Case).Findings
+				if again := audit.Check(c.Case).Findings; !slices.EqualFunc(found, again, func(a, b audit.Finding) bool { return a.String() == b.String() }) {
+					t.Errorf("%s: the same evidence is judged in two ways: %v, and %v", c.job.Name, found, again)
+				}
 				if !slices.ContainsFunc(found, func(f audit.Finding) bool {
 					return strings.Contains(s.want, string(f.Kind)) || f.Kind == audit.KindBooks && strings.Contains(s.want, f.Promise)
 				}) {

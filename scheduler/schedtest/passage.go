@@ -34,6 +34,7 @@ type passage struct {
 	token   int64     // of its grant
 	at      time.Time // when it was granted first
 	whole   string    // the open tick that it is a shard of
+	request string    // what was asked for by hand
 	shard   int
 	shards  int
 	// What became of requests that were never answered: of the claim and of the settle.
@@ -54,10 +55,11 @@ const (
 	claimTick   = 9
 	claimStride = 4
 	// In the record of a run, which answers the claim of a pending one.
-	recordTick   = 4
-	recordShard  = 5
-	recordShards = 6
-	recordOf     = 19
+	recordTick    = 4
+	recordShard   = 5
+	recordShards  = 6
+	recordRequest = 15
+	recordOf      = 19
 )
 
 // claims are the places in a request at which its claims begin.
@@ -130,6 +132,7 @@ func (c *cluster) carried(m *message, reply []byte) {
 				}
 				r.tick, r.mode = grantOf(m.commands[0], i, words)
 				r.whole, r.shard, r.shards = shardOf(words[i*claimStride+3])
+				r.request = requestOf(words[i*claimStride+3])
 				c.granted(r, words[i*claimStride+1])
 			}
 			if i*claimStride+3 < len(words) && words[i*claimStride] == "opened" {
@@ -194,7 +197,7 @@ func (c *cluster) granted(r *passage, token string) {
 		c.blame(Harness, r.job, "token %q", token)
 	}
 	r.token = n
-	g := audit.Grant{At: c.redisTime(), Job: r.job, Run: r.id, Tick: r.tick, Token: n, Shard: r.shard, Shards: r.shards, Of: r.whole, Allowed: r.mode == allowed}
+	g := audit.Grant{At: c.redisTime(), Job: r.job, Run: r.id, Tick: r.tick, Token: n, Shard: r.shard, Shards: r.shards, Of: r.whole, Request: r.request, Allowed: r.mode == allowed}
 	for id, call := range c.calls {
 		other := c.runs[id]
 		known := other == nil || c.redis.lost.Before(other.at)

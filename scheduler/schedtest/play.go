@@ -41,7 +41,7 @@ type Result struct {
 	evidence audit.Case // that was judged
 }
 
-// Run simulates a plan and fails the test with all findings and the story if a promise was broken.
+// Run simulates a plan and fails the test with all findings and the story if a promise was broken, or if nothing ran.
 func Run(t *testing.T, p Plan) Result {
 	t.Helper()
 	r := Play(t, p)
@@ -50,6 +50,8 @@ func Run(t *testing.T, p Plan) Result {
 	}
 	if len(r.Findings) > 0 {
 		t.Errorf("seed %d:\n%s", p.Seed, r)
+	} else if r.Runs == 0 {
+		t.Errorf("seed %d: nothing ran, so this shows nothing: is a tick due within For, and has a node the jobs' labels?", p.Seed)
 	}
 	return r
 }

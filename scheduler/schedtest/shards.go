@@ -20,6 +20,15 @@ func shardOf(record string) (of string, shard, shards int) {
 	return f[recordOf], shard, shards
 }
 
+// requestOf reads which request by hand a run goes back to, off its record; "" for none.
+func requestOf(record string) string {
+	f := strings.Split(record, "|")
+	if len(f) <= recordRequest {
+		return ""
+	}
+	return f[recordRequest]
+}
+
 // opens notes when a tick was opened first.
 func (c *cluster) opens(tick string) {
 	if c.opened[tick].IsZero() {

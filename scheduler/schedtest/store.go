@@ -141,6 +141,9 @@ func (c *cluster) oldestLost(f Fault) time.Time {
 	if n := len(c.redis.past); f.Do == RollBackRedis && n > 0 {
 		return c.redis.past[max(0, n-f.Writes)].at
 	}
+	if f.Do == EmptyRedis {
+		return c.began
+	}
 	return time.Now()
 }
 

@@ -79,9 +79,6 @@ func (c *bookCheck) doubles() {
 			c.add(P3, g.tick, []any{first, g}, "twice: token %d", g.token)
 		}
 		runs[g.run], tokens[g.token] = g, g
-		if g.request != "" {
-			continue
-		}
 		nth := attempt{g.line(), g.attempt}
 		if first, again := attempts[nth]; again {
 			c.add(P1, g.tick, []any{first, g}, "twice: %s attempt %d", nth.line, nth.n)

@@ -144,6 +144,7 @@ type Grant struct {
 	Token         int64
 	Shard, Shards int
 	Of            string // the open tick that it is a shard of
+	Request       string // what was asked for by hand; "": by schedule
 	Allowed       bool   // granted under overlap: allow
 	// Working are the runs of the job that were at work at that instant, under contexts that had not ended, of those
 	// that Redis cannot have forgotten.

@@ -124,6 +124,7 @@ type tick struct {
 	must     bool
 	deadline time.Time // by when it must have started if undisturbed
 	excused  bool      // it is disturbed: a late start is none
+	turn     time.Time // from when on it was next: late ticks run in their order
 	starts   []Write   // the first of each run
 	rows     []*ledger.Row
 	ranges   []*ledger.Row
@@ -157,7 +158,10 @@ func (t *trial) judge() {
 	var before *tick
 	for _, d := range t.due {
 		d.deadline = t.deadline(d.ready, t.busyBut(d))
-		d.excused = t.heldUp(d, before)
+		d.excused, d.turn = t.heldUp(d, before), d.ready
+		if before != nil {
+			d.turn = latest(d.turn, before.accountedAt(t.Read))
+		}
 		before = d
 	}
 	t.tries()

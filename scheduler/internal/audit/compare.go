@@ -15,9 +15,13 @@ func (t *trial) compare() {
 			t.recorded(r, r.starts[0])
 		}
 	}
-	for _, r := range t.byID {
-		if r.row != nil {
-			t.confirmed(r)
+	for i := range t.books.Rows {
+		if row := &t.books.Rows[i]; !row.Ranged && !row.Whole {
+			if r := t.known(row.Run); r.row == row {
+				t.confirmed(r)
+			} else if other := t.byID[regrant(row.Run, row.Token)]; other != nil && other.row == row {
+				t.confirmed(other)
+			}
 		}
 	}
 	for i := range t.books.Open {
@@ -40,8 +44,8 @@ func (t *trial) confirmed(r *run) {
 	case len(r.starts) == 0:
 		t.add(KindBooks, at, "run %s on %s is recorded as %s and never started", row.Run, row.NodeName, row.Outcome)
 	case t.job.StartsOnly || r.refused:
-	case row.Outcome == jobs.OutcomeSucceeded && (n == 0 || r.going):
-		t.add(KindBooks, at, "run %s on %s is recorded as succeeded and never ended", row.Run, row.NodeName)
+	case row.Outcome == jobs.OutcomeSucceeded && r.going, row.Outcome != jobs.OutcomeTimedOut && n == 0:
+		t.add(KindBooks, at, "run %s on %s is recorded as %s and never ended", row.Run, row.NodeName, row.Outcome)
 	case row.Outcome == jobs.OutcomeSucceeded && r.ends[n-1].Failed:
 		t.add(KindBooks, at, "run %s on %s is recorded as succeeded, and its last try failed", row.Run, row.NodeName)
 	case row.Outcome == jobs.OutcomeFailed && n > 0 && !r.going && !r.ends[n-1].Failed && row.Tries == r.ends[n-1].Try:
@@ -59,7 +63,7 @@ func (t *trial) stillOpen(l *ledger.Lease) {
 		settled := enough
 		enough = func(at time.Time) time.Time { return latest(settled(at), t.deadline(at, t.busy)) }
 	}
-	if age := t.Read.Sub(instant(l.Granted)); age > t.Settle && !instant(l.Until).After(t.Read) && t.calm(instant(l.Granted), enough) {
+	if age := t.Read.Sub(instant(l.Granted)); age > t.Settle && !instant(l.Until).After(t.Read) && t.calm(instant(l.Granted), t.Read, enough) {
 		t.add(KindBooks, instant(l.Tick), "run %s, granted %v before the books were read, is still in flight", l.Run, age)
 	}
 }
@@ -77,7 +81,7 @@ func (t *trial) recorded(r *run, w Write) {
 	case r.lease != nil:
 		tick, token, node = r.lease.Tick, r.lease.Token, r.lease.NodeName
 		shard, shards, attempt = r.lease.Shard, r.lease.Shards, r.lease.Attempt
-	case t.lossAfter(w.At) || t.trimmed(w.Tick) || t.check.cut:
+	case t.lossAfter(w.At) || t.trimmed(w.At.Add(-t.Settle)):
 		return
 	default:
 		t.add(KindBooks, w.Tick, "no record of %s", w)

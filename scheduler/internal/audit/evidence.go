@@ -12,7 +12,7 @@ import (
 const manual = "manual"
 
 // chainMost is how many attempts, and hand-backs, one request may come to.
-const chainMost = 16
+const chainMost = 32
 
 // readRequests names the runs that may come of what was asked for by hand: the shards of a run, and what follows when
 // it is handed back or run again.
@@ -67,7 +67,7 @@ func (t *trial) wrote(w Write) *run {
 	if len(r.starts) == 0 || r.starts[0].Token == w.Token || !t.lossBetween(r.starts[0].At, w.At) {
 		return r
 	}
-	other := t.known(fmt.Sprintf("%s with token %d", w.Run, w.Token))
+	other := t.known(regrant(w.Run, w.Token))
 	if len(other.starts) == 0 && w.Phase == Start {
 		if t.requested(r) {
 			t.report.Excused++
@@ -82,6 +82,8 @@ func (t *trial) wrote(w Write) *run {
 	}
 	return other
 }
+
+func regrant(run string, token int64) string { return fmt.Sprintf("%s with token %d", run, token) }
 
 // readRecords assigns rows and runs in flight to their runs.
 func (t *trial) readRecords() {
@@ -170,6 +172,9 @@ func (t *trial) place() {
 		w := r.starts[0]
 		switch d := t.find(w.Tick); {
 		case t.requested(r):
+			if w.At.Before(w.Tick) {
+				t.add(KindEarly, w.Tick, "%v before the instant that was asked for: %s", w.Tick.Sub(w.At), w)
+			}
 			if len(t.job.Asked) == 0 || t.job.Asked[0].Run != "" && !t.byHand[w.Run] && !t.byHand[r.id] {
 				t.add(KindPhantom, w.Tick, "nobody asked for it: %s", w)
 			}

@@ -73,7 +73,7 @@ func (t *trial) overlaps() {
 			continue
 		}
 		for _, other := range slices.Clone(going) {
-			if other == r || t.beside(r, other) || t.allowed() && !other.starts[0].Tick.Equal(w.Tick) || t.stale(other, r) || t.stale(r, other) {
+			if other == r || t.beside(r, other) || t.allowed() && t.line(r) != t.line(other) || t.stale(other, r) || t.stale(r, other) {
 				continue
 			}
 			going = without(going, other) // reported once
@@ -84,6 +84,20 @@ func (t *trial) overlaps() {
 			t.add(KindOverlap, w.Tick, "%s, and there was no end of %s", w, other.starts[0])
 		}
 		going = append(without(going, r), r)
+	}
+}
+
+// line names what attempts of a run have in common: their tick, or what was asked for by hand.
+func (t *trial) line(r *run) string {
+	switch {
+	case r.row != nil && r.row.Request != "":
+		return r.row.Request
+	case r.lease != nil && r.lease.Request != "":
+		return r.lease.Request
+	case t.requested(r):
+		return r.id
+	default:
+		return r.starts[0].Tick.String()
 	}
 }
 
@@ -105,14 +119,17 @@ func without(runs []*run, r *run) []*run {
 }
 
 // stale says that a run had lost the job before the other one was granted: its recorded end, as
-// abandoned or lost, stands before the other's. A run without any record is stale if the guard
+// abandoned or lost, comes before the other's start. A run without any record is stale if the guard
 // treated it so, and may be where records have left the history.
 func (t *trial) stale(r, other *run) bool {
 	if r.row == nil {
 		return r.lease == nil && (r.refused || t.check.cut)
 	}
 	gone := r.row.Outcome == jobs.OutcomeAbandoned || r.row.Outcome == jobs.OutcomeLost
-	return gone && (other.row == nil || r.at < other.at)
+	if t.Stepped { // the order of the rows tells
+		return gone && (other.row == nil || r.at < other.at)
+	}
+	return gone && !instant(r.row.At).After(other.starts[0].At.Add(t.Skew))
 }
 
 // granted checks the grants at their instants: tokens grow from each to the next, and nobody works on under a valid
@@ -147,7 +164,7 @@ func (t *trial) granted() {
 // under overlap: allow, of different ticks.
 func (g Grant) mayRunBeside(o Grant) bool {
 	if g.Allowed || o.Allowed {
-		return g.Tick != o.Tick || g.Shard != o.Shard && g.Shards > 1 && o.Shards > 1
+		return g.Tick != o.Tick || g.Request != o.Request || g.Shard != o.Shard && g.Shards > 1 && o.Shards > 1
 	}
 	return g.Shard != o.Shard && g.Of != "" && g.Of == o.Of
 }

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -36,13 +37,14 @@ func (t *trial) tries() {
 }
 
 // policies checks that nothing started which the policies or an operator forbid. Where Redis lost writes, had its clock
-// stepped, or rows have left the history, what must be known for that is not.
+// stepped, what must be known for that is not.
 func (t *trial) policies() {
 	lost := slices.ContainsFunc(t.Disturbed, func(d Disturbance) bool { return d.Lossy || d.Loses })
-	if lost || t.check.cut || t.Stepped {
+	if lost || t.Stepped {
 		return
 	}
 	t.reruns()
+	t.rerunAfterCrash()
 	t.startedPaused()
 	t.startedTooLate()
 	t.caughtUp()
@@ -98,6 +100,33 @@ func (t *trial) reruns() {
 			t.add(KindUnwanted, instant(r.Tick), "attempt %d (run %s), at most %d", r.Attempt, r.Run, most)
 		case p != nil && !crashed(p):
 			t.add(KindUnwanted, instant(r.Tick), "attempt %d (run %s) follows run %s, which is recorded as %s", r.Attempt, r.Run, p.Run, p.Outcome)
+		}
+	}
+}
+
+// rerunAfterCrash: a job that wants it gets another attempt after a crash, unless the run was told to end before.
+func (t *trial) rerunAfterCrash() {
+	wants := func(d jobs.Definition) bool { return d.OnCrash == jobs.OnCrashRerun && d.Overlap != jobs.OverlapReplace }
+	if !t.job.all(wants) || t.job.Rewound || len(t.job.Cancelled) > 0 {
+		return
+	}
+	least := math.MaxInt
+	for _, v := range t.job.Versions {
+		least = min(least, v.Definition.RerunMax)
+	}
+	for i := range t.books.Rows {
+		r := &t.books.Rows[i]
+		if r.Ranged || r.Whole || r.Outcome != jobs.OutcomeAbandoned || r.Attempt > least {
+			continue
+		}
+		ids := make(map[string]bool)
+		chain(ledger.Successor(r.Run), 0, ids)
+		there := slices.ContainsFunc(t.books.Rows, func(x ledger.Row) bool {
+			return ids[x.Run] || x.Run == r.Of && x.Reason != "" && crashed(&x) && !t.job.Rewound
+		}) ||
+			slices.ContainsFunc(t.books.Open, func(x ledger.Lease) bool { return ids[x.Run] })
+		if !there {
+			t.add(KindLost, instant(r.Tick), "run %s was abandoned, and no other attempt followed", r.Run)
 		}
 	}
 }

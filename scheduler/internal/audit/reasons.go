@@ -64,9 +64,11 @@ func (t *trial) untrue(c covered, d *tick, head bool) string {
 			return "its runs are allowed beside each other"
 		case !t.held(c, d):
 			return "no other run of the job was going"
+		case t.waitsForLatest() && !t.dueBetween(d.at, at):
+			return "it was the latest that had come due, and waits until the run has ended"
 		}
 	case jobs.OutcomePaused:
-		if !t.pausedBetween(d.at, at) {
+		if !t.pausedAt(d.at, at) {
 			return "the job was not paused"
 		}
 	default:
@@ -78,6 +80,7 @@ func (t *trial) untrue(c covered, d *tick, head bool) string {
 // notMissed says why a tick recorded as missed should not have been; "" when it is rightly.
 func (t *trial) notMissed(row *ledger.Row, d *tick, head, waited bool) string {
 	overdue := instant(row.At).Sub(d.ready)
+	def, one := t.oneDefinition()
 	none := t.job.all(func(j jobs.Definition) bool { return j.CatchUp == jobs.CatchUpNone })
 	switch row.Reason {
 	case ledger.ReasonFailover:
@@ -92,12 +95,18 @@ func (t *trial) notMissed(row *ledger.Row, d *tick, head, waited bool) string {
 		if (head || none) && overdue <= t.CatchUp-t.Skew {
 			return "it was overdue by " + overdue.String() + " only"
 		}
+		if one && def.CatchUp == jobs.CatchUpLatest && t.up == nil && !t.dueBetween(d.at, instant(row.At)) {
+			return "it was the latest, which is run"
+		}
 	case ledger.ReasonCatchUpMax:
 		if !t.job.any(func(j jobs.Definition) bool { return j.CatchUp == jobs.CatchUpAll }) {
 			return "the job has no catch_up_max"
 		}
 		if overdue <= t.CatchUp-t.Skew {
 			return "it was overdue by " + overdue.String() + " only"
+		}
+		if one && t.newer(d.at, instant(row.At).Add(t.Skew)) < def.CatchUpMax {
+			return "it was one of the newest, which are run"
 		}
 	case ledger.ReasonStartWithin:
 		limit := time.Duration(-1)
@@ -126,10 +135,11 @@ func (t *trial) notMissed(row *ledger.Row, d *tick, head, waited bool) string {
 // followed it, whose time the tick fell into. By what was seen outside, where a record was lost: one that had begun
 // and had not ended when the tick came due.
 func (t *trial) held(c covered, d *tick) bool {
+	began := instant(c.row.At).Add(t.Skew) // by then it must have been granted
 	for i := range t.books.Rows {
 		row := &t.books.Rows[i]
 		switch {
-		case row.Ranged || row.Of != "":
+		case row.Ranged || row.Of != "" || instant(row.Started).After(began):
 		case i > c.at && before(row.Tick, row.Request != "", c.row, d.at):
 			return true
 		case t.heldFrom(row) <= d.ready.Add(t.Skew).UnixMilli() && d.ready.Add(-t.Skew).UnixMilli() <= row.At:
@@ -145,7 +155,8 @@ func (t *trial) held(c covered, d *tick) bool {
 		}
 	}
 	for i := range t.books.Open {
-		if l := &t.books.Open[i]; before(l.Tick, l.Request != "" || l.Trigger == manual, c.row, d.at) {
+		l := &t.books.Open[i]
+		if late := instant(l.Granted).After(began) && !l.Holds; !late && before(l.Tick, l.Request != "" || l.Trigger == manual, c.row, d.at) {
 			return true
 		}
 	}
@@ -165,6 +176,9 @@ func (t *trial) heldFrom(row *ledger.Row) int64 {
 	from := row.Started
 	if from == 0 {
 		return never
+	}
+	if row.Attempt < 2 && derived(row.Run) { // it was handed back, and may have been granted before
+		return min(from, row.Tick)
 	}
 	if row.Attempt < 2 || t.reran[row.Run] {
 		return from
@@ -218,6 +232,9 @@ func (t *trial) unended(row *ledger.Row) string {
 		if !t.job.any(func(d jobs.Definition) bool { return d.Timeout > 0 }) {
 			return "the job has no timeout"
 		}
+		if least := t.leastTimeout(); to.Sub(from) < least-t.Skew {
+			return "it had worked for " + to.Sub(from).String() + ", and may for " + least.String()
+		}
 	case jobs.OutcomeAbandoned, jobs.OutcomeLost:
 		if !t.struck(from, to, row.NodeName, row.Node, false) {
 			return "nothing was wrong with its node, nor with Redis, since it was granted"
@@ -234,8 +251,10 @@ func (t *trial) unended(row *ledger.Row) string {
 func (t *trial) notCancelled(row *ledger.Row, from, to time.Time) string {
 	switch {
 	case strings.HasPrefix(row.Reason, "cancelled by"):
-		if len(t.job.Cancelled) == 0 {
-			return "nobody has cancelled anything"
+		if !slices.ContainsFunc(t.job.Cancelled, func(c Cancel) bool {
+			return !c.At.After(to.Add(t.Skew)) && (c.Run == "" || t.comesOf(row, c.Run))
+		}) {
+			return "nobody had cancelled it"
 		}
 	case row.Reason == ledger.ReasonReplaced:
 		newer := slices.ContainsFunc(t.due, func(d *tick) bool { // since its own tick came due
@@ -252,3 +271,41 @@ func (t *trial) notCancelled(row *ledger.Row, from, to time.Time) string {
 	}
 	return ""
 }
+
+// comesOf says whether a row is of a run, of a shard of it, or of what it became when it was handed back.
+func (t *trial) comesOf(row *ledger.Row, run string) bool {
+	ids := make(map[string]bool)
+	chain(run, t.job.most(func(d jobs.Definition) int { return d.Shards }), ids)
+	return ids[row.Run] || ids[row.Of]
+}
+
+// leastTimeout is the shortest of a job's definitions that have one.
+func (t *trial) leastTimeout() time.Duration {
+	least := time.Duration(0)
+	for _, v := range t.job.Versions {
+		if w := time.Duration(v.Definition.Timeout) * time.Millisecond; w > 0 && (least == 0 || w < least) {
+			least = w
+		}
+	}
+	return least
+}
+
+// waitsForLatest says that of the ticks which come due while a run is going the latest waits until it has ended.
+func (t *trial) waitsForLatest() bool {
+	d, one := t.oneDefinition()
+	return one && t.up == nil && !t.job.Rewound && len(t.job.Pauses) == 0 && (d.Overlap == jobs.OverlapQueue || d.Overlap == jobs.OverlapReplace)
+}
+
+// newer is how many ticks came due after one, up to an instant.
+func (t *trial) newer(than, until time.Time) int {
+	n := 0
+	for _, d := range t.due {
+		if d.at.After(than) && !d.at.After(until) {
+			n++
+		}
+	}
+	return n
+}
+
+// dueBetween says whether a tick came due after one, up to an instant or a little later.
+func (t *trial) dueBetween(than, until time.Time) bool { return t.newer(than, until.Add(t.Skew)) > 0 }

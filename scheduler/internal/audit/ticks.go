@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -45,7 +47,7 @@ func (t *trial) started(d *tick) {
 			t.add(KindDouble, d.at, "%s, and %s", first, w)
 		case w.At.Before(d.at):
 			t.add(KindEarly, d.at, "%v before its tick: %s", d.at.Sub(w.At), w)
-		case at.attempt == 1 && w.At.After(d.deadline) && !d.excused && !t.Crowded && !t.backAndForth():
+		case at.attempt == 1 && t.late(d, w):
 			if t.lossBetween(d.at, w.At) { // what was recorded of it before is gone
 				t.report.Excused++
 				continue
@@ -53,6 +55,15 @@ func (t *trial) started(d *tick) {
 			t.add(KindLate, d.at, "%v after it could start, %v after the last instant for it, with nothing wrong: %s", lag, w.At.Sub(d.deadline), w)
 		}
 	}
+}
+
+// late says whether a first attempt started later than anything can explain: past its deadline with nothing wrong, or when
+// the cluster had been left alone for long enough before.
+func (t *trial) late(d *tick, w Write) bool {
+	if !w.At.After(d.deadline) || t.Crowded || t.backAndForth() {
+		return false
+	}
+	return !d.excused || t.up == nil && !t.Stepped && t.calm(d.turn, w.At, func(at time.Time) time.Time { return t.deadline(at, t.busyBut(d)) })
 }
 
 // backAndForth says that ticks are asked for in another order than that of time.
@@ -86,7 +97,8 @@ func (t *trial) contradictions(d *tick) {
 		}
 		runs[at][w.Run] = true
 	}
-	for at, n := range records {
+	for _, at := range slices.SortedFunc(maps.Keys(records), func(a, b attemptOf) int { return cmp.Or(a.shard-b.shard, a.attempt-b.attempt) }) {
+		n := records[at]
 		if n > max(1, len(runs[at])) || len(d.ranges) > 0 && t.up == nil {
 			t.add(KindContradiction, d.at, "attempt %d of shard %d is recorded %d times, as not run %d times; %d runs started", at.attempt, at.shard, n, len(d.ranges), len(runs[at]))
 		}
@@ -125,7 +137,7 @@ func (t *trial) verdict(d *tick) Verdict {
 		return Pending
 	case !d.must:
 		return ""
-	case t.trimmed(d.at) || t.up != nil && t.check.cut:
+	case t.trimmed(d.at) || t.up != nil && t.trimmed(d.ready):
 		return Trimmed
 	case t.mayWait(d):
 		return Pending // nobody has accounted for it, and nobody has to have by now
@@ -146,7 +158,7 @@ func (t *trial) mayWait(d *tick) bool {
 		return true
 	}
 	// Where nothing excuses a late start, nothing excuses that there is none.
-	return (d.excused || t.backAndForth()) && !t.calm(d.ready, func(at time.Time) time.Time { return t.deadline(at, t.busy) })
+	return (d.excused || t.backAndForth()) && !t.calm(d.ready, t.Read, func(at time.Time) time.Time { return t.deadline(at, t.busy) })
 }
 
 func passedOver(o jobs.Outcome) Verdict {
@@ -202,7 +214,7 @@ func (t *trial) going(at time.Time) bool {
 // promised: each run that was asked for by hand exists.
 func (t *trial) promised() {
 	for _, a := range t.job.Asked {
-		if a.Run == "" || t.lossy(a.At, t.Read) || t.check.cut { // a request that Redis lost is not restored
+		if a.Run == "" || t.lossy(a.At, t.Read) || t.trimmed(a.At) { // a request that Redis lost is not restored
 			continue
 		}
 		there := slices.ContainsFunc(t.books.Rows, func(r ledger.Row) bool { return r.Request == a.Run || r.Run == a.Run }) ||

@@ -20,9 +20,9 @@ func (c *Case) disturbed(from, to time.Time) bool {
 	return slices.ContainsFunc(c.Disturbed, func(d Disturbance) bool { return c.acts(d, from, to) })
 }
 
-// calm says whether the cluster was left alone for long enough, at any time from an instant up to
-// the reading of the books. What is long enough, enough tells: until when it lasts if it begins then.
-func (c *Case) calm(from time.Time, enough func(time.Time) time.Time) bool {
+// calm says whether the cluster was left alone for long enough, at some time between two instants. enough gives the end of
+// a stretch that is long enough and begins at an instant.
+func (c *Case) calm(from, end time.Time, enough func(time.Time) time.Time) bool {
 	begins := []time.Time{from}
 	for _, d := range c.Disturbed {
 		if over := d.Until.Add(c.Settle + 1); !d.Until.IsZero() && over.After(from) {
@@ -31,7 +31,7 @@ func (c *Case) calm(from time.Time, enough func(time.Time) time.Time) bool {
 	}
 	return slices.ContainsFunc(begins, func(at time.Time) bool {
 		until := enough(at)
-		return until.Before(c.Read) && !c.disturbed(at, until)
+		return until.Before(end) && !c.disturbed(at, until)
 	})
 }
 
@@ -63,6 +63,14 @@ func (c *Case) lossBetween(from, to time.Time) bool {
 // lossAfter says whether Redis may have lost, up to the reading of the books, what it knew at an
 // instant: one that is emptied loses all that went before.
 func (c *Case) lossAfter(at time.Time) bool { return c.lossBetween(at, c.Read) }
+
+// pausedAt says whether the job was paused when a tick came due, or when that was recorded: what was overdue then is
+// recorded as paused as well.
+func (t *trial) pausedAt(tick, recorded time.Time) bool {
+	return slices.ContainsFunc(t.job.Pauses, func(p Span) bool {
+		return !p.From.After(recorded.Add(t.Skew)) && (p.Until.IsZero() || p.Until.Add(t.Skew).After(tick))
+	})
+}
 
 // pausedBetween says whether the job was paused at some time between two instants.
 func (t *trial) pausedBetween(from, to time.Time) bool {
