@@ -69,6 +69,22 @@ func TestKeeperRenewsAllInOneCall(t *testing.T) {
 	})
 }
 
+// Leases that were granted together, and of which this node heard late, are due at once: they share a call all the same.
+func TestKeeperRenewsLateGrantsInOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, r := testKeeper(healthy)
+		for i := range 10 {
+			l := k.Hold(t.Context(), testGrant(string(rune('A'+i)), time.Now().Add(-testTTL/2)))
+			defer l.Close()
+			synctest.Wait()
+		}
+		<-time.After(testTTL / 4)
+		if n := r.calls(); n != 1 {
+			t.Errorf("%d calls for ten leases that were due at once", n)
+		}
+	})
+}
+
 func TestKeeperCancelsAtTheLocalDeadline(t *testing.T) {
 	var over chan struct{} // closed when a test is
 	tests := map[string]func(context.Context, int, []Renewal) ([]RenewAnswer, error){

@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +42,53 @@ func TestLeaveMakesNoTickLate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Nodes join that take more than a second to register their jobs. Who went first for those goes on meanwhile: no tick is late.
+func TestJoinMakesNoTickLate(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		s := &sink{}
+		_, list := trio(c, s)
+		start := time.Now()
+		for i := range 3 {
+			client := server.Client()
+			client.AddHook(around{script: "define", before: func() { time.Sleep(1200 * time.Millisecond / partitions) }})
+			c.startOver(client, fmt.Sprint("new-", i), scheduler.Config{}, list...)
+			time.Sleep(4*time.Second + 310*time.Millisecond)
+		}
+		if latest := s.each(t, list, start, time.Now().Add(-time.Second)); latest > onTime {
+			t.Errorf("a tick was %s late", latest)
+		}
+		c.end()
+		s.check(t)
+	})
+}
+
+// A node drains while its claims are not answered. It beats on, also when the roster changes.
+func TestDrainingNodeBeats(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		list := many(10, &sink{})
+		var held atomic.Bool
+		client := server.Client()
+		client.AddHook(around{script: "claim", before: func() {
+			if held.Load() {
+				time.Sleep(20 * time.Second)
+			}
+		}})
+		a := c.startOver(client, "a", scheduler.Config{}, list...)
+		c.start("b", scheduler.Config{}, list...)
+		time.Sleep(4 * time.Second)
+		held.Store(true)
+		time.Sleep(time.Second)
+		a.stop()
+		time.Sleep(handedOver + time.Second)
+		c.start("c", scheduler.Config{}, list...)
+		time.Sleep(10 * time.Second) // twice as long as a node that does not beat is in the roster
+		if v := c.node("a"); v.State != "draining" {
+			t.Errorf("it is not in the roster any more: %+v", v)
+		}
+		held.Store(false)
+	})
 }
 
 // Who has nobody to hand over to, or nothing to hand over, ends at once.

@@ -3,10 +3,12 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
@@ -77,6 +79,38 @@ func TestLateTicksAreTakenInTurns(t *testing.T) {
 	if turns, atOnce := refused[jobs.PlacementOwner], refused[jobs.PlacementRace]; turns > n || atOnce < 2*n {
 		t.Errorf("%d claims were refused in turns, %d where all nodes ask at once; want at most %d, and %d at least", turns, atOnce, n, 2*n)
 	}
+}
+
+// The beats of a node fail, and its other calls get through. It has its turn for the late ticks of a node that has died (P6).
+func TestTurnsThoughBeatsFail(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, on *redistest.Embedded) {
+		s := &sink{}
+		list := many(20, s)
+		var network redistest.Net
+		c.startOver(network.Client(on.Options()), "doomed", scheduler.Config{DrainTimeout: time.Second}, list...)
+		id := c.start("b", scheduler.Config{}, list...).ID()
+		time.Sleep(5*time.Second + 500*time.Millisecond)
+		failed := 0
+		on.SetHook(func(p *server.Peer, _ string, args ...string) bool {
+			beat := slices.Contains(args, "{escapement}:roster") && slices.Contains(args, id)
+			if beat {
+				failed++
+				p.WriteError("BUSY with something else")
+			}
+			return beat
+		})
+		network.Cut()
+		died := time.Now()
+		time.Sleep(8 * time.Second)
+		if latest := s.each(t, list, died, time.Now().Add(-2*time.Second)); latest > 2*time.Second || failed == 0 {
+			t.Errorf("P6: a tick was %s late; %d beats failed", latest, failed)
+		}
+		on.SetHook(nil)
+		network.Heal()
+		time.Sleep(10 * time.Second)
+		c.end()
+		s.check(t)
+	})
 }
 
 // A node has died and the roster does not know yet. Its own jobs wait for the grace to be over (P6); those that nodes race for do not.

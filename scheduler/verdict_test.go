@@ -1,9 +1,13 @@
 package scheduler
 
 import (
+	"errors"
+	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
@@ -24,5 +28,26 @@ func TestSinceTellsOfAnEarlierGrant(t *testing.T) {
 		if got := since(b, ledger.Claim{TTL: ttl}, ledger.Answer{Left: c.left}); !got.Equal(asked.Add(c.want)) {
 			t.Errorf("%s: counts from %s after the batch was first sent; want %s", name, got.Sub(asked), c.want)
 		}
+	}
+}
+
+// A claim that stood behind others until it was too old is asked for anew at once; one that Redis refused, a second later.
+func TestClaimThatWasNotSentIsAskedForAnew(t *testing.T) {
+	for err, want := range map[error]time.Duration{errNotSent: 0, errors.New("refused"): time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			schedule, _ := jobs.ParseSchedule("@every 1m", "")
+			j := &job{Job: jobs.Job{Name: "job"}, schedule: schedule, place: -1, owned: true}
+			c := newClock(time.Now, time.Minute)
+			c.add(time.Now(), time.Now(), time.Now(), "server")
+			e := newEngine(c, newSlots(1), []*job{j}, func() string { return "run" }, slog.New(slog.DiscardHandler))
+			e.registered(j, time.Now().Add(-time.Minute).UnixMilli())
+			e.fire()
+			b := <-e.batches
+			b.err = err
+			e.hear(b)
+			if got := max(0, time.Until(time.UnixMilli(e.agenda.first().at))); got != want {
+				t.Errorf("%v: asked for anew in %s, want %s", err, got, want)
+			}
+		})
 	}
 }

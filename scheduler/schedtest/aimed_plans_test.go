@@ -54,6 +54,9 @@ func aims() []aim {
 		// The owner dies when its claim arrives.
 		{"dead owner", aimed("* * * * * *", second/10, faults(
 			Fault{Do: Crash, Node: "a", At: BeforeClaim, When: 7500 * millisecond})), failsOver},
+		// It dies so, and ticks come due faster than nodes sweep: the next one is begun when the one before it has ended.
+		{"dead owner, backlog", aimed("@every 100ms", second/10, func(p *Plan) { p.Jobs[0].Func = patient(60 * millisecond) }, faults(
+			Fault{Do: Crash, Node: "a", At: BeforeClaim, When: 7500 * millisecond})), failsOver},
 		// The owner dies while its function works.
 		{"dead worker", aimed("* * * * * *", second, faults(
 			Fault{Do: Crash, Node: "a", At: AfterStart, When: 7500 * millisecond})), nil},
