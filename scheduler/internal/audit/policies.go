@@ -106,7 +106,9 @@ func (t *trial) reruns() {
 
 // rerunAfterCrash: a job that wants it gets another attempt after a crash, unless the run was told to end before.
 func (t *trial) rerunAfterCrash() {
-	wants := func(d jobs.Definition) bool { return d.OnCrash == jobs.OnCrashRerun && d.Overlap != jobs.OverlapReplace }
+	wants := func(d jobs.Definition) bool {
+		return d.OnCrash == jobs.OnCrashRerun && d.Overlap != jobs.OverlapReplace
+	}
 	if !t.job.all(wants) || t.job.Rewound || len(t.job.Cancelled) > 0 {
 		return
 	}
