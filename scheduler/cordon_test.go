@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -202,7 +203,7 @@ func TestLeaveWaitsForWhatItBegan(t *testing.T) {
 		if took := time.Since(told); took < 3*time.Second || took > 3*time.Second+100*time.Millisecond {
 			t.Errorf("it took %s to end, want the drain time of 3s", took)
 		}
-		if cause := <-causes; cause != scheduler.ErrDraining {
+		if cause := <-causes; !errors.Is(cause, scheduler.ErrDraining) {
 			t.Errorf("cause %v", cause)
 		}
 		if s.ranOn(leaver.Name(), told) == 0 {

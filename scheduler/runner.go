@@ -155,11 +155,12 @@ func (r *runner) cancelRun(id string, cause error) (here bool) {
 }
 
 // cancelled ends a run that somebody wants ended, if it is here.
-func (r *runner) cancelled(c ledger.Cancel) bool {
+func (r *runner) cancelled(c ledger.Cancel) {
 	if c.Author == "" {
-		return r.cancelRun(c.Run, jobs.ErrReplaced)
+		r.cancelRun(c.Run, jobs.ErrReplaced)
+		return
 	}
-	return r.cancelRun(c.Run, &cancellation{c.Author, c.Reason})
+	r.cancelRun(c.Run, &cancellation{c.Author, c.Reason})
 }
 
 // cancellation is the cause of a run's context when an operator wanted the run ended.

@@ -34,7 +34,10 @@ type outcome struct {
 	out            string
 }
 
-var verdictLine = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+)`)
+var (
+	verdictLine = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+)`)
+	panicLine   = regexp.MustCompile(`(?m)^panic: `)
+)
 
 // run runs tests on the module, or on the changed one that an overlay makes of it.
 func (p player) run(ctx context.Context, t test, overlay string, limit time.Duration, flags ...string) outcome {
@@ -83,6 +86,8 @@ func read(out string, err error) outcome {
 	switch {
 	case strings.Contains(out, "panic: test timed out"):
 		o.err = errors.New("a test was not done in time")
+	case panicLine.MatchString(out):
+		o.err = errors.New("a panic: it ends the program before a test could say what is wrong")
 	case err != nil && len(o.failed) == 0:
 		o.err = fmt.Errorf("no test has failed, but: %w", err)
 	case len(o.passed)+len(o.failed) == 0:

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,8 @@ type Schedule interface {
 
 // ScheduleOf is the schedule of a job's definition. What an H stands for is taken from package jobs.
 func ScheduleOf(d jobs.Definition) (Schedule, error) {
-	if !strings.Contains(d.Schedule, "H") {
+	hashed := func(field string) bool { return strings.HasPrefix(field, "H") || strings.Contains(field, ",H") }
+	if !slices.ContainsFunc(strings.Fields(d.Schedule), hashed) {
 		return Cron(d.Schedule, d.TimeZone)
 	}
 	parsed, err := jobs.ParseScheduleFor(d.Name, d.Schedule, d.TimeZone)

@@ -1,8 +1,6 @@
 package audit
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -217,77 +215,6 @@ func (t *trial) versionsMeet(at time.Time) bool {
 		found = v
 	}
 	return false
-}
-
-// unended says why the recorded end of a run cannot be true; "" when it can. A sharded tick ends as its shards do.
-func (t *trial) unended(row *ledger.Row) string {
-	if row.Whole || row.Ranged {
-		return ""
-	}
-	from, to := instant(row.Started), instant(row.At)
-	switch row.Outcome {
-	case jobs.OutcomeSucceeded, jobs.OutcomeFailed:
-		return "" // compare tells
-	case jobs.OutcomeTimedOut:
-		if !t.job.any(func(d jobs.Definition) bool { return d.Timeout > 0 }) {
-			return "the job has no timeout"
-		}
-		if least := t.leastTimeout(); to.Sub(from) < least-t.Skew {
-			return "it had worked for " + to.Sub(from).String() + ", and may for " + least.String()
-		}
-	case jobs.OutcomeAbandoned, jobs.OutcomeLost:
-		if !t.struck(from, to, row.NodeName, row.Node, false) {
-			return "nothing was wrong with its node, nor with Redis, since it was granted"
-		}
-	case jobs.OutcomeCancelled:
-		return t.notCancelled(row, from, to)
-	default:
-		return "a run does not end like that"
-	}
-	return ""
-}
-
-// notCancelled says why a run recorded as cancelled cannot have been.
-func (t *trial) notCancelled(row *ledger.Row, from, to time.Time) string {
-	switch {
-	case strings.HasPrefix(row.Reason, "cancelled by"):
-		if !slices.ContainsFunc(t.job.Cancelled, func(c Cancel) bool {
-			return !c.At.After(to.Add(t.Skew)) && (c.Run == "" || t.comesOf(row, c.Run))
-		}) {
-			return "nobody had cancelled it"
-		}
-	case row.Reason == ledger.ReasonReplaced:
-		newer := slices.ContainsFunc(t.due, func(d *tick) bool { // since its own tick came due
-			return d.at.UnixMilli() != row.Tick && d.ready.UnixMilli() >= row.Tick && !d.ready.After(to.Add(t.Skew))
-		})
-		if !newer && !t.Stepped && !t.job.Rewound && !t.forgotten(row.Tick) {
-			return "no other tick had come due since"
-		}
-		if !t.job.any(func(d jobs.Definition) bool { return d.Overlap == jobs.OverlapReplace }) {
-			return "the job does not replace its runs"
-		}
-	case !t.struck(from, to, row.NodeName, row.Node, true):
-		return "nobody drained its node, nor was anything wrong with it"
-	}
-	return ""
-}
-
-// comesOf says whether a row is of a run, of a shard of it, or of what it became when it was handed back.
-func (t *trial) comesOf(row *ledger.Row, run string) bool {
-	ids := make(map[string]bool)
-	chain(run, t.job.most(func(d jobs.Definition) int { return d.Shards }), ids)
-	return ids[row.Run] || ids[row.Of]
-}
-
-// leastTimeout is the shortest of a job's definitions that have one.
-func (t *trial) leastTimeout() time.Duration {
-	least := time.Duration(0)
-	for _, v := range t.job.Versions {
-		if w := time.Duration(v.Definition.Timeout) * time.Millisecond; w > 0 && (least == 0 || w < least) {
-			least = w
-		}
-	}
-	return least
 }
 
 // waitsForLatest says that of the ticks which come due while a run is going the latest waits until it has ended.
