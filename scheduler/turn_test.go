@@ -90,11 +90,11 @@ func TestTurnsThoughBeatsFail(t *testing.T) {
 		c.startOver(network.Client(on.Options()), "doomed", scheduler.Config{DrainTimeout: time.Second}, list...)
 		id := c.start("b", scheduler.Config{}, list...).ID()
 		time.Sleep(5*time.Second + 500*time.Millisecond)
-		failed := 0
+		var failed atomic.Int64
 		on.SetHook(func(p *server.Peer, _ string, args ...string) bool {
 			beat := slices.Contains(args, "{escapement}:roster") && slices.Contains(args, id)
 			if beat {
-				failed++
+				failed.Add(1)
 				p.WriteError("BUSY with something else")
 			}
 			return beat
@@ -102,8 +102,8 @@ func TestTurnsThoughBeatsFail(t *testing.T) {
 		network.Cut()
 		died := time.Now()
 		time.Sleep(8 * time.Second)
-		if latest := s.each(t, list, died, time.Now().Add(-2*time.Second)); latest > 2*time.Second || failed == 0 {
-			t.Errorf("P6: a tick was %s late; %d beats failed", latest, failed)
+		if latest := s.each(t, list, died, time.Now().Add(-2*time.Second)); latest > 2*time.Second || failed.Load() == 0 {
+			t.Errorf("P6: a tick was %s late; %d beats failed", latest, failed.Load())
 		}
 		on.SetHook(nil)
 		network.Heal()
