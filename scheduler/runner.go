@@ -139,19 +139,17 @@ func (r *runner) leave(l *life) {
 
 // cancelRun ends the context of a run with a cause, if the run is here, or those of all shards of a tick that are
 // here. The first cause stays.
-func (r *runner) cancelRun(id string, cause error) (here bool) {
+func (r *runner) cancelRun(id string, cause error) {
 	if l, ok := r.live.Load(id); ok {
 		l.(*life).cancel(cause)
-		return true
+		return
 	}
 	r.live.Range(func(_, l any) bool {
 		if shard := l.(*life); shard.g.lease.Of == id {
 			shard.cancel(cause)
-			here = true
 		}
 		return true
 	})
-	return here
 }
 
 // cancelled ends a run that somebody wants ended, if it is here.
