@@ -137,7 +137,7 @@ func (t *trial) held(c covered, d *tick) bool {
 	for i := range t.books.Rows {
 		row := &t.books.Rows[i]
 		switch {
-		case row.Ranged || row.Of != "" || instant(row.Started).After(began):
+		case row.Ranged || row.Of != "" || row.Started != 0 && instant(t.heldFrom(row)).After(began):
 		case i > c.at && before(row.Tick, row.Request != "", c.row, d.at):
 			return true
 		case t.heldFrom(row) <= d.ready.Add(t.Skew).UnixMilli() && d.ready.Add(-t.Skew).UnixMilli() <= row.At:
