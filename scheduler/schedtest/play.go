@@ -209,7 +209,7 @@ func (c *cluster) verdict(ctx context.Context, read time.Time) (audit.Report, au
 	ended := c.byRedis(audit.Span{From: c.began, Until: time.Now()}).Until
 	evidence := audit.Case{
 		Jobs: known, Writes: c.judged(c.sink.writes), Grants: c.grants, Books: stored.of(known), Events: stored.events,
-		Disturbed: disturbed, Nodes: c.plan.names(), Read: read, Ended: ended,
+		Disturbed: append(disturbed, c.datedLate()...), Nodes: c.plan.names(), Read: read, Ended: ended,
 		Within: c.within, Settle: c.settle, Skew: c.plan.Config.MaxSkew + 100*time.Millisecond,
 		Crowded: c.plan.crowded(), Stepped: len(c.redis.steps) > 0, SetBack: c.wentBack(),
 	}

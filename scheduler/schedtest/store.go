@@ -85,6 +85,22 @@ func (c *cluster) byRedis(s audit.Span) audit.Span {
 	return out
 }
 
+// datedLate are the disturbances that began soon after a step of Redis' clock, as nodes date them that have not followed it yet.
+func (c *cluster) datedLate() []audit.Disturbance {
+	var all []audit.Disturbance
+	var before time.Duration
+	for _, x := range c.redis.steps {
+		for _, d := range c.disturbed {
+			if !d.From.Before(x.at) && d.From.Before(x.at.Add(c.settle)) {
+				d.From, d.Until = d.From.Add(before), d.Until.Add(before)
+				all = append(all, d)
+			}
+		}
+		before = x.off
+	}
+	return all
+}
+
 // carry has Redis carry out a message, and returns the replies.
 func (c *cluster) carry(m *message) []byte {
 	cn := m.conn

@@ -175,7 +175,8 @@ func (t *trial) heldFrom(row *ledger.Row) int64 {
 	if from == 0 {
 		return never
 	}
-	if row.Attempt < 2 && derived(row.Run) { // it was handed back, and may have been granted before
+	unheard := t.struck(instant(row.Tick), instant(from), row.NodeName, row.Node, false) // it may have been granted twice
+	if row.Attempt < 2 && (unheard || derived(row.Run)) {                                // or was handed back
 		return min(from, row.Tick)
 	}
 	if row.Attempt < 2 || t.reran[row.Run] {
