@@ -17,7 +17,7 @@ func (m *moving) judge() {
 	c.Disturbed = append(c.Disturbed, audit.Disturbance{Span: audit.Span{From: m.shut, Until: m.opened}, What: "drain, and a move"})
 	c.Disturbed = append(c.Disturbed, audit.Disturbance{Span: audit.Span{From: end.Add(-2 * time.Second), Until: end.Add(time.Minute)}, What: "drain at the end"})
 	for _, w := range m.writes {
-		if !m.sealed.IsZero() && w.At.After(m.sealed) { // by the clock of the new side
+		if !m.sealed.IsZero() && !w.At.Before(m.sealed) { // by the clock of the new side
 			w.At = w.At.Add(m.offset)
 		}
 		c.Writes = append(c.Writes, w)
