@@ -80,7 +80,7 @@ func (m *moving) play() {
 		m.start()
 	}
 	nap := func(most time.Duration) { time.Sleep(time.Duration(m.rng.Int64N(int64(most)))) }
-	time.Sleep(6 * time.Second)
+	time.Sleep(7 * time.Second)
 	nap(time.Second)
 	m.shut = time.Now()
 	for m.rng.IntN(3) == 0 && m.aborts < 2 { // it is given up
