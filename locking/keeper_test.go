@@ -28,7 +28,13 @@ func testGrant(name string, asked time.Time) Grant {
 // wantLost waits for the lease's context to end and checks when and why.
 func wantLost(t *testing.T, l *Lease, start time.Time, after time.Duration) {
 	t.Helper()
-	<-l.Context().Done()
+	select {
+	case <-l.Context().Done():
+	case <-time.After(2*after + time.Second):
+		t.Errorf("not cancelled within %s; want it after %s", 2*after+time.Second, after)
+		l.keeper.end(l, lost, "given up")
+		return
+	}
 	if got := time.Since(start); got != after {
 		t.Errorf("cancelled after %s; want exactly %s", got, after)
 	}

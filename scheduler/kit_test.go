@@ -53,8 +53,8 @@ func bubble(t *testing.T, test func(t *testing.T, c *cluster, server *redistest.
 		}
 		defer server.Close()
 		c := &cluster{t: t, logs: &logs{}, client: server.Client}
+		defer c.end()
 		test(t, c, server)
-		c.end()
 	})
 }
 

@@ -50,7 +50,11 @@ func pendingClaim(job, run string) Claim {
 
 func (r *rig) claim(t *testing.T, c Claim) Answer {
 	t.Helper()
-	return must(r.led.Claim(t.Context(), node, r.now, []Claim{c}))[0]
+	answers, err := r.led.Claim(t.Context(), node, r.now, []Claim{c})
+	if err != nil {
+		t.Fatalf("claim %+v: %v", c, err)
+	}
+	return answers[0]
 }
 
 // want claims and compares the verdict.

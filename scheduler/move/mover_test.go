@@ -136,7 +136,7 @@ func TestMoveBack(t *testing.T) {
 func wants(t *testing.T, name string, err error, words string) {
 	t.Helper()
 	if !errors.Is(err, ledger.ErrRefused) || !strings.Contains(err.Error(), words) {
-		t.Errorf("%s: %v; want it refused with %q", name, err, words)
+		t.Fatalf("%s: %v; want it refused with %q", name, err, words)
 	}
 }
 
