@@ -259,3 +259,22 @@ func TestADeadMemberIsNotWaitedFor(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+func TestParseStat(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		state byte
+		pgid  int
+		ok    bool
+	}{
+		{"12 (sh) S 1 12 12 0", 'S', 12, true},
+		{"12 (a) Z 1 9 (b c) Z 1 34 12 0", 'Z', 34, true},
+		{"12 (sh) S 1", 0, 0, false},
+		{"12 (sh) S 1 x", 'S', 0, false},
+		{"", 0, 0, false},
+	} {
+		if state, pgid, ok := parseStat([]byte(c.text)); state != c.state || pgid != c.pgid || ok != c.ok {
+			t.Errorf("%q: %q %d %v", c.text, state, pgid, ok)
+		}
+	}
+}

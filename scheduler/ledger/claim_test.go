@@ -149,3 +149,32 @@ func TestPassesLeadToTheTick(t *testing.T) {
 		r.sound(t)
 	})
 }
+
+// A claim asked again, after its answer was lost, is answered as before while its run goes on.
+func TestClaimAskedAgain(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 2*time.Second)
+		first := r.want(t, Granted, tickClaim("a", "r1", 1))
+		r.pass(t, time.Second)
+		again := r.want(t, Granted, tickClaim("a", "r1", 1))
+		if again.Token != first.Token || again.Left != ttl-time.Second {
+			t.Errorf("first %+v, again %+v", first, again)
+		}
+		r.pass(t, time.Hour)
+		if again = r.want(t, Granted, tickClaim("a", "r1", 1)); again.Left != 0 {
+			t.Errorf("a lapsed lease has %s left", again.Left)
+		}
+		others := must(r.led.Claim(t.Context(), Claimer{ID: "n2"}, r.now, []Claim{tickClaim("a", "r1", 1)}))
+		if others[0].Verdict != Moved {
+			t.Errorf("another node is answered %+v", others[0])
+		}
+		ask := tickClaim("a", "r1", 1)
+		ask.From = 0 // a mere question
+		r.want(t, Granted, ask)
+		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
+		r.want(t, Moved, tickClaim("a", "r1", 1))
+		r.want(t, Moved, ask)
+		r.sound(t)
+	})
+}

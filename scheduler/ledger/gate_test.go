@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -262,5 +263,49 @@ func TestReassertBehindAClosedGate(t *testing.T) {
 		r.want(t, Closed, tickClaim("a", "r2", 2))
 		r.ends(t, Settled, l, jobs.OutcomeSucceeded)
 		r.whole(t)
+	})
+}
+
+// One job has another digest in each generation, and only the active one's may claim.
+func TestGenerationsHaveTheirOwnDigests(t *testing.T) {
+	job := jobs.Job{Name: "a", Schedule: "@every 1s", Shards: 1, TTL: ttl}
+	defs := map[string]Definition{}
+	for _, g := range []string{"", "blue", "neo"} {
+		settings := job.Definition()
+		settings.Generation = g
+		defs[g] = Definition{Job: "a", Digest: settings.Digest(), Text: must(json.Marshal(settings)), Generation: g, Cursor: noon + 1000}
+	}
+	if defs[""].Digest == defs["neo"].Digest || defs["neo"].Digest == defs["blue"].Digest || defs["blue"].Digest == defs[""].Digest {
+		t.Fatalf("two generations have one digest: %+v", defs)
+	}
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.gate(t, "1|0|blue|open||")
+		claim := func(g, run string, second int64, want Verdict) Answer {
+			t.Helper()
+			c := tickClaim("a", run, second)
+			c.Digest = defs[g].Digest
+			return r.want(t, want, c)
+		}
+		r.defined(t, "created", -1, defs["blue"])
+		r.pass(t, time.Minute)
+		for _, g := range []string{"", "neo"} {
+			if a := claim(g, "r0", 1, Superseded); a.Detail != defs["blue"].Digest {
+				t.Errorf("%q is told of %s", g, a.Detail)
+			}
+			r.defined(t, "differs", -1, defs[g]) // it may only create
+		}
+		claim("blue", "r1", 1, Granted)
+		r.gate(t, "1|1|neo|open||") // as a promotion does, job by job
+		next := defs["neo"]
+		next.WasDigest, next.Same, next.Old = defs["blue"].Digest, true, must(job.ParsedSchedule()).String()
+		r.defined(t, "replaced", 1, next)
+		claim("blue", "r1", 1, Granted) // its run goes on, and its reply may have been lost
+		claim("blue", "r2", 2, Superseded)
+		claim("neo", "r3", 2, Held)
+		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
+		claim("neo", "r3", 2, Granted)
+		r.settle(t, Settled, "a", "r3", jobs.OutcomeSucceeded)
+		r.tale(t, "a", "superseded 2-0 x0 definition replaced "+next.Old, "succeeded 1", "succeeded 2")
+		r.sound(t)
 	})
 }
