@@ -278,3 +278,35 @@ func TestParseStat(t *testing.T) {
 		}
 	}
 }
+
+func TestKillComesAfterTheGrace(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	f := newFifo(t)
+	// Both ignore SIGTERM; an ignored signal is inherited.
+	_, ended := started(ctx, f, 50*time.Millisecond, `trap '' TERM; sleep 600 & echo "child $!" >$F; wait; sleep 600`)
+	child := f.next(t, "child")
+	cancel(jobs.ErrTimeout)
+	err := outcome(t, ended)
+	if !errors.Is(err, jobs.ErrTimeout) || !strings.Contains(err.Error(), "signal: killed") {
+		t.Errorf("error %v", err)
+	}
+	if !gone(t, child) {
+		t.Error("the child is still there")
+	}
+}
+
+func TestNothingIsLeftBehind(t *testing.T) {
+	f := newFifo(t)
+	// The command succeeds at once and leaves something in its group.
+	run, ended := started(t.Context(), f, grace, `sleep 600 & echo "left $!" >$F; echo done`)
+	left := f.next(t, "left")
+	if err := outcome(t, ended); err != nil {
+		t.Errorf("error %v", err)
+	}
+	if !gone(t, left) {
+		t.Error("what the command left is still there")
+	}
+	if got := string(run.Output()); got != "done\n" {
+		t.Errorf("output %q", got)
+	}
+}
