@@ -26,7 +26,7 @@ type Config struct {
 	// Namespace keeps two installations in one Redis apart. Default "escapement".
 	Namespace string
 	// Partitions is the number of hash slots' worth of jobs, 1 to 1024, fixed when the namespace
-	// is created. Default: what is stored, or 16 for a new namespace.
+	// is created. Default: what is stored, or for a new namespace 1, on a Cluster 64.
 	Partitions int
 	// Name is the node's name, for people; letters, digits and ._:/- up to 128. Default: host name.
 	Name string

@@ -69,7 +69,7 @@ func (c *checker) redis() {
 	r := c.Redis
 	c.mode()
 	c.next()
-	c.whole("redis.partitions", r.Partitions, 1, 1024)
+	c.whole("redis.partitions", r.Partitions, 0, 1024)
 	c.whole("redis.replicas", r.Replicas, 0, 200)
 	if r.Replicas > 0 && r.Confirm == "none" { // another word is a fault by itself
 		c.fault("redis.replicas", "%d says nothing without redis.confirm: replicas; set that, or leave this out", r.Replicas)

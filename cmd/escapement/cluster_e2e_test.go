@@ -115,7 +115,7 @@ func TestToolsBesideASilentMaster(t *testing.T) {
 		}
 	}
 	there := func(job string) bool {
-		master, err := c.Master(ctx, fmt.Sprintf("{escapement:%d}:jobs", ledger.Partition(job, 16)))
+		master, err := c.Master(ctx, fmt.Sprintf("{escapement:%d}:jobs", ledger.Partition(job, 64)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,7 +51,8 @@ type Redis struct {
 	// Replicas is how many replicas each master is meant to have, for Confirm: a majority is one of as many and the master, however
 	// many are connected. 0 to 200, default 0: those that are connected when the process starts.
 	Replicas int `yaml:"replicas"`
-	// Partitions is fixed when the namespace is created. 1 to 1024, default 16.
+	// Partitions is fixed when the namespace is created; a move changes it. 0 to 1024, default 0: what is stored, or for a
+	// new namespace 1, on a Cluster 64.
 	Partitions int `yaml:"partitions"`
 }
 
@@ -170,7 +171,7 @@ type Call struct {
 func defaults() Config {
 	return Config{
 		Namespace: "escapement",
-		Redis:     Redis{Mode: modeStandalone, Confirm: "none", Partitions: 16},
+		Redis:     Redis{Mode: modeStandalone, Confirm: "none"},
 		Node: Node{
 			Weight: 1, MaxRunning: 256,
 			Grace: 500 * time.Millisecond, SweepEvery: 250 * time.Millisecond,

@@ -142,7 +142,7 @@ func TestMoveByHand(t *testing.T) {
 	newMover(t, there, here).wants(exitNotFound, `"escapement" has never been used in the Redis at `+to.Addr(), "plan")
 	newMover(t, here, "redis://"+full.server.Addr()).wants(exitRefused, full.server.Addr(), "seal")
 	m.wants(exitNotFound, `"nope"`, "seal", "--namespace", "nope")
-	if plan := decode[move.Plan](t, m.env, "move", "plan", "--partitions", "4"); plan.Jobs != 1 || plan.FromPartitions != 16 || plan.ToPartitions != 4 || plan.InTheWay == nil ||
+	if plan := decode[move.Plan](t, m.env, "move", "plan", "--partitions", "4"); plan.Jobs != 1 || plan.FromPartitions != 1 || plan.ToPartitions != 4 || plan.InTheWay == nil ||
 		plan.To != to.Addr()+", database 2" {
 		t.Errorf("got %+v", plan)
 	}

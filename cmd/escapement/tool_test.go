@@ -97,7 +97,7 @@ func TestTools(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		other := start(t, append(env, "ESCAPEMENT_REDIS_PARTITIONS=4"), "run", "--config", write(t, sampleJobs))
 		other.exits(exitRefused)
-		if !strings.Contains(other.stderr.text(), "16 partitions") {
+		if !strings.Contains(other.stderr.text(), "created with 1 partition") {
 			t.Error("it does not say why")
 		}
 	})

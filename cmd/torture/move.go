@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// movedPartitions is how many partitions the namespace has where it moves to; it had 16.
+	// movedPartitions is how many partitions the namespace has where it moves to; it had one.
 	movedPartitions = 7
 	// followWithin is how long nodes may take to follow: they look every second, end there and start anew.
 	followWithin = 15 * time.Second

@@ -78,6 +78,15 @@ func (l *Ledger) setGates(ctx context.Context, c Control) error {
 	})
 }
 
+// partitionsOf is the number of partitions of a new namespace. On one Redis more of them only divide the batches and multiply
+// the idle calls; on a Cluster they spread over its masters.
+func partitionsOf(client redis.UniversalClient) int {
+	if _, ok := client.(*redis.ClusterClient); ok {
+		return 64
+	}
+	return 1
+}
+
 // control reads the control record, after writing it if asked to and absent. A record that is there is never written to.
 func control(ctx context.Context, client redis.UniversalClient, cfg Config, create bool) (Control, error) {
 	key := controlKey(cfg.Namespace)
@@ -86,7 +95,7 @@ func control(ctx context.Context, client redis.UniversalClient, cfg Config, crea
 		var got *redis.MapStringStringCmd
 		_, err = client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 			p.HSetNX(ctx, key, "format", format)
-			p.HSetNX(ctx, key, "partitions", cmp.Or(cfg.Partitions, 16))
+			p.HSetNX(ctx, key, "partitions", cmp.Or(cfg.Partitions, partitionsOf(client)))
 			p.HSetNX(ctx, key, "generation", cfg.Generation)
 			got = p.HGetAll(ctx, key)
 			return nil

@@ -37,7 +37,7 @@ type Config struct {
 	// and ._- up to 64. Default DefaultNamespace.
 	Namespace string
 	// Partitions is the number of hash slots' worth of jobs, 1 to 1024, fixed when the namespace
-	// is created; 0 takes what is stored, or 16 for a new namespace.
+	// is created; 0 takes what is stored, or for a new namespace 1, on a Cluster 64.
 	Partitions int
 	// MaxSkew is the largest difference between Redis' clock and a caller's idea of it at which
 	// a script still acts. Default 1 s.

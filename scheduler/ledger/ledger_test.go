@@ -125,7 +125,7 @@ func TestOpen(t *testing.T) {
 		if _, err := OpenExisting(ctx, r.client, name); !errors.Is(err, ErrNoNamespace) || r.client.Exists(ctx, key).Val() != 0 {
 			t.Errorf("a namespace that is not there: %v", err)
 		}
-		must(Open(ctx, r.client, name)) // with 16 partitions
+		must(Open(ctx, r.client, name)) // with one partition
 		both("what is there", nil)
 		name.Partitions = 4
 		if _, err := Open(ctx, r.client, name); !errors.Is(err, ErrRefused) {
