@@ -117,7 +117,7 @@ func TestOpen(t *testing.T) {
 		both := func(what string, want error) {
 			t.Helper()
 			for _, open := range []func(context.Context, redis.UniversalClient, Config) (*Ledger, error){Open, OpenExisting} {
-				if l, err := open(ctx, r.client, name); !errors.Is(err, want) || err == nil && (l.Partitions() != 16 || l.Namespace() != "other") {
+				if l, err := open(ctx, r.client, name); !errors.Is(err, want) || err == nil && (l.Partitions() != 1 || l.Namespace() != "other") {
 					t.Errorf("%s: %v, %v, want %v", what, l, err, want)
 				}
 			}
