@@ -175,8 +175,9 @@ func (t *trial) heldFrom(row *ledger.Row) int64 {
 	if from == 0 {
 		return never
 	}
-	unheard := t.struck(instant(row.Tick), instant(from), row.NodeName, row.Node, false) // it may have been granted twice
-	if row.Attempt < 2 && (unheard || derived(row.Run)) {                                // or was handed back
+	// It may have been granted before: its node may not have heard of that, or handed it back.
+	unheard := t.struck(instant(row.Tick), instant(from), row.NodeName, row.Node, false)
+	if row.Attempt < 2 && (unheard || derived(row.Run)) {
 		return min(from, row.Tick)
 	}
 	if row.Attempt < 2 || t.reran[row.Run] {
