@@ -19,10 +19,13 @@ type Grant struct {
 	Token Token
 	TTL   time.Duration // how long it lasts for its holder without a renewal
 	Delay time.Duration // how much longer than TTL the store keeps it from others; Release ends it at once
-	Fixed bool          // it is not renewed: it ends after TTL, unless Lease.Extend is called
+	// First is how long it lasts until it was renewed for the first time; 0: as long as TTL. A shorter one is renewed after a fifth
+	// of it.
+	First time.Duration
+	Fixed bool // it is not renewed: it ends after TTL, unless Lease.Extend is called
 
 	// Asked is a reading of time.Now from before the first request was sent,
-	// with its monotonic part. The store counts TTL from a later moment, so
+	// with its monotonic part. The store counts TTL, or First, from a later moment, so
 	// Asked + TTL is never after the store's own end of the lease.
 	Asked time.Time
 

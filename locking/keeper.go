@@ -159,11 +159,14 @@ func (k *Keeper) extendLocked(l *Lease, asked time.Time, slept time.Duration) {
 	if asked.Before(l.asked) {
 		return
 	}
-	ttl := l.grant.TTL
+	ttl, due := l.grant.TTL, l.grant.TTL/3
+	if first := l.grant.First; l.asked.IsZero() && first > 0 && first < ttl {
+		ttl, due = first, first/5
+	}
 	l.asked = asked
 	l.deadline = asked.Add(ttl - k.cfg.Margin - ttl/100)
 	l.slept = slept
-	l.due = asked.Add(ttl / 3)
+	l.due = asked.Add(due)
 	if l.grant.Fixed {
 		l.due = l.deadline.Add(ttl) // never: it ends before
 	}

@@ -99,6 +99,10 @@ func (l *Lease) Extend(ctx context.Context) error {
 	return nil
 }
 
+// Cancel ends the lease's context with a cause, unless it has ended: whoever works under the lease is to stop. The
+// lease is kept until Close.
+func (l *Lease) Cancel(cause error) { l.cancel(cause) }
+
 // Close stops keeping the lease and ends its context with cause ErrReleased.
 // It does not talk to the store, where the lease lapses by itself unless it is
 // released or settled. Closing again, or closing a lost lease, does nothing.

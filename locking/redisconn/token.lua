@@ -1,6 +1,6 @@
 -- The token rule. Put in front of a script that grants leases; the granting
--- script keeps two values per fence, t (the last token) and r (the run_id of
--- the server that gave it), in the same slot as the lease.
+-- script keeps two values per fence, t (the last token) and r (the id of
+-- the server that gave it, see server_id), in the same slot as the lease.
 --
 -- The token survives expiry of the lease, a clock that steps back, failovers
 -- that lost writes, FLUSHALL and restarts without persistence, in any order as
@@ -15,13 +15,23 @@ local function server_micros()
   return tonumber(t[1]) * 1000000 + tonumber(t[2])
 end
 
--- server_run_id() -> the incarnation of this server, new after a restart and on
--- another server. '' where a service forbids INFO in scripts: then a failover
--- to a server whose clock is behind is not covered.
-local function server_run_id()
-  local info = redis.pcall('INFO', 'server')
+-- server_id() -> which master this is and since when: its replication id, new on
+-- another server, after a restart, and each time that a replica becomes a master,
+-- even one that was master before and has lost what it had not passed on. 'replica'
+-- on one that is none. Where a service hides the replication id it is the run_id,
+-- and '' where it forbids INFO in scripts: then a failover to a server whose clock
+-- is behind is not covered.
+local function server_id()
+  local info, word = redis.pcall('INFO', 'replication'), 'master_replid:'
   if type(info) ~= 'string' then return '' end
-  local _, at = string.find(info, 'run_id:', 1, true) -- plain, which takes half the time of a pattern
+  -- guard:replica-apart P1 a replica, which shares its master's id, is never taken for it: its answers may be old
+  if string.find(info, 'role:slave', 1, true) then return 'replica' end
+  local _, at = string.find(info, word, 1, true) -- plain, which takes half the time of a pattern
+  if not at then
+    info, word = redis.pcall('INFO', 'server'), 'run_id:'
+    if type(info) ~= 'string' then return '' end
+    _, at = string.find(info, word, 1, true)
+  end
   return at and string.match(info, '^%w+', at + 1) or ''
 end
 

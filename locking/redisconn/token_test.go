@@ -3,6 +3,7 @@ package redisconn_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strconv"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/redistest"
 )
 
 // nextToken is the token rule in Go: the slow twin of token.lua.
@@ -70,9 +72,9 @@ func TestTokenRule(t *testing.T) {
 	})
 }
 
-func TestServerClockAndRunID(t *testing.T) {
+func TestServerClockAndID(t *testing.T) {
 	s := redisconn.NewScript("clock", redisconn.TokenLua+`
-return {string.format('%.0f', server_micros()), server_run_id()}`)
+return {string.format('%.0f', server_micros()), server_id()}`)
 	bothServers(t, func(t *testing.T, client *redis.Client) {
 		before := time.Now().UnixMicro()
 		got, err := s.Run(t.Context(), client, nil).StringSlice()
@@ -83,9 +85,38 @@ return {string.format('%.0f', server_micros()), server_run_id()}`)
 		if err != nil || micros < before || micros > time.Now().UnixMicro() {
 			t.Errorf("server_micros is %s, %v; it is %d", got[0], err, before)
 		}
-		info, err := client.InfoMap(t.Context(), "server").Result()
-		if want := info["Server"]["run_id"]; err != nil || len(want) != 40 || got[1] != want {
-			t.Errorf("server_run_id is %q; INFO server says %q, %v", got[1], want, err)
+		info, err := client.InfoMap(t.Context(), "replication").Result()
+		if want := info["Replication"]["master_replid"]; err != nil || len(want) != 40 || got[1] != want {
+			t.Errorf("server_id is %q; INFO replication says %q, %v", got[1], want, err)
 		}
 	})
+}
+
+// TestServerIDOfAReplica: a replica has none of its own, and one that is promoted has a new one, each time.
+func TestServerIDOfAReplica(t *testing.T) {
+	ask := redisconn.NewScript("id", redisconn.TokenLua+"return server_id()\n")
+	master, replicas := redistest.StartReplicas(t, 1)
+	host, port, err := net.SplitHostPort(master.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, known := replicas[0].Client(t), map[string]bool{}
+	id := func(role string) string {
+		t.Helper()
+		got, err := ask.Run(t.Context(), client, nil).Text()
+		if err != nil || role == "replica" && got != role || role == "master" && (len(got) != 40 || known[got]) {
+			t.Errorf("the id of a %s is %q, %v; known before: %v", role, got, err, known)
+		}
+		return got
+	}
+	for range 2 {
+		id("replica")
+		if err := client.ReplicaOf(t.Context(), "no", "one").Err(); err != nil {
+			t.Fatal(err)
+		}
+		known[id("master")] = true
+		if err := client.ReplicaOf(t.Context(), host, port).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

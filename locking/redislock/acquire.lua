@@ -50,4 +50,4 @@ if not value and has_line(last[4], last[1], now) then
   end
 end
 if channel ~= '' then the_line().leave(owner) end
-return give(owner, ttl + delay, now, server_run_id(), last, after, who)
+return give(owner, ttl + delay, now, server_id(), last, after, who)

@@ -7,7 +7,7 @@
 //
 //	{ns:lock:name}           string "token:owner", "-token:owner" once revoked;
 //	                         expires after the TTL and the delay: the lock
-//	{ns:lock:name}:token     hash t, r, o, h, q: the last token, the run_id of the server
+//	{ns:lock:name}:token     hash t, r, o, h, q: the last token, the id of the server
 //	                         that gave it, the last eight who released, who holds it,
 //	                         until when somebody may stand in line
 //	{ns:lock:name}:line      sorted set of those who wait, by when they came

@@ -5,7 +5,7 @@
 --
 -- KEYS of all scripts
 --   1 lock     string "token:owner", "-token:owner" once it was revoked
---   2 state    hash t, r: the last token and the run_id of the server that gave it;
+--   2 state    hash t, r: the last token and the id of the server that gave it;
 --              o: the last owners who released, a line each; h: who the holder is, for people;
 --              q: until when there may be somebody in line, in ms
 --   3 line     sorted set, owners by the microsecond in which they came
@@ -87,7 +87,7 @@ local function the_line()
     if not owner then return nil end
     leave(owner)
     local last = redis.call('HMGET', state, 't', 'r')
-    local token = give(owner, patience, now, server_run_id(), last, 0, '')
+    local token = give(owner, patience, now, server_id(), last, 0, '')
     -- A call that fails, for want of a permission or of sharded channels, costs
     -- the waiter the time until it asks by itself.
     local kind = string.sub(channel, 1, 1) == 'S' and 'SPUBLISH' or 'PUBLISH'

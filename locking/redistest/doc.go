@@ -19,8 +19,8 @@
 // Embedded is miniredis inside this process. It runs the very scripts that
 // ship, and works in a testing/synctest bubble: no port, and its clock and
 // expiries follow time.Now. Two things are added to miniredis: it answers
-// INFO server with a run_id, also inside a script, and a new run_id follows
-// each Restart. It differs from Redis in how Lua prints large numbers, it has
+// INFO server with a run_id and INFO replication with a replication id, also
+// inside a script, and new ones follow each Restart. It differs from Redis in how Lua prints large numbers, it has
 // no WAIT and no Cluster; so what matters is tested on both.
 //
 // Net is a client's network: it can be cut silently, and it can lose the reply

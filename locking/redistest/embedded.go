@@ -71,7 +71,7 @@ func (e *Embedded) Mini() *miniredis.Miniredis { return e.mini }
 // there.
 func (e *Embedded) Addr() string { return embeddedAddr }
 
-// RunID returns the run_id that INFO server answers now.
+// RunID returns the run_id that INFO server answers now, which is its replication id as well.
 func (e *Embedded) RunID() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -153,7 +153,7 @@ func (e *Embedded) dial(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return withSendBuffer(c), nil
+	return withBuffers(c), nil
 }
 
 func (e *Embedded) dialUp() (net.Conn, error) {
@@ -165,7 +165,7 @@ func (e *Embedded) dialUp() (net.Conn, error) {
 	return e.mini.Dial()
 }
 
-// before answers INFO server, which miniredis does not know, and TIME when the
+// before answers INFO of server and replication, which miniredis does not know, and TIME when the
 // clock was stepped. It is called for commands of clients and of scripts alike,
 // with the name in capitals.
 func (e *Embedded) before(c *server.Peer, cmd string, args ...string) bool {
@@ -182,10 +182,16 @@ func (e *Embedded) before(c *server.Peer, cmd string, args ...string) bool {
 		c.WriteBulk(strconv.Itoa(now.Nanosecond() / 1000))
 		return true
 	}
-	if cmd != "INFO" || len(args) != 1 || !strings.EqualFold(args[0], "server") {
+	switch {
+	case cmd != "INFO" || len(args) != 1:
+		return false
+	case strings.EqualFold(args[0], "server"):
+		c.WriteBulk("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:" + runID + "\r\n")
+	case strings.EqualFold(args[0], "replication"):
+		c.WriteBulk("# Replication\r\nrole:master\r\nconnected_slaves:0\r\nmaster_replid:" + runID + "\r\n")
+	default:
 		return false
 	}
-	c.WriteBulk("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:" + runID + "\r\n")
 	return true
 }
 

@@ -153,3 +153,30 @@ func TestSnapshot(t *testing.T) {
 		}
 	})
 }
+
+// The server answers at length while the client's network is slow, and somebody else asks it meanwhile: nobody waits for ever.
+func TestLongAnswersOverASlowNetwork(t *testing.T) {
+	bubble(t, func(t *testing.T, e *Embedded) {
+		var network Net
+		slow, quick := network.Client(e.Options()), e.Client()
+		defer slow.Close()
+		defer quick.Close()
+		if err := slow.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		network.Delay(100 * time.Millisecond)
+		done := make(chan error, 1)
+		go func() {
+			done <- slow.Eval(t.Context(), "local t = {} for i = 1, 2000 do t[i] = 'an answer of some length' end return t", nil).Err()
+		}()
+		for range 30 {
+			if err := quick.Eval(t.Context(), "return 1", nil).Err(); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,11 +1,40 @@
 package redistest
 
 import (
+	"io"
 	"net"
 	"sync"
 )
 
-// sendBuffer gives a synchronous pipe what a socket has: room for what was sent
+// buffered is a synchronous pipe to the embedded server with buffers in both directions, as a socket has them. The server writes
+// a long answer while it holds its lock: whoever waits for that lock in a synctest bubble keeps time from going on, and so the
+// client, whose network is slow, from ever reading.
+type buffered struct {
+	net.Conn             // what was received, and the deadlines
+	out, in  *sendBuffer // to the server, and from it to the client
+}
+
+func withBuffers(server net.Conn) *buffered {
+	near, far := net.Pipe()
+	b := &buffered{Conn: near, out: withSendBuffer(server), in: withSendBuffer(far)}
+	go func() {
+		_, _ = io.Copy(b.in, server) // until either side has closed
+		b.in.finish()
+	}()
+	return b
+}
+
+// Write takes p whole, unless the pipe has broken.
+func (b *buffered) Write(p []byte) (int, error) { return b.out.Write(p) }
+
+// Close drops what neither side has read.
+func (b *buffered) Close() error {
+	_ = b.in.Close()
+	_ = b.Conn.Close()
+	return b.out.Close()
+}
+
+// sendBuffer is one direction: room for what was sent
 // and not read yet. Without it a long pipeline deadlocks, the client still
 // sending and the server already answering, each waiting for the other to read.
 type sendBuffer struct {
@@ -13,6 +42,7 @@ type sendBuffer struct {
 
 	mu     sync.Mutex
 	queue  []byte
+	last   bool          // nothing more is written: the pipe is closed behind what there is
 	err    error         // of the pipe; every later Write returns it
 	wake   chan struct{} // holds one signal: the queue is not empty
 	closed chan struct{} // closed by Close; ends the pump
@@ -40,7 +70,18 @@ func (b *sendBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close drops what the server has not read.
+// finish closes the pipe when all that was written has been read.
+func (b *sendBuffer) finish() {
+	b.mu.Lock()
+	b.last = true
+	b.mu.Unlock()
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close drops what the other side has not read.
 func (b *sendBuffer) Close() error {
 	b.once.Do(func() { close(b.closed) })
 	return b.Conn.Close()
@@ -54,13 +95,19 @@ func (b *sendBuffer) pump() {
 		case <-b.wake:
 		}
 		b.mu.Lock()
-		out := b.queue
+		out, last := b.queue, b.last
 		b.queue = nil
 		b.mu.Unlock()
-		if _, err := b.Conn.Write(out); err != nil {
-			b.mu.Lock()
-			b.err = err
-			b.mu.Unlock()
+		if len(out) > 0 {
+			if _, err := b.Conn.Write(out); err != nil {
+				b.mu.Lock()
+				b.err = err
+				b.mu.Unlock()
+				return
+			}
+		}
+		if last {
+			_ = b.Conn.Close()
 			return
 		}
 	}

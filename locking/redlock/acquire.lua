@@ -10,7 +10,7 @@
 --       7 who that is, for people   8 life of the state in ms
 --       9 the longest ttl that the client may ask for, in ms
 --
--- Returns {code, text, left, who, run_id, largest, longest, lost}, the last three
+-- Returns {code, text, left, who, id, largest, longest, lost}, the last three
 -- being the node's h and m, and for how many ms it has been known to be amnesiac:
 --   1  yours at this master; text is its token
 --   0  held; text is the lock's value, left ms until others can have it, who as it said
@@ -21,7 +21,7 @@ local owner, px, attempt = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local clock, after, from = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local who, keep, longest = ARGV[7], ARGV[8], tonumber(ARGV[9])
 
-local rid, now = server_run_id(), server_micros()
+local rid, now = server_id(), server_micros()
 local known = redis.call('HMGET', node, 'r', 'm', 'q')
 
 -- guard:redlock-amnesiac P4 a master that may have forgotten its promises does not vote

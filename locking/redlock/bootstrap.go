@@ -193,7 +193,7 @@ func readNode(reply []any) (*node, error) {
 	return &n, errors.Join(err, err2)
 }
 
-// sameServer returns an error when two masters have one run_id: their two votes
+// sameServer returns an error when two masters have one server id: their two votes
 // are one. It may pass, when a name led to another server for a moment.
 func (d *Driver) sameServer(runIDs []string) error {
 	first := make(map[string]int)
@@ -202,7 +202,7 @@ func (d *Driver) sameServer(runIDs []string) error {
 			continue
 		}
 		if at, again := first[id]; again {
-			return refuse("", fmt.Sprintf("masters[%d]", i), "is the same server as masters[%d] (%s and %s, run_id %s); use servers that fail independently",
+			return refuse("", fmt.Sprintf("masters[%d]", i), "is the same server as masters[%d] (%s and %s, server id %s); use servers that fail independently",
 				at, d.masters[i].addr, d.masters[at].addr, id)
 		}
 		first[id] = i

@@ -12,7 +12,7 @@
 -- Returns 1 done, 0 refused.
 local owner, token, keep, number = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 
-local rid = server_run_id()
+local rid = server_id()
 if not votes(rid) then return 0 end
 local holder, own, attempt, revoked = holder_of(redis.call('GET', lock))
 -- guard:redlock-token P3 a master that promised a larger token refuses a smaller one

@@ -41,8 +41,8 @@
 //
 // # A master that lost its state
 //
-// Each master keeps a marker with its run_id. When it is missing or from another
-// run_id, the master has forgotten, or may have, what it promised: it grants
+// Each master keeps a marker with its server id. When it is missing or from another
+// server id, the master has forgotten, or may have, what it promised: it grants
 // nothing and does not count. What it still holds can be renewed and released.
 // It votes again when it has been known for 1.1 times the longest MaxTTL and a
 // second, so that nothing from before is still held, and a client has been

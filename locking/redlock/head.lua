@@ -2,14 +2,14 @@
 --
 -- KEYS of all scripts but node.lua and repair.lua
 --   1 lock   string "token:attempt:owner", with "-" in front once it was revoked
---   2 state  hash t, r: the last token and the run_id of the server that gave it;
+--   2 state  hash t, r: the last token and the id of the server that gave it;
 --            g, gt: to whom, and with which token; pg, pt: the same of the one
 --            before, which counts again when the request of the last is withdrawn;
 --            h: who that is, for people; o: the last owner who gave the lock back
 --            here; u: the last who gave it back without having it here
---   3 node   hash r: the run_id under which this master votes; h: the largest token
+--   3 node   hash r: the server id under which this master votes; h: the largest token
 --            it knows, of any lock; m: the longest ttl that any client may ask for, in
---            ms; q "ms:run_id": since when it is known to have lost its state
+--            ms; q "ms:id": since when it is known to have lost its state
 local lock, state, node = KEYS[1], KEYS[2], KEYS[3]
 
 -- The format matters: '..' and tostring lose the last digits of a token.

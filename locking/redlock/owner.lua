@@ -6,7 +6,7 @@
 -- until others can have it; who, as the holder said; 1, or 0 when this master has
 -- lost its state.
 local vote = 0
-if votes(server_run_id()) then vote = 1 end
+if votes(server_id()) then vote = 1 end
 local value = redis.call('GET', lock)
 if not value then return {'', 0, '', vote} end
 return {value, redis.call('PTTL', lock), redis.call('HGET', state, 'h') or '', vote}

@@ -27,5 +27,5 @@ if release then
 end
 if mine or redis.call('HGET', state, 'o') == owner then return 1 end
 if value then return 0 end
-if votes(server_run_id()) then return -1 end
+if votes(server_id()) then return -1 end
 return 4

@@ -17,7 +17,7 @@ local owner, token, px, keep = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 
 local value = redis.call('GET', lock)
 if not value then
-  if votes(server_run_id()) then return -1 end
+  if votes(server_id()) then return -1 end
   return 4
 end
 local holder, own, _, revoked = holder_of(value)

@@ -28,7 +28,7 @@ func (d *Driver) hear(m *master, p promise) {
 	}
 	if was := m.sick.Swap(&sickness{p.runID, p.lost}); was == nil || was.runID != p.runID {
 		d.cfg.Logger.Warn("a redis master has lost its state and does not vote until it is repaired",
-			"master", m.addr, "run_id", p.runID, "empty", p.empty)
+			"master", m.addr, "server", p.runID, "empty", p.empty)
 	}
 }
 
@@ -96,6 +96,6 @@ func (d *Driver) restore(ctx context.Context, m *master, runID string, floor loc
 		return fmt.Errorf("repair redis %s: %w: it was restarted meanwhile; try again", m.addr, locking.ErrUnreachable)
 	}
 	m.sick.Store(nil)
-	d.cfg.Logger.Info("a redis master votes", "master", m.addr, "run_id", runID)
+	d.cfg.Logger.Info("a redis master votes", "master", m.addr, "server", runID)
 	return nil
 }

@@ -5,7 +5,7 @@
 --
 -- KEYS  1 node, see head.lua
 --
--- ARGV  1 the run_id that it had when it said so   2 the token that its next ones exceed
+-- ARGV  1 the server id that it had when it said so   2 the token that its next ones exceed
 --       3 for how many ms it must have been known, -1 to let it vote at once
 --       4 the longest ttl that any client may ask for, in ms
 --
@@ -14,7 +14,7 @@
 local node = KEYS[1]
 local floor, need, longest = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
-local rid = server_run_id()
+local rid = server_id()
 if rid ~= ARGV[1] then return 0 end
 local known = redis.call('HMGET', node, 'r', 'h', 'm', 'q')
 if known[1] == rid then return 1 end

@@ -12,7 +12,7 @@
 --   4  nobody does, and this master has lost its state
 local value = redis.call('GET', lock)
 if not value then
-  if votes(server_run_id()) then return -1 end
+  if votes(server_id()) then return -1 end
   return 4
 end
 local holder, token, _, revoked = holder_of(value)

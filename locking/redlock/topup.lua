@@ -12,7 +12,7 @@
 -- Returns 1 done, 0 refused.
 local owner, token, px, keep, number = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
 
-local rid = server_run_id()
+local rid = server_id()
 if not votes(rid) then return 0 end
 local value = redis.call('GET', lock)
 local holder, _, attempt, revoked = holder_of(value)
