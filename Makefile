@@ -87,10 +87,12 @@ waiting-lane calculating-lane:
 		echo "make $$target: $$((SECONDS - begun)) s"; \
 	done
 
-# The longest packages begin. -short plays few of the simulations, which take ten times as long under the race detector; all are in sim.
+# All is built before anything runs: tests that wait for real servers are to have the processor. The longest packages begin.
+# -short plays few of the simulations, which take ten times as long under the race detector; all are in sim.
 .PHONY: race
 race: redis-server
-	go test -race -short -p 4 -parallel 6 -timeout $(TEST_TIMEOUT) -v $(ARGS) ./scheduler ./locking/redislock ./scheduler/move ./... | awk -f .ci/tests.awk
+	go test -race -vet=off -run '^$$' ./... >/dev/null
+	go test -race -vet=off -short -p 4 -parallel 6 -timeout $(TEST_TIMEOUT) -v $(ARGS) ./scheduler ./locking/redislock ./scheduler/move ./... | awk -f .ci/tests.awk
 
 # All that is simulated, without the race detector. A seed that fails prints how to replay it alone.
 .PHONY: sim
@@ -147,7 +149,20 @@ bench-once: redis-server ## every benchmark once, so that none rots
 # Its module is not in tidy-check: a test of one of the peers wants a version that cannot be had everywhere.
 .PHONY: peers
 peers: redis-server ## locks beside those of other libraries, in one run
-	cd $(PEERS) && go run . $(ARGS)
+	cd $(PEERS) && go run . locks $(ARGS)
+
+.PHONY: peers-test
+peers-test: redis-server
+	cd $(PEERS) && go test -count=1 -parallel 8 -timeout $(TEST_TIMEOUT) -v ./... | awk -f $(CURDIR)/.ci/tests.awk
+
+# A part of it: make bench-peers ARGS='-who ours,cron -jobs 1,1000 -for 10s -rounds 1'.
+.PHONY: bench-peers
+bench-peers: redis-server ## ticks beside those of other schedulers, in one run, a quarter of an hour
+	cd $(PEERS) && go run . ticks $(ARGS)
+
+.PHONY: peers-docs
+peers-docs: redis-server ## the same, and docs/benchmarks.md anew
+	cd $(PEERS) && go run . ticks -docs ../../docs -patience 15m $(ARGS)
 
 .PHONY: load
 load: redis-server ## how late ticks start when many are due at once, and what they cost
@@ -187,11 +202,11 @@ vet:
 
 .PHONY: golangci
 golangci: $(GOLANGCI)
-	$(GOLANGCI) run ./...
-	for m in $(EXAMPLE) $(GUARDS) $(PEERS); do (cd $$m && $(CURDIR)/$(GOLANGCI) run ./...); done
+	$(GOLANGCI) run --allow-parallel-runners ./...
+	for m in $(EXAMPLE) $(GUARDS) $(PEERS); do (cd $$m && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...); done
 
 $(GOLANGCI):
-	GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	GOGC=400 GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv .bin/golangci-lint $@
 
 # One reachable reflect.MethodByName with a name unknown at compile time (text/template

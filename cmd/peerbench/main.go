@@ -2,52 +2,38 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
-	"time"
+	"os/signal"
+	"syscall"
 
-	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/cmd/peerbench/locks"
+	"github.com/escapement/escapement/cmd/peerbench/page"
+	"github.com/escapement/escapement/cmd/peerbench/ticks"
 )
 
+// commands are what the first argument may be.
+var commands = map[string]func(ctx context.Context, args []string) error{
+	"ticks":         ticks.Run,
+	"locks":         locks.Run,
+	"draw":          page.Run,
+	ticks.ChildWord: ticks.RunChild, // one of the processes that ticks measures
+}
+
 func main() {
-	var o options
-	flag.IntVar(&o.contenders, "contenders", 8, "how many want the lock at once, each with a client of its own")
-	flag.DurationVar(&o.span, "for", 5*time.Second, "how long each library is measured")
-	flag.DurationVar(&o.work, "work", 0, "how long a holder keeps the lock")
-	flag.IntVar(&o.pairs, "pairs", 3000, "uncontended acquires and releases of each library")
-	flag.Parse()
-	if err := run(o); err != nil {
+	var run func(ctx context.Context, args []string) error
+	if len(os.Args) > 1 {
+		run = commands[os.Args[1]]
+	}
+	if run == nil {
+		fmt.Fprintln(os.Stderr, "usage: peerbench ticks|locks|draw [flags]; each prints its flags with -help")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "peerbench:", err)
+		stop()
 		os.Exit(1)
 	}
-}
-
-// options say what is measured.
-type options struct {
-	contenders int
-	span, work time.Duration
-	pairs      int
-}
-
-func run(o options) (err error) {
-	dir, err := os.MkdirTemp("", "peerbench")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	server, err := redistest.StartProcess(redistest.ProcessConfig{Dir: dir})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if stopped := server.Kill(); err == nil {
-			err = stopped
-		}
-	}()
-	ctx := context.Background()
-	if err := uncontended(ctx, server.Addr(), o); err != nil {
-		return err
-	}
-	return contended(ctx, server.Addr(), o)
 }

@@ -1,0 +1,98 @@
+package figures
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Run is a whole measuring run.
+type Run struct {
+	When     time.Time         `json:"when"`
+	Commit   string            `json:"commit,omitempty"` // of this repository; with a + when files were changed since
+	Command  string            `json:"command"`          // how to repeat it, in this module's folder
+	Machine  Machine           `json:"machine"`
+	Versions map[string]string `json:"versions"` // of Go, Redis and the contenders' modules
+	Seconds  int               `json:"seconds"`  // of one measurement
+	Rounds   int               `json:"rounds"`
+	Rows     []Row             `json:"rows"`
+}
+
+// Machine is where it ran. All processes and Redis shared it.
+type Machine struct {
+	System    string `json:"system"`
+	Processor string `json:"processor"`
+	Cores     int    `json:"cores"`
+	MemoryMiB int    `json:"memory_mib"`
+}
+
+// Row is one measurement: one contender, one number of jobs, one round.
+type Row struct {
+	Who   string `json:"who"`
+	Title string `json:"title"`
+	Jobs  int    `json:"jobs"` // due at each second
+	Nodes int    `json:"nodes"`
+	Round int    `json:"round"`
+
+	Tally
+	Commands  int     `json:"commands"`          // that Redis executed, those inside scripts too
+	Scripts   int     `json:"scripts"`           // calls of scripts
+	NodesCPU  float64 `json:"nodes_cpu_s"`       // seconds, of all node processes
+	RedisCPU  float64 `json:"redis_cpu_s"`       // seconds
+	NodeRSS   int64   `json:"node_rss_bytes"`    // of the node that has most
+	RedisRSS  int64   `json:"redis_rss_bytes"`   // at the end
+	OthersCPU float64 `json:"others_cpu_s"`      // seconds, of everything else on the machine; 0 where it is not known
+	Problem   string  `json:"problem,omitempty"` // why there are no figures
+	Survived  bool    `json:"survived"`          // it kept up: at least half of the ticks ran
+}
+
+// Tally says what became of the ticks that were due.
+type Tally struct {
+	Due    int `json:"due"`
+	Once   int `json:"once"`
+	Twice  int `json:"twice"` // or more often
+	Missed int `json:"missed"`
+	Early  int `json:"early"` // started before they were due
+	Lags
+}
+
+// Lags are start minus due, in milliseconds. A tick that ran twice counts with its first start.
+type Lags struct {
+	P50 float64 `json:"lag_p50_ms"`
+	P99 float64 `json:"lag_p99_ms"`
+	Max float64 `json:"lag_max_ms"`
+}
+
+// Read reads a run from a file.
+func Read(name string) (r Run, err error) {
+	text, err := os.ReadFile(name) //nolint:gosec // G304: the file is named on the command line
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, fmt.Errorf("read %s: %w", name, err)
+	}
+	return r, nil
+}
+
+// Write writes the run into a file.
+func (r Run) Write(name string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, append(text, '\n'), 0o644) //nolint:gosec // G306: a document for everybody
+}
+
+// Calm is the part of all cores that other processes may take: above it, a
+// measurement says more about them than about the contender.
+const Calm = 0.1
+
+// Disturbed says whether other processes took more than that.
+func (r Run) Disturbed(row Row) bool { return r.others(row) > Calm }
+
+// others is the part of all cores that other processes than the measured ones took; 0 where it is not known.
+func (r Run) others(row Row) float64 {
+	return row.OthersCPU / float64(max(1, r.Seconds*r.Machine.Cores))
+}

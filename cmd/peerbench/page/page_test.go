@@ -1,0 +1,155 @@
+package page
+
+import (
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/cmd/peerbench/figures"
+)
+
+var update = flag.Bool("update", false, "write testdata anew")
+
+// sample is a run with all kinds of rows.
+func sample() figures.Run {
+	row := func(who, title string, jobs int, t figures.Tally) figures.Row {
+		return figures.Row{Who: who, Title: title, Jobs: jobs, Nodes: 3, Round: 1, Tally: t, Survived: true,
+			Commands: t.Once * 3, Scripts: t.Once / 2, NodesCPU: 0.2, RedisCPU: 0.1, NodeRSS: 30 << 20, RedisRSS: 10 << 20}
+	}
+	lost := row("gocron", "gocron <lock>", 1000, figures.Tally{Due: 2000, Once: 10, Twice: 20, Missed: 1970, Lags: figures.Lags{P50: 300, P99: 900, Max: 990}})
+	lost.Survived = false
+	ours := row("ours", "Escapement", 1000, figures.Tally{Due: 2000, Once: 2000, Lags: figures.Lags{P50: 3.21, P99: 17.8, Max: 25}})
+	ours.RedisRSS = 50 << 20
+	ours.OthersCPU = 1 // of 4
+	run := figures.Run{
+		When: time.Date(2026, 11, 25, 20, 0, 0, 0, time.UTC), Commit: "c0ffee", Seconds: 2, Rounds: 1,
+		Machine:  figures.Machine{System: "linux/amd64", Processor: "some processor", Cores: 2, MemoryMiB: 4096},
+		Versions: map[string]string{"Go": "1.26.0", "github.com/hibiken/asynq": "v0.26.0"},
+		Rows: []figures.Row{
+			row("ours", "Escapement", 1, figures.Tally{Due: 2, Once: 2, Lags: figures.Lags{P50: 0.7, P99: 0.9, Max: 0.9}}),
+			row("cron", "cron alone", 1, figures.Tally{Due: 2, Once: 2, Lags: figures.Lags{P50: 0.69, P99: 0.6, Max: 0.6}}),
+			ours,
+			row("cron", "cron alone", 1000, figures.Tally{Due: 2000, Once: 1999, Missed: 1, Early: 1, Lags: figures.Lags{P50: 2.7, P99: 4.8, Max: 5}}),
+			lost,
+			{Who: "asynq", Title: "asynq", Jobs: 1000, Nodes: 3, Problem: "it ended\nby | itself"},
+			{Who: "idle", Title: "Escapement, idle", Nodes: 3, Commands: 142, Scripts: 25, Survived: true},
+		},
+	}
+	return run
+}
+
+func TestSection(t *testing.T) {
+	golden(t, "section.md", Section(sample()))
+}
+
+func TestPlots(t *testing.T) {
+	for name, plot := range map[string]string{"lag.svg": Lags(sample()), "cpu.svg": CPU(sample()), "ran.svg": Ran(sample())} {
+		golden(t, name, plot)
+		for d := xml.NewDecoder(strings.NewReader(plot)); ; {
+			_, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// golden compares with a file of testdata; go test ./page -update writes it anew.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	name = filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(name, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is another one now:\n%s", name, got)
+	}
+}
+
+func TestNoRows(t *testing.T) {
+	for name, plot := range map[string]string{"lag": Lags(figures.Run{}), "cpu": CPU(figures.Run{}), "ran": Ran(figures.Run{})} {
+		if !strings.HasSuffix(plot, "</svg>\n") || strings.Contains(plot, "NaN") || strings.Contains(plot, "Inf") {
+			t.Errorf("%s of nothing:\n%s", name, plot)
+		}
+	}
+}
+
+func TestUpdate(t *testing.T) {
+	docs := t.TempDir()
+	name := filepath.Join(docs, document)
+	if err := Update(docs, sample()); err == nil {
+		t.Error("a document that there is not is written")
+	}
+	if err := os.WriteFile(name, []byte("# Before\n"+begin+"old\n"+end+"After.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time from the file of the first
+		if err := Update(docs, sample()); err != nil {
+			t.Fatal(err)
+		}
+		if err := Run(t.Context(), []string{"-docs", docs}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(name)
+	if want := "# Before\n" + begin + Section(sample()) + end + "After.\n"; err != nil || string(got) != want {
+		t.Errorf("got %v\n%s\nwant\n%s", err, got, want)
+	}
+	if plot, err := os.ReadFile(filepath.Join(docs, folder, "lag.svg")); err != nil || string(plot) != Lags(sample()) {
+		t.Errorf("the plot: %v\n%s", err, plot)
+	}
+}
+
+func TestReplaceNeedsMarkers(t *testing.T) {
+	for _, text := range []string{"", begin, end + begin} {
+		if got, err := replace(text, "x"); err == nil {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for want, got := range map[string]string{
+		"0": short(0), "0.123": short(.1234), "1.23": short(1.234), "12.3": short(12.34), "1,235": short(1234.5),
+		"1,000,007": thousands(1000007), "999": thousands(999),
+		"0 %": share(0, 7), "100 %": share(7, 7), "< 0.01 %": share(1, 99999), "> 99.99 %": share(99998, 99999), "99.90 %": share(999, 1000), "50 %": share(1, 2),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestLogScale(t *testing.T) {
+	s := newLogScale([]float64{0, -1, 0.2, 300})
+	if s != (logScale{-1, 3}) {
+		t.Fatalf("%+v", s)
+	}
+	for f, want := range map[float64]float64{-1: left, 0: left, 0.1: left, 1000: right, 10: (left + right) / 2, 5000: right} {
+		if got := s.at(f); got < want-0.01 || got > want+0.01 {
+			t.Errorf("%v is at %v, want %v", f, got, want)
+		}
+	}
+	var words []string
+	for _, m := range s.axis() {
+		words = append(words, m.word)
+	}
+	if got := strings.Join(words, " "); got != "0.1 1 10 100 1,000" {
+		t.Errorf("the axis says %s", got)
+	}
+}

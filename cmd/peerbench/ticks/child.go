@@ -1,0 +1,105 @@
+package ticks
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/escapement/escapement/cmd/peerbench/figures"
+	"github.com/escapement/escapement/cmd/peerbench/peers"
+)
+
+// ChildWord is the first argument of a measured process.
+const ChildWord = "child"
+
+// What a measured process is told, a line each; it answers wordReady when it works, and the last with a report.
+const (
+	wordReady  = "ready"
+	wordBegin  = "begin"  // the measured time
+	wordEnd    = "end"    // of it
+	wordReport = "report" // and end
+)
+
+// report is what a process has seen from begin to report, the CPU time that it
+// has taken from begin to end, and the memory that it had then.
+type report struct {
+	Starts []figures.Start
+	CPU    float64 // seconds
+	RSS    int64   // bytes
+}
+
+// RunChild is the main function of a measured process.
+func RunChild(ctx context.Context, args []string) error {
+	var who string
+	var cfg peers.Config
+	flags := flag.NewFlagSet(ChildWord, flag.ExitOnError)
+	flags.StringVar(&who, "who", "", "the contender")
+	flags.StringVar(&cfg.Addr, "addr", "", "the redis-server")
+	flags.IntVar(&cfg.Index, "index", 0, "which of the processes")
+	flags.IntVar(&cfg.Nodes, "nodes", 1, "of how many")
+	flags.IntVar(&cfg.Jobs, "jobs", 1, "how many jobs are due at each second")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	p, ok := peers.Find(who)
+	if !ok {
+		return fmt.Errorf("there is no %q", who)
+	}
+	var c child
+	cfg.Note = c.note
+	// A signal reaches the whole process group; the parent decides when this one ends.
+	stop, err := p.Start(context.WithoutCancel(ctx), cfg)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stdout, wordReady)
+	err = c.listen(os.Stdin, os.Stdout)
+	if stop != nil {
+		err = errors.Join(err, stop())
+	}
+	return err
+}
+
+// child notes what it sees.
+type child struct {
+	mu     sync.Mutex
+	seen   bool // what starts is noted
+	report report
+}
+
+// note notes a call of a job's function.
+func (c *child) note(job int, tick time.Time) {
+	lag := time.Since(tick)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen {
+		c.report.Starts = append(c.report.Starts, figures.Start{Job: job, Tick: tick.Unix(), Lag: lag})
+	}
+}
+
+// listen does what it is told on in until it has reported on out.
+func (c *child) listen(in io.Reader, out io.Writer) error {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		c.mu.Lock()
+		switch lines.Text() {
+		case wordBegin:
+			c.seen, c.report.CPU = true, -cpu()
+		case wordEnd:
+			c.report.CPU += cpu()
+			c.report.RSS = rss()
+		case wordReport:
+			c.seen = false
+			defer c.mu.Unlock()
+			return json.NewEncoder(out).Encode(c.report)
+		}
+		c.mu.Unlock()
+	}
+	return errors.New("nobody wants a report")
+}

@@ -1,0 +1,44 @@
+package ticks
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+// rss is the memory that this process has in RAM, in bytes; 0 where the system does not say so in /proc.
+func rss() int64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[1], 10, 64) // 0: not known
+	return pages * int64(os.Getpagesize())
+}
+
+// busy is the CPU time that all processes of this machine have taken, in seconds; 0 where the system does not say so in /proc.
+func busy() float64 {
+	text, _ := os.ReadFile("/proc/stat")
+	return parseStat(string(text))
+}
+
+// parseStat sums up the first line of /proc/stat without idle time and waiting
+// for disks, in hundredths of a second.
+func parseStat(text string) (seconds float64) {
+	line, _, _ := strings.Cut(text, "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 9 || fields[0] != "cpu" {
+		return 0
+	}
+	for i, word := range fields[1:9] { // user nice system idle iowait irq softirq steal
+		if i != 3 && i != 4 {
+			n, _ := strconv.ParseFloat(word, 64)
+			seconds += n / 100
+		}
+	}
+	return seconds
+}
