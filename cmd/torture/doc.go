@@ -1,7 +1,7 @@
 // Command torture runs real node processes on a real redis-server, does to them what happens to
 // machines, and checks from a file that the jobs write whether the promises held.
 //
-//	go run ./cmd/torture [-scenario all|plain|kill|freeze|skew|outage|churn|control|failover|zombie|shard|hang|deploy|promote|move|broken]
+//	go run ./cmd/torture [-scenario all|plain|kill|freeze|skew|outage|churn|control|failover|zombie|flip|shard|hang|deploy|promote|move|broken]
 //	                     [-seconds 60] [-nodes 3] [-jobs 20] [-keep] [-short] [-race] [-without] [-confirm]
 //	go run ./cmd/torture -ignore revision|generation|late|seal
 //
@@ -33,6 +33,8 @@
 //	churn    200 jobs a second, HTTP calls to the sink, while nodes join, leave, are killed and freeze
 //	failover 200 jobs a second as in churn, nodes that ask sentinels for the master, and SIGKILL to it
 //	zombie   the same with SIGSTOP, and SIGCONT 1.5 s after a replica has taken the master's place
+//	flip     one address in front of two servers leads to the replica, which becomes the master, and back after 150 ms, 500 ms, 1 s
+//	         and 2 s, and five times in a row; each job runs again within 10 s (STALL)
 //	shard    the same as failover, on a Cluster, and SIGKILL to one of its three masters
 //	hang     the same as zombie, on a Cluster, to one of its three masters
 //	deploy   50 jobs a second through three rolling deploys without a pause, and a rollback of the last: revision and ttl,
@@ -43,9 +45,9 @@
 //	broken   each node in a namespace of its own. The judge must find every double run, and one planted fault of each
 //	         other kind
 //
-// failover, zombie, shard, hang and move are left out of all with -short.
+// failover, zombie, flip, shard, hang and move are left out of all with -short.
 //
-// In failover, zombie, shard and hang, writes that the master had acknowledged and not passed on are lost, which
+// In failover, zombie, flip, shard and hang, writes that the master had acknowledged and not passed on are lost, which
 // is the one thing that can make a tick run twice. So ticks around the fault may run twice, or have no record; they are
 // counted and noted. All others are held to the usual rules, and the tokens of a job must grow always.
 // -confirm sets redis.confirm: replicas in failover and zombie, so that nothing begins which only the master has.

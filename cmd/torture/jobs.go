@@ -71,6 +71,7 @@ type settings struct {
 
 	sentinel bool           // Redis is watched by sentinels
 	sharded  bool           // Redis is a Cluster
+	flips    bool           // Redis is an address that leads to one of two servers
 	next     bool           // there is a Cluster to move to
 	confirm  bool           // replicas confirm what is granted
 	section  map[string]any // redis, of the configuration, which the stage fills in; nil: flags say it

@@ -30,6 +30,7 @@ var scenarios = []scenario{
 	{name: "churn", prepare: churnSettings, act: churn},
 	{name: "failover", prepare: failoverSettings, act: failover, long: true},
 	{name: "zombie", prepare: failoverSettings, act: zombie, long: true},
+	{name: "flip", prepare: flipSettings, act: flip, long: true},
 	{name: "shard", prepare: shardSettings, act: shard, long: true},
 	{name: "hang", prepare: shardSettings, act: hang, long: true},
 	{name: "deploy", prepare: deploySettings, act: deploy},

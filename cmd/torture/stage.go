@@ -35,10 +35,12 @@ type stage struct {
 
 	say func(format string, args ...any)
 
-	redis  *redistest.Server // nil where there are
-	watch  *redistest.Sentinels
-	shards *redistest.Cluster // or a Cluster
-	client redis.UniversalClient
+	redis   *redistest.Server // nil where there are
+	watch   *redistest.Sentinels
+	shards  *redistest.Cluster // or a Cluster
+	second  *redistest.Server  // beside redis, where address leads to one of the two
+	address *address
+	client  redis.UniversalClient
 	// Where the namespace is going to move, and a client of it.
 	cluster *redistest.Cluster
 	there   *redis.ClusterClient
