@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/sharding"
 )
 
@@ -99,7 +100,7 @@ func (i *Inspector) Drains(ctx context.Context) (map[string]DrainView, error) {
 	}
 	views := make(map[string]DrainView, len(drains))
 	for name, d := range drains {
-		views[name] = DrainView{Since: stampOf(millis(d.Since)), Author: d.Author, Reason: d.Reason}
+		views[name] = DrainView{Since: stampOf(work.Millis(d.Since)), Author: d.Author, Reason: d.Reason}
 	}
 	return views, nil
 }

@@ -8,7 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/lane"
+	"github.com/escapement/escapement/scheduler/internal/wait"
+	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
@@ -24,7 +26,7 @@ const (
 type events struct {
 	hooks   Hooks
 	node    string
-	clock   *clock
+	clock   *lane.Clock
 	log     *slog.Logger
 	queue   chan func()  // nil without hooks
 	missing atomic.Int64 // dropped, or the hook panicked
@@ -32,7 +34,7 @@ type events struct {
 	broken  atomic.Bool  // said that a hook panicked
 }
 
-func newEvents(h *Hooks, node string, c *clock, log *slog.Logger) *events {
+func newEvents(h *Hooks, node string, c *lane.Clock, log *slog.Logger) *events {
 	e := &events{node: node, clock: c, log: log}
 	if h != nil {
 		e.hooks, e.queue = *h, make(chan func(), hooksQueue)
@@ -49,7 +51,7 @@ func (e *events) run(ctx context.Context) {
 	ended := make(chan struct{})
 	go e.serve(ctx, ended)
 	<-ctx.Done()
-	if within(ended, hooksGrace) {
+	if wait.Within(ended, hooksGrace) {
 		return
 	}
 	left := 0
@@ -124,7 +126,7 @@ func (e *events) post(call func()) {
 	}
 }
 
-func (e *events) due(job string, tick int64) {
+func (e *events) Due(job string, tick int64) {
 	if e == nil || e.hooks.Due == nil {
 		return
 	}
@@ -132,22 +134,22 @@ func (e *events) due(job string, tick int64) {
 	e.post(func() { hook(ev) })
 }
 
-func (e *events) claimed(l ledger.Lease) {
+func (e *events) Claimed(l ledger.Lease) {
 	if e == nil || e.hooks.Claimed == nil {
 		return
 	}
-	e.told(e.hooks.Claimed, l, e.clock.now())
+	e.told(e.hooks.Claimed, l, e.clock.Now())
 }
 
-func (e *events) started(l ledger.Lease, at time.Time) {
+func (e *events) Started(l ledger.Lease, at time.Time) {
 	if e == nil || e.hooks.Started == nil {
 		return
 	}
 	e.told(e.hooks.Started, l, at)
 }
 
-// leaseLost takes, as settled does, the time at which the run was started.
-func (e *events) leaseLost(l ledger.Lease, started time.Time) {
+// LeaseLost takes, as Settled does, the time at which the run was started.
+func (e *events) LeaseLost(l ledger.Lease, started time.Time) {
 	if e == nil || e.hooks.LeaseLost == nil {
 		return
 	}
@@ -159,7 +161,7 @@ func (e *events) told(hook func(RunEvent), l ledger.Lease, at time.Time) {
 	e.post(func() { hook(ev) })
 }
 
-func (e *events) settled(l ledger.Lease, r ledger.Report, recorded bool) {
+func (e *events) Settled(l ledger.Lease, r ledger.Report, recorded bool) {
 	if e == nil || e.hooks.Settled == nil {
 		return
 	}
@@ -170,7 +172,7 @@ func (e *events) settled(l ledger.Lease, r ledger.Report, recorded bool) {
 	e.post(func() { hook(ev) })
 }
 
-func (e *events) abandoned(l ledger.Lease) {
+func (e *events) Abandoned(l ledger.Lease) {
 	if e == nil || e.hooks.Abandoned == nil {
 		return
 	}
@@ -178,7 +180,7 @@ func (e *events) abandoned(l ledger.Lease) {
 	e.post(func() { hook(ev) })
 }
 
-func (e *events) missed(job string, p ledger.Pass) {
+func (e *events) Missed(job string, p ledger.Pass) {
 	if e == nil || e.hooks.Missed == nil {
 		return
 	}
@@ -189,7 +191,7 @@ func (e *events) missed(job string, p ledger.Pass) {
 	e.post(func() { hook(ev) })
 }
 
-func (e *events) superseded(job, why string) {
+func (e *events) Superseded(job, why string) {
 	if e == nil || e.hooks.Superseded == nil {
 		return
 	}
@@ -202,18 +204,6 @@ func (e *events) about(l ledger.Lease, at time.Time) RunEvent {
 	tick := time.UnixMilli(l.Tick).UTC()
 	return RunEvent{
 		Job: l.Job, Tick: tick, Run: l.Run, Shard: l.Shard, Shards: l.Shards, Attempt: l.Attempt, Token: l.Token, Node: e.node,
-		Trigger: triggerOf(l), Lag: at.Sub(tick),
+		Trigger: work.TriggerOf(l), Lag: max(0, at.Sub(tick)),
 	}
 }
-
-// triggerOf reads a run's trigger. One that this version does not know reads as schedule; the record
-// keeps its word.
-func triggerOf(l ledger.Lease) jobs.Trigger { return triggers[l.Trigger] }
-
-var triggers = func() map[string]jobs.Trigger {
-	all := make(map[string]jobs.Trigger)
-	for t := jobs.TriggerSchedule; t <= jobs.TriggerAfter; t++ {
-		all[t.String()] = t
-	}
-	return all
-}()

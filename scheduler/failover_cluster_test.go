@@ -33,6 +33,7 @@ func TestRunIsToldToAnotherMaster(t *testing.T) {
 			return nil
 		}
 	})
+	j.TTL = time.Minute // however long it takes until there is another master
 	for _, name := range []string{"n1", "n2"} {
 		m.run(m.Client(t), scheduler.Config{Name: name, FailoverHold: time.Minute}, j)
 	}
@@ -42,17 +43,22 @@ func TestRunIsToldToAnotherMaster(t *testing.T) {
 	}
 	close(held)
 	run := next(m.ctx, t, "a run that only its master knows", long)
+	inspector := must[*scheduler.Inspector](t)(scheduler.NewInspector(m.Client(t), clusterNamespace))
+	// leased waits until the master has a lease of the run that lasts for so long at least.
+	leased := func(left time.Duration, otherwise string) {
+		for known := false; !known; m.until(time.Now().Add(20*time.Millisecond), otherwise) {
+			call, cancel := context.WithTimeout(m.ctx, time.Second)
+			leases, _ := inspector.Leases(call, j.Name)
+			cancel()
+			known = slices.ContainsFunc(leases, func(l scheduler.LeaseView) bool { return l.Run == run.ID() && l.TTLMS > left.Milliseconds() })
+		}
+	}
+	leased(10*time.Second, "the run was not renewed: its lease is short until it is")
 	if err := m.away.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	must[*redistest.Server](t)(m.Promoted(m.ctx, partitionKey(j.Name, "jobs"), m.away))
-	inspector := must[*scheduler.Inspector](t)(scheduler.NewInspector(m.Client(t), clusterNamespace))
-	for known := false; !known; m.until(time.Now().Add(20*time.Millisecond), "the new master has not been told of the run") {
-		call, cancel := context.WithTimeout(m.ctx, time.Second)
-		leases, _ := inspector.Leases(call, j.Name)
-		cancel()
-		known = slices.ContainsFunc(leases, func(l scheduler.LeaseView) bool { return l.Run == run.ID() })
-	}
+	leased(0, "the new master has not been told of the run")
 	close(end)
 	for next(m.ctx, t, "a run after it", long).Tick().Sub(run.Tick()) < 3*time.Second {
 		continue
@@ -86,7 +92,8 @@ func TestReplacedMasterHoldsItsOwn(t *testing.T) {
 	elsewhere, there := m.jobs(8, "elsewhere", false, s.note), m.job("there", true, moves.note)
 	var n1, n2 roads
 	for name, r := range map[string]*roads{"n1": &n1, "n2": &n2} {
-		m.run(m.over(r), scheduler.Config{Name: name, FailoverHold: hold}, append(elsewhere, there)...)
+		cfg := scheduler.Config{Name: name, FailoverHold: hold, ClaimAhead: -1} // what was granted ahead begins all the same
+		m.run(m.over(r), cfg, append(elsewhere, there)...)
 	}
 	cut := m.until(time.Now().Add(4 * time.Second).Truncate(time.Second).Add(stint))
 	n2.away.Cut()

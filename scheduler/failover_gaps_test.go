@@ -62,11 +62,11 @@ func TestFailoverGapsAreFilled(t *testing.T) {
 		job := eachSecond("job", s)
 		slow := server.Client()
 		slow.AddHook(around{script: "reassert", before: func() { time.Sleep(300 * time.Millisecond) }})
-		c.startOver(slow, "a", scheduler.Config{}, job)
+		c.startOver(slow, "a", whenDue, job)
 		time.Sleep(1500 * time.Millisecond)
 		held := server.Snapshot()
 		time.Sleep(3 * time.Second)
-		c.start("b", scheduler.Config{}, job)
+		c.start("b", whenDue, job)
 		if err := c.inspector().DrainNode(t.Context(), "a", scheduler.DrainOptions{Author: "me", Reason: "b is to run what follows"}); err != nil {
 			t.Fatal(err)
 		}

@@ -59,7 +59,7 @@ func TestFailoverTellsEndsAgain(t *testing.T) {
 		s := &sink{}
 		job := eachSecond("job", s)
 		for _, name := range []string{"a", "b"} {
-			c.start(name, scheduler.Config{}, job)
+			c.start(name, whenDue, job)
 		}
 		time.Sleep(3500 * time.Millisecond)
 		held := server.Snapshot()
@@ -226,6 +226,29 @@ func TestFailoverOldGrantIsHandedBack(t *testing.T) {
 				t.Errorf("%s: history %v of %d runs", script, got, len(s.all()))
 			}
 			s.check(t)
+		})
+	}
+}
+
+// TestServerComesBack: an address leads to another server, and back to the first before all nodes know. Each node tells the first
+// what it does not know to have been told, and none waits for one that is gone.
+func TestServerComesBack(t *testing.T) {
+	for away := 50 * time.Millisecond; away <= 2*time.Second; away += 150 * time.Millisecond {
+		bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+			s := &sink{}
+			list := many(6, s)
+			for _, name := range []string{"a", "b"} {
+				c.start(name, scheduler.Config{}, list...)
+			}
+			time.Sleep(3300 * time.Millisecond)
+			first := server.RunID()
+			server.SetRunID(newServer)
+			time.Sleep(away)
+			server.SetRunID(first)
+			back := time.Now()
+			time.Sleep(15 * time.Second)
+			c.end()
+			s.each(t, list, back.Add(6*time.Second), back.Add(14*time.Second))
 		})
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/cluster"
+	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/sharding"
 )
@@ -18,7 +20,7 @@ type known struct {
 	stored  []ledger.Stored              // all jobs, by name
 	defs    map[string]jobs.Definition   // of stored, by job; those that this version can read
 	aside   map[string]map[string]*aside // by generation and job
-	crowd   *crowd
+	crowd   *cluster.Crowd
 	members []sharding.Member // living ones
 	foreign int               // records in the roster that this version cannot read
 	names   []string          // of all generations
@@ -60,7 +62,7 @@ func (i *Inspector) known(ctx context.Context, l *ledger.Ledger) (*known, error)
 		}
 		k.aside[a.Generation][a.Job] = &aside{Aside: a, def: d}
 	}
-	k.crowd, k.members, k.foreign, err = lookAround(ctx, i.roster())
+	k.crowd, k.members, k.foreign, err = cluster.LookAround(ctx, i.roster())
 	k.names = k.generations()
 	k.orphans = k.nobodys()
 	return k, err
@@ -96,7 +98,7 @@ func (k *known) announced(generation string) (held map[string][]string, unclear 
 	held = make(map[string][]string)
 	seen := make(map[string]bool)
 	for _, m := range k.alive(generation) {
-		set := k.crowd.sets[m.Set]
+		set := k.crowd.Sets[m.Set]
 		if set == nil {
 			unclear++
 		}
@@ -166,7 +168,7 @@ func (k *known) matching(matches func(string) bool, generation string, held map[
 }
 
 // parsed is a definition as the registrar has a node's own.
-func parsed(d jobs.Definition) (*job, error) {
+func parsed(d jobs.Definition) (*work.Job, error) {
 	j := d.Job()
 	schedule, err := j.ParsedSchedule()
 	if err != nil {
@@ -175,7 +177,7 @@ func parsed(d jobs.Definition) (*job, error) {
 	if schedule == nil && d.After == "" {
 		return nil, errors.New("no schedule")
 	}
-	return &job{Job: j, schedule: schedule, def: d, digest: d.Digest(), place: -1}, nil
+	return &work.Job{Job: j, Schedule: schedule, Def: d, Digest: d.Digest()}, nil
 }
 
 // quoted names a generation in a text: "" is one as well.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
@@ -135,7 +136,7 @@ func (p *promoter) run(ctx context.Context) error {
 		if goals = p.goals(); len(goals) == 0 {
 			break
 		}
-		if round == registerRounds {
+		if round == cluster.Rounds {
 			return fmt.Errorf("promote %s: %d jobs kept changing, %s for one; promote it again", quoted(p.p.Generation), len(goals), goals[0].job)
 		}
 		if err := p.switchAll(ctx, goals); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/sharding"
 )
@@ -63,8 +64,8 @@ func (p *promoter) save(ctx context.Context, goals []*goal) error {
 
 // switchSome switches jobs of one partition. A job that moves meanwhile is tried again as the answer shows it.
 func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
-	lasts := make(map[*wish]int64)
-	var wishes []*wish
+	lasts := make(map[*cluster.Wish]int64)
+	var wishes []*cluster.Wish
 	var of []*goal // of wishes
 	for _, g := range goals {
 		w, err := p.wish(g)
@@ -78,7 +79,7 @@ func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 		wishes, of = append(wishes, w), append(of, g)
 	}
 	var astray error // of the last try
-	for try := 0; len(wishes) > 0 && try < 2*registerRounds; try++ {
+	for try := 0; len(wishes) > 0 && try < 2*cluster.Rounds; try++ {
 		now, _, err := p.l.Time(ctx)
 		if err != nil {
 			return err
@@ -86,7 +87,7 @@ func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 		now = now.Truncate(time.Millisecond)
 		defs := make([]ledger.Definition, len(wishes))
 		for i, w := range wishes {
-			defs[i] = w.at(now, lasts[w])
+			defs[i] = w.At(now, lasts[w])
 		}
 		answers, err := p.l.Switch(ctx, now.UnixMilli(), p.p.Epoch, defs)
 		if astray = err; errors.Is(err, ledger.ErrClock) {
@@ -95,7 +96,7 @@ func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 		if err != nil {
 			return fmt.Errorf("promote %s: %w", quoted(p.p.Generation), err)
 		}
-		var left []*wish
+		var left []*cluster.Wish
 		var ofLeft []*goal
 		for i, w := range wishes {
 			again, err := p.took(w, of[i], answers[i])
@@ -116,7 +117,7 @@ func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 }
 
 // wish is what a goal asks of the ledger.
-func (p *promoter) wish(g *goal) (*wish, error) {
+func (p *promoter) wish(g *goal) (*cluster.Wish, error) {
 	var def jobs.Definition
 	var revision string
 	if g.want != nil {
@@ -132,11 +133,11 @@ func (p *promoter) wish(g *goal) (*wish, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &wish{job: j, def: ledger.Definition{Job: g.job, Digest: j.digest, Revision: revision, Generation: p.p.Generation, Text: raw}}
+	w := &cluster.Wish{Job: j, Def: ledger.Definition{Job: g.job, Digest: j.Digest, Revision: revision, Generation: p.p.Generation, Text: raw}}
 	if g.stored == nil {
 		return w, nil
 	}
-	return w, w.replaces(p.known.defs[g.job], g.stored.Digest, g.stored.Cursor)
+	return w, w.Replaces(p.known.defs[g.job], g.stored.Digest, g.stored.Cursor)
 }
 
 // countMade counts what the generation's nodes have created since this call began: once the gates are raised they may.
@@ -149,8 +150,8 @@ func (p *promoter) countMade() {
 }
 
 // took counts what became of one job, and says whether it is to be tried again as it now stands.
-func (p *promoter) took(w *wish, g *goal, got ledger.Defined) (again bool, err error) {
-	name := w.job.Name
+func (p *promoter) took(w *cluster.Wish, g *goal, got ledger.Defined) (again bool, err error) {
+	name := w.Job.Name
 	switch got.Word {
 	case "created":
 		p.out.Created.add(name)
@@ -166,10 +167,10 @@ func (p *promoter) took(w *wish, g *goal, got ledger.Defined) (again bool, err e
 	case "standby":
 		return false, p.p.Outdated()
 	case "differs":
-		if g.stored == nil || got.Digest != w.def.WasDigest {
+		if g.stored == nil || got.Digest != w.Def.WasDigest {
 			return false, nil // another definition than was kept beside: the next round looks again
 		}
-		return w.replaces(p.known.defs[name], got.Digest, got.Cursor) == nil, nil
+		return w.Replaces(p.known.defs[name], got.Digest, got.Cursor) == nil, nil
 	default:
 		p.alone[name] = true
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/sharding"
 )
@@ -131,9 +132,9 @@ func (k *known) view(name string, now time.Time) GenerationView {
 
 // otherHolders are the living nodes that hold a job in another definition than the stored one: those of its generation, and
 // those of another.
-func otherHolders(c *crowd, members []sharding.Member, job, digest, generation string) (superseded, standby []string) {
+func otherHolders(c *cluster.Crowd, members []sharding.Member, job, digest, generation string) (superseded, standby []string) {
 	for _, m := range members {
-		held := c.sets[m.Set][job]
+		held := c.Sets[m.Set][job]
 		switch {
 		case held == "" || held == digest:
 		case m.Generation == generation:

@@ -7,14 +7,15 @@ import (
 )
 
 // Hooks are told what the node does; any of them may be nil. All are called from one goroutine of
-// the node, one event after another, in the order in which things happened on this node. They may take
+// the node, one event after another; those of one run in the order in which they happened, those of different runs, and of ticks that were
+// passed, about so. They may take
 // their time but should not: events wait in a queue of 1,024, and when that is full, further ones are
 // dropped and counted (Node.HooksDropped), for the node itself never waits. A hook that panics is logged
 // and counted, and the node goes on. When Run ends, what is queued is delivered first, for at
 // most 2 s.
 type Hooks struct {
 	// Due: the node is about to ask for a tick. Another node may be granted it, and the same tick is
-	// asked for again when the answer was that its job is held.
+	// asked for again when the answer was that its job is held. It comes up to 500 ms before the tick, see Config.ClaimAhead.
 	Due func(TickEvent)
 	// Claimed: the node was granted a run. Its function may still not be called: when the node drains,
 	// the answer came so late that the lease is over or that other runs have all slots, or too few replicas
@@ -29,7 +30,7 @@ type Hooks struct {
 	// Missed: this node recorded a range of ticks of a job that will not run. What is recorded without a claim
 	// is not told: ticks of a replaced definition, and those skipped because the job followed did not succeed.
 	Missed func(PassEvent)
-	// LeaseLost: the lease of a run was lost while its function was going, whose context has ended.
+	// LeaseLost: the lease of a run was lost while its function was going, whose context has ended a second ago at most.
 	LeaseLost func(RunEvent)
 	// Abandoned: this node recorded that a run will not end: its lease lapsed, for the node that had it died or was cut off.
 	Abandoned func(AbandonedEvent)
@@ -55,7 +56,7 @@ type RunEvent struct {
 	Token   int64
 	Node    string
 	Trigger jobs.Trigger
-	Lag     time.Duration // from the tick to the grant (Claimed) or to the start (the others)
+	Lag     time.Duration // from the tick to the grant (Claimed), 0 when that came ahead of it, or to the start (the others)
 }
 
 // SettledEvent is about a run that has ended.

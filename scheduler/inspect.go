@@ -14,6 +14,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/internal/cluster"
+	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/sharding"
 )
@@ -80,7 +82,7 @@ func (i *Inspector) openAppend(ctx context.Context) (*ledger.Ledger, error) {
 
 // roster lies beside the control record: open, which comes before it in most calls, finds out whether their master answers.
 func (i *Inspector) roster() *sharding.Roster {
-	return sharding.NewRoster(i.client, sharding.RosterConfig{Namespace: i.namespace, TTL: rosterTTL})
+	return sharding.NewRoster(i.client, sharding.RosterConfig{Namespace: i.namespace, TTL: cluster.RosterTTL})
 }
 
 // Now is Redis' time, by which everything is due.
@@ -220,24 +222,24 @@ type holding struct {
 
 // held takes all jobs there are: who goes first for one depends on the others.
 func (i *Inspector) held(ctx context.Context, all []ledger.Stored) (map[string]holding, error) {
-	around, members, _, err := lookAround(ctx, i.roster())
+	around, members, _, err := cluster.LookAround(ctx, i.roster())
 	if err != nil {
 		return nil, err
 	}
-	c, _ := around.awake(members)
+	c, _ := around.Awake(members)
 	held := make(map[string]holding, len(all))
-	var list []*job
+	var list []*work.Job
 	for _, s := range all {
-		h := holding{orphan: !c.knows(s.Job)}
+		h := holding{orphan: !c.Knows(s.Job)}
 		if d, err := jobs.ParseDefinition(s.Definition); err == nil { // else jobView says what is wrong with it
-			list = append(list, &job{Job: d.Job(), digest: s.Digest})
+			list = append(list, &work.Job{Job: d.Job(), Digest: s.Digest})
 			h.superseded, h.standby = otherHolders(around, members, s.Job, s.Digest, d.Generation)
-			holders := c.digests(s.Job)
+			holders := c.Digests(s.Job)
 			h.orphan = h.orphan || holders != nil && !slices.Contains(holders, s.Digest) && len(h.superseded) == 0
 		}
 		held[s.Job] = h
 	}
-	for j, first := range c.firsts(list) {
+	for j, first := range c.Firsts(list) {
 		h := held[j.Name]
 		h.owner = first.Name
 		held[j.Name] = h
@@ -247,11 +249,11 @@ func (i *Inspector) held(ctx context.Context, all []ledger.Stored) (map[string]h
 
 // crowd reads the living nodes and what they hold, but for those on standby: they can neither run nor register what they
 // hold. unclear counts the nodes of which that cannot be read.
-func (i *Inspector) crowd(ctx context.Context) (c *crowd, unclear int, err error) {
-	c, members, unclear, err := lookAround(ctx, i.roster())
+func (i *Inspector) crowd(ctx context.Context) (c *cluster.Crowd, unclear int, err error) {
+	c, members, unclear, err := cluster.LookAround(ctx, i.roster())
 	if err != nil {
 		return nil, 0, err
 	}
-	some, more := c.awake(members)
+	some, more := c.Awake(members)
 	return some, unclear + more, nil
 }

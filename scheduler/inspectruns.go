@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
@@ -135,7 +136,7 @@ func (p *picked) row(r ledger.Row) {
 
 // add takes what has last as its tick, of a range the last one.
 func (p *picked) add(last, place int64, view func() RunView) {
-	if !p.Since.IsZero() && (last == 0 || last < millis(p.Since)) {
+	if !p.Since.IsZero() && (last == 0 || last < work.Millis(p.Since)) {
 		return
 	}
 	p.matched++
@@ -176,13 +177,13 @@ func place(tick, ended int64) int64 {
 func placeOf(v RunView) int64 {
 	var tick, ended int64
 	if v.Tick != nil {
-		tick = millis(time.Time(*v.Tick))
+		tick = work.Millis(time.Time(*v.Tick))
 	}
 	if v.Until != nil {
-		tick = max(tick, millis(time.Time(*v.Until)))
+		tick = max(tick, work.Millis(time.Time(*v.Until)))
 	}
 	if v.Ended != nil {
-		ended = millis(time.Time(*v.Ended))
+		ended = work.Millis(time.Time(*v.Ended))
 	}
 	return place(tick, ended)
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/wait"
+	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
@@ -33,7 +35,7 @@ func (i *Inspector) Wait(ctx context.Context, id string) (RunView, error) {
 	var waited time.Duration
 	for v.Outcome == jobs.OutcomeRunning.String() {
 		d := min(max(waited/10, waitEvery), waitMost)
-		pause(ctx, d)
+		wait.For(ctx, d)
 		waited += d
 		next, now, err := again(ctx, l, v, id)
 		if over := ended(ctx); over != nil { // in the middle of a read that looks as if Redis did not answer
@@ -103,7 +105,7 @@ func trace(ctx context.Context, l *ledger.Ledger, v RunView, lost error) (RunVie
 		}
 	}
 	for _, r := range slices.Backward(rows[v.Job]) {
-		if r.Ranged && v.Tick != nil && r.Tick <= millis(time.Time(*v.Tick)) && millis(time.Time(*v.Tick)) <= r.Until {
+		if r.Ranged && v.Tick != nil && r.Tick <= work.Millis(time.Time(*v.Tick)) && work.Millis(time.Time(*v.Tick)) <= r.Until {
 			v.Outcome, v.Reason, v.Note, v.NotBefore, v.Ended, v.lease = r.Outcome.String(), r.Reason, r.Note, nil, stampOf(r.At), nil
 			return v, nil
 		}

@@ -40,7 +40,7 @@ type masters struct {
 func startMasters(t *testing.T, home bool) *masters {
 	t.Helper()
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // a loaded machine takes long to start six servers
 	t.Cleanup(cancel)
 	m := &masters{Cluster: redistest.StartCluster(t), t: t, ctx: ctx}
 	of := m.master(controlKey)

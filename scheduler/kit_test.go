@@ -27,6 +27,9 @@ import (
 // partitions is how many a namespace of these tests has: fewer than usual, for each costs the race detector a lot.
 const partitions = 4
 
+// whenDue asks for ticks when they are due: between them no run is in flight.
+var whenDue = scheduler.Config{ClaimAhead: -1}
+
 // keyOf is a key of the partition of a job.
 func keyOf(job, what string) string {
 	return fmt.Sprintf("{escapement:%d}:%s", ledger.Partition(job, partitions), what)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
@@ -194,7 +195,7 @@ func (i *Inspector) Remove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if nodes := c.names(name); len(nodes) > 0 {
+	if nodes := namesOfHolders(c, name); len(nodes) > 0 {
 		return fmt.Errorf("%w: remove %s: held by %s; take the job out of their configuration and restart them", ErrRefused, name, some(nodes))
 	}
 	if unclear > 0 {
@@ -213,11 +214,11 @@ func (i *Inspector) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// names are the living nodes that hold a job, in whatever definition, draining ones too.
-func (c *crowd) names(job string) []string {
+// namesOfHolders are the living nodes that hold a job, in whatever definition, draining ones too.
+func namesOfHolders(c *cluster.Crowd, job string) []string {
 	var names []string
-	for _, n := range c.nodes {
-		if c.sets[n.Set][job] != "" {
+	for _, n := range c.Nodes {
+		if c.Sets[n.Set][job] != "" {
 			names = append(names, cmp.Or(n.Name, n.ID))
 		}
 	}

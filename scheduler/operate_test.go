@@ -243,7 +243,7 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 		s := &sink{}
 		job, warm := eachSecond("job", s), eachSecond("warm", s)
 		job.Schedule, warm.Schedule = "* * * * *", "* * * * *"
-		n := c.start("a", scheduler.Config{}, job, warm)
+		n := c.start("a", whenDue, job, warm)
 		time.Sleep(5*time.Minute + 10*time.Second)
 		var network redistest.Net
 		client := network.Client(server.Options())

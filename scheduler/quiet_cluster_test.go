@@ -191,7 +191,7 @@ func (a *narrow) locked(do func()) {
 	do()
 }
 
-func startNarrow(t *testing.T) *narrow {
+func startNarrow(t *testing.T, skew time.Duration) *narrow {
 	a := &narrow{masters: startMasters(t, false), s: &sink{}, granted: make(map[string]int), begun: make(map[string]int)}
 	work := func(ctx context.Context, r *jobs.Run, until <-chan time.Time) error {
 		a.s.write(r)
@@ -224,7 +224,11 @@ func startNarrow(t *testing.T) *narrow {
 		a.r.away.Cut()
 		time.AfterFunc(7*time.Second, a.r.away.Heal)
 	})})
-	a.run(client, scheduler.Config{Name: "n1", MaxRunning: fewSlots, FailoverHold: time.Second, Hooks: &hooks}, slices.Concat(there, a.elsewhere)...)
+	list := slices.Concat(there, a.elsewhere)
+	for i := range list {
+		list[i].TTL = 30 * time.Second
+	}
+	a.run(client, scheduler.Config{Name: "n1", MaxRunning: fewSlots, FailoverHold: time.Second, MaxSkew: skew, Hooks: &hooks}, list...)
 	return a
 }
 
@@ -233,7 +237,7 @@ func startNarrow(t *testing.T) *narrow {
 func TestSilentMasterTakesNoSlots(t *testing.T) {
 	for name, past := range map[string]time.Duration{"claims": time.Second - 20*time.Millisecond, "ends of runs": stint / 2} {
 		t.Run(name, func(t *testing.T) {
-			a := startNarrow(t)
+			a := startNarrow(t, time.Second)
 			cut := a.until(time.Now().Add(4 * time.Second).Truncate(time.Second).Add(past))
 			a.r.away.Cut()
 			over := a.until(cut.Add(6 * time.Second))
@@ -254,7 +258,7 @@ func TestSilentMasterTakesNoSlots(t *testing.T) {
 // Claims are granted whose answers are lost, and their slots are taken by others before the answers are heard. The runs are handed back
 // then, however long that is not answered, and begun when there is a slot for them, each once.
 func TestLentSlotsAreTaken(t *testing.T) {
-	a := startNarrow(t)
+	a := startNarrow(t, 6*time.Second) // leases begin with 18 s then, which is longer than the hand-backs take
 	tick := a.until(time.Now().Add(4*time.Second).Truncate(time.Second).Add(-20*time.Millisecond)).Unix() + 1
 	a.r.away.CutReplies()
 	a.until(time.Unix(tick, 0).Add(stint))
@@ -338,8 +342,11 @@ func TestMasterThatTakesNoWrites(t *testing.T) {
 	close(b.healed)
 	b.set(b.away, "maxmemory", "0")
 	b.onTime("a master refuses", b.elsewhere, full, over, time.Second)
-	b.until(over.Add(5 * time.Second))
-	b.onTime("it does not any more", b.there, over.Add(2*time.Second), time.Now(), time.Second)
+	for _, j := range b.there {
+		b.ran("it does not any more", j, b.s, over.Add(time.Second))
+	}
+	back := time.Now()
+	b.onTime("it does not any more", b.there, back, b.until(back.Add(4*time.Second)), time.Second)
 }
 
 // set changes a setting of a server.
@@ -354,7 +361,7 @@ func (m *masters) set(server *redistest.Server, setting, value string) {
 // when it takes them again, and not reaped and run once more.
 func TestRipeAfterAnAbsence(t *testing.T) {
 	m := startMasters(t, false)
-	tick := time.Now().Add(6 * time.Second).Truncate(time.Second)
+	tick := time.Now().Add(12 * time.Second).Truncate(time.Second) // a loaded machine takes long to start two nodes
 	var calls atomic.Int64
 	list := m.jobs(5, "there", true, func(ctx context.Context, _ *jobs.Run) error {
 		calls.Add(1)

@@ -40,7 +40,7 @@ func TestDeadlineCountsFromTheFirstRequest(t *testing.T) {
 		started, ended := make(chan time.Time, 1), make(chan error, 1)
 		c.startOver(network.Client(server.Options()), "a", scheduler.Config{DrainTimeout: time.Second}, warm, lasting(forever, started, ended))
 		time.Sleep(59 * time.Second)
-		network.LoseReplies(1, "\r\nschedule\r\n")
+		network.LoseReplies(1, "|schedule\r\n")
 		at := <-started
 		granted := time.Date(2000, 1, 1, 0, 1, 0, 0, time.UTC)
 		if at.Sub(granted) < 500*time.Millisecond {
@@ -105,7 +105,7 @@ func TestGrantDuringDrainIsHandedBack(t *testing.T) {
 		}
 		a := c.startOver(network.Client(server.Options()), "a", scheduler.Config{NewID: newID}, warm, job)
 		time.Sleep(58 * time.Second)
-		network.LoseReplies(1, "\r\nschedule\r\n")
+		network.LoseReplies(1, "|schedule\r\n")
 		time.Sleep(2*time.Second + 100*time.Millisecond)
 		if network.Losing() != 0 {
 			t.Fatal("no reply was lost: the fault did not happen")

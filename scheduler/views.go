@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/sharding"
 )
@@ -246,7 +247,7 @@ func trimmed(e ledger.Entry, rows []ledger.Row, foreign int) bool {
 func nodeView(m sharding.Member) NodeView {
 	return NodeView{
 		ID: m.ID, Name: m.Name, Generation: m.Generation, State: m.State, Jobs: m.Jobs, Owned: m.Owned, Running: m.Running,
-		ClockOffsetMS: m.OffsetMS, Trouble: oneLine(m.Trouble), Version: m.Version, Revision: m.Revision, Started: stampOf(millis(m.Started)), Seen: stampOf(millis(m.Seen)),
+		ClockOffsetMS: m.OffsetMS, Trouble: oneLine(m.Trouble), Version: m.Version, Revision: m.Revision, Started: stampOf(work.Millis(m.Started)), Seen: stampOf(work.Millis(m.Seen)),
 	}
 }
 

@@ -54,7 +54,7 @@ type Member struct {
 	Running int `json:"running,omitempty"`
 	Jobs    int `json:"jobs,omitempty"`
 	Owned   int `json:"owned,omitempty"`
-	// Told is the run_id of the Redis that was told of every run of the node, Placed of the one that has them all in place,
+	// Told is the id of the Redis that was told of every run of the node, Placed of the one that has them all in place,
 	// of a Cluster a digest of all masters'; see scheduler.Config.FailoverHold. Empty: the node's version does not tell.
 	Told   string `json:"told,omitempty"`
 	Placed string `json:"placed,omitempty"`

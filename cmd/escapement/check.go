@@ -93,6 +93,9 @@ func (c *checker) node() {
 	c.whole("node.weight", n.Weight, 1, 1000)
 	c.whole("node.max_running", n.MaxRunning, 1, 100_000)
 	c.span("node.grace", n.Grace, 10*time.Millisecond, time.Minute)
+	if _, err := n.ahead(); err != nil {
+		c.fault("node.claim_ahead", "%s", err)
+	}
 	c.span("node.sweep_every", n.SweepEvery, 10*time.Millisecond, time.Minute)
 	c.span("node.max_skew", n.MaxSkew, 100*time.Millisecond, time.Minute)
 	c.span("node.max_step", n.MaxStep, 100*time.Millisecond, 24*time.Hour)

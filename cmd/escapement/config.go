@@ -68,10 +68,13 @@ type Node struct {
 	Labels   map[string]string `yaml:"labels"`
 	// Weight is the node's share of the jobs against the others'. 1 to 1000, default 1.
 	Weight int `yaml:"weight"`
-	// MaxRunning bounds the runs at once on this node. 1 to 100000, default 256.
+	// MaxRunning bounds the runs at once on this node. 1 to 100000, default 512.
 	MaxRunning int `yaml:"max_running"`
 	// Grace is how late a tick is before others than its owner take it. 10ms to 1m, default 500ms.
 	Grace time.Duration `yaml:"grace"`
+	// ClaimAhead is how long before they are due this node asks for ticks: a duration up to 500ms, off, or auto for what the claims
+	// of one instant have taken lately. Default auto.
+	ClaimAhead string `yaml:"claim_ahead"`
 	// SweepEvery is the pause between two looks for overdue work. 10ms to 1m, default 250ms.
 	SweepEvery time.Duration `yaml:"sweep_every"`
 	// MaxSkew is how far Redis' clock may be from a node's estimate of it. 100ms to 1m, default 1s.
@@ -173,8 +176,8 @@ func defaults() Config {
 		Namespace: "escapement",
 		Redis:     Redis{Mode: modeStandalone, Confirm: "none"},
 		Node: Node{
-			Weight: 1, MaxRunning: 256,
-			Grace: 500 * time.Millisecond, SweepEvery: 250 * time.Millisecond,
+			Weight: 1, MaxRunning: 512,
+			Grace: 500 * time.Millisecond, ClaimAhead: aheadAuto, SweepEvery: 250 * time.Millisecond,
 			MaxSkew: time.Second, MaxStep: time.Minute,
 			FailoverHold: 3 * time.Second, DrainTimeout: 30 * time.Second,
 		},

@@ -3,12 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/locking/redistest"
+	"github.com/spf13/cobra"
 )
 
 // maxDevNodes bounds dev: beyond it the machine is shown, not the program.
@@ -41,7 +40,7 @@ func (a *app) dev(l *loaded, count int) error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(quietRuns{Handler: newLogger(a.stderr, l.Log).Handler()})
+	log := newLogger(a.stderr, l.Log)
 	hooks := tickLines(a.stdout)
 	var f fleet
 	for i := range count {

@@ -162,7 +162,7 @@ func TestLockFrozen(t *testing.T) {
 	woken := time.Now()
 	p.signal(syscall.SIGCONT)
 	p.exits(exitLost)
-	if took := time.Since(woken); !ended(pid) || took > killAfter {
+	if took := time.Since(woken); !ended(pid) || took > 4*killAfter { // with room for a machine that is busy
 		t.Errorf("it took %s", took)
 	}
 }

@@ -38,7 +38,7 @@ func TestLocksList(t *testing.T) {
 		if want.Token == "" {
 			want.Token = got[i].Token
 		}
-		if ttl := got[i].TTLMS; ttl <= 10_000 || ttl > time.Hour.Milliseconds() || got[i].Token == "" {
+		if ttl := got[i].TTLMS; ttl <= 2_000 || ttl > time.Hour.Milliseconds() || got[i].Token == "" {
 			t.Errorf("got %+v", got[i])
 		}
 		want.TTLMS = got[i].TTLMS

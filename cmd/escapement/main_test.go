@@ -134,7 +134,7 @@ func start(t *testing.T, env []string, args ...string) *process {
 		t.Fatal(err)
 	}
 	p := &process{t: t, cmd: exec.Command(filepath.Join(dir, "escapement"), args...), ended: make(chan struct{})}
-	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GORACE=halt_on_error=1"}, env...)
+	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GORACE=halt_on_error=1", "ESCAPEMENT_LOG_LEVEL=debug"}, env...)
 	p.cmd.Dir = t.TempDir()
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {

@@ -138,7 +138,7 @@ func TestMoveByHand(t *testing.T) {
 	m.wants(exitRefused, "run `move seal` first", "open")
 	m.wants(exitRefused, "is under way", "abort")
 	m.wants(exitDone, "no move is under way: nodes run at "+p.server.Addr()+"; next: move plan, then move seal", "status")
-	newMover(t, here, strings.Replace(here, "127.0.0.1", "localhost", 1)).wants(exitRefused, "are the same Redis (run_id ", "seal")
+	newMover(t, here, strings.Replace(here, "127.0.0.1", "localhost", 1)).wants(exitRefused, "are the same Redis (id ", "seal")
 	newMover(t, there, here).wants(exitNotFound, `"escapement" has never been used in the Redis at `+to.Addr(), "plan")
 	newMover(t, here, "redis://"+full.server.Addr()).wants(exitRefused, full.server.Addr(), "seal")
 	m.wants(exitNotFound, `"nope"`, "seal", "--namespace", "nope")

@@ -91,11 +91,12 @@ func (l *loaded) confirm() int {
 // nodeConfig is the library's form of the node's settings.
 func (l *loaded) nodeConfig(log *slog.Logger) scheduler.Config {
 	b := thisBuild()
+	ahead, _ := l.Node.ahead() // checked when it was loaded
 	return scheduler.Config{
 		Namespace: l.Namespace, Partitions: l.Redis.Partitions,
 		Name: l.Node.Name, Version: b.Version, Revision: l.Node.Revision, Generation: l.Node.Generation,
 		Labels: l.Node.Labels, Weight: l.Node.Weight, MaxRunning: l.Node.MaxRunning,
-		Grace: l.Node.Grace, SweepEvery: l.Node.SweepEvery,
+		Grace: l.Node.Grace, ClaimAhead: ahead, SweepEvery: l.Node.SweepEvery,
 		MaxSkew: l.Node.MaxSkew, MaxStep: l.Node.MaxStep, FailoverHold: l.Node.FailoverHold, DrainTimeout: l.Node.DrainTimeout,
 		HistoryKeep: l.History.Keep, HistoryKeepFor: l.History.KeepFor, Confirm: l.confirm(),
 		Logger: log,

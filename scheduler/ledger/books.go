@@ -60,7 +60,7 @@ func (l *Ledger) EachJob(ctx context.Context, name string, f func(JobBooks)) (Un
 			}
 			slices.Sort(names)
 		}
-		for part := range slices.Chunk(names, BatchMax) {
+		for part := range slices.Chunk(names, pageMax) {
 			page, err := l.page(ctx, k, part)
 			if err != nil {
 				return u, err
@@ -189,11 +189,11 @@ func openRuns(runs, waiting map[string]string, bad func(string, error)) []Lease 
 	return open
 }
 
-// Time asks Redis for its clock and for its run_id ("" when the server hides it); both come in
+// Time asks Redis for its clock and for its id, as server_id in token.lua has it; both come in
 // one round trip, the clock first. Of a Cluster, it asks the master that has the control record, always the same.
-func (l *Ledger) Time(ctx context.Context) (now time.Time, runID string, err error) {
+func (l *Ledger) Time(ctx context.Context) (now time.Time, id string, err error) {
 	var clock *redis.TimeCmd
-	var info *redis.StringCmd
+	var replication, info *redis.StringCmd
 	server := l.client
 	if cluster, yes := l.client.(*redis.ClusterClient); yes {
 		if server, err = cluster.MasterForKey(ctx, controlKey(l.cfg.Namespace)); err != nil {
@@ -201,19 +201,28 @@ func (l *Ledger) Time(ctx context.Context) (now time.Time, runID string, err err
 		}
 	}
 	_, err = server.Pipelined(ctx, func(p redis.Pipeliner) error {
-		clock, info = p.Time(ctx), p.Info(ctx, "server")
+		clock, replication, info = p.Time(ctx), p.Info(ctx, "replication"), p.Info(ctx, "server")
 		return nil
 	})
 	if clock.Err() != nil {
 		return time.Time{}, "", l.explain(ctx, "read the clock", err)
 	}
-	return clock.Val(), runIDOf(info.Val()), nil
+	return clock.Val(), serverID(replication.Val(), info.Val()), nil
 }
 
-func runIDOf(info string) string {
+// serverID is server_id of token.lua, of what INFO says of replication and of the server.
+func serverID(replication, server string) string {
+	if field(replication, "role") == "slave" {
+		return "replica"
+	}
+	return cmp.Or(field(replication, "master_replid"), field(server, "run_id"))
+}
+
+// field is a field of what INFO says, "" when it is not there.
+func field(info, name string) string {
 	for line := range strings.Lines(info) {
-		if id, ok := strings.CutPrefix(strings.TrimSpace(line), "run_id:"); ok {
-			return id
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+":"); ok {
+			return value
 		}
 	}
 	return ""

@@ -2,10 +2,7 @@ package ledger
 
 import (
 	"context"
-	"fmt"
-	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -73,6 +70,9 @@ type Window struct{ From, To int64 }
 
 // Holds says whether an instant lies in the window.
 func (w Window) Holds(ms int64) bool { return w.From != 0 && ms >= w.From && (w.To == 0 || ms < w.To) }
+
+// AheadMax is how long before it is due a tick may be granted, as AHEAD in prelude.lua.
+const AheadMax = 500 * time.Millisecond
 
 // HeldByPause is the Detail of an answer Held to a pending run that waits for the end of a pause.
 const HeldByPause = "a pause"
@@ -159,60 +159,34 @@ type Answer struct {
 func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim) ([]Answer, error) {
 	p := l.Partition(batch[0].Job)
 	k := l.keys[p]
-	ks := append(make([]string, 0, 11+len(batch)), k.jobs, k.due, k.runs, k.leases, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers)
+	ks := make([]string, 0, 11+len(batch))
+	ks = append(ks, k.jobs, k.due, k.runs, k.leases, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers)
+	ks = appendHistories(ks, k.history, len(batch), func(i int) string { return batch[i].Job })
 	keep, keepFor := l.keepArgs()
-	args := append(make([]any, 0, 7+13*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), by.ID, by.Name, keep, keepFor, at(l.known, p))
-	for _, c := range batch {
-		ks = append(ks, k.history+c.Job)
-		args = append(args, c.args()...)
-	}
-	ks = append(ks, k.gate)
-	reply, unconfirmed, err := l.claim(ctx, k, ks, args)
+	args := make([]string, 0, 8+claimsSize(batch))
+	args = append(args, ms(now), ms(l.cfg.MaxSkew.Milliseconds()), by.ID, by.Name, keep, keepFor, at(l.known, p), ms(l.shortLease().Milliseconds()))
+	reply, unconfirmed, err := l.claim(ctx, k, append(ks, k.gate), appendClaims(args, batch))
 	if err != nil {
 		return nil, redisconn.Explain("claim", err)
 	}
 	if err := refused(reply, now); err != nil {
 		return nil, err
 	}
-	if len(reply) != 4*len(batch) {
-		return nil, fmt.Errorf("claim: %d answers for %d claims", len(reply)/4, len(batch))
-	}
-	answers := make([]Answer, len(batch))
-	for i := range batch {
-		if answers[i], err = answerOf(reply[i*4 : i*4+4]); err != nil {
-			return nil, fmt.Errorf("claim of %s: %w", batch[i].Job, err)
-		}
+	answers, err := l.claimAnswers(reply, batch)
+	for i := range answers {
 		if answers[i].Verdict == Granted {
 			answers[i].Unconfirmed = unconfirmed
 		}
 	}
-	return answers, nil
+	return answers, err
 }
 
-func (c Claim) args() []any {
-	ttl, most := ms(c.TTL.Milliseconds()), strconv.Itoa(max(1, c.Attempts))
-	if c.Pending {
-		kind, parts := "p", c.parts()
-		if c.Shard {
-			kind, parts = "s", ""
-		}
-		return []any{kind, c.Job, c.Digest, c.Run, ttl, mode(c.Overlap), most, c.Drop, "", "", "", "", parts}
-	}
-	return []any{"t", c.Job, c.Digest, c.Run, ttl, mode(c.Overlap), most, ms(c.From), passesText(c.Passes), orNone(c.Tick), orNone(c.Next), c.Trigger.String(), c.parts()}
-}
+// shortLease is how long a lease lasts at most that was never renewed.
+func (l *Ledger) shortLease() time.Duration { return max(5*time.Second, 3*l.cfg.MaxSkew) }
 
-// parts are the shards to be as claim.lua reads them.
-func (c Claim) parts() string {
-	if c.Shards < 2 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString(strconv.Itoa(c.Shards))
-	for _, p := range c.Params {
-		b.WriteString("," + url.QueryEscape(p))
-	}
-	return b.String()
-}
+// FirstLease is how long a granted lease of that ttl lasts until it is renewed: the ttl, but no more than 5 s, or three times
+// MaxSkew where that is longer. The first renewal gives it its ttl.
+func (l *Ledger) FirstLease(ttl time.Duration) time.Duration { return min(ttl, l.shortLease()) }
 
 // Lease is the record of the run that an answer Granted means, as the ledger keeps it. now is Redis' time, ms.
 func (c Claim) Lease(a Answer, by Claimer, now int64) Lease {
@@ -229,58 +203,3 @@ func (c Claim) Lease(a Answer, by Claimer, now int64) Lease {
 
 // ShardRun is the run id of a shard of an open tick, from 0. Its later attempts are Successors of that.
 func ShardRun(tick string, shard int) string { return tick + "." + strconv.Itoa(shard) }
-
-// mode is an overlap policy as the scripts know it: the first letter of its word.
-func mode(o jobs.Overlap) string { return o.String()[:1] }
-
-// passesText is passes as claim.lua reads them.
-func passesText(passes []Pass) string {
-	if len(passes) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	for _, p := range passes {
-		fmt.Fprintf(&b, "%s,%s,%d,%d,%d,%s;", p.Outcome, p.Reason, p.First, p.Last, p.Count, orNone(p.Next))
-	}
-	return b.String()
-}
-
-// orNone spells an instant that may be absent.
-func orNone(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return ms(n)
-}
-
-func answerOf(reply []any) (Answer, error) {
-	word := text(reply[0])
-	a := Answer{Verdict: verdicts[word]}
-	switch a.Verdict {
-	case Granted:
-		a.Token, a.Left = number(reply[1]), time.Duration(number(reply[2]))*time.Millisecond
-		a.Run.Attempt = 1
-		if record := text(reply[3]); strings.Contains(record, "|") {
-			var err error
-			if a.Run, err = parseLease("", record); err != nil {
-				return a, err
-			}
-		} else if record != "" {
-			a.Run.Attempt = int(number(record))
-		}
-	case Opened, Skipped, Passed:
-		a.Cursor, a.Detail = number(reply[2]), text(reply[3])
-	case Moved:
-		a.Cursor = number(reply[2])
-		pause, busy, _ := strings.Cut(text(reply[3]), "|")
-		a.Pause, a.Busy = windowOf(pause), windowOf(busy)
-	case Closed:
-		a.Detail = closedBy(text(reply[2])).Error()
-	case Held, Superseded:
-		a.Detail = text(reply[2])
-	case Early, Unknown, Foreign:
-	default:
-		return a, fmt.Errorf("answer %q: not one this version knows", word)
-	}
-	return a, nil
-}

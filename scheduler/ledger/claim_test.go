@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
 )
 
 // A record that somebody deleted, or that Redis dropped, holds its job no longer: nobody could ever end that run.
@@ -45,9 +46,9 @@ func TestClaimIsRefused(t *testing.T) {
 		other := tickClaim("a", "r", 1)
 		other.Digest = "d-other"
 		r.want(t, Early, tickClaim("a", "r", 1))
-		r.pass(t, 999*time.Millisecond)
+		r.pass(t, 499*time.Millisecond) // 501 ms before it is due
 		r.want(t, Early, tickClaim("a", "r", 1))
-		r.pass(t, 5*time.Second)
+		r.pass(t, 5500*time.Millisecond)
 		r.want(t, Unknown, tickClaim("nobody", "r", 1))
 		if a := r.want(t, Moved, tickClaim("a", "r", 2)); a.Cursor != noon+1000 {
 			t.Errorf("moved to %d", a.Cursor)
@@ -82,29 +83,30 @@ func TestBatch(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		var claims []Claim
 		for i := range BatchMax {
-			job := fmt.Sprintf("job-%02d", i)
+			job := fmt.Sprintf("job-%03d", i)
 			r.create(t, job)
 			claims = append(claims, tickClaim(job, "run-"+job, 1))
 		}
 		r.pass(t, 5*time.Second)
-		must(r.led.Trigger(t.Context(), "job-00", Trigger{Run: "by hand"}))
-		claims[48], claims[49] = tickClaim("job-01", "other", 2), pendingClaim("job-00", "by hand") // both held
+		const free = BatchMax - 2 // as many are idle
+		must(r.led.Trigger(t.Context(), "job-000", Trigger{Run: "by hand"}))
+		claims[free], claims[free+1] = tickClaim("job-001", "other", 2), pendingClaim("job-000", "by hand") // both held
 		for i, a := range must(r.led.Claim(t.Context(), node, r.now, claims)) {
-			if (a.Verdict == Granted) != (i < 48) || i >= 48 && a.Verdict != Held {
+			if (a.Verdict == Granted) != (i < free) || i >= free && a.Verdict != Held {
 				t.Errorf("item %d: %+v", i, a)
 			}
 		}
 		reports := each(claims, func(c Claim) Report {
 			return Report{Job: c.Job, Run: c.Run, Outcome: jobs.OutcomeSucceeded, Started: r.now, Ended: r.now}
 		})
-		reports[48], reports[49] = reports[0], reports[1] // each once more
-		reports[49].Outcome = jobs.OutcomeFailed
+		reports[free], reports[free+1] = reports[0], reports[1] // each once more
+		reports[free+1].Outcome = jobs.OutcomeFailed
 		for i, w := range must(r.led.Settle(t.Context(), reports)) {
-			if (w == Settled) != (i < 49) {
+			if (w == Settled) != (i <= free) {
 				t.Errorf("report %d: %s", i, w)
 			}
 		}
-		r.tale(t, "job-00", "succeeded 1")
+		r.tale(t, "job-000", "succeeded 1")
 		r.sound(t)
 	})
 }
@@ -176,5 +178,56 @@ func TestClaimAskedAgain(t *testing.T) {
 		r.want(t, Moved, tickClaim("a", "r1", 1))
 		r.want(t, Moved, ask)
 		r.sound(t)
+	})
+}
+
+// TestLeaseBeginsShort: a lease lasts five seconds, or three times max_skew, until it is renewed, and then as long as its ttl.
+func TestLeaseBeginsShort(t *testing.T) {
+	for _, c := range []struct{ skew, ttl, first time.Duration }{
+		{time.Second, time.Minute, 5 * time.Second},
+		{time.Second, 4 * time.Second, 4 * time.Second},
+		{4 * time.Second, time.Minute, 12 * time.Second},
+	} {
+		onBoth(t, Config{Partitions: 1, MaxSkew: c.skew}, func(t *testing.T, r *rig) {
+			r.create(t, "a")
+			r.pass(t, time.Minute)
+			claim := tickClaim("a", "r1", 1)
+			claim.TTL = c.ttl
+			lasts := func() time.Duration {
+				return millisOf(must(r.led.Open(t.Context(), "a"))[0].Until - r.now)
+			}
+			a := r.want(t, Granted, claim)
+			if got := lasts(); got != c.first || a.Left != c.first || r.led.FirstLease(c.ttl) != c.first {
+				t.Errorf("%+v: granted for %s, answered %s, FirstLease %s", c, got, a.Left, r.led.FirstLease(c.ttl))
+			}
+			must(r.led.Renew(t.Context(), []locking.Renewal{{Name: "a", Owner: "r1", Token: a.Token, TTL: c.ttl}}))
+			if got := lasts(); got != c.ttl {
+				t.Errorf("%+v: renewed for %s", c, got)
+			}
+		})
+	}
+}
+
+// TestClaimAhead: a tick is granted half a second before it is due, with a lease that counts from then. What is passed, and whether
+// it overlaps, is decided when it is due.
+func TestClaimAhead(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.create(t, "held")
+		r.pass(t, 500*time.Millisecond)
+		first := tickClaim("a", "r1", 1)
+		if a := r.want(t, Granted, first); a.Left != first.TTL+500*time.Millisecond {
+			t.Errorf("its lease lasts %s, want it to count from the tick", a.Left)
+		}
+		r.pass(t, 500*time.Millisecond)
+		r.want(t, Granted, tickClaim("held", "r2", 1))
+		r.pass(t, 600*time.Millisecond)
+		ahead := tickClaim("held", "r3", 2)
+		if a := r.want(t, Held, ahead); a.Detail != "r2" {
+			t.Errorf("held by %q", a.Detail)
+		}
+		r.want(t, Early, passing("a", "r4", 0, late(2, 2)))
+		r.pass(t, 400*time.Millisecond)
+		r.want(t, Skipped, ahead)
 	})
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"slices"
+	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
@@ -195,12 +196,15 @@ func (m *twin) claimTick(by Claimer, j *twinJob, c Claim) Answer {
 	if last == 0 {
 		last = c.Passes[len(c.Passes)-1].Last
 	}
-	if last > m.ms() {
+	due := c.Tick == 0 || c.Tick <= m.ms()
+	if last > m.ms()+AheadMax.Milliseconds() || c.Tick == 0 && last > m.ms() || len(c.Passes) > 0 && c.Passes[len(c.Passes)-1].Last > m.ms() {
 		return Answer{Verdict: Early}
 	}
 	held := c.Tick != 0 && c.Overlap != jobs.OverlapAllow && j.Open != ""
-	if held && (c.Overlap != jobs.OverlapSkip || !m.overlaps(j, last)) {
-		m.replace(j, c.Overlap, last)
+	if held && (!due || c.Overlap != jobs.OverlapSkip || !m.overlaps(j, last)) {
+		if due {
+			m.replace(j, c.Overlap, last)
+		}
 		return Answer{Verdict: Held, Detail: j.Open}
 	}
 	step := len(j.steps)
@@ -235,7 +239,7 @@ func (m *twin) claimTick(by Claimer, j *twinJob, c Claim) Answer {
 		return m.openTick(j, c, r)
 	}
 	m.grant(by, j, c, r)
-	return Answer{Verdict: Granted, Token: r.Token, Left: c.TTL, Run: Lease{Attempt: 1}}
+	return Answer{Verdict: Granted, Token: r.Token, Left: m.left(r), Run: Lease{Attempt: 1}}
 }
 
 // fits says whether a claim leads from the cursor on, one step after the other, and treats the ticks of
@@ -334,10 +338,18 @@ func (m *twin) claimPending(by Claimer, j *twinJob, c Claim) Answer {
 		return m.openTick(j, c, r)
 	}
 	m.grant(by, j, c, r)
-	a := Answer{Verdict: Granted, Token: r.Token, Left: c.TTL, Run: r.Lease}
+	a := Answer{Verdict: Granted, Token: r.Token, Left: m.left(r), Run: r.Lease}
 	a.Run.Run = ""
 	return a
 }
+
+// first is how long a lease of that ttl lasts until it is renewed.
+func (m *twin) first(ttl time.Duration) time.Duration {
+	return min(ttl, max(5*time.Second, millisOf(3*m.skew)))
+}
+
+// left is how long a lease lasts that was granted now.
+func (m *twin) left(r *twinRun) time.Duration { return millisOf(r.Until - m.ms()) }
 
 // grant leases a run, with the next token of its job, which it holds unless its runs may overlap.
 func (m *twin) grant(by Claimer, j *twinJob, c Claim, r *twinRun) {
@@ -348,7 +360,7 @@ func (m *twin) grant(by Claimer, j *twinJob, c Claim, r *twinRun) {
 		j.hold(c, r.Of)
 	}
 	ttl := c.TTL.Milliseconds()
-	r.Run, r.Token, r.Node, r.NodeName, r.TTL, r.Until, r.Granted = c.Run, m.token(j), by.ID, by.Name, ttl, m.ms()+ttl, m.ms()
+	r.Run, r.Token, r.Node, r.NodeName, r.TTL, r.Until, r.Granted = c.Run, m.token(j), by.ID, by.Name, ttl, max(m.ms(), r.Tick)+m.first(c.TTL).Milliseconds(), m.ms()
 	r.Overlap, r.Attempts, r.Holds = mode(c.Overlap), max(1, c.Attempts), false
 	m.runs[c.Run] = r
 }
@@ -404,7 +416,7 @@ func (m *twin) claimShard(by Claimer, j *twinJob, r *twinRun, c Claim) Answer {
 	}
 	delete(m.waiting, r.Run)
 	m.grant(by, j, c, r)
-	return Answer{Verdict: Granted, Token: r.Token, Left: c.TTL, Run: m.carried(r)}
+	return Answer{Verdict: Granted, Token: r.Token, Left: m.left(r), Run: m.carried(r)}
 }
 
 // carried is a run as its node gets it: a shard with its tick's payload.

@@ -56,12 +56,12 @@ func (l *Ledger) runEverywhere(ctx context.Context, script *redisconn.Script, ke
 }
 
 // claim runs the claim script in a partition, and says why what was granted is to be handed back, nil when enough replicas have it.
-func (l *Ledger) claim(ctx context.Context, k keys, ks []string, args []any) (reply []any, unconfirmed, err error) {
+func (l *Ledger) claim(ctx context.Context, k keys, ks, args []string) (reply []any, unconfirmed, err error) {
 	if l.confirm == 0 {
-		reply, err = claimScript.Run(ctx, l.client, ks, args...).Slice()
+		reply, err = evaluate(ctx, l.client, claimScript, ks, args).Slice()
 		return reply, nil, err
 	}
-	cmd, copies, unknown := claimScript.RunAndWait(ctx, l.client, l.confirmation(k), ks, args...)
+	cmd, copies, unknown := claimScript.RunAndWait(ctx, l.client, l.confirmation(k), ks, appendPlaces(nil, args)...)
 	reply, err = cmd.Slice()
 	return reply, l.lack(copies, unknown), err
 }

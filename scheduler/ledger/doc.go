@@ -63,7 +63,7 @@
 //
 // # Tokens
 //
-// state {t, r} per job; now = TIME in µs; rid = run_id of the server
+// state {t, r} per job; now = TIME in µs; rid = id of the server
 //
 //	token = (r == rid) and max(t+1, now) or max(t + 1 s, now + 60 s)
 //

@@ -121,7 +121,7 @@ func (x *export) leave(key, job, kind string, err error) {
 	x.left = append(x.left, LeftAlone{Key: key, What: err.Error(), Job: job, Kind: kind})
 }
 
-// entries gives the entries, without the run_id that belongs to the token: the server they come to has another one, and its
+// entries gives the entries, without the id that belongs to the token: the server they come to has another one, and its
 // first token leaps. A job is due there at its cursor: nodes at this side may still put off those that nobody holds.
 func (x *export) entries() error {
 	listed := make(map[string]bool)

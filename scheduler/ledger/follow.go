@@ -117,10 +117,15 @@ func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Word, error) {
 	return Word(word), nil
 }
 
-// Relayed takes an event out of the outbox, when all followers were told.
+// Relayed takes an event out of the outbox, when all followers were told. It returns ErrServer, and the event stays, when the
+// server is another one than At says.
 func (l *Ledger) Relayed(ctx context.Context, e Event) error {
-	k := l.keys[l.Partition(e.Upstream)]
-	return redisconn.Explain("empty the outbox", l.client.ZRem(ctx, k.outbox, e.record).Err())
+	p := l.Partition(e.Upstream)
+	word, err := relayedScript.Run(ctx, l.client, []string{l.keys[p].outbox}, at(l.known, p), e.record).Text()
+	if err == nil && word == "server" {
+		return ErrServer
+	}
+	return redisconn.Explain("empty the outbox", err)
 }
 
 // Kept reads what is kept beside a run's row: its output's last bytes, and the payload of a run by

@@ -182,3 +182,19 @@ func TestFollowerHeldInAnotherDefinition(t *testing.T) {
 		r.sound(t)
 	})
 }
+
+// TestRelayedByAnotherServer: what followers have answered to a server counts for nothing where another one has its place.
+func TestRelayedByAnotherServer(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.chainOf(t, "a", "b")
+		r.pass(t, time.Minute)
+		r.runOne(t, "a", 1)
+		e := r.events(t)[0]
+		if err := r.led.At("another").Relayed(t.Context(), e); !errors.Is(err, ErrServer) || len(r.events(t)) != 1 {
+			t.Errorf("another server: %v, and %d events are left; want ErrServer and 1", err, len(r.events(t)))
+		}
+		if err := r.led.At(r.identity).Relayed(t.Context(), e); err != nil || len(r.events(t)) != 0 {
+			t.Errorf("the server: %v, and %d events are left; want none", err, len(r.events(t)))
+		}
+	})
+}

@@ -27,7 +27,7 @@ type edit struct{ script, old, new string }
 // identities differ must give the same replies and the same keys, to the letter.
 var steered = []edit{
 	{"prelude", `redis.call('TIME')`, `redis.call('HMGET', 'test:clock', 's', 'us')`},
-	{"prelude", `redis.pcall('INFO', 'server')`, `redis.call('HGET', 'test:clock', 'info')`},
+	{"prelude", `redis.pcall('INFO', 'replication')`, `redis.call('HGET', 'test:clock', 'info')`},
 }
 
 // ships are the scripts that a test may change: what stands behind the prelude, and where they are used.
@@ -39,7 +39,7 @@ var ships = map[string]struct {
 	"reassert": {reassertSource, &reassertScript}, "reap": {reapSource, &reapScript}, "unclaim": {unclaimSource, &unclaimScript},
 	"trigger": {triggerSource, &triggerScript}, "define": {defineSource, &defineScript}, "rerun": {rerunSource, &rerunScript},
 	"cancel": {cancelSource, &cancelScript}, "pause": {pauseSource, &pauseScript}, "rewind": {rewindSource, &rewindScript},
-	"remove": {removeSource, &removeScript}, "follow": {followSource, &followScript}, "relay": {relaySource, &relayScript},
+	"remove": {removeSource, &removeScript}, "follow": {followSource, &followScript}, "relay": {relaySource, &relayScript}, "relayed": {relayedSource, &relayedScript},
 	"postpone": {postponeSource, &postponeScript}, "begin": {beginSource, &beginScript}, "promote": {promoteSource, &promoteScript},
 	"promoted": {promotedSource, &promotedScript}, "beside": {besideSource, &besideScript},
 }
@@ -125,7 +125,7 @@ func (r *rig) clock(tb testing.TB, us int64, runID string) {
 	tb.Helper()
 	r.now, r.identity = us/1000, runID
 	err := r.client.HSet(tb.Context(), "test:clock", "s", us/1_000_000, "us", us%1_000_000,
-		"info", "# Server\r\nrun_id:"+runID+"\r\nuptime:1\r\n").Err()
+		"info", "# Replication\r\nrole:master\r\nmaster_replid:"+runID+"\r\nx:1\r\n").Err()
 	if err != nil {
 		tb.Fatal(err)
 	}

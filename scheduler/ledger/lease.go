@@ -84,17 +84,22 @@ type renewal struct {
 type queueFunc func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd
 
 func (r *renewal) queue(ctx context.Context, pipe redis.Pipeliner, add queueFunc, batch []locking.Renewal) {
-	args := append(make([]any, 0, 1+3*len(r.places)), r.server)
+	args := append(make([]string, 0, 1+3*len(r.places)), r.server)
+	var token, ttl spelt
 	for _, i := range r.places {
-		args = append(args, batch[i].Owner, orNone(batch[i].Token), ms(batch[i].TTL.Milliseconds()))
+		its := ""
+		if batch[i].Token != 0 {
+			its = token.of(batch[i].Token)
+		}
+		args = append(args, batch[i].Owner, its, ttl.of(batch[i].TTL.Milliseconds()))
 	}
-	r.cmd = add(ctx, pipe, []string{r.keys.runs, r.keys.leases}, args...)
+	r.cmd = add(ctx, pipe, []string{r.keys.runs, r.keys.leases}, appendPlaces(make([]any, 0, len(args)), args)...)
 }
 
 // read fills in the answers; a run that is not answered, or whose record this version does not
 // understand, stays Unknown and is asked for again until its deadline.
 func (r *renewal) read(answers []locking.RenewAnswer) error {
-	out, err := words("renew", len(r.places))(r.cmd.Slice())
+	out, err := wordsOf("renew", len(r.places), r.cmd)
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,11 @@ import (
 // format is the version of the namespace's layout; every record carries its own as well.
 const format = "1"
 
-// BatchMax is the largest number of items one script call takes.
-const BatchMax = 50
+// BatchMax is the largest number of items that one call of the ledger takes: a script of so many claims takes Redis a millisecond.
+const BatchMax = 200
+
+// pageMax is the largest number of items that one script call or one reading takes where an item may cost much.
+const pageMax = 50
 
 // pendingMax bounds the pending runs of one partition; a trigger beyond it is refused.
 const pendingMax = 10_000
@@ -89,7 +92,7 @@ type Ledger struct {
 	client redis.UniversalClient
 	cfg    Config
 	keys   []keys   // by partition
-	known  []string // run_ids of the only servers to be talked to, see byMaster
+	known  []string // ids of the only servers to be talked to, see byMaster
 
 	confirm int // how many replicas are to have a claim
 }
@@ -156,7 +159,7 @@ func (l *Ledger) keepArgs() (string, string) {
 	return strconv.Itoa(l.cfg.Keep), ms(l.cfg.KeepFor.Milliseconds())
 }
 
-// refused turns the answers {'clock', redis ms} and {'server', run_id} into a *ClockError and ErrServer.
+// refused turns the answers {'clock', redis ms} and {'server', id} into a *ClockError and ErrServer.
 func refused(reply []any, now int64) error {
 	if len(reply) != 2 {
 		return nil

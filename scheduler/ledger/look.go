@@ -3,12 +3,15 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // A look reads pages of lookMax of each kind per partition, at most lookPages of them.
@@ -56,36 +59,8 @@ func (l *Ledger) NewGaze() *Gaze {
 	return &Gaze{l: l, offset: make([]gazeOffset, len(l.keys))}
 }
 
-// glance is a page of one partition; a kind that was read to its end before has no command.
-type glance struct {
-	part            int
-	due             *redis.ZSliceCmd
-	lapsed, pending *redis.StringSliceCmd
-	cancels         *redis.MapStringStringCmd // of the first page, as outbox
-	outbox, newest  *redis.StringSliceCmd
-}
-
-// rows are the rows of the outbox that were read, each once.
-func (l glance) rows() []string {
-	rows := ids(l.outbox)
-	for _, row := range ids(l.newest) {
-		if !slices.Contains(rows, row) {
-			rows = append(rows, row)
-		}
-	}
-	return rows
-}
-
-func ids(cmd *redis.StringSliceCmd) []string {
-	if cmd == nil {
-		return nil
-	}
-	return cmd.Val()
-}
-
-// Look reads what is overdue by Redis' time now (ms) less grace (ms): one round trip for a page of
-// every partition, and another one for the records of what was found. It writes nothing and runs
-// no script. parts are the partitions to look at, all when there are none. Masters of a Cluster are asked side by
+// Look reads what is overdue by Redis' time now (ms) less grace (ms): one round trip, and one script call for each
+// partition, as long as a page holds all of it. It writes nothing. parts are the partitions to look at, all when there are none. Masters of a Cluster are asked side by
 // side: beside an UnheardError, and beside what one of them refuses, stands what the others have.
 func (g *Gaze) Look(ctx context.Context, now, grace int64, parts ...int) (Finding, error) {
 	if len(parts) == 0 {
@@ -117,69 +92,104 @@ func (g *Gaze) look(ctx context.Context, now, grace int64, of []int) (Finding, e
 	var f Finding
 	parts := slices.Clone(of)
 	for page := 0; page < lookPages && len(parts) > 0; page++ {
-		looks := make([]glance, len(parts))
-		_, err := g.l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-			for i, part := range parts {
-				looks[i] = g.glance(ctx, p, part, page == 0, now, grace)
-			}
-			return nil
-		})
+		found, err := g.pages(ctx, parts, page == 0, now, grace)
 		if err != nil {
 			return Finding{}, err
 		}
-		parts = parts[:0]
-		for _, look := range looks {
-			if g.note(look, &f) {
-				parts = append(parts, look.part)
+		var more []int
+		for i, part := range parts {
+			again, err := g.note(part, page == 0, found[i], &f)
+			if err != nil {
+				return Finding{}, err
+			}
+			if again {
+				more = append(more, part)
 			}
 		}
-		if err := g.records(ctx, looks, &f); err != nil {
-			return Finding{}, err
-		}
+		parts = more
 	}
 	return f, nil
 }
 
-func (g *Gaze) glance(ctx context.Context, p redis.Pipeliner, part int, first bool, now, grace int64) glance {
+// pages calls the script for a page of each of some partitions.
+func (g *Gaze) pages(ctx context.Context, parts []int, first bool, now, grace int64) ([][]any, error) {
+	cmds := make([]*redis.Cmd, len(parts))
+	ask := func(again bool, add queueFunc) error {
+		pipe := g.l.client.Pipeline()
+		for i, part := range parts {
+			if !again || redisconn.UnknownScript(cmds[i].Err()) {
+				keys, args := g.ask(part, first, now, grace)
+				cmds[i] = add(ctx, pipe, keys, args...)
+			}
+		}
+		if pipe.Len() == 0 {
+			return nil
+		}
+		_, err := pipe.Exec(ctx)
+		return err
+	}
+	err := ask(false, sweepScript.Queue)
+	if redisconn.UnknownScript(err) {
+		err = ask(true, sweepScript.QueueSource)
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := make([][]any, len(parts))
+	for i, cmd := range cmds {
+		reply, err := cmd.Slice()
+		if err == nil && len(reply) != 9 {
+			err = fmt.Errorf("%d lists, want 9", len(reply))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("sweep: %w", err)
+		}
+		found[i] = reply
+	}
+	return found, nil
+}
+
+// ask is what the script is told for a page of a partition; a kind that was read to its end before is not read again.
+func (g *Gaze) ask(part int, first bool, now, grace int64) (keys []string, args []any) {
 	k, at := g.l.keys[part], g.offset[part]
-	look := glance{part: part}
-	if first || at.late > 0 {
-		look.due = p.ZRangeByScoreWithScores(ctx, k.due, upTo(now-grace, at.late))
+	from := func(offset int64) string {
+		if !first && offset == 0 {
+			return ""
+		}
+		return ms(offset)
 	}
-	if first || at.lapsed > 0 {
-		look.lapsed = p.ZRangeByScore(ctx, k.leases, upTo(now-1, at.lapsed))
-	}
-	if first || at.pending > 0 {
-		look.pending = p.ZRangeByScore(ctx, k.pending, upTo(now, at.pending))
-	}
+	outbox, newest := "", ""
 	if first {
-		look.cancels, look.outbox = p.HGetAll(ctx, k.cancels), p.ZRange(ctx, k.outbox, at.outbox, at.outbox+eventsMax-1)
+		outbox = ms(at.outbox)
 		if at.long { // new events do not wait until the walk comes to them
-			look.newest = p.ZRange(ctx, k.outbox, -eventsMax, -1)
+			newest = "1"
 		}
 	}
-	return look
+	return []string{k.due, k.leases, k.runs, k.pending, k.waiting, k.cancels, k.outbox, k.followers}, []any{
+		ms(now - grace), ms(now - 1), ms(now), from(at.late), from(at.lapsed), from(at.pending), lookMax, outbox, eventsMax, newest,
+	}
 }
 
 // note takes up what was read of a partition and says whether there may be more.
-func (g *Gaze) note(look glance, f *Finding) bool {
-	var late []redis.Z
-	if look.due != nil {
-		late = look.due.Val()
+func (g *Gaze) note(part int, first bool, found []any, f *Finding) (more bool, err error) {
+	late, lapsed, pending := texts(found[0]), texts(found[1]), texts(found[3])
+	for i := 0; i+1 < len(late); i += 2 {
+		score, err := strconv.ParseFloat(late[i+1], 64)
+		if err != nil {
+			return false, fmt.Errorf("sweep: cursor of %s: %w", late[i], err)
+		}
+		f.Late = append(f.Late, Late{Job: late[i], Cursor: int64(score)})
 	}
-	for _, z := range late {
-		job, _ := z.Member.(string)
-		f.Late = append(f.Late, Late{Job: job, Cursor: int64(z.Score)})
+	f.leases(lapsed, found[2], parseLease, &f.Lapsed)
+	f.leases(pending, found[4], parsePending, &f.Pending)
+	f.Cancels = append(f.Cancels, cancelsOf(pairs(texts(found[5])))...)
+	at, rows := &g.offset[part], texts(found[6])
+	if first {
+		at.turn(rows)
 	}
-	if look.cancels != nil {
-		f.Cancels = append(f.Cancels, cancelsOf(look.cancels.Val())...)
-	}
-	at := &g.offset[look.part]
-	at.late, at.lapsed, at.pending = further(at.late, len(late)), further(at.lapsed, len(ids(look.lapsed))), further(at.pending, len(ids(look.pending)))
-	if look.outbox != nil {
-		at.turn(ids(look.outbox))
-	}
-	return at.late+at.lapsed+at.pending > 0
+	f.events(rows, texts(found[7]), pairs(texts(found[8])))
+	at.late, at.lapsed, at.pending = further(at.late, len(late)/2), further(at.lapsed, len(lapsed)), further(at.pending, len(pending))
+	return at.late+at.lapsed+at.pending > 0, nil
 }
 
 // turn decides where the next look reads the outbox, one page a look beside the newest: from the start, as long as what is read
@@ -200,10 +210,6 @@ func (o *gazeOffset) turn(page []string) {
 	}
 }
 
-func upTo(most, offset int64) *redis.ZRangeBy {
-	return &redis.ZRangeBy{Min: "-inf", Max: strconv.FormatInt(most, 10), Offset: offset, Count: lookMax}
-}
-
 // further goes on behind a full page, and starts anew after one that was not.
 func further(offset int64, found int) int64 {
 	if found < lookMax {
@@ -212,74 +218,55 @@ func further(offset int64, found int) int64 {
 	return offset + int64(found)
 }
 
-// records reads the records of the lapsed and pending runs that were found.
-func (g *Gaze) records(ctx context.Context, looks []glance, f *Finding) error {
-	type read struct {
-		ids   []string
-		got   *redis.SliceCmd
-		parse func(run, record string) (Lease, error)
-		into  *[]Lease
+// leases adds the records of runs that were found. One that is not there has ended meanwhile.
+func (f *Finding) leases(runs []string, found any, parse func(run, record string) (Lease, error), into *[]Lease) {
+	records, _ := found.([]any)
+	for i, record := range records {
+		if record == nil || i >= len(runs) {
+			continue
+		}
+		lease, err := parse(runs[i], text(record))
+		if errors.Is(err, ErrForeign) {
+			f.Foreign++
+			continue
+		}
+		*into = append(*into, lease)
 	}
-	var reads []read
-	events, followers := g.events(looks, f), make(map[string]*redis.StringCmd) // of an upstream
-	_, err := g.l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, look := range looks {
-			k := g.l.keys[look.part]
-			if found := ids(look.lapsed); len(found) > 0 {
-				reads = append(reads, read{found, p.HMGet(ctx, k.runs, found...), parseLease, &f.Lapsed})
-			}
-			if found := ids(look.pending); len(found) > 0 {
-				reads = append(reads, read{found, p.HMGet(ctx, k.waiting, found...), parsePending, &f.Pending})
-			}
-		}
-		for _, e := range events {
-			if followers[e.Upstream] == nil {
-				followers[e.Upstream] = p.HGet(ctx, g.l.keys[g.l.Partition(e.Upstream)].followers, e.Upstream)
-			}
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return err
-	}
-	for _, e := range events {
-		if err := followers[e.Upstream].Err(); err != nil && !errors.Is(err, redis.Nil) {
-			return err
-		}
-		e.Followers = strings.FieldsFunc(followers[e.Upstream].Val(), func(r rune) bool { return r == ',' })
-		f.Events = append(f.Events, e)
-	}
-	for _, r := range reads {
-		if err := r.got.Err(); err != nil {
-			return err
-		}
-		for i, record := range r.got.Val() {
-			if record == nil {
-				continue // ended between the two reads
-			}
-			lease, err := r.parse(r.ids[i], text(record))
-			if errors.Is(err, ErrForeign) {
-				f.Foreign++
-				continue
-			}
-			*r.into = append(*r.into, lease)
-		}
-	}
-	return nil
 }
 
-// events reads the outbox rows that were found; what is none is counted.
-func (g *Gaze) events(looks []glance, f *Finding) []Event {
-	var all []Event
-	for _, look := range looks {
-		for _, record := range look.rows() {
-			e, err := eventOf(record)
-			if err != nil {
-				f.Foreign++
-				continue
-			}
-			all = append(all, e)
+// events adds the outbox rows that were found, each once; what is none is counted.
+func (f *Finding) events(rows, newest []string, followers map[string]string) {
+	for _, row := range newest {
+		if !slices.Contains(rows, row) {
+			rows = append(rows, row)
 		}
 	}
-	return all
+	for _, row := range rows {
+		e, err := eventOf(row)
+		if err != nil {
+			f.Foreign++
+			continue
+		}
+		e.Followers = strings.FieldsFunc(followers[e.Upstream], func(r rune) bool { return r == ',' })
+		f.Events = append(f.Events, e)
+	}
+}
+
+// texts are the texts of a list in a reply.
+func texts(list any) []string {
+	values, _ := list.([]any)
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = text(v)
+	}
+	return out
+}
+
+// pairs are names and values that follow each other.
+func pairs(list []string) map[string]string {
+	m := make(map[string]string, len(list)/2)
+	for i := 0; i+1 < len(list); i += 2 {
+		m[list[i]] = list[i+1]
+	}
+	return m
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-var identityScript = redisconn.NewScript("identity", redisconn.TokenLua+"return server_run_id()\n")
+var identityScript = redisconn.NewScript("identity", redisconn.TokenLua+"return server_id()\n")
 
 // Clustered says whether partitions live on masters of their own, of which one may be away and another not.
 func (l *Ledger) Clustered() bool {
@@ -27,14 +27,14 @@ func (l *Ledger) Clustered() bool {
 // whoTimeout bounds the question who a master is: one that hangs is not to keep what the others say for long.
 const whoTimeout = 400 * time.Millisecond
 
-// Nobody is the run_id of no server: scripts refuse who knows it. It stands for a master that has not answered yet.
+// Nobody is the id of no server: scripts refuse who knows it. It stands for a master that has not answered yet.
 const Nobody = "?"
 
-// Masters names the server, for At, Reap and Reassert. It is runID, which Time gave, or on a Cluster a text made of the run_ids
+// Masters names the server, for At, Reap and Reassert. It is runID, which Time gave, or on a Cluster a text made of the ids
 // of all masters that have something of the namespace: another one when any of them is another server, or was restarted, or
 // when a partition moves to another master. One that does not answer, and then all is false, is taken for what it was in
 // known, the last text, or for Nobody where that says nothing. So is one that is new and takes no writes yet, because it loads its data or lacks
-// replicas: it says who it is long before anybody can tell it anything. Where run_ids are hidden the text is "".
+// replicas: it says who it is long before anybody can tell it anything. Where ids are hidden the text is "".
 func (l *Ledger) Masters(ctx context.Context, runID, known string) (server string, all bool) {
 	switch {
 	case runID == "" || runID == known:
@@ -183,10 +183,10 @@ func (l *Ledger) ofMasters(ctx context.Context, parts []int, f func(part int) er
 	return good, err
 }
 
-// Master is the run_id of partition p's master in a text of Masters; "" where it is not known.
+// Master is the id of partition p's master in a text of Masters; "" where it is not known.
 func (l *Ledger) Master(server string, p int) string { return at(l.byMaster(server), p) }
 
-// ByPartition are the run_ids of all partitions' masters in a text of Masters; "" where one is not known.
+// ByPartition are the ids of all partitions' masters in a text of Masters; "" where one is not known.
 func (l *Ledger) ByPartition(server string) []string {
 	known, ids := l.byMaster(server), make([]string, len(l.keys))
 	for p := range ids {
@@ -195,7 +195,7 @@ func (l *Ledger) ByPartition(server string) []string {
 	return ids
 }
 
-// Home is the run_id of the control record's master in a text of Masters; "" where it is not known.
+// Home is the id of the control record's master in a text of Masters; "" where it is not known.
 func (l *Ledger) Home(server string) string {
 	id, _, _ := strings.Cut(server, ",")
 	return id
@@ -214,7 +214,7 @@ func joined(ids []string) string {
 	return strings.Join(words, ",")
 }
 
-// byMaster is the run_id for each partition in a text of Masters. Of one run_id it is that alone, for all partitions; nil, for
+// byMaster is the id for each partition in a text of Masters. Of one id it is that alone, for all partitions; nil, for
 // any server, where there is none.
 func (l *Ledger) byMaster(server string) []string {
 	ids := strings.Split(server, ",")
@@ -232,7 +232,7 @@ func (l *Ledger) byMaster(server string) []string {
 	return ids[1:]
 }
 
-// at is the run_id for partition p, "" for any.
+// at is the id for partition p, "" for any.
 func at(servers []string, p int) string {
 	switch len(servers) {
 	case 0:

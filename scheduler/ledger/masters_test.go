@@ -49,7 +49,7 @@ func newOnCluster(t *testing.T) *onCluster {
 	r.before = r.known("")
 	for p, id := range r.ledger.byMaster(r.before) {
 		master := must(r.cluster.Master(ctx, keys[p].jobs)).Client(t)
-		if want := runIDOf(must(master.Info(ctx, "server").Result())); id != want {
+		if want := serverID(must(master.Info(ctx, "replication").Result()), ""); id != want {
 			t.Fatalf("partition %d is at %s; want %s", p, id, want)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,6 +49,18 @@ type Asserted struct {
 // BatchMax: those that it lost are restored, each with its step of the cursor. It may be repeated. now is the
 // caller's idea of Redis' time, ms. It returns ErrClock, or ErrServer when that is not the server.
 func (l *Ledger) Reassert(ctx context.Context, now int64, server string, batch []Assertion) ([]Asserted, error) {
+	all := make([]Asserted, 0, len(batch))
+	for page := range slices.Chunk(batch, pageMax) { // each that was lost may have the script read all runs of the partition
+		some, err := l.reassert(ctx, now, server, page)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+func (l *Ledger) reassert(ctx context.Context, now int64, server string, batch []Assertion) ([]Asserted, error) {
 	p := l.Partition(batch[0].Lease.Job)
 	k := l.keys[p]
 	ks := append(append(make([]string, 0, 10+len(batch)), k.ending()...), k.due)
@@ -80,7 +93,7 @@ func (a Assertion) args() []any {
 		gap = ms(a.Gap.First) + "," + ms(a.Gap.Last) + "," + ms(a.Gap.Count)
 	}
 	if a.Reopen {
-		parts = Claim{Shards: a.Lease.Shards, Params: a.Params}.parts()
+		parts = (&Claim{Shards: a.Lease.Shards, Params: a.Params}).parts()
 	}
 	return []any{a.Lease.Job, a.Digest, a.Lease.Run, a.Lease.granted(), gap, parts, orNone(a.Next), orNone(a.Ended)}
 }

@@ -142,7 +142,7 @@ func parseEntry(job, record string) (Entry, error) {
 		return Entry{}, err
 	}
 	e := Entry{Job: job, Cursor: f.int(), Digest: f.text(), Revision: f.text(), Token: f.int()}
-	f.text() // the server's run_id, for the token rule alone
+	f.text() // the server's id, for the token rule alone
 	e.Open, e.Base, e.Last, e.Pause, e.Busy = f.text(), f.int(), f.int(), windowOf(f.text()), windowOf(f.text())
 	again := windowOf(f.text())
 	e.Again, e.AgainAttempt = again.From, int(again.To)

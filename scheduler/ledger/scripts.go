@@ -39,8 +39,12 @@ var (
 	followSource string
 	//go:embed scripts/relay.lua
 	relaySource string
+	//go:embed scripts/relayed.lua
+	relayedSource string
 	//go:embed scripts/postpone.lua
 	postponeSource string
+	//go:embed scripts/sweep.lua
+	sweepSource string
 
 	//go:embed scripts/begin.lua
 	beginSource string
@@ -86,7 +90,9 @@ var (
 	removeScript   = redisconn.NewScript("remove", prelude+removeSource)
 	followScript   = redisconn.NewScript("follow", prelude+followSource)
 	relayScript    = redisconn.NewScript("relay", prelude+relaySource)
+	relayedScript  = redisconn.NewScript("relayed", prelude+relayedSource)
 	postponeScript = redisconn.NewScript("postpone", prelude+postponeSource)
+	sweepScript    = redisconn.NewScript("sweep", sweepSource) // it needs nothing of the prelude, and is called often
 
 	beginScript    = redisconn.NewScript("begin", prelude+beginSource)
 	promoteScript  = redisconn.NewScript("promote", prelude+promoteSource)
@@ -105,7 +111,7 @@ var (
 func Scripts() []*redisconn.Script {
 	return []*redisconn.Script{
 		claimScript, settleScript, renewScript, reassertScript, reapScript, unclaimScript, triggerScript, defineScript,
-		rerunScript, cancelScript, pauseScript, rewindScript, removeScript, followScript, relayScript, postponeScript,
+		rerunScript, cancelScript, pauseScript, rewindScript, removeScript, followScript, relayScript, postponeScript, sweepScript,
 		beginScript, promoteScript, promotedScript, besideScript,
 		gateScript, reserveScript, advanceScript, adoptScript, wipeScript, drainsScript,
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
@@ -32,6 +33,9 @@ const (
 // errorMax is what is kept of a run's error text, in bytes.
 const errorMax = 2048
 
+// outputsMax is how much output the reports of one script call may bring, in bytes: all others wait while Redis takes them.
+const outputsMax = 1 << 20
+
 // Report is the end of one run, as its node saw it.
 type Report struct {
 	Job, Run       string
@@ -51,21 +55,80 @@ type Report struct {
 // Settled, Lost, NoSuchRun or Strange for each. After an error the outcome is unknown: repeat
 // the same reports. ErrServer is one after which it is known: nothing was done.
 func (l *Ledger) Settle(ctx context.Context, batch []Report) ([]Word, error) {
+	n := within(batch)
+	said, err := l.settle(ctx, batch[:n])
+	for err == nil && n < len(batch) {
+		var more []Word
+		from := n
+		n += within(batch[from:])
+		more, err = l.settle(ctx, batch[from:n])
+		said = append(said, more...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return said, nil
+}
+
+// within is how many reports, one at least, go into one script call.
+func within(batch []Report) int {
+	size := 0
+	for i := range batch {
+		if size += min(len(batch[i].Output), jobs.MaxOutput); size > outputsMax && i > 0 {
+			return i
+		}
+	}
+	return len(batch)
+}
+
+func (l *Ledger) settle(ctx context.Context, batch []Report) ([]Word, error) {
 	p := l.Partition(batch[0].Job)
 	k := l.keys[p]
 	ks := append(make([]string, 0, 9+len(batch)), k.ending()...)
+	ks = appendHistories(ks, k.history, len(batch), func(i int) string { return batch[i].Job })
 	keep, keepFor := l.keepArgs()
-	args := append(make([]any, 0, 3+11*len(batch)), keep, keepFor, at(l.known, p))
-	for _, r := range batch {
+	args := append(make([]string, 0, 3+reportsSize(batch)), keep, keepFor, at(l.known, p))
+	return wordsOf("settle", len(batch), evaluate(ctx, l.client, settleScript, ks, appendReports(args, batch)))
+}
+
+// reportsSize is how many arguments a batch is sent as.
+func reportsSize(batch []Report) (n int) {
+	for i := range batch {
+		if batch[i].plain() {
+			n += 6
+		} else {
+			n += 11
+		}
+	}
+	return n
+}
+
+// appendReports spells out a batch as settle.lua reads it.
+func appendReports(args []string, batch []Report) []string {
+	var token, started, ended spelt
+	for i := range batch {
+		r := &batch[i]
+		its := ""
+		if r.Token != 0 {
+			its = token.of(r.Token)
+		}
+		if r.plain() {
+			args = append(args, "", r.Job, r.Run, its, started.of(r.Started), ended.of(r.Ended))
+			continue
+		}
 		fresh := ""
 		if r.Rerun {
 			fresh = Successor(r.Run)
 		}
-		ks = append(ks, k.history+r.Job)
-		args = append(args, r.Job, r.Run, orNone(r.Token), r.Outcome.String(), plain(r.Reason), ms(r.Started), ms(r.Ended),
-			strconv.Itoa(r.Tries), cut(r.Error), r.Output[max(0, len(r.Output)-jobs.MaxOutput):], fresh)
+		args = append(args, r.Outcome.String(), r.Job, r.Run, its, plain(r.Reason), started.of(r.Started), ended.of(r.Ended),
+			strconv.Itoa(r.Tries), cut(r.Error), string(r.Output[max(0, len(r.Output)-jobs.MaxOutput):]), fresh)
 	}
-	return words("settle", len(batch))(settleScript.Run(ctx, l.client, ks, args...).Slice())
+	return args
+}
+
+// plain says whether a run succeeded at the first try and left nothing to keep: nearly all do.
+func (r *Report) plain() bool {
+	return r.Outcome == jobs.OutcomeSucceeded && r.Tries == 1 && r.Reason == "" && r.Error == "" && len(r.Output) == 0 && !r.Rerun
 }
 
 // ending are the keys of the scripts that end runs, in their order.
@@ -109,6 +172,23 @@ func words(op string, n int) func([]any, error) ([]Word, error) {
 		}
 		return out, nil
 	}
+}
+
+// wordsOf reads a reply of one word per item that are one text, parted by commas; or a refusal.
+func wordsOf(op string, n int, cmd *redis.Cmd) ([]Word, error) {
+	reply, err := cmd.Result()
+	list, isText := reply.(string)
+	if err != nil || !isText {
+		return words(op, n)(cmd.Slice())
+	}
+	out := make([]Word, 0, n)
+	for word := range strings.SplitSeq(list, ",") {
+		out = append(out, Word(word))
+	}
+	if len(out) != n {
+		return nil, fmt.Errorf("%s: %d answers for %d items", op, len(out), n)
+	}
+	return out, nil
 }
 
 var separators = strings.NewReplacer("|", "/", "\n", " ")

@@ -99,3 +99,31 @@ func TestUnclaim(t *testing.T) {
 		r.sound(t)
 	})
 }
+
+// TestSettleManyOutputs: reports with long outputs are settled by several script calls, and are answered in their order.
+func TestSettleManyOutputs(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		var claims []Claim
+		for i := range 40 {
+			job := fmt.Sprintf("job-%02d", i)
+			r.create(t, job)
+			claims = append(claims, tickClaim(job, "run-"+job, 1))
+		}
+		r.pass(t, 5*time.Second)
+		must(r.led.Claim(t.Context(), node, r.now, claims))
+		reports := each(claims, func(c Claim) Report {
+			return Report{Job: c.Job, Run: c.Run, Outcome: jobs.OutcomeSucceeded, Started: r.now, Ended: r.now, Output: make([]byte, jobs.MaxOutput+1)}
+		})
+		reports[38].Run = "nobody's"
+		r.raw.take()
+		for i, w := range must(r.led.Settle(t.Context(), reports)) {
+			if (w == Settled) != (i != 38) {
+				t.Errorf("report %d: %s", i, w)
+			}
+		}
+		if calls := r.raw.take(); len(calls) != 3 {
+			t.Errorf("%d calls for 40 outputs of 64 KiB, want 3", len(calls))
+		}
+		r.sound(t)
+	})
+}

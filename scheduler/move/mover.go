@@ -138,7 +138,7 @@ func (m *Mover) differ(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", m.cfg.ToName, err)
 	}
 	if a != "" && a == b && database(m.from) == database(m.to) {
-		return fmt.Errorf("%w: %s and %s are the same Redis (run_id %s); name another one with --to", ledger.ErrRefused, m.cfg.FromName, m.cfg.ToName, a)
+		return fmt.Errorf("%w: %s and %s are the same Redis (id %s); name another one with --to", ledger.ErrRefused, m.cfg.FromName, m.cfg.ToName, a)
 	}
 	return nil
 }

@@ -57,6 +57,13 @@ func aims() []aim {
 		// It dies so, and ticks come due faster than nodes sweep: the next one is begun when the one before it has ended.
 		{"dead owner, backlog", aimed("@every 100ms", second/10, func(p *Plan) { p.Jobs[0].Func = patient(60 * millisecond) }, faults(
 			Fault{Do: Crash, Node: "a", At: BeforeClaim, When: 7500 * millisecond})), failsOver},
+		// It dies, or stands still, when it has a tick that is not due yet.
+		{"dead before the start", aimed("* * * * * *", second/10, ahead(300*millisecond), faults(
+			Fault{Do: Crash, Node: "a", At: AfterGrant, When: 7500 * millisecond})), failsOver},
+		{"paused before the start", aimed("*/5 * * * * *", second/10, ahead(300*millisecond), faults(
+			Fault{Do: Pause, Node: "a", At: AfterGrant, When: 7500 * millisecond, For: 2 * second})), allStarted},
+		{"drained before the start", aimed("*/5 * * * * *", second/10, ahead(300*millisecond), faults(
+			Fault{Do: Drain, Node: "a", At: AfterGrant, When: 7500 * millisecond, For: 10 * second})), allStarted},
 		// The owner dies while its function works.
 		{"dead worker", aimed("* * * * * *", second, faults(
 			Fault{Do: Crash, Node: "a", At: AfterStart, When: 7500 * millisecond})), nil},
@@ -160,6 +167,8 @@ func ownedBy(id string) string {
 func nodes(n int) change { return func(p *Plan) { p.Nodes = n } }
 
 func heal(at time.Duration) change { return func(p *Plan) { p.Heal = at } }
+
+func ahead(by time.Duration) change { return func(p *Plan) { p.Config.ClaimAhead = by } }
 
 func sweepEvery(d time.Duration) change { return func(p *Plan) { p.Config.SweepEvery = d } }
 

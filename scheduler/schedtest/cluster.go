@@ -71,7 +71,7 @@ func newCluster(p Plan, server *redistest.Embedded) *cluster {
 		c.seats = append(c.seats, s)
 	}
 	for _, f := range p.Faults {
-		c.redis.remember = c.redis.remember || f.Do == RollBackRedis
+		c.redis.remember = c.redis.remember || f.rollsBack()
 		c.arm(f)
 	}
 	c.rename()

@@ -48,9 +48,13 @@ func failoverPlan(seed uint64) Plan {
 	}
 	points := []Point{BeforeClaim, AfterClaim, AfterClaim, BeforeStart, AfterStart, AfterStart, BeforeRenew, AfterRenew, BeforeSettle, AfterSettle, AfterSettle}
 	for i := range 1 + d.IntN(3) {
+		do, lasts := RollBackRedis, d.between(20*time.Millisecond, time.Second)
+		if d.IntN(3) == 0 {
+			do, lasts = FlipRedis, d.between(20*time.Millisecond, 2*time.Second)
+		}
 		p.Faults = append(p.Faults, Fault{
-			Do: RollBackRedis, At: pick(d, points), Nth: 1 + d.IntN(6), When: time.Duration(4+3*i)*time.Second + d.between(0, time.Second),
-			For: d.between(20*time.Millisecond, time.Second), Writes: 1 + d.IntN(pastKept),
+			Do: do, At: pick(d, points), Nth: 1 + d.IntN(6), When: time.Duration(4+3*i)*time.Second + d.between(0, time.Second),
+			For: lasts, Writes: 1 + d.IntN(pastKept),
 		})
 	}
 	return p
@@ -59,6 +63,6 @@ func failoverPlan(seed uint64) Plan {
 // TestFailover holds promises P1, P2 and P4 to what is promised of a failover that nodes live through: that none breaks.
 func TestFailover(t *testing.T) {
 	s := &suite{name: "TestFailover", plan: failoverPlan, seeds: 75, enough: 40,
-		shows: []string{"asserted: known", "asserted: restored", "asserted: ended", "failover between start and settle"}}
+		shows: []string{"asserted: known", "asserted: restored", "asserted: ended", "failover between start and settle", "Redis lost something: flip Redis"}}
 	s.run(t)
 }

@@ -61,6 +61,9 @@ const (
 	// RollBackRedis stops it for For; what comes back has not got its last writes, like a replica
 	// that a failover promoted. Writes is how many are lost, 1 to 8.
 	RollBackRedis Action = "roll Redis back"
+	// FlipRedis has a replica, which has not got the last writes, take the place of the server at once, and the server that of
+	// the replica again after For, without the last writes of that. Writes is how many are lost each time, 1 to 8.
+	FlipRedis Action = "flip Redis"
 	// FlushScripts makes Redis forget all scripts.
 	FlushScripts Action = "flush scripts"
 )
@@ -73,6 +76,7 @@ type Point string
 const (
 	BeforeClaim   Point = "before claim"
 	AfterClaim    Point = "after claim"
+	AfterGrant    Point = "after grant"  // the node has heard of the grant, and waits for the tick when that came ahead
 	BeforeStart   Point = "before start" // granted; the function is about to be called
 	AfterStart    Point = "after start"  // the function has been called
 	BeforeRenew   Point = "before renew"
@@ -92,11 +96,11 @@ const (
 var (
 	actions = []Action{
 		DropRequest, DropReply, Delay, Refuse, Reset, Crash, Pause, Cut, CutRequests, CutReplies, Drain, Deploy, StepNode,
-		StepRedis, StopRedis, EmptyRedis, RollBackRedis, FlushScripts,
+		StepRedis, StopRedis, EmptyRedis, RollBackRedis, FlipRedis, FlushScripts,
 	}
-	lasting = []Action{Delay, Pause, Cut, CutRequests, CutReplies}
+	lasting = []Action{Delay, Pause, Cut, CutRequests, CutReplies, FlipRedis}
 	points  = []Point{
-		BeforeClaim, AfterClaim, BeforeStart, AfterStart, BeforeRenew, AfterRenew, BeforeSettle, AfterSettle,
+		BeforeClaim, AfterClaim, AfterGrant, BeforeStart, AfterStart, BeforeRenew, AfterRenew, BeforeSettle, AfterSettle,
 		BeforeReap, AfterReap, BeforeUnclaim, AfterUnclaim, BeforeDefine, AfterDefine, BeforeRelay, AfterRelay,
 	}
 )
@@ -115,7 +119,7 @@ type Fault struct {
 	For     time.Duration
 	By      time.Duration
 	Version int // of Deploy: index into Plan.Versions
-	Writes  int // of RollBackRedis
+	Writes  int // of RollBackRedis and FlipRedis
 }
 
 // String says what it does, to whom and when.
@@ -158,7 +162,7 @@ func (f Fault) ofMessage() bool {
 // ofRedis says whether the fault hits Redis.
 func (f Fault) ofRedis() bool {
 	switch f.Do {
-	case StepRedis, StopRedis, EmptyRedis, RollBackRedis, FlushScripts:
+	case StepRedis, StopRedis, EmptyRedis, RollBackRedis, FlipRedis, FlushScripts:
 		return true
 	default:
 		return false
@@ -166,7 +170,10 @@ func (f Fault) ofRedis() bool {
 }
 
 // loses says whether the fault may lose writes that Redis has acknowledged.
-func (f Fault) loses() bool { return f.Do == EmptyRedis || f.Do == RollBackRedis }
+func (f Fault) loses() bool { return f.Do == EmptyRedis || f.rollsBack() }
+
+// rollsBack says whether what it loses are the last writes.
+func (f Fault) rollsBack() bool { return f.Do == RollBackRedis || f.Do == FlipRedis }
 
 func (f Fault) validate(nodes []string, versions int) error {
 	known := f.Node == ""
@@ -180,7 +187,7 @@ func (f Fault) validate(nodes []string, versions int) error {
 		return fmt.Errorf("fault %q: there is no point %q; see the constants of type Point", f, f.At)
 	case !known:
 		return fmt.Errorf("fault %q: there is no node %q; the nodes are %s", f, f.Node, strings.Join(nodes, ", "))
-	case f.ofMessage() && (f.At == "" || f.At == BeforeStart || f.At == AfterStart):
+	case f.ofMessage() && (f.At == "" || slices.Contains([]Point{AfterGrant, BeforeStart, AfterStart}, f.At)):
 		return fmt.Errorf("fault %q: it hits a message, so it needs a point before or after a request, such as BeforeClaim", f)
 	case (f.Do == DropRequest || f.Do == Refuse) && !strings.HasPrefix(string(f.At), "before"), f.Do == DropReply && !strings.HasPrefix(string(f.At), "after"):
 		return fmt.Errorf("fault %q: a request is dropped or refused before it is carried out, a reply dropped after; choose the point so", f)
@@ -190,7 +197,7 @@ func (f Fault) validate(nodes []string, versions int) error {
 		return fmt.Errorf("fault %q: it needs a node or a point", f)
 	case f.Do == Deploy && (f.Version < 0 || f.Version >= versions):
 		return fmt.Errorf("fault %q: there are %d versions, counted from 0", f, versions)
-	case f.Do == RollBackRedis && (f.Writes < 1 || f.Writes > pastKept):
+	case f.rollsBack() && (f.Writes < 1 || f.Writes > pastKept):
 		return fmt.Errorf("fault %q: Writes is %d and must lie between 1 and %d", f, f.Writes, pastKept)
 	}
 	return nil

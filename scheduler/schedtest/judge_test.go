@@ -43,10 +43,17 @@ var spoilings = []spoiling{
 	{"a run that goes on during the next", "plain", "OVERLAP", respell(ran, func(s *spoilt, r *ledger.Row, w *audit.Write) {
 		s.line(r.Run, audit.End).No = len(s.Writes) + 1000
 	})},
-	{"a grant beside one who works on", "", "TOLD", respell(ran, func(s *spoilt, r *ledger.Row, w *audit.Write) {
-		i := slices.IndexFunc(s.Grants, func(g audit.Grant) bool { return g.Job == r.Job && g.Tick > r.Tick })
-		s.Grants[i].Working = []string{r.Run}
-	})},
+	{"a grant beside one who works on", "", "TOLD", func(s *spoilt) bool {
+		after := func(r *ledger.Row) int {
+			return slices.IndexFunc(s.Grants, func(g audit.Grant) bool { return g.Job == r.Job && g.Tick > r.Tick })
+		}
+		r := s.row(func(r *ledger.Row) bool { return ran(r) && after(r) >= 0 && s.line(r.Run, audit.Start) != nil })
+		if r == nil {
+			return false
+		}
+		s.Grants[after(r)].Working = []string{r.Run}
+		return true
+	}},
 	{"a grant with a smaller token", "", "TOKEN", respell(ran, func(s *spoilt, r *ledger.Row, w *audit.Write) {
 		s.Grants[slices.IndexFunc(s.Grants, func(g audit.Grant) bool { return g.Run == r.Run })].Token = 7
 	})},

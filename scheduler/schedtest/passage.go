@@ -44,41 +44,13 @@ type passage struct {
 // unknown is a request whose outcome the node does not know: it was carried out, or it was not.
 type unknown struct{ applied, lost bool }
 
-// The request for a batch of claims, as scripts/claim.lua says at its head: after the keys, so many arguments
-// for all and then so many for each, of which these are the job and the run; so many strings answer one.
-const (
-	claimHead   = 7
-	claimArgs   = 13
-	claimJob    = 1
-	claimRun    = 3
-	claimMode   = 5
-	claimTick   = 9
-	claimStride = 4
-	// In the record of a run, which answers the claim of a pending one.
-	recordTick    = 4
-	recordShard   = 5
-	recordShards  = 6
-	recordRequest = 15
-	recordOf      = 19
-)
-
-// claims are the places in a request at which its claims begin.
-func claims(args []string) []int {
-	var all []int
-	keys, err := strconv.Atoi(args[2])
-	for i := 3 + keys + claimHead; err == nil && i+claimArgs <= len(args); i += claimArgs {
-		all = append(all, i)
-	}
-	return all
-}
-
 // passages are the runs that a request names, in its order.
 func (c *cluster) passages(m *message) []*passage {
 	var all []*passage
 	switch {
 	case m.op == opClaim:
-		for _, i := range claims(m.commands[0]) {
-			all = append(all, c.runs[m.commands[0][i+claimRun]])
+		for _, claim := range claims(m.commands[0]) {
+			all = append(all, c.runs[claim[claimRun]])
 		}
 	default:
 		for _, a := range m.commands[0] {
@@ -95,14 +67,13 @@ func (c *cluster) asked(m *message) {
 	if m.op != opClaim {
 		return
 	}
-	args := m.commands[0]
-	for _, i := range claims(args) {
-		if tick := args[i+claimJob] + " " + args[i+claimTick]; c.askers[tick] == "" {
+	for _, claim := range claims(m.commands[0]) {
+		if tick := claim[claimJob] + " " + claim[claimTick]; c.askers[tick] == "" {
 			c.askers[tick] = m.conn.process.seat.name
 		}
-		switch r := c.runs[args[i+claimRun]]; {
+		switch r := c.runs[claim[claimRun]]; {
 		case r == nil:
-			c.runs[args[i+claimRun]] = &passage{id: args[i+claimRun], job: args[i+claimJob], process: m.conn.process, stage: asked}
+			c.runs[claim[claimRun]] = &passage{id: claim[claimRun], job: claim[claimJob], process: m.conn.process, stage: asked}
 		case r.stage == pending:
 			r.process, r.stage = m.conn.process, asked
 		}
@@ -122,6 +93,9 @@ func (c *cluster) carried(m *message, reply []byte) {
 	words := bulks(reply)
 	c.tell(m, "was sent", words)
 	runs := c.passages(m)
+	if m.op == opClaim {
+		words = claimAnswers(words, len(runs))
+	}
 	switch m.op {
 	case opClaim:
 		for i, r := range runs {
@@ -163,13 +137,13 @@ func (c *cluster) carried(m *message, reply []byte) {
 // grantOf is the tick and the overlap policy of the nth claim, which was granted: the claim names the tick, or
 // the record in the reply does.
 func grantOf(args []string, nth int, words []string) (tick int64, mode string) {
-	at := claims(args)[nth]
-	text := args[at+claimTick]
+	claim := claims(args)[nth]
+	text := claim[claimTick]
 	if record := strings.Split(words[nth*claimStride+3], "|"); len(record) > recordTick {
 		text = record[recordTick]
 	}
 	tick, _ = strconv.ParseInt(text, 10, 64)
-	return tick, args[at+claimMode]
+	return tick, claim[claimMode]
 }
 
 // handedBack excuses the tick of a run that was handed back: it is late through no fault of the node that

@@ -207,6 +207,9 @@ func (c *cluster) verdict(ctx context.Context, read time.Time) (audit.Report, au
 	}
 	read = c.byRedis(audit.Span{From: c.began, Until: read}).Until
 	ended := c.byRedis(audit.Span{From: c.began, Until: time.Now()}).Until
+	if len(c.sink.writes) > 0 && len(c.grants) == 0 {
+		c.blame(Harness, "", "runs wrote, and no grant of any was seen on the wire: the simulation does not know what claims look like any more")
+	}
 	evidence := audit.Case{
 		Jobs: known, Writes: c.judged(c.sink.writes), Grants: c.grants, Books: stored.of(known), Events: stored.events,
 		Disturbed: append(disturbed, c.datedLate()...), Nodes: c.plan.names(), Read: read, Ended: ended,

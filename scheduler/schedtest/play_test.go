@@ -38,6 +38,7 @@ func TestFaults(t *testing.T) {
 		"stop Redis":       {Fault{Do: StopRedis, At: AfterStart, For: 3 * second}, "restart between start and settle"},
 		"empty Redis":      {Fault{Do: EmptyRedis, At: AfterStart, For: second}, "Redis lost something: empty Redis"},
 		"roll Redis back":  {Fault{Do: RollBackRedis, At: AfterStart, For: second, Writes: 2}, "Redis lost something: roll Redis back"},
+		"flip Redis":       {Fault{Do: FlipRedis, At: AfterStart, For: 300 * time.Millisecond, Writes: 2}, "Redis lost something: flip Redis"},
 		"flush scripts":    {Fault{Do: FlushScripts, At: BeforeClaim}, "script asked for again after it was flushed"},
 	} {
 		t.Run(name, func(t *testing.T) {

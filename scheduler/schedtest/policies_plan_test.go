@@ -55,7 +55,7 @@ func policiesPlan(seed uint64) Plan {
 // tamed is a fault as a seed may have it: most of them keep what Redis has acknowledged, and its clock.
 func tamed(f Fault, seed uint64) Fault {
 	switch {
-	case (f.Do == EmptyRedis || f.Do == RollBackRedis) && seed%5 != 0:
+	case f.loses() && seed%5 != 0:
 		f.Do, f.Writes, f.For = StopRedis, 0, max(f.For, 100*time.Millisecond)
 	case f.Do == StepRedis && seed%5 != 1:
 		f.Do, f.By, f.For = StopRedis, 0, f.By.Abs()%(3*second)+100*time.Millisecond

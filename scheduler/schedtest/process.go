@@ -81,6 +81,7 @@ func (c *cluster) start(s *seat) {
 		}
 		return time.Now().Add(off)
 	}
+	cfg.Hooks = &scheduler.Hooks{Claimed: p.granted}
 	cfg.NewID = func() string { return fmt.Sprintf("%s-%d", p.name, p.ids.Add(1)) }
 	node, err := scheduler.New(p.client, reg, cfg)
 	if err != nil {
@@ -92,6 +93,13 @@ func (c *cluster) start(s *seat) {
 	c.processes = append(c.processes, p)
 	c.note(s.name, "starts as %s with version %d", p.name, s.version)
 	go p.run(stop)
+}
+
+// granted is told of a grant that the process has heard of.
+func (p *process) granted(e scheduler.RunEvent) {
+	p.cluster.mu.Lock()
+	defer p.cluster.mu.Unlock()
+	p.cluster.from(p, fold(6, e.Run), func() { p.cluster.strike("after", "grant", p) })
 }
 
 // run is the process.

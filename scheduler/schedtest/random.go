@@ -9,7 +9,7 @@ import (
 var (
 	requestsAt = []Point{BeforeClaim, BeforeClaim, BeforeClaim, BeforeRenew, BeforeSettle, BeforeSettle, BeforeReap, BeforeUnclaim, BeforeDefine}
 	repliesAt  = []Point{AfterClaim, AfterClaim, AfterClaim, AfterRenew, AfterSettle, AfterSettle, AfterReap, AfterUnclaim, AfterDefine}
-	startsAt   = []Point{BeforeStart, BeforeStart, AfterStart, AfterStart}
+	startsAt   = []Point{AfterGrant, AfterGrant, BeforeStart, BeforeStart, AfterStart, AfterStart}
 
 	messageFaults = []Action{DropRequest, DropReply, Delay, Reset}
 	nodeFaults    = []Action{Crash, Crash, Pause, Pause, Cut, CutRequests, CutReplies, Drain, StepNode}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/audit"
+	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // sink is the outside world: a log with a clock of its own and a guard that refuses stale tokens.
@@ -14,9 +15,11 @@ import (
 type sink struct {
 	unguarded bool
 	writes    []audit.Write
-	latest    time.Time        // that its clock has shown
-	top       map[string]int64 // by fence, the greatest token seen
-	beside    map[string]bool  // jobs whose runs may go on side by side: there each tick is a fence of its own
+	latest    time.Time // that its clock has shown
+	// What it showed just before it stepped last, and when that was.
+	before, stepped time.Time
+	top             map[string]int64 // by fence, the greatest token seen
+	beside          map[string]bool  // jobs whose runs may go on side by side: there each tick is a fence of its own
 }
 
 // fence names what a run's token is compared for.
@@ -38,10 +41,20 @@ func (s *sink) sees(at time.Time) {
 	}
 }
 
+// steps notes what the clock shows when it is about to step.
+func (s *sink) steps(at time.Time) {
+	s.sees(at)
+	s.before, s.stepped = at, time.Now()
+}
+
 // write takes one line. A tick that has come by Redis' clock has come, though the clock be set back
 // since.
 func (s *sink) write(at time.Time, p *process, run *jobs.Run, phase audit.Phase, failed bool) audit.Write {
 	s.sees(at)
+	// A run that was granted ahead waits by the clock that its node knows, and no node can have heard of the step yet.
+	if since := time.Since(s.stepped); since <= ledger.AheadMax {
+		s.sees(s.before.Add(since))
+	}
 	if tick := run.Tick(); at.Before(tick) && !s.latest.Before(tick) {
 		at = tick
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
-// pastKept is how many writes RollBackRedis can lose.
+// pastKept is how many writes a fault can roll back.
 const pastKept = 8
 
 // store is what the simulation knows of its Redis.
 type store struct {
 	up       bool
-	runs     int       // of the server; names its run_id
+	runs     int       // of the server; names its id
 	remember bool      // keep past: some fault will want it
 	past     []past    // before each of the latest writes of a ledger script, oldest first
 	lost     time.Time // when it last came back without writes that it had acknowledged
@@ -120,7 +120,7 @@ func (c *cluster) carry(m *message) []byte {
 	return reply
 }
 
-// rename gives Redis a new run_id, as each start of a server does.
+// rename gives Redis a new id, as each start of a server does.
 func (c *cluster) rename() {
 	c.redis.runs++
 	c.server.SetRunID(fmt.Sprintf("%040d", c.redis.runs))
@@ -132,7 +132,7 @@ func (c *cluster) restart(f Fault) {
 	switch f.Do {
 	case EmptyRedis:
 		c.server.Mini().FlushAll()
-	case RollBackRedis:
+	case RollBackRedis, FlipRedis:
 		if n := len(c.redis.past); n > 0 {
 			c.server.Restore(c.redis.past[max(0, n-f.Writes)].held)
 		}
@@ -154,7 +154,7 @@ func (c *cluster) restart(f Fault) {
 
 // oldestLost is the instant from which on a fault loses writes.
 func (c *cluster) oldestLost(f Fault) time.Time {
-	if n := len(c.redis.past); f.Do == RollBackRedis && n > 0 {
+	if n := len(c.redis.past); f.rollsBack() && n > 0 {
 		return c.redis.past[max(0, n-f.Writes)].at
 	}
 	if f.Do == EmptyRedis {

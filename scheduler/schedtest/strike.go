@@ -133,11 +133,18 @@ func (c *cluster) mixed() bool {
 func (c *cluster) applyToRedis(f Fault, until time.Time) {
 	switch f.Do {
 	case StepRedis:
-		c.sink.sees(c.redisTime())
+		c.sink.steps(c.redisTime())
 		c.stepBy(f.By)
 	case FlushScripts:
 		c.flushScripts()
 		c.redis.forgot = true
+	case FlipRedis:
+		c.restart(f)
+		c.post(until, -1, fold(1, f.String()), func() {
+			if c.redis.up {
+				c.restart(f)
+			}
+		})
 	default:
 		c.redis.up = false
 		c.post(until, -1, fold(1, f.String()), func() {

@@ -86,7 +86,7 @@ func serve(ctx context.Context, s settings, t *table) error {
 	node, err := scheduler.New(client, reg, scheduler.Config{
 		Name:         s.name,
 		DrainTimeout: 10 * time.Second,
-		Logger:       slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Logger:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})), // which shows each run
 	})
 	if err != nil {
 		return err

@@ -37,8 +37,8 @@ func (c *bookCheck) contradictions() {
 		}
 	}
 	for _, l := range c.open {
-		if !l.Pending() && !derived(l.Run) && l.Granted < l.Tick {
-			c.add(P2, l.Tick, []any{l}, "run %s was granted before its tick", l.Run)
+		if !l.Pending() && !derived(l.Run) && l.Granted < l.Tick-ledger.AheadMax.Milliseconds() {
+			c.add(P2, l.Tick, []any{l}, "run %s was granted long before its tick", l.Run)
 		}
 	}
 }

@@ -51,6 +51,7 @@ func (c *bookCheck) shards() {
 	for i := range c.rows {
 		if r := &c.rows[i]; r.Whole && !c.restored(r.Tick) {
 			c.closed(r, ends, going)
+			c.closesLast(i)
 		}
 	}
 	for i := range c.open {
@@ -93,6 +94,17 @@ func (c *bookCheck) once() {
 func (c *bookCheck) complete(r *ledger.Row) bool {
 	i := slices.IndexFunc(c.steps, func(k step) bool { return k.row == r })
 	return !c.cut || i >= 0 && slices.ContainsFunc(c.steps[:i], func(k step) bool { return k.row != nil && k.row.Ranged })
+}
+
+// closesLast checks that the tick which a row closed has no shard that ended after it.
+func (c *bookCheck) closesLast(row int) {
+	r := &c.rows[row]
+	for _, g := range c.grants {
+		if g.of == r.Run && g.ended && g.row > row {
+			c.add(P2, r.Tick, []any{r, g}, "tick %s was closed before its shard %d had ended", r.Run, g.shard)
+			return
+		}
+	}
 }
 
 // closed checks one closed tick.

@@ -3,6 +3,8 @@ package audit
 import (
 	"slices"
 	"time"
+
+	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // schedule works out which ticks are due up to when the books were read, or the last node had ended: by the oracle, or
@@ -29,7 +31,7 @@ func (t *trial) schedule() {
 
 func (t *trial) scheduled(v Version) []int64 {
 	var asks []int64
-	for _, at := range t.ticksIn(v.Certain, v.Schedule) {
+	for _, at := range t.ticksIn(v.Certain, v.Schedule, 0) {
 		d := t.expect(at)
 		d.must = d.must || !at.After(t.Read)
 		asks = append(asks, at.UnixMilli())
@@ -42,7 +44,7 @@ func (t *trial) scheduled(v Version) []int64 {
 			}
 		}
 	}
-	for _, at := range t.ticksIn(possible, v.Schedule) {
+	for _, at := range t.ticksIn(possible, v.Schedule, ledger.AheadMax) {
 		t.expect(at)
 		asks = append(asks, at.UnixMilli())
 	}
@@ -50,10 +52,11 @@ func (t *trial) scheduled(v Version) []int64 {
 	return slices.Compact(asks)
 }
 
-func (t *trial) ticksIn(s Span, of Schedule) []time.Time {
-	until := latest(t.Read, t.Ended).Add(1) // a tick at the very instant is due
-	if !s.Until.IsZero() && s.Until.Before(until) {
-		until = s.Until
+// ticksIn are the ticks in a span, and so far after it: what is granted ahead.
+func (t *trial) ticksIn(s Span, of Schedule, ahead time.Duration) []time.Time {
+	until := latest(t.Read, t.Ended).Add(ahead + 1) // a tick at the very instant is due
+	if end := s.Until.Add(ahead); !s.Until.IsZero() && end.Before(until) {
+		until = end
 	}
 	if s.From.IsZero() {
 		return nil

@@ -141,10 +141,11 @@ func (t *trial) startedPaused() {
 			continue
 		}
 		granted, tick := t.grantedAt(r), instant(r.Tick)
+		step := r.Prev != 0 && !derived(r.Run)
 		for _, p := range t.job.Pauses {
-			if inside(p, granted) {
+			if inside(p, granted) && !(step && tick.After(granted)) { // what is granted ahead may come due after the pause
 				t.add(KindUnwanted, tick, "run %s was granted at %s, while the job was paused", r.Run, instantText(granted))
-			} else if r.Prev != 0 && !derived(r.Run) && inside(p, tick) && granted.After(p.From) {
+			} else if step && inside(p, tick) && granted.After(p.From) {
 				t.add(KindUnwanted, tick, "run %s was granted at %s, and the job was paused at its tick", r.Run, instantText(granted))
 			}
 		}

@@ -7,16 +7,18 @@
 -- last of KEYS the partition's gate
 -- ARGV[1] the caller's idea of Redis' time, ms   ARGV[2] tolerated difference, ms
 -- ARGV[3] node id  ARGV[4] node name  ARGV[5] rows to keep  ARGV[6] age to keep, ms
--- ARGV[7] run_id of the server that the caller knows, '' for any
--- then 13 for each item: kind, job, digest, run, ttl ms, overlap mode (s q r a), most attempts;
---   of kind t: from (the cursor the caller sees), passes, tick (to run, '' for none), next (where the
---     cursor goes), trigger. Passes are ticks that will not run, from 'from' on without a gap, each
---     'outcome,reason,first,last,count,next' and ended by ';'
+-- ARGV[7] id of the server that the caller knows, '' for any  ARGV[8] ms that a lease lasts at most until it is renewed
+-- then for each item, in the order of the history keys, one of two forms. A plain tick has 6: 'ttl ms|overlap mode (s q r a)|
+--   most attempts|trigger', job, digest, run, tick (to run, and the cursor that the caller sees), next (where the cursor goes)
+-- any other item has 13: kind, job, digest, run, ttl ms, overlap mode, most attempts;
+--   of kind t: from (the cursor the caller sees), passes, tick (to run, '' for none), next ('' for none), trigger. Passes
+--     are ticks that will not run, from 'from' on without a gap, each 'outcome,reason,first,last,count,next' and ended by ';'
 --   of kind p: a reason for which to record it as missed instead, or '', and four times ''; it is for runs
 --     that follow another job's and that nobody was granted yet, and for ticks that were handed back
 --   and of a job with several shards, kinds t and p: 'N,param,param,...', else ''. The params are escaped
--- Returns {'clock', redis ms} and does nothing when the caller's idea of time is wrong, {'server', run_id} when it knows
--- another server, else four for each item: word, token, value, record
+-- Returns {'clock', redis ms} and does nothing when the caller's idea of time is wrong, {'server', id} when it knows
+-- another server. Else first one text: for each item the token of a plain tick that was granted for the time that
+-- a lease begins with, or '', parted by commas. Then the server's clock, ms, and four for each item whose text is '': word, token, value, record
 --   granted     token, ms left, record of the run (kind t: its attempt, '' for 1)
 --   opened      '', cursor, tick     the tick is open, by this claim or by another one of the same tick: the id of its
 --                                    shard i is tick .. '.' .. i
@@ -25,8 +27,8 @@
 --                                    stands here, 'outcome,reason'
 --   moved       '', cursor, 'pause|busy'   the cursor stands elsewhere, or passes and tick do not fit
 --                                    these windows, or the pending run is gone: plan anew
---   early       '', redis ms, ''     the tick is not due yet
---   held        '', run, ''          another run holds the job, and the tick has to wait for it: ask again;
+--   early       '', redis ms, ''     the tick is not due in the next 500 ms, or what is passed is not due yet
+--   held        '', run, ''          another run holds the job, and the tick has to wait for it, or is not due: ask again;
 --                                    'a pause' when that holds a pending run, 'full outbox' when followers
 --                                    have not been told of too much, 'full partition' when too many runs wait
 --   superseded  '', digest, ''       another definition is the stored one
@@ -37,33 +39,185 @@ local now, skew, node, name, keep, keep_for = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local us, ms = clock()
 -- guard:claim-clock P1 a claim that was held up, or whose sender's clock is wrong, grants nothing
 if astray(ms, now, skew) then return {'clock', int(ms)} end
-local here = server_run_id()
+local here = server_id()
 -- guard:claim-server P1 a server that may have lost grants gives none before it was told of them
 if elsewhere(ARGV[7], here) then return {'server', here} end
 local shut
 -- guard:claim-gate P7 a partition that a move has closed grants nothing
 shut = closed(KEYS[#KEYS])
-local HEAD, STRIDE, FIRST, OUTBOX_MAX, PENDING_MAX = 7, 13, 10, 10000, 10000
+local short = tonumber(ARGV[8])
+local HEAD, FIRST, OUTBOX_MAX, PENDING_MAX = 8, 10, 10000, 10000
 local kept, cancels, outbox, followers = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local k = {runs = KEYS[3], pending = KEYS[5], waiting = KEYS[6], kept = kept, cancels = cancels, outbox = outbox, followers = followers}
-local n = (#ARGV - HEAD) / STRIDE
-local names = {}
-for i = 1, n do names[i] = ARGV[HEAD + (i - 1) * STRIDE + 2] end
+local n = #KEYS - FIRST - 1
+local names, at = {}, {} -- of each item: its job, and where it stands in ARGV
+local a = HEAD + 1
+for i = 1, n do
+  names[i], at[i] = ARGV[a + 1], a
+  a = a + (#ARGV[a] == 1 and 13 or 6)
+end
 local raw = redis.call('HMGET', KEYS[1], unpack(names))
-local followed = redis.call('HMGET', followers, unpack(names))
-local entries, out = {}, {}
-local saved, due, over, runs, leases, taken = {}, {}, {}, {}, {}, {}
-local changed = {}
+local followed = redis.call('EXISTS', followers) == 1 and redis.call('HMGET', followers, unpack(names)) or {}
+local saved, due, runs, leases = {}, {}, {}, {}
+local granted, untils = int(ms), {} -- when a lease ends that is granted now, by ttl
 
-local function answer(i, word, token, value, record)
-  local at = (i - 1) * 4
-  out[at + 1], out[at + 2], out[at + 3], out[at + 4] = word, token, value, record
+-- When a lease ends that is granted now, of a tick that is due at an instant.
+local function lapses(at, ttl)
+  local from = math.max(ms, at)
+  local till = from == ms and untils[ttl]
+  if not till then
+    local lasts = tonumber(ttl)
+    -- guard:lease-begins-short P6 a node that dies soon after a grant blocks the job for seconds and not for its ttl
+    lasts = math.min(lasts, short)
+    till = int(from + lasts)
+    if from == ms then untils[ttl] = till end
+  end
+  return till
 end
 
-local granted, untils = int(ms), {}
+-- Whether the tick at an instant is not to be granted yet, or ticks up to another one not to be passed.
+local function early(at, passed)
+  -- guard:tick-due P1 nothing is granted long before it is due by Redis' clock, and nothing is passed before
+  if at > ms + AHEAD or passed > ms then return true end
+  return false
+end
 
--- Writes a lease. It is spelt out here, in the order that run_of reads, because this is the hottest line
--- of the system and a table a grant costs a fifth of a claim.
+-- Whether the caller has seen another cursor than the one that stands.
+local function apart(stands, seen)
+  -- guard:cursor-compare P1 a tick is granted only from the cursor that stands
+  if stands ~= seen then return true end
+  return false
+end
+
+-- Whether the caller has another definition than the stored one.
+local function another(stored, digest)
+  -- guard:definition-compare P7 only a node that has the stored definition is granted anything
+  if stored ~= digest then return true end
+  return false
+end
+
+-- The fast lane: plain ticks of jobs that are idle, not paused and not set back. It takes entries apart by the places of what
+-- is known of them, and reads once what the jobs of a batch share. Whatever it does not know is left to the
+-- other lane, which decides the same, and whose code is not even made while nothing is left.
+local find, sub, match, concat = string.find, string.sub, string.match, table.concat
+local tokens, left, seen, twice, size = {}, {}, {}, false, 0
+local idle = '|' .. here .. '||' -- in an entry: this server gave the last token, and nothing holds the job
+local heads, mids = {}, {} -- what was read, by its text: of revision and token, of base and last
+local terms, tick, nxt, can, mode, due_at, was, becomes, before, behind, ends
+
+-- What grants of one tick and the same terms share.
+local function share()
+  local ttl, most, trigger
+  can = false
+  ttl, mode, most, trigger = match(terms, '^(%d+)|([sqra])|(%d+)|(.*)$')
+  if not ttl then return end
+  due_at = tonumber(tick)
+  if tonumber(nxt) <= due_at or early(due_at, 0) then return end
+  can, ends = true, lapses(due_at, ttl)
+  was, becomes, before = '1|' .. tick .. '|', '1|' .. nxt .. '|', '1|' .. ends .. '|0|'
+  behind = '|' .. node .. '|' .. name .. '|' .. ttl .. '|' .. tick .. '|' .. nxt .. '|' .. trigger .. '||' .. granted .. '|' .. mode .. '|' .. most .. '|||'
+  heads, mids = {}, {}
+end
+
+-- Of a revision and a last token: the new one, what stands in the entry from the revision to the server, and what stands in
+-- the run from the tick on.
+local function head_of(revision, token, rid)
+  token = next_token(token, rid, us, here, GUARD)
+  return {token, '|' .. revision .. '|' .. token .. '|' .. here .. '|', '|' .. tick .. '|0|1|1|' .. token .. behind}
+end
+
+-- Of base and last: what stands in the entry from the base to the counts.
+local function mid_of(base) return '|' .. base .. '|' .. tick .. '||||' end
+
+-- Reads an entry from the digest's end on: head, mid and counts, or nil.
+local function usual(s, at)
+  local from, to = find(s, idle, at, true)
+  local a, b = find(s, '||||', to or at, true) -- neither paused, nor busy lately, nor set back
+  if from and a and a > to and not find(s, '|', b + 1, true) then
+    local head, mid = sub(s, at, from - 1), sub(s, to + 1, a - 1)
+    if heads[head] == nil then
+      local revision, token = match(head, '^|([^|]*)|(%d+)$')
+      heads[head] = revision and head_of(revision, token, here) or false
+    end
+    if mids[mid] == nil then
+      local base = match(mid, '^(%d*)|%d*$')
+      mids[mid] = base and mid_of(base) or false
+    end
+    if heads[head] and mids[mid] then return heads[head], mids[mid], sub(s, b + 1) end
+  end
+  local revision, token, rid, base, window, counts =
+    match(s, '^|([^|]*)|(%d+)|([^|]*)||(%d*)|%d*||([%d,]*)||([^|]*)$', at)
+  if not revision then return nil end
+  if window ~= '' then
+    local since, till = pair(window) -- a tick in it is judged by the other lane
+    if mode == 'a' or not since or mode ~= 's' and due_at >= since and due_at < till then return nil end
+  end
+  return head_of(revision, token, rid), mid_of(base), counts
+end
+
+local full -- whether no more word may wait for those who follow; asked when it matters
+local function no_room()
+  if full == nil then full = redis.call('ZCARD', outbox) >= OUTBOX_MAX end
+  return full
+end
+
+for i = 1, n do
+  local job, a, s, head, mid, counts = names[i], at[i], raw[i], nil, nil, nil
+  if seen[job] then
+    twice = true
+  elseif s and not shut and #ARGV[a] > 1 then
+    if ARGV[a] ~= terms or ARGV[a + 4] ~= tick or ARGV[a + 5] ~= nxt then
+      terms, tick, nxt = ARGV[a], ARGV[a + 4], ARGV[a + 5]
+      share()
+    end
+    local digest = ARGV[a + 2]
+    if can and (apart(sub(s, 1, #was), was) or another(sub(s, #was + 1, #was + #digest), digest)) then s = nil end
+    if s and can and not (followed[i] and no_room()) then head, mid, counts = usual(s, #was + #digest + 1) end
+    if head then
+      local id = ARGV[a + 3]
+      runs[size + 1], runs[size + 2] = id, before .. job .. head[3]
+      leases[size + 1], leases[size + 2] = ends, id
+      saved[size + 1], saved[size + 2] = job, becomes .. digest .. head[2] .. (mode == 'a' and '' or id) .. mid .. counts
+      due[size + 1], due[size + 2] = nxt, job
+      size = size + 2
+    end
+  end
+  if head then tokens[i] = head[1]
+  else
+    left[#left + 1], tokens[i] = i, ''
+  end
+  seen[job] = true
+end
+if size > 0 then
+  redis.call('HSET', KEYS[3], unpack(runs))
+  redis.call('ZADD', KEYS[4], unpack(leases))
+  redis.call('HSET', KEYS[1], unpack(saved))
+  redis.call('ZADD', KEYS[2], unpack(due))
+end
+if #left == 0 then return {concat(tokens, ','), granted} end
+
+-- The other lane knows everything.
+if twice then raw = redis.call('HMGET', KEYS[1], unpack(names)) end -- a second item of one job must see what the first was granted
+local k = {runs = KEYS[3], pending = KEYS[5], waiting = KEYS[6], kept = kept, cancels = cancels, outbox = outbox, followers = followers}
+local out, place = {concat(tokens, ','), granted}, {}
+local entries, changed, over, taken = {}, {}, {}, {}
+saved, due, runs, leases = {}, {}, {}, {}
+for j, i in ipairs(left) do place[i] = j * 4 - 1 end
+
+-- An item as the 13 that it may be spelt by.
+local function item(i)
+  local a = at[i]
+  if #ARGV[a] == 1 then return {unpack(ARGV, a, a + 12)} end
+  local ttl, mode, most, trigger = match(ARGV[a], '^(%d+)|(%l)|(%d+)|(.*)$')
+  local tick = ARGV[a + 4]
+  return {'t', names[i], ARGV[a + 2], ARGV[a + 3], ttl, mode, most, tick, '', tick, ARGV[a + 5], trigger, ''}
+end
+
+local function answer(i, word, token, value, record)
+  local at = place[i]
+  out[at], out[at + 1], out[at + 2], out[at + 3] = word, token, value, record
+end
+
+-- Writes a lease, in the order that run_of reads.
 local function grant(e, id, ttl, mode, most, job, tick, shard, shards, attempt, prev, nxt, trigger, request, of, param, payload)
   e.token, e.rid = next_token(e.token, e.rid, us, here, GUARD), here
   if of ~= '' then -- the open tick holds the job
@@ -73,18 +227,14 @@ local function grant(e, id, ttl, mode, most, job, tick, shard, shards, attempt, 
   elseif e.open ~= id then
     e.open, e.busy = id, ''
   end
-  local till = untils[ttl]
-  if not till then
-    till = int(ms + ttl)
-    untils[ttl] = till
-  end
+  local till = lapses(tonumber(tick), ttl)
   local text = '1|' .. till .. '|0|' .. job .. '|' .. tick .. '|' .. shard .. '|' .. shards .. '|' .. attempt .. '|' .. e.token
     .. '|' .. node .. '|' .. name .. '|' .. ttl .. '|' .. prev .. '|' .. nxt .. '|' .. trigger .. '|' .. request
     .. '|' .. granted .. '|' .. mode .. '|' .. most .. '|' .. of .. '|' .. param .. '|' .. payload
   local at = #runs
   runs[at + 1], runs[at + 2] = id, text
   leases[at + 1], leases[at + 2] = till, id
-  return text
+  return text, int(till - ms)
 end
 
 -- The payload of a shard is its tick's; it ends the answer's record.
@@ -208,12 +358,9 @@ local function step_to(e, job, nxt, last)
 end
 
 -- Both return whether the entry changed.
-local function claim_tick(i, e, a)
-  local job, id, ttl, mode, most, from, passes, tick, nxt, trigger = ARGV[a + 1], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5],
-    ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9], ARGV[a + 10], ARGV[a + 11]
-  local parts = ARGV[a + 12]
-  -- guard:cursor-compare P1 a tick is granted only from the cursor that stands
-  if e.cursor ~= from or from == '' then
+local function claim_tick(i, e, c)
+  local _, job, _, id, ttl, mode, most, from, passes, tick, nxt, trigger, parts = unpack(c)
+  if from == '' or apart(e.cursor, from) then
     local t = parts ~= '' and tick_of(redis.call('HGET', KEYS[6], e.open))
     if t and t.tick == tick then opened(i, e, e.open) return false end
     return moved(i, e)
@@ -227,14 +374,13 @@ local function claim_tick(i, e, a)
     return false
   end
   local last = tick ~= '' and tick or list[#list][4]
-  local at = tonumber(last)
-  -- guard:tick-due P1 nothing is granted before it is due by Redis' clock
-  if at > ms then answer(i, 'early', '', granted, '') return false end
+  local at, passed = tonumber(last), #list > 0 and tonumber(list[#list][4]) or 0
+  if early(at, passed) then answer(i, 'early', '', granted, '') return false end
   local held = false
   -- guard:lease-held P4 while a run holds the job, no other is granted
   if tick ~= '' and mode ~= 'a' and e.open ~= '' then held = not dangling(e) end
-  if held and (mode ~= 's' or not overlaps(e, at)) then
-    replace(e, mode, at)
+  if held and (at > ms or mode ~= 's' or not overlaps(e, at)) then -- whether it overlaps is judged when it is due
+    if at <= ms then replace(e, mode, at) end
     answer(i, 'held', '', e.open, '')
     return false
   end
@@ -257,8 +403,8 @@ local function claim_tick(i, e, a)
     open_tick(k, e, id, mode, parts, {job = job, tick = tick, attempt = attempt, prev = tick, next = nxt, trigger = trigger, request = '', payload = ''}, ms)
     return opened(i, e, id)
   end
-  grant(e, id, ttl, mode, most, job, tick, '0', '1', attempt, tick, nxt, trigger, '', '', '', '')
-  answer(i, 'granted', e.token, ttl, attempt == '1' and '' or attempt)
+  local _, left = grant(e, id, ttl, mode, most, job, tick, '0', '1', attempt, tick, nxt, trigger, '', '', '', '')
+  answer(i, 'granted', e.token, left, attempt == '1' and '' or attempt)
   return true
 end
 
@@ -302,8 +448,8 @@ local function claim_shard(i, e, id, mode, p)
   return false
 end
 
-local function claim_pending(i, e, a)
-  local id, ttl, mode, most, drop, parts = ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 12]
+local function claim_pending(i, e, c)
+  local _, _, _, id, ttl, mode, most, drop, _, _, _, _, parts = unpack(c)
   local text = redis.call('HGET', KEYS[6], id)
   if not text then return moved(i, e) end
   local p = pending_of(text)
@@ -333,8 +479,8 @@ local function claim_pending(i, e, a)
     answer(i, 'passed', '', e.cursor, outcome .. ',' .. reason)
     return true
   end
-  local run = grant(e, id, ttl, mode, most, p.job, p.tick, p.shard, p.shards, p.attempt, p.prev, p.next, p.trigger, p.request, p.of, p.param, p.payload)
-  answer(i, 'granted', e.token, ttl, run .. carried(p.of))
+  local run, left = grant(e, id, ttl, mode, most, p.job, p.tick, p.shard, p.shards, p.attempt, p.prev, p.next, p.trigger, p.request, p.of, p.param, p.payload)
+  answer(i, 'granted', e.token, left, run .. carried(p.of))
   return true
 end
 
@@ -352,29 +498,27 @@ local function flush()
   runs, leases, taken = {}, {}, {}
 end
 
-for i = 1, n do
-  local a = HEAD + (i - 1) * STRIDE + 1
-  local kind, job, digest, id = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
+for _, i in ipairs(left) do
+  local c = item(i)
+  local kind, job, digest, id = unpack(c, 1, 4)
   if entries[job] then flush() end -- a second item of one job must see what the first was granted
   local e = entries[job] or entry_of(raw[i])
   entries[job] = e
-  local known, other = false, false
+  local known = false
   -- guard:claim-repeated P1 a claim that is asked again finds its grant, so that a lost reply costs no tick
-  if e then known = repeated(i, e, id, kind, ARGV[a + 5]) end
-  -- guard:definition-compare P7 only a node that has the stored definition is granted anything
-  if e and e.digest ~= digest then other = true end
+  if e then known = repeated(i, e, id, kind, c[6]) end
   if known then -- and answered
   elseif shut then answer(i, 'closed', '', shut, '')
   elseif not raw[i] then answer(i, 'unknown', '', '', '')
   elseif not e then answer(i, 'foreign', '', '', '')
-  elseif other then answer(i, 'superseded', '', e.digest, '')
-  elseif ARGV[a + 12] == '' or not is_open(i, e, id) then
+  elseif another(e.digest, digest) then answer(i, 'superseded', '', e.digest, '')
+  elseif c[13] == '' or not is_open(i, e, id) then
     local claim = kind == 't' and claim_tick or claim_pending
-    if claim(i, e, a) then changed[job] = e end
+    if claim(i, e, c) then changed[job] = e end
   end
 end
 flush()
-for i = 1, n do
+for _, i in ipairs(left) do
   local job = names[i]
   if changed[job] then
     saved[#saved + 1], saved[#saved + 2] = job, entry_text(changed[job])

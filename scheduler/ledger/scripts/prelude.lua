@@ -70,6 +70,9 @@ end
 
 -- Whether the caller knows another server than this one, or this one before it was restarted: what it knows of
 -- its runs may be lost here. '' is a caller that does not mind.
+-- How long before it is due a tick may be granted, ms. Its run starts when it is due.
+local AHEAD = 500
+
 local function elsewhere(known, here) return known ~= '' and known ~= here end
 
 -- Whether revision a comes after b: byte by byte, for Lua's own < asks the server's locale.
@@ -195,44 +198,71 @@ local function again(e, tick)
   return tick < bound and int(attempt) or '1'
 end
 
--- Appends a row and keeps the list short: rows beyond keep, or older than keep_for, leave at the
--- head, and e.base moves to where the remaining chain begins. Looked at every 16th row, at most
--- 64 rows a time; up to 32 rows, at each whose head is too old. A superseded row moves the base to its end, also back (a replaced definition may
--- begin before the old cursor). Any other may stand after later steps, because its run took long or
--- waited: it moves the base only if its step does not lie before it. A row without prev is no step.
--- What is kept beside a row leaves with it. Returns false, with nothing done, when the key holds
--- something else than a history. Whoever writes a row does that first: it is what Redis refuses when it
--- has no memory left, and then the script ends with nothing done.
-local function append(key, kept, row, e, ms, keep, keep_for)
+-- Appends a row and returns how many there are then; false, with nothing done, when the key holds something
+-- else than a history. Whoever writes a row does that first: it is what Redis refuses when it has no memory left, and
+-- then the script ends with nothing done.
+local function push(key, row)
   local n = redis.pcall('RPUSH', key, row)
-  if type(n) ~= 'number' then
-    if not string.find(n.err, 'WRONGTYPE', 1, true) then error(n.err) end
-    return false
-  end
-  if n % 16 ~= 0 then
-    if n > 32 then return true end
-    local at = string.match(redis.call('LINDEX', key, 0), '^1|[RST]|%d*|%d*|(%d+)|')
-    if tonumber(at or ms) >= ms - tonumber(keep_for) then return true end
-  end
-  local drop = 0
+  if type(n) == 'number' then return n end
+  if not string.find(n.err, 'WRONGTYPE', 1, true) then error(n.err) end
+  return false
+end
+
+-- Whether rows may have to leave a history, now that it has n: that is looked at with every 16th row, and up to 32 rows
+-- with each whose head is too old.
+local function due_to_trim(key, n, ms, keep_for)
+  if n % 16 == 0 then return true end
+  if n > 32 or n == 1 then return false end
+  local at = string.match(redis.call('LINDEX', key, '0'), '^1|[RST]|%d*|%d*|(%d+)|') -- a number would have to be spelt first
+  return at ~= nil and ms - at > keep_for + 0
+end
+
+-- Keeps a history of n rows short: rows beyond keep, or older than keep_for, leave at the head, at most 64 rows a time,
+-- and e.base moves to where the remaining chain begins. A superseded row moves the base to its end, also back (a replaced
+-- definition may begin before the old cursor). Any other may stand after later steps, because its run took long or
+-- waited: it moves the base only if its step does not lie before it. A row without prev is no step.
+-- What is kept beside a row leaves with it.
+local function trim(key, kept, n, e, ms, keep, keep_for)
   local over, horizon = n - tonumber(keep), ms - tonumber(keep_for)
-  for i, old in ipairs(redis.call('LRANGE', key, 0, 63)) do
-    local kind, prev, nxt, at = string.match(old, '^1|([RST])|(%d*)|(%d*)|(%d+)|')
-    if i == n or (i > over and tonumber(at or ms) >= horizon) then break end
-    if kind == 'S' and string.find(old, '|superseded|', 1, true)
-      or kind and prev ~= '' and e.base ~= '' and tonumber(prev) >= tonumber(e.base) then e.base = nxt end
-    if kind and kind ~= 'S' then
+  local beside, fields, drop = redis.call('EXISTS', kept) == 1, {}, 0
+  local base = tonumber(e.base)
+  local function leaves(i, old)
+    if i > over then
+      local at = string.match(old, '^1|[RST]|%d*|%d*|(%d+)|')
+      if i == n or tonumber(at or ms) >= horizon then return false end
+    end
+    local kind, prev, nxt = string.match(old, '^1|([RST])|(%d*)|(%d*)|%d+|')
+    if kind == 'S' and string.find(old, '|superseded|', 1, true) or kind and prev ~= '' and base and tonumber(prev) >= base then
+      e.base, base = nxt, tonumber(nxt)
+    end
+    if kind and kind ~= 'S' and (beside or e.cursor == '') then
       local tick, attempt, run, request = string.match(old,
         '^1|[RT]|%d*|%d*|%d+|(%d+)|%d+|%d+|(%d+)|%d+|([^|]+)|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|')
       if run then
-        redis.call('HDEL', kept, run, 'p:' .. run)
+        fields[#fields + 1], fields[#fields + 2] = run, 'p:' .. run
         if prev == '' and request == '' and e.cursor == '' then beyond(e, tonumber(tick), tonumber(attempt)) end
       end
     end
-    drop = i
+    return true
   end
+  local from, to = 0, math.min(63, math.max(0, over)) -- more are read only when the last of these is too old
+  repeat
+    local rows = redis.call('LRANGE', key, from, to)
+    for i, old in ipairs(rows) do
+      if not leaves(from + i, old) then rows = {} break end
+      drop = from + i
+    end
+    from, to = to + 1, 63
+  until #rows == 0 or from > 63
+  if #fields > 0 then redis.call('HDEL', kept, unpack(fields)) end
   if drop > 0 then redis.call('LTRIM', key, drop, -1) end
-  return true
+end
+
+-- Appends a row and keeps the history short. Returns false, with nothing done, when the key holds something else.
+local function append(key, kept, row, e, ms, keep, keep_for)
+  local n = push(key, row)
+  if n and due_to_trim(key, n, ms, keep_for) then trim(key, kept, n, e, ms, keep, keep_for) end
+  return n ~= false
 end
 
 -- Records ticks that did not run, [first, last], as one row; a row that carries on the one

@@ -4,12 +4,12 @@
 -- KEYS[1] jobs  KEYS[2] runs  KEYS[3] leases  KEYS[4] pending  KEYS[5] waiting  KEYS[6] kept
 -- KEYS[7] cancels  KEYS[8] outbox  KEYS[9] followers  KEYS[9+i] history of item i's job
 -- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms
--- ARGV[3] rows to keep  ARGV[4] age to keep, ms  ARGV[5] run_id of the server, '' for any
+-- ARGV[3] rows to keep  ARGV[4] age to keep, ms  ARGV[5] id of the server, '' for any
 -- then 4 for each item: job, run, beat seen, run id of the next attempt
 -- Returns {'clock', redis ms}, or one word for each item: reaped, alive, gone, foreign.
 local keep, keep_for = ARGV[3], ARGV[4]
 local us, ms = clock()
-if astray(ms, ARGV[1], ARGV[2]) or elsewhere(ARGV[5], server_run_id()) then return {'clock', int(ms)} end
+if astray(ms, ARGV[1], ARGV[2]) or elsewhere(ARGV[5], server_id()) then return {'clock', int(ms)} end
 local k = {runs = KEYS[2], pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6], cancels = KEYS[7], outbox = KEYS[8], followers = KEYS[9]}
 local out = {}
 for i = 1, (#ARGV - 5) / 4 do

@@ -3,14 +3,14 @@
 -- KEYS[1] jobs  KEYS[2] runs  KEYS[3] leases  KEYS[4] pending  KEYS[5] waiting  KEYS[6] kept
 -- KEYS[7] cancels  KEYS[8] outbox  KEYS[9] followers  KEYS[10] due  KEYS[10+i] history of item i's job
 -- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms
--- ARGV[3] rows to keep  ARGV[4] age to keep, ms  ARGV[5] run_id of the server that it is for, '' for any
+-- ARGV[3] rows to keep  ARGV[4] age to keep, ms  ARGV[5] id of the server that it is for, '' for any
 -- then 8 for each item: job, digest of the definition, run, its record from 'job' on, and
 --   gap: '', or 'from,last,count': the ticks from the cursor to this run's, of which nobody has said anything, are recorded
 --     as missed, because Redis has lost what became of them
 --   of a shard, to open its tick anew if that was lost: 'N,param,param,...', else ''
 --   the tick after this run's, of what is no step by itself, a shard or a later attempt: all before it may be lost; else ''
 --   when it ended, ms, of a run whose end will be told; else ''
--- Returns {'clock', redis ms} or {'server', run_id} and does nothing when the caller is mistaken about either, else two
+-- Returns {'clock', redis ms} or {'server', id} and does nothing when the caller is mistaken about either, else two
 -- for each item: word, cursor
 --   known       the ledger has it
 --   restored    the ledger has it again
@@ -23,7 +23,7 @@
 local now, skew, keep, keep_for, server = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local us, ms = clock()
 if astray(ms, now, skew) then return {'clock', int(ms)} end
-local here = server_run_id()
+local here = server_id()
 if elsewhere(server, here) then return {'server', here} end
 local STRIDE, FIRST = 8, 10
 local k = {runs = KEYS[2], pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6], cancels = KEYS[7], outbox = KEYS[8], followers = KEYS[9]}
@@ -31,7 +31,7 @@ local k = {runs = KEYS[2], pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6],
 -- Sets the cursor to behind a tick. Returns 'restored', or what is to be answered instead.
 local function step(i, e, job, digest, tick, nxt, gap)
   local cursor, at = tonumber(e.cursor), tonumber(tick)
-  if at > ms then return 'lost' end -- the clock here stands before it: nothing is accounted for that is not due
+  if at > ms + AHEAD then return 'lost' end -- the clock here stands before it: nothing is accounted for that is not due
   if not cursor or cursor > at then
     -- A job that was defined anew since knows nothing of the tick, and nobody else can have run it.
     local known = tonumber(e.base)

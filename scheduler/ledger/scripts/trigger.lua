@@ -19,7 +19,6 @@ if not e then return 'foreign' end
 if under_way(KEYS[2], KEYS[4], {id, unpack(ARGV, 8)}) or find_row(KEYS[6], id, true) then return 'queued' end
 if remember ~= '' then
   redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', int(ms))
-  -- guard:unique-key P1 a key is taken once for as long as it is remembered
   if redis.call('ZSCORE', KEYS[5], id) then return 'queued' end
   if redis.call('ZCARD', KEYS[5]) >= many then return 'crowded' end
 end

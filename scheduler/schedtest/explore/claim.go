@@ -45,9 +45,9 @@ func (w *world) claimTick(s *State, l *Ledger, c Command) Answer {
 	switch {
 	case c.Cursor != l.Cursor && w.on(CursorCompare):
 		return Moved
-	case c.Tick > s.Now && w.on(NotEarly):
+	case c.Tick > s.Now+w.Ahead && w.on(NotEarly):
 		return Early
-	case w.mustWait(l, c.Tick):
+	case w.mustWait(s, l, c.Tick):
 		return Held
 	}
 	asked := w.Schedules[c.Digest]
@@ -74,9 +74,12 @@ func (w *world) claimTick(s *State, l *Ledger, c Command) Answer {
 }
 
 // mustWait says whether a tick is merely late for a run that is going: it was due before that run
-// was granted, so it does not overlap it.
-func (w *world) mustWait(l *Ledger, tick int8) bool {
+// was granted, so it does not overlap it. One that is not due yet overlaps nothing.
+func (w *world) mustWait(s *State, l *Ledger, tick int8) bool {
 	leased := l.Shards[0].Phase == Leased || l.Shards[1].Phase == Leased
+	if leased && tick > s.Now && w.Ahead > 0 {
+		return true
+	}
 	if !leased || l.Since <= tick {
 		return false
 	}

@@ -26,11 +26,15 @@ func (w *world) pass(s State) {
 	w.emit(Event{What: TimePassed}, s)
 }
 
-// hearDeadline ends the function of a node whose deadline is over; a paused one hears of it when
+// hearDeadline ends the function of a node, or the wait for it, whose deadline is over; a paused one hears of it when
 // it goes on.
 func hearDeadline(n *Node) {
-	if n.Phase == Executing && n.Deadline == 0 && n.Power == Up {
+	switch {
+	case n.Deadline > 0 || n.Power != Up:
+	case n.Phase == Executing:
 		n.Phase = Finished
+	case n.Phase == Ahead:
+		n.Phase = Returning
 	}
 }
 

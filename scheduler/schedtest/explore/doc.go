@@ -14,6 +14,7 @@
 //	time passes                        clock.go
 //	Redis' clock is set                clock.go
 //	a claim, of a tick, shard, pending claim.go
+//	a run that was granted ahead starts node.go
 //	renew, settle, reap, unclaim       lease.go
 //	a definition is replaced; where
 //	the schedule is the same the

@@ -91,6 +91,7 @@ var needs = []struct {
 	{FreshIDInUnclaim, "hand back", P1},
 	{DeadlineFromFirst, "network", P4},
 	{DeadlineMargin, "clock a little", P4},
+	{StartWhenDue, "claimed ahead", P1},
 	{NoIsFinalLater, "network", P6},
 	{CursorInDefine, "deploy", P2},
 	{DigestInDefine, "three definitions", P2},

@@ -8,7 +8,7 @@ const (
 	NoGuard            Guard = iota
 	CursorCompare            // claim: the cursor stands where the caller sees it
 	DigestCompare            // claim: the caller's definition is the stored one
-	NotEarly                 // claim: the tick is due by Redis' clock
+	NotEarly                 // claim: the tick is due by Redis' clock, or nearly
 	HeldNotSkipped           // claim: a tick that was due before the holder's grant waits and is not skipped
 	SameAsker                // claim: a grant is repeated to the node that was granted only
 	AttemptRule              // claim: a rerun is granted only while it is pending under the id it has now
@@ -23,6 +23,7 @@ const (
 	FreshIDInUnclaim         // unclaim: the pending run gets a new id
 	DeadlineFromFirst        // node: the deadline counts from the first copy of the claim
 	DeadlineMargin           // node: the deadline lies max_skew before the lease's end
+	StartWhenDue             // node: a run that was granted ahead starts when its tick is due
 	NoIsFinalLater           // node: with a copy unanswered, a no counts only once no copy can be granted any more
 	CursorInDefine           // define: the cursor stands where the caller sees it
 	DigestInDefine           // define: the replaced definition is the one the caller saw
@@ -32,7 +33,7 @@ const (
 	DigestInSame             // define, schedule the same: the replaced definition is the one the caller saw
 	SameSchedule             // node: the schedule is called the same only where it is
 	GenerationInDefine       // define: the digest that is compared carries the generation
-	TokenGuard               // token rule: a jump after a new run_id
+	TokenGuard               // token rule: a jump after a new id
 	GenerationCompare        // claim: the digest that is compared carries the generation
 	OrderOfGates             // promote: an older order than the last one does not turn the gate
 	PromotionNumber          // promote: a definition is switched only by the order that the gate names
@@ -45,7 +46,7 @@ const (
 var guardNames = [guardCount]string{
 	"none", "cursor compare", "digest compare", "not early", "held, not skipped", "same asker", "attempt rule", "pinned shards",
 	"clock check in claim", "clock check in reap", "clock check in define", "steady clock", "beat in reap", "until in reap",
-	"owner check in settle", "fresh id in unclaim", "deadline from first request", "deadline margin", "no is final later",
+	"owner check in settle", "fresh id in unclaim", "deadline from first request", "deadline margin", "start when due", "no is final later",
 	"cursor compare in define", "old digest compare in define", "after now in define", "all due ticks in define", "after last in define",
 	"digest compare where the schedule is the same", "same schedule", "generation in define",
 	"token guard", "generation compare", "order of gates", "promotion number", "seal in claim", "drain before copy",

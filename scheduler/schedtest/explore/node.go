@@ -47,6 +47,8 @@ func (w *world) live(s State, i int8) {
 		w.askClaims(s, i)
 	case Waiting:
 		w.askAgain(s, i)
+	case Ahead:
+		w.start(s, i)
 	case Executing:
 		w.send(s, w.command(s, i, Renew), true)
 		s := s
@@ -82,7 +84,7 @@ func (w *world) askClaims(s State, i int8) {
 			last = own.Next(last)
 		}
 		for shard := range w.Shards[n.Digest] {
-			if first <= now {
+			if first <= now+w.Ahead && first < end {
 				w.askTick(s, i, first, shard)
 			}
 			if last > first {
@@ -102,6 +104,17 @@ func (w *world) askClaims(s State, i int8) {
 			w.ask(s, c)
 		}
 	}
+}
+
+// start calls the function of a run that was granted ahead, once its tick is due by what the node believes.
+func (w *world) start(s State, i int8) {
+	n := &s.Nodes[i]
+	if n.Tick > min(s.Now+n.Clock, ticks) {
+		return
+	}
+	n.Phase = Executing
+	w.checkStart(&s, n)
+	w.emit(Event{What: Started, Node: i}, s)
 }
 
 func (w *world) askTick(s State, i, tick, shard int8) {

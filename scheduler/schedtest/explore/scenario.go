@@ -11,6 +11,7 @@ type Scenario struct {
 	Schedules [3]Ticks // by definition
 	Shards    [3]int8  // by definition, 1 or 2; 0 is 1
 	Newest    Digest   // the last definition that is deployed, 1 or 2; 0 is 1
+	Ahead     int8     // by how much a tick may be claimed before it is due
 	Attempts  int8     // most attempts of one shard, the next after a lease was reaped: 1 or 2; 0 is 1
 
 	Faults  int8 // how many of the three kinds below, together

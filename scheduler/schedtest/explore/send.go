@@ -80,7 +80,7 @@ func (w *world) answered(s State, c Command, a Answer, first bool, e Event) {
 	w.checkTwins(&s)
 	w.emit(e, s)
 	if c.Node != nobody && s.Left.HandBacks > 0 && a == Granted && c.Kind <= ClaimPending &&
-		s.Nodes[c.Node].Phase == Executing && s.Nodes[c.Node].Run == c.Run {
+		(s.Nodes[c.Node].Phase == Executing || s.Nodes[c.Node].Phase == Ahead) && s.Nodes[c.Node].Run == c.Run {
 		s.Left.HandBacks--
 		s.Nodes[c.Node].Phase = Returning
 		e.HandsBack = true
@@ -92,7 +92,8 @@ func (w *world) answered(s State, c Command, a Answer, first bool, e Event) {
 // checkTwins holds P1 for a grant that was repeated: one run is executed by one node.
 func (w *world) checkTwins(s *State) {
 	a, b := s.Nodes[0], s.Nodes[1]
-	if a.Phase == Executing && b.Phase == Executing && a.Run == b.Run {
+	begun := func(n Node) bool { return n.Phase == Executing || n.Phase == Ahead }
+	if begun(a) && begun(b) && a.Run == b.Run {
 		w.breaks(P1, "both nodes execute the same run of tick %d", a.Tick)
 	}
 }
@@ -151,7 +152,7 @@ func (w *world) hear(s *State, c Command, a Answer, first bool) {
 	switch c.Kind {
 	case ClaimTick, ClaimShard, ClaimPending:
 		if n.Phase == Waiting && n.Ask.Run == c.Run {
-			w.hearClaim(n, c, a, first)
+			w.hearClaim(s, n, c, a, first)
 		}
 	case Renew:
 		if n.Phase == Executing && n.Run == c.Run {
@@ -172,7 +173,7 @@ func (w *world) hear(s *State, c Command, a Answer, first bool) {
 
 // hearClaim starts the run, or takes the no for an answer. While another copy may still be
 // granted, no answer is a no: not even moved, for a replaced definition may set the cursor back.
-func (w *world) hearClaim(n *Node, c Command, a Answer, first bool) {
+func (w *world) hearClaim(s *State, n *Node, c Command, a Answer, first bool) {
 	if a != Granted {
 		if first || !w.on(NoIsFinalLater) {
 			idle(n)
@@ -187,8 +188,13 @@ func (w *world) hearClaim(n *Node, c Command, a Answer, first bool) {
 		Power: n.Power, Digest: n.Digest, Generation: n.Generation, Ledger: n.Ledger, Clock: n.Clock, Steady: n.Steady,
 		Phase: Executing, Run: c.Run, Tick: c.Tick, Shard: c.Shard, Deadline: max(deadline, 0),
 	}
-	if deadline <= 0 {
+	switch {
+	case deadline <= 0:
 		n.Phase = Returning
+	case n.Tick > min(s.Now+n.Clock, ticks) && w.on(StartWhenDue):
+		n.Phase = Ahead
+	default:
+		w.checkStart(s, n)
 	}
 }
 

@@ -11,7 +11,7 @@ const (
 	many   = 4         // see guardJump
 )
 
-// guardJump stands for the 60 s that a token jumps ahead after a new run_id: more than the tokens
+// guardJump stands for the 60 s that a token jumps ahead after a new id: more than the tokens
 // which one lost write can take away.
 const guardJump = many
 
@@ -112,6 +112,7 @@ const (
 // NodePhase is what a node does for the job.
 //
 //	Idle ── claim ──► Waiting ── granted ──► Executing ── returns, deadline ──► Finished ── settle ──► Idle
+//	                     │ └─ ahead, due ──────┘
 //	                     │ too late to start, or stopping
 //	                     └──────────────────► Returning ── unclaim ──► Idle
 type NodePhase int8
@@ -120,6 +121,7 @@ type NodePhase int8
 const (
 	Idle      NodePhase = iota
 	Waiting             // a copy of its claim is unanswered
+	Ahead               // granted before its tick is due
 	Executing           // in the function
 	Returning           // granted, and handing it back
 	Finished            // with an outcome to settle

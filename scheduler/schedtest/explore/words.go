@@ -16,6 +16,7 @@ const (
 	Resumed
 	Sampled
 	Looked
+	Started
 	Returned
 	GaveUp
 	Deployed
@@ -86,7 +87,7 @@ func (e Event) after() string {
 
 var deeds = map[Happening]string{
 	Crashed: "crashes", Restarted: "starts again", WasPaused: "stands still", Resumed: "goes on",
-	Sampled: "looks at Redis' clock", Looked: "reads the cursor", Returned: "returns from the function",
+	Sampled: "looks at Redis' clock", Looked: "reads the cursor", Started: "calls the function, for its tick is due", Returned: "returns from the function",
 	Followed: "is restarted with the address of the new Redis",
 }
 

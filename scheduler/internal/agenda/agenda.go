@@ -1,0 +1,226 @@
+// Package agenda decides what a node asks for, and when: ticks that are due, or will be in a moment, runs that wait for a node,
+// and shards of open ticks.
+//
+// One goroutine owns all of it. It hears of the world through its Inbox, sends batches of claims to Redis' side, takes up
+// their answers; what was granted is with the runner by then.
+package agenda
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/internal/work"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// lookAgain bounds the agenda's sleep, so that a step of Redis' clock is noticed.
+const lookAgain = time.Second
+
+// shutPause is how long a job is put off at least from whose partition nothing is claimed; longer as it becomes late, because
+// there may be many.
+const shutPause = 100 * time.Millisecond
+
+// Clock is Redis' clock as the node believes it.
+type Clock interface {
+	Now() time.Time
+	// Past is an instant that Redis' clock has certainly reached: a claim sent for it does not come early.
+	Past() time.Time
+	// Usable is nil when the node may claim by this clock.
+	Usable() error
+}
+
+// Gate says what may not be asked for now.
+type Gate interface {
+	// Holding is why nothing may be claimed, besides the clock; nil when something may.
+	Holding() error
+	// Shut says whether nothing is claimed from a partition.
+	Shut(part int) bool
+}
+
+// Turns says whether this node may take what is late by so much: who goes first for it may at once, others in their turn.
+type Turns interface {
+	Tick(j *work.Job, first bool, late time.Duration) bool
+	Shard(j *work.Job, shard int, first bool, late time.Duration) bool
+}
+
+// Listener is told what the agenda does. It does not block.
+type Listener interface {
+	Due(job string, tick int64)
+	Missed(job string, p ledger.Pass)
+	Superseded(job, why string)
+}
+
+// Registrar is told of jobs that cannot be claimed until they are registered again. It does not block.
+type Registrar interface{ Expelled(j *work.Job, why string) }
+
+// Config is what an agenda needs.
+type Config struct {
+	Jobs      *work.Jobs
+	Clock     Clock
+	Slots     *Slots
+	Inbox     *Inbox
+	Gate      Gate
+	Turns     Turns
+	Listener  Listener
+	Registrar Registrar
+	Claims    chan<- *work.Batch // to Redis' side; with room for as many as there are slots. Closed when the agenda ends
+	Answers   <-chan *work.Batch // and back
+	Relay     chan<- struct{}    // holds one signal: a run has ended that other jobs follow
+	Ahead     time.Duration      // how long before they are due ticks are asked for; negative: when they are, 0: it is measured
+	NewID     func() string      // for runs
+	Log       *slog.Logger
+}
+
+// Agenda is what the node will ask for. Only Run's goroutine touches it.
+type Agenda struct {
+	Config
+	states []*state // of Config.Jobs
+	byName map[string]*state
+	heap   heapOf
+	lead   lead
+
+	open     []*work.Batch // being filled, one a partition and in their order
+	inflight int           // batches that were sent and not answered
+
+	pending []ledger.Lease   // runs that wait for a slot, oldest first; as the last sweep found them
+	asleep  map[string]int64 // pending runs that a pause holds: when to ask again, ms; no more than were found
+	shards  []ledger.Lease   // shards of open ticks that wait for a slot; at most pendingMax
+	asking  map[string]bool  // those whose claims are in flight; each has a slot, or lent it
+	full    fullness
+	// When it was said last that a job waits for room in the ledger.
+	saidNoRoom time.Time
+	// shardLast says that what was claimed last, when there was a choice, was a shard.
+	shardLast bool
+}
+
+// New makes an agenda of jobs that are not registered yet.
+func New(c Config) *Agenda {
+	e := &Agenda{
+		Config: c, byName: make(map[string]*state, len(c.Jobs.All)), lead: lead{fixed: c.Ahead},
+		asleep: make(map[string]int64), asking: make(map[string]bool),
+	}
+	for _, j := range c.Jobs.All {
+		s := &state{Job: j, place: -1, outside: true}
+		e.states = append(e.states, s)
+		e.byName[j.Name] = s
+	}
+	return e
+}
+
+// Run claims what is due until ctx ends; then it waits for the claims in flight, closes Config.Claims and returns.
+func (e *Agenda) Run(ctx context.Context) {
+	defer close(e.Inbox.done)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Reset(e.fire())
+		select {
+		case <-ctx.Done():
+			close(e.Claims)
+			for e.inflight > 0 {
+				select {
+				case b := <-e.Answers:
+					e.hear(b)
+				case ev := <-e.Inbox.events: // nobody is to wait for a drain, the roster's beat least of all
+					ev.take(e)
+				}
+			}
+			return
+		case <-timer.C:
+		case ev := <-e.Inbox.events:
+			ev.take(e)
+		case b := <-e.Answers:
+			e.hear(b)
+		}
+	}
+}
+
+// fire claims every job that is due while slots are free and says how long the agenda may sleep.
+func (e *Agenda) fire() time.Duration {
+	now := e.Clock.Past()
+	if e.Clock.Usable() != nil || e.Gate.Holding() != nil {
+		return lookAgain / 10
+	}
+	e.firePending(now)
+	for e.fireNext(now) {
+	}
+	wait := lookAgain
+	if j := e.heap.first(); j != nil {
+		if due := time.UnixMilli(j.at).Sub(now); due > 0 {
+			wait = min(wait, due)
+		} // else it waits for a slot, and a run's end wakes the agenda
+	}
+	for _, b := range e.open {
+		e.send(b)
+	}
+	e.open = slices.Delete(e.open, 0, len(e.open))
+	return wait
+}
+
+// fireNext claims the next due tick, or the next shard that waits: when there are both, by turns, so that a job
+// with more shards than the node has slots does not put off everybody else's ticks, nor they its shards. False
+// when there is neither, or no slot.
+func (e *Agenda) fireNext(now time.Time) bool {
+	j := e.heap.first()
+	due := j != nil && j.at <= now.UnixMilli()
+	if due && e.Gate.Shut(j.Part) {
+		late := now.Sub(time.UnixMilli(j.cursor))
+		e.heap.put(j, now.Add(min(lookAgain, max(shutPause, late/10))).UnixMilli())
+		return true
+	}
+	if !due && len(e.shards) == 0 || !e.take() {
+		return false
+	}
+	if len(e.shards) > 0 && !(due && e.shardLast) {
+		e.shardLast = true
+		if !e.fireShard(now) {
+			e.Slots.give()
+		}
+		return true
+	}
+	e.shardLast = false
+	e.fireTick(j, now)
+	return true
+}
+
+// fireTick claims the next tick of a job that is due, for which the caller has taken a slot.
+func (e *Agenda) fireTick(j *state, now time.Time) {
+	e.heap.drop(j)
+	c := tickClaim(j, max(now.UnixMilli(), j.cursor))
+	if j.cursor > now.UnixMilli() && c.Tick != j.cursor { // what is passed is passed when it is due
+		e.Slots.give()
+		e.heap.put(j, j.cursor)
+		return
+	}
+	c.Run = e.NewID()
+	if c.Tick != 0 {
+		e.Listener.Due(j.Name, c.Tick)
+	}
+	e.claim(j, c, 0)
+}
+
+// fullness is since when what is due has found no slot.
+type fullness struct{ since, last, said time.Time }
+
+const sayAgain = 10 * time.Second
+
+// take takes a slot for what is due, and says when there has been none for long: functions that do not end, even when their contexts have,
+// look from outside as if nothing were due.
+func (e *Agenda) take() bool {
+	if e.Slots.take() {
+		e.full = fullness{}
+		return true
+	}
+	f, now := &e.full, time.Now()
+	if now.Sub(f.last) > 2*lookAgain { // another node took what was due then
+		f.since, f.said = now, now
+	}
+	if f.last = now; now.Sub(f.said) >= sayAgain {
+		f.said = now
+		e.Log.Warn("nothing is claimed: all slots are taken by runs that have not ended; see max_running, and what they wait for",
+			"slots", e.Slots.size, "for", now.Sub(f.since).Round(time.Millisecond))
+	}
+	return false
+}

@@ -1,0 +1,285 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/internal/agenda"
+	"github.com/escapement/escapement/scheduler/internal/lane"
+	"github.com/escapement/escapement/scheduler/internal/wait"
+	"github.com/escapement/escapement/scheduler/internal/work"
+	"github.com/escapement/escapement/sharding"
+)
+
+const (
+	// beatEvery is how often a node renews its place in the roster.
+	beatEvery = time.Second
+	// RosterTTL is how long a node that vanished stays in the roster; its late ticks are taken by
+	// the sweep long before that.
+	RosterTTL = 5 * time.Second
+)
+
+// members keeps the node in the roster, learns who else is there, and tells the agenda for which
+// jobs this node goes first.
+type members struct {
+	n     *Cluster
+	set   string            // digest of defs
+	defs  map[string]string // job -> digest of its definition
+	start time.Time
+	owned int
+
+	first  map[*work.Job]bool // for which this node goes first, as last assigned
+	giving map[*work.Job]bool // for which it went first before, and goes on to until the others have surely heard
+	given  time.Time          // when that is
+
+	epoch  int64     // of promotions, as the last beat showed it
+	beaten time.Time // when a beat was last answered
+	doubt  time.Time // until then, who is missing from the roster may be about to beat again
+
+	strange, damaged lane.Strangers
+	warned           map[string]bool // nodes with this node's name, by id
+	handing          handing
+}
+
+func newMembers(n *Cluster) *members {
+	m := &members{n: n, warned: make(map[string]bool), strange: lane.Strangers{Log: n.Log}, damaged: lane.Strangers{Log: n.Log}, handing: handing{over: make(chan struct{}, 1)}, defs: make(map[string]string, len(n.Jobs.All)), start: n.Wall()}
+	for _, j := range n.Jobs.All {
+		m.defs[j.Name] = j.Digest
+	}
+	m.set = sharding.SetDigest(m.defs)
+	return m
+}
+
+// join enters the roster before anything is registered or claimed, so that the others know which
+// definitions live.
+func (m *members) join(ctx context.Context) error {
+	if err := m.n.Roster.Announce(ctx, m.set, m.defs); err != nil {
+		return redisconn.Explain("announce the node's jobs", err)
+	}
+	_, err := m.beat(ctx)
+	return err
+}
+
+// run beats until ctx ends. It is the only role that touches m after join.
+func (m *members) run(ctx context.Context) {
+	m.assign()
+	m.handing.live = true
+	timer := time.NewTimer(beatEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C: // when both are there, one beat does for both
+			wait.Drop(m.n.Beat)
+			timer.Reset(beatEvery)
+		case <-m.n.Beat:
+			if wait.Drop(timer.C) {
+				timer.Reset(beatEvery)
+			}
+		}
+		if m.ends() {
+			continue
+		}
+		changed, err := m.beat(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				m.n.Lane.Beaten(err)
+			}
+			m.unheard()
+			continue
+		}
+		m.n.Lane.Beaten(nil)
+		if m.reassigns(changed) || !m.handing.on && len(m.giving) > 0 && !time.Now().Before(m.given) {
+			m.assign()
+		}
+		switch h := &m.handing; {
+		case h.on:
+			timer.Reset(handLook)
+		case h.leaving:
+			wait.Signal(h.over)
+		}
+	}
+}
+
+// leave takes the node out of the roster, so that the others take over at once.
+func (m *members) leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return redisconn.Explain("leave the roster", m.n.Roster.Leave(ctx, m.n.ID))
+}
+
+// beat renews the node's record and says whether the crowd changed.
+func (m *members) beat(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	self := m.self()
+	view, err := m.n.Roster.Beat(ctx, self)
+	if err == nil && view.Unannounced {
+		m.n.registrar.wiped()
+		err = m.n.Roster.Announce(ctx, m.set, m.defs)
+	}
+	if err != nil {
+		return false, redisconn.Explain("beat", err)
+	}
+	m.strange.Note(view.Foreign, "nodes in the roster")
+	m.heed(view, self.Draining)
+	if view.Epoch != m.epoch {
+		m.epoch = view.Epoch
+		m.n.registrar.promotion()
+	}
+	old := m.n.View.Crowd()
+	nodes := m.kept(old, view.Nodes())
+	sets, err := m.sets(ctx, old, nodes)
+	if err != nil {
+		return false, err
+	}
+	next := &Crowd{Nodes: nodes, Sets: sets}
+	next.builds(view.Members, old)
+	m.n.Lane.Seen(view.Members, nodes)
+	same := old != nil && slices.EqualFunc(old.Nodes, nodes, sameNode) && len(old.Sets) == len(sets)
+	if !same || !maps.Equal(old.standby, next.standby) {
+		m.n.View.set(next)
+	}
+	if !same {
+		m.n.registrar.stir()
+		m.namesakes(nodes)
+	}
+	return !same, nil
+}
+
+// kept adds to the nodes in the roster those that it dropped while no beat was answered: they have most likely lived
+// through that as this node has. Else the first to be answered would go first for everything.
+func (m *members) kept(old *Crowd, nodes []sharding.Node) []sharding.Node {
+	now := time.Now()
+	if !m.beaten.IsZero() && now.Sub(m.beaten) > RosterTTL/2 {
+		m.doubt = now.Add(2 * beatEvery)
+	}
+	m.beaten = now
+	if old == nil || !now.Before(m.doubt) {
+		return nodes
+	}
+	for _, was := range old.Nodes {
+		if indexOf(nodes, was.ID) < 0 {
+			nodes = append(nodes, was)
+		}
+	}
+	slices.SortFunc(nodes, func(a, b sharding.Node) int { return strings.Compare(a.ID, b.ID) })
+	return nodes
+}
+
+// namesakes warns, once for each, of other nodes with this node's name: they are told apart by id,
+// but people read names.
+func (m *members) namesakes(nodes []sharding.Node) {
+	for _, n := range nodes {
+		if n.Name == m.n.Name && n.ID != m.n.ID && !m.warned[n.ID] {
+			m.warned[n.ID] = true
+			m.n.Log.Warn("another node has the same name; runs and owners are shown by name, so give each its own", "other", n.ID)
+		}
+	}
+	for id := range m.warned {
+		if !slices.ContainsFunc(nodes, func(n sharding.Node) bool { return n.ID == id }) {
+			delete(m.warned, id)
+		}
+	}
+}
+
+func sameNode(a, b sharding.Node) bool {
+	return a.ID == b.ID && a.Weight == b.Weight && a.Set == b.Set && a.Draining == b.Draining && maps.Equal(a.Labels, b.Labels)
+}
+
+// sets reads the sets of definitions that are new to this node.
+func (m *members) sets(ctx context.Context, old *Crowd, nodes []sharding.Node) (map[string]map[string]string, error) {
+	sets := map[string]map[string]string{m.set: m.defs}
+	var missing []string
+	for _, n := range nodes {
+		if sets[n.Set] != nil || slices.Contains(missing, n.Set) {
+			continue
+		}
+		if old != nil && old.Sets[n.Set] != nil {
+			sets[n.Set] = old.Sets[n.Set]
+			continue
+		}
+		missing = append(missing, n.Set)
+	}
+	if len(missing) == 0 {
+		return sets, nil
+	}
+	read, err := m.n.Roster.Sets(ctx, missing)
+	if err != nil && !errors.Is(err, sharding.ErrDamaged) {
+		return nil, redisconn.Explain("read the sets of definitions", err)
+	}
+	m.damaged.Note(len(missing)-len(read), "sets of definitions in the roster; their nodes count as holding nothing")
+	maps.Copy(sets, read)
+	return sets, nil
+}
+
+func (m *members) self() sharding.Member {
+	n := m.n
+	told, placed := n.Lane.Servers()
+	state, owned := sharding.StateActive, m.owned
+	switch {
+	case n.Standing.Leaving.Load() || n.Standing.Cordon.Load() != nil:
+		state = sharding.StateDraining
+	case n.registrar.idle.Load():
+		state, owned = sharding.StateStandby, 0 // it would go first for them, and claims none
+	}
+	return sharding.Member{
+		Node: sharding.Node{
+			ID: n.ID, Name: n.Name, Weight: n.Weight, Labels: n.Labels, Set: m.set, Draining: n.Standing.Leaving.Load(),
+		},
+		Version: n.Version, Revision: n.Revision, Generation: n.Generation, State: state, Started: m.start,
+		OffsetMS: n.Clock.Ahead().Milliseconds(), Running: n.Slots.Used(), Jobs: len(n.Jobs.All), Owned: owned,
+		Told: told, Placed: placed, Trouble: n.trouble(),
+	}
+}
+
+// assign works out for which jobs this node goes first and tells the agenda.
+func (m *members) assign() {
+	c := m.n.View.Crowd()
+	owned, shards := c.owned(m.n.Jobs.All, m.n.ID), make(map[*work.Job][]int)
+	for _, j := range m.n.Jobs.All {
+		if j.Shards <= 1 {
+			continue
+		}
+		if mine := m.n.shardsFirst(j, c.Holders(j)); len(mine) > 0 {
+			owned[j], shards[j] = true, mine
+		}
+	}
+	m.owned = len(owned)
+	m.give(owned)
+	m.n.Log.Info("roster changed", "nodes", len(c.Nodes), "jobs", len(m.n.Jobs.All), "owned", m.owned)
+	maps.Copy(owned, m.giving)
+	m.n.Inbox.Tell(agenda.Owned{Jobs: owned, Shards: shards})
+}
+
+// give notes what another node goes first for from now on. That one learns it with its next beat, and this one goes on
+// until then: for a moment two nodes ask for a tick, and the claim decides. A node that hands over, or ends, has done
+// with it.
+func (m *members) give(owned map[*work.Job]bool) {
+	now, giving := time.Now(), make(map[*work.Job]bool)
+	for j := range m.first {
+		if !owned[j] && j.Shards <= 1 {
+			giving[j] = true
+		}
+	}
+	if len(giving) > 0 {
+		m.given = now.Add(handOver)
+	}
+	if now.Before(m.given) {
+		for j := range m.giving {
+			if !owned[j] {
+				giving[j] = true
+			}
+		}
+	}
+	m.first, m.giving = maps.Clone(owned), giving
+	if m.n.Standing.Cordon.Load() != nil || m.n.Standing.Leaving.Load() {
+		m.giving = nil
+	}
+}

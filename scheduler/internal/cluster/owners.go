@@ -1,0 +1,133 @@
+package cluster
+
+import (
+	"slices"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/work"
+	"github.com/escapement/escapement/sharding"
+)
+
+// company is some nodes, and the jobs that they and no others may run. Each of them holds all of these jobs,
+// so they agree on the list, and on who goes first, whatever else each of them holds.
+type company struct {
+	nodes []sharding.Node
+	keys  []string    // for sharding.Assign
+	jobs  []*work.Job // of the keys
+	raced []*work.Job // nobody goes first for them, so they count for nobody's share
+}
+
+// companies sorts jobs by who may run them. Jobs that nobody may run are left out, and sharded ones: their
+// shards are assigned among themselves.
+func (c *Crowd) companies(all []*work.Job) []*company {
+	var list []*company
+	byWho := make(map[string]*company)
+	who := make([]byte, len(c.Nodes)) // rewritten for each job: to copy the nodes would cost more than to assign them
+	for _, j := range all {
+		if j.Shards > 1 || !c.mark(who, j) {
+			continue
+		}
+		y := byWho[string(who)]
+		if y == nil {
+			y = &company{nodes: c.Holders(j)}
+			byWho[string(who)] = y
+			list = append(list, y)
+		}
+		if j.Placement == jobs.PlacementRace {
+			y.raced = append(y.raced, j)
+			continue
+		}
+		y.keys, y.jobs = append(y.keys, j.Name), append(y.jobs, j)
+	}
+	return list
+}
+
+// mark writes into who, for each node in turn, 1 if it may run a job, else 0, and says whether any may.
+func (c *Crowd) mark(who []byte, j *work.Job) bool {
+	some := false
+	for i := range c.Nodes {
+		who[i] = 0
+		if c.mayRun(&c.Nodes[i], j) {
+			who[i], some = 1, true
+		}
+	}
+	return some
+}
+
+// mayRun says whether a node may run a job: it holds this very definition, is not draining and has its labels.
+func (c *Crowd) mayRun(n *sharding.Node, j *work.Job) bool {
+	return !n.Draining && sharding.Matches(j.Labels, n.Labels) && c.Sets[n.Set][j.Name] == j.Digest
+}
+
+// owned are the jobs, of all that a node has, for which it goes first.
+func (c *Crowd) owned(all []*work.Job, id string) map[*work.Job]bool {
+	owned := make(map[*work.Job]bool)
+	for _, y := range c.companies(all) {
+		self := indexOf(y.nodes, id)
+		if self < 0 {
+			continue
+		}
+		for i, first := range sharding.Assign(y.keys, y.nodes) {
+			if first == self {
+				owned[y.jobs[i]] = true
+			}
+		}
+		for _, j := range y.raced {
+			owned[j] = true
+		}
+	}
+	return owned
+}
+
+// shardsFirst are the shards of a job for which this node goes first: where nodes race, each does for all.
+func (n *Cluster) shardsFirst(j *work.Job, holders []sharding.Node) []int {
+	if j.Placement != jobs.PlacementRace {
+		return n.shardsOf(j, holders)
+	}
+	if indexOf(holders, n.ID) < 0 {
+		return nil
+	}
+	all := make([]int, j.Shards)
+	for shard := range all {
+		all[shard] = shard
+	}
+	return all
+}
+
+func indexOf(nodes []sharding.Node, id string) int {
+	return slices.IndexFunc(nodes, func(n sharding.Node) bool { return n.ID == id })
+}
+
+// Firsts are the nodes that go first for jobs: by hashing alone for those that are raced for or sharded, of which
+// there is not one such node.
+func (c *Crowd) Firsts(all []*work.Job) map[*work.Job]sharding.Node {
+	firsts := make(map[*work.Job]sharding.Node, len(all))
+	for _, y := range c.companies(all) {
+		for i, first := range sharding.Assign(y.keys, y.nodes) {
+			firsts[y.jobs[i]] = y.nodes[first]
+		}
+	}
+	for _, j := range all {
+		if _, known := firsts[j]; !known {
+			if first, ok := sharding.Owner(j.Name, c.Holders(j)); ok {
+				firsts[j] = first
+			}
+		}
+	}
+	return firsts
+}
+
+// shardsOf are the shards of a job for which this node goes first. They are spread evenly over those who hold the
+// job, each job's for itself, because they run at the same time.
+func (n *Cluster) shardsOf(j *work.Job, holders []sharding.Node) (mine []int) {
+	keys := make([]string, j.Shards)
+	for shard := range keys {
+		keys[shard] = sharding.Part(j.Name, shard, j.Shards)
+	}
+	for shard, node := range sharding.Assign(keys, holders) {
+		if node >= 0 && holders[node].ID == n.ID {
+			mine = append(mine, shard)
+		}
+	}
+	return mine
+}

@@ -1,0 +1,91 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/internal/lane"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// Before stands before the namespace is opened, which makes it when there is none: a Redis that was emptied in a move, or
+// after it, must not be made use of anew. It returns ErrMoved when the node is to go to Next, and an error that says what to
+// do when it cannot be known where the jobs are.
+func (r *Moves) Before(ctx context.Context) error {
+	if r.Next == nil {
+		return nil
+	}
+	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+	here, err := ControlAt(call, r.Client, r.Namespace)
+	cancel()
+	if err != nil {
+		return err
+	}
+	call, cancel = context.WithTimeout(ctx, lane.CallTimeout)
+	defer cancel()
+	there, err := ControlAt(call, r.Next, r.Namespace)
+	if here.Partitions == 0 {
+		return absent(there, err, redisconn.Addr(r.Client), redisconn.Addr(r.Next))
+	}
+	if err == nil && ledger.HasMoved(here, there) {
+		return ErrMoved
+	}
+	return nil // what cannot be seen now is seen later
+}
+
+// absent says what it means that there is no namespace here, while at Next there is what there says.
+func absent(there ledger.Control, err error, here, next string) error {
+	if err != nil {
+		return fmt.Errorf("there is no namespace at %s, and it cannot be seen whether it has moved to %s: %w; make that Redis reachable, or unset Next (redis.next) to begin anew here", here, next, err)
+	}
+	m, err := ledger.ParseMove(there.Move)
+	switch {
+	case err != nil:
+		return fmt.Errorf("there is no namespace at %s, and at %s there is one: %w; update this program", here, next, err)
+	case m.ID == "":
+		return nil // nothing was moved
+	case m.Role == ledger.MoveFrom || m.State == ledger.MoveOpen:
+		return ErrMoved // it was there, and may have gone on: that Redis says
+	case m.State == ledger.MoveBurnt:
+		return fmt.Errorf("%w: there is no namespace at %s, where it was to stay when move %s to %s was undone; restore it, or unset Next (redis.next) to begin anew here",
+			ledger.ErrRefused, here, m.ID, next)
+	}
+	return fmt.Errorf("%w: there is no namespace at %s any more, in the middle of move %s from %s to %s; see with `move status` what is there, and bring the move to its end",
+		ledger.ErrRefused, here, m.ID, m.Peer, next)
+}
+
+// Closes says whether nothing may be claimed where this is noted.
+func Closes(m ledger.Move) bool {
+	return m.Role == ledger.MoveFrom || m.Role == ledger.MoveTo && m.State != ledger.MoveOpen
+}
+
+// closedBy is what scripts are answered by the gates that such a move has closed.
+func closedBy(m ledger.Move) error {
+	e := &ledger.ClosedError{State: ledger.MoveSealed, Move: m.ID, Where: m.Peer}
+	switch {
+	case m.State == ledger.MoveBurnt:
+		e.State = ledger.MoveBurnt
+	case m.Role == ledger.MoveTo:
+		e.State = ledger.MoveFilling
+	}
+	return e
+}
+
+// ControlAt reads a namespace's control record; the zero Control when there is none.
+func ControlAt(ctx context.Context, client redis.UniversalClient, namespace string) (ledger.Control, error) {
+	l, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: namespace})
+	if err == nil {
+		var c ledger.Control
+		if c, err = l.Control(ctx); err == nil {
+			return c, nil
+		}
+	}
+	if errors.Is(err, ledger.ErrNoNamespace) {
+		err = nil
+	}
+	return ledger.Control{}, err
+}

@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/work"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// Rounds is how often a registration is tried against a ledger that keeps moving, before
+// it waits for the next turn.
+const Rounds = 5
+
+// Wish is one job on its way into the ledger.
+type Wish struct {
+	Job *work.Job
+	Def ledger.Definition
+	old *jobs.Schedule // of the definition to be replaced; nil to create, or when it had no more ticks
+	// after is the job that the definition to be replaced follows.
+	after string
+}
+
+// At is the definition as of one instant: the new schedule's first tick after it, and the old
+// schedule's ticks up to it, which nobody will run any more.
+func (w *Wish) At(now time.Time, last int64) ledger.Definition {
+	def, after := w.Def, now
+	if w.old != nil {
+		count, until := w.old.Count(time.UnixMilli(def.WasCursor), now.Add(time.Millisecond))
+		//guard:old-ticks-counted P2 ticks of the old schedule that nobody will run are accounted for
+		def.Until, def.Count = work.Millis(until), int64(count)
+		if def.Upcoming = def.WasCursor; def.WasCursor <= now.UnixMilli() {
+			def.Upcoming = work.Millis(w.old.Next(now))
+		}
+	}
+	if w.Job.Schedule == nil {
+		return def // it follows another job, and has no ticks of its own
+	}
+	if l := time.UnixMilli(last); last != 0 && l.After(after) {
+		after = l
+	}
+	def.Cursor = work.Millis(w.Job.Schedule.Next(after))
+	return def
+}
+
+// Replaces makes the wish one to replace a stored definition, as it was seen at this cursor (ms).
+func (w *Wish) Replaces(old jobs.Definition, digest string, cursor int64) error {
+	w.Def.WasDigest, w.Def.WasCursor, w.old, w.after = digest, cursor, nil, old.After
+	w.Def.Same = old.Schedule == w.Job.Def.Schedule && old.TimeZone == w.Job.Def.TimeZone && old.After == w.Job.Def.After
+	schedule, err := old.Job().ParsedSchedule()
+	if schedule != nil {
+		w.Def.Old = schedule.String()
+	}
+	if cursor == 0 {
+		return nil // it has no more ticks to count
+	}
+	w.old = schedule
+	return err
+}

@@ -1,0 +1,218 @@
+package lane
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/work"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// assertMax is how many runs a call tells of: to find a place for one may take a look at all that waits in its partition.
+const assertMax = 16
+
+// recalled is a run that this node was granted, and how it ended if it has.
+type recalled struct {
+	g   work.Grant
+	end *ledger.Report
+}
+
+// outcomes of telling, by how many runs they came to.
+type toldOf struct{ restored, left, lost int }
+
+// assert tells a server of all runs of this node, those later alone that are left to be told again, and says whether all are in
+// place. With last, what others would have to account for first is not waited for any longer.
+func (f *failover) assert(ctx context.Context, server string, last bool) bool {
+	rounds := 1
+	if last {
+		rounds = 3 // a cursor may move while the gap before it is told
+	}
+	var sum toldOf
+	away := make(map[string]bool)
+	for range rounds {
+		left, got, err := f.tell(ctx, server, last, away)
+		if err != nil {
+			if ctx.Err() == nil && !errors.Is(err, ledger.ErrServer) { // another one again: the next look shows it
+				f.n.Health.Fail("reassert", err)
+			}
+			return false // nobody is there who could be told, or trusted
+		}
+		f.mu.Lock()
+		f.told, f.left, f.leftOf = server, left, server
+		f.mu.Unlock()
+		sum.restored, sum.lost, sum.left = sum.restored+got.restored, sum.lost+got.lost, len(left)
+		if sum.left == 0 {
+			break
+		}
+	}
+	f.say(sum, last)
+	if sum.left > 0 && !last {
+		return false
+	}
+	f.mu.Lock()
+	if f.placed, f.left = server, nil; sum.left == 0 {
+		f.kept = f.n.Ledger.ByPartition(server)
+	}
+	f.mu.Unlock()
+	return true
+}
+
+// say says what came of telling.
+func (f *failover) say(sum toldOf, last bool) {
+	if sum.restored > 0 {
+		f.n.Log.Warn("Redis had lost runs of this node; they are restored", "runs", sum.restored)
+	}
+	if sum.lost > 0 {
+		f.n.Log.Warn("Redis has lost runs of this node that are going, and their ticks are accounted for in another way: they will be ended", "runs", sum.lost)
+	}
+	if sum.left > 0 && last {
+		f.n.Log.Warn("Redis has lost runs of this node, and they could not be restored; those that are going will be ended", "runs", sum.left)
+	}
+	if sum.left == 0 {
+		f.n.Health.OK("reassert")
+	}
+}
+
+// tell tells once, of all runs or of those that are left of this server, and returns which are to be told again. Masters of a
+// Cluster that do not answer are noted as away, and asked no more.
+func (f *failover) tell(ctx context.Context, server string, last bool, away map[string]bool) (left map[string]int64, got toldOf, err error) {
+	l := f.n.Ledger.At(server)
+	left = make(map[string]int64)
+	for _, batch := range f.batches(server) {
+		answers, err := f.tellOf(ctx, l, server, batch, last, away)
+		if err != nil {
+			return nil, got, err
+		}
+		var ends []ledger.Report
+		for i, a := range answers {
+			switch c := batch[i]; {
+			case a.Word == ledger.Known || a.Word == ledger.Restored:
+				if a.Word == ledger.Restored {
+					got.restored++
+				}
+				if c.end != nil {
+					ends = append(ends, *c.end)
+				}
+			case retold(a.Word):
+				left[c.g.Lease.Run] = a.Cursor
+			case a.Word != ledger.Ended && c.end == nil:
+				got.lost++
+				f.n.Log.Debug("run lost", "job", c.g.Lease.Job, "tick", time.UnixMilli(c.g.Lease.Tick).UTC(), "run", c.g.Lease.Run, "answer", string(a.Word))
+			}
+		}
+		if err := settleAgain(ctx, l, ends); err != nil {
+			return nil, got, err
+		}
+	}
+	return left, got, nil
+}
+
+// tellOf tells of one batch, of one partition, whose own trouble keeps no other waiting for ever: there are no words then.
+func (f *failover) tellOf(ctx context.Context, l *ledger.Ledger, server string, batch []recalled, last bool, away map[string]bool) ([]ledger.Asserted, error) {
+	none := make([]ledger.Asserted, len(batch))
+	part := batch[0].g.Job.Part
+	master := cmp.Or(l.Master(server, part), strconv.Itoa(part))
+	if away[master] {
+		return none, nil
+	}
+	list := make([]ledger.Assertion, len(batch))
+	for i, c := range batch {
+		list[i] = f.assertion(c, last)
+	}
+	call, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	answers, err := l.Reassert(call, f.n.Clock.last().UnixMilli(), server, list)
+	missing, astray := errors.Is(err, locking.ErrUnreachable), errors.Is(err, ledger.ErrClock)
+	switch {
+	case err == nil:
+		return answers, nil
+	case errors.Is(err, ledger.ErrServer), (missing || astray) && !l.Clustered():
+		return nil, err
+	}
+	away[master] = missing
+	f.n.quiet.fail("reassert", err, part)
+	return none, nil
+}
+
+// retold says whether a run with this answer is to be told again: its tick lies behind others, or its job is being
+// registered again, or there was no answer.
+func retold(w ledger.Word) bool {
+	return w == ledger.Behind || w == ledger.OtherDef || w == ledger.NoSuchJob || w == ""
+}
+
+// settleAgain records ends that were recorded before and lost.
+func settleAgain(ctx context.Context, l *ledger.Ledger, ends []ledger.Report) error {
+	if len(ends) == 0 {
+		return nil
+	}
+	call, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	_, err := l.Settle(call, ends) // lost and unknown: somebody else has decided meanwhile
+	return err
+}
+
+// batches are the runs that this node has, and had lately, as calls take them: in the order in which they were granted. Those of
+// partitions that have kept them are not among them. Or those of them that are left of this server.
+func (f *failover) batches(server string) [][]recalled {
+	f.mu.Lock()
+	left := f.leftOf == server
+	all, known := []recalled(nil), make(map[string]bool)
+	//guard:ends-told P2 a Redis that has lost the end of a run is told of it
+	for _, e := range f.memory.recent() {
+		known[e.Report.Run] = true
+		all = append(all, recalled{e.Grant, &e.Report})
+	}
+	//guard:runs-told P1 a Redis that has lost the grant of a run is told of it
+	for _, g := range f.n.Runs.Grants() {
+		if !known[g.Lease.Run] {
+			all = append(all, recalled{g: g})
+		}
+	}
+	masters := f.n.Ledger.ByPartition(server)
+	all = slices.DeleteFunc(all, func(c recalled) bool {
+		_, is := f.left[c.g.Lease.Run]
+		kept := f.kept[c.g.Job.Part]
+		return left && !is || kept != "" && kept == masters[c.g.Job.Part]
+	})
+	f.mu.Unlock()
+	slices.SortFunc(all, func(a, b recalled) int {
+		return cmp.Or(a.g.Job.Part-b.g.Job.Part, cmp.Compare(a.g.Lease.Token, b.g.Lease.Token), a.g.Job.Index-b.g.Job.Index)
+	})
+	var batches [][]recalled
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && n < assertMax && all[n].g.Job.Part == all[0].g.Job.Part {
+			n++
+		}
+		batches, all = append(batches, all[:n]), all[n:]
+	}
+	return batches
+}
+
+// assertion is what the ledger is told of a run.
+func (f *failover) assertion(c recalled, last bool) ledger.Assertion {
+	j, l := c.g.Job, c.g.Lease
+	a := ledger.Assertion{Digest: j.Digest, Lease: l}
+	if c.end != nil {
+		a.Ended = c.end.Ended
+	}
+	if l.Of != "" && l.Shards == j.Shards {
+		a.Reopen, a.Params = true, j.Params
+	}
+	if l.Prev == 0 && j.Schedule != nil { // a shard, or a later attempt: its tick's step may be lost too
+		a.Next = work.Millis(j.Schedule.Next(time.UnixMilli(l.Tick)))
+	}
+	f.mu.Lock()
+	cursor := f.left[l.Run]
+	f.mu.Unlock()
+	if last && cursor != 0 && j.Schedule != nil {
+		count, until := j.Schedule.Count(time.UnixMilli(cursor), time.UnixMilli(l.Tick))
+		a.Gap = &ledger.Pass{First: cursor, Last: cmp.Or(work.Millis(until), cursor), Count: int64(count)}
+	}
+	return a
+}

@@ -1,0 +1,72 @@
+package lane
+
+import (
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/work"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// Runner carries granted runs.
+type Runner interface {
+	// Start begins a run, or hands it back when Grant.Back says why; false when that run is here already. It does not block.
+	Start(g work.Grant) bool
+}
+
+// start hands what a batch was granted to the runner.
+func (s sender) start(b *work.Batch) {
+	b.Begun = make([]bool, len(b.Claims))
+	for i := range b.Claims {
+		crowded := b.Lent && !s.n.Slots.Reclaim()
+		if b.Err == nil && b.Answers[i].Verdict == ledger.Granted {
+			b.Begun[i] = s.runner.Start(s.granted(b, i, crowded))
+		}
+	}
+}
+
+// granted is the run that a claim was granted.
+func (s sender) granted(b *work.Batch, i int, crowded bool) work.Grant {
+	c, a := b.Claims[i], b.Answers[i]
+	first := s.n.Ledger.FirstLease(c.TTL)
+	g := work.Grant{
+		Job: b.Jobs[i], Lease: c.Lease(a, ledger.Claimer{ID: s.n.ID, Name: s.n.Name}, s.n.Clock.Now().UnixMilli()), Server: b.Server,
+		Asked: since(b, first, a), Slept: b.Slept, First: first, Waited: c.Pending,
+	}
+	// Only what a schedule asks for is granted ahead: a run that was to be at a later time, and was cancelled, may be repeated before that.
+	if t := g.Lease.Trigger; t == jobs.TriggerSchedule.String() || t == jobs.TriggerCatchUp.String() {
+		g.At = after(g.Lease.Tick, a.Left-first, b.Sent, s.n.Clock.Past())
+	}
+	if crowded {
+		g.Back = "its grant was heard of when others had all slots"
+	}
+	//guard:confirm-hands-back P1 a run that too few replicas know of is not begun, if confirmation is asked for
+	if a.Unconfirmed != nil {
+		g.Back = "too few replicas have its grant"
+	}
+	return g
+}
+
+// since is the instant from which a granted lease's first span counts: before its first request was sent.
+// A pending run keeps its id, so the grant may be one that an earlier batch asked for, whose answer
+// never came; then what is left of the lease tells.
+func since(b *work.Batch, first time.Duration, a ledger.Answer) time.Time {
+	if left := b.Sent.Add(a.Left - first); left.Before(b.Asked) {
+		return left
+	}
+	//guard:granted-from-request P4 the lease counts from before the first request, not from the one that was answered
+	if b.Asked.Before(b.Sent) {
+		return b.Asked
+	}
+	return b.Sent
+}
+
+// after is until when (ms, by this node's idea of Redis' clock) a run must wait whose tick was so long ahead when it was granted, by Redis'
+// own clock, in answer to what was sent then: until its tick, or longer when Redis' clock has stepped back since it was looked at.
+func after(tick int64, ahead time.Duration, sent, now time.Time) int64 {
+	left := time.UnixMilli(tick).Sub(now)
+	if ahead > 0 && left < ahead-time.Since(sent)-time.Millisecond {
+		return now.Add(ahead + time.Millisecond).UnixMilli()
+	}
+	return tick
+}

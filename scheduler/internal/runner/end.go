@@ -1,0 +1,149 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/work"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// end reports how a run ended. Its lease is kept alive until that is answered.
+func (r *Runner) end(l *life) {
+	report := r.report(l)
+	if l.calling.Swap(false) && l.lease.Lost() {
+		r.tellLost(l) // before the run is settled, in any case
+	}
+	if l.cancel != nil {
+		l.cancel()
+	}
+	r.calls.Done()
+	r.Redis.Settle(l.g, report, ended{r, l})
+}
+
+// ended is a run whose report is under way.
+type ended struct {
+	r *Runner
+	l *life
+}
+
+// Settled says what became of the report, and leaves.
+func (e ended) Settled(report ledger.Report, word ledger.Word, err error) {
+	r, g := e.r, e.l.g
+	recorded := err == nil && word == ledger.Settled
+	duration := time.Duration(report.Ended-report.Started) * time.Millisecond
+	succeeded := recorded && report.Outcome == jobs.OutcomeSucceeded
+	if level, shown := r.usual(duration > long); shown || !succeeded {
+		r.tell(g, report, word, err, level)
+	}
+	r.Listener.Settled(g.Lease, report, recorded)
+	r.leave(e.l)
+	r.wg.Done()
+}
+
+// report is how a run ended, as this node saw it.
+func (r *Runner) report(l *life) ledger.Report {
+	how, reason := outcome(l.ctx, l.err)
+	report := ledger.Report{
+		Job: l.g.Job.Name, Run: l.g.Lease.Run, Token: l.g.Lease.Token, Outcome: how, Reason: reason,
+		Started: l.started.UnixMilli(), Ended: r.Now().UnixMilli(), Tries: l.tries,
+	}
+	if l.tries > 0 {
+		report.Error, report.Output = errorText(l.err, l.before), l.run.Output()
+	}
+	report.Rerun = l.g.Job.OnCrash == jobs.OnCrashRerun && cutShort(how, reason)
+	return report
+}
+
+// cutShort says whether a run ended in a way that on_crash rerun answers with another attempt, if there
+// is one left.
+func cutShort(how jobs.Outcome, reason string) bool {
+	return how == jobs.OutcomeLost || how == jobs.OutcomeCancelled && reason == ledger.ReasonDraining
+}
+
+// outcome names how a function ended, and why. What it returned counts first: a function that finished
+// its work has succeeded, whatever became of its context meanwhile.
+func outcome(ctx context.Context, err error) (jobs.Outcome, string) {
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil:
+		return jobs.OutcomeSucceeded, ""
+	case errors.Is(cause, locking.ErrLeaseLost):
+		return jobs.OutcomeLost, ""
+	case errors.Is(cause, jobs.ErrTimeout):
+		return jobs.OutcomeTimedOut, ""
+	case errors.Is(cause, ErrDraining):
+		return jobs.OutcomeCancelled, ledger.ReasonDraining
+	case errors.Is(cause, jobs.ErrReplaced):
+		return jobs.OutcomeCancelled, ledger.ReasonReplaced
+	case errors.Is(cause, jobs.ErrCancelled):
+		return jobs.OutcomeCancelled, cause.Error()
+	default:
+		return jobs.OutcomeFailed, ""
+	}
+}
+
+const (
+	// errorRoom is what the ledger keeps of a run's error, in bytes.
+	errorRoom = 2 << 10
+	// shortMax is what an error of an earlier try may take of it.
+	shortMax = 200
+)
+
+// errorText is the error of the last try, then those of the tries before it: the newest of them, as
+// many as fit in whole.
+func errorText(last error, before []string) string {
+	const lead, between = "; before: ", "; "
+	if last == nil {
+		return ""
+	}
+	text := last.Error()
+	room, first := errorRoom-len(text)-len(lead), len(before)
+	for first > 0 && len(before[first-1]) <= room {
+		first--
+		room -= len(before[first]) + len(between)
+	}
+	if first == len(before) {
+		return text
+	}
+	return text + lead + strings.Join(before[first:], between)
+}
+
+// short is the first line of an error.
+func short(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return clip(line, shortMax)
+}
+
+// clip cuts a text to most bytes, on a rune's border.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most-3], "") + "..."
+}
+
+// tell logs what became of a report.
+func (r *Runner) tell(g work.Grant, report ledger.Report, word ledger.Word, err error, usual slog.Level) {
+	log := r.Log.With("job", g.Job.Name, "tick", time.UnixMilli(g.Lease.Tick).UTC(), "run", report.Run, "outcome", report.Outcome.String())
+	duration := time.Duration(report.Ended-report.Started) * time.Millisecond
+	switch {
+	case err != nil:
+		log.Error("run ended, but its outcome could not be recorded; its lease will lapse and be recorded as abandoned", "error", err)
+	case word == ledger.Settled && report.Outcome == jobs.OutcomeSucceeded:
+		log.Log(context.Background(), usual, "run ended", "duration", duration, "tries", report.Tries)
+	case word == ledger.Settled:
+		log.Warn("run ended", "duration", duration, "tries", report.Tries, "reason", report.Reason, "error", report.Error)
+	case word == ledger.Lost:
+		log.Warn("run ended too late: somebody else had ended it, this report is kept beside that outcome", "answer", string(word))
+	case word == ledger.NoSuchRun:
+		log.Error("run ended, and nobody knows it any more: Redis lost its record, its outcome is only here", "error", report.Error)
+	default:
+		log.Error("run ended, but a record of its job is not understood by this version and was left alone; its outcome is only here", "answer", string(word), "error", report.Error)
+	}
+}

@@ -1,0 +1,171 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// What claim.lua is given and what it answers; see there.
+
+// claimsSize is how many arguments a batch is sent as.
+func claimsSize(batch []Claim) (n int) {
+	for i := range batch {
+		if batch[i].plain() {
+			n += 6
+		} else {
+			n += 13
+		}
+	}
+	return n
+}
+
+// appendClaims spells out a batch. Neighbours often have their terms and instants in common: those are spelt once.
+func appendClaims(args []string, batch []Claim) []string {
+	var terms string
+	var tick, next spelt
+	for i := range batch {
+		c := &batch[i]
+		if !c.plain() {
+			args = c.appendTo(args)
+			continue
+		}
+		if terms == "" || !c.likewise(&batch[i-1]) {
+			terms = c.terms()
+		}
+		args = append(args, terms, c.Job, c.Digest, c.Run, tick.of(c.Tick), next.of(c.Next))
+	}
+	return args
+}
+
+// plain says whether the claim is for a tick that passes none and has no shards, of a schedule that has more: nearly all are.
+func (c *Claim) plain() bool {
+	return !c.Pending && c.Shards < 2 && len(c.Passes) == 0 && c.Tick != 0 && c.Tick == c.From && c.Next != 0
+}
+
+// likewise says whether two plain claims have the same terms.
+func (c *Claim) likewise(d *Claim) bool {
+	return d.plain() && c.TTL == d.TTL && c.Overlap == d.Overlap && c.Attempts == d.Attempts && c.Trigger == d.Trigger
+}
+
+func (c *Claim) terms() string {
+	return ms(c.TTL.Milliseconds()) + "|" + mode(c.Overlap) + "|" + strconv.Itoa(max(1, c.Attempts)) + "|" + c.Trigger.String()
+}
+
+func (c *Claim) appendTo(args []string) []string {
+	ttl, most := ms(c.TTL.Milliseconds()), strconv.Itoa(max(1, c.Attempts))
+	if c.Pending {
+		kind, parts := "p", c.parts()
+		if c.Shard {
+			kind, parts = "s", ""
+		}
+		return append(args, kind, c.Job, c.Digest, c.Run, ttl, mode(c.Overlap), most, c.Drop, "", "", "", "", parts)
+	}
+	return append(args, "t", c.Job, c.Digest, c.Run, ttl, mode(c.Overlap), most, ms(c.From), passesText(c.Passes), orNone(c.Tick), orNone(c.Next),
+		c.Trigger.String(), c.parts())
+}
+
+// parts are the shards to be as claim.lua reads them.
+func (c *Claim) parts() string {
+	if c.Shards < 2 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(strconv.Itoa(c.Shards))
+	for _, p := range c.Params {
+		b.WriteString("," + url.QueryEscape(p))
+	}
+	return b.String()
+}
+
+// mode is an overlap policy as the scripts know it: the first letter of its word.
+func mode(o jobs.Overlap) string { return o.String()[:1] }
+
+// passesText is passes as claim.lua reads them.
+func passesText(passes []Pass) string {
+	if len(passes) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for _, p := range passes {
+		fmt.Fprintf(&b, "%s,%s,%d,%d,%d,%s;", p.Outcome, p.Reason, p.First, p.Last, p.Count, orNone(p.Next))
+	}
+	return b.String()
+}
+
+// orNone spells an instant that may be absent.
+func orNone(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return ms(n)
+}
+
+// claimAnswers reads what was answered to a batch.
+func (l *Ledger) claimAnswers(reply []any, batch []Claim) ([]Answer, error) {
+	if len(reply) < 2 {
+		return nil, errors.New("claim: no answer")
+	}
+	tokens, now, others := text(reply[0]), number(reply[1]), reply[2:]
+	answers := make([]Answer, len(batch))
+	for i := range batch {
+		var token string
+		var more bool
+		if token, tokens, more = strings.Cut(tokens, ","); more != (i < len(batch)-1) || token == "" && len(others) < 4 {
+			return nil, fmt.Errorf("claim: an answer that is too short or too long for %d claims", len(batch))
+		}
+		if token != "" {
+			answers[i] = l.granted(&batch[i], token, now)
+			continue
+		}
+		var err error
+		if answers[i], err = answerOf(others[:4]); err != nil {
+			return nil, fmt.Errorf("claim of %s: %w", batch[i].Job, err)
+		}
+		others = others[4:]
+	}
+	return answers, nil
+}
+
+// granted is the answer to a plain tick whose lease counts from the tick, or from Redis' time now where that is later.
+func (l *Ledger) granted(c *Claim, token string, now int64) Answer {
+	left := l.FirstLease(c.TTL).Truncate(time.Millisecond) + time.Duration(max(0, c.Tick-now))*time.Millisecond
+	return Answer{Verdict: Granted, Token: digits(token), Left: left, Run: Lease{Attempt: 1}}
+}
+
+func answerOf(reply []any) (Answer, error) {
+	word := text(reply[0])
+	a := Answer{Verdict: verdicts[word]}
+	switch a.Verdict {
+	case Granted:
+		a.Token, a.Left = number(reply[1]), time.Duration(number(reply[2]))*time.Millisecond
+		a.Run.Attempt = 1
+		if record := text(reply[3]); strings.Contains(record, "|") {
+			var err error
+			if a.Run, err = parseLease("", record); err != nil {
+				return a, err
+			}
+		} else if record != "" {
+			a.Run.Attempt = int(number(record))
+		}
+	case Opened, Skipped, Passed:
+		a.Cursor, a.Detail = number(reply[2]), text(reply[3])
+	case Moved:
+		a.Cursor = number(reply[2])
+		pause, busy, _ := strings.Cut(text(reply[3]), "|")
+		a.Pause, a.Busy = windowOf(pause), windowOf(busy)
+	case Closed:
+		a.Detail = closedBy(text(reply[2])).Error()
+	case Held, Superseded:
+		a.Detail = text(reply[2])
+	case Early, Unknown, Foreign:
+	default:
+		return a, fmt.Errorf("answer %q: not one this version knows", word)
+	}
+	return a, nil
+}

@@ -1,0 +1,100 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/internal/wait"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// open opens the ledger, makes the roles and enters the roster, waiting for Redis if it may.
+func (n *Node) open(ctx context.Context) (*roles, error) {
+	for try := 0; ; try++ {
+		r, err := n.openOnce(ctx)
+		if err == nil {
+			n.health.OK("open")
+			n.roles.Store(r)
+			return r, nil
+		}
+		if r != nil {
+			r.cluster.Leave(ctx) // the beat may have arrived though its answer did not
+		}
+		if !n.cfg.WaitForRedis || !errors.Is(err, locking.ErrUnreachable) || ctx.Err() != nil {
+			return nil, err
+		}
+		n.health.Fail("open", err)
+		wait.For(ctx, wait.Backoff(n.id, try))
+	}
+}
+
+func (n *Node) openOnce(ctx context.Context) (*roles, error) {
+	if err := n.moves.Before(ctx); err != nil {
+		return nil, err
+	}
+	redisconn.Meet(ctx, n.client)
+	call, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	l, err := ledger.Open(call, n.client, n.cfg.ledger())
+	if err != nil {
+		return nil, err
+	}
+	if l, err = n.confirming(call, l); err != nil {
+		return nil, err
+	}
+	r := n.newRoles(context.WithoutCancel(ctx), l)
+	if err := r.lane.Begin(call); err != nil {
+		return nil, err
+	}
+	if err := r.cluster.Join(call); err != nil {
+		return r, err
+	}
+	n.warnEviction(ctx)
+	n.warnUnnamed(ctx)
+	return r, nil
+}
+
+// confirming is the ledger for claims that wait for replicas as Config.Confirm wants it.
+func (n *Node) confirming(ctx context.Context, l *ledger.Ledger) (_ *ledger.Ledger, err error) {
+	replicas := n.cfg.Confirm
+	if replicas == ConfirmMajority {
+		if replicas, err = redisconn.Majority(ctx, n.client); err != nil {
+			return nil, fmt.Errorf("confirm: %w", err)
+		}
+		n.log.Info("claims are confirmed by replicas", "replicas", replicas)
+	}
+	return l.Confirming(replicas), nil
+}
+
+// evictionWithin bounds the question whether Redis evicts, and the one who it is: of a Cluster a master may be silent.
+const evictionWithin = 500 * time.Millisecond
+
+// warnEviction tells of a Redis that drops keys when its memory is full. One that does not say is not asked again.
+func (n *Node) warnEviction(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, evictionWithin)
+	defer cancel()
+	if policy, _ := redisconn.Evicts(ctx, n.client); policy != "" { // what else is wrong is found by the calls that matter
+		n.log.Warn("Redis drops keys when its memory is full: a tick may run twice, and history vanish; set maxmemory-policy noeviction", "policy", policy)
+	}
+}
+
+// warnUnnamed tells of a Redis that does not tell this node its id, by which a restart or failover is noticed. It asks once more, for the
+// reason: the embedded one has none to tell, and does not outlive a restart.
+func (n *Node) warnUnnamed(ctx context.Context) {
+	if n.clock.Server() != "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, evictionWithin)
+	defer cancel()
+	err := n.client.Info(ctx, "server").Err()
+	if err == nil || redis.IsPermissionError(err) || strings.Contains(strings.ToLower(err.Error()), "unknown command") {
+		n.log.Warn("Redis does not say which server it is, for this node's user may not ask for INFO, or the service hides master_replid and run_id: restarts and failovers go unnoticed, and after one that lost writes a tick may run twice; give the user the right to INFO (ACL SETUSER NAME +info)", "error", err)
+	}
+}

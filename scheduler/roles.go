@@ -1,0 +1,109 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/internal/agenda"
+	"github.com/escapement/escapement/scheduler/internal/cluster"
+	"github.com/escapement/escapement/scheduler/internal/lane"
+	"github.com/escapement/escapement/scheduler/internal/runner"
+	"github.com/escapement/escapement/scheduler/internal/work"
+	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/sharding"
+)
+
+// roles are what a node works with, once its ledger is open. Each has what it needs from its constructor.
+//
+//	agenda ──claims──► lane ──grants──► runner ──reports──► lane ──recorded──► agenda
+//	  ▲                                                                         │
+//	  └── lane's sweep, cluster: what else there is to ask for, whose turn it is ┘
+type roles struct {
+	n       *Node
+	slots   *agenda.Slots
+	lane    *lane.Lane
+	runner  *runner.Runner
+	cluster *cluster.Cluster
+	agenda  *agenda.Agenda
+	ledger  *ledger.Ledger
+}
+
+// newRoles makes all roles; none of them does anything yet. values has those of Run's context, for the jobs' functions.
+func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
+	for _, j := range n.jobs.All {
+		j.Part = l.Partition(j.Name)
+	}
+	r, c := &roles{n: n, ledger: l, slots: agenda.NewSlots(n.cfg.MaxRunning)}, n.cfg
+	inbox, view, live := agenda.NewInbox(r.slots), &cluster.View{}, &runner.Live{}
+	claims, answers := make(chan *work.Batch, c.MaxRunning), make(chan *work.Batch)
+	beat, sweep, lost := make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
+	r.lane = lane.New(lane.Config{
+		Ledger: l, ID: n.id, Name: c.Name, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
+		Claims: claims, Answers: answers, Nodes: view, Runs: live, Listener: n.events, Labels: c.Labels, Leaving: n.standing.Leaving.Load,
+		Works: func() bool { return n.standing.Cordon.Load() == nil && n.moves.Trouble() == nil },
+		Beat:  beat, Sweep: sweep, Lost: lost,
+		MaxSkew: c.MaxSkew, Grace: c.Grace, SweepEvery: c.SweepEvery, FailoverHold: c.FailoverHold, Log: n.log,
+	})
+	r.runner = runner.New(runner.Config{
+		Node: c.Name, Values: values, Now: n.clock.Now, Past: n.clock.Past, Keeper: r.lane.Keeper(), Live: live, Redis: r.lane, Listener: n.events, Log: n.log,
+	})
+	r.cluster = cluster.New(cluster.Config{
+		ID: n.id, Name: c.Name, Namespace: c.Namespace, Version: c.Version, Revision: c.Revision, Generation: c.Generation,
+		Labels: c.Labels, Weight: c.Weight, Grace: c.Grace, DrainTimeout: c.DrainTimeout, Wall: c.Wall,
+		Ledger: l, Roster: sharding.NewRoster(n.client, sharding.RosterConfig{Namespace: c.Namespace, TTL: cluster.RosterTTL}),
+		Lane: r.lane, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
+		Moves: n.moves, View: view, Standing: n.standing, Beat: beat, Lost: lost, Log: n.log,
+	})
+	r.agenda = agenda.New(agenda.Config{
+		Jobs: n.jobs, Clock: n.clock, Slots: r.slots, Inbox: inbox, Gate: r.lane, Turns: cluster.Turns{N: r.cluster},
+		Listener: n.events, Registrar: r.cluster, Claims: claims, Answers: answers, Relay: sweep,
+		Ahead: c.ClaimAhead, NewID: c.NewID, Log: n.log,
+	})
+	return r
+}
+
+// run starts the roles, waits for the end of ctx, or until the namespace has moved, and stops them in their order.
+func (r *roles) run(ctx context.Context) error {
+	n, asked := r.n, ctx
+	ctx, depart := context.WithCancel(ctx) // also when the namespace has moved
+	defer depart()
+	// The roles that keep what runs alive outlast ctx; stop ends them when nothing runs any more.
+	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	claiming, stopClaiming := context.WithCancel(alive) // outlasts ctx by the hand-over
+	defer stopClaiming()
+	var taking, keeping, settling sync.WaitGroup
+	r.lane.SettleAll(alive, &settling)
+	r.lane.Send(claiming, r.runner, &taking)
+	taking.Go(func() { r.agenda.Run(claiming) })
+	taking.Go(func() { r.cluster.Register(ctx) })
+	taking.Go(func() { n.moves.Run(ctx, r.ledger, depart) })
+	keeping.Go(func() { r.runner.Run(alive) })
+	keeping.Go(func() { r.lane.WatchClock(alive) })
+	keeping.Go(func() { r.cluster.Attend(alive) })
+	keeping.Go(func() { n.events.run(alive) })
+	keeping.Go(func() { r.lane.SweepAll(ctx, alive) })
+
+	<-ctx.Done()
+	told := time.Now()
+	n.log.Info("draining: what the node goes first for is handed over, nothing else is claimed", "running", r.slots.Used(), "timeout", n.cfg.DrainTimeout)
+	r.cluster.HandOver()
+	r.runner.Refuse()
+	stopClaiming()
+	left := n.cfg.DrainTimeout - time.Since(told)
+	taking.Wait()
+	err := r.runner.Drain(left)
+	r.lane.Part(alive)
+	r.lane.Close()
+	stop()
+	keeping.Wait()
+	settling.Wait()
+	r.cluster.Leave(ctx)
+	n.log.Info("node stopped")
+	if n.moves.Moved() && asked.Err() == nil {
+		err = errors.Join(err, n.moves.Gone())
+	}
+	return err
+}
