@@ -93,7 +93,7 @@ func TestRegressions(t *testing.T) {
 // given the same grant. When the answer came after the run had ended, the function was called once more.
 func TestPendingRunIsBegunOnce(t *testing.T) {
 	again := 0
-	for seed := range uint64(60) { // one in eight comes to the point
+	for seed := range uint64(60) { // one in five comes to the point, and most of these are granted the run once more
 		r := Run(t, Plan{
 			Seed: seed, Nodes: 1, Heal: 6 * time.Second, For: 20 * time.Second,
 			Jobs:     []jobs.Job{{Name: "quick", Schedule: "0 0 * * * *", TTL: 3 * time.Second, Func: patient(20 * time.Millisecond)}},
@@ -105,12 +105,12 @@ func TestPendingRunIsBegunOnce(t *testing.T) {
 		if n := r.Seen["run by manual"]; n != 1 {
 			t.Errorf("seed %d: the run was begun %d times", seed, n)
 		}
-		if again == 1 {
+		if again == 4 {
 			break // that is enough
 		}
 	}
-	if again == 0 {
-		t.Error("it was never asked for once more")
+	if again < 4 {
+		t.Errorf("it was asked for once more in %d plays, want 4", again)
 	}
 }
 
