@@ -1,7 +1,7 @@
 // Command torture runs real node processes on a real redis-server, does to them what happens to
 // machines, and checks from a file that the jobs write whether the promises held.
 //
-//	go run ./cmd/torture [-scenario all|plain|kill|freeze|skew|outage|churn|control|failover|zombie|flip|shard|hang|deploy|promote|move|broken]
+//	go run ./cmd/torture [-scenario all|plain|kill|freeze|skew|outage|churn|control|failover|zombie|flip|shard|hang|masters|deploy|promote|move|broken]
 //	                     [-seconds 60] [-nodes 3] [-jobs 20] [-keep] [-short] [-race] [-without] [-confirm]
 //	go run ./cmd/torture -ignore revision|generation|late|seal
 //
@@ -37,6 +37,8 @@
 //	         and 2 s, and five times in a row; each job runs again within 10 s (STALL)
 //	shard    the same as failover, on a Cluster, and SIGKILL to one of its three masters
 //	hang     the same as zombie, on a Cluster, to one of its three masters
+//	masters  the same load on a Cluster, of which one master after another has a slot moved, is full, gets SIGSTOP, and SIGKILL;
+//	         jobs at the others start at most 20 ms later (DELAYED)
 //	deploy   50 jobs a second through three rolling deploys without a pause, and a rollback of the last: revision and ttl,
 //	         then schedules, ttl and shard counts, then these again, while an old node comes back
 //	promote  two generations: promote, promote back, promote with SIGKILL to the command half way; then a retired node returns
@@ -45,9 +47,9 @@
 //	broken   each node in a namespace of its own. The judge must find every double run, and one planted fault of each
 //	         other kind
 //
-// failover, zombie, flip, shard, hang and move are left out of all with -short.
+// failover, zombie, flip, shard, hang, masters and move are left out of all with -short.
 //
-// In failover, zombie, flip, shard and hang, writes that the master had acknowledged and not passed on are lost, which
+// In failover, zombie, flip, shard, hang and masters, writes that the master had acknowledged and not passed on are lost, which
 // is the one thing that can make a tick run twice. So ticks around the fault may run twice, or have no record; they are
 // counted and noted. All others are held to the usual rules, and the tokens of a job must grow always.
 // -confirm sets redis.confirm: replicas in failover and zombie, so that nothing begins which only the master has.

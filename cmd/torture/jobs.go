@@ -69,12 +69,13 @@ type settings struct {
 	posts bool   // the jobs are HTTP calls, to
 	url   string // which the stage fills in
 
-	sentinel bool           // Redis is watched by sentinels
-	sharded  bool           // Redis is a Cluster
-	flips    bool           // Redis is an address that leads to one of two servers
-	next     bool           // there is a Cluster to move to
-	confirm  bool           // replicas confirm what is granted
-	section  map[string]any // redis, of the configuration, which the stage fills in; nil: flags say it
+	sentinel    bool           // Redis is watched by sentinels
+	sharded     bool           // Redis is a Cluster
+	clusterArgs []string       // of its servers
+	flips       bool           // Redis is an address that leads to one of two servers
+	next        bool           // there is a Cluster to move to
+	confirm     bool           // replicas confirm what is granted
+	section     map[string]any // redis, of the configuration, which the stage fills in; nil: flags say it
 
 	label string         // stands in each line that a node with this configuration writes; "" is "-"
 	node  map[string]any // more of the section node

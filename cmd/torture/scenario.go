@@ -33,6 +33,7 @@ var scenarios = []scenario{
 	{name: "flip", prepare: flipSettings, act: flip, long: true},
 	{name: "shard", prepare: shardSettings, act: shard, long: true},
 	{name: "hang", prepare: shardSettings, act: hang, long: true},
+	{name: "masters", prepare: mastersSettings, act: masters, long: true},
 	{name: "deploy", prepare: deploySettings, act: deploy},
 	{name: "promote", prepare: promoteSettings, act: promote},
 	{name: "move", prepare: moveSettings, act: move, long: true},

@@ -20,7 +20,7 @@ func (s *stage) openRedis(data string) {
 	s.check(os.MkdirAll(data, 0o700))
 	switch {
 	case s.sharded:
-		s.shards, err = redistest.StartClusterProcess(redistest.ClusterConfig{Dir: data})
+		s.shards, err = redistest.StartClusterProcess(redistest.ClusterConfig{Dir: data, Args: s.clusterArgs})
 		s.check(err)
 		s.section = map[string]any{"mode": "cluster", "addrs": s.shards.Options().Addrs}
 		s.client = redis.NewClusterClient(s.shards.Options())

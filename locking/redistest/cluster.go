@@ -36,7 +36,8 @@ const (
 
 // ClusterConfig says how StartClusterProcess starts its processes.
 type ClusterConfig struct {
-	Dir string // where their data goes; required, must exist
+	Dir  string   // where their data goes; required, must exist
+	Args []string // more arguments of each, after the usual ones
 }
 
 // Cluster is a Redis Cluster of three masters with a replica each, all on the
@@ -70,17 +71,17 @@ func StartClusterProcess(cfg ClusterConfig) (*Cluster, error) {
 		return nil, errors.New("redis-server: no directory for the data; set ClusterConfig.Dir")
 	}
 	c := &Cluster{}
-	if err := c.start(cfg.Dir); err != nil {
+	if err := c.start(cfg); err != nil {
 		return nil, errors.Join(err, c.Kill())
 	}
 	return c, nil
 }
 
-func (c *Cluster) start(dir string) error {
+func (c *Cluster) start(cfg ClusterConfig) error {
 	ctx, cancel := context.WithTimeout(context.Background(), gatherWithin)
 	defer cancel()
 	for i := range 2 * clusterMasters {
-		server, err := startNode(filepath.Join(dir, fmt.Sprintf("node-%d", i+1)))
+		server, err := startNode(filepath.Join(cfg.Dir, fmt.Sprintf("node-%d", i+1)), cfg.Args)
 		if err != nil {
 			return err
 		}
@@ -109,7 +110,7 @@ func (c *Cluster) start(dir string) error {
 }
 
 // startNode starts one node, which knows no other yet.
-func startNode(dir string) (s *Server, err error) {
+func startNode(dir string, more []string) (s *Server, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func startNode(dir string) (s *Server, err error) {
 		if err != nil {
 			return nil, err
 		}
-		s, err = StartProcess(ProcessConfig{Dir: dir, Port: port, Args: args})
+		s, err = StartProcess(ProcessConfig{Dir: dir, Port: port, Args: append(args, more...)})
 		if err == nil || !strings.Contains(err.Error(), "Address already in use") {
 			return s, err
 		}
