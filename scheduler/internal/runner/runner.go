@@ -108,7 +108,7 @@ type life struct {
 	started time.Time
 	tries   int
 	inside  bool      // the function has not returned
-	run     *jobs.Run // of the last try
+	run     *jobs.Run // of the last try, or of the first that is to come
 	err     error     // of the last try
 	before  []string  // the errors of those before it
 }
@@ -156,6 +156,7 @@ func (r *Runner) admit(g work.Grant) *life {
 // begin calls the function, unless the run was cancelled meanwhile, is to be handed
 // back, or its lease is over already.
 func (r *Runner) begin(l *life, back bool) {
+	l.run = runOf(l.g, r.Node, 1) // made before the tick is due
 	back = r.await(l, back)
 	l.started = r.Now()
 	switch cause := context.Cause(l.lease.Context()); {

@@ -21,7 +21,7 @@ var errLeft = errors.New("the function ended its goroutine instead of returning"
 
 // call calls the job's function, as often as the job's Retry says, and ends the run.
 func (r *Runner) call(l *life) {
-	l.ctx, l.started = l.lease.Context(), r.Now()
+	l.ctx = l.lease.Context()
 	if timeout := l.g.Job.Timeout; timeout > 0 {
 		l.ctx, l.cancel = context.WithTimeoutCause(l.ctx, timeout, jobs.ErrTimeout)
 	}
@@ -87,8 +87,9 @@ func (r *Runner) tries(l *life) {
 		}
 	}()
 	for r.another(l) {
-		l.tries++
-		l.run = runOf(l.g, r.Node, l.tries)
+		if l.tries++; l.tries > 1 {
+			l.run = runOf(l.g, r.Node, l.tries)
+		}
 		l.inside, l.err = true, errLeft // until it returns
 		l.err = r.invoke(l)
 		l.inside = false
