@@ -51,6 +51,7 @@ func briefly(group *sync.WaitGroup, do func()) {
 // carry brings one batch's answers, and has what was granted begin. While its partition is quiet, its claims lend their slots.
 func (s sender) carry(draining context.Context, b *work.Batch) {
 	if s.n.quiet.of(b.Part) || !s.claim(draining, b, false) {
+		b.Again = true
 		answered := s.n.quiet.aside(b.Part)
 		b.Lent = true
 		s.n.Inbox.Tell(agenda.Lend{Slots: len(b.Claims)})
@@ -115,6 +116,7 @@ func (s sender) claim(draining context.Context, b *work.Batch, aside bool) (answ
 		if !aside && (s.n.quiet.of(b.Part) || s.n.quiet.apart && b.Err != nil) {
 			return false
 		}
+		b.Again = true
 		wait.For(context.Background(), wait.Backoff(s.n.ID+b.Claims[0].Run, max(0, try)))
 	}
 }

@@ -23,6 +23,7 @@ type Batch struct {
 	// Copied is when the last request was sent that can be granted, and Unanswered says that one was not answered.
 	Copied     time.Time
 	Unanswered bool
+	Again      bool // it was asked more than once, or waited until it could be
 	Lent       bool // its claims lent their slots to others while it waited
 
 	Answers []ledger.Answer

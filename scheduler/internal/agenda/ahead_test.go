@@ -1,0 +1,48 @@
+package agenda
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/internal/work"
+	"github.com/escapement/escapement/scheduler/ledger"
+)
+
+// How long before they are due ticks are asked for follows from how long the claims of one instant have taken. It once never did on a
+// real clock, where two readings differ, and always in a simulation.
+func TestLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lead
+		if got := l.time(); got != aheadMin {
+			t.Errorf("at first it is %s, want %s", got, aheadMin)
+		}
+		burst := func(spent time.Duration, b *work.Batch) time.Duration {
+			l.asked(0)
+			b.Asked = time.Now()
+			time.Sleep(time.Microsecond)
+			b.Sent = time.Now()
+			l.asked(1)
+			time.Sleep(spent - time.Microsecond)
+			l.answered(1, b)
+			l.answered(0, b)
+			return l.time()
+		}
+		for _, c := range []struct {
+			what  string
+			spent time.Duration
+			batch work.Batch
+			want  time.Duration
+		}{
+			{"claims that took long", 200 * time.Millisecond, work.Batch{}, 300 * time.Millisecond},
+			{"quicker ones", 20 * time.Millisecond, work.Batch{}, 270 * time.Millisecond},
+			{"one asked twice", 5 * time.Second, work.Batch{Again: true}, 270 * time.Millisecond},
+			{"one that was not answered", 5 * time.Second, work.Batch{Err: work.ErrNotSent}, 270 * time.Millisecond},
+			{"claims that took too long", 5 * time.Second, work.Batch{}, ledger.AheadMax},
+		} {
+			if got := burst(c.spent, &c.batch); got != c.want {
+				t.Errorf("after %s it is %s, want %s", c.what, got, c.want)
+			}
+		}
+	})
+}
