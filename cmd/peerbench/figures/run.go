@@ -41,6 +41,7 @@ type Row struct {
 	NodesCPU  float64 `json:"nodes_cpu_s"`       // seconds, of all node processes
 	RedisCPU  float64 `json:"redis_cpu_s"`       // seconds
 	NodeRSS   int64   `json:"node_rss_bytes"`    // of the node that has most
+	Allocs    int64   `json:"allocs"`            // of all node processes
 	RedisRSS  int64   `json:"redis_rss_bytes"`   // at the end
 	OthersCPU float64 `json:"others_cpu_s"`      // seconds, of everything else on the machine; 0 where it is not known
 	Problem   string  `json:"problem,omitempty"` // why there are no figures

@@ -17,6 +17,7 @@ type Summary struct {
 	Commands, Scripts  float64 // a tick that ran; where none is due, a second
 	NodesCPU, RedisCPU float64 // seconds for 1,000 ticks that ran; where none is due, for a second
 	NodeMiB, RedisMiB  float64
+	Allocs             float64 // in the nodes, a tick that ran; where none is due, a second
 	Problem            string
 	Survived           bool
 	Disturbed          bool // in each round other processes had the machine
@@ -76,6 +77,7 @@ func summary(rows []Row, seconds float64) Summary {
 	s.P99 = of(func(r Row) float64 { return r.P99 })
 	s.Commands = of(per(func(r Row) float64 { return float64(r.Commands) }, 1))
 	s.Scripts = of(per(func(r Row) float64 { return float64(r.Scripts) }, 1))
+	s.Allocs = of(per(func(r Row) float64 { return float64(r.Allocs) }, 1))
 	s.NodesCPU = of(per(func(r Row) float64 { return r.NodesCPU }, 1000))
 	s.RedisCPU = of(per(func(r Row) float64 { return r.RedisCPU }, 1000))
 	s.NodeMiB = of(func(r Row) float64 { return float64(r.NodeRSS) / (1 << 20) })

@@ -9,7 +9,7 @@ import (
 func TestSummaries(t *testing.T) {
 	row := func(who string, jobs, round int, t Tally) Row {
 		return Row{Who: who, Title: who + "!", Jobs: jobs, Nodes: 3, Round: round, Tally: t, Survived: true,
-			Commands: 40, Scripts: 20, NodesCPU: 0.5, RedisCPU: 0.25, NodeRSS: 3 << 20, RedisRSS: 5 << 20}
+			Commands: 40, Scripts: 20, NodesCPU: 0.5, RedisCPU: 0.25, Allocs: 60, NodeRSS: 3 << 20, RedisRSS: 5 << 20}
 	}
 	slow := row("a", 10, 2, Tally{Due: 20, Once: 9, Twice: 1, Missed: 10, Early: 1, Lags: Lags{3, 9, 90}})
 	slow.Survived, slow.Commands = false, 80
@@ -20,11 +20,11 @@ func TestSummaries(t *testing.T) {
 		row("idle", 0, 1, Tally{}),
 	}}
 	want := []Summary{
-		{Who: "idle", Title: "idle!", Nodes: 3, Rounds: 1, Survived: true, Commands: 20, Scripts: 10, NodesCPU: 0.25, RedisCPU: 0.125, NodeMiB: 3, RedisMiB: 5},
+		{Who: "idle", Title: "idle!", Nodes: 3, Rounds: 1, Survived: true, Commands: 20, Scripts: 10, NodesCPU: 0.25, RedisCPU: 0.125, Allocs: 30, NodeMiB: 3, RedisMiB: 5},
 		{Who: "b", Title: "b!", Jobs: 1, Nodes: 3, Rounds: 1, Tally: Tally{Due: 2, Once: 2, Lags: Lags{1, 2, 3}}, Survived: true,
-			Commands: 20, Scripts: 10, NodesCPU: 250, RedisCPU: 125, NodeMiB: 3, RedisMiB: 5},
+			Commands: 20, Scripts: 10, NodesCPU: 250, RedisCPU: 125, Allocs: 30, NodeMiB: 3, RedisMiB: 5},
 		{Who: "a", Title: "a!", Jobs: 10, Nodes: 3, Rounds: 2, Tally: Tally{Due: 40, Once: 29, Twice: 1, Missed: 10, Early: 1, Lags: Lags{2, 7, 90}},
-			Commands: 5, Scripts: 1.5, NodesCPU: 37.5, RedisCPU: 18.75, NodeMiB: 3, RedisMiB: 5},
+			Commands: 5, Scripts: 1.5, NodesCPU: 37.5, RedisCPU: 18.75, Allocs: 4.5, NodeMiB: 3, RedisMiB: 5},
 	}
 	got := run.Summaries()
 	for i := range want {

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write testdata anew")
 func sample() figures.Run {
 	row := func(who, title string, jobs int, t figures.Tally) figures.Row {
 		return figures.Row{Who: who, Title: title, Jobs: jobs, Nodes: 3, Round: 1, Tally: t, Survived: true,
-			Commands: t.Once * 3, Scripts: t.Once / 2, NodesCPU: 0.2, RedisCPU: 0.1, NodeRSS: 30 << 20, RedisRSS: 10 << 20}
+			Commands: t.Once * 3, Scripts: t.Once / 2, NodesCPU: 0.2, RedisCPU: 0.1, NodeRSS: 30 << 20, Allocs: int64(t.Once) * 20, RedisRSS: 10 << 20}
 	}
 	lost := row("gocron", "gocron <lock>", 1000, figures.Tally{Due: 2000, Once: 10, Twice: 20, Missed: 1970, Lags: figures.Lags{P50: 300, P99: 900, Max: 990}})
 	lost.Survived = false

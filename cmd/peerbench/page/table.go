@@ -14,23 +14,23 @@ const notKept = "did not keep up"
 func Table(run figures.Run) string {
 	var b strings.Builder
 	b.WriteString("| jobs a second | who | once | twice | missed | early | lag p50 / p99 / max, ms | commands, scripts a tick " +
-		"| CPU s per 1,000 ticks: nodes + Redis | RSS MiB: a node, Redis |\n")
-	b.WriteString("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+		"| CPU s per 1,000 ticks: nodes + Redis | allocations a tick | RSS MiB: a node, Redis |\n")
+	b.WriteString("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	var idle []string
 	for _, s := range run.Summaries() {
 		switch {
 		case s.Problem != "":
-			fmt.Fprintf(&b, "| %s | %s | no figures: %s | | | | | | | |\n", thousands(s.Jobs), label(s), plain(s.Problem))
+			fmt.Fprintf(&b, "| %s | %s | no figures: %s | | | | | | | | |\n", thousands(s.Jobs), label(s), plain(s.Problem))
 		case s.Due == 0:
 			idle = append(idle, fmt.Sprintf("%s, %d nodes, no job due: %.0f commands, of scripts %.1f calls, and %s s of CPU (nodes) + %s (Redis) a second.",
 				label(s), s.Nodes, s.Commands, s.Scripts, short(s.NodesCPU), short(s.RedisCPU)))
 		case !s.Survived:
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %d | %s | | | |\n",
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %d | %s | | | | |\n",
 				thousands(s.Jobs), label(s), share(s.Once, s.Due), share(s.Twice, s.Due), share(s.Missed, s.Due), s.Early, notKept)
 		default:
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %d | %s / %s / %s | %s, %s | %s + %s | %.0f, %.0f |\n",
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %d | %s / %s / %s | %s, %s | %s + %s | %.0f | %.0f, %.0f |\n",
 				thousands(s.Jobs), label(s), share(s.Once, s.Due), share(s.Twice, s.Due), share(s.Missed, s.Due), s.Early,
-				short(s.P50), short(s.P99), short(s.Max), short(s.Commands), short(s.Scripts), short(s.NodesCPU), short(s.RedisCPU), s.NodeMiB, s.RedisMiB)
+				short(s.P50), short(s.P99), short(s.Max), short(s.Commands), short(s.Scripts), short(s.NodesCPU), short(s.RedisCPU), s.Allocs, s.NodeMiB, s.RedisMiB)
 		}
 	}
 	if len(idle) > 0 {

@@ -33,6 +33,7 @@ type report struct {
 	Starts []figures.Start
 	CPU    float64 // seconds
 	RSS    int64   // bytes
+	Allocs int64   // from begin to end
 }
 
 // RunChild is the main function of a measured process.
@@ -90,10 +91,12 @@ func (c *child) listen(in io.Reader, out io.Writer) error {
 		c.mu.Lock()
 		switch lines.Text() {
 		case wordBegin:
+			c.report.Allocs = -allocs()
 			c.seen, c.report.CPU = true, -cpu()
 		case wordEnd:
 			c.report.CPU += cpu()
 			c.report.RSS = rss()
+			c.report.Allocs += allocs()
 		case wordReport:
 			c.seen = false
 			defer c.mu.Unlock()

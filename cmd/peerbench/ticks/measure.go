@@ -95,6 +95,7 @@ func observe(ctx context.Context, o options, m measurement, client *redis.Client
 		starts = append(starts, r.Starts...)
 		row.NodesCPU += r.CPU
 		row.NodeRSS = max(row.NodeRSS, r.RSS)
+		row.Allocs += r.Allocs
 	}
 	row.Tally = figures.Count(starts, row.Jobs, from.Unix(), to.Unix())
 	row.Survived = 2*(row.Once+row.Twice) >= row.Due

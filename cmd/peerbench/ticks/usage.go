@@ -2,6 +2,7 @@ package ticks
 
 import (
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 )
@@ -18,6 +19,13 @@ func rss() int64 {
 	}
 	pages, _ := strconv.ParseInt(fields[1], 10, 64) // 0: not known
 	return pages * int64(os.Getpagesize())
+}
+
+// allocs is how many objects this process has allocated. The question stops it for a moment.
+func allocs() int64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.Mallocs) //nolint:gosec // G115: no process lives for so long
 }
 
 // busy is the CPU time that all processes of this machine have taken, in seconds; 0 where the system does not say so in /proc.
