@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/escapement/escapement/scheduler/internal/cluster"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // Closed says in a few words that a move has closed the namespace here, and where it is instead, so that what is read here is

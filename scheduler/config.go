@@ -15,12 +15,15 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redisconn"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // ConfirmMajority, as Config.Confirm, is (r+1)/2 of the r replicas that the master has when the node starts, on a Cluster the one
 // that has the fewest; 1 at least.
 const ConfirmMajority = -1
+
+// ClaimAheadMax is the most that Config.ClaimAhead may be.
+const ClaimAheadMax = ledger.AheadMax
 
 // Config is a node's settings; the zero value is useful.
 type Config struct {
@@ -49,7 +52,7 @@ type Config struct {
 	MaxRunning int
 	// Grace is how late a tick must be before nodes other than its owner take it. Default 500 ms.
 	Grace time.Duration
-	// ClaimAhead is how long before they are due the node asks for the ticks that it goes first for, 500 ms at most; their runs start when they
+	// ClaimAhead is how long before they are due the node asks for the ticks that it goes first for, ClaimAheadMax (500 ms) at most; their runs start when they
 	// are due, never before. Negative: it asks when they are due. Default 0: as long as the claims of one instant have taken lately, 20 ms at least.
 	ClaimAhead time.Duration
 	// SweepEvery is how often the node looks for overdue ticks, lapsed leases and pending runs.
@@ -168,8 +171,8 @@ func (c Config) validate(reg *jobs.Registry) error {
 		bad("confirm is %d: must lie between 0 and 100, or be ConfirmMajority", c.Confirm)
 	}
 	between("grace", c.Grace, 10*time.Millisecond, time.Minute)
-	if c.ClaimAhead > ledger.AheadMax {
-		bad("claim_ahead is %s: must be %s at most, or negative for off", c.ClaimAhead, ledger.AheadMax)
+	if c.ClaimAhead > ClaimAheadMax {
+		bad("claim_ahead is %s: must be %s at most, or negative for off", c.ClaimAhead, ClaimAheadMax)
 	}
 	between("sweep_every", c.SweepEvery, 10*time.Millisecond, time.Minute)
 	between("max_skew", c.MaxSkew, 100*time.Millisecond, time.Minute)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/sharding"
 )
 

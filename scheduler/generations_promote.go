@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/escapement/escapement/scheduler/internal/cluster"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // PromoteOptions are the options of Promote; the zero value promotes all jobs, and lets what runs end by itself.

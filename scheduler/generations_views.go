@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/cluster"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/sharding"
 )
 

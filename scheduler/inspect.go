@@ -15,8 +15,8 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/sharding"
 )
 

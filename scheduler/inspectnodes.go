@@ -7,7 +7,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redisconn"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/sharding"
 )
 

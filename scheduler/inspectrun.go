@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // Run finds one run by its id, or by the id it was asked for, and reads its output and payload. It

@@ -20,7 +20,7 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // reads counts commands of a client by their names, and the most of one name in one round trip.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // Wait looks after waitEvery at first, then after a tenth of the time it has waited, and at least each waitMost.

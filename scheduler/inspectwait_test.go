@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // awaited is what Wait says while the test plays the nodes.

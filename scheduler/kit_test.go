@@ -21,7 +21,7 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // partitions is how many a namespace of these tests has: fewer than usual, for each costs the race detector a lot.

@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/sharding"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // open opens the ledger, makes the roles and enters the roster, waiting for Redis if it may.

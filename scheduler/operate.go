@@ -13,7 +13,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // nobody is the author of what nobody put a name to.

@@ -15,7 +15,7 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 func TestPauseAndResume(t *testing.T) {

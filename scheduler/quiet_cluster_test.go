@@ -15,7 +15,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // stint is how long runs last at the master that is going to be away. It goes away at half of that, when their ends are to be recorded.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // rewindRounds is how often Rewind looks again at a cursor that has moved meanwhile.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 func openView(l ledger.Lease) RunView {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // reasonPending begins the reason of a run that nobody was granted yet, and is all of it when nothing

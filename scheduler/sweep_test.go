@@ -11,7 +11,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // A record that this version does not understand keeps only its own job from running, also when

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/audit"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // Violation is a promise that the books show to be broken, with its evidence.

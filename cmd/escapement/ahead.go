@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler"
 )
 
 // The words that node.claim_ahead may be, besides a duration.
@@ -22,8 +22,8 @@ func (n Node) ahead() (time.Duration, error) {
 		return -1, nil
 	}
 	d, err := parseDuration(n.ClaimAhead)
-	if err != nil || d <= 0 || d > ledger.AheadMax {
-		return 0, fmt.Errorf("%s is not %s, %s or a duration up to %s", quote(n.ClaimAhead), aheadAuto, aheadOff, shortDuration(ledger.AheadMax))
+	if err != nil || d <= 0 || d > scheduler.ClaimAheadMax {
+		return 0, fmt.Errorf("%s is not %s, %s or a duration up to %s", quote(n.ClaimAhead), aheadAuto, aheadOff, shortDuration(scheduler.ClaimAheadMax))
 	}
 	return d, nil
 }

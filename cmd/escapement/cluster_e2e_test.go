@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
 // TestRunOnACluster runs three nodes on a Redis Cluster, kills one of its masters in the middle, and wants every tick
@@ -115,7 +115,7 @@ func TestToolsBesideASilentMaster(t *testing.T) {
 		}
 	}
 	there := func(job string) bool {
-		master, err := c.Master(ctx, fmt.Sprintf("{escapement:%d}:jobs", ledger.Partition(job, 64)))
+		master, err := c.Master(ctx, fmt.Sprintf("{escapement:%d}:jobs", ledgertest.Partition(job, 64)))
 		if err != nil {
 			t.Fatal(err)
 		}

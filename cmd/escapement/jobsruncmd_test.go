@@ -8,7 +8,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
 // heard is a writer that can be read meanwhile.
@@ -40,7 +40,7 @@ func TestWaitThroughAnOutage(t *testing.T) {
 	go func() {
 		code <- new(app).Run([]string{"jobs", "run", "yearly", "--unique", "k", "--wait"}, strings.NewReader(""), &out, &words, p.env)
 	}()
-	id := ledger.UniqueRun("yearly", "k")
+	id := ledgertest.UniqueRun("yearly", "k")
 	eventually(t, "it is asked for", func() bool { got, _, _ := call(p.env, "", "runs", "get", id); return got == exitDone })
 	if err := p.server.Stop(); err != nil {
 		t.Fatal(err)
@@ -49,10 +49,10 @@ func TestWaitThroughAnOutage(t *testing.T) {
 	if err := p.server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	c := ledger.Claim{Job: "yearly", Digest: yearly.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true}
+	c := ledgertest.Claim{Job: "yearly", Digest: yearly.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true}
 	eventually(t, "the run is granted", func() bool {
-		got, err := p.Claim(t.Context(), ledger.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledger.Claim{c})
-		return err == nil && got[0].Verdict == ledger.Granted
+		got, err := p.Claim(t.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c})
+		return err == nil && got[0].Verdict == ledgertest.Granted
 	})
 	p.settle("yearly", id, jobs.OutcomeSucceeded, "")
 	if got := <-code; got != exitDone || out.String() != id+"\n" || strings.Count(words.String(), "still waiting") != 1 ||
@@ -68,9 +68,9 @@ func TestShownRuns(t *testing.T) {
 	id := p.granted(yearly, "1")
 	p.wants(exitDone, "\ntries         -\n", "", "runs", "get", id)
 	p.wants(exitDone, "TRIGGER", "", "runs", "list")
-	next := ledger.Successor(id)
-	r := ledger.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Reason: "why", Started: 1, Ended: 2, Rerun: true, Error: "it\x1b[31m"}
-	if got, err := p.Settle(t.Context(), []ledger.Report{r}); err != nil || got[0] != ledger.Settled {
+	next := ledgertest.Successor(id)
+	r := ledgertest.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Reason: "why", Started: 1, Ended: 2, Rerun: true, Error: "it\x1b[31m"}
+	if got, err := p.Settle(t.Context(), []ledgertest.Report{r}); err != nil || got[0] != ledgertest.Settled {
 		t.Fatal(got, err)
 	}
 	p.wants(exitDone, "why: it\\x1b[31m\n", "", "runs", "list", "--outcome", "lost")
@@ -125,13 +125,13 @@ func TestWaitNamesTheNextAttempt(t *testing.T) {
 	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly", OnCrash: jobs.OnCrashRerun}
 	p := plant(t, yearly)
 	id := p.wants(exitDone, "-", "no living node", "jobs", "run", "yearly", "--unique", "k")
-	c := ledger.Claim{Job: "yearly", Digest: yearly.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true, Attempts: 2}
-	if got, err := p.Claim(t.Context(), ledger.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledger.Claim{c}); err != nil || got[0].Verdict != ledger.Granted {
+	c := ledgertest.Claim{Job: "yearly", Digest: yearly.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true, Attempts: 2}
+	if got, err := p.Claim(t.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c}); err != nil || got[0].Verdict != ledgertest.Granted {
 		t.Fatal(got, err)
 	}
-	next, now := ledger.Successor(id), time.Now().UnixMilli()
-	r := ledger.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Started: now, Ended: now, Rerun: true}
-	if got, err := p.Settle(t.Context(), []ledger.Report{r}); err != nil || got[0] != ledger.Settled {
+	next, now := ledgertest.Successor(id), time.Now().UnixMilli()
+	r := ledgertest.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Started: now, Ended: now, Rerun: true}
+	if got, err := p.Settle(t.Context(), []ledgertest.Report{r}); err != nil || got[0] != ledgertest.Settled {
 		t.Fatal(got, err)
 	}
 	p.wants(exitRunFailed, id+"\n", "did not succeed: lost; the attempt after it is "+next+"\n", "jobs", "run", "yearly", "--unique", "k", "--wait")

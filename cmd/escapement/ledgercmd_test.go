@@ -12,7 +12,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
 // books are a namespace with one job, whose history has three runs and three missed ticks. The job was
@@ -26,7 +26,7 @@ type books struct {
 func keepBooks(t *testing.T) books {
 	server := redistest.Start(t)
 	b := books{client: server.Client(t), env: []string{"ESCAPEMENT_REDIS_URL=redis://" + server.Addr()}}
-	l, err := ledger.Open(t.Context(), b.client, ledger.Config{Partitions: 1})
+	l, err := ledgertest.Open(t.Context(), b.client, ledgertest.Config{Partitions: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,21 +41,21 @@ func keepBooks(t *testing.T) books {
 		t.Fatal(err)
 	}
 	now := clock.UnixMilli()
-	if _, err := l.Define(t.Context(), now, []ledger.Definition{{Job: "often", Digest: def.Digest(), Text: text, Cursor: b.first.UnixMilli()}}); err != nil {
+	if _, err := l.Define(t.Context(), now, []ledgertest.Definition{{Job: "often", Digest: def.Digest(), Text: text, Cursor: b.first.UnixMilli()}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []ledger.Claim{
+	for _, c := range []ledgertest.Claim{
 		{Run: "r0", From: b.at(0), Tick: b.at(0), Next: b.at(1)},
-		{Run: "r4", From: b.at(1), Tick: b.at(4), Next: b.at(5), Passes: []ledger.Pass{{
-			Outcome: jobs.OutcomeMissed, Reason: ledger.ReasonLate, First: b.at(1), Last: b.at(3), Count: 3, Next: b.at(4)}}},
+		{Run: "r4", From: b.at(1), Tick: b.at(4), Next: b.at(5), Passes: []ledgertest.Pass{{
+			Outcome: jobs.OutcomeMissed, Reason: ledgertest.ReasonLate, First: b.at(1), Last: b.at(3), Count: 3, Next: b.at(4)}}},
 		{Run: "r5", From: b.at(5), Tick: b.at(5), Next: b.at(6)},
 	} {
 		c.Job, c.Digest, c.TTL, c.Overlap = "often", def.Digest(), 15*time.Second, jobs.OverlapSkip
-		got, err := l.Claim(t.Context(), ledger.Claimer{ID: "n1", Name: "alpha"}, now, []ledger.Claim{c})
-		if err != nil || got[0].Verdict != ledger.Granted {
+		got, err := l.Claim(t.Context(), ledgertest.Claimer{ID: "n1", Name: "alpha"}, now, []ledgertest.Claim{c})
+		if err != nil || got[0].Verdict != ledgertest.Granted {
 			t.Fatalf("claim of %s: %+v, %v", c.Run, got, err)
 		}
-		if _, err := l.Settle(t.Context(), []ledger.Report{{Job: "often", Run: c.Run, Outcome: jobs.OutcomeSucceeded, Started: now, Ended: now}}); err != nil {
+		if _, err := l.Settle(t.Context(), []ledgertest.Report{{Job: "often", Run: c.Run, Outcome: jobs.OutcomeSucceeded, Started: now, Ended: now}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redislock"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
 // TestLocksList lists locks and leases side by side, and gets what has one name.
@@ -67,14 +67,14 @@ func TestLocksList(t *testing.T) {
 func (p *planted) shard(job jobs.Job, shard int) string {
 	p.t.Helper()
 	id := p.wants(exitDone, "-", "", "jobs", "run", job.Name)
-	c := ledger.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true, Shards: job.Shards}
-	claim := func(want ledger.Verdict) {
+	c := ledgertest.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true, Shards: job.Shards}
+	claim := func(want ledgertest.Verdict) {
 		p.t.Helper()
-		if got, err := p.Claim(p.t.Context(), ledger.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledger.Claim{c}); err != nil || got[0].Verdict != want {
+		if got, err := p.Claim(p.t.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c}); err != nil || got[0].Verdict != want {
 			p.t.Fatal(got, err)
 		}
 	}
-	claim(ledger.Opened)
+	claim(ledgertest.Opened)
 	open, err := p.Open(p.t.Context(), job.Name)
 	if err != nil {
 		p.t.Fatal(err)
@@ -84,7 +84,7 @@ func (p *planted) shard(job jobs.Job, shard int) string {
 			c.Run, c.Shard = l.Run, true
 		}
 	}
-	claim(ledger.Granted)
+	claim(ledgertest.Granted)
 	return c.Run
 }
 

@@ -12,12 +12,12 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
 // planted are jobs that no node holds, so that nothing moves by itself.
 type planted struct {
-	*ledger.Ledger
+	*ledgertest.Ledger
 	t      *testing.T
 	env    []string
 	client *redis.Client
@@ -28,7 +28,7 @@ func plant(t *testing.T, list ...jobs.Job) *planted {
 	t.Helper()
 	server := redistest.Start(t)
 	client := server.Client(t)
-	l, err := ledger.Open(t.Context(), client, ledger.Config{})
+	l, err := ledgertest.Open(t.Context(), client, ledgertest.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,13 +38,13 @@ func plant(t *testing.T, list ...jobs.Job) *planted {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := ledger.Definition{Job: j.Name, Digest: j.Definition().Digest(), Text: text}
+		d := ledgertest.Definition{Job: j.Name, Digest: j.Definition().Digest(), Text: text}
 		if schedule, err := j.ParsedSchedule(); err != nil {
 			t.Fatal(err)
 		} else if schedule != nil {
 			d.Cursor = schedule.Next(time.Now().Add(-time.Hour)).UnixMilli()
 		}
-		if got, err := l.Define(t.Context(), time.Now().UnixMilli(), []ledger.Definition{d}); err != nil || got[0].Word != "created" {
+		if got, err := l.Define(t.Context(), time.Now().UnixMilli(), []ledgertest.Definition{d}); err != nil || got[0].Word != "created" {
 			t.Fatal(got, err)
 		}
 	}
@@ -56,9 +56,9 @@ func (p *planted) granted(job jobs.Job, payload string) string {
 	p.t.Helper()
 	_, stdout, _ := call(p.env, "", "jobs", "run", job.Name, "--payload", payload)
 	id := strings.TrimSpace(stdout)
-	c := ledger.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true, Attempts: 2}
-	got, err := p.Claim(p.t.Context(), ledger.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledger.Claim{c})
-	if err != nil || got[0].Verdict != ledger.Granted {
+	c := ledgertest.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true, Attempts: 2}
+	got, err := p.Claim(p.t.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c})
+	if err != nil || got[0].Verdict != ledgertest.Granted {
 		p.t.Fatal(got, err)
 	}
 	return id
@@ -67,8 +67,8 @@ func (p *planted) granted(job jobs.Job, payload string) string {
 func (p *planted) settle(job, run string, outcome jobs.Outcome, output string) {
 	p.t.Helper()
 	now := time.Now().UnixMilli()
-	r := ledger.Report{Job: job, Run: run, Outcome: outcome, Started: now, Ended: now, Tries: 1, Output: []byte(output)}
-	if got, err := p.Settle(p.t.Context(), []ledger.Report{r}); err != nil || got[0] != ledger.Settled {
+	r := ledgertest.Report{Job: job, Run: run, Outcome: outcome, Started: now, Ended: now, Tries: 1, Output: []byte(output)}
+	if got, err := p.Settle(p.t.Context(), []ledgertest.Report{r}); err != nil || got[0] != ledgertest.Settled {
 		p.t.Fatal(got, err)
 	}
 }
@@ -121,9 +121,9 @@ func TestOperateJobs(t *testing.T) {
 	// What stands at its end is set back to its beginning.
 	from := time.Time(*decode[scheduler.JobView](t, p.env, "jobs", "get", "steady").HistoryFrom)
 	now, next := time.Now().UnixMilli(), from.Add(10*time.Minute).UnixMilli()
-	c := ledger.Claim{Job: "steady", Digest: steady.Definition().Digest(), Run: "r", TTL: time.Hour, From: from.UnixMilli(), Next: next,
-		Passes: []ledger.Pass{{Outcome: jobs.OutcomeMissed, Reason: ledger.ReasonLate, First: from.UnixMilli(), Last: next - 60_000, Count: 10, Next: next}}}
-	if got, err := p.Claim(t.Context(), ledger.Claimer{ID: "n", Name: "n1"}, now, []ledger.Claim{c}); err != nil || got[0].Verdict != ledger.Passed {
+	c := ledgertest.Claim{Job: "steady", Digest: steady.Definition().Digest(), Run: "r", TTL: time.Hour, From: from.UnixMilli(), Next: next,
+		Passes: []ledgertest.Pass{{Outcome: jobs.OutcomeMissed, Reason: ledgertest.ReasonLate, First: from.UnixMilli(), Last: next - 60_000, Count: 10, Next: next}}}
+	if got, err := p.Claim(t.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, now, []ledgertest.Claim{c}); err != nil || got[0].Verdict != ledgertest.Passed {
 		t.Fatal(got, err)
 	}
 	p.wants(exitDone, "10 missed", "", "jobs", "get", "steady")

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // listed is how many runs a table shows when nobody says how many.
@@ -191,6 +190,10 @@ granted yet is recorded as cancelled.`
 }
 
 func (a *app) runsCancel(t tool, o scheduler.CancelOptions) error {
+	was, err := t.in.Run(t.ctx, t.args[0])
+	if err != nil {
+		was = scheduler.RunView{Run: t.args[0]} // what is wrong with it, Cancel says
+	}
 	did, err := t.in.Cancel(t.ctx, t.args[0], o)
 	if err != nil {
 		return err
@@ -198,7 +201,7 @@ func (a *app) runsCancel(t tool, o scheduler.CancelOptions) error {
 	run, err := t.in.Run(t.ctx, t.args[0])
 	back := errors.Is(err, scheduler.ErrUnknownRun)
 	if back {
-		run, err = handedBack(t, t.args[0])
+		run, err = handedBack(t, was)
 	}
 	if err != nil {
 		return fmt.Errorf("run %s is cancelled: %w", t.args[0], err)
@@ -223,17 +226,20 @@ func (a *app) runsCancel(t tool, o scheduler.CancelOptions) error {
 	return nil
 }
 
-// handedBack finds a run that was handed back, once or more often: under the id by which it goes on. It may have gone with its job
-// since: then its old id is all there is.
-func handedBack(t tool, id string) (scheduler.RunView, error) {
-	now := id
-	for range 4 {
-		now = ledger.Successor(now)
-		if run, err := t.in.Run(t.ctx, now); !errors.Is(err, scheduler.ErrUnknownRun) {
-			return run, err
+// handedBack finds a run that was handed back: it goes on under another id. It may have gone with its job since: then its old
+// id is all there is.
+func handedBack(t tool, was scheduler.RunView) (scheduler.RunView, error) {
+	all, err := t.in.Runs(t.ctx, scheduler.RunFilter{Job: was.Job})
+	if errors.Is(err, scheduler.ErrUnknownJob) {
+		return scheduler.RunView{Run: was.Run}, nil
+	}
+	for _, run := range all {
+		same := run.Run != "" && run.Tick != nil && was.Tick != nil && *run.Tick == *was.Tick
+		if same && run.Shard == was.Shard && run.Whole == was.Whole && run.Attempt == was.Attempt && run.Trigger == was.Trigger {
+			return t.in.Run(t.ctx, run.Run)
 		}
 	}
-	return scheduler.RunView{Run: id}, nil
+	return scheduler.RunView{Run: was.Run}, err
 }
 
 func (a *app) runsRerunCommand() *cobra.Command {

@@ -12,15 +12,15 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
 // tick claims a tick of a job and has its run fail, or go on.
 func (p *planted) tick(job jobs.Job, run string, tick, next int64, outcome jobs.Outcome) {
 	p.t.Helper()
-	c := ledger.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: run, TTL: time.Hour, From: tick, Tick: tick, Next: next}
-	got, err := p.Claim(p.t.Context(), ledger.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledger.Claim{c})
-	if err != nil || got[0].Verdict != ledger.Granted {
+	c := ledgertest.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: run, TTL: time.Hour, From: tick, Tick: tick, Next: next}
+	got, err := p.Claim(p.t.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c})
+	if err != nil || got[0].Verdict != ledgertest.Granted {
 		p.t.Fatal(got, err)
 	}
 	if outcome != 0 {
@@ -49,8 +49,8 @@ func (p *planted) again(job jobs.Job, run string) string {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	c := ledger.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true}
-	if got, err := p.Claim(p.t.Context(), ledger.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledger.Claim{c}); err != nil || got[0].Verdict != ledger.Granted {
+	c := ledgertest.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true}
+	if got, err := p.Claim(p.t.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c}); err != nil || got[0].Verdict != ledgertest.Granted {
 		p.t.Fatal(got, err)
 	}
 	p.settle(job.Name, id, jobs.OutcomeFailed, "")
@@ -64,8 +64,8 @@ func TestRerunNamesTheAttemptThatFollows(t *testing.T) {
 	tick, next := p.cursor(job)
 	p.tick(job, "r1", tick, next, jobs.OutcomeFailed)
 	second := p.again(job, "r1")
-	rewind := ledger.Rewind{Job: job.Name, Digest: job.Definition().Digest(), From: next, To: tick}
-	if word, err := p.Rewind(t.Context(), time.Now().UnixMilli(), rewind); err != nil || word != ledger.Rewound {
+	rewind := ledgertest.Rewind{Job: job.Name, Digest: job.Definition().Digest(), From: next, To: tick}
+	if word, err := p.Rewind(t.Context(), time.Now().UnixMilli(), rewind); err != nil || word != ledgertest.Rewound {
 		t.Fatal(word, err)
 	}
 	p.tick(job, "r3", tick, next, jobs.OutcomeFailed)
@@ -83,7 +83,7 @@ func (handsBack) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 
 func (h handsBack) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		for _, s := range ledger.Scripts() {
+		for _, s := range ledgertest.Scripts() {
 			if s.Name() == "cancel" && len(cmd.Args()) > 1 && (cmd.Args()[1] == s.Hash() || cmd.Args()[1] == s.Source()) {
 				h.f()
 			}
@@ -103,7 +103,7 @@ func TestRunsCancelOfARunHandedBack(t *testing.T) {
 		p.tick(job, run, tick, next, 0)
 		client := p.server.Client(t)
 		client.AddHook(handsBack{sync.OnceFunc(func() {
-			if got, err := p.Unclaim(t.Context(), []ledger.Return{{Job: job.Name, Run: run}}); err != nil || got[0] != ledger.Returned {
+			if got, err := p.Unclaim(t.Context(), []ledgertest.Return{{Job: job.Name, Run: run}}); err != nil || got[0] != ledgertest.Returned {
 				t.Error(got, err)
 			}
 		})})
@@ -116,7 +116,7 @@ func TestRunsCancelOfARunHandedBack(t *testing.T) {
 		if err := a.runsCancel(tool{t.Context(), in, []string{run}}, scheduler.CancelOptions{}); err != nil {
 			t.Errorf("got %v", err)
 		}
-		now := ledger.Successor(run)
+		now := ledgertest.Successor(run)
 		if output == "" && !strings.Contains(words.String(), "run "+run+" is cancelled: it was handed back meanwhile and is run "+now) {
 			t.Errorf("said %q", words.String())
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
 func TestParseWhen(t *testing.T) {
@@ -41,7 +41,7 @@ func TestSinceByRedisClock(t *testing.T) {
 	client := server.Client()
 	t.Cleanup(func() { _ = client.Close() })
 	server.StepClock(-2 * time.Hour)
-	l, err := ledger.Open(t.Context(), client, ledger.Config{})
+	l, err := ledgertest.Open(t.Context(), client, ledgertest.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +51,8 @@ func TestSinceByRedisClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now().Add(-2 * time.Hour)
-	def := ledger.Definition{Job: "job", Digest: d.Digest(), Text: text, Cursor: now.Add(time.Hour).UnixMilli()}
-	if got, err := l.Define(t.Context(), now.UnixMilli(), []ledger.Definition{def}); err != nil || got[0].Word != "created" {
+	def := ledgertest.Definition{Job: "job", Digest: d.Digest(), Text: text, Cursor: now.Add(time.Hour).UnixMilli()}
+	if got, err := l.Define(t.Context(), now.UnixMilli(), []ledgertest.Definition{def}); err != nil || got[0].Word != "created" {
 		t.Fatal(got, err)
 	}
 	in, err := scheduler.NewInspector(client, "")

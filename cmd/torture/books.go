@@ -4,14 +4,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
@@ -19,23 +17,14 @@ import (
 const namespace = "escapement"
 
 // books are what the ledger recorded, by job.
-type books map[string]ledger.JobBooks
+type books map[string]judge.JobBooks
 
 func readBooks(ctx context.Context, client redis.UniversalClient, namespace string) (books, error) {
-	l, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: namespace})
-	if err != nil {
-		return nil, err
-	}
-	b := books{}
-	unread, err := l.EachJob(ctx, "", func(j ledger.JobBooks) { b[j.Entry.Job] = j })
-	if err == nil && len(unread.LeftAlone) > 0 {
-		err = fmt.Errorf("records that cannot be read: %v", unread.LeftAlone)
-	}
-	return b, err
+	return judge.ReadBooks(ctx, client, namespace)
 }
 
 // runs yields the row of each run that has ended.
-func (b books) runs(yield func(ledger.Row) bool) {
+func (b books) runs(yield func(judge.Row) bool) {
 	for _, j := range b {
 		for _, row := range j.Rows {
 			if !row.Ranged && !row.Whole && !yield(row) {
@@ -46,7 +35,7 @@ func (b books) runs(yield func(ledger.Row) bool) {
 }
 
 // open are the runs in flight, pending ones, and sharded ticks that are not closed.
-func (b books) open() (all []ledger.Lease) {
+func (b books) open() (all []judge.Lease) {
 	for _, j := range b {
 		all = append(all, j.Open...)
 	}
@@ -54,7 +43,7 @@ func (b books) open() (all []ledger.Lease) {
 }
 
 // find is the row of one run.
-func (b books) find(run string) (found ledger.Row) {
+func (b books) find(run string) (found judge.Row) {
 	for row := range b.runs {
 		if row.Run == run {
 			found = row
@@ -101,7 +90,7 @@ func (s *stage) settled() {
 			slices.ContainsFunc(s.faults, func(d judge.Disturbance) bool {
 				return d.Loses && d.From.Before(granted) && d.Until.Add(s.settle()).After(granted)
 			})
-		parts := slices.ContainsFunc(open, func(part ledger.Lease) bool { return part.Of == l.Run })
+		parts := slices.ContainsFunc(open, func(part judge.Lease) bool { return part.Of == l.Run })
 		if !excused && !l.Pending() && !(l.Whole && parts) {
 			s.accuse(unsettled, l.Job, "%s: run %s of node %q is still open, and all nodes have ended", stamp(time.UnixMilli(l.Tick)), l.Run, l.NodeName)
 		}

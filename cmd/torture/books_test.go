@@ -5,28 +5,27 @@ package main
 import (
 	"testing"
 
-	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 // TestStillOpen: who ended in peace has settled its runs. Only a node that was struck, and a Redis that forgets, may leave one.
 func TestStillOpen(t *testing.T) {
-	run := func(node string) ledger.Lease {
-		return ledger.Lease{Run: "e9", Job: "each-01", Token: 10, NodeName: node}
+	run := func(node string) judge.Lease {
+		return judge.Lease{Run: "e9", Job: "each-01", Token: 10, NodeName: node}
 	}
 	lossy := []judge.Disturbance{{Span: judge.Span{From: second(8), Until: second(10)}, Loses: true}}
 	for _, tt := range []struct {
 		name   string
-		open   []ledger.Lease
+		open   []judge.Lease
 		faults []judge.Disturbance
 		want   int
 	}{
-		{"a run of a node that ended in peace", []ledger.Lease{run("n1")}, nil, 1},
-		{"of a node that was killed", []ledger.Lease{run("n2")}, nil, 0},
-		{"of a node that ended in peace, forgotten", []ledger.Lease{run("n1")}, lossy, 0},
-		{"handed back", []ledger.Lease{{Run: "e9", Job: "each-01"}}, nil, 0},
-		{"an open tick of shards that all have ended", []ledger.Lease{{Run: "w9", Job: "each-01", Whole: true}}, nil, 1},
-		{"an open tick of pending shards", []ledger.Lease{{Run: "w9", Job: "each-01", Whole: true}, {Run: "w9.0", Job: "each-01", Of: "w9"}}, nil, 0},
+		{"a run of a node that ended in peace", []judge.Lease{run("n1")}, nil, 1},
+		{"of a node that was killed", []judge.Lease{run("n2")}, nil, 0},
+		{"of a node that ended in peace, forgotten", []judge.Lease{run("n1")}, lossy, 0},
+		{"handed back", []judge.Lease{{Run: "e9", Job: "each-01"}}, nil, 0},
+		{"an open tick of shards that all have ended", []judge.Lease{{Run: "w9", Job: "each-01", Whole: true}}, nil, 1},
+		{"an open tick of pending shards", []judge.Lease{{Run: "w9", Job: "each-01", Whole: true}, {Run: "w9.0", Job: "each-01", Of: "w9"}}, nil, 0},
 	} {
 		s := goodStage(t)
 		s.nodes[1].killed = second(9)
@@ -34,7 +33,7 @@ func TestStillOpen(t *testing.T) {
 		for i := range tt.open {
 			tt.open[i].Granted = second(9).UnixMilli()
 		}
-		s.books["each-01"] = ledger.JobBooks{Open: tt.open}
+		s.books["each-01"] = judge.JobBooks{Open: tt.open}
 		if s.settled(); len(s.findings) != tt.want {
 			t.Errorf("%s: want %d, got %v", tt.name, tt.want, s.findings)
 		}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
@@ -71,9 +70,9 @@ func (s *stage) record(l line, next time.Time, after time.Duration) {
 	b, at := s.books[l.job], l.tick.UnixMilli()
 	if b.Entry.Job == "" {
 		b.Definition, b.Complete = term{jobs: s.jobs}.of(l.job).definition(s.ttl, ""), true
-		b.Entry = ledger.Entry{Job: l.job, Base: at, Digest: b.Definition.Digest(), Counts: map[jobs.Outcome]int64{}}
+		b.Entry = judge.Entry{Job: l.job, Base: at, Digest: b.Definition.Digest(), Counts: map[jobs.Outcome]int64{}}
 	}
-	b.Rows = append(b.Rows, ledger.Row{
+	b.Rows = append(b.Rows, judge.Row{
 		Job: l.job, Prev: at, Next: next.UnixMilli(), At: l.tick.Add(after).UnixMilli(), Tick: at, Outcome: jobs.OutcomeSucceeded,
 		Attempt: 1, Tries: 1, Run: l.run, Token: l.token, Node: "id-" + l.node, NodeName: l.node, Trigger: "schedule", Started: at + 10,
 	})

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
@@ -19,7 +18,7 @@ func (b books) kept(there books) []judge.Finding {
 	var wrong []judge.Finding
 	for job, left := range b {
 		for _, row := range left.Rows {
-			if !slices.ContainsFunc(there[job].Rows, func(x ledger.Row) bool {
+			if !slices.ContainsFunc(there[job].Rows, func(x judge.Row) bool {
 				x.Late = row.Late
 				return x == row
 			}) {

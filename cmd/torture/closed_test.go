@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
 func TestSealedOff(t *testing.T) {
@@ -25,7 +25,7 @@ func TestSealedOff(t *testing.T) {
 
 func TestKept(t *testing.T) {
 	left, there := goodStage(t).books, goodStage(t).books
-	row := func(b books, n int) *ledger.Row { return &b["each-01"].Rows[n] }
+	row := func(b books, n int) *judge.Row { return &b["each-01"].Rows[n] }
 	row(left, 2).Outcome, row(there, 2).Outcome = jobs.OutcomeAbandoned, jobs.OutcomeAbandoned
 	row(left, 2).Late = "lost 1795338239073"
 	if wrong := left.kept(there); len(wrong) > 0 {
@@ -33,7 +33,7 @@ func TestKept(t *testing.T) {
 	}
 	row(left, 3).Outcome = jobs.OutcomeFailed
 	b := left["slow-1"]
-	b.Open = []ledger.Lease{{Job: "slow-1", Tick: second(10).UnixMilli()}}
+	b.Open = []judge.Lease{{Job: "slow-1", Tick: second(10).UnixMilli()}}
 	left["slow-1"] = b
 	if wrong := left.kept(there); len(wrong) != 2 {
 		t.Errorf("a run that was recorded after the copy, and one that goes on: %v", wrong)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
@@ -25,7 +24,7 @@ type plant struct {
 var plants = []plant{
 	{"a run without line and record", judge.KindLost, func(c *judge.Case, i, _ int) {
 		b := c.Books[c.Writes[i].Job]
-		b.Rows = slices.DeleteFunc(b.Rows, func(r ledger.Row) bool { return r.Run == c.Writes[i].Run })
+		b.Rows = slices.DeleteFunc(b.Rows, func(r judge.Row) bool { return r.Run == c.Writes[i].Run })
 		c.Books[b.Entry.Job] = b
 		c.Writes = slices.Delete(c.Writes, i, i+1)
 	}},
@@ -51,14 +50,14 @@ var plants = []plant{
 	{"a tick that ran, recorded as missed too", judge.KindContradiction, func(c *judge.Case, i, _ int) {
 		at := c.Writes[i].Tick.UnixMilli()
 		b := c.Books[c.Writes[i].Job]
-		b.Rows = append(b.Rows, ledger.Row{Job: b.Entry.Job, Prev: at, Next: at + 1000, At: at + 1000, Tick: at, Until: at, Count: 1, Ranged: true,
-			Outcome: jobs.OutcomeMissed, Reason: ledger.ReasonLate})
+		b.Rows = append(b.Rows, judge.Row{Job: b.Entry.Job, Prev: at, Next: at + 1000, At: at + 1000, Tick: at, Until: at, Count: 1, Ranged: true,
+			Outcome: jobs.OutcomeMissed, Reason: judge.ReasonLate})
 		c.Books[b.Entry.Job] = b
 	}},
 	{"a run recorded as abandoned, and nothing was wrong", judge.KindUntrue, func(c *judge.Case, i, _ int) { rowOf(c, i).Outcome = jobs.OutcomeAbandoned }},
 	{"a second attempt after a success", judge.KindUnwanted, func(c *judge.Case, i, _ int) {
 		again := *rowOf(c, i)
-		again.Run, again.Attempt, again.Trigger, again.Prev, again.Next = ledger.Successor(again.Run), 2, jobs.TriggerRerun.String(), 0, 0
+		again.Run, again.Attempt, again.Trigger, again.Prev, again.Next = judge.Successor(again.Run), 2, jobs.TriggerRerun.String(), 0, 0
 		again.Token += 1_000_000
 		b := c.Books[again.Job]
 		b.Rows = append(b.Rows, again)
@@ -73,9 +72,9 @@ var plants = []plant{
 }
 
 // rowOf is the row of a write's run.
-func rowOf(c *judge.Case, i int) *ledger.Row {
+func rowOf(c *judge.Case, i int) *judge.Row {
 	rows := c.Books[c.Writes[i].Job].Rows
-	return &rows[slices.IndexFunc(rows, func(r ledger.Row) bool { return r.Run == c.Writes[i].Run })]
+	return &rows[slices.IndexFunc(rows, func(r judge.Row) bool { return r.Run == c.Writes[i].Run })]
 }
 
 // found plants it in a copy of a good case, and says whether the judge called it by its name.

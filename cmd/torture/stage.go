@@ -17,7 +17,6 @@ import (
 
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
@@ -228,7 +227,7 @@ func count(owners map[string]string) map[string]int {
 func (s *stage) reaped(ctx context.Context, gone func(*node) bool) {
 	s.eventually(ctx, time.Minute, "the runs of dead or frozen nodes are not reaped", func(ctx context.Context) (bool, error) {
 		b, err := readBooks(ctx, s.client, namespace)
-		return !slices.ContainsFunc(b.open(), func(l ledger.Lease) bool {
+		return !slices.ContainsFunc(b.open(), func(l judge.Lease) bool {
 			return slices.ContainsFunc(s.nodes, func(n *node) bool { return n.name == l.NodeName && gone(n) })
 		}), err
 	})

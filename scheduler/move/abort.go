@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // Abort undoes a move that is not open yet: it burns the move at the other side, takes away what was copied, and opens this

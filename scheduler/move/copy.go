@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // Copy brings everything over and compares. It returns ErrRefused before the namespace is sealed, while runs go on, and

@@ -13,7 +13,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // whole moves a namespace and compares both sides.

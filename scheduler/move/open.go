@@ -3,7 +3,7 @@ package move
 import (
 	"context"
 
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // Open opens the other side with what was copied. It returns ErrRefused before everything is copied, and when what was

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // SealOptions say what becomes of the runs that are going.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // Next is the step of a move that comes next.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/audit"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // evidence is what the ledger recorded.

@@ -9,7 +9,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/audit"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // everything is a plan with every policy and every kind of evidence, in which nothing breaks a promise.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/audit"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // judge holds what the jobs wrote against the schedules and the books of the new side.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/audit"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/move"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/audit"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // What people do to a job by hand takes no time: they sit beside Redis. Each of these methods does one thing and notes

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // operator's acts, by how often they are done.

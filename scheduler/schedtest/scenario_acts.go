@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // operation is what an operator does at an instant.

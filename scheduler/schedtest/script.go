@@ -3,7 +3,7 @@ package schedtest
 import (
 	"maps"
 
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // scriptsOf are the scripts that the simulation knows on the wire, by SHA-1: what each does (claim, settle, ...).

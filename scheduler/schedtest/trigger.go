@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // Trigger asks for one run of a job by hand.

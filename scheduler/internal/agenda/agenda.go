@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // lookAgain bounds the agenda's sleep, so that a step of Redis' clock is noticed.

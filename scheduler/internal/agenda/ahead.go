@@ -3,8 +3,8 @@ package agenda
 import (
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // aheadMin is how long before it is due a tick is asked for at least, and ledger.AheadMax at most.

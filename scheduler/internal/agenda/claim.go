@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // tickClaim is the claim for a job's due cursor.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // pendingMax bounds the pending runs that wait in the agenda for a slot, and pendingShare those of one

@@ -3,8 +3,8 @@ package agenda
 import (
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // heldPause is the longest wait before something that waits for a held job is asked for again.

@@ -3,8 +3,8 @@ package agenda
 import (
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // Event is what another role has to tell the agenda.

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // Instants are times of one day; the cursor is 12:00 and a tick each minute, unless a case says otherwise.

@@ -3,7 +3,7 @@ package agenda
 import (
 	"time"
 
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // noRoom says what a claim waits for that is held back for want of room in the ledger, by the answer's Detail.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // A tick of a sharded job is opened by the first claim of it, whichever node's. From then on its shards are pending

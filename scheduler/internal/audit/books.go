@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // skewMost is the largest max_skew that a node can be set to, in ms: so far may a node's idea of

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // contradictions finds ticks that are recorded as not run and that ran, runs from before their tick,

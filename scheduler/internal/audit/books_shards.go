@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // openedOf are the sharded ticks there are, ended or not, and as which attempt each was opened.

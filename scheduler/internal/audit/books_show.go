@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // String names a step in a sentence.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // The recorded steps of a cursor must lead, without gap or overlap, from the base to the cursor.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // schedule works out which ticks are due up to when the books were read, or the last node had ended: by the oracle, or

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // unended says why the recorded end of a run cannot be true; "" when it can. A sharded tick ends as its shards do.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // tickEnd is what became of a tick of the job that is followed.

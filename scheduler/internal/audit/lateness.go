@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // occupied are the spans in which a run of the job was seen going. The runs of a sharded tick count as one; those of but

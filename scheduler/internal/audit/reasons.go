@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // reasons asks of each record why something did not run, or did not end well, whether that is

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // together names what runs at once: a sharded tick, or one asked for by hand.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/lane"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // fact is what registering one job brought to light: its cursor, or why it stays outside.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/lane"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // shelveEvery is how often a node on standby writes its definitions beside the active ones again: they are dropped when

@@ -9,7 +9,7 @@ import (
 
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/lane"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // Before stands before the namespace is opened, which makes it when there is none: a Redis that was emptied in a move, or

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // assertMax is how many runs a call tells of: to find a place for one may take a look at all that waits in its partition.

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
-	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/sharding"
 )
 

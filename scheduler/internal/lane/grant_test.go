@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // A grant that an earlier request got, and whose answer never came, is older than the batch that hears of it: the

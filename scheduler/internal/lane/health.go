@@ -14,8 +14,8 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // The roles whose calls show what is late, and take it, see late; and the one whose calls write

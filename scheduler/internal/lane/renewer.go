@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // renewer renews runs at the server that was told of them.

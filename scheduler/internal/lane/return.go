@@ -7,9 +7,9 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // Noticed says whether a server is, for a partition, the one that this node has noticed last.

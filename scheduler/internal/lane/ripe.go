@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/sharding"
 )
 

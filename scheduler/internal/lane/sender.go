@@ -9,9 +9,9 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // sender carries batches of claims to Redis and their answers back. A node has a few, with one

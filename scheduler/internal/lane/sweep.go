@@ -11,9 +11,9 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // sweep looks, on every node, for what is overdue: it hands late cursors and pending runs to the

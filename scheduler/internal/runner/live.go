@@ -4,8 +4,8 @@ import (
 	"sync"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 // Live are the runs that are here, to their end: as many as there are slots at most, and those that lent theirs. The zero value has none.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
 )
 
 const (

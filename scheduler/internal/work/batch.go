@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // Batch is up to ledger.BatchMax claims of one partition, on their way to Redis or back.

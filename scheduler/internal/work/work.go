@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // Job is a job of the node, as it was registered. It does not change.

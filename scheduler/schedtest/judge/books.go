@@ -1,0 +1,42 @@
+package judge
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// What the ledger recorded.
+type (
+	// JobBooks is everything that is stored of one job.
+	JobBooks = ledger.JobBooks
+	// Entry is where a job stands.
+	Entry = ledger.Entry
+	// Row is a row of a job's history.
+	Row = ledger.Row
+	// Lease is a run in flight, a pending one, or an open tick of a sharded job.
+	Lease = ledger.Lease
+)
+
+// ReasonLate is the reason of ticks that were missed because nobody asked for them in time.
+const ReasonLate = ledger.ReasonLate
+
+// Successor is the run id of the attempt that follows a run.
+func Successor(run string) string { return ledger.Successor(run) }
+
+// ReadBooks reads what is stored of each job of a namespace, by name. A record that cannot be read is an error.
+func ReadBooks(ctx context.Context, client redis.UniversalClient, namespace string) (map[string]JobBooks, error) {
+	l, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: namespace})
+	if err != nil {
+		return nil, err
+	}
+	books := map[string]JobBooks{}
+	unread, err := l.EachJob(ctx, "", func(j JobBooks) { books[j.Entry.Job] = j })
+	if err == nil && len(unread.LeftAlone) > 0 {
+		err = fmt.Errorf("records that cannot be read: %v", unread.LeftAlone)
+	}
+	return books, err
+}

@@ -1,0 +1,57 @@
+// Package ledgertest lets a test put jobs and runs into any state, by the very calls of the ledger that nodes make,
+// without a node and without waiting for one. See scheduler/internal/ledger for what each of them does.
+package ledgertest
+
+import "github.com/escapement/escapement/scheduler/internal/ledger"
+
+// A namespace, and what is asked of it.
+type (
+	// Ledger speaks to one namespace.
+	Ledger = ledger.Ledger
+	// Config is how Open finds it, or makes it.
+	Config = ledger.Config
+	// Definition is a job to define.
+	Definition = ledger.Definition
+	// Claimer is the node that claims.
+	Claimer = ledger.Claimer
+	// Claim asks for a tick or for a pending run.
+	Claim = ledger.Claim
+	// Pass is a range of ticks that a claim records and does not run.
+	Pass = ledger.Pass
+	// Report ends a run.
+	Report = ledger.Report
+	// Return hands a run back.
+	Return = ledger.Return
+	// Rewind sets a job's cursor back.
+	Rewind = ledger.Rewind
+)
+
+// Verdict is the answer to a Claim.
+type Verdict = ledger.Verdict
+
+// What a test wants to hear.
+const (
+	Granted  = ledger.Granted
+	Opened   = ledger.Opened
+	Passed   = ledger.Passed
+	Settled  = ledger.Settled
+	Returned = ledger.Returned
+	Rewound  = ledger.Rewound
+)
+
+// ReasonLate is the reason of ticks that were missed because nobody asked for them in time.
+const ReasonLate = ledger.ReasonLate
+
+// Calls that need no ledger to be open.
+var (
+	// Open opens a namespace, and makes it when it is new.
+	Open = ledger.Open
+	// Partition is the partition of a job among so many.
+	Partition = ledger.Partition
+	// Scripts are all scripts.
+	Scripts = ledger.Scripts
+	// Successor is the run id of the attempt that follows a run, and of a run that was handed back.
+	Successor = ledger.Successor
+	// UniqueRun is the run id of a request with a unique key.
+	UniqueRun = ledger.UniqueRun
+)
