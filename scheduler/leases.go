@@ -34,7 +34,7 @@ func (i *Inspector) Leases(ctx context.Context, job string) ([]LeaseView, error)
 	if err != nil {
 		return nil, err
 	}
-	open, err := l.Open(ctx, namesOf(all)...)
+	open, err := l.Open(ctx, jobNames(all)...)
 	if err != nil {
 		return nil, err
 	}

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/scheduler/internal/cluster"
+	"github.com/escapement/escapement/scheduler/internal/generations"
+	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
@@ -141,16 +141,16 @@ func (i *Inspector) Cancel(ctx context.Context, id string, o CancelOptions) (Can
 	if err != nil {
 		return "", err
 	}
-	v, _, err := locate(ctx, l, id)
+	r, _, err := locate(ctx, l, id)
 	if err != nil {
 		return "", cut(ctx, "cancel run "+id, err)
 	}
-	word, err := l.Cancel(ctx, v.Job, v.Run, author(o.Author), oneLine(o.Reason))
-	if errors.Is(err, ErrUnknownRun) && v.lease != nil { // handed back meanwhile, it goes on under another id
-		if v, _, err = again(ctx, l, v, id); err != nil {
+	word, err := l.Cancel(ctx, r.Job(), r.ID(), author(o.Author), oneLine(o.Reason))
+	if errors.Is(err, ErrUnknownRun) && r.Lease != nil { // handed back meanwhile, it goes on under another id
+		if r, _, err = inspect.Again(ctx, l, *r.Lease, id); err != nil {
 			return "", cut(ctx, "cancel run "+id, err)
 		}
-		word, err = l.Cancel(ctx, v.Job, v.Run, author(o.Author), oneLine(o.Reason))
+		word, err = l.Cancel(ctx, r.Job(), r.ID(), author(o.Author), oneLine(o.Reason))
 	}
 	switch {
 	case err != nil:
@@ -172,11 +172,11 @@ func (i *Inspector) Rerun(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	v, _, err := locate(ctx, l, id)
+	r, _, err := locate(ctx, l, id)
 	if err != nil {
 		return "", cut(ctx, "rerun "+id, err)
 	}
-	return l.Rerun(ctx, v.Job, v.Run)
+	return l.Rerun(ctx, r.Job(), r.ID())
 }
 
 // Remove removes a job and its history for ever. It returns ErrUnknownJob, and ErrRefused, with their
@@ -191,12 +191,12 @@ func (i *Inspector) Remove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	c, unclear, err := i.crowd(ctx)
+	nodes, unclear, err := inspect.HeldBy(ctx, i.roster(), name)
 	if err != nil {
 		return err
 	}
-	if nodes := namesOfHolders(c, name); len(nodes) > 0 {
-		return fmt.Errorf("%w: remove %s: held by %s; take the job out of their configuration and restart them", ErrRefused, name, some(nodes))
+	if len(nodes) > 0 {
+		return fmt.Errorf("%w: remove %s: held by %s; take the job out of their configuration and restart them", ErrRefused, name, generations.Some(nodes))
 	}
 	if unclear > 0 {
 		return fmt.Errorf("%w: remove %s: what %d of the living nodes hold cannot be read by this version; use the newest one (a node that is up drops those which are gone)", ErrRefused, name, unclear)
@@ -212,27 +212,6 @@ func (i *Inspector) Remove(ctx context.Context, name string) error {
 		return fmt.Errorf("job %s is removed; that it followed %s is still noted, which does no harm: %w", name, d.After, err)
 	}
 	return nil
-}
-
-// namesOfHolders are the living nodes that hold a job, in whatever definition, draining ones too.
-func namesOfHolders(c *cluster.Crowd, job string) []string {
-	var names []string
-	for _, n := range c.Nodes {
-		if c.Sets[n.Set][job] != "" {
-			names = append(names, cmp.Or(n.Name, n.ID))
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// some names the first of many.
-func some(names []string) string {
-	const most = 8
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
 }
 
 func author(s string) string { return cmp.Or(oneLine(s), nobody) }

@@ -8,9 +8,85 @@ import (
 	"strings"
 
 	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/internal/inspect"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/sharding"
 )
+
+// NodeView is a node as tools and the API show it.
+type NodeView struct {
+	ID            string `json:"id"`
+	Name          string `json:"name"`
+	Generation    string `json:"generation"`
+	State         string `json:"state"` // active, standby, draining, gone
+	Jobs          int    `json:"jobs"`
+	Owned         int    `json:"owned"`
+	Running       int    `json:"running"`
+	ClockOffsetMS int64  `json:"clock_offset_ms"` // Redis' clock less the node's
+	Version       string `json:"version"`
+	Started       *Stamp `json:"started"`
+	Seen          *Stamp `json:"seen"`
+	Revision      string `json:"revision"`
+	// Trouble is why it claims nothing, or not everything, though nobody has drained it: what /readyz says.
+	Trouble string `json:"trouble,omitempty"`
+	// Superseded is how many of its jobs are stored in another definition of its generation, and Standby how many are
+	// another generation's; it claims neither.
+	Superseded int `json:"superseded"`
+	Standby    int `json:"standby"`
+	// Drain says who drained the node's name, and why. The node heeds it with its next beat; State says
+	// draining from then on.
+	Drain *DrainView `json:"drain,omitempty"`
+}
+
+// DrainView says since when a name is drained, by whom and why. Since is null, and the rest empty, where a
+// newer version noted it.
+type DrainView struct {
+	Since  *Stamp `json:"since"`
+	Author string `json:"author"`
+	Reason string `json:"reason"`
+}
+
+// Nodes lists the nodes in the roster, those that were just gone among them. Beside an UnheardError stand all of them; jobs that
+// were left out do not count as superseded or on standby.
+func (i *Inspector) Nodes(ctx context.Context) ([]NodeView, error) {
+	l, members, err := i.members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	idle, err := inspect.IdleJobs(ctx, l, i.roster(), members)
+	left, err := beside(err)
+	if err != nil {
+		return nil, err
+	}
+	drains, err := i.Drains(ctx)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]NodeView, len(members))
+	for k, m := range members {
+		views[k] = nodeView(m)
+		views[k].Superseded, views[k].Standby = idle[m.Set].Superseded, idle[m.Set].Standby
+		if d, drained := drains[m.Name]; drained {
+			views[k].Drain = &d
+		}
+	}
+	return views, left
+}
+
+// members reads the roster of a namespace that is there.
+func (i *Inspector) members(ctx context.Context) (*ledger.Ledger, []sharding.Member, error) {
+	l, err := i.open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	members, err := i.roster().Members(ctx)
+	return l, members, redisconn.Explain("list nodes", err)
+}
+
+func named(members []sharding.Member, name string) bool {
+	return slices.ContainsFunc(members, func(m sharding.Member) bool { return m.Name == name })
+}
 
 // DrainOptions say who drains a node and why; the zero value is useful.
 type DrainOptions struct {
@@ -78,7 +154,7 @@ func (i *Inspector) NodeRests(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	open, err := l.Open(ctx, namesOf(all)...)
+	open, err := l.Open(ctx, jobNames(all)...)
 	if err != nil {
 		return false, err
 	}
@@ -107,4 +183,11 @@ func (i *Inspector) Drains(ctx context.Context) (map[string]DrainView, error) {
 
 func unknownNode(name string) error {
 	return fmt.Errorf("%w: %q; `nodes list` shows those that are there", ErrUnknownNode, strings.ToValidUTF8(name, "\uFFFD"))
+}
+
+func nodeView(m sharding.Member) NodeView {
+	return NodeView{
+		ID: m.ID, Name: m.Name, Generation: m.Generation, State: m.State, Jobs: m.Jobs, Owned: m.Owned, Running: m.Running,
+		ClockOffsetMS: m.OffsetMS, Trouble: oneLine(m.Trouble), Version: m.Version, Revision: m.Revision, Started: stampOf(work.Millis(m.Started)), Seen: stampOf(work.Millis(m.Seen)),
+	}
 }

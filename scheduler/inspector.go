@@ -1,0 +1,161 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/internal/cluster"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/sharding"
+)
+
+// Errors of an Inspector that a tool tells apart.
+var (
+	// ErrUnknownNamespace is returned when no node has ever run in the namespace.
+	ErrUnknownNamespace = ledger.ErrNoNamespace
+	// ErrUnknownJob is returned when the namespace has no job of that name.
+	ErrUnknownJob = ledger.ErrUnknownJob
+	// ErrUnknownRun is returned when neither a run in flight nor the history has that id.
+	ErrUnknownRun = ledger.ErrUnknownRun
+	// ErrUnknownNode is returned when no node in the roster has that name.
+	ErrUnknownNode = errors.New("no node of that name")
+	// ErrRefused is returned when a request was understood and will not be carried out.
+	ErrRefused = ledger.ErrRefused
+	// ErrClosed is returned when a move to another Redis has closed the namespace: nothing new begins there any more.
+	ErrClosed = ledger.ErrClosed
+	// ErrForeign is returned for a record that this version cannot read; it is left alone.
+	ErrForeign = ledger.ErrForeign
+)
+
+// UnheardError says which partitions a list has left out, because their masters of a Cluster did not answer. It wraps
+// locking.ErrUnreachable, and comes beside what the others have.
+type UnheardError = ledger.UnheardError
+
+// beside takes an UnheardError out of err.
+func beside(err error) (left, other error) {
+	if errors.As(err, new(*UnheardError)) {
+		return err, nil
+	}
+	return nil, err
+}
+
+// Inspector reads a namespace, and changes in it what an operator may change, without being a node:
+// for the command line, an API, a console. It is safe for concurrent use and keeps nothing. Every
+// method wraps locking.ErrUnreachable when Redis does not answer; what was asked for may then have
+// been done all the same, and a Cluster client looks who is master before the next call. A look for runs
+// that ends with its context, while Redis answers, returns the context's error.
+type Inspector struct {
+	client    redis.UniversalClient
+	namespace string
+}
+
+// NewInspector makes an inspector of a namespace ("" is "escapement"); it talks to nobody yet.
+func NewInspector(client redis.UniversalClient, namespace string) (*Inspector, error) {
+	if err := redisconn.Check(client); err != nil {
+		return nil, err
+	}
+	if err := (ledger.Config{Namespace: namespace}).Validate(); err != nil {
+		return nil, err
+	}
+	return &Inspector{client: client, namespace: cmp.Or(namespace, ledger.DefaultNamespace)}, nil
+}
+
+func (i *Inspector) open(ctx context.Context) (*ledger.Ledger, error) {
+	return ledger.OpenExisting(ctx, i.client, ledger.Config{Namespace: i.namespace})
+}
+
+// openAppend is open for what appends rows: it drops none, for only nodes know how many are to be kept.
+func (i *Inspector) openAppend(ctx context.Context) (*ledger.Ledger, error) {
+	return ledger.OpenExisting(ctx, i.client, ledger.Config{Namespace: i.namespace, Keep: math.MaxInt32, KeepFor: math.MaxInt64})
+}
+
+// roster lies beside the control record: open, which comes before it in most calls, finds out whether their master answers.
+func (i *Inspector) roster() *sharding.Roster {
+	return sharding.NewRoster(i.client, sharding.RosterConfig{Namespace: i.namespace, TTL: cluster.RosterTTL})
+}
+
+// Now is Redis' time, by which everything is due.
+func (i *Inspector) Now(ctx context.Context) (time.Time, error) {
+	l, err := i.open(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	now, _, err := l.Time(ctx)
+	return now, err
+}
+
+// Closed says in a few words that a move has closed the namespace here, and where it is instead, so that what is read here is
+// not taken for the present; "" when none has. It returns ErrUnknownNamespace when no node has ever run there.
+func (i *Inspector) Closed(ctx context.Context) (string, error) {
+	c, err := cluster.ControlAt(ctx, i.client, i.namespace)
+	if err != nil {
+		return "", err
+	}
+	m, unread := ledger.ParseMove(c.Move)
+	switch {
+	case unread != nil:
+		return "a move has left a note here that cannot be read by this version: the namespace may be elsewhere", nil //nolint:nilerr // it is what is said
+	case !cluster.Closes(m):
+		return "", nil
+	case m.State == ledger.MoveMoved:
+		return fmt.Sprintf("the namespace has moved to %s; this is what was here", m.Peer), nil
+	case m.Role == ledger.MoveFrom:
+		return fmt.Sprintf("the namespace is sealed by a move to %s: nothing starts here; see `move status`", m.Peer), nil
+	case m.State == ledger.MoveBurnt:
+		return fmt.Sprintf("a move from %s to here was undone: the namespace is there", m.Peer), nil
+	}
+	return fmt.Sprintf("the namespace is being moved here from %s, and is not open yet; see `move status`", m.Peer), nil
+}
+
+// stampFormat is RFC 3339 in UTC with milliseconds.
+const stampFormat = "2006-01-02T15:04:05.000Z"
+
+// Stamp is an instant that prints as RFC 3339, UTC, with milliseconds.
+type Stamp time.Time
+
+// String is the instant, "2006-01-02T15:04:05.000Z".
+func (s Stamp) String() string { return time.Time(s).UTC().Format(stampFormat) }
+
+// MarshalText makes JSON print what String does.
+func (s Stamp) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote, and any other RFC 3339.
+func (s *Stamp) UnmarshalText(text []byte) error {
+	t, err := time.Parse(time.RFC3339Nano, string(text))
+	if err == nil {
+		*s = Stamp(t)
+	}
+	return err
+}
+
+// stampOf is an instant, ms; nil for 0.
+func stampOf(ms int64) *Stamp {
+	if ms == 0 {
+		return nil
+	}
+	s := Stamp(time.UnixMilli(ms))
+	return &s
+}
+
+func stamps(times []time.Time) []Stamp {
+	all := make([]Stamp, len(times))
+	for i, t := range times {
+		all[i] = Stamp(t)
+	}
+	return all
+}
+
+func token(t int64) string {
+	if t == 0 {
+		return ""
+	}
+	return strconv.FormatInt(t, 10)
+}

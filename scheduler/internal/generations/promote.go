@@ -1,0 +1,269 @@
+package generations
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/escapement/escapement/scheduler/internal/cluster"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/sharding"
+)
+
+// Options are what an operator wants of a promotion.
+type Options struct {
+	Pattern       string // of job names, as in path.Match; "" for all jobs
+	CancelRunning bool   // ends what nodes of other generations run of these jobs
+	Force         bool   // also without a living node, and with what is only kept of the generation
+	Author        string
+}
+
+// Promotion is what Promote did. Names are in order.
+type Promotion struct {
+	Epoch     int64
+	Resumed   bool     // an interrupted one was brought to its end: what that had done is not listed
+	Switched  []string // were another generation's
+	Created   []string // were nobody's
+	Orphaned  []string // the generation does not have them
+	LeftOut   []string // are kept of the generation, but no living node of it has them
+	LeftAlone []string // their records are not understood
+	Cancelled int
+}
+
+// promoter carries one promotion out.
+type promoter struct {
+	l      *ledger.Ledger
+	roster *sharding.Roster
+	o      Options
+	p      ledger.Promotion
+	known  *Known
+	out    Promotion
+	fresh  map[string]bool // jobs that nobody had before, and that were not counted yet
+	alone  map[string]bool // jobs whose records are not understood
+	swept  map[string]bool // partitions in which what is beside was looked through, by generation
+}
+
+// Promote makes a generation's definitions those that are run. Interrupted anywhere, the same call goes on under the same epoch.
+// What it did stands beside an error too.
+func Promote(ctx context.Context, l *ledger.Ledger, roster *sharding.Roster, name string, o Options) (Promotion, error) {
+	p := &promoter{l: l, roster: roster, o: o, p: ledger.Promotion{Generation: name, Pattern: o.Pattern, Cancel: o.CancelRunning},
+		fresh: make(map[string]bool), alone: make(map[string]bool), swept: make(map[string]bool)}
+	if _, err := path.Match(o.Pattern, ""); err != nil || strings.ContainsAny(o.Pattern, "|\n") {
+		return p.out, p.refused("the pattern %q is none: use * ? and [a-z] as in file names", o.Pattern)
+	}
+	err := p.run(ctx)
+	for _, names := range [][]string{p.out.Switched, p.out.Created, p.out.Orphaned} {
+		slices.Sort(names)
+	}
+	return p.out, err
+}
+
+// run is the promotion. What comes after Begin may be interrupted, and is then done again from Begin on.
+func (p *promoter) run(ctx context.Context) error {
+	makers, err := p.l.Makers(ctx)
+	if err != nil {
+		return p.failed(err)
+	}
+	if err := p.read(ctx); err != nil {
+		return err
+	}
+	if err := p.permitted(); err != nil {
+		return err
+	}
+	goals := p.goals()
+	if p.done(makers, goals) {
+		p.out.Epoch = p.known.Control.Epoch
+		return p.cancel(ctx)
+	}
+	for _, g := range goals {
+		if g.stored == nil {
+			p.fresh[g.job] = true
+		}
+	}
+	if p.p, err = p.l.Begin(ctx, p.p); err != nil {
+		return err
+	}
+	p.out.Epoch, p.out.Resumed = p.p.Epoch, p.p.Resumed
+	if err := p.l.Raise(ctx, p.p); err != nil {
+		return err
+	}
+	for round := 0; ; round++ {
+		if err := p.read(ctx); err != nil { // again: until the gates were raised, nodes could make jobs
+			return err
+		}
+		if goals = p.goals(); len(goals) == 0 {
+			break
+		}
+		if round == cluster.Rounds {
+			return p.failed(fmt.Errorf("%d jobs kept changing, %s for one; promote it again", len(goals), goals[0].job))
+		}
+		if err := p.switchAll(ctx, goals); err != nil {
+			return err
+		}
+	}
+	for job := range p.fresh { // the generation's nodes have created them: once the gates are raised they may
+		if its, _ := p.known.runs(p.p.Generation, job); its {
+			p.out.Created = append(p.out.Created, job)
+		}
+	}
+	if err := p.follow(ctx); err != nil {
+		return err
+	}
+	if err := p.cancel(ctx); err != nil {
+		return err
+	}
+	_, err = p.l.Promoted(ctx, p.p)
+	return err
+}
+
+func (p *promoter) read(ctx context.Context) (err error) {
+	p.known, err = Read(ctx, p.l, p.roster)
+	return err
+}
+
+// failed is an error of the promotion.
+func (p *promoter) failed(err error) error {
+	return fmt.Errorf("promote %s: %w", quoted(p.p.Generation), err)
+}
+
+// refused says why nothing is promoted.
+func (p *promoter) refused(format string, args ...any) error {
+	return fmt.Errorf("%w: promote %s: %s", ledger.ErrRefused, quoted(p.p.Generation), fmt.Sprintf(format, args...))
+}
+
+// done says whether there is nothing to promote, and no promotion under way that this call would outdate.
+func (p *promoter) done(makers []string, goals []*goal) bool {
+	if len(goals) > 0 || p.known.Control.Promoting != "" {
+		return false
+	}
+	other := func(maker string) bool { return maker != p.p.Generation }
+	return p.p.Pattern != "" || !other(p.known.Control.Generation) && !slices.ContainsFunc(makers, other)
+}
+
+// goal is one job that is to be switched.
+type goal struct {
+	job    string
+	stored *ledger.Stored // nil for one that nobody has yet
+	want   *aside         // nil for one that the generation does not have
+
+	wish *cluster.Wish // what it asks of the ledger
+	last int64         // the last tick that is accounted for, ms
+}
+
+// goals are the jobs that are not the generation's yet, by name.
+func (p *promoter) goals() []*goal {
+	k := p.known
+	p.out.LeftOut, p.out.LeftAlone = nil, nil
+	wanted := p.wanted()
+	var goals []*goal
+	for n := range k.stored {
+		s := &k.stored[n]
+		want := wanted[s.Job]
+		delete(wanted, s.Job)
+		if !p.matches(s.Job) {
+			continue
+		}
+		switch its, readable := k.runs(p.p.Generation, s.Job); {
+		case !readable || p.alone[s.Job]:
+			p.out.LeftAlone = append(p.out.LeftAlone, s.Job)
+		case its:
+		case want != nil || p.p.Pattern == "":
+			goals = append(goals, &goal{job: s.Job, stored: s, want: want, last: s.Last})
+		}
+	}
+	for job, want := range wanted {
+		if !p.alone[job] {
+			goals = append(goals, &goal{job: job, want: want})
+		}
+	}
+	slices.SortFunc(goals, func(a, b *goal) int { return strings.Compare(a.job, b.job) })
+	return goals
+}
+
+func (p *promoter) matches(job string) bool {
+	if p.p.Pattern == "" {
+		return true
+	}
+	ok, _ := path.Match(p.p.Pattern, job) // checked before
+	return ok
+}
+
+// wanted are the definitions to be promoted: those that living nodes of the generation have, or with Force all that are kept.
+func (p *promoter) wanted() map[string]*aside {
+	g, wanted := p.known.of[p.p.Generation], make(map[string]*aside)
+	for _, job := range slices.Sorted(maps.Keys(g.kept)) {
+		its, _ := p.known.runs(p.p.Generation, job)
+		switch a := g.kept[job]; {
+		case !p.matches(job):
+		case p.o.Force || slices.Contains(g.held[job], a.Digest):
+			wanted[job] = a
+		case !its:
+			p.out.LeftOut = append(p.out.LeftOut, job)
+		}
+	}
+	return wanted
+}
+
+// permitted says why the promotion is refused; nil when it is not.
+func (p *promoter) permitted() error {
+	g := p.known.of[p.p.Generation]
+	if g == nil {
+		names := p.known.Names()
+		for i, name := range names {
+			names[i] = fmt.Sprintf("%q", name)
+		}
+		return p.refused("there is no such generation; there are %s (`generations list`); start a node of it first, which goes on standby", Some(names))
+	}
+	if err := p.matched(g); err != nil {
+		return err
+	}
+	switch {
+	case p.o.Force:
+	case g.alive == 0:
+		return p.refused("no node of it is alive, and nothing would run; start one first (or use --force, if you are about to)")
+	case g.unclear > 0:
+		return p.refused("what %d of its %d nodes have cannot be read by this version, or was not announced yet; ask again in a few seconds, with the newest version", g.unclear, g.alive)
+	}
+	var unsettled []string
+	for job, digests := range g.held {
+		its, _ := p.known.runs(p.p.Generation, job)
+		if a := g.kept[job]; p.matches(job) && !its && (a == nil || !p.o.Force && !slices.Contains(digests, a.Digest)) {
+			unsettled = append(unsettled, job)
+		}
+	}
+	if len(unsettled) > 0 {
+		slices.Sort(unsettled)
+		return p.refused("its nodes have not said yet how they would run %s; they do within seconds of their start, ask again then", Some(unsettled))
+	}
+	return nil
+}
+
+// matched refuses a pattern that matches no job, or none of the generation: none that is its, is kept of it or held by its nodes.
+func (p *promoter) matched(g *generation) error {
+	if p.p.Pattern == "" {
+		return nil
+	}
+	of, any := false, false
+	for _, s := range p.known.stored {
+		if p.matches(s.Job) {
+			its, readable := p.known.runs(p.p.Generation, s.Job)
+			of, any = of || its || !readable, true
+		}
+	}
+	for job := range g.kept {
+		of = of || p.matches(job)
+	}
+	for job := range g.held {
+		of = of || p.matches(job)
+	}
+	switch {
+	case of:
+		return nil
+	case any:
+		return p.refused("it has no job that matches %s; `generations list` shows what it lacks", p.p.Pattern)
+	}
+	return p.refused("no job matches %s; `jobs list` shows their names", p.p.Pattern)
+}

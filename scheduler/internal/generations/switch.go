@@ -1,0 +1,233 @@
+package generations
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/internal/cluster"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/work"
+	"github.com/escapement/escapement/sharding"
+)
+
+// switchAll switches jobs, in batches by partition. What a batch replaces is kept beside before, for the way back.
+func (p *promoter) switchAll(ctx context.Context, goals []*goal) error {
+	slices.SortStableFunc(goals, func(a, b *goal) int { return cmp.Compare(p.l.Partition(a.job), p.l.Partition(b.job)) })
+	for len(goals) > 0 {
+		n := 1
+		for n < len(goals) && n < ledger.BatchMax && p.l.Partition(goals[n].job) == p.l.Partition(goals[0].job) {
+			n++
+		}
+		if err := p.save(ctx, goals[:n]); err != nil {
+			return err
+		}
+		if err := p.switchSome(ctx, goals[:n]); err != nil {
+			return err
+		}
+		goals = goals[n:]
+	}
+	return nil
+}
+
+// save keeps the stored definitions of jobs of one partition beside, each for its generation.
+func (p *promoter) save(ctx context.Context, goals []*goal) error {
+	batches := make(map[string][]ledger.Aside)
+	for _, g := range goals {
+		if g.stored == nil || p.known.borrowed(g.job, g.stored.Digest) {
+			continue // it is kept as what it is
+		}
+		of := p.known.defs[g.job].Generation
+		a := ledger.Aside{Generation: of, Job: g.job, Digest: g.stored.Digest, Revision: g.stored.Revision, Text: g.stored.Definition}
+		if was := p.known.of[of].kept[g.job]; was != nil {
+			a.Was = was.Digest
+		}
+		batches[of] = append(batches[of], a)
+	}
+	for _, of := range slices.Sorted(maps.Keys(batches)) {
+		place := fmt.Sprint(p.l.Partition(batches[of][0].Job), "|", of)
+		// An answer differs is a node's of that generation, which was quicker.
+		if _, err := p.p.Shelve(ctx, p.l, of, !p.swept[place], batches[of]); err != nil {
+			return p.failed(err)
+		}
+		p.swept[place] = true
+	}
+	return nil
+}
+
+// switchSome switches jobs of one partition. A job that moves meanwhile is tried again as the answer shows it; what is left after all tries
+// the next round finds.
+func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
+	var left []*goal
+	for _, g := range goals {
+		if err := p.plan(g); err != nil {
+			p.alone[g.job] = true // of a version that knows other schedules
+			continue
+		}
+		left = append(left, g)
+	}
+	var astray error // of the last try
+	for try := 0; len(left) > 0 && try < 2*cluster.Rounds; try++ {
+		now, _, err := p.l.Time(ctx)
+		if err != nil {
+			return err
+		}
+		now = now.Truncate(time.Millisecond)
+		defs := make([]ledger.Definition, len(left))
+		for i, g := range left {
+			defs[i] = g.wish.At(now, g.last)
+		}
+		answers, err := p.l.Switch(ctx, now.UnixMilli(), p.p.Epoch, defs)
+		if astray = err; errors.Is(err, ledger.ErrClock) {
+			continue
+		}
+		if err != nil {
+			return p.failed(err)
+		}
+		asked := left
+		left = nil
+		for i, g := range asked {
+			again, err := p.took(g, answers[i])
+			if err != nil {
+				return err
+			}
+			if again {
+				g.last = answers[i].Last
+				left = append(left, g)
+			}
+		}
+	}
+	if astray != nil { // the masters' clocks differ, or Redis answers very late
+		return p.failed(fmt.Errorf("%w; promote it again, from nearer to Redis if that answers late", astray))
+	}
+	return nil
+}
+
+// plan makes what a goal asks of the ledger.
+func (p *promoter) plan(g *goal) error {
+	d := ledger.Definition{Job: g.job, Generation: p.p.Generation}
+	def := relabelled(p.known.defs[g.job], p.p.Generation)
+	if g.want != nil {
+		def, d.Revision = g.want.def, g.want.Revision
+	} else {
+		d.Revision = g.stored.Revision
+	}
+	j := def.Job()
+	schedule, err := j.ParsedSchedule()
+	if err != nil {
+		return err
+	}
+	if schedule == nil && def.After == "" {
+		return errors.New("no schedule")
+	}
+	if d.Text, err = json.Marshal(def); err != nil {
+		return err
+	}
+	d.Digest = def.Digest()
+	g.wish = &cluster.Wish{Job: &work.Job{Job: j, Schedule: schedule, Def: def, Digest: d.Digest}, Def: d}
+	if g.stored == nil {
+		return nil
+	}
+	return g.wish.Replaces(p.known.defs[g.job], g.stored.Digest, g.stored.Cursor)
+}
+
+// took notes what became of one job, and says whether it is to be tried again as it now stands.
+func (p *promoter) took(g *goal, got ledger.Defined) (again bool, err error) {
+	switch got.Word {
+	case "created":
+		p.out.Created = append(p.out.Created, g.job)
+		delete(p.fresh, g.job)
+	case "replaced":
+		delete(p.fresh, g.job) // nobody's before, but another generation's nodes were quicker
+		if g.want == nil {
+			p.out.Orphaned = append(p.out.Orphaned, g.job)
+		} else {
+			p.out.Switched = append(p.out.Switched, g.job)
+		}
+	case "same":
+	case "standby":
+		return false, p.p.Outdated()
+	case "differs":
+		if g.stored == nil || got.Digest != g.wish.Def.WasDigest {
+			return false, nil // another definition than was kept beside: the next round looks again
+		}
+		return g.wish.Replaces(p.known.defs[g.job], got.Digest, got.Cursor) == nil, nil
+	default:
+		p.alone[g.job] = true
+	}
+	return false, nil
+}
+
+// follow tells the jobs that are followed now, and those that were before.
+func (p *promoter) follow(ctx context.Context) error {
+	for _, job := range p.ours() {
+		after := p.known.defs[job].After
+		for _, before := range p.followed(job, after) {
+			if err := p.p.Unfollow(ctx, p.l, before, job); err != nil {
+				return err
+			}
+		}
+		if after == "" {
+			continue
+		}
+		if err := p.p.Follow(ctx, p.l, after, job); err != nil && (!errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrClosed)) {
+			return err // refused: its followers are full, and its nodes say so when they register it
+		}
+	}
+	return nil
+}
+
+// ours are the jobs that match and are the generation's now.
+func (p *promoter) ours() (names []string) {
+	for _, s := range p.known.stored {
+		if its, _ := p.known.runs(p.p.Generation, s.Job); its && p.matches(s.Job) {
+			names = append(names, s.Job)
+		}
+	}
+	return names
+}
+
+// followed are the jobs that other generations have a job follow.
+func (p *promoter) followed(job, after string) (before []string) {
+	for name, g := range p.known.of {
+		if a := g.kept[job]; name != p.p.Generation && a != nil && a.def.After != "" && a.def.After != after {
+			before = append(before, a.def.After)
+		}
+	}
+	slices.Sort(before)
+	return slices.Compact(before)
+}
+
+// cancel ends what living nodes of other generations run of the jobs that are the generation's now.
+func (p *promoter) cancel(ctx context.Context) error {
+	if !p.o.CancelRunning {
+		return nil
+	}
+	ours := p.ours()
+	open, err := p.l.Open(ctx, ours...)
+	if err != nil {
+		return err
+	}
+	for _, l := range open {
+		_, its := slices.BinarySearch(ours, l.Job)
+		others := slices.ContainsFunc(p.known.members, func(m sharding.Member) bool { return m.ID == l.Node && m.Generation != p.p.Generation })
+		if l.Token == 0 || !its || !others {
+			continue
+		}
+		word, err := p.l.Cancel(ctx, l.Job, l.Run, p.o.Author, "promotion of "+quoted(p.p.Generation))
+		switch {
+		case errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrClosed), errors.Is(err, ledger.ErrUnknownRun):
+			continue // it has ended meanwhile
+		case err != nil:
+			return err
+		case word == ledger.Told || word == ledger.Cancelled:
+			p.out.Cancelled++
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/internal/cluster"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/work"
+	"github.com/escapement/escapement/sharding"
+)
+
+// Holding says who holds a job.
+type Holding struct {
+	Owner  string // the living node that goes first, "" when none can run the job
+	Orphan bool   // no living node of its generation holds it, in whatever definition, that is not on standby
+	// Living nodes that hold another definition, by name: of the job's generation, and of another one.
+	Superseded, Standby []string
+}
+
+// Holders takes all jobs there are: who goes first for one depends on the others.
+func Holders(ctx context.Context, roster *sharding.Roster, all []ledger.Stored) (map[string]Holding, error) {
+	around, members, _, err := cluster.LookAround(ctx, roster)
+	if err != nil {
+		return nil, err
+	}
+	c, _ := around.Awake(members)
+	held := make(map[string]Holding, len(all))
+	var list []*work.Job
+	for _, s := range all {
+		h := Holding{Orphan: !c.Knows(s.Job)}
+		if d, err := jobs.ParseDefinition(s.Definition); err == nil { // else whoever shows the job says what is wrong with it
+			list = append(list, &work.Job{Job: d.Job(), Digest: s.Digest})
+			for _, m := range members {
+				switch digest := around.Sets[m.Set][s.Job]; {
+				case digest == "" || digest == s.Digest:
+				case m.Generation == d.Generation:
+					h.Superseded = append(h.Superseded, m.Name)
+				default:
+					h.Standby = append(h.Standby, m.Name)
+				}
+			}
+			slices.Sort(h.Superseded)
+			slices.Sort(h.Standby)
+			holders := c.Digests(s.Job)
+			h.Orphan = h.Orphan || holders != nil && !slices.Contains(holders, s.Digest) && len(h.Superseded) == 0
+		}
+		held[s.Job] = h
+	}
+	for j, first := range c.Firsts(list) {
+		h := held[j.Name]
+		h.Owner = first.Name
+		held[j.Name] = h
+	}
+	return held, nil
+}
+
+// HeldBy are the names of the living nodes that hold a job and may register it, in whatever definition, draining ones too. unclear counts
+// the nodes of which it cannot be read.
+func HeldBy(ctx context.Context, roster *sharding.Roster, job string) (names []string, unclear int, err error) {
+	around, members, foreign, err := cluster.LookAround(ctx, roster)
+	if err != nil {
+		return nil, 0, err
+	}
+	c, unclear := around.Awake(members)
+	for _, n := range c.Nodes {
+		if c.Sets[n.Set][job] != "" {
+			names = append(names, cmp.Or(n.Name, n.ID))
+		}
+	}
+	slices.Sort(names)
+	return names, unclear + foreign, nil
+}
+
+// Idle is how many jobs a node holds and does not claim: another definition is stored, of its generation or of another one.
+type Idle struct{ Superseded, Standby int }
+
+// IdleJobs counts them for each set of definitions; beside an UnheardError, among the jobs that are heard.
+func IdleJobs(ctx context.Context, l *ledger.Ledger, roster *sharding.Roster, members []sharding.Member) (map[string]Idle, error) {
+	var digests []string
+	generation := make(map[string]string) // of a set: its digests differ from those of another generation
+	for _, m := range members {
+		digests = append(digests, m.Set)
+		generation[m.Set] = m.Generation
+	}
+	sets, err := roster.Sets(ctx, digests)
+	if err != nil && !errors.Is(err, sharding.ErrDamaged) {
+		return nil, redisconn.Explain("list nodes", err)
+	}
+	all, err := l.Jobs(ctx)
+	idle := make(map[string]Idle)
+	for _, s := range all {
+		d, err := jobs.ParseDefinition(s.Definition)
+		if s.Err != nil || err != nil {
+			continue
+		}
+		for set, held := range sets {
+			n := idle[set]
+			switch digest := held[s.Job]; {
+			case digest == "" || digest == s.Digest:
+			case d.Generation == generation[set]:
+				n.Superseded++
+			default:
+				n.Standby++
+			}
+			idle[set] = n
+		}
+	}
+	return idle, err
+}
+
+// Standing is how runs in flight stand by Redis' time Now, ms.
+type Standing struct {
+	Now   int64
+	Waits map[string]string // what keeps a pending run from being granted, by its id: the end of a sentence that begins with "pending"
+}
+
+// Stand looks how runs stand. all are the jobs, read before the runs.
+func Stand(ctx context.Context, l *ledger.Ledger, roster *sharding.Roster, all []ledger.Stored, runs []Run) (s Standing, err error) {
+	if !slices.ContainsFunc(runs, func(r Run) bool { return r.Lease != nil }) {
+		return s, nil
+	}
+	now, _, err := l.Time(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.Now = now.UnixMilli()
+	if !slices.ContainsFunc(runs, func(r Run) bool { return r.Lease != nil && r.Lease.Pending() }) {
+		return s, nil
+	}
+	held, err := Holders(ctx, roster, all)
+	if err != nil {
+		return s, err
+	}
+	s.Waits = make(map[string]string)
+	for _, r := range runs {
+		if r.Lease == nil || !r.Lease.Pending() {
+			continue
+		}
+		if at, known := slices.BinarySearchFunc(all, r.Lease.Job, func(s ledger.Stored, job string) int { return strings.Compare(s.Job, job) }); known {
+			s.Waits[r.Lease.Run] = waitsFor(*r.Lease, all[at], held[r.Lease.Job], s.Now)
+		}
+	}
+	return s, nil
+}
+
+// waitsFor names first what would keep the run longest.
+func waitsFor(p ledger.Lease, s ledger.Stored, h Holding, now int64) string {
+	d, err := jobs.ParseDefinition(s.Definition)
+	switch {
+	case p.Granted > now:
+		return " until " + time.UnixMilli(p.Granted).UTC().Format("2006-01-02T15:04:05.000Z")
+	case s.Err != nil || err != nil:
+		return ": job cannot be read by this version"
+	case h.Orphan:
+		return ": no living node holds the job"
+	case h.Owner == "":
+		return ": no living node can run the job"
+	case (p.Holds || p.Trigger == jobs.TriggerAfter.String()) && p.Request == "" && p.Of == "" && s.Pause.Holds(now):
+		// what somebody asked for, a run or an attempt, and the attempts of such a run do not wait for it
+		return ": job is paused"
+	case d.Overlap != jobs.OverlapAllow && s.Open != "" && s.Open != p.Run && s.Open != p.Of:
+		return ": job is held by run " + s.Open
+	}
+	return ""
+}

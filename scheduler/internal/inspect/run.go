@@ -1,0 +1,200 @@
+// Package inspect finds, for people, what a namespace has of a run: in flight, recorded, or under another id since it was handed back;
+// what it waits for, and which nodes hold its job.
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// Run is a run in flight, which has a Lease, or a recorded one or a range of ticks, which has a Row.
+type Run struct {
+	Lease *ledger.Lease
+	Row   *ledger.Row
+}
+
+// ID is the run's own id; "" of a range, and when there is no run.
+func (r Run) ID() string {
+	switch {
+	case r.Lease != nil:
+		return r.Lease.Run
+	case r.Row != nil:
+		return r.Row.Run
+	}
+	return ""
+}
+
+// Job is the run's job.
+func (r Run) Job() string {
+	if r.Lease != nil {
+		return r.Lease.Job
+	}
+	return r.Row.Job
+}
+
+// attempt is the how-many-th grant of its tick the run is.
+func (r Run) attempt() int {
+	if r.Lease != nil {
+		return r.Lease.Attempt
+	}
+	return r.Row.Attempt
+}
+
+// Find finds a run of the named jobs by its own id, or by the one it was asked for: handed back, a run goes on under other ids; of the
+// attempts that keep the id it was asked for, the first is meant. It looks again before it returns ErrUnknownRun: a run that was handed
+// back between two of its reads was in neither.
+func Find(ctx context.Context, l *ledger.Ledger, names []string, id string) (Run, error) {
+	for range 2 {
+		if r, err := look(ctx, l, names, id); err != nil || r.ID() != "" {
+			return r, err
+		}
+	}
+	return Run{}, fmt.Errorf("%w: %q; `runs list` shows what the history still has", ledger.ErrUnknownRun, id)
+}
+
+// look reads runs in flight before recorded ones, so that one which ends meanwhile is found in the history.
+func look(ctx context.Context, l *ledger.Ledger, names []string, id string) (found Run, err error) {
+	if id == "" {
+		return Run{}, nil // nor have ranges
+	}
+	if found, err = inFlight(ctx, l, names, id); err != nil || found.ID() != "" {
+		return found, err
+	}
+	take := func(r Run, request string) {
+		if r.ID() == id || request == id && found.ID() != id && (found.ID() == "" || r.attempt() < found.attempt()) {
+			found = r
+		}
+	}
+	open, err := l.Open(ctx, names...)
+	if err != nil {
+		return Run{}, err
+	}
+	for k := range open {
+		take(Run{Lease: &open[k]}, open[k].Request)
+	}
+	if found.ID() != "" {
+		names = []string{found.Job()}
+	}
+	var unread []error
+	err = l.EachHistory(ctx, names, id, func(h ledger.JobRows) bool {
+		unread = append(unread, HistoryError(h.Job, h.Err))
+		for k := range h.Rows {
+			take(Run{Row: &h.Rows[k]}, h.Rows[k].Request)
+		}
+		return found.ID() == ""
+	})
+	if err != nil || found.ID() != "" {
+		return found, err
+	}
+	return Run{}, errors.Join(unread...) // it may be there
+}
+
+// inFlight finds a run in flight by its own id.
+func inFlight(ctx context.Context, l *ledger.Ledger, names []string, id string) (Run, error) {
+	open, err := l.InFlight(ctx, names, id)
+	if err != nil || len(open) == 0 {
+		return Run{}, err
+	}
+	return Run{Lease: &open[0]}, nil
+}
+
+// HistoryError is why the history of a job could not be read: Redis gave no answer, or one that is none.
+func HistoryError(job string, err error) error {
+	if err == nil || errors.Is(err, locking.ErrUnreachable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("history of job %s: %w; `ledger verify` names what is wrong", job, err)
+}
+
+// Again looks at a run that was in flight, and was asked for by id: at its own record alone as long as it has one, then at
+// what became of it. It also returns the id by which the run is known from now on.
+func Again(ctx context.Context, l *ledger.Ledger, was ledger.Lease, id string) (Run, string, error) {
+	now, err := inFlight(ctx, l, []string{was.Job}, was.Run)
+	if err != nil || now.ID() != "" {
+		return now, id, err
+	}
+	now, err = Find(ctx, l, []string{was.Job}, id)
+	if errors.Is(err, ledger.ErrUnknownRun) {
+		now, err = trace(ctx, l, was, err)
+		id = now.ID()
+	}
+	return now, id, err
+}
+
+// trace finds what became of a run that was in flight and that nobody asked for: handed back, once or more often, it goes
+// on under one of the ids that follow; one that was recorded instead of run is part of a range. Else it returns lost.
+func trace(ctx context.Context, l *ledger.Ledger, was ledger.Lease, lost error) (Run, error) {
+	ids := successors(was.Run)
+	for range 2 { // handed back between the two parts of this read, it was in neither
+		open, err := l.InFlight(ctx, []string{was.Job}, ids...)
+		if err != nil {
+			return Run{}, err
+		}
+		for k := range open {
+			if open[k].Attempt == was.Attempt {
+				return Run{Lease: &open[k]}, nil
+			}
+		}
+	}
+	history, _, err := l.History(ctx, []string{was.Job})
+	if err != nil {
+		return Run{}, err
+	}
+	rows := history[was.Job]
+	for k := range rows {
+		if rows[k].Attempt == was.Attempt && slices.Contains(ids, rows[k].Run) {
+			return Run{Row: &rows[k]}, nil
+		}
+	}
+	for _, r := range slices.Backward(rows) {
+		if r.Ranged && r.Tick <= was.Tick && was.Tick <= r.Until {
+			return Run{Row: &ledger.Row{
+				Run: was.Run, Job: was.Job, Tick: was.Tick, Shard: was.Shard, Shards: was.Shards, Attempt: was.Attempt, Of: was.Of, Param: was.Param,
+				Trigger: was.Trigger, Outcome: r.Outcome, Reason: r.Reason, Note: r.Note, At: r.At,
+			}}, nil
+		}
+	}
+	return Run{}, lost
+}
+
+// chainMax is how often a further attempt that was handed back is looked for under its next id.
+const chainMax = 16
+
+// successors are the ids under which a run goes on that was handed back, and its further attempts, one after another.
+func successors(run string) []string {
+	ids := make([]string, chainMax)
+	for i := range ids {
+		run = ledger.Successor(run)
+		ids[i] = run
+	}
+	return ids
+}
+
+// NextAttempt is the id of the attempt that followed a recorded run, "" for none.
+func NextAttempt(ctx context.Context, l *ledger.Ledger, was ledger.Row) (string, error) {
+	ids := successors(was.Run)
+	open, err := l.InFlight(ctx, []string{was.Job}, ids...)
+	if err != nil {
+		return "", err
+	}
+	rows, _, err := l.History(ctx, []string{was.Job})
+	if err != nil {
+		return "", err
+	}
+	attempts := make(map[string]int)
+	for _, r := range rows[was.Job] {
+		attempts[r.Run] = r.Attempt
+	}
+	for _, o := range open {
+		attempts[o.Run] = o.Attempt
+	}
+	if k := slices.IndexFunc(ids, func(id string) bool { return attempts[id] > was.Attempt }); k >= 0 {
+		return ids[k], nil
+	}
+	return "", nil
+}

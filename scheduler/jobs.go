@@ -1,0 +1,272 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/inspect"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// JobView is a job as tools and the API show it.
+type JobView struct {
+	Name       string `json:"name"`
+	Schedule   string `json:"schedule"`
+	TimeZone   string `json:"time_zone"`
+	Next       *Stamp `json:"next"`  // null when the schedule has no more
+	Last       *Stamp `json:"last"`  // the latest tick accounted for, null before the first
+	Owner      string `json:"owner"` // the node that goes first, of a sharded or raced job one of them; "" when no living node can run it
+	Paused     bool   `json:"paused"`
+	Generation string `json:"generation"`
+	Revision   string `json:"revision"`
+	Shards     int    `json:"shards"`
+	Overlap    string `json:"overlap"`
+	CatchUp    string `json:"catch_up"`
+	PolicyView
+	After  string `json:"after"`  // the job it follows; it then has no schedule
+	Orphan bool   `json:"orphan"` // no living node of its generation holds it: it stands still until one does
+	Open   string `json:"open"`   // the run that holds it, granted or pending, "" for none
+	// Superseded are living nodes of the job's generation that hold another definition of it than the stored one, and
+	// Standby those of another generation that hold one of their own; by name, the first 20.
+	Superseded []string `json:"superseded,omitempty"`
+	Standby    []string `json:"standby,omitempty"`
+	// Pause says more while the job is paused.
+	Pause *PauseView `json:"pause,omitempty"`
+	// Counts is how many ticks and runs ended so, by the words of RunView.Outcome, since the job was
+	// first registered.
+	Counts map[string]int64 `json:"counts"`
+	// HistoryFrom is the tick with which the recorded history begins, and the earliest to which the
+	// cursor can be set back; null for a job that follows another.
+	HistoryFrom *Stamp `json:"history_from"`
+	// TrimmedTo is HistoryFrom when rows before it have been dropped already, else null. Reading it
+	// takes the whole history: only Job fills it in.
+	TrimmedTo *Stamp `json:"trimmed_to"`
+	// LeftAlone is how many rows of the history this version does not understand; as TrimmedTo.
+	LeftAlone int `json:"left_alone,omitempty"`
+}
+
+// PolicyView is the rest of a job's policies; what does not apply is 0, "" or null.
+type PolicyView struct {
+	CatchUpMax    int               `json:"catch_up_max"`
+	StartWithinMS int64             `json:"start_within_ms"`
+	OnCrash       string            `json:"on_crash"`
+	RerunMax      int               `json:"rerun_max"`
+	TimeoutMS     int64             `json:"timeout_ms"`
+	TTLMS         int64             `json:"ttl_ms"`
+	Retry         *RetryView        `json:"retry"`
+	Labels        map[string]string `json:"labels"`
+}
+
+// RetryView says how a failed function is called again inside a run.
+type RetryView struct {
+	Max          int   `json:"max"`
+	BackoffMS    int64 `json:"backoff_ms"`
+	MaxBackoffMS int64 `json:"max_backoff_ms"`
+}
+
+// PauseView says since when a job is paused, until when, by whom and why.
+type PauseView struct {
+	Since  *Stamp `json:"since"`
+	Until  *Stamp `json:"until"` // null: until somebody resumes it
+	Author string `json:"author"`
+	Reason string `json:"reason"`
+}
+
+// Jobs lists all jobs by name. Jobs that this version cannot read are left out and named in the
+// error, which then wraps ErrForeign and comes beside the others; and so does an UnheardError.
+// It returns ErrUnknownNamespace when no node has ever run there.
+func (i *Inspector) Jobs(ctx context.Context) ([]JobView, error) {
+	l, err := i.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := l.Jobs(ctx)
+	left, err := beside(err)
+	if err != nil {
+		return nil, err
+	}
+	views, err := i.jobViews(ctx, l, all, all)
+	if views == nil {
+		return nil, err
+	}
+	return views, errors.Join(err, left)
+}
+
+// jobViews returns the views that could be made, and errors.Join of what is wrong with the others.
+func (i *Inspector) jobViews(ctx context.Context, l *ledger.Ledger, shown, all []ledger.Stored) ([]JobView, error) {
+	now, _, err := l.Time(ctx)
+	if err != nil {
+		return nil, err
+	}
+	held, err := inspect.Holders(ctx, i.roster(), all)
+	if err != nil {
+		return nil, err
+	}
+	var paused []string
+	for _, s := range shown {
+		if s.Pause.Holds(now.UnixMilli()) {
+			paused = append(paused, s.Job)
+		}
+	}
+	pauses, err := l.Pauses(ctx, paused...)
+	if err != nil {
+		return nil, err
+	}
+	views, unread := make([]JobView, 0, len(shown)), []error(nil)
+	for _, s := range shown {
+		v, err := jobView(s, held[s.Job], now, pauses[s.Job])
+		if err != nil {
+			unread = append(unread, fmt.Errorf("job %s: %w", s.Job, err))
+			continue
+		}
+		views = append(views, v)
+	}
+	return views, errors.Join(append(unread, lastFollowed(ctx, l, views))...)
+}
+
+// lastFollowed reads the last ticks of jobs that follow others: they have no cursor, only a history.
+func lastFollowed(ctx context.Context, l *ledger.Ledger, views []JobView) error {
+	var names []string
+	for _, v := range views {
+		if v.After != "" && v.Last == nil {
+			names = append(names, v.Name)
+		}
+	}
+	last, unread := make(map[string]int64), []error(nil)
+	err := l.EachHistory(ctx, names, "", func(h ledger.JobRows) bool {
+		last[h.Job], unread = lastOf(h.Rows), append(unread, inspect.HistoryError(h.Job, h.Err))
+		return true
+	})
+	for k, v := range views {
+		if v.After != "" && v.Last == nil {
+			views[k].Last = stampOf(last[v.Name])
+		}
+	}
+	return errors.Join(append(unread, err)...)
+}
+
+// Job reads one job. It returns ErrUnknownJob when there is none of that name, and an error that
+// wraps ErrForeign for one that this version cannot read. Beside an UnheardError stands the job,
+// and its owner may be another one: who goes first for a job depends on all of them.
+func (i *Inspector) Job(ctx context.Context, name string) (JobView, error) {
+	l, err := i.open(ctx)
+	if err != nil {
+		return JobView{}, err
+	}
+	s, err := l.Job(ctx, name)
+	if err != nil {
+		return JobView{}, err
+	}
+	rows, foreign, err := l.History(ctx, []string{name})
+	if err != nil {
+		return JobView{}, inspect.HistoryError(name, err)
+	}
+	all, err := l.Jobs(ctx)
+	left, err := beside(err)
+	if err != nil {
+		return JobView{}, err
+	}
+	views, err := i.jobViews(ctx, l, []ledger.Stored{s}, all)
+	if err != nil {
+		return JobView{}, err
+	}
+	if trimmed(s.Entry, rows[name], foreign) {
+		views[0].TrimmedTo = views[0].HistoryFrom
+	}
+	views[0].LeftAlone = foreign
+	return views[0], left
+}
+
+func jobView(s ledger.Stored, h inspect.Holding, now time.Time, p ledger.Pause) (JobView, error) {
+	if s.Err != nil {
+		return JobView{}, s.Err
+	}
+	d, err := jobs.ParseDefinition(s.Definition)
+	if err != nil {
+		return JobView{}, err
+	}
+	j := d.Job()
+	v := JobView{
+		Name: s.Job, Schedule: j.Schedule, TimeZone: j.TimeZone, Next: stampOf(s.Cursor), Last: stampOf(lastTick(s.Entry, j)), Owner: h.Owner,
+		PolicyView: policyView(j), Revision: s.Revision, Shards: max(1, j.Shards), Overlap: j.Overlap.String(), CatchUp: j.CatchUp.String(),
+		After: j.After, Generation: d.Generation, Orphan: h.Orphan, Superseded: first(h.Superseded), Standby: first(h.Standby), Open: s.Open, HistoryFrom: stampOf(s.Base),
+		Paused: s.Pause.Holds(now.UnixMilli()), Counts: make(map[string]int64, len(s.Counts)),
+	}
+	for o, n := range s.Counts {
+		v.Counts[o.String()] = n
+	}
+	if v.Paused {
+		v.Pause = pauseView(s.Pause, p)
+	}
+	return v, nil
+}
+
+func policyView(j jobs.Job) PolicyView {
+	v := PolicyView{
+		CatchUpMax: j.CatchUpMax, StartWithinMS: j.StartWithin.Milliseconds(), OnCrash: j.OnCrash.String(), RerunMax: j.RerunMax,
+		TimeoutMS: j.Timeout.Milliseconds(), TTLMS: j.TTL.Milliseconds(), Labels: j.Labels,
+	}
+	if v.Labels == nil {
+		v.Labels = map[string]string{}
+	}
+	if r := j.Retry; r.Max > 0 {
+		v.Retry = &RetryView{Max: r.Max, BackoffMS: r.Backoff.Milliseconds(), MaxBackoffMS: r.MaxBackoff.Milliseconds()}
+	}
+	return v
+}
+
+// pauseView takes the end from the window, which decides, and the rest from what is noted beside it.
+func pauseView(w ledger.Window, p ledger.Pause) *PauseView {
+	v := &PauseView{Since: stampOf(w.From), Until: stampOf(w.To), Author: p.Author, Reason: p.Reason}
+	if p.Since != 0 {
+		v.Since = stampOf(p.Since) // the window may begin before it, with a tick that was due and not claimed
+	}
+	return v
+}
+
+// trimmed says whether the history has lost rows: it then holds fewer ticks and runs than were counted.
+// The entry must have been read before the rows.
+func trimmed(e ledger.Entry, rows []ledger.Row, foreign int) bool {
+	var counted, held int64
+	for _, n := range e.Counts {
+		counted += n
+	}
+	for _, r := range rows {
+		switch {
+		case r.Ranged:
+			held += r.Count
+		case !r.Whole: // its shards are counted
+			held++
+		}
+	}
+	return held < counted && foreign == 0
+}
+
+// lastOf is the newest tick of a job's rows, ms, 0 for none.
+func lastOf(rows []ledger.Row) int64 {
+	var last int64
+	for _, r := range rows {
+		last = max(last, r.Tick, r.Until)
+	}
+	return last
+}
+
+// lastTick is the latest tick accounted for, ms. A cursor that was set back stands 1 ms behind an
+// instant that is none.
+func lastTick(e ledger.Entry, j jobs.Job) int64 {
+	if e.Last == 0 || e.Cursor != e.Last+1 {
+		return e.Last
+	}
+	schedule, err := j.ParsedSchedule()
+	if err != nil || schedule == nil {
+		return e.Last
+	}
+	tick := schedule.Prev(time.UnixMilli(e.Cursor))
+	if tick.IsZero() || tick.UnixMilli() < e.Base {
+		return 0
+	}
+	return tick.UnixMilli()
+}

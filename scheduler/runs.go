@@ -1,0 +1,214 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/inspect"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/wait"
+)
+
+// OutcomePending asks, as the Outcome of a RunFilter, for those running runs that nobody was granted yet. The Reason of such a run begins
+// with it, and is no more when nothing but a node's next look stands in its way.
+const OutcomePending = inspect.Pending
+
+// RunFilter restricts Runs; zero fields do not.
+type RunFilter struct {
+	Job     string
+	Since   time.Time // by tick; of a range by its last
+	Outcome string    // one of the words of RunView.Outcome, or OutcomePending; any other is refused
+	Limit   int       // newest ones; 0 is all
+}
+
+// RunList is what List found.
+type RunList struct {
+	Runs      []RunView
+	Matched   int // how many there are without the filter's Limit
+	LeftAlone int // rows of these jobs that this version does not understand; Examine names them
+}
+
+// Runs lists runs in flight and recorded ones, newest tick first. One that ended before its tick, because
+// it was cancelled, has its place by its end, and a range has it by its last tick.
+func (i *Inspector) Runs(ctx context.Context, f RunFilter) ([]RunView, error) {
+	list, err := i.List(ctx, f)
+	return list.Runs, err
+}
+
+// List is Runs, and says how much it left out. Where the history of a job cannot be read, the runs of the
+// others come beside an error that names the job. They also come beside an UnheardError. It returns ErrRefused
+// for an outcome that is none.
+func (i *Inspector) List(ctx context.Context, f RunFilter) (RunList, error) {
+	if err := f.check(); err != nil {
+		return RunList{}, err
+	}
+	l, all, err := i.jobsOf(ctx, f.Job)
+	left, err := beside(err)
+	if err != nil {
+		return RunList{}, err
+	}
+	found, unread, err := inspect.Filter(f).List(ctx, l, jobNames(all))
+	if err != nil {
+		return RunList{}, cut(ctx, "list runs", err)
+	}
+	views, err := i.runViews(ctx, l, all, found.Runs)
+	return RunList{Runs: views, Matched: found.Matched, LeftAlone: found.LeftAlone}, errors.Join(append(unread, cut(ctx, "list runs", err), left)...)
+}
+
+func (f RunFilter) check() error {
+	if f.Outcome == "" || f.Outcome == OutcomePending {
+		return nil
+	}
+	if err := new(jobs.Outcome).UnmarshalText([]byte(f.Outcome)); err != nil {
+		return fmt.Errorf("%w: list runs: %w, or %s", ErrRefused, err, OutcomePending)
+	}
+	return nil
+}
+
+// jobsOf reads the job of that name, or all of them, as Ledger.Jobs does.
+func (i *Inspector) jobsOf(ctx context.Context, name string) (*ledger.Ledger, []ledger.Stored, error) {
+	l, err := i.open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if name == "" {
+		all, err := l.Jobs(ctx)
+		return l, all, err
+	}
+	s, err := l.Job(ctx, name)
+	return l, []ledger.Stored{s}, err
+}
+
+func jobNames(all []ledger.Stored) []string {
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = s.Job
+	}
+	return names
+}
+
+// Run finds one run by its id, or by the id it was asked for, and reads its output and payload. It
+// returns ErrUnknownRun when neither a run in flight nor the history has it.
+func (i *Inspector) Run(ctx context.Context, id string) (RunView, error) {
+	l, err := i.open(ctx)
+	if err != nil {
+		return RunView{}, err
+	}
+	v, _, err := i.run(ctx, l, id)
+	return v, cut(ctx, "look for run "+id, err)
+}
+
+func (i *Inspector) run(ctx context.Context, l *ledger.Ledger, id string) (RunView, inspect.Run, error) {
+	r, all, err := locate(ctx, l, id)
+	if err != nil {
+		return RunView{}, r, err
+	}
+	views, err := i.runViews(ctx, l, all, []inspect.Run{r})
+	if err == nil {
+		err = enrich(ctx, l, r, &views[0])
+	}
+	return views[0], r, err
+}
+
+// locate finds a run among those of all jobs. One that no master has which answers may be at another one.
+func locate(ctx context.Context, l *ledger.Ledger, id string) (r inspect.Run, all []ledger.Stored, err error) {
+	all, err = l.Jobs(ctx)
+	left, err := beside(err)
+	if err != nil {
+		return r, nil, err
+	}
+	r, err = inspect.Find(ctx, l, jobNames(all), id)
+	if left != nil && errors.Is(err, ErrUnknownRun) {
+		err = fmt.Errorf("run %q is not among those that can be read: %w", id, left)
+	}
+	return r, all, err
+}
+
+// enrich reads what is kept beside a run, what followed it, and who wants it ended.
+func enrich(ctx context.Context, l *ledger.Ledger, r inspect.Run, v *RunView) error {
+	if r.Lease != nil {
+		v.keep(nil, r.Lease.Payload)
+		cancels, err := l.Cancels(ctx, l.Partition(v.Job))
+		for _, c := range cancels {
+			if c.Run == v.Run {
+				v.Note = cancelNote(c)
+			}
+		}
+		return err
+	}
+	output, payload, err := l.Kept(ctx, v.Job, v.Run)
+	if err != nil {
+		return err
+	}
+	v.keep(output, payload)
+	v.NextAttempt, err = inspect.NextAttempt(ctx, l, *r.Row)
+	return err
+}
+
+func cancelNote(c ledger.Cancel) string {
+	if c.Author == "" {
+		return "a newer tick is to replace it"
+	}
+	note := "to be cancelled by " + c.Author
+	if c.Reason != "" {
+		note += ": " + c.Reason
+	}
+	return note
+}
+
+// Wait looks after waitEvery at first, then after a tenth of the time it has waited, and at least each waitMost.
+const (
+	waitEvery = 100 * time.Millisecond
+	waitMost  = time.Second
+)
+
+// Wait returns the run, as Run does, when it has ended; one that may not start yet is waited for too.
+// A run that was handed back is followed; a further attempt is a run of its own and is not. It looks ten times a second at first, and
+// after ten seconds once a second. It returns
+// ctx's error, and ErrUnknownRun when the run is not there or was removed with its job.
+func (i *Inspector) Wait(ctx context.Context, id string) (RunView, error) {
+	l, err := i.open(ctx)
+	if err != nil {
+		return RunView{}, err
+	}
+	v, r, err := i.run(ctx, l, id)
+	if err != nil {
+		return v, cut(ctx, "look for run "+id, err)
+	}
+	var waited time.Duration
+	for r.Lease != nil {
+		d := min(max(waited/10, waitEvery), waitMost)
+		wait.For(ctx, d)
+		waited += d
+		next, now, err := inspect.Again(ctx, l, *r.Lease, id)
+		if over := ended(ctx); over != nil { // in the middle of a read that looks as if Redis did not answer
+			return v, fmt.Errorf("wait for run %s: %w", id, over)
+		}
+		if err != nil {
+			return v, err
+		}
+		if v, r, id = runView(next), next, now; r.Lease != nil {
+			v.keep(nil, r.Lease.Payload)
+		}
+	}
+	return v, enrich(ctx, l, r, &v)
+}
+
+// ended is the cause of ctx's end. A connection can notice its deadline a moment before ctx does.
+func ended(ctx context.Context) error {
+	if at, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(at) {
+		return context.DeadlineExceeded
+	}
+	return context.Cause(ctx)
+}
+
+// cut is err, or the end of ctx if that is what ended a read which Redis was answering.
+func cut(ctx context.Context, op string, err error) error {
+	if over := ended(ctx); err != nil && over != nil && !errors.As(err, new(*UnheardError)) {
+		return fmt.Errorf("%s: %w", op, over)
+	}
+	return err
+}
