@@ -48,24 +48,18 @@ func (r *registrar) register(ctx context.Context, list []*work.Job) ([]fact, err
 		}
 		wishes[i] = &Wish{Job: j, Def: ledger.Definition{Job: j.Name, Digest: j.Digest, Revision: r.n.Revision, Generation: r.n.Generation, Text: raw}}
 	}
-	lasts := make(map[*Wish]int64)
 	var facts []fact
 	var some error // of partitions that are quiet
 	for range Rounds {
 		slices.SortFunc(wishes, func(a, b *Wish) int { return cmp.Or(a.Job.Part-b.Job.Part, a.Job.Index-b.Job.Index) })
 		var again []*Wish
-		for len(wishes) > 0 {
-			n := 1
-			for n < len(wishes) && n < ledger.BatchMax && wishes[n].Job.Part == wishes[0].Job.Part {
-				n++
-			}
-			known, more, err := r.partition(ctx, wishes[:n], lasts)
+		for batch := range work.Batches(wishes, func(w *Wish) int { return w.Job.Part }) {
+			known, more, err := r.partition(ctx, batch)
 			facts, again = append(facts, known...), append(again, more...)
 			if err != nil && !errors.Is(err, lane.ErrQuiet) {
 				return facts, err
 			}
 			some = cmp.Or(some, err)
-			wishes = wishes[n:]
 		}
 		if wishes = again; len(wishes) == 0 {
 			return facts, some
@@ -79,11 +73,11 @@ func (r *registrar) register(ctx context.Context, list []*work.Job) ([]fact, err
 
 // partition makes wishes of one partition, and returns what is known of them, and those that are to be made again. lane.ErrQuiet is of this
 // one, or of one whose job is followed.
-func (r *registrar) partition(ctx context.Context, wishes []*Wish, lasts map[*Wish]int64) (facts []fact, again []*Wish, err error) {
+func (r *registrar) partition(ctx context.Context, wishes []*Wish) (facts []fact, again []*Wish, err error) {
 	part := wishes[0].Job.Part
 	var answers []ledger.Defined
 	err = r.n.Lane.At("register", part, func() (err error) {
-		answers, err = r.define(ctx, wishes, lasts)
+		answers, err = r.define(ctx, wishes)
 		return err
 	})
 	if err != nil {
@@ -93,7 +87,7 @@ func (r *registrar) partition(ctx context.Context, wishes []*Wish, lasts map[*Wi
 	for i, w := range wishes {
 		f, done := r.judge(ctx, w, answers[i])
 		if !done {
-			lasts[w] = answers[i].Last
+			w.Last = answers[i].Last
 			again = append(again, w)
 			continue
 		}
@@ -140,12 +134,12 @@ func (r *registrar) tell(ctx context.Context, upstream, job string, what func(ct
 }
 
 // define asks once, and again after a look at the clock when Redis' clock is not what we believe.
-func (r *registrar) define(ctx context.Context, wishes []*Wish, lasts map[*Wish]int64) ([]ledger.Defined, error) {
+func (r *registrar) define(ctx context.Context, wishes []*Wish) ([]ledger.Defined, error) {
 	for try := 0; ; try++ {
 		now := r.n.Clock.Now().Truncate(time.Millisecond)
 		defs := make([]ledger.Definition, len(wishes))
 		for i, w := range wishes {
-			defs[i] = w.At(now, lasts[w])
+			defs[i] = w.At(now)
 		}
 		call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
 		answers, err := r.n.Ledger.Define(call, now.UnixMilli(), defs)

@@ -47,16 +47,16 @@ func (r *registrar) shelve(ctx context.Context) error {
 	}
 	slices.SortFunc(list, func(a, b *work.Job) int { return cmp.Or(a.Part-b.Part, a.Index-b.Index) })
 	part, full := -1, error(nil)
-	for len(list) > 0 {
-		n := 1
-		for n < len(list) && n < ledger.BatchMax && list[n].Part == list[0].Part {
-			n++
+	noRoom := -1 // the last partition that had none
+	for batch := range work.Batches(list, func(j *work.Job) int { return j.Part }) {
+		first := batch[0].Part != part
+		if part = batch[0].Part; part == noRoom {
+			continue
 		}
-		err := r.putAside(ctx, list[0].Part != part, list[:n])
-		part, list = list[0].Part, list[n:]
+		err := r.putAside(ctx, first, batch)
 		switch {
 		case errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrClosed): // too many generations; others may have room
-			full, list = err, slices.DeleteFunc(list, func(j *work.Job) bool { return j.Part == part })
+			full, noRoom = err, part
 		case err != nil:
 			return err
 		}

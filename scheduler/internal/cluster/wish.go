@@ -16,14 +16,16 @@ const Rounds = 5
 type Wish struct {
 	Job *work.Job
 	Def ledger.Definition
-	old *jobs.Schedule // of the definition to be replaced; nil to create, or when it had no more ticks
+	// Last is the latest instant accounted for, ms, 0 for none; the first tick of the definition comes after it.
+	Last int64
+	old  *jobs.Schedule // of the definition to be replaced; nil to create, or when it had no more ticks
 	// after is the job that the definition to be replaced follows.
 	after string
 }
 
 // At is the definition as of one instant: the new schedule's first tick after it, and the old
 // schedule's ticks up to it, which nobody will run any more.
-func (w *Wish) At(now time.Time, last int64) ledger.Definition {
+func (w *Wish) At(now time.Time) ledger.Definition {
 	def, after := w.Def, now
 	if w.old != nil {
 		count, until := w.old.Count(time.UnixMilli(def.WasCursor), now.Add(time.Millisecond))
@@ -36,8 +38,8 @@ func (w *Wish) At(now time.Time, last int64) ledger.Definition {
 	if w.Job.Schedule == nil {
 		return def // it follows another job, and has no ticks of its own
 	}
-	if l := time.UnixMilli(last); last != 0 && l.After(after) {
-		after = l
+	if last := time.UnixMilli(w.Last); w.Last != 0 && last.After(after) {
+		after = last
 	}
 	def.Cursor = work.Millis(w.Job.Schedule.Next(after))
 	return def

@@ -148,9 +148,7 @@ type goal struct {
 	job    string
 	stored *ledger.Stored // nil for one that nobody has yet
 	want   *aside         // nil for one that the generation does not have
-
-	wish *cluster.Wish // what it asks of the ledger
-	last int64         // the last tick that is accounted for, ms
+	wish   *cluster.Wish  // what it asks of the ledger
 }
 
 // goals are the jobs that are not the generation's yet, by name.
@@ -171,7 +169,7 @@ func (p *promoter) goals() []*goal {
 			p.out.LeftAlone = append(p.out.LeftAlone, s.Job)
 		case its:
 		case want != nil || p.p.Pattern == "":
-			goals = append(goals, &goal{job: s.Job, stored: s, want: want, last: s.Last})
+			goals = append(goals, &goal{job: s.Job, stored: s, want: want})
 		}
 	}
 	for job, want := range wanted {

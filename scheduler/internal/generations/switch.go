@@ -19,18 +19,13 @@ import (
 // switchAll switches jobs, in batches by partition. What a batch replaces is kept beside before, for the way back.
 func (p *promoter) switchAll(ctx context.Context, goals []*goal) error {
 	slices.SortStableFunc(goals, func(a, b *goal) int { return cmp.Compare(p.l.Partition(a.job), p.l.Partition(b.job)) })
-	for len(goals) > 0 {
-		n := 1
-		for n < len(goals) && n < ledger.BatchMax && p.l.Partition(goals[n].job) == p.l.Partition(goals[0].job) {
-			n++
-		}
-		if err := p.save(ctx, goals[:n]); err != nil {
+	for batch := range work.Batches(goals, func(g *goal) int { return p.l.Partition(g.job) }) {
+		if err := p.save(ctx, batch); err != nil {
 			return err
 		}
-		if err := p.switchSome(ctx, goals[:n]); err != nil {
+		if err := p.switchSome(ctx, batch); err != nil {
 			return err
 		}
-		goals = goals[n:]
 	}
 	return nil
 }
@@ -80,7 +75,7 @@ func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 		now = now.Truncate(time.Millisecond)
 		defs := make([]ledger.Definition, len(left))
 		for i, g := range left {
-			defs[i] = g.wish.At(now, g.last)
+			defs[i] = g.wish.At(now)
 		}
 		answers, err := p.l.Switch(ctx, now.UnixMilli(), p.p.Epoch, defs)
 		if astray = err; errors.Is(err, ledger.ErrClock) {
@@ -97,7 +92,7 @@ func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 				return err
 			}
 			if again {
-				g.last = answers[i].Last
+				g.wish.Last = answers[i].Last
 				left = append(left, g)
 			}
 		}
@@ -133,6 +128,7 @@ func (p *promoter) plan(g *goal) error {
 	if g.stored == nil {
 		return nil
 	}
+	g.wish.Last = g.stored.Last
 	return g.wish.Replaces(p.known.defs[g.job], g.stored.Digest, g.stored.Cursor)
 }
 

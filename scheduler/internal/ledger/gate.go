@@ -1,8 +1,12 @@
 package ledger
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // The states of a partition's gate.
@@ -11,6 +15,9 @@ const (
 	gateSealed  = "sealed"  // a move has taken the jobs elsewhere, or is about to
 	gateFilling = "filling" // a move brings jobs here
 	gateBurnt   = "burnt"   // a move that would have brought them was undone
+
+	gateNone    = "none"    // as it is read where there is none
+	gateForeign = "foreign" // as it is read where this version does not understand it
 )
 
 // gate is a partition's gate, which every script that grants, takes in or changes looks at first. One that is not there
@@ -26,6 +33,33 @@ type gate struct {
 // String is the gate as it is stored; see prelude.lua.
 func (g gate) String() string {
 	return "1|" + ms(g.epoch) + "|" + g.generation + "|" + g.state + "|" + g.move + "|" + plain(g.words)
+}
+
+// readGates reads the gates of all partitions, in their order.
+func (l *Ledger) readGates(ctx context.Context) ([]gate, error) {
+	read := make([]*redis.StringCmd, len(l.keys))
+	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, k := range l.keys {
+			read[i] = p.Get(ctx, k.gate)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, l.explain(ctx, "read the gates", err)
+	}
+	gates := make([]gate, len(read))
+	for i, cmd := range read {
+		if err := cmd.Err(); errors.Is(err, redis.Nil) {
+			gates[i].state = gateNone
+		} else if err != nil {
+			return nil, l.explain(ctx, "read the gates", err)
+		} else if f, err := split(cmd.Val(), 5); err != nil {
+			gates[i].state = gateForeign
+		} else {
+			gates[i] = gate{epoch: f.int(), generation: f.text(), state: f.text(), move: f.text(), words: f.text()}
+		}
+	}
+	return gates, nil
 }
 
 // ClosedError is ErrClosed with the facts. It is ErrRefused as well.

@@ -30,26 +30,21 @@ var steered = []edit{
 	{"prelude", `redis.pcall('INFO', 'replication')`, `redis.call('HGET', 'test:clock', 'info')`},
 }
 
-// ships are the scripts that a test may change: what stands behind the prelude, and where they are used.
-var ships = map[string]struct {
-	source string
-	at     **redisconn.Script
-}{
-	"claim": {claimSource, &claimScript}, "settle": {settleSource, &settleScript}, "renew": {renewSource, &renewScript},
-	"reassert": {reassertSource, &reassertScript}, "reap": {reapSource, &reapScript}, "unclaim": {unclaimSource, &unclaimScript},
-	"trigger": {triggerSource, &triggerScript}, "define": {defineSource, &defineScript}, "rerun": {rerunSource, &rerunScript},
-	"cancel": {cancelSource, &cancelScript}, "pause": {pauseSource, &pauseScript}, "rewind": {rewindSource, &rewindScript},
-	"remove": {removeSource, &removeScript}, "follow": {followSource, &followScript}, "relay": {relaySource, &relayScript}, "relayed": {relayedSource, &relayedScript},
-	"postpone": {postponeSource, &postponeScript}, "begin": {beginSource, &beginScript}, "promote": {promoteSource, &promoteScript},
-	"promoted": {promotedSource, &promotedScript}, "beside": {besideSource, &besideScript},
+// ships are the scripts that a test may change, and where they are used.
+var ships = map[string]**redisconn.Script{
+	"claim": &claimScript, "settle": &settleScript, "renew": &renewScript, "reassert": &reassertScript, "reap": &reapScript,
+	"unclaim": &unclaimScript, "trigger": &triggerScript, "define": &defineScript, "rerun": &rerunScript, "cancel": &cancelScript,
+	"pause": &pauseScript, "rewind": &rewindScript, "remove": &removeScript, "follow": &followScript, "relay": &relayScript,
+	"relayed": &relayedScript, "postpone": &postponeScript, "begin": &beginScript, "promote": &promoteScript,
+	"promoted": &promotedScript, "beside": &besideScript,
 }
 
 // useScripts puts changed scripts in the place of the shipped ones until the test ends.
 func useScripts(tb testing.TB, edits ...edit) {
 	tb.Helper()
 	sources := map[string]string{"prelude": prelude}
-	for name, s := range ships {
-		sources[name] = s.source
+	for name := range ships {
+		sources[name] = source(name)
 	}
 	for _, e := range edits {
 		if n := strings.Count(sources[e.script], e.old); n != 1 {
@@ -57,10 +52,10 @@ func useScripts(tb testing.TB, edits ...edit) {
 		}
 		sources[e.script] = strings.Replace(sources[e.script], e.old, e.new, 1)
 	}
-	for name, s := range ships {
-		shipped := *s.at
-		*s.at = redisconn.NewScript(name, sources["prelude"]+sources[name])
-		tb.Cleanup(func() { *s.at = shipped })
+	for name, at := range ships {
+		shipped := *at
+		*at = redisconn.NewScript(name, sources["prelude"]+sources[name])
+		tb.Cleanup(func() { *at = shipped })
 	}
 }
 

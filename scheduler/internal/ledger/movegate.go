@@ -2,10 +2,7 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking/redisconn"
 )
@@ -14,43 +11,16 @@ import (
 type Gate struct {
 	State string // open, sealed, filling, burnt; none when there is no gate, which is open as well; foreign
 	Move  string // id of the move that had it last
-	Words string
 }
 
 // Gates reads the gates of all partitions, in their order.
 func (l *Ledger) Gates(ctx context.Context) ([]Gate, error) {
-	got := make([]*redis.StringCmd, len(l.keys))
-	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, k := range l.keys {
-			got[i] = p.Get(ctx, k.gate)
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, redisconn.Explain("read the gates", err)
+	read, err := l.readGates(ctx)
+	gates := make([]Gate, len(read))
+	for i, g := range read {
+		gates[i] = Gate{g.state, g.move}
 	}
-	gates := make([]Gate, len(l.keys))
-	for i, cmd := range got {
-		switch {
-		case errors.Is(cmd.Err(), redis.Nil):
-			gates[i].State = "none"
-		case cmd.Err() != nil:
-			return nil, redisconn.Explain("read the gates", cmd.Err())
-		default:
-			gates[i] = gateFrom(cmd.Val())
-		}
-	}
-	return gates, nil
-}
-
-func gateFrom(record string) Gate {
-	f, err := split(record, 5)
-	if err != nil {
-		return Gate{State: "foreign"}
-	}
-	f.text()
-	f.text()
-	return Gate{State: f.text(), Move: f.text(), Words: f.text()}
+	return gates, err
 }
 
 // GateStep takes gates from one state to another for one step of a move.

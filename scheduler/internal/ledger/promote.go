@@ -151,34 +151,13 @@ func (l *Ledger) Makers(ctx context.Context) ([]string, error) {
 
 // gates reads the gates of all partitions. One that is closed is ErrClosed.
 func (l *Ledger) gates(ctx context.Context) ([]gate, error) {
-	read := make([]*redis.StringCmd, len(l.keys))
-	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, k := range l.keys {
-			read[i] = p.Get(ctx, k.gate)
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, l.explain(ctx, "read the gates", err)
-	}
-	gates := make([]gate, len(read))
-	for i, cmd := range read {
-		if err := cmd.Err(); errors.Is(err, redis.Nil) {
-			gates[i] = gate{state: gateOpen}
-			continue
-		} else if err != nil {
-			return nil, l.explain(ctx, "read the gates", err)
-		}
-		f, err := split(cmd.Val(), 5)
-		if err != nil {
-			return nil, closedBy("foreign||")
-		}
-		gates[i] = gate{epoch: f.int(), generation: f.text(), state: f.text(), move: f.text(), words: f.text()}
-		if g := gates[i]; g.state != gateOpen {
+	gates, err := l.readGates(ctx)
+	for _, g := range gates {
+		if g.state != gateOpen && g.state != gateNone {
 			return nil, closedBy(g.state + "|" + g.move + "|" + g.words)
 		}
 	}
-	return gates, nil
+	return gates, err
 }
 
 // Digests reads which definitions of jobs are the stored ones; jobs that are not there, or cannot be read, are left out.

@@ -2,10 +2,27 @@ package work
 
 import (
 	"errors"
+	"iter"
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
+
+// Batches cuts a list, in the order of partitions, into pieces of one partition each, of ledger.BatchMax at most.
+func Batches[T any](list []T, part func(T) int) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for len(list) > 0 {
+			n := 1
+			for n < len(list) && n < ledger.BatchMax && part(list[n]) == part(list[0]) {
+				n++
+			}
+			if !yield(list[:n]) {
+				return
+			}
+			list = list[n:]
+		}
+	}
+}
 
 // Batch is up to ledger.BatchMax claims of one partition, on their way to Redis or back.
 type Batch struct {
