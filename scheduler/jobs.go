@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
@@ -173,7 +174,7 @@ func (i *Inspector) Job(ctx context.Context, name string) (JobView, error) {
 	if err != nil {
 		return JobView{}, err
 	}
-	if trimmed(s.Entry, rows[name], foreign) {
+	if foreign == 0 && audit.HistoryTrimmed(s.Entry, rows[name]) { // the entry was read before the rows
 		views[0].TrimmedTo = views[0].HistoryFrom
 	}
 	views[0].LeftAlone = foreign
@@ -225,24 +226,6 @@ func pauseView(w ledger.Window, p ledger.Pause) *PauseView {
 		v.Since = stampOf(p.Since) // the window may begin before it, with a tick that was due and not claimed
 	}
 	return v
-}
-
-// trimmed says whether the history has lost rows: it then holds fewer ticks and runs than were counted.
-// The entry must have been read before the rows.
-func trimmed(e ledger.Entry, rows []ledger.Row, foreign int) bool {
-	var counted, held int64
-	for _, n := range e.Counts {
-		counted += n
-	}
-	for _, r := range rows {
-		switch {
-		case r.Ranged:
-			held += r.Count
-		case !r.Whole: // its shards are counted
-			held++
-		}
-	}
-	return held < counted && foreign == 0
 }
 
 // lastOf is the newest tick of a job's rows, ms, 0 for none.

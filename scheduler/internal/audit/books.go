@@ -43,7 +43,7 @@ func newBookCheck(b ledger.JobBooks) *bookCheck {
 	c.steps = stepsOf(b.Entry, b.Rows, b.Open)
 	c.grants = grantsOf(b.Rows, b.Open)
 	c.opened = openedOf(b.Rows, b.Open)
-	c.cut = c.outnumbered()
+	c.cut = HistoryTrimmed(b.Entry, b.Rows)
 	return c
 }
 
@@ -99,10 +99,10 @@ func (c *bookCheck) add(promise string, at int64, evidence []any, format string,
 // them: the end of an attempt may stand behind the next attempt in the history, or be missing.
 func (c *bookCheck) restored(tick int64) bool { return c.entry.Retold != 0 && tick <= c.entry.Retold }
 
-// numbers counts what the rows say of each outcome.
-func (c *bookCheck) numbers() map[jobs.Outcome]int64 {
+// numbers counts what rows say of each outcome.
+func numbers(rows []ledger.Row) map[jobs.Outcome]int64 {
 	sum := make(map[jobs.Outcome]int64)
-	for _, r := range c.rows {
+	for _, r := range rows {
 		switch {
 		case r.Ranged:
 			sum[r.Outcome] += r.Count
@@ -113,10 +113,10 @@ func (c *bookCheck) numbers() map[jobs.Outcome]int64 {
 	return sum
 }
 
-// outnumbered says whether more was counted than the rows show, because old ones have left.
-func (c *bookCheck) outnumbered() bool {
-	sum := c.numbers()
-	for o, n := range c.entry.Counts {
+// HistoryTrimmed says whether more was counted than a history's rows show, because old ones have left.
+func HistoryTrimmed(e ledger.Entry, rows []ledger.Row) bool {
+	sum := numbers(rows)
+	for o, n := range e.Counts {
 		if n > sum[o] {
 			return true
 		}
@@ -126,7 +126,7 @@ func (c *bookCheck) outnumbered() bool {
 
 // counts checks that the job's counters have seen every row there is.
 func (c *bookCheck) counts() {
-	sum := c.numbers()
+	sum := numbers(c.rows)
 	for o := jobs.OutcomeRunning; o <= jobs.OutcomeSuperseded; o++ {
 		if n := c.entry.Counts[o]; sum[o] > n {
 			c.add(Unsound, 0, []any{cursorOf(c.entry)}, "the history has %d %s, and only %d were counted", sum[o], o, n)

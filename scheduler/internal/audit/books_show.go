@@ -148,7 +148,9 @@ type grant struct {
 	run, request, trigger string
 	of                    string // of a shard: its tick's id
 	tick                  int64
-	shard, attempt        int
+	shard, shards         int
+	attempt               int
+	node                  string // its name
 	token                 int64
 	step                  bool // granted through the cursor
 	row                   int  // its place in the history; behind all rows while it is in flight
@@ -162,15 +164,23 @@ func grantsOf(rows []ledger.Row, open []ledger.Lease) []grant {
 	all := make([]grant, 0, len(rows)+len(open))
 	for i := range rows {
 		if r := &rows[i]; !r.Ranged && !r.Whole {
-			all = append(all, grant{run: r.Run, request: r.Request, trigger: r.Trigger, of: r.Of, tick: r.Tick, shard: r.Shard, attempt: r.Attempt,
-				token: r.Token, step: r.Prev != 0, row: i, ended: true, outcome: r.Outcome, record: r})
+			all = append(all, rowGrant(r, i))
 		}
 	}
 	for i := range open {
 		if l := &open[i]; !l.Whole {
-			all = append(all, grant{run: l.Run, request: l.Request, trigger: l.Trigger, of: l.Of, tick: l.Tick, shard: l.Shard, attempt: l.Attempt,
-				token: l.Token, step: l.Prev != 0, row: len(rows) + i, record: l})
+			all = append(all, leaseGrant(l, len(rows)+i))
 		}
 	}
 	return all
+}
+
+func rowGrant(r *ledger.Row, at int) grant {
+	return grant{run: r.Run, request: r.Request, trigger: r.Trigger, of: r.Of, tick: r.Tick, shard: r.Shard, shards: r.Shards, attempt: r.Attempt,
+		node: r.NodeName, token: r.Token, step: r.Prev != 0, row: at, ended: true, outcome: r.Outcome, record: r}
+}
+
+func leaseGrant(l *ledger.Lease, at int) grant {
+	return grant{run: l.Run, request: l.Request, trigger: l.Trigger, of: l.Of, tick: l.Tick, shard: l.Shard, shards: l.Shards, attempt: l.Attempt,
+		node: l.NodeName, token: l.Token, step: l.Prev != 0, row: at, record: l}
 }

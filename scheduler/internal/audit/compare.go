@@ -71,25 +71,14 @@ func (t *trial) stillOpen(l *ledger.Lease) {
 // recorded compares a start with its record. There may be none where Redis lost its memory since, or
 // where the history does not reach back.
 func (t *trial) recorded(r *run, w Write) {
-	var tick, token int64
-	var node string
-	var shard, shards, attempt int
+	g, known := r.record()
 	switch {
-	case r.row != nil:
-		tick, token, node = r.row.Tick, r.row.Token, r.row.NodeName
-		shard, shards, attempt = r.row.Shard, r.row.Shards, r.row.Attempt
-	case r.lease != nil:
-		tick, token, node = r.lease.Tick, r.lease.Token, r.lease.NodeName
-		shard, shards, attempt = r.lease.Shard, r.lease.Shards, r.lease.Attempt
-	case t.lossAfter(w.At) || t.trimmed(w.At.Add(-t.Settle)):
-		return
-	default:
+	case !known && (t.lossAfter(w.At) || t.trimmed(w.At.Add(-t.Settle))):
+	case !known:
 		t.add(KindBooks, w.Tick, "no record of %s", w)
-		return
-	}
-	if tick != w.Tick.UnixMilli() || token != w.Token || node != w.Node || attempt != max(1, w.Attempt) {
-		t.add(KindBooks, w.Tick, "run %s is recorded with tick %s attempt %d token %d on %s, but %s", r.id, instantText(instant(tick)), attempt, token, node, w)
-	} else if shard != w.Shard || max(1, shards) != max(1, w.Shards) {
-		t.add(KindBooks, w.Tick, "run %s is recorded as shard %d of %d, but %s", r.id, shard, shards, w)
+	case g.tick != w.Tick.UnixMilli() || g.token != w.Token || g.node != w.Node || g.attempt != max(1, w.Attempt):
+		t.add(KindBooks, w.Tick, "run %s is recorded with tick %s attempt %d token %d on %s, but %s", r.id, instantText(instant(g.tick)), g.attempt, g.token, g.node, w)
+	case g.shard != w.Shard || max(1, g.shards) != max(1, w.Shards):
+		t.add(KindBooks, w.Tick, "run %s is recorded as shard %d of %d, but %s", r.id, g.shard, g.shards, w)
 	}
 }

@@ -49,14 +49,21 @@ func (t *trial) known(id string) *run {
 
 // requested says whether a run goes back to a request by hand, so that its tick is none of the schedule's.
 func (t *trial) requested(r *run) bool {
+	if g, known := r.record(); known {
+		return g.request != "" || g.trigger == manual
+	}
+	return t.byHand[r.id] || len(r.starts) > 0 && r.starts[0].Trigger == manual
+}
+
+// record is the run's row, or what is recorded of it while it is in flight; false when there is neither.
+func (r *run) record() (grant, bool) {
 	switch {
 	case r.row != nil:
-		return r.row.Request != "" || r.row.Trigger == manual
+		return rowGrant(r.row, r.at), true
 	case r.lease != nil:
-		return r.lease.Request != "" || r.lease.Trigger == manual
-	default:
-		return t.byHand[r.id] || len(r.starts) > 0 && r.starts[0].Trigger == manual
+		return leaseGrant(r.lease, r.at), true
 	}
+	return grant{}, false
 }
 
 // wrote is the run of a line. A run that was pending keeps its id, so that Redis, when it has forgotten the first

@@ -89,16 +89,13 @@ func (t *trial) overlaps() {
 
 // line names what attempts of a run have in common: their tick, or what was asked for by hand.
 func (t *trial) line(r *run) string {
-	switch {
-	case r.row != nil && r.row.Request != "":
-		return r.row.Request
-	case r.lease != nil && r.lease.Request != "":
-		return r.lease.Request
-	case t.requested(r):
-		return r.id
-	default:
-		return r.starts[0].Tick.String()
+	if g, _ := r.record(); g.request != "" {
+		return g.request
 	}
+	if t.requested(r) {
+		return r.id
+	}
+	return r.starts[0].Tick.String()
 }
 
 func lastNo(writes []Write) int {

@@ -106,7 +106,8 @@ func (t *trial) repeatedRun(r *run) bool {
 	if t.job.Rewound || t.reran[r.id] {
 		return true
 	}
-	return r.row != nil && t.reran[r.row.Of] || r.lease != nil && t.reran[r.lease.Of]
+	g, _ := r.record()
+	return t.reran[g.of]
 }
 
 // parts are the runs of a sharded tick, put together.

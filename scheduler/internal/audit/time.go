@@ -47,7 +47,7 @@ func (c *Case) struck(from, to time.Time, node, id string, drained bool) bool {
 
 // lossNear says whether Redis may have lost what it knew of an instant, or gave what came of that.
 func (c *Case) lossNear(at time.Time) bool {
-	return slices.ContainsFunc(c.Disturbed, func(d Disturbance) bool { return d.Loses && c.acts(d, at, at.Add(c.Settle)) })
+	return c.lossBetween(at, at.Add(c.Settle))
 }
 
 // lossy says whether Redis has lost, between two instants, what it knew at the first.

@@ -244,11 +244,11 @@ func (p *promoter) matched(g *generation) error {
 	if p.p.Pattern == "" {
 		return nil
 	}
-	of, any := false, false
+	of, some := false, false
 	for _, s := range p.known.stored {
 		if p.matches(s.Job) {
 			its, readable := p.known.runs(p.p.Generation, s.Job)
-			of, any = of || its || !readable, true
+			of, some = of || its || !readable, true
 		}
 	}
 	for job := range g.kept {
@@ -260,7 +260,7 @@ func (p *promoter) matched(g *generation) error {
 	switch {
 	case of:
 		return nil
-	case any:
+	case some:
 		return p.refused("it has no job that matches %s; `generations list` shows what it lacks", p.p.Pattern)
 	}
 	return p.refused("no job matches %s; `jobs list` shows their names", p.p.Pattern)

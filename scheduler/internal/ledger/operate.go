@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,25 +27,31 @@ const (
 	Cancelled Word = "cancelled" // it was pending, and is recorded as cancelled
 )
 
+// ask runs a script by which an operator asks something of a job, and returns the word that it answers. A word of which no says what it
+// means is an error; so is one that is not among yes, see refusal.
+func (l *Ledger) ask(ctx context.Context, op, job string, s *redisconn.Script, keys []string, yes []Word, no map[Word]error, args ...any) (Word, error) {
+	word, err := s.Run(ctx, l.client, keys, args...).Text()
+	switch {
+	case err != nil:
+		return "", l.explain(ctx, op, err)
+	case slices.Contains(yes, Word(word)):
+		return Word(word), nil
+	case no[Word(word)] != nil:
+		return "", no[Word(word)]
+	}
+	return "", l.refusal(op, job, word)
+}
+
 // Cancel ends a run by an operator's wish. It returns Told or Cancelled, ErrUnknownRun, ErrRefused when the run has ended,
 // or ErrClosed when it is not going and a move has closed the namespace: it may go at the other side.
 func (l *Ledger) Cancel(ctx context.Context, job, run, author, reason string) (Word, error) {
 	k := l.keys[l.Partition(job)]
 	keep, keepFor := l.keepArgs()
 	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers, k.history + job, k.gate}
-	word, err := cancelScript.Run(ctx, l.client, ks, job, run, cmp.Or(brief(author, authorMax), "somebody"), brief(reason, reasonMax), keep, keepFor).Text()
-	switch {
-	case err != nil:
-		return "", l.explain(ctx, "cancel "+run, err)
-	case word == "told" || word == "cancelled":
-		return Word(word), nil
-	case word == "ended":
-		return "", fmt.Errorf("%w: run %s has ended; `runs get` shows how", ErrRefused, run)
-	case word == "unknown":
-		return "", fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job)
-	default:
-		return "", l.refusal("cancel "+run, job, word)
-	}
+	return l.ask(ctx, "cancel "+run, job, cancelScript, ks, []Word{Told, Cancelled}, map[Word]error{
+		"ended":   fmt.Errorf("%w: run %s has ended; `runs get` shows how", ErrRefused, run),
+		NoSuchRun: fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job),
+	}, job, run, cmp.Or(brief(author, authorMax), "somebody"), brief(reason, reasonMax), keep, keepFor)
 }
 
 // Rerun asks for one more attempt of a run that has ended, and returns the attempt's run id: the same
@@ -55,21 +62,15 @@ func (l *Ledger) Rerun(ctx context.Context, job, run string) (string, error) {
 	fresh := Successor(run)
 	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.kept, k.history + job, k.gate}
 	args := append([]any{job, run, fresh, strconv.Itoa(pendingMax)}, successors(fresh)...)
-	word, err := rerunScript.Run(ctx, l.client, ks, args...).Text()
-	switch {
-	case err != nil:
-		return "", l.explain(ctx, "rerun "+run, err)
-	case word == "queued":
-		return fresh, nil
-	case word == "running":
-		return "", fmt.Errorf("%w: run %s has not ended; cancel it first, or wait", ErrRefused, run)
-	case word == "going":
-		return "", fmt.Errorf("%w: rerun %s: another attempt of its tick is going or still to come; wait for that one", ErrRefused, run)
-	case word == "unknown":
-		return "", fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job)
-	default:
-		return "", l.refusal("rerun "+run, job, word)
+	_, err := l.ask(ctx, "rerun "+run, job, rerunScript, ks, []Word{"queued"}, map[Word]error{
+		"running": fmt.Errorf("%w: run %s has not ended; cancel it first, or wait", ErrRefused, run),
+		"going":   fmt.Errorf("%w: rerun %s: another attempt of its tick is going or still to come; wait for that one", ErrRefused, run),
+		NoSuchRun: fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job),
+	}, args...)
+	if err != nil {
+		return "", err
 	}
+	return fresh, nil
 }
 
 // Pause says who paused a job, why, and until when.
@@ -93,18 +94,10 @@ func (l *Ledger) Resume(ctx context.Context, job string) error {
 
 func (l *Ledger) pause(ctx context.Context, job, what string, p Pause) error {
 	k := l.keys[l.Partition(job)]
-	word, err := pauseScript.Run(ctx, l.client, []string{k.jobs, k.pauses, k.gate}, job, what,
-		brief(p.Author, authorMax), brief(p.Reason, reasonMax), orNone(p.Until)).Text()
-	switch {
-	case err != nil:
-		return l.explain(ctx, what+" "+job, err)
-	case word == "done":
-		return nil
-	case word == "over":
-		return fmt.Errorf("%w: pause %s: the end given is over by Redis' clock", ErrRefused, job)
-	default:
-		return l.refusal(what+" "+job, job, word)
-	}
+	_, err := l.ask(ctx, what+" "+job, job, pauseScript, []string{k.jobs, k.pauses, k.gate}, []Word{"done"}, map[Word]error{
+		"over": fmt.Errorf("%w: pause %s: the end given is over by Redis' clock", ErrRefused, job),
+	}, job, what, brief(p.Author, authorMax), brief(p.Reason, reasonMax), orNone(p.Until))
+	return err
 }
 
 // Pauses reads who paused jobs and why; jobs without such a record are left out. Whether a job is
@@ -182,17 +175,10 @@ func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Word, error) 
 func (l *Ledger) Remove(ctx context.Context, job string) error {
 	k := l.keys[l.Partition(job)]
 	ks := []string{k.jobs, k.defs, k.due, k.runs, k.pending, k.waiting, k.kept, k.pauses, k.followers, k.history + job, k.cancels, k.former, k.unique, k.gate}
-	word, err := removeScript.Run(ctx, l.client, ks, job).Text()
-	switch {
-	case err != nil:
-		return l.explain(ctx, "remove "+job, err)
-	case word == "removed":
-		return nil
-	case word == "held":
-		return fmt.Errorf("%w: remove %s: a run of it is in flight; cancel it or wait", ErrRefused, job)
-	default:
-		return l.refusal("remove "+job, job, word)
-	}
+	_, err := l.ask(ctx, "remove "+job, job, removeScript, ks, []Word{"removed"}, map[Word]error{
+		"held": fmt.Errorf("%w: remove %s: a run of it is in flight; cancel it or wait", ErrRefused, job),
+	}, job)
+	return err
 }
 
 // Postpone puts off the next look at a job that nobody alive holds: until (ms) instead of the time at

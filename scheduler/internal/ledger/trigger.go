@@ -48,18 +48,14 @@ func (l *Ledger) Trigger(ctx context.Context, job string, t Trigger) (string, er
 	k := l.keys[l.Partition(job)]
 	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.unique, k.history + job, k.gate}
 	args := append([]any{job, t.Run, strconv.Itoa(pendingMax), orNone(t.At), remember, strconv.Itoa(uniqueMax), t.Payload}, successors(t.Run)...)
-	word, err := triggerScript.Run(ctx, l.client, ks, args...).Text()
+	_, err := l.ask(ctx, "run "+job, job, triggerScript, ks, []Word{"queued"}, map[Word]error{
+		"large": fmt.Errorf("%w: run %s: a payload of %d bytes, and 256 runs or more beside this job are due and wait; until fewer do, at most 1024 bytes are taken: ask again later, or store it elsewhere and pass its address",
+			ErrRefused, job, len(t.Payload)),
+	}, args...)
 	if err != nil {
-		return "", l.explain(ctx, "run "+job, err)
+		return "", err
 	}
-	switch word {
-	case "queued":
-		return t.Run, nil
-	case "large":
-		return "", fmt.Errorf("%w: run %s: a payload of %d bytes, and 256 runs or more beside this job are due and wait; until fewer do, at most 1024 bytes are taken: ask again later, or store it elsewhere and pass its address",
-			ErrRefused, job, len(t.Payload))
-	}
-	return "", l.refusal("run "+job, job, word)
+	return t.Run, nil
 }
 
 // refusal is the error for a word by which a script refuses what an operator asks of a job.
