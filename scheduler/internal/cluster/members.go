@@ -121,7 +121,7 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 	self := m.self()
 	view, err := m.n.Roster.Beat(ctx, self)
 	if err == nil && view.Unannounced {
-		m.n.registrar.wiped()
+		wait.Signal(m.n.Lost) // Redis has lost what it knew, or may have
 		err = m.n.Roster.Announce(ctx, m.set, m.defs)
 	}
 	if err != nil {
@@ -131,7 +131,7 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 	m.heed(view, self.Draining)
 	if view.Epoch != m.epoch {
 		m.epoch = view.Epoch
-		m.n.registrar.promotion()
+		wait.Signal(m.n.registrar.epoch)
 	}
 	old := m.n.View.Crowd()
 	nodes := m.kept(old, view.Nodes())
@@ -147,7 +147,7 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 		m.n.View.set(next)
 	}
 	if !same {
-		m.n.registrar.stir()
+		wait.Signal(m.n.registrar.stirred)
 		m.namesakes(nodes)
 	}
 	return !same, nil

@@ -12,7 +12,6 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
-	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -224,9 +223,6 @@ func (r *registrar) rank() string {
 	}
 	return r.n.Revision
 }
-
-// stir is told that the crowd is another one.
-func (r *registrar) stir() { wait.Signal(r.stirred) }
 
 // freed says whether a job is superseded by a definition that no living node holds any more.
 func (r *registrar) freed() bool {

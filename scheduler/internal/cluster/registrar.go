@@ -269,9 +269,6 @@ func (r *registrar) Expelled(j *work.Job, why string) {
 	wait.Signal(r.told)
 }
 
-// wiped is told that Redis has lost what it knew, or may have.
-func (r *registrar) wiped() { wait.Signal(r.lost) }
-
 // restore reads the control record, and writes it again if Redis lost it, unless a move has closed the namespace: then
 // its jobs are elsewhere.
 func (r *registrar) restore(ctx context.Context) (ledger.Control, error) {

@@ -103,9 +103,6 @@ func (w *waiting) seen(c ledger.Control) bool {
 	return now.Sub(w.last) >= every-lookEvery/2
 }
 
-// promotion is told that the epoch of promotions is another one.
-func (r *registrar) promotion() { wait.Signal(r.epoch) }
-
 // hope is what to try, after a look at the control record: also what is on standby, if a promotion may have changed that.
 func (r *registrar) hope(ctx context.Context, what scope) (scope, error) {
 	if !r.waiting.looks {

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -65,10 +64,4 @@ func (s *spelt) of(n int64) string {
 		s.n, s.text = n, ms(n)
 	}
 	return s.text
-}
-
-// digits reads a number that a script has spelt.
-func digits(s string) int64 {
-	n, _ := strconv.ParseInt(s, 10, 64)
-	return n
 }

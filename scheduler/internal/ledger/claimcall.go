@@ -135,7 +135,8 @@ func (l *Ledger) claimAnswers(reply []any, batch []Claim) ([]Answer, error) {
 // granted is the answer to a plain tick whose lease counts from the tick, or from Redis' time now where that is later.
 func (l *Ledger) granted(c *Claim, token string, now int64) Answer {
 	left := l.FirstLease(c.TTL).Truncate(time.Millisecond) + time.Duration(max(0, c.Tick-now))*time.Millisecond
-	return Answer{Verdict: Granted, Token: digits(token), Left: left, Run: Lease{Attempt: 1}}
+	n, _ := strconv.ParseInt(token, 10, 64)
+	return Answer{Verdict: Granted, Token: n, Left: left, Run: Lease{Attempt: 1}}
 }
 
 func answerOf(reply []any) (Answer, error) {

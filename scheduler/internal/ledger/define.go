@@ -30,13 +30,6 @@ type Definition struct {
 	Old string
 }
 
-func (d Definition) lastMissed() int64 {
-	if d.Count == 0 {
-		return 0
-	}
-	return d.Until
-}
-
 // Defined is the answer to one Definition.
 type Defined struct {
 	Word     string // created, same, replaced, differs, standby, foreign
@@ -70,8 +63,11 @@ func (l *Ledger) define(ctx context.Context, now int64, epoch string, batch []De
 	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, epoch}
 	for _, d := range batch {
 		ks = append(ks, k.history+d.Job)
+		if d.Count == 0 {
+			d.Until = 0 // it is not recorded
+		}
 		args = append(args, d.Job, d.Digest, plain(d.Revision), orNone(d.Cursor), d.WasDigest, orNone(d.WasCursor),
-			orNone(d.lastMissed()), ms(d.Count), orNone(d.Upcoming), plain(d.Old), plain(d.Generation), flagged(d.Same), d.Text)
+			orNone(d.Until), ms(d.Count), orNone(d.Upcoming), plain(d.Old), plain(d.Generation), flagged(d.Same), d.Text)
 	}
 	ks = append(ks, k.former, k.gate)
 	reply, err := defineScript.Run(ctx, l.client, ks, args...).Slice()

@@ -99,10 +99,8 @@ func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Word, error) {
 	k := l.keys[l.Partition(job)]
 	keep, keepFor := l.keepArgs()
 	ks := []string{k.jobs, k.defs, k.runs, k.pending, k.waiting, k.unique, k.kept, k.outbox, k.followers, k.history + job, k.gate}
-	unheld := ""
-	if e.Unheld {
-		unheld = "1"
-	} else if e.Holders != nil {
+	unheld := flagged(e.Unheld)
+	if !e.Unheld && e.Holders != nil {
 		unheld = "0"
 	}
 	word, err := relayScript.Run(ctx, l.client, ks, job, e.Upstream, e.run(job), strconv.Itoa(pendingMax),

@@ -106,18 +106,16 @@ func (l *Ledger) Raise(ctx context.Context, p Promotion) error {
 			return fmt.Errorf("promote %s: %w", p.Generation, closedBy(shut))
 		}
 		if word == "outdated" {
-			return p.outdated()
+			return p.Outdated()
 		}
 	}
 	return nil
 }
 
-func (p Promotion) outdated() error {
+// Outdated is ErrRefused for a promotion that a later one has outdated: that is what standby means as an answer of Switch.
+func (p Promotion) Outdated() error {
 	return fmt.Errorf("%w: a later promotion than this one (epoch %d) has begun; `generations list` shows which", ErrRefused, p.Epoch)
 }
-
-// Outdated is ErrRefused for a promotion of which Switch has answered standby.
-func (p Promotion) Outdated() error { return p.outdated() }
 
 // Follow is the ledger's Follow as part of the promotion, and Unfollow its Unfollow: neither does anything, but return
 // ErrRefused, when a later promotion has come to the upstream's partition.
