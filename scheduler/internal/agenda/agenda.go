@@ -78,31 +78,27 @@ type Agenda struct {
 	Config
 	states []*state // of Config.Jobs
 	byName map[string]*state
-	heap   heapOf
+	queue  queue
 	lead   lead
 
 	open     []*work.Batch // being filled, one a partition and in their order
 	inflight int           // batches that were sent and not answered
 
-	pending []ledger.Lease   // runs that wait for a slot, oldest first; as the last sweep found them
-	asleep  map[string]int64 // pending runs that a pause holds: when to ask again, ms; no more than were found
-	shards  []ledger.Lease   // shards of open ticks that wait for a slot; at most pendingMax
-	asking  map[string]bool  // those whose claims are in flight; each has a slot, or lent it
+	waiting map[string]*candidate // pending runs and shards, by run
 	full    fullness
 	// When it was said last that a job waits for room in the ledger.
 	saidNoRoom time.Time
-	// shardLast says that what was claimed last, when there was a choice, was a shard.
-	shardLast bool
 }
 
 // New makes an agenda of jobs that are not registered yet.
 func New(c Config) *Agenda {
 	e := &Agenda{
 		Config: c, byName: make(map[string]*state, len(c.Jobs.All)), lead: lead{fixed: c.Ahead},
-		asleep: make(map[string]int64), asking: make(map[string]bool),
+		waiting: make(map[string]*candidate),
 	}
 	for _, j := range c.Jobs.All {
-		s := &state{Job: j, place: -1, outside: true}
+		s := &state{Job: j, outside: true}
+		s.tick = candidate{job: s, place: -1}
 		e.states = append(e.states, s)
 		e.byName[j.Name] = s
 	}
@@ -137,68 +133,51 @@ func (e *Agenda) Run(ctx context.Context) {
 	}
 }
 
-// fire claims every job that is due while slots are free and says how long the agenda may sleep.
+// fire asks for what is due while slots are free and says how long the agenda may sleep.
 func (e *Agenda) fire() time.Duration {
 	now := e.Clock.Past()
 	if e.Clock.Usable() != nil || e.Gate.Holding() != nil {
 		return lookAgain / 10
 	}
-	e.firePending(now)
-	for e.fireNext(now) {
-	}
-	wait := lookAgain
-	if j := e.heap.first(); j != nil {
-		if due := time.UnixMilli(j.at).Sub(now); due > 0 {
-			wait = min(wait, due)
-		} // else it waits for a slot, and a run's end wakes the agenda
+	for c := e.queue.next(now.UnixMilli()); c != nil && e.ask(c, now); {
+		c = e.queue.next(now.UnixMilli())
 	}
 	for _, b := range e.open {
 		e.send(b)
 	}
 	e.open = slices.Delete(e.open, 0, len(e.open))
-	return wait
+	return e.queue.wait(now, lookAgain)
 }
 
-// fireNext claims the next due tick, or the next shard that waits: when there are both, by turns, so that a job
-// with more shards than the node has slots does not put off everybody else's ticks, nor they its shards. False
-// when there is neither, or no slot.
-func (e *Agenda) fireNext(now time.Time) bool {
-	j := e.heap.first()
-	due := j != nil && j.at <= now.UnixMilli()
-	if due && e.Gate.Shut(j.Part) {
+// ask claims a candidate that is due, or takes it out of the way; false when there is no slot for it.
+func (e *Agenda) ask(c *candidate, now time.Time) bool {
+	j, shut := c.job, e.Gate.Shut(c.job.Part)
+	switch {
+	case c.kind != tick && (shut || j.outside):
+		e.forget(c) // the next sweep finds it again
+		return true
+	case shut:
 		late := now.Sub(time.UnixMilli(j.cursor))
-		e.heap.put(j, now.Add(min(lookAgain, max(shutPause, late/10))).UnixMilli())
+		e.queue.put(c, now.Add(min(lookAgain, max(shutPause, late/10))).UnixMilli())
 		return true
-	}
-	if !due && len(e.shards) == 0 || !e.take() {
+	case !e.take():
 		return false
-	}
-	if len(e.shards) > 0 && !(due && e.shardLast) {
-		e.shardLast = true
-		if !e.fireShard(now) {
-			e.Slots.give()
-		}
+	case c.kind != tick:
+		e.claim(c, pendingClaim(j, c.run, now), startUntil(j, c.run))
 		return true
 	}
-	e.shardLast = false
-	e.fireTick(j, now)
-	return true
-}
-
-// fireTick claims the next tick of a job that is due, for which the caller has taken a slot.
-func (e *Agenda) fireTick(j *state, now time.Time) {
-	e.heap.drop(j)
-	c := tickClaim(j, max(now.UnixMilli(), j.cursor))
-	if j.cursor > now.UnixMilli() && c.Tick != j.cursor { // what is passed is passed when it is due
+	claim := tickClaim(j, max(now.UnixMilli(), j.cursor))
+	if j.cursor > now.UnixMilli() && claim.Tick != j.cursor { // what is passed is passed when it is due
 		e.Slots.give()
-		e.heap.put(j, j.cursor)
-		return
+		e.queue.put(c, j.cursor)
+		return true
 	}
-	c.Run = e.NewID()
-	if c.Tick != 0 {
-		e.Listener.Due(j.Name, c.Tick)
+	claim.Run = e.NewID()
+	if claim.Tick != 0 {
+		e.Listener.Due(j.Name, claim.Tick)
 	}
-	e.claim(j, c, 0)
+	e.claim(c, claim, 0)
+	return true
 }
 
 // fullness is since when what is due has found no slot.

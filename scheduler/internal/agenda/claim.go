@@ -24,11 +24,16 @@ func claimOf(j *state, run string) ledger.Claim {
 	}
 }
 
-// claim puts a claim into its partition's batch, with when a pending run comes too late. The caller has taken a slot for it.
-func (e *Agenda) claim(j *state, c ledger.Claim, until int64) {
-	if c.Shard {
-		e.asking[c.Run] = true
-	} else {
+// claim puts a candidate's claim into its partition's batch, with when a pending run comes too late. The caller has taken a slot for it.
+func (e *Agenda) claim(from *candidate, c ledger.Claim, until int64) {
+	j := from.job
+	e.queue.drop(from)
+	from.asked = true
+	if from.kind != pending {
+		e.queue.last = from.kind
+	}
+	if from.kind != shard {
+		e.withdraw(j)
 		j.claiming, j.ended = true, j.ends
 	}
 	at, filling := slices.BinarySearchFunc(e.open, j.Part, func(b *work.Batch, part int) int { return b.Part - part })

@@ -2,7 +2,6 @@ package agenda
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -18,48 +17,104 @@ const (
 	pendingShare = 16
 )
 
-// consider takes up what a sweep found: overdue cursors go on the agenda when it is this node's
-// turn, pending runs wait for the next free slot.
+// consider takes up what a sweep found, as far as it is this node's turn: overdue cursors, and what is pending.
 func (e *Agenda) consider(f ledger.Finding) {
 	now := e.Clock.Now()
 	//guard:late-ticks P6 a tick that is late is anybody's
 	for _, l := range f.Late {
 		j := e.idle(l.Job)
-		if j == nil || j.place >= 0 && j.cursor == l.Cursor || !j.owned && now.UnixMilli() < j.heldUntil || !e.Turns.Tick(j.Job, j.owned, now.Sub(time.UnixMilli(l.Cursor))) {
+		if j == nil || j.tick.place >= 0 && j.cursor == l.Cursor || !j.owned && now.UnixMilli() < j.heldUntil || !e.Turns.Tick(j.Job, j.owned, now.Sub(time.UnixMilli(l.Cursor))) {
 			continue
 		}
 		j.cursor = l.Cursor
-		e.heap.put(j, l.Cursor)
+		e.queue.put(&j.tick, l.Cursor)
 	}
 	//guard:pending-found P6 a run that was handed back starts on another node
-	e.pending = e.choose(f.Pending, now.UnixMilli())
-	e.shards = e.chooseShards(f.Pending, now)
-	maps.DeleteFunc(e.asleep, func(_ string, until int64) bool { return until <= now.UnixMilli() })
+	e.find(f.Pending, now)
 }
 
-// choose takes the pending runs that this node may ask for now, those first that hold their job.
-func (e *Agenda) choose(found []ledger.Lease, now int64) []ledger.Lease {
-	slices.SortStableFunc(found, func(a, b ledger.Lease) int { return cmp.Compare(e.turn(a), e.turn(b)) })
-	share := make(map[*state]int)
-	var chosen []ledger.Lease
-	for _, p := range found {
-		j := e.byName[p.Job]
-		if p.Of != "" || j == nil || j.outside || now < e.asleep[p.Run] || share[j] == pendingShare || len(chosen) == pendingMax {
+// find takes up what a sweep found pending, of each job those first that hold it, and forgets what it did not find. A claim in flight
+// stays, and so do this node's shards, whose tick may have been opened since the sweep looked: one that has gone meanwhile costs a claim.
+func (e *Agenda) find(found []ledger.Lease, now time.Time) {
+	slices.SortStableFunc(found, func(a, b ledger.Lease) int { return cmp.Compare(e.turn(&a), e.turn(&b)) })
+	share, all, chosen := make(map[*state]int), [kinds]int{}, make(map[string]bool)
+	for i := range found {
+		p := &found[i]
+		j, k := e.byName[p.Job], kindOf(p)
+		if j == nil || j.outside || k == pending && share[j] == pendingShare || all[k] == pendingMax || !e.mayTake(j, p, now) {
 			continue
 		}
-		share[j]++
-		chosen = append(chosen, p)
+		if all[k]++; k == pending {
+			share[j]++
+		}
+		chosen[p.Run] = true
+		e.wait(j, p)
 	}
-	return chosen
+	for run, c := range e.waiting {
+		if !chosen[run] && !c.asked && !c.mine() {
+			e.forget(c)
+		}
+	}
 }
 
-// turn is 0 for a pending run that the ledger has named as its job's holder, 1 for another one that was granted
-// once, and so held the job when it was handed back or had crashed, and 2 for one that waits for the job. The
-// holder must be asked for first: the others are answered held until then.
-func (e *Agenda) turn(p ledger.Lease) int {
+// mayTake says whether it is this node's turn to ask for what is pending.
+func (e *Agenda) mayTake(j *state, p *ledger.Lease, now time.Time) bool {
+	late := now.Sub(time.UnixMilli(p.Granted))
+	if kindOf(p) == shard {
+		return e.Turns.Shard(j.Job, p.Shard, slices.Contains(j.mine, p.Shard), late)
+	}
+	return e.Turns.Tick(j.Job, j.owned, late)
+}
+
+// wait makes a candidate of what is pending, if it is none yet, and offers it.
+func (e *Agenda) wait(j *state, p *ledger.Lease) {
+	c := e.waiting[p.Run]
+	if c == nil {
+		c = &candidate{job: j, kind: kindOf(p), place: -1}
+		e.waiting[p.Run] = c
+		if c.kind == pending {
+			j.pending = append(j.pending, c)
+		}
+	}
+	c.run = p
+	e.offer(c)
+}
+
+// offer puts what waits into the queue, unless it or its job is asked for: in the order of turns, and not before its job is to be asked for again.
+func (e *Agenda) offer(c *candidate) {
+	switch {
+	case c.asked:
+	case c.kind == shard:
+		e.queue.put(c, e.turn(c.run))
+	case !c.job.claiming:
+		e.queue.put(c, max(c.asleep, c.job.putOff)+e.turn(c.run))
+	}
+}
+
+// forget is for what waits no more, or is left to the next sweep.
+func (e *Agenda) forget(c *candidate) {
+	e.queue.drop(c)
+	delete(e.waiting, c.run.Run)
+	if c.kind == pending {
+		c.job.pending = slices.DeleteFunc(c.job.pending, func(p *candidate) bool { return p == c })
+	}
+}
+
+// withdraw takes a job's tick and its pending runs out of the queue, until again brings them back.
+func (e *Agenda) withdraw(j *state) {
+	e.queue.drop(&j.tick)
+	for _, c := range j.pending {
+		e.queue.drop(c)
+	}
+}
+
+// turn is, of a job's pending runs, 0 for the one that the ledger has named as its holder, 1 for another one that was granted
+// once, and so held the job when it was handed back or had crashed, and 2 for one that waits for the job. The holder must be
+// asked for first: the others are answered held until then. Of shards it is 0 for those that this node goes first for.
+func (e *Agenda) turn(p *ledger.Lease) int64 {
 	j := e.byName[p.Job]
 	switch {
-	case j != nil && j.holder == p.Run:
+	case j != nil && (j.holder == p.Run || p.Of != "" && slices.Contains(j.mine, p.Shard)):
 		return 0
 	case p.Holds:
 		return 1
@@ -67,28 +122,8 @@ func (e *Agenda) turn(p ledger.Lease) int {
 	return 2
 }
 
-// firePending claims pending runs, before ticks, so that a busy node does not put them off for
-// ever; one of a job at a time.
-func (e *Agenda) firePending(now time.Time) {
-	waiting := e.pending[:0]
-	for _, p := range e.pending {
-		j := e.byName[p.Job]
-		if j == nil || j.outside || e.Gate.Shut(j.Part) || now.UnixMilli() < e.asleep[p.Run] || !e.Turns.Tick(j.Job, j.owned, now.Sub(time.UnixMilli(p.Granted))) {
-			continue // the next sweep finds it again
-		}
-		if j.claiming || now.UnixMilli() < j.putOff || !e.Slots.take() {
-			waiting = append(waiting, p)
-			continue
-		}
-		j.pendingSince = p.Granted
-		e.heap.drop(j)
-		e.claim(j, pendingClaim(j, p, now), startUntil(j, p))
-	}
-	e.pending = waiting
-}
-
 // pendingClaim is the claim for a pending run.
-func pendingClaim(j *state, p ledger.Lease, now time.Time) ledger.Claim {
+func pendingClaim(j *state, p *ledger.Lease, now time.Time) ledger.Claim {
 	c := claimOf(j, p.Run)
 	c.Pending, c.Shard, c.Tick = true, p.Of != "", p.Tick
 	return work.Expired(c, startUntil(j, p), now.UnixMilli())
@@ -96,7 +131,7 @@ func pendingClaim(j *state, p ledger.Lease, now time.Time) ledger.Claim {
 
 // startUntil is until when a pending run may start, ms: one that follows another job's may come too late, and so may a tick of the job's
 // own that was handed back before it began. 0 is no such limit.
-func startUntil(j *state, p ledger.Lease) int64 {
+func startUntil(j *state, p *ledger.Lease) int64 {
 	follows := p.Trigger == jobs.TriggerAfter.String()
 	switch {
 	case j.StartWithin == 0 || p.Of != "":
@@ -119,14 +154,16 @@ func (e *Agenda) idle(name string) *state {
 	return j
 }
 
-// shed puts away what this node would take only because others have not: late ticks and shards that wait for a slot, and
-// what is pending.
+// shed puts away what this node would take only because others have not: late ticks and shards, and what is pending.
 func (e *Agenda) shed() {
 	for _, j := range e.states {
 		if !j.owned {
-			e.heap.drop(j)
+			e.queue.drop(&j.tick)
 		}
 	}
-	e.pending = nil
-	e.shards = slices.DeleteFunc(e.shards, func(p ledger.Lease) bool { return !slices.Contains(e.byName[p.Job].mine, p.Shard) })
+	for _, c := range e.waiting {
+		if !c.asked && !c.mine() {
+			e.forget(c)
+		}
+	}
 }

@@ -16,14 +16,14 @@ const heldPause = 2 * time.Second
 func (e *Agenda) held(r reply) {
 	j, c, holder := r.job, r.claim, r.answer.Detail
 	if c.Pending && holder == ledger.HeldByPause {
-		e.asleep[c.Run] = e.Clock.Now().Add(heldPause).UnixMilli() // it alone; others of the job may go on
+		r.asleep = e.Clock.Now().Add(heldPause).UnixMilli() // it alone; others of the job may go on
 		e.again(j, j.cursor, 0)
 		return
 	}
 	e.sayNoRoom(j, holder)
 	now, due := e.Clock.Now(), c.Tick
 	if c.Pending {
-		due = j.pendingSince
+		due = r.run.Granted
 	}
 	wait := min(heldPause, max(50*time.Millisecond, now.Sub(time.UnixMilli(due))/10))
 	j.waited = true
@@ -50,7 +50,7 @@ func (e *Agenda) expel(j *state, why string) {
 		return // it is told already, by the answer to another of its shards
 	}
 	j.outside = true
-	e.heap.drop(j)
+	e.withdraw(j)
 	if why == work.Superseded {
 		e.Listener.Superseded(j.Name, why)
 	}
@@ -64,15 +64,21 @@ func (e *Agenda) rearm(r reply, cursor int64, delay time.Duration) {
 	}
 }
 
-// again notes a job's cursor and, if this node goes first, when to look at it: when the cursor
+// again offers a job's pending runs, notes its cursor and, if this node goes first, when to look at that: when the cursor
 // is due, or will be in a moment, but not before delay is over.
 func (e *Agenda) again(j *state, cursor int64, delay time.Duration) {
 	if j.Schedule == nil {
 		cursor = 0 // it follows another job
 	}
 	j.cursor = cursor
-	if !j.owned || j.outside || cursor == 0 {
-		e.heap.drop(j)
+	if j.outside {
+		return
+	}
+	for _, c := range j.pending {
+		e.offer(c)
+	}
+	if !j.owned || cursor == 0 {
+		e.queue.drop(&j.tick)
 		return
 	}
 	at, now := cursor, e.Clock.Now()
@@ -82,5 +88,5 @@ func (e *Agenda) again(j *state, cursor int64, delay time.Duration) {
 	if delay > 0 {
 		at = max(at, now.Add(delay).UnixMilli())
 	}
-	e.heap.put(j, at)
+	e.queue.put(&j.tick, at)
 }

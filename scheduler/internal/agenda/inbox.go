@@ -75,7 +75,7 @@ func (v Displaced) take(e *Agenda) {
 	for _, j := range v.Jobs {
 		if s := e.states[j.Index]; !s.outside {
 			s.outside = true
-			e.heap.drop(s)
+			e.withdraw(s)
 			e.Listener.Superseded(j.Name, work.Displaced)
 		}
 	}
@@ -177,11 +177,14 @@ func (e *Agenda) freed(j *state) {
 	if waited {
 		j.heldUntil, j.putOff = 0, 0
 	}
-	switch late := e.Clock.Now().Sub(time.UnixMilli(j.cursor)); {
-	case j.claiming || j.outside:
-	case waited && j.owned:
+	if j.claiming || j.outside {
+		return
+	}
+	if waited {
 		e.again(j, j.cursor, 0)
-	case !j.owned && j.cursor != 0 && e.Turns.Tick(j.Job, j.owned, late): // the next late tick, without waiting for a sweep
-		e.heap.put(j, j.cursor)
+	}
+	late := e.Clock.Now().Sub(time.UnixMilli(j.cursor))
+	if !j.owned && j.cursor != 0 && e.Turns.Tick(j.Job, j.owned, late) { // the next late tick, without waiting for a sweep
+		e.queue.put(&j.tick, j.cursor)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // reply is one claim of a batch that came back. Without an answer its verdict is "".
 type reply struct {
-	job    *state
+	*candidate
 	claim  ledger.Claim
 	answer ledger.Answer
 	batch  *work.Batch
@@ -24,11 +24,16 @@ func (e *Agenda) hear(b *work.Batch) {
 	e.inflight--
 	e.lead.answered(e.inflight, b)
 	for i, j := range b.Jobs {
-		r := reply{job: e.states[j.Index], claim: b.Claims[i], batch: b}
-		if r.claim.Shard {
-			delete(e.asking, r.claim.Run)
-		} else {
+		r := reply{candidate: &e.states[j.Index].tick, claim: b.Claims[i], batch: b}
+		if r.claim.Pending {
+			r.candidate = e.waiting[r.claim.Run]
+		}
+		r.asked = false
+		if r.kind != shard {
 			r.job.claiming = false
+		}
+		if r.kind == shard || r.kind == pending && (b.Err != nil || b.Answers[i].Verdict != ledger.Held) {
+			e.forget(r.candidate)
 		}
 		if b.Err != nil {
 			e.unanswered(r)

@@ -28,7 +28,7 @@ func TestClaimThatWasNotSentIsAskedForAnew(t *testing.T) {
 			b := <-claims
 			b.Err = err
 			e.hear(b)
-			if got := max(0, time.Until(time.UnixMilli(e.heap.first().at))); got != want {
+			if got := max(0, time.Until(time.UnixMilli(e.queue.heaps[tick][0].at))); got != want {
 				t.Errorf("%v: asked for anew in %s, want %s", err, got, want)
 			}
 		})
