@@ -155,29 +155,33 @@ func (e *Agenda) ask(c *candidate, now time.Time) bool {
 	switch {
 	case c.kind != tick && (shut || j.outside):
 		e.forget(c) // the next sweep finds it again
-		return true
 	case shut:
 		late := now.Sub(time.UnixMilli(j.cursor))
 		e.queue.put(c, now.Add(min(lookAgain, max(shutPause, late/10))).UnixMilli())
-		return true
+	case c.kind == pending && j.claiming:
+		e.queue.drop(c) // one of a job at a time: the answer brings it back
 	case !e.take():
 		return false
 	case c.kind != tick:
 		e.claim(c, pendingClaim(j, c.run, now), startUntil(j, c.run))
-		return true
+	default:
+		e.askTick(c, tickClaim(j, max(now.UnixMilli(), j.cursor)), now)
 	}
-	claim := tickClaim(j, max(now.UnixMilli(), j.cursor))
-	if j.cursor > now.UnixMilli() && claim.Tick != j.cursor { // what is passed is passed when it is due
-		e.Slots.give()
-		e.queue.put(c, j.cursor)
-		return true
-	}
-	claim.Run = e.NewID()
-	if claim.Tick != 0 {
-		e.Listener.Due(j.Name, claim.Tick)
-	}
-	e.claim(c, claim, 0)
 	return true
+}
+
+// askTick makes a job's next step, for which the caller has taken a slot.
+func (e *Agenda) askTick(t *candidate, c ledger.Claim, now time.Time) {
+	if cursor := t.job.cursor; cursor > now.UnixMilli() && c.Tick != cursor { // what is passed is passed when it is due
+		e.Slots.give()
+		e.queue.put(t, cursor)
+		return
+	}
+	c.Run = e.NewID()
+	if c.Tick != 0 {
+		e.Listener.Due(c.Job, c.Tick)
+	}
+	e.claim(t, c, 0)
 }
 
 // fullness is since when what is due has found no slot.

@@ -1,8 +1,10 @@
 package agenda
 
 import (
+	"cmp"
 	"container/heap"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/scheduler/ledger"
@@ -26,16 +28,11 @@ func kindOf(p *ledger.Lease) kind {
 	return pending
 }
 
-// candidate is what may be asked for.
-//
-//	     ┌── due, and a slot is free ──► asked
-//	queue                                  │
-//	     └◄── a tick; held ────────────────┴── any other answer to a pending run or shard ──► gone
-//
-// While a tick or a pending run of a job is asked for, its tick and its pending runs are out of the queue.
+// candidate is what may be asked for. A pending run or a shard that is answered leaves, unless its job is held; so does one that a
+// sweep no longer finds.
 type candidate struct {
 	job    *state
-	run    *ledger.Lease // what waits; nil for a tick
+	run    *ledger.Lease // what is pending; nil for a tick
 	kind   kind
 	asked  bool  // its claim is in flight
 	place  int   // index in its heap, -1 outside
@@ -43,29 +40,26 @@ type candidate struct {
 	asleep int64 // a pause holds it: not before, ms
 }
 
-// mine says whether it is a shard that this node goes first for.
-func (c *candidate) mine() bool { return c.kind == shard && slices.Contains(c.job.mine, c.run.Shard) }
+// first says whether what is pending is a shard that this node goes first for.
+func (j *state) first(p *ledger.Lease) bool { return p.Of != "" && slices.Contains(j.mine, p.Shard) }
 
 // before says whether the agenda looks at c before it looks at another one of its kind. No two are equal, so the order does not
 // depend on how they came. Of ticks that are due at one instant, those of one partition come together: when the node has few slots
 // left, they still make one batch and not many, and so do their ends.
 func (c *candidate) before(other *candidate) bool {
-	switch j, o := c.job, other.job; {
+	switch {
 	case c.at != other.at:
 		return c.at < other.at
-	case c.run != nil && c.run.Granted != other.run.Granted:
-		return c.run.Granted < other.run.Granted
-	case j.Part != o.Part:
-		return j.Part < o.Part
-	case j != o:
-		return j.Index < o.Index
-	case c.run.Shard != other.run.Shard:
-		return c.run.Shard < other.run.Shard
+	case c.kind != tick:
+		a, b := c.run, other.run
+		return cmp.Or(cmp.Compare(a.Granted, b.Granted), cmp.Compare(a.Shard, b.Shard), strings.Compare(a.Run, b.Run)) < 0
+	case c.job.Part != other.job.Part:
+		return c.job.Part < other.job.Part
 	}
-	return c.run.Run < other.run.Run
+	return c.job.Index < other.job.Index
 }
 
-// queue is what may be asked for, by when it is looked at next.
+// queue is what may be asked for, of each kind by when it is looked at next.
 type queue struct {
 	heaps [kinds]heapOf
 	last  kind // tick or shard: which of them was taken last
@@ -73,7 +67,7 @@ type queue struct {
 
 // next is the candidate to ask for, nil when none is due: pending runs first, so that a busy node does not put them off for ever;
 // shards and ticks by turns, so that a job with more shards than the node has slots does not put off everybody else's ticks, nor
-// they its shards.
+// they its shards. So there is a heap for each kind: one could not say whose turn it is.
 func (q *queue) next(now int64) *candidate {
 	order := [...]kind{pending, shard, tick}
 	if q.last == shard {

@@ -33,7 +33,7 @@ func (e *Agenda) claim(from *candidate, c ledger.Claim, until int64) {
 		e.queue.last = from.kind
 	}
 	if from.kind != shard {
-		e.withdraw(j)
+		e.queue.drop(&j.tick)
 		j.claiming, j.ended = true, j.ends
 	}
 	at, filling := slices.BinarySearchFunc(e.open, j.Part, func(b *work.Batch, part int) int { return b.Part - part })

@@ -40,33 +40,26 @@ func (e *Agenda) find(found []ledger.Lease, now time.Time) {
 	share, all, chosen := make(map[*state]int), [kinds]int{}, make(map[string]bool)
 	for i := range found {
 		p := &found[i]
-		j, k := e.byName[p.Job], kindOf(p)
-		if j == nil || j.outside || k == pending && share[j] == pendingShare || all[k] == pendingMax || !e.mayTake(j, p, now) {
+		j, k, late := e.byName[p.Job], kindOf(p), now.Sub(time.UnixMilli(p.Granted))
+		switch {
+		case j == nil || j.outside || all[k] == pendingMax || k == pending && share[j] == pendingShare,
+			k == pending && !e.Turns.Tick(j.Job, j.owned, late), k == shard && !e.Turns.Shard(j.Job, p.Shard, j.first(p), late):
 			continue
-		}
-		if all[k]++; k == pending {
+		case k == pending:
 			share[j]++
 		}
+		all[k]++
 		chosen[p.Run] = true
 		e.wait(j, p)
 	}
 	for run, c := range e.waiting {
-		if !chosen[run] && !c.asked && !c.mine() {
+		if !chosen[run] && !c.asked && !c.job.first(c.run) {
 			e.forget(c)
 		}
 	}
 }
 
-// mayTake says whether it is this node's turn to ask for what is pending.
-func (e *Agenda) mayTake(j *state, p *ledger.Lease, now time.Time) bool {
-	late := now.Sub(time.UnixMilli(p.Granted))
-	if kindOf(p) == shard {
-		return e.Turns.Shard(j.Job, p.Shard, slices.Contains(j.mine, p.Shard), late)
-	}
-	return e.Turns.Tick(j.Job, j.owned, late)
-}
-
-// wait makes a candidate of what is pending, if it is none yet, and offers it.
+// wait makes a candidate of what is pending, if it is none yet, and offers it unless it is asked for.
 func (e *Agenda) wait(j *state, p *ledger.Lease) {
 	c := e.waiting[p.Run]
 	if c == nil {
@@ -76,35 +69,26 @@ func (e *Agenda) wait(j *state, p *ledger.Lease) {
 			j.pending = append(j.pending, c)
 		}
 	}
-	c.run = p
-	e.offer(c)
-}
-
-// offer puts what waits into the queue, unless it or its job is asked for: in the order of turns, and not before its job is to be asked for again.
-func (e *Agenda) offer(c *candidate) {
-	switch {
-	case c.asked:
-	case c.kind == shard:
-		e.queue.put(c, e.turn(c.run))
-	case !c.job.claiming:
-		e.queue.put(c, max(c.asleep, c.job.putOff)+e.turn(c.run))
+	if c.run = p; !c.asked {
+		e.offer(c)
 	}
 }
 
-// forget is for what waits no more, or is left to the next sweep.
+// offer puts what is pending into the queue, at once and by turns; what waits for its job, when that is to be asked for again.
+func (e *Agenda) offer(c *candidate) {
+	at := e.turn(c.run)
+	if c.kind == pending {
+		at += max(c.asleep, c.job.putOff)
+	}
+	e.queue.put(c, at)
+}
+
+// forget is for what is pending no more, or left to the next sweep.
 func (e *Agenda) forget(c *candidate) {
 	e.queue.drop(c)
 	delete(e.waiting, c.run.Run)
 	if c.kind == pending {
 		c.job.pending = slices.DeleteFunc(c.job.pending, func(p *candidate) bool { return p == c })
-	}
-}
-
-// withdraw takes a job's tick and its pending runs out of the queue, until again brings them back.
-func (e *Agenda) withdraw(j *state) {
-	e.queue.drop(&j.tick)
-	for _, c := range j.pending {
-		e.queue.drop(c)
 	}
 }
 
@@ -114,7 +98,7 @@ func (e *Agenda) withdraw(j *state) {
 func (e *Agenda) turn(p *ledger.Lease) int64 {
 	j := e.byName[p.Job]
 	switch {
-	case j != nil && (j.holder == p.Run || p.Of != "" && slices.Contains(j.mine, p.Shard)):
+	case j != nil && (j.holder == p.Run || j.first(p)):
 		return 0
 	case p.Holds:
 		return 1
@@ -154,16 +138,12 @@ func (e *Agenda) idle(name string) *state {
 	return j
 }
 
-// shed puts away what this node would take only because others have not: late ticks and shards, and what is pending.
+// shed puts away what this node would take only because others have not: late ticks, and what is pending but for its own shards.
 func (e *Agenda) shed() {
 	for _, j := range e.states {
 		if !j.owned {
 			e.queue.drop(&j.tick)
 		}
 	}
-	for _, c := range e.waiting {
-		if !c.asked && !c.mine() {
-			e.forget(c)
-		}
-	}
+	e.find(nil, time.Time{})
 }

@@ -10,38 +10,38 @@ import (
 // heldPause is the longest wait before something that waits for a held job is asked for again.
 const heldPause = 2 * time.Second
 
-// held puts a claim off until the run that holds the job may have ended: soon for what is only a
-// little late, so that late ticks run in order, rarely for what has waited long. Pending runs and ticks
-// do not put each other off.
-func (e *Agenda) held(r reply) {
-	j, c, holder := r.job, r.claim, r.answer.Detail
-	if c.Pending && holder == ledger.HeldByPause {
-		r.asleep = e.Clock.Now().Add(heldPause).UnixMilli() // it alone; others of the job may go on
-		e.again(j, j.cursor, 0)
-		return
-	}
-	e.sayNoRoom(j, holder)
-	now, due := e.Clock.Now(), c.Tick
-	if c.Pending {
+// held says how long a tick waits until the run that holds the job may have ended: not long for what is only a
+// little late, so that late ticks run in order, long for what has waited long. Pending runs and ticks do not put each other off.
+func (e *Agenda) held(r reply) time.Duration {
+	j, now, due := r.job, e.Clock.Now(), r.claim.Tick
+	switch {
+	case r.kind == shard:
+		return 0
+	case r.kind == pending && !e.Turns.Tick(j.Job, j.owned, now.Sub(time.UnixMilli(r.run.Granted))):
+		e.forget(r.candidate) // the node was drained meanwhile
+		return 0
+	case r.kind == pending && r.answer.Detail == ledger.HeldByPause:
+		r.asleep = now.Add(heldPause).UnixMilli() // it alone; others of the job may go on
+		return 0
+	case r.kind == pending:
 		due = r.run.Granted
 	}
+	e.sayNoRoom(j, r.answer.Detail)
 	wait := min(heldPause, max(50*time.Millisecond, now.Sub(time.UnixMilli(due))/10))
 	j.waited = true
-	if j.ends != j.ended {
+	switch tick := time.UnixMilli(r.claim.Tick); {
+	case j.ends != j.ended:
 		wait = time.Millisecond // the run that held it has ended here since it was asked
+	case now.Before(tick):
+		wait = tick.Sub(now) // it was asked for ahead
 	}
-	if now.UnixMilli() < c.Tick && j.ends == j.ended {
-		wait = time.UnixMilli(c.Tick).Sub(now) // it was asked for ahead
+	until := now.Add(wait).UnixMilli()
+	if r.kind == pending {
+		j.wanted, j.holder, j.putOff = now.UnixMilli(), r.answer.Detail, until
+		return 0
 	}
-	if c.Pending {
-		j.wanted = now.UnixMilli()
-		j.holder = holder
-		j.putOff = now.Add(wait).UnixMilli()
-		e.again(j, j.cursor, 0)
-		return
-	}
-	j.heldUntil = now.Add(wait).UnixMilli()
-	e.again(j, j.cursor, wait)
+	j.heldUntil = until
+	return wait
 }
 
 // expel stops claiming a job until it is registered again.
@@ -50,38 +50,30 @@ func (e *Agenda) expel(j *state, why string) {
 		return // it is told already, by the answer to another of its shards
 	}
 	j.outside = true
-	e.withdraw(j)
+	e.queue.drop(&j.tick)
 	if why == work.Superseded {
 		e.Listener.Superseded(j.Name, why)
 	}
 	e.Registrar.Expelled(j.Job, why)
 }
 
-// rearm is again for the job of a claim; of a shard's claim the job's cursor is not concerned.
-func (e *Agenda) rearm(r reply, cursor int64, delay time.Duration) {
-	if !r.claim.Shard {
-		e.again(r.job, cursor, delay)
-	}
-}
-
 // again offers a job's pending runs, notes its cursor and, if this node goes first, when to look at that: when the cursor
 // is due, or will be in a moment, but not before delay is over.
 func (e *Agenda) again(j *state, cursor int64, delay time.Duration) {
-	if j.Schedule == nil {
-		cursor = 0 // it follows another job
-	}
-	j.cursor = cursor
 	if j.outside {
 		return
+	}
+	if j.cursor = cursor; j.Schedule == nil {
+		j.cursor = 0 // it follows another job
 	}
 	for _, c := range j.pending {
 		e.offer(c)
 	}
-	if !j.owned || cursor == 0 {
+	if !j.owned || j.cursor == 0 {
 		e.queue.drop(&j.tick)
 		return
 	}
-	at, now := cursor, e.Clock.Now()
+	at, now := j.cursor, e.Clock.Now()
 	if now.UnixMilli()-j.wanted > lookAgain.Milliseconds() { // else the job is left free, when it is, for what somebody wants
 		at -= e.lead.time().Milliseconds()
 	}

@@ -75,7 +75,7 @@ func (v Displaced) take(e *Agenda) {
 	for _, j := range v.Jobs {
 		if s := e.states[j.Index]; !s.outside {
 			s.outside = true
-			e.withdraw(s)
+			e.queue.drop(&s.tick)
 			e.Listener.Superseded(j.Name, work.Displaced)
 		}
 	}
@@ -172,19 +172,14 @@ func (e *Agenda) freed(j *state) {
 		}
 	}
 	j.ends++
-	waited := j.waited
-	j.waited = false
-	if waited {
-		j.heldUntil, j.putOff = 0, 0
-	}
-	if j.claiming || j.outside {
-		return
-	}
-	if waited {
-		e.again(j, j.cursor, 0)
+	if j.waited {
+		j.waited, j.heldUntil, j.putOff = false, 0, 0
+		if !j.claiming {
+			e.again(j, j.cursor, 0)
+		}
 	}
 	late := e.Clock.Now().Sub(time.UnixMilli(j.cursor))
-	if !j.owned && j.cursor != 0 && e.Turns.Tick(j.Job, j.owned, late) { // the next late tick, without waiting for a sweep
+	if e.idle(j.Name) != nil && !j.owned && j.cursor != 0 && e.Turns.Tick(j.Job, j.owned, late) { // the next late tick, without waiting for a sweep
 		e.queue.put(&j.tick, j.cursor)
 	}
 }

@@ -10,13 +10,12 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// reply is one claim of a batch that came back. Without an answer its verdict is "".
+// reply is a candidate's claim that came back. Without an answer its verdict is 0.
 type reply struct {
 	*candidate
 	claim  ledger.Claim
 	answer ledger.Answer
 	batch  *work.Batch
-	begun  bool // its run has the slot
 }
 
 // hear acts on a batch that came back.
@@ -28,69 +27,63 @@ func (e *Agenda) hear(b *work.Batch) {
 		if r.claim.Pending {
 			r.candidate = e.waiting[r.claim.Run]
 		}
-		r.asked = false
-		if r.kind != shard {
-			r.job.claiming = false
+		if b.Err == nil {
+			r.answer = b.Answers[i]
 		}
-		if r.kind == shard || r.kind == pending && (b.Err != nil || b.Answers[i].Verdict != ledger.Held) {
+		if b.Err != nil || !b.Begun[i] { // else its run has the slot
+			e.Slots.give()
+		}
+		r.asked = false
+		if r.kind == shard || r.kind == pending && r.answer.Verdict != ledger.Held {
 			e.forget(r.candidate)
 		}
-		if b.Err != nil {
-			e.unanswered(r)
-			continue
+		cursor, delay := e.verdict(r)
+		if r.kind != shard {
+			r.job.claiming = false
+			e.again(r.job, cursor, delay)
 		}
-		r.answer, r.begun = b.Answers[i], b.Begun[i]
-		e.verdict(r)
 	}
 }
 
-// unanswered puts off what was not answered.
-func (e *Agenda) unanswered(r reply) {
-	e.Slots.give()
-	pause := time.Second
-	if errors.Is(r.batch.Err, work.ErrNotSent) {
-		pause = 0 // it was too old to be sent as it was, and is asked anew as things are now
-	}
-	e.rearm(r, r.job.cursor, pause)
-}
-
-// verdict acts on the answer to a claim. What of shards another node was granted, or what has to wait, the sweep finds again or not.
-func (e *Agenda) verdict(r reply) {
+// verdict acts on the answer to a claim, and says where the job's cursor stands now and how long not to ask from there. What of
+// shards another node was granted, or what has to wait, the sweep finds again or not.
+func (e *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
 	j, c, a := r.job, r.claim, r.answer
-	if !r.begun {
-		e.Slots.give()
+	if cursor = a.Cursor; r.kind != tick {
+		cursor = j.cursor
 	}
 	switch a.Verdict {
-	case ledger.Granted:
-		e.grant(r)
+	case 0:
+		if errors.Is(r.batch.Err, work.ErrNotSent) { // it was too old to be sent as it was, and is asked anew as things are now
+			return j.cursor, 0
+		}
+		return j.cursor, time.Second
+	case ledger.Granted: // it is with the runner
+		if r.kind == tick {
+			e.passed(j, c.Passes)
+			j.outlook.busy = ledger.Window{} // its last run's; this one begins another
+			j.refused, cursor = 0, c.Next
+		}
 	case ledger.Opened:
-		e.opened(j, c, a)
+		e.opened(r)
 	case ledger.Skipped:
 		e.passed(j, append(c.Passes, ledger.Pass{
 			Outcome: jobs.OutcomeSkipped, Reason: ledger.ReasonOverlap, First: c.Tick, Last: c.Tick, Count: 1, Next: c.Next,
 		}))
-		e.rearm(r, a.Cursor, 0)
 	case ledger.Passed:
-		if c.Pending {
-			e.passed(j, []ledger.Pass{recorded(c, a)})
-			e.rearm(r, j.cursor, 0)
-			return
+		if r.kind != tick {
+			c.Passes = []ledger.Pass{recorded(c, a)}
 		}
 		e.passed(j, c.Passes)
-		e.rearm(r, a.Cursor, 0)
 	case ledger.Moved:
-		if c.Pending {
-			e.rearm(r, j.cursor, 0)
-			return
+		if r.kind == tick {
+			delay = e.replan(r)
 		}
-		e.replan(r)
 	case ledger.Early:
 		due := time.UnixMilli(max(c.Tick, j.cursor)).Sub(e.Clock.Now()) - ledger.AheadMax
-		e.rearm(r, j.cursor, max(time.Millisecond, min(due, lookAgain)))
+		return j.cursor, max(time.Millisecond, min(due, lookAgain))
 	case ledger.Held:
-		if !c.Shard {
-			e.held(r)
-		}
+		return j.cursor, e.held(r)
 	case ledger.Superseded:
 		e.expel(j, work.Superseded)
 	case ledger.Closed:
@@ -99,6 +92,27 @@ func (e *Agenda) verdict(r reply) {
 		e.expel(j, work.Vanished)
 	default:
 		e.expel(j, work.Foreign)
+	}
+	return cursor, delay
+}
+
+// A tick of a sharded job is opened by the first claim of it, whichever node's. From then on its shards are pending
+// runs. The nodes that go first for one of them all claim the tick when it is due; each is answered that it is open and
+// asks for its own shards at once. Those of nodes that do not ask are found by the sweep, and taken in turn.
+
+// opened takes up that a tick is open: this node's shards of it are asked for before those of others.
+func (e *Agenda) opened(r reply) {
+	j, c, id := r.job, r.claim, r.answer.Detail
+	if r.kind == tick {
+		if id == c.Run { // by this very claim
+			e.passed(j, c.Passes)
+		}
+		j.outlook.busy = ledger.Window{}
+	}
+	now := e.Clock.Now().UnixMilli()
+	room := min(len(j.mine), max(0, pendingMax-len(e.queue.heaps[shard]))) // the sweep finds the rest
+	for _, n := range j.mine[:room] {
+		e.wait(j, &ledger.Lease{Run: ledger.ShardRun(id, n), Job: j.Name, Tick: c.Tick, Shard: n, Shards: j.Shards, Of: id, Granted: now})
 	}
 }
 
@@ -111,11 +125,11 @@ func recorded(c ledger.Claim, a ledger.Answer) ledger.Pass {
 }
 
 // replan takes up what the ledger says of a job whose cursor or windows are other ones than this node
-// believed. When it knew all that, the claim was at fault, and is not repeated at once; or it was merely asked about at last, for it had
+// believed, and how long to wait. When it knew all that, the claim was at fault, and is not repeated at once; or it was merely asked about at last, for it had
 // not been answered.
-func (e *Agenda) replan(r reply) {
+func (e *Agenda) replan(r reply) (delay time.Duration) {
 	j, a := r.job, r.answer
-	now, delay := outlook{pause: a.Pause, busy: a.Busy}, time.Duration(0)
+	now := outlook{pause: a.Pause, busy: a.Busy}
 	if a.Cursor == j.cursor && now == j.outlook {
 		if !r.batch.Unanswered {
 			j.refused++
@@ -129,20 +143,7 @@ func (e *Agenda) replan(r reply) {
 			"job", j.Name, "cursor", time.UnixMilli(j.cursor).UTC())
 	}
 	j.outlook = now
-	e.rearm(r, a.Cursor, delay)
-}
-
-// grant takes up a granted run, which is with the runner.
-func (e *Agenda) grant(r reply) {
-	j, c := r.job, r.claim
-	if c.Pending {
-		e.rearm(r, j.cursor, 0)
-		return
-	}
-	e.passed(j, c.Passes)
-	j.outlook.busy = ledger.Window{} // its last run's; this one begins another
-	j.refused = 0
-	e.rearm(r, c.Next, 0)
+	return delay
 }
 
 // passed says which ticks were recorded as not run.
