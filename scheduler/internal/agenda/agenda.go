@@ -165,23 +165,9 @@ func (e *Agenda) ask(c *candidate, now time.Time) bool {
 	case c.kind != tick:
 		e.claim(c, pendingClaim(j, c.run, now), startUntil(j, c.run))
 	default:
-		e.askTick(c, tickClaim(j, max(now.UnixMilli(), j.cursor)), now)
+		e.claimTick(c, now.UnixMilli())
 	}
 	return true
-}
-
-// askTick makes a job's next step, for which the caller has taken a slot.
-func (e *Agenda) askTick(t *candidate, c ledger.Claim, now time.Time) {
-	if cursor := t.job.cursor; cursor > now.UnixMilli() && c.Tick != cursor { // what is passed is passed when it is due
-		e.Slots.give()
-		e.queue.put(t, cursor)
-		return
-	}
-	c.Run = e.NewID()
-	if c.Tick != 0 {
-		e.Listener.Due(c.Job, c.Tick)
-	}
-	e.claim(t, c, 0)
 }
 
 // fullness is since when what is due has found no slot.

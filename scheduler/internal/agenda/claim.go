@@ -8,13 +8,22 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// tickClaim is the claim for a job's due cursor.
-func tickClaim(j *state, now int64) ledger.Claim {
+// claimTick claims a job's next step from its cursor, for which the caller has taken a slot.
+func (e *Agenda) claimTick(t *candidate, now int64) {
+	j := t.job
 	// Redis' clock has come to the end of what it calls busy, whatever this node believes.
-	s := plan(j.Job.Job, j.Schedule, j.cursor, j.outlook, max(now, j.outlook.busy.To-1))
-	c := claimOf(j, "")
+	s := plan(j.Job.Job, j.Schedule, j.cursor, j.outlook, max(now, j.cursor, j.outlook.busy.To-1))
+	if j.cursor > now && s.tick != j.cursor { // what is passed is passed when it is due
+		e.Slots.give()
+		e.queue.put(t, j.cursor)
+		return
+	}
+	c := claimOf(j, e.NewID())
 	c.From, c.Passes, c.Tick, c.Next, c.Trigger = j.cursor, s.passes, s.tick, s.next, s.trigger
-	return c
+	if c.Tick != 0 {
+		e.Listener.Due(j.Name, c.Tick)
+	}
+	e.claim(t, c, 0)
 }
 
 // claimOf is what all claims of a job have in common.

@@ -54,10 +54,10 @@ func (e *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
 	}
 	switch a.Verdict {
 	case 0:
-		if errors.Is(r.batch.Err, work.ErrNotSent) { // it was too old to be sent as it was, and is asked anew as things are now
-			return j.cursor, 0
+		if !errors.Is(r.batch.Err, work.ErrNotSent) { // else it was too old to be sent as it was, and is asked anew as things are now
+			delay = time.Second
 		}
-		return j.cursor, time.Second
+		return j.cursor, delay
 	case ledger.Granted: // it is with the runner
 		if r.kind == tick {
 			e.passed(j, c.Passes)

@@ -2,12 +2,10 @@ package agenda
 
 import (
 	"errors"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -15,32 +13,15 @@ import (
 func TestClaimThatWasNotSentIsAskedForAnew(t *testing.T) {
 	for err, want := range map[error]time.Duration{work.ErrNotSent: 0, errors.New("refused"): time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			schedule, _ := jobs.ParseSchedule("@every 1m", "")
-			j := &work.Job{Job: jobs.Job{Name: "job"}, Schedule: schedule}
-			slots, claims := NewSlots(1), make(chan *work.Batch, 1)
-			e := New(Config{
-				Jobs: work.NewJobs([]*work.Job{j}), Clock: idle{}, Slots: slots, Inbox: NewInbox(slots), Gate: idle{}, Listener: idle{}, Claims: claims,
-				NewID: func() string { return "run" }, Log: slog.New(slog.DiscardHandler),
-			})
-			Owned{Jobs: map[*work.Job]bool{j: true}}.take(e)
-			Registered{Jobs: []*work.Job{j}, Cursors: []int64{time.Now().Add(-time.Minute).UnixMilli()}}.take(e)
-			e.fire()
-			b := <-claims
+			w := newWorld("job")
+			Registered{Jobs: w.jobs, Cursors: []int64{time.Now().Add(-time.Minute).UnixMilli()}}.take(w.Agenda)
+			w.fire()
+			b := <-w.claims
 			b.Err = err
-			e.hear(b)
-			if got := max(0, time.Until(time.UnixMilli(e.queue.heaps[tick][0].at))); got != want {
+			w.hear(b)
+			if got := max(0, time.Until(time.UnixMilli(w.queue.heaps[tick][0].at))); got != want {
 				t.Errorf("%v: asked for anew in %s, want %s", err, got, want)
 			}
 		})
 	}
 }
-
-// idle is a world in which nothing is in the way, and nobody listens.
-type idle struct{ Listener }
-
-func (idle) Now() time.Time    { return time.Now() }
-func (idle) Past() time.Time   { return time.Now() }
-func (idle) Usable() error     { return nil }
-func (idle) Holding() error    { return nil }
-func (idle) Shut(int) bool     { return false }
-func (idle) Due(string, int64) {}
