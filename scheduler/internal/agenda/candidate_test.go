@@ -16,7 +16,7 @@ import (
 // A node with one slot, on which ticks, shards and pending runs wait.
 func TestOrderOfWhatWaitsForASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld("a", "b", "c", "d", "wide")
+		w := newWorld(1, "a", "b", "c", "d", "wide")
 		w.own(w.jobs[4], 2, 3)
 		for i, j := range w.jobs {
 			at := time.Now().Add(time.Duration(i) * time.Millisecond)
@@ -44,7 +44,7 @@ func TestOrderOfWhatWaitsForASlot(t *testing.T) {
 // A pending run that is answered held waits as long as it is found: for the end of its job's run, or, by itself, of a pause.
 func TestHeldRunsAreAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld("a")
+		w := newWorld(1, "a")
 		step := func(what string, a ledger.Answer, want ...string) {
 			t.Helper()
 			if got := w.asked(a); !slices.Equal(got, want) {
@@ -67,21 +67,35 @@ func TestHeldRunsAreAskedForAgain(t *testing.T) {
 	})
 }
 
-// world is an agenda of jobs that it goes first for, with one slot.
+// However many slots are free, of a job's ticks and pending runs one is asked for at a time.
+func TestOneOfAJobAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(4, "a", "b")
+		Registered{Jobs: w.jobs, Cursors: []int64{time.Now().UnixMilli(), time.Now().UnixMilli()}}.take(w.Agenda)
+		w.found(waits("a/1"), waits("a/2"))
+		w.fire()
+		b := <-w.claims
+		if len(b.Claims) != 2 || b.Claims[0].Run != "a/1" || b.Claims[1].Job != "b" {
+			t.Errorf("asked for %+v, want one of each job", b.Claims)
+		}
+	})
+}
+
+// world is an agenda of jobs that it goes first for.
 type world struct {
 	*Agenda
 	jobs   []*work.Job
 	claims chan *work.Batch
 }
 
-func newWorld(names ...string) *world {
+func newWorld(size int, names ...string) *world {
 	time.Sleep(time.Minute) // a bubble begins at a full hour, when a tick is due
 	w := &world{claims: make(chan *work.Batch, 1)}
 	for i, name := range names {
 		schedule, _ := jobs.ParseSchedule("@every 1h", "")
 		w.jobs = append(w.jobs, &work.Job{Job: jobs.Job{Name: name}, Schedule: schedule, Index: i})
 	}
-	slots := NewSlots(1)
+	slots := NewSlots(size)
 	w.Agenda = New(Config{
 		Jobs: work.NewJobs(w.jobs), Clock: idle{}, Slots: slots, Inbox: NewInbox(slots), Gate: idle{}, Turns: idle{}, Listener: idle{}, Claims: w.claims,
 		NewID: func() string { return "" }, Log: slog.New(slog.DiscardHandler),
@@ -105,7 +119,7 @@ func (w *world) found(pending ...ledger.Lease) {
 
 // asked answers all that is asked for alike, and says what it was. No run has the slot for long.
 func (w *world) asked(a ledger.Answer) (runs []string) {
-	for w.fire(); len(w.claims) > 0; w.fire() {
+	for w.fire(); len(w.claims) > 0 && len(runs) < 100; w.fire() {
 		b := <-w.claims
 		runs = append(runs, b.Claims[0].Run)
 		if !b.Claims[0].Pending {

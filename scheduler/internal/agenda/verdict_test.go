@@ -13,7 +13,7 @@ import (
 func TestClaimThatWasNotSentIsAskedForAnew(t *testing.T) {
 	for err, want := range map[error]time.Duration{work.ErrNotSent: 0, errors.New("refused"): time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld("job")
+			w := newWorld(1, "job")
 			Registered{Jobs: w.jobs, Cursors: []int64{time.Now().Add(-time.Minute).UnixMilli()}}.take(w.Agenda)
 			w.fire()
 			b := <-w.claims
