@@ -10,8 +10,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// pendingMax bounds the pending runs that wait in the agenda for a slot, and pendingShare those of one
-// job among them, so that none crowds out the others; more stay in Redis and are found by a later sweep.
+// pendingMax bounds the pending runs that wait in the agenda for a slot, and so the shards, and pendingShare the runs of one job
+// among them, so that none crowds out the others; more stay in Redis and are found by a later sweep. This node's shards of ticks
+// that were opened since the sweep looked come besides, no more than pendingMax either.
 const (
 	pendingMax   = 1024
 	pendingShare = 16

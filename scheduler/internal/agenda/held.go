@@ -29,18 +29,17 @@ func (e *Agenda) held(r reply) time.Duration {
 	e.sayNoRoom(j, r.answer.Detail)
 	wait := min(heldPause, max(50*time.Millisecond, now.Sub(time.UnixMilli(due))/10))
 	j.waited = true
-	switch tick := time.UnixMilli(r.claim.Tick); {
+	switch at := time.UnixMilli(r.claim.Tick); {
 	case j.ends != j.ended:
 		wait = time.Millisecond // the run that held it has ended here since it was asked
-	case now.Before(tick):
-		wait = tick.Sub(now) // it was asked for ahead
+	case now.Before(at):
+		wait = at.Sub(now) // it was asked for ahead
 	}
-	until := now.Add(wait).UnixMilli()
 	if r.kind == pending {
-		j.wanted, j.holder, j.putOff = now.UnixMilli(), r.answer.Detail, until
+		j.wanted, j.holder, j.putOff = now.UnixMilli(), r.answer.Detail, now.Add(wait).UnixMilli()
 		return 0
 	}
-	j.heldUntil = until
+	j.heldUntil = now.Add(wait).UnixMilli()
 	return wait
 }
 
