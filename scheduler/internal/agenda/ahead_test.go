@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // How long before they are due ticks are asked for follows from how long the claims of one instant have taken. It once never did on a

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // kind is what a candidate is. Each has a heap of the queue.
