@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
 // How long before they are due ticks are asked for follows from how long the claims of one instant have taken. It once never did on a
