@@ -23,7 +23,7 @@ func (l *Ledger) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.
 	var parts []int
 	for p, places := range byPart {
 		for part := range slices.Chunk(places, BatchMax) {
-			calls[p] = append(calls[p], &renewal{keys: l.keys[p], server: at(l.known, p), places: part})
+			calls[p] = append(calls[p], &renewal{keys: l.keys[p], server: l.known, places: part})
 		}
 		if len(places) > 0 {
 			parts = append(parts, p)
@@ -127,14 +127,14 @@ func (l *Ledger) byPartition(n int, job func(int) string) [][]int {
 }
 
 // Reap settles, as abandoned, lapsed leases as they were seen by Look; all of one partition, at
-// most BatchMax. The caller vouches that it has seen the clock of the server that Masters named so run
+// most BatchMax. The caller vouches that it has seen the clock of the server of this id run
 // steadily for each lease's ttl. It returns Reaped, Alive, Gone or Strange for each, or ErrClock.
 func (l *Ledger) Reap(ctx context.Context, now int64, server string, seen []Lease) ([]Word, error) {
 	p := l.Partition(seen[0].Job)
 	k := l.keys[p]
 	ks := append(make([]string, 0, 9+len(seen)), k.ending()...)
 	keep, keepFor := l.keepArgs()
-	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, at(l.byMaster(server), p)}
+	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, server}
 	for _, s := range seen {
 		ks = append(ks, k.history+s.Job)
 		args = append(args, s.Job, s.Run, strconv.FormatInt(s.Beat, 10), Successor(s.Run))

@@ -31,8 +31,14 @@ type Clock interface {
 	Usable() error
 }
 
-// Gate says what may not be asked for now.
-type Gate interface {
+// Lanes take claims to Redis, and say what may not be asked for now.
+type Lanes interface {
+	// Claim takes a batch. It does not block: there is room for as many as there are slots.
+	Claim(b *work.Batch)
+	// NoMoreClaims says that the agenda has ended.
+	NoMoreClaims()
+	// Sweep has a partition looked at soon: a run has ended that other jobs follow. It does not block.
+	Sweep(part int)
 	// Holding is why nothing may be claimed, besides the clock; nil when something may.
 	Holding() error
 	// Shut says whether nothing is claimed from a partition.
@@ -61,13 +67,11 @@ type Config struct {
 	Clock     Clock
 	Slots     *Slots
 	Inbox     *Inbox
-	Gate      Gate
+	Lanes     Lanes
 	Turns     Turns
 	Listener  Listener
 	Registrar Registrar
-	Claims    chan<- *work.Batch // to Redis' side; with room for as many as there are slots. Closed when the agenda ends
-	Answers   <-chan *work.Batch // and back
-	Relay     chan<- struct{}    // holds one signal: a run has ended that other jobs follow
+	Answers   <-chan *work.Batch // from the lanes
 	Ahead     time.Duration      // how long before they are due ticks are asked for; negative: when they are, 0: it is measured
 	NewID     func() string      // for runs
 	Log       *slog.Logger
@@ -87,7 +91,7 @@ type Agenda struct {
 	pending []ledger.Lease   // runs that wait for a slot, oldest first; as the last sweep found them
 	asleep  map[string]int64 // pending runs that a pause holds: when to ask again, ms; no more than were found
 	shards  []ledger.Lease   // shards of open ticks that wait for a slot; at most pendingMax
-	asking  map[string]bool  // those whose claims are in flight; each has a slot, or lent it
+	asking  map[string]bool  // those whose claims are in flight
 	full    fullness
 	// When it was said last that a job waits for room in the ledger.
 	saidNoRoom time.Time
@@ -109,7 +113,7 @@ func New(c Config) *Agenda {
 	return e
 }
 
-// Run claims what is due until ctx ends; then it waits for the claims in flight, closes Config.Claims and returns.
+// Run claims what is due until ctx ends; then it waits for the claims in flight and returns.
 func (e *Agenda) Run(ctx context.Context) {
 	defer close(e.Inbox.done)
 	timer := time.NewTimer(0)
@@ -118,7 +122,7 @@ func (e *Agenda) Run(ctx context.Context) {
 		timer.Reset(e.fire())
 		select {
 		case <-ctx.Done():
-			close(e.Claims)
+			e.Lanes.NoMoreClaims()
 			for e.inflight > 0 {
 				select {
 				case b := <-e.Answers:
@@ -140,7 +144,7 @@ func (e *Agenda) Run(ctx context.Context) {
 // fire claims every job that is due while slots are free and says how long the agenda may sleep.
 func (e *Agenda) fire() time.Duration {
 	now := e.Clock.Past()
-	if e.Clock.Usable() != nil || e.Gate.Holding() != nil {
+	if e.Clock.Usable() != nil || e.Lanes.Holding() != nil {
 		return lookAgain / 10
 	}
 	e.firePending(now)
@@ -165,7 +169,7 @@ func (e *Agenda) fire() time.Duration {
 func (e *Agenda) fireNext(now time.Time) bool {
 	j := e.heap.first()
 	due := j != nil && j.at <= now.UnixMilli()
-	if due && e.Gate.Shut(j.Part) {
+	if due && e.Lanes.Shut(j.Part) {
 		late := now.Sub(time.UnixMilli(j.cursor))
 		e.heap.put(j, now.Add(min(lookAgain, max(shutPause, late/10))).UnixMilli())
 		return true
@@ -176,7 +180,7 @@ func (e *Agenda) fireNext(now time.Time) bool {
 	if len(e.shards) > 0 && !(due && e.shardLast) {
 		e.shardLast = true
 		if !e.fireShard(now) {
-			e.Slots.give()
+			e.Slots.give(1)
 		}
 		return true
 	}
@@ -190,7 +194,7 @@ func (e *Agenda) fireTick(j *state, now time.Time) {
 	e.heap.drop(j)
 	c := tickClaim(j, max(now.UnixMilli(), j.cursor))
 	if j.cursor > now.UnixMilli() && c.Tick != j.cursor { // what is passed is passed when it is due
-		e.Slots.give()
+		e.Slots.give(1)
 		e.heap.put(j, j.cursor)
 		return
 	}

@@ -47,5 +47,5 @@ func (e *Agenda) claim(j *state, c ledger.Claim, until int64) {
 func (e *Agenda) send(b *work.Batch) {
 	e.lead.asked(e.inflight)
 	e.inflight++
-	e.Claims <- b
+	e.Lanes.Claim(b)
 }

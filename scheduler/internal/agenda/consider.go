@@ -20,7 +20,7 @@ const (
 
 // consider takes up what a sweep found: overdue cursors go on the agenda when it is this node's
 // turn, pending runs wait for the next free slot.
-func (e *Agenda) consider(f ledger.Finding) {
+func (e *Agenda) consider(f Found) {
 	now := e.Clock.Now()
 	//guard:late-ticks P6 a tick that is late is anybody's
 	for _, l := range f.Late {
@@ -32,9 +32,25 @@ func (e *Agenda) consider(f ledger.Finding) {
 		e.heap.put(j, l.Cursor)
 	}
 	//guard:pending-found P6 a run that was handed back starts on another node
-	e.pending = e.choose(f.Pending, now.UnixMilli())
-	e.shards = e.chooseShards(f.Pending, now)
+	e.pending = first(e.choose(f.Pending, now.UnixMilli()), e.elsewhere(e.pending, f.Parts))
+	e.shards = first(e.chooseShards(f, now), e.elsewhere(e.shards, f.Parts))
 	maps.DeleteFunc(e.asleep, func(_ string, until int64) bool { return until <= now.UnixMilli() })
+}
+
+// elsewhere are those of runs that live in none of these partitions.
+func (e *Agenda) elsewhere(runs []ledger.Lease, parts []int) (list []ledger.Lease) {
+	for _, p := range runs {
+		if j := e.byName[p.Job]; j != nil && !slices.Contains(parts, j.Part) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// first is some runs and then others, pendingMax at most.
+func first(some, others []ledger.Lease) []ledger.Lease {
+	all := append(some, others...)
+	return all[:min(len(all), pendingMax)]
 }
 
 // choose takes the pending runs that this node may ask for now, those first that hold their job.
@@ -73,7 +89,7 @@ func (e *Agenda) firePending(now time.Time) {
 	waiting := e.pending[:0]
 	for _, p := range e.pending {
 		j := e.byName[p.Job]
-		if j == nil || j.outside || e.Gate.Shut(j.Part) || now.UnixMilli() < e.asleep[p.Run] || !e.Turns.Tick(j.Job, j.owned, now.Sub(time.UnixMilli(p.Granted))) {
+		if j == nil || j.outside || e.Lanes.Shut(j.Part) || now.UnixMilli() < e.asleep[p.Run] || !e.Turns.Tick(j.Job, j.owned, now.Sub(time.UnixMilli(p.Granted))) {
 			continue // the next sweep finds it again
 		}
 		if j.claiming || now.UnixMilli() < j.putOff || !e.Slots.take() {

@@ -35,10 +35,10 @@ func (e *Agenda) opened(j *state, c ledger.Claim, a ledger.Answer) {
 
 // chooseShards takes, of what a sweep found, the shards that this node may ask for now. Its own of a tick that was opened
 // since the sweep looked wait on; one that has gone meanwhile costs a claim.
-func (e *Agenda) chooseShards(found []ledger.Lease, now time.Time) []ledger.Lease {
+func (e *Agenda) chooseShards(f Found, now time.Time) []ledger.Lease {
 	var chosen []ledger.Lease
 	known := make(map[string]bool)
-	for _, p := range found {
+	for _, p := range f.Pending {
 		j := e.byName[p.Job]
 		if p.Of == "" || j == nil || j.outside || e.asking[p.Run] || len(chosen) == pendingMax {
 			continue
@@ -49,7 +49,7 @@ func (e *Agenda) chooseShards(found []ledger.Lease, now time.Time) []ledger.Leas
 		}
 	}
 	for _, p := range e.shards {
-		if !known[p.Run] && len(chosen) < pendingMax && slices.Contains(e.byName[p.Job].mine, p.Shard) {
+		if j := e.byName[p.Job]; !known[p.Run] && len(chosen) < pendingMax && slices.Contains(j.mine, p.Shard) && slices.Contains(f.Parts, j.Part) {
 			chosen = append(chosen, p)
 		}
 	}
@@ -61,7 +61,7 @@ func (e *Agenda) fireShard(now time.Time) bool {
 	p := e.shards[0]
 	e.shards = e.shards[1:]
 	j := e.byName[p.Job]
-	if j.outside || e.Gate.Shut(j.Part) || e.asking[p.Run] {
+	if j.outside || e.Lanes.Shut(j.Part) || e.asking[p.Run] {
 		return false // the next sweep finds it again
 	}
 	e.claim(j, pendingClaim(j, p, now), 0)

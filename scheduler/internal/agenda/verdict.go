@@ -41,7 +41,9 @@ func (e *Agenda) hear(b *work.Batch) {
 
 // unanswered puts off what was not answered.
 func (e *Agenda) unanswered(r reply) {
-	e.Slots.give()
+	if !r.batch.Freed {
+		e.Slots.give(1)
+	}
 	pause := time.Second
 	if errors.Is(r.batch.Err, work.ErrNotSent) {
 		pause = 0 // it was too old to be sent as it was, and is asked anew as things are now
@@ -52,8 +54,8 @@ func (e *Agenda) unanswered(r reply) {
 // verdict acts on the answer to a claim. What of shards another node was granted, or what has to wait, the sweep finds again or not.
 func (e *Agenda) verdict(r reply) {
 	j, c, a := r.job, r.claim, r.answer
-	if !r.begun {
-		e.Slots.give()
+	if !r.begun && !r.batch.Freed {
+		e.Slots.give(1)
 	}
 	switch a.Verdict {
 	case ledger.Granted:

@@ -17,15 +17,15 @@ func TestClaimThatWasNotSentIsAskedForAnew(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			schedule, _ := jobs.ParseSchedule("@every 1m", "")
 			j := &work.Job{Job: jobs.Job{Name: "job"}, Schedule: schedule}
-			slots, claims := NewSlots(1), make(chan *work.Batch, 1)
+			slots, lanes := NewSlots(1), line{claims: make(chan *work.Batch, 1)}
 			e := New(Config{
-				Jobs: work.NewJobs([]*work.Job{j}), Clock: idle{}, Slots: slots, Inbox: NewInbox(slots), Gate: idle{}, Listener: idle{}, Claims: claims,
+				Jobs: work.NewJobs([]*work.Job{j}), Clock: idle{}, Slots: slots, Inbox: NewInbox(slots), Lanes: lanes, Listener: idle{},
 				NewID: func() string { return "run" }, Log: slog.New(slog.DiscardHandler),
 			})
 			Owned{Jobs: map[*work.Job]bool{j: true}}.take(e)
 			Registered{Jobs: []*work.Job{j}, Cursors: []int64{time.Now().Add(-time.Minute).UnixMilli()}}.take(e)
 			e.fire()
-			b := <-claims
+			b := <-lanes.claims
 			b.Err = err
 			e.hear(b)
 			if got := max(0, time.Until(time.UnixMilli(e.heap.first().at))); got != want {
@@ -35,12 +35,19 @@ func TestClaimThatWasNotSentIsAskedForAnew(t *testing.T) {
 	}
 }
 
+// line is lanes in which nothing is in the way.
+type line struct{ claims chan *work.Batch }
+
+func (l line) Claim(b *work.Batch) { l.claims <- b }
+func (line) NoMoreClaims()         {}
+func (line) Sweep(int)             {}
+func (line) Holding() error        { return nil }
+func (line) Shut(int) bool         { return false }
+
 // idle is a world in which nothing is in the way, and nobody listens.
 type idle struct{ Listener }
 
 func (idle) Now() time.Time    { return time.Now() }
 func (idle) Past() time.Time   { return time.Now() }
 func (idle) Usable() error     { return nil }
-func (idle) Holding() error    { return nil }
-func (idle) Shut(int) bool     { return false }
 func (idle) Due(string, int64) {}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/sharding"
 )
@@ -18,26 +17,25 @@ import (
 // nothing; so that not all do, the one that hashing puts first does it at once, the others in their turn. Those in whose turn the
 // event is still there tell it too, once each: they do not know who was told by others.
 func (s *sweep) relay(ctx context.Context, events []ledger.Event, now int64) {
-	server := s.n.Clock.Server()
-	s.told.begin(server)
+	s.told.begin()
 	maps.DeleteFunc(s.waited, func(_ string, w unheldSince) bool { return time.Since(w.asked) >= unheldAfter })
 	for _, e := range events {
 		if !s.turn(e, now) {
 			continue
 		}
 		call, cancel := context.WithTimeout(ctx, CallTimeout)
-		s.tell(call, server, e, now)
+		s.tell(call, e, now)
 		cancel()
 	}
 }
 
 // turn says whether it is this node's turn to tell of an event.
 func (s *sweep) turn(e ledger.Event, now int64) bool {
-	age, grace := now-e.At, s.n.Grace.Milliseconds()
+	age, grace := now-e.At, s.l.Grace.Milliseconds()
 	if age >= TurnsMax*grace {
 		return true
 	}
-	rank := slices.IndexFunc(sharding.Rank(e.Upstream, s.n.Nodes.Living()), func(x sharding.Node) bool { return x.ID == s.n.ID })
+	rank := slices.IndexFunc(sharding.Rank(e.Upstream, s.l.Nodes.Living()), func(x sharding.Node) bool { return x.ID == s.l.ID })
 	return rank <= 0 || age >= int64(min(rank, TurnsMax))*grace
 }
 
@@ -47,22 +45,24 @@ const unheldAfter = 30 * time.Second
 
 // tell tells all followers of an event, which then leaves the outbox. One that cannot take it yet keeps
 // it there for a later sweep, which tells those that have not answered; so does a server that is not the one that was told.
-func (s *sweep) tell(ctx context.Context, server string, e ledger.Event, now int64) {
+func (s *sweep) tell(ctx context.Context, e ledger.Event, now int64) {
 	waits, mine := false, false
-	var answered []string
+	upstream := s.server(e.Upstream)
+	answered := make(map[string]string)
 	for _, job := range e.Followers {
-		if s.told.has(e, job) {
+		server := s.server(job)
+		if s.told.has(e, job, server) {
 			continue
 		}
 		switch word := s.word(ctx, e, job, now); word {
 		case ledger.RelayDone, ledger.RelayStranger:
-			answered = append(answered, job)
-			mine = mine || word == ledger.RelayDone && s.n.Jobs.Named(job) != nil
+			answered[job] = server
+			mine = mine || word == ledger.RelayDone && s.l.Jobs.Named(job) != nil
 			continue
 		case ledger.RelayFull:
 			if time.Since(s.saidFull) > sayAgain {
 				s.saidFull = time.Now()
-				s.n.Log.Warn("a job cannot be told of the one it follows: too many runs wait beside it, or too much word for those that follow it", "job", job, "follows", e.Upstream)
+				s.l.Log.Warn("a job cannot be told of the one it follows: too many runs wait beside it, or too much word for those that follow it", "job", job, "follows", e.Upstream)
 			}
 		case ledger.Strange:
 			s.strange.Note(1, "entries or histories of jobs that follow others")
@@ -73,23 +73,30 @@ func (s *sweep) tell(ctx context.Context, server string, e ledger.Event, now int
 		waits = true
 	}
 	if mine {
-		wait.Signal(s.n.Sweep) // runs are pending now
+		for job := range answered { // runs are pending now
+			s.l.lanes.Sweep(s.l.Ledger.Partition(job))
+		}
 	}
 	if waits {
 		s.told.keep(e, answered)
 		return
 	}
 	s.ask(ctx, e.Upstream, func() error {
-		err := s.n.Ledger.At(server).Relayed(ctx, e)
+		err := s.l.Ledger.At(upstream).Relayed(ctx, e)
 		switch {
 		case errors.Is(err, ledger.ErrServer):
-			s.n.failover.doubt()
+			s.l.failover.doubt()
 			return nil
 		case err == nil:
 			s.told.forget(e)
 		}
 		return err
 	})
+}
+
+// server is the id of the master that has a job.
+func (s *sweep) server(job string) string {
+	return s.l.lanes.of(s.l.Ledger.Partition(job)).failover.current()
 }
 
 // unheldSince is for a follower that living nodes hold in other definitions than the stored one: since when the ledger has said so, and when
@@ -102,7 +109,7 @@ type unheldSince struct{ since, asked time.Time }
 func (s *sweep) word(ctx context.Context, e ledger.Event, job string, now int64) (word ledger.Word) {
 	w := s.waited[job]
 	if e.Outcome == jobs.OutcomeSucceeded {
-		e.Holders = s.n.Nodes.Digests(job)
+		e.Holders = s.l.Nodes.Digests(job)
 		nobody := len(e.Holders) == 0 || !w.since.IsZero() && time.Since(w.since) >= unheldAfter
 		e.Unheld = e.Holders != nil && nobody && now-e.At >= unheldAfter.Milliseconds()
 		if e.Holders != nil && !e.Unheld && (len(e.Holders) == 0 || time.Since(w.asked) < askedAnew) {
@@ -110,7 +117,7 @@ func (s *sweep) word(ctx context.Context, e ledger.Event, job string, now int64)
 		}
 	}
 	s.ask(ctx, job, func() (err error) {
-		word, err = s.n.Ledger.Relay(ctx, e, job)
+		word, err = s.l.Ledger.Relay(ctx, e, job)
 		return err
 	})
 	switch {
@@ -141,72 +148,8 @@ func (s *sweep) unheld(e ledger.Event, job string, now int64) {
 	}
 	s.saidUnheld[strings.Clone(job)] = time.Now()
 	held := "none"
-	if len(s.n.Nodes.Digests(job)) > 0 {
+	if len(s.l.Nodes.Digests(job)) > 0 {
 		held = "another definition than is stored; `generations list` shows whose that is, and `generations promote` changes it"
 	}
-	s.n.Log.Warn("no living node holds this job, which follows another one: each success of that one waits half a minute for it, which then has missed the tick; start a node that has it, or remove it with `jobs remove`", "job", job, "follows", e.Upstream, "held", held)
-}
-
-const (
-	// An overdue job that no living node holds is an orphan. It is looked at ever more rarely.
-	orphanAfter   = 10 * time.Second
-	orphanLongest = time.Hour
-	// orphansMax is how many are put off in one sweep, orphansKnown of how many a node knows how often they were.
-	orphansMax   = 32
-	orphansKnown = 1024
-)
-
-// orphan is an overdue job that no living node holds.
-type orphan struct {
-	times         int
-	cursor, until int64 // put off from and to, ms
-}
-
-// adopted brings forward the look at orphans that somebody holds again, who need not have registered them anew: the network was away, and
-// their overdue ticks would be nobody's until then.
-func (s *sweep) adopted(ctx context.Context, crowd Nodes) {
-	budget := orphansMax
-	for _, name := range slices.Sorted(maps.Keys(s.orphans)) {
-		if !crowd.Knows(name) {
-			continue
-		}
-		if budget--; budget < 0 {
-			return
-		}
-		o := s.orphans[name]
-		s.ask(ctx, name, func() error {
-			err := s.n.Ledger.Postpone(ctx, ledger.Late{Job: name, Cursor: o.until}, o.cursor)
-			if err == nil {
-				delete(s.orphans, name)
-			}
-			return err
-		})
-	}
-}
-
-// held leaves out the orphans among overdue jobs, and puts off the next look at them.
-func (s *sweep) held(ctx context.Context, late []ledger.Late, now int64) []ledger.Late {
-	crowd, budget := s.n.Nodes, orphansMax
-	s.adopted(ctx, crowd)
-	return slices.DeleteFunc(late, func(l ledger.Late) bool {
-		o := s.orphans[l.Job]
-		times := o.times
-		if times == 0 && now-l.Cursor < orphanAfter.Milliseconds() || crowd.Knows(l.Job) {
-			return false
-		}
-		if budget--; budget < 0 {
-			return true
-		}
-		if times == 0 && len(s.orphans) >= orphansKnown { // some may have been removed long ago
-			clear(s.orphans)
-		}
-		if times == 0 {
-			o.cursor = l.Cursor
-			s.n.Log.Warn("no living node holds this job; it is looked at ever more rarely until one does, or until `jobs remove`", "job", l.Job)
-		}
-		o.times, o.until = times+1, now+min(orphanLongest, orphanAfter<<min(times, 10)).Milliseconds()
-		s.orphans[l.Job] = o
-		s.ask(ctx, l.Job, func() error { return s.n.Ledger.Postpone(ctx, l, o.until) })
-		return true
-	})
+	s.l.Log.Warn("no living node holds this job, which follows another one: each success of that one waits half a minute for it, which then has missed the tick; start a node that has it, or remove it with `jobs remove`", "job", job, "follows", e.Upstream, "held", held)
 }

@@ -1,36 +1,69 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
-// renewer renews runs at the server that was told of them.
-type renewer struct{ n *Lane }
-
-// Renew is for the keeper of the node's leases. Of runs that the server has not been told of, or that wait to be restored,
-// nothing is known.
-func (r renewer) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
-	answers, places := make([]locking.RenewAnswer, len(batch)), make([]int, 0, len(batch))
-	server, waits := r.n.failover.keeps()
-	asked := make([]locking.Renewal, 0, len(batch))
+// Renew is for the keeper of the node's leases: each lane renews those of its partitions, all at the same time. It returns no answers and an
+// error when no master answered, and ErrServer beside the answers when one is not the server that was told of the runs.
+func (n *Lanes) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
+	answers, calls := make([]locking.RenewAnswer, len(batch)), make(map[*Lane]map[string][]int)
 	for i, b := range batch {
-		if _, is := waits[b.Owner]; !is {
-			asked, places = append(asked, b), append(places, i)
+		part := n.Ledger.Partition(b.Name)
+		l := n.of(part)
+		// Of runs that the server has not been told of, or that wait to be restored, nothing is known.
+		server, waits := l.failover.keeps(part)
+		if _, is := waits[b.Owner]; is {
+			continue
+		}
+		if calls[l] == nil {
+			calls[l] = make(map[string][]int)
+		}
+		calls[l][server] = append(calls[l][server], i)
+	}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var answered bool
+	var refused, failed error
+	for l, byServer := range calls {
+		for server, places := range byServer {
+			all.Go(func() {
+				got, err := l.renew(ctx, server, batch, places)
+				mu.Lock()
+				defer mu.Unlock()
+				for i, a := range got {
+					answers[places[i]] = a
+				}
+				answered = answered || got != nil
+				if errors.Is(err, ledger.ErrServer) {
+					refused = err
+				}
+				failed = cmp.Or(failed, err)
+			})
 		}
 	}
-	if len(asked) == 0 {
-		return answers, nil
+	all.Wait()
+	if !answered && len(calls) > 0 {
+		return nil, cmp.Or(refused, failed)
 	}
-	got, err := r.n.Ledger.At(server).Renew(ctx, asked)
+	return answers, refused
+}
+
+// renew renews leases at a server.
+func (l *Lane) renew(ctx context.Context, server string, batch []locking.Renewal, places []int) ([]locking.RenewAnswer, error) {
+	asked := make([]locking.Renewal, len(places))
+	for i, p := range places {
+		asked[i] = batch[p]
+	}
+	got, err := l.Ledger.At(server).Renew(ctx, asked)
 	if errors.Is(err, ledger.ErrServer) {
-		r.n.failover.doubt()
+		l.failover.doubt()
 	}
-	for i, a := range got {
-		answers[places[i]] = a
-	}
-	return answers, err
+	return got, err
 }

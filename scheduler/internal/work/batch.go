@@ -23,7 +23,7 @@ type Batch struct {
 	// Copied is when the last request was sent that can be granted, and Unanswered says that one was not answered.
 	Copied     time.Time
 	Unanswered bool
-	Lent       bool // its claims lent their slots to others while it waited
+	Freed      bool // its claims hold no slots, because they were in doubt; what they were granted does
 
 	Answers []ledger.Answer
 	Begun   []bool // of each claim, whether it was granted and its run is here, or is being handed back
