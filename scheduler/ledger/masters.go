@@ -61,8 +61,10 @@ func (l *Ledger) Master(ctx context.Context, part int) (Master, error) {
 	return Master{client, redisconn.Addr(client)}, nil
 }
 
-// Identity asks a master of a partition for its id, for At, Reap and Reassert; see Recognize.
+// Identity asks a master of a partition for its id, for At, Reap and Reassert; see Recognize. After an error a Cluster client looks who is
+// master.
 func (l *Ledger) Identity(ctx context.Context, m Master, part int, known string) (id string, err error) {
+	defer func() { redisconn.LookAgain(ctx, l.client, err) }()
 	call, cancel := l.bounded(ctx)
 	defer cancel()
 	_, id, err = timeOf(call, m.client)

@@ -137,9 +137,6 @@ func (f *failover) ask(ctx context.Context) {
 	}
 	id, err := f.l.Ledger.Identity(ctx, m, parts[0], id)
 	f.partly.Store(err != nil)
-	if err != nil && ctx.Err() == nil {
-		f.l.Health.unanswered(err)
-	}
 	f.is(id)
 }
 
