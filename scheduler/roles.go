@@ -46,7 +46,7 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 		MaxSkew: c.MaxSkew, Grace: c.Grace, SweepEvery: c.SweepEvery, FailoverHold: c.FailoverHold, Log: n.log,
 	})
 	r.runner = runner.New(runner.Config{
-		Node: c.Name, Values: values, Now: n.clock.Now, Past: n.clock.Past, Keeper: r.lanes.Keeper(), Live: live, Redis: r.lanes, Listener: n.events, Log: n.log,
+		Node: c.Name, Values: values, Now: n.clock.Now, Past: n.clock.Past, Live: live, Redis: r.lanes, Listener: n.events, Log: n.log,
 	})
 	r.cluster = cluster.New(cluster.Config{
 		ID: n.id, Name: c.Name, Namespace: c.Namespace, Version: c.Version, Revision: c.Revision, Generation: c.Generation,

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/ledger"
 	"github.com/escapement/escapement/sharding"
@@ -132,7 +133,12 @@ func (f *failover) ask(ctx context.Context) {
 	m, id := f.master, f.id
 	f.mu.Unlock()
 	parts := f.parts()
-	if len(parts) == 0 || !m.Known() {
+	if len(parts) == 0 {
+		return
+	}
+	if !m.Known() {
+		f.partly.Store(true)
+		f.l.Health.unanswered(locking.ErrUnreachable)
 		return
 	}
 	id, err := f.l.Ledger.Identity(ctx, m, parts[0], id)

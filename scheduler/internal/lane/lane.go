@@ -3,8 +3,10 @@ package lane
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/scheduler/ledger"
 )
@@ -27,6 +29,7 @@ type Lane struct {
 	failover *failover
 	settler  *settler
 	watchdog *watchdog
+	keeper   *locking.Keeper  // of leases that were granted here; a partition that comes to another lane leaves its leases
 	claims   chan *work.Batch // with room for as many as there are slots
 	sweep    chan struct{}    // holds one signal: sweep before the period is over
 	end      context.CancelFunc
@@ -42,18 +45,22 @@ func newLane(n *Lanes, m ledger.Master) *Lane {
 	l.failover = newFailover(l, m)
 	l.settler = newSettler(l)
 	l.watchdog = newWatchdog(n.may, n.Ledger.Job, n.Log)
+	// The keeper's own log is not used: the runner says what became of a run, health what of Redis.
+	l.keeper = locking.NewKeeper(n, locking.KeeperConfig{
+		Margin: n.MaxSkew, CallTimeout: CallTimeout, Logger: slog.New(slog.DiscardHandler),
+	})
 	return l
 }
 
-// start starts the lane's goroutines: claims are taken until the agenda has ended, ends of runs until the lane is ended, and the rest goes on
-// until Terms.Alive ends or the lane is ended.
+// start starts the lane's goroutines: claims are taken until the agenda has ended, ends of runs until no run is left, and the rest goes on
+// until Terms.Alive ends; all of it at most until the lane is ended. The caller has the lock of Lanes.
 func (l *Lane) start(t *Terms) {
 	alive, end := context.WithCancel(t.Alive)
 	l.end = end
-	for range carriers {
+	for range l.lanes.left(carriers, l.lanes.closed) {
 		t.Settling.Go(func() { l.settler.carry(t.Alive, t.Settling) })
 	}
-	for range senders {
+	for range l.lanes.left(senders, l.lanes.asked) {
 		t.Taking.Go(func() { sender{l, t.Runner, t.Taking}.run(t.Claiming) })
 	}
 	if l.apart {

@@ -72,7 +72,6 @@ type Lanes struct {
 	Config
 	apart   bool     // on a Cluster, whose masters fail one by one
 	home    *breaker // of the master that has the control record, the roster and the clock
-	keeper  *locking.Keeper
 	memory  memory
 	orphans orphans
 	changed chan struct{} // holds one signal: look which partition has which master now
@@ -89,10 +88,6 @@ type Lanes struct {
 func New(c Config) *Lanes {
 	n := &Lanes{Config: c, apart: c.Ledger.Clustered(), changed: make(chan struct{}, 1)}
 	n.home = &breaker{health: c.Health, master: "of the control record", apart: n.apart, others: n}
-	// The keeper's own log is not used: the runner says what became of a run, health what of Redis.
-	n.keeper = locking.NewKeeper(n, locking.KeeperConfig{
-		Margin: c.MaxSkew, CallTimeout: CallTimeout, Logger: slog.New(slog.DiscardHandler),
-	})
 	return n
 }
 
@@ -117,6 +112,14 @@ func (n *Lanes) Start(t Terms) {
 	if n.apart {
 		t.Keeping.Go(func() { n.watchRoutes(t.Alive) })
 	}
+}
+
+// left is how many of a lane's goroutines are to be started: none, when there is nothing left to do for them.
+func (n *Lanes) left(all int, over bool) int {
+	if over {
+		return 0
+	}
+	return all
 }
 
 // Claim takes a batch of claims to Redis. It does not block.
@@ -149,8 +152,10 @@ func (n *Lanes) Close() {
 // Sweep has a partition looked at before the period is over.
 func (n *Lanes) Sweep(part int) { wait.Signal(n.of(part).sweep) }
 
-// Keeper keeps leases of runs alive.
-func (n *Lanes) Keeper() *locking.Keeper { return n.keeper }
+// Hold keeps the lease of a run in a partition alive, until it is closed or lost.
+func (n *Lanes) Hold(parent context.Context, part int, g locking.Grant) *locking.Lease {
+	return n.of(part).keeper.Hold(parent, g)
+}
 
 // Holding is why the node claims nothing, nil when it may, if not of all partitions.
 func (n *Lanes) Holding() error {

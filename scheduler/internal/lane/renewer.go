@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ledger"
 )
 
-// Renew is for the keeper of the node's leases: each lane renews those of its partitions, all at the same time. It returns no answers and an
+// Renew is for the keepers of lanes: each renews the leases of its partitions, and those that it had, all at the same time. It returns no answers and an
 // error when no master answered, and ErrServer beside the answers when one is not the server that was told of the runs.
 func (n *Lanes) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
 	answers, calls := make([]locking.RenewAnswer, len(batch)), make(map[*Lane]map[string][]int)

@@ -89,7 +89,7 @@ func (n *Lanes) route(ctx context.Context) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	old := n.routes.Load()
+	old, came := n.routes.Load(), make(map[*Lane]int)
 	for p, m := range masters {
 		from := byPart[p]
 		if m.Addr == from.addr {
@@ -98,8 +98,11 @@ func (n *Lanes) route(ctx context.Context) {
 		to := n.to(byPart, m)
 		to.failover.take(p, from.failover.give(p))
 		byPart[p] = to
-		n.Log.Info("a partition has another master", "partition", p, "from", from.addr, "to", to.addr)
+		came[to]++
 		wait.Signal(to.failover.look)
+	}
+	for to, count := range came {
+		n.Log.Info("partitions have another master", "master", to.addr, "partitions", count)
 	}
 	next := newRoutes(byPart)
 	n.routes.Store(next)

@@ -20,26 +20,21 @@ import (
 // agenda, reaps leases that lapsed, ends runs that somebody wants ended, brings word to jobs that
 // follow others, and puts off orphans.
 type sweep struct {
-	l      *Lane
+	round
 	gaze   *ledger.Gaze
 	seen   map[string]sighting // lapsed leases, by run
 	writes writes              // of a master of a Cluster
 
-	failed  error // what this sweep asked its master and was not answered
-	probes  sync.WaitGroup
-	probing atomic.Bool // a probe is under way
+	relay             *relay
+	beside            sync.WaitGroup // of what the sweep does not wait for
+	probing, relaying atomic.Bool    // that is under way
 
 	strange, unreaped Strangers
-	saidFull          time.Time // that a follower cannot be told
-
-	told       told
-	waited     map[string]unheldSince // followers that nobody alive holds as they are stored, for half a minute after the ledger said so
-	saidUnheld map[string]time.Time   // followers that nobody alive holds: when it was said
 }
 
 func newSweep(l *Lane) *sweep {
 	return &sweep{
-		l: l, gaze: l.Ledger.NewGaze(), seen: make(map[string]sighting), saidUnheld: make(map[string]time.Time), waited: make(map[string]unheldSince),
+		round: round{l: l}, gaze: l.Ledger.NewGaze(), seen: make(map[string]sighting), relay: newRelay(l),
 		strange: Strangers{Log: l.Log}, unreaped: Strangers{Log: l.Log},
 	}
 }
@@ -50,7 +45,7 @@ const sweepPause = 50 * time.Millisecond
 // run sweeps until ctx ends, beginning at a point of the period that the node's id chooses, so
 // that nodes do not sweep together. From then until alive ends it only looks for runs to cancel.
 func (s *sweep) run(ctx, alive context.Context) {
-	defer s.probes.Wait()
+	defer s.beside.Wait()
 	wait.For(ctx, wait.Spread(s.l.ID+" sweep"+s.l.addr, time.Now(), s.l.SweepEvery))
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -108,7 +103,7 @@ func (s *sweep) confirm(ctx context.Context, part int) {
 	if !s.l.breaker.isUnconfirmed() || s.probing.Swap(true) {
 		return
 	}
-	s.probes.Go(func() {
+	s.beside.Go(func() {
 		defer s.probing.Store(false)
 		call, cancel := context.WithTimeout(ctx, CallTimeout)
 		defer cancel()
@@ -118,20 +113,26 @@ func (s *sweep) confirm(ctx context.Context, part int) {
 	})
 }
 
+// round is what a lane asks in one sweep, and failed what its own master did not answer.
+type round struct {
+	l      *Lane
+	failed error
+}
+
 // ask asks something of a job's partition, which a later sweep does again if it fails. It does not while the partition's master is
-// unreachable, nor, when that is this lane's, when it has not answered this sweep before.
-func (s *sweep) ask(ctx context.Context, job string, f func() error) {
-	part := s.l.Ledger.Partition(job)
-	of := s.l.lanes.of(part)
-	if of.breaker.open() || of.failover.holds(part) || of == s.l && errors.Is(s.failed, locking.ErrUnreachable) {
+// unreachable, nor, when that is the lane's own, when it has not answered this sweep before.
+func (r *round) ask(ctx context.Context, job string, f func() error) {
+	part := r.l.Ledger.Partition(job)
+	of := r.l.lanes.of(part)
+	if of.breaker.open() || of.failover.holds(part) || of == r.l && errors.Is(r.failed, locking.ErrUnreachable) {
 		return
 	}
 	err := f()
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 		of.fail(roleSweep, err)
 	}
-	if of == s.l {
-		s.failed = errors.Join(s.failed, err)
+	if of == r.l {
+		r.failed = errors.Join(r.failed, err)
 	}
 }
 
@@ -166,10 +167,27 @@ func (s *sweep) once(ctx context.Context) {
 		l.Inbox.Tell(agenda.Found{Finding: found, Parts: parts})
 	}
 	s.reap(call, s.ripe(call, found.Lapsed))
-	s.relay(call, found.Events, now)
+	s.tell(ctx, call, found.Events, now)
 	if s.failed == nil {
 		l.breaker.ok(roleSweep)
 	}
+}
+
+// tell brings word of ticks to the jobs that follow. On a Cluster these may live at other masters, which the sweep is not to wait for.
+func (s *sweep) tell(ctx, call context.Context, events []ledger.Event, now int64) {
+	if !s.l.apart {
+		s.relay.bring(call, &s.round, events, now)
+		return
+	}
+	if len(events) == 0 || s.relaying.Swap(true) {
+		return
+	}
+	s.beside.Go(func() {
+		defer s.relaying.Store(false)
+		call, cancel := context.WithTimeout(ctx, 2*s.l.MaxSkew)
+		defer cancel()
+		s.relay.bring(call, &round{l: s.l}, events, now)
+	})
 }
 
 // reap settles runs as abandoned and says so.
