@@ -153,24 +153,23 @@ func (b *breaker) late(by time.Duration) time.Duration {
 	return by
 }
 
-// doubt is about one batch, which may have been carried out. The breaker is open while it lasts; an only server's has none.
-type doubt struct {
-	b     *breaker
-	begun bool
-}
+// doubt is about one batch, which may have been carried out. A breaker is open while it lasts.
+type doubt struct{ of *breaker }
 
-// begin begins it, or goes on with it.
-func (d *doubt) begin() {
-	if !d.begun {
-		d.begun = true
-		d.b.change(func() { d.b.doubts++ })
+// begin begins it, or goes on with it, at a breaker.
+func (d *doubt) begin(b *breaker) {
+	if d.of == b {
+		return
 	}
+	d.end()
+	d.of = b
+	b.change(func() { b.doubts++ })
 }
 
 // end ends it, if it has begun.
 func (d *doubt) end() {
-	if d.begun {
-		d.begun = false
-		d.b.change(func() { d.b.doubts-- })
+	if b := d.of; b != nil {
+		d.of = nil
+		b.change(func() { b.doubts-- })
 	}
 }

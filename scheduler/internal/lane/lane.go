@@ -61,7 +61,7 @@ func (l *Lane) start(t *Terms) {
 		t.Settling.Go(func() { l.settler.carry(t.Alive, t.Settling) })
 	}
 	for range l.lanes.left(senders, l.lanes.asked) {
-		t.Taking.Go(func() { sender{l, t.Runner, t.Taking}.run(t.Claiming) })
+		t.Taking.Go(func() { sender{l: l, runner: t.Runner, group: t.Taking}.run(t.Claiming) })
 	}
 	if l.apart {
 		t.Keeping.Go(func() { l.watch(alive) })

@@ -16,9 +16,10 @@ import (
 
 // sender carries batches of claims to a lane's master and their answers back. A lane has a few, with one request in flight each.
 type sender struct {
-	l      *Lane
-	runner Runner
-	group  *sync.WaitGroup // that it is of
+	l        *Lane
+	runner   Runner
+	group    *sync.WaitGroup // that it is of
+	detached bool            // it carries one batch, whatever lane its partition comes to
 }
 
 // run serves the agenda until the lane takes no more batches. When draining ends, claims whose outcome is still unknown are given up.
@@ -28,11 +29,11 @@ func (s sender) run(draining context.Context) {
 	}
 }
 
-// carry brings one batch's answers, and has what was granted begin. A batch whose partition comes to another lane has a goroutine of its own
-// from then on.
+// carry brings one batch's answers, and has what was granted begin. A batch that has to wait for a failover of its partition has a goroutine of
+// its own from then on: the lane's senders are for the others.
 func (s sender) carry(draining context.Context, b *work.Batch) {
 	if !s.claim(draining, b) {
-		s.l = s.l.lanes.of(b.Part)
+		s.detached = true
 		s.group.Go(func() { s.carry(draining, b) })
 		return
 	}
@@ -45,13 +46,17 @@ func (s sender) carry(draining context.Context, b *work.Batch) {
 // that can be granted are sent for MaxSkew only; from then on the batch asks whether it was
 // granted, and a no is final when no copy can be under way any more. An error that is not Redis
 // being away is the batch's own: it goes back to the agenda, so that it keeps no other waiting.
-// False: its partition has another lane, which is to go on.
-func (s sender) claim(draining context.Context, b *work.Batch) (here bool) {
-	l, skew := s.l, s.l.MaxSkew
-	doubt := doubt{b: l.breaker}
+// False: it is to go on detached.
+func (s sender) claim(draining context.Context, b *work.Batch) (done bool) {
+	skew := s.l.MaxSkew
+	var doubt doubt
 	defer doubt.end()
 	for try := 0; ; try++ {
-		if b.Asked.IsZero() && (draining.Err() != nil || time.Since(b.Made) > 2*skew || l.breaker.open()) {
+		if s.detached {
+			s.l = s.l.lanes.of(b.Part)
+		}
+		l := s.l
+		if b.Asked.IsZero() && (draining.Err() != nil || time.Since(b.Made) > 2*skew || l.apart && l.shut(b.Part)) {
 			b.Err = work.ErrNotSent
 			return true
 		}
@@ -93,24 +98,31 @@ func (s sender) claim(draining context.Context, b *work.Batch) (here bool) {
 		if draining.Err() != nil && !b.Asked.IsZero() && time.Since(b.Asked) > 3*skew {
 			return true
 		}
+		held := l.failover.holds(b.Part) // or it has another lane
 		if l.apart && b.Err != nil {
-			doubt.begin()
 			s.free(b)
+			if !held {
+				doubt.begin(l.breaker)
+				s.flush()
+			}
 		}
 		wait.For(context.Background(), wait.Backoff(l.ID+b.Claims[0].Run, max(0, try)))
-		if l.moved(b.Part) {
+		if l.apart && held && !s.detached && !b.Asked.IsZero() {
 			return false
 		}
 	}
 }
 
-// free gives back the slots of a batch that is in doubt: what its claims are granted takes them again. So do the slots of those that wait
-// behind it and were not sent, which go back to the agenda.
+// free gives back the slots of a batch that is in doubt: what its claims are granted takes them again.
 func (s sender) free(b *work.Batch) {
 	if !b.Freed {
 		b.Freed = true
 		s.l.Inbox.Tell(agenda.Freed{Slots: len(b.Claims)})
 	}
+}
+
+// flush gives what waits behind a batch that is in doubt, and was not sent, back to the agenda.
+func (s sender) flush() {
 	for {
 		select {
 		case next, more := <-s.l.claims:

@@ -151,7 +151,9 @@ func (s *settler) carry(giveUp context.Context, group *sync.WaitGroup) {
 	for stopped := false; ; {
 		switch batch, left := s.next(stopped); {
 		case batch != nil:
-			s.take(giveUp, batch, group)
+			if !s.take(giveUp, batch, false) {
+				group.Go(func() { s.take(giveUp, batch, true) })
+			}
 		case stopped:
 			return
 		default:
@@ -169,16 +171,16 @@ func (s *settler) carry(giveUp context.Context, group *sync.WaitGroup) {
 	}
 }
 
-// take takes a batch to Redis and hands out the answers. When its partition comes to another lane, that one goes on.
-func (s *settler) take(giveUp context.Context, batch []settling, group *sync.WaitGroup) {
-	part, reports := batch[0].Grant.Job.Part, make([]ledger.Report, len(batch))
+// take takes a batch to Redis and hands out the answers. False: it has to wait for a failover of its partition, and is to be taken in a
+// goroutine of its own, detached, whatever lane the partition comes to.
+func (s *settler) take(giveUp context.Context, batch []settling, detached bool) (done bool) {
+	reports := make([]ledger.Report, len(batch))
 	for i, b := range batch {
 		reports[i] = b.Report
 	}
-	words, err := s.persist(giveUp, batch, reports)
-	if errors.Is(err, errMoved) {
-		group.Go(func() { s.l.lanes.of(part).settler.take(giveUp, batch, group) })
-		return
+	words, err := s.persist(giveUp, batch, reports, detached)
+	if errors.Is(err, errDetach) {
+		return false
 	}
 	slots := 0
 	for _, b := range batch {
@@ -194,24 +196,30 @@ func (s *settler) take(giveUp context.Context, batch []settling, group *sync.Wai
 		}
 		b.then.Settled(b.Report, words[i], nil)
 	}
+	return true
 }
 
-// errMoved is the answer to a batch whose partition has another lane now.
-var errMoved = errors.New("the partition has another master")
+// errDetach is the answer to a batch that is to be detached.
+var errDetach = errors.New("the partition's master is to be told of its runs")
 
 // persist asks until the server that knows the runs has taken their ends. While it does not, they hold no slots on a Cluster, nor do those
 // behind them.
-func (s *settler) persist(giveUp context.Context, batch []settling, reports []ledger.Report) ([]ledger.Word, error) {
-	l, part := s.l, batch[0].Grant.Job.Part
-	doubt := doubt{b: l.breaker}
+func (s *settler) persist(giveUp context.Context, batch []settling, reports []ledger.Report, detached bool) ([]ledger.Word, error) {
+	part := batch[0].Grant.Job.Part
+	var doubt doubt
 	defer doubt.end()
 	for try := 0; ; try++ {
-		words, err := s.once(batch, reports, part)
+		l := s.l
+		if detached {
+			l = l.lanes.of(part)
+		}
+		words, err := l.settle(batch, reports, part)
+		held := errors.Is(err, errHolding) || errors.Is(err, ledger.ErrServer)
 		switch {
 		case err == nil:
 			l.breaker.ok("settle")
 			return words, nil
-		case errors.Is(err, errHolding), errors.Is(err, ledger.ErrServer): // it does not know these runs yet
+		case held: // it does not know these runs yet
 			try = 0
 		default:
 			l.fail("settle", err)
@@ -219,21 +227,23 @@ func (s *settler) persist(giveUp context.Context, batch []settling, reports []le
 		if try >= settleTries && !errors.Is(err, locking.ErrUnreachable) && !redisconn.Full(err) && !redisconn.Denied(err) {
 			return nil, err // not Redis that takes nothing at all: it keeps no other partition's reports waiting for ever
 		}
-		if l.apart {
-			doubt.begin()
-			s.free(batch)
+		if l.apart && held {
+			l.settler.free(batch, nil)
+		} else if l.apart && l.breaker.open() {
+			doubt.begin(l.breaker)
+			l.settler.free(batch, l.settler.piles)
 		}
 		if !wait.For(giveUp, wait.Backoff(reports[0].Run, try)) {
 			return nil, errors.Join(errStopped, err)
 		}
-		if l.moved(part) {
-			return nil, errMoved
+		if l.apart && !detached && (held || l.moved(part)) {
+			return nil, errDetach
 		}
 	}
 }
 
-// free gives back the slots of a batch, and of all reports that wait.
-func (s *settler) free(batch []settling) {
+// free gives back the slots of a batch, and of what waits in some piles.
+func (s *settler) free(batch []settling, piles map[int]*pile) {
 	slots := 0
 	free := func(all []settling) {
 		for i := range all {
@@ -245,7 +255,7 @@ func (s *settler) free(batch []settling) {
 	}
 	free(batch)
 	s.mu.Lock()
-	for _, p := range s.piles {
+	for _, p := range piles {
 		free(p.reports)
 	}
 	s.mu.Unlock()
@@ -254,9 +264,9 @@ func (s *settler) free(batch []settling) {
 	}
 }
 
-// once asks once. The answer of a server that is none any more counts for nothing.
-func (s *settler) once(batch []settling, reports []ledger.Report, part int) ([]ledger.Word, error) {
-	f := s.l.failover
+// settle asks once. The answer of a server that is none any more counts for nothing.
+func (l *Lane) settle(batch []settling, reports []ledger.Report, part int) ([]ledger.Word, error) {
+	f := l.failover
 	server, waits := f.keeps(part)
 	for _, r := range reports {
 		if _, is := waits[r.Run]; is {
@@ -265,12 +275,12 @@ func (s *settler) once(batch []settling, reports []ledger.Report, part int) ([]l
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), CallTimeout)
 	defer cancel()
-	words, err := s.l.Ledger.At(server).Settle(ctx, reports)
+	words, err := l.Ledger.At(server).Settle(ctx, reports)
 	if errors.Is(err, ledger.ErrServer) {
 		f.doubt()
 	}
 	if err != nil {
-		return nil, s.l.breaker.full(err)
+		return nil, l.breaker.full(err)
 	}
 	ends := make([]*ending, 0, len(batch))
 	for i, word := range words {
