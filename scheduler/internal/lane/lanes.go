@@ -256,8 +256,10 @@ func (n *Lanes) At(role string, part int, ask func() error) error {
 
 // Unheard takes up that masters of some partitions did not answer a role.
 func (n *Lanes) Unheard(role string, err error, parts []int) {
-	for _, p := range parts {
-		n.of(p).fail(role, err)
+	for _, l := range n.all() {
+		if slices.ContainsFunc(parts, func(p int) bool { return n.of(p) == l }) {
+			l.fail(role, err)
+		}
 	}
 }
 

@@ -71,6 +71,7 @@ func (s sender) claim(draining context.Context, b *work.Batch) (done bool) {
 		}
 		b.Sent = time.Now()
 		b.Answers, b.Err = s.once(b)
+		again, anew := s.failed(b)
 		switch {
 		case b.Err == nil:
 			l.breaker.ok(roleClaim)
@@ -78,27 +79,15 @@ func (s sender) claim(draining context.Context, b *work.Batch) (done bool) {
 			if !asking || time.Since(b.Copied) > 2*skew || !b.Unsure() {
 				return true
 			}
-		case errors.Is(b.Err, errHolding), errors.Is(b.Err, ledger.ErrServer):
-			if errors.Is(b.Err, ledger.ErrServer) {
-				l.failover.doubt()
-			}
-			if try = -1; !b.Unanswered {
-				b.Asked = time.Time{} // nothing was carried out
-			}
-		case errors.Is(b.Err, ledger.ErrClock):
-			l.Health.Fail(roleClaim, b.Err)
-			l.lanes.Resample(context.Background())
-		case errors.Is(b.Err, locking.ErrUnreachable):
-			b.Unanswered = true
-			l.fail(roleClaim, b.Err)
-		default:
-			l.Health.Fail(roleClaim, b.Err)
+		case !again:
 			return true
+		case anew:
+			try = -1
 		}
 		if draining.Err() != nil && !b.Asked.IsZero() && time.Since(b.Asked) > 3*skew {
 			return true
 		}
-		held := l.failover.holds(b.Part) // or it has another lane
+		held := anew || l.failover.holds(b.Part) // or it has another lane
 		if l.apart && b.Err != nil {
 			s.free(b)
 			if !held {
@@ -111,6 +100,32 @@ func (s sender) claim(draining context.Context, b *work.Batch) (done bool) {
 			return false
 		}
 	}
+}
+
+// failed takes up the error of a batch: whether it is to be asked for again, and anew, because its master is not the one that it was.
+func (s sender) failed(b *work.Batch) (again, anew bool) {
+	switch {
+	case b.Err == nil:
+		return false, false
+	case errors.Is(b.Err, errHolding), errors.Is(b.Err, ledger.ErrServer):
+		if errors.Is(b.Err, ledger.ErrServer) {
+			s.l.failover.doubt()
+		}
+		if !b.Unanswered {
+			b.Asked = time.Time{} // nothing was carried out
+		}
+		return true, true
+	case errors.Is(b.Err, ledger.ErrClock):
+		s.l.Health.Fail(roleClaim, b.Err)
+		s.l.lanes.Resample(context.Background())
+	case errors.Is(b.Err, locking.ErrUnreachable):
+		b.Unanswered = true
+		s.l.fail(roleClaim, b.Err)
+	default:
+		s.l.Health.Fail(roleClaim, b.Err)
+		return false, false
+	}
+	return true, false
 }
 
 // free gives back the slots of a batch that is in doubt: what its claims are granted takes them again.

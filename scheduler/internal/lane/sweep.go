@@ -73,12 +73,13 @@ func (s *sweep) run(ctx, alive context.Context) {
 
 // cancelled looks for runs to cancel and nothing else.
 func (s *sweep) cancelled(alive context.Context) {
-	if s.l.Slots.Used() == 0 {
+	parts := s.l.failover.parts()
+	if s.l.Slots.Used() == 0 || len(parts) == 0 {
 		return
 	}
 	call, cancel := context.WithTimeout(alive, CallTimeout)
 	defer cancel()
-	found, err := s.l.Ledger.Cancels(call, s.l.failover.parts()...)
+	found, err := s.l.Ledger.Cancels(call, parts...)
 	if err != nil && alive.Err() == nil {
 		s.l.fail(roleSweep, err)
 	}
