@@ -73,9 +73,9 @@ func (r *roles) run(ctx context.Context) error {
 	defer stop()
 	claiming, stopClaiming := context.WithCancel(alive) // outlasts ctx by the hand-over
 	defer stopClaiming()
-	var taking, keeping, settling sync.WaitGroup
+	var taking, keeping sync.WaitGroup
 	r.lanes.Start(lane.Terms{
-		Runner: r.runner, Sweeping: ctx, Claiming: claiming, Alive: alive, Taking: &taking, Settling: &settling, Keeping: &keeping,
+		Runner: r.runner, Sweeping: ctx, Claiming: claiming, Alive: alive, Group: &keeping,
 	})
 	taking.Go(func() { r.agenda.Run(claiming) })
 	taking.Go(func() { r.cluster.Register(ctx) })
@@ -94,10 +94,8 @@ func (r *roles) run(ctx context.Context) error {
 	taking.Wait()
 	err := r.runner.Drain(left)
 	r.lanes.Part(alive)
-	r.lanes.Close()
 	stop()
 	keeping.Wait()
-	settling.Wait()
 	r.cluster.Leave(ctx)
 	n.log.Info("node stopped")
 	if n.moves.Moved() && asked.Err() == nil {

@@ -18,12 +18,17 @@ import (
 // master. It returns no answers and an error when no call was answered, and ErrServer beside the answers when some masters
 // are other servers than At said.
 func (l *Ledger) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
+	return l.RenewAt(ctx, batch, func(int) string { return l.known })
+}
+
+// RenewAt is Renew for who knows a server for each partition.
+func (l *Ledger) RenewAt(ctx context.Context, batch []locking.Renewal, known func(part int) string) ([]locking.RenewAnswer, error) {
 	byPart := l.byPartition(len(batch), func(i int) string { return batch[i].Name })
 	calls := make(map[int][]*renewal)
 	var parts []int
 	for p, places := range byPart {
 		for part := range slices.Chunk(places, BatchMax) {
-			calls[p] = append(calls[p], &renewal{keys: l.keys[p], server: l.known, places: part})
+			calls[p] = append(calls[p], &renewal{keys: l.keys[p], server: known(p), places: part})
 		}
 		if len(places) > 0 {
 			parts = append(parts, p)

@@ -35,8 +35,6 @@ type Clock interface {
 type Lanes interface {
 	// Claim takes a batch. It does not block: there is room for as many as there are slots.
 	Claim(b *work.Batch)
-	// NoMoreClaims says that the agenda has ended.
-	NoMoreClaims()
 	// Sweep has a partition looked at soon: a run has ended that other jobs follow. It does not block.
 	Sweep(part int)
 	// Holding is why nothing may be claimed, besides the clock; nil when something may.
@@ -122,7 +120,6 @@ func (e *Agenda) Run(ctx context.Context) {
 		timer.Reset(e.fire())
 		select {
 		case <-ctx.Done():
-			e.Lanes.NoMoreClaims()
 			for e.inflight > 0 {
 				select {
 				case b := <-e.Answers:

@@ -39,7 +39,6 @@ func TestClaimThatWasNotSentIsAskedForAnew(t *testing.T) {
 type line struct{ claims chan *work.Batch }
 
 func (l line) Claim(b *work.Batch) { l.claims <- b }
-func (line) NoMoreClaims()         {}
 func (line) Sweep(int)             {}
 func (line) Holding() error        { return nil }
 func (line) Shut(int) bool         { return false }

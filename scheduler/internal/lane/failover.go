@@ -80,8 +80,8 @@ func (f *failover) begin() {
 	}
 }
 
-// is takes up which id the master has.
-func (f *failover) is(id string) {
+// named takes up which id the master has.
+func (f *failover) named(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.id = id
@@ -94,11 +94,18 @@ func (f *failover) current() string {
 	return f.id
 }
 
-// at takes up under which client the master is reached.
-func (f *failover) at(m ledger.Master) {
+// is takes up how the master is reached.
+func (f *failover) is(m ledger.Master) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.master = m
+}
+
+// at is the master.
+func (f *failover) at() ledger.Master {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.master
 }
 
 // give takes a partition out of the lane.
@@ -129,10 +136,7 @@ func (f *failover) parts() []int {
 
 // ask asks a master of a Cluster who it is.
 func (f *failover) ask(ctx context.Context) {
-	f.mu.Lock()
-	m, id := f.master, f.id
-	f.mu.Unlock()
-	parts := f.parts()
+	m, id, parts := f.at(), f.current(), f.parts()
 	if len(parts) == 0 {
 		return
 	}
@@ -143,15 +147,7 @@ func (f *failover) ask(ctx context.Context) {
 	}
 	id, err := f.l.Ledger.Identity(ctx, m, parts[0], id)
 	f.partly.Store(err != nil)
-	f.is(id)
-}
-
-// writable is nil when the master takes writes for a partition.
-func (f *failover) writable(ctx context.Context, part int) error {
-	f.mu.Lock()
-	m := f.master
-	f.mu.Unlock()
-	return f.l.Ledger.Writable(ctx, m, part)
+	f.named(id)
 }
 
 // unchangedFor is how long ago something was noticed last.
@@ -242,24 +238,13 @@ func (f *failover) keeps(part int) (server string, waits map[string]int64) {
 }
 
 // noticed says whether a server is, for a partition, the one that this node has noticed last. What another one granted it comes too
-// late to be told, if it has not begun.
-func (f *failover) noticed(server string, part int) bool {
+// late to be told, if it has not begun. Ends of runs that it has recorded, if it is, are remembered for one that has lost them: another one
+// was told of these runs as of going ones.
+func (f *failover) noticed(server string, part int, ends ...*ending) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.hasNoticed(server, part)
-}
-
-func (f *failover) hasNoticed(server string, part int) bool {
 	e := f.epochs[part]
-	return e != nil && e.noticed == server
-}
-
-// remember keeps ends of a partition's runs that a server has recorded, for one that has lost them. False: another server was noticed
-// meanwhile, which was told of these runs as of going ones.
-func (f *failover) remember(server string, part int, ends []*ending) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.hasNoticed(server, part) {
+	if e == nil || e.noticed != server {
 		return false
 	}
 	f.l.lanes.memory.add(ends)

@@ -23,7 +23,7 @@ func (s sender) start(b *work.Batch) {
 			continue
 		}
 		slotLost := b.Freed && !s.l.Slots.Retake()
-		b.Begun[i] = s.runner.Start(s.granted(b, i, slotLost))
+		b.Begun[i] = s.terms.Runner.Start(s.granted(b, i, slotLost))
 		if b.Freed && !b.Begun[i] {
 			s.l.Inbox.Tell(agenda.Freed{Slots: 1})
 		}

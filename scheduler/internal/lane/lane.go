@@ -52,32 +52,29 @@ func newLane(n *Lanes, m ledger.Master) *Lane {
 	return l
 }
 
-// start starts the lane's goroutines: claims are taken until the agenda has ended, ends of runs until no run is left, and the rest goes on
-// until Terms.Alive ends; all of it at most until the lane is ended. The caller has the lock of Lanes.
+// start starts the lane's goroutines. They end when the lane does, with what it has been given by then.
 func (l *Lane) start(t *Terms) {
 	alive, end := context.WithCancel(t.Alive)
 	l.end = end
-	for range l.lanes.left(carriers, l.lanes.closed) {
-		t.Settling.Go(func() { l.settler.carry(t.Alive, t.Settling) })
+	for range carriers {
+		t.Group.Go(func() { l.settler.carry(t, alive.Done()) })
 	}
-	for range l.lanes.left(senders, l.lanes.asked) {
-		t.Taking.Go(func() { sender{l: l, runner: t.Runner, group: t.Taking}.run(t.Claiming) })
+	for range senders {
+		t.Group.Go(func() { sender{l: l, terms: t}.run(alive.Done()) })
 	}
 	if l.apart {
-		t.Keeping.Go(func() { l.watch(alive) })
+		t.Group.Go(func() { l.watch(alive) })
 	}
-	t.Keeping.Go(func() { newSweep(l).run(t.Sweeping, alive) })
+	t.Group.Go(func() { newSweep(l).run(t.Sweeping, alive) })
 }
 
-// Terms are for how long the parts of lanes work, and the groups that wait for them.
+// Terms are for how long lanes work.
 type Terms struct {
-	Runner Runner // of what is granted
-
+	Runner   Runner          // of what is granted
 	Sweeping context.Context // until it ends, the sweep looks for what is late
 	Claiming context.Context // when it ends, claims whose outcome is unknown are given up
-	Alive    context.Context // when it ends, everything does: ends of runs that are not recorded by then are given up
-
-	Taking, Settling, Keeping *sync.WaitGroup
+	Alive    context.Context // when it ends, everything does: no run is left, and ends that are not recorded at once are given up
+	Group    *sync.WaitGroup // of all goroutines
 }
 
 // shut says whether nothing is claimed from one of the lane's partitions.

@@ -73,15 +73,12 @@ type Lanes struct {
 	apart   bool     // on a Cluster, whose masters fail one by one
 	home    *breaker // of the master that has the control record, the roster and the clock
 	memory  memory
-	orphans orphans
 	changed chan struct{} // holds one signal: look which partition has which master now
 
 	routes atomic.Pointer[routes]
 
-	mu     sync.Mutex // to claim, and to begin and end lanes
-	terms  *Terms     // once they work
-	asked  bool       // the agenda has ended
-	closed bool       // no run is left
+	mu    sync.Mutex // to claim, and to change routes
+	terms *Terms     // once they work
 }
 
 // New makes lanes. Begin is to be called before anything else.
@@ -108,18 +105,10 @@ func (n *Lanes) Start(t Terms) {
 	for _, l := range n.all() {
 		l.start(&t)
 	}
-	t.Keeping.Go(func() { n.watchClock(t.Alive) })
+	t.Group.Go(func() { n.watchClock(t.Alive) })
 	if n.apart {
-		t.Keeping.Go(func() { n.watchRoutes(t.Alive) })
+		t.Group.Go(func() { n.watchRoutes(t.Alive) })
 	}
-}
-
-// left is how many of a lane's goroutines are to be started: none, when there is nothing left to do for them.
-func (n *Lanes) left(all int, over bool) int {
-	if over {
-		return 0
-	}
-	return all
 }
 
 // Claim takes a batch of claims to Redis. It does not block.
@@ -127,26 +116,6 @@ func (n *Lanes) Claim(b *work.Batch) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.of(b.Part).claims <- b
-}
-
-// NoMoreClaims says that the agenda has ended.
-func (n *Lanes) NoMoreClaims() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.asked = true
-	for _, l := range n.all() {
-		close(l.claims)
-	}
-}
-
-// Close says that no run is left: what has not been recorded by then is recorded, and nothing else.
-func (n *Lanes) Close() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.closed = true
-	for _, l := range n.all() {
-		close(l.settler.stop)
-	}
 }
 
 // Sweep has a partition looked at before the period is over.

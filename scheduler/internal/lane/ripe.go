@@ -70,7 +70,7 @@ func (s *sweep) writtenFor(ctx context.Context, part int) time.Duration {
 	}
 	now, w := time.Now(), s.writes
 	if now.Sub(w.last) >= askedAnew {
-		if err := s.l.failover.writable(ctx, part); err != nil {
+		if err := s.l.Ledger.Writable(ctx, s.l.failover.at(), part); err != nil {
 			s.writes = writes{}
 			return 0
 		}

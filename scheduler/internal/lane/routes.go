@@ -3,6 +3,7 @@ package lane
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/wait"
@@ -18,7 +19,7 @@ type routes struct {
 func newRoutes(byPart []*Lane) *routes {
 	r := &routes{byPart: byPart}
 	for _, l := range byPart {
-		if !slices.Contains(r.all, l) {
+		if l != nil && !slices.Contains(r.all, l) {
 			r.all = append(r.all, l)
 		}
 	}
@@ -37,27 +38,20 @@ func (n *Lanes) Begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	byPart, lanes := make([]*Lane, n.Ledger.Partitions()), make(map[string]*Lane)
-	for p := range byPart {
-		m, _ := n.Ledger.Master(ctx, p) // where none is known the lane has no master
-		l := lanes[m.Addr]
-		if l == nil {
-			l = newLane(n, m)
-			lanes[m.Addr] = l
-		}
-		l.failover.take(p, &epoch{})
-		byPart[p] = l
+	n.routes.Store(newRoutes(make([]*Lane, n.Ledger.Partitions())))
+	n.route(ctx)
+	var all sync.WaitGroup
+	for _, l := range n.all() {
+		all.Go(func() {
+			if n.apart {
+				l.failover.ask(ctx)
+			} else {
+				l.failover.named(server)
+			}
+			l.failover.begin()
+		})
 	}
-	r := newRoutes(byPart)
-	if !n.apart {
-		r.all[0].failover.is(server)
-	} else {
-		together(r.all, func(l *Lane) { l.failover.ask(ctx) })
-	}
-	for _, l := range r.all {
-		l.failover.begin()
-	}
-	n.routes.Store(r)
+	all.Wait()
 	return nil
 }
 
@@ -74,41 +68,45 @@ func (n *Lanes) watchRoutes(ctx context.Context) {
 	})
 }
 
-// route gives partitions that have another master now its lane. A partition without one stays where it is.
+// route gives partitions that have another master now its lane. A partition without one stays where it is. Only the watch of routes calls it.
 func (n *Lanes) route(ctx context.Context) {
-	byPart := slices.Clone(n.routes.Load().byPart)
-	masters := make([]ledger.Master, len(byPart))
-	for p, l := range byPart {
+	old, came := n.routes.Load(), make(map[*Lane]int)
+	masters := make([]ledger.Master, len(old.byPart))
+	for p, l := range old.byPart {
 		m, err := n.Ledger.Master(ctx, p)
-		if err != nil {
-			m.Addr = l.addr
-		} else if m.Addr == l.addr {
-			l.failover.at(m)
+		if err != nil && l != nil {
+			m = l.failover.at()
 		}
 		masters[p] = m
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	old, came := n.routes.Load(), make(map[*Lane]int)
+	byPart := slices.Clone(old.byPart)
 	for p, m := range masters {
-		from := byPart[p]
-		if m.Addr == from.addr {
+		from, e := byPart[p], &epoch{}
+		if from != nil && m.Addr == from.addr {
+			from.failover.is(m)
 			continue
 		}
+		if from != nil {
+			e = from.failover.give(p)
+		}
 		to := n.to(byPart, m)
-		to.failover.take(p, from.failover.give(p))
+		to.failover.take(p, e)
 		byPart[p] = to
 		came[to]++
 		wait.Signal(to.failover.look)
 	}
-	for to, count := range came {
-		n.Log.Info("partitions have another master", "master", to.addr, "partitions", count)
+	if n.terms != nil {
+		for to, count := range came {
+			n.Log.Info("partitions have another master", "master", to.addr, "partitions", count)
+		}
 	}
 	next := newRoutes(byPart)
 	n.routes.Store(next)
 	for _, l := range old.all {
 		if !slices.Contains(next.all, l) {
-			n.retire(l)
+			l.end() // what it still has goes on in the lanes of its partitions
 		}
 	}
 }
@@ -116,30 +114,15 @@ func (n *Lanes) route(ctx context.Context) {
 // to is the lane of a master, which is made if it has none. The caller has the lock.
 func (n *Lanes) to(byPart []*Lane, m ledger.Master) *Lane {
 	for _, l := range byPart {
-		if l.addr == m.Addr {
+		if l != nil && l.addr == m.Addr {
 			return l
 		}
 	}
 	l := newLane(n, m)
-	if n.asked {
-		close(l.claims)
+	if n.terms != nil {
+		l.start(n.terms)
 	}
-	if n.closed {
-		close(l.settler.stop)
-	}
-	l.start(n.terms)
 	return l
-}
-
-// retire ends a lane without partitions. What it still has goes on in the lanes of its partitions. The caller has the lock.
-func (n *Lanes) retire(l *Lane) {
-	l.end()
-	if !n.asked {
-		close(l.claims)
-	}
-	if !n.closed {
-		close(l.settler.stop)
-	}
 }
 
 // watch does something until ctx ends: first after a while, then when it has said, and when it is signalled to.

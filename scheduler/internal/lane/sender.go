@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/escapement/escapement/locking"
@@ -17,24 +16,29 @@ import (
 // sender carries batches of claims to a lane's master and their answers back. A lane has a few, with one request in flight each.
 type sender struct {
 	l        *Lane
-	runner   Runner
-	group    *sync.WaitGroup // that it is of
-	detached bool            // it carries one batch, whatever lane its partition comes to
+	terms    *Terms
+	detached bool // it carries one batch, whatever lane its partition comes to
 }
 
-// run serves the agenda until the lane takes no more batches. When draining ends, claims whose outcome is still unknown are given up.
-func (s sender) run(draining context.Context) {
-	for b := range s.l.claims {
-		s.carry(draining, b)
+// run serves the agenda until the lane ends, which takes no more batches then.
+func (s sender) run(over <-chan struct{}) {
+	for {
+		select {
+		case b := <-s.l.claims:
+			s.carry(b)
+		case <-over:
+			s.flush()
+			return
+		}
 	}
 }
 
 // carry brings one batch's answers, and has what was granted begin. A batch that has to wait for a failover of its partition has a goroutine of
 // its own from then on: the lane's senders are for the others.
-func (s sender) carry(draining context.Context, b *work.Batch) {
-	if !s.claim(draining, b) {
+func (s sender) carry(b *work.Batch) {
+	if !s.claim(s.terms.Claiming, b) {
 		s.detached = true
-		s.group.Go(func() { s.carry(draining, b) })
+		s.terms.Group.Go(func() { s.carry(b) })
 		return
 	}
 	s.start(b)
@@ -44,7 +48,8 @@ func (s sender) carry(draining context.Context, b *work.Batch) {
 // claim asks until there is an answer. A copy of a request can be granted until MaxSkew after it
 // was sent (then the clock check refuses it), and ticks become old while Redis is away. So copies
 // that can be granted are sent for MaxSkew only; from then on the batch asks whether it was
-// granted, and a no is final when no copy can be under way any more. An error that is not Redis
+// granted, and a no is final when no copy can be under way any more. When draining ends, a claim whose outcome is unknown is given
+// up after a while. An error that is not Redis
 // being away is the batch's own: it goes back to the agenda, so that it keeps no other waiting.
 // False: it is to go on detached.
 func (s sender) claim(draining context.Context, b *work.Batch) (done bool) {
@@ -140,10 +145,7 @@ func (s sender) free(b *work.Batch) {
 func (s sender) flush() {
 	for {
 		select {
-		case next, more := <-s.l.claims:
-			if !more {
-				return
-			}
+		case next := <-s.l.claims:
 			next.Err = work.ErrNotSent
 			s.l.Answers <- next
 		default:

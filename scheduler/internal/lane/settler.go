@@ -34,7 +34,6 @@ var errStopped = errors.New("the node stopped before Redis took the report")
 type settler struct {
 	l    *Lane
 	wake chan struct{} // holds one signal: there are reports
-	stop chan struct{} // closed when no run is left, or the lane ends
 
 	mu      sync.Mutex
 	piles   map[int]*pile // by partition
@@ -57,7 +56,7 @@ type settling struct {
 }
 
 func newSettler(l *Lane) *settler {
-	return &settler{l: l, wake: make(chan struct{}, 1), stop: make(chan struct{}), piles: make(map[int]*pile)}
+	return &settler{l: l, wake: make(chan struct{}, 1), piles: make(map[int]*pile)}
 }
 
 // Settle records a run's end; then is told when the ledger has answered, or with errStopped.
@@ -143,16 +142,16 @@ func (p *pile) before(other *pile) bool {
 	return p.part < other.part
 }
 
-// carry takes batches to Redis until the node closes stop, and there are none left; when giveUp ends, batches that Redis does
-// not take are answered with errStopped. The carrier is of a group.
-func (s *settler) carry(giveUp context.Context, group *sync.WaitGroup) {
+// carry takes batches to Redis until the lane is over, and there are none left; when Terms.Alive ends, batches that Redis does
+// not take are answered with errStopped.
+func (s *settler) carry(t *Terms, over <-chan struct{}) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for stopped := false; ; {
 		switch batch, left := s.next(stopped); {
 		case batch != nil:
-			if !s.take(giveUp, batch, false) {
-				group.Go(func() { s.take(giveUp, batch, true) })
+			if !s.take(t.Alive, batch, false) {
+				t.Group.Go(func() { s.take(t.Alive, batch, true) })
 			}
 		case stopped:
 			return
@@ -161,7 +160,7 @@ func (s *settler) carry(giveUp context.Context, group *sync.WaitGroup) {
 			select {
 			case <-timer.C:
 			case <-s.wake:
-			case <-s.stop:
+			case <-over:
 				stopped = true
 				s.mu.Lock()
 				s.stopped = true
@@ -288,7 +287,7 @@ func (l *Lane) settle(batch []settling, reports []ledger.Report, part int) ([]le
 			ends = append(ends, batch[i].ending)
 		}
 	}
-	if !f.remember(server, part, ends) {
+	if !f.noticed(server, part, ends...) {
 		return nil, ledger.ErrServer
 	}
 	return words, nil

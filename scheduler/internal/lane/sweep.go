@@ -26,15 +26,16 @@ type sweep struct {
 	writes writes              // of a master of a Cluster
 
 	relay             *relay
-	beside            sync.WaitGroup // of what the sweep does not wait for
-	probing, relaying atomic.Bool    // that is under way
+	orphans           map[string]orphan // jobs that nobody alive holds
+	beside            sync.WaitGroup    // of what the sweep does not wait for
+	probing, relaying atomic.Bool       // that is under way
 
 	strange, unreaped Strangers
 }
 
 func newSweep(l *Lane) *sweep {
 	return &sweep{
-		round: round{l: l}, gaze: l.Ledger.NewGaze(), seen: make(map[string]sighting), relay: newRelay(l),
+		round: round{l: l}, gaze: l.Ledger.NewGaze(), seen: make(map[string]sighting), relay: newRelay(l), orphans: make(map[string]orphan),
 		strange: Strangers{Log: l.Log}, unreaped: Strangers{Log: l.Log},
 	}
 }

@@ -2,7 +2,6 @@ package lane
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
@@ -42,7 +41,7 @@ func (n *Lanes) Resample(ctx context.Context) {
 	case err == nil:
 		n.Health.OK("clock") // its master is there when it takes beats
 		if !n.apart {
-			n.of(0).failover.is(server)
+			n.of(0).failover.named(server)
 		}
 	case ctx.Err() == nil:
 		n.home.fail("clock", err)
@@ -83,13 +82,4 @@ func (n *Lanes) recognized(ctx context.Context, id string) string {
 		r.all[0].failover.partly.Store(err != nil)
 	}
 	return id
-}
-
-// together does something with all lanes at the same time.
-func together(all []*Lane, do func(*Lane)) {
-	var wg sync.WaitGroup
-	for _, l := range all {
-		wg.Go(func() { do(l) })
-	}
-	wg.Wait()
 }
