@@ -50,7 +50,7 @@ func (n *Node) openOnce(ctx context.Context) (*roles, error) {
 		return nil, err
 	}
 	r := n.newRoles(context.WithoutCancel(ctx), l)
-	if err := r.lane.Begin(call); err != nil {
+	if err := r.lanes.Begin(call); err != nil {
 		return nil, err
 	}
 	if err := r.cluster.Join(call); err != nil {

@@ -19,11 +19,11 @@ import (
 //
 //	agenda ──claims──► lane ──grants──► runner ──reports──► lane ──recorded──► agenda
 //	  ▲                                                                         │
-//	  └── lane's sweep, cluster: what else there is to ask for, whose turn it is ┘
+//	  └── lanes' sweeps, cluster: what else there is to ask for, whose turn it is ┘
 type roles struct {
 	n       *Node
 	slots   *agenda.Slots
-	lane    *lane.Lane
+	lanes   *lane.Lanes
 	runner  *runner.Runner
 	cluster *cluster.Cluster
 	agenda  *agenda.Agenda
@@ -37,28 +37,27 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 	}
 	r, c := &roles{n: n, ledger: l, slots: agenda.NewSlots(n.cfg.MaxRunning)}, n.cfg
 	inbox, view, live := agenda.NewInbox(r.slots), &cluster.View{}, &runner.Live{}
-	claims, answers := make(chan *work.Batch, c.MaxRunning), make(chan *work.Batch)
-	beat, sweep, lost := make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
-	r.lane = lane.New(lane.Config{
+	answers, beat, lost := make(chan *work.Batch), make(chan struct{}, 1), make(chan struct{}, 1)
+	r.lanes = lane.New(lane.Config{
 		Ledger: l, ID: n.id, Name: c.Name, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
-		Claims: claims, Answers: answers, Nodes: view, Runs: live, Listener: n.events, Labels: c.Labels, Leaving: n.standing.Leaving.Load,
+		Answers: answers, Nodes: view, Runs: live, Listener: n.events, Labels: c.Labels, Leaving: n.standing.Leaving.Load,
 		Works: func() bool { return n.standing.Cordon.Load() == nil && n.moves.Trouble() == nil },
-		Beat:  beat, Sweep: sweep, Lost: lost,
+		Beat:  beat, Lost: lost,
 		MaxSkew: c.MaxSkew, Grace: c.Grace, SweepEvery: c.SweepEvery, FailoverHold: c.FailoverHold, Log: n.log,
 	})
 	r.runner = runner.New(runner.Config{
-		Node: c.Name, Values: values, Now: n.clock.Now, Past: n.clock.Past, Keeper: r.lane.Keeper(), Live: live, Redis: r.lane, Listener: n.events, Log: n.log,
+		Node: c.Name, Values: values, Now: n.clock.Now, Past: n.clock.Past, Live: live, Redis: r.lanes, Listener: n.events, Log: n.log,
 	})
 	r.cluster = cluster.New(cluster.Config{
 		ID: n.id, Name: c.Name, Namespace: c.Namespace, Version: c.Version, Revision: c.Revision, Generation: c.Generation,
 		Labels: c.Labels, Weight: c.Weight, Grace: c.Grace, DrainTimeout: c.DrainTimeout, Wall: c.Wall,
 		Ledger: l, Roster: sharding.NewRoster(n.client, sharding.RosterConfig{Namespace: c.Namespace, TTL: cluster.RosterTTL}),
-		Lane: r.lane, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
+		Lanes: r.lanes, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
 		Moves: n.moves, View: view, Standing: n.standing, Beat: beat, Lost: lost, Log: n.log,
 	})
 	r.agenda = agenda.New(agenda.Config{
-		Jobs: n.jobs, Clock: n.clock, Slots: r.slots, Inbox: inbox, Gate: r.lane, Turns: cluster.Turns{N: r.cluster},
-		Listener: n.events, Registrar: r.cluster, Claims: claims, Answers: answers, Relay: sweep,
+		Jobs: n.jobs, Clock: n.clock, Slots: r.slots, Inbox: inbox, Lanes: r.lanes, Turns: cluster.Turns{N: r.cluster},
+		Listener: n.events, Registrar: r.cluster, Answers: answers,
 		Ahead: c.ClaimAhead, NewID: c.NewID, Log: n.log,
 	})
 	return r
@@ -74,17 +73,16 @@ func (r *roles) run(ctx context.Context) error {
 	defer stop()
 	claiming, stopClaiming := context.WithCancel(alive) // outlasts ctx by the hand-over
 	defer stopClaiming()
-	var taking, keeping, settling sync.WaitGroup
-	r.lane.SettleAll(alive, &settling)
-	r.lane.Send(claiming, r.runner, &taking)
+	var taking, keeping sync.WaitGroup
+	r.lanes.Start(lane.Terms{
+		Runner: r.runner, Sweeping: ctx, Claiming: claiming, Alive: alive, Group: &keeping,
+	})
 	taking.Go(func() { r.agenda.Run(claiming) })
 	taking.Go(func() { r.cluster.Register(ctx) })
 	taking.Go(func() { n.moves.Run(ctx, r.ledger, depart) })
 	keeping.Go(func() { r.runner.Run(alive) })
-	keeping.Go(func() { r.lane.WatchClock(alive) })
 	keeping.Go(func() { r.cluster.Attend(alive) })
 	keeping.Go(func() { n.events.run(alive) })
-	keeping.Go(func() { r.lane.SweepAll(ctx, alive) })
 
 	<-ctx.Done()
 	told := time.Now()
@@ -95,11 +93,9 @@ func (r *roles) run(ctx context.Context) error {
 	left := n.cfg.DrainTimeout - time.Since(told)
 	taking.Wait()
 	err := r.runner.Drain(left)
-	r.lane.Part(alive)
-	r.lane.Close()
+	r.lanes.Part(alive)
 	stop()
 	keeping.Wait()
-	settling.Wait()
 	r.cluster.Leave(ctx)
 	n.log.Info("node stopped")
 	if n.moves.Moved() && asked.Err() == nil {

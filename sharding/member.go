@@ -49,13 +49,13 @@ type Member struct {
 	Started time.Time `json:"started"`
 	// OffsetMS is Redis' clock minus the node's wall clock, in milliseconds.
 	OffsetMS int64 `json:"offset_ms,omitempty"`
-	// Running is how many runs the node carries, with claims and ends that wait for an answer; Jobs how many jobs it holds;
+	// Running is how many runs the node carries, with claims and ends that hold a slot while they wait for an answer; Jobs how many jobs it holds;
 	// Owned how many of them it owns.
 	Running int `json:"running,omitempty"`
 	Jobs    int `json:"jobs,omitempty"`
 	Owned   int `json:"owned,omitempty"`
 	// Told is the id of the Redis that was told of every run of the node, Placed of the one that has them all in place,
-	// of a Cluster a digest of all masters'; see scheduler.Config.FailoverHold. Empty: the node's version does not tell.
+	// of a Cluster short digests of the masters, with commas between; see scheduler.Config.FailoverHold. Empty: the node's version does not tell.
 	Told   string `json:"told,omitempty"`
 	Placed string `json:"placed,omitempty"`
 	// Trouble is why the node claims nothing, or not everything, though nobody has drained it; at most 200 bytes in one line. It is left out of

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
@@ -66,9 +67,9 @@ type watch struct {
 	skew time.Duration
 	seen map[string]sighting
 
-	server string
-	steady time.Time     // since when the clock has run steadily
-	lo, hi time.Duration // how far it is ahead of this machine's, from and to
+	servers []string      // ids of the masters, by partition
+	steady  time.Time     // since when the clock has run steadily
+	lo, hi  time.Duration // how far it is ahead of this machine's, from and to
 }
 
 // sighting is a lease as it was first seen with this beat.
@@ -80,14 +81,14 @@ type sighting struct {
 // look reads Redis' clock, and notes whether it still runs as it did.
 func (w *watch) look(ctx context.Context) (now time.Time, err error) {
 	sent := time.Now()
-	now, runID, err := w.side.led.Time(ctx)
+	now, _, err = w.side.led.Time(ctx)
 	if err != nil {
 		return now, err
 	}
 	hi, lo := now.Sub(sent), time.Until(now)
-	server, _ := w.side.led.Masters(ctx, runID, w.server)
-	if w.steady.IsZero() || server != w.server || lo > w.hi+steadyEnough || hi < w.lo-steadyEnough {
-		w.steady, w.lo, w.hi, w.server = sent, lo, hi, server
+	servers, _ := w.side.led.Identities(ctx, w.servers)
+	if w.steady.IsZero() || !slices.Equal(servers, w.servers) || lo > w.hi+steadyEnough || hi < w.lo-steadyEnough {
+		w.steady, w.lo, w.hi, w.servers = sent, lo, hi, servers
 	}
 	w.lo, w.hi = max(w.lo, min(lo, w.hi)), min(w.hi, max(hi, w.lo))
 	return now, nil
@@ -108,7 +109,7 @@ func (w *watch) reap(ctx context.Context, running []ledger.Lease) error {
 		if l.Until >= now.UnixMilli() || local.Sub(before.at) < time.Duration(l.TTL)*time.Millisecond {
 			continue
 		}
-		if _, err := w.side.led.Reap(ctx, now.UnixMilli(), w.server, []ledger.Lease{l}); err != nil && !errors.Is(err, ledger.ErrClock) {
+		if _, err := w.side.led.Reap(ctx, now.UnixMilli(), w.servers[w.side.led.Partition(l.Job)], []ledger.Lease{l}); err != nil && !errors.Is(err, ledger.ErrClock) {
 			return err
 		}
 	}

@@ -31,8 +31,12 @@ type Clock interface {
 	Usable() error
 }
 
-// Gate says what may not be asked for now.
-type Gate interface {
+// Lanes take claims to Redis, and say what may not be asked for now.
+type Lanes interface {
+	// Claim takes a batch. It does not block: there is room for as many as there are slots.
+	Claim(b *work.Batch)
+	// Sweep has a partition looked at soon: a run has ended that other jobs follow. It does not block.
+	Sweep(part int)
 	// Holding is why nothing may be claimed, besides the clock; nil when something may.
 	Holding() error
 	// Shut says whether nothing is claimed from a partition.
@@ -61,13 +65,11 @@ type Config struct {
 	Clock     Clock
 	Slots     *Slots
 	Inbox     *Inbox
-	Gate      Gate
+	Lanes     Lanes
 	Turns     Turns
 	Listener  Listener
 	Registrar Registrar
-	Claims    chan<- *work.Batch // to Redis' side; with room for as many as there are slots. Closed when the agenda ends
-	Answers   <-chan *work.Batch // and back
-	Relay     chan<- struct{}    // holds one signal: a run has ended that other jobs follow
+	Answers   <-chan *work.Batch // from the lanes
 	Ahead     time.Duration      // how long before they are due ticks are asked for; negative: when they are, 0: it is measured
 	NewID     func() string      // for runs
 	Log       *slog.Logger
@@ -105,7 +107,7 @@ func New(c Config) *Agenda {
 	return e
 }
 
-// Run claims what is due until ctx ends; then it waits for the claims in flight, closes Config.Claims and returns.
+// Run claims what is due until ctx ends; then it waits for the claims in flight and returns.
 func (e *Agenda) Run(ctx context.Context) {
 	defer close(e.Inbox.done)
 	timer := time.NewTimer(0)
@@ -114,7 +116,6 @@ func (e *Agenda) Run(ctx context.Context) {
 		timer.Reset(e.fire())
 		select {
 		case <-ctx.Done():
-			close(e.Claims)
 			for e.inflight > 0 {
 				select {
 				case b := <-e.Answers:
@@ -136,7 +137,7 @@ func (e *Agenda) Run(ctx context.Context) {
 // fire asks for what is due while slots are free and says how long the agenda may sleep.
 func (e *Agenda) fire() time.Duration {
 	now := e.Clock.Past()
-	if e.Clock.Usable() != nil || e.Gate.Holding() != nil {
+	if e.Clock.Usable() != nil || e.Lanes.Holding() != nil {
 		return lookAgain / 10
 	}
 	for c := e.queue.next(now.UnixMilli()); c != nil && e.ask(c, now); {
@@ -151,7 +152,7 @@ func (e *Agenda) fire() time.Duration {
 
 // ask claims a candidate that is due, or takes it out of the way; false when there is no slot for it.
 func (e *Agenda) ask(c *candidate, now time.Time) bool {
-	j, shut := c.job, e.Gate.Shut(c.job.Part)
+	j, shut := c.job, e.Lanes.Shut(c.job.Part)
 	switch {
 	case c.kind != tick && (shut || j.outside):
 		e.forget(c) // the next sweep finds it again

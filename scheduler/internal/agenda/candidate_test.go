@@ -97,7 +97,7 @@ func newWorld(size int, names ...string) *world {
 	}
 	slots := NewSlots(size)
 	w.Agenda = New(Config{
-		Jobs: work.NewJobs(w.jobs), Clock: idle{}, Slots: slots, Inbox: NewInbox(slots), Gate: idle{}, Turns: idle{}, Listener: idle{}, Claims: w.claims,
+		Jobs: work.NewJobs(w.jobs), Clock: idle{}, Slots: slots, Inbox: NewInbox(slots), Lanes: idle{claims: w.claims}, Turns: idle{}, Listener: idle{},
 		NewID: func() string { return "" }, Log: slog.New(slog.DiscardHandler),
 	})
 	w.own(nil)
@@ -114,7 +114,7 @@ func (w *world) own(wide *work.Job, shards ...int) {
 }
 
 func (w *world) found(pending ...ledger.Lease) {
-	Found{ledger.Finding{Pending: pending}}.take(w.Agenda)
+	Found{Finding: ledger.Finding{Pending: pending}, Parts: []int{0}}.take(w.Agenda)
 }
 
 // asked answers all that is asked for alike, and says what it was. No run has the slot for long.
@@ -144,8 +144,13 @@ func part(run string, n int) ledger.Lease {
 }
 
 // idle is a world in which nothing is in the way, and nobody listens.
-type idle struct{ Listener }
+type idle struct {
+	Listener
+	claims chan *work.Batch
+}
 
+func (i idle) Claim(b *work.Batch)                          { i.claims <- b }
+func (idle) Sweep(int)                                      {}
 func (idle) Now() time.Time                                 { return time.Now() }
 func (idle) Past() time.Time                                { return time.Now() }
 func (idle) Usable() error                                  { return nil }

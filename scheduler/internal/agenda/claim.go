@@ -14,7 +14,7 @@ func (e *Agenda) claimTick(t *candidate, now int64) {
 	// Redis' clock has come to the end of what it calls busy, whatever this node believes.
 	s := plan(j.Job.Job, j.Schedule, j.cursor, j.outlook, max(now, j.cursor, j.outlook.busy.To-1))
 	if j.cursor > now && s.tick != j.cursor { // what is passed is passed when it is due
-		e.Slots.give()
+		e.Slots.give(1)
 		e.queue.put(t, j.cursor)
 		return
 	}
@@ -61,5 +61,5 @@ func (e *Agenda) claim(from *candidate, c ledger.Claim, until int64) {
 func (e *Agenda) send(b *work.Batch) {
 	e.lead.asked(e.inflight)
 	e.inflight++
-	e.Claims <- b
+	e.Lanes.Claim(b)
 }

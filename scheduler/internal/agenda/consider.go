@@ -19,7 +19,7 @@ const (
 )
 
 // consider takes up what a sweep found, as far as it is this node's turn: overdue cursors, and what is pending.
-func (e *Agenda) consider(f ledger.Finding) {
+func (e *Agenda) consider(f Found) {
 	now := e.Clock.Now()
 	//guard:late-ticks P6 a tick that is late is anybody's
 	for _, l := range f.Late {
@@ -31,16 +31,16 @@ func (e *Agenda) consider(f ledger.Finding) {
 		e.queue.put(&j.tick, l.Cursor)
 	}
 	//guard:pending-found P6 a run that was handed back starts on another node
-	e.find(f.Pending, now)
+	e.find(f, now)
 }
 
 // find takes up what a sweep found pending, of each job those first that hold it, and forgets what it did not find. A claim in flight
 // stays, and so do this node's shards, whose tick may have been opened since the sweep looked: one that has gone meanwhile costs a claim.
-func (e *Agenda) find(found []ledger.Lease, now time.Time) {
-	slices.SortStableFunc(found, func(a, b ledger.Lease) int { return cmp.Compare(e.turn(&a), e.turn(&b)) })
+func (e *Agenda) find(f Found, now time.Time) {
+	slices.SortStableFunc(f.Pending, func(a, b ledger.Lease) int { return cmp.Compare(e.turn(&a), e.turn(&b)) })
 	share, all, chosen := make(map[*state]int), [kinds]int{}, make(map[string]bool)
-	for i := range found {
-		p := &found[i]
+	for i := range f.Pending {
+		p := &f.Pending[i]
 		j, k, late := e.byName[p.Job], kindOf(p), now.Sub(time.UnixMilli(p.Granted))
 		switch {
 		case j == nil || j.outside || all[k] == pendingMax || k == pending && share[j] == pendingShare,
@@ -53,8 +53,13 @@ func (e *Agenda) find(found []ledger.Lease, now time.Time) {
 		chosen[p.Run] = true
 		e.wait(j, p)
 	}
-	for run, c := range e.waiting {
-		if !chosen[run] && !c.asked && !c.job.first(c.run) {
+	e.leave(func(c *candidate) bool { return !chosen[c.run.Run] && slices.Contains(f.Parts, c.job.Part) })
+}
+
+// leave forgets some of what is pending, but no claim in flight and no shard that this node goes first for.
+func (e *Agenda) leave(some func(*candidate) bool) {
+	for _, c := range e.waiting {
+		if !c.asked && !c.job.first(c.run) && some(c) {
 			e.forget(c)
 		}
 	}
@@ -146,5 +151,5 @@ func (e *Agenda) shed() {
 			e.queue.drop(&j.tick)
 		}
 	}
-	e.find(nil, time.Time{})
+	e.leave(func(*candidate) bool { return true })
 }

@@ -36,10 +36,13 @@ func (b *Inbox) Tell(e Event) {
 	}
 }
 
-// Found is what a sweep found overdue or waiting.
-type Found struct{ ledger.Finding }
+// Found is what a sweep of some partitions found overdue or waiting.
+type Found struct {
+	ledger.Finding
+	Parts []int
+}
 
-func (v Found) take(e *Agenda) { e.consider(v.Finding) }
+func (v Found) take(e *Agenda) { e.consider(v) }
 func (Found) late(*Slots)      {}
 
 // Owned is for which jobs the node goes first from now on, and for which of their shards.
@@ -82,11 +85,10 @@ func (v Displaced) take(e *Agenda) {
 }
 func (Displaced) late(*Slots) {}
 
-// Settled are runs that have ended here, all that were reported together: their slots are free, unless they were lent
-// before, and their jobs.
+// Settled are runs that have ended here, all that were reported together: their jobs are free, and the slots that they still held.
 type Settled struct {
 	Reports []ledger.Report
-	Lent    bool
+	Slots   int
 }
 
 func (v Settled) take(e *Agenda) {
@@ -96,15 +98,7 @@ func (v Settled) take(e *Agenda) {
 	}
 }
 
-func (v Settled) late(s *Slots) {
-	if v.Lent {
-		s.forgo(len(v.Reports))
-		return
-	}
-	for range v.Reports {
-		s.give()
-	}
-}
+func (v Settled) late(s *Slots) { s.give(v.Slots) }
 
 // Reaped are jobs of which another node's run has been ended.
 type Reaped struct{ Jobs []*work.Job }
@@ -116,23 +110,11 @@ func (v Reaped) take(e *Agenda) {
 }
 func (Reaped) late(*Slots) {}
 
-// Returned is a run that was handed back: its slot is free, unless it was lent before.
-type Returned struct{ Lent bool }
+// Freed are slots that are free: of a run that was handed back, or of what waits for a master that does not answer.
+type Freed struct{ Slots int }
 
-func (v Returned) take(e *Agenda) { v.late(e.Slots) }
-func (v Returned) late(s *Slots) {
-	if v.Lent {
-		s.forgo(1)
-		return
-	}
-	s.give()
-}
-
-// Lend lends so many slots of what waits for a silent master to others.
-type Lend struct{ Slots int }
-
-func (v Lend) take(e *Agenda) { v.late(e.Slots) }
-func (v Lend) late(s *Slots)  { s.lend(v.Slots) }
+func (v Freed) take(e *Agenda) { v.late(e.Slots) }
+func (v Freed) late(s *Slots)  { s.give(v.Slots) }
 
 // Shed says that the node is to take nothing more of what it would take only because others have not.
 type Shed struct{}
@@ -166,10 +148,7 @@ func (e *Agenda) own(owned map[*work.Job]bool, shards map[*work.Job][]int) {
 // hardly get ahead. Jobs that follow it are looked after at once as well.
 func (e *Agenda) freed(j *state) {
 	if j.Followed {
-		select {
-		case e.Relay <- struct{}{}:
-		default:
-		}
+		e.Lanes.Sweep(j.Part)
 	}
 	j.ends++
 	if j.waited {

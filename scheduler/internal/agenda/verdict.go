@@ -30,8 +30,8 @@ func (e *Agenda) hear(b *work.Batch) {
 		if b.Err == nil {
 			r.answer = b.Answers[i]
 		}
-		if b.Err != nil || !b.Begun[i] { // else its run has the slot
-			e.Slots.give()
+		if !b.Freed && (b.Err != nil || !b.Begun[i]) { // else its run has the slot
+			e.Slots.give(1)
 		}
 		r.asked = false
 		if r.kind == shard || r.kind == pending && r.answer.Verdict != ledger.Held {

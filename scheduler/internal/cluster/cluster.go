@@ -27,7 +27,7 @@ type Config struct {
 	Wall                          func() time.Time
 	Ledger                        *ledger.Ledger
 	Roster                        *sharding.Roster
-	Lane                          *lane.Lane
+	Lanes                         *lane.Lanes
 	Clock                         *lane.Clock
 	Health                        *lane.Health
 	Jobs                          *work.Jobs
@@ -109,7 +109,7 @@ func (n *Cluster) Expelled(j *work.Job, why string) { n.registrar.Expelled(j, wh
 func (n *Cluster) HandOver() {
 	n.Standing.Leaving.Store(true)
 	wait.Signal(n.Beat)
-	if !n.Lane.Away() && !n.Moves.Moved() {
+	if !n.Lanes.Away() && !n.Moves.Moved() {
 		wait.Within(n.members.handing.over, min(handOver, n.DrainTimeout/2)) // what starts last has as long
 	}
 }
@@ -119,7 +119,7 @@ const mostTrouble = 200
 
 // trouble is why the node claims nothing, or not everything, for its record in the roster, "" for none.
 func (n *Cluster) trouble() string {
-	err := n.Lane.Trouble()
+	err := n.Lanes.Trouble()
 	if err == nil {
 		return ""
 	}

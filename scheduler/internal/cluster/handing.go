@@ -120,7 +120,7 @@ func (m *members) heirs() bool {
 		}
 		return false
 	}
-	return !m.n.Lane.Away() && m.n.Lane.Holding() == nil && (waits(m.first) || waits(m.giving))
+	return !m.n.Lanes.Away() && m.n.Lanes.Holding() == nil && (waits(m.first) || waits(m.giving))
 }
 
 // CordonWords says who drained the node's name, nil when nobody did.

@@ -89,12 +89,12 @@ func (m *members) run(ctx context.Context) {
 		changed, err := m.beat(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				m.n.Lane.Beaten(err)
+				m.n.Lanes.Beaten(err)
 			}
 			m.unheard()
 			continue
 		}
-		m.n.Lane.Beaten(nil)
+		m.n.Lanes.Beaten(nil)
 		if m.reassigns(changed) || !m.handing.on && len(m.giving) > 0 && !time.Now().Before(m.given) {
 			m.assign()
 		}
@@ -141,7 +141,7 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 	}
 	next := &Crowd{Nodes: nodes, Sets: sets}
 	next.builds(view.Members, old)
-	m.n.Lane.Seen(view.Members, nodes)
+	m.n.Lanes.Seen(view.Members, nodes)
 	same := old != nil && slices.EqualFunc(old.Nodes, nodes, sameNode) && len(old.Sets) == len(sets)
 	if !same || !maps.Equal(old.standby, next.standby) {
 		m.n.View.set(next)
@@ -221,7 +221,7 @@ func (m *members) sets(ctx context.Context, old *Crowd, nodes []sharding.Node) (
 
 func (m *members) self() sharding.Member {
 	n := m.n
-	told, placed := n.Lane.Servers()
+	told, placed := n.Lanes.Servers()
 	state, owned := sharding.StateActive, m.owned
 	switch {
 	case n.Standing.Leaving.Load() || n.Standing.Cordon.Load() != nil:

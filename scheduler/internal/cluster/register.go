@@ -35,7 +35,7 @@ func (r *registrar) begun() {
 }
 
 // register stores the definitions of jobs, in batches by partition and there by index, however they
-// are listed. A quiet partition keeps its own jobs outside: beside lane.ErrQuiet stand the facts of all others. A new job starts from now. Where another definition is stored, the newer revision
+// are listed. A partition whose master is unreachable keeps its own jobs outside: beside lane.ErrBreaker stand the facts of all others. A new job starts from now. Where another definition is stored, the newer revision
 // decides, and between equal ones the one that registers later; an older one counts again when no
 // other living node holds the stored one. What is wrong with one job keeps no other outside.
 func (r *registrar) register(ctx context.Context, list []*work.Job) ([]fact, error) {
@@ -48,14 +48,14 @@ func (r *registrar) register(ctx context.Context, list []*work.Job) ([]fact, err
 		wishes[i] = &Wish{Job: j, Def: ledger.Definition{Job: j.Name, Digest: j.Digest, Revision: r.n.Revision, Generation: r.n.Generation, Text: raw}}
 	}
 	var facts []fact
-	var some error // of partitions that are quiet
+	var some error // of partitions whose masters are unreachable
 	for range Rounds {
 		slices.SortFunc(wishes, func(a, b *Wish) int { return cmp.Or(a.Job.Part-b.Job.Part, a.Job.Index-b.Job.Index) })
 		var again []*Wish
 		for batch := range work.Batches(wishes, func(w *Wish) int { return w.Job.Part }) {
 			known, more, err := r.partition(ctx, batch)
 			facts, again = append(facts, known...), append(again, more...)
-			if err != nil && !errors.Is(err, lane.ErrQuiet) {
+			if err != nil && !errors.Is(err, lane.ErrBreaker) {
 				return facts, err
 			}
 			some = cmp.Or(some, err)
@@ -70,12 +70,12 @@ func (r *registrar) register(ctx context.Context, list []*work.Job) ([]fact, err
 	return facts, some
 }
 
-// partition makes wishes of one partition, and returns what is known of them, and those that are to be made again. lane.ErrQuiet is of this
+// partition makes wishes of one partition, and returns what is known of them, and those that are to be made again. lane.ErrBreaker is of this
 // one, or of one whose job is followed.
 func (r *registrar) partition(ctx context.Context, wishes []*Wish) (facts []fact, again []*Wish, err error) {
 	part := wishes[0].Job.Part
 	var answers []ledger.Defined
-	err = r.n.Lane.At("register", part, func() (err error) {
+	err = r.n.Lanes.At("register", part, func() (err error) {
 		answers, err = r.define(ctx, wishes)
 		return err
 	})
@@ -94,7 +94,7 @@ func (r *registrar) partition(ctx context.Context, wishes []*Wish) (facts []fact
 		switch {
 		case failed == nil:
 			facts = append(facts, f)
-		case errors.Is(failed, lane.ErrQuiet):
+		case errors.Is(failed, lane.ErrBreaker):
 			err = failed
 		default:
 			return facts, again, failed
@@ -124,12 +124,12 @@ func (r *registrar) follow(ctx context.Context, w *Wish, f fact) (fact, error) {
 	return f, err
 }
 
-// tell tells a job's partition who follows it, or does not any more; lane.ErrQuiet when that is quiet.
+// tell tells a job's partition who follows it, or does not any more; lane.ErrBreaker when its master is unreachable.
 func (r *registrar) tell(ctx context.Context, upstream, job string, what func(ctx context.Context, upstream, job string) error) error {
 	part := r.n.Ledger.Partition(upstream)
 	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
 	defer cancel()
-	return r.n.Lane.At("register", part, func() error { return what(call, upstream, job) })
+	return r.n.Lanes.At("register", part, func() error { return what(call, upstream, job) })
 }
 
 // define asks once, and again after a look at the clock when Redis' clock is not what we believe.
@@ -146,7 +146,7 @@ func (r *registrar) define(ctx context.Context, wishes []*Wish) ([]ledger.Define
 		if !errors.Is(err, ledger.ErrClock) || try == Rounds {
 			return answers, err
 		}
-		r.n.Lane.Resample(ctx)
+		r.n.Lanes.Resample(ctx)
 	}
 }
 

@@ -100,7 +100,7 @@ func (r *registrar) run(ctx context.Context) {
 		err := r.once(ctx, what)
 		next := r.pace()
 		if err != nil && ctx.Err() == nil {
-			if !errors.Is(err, lane.ErrQuiet) { // it is known
+			if !errors.Is(err, lane.ErrBreaker) { // it is known
 				r.n.Moves.refused(err)
 				r.n.Health.Fail("register", err)
 			}
@@ -147,7 +147,7 @@ func (r *registrar) once(ctx context.Context, what scope) error {
 		}
 	}
 	began := time.Now()
-	var left error // of quiet partitions
+	var left error // of partitions whose masters are unreachable
 	if len(list) > 0 {
 		control, err := r.restore(ctx)
 		unheard := r.unheard(&err)
@@ -156,11 +156,11 @@ func (r *registrar) once(ctx context.Context, what scope) error {
 		}
 		r.n.Standing.Control.Store(&control)
 		list = slices.DeleteFunc(list, func(j *work.Job) bool { return slices.Contains(unheard, j.Part) })
-		if left = r.try(ctx, list); left != nil && !errors.Is(left, lane.ErrQuiet) {
+		if left = r.try(ctx, list); left != nil && !errors.Is(left, lane.ErrBreaker) {
 			return left
 		}
 		if len(unheard) > 0 {
-			left = lane.ErrQuiet
+			left = lane.ErrBreaker
 		}
 		r.n.Moves.taken()
 	}
@@ -179,7 +179,7 @@ func (r *registrar) unheard(err *error) []int {
 	if !errors.As(*err, &e) {
 		return nil
 	}
-	r.n.Lane.Unheard("register", e, e.Parts)
+	r.n.Lanes.Unheard("register", e, e.Parts)
 	*err = nil
 	return e.Parts
 }
@@ -196,10 +196,10 @@ func (r *registrar) knock() scope {
 	return tryAll
 }
 
-// try registers jobs that are outside, but for those of quiet partitions.
+// try registers jobs that are outside, but for those of partitions whose masters are unreachable.
 func (r *registrar) try(ctx context.Context, list []*work.Job) error {
 	facts, err := r.register(ctx, list)
-	if err != nil && !errors.Is(err, lane.ErrQuiet) {
+	if err != nil && !errors.Is(err, lane.ErrBreaker) {
 		return err
 	}
 	for _, f := range facts {
@@ -249,7 +249,7 @@ func (r *registrar) refollow(ctx context.Context) error {
 			continue
 		}
 		err := r.tell(ctx, j.After, j.Name, r.n.Ledger.Follow)
-		if err != nil && !errors.Is(err, lane.ErrQuiet) && (!errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrClosed)) { // else others have taken the places; its registration says so
+		if err != nil && !errors.Is(err, lane.ErrBreaker) && (!errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrClosed)) { // else others have taken the places; its registration says so
 			return err
 		}
 	}

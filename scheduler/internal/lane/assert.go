@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/escapement/escapement/locking"
@@ -25,25 +24,25 @@ type recalled struct {
 // outcomes of telling, by how many runs they came to.
 type toldOf struct{ restored, left, lost int }
 
-// assert tells a server of all runs of this node, those later alone that are left to be told again, and says whether all are in
-// place. With last, what others would have to account for first is not waited for any longer.
+// assert tells a server of all runs of this node in partitions that it has newly, those later alone that are left to be told again, and
+// says whether all are in place. With last, what others would have to account for first is not waited for any longer.
 func (f *failover) assert(ctx context.Context, server string, last bool) bool {
 	rounds := 1
 	if last {
 		rounds = 3 // a cursor may move while the gap before it is told
 	}
 	var sum toldOf
-	away := make(map[string]bool)
 	for range rounds {
-		left, got, err := f.tell(ctx, server, last, away)
+		left, got, err := f.tell(ctx, server, last)
 		if err != nil {
 			if ctx.Err() == nil && !errors.Is(err, ledger.ErrServer) { // another one again: the next look shows it
-				f.n.Health.Fail("reassert", err)
+				f.l.fail("reassert", err)
 			}
 			return false // nobody is there who could be told, or trusted
 		}
 		f.mu.Lock()
-		f.told, f.left, f.leftOf = server, left, server
+		f.each(server, func(e *epoch) { e.told = server })
+		f.left, f.leftOf = left, server
 		f.mu.Unlock()
 		sum.restored, sum.lost, sum.left = sum.restored+got.restored, sum.lost+got.lost, len(left)
 		if sum.left == 0 {
@@ -55,36 +54,43 @@ func (f *failover) assert(ctx context.Context, server string, last bool) bool {
 		return false
 	}
 	f.mu.Lock()
-	if f.placed, f.left = server, nil; sum.left == 0 {
-		f.kept = f.n.Ledger.ByPartition(server)
-	}
+	f.each(server, func(e *epoch) { e.placed = server })
+	f.left = nil
 	f.mu.Unlock()
 	return true
+}
+
+// each does something to all partitions that have noticed a server. The caller has the lock.
+func (f *failover) each(server string, do func(*epoch)) {
+	for _, e := range f.epochs {
+		if e.noticed == server {
+			do(e)
+		}
+	}
 }
 
 // say says what came of telling.
 func (f *failover) say(sum toldOf, last bool) {
 	if sum.restored > 0 {
-		f.n.Log.Warn("Redis had lost runs of this node; they are restored", "runs", sum.restored)
+		f.l.Log.Warn("Redis had lost runs of this node; they are restored", "runs", sum.restored)
 	}
 	if sum.lost > 0 {
-		f.n.Log.Warn("Redis has lost runs of this node that are going, and their ticks are accounted for in another way: they will be ended", "runs", sum.lost)
+		f.l.Log.Warn("Redis has lost runs of this node that are going, and their ticks are accounted for in another way: they will be ended", "runs", sum.lost)
 	}
 	if sum.left > 0 && last {
-		f.n.Log.Warn("Redis has lost runs of this node, and they could not be restored; those that are going will be ended", "runs", sum.left)
+		f.l.Log.Warn("Redis has lost runs of this node, and they could not be restored; those that are going will be ended", "runs", sum.left)
 	}
 	if sum.left == 0 {
-		f.n.Health.OK("reassert")
+		f.l.Health.OK("reassert")
 	}
 }
 
-// tell tells once, of all runs or of those that are left of this server, and returns which are to be told again. Masters of a
-// Cluster that do not answer are noted as away, and asked no more.
-func (f *failover) tell(ctx context.Context, server string, last bool, away map[string]bool) (left map[string]int64, got toldOf, err error) {
-	l := f.n.Ledger.At(server)
+// tell tells once, of all runs or of those that are left of this server, and returns which are to be told again.
+func (f *failover) tell(ctx context.Context, server string, last bool) (left map[string]int64, got toldOf, err error) {
+	l := f.l.Ledger.At(server)
 	left = make(map[string]int64)
 	for _, batch := range f.batches(server) {
-		answers, err := f.tellOf(ctx, l, server, batch, last, away)
+		answers, err := f.tellOf(ctx, l, server, batch, last)
 		if err != nil {
 			return nil, got, err
 		}
@@ -102,7 +108,7 @@ func (f *failover) tell(ctx context.Context, server string, last bool, away map[
 				left[c.g.Lease.Run] = a.Cursor
 			case a.Word != ledger.Ended && c.end == nil:
 				got.lost++
-				f.n.Log.Debug("run lost", "job", c.g.Lease.Job, "tick", time.UnixMilli(c.g.Lease.Tick).UTC(), "run", c.g.Lease.Run, "answer", string(a.Word))
+				f.l.Log.Debug("run lost", "job", c.g.Lease.Job, "tick", time.UnixMilli(c.g.Lease.Tick).UTC(), "run", c.g.Lease.Run, "answer", string(a.Word))
 			}
 		}
 		if err := settleAgain(ctx, l, ends); err != nil {
@@ -113,30 +119,22 @@ func (f *failover) tell(ctx context.Context, server string, last bool, away map[
 }
 
 // tellOf tells of one batch, of one partition, whose own trouble keeps no other waiting for ever: there are no words then.
-func (f *failover) tellOf(ctx context.Context, l *ledger.Ledger, server string, batch []recalled, last bool, away map[string]bool) ([]ledger.Asserted, error) {
-	none := make([]ledger.Asserted, len(batch))
-	part := batch[0].g.Job.Part
-	master := cmp.Or(l.Master(server, part), strconv.Itoa(part))
-	if away[master] {
-		return none, nil
-	}
+func (f *failover) tellOf(ctx context.Context, l *ledger.Ledger, server string, batch []recalled, last bool) ([]ledger.Asserted, error) {
 	list := make([]ledger.Assertion, len(batch))
 	for i, c := range batch {
 		list[i] = f.assertion(c, last)
 	}
 	call, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	answers, err := l.Reassert(call, f.n.Clock.last().UnixMilli(), server, list)
-	missing, astray := errors.Is(err, locking.ErrUnreachable), errors.Is(err, ledger.ErrClock)
+	answers, err := l.Reassert(call, f.l.Clock.last().UnixMilli(), server, list)
 	switch {
 	case err == nil:
 		return answers, nil
-	case errors.Is(err, ledger.ErrServer), (missing || astray) && !l.Clustered():
+	case errors.Is(err, ledger.ErrServer), errors.Is(err, locking.ErrUnreachable), errors.Is(err, ledger.ErrClock):
 		return nil, err
 	}
-	away[master] = missing
-	f.n.quiet.fail("reassert", err, part)
-	return none, nil
+	f.l.fail("reassert", err)
+	return make([]ledger.Asserted, len(batch)), nil
 }
 
 // retold says whether a run with this answer is to be told again: its tick lies behind others, or its job is being
@@ -156,28 +154,27 @@ func settleAgain(ctx context.Context, l *ledger.Ledger, ends []ledger.Report) er
 	return err
 }
 
-// batches are the runs that this node has, and had lately, as calls take them: in the order in which they were granted. Those of
-// partitions that have kept them are not among them. Or those of them that are left of this server.
+// batches are the runs that this node has, and had lately, in partitions that the server has newly, as calls take them: in the order in
+// which they were granted. Or those of them that are left of this server.
 func (f *failover) batches(server string) [][]recalled {
 	f.mu.Lock()
 	left := f.leftOf == server
 	all, known := []recalled(nil), make(map[string]bool)
 	//guard:ends-told P2 a Redis that has lost the end of a run is told of it
-	for _, e := range f.memory.recent() {
+	for _, e := range f.l.lanes.memory.recent() {
 		known[e.Report.Run] = true
 		all = append(all, recalled{e.Grant, &e.Report})
 	}
 	//guard:runs-told P1 a Redis that has lost the grant of a run is told of it
-	for _, g := range f.n.Runs.Grants() {
+	for _, g := range f.l.Runs.Grants() {
 		if !known[g.Lease.Run] {
 			all = append(all, recalled{g: g})
 		}
 	}
-	masters := f.n.Ledger.ByPartition(server)
 	all = slices.DeleteFunc(all, func(c recalled) bool {
 		_, is := f.left[c.g.Lease.Run]
-		kept := f.kept[c.g.Job.Part]
-		return left && !is || kept != "" && kept == masters[c.g.Job.Part]
+		e := f.epochs[c.g.Job.Part]
+		return left && !is || e == nil || e.noticed != server || e.placed == server
 	})
 	f.mu.Unlock()
 	slices.SortFunc(all, func(a, b recalled) int {

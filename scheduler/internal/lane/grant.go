@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -18,26 +19,30 @@ type Runner interface {
 func (s sender) start(b *work.Batch) {
 	b.Begun = make([]bool, len(b.Claims))
 	for i := range b.Claims {
-		crowded := b.Lent && !s.n.Slots.Reclaim()
-		if b.Err == nil && b.Answers[i].Verdict == ledger.Granted {
-			b.Begun[i] = s.runner.Start(s.granted(b, i, crowded))
+		if b.Err != nil || b.Answers[i].Verdict != ledger.Granted {
+			continue
+		}
+		slotLost := b.Freed && !s.l.Slots.Retake()
+		b.Begun[i] = s.terms.Runner.Start(s.granted(b, i, slotLost))
+		if b.Freed && !b.Begun[i] {
+			s.l.Inbox.Tell(agenda.Freed{Slots: 1})
 		}
 	}
 }
 
 // granted is the run that a claim was granted.
-func (s sender) granted(b *work.Batch, i int, crowded bool) work.Grant {
+func (s sender) granted(b *work.Batch, i int, slotLost bool) work.Grant {
 	c, a := b.Claims[i], b.Answers[i]
-	first := s.n.Ledger.FirstLease(c.TTL)
+	first := s.l.Ledger.FirstLease(c.TTL)
 	g := work.Grant{
-		Job: b.Jobs[i], Lease: c.Lease(a, ledger.Claimer{ID: s.n.ID, Name: s.n.Name}, s.n.Clock.Now().UnixMilli()), Server: b.Server,
+		Job: b.Jobs[i], Lease: c.Lease(a, ledger.Claimer{ID: s.l.ID, Name: s.l.Name}, s.l.Clock.Now().UnixMilli()), Server: b.Server,
 		Asked: since(b, first, a), Slept: b.Slept, First: first, Waited: c.Pending,
 	}
 	// Only what a schedule asks for is granted ahead: a run that was to be at a later time, and was cancelled, may be repeated before that.
 	if t := g.Lease.Trigger; t == jobs.TriggerSchedule.String() || t == jobs.TriggerCatchUp.String() {
-		g.At = after(g.Lease.Tick, a.Left-first, b.Sent, s.n.Clock.Past())
+		g.At = after(g.Lease.Tick, a.Left-first, b.Sent, s.l.Clock.Past())
 	}
-	if crowded {
+	if slotLost {
 		g.Back = "its grant was heard of when others had all slots"
 	}
 	//guard:confirm-hands-back P1 a run that too few replicas know of is not begun, if confirmation is asked for

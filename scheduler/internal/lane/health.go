@@ -171,16 +171,6 @@ func (h *Health) late(by time.Duration) time.Duration {
 	return min(by, time.Since(h.sighted)-askedAnew)
 }
 
-// asks says that grants are given again after a failover: those who go first ask at once, and nobody's turn counts from
-// before.
-func (h *Health) asks() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if now := time.Now().Add(-askedAnew); now.After(h.sighted) {
-		h.sighted = now
-	}
-}
-
 // unanswered has a Cluster's client look who is master of what now: for the partitions of a master that died, none but their own
 // calls fail.
 func (h *Health) unanswered(err error) { redisconn.LookAgain(context.Background(), h.client, err) }

@@ -1,6 +1,8 @@
 package lane
 
 import (
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
@@ -16,7 +18,10 @@ const (
 )
 
 // memory is the ends of this node's runs that were recorded lately, oldest first.
-type memory struct{ ended []*ending }
+type memory struct {
+	mu    sync.Mutex
+	ended []*ending
+}
 
 // ending is a run that has ended here.
 type ending struct {
@@ -27,6 +32,8 @@ type ending struct {
 
 // add remembers ends, which are its own from then on, and forgets old ones.
 func (m *memory) add(ends []*ending) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	now := time.Now()
 	for _, e := range ends {
 		e.Report.Output = nil // a minute of outputs is too much to keep, and of large payloads where no next attempt needs them
@@ -39,7 +46,7 @@ func (m *memory) add(ends []*ending) {
 	m.shed(now)
 }
 
-// shed forgets what is old, or too much.
+// shed forgets what is old, or too much. The caller has the lock.
 func (m *memory) shed(now time.Time) {
 	old := max(0, len(m.ended)-rememberMax)
 	for old < len(m.ended) && now.Sub(m.ended[old].At) > rememberFor {
@@ -51,6 +58,8 @@ func (m *memory) shed(now time.Time) {
 
 // recent are the ends that are remembered now.
 func (m *memory) recent() []*ending {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.shed(time.Now())
-	return m.ended
+	return slices.Clone(m.ended)
 }

@@ -10,34 +10,46 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
-	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/sharding"
 )
 
-// relay brings word of ticks to the jobs that follow theirs. Any node may, for a repeated word changes
+// relay brings word of ticks of a lane's jobs to those that follow them. One goroutine at a time uses it.
+type relay struct {
+	l          *Lane
+	told       told
+	waited     map[string]unheldSince // followers that nobody alive holds as they are stored, for half a minute after the ledger said so
+	saidUnheld map[string]time.Time   // followers that nobody alive holds: when it was said
+	saidFull   time.Time              // that a follower cannot be told
+	strange    Strangers
+}
+
+func newRelay(l *Lane) *relay {
+	return &relay{l: l, waited: make(map[string]unheldSince), saidUnheld: make(map[string]time.Time), strange: Strangers{Log: l.Log}}
+}
+
+// bring brings word of ticks to the jobs that follow theirs. Any node may, for a repeated word changes
 // nothing; so that not all do, the one that hashing puts first does it at once, the others in their turn. Those in whose turn the
 // event is still there tell it too, once each: they do not know who was told by others.
-func (s *sweep) relay(ctx context.Context, events []ledger.Event, now int64) {
-	server := s.n.Clock.Server()
-	s.told.begin(server)
-	maps.DeleteFunc(s.waited, func(_ string, w unheldSince) bool { return time.Since(w.asked) >= unheldAfter })
+func (r *relay) bring(ctx context.Context, asks *round, events []ledger.Event, now int64) {
+	r.told.begin()
+	maps.DeleteFunc(r.waited, func(_ string, w unheldSince) bool { return time.Since(w.asked) >= unheldAfter })
 	for _, e := range events {
-		if !s.turn(e, now) {
+		if !r.turn(e, now) {
 			continue
 		}
 		call, cancel := context.WithTimeout(ctx, CallTimeout)
-		s.tell(call, server, e, now)
+		r.tell(call, asks, e, now)
 		cancel()
 	}
 }
 
 // turn says whether it is this node's turn to tell of an event.
-func (s *sweep) turn(e ledger.Event, now int64) bool {
-	age, grace := now-e.At, s.n.Grace.Milliseconds()
+func (r *relay) turn(e ledger.Event, now int64) bool {
+	age, grace := now-e.At, r.l.Grace.Milliseconds()
 	if age >= TurnsMax*grace {
 		return true
 	}
-	rank := slices.IndexFunc(sharding.Rank(e.Upstream, s.n.Nodes.Living()), func(x sharding.Node) bool { return x.ID == s.n.ID })
+	rank := slices.IndexFunc(sharding.Rank(e.Upstream, r.l.Nodes.Living()), func(x sharding.Node) bool { return x.ID == r.l.ID })
 	return rank <= 0 || age >= int64(min(rank, TurnsMax))*grace
 }
 
@@ -47,49 +59,58 @@ const unheldAfter = 30 * time.Second
 
 // tell tells all followers of an event, which then leaves the outbox. One that cannot take it yet keeps
 // it there for a later sweep, which tells those that have not answered; so does a server that is not the one that was told.
-func (s *sweep) tell(ctx context.Context, server string, e ledger.Event, now int64) {
+func (r *relay) tell(ctx context.Context, asks *round, e ledger.Event, now int64) {
 	waits, mine := false, false
-	var answered []string
+	upstream := r.server(e.Upstream)
+	answered := make(map[string]string)
 	for _, job := range e.Followers {
-		if s.told.has(e, job) {
+		server := r.server(job)
+		if r.told.has(e, job, server) {
 			continue
 		}
-		switch word := s.word(ctx, e, job, now); word {
+		switch word := r.word(ctx, asks, e, job, now); word {
 		case ledger.RelayDone, ledger.RelayStranger:
-			answered = append(answered, job)
-			mine = mine || word == ledger.RelayDone && s.n.Jobs.Named(job) != nil
+			answered[job] = server
+			mine = mine || word == ledger.RelayDone && r.l.Jobs.Named(job) != nil
 			continue
 		case ledger.RelayFull:
-			if time.Since(s.saidFull) > sayAgain {
-				s.saidFull = time.Now()
-				s.n.Log.Warn("a job cannot be told of the one it follows: too many runs wait beside it, or too much word for those that follow it", "job", job, "follows", e.Upstream)
+			if time.Since(r.saidFull) > sayAgain {
+				r.saidFull = time.Now()
+				r.l.Log.Warn("a job cannot be told of the one it follows: too many runs wait beside it, or too much word for those that follow it", "job", job, "follows", e.Upstream)
 			}
 		case ledger.Strange:
-			s.strange.Note(1, "entries or histories of jobs that follow others")
+			r.strange.Note(1, "entries or histories of jobs that follow others")
 		case ledger.RelayUnheld:
-			s.unheld(e, job, now)
+			r.unheld(e, job, now)
 		default: // not answered
 		}
 		waits = true
 	}
 	if mine {
-		wait.Signal(s.n.Sweep) // runs are pending now
+		for job := range answered { // runs are pending now
+			r.l.lanes.Sweep(r.l.Ledger.Partition(job))
+		}
 	}
 	if waits {
-		s.told.keep(e, answered)
+		r.told.keep(e, answered)
 		return
 	}
-	s.ask(ctx, e.Upstream, func() error {
-		err := s.n.Ledger.At(server).Relayed(ctx, e)
+	asks.ask(ctx, e.Upstream, func() error {
+		err := r.l.Ledger.At(upstream).Relayed(ctx, e)
 		switch {
 		case errors.Is(err, ledger.ErrServer):
-			s.n.failover.doubt()
+			r.l.failover.doubt()
 			return nil
 		case err == nil:
-			s.told.forget(e)
+			r.told.forget(e)
 		}
 		return err
 	})
+}
+
+// server is the id of the master that has a job.
+func (r *relay) server(job string) string {
+	return r.l.lanes.of(r.l.Ledger.Partition(job)).failover.current()
 }
 
 // unheldSince is for a follower that living nodes hold in other definitions than the stored one: since when the ledger has said so, and when
@@ -99,18 +120,18 @@ type unheldSince struct{ since, asked time.Time }
 // word tells one follower, and returns its answer. A success waits first, for a follower that nobody who lives and claims holds in the
 // definition that is stored: nodes may know the job by its name and have none of their generation. Those who have just joined are
 // about to store what they hold, so old word is no reason to believe that they cannot.
-func (s *sweep) word(ctx context.Context, e ledger.Event, job string, now int64) (word ledger.Word) {
-	w := s.waited[job]
+func (r *relay) word(ctx context.Context, asks *round, e ledger.Event, job string, now int64) (word ledger.Word) {
+	w := r.waited[job]
 	if e.Outcome == jobs.OutcomeSucceeded {
-		e.Holders = s.n.Nodes.Digests(job)
+		e.Holders = r.l.Nodes.Digests(job)
 		nobody := len(e.Holders) == 0 || !w.since.IsZero() && time.Since(w.since) >= unheldAfter
 		e.Unheld = e.Holders != nil && nobody && now-e.At >= unheldAfter.Milliseconds()
 		if e.Holders != nil && !e.Unheld && (len(e.Holders) == 0 || time.Since(w.asked) < askedAnew) {
 			return ledger.RelayUnheld
 		}
 	}
-	s.ask(ctx, job, func() (err error) {
-		word, err = s.n.Ledger.Relay(ctx, e, job)
+	asks.ask(ctx, job, func() (err error) {
+		word, err = r.l.Ledger.Relay(ctx, e, job)
 		return err
 	})
 	switch {
@@ -119,32 +140,32 @@ func (s *sweep) word(ctx context.Context, e ledger.Event, job string, now int64)
 		if w.since.IsZero() {
 			w.since = w.asked
 		}
-		s.waited[strings.Clone(job)] = w
+		r.waited[strings.Clone(job)] = w
 	case word == ledger.RelayDone && !e.Unheld: // somebody holds it, or it was told before
-		delete(s.waited, job)
+		delete(r.waited, job)
 	}
 	return word
 }
 
 // unheld says, once an hour for each and of some at a time, that a follower is held by nobody, when word has waited for it
 // for so long that its node is hardly being started again.
-func (s *sweep) unheld(e ledger.Event, job string, now int64) {
-	said, known := s.saidUnheld[job]
+func (r *relay) unheld(e ledger.Event, job string, now int64) {
+	said, known := r.saidUnheld[job]
 	if now-e.At < orphanAfter.Milliseconds() || known && time.Since(said) < orphanLongest {
 		return
 	}
-	if !known && len(s.saidUnheld) >= orphansKnown {
-		maps.DeleteFunc(s.saidUnheld, func(_ string, said time.Time) bool { return time.Since(said) >= orphanLongest })
-		if len(s.saidUnheld) >= orphansKnown {
+	if !known && len(r.saidUnheld) >= orphansKnown {
+		maps.DeleteFunc(r.saidUnheld, func(_ string, said time.Time) bool { return time.Since(said) >= orphanLongest })
+		if len(r.saidUnheld) >= orphansKnown {
 			return
 		}
 	}
-	s.saidUnheld[strings.Clone(job)] = time.Now()
+	r.saidUnheld[strings.Clone(job)] = time.Now()
 	held := "none"
-	if len(s.n.Nodes.Digests(job)) > 0 {
+	if len(r.l.Nodes.Digests(job)) > 0 {
 		held = "another definition than is stored; `generations list` shows whose that is, and `generations promote` changes it"
 	}
-	s.n.Log.Warn("no living node holds this job, which follows another one: each success of that one waits half a minute for it, which then has missed the tick; start a node that has it, or remove it with `jobs remove`", "job", job, "follows", e.Upstream, "held", held)
+	r.l.Log.Warn("no living node holds this job, which follows another one: each success of that one waits half a minute for it, which then has missed the tick; start a node that has it, or remove it with `jobs remove`", "job", job, "follows", e.Upstream, "held", held)
 }
 
 const (
@@ -175,7 +196,7 @@ func (s *sweep) adopted(ctx context.Context, crowd Nodes) {
 		}
 		o := s.orphans[name]
 		s.ask(ctx, name, func() error {
-			err := s.n.Ledger.Postpone(ctx, ledger.Late{Job: name, Cursor: o.until}, o.cursor)
+			err := s.l.Ledger.Postpone(ctx, ledger.Late{Job: name, Cursor: o.until}, o.cursor)
 			if err == nil {
 				delete(s.orphans, name)
 			}
@@ -186,7 +207,7 @@ func (s *sweep) adopted(ctx context.Context, crowd Nodes) {
 
 // held leaves out the orphans among overdue jobs, and puts off the next look at them.
 func (s *sweep) held(ctx context.Context, late []ledger.Late, now int64) []ledger.Late {
-	crowd, budget := s.n.Nodes, orphansMax
+	crowd, budget := s.l.Nodes, orphansMax
 	s.adopted(ctx, crowd)
 	return slices.DeleteFunc(late, func(l ledger.Late) bool {
 		o := s.orphans[l.Job]
@@ -202,11 +223,11 @@ func (s *sweep) held(ctx context.Context, late []ledger.Late, now int64) []ledge
 		}
 		if times == 0 {
 			o.cursor = l.Cursor
-			s.n.Log.Warn("no living node holds this job; it is looked at ever more rarely until one does, or until `jobs remove`", "job", l.Job)
+			s.l.Log.Warn("no living node holds this job; it is looked at ever more rarely until one does, or until `jobs remove`", "job", l.Job)
 		}
 		o.times, o.until = times+1, now+min(orphanLongest, orphanAfter<<min(times, 10)).Milliseconds()
 		s.orphans[l.Job] = o
-		s.ask(ctx, l.Job, func() error { return s.n.Ledger.Postpone(ctx, l, o.until) })
+		s.ask(ctx, l.Job, func() error { return s.l.Ledger.Postpone(ctx, l, o.until) })
 		return true
 	})
 }

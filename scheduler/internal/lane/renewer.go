@@ -8,26 +8,26 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// renewer renews runs at the server that was told of them.
-type renewer struct{ n *Lane }
-
-// Renew is for the keeper of the node's leases. Of runs that the server has not been told of, or that wait to be restored,
-// nothing is known.
-func (r renewer) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
+// Renew is for the keepers of lanes, and renews leases at the servers that were told of their runs. Of runs that these have not been told of, or
+// that wait to be restored, nothing is known.
+func (n *Lanes) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
 	answers, places := make([]locking.RenewAnswer, len(batch)), make([]int, 0, len(batch))
-	server, waits := r.n.failover.keeps()
-	asked := make([]locking.Renewal, 0, len(batch))
+	asked, servers := make([]locking.Renewal, 0, len(batch)), make(map[int]string)
 	for i, b := range batch {
+		part := n.Ledger.Partition(b.Name)
+		server, waits := n.of(part).failover.keeps(part)
 		if _, is := waits[b.Owner]; !is {
-			asked, places = append(asked, b), append(places, i)
+			asked, places, servers[part] = append(asked, b), append(places, i), server
 		}
 	}
 	if len(asked) == 0 {
 		return answers, nil
 	}
-	got, err := r.n.Ledger.At(server).Renew(ctx, asked)
+	got, err := n.Ledger.RenewAt(ctx, asked, func(part int) string { return servers[part] })
 	if errors.Is(err, ledger.ErrServer) {
-		r.n.failover.doubt()
+		for part := range servers {
+			n.of(part).failover.doubt()
+		}
 	}
 	for i, a := range got {
 		answers[places[i]] = a

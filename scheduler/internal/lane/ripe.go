@@ -24,14 +24,14 @@ const forget = 10 * time.Minute
 // clock has run steadily for their ttl under this node's eyes, in which their master took writes, unless their node has left the roster.
 func (s *sweep) ripe(ctx context.Context, lapsed []ledger.Lease) []ledger.Lease {
 	now := time.Now()
-	steady, nodes := s.n.Clock.steadyFor().Milliseconds(), s.n.Nodes.Living()
+	steady, nodes := s.l.steadyFor().Milliseconds(), s.l.Nodes.Living()
 	var ripe []ledger.Lease
 	for _, l := range lapsed {
 		before, known := s.seen[l.Run]
 		s.seen[l.Run] = sighting{beat: l.Beat, at: now}
 		seen := steady
 		if slices.ContainsFunc(nodes, func(x sharding.Node) bool { return x.ID == l.Node }) { // it lives, and may not have been able to say so
-			seen = min(seen, s.writtenFor(ctx, s.n.Ledger.Partition(l.Job)).Milliseconds())
+			seen = min(seen, s.writtenFor(ctx, s.l.Ledger.Partition(l.Job)).Milliseconds())
 		}
 		//guard:reap-steady P4 a step of Redis' clock frees no lease that is alive
 		if seen < l.TTL {
@@ -50,26 +50,35 @@ func (s *sweep) ripe(ctx context.Context, lapsed []ledger.Lease) []ledger.Lease 
 	return ripe
 }
 
+// steadyFor is how long this node has seen Redis' clock run steadily while the lane's partitions had the master that they have.
+func (l *Lane) steadyFor() time.Duration {
+	steady := l.Clock.steadyFor()
+	if l.apart { // else the clock knows
+		steady = min(steady, l.failover.unchangedFor())
+	}
+	return steady
+}
+
 // writes says since when a master was seen to take writes, without a gap.
 type writes struct{ since, last time.Time }
 
-// writtenFor is how long this node has seen a partition of a Cluster take writes. It asks once a second, when it matters: a master that
-// answers what is read may refuse renewals. While the partition is quiet nobody asks, and that is a gap.
+// writtenFor is how long this node has seen a master of a Cluster take writes. It asks once a second, when it matters: a master that
+// answers what is read may refuse renewals. While the breaker is open nobody asks, and that is a gap.
 func (s *sweep) writtenFor(ctx context.Context, part int) time.Duration {
-	if !s.n.quiet.apart {
+	if !s.l.apart {
 		return math.MaxInt64 // the clock knows
 	}
-	now, w := time.Now(), s.writes[part]
+	now, w := time.Now(), s.writes
 	if now.Sub(w.last) >= askedAnew {
-		if _, err := s.n.Ledger.Writable(ctx, []int{part}); err != nil {
-			delete(s.writes, part)
+		if err := s.l.Ledger.Writable(ctx, s.l.failover.at(), part); err != nil {
+			s.writes = writes{}
 			return 0
 		}
 		if now.Sub(w.last) > unseen {
 			w.since = now
 		}
 		w.last = now
-		s.writes[part] = w
+		s.writes = w
 	}
 	return now.Sub(w.since)
 }

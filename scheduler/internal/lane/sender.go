@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/escapement/escapement/locking"
@@ -14,64 +13,55 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// sender carries batches of claims to Redis and their answers back. A node has a few, with one
-// request in flight each, and on a Cluster as many besides as are answered late, each of which has slots.
+// sender carries batches of claims to a lane's master and their answers back. A lane has a few, with one request in flight each.
 type sender struct {
-	n      *Lane
-	aside  *sync.WaitGroup // of the batches that keep no sender
-	runner Runner
+	l        *Lane
+	terms    *Terms
+	detached bool // it carries one batch, whatever lane its partition comes to
 }
 
-// run serves the agenda until it closes the channel of batches. When draining ends, claims
-// whose outcome is still unknown are given up. On a Cluster no batch keeps the sender for long, for one at a slow master is
-// not to keep those of others waiting.
-func (s sender) run(draining context.Context) {
-	for b := range s.n.Claims {
-		if s.n.quiet.apart {
-			briefly(s.aside, func() { s.carry(draining, b) })
-		} else {
-			s.carry(draining, b)
+// run serves the agenda until the lane ends, which takes no more batches then.
+func (s sender) run(over <-chan struct{}) {
+	for {
+		select {
+		case b := <-s.l.claims:
+			s.carry(b)
+		case <-over:
+			s.flush()
+			return
 		}
 	}
 }
 
-// unhurried is how long a sender or carrier of a Cluster waits for one batch before it takes the next.
-const unhurried = 20 * time.Millisecond
-
-// briefly does something in a goroutine of a group, and waits for it for a little while.
-func briefly(group *sync.WaitGroup, do func()) {
-	done := make(chan struct{})
-	group.Go(func() {
-		defer close(done)
-		do()
-	})
-	wait.Within(done, unhurried)
-}
-
-// carry brings one batch's answers, and has what was granted begin. While its partition is quiet, its claims lend their slots.
-func (s sender) carry(draining context.Context, b *work.Batch) {
-	if s.n.quiet.of(b.Part) || !s.claim(draining, b, false) {
-		b.Again = true
-		answered := s.n.quiet.aside(b.Part)
-		b.Lent = true
-		s.n.Inbox.Tell(agenda.Lend{Slots: len(b.Claims)})
-		s.claim(draining, b, true)
-		answered()
+// carry brings one batch's answers, and has what was granted begin. A batch that has to wait for a failover of its partition has a goroutine of
+// its own from then on: the lane's senders are for the others.
+func (s sender) carry(b *work.Batch) {
+	if !s.claim(s.terms.Claiming, b) {
+		s.detached = true
+		s.terms.Group.Go(func() { s.carry(b) })
+		return
 	}
 	s.start(b)
-	s.n.Answers <- b
+	s.l.Answers <- b
 }
 
 // claim asks until there is an answer. A copy of a request can be granted until MaxSkew after it
 // was sent (then the clock check refuses it), and ticks become old while Redis is away. So copies
 // that can be granted are sent for MaxSkew only; from then on the batch asks whether it was
-// granted, and a no is final when no copy can be under way any more. An error that is not Redis
+// granted, and a no is final when no copy can be under way any more. When draining ends, a claim whose outcome is unknown is given
+// up after a while. An error that is not Redis
 // being away is the batch's own: it goes back to the agenda, so that it keeps no other waiting.
-// False, only when not aside: its partition is quiet or held, or its master's clock is not the others', and it is to be called again aside.
-func (s sender) claim(draining context.Context, b *work.Batch, aside bool) (answered bool) {
-	skew := s.n.MaxSkew
+// False: it is to go on detached.
+func (s sender) claim(draining context.Context, b *work.Batch) (done bool) {
+	skew := s.l.MaxSkew
+	var doubt doubt
+	defer doubt.end()
 	for try := 0; ; try++ {
-		if b.Asked.IsZero() && (draining.Err() != nil || time.Since(b.Made) > 2*skew) {
+		if s.detached {
+			s.l = s.l.lanes.of(b.Part)
+		}
+		l := s.l
+		if b.Asked.IsZero() && (draining.Err() != nil || time.Since(b.Made) > 2*skew || l.apart && l.shut(b.Part)) {
 			b.Err = work.ErrNotSent
 			return true
 		}
@@ -80,44 +70,88 @@ func (s sender) claim(draining context.Context, b *work.Batch, aside bool) (answ
 		}
 		asking := time.Since(b.Asked) > skew
 		if asking {
-			b.Ask(s.n.Clock.Now().UnixMilli())
+			b.Ask(l.Clock.Now().UnixMilli())
 		} else {
 			b.Copied = time.Now()
 		}
 		b.Sent = time.Now()
 		b.Answers, b.Err = s.once(b)
+		again, anew := s.failed(b)
 		switch {
 		case b.Err == nil:
-			s.n.quiet.ok(roleClaim, b.Part)
+			l.breaker.ok(roleClaim)
 			s.unconfirmed(b)
 			if !asking || time.Since(b.Copied) > 2*skew || !b.Unsure() {
 				return true
 			}
-		case errors.Is(b.Err, errHolding), errors.Is(b.Err, ledger.ErrServer):
-			if errors.Is(b.Err, ledger.ErrServer) {
-				s.n.failover.doubt()
-			}
-			if try = -1; !b.Unanswered {
-				b.Asked = time.Time{} // nothing was carried out
-			}
-		case errors.Is(b.Err, ledger.ErrClock):
-			s.n.Health.Fail(roleClaim, b.Err)
-			s.n.Resample(context.Background())
-		case errors.Is(b.Err, locking.ErrUnreachable):
-			b.Unanswered = true
-			s.n.quiet.fail(roleClaim, b.Err, b.Part)
-		default:
-			s.n.Health.Fail(roleClaim, b.Err)
+		case !again:
 			return true
+		case anew:
+			try = -1
 		}
 		if draining.Err() != nil && !b.Asked.IsZero() && time.Since(b.Asked) > 3*skew {
 			return true
 		}
-		if !aside && (s.n.quiet.of(b.Part) || s.n.quiet.apart && b.Err != nil) {
-			return false
+		held := anew || l.failover.holds(b.Part) // or it has another lane
+		if l.apart && b.Err != nil {
+			s.free(b)
+			if !held {
+				doubt.begin(l.breaker)
+				s.flush()
+			}
 		}
 		b.Again = true
-		wait.For(context.Background(), wait.Backoff(s.n.ID+b.Claims[0].Run, max(0, try)))
+		wait.For(context.Background(), wait.Backoff(l.ID+b.Claims[0].Run, max(0, try)))
+		if l.apart && held && !s.detached && !b.Asked.IsZero() {
+			return false
+		}
+	}
+}
+
+// failed takes up the error of a batch: whether it is to be asked for again, and anew, because its master is not the one that it was.
+func (s sender) failed(b *work.Batch) (again, anew bool) {
+	switch {
+	case b.Err == nil:
+		return false, false
+	case errors.Is(b.Err, errHolding), errors.Is(b.Err, ledger.ErrServer):
+		if errors.Is(b.Err, ledger.ErrServer) {
+			s.l.failover.doubt()
+		}
+		if !b.Unanswered {
+			b.Asked = time.Time{} // nothing was carried out
+		}
+		return true, true
+	case errors.Is(b.Err, ledger.ErrClock):
+		s.l.Health.Fail(roleClaim, b.Err)
+		s.l.lanes.Resample(context.Background())
+	case errors.Is(b.Err, locking.ErrUnreachable):
+		b.Unanswered = true
+		s.l.fail(roleClaim, b.Err)
+	default:
+		s.l.Health.Fail(roleClaim, b.Err)
+		return false, false
+	}
+	return true, false
+}
+
+// free gives back the slots of a batch that is in doubt: what its claims are granted takes them again.
+func (s sender) free(b *work.Batch) {
+	if !b.Freed {
+		b.Freed = true
+		s.l.Inbox.Tell(agenda.Freed{Slots: len(b.Claims)})
+	}
+}
+
+// flush gives what waits behind a batch that is in doubt, and was not sent, back to the agenda.
+func (s sender) flush() {
+	for {
+		select {
+		case next := <-s.l.claims:
+			next.Err = work.ErrNotSent
+			s.l.Answers <- next
+		default:
+			return
+		}
 	}
 }
 
@@ -125,7 +159,7 @@ func (s sender) claim(draining context.Context, b *work.Batch, aside bool) (answ
 func (s sender) unconfirmed(b *work.Batch) {
 	for _, a := range b.Answers {
 		if a.Unconfirmed != nil {
-			s.n.quiet.unconfirmed(a.Unconfirmed, s.n.Ledger.SameMaster(context.Background(), b.Part)...)
+			s.l.breaker.unsure(a.Unconfirmed)
 			return
 		}
 	}
@@ -135,16 +169,18 @@ func (s sender) unconfirmed(b *work.Batch) {
 const CallTimeout = time.Second
 
 func (s sender) once(b *work.Batch) ([]ledger.Answer, error) {
-	if err := s.n.Clock.Usable(); err != nil {
+	l := s.l
+	if err := l.Clock.Usable(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ledger.ErrClock, err)
 	}
-	if s.n.failover.holds(b.Part) {
+	server, may := l.failover.claims(b.Part)
+	if !may {
 		return nil, errHolding
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), CallTimeout)
 	defer cancel()
-	by := ledger.Claimer{ID: s.n.ID, Name: s.n.Name}
-	b.Server = s.n.failover.claims()
-	answers, err := s.n.Ledger.At(b.Server).Claim(ctx, by, s.n.Clock.Now().UnixMilli(), b.Claims)
-	return answers, s.n.quiet.full(err)
+	by := ledger.Claimer{ID: l.ID, Name: l.Name}
+	b.Server = server
+	answers, err := l.Ledger.At(server).Claim(ctx, by, l.Clock.Now().UnixMilli(), b.Claims)
+	return answers, l.breaker.full(err)
 }

@@ -28,16 +28,12 @@ const settleTries = 20
 // errStopped is the answer to a report that was still unsettled when the node gave up.
 var errStopped = errors.New("the node stopped before Redis took the report")
 
-// settler collects reports into batches by partition and repeats each until it is answered. It
-// holds no more reports than the node has slots, besides those of quiet partitions, which lend theirs: as many again for each of them
+// settler collects a lane's reports into batches by partition and repeats each until it is answered. It
+// holds no more reports than the node has slots. While the breaker is open they hold none, and there are as many again
 // at most, for nothing is claimed there meanwhile.
 type settler struct {
-	ledger   *ledger.Ledger
-	failover *failover
-	quiet    *quiet
-	inbox    *agenda.Inbox
-	wake     chan struct{} // holds one signal: there are reports
-	stop     chan struct{} // closed by the node, normally when no run is left
+	l    *Lane
+	wake chan struct{} // holds one signal: there are reports
 
 	mu      sync.Mutex
 	piles   map[int]*pile // by partition
@@ -55,18 +51,30 @@ type pile struct {
 // settling is one report, and who is told what became of it.
 type settling struct {
 	*ending
-	then work.Settled
+	then  work.Settled
+	freed bool // it holds no slot any more
 }
 
-func newSettler(l *ledger.Ledger, f *failover, q *quiet, inbox *agenda.Inbox) *settler {
-	return &settler{ledger: l, failover: f, quiet: q, inbox: inbox, wake: make(chan struct{}, 1), stop: make(chan struct{}), piles: make(map[int]*pile)}
+func newSettler(l *Lane) *settler {
+	return &settler{l: l, wake: make(chan struct{}, 1), piles: make(map[int]*pile)}
 }
 
 // Settle records a run's end; then is told when the ledger has answered, or with errStopped.
-func (n *Lane) Settle(g work.Grant, r ledger.Report, then work.Settled) {
-	if !n.settler.add(g.Job.Part, settling{&ending{Grant: g, Report: r}, then}) {
-		n.Inbox.Tell(agenda.Settled{Reports: []ledger.Report{r}})
-		then.Settled(r, "", errStopped)
+func (n *Lanes) Settle(g work.Grant, r ledger.Report, then work.Settled) {
+	for {
+		l := n.of(g.Job.Part)
+		freed := l.breaker.open()
+		switch taken := l.settler.add(g.Job.Part, settling{&ending{Grant: g, Report: r}, then, freed}); {
+		case taken && freed:
+			n.Inbox.Tell(agenda.Freed{Slots: 1})
+			return
+		case taken:
+			return
+		case !l.moved(g.Job.Part):
+			n.Inbox.Tell(agenda.Settled{Reports: []ledger.Report{r}, Slots: 1})
+			then.Settled(r, "", errStopped)
+			return
+		}
 	}
 }
 
@@ -134,17 +142,17 @@ func (p *pile) before(other *pile) bool {
 	return p.part < other.part
 }
 
-// carry takes batches to Redis until the node closes stop, and there are none left; when giveUp ends, batches that Redis does
-// not take are answered with errStopped. On a Cluster they keep no carrier for long.
-func (s *settler) carry(giveUp context.Context, aside *sync.WaitGroup) {
+// carry takes batches to Redis until the lane is over, and there are none left; when Terms.Alive ends, batches that Redis does
+// not take are answered with errStopped.
+func (s *settler) carry(t *Terms, over <-chan struct{}) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for stopped := false; ; {
 		switch batch, left := s.next(stopped); {
-		case batch != nil && s.quiet.apart:
-			briefly(aside, func() { s.take(giveUp, batch) })
 		case batch != nil:
-			s.take(giveUp, batch)
+			if !s.take(t.Alive, batch, false) {
+				t.Group.Go(func() { s.take(t.Alive, batch, true) })
+			}
 		case stopped:
 			return
 		default:
@@ -152,7 +160,7 @@ func (s *settler) carry(giveUp context.Context, aside *sync.WaitGroup) {
 			select {
 			case <-timer.C:
 			case <-s.wake:
-			case <-s.stop:
+			case <-over:
 				stopped = true
 				s.mu.Lock()
 				s.stopped = true
@@ -162,29 +170,24 @@ func (s *settler) carry(giveUp context.Context, aside *sync.WaitGroup) {
 	}
 }
 
-// take takes one batch to Redis. While its partition is quiet, its runs lend their slots.
-func (s *settler) take(giveUp context.Context, batch []settling) {
-	part := batch[0].Grant.Job.Part
-	if s.quiet.of(part) || !s.deliver(giveUp, batch, part, false) {
-		answered := s.quiet.aside(part)
-		s.inbox.Tell(agenda.Lend{Slots: len(batch)})
-		s.deliver(giveUp, batch, part, true)
-		answered()
-	}
-}
-
-// deliver takes a batch to Redis and hands out the answers. False, only when not aside: its partition is quiet, and it is to be
-// called again aside.
-func (s *settler) deliver(giveUp context.Context, batch []settling, part int, aside bool) bool {
+// take takes a batch to Redis and hands out the answers. False: it has to wait for a failover of its partition, and is to be taken in a
+// goroutine of its own, detached, whatever lane the partition comes to.
+func (s *settler) take(giveUp context.Context, batch []settling, detached bool) (done bool) {
 	reports := make([]ledger.Report, len(batch))
 	for i, b := range batch {
 		reports[i] = b.Report
 	}
-	words, err := s.persist(giveUp, batch, reports, part, aside)
-	if errors.Is(err, ErrQuiet) {
+	words, err := s.persist(giveUp, batch, reports, detached)
+	if errors.Is(err, errDetach) {
 		return false
 	}
-	s.inbox.Tell(agenda.Settled{Reports: reports, Lent: aside})
+	slots := 0
+	for _, b := range batch {
+		if !b.freed {
+			slots++
+		}
+	}
+	s.l.Inbox.Tell(agenda.Settled{Reports: reports, Slots: slots})
 	for i, b := range batch {
 		if err != nil {
 			b.then.Settled(b.Report, "", err)
@@ -195,37 +198,75 @@ func (s *settler) deliver(giveUp context.Context, batch []settling, part int, as
 	return true
 }
 
-// persist asks until the server that knows the runs has taken their ends; when not aside, on a Cluster, until their partition is quiet or
-// has a server that does not know them yet.
-func (s *settler) persist(giveUp context.Context, batch []settling, reports []ledger.Report, part int, aside bool) ([]ledger.Word, error) {
+// errDetach is the answer to a batch that is to be detached.
+var errDetach = errors.New("the partition's master is to be told of its runs")
+
+// persist asks until the server that knows the runs has taken their ends. While it does not, they hold no slots on a Cluster, nor do those
+// behind them.
+func (s *settler) persist(giveUp context.Context, batch []settling, reports []ledger.Report, detached bool) ([]ledger.Word, error) {
+	part := batch[0].Grant.Job.Part
+	var doubt doubt
+	defer doubt.end()
 	for try := 0; ; try++ {
-		words, err := s.once(batch, reports)
+		l := s.l
+		if detached {
+			l = l.lanes.of(part)
+		}
+		words, err := l.settle(batch, reports, part)
+		held := errors.Is(err, errHolding) || errors.Is(err, ledger.ErrServer)
 		switch {
 		case err == nil:
-			s.quiet.ok("settle", part)
+			l.breaker.ok("settle")
 			return words, nil
-		case errors.Is(err, errHolding), errors.Is(err, ledger.ErrServer): // it does not know these runs yet
-			if try = 0; !aside && s.quiet.apart {
-				return nil, ErrQuiet
-			}
+		case held: // it does not know these runs yet
+			try = 0
 		default:
-			s.quiet.fail("settle", err, part)
-		}
-		if !aside && s.quiet.of(part) {
-			return nil, ErrQuiet
+			l.fail("settle", err)
 		}
 		if try >= settleTries && !errors.Is(err, locking.ErrUnreachable) && !redisconn.Full(err) && !redisconn.Denied(err) {
 			return nil, err // not Redis that takes nothing at all: it keeps no other partition's reports waiting for ever
 		}
+		if l.apart && held {
+			l.settler.free(batch, nil)
+		} else if l.apart && l.breaker.open() {
+			doubt.begin(l.breaker)
+			l.settler.free(batch, l.settler.piles)
+		}
 		if !wait.For(giveUp, wait.Backoff(reports[0].Run, try)) {
 			return nil, errors.Join(errStopped, err)
+		}
+		if l.apart && !detached && (held || l.moved(part)) {
+			return nil, errDetach
 		}
 	}
 }
 
-// once asks once. The answer of a server that is none any more counts for nothing.
-func (s *settler) once(batch []settling, reports []ledger.Report) ([]ledger.Word, error) {
-	server, waits := s.failover.keeps()
+// free gives back the slots of a batch, and of what waits in some piles.
+func (s *settler) free(batch []settling, piles map[int]*pile) {
+	slots := 0
+	free := func(all []settling) {
+		for i := range all {
+			if !all[i].freed {
+				all[i].freed = true
+				slots++
+			}
+		}
+	}
+	free(batch)
+	s.mu.Lock()
+	for _, p := range piles {
+		free(p.reports)
+	}
+	s.mu.Unlock()
+	if slots > 0 {
+		s.l.Inbox.Tell(agenda.Freed{Slots: slots})
+	}
+}
+
+// settle asks once. The answer of a server that is none any more counts for nothing.
+func (l *Lane) settle(batch []settling, reports []ledger.Report, part int) ([]ledger.Word, error) {
+	f := l.failover
+	server, waits := f.keeps(part)
 	for _, r := range reports {
 		if _, is := waits[r.Run]; is {
 			return nil, errHolding
@@ -233,12 +274,12 @@ func (s *settler) once(batch []settling, reports []ledger.Report) ([]ledger.Word
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), CallTimeout)
 	defer cancel()
-	words, err := s.ledger.At(server).Settle(ctx, reports)
+	words, err := l.Ledger.At(server).Settle(ctx, reports)
 	if errors.Is(err, ledger.ErrServer) {
-		s.failover.doubt()
+		f.doubt()
 	}
 	if err != nil {
-		return nil, s.quiet.full(err)
+		return nil, l.breaker.full(err)
 	}
 	ends := make([]*ending, 0, len(batch))
 	for i, word := range words {
@@ -246,7 +287,7 @@ func (s *settler) once(batch []settling, reports []ledger.Report) ([]ledger.Word
 			ends = append(ends, batch[i].ending)
 		}
 	}
-	if !s.failover.remember(server, s.ledger.Partition(reports[0].Job), ends) {
+	if !f.noticed(server, part, ends...) {
 		return nil, ledger.ErrServer
 	}
 	return words, nil

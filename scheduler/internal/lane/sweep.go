@@ -16,31 +16,28 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// sweep looks, on every node, for what is overdue: it hands late cursors and pending runs to the
+// sweep looks, on every node, for what is overdue in a lane's partitions: it hands late cursors and pending runs to the
 // agenda, reaps leases that lapsed, ends runs that somebody wants ended, brings word to jobs that
 // follow others, and puts off orphans.
 type sweep struct {
-	n       *Lane
-	gaze    *ledger.Gaze
-	seen    map[string]sighting // lapsed leases, by run
-	writes  map[int]writes      // by partition of a Cluster
-	orphans map[string]orphan   // jobs that nobody alive holds
+	round
+	gaze   *ledger.Gaze
+	seen   map[string]sighting // lapsed leases, by run
+	writes writes              // of a master of a Cluster
 
-	failed  error // what this sweep asked and was not answered
-	probes  sync.WaitGroup
-	probing atomic.Bool // a probe is under way
+	relay             *relay
+	orphans           map[string]orphan // jobs that nobody alive holds
+	beside            sync.WaitGroup    // of what the sweep does not wait for
+	probing, relaying atomic.Bool       // that is under way
 
 	strange, unreaped Strangers
-	saidFull          time.Time // that a follower cannot be told
-
-	told       told
-	waited     map[string]unheldSince // followers that nobody alive holds as they are stored, for half a minute after the ledger said so
-	saidUnheld map[string]time.Time   // followers that nobody alive holds: when it was said
 }
 
-func newSweep(n *Lane) *sweep {
-	return &sweep{n: n, gaze: n.Ledger.NewGaze(), seen: make(map[string]sighting), writes: make(map[int]writes), orphans: make(map[string]orphan), saidUnheld: make(map[string]time.Time), waited: make(map[string]unheldSince),
-		strange: Strangers{Log: n.Log}, unreaped: Strangers{Log: n.Log}}
+func newSweep(l *Lane) *sweep {
+	return &sweep{
+		round: round{l: l}, gaze: l.Ledger.NewGaze(), seen: make(map[string]sighting), relay: newRelay(l), orphans: make(map[string]orphan),
+		strange: Strangers{Log: l.Log}, unreaped: Strangers{Log: l.Log},
+	}
 }
 
 // sweepPause is how long a sweep waits that was asked for out of its turn, so that many who ask are one.
@@ -49,12 +46,12 @@ const sweepPause = 50 * time.Millisecond
 // run sweeps until ctx ends, beginning at a point of the period that the node's id chooses, so
 // that nodes do not sweep together. From then until alive ends it only looks for runs to cancel.
 func (s *sweep) run(ctx, alive context.Context) {
-	defer s.probes.Wait()
-	wait.For(ctx, wait.Spread(s.n.ID+" sweep", time.Now(), s.n.SweepEvery))
+	defer s.beside.Wait()
+	wait.For(ctx, wait.Spread(s.l.ID+" sweep"+s.l.addr, time.Now(), s.l.SweepEvery))
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		timer.Reset(s.n.SweepEvery) // a ticker's next tick could meet the end of a call in the same instant
+		timer.Reset(s.l.SweepEvery) // a ticker's next tick could meet the end of a call in the same instant
 		if ctx.Err() == nil {
 			s.once(ctx)
 		} else {
@@ -68,7 +65,7 @@ func (s *sweep) run(ctx, alive context.Context) {
 		select {
 		case <-alive.Done():
 			return
-		case <-s.n.Sweep:
+		case <-s.l.sweep:
 			wait.For(alive, sweepPause)
 		case <-timer.C:
 		}
@@ -77,122 +74,122 @@ func (s *sweep) run(ctx, alive context.Context) {
 
 // cancelled looks for runs to cancel and nothing else.
 func (s *sweep) cancelled(alive context.Context) {
-	if s.n.Slots.Used() == 0 {
+	parts := s.l.failover.parts()
+	if s.l.Slots.Used() == 0 || len(parts) == 0 {
 		return
 	}
 	call, cancel := context.WithTimeout(alive, CallTimeout)
 	defer cancel()
-	found, err := s.n.Ledger.Cancels(call)
+	found, err := s.l.Ledger.Cancels(call, parts...)
 	if err != nil && alive.Err() == nil {
-		s.n.quiet.fail(roleSweep, err)
+		s.l.fail(roleSweep, err)
 	}
 	for _, c := range found {
-		s.n.Runs.Cancelled(c)
+		s.l.Runs.Cancelled(c)
 	}
 }
 
-// probe asks the masters of quiet partitions whether they answer again, and those of unconfirmed ones whether their replicas do,
-// beside the sweep, which is not to wait for them.
-func (s *sweep) probe(ctx context.Context, silent, unconfirmed []int) {
-	if len(silent)+len(unconfirmed) == 0 || s.probing.Swap(true) {
+// probe asks a master that did not answer whether it does now.
+func (s *sweep) probe(ctx context.Context, part int) {
+	call, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	if err := s.l.Ledger.Answers(call, part); err == nil {
+		s.l.breaker.ok(roleSweep)
+	} else if ctx.Err() == nil {
+		s.l.fail(roleSweep, err)
+	}
+}
+
+// confirm asks, beside the sweep, which is not to wait for them, whether replicas have again what the master grants.
+func (s *sweep) confirm(ctx context.Context, part int) {
+	if !s.l.breaker.isUnconfirmed() || s.probing.Swap(true) {
 		return
 	}
-	s.probes.Go(func() {
+	s.beside.Go(func() {
 		defer s.probing.Store(false)
 		call, cancel := context.WithTimeout(ctx, CallTimeout)
 		defer cancel()
-		var both sync.WaitGroup
-		both.Go(func() {
-			heard, err := s.n.Ledger.Heard(call, silent)
-			if err != nil && ctx.Err() == nil {
-				s.n.quiet.fail(roleSweep, err, without(silent, heard)...)
-			}
-			if len(heard) > 0 {
-				s.n.quiet.ok(roleSweep, heard...)
-			}
-		})
-		both.Go(func() {
-			confirmed, err := s.n.Ledger.Confirmed(call, unconfirmed)
-			s.n.quiet.confirmed(confirmed...)
-			if err != nil && ctx.Err() == nil {
-				s.n.quiet.unconfirmed(err, without(unconfirmed, confirmed)...)
-			}
-		})
-		both.Wait()
+		if err := s.l.Ledger.Confirmed(call, part); err == nil || ctx.Err() == nil {
+			s.l.breaker.unsure(err)
+		}
 	})
 }
 
-// without is what is in all and not in some.
-func without(all, some []int) []int {
-	return slices.DeleteFunc(slices.Clone(all), func(p int) bool { return slices.Contains(some, p) })
+// round is what a lane asks in one sweep, and failed what its own master did not answer.
+type round struct {
+	l      *Lane
+	failed error
 }
 
-// look looks at some partitions, all when there are none, and says which of those that have names answered; false when none did.
-func (s *sweep) look(ctx context.Context, now int64, parts []int) (found ledger.Finding, heard []int, some bool) {
-	found, err := s.gaze.Look(ctx, now, s.n.Grace.Milliseconds(), parts...)
-	if err == nil {
-		return found, parts, true
-	}
-	silent, left := parts, (*ledger.UnheardError)(nil)
-	if errors.As(err, &left) {
-		silent = left.Parts
-	}
-	if !errors.Is(err, locking.ErrUnreachable) {
-		s.failed, silent = err, nil
-	}
-	if !errors.Is(ctx.Err(), context.Canceled) {
-		s.n.quiet.fail(roleSweep, err, silent...)
-	}
-	heard = without(parts, silent)
-	return found, heard, len(heard) > 0
-}
-
-// ask asks something of a job's partition, which a later sweep does again if it fails. It does not while the partition is
-// quiet, nor, of one Redis, when it has not answered this sweep before.
-func (s *sweep) ask(ctx context.Context, job string, f func() error) {
-	part := s.n.Ledger.Partition(job)
-	if s.n.quiet.of(part) || s.n.failover.holds(part) || errors.Is(s.failed, locking.ErrUnreachable) && !s.n.Ledger.Clustered() {
+// ask asks something of a job's partition, which a later sweep does again if it fails. It does not while the partition's master is
+// unreachable, nor, when that is the lane's own, when it has not answered this sweep before.
+func (r *round) ask(ctx context.Context, job string, f func() error) {
+	part := r.l.Ledger.Partition(job)
+	of := r.l.lanes.of(part)
+	if of.breaker.open() || of.failover.holds(part) || of == r.l && errors.Is(r.failed, locking.ErrUnreachable) {
 		return
 	}
 	err := f()
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
-		s.n.quiet.fail(roleSweep, err, part)
+		of.fail(roleSweep, err)
 	}
-	s.failed = errors.Join(s.failed, err)
+	if of == r.l {
+		r.failed = errors.Join(r.failed, err)
+	}
 }
 
 func (s *sweep) once(ctx context.Context) {
-	if s.n.Clock.Usable() != nil || s.n.failover.holding() != nil {
+	l := s.l
+	parts := l.failover.parts()
+	if len(parts) > 0 && l.breaker.open() {
+		s.probe(ctx, parts[0])
+	}
+	parts = slices.DeleteFunc(parts, l.failover.holds)
+	if l.Clock.Usable() != nil || len(parts) == 0 || l.breaker.open() {
 		return
 	}
-	heard, silent, unconfirmed := s.n.quiet.split()
-	s.probe(ctx, silent, unconfirmed)
-	heard = slices.DeleteFunc(heard, s.n.failover.holds)
-	if len(heard) == 0 && s.n.quiet.apart {
-		return
-	}
-	call, cancel := context.WithTimeout(ctx, 2*s.n.MaxSkew)
+	s.confirm(ctx, parts[0])
+	call, cancel := context.WithTimeout(ctx, 2*l.MaxSkew)
 	defer cancel()
-	now := s.n.Clock.Now().UnixMilli()
-	s.failed = nil
-	found, heard, some := s.look(call, now, heard)
-	if !some {
+	now := l.Clock.Now().UnixMilli()
+	found, err := s.gaze.Look(call, now, l.Grace.Milliseconds(), parts...)
+	if s.failed = err; err != nil {
+		if !errors.Is(call.Err(), context.Canceled) {
+			l.fail(roleSweep, err)
+		}
 		return
 	}
-	s.n.watchdog.sweep(call, found)
+	l.watchdog.sweep(call, found)
 	s.strange.Note(found.Foreign, "records in the ledger")
 	for _, c := range found.Cancels {
-		s.n.Runs.Cancelled(c)
+		l.Runs.Cancelled(c)
 	}
 	found.Late = s.held(call, found.Late, now)
 	if len(found.Late)+len(found.Pending) > 0 {
-		s.n.Inbox.Tell(agenda.Found{Finding: found})
+		l.Inbox.Tell(agenda.Found{Finding: found, Parts: parts})
 	}
 	s.reap(call, s.ripe(call, found.Lapsed))
-	s.relay(call, found.Events, now)
+	s.tell(ctx, call, found.Events, now)
 	if s.failed == nil {
-		s.n.quiet.ok(roleSweep, heard...)
+		l.breaker.ok(roleSweep)
 	}
+}
+
+// tell brings word of ticks to the jobs that follow. On a Cluster these may live at other masters, which the sweep is not to wait for.
+func (s *sweep) tell(ctx, call context.Context, events []ledger.Event, now int64) {
+	if !s.l.apart {
+		s.relay.bring(call, &s.round, events, now)
+		return
+	}
+	if len(events) == 0 || s.relaying.Swap(true) {
+		return
+	}
+	s.beside.Go(func() {
+		defer s.relaying.Store(false)
+		call, cancel := context.WithTimeout(ctx, 2*s.l.MaxSkew)
+		defer cancel()
+		s.relay.bring(call, &round{l: s.l}, events, now)
+	})
 }
 
 // reap settles runs as abandoned and says so.
@@ -200,20 +197,21 @@ func (s *sweep) reap(ctx context.Context, ripe []ledger.Lease) {
 	foreign := 0
 	byPart := make(map[int][]ledger.Lease)
 	for _, l := range ripe {
-		p := s.n.Ledger.Partition(l.Job)
+		p := s.l.Ledger.Partition(l.Job)
 		byPart[p] = append(byPart[p], l)
 	}
 	for _, p := range slices.Sorted(maps.Keys(byPart)) {
 		for batch := range slices.Chunk(byPart[p], ledger.BatchMax) {
 			s.ask(ctx, batch[0].Job, func() error {
-				words, err := s.n.Ledger.Reap(ctx, s.n.Clock.Now().UnixMilli(), s.n.Clock.Server(), batch)
+				server, _ := s.l.failover.claims(p)
+				words, err := s.l.Ledger.Reap(ctx, s.l.Clock.Now().UnixMilli(), server, batch)
 				if err == nil {
 					foreign += s.reaped(batch, words)
 				}
 				return err
 			})
 			if errors.Is(s.failed, ledger.ErrClock) {
-				s.n.Resample(ctx)
+				s.l.lanes.Resample(ctx)
 				return
 			}
 		}
@@ -229,20 +227,20 @@ func (s *sweep) reaped(batch []ledger.Lease, words []ledger.Word) (foreign int) 
 		switch words[i] {
 		case ledger.Reaped:
 			delete(s.seen, l.Run)
-			if j := s.n.Jobs.Named(l.Job); j != nil {
+			if j := s.l.Jobs.Named(l.Job); j != nil {
 				free = append(free, j)
 			}
-			s.n.Log.Warn("run abandoned: its lease lapsed and its node did not come back in time", "job", l.Job,
+			s.l.Log.Warn("run abandoned: its lease lapsed and its node did not come back in time", "job", l.Job,
 				"tick", time.UnixMilli(l.Tick).UTC(), "run", l.Run, "node", l.NodeName, "token", l.Token)
-			s.n.Listener.Abandoned(l)
+			s.l.Listener.Abandoned(l)
 		case ledger.Strange:
 			foreign++
-			s.n.watchdog.leave(l.Run)
+			s.l.watchdog.leave(l.Run)
 		default: // renewed or ended meanwhile
 		}
 	}
 	if len(free) > 0 {
-		s.n.Inbox.Tell(agenda.Reaped{Jobs: free})
+		s.l.Inbox.Tell(agenda.Reaped{Jobs: free})
 	}
 	return foreign
 }

@@ -19,37 +19,42 @@ const (
 // told is which followers have answered, of events that stay in the outbox because of others. Each node remembers for itself
 // what was answered to it, so that an event which waits is not told again in each sweep. Only the sweep's goroutine touches it.
 type told struct {
-	server string                // that has answered: another one may have lost what it was told
-	at     map[hearing]time.Time // when
-	swept  time.Time             // when old answers were forgotten last
+	answers map[hearing]answer
+	swept   time.Time // when old answers were forgotten last
 }
 
 // hearing is one follower's word of one event.
 type hearing struct{ event, job string }
 
-// begin forgets all that another server has answered, and now and then what is old: its events have left the outbox.
-func (t *told) begin(server string) {
+// answer is which server has answered, and when. Another one may have lost what that was told.
+type answer struct {
+	server string
+	at     time.Time
+}
+
+// begin forgets, now and then, what is old: its events have left the outbox.
+func (t *told) begin() {
 	now := time.Now()
-	if t.at == nil || t.server != server {
-		t.server, t.at, t.swept = server, make(map[hearing]time.Time), now
+	if t.answers == nil {
+		t.answers, t.swept = make(map[hearing]answer), now
 	}
 	if now.Sub(t.swept) >= toldFor/4 {
 		t.swept = now
-		maps.DeleteFunc(t.at, func(_ hearing, at time.Time) bool { return now.Sub(at) >= toldFor })
+		maps.DeleteFunc(t.answers, func(_ hearing, a answer) bool { return now.Sub(a.at) >= toldFor })
 	}
 }
 
-// has says whether a follower has answered lately that it was told.
-func (t *told) has(e ledger.Event, job string) bool {
-	at, known := t.at[hearing{e.Record(), job}]
-	return known && time.Since(at) < toldFor
+// has says whether a follower's server has answered lately that it was told.
+func (t *told) has(e ledger.Event, job, server string) bool {
+	a, known := t.answers[hearing{e.Record(), job}]
+	return known && a.server == server && time.Since(a.at) < toldFor
 }
 
-// keep remembers who has answered. The names are copied: they are parts of the list of all followers.
-func (t *told) keep(e ledger.Event, answered []string) {
-	for _, job := range answered {
-		if len(t.at) < toldMax {
-			t.at[hearing{e.Record(), strings.Clone(job)}] = time.Now()
+// keep remembers which servers have answered for which followers. The names are copied: they are parts of the list of all followers.
+func (t *told) keep(e ledger.Event, answered map[string]string) {
+	for job, server := range answered {
+		if len(t.answers) < toldMax {
+			t.answers[hearing{e.Record(), strings.Clone(job)}] = answer{server, time.Now()}
 		}
 	}
 }
@@ -57,6 +62,6 @@ func (t *told) keep(e ledger.Event, answered []string) {
 // forget forgets an event that has left the outbox.
 func (t *told) forget(e ledger.Event) {
 	for _, job := range e.Followers {
-		delete(t.at, hearing{e.Record(), job})
+		delete(t.answers, hearing{e.Record(), job})
 	}
 }

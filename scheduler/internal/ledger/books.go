@@ -192,20 +192,26 @@ func openRuns(runs, waiting map[string]string, bad func(string, error)) []Lease 
 // Time asks Redis for its clock and for its id, as server_id in token.lua has it; both come in
 // one round trip, the clock first. Of a Cluster, it asks the master that has the control record, always the same.
 func (l *Ledger) Time(ctx context.Context) (now time.Time, id string, err error) {
-	var clock *redis.TimeCmd
-	var replication, info *redis.StringCmd
 	server := l.client
 	if cluster, yes := l.client.(*redis.ClusterClient); yes {
-		if server, err = cluster.MasterForKey(ctx, controlKey(l.cfg.Namespace)); err != nil {
-			return time.Time{}, "", l.explain(ctx, "read the clock", err)
-		}
+		server, err = cluster.MasterForKey(ctx, controlKey(l.cfg.Namespace))
 	}
+	if err == nil {
+		now, id, err = timeOf(ctx, server)
+	}
+	return now, id, l.explain(ctx, "read the clock", err)
+}
+
+// timeOf is Ledger.Time of one server.
+func timeOf(ctx context.Context, server redis.UniversalClient) (now time.Time, id string, err error) {
+	var clock *redis.TimeCmd
+	var replication, info *redis.StringCmd
 	_, err = server.Pipelined(ctx, func(p redis.Pipeliner) error {
 		clock, replication, info = p.Time(ctx), p.Info(ctx, "replication"), p.Info(ctx, "server")
 		return nil
 	})
 	if clock.Err() != nil {
-		return time.Time{}, "", l.explain(ctx, "read the clock", err)
+		return time.Time{}, "", err
 	}
 	return clock.Val(), serverID(replication.Val(), info.Val()), nil
 }
@@ -213,7 +219,7 @@ func (l *Ledger) Time(ctx context.Context) (now time.Time, id string, err error)
 // serverID is server_id of token.lua, of what INFO says of replication and of the server.
 func serverID(replication, server string) string {
 	if field(replication, "role") == "slave" {
-		return "replica"
+		return replica
 	}
 	return cmp.Or(field(replication, "master_replid"), field(server, "run_id"))
 }

@@ -164,7 +164,7 @@ func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim
 	ks = appendHistories(ks, k.history, len(batch), func(i int) string { return batch[i].Job })
 	keep, keepFor := l.keepArgs()
 	args := make([]string, 0, 8+claimsSize(batch))
-	args = append(args, ms(now), ms(l.cfg.MaxSkew.Milliseconds()), by.ID, by.Name, keep, keepFor, at(l.known, p), ms(l.shortLease().Milliseconds()))
+	args = append(args, ms(now), ms(l.cfg.MaxSkew.Milliseconds()), by.ID, by.Name, keep, keepFor, l.known, ms(l.shortLease().Milliseconds()))
 	reply, unconfirmed, err := l.claim(ctx, k, append(ks, k.gate), appendClaims(args, batch))
 	if err != nil {
 		return nil, redisconn.Explain("claim", err)

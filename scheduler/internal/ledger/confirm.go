@@ -82,17 +82,14 @@ func (l *Ledger) lack(copies int, unknown error) error {
 	return nil
 }
 
-// Confirmed asks the masters of some partitions whether enough replicas have what is written there now: in which of them a claim would
-// be confirmed, or why not in all.
-func (l *Ledger) Confirmed(ctx context.Context, parts []int) (confirmed []int, err error) {
-	return l.ofMasters(ctx, parts, func(p int) error {
-		master, err := redisconn.Master(ctx, l.client, l.keys[p].confirm)
-		if err != nil {
-			return redisconn.Explain("wait for replicas", err)
-		}
-		pipe := master.Pipeline()
-		copies := l.confirmation(l.keys[p]).Queue(ctx, pipe)
-		_, _ = pipe.Exec(ctx) // each command has its own error
-		return l.lack(copies())
-	})
+// Confirmed is nil when enough replicas have what is written now to the master of a partition: a claim would be confirmed.
+func (l *Ledger) Confirmed(ctx context.Context, part int) error {
+	master, err := redisconn.Master(ctx, l.client, l.keys[part].confirm)
+	if err != nil {
+		return redisconn.Explain("wait for replicas", err)
+	}
+	pipe := master.Pipeline()
+	copies := l.confirmation(l.keys[part]).Queue(ctx, pipe)
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	return l.lack(copies())
 }

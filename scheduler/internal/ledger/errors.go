@@ -19,7 +19,7 @@ import (
 var ErrClock = errors.New("Redis' clock is not what this node believes")
 
 // ErrServer is returned when a script refused to act because Redis was restarted, or another server has
-// taken its place, since the caller asked who it is (see Masters). Ask anew, say what it may have lost with
+// taken its place, since the caller asked who it is (see Identity). Ask anew, say what it may have lost with
 // Reassert, and repeat.
 var ErrServer = errors.New("Redis is another server than this node knows, or was restarted")
 

@@ -119,7 +119,7 @@ func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Word, error) {
 // server is another one than At says.
 func (l *Ledger) Relayed(ctx context.Context, e Event) error {
 	p := l.Partition(e.Upstream)
-	word, err := relayedScript.Run(ctx, l.client, []string{l.keys[p].outbox}, at(l.known, p), e.record).Text()
+	word, err := relayedScript.Run(ctx, l.client, []string{l.keys[p].outbox}, l.known, e.record).Text()
 	if err == nil && word == "server" {
 		return ErrServer
 	}

@@ -18,12 +18,17 @@ import (
 // master. It returns no answers and an error when no call was answered, and ErrServer beside the answers when some masters
 // are other servers than At said.
 func (l *Ledger) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
+	return l.RenewAt(ctx, batch, func(int) string { return l.known })
+}
+
+// RenewAt is Renew for who knows a server for each partition.
+func (l *Ledger) RenewAt(ctx context.Context, batch []locking.Renewal, known func(part int) string) ([]locking.RenewAnswer, error) {
 	byPart := l.byPartition(len(batch), func(i int) string { return batch[i].Name })
 	calls := make(map[int][]*renewal)
 	var parts []int
 	for p, places := range byPart {
 		for part := range slices.Chunk(places, BatchMax) {
-			calls[p] = append(calls[p], &renewal{keys: l.keys[p], server: at(l.known, p), places: part})
+			calls[p] = append(calls[p], &renewal{keys: l.keys[p], server: known(p), places: part})
 		}
 		if len(places) > 0 {
 			parts = append(parts, p)
@@ -127,14 +132,14 @@ func (l *Ledger) byPartition(n int, job func(int) string) [][]int {
 }
 
 // Reap settles, as abandoned, lapsed leases as they were seen by Look; all of one partition, at
-// most BatchMax. The caller vouches that it has seen the clock of the server that Masters named so run
+// most BatchMax. The caller vouches that it has seen the clock of the server of this id run
 // steadily for each lease's ttl. It returns Reaped, Alive, Gone or Strange for each, or ErrClock.
 func (l *Ledger) Reap(ctx context.Context, now int64, server string, seen []Lease) ([]Word, error) {
 	p := l.Partition(seen[0].Job)
 	k := l.keys[p]
 	ks := append(make([]string, 0, 9+len(seen)), k.ending()...)
 	keep, keepFor := l.keepArgs()
-	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, at(l.byMaster(server), p)}
+	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, server}
 	for _, s := range seen {
 		ks = append(ks, k.history+s.Job)
 		args = append(args, s.Job, s.Run, strconv.FormatInt(s.Beat, 10), Successor(s.Run))

@@ -91,17 +91,17 @@ func (c Config) Validate() error {
 type Ledger struct {
 	client redis.UniversalClient
 	cfg    Config
-	keys   []keys   // by partition
-	known  []string // ids of the only servers to be talked to, see byMaster
+	keys   []keys // by partition
+	known  string // id of the only server to be talked to, "" for any
 
 	confirm int // how many replicas are to have a claim
 }
 
-// At returns the ledger for a caller that knows what the server that Masters named so holds of its runs: Claim, Renew and
+// At returns the ledger for a caller that knows what the server of this id holds of its runs: Claim, Renew and
 // Settle then do nothing but return ErrServer when it is another one, which may have lost them. "" is any server.
 func (l *Ledger) At(server string) *Ledger {
 	there := *l
-	there.known = l.byMaster(server)
+	there.known = server
 	return &there
 }
 

@@ -5,18 +5,33 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-var identityScript = redisconn.NewScript("identity", redisconn.TokenLua+"return server_id()\n")
+// whoTimeout bounds each question to a master of a Cluster about itself: one that hangs is not to be waited for.
+const whoTimeout = 400 * time.Millisecond
+
+func (l *Ledger) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if !l.Clustered() {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, whoTimeout)
+}
+
+// Nobody is the id of no server: scripts refuse who knows it. It stands for a master that has not answered yet.
+const Nobody = "?"
+
+// replica is the id of a server that is no master.
+const replica = "replica"
 
 // Clustered says whether partitions live on masters of their own, of which one may be away and another not.
 func (l *Ledger) Clustered() bool {
@@ -24,77 +39,106 @@ func (l *Ledger) Clustered() bool {
 	return yes
 }
 
-// whoTimeout bounds the question who a master is: one that hangs is not to keep what the others say for long.
-const whoTimeout = 400 * time.Millisecond
-
-// Nobody is the id of no server: scripts refuse who knows it. It stands for a master that has not answered yet.
-const Nobody = "?"
-
-// Masters names the server, for At, Reap and Reassert. It is runID, which Time gave, or on a Cluster a text made of the ids
-// of all masters that have something of the namespace: another one when any of them is another server, or was restarted, or
-// when a partition moves to another master. One that does not answer, and then all is false, is taken for what it was in
-// known, the last text, or for Nobody where that says nothing. So is one that is new and takes no writes yet, because it loads its data or lacks
-// replicas: it says who it is long before anybody can tell it anything. Where ids are hidden the text is "".
-func (l *Ledger) Masters(ctx context.Context, runID, known string) (server string, all bool) {
-	switch {
-	case runID == "" || runID == known:
-		return runID, true
-	case !l.Clustered():
-		if known == "" { // who asks first has to write soon
-			return runID, true
-		}
-		if writable, _ := l.writable(ctx, []int{0}); len(writable) == 0 {
-			return known, false
-		}
-		return runID, true
-	}
-	cmds := l.identities(ctx)
-	was, ids, mute := l.byMaster(known), make([]string, len(cmds)), make([]bool, len(cmds))
-	var fresh []int
-	for p, cmd := range cmds {
-		id, err := cmd.Text()
-		if ids[p], mute[p] = id, err != nil; mute[p] {
-			redisconn.LookAgain(ctx, l.client, redisconn.Explain("ask who it is", err))
-		} else if id != at(was, p) {
-			fresh = append(fresh, p)
-		}
-	}
-	writable, _ := l.Writable(ctx, fresh)
-	all = true
-	for p := range ids {
-		deaf := slices.Contains(fresh, p) && !slices.Contains(writable, p)
-		if deaf && ids[p] == runID {
-			runID = cmp.Or(l.Home(known), runID)
-		}
-		if deaf || mute[p] {
-			ids[p], all = cmp.Or(at(was, p), Nobody), false
-		}
-	}
-	return joined(slices.Concat([]string{runID}, ids)), all
+// Master is a server that has partitions, as the client knows it.
+type Master struct {
+	client redis.UniversalClient // of this server alone
+	Addr   string                // "" for the only one
 }
 
-// identities asks the masters of all partitions who they are, for whoTimeout.
-func (l *Ledger) identities(ctx context.Context) []*redis.Cmd {
-	ctx, cancel := context.WithTimeout(ctx, whoTimeout)
+// Known says whether there is one.
+func (m Master) Known() bool { return m.client != nil }
+
+// Master is the server of a partition, as the client knows it: on a Cluster it may not be that any more. The only server is the only master.
+func (l *Ledger) Master(ctx context.Context, part int) (Master, error) {
+	cluster, yes := l.client.(*redis.ClusterClient)
+	if !yes {
+		return Master{client: l.client}, nil
+	}
+	client, err := cluster.MasterForKey(ctx, l.keys[part].jobs)
+	if err != nil {
+		return Master{}, l.explain(ctx, "look for a partition's master", err)
+	}
+	return Master{client, redisconn.Addr(client)}, nil
+}
+
+// Identity asks a master of a partition for its id, for At, Reap and Reassert; see Recognize. After an error a Cluster client looks who is
+// master.
+func (l *Ledger) Identity(ctx context.Context, m Master, part int, known string) (id string, err error) {
+	defer func() { redisconn.LookAgain(ctx, l.client, err) }()
+	call, cancel := l.bounded(ctx)
 	defer cancel()
-	cmds := make([]*redis.Cmd, len(l.keys))
-	l.eachMaster(ctx, l.every(), func(parts []int) {
-		ask := func(again bool, add queueFunc) {
-			pipe := l.client.Pipeline()
-			for _, p := range parts {
-				if !again || redisconn.UnknownScript(cmds[p].Err()) {
-					cmds[p] = add(ctx, pipe, []string{l.keys[p].jobs})
-				}
-			}
-			if pipe.Len() > 0 {
-				_, _ = pipe.Exec(ctx) // each command has its own error, read below
-			}
-		}
-		ask(false, identityScript.Queue)
-		ask(true, identityScript.QueueSource)
-	})
-	return cmds
+	_, id, err = timeOf(call, m.client)
+	switch {
+	case err != nil:
+		return known, redisconn.Explain("ask who it is", err)
+	case id == replica && l.Clustered():
+		return known, fmt.Errorf("%w: the server is a replica now", locking.ErrUnreachable)
+	}
+	return l.Recognize(ctx, m, part, id, known)
 }
+
+// Recognize returns the id by which a master is known from now on: the one that it gave, or beside an error known, while it takes no
+// writes, because it loads its data or lacks replicas. Nobody can tell it anything before. When nothing is known, which is "", any id will do.
+func (l *Ledger) Recognize(ctx context.Context, m Master, part int, id, known string) (string, error) {
+	if known == "" || id == "" || id == known {
+		return id, nil
+	}
+	if err := l.Writable(ctx, m, part); err != nil {
+		return known, err
+	}
+	return id, nil
+}
+
+// Writable is nil when a master takes writes for a partition. It asks one of a Cluster for whoTimeout, 400 ms.
+func (l *Ledger) Writable(ctx context.Context, m Master, part int) error {
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	return redisconn.Explain("ask whether writes are taken", m.client.Set(ctx, l.keys[part].confirm, "", time.Second).Err())
+}
+
+// Answers is nil when the master of a partition answers.
+func (l *Ledger) Answers(ctx context.Context, part int) error {
+	return redisconn.Explain("ask a silent master", l.client.HLen(ctx, l.keys[part].jobs).Err())
+}
+
+// Identities are the ids of all partitions' masters. Beside the error of one that did not answer, its id is that in known, or Nobody.
+func (l *Ledger) Identities(ctx context.Context, known []string) (ids []string, err error) {
+	ids = make([]string, len(l.keys))
+	if copy(ids, known) == 0 && l.Clustered() {
+		ids = slices.Repeat([]string{Nobody}, len(l.keys))
+	}
+	var mu sync.Mutex
+	l.eachMaster(ctx, l.every(), func(parts []int) {
+		id := ids[parts[0]] // nobody else has these places
+		m, failed := l.Master(ctx, parts[0])
+		if failed == nil {
+			id, failed = l.Identity(ctx, m, parts[0], id)
+		}
+		for _, p := range parts {
+			ids[p] = id
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		err = cmp.Or(err, failed)
+	})
+	return ids, err
+}
+
+// Fingerprint is what a node says in the roster of a master that it knows: of the only one its id, else a short text that is another one
+// when the master has another id or other partitions.
+func (l *Ledger) Fingerprint(id string, parts []int) string {
+	if id == "" || !l.Clustered() {
+		return id
+	}
+	sum := sha256.Sum256([]byte(fmt.Sprint(id, " ", parts)))
+	return hex.EncodeToString(sum[:6])
+}
+
+// JoinFingerprints makes one text of those of all masters, in the order of their first partitions.
+func JoinFingerprints(all []string) string { return strings.Join(all, ",") }
+
+// HasFingerprint says whether such a text has one of them.
+func HasFingerprint(text, one string) bool { return slices.Contains(strings.Split(text, ","), one) }
 
 // eachMaster calls f once for each master that has some of the partitions, as the client knows it, with those, and waits for all:
 // on a Cluster at the same time, because a pipeline that waits for one that hangs answers for none.
@@ -104,34 +148,16 @@ func (l *Ledger) eachMaster(ctx context.Context, parts []int, f func(parts []int
 		f(parts)
 		return
 	}
-	var wg sync.WaitGroup
-	for _, group := range l.groups(ctx, cluster, parts) {
-		wg.Go(func() { f(group) })
-	}
-	wg.Wait()
-}
-
-// groups are partitions by their masters.
-func (l *Ledger) groups(ctx context.Context, cluster *redis.ClusterClient, parts []int) map[*redis.Client][]int {
 	groups := make(map[*redis.Client][]int)
 	for _, p := range parts {
 		master, _ := cluster.MasterForKey(ctx, l.keys[p].jobs) // nil, where none is known: the call itself says why
 		groups[master] = append(groups[master], p)
 	}
-	return groups
-}
-
-// SameMaster is the partitions that live at the same master as one of them, as the client knows it, that one as well.
-func (l *Ledger) SameMaster(ctx context.Context, part int) []int {
-	all := l.every()
-	if cluster, yes := l.client.(*redis.ClusterClient); yes {
-		for _, group := range l.groups(ctx, cluster, all) {
-			if slices.Contains(group, part) {
-				return group
-			}
-		}
+	var wg sync.WaitGroup
+	for _, group := range groups {
+		wg.Go(func() { f(group) })
 	}
-	return all
+	wg.Wait()
 }
 
 // every is all partitions.
@@ -143,111 +169,17 @@ func (l *Ledger) every() []int {
 	return all
 }
 
-// Heard says which of some partitions live at a master that answers, or why not all do.
-func (l *Ledger) Heard(ctx context.Context, parts []int) (heard []int, err error) {
-	return l.ofMasters(ctx, parts, func(p int) error {
-		return redisconn.Explain("ask a silent master", l.client.HLen(ctx, l.keys[p].jobs).Err())
-	})
-}
-
-// Writable says which of some partitions live at a master that takes writes, or why not all do. It asks for whoTimeout, 400 ms.
-func (l *Ledger) Writable(ctx context.Context, parts []int) (writable []int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, whoTimeout)
-	defer cancel()
-	return l.writable(ctx, parts)
-}
-
-// writable is Writable for as long as ctx.
-func (l *Ledger) writable(ctx context.Context, parts []int) (writable []int, err error) {
-	return l.ofMasters(ctx, parts, func(p int) error {
-		return redisconn.Explain("ask whether writes are taken", l.client.Set(ctx, l.keys[p].confirm, "", time.Second).Err())
-	})
-}
-
-// ofMasters calls f with one partition of each master that has some of parts, and returns all partitions of those where it
-// succeeded, and the first error.
-func (l *Ledger) ofMasters(ctx context.Context, parts []int, f func(part int) error) (good []int, err error) {
-	if len(parts) == 0 {
-		return nil, nil
+// rosterText is what a node says in the roster that has told all masters of its runs, which have these ids by partition.
+func (l *Ledger) rosterText(ids []string) string {
+	parts := make(map[string][]int)
+	for p, id := range ids {
+		parts[id] = append(parts[id], p)
 	}
-	var mu sync.Mutex
-	l.eachMaster(ctx, parts, func(parts []int) {
-		failed := f(parts[0])
-		mu.Lock()
-		defer mu.Unlock()
-		if failed == nil {
-			good = append(good, parts...)
-		}
-		err = cmp.Or(err, failed)
-	})
-	return good, err
-}
-
-// Master is the id of partition p's master in a text of Masters; "" where it is not known.
-func (l *Ledger) Master(server string, p int) string { return at(l.byMaster(server), p) }
-
-// ByPartition are the ids of all partitions' masters in a text of Masters; "" where one is not known.
-func (l *Ledger) ByPartition(server string) []string {
-	known, ids := l.byMaster(server), make([]string, len(l.keys))
-	for p := range ids {
-		ids[p] = at(known, p)
-	}
-	return ids
-}
-
-// Home is the id of the control record's master in a text of Masters; "" where it is not known.
-func (l *Ledger) Home(server string) string {
-	id, _, _ := strings.Cut(server, ",")
-	return id
-}
-
-// joined spells ids, of which most are equal, as a list in which one that stood there before is its place.
-func joined(ids []string) string {
-	places := make(map[string]int)
-	words := make([]string, len(ids))
-	for i, id := range ids {
-		place, before := places[id]
-		if words[i] = strconv.Itoa(place); !before {
-			places[id], words[i] = i, id
+	var all []string
+	for p, id := range ids {
+		if id != "" && parts[id][0] == p {
+			all = append(all, l.Fingerprint(id, parts[id]))
 		}
 	}
-	return strings.Join(words, ",")
-}
-
-// byMaster is the id for each partition in a text of Masters. Of one id it is that alone, for all partitions; nil, for
-// any server, where there is none.
-func (l *Ledger) byMaster(server string) []string {
-	ids := strings.Split(server, ",")
-	switch {
-	case server == "":
-		return nil
-	case len(ids) != len(l.keys)+1: // one for all
-		return []string{server}
-	}
-	for i, id := range ids {
-		if place, err := strconv.Atoi(id); err == nil && place < i {
-			ids[i] = ids[place]
-		}
-	}
-	return ids[1:]
-}
-
-// at is the id for partition p, "" for any.
-func at(servers []string, p int) string {
-	switch len(servers) {
-	case 0:
-		return ""
-	case 1:
-		return servers[0]
-	}
-	return servers[p]
-}
-
-// Fingerprint is what a roster says of a server that Masters named: a text of 40 letters at most.
-func Fingerprint(server string) string {
-	if !strings.Contains(server, ",") {
-		return server
-	}
-	sum := sha256.Sum256([]byte(server))
-	return hex.EncodeToString(sum[:20])
+	return JoinFingerprints(all)
 }

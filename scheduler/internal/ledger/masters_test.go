@@ -22,7 +22,7 @@ type onCluster struct {
 	kept, lost int
 	master     *redistest.Server // of lost
 	road       redistest.Net     // to it
-	before     string            // who the masters are at first
+	before     []string          // who the masters are at first, by partition
 }
 
 func newOnCluster(t *testing.T) *onCluster {
@@ -46,8 +46,8 @@ func newOnCluster(t *testing.T) *onCluster {
 		return nil
 	})
 	r.ledger = must(Open(ctx, client, Config{Namespace: "m", Partitions: len(keys)}))
-	r.before = r.known("")
-	for p, id := range r.ledger.byMaster(r.before) {
+	r.before = r.known(nil)
+	for p, id := range r.before {
 		master := must(r.cluster.Master(ctx, keys[p].jobs)).Client(t)
 		if want := serverID(must(master.Info(ctx, "replication").Result()), ""); id != want {
 			t.Fatalf("partition %d is at %s; want %s", p, id, want)
@@ -57,16 +57,22 @@ func newOnCluster(t *testing.T) *onCluster {
 }
 
 // known is who the masters are, to one who knew them so.
-func (r *onCluster) known(before string) string {
-	_, runID, err := r.ledger.Time(r.ctx)
-	if err != nil {
-		r.t.Fatal(err)
+func (r *onCluster) known(before []string) []string {
+	ids, err := r.ledger.Identities(r.ctx, before)
+	if slices.Contains(ids, Nobody) && err == nil {
+		r.t.Errorf("%q names all masters", ids)
 	}
-	server, all := r.ledger.Masters(r.ctx, runID, before)
-	if strings.Contains(","+server+",", ",?,") && all {
-		r.t.Errorf("%q names all masters", server)
+	return ids
+}
+
+// at are the partitions whose master has the same id as that of one of them.
+func (r *onCluster) at(ids []string, part int) (parts []int) {
+	for p, id := range ids {
+		if id == ids[part] {
+			parts = append(parts, p)
+		}
 	}
-	return server
+	return parts
 }
 
 func (r *onCluster) now() int64 {
@@ -89,8 +95,8 @@ func (r *onCluster) claim(p int, run string) Claim {
 }
 
 // grant asks as one who knows the masters so.
-func (r *onCluster) grant(server string, c Claim) (Lease, error) {
-	got, err := r.ledger.At(server).Claim(r.ctx, node, r.now(), []Claim{c})
+func (r *onCluster) grant(ids []string, c Claim) (Lease, error) {
+	got, err := r.ledger.At(ids[r.ledger.Partition(c.Job)]).Claim(r.ctx, node, r.now(), []Claim{c})
 	if err != nil {
 		return Lease{}, err
 	}
@@ -132,30 +138,39 @@ func TestMastersOfACluster(t *testing.T) {
 	if err := r.master.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if now := r.known(before); now != before {
+	if now := r.known(before); !slices.Equal(now, before) {
 		t.Errorf("while a master is away: %s; want that it stays %s", now, before)
 	}
-	newcomer := r.known("")
-	if ids := l.byMaster(newcomer); ids[r.lost] != Nobody || ids[r.kept] != l.byMaster(before)[r.kept] {
-		t.Errorf("to who comes while a master is away: %q; want nobody at the partitions that it had", ids)
+	newcomer := r.known(nil)
+	if newcomer[r.lost] != Nobody || newcomer[r.kept] != before[r.kept] {
+		t.Errorf("to who comes while a master is away: %q; want nobody at the partitions that it had", newcomer)
 	}
 	if _, err := r.cluster.Promoted(r.ctx, l.keys[r.lost].jobs, r.master); err != nil {
 		t.Fatal(err)
 	}
 	after := before
-	for ; after == before; after = r.known(before) {
+	for ; slices.Equal(after, before); after = r.known(before) {
 		if r.ctx.Err() != nil {
 			t.Fatal("nobody has noticed the new master")
 		}
 		<-time.After(20 * time.Millisecond)
 	}
-	for p, id := range l.byMaster(before) {
-		if changed := l.byMaster(after)[p] != id; changed != (id == l.byMaster(before)[r.lost]) {
+	for p, id := range before {
+		if changed := after[p] != id; changed != (id == before[r.lost]) {
 			t.Errorf("partition %d is at another server: %t", p, changed)
 		}
 	}
-	if a, b := Fingerprint(before), Fingerprint(after); a == b || len(a) != 40 || Fingerprint("x") != "x" {
-		t.Errorf("fingerprints %q and %q", a, b)
+	a, b := strings.Split(l.rosterText(before), ","), strings.Split(l.rosterText(after), ",")
+	if len(a) != 3 || len(b) != 3 {
+		t.Errorf("fingerprints of three masters: %q, then %q", a, b)
+	}
+	for _, one := range a {
+		if kept := HasFingerprint(l.rosterText(after), one); kept == (one == l.Fingerprint(before[r.lost], r.at(before, r.lost))) {
+			t.Errorf("fingerprints %q and then %q; want those of two masters to be the same", a, b)
+		}
+	}
+	if parts := r.at(before, r.kept); l.Fingerprint(before[r.kept], parts) == l.Fingerprint(before[r.kept], parts[1:]) {
+		t.Error("a fingerprint does not tell that a master has other partitions")
 	}
 
 	late := r.claim(r.lost, "r3")
@@ -163,21 +178,21 @@ func TestMastersOfACluster(t *testing.T) {
 	r.refused("claim, by who knows the old master", err)
 	_, err = r.grant(newcomer, late)
 	r.refused("claim, by who came while it was away", err)
-	_, err = l.At(before).Settle(r.ctx, []Report{{Job: there.Job, Run: there.Run, Token: there.Token}})
+	_, err = l.At(before[r.lost]).Settle(r.ctx, []Report{{Job: there.Job, Run: there.Run, Token: there.Token}})
 	r.refused("settle", err)
-	if _, err = l.Reap(r.ctx, r.now(), before, []Lease{there}); !errors.Is(err, ErrClock) {
+	if _, err = l.Reap(r.ctx, r.now(), before[r.lost], []Lease{there}); !errors.Is(err, ErrClock) {
 		t.Errorf("reap, by who watched the old master's clock: %v; want ErrClock", err)
 	}
-	_, err = l.Reassert(r.ctx, r.now(), before, []Assertion{of(there)})
+	_, err = l.Reassert(r.ctx, r.now(), before[r.lost], []Assertion{of(there)})
 	r.refused("reassert", err)
-	got, err := r.renew(before, here, there)
+	_, err = r.renew(before[r.lost], there)
 	r.refused("renew", err)
-	wantAnswers(t, "renewed by who knows the old master", got, locking.Renewed, locking.Unknown)
+	wantAnswers(t, "renewed by who knows the other master", must(r.renew(before[r.kept], here)), locking.Renewed)
 
-	if said := must(l.Reassert(r.ctx, r.now(), after, []Assertion{of(there)})); said[0].Word != Known && said[0].Word != Restored {
+	if said := must(l.Reassert(r.ctx, r.now(), after[r.lost], []Assertion{of(there)})); said[0].Word != Known && said[0].Word != Restored {
 		t.Errorf("told to the new master: %+v", said)
 	}
-	wantAnswers(t, "renewed by who knows the new master", must(r.renew(after, here, there)), locking.Renewed, locking.Renewed)
+	wantAnswers(t, "renewed by who knows the new master", must(r.renew(after[r.lost], there)), locking.Renewed)
 	for _, p := range []int{r.kept, r.lost} {
 		if _, err := r.grant(after, r.claim(p, fmt.Sprint("r4-", p))); err != nil {
 			t.Errorf("claim by who knows the new master: %v", err)
@@ -192,13 +207,13 @@ func TestMasterThatHangs(t *testing.T) {
 	r.road.Cut()
 	defer r.road.Heal()
 	asked := time.Now()
-	ids := r.ledger.byMaster(r.known(""))
+	ids := r.known(nil)
 	if took := time.Since(asked); took > time.Second {
 		t.Errorf("to ask who the masters are took %s; want %s at most", took, whoTimeout)
 	}
-	for p, id := range r.ledger.byMaster(r.before) {
+	for p, id := range r.before {
 		want := id
-		if id == r.ledger.byMaster(r.before)[r.lost] {
+		if id == r.before[r.lost] {
 			want = Nobody
 		}
 		if ids[p] != want {
@@ -208,7 +223,7 @@ func TestMasterThatHangs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(r.ctx, time.Second)
 	defer cancel()
 	r.ctx = ctx
-	got, err := r.renew(r.before, here, there)
+	got, err := r.renew("", here, there)
 	if err != nil {
 		t.Error(err)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -112,15 +111,11 @@ func rosterKey(ns string) string { return "{" + ns + "}:roster" }
 // Servers is another text when the server, or a master of the Cluster that has something of the namespace, is another one, or was
 // restarted: what the roster says of it. Of a server that hides it, it is "".
 func (l *Ledger) Servers(ctx context.Context) (string, error) {
-	_, runID, err := l.Time(ctx)
+	ids, err := l.Identities(ctx, nil)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("ask all masters who they are: %w; run the command again", err)
 	}
-	server, all := l.Masters(ctx, runID, "")
-	if !all {
-		return "", fmt.Errorf("ask all masters who they are: %w: some did not answer; run the command again", locking.ErrUnreachable)
-	}
-	return Fingerprint(server), nil
+	return l.rosterText(ids), nil
 }
 
 // Placed says that every node in the roster has told these Servers of all its runs. A record that

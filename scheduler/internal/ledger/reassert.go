@@ -45,7 +45,7 @@ type Asserted struct {
 	Cursor int64 // Behind: where the job stands, ms
 }
 
-// Reassert says to the server that Masters named so which runs were granted before, all of jobs in one partition and at most
+// Reassert says to the server of this id which runs were granted before, all of jobs in one partition and at most
 // BatchMax: those that it lost are restored, each with its step of the cursor. It may be repeated. now is the
 // caller's idea of Redis' time, ms. It returns ErrClock, or ErrServer when that is not the server.
 func (l *Ledger) Reassert(ctx context.Context, now int64, server string, batch []Assertion) ([]Asserted, error) {
@@ -65,7 +65,7 @@ func (l *Ledger) reassert(ctx context.Context, now int64, server string, batch [
 	k := l.keys[p]
 	ks := append(append(make([]string, 0, 10+len(batch)), k.ending()...), k.due)
 	keep, keepFor := l.keepArgs()
-	args := append(make([]any, 0, 5+8*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, at(l.byMaster(server), p))
+	args := append(make([]any, 0, 5+8*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, server)
 	for _, a := range batch {
 		ks = append(ks, k.history+a.Lease.Job)
 		args = append(args, a.args()...)

@@ -87,7 +87,7 @@ func (l *Ledger) settle(ctx context.Context, batch []Report) ([]Word, error) {
 	ks := append(make([]string, 0, 9+len(batch)), k.ending()...)
 	ks = appendHistories(ks, k.history, len(batch), func(i int) string { return batch[i].Job })
 	keep, keepFor := l.keepArgs()
-	args := append(make([]string, 0, 3+reportsSize(batch)), keep, keepFor, at(l.known, p))
+	args := append(make([]string, 0, 3+reportsSize(batch)), keep, keepFor, l.known)
 	return wordsOf("settle", len(batch), evaluate(ctx, l.client, settleScript, ks, appendReports(args, batch)))
 }
 

@@ -34,6 +34,8 @@ var ErrDraining = errors.New("the node is stopping and its drain time is over")
 
 // Redis is what the runner asks of Redis' side.
 type Redis interface {
+	// Hold keeps the lease of a run in a partition alive, until it is closed or lost.
+	Hold(parent context.Context, part int, g locking.Grant) *locking.Lease
 	// Noticed says whether a server is, for a partition, the one that the node has noticed last. What another one granted it comes too
 	// late to be told, if it has not begun.
 	Noticed(server string, part int) bool
@@ -58,7 +60,6 @@ type Config struct {
 	Values   context.Context  // whose values the jobs' functions see; it does not end
 	Now      func() time.Time // Redis' time
 	Past     func() time.Time // an instant that Redis' clock has certainly reached
-	Keeper   *locking.Keeper
 	Live     *Live
 	Redis    Redis
 	Listener Listener
@@ -139,7 +140,7 @@ func (r *Runner) Start(g work.Grant) bool {
 
 // admit enters a run among those that are here; nil when it is here already.
 func (r *Runner) admit(g work.Grant) *life {
-	l := &life{g: g, lease: r.Keeper.Hold(r.ctx, locking.Grant{
+	l := &life{g: g, lease: r.Redis.Hold(r.ctx, g.Job.Part, locking.Grant{
 		Name: g.Job.Name, Owner: g.Lease.Run, Token: g.Lease.Token, TTL: g.Job.TTL, First: g.First, Asked: g.Asked, Slept: g.Slept,
 	})}
 	if _, here := r.Live.runs.LoadOrStore(g.Lease.Run, l); here {

@@ -41,7 +41,7 @@ type Batch struct {
 	Copied     time.Time
 	Unanswered bool
 	Again      bool // it was asked more than once, or waited until it could be
-	Lent       bool // its claims lent their slots to others while it waited
+	Freed      bool // its claims hold no slots, because they were in doubt; what they were granted does
 
 	Answers []ledger.Answer
 	Begun   []bool // of each claim, whether it was granted and its run is here, or is being handed back
