@@ -56,7 +56,7 @@ func TestHeldRunsAreAskedForAgain(t *testing.T) {
 		step("another holds the job", ledger.Answer{Verdict: ledger.Held, Detail: "a/2"}, "a/1")
 		step("no sooner", ledger.Answer{})
 		w.Slots.take()
-		Settled{Reports: []ledger.Report{{Job: "a"}}}.take(w.Agenda)
+		Settled{Reports: []ledger.Report{{Job: "a"}}, Slots: 1}.take(w.Agenda)
 		step("the holder first", ledger.Answer{Verdict: ledger.Held, Detail: ledger.HeldByPause}, "a/2", "a/1")
 		time.Sleep(heldPause - time.Second)
 		w.found(waits("a/1"), waits("a/2"), waits("a/3"))
