@@ -25,21 +25,17 @@ func (d *tick) end() tickEnd {
 		}
 		e.succeeded = e.succeeded || succeeded
 	}
-	for _, rows := range [][]*ledger.Row{d.rows, d.wholes} {
-		for _, r := range rows {
-			if r.Whole || r.Shards < 2 {
-				note(r.At, r.Outcome == jobs.OutcomeSucceeded)
-			}
+	for _, r := range slices.Concat(d.rows, d.wholes) {
+		if r.Whole || r.Shards < 2 {
+			note(r.At, r.Outcome == jobs.OutcomeSucceeded)
 		}
 	}
 	for _, r := range d.ranges {
 		note(r.At, false)
 	}
-	for _, leases := range [][]*ledger.Lease{d.leases, d.opened} {
-		for _, l := range leases {
-			if l.Whole || l.Shards < 2 {
-				e.attempts, e.open = e.attempts+1, true
-			}
+	for _, l := range slices.Concat(d.leases, d.opened) {
+		if l.Whole || l.Shards < 2 {
+			e.attempts, e.open = e.attempts+1, true
 		}
 	}
 	return e

@@ -29,15 +29,11 @@ func (d *tick) shards() int {
 	for _, w := range d.starts {
 		n = max(n, w.Shards)
 	}
-	for _, rows := range [][]*ledger.Row{d.rows, d.wholes} {
-		for _, r := range rows {
-			n = max(n, r.Shards)
-		}
+	for _, r := range slices.Concat(d.rows, d.wholes) {
+		n = max(n, r.Shards)
 	}
-	for _, leases := range [][]*ledger.Lease{d.leases, d.opened} {
-		for _, l := range leases {
-			n = max(n, l.Shards)
-		}
+	for _, l := range slices.Concat(d.leases, d.opened) {
+		n = max(n, l.Shards)
 	}
 	return n
 }

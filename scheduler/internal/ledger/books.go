@@ -158,8 +158,8 @@ func (u *Unread) parse(key, job string, records []string) []Row {
 }
 
 // unreadable notes records of runs that cannot be read, once, though every page of a partition has them.
-func (u *Unread) unreadable(key string) func(string, error) {
-	return func(_ string, err error) {
+func (u *Unread) unreadable(key string) func(error) {
+	return func(err error) {
 		left := LeftAlone{Key: key, What: err.Error(), Kind: "run"}
 		if !slices.Contains(u.LeftAlone, left) {
 			u.LeftAlone = append(u.LeftAlone, left)
@@ -168,24 +168,20 @@ func (u *Unread) unreadable(key string) func(string, error) {
 }
 
 // openRuns parses the records of runs in flight, leased ones first, each kind by run id.
-func openRuns(runs, waiting map[string]string, bad func(string, error)) []Lease {
+func openRuns(runs, waiting map[string]string, bad func(error)) []Lease {
 	var open []Lease
-	for _, id := range slices.Sorted(maps.Keys(runs)) {
-		lease, err := parseLease(id, runs[id])
-		if err != nil {
-			bad("", fmt.Errorf("run %s: %w", id, err))
-			continue
+	read := func(what string, records map[string]string, parse func(run, record string) (Lease, error)) {
+		for _, id := range slices.Sorted(maps.Keys(records)) {
+			lease, err := parse(id, records[id])
+			if err != nil {
+				bad(fmt.Errorf("%s %s: %w", what, id, err))
+				continue
+			}
+			open = append(open, lease)
 		}
-		open = append(open, lease)
 	}
-	for _, id := range slices.Sorted(maps.Keys(waiting)) {
-		lease, err := parsePending(id, waiting[id])
-		if err != nil {
-			bad("", fmt.Errorf("pending run %s: %w", id, err))
-			continue
-		}
-		open = append(open, lease)
-	}
+	read("run", runs, parseLease)
+	read("pending run", waiting, parsePending)
 	return open
 }
 

@@ -26,7 +26,7 @@ func (l *Ledger) Running(ctx context.Context) ([]Lease, error) {
 	var runs []Lease
 	var bad error
 	for i, k := range l.keys {
-		runs = append(runs, openRuns(got[i].Val(), nil, func(_ string, err error) { bad = fmt.Errorf("%s: %w", k.runs, err) })...)
+		runs = append(runs, openRuns(got[i].Val(), nil, func(err error) { bad = fmt.Errorf("%s: %w", k.runs, err) })...)
 	}
 	slices.SortStableFunc(runs, func(a, b Lease) int { return strings.Compare(a.Job, b.Job) })
 	return runs, bad

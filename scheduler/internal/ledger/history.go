@@ -37,7 +37,7 @@ func (l *Ledger) Open(ctx context.Context, names ...string) ([]Lease, error) {
 		for id := range runs[i].Val() {
 			delete(waiting[i].Val(), id)
 		}
-		open = append(open, openRuns(runs[i].Val(), waiting[i].Val(), func(string, error) {})...)
+		open = append(open, openRuns(runs[i].Val(), waiting[i].Val(), func(error) {})...)
 	}
 	slices.SortFunc(open, func(a, b Lease) int { return strings.Compare(a.Run, b.Run) })
 	return open, nil
@@ -71,7 +71,7 @@ func (l *Ledger) InFlight(ctx context.Context, names []string, runs ...string) (
 			}
 		}
 	}
-	return openRuns(going, to, func(string, error) {}), nil
+	return openRuns(going, to, func(error) {}), nil
 }
 
 // partitionsOf are the partitions in which the named jobs live.

@@ -68,11 +68,11 @@ local function astray(ms, now, skew)
   return math.abs(ms - tonumber(now)) > tonumber(skew)
 end
 
--- Whether the caller knows another server than this one, or this one before it was restarted: what it knows of
--- its runs may be lost here. '' is a caller that does not mind.
 -- How long before it is due a tick may be granted, ms. Its run starts when it is due.
 local AHEAD = 500
 
+-- Whether the caller knows another server than this one, or this one before it was restarted: what it knows of
+-- its runs may be lost here. '' is a caller that does not mind.
 local function elsewhere(known, here) return known ~= '' and known ~= here end
 
 -- Whether revision a comes after b: byte by byte, for Lua's own < asks the server's locale.
