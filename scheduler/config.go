@@ -22,7 +22,7 @@ import (
 // that has the fewest; 1 at least.
 const ConfirmMajority = -1
 
-// ClaimAheadMax is the most that Config.ClaimAhead may be.
+// ClaimAheadMax is the most that Config.ClaimAhead may be, 500 ms.
 const ClaimAheadMax = ledger.AheadMax
 
 // Config is a node's settings; the zero value is useful.

@@ -14,7 +14,7 @@ import (
 
 // OutcomePending asks, as the Outcome of a RunFilter, for those running runs that nobody was granted yet. The Reason of such a run begins
 // with it, and is no more when nothing but a node's next look stands in its way.
-const OutcomePending = inspect.Pending
+const OutcomePending = inspect.Pending // "pending"
 
 // RunFilter restricts Runs; zero fields do not.
 type RunFilter struct {
