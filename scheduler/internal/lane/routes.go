@@ -88,19 +88,17 @@ func (n *Lanes) route(ctx context.Context) {
 			from.failover.is(m)
 			continue
 		}
+		to := n.to(byPart, m)
 		if from != nil {
 			e = from.failover.give(p)
+			came[to]++
 		}
-		to := n.to(byPart, m)
 		to.failover.take(p, e)
 		byPart[p] = to
-		came[to]++
-		wait.Signal(to.failover.look)
 	}
-	if n.terms != nil {
-		for to, count := range came {
-			n.Log.Info("partitions have another master", "master", to.addr, "partitions", count)
-		}
+	for to, count := range came {
+		n.Log.Info("partitions have another master", "master", to.addr, "partitions", count)
+		wait.Signal(to.failover.look)
 	}
 	next := newRoutes(byPart)
 	n.routes.Store(next)
