@@ -8,22 +8,22 @@
 //
 // # A tick's way
 //
-//	agenda (heap of jobs this node goes first for, by Redis' clock)
+//	agenda (queue of candidates: ticks, pending runs, shards; by Redis' clock)
 //	   │ due together: one batch per partition; each claim takes a slot
 //	   ▼
 //	plan: which ticks will not run, and why; which one runs; where the cursor goes
 //	   │
 //	   ▼
-//	sender ── claim ──► ledger: granted(token) · skipped · passed · moved · held · early · superseded
+//	lane ── claim ──► ledger: granted(token) · opened · skipped · passed · moved · held · early · superseded · ...
 //	   │ granted
 //	   ▼
 //	runner ── lease kept alive ── local deadline ──► context ends, cause locking.ErrLeaseLost
 //	   │ the function returned, for the last try
 //	   ▼
-//	settler ── settle, in batches ──► outcome recorded; the slot is free again
+//	lane ── settle, in batches ──► outcome recorded; the slot is free again
 //
-// The owner of a job, by rendezvous hashing, claims at the tick; the others do nothing. A sweep
-// on every node looks for what is overdue by more than Grace and lets nodes contend for it, in
+// The owner of a job, by rendezvous hashing, claims shortly before the tick and starts the run when
+// it is due; the others do nothing. A sweep on every node looks for what is overdue by more than Grace and lets nodes contend for it, in
 // the order of their rank. Who owns what is a hint; the claim is the truth, so a node that knows
 // less than another can cost a claim, never a second run.
 //
@@ -48,8 +48,8 @@
 //   - Redis is away: runs go on until their local deadline; reports are repeated; nothing is
 //     claimed. Afterwards, if the oldest tick without an answer is late by no more than 10 s, all of
 //     them run in order, each when the one before has ended; else catch_up decides.
-//   - A master of a Cluster is away: what waits for its answers keeps no sender and no slot, so that
-//     jobs of the other masters go on. A run whose grant is heard of when they have all slots is handed
+//   - A master of a Cluster is away: each master has a lane of its own, and a claim in doubt holds no
+//     slot, so jobs of the other masters go on. A run whose grant is heard of when they have all slots is handed
 //     back to pending.
 //   - The node dies: ticks it had not claimed are taken by the others' sweep; its runs are
 //     reaped when their leases have lapsed, and on_crash decides whether an attempt follows.

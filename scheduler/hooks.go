@@ -7,9 +7,8 @@ import (
 )
 
 // Hooks are told what the node does; any of them may be nil. All are called from one goroutine of
-// the node, one event after another; those of one run in the order in which they happened, those of different runs, and of ticks that were
-// passed, about so. They may take
-// their time but should not: events wait in a queue of 1,024, and when that is full, further ones are
+// the node, one event after another. Hooks of one run are called in the order of its events. Between
+// runs, and for passed ticks, the order is approximate. They may take their time but should not: events wait in a queue of 1,024, and when that is full, further ones are
 // dropped and counted (Node.HooksDropped), for the node itself never waits. A hook that panics is logged
 // and counted, and the node goes on. When Run ends, what is queued is delivered first, for at
 // most 2 s.

@@ -25,7 +25,7 @@ var (
 	ErrUnknownJob = ledger.ErrUnknownJob
 	// ErrUnknownRun is returned when neither a run in flight nor the history has that id.
 	ErrUnknownRun = ledger.ErrUnknownRun
-	// ErrUnknownNode is returned when no node in the roster has that name.
+	// ErrUnknownNode is returned when no node in the roster has that name, and no drain names it.
 	ErrUnknownNode = errors.New("no node of that name")
 	// ErrRefused is returned when a request was understood and will not be carried out.
 	ErrRefused = ledger.ErrRefused
@@ -35,8 +35,8 @@ var (
 	ErrForeign = ledger.ErrForeign
 )
 
-// UnheardError says which partitions a list has left out, because their masters of a Cluster did not answer. It wraps
-// locking.ErrUnreachable, and comes beside what the others have.
+// UnheardError says which partitions a list has left out, because their masters of a Cluster did not answer: Parts. It
+// wraps locking.ErrUnreachable, and comes beside what the others have.
 type UnheardError = ledger.UnheardError
 
 // beside takes an UnheardError out of err.

@@ -194,7 +194,8 @@ func (i *Inspector) Wait(ctx context.Context, id string) (RunView, error) {
 			v.keep(nil, r.Lease.Payload)
 		}
 	}
-	return v, enrich(ctx, l, r, &v)
+	err = enrich(ctx, l, r, &v)
+	return v, err
 }
 
 // ended is the cause of ctx's end. A connection can notice its deadline a moment before ctx does.

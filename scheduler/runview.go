@@ -35,7 +35,7 @@ type RunView struct {
 	Outcome    string `json:"outcome"` // "running", also while nobody was granted it yet
 	Reason     string `json:"reason"`  // begins with "pending", and says why, while nobody was granted it yet
 	Due        *Stamp `json:"due"`
-	Started    *Stamp `json:"started"` // null when nobody was granted it
+	Started    *Stamp `json:"started"` // null when nobody was granted it, and while it waits for its tick
 	Ended      *Stamp `json:"ended"`
 	LagMS      int64  `json:"lag_ms"`
 	DurationMS int64  `json:"duration_ms"` // of a running run: up to now
@@ -75,7 +75,10 @@ func (i *Inspector) runViews(ctx context.Context, l *ledger.Ledger, all []ledger
 		case v.pending:
 			v.Reason += s.Waits[v.Run]
 		default:
-			v.DurationMS = max(0, s.Now-r.Lease.Granted)
+			v.DurationMS = max(0, s.Now-begun(r.Lease.Trigger, r.Lease.Tick, r.Lease.Granted))
+			if s.Now < r.Lease.Tick && v.Started != nil && aheadOf(r.Lease.Trigger) {
+				v.Started = nil // it waits for its tick
+			}
 			if r.Lease.Until < s.Now && !v.Whole {
 				v.Reason = reasonLapsed
 			}
@@ -83,6 +86,19 @@ func (i *Inspector) runViews(ctx context.Context, l *ledger.Ledger, all []ledger
 		views[k] = v
 	}
 	return views, err
+}
+
+// aheadOf says whether runs of a trigger may be granted before their ticks.
+func aheadOf(trigger string) bool {
+	return trigger == jobs.TriggerSchedule.String() || trigger == jobs.TriggerCatchUp.String()
+}
+
+// begun is when a run started at the earliest that was granted at an instant, ms: one that a schedule asked for starts no sooner than its tick.
+func begun(trigger string, tick, granted int64) int64 {
+	if aheadOf(trigger) {
+		return max(tick, granted)
+	}
+	return granted
 }
 
 func runView(r inspect.Run) RunView {
@@ -98,15 +114,16 @@ func openView(l ledger.Lease) RunView {
 		Token: token(l.Token), Node: l.NodeName, Trigger: l.Trigger, Outcome: jobs.OutcomeRunning.String(), Due: stampOf(l.Tick),
 		pending: l.Pending(),
 	}
+	started := begun(l.Trigger, l.Tick, l.Granted)
 	if l.Whole {
-		v.Reason, v.Started = fmt.Sprintf("%d of %d shards to end", l.Left, l.Shards), stampOf(l.Granted)
+		v.Reason, v.Started = fmt.Sprintf("%d of %d shards to end", l.Left, l.Shards), stampOf(started)
 		return v
 	}
 	if v.pending {
 		v.Reason, v.NotBefore = OutcomePending, stampOf(l.Granted)
 		return v
 	}
-	v.Started, v.LagMS = stampOf(l.Granted), l.Granted-l.Tick
+	v.Started, v.LagMS = stampOf(started), started-l.Tick
 	return v
 }
 
@@ -123,7 +140,8 @@ func rowView(r ledger.Row) RunView {
 		Due: stampOf(r.Tick), Ended: stampOf(r.At), Error: r.Error,
 	}
 	if r.Token != 0 || r.Whole { // else it was cancelled while it was pending
-		v.Started, v.LagMS, v.DurationMS = stampOf(r.Started), r.Started-r.Tick, r.At-r.Started
+		started := begun(r.Trigger, r.Tick, r.Started)
+		v.Started, v.LagMS, v.DurationMS = stampOf(started), started-r.Tick, max(0, r.At-started)
 	}
 	if r.Late != "" {
 		late := "reported after that: " + r.Late

@@ -38,7 +38,7 @@
 //	shard    the same as failover, on a Cluster, and SIGKILL to one of its three masters
 //	hang     the same as zombie, on a Cluster, to one of its three masters
 //	masters  the same load on a Cluster, of which one master after another has a slot moved, is full, gets SIGSTOP, and SIGKILL;
-//	         jobs at the others start at most 20 ms later (DELAYED)
+//	         half of the runs at the others, and 99 in 100, start at most 20 ms later (DELAYED)
 //	deploy   50 jobs a second through three rolling deploys without a pause, and a rollback of the last: revision and ttl,
 //	         then schedules, ttl and shard counts, then these again, while an old node comes back
 //	promote  two generations: promote, promote back, promote with SIGKILL to the command half way; then a retired node returns

@@ -119,7 +119,7 @@ func (s *stage) elsewhere(ctx context.Context, master *redistest.Server) map[str
 	client := redis.NewClusterClient(s.shards.Options()) // one that has just asked who has what
 	defer client.Close()
 	all := make(map[string]bool)
-	for i := 0; len(all) == 0 || i < partitions; i++ {
+	for i := range partitions {
 		key := fmt.Sprintf("{%s:%d}:jobs", namespace, i)
 		at, err := client.MasterForKey(ctx, key)
 		s.check(err)
@@ -167,7 +167,7 @@ func (s *stage) compare(what string, w window, elsewhere map[string]bool) {
 	}
 	for _, q := range []float64{0.5, 0.99} {
 		if later := quantile(amid, q) - quantile(before, q); later > laterMost {
-			s.accuse(delayed, what, "at other masters, %v of the runs start %s later than before", q, later)
+			s.accuse(delayed, what, "at other masters, the p%.0f of the lag is %s more than before", 100*q, later)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (c *cluster) start(s *seat) {
 		}
 		return time.Now().Add(off)
 	}
-	cfg.Hooks = &scheduler.Hooks{Claimed: p.granted}
+	cfg.Hooks = p.hooks(cfg.Hooks)
 	cfg.NewID = func() string { return fmt.Sprintf("%s-%d", p.name, p.ids.Add(1)) }
 	node, err := scheduler.New(p.client, reg, cfg)
 	if err != nil {
@@ -93,6 +93,22 @@ func (c *cluster) start(s *seat) {
 	c.processes = append(c.processes, p)
 	c.note(s.name, "starts as %s with version %d", p.name, s.version)
 	go p.run(stop)
+}
+
+// hooks are a plan's, and word of grants for the process.
+func (p *process) hooks(of *scheduler.Hooks) *scheduler.Hooks {
+	var h scheduler.Hooks
+	if of != nil {
+		h = *of
+	}
+	claimed := h.Claimed
+	h.Claimed = func(e scheduler.RunEvent) {
+		p.granted(e)
+		if claimed != nil {
+			claimed(e)
+		}
+	}
+	return &h
 }
 
 // granted is told of a grant that the process has heard of.

@@ -41,7 +41,7 @@ func startNode(ctx context.Context, cfg Config, count int, schedule string) (Sto
 	}
 	node, err := scheduler.New(client, reg, scheduler.Config{
 		Name:       fmt.Sprintf("n%d", cfg.Index+1),
-		MaxRunning: max(256, 2*count/cfg.Nodes),
+		MaxRunning: max(512, 2*count/cfg.Nodes),
 		Logger:     slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

@@ -90,7 +90,7 @@ type trace struct {
 	rigs  []*rig // the first is the one that calls are made up from
 	world *world
 	twin  *twin  // nil: not compared
-	lanes *lanes // nil: all have the shipped scripts
+	paths *paths // nil: all have the shipped scripts
 
 	backups []backup // of the servers, which may be set back to them
 	high    int64    // the latest time so far, µs
@@ -158,12 +158,12 @@ func (tr *trace) one(t *testing.T, c *call) {
 	for i, r := range tr.rigs {
 		r.clock(t, w.us, w.runID)
 		r.raw.take()
-		tr.lanes.use(i)
+		tr.paths.use(i)
 		reply, err := c.do(t.Context(), r)
 		if i == 0 {
 			first, refused, raw = reply, failed(err), r.raw.take()
-			tr.lanes.count(c.name, raw)
-		} else if other := r.raw.take(); tr.lanes == nil && !slices.Equal(raw, other) || !reflect.DeepEqual(first, reply) || refused != failed(err) {
+			tr.paths.count(c.name, raw)
+		} else if other := r.raw.take(); tr.paths == nil && !slices.Equal(raw, other) || !reflect.DeepEqual(first, reply) || refused != failed(err) {
 			tr.bad("%s replied\n  %s\n%s\n  %s", tr.rigs[0].name, raw, r.name, other)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// Live are the runs that are here, to their end: as many as there are slots at most, and those that lent theirs. The zero value has none.
+// Live are the runs that are here, to their end: as many as there are slots at most, and those that are handed back for want of one. The zero value has none.
 type Live struct{ runs sync.Map } // *life by id
 
 // Grants are the runs that are here.

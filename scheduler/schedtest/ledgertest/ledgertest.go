@@ -29,7 +29,7 @@ type (
 // Verdict is the answer to a Claim.
 type Verdict = ledger.Verdict
 
-// What a test wants to hear.
+// Answers of Claim, Settle, Unclaim and Rewind.
 const (
 	Granted  = ledger.Granted
 	Opened   = ledger.Opened

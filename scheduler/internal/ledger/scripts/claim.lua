@@ -95,9 +95,9 @@ local function another(stored, digest)
   return false
 end
 
--- The fast lane: plain ticks of jobs that are idle, not paused and not set back. It takes entries apart by the places of what
+-- The fast path: plain ticks of jobs that are idle, not paused and not set back. It takes entries apart by the places of what
 -- is known of them, and reads once what the jobs of a batch share. Whatever it does not know is left to the
--- other lane, which decides the same, and whose code is not even made while nothing is left.
+-- other path, which decides the same, and whose code is not even made while nothing is left.
 local find, sub, match, concat = string.find, string.sub, string.match, table.concat
 local tokens, left, seen, twice, size = {}, {}, {}, false, 0
 local idle = '|' .. here .. '||' -- in an entry: this server gave the last token, and nothing holds the job
@@ -148,7 +148,7 @@ local function usual(s, at)
     match(s, '^|([^|]*)|(%d+)|([^|]*)||(%d*)|%d*||([%d,]*)||([^|]*)$', at)
   if not revision then return nil end
   if window ~= '' then
-    local since, till = pair(window) -- a tick in it is judged by the other lane
+    local since, till = pair(window) -- a tick in it is judged by the other path
     if mode == 'a' or not since or mode ~= 's' and due_at >= since and due_at < till then return nil end
   end
   return head_of(revision, token, rid), mid_of(base), counts
@@ -195,7 +195,7 @@ if size > 0 then
 end
 if #left == 0 then return {concat(tokens, ','), granted} end
 
--- The other lane knows everything.
+-- The other path knows everything.
 if twice then raw = redis.call('HMGET', KEYS[1], unpack(names)) end -- a second item of one job must see what the first was granted
 local k = {runs = KEYS[3], pending = KEYS[5], waiting = KEYS[6], kept = kept, cancels = cancels, outbox = outbox, followers = followers}
 local out, place = {concat(tokens, ','), granted}, {}

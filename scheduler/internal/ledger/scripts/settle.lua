@@ -45,9 +45,9 @@ local function store(saved, gone)
   redis.call('ZREM', leases, unpack(gone))
 end
 
--- The fast lane: runs that succeeded, of ticks without shards. It takes records apart by the places of
+-- The fast path: runs that succeeded, of ticks without shards. It takes records apart by the places of
 -- what is known of them, and reads once what the runs of a batch share. Whatever it does not know is left
--- to the other lane, which does the same, and whose code is not even made while nothing is left.
+-- to the other path, which does the same, and whose code is not even made while nothing is left.
 local find, sub, match, byte, concat = string.find, string.sub, string.match, string.byte, table.concat
 local now = int(ms)
 local out, left, seen, twice = {}, {}, {}, false
@@ -146,7 +146,7 @@ if #gone > 0 then
 end
 if #left == 0 then return concat(out, ',') end
 
--- The other lane knows everything.
+-- The other path knows everything.
 if twice then raw, held = redis.call('HMGET', KEYS[1], unpack(names)), redis.call('HMGET', runs, unpack(ids)) end
 local k = {runs = runs, pending = KEYS[4], waiting = KEYS[5], kept = kept, cancels = cancels, outbox = outbox, followers = followers}
 local entries, ended_now = {}, {}
