@@ -37,7 +37,10 @@ func (l *lead) asked(inflight int) {
 
 // answered takes up a batch that came back, with so many left in flight. What had to be asked twice tells of an outage.
 func (l *lead) answered(inflight int, b *work.Batch) {
-	if inflight == 0 && b.Err == nil && !b.Again {
+	switch {
+	case b.Err != nil || b.Again:
+		l.begun = time.Now() // what is in flight still has waited with it
+	case inflight == 0:
 		l.spent = max(time.Since(l.begun), l.spent*9/10)
 	}
 }

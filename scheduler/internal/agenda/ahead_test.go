@@ -44,5 +44,14 @@ func TestLead(t *testing.T) {
 				t.Errorf("after %s it is %s, want %s", c.what, got, c.want)
 			}
 		}
+		l = lead{}
+		l.asked(0)
+		time.Sleep(time.Minute)
+		l.answered(1, &work.Batch{Again: true})
+		time.Sleep(40 * time.Millisecond)
+		l.answered(0, &work.Batch{})
+		if got := l.time(); got != 60*time.Millisecond {
+			t.Errorf("after claims that were in flight with one in doubt it is %s, want 60ms", got)
+		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// pendingMax bounds the pending runs that wait in the agenda for a slot, and so the shards, and pendingShare the runs of one job
+// pendingMax bounds the pending runs that wait in the agenda for a slot, those of all partitions, and so the shards, and pendingShare the runs of one job
 // among them, so that none crowds out the others; more stay in Redis and are found by a later sweep. This node's shards of ticks
 // that were opened since the sweep looked come besides, no more than pendingMax either.
 const (
@@ -39,6 +39,11 @@ func (e *Agenda) consider(f Found) {
 func (e *Agenda) find(f Found, now time.Time) {
 	slices.SortStableFunc(f.Pending, func(a, b ledger.Lease) int { return cmp.Compare(e.turn(&a), e.turn(&b)) })
 	share, all, chosen := make(map[*state]int), [kinds]int{}, make(map[string]bool)
+	for _, c := range e.waiting {
+		if !slices.Contains(f.Parts, c.job.Part) {
+			all[c.kind]++
+		}
+	}
 	for i := range f.Pending {
 		p := &f.Pending[i]
 		j, k, late := e.byName[p.Job], kindOf(p), now.Sub(time.UnixMilli(p.Granted))

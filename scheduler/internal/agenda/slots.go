@@ -22,7 +22,7 @@ func NewSlots(size int) *Slots { return &Slots{size: size, free: size} }
 // Size is how many there are.
 func (s *Slots) Size() int { return s.size }
 
-// take takes a slot; false when there is none. Only the agenda takes, and while it runs, slots are given back in
+// take takes a slot; false when there is none. Only the agenda takes, but for Retake, and while it runs, slots are given back in
 // its goroutine only: what it claims then depends on what has ended and not on who was quicker.
 func (s *Slots) take() bool {
 	s.mu.Lock()

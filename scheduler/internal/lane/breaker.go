@@ -73,6 +73,10 @@ func (b *breaker) fail(role string, err error) {
 		b.health.Fail(role, err)
 		return
 	}
+	if redisconn.OfSlot(err) { // one partition moves, the master is there
+		b.health.unanswered(err)
+		return
+	}
 	b.mu.Lock()
 	b.silent = true
 	b.mu.Unlock()

@@ -110,7 +110,7 @@ func (c *Clock) wrote() {
 	c.written = now
 }
 
-// Server is the Redis whose clock this is, as Ledger.Masters names it: its id, or those of all masters.
+// Server is the id of the Redis whose clock this is.
 func (c *Clock) Server() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -33,7 +33,7 @@ const assertEvery = 200 * time.Millisecond
 // server, so none of this depends on who notices first.
 //
 // A partition goes through this when its master has another id, or when it comes to another master. Others of the same master, which have
-// been there, go on.
+// been there, go on claiming; their lapsed leases are reaped a ttl later.
 type failover struct {
 	l    *Lane
 	look chan struct{} // holds one signal: look at the master now
@@ -115,7 +115,7 @@ func (f *failover) give(part int) *epoch {
 	e := f.epochs[part]
 	delete(f.epochs, part)
 	if e.placed != e.noticed {
-		e.noticed = "" // what was told half is told anew
+		e.noticed, e.told = "", ledger.Nobody // what was told half is told anew
 	}
 	return e
 }

@@ -237,10 +237,17 @@ func (n *Lanes) Part(ctx context.Context) {
 	if !n.Away() {
 		n.Resample(ctx)
 	}
+	if n.apart {
+		var all sync.WaitGroup
+		for _, l := range n.all() {
+			all.Go(func() { l.failover.ask(ctx) })
+		}
+		all.Wait()
+	}
 	for end := time.Now().Add(n.FailoverHold); time.Now().Before(end) && !n.Away(); {
 		told := true
 		for _, l := range n.all() {
-			told = told && (l.breaker.open() || l.failover.hasTold())
+			told = told && (l.breaker.open() || l.failover.hasTold() && !l.failover.partly.Load())
 		}
 		if told || !wait.For(ctx, assertEvery/4) {
 			return

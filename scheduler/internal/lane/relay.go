@@ -34,12 +34,10 @@ func (r *relay) bring(ctx context.Context, asks *round, events []ledger.Event, n
 	r.told.begin()
 	maps.DeleteFunc(r.waited, func(_ string, w unheldSince) bool { return time.Since(w.asked) >= unheldAfter })
 	for _, e := range events {
-		if !r.turn(e, now) {
+		if ctx.Err() != nil || !r.turn(e, now) {
 			continue
 		}
-		call, cancel := context.WithTimeout(ctx, CallTimeout)
-		r.tell(call, asks, e, now)
-		cancel()
+		r.tell(ctx, asks, e, now)
 	}
 }
 
@@ -95,7 +93,7 @@ func (r *relay) tell(ctx context.Context, asks *round, e ledger.Event, now int64
 		r.told.keep(e, answered)
 		return
 	}
-	asks.ask(ctx, e.Upstream, func() error {
+	asks.ask(ctx, e.Upstream, func(ctx context.Context) error {
 		err := r.l.Ledger.At(upstream).Relayed(ctx, e)
 		switch {
 		case errors.Is(err, ledger.ErrServer):
@@ -130,7 +128,7 @@ func (r *relay) word(ctx context.Context, asks *round, e ledger.Event, job strin
 			return ledger.RelayUnheld
 		}
 	}
-	asks.ask(ctx, job, func() (err error) {
+	asks.ask(ctx, job, func(ctx context.Context) (err error) {
 		word, err = r.l.Ledger.Relay(ctx, e, job)
 		return err
 	})
@@ -195,7 +193,7 @@ func (s *sweep) adopted(ctx context.Context, crowd Nodes) {
 			return
 		}
 		o := s.orphans[name]
-		s.ask(ctx, name, func() error {
+		s.ask(ctx, name, func(ctx context.Context) error {
 			err := s.l.Ledger.Postpone(ctx, ledger.Late{Job: name, Cursor: o.until}, o.cursor)
 			if err == nil {
 				delete(s.orphans, name)
@@ -227,7 +225,7 @@ func (s *sweep) held(ctx context.Context, late []ledger.Late, now int64) []ledge
 		}
 		o.times, o.until = times+1, now+min(orphanLongest, orphanAfter<<min(times, 10)).Milliseconds()
 		s.orphans[l.Job] = o
-		s.ask(ctx, l.Job, func() error { return s.l.Ledger.Postpone(ctx, l, o.until) })
+		s.ask(ctx, l.Job, func(ctx context.Context) error { return s.l.Ledger.Postpone(ctx, l, o.until) })
 		return true
 	})
 }

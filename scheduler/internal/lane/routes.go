@@ -68,7 +68,7 @@ func (n *Lanes) watchRoutes(ctx context.Context) {
 	})
 }
 
-// route gives partitions that have another master now its lane. A partition without one stays where it is. Only the watch of routes calls it.
+// route gives partitions that have another master now its lane. A partition without one stays where it is. Begin calls it, and then only the watch of routes.
 func (n *Lanes) route(ctx context.Context) {
 	old, came := n.routes.Load(), make(map[*Lane]int)
 	masters := make([]ledger.Master, len(old.byPart))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
@@ -95,7 +96,9 @@ func (s sender) claim(draining context.Context, b *work.Batch) (done bool) {
 		held := anew || l.failover.holds(b.Part) // or it has another lane
 		if l.apart && b.Err != nil {
 			s.free(b)
-			if !held {
+			if held {
+				doubt.end()
+			} else {
 				doubt.begin(l.breaker)
 				s.flush()
 			}
@@ -121,6 +124,9 @@ func (s sender) failed(b *work.Batch) (again, anew bool) {
 			b.Asked = time.Time{} // nothing was carried out
 		}
 		return true, true
+	case s.l.apart && redisconn.OfSlot(b.Err): // its partition moves, which says nothing of others
+		wait.Signal(s.l.lanes.changed)
+		return b.Unanswered, b.Unanswered
 	case errors.Is(b.Err, ledger.ErrClock):
 		s.l.Health.Fail(roleClaim, b.Err)
 		s.l.lanes.Resample(context.Background())

@@ -213,7 +213,7 @@ func (s *settler) persist(giveUp context.Context, batch []settling, reports []le
 			l = l.lanes.of(part)
 		}
 		words, err := l.settle(batch, reports, part)
-		held := errors.Is(err, errHolding) || errors.Is(err, ledger.ErrServer)
+		held := errors.Is(err, errHolding) || errors.Is(err, ledger.ErrServer) || l.apart && redisconn.OfSlot(err)
 		switch {
 		case err == nil:
 			l.breaker.ok("settle")
@@ -227,6 +227,7 @@ func (s *settler) persist(giveUp context.Context, batch []settling, reports []le
 			return nil, err // not Redis that takes nothing at all: it keeps no other partition's reports waiting for ever
 		}
 		if l.apart && held {
+			doubt.end()
 			l.settler.free(batch, nil)
 		} else if l.apart && l.breaker.open() {
 			doubt.begin(l.breaker)

@@ -59,6 +59,11 @@ func (f *failover) notice(server string) {
 		}
 	}
 	if fresh {
+		for _, e := range f.epochs { // what is left to be told again is forgotten below, so these are told anew
+			if e.told == server && e.placed != server {
+				e.told = ledger.Nobody
+			}
+		}
 		f.since, f.allTold, f.allPlaced = time.Now(), false, false
 		f.others, f.left, f.leftOf = f.l.Nodes.Living(), nil, ""
 		f.l.lanes.lose()

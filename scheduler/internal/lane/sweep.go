@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
@@ -123,13 +124,15 @@ type round struct {
 
 // ask asks something of a job's partition, which a later sweep does again if it fails. It does not while the partition's master is
 // unreachable, nor, when that is the lane's own, when it has not answered this sweep before.
-func (r *round) ask(ctx context.Context, job string, f func() error) {
+func (r *round) ask(ctx context.Context, job string, f func(context.Context) error) {
 	part := r.l.Ledger.Partition(job)
 	of := r.l.lanes.of(part)
-	if of.breaker.open() || of.failover.holds(part) || of == r.l && errors.Is(r.failed, locking.ErrUnreachable) {
+	if ctx.Err() != nil || of.breaker.open() || of.failover.holds(part) || of == r.l && errors.Is(r.failed, locking.ErrUnreachable) {
 		return
 	}
-	err := f()
+	call, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	err := f(call)
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 		of.fail(roleSweep, err)
 	}
@@ -153,6 +156,9 @@ func (s *sweep) once(ctx context.Context) {
 	defer cancel()
 	now := l.Clock.Now().UnixMilli()
 	found, err := s.gaze.Look(call, now, l.Grace.Milliseconds(), parts...)
+	if left := (*ledger.UnheardError)(nil); errors.As(err, &left) && redisconn.OfSlot(left.Err) { // one that moves hides no other
+		parts, err = slices.DeleteFunc(parts, func(p int) bool { return slices.Contains(left.Parts, p) }), nil
+	}
 	if s.failed = err; err != nil {
 		if !errors.Is(call.Err(), context.Canceled) {
 			l.fail(roleSweep, err)
@@ -186,9 +192,7 @@ func (s *sweep) tell(ctx, call context.Context, events []ledger.Event, now int64
 	}
 	s.beside.Go(func() {
 		defer s.relaying.Store(false)
-		call, cancel := context.WithTimeout(ctx, 2*s.l.MaxSkew)
-		defer cancel()
-		s.relay.bring(call, &round{l: s.l}, events, now)
+		s.relay.bring(ctx, &round{l: s.l}, events, now)
 	})
 }
 
@@ -202,8 +206,11 @@ func (s *sweep) reap(ctx context.Context, ripe []ledger.Lease) {
 	}
 	for _, p := range slices.Sorted(maps.Keys(byPart)) {
 		for batch := range slices.Chunk(byPart[p], ledger.BatchMax) {
-			s.ask(ctx, batch[0].Job, func() error {
-				server, _ := s.l.failover.claims(p)
+			s.ask(ctx, batch[0].Job, func(ctx context.Context) error {
+				server, may := s.l.failover.claims(p)
+				if !may {
+					return nil // the next sweep looks again
+				}
 				words, err := s.l.Ledger.Reap(ctx, s.l.Clock.Now().UnixMilli(), server, batch)
 				if err == nil {
 					foreign += s.reaped(batch, words)

@@ -17,7 +17,7 @@ const (
 )
 
 // told is which followers have answered, of events that stay in the outbox because of others. Each node remembers for itself
-// what was answered to it, so that an event which waits is not told again in each sweep. Only the sweep's goroutine touches it.
+// what was answered to it, so that an event which waits is not told again in each sweep. Only the relay touches it.
 type told struct {
 	answers map[hearing]answer
 	swept   time.Time // when old answers were forgotten last

@@ -1,0 +1,48 @@
+//go:build unix
+
+package scheduler_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// A slot is on its way to another master for some seconds, and its partition's jobs wait. Those of other partitions at the same master go on.
+func TestSlotOnItsWay(t *testing.T) {
+	m, s := startMasters(t, false), &sink{}
+	moving := m.job("moving", true, s.note)
+	part := ledger.Partition(moving.Name, clusterPartitions)
+	var others []jobs.Job
+	for i := 0; len(others) < 8; i++ {
+		if j := m.job(fmt.Sprint("stays-", i), true, s.note); ledger.Partition(j.Name, clusterPartitions) != part {
+			others = append(others, j)
+		}
+	}
+	m.run(m.Client(t), scheduler.Config{Name: "n1", FailoverHold: time.Second}, append(others, moving)...)
+	m.ran("before the slot moves", moving, s, time.Time{})
+	_, to := m.jobAt("any", func(master *redistest.Server) bool { return master != m.away })
+	key := partitionKey(moving.Name, "jobs")
+	opened := m.until(time.Now().Add(3 * time.Second))
+	if err := m.OpenSlot(m.ctx, key, to); err != nil {
+		t.Fatal(err)
+	}
+	over := m.until(opened.Add(6 * time.Second))
+	for _, at := range s.ticks(moving.Name) {
+		if at.After(opened.Add(time.Second)) {
+			t.Errorf("the job whose slot is on its way ran at %s: there is nothing to be seen", at)
+		}
+	}
+	if latest := s.each(t, others, opened, over.Add(-time.Second)); latest > time.Second {
+		t.Errorf("a run of another partition started %s late", latest)
+	}
+	if err := m.MoveSlot(m.ctx, key, to); err != nil {
+		t.Fatal(err)
+	}
+	m.ran("the slot has moved", moving, s, time.Now())
+}
