@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
@@ -86,31 +85,6 @@ func TestRegressions(t *testing.T) {
 				t.Errorf("%d runs by hand, %d were asked for", n, len(p.Triggers))
 			}
 		})
-	}
-}
-
-// A run that a sweep reported as pending when it was granted already is asked for once more, and the same node is
-// given the same grant. When the answer came after the run had ended, the function was called once more.
-func TestPendingRunIsBegunOnce(t *testing.T) {
-	again := 0
-	for seed := range uint64(60) { // one in five comes to the point, and most of these are granted the run once more
-		r := Run(t, Plan{
-			Seed: seed, Nodes: 1, Heal: 6 * time.Second, For: 20 * time.Second,
-			Jobs:     []jobs.Job{{Name: "quick", Schedule: "0 0 * * * *", TTL: 3 * time.Second, Func: patient(20 * time.Millisecond)}},
-			Config:   scheduler.Config{SweepEvery: 10 * time.Millisecond},
-			Triggers: []Trigger{{When: 4 * time.Second, Job: "quick"}},
-			Faults:   []Fault{{Do: Delay, At: AfterClaim, Nth: 2, When: 4 * time.Second, For: 300 * time.Millisecond}},
-		})
-		again += r.Seen["fault: delay"]
-		if n := r.Seen["run by manual"]; n != 1 {
-			t.Errorf("seed %d: the run was begun %d times", seed, n)
-		}
-		if again == 4 {
-			break // that is enough
-		}
-	}
-	if again < 4 {
-		t.Errorf("it was asked for once more in %d plays, want 4", again)
 	}
 }
 

@@ -1,0 +1,70 @@
+package runner
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/work"
+)
+
+// A pending run that a sweep reported when it was granted already is asked for once more, and the same node is given the same grant. When
+// the answer came after the run had ended, the function was called once more. Another grant of it, under another token, is begun.
+func TestGrantThatIsHeardTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		redis := &settled{keeper: locking.NewKeeper(noRenewals{}, locking.KeeperConfig{})}
+		r := New(Config{
+			Values: t.Context(), Now: time.Now, Past: time.Now, Live: &Live{}, Redis: redis, Listener: nobody{}, Log: slog.New(slog.DiscardHandler),
+		})
+		called := 0
+		job := &work.Job{Job: jobs.Job{Name: "quick", TTL: time.Minute, Func: func(context.Context, *jobs.Run) error { called++; return nil }}}
+		grant := work.Grant{Job: job, Lease: ledger.Lease{Job: "quick", Run: "hand-0", Token: 7}, First: 5 * time.Second, Waited: true}
+		begin := func(g work.Grant) bool {
+			g.Asked = time.Now()
+			begun := r.Start(g)
+			synctest.Wait() // until it has ended, and is settled
+			return begun
+		}
+		if !begin(grant) || begin(grant) || called != 1 {
+			t.Errorf("heard of twice, it was called %d times", called)
+		}
+		if time.Sleep(takenFor + time.Second); begin(grant) || called != 1 {
+			t.Error("it was begun once more a minute later")
+		}
+		if grant.Lease.Token++; !begin(grant) || called != 2 {
+			t.Error("granted once more, it was not begun")
+		}
+	})
+}
+
+// settled is a Redis that takes every report at once.
+type settled struct{ keeper *locking.Keeper }
+
+func (s *settled) Hold(parent context.Context, _ int, g locking.Grant) *locking.Lease {
+	return s.keeper.Hold(parent, g)
+}
+func (*settled) Noticed(string, int) bool { return true }
+func (*settled) Settle(_ work.Grant, r ledger.Report, then work.Settled) {
+	then.Settled(r, ledger.Settled, nil)
+}
+func (*settled) HandBack(work.Grant, func() bool) (over func()) { return func() {} }
+
+// noRenewals is never asked: no run is so long.
+type noRenewals struct{}
+
+func (noRenewals) Renew(context.Context, []locking.Renewal) ([]locking.RenewAnswer, error) {
+	panic("a run was renewed")
+}
+
+// nobody listens.
+type nobody struct{}
+
+func (nobody) Claimed(ledger.Lease)                      {}
+func (nobody) Started(ledger.Lease, time.Time)           {}
+func (nobody) LeaseLost(ledger.Lease, time.Time)         {}
+func (nobody) Settled(ledger.Lease, ledger.Report, bool) {}
