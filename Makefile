@@ -164,10 +164,6 @@ bench-peers: redis-server ## ticks beside those of other schedulers, in one run,
 peers-docs: redis-server ## the same, and docs/benchmarks.md anew
 	cd $(PEERS) && go run . ticks -docs ../../docs -patience 15m $(ARGS)
 
-.PHONY: load
-load: redis-server ## how late ticks start when many are due at once, and what they cost
-	go run ./cmd/tickbench $(ARGS)
-
 .PHONY: torture
 torture: redis-server ## real processes, a real Redis, real faults
 	go run ./cmd/torture $(ARGS)
