@@ -45,6 +45,8 @@ func (t *trial) started(d *tick) {
 		switch {
 		case again:
 			t.add(KindDouble, d.at, "%s, and %s", first, w)
+		case w.At.Before(d.at) && t.setBackSince(w):
+			t.report.Excused++
 		case w.At.Before(d.at):
 			t.add(KindEarly, d.at, "%v before its tick: %s", d.at.Sub(w.At), w)
 		case at.attempt == 1 && t.late(d, w):
@@ -55,6 +57,12 @@ func (t *trial) started(d *tick) {
 			t.add(KindLate, d.at, "%v after it could start, %v after the last instant for it, with nothing wrong: %s", lag, w.At.Sub(d.deadline), w)
 		}
 	}
+}
+
+// setBackSince says that Redis' clock was set back between a run's grant and its start: the node may not have noticed yet.
+func (t *trial) setBackSince(w Write) bool {
+	granted, seen := t.firstGrants[w.Run]
+	return t.SetBack && seen && w.At.Before(granted)
 }
 
 // late says whether a first attempt started later than anything can explain: past its deadline with nothing wrong, or when
