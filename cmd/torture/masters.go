@@ -159,7 +159,7 @@ func (s *stage) compare(what string, w window, elsewhere map[string]bool) {
 		}
 	}
 	before, amid := among(w.from.Add(-calmFor), w.from), among(w.from, w.to)
-	s.note("%s: %d runs at other masters in %s, each once; late p50 %s, p99 %s, max %s; in the %s before %s, %s, %s", what, len(amid), short(w.to.Sub(w.from)),
+	s.note("%s: %d runs at other masters in %s; late p50 %s, p99 %s, max %s; in the %s before %s, %s, %s", what, len(amid), short(w.to.Sub(w.from)),
 		tenths(quantile(amid, 0.5)), tenths(quantile(amid, 0.99)), tenths(quantile(amid, 1)),
 		short(calmFor), tenths(quantile(before, 0.5)), tenths(quantile(before, 0.99)), tenths(quantile(before, 1)))
 	if len(amid) < len(elsewhere) || len(before) < len(elsewhere) {

@@ -59,10 +59,11 @@ func (t *trial) started(d *tick) {
 	}
 }
 
-// setBackSince says that Redis' clock was set back between a run's grant and its start: the node may not have noticed yet.
+// setBackSince says that Redis' clock was set back between a run's grant, which came as shortly before its tick as a claim
+// ahead may, and its start: the node may not have noticed yet, see decision 0025.
 func (t *trial) setBackSince(w Write) bool {
 	granted, seen := t.firstGrants[w.Run]
-	return t.SetBack && seen && w.At.Before(granted)
+	return t.SetBack && seen && w.At.Before(granted) && w.Tick.Sub(granted) <= ledger.AheadMax
 }
 
 // late says whether a first attempt started later than anything can explain: past its deadline with nothing wrong, or when
