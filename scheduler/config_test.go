@@ -36,7 +36,7 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := scheduler.New(client, jobs.NewRegistry(), good); err != nil {
 		t.Error(err)
 	}
-	if _, err := scheduler.NewInspector(client, "a b{c}"); err == nil || !strings.Contains(err.Error(), "namespace") {
-		t.Errorf("an inspector: %v", err)
+	if _, err := scheduler.NewClient(client, "a b{c}"); err == nil || !strings.Contains(err.Error(), "namespace") {
+		t.Errorf("a client: %v", err)
 	}
 }

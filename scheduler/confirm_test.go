@@ -47,7 +47,7 @@ func TestConfirm(t *testing.T) {
 		t.Errorf("%d runs were granted in some 5 seconds, most of which had to be handed back; want one attempt or two", n)
 	}
 	notReady(t, node, "0 of the 1 replicas")
-	in := must[*scheduler.Inspector](t)(scheduler.NewInspector(master.Client(t), ""))
+	in := must[*scheduler.Client](t)(scheduler.NewClient(master.Client(t), ""))
 	listed := func(trouble string) { // with its next beat
 		t.Helper()
 		for {

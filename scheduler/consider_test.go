@@ -22,7 +22,7 @@ func TestBacklogHidesNoOtherJob(t *testing.T) {
 		}}
 		c.start("a", scheduler.Config{Partitions: 1, DrainTimeout: time.Second}, free, held)
 		time.Sleep(3 * time.Second)
-		i, ctx := c.inspector(), t.Context()
+		i, ctx := c.ops(), t.Context()
 		for range 1100 {
 			must[string](t)(i.Trigger(ctx, held.Name, scheduler.TriggerOptions{}))
 		}

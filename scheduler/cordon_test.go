@@ -153,7 +153,7 @@ func TestLeaveWhenNobodyHears(t *testing.T) {
 				}
 				time.Sleep(4*time.Second + 300*time.Millisecond)
 				owner := make(map[string]string)
-				for _, v := range must[[]scheduler.JobView](t)(c.inspector().Jobs(t.Context())) {
+				for _, v := range must[[]scheduler.JobView](t)(c.ops().Jobs(t.Context())) {
 					owner[v.Name] = v.Owner
 				}
 				network.Cut()

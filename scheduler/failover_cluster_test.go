@@ -43,12 +43,12 @@ func TestRunIsToldToAnotherMaster(t *testing.T) {
 	}
 	close(held)
 	run := next(m.ctx, t, "a run that only its master knows", long)
-	inspector := must[*scheduler.Inspector](t)(scheduler.NewInspector(m.Client(t), clusterNamespace))
+	ops := must[*scheduler.Client](t)(scheduler.NewClient(m.Client(t), clusterNamespace))
 	// leased waits until the master has a lease of the run that lasts for so long at least.
 	leased := func(left time.Duration, otherwise string) {
 		for known := false; !known; m.until(time.Now().Add(20*time.Millisecond), otherwise) {
 			call, cancel := context.WithTimeout(m.ctx, time.Second)
-			leases, _ := inspector.Leases(call, j.Name)
+			leases, _ := ops.Leases(call, j.Name)
 			cancel()
 			known = slices.ContainsFunc(leases, func(l scheduler.LeaseView) bool { return l.Run == run.ID() && l.TTLMS > left.Milliseconds() })
 		}
@@ -69,7 +69,7 @@ func TestRunIsToldToAnotherMaster(t *testing.T) {
 			t.Errorf("tick %s was run again", r.tick)
 		}
 	}
-	if view, err := inspector.Run(m.ctx, run.ID()); err != nil || view.Outcome != "succeeded" {
+	if view, err := ops.Run(m.ctx, run.ID()); err != nil || view.Outcome != "succeeded" {
 		t.Errorf("the run that was told: %+v, %v", view, err)
 	}
 }

@@ -67,7 +67,7 @@ func TestFailoverGapsAreFilled(t *testing.T) {
 		held := server.Snapshot()
 		time.Sleep(3 * time.Second)
 		c.start("b", whenDue, job)
-		if err := c.inspector().DrainNode(t.Context(), "a", scheduler.DrainOptions{Author: "me", Reason: "b is to run what follows"}); err != nil {
+		if err := c.ops().DrainNode(t.Context(), "a", scheduler.DrainOptions{Author: "me", Reason: "b is to run what follows"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(6 * time.Second)
@@ -93,7 +93,7 @@ func TestFailoverTrimmedHistory(t *testing.T) {
 		time.Sleep(40500 * time.Millisecond)
 		server.SetRunID(newServer)
 		time.Sleep(6 * time.Second)
-		for _, v := range must[[]scheduler.JobView](t)(c.inspector().Jobs(t.Context())) {
+		for _, v := range must[[]scheduler.JobView](t)(c.ops().Jobs(t.Context())) {
 			if got, want := v.Counts["succeeded"], int64(len(s.ticks(v.Name))); got != want || want < 40 {
 				t.Errorf("%s: %d ends are counted of %d runs", v.Name, got, want)
 			}

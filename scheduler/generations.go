@@ -101,12 +101,12 @@ func first(names []string) []string { return names[:min(len(names), namesMost)] 
 
 // Generations lists the generations of the namespace, by name: those of living nodes, those whose jobs are stored, and those of
 // which definitions are kept. Each is compared with what is run now. It returns ErrUnknownNamespace.
-func (i *Inspector) Generations(ctx context.Context) ([]GenerationView, error) {
-	l, err := i.open(ctx)
+func (c *Client) Generations(ctx context.Context) ([]GenerationView, error) {
+	l, err := c.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	k, err := generations.Read(ctx, l, i.roster())
+	k, err := generations.Read(ctx, l, c.roster())
 	if err != nil {
 		return nil, err
 	}
@@ -221,13 +221,13 @@ func (p Promotion) Nothing() bool {
 // known, one without a living node, one whose nodes have just started, a pattern that is none or that no job of the generation
 // matches, and, together with ErrClosed, while a move has closed the namespace. Where Redis answers later than max_skew, or the clocks
 // of a Cluster's masters differ by more, it fails with both instants in the error, and goes on when it is called again.
-func (i *Inspector) Promote(ctx context.Context, generation string, o PromoteOptions) (Promotion, error) {
-	l, err := i.openAppend(ctx)
+func (c *Client) Promote(ctx context.Context, generation string, o PromoteOptions) (Promotion, error) {
+	l, err := c.openAppend(ctx)
 	if err != nil {
 		return Promotion{}, err
 	}
 	o.Author = author(o.Author)
-	p, err := generations.Promote(ctx, l, i.roster(), generation, generations.Options(o))
+	p, err := generations.Promote(ctx, l, c.roster(), generation, generations.Options(o))
 	return Promotion{
 		Generation: generation, Pattern: o.Pattern, Epoch: p.Epoch, Resumed: p.Resumed, Switched: namesOf(p.Switched), Created: namesOf(p.Created),
 		Orphaned: namesOf(p.Orphaned), LeftOut: namesOf(p.LeftOut), LeftAlone: namesOf(p.LeftAlone), Cancelled: p.Cancelled,

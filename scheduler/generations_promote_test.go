@@ -72,7 +72,7 @@ func (k *killer) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 // promoteKilled promotes over a client that a killer ends.
 func (c *cluster) promoteKilled(k *killer, generation string, o scheduler.PromoteOptions) (scheduler.Promotion, error) {
 	c.t.Helper()
-	return c.inspector(k).Promote(context.Background(), generation, o)
+	return c.ops(k).Promote(context.Background(), generation, o)
 }
 
 // twoVersions are the jobs of two generations: one stays, one changes its schedule, one its settings, one leaves, one comes, one
@@ -238,7 +238,7 @@ func (c *cluster) killedAt(server *redistest.Embedded, back func(), at int, afte
 // allOf checks that all jobs which the generation ever had are its.
 func (c *cluster) allOf(generation string, p scheduler.Promotion) {
 	c.t.Helper()
-	i, ctx := c.inspector(), c.t.Context()
+	i, ctx := c.ops(), c.t.Context()
 	for _, j := range must[[]scheduler.JobView](c.t)(i.Jobs(ctx)) {
 		if j.Generation != generation || !j.Orphan != (j.Owner != "") || j.Orphan != (j.Name == "comes") {
 			c.t.Errorf("after %+v: %s is of generation %s, owner %q", p, j.Name, j.Generation, j.Owner)
@@ -319,7 +319,7 @@ func TestPromoteOverASlowWay(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		c.start("new", scheduler.Config{Generation: "neo"}, eachSecond("job", s))
 		time.Sleep(5 * time.Second)
-		i := c.inspector(around{script: "define", before: func() { time.Sleep(1500 * time.Millisecond) }})
+		i := c.ops(around{script: "define", before: func() { time.Sleep(1500 * time.Millisecond) }})
 		if _, err := i.Promote(t.Context(), "neo", scheduler.PromoteOptions{}); !errors.Is(err, ledger.ErrClock) {
 			t.Errorf("got %v", err)
 		}
@@ -380,7 +380,7 @@ func TestPromoteRefuses(t *testing.T) {
 // What a promotion would change is shown before it is done.
 func TestGenerationsCompare(t *testing.T) {
 	frozen(t, func(c *cluster, _ *redistest.Embedded, _ func()) {
-		list := must[[]scheduler.GenerationView](t)(c.inspector().Generations(c.t.Context()))
+		list := must[[]scheduler.GenerationView](t)(c.ops().Generations(c.t.Context()))
 		if len(list) != 2 {
 			c.t.Fatalf("%+v", list)
 		}
@@ -419,7 +419,7 @@ func TestPromoteWhereAllPlacesAreTaken(t *testing.T) {
 			if p := c.promote(generation, scheduler.PromoteOptions{}); p.Switched.Count != 1 {
 				t.Errorf("%q: %+v", generation, p)
 			}
-			for _, g := range must[[]scheduler.GenerationView](t)(c.inspector().Generations(t.Context())) {
+			for _, g := range must[[]scheduler.GenerationView](t)(c.ops().Generations(t.Context())) {
 				if active := g.Name == generation; active != (g.State == scheduler.GenerationActive) || active != (g.Running == 1) {
 					t.Errorf("after the promotion of %q: %+v", generation, g)
 				}

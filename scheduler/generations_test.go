@@ -134,7 +134,7 @@ func TestPromoteShardsAndFollowers(t *testing.T) {
 		network.Delay(15 * time.Millisecond)
 		slow := network.Client(server.Options())
 		defer slow.Close()
-		i := must[*scheduler.Inspector](t)(scheduler.NewInspector(slow, ""))
+		i := must[*scheduler.Client](t)(scheduler.NewClient(slow, ""))
 		for n := range 6 {
 			must[scheduler.Promotion](t)(i.Promote(t.Context(), []string{"two", "one"}[n%2], scheduler.PromoteOptions{}))
 			time.Sleep(time.Second + time.Duration(n)*190*time.Millisecond)
@@ -169,7 +169,7 @@ func TestPromoteByPattern(t *testing.T) {
 				t.Errorf("%s ran on %s", r.job, r.node)
 			}
 		}
-		g := must[[]scheduler.GenerationView](t)(c.inspector().Generations(t.Context()))
+		g := must[[]scheduler.GenerationView](t)(c.ops().Generations(t.Context()))
 		if len(g) != 2 || g[0].State != "active" || g[0].Running != 2 || g[1].State != "standby" || g[1].Running != 10 || g[0].Jobs != 12 || g[1].Jobs != 12 {
 			t.Errorf("%+v", g)
 		}
@@ -275,9 +275,9 @@ func TestRetiredNodesStayHarmless(t *testing.T) {
 		if now := c.job("job"); now.Generation != "two" || now.Schedule != before.Schedule || now.Revision != before.Revision {
 			t.Errorf("the definition was %+v and is %+v", before, now)
 		}
-		_, err := c.inspector().Job(t.Context(), "more")
+		_, err := c.ops().Job(t.Context(), "more")
 		refused(t, err, scheduler.ErrUnknownJob)
-		if err := c.inspector().Remove(t.Context(), "gone"); err != nil {
+		if err := c.ops().Remove(t.Context(), "gone"); err != nil {
 			t.Errorf("an orphan that only nodes on standby hold: %v", err)
 		}
 	})

@@ -79,8 +79,8 @@ type PauseView struct {
 // Jobs lists all jobs by name. Jobs that this version cannot read are left out and named in the
 // error, which then wraps ErrForeign and comes beside the others; and so does an UnheardError.
 // It returns ErrUnknownNamespace when no node has ever run there.
-func (i *Inspector) Jobs(ctx context.Context) ([]JobView, error) {
-	l, err := i.open(ctx)
+func (c *Client) Jobs(ctx context.Context) ([]JobView, error) {
+	l, err := c.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (i *Inspector) Jobs(ctx context.Context) ([]JobView, error) {
 	if err != nil {
 		return nil, err
 	}
-	views, err := i.jobViews(ctx, l, all, all)
+	views, err := c.jobViews(ctx, l, all, all)
 	if views == nil {
 		return nil, err
 	}
@@ -97,12 +97,12 @@ func (i *Inspector) Jobs(ctx context.Context) ([]JobView, error) {
 }
 
 // jobViews returns the views that could be made, and errors.Join of what is wrong with the others.
-func (i *Inspector) jobViews(ctx context.Context, l *ledger.Ledger, shown, all []ledger.Stored) ([]JobView, error) {
+func (c *Client) jobViews(ctx context.Context, l *ledger.Ledger, shown, all []ledger.Stored) ([]JobView, error) {
 	now, _, err := l.Time(ctx)
 	if err != nil {
 		return nil, err
 	}
-	held, err := inspect.Holders(ctx, i.roster(), all)
+	held, err := inspect.Holders(ctx, c.roster(), all)
 	if err != nil {
 		return nil, err
 	}
@@ -152,8 +152,8 @@ func lastFollowed(ctx context.Context, l *ledger.Ledger, views []JobView) error 
 // Job reads one job. It returns ErrUnknownJob when there is none of that name, and an error that
 // wraps ErrForeign for one that this version cannot read. Beside an UnheardError stands the job,
 // and its owner may be another one: who goes first for a job depends on all of them.
-func (i *Inspector) Job(ctx context.Context, name string) (JobView, error) {
-	l, err := i.open(ctx)
+func (c *Client) Job(ctx context.Context, name string) (JobView, error) {
+	l, err := c.open(ctx)
 	if err != nil {
 		return JobView{}, err
 	}
@@ -170,7 +170,7 @@ func (i *Inspector) Job(ctx context.Context, name string) (JobView, error) {
 	if err != nil {
 		return JobView{}, err
 	}
-	views, err := i.jobViews(ctx, l, []ledger.Stored{s}, all)
+	views, err := c.jobViews(ctx, l, []ledger.Stored{s}, all)
 	if err != nil {
 		return JobView{}, err
 	}

@@ -272,7 +272,7 @@ func (c *cluster) end() {
 	for _, r := range c.nodes {
 		c.leave(r)
 	}
-	wrong, err := c.inspector().Verify(context.Background(), "")
+	wrong, err := c.ops().Verify(context.Background(), "")
 	if err != nil {
 		c.t.Error(err)
 	}
@@ -294,28 +294,28 @@ func (c *cluster) redis(hooks ...redis.Hook) *redis.Client {
 	return client
 }
 
-// inspector is one that lasts as long as the test.
-func (c *cluster) inspector(hooks ...redis.Hook) *scheduler.Inspector {
+// ops is a client that lasts as long as the test.
+func (c *cluster) ops(hooks ...redis.Hook) *scheduler.Client {
 	c.t.Helper()
-	return must[*scheduler.Inspector](c.t)(scheduler.NewInspector(c.redis(hooks...), ""))
+	return must[*scheduler.Client](c.t)(scheduler.NewClient(c.redis(hooks...), ""))
 }
 
 // runs reads the history of a job, newest first.
 func (c *cluster) runs(job string) []scheduler.RunView {
 	c.t.Helper()
-	return must[[]scheduler.RunView](c.t)(c.inspector().Runs(context.Background(), scheduler.RunFilter{Job: job}))
+	return must[[]scheduler.RunView](c.t)(c.ops().Runs(context.Background(), scheduler.RunFilter{Job: job}))
 }
 
 // job reads a job.
 func (c *cluster) job(name string) scheduler.JobView {
 	c.t.Helper()
-	return must[scheduler.JobView](c.t)(c.inspector().Job(context.Background(), name))
+	return must[scheduler.JobView](c.t)(c.ops().Job(context.Background(), name))
 }
 
 // node reads a node, which need not be there.
 func (c *cluster) node(name string) (v scheduler.NodeView) {
 	c.t.Helper()
-	for _, n := range must[[]scheduler.NodeView](c.t)(c.inspector().Nodes(context.Background())) {
+	for _, n := range must[[]scheduler.NodeView](c.t)(c.ops().Nodes(context.Background())) {
 		if n.Name == name {
 			v = n
 		}
@@ -326,7 +326,7 @@ func (c *cluster) node(name string) (v scheduler.NodeView) {
 // promote promotes, which must succeed.
 func (c *cluster) promote(generation string, o scheduler.PromoteOptions) scheduler.Promotion {
 	c.t.Helper()
-	return must[scheduler.Promotion](c.t)(c.inspector().Promote(context.Background(), generation, o))
+	return must[scheduler.Promotion](c.t)(c.ops().Promote(context.Background(), generation, o))
 }
 
 // outcomes counts ticks by outcome and reason. A row of a definition that was replaced when no tick was due counts for none.

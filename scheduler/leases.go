@@ -28,8 +28,8 @@ type LeaseView struct {
 // of all. Runs that nobody was granted yet have none. It returns ErrUnknownJob for a job that is not
 // there, and ErrUnknownNamespace when no node has ever run in the namespace. Beside an UnheardError stand those
 // of the other partitions.
-func (i *Inspector) Leases(ctx context.Context, job string) ([]LeaseView, error) {
-	l, all, err := i.jobsOf(ctx, job)
+func (c *Client) Leases(ctx context.Context, job string) ([]LeaseView, error) {
+	l, all, err := c.jobsOf(ctx, job)
 	left, err := beside(err)
 	if err != nil {
 		return nil, err

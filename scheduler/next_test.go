@@ -349,7 +349,7 @@ func TestReadsWhereTheNamespaceWas(t *testing.T) {
 		} {
 			step.do()
 			synctest.Wait()
-			words, err := c.inspector().Closed(t.Context())
+			words, err := c.ops().Closed(t.Context())
 			if err != nil || (step.want == "") != (words == "") || !strings.Contains(words, step.want) {
 				t.Errorf("said %q (%v), want %q", words, err, step.want)
 			}

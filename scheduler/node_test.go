@@ -34,7 +34,7 @@ func TestNodesShareTheJobs(t *testing.T) {
 		for _, r := range s.all() {
 			ran[r.job] = r.node
 		}
-		views := must[[]scheduler.JobView](t)(c.inspector().Jobs(t.Context()))
+		views := must[[]scheduler.JobView](t)(c.ops().Jobs(t.Context()))
 		for _, v := range views {
 			if one := c.job(v.Name); v.Owner != ran[v.Name] || one.Owner != v.Owner {
 				t.Errorf("%s: owner %s in the list, %s alone; %s runs it", v.Name, v.Owner, one.Owner, ran[v.Name])

@@ -49,17 +49,17 @@ type DrainView struct {
 
 // Nodes lists the nodes in the roster, those that were just gone among them. Beside an UnheardError stand all of them; jobs that
 // were left out do not count as superseded or on standby.
-func (i *Inspector) Nodes(ctx context.Context) ([]NodeView, error) {
-	l, members, err := i.members(ctx)
+func (c *Client) Nodes(ctx context.Context) ([]NodeView, error) {
+	l, members, err := c.members(ctx)
 	if err != nil {
 		return nil, err
 	}
-	idle, err := inspect.IdleJobs(ctx, l, i.roster(), members)
+	idle, err := inspect.IdleJobs(ctx, l, c.roster(), members)
 	left, err := beside(err)
 	if err != nil {
 		return nil, err
 	}
-	drains, err := i.Drains(ctx)
+	drains, err := c.Drains(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -75,12 +75,12 @@ func (i *Inspector) Nodes(ctx context.Context) ([]NodeView, error) {
 }
 
 // members reads the roster of a namespace that is there.
-func (i *Inspector) members(ctx context.Context) (*ledger.Ledger, []sharding.Member, error) {
-	l, err := i.open(ctx)
+func (c *Client) members(ctx context.Context) (*ledger.Ledger, []sharding.Member, error) {
+	l, err := c.open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	members, err := i.roster().Members(ctx)
+	members, err := c.roster().Members(ctx)
 	return l, members, redisconn.Explain("list nodes", err)
 }
 
@@ -101,19 +101,19 @@ type DrainOptions struct {
 // concerns the name: a process that is started anew under it drains too. Drained again, a name takes the new
 // author and reason. It does not wait; NodeRests does. It returns ErrUnknownNode unless a node of
 // that name is in the roster or the name is drained, and ErrRefused when too many names are.
-func (i *Inspector) DrainNode(ctx context.Context, name string, o DrainOptions) error {
-	_, members, err := i.members(ctx)
+func (c *Client) DrainNode(ctx context.Context, name string, o DrainOptions) error {
+	_, members, err := c.members(ctx)
 	if err != nil {
 		return err
 	}
-	drains, err := i.Drains(ctx)
+	drains, err := c.Drains(ctx)
 	if err != nil {
 		return err
 	}
 	if _, drained := drains[name]; !drained && !named(members, name) {
 		return unknownNode(name)
 	}
-	err = i.roster().Drain(ctx, name, sharding.Drained{Author: author(o.Author), Reason: oneLine(o.Reason)})
+	err = c.roster().Drain(ctx, name, sharding.Drained{Author: author(o.Author), Reason: oneLine(o.Reason)})
 	if errors.Is(err, sharding.ErrTooManyDrains) {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
@@ -122,12 +122,12 @@ func (i *Inspector) DrainNode(ctx context.Context, name string, o DrainOptions) 
 
 // ResumeNode ends the drain of a name: its nodes work again with their next beat. Of a node that is not
 // drained it changes nothing. It returns ErrUnknownNode for a name that is neither drained nor in the roster.
-func (i *Inspector) ResumeNode(ctx context.Context, name string) error {
-	_, members, err := i.members(ctx)
+func (c *Client) ResumeNode(ctx context.Context, name string) error {
+	_, members, err := c.members(ctx)
 	if err != nil {
 		return err
 	}
-	resumed, err := i.roster().Resume(ctx, name)
+	resumed, err := c.roster().Resume(ctx, name)
 	if err != nil {
 		return redisconn.Explain("resume node", err)
 	}
@@ -139,8 +139,8 @@ func (i *Inspector) ResumeNode(ctx context.Context, name string) error {
 
 // NodeRests says whether nothing runs on the nodes of a name and nothing will until they are resumed. A node
 // that is gone, or was never there, rests when the ledger has no run of it in flight any more.
-func (i *Inspector) NodeRests(ctx context.Context, name string) (bool, error) {
-	l, members, err := i.members(ctx)
+func (c *Client) NodeRests(ctx context.Context, name string) (bool, error) {
+	l, members, err := c.members(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -167,11 +167,11 @@ func (i *Inspector) NodeRests(ctx context.Context, name string) (bool, error) {
 }
 
 // Drains are the drained names, those among them that no node has at present too.
-func (i *Inspector) Drains(ctx context.Context) (map[string]DrainView, error) {
-	drains, err := i.roster().Drains(ctx)
+func (c *Client) Drains(ctx context.Context) (map[string]DrainView, error) {
+	drains, err := c.roster().Drains(ctx)
 	if err != nil {
 		err = redisconn.Explain("read the drains", err)
-		redisconn.LookAgain(ctx, i.client, err)
+		redisconn.LookAgain(ctx, c.client, err)
 		return nil, err
 	}
 	views := make(map[string]DrainView, len(drains))

@@ -31,7 +31,7 @@ func trio(c *cluster, s *sink) ([]*running, []jobs.Job) {
 // An operator drains a node: it hands over without a tick that waits for the grace, and rests until it is resumed.
 func TestDrainNode(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		s, ctx, i := &sink{}, t.Context(), c.inspector()
+		s, ctx, i := &sink{}, t.Context(), c.ops()
 		nodes, list := trio(c, s)
 		start := time.Now()
 		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(1140 * time.Millisecond))) // b has just beaten
@@ -95,7 +95,7 @@ func TestDrainNode(t *testing.T) {
 // definitions of its own alone until it is resumed.
 func TestDrainOutlivesTheProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		s, ctx, i := &sink{}, t.Context(), c.inspector()
+		s, ctx, i := &sink{}, t.Context(), c.ops()
 		nodes, list := trio(c, s)
 		if err := i.DrainNode(ctx, "b", scheduler.DrainOptions{}); err != nil {
 			t.Fatal(err)
@@ -138,7 +138,7 @@ func TestDrainOutlivesTheProcess(t *testing.T) {
 
 func TestDrainRefuses(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		ctx, i := t.Context(), c.inspector()
+		ctx, i := t.Context(), c.ops()
 		refused(t, i.DrainNode(ctx, "a", scheduler.DrainOptions{}), scheduler.ErrUnknownNamespace)
 		c.start("a", scheduler.Config{}, eachSecond("job", &sink{}))
 		time.Sleep(3 * time.Second)
@@ -174,7 +174,7 @@ func TestDrainRefuses(t *testing.T) {
 // been next on the node goes to others.
 func TestDrainLeavesRunsAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		ctx, i := t.Context(), c.inspector()
+		ctx, i := t.Context(), c.ops()
 		long := lasting(20*time.Second, make(chan time.Time, 9), make(chan error, 9))
 		long.Schedule = "@yearly"
 		a := c.start("a", scheduler.Config{}, long)

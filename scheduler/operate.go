@@ -37,7 +37,7 @@ type TriggerOptions struct {
 // the job is paused, and waits while another run holds it. It returns ErrUnknownJob, and ErrRefused for
 // a payload that is no JSON or too large, an instant out of range, and when too many runs wait. When
 // the answer gets lost, only a request with Unique can be repeated without making a second run.
-func (i *Inspector) Trigger(ctx context.Context, name string, o TriggerOptions) (string, error) {
+func (c *Client) Trigger(ctx context.Context, name string, o TriggerOptions) (string, error) {
 	if len(o.Payload) > 0 && !json.Valid(o.Payload) {
 		return "", fmt.Errorf("%w: run %s: the payload is not JSON; quote a plain text: '\"text\"'", ErrRefused, name)
 	}
@@ -45,7 +45,7 @@ func (i *Inspector) Trigger(ctx context.Context, name string, o TriggerOptions) 
 	if err != nil {
 		return "", err
 	}
-	l, err := i.open(ctx)
+	l, err := c.open(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -59,8 +59,8 @@ func (i *Inspector) Trigger(ctx context.Context, name string, o TriggerOptions) 
 
 // Asked finds the run that a unique key names already, as Run does. It returns ErrUnknownRun when nobody
 // has asked with it, or when neither a run in flight nor the history has that run any more.
-func (i *Inspector) Asked(ctx context.Context, name, unique string) (RunView, error) {
-	return i.Run(ctx, ledger.UniqueRun(name, unique))
+func (c *Client) Asked(ctx context.Context, name, unique string) (RunView, error) {
+	return c.Run(ctx, ledger.UniqueRun(name, unique))
 }
 
 // instant is a time as the ledger takes it, ms; 0 for the zero time.
@@ -88,7 +88,7 @@ type PauseOptions struct {
 // run and are recorded as paused; they are not made up for. A run that is going goes on, and a run by
 // hand is granted. Paused again, the job takes the new end, author and reason. It returns ErrUnknownJob,
 // and ErrRefused without a reason and for an end that is over by Redis' clock.
-func (i *Inspector) Pause(ctx context.Context, name string, o PauseOptions) error {
+func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) error {
 	reason := strings.TrimSpace(o.Reason)
 	if reason == "" {
 		return fmt.Errorf("%w: pause %s: the reason is empty; say why, for whoever finds the job paused", ErrRefused, name)
@@ -97,7 +97,7 @@ func (i *Inspector) Pause(ctx context.Context, name string, o PauseOptions) erro
 	if err != nil {
 		return err
 	}
-	l, err := i.open(ctx)
+	l, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ func (i *Inspector) Pause(ctx context.Context, name string, o PauseOptions) erro
 
 // Resume ends a job's pause: ticks from now on run again. Of a job that is not paused it changes
 // nothing. It returns ErrUnknownJob.
-func (i *Inspector) Resume(ctx context.Context, name string) error {
-	l, err := i.open(ctx)
+func (c *Client) Resume(ctx context.Context, name string) error {
+	l, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -136,8 +136,8 @@ const (
 
 // Cancel ends a run, by its id or the id it was asked for. It does not wait for the run's end; Wait does.
 // It returns ErrUnknownRun, and ErrRefused when the run has ended otherwise.
-func (i *Inspector) Cancel(ctx context.Context, id string, o CancelOptions) (Cancellation, error) {
-	l, err := i.openAppend(ctx)
+func (c *Client) Cancel(ctx context.Context, id string, o CancelOptions) (Cancellation, error) {
+	l, err := c.openAppend(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -167,8 +167,8 @@ func (i *Inspector) Cancel(ctx context.Context, id string, o CancelOptions) (Can
 // second. It has the tick and the payload of the run, runs also while the job is paused, and waits
 // while another run holds it. It returns ErrUnknownRun, and ErrRefused while the run, or another attempt
 // of its tick, goes on or is still to come.
-func (i *Inspector) Rerun(ctx context.Context, id string) (string, error) {
-	l, err := i.openAppend(ctx)
+func (c *Client) Rerun(ctx context.Context, id string) (string, error) {
+	l, err := c.openAppend(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -182,8 +182,8 @@ func (i *Inspector) Rerun(ctx context.Context, id string) (string, error) {
 // Remove removes a job and its history for ever. It returns ErrUnknownJob, and ErrRefused, with their
 // names, while living nodes hold the job, for they would register it anew, and while a run of it is
 // in flight.
-func (i *Inspector) Remove(ctx context.Context, name string) error {
-	l, err := i.open(ctx)
+func (c *Client) Remove(ctx context.Context, name string) error {
+	l, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (i *Inspector) Remove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	nodes, unclear, err := inspect.HeldBy(ctx, i.roster(), name)
+	nodes, unclear, err := inspect.HeldBy(ctx, c.roster(), name)
 	if err != nil {
 		return err
 	}

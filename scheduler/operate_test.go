@@ -20,7 +20,7 @@ import (
 
 func TestPauseAndResume(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		s, ctx, i := &sink{}, t.Context(), c.inspector()
+		s, ctx, i := &sink{}, t.Context(), c.ops()
 		c.start("a", scheduler.Config{}, eachSecond("job", s), eachSecond("other", s))
 		time.Sleep(5*time.Second + 500*time.Millisecond)
 		began := time.Now()
@@ -69,7 +69,7 @@ func TestPauseAndResume(t *testing.T) {
 
 func TestTriggerAtATime(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		s, ctx, i := &sink{}, t.Context(), c.inspector()
+		s, ctx, i := &sink{}, t.Context(), c.ops()
 		yearly := func(name string) jobs.Job {
 			return jobs.Job{Name: name, Schedule: "0 12 1 7 *", Func: func(_ context.Context, r *jobs.Run) error {
 				s.write(r)
@@ -126,7 +126,7 @@ func TestTriggerAtATime(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		ctx, i, cause := t.Context(), c.inspector(), make(chan error, 1)
+		ctx, i, cause := t.Context(), c.ops(), make(chan error, 1)
 		c.start("a", scheduler.Config{}, jobs.Job{Name: "endless", Schedule: "0 12 1 7 *", Func: func(ctx context.Context, _ *jobs.Run) error {
 			<-ctx.Done()
 			cause <- context.Cause(ctx)
@@ -179,9 +179,9 @@ func TestCancel(t *testing.T) {
 func TestCancelFollowsAHandBack(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		b := c.keepBooks(minutely)
-		hand := must[string](t)(c.inspector().Trigger(t.Context(), "job", scheduler.TriggerOptions{}))
+		hand := must[string](t)(c.ops().Trigger(t.Context(), "job", scheduler.TriggerOptions{}))
 		b.grant(hand)
-		i := c.inspector(around{script: "cancel", before: sync.OnceFunc(func() { b.handBack(hand) })})
+		i := c.ops(around{script: "cancel", before: sync.OnceFunc(func() { b.handBack(hand) })})
 		if did, err := i.Cancel(t.Context(), hand, scheduler.CancelOptions{}); did != scheduler.CancelRecorded || err != nil {
 			t.Errorf("got %q, %v", did, err)
 		}
@@ -193,7 +193,7 @@ func TestCancelFollowsAHandBack(t *testing.T) {
 
 func TestRerun(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		ctx, i := t.Context(), c.inspector()
+		ctx, i := t.Context(), c.ops()
 		seen := make(chan *jobs.Run, 10)
 		c.start("a", scheduler.Config{}, jobs.Job{Name: "job", Schedule: "* * * * *", Func: func(_ context.Context, r *jobs.Run) error {
 			seen <- r
@@ -248,7 +248,7 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 		var network redistest.Net
 		client := network.Client(server.Options())
 		defer client.Close()
-		i, err := scheduler.NewInspector(client, "")
+		i, err := scheduler.NewClient(client, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,34 +269,34 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 			}
 		}
 		run := ledger.UniqueRun("job", "u")
-		steps(lossy{"run", "\r\njob\r\n$36\r\n" + run, nil, func(i *scheduler.Inspector, job string) error {
+		steps(lossy{"run", "\r\njob\r\n$36\r\n" + run, nil, func(i *scheduler.Client, job string) error {
 			_, err := i.Trigger(t.Context(), job, scheduler.TriggerOptions{At: time.Now().Add(time.Hour), Unique: "u"})
 			return err
-		}}, lossy{"cancel", "author-job", nil, func(i *scheduler.Inspector, job string) error {
+		}}, lossy{"cancel", "author-job", nil, func(i *scheduler.Client, job string) error {
 			_, err := i.Cancel(t.Context(), ledger.UniqueRun(job, "u"), scheduler.CancelOptions{Author: "author-" + job})
 			return err
-		}}, lossy{"rerun", ledger.Successor(run), nil, func(i *scheduler.Inspector, job string) error {
+		}}, lossy{"rerun", ledger.Successor(run), nil, func(i *scheduler.Client, job string) error {
 			_, err := i.Rerun(t.Context(), ledger.UniqueRun(job, "u"))
 			return err
 		}})
 		time.Sleep(5 * time.Second)
-		steps(lossy{"pause", "author-job", nil, func(i *scheduler.Inspector, job string) error {
+		steps(lossy{"pause", "author-job", nil, func(i *scheduler.Client, job string) error {
 			return i.Pause(t.Context(), job, scheduler.PauseOptions{Author: "author-" + job, Reason: "so that the cursor stays"})
 		}})
 		c.leave(n)
-		steps(lossy{"rewind", job.Definition().Digest(), scheduler.ErrRefused, func(i *scheduler.Inspector, job string) error {
+		steps(lossy{"rewind", job.Definition().Digest(), scheduler.ErrRefused, func(i *scheduler.Client, job string) error {
 			_, err := i.Rewind(t.Context(), job, to)
 			return err
 		}})
 		if v := c.job("job"); !time.Time(*v.Next).Equal(to) {
 			t.Errorf("it stands at %s, want %s", v.Next, to)
 		}
-		steps(lossy{"resume", "\r\nresume\r\n", nil, func(i *scheduler.Inspector, job string) error { return i.Resume(t.Context(), job) }})
+		steps(lossy{"resume", "\r\nresume\r\n", nil, func(i *scheduler.Client, job string) error { return i.Resume(t.Context(), job) }})
 		got := outcomes(c.runs("job"))
 		if got["superseded(rewound)"] != 1 || got["cancelled(cancelled by author-job)"] != 1 || got["succeeded"] != 6 || len(got) != 3 {
 			t.Errorf("history %v", got)
 		}
-		steps(lossy{"remove", ":due\r\n", scheduler.ErrUnknownJob, func(i *scheduler.Inspector, job string) error { return i.Remove(t.Context(), job) }})
+		steps(lossy{"remove", ":due\r\n", scheduler.ErrUnknownJob, func(i *scheduler.Client, job string) error { return i.Remove(t.Context(), job) }})
 	})
 }
 
@@ -304,12 +304,12 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 type lossy struct {
 	what, word string
 	again      error // what it is answered when it is made again
-	do         func(i *scheduler.Inspector, job string) error
+	do         func(i *scheduler.Client, job string) error
 }
 
 func TestRemove(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		ctx, i, s := t.Context(), c.inspector(), &sink{}
+		ctx, i, s := t.Context(), c.ops(), &sink{}
 		long := jobs.Job{Name: "long", Schedule: "@every 1m", TTL: 30 * time.Second, Func: func(ctx context.Context, _ *jobs.Run) error {
 			<-ctx.Done()
 			return nil
@@ -374,7 +374,7 @@ func TestRemove(t *testing.T) {
 
 func TestRemoveBesideANewerNode(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		ctx, i, s := t.Context(), c.inspector(), &sink{}
+		ctx, i, s := t.Context(), c.ops(), &sink{}
 		job := eachSecond("job", s)
 		job.Labels = map[string]string{"disk": "fast"}
 		n := c.start("a", scheduler.Config{}, job)

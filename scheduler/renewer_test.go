@@ -137,7 +137,7 @@ func TestLeaseLostIsToldBeforeItIsTaken(t *testing.T) {
 		long.Schedule = "@yearly"
 		c.startOver(network.Client(server.Options()), "holder", scheduler.Config{DrainTimeout: time.Second}, long)
 		time.Sleep(2 * time.Second)
-		i, ctx := c.inspector(), t.Context()
+		i, ctx := c.ops(), t.Context()
 		id := must[string](t)(i.Trigger(ctx, long.Name, scheduler.TriggerOptions{}))
 		<-started
 		c.start("other", scheduler.Config{}, long)

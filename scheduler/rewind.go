@@ -19,11 +19,11 @@ const rewindRounds = 5
 // in flight, for a job that follows another, for an instant before the recorded history or not before
 // the cursor, and when the cursor does not stand still. Where the clocks of a Cluster's masters differ by more than a second it
 // fails, with both in the error.
-func (i *Inspector) Rewind(ctx context.Context, name string, to time.Time) (time.Time, error) {
+func (c *Client) Rewind(ctx context.Context, name string, to time.Time) (time.Time, error) {
 	if _, err := instant("rewind "+name, to); err != nil {
 		return time.Time{}, err
 	}
-	l, err := i.openAppend(ctx)
+	l, err := c.openAppend(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestRewind(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		ctx, i, s := t.Context(), c.inspector(), &sink{}
+		ctx, i, s := t.Context(), c.ops(), &sink{}
 		minutely := eachSecond("job", s)
 		minutely.Schedule, minutely.CatchUp, minutely.CatchUpMax = "* * * * *", jobs.CatchUpAll, 100
 		follower := jobs.Job{Name: "follower", After: "job", Func: minutely.Func}
@@ -41,7 +41,7 @@ func TestRewind(t *testing.T) {
 			t.Errorf("the history begins at %s", from)
 		}
 
-		slow := c.inspector(around{script: "rewind", before: func() { time.Sleep(1100 * time.Millisecond) }}) // longer than max_skew
+		slow := c.ops(around{script: "rewind", before: func() { time.Sleep(1100 * time.Millisecond) }}) // longer than max_skew
 		_, err := slow.Rewind(ctx, "job", began.Add(4*time.Minute))
 		refused(t, err, ledger.ErrClock)
 
@@ -64,7 +64,7 @@ func TestRewind(t *testing.T) {
 
 func TestLastAfterARewind(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		i, ctx := c.inspector(), t.Context()
+		i, ctx := c.ops(), t.Context()
 		n := c.start("a", scheduler.Config{}, eachSecond("job", &sink{}))
 		time.Sleep(8*time.Second + 500*time.Millisecond)
 		c.leave(n)

@@ -33,19 +33,19 @@ type RunList struct {
 
 // Runs lists runs in flight and recorded ones, newest tick first. One that ended before its tick, because
 // it was cancelled, has its place by its end, and a range has it by its last tick.
-func (i *Inspector) Runs(ctx context.Context, f RunFilter) ([]RunView, error) {
-	list, err := i.List(ctx, f)
+func (c *Client) Runs(ctx context.Context, f RunFilter) ([]RunView, error) {
+	list, err := c.List(ctx, f)
 	return list.Runs, err
 }
 
 // List is Runs, and says how much it left out. Where the history of a job cannot be read, the runs of the
 // others come beside an error that names the job. They also come beside an UnheardError. It returns ErrRefused
 // for an outcome that is none.
-func (i *Inspector) List(ctx context.Context, f RunFilter) (RunList, error) {
+func (c *Client) List(ctx context.Context, f RunFilter) (RunList, error) {
 	if err := f.check(); err != nil {
 		return RunList{}, err
 	}
-	l, all, err := i.jobsOf(ctx, f.Job)
+	l, all, err := c.jobsOf(ctx, f.Job)
 	left, err := beside(err)
 	if err != nil {
 		return RunList{}, err
@@ -54,7 +54,7 @@ func (i *Inspector) List(ctx context.Context, f RunFilter) (RunList, error) {
 	if err != nil {
 		return RunList{}, cut(ctx, "list runs", err)
 	}
-	views, err := i.runViews(ctx, l, all, found.Runs)
+	views, err := c.runViews(ctx, l, all, found.Runs)
 	return RunList{Runs: views, Matched: found.Matched, LeftAlone: found.LeftAlone}, errors.Join(append(unread, cut(ctx, "list runs", err), left)...)
 }
 
@@ -69,8 +69,8 @@ func (f RunFilter) check() error {
 }
 
 // jobsOf reads the job of that name, or all of them, as Ledger.Jobs does.
-func (i *Inspector) jobsOf(ctx context.Context, name string) (*ledger.Ledger, []ledger.Stored, error) {
-	l, err := i.open(ctx)
+func (c *Client) jobsOf(ctx context.Context, name string) (*ledger.Ledger, []ledger.Stored, error) {
+	l, err := c.open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -92,21 +92,21 @@ func jobNames(all []ledger.Stored) []string {
 
 // Run finds one run by its id, or by the id it was asked for, and reads its output and payload. It
 // returns ErrUnknownRun when neither a run in flight nor the history has it.
-func (i *Inspector) Run(ctx context.Context, id string) (RunView, error) {
-	l, err := i.open(ctx)
+func (c *Client) Run(ctx context.Context, id string) (RunView, error) {
+	l, err := c.open(ctx)
 	if err != nil {
 		return RunView{}, err
 	}
-	v, _, err := i.run(ctx, l, id)
+	v, _, err := c.run(ctx, l, id)
 	return v, cut(ctx, "look for run "+id, err)
 }
 
-func (i *Inspector) run(ctx context.Context, l *ledger.Ledger, id string) (RunView, inspect.Run, error) {
+func (c *Client) run(ctx context.Context, l *ledger.Ledger, id string) (RunView, inspect.Run, error) {
 	r, all, err := locate(ctx, l, id)
 	if err != nil {
 		return RunView{}, r, err
 	}
-	views, err := i.runViews(ctx, l, all, []inspect.Run{r})
+	views, err := c.runViews(ctx, l, all, []inspect.Run{r})
 	if err == nil {
 		err = enrich(ctx, l, r, &views[0])
 	}
@@ -169,12 +169,12 @@ const (
 // A run that was handed back is followed; a further attempt is a run of its own and is not. It looks ten times a second at first, and
 // after ten seconds once a second. It returns
 // ctx's error, and ErrUnknownRun when the run is not there or was removed with its job.
-func (i *Inspector) Wait(ctx context.Context, id string) (RunView, error) {
-	l, err := i.open(ctx)
+func (c *Client) Wait(ctx context.Context, id string) (RunView, error) {
+	l, err := c.open(ctx)
 	if err != nil {
 		return RunView{}, err
 	}
-	v, r, err := i.run(ctx, l, id)
+	v, r, err := c.run(ctx, l, id)
 	if err != nil {
 		return v, cut(ctx, "look for run "+id, err)
 	}

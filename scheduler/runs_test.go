@@ -71,9 +71,9 @@ func (r *reads) since() (all, burst map[string]int) {
 	return all, burst
 }
 
-// manyBooks registers jobs with rows of history and returns an inspector whose reads are counted. The rows of a job are a
+// manyBooks registers jobs with rows of history and returns a client whose reads are counted. The rows of a job are a
 // minute apart, and jobs share their ticks.
-func (c *cluster) manyBooks(n, rows int) (*scheduler.Inspector, *reads) {
+func (c *cluster) manyBooks(n, rows int) (*scheduler.Client, *reads) {
 	c.t.Helper()
 	t, client := c.t, c.redis()
 	l := must[*ledger.Ledger](t)(ledger.Open(t.Context(), client, ledger.Config{Partitions: partitions}))
@@ -95,7 +95,7 @@ func (c *cluster) manyBooks(n, rows int) (*scheduler.Inspector, *reads) {
 	}
 	seen := &reads{}
 	seen.since()
-	return c.inspector(seen), seen
+	return c.ops(seen), seen
 }
 
 const firstRow = 946_684_800_000 - 3_600_000 // an hour before the time in a bubble begins
@@ -224,7 +224,7 @@ func second[T any](_ T, err error) error { return err }
 // long ago and goes on is not behind what came since.
 func TestListPlacesARangeByItsNewestTick(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		b, i, ctx := c.keepBooks(minutely), c.inspector(), t.Context()
+		b, i, ctx := c.keepBooks(minutely), c.ops(), t.Context()
 		first := b.def.Cursor
 		time.Sleep(5 * time.Hour)
 		last := time.Now().UnixMilli() / 60_000 * 60_000

@@ -14,7 +14,7 @@ import (
 )
 
 // awaited is what Wait says while the test plays the nodes.
-func awaited(t *testing.T, i *scheduler.Inspector, id string) func() scheduler.RunView {
+func awaited(t *testing.T, i *scheduler.Client, id string) func() scheduler.RunView {
 	got := make(chan scheduler.RunView, 1)
 	go func() {
 		v, err := i.Wait(t.Context(), id)
@@ -29,7 +29,7 @@ func awaited(t *testing.T, i *scheduler.Inspector, id string) func() scheduler.R
 
 func TestWaitFollows(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		b, i, ctx := c.keepBooks(minutely), c.inspector(), t.Context()
+		b, i, ctx := c.keepBooks(minutely), c.ops(), t.Context()
 		hand := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{}))
 		wait := awaited(t, i, hand)
 		b.grant(hand)
@@ -64,7 +64,7 @@ func TestWaitFollowsQuickHandBacks(t *testing.T) {
 		b := c.keepBooks(minutely)
 		time.Sleep(time.Until(time.UnixMilli(b.def.Cursor)))
 		b.claim(ledger.Granted, ledger.Claim{Run: "r1", From: b.def.Cursor, Tick: b.def.Cursor, Next: b.def.Cursor + 60_000})
-		wait, run := awaited(t, c.inspector(), "r1"), "r1"
+		wait, run := awaited(t, c.ops(), "r1"), "r1"
 		for range 30 {
 			time.Sleep(time.Second)
 			must[[]locking.RenewAnswer](t)(b.Renew(t.Context(), []locking.Renewal{{Name: "job", Owner: run, TTL: 5 * time.Second}}))
@@ -87,7 +87,7 @@ func TestWaitFollowsQuickHandBacks(t *testing.T) {
 func TestWaitForARunThatIsDropped(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		b := c.keepBooks(jobs.Job{Name: "follower", After: "job", StartWithin: 10 * time.Second})
-		i, tick := c.inspector(), b.now()
+		i, tick := c.ops(), b.now()
 		e := ledger.Event{Upstream: "job", Prev: tick, Next: tick + 60_000, Tick: tick, Until: tick, Count: 1, Outcome: jobs.OutcomeSucceeded, At: tick}
 		if w := must[ledger.Word](t)(b.Relay(t.Context(), e, "follower")); w != ledger.RelayDone {
 			t.Fatal(w)
@@ -104,7 +104,7 @@ func TestWaitForARunThatIsDropped(t *testing.T) {
 func TestWaitEndsWithItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		c.keepBooks(minutely)
-		i := c.inspector()
+		i := c.ops()
 		id := must[string](t)(i.Trigger(t.Context(), "job", scheduler.TriggerOptions{}))
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
@@ -116,7 +116,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 }
 
 // said is the reason of a run, as Run and as a list have it.
-func said(t *testing.T, i *scheduler.Inspector, id string) string {
+func said(t *testing.T, i *scheduler.Client, id string) string {
 	t.Helper()
 	v := must[scheduler.RunView](t)(i.Run(t.Context(), id))
 	list := must[[]scheduler.RunView](t)(i.Runs(t.Context(), scheduler.RunFilter{Outcome: "running"}))
@@ -130,7 +130,7 @@ func said(t *testing.T, i *scheduler.Inspector, id string) string {
 // What a run waits for, without a node, is said; and what its next attempt is, from its end on.
 func TestWhatARunWaitsFor(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		b, i, ctx := c.keepBooks(minutely), c.inspector(), t.Context()
+		b, i, ctx := c.keepBooks(minutely), c.ops(), t.Context()
 		due := time.Now().Add(time.Hour)
 		later := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{At: due}))
 		if got := said(t, i, later); got != "pending until "+scheduler.Stamp(due).String() {
@@ -173,7 +173,7 @@ func TestWhatARunWaitsFor(t *testing.T) {
 // A node is there, and one run has to wait for another, or for the end of a pause.
 func TestPendingBehindARun(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		i, ctx := c.inspector(), t.Context()
+		i, ctx := c.ops(), t.Context()
 		slow := lasting(8*time.Second, make(chan time.Time, 9), make(chan error, 9))
 		slow.Schedule = "@yearly"
 		c.start("a", scheduler.Config{}, slow)

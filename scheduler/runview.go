@@ -65,8 +65,8 @@ func (v RunView) Mark() bool { return v.Count != nil && *v.Count == 0 }
 const reasonLapsed = "lease lapsed, not reaped yet"
 
 // runViews shows runs, and how those in flight stand. all are the jobs, read before the runs. Beside an error the views do not say that.
-func (i *Inspector) runViews(ctx context.Context, l *ledger.Ledger, all []ledger.Stored, runs []inspect.Run) ([]RunView, error) {
-	s, err := inspect.Stand(ctx, l, i.roster(), all, runs)
+func (c *Client) runViews(ctx context.Context, l *ledger.Ledger, all []ledger.Stored, runs []inspect.Run) ([]RunView, error) {
+	s, err := inspect.Stand(ctx, l, c.roster(), all, runs)
 	views := make([]RunView, len(runs))
 	for k, r := range runs {
 		v := runView(r)

@@ -103,7 +103,7 @@ func TestShardsByHand(t *testing.T) {
 			c.start(name, scheduler.Config{MaxRunning: 1}, j)
 		}
 		time.Sleep(3 * time.Second)
-		i, ctx := c.inspector(), t.Context()
+		i, ctx := c.ops(), t.Context()
 		wait := func(id string) scheduler.RunView { return must[scheduler.RunView](t)(i.Wait(ctx, id)) }
 		id := must[string](t)(i.Trigger(ctx, "wide", scheduler.TriggerOptions{Payload: []byte(`{"a":1}`)}))
 		time.Sleep(700 * time.Millisecond)
@@ -149,7 +149,7 @@ func TestShardsHideNothing(t *testing.T) {
 			c.start(name, scheduler.Config{Partitions: 1, MaxRunning: 1, HistoryKeep: 1000, Labels: map[string]string{"on": name}}, wide, ticks, hand)
 		}
 		time.Sleep(3 * time.Second)
-		i, ctx := c.inspector(), t.Context()
+		i, ctx := c.ops(), t.Context()
 		whole := must[string](t)(i.Trigger(ctx, "wide", scheduler.TriggerOptions{}))
 		time.Sleep(2 * time.Second)
 		from := time.Now()

@@ -36,8 +36,8 @@ type ExamineFilter struct {
 // Examine recomputes, from the stored schedules and the recorded history, that the promises P1 to P3
 // held, and names what it could not read. It works beside running nodes and writes nothing. It returns
 // ErrUnknownJob when there is no job of the filter's name.
-func (i *Inspector) Examine(ctx context.Context, f ExamineFilter) (Examined, error) {
-	l, err := i.open(ctx)
+func (c *Client) Examine(ctx context.Context, f ExamineFilter) (Examined, error) {
+	l, err := c.open(ctx)
 	if err != nil {
 		return Examined{}, err
 	}
@@ -53,8 +53,8 @@ func (i *Inspector) Examine(ctx context.Context, f ExamineFilter) (Examined, err
 // Verify is Examine for a namespace in which nobody but nodes of this version writes: what cannot be
 // read is a violation too. Name restricts it to one job, "" takes all. A job whose definition cannot be
 // read is checked without its schedule.
-func (i *Inspector) Verify(ctx context.Context, name string) ([]Violation, error) {
-	l, err := i.open(ctx)
+func (c *Client) Verify(ctx context.Context, name string) ([]Violation, error) {
+	l, err := c.open(ctx)
 	if err != nil {
 		return nil, err
 	}

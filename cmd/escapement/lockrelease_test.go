@@ -20,7 +20,7 @@ func (keeps) Release(context.Context, string, string) error { return locking.Err
 // TestLocksReleaseForceIsNotGivenBack: what was taken away and could not be given back is not released yet.
 func TestLocksReleaseForceIsNotGivenBack(t *testing.T) {
 	p := plant(t)
-	in, err := scheduler.NewInspector(p.client, "escapement")
+	in, err := scheduler.NewClient(p.client, "escapement")
 	if err != nil {
 		t.Fatal(err)
 	}

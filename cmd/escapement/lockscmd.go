@@ -83,7 +83,7 @@ type lockTool struct {
 func (a *app) inspectLocks(f func(lockTool) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
-			in, err := scheduler.NewInspector(client, l.Namespace)
+			in, err := scheduler.NewClient(client, l.Namespace)
 			if err != nil {
 				return l.refused(err)
 			}

@@ -107,7 +107,7 @@ func TestRunsCancelOfARunHandedBack(t *testing.T) {
 				t.Error(got, err)
 			}
 		})})
-		in, err := scheduler.NewInspector(client, "")
+		in, err := scheduler.NewClient(client, "")
 		if err != nil {
 			t.Fatal(err)
 		}

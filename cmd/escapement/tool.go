@@ -18,7 +18,7 @@ import (
 // tool is what a command that looks into Redis works with.
 type tool struct {
 	ctx  context.Context // ends at SIGINT and SIGTERM
-	in   *scheduler.Inspector
+	in   *scheduler.Client
 	args []string
 }
 
@@ -26,7 +26,7 @@ type tool struct {
 func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
-			in, err := scheduler.NewInspector(client, l.Namespace)
+			in, err := scheduler.NewClient(client, l.Namespace)
 			if err != nil {
 				return l.refused(err)
 			}
@@ -41,7 +41,7 @@ func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 
 // elsewhere says on stderr that a move has closed the namespace, so that nobody takes what a command shows for the present.
 // A command that was refused for it, or that did not reach Redis, has said what there is to say.
-func (a *app) elsewhere(ctx context.Context, in *scheduler.Inspector, err error) {
+func (a *app) elsewhere(ctx context.Context, in *scheduler.Client, err error) {
 	if errors.Is(err, scheduler.ErrRefused) || errors.Is(err, locking.ErrUnreachable) && !errors.As(err, new(*scheduler.UnheardError)) {
 		return
 	}

@@ -55,7 +55,7 @@ func TestSinceByRedisClock(t *testing.T) {
 	if got, err := l.Define(t.Context(), now.UnixMilli(), []ledgertest.Definition{def}); err != nil || got[0].Word != "created" {
 		t.Fatal(got, err)
 	}
-	in, err := scheduler.NewInspector(client, "")
+	in, err := scheduler.NewClient(client, "")
 	if err != nil {
 		t.Fatal(err)
 	}

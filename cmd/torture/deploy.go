@@ -102,7 +102,7 @@ func (s *stage) roll(ctx context.Context, nodes int, from term, to *term, amid f
 // rolledBack waits until a term's schedules are the stored ones again, and then until all nodes must have looked.
 func (s *stage) rolledBack(ctx context.Context, t *term) {
 	s.eventually(ctx, rollbackWithin, "not all older schedules count again", func(ctx context.Context) (bool, error) {
-		views, err := s.inspector(s.client).Jobs(ctx)
+		views, err := s.ops(s.client).Jobs(ctx)
 		return !slices.ContainsFunc(views, func(v scheduler.JobView) bool { return v.Schedule != t.of(v.Name).schedule }), err
 	})
 	t.switched.to = time.Now()

@@ -131,7 +131,7 @@ func (m *relocation) followed(ctx context.Context) {
 // arrived waits until a node is in the roster at the other side.
 func (m *relocation) arrived(ctx context.Context, name string) {
 	m.eventually(ctx, followWithin, name+" does not follow", func(ctx context.Context) (bool, error) {
-		nodes, err := m.inspector(m.there).Nodes(ctx)
+		nodes, err := m.ops(m.there).Nodes(ctx)
 		return slices.ContainsFunc(nodes, func(n scheduler.NodeView) bool { return n.Name == name && n.State == "active" }), err
 	})
 }

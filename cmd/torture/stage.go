@@ -199,7 +199,7 @@ func (s *stage) written() int64 {
 
 // owners is which node goes first, by job.
 func (s *stage) owners(ctx context.Context) map[string]string {
-	views, err := s.inspector(s.client).Jobs(ctx)
+	views, err := s.ops(s.client).Jobs(ctx)
 	s.check(err)
 	owners := map[string]string{}
 	for _, v := range views {
@@ -208,8 +208,8 @@ func (s *stage) owners(ctx context.Context) map[string]string {
 	return owners
 }
 
-func (s *stage) inspector(client redis.UniversalClient) *scheduler.Inspector {
-	i, err := scheduler.NewInspector(client, namespace)
+func (s *stage) ops(client redis.UniversalClient) *scheduler.Client {
+	i, err := scheduler.NewClient(client, namespace)
 	s.check(err)
 	return i
 }

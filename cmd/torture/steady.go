@@ -81,7 +81,7 @@ func skew(ctx context.Context, r *rehearsal, s *stage) {
 // scenario would prove nothing.
 func (s *stage) offsets(ctx context.Context) {
 	s.eventually(ctx, readyWithin, "the roster does not show clocks 5 minutes off", func(ctx context.Context) (bool, error) {
-		nodes, err := s.inspector(s.client).Nodes(ctx)
+		nodes, err := s.ops(s.client).Nodes(ctx)
 		var ahead, behind int64
 		for _, n := range nodes {
 			ahead, behind = max(ahead, -n.ClockOffsetMS), max(behind, n.ClockOffsetMS)

@@ -42,18 +42,18 @@ func everything() Plan {
 			}
 		}
 	}})
-	by := func(when time.Duration, do func(c *cluster, in *scheduler.Inspector) error) {
+	by := func(when time.Duration, do func(c *cluster, in *scheduler.Client) error) {
 		p.acts = append(p.acts, act{when, func(c *cluster) {
-			if err := c.beside(func(_ *ledger.Ledger, in *scheduler.Inspector) error { return do(c, in) }); err != nil {
+			if err := c.beside(func(_ *ledger.Ledger, in *scheduler.Client) error { return do(c, in) }); err != nil {
 				c.blame(Harness, "", "%v", err)
 			}
 		}})
 	}
-	by(6500*time.Millisecond, func(c *cluster, in *scheduler.Inspector) error {
+	by(6500*time.Millisecond, func(c *cluster, in *scheduler.Client) error {
 		return c.pause(in, "rests", scheduler.PauseOptions{Author: "ops", Reason: "rest"})
 	})
-	by(13500*time.Millisecond, func(c *cluster, in *scheduler.Inspector) error { return c.resume(in, "rests") })
-	by(20500*time.Millisecond, func(c *cluster, in *scheduler.Inspector) error {
+	by(13500*time.Millisecond, func(c *cluster, in *scheduler.Client) error { return c.resume(in, "rests") })
+	by(20500*time.Millisecond, func(c *cluster, in *scheduler.Client) error {
 		return c.rewind(in, "rewound", time.Now().Add(-5*second))
 	})
 	return p

@@ -162,7 +162,7 @@ func TestMovesByHand(t *testing.T) {
 func (m *moving) refuses() {
 	client := m.from.Client()
 	defer client.Close()
-	i, err := scheduler.NewInspector(client, "")
+	i, err := scheduler.NewClient(client, "")
 	if err == nil {
 		_, err = i.Trigger(m.t.Context(), "job-0", scheduler.TriggerOptions{})
 	}

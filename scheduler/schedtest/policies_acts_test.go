@@ -26,7 +26,7 @@ func operators(d *dice, p *Plan) {
 		p.acts = append(p.acts, act{when, func(c *cluster) {
 			answer := "Redis is away"
 			if c.redis.up {
-				err := c.beside(func(l *ledger.Ledger, in *scheduler.Inspector) (err error) {
+				err := c.beside(func(l *ledger.Ledger, in *scheduler.Client) (err error) {
 					answer, err = operator{i, what, job, x}.act(c, l, in)
 					return err
 				})
@@ -41,7 +41,7 @@ func operators(d *dice, p *Plan) {
 	if p.Heal > 0 { // whoever paused a job goes on with it
 		for _, job := range names {
 			p.acts = append(p.acts, act{p.Heal + 31*time.Millisecond, func(c *cluster) {
-				_ = c.beside(func(_ *ledger.Ledger, in *scheduler.Inspector) error { return c.resume(in, job) })
+				_ = c.beside(func(_ *ledger.Ledger, in *scheduler.Client) error { return c.resume(in, job) })
 			}})
 		}
 	}
@@ -54,7 +54,7 @@ type operator struct {
 	x         uint64
 }
 
-func (o operator) act(c *cluster, l *ledger.Ledger, in *scheduler.Inspector) (answer string, err error) {
+func (o operator) act(c *cluster, l *ledger.Ledger, in *scheduler.Client) (answer string, err error) {
 	now := c.redisTime().UnixMilli()
 	answer = "done"
 	switch o.what {

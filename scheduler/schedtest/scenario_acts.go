@@ -142,7 +142,7 @@ func (p *played) acts() []act {
 		all = append(all, act{o.when, func(c *cluster) {
 			answer := "Redis is away"
 			if c.redis.up {
-				err := c.beside(func(l *ledger.Ledger, i *scheduler.Inspector) (err error) {
+				err := c.beside(func(l *ledger.Ledger, i *scheduler.Client) (err error) {
 					answer, err = p.operate(c, l, i, o)
 					return err
 				})
@@ -158,7 +158,7 @@ func (p *played) acts() []act {
 }
 
 // operate does what an operator's tool does.
-func (p *played) operate(c *cluster, l *ledger.Ledger, i *scheduler.Inspector, o operation) (answer string, err error) {
+func (p *played) operate(c *cluster, l *ledger.Ledger, i *scheduler.Client, o operation) (answer string, err error) {
 	since := func(d *time.Duration) (at time.Time) {
 		if d != nil {
 			at = c.began.Add(*d)

@@ -38,7 +38,7 @@ func (e event) noTick() int {
 
 // read makes the history of what the ledger has at the end, and looks for what must never be.
 func (p *played) read(c *cluster) {
-	err := c.beside(func(l *ledger.Ledger, i *scheduler.Inspector) error {
+	err := c.beside(func(l *ledger.Ledger, i *scheduler.Client) error {
 		ctx, names := context.Background(), p.scenario.names()
 		rows, foreign, err := l.History(ctx, names)
 		if err != nil {

@@ -21,7 +21,7 @@ func (c *cluster) pull(no int, t Trigger) {
 		return
 	}
 	id := fmt.Sprintf("hand-%d", no)
-	err := c.beside(func(l *ledger.Ledger, _ *scheduler.Inspector) error {
+	err := c.beside(func(l *ledger.Ledger, _ *scheduler.Client) error {
 		_, err := c.trigger(l, t.Job, ledger.Trigger{Run: id})
 		return err
 	})

@@ -23,7 +23,7 @@ func TestOneOfThreeNodesIsKilled(t *testing.T) {
 	server := redistest.Start(t)
 	path := filepath.Join(t.TempDir(), "rows.db")
 	table := newTable(t, path)
-	i, err := scheduler.NewInspector(server.Client(t), "")
+	i, err := scheduler.NewClient(server.Client(t), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestOneOfThreeNodesIsKilled(t *testing.T) {
 }
 
 // ticks counts the ticks after an instant that have succeeded as a whole.
-func ticks(t *testing.T, i *scheduler.Inspector, after time.Time) (n int) {
+func ticks(t *testing.T, i *scheduler.Client, after time.Time) (n int) {
 	t.Helper()
 	for _, r := range moves(t, i, after) {
 		if r.Whole && r.Outcome == "succeeded" {
@@ -94,7 +94,7 @@ func ticks(t *testing.T, i *scheduler.Inspector, after time.Time) (n int) {
 	return n
 }
 
-func wholeRow(t *testing.T, i *scheduler.Inspector, tick time.Time) scheduler.RunView {
+func wholeRow(t *testing.T, i *scheduler.Client, tick time.Time) scheduler.RunView {
 	t.Helper()
 	for _, r := range moves(t, i, tick) {
 		if r.Whole && time.Time(*r.Tick).Equal(tick) {
@@ -104,7 +104,7 @@ func wholeRow(t *testing.T, i *scheduler.Inspector, tick time.Time) scheduler.Ru
 	return scheduler.RunView{}
 }
 
-func moves(t *testing.T, i *scheduler.Inspector, since time.Time) []scheduler.RunView {
+func moves(t *testing.T, i *scheduler.Client, since time.Time) []scheduler.RunView {
 	t.Helper()
 	all, err := i.Runs(t.Context(), scheduler.RunFilter{Job: "move-rows", Since: since})
 	if err != nil && !errors.Is(err, scheduler.ErrUnknownJob) { // no node has registered it yet
@@ -146,7 +146,7 @@ func checkRows(t *testing.T, table *table, tick time.Time) {
 }
 
 // checkBooks asks Redis: what the dead node ran was abandoned, and a second attempt ended it elsewhere.
-func checkBooks(t *testing.T, i *scheduler.Inspector, tick time.Time, victim string) {
+func checkBooks(t *testing.T, i *scheduler.Client, tick time.Time, victim string) {
 	t.Helper()
 	abandoned, again := 0, 0
 	for _, r := range moves(t, i, tick) {

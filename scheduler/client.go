@@ -17,7 +17,7 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// Errors of an Inspector that a tool tells apart.
+// Errors of a Client that a tool tells apart.
 var (
 	// ErrUnknownNamespace is returned when no node has ever run in the namespace.
 	ErrUnknownNamespace = ledger.ErrNoNamespace
@@ -47,44 +47,44 @@ func beside(err error) (left, other error) {
 	return nil, err
 }
 
-// Inspector reads a namespace, and changes in it what an operator may change, without being a node:
+// Client reads a namespace, and changes in it what an operator may change, without being a node:
 // for the command line, an API, a console. It is safe for concurrent use and keeps nothing. Every
 // method wraps locking.ErrUnreachable when Redis does not answer; what was asked for may then have
 // been done all the same, and a Cluster client looks who is master before the next call. A look for runs
 // that ends with its context, while Redis answers, returns the context's error.
-type Inspector struct {
+type Client struct {
 	client    redis.UniversalClient
 	namespace string
 }
 
-// NewInspector makes an inspector of a namespace ("" is "escapement"); it talks to nobody yet.
-func NewInspector(client redis.UniversalClient, namespace string) (*Inspector, error) {
+// NewClient makes a client of a namespace ("" is "escapement") on a Redis client, which the caller closes. It talks to nobody yet.
+func NewClient(client redis.UniversalClient, namespace string) (*Client, error) {
 	if err := redisconn.Check(client); err != nil {
 		return nil, err
 	}
 	if err := (ledger.Config{Namespace: namespace}).Validate(); err != nil {
 		return nil, err
 	}
-	return &Inspector{client: client, namespace: cmp.Or(namespace, ledger.DefaultNamespace)}, nil
+	return &Client{client: client, namespace: cmp.Or(namespace, ledger.DefaultNamespace)}, nil
 }
 
-func (i *Inspector) open(ctx context.Context) (*ledger.Ledger, error) {
-	return ledger.OpenExisting(ctx, i.client, ledger.Config{Namespace: i.namespace})
+func (c *Client) open(ctx context.Context) (*ledger.Ledger, error) {
+	return ledger.OpenExisting(ctx, c.client, ledger.Config{Namespace: c.namespace})
 }
 
 // openAppend is open for what appends rows: it drops none, for only nodes know how many are to be kept.
-func (i *Inspector) openAppend(ctx context.Context) (*ledger.Ledger, error) {
-	return ledger.OpenExisting(ctx, i.client, ledger.Config{Namespace: i.namespace, Keep: math.MaxInt32, KeepFor: math.MaxInt64})
+func (c *Client) openAppend(ctx context.Context) (*ledger.Ledger, error) {
+	return ledger.OpenExisting(ctx, c.client, ledger.Config{Namespace: c.namespace, Keep: math.MaxInt32, KeepFor: math.MaxInt64})
 }
 
 // roster lies beside the control record: open, which comes before it in most calls, finds out whether their master answers.
-func (i *Inspector) roster() *sharding.Roster {
-	return sharding.NewRoster(i.client, sharding.RosterConfig{Namespace: i.namespace, TTL: cluster.RosterTTL})
+func (c *Client) roster() *sharding.Roster {
+	return sharding.NewRoster(c.client, sharding.RosterConfig{Namespace: c.namespace, TTL: cluster.RosterTTL})
 }
 
 // Now is Redis' time, by which everything is due.
-func (i *Inspector) Now(ctx context.Context) (time.Time, error) {
-	l, err := i.open(ctx)
+func (c *Client) Now(ctx context.Context) (time.Time, error) {
+	l, err := c.open(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -94,12 +94,12 @@ func (i *Inspector) Now(ctx context.Context) (time.Time, error) {
 
 // Closed says in a few words that a move has closed the namespace here, and where it is instead, so that what is read here is
 // not taken for the present; "" when none has. It returns ErrUnknownNamespace when no node has ever run there.
-func (i *Inspector) Closed(ctx context.Context) (string, error) {
-	c, err := cluster.ControlAt(ctx, i.client, i.namespace)
+func (c *Client) Closed(ctx context.Context) (string, error) {
+	control, err := cluster.ControlAt(ctx, c.client, c.namespace)
 	if err != nil {
 		return "", err
 	}
-	m, unread := ledger.ParseMove(c.Move)
+	m, unread := ledger.ParseMove(control.Move)
 	switch {
 	case unread != nil:
 		return "a move has left a note here that cannot be read by this version: the namespace may be elsewhere", nil //nolint:nilerr // it is what is said

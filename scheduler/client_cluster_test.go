@@ -15,26 +15,26 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// The master of the control record ends. An Inspector with a client of its own finds the one that takes its place, soon after it does, by
+// The master of the control record ends. A Client with a client of its own finds the one that takes its place, soon after it does, by
 // the call that fails.
-func TestInspectorFindsAnotherMaster(t *testing.T) {
+func TestClientFindsAnotherMaster(t *testing.T) {
 	m := startMasters(t, true)
 	must[*ledger.Ledger](t)(ledger.Open(m.ctx, m.Client(t), ledger.Config{Namespace: clusterNamespace, Partitions: clusterPartitions}))
 	job, _ := m.jobAt("job", func(s *redistest.Server) bool { return s == m.away })
-	calls := map[string]func(ctx context.Context, i *scheduler.Inspector) error{
-		"Drains": func(ctx context.Context, i *scheduler.Inspector) error { return second(i.Drains(ctx)) },
-		"Jobs":   func(ctx context.Context, i *scheduler.Inspector) error { return second(i.Jobs(ctx)) },
-		"Trigger": func(ctx context.Context, i *scheduler.Inspector) error {
+	calls := map[string]func(ctx context.Context, i *scheduler.Client) error{
+		"Drains": func(ctx context.Context, i *scheduler.Client) error { return second(i.Drains(ctx)) },
+		"Jobs":   func(ctx context.Context, i *scheduler.Client) error { return second(i.Jobs(ctx)) },
+		"Trigger": func(ctx context.Context, i *scheduler.Client) error {
 			if _, err := i.Trigger(ctx, job, scheduler.TriggerOptions{}); !errors.Is(err, scheduler.ErrUnknownJob) {
 				return err
 			}
 			return nil
 		},
 	}
-	inspectors := make(map[string]*scheduler.Inspector)
+	clients := make(map[string]*scheduler.Client)
 	for name, call := range calls {
-		inspectors[name] = must[*scheduler.Inspector](t)(scheduler.NewInspector(m.Client(t), clusterNamespace))
-		if err := call(m.ctx, inspectors[name]); err != nil {
+		clients[name] = must[*scheduler.Client](t)(scheduler.NewClient(m.Client(t), clusterNamespace))
+		if err := call(m.ctx, clients[name]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -44,7 +44,7 @@ func TestInspectorFindsAnotherMaster(t *testing.T) {
 	must[*redistest.Server](t)(m.Promoted(m.ctx, controlKey, m.away))
 	soon := time.Now().Add(5 * time.Second)
 	for name, call := range calls {
-		for err := call(m.ctx, inspectors[name]); err != nil; err = call(m.ctx, inspectors[name]) {
+		for err := call(m.ctx, clients[name]); err != nil; err = call(m.ctx, clients[name]) {
 			if m.until(time.Now().Add(50 * time.Millisecond)).After(soon) {
 				t.Fatalf("%s, with another master in place: %v", name, err)
 			}
@@ -66,7 +66,7 @@ func TestToolsWithoutAMaster(t *testing.T) {
 
 	ctx := m.ctx
 	var r roads
-	in := must[*scheduler.Inspector](t)(scheduler.NewInspector(m.over(&r), clusterNamespace))
+	in := must[*scheduler.Client](t)(scheduler.NewClient(m.over(&r), clusterNamespace))
 	run := must[[]scheduler.RunView](t)(in.Runs(ctx, scheduler.RunFilter{Job: long.Name, Outcome: "running"}))[0].Run // a tick that was skipped for it has none
 	r.away.Cut()
 	left := func(what string, err error, names ...string) {

@@ -84,7 +84,7 @@ var minutely = jobs.Job{Name: "job", Schedule: "* * * * *", OnCrash: jobs.OnCras
 // A tool's default is 200 rows; what nodes are configured to keep, it must not drop.
 func TestOperatingDropsNoRows(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		i, s, ctx := c.inspector(), &sink{}, t.Context()
+		i, s, ctx := c.ops(), &sink{}, t.Context()
 		often := eachSecond("job", s)
 		often.Schedule = "@every 100ms"
 		n := c.start("a", scheduler.Config{HistoryKeep: 1000}, often)
@@ -116,7 +116,7 @@ func TestOperatingDropsNoRows(t *testing.T) {
 // A list goes on beside what it cannot read, says how much, and orders by what has come to pass.
 func TestListLeavesAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		s, i, ctx := &sink{}, c.inspector(), t.Context()
+		s, i, ctx := &sink{}, c.ops(), t.Context()
 		n := c.start("a", scheduler.Config{}, eachSecond("job", s), eachSecond("odd", s), jobs.Job{Name: "follower", After: "odd", Func: eachSecond("x", s).Func})
 		time.Sleep(5*time.Second + 500*time.Millisecond)
 		c.leave(n)
@@ -163,7 +163,7 @@ func TestListLeavesAlone(t *testing.T) {
 // TestLeases follows a run's lease: none while it is pending, then less and less, and none when it is settled.
 func TestLeases(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		b, i, ctx := c.keepBooks(minutely), c.inspector(), t.Context()
+		b, i, ctx := c.keepBooks(minutely), c.ops(), t.Context()
 		id := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{}))
 		if got := must[[]scheduler.LeaseView](t)(i.Leases(ctx, "")); got == nil || len(got) != 0 {
 			t.Errorf("a pending run has a lease: %+v", got)
