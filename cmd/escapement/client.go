@@ -21,7 +21,7 @@ func (l *loaded) newClient() (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.client(), nil
+	return a.Client(), nil
 }
 
 // redisName is what messages call the Redis of newClient. There is never a password in it.
@@ -30,7 +30,7 @@ func (l *loaded) redisName() string {
 	if err != nil {
 		return "embedded" // load has refused a URL that is wrong
 	}
-	return a.name()
+	return a.String()
 }
 
 // badPassword is a fault of redis.url, exit code 3: Redis was reached and has
@@ -52,7 +52,7 @@ func (l *loaded) badPassword(reply redis.Error) error {
 // Redis than the configuration says is not unreachable, but a fault of the configuration.
 func (l *loaded) unreachable(err error, otherwise string) error {
 	at, _ := l.address() // which was good enough to make a client of
-	if words := at.mistaken(err); words != "" {
+	if words := mistaken(at, err); words != "" {
 		path := "redis.mode"
 		if l.Redis.Mode == modeStandalone {
 			path = "redis.url" // it says all by itself
@@ -61,14 +61,14 @@ func (l *loaded) unreachable(err error, otherwise string) error {
 		faults.add(l.from.of(path), path, "%s", words)
 		return faults.err()
 	}
-	if at.sentinel != nil && errors.Is(err, redis.Nil) { // the answer of a sentinel that does not know the name
+	if at.Sentinel != nil && errors.Is(err, redis.Nil) { // the answer of a sentinel that does not know the name
 		path := "redis.master_name"
 		if l.Redis.Mode == modeStandalone {
 			path = "redis.url" // it says all by itself
 		}
 		var faults faultList
 		faults.add(l.from.of(path), path, "the sentinels %s know no master of that name; write the one that `sentinel monitor NAME ...` gives them",
-			strings.Join(at.sentinel.SentinelAddrs, ","))
+			strings.Join(at.Sentinel.SentinelAddrs, ","))
 		return faults.err()
 	}
 	if reply := redis.Error(nil); errors.As(err, &reply) && redis.IsAuthError(reply) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/escapement/escapement/jobs/execjob"
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 const (
@@ -193,7 +194,7 @@ func (u *underLock) release() error {
 	select {
 	case err := <-answered:
 		return err
-	case <-time.After(callTimeout):
+	case <-time.After(redisconn.CallTimeout):
 		return locking.ErrUnreachable
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redistest"
 )
 
@@ -113,8 +114,8 @@ func TestLockLost(t *testing.T) {
 			}
 			dead := time.Now()
 			p.exits(exitLost) // whoever waits for the code waits for one call that gives back what was lost, and no more
-			if took := time.Since(dead); took > callTimeout+time.Second {
-				t.Errorf("the command was dead for %s before the code came, want one call of %s", took, callTimeout)
+			if took := time.Since(dead); took > redisconn.CallTimeout+time.Second {
+				t.Errorf("the command was dead for %s before the code came, want one call of %s", took, redisconn.CallTimeout)
 			}
 			if !strings.Contains(p.stdout.text(), "told") || !strings.Contains(p.stderr.text(), "the command is ended, within 500ms") || lastLine(p.stderr.text()) != oursLine(exitLost, wasLost) {
 				t.Errorf("%s\n%s", p.stdout.text(), p.stderr.text())

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/move"
 )
@@ -39,13 +40,13 @@ func (a *app) moveStep(cmd *cobra.Command, f moveFlags, run func(moveTool) error
 	if err != nil {
 		return err
 	}
-	if from.same(to) {
-		return fmt.Errorf("%w: --from and --to are the same Redis, %s; name another one with --to", scheduler.ErrRefused, to.whole())
+	if same(from, to) {
+		return fmt.Errorf("%w: --from and --to are the same Redis, %s; name another one with --to", scheduler.ErrRefused, whole(to))
 	}
-	here, there := from.client(), to.client()
+	here, there := from.Client(), to.Client()
 	defer here.Close()
 	defer there.Close()
-	cfg := move.Config{Namespace: l.Namespace, Partitions: f.partitions, MaxSkew: l.Node.MaxSkew, FromName: from.whole(), ToName: to.whole()}
+	cfg := move.Config{Namespace: l.Namespace, Partitions: f.partitions, MaxSkew: l.Node.MaxSkew, FromName: whole(from), ToName: whole(to)}
 	mover, err := move.New(here, there, cfg)
 	if err != nil {
 		return l.refused(err)
@@ -58,11 +59,11 @@ func (a *app) moveStep(cmd *cobra.Command, f moveFlags, run func(moveTool) error
 // moveTerm is how one side of a move may be given.
 type moveTerm struct {
 	flag, variable, text string
-	otherwise            func() (address, error)
+	otherwise            func() (redisconn.Address, error)
 }
 
 // moveSide is the Redis of one side: by the flag, the environment, or the configuration.
-func (a *app) moveSide(cmd *cobra.Command, m moveTerm) (address, error) {
+func (a *app) moveSide(cmd *cobra.Command, m moveTerm) (redisconn.Address, error) {
 	name, text, given := m.flag, m.text, cmd.Flags().Changed(strings.TrimPrefix(m.flag, "--"))
 	if !given {
 		secret, inFile, err := secretFile(a.env, m.variable)
@@ -75,7 +76,7 @@ func (a *app) moveSide(cmd *cobra.Command, m moveTerm) (address, error) {
 			faults.add(place{name: m.variable + "_FILE"}, m.flag, "%v", err)
 		}
 		if err := faults.err(); err != nil {
-			return address{}, err
+			return redisconn.Address{}, err
 		}
 		switch {
 		case inFile:
@@ -87,48 +88,48 @@ func (a *app) moveSide(cmd *cobra.Command, m moveTerm) (address, error) {
 	if !given {
 		return m.otherwise()
 	}
-	at, err := addressOf(text)
+	at, err := redisconn.Parse(text)
 	if err != nil {
 		var faults faultList
 		faults.add(place{name: name}, m.flag, "%v", err)
-		return address{}, faults.err()
+		return redisconn.Address{}, faults.err()
 	}
 	return at, nil
 }
 
 // ownAddress is the configured Redis, where nothing else says where a move begins.
-func (l *loaded) ownAddress() (address, error) {
+func (l *loaded) ownAddress() (redisconn.Address, error) {
 	if l.Redis.Mode == modeStandalone && l.Redis.URL == "" {
-		return address{}, usagef("--from is missing; name the Redis to move from with it, %s, or redis.url", moveFromVariable)
+		return redisconn.Address{}, usagef("--from is missing; name the Redis to move from with it, %s, or redis.url", moveFromVariable)
 	}
 	return l.address()
 }
 
 // nextAddress is redis.next, where nothing else says where a move goes.
-func (l *loaded) nextAddress() (address, error) {
+func (l *loaded) nextAddress() (redisconn.Address, error) {
 	if l.Redis.Next == "" {
-		return address{}, usagef("--to is missing; name the Redis to move to with it, %s, or redis.next", moveToVariable)
+		return redisconn.Address{}, usagef("--to is missing; name the Redis to move to with it, %s, or redis.next", moveToVariable)
 	}
-	return addressOf(l.Redis.Next)
+	return redisconn.Parse(l.Redis.Next)
 }
 
 // whole is the name of an address, with its database when that is not the usual one.
-func (a address) whole() string {
-	if db := a.database(); db != 0 {
-		return fmt.Sprintf("%s, database %d", a.name(), db)
+func whole(a redisconn.Address) string {
+	if db := database(a); db != 0 {
+		return fmt.Sprintf("%s, database %d", a.String(), db)
 	}
-	return a.name()
+	return a.String()
 }
 
 // wrongSide makes a fault of the configuration of what the addresses are to blame for: it says which in its words.
-func wrongSide(err error, from, to address) error {
+func wrongSide(err error, from, to redisconn.Address) error {
 	var faults faultList
 	for _, side := range []struct {
 		flag string
-		address
+		redisconn.Address
 	}{{"--from", from}, {"--to", to}} {
-		words := side.mistaken(err)
-		if words != "" && strings.Contains(err.Error(), side.whole()+": ") { // err begins with the step and the side
+		words := mistaken(side.Address, err)
+		if words != "" && strings.Contains(err.Error(), whole(side.Address)+": ") { // err begins with the step and the side
 			faults.add(place{name: side.flag}, side.flag, "%s", words)
 			return faults.err()
 		}
@@ -138,7 +139,7 @@ func wrongSide(err error, from, to address) error {
 	case errors.Is(err, redis.Nil):
 		faults.add(place{name: "--from or --to"}, "--from", "%v: the sentinels know no master of that name; write the one that `sentinel monitor NAME ...` gives them", err)
 	case errors.As(err, &reply) && redis.IsAuthError(reply):
-		for _, side := range []address{from, to} {
+		for _, side := range []redisconn.Address{from, to} {
 			if who := guarded(side); who != "" {
 				faults.add(place{name: "--from or --to"}, "--from", "the sentinel at %s %s: write the sentinels' own into the URL, &sentinel_password=PASSWORD, with &sentinel_user=USER for a user of its own; %s_FILE or %s_FILE names a file that holds the URL",
 					who, wanting(reply, "a password of its own"), moveFromVariable, moveToVariable)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // masked stands where a secret would. The environment of a command, and the headers
@@ -36,7 +38,7 @@ func configNode(c *Config) *yaml.Node {
 // shown is a copy of c that may be shown to anybody.
 func shown(c *Config) Config {
 	s := *c
-	s.Redis.URL, s.Redis.Next = maskURL(c.Redis.URL), maskURL(c.Redis.Next)
+	s.Redis.URL, s.Redis.Next = redisconn.Mask(c.Redis.URL), redisconn.Mask(c.Redis.Next)
 	if s.Redis.SentinelPassword != "" {
 		s.Redis.SentinelPassword = masked
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -67,11 +68,11 @@ func (l *loaded) nextSpot() (spot, error) {
 	if l.Redis.Next == "" {
 		return spot{}, nil
 	}
-	a, err := addressOf(l.Redis.Next)
+	a, err := redisconn.Parse(l.Redis.Next)
 	if err != nil {
 		return spot{}, err // load has read it once already
 	}
-	return spot{a.client(), a.name()}, nil
+	return spot{a.Client(), a.String()}, nil
 }
 
 // confirmReplicas is the value of redis.confirm that is not none.

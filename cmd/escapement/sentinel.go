@@ -2,15 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // The values of redis.mode.
@@ -23,17 +24,25 @@ const (
 // masterPattern is what Sentinel takes as a name without quotes.
 var masterPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
+// hostPort says whether a text is a host and a port to connect to.
+func hostPort(addr string) bool {
+	_, _, err := net.SplitHostPort(addr)
+	_, wrong := redisconn.Parse("redis+cluster://" + addr)
+	return err == nil && wrong == nil && !strings.ContainsAny(addr, ",@/?#")
+}
+
 // mode judges redis.url, addrs and master_name, which redis.mode gives a meaning to.
 func (c *checker) mode() {
 	r := c.Redis
 	switch r.Mode {
 	case modeSentinel, modeCluster:
-		if _, err := r.several(); err != nil {
+		c.servers(r)
+		any := Redis{Mode: r.Mode, URL: r.URL, Addrs: []string{"any:1"}, MasterName: "any"} // so that what is wrong is the URL
+		if _, err := any.several(); err != nil {
 			c.fault("redis.url", "%v", err)
 		}
-		c.servers(r)
 	default:
-		if _, err := addressOf(r.URL); r.URL != "" && err != nil {
+		if _, err := redisconn.Parse(r.URL); r.URL != "" && err != nil {
 			c.fault("redis.url", "%v", err)
 		}
 		if len(r.Addrs) > 0 {
@@ -56,8 +65,8 @@ func (c *checker) mode() {
 
 // asksSentinels says whether sentinels are asked for the master.
 func (r Redis) asksSentinels() bool {
-	scheme := severalScheme.FindStringSubmatch(r.URL)
-	return r.Mode == modeSentinel || r.Mode == modeStandalone && scheme != nil && scheme[2] == modeSentinel
+	a, err := redisconn.Parse(r.URL)
+	return r.Mode == modeSentinel || r.Mode == modeStandalone && err == nil && a.Sentinel != nil
 }
 
 // servers judges redis.addrs.
@@ -85,90 +94,41 @@ func (c *checker) next() {
 	if c.Redis.Next == "" {
 		return
 	}
-	next, err := addressOf(c.Redis.Next)
+	next, err := redisconn.Parse(c.Redis.Next)
 	if err != nil {
 		c.fault("redis.next", "%v", err)
 		return
 	}
-	if own, err := c.address(); err == nil && own.same(next) {
+	if own, err := c.address(); err == nil && same(own, next) {
 		c.fault("redis.next", "is the Redis that is used already; leave it empty until the namespace is to move to another one")
-	}
-}
-
-// sentinelPassword is the word of a URL's query for what sentinels want themselves.
-const sentinelPassword = "sentinel_password"
-
-// takeSentinels takes what is for the sentinels out of the URL's query.
-func (r *Redis) takeSentinels() error {
-	before, query, _ := strings.Cut(r.URL, "?")
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return errPassword
-	}
-	r.MasterName, r.SentinelUser, r.SentinelPassword = values.Get("master_name"), values.Get("sentinel_user"), values.Get(sentinelPassword)
-	switch {
-	case !masterPattern.MatchString(r.MasterName):
-		return errors.New("does not say what the sentinels call the master; add ?master_name=NAME, the one that `sentinel monitor NAME ...` gives them")
-	case r.SentinelUser != "" && r.SentinelPassword == "":
-		return errors.New("names a user of the sentinels without a password; add sentinel_password=PASSWORD")
-	}
-	for _, name := range []string{"master_name", "sentinel_user", sentinelPassword} {
-		values.Del(name)
-	}
-	if r.URL = before; len(values) > 0 {
-		r.URL += "?" + values.Encode()
-	}
-	return nil
-}
-
-// sentinelOptions are the settings of a client that asks sentinels who is master. The URL, where
-// there is one, has no host; the rest of it is for the master, but TLS is for the sentinels too.
-func sentinelOptions(r Redis) (*redis.FailoverOptions, error) {
-	o, err := hostless(r)
-	if err != nil {
-		return nil, err
-	}
-	return failover(o, r), nil
-}
-
-// failover is o for the master that the sentinels name.
-func failover(o *redis.Options, r Redis) *redis.FailoverOptions {
-	return &redis.FailoverOptions{
-		MasterName: r.MasterName, SentinelAddrs: r.Addrs, SentinelUsername: r.SentinelUser, SentinelPassword: r.SentinelPassword,
-		Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig,
-		Protocol: o.Protocol, ClientName: o.ClientName, DisableIdentity: o.DisableIdentity,
-		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
-		DialTimeout: o.DialTimeout, DialerRetries: o.DialerRetries,
-		ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: o.ContextTimeoutEnabled,
-		PoolFIFO: o.PoolFIFO, PoolSize: o.PoolSize, PoolTimeout: o.PoolTimeout, MinIdleConns: o.MinIdleConns,
-		MaxIdleConns: o.MaxIdleConns, MaxActiveConns: o.MaxActiveConns, MaxConcurrentDials: o.MaxConcurrentDials,
-		PipelinePoolSize: o.PipelinePoolSize, PipelineReadBufferSize: o.PipelineReadBufferSize, PipelineWriteBufferSize: o.PipelineWriteBufferSize,
-		ConnMaxIdleTime: o.ConnMaxIdleTime, ConnMaxLifetime: o.ConnMaxLifetime, ConnMaxLifetimeJitter: o.ConnMaxLifetimeJitter,
 	}
 }
 
 // guarded are the sentinels of an address that refuse what they are told as their password; "" when none does, and then it was
 // the master. An answer that reaches us is of any of them, or of the master, and does not say whose it is.
-func guarded(at address) string {
-	if at.sentinel == nil {
+func guarded(at redisconn.Address) string {
+	if at.Sentinel == nil {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), redisconn.CallTimeout)
 	defer cancel()
-	refused := make([]bool, len(at.sentinel.SentinelAddrs))
+	refused := make([]bool, len(at.Sentinel.SentinelAddrs))
 	var asked sync.WaitGroup
-	for i, addr := range at.sentinel.SentinelAddrs {
-		o := &redis.Options{Addr: addr, Username: at.sentinel.SentinelUsername, Password: at.sentinel.SentinelPassword, TLSConfig: at.sentinel.TLSConfig}
-		setClientRules(o)
+	for i, addr := range at.Sentinel.SentinelAddrs {
+		one, err := redisconn.Parse("redis://" + addr)
+		if err != nil {
+			continue // go-redis has not called it either
+		}
+		one.One.Username, one.One.Password, one.One.TLSConfig = at.Sentinel.SentinelUsername, at.Sentinel.SentinelPassword, at.Sentinel.TLSConfig
 		asked.Go(func() {
-			client := redis.NewClient(o)
+			client := one.Client()
 			defer client.Close()
 			refused[i] = redis.IsAuthError(client.Ping(ctx).Err())
 		})
 	}
 	asked.Wait()
 	var who []string
-	for i, addr := range at.sentinel.SentinelAddrs {
+	for i, addr := range at.Sentinel.SentinelAddrs {
 		if refused[i] {
 			who = append(who, addr)
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -27,7 +26,8 @@ func TestSentinelOptions(t *testing.T) {
 		"rediss://:p@/0?skip_verify=1": {Password: "p"},
 	} {
 		r.URL = text
-		o, err := sentinelOptions(r)
+		a, err := r.several()
+		o := a.Sentinel
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -41,7 +41,7 @@ func TestSentinelOptions(t *testing.T) {
 		if tls := strings.HasPrefix(text, "rediss"); tls != (o.TLSConfig != nil) || tls && o.TLSConfig.ServerName != "" {
 			t.Errorf("%s: TLS %+v", text, o.TLSConfig)
 		}
-		if o.DialTimeout != max(callTimeout, want.DialTimeout) || o.ReadTimeout != max(callTimeout, want.ReadTimeout) || o.WriteTimeout != callTimeout {
+		if o.DialTimeout != max(redisconn.CallTimeout, want.DialTimeout) || o.ReadTimeout != max(redisconn.CallTimeout, want.ReadTimeout) || o.WriteTimeout != redisconn.CallTimeout {
 			t.Errorf("%s: timeouts %s, %s, %s", text, o.DialTimeout, o.ReadTimeout, o.WriteTimeout)
 		}
 		client := redis.NewFailoverClient(o)
@@ -49,34 +49,6 @@ func TestSentinelOptions(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 		_ = client.Close()
-	}
-}
-
-// TestAllOfTheURLCounts finds a setting that a URL can give and that gets lost on the way to a Cluster, or to sentinels' master.
-func TestAllOfTheURLCounts(t *testing.T) {
-	o, err := redisOptions("rediss://u:p@/?protocol=2&client_name=c&min_retry_backoff=1s&max_retry_backoff=2s&dial_timeout=3s&read_timeout=4s&write_timeout=5s" +
-		"&pool_fifo=true&pool_size=6&pool_timeout=7s&min_idle_conns=8&max_idle_conns=9&max_active_conns=10&max_concurrent_dials=4" +
-		"&pipeline_pool_size=11&pipeline_read_buffer_size=12&pipeline_write_buffer_size=13" +
-		"&conn_max_idle_time=14s&conn_max_lifetime=15s&conn_max_lifetime_jitter=1s&skip_verify=true")
-	if err != nil {
-		t.Fatal(err)
-	}
-	from := reflect.ValueOf(o).Elem()
-	for _, to := range []any{clusterOf(o, nil), failover(o, Redis{})} {
-		seen := 0
-		for i := range from.NumField() {
-			name := from.Type().Field(i).Name
-			if !from.Type().Field(i).IsExported() || from.Field(i).IsZero() || slices.Contains([]string{"Network", "Addr", "MaintNotificationsConfig"}, name) {
-				continue
-			}
-			seen++
-			if got := reflect.ValueOf(to).Elem().FieldByName(name); !got.IsValid() || !reflect.DeepEqual(got.Interface(), from.Field(i).Interface()) {
-				t.Errorf("%T: %s is %v, and in the URL %v", to, name, got, from.Field(i))
-			}
-		}
-		if seen < 24 {
-			t.Errorf("only %d settings were looked at", seen)
-		}
 	}
 }
 
@@ -200,7 +172,7 @@ func TestSentinelPasswordIsForSentinels(t *testing.T) {
 		l, err := load(source{file: write(t, text)})
 		if want == "" {
 			a, none := l.address()
-			if err != nil || none != nil || a.sentinel.SentinelUsername != "u" || a.sentinel.SentinelPassword != "pw" || a.sentinel.Password != "" {
+			if err != nil || none != nil || a.Sentinel.SentinelUsername != "u" || a.Sentinel.SentinelPassword != "pw" || a.Sentinel.Password != "" {
 				t.Errorf("%s: %v, %v", text, err, none)
 			}
 			var out strings.Builder
