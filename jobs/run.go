@@ -3,6 +3,8 @@ package jobs
 import (
 	"bytes"
 	"errors"
+	"io"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -19,9 +21,6 @@ var (
 	ErrReplaced = errors.New("jobs: a newer tick replaces the run")
 )
 
-// MaxOutput is how many bytes of a run's output are kept: the last ones.
-const MaxOutput = 64 << 10
-
 // RunInfo is what a granted run is made of.
 type RunInfo struct {
 	ID      string    // unique for each grant
@@ -36,16 +35,18 @@ type RunInfo struct {
 	Trigger Trigger   // why it was granted
 	Param   string    // the shard's parameter
 	Payload []byte    // what the caller of a manual run sent
+
+	Logger *slog.Logger // what Run.Logger adds the run's facts to; nil is slog.Default()
 }
 
 // Run is what a job's function learns about itself. Its facts never change: each try is
 // handed a Run of its own, which differs in Try and in its output. It is safe for
 // concurrent use.
 type Run struct {
-	info RunInfo
-
-	mu     sync.Mutex
-	output []byte
+	info   RunInfo
+	output output
+	logged sync.Once
+	logger *slog.Logger // once it was asked for
 }
 
 // NewRun makes a Run. The tick is kept in UTC and the payload is copied; Shards, Attempt
@@ -99,17 +100,24 @@ func (r *Run) Param() string { return r.info.Param }
 // Payload returns a copy of what the caller of a manual run sent, nil for other runs.
 func (r *Run) Payload() []byte { return bytes.Clone(r.info.Payload) }
 
-// SetOutput keeps the last MaxOutput bytes of b with the run, in place of what was kept.
-func (r *Run) SetOutput(b []byte) {
-	b = bytes.Clone(b[max(0, len(b)-MaxOutput):])
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.output = b
+// Logger returns the node's logger with the run's facts: job, tick, run (its id), token and attempt, and of a sharded job the shard.
+func (r *Run) Logger() *slog.Logger {
+	r.logged.Do(func() {
+		log := r.info.Logger
+		if log == nil {
+			log = slog.Default()
+		}
+		if r.info.Shards > 1 {
+			log = log.With("shard", r.info.Shard)
+		}
+		r.logger = log.With("job", r.info.Job, "tick", r.info.Tick, "run", r.info.ID, "token", r.info.Token, "attempt", r.info.Attempt)
+	})
+	return r.logger
 }
 
-// Output returns a copy of what SetOutput kept, nil when it was not called.
-func (r *Run) Output() []byte {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return bytes.Clone(r.output)
-}
+// Output returns a writer for what is to be kept with the run, as the output of a command is: the last MaxOutput bytes.
+// Each try has an output of its own; that of the last one is kept. Writing never fails.
+func (r *Run) Output() io.Writer { return &r.output }
+
+// Written returns a copy of what Output has kept, nil when nothing was written.
+func (r *Run) Written() []byte { return r.output.bytes() }

@@ -1,11 +1,13 @@
 package jobs_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/escapement/escapement/jobs"
 )
@@ -38,17 +40,23 @@ func TestRun(t *testing.T) {
 }
 
 func TestRunKeepsTheEndOfItsOutput(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r, all := jobs.NewRun(jobs.RunInfo{}), []byte(nil)
+		for i, n := range rapid.SliceOfN(rapid.IntRange(0, jobs.MaxOutput*3/2), 0, 5).Draw(t, "writes") {
+			p := bytes.Repeat([]byte{byte('a' + i)}, n)
+			if wrote, err := r.Output().Write(p); wrote != n || err != nil {
+				t.Fatalf("%d bytes are written as %d, %v", n, wrote, err)
+			}
+			all = append(all, p...)
+		}
+		if want := all[max(0, len(all)-jobs.MaxOutput):]; !bytes.Equal(r.Written(), want) || len(want) == 0 && r.Written() != nil {
+			t.Fatalf("%d bytes are kept of %d", len(r.Written()), len(all))
+		}
+	})
 	r := jobs.NewRun(jobs.RunInfo{})
-	if r.Output() != nil {
-		t.Error("output before any was set")
-	}
-	r.SetOutput([]byte("head" + strings.Repeat("x", jobs.MaxOutput-4) + "tail"))
-	out := r.Output()
-	if len(out) != jobs.MaxOutput || out[0] != 'x' || !strings.HasSuffix(string(out), "xtail") {
-		t.Errorf("%d bytes, from %q to %q", len(out), out[:4], out[len(out)-5:])
-	}
-	out[0] = 'y'
-	if r.Output()[0] != 'x' {
+	fmt.Fprint(r.Output(), "xyz")
+	r.Written()[0] = 'y'
+	if string(r.Written()) != "xyz" {
 		t.Error("the output can be changed from outside")
 	}
 }

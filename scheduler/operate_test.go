@@ -73,7 +73,7 @@ func TestTriggerAtATime(t *testing.T) {
 		yearly := func(name string) jobs.Job {
 			return jobs.Job{Name: name, Schedule: "0 12 1 7 *", Func: func(_ context.Context, r *jobs.Run) error {
 				s.write(r)
-				r.SetOutput([]byte("got " + string(r.Payload()) + "\xff"))
+				fmt.Fprintf(r.Output(), "got %s\xff", r.Payload())
 				return nil
 			}}
 		}

@@ -31,7 +31,7 @@ func (a *attempts) trier(retry jobs.Retry, f func(ctx context.Context, try int) 
 		a.mu.Lock()
 		a.runs, a.at = append(a.runs, r), append(a.at, time.Now())
 		a.mu.Unlock()
-		r.SetOutput([]byte(fmt.Sprint("output of try ", r.Try())))
+		fmt.Fprint(r.Output(), "output of try ", r.Try())
 		return f(ctx, r.Try())
 	}}
 }

@@ -32,7 +32,7 @@
 //
 // # Output
 //
-// Standard output and standard error go into one ring that keeps the last 64 KiB; they
-// are handed to the run ([jobs.Run.SetOutput]) when it ends. The last lines, up to 1 KiB,
+// Standard output and standard error go to the run's output ([jobs.Run.Output]), which
+// keeps the last 64 KiB. The last lines, up to 1 KiB,
 // are part of the error of a failed command. Each try of a run has an output of its own.
 package execjob

@@ -25,7 +25,7 @@ func ExampleNew() {
 	job, _ := reg.Get("greet")
 	run := jobs.NewRun(jobs.RunInfo{Job: job.Name, Tick: time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC), Token: 17})
 	err := job.Func(context.Background(), run)
-	fmt.Print(string(run.Output()))
+	fmt.Print(string(run.Written()))
 	fmt.Println(err)
 	// Output:
 	// hello from greet at 2026-03-01T12:05:00.000Z, token 17

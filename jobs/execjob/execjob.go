@@ -101,14 +101,13 @@ func (r runner) run(ctx context.Context, run *jobs.Run) error {
 	cmd.Dir = r.command.Dir
 	cmd.Env = env
 	group := NewGroup(cmd)
-	out, err := startCaptured(cmd)
+	out, err := startCaptured(cmd, run.Output())
 	if err != nil {
 		return fmt.Errorf("command %s not started: %w", name, err)
 	}
 	ended, err := r.supervise(ctx, cmd, group)
 	out.finish()
-	run.SetOutput(out.ring.bytes())
-	return result(name, ended, err, out.ring.bytes())
+	return result(name, ended, err, run.Written())
 }
 
 // inherited is the node's environment, with the command's own directory as PWD: os/exec sees to that only where it is given none.

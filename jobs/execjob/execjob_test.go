@@ -26,7 +26,7 @@ func TestCommandSucceeds(t *testing.T) {
 	if err := New(shell("echo one; echo two >&2"))(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	if got := string(run.Output()); got != "one\ntwo\n" {
+	if got := string(run.Written()); got != "one\ntwo\n" {
 		t.Errorf("output %q", got)
 	}
 }
@@ -43,7 +43,7 @@ func TestCommandSeesItsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := make(map[string]int)
-	for _, line := range strings.Split(string(run.Output()), "\n") {
+	for _, line := range strings.Split(string(run.Written()), "\n") {
 		lines[line]++
 	}
 	dir, err := filepath.EvalSymlinks(c.Dir)
@@ -61,7 +61,7 @@ func TestCommandSeesItsRun(t *testing.T) {
 			t.Errorf("%q is there %d times", want, lines[want])
 		}
 	}
-	if out := string(run.Output()); strings.Contains(out, "secret") || strings.Contains(out, "stale") {
+	if out := string(run.Written()); strings.Contains(out, "secret") || strings.Contains(out, "stale") {
 		t.Errorf("a setting of the node went through:\n%s", out)
 	}
 }
@@ -84,15 +84,14 @@ func TestCommandSeesItsDirectory(t *testing.T) {
 		if err := New(Command{Command: []string{"env"}, Dir: tt.dir, Env: tt.env})(t.Context(), run); err != nil {
 			t.Fatal(err)
 		}
-		if out := "\n" + string(run.Output()); !strings.Contains(out, "\nPWD="+tt.want+"\n") || strings.Count(out, "\nPWD=") != 1 {
+		if out := "\n" + string(run.Written()); !strings.Contains(out, "\nPWD="+tt.want+"\n") || strings.Count(out, "\nPWD=") != 1 {
 			t.Errorf("in %s with %v:%swant PWD=%s", tt.dir, tt.env, out, tt.want)
 		}
 	}
 }
 
 func TestCommandFails(t *testing.T) {
-	run := jobs.NewRun(info())
-	err := New(shell("echo working; echo 'disk is full' >&2; exit 3"))(t.Context(), run)
+	err := New(shell("echo working; echo 'disk is full' >&2; exit 3"))(t.Context(), jobs.NewRun(info()))
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
 		t.Fatalf("error %v", err)
@@ -100,10 +99,10 @@ func TestCommandFails(t *testing.T) {
 	if want := "command sh: exit status 3: working\ndisk is full"; err.Error() != want {
 		t.Errorf("error %q, want %q", err, want)
 	}
-	if err := New(shell("printf 'a\\377b\\n \\n'; exit 1"))(t.Context(), run); err == nil || err.Error() != "command sh: exit status 1: a\uFFFDb" {
+	if err := New(shell("printf 'a\\377b\\n \\n'; exit 1"))(t.Context(), jobs.NewRun(info())); err == nil || err.Error() != "command sh: exit status 1: a\uFFFDb" {
 		t.Errorf("output that is no text: %v", err)
 	}
-	if err := New(shell("kill -9 $$"))(t.Context(), run); err == nil || err.Error() != "command sh: signal: killed" {
+	if err := New(shell("kill -9 $$"))(t.Context(), jobs.NewRun(info())); err == nil || err.Error() != "command sh: signal: killed" {
 		t.Errorf("a command that was killed: %v", err)
 	}
 }
@@ -111,7 +110,7 @@ func TestCommandFails(t *testing.T) {
 func TestOutputKeepsItsEnd(t *testing.T) {
 	run := jobs.NewRun(info())
 	err := New(shell(`i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i+1)); done; exit 1`))(t.Context(), run)
-	out := string(run.Output())
+	out := string(run.Written())
 	if len(out) != jobs.MaxOutput || !strings.HasSuffix(out, "line 19998\nline 19999\n") {
 		t.Errorf("%d bytes ending in %q", len(out), out[max(0, len(out)-30):])
 	}
@@ -128,8 +127,8 @@ func TestCommandCannotStart(t *testing.T) {
 	} {
 		run := jobs.NewRun(info())
 		err := New(c)(t.Context(), run)
-		if err == nil || !strings.Contains(err.Error(), "command "+c.Command[0]+" not started: ") || run.Output() != nil || jobs.IsPermanent(err) {
-			t.Errorf("%s: error %v, output %q", name, err, run.Output())
+		if err == nil || !strings.Contains(err.Error(), "command "+c.Command[0]+" not started: ") || run.Written() != nil || jobs.IsPermanent(err) {
+			t.Errorf("%s: error %v, output %q", name, err, run.Written())
 		}
 	}
 }
@@ -193,8 +192,8 @@ func TestNewKeepsItsOwnCopy(t *testing.T) {
 	f := New(c)
 	c.Command[2], c.Env["A"] = "exit 9", "second"
 	run := jobs.NewRun(info())
-	if err := f(t.Context(), run); err != nil || string(run.Output()) != "first\n" {
-		t.Errorf("output %q, error %v", run.Output(), err)
+	if err := f(t.Context(), run); err != nil || string(run.Written()) != "first\n" {
+		t.Errorf("output %q, error %v", run.Written(), err)
 	}
 }
 

@@ -130,7 +130,7 @@ func TestContextEndsTheWholeGroup(t *testing.T) {
 	if !gone(t, grandchild) {
 		t.Error("the grandchild is still there")
 	}
-	if got := string(run.Output()); got != "begin\n" {
+	if got := string(run.Written()); got != "begin\n" {
 		t.Errorf("output %q", got)
 	}
 }
@@ -146,7 +146,7 @@ func TestTermComesBeforeKill(t *testing.T) {
 	if !errors.Is(err, jobs.ErrTimeout) || !strings.Contains(err.Error(), "(exit status 0): tidied") {
 		t.Errorf("error %v", err)
 	}
-	if got := string(run.Output()); got != "tidied\n" {
+	if got := string(run.Written()); got != "tidied\n" {
 		t.Errorf("output %q", got)
 	}
 }
@@ -215,7 +215,7 @@ func TestAProcessThatLeftTheGroupDoesNotHoldTheRun(t *testing.T) {
 	if gone(t, away) {
 		t.Error("it was reached after all; the package comment says otherwise")
 	}
-	if got := string(run.Output()); got != "done\n" {
+	if got := string(run.Written()); got != "done\n" {
 		t.Errorf("output %q", got)
 	}
 }
@@ -306,7 +306,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	if !gone(t, left) {
 		t.Error("what the command left is still there")
 	}
-	if got := string(run.Output()); got != "done\n" {
+	if got := string(run.Written()); got != "done\n" {
 		t.Errorf("output %q", got)
 	}
 }

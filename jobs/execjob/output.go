@@ -6,8 +6,6 @@ import (
 	"os/exec"
 	"strings"
 	"time"
-
-	"github.com/escapement/escapement/jobs"
 )
 
 // maxQuoted is how much of the output an error text quotes, in bytes.
@@ -17,45 +15,15 @@ const maxQuoted = 1 << 10
 // process that left the group can hold the pipe open longer.
 const drainWait = time.Second
 
-// ring keeps the last jobs.MaxOutput bytes written to it. It has one user at a time.
-type ring struct {
-	buf  []byte
-	next int // where the next byte goes, once buf is full
-}
-
-func (r *ring) Write(p []byte) (int, error) {
-	n := len(p)
-	if room := jobs.MaxOutput - len(r.buf); room > 0 {
-		k := min(room, len(p))
-		r.buf = append(r.buf, p[:k]...)
-		p = p[k:]
-	}
-	p = p[max(0, len(p)-jobs.MaxOutput):]
-	for len(p) > 0 {
-		k := copy(r.buf[r.next:], p)
-		r.next = (r.next + k) % jobs.MaxOutput
-		p = p[k:]
-	}
-	return n, nil
-}
-
-// bytes returns a copy of what is kept, oldest first.
-func (r *ring) bytes() []byte {
-	out := make([]byte, 0, len(r.buf))
-	out = append(out, r.buf[r.next:]...)
-	return append(out, r.buf[:r.next]...)
-}
-
 // captured is the reading end of a command's output. The copying goroutine ends when the
 // last writer is gone or finish closes the pipe.
 type captured struct {
-	ring ring // the goroutine's until done is closed
 	pipe *os.File
 	done chan struct{}
 }
 
-// startCaptured starts cmd with both outputs in one pipe.
-func startCaptured(cmd *exec.Cmd) (*captured, error) {
+// startCaptured starts cmd with both outputs in one pipe, which is copied to a writer.
+func startCaptured(cmd *exec.Cmd, to io.Writer) (*captured, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -70,12 +38,12 @@ func startCaptured(cmd *exec.Cmd) (*captured, error) {
 	go func() {
 		defer close(c.done)
 		// The only error is that of the pipe closed by finish, which means: enough.
-		_, _ = io.Copy(&c.ring, r)
+		_, _ = io.Copy(to, r)
 	}()
 	return c, nil
 }
 
-// finish waits for the output to end and closes the pipe; afterwards the ring is still.
+// finish waits for the output to end and closes the pipe; afterwards nothing more is written.
 func (c *captured) finish() {
 	timer := time.NewTimer(drainWait)
 	defer timer.Stop()

@@ -21,15 +21,12 @@ const (
 
 // judge reads the answer, keeps the end of its body with the run and says what the status means.
 func (c *caller) judge(ctx context.Context, resp *http.Response, run *jobs.Run) error {
-	var body kept
-	_, broken := io.Copy(&body, io.LimitReader(resp.Body, maxBody))
-	if len(body.end) > 0 {
-		run.SetOutput(body.end)
-	}
+	var said firstLine
+	_, broken := io.Copy(io.MultiWriter(run.Output(), &said), io.LimitReader(resp.Body, maxBody))
 	status := fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	switch {
 	case !c.expect.holds(resp.StatusCode):
-		return fmt.Errorf("%s: %w", c.name, unexpected(status, resp, body.firstLine()))
+		return fmt.Errorf("%s: %w", c.name, unexpected(status, resp, said.String()))
 	case broken != nil:
 		return fmt.Errorf("%s: %s, but its body broke off: %w", c.name, status, plain(ctx, broken))
 	}
@@ -65,30 +62,20 @@ func hopeless(status int) bool {
 	return status/100 == 4
 }
 
-// kept holds the end of what is written to it, up to twice jobs.MaxOutput bytes, and the
-// beginning of its first line.
-type kept struct {
-	end  []byte
+// firstLine holds the beginning of the first line that is written to it and is not blank.
+type firstLine struct {
 	line []byte
 	full bool // the line is complete, or as long as is kept
 }
 
-func (k *kept) Write(p []byte) (int, error) {
-	k.addLine(p)
-	k.end = append(k.end, p[max(0, len(p)-jobs.MaxOutput):]...)
-	if extra := len(k.end) - jobs.MaxOutput; extra >= jobs.MaxOutput {
-		k.end = append(k.end[:0], k.end[extra:]...)
-	}
-	return len(p), nil
-}
-
-// addLine goes on with the first line that is not blank.
-func (k *kept) addLine(p []byte) {
+// Write goes on with the line.
+func (k *firstLine) Write(p []byte) (int, error) {
+	n := len(p)
 	if len(k.line) == 0 {
 		p = bytes.TrimLeft(p, " \t\r\n")
 	}
 	if k.full || len(p) == 0 {
-		return
+		return n, nil
 	}
 	if i := bytes.IndexByte(p, '\n'); i >= 0 {
 		p, k.full = p[:i], true
@@ -97,10 +84,11 @@ func (k *kept) addLine(p []byte) {
 	if len(k.line) > maxLine {
 		k.line, k.full = k.line[:maxLine], true
 	}
+	return n, nil
 }
 
-// firstLine returns the line as text that is fit for a terminal and a log.
-func (k *kept) firstLine() string {
+// String returns the line as text that is fit for a terminal and a log.
+func (k *firstLine) String() string {
 	// Cutting may have split a character; what is left of it is dropped with the rest.
 	text := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -35,8 +35,8 @@ func TestEndlessBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		run := jobs.NewRun(jobs.RunInfo{})
-		if err := f(t.Context(), run); err != nil || len(run.Output()) != jobs.MaxOutput {
-			t.Errorf("error %v, %d bytes are kept", err, len(run.Output()))
+		if err := f(t.Context(), run); err != nil || len(run.Written()) != jobs.MaxOutput {
+			t.Errorf("error %v, %d bytes are kept", err, len(run.Written()))
 		}
 		// What the sockets buffer is sent too, but no more.
 		if sent := <-stopped; sent < maxBody || sent > 4*maxBody {
@@ -62,8 +62,8 @@ func TestBodyThatBreaksOff(t *testing.T) {
 		}
 		run := jobs.NewRun(jobs.RunInfo{})
 		err = f(t.Context(), run)
-		if err == nil || !strings.HasSuffix(err.Error(), ": "+want) || jobs.IsPermanent(err) || string(run.Output()) != "half of" {
-			t.Errorf("error %v, output %q, want %q", err, run.Output(), want)
+		if err == nil || !strings.HasSuffix(err.Error(), ": "+want) || jobs.IsPermanent(err) || string(run.Written()) != "half of" {
+			t.Errorf("error %v, output %q, want %q", err, run.Written(), want)
 		}
 		server.Close()
 	}

@@ -37,7 +37,7 @@
 //
 // # What is kept, and what is not said
 //
-// The last 64 KiB of the body are kept with the run ([jobs.Run.SetOutput]), whatever the
+// The last 64 KiB of the body are kept with the run ([jobs.Run.Output]), whatever the
 // status. Errors name the URL without its user, password and query, and no value of any
 // header. What the server itself says is kept and quoted as it came.
 package httpjob

@@ -37,7 +37,7 @@ func ExampleNew() {
 	job, _ := reg.Get("settle")
 	run := jobs.NewRun(jobs.RunInfo{Job: job.Name, Tick: time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC), Token: 17})
 	err = job.Func(context.Background(), run)
-	fmt.Print(string(run.Output()))
+	fmt.Print(string(run.Written()))
 	fmt.Println(err)
 	// Output:
 	// POST /settle {"limit": 100} <nil>

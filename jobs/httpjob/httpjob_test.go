@@ -73,8 +73,8 @@ func TestRequest(t *testing.T) {
 		Method: "PUT", URL: strings.Replace(server.URL, "//", "//ann:hunter2@", 1) + "/a%2Fb?k=v", Body: "one=1",
 		Headers: map[string]string{"content-type": "application/x-www-form-urlencoded", "Host": "inner.example:81", "X-Kind": "nightly", "User-Agent": "me"},
 	}, info())
-	if err != nil || run.Output() != nil {
-		t.Fatalf("error %v, output %q", err, run.Output())
+	if err != nil || run.Written() != nil {
+		t.Fatalf("error %v, output %q", err, run.Written())
 	}
 	got := <-requests
 	if got.method != "PUT" || got.host != "inner.example:81" || got.path != "/a%2Fb?k=v" || got.body != "one=1" {
@@ -136,8 +136,8 @@ func TestStatuses(t *testing.T) {
 				}
 				client := &http.Client{Transport: answers{status, "a\nb"}}
 				run, err := call(t.Context(), t, httpjob.Options{URL: "http://h/p", Expect: c.expect, Client: client}, info())
-				if (err == nil) != good || jobs.IsPermanent(err) != permanent || string(run.Output()) != "a\nb" {
-					t.Errorf("expecting %q, %s: %v, permanent %v, output %q", c.expect, text, err, jobs.IsPermanent(err), run.Output())
+				if (err == nil) != good || jobs.IsPermanent(err) != permanent || string(run.Written()) != "a\nb" {
+					t.Errorf("expecting %q, %s: %v, permanent %v, output %q", c.expect, text, err, jobs.IsPermanent(err), run.Written())
 				}
 			}
 		}

@@ -145,7 +145,7 @@ func chosen(d *dice, seed uint64, j jobs.Job) jobs.Job {
 	n := nature{job: j.Name, base: d.between(time.Millisecond, 400*time.Millisecond), stubborn: d.IntN(5) == 0, fails: []int{0, 3, 8}[d.IntN(3)]}
 	n.slow = d.IntN(3)
 	j.Func = func(ctx context.Context, run *jobs.Run) error {
-		run.SetOutput([]byte(run.ID()))
+		fmt.Fprint(run.Output(), run.ID())
 		return n.work(ctx, seed, run)
 	}
 	return j

@@ -39,7 +39,7 @@ func move(ctx context.Context, t *table, run *jobs.Run, pause time.Duration) err
 	for moved := 0; ; {
 		n, err := t.batch(ctx, run, lo, hi)
 		moved += n
-		run.SetOutput(fmt.Appendf(nil, "moved %d rows of [%d, %d)\n", moved, lo, hi))
+		fmt.Fprintf(run.Output(), "moved %d rows of [%d, %d)\n", moved, lo, hi)
 		if err != nil || n < batchRows {
 			return err
 		}

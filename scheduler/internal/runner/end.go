@@ -54,7 +54,7 @@ func (r *Runner) report(l *life) ledger.Report {
 		Started: l.started.UnixMilli(), Ended: r.Now().UnixMilli(), Tries: l.tries,
 	}
 	if l.tries > 0 {
-		report.Error, report.Output = errorText(l.err, l.before), l.run.Output()
+		report.Error, report.Output = errorText(l.err, l.before), l.run.Written()
 	}
 	report.Rerun = l.g.Job.OnCrash == jobs.OnCrashRerun && cutShort(how, reason)
 	return report

@@ -1,0 +1,65 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Typed returns a job's function that decodes the run's payload, which is JSON, into a T and hands it to f. A run without a
+// payload, as every run by the schedule is, has the zero T. A payload that does not fit, also one with a field that T does not have,
+// ends the run as failed before f is called and without another try: the error is a [Permanent] *[FieldError] that names the field.
+func Typed[T any](f func(ctx context.Context, run *Run, payload T) error) Func {
+	if f == nil {
+		return nil // which Validate refuses
+	}
+	return func(ctx context.Context, run *Run) error {
+		var payload T
+		if err := decodePayload(run.info.Payload, &payload); err != nil {
+			return Permanent(err)
+		}
+		return f(ctx, run, payload)
+	}
+}
+
+// decodePayload reads one JSON value. Its error is a *FieldError.
+func decodePayload(text []byte, to any) error {
+	if len(text) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(to); err != nil {
+		return payloadError(err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return &FieldError{Field: "payload", Msg: "has something behind its end; send one JSON value"}
+	}
+	return nil
+}
+
+// payloadError names the field that an error of encoding/json is about.
+func payloadError(err error) error {
+	field, msg := "payload", strings.TrimPrefix(err.Error(), "json: ")
+	var kind *json.UnmarshalTypeError
+	switch name, unknown := strings.CutPrefix(msg, "unknown field "); {
+	case unknown:
+		if plain, bad := strconv.Unquote(name); bad == nil {
+			name = plain
+		}
+		field, msg = field+"."+name, "is not a field of it; leave it out, or mend its name"
+	case errors.As(err, &kind):
+		if kind.Field != "" {
+			field += "." + kind.Field
+		}
+		msg = fmt.Sprintf("is a JSON %s, which is no %s", kind.Value, kind.Type)
+	default:
+		msg = "cannot be read: " + msg
+	}
+	return &FieldError{Field: field, Msg: msg}
+}

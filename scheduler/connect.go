@@ -1,0 +1,47 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// Connect makes a Redis client with the settings that this package wants, for New, NewClient and the lock drivers. The URL
+// may begin with redis, rediss (TLS), unix, redis+sentinel, rediss+sentinel, redis+cluster or rediss+cluster; redisconn.Parse
+// has each form. Connect does not wait for Redis: the first call connects. The caller closes the client. An error says what is wrong
+// with the URL, and holds no password.
+func Connect(url string) (redis.UniversalClient, error) {
+	address, err := redisconn.Parse(url)
+	if err != nil {
+		return nil, fmt.Errorf("scheduler: the Redis URL %w", err)
+	}
+	return address.Client(), nil
+}
+
+// Run is a whole program: it connects to the Redis of a URL, as Connect does, and runs a node with the jobs and the default
+// Config, as Node.Run does, until ctx ends. It returns nil after a clean end, and at once an error for a URL or a job
+// that is wrong, or when Redis cannot be reached. For other settings use Connect and New.
+func Run(ctx context.Context, url string, list ...jobs.Job) error {
+	client, err := Connect(url)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	reg := jobs.NewRegistry()
+	for _, j := range list {
+		err = errors.Join(err, reg.Add(j))
+	}
+	if err != nil {
+		return fmt.Errorf("scheduler: %w", err)
+	}
+	node, err := New(client, reg, Config{})
+	if err != nil {
+		return err
+	}
+	return node.Run(ctx)
+}
