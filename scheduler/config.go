@@ -16,6 +16,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/testseam"
 )
 
 // ConfirmMajority, as Config.Confirm, is (r+1)/2 of the r replicas that the master has when the node starts, on a Cluster the one
@@ -91,15 +92,14 @@ type Config struct {
 	Logger *slog.Logger
 	// Hooks are told what happens, for metrics and the like. Default none.
 	Hooks *Hooks
-	// Wall is the node's own wall clock. It never decides when a tick fires (Redis' clock does);
-	// tests hand in a skewed one to show that. Default time.Now.
-	Wall func() time.Time
-	// NewID makes the ids of the node and of its runs; they must be unique over all nodes, for
-	// ever, and hold neither '|' nor a line break. It is called from New and from the agenda's
-	// goroutine only; one that several nodes share must bear concurrent calls. Tests hand in a
-	// repeatable one. Default: uuid v7.
-	NewID func() string
+	// Middleware wraps the function of every job, once, when the node is made: what it returns is called for each try of each run,
+	// with the run's context. Default none.
+	Middleware func(next jobs.Func) jobs.Func
+
+	seam testseam.Seam
 }
+
+func init() { testseam.Of = func(config any) *testseam.Seam { return &config.(*Config).seam } }
 
 func (c Config) withDefaults() Config {
 	c.Namespace = cmp.Or(c.Namespace, ledger.DefaultNamespace)
@@ -128,11 +128,11 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	if c.Wall == nil {
-		c.Wall = time.Now
+	if c.seam.Wall == nil {
+		c.seam.Wall = time.Now
 	}
-	if c.NewID == nil {
-		c.NewID = newID
+	if c.seam.NewID == nil {
+		c.seam.NewID = newID
 	}
 	return c
 }

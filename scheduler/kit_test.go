@@ -22,6 +22,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/testseam"
 )
 
 // partitions is how many a namespace of these tests has: fewer than usual, for each costs the race detector a lot.
@@ -29,6 +30,12 @@ const partitions = 4
 
 // whenDue asks for ticks when they are due: between them no run is in flight.
 var whenDue = scheduler.Config{ClaimAhead: -1}
+
+// withIDs are settings of a node whose ids somebody else makes.
+func withIDs(newID func() string) (cfg scheduler.Config) {
+	testseam.Of(&cfg).NewID = newID
+	return cfg
+}
 
 // keyOf is a key of the partition of a job.
 func keyOf(job, what string) string {

@@ -54,11 +54,11 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
 	n := &Node{
-		cfg: cfg, client: client, id: cfg.NewID(), log: cfg.Logger.With("node", cfg.Name),
-		clock: lane.NewClock(cfg.Wall, cfg.MaxStep), standing: &cluster.Standing{},
+		cfg: cfg, client: client, id: cfg.seam.NewID(), log: cfg.Logger.With("node", cfg.Name),
+		clock: lane.NewClock(cfg.seam.Wall, cfg.MaxStep), standing: &cluster.Standing{},
 	}
 	var err error
-	if n.jobs, err = jobsOf(reg, cfg.Generation); err != nil {
+	if n.jobs, err = jobsOf(reg, cfg); err != nil {
 		return nil, err
 	}
 	n.moves = cluster.NewMoves(cluster.MovesConfig{
@@ -69,8 +69,8 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 	return n, nil
 }
 
-// jobsOf are the jobs of a registry, as a node of a generation has them.
-func jobsOf(reg *jobs.Registry, generation string) (*work.Jobs, error) {
+// jobsOf are the jobs of a registry, as a node with these settings has them.
+func jobsOf(reg *jobs.Registry, cfg Config) (*work.Jobs, error) {
 	upstream := make(map[string]bool)
 	var all []*work.Job
 	for i, j := range reg.All() {
@@ -78,9 +78,14 @@ func jobsOf(reg *jobs.Registry, generation string) (*work.Jobs, error) {
 		if err != nil {
 			return nil, fmt.Errorf("scheduler: job %s: %w", j.Name, err)
 		}
+		if cfg.Middleware != nil {
+			if j.Func = cfg.Middleware(j.Func); j.Func == nil {
+				return nil, fmt.Errorf("scheduler: job %s: the middleware returned no function", j.Name)
+			}
+		}
 		def := j.Definition()
 		//guard:generation-apart P7 the same job of another generation has another definition
-		def.Generation = generation
+		def.Generation = cfg.Generation
 		all = append(all, &work.Job{Job: j, Schedule: schedule, Def: def, Digest: def.Digest(), Index: i})
 		upstream[j.After] = true
 	}
@@ -90,7 +95,7 @@ func jobsOf(reg *jobs.Registry, generation string) (*work.Jobs, error) {
 	return work.NewJobs(all), nil
 }
 
-// ID is the node's id, made by New with Config.NewID.
+// ID is the node's id, made by New.
 func (n *Node) ID() string { return n.id }
 
 // Name is the node's name.

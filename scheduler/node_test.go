@@ -85,12 +85,12 @@ func TestNamesakesAreSaid(t *testing.T) {
 	})
 }
 
-// A node and all its runs have ids of Config.NewID, and no id is drawn that is not used.
-func TestIDsComeFromTheConfig(t *testing.T) {
+// A node and all its runs have ids of the maker that it was given, and no id is drawn that is not used.
+func TestIDsComeFromOneMaker(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		var drawn atomic.Int64
 		newID := func() string { return fmt.Sprintf("id-%04d", drawn.Add(1)) }
-		n := c.start("a", scheduler.Config{NewID: newID}, eachSecond("one", &sink{}), eachSecond("two", &sink{}))
+		n := c.start("a", withIDs(newID), eachSecond("one", &sink{}), eachSecond("two", &sink{}))
 		if n.ID() != "id-0001" {
 			t.Errorf("the node is %s, want the first id", n.ID())
 		}

@@ -103,7 +103,7 @@ func TestGrantDuringDrainIsHandedBack(t *testing.T) {
 			drawn = append(drawn, fmt.Sprint("id-", len(drawn)))
 			return drawn[len(drawn)-1]
 		}
-		a := c.startOver(network.Client(server.Options()), "a", scheduler.Config{NewID: newID}, warm, job)
+		a := c.startOver(network.Client(server.Options()), "a", withIDs(newID), warm, job)
 		time.Sleep(58 * time.Second)
 		network.LoseReplies(1, "|schedule\r\n")
 		time.Sleep(2*time.Second + 100*time.Millisecond)

@@ -50,7 +50,7 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 	})
 	r.cluster = cluster.New(cluster.Config{
 		ID: n.id, Name: c.Name, Namespace: c.Namespace, Version: c.Version, Revision: c.Revision, Generation: c.Generation,
-		Labels: c.Labels, Weight: c.Weight, Grace: c.Grace, DrainTimeout: c.DrainTimeout, Wall: c.Wall,
+		Labels: c.Labels, Weight: c.Weight, Grace: c.Grace, DrainTimeout: c.DrainTimeout, Wall: c.seam.Wall,
 		Ledger: l, Roster: sharding.NewRoster(n.client, sharding.RosterConfig{Namespace: c.Namespace, TTL: cluster.RosterTTL}),
 		Lanes: r.lanes, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
 		Moves: n.moves, View: view, Standing: n.standing, Beat: beat, Lost: lost, Log: n.log,
@@ -58,7 +58,7 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 	r.agenda = agenda.New(agenda.Config{
 		Jobs: n.jobs, Clock: n.clock, Slots: r.slots, Inbox: inbox, Lanes: r.lanes, Turns: cluster.Turns{N: r.cluster},
 		Listener: n.events, Registrar: r.cluster, Answers: answers,
-		Ahead: c.ClaimAhead, NewID: c.NewID, Log: n.log,
+		Ahead: c.ClaimAhead, NewID: c.seam.NewID, Log: n.log,
 	})
 	return r
 }

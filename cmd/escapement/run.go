@@ -9,6 +9,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/schedtest/wallclock"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -24,7 +25,7 @@ func (a *app) runCommand() *cobra.Command {
 		cfg := l.nodeConfig(log)
 		cfg.WaitForRedis = waitForRedis
 		if clockOffset != 0 {
-			cfg.Wall = func() time.Time { return time.Now().Add(clockOffset) }
+			wallclock.Set(&cfg, func() time.Time { return time.Now().Add(clockOffset) })
 		}
 		return runNode(l, cfg)
 	})

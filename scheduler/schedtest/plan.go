@@ -44,8 +44,7 @@ type Plan struct {
 	Triggers []Trigger
 	// Faults are what goes wrong.
 	Faults []Fault
-	// Config is the nodes' settings; Name, Logger, Wall, NewID, Revision and WaitForRedis are the
-	// simulation's. By default the times in it are short, so that a minute shows what takes many.
+	// Config is the nodes' settings; Name, Logger, Revision and WaitForRedis are the simulation's. By default the times in it are short, so that a minute shows what takes many.
 	Config scheduler.Config
 	// Unguarded makes the sink accept stale tokens, as a resource without a guard does.
 	Unguarded bool

@@ -15,6 +15,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/internal/testseam"
 )
 
 // process is one life of a node, from its start to its end or death.
@@ -74,7 +75,7 @@ func (c *cluster) start(s *seat) {
 	cfg.Labels = c.plan.labels(s.name)
 	cfg.Name, cfg.Revision, cfg.WaitForRedis = s.name, fmt.Sprintf("v%03d", s.version), true
 	cfg.Logger = slog.New(slog.NewTextHandler(&p.words, nil))
-	cfg.Wall = func() time.Time {
+	testseam.Of(&cfg).Wall = func() time.Time {
 		off := time.Duration(s.wallOff.Load())
 		if off != 0 {
 			c.wrongWalls.Add(1)
@@ -82,7 +83,7 @@ func (c *cluster) start(s *seat) {
 		return time.Now().Add(off)
 	}
 	cfg.Hooks = p.hooks(cfg.Hooks)
-	cfg.NewID = func() string { return fmt.Sprintf("%s-%d", p.name, p.ids.Add(1)) }
+	testseam.Of(&cfg).NewID = func() string { return fmt.Sprintf("%s-%d", p.name, p.ids.Add(1)) }
 	node, err := scheduler.New(p.client, reg, cfg)
 	if err != nil {
 		c.blame(Harness, "", "node %s cannot be made: %v", s.name, err)

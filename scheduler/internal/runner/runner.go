@@ -157,7 +157,7 @@ func (r *Runner) admit(g work.Grant) *life {
 // begin calls the function, unless the run was cancelled meanwhile, is to be handed
 // back, or its lease is over already.
 func (r *Runner) begin(l *life, back bool) {
-	l.run = runOf(l.g, r.Node, 1) // made before the tick is due
+	l.run = r.runOf(l.g, 1) // made before the tick is due
 	back = r.await(l, back)
 	l.started = r.Now()
 	switch cause := context.Cause(l.lease.Context()); {

@@ -88,7 +88,7 @@ func (r *Runner) tries(l *life) {
 	}()
 	for r.another(l) {
 		if l.tries++; l.tries > 1 {
-			l.run = runOf(l.g, r.Node, l.tries)
+			l.run = r.runOf(l.g, l.tries)
 		}
 		l.inside, l.err = true, errLeft // until it returns
 		l.err = r.invoke(l)
@@ -155,11 +155,11 @@ func frozen(err error) error {
 	return errors.New(clip(err.Error(), errorRoom))
 }
 
-func runOf(g work.Grant, node string, try int) *jobs.Run {
+func (r *Runner) runOf(g work.Grant, try int) *jobs.Run {
 	return jobs.NewRun(jobs.RunInfo{
 		ID: g.Lease.Run, Job: g.Job.Name, Tick: time.UnixMilli(g.Lease.Tick).UTC(), Shard: g.Lease.Shard, Shards: g.Lease.Shards,
-		Attempt: g.Lease.Attempt, Try: try, Token: g.Lease.Token, Node: node, Trigger: work.TriggerOf(g.Lease), Payload: g.Lease.Payload,
-		Param: g.Lease.Param,
+		Attempt: g.Lease.Attempt, Try: try, Token: g.Lease.Token, Node: r.Node, Trigger: work.TriggerOf(g.Lease), Payload: g.Lease.Payload,
+		Param: g.Lease.Param, Logger: r.Log,
 	})
 }
 
