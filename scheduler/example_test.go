@@ -12,7 +12,7 @@ import (
 
 // A node: register functions, run it, stop it by its context.
 func Example() {
-	redis, err := redistest.Embed() // in production: redis.NewClient with MaxRetries -1 and ContextTimeoutEnabled
+	redis, err := redistest.Embed() // in production: scheduler.Connect("redis://localhost:6379")
 	if err != nil {
 		panic(err)
 	}

@@ -1,0 +1,39 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// Run returns at once for what cannot work, and says all that is wrong with the jobs.
+func TestRunRefuses(t *testing.T) {
+	nothing := func(context.Context, *jobs.Run) error { return nil }
+	good := jobs.Job{Name: "good", Schedule: "@hourly", Func: nothing}
+	const nobody = "redis://127.0.0.1:1"
+	for name, c := range map[string]struct {
+		url  string
+		jobs []jobs.Job
+		want []string
+	}{
+		"a URL":        {"localhost:6379", []jobs.Job{good}, []string{"scheduler: the Redis URL has no scheme"}},
+		"two jobs":     {nobody, []jobs.Job{{Name: "a", Schedule: "never", Func: nothing}, good, {Name: "b", Schedule: "@hourly"}}, []string{`job "a": schedule`, `job "b": func`}},
+		"a name twice": {nobody, []jobs.Job{good, good}, []string{`job "good": ` + jobs.ErrDuplicate.Error()}},
+		"no Redis":     {nobody, []jobs.Job{good}, []string{locking.ErrUnreachable.Error()}},
+	} {
+		err := scheduler.Run(t.Context(), c.url, c.jobs...)
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v; want %q", name, err, want)
+			}
+		}
+		if errors.Is(err, locking.ErrUnreachable) != (name == "no Redis") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
