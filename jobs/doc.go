@@ -15,6 +15,9 @@
 //		},
 //	})
 //
+// A run by hand may carry a payload, which is JSON: [Typed] makes a function of one that takes
+// the payload decoded, and refuses what does not fit with the name of the field.
+//
 // A job is filled with [Job.WithDefaults] and then checked with [Job.Validate]; the
 // registry does both, and [Registry.Check] looks at how the jobs go together. A setting
 // that would do nothing is refused: one that belongs to a policy the job does not have.
@@ -58,7 +61,8 @@
 //
 // A run is one granted execution of a tick. Its token only grows from one granted run of
 // the job to the next; hand it to whatever the run writes to, so that a stale run can be
-// refused there. The function's context ends when the run must stop, and
+// refused there. [Run.Logger] has the facts of the run in every line, and what is written to
+// [Run.Output] is kept with the run. The function's context ends when the run must stop, and
 // [context.Cause] says why: [ErrTimeout] for the job's own timeout, [ErrCancelled] for an
 // operator's word, [ErrReplaced] for a newer tick; other causes come from the scheduler and
 // the lock. The [Outcome] is what the ledger keeps.

@@ -1,10 +1,18 @@
 // Package scheduler is the node: it decides which ticks to claim, runs what it was granted and
 // records how it ended.
 //
+//	err := scheduler.Run(ctx, "redis://localhost:6379", jobs.Job{Name: "settle-orders", Schedule: "*/5 * * * *", Func: settle})
+//
+// Run is a whole program. With settings it is
+//
+//	client, err := scheduler.Connect("redis://localhost:6379")
 //	reg := jobs.NewRegistry()
 //	reg.MustAdd(jobs.Job{Name: "settle-orders", Schedule: "*/5 * * * *", Func: settle})
-//	node, err := scheduler.New(redisClient, reg, scheduler.Config{Name: "a1"})
+//	node, err := scheduler.New(client, reg, scheduler.Config{Name: "a1"})
 //	err = node.Run(ctx) // blocks; on ctx's end it drains, hands over, returns nil
+//
+// A [Client] looks into a namespace and operates it from any process: it triggers a job and waits for its outcome, lists,
+// pauses, cancels.
 //
 // # A tick's way
 //

@@ -1,6 +1,7 @@
-// Package redisconn holds what every user of Redis in this module needs: the
+// Package redisconn holds what every user of Redis in this module needs: clients by URL, the
 // check that a client does not retry behind our back, one way to tell an
-// unreachable server from an answer, scripts, and the token rule.
+// unreachable server from an answer, scripts, and the token rule. A program needs [Parse] and [Check] at most; the rest is for the
+// other packages of this module, and changes with them.
 //
 // # Why a client is refused
 //
