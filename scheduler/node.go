@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -39,12 +40,13 @@ type Node struct {
 	moves    *cluster.Moves
 	standing *cluster.Standing
 	events   *events
+	changing sync.Mutex            // which jobs there are, and roles
 	roles    atomic.Pointer[roles] // once the ledger is open
 	started  atomic.Bool
 }
 
 // New makes a node from a client that the caller keeps, a registry and settings. It checks all
-// three and talks to nobody. Jobs added to the registry later are not seen.
+// three and talks to nobody. Jobs added to the registry later are not seen; Node.Add adds some.
 func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, error) {
 	cfg = cfg.withDefaults()
 	if reg == nil {
@@ -57,42 +59,17 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 		cfg: cfg, client: client, id: cfg.seam.NewID(), log: cfg.Logger.With("node", cfg.Name),
 		clock: lane.NewClock(cfg.seam.Wall, cfg.MaxStep), standing: &cluster.Standing{},
 	}
-	var err error
-	if n.jobs, err = jobsOf(reg, cfg); err != nil {
-		return nil, err
+	all, err := jobsOf(reg.All(), cfg)
+	if err != nil {
+		return nil, fmt.Errorf("scheduler: %w", err)
 	}
+	n.jobs = work.NewJobs(all)
 	n.moves = cluster.NewMoves(cluster.MovesConfig{
 		Client: client, Next: cfg.Next, Namespace: cfg.Namespace, Name: cfg.Name, Jobs: n.jobs, Log: n.log,
 	})
 	n.health = lane.NewHealth(client, n.moves.Shut, n.log)
 	n.events = newEvents(cfg.Hooks, cfg.Name, n.clock, n.log)
 	return n, nil
-}
-
-// jobsOf are the jobs of a registry, as a node with these settings has them.
-func jobsOf(reg *jobs.Registry, cfg Config) (*work.Jobs, error) {
-	upstream := make(map[string]bool)
-	var all []*work.Job
-	for i, j := range reg.All() {
-		schedule, err := j.ParsedSchedule()
-		if err != nil {
-			return nil, fmt.Errorf("scheduler: job %s: %w", j.Name, err)
-		}
-		if cfg.Middleware != nil {
-			if j.Func = cfg.Middleware(j.Func); j.Func == nil {
-				return nil, fmt.Errorf("scheduler: job %s: the middleware returned no function", j.Name)
-			}
-		}
-		def := j.Definition()
-		//guard:generation-apart P7 the same job of another generation has another definition
-		def.Generation = cfg.Generation
-		all = append(all, &work.Job{Job: j, Schedule: schedule, Def: def, Digest: def.Digest(), Index: i})
-		upstream[j.After] = true
-	}
-	for _, j := range all {
-		j.Followed = upstream[j.Name]
-	}
-	return work.NewJobs(all), nil
 }
 
 // ID is the node's id, made by New.

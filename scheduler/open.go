@@ -21,7 +21,6 @@ func (n *Node) open(ctx context.Context) (*roles, error) {
 		r, err := n.openOnce(ctx)
 		if err == nil {
 			n.health.OK("open")
-			n.roles.Store(r)
 			return r, nil
 		}
 		if r != nil {
@@ -35,7 +34,10 @@ func (n *Node) open(ctx context.Context) (*roles, error) {
 	}
 }
 
+// openOnce makes roles of the jobs that there are. Those that are added later are added to the roles.
 func (n *Node) openOnce(ctx context.Context) (*roles, error) {
+	n.changing.Lock()
+	defer n.changing.Unlock()
 	if err := n.moves.Before(ctx); err != nil {
 		return nil, err
 	}
@@ -58,6 +60,7 @@ func (n *Node) openOnce(ctx context.Context) (*roles, error) {
 	}
 	n.warnEviction(ctx)
 	n.warnUnnamed(ctx)
+	n.roles.Store(r)
 	return r, nil
 }
 

@@ -28,15 +28,17 @@ type roles struct {
 	cluster *cluster.Cluster
 	agenda  *agenda.Agenda
 	ledger  *ledger.Ledger
+	inbox   *agenda.Inbox
 }
 
 // newRoles makes all roles; none of them does anything yet. values has those of Run's context, for the jobs' functions.
 func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
-	for _, j := range n.jobs.All {
+	for _, j := range n.jobs.All() {
 		j.Part = l.Partition(j.Name)
 	}
 	r, c := &roles{n: n, ledger: l, slots: agenda.NewSlots(n.cfg.MaxRunning)}, n.cfg
 	inbox, view, live := agenda.NewInbox(r.slots), &cluster.View{}, &runner.Live{}
+	r.inbox = inbox
 	answers, beat, lost := make(chan *work.Batch), make(chan struct{}, 1), make(chan struct{}, 1)
 	r.lanes = lane.New(lane.Config{
 		Ledger: l, ID: n.id, Name: c.Name, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,

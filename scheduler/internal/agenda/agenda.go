@@ -78,7 +78,8 @@ type Config struct {
 // Agenda is what the node will ask for. Only Run's goroutine touches it.
 type Agenda struct {
 	Config
-	states []*state // of Config.Jobs
+	states map[*work.Job]*state // also of jobs that were removed while they are asked for
+	order  []*state             // of the jobs that the node has
 	byName map[string]*state
 	queue  queue
 	lead   lead
@@ -95,14 +96,11 @@ type Agenda struct {
 // New makes an agenda of jobs that are not registered yet.
 func New(c Config) *Agenda {
 	e := &Agenda{
-		Config: c, byName: make(map[string]*state, len(c.Jobs.All)), lead: lead{fixed: c.Ahead},
+		Config: c, states: make(map[*work.Job]*state, c.Jobs.Len()), byName: make(map[string]*state, c.Jobs.Len()), lead: lead{fixed: c.Ahead},
 		waiting: make(map[string]*candidate),
 	}
-	for _, j := range c.Jobs.All {
-		s := &state{Job: j, outside: true}
-		s.tick = candidate{job: s, place: -1}
-		e.states = append(e.states, s)
-		e.byName[j.Name] = s
+	for _, j := range c.Jobs.All() {
+		e.add(j)
 	}
 	return e
 }

@@ -38,6 +38,7 @@ func (e *Agenda) claim(from *candidate, c ledger.Claim, until int64) {
 	j := from.job
 	e.queue.drop(from)
 	from.asked = true
+	j.asks++
 	if from.kind != pending {
 		e.queue.last = from.kind
 	}

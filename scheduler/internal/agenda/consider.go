@@ -151,7 +151,7 @@ func (e *Agenda) idle(name string) *state {
 
 // shed puts away what this node would take only because others have not: late ticks, and what is pending but for its own shards.
 func (e *Agenda) shed() {
-	for _, j := range e.states {
+	for _, j := range e.order {
 		if !j.owned {
 			e.queue.drop(&j.tick)
 		}

@@ -62,7 +62,10 @@ type Registered struct {
 
 func (v Registered) take(e *Agenda) {
 	for i, j := range v.Jobs {
-		s := e.states[j.Index]
+		s := e.states[j]
+		if s == nil || s.gone {
+			continue // it was removed meanwhile
+		}
 		s.outside = false
 		if !s.claiming {
 			e.again(s, v.Cursors[i], 0)
@@ -76,7 +79,7 @@ type Displaced struct{ Jobs []*work.Job }
 
 func (v Displaced) take(e *Agenda) {
 	for _, j := range v.Jobs {
-		if s := e.states[j.Index]; !s.outside {
+		if s := e.states[j]; s != nil && !s.outside {
 			s.outside = true
 			e.queue.drop(&s.tick)
 			e.Listener.Superseded(j.Name, work.Displaced)
@@ -84,6 +87,19 @@ func (v Displaced) take(e *Agenda) {
 	}
 }
 func (Displaced) late(*Slots) {}
+
+// Changed are jobs that the node has from now on, before its other roles know of them, and jobs that it has no more.
+type Changed struct{ In, Out []*work.Job }
+
+func (v Changed) take(e *Agenda) {
+	for _, j := range v.Out {
+		e.remove(j)
+	}
+	for _, j := range v.In {
+		e.add(j)
+	}
+}
+func (Changed) late(*Slots) {}
 
 // Settled are runs that have ended here, all that were reported together: their jobs are free, and the slots that they still held.
 type Settled struct {
@@ -105,7 +121,7 @@ type Reaped struct{ Jobs []*work.Job }
 
 func (v Reaped) take(e *Agenda) {
 	for _, j := range v.Jobs {
-		e.freed(e.states[j.Index])
+		e.freed(e.states[j])
 	}
 }
 func (Reaped) late(*Slots) {}
@@ -125,7 +141,7 @@ func (Shed) late(*Slots)    {}
 // own takes up for which jobs this node goes first, and for which of their shards.
 func (e *Agenda) own(owned map[*work.Job]bool, shards map[*work.Job][]int) {
 	now := e.Clock.Now()
-	for _, j := range e.states {
+	for _, j := range e.order {
 		j.mine = shards[j.Job]
 		if j.owned == owned[j.Job] {
 			continue
@@ -147,7 +163,10 @@ func (e *Agenda) own(owned map[*work.Job]bool, shards map[*work.Job][]int) {
 // a busy job would come too late every time, and a node that works off late ticks of another's job would
 // hardly get ahead. Jobs that follow it are looked after at once as well.
 func (e *Agenda) freed(j *state) {
-	if j.Followed {
+	if j == nil {
+		return // it was removed
+	}
+	if e.Jobs.Followed(j.Name) {
 		e.Lanes.Sweep(j.Part)
 	}
 	j.ends++

@@ -23,7 +23,8 @@ func (e *Agenda) hear(b *work.Batch) {
 	e.inflight--
 	e.lead.answered(e.inflight, b)
 	for i, j := range b.Jobs {
-		r := reply{candidate: &e.states[j.Index].tick, claim: b.Claims[i], batch: b}
+		s := e.states[j]
+		r := reply{candidate: &s.tick, claim: b.Claims[i], batch: b}
 		if r.claim.Pending {
 			r.candidate = e.waiting[r.claim.Run]
 		}
@@ -42,6 +43,7 @@ func (e *Agenda) hear(b *work.Batch) {
 			r.job.claiming = false
 			e.again(r.job, cursor, delay)
 		}
+		e.heard(s, 1)
 	}
 }
 

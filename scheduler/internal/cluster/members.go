@@ -28,6 +28,7 @@ const (
 // jobs this node goes first.
 type members struct {
 	n     *Cluster
+	held  int               // the version of the node's jobs that was announced, 0 for none
 	set   string            // digest of defs
 	defs  map[string]string // job -> digest of its definition
 	start time.Time
@@ -47,22 +48,36 @@ type members struct {
 }
 
 func newMembers(n *Cluster) *members {
-	m := &members{n: n, warned: make(map[string]bool), strange: lane.Strangers{Log: n.Log}, damaged: lane.Strangers{Log: n.Log}, handing: handing{over: make(chan struct{}, 1)}, defs: make(map[string]string, len(n.Jobs.All)), start: n.Wall()}
-	for _, j := range n.Jobs.All {
-		m.defs[j.Name] = j.Digest
-	}
-	m.set = sharding.SetDigest(m.defs)
+	m := &members{n: n, warned: make(map[string]bool), strange: lane.Strangers{Log: n.Log}, damaged: lane.Strangers{Log: n.Log}, handing: handing{over: make(chan struct{}, 1)}, start: n.Wall()}
 	return m
 }
 
 // join enters the roster before anything is registered or claimed, so that the others know which
 // definitions live.
 func (m *members) join(ctx context.Context) error {
-	if err := m.n.Roster.Announce(ctx, m.set, m.defs); err != nil {
-		return redisconn.Explain("announce the node's jobs", err)
+	if err := m.announce(ctx); err != nil {
+		return err
 	}
 	_, err := m.beat(ctx)
 	return err
+}
+
+// announce says which jobs the node has, when others than before.
+func (m *members) announce(ctx context.Context) error {
+	version := m.n.Jobs.Version()
+	if version == m.held {
+		return nil
+	}
+	m.defs = make(map[string]string, m.n.Jobs.Len())
+	for _, j := range m.n.Jobs.All() {
+		m.defs[j.Name] = j.Digest
+	}
+	m.set = sharding.SetDigest(m.defs)
+	if err := m.n.Roster.Announce(ctx, m.set, m.defs); err != nil {
+		return redisconn.Explain("announce the node's jobs", err)
+	}
+	m.held = version
+	return nil
 }
 
 // run beats until ctx ends. It is the only role that touches m after join.
@@ -118,6 +133,9 @@ func (m *members) leave(ctx context.Context) error {
 func (m *members) beat(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
+	if err := m.announce(ctx); err != nil {
+		return false, err
+	}
 	self := m.self()
 	view, err := m.n.Roster.Beat(ctx, self)
 	if err == nil && view.Unannounced {
@@ -234,7 +252,7 @@ func (m *members) self() sharding.Member {
 			ID: n.ID, Name: n.Name, Weight: n.Weight, Labels: n.Labels, Set: m.set, Draining: n.Standing.Leaving.Load(),
 		},
 		Version: n.Version, Revision: n.Revision, Generation: n.Generation, State: state, Started: m.start,
-		OffsetMS: n.Clock.Ahead().Milliseconds(), Running: n.Slots.Used(), Jobs: len(n.Jobs.All), Owned: owned,
+		OffsetMS: n.Clock.Ahead().Milliseconds(), Running: n.Slots.Used(), Jobs: n.Jobs.Len(), Owned: owned,
 		Told: told, Placed: placed, Trouble: n.trouble(),
 	}
 }
@@ -242,8 +260,8 @@ func (m *members) self() sharding.Member {
 // assign works out for which jobs this node goes first and tells the agenda.
 func (m *members) assign() {
 	c := m.n.View.Crowd()
-	owned, shards := c.owned(m.n.Jobs.All, m.n.ID), make(map[*work.Job][]int)
-	for _, j := range m.n.Jobs.All {
+	owned, shards := c.owned(m.n.Jobs.All(), m.n.ID), make(map[*work.Job][]int)
+	for _, j := range m.n.Jobs.All() {
 		if j.Shards <= 1 {
 			continue
 		}
@@ -253,7 +271,7 @@ func (m *members) assign() {
 	}
 	m.owned = len(owned)
 	m.give(owned)
-	m.n.Log.Info("roster changed", "nodes", len(c.Nodes), "jobs", len(m.n.Jobs.All), "owned", m.owned)
+	m.n.Log.Info("roster changed", "nodes", len(c.Nodes), "jobs", m.n.Jobs.Len(), "owned", m.owned)
 	maps.Copy(owned, m.giving)
 	m.n.Inbox.Tell(agenda.Owned{Jobs: owned, Shards: shards})
 }

@@ -242,7 +242,7 @@ func (r *Moves) unnoted(m ledger.Move) {
 		return
 	}
 	r.lost = false // a move has brought it here
-	if r.noted = false; len(r.Jobs.All) > 0 {
+	if r.noted = false; r.Jobs.Len() > 0 {
 		wait.Signal(r.ajar)
 	} else {
 		r.reopen()

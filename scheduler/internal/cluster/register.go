@@ -31,7 +31,7 @@ func (r *registrar) begun() {
 	}
 	r.fresh = false
 	r.n.Standing.Registered.Store(true)
-	r.n.Log.Info("node started", "id", r.n.ID, "namespace", r.n.Namespace, "jobs", len(r.n.Jobs.All), "revision", r.n.Revision, "generation", r.n.Generation)
+	r.n.Log.Info("node started", "id", r.n.ID, "namespace", r.n.Namespace, "jobs", r.n.Jobs.Len(), "revision", r.n.Revision, "generation", r.n.Generation)
 }
 
 // register stores the definitions of jobs, in batches by partition and there by index, however they

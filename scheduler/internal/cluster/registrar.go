@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,8 @@ import (
 type registrar struct {
 	n       *Cluster
 	outside map[*work.Job]string // why; every job at first
+	has     map[*work.Job]bool   // what the node has, as far as this role has heard
+	changed chan struct{}        // holds one signal: the node has other jobs
 	rivals  map[*work.Job]string // digests of what is stored of jobs that are superseded
 	fresh   bool                 // the first registration is still to come
 	lost    chan struct{}        // holds one signal: Redis may have lost what it knew, register everything
@@ -49,21 +52,33 @@ type outcast struct {
 
 func newRegistrar(n *Cluster) *registrar {
 	r := &registrar{
-		n: n, outside: make(map[*work.Job]string, len(n.Jobs.All)), fresh: true, shelf: shelf{fresh: true, has: make(map[*work.Job]bool)},
+		n: n, outside: make(map[*work.Job]string, n.Jobs.Len()), fresh: true, shelf: shelf{fresh: true, has: make(map[*work.Job]bool)},
 		lost: n.Lost, told: make(chan struct{}, 1), epoch: make(chan struct{}, 1),
-		stirred: make(chan struct{}, 1), rivals: make(map[*work.Job]string),
+		stirred: make(chan struct{}, 1), rivals: make(map[*work.Job]string), changed: make(chan struct{}, 1),
 	}
-	for _, j := range n.Jobs.All {
-		r.outside[j] = work.Unregistered
-	}
+	r.changes()
 	return r
+}
+
+// changes takes up which jobs the node has.
+func (r *registrar) changes() {
+	has := make(map[*work.Job]bool, r.n.Jobs.Len())
+	for _, j := range r.n.Jobs.All() {
+		if has[j] = true; !r.has[j] {
+			r.outside[j] = work.Unregistered
+		}
+	}
+	gone := func(j *work.Job, _ string) bool { return !has[j] }
+	maps.DeleteFunc(r.outside, gone)
+	maps.DeleteFunc(r.rivals, gone)
+	r.has = has
 }
 
 // run registers until ctx ends.
 func (r *registrar) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	if len(r.n.Jobs.All) == 0 {
+	if r.n.Jobs.Len() == 0 {
 		r.begun() // no answer will come
 	}
 	for try := 0; ; {
@@ -78,9 +93,12 @@ func (r *registrar) run(ctx context.Context) {
 		case <-r.lost:
 			what = tryAll
 			r.n.Log.Info("every job is registered again, in case that Redis has lost it")
-			for _, j := range r.n.Jobs.All {
+			for _, j := range r.n.Jobs.All() {
 				r.outside[j] = work.Vanished
 			}
+		case <-r.changed:
+			r.changes()
+			what = tryOutside
 		case <-r.epoch:
 			what, r.waiting.looks = tryAll, true
 		case <-r.n.Moves.ajar:
@@ -119,6 +137,9 @@ func (r *registrar) take() (now bool) {
 	r.casts = nil
 	r.mu.Unlock()
 	for _, o := range casts {
+		if !r.has[o.job] {
+			continue // it was removed
+		}
 		if o.why == work.Superseded {
 			o.why = work.Displaced // by a newer build or another generation, once will tell
 		}
@@ -187,7 +208,7 @@ func (r *registrar) unheard(err *error) []int {
 // knock says what to try to see whether what a move has closed is open again: whatever was answered closed, and some job at
 // least.
 func (r *registrar) knock() scope {
-	for _, j := range r.n.Jobs.All {
+	for _, j := range r.n.Jobs.All() {
 		if r.outside[j] != work.Standby {
 			r.outside[j] = cmp.Or(r.outside[j], work.Sealed)
 			return tryOutside
@@ -244,7 +265,7 @@ func (r *registrar) refollow(ctx context.Context) error {
 	if time.Since(r.refollowed) < refollowEvery || r.n.Moves.isClosed() {
 		return nil
 	}
-	for _, j := range r.n.Jobs.All {
+	for _, j := range r.n.Jobs.All() {
 		if j.After == "" || r.outside[j] != "" {
 			continue
 		}

@@ -129,7 +129,7 @@ func (r *registrar) hope(ctx context.Context, what scope) (scope, error) {
 // goes first for a job learns that from its claims, and nobody else needs to know.
 func (r *registrar) revise(ctx context.Context) error {
 	var names []string
-	for _, j := range r.n.Jobs.All {
+	for _, j := range r.n.Jobs.All() {
 		if r.outside[j] == "" {
 			names = append(names, j.Name)
 		}
@@ -145,7 +145,7 @@ func (r *registrar) revise(ctx context.Context) error {
 		return err
 	}
 	var gone []*work.Job
-	for _, j := range r.n.Jobs.All {
+	for _, j := range r.n.Jobs.All() {
 		if digest := stored[j.Name]; r.outside[j] == "" && digest != "" && digest != j.Digest {
 			r.outside[j] = work.Displaced
 			gone = append(gone, j)
@@ -175,15 +175,15 @@ func (r *registrar) stands() {
 	some := w.some
 	w.some = on > 0
 	w.looks = on > 0 || w.promoting != ""
-	idle := on > 0 && on == len(r.n.Jobs.All)
+	idle := on > 0 && on == r.n.Jobs.Len()
 	r.idle.Store(idle)
 	switch active := r.active(); {
 	case idle && !was:
 		r.n.Log.Info("on standby: another generation is active; nothing is claimed until this one is promoted", "active", active, "generation", r.n.Generation, "jobs", on)
 	case !idle && was:
-		r.n.Log.Info("not on standby any more: jobs of this generation are claimed", "generation", r.n.Generation, "jobs", len(r.n.Jobs.All)-len(r.outside))
+		r.n.Log.Info("not on standby any more: jobs of this generation are claimed", "generation", r.n.Generation, "jobs", r.n.Jobs.Len()-len(r.outside))
 	case on > 0 && !some && !idle:
-		r.n.Log.Info("jobs on standby: another generation runs them", "active", active, "generation", r.n.Generation, "jobs", on, "of", len(r.n.Jobs.All))
+		r.n.Log.Info("jobs on standby: another generation runs them", "active", active, "generation", r.n.Generation, "jobs", on, "of", r.n.Jobs.Len())
 	}
 	if idle != was {
 		wait.Signal(r.n.Beat) // the roster says so

@@ -155,7 +155,7 @@ func (n *Lanes) Trouble() error {
 
 // trouble is why no job of this node is claimed, nil when some are or there is none.
 func (n *Lanes) trouble() (err error) {
-	for _, j := range n.Jobs.All {
+	for _, j := range n.Jobs.All() {
 		l := n.of(j.Part)
 		if !l.breaker.shut() {
 			return nil

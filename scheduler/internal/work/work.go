@@ -20,8 +20,7 @@ type Job struct {
 	Def      jobs.Definition
 	Digest   string
 	Part     int
-	Index    int  // among the node's jobs, by name; decides where nothing else does
-	Followed bool // another job of the node follows it
+	Index    int // among the node's jobs; decides where nothing else does
 }
 
 // Attempts is how often one tick may be granted before a crash ends it.

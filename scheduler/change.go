@@ -1,0 +1,119 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/agenda"
+	"github.com/escapement/escapement/scheduler/internal/work"
+)
+
+// Add gives the node more jobs, at any time: before Run, and while it runs. They are checked together with those that the node has, and all
+// or none are added. Other nodes need not have them. Add does not wait for Redis: a job is claimed as soon as its definition is stored
+// there, within a second or so. To change a job, Remove it and Add it anew; what counts then is what counts in a deploy.
+func (n *Node) Add(list ...jobs.Job) error {
+	n.changing.Lock()
+	defer n.changing.Unlock()
+	if n.standing.Leaving.Load() {
+		return errors.New("scheduler: the node is stopping; add the jobs to another one")
+	}
+	list = slices.Clone(list)
+	reg, err := registryOf(n.jobs.All())
+	for i, j := range list {
+		if err = errors.Join(err, reg.Add(j)); err == nil {
+			list[i], _ = reg.Get(j.Name) // with its defaults
+		}
+	}
+	if err == nil {
+		err = n.cfg.validate(reg)
+	}
+	var in []*work.Job
+	if err == nil {
+		in, err = jobsOf(list, n.cfg)
+	}
+	if err != nil {
+		return fmt.Errorf("scheduler: add jobs: %w", err)
+	}
+	n.change(in, nil)
+	return nil
+}
+
+// Remove takes jobs away from the node, all or none, at any time. The node claims no further runs of them; one that is granted, or about to
+// be, goes on to its end. In Redis a job stays, with its history, as it does when a deploy drops it: other nodes that have it go on, and
+// where none has it, its ticks wait until one does; Client.Remove forgets it. A job that another one of the node follows is refused.
+func (n *Node) Remove(names ...string) error {
+	n.changing.Lock()
+	defer n.changing.Unlock()
+	var out []*work.Job
+	var errs []error
+	for _, name := range names {
+		j := n.jobs.Named(name)
+		if j == nil || slices.Contains(out, j) {
+			errs = append(errs, fmt.Errorf("the node has no job %q to remove", name))
+			continue
+		}
+		out = append(out, j)
+	}
+	if errs == nil {
+		reg, err := registryOf(slices.DeleteFunc(slices.Clone(n.jobs.All()), func(j *work.Job) bool { return slices.Contains(names, j.Name) }))
+		errs = append(errs, err, reg.Check())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("scheduler: remove jobs: %w", err)
+	}
+	n.change(nil, out)
+	return nil
+}
+
+// change takes jobs in and out. The agenda has heard of a job before anybody can speak to it of that job, and hears last that it is gone.
+func (n *Node) change(in, out []*work.Job) {
+	r := n.roles.Load()
+	if r == nil {
+		n.jobs.Change(in, out)
+		return
+	}
+	defer func() { n.log.Info("the node has other jobs", "added", len(in), "removed", len(out), "jobs", n.jobs.Len()) }()
+	for _, j := range in {
+		j.Part = r.ledger.Partition(j.Name)
+	}
+	if len(in) > 0 {
+		r.inbox.Tell(agenda.Changed{In: in})
+	}
+	if n.jobs.Change(in, out); len(out) > 0 {
+		r.inbox.Tell(agenda.Changed{Out: out})
+	}
+	r.cluster.Changed()
+}
+
+// jobsOf are jobs as a node with these settings has them.
+func jobsOf(list []jobs.Job, cfg Config) ([]*work.Job, error) {
+	all := make([]*work.Job, 0, len(list))
+	for _, j := range list {
+		schedule, err := j.ParsedSchedule()
+		if err != nil {
+			return nil, fmt.Errorf("job %s: %w", j.Name, err)
+		}
+		if cfg.Middleware != nil {
+			if j.Func = cfg.Middleware(j.Func); j.Func == nil {
+				return nil, fmt.Errorf("job %s: the middleware returned no function", j.Name)
+			}
+		}
+		def := j.Definition()
+		//guard:generation-apart P7 the same job of another generation has another definition
+		def.Generation = cfg.Generation
+		all = append(all, &work.Job{Job: j, Schedule: schedule, Def: def, Digest: def.Digest()})
+	}
+	return all, nil
+}
+
+// registryOf has the jobs of a node.
+func registryOf(all []*work.Job) (*jobs.Registry, error) {
+	reg := jobs.NewRegistry()
+	var errs []error
+	for _, j := range all {
+		errs = append(errs, reg.Add(j.Job))
+	}
+	return reg, errors.Join(errs...)
+}

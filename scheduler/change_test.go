@@ -1,0 +1,143 @@
+package scheduler_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// Jobs come to a running node and go again, while another node has some of them: each tick runs once, wherever the job is held, and no tick
+// is lost.
+func TestJobsComeAndGo(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		list := many(12, s)
+		a := c.start("a", scheduler.Config{}, list[:4]...)
+		b := c.start("b", scheduler.Config{}, list...)
+		time.Sleep(10*time.Second + 300*time.Millisecond)
+		if err := a.Add(list[4:]...); err != nil {
+			t.Fatal(err)
+		}
+		added := time.Now()
+		time.Sleep(10 * time.Second)
+		if n := s.ranOn("a", added.Add(3*time.Second)); n < 20 {
+			t.Errorf("a ran %d ticks in 7 s after it got as many jobs as b", n)
+		}
+		gone := []string{"job-00", "job-05", "job-11"}
+		if err := b.Remove(gone...); err != nil {
+			t.Fatal(err)
+		}
+		removed := time.Now()
+		time.Sleep(10 * time.Second)
+		for _, r := range s.all() {
+			if slices.Contains(gone, r.job) && r.node == "b" && r.tick.After(removed.Add(time.Second)) {
+				t.Errorf("b ran %s at %s, %s after it was removed there", r.job, r.tick.Format(time.TimeOnly), r.tick.Sub(removed))
+			}
+		}
+		if late := s.each(t, list, added.Add(-8*time.Second), time.Now().Add(-3*time.Second)); late > 2*time.Second {
+			t.Errorf("a tick was %s late", late)
+		}
+		for _, n := range []*running{a, b} {
+			if v := c.node(n.Name()); v.Jobs != map[string]int{"a": 12, "b": 9}[n.Name()] {
+				t.Errorf("%s shows %d jobs", n.Name(), v.Jobs)
+			}
+		}
+		c.end()
+		s.check(t)
+	})
+}
+
+// A job that its last node has removed stays in Redis, and its ticks wait; it may come back as another one. A run that goes on while its job is
+// removed ends as it would have.
+func TestTheLastNodeRemovesAJob(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s, started, ended := &sink{}, make(chan time.Time, 9), make(chan error, 9)
+		job := eachSecond("job", s)
+		a := c.start("a", scheduler.Config{}, job, lasting(90*time.Second, started, ended))
+		<-started
+		time.Sleep(500 * time.Millisecond)
+		for round := range 20 { // at different phases of claims in flight
+			if err := a.Remove("job"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Duration(3000+round*37) * time.Millisecond)
+			ran := len(s.ticks("job"))
+			if v := c.job("job"); !v.Orphan || v.Owner != "" {
+				t.Errorf("round %d: %+v", round, v)
+			}
+			job.TTL += time.Second
+			if err := a.Add(job); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(3 * time.Second)
+			if v := c.job("job"); v.Orphan || v.TTLMS != job.TTL.Milliseconds() || len(s.ticks("job")) < ran+3 {
+				t.Errorf("round %d: %d runs more, %+v", round, len(s.ticks("job"))-ran, v)
+			}
+		}
+		if err := a.Remove("lasting"); err != nil {
+			t.Fatal(err)
+		}
+		if cause := <-ended; cause != nil {
+			t.Errorf("the run that went on was ended: %v", cause)
+		}
+		time.Sleep(2 * time.Second)
+		if got := outcomes(c.runs("lasting")); got["succeeded"] != 1 {
+			t.Errorf("history of the job with a run that went on: %v", got)
+		}
+		c.end()
+		s.check(t)
+	})
+}
+
+// What is wrong with one of the jobs keeps all of them from being added or removed, before the node runs and while it does.
+func TestChangesAreRefusedWhole(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		good, after := eachSecond("good", s), jobs.Job{Name: "after", After: "first", Func: func(context.Context, *jobs.Run) error { return nil }}
+		reg := jobs.NewRegistry()
+		reg.MustAdd(eachSecond("first", s))
+		idle := must[*scheduler.Node](t)(scheduler.New(c.redis(), reg, scheduler.Config{Name: "idle"}))
+		if err := idle.Add(good); err != nil {
+			t.Error(err)
+		}
+		n := c.start("a", scheduler.Config{}, eachSecond("first", s), after)
+		time.Sleep(2 * time.Second)
+		short := good
+		short.TTL = time.Second
+		for want, change := range map[string]error{
+			`job "first": jobs: name already registered`: n.Add(good, eachSecond("first", s)),
+			`job "good": jobs: name already registered`:  idle.Add(good),
+			"ttl: 1s is outside":                         n.Add(eachSecond("fine", s), short),
+			`no job "strange"`:                           n.Remove("first", "strange"),
+			`after: there is no job`:                     n.Remove("first"),
+			`no job "after" to remove`:                   n.Remove("after", "after"),
+		} {
+			if change == nil || !strings.Contains(change.Error(), want) {
+				t.Errorf("%v; want %s", change, want)
+			}
+		}
+		time.Sleep(3 * time.Second)
+		names := make(map[string]bool)
+		for _, v := range must[[]scheduler.JobView](t)(c.ops().Jobs(t.Context())) {
+			names[v.Name] = true
+		}
+		if got := slices.Sorted(maps.Keys(names)); fmt.Sprint(got) != "[after first]" {
+			t.Errorf("there are %v", got)
+		}
+		if err := n.Remove("after", "first"); err != nil {
+			t.Error(err)
+		}
+		c.leave(n)
+		if err := n.Add(good); err == nil || !strings.Contains(err.Error(), "stopping") {
+			t.Errorf("a node that has ended takes jobs: %v", err)
+		}
+	})
+}
