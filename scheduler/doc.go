@@ -11,6 +11,8 @@
 //	node, err := scheduler.New(client, reg, scheduler.Config{Name: "a1"})
 //	err = node.Run(ctx) // blocks; on ctx's end it drains, hands over, returns nil
 //
+// [Node.Add] and [Node.Remove] change the jobs of a running node.
+//
 // A [Client] looks into a namespace and operates it from any process: it triggers a job and waits for its outcome, lists,
 // pauses, cancels.
 //

@@ -26,7 +26,8 @@ func ExampleClient() {
 	defer redis.Close()
 	client := redis.Client() // in production: scheduler.Connect("redis://localhost:6379")
 	defer client.Close()
-	defer startReports(scheduler.Config{Name: "a1"}, redis)()
+	_, stop := startReports(scheduler.Config{Name: "a1"}, redis)
+	defer stop()
 
 	ops, err := scheduler.NewClient(client, "escapement")
 	if err != nil {
@@ -75,7 +76,7 @@ func ExampleConfig_middleware() {
 	defer redis.Close()
 	client := redis.Client()
 	defer client.Close()
-	stop := startReports(scheduler.Config{
+	_, stop := startReports(scheduler.Config{
 		Name: "a1",
 		Middleware: func(next jobs.Func) jobs.Func {
 			return func(ctx context.Context, run *jobs.Run) error {
@@ -104,7 +105,7 @@ func ExampleConfig_middleware() {
 }
 
 // startReports starts a node that makes reports, waits until its job is there, and returns what stops it.
-func startReports(cfg scheduler.Config, redis *redistest.Embedded) (stop func()) {
+func startReports(cfg scheduler.Config, redis *redistest.Embedded) (node *scheduler.Node, stop func()) {
 	client, reg := redis.Client(), jobs.NewRegistry()
 	type report struct {
 		Month string `json:"month"`
@@ -131,7 +132,7 @@ func startReports(cfg scheduler.Config, redis *redistest.Embedded) (stop func())
 		case <-time.After(time.Millisecond):
 		}
 	}
-	return func() {
+	return node, func() {
 		cancel()
 		if err := <-ended; err != nil {
 			panic(err)

@@ -102,12 +102,6 @@ func (n *Cluster) Attend(ctx context.Context) { n.members.run(ctx) }
 // Register stores definitions until ctx ends.
 func (n *Cluster) Register(ctx context.Context) { n.registrar.run(ctx) }
 
-// Changed is told that the node has other jobs. It does not wait.
-func (n *Cluster) Changed() {
-	wait.Signal(n.registrar.changed)
-	wait.Signal(n.Beat)
-}
-
 // Expelled is told of a job that cannot be claimed until it is registered again. It does not wait.
 func (n *Cluster) Expelled(j *work.Job, why string) { n.registrar.Expelled(j, why) }
 

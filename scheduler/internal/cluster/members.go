@@ -62,24 +62,6 @@ func (m *members) join(ctx context.Context) error {
 	return err
 }
 
-// announce says which jobs the node has, when others than before.
-func (m *members) announce(ctx context.Context) error {
-	version := m.n.Jobs.Version()
-	if version == m.held {
-		return nil
-	}
-	m.defs = make(map[string]string, m.n.Jobs.Len())
-	for _, j := range m.n.Jobs.All() {
-		m.defs[j.Name] = j.Digest
-	}
-	m.set = sharding.SetDigest(m.defs)
-	if err := m.n.Roster.Announce(ctx, m.set, m.defs); err != nil {
-		return redisconn.Explain("announce the node's jobs", err)
-	}
-	m.held = version
-	return nil
-}
-
 // run beats until ctx ends. It is the only role that touches m after join.
 func (m *members) run(ctx context.Context) {
 	m.assign()

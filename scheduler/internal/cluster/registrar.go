@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -58,20 +57,6 @@ func newRegistrar(n *Cluster) *registrar {
 	}
 	r.changes()
 	return r
-}
-
-// changes takes up which jobs the node has.
-func (r *registrar) changes() {
-	has := make(map[*work.Job]bool, r.n.Jobs.Len())
-	for _, j := range r.n.Jobs.All() {
-		if has[j] = true; !r.has[j] {
-			r.outside[j] = work.Unregistered
-		}
-	}
-	gone := func(j *work.Job, _ string) bool { return !has[j] }
-	maps.DeleteFunc(r.outside, gone)
-	maps.DeleteFunc(r.rivals, gone)
-	r.has = has
 }
 
 // run registers until ctx ends.

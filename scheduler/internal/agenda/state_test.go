@@ -1,0 +1,52 @@
+package agenda
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/work"
+)
+
+// A job that is removed while a tick, a pending run or a shard of it is asked for is not asked for again, whatever the answer is and whoever
+// registers it meanwhile, and it is forgotten. What has its name is another job.
+func TestRemovedWhileAskedFor(t *testing.T) {
+	for _, v := range []ledger.Verdict{0, ledger.Granted, ledger.Held, ledger.Moved, ledger.Opened, ledger.Superseded, ledger.Unknown} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(3, "job", "other")
+			w.Config.Registrar = deaf{}
+			w.claims = make(chan *work.Batch, 9)
+			w.Lanes = idle{claims: w.claims}
+			j := w.jobs[0]
+			registered := Registered{Jobs: []*work.Job{j}, Cursors: []int64{time.Now().UnixMilli()}}
+			registered.take(w.Agenda)
+			w.fire()
+			w.found(waits("job/1"), waits("job/2"), part("job/3", 0))
+			w.fire()
+			out := Changed{Out: []*work.Job{j}}
+			out.take(w.Agenda)
+			registered.take(w.Agenda)
+			anew := *j
+			Changed{In: []*work.Job{&anew}}.take(w.Agenda)
+			for range len(w.claims) {
+				b := <-w.claims
+				b.Answers, b.Begun = make([]ledger.Answer, len(b.Claims)), make([]bool, len(b.Claims))
+				for i := range b.Answers {
+					b.Answers[i] = ledger.Answer{Verdict: v, Cursor: time.Now().UnixMilli()}
+				}
+				w.hear(b)
+			}
+			time.Sleep(time.Minute)
+			w.fire()
+			if len(w.claims) > 0 || w.states[j] != nil || w.byName["job"].Job != &anew || len(w.waiting) > 0 || w.Slots.Used() > 0 {
+				t.Errorf("answer %v: %d claims, %d runs wait, %d slots are used, forgotten %v", v, len(w.claims), len(w.waiting), w.Slots.Used(), w.states[j] == nil)
+			}
+		})
+	}
+}
+
+// deaf hears nothing.
+type deaf struct{}
+
+func (deaf) Expelled(*work.Job, string) {}
