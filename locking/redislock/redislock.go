@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/internal/lockredis"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -90,7 +91,7 @@ func checkClient(client redis.UniversalClient) error {
 
 func (c Config) check() error {
 	var errs []error
-	if err := redisconn.CheckNamespace(c.Namespace, between); err != nil {
+	if err := lockredis.CheckNamespace(c.Namespace, between); err != nil {
 		errs = append(errs, err)
 	}
 	if c.Confirm < 0 {
@@ -123,13 +124,13 @@ func (d *Driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant,
 	}
 	return locking.Grant{
 		Name: r.Name, Owner: r.Owner, Token: token, Delay: r.Delay,
-		TTL: time.Duration(redisconn.Millis(r.TTL)) * time.Millisecond, Asked: asked, Slept: slept,
+		TTL: time.Duration(lockredis.Millis(r.TTL)) * time.Millisecond, Asked: asked, Slept: slept,
 	}, nil
 }
 
 // acquireArgs are the arguments of acquire.lua, without the last ones that say nothing: each costs time.
 func acquireArgs(r locking.Request, channel string) []any {
-	args := []any{r.Owner, redisconn.Millis(r.TTL), r.Holder, redisconn.Millis(r.Delay), channel, r.After, r.From}
+	args := []any{r.Owner, lockredis.Millis(r.TTL), r.Holder, lockredis.Millis(r.Delay), channel, r.After, r.From}
 	given := []bool{true, true, r.Holder != "", r.Delay > 0, channel != "", r.After > 0, r.From > 0}
 	for !given[len(args)-1] {
 		args = args[:len(args)-1]

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/internal/lockredis"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -51,7 +52,7 @@ func (d *Driver) renew(ctx context.Context, batch []locking.Renewal, locks []int
 		r := batch[i]
 		value := strconv.FormatInt(r.Token, 10) + ":" + r.Owner
 		keys := lockKeys(d.namespace, r.Name)
-		cmds[i] = add(ctx, pipe, keys[:1], value, redisconn.Millis(r.TTL+r.Delay))
+		cmds[i] = add(ctx, pipe, keys[:1], value, lockredis.Millis(r.TTL+r.Delay))
 		if firstOfTheHour(time.Now(), r.TTL) { // its failure is the next one's to mend
 			pipe.PExpire(ctx, keys[1], time.Duration(stateKeep)*time.Millisecond+r.TTL+r.Delay)
 		}

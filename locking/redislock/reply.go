@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/internal/lockredis"
 )
 
 // Codes of the scripts; each script says what they mean there.
@@ -33,19 +33,19 @@ func acquired(cmd *redis.Cmd) ([]any, error) {
 func readAcquired(r locking.Request, reply []any, op string) (locking.Token, error) {
 	var code, left, place int64
 	var text, who string
-	if redisconn.Scan(reply, &code, &text) && code == codeGranted {
+	if lockredis.Scan(reply, &code, &text) && code == codeGranted {
 		token, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return 0, fmt.Errorf("%s: token %q: %w", op, text, err)
 		}
 		return token, nil
 	}
-	if !redisconn.Scan(reply, &code, &text, &left, &place, &who) {
+	if !lockredis.Scan(reply, &code, &text, &left, &place, &who) {
 		return 0, unexpected(op, reply)
 	}
 	switch code {
 	case codeHeld:
-		return 0, &locking.HeldError{Name: r.Name, Owner: text, Holder: who, Until: redisconn.Left(left), Place: int(place)}
+		return 0, &locking.HeldError{Name: r.Name, Owner: text, Holder: who, Until: lockredis.Left(left), Place: int(place)}
 	case codeReturned:
 		return 0, fmt.Errorf("%s: %w: this owner has given it back already", op, locking.ErrLost)
 	case codeRevoked:
@@ -64,14 +64,14 @@ var held = regexp.MustCompile(`^(-?)(\d{1,16}):(.*)$`)
 func readOwner(name string, reply []any, op string) (locking.Ownership, error) {
 	var left, waiters int64
 	var value, who string
-	if !redisconn.Scan(reply, &value, &left, &who, &waiters) {
+	if !lockredis.Scan(reply, &value, &left, &who, &waiters) {
 		return locking.Ownership{}, unexpected(op, reply)
 	}
 	o := locking.Ownership{Name: name, Waiters: int(waiters)}
 	if value == "" {
 		return o, nil
 	}
-	o.Holder, o.Left = who, redisconn.Left(left)
+	o.Holder, o.Left = who, lockredis.Left(left)
 	m := held.FindStringSubmatch(value)
 	if m == nil { // not ours; shown as it is, and left alone
 		o.Owner = value

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/internal/lockredis"
 )
 
 // Acquire is described at locking.Driver. A ttl is rounded up to milliseconds.
@@ -80,7 +80,7 @@ func (a *attempt) grant(token locking.Token) locking.Grant {
 	r := a.request
 	return locking.Grant{
 		Name: r.Name, Owner: r.Owner, Token: token, Delay: r.Delay,
-		TTL: time.Duration(redisconn.Millis(r.TTL)) * time.Millisecond, Asked: a.asked, Slept: a.slept,
+		TTL: time.Duration(lockredis.Millis(r.TTL)) * time.Millisecond, Asked: a.asked, Slept: a.slept,
 	}
 }
 
@@ -140,8 +140,8 @@ func (a *attempt) promise(ctx context.Context) {
 	d, r := a.driver, a.request
 	answers := askAll(ctx, d, 0, d.lanes.enter(r.Name, r.Owner, len(d.masters), false), func(ctx context.Context, _ int, m *master) (promise, error) {
 		reply, err := acquireScript.Run(ctx, m.client, lockKeys(d.cfg.Namespace, r.Name),
-			r.Owner, redisconn.Millis(r.TTL+r.Delay), a.number, a.asked.UnixMicro(), r.After, r.From,
-			r.Holder, stateKeep, redisconn.Millis(d.cfg.MaxTTL)).Slice()
+			r.Owner, lockredis.Millis(r.TTL+r.Delay), a.number, a.asked.UnixMicro(), r.After, r.From,
+			r.Holder, stateKeep, lockredis.Millis(d.cfg.MaxTTL)).Slice()
 		if err != nil {
 			return promise{}, m.explain("acquire", err)
 		}

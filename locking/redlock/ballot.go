@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/internal/lockredis"
 )
 
 // Codes of acquire.lua, which says what they mean.
@@ -43,7 +43,7 @@ func readPromise(reply []any) (promise, error) {
 	var p promise
 	var text, who, largest string
 	var left, longest, lost int64
-	if !redisconn.Scan(reply, &p.code, &text, &left, &who, &p.runID, &largest, &longest, &lost) {
+	if !lockredis.Scan(reply, &p.code, &text, &left, &who, &p.runID, &largest, &longest, &lost) {
 		return p, fmt.Errorf("unexpected reply %v; is a key of this lock used by something else?", reply)
 	}
 	p.longest, p.lost = ms(longest), ms(lost)

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/internal/lockredis"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -183,7 +184,7 @@ func readNode(reply []any) (*node, error) {
 	var n node
 	var votes, longest int64
 	var largest, clock string
-	if !redisconn.Scan(reply, &n.runID, &votes, &largest, &clock, &longest) {
+	if !lockredis.Scan(reply, &n.runID, &votes, &largest, &clock, &longest) {
 		return nil, fmt.Errorf("unexpected reply %v", reply)
 	}
 	n.votes, n.longest = votes == 1, ms(longest)

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/internal/lockredis"
 )
 
 // held is a lock's value: "token:attempt:owner", with "-" in front once it was revoked.
@@ -99,7 +99,7 @@ func agreed(claims []claim) (best claim, most int) {
 func readSight(reply []any) (sight, error) {
 	var value, who string
 	var left, knows int64
-	if !redisconn.Scan(reply, &value, &left, &who, &knows) {
+	if !lockredis.Scan(reply, &value, &left, &who, &knows) {
 		return sight{}, fmt.Errorf("unexpected reply %v; is a key of this lock used by something else?", reply)
 	}
 	if value == "" {
@@ -110,7 +110,7 @@ func readSight(reply []any) (sight, error) {
 
 // readClaim reads a lock's value, and what stands beside it.
 func readClaim(value, who string, left int64) claim {
-	c := claim{owner: value, holder: who, left: redisconn.Left(left)}
+	c := claim{owner: value, holder: who, left: lockredis.Left(left)}
 	if m := held.FindStringSubmatch(value); m != nil { // else it is not ours; shown as it is
 		c.revoked, c.owner = m[1] != "", m[3]
 		c.token, _ = strconv.ParseInt(m[2], 10, 64) // 16 digits fit

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/internal/lockredis"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -128,7 +129,7 @@ func (c Config) withDefaults() Config {
 
 func (c Config) check() error {
 	var errs []error
-	if err := redisconn.CheckNamespace(c.Namespace, between); err != nil {
+	if err := lockredis.CheckNamespace(c.Namespace, between); err != nil {
 		errs = append(errs, err)
 	}
 	if c.MasterTimeout < time.Millisecond || c.MasterTimeout > mostMasterTimeout {

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/internal/lockredis"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -76,7 +77,7 @@ func (b *batch) ask(ctx context.Context, m *master, timeout time.Duration) (code
 		all[i] = i
 	}
 	cmds := b.pipeline(ctx, m, renewScript, all, func(r locking.Renewal) []any {
-		return []any{r.Owner, r.Token, redisconn.Millis(r.TTL + r.Delay), stateKeep}
+		return []any{r.Owner, r.Token, lockredis.Millis(r.TTL + r.Delay), stateKeep}
 	})
 	out := codes{make([]int, len(cmds)), make([]error, len(cmds))}
 	for i, cmd := range cmds {
@@ -112,7 +113,7 @@ func (b *batch) topUp(ctx context.Context, m *master, c codes, timeout time.Dura
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	b.pipeline(ctx, m, topupScript, renewed, func(r locking.Renewal) []any {
-		return []any{r.Owner, r.Token, redisconn.Millis(r.TTL + r.Delay), stateKeep, b.number}
+		return []any{r.Owner, r.Token, lockredis.Millis(r.TTL + r.Delay), stateKeep, b.number}
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/internal/lockredis"
 )
 
 // sickness is a master's word that it has lost its state.
@@ -83,9 +83,9 @@ func (d *Driver) repairSick(sick []sickMaster, quorum []promise) {
 func (d *Driver) restore(ctx context.Context, m *master, runID string, floor locking.Token, need, longest time.Duration) error {
 	needMS := int64(-1)
 	if need >= 0 {
-		needMS = redisconn.Millis(need)
+		needMS = lockredis.Millis(need)
 	}
-	code, err := repairScript.Run(ctx, m.client, []string{nodeKey(d.cfg.Namespace)}, runID, floor, needMS, redisconn.Millis(longest)).Int()
+	code, err := repairScript.Run(ctx, m.client, []string{nodeKey(d.cfg.Namespace)}, runID, floor, needMS, lockredis.Millis(longest)).Int()
 	switch {
 	case err != nil:
 		return m.explain("repair", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/fence"
+	"github.com/escapement/escapement/locking/internal/lockredis"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -42,7 +43,7 @@ var _ fence.Store = (*Guard)(nil)
 // New returns a Guard. A client with the wrong settings (see redisconn.Check)
 // makes every call fail with the reason. The client stays the caller's to close.
 func New(client redis.UniversalClient, cfg Config) *Guard {
-	g := &Guard{client: client, namespace: cfg.Namespace, keep: redisconn.Millis(cfg.Keep)}
+	g := &Guard{client: client, namespace: cfg.Namespace, keep: lockredis.Millis(cfg.Keep)}
 	if g.namespace == "" {
 		g.namespace = DefaultNamespace
 	}
@@ -75,7 +76,7 @@ func (g *Guard) Set(ctx context.Context, key, value string, token locking.Token,
 	if err != nil {
 		return err
 	}
-	_, err = g.run(ctx, setScript, key, beside, token, []string{key}, []any{value, redisconn.Millis(ttl)})
+	_, err = g.run(ctx, setScript, key, beside, token, []string{key}, []any{value, lockredis.Millis(ttl)})
 	return err
 }
 

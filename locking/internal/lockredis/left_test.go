@@ -1,11 +1,11 @@
-package redisconn_test
+package lockredis_test
 
 import (
 	"math"
 	"testing"
 	"time"
 
-	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/internal/lockredis"
 )
 
 func TestLeft(t *testing.T) {
@@ -16,7 +16,7 @@ func TestLeft(t *testing.T) {
 		1:    time.Millisecond,
 		1500: 1500 * time.Millisecond,
 	} {
-		if got := redisconn.Left(ms); got != want {
+		if got := lockredis.Left(ms); got != want {
 			t.Errorf("of a key with PTTL %d, %s is left; want %s", ms, got, want)
 		}
 	}
@@ -27,7 +27,7 @@ func TestMillis(t *testing.T) {
 		0: 0, 1: 1, time.Millisecond: 1, time.Millisecond + 1: 2, time.Minute: 60_000,
 		math.MaxInt64: math.MaxInt64 / 1_000_000, math.MaxInt64 - time.Millisecond: math.MaxInt64 / 1_000_000,
 	} {
-		if got := redisconn.Millis(d); got != want {
+		if got := lockredis.Millis(d); got != want {
 			t.Errorf("%d ns are %d ms; want %d", d, got, want)
 		}
 	}

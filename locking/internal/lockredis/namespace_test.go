@@ -1,4 +1,4 @@
-package redisconn_test
+package lockredis_test
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/internal/lockredis"
 )
 
 func TestCheckNamespace(t *testing.T) {
@@ -18,7 +18,7 @@ func TestCheckNamespace(t *testing.T) {
 		":lock":       `in namespace "": leave out ":lock"`,
 		"a:lock:lock": `in namespace "a": leave out ":lock"`,
 	} {
-		err := redisconn.CheckNamespace(namespace, ":lock:")
+		err := lockredis.CheckNamespace(namespace, ":lock:")
 		var input *locking.InputError
 		if want == "" && err != nil {
 			t.Errorf("%q: %v", namespace, err)
@@ -42,7 +42,7 @@ func TestNamespacesAreApart(t *testing.T) {
 	}
 	whose := make(map[string]string)
 	for _, namespace := range texts {
-		if redisconn.CheckNamespace(namespace, between) != nil {
+		if lockredis.CheckNamespace(namespace, between) != nil {
 			continue
 		}
 		for _, name := range texts {

@@ -1,4 +1,4 @@
-package redisconn
+package lockredis
 
 import (
 	"math"

@@ -1,4 +1,4 @@
-package redisconn
+package lockredis
 
 // Scan copies a script's reply into to, each an *int64 or a *string, and reports
 // whether it fits: what comes from Redis is input.
