@@ -74,7 +74,9 @@ func (n *Node) change(in, out []*work.Job) {
 		n.jobs.Change(in, out)
 		return
 	}
-	defer func() { n.log.Info("the node has other jobs", "added", len(in), "removed", len(out), "jobs", n.jobs.Len()) }()
+	defer func() {
+		n.log.Info("the node has other jobs", "added", len(in), "removed", len(out), "jobs", n.jobs.Len())
+	}()
 	for _, j := range in {
 		j.Part = r.ledger.Partition(j.Name)
 	}

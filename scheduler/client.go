@@ -9,12 +9,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/roster"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
-	"github.com/escapement/escapement/sharding"
 )
 
 // Errors of a Client that a tool tells apart.
@@ -78,8 +79,8 @@ func (c *Client) openAppend(ctx context.Context) (*ledger.Ledger, error) {
 }
 
 // roster lies beside the control record: open, which comes before it in most calls, finds out whether their master answers.
-func (c *Client) roster() *sharding.Roster {
-	return sharding.NewRoster(c.client, sharding.RosterConfig{Namespace: c.namespace, TTL: cluster.RosterTTL})
+func (c *Client) roster() *roster.Roster {
+	return roster.New(c.client, roster.Config{Namespace: c.namespace, TTL: cluster.RosterTTL})
 }
 
 // Now is Redis' time, by which everything is due.

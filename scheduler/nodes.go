@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/escapement/escapement/scheduler/internal/roster"
+
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/sharding"
 )
 
 // NodeView is a node as tools and the API show it.
@@ -75,7 +76,7 @@ func (c *Client) Nodes(ctx context.Context) ([]NodeView, error) {
 }
 
 // members reads the roster of a namespace that is there.
-func (c *Client) members(ctx context.Context) (*ledger.Ledger, []sharding.Member, error) {
+func (c *Client) members(ctx context.Context) (*ledger.Ledger, []roster.Member, error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -84,8 +85,8 @@ func (c *Client) members(ctx context.Context) (*ledger.Ledger, []sharding.Member
 	return l, members, redisconn.Explain("list nodes", err)
 }
 
-func named(members []sharding.Member, name string) bool {
-	return slices.ContainsFunc(members, func(m sharding.Member) bool { return m.Name == name })
+func named(members []roster.Member, name string) bool {
+	return slices.ContainsFunc(members, func(m roster.Member) bool { return m.Name == name })
 }
 
 // DrainOptions say who drains a node and why; the zero value is useful.
@@ -113,8 +114,8 @@ func (c *Client) DrainNode(ctx context.Context, name string, o DrainOptions) err
 	if _, drained := drains[name]; !drained && !named(members, name) {
 		return unknownNode(name)
 	}
-	err = c.roster().Drain(ctx, name, sharding.Drained{Author: author(o.Author), Reason: oneLine(o.Reason)})
-	if errors.Is(err, sharding.ErrTooManyDrains) {
+	err = c.roster().Drain(ctx, name, roster.Drained{Author: author(o.Author), Reason: oneLine(o.Reason)})
+	if errors.Is(err, roster.ErrTooManyDrains) {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return redisconn.Explain("drain node", err)
@@ -144,9 +145,9 @@ func (c *Client) NodeRests(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if slices.ContainsFunc(members, func(m sharding.Member) bool {
+	if slices.ContainsFunc(members, func(m roster.Member) bool {
 		v := nodeView(m)
-		return v.Name == name && v.State != sharding.StateGone && (v.State != sharding.StateDraining || v.Owned > 0 || v.Running > 0)
+		return v.Name == name && v.State != roster.StateGone && (v.State != roster.StateDraining || v.Owned > 0 || v.Running > 0)
 	}) {
 		return false, nil
 	}
@@ -185,7 +186,7 @@ func unknownNode(name string) error {
 	return fmt.Errorf("%w: %q; `nodes list` shows those that are there", ErrUnknownNode, strings.ToValidUTF8(name, "\uFFFD"))
 }
 
-func nodeView(m sharding.Member) NodeView {
+func nodeView(m roster.Member) NodeView {
 	return NodeView{
 		ID: m.ID, Name: m.Name, Generation: m.Generation, State: m.State, Jobs: m.Jobs, Owned: m.Owned, Running: m.Running,
 		ClockOffsetMS: m.OffsetMS, Trouble: oneLine(m.Trouble), Version: m.Version, Revision: m.Revision, Started: stampOf(work.Millis(m.Started)), Seen: stampOf(work.Millis(m.Seen)),

@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/roster"
+
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/sharding"
 )
 
 // handedOver is by when a drained node has given away what it owns: its beat, then those of the others.
@@ -189,7 +190,7 @@ func TestDrainLeavesRunsAlone(t *testing.T) {
 		if v := c.node("a"); v.Running != 1 || v.State != "draining" || must[bool](t)(i.NodeRests(ctx, "a")) {
 			t.Errorf("got %+v", v)
 		}
-		if err := sharding.NewRoster(c.redis(), sharding.RosterConfig{}).Leave(ctx, a.ID()); err != nil {
+		if err := roster.New(c.redis(), roster.Config{}).Leave(ctx, a.ID()); err != nil {
 			t.Fatal(err)
 		}
 		if must[bool](t)(i.NodeRests(ctx, "a")) {

@@ -6,13 +6,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/roster"
+
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/runner"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/sharding"
 )
 
 // roles are what a node works with, once its ledger is open. Each has what it needs from its constructor.
@@ -53,7 +54,7 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 	r.cluster = cluster.New(cluster.Config{
 		ID: n.id, Name: c.Name, Namespace: c.Namespace, Version: c.Version, Revision: c.Revision, Generation: c.Generation,
 		Labels: c.Labels, Weight: c.Weight, Grace: c.Grace, DrainTimeout: c.DrainTimeout, Wall: c.seam.Wall,
-		Ledger: l, Roster: sharding.NewRoster(n.client, sharding.RosterConfig{Namespace: c.Namespace, TTL: cluster.RosterTTL}),
+		Ledger: l, Roster: roster.New(n.client, roster.Config{Namespace: c.Namespace, TTL: cluster.RosterTTL}),
 		Lanes: r.lanes, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
 		Moves: n.moves, View: view, Standing: n.standing, Beat: beat, Lost: lost, Log: n.log,
 	})

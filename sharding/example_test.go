@@ -1,13 +1,8 @@
 package sharding_test
 
 import (
-	"context"
 	"fmt"
-	"log"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/sharding"
 )
 
@@ -71,19 +66,6 @@ func ExamplePart() {
 	// settle-orders#2 b1
 }
 
-// A job's labels and draining nodes are sorted out before the ranking.
-func ExampleEligible() {
-	nodes := []sharding.Node{
-		{ID: "a1", Labels: map[string]string{"zone": "eu"}},
-		{ID: "b1", Labels: map[string]string{"zone": "us"}},
-		{ID: "c1", Labels: map[string]string{"zone": "eu"}, Draining: true},
-	}
-	may := sharding.Eligible(nodes, map[string]string{"zone": "eu"})
-	owner, ok := sharding.Owner("settle-orders", may)
-	fmt.Println(len(may), owner.ID, ok)
-	// Output: 1 a1 true
-}
-
 func ExampleMatches() {
 	node := map[string]string{"zone": "eu", "disk": "fast"}
 	fmt.Println(sharding.Matches(map[string]string{"zone": "eu"}, node))
@@ -93,73 +75,6 @@ func ExampleMatches() {
 	// true
 	// false
 	// false
-}
-
-// exampleClient stands for your own Redis client.
-func exampleClient() (*redis.Client, func()) {
-	server, err := redistest.Embed()
-	if err != nil {
-		log.Fatal(err)
-	}
-	client := server.Client()
-	return client, func() {
-		if err := client.Close(); err != nil {
-			log.Print(err)
-		}
-		server.Close()
-	}
-}
-
-func ExampleRoster_Beat() {
-	client, closeAll := exampleClient()
-	defer closeAll()
-	ctx := context.Background()
-	roster := sharding.NewRoster(client, sharding.RosterConfig{Namespace: "shop"})
-
-	for _, id := range []string{"a1", "b1"} {
-		view, err := roster.Beat(ctx, sharding.Member{Node: sharding.Node{ID: id}})
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println(id, "sees", len(view.Members))
-	}
-	if err := roster.Leave(ctx, "a1"); err != nil {
-		log.Fatal(err)
-	}
-	members, err := roster.Members(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(members[0].ID, members[0].State)
-	// Output:
-	// a1 sees 1
-	// b1 sees 2
-	// b1 active
-}
-
-// A node announces which definitions it holds; the others learn which jobs it has.
-func ExampleRoster_Announce() {
-	client, closeAll := exampleClient()
-	defer closeAll()
-	ctx := context.Background()
-	roster := sharding.NewRoster(client, sharding.RosterConfig{})
-
-	defs := map[string]string{"report": "5d41402abc4b2a76", "mail": "7d793037a0760186"}
-	set := sharding.SetDigest(defs)
-	if err := roster.Announce(ctx, set, defs); err != nil {
-		log.Fatal(err)
-	}
-	view, err := roster.Beat(ctx, sharding.Member{Node: sharding.Node{ID: "a1", Set: set}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	sets, err := roster.Sets(ctx, []string{view.Members[0].Set})
-	if err != nil {
-		log.Fatal(err)
-	}
-	_, holds := sets[view.Members[0].Set]["report"]
-	fmt.Println("announced:", !view.Unannounced, "holds report:", holds)
-	// Output: announced: true holds report: true
 }
 
 // A job with shards: 4 cuts ids 1 to 10; in its function run.Shard() and run.Shards() are the last two arguments.

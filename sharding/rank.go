@@ -18,10 +18,9 @@ type Node struct {
 	Weight int `json:"weight,omitempty"`
 	// Labels are what a job's labels are matched against, see Matches.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Set is the digest of the set of definitions the node holds, see SetDigest.
+	// Set names what the node holds; it plays no part in assignment.
 	Set string `json:"set,omitempty"`
-	// Draining says that the node takes no new work. Rank and Owner do not look
-	// at it; Eligible does.
+	// Draining says that the node takes no new work. Nothing here looks at it.
 	Draining bool `json:"draining,omitempty"`
 }
 

@@ -4,10 +4,11 @@ import (
 	"context"
 	"maps"
 
+	"github.com/escapement/escapement/scheduler/internal/roster"
+
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/sharding"
 )
 
 // Changed is told that the node has other jobs. It does not wait.
@@ -40,7 +41,7 @@ func (m *members) announce(ctx context.Context) error {
 	for _, j := range m.n.Jobs.All() {
 		m.defs[j.Name] = j.Digest
 	}
-	m.set = sharding.SetDigest(m.defs)
+	m.set = roster.SetDigest(m.defs)
 	if err := m.n.Roster.Announce(ctx, m.set, m.defs); err != nil {
 		return redisconn.Explain("announce the node's jobs", err)
 	}

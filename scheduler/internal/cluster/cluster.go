@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/roster"
+
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
@@ -26,7 +28,7 @@ type Config struct {
 	Grace, DrainTimeout           time.Duration
 	Wall                          func() time.Time
 	Ledger                        *ledger.Ledger
-	Roster                        *sharding.Roster
+	Roster                        *roster.Roster
 	Lanes                         *lane.Lanes
 	Clock                         *lane.Clock
 	Health                        *lane.Health
@@ -43,10 +45,10 @@ type Config struct {
 
 // Standing is what the whole node goes by of its place in the cluster.
 type Standing struct {
-	Leaving    atomic.Bool                      // it was told to end; it still claims until it has handed over
-	Registered atomic.Bool                      // once
-	Cordon     atomic.Pointer[sharding.Drained] // who drained the node's name; nil when nobody did
-	Control    atomic.Pointer[ledger.Control]   // as the registrar last read it
+	Leaving    atomic.Bool                    // it was told to end; it still claims until it has handed over
+	Registered atomic.Bool                    // once
+	Cordon     atomic.Pointer[roster.Drained] // who drained the node's name; nil when nobody did
+	Control    atomic.Pointer[ledger.Control] // as the registrar last read it
 }
 
 // View is the cluster as the last beat showed it.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/escapement/escapement/scheduler/internal/roster"
+
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/sharding"
@@ -62,7 +64,7 @@ func (c *Crowd) Announced(name, digest, self, revision string) bool {
 
 // builds notes the revisions of members and which of them are on standby; of those nodes of old that are still counted without being
 // in the roster, what was known.
-func (c *Crowd) builds(members []sharding.Member, old *Crowd) {
+func (c *Crowd) builds(members []roster.Member, old *Crowd) {
 	c.built, c.standby = make(map[string]string, len(c.Nodes)), make(map[string]bool)
 	for _, n := range c.Nodes {
 		if old != nil {
@@ -74,7 +76,7 @@ func (c *Crowd) builds(members []sharding.Member, old *Crowd) {
 	}
 	for _, m := range members {
 		c.built[m.ID] = m.Revision
-		if delete(c.standby, m.ID); m.State == sharding.StateStandby {
+		if delete(c.standby, m.ID); m.State == roster.StateStandby {
 			c.standby[m.ID] = true
 		}
 	}
@@ -82,30 +84,30 @@ func (c *Crowd) builds(members []sharding.Member, old *Crowd) {
 
 // LookAround reads the living nodes and what they hold from the roster, for whoever cannot wait for a beat, or is no node.
 // unclear counts records that this version cannot read.
-func LookAround(ctx context.Context, roster *sharding.Roster) (c *Crowd, members []sharding.Member, unclear int, err error) {
-	view, err := roster.Look(ctx)
+func LookAround(ctx context.Context, of *roster.Roster) (c *Crowd, members []roster.Member, unclear int, err error) {
+	view, err := of.Look(ctx)
 	if err != nil {
 		return nil, nil, 0, redisconn.Explain("read the roster", err)
 	}
 	c = &Crowd{}
 	var digests []string
 	for _, m := range view.Members {
-		if m.State != sharding.StateGone {
+		if m.State != roster.StateGone {
 			c.Nodes, digests, members = append(c.Nodes, m.Node), append(digests, m.Set), append(members, m)
 		}
 	}
 	c.builds(members, nil)
-	if c.Sets, err = roster.Sets(ctx, digests); err != nil && !errors.Is(err, sharding.ErrDamaged) {
+	if c.Sets, err = of.Sets(ctx, digests); err != nil && !errors.Is(err, roster.ErrDamaged) {
 		return nil, nil, 0, redisconn.Explain("read the roster", err)
 	}
 	return c, members, view.Foreign, nil
 }
 
 // Awake is the crowd without the nodes that are on standby.
-func (c *Crowd) Awake(members []sharding.Member) (some *Crowd, unclear int) {
+func (c *Crowd) Awake(members []roster.Member) (some *Crowd, unclear int) {
 	some = &Crowd{Sets: c.Sets}
 	for _, m := range members {
-		if m.State == sharding.StateStandby {
+		if m.State == roster.StateStandby {
 			continue
 		}
 		if some.Nodes = append(some.Nodes, m.Node); c.Sets[m.Set] == nil {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/roster"
+
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/wait"
@@ -43,7 +45,7 @@ type handing struct {
 }
 
 // heed takes up what a beat says of the drain of the node's name, and, of one that told the others so, that the node ends.
-func (m *members) heed(view sharding.View, leaving bool) {
+func (m *members) heed(view roster.View, leaving bool) {
 	n, h := m.n, &m.handing
 	was := n.Standing.Cordon.Swap(view.Drained)
 	switch d := view.Drained; {
@@ -62,13 +64,13 @@ func (m *members) heed(view sharding.View, leaving bool) {
 		h.on = false
 		wait.Signal(n.Beat)
 	}
-	h.known = !slices.ContainsFunc(view.Members, func(x sharding.Member) bool {
+	h.known = !slices.ContainsFunc(view.Members, func(x roster.Member) bool {
 		return x.ID != n.ID && !x.Draining && x.Seen.UnixMilli() <= h.since
 	})
 }
 
 // begin begins to hand over, if there is anything.
-func (m *members) begin(view sharding.View, some bool) {
+func (m *members) begin(view roster.View, some bool) {
 	h := &m.handing
 	h.on, h.since, h.until = some, view.NowMS, time.Now().Add(handOver)
 	if h.live {
@@ -133,7 +135,7 @@ func (n *Cluster) CordonWords() error {
 }
 
 // drainedBy is who drained a name, and why.
-func drainedBy(d sharding.Drained) string {
+func drainedBy(d roster.Drained) string {
 	switch {
 	case d.Since.IsZero():
 		return "drained, in a record that this version cannot read"

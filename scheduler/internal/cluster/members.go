@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/roster"
+
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/lane"
@@ -211,7 +213,7 @@ func (m *members) sets(ctx context.Context, old *Crowd, nodes []sharding.Node) (
 		return sets, nil
 	}
 	read, err := m.n.Roster.Sets(ctx, missing)
-	if err != nil && !errors.Is(err, sharding.ErrDamaged) {
+	if err != nil && !errors.Is(err, roster.ErrDamaged) {
 		return nil, redisconn.Explain("read the sets of definitions", err)
 	}
 	m.damaged.Note(len(missing)-len(read), "sets of definitions in the roster; their nodes count as holding nothing")
@@ -219,17 +221,17 @@ func (m *members) sets(ctx context.Context, old *Crowd, nodes []sharding.Node) (
 	return sets, nil
 }
 
-func (m *members) self() sharding.Member {
+func (m *members) self() roster.Member {
 	n := m.n
 	told, placed := n.Lanes.Servers()
-	state, owned := sharding.StateActive, m.owned
+	state, owned := roster.StateActive, m.owned
 	switch {
 	case n.Standing.Leaving.Load() || n.Standing.Cordon.Load() != nil:
-		state = sharding.StateDraining
+		state = roster.StateDraining
 	case n.registrar.idle.Load():
-		state, owned = sharding.StateStandby, 0 // it would go first for them, and claims none
+		state, owned = roster.StateStandby, 0 // it would go first for them, and claims none
 	}
-	return sharding.Member{
+	return roster.Member{
 		Node: sharding.Node{
 			ID: n.ID, Name: n.Name, Weight: n.Weight, Labels: n.Labels, Set: m.set, Draining: n.Standing.Leaving.Load(),
 		},

@@ -9,10 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/escapement/escapement/scheduler/internal/roster"
+
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
-	"github.com/escapement/escapement/sharding"
 )
 
 // Known is what can be known of the generations of a namespace, read once.
@@ -21,7 +22,7 @@ type Known struct {
 	stored  []ledger.Stored            // all jobs, by name
 	defs    map[string]jobs.Definition // of stored, by job; those that this version can read
 	of      map[string]*generation     // by name
-	members []sharding.Member          // living ones
+	members []roster.Member            // living ones
 	orphans map[string]bool            // jobs that are nobody's: of a generation of which nodes live, none of which has them
 }
 
@@ -41,7 +42,7 @@ type aside struct {
 }
 
 // Read reads it all; jobs first, for what is stored of a generation that is promoted now was beside before.
-func Read(ctx context.Context, l *ledger.Ledger, roster *sharding.Roster) (*Known, error) {
+func Read(ctx context.Context, l *ledger.Ledger, roster *roster.Roster) (*Known, error) {
 	k := &Known{defs: make(map[string]jobs.Definition), of: make(map[string]*generation), orphans: make(map[string]bool)}
 	var err error
 	if k.Control, err = l.Control(ctx); err != nil {

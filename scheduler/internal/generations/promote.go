@@ -8,9 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/escapement/escapement/scheduler/internal/roster"
+
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
-	"github.com/escapement/escapement/sharding"
 )
 
 // Options are what an operator wants of a promotion.
@@ -36,7 +37,7 @@ type Promotion struct {
 // promoter carries one promotion out.
 type promoter struct {
 	l      *ledger.Ledger
-	roster *sharding.Roster
+	roster *roster.Roster
 	o      Options
 	p      ledger.Promotion
 	known  *Known
@@ -48,7 +49,7 @@ type promoter struct {
 
 // Promote makes a generation's definitions those that are run. Interrupted anywhere, the same call goes on under the same epoch.
 // What it did stands beside an error too.
-func Promote(ctx context.Context, l *ledger.Ledger, roster *sharding.Roster, name string, o Options) (Promotion, error) {
+func Promote(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, name string, o Options) (Promotion, error) {
 	p := &promoter{l: l, roster: roster, o: o, p: ledger.Promotion{Generation: name, Pattern: o.Pattern, Cancel: o.CancelRunning},
 		fresh: make(map[string]bool), alone: make(map[string]bool), swept: make(map[string]bool)}
 	if _, err := path.Match(o.Pattern, ""); err != nil || strings.ContainsAny(o.Pattern, "|\n") {

@@ -10,10 +10,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/roster"
+
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/sharding"
 )
 
 // switchAll switches jobs, in batches by partition. What a batch replaces is kept beside before, for the way back.
@@ -211,7 +212,7 @@ func (p *promoter) cancel(ctx context.Context) error {
 	}
 	for _, l := range open {
 		_, its := slices.BinarySearch(ours, l.Job)
-		others := slices.ContainsFunc(p.known.members, func(m sharding.Member) bool { return m.ID == l.Node && m.Generation != p.p.Generation })
+		others := slices.ContainsFunc(p.known.members, func(m roster.Member) bool { return m.ID == l.Node && m.Generation != p.p.Generation })
 		if l.Token == 0 || !its || !others {
 			continue
 		}

@@ -8,12 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/roster"
+
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/sharding"
 )
 
 // Holding says who holds a job.
@@ -25,7 +26,7 @@ type Holding struct {
 }
 
 // Holders takes all jobs there are: who goes first for one depends on the others.
-func Holders(ctx context.Context, roster *sharding.Roster, all []ledger.Stored) (map[string]Holding, error) {
+func Holders(ctx context.Context, roster *roster.Roster, all []ledger.Stored) (map[string]Holding, error) {
 	around, members, _, err := cluster.LookAround(ctx, roster)
 	if err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func Holders(ctx context.Context, roster *sharding.Roster, all []ledger.Stored) 
 
 // HeldBy are the names of the living nodes that hold a job and may register it, in whatever definition, draining ones too. unclear counts
 // the nodes of which it cannot be read.
-func HeldBy(ctx context.Context, roster *sharding.Roster, job string) (names []string, unclear int, err error) {
+func HeldBy(ctx context.Context, roster *roster.Roster, job string) (names []string, unclear int, err error) {
 	around, members, foreign, err := cluster.LookAround(ctx, roster)
 	if err != nil {
 		return nil, 0, err
@@ -82,15 +83,15 @@ func HeldBy(ctx context.Context, roster *sharding.Roster, job string) (names []s
 type Idle struct{ Superseded, Standby int }
 
 // IdleJobs counts them for each set of definitions; beside an UnheardError, among the jobs that are heard.
-func IdleJobs(ctx context.Context, l *ledger.Ledger, roster *sharding.Roster, members []sharding.Member) (map[string]Idle, error) {
+func IdleJobs(ctx context.Context, l *ledger.Ledger, of *roster.Roster, members []roster.Member) (map[string]Idle, error) {
 	var digests []string
 	generation := make(map[string]string) // of a set: its digests differ from those of another generation
 	for _, m := range members {
 		digests = append(digests, m.Set)
 		generation[m.Set] = m.Generation
 	}
-	sets, err := roster.Sets(ctx, digests)
-	if err != nil && !errors.Is(err, sharding.ErrDamaged) {
+	sets, err := of.Sets(ctx, digests)
+	if err != nil && !errors.Is(err, roster.ErrDamaged) {
 		return nil, redisconn.Explain("list nodes", err)
 	}
 	all, err := l.Jobs(ctx)
@@ -122,7 +123,7 @@ type Standing struct {
 }
 
 // Stand looks how runs stand. all are the jobs, read before the runs.
-func Stand(ctx context.Context, l *ledger.Ledger, roster *sharding.Roster, all []ledger.Stored, runs []Run) (s Standing, err error) {
+func Stand(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, all []ledger.Stored, runs []Run) (s Standing, err error) {
 	if !slices.ContainsFunc(runs, func(r Run) bool { return r.Lease != nil }) {
 		return s, nil
 	}

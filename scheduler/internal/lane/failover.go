@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/roster"
+
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
@@ -261,7 +263,7 @@ func (f *failover) doubt() {
 
 // seen takes up what the roster says of the master: of all nodes, those too that were there before and that it may have lost
 // as well. A node that says nothing of the kind is of a version that does not know how.
-func (f *failover) seen(members []sharding.Member, nodes []sharding.Node) {
+func (f *failover) seen(members []roster.Member, nodes []sharding.Node) {
 	parts := f.parts()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -272,7 +274,7 @@ func (f *failover) seen(members []sharding.Member, nodes []sharding.Node) {
 		if x.ID == f.l.ID {
 			continue
 		}
-		i := slices.IndexFunc(members, func(m sharding.Member) bool { return m.ID == x.ID })
+		i := slices.IndexFunc(members, func(m roster.Member) bool { return m.ID == x.ID })
 		mute := i >= 0 && members[i].Told == ""
 		f.allTold = f.allTold && (mute || i >= 0 && ledger.HasFingerprint(members[i].Told, server))
 		f.allPlaced = f.allPlaced && (mute || i >= 0 && ledger.HasFingerprint(members[i].Placed, server))

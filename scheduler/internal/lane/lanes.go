@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/roster"
+
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
@@ -191,7 +193,7 @@ func (n *Lanes) Servers() (told, placed string) {
 }
 
 // Seen takes up what the roster says of the masters.
-func (n *Lanes) Seen(members []sharding.Member, nodes []sharding.Node) {
+func (n *Lanes) Seen(members []roster.Member, nodes []sharding.Node) {
 	for _, l := range n.all() {
 		l.failover.seen(members, nodes)
 	}

@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
-	"github.com/redis/go-redis/v9"
 )
 
 // backup is what a server holds: hashes, lists, sorted sets, strings by key.

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/escapement/escapement/jobs"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/jobs"
 )
 
 var oneConfig = Config{Partitions: 1, Keep: 16}

@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
-	"github.com/redis/go-redis/v9"
 )
 
 // Records of a newer format, or of nobody: every call leaves them as they are, byte for byte,

@@ -9,8 +9,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/escapement/escapement/locking/redistest"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redistest"
 )
 
 // server is the one real redis-server of this package's tests; each test begins with an empty one.

@@ -6,10 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/redis/go-redis/v9"
 )
 
 // TestTokensGrow: whatever happens to the server between two grants.

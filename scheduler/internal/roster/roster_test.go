@@ -1,4 +1,4 @@
-package sharding
+package roster
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/sharding"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking/redistest"
@@ -18,9 +20,9 @@ import (
 
 func TestBeatReturnsTheLiving(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
-		r := NewRoster(client, RosterConfig{})
+		r := New(client, Config{})
 		full := Member{
-			Node:    Node{ID: "b", Name: "host-b", Weight: 3, Labels: map[string]string{"zone": "a"}, Set: "0011223344556677", Draining: true},
+			Node:    sharding.Node{ID: "b", Name: "host-b", Weight: 3, Labels: map[string]string{"zone": "a"}, Set: "0011223344556677", Draining: true},
 			Version: "1.2.3", Revision: "r9", Generation: "neo", State: StateStandby,
 			Started:  time.Date(2026, 1, 2, 3, 4, 5, 678_000_000, time.UTC),
 			OffsetMS: -300_000, Running: 4, Jobs: 20, Owned: 7, ZoneData: "2026a",
@@ -52,7 +54,7 @@ func TestBeatReturnsTheLiving(t *testing.T) {
 
 func TestMembersChangesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
-		r := NewRoster(client, RosterConfig{TTL: time.Hour})
+		r := New(client, Config{TTL: time.Hour})
 		if m := must(r.Members(t.Context()))(t); len(m) != 0 {
 			t.Errorf("an empty roster has members: %v", m)
 		}
@@ -81,7 +83,7 @@ func TestMembersChangesNothing(t *testing.T) {
 
 func TestKeysExpireWhenNobodyBeats(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
-		r := NewRoster(client, RosterConfig{})
+		r := New(client, Config{})
 		check := func(want int) {
 			t.Helper()
 			names := client.Keys(t.Context(), "*").Val()
@@ -106,18 +108,18 @@ func TestKeysExpireWhenNobodyBeats(t *testing.T) {
 
 func TestBeatRefuses(t *testing.T) {
 	_, client := embed(t)
-	r := NewRoster(client, RosterConfig{})
+	r := New(client, Config{})
 	tests := []struct {
 		name string
 		self Member
 		want string
 	}{
 		{"no ID", Member{}, "ID is empty"},
-		{"not UTF-8", Member{Node: Node{ID: "a\xff"}}, "UTF-8"},
-		{"unknown state", Member{Node: Node{ID: "a"}, State: "resting"}, `state "resting"`},
-		{"gone", Member{Node: Node{ID: "a"}, State: StateGone}, `state "gone"`},
-		{"too large", Member{Node: Node{ID: "a", Labels: map[string]string{"l": strings.Repeat("x", MaxRecord)}}}, "more than 65536"},
-		{"year", Member{Node: Node{ID: "a"}, Started: time.Unix(math.MaxInt32*1000, 0)}, "encode"},
+		{"not UTF-8", Member{Node: sharding.Node{ID: "a\xff"}}, "UTF-8"},
+		{"unknown state", Member{Node: sharding.Node{ID: "a"}, State: "resting"}, `state "resting"`},
+		{"gone", Member{Node: sharding.Node{ID: "a"}, State: StateGone}, `state "gone"`},
+		{"too large", Member{Node: sharding.Node{ID: "a", Labels: map[string]string{"l": strings.Repeat("x", MaxRecord)}}}, "more than 65536"},
+		{"year", Member{Node: sharding.Node{ID: "a"}, Started: time.Unix(math.MaxInt32*1000, 0)}, "encode"},
 	}
 	for _, tt := range tests {
 		_, err := r.Beat(t.Context(), tt.self)
@@ -135,7 +137,7 @@ func TestBeatRefuses(t *testing.T) {
 
 // everyCall makes each call of a roster once.
 func everyCall(ctx context.Context, r *Roster) []error {
-	_, err1 := r.Beat(ctx, Member{Node: Node{ID: "a"}})
+	_, err1 := r.Beat(ctx, Member{Node: sharding.Node{ID: "a"}})
 	_, err2 := r.Members(ctx)
 	_, err3 := r.Sets(ctx, []string{"x"})
 	_, err4 := r.Resume(ctx, "a")
@@ -145,11 +147,11 @@ func everyCall(ctx context.Context, r *Roster) []error {
 
 func TestConfigIsRefused(t *testing.T) {
 	_, client := embed(t)
-	for _, cfg := range []RosterConfig{
+	for _, cfg := range []Config{
 		{Namespace: "a}b"}, {Namespace: "{a"},
 		{TTL: -time.Second}, {TTL: time.Millisecond}, {TTL: 2 * time.Hour}, {TTL: time.Second + time.Microsecond},
 	} {
-		for i, err := range everyCall(t.Context(), NewRoster(client, cfg)) {
+		for i, err := range everyCall(t.Context(), New(client, cfg)) {
 			if err == nil {
 				t.Errorf("%+v: call %d was not refused", cfg, i+1)
 			}
@@ -162,15 +164,15 @@ func TestConfigIsRefused(t *testing.T) {
 
 func TestErrorsOfRedisAreWrapped(t *testing.T) {
 	server, client := embed(t)
-	r := NewRoster(client, RosterConfig{})
+	r := New(client, Config{})
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.Beat(done, Member{Node: Node{ID: "a"}}); !errors.Is(err, context.Canceled) {
+	if _, err := r.Beat(done, Member{Node: sharding.Node{ID: "a"}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("beat under an ended context: %v", err)
 	}
 	server.Stop()
 	for i, err := range everyCall(t.Context(), r) {
-		if err == nil || !strings.HasPrefix(err.Error(), "sharding: ") || errors.Unwrap(err) == nil {
+		if err == nil || !strings.HasPrefix(err.Error(), "roster: ") || errors.Unwrap(err) == nil {
 			t.Errorf("call %d without a server: %v, want a wrapped error", i+1, err)
 		}
 	}
@@ -179,8 +181,8 @@ func TestErrorsOfRedisAreWrapped(t *testing.T) {
 func BenchmarkBeat(b *testing.B) {
 	for _, members := range []int{5, 100} {
 		b.Run(fmt.Sprint(members), func(b *testing.B) {
-			r := NewRoster(redistest.Start(b).Client(b), RosterConfig{TTL: time.Hour})
-			self := Member{Node: Node{Name: "host", Labels: map[string]string{"zone": "a"}}, Version: "1.2.3"}
+			r := New(redistest.Start(b).Client(b), Config{TTL: time.Hour})
+			self := Member{Node: sharding.Node{Name: "host", Labels: map[string]string{"zone": "a"}}, Version: "1.2.3"}
 			for i := range members {
 				self.ID = fmt.Sprintf("01970000-0000-7000-8000-%012d", i)
 				if _, err := r.Beat(b.Context(), self); err != nil {

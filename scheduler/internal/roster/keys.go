@@ -1,4 +1,4 @@
-package sharding
+package roster
 
 // keys are the roster's names in Redis. The namespace is the hash tag, so that all
 // of them share a slot and a script may touch them together.

@@ -1,4 +1,4 @@
-package sharding
+package roster
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/escapement/escapement/sharding"
 
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
@@ -29,7 +31,7 @@ func drawOp(t *rapid.T) op {
 	switch kind := rapid.IntRange(0, 13).Draw(t, "kind"); kind {
 	case 0, 1, 2, 3, 4:
 		return op{fmt.Sprintf("beat %s, set %s", id, d), func(ctx context.Context, _ *redis.Client, r *Roster) (any, error) {
-			v, err := r.Beat(ctx, Member{Node: Node{ID: id, Name: id, Set: SetDigest(d), Labels: d}})
+			v, err := r.Beat(ctx, Member{Node: sharding.Node{ID: id, Name: id, Set: SetDigest(d), Labels: d}})
 			return timeless(v), err
 		}}
 	case 5:
@@ -93,8 +95,8 @@ func TestTraceOnBothServers(t *testing.T) {
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
 		run++
-		cfg := RosterConfig{Namespace: fmt.Sprint("trace-", run), TTL: time.Hour}
-		one, two := NewRoster(server, cfg), NewRoster(embedded, cfg)
+		cfg := Config{Namespace: fmt.Sprint("trace-", run), TTL: time.Hour}
+		one, two := New(server, cfg), New(embedded, cfg)
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			o := drawOp(t)
 			got1, err1 := o.do(t.Context(), server, one)

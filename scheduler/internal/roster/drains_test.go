@@ -1,4 +1,4 @@
-package sharding
+package roster
 
 import (
 	"errors"
@@ -9,13 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/sharding"
+
 	"github.com/redis/go-redis/v9"
 )
 
 // named beats as a node of that name.
 func named(t *testing.T, r *Roster, name string) (v View, self Member) {
 	t.Helper()
-	v = must(r.Beat(t.Context(), Member{Node: Node{ID: "id-" + name, Name: name}}))(t)
+	v = must(r.Beat(t.Context(), Member{Node: sharding.Node{ID: "id-" + name, Name: name}}))(t)
 	for _, m := range v.Members {
 		if m.Name == name {
 			self = m
@@ -26,7 +28,7 @@ func named(t *testing.T, r *Roster, name string) (v View, self Member) {
 
 func TestDrain(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
-		ctx, r := t.Context(), NewRoster(client, RosterConfig{})
+		ctx, r := t.Context(), New(client, Config{})
 		if v, self := named(t, r, "a"); v.Drained != nil || self.Draining {
 			t.Errorf("drained before anybody did it: %+v, %+v", v.Drained, self)
 		}
@@ -39,13 +41,13 @@ func TestDrain(t *testing.T) {
 			t.Fatalf("got %+v", d)
 		}
 		// The others know from this beat on, though the node that wrote it did not.
-		if !self.Draining || self.State != StateActive || len(Eligible(v.Nodes(), nil)) != 0 {
+		if !self.Draining || self.State != StateActive || !v.Nodes()[0].Draining {
 			t.Errorf("got %+v", self)
 		}
 		if left := client.PTTL(ctx, r.keys.drains).Val(); left != -1 {
 			t.Errorf("a drain ends in %s", left)
 		}
-		if v, _ := named(t, r, "b"); v.Drained != nil || len(Eligible(v.Nodes(), nil)) != 1 {
+		if v, _ := named(t, r, "b"); v.Drained != nil || slices.ContainsFunc(v.Nodes(), func(n sharding.Node) bool { return n.Draining == (n.Name == "b") }) {
 			t.Errorf("another name: %+v, %+v", v.Drained, v.Nodes())
 		}
 		if v := beat(t, r, "nameless"); v.Drained != nil {
@@ -78,7 +80,7 @@ func TestDrain(t *testing.T) {
 // Records that this version cannot read are drains, and stay.
 func TestForeignDrains(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
-		ctx, r := t.Context(), NewRoster(client, RosterConfig{})
+		ctx, r := t.Context(), New(client, Config{})
 		records := map[string]string{
 			"newer": "2|{}", "much-newer": "20|1|x|y", "empty": "", "words": "drained", "short": "1|5|x", "when": "1|x|y|z", "large": "1|5|" + strings.Repeat("x", MaxRecord) + "|",
 		}
@@ -112,7 +114,7 @@ func TestForeignDrains(t *testing.T) {
 
 func TestDrainRefuses(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
-		ctx, r := t.Context(), NewRoster(client, RosterConfig{})
+		ctx, r := t.Context(), New(client, Config{})
 		for _, name := range []string{"", "a\xff", strings.Repeat("x", maxDrainName+1)} {
 			if err := r.Drain(ctx, name, Drained{}); err == nil || !strings.Contains(err.Error(), "use one that a node beats with") {
 				t.Errorf("%.20q: %v", name, err)
@@ -136,7 +138,7 @@ func TestDrainRefuses(t *testing.T) {
 // A zero byte, with which the script's text would end, takes nothing of what stands behind it along.
 func TestDrainWithZeroByte(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
-		ctx, r := t.Context(), NewRoster(client, RosterConfig{})
+		ctx, r := t.Context(), New(client, Config{})
 		drain := func() Drained {
 			t.Helper()
 			if err := r.Drain(ctx, "a", Drained{Author: "an\x00n", Reason: "disk\x00fan"}); err != nil {

@@ -1,4 +1,4 @@
-package sharding
+package roster
 
 import (
 	"context"
@@ -48,26 +48,26 @@ func (r *Roster) Announce(ctx context.Context, set string, defs map[string]strin
 		return r.err
 	}
 	if want := SetDigest(defs); set != want {
-		return fmt.Errorf("sharding: announce: the set is called %q, but its digest is %s; pass SetDigest of the same definitions", set, want)
+		return fmt.Errorf("roster: announce: the set is called %q, but its digest is %s; pass SetDigest of the same definitions", set, want)
 	}
 	if defs == nil {
 		defs = map[string]string{}
 	}
 	raw, err := json.Marshal(storedSet{V: formatVersion, Jobs: defs})
 	if err != nil {
-		return fmt.Errorf("sharding: announce set %s: %w", set, err)
+		return fmt.Errorf("roster: announce set %s: %w", set, err)
 	}
 	if _, err := decodeSet(set, string(raw)); err != nil {
-		return fmt.Errorf("sharding: announce set %s: it would not read back; use valid UTF-8 for names and digests", set)
+		return fmt.Errorf("roster: announce set %s: it would not read back; use valid UTF-8 for names and digests", set)
 	}
 	if len(raw) > MaxSet {
-		return fmt.Errorf("sharding: announce set %s: %d jobs take %d bytes, more than %d; spread them over several namespaces: %w",
+		return fmt.Errorf("roster: announce set %s: %d jobs take %d bytes, more than %d; spread them over several namespaces: %w",
 			set, len(defs), len(raw), MaxSet, ErrTooLarge)
 	}
 	err = announceScript.Run(ctx, r.client, []string{r.keys.sets, r.keys.setsSeen},
 		set, raw, formatVersion, idle.Milliseconds()).Err()
 	if err != nil {
-		return fmt.Errorf("sharding: announce set %s: %w", set, err)
+		return fmt.Errorf("roster: announce set %s: %w", set, err)
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (r *Roster) Sets(ctx context.Context, digests []string) (map[string]map[str
 	for part := range slices.Chunk(wanted, setsPerRead) {
 		values, err := r.client.HMGet(ctx, r.keys.sets, part...).Result()
 		if err != nil {
-			return nil, fmt.Errorf("sharding: read %d sets: %w", len(part), err)
+			return nil, fmt.Errorf("roster: read %d sets: %w", len(part), err)
 		}
 		for i, v := range values {
 			raw, stored := v.(string)
@@ -111,17 +111,17 @@ func decodeSet(digest, raw string) (map[string]string, error) {
 		V int `json:"v"`
 	}
 	if err := json.Unmarshal([]byte(raw), &version); err != nil {
-		return nil, fmt.Errorf("sharding: set %s: %w; announce it again: %w", digest, err, ErrDamaged)
+		return nil, fmt.Errorf("roster: set %s: %w; announce it again: %w", digest, err, ErrDamaged)
 	}
 	if version.V > formatVersion {
 		return nil, nil
 	}
 	s := storedSet{Jobs: map[string]string{}}
 	if err := json.Unmarshal([]byte(raw), &s); err != nil {
-		return nil, fmt.Errorf("sharding: set %s: %w; announce it again: %w", digest, err, ErrDamaged)
+		return nil, fmt.Errorf("roster: set %s: %w; announce it again: %w", digest, err, ErrDamaged)
 	}
 	if got := SetDigest(s.Jobs); s.V != formatVersion || got != digest {
-		return nil, fmt.Errorf("sharding: set %s has version %d and digest %s; announce it again: %w", digest, s.V, got, ErrDamaged)
+		return nil, fmt.Errorf("roster: set %s has version %d and digest %s; announce it again: %w", digest, s.V, got, ErrDamaged)
 	}
 	return s.Jobs, nil
 }

@@ -1,4 +1,4 @@
-package sharding
+package roster
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/escapement/escapement/sharding"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -24,9 +26,9 @@ const (
 	idle = 7 * 24 * time.Hour
 )
 
-// RosterConfig says where the roster lies and how long a silent node stays in it.
+// Config says where the roster lies and how long a silent node stays in it.
 // The zero value is useful.
-type RosterConfig struct {
+type Config struct {
 	// Namespace keeps installations in one Redis apart. It has no braces, because
 	// it becomes the keys' hash tag. Default "escapement".
 	Namespace string
@@ -35,7 +37,7 @@ type RosterConfig struct {
 	TTL time.Duration
 }
 
-func (c RosterConfig) withDefaults() RosterConfig {
+func (c Config) withDefaults() Config {
 	if c.Namespace == "" {
 		c.Namespace = defaultNamespace
 	}
@@ -45,15 +47,15 @@ func (c RosterConfig) withDefaults() RosterConfig {
 	return c
 }
 
-func (c RosterConfig) validate() error {
+func (c Config) validate() error {
 	if strings.ContainsAny(c.Namespace, "{}") {
-		return fmt.Errorf("sharding: namespace %q has a brace; use letters, digits and - _ . :", c.Namespace)
+		return fmt.Errorf("roster: namespace %q has a brace; use letters, digits and - _ . :", c.Namespace)
 	}
 	if c.TTL < minTTL || c.TTL > maxTTL {
-		return fmt.Errorf("sharding: roster ttl %v is not between %v and %v", c.TTL, minTTL, maxTTL)
+		return fmt.Errorf("roster: roster ttl %v is not between %v and %v", c.TTL, minTTL, maxTTL)
 	}
 	if c.TTL%time.Millisecond != 0 {
-		return fmt.Errorf("sharding: roster ttl %v is not in whole milliseconds", c.TTL)
+		return fmt.Errorf("roster: roster ttl %v is not in whole milliseconds", c.TTL)
 	}
 	return nil
 }
@@ -67,9 +69,9 @@ type Roster struct {
 	err    error // what is wrong with the config; every method returns it
 }
 
-// NewRoster returns the roster of cfg.Namespace. The client stays the caller's. A
+// New returns the roster of cfg.Namespace. The client stays the caller's. A
 // config out of range is reported by each method, before anything is sent.
-func NewRoster(client redis.UniversalClient, cfg RosterConfig) *Roster {
+func New(client redis.UniversalClient, cfg Config) *Roster {
 	cfg = cfg.withDefaults()
 	return &Roster{client: client, ttl: cfg.TTL, keys: newKeys(cfg.Namespace), err: cfg.validate()}
 }
@@ -97,8 +99,8 @@ type View struct {
 }
 
 // Nodes returns the members as Rank and Owner take them.
-func (v View) Nodes() []Node {
-	nodes := make([]Node, len(v.Members))
+func (v View) Nodes() []sharding.Node {
+	nodes := make([]sharding.Node, len(v.Members))
 	for i, m := range v.Members {
 		nodes[i] = m.Node
 	}
@@ -116,13 +118,13 @@ func (r *Roster) Beat(ctx context.Context, self Member) (View, error) {
 	}
 	raw, err := encodeMember(self)
 	if err != nil {
-		return View{}, fmt.Errorf("sharding: beat of node %q: %w", self.ID, err)
+		return View{}, fmt.Errorf("roster: beat of node %q: %w", self.ID, err)
 	}
 	drains := self
 	drains.Draining = true
 	cordoned, err := encodeMember(drains)
 	if err != nil {
-		return View{}, fmt.Errorf("sharding: beat of node %q: %w", self.ID, err)
+		return View{}, fmt.Errorf("roster: beat of node %q: %w", self.ID, err)
 	}
 	ttl := r.ttl.Milliseconds()
 	cmd := beatScript.Run(ctx, r.client,
@@ -130,7 +132,7 @@ func (r *Roster) Beat(ctx context.Context, self Member) (View, error) {
 		self.ID, raw, ttl, self.Set, keepSets*ttl, MaxRecord, idle.Milliseconds(), self.Name, cordoned)
 	rep, err := parseReply(cmd)
 	if err != nil {
-		return View{}, fmt.Errorf("sharding: beat of node %q: %w", self.ID, err)
+		return View{}, fmt.Errorf("roster: beat of node %q: %w", self.ID, err)
 	}
 	return newView(rep), nil
 }
@@ -143,7 +145,7 @@ func (r *Roster) Look(ctx context.Context) (View, error) {
 	}
 	rep, err := parseReply(membersScript.Run(ctx, r.client, []string{r.keys.roster, r.keys.seen}, MaxRecord))
 	if err != nil {
-		return View{}, fmt.Errorf("sharding: read the roster: %w", err)
+		return View{}, fmt.Errorf("roster: read the roster: %w", err)
 	}
 	v := newView(rep)
 	for i := range v.Members {
@@ -167,7 +169,7 @@ func (r *Roster) Leave(ctx context.Context, id string) error {
 		return r.err
 	}
 	if id == "" {
-		return errors.New("sharding: leave: the node's ID is empty; use the one it beats with")
+		return errors.New("roster: leave: the node's ID is empty; use the one it beats with")
 	}
 	_, err := r.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.HDel(ctx, r.keys.roster, id)
@@ -175,7 +177,7 @@ func (r *Roster) Leave(ctx context.Context, id string) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("sharding: node %q leaves: %w", id, err)
+		return fmt.Errorf("roster: node %q leaves: %w", id, err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package sharding
+package roster
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/escapement/escapement/sharding"
 
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
@@ -27,7 +29,7 @@ func announce(t *testing.T, r *Roster, d defs) string {
 
 func hold(t *testing.T, r *Roster, id, set string) View {
 	t.Helper()
-	return must(r.Beat(t.Context(), Member{Node: Node{ID: id, Set: set}}))(t)
+	return must(r.Beat(t.Context(), Member{Node: sharding.Node{ID: id, Set: set}}))(t)
 }
 
 func TestSetDigest(t *testing.T) {
@@ -49,7 +51,7 @@ func TestSetDigest(t *testing.T) {
 
 func TestSetsReadBack(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
-		r := NewRoster(client, RosterConfig{})
+		r := New(client, Config{})
 		want := map[string]map[string]string{}
 		for i := range 40 { // more than one read takes
 			d := defs{"report": fmt.Sprint(i), "größe/\"x\"": "0"}
@@ -68,7 +70,7 @@ func TestSetsReadBack(t *testing.T) {
 
 func TestUnusedSetIsDropped(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
-		r := NewRoster(client, RosterConfig{TTL: time.Minute})
+		r := New(client, Config{TTL: time.Minute})
 		used, unused := announce(t, r, defs{"a": "1"}), announce(t, r, defs{"b": "1"})
 		hold(t, r, "x", used)
 		stored := func() []string {
@@ -92,7 +94,7 @@ func TestUnusedSetIsDropped(t *testing.T) {
 
 func TestUnannounced(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
-		r := NewRoster(client, RosterConfig{})
+		r := New(client, Config{})
 		set := SetDigest(defs{"a": "1"})
 		if hold(t, r, "x", "").Unannounced || !hold(t, r, "x", set).Unannounced {
 			t.Error("a node is told to announce the set that it has not, or not told to announce the one that it has")
@@ -113,7 +115,7 @@ func TestUnannounced(t *testing.T) {
 func TestDamagedAndNewerSets(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
 		ctx := t.Context()
-		r := NewRoster(client, RosterConfig{})
+		r := New(client, Config{})
 		good, bad := announce(t, r, defs{"a": "1"}), SetDigest(defs{"b": "1"})
 		for _, raw := range []string{`{"v":1,"jobs":{"b":"2"}}`, `{"v":1,"jo`, ``, `null`, `{"v":0,"jobs":{"b":"1"}}`, `{"v":"x"}`, `{"v":1,"jobs":[]}`} {
 			must(client.HSet(ctx, r.keys.sets, bad, raw).Result())(t)
@@ -144,7 +146,7 @@ func TestDamagedAndNewerSets(t *testing.T) {
 
 func TestAnnounceRefuses(t *testing.T) {
 	_, client := embed(t)
-	r := NewRoster(client, RosterConfig{})
+	r := New(client, Config{})
 	large := defs{}
 	for i := range 30_000 {
 		large[fmt.Sprintf("a-job-of-20-char-%05d", i)] = "0123456789abcdef"

@@ -1,10 +1,12 @@
-package sharding
+package roster
 
 import (
 	"fmt"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/escapement/escapement/sharding"
 
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
@@ -14,7 +16,7 @@ import (
 // have been dropped half a TTL later anyway.
 func TestTimeInWhichNobodyBeat(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
-		r := NewRoster(client, RosterConfig{TTL: time.Hour})
+		r := New(client, Config{TTL: time.Hour})
 		for _, id := range []string{"a", "b", "silent"} {
 			beat(t, r, id)
 		}
@@ -43,7 +45,7 @@ func TestTimeInWhichNobodyBeat(t *testing.T) {
 // A lone node that beats too rarely still sees the others go.
 func TestRareBeatsStillDrop(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
-		r := NewRoster(client, RosterConfig{TTL: time.Hour})
+		r := New(client, Config{TTL: time.Hour})
 		beat(t, r, "dead")
 		beat(t, r, "rare")
 		for range 2 {
@@ -66,13 +68,13 @@ func TestStepsOfTheClockDropNobody(t *testing.T) {
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
 		run++
-		r := NewRoster(client, RosterConfig{Namespace: fmt.Sprint("run-", run), TTL: ttl})
+		r := New(client, Config{Namespace: fmt.Sprint("run-", run), TTL: ttl})
 		living := rapid.IntRange(1, 4).Draw(t, "living")
 		clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		var elapsed, doomed time.Duration // doomed: when the dead one must be gone
 		check := func(id string) View {
 			server.Mini().SetTime(clock)
-			v, err := r.Beat(t.Context(), Member{Node: Node{ID: id}})
+			v, err := r.Beat(t.Context(), Member{Node: sharding.Node{ID: id}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,9 +1,11 @@
-package sharding
+package roster
 
 import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/escapement/escapement/sharding"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -27,7 +29,7 @@ var foreign = map[string]string{
 func TestForeignRecordsAreLeftAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
 		ctx := t.Context()
-		r := NewRoster(client, RosterConfig{TTL: time.Hour})
+		r := New(client, Config{TTL: time.Hour})
 		beat(t, r, "a")
 		// A record of this version with a field that it does not know is read.
 		must(client.HSet(ctx, r.keys.roster, "b", `{"v":1,"id":"b","state":"active","colour":"red"}`).Result())(t)
@@ -76,7 +78,7 @@ func FuzzDecode(f *testing.F) {
 			if m.ID != id {
 				t.Errorf("read %q from the field %q", m.ID, id)
 			}
-			Rank("job", []Node{m.Node, {ID: "other"}})
+			sharding.Rank("job", []sharding.Node{m.Node, {ID: "other"}})
 		}
 		if jobs, err := decodeSet(id, raw); err == nil && jobs != nil && SetDigest(jobs) != id {
 			t.Errorf("set %q has digest %s", id, SetDigest(jobs))

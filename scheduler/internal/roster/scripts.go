@@ -1,4 +1,4 @@
-package sharding
+package roster
 
 import (
 	_ "embed" // the scripts are files of their own

@@ -1,4 +1,4 @@
-package sharding
+package roster
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 	"unicode/utf8"
+
+	"github.com/escapement/escapement/sharding"
 )
 
 // States of a member, in Member.State.
@@ -37,7 +39,7 @@ var ErrTooLarge = errors.New("too large for the roster")
 
 // Member is one living node with what it tells the others.
 type Member struct {
-	Node
+	sharding.Node
 	// Version of the program, Revision of its build or config, and Generation of
 	// the deployed cluster it belongs to.
 	Version    string `json:"version,omitempty"`

@@ -1,4 +1,4 @@
-package sharding
+package roster
 
 import (
 	"cmp"
@@ -45,14 +45,14 @@ func (r *Roster) Drain(ctx context.Context, name string, d Drained) error {
 		return r.err
 	}
 	if err := checkDrainName(name); err != nil {
-		return fmt.Errorf("sharding: drain: %w", err)
+		return fmt.Errorf("roster: drain: %w", err)
 	}
 	answer, err := drainScript.Run(ctx, r.client, []string{r.keys.drains}, name, drainVersion, encodeDrained(d), MaxDrains).Int()
 	if err != nil {
-		return fmt.Errorf("sharding: drain %q: %w", name, err)
+		return fmt.Errorf("roster: drain %q: %w", name, err)
 	}
 	if answer < 0 {
-		return fmt.Errorf("sharding: drain %q: %w, %d; resume those that are not needed any more", name, ErrTooManyDrains, MaxDrains)
+		return fmt.Errorf("roster: drain %q: %w, %d; resume those that are not needed any more", name, ErrTooManyDrains, MaxDrains)
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func (r *Roster) Resume(ctx context.Context, name string) (bool, error) {
 	}
 	n, err := r.client.HDel(ctx, r.keys.drains, name).Result()
 	if err != nil {
-		return false, fmt.Errorf("sharding: resume %q: %w", name, err)
+		return false, fmt.Errorf("roster: resume %q: %w", name, err)
 	}
 	return n > 0, nil
 }
@@ -76,7 +76,7 @@ func (r *Roster) Drains(ctx context.Context) (map[string]Drained, error) {
 	}
 	stored, err := r.client.HGetAll(ctx, r.keys.drains).Result()
 	if err != nil {
-		return nil, fmt.Errorf("sharding: read the drains: %w", err)
+		return nil, fmt.Errorf("roster: read the drains: %w", err)
 	}
 	drains := make(map[string]Drained, len(stored))
 	for name, record := range stored {
