@@ -21,7 +21,7 @@ const beforeBeat Point = "before beat"
 // TestChurn lets nodes come and go while 60 jobs tick each second: they join, leave in order, are killed, freeze, and lose
 // beats of the roster while their other calls get through.
 func TestChurn(t *testing.T) {
-	source, err := os.ReadFile("../../sharding/beat.lua")
+	source, err := os.ReadFile("../internal/roster/beat.lua")
 	if err != nil {
 		t.Fatal(err)
 	}

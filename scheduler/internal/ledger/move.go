@@ -102,10 +102,10 @@ func TimeOf(ctx context.Context, client redis.UniversalClient, namespace string)
 	return (&Ledger{client: client, cfg: Config{Namespace: namespace}}).Time(ctx)
 }
 
-// drainsKey is the roster's, spelt in sharding/keys.go: names that are drained move with the namespace.
+// drainsKey is the roster's, spelt in scheduler/internal/roster/keys.go: names that are drained move with the namespace.
 func drainsKey(ns string) string { return "{" + ns + "}:drains" }
 
-// rosterKey is the roster's, spelt in sharding/keys.go.
+// rosterKey is the roster's, spelt in scheduler/internal/roster/keys.go.
 func rosterKey(ns string) string { return "{" + ns + "}:roster" }
 
 // Servers is another text when the server, or a master of the Cluster that has something of the namespace, is another one, or was

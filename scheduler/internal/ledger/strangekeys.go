@@ -20,7 +20,7 @@ const (
 )
 
 // beside are the keys of a namespace that are not the ledger's: the roster's, spelt in
-// sharding/keys.go. Those of locks, spelt in locking/redislock/keys.go, begin with lockPrefix.
+// scheduler/internal/roster/keys.go. Those of locks, spelt in locking/redislock/keys.go, begin with lockPrefix.
 var beside = []string{"roster", "seen", "sets", "sets:seen", "drains"}
 
 const lockPrefix = "lock:"
