@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// DefinitionVersion is the format version that Definition writes.
-const DefinitionVersion = 1
+// definitionVersion is the format version that Definition writes.
+const definitionVersion = 1
 
 // ErrNewerDefinition is returned when a stored definition has a format version that this
 // program does not know yet. The record is to be left alone.
@@ -58,7 +58,7 @@ type Definition struct {
 func (j Job) Definition() Definition {
 	j = j.WithDefaults(Defaults{})
 	d := Definition{
-		V: DefinitionVersion, Name: j.Name, Schedule: j.Schedule, TimeZone: j.TimeZone,
+		V: definitionVersion, Name: j.Name, Schedule: j.Schedule, TimeZone: j.TimeZone,
 		Overlap: j.Overlap, CatchUp: j.CatchUp, CatchUpMax: j.CatchUpMax,
 		StartWithin: j.StartWithin.Milliseconds(), OnCrash: j.OnCrash, RerunMax: j.RerunMax,
 		Timeout: j.Timeout.Milliseconds(), TTL: j.TTL.Milliseconds(),
@@ -110,13 +110,13 @@ func ParseDefinition(text []byte) (Definition, error) {
 	if err := json.Unmarshal(text, &head); err != nil {
 		return Definition{}, fmt.Errorf("definition: %w", err)
 	}
-	if head.V > DefinitionVersion {
+	if head.V > definitionVersion {
 		return Definition{}, fmt.Errorf("%w: format %d, this program knows up to %d; upgrade this node",
-			ErrNewerDefinition, head.V, DefinitionVersion)
+			ErrNewerDefinition, head.V, definitionVersion)
 	}
 	if head.V < 1 {
 		return Definition{}, fmt.Errorf("definition: format version %d is not valid; \"v\" must be 1 to %d",
-			head.V, DefinitionVersion)
+			head.V, definitionVersion)
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()

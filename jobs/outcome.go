@@ -47,9 +47,6 @@ func (o Outcome) MarshalText() ([]byte, error) { return outcomeWords.marshal(uin
 // UnmarshalText accepts exactly the words of String.
 func (o *Outcome) UnmarshalText(text []byte) error { return unmarshal(outcomeWords, text, o) }
 
-// Final reports whether o is an end: every known outcome but running.
-func (o Outcome) Final() bool { return outcomeWords.known(uint8(o)) && o != OutcomeRunning }
-
 // Ran reports whether the tick was granted to a node, so that the function may have
 // been called.
 func (o Outcome) Ran() bool { return o >= OutcomeRunning && o <= OutcomeAbandoned }

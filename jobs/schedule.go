@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// MaxScheduleLen is the greatest length of a schedule expression, in bytes, without its
+// maxScheduleLen is the greatest length of a schedule expression, in bytes, without its
 // zone.
-const MaxScheduleLen = 256
+const maxScheduleLen = 256
 
 // The instants a schedule looks at, in seconds since 1970: the years 1 to 9999 but for
 // their very first, the zero time, which stands for no tick.
@@ -44,8 +44,8 @@ func ParseScheduleFor(name, expr, zone string) (*Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := len(strings.TrimSpace(rest)); n > MaxScheduleLen {
-		return nil, fmt.Errorf("schedule of %d bytes is longer than %d", n, MaxScheduleLen)
+	if n := len(strings.TrimSpace(rest)); n > maxScheduleLen {
+		return nil, fmt.Errorf("schedule of %d bytes is longer than %d", n, maxScheduleLen)
 	}
 	loc, err := agreedZone(prefix, zone, found)
 	if err != nil {
