@@ -22,19 +22,20 @@ const maxPayload = 64 << 10
 const againAfter = time.Second
 
 type triggerOptions struct {
-	payload, at, unique string
-	wait                bool
+	payload, unique string
+	wait            bool
 }
 
 func (a *app) jobsRunCommand() *cobra.Command {
 	var o triggerOptions
+	var due *timeFlag
 	run := a.command("run NAME [--payload JSON] [--at T] [--unique KEY] [--wait]", "run a job beside its schedule", wants("NAME"),
 		func(cmd *cobra.Command, args []string) error {
 			payload, err := a.payload(o.payload)
 			if err != nil {
 				return err
 			}
-			at, err := parseWhen("--at", o.at)
+			at, err := due.when()
 			if err != nil {
 				return err
 			}
@@ -48,9 +49,11 @@ not touched, and a paused job runs too. With --at the run waits until then, and
 that is its tick. With --unique whoever asks again with the same key, for this
 job, gets the id of the first run and makes no other: for 168 h after the run was due.
 With --wait it returns when this attempt of the run has ended, and exits 7 when it did
-not succeed; an attempt that follows it is named, and not waited for.`
+not succeed; an attempt that follows it is named, and not waited for.
+
+` + timeForms
 	run.Flags().StringVar(&o.payload, "payload", "", "`JSON` for the run, at most 64 KiB; - reads it from stdin")
-	run.Flags().StringVar(&o.at, "at", "", "when to run, `T`: "+whenUsage)
+	due = addTimeFlag(run, "at", fromNow, "when to run, `T`: 10m is ten minutes from now")
 	run.Flags().StringVar(&o.unique, "unique", "", "a `key` that names the request: asked again, it is the same run")
 	run.Flags().BoolVar(&o.wait, "wait", false, "return when this attempt of the run has ended")
 	return run

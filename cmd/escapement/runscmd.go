@@ -22,7 +22,7 @@ var outcomes = []string{"running", "succeeded", "failed", "timed_out", "cancelle
 
 func (a *app) runsCommand() *cobra.Command {
 	filter := scheduler.RunFilter{Limit: listed}
-	var since string
+	var since *timeFlag
 	list := a.command("list [--job NAME] [--since T] [--outcome O] [--limit N]", "list runs, and ticks that did not run", wants(),
 		func(cmd *cobra.Command, args []string) error {
 			if words := append([]string{scheduler.OutcomePending}, outcomes...); filter.Outcome != "" && !slices.Contains(words, filter.Outcome) {
@@ -31,14 +31,14 @@ func (a *app) runsCommand() *cobra.Command {
 			if !cmd.Flags().Changed("limit") && a.json() {
 				filter.Limit = 0 // whoever reads JSON counts on all
 			}
-			from, err := parseSince(since)
+			from, err := since.when()
 			if err != nil {
 				return err
 			}
 			return a.inspect(func(t tool) error { return a.runsList(t, filter, from) })(cmd, args)
 		})
 	list.Flags().StringVar(&filter.Job, "job", "", "only those of the job `NAME`")
-	list.Flags().StringVar(&since, "since", "", "only those due since `T`: 2026-01-02T15:04:05Z, or 10m for ten minutes ago")
+	since = addTimeFlag(list, "since", ago, "only those due since `T`: 10m is ten minutes ago")
 	list.Long = `Lists the newest tick first: what is going or still to come has its place by the time
 at which it is due, what was cancelled before that by the time of its end, and ticks that
 did not run, in a row, by the last of them.
@@ -48,26 +48,13 @@ running, with a reason that begins with pending and says what the run waits for.
 --outcome running lists both.
 
 LAG is started minus due, as runs get has them. A row without TICK is no run and no
-tick, but a mark where the schedule was changed or set back.`
+tick, but a mark where the schedule was changed or set back.
+
+` + timeForms
 	list.Flags().StringVar(&filter.Outcome, "outcome", "", "only those with this `outcome`")
 	list.Flags().Var((*count)(&filter.Limit), "limit", "at most so many, 0: all; with -o json the default is 0")
 	get := a.command("get RUN", "show one run, and what it wrote", wants("RUN"), a.inspect(a.runsGet))
 	return a.group("runs COMMAND", "list, show, cancel and repeat runs", list, get, a.runsCancelCommand(), a.runsRerunCommand())
-}
-
-// parseSince reads an instant, or a duration before Redis' now. "" is the zero time.
-func parseSince(text string) (when, error) {
-	if text == "" {
-		return when{}, nil
-	}
-	if at, err := parseInstant(text); err == nil {
-		return when{at: at}, nil
-	}
-	ago, err := parseDuration(strings.TrimPrefix(text, "-")) // as --to has it, or bare
-	if err != nil || ago < 0 || text[0] == '+' {
-		return when{}, usagef("--since %s is neither an instant like 2026-01-02T15:04:05Z nor a duration like 10m", quote(text))
-	}
-	return when{from: -ago, relative: true}, nil
 }
 
 func (a *app) runsList(t tool, filter scheduler.RunFilter, since when) (err error) {
