@@ -151,3 +151,18 @@ func TestNoRoomForTheID(t *testing.T) {
 		}
 	}
 }
+
+// A run that goes on is not waited for any longer than was said.
+func TestWaitFor(t *testing.T) {
+	t.Parallel()
+	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"})
+	code, out, words := call(p.env, "", "jobs", "run", "yearly", "--unique", "k", "--wait-for", "20ms")
+	id := ledgertest.UniqueRun("yearly", "k")
+	if code != exitRunFailed || out != id+"\n" || !strings.Contains(words, "the run did not succeed within 20ms: it is pending") {
+		t.Errorf("exit %d, %q, %q", code, out, words)
+	}
+	code, out, _ = call(p.env, "", "jobs", "run", "yearly", "--unique", "k", "--wait-for", "20ms", "-o", "json")
+	if code != exitRunFailed || !strings.Contains(out, `"outcome": "running"`) {
+		t.Errorf("exit %d, %q", code, out)
+	}
+}

@@ -230,8 +230,11 @@ func handedBack(t tool, was scheduler.RunView) (scheduler.RunView, error) {
 }
 
 func (a *app) runsRerunCommand() *cobra.Command {
-	var wait bool
-	rerun := a.command("rerun RUN [--wait]", "run an ended run's tick again", wants("RUN"), a.inspect(func(t tool) error {
+	var w waiting
+	rerun := a.command("rerun RUN [--wait] [--wait-for D]", "run an ended run's tick again", wants("RUN"), a.inspect(func(t tool) error {
+		if err := w.read(); err != nil {
+			return err
+		}
 		id, err := t.in.Rerun(t.ctx, t.args[0])
 		if err != nil {
 			return err
@@ -240,13 +243,12 @@ func (a *app) runsRerunCommand() *cobra.Command {
 		if err == nil && run.Outcome != "running" {
 			a.say("that attempt, asked for now or before, has ended: %s; for one more, rerun it in turn", run.Outcome)
 		}
-		return a.follow(t, scheduler.RunView{Run: id, Job: run.Job}, wait)
+		return a.follow(t, scheduler.RunView{Run: id, Job: run.Job}, w)
 	}))
 	rerun.Long = `Asks for the next attempt of a run that has ended, with its tick and payload, and
-prints the attempt's id: the same however often it is asked for. With --wait it
-returns when that attempt has ended, and exits 7 when it did not succeed; an attempt
-that follows it is named, and not waited for.`
-	rerun.Flags().BoolVar(&wait, "wait", false, "return when this attempt has ended")
+prints the attempt's id: the same however often it is asked for.
+` + waitHelp
+	w.addFlags(rerun)
 	return rerun
 }
 
