@@ -185,9 +185,6 @@ func (a *app) load(cmd *cobra.Command, mustExist bool) (*loaded, error) {
 	if cmd.Flags().Changed("namespace") {
 		src.flags["namespace"] = flagValue{"--namespace", a.flags.namespace}
 	}
-	for _, slip := range envSlips(a.env) {
-		a.say("%s", slip)
-	}
 	if mustExist && src.file == "" {
 		return nil, usagef("a node needs a configuration file; name it with --config FILE")
 	}
