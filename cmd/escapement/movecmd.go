@@ -65,7 +65,9 @@ func (a *app) moveCommand() *cobra.Command {
 			return err
 		}
 		return a.moveStep(cmd, f, func(t moveTool) error {
-			a.say("sealing %s at %s: nothing starts from now on, and what runs is waited for, %s at most", t.ns, t.from, drain)
+			o.Begins = func() {
+				a.say("sealing %s at %s: nothing starts from now on, and what runs is waited for, %s at most", t.ns, t.from, drain)
+			}
 			return a.moved(t, func(ctx context.Context) (move.Status, error) { return t.mover.Seal(ctx, o) })
 		})
 	})
