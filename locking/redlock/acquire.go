@@ -106,7 +106,7 @@ func (a *attempt) again(ctx context.Context) (locking.Token, error) {
 	if err != nil {
 		return 0, err
 	}
-	if answers[0] == locking.Gone {
+	if answers[0] == locking.Gone || answers[0] == locking.Revoked {
 		return 0, nil
 	}
 	return token, nil
