@@ -98,7 +98,7 @@ func (a *app) root() *cobra.Command {
 	global := root.PersistentFlags()
 	global.StringVar(&a.flags.redis, "redis", "", "the `URL` of Redis: redis://, rediss://, unix://, or a Cluster or sentinels as in move --help")
 	global.StringVar(&a.flags.namespace, "namespace", "", "the `name` that keeps two installations in one Redis apart")
-	global.StringVarP(&a.flags.output, "output", "o", "table", "table or json")
+	global.StringVarP(&a.flags.output, "output", "o", outputTable, "table, wide (tables with all columns, uncut) or json")
 	global.StringVar(&a.flags.config, "config", "config.yaml", "the configuration `file`; empty: none")
 	root.AddCommand(a.devCommand(), a.runCommand(), a.configCommand(), a.cronCommand(), a.jobsCommand(),
 		a.runsCommand(), a.nodesCommand(), a.locksCommand(), a.lockCommand(), a.generationsCommand(), a.moveCommand(),
@@ -140,8 +140,8 @@ func (a *app) command(use, short string, args cobra.PositionalArgs, run func(cmd
 		Use: use, Short: short, Args: args, DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.reached = true
-			if a.flags.output != "table" && a.flags.output != "json" {
-				return usagef("-o %s is not one of table, json%s", quote(a.flags.output), didYouMean(a.flags.output, []string{"table", "json"}))
+			if err := a.checkOutput(); err != nil {
+				return err
 			}
 			return run(cmd, args)
 		},
@@ -209,4 +209,4 @@ func wants(names ...string) cobra.PositionalArgs {
 }
 
 // json reports whether the output is to be JSON.
-func (a *app) json() bool { return a.flags.output == "json" }
+func (a *app) json() bool { return a.flags.output == outputJSON }

@@ -146,7 +146,7 @@ func (a *app) printExplanation(x *explanation) error {
 		return nil
 	}
 	fmt.Fprintln(a.stdout)
-	out := newTable(a.stdout, "LOCAL", "OFFSET", "UTC", "NOTE")
+	out := a.newTable(whole("LOCAL"), whole("OFFSET"), wide("UTC"), col("NOTE"))
 	for _, t := range x.Ticks {
 		out.row(t.local.Format("Mon 2006-01-02 15:04:05.999"), t.local.Format("-07:00"), t.Tick.String(), t.noteWords(x.FixedTimes))
 	}
@@ -177,13 +177,13 @@ func (t explainedTick) noteWords(fixed bool) string {
 		if was.Day() != start.In(t.local.Location()).Day() {
 			layout = "2006-01-02 15:04"
 		}
-		return fmt.Sprintf("gap: the clock goes from %s to %s; this stands in for what it leaves out", was.Format(layout), t.local.Format(layout))
+		return fmt.Sprintf("gap: the clock goes from %s to %s; this tick stands in", was.Format(layout), t.local.Format(layout))
 	case jobs.NoteFold:
 		which := "first"
 		if t.repeated(start) {
 			which = "second"
 		}
-		words := fmt.Sprintf("fold: the clock shows %s twice; this is the %s", t.local.Format("15:04"), which)
+		words := fmt.Sprintf("fold: %s comes twice; this is the %s", t.local.Format("15:04"), which)
 		if fixed {
 			words += ", the other does not run"
 		}

@@ -67,15 +67,15 @@ func TestShownRuns(t *testing.T) {
 	p := plant(t, yearly, jobs.Job{Name: "follower", After: "yearly"})
 	id := p.granted(yearly, "1")
 	p.wants(exitDone, "\ntries         -\n", "", "runs", "get", id)
-	p.wants(exitDone, "TRIGGER", "", "runs", "list")
+	p.wants(exitDone, "TRIGGER", "", "runs", "list", "-o", "wide")
 	next := ledgertest.Successor(id)
 	r := ledgertest.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Reason: "why", Started: 1, Ended: 2, Rerun: true, Error: "it\x1b[31m"}
 	if got, err := p.Settle(t.Context(), []ledgertest.Report{r}); err != nil || got[0] != ledgertest.Settled {
 		t.Fatal(got, err)
 	}
-	p.wants(exitDone, "why: it\\x1b[31m\n", "", "runs", "list", "--outcome", "lost")
+	p.wants(exitDone, "why: it\\x1b[31m\n", "", "runs", "list", "--outcome", "lost", "-o", "wide")
 	p.wants(exitDone, "\nnext attempt  "+next+"\n", "", "runs", "get", id)
-	if out := p.wants(exitDone, "no living node holds the job", "", "runs", "list", "--outcome", "pending"); strings.Contains(out, "running") || !strings.Contains(out, "pending  2") {
+	if out := p.wants(exitDone, "no living node holds the job", "", "runs", "list", "--outcome", "pending", "-o", "wide"); strings.Contains(out, "running") || !strings.Contains(out, "pending  2") {
 		t.Errorf("pending ones are shown as\n%s", out)
 	}
 	if got := decode[[]scheduler.RunView](t, p.env, "runs", "list", "--outcome", "pending"); len(got) != 1 || got[0].Outcome != "running" {
@@ -117,7 +117,7 @@ func TestShownJobs(t *testing.T) {
 		p.wants(exitDone, want, "", "jobs", "get", "follower")
 	}
 	j := decode[scheduler.JobView](t, p.env, "jobs", "pause", "full", "--reason", "x", "--until", "+1h")
-	p.wants(exitDone, "paused until "+j.Pause.Until.String()+", orphan", "", "jobs", "list")
+	p.wants(exitDone, "paused until "+j.Pause.Until.String()+", orphan", "", "jobs", "list", "-o", "wide")
 }
 
 // TestWaitNamesTheNextAttempt does not wait for it.

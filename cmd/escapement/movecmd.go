@@ -182,7 +182,7 @@ func nextWords(t moveTool, s move.Status) string {
 }
 
 func (a *app) printMove(s move.Status) error {
-	out := newTable(a.stdout, "SIDE", "STATE", "SINCE", "PARTITIONS", "GATES", "JOBS", "RUNNING", "PENDING", "ADDRESS")
+	out := a.newTable(whole("SIDE"), whole("STATE"), wide("SINCE"), wide("PARTITIONS"), col("GATES"), whole("JOBS"), whole("RUNNING"), whole("PENDING"), col("ADDRESS"))
 	for _, side := range []struct {
 		word string
 		move.Side

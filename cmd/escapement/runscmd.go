@@ -47,8 +47,10 @@ OUTCOME is pending for a run that nobody was granted yet; in JSON that is the ou
 running, with a reason that begins with pending and says what the run waits for.
 --outcome running lists both.
 
-LAG is started minus due, as runs get has them. A row without TICK is no run and no
-tick, but a mark where the schedule was changed or set back.
+TICK is in UTC; x14 are so many ticks in a row that did not run, from the first of them on. LAG is
+started minus due, as runs get has them. The last column has the run, or why there was none:
+runs get RUN says more of a run, and -o wide has all columns. A row without TICK is no run and
+no tick, but a mark where the schedule was changed or set back.
 
 ` + timeForms
 	list.Flags().StringVar(&filter.Outcome, "outcome", "", "only those with this `outcome`")
@@ -79,17 +81,20 @@ func (a *app) printRuns(views []scheduler.RunView) error {
 	if a.json() {
 		return printJSON(a.stdout, list(views))
 	}
-	sharded := slices.ContainsFunc(views, func(r scheduler.RunView) bool { return r.Shards > 1 })
-	row := func(first []string, shard string, rest ...string) []string { // there is such a column where it says something
-		if sharded {
-			first = append(first, shard)
-		}
-		return append(first, rest...)
+	columns := []column{whole("TICK"), col("JOB"), whole("SHARD"), whole("OUTCOME"), wide("ATTEMPT"), wide("TRIGGER"), wide("NODE"), wide("TOKEN"),
+		whole("LAG"), whole("DURATION"), whole("RUN, OR WHY NOT"), wide("WHY")}
+	const shards, runs = 2, 10
+	columns[shards].wide = !slices.ContainsFunc(views, func(r scheduler.RunView) bool { return r.Shards > 1 }) // it says something
+	out := a.newTable(columns...)
+	if out.wide {
+		out.columns[runs].heading = "RUN"
 	}
-	out := newTable(a.stdout, row([]string{"TICK", "JOB"}, "SHARD", "OUTCOME", "ATTEMPT", "TRIGGER", "NODE", "TOKEN", "LAG", "DURATION", "RUN", "WHY")...)
 	for _, r := range views {
-		out.row(row([]string{ticks(r), r.Job}, shard(r), outcome(r), number(r.Attempt), r.Trigger, r.Node, r.Token,
-			started(r, r.LagMS), started(r, r.DurationMS), r.Run, because(r, 60))...)
+		run := r.Run
+		if run == "" && !out.wide {
+			run = because(r, 40)
+		}
+		out.row(out.ticks(r), r.Job, shard(r), outcome(r), number(r.Attempt), r.Trigger, r.Node, r.Token, started(r, r.LagMS), started(r, r.DurationMS), run, because(r, 60))
 	}
 	return out.flush()
 }
@@ -261,6 +266,19 @@ func ticks(r scheduler.RunView) string {
 		return stamp(r.Tick)
 	}
 	return fmt.Sprintf("%s to %s (%d)", stamp(r.Tick), stamp(r.Until), *r.Count)
+}
+
+// ticks is that of a row; of a range, where there is little room, the first tick and how many they are.
+func (t *table) ticks(r scheduler.RunView) string {
+	switch {
+	case t.wide:
+		return ticks(r)
+	case r.Mark():
+		return ""
+	case r.Count != nil && *r.Count > 1:
+		return fmt.Sprintf("%s x%d", t.at(r.Tick), *r.Count)
+	}
+	return t.at(r.Tick)
 }
 
 // started is a duration that means something only for a run that began.
