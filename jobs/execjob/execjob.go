@@ -101,10 +101,11 @@ func (r runner) run(ctx context.Context, run *jobs.Run) error {
 	cmd.Dir = r.command.Dir
 	cmd.Env = env
 	group := NewGroup(cmd)
-	out, err := startCaptured(cmd)
+	out, err := startCaptured(cmd, group)
 	if err != nil {
 		return fmt.Errorf("command %s not started: %w", name, err)
 	}
+	defer group.Close()
 	ended, err := r.supervise(ctx, cmd, group)
 	out.finish()
 	run.SetOutput(out.ring.bytes())

@@ -54,15 +54,15 @@ type captured struct {
 	done chan struct{}
 }
 
-// startCaptured starts cmd with both outputs in one pipe.
-func startCaptured(cmd *exec.Cmd) (*captured, error) {
+// startCaptured starts a group's command with both outputs in one pipe.
+func startCaptured(cmd *exec.Cmd, g *Group) (*captured, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer w.Close()
 	cmd.Stdout, cmd.Stderr = w, w
-	if err := cmd.Start(); err != nil {
+	if err := g.Start(); err != nil {
 		r.Close()
 		return nil, err
 	}
