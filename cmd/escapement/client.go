@@ -24,11 +24,14 @@ func (l *loaded) newClient() (redis.UniversalClient, error) {
 	return a.client(), nil
 }
 
+// embedded is the name of the Redis inside this process.
+const embedded = "embedded"
+
 // redisName is what messages call the Redis of newClient. There is never a password in it.
 func (l *loaded) redisName() string {
 	a, err := l.address()
 	if err != nil {
-		return "embedded" // load has refused a URL that is wrong
+		return embedded // load has refused a URL that is wrong
 	}
 	return a.name()
 }
