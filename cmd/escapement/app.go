@@ -105,6 +105,7 @@ func (a *app) root() *cobra.Command {
 		a.ledgerCommand(), a.versionCommand())
 	root.SetHelpFunc(a.help(root.HelpFunc()))
 	root.SetHelpCommand(a.helpCommand())
+	addExamples(root)
 	return root
 }
 
