@@ -81,7 +81,7 @@ func (l *loaded) unreachable(err error, otherwise string) error {
 		return l.badPassword(reply)
 	}
 	if lacks := lacking(err, l.Namespace); lacks != "" {
-		return fmt.Errorf("%w; the user of Redis at %s lacks %s", err, l.redisName(), lacks)
+		return fmt.Errorf("%w; the user of Redis at %s lacks %s; docs/operations.md has all that a user needs", err, l.redisName(), lacks)
 	}
 	if !errors.Is(err, locking.ErrUnreachable) || errors.As(err, new(*scheduler.UnheardError)) {
 		return err
