@@ -43,7 +43,7 @@ func ExampleJob_Validate() {
 	}.Validate()
 	fmt.Println(err)
 	// Output:
-	// schedule: schedule "61 5 30 2 *": minute "61": end of range (61) above maximum (59): 61
+	// schedule: schedule "61 5 30 2 *": minute "61": 61 is outside 0 to 59
 	// func: is missing; a job needs a function to call
 	// ttl: 1s is outside 3s to 1h0m0s; 15s is the default
 }

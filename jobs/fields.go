@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/robfig/cron/v3"
 )
 
 var descriptors = map[string]string{
@@ -39,15 +37,20 @@ var (
 		{"day of month", 1, 31, 28, nil}, {"month", 1, 12, 12, monthNames}, {"day of week", 0, 6, 6, dayNames}}
 )
 
+// sunday is the value of Sunday at the end of a week, besides 0.
+const sunday = 7
+
 // size is the number of values.
 func (r fieldRule) size() int { return r.high - r.low + 1 }
 
 // element is one member of a list: a star, a value or a range, with an optional step.
-// Only text of this form reaches the parser, which by itself reads "*-5" as "*", and
-// takes "," for a field with no value at all.
-var element = regexp.MustCompile(`^(?:[*?]|(?:[0-9]{1,4}|[A-Za-z]{3})(?:-(?:[0-9]{1,4}|[A-Za-z]{3}))?)(?:/[0-9]{1,4})?$`)
+var element = regexp.MustCompile(`^(?:([*?])|([0-9]{1,4}|[A-Za-z]{3})(?:-([0-9]{1,4}|[A-Za-z]{3}))?)(?:/([0-9]{1,4}))?$`)
 
-var parser = cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+// fieldSet is what a field stands for.
+type fieldSet struct {
+	values uint64 // a bit for each
+	star   bool   // a star without a step is in the list: a day field then restricts nothing
+}
 
 // parseFields reads 5 or 6 fields into a schedule that has no text and no zone yet. name
 // stands behind H.
@@ -60,19 +63,15 @@ func parseFields(name string, fields []string) (*Schedule, error) {
 	default:
 		return nil, fmt.Errorf("has %d fields; 5 are needed, or 6 with seconds first", len(fields))
 	}
-	err := checkEach(fields, func(field string, i int) error { return checkForm(name, field, i) })
-	if err != nil {
+	if _, err := readFields(name, fields); err != nil {
 		return nil, err
 	}
 	plain := resolve(fields, name)
-	spec, err := parseSpec(strings.Join(plain, " "))
+	sets, err := readFields(name, plain)
 	if err != nil {
-		if named := checkEach(plain, checkAlone); named != nil {
-			err = named
-		}
 		return nil, err
 	}
-	s := &Schedule{cal: newCalendar(spec), fixed: namesFixedTimes(fields[1:3])}
+	s := &Schedule{cal: newCalendar(sets), fixed: namesFixedTimes(fields[1:3])}
 	if hasHash(fields) {
 		s.resolved = strings.Join(plain[first:], " ")
 	}
@@ -96,77 +95,117 @@ func neverFires(resolved string) error {
 	return fmt.Errorf("%s; with this job's name it means %q", words, clip(resolved))
 }
 
-// checkEach applies a check to each field and names those at fault, all on one line: it
-// stands inside a longer message.
-func checkEach(fields []string, check func(field string, i int) error) error {
+// readFields reads the six fields. Its error names those at fault, all on one line: it
+// stands inside a longer message. An H is only checked.
+func readFields(name string, fields []string) (sets [6]fieldSet, err error) {
 	var faults []string
 	for i, f := range fields {
-		if err := check(f, i); err != nil {
+		if sets[i], err = readField(name, f, i); err != nil {
 			faults = append(faults, fmt.Sprintf("%s %q: %v", fieldRules[i].name, clip(f), err))
 		}
 	}
 	if len(faults) == 0 {
-		return nil
+		return sets, nil
 	}
-	return errors.New(strings.Join(faults, "; "))
+	return sets, errors.New(strings.Join(faults, "; "))
 }
 
-// checkForm checks all but the values, which the parser knows.
-func checkForm(name, field string, i int) error {
-	if field == "*" {
-		return nil
-	}
+func readField(name, field string, i int) (set fieldSet, err error) {
 	for e := range strings.SplitSeq(field, ",") {
-		if e == "" {
-			return errors.New("has an empty place in its list; remove the comma")
-		}
 		if isHash(e) {
-			if err := checkHash(name, e, i); err != nil {
-				return err
-			}
-			continue
+			err = checkHash(name, e, i)
+		} else {
+			err = fieldRules[i].add(&set, e)
 		}
-		if !element.MatchString(e) {
-			return fmt.Errorf("%q is not a value, a range such as 1-5, or a step such as */5", clip(e))
-		}
-		_, text, _ := strings.Cut(e, "/")
-		if step, err := strconv.Atoi(text); err == nil && step > fieldRules[i].size() {
-			return fmt.Errorf("step %d is larger than the field, which has %d values; for long intervals use @every",
-				step, fieldRules[i].size())
+		if err != nil {
+			return set, err
 		}
 	}
+	return set, nil
+}
+
+// add adds the values of one element of a list.
+func (r fieldRule) add(set *fieldSet, text string) error {
+	part := element.FindStringSubmatch(text)
+	switch {
+	case text == "":
+		return errors.New("has an empty place in its list; remove the comma")
+	case part == nil:
+		return fmt.Errorf("%q is not a value, a range such as 1-5, or a step such as */5", clip(text))
+	}
+	star, from, to, by := part[1], part[2], part[3], part[4]
+	low, high, step := r.low, r.high, 1
+	var err error
+	if star == "" {
+		if low, high, err = r.span(from, to); err != nil {
+			return err
+		}
+		if to == "" && by != "" { // 5/15 is 5-59/15
+			high = max(low, r.high)
+		}
+	}
+	if by != "" {
+		step, _ = strconv.Atoi(by) // at most 4 digits
+		switch {
+		case step < 1:
+			return errors.New("step 0 is not a step; the least is 1")
+		case step > r.size():
+			return fmt.Errorf("step %d is larger than the field, which has %d values; for long intervals use @every", step, r.size())
+		}
+	}
+	for v := low; v <= high; v += step {
+		set.values |= 1 << uint(r.folded(v))
+	}
+	set.star = set.star || star != "" && step == 1
 	return nil
 }
 
-// checkAlone lets the parser read one field by itself: its errors name no field.
-func checkAlone(field string, i int) error {
-	alone := []string{"*", "*", "*", "*", "*", "*"}
-	alone[i] = field
-	_, err := parseSpec(strings.Join(alone, " "))
-	if err != nil && i == len(fieldRules)-1 && namesSeven.MatchString(field) {
-		return fmt.Errorf("%w; Sunday is 0 here, not 7", err)
+// span reads a value, or a range; to is "" for a value.
+func (r fieldRule) span(from, to string) (low, high int, err error) {
+	if low, err = r.value(from); err != nil || to == "" {
+		return low, low, err
 	}
-	return err
+	if high, err = r.value(to); err != nil {
+		return low, high, err
+	}
+	if strings.EqualFold(to, dayNames[0][:3]) && low > 0 {
+		high = sunday // FRI-SUN
+	}
+	if low > high {
+		return low, high, fmt.Errorf("the range %s-%s is backwards; write its lower value first, or a list", from, to)
+	}
+	return low, high, nil
 }
 
-// namesSeven finds a 7 that is no step: other crons take it for Sunday.
-var namesSeven = regexp.MustCompile(`(^|[,-])7\b`)
-
-// parseSpec calls the parser. Only checked text comes here; should the parser panic all
-// the same, that is an error of the schedule and not the end of the program.
-func parseSpec(text string) (spec *cron.SpecSchedule, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the parser cannot read it: %v", p)
+// value reads a number, or a name of which three letters are enough.
+func (r fieldRule) value(text string) (int, error) {
+	for i, name := range r.names {
+		if strings.EqualFold(text, name[:3]) {
+			return r.low + i, nil
 		}
-	}()
-	s, err := parser.Parse(text)
-	if err != nil {
-		return nil, err
 	}
-	spec, ok := s.(*cron.SpecSchedule)
-	if !ok {
-		return nil, fmt.Errorf("the parser answered a %T", s)
+	v, err := strconv.Atoi(text)
+	switch {
+	case err != nil && r.names == nil:
+		return 0, fmt.Errorf("%q is not a number", clip(text))
+	case err != nil:
+		return 0, fmt.Errorf("%q is not a %s; the names are %s to %s", clip(text), r.name, r.short(0), r.short(len(r.names)-1))
+	case v >= r.low && v <= r.high, r.week() && v == sunday:
+		return v, nil
 	}
-	return spec, nil
+	return 0, fmt.Errorf("%d is outside %d to %d", v, r.low, r.high)
+}
+
+// short is the name of a value as schedules have it: JAN.
+func (r fieldRule) short(i int) string { return strings.ToUpper(r.names[i][:3]) }
+
+// week says whether the field is the day of week.
+func (r fieldRule) week() bool { return len(r.names) == len(dayNames) }
+
+// folded is the value under which v is kept: Sunday is 0 and 7.
+func (r fieldRule) folded(v int) int {
+	if r.week() && v == sunday {
+		return 0
+	}
+	return v
 }

@@ -67,10 +67,10 @@ func readHash(element string, i int) (hashElement, error) {
 	}
 	if part[1] != "" {
 		var err error
-		if h.low, err = rule.value(part[1]); err != nil {
+		if h.low, err = rule.hashValue(part[1]); err != nil {
 			return h, err
 		}
-		if h.high, err = rule.value(part[2]); err != nil {
+		if h.high, err = rule.hashValue(part[2]); err != nil {
 			return h, err
 		}
 		if h.low > h.high {
@@ -86,25 +86,17 @@ func readHash(element string, i int) (hashElement, error) {
 	return h, nil
 }
 
-// value reads a number or a name as an end of H's range.
-func (r fieldRule) value(text string) (int, error) {
-	for i, name := range r.names {
-		if strings.EqualFold(text, name[:3]) {
-			return r.low + i, nil
-		}
-	}
-	v, err := strconv.Atoi(text)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("%q is not a number", clip(text))
-	case v < r.low || v > r.hashHigh:
+// hashValue reads an end of H's range.
+func (r fieldRule) hashValue(text string) (int, error) {
+	v, err := r.value(text)
+	if err == nil && v > r.hashHigh {
 		note := ""
 		if r.hashHigh < r.high {
 			note = ", the days that every month has"
 		}
 		return 0, fmt.Errorf("%d in H is outside %d to %d%s", v, r.low, r.hashHigh, note)
 	}
-	return v, nil
+	return v, err
 }
 
 // text is the element with its H resolved.

@@ -53,6 +53,8 @@ const (
 	Renewed
 	// Gone: the lease is not ours any more. This is final.
 	Gone
+	// Revoked: as Gone, and because somebody called Revoke. A driver that cannot tell answers Gone.
+	Revoked
 )
 
 // String returns the answer as a lower-case word.
@@ -64,6 +66,8 @@ func (a RenewAnswer) String() string {
 		return "renewed"
 	case Gone:
 		return "gone"
+	case Revoked:
+		return "revoked"
 	}
 	return fmt.Sprintf("RenewAnswer(%d)", uint8(a))
 }
@@ -129,7 +133,7 @@ type Driver interface {
 	// Owner says who holds the lock called name.
 	Owner(ctx context.Context, name string) (Ownership, error)
 
-	// Revoke makes the next renewal of the grant with this token answer "gone". The
+	// Revoke makes the next renewal of the grant with this token answer Revoked, or Gone. The
 	// lock is kept until its owner releases it or it lapses: so its holder hears of
 	// it first, and may bring its work to an end. A fixed lease ends when it would
 	// anyway. It returns an error that wraps ErrLost when that grant

@@ -168,7 +168,7 @@ func (k *Keeper) extend(ctx context.Context, l *Lease) error {
 		return fmt.Errorf("%w: no answer", ErrUnreachable)
 	}
 	k.apply([]*Lease{l}, answers, sent, slept, nil)
-	if answers[0] == Gone || !k.check(l) {
+	if answers[0] == Gone || answers[0] == Revoked || !k.check(l) {
 		return ErrLost
 	}
 	return nil
@@ -183,7 +183,7 @@ func (k *Keeper) setAbort(f context.CancelFunc) {
 // apply takes the answers to a batch sent at sent.
 func (k *Keeper) apply(batch []*Lease, answers []RenewAnswer, sent time.Time, slept time.Duration, err error) {
 	now := time.Now()
-	var gone, late []*Lease
+	var gone, revoked, late []*Lease
 	var unknown int
 	var left time.Duration // until the first deadline among the unknown
 	k.mu.Lock()
@@ -203,6 +203,9 @@ func (k *Keeper) apply(batch []*Lease, answers []RenewAnswer, sent time.Time, sl
 		case answers[i] == Gone:
 			l.gone = true
 			gone = append(gone, l)
+		case answers[i] == Revoked:
+			l.gone = true
+			revoked = append(revoked, l)
 		default:
 			if d := l.deadline.Sub(now); unknown == 0 || d < left {
 				left = d
@@ -214,8 +217,11 @@ func (k *Keeper) apply(batch []*Lease, answers []RenewAnswer, sent time.Time, sl
 	}
 	k.mu.Unlock()
 
-	for _, l := range gone { // a revoked one is there still: its holder gives it back, or it lapses
+	for _, l := range gone {
 		k.end(l, lost, "the store says that it is gone")
+	}
+	for _, l := range revoked { // it is there still: its holder gives it back, or it lapses
+		k.end(l, lost, "somebody has asked this holder to end")
 	}
 	for _, l := range late { // the answer came after the deadline
 		k.check(l)

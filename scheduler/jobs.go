@@ -42,6 +42,10 @@ type JobView struct {
 	// HistoryFrom is the tick with which the recorded history begins, and the earliest to which the
 	// cursor can be set back; null for a job that follows another.
 	HistoryFrom *Stamp `json:"history_from"`
+	// LastOutcome is how the run or tick ended that was recorded last, "" before the first.
+	LastOutcome string `json:"last_outcome"`
+	// LastSuccess is when a run last succeeded; null where none did, or the history does not go back so far.
+	LastSuccess *Stamp `json:"last_success"`
 	// TrimmedTo is HistoryFrom when rows before it have been dropped already, else null. Reading it
 	// takes the whole history: only Job fills it in.
 	TrimmedTo *Stamp `json:"trimmed_to"`
@@ -125,25 +129,21 @@ func (c *Client) jobViews(ctx context.Context, l *ledger.Ledger, shown, all []le
 		}
 		views = append(views, v)
 	}
-	return views, errors.Join(append(unread, lastFollowed(ctx, l, views))...)
+	return views, errors.Join(append(unread, addLatest(ctx, l, shown, views))...)
 }
 
-// lastFollowed reads the last ticks of jobs that follow others: they have no cursor, only a history.
-func lastFollowed(ctx context.Context, l *ledger.Ledger, views []JobView) error {
-	var names []string
+// addLatest fills in how the latest runs of jobs ended.
+func addLatest(ctx context.Context, l *ledger.Ledger, shown []ledger.Stored, views []JobView) error {
+	follows := make(map[string]bool)
 	for _, v := range views {
-		if v.After != "" && v.Last == nil {
-			names = append(names, v.Name)
-		}
+		follows[v.Name] = v.After != ""
 	}
-	last, unread := make(map[string]int64), []error(nil)
-	err := l.EachHistory(ctx, names, "", func(h ledger.JobRows) bool {
-		last[h.Job], unread = lastOf(h.Rows), append(unread, inspect.HistoryError(h.Job, h.Err))
-		return true
-	})
+	latest, unread, err := inspect.ReadLatest(ctx, l, shown, func(job string) bool { return follows[job] })
 	for k, v := range views {
-		if v.After != "" && v.Last == nil {
-			views[k].Last = stampOf(last[v.Name])
+		of := latest[v.Name]
+		views[k].LastOutcome, views[k].LastSuccess = of.Outcome, stampOf(of.Success)
+		if v.After != "" && v.Last == nil { // it has no cursor, only a history
+			views[k].Last = stampOf(of.Tick)
 		}
 	}
 	return errors.Join(append(unread, err)...)
@@ -226,15 +226,6 @@ func pauseView(w ledger.Window, p ledger.Pause) *PauseView {
 		v.Since = stampOf(p.Since) // the window may begin before it, with a tick that was due and not claimed
 	}
 	return v
-}
-
-// lastOf is the newest tick of a job's rows, ms, 0 for none.
-func lastOf(rows []ledger.Row) int64 {
-	var last int64
-	for _, r := range rows {
-		last = max(last, r.Tick, r.Until)
-	}
-	return last
 }
 
 // lastTick is the latest tick accounted for, ms. A cursor that was set back stands 1 ms behind an

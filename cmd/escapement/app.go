@@ -98,13 +98,14 @@ func (a *app) root() *cobra.Command {
 	global := root.PersistentFlags()
 	global.StringVar(&a.flags.redis, "redis", "", "the `URL` of Redis: redis://, rediss://, unix://, or a Cluster or sentinels as in move --help")
 	global.StringVar(&a.flags.namespace, "namespace", "", "the `name` that keeps two installations in one Redis apart")
-	global.StringVarP(&a.flags.output, "output", "o", "table", "table or json")
+	global.StringVarP(&a.flags.output, "output", "o", outputTable, "table, wide (tables with all columns, uncut) or json")
 	global.StringVar(&a.flags.config, "config", "config.yaml", "the configuration `file`; empty: none")
 	root.AddCommand(a.devCommand(), a.runCommand(), a.configCommand(), a.cronCommand(), a.jobsCommand(),
 		a.runsCommand(), a.nodesCommand(), a.locksCommand(), a.lockCommand(), a.generationsCommand(), a.moveCommand(),
 		a.ledgerCommand(), a.versionCommand())
 	root.SetHelpFunc(a.help(root.HelpFunc()))
 	root.SetHelpCommand(a.helpCommand())
+	addExamples(root)
 	return root
 }
 
@@ -140,8 +141,8 @@ func (a *app) command(use, short string, args cobra.PositionalArgs, run func(cmd
 		Use: use, Short: short, Args: args, DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.reached = true
-			if a.flags.output != "table" && a.flags.output != "json" {
-				return usagef("-o %s is not one of table, json%s", quote(a.flags.output), didYouMean(a.flags.output, []string{"table", "json"}))
+			if err := a.checkOutput(); err != nil {
+				return err
 			}
 			return run(cmd, args)
 		},
@@ -185,9 +186,6 @@ func (a *app) load(cmd *cobra.Command, mustExist bool) (*loaded, error) {
 	if cmd.Flags().Changed("namespace") {
 		src.flags["namespace"] = flagValue{"--namespace", a.flags.namespace}
 	}
-	for _, slip := range envSlips(a.env) {
-		a.say("%s", slip)
-	}
 	if mustExist && src.file == "" {
 		return nil, usagef("a node needs a configuration file; name it with --config FILE")
 	}
@@ -212,4 +210,4 @@ func wants(names ...string) cobra.PositionalArgs {
 }
 
 // json reports whether the output is to be JSON.
-func (a *app) json() bool { return a.flags.output == "json" }
+func (a *app) json() bool { return a.flags.output == outputJSON }

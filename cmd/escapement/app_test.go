@@ -78,7 +78,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("no word about %s", name)
 		}
 	}
-	if code != exitDone || stderr != "" || !strings.Contains(stdout, "  7  the awaited run did not succeed\n") {
+	if code != exitDone || stderr != "" || !strings.Contains(stdout, "  7  the awaited run did not succeed, or not in time\n") {
 		t.Errorf("exit %d, %q\n%s", code, stderr, stdout)
 	}
 	if _, stdout, _ := call(nil, "", "run", "--help"); strings.Contains(stdout, "clock-offset") {
@@ -92,7 +92,7 @@ func TestWordsAreHarmless(t *testing.T) {
 		t.Errorf("got %q", stderr)
 	}
 	var out strings.Builder
-	w := newTable(&out, "A", "B")
+	w := (&app{stdout: &out}).newTable(col("A"), col("B"))
 	w.row("", "x\ty\nz\x1b[31m\u009b")
 	w.row("e", "\u202evil\u2066\u200f ünïcode עברית 👩\u200d🚀")
 	if err := w.flush(); err != nil {
@@ -107,5 +107,26 @@ func TestWordsAreHarmless(t *testing.T) {
 	}
 	if got := output(text, true); got != "a\tb\\x1b[2J\\x0d\nc\n" {
 		t.Errorf("on a terminal: %q", got)
+	}
+}
+
+// A table is cut to 100 columns, its widest cells first, but for those that somebody copies; -o wide cuts none.
+func TestTablesFit(t *testing.T) {
+	long, id := strings.Repeat("n", 90), strings.Repeat("i", 36)
+	for _, output := range []string{outputTable, outputWide} {
+		var out strings.Builder
+		w := (&app{stdout: &out, flags: globalFlags{output: output}}).newTable(col("NAME"), whole("RUN"), col("ST"), wide("MORE"))
+		w.row(long, id, "ok", "more")
+		if err := w.flush(); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := len(line) - 1; output == outputTable && n > tableWidth {
+				t.Errorf("%d columns: %s", n, line)
+			}
+		}
+		if got := out.String(); !strings.Contains(got, id) || strings.Contains(got, long) != (output == outputWide) || strings.Contains(got, "more") != (output == outputWide) {
+			t.Errorf("-o %s:\n%s", output, got)
+		}
 	}
 }

@@ -24,11 +24,14 @@ func (l *loaded) newClient() (redis.UniversalClient, error) {
 	return a.Client(), nil
 }
 
+// embedded is the name of the Redis inside this process.
+const embedded = "embedded"
+
 // redisName is what messages call the Redis of newClient. There is never a password in it.
 func (l *loaded) redisName() string {
 	a, err := l.address()
 	if err != nil {
-		return "embedded" // load has refused a URL that is wrong
+		return embedded // load has refused a URL that is wrong
 	}
 	return a.String()
 }
@@ -76,6 +79,9 @@ func (l *loaded) unreachable(err error, otherwise string) error {
 			return l.badSentinelPassword(who, reply)
 		}
 		return l.badPassword(reply)
+	}
+	if lacks := lacking(err, l.Namespace); lacks != "" {
+		return fmt.Errorf("%w; the user of Redis at %s lacks %s; docs/operations.md has all that a user needs", err, l.redisName(), lacks)
 	}
 	if !errors.Is(err, locking.ErrUnreachable) || errors.As(err, new(*scheduler.UnheardError)) {
 		return err

@@ -34,9 +34,11 @@ func (a *app) cronCommand() *cobra.Command {
 		})
 	explain.Long = `Reads EXPR as the schedule of a job, and prints what it means and when the ticks
 are, from T on. EXPR stands in quotes: "*/5 * * * *". A tick for which the clock
-was set carries a note. Neither Redis nor a configuration is looked at.`
+was set carries a note. Neither Redis nor a configuration is looked at.
+
+` + timeForms
 	explain.Flags().StringVar(&o.zone, "tz", "", "the time `zone`, such as Europe/Berlin (default UTC)")
-	explain.Flags().StringVar(&o.from, "from", "", "`T` is 2026-01-02T15:04:05Z, or by the zone's clock 2026-01-02 15:04 (default now)")
+	explain.Flags().StringVar(&o.from, "from", "", "where to begin, `T`; default now")
 	explain.Flags().IntVarP(&o.n, "ticks", "n", 10, "how many ticks")
 	explain.Flags().StringVar(&o.job, "job", "", "the job's `name`, which decides what H stands for")
 	return a.group("cron COMMAND", "explain schedules", explain)
@@ -87,8 +89,8 @@ func explainSchedule(expr string, o explainOptions, now time.Time) (*explanation
 			return nil, fmt.Errorf("--job: %s", f.Msg)
 		}
 	}
-	if _, err := jobs.ParseSchedule("@daily", o.zone); err != nil {
-		return nil, fmt.Errorf("--tz: %w", err)
+	if _, err := parseZone(o.zone); err != nil {
+		return nil, err
 	}
 	s, err := jobs.ParseScheduleFor(name, expr, o.zone)
 	if err != nil && o.zone != "" {
@@ -99,9 +101,13 @@ func explainSchedule(expr string, o explainOptions, now time.Time) (*explanation
 	if err != nil {
 		return nil, err
 	}
-	from, err := parseFrom(o.from, s.Zone(), now)
+	w, err := parseWhen("--from", o.from, s.Zone(), fromNow)
 	if err != nil {
 		return nil, err
+	}
+	from := now
+	if o.from != "" {
+		from = w.resolve(now)
 	}
 	x := &explanation{
 		Schedule: s.String(), Resolved: s.Resolved(), Words: s.Words(), TimeZone: s.Zone().String(), FixedTimes: s.FixedTimes(),
@@ -115,36 +121,6 @@ func explainSchedule(expr string, o explainOptions, now time.Time) (*explanation
 		x.Ticks = append(x.Ticks, explainedTick{scheduler.Stamp(tick), local.Format(logTime), s.Note(tick), local})
 	}
 	return x, nil
-}
-
-// parseFrom reads an instant, or what the zone's clock shows; "" is now.
-func parseFrom(text string, zone *time.Location, now time.Time) (time.Time, error) {
-	if text == "" {
-		return now, nil
-	}
-	if at, err := parseInstant(text); err == nil {
-		return at, nil
-	}
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {
-		if wall, err := time.Parse(layout, text); err == nil {
-			return firstShowing(wall, zone), nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("--from %s is neither an instant like 2026-01-02T15:04:05Z nor a local time like 2026-01-02 15:04", quote(text))
-}
-
-// firstShowing is the first instant at which the zone's clock shows wall; when it leaves
-// wall out, an instant before the gap.
-func firstShowing(wall time.Time, zone *time.Location) time.Time {
-	offset := func(days int) time.Duration {
-		_, seconds := wall.AddDate(0, 0, days).In(zone).Zone()
-		return time.Duration(seconds) * time.Second
-	}
-	early, late := wall.Add(-max(offset(-1), offset(1))), wall.Add(-min(offset(-1), offset(1)))
-	if late.In(zone).Format(time.DateTime) == wall.Format(time.DateTime) && early.In(zone).Format(time.DateTime) != wall.Format(time.DateTime) {
-		return late
-	}
-	return early
 }
 
 func (a *app) printExplanation(x *explanation) error {
@@ -170,7 +146,7 @@ func (a *app) printExplanation(x *explanation) error {
 		return nil
 	}
 	fmt.Fprintln(a.stdout)
-	out := newTable(a.stdout, "LOCAL", "OFFSET", "UTC", "NOTE")
+	out := a.newTable(whole("LOCAL"), whole("OFFSET"), wide("UTC"), col("NOTE"))
 	for _, t := range x.Ticks {
 		out.row(t.local.Format("Mon 2006-01-02 15:04:05.999"), t.local.Format("-07:00"), t.Tick.String(), t.noteWords(x.FixedTimes))
 	}
@@ -201,13 +177,13 @@ func (t explainedTick) noteWords(fixed bool) string {
 		if was.Day() != start.In(t.local.Location()).Day() {
 			layout = "2006-01-02 15:04"
 		}
-		return fmt.Sprintf("gap: the clock goes from %s to %s; this stands in for what it leaves out", was.Format(layout), t.local.Format(layout))
+		return fmt.Sprintf("gap: the clock goes from %s to %s; this tick stands in", was.Format(layout), t.local.Format(layout))
 	case jobs.NoteFold:
 		which := "first"
 		if t.repeated(start) {
 			which = "second"
 		}
-		words := fmt.Sprintf("fold: the clock shows %s twice; this is the %s", t.local.Format("15:04"), which)
+		words := fmt.Sprintf("fold: %s comes twice; this is the %s", t.local.Format("15:04"), which)
 		if fixed {
 			words += ", the other does not run"
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -50,6 +51,9 @@ func (a *app) dev(l *loaded, count int) error {
 		}
 		cfg := l.nodeConfig(log)
 		cfg.Name, cfg.Hooks = fmt.Sprintf("dev-%d", i+1), hooks
+		if where == embedded { // it forgets everything: no definition is older than this one
+			cfg.Revision = cmp.Or(cfg.Revision, "dev")
+		}
 		if err := f.add(spot{client, where}, spot{}, l, cfg); err != nil {
 			return err
 		}
@@ -70,9 +74,9 @@ func (l *loaded) devRedis() (newClient func() (redis.UniversalClient, error), wh
 	if l.Redis.Confirm == confirmReplicas {
 		return nil, "", l.refused(errors.New("redis.confirm: the embedded Redis has no replicas that could confirm anything; set redis.url, or redis.confirm to none"))
 	}
-	embedded, err := redistest.Embed()
+	server, err := redistest.Embed()
 	if err != nil {
 		return nil, "", err
 	}
-	return func() (redis.UniversalClient, error) { return embedded.Client(), nil }, l.redisName(), nil
+	return func() (redis.UniversalClient, error) { return server.Client(), nil }, embedded, nil
 }

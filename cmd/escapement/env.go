@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/escapement/escapement/jobs/execjob"
 )
 
 // envPrefix starts the name of every variable read.
@@ -106,12 +109,12 @@ func secretFile(env map[string]string, name string) (text string, given bool, er
 	return strings.TrimRight(string(data), "\r\n"), true, nil
 }
 
-// envSlips lists variables that look like a setting misspelt. They are words for
-// stderr and no faults: others may own names that begin alike, as Kubernetes does
-// for a service called escapement.
-func envSlips(env map[string]string) (slips []string) {
-	var known []string
-	known = append(known, moveFromVariable, moveFromVariable+"_FILE", moveToVariable, moveToVariable+"_FILE")
+// ofService are variables that Kubernetes sets in every pod for a service called escapement, or escapement-something.
+var ofService = regexp.MustCompile(`^ESCAPEMENT_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+
+// refuseUnknown adds a fault for each variable that begins as ours do and is none.
+func refuseUnknown(env map[string]string, faults *faultList) {
+	known := []string{authorVariable, tokenVariable, lockVariable, moveFromVariable, moveFromVariable + "_FILE", moveToVariable, moveToVariable + "_FILE"}
 	for _, l := range leaves(new(Config)) {
 		known = append(known, l.env())
 		if l.secret {
@@ -119,15 +122,10 @@ func envSlips(env map[string]string) (slips []string) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
-		if !strings.HasPrefix(name, envPrefix) || slices.Contains(known, name) {
+		if !strings.HasPrefix(name, envPrefix) || slices.Contains(known, name) || execjob.Sets(name) || ofService.MatchString(name) {
 			continue
 		}
-		for _, k := range known {
-			if d := editDistance(name, k); d > 0 && d <= 2 {
-				slips = append(slips, fmt.Sprintf("%s is not read; did you mean %s", name, k))
-				break
-			}
-		}
+		faults.add(place{name: name}, name, "no such variable%s; `escapement config print` shows the settings, and a variable is "+
+			"%s and the path in capitals", didYouMean(name, known), envPrefix)
 	}
-	return slips
 }

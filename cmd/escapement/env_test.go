@@ -44,3 +44,15 @@ func TestSecretFromFile(t *testing.T) {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
 }
+
+// Variables of others begin as ours do: a job's command has those of its run, and a pod those of services.
+func TestVariablesOfOthers(t *testing.T) {
+	env := map[string]string{}
+	for _, name := range []string{"JOB", "TICK_MS", "TOKEN", "LOCK", "AUTHOR", "MOVE_TO_FILE", "SERVICE_HOST", "SERVICE_PORT_HTTP", "PORT",
+		"PORT_8080_TCP", "CONSOLE_SERVICE_HOST", "CONSOLE_PORT_8080_TCP_ADDR"} {
+		env[envPrefix+name] = "x"
+	}
+	if _, err := load(source{env: env}); err != nil {
+		t.Error(err)
+	}
+}

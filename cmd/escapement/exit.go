@@ -17,7 +17,7 @@ const exitCodes = `Data goes to stdout, words to stderr. Exit codes:
   4  not found: no such job, run, node, lock or namespace
   5  refused, for a reason that stderr names
   6  Redis unreachable
-  7  the awaited run did not succeed
+  7  the awaited run did not succeed, or not in time
 lock exits with its command's code, 128 and n when signal n ended it; and with
   75   the lock was lost before it could be given back
   126  the command cannot be executed
@@ -62,7 +62,7 @@ func (e commandError) Error() string { return fmt.Sprintf("exit status %d of the
 // errNoLock is returned when nobody holds the lock that was named.
 var errNoLock = errors.New("nobody holds it")
 
-// errAwaited is returned when the run that jobs run --wait waited for did not succeed.
+// errAwaited is returned when the run that a command waited for did not succeed.
 var errAwaited = errors.New("the run did not succeed")
 
 // exitCode names an error by a number that scripts can tell apart.

@@ -32,7 +32,7 @@ func (a *app) generationsList(t tool) error {
 	if a.json() {
 		return printJSON(a.stdout, list(views))
 	}
-	out := newTable(a.stdout, "GENERATION", "STATE", "NODES", "JOBS", "JOBS RUN")
+	out := a.newTable(col("GENERATION"), col("STATE"), whole("NODES"), whole("JOBS"), whole("JOBS RUN"))
 	for _, g := range views {
 		out.row(g.Name, promoting(g), strconv.Itoa(g.Nodes.Count), strconv.Itoa(g.Jobs), strconv.Itoa(g.Running))
 	}
@@ -52,14 +52,9 @@ func promoting(g scheduler.GenerationView) string {
 
 // printDifferences lists, for each generation, what promoting it would change.
 func (a *app) printDifferences(views []scheduler.GenerationView) error {
-	out, some := newTabs(a.stdout), false
+	out := a.newTable(col("PROMOTED"), col("JOB"), whole("WHAT"), col("NOW"), col("THEN"))
 	row := func(g scheduler.GenerationView, cells ...string) {
-		if !some {
-			fmt.Fprintln(a.stdout)
-			table{out}.row("PROMOTED", "JOB", "WHAT", "NOW", "THEN")
-		}
-		some = true
-		table{out}.row(append([]string{g.Name}, cells...)...)
+		out.row(append([]string{g.Name}, cells...)...)
 	}
 	for _, g := range views {
 		for _, c := range g.Schedules {
@@ -80,7 +75,11 @@ func (a *app) printDifferences(views []scheduler.GenerationView) error {
 			more(n.Count-len(n.First), n.what, g, row)
 		}
 	}
-	return out.Flush()
+	if len(out.rows) == 0 {
+		return nil
+	}
+	fmt.Fprintln(a.stdout)
+	return out.flush()
 }
 
 // more is a row for those that a list leaves out.

@@ -15,6 +15,9 @@ import (
 
 func (a *app) jobsCommand() *cobra.Command {
 	list := a.command("list", "list the jobs", wants(), a.inspect(a.jobsList))
+	list.Long = `NEXT is the next tick, in UTC. LAST OUTCOME is how the run or tick ended that was recorded last,
+LAST SUCCESS when a run last succeeded, as far back as the history goes. -o wide adds the time
+zone, the latest tick accounted for, and the node that goes first for the job.`
 	get := a.command("get NAME", "show one job", wants("NAME"), a.inspectJob(a.jobsGet))
 	return a.group("jobs COMMAND", "list, show, run and operate jobs", list, get, a.jobsRunCommand(),
 		a.jobsPauseCommand(), a.jobsResumeCommand(), a.jobsRewindCommand(), a.jobsRemoveCommand())
@@ -53,9 +56,9 @@ func (a *app) printJobs(views []scheduler.JobView) error {
 	if a.json() {
 		return printJSON(a.stdout, list(views))
 	}
-	out := newTable(a.stdout, "NAME", "SCHEDULE", "ZONE", "NEXT", "LAST", "OWNER", "STATE")
+	out := a.newTable(col("NAME"), col("SCHEDULE"), wide("ZONE"), whole("NEXT"), wide("LAST"), whole("LAST OUTCOME"), whole("LAST SUCCESS"), wide("OWNER"), col("STATE"))
 	for _, j := range views {
-		out.row(j.Name, schedule(j), zone(j), stamp(j.Next), stamp(j.Last), j.Owner, state(j))
+		out.row(j.Name, schedule(j), zone(j), out.at(j.Next), out.at(j.Last), j.LastOutcome, out.at(j.LastSuccess), j.Owner, state(j))
 	}
 	return out.flush()
 }
@@ -102,7 +105,7 @@ func (a *app) jobsGet(t tool) error {
 		return printJSON(a.stdout, j)
 	}
 	cells := []string{"name", j.Name, "schedule", schedule(j), "time zone", zone(j),
-		"next", stamp(j.Next), "last", stamp(j.Last), "owner", j.Owner, "state", state(j), "paused", paused(j), "held by", j.Open,
+		"next", stamp(j.Next), "last", stamp(j.Last), "last outcome", j.LastOutcome, "last success", stamp(j.LastSuccess), "owner", j.Owner, "state", state(j), "paused", paused(j), "held by", j.Open,
 		"generation", j.Generation, "revision", j.Revision, "superseded", strings.Join(j.Superseded, ", "),
 		"standby", strings.Join(j.Standby, ", "), "shards", fmt.Sprint(j.Shards)}
 	return pairs(a.stdout, append(append(cells, policies(j)...), "counts", counts(j.Counts), "history", history(j))...)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,34 +10,34 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler"
 )
 
 // maxPayload bounds what a trigger carries, in bytes; a command gets it as a variable.
 const maxPayload = 64 << 10
 
-// againAfter is between two tries to reach a Redis that is away.
-const againAfter = time.Second
-
 type triggerOptions struct {
-	payload, at, unique string
-	wait                bool
+	payload, unique string
+	waiting
 }
 
 func (a *app) jobsRunCommand() *cobra.Command {
 	var o triggerOptions
-	run := a.command("run NAME [--payload JSON] [--at T] [--unique KEY] [--wait]", "run a job beside its schedule", wants("NAME"),
+	var due *timeFlag
+	run := a.command("run NAME [--payload JSON] [--at T] [--unique KEY] [--wait] [--wait-for D]", "run a job beside its schedule", wants("NAME"),
 		func(cmd *cobra.Command, args []string) error {
 			payload, err := a.payload(o.payload)
 			if err != nil {
 				return err
 			}
-			at, err := parseWhen("--at", o.at)
+			at, err := due.when()
 			if err != nil {
 				return err
 			}
 			if err := filled(cmd, "at", "unique"); err != nil {
+				return err
+			}
+			if err := o.read(); err != nil {
 				return err
 			}
 			return a.inspectJob(func(t tool) error { return a.jobsRun(t, payload, at, o) })(cmd, args)
@@ -47,12 +46,13 @@ func (a *app) jobsRunCommand() *cobra.Command {
 not touched, and a paused job runs too. With --at the run waits until then, and
 that is its tick. With --unique whoever asks again with the same key, for this
 job, gets the id of the first run and makes no other: for 168 h after the run was due.
-With --wait it returns when this attempt of the run has ended, and exits 7 when it did
-not succeed; an attempt that follows it is named, and not waited for.`
+` + waitHelp + `
+
+` + timeForms
 	run.Flags().StringVar(&o.payload, "payload", "", "`JSON` for the run, at most 64 KiB; - reads it from stdin")
-	run.Flags().StringVar(&o.at, "at", "", "when to run, `T`: "+whenUsage)
+	due = addTimeFlag(run, "at", fromNow, "when to run, `T`: 10m is ten minutes from now")
 	run.Flags().StringVar(&o.unique, "unique", "", "a `key` that names the request: asked again, it is the same run")
-	run.Flags().BoolVar(&o.wait, "wait", false, "return when this attempt of the run has ended")
+	o.addFlags(run)
 	return run
 }
 
@@ -73,7 +73,7 @@ func (a *app) jobsRun(t tool, payload []byte, w when, o triggerOptions) error {
 	if o.unique == "" || !a.askedBefore(t, id, before == nil) {
 		a.warnRun(t, name, at)
 	}
-	return a.follow(t, scheduler.RunView{Run: id, Job: name}, o.wait)
+	return a.follow(t, scheduler.RunView{Run: id, Job: name}, o.waiting)
 }
 
 // askedBefore says how the run stands that a unique key names, if it was there before.
@@ -108,69 +108,6 @@ func standing(r scheduler.RunView) string {
 		return "is running"
 	}
 	return "ended: " + ending(r, 200)
-}
-
-// follow prints a run that was asked for: its id, or with JSON what is known of it; with wait when it
-// has ended.
-func (a *app) follow(t tool, asked scheduler.RunView, wait bool) error {
-	var unsaid error
-	if !a.json() {
-		if _, err := fmt.Fprintln(a.stdout, asked.Run); err != nil {
-			unsaid = fmt.Errorf("run %s was asked for: %w", asked.Run, err)
-		}
-		if !wait {
-			return unsaid
-		}
-	}
-	get := t.in.Run
-	if wait {
-		get = a.await(t)
-	}
-	if wait && a.json() {
-		a.say("waiting for run %s", asked.Run)
-	}
-	run, err := get(t.ctx, asked.Run)
-	switch {
-	case errors.Is(err, scheduler.ErrUnknownRun) && !wait:
-		// Named by --unique, it may have ended so long ago that its row is gone. The id is known all the same.
-		return printJSON(a.stdout, asked)
-	case err != nil:
-		return fmt.Errorf("run %s was asked for: %w", asked.Run, err)
-	case a.json():
-		err = printJSON(a.stdout, run)
-	}
-	if err = errors.Join(err, unsaid); !wait {
-		return err
-	}
-	words := ending(run, 200)
-	if run.NextAttempt != "" {
-		words += "; the attempt after it is " + run.NextAttempt // of any number: the tick may have had others after a rewind
-	}
-	if run.Outcome != "succeeded" {
-		return errors.Join(err, fmt.Errorf("%w: %s", errAwaited, words))
-	}
-	a.say("the run %s, after %s", words, shortDuration(time.Duration(run.DurationMS)*time.Millisecond))
-	return err
-}
-
-// await waits for a run's end, through outages of Redis too, as long as nobody interrupts it.
-func (a *app) await(t tool) func(context.Context, string) (scheduler.RunView, error) {
-	return func(ctx context.Context, id string) (scheduler.RunView, error) {
-		for told := false; ; told = true {
-			run, err := t.in.Wait(ctx, id)
-			if !errors.Is(err, locking.ErrUnreachable) || ctx.Err() != nil {
-				return run, err
-			}
-			if !told {
-				a.say("Redis does not answer; still waiting for run %s, until interrupted: %v", id, err)
-			}
-			select {
-			case <-ctx.Done():
-				return run, fmt.Errorf("wait for run %s: %w", id, context.Cause(ctx))
-			case <-time.After(againAfter):
-			}
-		}
-	}
 }
 
 // ending is how a run ended, and why, in a line.

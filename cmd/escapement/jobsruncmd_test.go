@@ -67,15 +67,15 @@ func TestShownRuns(t *testing.T) {
 	p := plant(t, yearly, jobs.Job{Name: "follower", After: "yearly"})
 	id := p.granted(yearly, "1")
 	p.wants(exitDone, "\ntries         -\n", "", "runs", "get", id)
-	p.wants(exitDone, "TRIGGER", "", "runs", "list")
+	p.wants(exitDone, "TRIGGER", "", "runs", "list", "-o", "wide")
 	next := ledgertest.Successor(id)
 	r := ledgertest.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Reason: "why", Started: 1, Ended: 2, Rerun: true, Error: "it\x1b[31m"}
 	if got, err := p.Settle(t.Context(), []ledgertest.Report{r}); err != nil || got[0] != ledgertest.Settled {
 		t.Fatal(got, err)
 	}
-	p.wants(exitDone, "why: it\\x1b[31m\n", "", "runs", "list", "--outcome", "lost")
+	p.wants(exitDone, "why: it\\x1b[31m\n", "", "runs", "list", "--outcome", "lost", "-o", "wide")
 	p.wants(exitDone, "\nnext attempt  "+next+"\n", "", "runs", "get", id)
-	if out := p.wants(exitDone, "no living node holds the job", "", "runs", "list", "--outcome", "pending"); strings.Contains(out, "running") || !strings.Contains(out, "pending  2") {
+	if out := p.wants(exitDone, "no living node holds the job", "", "runs", "list", "--outcome", "pending", "-o", "wide"); strings.Contains(out, "running") || !strings.Contains(out, "pending  2") {
 		t.Errorf("pending ones are shown as\n%s", out)
 	}
 	if got := decode[[]scheduler.RunView](t, p.env, "runs", "list", "--outcome", "pending"); len(got) != 1 || got[0].Outcome != "running" {
@@ -117,7 +117,7 @@ func TestShownJobs(t *testing.T) {
 		p.wants(exitDone, want, "", "jobs", "get", "follower")
 	}
 	j := decode[scheduler.JobView](t, p.env, "jobs", "pause", "full", "--reason", "x", "--until", "+1h")
-	p.wants(exitDone, "paused until "+j.Pause.Until.String()+", orphan", "", "jobs", "list")
+	p.wants(exitDone, "paused until "+j.Pause.Until.String()+", orphan", "", "jobs", "list", "-o", "wide")
 }
 
 // TestWaitNamesTheNextAttempt does not wait for it.
@@ -149,5 +149,20 @@ func TestNoRoomForTheID(t *testing.T) {
 		if code != exitFailed || !strings.Contains(words.String(), "no space left") {
 			t.Errorf("%v: exit %d, %q", args, code, words.String())
 		}
+	}
+}
+
+// A run that goes on is not waited for any longer than was said.
+func TestWaitFor(t *testing.T) {
+	t.Parallel()
+	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"})
+	code, out, words := call(p.env, "", "jobs", "run", "yearly", "--unique", "k", "--wait-for", "20ms")
+	id := ledgertest.UniqueRun("yearly", "k")
+	if code != exitRunFailed || out != id+"\n" || !strings.Contains(words, "the run did not succeed within 20ms: it is pending") {
+		t.Errorf("exit %d, %q, %q", code, out, words)
+	}
+	code, out, _ = call(p.env, "", "jobs", "run", "yearly", "--unique", "k", "--wait-for", "20ms", "-o", "json")
+	if code != exitRunFailed || !strings.Contains(out, `"outcome": "running"`) {
+		t.Errorf("exit %d, %q", code, out)
 	}
 }

@@ -28,10 +28,10 @@ type checkedJSON struct {
 
 func (a *app) ledgerCommand() *cobra.Command {
 	var filter scheduler.ExamineFilter
-	var since string
+	var since *timeFlag
 	verify := a.command("verify [--job NAME] [--since T]", "check the promises on the recorded history", wants(),
 		func(cmd *cobra.Command, args []string) error {
-			from, err := parseSince(since)
+			from, err := since.when()
 			if err != nil {
 				return err
 			}
@@ -44,9 +44,11 @@ any, or when a job could not be checked. What this version does not understand i
 and left alone. It reads only, and works beside running nodes. All keys of the Redis are
 looked through, unless --job is given.
 
-The schedules are recomputed with the time zone rules of this program.`
+The schedules are recomputed with the time zone rules of this program.
+
+` + timeForms
 	verify.Flags().StringVar(&filter.Job, "job", "", "only the job `NAME`")
-	verify.Flags().StringVar(&since, "since", "", "only what concerns instants since `T`: 2026-01-02T15:04:05Z, or 10m for ten minutes ago")
+	since = addTimeFlag(verify, "since", ago, "only what concerns instants since `T`: 10m is ten minutes ago")
 	return a.group("ledger COMMAND", "check the ledger", verify)
 }
 

@@ -43,6 +43,7 @@ func load(src source) (*loaded, error) {
 		return nil, d.faults.err()
 	}
 	applyEnv(&l.Config, src.env, l.from, &d.faults)
+	refuseUnknown(src.env, &d.faults)
 	applyFlags(&l.Config, src.flags, l.from, &d.faults)
 	c := checker{loaded: l, faults: d.faults, jobLabels: d.jobLabels}
 	c.check()

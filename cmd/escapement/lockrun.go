@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"time"
 
@@ -71,17 +70,16 @@ func (u *underLock) told() {
 // run returns when the command, and all of its process group, has ended; the
 // error says why it was not started.
 func (u *underLock) run() (code int, err error) {
-	runtime.LockOSThread() // the kernel ends the command with the thread that started it
-	defer runtime.UnlockOSThread()
 	u.group = newGroup(u.child)
 	if u.lease.Context().Err() != nil { // we did not execute since it was granted
 		u.lost = true
 		u.tell("the command was not run: %v", context.Cause(u.lease.Context()))
 		return 0, nil
 	}
-	if err := u.child.Start(); err != nil {
+	if err := u.group.Start(); err != nil {
 		return 0, err
 	}
+	defer u.group.Close()
 	exited := make(chan error, 1)
 	go func() { exited <- u.child.Wait() }()
 	err = u.watch(exited)

@@ -9,11 +9,6 @@ import (
 	"syscall"
 )
 
-// endWithUs makes the kernel send the command SIGTERM when this process dies
-// without having ended it: nobody renews its lock then. Not what it started, and not
-// a command that changes its user. It looks at the thread: see run.
-func endWithUs(child *exec.Cmd) { child.SysProcAttr.Pdeathsig = syscall.SIGTERM }
-
 // takeTerminal lets a command that a person runs at a terminal read from there:
 // only the terminal's foreground group may. It is the shell's habit, which takes
 // the terminal back when we have ended. Stopping the command from the keyboard

@@ -13,7 +13,6 @@ import (
 // newGroup makes the command, which was not started yet, the leader of a group.
 func newGroup(child *exec.Cmd) *execjob.Group {
 	g := execjob.NewGroup(child)
-	endWithUs(child)
 	takeTerminal(child)
 	return g
 }

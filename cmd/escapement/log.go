@@ -16,7 +16,7 @@ const logTime = "2006-01-02T15:04:05.000Z07:00"
 // setZerolog sets what zerolog keeps for the whole process; every logger here wants the same.
 var setZerolog = sync.OnceFunc(func() {
 	zerolog.TimeFieldFormat = logTime
-	zerolog.DurationFieldFormat = zerolog.DurationFormatString // with its unit: "lag":"1.2ms"
+	zerolog.DurationFieldFormat = zerolog.DurationFormatString // with its unit, for people: lag=1.2ms
 	zerolog.TimestampFunc = func() time.Time { return time.Now().UTC() }
 })
 
@@ -27,14 +27,19 @@ func newLogger(w io.Writer, cfg Log) *slog.Logger {
 	if o, ok := w.(*outlet); ok {
 		o.speak(cfg)
 	}
-	if cfg.Format == "console" || cfg.Format == "auto" && isTerminal(w) {
+	console := cfg.Format == "console" || cfg.Format == "auto" && isTerminal(w)
+	if console {
 		w = zerolog.ConsoleWriter{Out: w, NoColor: true, TimeFormat: "15:04:05.000", TimeLocation: time.UTC}
 	}
 	level, err := zerolog.ParseLevel(cfg.Level)
 	if err != nil { // the words of Log.Level are zerolog's; a test holds them to it
 		level = zerolog.InfoLevel
 	}
-	return slog.New(zerolog.NewSlogHandler(zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger()))
+	var handler slog.Handler = zerolog.NewSlogHandler(zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger())
+	if !console {
+		handler = millisHandler{handler}
+	}
+	return slog.New(handler)
 }
 
 // isTerminal reports whether w is a character device, such as a terminal, or ends there.

@@ -65,7 +65,9 @@ func (a *app) moveCommand() *cobra.Command {
 			return err
 		}
 		return a.moveStep(cmd, f, func(t moveTool) error {
-			a.say("sealing %s at %s: nothing starts from now on, and what runs is waited for, %s at most", t.ns, t.from, drain)
+			o.Begins = func() {
+				a.say("sealing %s at %s: nothing starts from now on, and what runs is waited for, %s at most", t.ns, t.from, drain)
+			}
 			return a.moved(t, func(ctx context.Context) (move.Status, error) { return t.mover.Seal(ctx, o) })
 		})
 	})
@@ -180,7 +182,7 @@ func nextWords(t moveTool, s move.Status) string {
 }
 
 func (a *app) printMove(s move.Status) error {
-	out := newTable(a.stdout, "SIDE", "STATE", "SINCE", "PARTITIONS", "GATES", "JOBS", "RUNNING", "PENDING", "ADDRESS")
+	out := a.newTable(whole("SIDE"), whole("STATE"), wide("SINCE"), wide("PARTITIONS"), col("GATES"), whole("JOBS"), whole("RUNNING"), whole("PENDING"), col("ADDRESS"))
 	for _, side := range []struct {
 		word string
 		move.Side

@@ -41,12 +41,12 @@ func (a *app) moveStep(cmd *cobra.Command, f moveFlags, run func(moveTool) error
 		return err
 	}
 	if same(from, to) {
-		return fmt.Errorf("%w: --from and --to are the same Redis, %s; name another one with --to", scheduler.ErrRefused, whole(to))
+		return fmt.Errorf("%w: --from and --to are the same Redis, %s; name another one with --to", scheduler.ErrRefused, wholeAddress(to))
 	}
 	here, there := from.Client(), to.Client()
 	defer here.Close()
 	defer there.Close()
-	cfg := move.Config{Namespace: l.Namespace, Partitions: f.partitions, MaxSkew: l.Node.MaxSkew, FromName: whole(from), ToName: whole(to)}
+	cfg := move.Config{Namespace: l.Namespace, Partitions: f.partitions, MaxSkew: l.Node.MaxSkew, FromName: wholeAddress(from), ToName: wholeAddress(to)}
 	mover, err := move.New(here, there, cfg)
 	if err != nil {
 		return l.refused(err)
@@ -114,7 +114,7 @@ func (l *loaded) nextAddress() (redisconn.Address, error) {
 }
 
 // whole is the name of an address, with its database when that is not the usual one.
-func whole(a redisconn.Address) string {
+func wholeAddress(a redisconn.Address) string {
 	if db := database(a); db != 0 {
 		return fmt.Sprintf("%s, database %d", a.String(), db)
 	}
@@ -129,7 +129,7 @@ func wrongSide(err error, from, to redisconn.Address) error {
 		redisconn.Address
 	}{{"--from", from}, {"--to", to}} {
 		words := mistaken(side.Address, err)
-		if words != "" && strings.Contains(err.Error(), whole(side.Address)+": ") { // err begins with the step and the side
+		if words != "" && strings.Contains(err.Error(), wholeAddress(side.Address)+": ") { // err begins with the step and the side
 			faults.add(place{name: side.flag}, side.flag, "%s", words)
 			return faults.err()
 		}

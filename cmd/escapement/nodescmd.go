@@ -52,10 +52,10 @@ func (a *app) nodesList(t tool) error {
 }
 
 func (a *app) printNodes(views []scheduler.NodeView) error {
-	out := newTable(a.stdout, "NAME", "STATE", "GENERATION", "JOBS", "OWNED", "RUNNING", "CLOCK", "VERSION", "SEEN", "ID", "NOTE")
+	out := a.newTable(col("NAME"), whole("STATE"), col("GENERATION"), whole("JOBS"), whole("OWNED"), whole("RUNNING"), whole("CLOCK"), wide("VERSION"), wide("SEEN"), wide("ID"), col("NOTE"))
 	for _, n := range views {
 		out.row(n.Name, n.State, n.Generation, strconv.Itoa(n.Jobs), strconv.Itoa(n.Owned), strconv.Itoa(n.Running),
-			shortDuration(time.Duration(n.ClockOffsetMS)*time.Millisecond), n.Version, stamp(n.Seen), n.ID, nodeNote(n))
+			shortDuration(time.Duration(n.ClockOffsetMS)*time.Millisecond), n.Version, out.at(n.Seen), n.ID, nodeNote(n))
 	}
 	return out.flush()
 }

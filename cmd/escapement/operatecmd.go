@@ -42,7 +42,8 @@ func filled(cmd *cobra.Command, flags ...string) error {
 }
 
 func (a *app) jobsPauseCommand() *cobra.Command {
-	var author, reason, until string
+	var author, reason string
+	var until *timeFlag
 	pause := a.command("pause NAME --reason TEXT [--until T]", "stop a job's schedule", wants("NAME"),
 		func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(reason) == "" {
@@ -51,7 +52,7 @@ func (a *app) jobsPauseCommand() *cobra.Command {
 			if err := filled(cmd, "until"); err != nil {
 				return err
 			}
-			end, err := parseWhen("--until", until)
+			end, err := until.when()
 			if err != nil {
 				return err
 			}
@@ -70,9 +71,11 @@ func (a *app) jobsPauseCommand() *cobra.Command {
 	pause.Long = `Ticks that nobody has claimed yet, and those up to the end of the pause, will not
 run; they are recorded as paused and are not made up for. A run that is going goes
 on, and jobs run and runs rerun are carried out. Paused again, a job takes the new
-end and reason.`
+end and reason.
+
+` + timeForms
 	pause.Flags().StringVar(&reason, "reason", "", "why, a `text`; required")
-	pause.Flags().StringVar(&until, "until", "", "when the pause ends by itself, `T`: "+whenUsage+"; default: jobs resume")
+	until = addTimeFlag(pause, "until", fromNow, "when the pause ends by itself, `T`: 2d is in two days; default: jobs resume")
 	authorFlag(pause, &author)
 	return pause
 }
@@ -87,13 +90,13 @@ func (a *app) jobsResumeCommand() *cobra.Command {
 }
 
 func (a *app) jobsRewindCommand() *cobra.Command {
-	var to string
+	var to *timeFlag
 	rewind := a.command("rewind NAME --to T", "run a job's past ticks again", wants("NAME"),
 		func(cmd *cobra.Command, args []string) error {
-			if to == "" {
-				return usagef("--to is missing: the instant to go back to, %s", whenUsage)
+			if to.text == "" {
+				return usagef("--to is missing: the time to go back to, such as 2h or 2026-11-24 22:00")
 			}
-			back, err := parseWhen("--to", to)
+			back, err := to.when()
 			if err != nil {
 				return err
 			}
@@ -103,8 +106,10 @@ func (a *app) jobsRewindCommand() *cobra.Command {
 The ticks from there on are answered once more, by the job's own rules: with
 catch_up latest the newest one runs and the others are recorded as missed. Those
 that ran before run as a later attempt. Refused while a run is in flight, and
-before the recorded history (jobs get shows where that begins).`
-	rewind.Flags().StringVar(&to, "to", "", "the instant to go back to, `T`: "+whenUsage+"; required")
+before the recorded history (jobs get shows where that begins).
+
+` + timeForms
+	to = addTimeFlag(rewind, "to", ago, "the instant to go back to, `T`: 2h is two hours ago; required")
 	return rewind
 }
 

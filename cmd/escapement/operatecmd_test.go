@@ -155,11 +155,11 @@ func TestOperateRuns(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	p.wants(exitDone, r.Run+"\n", "run "+r.Run+" was asked for before: it is pending until "+scheduler.Stamp(at).String()+"\n", "jobs", "run", "yearly", "--unique", "k")
-	p.wants(exitDone, "until "+scheduler.Stamp(at).String(), "", "runs", "list")
+	p.wants(exitDone, "until "+scheduler.Stamp(at).String(), "", "runs", "list", "-o", "wide")
 	p.wants(exitDone, "pending until "+scheduler.Stamp(at).String(), "", "runs", "get", r.Run)
 	p.wants(exitRefused, "", "has not ended", "runs", "rerun", r.Run)
 	p.wants(exitDone, "", "it will not run", "runs", "cancel", r.Run, "--reason", "not today")
-	p.wants(exitDone, "cancelled by ann: not today", "", "runs", "list", "--outcome", "cancelled")
+	p.wants(exitDone, "cancelled by ann: not today", "", "runs", "list", "--outcome", "cancelled", "-o", "wide")
 	p.wants(exitDone, "\nstarted       -\n", "", "runs", "get", r.Run)
 	if again := decode[scheduler.RunView](t, p.env, "runs", "cancel", r.Run); again.Outcome != "cancelled" || again.Started != nil {
 		t.Errorf("got %+v", again)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"unicode"
 )
 
@@ -24,28 +23,6 @@ func list[T any](v []T) []T {
 	}
 	return v
 }
-
-// table writes columns below their headings.
-type table struct{ w *tabwriter.Writer }
-
-func newTable(w io.Writer, headings ...string) table {
-	t := table{newTabs(w)}
-	t.row(headings...)
-	return t
-}
-
-func newTabs(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) }
-
-// row writes one line. A cell's line ends, tabs and the like are written as
-// escapes: a job's error must not move the columns, or the cursor of a terminal.
-func (t table) row(cells ...string) {
-	for i, c := range cells {
-		cells[i] = cell(c)
-	}
-	fmt.Fprintln(t.w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
-}
-
-func (t table) flush() error { return t.w.Flush() }
 
 // cell is one value of a table; nothing is "-".
 func cell(text string) string {

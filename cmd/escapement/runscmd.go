@@ -22,7 +22,7 @@ var outcomes = []string{"running", "succeeded", "failed", "timed_out", "cancelle
 
 func (a *app) runsCommand() *cobra.Command {
 	filter := scheduler.RunFilter{Limit: listed}
-	var since string
+	var since *timeFlag
 	list := a.command("list [--job NAME] [--since T] [--outcome O] [--limit N]", "list runs, and ticks that did not run", wants(),
 		func(cmd *cobra.Command, args []string) error {
 			if words := append([]string{scheduler.OutcomePending}, outcomes...); filter.Outcome != "" && !slices.Contains(words, filter.Outcome) {
@@ -31,14 +31,14 @@ func (a *app) runsCommand() *cobra.Command {
 			if !cmd.Flags().Changed("limit") && a.json() {
 				filter.Limit = 0 // whoever reads JSON counts on all
 			}
-			from, err := parseSince(since)
+			from, err := since.when()
 			if err != nil {
 				return err
 			}
 			return a.inspect(func(t tool) error { return a.runsList(t, filter, from) })(cmd, args)
 		})
 	list.Flags().StringVar(&filter.Job, "job", "", "only those of the job `NAME`")
-	list.Flags().StringVar(&since, "since", "", "only those due since `T`: 2026-01-02T15:04:05Z, or 10m for ten minutes ago")
+	since = addTimeFlag(list, "since", ago, "only those due since `T`: 10m is ten minutes ago")
 	list.Long = `Lists the newest tick first: what is going or still to come has its place by the time
 at which it is due, what was cancelled before that by the time of its end, and ticks that
 did not run, in a row, by the last of them.
@@ -47,27 +47,16 @@ OUTCOME is pending for a run that nobody was granted yet; in JSON that is the ou
 running, with a reason that begins with pending and says what the run waits for.
 --outcome running lists both.
 
-LAG is started minus due, as runs get has them. A row without TICK is no run and no
-tick, but a mark where the schedule was changed or set back.`
+TICK is in UTC; x14 are so many ticks in a row that did not run, from the first of them on. LAG is
+started minus due, as runs get has them. The last column has the run, or why there was none:
+runs get RUN says more of a run, and -o wide has all columns. A row without TICK is no run and
+no tick, but a mark where the schedule was changed or set back.
+
+` + timeForms
 	list.Flags().StringVar(&filter.Outcome, "outcome", "", "only those with this `outcome`")
 	list.Flags().Var((*count)(&filter.Limit), "limit", "at most so many, 0: all; with -o json the default is 0")
 	get := a.command("get RUN", "show one run, and what it wrote", wants("RUN"), a.inspect(a.runsGet))
 	return a.group("runs COMMAND", "list, show, cancel and repeat runs", list, get, a.runsCancelCommand(), a.runsRerunCommand())
-}
-
-// parseSince reads an instant, or a duration before Redis' now. "" is the zero time.
-func parseSince(text string) (when, error) {
-	if text == "" {
-		return when{}, nil
-	}
-	if at, err := parseInstant(text); err == nil {
-		return when{at: at}, nil
-	}
-	ago, err := parseDuration(strings.TrimPrefix(text, "-")) // as --to has it, or bare
-	if err != nil || ago < 0 || text[0] == '+' {
-		return when{}, usagef("--since %s is neither an instant like 2026-01-02T15:04:05Z nor a duration like 10m", quote(text))
-	}
-	return when{from: -ago, relative: true}, nil
 }
 
 func (a *app) runsList(t tool, filter scheduler.RunFilter, since when) (err error) {
@@ -92,17 +81,20 @@ func (a *app) printRuns(views []scheduler.RunView) error {
 	if a.json() {
 		return printJSON(a.stdout, list(views))
 	}
-	sharded := slices.ContainsFunc(views, func(r scheduler.RunView) bool { return r.Shards > 1 })
-	row := func(first []string, shard string, rest ...string) []string { // there is such a column where it says something
-		if sharded {
-			first = append(first, shard)
-		}
-		return append(first, rest...)
+	columns := []column{whole("TICK"), col("JOB"), whole("SHARD"), whole("OUTCOME"), wide("ATTEMPT"), wide("TRIGGER"), wide("NODE"), wide("TOKEN"),
+		whole("LAG"), whole("DURATION"), whole("RUN, OR WHY NOT"), wide("WHY")}
+	const shards, runs = 2, 10
+	columns[shards].wide = !slices.ContainsFunc(views, func(r scheduler.RunView) bool { return r.Shards > 1 }) // it says something
+	out := a.newTable(columns...)
+	if out.wide {
+		out.columns[runs].heading = "RUN"
 	}
-	out := newTable(a.stdout, row([]string{"TICK", "JOB"}, "SHARD", "OUTCOME", "ATTEMPT", "TRIGGER", "NODE", "TOKEN", "LAG", "DURATION", "RUN", "WHY")...)
 	for _, r := range views {
-		out.row(row([]string{ticks(r), r.Job}, shard(r), outcome(r), number(r.Attempt), r.Trigger, r.Node, r.Token,
-			started(r, r.LagMS), started(r, r.DurationMS), r.Run, because(r, 60))...)
+		run := r.Run
+		if run == "" && !out.wide {
+			run = because(r, 40)
+		}
+		out.row(out.ticks(r), r.Job, shard(r), outcome(r), number(r.Attempt), r.Trigger, r.Node, r.Token, started(r, r.LagMS), started(r, r.DurationMS), run, because(r, 60))
 	}
 	return out.flush()
 }
@@ -243,8 +235,11 @@ func handedBack(t tool, was scheduler.RunView) (scheduler.RunView, error) {
 }
 
 func (a *app) runsRerunCommand() *cobra.Command {
-	var wait bool
-	rerun := a.command("rerun RUN [--wait]", "run an ended run's tick again", wants("RUN"), a.inspect(func(t tool) error {
+	var w waiting
+	rerun := a.command("rerun RUN [--wait] [--wait-for D]", "run an ended run's tick again", wants("RUN"), a.inspect(func(t tool) error {
+		if err := w.read(); err != nil {
+			return err
+		}
 		id, err := t.in.Rerun(t.ctx, t.args[0])
 		if err != nil {
 			return err
@@ -253,13 +248,12 @@ func (a *app) runsRerunCommand() *cobra.Command {
 		if err == nil && run.Outcome != "running" {
 			a.say("that attempt, asked for now or before, has ended: %s; for one more, rerun it in turn", run.Outcome)
 		}
-		return a.follow(t, scheduler.RunView{Run: id, Job: run.Job}, wait)
+		return a.follow(t, scheduler.RunView{Run: id, Job: run.Job}, w)
 	}))
 	rerun.Long = `Asks for the next attempt of a run that has ended, with its tick and payload, and
-prints the attempt's id: the same however often it is asked for. With --wait it
-returns when that attempt has ended, and exits 7 when it did not succeed; an attempt
-that follows it is named, and not waited for.`
-	rerun.Flags().BoolVar(&wait, "wait", false, "return when this attempt has ended")
+prints the attempt's id: the same however often it is asked for.
+` + waitHelp
+	w.addFlags(rerun)
 	return rerun
 }
 
@@ -272,6 +266,19 @@ func ticks(r scheduler.RunView) string {
 		return stamp(r.Tick)
 	}
 	return fmt.Sprintf("%s to %s (%d)", stamp(r.Tick), stamp(r.Until), *r.Count)
+}
+
+// ticks is that of a row; of a range, where there is little room, the first tick and how many they are.
+func (t *table) ticks(r scheduler.RunView) string {
+	switch {
+	case t.wide:
+		return ticks(r)
+	case r.Mark():
+		return ""
+	case r.Count != nil && *r.Count > 1:
+		return fmt.Sprintf("%s x%d", t.at(r.Tick), *r.Count)
+	}
+	return t.at(r.Tick)
 }
 
 // started is a duration that means something only for a run that began.

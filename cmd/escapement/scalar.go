@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -83,35 +82,6 @@ func splitComma(text string) []string {
 		}
 	}
 	return list
-}
-
-// tooLong is the form of a duration, where time.ParseDuration refuses the text all the same.
-var tooLong = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
-
-// parseDuration reads Go's form of a duration, and answers the usual slips with
-// what to write instead.
-func parseDuration(text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if err == nil {
-		return d, nil
-	}
-	if _, bad := strconv.Atoi(text); bad == nil {
-		return 0, fmt.Errorf("%s has no unit; did you mean %ss", text, text)
-	}
-	if tooLong.MatchString(text) { // it has the form, and did not fit
-		return 0, fmt.Errorf("%s is too long; the longest duration is %dh", clip(text), int(time.Duration(math.MaxInt64).Hours()))
-	}
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, bad := strconv.Atoi(days); bad == nil && n > 0 && n < 100_000 {
-			return 0, fmt.Errorf("%s: a day is not a unit; did you mean %dh", text, n*24)
-		}
-	}
-	if squeezed := strings.Join(strings.Fields(strings.ToLower(text)), ""); squeezed != text {
-		if _, bad := time.ParseDuration(squeezed); bad == nil {
-			return 0, fmt.Errorf("%s is not a duration; did you mean %s", quote(text), squeezed)
-		}
-	}
-	return 0, fmt.Errorf("%s is not a duration; write a number and a unit, like 500ms, 15s or 2m", quote(text))
 }
 
 // shortDuration writes 15s, 1m or 168h where Duration.String has 1m0s and 168h0m0s.

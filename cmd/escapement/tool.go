@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -80,11 +81,11 @@ func (a *app) sayUnheard(err error) error {
 
 // pairs writes names and values one below the other; names and values alternate.
 func pairs(w io.Writer, cells ...string) error {
-	out := table{newTabs(w)}
+	tabs := newTabs(w)
 	for i := 0; i+1 < len(cells); i += 2 {
-		out.row(cells[i], cells[i+1])
+		fmt.Fprintf(tabs, "%s\t%s\n", cell(cells[i]), cell(cells[i+1]))
 	}
-	return out.flush()
+	return tabs.Flush()
 }
 
 // stamp is an instant, or nothing.

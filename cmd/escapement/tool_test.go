@@ -67,7 +67,7 @@ func TestTools(t *testing.T) {
 		if got := decode[[]runJSON](t, env, "runs", "list", "--since", "2099-01-01T00:00:00Z"); got == nil || len(got) != 0 {
 			t.Errorf("since a time to come: %v, want []", got)
 		}
-		if code, stdout, _ := call(env, "", "runs", "list", "--outcome", "failed"); code != exitDone || !strings.Contains(stdout, "this went wrong") {
+		if code, stdout, _ := call(env, "", "runs", "list", "-o", "wide", "--outcome", "failed"); code != exitDone || !strings.Contains(stdout, "this went wrong") {
 			t.Errorf("exit %d, %s", code, stdout)
 		}
 	})
@@ -121,7 +121,8 @@ func scrub(text string) string {
 		{`(_ms": )-?\d+`, "${1}MS"},
 		{`("(owned|running)": )\d+`, "${1}N"},
 		{`("version": )"[^"]+"`, `$1"VERSION"`},
-		{`("last": )(null|"TIME")`, "${1}LAST"},
+		{`("last(_success)?": )(null|"TIME")`, "${1}LAST"},
+		{`("last_outcome": )"[^"]*"`, "${1}OUTCOME"},
 		{`("open": )"[^"]*"`, `$1"OPEN"`},
 		{`("counts": )\{[^}]*\}`, "${1}COUNTS"},
 	} {

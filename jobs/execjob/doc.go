@@ -26,9 +26,15 @@
 // The command leads a process group of its own and the signals go to the whole group.
 // What a command leaves running in its group when it exits is ended in the same way
 // before the run ends: it would work on without a lease. A process that made itself a
-// group or session of its own escapes this, and so does everything when the node itself
-// is killed: then only the token stands between the old run and the next one. On
-// systems without process groups only the command itself is ended, at once.
+// group or session of its own escapes this. On systems without process groups only the
+// command itself is ended, at once.
+//
+// When the node itself is killed (SIGKILL, out of memory), its commands end too: the group
+// gets SIGTERM, and SIGKILL half a second later, long before the lease is over. A shell
+// beside each command sees to that, /bin/sh, which waits for the node's end and costs one more
+// process. Without a shell, as in an image that has none, Linux kills the command
+// itself but not what it started, and other Unix systems nothing. Windows ends nothing: there
+// only the token stands between the old run and the next one.
 //
 // # Output
 //

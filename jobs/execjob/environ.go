@@ -28,6 +28,9 @@ var reserved = func() map[string]bool {
 	return names
 }()
 
+// Sets reports whether a run sets the environment variable of this name.
+func Sets(name string) bool { return reserved[name] }
+
 type variable struct{ name, value string }
 
 // variables returns what a run adds to the environment. A run without a tick has an

@@ -53,7 +53,7 @@ func (c Command) Validate() error {
 			add(fmt.Sprintf("env.%q", before+"=..."), "is not a name of a variable; write the name as the key, and what follows the = as its value")
 		case name == "" || strings.Contains(name, "\x00"):
 			add(fmt.Sprintf("env.%q", name), "is not a name of a variable")
-		case reserved[name]:
+		case Sets(name):
 			add("env."+name, "is set by the run itself; choose another name")
 		case len(name)+len(c.Env[name]) > maxVariable:
 			add("env."+name, fmt.Sprintf("is longer than the %d bytes a variable can have", maxVariable))
@@ -101,10 +101,11 @@ func (r runner) run(ctx context.Context, run *jobs.Run) error {
 	cmd.Dir = r.command.Dir
 	cmd.Env = env
 	group := NewGroup(cmd)
-	out, err := startCaptured(cmd, run.Output())
+	out, err := startCaptured(cmd, group, run.Output())
 	if err != nil {
 		return fmt.Errorf("command %s not started: %w", name, err)
 	}
+	defer group.Close()
 	ended, err := r.supervise(ctx, cmd, group)
 	out.finish()
 	return result(name, ended, err, run.Written())

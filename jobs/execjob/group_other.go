@@ -14,6 +14,12 @@ type Group struct{ cmd *exec.Cmd }
 // NewGroup is for a command that was not started yet.
 func NewGroup(cmd *exec.Cmd) *Group { return &Group{cmd} }
 
+// Start starts the command. It outlives this process: this system has nothing to end it.
+func (g *Group) Start() error { return g.cmd.Start() }
+
+// Close is for when the command was waited for.
+func (g *Group) Close() {}
+
 // Signal ends the command.
 func (g *Group) Signal(os.Signal) { g.Kill() }
 

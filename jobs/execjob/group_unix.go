@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -20,9 +21,12 @@ const killTakes = time.Second
 // means than a job. Its number stays taken while any member is left, also after the
 // command itself was waited for. One goroutine uses it. On systems without process
 // groups it is the command alone.
+//
+// Between Start and Close the group ends with this process, however that dies.
 type Group struct {
-	cmd  *exec.Cmd
-	told bool // SIGTERM was sent
+	cmd        *exec.Cmd
+	supervisor *supervisor
+	told       bool // SIGTERM was sent
 }
 
 // NewGroup makes cmd, which was not started yet, the leader of a group of its own: it sets
@@ -30,6 +34,31 @@ type Group struct {
 func NewGroup(cmd *exec.Cmd) *Group {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return &Group{cmd: cmd}
+}
+
+// Start starts the command. When this process is killed, the members of the group get SIGTERM, and SIGKILL half a second later.
+// A shell sees to that; where there is none, Linux kills the command alone. The goroutine keeps its thread until Close: the
+// kernel ends the command with the thread that started it.
+func (g *Group) Start() error {
+	sig := syscall.SIGTERM
+	if g.supervisor = newSupervisor(); g.supervisor == nil {
+		sig = syscall.SIGKILL
+	}
+	endWithThread(g.cmd, sig)
+	runtime.LockOSThread()
+	if err := g.cmd.Start(); err != nil {
+		g.Close()
+		return err
+	}
+	g.supervisor.guard(g.cmd.Process.Pid)
+	return nil
+}
+
+// Close is for when the command was waited for, and nothing is to be done any more about what may be left of its group. The
+// goroutine that called Start calls it, unless Start has failed.
+func (g *Group) Close() {
+	g.supervisor.end()
+	runtime.UnlockOSThread()
 }
 
 // Signal sends s to every member. Where there are no groups, any signal ends the command.

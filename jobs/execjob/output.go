@@ -22,15 +22,15 @@ type captured struct {
 	done chan struct{}
 }
 
-// startCaptured starts cmd with both outputs in one pipe, which is copied to a writer.
-func startCaptured(cmd *exec.Cmd, to io.Writer) (*captured, error) {
+// startCaptured starts a group's command with both outputs in one pipe, which is copied to a writer.
+func startCaptured(cmd *exec.Cmd, g *Group, to io.Writer) (*captured, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer w.Close()
 	cmd.Stdout, cmd.Stderr = w, w
-	if err := cmd.Start(); err != nil {
+	if err := g.Start(); err != nil {
 		r.Close()
 		return nil, err
 	}

@@ -228,7 +228,7 @@ func (p *player) ask(ctx context.Context, q question) answer {
 		switch {
 		case err != nil || len(got) != 1 || got[0] == locking.Unknown:
 			return answer{kind: unknownAnswer}
-		case got[0] == locking.Gone:
+		case got[0] == locking.Gone || got[0] == locking.Revoked:
 			return answer{kind: notOurs}
 		}
 		return answer{kind: done}

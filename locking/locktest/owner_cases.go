@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +72,9 @@ func revoked(tb testing.TB, s Store) {
 	noError(tb, "acquire after a revocation", err)
 	taken := time.Now()
 	wantTold(tb, a, seen)
+	if why := context.Cause(a.Context()); why == nil || !strings.Contains(why.Error(), "somebody has asked this holder to end") {
+		tb.Fatalf("the holder was told %v", why)
+	}
 	if told.After(taken) {
 		tb.Fatalf("the holder was told %s after another had the lock", told.Sub(taken))
 	}

@@ -94,6 +94,8 @@ func answers(cmds []*redis.Cmd, explain func(error) error) (out []locking.RenewA
 			first = cmp.Or(first, err)
 		case code == 1:
 			out[i] = locking.Renewed
+		case code == 2:
+			out[i] = locking.Revoked
 		default:
 			out[i] = locking.Gone
 		}

@@ -6,9 +6,10 @@
 --         renewal must not be refused then.
 -- ARGV  1 the expected value, "token:owner"   2 ttl and delay in ms
 --
--- Returns 1 renewed, 0 not yours any more.
+-- Returns 1 renewed, 0 not yours any more, 2 the same because it was revoked.
 local lock, value, px = KEYS[1], ARGV[1], ARGV[2]
 
+local held = redis.call('GET', lock)
 -- guard:lock-renew-owner P4 a lock that another owner has is not renewed for this one
-if redis.call('GET', lock) ~= value then return 0 end
+if held ~= value then return held == '-' .. value and 2 or 0 end
 return redis.call('PEXPIRE', lock, px)

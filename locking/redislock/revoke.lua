@@ -1,4 +1,4 @@
--- Ask the holder of a grant to end: its next renewal is answered "gone". May be
+-- Ask the holder of a grant to end: its next renewal is answered "revoked". May be
 -- repeated.
 --
 -- In front of this text stand token.lua and line.lua, which says what KEYS are.

@@ -106,7 +106,7 @@ func (a *attempt) again(ctx context.Context) (locking.Token, error) {
 	if err != nil {
 		return 0, err
 	}
-	if answers[0] == locking.Gone {
+	if answers[0] == locking.Gone || answers[0] == locking.Revoked {
 		return 0, nil
 	}
 	return token, nil
@@ -230,6 +230,9 @@ func (a *attempt) failed(ctx context.Context) error {
 		return refuse(r.Name, "Options.After", "is %d, more than an hour ahead of the clocks of %d masters; which guard says so?", r.After, b.tooFar)
 	case b.returned >= majority(n):
 		return fmt.Errorf("%s: %w: this owner has given it back already", a.op(), locking.ErrLost)
+	case b.empty >= majority(n):
+		return fmt.Errorf("%s: %w: %d are new, or were emptied, and do not vote yet; call redlock.Bootstrap once, and wait for MaxTTL before if locks may still be held",
+			a.op(), locking.ErrUnreachable, b.empty)
 	case b.amnesiac >= majority(n):
 		return fmt.Errorf("%s: %w: %d have lost their state (a first start, or a loss): nobody knows what was granted; see redlock.Bootstrap",
 			a.op(), locking.ErrUnreachable, b.amnesiac)
@@ -239,6 +242,22 @@ func (a *attempt) failed(ctx context.Context) error {
 		a.takeBack = true // the masters refuse it for good
 		return fmt.Errorf("%s: %w", a.op(), err)
 	}
-	return fmt.Errorf("%s: %w: %d promised, %d held by others, %d given back to, %d without their state, %d with a clock an hour behind After, %d silent; want %d: %w",
-		a.op(), locking.ErrUnreachable, b.yes, len(b.claims), b.returned, b.amnesiac, b.tooFar, len(b.errs)+b.pending(), majority(n), err)
+	return fmt.Errorf("%s: %w: %d of %d promised, and %d are needed%s: %w", a.op(), locking.ErrUnreachable, b.yes, n, majority(n), b.others(), err)
+}
+
+// others says what the masters answered that have not promised.
+func (b *ballot) others() string {
+	var text strings.Builder
+	for _, c := range []struct {
+		n    int
+		what string
+	}{
+		{len(b.claims), "held by others"}, {b.returned, "given back to"}, {b.amnesiac - b.empty, "without their state"}, {b.empty, "new"},
+		{b.tooFar, "with a clock an hour behind After"}, {len(b.errs) + b.pending(), "silent"},
+	} {
+		if c.n > 0 {
+			fmt.Fprintf(&text, ", %d %s", c.n, c.what)
+		}
+	}
+	return text.String()
 }

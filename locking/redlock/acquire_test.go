@@ -94,6 +94,10 @@ func TestAcquireOutcomes(t *testing.T) {
 				if got != tt.want {
 					t.Errorf("got %s: %v; want %s", got, err, tt.want)
 				}
+				if words := map[string]string{"aaa": "3 are new, or were emptied, and do not vote yet; call redlock.Bootstrap once",
+					"pea": "1 of 3 promised, and 2 are needed, 1 new, 1 silent: "}[tt.answers]; words != "" && !strings.Contains(err.Error(), words) {
+					t.Errorf("got %v; want %q in it", err, words)
+				}
 				var held *locking.HeldError
 				if errors.As(err, &held) && (held.Owner == Contenders) != strings.Contains(tt.answers, "y") {
 					t.Errorf("held by %q; nobody is named whom no majority names", held.Owner)

@@ -75,6 +75,7 @@ type ballot struct {
 	promises                   []promise
 	claims                     []claim
 	returned, tooFar, amnesiac int
+	empty                      int      // of the amnesiac: new, or emptied
 	runIDs                     []string // of those that answered, by master; "" for the rest
 	heard                      []bool   // by master: it has answered, or failed
 	errs                       []error
@@ -101,6 +102,9 @@ func (b *ballot) take(a answer[promise]) bool {
 	case p.code == codeAmnesiac:
 		b.failed++
 		b.amnesiac++
+		if p.empty {
+			b.empty++
+		}
 	default:
 		b.no++
 		b.count(p)

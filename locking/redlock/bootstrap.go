@@ -56,8 +56,12 @@ func Bootstrap(ctx context.Context, clients []redis.UniversalClient, cfg Config)
 	case s.voting >= want:
 		return nil
 	case s.voting+s.silent >= want:
-		return fmt.Errorf("bootstrap of %d redis masters: %w: %d vote, %d gave no answer and may; reach them, or put new servers in their place: %w",
-			len(nodes), locking.ErrUnreachable, s.voting, s.silent, silence(ctx, errs))
+		vote := ""
+		if s.voting > 0 {
+			vote = fmt.Sprintf("%d vote, ", s.voting)
+		}
+		return fmt.Errorf("bootstrap of %d redis masters: %w: %s%d gave no answer and may vote; reach them, or put new servers in their place: %w",
+			len(nodes), locking.ErrUnreachable, vote, s.silent, silence(ctx, errs))
 	}
 	clock, err := d.commonClock(nodes)
 	if err != nil {
@@ -70,8 +74,12 @@ func Bootstrap(ctx context.Context, clients []redis.UniversalClient, cfg Config)
 	}
 	restored, more := d.restoreAll(ctx, nodes, max(s.largest, clock)+redisconn.TokenGuardMicros, need, longest)
 	if voting := s.voting + restored; voting < want {
-		return fmt.Errorf("bootstrap of %d redis masters: %w: %d vote; want %d: %w",
-			len(nodes), locking.ErrUnreachable, voting, want, silence(ctx, append(errs, more...)))
+		vote := "none votes"
+		if voting > 0 {
+			vote = fmt.Sprintf("%d of them vote", voting)
+		}
+		return fmt.Errorf("bootstrap of %d redis masters: %w: %s, and %d are needed: %w",
+			len(nodes), locking.ErrUnreachable, vote, want, silence(ctx, append(errs, more...)))
 	}
 	return nil
 }

@@ -49,6 +49,7 @@ type votes struct {
 	yes, no int
 	failed  int // no answer, or one that says nothing: an error, an amnesiac
 	other   int // a renewal: the owner has it with another token
+	revoked int // of no, to a renewal: the owner is asked to end
 }
 
 // pending is how many have not answered.
@@ -67,6 +68,8 @@ func (v votes) renewal(ttl, elapsed time.Duration) locking.RenewAnswer {
 	switch {
 	case v.won() && validity(ttl, elapsed) > 0:
 		return locking.Renewed
+	case v.lost() && v.revoked > 0:
+		return locking.Revoked
 	case v.lost(), v.other >= majority(v.n):
 		return locking.Gone
 	}

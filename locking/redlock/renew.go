@@ -19,6 +19,9 @@ const (
 	codeOtherToken = 2
 )
 
+// codeRevoked is the code of renew.lua for a lock whose holder is asked to end.
+const codeRevoked = 3
+
 // batch is one call of Renew.
 type batch struct {
 	driver   *Driver
@@ -153,6 +156,9 @@ func (b *batch) count(a answer[codes]) []error {
 			b.votes[i].other++
 			continue
 		}
+		if a.value.err[i] == nil && a.value.code[i] == codeRevoked {
+			b.votes[i].revoked++
+		}
 		b.votes[i].count(a.value.code[i], a.value.err[i])
 		if a.value.err[i] != nil {
 			errs = append(errs, a.value.err[i])
@@ -183,7 +189,7 @@ func (b *batch) decide(elapsed time.Duration) {
 		switch b.answers[i] {
 		case locking.Renewed:
 			d.grants.add(r.Owner, r.Token, r.TTL)
-		case locking.Gone:
+		case locking.Gone, locking.Revoked:
 			d.grants.forget(r.Owner, r.Token)
 		case locking.Unknown:
 		}

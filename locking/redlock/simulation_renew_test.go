@@ -76,7 +76,7 @@ func (w *world) decide(c *simClient, g *granted) {
 		if c.second {
 			w.count.kept++
 		}
-	case locking.Gone:
+	case locking.Gone, locking.Revoked:
 		w.gone(c, g)
 		if c.renewed != c.held {
 			return // the driver knows a later one

@@ -17,6 +17,8 @@ type SealOptions struct {
 	Drain time.Duration
 	// CancelRunning asks their nodes to end them at once.
 	CancelRunning bool
+	// Begins is called once, when both sides have been checked and before anything is changed. Default nothing.
+	Begins func()
 }
 
 // Seal reserves the place at the other side, closes this one and waits until nothing runs. It returns when that is so;
@@ -60,6 +62,9 @@ func (m *Mover) seal(ctx context.Context, o SealOptions) error {
 		if id, err = m.newID(ctx, from, to); err != nil {
 			return err
 		}
+	}
+	if o.Begins != nil {
+		o.Begins()
 	}
 	m.log.Info("move: seal", "namespace", m.cfg.Namespace, "id", id, "from", from.name, "to", to.name)
 	if !begun {

@@ -32,6 +32,10 @@ func (r *registrar) begun() {
 	r.fresh = false
 	r.n.Standing.Registered.Store(true)
 	r.n.Log.Info("node started", "id", r.n.ID, "namespace", r.n.Namespace, "jobs", r.n.Jobs.Len(), "revision", r.n.Revision, "generation", r.n.Generation)
+	if r.n.Revision == "" {
+		r.n.Log.Warn("no revision is set, and the build has no commit time: of two definitions of a job, the one that is registered last counts, " +
+			"also when an old node is started again; set node.revision (Config.Revision), for instance to the time of the build")
+	}
 }
 
 // register stores the definitions of jobs, in batches by partition and there by index, however they

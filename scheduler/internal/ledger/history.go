@@ -101,11 +101,21 @@ type JobRows struct {
 // EachHistory hands the rows of each of some jobs to f, in the order of the names, until f returns false. It reads some jobs
 // at a time, and keeps none. Rows that do not hold a text, as a run's id, are left unread; "" is all rows.
 func (l *Ledger) EachHistory(ctx context.Context, names []string, holding string, f func(JobRows) bool) error {
+	return l.eachHistory(ctx, names, holding, 0, f)
+}
+
+// EachTail is EachHistory for the newest rows of each job, at most so many.
+func (l *Ledger) EachTail(ctx context.Context, names []string, most int64, f func(JobRows) bool) error {
+	return l.eachHistory(ctx, names, "", -most, f)
+}
+
+// eachHistory reads the rows from the index first on, which counts from the end of a history when it is negative.
+func (l *Ledger) eachHistory(ctx context.Context, names []string, holding string, first int64, f func(JobRows) bool) error {
 	for at := min(historyJobs, len(names)); len(names) > 0; at = min(at, len(names)) {
 		lists := make([]*redis.StringSliceCmd, at)
 		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for i, name := range names[:at] {
-				lists[i] = p.LRange(ctx, l.keys[l.Partition(name)].history+name, 0, -1)
+				lists[i] = p.LRange(ctx, l.keys[l.Partition(name)].history+name, first, -1)
 			}
 			return nil
 		})

@@ -1,0 +1,66 @@
+package inspect
+
+import (
+	"context"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// tailRows is how many of a job's newest rows are read at first.
+const tailRows = 16
+
+// Latest is what a job's history says of its latest runs.
+type Latest struct {
+	Tick    int64  // the newest tick, ms, 0 for none
+	Outcome string // of the row that was recorded last, "" for none
+	Success int64  // when a run last succeeded, ms, 0 for never, or not as far back as the history goes
+}
+
+// ReadLatest reads the latest runs of jobs. Those that follow others have no cursor: their whole history is read for
+// the newest tick. unread says which histories could not be read.
+func ReadLatest(ctx context.Context, l *ledger.Ledger, all []ledger.Stored, follows func(job string) bool) (by map[string]Latest, unread []error, err error) {
+	by = make(map[string]Latest, len(all))
+	var tails, whole []string
+	succeeded := make(map[string]bool, len(all))
+	for _, s := range all {
+		succeeded[s.Job] = s.Counts[jobs.OutcomeSucceeded] > 0
+		if follows(s.Job) {
+			whole = append(whole, s.Job)
+		} else {
+			tails = append(tails, s.Job)
+		}
+	}
+	err = l.EachTail(ctx, tails, tailRows, func(h ledger.JobRows) bool {
+		latest := latestOf(h.Rows)
+		by[h.Job], unread = latest, append(unread, HistoryError(h.Job, h.Err))
+		more := len(h.Rows)+h.Foreign == tailRows
+		if more && (latest.Outcome == "" || latest.Success == 0 && succeeded[h.Job]) {
+			whole = append(whole, h.Job)
+		}
+		return true
+	})
+	if err != nil {
+		return by, unread, err
+	}
+	err = l.EachHistory(ctx, whole, "", func(h ledger.JobRows) bool {
+		by[h.Job], unread = latestOf(h.Rows), append(unread, HistoryError(h.Job, h.Err))
+		return true
+	})
+	return by, unread, err
+}
+
+// latestOf looks at rows, oldest first. Rows of shards and marks are no runs of the job.
+func latestOf(rows []ledger.Row) (latest Latest) {
+	for _, r := range rows {
+		latest.Tick = max(latest.Tick, r.Tick, r.Until)
+		if r.Of != "" || r.Ranged && r.Count == 0 {
+			continue
+		}
+		latest.Outcome = r.Outcome.String()
+		if r.Outcome == jobs.OutcomeSucceeded {
+			latest.Success = max(latest.Success, r.At)
+		}
+	}
+	return latest
+}
