@@ -77,7 +77,7 @@ func ExampleRun_Output() {
 // A token goes with every write, so that a database can refuse a run that is late.
 func ExampleRun_Token() {
 	move := func(_ context.Context, run *jobs.Run) error {
-		var token int64 = run.Token()
+		token := run.Token() // an int64
 		fmt.Printf("UPDATE account SET balance = 7, token = %d WHERE id = 1 AND token <= %d\n", token, token)
 		return nil
 	}

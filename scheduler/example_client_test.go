@@ -58,7 +58,7 @@ func ExampleClient() {
 
 	for _, body := range []string{`{"month": "May"}`, `{"moon": "May"}`, `May`} {
 		answer := httptest.NewRecorder()
-		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/reports", strings.NewReader(body)))
+		handler.ServeHTTP(answer, httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/reports", strings.NewReader(body)))
 		fmt.Print(answer.Code, " ", answer.Body)
 	}
 	// Output:

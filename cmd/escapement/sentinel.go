@@ -37,8 +37,8 @@ func (c *checker) mode() {
 	switch r.Mode {
 	case modeSentinel, modeCluster:
 		c.servers(r)
-		any := Redis{Mode: r.Mode, URL: r.URL, Addrs: []string{"any:1"}, MasterName: "any"} // so that what is wrong is the URL
-		if _, err := any.several(); err != nil {
+		sample := Redis{Mode: r.Mode, URL: r.URL, Addrs: []string{"any:1"}, MasterName: "any"} // so that what is wrong is the URL
+		if _, err := sample.several(); err != nil {
 			c.fault("redis.url", "%v", err)
 		}
 	default:
