@@ -73,6 +73,7 @@ type Lanes struct {
 	apart   bool     // on a Cluster, whose masters fail one by one
 	home    *breaker // of the master that has the control record, the roster and the clock
 	memory  memory
+	cursors cursors
 	changed chan struct{} // holds one signal: look which partition has which master now
 
 	routes atomic.Pointer[routes]
@@ -84,6 +85,7 @@ type Lanes struct {
 // New makes lanes. Begin is to be called before anything else.
 func New(c Config) *Lanes {
 	n := &Lanes{Config: c, apart: c.Ledger.Clustered(), changed: make(chan struct{}, 1)}
+	n.cursors.all = make([]heard, len(c.Jobs.All))
 	n.home = &breaker{health: c.Health, master: "of the control record", apart: n.apart, others: n}
 	return n
 }

@@ -165,6 +165,7 @@ func (s *sweep) once(ctx context.Context) {
 		}
 		return
 	}
+	l.lanes.cursors.overdue(l.Jobs, found.Late, now)
 	l.watchdog.sweep(call, found)
 	s.strange.Note(found.Foreign, "records in the ledger")
 	for _, c := range found.Cancels {

@@ -1,0 +1,123 @@
+package lane
+
+import (
+	"sync"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/work"
+)
+
+// cursors are where the jobs of this node stand, as far as answers of Redis have told it.
+type cursors struct {
+	mu  sync.Mutex
+	all []heard // by Job.Index
+}
+
+// heard is what is known of one job.
+type heard struct {
+	registered bool  // its definition is the stored one
+	cursor, at int64 // where it stood, and when, both ms of Redis' time; a cursor of 0: the schedule has no more. at 0: not known
+	asked      int64 // the cursor from which this node asks for a tick, while it does
+}
+
+// Registered takes up that a job is registered, and its cursor. What is known already is newer than the answer of a Redis that may have lost it.
+func (n *Lanes) Registered(j *work.Job, cursor int64) {
+	c, now := &n.cursors, n.Clock.Now().UnixMilli()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := &c.all[j.Index]
+	if h.registered = true; h.at == 0 {
+		h.cursor, h.at = cursor, now
+	}
+}
+
+// Displaced takes up that another definition of a job is the stored one: of its cursor this node knows nothing.
+func (n *Lanes) Displaced(j *work.Job) {
+	n.cursors.mu.Lock()
+	defer n.cursors.mu.Unlock()
+	n.cursors.all[j.Index] = heard{}
+}
+
+// asking takes up that ticks are asked for.
+func (c *cursors) asking(b *work.Batch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range b.Claims {
+		if !b.Claims[i].Pending {
+			c.all[b.Jobs[i].Index].asked = b.Claims[i].From
+		}
+	}
+}
+
+// came takes up that claims are asked for no more.
+func (c *cursors) came(b *work.Batch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, j := range b.Jobs {
+		c.all[j.Index].asked = 0
+	}
+}
+
+// answered takes up what claims that were sent at an instant, ms, were answered. Where a granted run leads is taken up when it is here.
+func (c *cursors) answered(b *work.Batch, sent int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, a := range b.Answers {
+		h, claim := &c.all[b.Jobs[i].Index], &b.Claims[i]
+		switch {
+		case a.Verdict == ledger.Moved, !claim.Pending && (a.Verdict == ledger.Opened || a.Verdict == ledger.Skipped || a.Verdict == ledger.Passed):
+			h.cursor, h.at = a.Cursor, sent
+		case a.Verdict == ledger.Held && !claim.Pending && claim.From != 0:
+			h.cursor, h.at = claim.From, sent
+		}
+	}
+}
+
+// stepped takes up the step of the cursor that a granted run stands for.
+func (c *cursors) stepped(g work.Grant, now int64) {
+	if g.Lease.Prev == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h := &c.all[g.Job.Index]; !g.Waited || h.cursor < g.Lease.Next {
+		h.cursor, h.at = g.Lease.Next, now
+	}
+}
+
+// back takes back the step of a run that is handed back: until another node is granted it, nobody knows of it.
+func (c *cursors) back(g work.Grant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h := &c.all[g.Job.Index]; g.Lease.Prev != 0 && h.cursor == g.Lease.Next {
+		h.cursor = g.Lease.Tick
+	}
+}
+
+// overdue takes up that cursors were seen where they were believed to be.
+func (c *cursors) overdue(jobs *work.Jobs, late []ledger.Late, now int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range late {
+		if j := jobs.Named(l.Job); j != nil && c.all[j.Index].cursor == l.Cursor {
+			c.all[j.Index].at = now
+		}
+	}
+}
+
+// recollect is what a Redis is told of a job where the one before it was heard of last at an instant, ms; false when there is nothing to
+// tell. A tick that came due before that may have been another node's, unless it was seen overdue or this node asks for it.
+func (c *cursors) recollect(j *work.Job, last int64, fresh time.Duration) (r ledger.Recollection, some bool) {
+	c.mu.Lock()
+	h := c.all[j.Index]
+	c.mu.Unlock()
+	if !h.registered || h.at == 0 || h.cursor == 0 || j.Schedule == nil {
+		return r, false
+	}
+	r = ledger.Recollection{Job: j.Name, Digest: j.Digest, Cursor: h.cursor, Heard: true}
+	if h.cursor < last && h.asked != h.cursor && h.at < last-fresh.Milliseconds() {
+		r.Cursor, r.Heard = work.Millis(j.Schedule.Next(time.UnixMilli(last-1))), false
+	}
+	return r, r.Cursor != 0
+}
