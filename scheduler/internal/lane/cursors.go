@@ -121,3 +121,10 @@ func (c *cursors) recollect(j *work.Job, last int64, fresh time.Duration) (r led
 	}
 	return r, r.Cursor != 0
 }
+
+// has says whether a job is registered.
+func (c *cursors) has(j *work.Job) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[j.Index].registered
+}

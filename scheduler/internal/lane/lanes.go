@@ -28,8 +28,8 @@ const TurnsMax = 10
 // Nodes are the nodes of the cluster, as this one knows them.
 type Nodes interface {
 	Living() []sharding.Node
-	// Knows says whether any living node that may claim holds a job of that name, in whatever definition.
-	Knows(job string) bool
+	// Runs says whether any living node that may claim holds a job in this definition and has these labels, or may.
+	Runs(job, digest string, labels map[string]string) bool
 	// Digests are the definitions in which those nodes hold a job; nil when what one of them holds is not known.
 	Digests(job string) []string
 }
@@ -41,8 +41,11 @@ type Runs interface {
 	Cancelled(c ledger.Cancel)
 }
 
-// Listener is told of runs of other nodes that were ended.
-type Listener interface{ Abandoned(l ledger.Lease) }
+// Listener is told of runs of other nodes that were ended, and of ticks that no node can run.
+type Listener interface {
+	Abandoned(l ledger.Lease)
+	Missed(job string, p ledger.Pass)
+}
 
 // Config is what lanes need.
 type Config struct {
