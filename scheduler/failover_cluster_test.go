@@ -129,3 +129,46 @@ func TestReplacedMasterIsToldAtOnce(t *testing.T) {
 		t.Errorf("its first tick was run %s after it had another master", held)
 	}
 }
+
+// One master of a Cluster comes back without its data, as its empty replica. The ticks of the jobs that it had are made up for, each once.
+func TestEmptiedMaster(t *testing.T) {
+	m, s, others := startMasters(t, false), &sink{}, &sink{}
+	there, elsewhere := m.job("there", true, s.note), m.job("elsewhere", false, others.note)
+	there.CatchUp, there.CatchUpMax, there.Overlap = jobs.CatchUpAll, 100, jobs.OverlapAllow // nothing but the loss costs a tick
+	for _, name := range []string{"n1", "n2"} {
+		m.run(m.Client(t), scheduler.Config{Name: name}, there, elsewhere)
+	}
+	m.ran("a run of the master that loses its data", there, s, time.Time{})
+	m.until(time.Now().Add(3 * time.Second))
+	if err := m.away.Client(t).FlushAll(m.ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.away.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	must[*redistest.Server](t)(m.Promoted(m.ctx, partitionKey(there.Name, "jobs"), m.away))
+	m.ran("a run at the new master", there, s, time.Now().Add(3*time.Second))
+	starts, first, last := make(map[time.Time]int), time.Time{}, time.Time{}
+	for _, r := range s.all() {
+		starts[r.tick]++
+		if first.IsZero() || r.tick.Before(first) {
+			first = r.tick
+		}
+		if r.tick.After(last) {
+			last = r.tick
+		}
+	}
+	for at := first; at.Before(last); at = at.Add(time.Second) {
+		if starts[at] != 1 {
+			t.Errorf("tick %s was run %d times", at, starts[at])
+		}
+	}
+	if t.Failed() {
+		client := must[*scheduler.Client](t)(scheduler.NewClient(m.Client(t), clusterNamespace))
+		rows, err := client.Runs(m.ctx, scheduler.RunFilter{Job: there.Name})
+		for _, r := range rows {
+			t.Logf("%s..%v x%d %s %s started %v ended %v run %s", r.Tick, r.Until, r.Count, r.Outcome, r.Reason, r.Started, r.Ended, r.Run)
+		}
+		t.Log(err)
+	}
+}

@@ -27,9 +27,10 @@ type JobView struct {
 	Overlap    string `json:"overlap"`
 	CatchUp    string `json:"catch_up"`
 	PolicyView
-	After  string `json:"after"`  // the job it follows; it then has no schedule
-	Orphan bool   `json:"orphan"` // no living node of its generation holds it: it stands still until one does
-	Open   string `json:"open"`   // the run that holds it, granted or pending, "" for none
+	After  string `json:"after"`             // the job it follows; it then has no schedule
+	Orphan bool   `json:"orphan"`            // no living node of its generation holds it: it stands still until one does
+	NoNode string `json:"no_node,omitempty"` // why no living node can run it, "" when one can
+	Open   string `json:"open"`              // the run that holds it, granted or pending, "" for none
 	// Superseded are living nodes of the job's generation that hold another definition of it than the stored one, and
 	// Standby those of another generation that hold one of their own; by name, the first 20.
 	Superseded []string `json:"superseded,omitempty"`
@@ -193,7 +194,7 @@ func jobView(s ledger.Stored, h inspect.Holding, now time.Time, p ledger.Pause) 
 	v := JobView{
 		Name: s.Job, Schedule: j.Schedule, TimeZone: j.TimeZone, Next: stampOf(s.Cursor), Last: stampOf(lastTick(s.Entry, j)), Owner: h.Owner,
 		PolicyView: policyView(j), Revision: s.Revision, Shards: max(1, j.Shards), Overlap: j.Overlap.String(), CatchUp: j.CatchUp.String(),
-		After: j.After, Generation: d.Generation, Orphan: h.Orphan, Superseded: first(h.Superseded), Standby: first(h.Standby), Open: s.Open, HistoryFrom: stampOf(s.Base),
+		After: j.After, Generation: d.Generation, Orphan: h.Orphan, NoNode: h.NoNode, Superseded: first(h.Superseded), Standby: first(h.Standby), Open: s.Open, HistoryFrom: stampOf(s.Base),
 		Paused: s.Pause.Holds(now.UnixMilli()), Counts: make(map[string]int64, len(s.Counts)),
 	}
 	for o, n := range s.Counts {

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/audit"
+	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
@@ -22,8 +24,19 @@ type Examined struct {
 	// Unverified are the jobs, by name, that could not be checked, because their entry, their definition
 	// or their history cannot be read.
 	Unverified []string
+	// Overdue are ticks of jobs that no living node can run: nobody will account for them soon.
+	Overdue []Overdue
 	// What was checked: ticks are those that were recomputed.
 	Jobs, Rows, Ticks int64
+}
+
+// Overdue are ticks that are due, and wait for a node that can run their job.
+type Overdue struct {
+	Job   string `json:"job"`
+	First Stamp  `json:"tick"`
+	Last  Stamp  `json:"until"`
+	Count int64  `json:"count"`
+	Why   string `json:"why"`
 }
 
 // ExamineFilter says which books Examine looks at; the zero value is all of them.
@@ -47,7 +60,47 @@ func (c *Client) Examine(ctx context.Context, f ExamineFilter) (Examined, error)
 		keys, err = l.StrangeKeys(ctx)
 		x.LeftAlone = append(x.LeftAlone, keys...)
 	}
+	if err == nil {
+		x.Overdue, err = c.overdue(ctx, l, f)
+	}
 	return x, err
+}
+
+// overdue are the ticks of jobs that no living node can run, which are not paused.
+func (c *Client) overdue(ctx context.Context, l *ledger.Ledger, f ExamineFilter) (all []Overdue, err error) {
+	stored, err := l.Jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now, _, err := l.Time(ctx)
+	if err != nil {
+		return nil, err
+	}
+	held, err := inspect.Holders(ctx, c.roster(), stored)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range stored {
+		why := held[s.Job].NoNode
+		if why == "" || s.Cursor == 0 || s.Cursor > now.UnixMilli() || f.Job != "" && s.Job != f.Job || s.Pause.Holds(now.UnixMilli()) {
+			continue
+		}
+		d, err := jobs.ParseDefinition(s.Definition)
+		if err != nil {
+			continue // it is among those that are left alone
+		}
+		schedule, err := d.Job().ParsedSchedule()
+		if err != nil || schedule == nil {
+			continue // as above; or it follows another job
+		}
+		first := time.UnixMilli(s.Cursor)
+		count, last := schedule.Count(first, now.Add(time.Millisecond))
+		if last.Before(first) {
+			last = first
+		}
+		all = append(all, Overdue{Job: s.Job, First: *stampOf(s.Cursor), Last: *stampOf(last.UnixMilli()), Count: max(1, int64(count)), Why: why})
+	}
+	return all, nil
 }
 
 // Verify is Examine for a namespace in which nobody but nodes of this version writes: what cannot be

@@ -89,8 +89,8 @@ func state(j scheduler.JobView) string {
 		}
 		words = append(words, word)
 	}
-	if j.Orphan {
-		words = append(words, "orphan")
+	if j.NoNode != "" {
+		words = append(words, "no node")
 	}
 	return strings.Join(words, ", ")
 }
@@ -105,7 +105,8 @@ func (a *app) jobsGet(t tool) error {
 		return printJSON(a.stdout, j)
 	}
 	cells := []string{"name", j.Name, "schedule", schedule(j), "time zone", zone(j),
-		"next", stamp(j.Next), "last", stamp(j.Last), "last outcome", j.LastOutcome, "last success", stamp(j.LastSuccess), "owner", j.Owner, "state", state(j), "paused", paused(j), "held by", j.Open,
+		"next", stamp(j.Next), "last", stamp(j.Last), "last outcome", j.LastOutcome, "last success", stamp(j.LastSuccess), "owner", j.Owner,
+		"state", state(j), "no node", j.NoNode, "paused", paused(j), "held by", j.Open,
 		"generation", j.Generation, "revision", j.Revision, "superseded", strings.Join(j.Superseded, ", "),
 		"standby", strings.Join(j.Standby, ", "), "shards", fmt.Sprint(j.Shards)}
 	return pairs(a.stdout, append(append(cells, policies(j)...), "counts", counts(j.Counts), "history", history(j))...)

@@ -117,7 +117,7 @@ func TestShownJobs(t *testing.T) {
 		p.wants(exitDone, want, "", "jobs", "get", "follower")
 	}
 	j := decode[scheduler.JobView](t, p.env, "jobs", "pause", "full", "--reason", "x", "--until", "+1h")
-	p.wants(exitDone, "paused until "+j.Pause.Until.String()+", orphan", "", "jobs", "list", "-o", "wide")
+	p.wants(exitDone, "paused until "+j.Pause.Until.String()+", no node", "", "jobs", "list", "-o", "wide")
 }
 
 // TestWaitNamesTheNextAttempt does not wait for it.

@@ -17,6 +17,7 @@ type examinedJSON struct {
 	Violations []scheduler.Violation `json:"violations"`
 	LeftAlone  []scheduler.LeftAlone `json:"left_alone"`
 	Unverified []string              `json:"unverified"`
+	Overdue    []scheduler.Overdue   `json:"overdue"`
 	Checked    checkedJSON           `json:"checked"`
 }
 
@@ -41,7 +42,7 @@ func (a *app) ledgerCommand() *cobra.Command {
 P1, no tick was granted twice; P2, every tick has one recorded answer; P3, tokens
 grow. Prints each violation with the records that show it, and exits 1 when there is
 any, or when a job could not be checked. What this version does not understand is named
-and left alone. It reads only, and works beside running nodes. All keys of the Redis are
+and left alone; so are ticks that are due and that no living node can run. It reads only, and works beside running nodes. All keys of the Redis are
 looked through, unless --job is given.
 
 The schedules are recomputed with the time zone rules of this program.
@@ -61,7 +62,7 @@ func (a *app) ledgerVerify(t tool, filter scheduler.ExamineFilter, since when) (
 		return t.near(filter.Job, err)
 	}
 	if a.json() {
-		err = printJSON(a.stdout, examinedJSON{list(x.Violations), list(x.LeftAlone), list(x.Unverified), checkedJSON{x.Jobs, x.Rows, x.Ticks}})
+		err = printJSON(a.stdout, examinedJSON{list(x.Violations), list(x.LeftAlone), list(x.Unverified), list(x.Overdue), checkedJSON{x.Jobs, x.Rows, x.Ticks}})
 	} else {
 		_, err = a.stdout.Write([]byte(violationText(x.Violations)))
 	}
@@ -70,6 +71,9 @@ func (a *app) ledgerVerify(t tool, filter scheduler.ExamineFilter, since when) (
 	}
 	for _, s := range x.LeftAlone {
 		a.say("left alone: %s: %s", s.Key, s.What)
+	}
+	for _, o := range x.Overdue {
+		a.say("overdue: %s: %s from %s to %s: %s", o.Job, many(o.Count, "tick"), stamp(&o.First), stamp(&o.Last), o.Why)
 	}
 	return a.verdict(x)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -76,11 +77,16 @@ func TestLedgerVerify(t *testing.T) {
 		return call(b.env, "", append([]string{"ledger", "verify"}, args...)...)
 	}
 	code, stdout, stderr := verify()
-	if code != exitDone || stdout != "" || stderr != "escapement: 1 job, 4 rows, 6 ticks: the promises held\n" {
+	overdue := "escapement: overdue: often: 3,5"
+	if code != exitDone || stdout != "" || !strings.HasPrefix(stderr, overdue) || !strings.Contains(stderr, ": no living node holds it\n") ||
+		!strings.HasSuffix(stderr, "escapement: 1 job, 4 rows, 6 ticks: the promises held\n") {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
 	}
 	_, stdout, _ = verify("--job", "often", "-o", "json")
-	golden(t, "testdata/verify.want", stdout)
+	golden(t, "testdata/verify.want", regexp.MustCompile(`(?s)"overdue": \[.*?\]`).ReplaceAllString(stdout, `"overdue": []`))
+	if got := decode[examinedJSON](t, b.env, "ledger", "verify"); len(got.Overdue) != 1 || got.Overdue[0].Job != "often" || time.Time(got.Overdue[0].First).UnixMilli() != b.at(6) {
+		t.Errorf("overdue are %+v", got.Overdue)
+	}
 
 	ctx := t.Context()
 	b.client.Set(ctx, "{escapement}:later", "x", 0)

@@ -95,7 +95,7 @@ func TestOperateJobs(t *testing.T) {
 		j.Pause.Until != nil || !j.Orphan {
 		t.Errorf("got %+v", j)
 	}
-	p.wants(exitDone, "paused, orphan", "", "jobs", "list")
+	p.wants(exitDone, "paused, no node", "", "jobs", "list")
 	p.wants(exitDone, "after minutely", "", "jobs", "list")
 	p.wants(exitDone, "by ann: moving\\x1b[31m", "", "jobs", "get", "minutely")
 	before := time.Now()

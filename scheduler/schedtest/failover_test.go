@@ -66,3 +66,34 @@ func TestFailover(t *testing.T) {
 		shows: []string{"asserted: known", "asserted: restored", "asserted: ended", "failover between start and settle", "Redis lost something: flip Redis"}}
 	s.run(t)
 }
+
+// emptiedPlan is a cluster whose nodes all live through one or two restarts of Redis without its data. What came due from then on is
+// promised as ever: each tick has a record, and none runs twice.
+func emptiedPlan(seed uint64) Plan {
+	d := &dice{rand.New(rand.NewPCG(seed, 0xe397))}
+	p := failoverPlan(seed)
+	p.strict = false
+	p.Heal, p.For = 24*time.Second, 44*time.Second
+	p.Jobs = append(p.Jobs,
+		jobs.Job{Name: "all", Schedule: "*/2 * * * * *", TTL: 3 * time.Second, CatchUp: jobs.CatchUpAll, CatchUpMax: 3, Func: p.Jobs[0].Func},
+		jobs.Job{Name: "none", Schedule: "*/3 * * * * *", TTL: 3 * time.Second, CatchUp: jobs.CatchUpNone, Func: p.Jobs[0].Func},
+		jobs.Job{Name: "queue", Schedule: "* * * * * *", TTL: 3 * time.Second, Overlap: jobs.OverlapQueue, Func: p.Jobs[2].Func},
+	)
+	points := []Point{BeforeClaim, AfterClaim, AfterClaim, AfterGrant, BeforeStart, AfterStart, BeforeRenew, BeforeSettle, AfterSettle, ""}
+	p.Faults = nil
+	for i := range 1 + d.IntN(2) {
+		f := Fault{Do: EmptyRedis, At: pick(d, points), Nth: 1 + d.IntN(6), When: time.Duration(6+10*i)*time.Second + d.between(0, time.Second)}
+		if f.For = d.between(20*time.Millisecond, 2*time.Second); i == 0 && d.IntN(4) == 0 {
+			f.For = d.between(10*time.Second, 14*time.Second) // longer than late ticks are run in order
+		}
+		p.Faults = append(p.Faults, f)
+	}
+	return p
+}
+
+// TestEmptied holds P1 and P2 to what is promised of an emptied Redis that nodes live through.
+func TestEmptied(t *testing.T) {
+	s := &suite{name: "TestEmptied", plan: emptiedPlan, seeds: 40, enough: 20,
+		shows: []string{"Redis lost something: empty Redis", "asserted: restored"}}
+	s.run(t)
+}

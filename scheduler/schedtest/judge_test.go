@@ -87,6 +87,7 @@ var spoilings = []spoiling{
 	{"missed, and nothing was late", "plain", "UNTRUE", instead(jobs.OutcomeMissed, ledger.ReasonLate)},
 	{"missed for a limit that there is not", "", "UNTRUE", instead(jobs.OutcomeMissed, ledger.ReasonStartWithin)},
 	{"missed for a failover that there was not", "", "UNTRUE", instead(jobs.OutcomeMissed, ledger.ReasonFailover)},
+	{"missed for want of a node, and there were some", "plain", "UNTRUE", instead(jobs.OutcomeMissed, ledger.ReasonNoNode)},
 	{"missed, and nobody knows why", "", "UNTRUE", instead(jobs.OutcomeMissed, "because")},
 	{"paused, and nobody had paused it", "plain", "UNTRUE", instead(jobs.OutcomePaused, ledger.ReasonPaused)},
 	{"superseded, by nothing", "plain", "UNTRUE", instead(jobs.OutcomeSuperseded, ledger.ReasonReplacedDef)},

@@ -198,6 +198,7 @@ func (c *cluster) verdict(ctx context.Context, read time.Time) (audit.Report, au
 		return audit.Report{}, audit.Case{}, fmt.Errorf("schedtest: the audit's schedules: %w", err)
 	}
 	disturbed := slices.Clone(c.disturbed)
+	c.survived(disturbed)
 	for i := range disturbed {
 		disturbed[i].Span = c.byRedis(disturbed[i].Span)
 		if disturbed[i].Loses { // what was lost concerns ticks on both sides of a step

@@ -34,7 +34,7 @@ type operation struct {
 var verbs = []string{"pause", "resume", "trigger", "cancel", "rerun", "rewind", "remove"}
 
 var faultWords = map[string]Action{
-	"crash": Crash, "drain": Drain, "deploy": Deploy, "suspend": Pause, "cut": Cut, "stop-redis": StopRedis,
+	"crash": Crash, "drain": Drain, "deploy": Deploy, "suspend": Pause, "cut": Cut, "stop-redis": StopRedis, "empty-redis": EmptyRedis,
 	"drop-request": DropRequest, "drop-reply": DropReply, "delay": Delay,
 }
 
@@ -46,7 +46,7 @@ func (r *reader) at(o *options) error {
 		return r.fault(do, Fault{When: when}, o)
 	}
 	if !slices.Contains(verbs, word) {
-		return fmt.Errorf("%q cannot be done; what can: %s, and the faults crash, drain, deploy, suspend, cut, stop-redis", word, strings.Join(verbs, ", "))
+		return fmt.Errorf("%q cannot be done; what can: %s, and the faults crash, drain, deploy, suspend, cut, stop-redis, empty-redis", word, strings.Join(verbs, ", "))
 	}
 	op := operation{line: r.no, when: when, verb: word, job: o.next("a job")}
 	switch word {

@@ -137,6 +137,8 @@ func (r *reader) command(word string, o *options) error {
 	switch word {
 	case "nodes":
 		s.plan.Nodes = int(o.number())
+	case "label":
+		return s.label(o)
 	case "partitions":
 		s.plan.Config.Partitions = int(o.number())
 	case "seed":
@@ -180,8 +182,18 @@ func (r *reader) command(word string, o *options) error {
 	case "when":
 		return r.when(o)
 	default:
-		return fmt.Errorf("there is no word %q; a line begins with one of nodes, partitions, seed, for, drain_timeout, max_running, zone, show, hide, version, job, at, when", word)
+		return fmt.Errorf("there is no word %q; a line begins with one of nodes, label, partitions, seed, for, drain_timeout, max_running, zone, show, hide, version, job, at, when", word)
 	}
+	return nil
+}
+
+// label reads: label NODE key:value[,key:value ...].
+func (s *timetable) label(o *options) error {
+	if s.plan.Labels == nil {
+		s.plan.Labels = make(map[string]map[string]string)
+	}
+	node := o.next("a node")
+	s.plan.Labels[node] = o.labels("labels")
 	return nil
 }
 
@@ -229,6 +241,9 @@ func (r *reader) job(o *options) error {
 	o.time("start_within", &j.StartWithin)
 	o.time("timeout", &j.Timeout)
 	o.time("ttl", &j.TTL)
+	if labels := o.labels("labels"); labels != nil {
+		j.Labels = labels
+	}
 	r.last = &actor{job: j}
 	v := len(r.s.versions) - 1
 	for _, other := range r.s.versions[v] {

@@ -91,6 +91,23 @@ func (o *options) text(key string, into *string) bool {
 	return false
 }
 
+// labels takes key=name:value[,name:value ...]; nil when it is not there.
+func (o *options) labels(key string) map[string]string {
+	var text string
+	if !o.text(key, &text) {
+		return nil
+	}
+	all := make(map[string]string)
+	for _, word := range strings.Split(text, ",") {
+		name, value, found := strings.Cut(word, ":")
+		if !found {
+			o.bad("%s=%s: not labels such as gpu:yes,zone:a", key, text)
+		}
+		all[name] = value
+	}
+	return all
+}
+
 func (o *options) count(key string, into *int) {
 	var text string
 	if !o.text(key, &text) {

@@ -89,6 +89,9 @@ func (c *cluster) apply(f Fault, p *process) {
 	}
 	until := time.Now().Add(f.For)
 	d := audit.Disturbance{Span: audit.Span{From: c.oldestLost(f), Until: until}, What: string(f.Do), Lossy: f.loses(), Loses: f.loses() && !c.plan.strict}
+	if f.Do == EmptyRedis {
+		d.Struck = time.Now()
+	}
 	who := "redis"
 	if !f.ofRedis() {
 		who = p.seat.name

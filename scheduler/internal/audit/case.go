@@ -162,4 +162,8 @@ type Disturbance struct {
 	// Loses says that Redis may have lost acknowledged writes (emptied, rolled back). From is then the instant of the
 	// oldest write that may be lost. P1 and P2 are not promised for the runs around it; tokens (P3) still are.
 	Loses bool
+	// Struck is when a Redis went that came back empty. What came due from then on is promised again: P2 where some node that
+	// knows the jobs lived through it, P1 too where all did.
+	Struck              time.Time
+	SomeLived, AllLived bool
 }

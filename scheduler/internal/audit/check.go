@@ -184,7 +184,9 @@ func (t *trial) judge() {
 func (t *trial) add(kind Kind, at time.Time, format string, args ...any) {
 	switch kind {
 	case KindDouble, KindLost, KindBooks, KindContradiction, KindOverlap, KindMixed, KindUnwanted:
-		if t.lossNear(at) {
+		again := kind == KindDouble || kind == KindContradiction
+		known := (again || kind == KindLost) && t.remembered(at, again)
+		if t.lossNear(at) && !known {
 			t.report.Excused++
 			return
 		}

@@ -106,14 +106,16 @@ func (t *trial) notMissed(row *ledger.Row, d *tick, head, waited bool) string {
 		if one && t.newer(d.at, instant(row.At).Add(t.Skew)) < def.CatchUpMax {
 			return "it was one of the newest, which are run"
 		}
-	case ledger.ReasonStartWithin:
-		limit := time.Duration(-1)
-		for _, v := range t.job.Versions {
-			if w := time.Duration(v.Definition.StartWithin) * time.Millisecond; w > 0 && (limit < 0 || w < limit) {
-				limit = w
-			}
+	case ledger.ReasonNoNode:
+		limit := t.startWithin()
+		if limit < 0 {
+			limit = noNodeAfter
 		}
-		switch {
+		if overdue <= limit-t.Skew {
+			return "it was overdue by " + overdue.String() + " only"
+		}
+	case ledger.ReasonStartWithin:
+		switch limit := t.startWithin(); {
 		case limit < 0:
 			return "the job has no start_within"
 		case t.up == nil && overdue <= limit-t.Skew:
@@ -126,6 +128,20 @@ func (t *trial) notMissed(row *ledger.Row, d *tick, head, waited bool) string {
 		return "nothing was wrong that kept it from running"
 	}
 	return ""
+}
+
+// noNodeAfter is how late a tick of a job without start_within must be before it is given up because no living node can run it.
+const noNodeAfter = 24 * time.Hour
+
+// startWithin is the least start_within of the job's definitions, negative for none.
+func (t *trial) startWithin() time.Duration {
+	limit := time.Duration(-1)
+	for _, v := range t.job.Versions {
+		if w := time.Duration(v.Definition.StartWithin) * time.Millisecond; w > 0 && (limit < 0 || w < limit) {
+			limit = w
+		}
+	}
+	return limit
 }
 
 // held says whether another run of the job was going when a tick came to be skipped. By the books: one of

@@ -193,9 +193,10 @@ func (t *trial) cursorPassed(at time.Time) bool {
 }
 
 // lost is a tick of which there is nothing. If Redis lost its memory after it, the record went with
-// it; that excuses a tick for which a good reason can have been recorded.
+// it; that excuses a tick for which a good reason can have been recorded. None can have been that came due when Redis was gone
+// already.
 func (t *trial) lost(d *tick) {
-	if t.lossAfter(d.at) && (d.excused || t.going(d.ready)) {
+	if t.lossAfter(d.at) && !t.remembered(d.at, false) && (d.excused || t.going(d.ready)) {
 		t.report.Excused++
 		return
 	}

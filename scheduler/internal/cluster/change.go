@@ -25,6 +25,11 @@ func (r *registrar) changes() {
 			r.outside[j] = work.Unregistered
 		}
 	}
+	for j := range r.has {
+		if !has[j] {
+			r.n.Lanes.Displaced(j)
+		}
+	}
 	gone := func(j *work.Job, _ string) bool { return !has[j] }
 	maps.DeleteFunc(r.outside, gone)
 	maps.DeleteFunc(r.rivals, gone)

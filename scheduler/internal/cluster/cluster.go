@@ -67,8 +67,10 @@ func (v *View) Living() []sharding.Node {
 	return nil
 }
 
-// Knows is Crowd.Knows.
-func (v *View) Knows(job string) bool { return v.Crowd().Knows(job) }
+// Runs is Crowd.Runs.
+func (v *View) Runs(job, digest string, labels map[string]string) bool {
+	return v.Crowd().Runs(job, digest, labels)
+}
 
 // Digests is Crowd.Digests.
 func (v *View) Digests(job string) []string { return v.Crowd().Digests(job) }

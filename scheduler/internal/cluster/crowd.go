@@ -39,6 +39,15 @@ func (c *Crowd) Knows(name string) bool {
 	})
 }
 
+// Runs says whether any living node that is not on standby holds a job in this definition and has these labels, or may: what some of
+// them hold may be unreadable for this version.
+func (c *Crowd) Runs(name, digest string, labels map[string]string) bool {
+	return slices.ContainsFunc(c.Nodes, func(n sharding.Node) bool {
+		set := c.Sets[n.Set]
+		return !c.standby[n.ID] && (set == nil || set[name] == digest && sharding.Matches(labels, n.Labels))
+	})
+}
+
 // Digests are the definitions in which living nodes that are not on standby hold a job; nil when what one of them holds is not known.
 func (c *Crowd) Digests(name string) []string {
 	held := []string{}

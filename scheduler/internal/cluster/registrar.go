@@ -215,7 +215,11 @@ func (r *registrar) try(ctx context.Context, list []*work.Job) error {
 		}
 		if f.outside == "" {
 			delete(r.outside, f.job)
+			r.n.Lanes.Registered(f.job, f.cursor)
 			continue
+		}
+		if f.outside == work.Superseded || f.outside == work.Standby {
+			r.n.Lanes.Displaced(f.job)
 		}
 		r.outside[f.job] = f.outside
 		if was != f.outside && f.outside != work.Standby {

@@ -20,6 +20,7 @@ import (
 // Holding says who holds a job.
 type Holding struct {
 	Owner  string // the living node that goes first, "" when none can run the job
+	NoNode string // why none can, "" when one can
 	Orphan bool   // no living node of its generation holds it, in whatever definition, that is not on standby
 	// Living nodes that hold another definition, by name: of the job's generation, and of another one.
 	Superseded, Standby []string
@@ -54,12 +55,32 @@ func Holders(ctx context.Context, roster *roster.Roster, all []ledger.Stored) (m
 		}
 		held[s.Job] = h
 	}
-	for j, first := range c.Firsts(list) {
+	firsts := c.Firsts(list)
+	for _, j := range list {
 		h := held[j.Name]
-		h.Owner = first.Name
+		if first, some := firsts[j]; some {
+			h.Owner = first.Name
+		} else {
+			h.NoNode = noNode(c, j, h)
+		}
 		held[j.Name] = h
 	}
 	return held, nil
+}
+
+// noNode says why none of the living nodes can run a job.
+func noNode(c *cluster.Crowd, j *work.Job, h Holding) string {
+	switch held := c.Digests(j.Name); {
+	case slices.Contains(held, j.Digest) && !c.Runs(j.Name, j.Digest, j.Labels):
+		return "no living node that holds it has its labels"
+	case slices.Contains(held, j.Digest):
+		return "the living nodes that can run it are about to end"
+	case len(h.Standby) > 0:
+		return "no living node of its generation holds it"
+	case len(held) > 0:
+		return "no living node holds the stored definition"
+	}
+	return "no living node holds it"
 }
 
 // HeldBy are the names of the living nodes that hold a job and may register it, in whatever definition, draining ones too. unclear counts

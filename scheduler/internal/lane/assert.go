@@ -27,6 +27,12 @@ type toldOf struct{ restored, left, lost int }
 // assert tells a server of all runs of this node in partitions that it has newly, those later alone that are left to be told again, and
 // says whether all are in place. With last, what others would have to account for first is not waited for any longer.
 func (f *failover) assert(ctx context.Context, server string, last bool) bool {
+	if err := f.recall(ctx, server); err != nil {
+		if ctx.Err() == nil && !errors.Is(err, ledger.ErrServer) {
+			f.l.fail("recall", err)
+		}
+		return false
+	}
 	rounds := 1
 	if last {
 		rounds = 3 // a cursor may move while the gap before it is told

@@ -14,6 +14,7 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
+	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/sharding"
 )
 
@@ -50,6 +51,9 @@ type failover struct {
 	left   map[string]int64 // runs that are to be told again; where the cursor stands that is behind them, or 0
 	leftOf string           // the id that they are left of
 
+	behind []*work.Job   // jobs that stand behind what this node knows
+	last   map[int]int64 // when the master before was heard of last, by partition
+
 	others []sharding.Node // who was there when it was noticed, whatever the master knows of them
 	// What all others in the roster say of the master that was noticed.
 	allTold, allPlaced bool
@@ -61,6 +65,7 @@ type epoch struct {
 	told    string // that was told once of all runs: renewals and ends go there
 	placed  string // that has them all in place
 	open    string // that may be asked for runs; "" for none ever
+	heard   int64  // when the last that was open was heard of last, ms of Redis' time; 0: never
 }
 
 func newFailover(l *Lane, m ledger.Master) *failover {
@@ -82,11 +87,16 @@ func (f *failover) begin() {
 	}
 }
 
-// named takes up which id the master has.
+// named takes up which id the master has, and that it was heard of, if it was.
 func (f *failover) named(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.id = id
+	if f.id = id; f.partly.Load() {
+		return // it did not say so itself
+	}
+	for _, e := range f.epochs {
+		e.hear(id, f.l.Clock)
+	}
 }
 
 // current is the id of the master, as far as it has said.
@@ -239,8 +249,7 @@ func (f *failover) keeps(part int) (server string, waits map[string]int64) {
 	return ledger.Nobody, nil
 }
 
-// noticed says whether a server is, for a partition, the one that this node has noticed last. What another one granted it comes too
-// late to be told, if it has not begun. Ends of runs that it has recorded, if it is, are remembered for one that has lost them: another one
+// noticed says whether a server is, for a partition, the one that this node has noticed last. Ends of runs that it has recorded, if it is, are remembered for one that has lost them: another one
 // was told of these runs as of going ones.
 func (f *failover) noticed(server string, part int, ends ...*ending) bool {
 	f.mu.Lock()

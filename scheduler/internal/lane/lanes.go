@@ -30,8 +30,8 @@ const TurnsMax = 10
 // Nodes are the nodes of the cluster, as this one knows them.
 type Nodes interface {
 	Living() []sharding.Node
-	// Knows says whether any living node that may claim holds a job of that name, in whatever definition.
-	Knows(job string) bool
+	// Runs says whether any living node that may claim holds a job in this definition and has these labels, or may.
+	Runs(job, digest string, labels map[string]string) bool
 	// Digests are the definitions in which those nodes hold a job; nil when what one of them holds is not known.
 	Digests(job string) []string
 }
@@ -43,8 +43,11 @@ type Runs interface {
 	Cancelled(c ledger.Cancel)
 }
 
-// Listener is told of runs of other nodes that were ended.
-type Listener interface{ Abandoned(l ledger.Lease) }
+// Listener is told of runs of other nodes that were ended, and of ticks that no node can run.
+type Listener interface {
+	Abandoned(l ledger.Lease)
+	Missed(job string, p ledger.Pass)
+}
 
 // Config is what lanes need.
 type Config struct {
@@ -75,6 +78,7 @@ type Lanes struct {
 	apart   bool     // on a Cluster, whose masters fail one by one
 	home    *breaker // of the master that has the control record, the roster and the clock
 	memory  memory
+	cursors cursors
 	changed chan struct{} // holds one signal: look which partition has which master now
 
 	routes atomic.Pointer[routes]
@@ -86,6 +90,7 @@ type Lanes struct {
 // New makes lanes. Begin is to be called before anything else.
 func New(c Config) *Lanes {
 	n := &Lanes{Config: c, apart: c.Ledger.Clustered(), changed: make(chan struct{}, 1)}
+	n.cursors.all = make(map[*work.Job]*heard, c.Jobs.Len())
 	n.home = &breaker{health: c.Health, master: "of the control record", apart: n.apart, others: n}
 	return n
 }

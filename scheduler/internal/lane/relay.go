@@ -149,12 +149,12 @@ func (r *relay) word(ctx context.Context, asks *round, e ledger.Event, job strin
 // for so long that its node is hardly being started again.
 func (r *relay) unheld(e ledger.Event, job string, now int64) {
 	said, known := r.saidUnheld[job]
-	if now-e.At < orphanAfter.Milliseconds() || known && time.Since(said) < orphanLongest {
+	if now-e.At < noNodeAfter.Milliseconds() || known && time.Since(said) < noNodeLongest {
 		return
 	}
-	if !known && len(r.saidUnheld) >= orphansKnown {
-		maps.DeleteFunc(r.saidUnheld, func(_ string, said time.Time) bool { return time.Since(said) >= orphanLongest })
-		if len(r.saidUnheld) >= orphansKnown {
+	if !known && len(r.saidUnheld) >= noNodesKnown {
+		maps.DeleteFunc(r.saidUnheld, func(_ string, said time.Time) bool { return time.Since(said) >= noNodeLongest })
+		if len(r.saidUnheld) >= noNodesKnown {
 			return
 		}
 	}
@@ -164,68 +164,4 @@ func (r *relay) unheld(e ledger.Event, job string, now int64) {
 		held = "another definition than is stored; `generations list` shows whose that is, and `generations promote` changes it"
 	}
 	r.l.Log.Warn("no living node holds this job, which follows another one: each success of that one waits half a minute for it, which then has missed the tick; start a node that has it, or remove it with `jobs remove`", "job", job, "follows", e.Upstream, "held", held)
-}
-
-const (
-	// An overdue job that no living node holds is an orphan. It is looked at ever more rarely.
-	orphanAfter   = 10 * time.Second
-	orphanLongest = time.Hour
-	// orphansMax is how many are put off in one sweep, orphansKnown of how many a node knows how often they were.
-	orphansMax   = 32
-	orphansKnown = 1024
-)
-
-// orphan is an overdue job that no living node holds.
-type orphan struct {
-	times         int
-	cursor, until int64 // put off from and to, ms
-}
-
-// adopted brings forward the look at orphans that somebody holds again, who need not have registered them anew: the network was away, and
-// their overdue ticks would be nobody's until then.
-func (s *sweep) adopted(ctx context.Context, crowd Nodes) {
-	budget := orphansMax
-	for _, name := range slices.Sorted(maps.Keys(s.orphans)) {
-		if !crowd.Knows(name) {
-			continue
-		}
-		if budget--; budget < 0 {
-			return
-		}
-		o := s.orphans[name]
-		s.ask(ctx, name, func(ctx context.Context) error {
-			err := s.l.Ledger.Postpone(ctx, ledger.Late{Job: name, Cursor: o.until}, o.cursor)
-			if err == nil {
-				delete(s.orphans, name)
-			}
-			return err
-		})
-	}
-}
-
-// held leaves out the orphans among overdue jobs, and puts off the next look at them.
-func (s *sweep) held(ctx context.Context, late []ledger.Late, now int64) []ledger.Late {
-	crowd, budget := s.l.Nodes, orphansMax
-	s.adopted(ctx, crowd)
-	return slices.DeleteFunc(late, func(l ledger.Late) bool {
-		o := s.orphans[l.Job]
-		times := o.times
-		if times == 0 && now-l.Cursor < orphanAfter.Milliseconds() || crowd.Knows(l.Job) {
-			return false
-		}
-		if budget--; budget < 0 {
-			return true
-		}
-		if times == 0 && len(s.orphans) >= orphansKnown { // some may have been removed long ago
-			clear(s.orphans)
-		}
-		if times == 0 {
-			o.cursor = l.Cursor
-			s.l.Log.Warn("no living node holds this job; it is looked at ever more rarely until one does, or until `jobs remove`", "job", l.Job)
-		}
-		o.times, o.until = times+1, now+min(orphanLongest, orphanAfter<<min(times, 10)).Milliseconds()
-		s.orphans[l.Job] = o
-		s.ask(ctx, l.Job, func(ctx context.Context) error { return s.l.Ledger.Postpone(ctx, l, o.until) })
-		return true
-	})
 }

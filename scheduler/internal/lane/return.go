@@ -12,10 +12,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// Noticed says whether a server is, for a partition, the one that this node has noticed last.
-func (n *Lanes) Noticed(server string, part int) bool {
-	return n.of(part).failover.noticed(server, part)
-}
+// Begins says whether a run that was granted may begin: its server is the one that this node has noticed last, which is told of it from now on.
+func (n *Lanes) Begins(g work.Grant) bool { return n.of(g.Job.Part).failover.begins(g) }
 
 // handBacks is how often it is tried again at least to hand back a run.
 const handBacks = 4
@@ -24,6 +22,7 @@ const handBacks = 4
 // it at once. While Redis does not answer it is repeated for as long as the lease is valid, unless the node leaves. While the breaker of a
 // master is open the run holds no slot.
 func (n *Lanes) HandBack(g work.Grant, valid func() bool) (over func()) {
+	n.cursors.back(g)
 	slots := 1
 	over = func() { n.Inbox.Tell(agenda.Freed{Slots: slots}) }
 	back := []ledger.Return{{Job: g.Job.Name, Run: g.Lease.Run, Token: g.Lease.Token}}

@@ -42,7 +42,11 @@ func (s sender) carry(b *work.Batch) {
 		s.terms.Group.Go(func() { s.carry(b) })
 		return
 	}
+	if b.Err == nil {
+		s.l.failover.answered(b)
+	}
 	s.start(b)
+	s.l.lanes.cursors.came(b)
 	s.l.Answers <- b
 }
 
@@ -68,6 +72,7 @@ func (s sender) claim(draining context.Context, b *work.Batch) (done bool) {
 		}
 		if b.Asked.IsZero() {
 			b.Asked, b.Slept = time.Now(), locking.Slept()
+			l.lanes.cursors.asking(b)
 		}
 		asking := time.Since(b.Asked) > skew
 		if asking {

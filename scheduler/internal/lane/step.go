@@ -33,7 +33,7 @@ func (f *failover) step(ctx context.Context) time.Duration {
 	if !may {
 		ready = false
 	}
-	if ready {
+	if ready && f.level(ctx, server) {
 		f.release(server)
 		return f.nextLook()
 	}
@@ -65,7 +65,7 @@ func (f *failover) notice(server string) {
 			}
 		}
 		f.since, f.allTold, f.allPlaced = time.Now(), false, false
-		f.others, f.left, f.leftOf = f.l.Nodes.Living(), nil, ""
+		f.others, f.left, f.leftOf, f.behind = f.l.Nodes.Living(), nil, "", nil
 		f.l.lanes.lose()
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 // sweep looks, on every node, for what is overdue in a lane's partitions: it hands late cursors and pending runs to the
 // agenda, reaps leases that lapsed, ends runs that somebody wants ended, brings word to jobs that
-// follow others, and puts off orphans.
+// follow others, and puts off jobs that no living node can run.
 type sweep struct {
 	round
 	gaze   *ledger.Gaze
@@ -27,16 +27,17 @@ type sweep struct {
 	writes writes              // of a master of a Cluster
 
 	relay             *relay
-	orphans           map[string]orphan // jobs that nobody alive holds
-	beside            sync.WaitGroup    // of what the sweep does not wait for
-	probing, relaying atomic.Bool       // that is under way
+	noNode            map[string]noNode    // jobs that no living node can run
+	looked            map[string]time.Time // overdue jobs that some node can run, and when that was seen
+	beside            sync.WaitGroup       // of what the sweep does not wait for
+	probing, relaying atomic.Bool          // that is under way
 
 	strange, unreaped Strangers
 }
 
 func newSweep(l *Lane) *sweep {
 	return &sweep{
-		round: round{l: l}, gaze: l.Ledger.NewGaze(), seen: make(map[string]sighting), relay: newRelay(l), orphans: make(map[string]orphan),
+		round: round{l: l}, gaze: l.Ledger.NewGaze(), seen: make(map[string]sighting), relay: newRelay(l), noNode: make(map[string]noNode), looked: make(map[string]time.Time),
 		strange: Strangers{Log: l.Log}, unreaped: Strangers{Log: l.Log},
 	}
 }
@@ -165,12 +166,13 @@ func (s *sweep) once(ctx context.Context) {
 		}
 		return
 	}
+	l.lanes.cursors.overdue(l.Jobs, found.Late, now)
 	l.watchdog.sweep(call, found)
 	s.strange.Note(found.Foreign, "records in the ledger")
 	for _, c := range found.Cancels {
 		l.Runs.Cancelled(c)
 	}
-	found.Late = s.held(call, found.Late, now)
+	found.Late = s.runnable(call, found.Late, now)
 	if len(found.Late)+len(found.Pending) > 0 {
 		l.Inbox.Tell(agenda.Found{Finding: found, Parts: parts})
 	}

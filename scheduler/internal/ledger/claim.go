@@ -98,6 +98,7 @@ const (
 	ReasonLate        = "late"         // missed, and catch_up did not choose it
 	ReasonCatchUpMax  = "catch_up_max" // missed, and catch_up: all keeps only so many
 	ReasonStartWithin = "start_within" // it could have started only later than that
+	ReasonNoNode      = "no node"      // missed: no living node could run it for longer than start_within, or a day
 	ReasonFailover    = "failover"     // Redis lost what became of it, and nobody who lives knows
 	ReasonOverlap     = "overlap"      // another run of the job was going
 	ReasonUpstream    = "upstream"     // the job it follows did not succeed at this tick

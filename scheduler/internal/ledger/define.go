@@ -58,7 +58,7 @@ func (l *Ledger) Switch(ctx context.Context, now, epoch int64, batch []Definitio
 
 func (l *Ledger) define(ctx context.Context, now int64, epoch string, batch []Definition) ([]Defined, error) {
 	k := l.keys[l.Partition(batch[0].Job)]
-	ks := append(make([]string, 0, 8+len(batch)), k.jobs, k.defs, k.due, k.kept, k.outbox, k.followers)
+	ks := append(make([]string, 0, 9+len(batch)), k.jobs, k.defs, k.due, k.kept, k.outbox, k.followers)
 	keep, keepFor := l.keepArgs()
 	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, epoch}
 	for _, d := range batch {
@@ -69,7 +69,7 @@ func (l *Ledger) define(ctx context.Context, now int64, epoch string, batch []De
 		args = append(args, d.Job, d.Digest, plain(d.Revision), orNone(d.Cursor), d.WasDigest, orNone(d.WasCursor),
 			orNone(d.Until), ms(d.Count), orNone(d.Upcoming), plain(d.Old), plain(d.Generation), flagged(d.Same), d.Text)
 	}
-	ks = append(ks, k.former, k.gate)
+	ks = append(ks, k.anew, k.former, k.gate)
 	reply, err := defineScript.Run(ctx, l.client, ks, args...).Slice()
 	if err != nil {
 		return nil, redisconn.Explain("define", err)

@@ -26,12 +26,13 @@ import (
 //	{ns:p}:outbox          zset   what became of ticks of jobs that are followed, by when, ms
 //	{ns:p}:former          hash   job -> digests of definitions that were replaced
 //	{ns:p}:beside          hash   generation and job -> definition of a generation on standby
+//	{ns:p}:anew            hash   job and digest -> whether the job was made anew, and the cursor that nodes told of it; for a minute
 //	{ns:p}:confirm         string nothing; written so that replicas have something to confirm, or to see whether writes are taken, for a second
 //	{ns:p}:gate            string which generation makes new jobs, and whether a move has closed the partition
 type keys struct {
 	jobs, defs, due, runs, leases, pending, waiting, history string
 	kept, cancels, pauses, unique, followers, outbox         string
-	former, beside, gate, confirm                            string
+	former, beside, gate, confirm, anew                      string
 }
 
 func controlKey(ns string) string { return "{" + ns + "}:control" }
@@ -43,7 +44,7 @@ func partitionKeys(ns string, p int) keys {
 		leases: tag + "leases", pending: tag + "pending", waiting: tag + "waiting", history: tag + "history:",
 		kept: tag + "kept", cancels: tag + "cancels", pauses: tag + "pauses", unique: tag + "unique",
 		followers: tag + "followers", outbox: tag + "outbox", former: tag + "former", beside: tag + "beside", gate: tag + "gate",
-		confirm: tag + "confirm",
+		confirm: tag + "confirm", anew: tag + "anew",
 	}
 }
 

@@ -174,7 +174,7 @@ func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Word, error) 
 // come back, is for the caller to see. It returns ErrUnknownJob, or ErrRefused while it runs.
 func (l *Ledger) Remove(ctx context.Context, job string) error {
 	k := l.keys[l.Partition(job)]
-	ks := []string{k.jobs, k.defs, k.due, k.runs, k.pending, k.waiting, k.kept, k.pauses, k.followers, k.history + job, k.cancels, k.former, k.unique, k.gate}
+	ks := []string{k.jobs, k.defs, k.due, k.runs, k.pending, k.waiting, k.kept, k.pauses, k.followers, k.history + job, k.cancels, k.former, k.unique, k.anew, k.gate}
 	_, err := l.ask(ctx, "remove "+job, job, removeScript, ks, []Word{"removed"}, map[Word]error{
 		"held": fmt.Errorf("%w: remove %s: a run of it is in flight; cancel it or wait", ErrRefused, job),
 	}, job)

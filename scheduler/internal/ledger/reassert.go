@@ -88,14 +88,11 @@ func (l *Ledger) reassert(ctx context.Context, now int64, server string, batch [
 }
 
 func (a Assertion) args() []any {
-	gap, parts := "", ""
-	if a.Gap != nil {
-		gap = ms(a.Gap.First) + "," + ms(a.Gap.Last) + "," + ms(a.Gap.Count)
-	}
+	parts := ""
 	if a.Reopen {
 		parts = (&Claim{Shards: a.Lease.Shards, Params: a.Params}).parts()
 	}
-	return []any{a.Lease.Job, a.Digest, a.Lease.Run, a.Lease.granted(), gap, parts, orNone(a.Next), orNone(a.Ended)}
+	return []any{a.Lease.Job, a.Digest, a.Lease.Run, a.Lease.granted(), a.Gap.text(), parts, orNone(a.Next), orNone(a.Ended)}
 }
 
 // granted is the record of a lease from 'job' on, as the scripts spell it.

@@ -45,8 +45,8 @@ func TestRemoveLeavesNothing(t *testing.T) {
 		}
 		delete(after, outbox)
 		k := r.led.keys[0]
-		for _, key := range []string{k.jobs, k.defs, k.due} { // it stood there before
-			before[key] = strings.Join(keepIf(strings.Split(before[key], "\n"), func(s string) bool { return !strings.Contains(s, `"gone"`) }), "\n")
+		for _, key := range []string{k.jobs, k.defs, k.due, k.anew} { // it stood there before
+			before[key] = strings.Join(keepIf(strings.Split(before[key], "\n"), func(s string) bool { return !strings.Contains(s, `"gone`) }), "\n")
 		}
 		if wrong := differences(before, after); len(wrong) > 0 {
 			t.Errorf("what stays differs: %s", strings.Join(wrong, "\n"))

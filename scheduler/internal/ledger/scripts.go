@@ -37,6 +37,7 @@ var (
 	settleScript   = script("settle", prelude)
 	renewScript    = script("renew", prelude)
 	reassertScript = script("reassert", prelude)
+	recallScript   = script("recall", prelude)
 	reapScript     = script("reap", prelude)
 	unclaimScript  = script("unclaim", prelude)
 	triggerScript  = script("trigger", prelude)

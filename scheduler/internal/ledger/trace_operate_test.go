@@ -84,7 +84,29 @@ func (w *world) operate(t *testing.T) *call {
 			return r.client.Set(ctx, r.led.keys[part].gate, stored, 0).Err()
 		})
 	}
+	if w.chance(30) {
+		return w.recall(now)
+	}
 	return w.reassert(now)
+}
+
+// recall tells where jobs stood, as nodes do after a failover.
+func (w *world) recall(now int64) *call {
+	here, server := w.part(), w.runID
+	var batch []Recollection
+	for _, job := range some(w, keepIf(w.names, here), 3) {
+		s := w.jobs[job]
+		r := Recollection{Job: job, Digest: s.Digest, Cursor: max(1, s.Cursor+w.rng.Int64N(3)*30_000), Heard: w.chance(50)}
+		if w.chance(50) && s.Cursor < r.Cursor {
+			n, last := rhythms[s.Digest].count(s.Cursor, r.Cursor)
+			r.Gap = &Pass{First: s.Cursor, Last: last, Count: n}
+		}
+		batch = append(batch, r)
+	}
+	if len(batch) == 0 {
+		return nil
+	}
+	return &call{name: "recall", now: now, args: batch, do: func(ctx context.Context, r *rig) (any, error) { return r.led.Recall(ctx, now, server, batch) }}
 }
 
 // relay tells a follower of an event that stands in an outbox.

@@ -48,7 +48,7 @@ type settled struct{ keeper *locking.Keeper }
 func (s *settled) Hold(parent context.Context, _ int, g locking.Grant) *locking.Lease {
 	return s.keeper.Hold(parent, g)
 }
-func (*settled) Noticed(string, int) bool { return true }
+func (*settled) Begins(work.Grant) bool { return true }
 func (*settled) Settle(_ work.Grant, r ledger.Report, then work.Settled) {
 	then.Settled(r, ledger.Settled, nil)
 }

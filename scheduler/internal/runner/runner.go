@@ -36,9 +36,9 @@ var ErrDraining = errors.New("the node is stopping and its drain time is over")
 type Redis interface {
 	// Hold keeps the lease of a run in a partition alive, until it is closed or lost.
 	Hold(parent context.Context, part int, g locking.Grant) *locking.Lease
-	// Noticed says whether a server is, for a partition, the one that the node has noticed last. What another one granted it comes too
-	// late to be told, if it has not begun.
-	Noticed(server string, part int) bool
+	// Begins says whether a run may begin: that its server is the one that the node has noticed last. What another one granted it comes
+	// too late to be told.
+	Begins(g work.Grant) bool
 	// Settle records how a run ended, and calls Settled when that is answered, or with an error when the node gives up. It does not block.
 	Settle(g work.Grant, r ledger.Report, then work.Settled)
 	// HandBack returns a run whose function was never called to pending. valid says whether its lease is; over is to be called when
@@ -132,7 +132,7 @@ func (r *Runner) Start(g work.Grant) bool {
 		return false
 	}
 	// It is among those that are here, so from now on a new server is told of it; a server that was noticed before was not.
-	back = back || !r.Redis.Noticed(g.Server, g.Job.Part)
+	back = back || !r.Redis.Begins(g)
 	r.Listener.Claimed(g.Lease)
 	go r.begin(l, back)
 	return true

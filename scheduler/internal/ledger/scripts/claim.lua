@@ -313,7 +313,7 @@ local function steps(e, mode, from, passes, tick, nxt, trigger)
       if not pf or f < pf or l >= pt then return nil end
     elseif pf and l >= pf and f < pt then return nil end
     -- Ticks behind a run that was going are not late through nobody's being there.
-    if outcome == 'missed' and reason ~= 'start_within' then
+    if outcome == 'missed' and reason ~= 'start_within' and reason ~= 'no node' then
       if going and l >= going then return l > ms and 'early' or 'held' end
       if bf and l >= bf and f < bt then return nil end
     end

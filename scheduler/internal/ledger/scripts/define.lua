@@ -2,7 +2,7 @@
 -- compare-and-set on its digest and cursor, after recording the old schedule's ticks that
 -- nobody will run any more.
 -- KEYS[1] jobs  KEYS[2] defs  KEYS[3] due  KEYS[4] kept  KEYS[5] outbox  KEYS[6] followers
--- KEYS[6+i] history of item i's job, then former, and last the partition's gate
+-- KEYS[6+i] history of item i's job, then anew, former, and last the partition's gate
 -- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms
 -- ARGV[3] rows to keep  ARGV[4] age to keep, ms
 -- ARGV[5] epoch of the promotion that this is part of, '' for a node's own definitions
@@ -25,7 +25,7 @@ if astray(ms, ARGV[1], ARGV[2]) then return {'clock', int(ms)} end
 local shut = closed(KEYS[#KEYS])
 -- guard:define-gate P7 a partition that a move has closed takes no definition
 if shut then return {'closed', shut} end
-local gate, epoch, former = gate_of(redis.call('GET', KEYS[#KEYS])), ARGV[5], KEYS[#KEYS - 1]
+local gate, epoch, former, anew = gate_of(redis.call('GET', KEYS[#KEYS])), ARGV[5], KEYS[#KEYS - 1], KEYS[#KEYS - 2]
 local out = {}
 
 local none = {cursor = '', digest = '', revision = '', last = ''}
@@ -50,6 +50,15 @@ local function replace(job, was, digest)
     if one ~= was and one ~= digest and #list < 8 then list[#list + 1] = one end
   end
   redis.call('HSET', former, job, table.concat(list, ','))
+end
+
+-- Where a new job begins: with its next tick, or where nodes say that it stood before Redis lost it.
+local function begins(job, digest, cursor)
+  local field = job .. '|' .. digest
+  local told = string.match(redis.call('HGET', anew, field) or '', '^1?|(%d+)$')
+  redis.call('HSET', anew, field, '1|' .. (told or ''))
+  redis.call('EXPIRE', anew, ANEW_FOR)
+  return told or cursor
 end
 
 local function stays(i, job, e)
@@ -87,6 +96,7 @@ for i = 1, (#ARGV - 5) / 13 do
   if apart(epoch, text, generation) then
     answer(i, 'standby', none, '')
   elseif not text then
+    cursor = begins(job, digest, cursor)
     e = {cursor = cursor, digest = digest, revision = revision, token = '0', rid = '', open = '', base = cursor, last = '',
       pause = '', busy = '', again = '', counts = ''}
     store(job, e, def)
@@ -113,6 +123,7 @@ for i = 1, (#ARGV - 5) / 13 do
         if redis.call('HEXISTS', KEYS[6], job) == 1 then tell(KEYS[5], job, stood, cursor, stood, last, tonumber(num), 'superseded', ms) end
       end
       replace(job, was, digest)
+      redis.call('HDEL', anew, job .. '|' .. was)
       e.cursor, e.digest, e.revision = cursor, digest, revision
       stretch(e, ms)
       store(job, e, def)

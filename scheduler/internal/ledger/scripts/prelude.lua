@@ -68,6 +68,9 @@ local function astray(ms, now, skew)
   return math.abs(ms - tonumber(now)) > tonumber(skew)
 end
 
+-- For how long it is remembered that a job was made anew, s: nodes tell where it stood before, if Redis has lost it.
+local ANEW_FOR = 60
+
 -- How long before it is due a tick may be granted, ms. Its run starts when it is due.
 local AHEAD = 500
 

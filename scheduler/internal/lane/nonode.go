@@ -1,0 +1,172 @@
+package lane
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/agenda"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+const (
+	// noNodeAfter is for how long a job must be due before it is looked at whether any living node can run it. One that none can is looked
+	// at ever more rarely, up to noNodeLongest. noNodeSure is how long after the first look its ticks may be given up: nodes may just be starting.
+	noNodeAfter   = 10 * time.Second
+	noNodeSure    = time.Minute
+	noNodeLongest = time.Hour
+	// noNodesMax is how many are looked at in one sweep, noNodesKnown of how many a node knows how often they were.
+	noNodesMax   = 32
+	noNodesKnown = 1024
+)
+
+// noNode is an overdue job that no living node can run.
+type noNode struct {
+	times         int
+	cursor, until int64 // put off from and to, ms
+	since, said   time.Time
+	digest        string // of the stored definition
+	labels        map[string]string
+}
+
+// adopted brings forward the look at jobs that some node can run again, which need not have registered them anew: the network was away, and
+// their overdue ticks would be nobody's until then.
+func (s *sweep) adopted(ctx context.Context) {
+	budget := noNodesMax
+	for _, name := range slices.Sorted(maps.Keys(s.noNode)) {
+		n := s.noNode[name]
+		if !s.l.Nodes.Runs(name, n.digest, n.labels) {
+			continue
+		}
+		if budget--; budget < 0 {
+			return
+		}
+		s.ask(ctx, name, func(ctx context.Context) error {
+			err := s.l.Ledger.Postpone(ctx, ledger.Late{Job: name, Cursor: n.until}, n.cursor)
+			if err == nil {
+				delete(s.noNode, name)
+			}
+			return err
+		})
+	}
+}
+
+// runnable leaves out of overdue jobs those that no living node can run, gives up those of their ticks that are too late, and puts off the next
+// look at them. Whoever looks does so for all nodes.
+func (s *sweep) runnable(ctx context.Context, late []ledger.Late, now int64) []ledger.Late {
+	s.adopted(ctx)
+	maps.DeleteFunc(s.looked, func(_ string, at time.Time) bool { return time.Since(at) >= noNodeAfter })
+	budget := noNodesMax
+	return slices.DeleteFunc(late, func(l ledger.Late) bool {
+		_, known := s.noNode[l.Job]
+		_, looked := s.looked[l.Job]
+		if looked || !known && (now-l.Cursor < noNodeAfter.Milliseconds() || s.ours(l.Job)) {
+			return false
+		}
+		if budget--; budget < 0 {
+			return known
+		}
+		return s.look(ctx, l, now)
+	})
+}
+
+// ours says whether this node has registered a job and knows of a node that can run it, itself perhaps.
+func (s *sweep) ours(name string) bool {
+	j := s.l.Jobs.Named(name)
+	return j != nil && s.l.lanes.cursors.has(j) && s.l.Nodes.Runs(name, j.Digest, j.Labels)
+}
+
+// look says whether no living node can run an overdue job, and then does what is to be done about it.
+func (s *sweep) look(ctx context.Context, l ledger.Late, now int64) (none bool) {
+	var stored ledger.Stored
+	read := false
+	s.ask(ctx, l.Job, func(ctx context.Context) (err error) {
+		stored, err = s.l.Ledger.Job(ctx, l.Job)
+		read = err == nil && stored.Err == nil
+		return err
+	})
+	d, err := jobs.ParseDefinition(stored.Definition)
+	if !read || err != nil || s.l.Nodes.Runs(l.Job, stored.Digest, d.Labels) {
+		if len(s.looked) < noNodesKnown {
+			s.looked[l.Job] = time.Now()
+		}
+		delete(s.noNode, l.Job)
+		return false
+	}
+	n, known := s.noNode[l.Job]
+	if !known {
+		if len(s.noNode) >= noNodesKnown { // some may have been removed long ago
+			clear(s.noNode)
+		}
+		n.since = time.Now()
+	}
+	n.cursor, n.digest, n.labels = stored.Cursor, stored.Digest, d.Labels
+	if time.Since(n.said) >= noNodeLongest {
+		n.said = time.Now()
+		s.l.Log.Warn("no living node can run this job; it is looked at ever more rarely until one can, or until `jobs remove`",
+			"job", l.Job, "why", s.why(l.Job, d), "overdue_since", time.UnixMilli(n.cursor).UTC())
+	}
+	if time.Since(n.since) >= noNodeSure {
+		n.cursor = s.giveUp(ctx, stored, d, now)
+	}
+	seen := l
+	if n.cursor != stored.Cursor {
+		seen.Cursor = n.cursor
+	}
+	n.times, n.until = n.times+1, now+min(noNodeLongest, noNodeAfter<<min(n.times, 10)).Milliseconds()
+	s.noNode[l.Job] = n
+	if n.cursor != 0 {
+		s.ask(ctx, l.Job, func(ctx context.Context) error { return s.l.Ledger.Postpone(ctx, seen, n.until) })
+	}
+	return true
+}
+
+// why says why no living node can run a job.
+func (s *sweep) why(job string, d jobs.Definition) string {
+	switch held := s.l.Nodes.Digests(job); {
+	case len(held) == 0:
+		return "none holds it"
+	case len(d.Labels) > 0 && slices.Contains(held, d.Digest()):
+		return fmt.Sprintf("none that holds it has its labels %v", d.Labels)
+	}
+	return fmt.Sprintf("none holds the stored definition, of generation %q", d.Generation)
+}
+
+// giveUp records ticks of a job that no living node can run as missed, those that are too late, and returns where its cursor stands then.
+func (s *sweep) giveUp(ctx context.Context, stored ledger.Stored, d jobs.Definition, now int64) (cursor int64) {
+	j := d.Job()
+	schedule, err := j.ParsedSchedule()
+	if err != nil || schedule == nil {
+		return stored.Cursor
+	}
+	passes, next := agenda.NoNode(j, schedule, stored.Cursor, stored.Pause, now)
+	if len(passes) == 0 {
+		return stored.Cursor
+	}
+	c := ledger.Claim{
+		Job: stored.Job, Digest: stored.Digest, Run: s.l.ID + " gives up", TTL: time.Second, Overlap: j.Overlap, Attempts: 1,
+		From: stored.Cursor, Passes: passes, Next: next,
+	}
+	cursor = stored.Cursor
+	s.ask(ctx, stored.Job, func(ctx context.Context) error {
+		server, may := s.l.failover.claims(s.l.Ledger.Partition(stored.Job))
+		if !may {
+			return nil // the next look does it
+		}
+		got, err := s.l.Ledger.At(server).Claim(ctx, ledger.Claimer{ID: s.l.ID, Name: s.l.Name}, s.l.Clock.Now().UnixMilli(), []ledger.Claim{c})
+		if err != nil || got[0].Verdict != ledger.Passed {
+			return err
+		}
+		cursor = next
+		for _, p := range passes {
+			s.l.Log.Warn("ticks not run: no living node can run the job", "job", stored.Job, "tick", time.UnixMilli(p.First).UTC(),
+				"until", time.UnixMilli(p.Last).UTC(), "count", p.Count, "outcome", p.Outcome.String(), "reason", p.Reason)
+			s.l.Listener.Missed(stored.Job, p)
+		}
+		return nil
+	})
+	return cursor
+}

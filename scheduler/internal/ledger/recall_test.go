@@ -1,0 +1,90 @@
+package ledger
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+// TestRecall: what nodes tell of a job that Redis has lost decides where it begins, the latest of them, whoever registers it when.
+func TestRecall(t *testing.T) {
+	for name, tell := range map[string]func(t *testing.T, r *rig){
+		"told, then registered": func(t *testing.T, r *rig) { r.recall(t, 4, nil); r.create(t, "a") },
+		"registered, then told": func(t *testing.T, r *rig) { r.create(t, "a"); r.recall(t, 4, nil) },
+		"the latest last":       func(t *testing.T, r *rig) { r.recall(t, 2, nil); r.create(t, "a"); r.recall(t, 4, nil) },
+		"the latest first":      func(t *testing.T, r *rig) { r.recall(t, 4, nil); r.create(t, "a"); r.recall(t, 2, nil) },
+		"all of them before":    func(t *testing.T, r *rig) { r.recall(t, 4, nil); r.recall(t, 2, nil); r.create(t, "a") },
+		"of another definition": func(t *testing.T, r *rig) {
+			r.create(t, "a")
+			must(r.led.Recall(t.Context(), r.now, "", []Recollection{{Job: "a", Digest: "d-other", Cursor: noon + 1000, Heard: true}}))
+			r.recall(t, 4, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				r.pass(t, 10*time.Second)
+				tell(t, r)
+				if e := r.entry(t, "a"); e.Cursor != noon+4000 || e.Base != noon+4000 {
+					t.Fatalf("the job begins at %+v", e)
+				}
+				r.want(t, Granted, tickClaim("a", "r4", 4))
+				r.recall(t, 2, nil) // too late: it has told its place already, and goes on
+				r.want(t, Moved, tickClaim("a", "r2", 2))
+				r.sound(t)
+			})
+		})
+	}
+}
+
+// TestRecallAfterAClaim: a node that knew nothing has registered the job anew and run it: the ticks before that are recorded.
+func TestRecallAfterAClaim(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.pass(t, 5*time.Second)
+		must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-second", Cursor: noon + 6000, Text: []byte("{}")}}))
+		r.pass(t, 1100*time.Millisecond)
+		r.want(t, Granted, tickClaim("a", "r6", 6))
+		if got, want := r.recall(t, 3, nil), []Recalled{{Word: Before, Cursor: noon + 6000}}; !reflect.DeepEqual(got, want) {
+			t.Fatalf("answered %+v, want %+v", got, want)
+		}
+		r.recall(t, 3, &Pass{First: noon + 3000, Last: noon + 5000, Count: 3})
+		r.recall(t, 3, &Pass{First: noon + 3000, Last: noon + 5000, Count: 3})
+		if e := r.entry(t, "a"); e.Base != noon+3000 || e.Cursor != noon+7000 {
+			t.Errorf("the chain is %+v", e)
+		}
+		r.tale(t, "a", "missed 3-5 x3 failover")
+		r.sound(t)
+	})
+}
+
+// TestRecallOfARollback: a Redis that has lost the last steps of a job has no tick run again, and records those of which nobody tells.
+func TestRecallOfARollback(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 1100*time.Millisecond)
+		r.runOne(t, "a", 1)
+		r.pass(t, time.Minute) // that it was made is no news any more
+		r.client.Del(t.Context(), r.led.keys[0].anew)
+		worked := Recollection{Job: "a", Digest: "d-second", Cursor: noon + 5000}
+		if got := must(r.led.Recall(t.Context(), r.now, "", []Recollection{worked})); got != nil {
+			t.Errorf("what is worked out moves no cursor: %+v", got)
+		}
+		if got, want := r.recall(t, 5, nil), []Recalled{{Word: Behind, Cursor: noon + 2000}}; !reflect.DeepEqual(got, want) {
+			t.Fatalf("answered %+v, want %+v", got, want)
+		}
+		for range 2 {
+			r.recall(t, 5, &Pass{First: noon + 2000, Last: noon + 4000, Count: 3})
+		}
+		if got := r.recall(t, 1, nil); got != nil {
+			t.Errorf("a node that knows less: %+v", got)
+		}
+		r.tale(t, "a", "succeeded 1", "missed 2-4 x3 failover")
+		r.want(t, Granted, tickClaim("a", "r5", 5))
+		r.sound(t)
+	})
+}
+
+// recall tells that job a stood at a second after noon.
+func (r *rig) recall(t *testing.T, second int64, gap *Pass) []Recalled {
+	t.Helper()
+	return must(r.led.Recall(t.Context(), r.now, "", []Recollection{{Job: "a", Digest: "d-second", Cursor: noon + second*1000, Heard: true, Gap: gap}}))
+}

@@ -1,0 +1,44 @@
+package schedtest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/internal/audit"
+)
+
+// survived notes of each emptied Redis whether processes lived through it, who then tell it what it has lost. Where its clock was
+// stepped, nobody can say what came due when.
+func (c *cluster) survived(disturbed []audit.Disturbance) {
+	if len(c.redis.steps) > 0 {
+		return
+	}
+	for i := range disturbed {
+		d := &disturbed[i]
+		if d.Struck.IsZero() {
+			continue
+		}
+		d.AllLived = true
+		for _, p := range c.processes {
+			if p.born.After(d.Until.Add(c.settle)) || !p.died.IsZero() && p.died.Before(d.Struck.Add(-c.settle)) {
+				continue // it knows nothing of it
+			}
+			lived := c.livedThrough(p, *d)
+			d.SomeLived, d.AllLived = d.SomeLived || lived, d.AllLived && lived
+		}
+	}
+}
+
+// livedThrough says whether a process had registered its jobs when Redis went, and nothing else was wrong with it, or with Redis, until
+// it had told the new one.
+func (c *cluster) livedThrough(p *process, d audit.Disturbance) bool {
+	from, to := d.Struck.Add(-c.settle), d.Until.Add(c.settle)
+	if p.born.After(d.Struck.Add(-firstWords)) || !p.died.IsZero() && p.died.Before(to) || time.Now().Before(to) {
+		return false
+	}
+	return !slices.ContainsFunc(c.disturbed, func(o audit.Disturbance) bool {
+		other := o.What != d.What || !o.Struck.Equal(d.Struck)
+		hits := len(o.Nodes) == 0 || slices.Contains(o.Nodes, p.seat.name)
+		return other && hits && o.Job == "" && !o.From.After(to) && !o.Until.Before(from)
+	})
+}
