@@ -55,7 +55,7 @@ func TestLeastACL(t *testing.T) {
 		"lock a -- true", "generations list", "ledger verify", "move plan --to " + url(to), "move seal --to " + url(to),
 		"move copy --to " + url(to), "move open --to " + url(to), "move status --to " + url(to),
 	} {
-		if code, stdout, stderr := call(env, "", strings.Fields(command)...); code != exitDone {
+		if code, stdout, stderr := call(env, "", strings.Fields(command)...); code != exitDone && (code != exitRefused || !strings.HasPrefix(command, "jobs rewind")) { // which a run in flight refuses
 			t.Errorf("%s: exit %d, %s%s", command, code, stdout, stderr)
 		}
 	}
