@@ -59,7 +59,7 @@
 //     counts for at most half a TTL, so nobody is dropped for it;
 //   - Redis' clock stepped back: whoever was seen "in the future" was seen now;
 //   - Redis was emptied: the next beats fill it again, and View.Unannounced tells
-//     a node that its set of definitions has to be announced again.
+//     a node that its set of named digests has to be announced again.
 //
 // A repeated call is harmless, so an unknown outcome is mended by calling again.
 //
@@ -71,9 +71,10 @@
 // View.Drained; so a process that is started under a drained name is never given
 // work. Drains do not expire. At most 1,000 names may be drained.
 //
-// # Sets of definitions
+// # Sets
 //
-// A node holds a set of job definitions. [Roster.Announce] stores a set once
+// A node holds a set of named digests: the scheduler's nodes name the chunks of
+// jobs that they hold. [Roster.Announce] stores a set once
 // under its [SetDigest], however many nodes hold it; a member's record names only
 // the digest; [Roster.Sets] reads sets back. A set is dropped when no beat has
 // named it for 12 TTLs.

@@ -18,7 +18,7 @@ type Node struct {
 	Weight int `json:"weight,omitempty"`
 	// Labels are what a job's labels are matched against, see Matches.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Set is the digest of the set of definitions the node holds, see SetDigest.
+	// Set is the digest of the set of named digests the node holds, see SetDigest.
 	Set string `json:"set,omitempty"`
 	// Draining says that the node takes no new work. Rank and Owner do not look
 	// at it; Eligible does.
