@@ -102,7 +102,7 @@ func (i *Inspector) jobViews(ctx context.Context, l *ledger.Ledger, shown, all [
 	if err != nil {
 		return nil, err
 	}
-	held, err := inspect.Holders(ctx, i.roster(), all)
+	held, err := inspect.Holders(ctx, l, i.roster(), all)
 	if err != nil {
 		return nil, err
 	}

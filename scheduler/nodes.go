@@ -54,7 +54,7 @@ func (i *Inspector) Nodes(ctx context.Context) ([]NodeView, error) {
 	if err != nil {
 		return nil, err
 	}
-	idle, err := inspect.IdleJobs(ctx, l, i.roster(), members)
+	idle, err := inspect.IdleJobs(ctx, l, i.roster())
 	left, err := beside(err)
 	if err != nil {
 		return nil, err

@@ -191,7 +191,7 @@ func (i *Inspector) Remove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	nodes, unclear, err := inspect.HeldBy(ctx, i.roster(), name)
+	nodes, unclear, err := inspect.HeldBy(ctx, l, i.roster(), name)
 	if err != nil {
 		return err
 	}

@@ -3,9 +3,11 @@ package cluster
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/sharding"
 )
@@ -13,9 +15,10 @@ import (
 // Crowd is the cluster as the last beat showed it. It is never changed after it was made.
 type Crowd struct {
 	Nodes   []sharding.Node
-	Sets    map[string]map[string]string // set -> job -> digest of its definition
-	built   map[string]string            // node -> revision of its build
-	standby map[string]bool              // nodes on standby, which claim nothing at all
+	Sets    map[string]*Holding // what they hold, by the sets that their records name
+	known   known               // what that was read from
+	built   map[string]string   // node -> revision of its build
+	standby map[string]bool     // nodes on standby, which claim nothing at all
 }
 
 // Holders are the nodes that may run a job.
@@ -33,7 +36,8 @@ func (c *Crowd) Holders(j *work.Job) []sharding.Node {
 // them hold may be unreadable for this version.
 func (c *Crowd) Knows(name string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n sharding.Node) bool {
-		return !c.standby[n.ID] && (c.Sets[n.Set] == nil || c.Sets[n.Set][name] != "")
+		digest, known := c.Sets[n.Set].Digest(name)
+		return !c.standby[n.ID] && (!known || digest != "")
 	})
 }
 
@@ -41,22 +45,23 @@ func (c *Crowd) Knows(name string) bool {
 func (c *Crowd) Digests(name string) []string {
 	held := []string{}
 	for _, n := range c.Nodes {
-		switch set := c.Sets[n.Set]; {
+		switch digest, known := c.Sets[n.Set].Digest(name); {
 		case c.standby[n.ID]:
-		case set == nil:
+		case !known:
 			return nil
-		case set[name] != "" && !slices.Contains(held, set[name]):
-			held = append(held, set[name])
+		case digest != "" && !slices.Contains(held, digest):
+			held = append(held, digest)
 		}
 	}
 	return held
 }
 
 // Announced says whether a node other than self holds this definition of a job and may claim it: one that drains does not
-// any more. Those of builds before this revision do not count, "" is before all.
+// any more. One of which that is not known may hold it. Those of builds before this revision do not count, "" is before all.
 func (c *Crowd) Announced(name, digest, self, revision string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n sharding.Node) bool {
-		return n.ID != self && !n.Draining && c.Sets[n.Set][name] == digest && c.built[n.ID] >= revision
+		held, known := c.Sets[n.Set].Digest(name)
+		return n.ID != self && !n.Draining && (held == digest || !known) && c.built[n.ID] >= revision
 	})
 }
 
@@ -80,37 +85,41 @@ func (c *Crowd) builds(members []sharding.Member, old *Crowd) {
 	}
 }
 
-// LookAround reads the living nodes and what they hold from the roster, for whoever cannot wait for a beat, or is no node.
-// unclear counts records that this version cannot read.
-func LookAround(ctx context.Context, roster *sharding.Roster) (c *Crowd, members []sharding.Member, unclear int, err error) {
+// LookAround reads the living nodes and what they hold of the jobs of some partitions, for whoever cannot wait for a beat, or is no
+// node. What is in last, which may be nil, is not read again. unclear counts records of nodes that this version cannot read.
+func LookAround(ctx context.Context, l *ledger.Ledger, roster *sharding.Roster, last *Crowd, parts ...int) (c *Crowd, members []sharding.Member, unclear int, err error) {
 	view, err := roster.Look(ctx)
 	if err != nil {
 		return nil, nil, 0, redisconn.Explain("read the roster", err)
 	}
 	c = &Crowd{}
-	var digests []string
 	for _, m := range view.Members {
 		if m.State != sharding.StateGone {
-			c.Nodes, digests, members = append(c.Nodes, m.Node), append(digests, m.Set), append(members, m)
+			c.Nodes, members = append(c.Nodes, m.Node), append(members, m)
 		}
 	}
 	c.builds(members, nil)
-	if c.Sets, err = roster.Sets(ctx, digests); err != nil && !errors.Is(err, sharding.ErrDamaged) {
-		return nil, nil, 0, redisconn.Explain("read the roster", err)
+	var old known
+	if last != nil {
+		old = last.known
+	}
+	c.Sets, c.known, _, err = holdings(ctx, roster, l.Partitions(), c.Nodes, old, func(ctx context.Context, wanted map[int][]string) (map[string]map[string]string, error) {
+		maps.DeleteFunc(wanted, func(part int, _ []string) bool { return !slices.Contains(parts, part) })
+		return l.Held(ctx, wanted)
+	})
+	if err != nil && !errors.As(err, new(*ledger.UnheardError)) {
+		return nil, nil, 0, err
 	}
 	return c, members, view.Foreign, nil
 }
 
 // Awake is the crowd without the nodes that are on standby.
-func (c *Crowd) Awake(members []sharding.Member) (some *Crowd, unclear int) {
-	some = &Crowd{Sets: c.Sets}
+func (c *Crowd) Awake(members []sharding.Member) *Crowd {
+	some := &Crowd{Sets: c.Sets}
 	for _, m := range members {
-		if m.State == sharding.StateStandby {
-			continue
-		}
-		if some.Nodes = append(some.Nodes, m.Node); c.Sets[m.Set] == nil {
-			unclear++
+		if m.State != sharding.StateStandby {
+			some.Nodes = append(some.Nodes, m.Node)
 		}
 	}
-	return some, unclear
+	return some
 }
