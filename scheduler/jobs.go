@@ -107,7 +107,7 @@ func (c *Client) jobViews(ctx context.Context, l *ledger.Ledger, shown, all []le
 	if err != nil {
 		return nil, err
 	}
-	held, err := inspect.Holders(ctx, c.roster(), all)
+	held, err := inspect.Holders(ctx, l, c.roster(), all)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (m byHand) undo() {
 
 // reserve makes the control record over there, as the first step of a copy does.
 func (m byHand) reserve() {
-	for field, value := range map[string]string{"format": "1", "partitions": fmt.Sprint(partitions), "generation": ""} {
+	for field, value := range map[string]string{"format": "2", "partitions": fmt.Sprint(partitions), "generation": ""} {
 		m.to.Mini().HSet("{escapement}:control", field, value)
 	}
 	m.note(m.to, "to", "filling", "here")

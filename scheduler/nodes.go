@@ -55,7 +55,7 @@ func (c *Client) Nodes(ctx context.Context) ([]NodeView, error) {
 	if err != nil {
 		return nil, err
 	}
-	idle, err := inspect.IdleJobs(ctx, l, c.roster(), members)
+	idle, err := inspect.IdleJobs(ctx, l, c.roster())
 	left, err := beside(err)
 	if err != nil {
 		return nil, err

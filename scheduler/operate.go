@@ -191,7 +191,7 @@ func (c *Client) Remove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	nodes, unclear, err := inspect.HeldBy(ctx, c.roster(), name)
+	nodes, unclear, err := inspect.HeldBy(ctx, l, c.roster(), name)
 	if err != nil {
 		return err
 	}

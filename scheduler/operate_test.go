@@ -284,7 +284,7 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 			return i.Pause(t.Context(), job, scheduler.PauseOptions{Author: "author-" + job, Reason: "so that the cursor stays"})
 		}})
 		c.leave(n)
-		steps(lossy{"rewind", job.Definition().Digest(), scheduler.ErrRefused, func(i *scheduler.Client, job string) error {
+		steps(lossy{"rewind", ":due\r\n", scheduler.ErrRefused, func(i *scheduler.Client, job string) error {
 			_, err := i.Rewind(t.Context(), job, to)
 			return err
 		}})

@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -216,4 +217,45 @@ func TestReplacementCountsTheTickThatComesDue(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A node that is started again sends Redis what has changed of its jobs, and nothing else of them: neither definitions nor what it
+// holds.
+func TestRestartSendsWhatChanged(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		s := &sink{}
+		list := many(20, s)
+		for _, name := range []string{"a", "b"} {
+			c.start(name, scheduler.Config{Revision: "1", Partitions: partitions}, list...)
+		}
+		time.Sleep(3 * time.Second)
+		started := func(revision string) (definitions, chunks int) {
+			k, client := &killer{}, server.Client()
+			client.AddHook(k)
+			n := c.startOver(client, "c", scheduler.Config{Revision: revision}, list...)
+			time.Sleep(3 * time.Second)
+			c.leave(n)
+			for _, args := range k.sent {
+				for _, a := range args[2:] { // behind the script
+					text := fmt.Sprintf("%s", a)
+					if strings.HasPrefix(text, `{"v":1,"name"`) {
+						definitions++
+					}
+					if strings.HasPrefix(text, "job-") && strings.Contains(text, "=") {
+						chunks++
+					}
+				}
+			}
+			return definitions, chunks
+		}
+		for _, revision := range []string{"1", "2"} {
+			if definitions, chunks := started(revision); definitions+chunks != 0 {
+				t.Errorf("with revision %s %d definitions and %d chunks were sent again", revision, definitions, chunks)
+			}
+		}
+		list[7].TTL += time.Second
+		if definitions, chunks := started("3"); definitions != 1 || chunks != 1 {
+			t.Errorf("one job has changed, and %d definitions and %d chunks were sent", definitions, chunks)
+		}
+	})
 }

@@ -141,7 +141,8 @@ func (b books) wrong(t *testing.T, verify func(args ...string) (int, string, str
 	}
 	b.client.LSet(ctx, key, 0, rows[0])
 	b.client.LSet(ctx, key, 2, rows[2])
-	b.client.HSet(ctx, bookKeys+"defs", "often", `{"v":1,"na`)
+	digest := strings.Split(b.client.HGet(ctx, bookKeys+"jobs", "often").Val(), "|")[2]
+	b.client.HSet(ctx, bookKeys+"defs", digest, `{"v":1,"na`)
 	code, stdout, stderr = verify()
 	if code != exitFailed || stdout != "" || !strings.Contains(stderr, "1 job cannot be verified") || !strings.Contains(stderr, "left alone: {escapement:0}:defs: definition of often: ") {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)

@@ -20,7 +20,7 @@ func bubble(t *testing.T, f func(t *testing.T, s *stage, p *people)) {
 		p := &people{T: t, client: s.a, led: must(ledger.OpenExisting(t.Context(), s.a, ledger.Config{Namespace: ns}))}
 		p.now = must2(p.led.Time(t.Context())).UnixMilli()
 		at := must(p.led.Job(t.Context(), "plain")).Cursor
-		p.claim(p.tick(ledger.Claim{Job: "plain", Digest: "d", Run: "going", TTL: 10 * time.Second, Attempts: 1}, at))
+		p.claim(p.tick(ledger.Claim{Job: "plain", Digest: "d:plain", Run: "going", TTL: 10 * time.Second, Attempts: 1}, at))
 		f(t, s, p)
 	})
 }

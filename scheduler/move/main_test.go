@@ -66,34 +66,42 @@ func populate(t *testing.T, client redis.UniversalClient, partitions int) *peopl
 	p := &people{T: t, client: client, led: must(ledger.Open(t.Context(), client, ledger.Config{Namespace: ns, Partitions: partitions, Generation: "blue"}))}
 	p.now = must2(p.led.Time(t.Context())).UnixMilli()
 	for _, job := range []string{"ran", "many", "asked", "pending", "paused", "sharded", "replaced", "back", "late", "plain", "d-1", "d-2", "d-3"} {
-		p.define(job, ledger.Definition{Digest: "d", Cursor: p.now - 100_000})
+		p.define(job, ledger.Definition{Digest: "d:" + job, Cursor: p.now - 100_000})
 	}
-	p.define("follower", ledger.Definition{Digest: "d", Text: []byte(`{"name":"follower","after":"ran"}`)})
+	p.define("follower", ledger.Definition{Digest: "d:follower", Text: []byte(`{"name":"follower","after":"ran"}`)})
 	p.err(p.led.Follow(t.Context(), "ran", "follower"))
 	p.run("ran", "ran-1", p.now-100_000)
 	for i := range int64(70) {
 		p.run("many", fmt.Sprintf("many-%d", i), p.now-100_000+i)
 	}
 	asked := must(p.led.Trigger(t.Context(), "asked", ledger.Trigger{Unique: "order 1", Payload: []byte("by hand | \n")}))
-	p.claim(ledger.Claim{Job: "asked", Digest: "d", Run: asked, Pending: true, TTL: time.Minute, Attempts: 1})
+	p.claim(ledger.Claim{Job: "asked", Digest: "d:asked", Run: asked, Pending: true, TTL: time.Minute, Attempts: 1})
 	p.settle("asked", asked)
 	must(p.led.Trigger(t.Context(), "pending", ledger.Trigger{Run: "pending-1", Payload: []byte("later"), At: p.now + 3_600_000}))
 	must(p.led.Trigger(t.Context(), "pending", ledger.Trigger{Unique: "order 2"}))
 	p.err(p.led.Pause(t.Context(), "paused", ledger.Pause{Author: "kim", Reason: "stocktaking"}))
-	shards := ledger.Claim{Job: "sharded", Digest: "d", Run: "tick-1", TTL: time.Minute, Attempts: 1, Shards: 3, Params: []string{"a", "b|", "c"}}
+	shards := ledger.Claim{Job: "sharded", Digest: "d:sharded", Run: "tick-1", TTL: time.Minute, Attempts: 1, Shards: 3, Params: []string{"a", "b|", "c"}}
 	p.claim(p.tick(shards, p.now-100_000))
-	p.claim(ledger.Claim{Job: "sharded", Digest: "d", Run: ledger.ShardRun("tick-1", 0), Pending: true, Shard: true, TTL: time.Minute, Attempts: 1})
+	p.claim(ledger.Claim{Job: "sharded", Digest: "d:sharded", Run: ledger.ShardRun("tick-1", 0), Pending: true, Shard: true, TTL: time.Minute, Attempts: 1})
 	p.settle("sharded", ledger.ShardRun("tick-1", 0))
 	must(p.led.Cancel(t.Context(), "sharded", "tick-1", "kim", "wrong day"))
-	p.define("replaced", ledger.Definition{Digest: "d2", WasDigest: "d", WasCursor: p.now - 100_000, Cursor: p.now + 50_000, Until: p.now - 100_000, Count: 1, Old: "x"})
-	p.claim(p.tick(ledger.Claim{Job: "back", Digest: "d", Run: "back-1", TTL: time.Minute, Attempts: 1}, p.now-100_000))
+	p.define("replaced", ledger.Definition{Digest: "d2:replaced", WasDigest: "d:replaced", WasCursor: p.now - 100_000, Cursor: p.now + 50_000, Until: p.now - 100_000, Count: 1, Old: "x"})
+	p.claim(p.tick(ledger.Claim{Job: "back", Digest: "d:back", Run: "back-1", TTL: time.Minute, Attempts: 1}, p.now-100_000))
 	must(p.led.Unclaim(t.Context(), []ledger.Return{{Job: "back", Run: "back-1"}}))
 	p.err(p.led.Postpone(t.Context(), ledger.Late{Job: "late", Cursor: p.now - 100_000}, p.now+90_000))
-	for i, was := range []string{"", "x1"} { // the second makes the first a former one
-		must(p.led.Shelve(t.Context(), "green", true, []ledger.Aside{{Job: "d-1", Digest: fmt.Sprint("x", i+1), Revision: "r", Text: []byte("{}"), Was: was}}))
+	for _, held := range []map[string]string{{"d-1": "g1", "plain": "g2"}, {"d-1": "g3"}} {
+		for part, chunks := range p.led.Chunks(held) {
+			if len(chunks) > 0 {
+				p.err(p.led.Announce(t.Context(), "green", "r", chunks))
+			}
+			for _, c := range chunks {
+				for job, digest := range c.Jobs {
+					p.err(p.led.Store(t.Context(), part, []string{digest}, func(string) ([]byte, error) { return []byte(`{"name":"` + job + `"}`), nil }))
+				}
+			}
+		}
 	}
 	part := p.led.Partition("plain")
-	p.err(client.HSet(t.Context(), fmt.Sprintf("{%s:%d}:beside", ns, part), "green|plain", "1|1|r|d|{}").Err())
 	p.err(client.ZAdd(t.Context(), fmt.Sprintf("{%s:%d}:unique", ns, part), redis.Z{Score: float64(p.now + 1_000_000), Member: "of a job that is gone"}).Err())
 	p.err(client.HSet(t.Context(), "{"+ns+"}:drains", "beta", "1|kim|move|1").Err())
 	return p
@@ -150,7 +158,7 @@ func (p *people) settle(job, run string) {
 
 func (p *people) run(job, run string, at int64) {
 	p.Helper()
-	p.claim(p.tick(ledger.Claim{Job: job, Digest: "d", Run: run, TTL: time.Minute, Attempts: 1}, at))
+	p.claim(p.tick(ledger.Claim{Job: job, Digest: "d:" + job, Run: run, TTL: time.Minute, Attempts: 1}, at))
 	p.settle(job, run)
 }
 
@@ -206,6 +214,17 @@ func content(d map[string]string) map[string]string {
 		tag, rest, _ := strings.Cut(key, "}:")
 		_, _, parted := strings.Cut(tag, ":")
 		if !parted && rest != "drains beta" || rest == "gate" {
+			continue
+		}
+		if strings.HasPrefix(rest, "chunks ") {
+			continue
+		}
+		if of, ok := strings.CutPrefix(rest, "announced "); ok { // by whom which definitions were held, in whatever chunks
+			chunk, who, _ := strings.Cut(of, "|")
+			f := strings.SplitN(d[tag+"}:chunks "+chunk], "|", 3)
+			for pair := range strings.SplitSeq(f[2], ",") {
+				out["held by "+who+" "+pair] = f[1]
+			}
 			continue
 		}
 		if strings.HasPrefix(rest, "jobs ") {

@@ -56,7 +56,7 @@ func moved(t *testing.T, m *Mover, p *people) {
 	if !ledger.HasMoved(must(p.led.Control(ctx)), must(there.Control(ctx))) {
 		t.Error("nodes cannot tell that the namespace has moved")
 	}
-	c := p.tick(ledger.Claim{Job: "ran", Digest: "d", Run: "ran-2", TTL: time.Minute, Attempts: 1}, p.now-100_000+1)
+	c := p.tick(ledger.Claim{Job: "ran", Digest: "d:ran", Run: "ran-2", TTL: time.Minute, Attempts: 1}, p.now-100_000+1)
 	got, err := p.led.Claim(ctx, by, must2(p.led.Time(ctx)).UnixMilli(), []ledger.Claim{c})
 	if err != nil || got[0].Verdict != ledger.Closed {
 		t.Errorf("claim at the old side: %+v, %v", got, err)
@@ -161,7 +161,7 @@ func TestWrongOrder(t *testing.T) {
 	t.Cleanup(func() { _ = other.Close() })
 	wants(t, "from = to", second(mover(t, a, other, Config{}).Seal(ctx, SealOptions{})), "same Redis")
 
-	p.claim(p.tick(ledger.Claim{Job: "plain", Digest: "d", Run: "going", TTL: time.Minute, Attempts: 1}, p.now-100_000))
+	p.claim(p.tick(ledger.Claim{Job: "plain", Digest: "d:plain", Run: "going", TTL: time.Minute, Attempts: 1}, p.now-100_000))
 	wants(t, "seal while one runs", second(m.Seal(ctx, SealOptions{Drain: -1})), "run going")
 	wants(t, "copy while one runs", second(m.Copy(ctx)), "--cancel-running")
 	wants(t, "cancel", second(m.Seal(ctx, SealOptions{Drain: -1, CancelRunning: true})), "run going")

@@ -15,7 +15,7 @@ import (
 // apart is a due tick, claimed at both sides: it must not be granted at both.
 func apart(t *testing.T, p *people, to *redis.Client) {
 	t.Helper()
-	c := p.tick(ledger.Claim{Job: "plain", Digest: "d", Run: "plain-1", TTL: 60e9, Attempts: 1}, p.now-100_000)
+	c := p.tick(ledger.Claim{Job: "plain", Digest: "d:plain", Run: "plain-1", TTL: 60e9, Attempts: 1}, p.now-100_000)
 	one := must(p.led.Claim(t.Context(), by, p.clock(), []ledger.Claim{c}))
 	there := must(ledger.OpenExisting(t.Context(), to, ledger.Config{Namespace: ns}))
 	c.Run = "plain-2"
@@ -137,7 +137,7 @@ func TestLateOpenOfAGate(t *testing.T) {
 						break
 					}
 				}
-				c := p.tick(ledger.Claim{Job: job, Digest: "d", Run: "there", TTL: 60e9, Attempts: 1}, p.now-100_000)
+				c := p.tick(ledger.Claim{Job: job, Digest: "d:" + job, Run: "there", TTL: 60e9, Attempts: 1}, p.now-100_000)
 				if got := must(there.Claim(t.Context(), by, must2(there.Time(t.Context())).UnixMilli(), []ledger.Claim{c})); got[0].Verdict != ledger.Granted {
 					t.Fatalf("%s: %+v", job, got)
 				}

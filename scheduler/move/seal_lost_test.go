@@ -64,7 +64,7 @@ func TestMoveRightAfterAFailover(t *testing.T) {
 		p := &people{T: t, client: s.a, led: must(ledger.OpenExisting(t.Context(), s.a, ledger.Config{Namespace: ns}))}
 		at := must(p.led.Job(t.Context(), "plain")).Cursor
 		snap := s.ea.Snapshot()
-		c := p.tick(ledger.Claim{Job: "plain", Digest: "d", Run: "going", TTL: time.Minute, Attempts: 1}, at)
+		c := p.tick(ledger.Claim{Job: "plain", Digest: "d:plain", Run: "going", TTL: time.Minute, Attempts: 1}, at)
 		p.claim(c)
 		var lease ledger.Lease
 		for _, l := range must(p.led.Running(t.Context())) {
@@ -78,7 +78,7 @@ func TestMoveRightAfterAFailover(t *testing.T) {
 		roster := "{" + ns + "}:roster"
 		s.a.HSet(t.Context(), roster, "n1", `{"v":1,"id":"n1","told":"`+old+`","placed":"`+old+`"}`)
 		stop := every(t, func(int) bool {
-			got, err := p.led.Reassert(t.Context(), p.clock(), next, []ledger.Assertion{{Digest: "d", Lease: lease}})
+			got, err := p.led.Reassert(t.Context(), p.clock(), next, []ledger.Assertion{{Digest: "d:plain", Lease: lease}})
 			if err != nil {
 				t.Errorf("%+v, %v", got, err)
 			}

@@ -78,6 +78,7 @@ func (v *View) Digests(job string) []string { return v.Crowd().Digests(job) }
 // Cluster is a node among others.
 type Cluster struct {
 	Config
+	announcer *announcer
 	members   *members
 	registrar *registrar
 }
@@ -85,6 +86,7 @@ type Cluster struct {
 // New makes a node that is in no roster yet.
 func New(c Config) *Cluster {
 	n := &Cluster{Config: c}
+	n.announcer = newAnnouncer(n)
 	n.registrar = newRegistrar(n)
 	n.members = newMembers(n)
 	return n

@@ -3,11 +3,13 @@ package cluster
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/escapement/escapement/scheduler/internal/roster"
 
 	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/sharding"
 )
@@ -15,9 +17,10 @@ import (
 // Crowd is the cluster as the last beat showed it. It is never changed after it was made.
 type Crowd struct {
 	Nodes   []sharding.Node
-	Sets    map[string]map[string]string // set -> job -> digest of its definition
-	built   map[string]string            // node -> revision of its build
-	standby map[string]bool              // nodes on standby, which claim nothing at all
+	Sets    map[string]*Holding // what they hold, by the sets that their records name
+	known   known               // what that was read from
+	built   map[string]string   // node -> revision of its build
+	standby map[string]bool     // nodes on standby, which claim nothing at all
 }
 
 // Holders are the nodes that may run a job.
@@ -35,7 +38,8 @@ func (c *Crowd) Holders(j *work.Job) []sharding.Node {
 // them hold may be unreadable for this version.
 func (c *Crowd) Knows(name string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n sharding.Node) bool {
-		return !c.standby[n.ID] && (c.Sets[n.Set] == nil || c.Sets[n.Set][name] != "")
+		digest, known := c.Sets[n.Set].Digest(name)
+		return !c.standby[n.ID] && (!known || digest != "")
 	})
 }
 
@@ -43,8 +47,8 @@ func (c *Crowd) Knows(name string) bool {
 // them hold may be unreadable for this version.
 func (c *Crowd) Runs(name, digest string, labels map[string]string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n sharding.Node) bool {
-		set := c.Sets[n.Set]
-		return !c.standby[n.ID] && (set == nil || set[name] == digest && sharding.Matches(labels, n.Labels))
+		held, known := c.Sets[n.Set].Digest(name)
+		return !c.standby[n.ID] && (!known || held == digest && sharding.Matches(labels, n.Labels))
 	})
 }
 
@@ -52,22 +56,23 @@ func (c *Crowd) Runs(name, digest string, labels map[string]string) bool {
 func (c *Crowd) Digests(name string) []string {
 	held := []string{}
 	for _, n := range c.Nodes {
-		switch set := c.Sets[n.Set]; {
+		switch digest, known := c.Sets[n.Set].Digest(name); {
 		case c.standby[n.ID]:
-		case set == nil:
+		case !known:
 			return nil
-		case set[name] != "" && !slices.Contains(held, set[name]):
-			held = append(held, set[name])
+		case digest != "" && !slices.Contains(held, digest):
+			held = append(held, digest)
 		}
 	}
 	return held
 }
 
 // Announced says whether a node other than self holds this definition of a job and may claim it: one that drains does not
-// any more. Those of builds before this revision do not count, "" is before all.
+// any more. One of which that is not known may hold it. Those of builds before this revision do not count, "" is before all.
 func (c *Crowd) Announced(name, digest, self, revision string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n sharding.Node) bool {
-		return n.ID != self && !n.Draining && c.Sets[n.Set][name] == digest && c.built[n.ID] >= revision
+		held, known := c.Sets[n.Set].Digest(name)
+		return n.ID != self && !n.Draining && (held == digest || !known) && c.built[n.ID] >= revision
 	})
 }
 
@@ -91,37 +96,41 @@ func (c *Crowd) builds(members []roster.Member, old *Crowd) {
 	}
 }
 
-// LookAround reads the living nodes and what they hold from the roster, for whoever cannot wait for a beat, or is no node.
-// unclear counts records that this version cannot read.
-func LookAround(ctx context.Context, of *roster.Roster) (c *Crowd, members []roster.Member, unclear int, err error) {
+// LookAround reads the living nodes and what they hold of the jobs of some partitions, for whoever cannot wait for a beat, or is no
+// node. What is in last, which may be nil, is not read again. unclear counts records of nodes that this version cannot read.
+func LookAround(ctx context.Context, l *ledger.Ledger, of *roster.Roster, last *Crowd, parts ...int) (c *Crowd, members []roster.Member, unclear int, err error) {
 	view, err := of.Look(ctx)
 	if err != nil {
 		return nil, nil, 0, redisconn.Explain("read the roster", err)
 	}
 	c = &Crowd{}
-	var digests []string
 	for _, m := range view.Members {
 		if m.State != roster.StateGone {
-			c.Nodes, digests, members = append(c.Nodes, m.Node), append(digests, m.Set), append(members, m)
+			c.Nodes, members = append(c.Nodes, m.Node), append(members, m)
 		}
 	}
 	c.builds(members, nil)
-	if c.Sets, err = of.Sets(ctx, digests); err != nil && !errors.Is(err, roster.ErrDamaged) {
-		return nil, nil, 0, redisconn.Explain("read the roster", err)
+	var old known
+	if last != nil {
+		old = last.known
+	}
+	c.Sets, c.known, _, err = holdings(ctx, of, l.Partitions(), c.Nodes, old, func(ctx context.Context, wanted map[int][]string) (map[string]map[string]string, error) {
+		maps.DeleteFunc(wanted, func(part int, _ []string) bool { return !slices.Contains(parts, part) })
+		return l.Held(ctx, wanted)
+	})
+	if err != nil && !errors.As(err, new(*ledger.UnheardError)) {
+		return nil, nil, 0, err
 	}
 	return c, members, view.Foreign, nil
 }
 
 // Awake is the crowd without the nodes that are on standby.
-func (c *Crowd) Awake(members []roster.Member) (some *Crowd, unclear int) {
-	some = &Crowd{Sets: c.Sets}
+func (c *Crowd) Awake(members []roster.Member) *Crowd {
+	some := &Crowd{Sets: c.Sets}
 	for _, m := range members {
-		if m.State == roster.StateStandby {
-			continue
-		}
-		if some.Nodes = append(some.Nodes, m.Node); c.Sets[m.Set] == nil {
-			unclear++
+		if m.State != roster.StateStandby {
+			some.Nodes = append(some.Nodes, m.Node)
 		}
 	}
-	return some, unclear
+	return some
 }

@@ -30,9 +30,6 @@ const (
 // jobs this node goes first.
 type members struct {
 	n     *Cluster
-	held  int               // the version of the node's jobs that was announced, 0 for none
-	set   string            // digest of defs
-	defs  map[string]string // job -> digest of its definition
 	start time.Time
 	owned int
 
@@ -57,7 +54,7 @@ func newMembers(n *Cluster) *members {
 // join enters the roster before anything is registered or claimed, so that the others know which
 // definitions live.
 func (m *members) join(ctx context.Context) error {
-	if err := m.announce(ctx); err != nil {
+	if err := m.n.announcer.announce(ctx); err != nil {
 		return err
 	}
 	_, err := m.beat(ctx)
@@ -117,14 +114,12 @@ func (m *members) leave(ctx context.Context) error {
 func (m *members) beat(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if err := m.announce(ctx); err != nil {
-		return false, err
-	}
 	self := m.self()
 	view, err := m.n.Roster.Beat(ctx, self)
 	if err == nil && view.Unannounced {
 		wait.Signal(m.n.Lost) // Redis has lost what it knew, or may have
-		err = m.n.Roster.Announce(ctx, m.set, m.defs)
+		of := m.n.announcer.now.Load()
+		err = m.n.Roster.Announce(ctx, of.set, of.names)
 	}
 	if err != nil {
 		return false, redisconn.Explain("beat", err)
@@ -137,14 +132,13 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 	}
 	old := m.n.View.Crowd()
 	nodes := m.kept(old, view.Nodes())
-	sets, err := m.sets(ctx, old, nodes)
+	next, err := m.crowd(ctx, old, nodes)
 	if err != nil {
 		return false, err
 	}
-	next := &Crowd{Nodes: nodes, Sets: sets}
 	next.builds(view.Members, old)
 	m.n.Lanes.Seen(view.Members, nodes)
-	same := old != nil && slices.EqualFunc(old.Nodes, nodes, sameNode) && len(old.Sets) == len(sets)
+	same := old != nil && slices.EqualFunc(old.Nodes, nodes, sameNode) && len(old.Sets) == len(next.Sets) && len(old.known.chunks) == len(next.known.chunks)
 	if !same || !maps.Equal(old.standby, next.standby) {
 		m.n.View.set(next)
 	}
@@ -195,30 +189,33 @@ func sameNode(a, b sharding.Node) bool {
 	return a.ID == b.ID && a.Weight == b.Weight && a.Set == b.Set && a.Draining == b.Draining && maps.Equal(a.Labels, b.Labels)
 }
 
-// sets reads the sets of definitions that are new to this node.
-func (m *members) sets(ctx context.Context, old *Crowd, nodes []sharding.Node) (map[string]map[string]string, error) {
-	sets := map[string]map[string]string{m.set: m.defs}
-	var missing []string
-	for _, n := range nodes {
-		if sets[n.Set] != nil || slices.Contains(missing, n.Set) {
-			continue
+// crowd is these nodes with what they hold: what is new to this node is read. What cannot be read now is tried again at the next beat.
+func (m *members) crowd(ctx context.Context, old *Crowd, nodes []sharding.Node) (c *Crowd, err error) {
+	before := m.n.announcer.now.Load().known()
+	if old != nil {
+		before = old.known
+	}
+	c = &Crowd{Nodes: nodes}
+	var unread int
+	c.Sets, c.known, unread, err = holdings(ctx, m.n.Roster, m.n.Ledger.Partitions(), nodes, before, m.read)
+	m.damaged.Note(unread, "lists of what nodes hold, in the roster; they may hold anything")
+	return c, err
+}
+
+// read reads chunks, but for those of partitions whose masters are unreachable.
+func (m *members) read(ctx context.Context, wanted map[int][]string) (map[string]map[string]string, error) {
+	all := make(map[string]map[string]string)
+	for _, part := range slices.Sorted(maps.Keys(wanted)) {
+		err := m.n.Lanes.At("beat", part, func() error {
+			some, err := m.n.Ledger.Held(ctx, map[int][]string{part: wanted[part]})
+			maps.Copy(all, some)
+			return err
+		})
+		if err != nil && !errors.Is(err, lane.ErrBreaker) {
+			return all, err
 		}
-		if old != nil && old.Sets[n.Set] != nil {
-			sets[n.Set] = old.Sets[n.Set]
-			continue
-		}
-		missing = append(missing, n.Set)
 	}
-	if len(missing) == 0 {
-		return sets, nil
-	}
-	read, err := m.n.Roster.Sets(ctx, missing)
-	if err != nil && !errors.Is(err, roster.ErrDamaged) {
-		return nil, redisconn.Explain("read the sets of definitions", err)
-	}
-	m.damaged.Note(len(missing)-len(read), "sets of definitions in the roster; their nodes count as holding nothing")
-	maps.Copy(sets, read)
-	return sets, nil
+	return all, nil
 }
 
 func (m *members) self() roster.Member {
@@ -233,7 +230,7 @@ func (m *members) self() roster.Member {
 	}
 	return roster.Member{
 		Node: sharding.Node{
-			ID: n.ID, Name: n.Name, Weight: n.Weight, Labels: n.Labels, Set: m.set, Draining: n.Standing.Leaving.Load(),
+			ID: n.ID, Name: n.Name, Weight: n.Weight, Labels: n.Labels, Set: n.announcer.now.Load().set, Draining: n.Standing.Leaving.Load(),
 		},
 		Version: n.Version, Revision: n.Revision, Generation: n.Generation, State: state, Started: m.start,
 		OffsetMS: n.Clock.Ahead().Milliseconds(), Running: n.Slots.Used(), Jobs: n.Jobs.Len(), Owned: owned,

@@ -56,7 +56,7 @@ func (c *Crowd) mark(who []byte, j *work.Job) bool {
 
 // mayRun says whether a node may run a job: it holds this very definition, is not draining and has its labels.
 func (c *Crowd) mayRun(n *sharding.Node, j *work.Job) bool {
-	return !n.Draining && sharding.Matches(j.Labels, n.Labels) && c.Sets[n.Set][j.Name] == j.Digest
+	return !n.Draining && sharding.Matches(j.Labels, n.Labels) && c.Sets[n.Set].Holds(j.Name, j.Digest)
 }
 
 // owned are the jobs, of all that a node has, for which it goes first.

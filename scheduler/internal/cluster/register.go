@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -39,18 +38,15 @@ func (r *registrar) begun() {
 }
 
 // register stores the definitions of jobs, in batches by partition and there by index, however they
-// are listed. A partition whose master is unreachable keeps its own jobs outside: beside lane.ErrBreaker stand the facts of all others. A new job starts from now. Where another definition is stored, the newer revision
+// are listed. Their texts are sent when the ledger lacks one of them. A partition whose master is unreachable keeps its own jobs outside: beside lane.ErrBreaker stand the facts of all others. A new job starts from now. Where another definition is stored, the newer revision
 // decides, and between equal ones the one that registers later; an older one counts again when no
 // other living node holds the stored one. What is wrong with one job keeps no other outside.
 func (r *registrar) register(ctx context.Context, list []*work.Job) ([]fact, error) {
 	wishes := make([]*Wish, len(list))
 	for i, j := range list {
-		raw, err := json.Marshal(j.Def)
-		if err != nil {
-			return nil, fmt.Errorf("definition of job %s: %w", j.Name, err)
-		}
-		wishes[i] = &Wish{Job: j, Def: ledger.Definition{Job: j.Name, Digest: j.Digest, Revision: r.n.Revision, Generation: r.n.Generation, Text: raw}}
+		wishes[i] = &Wish{Job: j, Def: ledger.Definition{Job: j.Name, Digest: j.Digest, Revision: r.n.Revision, Generation: r.n.Generation}}
 	}
+	r.whole = false
 	var facts []fact
 	var some error // of partitions whose masters are unreachable
 	for range Rounds {
@@ -143,6 +139,13 @@ func (r *registrar) define(ctx context.Context, wishes []*Wish) ([]ledger.Define
 		defs := make([]ledger.Definition, len(wishes))
 		for i, w := range wishes {
 			defs[i] = w.At(now)
+			if r.whole || w.whole {
+				raw, err := textOf(w.Job)
+				if err != nil {
+					return nil, err
+				}
+				defs[i].Text = raw
+			}
 		}
 		call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
 		answers, err := r.n.Ledger.Define(call, now.UnixMilli(), defs)
@@ -164,6 +167,9 @@ func (r *registrar) judge(ctx context.Context, w *Wish, got ledger.Defined) (fac
 		}
 		return fact{job: j, cursor: got.Cursor}, true
 	case "differs":
+	case "missing":
+		w.whole, r.whole = true, true // then the others are missing as well, most likely
+		return fact{}, false
 	case "standby":
 		return fact{job: j, outside: work.Standby}, true
 	default:
@@ -176,6 +182,7 @@ func (r *registrar) judge(ctx context.Context, w *Wish, got ledger.Defined) (fac
 	if err == nil && !r.decides(ctx, j, r.fresh || r.outside[j] == work.Unregistered, got) {
 		return fact{job: j, outside: work.Superseded, rival: got.Digest, detail: fmt.Sprintf("stored revision %q, own %q", got.Revision, r.n.Revision)}, true
 	}
+	w.whole = !got.Stored
 	if err == nil {
 		err = w.Replaces(old, got.Digest, got.Cursor)
 	}
@@ -186,12 +193,12 @@ func (r *registrar) judge(ctx context.Context, w *Wish, got ledger.Defined) (fac
 }
 
 // decides says whether this node's definition takes the place of a stored one of its own generation: the newer revision
-// does; of equal ones that which is registered later, but not one that was replaced before; and any if nobody who lives
+// does; of equal ones that which is registered later, but not one that was stored before; and any if nobody who lives
 // and claims holds the stored one, older builds apart: the build that stored it may be gone. Never over another generation's:
 // that is for a promotion.
 func (r *registrar) decides(ctx context.Context, j *work.Job, fresh bool, stored ledger.Defined) bool {
 	if r.n.Standing.Cordon.Load() == nil { // else it would stop those who claim, and claims nothing itself
-		if own := r.n.Revision; own > stored.Revision || fresh && own == stored.Revision && !slices.Contains(stored.Former, j.Digest) {
+		if own := r.n.Revision; own > stored.Revision || fresh && own == stored.Revision && !stored.Stored {
 			return true
 		}
 	}
@@ -211,7 +218,7 @@ func (r *registrar) held(ctx context.Context, name, digest string) bool {
 	if r.around == nil {
 		call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
 		defer cancel()
-		c, _, _, err := LookAround(call, r.n.Roster)
+		c, _, _, err := LookAround(call, r.n.Ledger, r.n.Roster, r.n.View.Crowd(), r.n.Ledger.Partition(name))
 		if err != nil {
 			return true // as far as this node knows; it asks again
 		}

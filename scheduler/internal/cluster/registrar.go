@@ -32,10 +32,11 @@ type registrar struct {
 	told    chan struct{}        // holds one signal: casts is not empty
 	epoch   chan struct{}        // holds one signal: the epoch of promotions is another one
 	stirred chan struct{}        // holds one signal: the crowd is another one
+	whole   bool                 // of the registration that is made: texts are sent at once, the ledger lacks some
 	around  *Crowd               // the cluster as it was read after the answer that is being judged; nil: not yet
 	idle    atomic.Bool          // all jobs are on standby
 	waiting waiting
-	shelf   shelf
+	kept    map[*work.Job]bool // on standby, and their definitions are stored
 
 	refollowed time.Time
 
@@ -51,7 +52,7 @@ type outcast struct {
 
 func newRegistrar(n *Cluster) *registrar {
 	r := &registrar{
-		n: n, outside: make(map[*work.Job]string, n.Jobs.Len()), fresh: true, shelf: shelf{fresh: true, has: make(map[*work.Job]bool)},
+		n: n, outside: make(map[*work.Job]string, n.Jobs.Len()), fresh: true, kept: make(map[*work.Job]bool),
 		lost: n.Lost, told: make(chan struct{}, 1), epoch: make(chan struct{}, 1),
 		stirred: make(chan struct{}, 1), rivals: make(map[*work.Job]string), changed: make(chan struct{}, 1),
 	}
@@ -77,6 +78,8 @@ func (r *registrar) run(ctx context.Context) {
 			}
 		case <-r.lost:
 			what = tryAll
+			r.n.announcer.again()
+			clear(r.kept)
 			r.n.Log.Info("every job is registered again, in case that Redis has lost it")
 			for _, j := range r.n.Jobs.All() {
 				r.outside[j] = work.Vanished
@@ -125,8 +128,11 @@ func (r *registrar) take() (now bool) {
 		if !r.has[o.job] {
 			continue // it was removed
 		}
-		if o.why == work.Superseded {
+		switch o.why {
+		case work.Superseded:
 			o.why = work.Displaced // by a newer build or another generation, once will tell
+		case work.Vanished:
+			r.n.announcer.again()
 		}
 		if r.outside[o.job] == "" && o.why != work.Sealed && o.why != work.Displaced { // that is said once for all, see once
 			r.n.Log.Warn("job is not claimed by this node any more", "job", o.job.Name, "why", o.why)
@@ -139,10 +145,14 @@ func (r *registrar) take() (now bool) {
 
 // once tries jobs that are outside and tells the agenda.
 func (r *registrar) once(ctx context.Context, what scope) error {
+	err := cmp.Or(r.n.announcer.announce(ctx), r.n.announcer.tidy(ctx))
+	if err != nil {
+		return err
+	}
 	if err := r.refollow(ctx); err != nil || len(r.outside) == 0 && !r.waiting.looks {
 		return err
 	}
-	what, err := r.hope(ctx, what)
+	what, err = r.hope(ctx, what)
 	if err != nil {
 		return err
 	}
@@ -172,7 +182,7 @@ func (r *registrar) once(ctx context.Context, what scope) error {
 	}
 	r.waiting.tried(what, time.Since(began))
 	r.stands()
-	if err := r.shelve(ctx); err != nil {
+	if err := r.keep(ctx); err != nil {
 		return err
 	}
 	r.n.Health.OK("register")

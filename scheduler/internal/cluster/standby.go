@@ -12,8 +12,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// A node whose generation is not the active one is on standby: it is in the roster and ready, keeps its definitions beside
-// the active ones, and claims nothing. So is a single job that a promotion by pattern has given to another generation.
+// A node whose generation is not the active one is on standby: it is in the roster and ready, stores its definitions, which
+// no entry names, and claims nothing. So is a single job that a promotion by pattern has given to another generation.
 //
 //	             all its jobs are another generation's
 //	registered ─────────────────────────────────────────► standby

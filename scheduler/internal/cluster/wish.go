@@ -21,6 +21,7 @@ type Wish struct {
 	old  *jobs.Schedule // of the definition to be replaced; nil to create, or when it had no more ticks
 	// after is the job that the definition to be replaced follows.
 	after string
+	whole bool // the definition's text is sent
 }
 
 // At is the definition as of one instant: the new schedule's first tick after it, and the old

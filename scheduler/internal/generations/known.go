@@ -32,16 +32,16 @@ type generation struct {
 	alive   int                 // how many of those may claim: those that drain may not
 	held    map[string][]string // what those that may claim hold: by job, the digests
 	unclear int                 // of how many of those that cannot be read
-	kept    map[string]*aside   // its definitions beside the active ones, by job
+	kept    map[string]*version // the definition of each job that it would run
 }
 
-// aside is one definition beside the active ones.
-type aside struct {
-	ledger.Aside
+// version is a job's definition in a generation.
+type version struct {
+	ledger.Announced
 	def jobs.Definition
 }
 
-// Read reads it all; jobs first, for what is stored of a generation that is promoted now was beside before.
+// Read reads it all.
 func Read(ctx context.Context, l *ledger.Ledger, roster *roster.Roster) (*Known, error) {
 	k := &Known{defs: make(map[string]jobs.Definition), of: make(map[string]*generation), orphans: make(map[string]bool)}
 	var err error
@@ -58,30 +58,78 @@ func Read(ctx context.Context, l *ledger.Ledger, roster *roster.Roster) (*Known,
 			k.named(d.Generation)
 		}
 	}
-	beside, _, err := l.Beside(ctx)
+	announced, err := l.Announced(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range beside {
-		d, err := jobs.ParseDefinition(a.Text)
-		if err != nil || d.Name != a.Job || d.Generation != a.Generation || d.Digest() != a.Digest {
-			continue // written by a newer version, or by nobody we know
-		}
-		k.named(a.Generation).kept[a.Job] = &aside{Aside: a, def: d}
-	}
-	crowd, members, _, err := cluster.LookAround(ctx, roster)
+	crowd, members, _, err := cluster.LookAround(ctx, l, roster, nil, l.All()...)
 	if err != nil {
 		return nil, err
 	}
 	k.members = members
 	k.announce(crowd)
-	return k, nil
+	return k, k.keep(ctx, l, announced)
+}
+
+// keep notes the definitions that were announced: of those of one job in a generation the one that living nodes hold, then the
+// newest. One whose text is not stored is left out, and so is a job of the active generation that was removed.
+func (k *Known) keep(ctx context.Context, l *ledger.Ledger, announced []ledger.Announced) error {
+	stored := make(map[string]bool, len(k.stored))
+	for _, s := range k.stored {
+		stored[s.Job] = true
+	}
+	removed := func(a ledger.Announced, g *generation) bool {
+		return !stored[a.Job] && g.held[a.Job] == nil && a.Generation == k.Control.Generation && k.Control.Promoting == ""
+	}
+	for _, a := range announced {
+		g := k.named(a.Generation)
+		if removed(a, g) {
+			continue
+		}
+		was := g.kept[a.Job]
+		if was == nil {
+			g.kept[a.Job] = &version{Announced: a}
+			continue
+		}
+		held, before := slices.Contains(g.held[a.Job], a.Digest), slices.Contains(g.held[a.Job], was.Digest)
+		if held && !before || held == before && a.Newer(was.Announced) {
+			was.Announced = a
+		}
+	}
+	return k.texts(ctx, l)
+}
+
+// texts reads the definitions that are kept.
+func (k *Known) texts(ctx context.Context, l *ledger.Ledger) error {
+	digests := make([][]string, l.Partitions())
+	for _, g := range k.of {
+		for job, v := range g.kept {
+			part := l.Partition(job)
+			digests[part] = append(digests[part], v.Digest)
+		}
+	}
+	texts := make(map[string]string)
+	for part, of := range digests {
+		some, err := l.Definitions(ctx, part, of)
+		if err != nil {
+			return err
+		}
+		maps.Copy(texts, some)
+	}
+	for name, g := range k.of {
+		maps.DeleteFunc(g.kept, func(job string, v *version) bool {
+			d, err := jobs.ParseDefinition([]byte(texts[v.Digest]))
+			v.def = d // else it was written by a newer version, or by nobody we know
+			return err != nil || d.Name != job || d.Generation != name || d.Digest() != v.Digest
+		})
+	}
+	return nil
 }
 
 // named is the generation of that name, a new one if there was no sign of it before.
 func (k *Known) named(name string) *generation {
 	if k.of[name] == nil {
-		k.of[name] = &generation{held: make(map[string][]string), kept: make(map[string]*aside)}
+		k.of[name] = &generation{held: make(map[string][]string), kept: make(map[string]*version)}
 	}
 	return k.of[name]
 }
@@ -95,14 +143,14 @@ func (k *Known) announce(crowd *cluster.Crowd) {
 		if m.Draining {
 			continue
 		}
-		if g.alive++; set == nil {
+		if g.alive++; !set.Whole() {
 			g.unclear++
 		}
 		if seen[m.Set] {
 			continue
 		}
 		seen[m.Set] = true
-		for job, digest := range set {
+		for job, digest := range set.All() {
 			g.held[job] = append(g.held[job], digest)
 		}
 	}
@@ -123,21 +171,6 @@ func (k *Known) Nodes(name string) []string { return slices.Sorted(slices.Values
 func (k *Known) runs(generation, job string) (is, readable bool) {
 	d, readable := k.defs[job]
 	return readable && d.Generation == generation, readable
-}
-
-// borrowed says that an orphan's definition is another generation's, which has it beside: a promotion has only put it under
-// the name of the generation that it is stored as.
-func (k *Known) borrowed(job, digest string) bool {
-	of := k.defs[job].Generation
-	if !k.orphans[job] {
-		return false
-	}
-	for name, g := range k.of {
-		if a := g.kept[job]; name != of && a != nil && relabelled(a.def, of).Digest() == digest {
-			return true
-		}
-	}
-	return false
 }
 
 // relabelled is a stored definition under another generation's name: nobody has it, so nobody claims the job.

@@ -44,14 +44,13 @@ type promoter struct {
 	out    Promotion
 	fresh  map[string]bool // jobs that nobody had before, and that were not counted yet
 	alone  map[string]bool // jobs whose records are not understood
-	swept  map[string]bool // partitions in which what is beside was looked through, by generation
 }
 
 // Promote makes a generation's definitions those that are run. Interrupted anywhere, the same call goes on under the same epoch.
 // What it did stands beside an error too.
 func Promote(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, name string, o Options) (Promotion, error) {
 	p := &promoter{l: l, roster: roster, o: o, p: ledger.Promotion{Generation: name, Pattern: o.Pattern, Cancel: o.CancelRunning},
-		fresh: make(map[string]bool), alone: make(map[string]bool), swept: make(map[string]bool)}
+		fresh: make(map[string]bool), alone: make(map[string]bool)}
 	if _, err := path.Match(o.Pattern, ""); err != nil || strings.ContainsAny(o.Pattern, "|\n") {
 		return p.out, p.refused("the pattern %q is none: use * ? and [a-z] as in file names", o.Pattern)
 	}
@@ -148,7 +147,7 @@ func (p *promoter) done(makers []string, goals []*goal) bool {
 type goal struct {
 	job    string
 	stored *ledger.Stored // nil for one that nobody has yet
-	want   *aside         // nil for one that the generation does not have
+	want   *version       // nil for one that the generation does not have
 	wish   *cluster.Wish  // what it asks of the ledger
 }
 
@@ -191,8 +190,8 @@ func (p *promoter) matches(job string) bool {
 }
 
 // wanted are the definitions to be promoted: those that living nodes of the generation have, or with Force all that are kept.
-func (p *promoter) wanted() map[string]*aside {
-	g, wanted := p.known.of[p.p.Generation], make(map[string]*aside)
+func (p *promoter) wanted() map[string]*version {
+	g, wanted := p.known.of[p.p.Generation], make(map[string]*version)
 	for _, job := range slices.Sorted(maps.Keys(g.kept)) {
 		its, _ := p.known.runs(p.p.Generation, job)
 		switch a := g.kept[job]; {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -17,41 +16,13 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// switchAll switches jobs, in batches by partition. What a batch replaces is kept beside before, for the way back.
+// switchAll switches jobs, in batches by partition.
 func (p *promoter) switchAll(ctx context.Context, goals []*goal) error {
 	slices.SortStableFunc(goals, func(a, b *goal) int { return cmp.Compare(p.l.Partition(a.job), p.l.Partition(b.job)) })
 	for batch := range work.Batches(goals, func(g *goal) int { return p.l.Partition(g.job) }) {
-		if err := p.save(ctx, batch); err != nil {
-			return err
-		}
 		if err := p.switchSome(ctx, batch); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// save keeps the stored definitions of jobs of one partition beside, each for its generation.
-func (p *promoter) save(ctx context.Context, goals []*goal) error {
-	batches := make(map[string][]ledger.Aside)
-	for _, g := range goals {
-		if g.stored == nil || p.known.borrowed(g.job, g.stored.Digest) {
-			continue // it is kept as what it is
-		}
-		of := p.known.defs[g.job].Generation
-		a := ledger.Aside{Generation: of, Job: g.job, Digest: g.stored.Digest, Revision: g.stored.Revision, Text: g.stored.Definition}
-		if was := p.known.of[of].kept[g.job]; was != nil {
-			a.Was = was.Digest
-		}
-		batches[of] = append(batches[of], a)
-	}
-	for _, of := range slices.Sorted(maps.Keys(batches)) {
-		place := fmt.Sprint(p.l.Partition(batches[of][0].Job), "|", of)
-		// An answer differs is a node's of that generation, which was quicker.
-		if _, err := p.p.Shelve(ctx, p.l, of, !p.swept[place], batches[of]); err != nil {
-			return p.failed(err)
-		}
-		p.swept[place] = true
 	}
 	return nil
 }
@@ -121,8 +92,10 @@ func (p *promoter) plan(g *goal) error {
 	if schedule == nil && def.After == "" {
 		return errors.New("no schedule")
 	}
-	if d.Text, err = json.Marshal(def); err != nil {
-		return err
+	if g.want == nil { // else it is stored
+		if d.Text, err = json.Marshal(def); err != nil {
+			return err
+		}
 	}
 	d.Digest = def.Digest()
 	g.wish = &cluster.Wish{Job: &work.Job{Job: j, Schedule: schedule, Def: def, Digest: d.Digest}, Def: d}
@@ -146,12 +119,12 @@ func (p *promoter) took(g *goal, got ledger.Defined) (again bool, err error) {
 		} else {
 			p.out.Switched = append(p.out.Switched, g.job)
 		}
-	case "same":
+	case "same", "missing": // nobody announced it for so long that it has left: the next round sees that
 	case "standby":
 		return false, p.p.Outdated()
 	case "differs":
 		if g.stored == nil || got.Digest != g.wish.Def.WasDigest {
-			return false, nil // another definition than was kept beside: the next round looks again
+			return false, nil // another definition than was read: the next round looks again
 		}
 		return g.wish.Replaces(p.known.defs[g.job], got.Digest, got.Cursor) == nil, nil
 	default:

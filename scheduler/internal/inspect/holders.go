@@ -11,7 +11,6 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/roster"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
@@ -27,12 +26,12 @@ type Holding struct {
 }
 
 // Holders takes all jobs there are: who goes first for one depends on the others.
-func Holders(ctx context.Context, roster *roster.Roster, all []ledger.Stored) (map[string]Holding, error) {
-	around, members, _, err := cluster.LookAround(ctx, roster)
+func Holders(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, all []ledger.Stored) (map[string]Holding, error) {
+	around, members, _, err := cluster.LookAround(ctx, l, roster, nil, partitions(l, all)...)
 	if err != nil {
 		return nil, err
 	}
-	c, _ := around.Awake(members)
+	c := around.Awake(members)
 	held := make(map[string]Holding, len(all))
 	var list []*work.Job
 	for _, s := range all {
@@ -40,7 +39,7 @@ func Holders(ctx context.Context, roster *roster.Roster, all []ledger.Stored) (m
 		if d, err := jobs.ParseDefinition(s.Definition); err == nil { // else whoever shows the job says what is wrong with it
 			list = append(list, &work.Job{Job: d.Job(), Digest: s.Digest})
 			for _, m := range members {
-				switch digest := around.Sets[m.Set][s.Job]; {
+				switch digest, _ := around.Sets[m.Set].Digest(s.Job); {
 				case digest == "" || digest == s.Digest:
 				case m.Generation == d.Generation:
 					h.Superseded = append(h.Superseded, m.Name)
@@ -85,15 +84,18 @@ func noNode(c *cluster.Crowd, j *work.Job, h Holding) string {
 
 // HeldBy are the names of the living nodes that hold a job and may register it, in whatever definition, draining ones too. unclear counts
 // the nodes of which it cannot be read.
-func HeldBy(ctx context.Context, roster *roster.Roster, job string) (names []string, unclear int, err error) {
-	around, members, foreign, err := cluster.LookAround(ctx, roster)
+func HeldBy(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, job string) (names []string, unclear int, err error) {
+	around, members, foreign, err := cluster.LookAround(ctx, l, roster, nil, l.Partition(job))
 	if err != nil {
 		return nil, 0, err
 	}
-	c, unclear := around.Awake(members)
-	for _, n := range c.Nodes {
-		if c.Sets[n.Set][job] != "" {
+	for _, n := range around.Awake(members).Nodes {
+		digest, known := around.Sets[n.Set].Digest(job)
+		if digest != "" {
 			names = append(names, cmp.Or(n.Name, n.ID))
+		}
+		if !known {
+			unclear++
 		}
 	}
 	slices.Sort(names)
@@ -104,27 +106,28 @@ func HeldBy(ctx context.Context, roster *roster.Roster, job string) (names []str
 type Idle struct{ Superseded, Standby int }
 
 // IdleJobs counts them for each set of definitions; beside an UnheardError, among the jobs that are heard.
-func IdleJobs(ctx context.Context, l *ledger.Ledger, of *roster.Roster, members []roster.Member) (map[string]Idle, error) {
-	var digests []string
+func IdleJobs(ctx context.Context, l *ledger.Ledger, roster *roster.Roster) (map[string]Idle, error) {
+	all, left := l.Jobs(ctx)
+	if left != nil && !errors.As(left, new(*ledger.UnheardError)) {
+		return nil, left
+	}
+	around, members, _, err := cluster.LookAround(ctx, l, roster, nil, partitions(l, all)...)
+	if err != nil {
+		return nil, err
+	}
 	generation := make(map[string]string) // of a set: its digests differ from those of another generation
 	for _, m := range members {
-		digests = append(digests, m.Set)
 		generation[m.Set] = m.Generation
 	}
-	sets, err := of.Sets(ctx, digests)
-	if err != nil && !errors.Is(err, roster.ErrDamaged) {
-		return nil, redisconn.Explain("list nodes", err)
-	}
-	all, err := l.Jobs(ctx)
 	idle := make(map[string]Idle)
 	for _, s := range all {
 		d, err := jobs.ParseDefinition(s.Definition)
 		if s.Err != nil || err != nil {
 			continue
 		}
-		for set, held := range sets {
+		for set, held := range around.Sets {
 			n := idle[set]
-			switch digest := held[s.Job]; {
+			switch digest, _ := held.Digest(s.Job); {
 			case digest == "" || digest == s.Digest:
 			case d.Generation == generation[set]:
 				n.Superseded++
@@ -134,7 +137,16 @@ func IdleJobs(ctx context.Context, l *ledger.Ledger, of *roster.Roster, members 
 			idle[set] = n
 		}
 	}
-	return idle, err
+	return idle, left
+}
+
+// partitions are those that have some of these jobs.
+func partitions(l *ledger.Ledger, all []ledger.Stored) (parts []int) {
+	for _, s := range all {
+		parts = append(parts, l.Partition(s.Job))
+	}
+	slices.Sort(parts)
+	return slices.Compact(parts)
 }
 
 // Standing is how runs in flight stand by Redis' time Now, ms.
@@ -156,7 +168,7 @@ func Stand(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, all []l
 	if !slices.ContainsFunc(runs, func(r Run) bool { return r.Lease != nil && r.Lease.Pending() }) {
 		return s, nil
 	}
-	held, err := Holders(ctx, roster, all)
+	held, err := Holders(ctx, l, roster, all)
 	if err != nil {
 		return s, err
 	}

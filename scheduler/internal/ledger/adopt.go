@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -22,6 +23,7 @@ type Filler struct {
 	copy    int64
 	sources int // partitions of the namespace that was read
 	parts   []part
+	held    []holders // by partition
 }
 
 // part is what is to be written into a partition next.
@@ -37,7 +39,7 @@ type part struct {
 // worth of jobs to take. From then on nothing is written of a copy before it. It returns ErrRefused when the move does not
 // fill the namespace, or when a later copy has begun.
 func (l *Ledger) Fill(ctx context.Context, id string, number int64, sources int) (*Filler, error) {
-	f := &Filler{l: l, id: id, copy: number, sources: sources, parts: make([]part, len(l.keys))}
+	f := &Filler{l: l, id: id, copy: number, sources: sources, parts: make([]part, len(l.keys)), held: make([]holders, len(l.keys))}
 	if err := l.EndCopies(ctx, id, number); err != nil {
 		return nil, err
 	}
@@ -106,6 +108,12 @@ func (f *Filler) Add(ctx context.Context, p Piece) error {
 		if !f.belongs(p, q) {
 			continue
 		}
+		if p.kind == pieceAnnounced {
+			if err := f.announce(ctx, q, p); err != nil {
+				return err
+			}
+			continue
+		}
 		for _, piece := range pages(p) {
 			f.parts[q].add(f.l.keys[q], piece)
 			if err := f.flush(ctx, q, false); err != nil {
@@ -147,9 +155,8 @@ func pages(p Piece) []Piece {
 
 func (b *part) add(k keys, p Piece) {
 	b.bytes += p.size()
-	score := strconv.FormatFloat(p.score, 'f', -1, 64)
 	hash := map[kind]string{pieceEntry: k.jobs, pieceDef: k.defs, pieceWaiting: k.waiting, pieceCancel: k.cancels, pieceKept: k.kept,
-		piecePause: k.pauses, pieceFollowers: k.followers, pieceFormer: k.former, pieceBeside: k.beside}
+		piecePause: k.pauses, pieceFollowers: k.followers}
 	set := map[kind]string{pieceDue: k.due, piecePending: k.pending, pieceUnique: k.unique, pieceEvent: k.outbox}
 	switch {
 	case p.kind == pieceRows:
@@ -159,15 +166,25 @@ func (b *part) add(k keys, p Piece) {
 		}
 		b.do("R", k.history+p.job, rows...)
 	case set[p.kind] != "":
-		b.do("Z", set[p.kind], score, p.name)
+		b.do("Z", set[p.kind], score(p.score), p.name)
 	default:
 		b.do("H", hash[p.kind], p.name, p.value)
 	}
 }
 
+// score spells the score of a sorted set.
+func score(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+
 // Flush writes what Add has not written yet.
 func (f *Filler) Flush(ctx context.Context) error {
 	for p := range f.parts {
+		for _, of := range slices.Sorted(maps.Keys(f.held[p])) {
+			f.parts[p].chunk(f.l.keys[p], of, f.held[p][of])
+			if err := f.flush(ctx, p, false); err != nil {
+				return err
+			}
+		}
+		f.held[p] = nil
 		if err := f.flush(ctx, p, true); err != nil {
 			return err
 		}

@@ -61,7 +61,7 @@ func (l *Ledger) EachJob(ctx context.Context, name string, f func(JobBooks)) (Un
 			slices.Sort(names)
 		}
 		for part := range slices.Chunk(names, pageMax) {
-			page, err := l.page(ctx, k, part)
+			page, err := l.page(ctx, p, k, part)
 			if err != nil {
 				return u, err
 			}
@@ -79,25 +79,35 @@ func (l *Ledger) EachJob(ctx context.Context, name string, f func(JobBooks)) (Un
 type page struct {
 	keys          keys
 	names         []string
-	entries, defs *redis.SliceCmd
+	entries       *redis.SliceCmd
+	defs          map[string]string // by digest; they do not change, so they need not be read at the same instant
 	runs, waiting *redis.MapStringStringCmd
 	rows          []*redis.StringSliceCmd
 }
 
-func (l *Ledger) page(ctx context.Context, k keys, names []string) (*page, error) {
-	g := &page{keys: k, names: names, rows: make([]*redis.StringSliceCmd, len(names))}
+func (l *Ledger) page(ctx context.Context, part int, k keys, names []string) (*page, error) {
+	g := &page{keys: k, names: names, defs: make(map[string]string, len(names)), rows: make([]*redis.StringSliceCmd, len(names))}
 	_, err := l.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		g.entries, g.defs = p.HMGet(ctx, k.jobs, names...), p.HMGet(ctx, k.defs, names...)
+		g.entries = p.HMGet(ctx, k.jobs, names...)
 		g.runs, g.waiting = p.HGetAll(ctx, k.runs), p.HGetAll(ctx, k.waiting)
 		for i, name := range names {
 			g.rows[i] = p.LRange(ctx, k.history+name, 0, -1)
 		}
 		return nil
 	})
-	err = cmp.Or(g.entries.Err(), g.defs.Err(), g.runs.Err(), g.waiting.Err(), err)
+	err = cmp.Or(g.entries.Err(), g.runs.Err(), g.waiting.Err(), err)
 	var other redis.Error
 	if err != nil && errors.As(err, &other) && strings.HasPrefix(err.Error(), "WRONGTYPE") {
-		err = cmp.Or(g.entries.Err(), g.defs.Err(), g.runs.Err(), g.waiting.Err()) // a history that is none is said below
+		err = cmp.Or(g.entries.Err(), g.runs.Err(), g.waiting.Err()) // a history that is none is said below
+	}
+	if err == nil {
+		var digests []string
+		for i, name := range names {
+			if e, err := parseEntry(name, text(g.entry(i))); err == nil {
+				digests = append(digests, e.Digest)
+			}
+		}
+		err = l.definitions(ctx, part, digests, g.defs)
 	}
 	return g, l.explain(ctx, "verify", err)
 }
@@ -127,7 +137,7 @@ func (g *page) read(u *Unread, f func(JobBooks)) {
 			u.leave(g.keys.history+name, name, "history", fmt.Errorf("history of %s: %w", name, err))
 			continue
 		}
-		def, err := jobs.ParseDefinition([]byte(text(g.defs.Val()[i])))
+		def, err := jobs.ParseDefinition([]byte(g.defs[e.Digest]))
 		if err != nil {
 			u.leave(g.keys.defs, name, "definition", fmt.Errorf("definition of %s: %w", name, err))
 			def = jobs.Definition{}

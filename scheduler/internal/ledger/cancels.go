@@ -18,7 +18,7 @@ type Cancel struct {
 // more still looks for. Beside the error of a master that does not answer stands what the others have.
 func (l *Ledger) Cancels(ctx context.Context, parts ...int) ([]Cancel, error) {
 	if len(parts) == 0 {
-		parts = l.every()
+		parts = l.All()
 	}
 	read := make([]*redis.MapStringStringCmd, len(l.keys))
 	l.eachMaster(ctx, parts, func(parts []int) {

@@ -67,7 +67,7 @@ func (l *Ledger) fits(stored Control) error {
 
 // setGates writes the gates that are not there, which say that the generation "" makes new jobs.
 func (l *Ledger) setGates(ctx context.Context, c Control) error {
-	return l.unheard(ctx, nodePatience, "open namespace "+l.cfg.Namespace, l.every(), func(ctx context.Context, parts []int) error {
+	return l.unheard(ctx, nodePatience, "open namespace "+l.cfg.Namespace, l.All(), func(ctx context.Context, parts []int) error {
 		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for _, part := range parts {
 				p.SetNX(ctx, l.keys[part].gate, gate{epoch: c.Epoch, generation: c.Generation, state: gateOpen}.String(), 0)
@@ -110,7 +110,7 @@ func control(ctx context.Context, client redis.UniversalClient, cfg Config, crea
 			ErrNoNamespace, cfg.Namespace, redisconn.Addr(client))
 	}
 	if record["format"] != format {
-		return Control{}, fmt.Errorf("%w: namespace %q has layout %q and this version knows %q; use the version that wrote it",
+		return Control{}, fmt.Errorf("%w: namespace %q has layout %q and this version knows %q; use the version that wrote it, or another namespace",
 			ErrForeign, cfg.Namespace, record["format"], format)
 	}
 	n, err := strconv.Atoi(record["partitions"])

@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/escapement/escapement/locking/redisconn"
 )
@@ -12,8 +11,9 @@ import (
 type Definition struct {
 	Job, Digest, Revision string
 	Generation            string // of the node, or that is promoted
-	Text                  []byte // JSON
-	Cursor                int64  // first tick of its schedule after now, ms; 0 for none
+	// Text is the definition's JSON. It may be left out where it may be stored already: the answer is missing if it is not.
+	Text   []byte
+	Cursor int64 // first tick of its schedule after now, ms; 0 for none
 	// To replace a stored definition: its digest and cursor as the caller saw them, and the last
 	// and number of its ticks that nobody will run any more. A zero WasDigest only creates.
 	WasDigest string
@@ -32,14 +32,15 @@ type Definition struct {
 
 // Defined is the answer to one Definition.
 type Defined struct {
-	Word     string // created, same, replaced, differs, standby, foreign
+	Word     string // created, same, replaced, missing, differs, standby, foreign
 	Cursor   int64  // of the entry as it now stands, ms
 	Digest   string
 	Revision string
-	Text     []byte // differs: the stored definition
+	Text     []byte // differs: the current definition
 	Last     int64  // latest instant ever accounted for, ms; 0 for none
-	// Former are, with differs, digests that were replaced, newest first: the last eight.
-	Former []string
+	// Stored says, with differs, that the definition that was asked for is stored all the same: it was current before, or its
+	// generation was on standby.
+	Stored bool
 }
 
 // Define registers definitions, all of jobs in one partition and at most BatchMax. A new job
@@ -58,7 +59,7 @@ func (l *Ledger) Switch(ctx context.Context, now, epoch int64, batch []Definitio
 
 func (l *Ledger) define(ctx context.Context, now int64, epoch string, batch []Definition) ([]Defined, error) {
 	k := l.keys[l.Partition(batch[0].Job)]
-	ks := append(make([]string, 0, 9+len(batch)), k.jobs, k.defs, k.due, k.kept, k.outbox, k.followers)
+	ks := append(make([]string, 0, 8+len(batch)), k.jobs, k.defs, k.due, k.kept, k.outbox, k.followers)
 	keep, keepFor := l.keepArgs()
 	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, epoch}
 	for _, d := range batch {
@@ -69,7 +70,7 @@ func (l *Ledger) define(ctx context.Context, now int64, epoch string, batch []De
 		args = append(args, d.Job, d.Digest, plain(d.Revision), orNone(d.Cursor), d.WasDigest, orNone(d.WasCursor),
 			orNone(d.Until), ms(d.Count), orNone(d.Upcoming), plain(d.Old), plain(d.Generation), flagged(d.Same), d.Text)
 	}
-	ks = append(ks, k.anew, k.former, k.gate)
+	ks = append(ks, k.anew, k.gate)
 	reply, err := defineScript.Run(ctx, l.client, ks, args...).Slice()
 	if err != nil {
 		return nil, redisconn.Explain("define", err)
@@ -84,17 +85,9 @@ func (l *Ledger) define(ctx context.Context, now int64, epoch string, batch []De
 	for i := range out {
 		r := reply[i*7:]
 		out[i] = Defined{Word: text(r[0]), Cursor: number(r[1]), Digest: text(r[2]), Revision: text(r[3]),
-			Text: []byte(text(r[4])), Last: number(r[5]), Former: listed(text(r[6]))}
+			Text: []byte(text(r[4])), Last: number(r[5]), Stored: text(r[6]) != ""}
 	}
 	return out, nil
-}
-
-// listed reads names parted by commas.
-func listed(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return strings.Split(s, ",")
 }
 
 // flagged spells a flag.

@@ -3,7 +3,6 @@ package ledger
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,7 +88,7 @@ func TestDefineNeverGoesBehindWhatRan(t *testing.T) {
 		r.pass(t, time.Minute)
 		r.runOne(t, "a", 1)
 		r.clock(t, (noon+500)*1000, "bbbbbbbbbbbb")
-		d := Definition{Job: "a", Digest: "d-half", Cursor: noon + 1000, WasDigest: "d-second", WasCursor: noon + 2000}
+		d := Definition{Job: "a", Digest: "d-half", Text: []byte("{}"), Cursor: noon + 1000, WasDigest: "d-second", WasCursor: noon + 2000}
 		if got := must(r.led.Define(t.Context(), r.now, []Definition{d})); got[0].Word != "differs" || got[0].Last != noon+1000 {
 			t.Errorf("the tick that ran: %+v", got)
 		}
@@ -188,40 +187,30 @@ func TestSameKeepsTheCursor(t *testing.T) {
 	})
 }
 
-// TestFormer: which definitions were replaced is remembered, newest first, eight of them, but not of what came back; it
-// goes with the job.
-func TestFormer(t *testing.T) {
+// TestDefinitionsAreStoredOnce: what is stored need not be sent again, what is not must be; and it is said whether a definition that
+// is not current is stored.
+func TestDefinitionsAreStoredOnce(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		r.create(t, "a")
-		stored := "d-second"
-		turn := func(digests ...string) {
-			t.Helper()
-			for _, digest := range digests {
-				r.defined(t, "replaced", -1, Definition{Job: "a", Digest: digest, Text: []byte("{}"), WasDigest: stored, Same: true})
-				stored = digest
-			}
+		first := Definition{Job: "a", Digest: "d-1", Cursor: noon + 1000}
+		r.defined(t, "missing", -1, first)
+		first.Text = []byte("{1}")
+		r.defined(t, "created", -1, first)
+		first.Text = nil
+		r.defined(t, "same", -1, first)
+		second := Definition{Job: "a", Digest: "d-2", Same: true}
+		if got := r.defined(t, "differs", -1, second); got.Stored || string(got.Text) != "{1}" {
+			t.Errorf("one that is not stored: %+v", got)
 		}
-		former := func(want ...string) {
-			t.Helper()
-			got := r.defined(t, "differs", -1, Definition{Job: "a", Digest: "d-asking", Text: []byte("{}")}).Former
-			if !slices.Equal(got, want) {
-				t.Fatalf("former: %q, want %q", got, want)
-			}
+		second.WasDigest = "d-1"
+		r.defined(t, "missing", -1, second)
+		second.Text = []byte("{2}")
+		r.defined(t, "replaced", -1, second)
+		if got := r.defined(t, "differs", -1, Definition{Job: "a", Digest: "d-1"}); !got.Stored || string(got.Text) != "{2}" {
+			t.Errorf("one that was current: %+v", got)
 		}
-		former()
-		turn("d-1", "d-2", "d-3")
-		former("d-2", "d-1", "d-second")
-		turn("d-1") // a rollback
-		former("d-3", "d-2", "d-second")
-		turn("d-3", "e-0", "e-1", "e-2", "e-3", "e-4", "e-5", "e-6")
-		former("e-5", "e-4", "e-3", "e-2", "e-1", "e-0", "d-3", "d-1")
-		// A replacement that moves the cursor is remembered as well.
-		r.defined(t, "replaced", -1, Definition{Job: "a", Digest: "e-7", Text: []byte("{}"), WasDigest: "e-6", WasCursor: noon + 1000, Upcoming: noon + 1000, Cursor: noon + 2000})
-		former("e-6", "e-5", "e-4", "e-3", "e-2", "e-1", "e-0", "d-3")
-		if err := r.led.Remove(t.Context(), "a"); err != nil {
-			t.Fatal(err)
+		r.defined(t, "replaced", -1, Definition{Job: "a", Digest: "d-1", WasDigest: "d-2", Same: true})
+		if text := must(r.led.Job(t.Context(), "a")).Definition; string(text) != "{1}" {
+			t.Errorf("the way back leads to %s", text)
 		}
-		r.create(t, "a")
-		former()
 	})
 }

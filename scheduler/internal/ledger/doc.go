@@ -34,6 +34,12 @@
 // the last one accounted for, and an operator may rewind it, whereupon ticks are granted as later
 // attempts. Verify checks that, and works out from the schedules what the steps must be.
 //
+// # Definitions
+//
+// A definition is stored once, under its digest, which covers its job's name and its generation. A job's entry names the
+// current one. Nodes announce which definitions they hold in chunks, so that a promotion finds those of its generation;
+// a definition stays as long as an entry names it, or a chunk that nodes announced within AnnouncedFor. See Announce and Tidy.
+//
 // # Windows
 //
 // A script cannot count ticks; a node plans a step and the script checks that it fits. What it checks

@@ -30,8 +30,7 @@ const (
 	pieceUnique                // unique
 	pieceFollowers             // followers
 	pieceEvent                 // outbox
-	pieceFormer                // former
-	pieceBeside                // beside
+	pieceAnnounced             // chunks and announced
 )
 
 // Piece is something that is stored of a job, in a spelling that does not depend on the partition.
@@ -75,9 +74,9 @@ type export struct {
 
 // shelf is a partition without its histories and what is kept beside them.
 type shelf struct {
-	jobs, defs, waiting, cancels, pauses, followers, former, beside *redis.MapStringStringCmd
-	due, pending, unique, outbox                                    *redis.ZSliceCmd
-	kept                                                            *redis.IntCmd
+	jobs, defs, waiting, cancels, pauses, followers *redis.MapStringStringCmd
+	due, pending, unique, outbox                    *redis.ZSliceCmd
+	kept                                            *redis.IntCmd
 }
 
 func (x *export) partition(ctx context.Context, p int) error {
@@ -86,7 +85,7 @@ func (x *export) partition(ctx context.Context, p int) error {
 	_, err := x.l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		x.store = shelf{
 			jobs: p.HGetAll(ctx, k.jobs), defs: p.HGetAll(ctx, k.defs), waiting: p.HGetAll(ctx, k.waiting), cancels: p.HGetAll(ctx, k.cancels),
-			pauses: p.HGetAll(ctx, k.pauses), followers: p.HGetAll(ctx, k.followers), former: p.HGetAll(ctx, k.former), beside: p.HGetAll(ctx, k.beside),
+			pauses: p.HGetAll(ctx, k.pauses), followers: p.HGetAll(ctx, k.followers),
 			due: p.ZRangeWithScores(ctx, k.due, 0, -1), pending: p.ZRangeWithScores(ctx, k.pending, 0, -1),
 			unique: p.ZRangeWithScores(ctx, k.unique, 0, -1), outbox: p.ZRangeWithScores(ctx, k.outbox, 0, -1), kept: p.HLen(ctx, k.kept),
 		}
@@ -99,7 +98,7 @@ func (x *export) partition(ctx context.Context, p int) error {
 	for _, z := range x.store.unique.Val() {
 		x.owners[member(z)] = ""
 	}
-	for _, step := range []func() error{x.entries, x.byJob, x.waiting, x.events, func() error { return x.histories(ctx) }, x.unique} {
+	for _, step := range []func() error{x.entries, x.byJob, x.definitions, func() error { return x.announced(ctx) }, x.waiting, x.events, func() error { return x.histories(ctx) }, x.unique} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -154,10 +153,9 @@ func (x *export) byJob() error {
 	for _, of := range []struct {
 		kind kind
 		hash *redis.MapStringStringCmd
-	}{{pieceDef, x.store.defs}, {piecePause, x.store.pauses}, {pieceFollowers, x.store.followers}, {pieceFormer, x.store.former}, {pieceBeside, x.store.beside}} {
-		for _, name := range slices.Sorted(maps.Keys(of.hash.Val())) {
-			job := name[strings.LastIndexByte(name, '|')+1:] // GENERATION|JOB, of what another generation wants
-			if err := x.put(Piece{kind: of.kind, job: job, name: name, value: of.hash.Val()[name]}); err != nil {
+	}{{piecePause, x.store.pauses}, {pieceFollowers, x.store.followers}} {
+		for _, job := range slices.Sorted(maps.Keys(of.hash.Val())) {
+			if err := x.put(Piece{kind: of.kind, job: job, name: job, value: of.hash.Val()[job]}); err != nil {
 				return err
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// byJob is what a server holds of a namespace, without gates and the control record, whatever partition it lies in.
+// byJob is what a server holds of a namespace, without gates, chunks and the control record, whatever partition it lies in.
 func byJob(tb testing.TB, client *redis.Client, ns string) map[string]string {
 	tb.Helper()
 	ctx, all, cursors := tb.Context(), map[string]string{}, map[string]string{}
@@ -22,7 +22,7 @@ func byJob(tb testing.TB, client *redis.Client, ns string) map[string]string {
 		}
 		_, rest, _ = strings.Cut(rest, "}:")
 		switch kind := client.Type(ctx, key).Val(); {
-		case rest == "gate":
+		case rest == "gate", rest == "chunks", rest == "announced":
 		case kind == "list":
 			all[rest] = strings.Join(client.LRange(ctx, key, 0, -1).Val(), "\n")
 		case kind == "zset":
@@ -107,6 +107,12 @@ func TestExport(t *testing.T) {
 					if _, ok := got[field]; !ok && (strings.HasPrefix(field, "kept ") || strings.HasPrefix(field, "anew ")) {
 						delete(want, field)
 					}
+				}
+				for _, a := range must(from.Announced(t.Context())) {
+					want["announced "+a.Digest+a.Generation] = fmt.Sprint(a.Generation, " ", a.Revision, " ", a.Since)
+				}
+				for _, a := range must(to.Announced(t.Context())) {
+					got["announced "+a.Digest+a.Generation] = fmt.Sprint(a.Generation, " ", a.Revision, " ", a.Since)
 				}
 				for _, d := range differences(want, got) {
 					t.Errorf("seed %d, %s, %d partitions: %s", seed, r.name, n, d)

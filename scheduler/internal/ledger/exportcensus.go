@@ -39,6 +39,8 @@ func (c *Census) Add(p Piece) error {
 		c.Rows += int64(len(p.rows))
 	case pieceEvent:
 		c.Events++
+	case pieceAnnounced:
+		p.score = 0 // a chunk has the latest of its jobs
 	case pieceUnique:
 		was, ok := c.unique[p.name]
 		if ok {

@@ -166,7 +166,7 @@ func TestFollowerHeldInAnotherDefinition(t *testing.T) {
 			holders []string
 			unheld  bool
 			want    Word
-		}{{[]string{"other"}, false, RelayUnheld}, {[]string{"other"}, true, RelayDone}, {[]string{"other", "d-after"}, true, RelayDone}} {
+		}{{[]string{"other"}, false, RelayUnheld}, {[]string{"other"}, true, RelayDone}, {[]string{"other", "d-after-b"}, true, RelayDone}} {
 			r.runOne(t, "a", int64(tick+1))
 			e := r.events(t)[tick]
 			e.Holders, e.Unheld = c.holders, c.unheld

@@ -151,7 +151,7 @@ func TestFollowIsNoLabel(t *testing.T) {
 			t.Fatalf("the definition is %s", text)
 		}
 		r.pass(t, time.Minute)
-		if got := must(r.led.Define(t.Context(), r.now, []Definition{{Job: "b", Digest: "d-label", WasDigest: "d-after", Cursor: noon + 3600_000, Text: text}})); got[0].Word != "replaced" {
+		if got := must(r.led.Define(t.Context(), r.now, []Definition{{Job: "b", Digest: "d-label", WasDigest: "d-after-b", Cursor: noon + 3600_000, Text: text}})); got[0].Word != "replaced" {
 			t.Fatalf("define: %s", got[0].Word)
 		}
 		r.pass(t, time.Second)

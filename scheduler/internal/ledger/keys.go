@@ -11,7 +11,7 @@ import (
 //
 //	{ns}:control           hash   format, partitions; generation, epoch, promoting, move, see gate.go
 //	{ns:p}:jobs            hash   job -> entry (cursor, definition's digest, token state, holder)
-//	{ns:p}:defs            hash   job -> definition, JSON
+//	{ns:p}:defs            hash   digest -> definition, JSON, which names its job
 //	{ns:p}:due             zset   job by cursor, ms
 //	{ns:p}:runs            hash   run id -> lease record
 //	{ns:p}:leases          zset   run id by until, ms
@@ -24,15 +24,15 @@ import (
 //	{ns:p}:unique          zset   run id by when it may be asked for anew, ms
 //	{ns:p}:followers       hash   job -> names of the jobs that follow it
 //	{ns:p}:outbox          zset   what became of ticks of jobs that are followed, by when, ms
-//	{ns:p}:former          hash   job -> digests of definitions that were replaced
-//	{ns:p}:beside          hash   generation and job -> definition of a generation on standby
 //	{ns:p}:anew            hash   job and digest -> whether the job was made anew, and the cursor that nodes told of it; for a minute
+//	{ns:p}:chunks          hash   digest -> which definitions of some jobs nodes hold; changes -> how often anything was announced anew
+//	{ns:p}:announced       zset   chunk, generation and revision of who holds it, by when that was last said, ms
 //	{ns:p}:confirm         string nothing; written so that replicas have something to confirm, or to see whether writes are taken, for a second
 //	{ns:p}:gate            string which generation makes new jobs, and whether a move has closed the partition
 type keys struct {
 	jobs, defs, due, runs, leases, pending, waiting, history string
 	kept, cancels, pauses, unique, followers, outbox         string
-	former, beside, gate, confirm, anew                      string
+	anew, chunks, announced, gate, confirm                   string
 }
 
 func controlKey(ns string) string { return "{" + ns + "}:control" }
@@ -43,7 +43,7 @@ func partitionKeys(ns string, p int) keys {
 		jobs: tag + "jobs", defs: tag + "defs", due: tag + "due", runs: tag + "runs",
 		leases: tag + "leases", pending: tag + "pending", waiting: tag + "waiting", history: tag + "history:",
 		kept: tag + "kept", cancels: tag + "cancels", pauses: tag + "pauses", unique: tag + "unique",
-		followers: tag + "followers", outbox: tag + "outbox", former: tag + "former", beside: tag + "beside", gate: tag + "gate",
+		followers: tag + "followers", outbox: tag + "outbox", chunks: tag + "chunks", announced: tag + "announced", gate: tag + "gate",
 		confirm: tag + "confirm", anew: tag + "anew",
 	}
 }

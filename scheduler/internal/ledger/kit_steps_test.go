@@ -282,7 +282,7 @@ func (r *rig) chainOf(t *testing.T, names ...string) {
 // follower makes a job that follows another one.
 func (r *rig) follower(t *testing.T, upstream, name string) {
 	t.Helper()
-	must(r.led.Define(t.Context(), r.now, []Definition{{Job: name, Digest: "d-after", Text: fmt.Appendf(nil, `{"name":%q,"after":%q}`, name, upstream)}}))
+	must(r.led.Define(t.Context(), r.now, []Definition{{Job: name, Digest: "d-after-" + name, Text: fmt.Appendf(nil, `{"name":%q,"after":%q}`, name, upstream)}}))
 	if err := r.led.Follow(t.Context(), upstream, name); err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func (r *rig) relayAll(t *testing.T) {
 }
 
 func after(o jobs.Overlap, job, run string) Claim {
-	return Claim{Job: job, Digest: "d-after", Run: run, TTL: ttl, Pending: true, Overlap: o}
+	return Claim{Job: job, Digest: "d-after-" + job, Run: run, TTL: ttl, Pending: true, Overlap: o}
 }
 
 // gate stores a gate of the only partition.

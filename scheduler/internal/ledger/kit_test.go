@@ -36,7 +36,7 @@ var ships = map[string]**redisconn.Script{
 	"unclaim": &unclaimScript, "trigger": &triggerScript, "define": &defineScript, "rerun": &rerunScript, "cancel": &cancelScript,
 	"pause": &pauseScript, "rewind": &rewindScript, "remove": &removeScript, "follow": &followScript, "relay": &relayScript,
 	"relayed": &relayedScript, "postpone": &postponeScript, "begin": &beginScript, "promote": &promoteScript,
-	"promoted": &promotedScript, "beside": &besideScript, "recall": &recallScript,
+	"promoted": &promotedScript, "announce": &announceScript, "store": &storeScript, "tidy": &tidyScript, "recall": &recallScript,
 }
 
 // useScripts puts changed scripts in the place of the shipped ones until the test ends.

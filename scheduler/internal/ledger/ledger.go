@@ -14,8 +14,8 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// format is the version of the namespace's layout; every record carries its own as well.
-const format = "1"
+// format is the version of the namespace's layout; every record carries its own as well. Up to 1, definitions were stored by job.
+const format = "2"
 
 // BatchMax is the largest number of items that one call of the ledger takes: a script of so many claims takes Redis a millisecond.
 const BatchMax = 200

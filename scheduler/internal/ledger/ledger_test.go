@@ -133,12 +133,12 @@ func TestOpen(t *testing.T) {
 			t.Errorf("other partitions: %v", err)
 		}
 		name.Partitions = 16
-		for _, newer := range []map[string]string{{"format": "2", "partitions": "16"}, {"format": "1", "partitions": "many"}, {"format": "2", "slots": "16"}} {
+		for _, other := range []map[string]string{{"format": "3", "partitions": "16"}, {"format": "1", "partitions": "16"}, {"format": "2", "partitions": "many"}, {"format": "3", "slots": "16"}} {
 			r.client.Del(ctx, key)
-			r.client.HSet(ctx, key, newer)
-			both(fmt.Sprint(newer), ErrForeign)
-			if got := r.client.HGetAll(ctx, key).Val(); !maps.Equal(got, newer) {
-				t.Errorf("%v was changed to %v", newer, got)
+			r.client.HSet(ctx, key, other)
+			both(fmt.Sprint(other), ErrForeign)
+			if got := r.client.HGetAll(ctx, key).Val(); !maps.Equal(got, other) {
+				t.Errorf("%v was changed to %v", other, got)
 			}
 		}
 		if _, err := r.led.Restore(ctx, ""); err != nil {

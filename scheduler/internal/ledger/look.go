@@ -64,7 +64,7 @@ func (l *Ledger) NewGaze() *Gaze {
 // side: beside an UnheardError, and beside what one of them refuses, stands what the others have.
 func (g *Gaze) Look(ctx context.Context, now, grace int64, parts ...int) (Finding, error) {
 	if len(parts) == 0 {
-		parts = g.l.every()
+		parts = g.l.All()
 	}
 	var mu sync.Mutex
 	var all Finding

@@ -108,7 +108,7 @@ func (l *Ledger) Identities(ctx context.Context, known []string) (ids []string, 
 		ids = slices.Repeat([]string{Nobody}, len(l.keys))
 	}
 	var mu sync.Mutex
-	l.eachMaster(ctx, l.every(), func(parts []int) {
+	l.eachMaster(ctx, l.All(), func(parts []int) {
 		id := ids[parts[0]] // nobody else has these places
 		m, failed := l.Master(ctx, parts[0])
 		if failed == nil {
@@ -160,8 +160,8 @@ func (l *Ledger) eachMaster(ctx context.Context, parts []int, f func(parts []int
 	wg.Wait()
 }
 
-// every is all partitions.
-func (l *Ledger) every() []int {
+// All are all partitions.
+func (l *Ledger) All() []int {
 	all := make([]int, len(l.keys))
 	for p := range all {
 		all[p] = p

@@ -170,11 +170,11 @@ func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Word, error) 
 	}
 }
 
-// Remove removes all that is stored of a job. Whether a living node holds it, in which case it would
+// Remove removes all that is stored of a job, but for its definitions, which Tidy takes away when no node announces them any more. Whether a living node holds it, in which case it would
 // come back, is for the caller to see. It returns ErrUnknownJob, or ErrRefused while it runs.
 func (l *Ledger) Remove(ctx context.Context, job string) error {
 	k := l.keys[l.Partition(job)]
-	ks := []string{k.jobs, k.defs, k.due, k.runs, k.pending, k.waiting, k.kept, k.pauses, k.followers, k.history + job, k.cancels, k.former, k.unique, k.anew, k.gate}
+	ks := []string{k.jobs, k.pauses, k.due, k.runs, k.pending, k.waiting, k.kept, k.followers, k.history + job, k.cancels, k.unique, k.anew, k.gate}
 	_, err := l.ask(ctx, "remove "+job, job, removeScript, ks, []Word{"removed"}, map[Word]error{
 		"held": fmt.Errorf("%w: remove %s: a run of it is in flight; cancel it or wait", ErrRefused, job),
 	}, job)

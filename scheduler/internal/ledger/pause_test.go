@@ -114,7 +114,7 @@ func TestDefinitionOfAPausedJob(t *testing.T) {
 		r.pause(t, "a", Pause{})
 		r.pausedFor(t, "a", Window{From: noon + 900})
 		r.clock(t, (noon+500)*1000, "aaaaaaaaaaaa")
-		d := Definition{Job: "a", Digest: "d-new", Cursor: noon + 600, WasDigest: "d-second", WasCursor: noon + 1000}
+		d := Definition{Job: "a", Digest: "d-new", Text: []byte("{}"), Cursor: noon + 600, WasDigest: "d-second", WasCursor: noon + 1000}
 		if got := must(r.led.Define(t.Context(), r.now, []Definition{d})); got[0].Word != "replaced" {
 			t.Fatalf("%+v", got)
 		}

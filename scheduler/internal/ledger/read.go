@@ -22,7 +22,7 @@ type Stored struct {
 func (l *Ledger) Jobs(ctx context.Context) ([]Stored, error) {
 	var mu sync.Mutex
 	var all []Stored
-	err := l.unheard(ctx, l.patience(ctx), "list jobs", l.every(), func(ctx context.Context, parts []int) error {
+	err := l.unheard(ctx, l.patience(ctx), "list jobs", l.All(), func(ctx context.Context, parts []int) error {
 		some, err := l.jobsIn(ctx, parts)
 		mu.Lock()
 		defer mu.Unlock()
@@ -39,45 +39,64 @@ func (l *Ledger) Jobs(ctx context.Context) ([]Stored, error) {
 // jobsIn reads the jobs of some partitions.
 func (l *Ledger) jobsIn(ctx context.Context, parts []int) (all []Stored, err error) {
 	entries := make([]*redis.MapStringStringCmd, len(parts))
-	defs := make([]*redis.MapStringStringCmd, len(parts))
 	_, err = l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, part := range parts {
-			entries[i], defs[i] = p.HGetAll(ctx, l.keys[part].jobs), p.HGetAll(ctx, l.keys[part].defs)
+			entries[i] = p.HGetAll(ctx, l.keys[part].jobs)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	for i := range entries {
+	for i, part := range parts {
+		some := make([]Stored, 0, len(entries[i].Val()))
 		for job, record := range entries[i].Val() {
-			all = append(all, stored(job, record, defs[i].Val()[job]))
+			some = append(some, stored(job, record))
 		}
+		if err := l.defined(ctx, part, some); err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
 	}
 	return all, nil
 }
 
-func stored(job, record, definition string) Stored {
+// defined fills in the definitions of jobs of one partition.
+func (l *Ledger) defined(ctx context.Context, part int, some []Stored) error {
+	digests, defs := make([]string, 0, len(some)), make(map[string]string, len(some))
+	for _, s := range some {
+		if s.Err == nil {
+			digests = append(digests, s.Digest)
+		}
+	}
+	err := l.definitions(ctx, part, digests, defs)
+	for i := range some {
+		if some[i].Err == nil {
+			some[i].Definition = []byte(defs[some[i].Digest])
+		}
+	}
+	return err
+}
+
+// stored is a job without its definition.
+func stored(job, record string) Stored {
 	e, err := parseEntry(job, record)
 	if err != nil {
 		return Stored{Entry: Entry{Job: job}, Err: fmt.Errorf("entry of %s: %w", job, err)}
 	}
-	return Stored{Entry: e, Definition: []byte(definition)}
+	return Stored{Entry: e}
 }
 
 // Job reads one job; ErrUnknownJob when there is none of that name.
 func (l *Ledger) Job(ctx context.Context, name string) (Stored, error) {
-	k := l.keys[l.Partition(name)]
-	var entry, def *redis.StringCmd
-	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		entry, def = p.HGet(ctx, k.jobs, name), p.HGet(ctx, k.defs, name)
-		return nil
-	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return Stored{}, l.explain(ctx, "read job "+name, err)
-	}
-	if errors.Is(entry.Err(), redis.Nil) {
+	part := l.Partition(name)
+	record, err := l.client.HGet(ctx, l.keys[part].jobs, name).Result()
+	if errors.Is(err, redis.Nil) {
 		return Stored{}, fmt.Errorf("%w: %q in namespace %s; `jobs list` shows what there is", ErrUnknownJob, name, l.cfg.Namespace)
 	}
-	return stored(name, entry.Val(), def.Val()), nil
+	some := []Stored{stored(name, record)}
+	if err == nil {
+		err = l.defined(ctx, part, some)
+	}
+	return some[0], l.explain(ctx, "read job "+name, err)
 }

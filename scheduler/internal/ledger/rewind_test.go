@@ -154,8 +154,8 @@ func TestRewindOfAnEndedSchedule(t *testing.T) {
 func TestRewindOfAJobThatFollowed(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		ctx := t.Context()
-		must(r.led.Define(ctx, r.now, []Definition{{Job: "a", Digest: "d-after"}}))
-		got := must(r.led.Define(ctx, r.now, []Definition{{Job: "a", Digest: "d-second", WasDigest: "d-after", Cursor: noon + 1000}}))
+		must(r.led.Define(ctx, r.now, []Definition{{Job: "a", Digest: "d-after", Text: []byte("{}")}}))
+		got := must(r.led.Define(ctx, r.now, []Definition{{Job: "a", Digest: "d-second", Text: []byte("{}"), WasDigest: "d-after", Cursor: noon + 1000}}))
 		if got[0].Word != "replaced" {
 			t.Fatalf("%+v", got)
 		}

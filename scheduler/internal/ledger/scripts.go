@@ -56,7 +56,10 @@ var (
 	beginScript    = script("begin", prelude)
 	promoteScript  = script("promote", prelude)
 	promotedScript = script("promoted", prelude)
-	besideScript   = script("beside", prelude)
+
+	announceScript = script("announce", prelude)
+	storeScript    = script("store", prelude)
+	tidyScript     = script("tidy", prelude)
 
 	gateScript    = script("gate", prelude)
 	reserveScript = script("reserve", prelude+moving)

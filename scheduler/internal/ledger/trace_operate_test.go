@@ -21,7 +21,7 @@ func (w *world) operate(t *testing.T) *call {
 		job, run = l.Job, l.Run
 	}
 	other := pick(w, jobNames)
-	if after := rhythms[s.Digest].after; after != "" && w.chance(90) {
+	if after := rhythmOf(s.Digest).after; after != "" && w.chance(90) {
 		other = after
 	}
 	plain := func(name string, args any, do func(ctx context.Context, r *rig) error) *call {
@@ -39,7 +39,7 @@ func (w *world) operate(t *testing.T) *call {
 	case 5:
 		return plain("resume", job, func(ctx context.Context, r *rig) error { return r.led.Resume(ctx, job) })
 	case 6, 7:
-		every := rhythms[s.Digest].every
+		every := rhythmOf(s.Digest).every
 		back := Rewind{Job: s.Job, Digest: s.Digest, From: s.Cursor, To: max(s.Cursor, s.Last+1) - every*w.rng.Int64N(10) - w.rng.Int64N(2)}
 		if every == 0 {
 			return nil
@@ -52,7 +52,7 @@ func (w *world) operate(t *testing.T) *call {
 		return plain("remove", job, func(ctx context.Context, r *rig) error { return r.led.Remove(ctx, job) })
 	case 9:
 		job := pick(w, jobNames[7:])
-		if o := rhythms[w.jobs[job].Digest].after; o != "" {
+		if o := rhythmOf(w.jobs[job].Digest).after; o != "" {
 			other = o
 		}
 		switch w.rng.IntN(6) {
@@ -70,14 +70,10 @@ func (w *world) operate(t *testing.T) *call {
 	case 13:
 		return plain("raise", promotion, func(ctx context.Context, r *rig) error { return r.led.Raise(ctx, promotion) })
 	case 14:
-		a := Aside{Job: job, Digest: w.digestFor(job), Revision: "1", Text: []byte("{}"), Was: pick(w, []string{"", w.digestFor(job)})}
-		return &call{name: "shelve", args: a, do: func(ctx context.Context, r *rig) (any, error) {
-			got, err := r.led.Shelve(ctx, promotion.Generation+"x", w.us%2 == 0, []Aside{a})
-			return each(got, func(s Shelved) Word { return Word(s.Word) }), err
-		}}
+		return w.hold(job, pick(w, []string{"", "neo"}))
 	case 15:
 		part, stored := w.rng.IntN(tracePartitions), gate{epoch: promotion.Epoch, state: gateOpen}.String()
-		if w.chance(15) {
+		if w.chance(25) {
 			stored = pick(w, []string{"1|0||sealed|m|10.0.0.7:6379", "1|0||filling|m|there", "2|what|ever"})
 		}
 		return plain("gate", stored, func(ctx context.Context, r *rig) error {
@@ -109,6 +105,31 @@ func (w *world) recall(now int64) *call {
 	return &call{name: "recall", now: now, args: batch, do: func(ctx context.Context, r *rig) (any, error) { return r.led.Recall(ctx, now, server, batch) }}
 }
 
+// hold has a node announce what it holds in the partition of a job, store a definition, or tidy.
+func (w *world) hold(job, generation string) *call {
+	part, held := Partition(job, tracePartitions), map[string]string{job: w.digestFor(job)}
+	for _, other := range jobNames {
+		if Partition(other, tracePartitions) == part && w.chance(50) {
+			held[other] = w.digestFor(other)
+		}
+	}
+	now := w.ms() + pick(w, []int64{0, AnnouncedFor.Milliseconds() - 20_000})
+	done := func(name string, args any, do func(ctx context.Context, l *Ledger) error) *call {
+		return &call{name: name, args: args, do: func(ctx context.Context, r *rig) (any, error) { return Word("done"), do(ctx, r.led) }}
+	}
+	switch w.rng.IntN(3) {
+	case 0:
+		return done("store", held[job], func(ctx context.Context, l *Ledger) error {
+			return l.Store(ctx, part, []string{held[job]}, func(digest string) ([]byte, error) { return rhythmOf(digest).definition(digest), nil })
+		})
+	case 1:
+		return done("tidy", now, func(ctx context.Context, l *Ledger) error { return l.Tidy(ctx, part, now) })
+	}
+	return done("announce", held, func(ctx context.Context, l *Ledger) error {
+		return l.Announce(ctx, generation, "1", l.Chunks(held)[part])
+	})
+}
+
 // relay tells a follower of an event that stands in an outbox.
 func (w *world) relay(t *testing.T) *call {
 	t.Helper()
@@ -130,9 +151,9 @@ func (w *world) reassert(now int64) *call {
 	var batch []Assertion
 	for _, l := range some(w, keepIf(w.ended, func(l Lease) bool { return here(l.Job) }), 4) {
 		digest := w.jobs[l.Job].Digest
-		a := Assertion{Digest: digest, Lease: l, Reopen: l.Of != "", Params: rhythms[digest].params, Next: rhythms[digest].next(l.Tick)}
+		a := Assertion{Digest: digest, Lease: l, Reopen: l.Of != "", Params: rhythmOf(digest).params, Next: rhythmOf(digest).next(l.Tick)}
 		if cursor := w.jobs[l.Job].Cursor; w.chance(50) && cursor < l.Tick {
-			n, last := rhythms[digest].count(cursor, l.Tick)
+			n, last := rhythmOf(digest).count(cursor, l.Tick)
 			a.Gap = &Pass{Outcome: jobs.OutcomeMissed, First: cursor, Last: last, Count: n}
 		}
 		batch = append(batch, a)

@@ -335,5 +335,5 @@ func TestTrace(t *testing.T) {
 // give the same replies and hold the same keys.
 func TestTraceOfAllCalls(t *testing.T) {
 	replay(t, true, *traceOps, []string{"claim granted", "claim closed", "claim opened", "settle settled", "switch standby", "cancel told", "cancel cancelled",
-		"rerun refused", "rewind rewound", "rewind refused", "relay relayed", "pause closed", "raise refused", "reassert known", "reassert restored", "shelve kept"})
+		"rerun refused", "rewind rewound", "rewind refused", "relay relayed", "pause closed", "raise refused", "reassert known", "reassert restored", "announce done", "announce closed", "store done", "tidy done"})
 }

@@ -83,10 +83,17 @@ func (r rhythm) count(from, before int64) (n, last int64) {
 }
 
 func (r rhythm) definition(digest string) []byte {
+	_, job, _ := strings.Cut(digest, "@")
 	if r.after != "" {
-		return fmt.Appendf(nil, `{"name":"x","labels":{"after":"aa"},"after":"%s"}`, r.after)
+		return fmt.Appendf(nil, `{"name":"%s","labels":{"after":"aa"},"after":"%s"}`, job, r.after)
 	}
-	return []byte("settings of " + digest + "|\n")
+	return fmt.Appendf(nil, `{"name":"%s","settings":"of %s|\n"}`, job, digest)
+}
+
+// rhythmOf is what a digest stands for, which is a rhythm's name and a job's.
+func rhythmOf(digest string) rhythm {
+	name, _, _ := strings.Cut(digest, "@")
+	return rhythms[name]
 }
 
 var rhythms = map[string]rhythm{
@@ -286,12 +293,12 @@ func (w *world) claim() *call {
 
 // claimOf is a claim for a job as it stands, mostly the right one.
 func (w *world) claimOf(s Stored) Claim {
-	r := rhythms[s.Digest]
+	r := rhythmOf(s.Digest)
 	c := Claim{Job: s.Job, Digest: s.Digest, TTL: time.Duration(3000+w.rng.IntN(9000)) * time.Millisecond, Overlap: r.overlap, Attempts: r.attempts,
 		Shards: r.shards, Params: r.params}
 	if w.chance(6) {
 		c.Digest = w.digestFor(s.Job)
-		other := rhythms[c.Digest]
+		other := rhythmOf(c.Digest)
 		c.Overlap, c.Shards, c.Params = other.overlap, other.shards, other.params
 	}
 	waiting := keepIf(w.pending, func(l Lease) bool { return l.Job == s.Job && (!l.Whole || w.chance(5)) })
@@ -511,7 +518,7 @@ func (w *world) digestFor(job string) string {
 		}
 	}
 	slices.Sort(list)
-	return pick(w, list)
+	return pick(w, list) + "@" + job
 }
 
 func (w *world) define() *call {
@@ -523,16 +530,16 @@ func (w *world) define() *call {
 		if known && w.chance(25) {
 			digest = s.Digest
 		}
-		r := rhythms[digest]
+		r := rhythmOf(digest)
 		d := Definition{Job: name, Digest: digest, Revision: fmt.Sprintf("%04d", w.rng.IntN(40)), Text: r.definition(digest), Cursor: r.next(w.ms())}
 		if known {
 			d.WasDigest, d.WasCursor, d.Until, d.Old = s.Digest, s.Cursor, s.Last, pick(w, []string{"", "@every|1s"})
 			d.Cursor = r.next(max(w.ms(), s.Last)) // the clock may have stepped back
-			if n, last := rhythms[s.Digest].count(s.Cursor, w.ms()+1); s.Cursor != 0 && n > 0 {
+			if n, last := rhythmOf(s.Digest).count(s.Cursor, w.ms()+1); s.Cursor != 0 && n > 0 {
 				d.Until, d.Count = last, n
 			}
 			if d.Upcoming = s.Cursor; s.Cursor != 0 && s.Cursor <= w.ms() {
-				d.Upcoming = rhythms[s.Digest].next(w.ms())
+				d.Upcoming = rhythmOf(s.Digest).next(w.ms())
 			}
 			if w.all && w.chance(30) {
 				d.Same, d.WasCursor, d.Upcoming = w.chance(50), d.WasCursor-500*w.rng.Int64N(2), d.Upcoming-60_000*w.rng.Int64N(2)

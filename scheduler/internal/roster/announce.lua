@@ -1,6 +1,6 @@
--- Stores one set of definitions under its digest, once, and marks it as used now.
+-- Stores one set of named digests under its digest, once, and marks it as used now.
 --
--- KEYS[1] sets      hash: digest -> set of definitions
+-- KEYS[1] sets      hash: digest -> set of named digests
 -- KEYS[2] setsSeen  sorted set: digest -> last beat or announcement that named it, ms
 --
 -- ARGV[1] digest    of the set

@@ -3,7 +3,7 @@
 --
 -- KEYS[1] roster    hash: node ID -> record
 -- KEYS[2] seen      sorted set: node ID -> last beat, ms
--- KEYS[3] sets      hash: digest -> set of definitions
+-- KEYS[3] sets      hash: digest -> set of named digests
 -- KEYS[4] setsSeen  sorted set: digest -> last beat or announcement that named it, ms
 -- KEYS[5] drains    hash: name -> who drained it, when and why; only read here
 -- KEYS[6] control   hash: field epoch counts promotions of generations; only read here

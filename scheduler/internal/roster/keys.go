@@ -5,7 +5,7 @@ package roster
 type keys struct {
 	roster   string // hash: node ID -> record (JSON)
 	seen     string // sorted set: node ID -> last beat, ms of Redis' clock
-	sets     string // hash: digest -> set of definitions (JSON)
+	sets     string // hash: digest -> set of named digests (JSON)
 	setsSeen string // sorted set: digest -> last beat or announcement that named it, ms
 	drains   string // hash: node's name -> who drained it, when and why; see encodeDrained
 	control  string // hash: the namespace's control record, which the tick ledger writes; only its epoch is read

@@ -26,14 +26,14 @@ const (
 const (
 	// MaxRecord is the largest member record in bytes of JSON.
 	MaxRecord = 64 << 10
-	// MaxSet is the largest stored set of definitions in bytes of JSON.
+	// MaxSet is the largest stored set of named digests in bytes of JSON.
 	MaxSet = 1 << 20
 
 	// formatVersion of member records and of sets. Readers leave newer ones alone.
 	formatVersion = 1
 )
 
-// ErrTooLarge is returned when a member's record or a set of definitions is over
+// ErrTooLarge is returned when a member's record or a set of named digests is over
 // its limit, MaxRecord or MaxSet. Nothing was written.
 var ErrTooLarge = errors.New("too large for the roster")
 

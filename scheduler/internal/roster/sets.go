@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// ErrDamaged is returned when a stored set of definitions is not what its digest
+// ErrDamaged is returned when a stored set of named digests is not what its digest
 // says. A node that holds the set mends it by announcing it again.
 var ErrDamaged = errors.New("stored set is damaged")
 
@@ -25,8 +25,8 @@ type storedSet struct {
 	Jobs map[string]string `json:"jobs"`
 }
 
-// SetDigest names a set of definitions, job -> digest of its definition: 16 hex
-// characters that depend on the content alone.
+// SetDigest names a set, name -> digest: 16 hex characters that depend on the
+// content alone.
 func SetDigest(defs map[string]string) string {
 	h := sha256.New()
 	for _, job := range slices.Sorted(maps.Keys(defs)) {
@@ -39,16 +39,15 @@ func SetDigest(defs map[string]string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// Announce stores a set of definitions, job -> digest of its definition, under
-// set, which is SetDigest(defs). Many nodes announcing the same set store it once.
-// It stays as long as beats name it, and 12 TTLs more. A set over MaxSet bytes of
-// JSON (about 23,000 jobs with names of 20 letters) is refused with ErrTooLarge.
+// Announce stores a set, name -> digest, under set, which is SetDigest(defs). Many
+// nodes announcing the same set store it once. It stays as long as beats name it,
+// and 12 TTLs more. A set over MaxSet bytes of JSON is refused with ErrTooLarge.
 func (r *Roster) Announce(ctx context.Context, set string, defs map[string]string) error {
 	if r.err != nil {
 		return r.err
 	}
 	if want := SetDigest(defs); set != want {
-		return fmt.Errorf("roster: announce: the set is called %q, but its digest is %s; pass SetDigest of the same definitions", set, want)
+		return fmt.Errorf("roster: announce: the set is called %q, but its digest is %s; pass SetDigest of the same set", set, want)
 	}
 	if defs == nil {
 		defs = map[string]string{}
@@ -61,7 +60,7 @@ func (r *Roster) Announce(ctx context.Context, set string, defs map[string]strin
 		return fmt.Errorf("roster: announce set %s: it would not read back; use valid UTF-8 for names and digests", set)
 	}
 	if len(raw) > MaxSet {
-		return fmt.Errorf("roster: announce set %s: %d jobs take %d bytes, more than %d; spread them over several namespaces: %w",
+		return fmt.Errorf("roster: announce set %s: %d names take %d bytes, more than %d; spread them over several namespaces: %w",
 			set, len(defs), len(raw), MaxSet, ErrTooLarge)
 	}
 	err = announceScript.Run(ctx, r.client, []string{r.keys.sets, r.keys.setsSeen},
@@ -72,8 +71,7 @@ func (r *Roster) Announce(ctx context.Context, set string, defs map[string]strin
 	return nil
 }
 
-// Sets returns the stored sets with these digests, digest -> job -> digest of its
-// definition. A set that is not stored, or is stored in a newer format, is not in
+// Sets returns the stored sets with these digests, digest -> name -> digest. A set that is not stored, or is stored in a newer format, is not in
 // the map. Damaged sets are not either, and are listed in an error that is
 // ErrDamaged; the map then still holds all others.
 func (r *Roster) Sets(ctx context.Context, digests []string) (map[string]map[string]string, error) {

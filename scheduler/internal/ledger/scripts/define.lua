@@ -2,19 +2,21 @@
 -- compare-and-set on its digest and cursor, after recording the old schedule's ticks that
 -- nobody will run any more.
 -- KEYS[1] jobs  KEYS[2] defs  KEYS[3] due  KEYS[4] kept  KEYS[5] outbox  KEYS[6] followers
--- KEYS[6+i] history of item i's job, then anew, former, and last the partition's gate
+-- KEYS[6+i] history of item i's job, then anew, and last the partition's gate
 -- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms
 -- ARGV[3] rows to keep  ARGV[4] age to keep, ms
 -- ARGV[5] epoch of the promotion that this is part of, '' for a node's own definitions
 -- then 13 for each item: job, digest, revision, cursor (first tick of the new schedule),
 --   expected digest and cursor ('' to create only), last and count of the old ticks, the first old
---   tick after those ('' for none), the old schedule as text, definition
+--   tick after those ('' for none), the old schedule as text, generation, '1' when the schedule is the old one,
+--   definition ('' where it may be stored already)
 -- Returns {'clock', redis ms}, {'closed', 'state|move|words'}, or seven for each item: word, cursor, digest, revision,
--- definition, latest instant accounted for, and digests that were replaced
+-- definition, latest instant accounted for, and '1' when the definition that was asked for is stored
 --   created    cursor of the new entry
---   same       the definition is the stored one
+--   same       the definition is the current one
 --   replaced   cursor of the replaced entry
---   differs    another definition is stored, or it stands elsewhere, or meanwhile a tick came due
+--   missing    the definition would be created or replace another one, and is to be sent: nothing has changed
+--   differs    another definition is current, or it stands elsewhere, or meanwhile a tick came due
 --              that the caller did not count: what is there, whole
 --   standby    nothing is stored, and another generation is the one that makes new jobs; or a later promotion
 --              has come here than the one that this is part of
@@ -25,31 +27,27 @@ if astray(ms, ARGV[1], ARGV[2]) then return {'clock', int(ms)} end
 local shut = closed(KEYS[#KEYS])
 -- guard:define-gate P7 a partition that a move has closed takes no definition
 if shut then return {'closed', shut} end
-local gate, epoch, former, anew = gate_of(redis.call('GET', KEYS[#KEYS])), ARGV[5], KEYS[#KEYS - 1], KEYS[#KEYS - 2]
+local gate, epoch, anew = gate_of(redis.call('GET', KEYS[#KEYS])), ARGV[5], KEYS[#KEYS - 1]
 local out = {}
 
 local none = {cursor = '', digest = '', revision = '', last = ''}
 
-local function answer(i, word, e, def, replaced)
+local function answer(i, word, e, def, known)
   local at = (i - 1) * 7
   out[at + 1], out[at + 2], out[at + 3], out[at + 4], out[at + 5], out[at + 6], out[at + 7] =
-    word, e.cursor, e.digest, e.revision, def, e.last, replaced or ''
+    word, e.cursor, e.digest, e.revision, def, e.last, known or ''
 end
 
-local function store(job, e, def)
+local function store(job, e)
   redis.call('HSET', KEYS[1], job, entry_text(e))
-  if def then redis.call('HSET', KEYS[2], job, def) end
   if e.cursor == '' then redis.call('ZREM', KEYS[3], job) else redis.call('ZADD', KEYS[3], e.cursor, job) end
 end
 
--- The last eight digests that were replaced, newest first: with equal revisions none of them comes back while what
--- took its place is held.
-local function replace(job, was, digest)
-  local list = {was}
-  for one in string.gmatch(redis.call('HGET', former, job) or '', '[^,]+') do
-    if one ~= was and one ~= digest and #list < 8 then list[#list + 1] = one end
-  end
-  redis.call('HSET', former, job, table.concat(list, ','))
+-- Whether a definition is stored, or comes with the call.
+local function at_hand(digest, def) return def ~= '' or redis.call('HEXISTS', KEYS[2], digest) == 1 end
+
+local function keep_text(digest, def)
+  if def ~= '' then redis.call('HSET', KEYS[2], digest, def) end
 end
 
 -- Where a new job begins: with its next tick, or where nodes say that it stood before Redis lost it.
@@ -61,8 +59,8 @@ local function begins(job, digest, cursor)
   return told or cursor
 end
 
-local function stays(i, job, e)
-  answer(i, 'differs', e, redis.call('HGET', KEYS[2], job) or '', redis.call('HGET', former, job) or '')
+local function stays(i, e, digest)
+  answer(i, 'differs', e, redis.call('HGET', KEYS[2], e.digest) or '', redis.call('HEXISTS', KEYS[2], digest) == 1 and '1')
 end
 
 -- Whether another definition than the expected one is stored, or it stands elsewhere, or the new schedule would begin too early.
@@ -95,11 +93,14 @@ for i = 1, (#ARGV - 5) / 13 do
   local e = entry_of(text)
   if apart(epoch, text, generation) then
     answer(i, 'standby', none, '')
+  elseif not text and not at_hand(digest, def) then
+    answer(i, 'missing', none, '')
   elseif not text then
     cursor = begins(job, digest, cursor)
     e = {cursor = cursor, digest = digest, revision = revision, token = '0', rid = '', open = '', base = cursor, last = '',
       pause = '', busy = '', again = '', counts = ''}
-    store(job, e, def)
+    keep_text(digest, def)
+    store(job, e)
     answer(i, 'created', e, '')
   elseif not e then
     answer(i, 'foreign', none, '')
@@ -108,7 +109,9 @@ for i = 1, (#ARGV - 5) / 13 do
     store(job, e) -- also for 'due', which may have been postponed
     answer(i, 'same', e, '')
   elseif unfit(e, was, stood, upcoming, cursor, same) then
-    stays(i, job, e)
+    stays(i, e, digest)
+  elseif not at_hand(digest, def) then
+    answer(i, 'missing', none, '')
   else
     if same == '1' then stood, cursor, last, num = e.cursor, e.cursor, '', '0' end
     -- A step of the chain even when no old tick was due (count 0), and when the old schedule had
@@ -122,11 +125,11 @@ for i = 1, (#ARGV - 5) / 13 do
         count(e, 'superseded', tonumber(num))
         if redis.call('HEXISTS', KEYS[6], job) == 1 then tell(KEYS[5], job, stood, cursor, stood, last, tonumber(num), 'superseded', ms) end
       end
-      replace(job, was, digest)
       redis.call('HDEL', anew, job .. '|' .. was)
       e.cursor, e.digest, e.revision = cursor, digest, revision
       stretch(e, ms)
-      store(job, e, def)
+      keep_text(digest, def)
+      store(job, e)
       answer(i, 'replaced', e, '')
     end
   end

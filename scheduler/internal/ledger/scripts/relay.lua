@@ -18,8 +18,10 @@ local nxt, tick, last, num, outcome, known, remember, keep, keep_for =
   ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12], ARGV[13]
 local us, ms = clock()
 local text = redis.call('HGET', KEYS[1], job)
-local def = redis.call('HGET', KEYS[2], job)
-if not text or not def then return 'stranger' end
+if not text then return 'stranger' end
+local e = entry_of(text)
+if not e then return 'foreign' end
+local def = redis.call('HGET', KEYS[2], e.digest) or ''
 
 local function following()
   if not string.find(def, '"after":"' .. upstream .. '"', 1, true) then return false end
@@ -27,7 +29,7 @@ local function following()
   return ok and d.after == upstream -- the text may be that of a label
 end
 
-local follows, e = following(), entry_of(text)
+local follows = following()
 local rows = redis.pcall('LRANGE', KEYS[10], 0, -1)
 
 -- Whether the job got another definition since this was known: it followed then, and was not told yet.
@@ -39,8 +41,8 @@ local function replaced()
   return false
 end
 
-if not follows and not (e and replaced()) then return 'stranger' end
-if not e or rows.err then return 'foreign' end
+if not follows and not replaced() then return 'stranger' end
+if rows.err then return 'foreign' end
 redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', int(ms))
 
 local function same(r) return r.tick == tick and r.request == '' end

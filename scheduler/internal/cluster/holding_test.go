@@ -1,0 +1,80 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/sharding"
+)
+
+// What cannot be read of a node's jobs may be anything, so an older build replaces none of those; of the others it is known what the
+// node holds, and what not.
+func TestHoldingThatCannotBeRead(t *testing.T) {
+	const partitions = 4
+	set, chunks, jobs := map[string]string{}, map[string]map[string]string{}, map[string]string{}
+	for part := range partitions - 1 { // in the last one the node holds nothing
+		for place := range 2 {
+			c := ledger.Chunk{Part: part, Of: 2, Place: place, Digest: fmt.Sprint("chunk-", part, "-", place)}
+			if back, ok := parseRef(refOf(c), partitions); !ok || back.Part != part || back.Of != 2 || back.Place != place {
+				t.Fatalf("%s reads as %+v, %v", refOf(c), back, ok)
+			}
+			set[refOf(c)], chunks[c.Digest] = c.Digest, map[string]string{}
+		}
+	}
+	for i := range 100 {
+		job := fmt.Sprint("job-", i)
+		jobs[job] = job + "-digest"
+		if part := ledger.Partition(job, partitions); part < partitions-1 {
+			chunks[fmt.Sprint("chunk-", part, "-", ledger.Place(job, 2))][job] = jobs[job]
+		}
+	}
+	lost := chunks["chunk-1-0"]
+	delete(chunks, "chunk-1-0")
+	if len(lost) == 0 {
+		t.Fatal("the lost chunk has no job")
+	}
+	h := known{chunks: chunks}.holding(set, partitions)
+	c := &Crowd{Nodes: []sharding.Node{{ID: "n", Set: "s"}}, Sets: map[string]*Holding{"s": h}}
+	for job, want := range jobs {
+		digest, known := h.Digest(job)
+		if ledger.Partition(job, partitions) == partitions-1 {
+			want = ""
+		}
+		if known != (lost[job] == "") || known && digest != want {
+			t.Errorf("%s is held as %q, known: %v; want %q", job, digest, known, want)
+		}
+		if got := c.Announced(job, "another", "self", ""); got != !known {
+			t.Errorf("%s: that another definition is held is said to be %v, known: %v", job, got, known)
+		}
+		if got := c.Knows(job); got != (!known || want != "") {
+			t.Errorf("%s: that it is held is said to be %v", job, got)
+		}
+	}
+	if h.Whole() || (*Holding)(nil).Whole() {
+		t.Error("it is said to be whole")
+	}
+	for _, name := range []string{"", "1/2", "1/2/3", "4/1/0", "0/3/0", "-1/1/0", "0/0/0", "0/2/-1"} {
+		if _, ok := parseRef(name, partitions); ok {
+			t.Errorf("%q names a chunk", name)
+		}
+	}
+}
+
+// What is known is not read again, and what no node names any more is forgotten.
+func TestHoldingsReadOnce(t *testing.T) {
+	old := known{
+		sets:   map[string]map[string]string{"s": {"0/1/0": "c1", "1/1/0": "c2"}, "gone": {"0/1/0": "c3"}},
+		chunks: map[string]map[string]string{"c1": {"a": "d"}, "c3": {"b": "d"}},
+	}
+	var asked map[int][]string
+	all, now, unread, err := holdings(t.Context(), nil, 2, []sharding.Node{{ID: "n", Set: "s"}, {ID: "m", Set: "s"}}, old,
+		func(_ context.Context, wanted map[int][]string) (map[string]map[string]string, error) {
+			asked = wanted
+			return map[string]map[string]string{"c2": {"z": "d"}}, nil
+		})
+	if err != nil || unread != 0 || len(all) != 1 || !all["s"].Whole() || len(now.sets) != 1 || len(now.chunks) != 2 || fmt.Sprint(asked) != "map[1:[c2]]" {
+		t.Errorf("%v, %+v, %d unread, %v; asked for %v", all, now, unread, err, asked)
+	}
+}

@@ -1,0 +1,56 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/escapement/escapement/scheduler/internal/lane"
+	"github.com/escapement/escapement/scheduler/internal/work"
+)
+
+// keep stores the definitions of jobs on standby, once each: no entry names them, but a promotion may.
+func (r *registrar) keep(ctx context.Context) error {
+	maps.DeleteFunc(r.kept, func(j *work.Job, _ bool) bool { return r.outside[j] != work.Standby })
+	var list []*work.Job
+	for j, why := range r.outside {
+		if why == work.Standby && !r.kept[j] {
+			list = append(list, j)
+		}
+	}
+	slices.SortFunc(list, func(a, b *work.Job) int { return cmp.Or(a.Part-b.Part, a.Index-b.Index) })
+	for batch := range work.Batches(list, func(j *work.Job) int { return j.Part }) {
+		byDigest, digests := make(map[string]*work.Job, len(batch)), make([]string, len(batch))
+		for i, j := range batch {
+			byDigest[j.Digest], digests[i] = j, j.Digest
+		}
+		err := r.n.Lanes.At("register", batch[0].Part, func() error {
+			call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+			defer cancel()
+			return r.n.Ledger.Store(call, batch[0].Part, digests, func(digest string) ([]byte, error) { return textOf(byDigest[digest]) })
+		})
+		if errors.Is(err, lane.ErrBreaker) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, j := range batch {
+			r.kept[j] = true
+		}
+	}
+	return nil
+}
+
+// textOf is a job's definition as it is stored.
+func textOf(j *work.Job) ([]byte, error) {
+	raw, err := json.Marshal(j.Def)
+	if err != nil {
+		return nil, fmt.Errorf("definition of job %s: %w", j.Name, err)
+	}
+	return raw, nil
+}

@@ -1,0 +1,233 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// chunksPerCall bounds what one call brings, to about 1 MiB.
+const chunksPerCall = 16
+
+// Announce notes that nodes of a generation and revision hold chunks of one partition. What is stored already is not sent again.
+// What nobody announces for AnnouncedFor leaves, see Tidy. It returns ErrClosed.
+func (l *Ledger) Announce(ctx context.Context, generation, revision string, chunks []Chunk) error {
+	for some := range slices.Chunk(chunks, chunksPerCall) {
+		missing, err := l.announce(ctx, generation, revision, some, func(Chunk) string { return "" })
+		if err != nil {
+			return err
+		}
+		lacks := func(c Chunk) bool { return !slices.Contains(missing, c.Digest) }
+		if some = slices.DeleteFunc(slices.Clone(some), lacks); len(some) == 0 {
+			continue
+		}
+		if _, err = l.announce(ctx, generation, revision, some, func(c Chunk) string { return chunkText(c.Jobs) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Ledger) announce(ctx context.Context, generation, revision string, chunks []Chunk, text func(Chunk) string) (missing []string, err error) {
+	k := l.keys[chunks[0].Part]
+	args := []any{generation, plain(revision)}
+	for _, c := range chunks {
+		args = append(args, c.Digest, text(c))
+	}
+	reply, err := announceScript.Run(ctx, l.client, []string{k.chunks, k.announced, k.gate}, args...).Slice()
+	if err == nil {
+		err = refused(reply, 0)
+	}
+	return texts(reply), redisconn.Explain("announce definitions", err)
+}
+
+// Held reads chunks by their digests, of some partitions. Those that are not stored, or are damaged, are left out. Beside an
+// UnheardError stand those of the other partitions.
+func (l *Ledger) Held(ctx context.Context, digests map[int][]string) (map[string]map[string]string, error) {
+	var mu sync.Mutex
+	held := make(map[string]map[string]string)
+	err := l.unheard(ctx, l.patience(ctx), "read what nodes hold", slices.Sorted(maps.Keys(digests)), func(ctx context.Context, parts []int) error {
+		for _, part := range parts {
+			_, err := l.eachChunk(ctx, part, digests[part], func(digest string, jobs map[string]string, _ int64) {
+				mu.Lock()
+				defer mu.Unlock()
+				held[digest] = jobs
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return held, err
+}
+
+// eachChunk reads chunks of a partition, and counts those that this version cannot read.
+func (l *Ledger) eachChunk(ctx context.Context, part int, digests []string, f func(digest string, held map[string]string, since int64)) (foreign int, err error) {
+	for some := range slices.Chunk(digests, chunksPerCall) {
+		records, err := l.client.HMGet(ctx, l.keys[part].chunks, some...).Result()
+		if err != nil {
+			return foreign, err
+		}
+		for i, record := range records {
+			if record == nil {
+				continue
+			}
+			held, since, err := parseChunk(some[i], text(record))
+			if err != nil {
+				foreign++
+				continue
+			}
+			f(some[i], held, since)
+		}
+	}
+	return foreign, nil
+}
+
+// announcement is one that is stored.
+type announcement struct {
+	member, chunk, generation, revision string
+	seen                                int64
+}
+
+// announcements reads those of a partition; those that are none are left out.
+func (l *Ledger) announcements(ctx context.Context, part int) (all []announcement, err error) {
+	found, err := l.client.ZRangeWithScores(ctx, l.keys[part].announced, 0, -1).Result()
+	for _, z := range found {
+		chunk, rest, _ := strings.Cut(member(z), "|")
+		if generation, revision, ok := strings.Cut(rest, "|"); ok {
+			all = append(all, announcement{member(z), chunk, generation, revision, int64(z.Score)})
+		}
+	}
+	return all, err
+}
+
+// Announced is a definition of a job that nodes held within AnnouncedFor.
+type Announced struct {
+	Job, Digest, Generation string
+	Revision                string // the newest of those who held it
+	Since                   int64  // when it was first announced as it is, ms: later ones come after it
+	seen                    int64  // when it was last, ms
+}
+
+// newer says whether a comes after b.
+func (a Announced) newer(b Announced) int {
+	return cmp.Or(strings.Compare(a.Revision, b.Revision), cmp.Compare(a.Since, b.Since))
+}
+
+// Newer says whether a is the definition that counts of two of a job: that of the newer revision, of equal ones that which was announced later.
+func (a Announced) Newer(b Announced) bool { return a.newer(b) > 0 }
+
+// Announced reads the definitions of all generations, each once, by job. Beside an UnheardError stand those of the other partitions.
+func (l *Ledger) Announced(ctx context.Context) ([]Announced, error) {
+	var all []Announced
+	got := make([][]Announced, len(l.keys))
+	err := l.unheard(ctx, l.patience(ctx), "read what generations hold", l.All(), func(ctx context.Context, parts []int) (err error) {
+		for _, p := range parts {
+			if got[p], err = l.announcedIn(ctx, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, of := range got {
+		all = append(all, of...)
+	}
+	if err != nil && !errors.As(err, new(*UnheardError)) {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b Announced) int {
+		return cmp.Or(strings.Compare(a.Job, b.Job), strings.Compare(a.Digest, b.Digest))
+	})
+	return all, err
+}
+
+// announcedIn is Announced for one partition.
+func (l *Ledger) announcedIn(ctx context.Context, part int) ([]Announced, error) {
+	found, err := l.announcements(ctx, part)
+	if err != nil {
+		return nil, err
+	}
+	by := make(map[string][]announcement)
+	for _, a := range found {
+		by[a.chunk] = append(by[a.chunk], a)
+	}
+	type name struct{ job, digest, generation string }
+	newest := make(map[name]Announced)
+	_, err = l.eachChunk(ctx, part, slices.Sorted(maps.Keys(by)), func(chunk string, held map[string]string, since int64) {
+		for _, a := range by[chunk] {
+			for job, digest := range held {
+				this := Announced{job, digest, a.generation, a.revision, since, a.seen}
+				was, known := newest[name{job, digest, a.generation}]
+				if !known || this.Newer(was) {
+					this.seen = max(this.seen, was.seen)
+					newest[name{job, digest, a.generation}] = this
+				}
+			}
+		}
+	})
+	return slices.Collect(maps.Values(newest)), err
+}
+
+// Store stores definitions of jobs of one partition that are on standby, BatchMax at most. Text gives those that are not stored yet.
+func (l *Ledger) Store(ctx context.Context, part int, digests []string, text func(digest string) ([]byte, error)) error {
+	missing, err := l.store(ctx, part, digests, func(string) ([]byte, error) { return nil, nil })
+	if err == nil && len(missing) > 0 {
+		_, err = l.store(ctx, part, missing, text)
+	}
+	return err
+}
+
+func (l *Ledger) store(ctx context.Context, part int, digests []string, text func(digest string) ([]byte, error)) (missing []string, err error) {
+	var args []any
+	for _, digest := range digests {
+		def, err := text(digest)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, digest, def)
+	}
+	k := l.keys[part]
+	reply, err := storeScript.Run(ctx, l.client, []string{k.defs, k.gate}, args...).Slice()
+	if err == nil {
+		err = refused(reply, 0)
+	}
+	return texts(reply), redisconn.Explain("store definitions", err)
+}
+
+// Definitions reads definitions of one partition by their digests. Those that are not stored are left out.
+func (l *Ledger) Definitions(ctx context.Context, part int, digests []string) (map[string]string, error) {
+	defs := make(map[string]string, len(digests))
+	err := l.definitions(ctx, part, digests, defs)
+	return defs, l.explain(ctx, "read definitions", err)
+}
+
+func (l *Ledger) definitions(ctx context.Context, part int, digests []string, into map[string]string) error {
+	pages := slices.Collect(slices.Chunk(digests, chunkJobs))
+	found := make([]*redis.SliceCmd, len(pages))
+	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, page := range pages {
+			found[i] = p.HMGet(ctx, l.keys[part].defs, page...)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, page := range pages {
+		for j, def := range found[i].Val() {
+			if def != nil {
+				into[page[j]] = text(def)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// chunkJobs is about how many jobs a chunk has at most, and half of that at least where a partition has more jobs than one has room for.
+const chunkJobs = 1000
+
+// Chunk is some jobs of one partition, with the digests of the definitions in which a node holds them. Which jobs they are depends
+// on their names and on Of alone, so a job that comes, goes or changes makes one chunk another one.
+type Chunk struct {
+	Part      int
+	Place, Of int    // which of the partition's chunks it is, and how many there are: 1, 2, 4 and so on
+	Digest    string // of what is in it
+	Jobs      map[string]string
+}
+
+// Place says in which of a partition's chunks a job lies.
+func Place(job string, of int) int { return int(xxhash.Sum64String(job)>>40) & (of - 1) }
+
+// Chunks are what a node holds, job -> digest of its definition, by partition.
+func (l *Ledger) Chunks(held map[string]string) [][]Chunk {
+	n := make([]int, len(l.keys))
+	for job := range held {
+		n[l.Partition(job)]++
+	}
+	chunks := make([][]Chunk, len(l.keys))
+	for part, jobs := range n {
+		of := 1
+		for ; jobs > of*chunkJobs; of *= 2 {
+		}
+		for place := 0; place < of && jobs > 0; place++ {
+			chunks[part] = append(chunks[part], Chunk{Part: part, Place: place, Of: of, Jobs: make(map[string]string)})
+		}
+	}
+	for job, digest := range held {
+		of := chunks[l.Partition(job)]
+		of[Place(job, len(of))].Jobs[job] = digest
+	}
+	for _, of := range chunks {
+		for i := range of {
+			of[i].Digest = chunkDigest(chunkText(of[i].Jobs))
+		}
+	}
+	return chunks
+}
+
+// chunkText is what is in a chunk as it is stored: job=digest, in the order of names, with commas between.
+func chunkText(held map[string]string) string {
+	var b strings.Builder
+	for i, job := range slices.Sorted(maps.Keys(held)) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(job + "=" + held[job])
+	}
+	return b.String()
+}
+
+func chunkDigest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// parseChunk reads a stored chunk, and since when it is there, ms.
+func parseChunk(digest, record string) (held map[string]string, since int64, err error) {
+	f, err := split(record, 2)
+	if err != nil {
+		return nil, 0, err
+	}
+	since = f.int()
+	text := f.text()
+	if f.bad != nil || chunkDigest(text) != digest {
+		return nil, 0, fmt.Errorf("%w: chunk %s holds something else", ErrForeign, digest)
+	}
+	held = make(map[string]string, strings.Count(text, "=")) // the texts share the record's memory
+	for pair := range strings.SplitSeq(text, ",") {
+		if job, digest, ok := strings.Cut(pair, "="); ok {
+			held[job] = digest
+		}
+	}
+	return held, since, nil
+}

@@ -1,0 +1,121 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// AnnouncedFor is how long a definition stays that no node holds and that is not current.
+const AnnouncedFor = 30 * 24 * time.Hour
+
+// useless is what Tidy takes away of a partition.
+type useless struct{ announcements, chunks, defs []string }
+
+// Tidy takes away what is of no use any more in a partition by Redis' time now (ms): announcements that nobody renewed for
+// AnnouncedFor, chunks that none names then, and definitions that neither a chunk nor an entry names. It reads in pages and
+// writes in batches, and leaves the rest for the next time when nodes announce something meanwhile.
+func (l *Ledger) Tidy(ctx context.Context, part int, now int64) error {
+	old := now - AnnouncedFor.Milliseconds()
+	changes, gone, err := l.useless(ctx, part, old)
+	if err != nil {
+		return l.explain(ctx, "look for definitions that nobody holds", err)
+	}
+	k := l.keys[part]
+	for some := range gone.batches() {
+		args := []any{changes, ms(old), len(some.announcements), len(some.chunks)}
+		for _, name := range slices.Concat(some.announcements, some.chunks, some.defs) {
+			args = append(args, name)
+		}
+		word, err := tidyScript.Run(ctx, l.client, []string{k.chunks, k.announced, k.defs, k.jobs, k.gate}, args...).Text()
+		if err != nil || word != "done" {
+			return redisconn.Explain("take away definitions that nobody holds", err)
+		}
+	}
+	return nil
+}
+
+// batches cuts it into calls: chunks leave with the last of the announcements, and definitions when all of those have left.
+func (u useless) batches() func(yield func(useless) bool) {
+	return func(yield func(useless) bool) {
+		for some := range slices.Chunk(u.announcements, BatchMax) {
+			if !yield(useless{announcements: some}) {
+				return
+			}
+		}
+		for some := range slices.Chunk(u.chunks, BatchMax) {
+			if !yield(useless{chunks: some}) {
+				return
+			}
+		}
+		for some := range slices.Chunk(u.defs, BatchMax) {
+			if !yield(useless{defs: some}) {
+				return
+			}
+		}
+	}
+}
+
+// useless looks what is of no use: first how often anything was announced anew, by which the script sees that it still holds.
+func (l *Ledger) useless(ctx context.Context, part int, old int64) (changes string, u useless, err error) {
+	k := l.keys[part]
+	chunks, err := l.client.HKeys(ctx, k.chunks).Result()
+	if err != nil || len(chunks) == 0 {
+		return "", u, err
+	}
+	if changes, err = l.client.HGet(ctx, k.chunks, "changes").Result(); err != nil && !errors.Is(err, redis.Nil) { // it was moved here
+		return "", u, err
+	}
+	all, err := l.announcements(ctx, part)
+	if err != nil {
+		return "", u, err
+	}
+	live := make(map[string]bool)
+	for _, a := range all {
+		if a.seen > old {
+			live[a.chunk] = true
+		} else {
+			u.announcements = append(u.announcements, a.member)
+		}
+	}
+	u.chunks = slices.DeleteFunc(chunks, func(chunk string) bool { return live[chunk] || chunk == "changes" })
+	named := make(map[string]bool)
+	foreign, err := l.eachChunk(ctx, part, slices.Sorted(maps.Keys(live)), func(_ string, held map[string]string, _ int64) {
+		for _, digest := range held {
+			named[digest] = true
+		}
+	})
+	if err == nil {
+		err = l.eachEntry(ctx, part, func(e Entry) { named[e.Digest] = true })
+	}
+	if err != nil || foreign > 0 { // of a newer version: what it names is not known
+		return changes, u, err
+	}
+	defs, err := l.client.HKeys(ctx, k.defs).Result()
+	u.defs = slices.DeleteFunc(defs, func(digest string) bool { return named[digest] })
+	return changes, u, err
+}
+
+// eachEntry reads the entries of a partition in pages; those that cannot be read are left out.
+func (l *Ledger) eachEntry(ctx context.Context, part int, f func(Entry)) error {
+	for cursor := uint64(0); ; {
+		page, next, err := l.client.HScan(ctx, l.keys[part].jobs, cursor, "*", keyPage).Result()
+		if err != nil {
+			return err
+		}
+		for i := 0; i+1 < len(page); i += 2 {
+			if e, err := parseEntry(page[i], page[i+1]); err == nil {
+				f(e)
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
