@@ -3,6 +3,8 @@ package jobs
 import (
 	"math/bits"
 	"time"
+
+	"github.com/robfig/cron/v3"
 )
 
 const daySeconds = 86400
@@ -18,10 +20,14 @@ type calendar struct {
 	eitherDay                             bool // both day fields are restricted: one is enough
 }
 
-func newCalendar(f [6]fieldSet) calendar {
+// starBit is how the parser marks a field that was a plain star.
+const starBit = 1 << 63
+
+func newCalendar(s *cron.SpecSchedule) calendar {
 	return calendar{
-		second: f[0].values, minute: f[1].values, hour: f[2].values, dom: f[3].values, month: f[4].values, dow: f[5].values,
-		eitherDay: !f[3].star && !f[5].star,
+		second: s.Second &^ starBit, minute: s.Minute &^ starBit, hour: s.Hour &^ starBit,
+		dom: s.Dom &^ starBit, month: s.Month &^ starBit, dow: s.Dow &^ starBit,
+		eitherDay: s.Dom&starBit == 0 && s.Dow&starBit == 0,
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/robfig/cron/v3"
 )
 
 var descriptors = map[string]string{
@@ -44,13 +46,11 @@ const sunday = 7
 func (r fieldRule) size() int { return r.high - r.low + 1 }
 
 // element is one member of a list: a star, a value or a range, with an optional step.
+// Only text of this form reaches the parser, which by itself reads "*-5" as "*", and
+// takes "," for a field with no value at all.
 var element = regexp.MustCompile(`^(?:([*?])|([0-9]{1,4}|[A-Za-z]{3})(?:-([0-9]{1,4}|[A-Za-z]{3}))?)(?:/([0-9]{1,4}))?$`)
 
-// fieldSet is what a field stands for.
-type fieldSet struct {
-	values uint64 // a bit for each
-	star   bool   // a star without a step is in the list: a day field then restricts nothing
-}
+var parser = cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
 // parseFields reads 5 or 6 fields into a schedule that has no text and no zone yet. name
 // stands behind H.
@@ -63,15 +63,15 @@ func parseFields(name string, fields []string) (*Schedule, error) {
 	default:
 		return nil, fmt.Errorf("has %d fields; 5 are needed, or 6 with seconds first", len(fields))
 	}
-	if _, err := readFields(name, fields); err != nil {
+	if err := checkFields(name, fields); err != nil {
 		return nil, err
 	}
 	plain := resolve(fields, name)
-	sets, err := readFields(name, plain)
+	spec, err := parseSpec(strings.Join(plain[:5], " ") + " " + foldSundays(plain[5]))
 	if err != nil {
 		return nil, err
 	}
-	s := &Schedule{cal: newCalendar(sets), fixed: namesFixedTimes(fields[1:3])}
+	s := &Schedule{cal: newCalendar(spec), fixed: namesFixedTimes(fields[1:3])}
 	if hasHash(fields) {
 		s.resolved = strings.Join(plain[first:], " ")
 	}
@@ -95,50 +95,49 @@ func neverFires(resolved string) error {
 	return fmt.Errorf("%s; with this job's name it means %q", words, clip(resolved))
 }
 
-// readFields reads the six fields. Its error names those at fault, all on one line: it
-// stands inside a longer message. An H is only checked.
-func readFields(name string, fields []string) (sets [6]fieldSet, err error) {
+// checkFields checks the six fields. Its error names those at fault, all on one line: it
+// stands inside a longer message. The parser's own errors name no field.
+func checkFields(name string, fields []string) error {
 	var faults []string
 	for i, f := range fields {
-		if sets[i], err = readField(name, f, i); err != nil {
+		if err := checkField(name, f, i); err != nil {
 			faults = append(faults, fmt.Sprintf("%s %q: %v", fieldRules[i].name, clip(f), err))
 		}
 	}
 	if len(faults) == 0 {
-		return sets, nil
+		return nil
 	}
-	return sets, errors.New(strings.Join(faults, "; "))
+	return errors.New(strings.Join(faults, "; "))
 }
 
-func readField(name, field string, i int) (set fieldSet, err error) {
+func checkField(name, field string, i int) (err error) {
 	for e := range strings.SplitSeq(field, ",") {
 		if isHash(e) {
 			err = checkHash(name, e, i)
 		} else {
-			err = fieldRules[i].add(&set, e)
+			_, _, _, err = fieldRules[i].read(e)
 		}
 		if err != nil {
-			return set, err
+			return err
 		}
 	}
-	return set, nil
+	return nil
 }
 
-// add adds the values of one element of a list.
-func (r fieldRule) add(set *fieldSet, text string) error {
+// read reads one element of a list: every step-th value of low to high.
+func (r fieldRule) read(text string) (low, high, step int, err error) {
 	part := element.FindStringSubmatch(text)
 	switch {
 	case text == "":
-		return errors.New("has an empty place in its list; remove the comma")
+		return 0, 0, 0, errors.New("has an empty place in its list; remove the comma")
 	case part == nil:
-		return fmt.Errorf("%q is not a value, a range such as 1-5, or a step such as */5", clip(text))
+		return 0, 0, 0, fmt.Errorf("%q is not a value, a range such as 1-5, or a step such as */5", clip(text))
 	}
 	star, from, to, by := part[1], part[2], part[3], part[4]
-	low, high, step := r.low, r.high, 1
-	var err error
+	low, high, step = r.low, r.high, 1
 	if star == "" {
 		if low, high, err = r.span(from, to); err != nil {
-			return err
+			return 0, 0, 0, err
 		}
 		if to == "" && by != "" { // 5/15 is 5-59/15
 			high = max(low, r.high)
@@ -146,18 +145,14 @@ func (r fieldRule) add(set *fieldSet, text string) error {
 	}
 	if by != "" {
 		step, _ = strconv.Atoi(by) // at most 4 digits
-		switch {
-		case step < 1:
-			return errors.New("step 0 is not a step; the least is 1")
-		case step > r.size():
-			return fmt.Errorf("step %d is larger than the field, which has %d values; for long intervals use @every", step, r.size())
-		}
 	}
-	for v := low; v <= high; v += step {
-		set.values |= 1 << uint(r.folded(v))
+	switch {
+	case step < 1:
+		err = errors.New("step 0 is not a step; the least is 1")
+	case step > r.size():
+		err = fmt.Errorf("step %d is larger than the field, which has %d values; for long intervals use @every", step, r.size())
 	}
-	set.star = set.star || star != "" && step == 1
-	return nil
+	return low, high, step, err
 }
 
 // span reads a value, or a range; to is "" for a value.
@@ -202,10 +197,38 @@ func (r fieldRule) short(i int) string { return strings.ToUpper(r.names[i][:3]) 
 // week says whether the field is the day of week.
 func (r fieldRule) week() bool { return len(r.names) == len(dayNames) }
 
-// folded is the value under which v is kept: Sunday is 0 and 7.
-func (r fieldRule) folded(v int) int {
-	if r.week() && v == sunday {
-		return 0
+// foldSundays rewrites a checked day of week for the parser, which knows Sunday as 0 only:
+// an element that reaches 7 becomes the list of its values. FRI-SUN is 5,6,0.
+func foldSundays(field string) string {
+	var out []string
+	for e := range strings.SplitSeq(field, ",") {
+		low, high, step, err := fieldRules[5].read(e)
+		if err != nil || high < sunday {
+			out = append(out, e)
+			continue
+		}
+		for v := low; v <= high; v += step {
+			out = append(out, strconv.Itoa(v%sunday))
+		}
 	}
-	return v
+	return strings.Join(out, ",")
+}
+
+// parseSpec calls the parser. Only checked text comes here; should the parser panic all
+// the same, that is an error of the schedule and not the end of the program.
+func parseSpec(text string) (spec *cron.SpecSchedule, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the parser cannot read it: %v", p)
+		}
+	}()
+	s, err := parser.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	spec, ok := s.(*cron.SpecSchedule)
+	if !ok {
+		return nil, fmt.Errorf("the parser answered a %T", s)
+	}
+	return spec, nil
 }

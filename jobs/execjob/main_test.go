@@ -16,7 +16,7 @@ const asNode = "TEST_AS_NODE"
 
 func TestMain(m *testing.M) {
 	if script := os.Getenv(asNode); script != "" {
-		fmt.Println(New(shell(script))(context.Background(), jobs.NewRun(info())))
+		fmt.Fprintln(os.Stdout, New(shell(script))(context.Background(), jobs.NewRun(info())))
 		return
 	}
 	goleak.VerifyTestMain(m)
