@@ -29,7 +29,7 @@ type registrar struct {
 	rivals  map[*work.Job]string // digests of what is stored of jobs that are superseded
 	fresh   bool                 // the first registration is still to come
 	lost    chan struct{}        // holds one signal: Redis may have lost what it knew, register everything
-	told    chan struct{}        // holds one signal: casts is not empty
+	told    chan struct{}        // holds one signal: rejected is not empty
 	epoch   chan struct{}        // holds one signal: the epoch of promotions is another one
 	stirred chan struct{}        // holds one signal: the crowd is another one
 	whole   bool                 // of the registration that is made: texts are sent at once, the ledger lacks some
@@ -40,14 +40,8 @@ type registrar struct {
 
 	refollowed time.Time
 
-	mu    sync.Mutex
-	casts []outcast // from the agenda, at most one a job until it is registered again
-}
-
-// outcast is a job that the agenda cannot claim, and why.
-type outcast struct {
-	job *work.Job
-	why string
+	mu       sync.Mutex
+	rejected []rejection // from the agenda, at most one a job until it is registered again
 }
 
 func newRegistrar(n *Cluster) *registrar {
@@ -116,31 +110,6 @@ func (r *registrar) run(ctx context.Context) {
 		}
 		timer.Reset(next)
 	}
-}
-
-// take takes up what the agenda told, and says whether to register at once.
-func (r *registrar) take() (now bool) {
-	r.mu.Lock()
-	casts := r.casts
-	r.casts = nil
-	r.mu.Unlock()
-	for _, o := range casts {
-		if !r.has[o.job] {
-			continue // it was removed
-		}
-		switch o.why {
-		case work.Superseded:
-			o.why = work.Displaced // by a newer build or another generation, once will tell
-		case work.Vanished:
-			r.n.announcer.again()
-		}
-		if r.outside[o.job] == "" && o.why != work.Sealed && o.why != work.Displaced { // that is said once for all, see once
-			r.n.Log.Warn("job is not claimed by this node any more", "job", o.job.Name, "why", o.why)
-		}
-		r.outside[o.job] = o.why
-		now = now || o.why == work.Vanished || o.why == work.Sealed || o.why == work.Displaced
-	}
-	return now
 }
 
 // once tries jobs that are outside and tells the agenda.
@@ -275,18 +244,6 @@ func (r *registrar) refollow(ctx context.Context) error {
 	}
 	r.refollowed = time.Now()
 	return nil
-}
-
-// Expelled is told by the agenda of a job that it cannot claim. It does not wait: the agenda must
-// not wait for a role that may be waiting for the agenda.
-func (r *registrar) Expelled(j *work.Job, why string) {
-	if why == work.Sealed {
-		r.n.Moves.Shut()
-	}
-	r.mu.Lock()
-	r.casts = append(r.casts, outcast{j, why})
-	r.mu.Unlock()
-	wait.Signal(r.told)
 }
 
 // restore reads the control record, and writes it again if Redis lost it, unless a move has closed the namespace: then
