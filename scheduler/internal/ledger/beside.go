@@ -96,7 +96,7 @@ func (l *Ledger) Beside(ctx context.Context) (all []Aside, foreign int, err erro
 	for _, cmd := range read {
 		for field, record := range cmd.Val() {
 			generation, job, named := strings.Cut(field, "|")
-			f, err := split(record, 4)
+			f, err := split(record, "1", 4)
 			if err != nil || !named {
 				foreign++
 				continue

@@ -71,7 +71,7 @@ type Window struct{ From, To int64 }
 // Holds says whether an instant lies in the window.
 func (w Window) Holds(ms int64) bool { return w.From != 0 && ms >= w.From && (w.To == 0 || ms < w.To) }
 
-// AheadMax is how long before it is due a tick may be granted, as AHEAD in prelude.lua.
+// AheadMax is how long before it is due a tick may be granted, as AHEAD in base.lua.
 const AheadMax = 500 * time.Millisecond
 
 // HeldByPause is the Detail of an answer Held to a pending run that waits for the end of a pause.

@@ -39,16 +39,9 @@ type Event struct {
 
 // eventOf reads an outbox row.
 func eventOf(record string) (Event, error) {
-	f, err := split(record, 8)
-	if err != nil {
-		return Event{}, err
-	}
-	e := Event{Upstream: f.text(), Prev: f.int(), Next: f.int(), Tick: f.int(), Until: f.int(), Count: f.int(), record: record}
-	if err := e.Outcome.UnmarshalText([]byte(f.text())); err != nil {
-		return e, fmt.Errorf("%w: %w", ErrForeign, err)
-	}
-	e.At = f.int()
-	return e, f.bad
+	e := Event{record: record}
+	err := e.readEvent(record)
+	return e, err
 }
 
 // Record is the event's row in the outbox: no two that are there at once have the same.

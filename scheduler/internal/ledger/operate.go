@@ -118,11 +118,10 @@ func (l *Ledger) Pauses(ctx context.Context, names ...string) (map[string]Pause,
 		if err := got[i].Err(); err != nil && !errors.Is(err, redis.Nil) {
 			return nil, l.explain(ctx, "read pauses", err)
 		}
-		f, err := split(got[i].Val(), 4)
-		if err != nil {
-			continue // none, or not one that this version reads
+		var p Pause
+		if p.readPause(got[i].Val()) == nil { // else there is none, or not one that this version reads
+			pauses[name] = p
 		}
-		pauses[name] = Pause{Since: f.int(), Until: f.int(), Author: f.text(), Reason: f.text()}
 	}
 	return pauses, nil
 }

@@ -23,19 +23,13 @@ type Promotion struct {
 	Resumed    bool   // Begin found that the same had begun
 }
 
-// text is the promotion as the control record has it.
-func (p Promotion) text() string {
-	return "1|" + ms(p.Epoch) + "|" + p.Generation + "|" + p.Pattern + "|" + flagged(p.Cancel)
-}
-
 // PromotionOf reads Control.Promoting; false when none is under way, or one that this version cannot read.
 func PromotionOf(promoting string) (Promotion, bool) {
-	f, err := split(promoting, 4)
-	if err != nil {
+	var p Promotion
+	if p.readPromotion(promoting) != nil {
 		return Promotion{}, false
 	}
-	p := Promotion{Epoch: f.int(), Generation: f.text(), Pattern: f.text(), Cancel: f.text() == "1"}
-	return p, f.bad == nil
+	return p, true
 }
 
 // beginRounds is how often Begin is tried when other promotions begin at the same time.

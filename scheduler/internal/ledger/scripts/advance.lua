@@ -9,12 +9,13 @@
 --   promoting  a promotion goes on, and this would seal the namespace
 --   other      the move noted is not in a state that this may follow
 --   gone       there is no namespace
+-- needs: lib/base lib/newer codec/move
 local id, role, state, own, others, peer = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local us, ms = clock()
 if redis.call('HEXISTS', KEYS[1], 'format') == 0 then return {'gone', '', 0} end
 local text = redis.call('HGET', KEYS[1], 'move') or ''
 local undone = redis.call('HGET', KEYS[1], 'undone') or ''
-local m = text ~= '' and moving_of(text)
+local m = text ~= '' and move_of(text)
 if text ~= '' and not m then return {'other', text, 0} end
 
 local function answer(word)
@@ -39,7 +40,7 @@ if state == 'undone' then
   redis.call('HDEL', KEYS[1], 'before', 'servers')
   return answer('done')
 end
-if not (m and m.id == id and m.state == state) then redis.call('HSET', KEYS[1], 'move', moving_text(id, role, state, peer, ms)) end
+if not (m and m.id == id and m.state == state) then redis.call('HSET', KEYS[1], 'move', move_text({id = id, role = role, state = state, peer = peer, at = int(ms)})) end
 if ARGV[7] == '1' then redis.call('HINCRBY', KEYS[1], 'copies', 1) end
 if #ARGV > 8 then redis.call('HSET', KEYS[1], unpack(ARGV, 9)) end
 return answer('done')

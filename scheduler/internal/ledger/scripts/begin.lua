@@ -7,21 +7,22 @@
 -- Returns {'begun' or 'resumed', epoch}, {'half', generation} when one of all jobs has not ended and this is of some, for it would
 -- be forgotten half way; {'moved', epoch} when another promotion has begun since, {'clock', redis ms},
 -- {'closed', 'state|move|words'}, or {'unknown'} where there is no namespace.
+-- needs: lib/base codec/move codec/promotion
 local generation, pattern, cancel, least = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local us, ms = clock()
 if astray(ms, ARGV[6], ARGV[7]) then return {'clock', int(ms)} end
 if redis.call('HEXISTS', KEYS[1], 'format') == 0 then return {'unknown'} end
-local id, state, peer = string.match(redis.call('HGET', KEYS[1], 'move') or '', '^1|([^|]*)|[^|]*|([^|]*)|([^|]*)|')
+local m = move_of(redis.call('HGET', KEYS[1], 'move'))
 local shut = {sealing = 'sealed', sealed = 'sealed', moved = 'sealed', filling = 'filling', opening = 'filling', burnt = 'burnt'}
-if state and shut[state] then return {'closed', shut[state] .. '|' .. id .. '|' .. peer} end
-local rest = '|' .. generation .. '|' .. pattern .. '|' .. cancel
-local under, same = string.match(redis.call('HGET', KEYS[1], 'promoting') or '', '^1|(%d+)(|.*)$')
-if same == rest and tonumber(under) >= least then return {'resumed', under} end
+if m and shut[m.state] then return {'closed', shut[m.state] .. '|' .. m.id .. '|' .. m.peer} end
+local under = promotion_of(redis.call('HGET', KEYS[1], 'promoting'))
+if under and under.generation == generation and under.pattern == pattern and under.cancel == cancel and tonumber(under.epoch) >= least then
+  return {'resumed', under.epoch}
+end
 local last = redis.call('HGET', KEYS[1], 'epoch') or '0'
 if last ~= ARGV[5] then return {'moved', last} end
-local half = under and pattern ~= '' and string.match(same, '^|([^|]*)||')
-if half then return {'half', half} end
+if under and pattern ~= '' and under.pattern == '' then return {'half', under.generation} end
 local epoch = int(math.max(tonumber(last) or 0, least) + 1)
-redis.call('HSET', KEYS[1], 'epoch', epoch, 'promoting', '1|' .. epoch .. rest)
+redis.call('HSET', KEYS[1], 'epoch', epoch, 'promoting', promotion_text({epoch = epoch, generation = generation, pattern = pattern, cancel = cancel}))
 if pattern == '' then redis.call('HSET', KEYS[1], 'generation', generation) end
 return {'begun', epoch}

@@ -10,6 +10,7 @@
 --   kept     the definition is the stored one
 --   differs  another one is stored
 --   foreign  a record that this version does not understand
+-- needs: lib/base lib/newer lib/gate
 local shut = closed(KEYS[#KEYS])
 if shut then return {'closed', shut} end
 local beside, former, generation = KEYS[1], KEYS[2], ARGV[1]

@@ -4,6 +4,7 @@
 -- KEYS[7] outbox  KEYS[8] followers  KEYS[9] history of the job  KEYS[10] gate
 -- ARGV[1] job  ARGV[2] run  ARGV[3] author  ARGV[4] reason  ARGV[5] rows to keep  ARGV[6] age to keep, ms
 -- Returns one word: told, cancelled (also when repeated), ended, unknown, foreign; or 'closed|' and what closed() says.
+-- needs: lib/gate lib/rows lib/cancels lib/history lib/shards codec/entry codec/run codec/tick codec/pending
 local job, id, author, reason = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local us, ms = clock()
 local e = entry_of(redis.call('HGET', KEYS[1], job))
@@ -17,9 +18,9 @@ if run then
 end
 local text = redis.call('HGET', KEYS[4], id)
 if not text then
-  local at, head, was = find_row(KEYS[9], id)
+  local at, row = find_row(KEYS[9], id)
   if not at then return 'unknown' end
-  return was == 'cancelled' and 'cancelled' or 'ended'
+  return row.outcome == 'cancelled' and 'cancelled' or 'ended'
 end
 local shut = closed(KEYS[10])
 local tick = tick_of(text)
@@ -35,8 +36,8 @@ if p.job ~= job then return 'unknown' end
 if shut then return 'closed|' .. shut end
 if strange(KEYS[4], p.of) then return 'foreign' end
 p.token, p.node, p.name = '0', '', ''
-local why = reason_of('1|0|' .. author .. '|' .. reason)
-if not append(KEYS[9], KEYS[5], row_text(id, p, 'cancelled', why, int(ms), int(ms), '0', ''), e, ms, ARGV[5], ARGV[6]) then return 'foreign' end
+local why = reason_of(cancel_text({at = '0', author = author, reason = reason}))
+if not append(KEYS[9], KEYS[5], end_row(id, p, 'cancelled', why, int(ms), int(ms), '0', ''), e, ms, ARGV[5], ARGV[6]) then return 'foreign' end
 count(e, 'cancelled', 1)
 if p.payload ~= '' then redis.call('HSET', KEYS[5], 'p:' .. id, p.payload) end
 local k = {waiting = KEYS[4], kept = KEYS[5], cancels = KEYS[6], outbox = KEYS[7], followers = KEYS[8]}

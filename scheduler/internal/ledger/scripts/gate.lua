@@ -6,6 +6,7 @@
 -- ARGV[5] words  ARGV[6] epoch and ARGV[7] generation to be, '' for those it has
 -- ARGV[8] the copy that must have been ended by whoever opens, '' for any: an opening that comes late finds a later one here
 -- Returns 'done' (also when repeated), 'full' (to be filled, and jobs lie there), 'foreign', or the gate that does not fit.
+-- needs: lib/newer codec/gate
 local id, state, own, others, words, epoch, generation, copy = unpack(ARGV)
 local text = redis.call('GET', KEYS[1])
 local g = gate_of(text)

@@ -4,6 +4,7 @@
 -- KEYS[1] jobs  KEYS[2] pauses  and last the partition's gate
 -- ARGV[1] job  ARGV[2] pause or resume  ARGV[3] author  ARGV[4] reason  ARGV[5] end, ms, '' for none
 -- Returns 'closed|state|move|words', or one word: done, over (the end lies behind), unknown, foreign.
+-- needs: lib/gate lib/windows codec/entry codec/pause
 local shut = closed(KEYS[#KEYS])
 if shut then return 'closed|' .. shut end
 local job, what, author, reason, till = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -18,7 +19,7 @@ if what == 'pause' then
   if till ~= '' and tonumber(till) <= ms then return 'over' end
   from = math.min(from or ms, ms, tonumber(e.cursor) or ms)
   e.pause = int(from) .. ',' .. till
-  redis.call('HSET', KEYS[2], job, '1|' .. int(ms) .. '|' .. till .. '|' .. author .. '|' .. reason)
+  redis.call('HSET', KEYS[2], job, pause_text({at = int(ms), till = till, author = author, reason = reason}))
 elseif from and to > ms then
   e.pause = int(from) .. ',' .. int(ms)
   shed(e, ms)

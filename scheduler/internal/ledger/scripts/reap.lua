@@ -7,6 +7,7 @@
 -- ARGV[3] rows to keep  ARGV[4] age to keep, ms  ARGV[5] id of the server, '' for any
 -- then 4 for each item: job, run, beat seen, run id of the next attempt
 -- Returns {'clock', redis ms}, or one word for each item: reaped, alive, gone, foreign.
+-- needs: lib/finish lib/rows codec/run codec/entry
 local keep, keep_for = ARGV[3], ARGV[4]
 local us, ms = clock()
 if astray(ms, ARGV[1], ARGV[2]) or elsewhere(ARGV[5], server_id()) then return {'clock', int(ms)} end
@@ -28,7 +29,7 @@ for i = 1, (#ARGV - 5) / 4 do
   elseif alive then out[i] = 'alive'
   else
     local freed = r.of == '' and tonumber(r.until_) or ms -- a tick is busy for as long as any of its shards
-    if finish(k, KEYS[9 + i], e, id, r, row_text(id, r, 'abandoned', 'lease lapsed', r.granted, int(ms), '0', ''), 'abandoned', '',
+    if finish(k, KEYS[9 + i], e, id, r, end_row(id, r, 'abandoned', 'lease lapsed', r.granted, int(ms), '0', ''), 'abandoned', '',
       fresh, freed, ms, keep, keep_for) then
       redis.call('HSET', KEYS[1], job, entry_text(e))
       redis.call('HDEL', KEYS[2], id)

@@ -10,6 +10,7 @@
 -- runs once somebody does  ARGV[15] digests of the definitions of it that are held, with commas between them
 -- Returns 'closed|state|move|words', or one word: relayed (also when repeated), stranger (the job is not there, or did not follow), full, foreign,
 -- unheld (it waits).
+-- needs: lib/gate lib/windows lib/history lib/outbox lib/waiting codec/entry codec/run codec/pending
 local shut = closed(KEYS[#KEYS])
 if shut then return 'closed|' .. shut end
 local OUTBOX_MAX = 10000
@@ -33,8 +34,8 @@ local rows = redis.pcall('LRANGE', KEYS[10], 0, -1)
 -- Whether the job got another definition since this was known: it followed then, and was not told yet.
 local function replaced()
   for _, row in ipairs(rows.err and {} or rows) do
-    local at = string.match(row, '^1|S|%d*|%d*|(%d+)|%d*|%d*|%d+|superseded|definition replaced|')
-    if at and tonumber(at) >= known then return true end
+    local r = range_of(row)
+    if r and r.outcome == 'superseded' and r.reason == 'definition replaced' and tonumber(r.at) >= known then return true end
   end
   return false
 end
@@ -56,11 +57,11 @@ local function ran()
   local going = num == 1 and (any(KEYS[3], run_of, job, same) or any(KEYS[5], pending_of, job, same))
   if going then return going end
   for _, row in ipairs(rows) do
-    local t, request = string.match(num == 1 and row or '', '^1|[RT]|%d*|%d*|%d+|(%d+)|%d+|%d+|%d+|%d+|[^|]*|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|')
+    local t, _, _, request = string.match(num == 1 and row or '', ROW_RUN)
     if t == tick and request == '' then return true end
-    local first, till, reason = string.match(row, '^1|S|%d*|%d*|%d+|(%d+)|(%d*)|%d+|[^|]*|([^|]*)|')
-    if first and tonumber(first) <= tonumber(tick) and tonumber(till or '') and tonumber(last) <= tonumber(till)
-      and (not may_run or reason ~= 'upstream') then return true end
+    local r = range_of(row)
+    if r and r.tick ~= '' and r.last ~= '' and tonumber(r.tick) <= tonumber(tick) and tonumber(last) <= tonumber(r.last)
+      and (not may_run or r.reason ~= 'upstream') then return true end
   end
   return false
 end

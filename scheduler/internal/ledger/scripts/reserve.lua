@@ -6,10 +6,11 @@
 --   done        also when repeated
 --   partitions  what was here before had another number of them, and nodes may still go by that
 --   taken       a namespace is here that is none of this move's
+-- needs: lib/base lib/newer codec/move
 local id, format, partitions, generation, epoch, peer, state, back = unpack(ARGV)
 local us, ms = clock()
 local text = redis.call('HGET', KEYS[1], 'move')
-local m = moving_of(text)
+local m = move_of(text)
 if m and m.id == id and m.role == 'to' then return {m.state == state and 'done' or 'taken', text} end
 if redis.call('EXISTS', KEYS[1]) == 1 then
   if redis.call('HGET', KEYS[1], 'format') ~= format then return {'taken', text or ''} end
@@ -19,7 +20,7 @@ if redis.call('EXISTS', KEYS[1]) == 1 then
   local n = redis.call('HGET', KEYS[1], 'partitions')
   if n ~= partitions then return {'partitions', n} end
 end
-local note = moving_text(id, 'to', state, peer, ms)
+local note = move_text({id = id, role = 'to', state = state, peer = peer, at = int(ms)})
 redis.call('HSET', KEYS[1], 'format', format, 'partitions', partitions, 'generation', generation, 'epoch', epoch, 'move', note)
 redis.call('HDEL', KEYS[1], 'copied', 'copies', 'before')
 return {'done', note}

@@ -11,6 +11,7 @@
 --   lost     somebody else ended the run before, and the report is kept beside that outcome; or was granted it since
 --   unknown  nobody knows this run (any more)
 --   foreign  a record that this version does not understand
+-- needs: lib/base lib/history codec/entry
 local keep, keep_for = ARGV[1], ARGV[2]
 local us, ms = clock()
 if ARGV[3] ~= '' then
@@ -147,6 +148,7 @@ end
 if #left == 0 then return concat(out, ',') end
 
 -- The other path knows everything.
+-- needs: lib/rows lib/finish codec/run
 if twice then raw, held = redis.call('HMGET', KEYS[1], unpack(names)), redis.call('HMGET', runs, unpack(ids)) end
 local k = {runs = runs, pending = KEYS[4], waiting = KEYS[5], kept = kept, cancels = cancels, outbox = outbox, followers = followers}
 local entries, ended_now = {}, {}
@@ -159,12 +161,13 @@ local function report(a)
 end
 
 local function late(i, id, outcome, ended)
-  local at, head, was, noted, err = find_row(KEYS[FIRST + i], id)
+  local at, row = find_row(KEYS[FIRST + i], id)
   if not at then return 'unknown' end -- also when it was handed back and ran under another id
   -- guard:settle-repeated P2 a report that is repeated gets the answer it got before
-  if was == outcome then return 'settled' end
-  if noted == '' then
-    redis.call('LSET', KEYS[FIRST + i], at, head .. '|' .. outcome .. ' ' .. ended .. '|' .. err)
+  if row.outcome == outcome then return 'settled' end
+  if row.late == '' then
+    row.late = outcome .. ' ' .. ended
+    redis.call('LSET', KEYS[FIRST + i], at, row_text(row))
   end
   return 'lost'
 end
@@ -178,7 +181,7 @@ for _, i in ipairs(left) do
   if not held[i] or ended_now[id] then out[i] = late(i, id, outcome, ended)
   elseif not r or not e then out[i] = 'foreign'
   elseif other(token, r.token) then out[i] = 'lost'
-  elseif not finish(k, KEYS[FIRST + i], e, id, r, row_text(id, r, outcome, reason, started, ended, tries, err), outcome, output,
+  elseif not finish(k, KEYS[FIRST + i], e, id, r, end_row(id, r, outcome, reason, started, ended, tries, err), outcome, output,
     fresh, ms, ms, keep, keep_for) then
     out[i] = 'foreign'
   else

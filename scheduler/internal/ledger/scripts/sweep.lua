@@ -6,6 +6,7 @@
 -- ARGV[9] most rows of the outbox   ARGV[10] '1' to read its newest rows as well
 -- Returns {job, cursor, ...}, {lapsed run, ...}, their records, {pending run, ...}, their records, {run, who wants it cancelled, ...},
 -- the rows, the newest rows, {job that is followed, its followers, ...} of all rows
+-- needs: codec/event
 local function upto(key, most, offset, ...)
   if offset == '' then return {} end
   return redis.call('ZRANGEBYSCORE', key, '-inf', most, 'LIMIT', offset, ARGV[7], ...)
@@ -26,7 +27,7 @@ if ARGV[8] ~= '' then
 end
 for _, page in ipairs({rows, newest}) do
   for _, row in ipairs(page) do
-    local job = string.match(row, '^1|([^|]*)|')
+    local job = string.match(row, EVENT_UPSTREAM)
     if job and not seen[job] then
       seen[job] = true
       followers[#followers + 1] = job

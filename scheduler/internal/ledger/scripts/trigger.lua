@@ -6,6 +6,7 @@
 -- ARGV[6] most remembered ids  ARGV[7] payload, then the ids under which the run may go on
 -- Returns 'closed|state|move|words', or one word: queued (also when repeated), unknown (no such job), full, large (the payload,
 -- while so many runs are due), crowded (too many remembered ids), foreign.
+-- needs: lib/base lib/gate lib/rows lib/waiting codec/entry codec/pending
 local shut = closed(KEYS[#KEYS])
 -- guard:trigger-gate P7 a partition that a move has closed takes no run by hand
 if shut then return 'closed|' .. shut end

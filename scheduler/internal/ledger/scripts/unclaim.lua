@@ -5,6 +5,7 @@
 -- KEYS[7] cancels  KEYS[8] outbox  KEYS[9] followers  KEYS[9+i] history of item i's job
 -- ARGV[1] rows to keep  ARGV[2] age to keep, ms  then 4 for each item: job, run, token ('' for any), fresh run id
 -- Returns one word for each item: returned (also when repeated), lost, foreign.
+-- needs: lib/finish lib/rows codec/entry codec/run codec/pending
 local us, ms = clock()
 local k = {runs = KEYS[2], pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6], cancels = KEYS[7], outbox = KEYS[8], followers = KEYS[9]}
 local out = {}
@@ -12,7 +13,7 @@ local out = {}
 local function back(i, job, id, fresh, r, e)
   local flag = wanted(KEYS[7], id, r)
   if flag then
-    if not finish(k, KEYS[9 + i], e, id, r, row_text(id, r, 'cancelled', reason_of(flag), r.granted, int(ms), '0', ''), 'cancelled', '',
+    if not finish(k, KEYS[9 + i], e, id, r, end_row(id, r, 'cancelled', reason_of(flag), r.granted, int(ms), '0', ''), 'cancelled', '',
       '', ms, ms, ARGV[1], ARGV[2]) then return 'foreign' end
     redis.call('HSET', KEYS[1], job, entry_text(e))
   else
