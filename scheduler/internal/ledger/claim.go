@@ -162,9 +162,9 @@ func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim
 	ks := make([]string, 0, 11+len(batch))
 	ks = append(ks, k.jobs, k.due, k.runs, k.leases, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers)
 	ks = appendHistories(ks, k.history, len(batch), func(i int) string { return batch[i].Job })
-	keep, keepFor := l.keepArgs()
-	args := make([]string, 0, 8+claimsSize(batch))
-	args = append(args, ms(now), ms(l.cfg.MaxSkew.Milliseconds()), by.ID, by.Name, keep, keepFor, l.known, ms(l.shortLease().Milliseconds()))
+	head := claimArgs{now: now, skew: l.cfg.MaxSkew, node: by.ID, name: by.Name, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, server: l.known,
+		short: l.shortLease()}
+	args := head.appendTo(make([]string, 0, claimArgsSize+claimsSize(batch)))
 	reply, unconfirmed, err := l.claim(ctx, k, append(ks, k.gate), appendClaims(args, batch))
 	if err != nil {
 		return nil, redisconn.Explain("claim", err)

@@ -70,8 +70,8 @@ func (l *Ledger) begin(ctx context.Context, p Promotion) (word string, epoch int
 		return "", 0, err
 	}
 	now := at.UnixMilli()
-	reply, err := beginScript.Run(ctx, l.client, []string{controlKey(l.cfg.Namespace)}, p.Generation, p.Pattern, flagged(p.Cancel),
-		ms(least), ms(c.Epoch), ms(now), ms(l.cfg.MaxSkew.Milliseconds())).Slice()
+	args := beginArgs{generation: p.Generation, pattern: p.Pattern, cancel: p.Cancel, least: least, seen: c.Epoch, now: now, skew: l.cfg.MaxSkew}
+	reply, err := runScript(ctx, l.client, beginScript, []string{controlKey(l.cfg.Namespace)}, &args).Slice()
 	if err != nil {
 		return "", 0, l.explain(ctx, "begin the promotion of "+p.Generation, err)
 	}

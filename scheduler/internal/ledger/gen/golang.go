@@ -18,9 +18,13 @@ func goCode(all []record) ([]byte, error) {
 			b.WriteString(r.goWriter())
 		}
 	}
-	code, err := format.Source([]byte(b.String()))
+	return formatted(goFile, b.String())
+}
+
+func formatted(name, text string) ([]byte, error) {
+	code, err := format.Source([]byte(text))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", goFile, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return code, nil
 }

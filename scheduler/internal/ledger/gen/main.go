@@ -1,9 +1,9 @@
-// Command gen writes what follows from the tables of the ledger's records and keys: the Lua codecs in scripts/codec, the Go
-// codec in codec_gen.go, and docs/storage.md.
+// Command gen writes what follows from the tables of the ledger's records, keys and verbs: the Lua codecs in scripts/codec, the Go
+// codec in codec_gen.go, and docs/storage.md. From that of the verbs: their arguments, in the scripts, args_gen.go and items_gen.go.
 //
 //	go generate ./scheduler/internal/ledger
 //
-// A record's layout is written in one place, records.go. Its test fails when a written file is not what the tables say.
+// A record's layout is written in one place, records.go, and a script's arguments in verbs.go. A test fails when a written file is not what the tables say.
 package main
 
 import (
@@ -25,34 +25,56 @@ func main() {
 const (
 	ledgerDir = "scheduler/internal/ledger/"
 	goFile    = ledgerDir + "codec_gen.go"
-	luaDir    = ledgerDir + "scripts/codec/"
+	argsFile  = ledgerDir + "args_gen.go"
+	itemsFile = ledgerDir + "items_gen.go"
+	scriptDir = ledgerDir + "scripts/"
+	luaDir    = scriptDir + "codec/"
 	pageFile  = "docs/storage.md"
 )
 
-// files are all of them, by their names.
-func files() (map[string][]byte, error) {
+// files are all of them, by their names. Those of which only a part is written are read below the module's root.
+func files(root string) (map[string][]byte, error) {
 	code, err := goCode(records)
 	if err != nil {
 		return nil, err
 	}
-	all := map[string][]byte{goFile: code, pageFile: page(keys, records)}
+	args, err := goArgs(argsFile, verbs)
+	if err != nil {
+		return nil, err
+	}
+	items, err := goArgs(itemsFile, batches)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]byte{goFile: code, argsFile: args, itemsFile: items, pageFile: page(keys, records)}
+	for _, v := range slices.Concat(verbs, batches) {
+		name := scriptDir + v.script + ".lua"
+		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name))) //nolint:gosec // G304: a file of this module
+		if err != nil {
+			return nil, err
+		}
+		whole, err := v.replaceArgs(string(text))
+		if err != nil {
+			return nil, err
+		}
+		all[name] = []byte(whole)
+	}
 	for _, r := range records {
 		if r.lua == "" {
 			continue
 		}
-		all[luaDir+r.lua+".lua"] = append(all[luaDir+r.lua+".lua"], luaCode(r)...)
-	}
-	for name, text := range all {
-		if filepath.Ext(name) == ".lua" {
-			all[name] = append([]byte(luaHead), text...)
+		name := luaDir + r.lua + ".lua"
+		if all[name] == nil {
+			all[name] = []byte(luaHead)
 		}
+		all[name] = append(all[name], luaCode(r)...)
 	}
 	return all, nil
 }
 
 // write writes the files below the module's root.
 func write(root string) error {
-	all, err := files()
+	all, err := files(root)
 	if err != nil {
 		return err
 	}

@@ -5,17 +5,6 @@
 -- KEYS[1] jobs  KEYS[2] due  KEYS[3] runs  KEYS[4] leases  KEYS[5] pending  KEYS[6] waiting
 -- KEYS[7] kept  KEYS[8] cancels  KEYS[9] outbox  KEYS[10] followers  KEYS[10+i] history of item i's job, and the
 -- last of KEYS the partition's gate
--- ARGV[1] the caller's idea of Redis' time, ms   ARGV[2] tolerated difference, ms
--- ARGV[3] node id  ARGV[4] node name  ARGV[5] rows to keep  ARGV[6] age to keep, ms
--- ARGV[7] id of the server that the caller knows, '' for any  ARGV[8] ms that a lease lasts at most until it is renewed
--- then for each item, in the order of the history keys, one of two forms. A plain tick has 6: 'ttl ms|overlap mode (s q r a)|
---   most attempts|trigger', job, digest, run, tick (to run, and the cursor that the caller sees), next (where the cursor goes)
--- any other item has 13: kind, job, digest, run, ttl ms, overlap mode, most attempts;
---   of kind t: from (the cursor the caller sees), passes, tick (to run, '' for none), next ('' for none), trigger. Passes
---     are ticks that will not run, from 'from' on without a gap, each 'outcome,reason,first,last,count,next' and ended by ';'
---   of kind p: a reason for which to record it as missed instead, or '', and four times ''; it is for runs
---     that follow another job's and that nobody was granted yet, and for ticks that were handed back
---   and of a job with several shards, kinds t and p: 'N,param,param,...', else ''. The params are escaped
 -- Returns {'clock', redis ms} and does nothing when the caller's idea of time is wrong, {'server', id} when it knows
 -- another server. Else first one text: for each item the token of a plain tick that was granted for the time that
 -- a lease begins with, or '', parted by commas. Then the server's clock, ms, and four for each item whose text is '': word, token, value, record
@@ -36,26 +25,67 @@
 --   unknown     '', '', ''           no such job
 --   foreign     '', '', ''           a record that this version does not understand
 -- needs: token lib/base lib/gate
-local now, skew, node, name, keep, keep_for = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+-- ARGV, written by gen from verbs.go:
+--   now        the caller's idea of Redis' time, ms
+--   skew       tolerated difference, ms
+--   node       id of the node that asks
+--   name       its name
+--   keep       rows to keep
+--   keep_for   age to keep, ms
+--   server     id of the server that the caller knows, '' for any
+--   short      how long a lease lasts at most until it is renewed, ms
+-- then for each item, if it is a tick that passes none and has no shards, of a schedule that has more:
+--   terms      'ttl ms|overlap mode (s q r a)|most attempts|trigger'
+--   job        the job's name
+--   digest     of the caller's definition
+--   run        id of the run to be
+--   tick       to run, and the cursor that the caller sees, ms
+--   next       where the cursor goes, ms
+-- then for each item, if it is any other, which begins with one letter:
+--   kind       t(ick), p(ending run), or s(hard)
+--   job        the job's name
+--   digest     of the caller's definition
+--   run        id of the run to be, or of the pending one
+--   ttl        of the lease, ms
+--   mode       overlap mode: s q r a
+--   most       how often the tick may be granted before a crash ends it
+--   from       of a tick: the cursor the caller sees, ms; of a pending run: a reason for which to record it
+--              as missed instead, or ''. It is for runs that follow another job's and that nobody was granted yet, and
+--              for ticks that were handed back
+--   passes     of a tick: ticks that will not run, from 'from' on without a gap, each
+--              'outcome,reason,first,last,count,next' and ended by ';'
+--   tick       of a tick: what to run, ms, '' for none
+--   next       of a tick: where the cursor goes, ms, '' for none
+--   trigger    of a tick: why it runs
+--   parts      of a job with several shards, but of a shard: 'N,param,param,...', the params escaped; else ''
+local now, skew, node, name, keep, keep_for, server, short =
+  ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8])
+local PLAIN, TERMS, JOB, DIGEST, RUN, TICK, NEXT = 6, 0, 1, 2, 3, 4, 5 -- how many, and their places
+local HEAD, OTHER = 8, 13
+local function other(a)
+  return {kind = ARGV[a], job = ARGV[a + 1], digest = ARGV[a + 2], run = ARGV[a + 3], ttl = ARGV[a + 4],
+    mode = ARGV[a + 5], most = ARGV[a + 6], from = ARGV[a + 7], passes = ARGV[a + 8], tick = ARGV[a + 9],
+    next = ARGV[a + 10], trigger = ARGV[a + 11], parts = ARGV[a + 12]}
+end
+-- end of ARGV
 local us, ms = clock()
 -- guard:claim-clock P1 a claim that was held up, or whose sender's clock is wrong, grants nothing
 if astray(ms, now, skew) then return {'clock', int(ms)} end
 local here = server_id()
 -- guard:claim-server P1 a server that may have lost grants gives none before it was told of them
-if elsewhere(ARGV[7], here) then return {'server', here} end
+if elsewhere(server, here) then return {'server', here} end
 local shut
 -- guard:claim-gate P7 a partition that a move has closed grants nothing
 shut = closed(KEYS[#KEYS])
-local short = tonumber(ARGV[8])
-local HEAD, FIRST, OUTBOX_MAX, PENDING_MAX = 8, 10, 10000, 10000
+local FIRST, OUTBOX_MAX, PENDING_MAX = 10, 10000, 10000
 local GUARD = 60000000 -- redisconn.TokenGuardMicros
 local kept, cancels, outbox, followers = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local n = #KEYS - FIRST - 1
 local names, at = {}, {} -- of each item: its job, and where it stands in ARGV
 local a = HEAD + 1
 for i = 1, n do
-  names[i], at[i] = ARGV[a + 1], a
-  a = a + (#ARGV[a] == 1 and 13 or 6)
+  names[i], at[i] = ARGV[a + JOB], a
+  a = a + (#ARGV[a] == 1 and OTHER or PLAIN)
 end
 local raw = redis.call('HMGET', KEYS[1], unpack(names))
 local followed = redis.call('EXISTS', followers) == 1 and redis.call('HMGET', followers, unpack(names)) or {}
@@ -107,13 +137,13 @@ local entries, changed, over, taken = {}, {}, {}, {}
 saved, due, runs, leases = {}, {}, {}, {}
 for j, i in ipairs(left) do place[i] = j * 4 - 1 end
 
--- An item as the 13 that it may be spelt by.
-local function item(i)
-  local a = at[i]
-  if #ARGV[a] == 1 then return {unpack(ARGV, a, a + 12)} end
+-- The item that stands at a place.
+local function item(a)
+  if #ARGV[a] == 1 then return other(a) end
   local ttl, mode, most, trigger = match(ARGV[a], '^(%d+)|(%l)|(%d+)|(.*)$')
-  local tick = ARGV[a + 4]
-  return {'t', names[i], ARGV[a + 2], ARGV[a + 3], ttl, mode, most, tick, '', tick, ARGV[a + 5], trigger, ''}
+  local tick = ARGV[a + TICK]
+  return {kind = 't', job = ARGV[a + JOB], digest = ARGV[a + DIGEST], run = ARGV[a + RUN], ttl = ttl, mode = mode, most = most, parts = '',
+    from = tick, passes = '', tick = tick, next = ARGV[a + NEXT], trigger = trigger}
 end
 
 -- needs: codec/entry claim/tick claim/pending
@@ -133,21 +163,21 @@ local function flush()
 end
 
 for _, i in ipairs(left) do
-  local c = item(i)
-  local kind, job, digest, id = unpack(c, 1, 4)
+  local c = item(at[i])
+  local job, id = c.job, c.run
   if entries[job] then flush() end -- a second item of one job must see what the first was granted
   local e = entries[job] or entry_of(raw[i])
   entries[job] = e
   local known = false
   -- guard:claim-repeated P1 a claim that is asked again finds its grant, so that a lost reply costs no tick
-  if e then known = repeated(i, e, id, kind, c[6]) end
+  if e then known = repeated(i, e, id, c.kind, c.mode) end
   if known then -- and answered
   elseif shut then answer(i, 'closed', '', shut, '')
   elseif not raw[i] then answer(i, 'unknown', '', '', '')
   elseif not e then answer(i, 'foreign', '', '', '')
-  elseif another(e.digest, digest) then answer(i, 'superseded', '', e.digest, '')
-  elseif c[13] == '' or not is_open(i, e, id) then
-    local claim = kind == 't' and claim_tick or claim_pending
+  elseif another(e.digest, c.digest) then answer(i, 'superseded', '', e.digest, '')
+  elseif c.parts == '' or not is_open(i, e, id) then
+    local claim = c.kind == 't' and claim_tick or claim_pending
     if claim(i, e, c) then changed[job] = e end
   end
 end

@@ -3,20 +3,27 @@
 -- after another, so that no number is given twice. The run may be a shard, or a sharded tick as a whole: then its next
 -- attempt is opened as the definition then says.
 -- KEYS[1] jobs  KEYS[2] runs  KEYS[3] pending  KEYS[4] waiting  KEYS[5] kept  KEYS[6] history of the job  and last the partition's gate
--- ARGV[1] job  ARGV[2] run  ARGV[3] run id of the next attempt  ARGV[4] most pending runs in this partition,
--- then the ids under which the next attempt may go on
 -- Returns 'closed|state|move|words', or one word: queued (also when repeated), running (it has not ended), going (another attempt of its
 -- tick has not ended, or is still to come since the cursor was set back), unknown, full, foreign.
 -- needs: lib/gate lib/base lib/windows lib/rows lib/waiting codec/entry codec/run codec/pending codec/tick
+-- ARGV, written by gen from verbs.go:
+--   job        the job's name
+--   id         id of the run
+--   fresh      id of the next attempt
+--   most       most pending runs in this partition
+--   then ids: the ids under which the next attempt may go on
+local job, id, fresh, most =
+  ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local ids = {unpack(ARGV, 5)}
+-- end of ARGV
 local shut = closed(KEYS[#KEYS])
 if shut then return 'closed|' .. shut end
-local job, id, fresh, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local us, ms = clock()
 local text = redis.call('HGET', KEYS[1], job)
 if not text then return 'unknown' end
 local e = entry_of(text)
 if not e then return 'foreign' end
-local ids = {fresh, unpack(ARGV, 5)}
+ids = {fresh, unpack(ids)}
 if under_way(KEYS[2], KEYS[4], ids) then return 'queued' end
 for _, known in ipairs(ids) do
   if find_row(KEYS[6], known) then return 'queued' end

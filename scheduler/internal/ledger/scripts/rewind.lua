@@ -1,14 +1,23 @@
 -- Sets a job's cursor back, by compare-and-set on its digest and cursor. Ticks that were accounted for
 -- will be claimed once more, as a later attempt than any that is recorded.
 -- KEYS[1] jobs  KEYS[2] due  KEYS[3] kept  KEYS[4] runs  KEYS[5] waiting  KEYS[6] history of the job  and last the partition's gate
--- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms  ARGV[3] rows to keep
--- ARGV[4] age to keep, ms  ARGV[5] job  ARGV[6] expected digest  ARGV[7] expected cursor  ARGV[8] new cursor
 -- Returns {'clock', redis ms}, {'closed', 'state|move|words'}, or one word: rewound, moved (something else is stored), held (a run is in flight,
 -- or an attempt of a tick waits), trimmed (the history does not reach back so far), forward (the cursor stands before it), unknown, foreign.
 -- needs: lib/gate lib/windows lib/history lib/waiting codec/entry codec/run codec/pending
-local keep, keep_for, job, digest, from, to = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+-- ARGV, written by gen from verbs.go:
+--   now        the caller's idea of Redis' time, ms
+--   skew       tolerated difference, ms
+--   keep       rows to keep
+--   keep_for   age to keep, ms
+--   job        the job's name
+--   digest     expected digest
+--   from       expected cursor, ms
+--   to         new cursor, ms
+local now, skew, keep, keep_for, job, digest, from, to =
+  ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+-- end of ARGV
 local us, ms = clock()
-if astray(ms, ARGV[1], ARGV[2]) then return {'clock', int(ms)} end
+if astray(ms, now, skew) then return {'clock', int(ms)} end
 local shut = closed(KEYS[#KEYS])
 if shut then return {'closed', shut} end
 local text = redis.call('HGET', KEYS[1], job)

@@ -6,8 +6,9 @@ local function answer(i, word, token, value, record)
   out[at], out[at + 1], out[at + 2], out[at + 3] = word, token, value, record
 end
 
--- Writes a lease. p is what the run is made of: a pending run, or a tick. Returns the run's record, and the time left.
-local function grant(e, id, ttl, mode, most, p)
+-- Writes a lease. c is the item; p is what the run is made of: a pending run, or a tick. Returns the run's record, and the time left.
+local function grant(e, id, c, p)
+  local mode = c.mode
   e.token, e.rid = next_token(e.token, e.rid, us, here, GUARD), here
   if p.of ~= '' then -- the open tick holds the job
     if mode ~= 'a' and e.open == '' then e.open, e.busy = p.of, '' end
@@ -16,8 +17,8 @@ local function grant(e, id, ttl, mode, most, p)
   elseif e.open ~= id then
     e.open, e.busy = id, ''
   end
-  local till = lapses(tonumber(p.tick), ttl)
-  p.until_, p.beat, p.token, p.node, p.name, p.ttl, p.granted, p.mode, p.most = till, '0', e.token, node, name, ttl, granted, mode, most
+  local till = lapses(tonumber(p.tick), c.ttl)
+  p.until_, p.beat, p.token, p.node, p.name, p.ttl, p.granted, p.mode, p.most = till, '0', e.token, node, name, c.ttl, granted, mode, c.most
   local text, at = run_text(p), #runs
   runs[at + 1], runs[at + 2] = id, text
   leases[at + 1], leases[at + 2] = till, id

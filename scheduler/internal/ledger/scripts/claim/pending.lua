@@ -1,5 +1,5 @@
 -- Part of claim.lua: pending runs, and shards.
--- needs: codec/pending lib/finish claim/tick
+-- needs: codec/pending lib/cancels lib/holder lib/shards claim/tick
 
 -- A pending run of a job that follows another, if nobody was granted it yet, is recorded instead of run
 -- when it is too late, when the job is paused, or when with overlap skip another run is going. Others wait.
@@ -42,7 +42,7 @@ local function claim_shard(i, e, id, mode, p)
 end
 
 local function claim_pending(i, e, c)
-  local _, _, _, id, ttl, mode, most, drop, _, _, _, _, parts = unpack(c)
+  local id, mode, parts = c.run, c.mode, c.parts
   local text = redis.call('HGET', KEYS[6], id)
   if not text then return moved(i, e) end
   local p = pending_of(text)
@@ -57,7 +57,7 @@ local function claim_pending(i, e, c)
     local go = claim_shard(i, e, id, mode, p)
     if not go then return go == false end
   else
-    outcome, reason = instead(e, p, id, mode, drop)
+    outcome, reason = instead(e, p, id, mode, c.from)
   end
   if outcome == 'held' then answer(i, 'held', '', reason, '') return false end
   if outcome and not record(i, e, p.prev, p.tick, p.tick, 1, p.next, outcome, reason) then answer(i, 'foreign', '', '', '') return false end
@@ -72,7 +72,7 @@ local function claim_pending(i, e, c)
     answer(i, 'passed', '', e.cursor, outcome .. ',' .. reason)
     return true
   end
-  local run, left = grant(e, id, ttl, mode, most, p)
+  local run, left = grant(e, id, c, p)
   answer(i, 'granted', e.token, left, run .. carried(p.of))
   return true
 end

@@ -71,15 +71,15 @@ for i = 1, n do
   if seen[job] then
     twice = true
   elseif s and not shut and #ARGV[a] > 1 then
-    if ARGV[a] ~= terms or ARGV[a + 4] ~= tick or ARGV[a + 5] ~= nxt then
-      terms, tick, nxt = ARGV[a], ARGV[a + 4], ARGV[a + 5]
+    if ARGV[a] ~= terms or ARGV[a + TICK] ~= tick or ARGV[a + NEXT] ~= nxt then
+      terms, tick, nxt = ARGV[a], ARGV[a + TICK], ARGV[a + NEXT]
       share()
     end
-    local digest = ARGV[a + 2]
+    local digest = ARGV[a + DIGEST]
     if can and (apart(sub(s, 1, #was), was) or another(sub(s, #was + 1, #was + #digest), digest)) then s = nil end
     if s and can and not (followed[i] and no_room()) then head, mid, counts = usual(s, #was + #digest + 1) end
     if head then
-      local id = ARGV[a + 3]
+      local id = ARGV[a + RUN]
       runs[size + 1], runs[size + 2] = id, before .. job .. head[3]
       leases[size + 1], leases[size + 2] = ends, id
       saved[size + 1], saved[size + 2] = job, becomes .. digest .. head[2] .. (mode == 'a' and '' or id) .. mid .. counts

@@ -27,13 +27,13 @@ end
 
 -- Both return whether the entry changed.
 local function claim_tick(i, e, c)
-  local _, job, _, id, ttl, mode, most, from, passes, tick, nxt, trigger, parts = unpack(c)
-  if from == '' or apart(e.cursor, from) then
+  local job, id, mode, tick, nxt, parts = c.job, c.run, c.mode, c.tick, c.next, c.parts
+  if c.from == '' or apart(e.cursor, c.from) then
     local t = parts ~= '' and tick_of(redis.call('HGET', KEYS[6], e.open))
     if t and t.tick == tick then opened(i, e, e.open) return false end
     return moved(i, e)
   end
-  local list = steps(e, mode, from, passes, tick, nxt, trigger)
+  local list = steps(e, mode, c.from, c.passes, tick, nxt, c.trigger)
   if not list then return moved(i, e) end
   if list == 'early' then answer(i, 'early', '', granted, '') return false end
   if list == 'held' then
@@ -67,13 +67,13 @@ local function claim_tick(i, e, c)
     answer(i, held and 'skipped' or 'passed', '', nxt, '')
     return true
   end
-  local p = {job = job, tick = tick, shard = '0', shards = '1', attempt = attempt, prev = tick, next = nxt, trigger = trigger,
+  local p = {job = job, tick = tick, shard = '0', shards = '1', attempt = attempt, prev = tick, next = nxt, trigger = c.trigger,
     request = '', of = '', param = '', payload = ''}
   if parts ~= '' then
     open_tick(k, e, id, mode, parts, p, ms)
     return opened(i, e, id)
   end
-  local _, left = grant(e, id, ttl, mode, most, p)
+  local _, left = grant(e, id, c, p)
   answer(i, 'granted', e.token, left, attempt == '1' and '' or attempt)
   return true
 end

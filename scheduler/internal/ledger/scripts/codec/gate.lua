@@ -2,12 +2,10 @@
 
 -- Gate: Who may make new jobs in a partition, and whether a move has closed it. Every script that grants or
 -- changes a job looks at it first.
-local GATE = '^1|(%d+)|([^|]*)|(%l+)|([^|]*)|(.*)$'
-
 local function gate_of(s)
   if not s then return {epoch = '0', generation = '', state = 'open', move = '', words = ''} end
   local epoch, generation, state, move, words =
-    string.match(s, GATE)
+    string.match(s, '^1|(%d+)|([^|]*)|(%l+)|([^|]*)|(.*)$')
   if not epoch then return nil end
   return {epoch = epoch, generation = generation, state = state, move = move, words = words}
 end

@@ -2,12 +2,10 @@
 
 -- Pending: A run that nobody is granted yet: by hand, a rerun, one that follows another job, a shard, or one
 -- that was handed back.
-local PENDING = '^1|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d*)|(%d*)|([^|]*)|([^|]*)|(%d+)|(1?)|([^|]*)|([^|]*)|(.*)$'
-
 local function pending_of(s)
   if not s then return nil end
   local job, tick, shard, shards, attempt, prev, next, trigger, request, at, holds, of, param, payload =
-    string.match(s, PENDING)
+    string.match(s, '^1|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d*)|(%d*)|([^|]*)|([^|]*)|(%d+)|(1?)|([^|]*)|([^|]*)|(.*)$')
   if not job then return nil end
   return {job = job, tick = tick, shard = shard, shards = shards, attempt = attempt, prev = prev, next = next,
     trigger = trigger, request = request, at = at, holds = holds, of = of, param = param, payload = payload}

@@ -2,13 +2,11 @@
 
 -- Row: How a run ended (kind R), or a sharded tick as a whole (kind T). Rows of shards have no prev, and name
 -- their tick in 'of'.
-local ROW = '^1|([RT])|(%d*)|(%d*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|([^|]+)|(%d+)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|(%d*)|([^|]*)|(.*)$'
-
 local function row_of(s)
   if not s then return nil end
   local kind, prev, next, at, tick, shard, shards, attempt, tries, run, token, node, name, trigger, request,
     of, param, outcome, reason, started, late, error =
-    string.match(s, ROW)
+    string.match(s, '^1|([RT])|(%d*)|(%d*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|([^|]+)|(%d+)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|(%d*)|([^|]*)|(.*)$')
   if not kind then return nil end
   return {kind = kind, prev = prev, next = next, at = at, tick = tick, shard = shard, shards = shards,
     attempt = attempt, tries = tries, run = run, token = token, node = node, name = name, trigger = trigger,
@@ -42,12 +40,10 @@ local ROW_RUN = '^1|[RT]|%d*|%d*|%d+|(%d+)|%d+|%d+|(%d+)|%d+|([^|]+)|%d+|[^|]*|[
 -- Range: Ticks in a row that did not run, for one reason. A row that carries on the one before it is merged
 -- into it. With outcome superseded it is also the step of a replaced definition (count 0 when no tick was
 -- due) and of a rewind.
-local RANGE = '^1|S|(%d*)|(%d*)|(%d+)|(%d*)|(%d*)|(%d+)|([^|]*)|([^|]*)|([^|]*)$'
-
 local function range_of(s)
   if not s then return nil end
   local prev, next, at, tick, last, count, outcome, reason, note =
-    string.match(s, RANGE)
+    string.match(s, '^1|S|(%d*)|(%d*)|(%d+)|(%d*)|(%d*)|(%d+)|([^|]*)|([^|]*)|([^|]*)$')
   if not prev then return nil end
   return {prev = prev, next = next, at = at, tick = tick, last = last, count = count, outcome = outcome,
     reason = reason, note = note}
