@@ -131,7 +131,7 @@ func (c *bookCheck) closed(r *ledger.Row, ends map[shardOf]grant, going map[shar
 	}
 }
 
-// severity orders outcomes as WORST in prelude.lua does.
+// severity orders outcomes as WORST in shards.lua does.
 var severity = map[jobs.Outcome]int{
 	jobs.OutcomeSucceeded: 1, jobs.OutcomeCancelled: 2, jobs.OutcomeFailed: 3, jobs.OutcomeTimedOut: 4, jobs.OutcomeLost: 5, jobs.OutcomeAbandoned: 6,
 }

@@ -9,6 +9,29 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
+// arguments are what a script is given.
+type arguments interface{ appendTo(to []string) []string }
+
+// list is arguments that nobody gave names.
+type list []string
+
+func (l list) appendTo(to []string) []string { return append(to, l...) }
+
+// runScript calls a script by arguments that have names. For batches that matter there is evaluate.
+func runScript(ctx context.Context, client redis.UniversalClient, s *redisconn.Script, keys []string, args arguments) *redis.Cmd {
+	return s.Run(ctx, client, keys, asAny(args)...)
+}
+
+// asAny are arguments as Redis' client takes them.
+func asAny(args arguments) []any {
+	list := args.appendTo(nil)
+	all := make([]any, len(list))
+	for i, s := range list {
+		all[i] = s
+	}
+	return all
+}
+
 // evaluate calls a script as redisconn.Script's Run does, without an allocation for each key and argument.
 func evaluate(ctx context.Context, client redis.UniversalClient, s *redisconn.Script, keys, args []string) *redis.Cmd {
 	cmd := evaluation(ctx, "evalsha", s.Hash(), keys, args)

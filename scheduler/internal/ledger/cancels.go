@@ -41,9 +41,9 @@ func (l *Ledger) Cancels(ctx context.Context, parts ...int) ([]Cancel, error) {
 func cancelsOf(flags map[string]string) []Cancel {
 	var all []Cancel
 	for _, run := range slices.Sorted(maps.Keys(flags)) {
-		if f, err := split(flags[run], 3); err == nil {
-			f.text() // when
-			all = append(all, Cancel{Run: run, Author: f.text(), Reason: f.text()})
+		c := Cancel{Run: run}
+		if c.readCancel(flags[run]) == nil {
+			all = append(all, c)
 		}
 	}
 	return all

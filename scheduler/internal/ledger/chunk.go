@@ -72,7 +72,7 @@ func chunkDigest(text string) string {
 
 // parseChunk reads a stored chunk, and since when it is there, ms.
 func parseChunk(digest, record string) (held map[string]string, since int64, err error) {
-	f, err := split(record, 2)
+	f, err := split(record, "1", 2)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -71,7 +71,7 @@ type Window struct{ From, To int64 }
 // Holds says whether an instant lies in the window.
 func (w Window) Holds(ms int64) bool { return w.From != 0 && ms >= w.From && (w.To == 0 || ms < w.To) }
 
-// AheadMax is how long before it is due a tick may be granted, as AHEAD in prelude.lua.
+// AheadMax is how long before it is due a tick may be granted, as AHEAD in base.lua.
 const AheadMax = 500 * time.Millisecond
 
 // HeldByPause is the Detail of an answer Held to a pending run that waits for the end of a pause.
@@ -163,9 +163,9 @@ func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim
 	ks := make([]string, 0, 11+len(batch))
 	ks = append(ks, k.jobs, k.due, k.runs, k.leases, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers)
 	ks = appendHistories(ks, k.history, len(batch), func(i int) string { return batch[i].Job })
-	keep, keepFor := l.keepArgs()
-	args := make([]string, 0, 8+claimsSize(batch))
-	args = append(args, ms(now), ms(l.cfg.MaxSkew.Milliseconds()), by.ID, by.Name, keep, keepFor, l.known, ms(l.shortLease().Milliseconds()))
+	head := claimArgs{now: now, skew: l.cfg.MaxSkew, node: by.ID, name: by.Name, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, server: l.known,
+		short: l.shortLease()}
+	args := head.appendTo(make([]string, 0, claimArgsSize+claimsSize(batch)))
 	reply, unconfirmed, err := l.claim(ctx, k, append(ks, k.gate), appendClaims(args, batch))
 	if err != nil {
 		return nil, redisconn.Explain("claim", err)

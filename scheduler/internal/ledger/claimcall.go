@@ -17,9 +17,9 @@ import (
 func claimsSize(batch []Claim) (n int) {
 	for i := range batch {
 		if batch[i].plain() {
-			n += 6
+			n += claimPlainSize
 		} else {
-			n += 13
+			n += claimOtherSize
 		}
 	}
 	return n
@@ -38,7 +38,8 @@ func appendClaims(args []string, batch []Claim) []string {
 		if terms == "" || !c.likewise(&batch[i-1]) {
 			terms = c.terms()
 		}
-		args = append(args, terms, c.Job, c.Digest, c.Run, tick.of(c.Tick), next.of(c.Next))
+		item := claimPlain{terms: terms, job: c.Job, digest: c.Digest, run: c.Run, tick: tick.of(c.Tick), next: next.of(c.Next)}
+		args = item.appendTo(args)
 	}
 	return args
 }
@@ -58,16 +59,19 @@ func (c *Claim) terms() string {
 }
 
 func (c *Claim) appendTo(args []string) []string {
-	ttl, most := ms(c.TTL.Milliseconds()), strconv.Itoa(max(1, c.Attempts))
-	if c.Pending {
-		kind, parts := "p", c.parts()
-		if c.Shard {
-			kind, parts = "s", ""
-		}
-		return append(args, kind, c.Job, c.Digest, c.Run, ttl, mode(c.Overlap), most, c.Drop, "", "", "", "", parts)
+	item := claimOther{job: c.Job, digest: c.Digest, run: c.Run, ttl: c.TTL, mode: mode(c.Overlap), most: max(1, c.Attempts)}
+	if !c.Shard {
+		item.parts = c.parts()
 	}
-	return append(args, "t", c.Job, c.Digest, c.Run, ttl, mode(c.Overlap), most, ms(c.From), passesText(c.Passes), orNone(c.Tick), orNone(c.Next),
-		c.Trigger.String(), c.parts())
+	switch {
+	case !c.Pending:
+		item.kind, item.from, item.passes, item.tick, item.next, item.trigger = "t", ms(c.From), passesText(c.Passes), c.Tick, c.Next, c.Trigger.String()
+	case c.Shard:
+		item.kind, item.from = "s", c.Drop
+	default:
+		item.kind, item.from = "p", c.Drop
+	}
+	return item.appendTo(args)
 }
 
 // parts are the shards to be as claim.lua reads them.

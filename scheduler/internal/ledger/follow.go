@@ -39,16 +39,9 @@ type Event struct {
 
 // eventOf reads an outbox row.
 func eventOf(record string) (Event, error) {
-	f, err := split(record, 8)
-	if err != nil {
-		return Event{}, err
-	}
-	e := Event{Upstream: f.text(), Prev: f.int(), Next: f.int(), Tick: f.int(), Until: f.int(), Count: f.int(), record: record}
-	if err := e.Outcome.UnmarshalText([]byte(f.text())); err != nil {
-		return e, fmt.Errorf("%w: %w", ErrForeign, err)
-	}
-	e.At = f.int()
-	return e, f.bad
+	e := Event{record: record}
+	err := e.readEvent(record)
+	return e, err
 }
 
 // Record is the event's row in the outbox: no two that are there at once have the same.
@@ -97,15 +90,16 @@ const (
 // anything else is recorded as skipped(upstream). It may be repeated.
 func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Word, error) {
 	k := l.keys[l.Partition(job)]
-	keep, keepFor := l.keepArgs()
 	ks := []string{k.jobs, k.defs, k.runs, k.pending, k.waiting, k.unique, k.kept, k.outbox, k.followers, k.history + job, k.gate}
-	unheld := flagged(e.Unheld)
-	if !e.Unheld && e.Holders != nil {
-		unheld = "0"
+	args := relayArgs{
+		job: job, upstream: e.Upstream, id: e.run(job), most: pendingMax, nxt: e.Next, tick: e.Tick, last: e.Until, num: e.Count,
+		outcome: e.Outcome, known: e.At, remember: relayedFor, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor,
+		unheld: flagged(e.Unheld), holders: strings.Join(e.Holders, ","),
 	}
-	word, err := relayScript.Run(ctx, l.client, ks, job, e.Upstream, e.run(job), strconv.Itoa(pendingMax),
-		orNone(e.Next), ms(e.Tick), ms(e.Until), ms(e.Count), e.Outcome.String(), ms(e.At),
-		ms(relayedFor.Milliseconds()), keep, keepFor, unheld, strings.Join(e.Holders, ",")).Text()
+	if !e.Unheld && e.Holders != nil {
+		args.unheld = "0"
+	}
+	word, err := runScript(ctx, l.client, relayScript, ks, &args).Text()
 	if err != nil {
 		return "", redisconn.Explain("tell "+job+" of "+e.Upstream, err)
 	}

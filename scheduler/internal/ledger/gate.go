@@ -30,11 +30,6 @@ type gate struct {
 	words      string // for people: where the jobs are
 }
 
-// String is the gate as it is stored; see prelude.lua.
-func (g gate) String() string {
-	return "1|" + ms(g.epoch) + "|" + g.generation + "|" + g.state + "|" + g.move + "|" + plain(g.words)
-}
-
 // readGates reads the gates of all partitions, in their order.
 func (l *Ledger) readGates(ctx context.Context) ([]gate, error) {
 	read := make([]*redis.StringCmd, len(l.keys))
@@ -53,10 +48,8 @@ func (l *Ledger) readGates(ctx context.Context) ([]gate, error) {
 			gates[i].state = gateNone
 		} else if err != nil {
 			return nil, l.explain(ctx, "read the gates", err)
-		} else if f, err := split(cmd.Val(), 5); err != nil {
-			gates[i].state = gateForeign
-		} else {
-			gates[i] = gate{epoch: f.int(), generation: f.text(), state: f.text(), move: f.text(), words: f.text()}
+		} else if gates[i].readGate(cmd.Val()) != nil {
+			gates[i] = gate{state: gateForeign}
 		}
 	}
 	return gates, nil

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -19,15 +20,15 @@ import (
 
 // The tests here change the package's scripts, so none of them runs in parallel.
 
-// edit is one textual change of a script; old must stand there exactly once.
-type edit struct{ script, old, new string }
+// edit is one textual change of a piece of the scripts; old must stand there exactly once.
+type edit struct{ piece, old, new string }
 
 // steered makes the scripts' only two inputs from outside, the clock and the run_id, come from a
 // key that the test sets. Every other byte is what ships. With it two servers whose clocks and
 // identities differ must give the same replies and the same keys, to the letter.
 var steered = []edit{
-	{"prelude", `redis.call('TIME')`, `redis.call('HMGET', 'test:clock', 's', 'us')`},
-	{"prelude", `redis.pcall('INFO', 'replication')`, `redis.call('HGET', 'test:clock', 'info')`},
+	{"token", `redis.call('TIME')`, `redis.call('HMGET', 'test:clock', 's', 'us')`},
+	{"token", `redis.pcall('INFO', 'replication')`, `redis.call('HGET', 'test:clock', 'info')`},
 }
 
 // ships are the scripts that a test may change, and where they are used.
@@ -42,19 +43,18 @@ var ships = map[string]**redisconn.Script{
 // useScripts puts changed scripts in the place of the shipped ones until the test ends.
 func useScripts(tb testing.TB, edits ...edit) {
 	tb.Helper()
-	sources := map[string]string{"prelude": prelude}
-	for name := range ships {
-		sources[name] = source(name)
-	}
+	changed := make(map[string]string)
+	piece := func(name string) string { return cmp.Or(changed[name], source(name)) }
 	for _, e := range edits {
-		if n := strings.Count(sources[e.script], e.old); n != 1 {
-			tb.Fatalf("%s.lua holds the text to replace %d times, want once: %s", e.script, n, e.old)
+		text := piece(e.piece)
+		if n := strings.Count(text, e.old); n != 1 {
+			tb.Fatalf("%s.lua holds the text to replace %d times, want once: %s", e.piece, n, e.old)
 		}
-		sources[e.script] = strings.Replace(sources[e.script], e.old, e.new, 1)
+		changed[e.piece] = strings.Replace(text, e.old, e.new, 1)
 	}
 	for name, at := range ships {
 		shipped := *at
-		*at = redisconn.NewScript(name, sources["prelude"]+sources[name])
+		*at = redisconn.NewScript(name, assemble(name, piece))
 		tb.Cleanup(func() { *at = shipped })
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
@@ -138,13 +137,14 @@ func (l *Ledger) Reap(ctx context.Context, now int64, server string, seen []Leas
 	p := l.Partition(seen[0].Job)
 	k := l.keys[p]
 	ks := append(make([]string, 0, 9+len(seen)), k.ending()...)
-	keep, keepFor := l.keepArgs()
-	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, server}
+	head := reapArgs{now: now, skew: l.cfg.MaxSkew, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, server: server}
+	args := head.appendTo(make([]string, 0, reapArgsSize+reapItemSize*len(seen)))
 	for _, s := range seen {
 		ks = append(ks, k.history+s.Job)
-		args = append(args, s.Job, s.Run, strconv.FormatInt(s.Beat, 10), Successor(s.Run))
+		item := reapItem{job: s.Job, id: s.Run, beat: s.Beat, fresh: Successor(s.Run)}
+		args = item.appendTo(args)
 	}
-	reply, err := reapScript.Run(ctx, l.client, ks, args...).Slice()
+	reply, err := runScript(ctx, l.client, reapScript, ks, list(args)).Slice()
 	if err == nil {
 		if refused := refused(reply, now); refused != nil {
 			return nil, refused
@@ -164,11 +164,12 @@ type Return struct {
 func (l *Ledger) Unclaim(ctx context.Context, batch []Return) ([]Word, error) {
 	k := l.keys[l.Partition(batch[0].Job)]
 	ks := append(make([]string, 0, 9+len(batch)), k.ending()...)
-	keep, keepFor := l.keepArgs()
-	args := append(make([]any, 0, 2+4*len(batch)), keep, keepFor)
+	head := unclaimArgs{keep: l.cfg.Keep, keepFor: l.cfg.KeepFor}
+	args := head.appendTo(make([]string, 0, unclaimArgsSize+unclaimItemSize*len(batch)))
 	for _, r := range batch {
 		ks = append(ks, k.history+r.Job)
-		args = append(args, r.Job, r.Run, orNone(r.Token), Successor(r.Run))
+		item := unclaimItem{job: r.Job, id: r.Run, token: r.Token, fresh: Successor(r.Run)}
+		args = item.appendTo(args)
 	}
-	return words("unclaim", len(batch))(unclaimScript.Run(ctx, l.client, ks, args...).Slice())
+	return words("unclaim", len(batch))(runScript(ctx, l.client, unclaimScript, ks, list(args)).Slice())
 }

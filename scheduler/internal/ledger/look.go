@@ -158,16 +158,15 @@ func (g *Gaze) ask(part int, first bool, now, grace int64) (keys []string, args 
 		}
 		return ms(offset)
 	}
-	outbox, newest := "", ""
+	a := sweepArgs{
+		dueUntil: now - grace, lapsedUntil: now - 1, startUntil: now,
+		skipDue: from(at.late), skipLapsed: from(at.lapsed), skipPending: from(at.pending), most: lookMax, mostRows: eventsMax,
+	}
 	if first {
-		outbox = ms(at.outbox)
-		if at.long { // new events do not wait until the walk comes to them
-			newest = "1"
-		}
+		a.skipRows = ms(at.outbox)
+		a.bothEnds = at.long // new events do not wait until the walk comes to them
 	}
-	return []string{k.due, k.leases, k.runs, k.pending, k.waiting, k.cancels, k.outbox, k.followers}, []any{
-		ms(now - grace), ms(now - 1), ms(now), from(at.late), from(at.lapsed), from(at.pending), lookMax, outbox, eventsMax, newest,
-	}
+	return []string{k.due, k.leases, k.runs, k.pending, k.waiting, k.cancels, k.outbox, k.followers}, asAny(&a)
 }
 
 // note takes up what was read of a partition and says whether there may be more.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -49,15 +48,11 @@ func ParseMove(s string) (Move, error) {
 	if s == "" {
 		return Move{}, nil
 	}
-	f, err := split(s, 5)
-	if err != nil || strings.Count(s, "|") != 5 {
+	var m Move
+	if err := m.readMove(s); err != nil || m.ID == "" || m.Role != MoveFrom && m.Role != MoveTo {
 		return Move{}, fmt.Errorf("%w: move %.80q in the control record", ErrForeign, s)
 	}
-	m := Move{ID: f.text(), Role: f.text(), State: f.text(), Peer: f.text(), At: time.UnixMilli(f.int()).UTC()}
-	if m.ID == "" || m.Role != MoveFrom && m.Role != MoveTo {
-		f.bad = fmt.Errorf("%w: move %.80q in the control record", ErrForeign, s)
-	}
-	return m, f.bad
+	return m, nil
 }
 
 // String is the move as ParseMove reads it.
@@ -65,7 +60,7 @@ func (m Move) String() string {
 	if m.ID == "" {
 		return ""
 	}
-	return "1|" + m.ID + "|" + m.Role + "|" + m.State + "|" + plain(m.Peer) + "|" + ms(m.At.UnixMilli())
+	return m.text()
 }
 
 // HasMoved says that a namespace whose control record is from has moved to where it is to, and is open there: whoever works on

@@ -31,8 +31,9 @@ func Reserve(ctx context.Context, client redis.UniversalClient, r Reservation) e
 		state = MoveBurnt
 	}
 	where := redisconn.Addr(client)
-	reply, err := reserveScript.Run(ctx, client, []string{controlKey(r.Namespace)}, r.ID, format, ms(int64(r.Partitions)),
-		r.Generation, ms(r.Epoch), plain(r.Peer), state, r.Back).StringSlice()
+	args := reserveArgs{id: r.ID, format: format, partitions: r.Partitions, generation: r.Generation, epoch: r.Epoch, peer: r.Peer,
+		state: state, back: r.Back}
+	reply, err := runScript(ctx, client, reserveScript, []string{controlKey(r.Namespace)}, &args).StringSlice()
 	if err != nil {
 		return redisconn.Explain("reserve namespace "+r.Namespace+" at "+where, err)
 	}
@@ -71,16 +72,13 @@ const MoveUndone = "undone"
 // Advance carries out a step, if what is noted is what it may follow, and waits for replicas as SetGate does; it may be repeated. It returns the number of copies
 // that were begun, ErrRefused when the step does not fit, and locking.ErrUnreachable when replicas lag behind.
 func (l *Ledger) Advance(ctx context.Context, s Step) (copies int64, err error) {
-	number := ""
-	if s.Copies != 0 {
-		number = ms(s.Copies)
-	}
-	args := []any{s.ID, s.Role, s.State, commas(s.Own), commas(s.Older), plain(s.Peer), flagged(s.Count), number}
+	args := advanceArgs{id: s.ID, role: s.Role, state: s.State, own: commas(s.Own), others: commas(s.Older), peer: s.Peer,
+		counted: s.Count, copies: s.Copies}
 	for _, field := range slices.Sorted(maps.Keys(s.Fields)) {
-		args = append(args, field, s.Fields[field])
+		args.fields = append(args.fields, field, s.Fields[field])
 	}
 	op := fmt.Sprintf("note %s in the control record of %s at %s", s.State, l.cfg.Namespace, redisconn.Addr(l.client))
-	got, err := l.runEverywhere(ctx, advanceScript, []string{controlKey(l.cfg.Namespace)}, args)
+	got, err := l.runEverywhere(ctx, advanceScript, []string{controlKey(l.cfg.Namespace)}, &args)
 	if err != nil {
 		return 0, redisconn.Explain(op, err)
 	}

@@ -40,16 +40,13 @@ type GateStep struct {
 // most 2 s. It may be repeated. It returns ErrRefused when the gate is in a state that the
 // step may not follow, and locking.ErrUnreachable when replicas lag behind.
 func (l *Ledger) SetGate(ctx context.Context, partition int, s GateStep) error {
-	k, epoch, number := l.keys[partition], "", ""
+	k := l.keys[partition]
+	args := gateArgs{id: s.ID, state: s.State, own: commas(s.Own), others: commas(s.Older), words: s.Words, generation: s.Generation, copy: s.Copy}
 	if s.Turn {
-		epoch = ms(s.Epoch)
+		args.epoch = ms(s.Epoch)
 	}
-	if s.Copy != 0 {
-		number = ms(s.Copy)
-	}
-	args := []any{s.ID, s.State, commas(s.Own), commas(s.Older), plain(s.Words), epoch, s.Generation, number}
 	op := fmt.Sprintf("set the gate of partition %d at %s to %s", partition, redisconn.Addr(l.client), s.State)
-	reply, err := l.runEverywhere(ctx, gateScript, []string{k.gate, k.jobs}, args)
+	reply, err := l.runEverywhere(ctx, gateScript, []string{k.gate, k.jobs}, &args)
 	word := text(reply)
 	switch {
 	case err != nil:

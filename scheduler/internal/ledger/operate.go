@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,8 +28,8 @@ const (
 
 // ask runs a script by which an operator asks something of a job, and returns the word that it answers. A word of which no says what it
 // means is an error; so is one that is not among yes, see refusal.
-func (l *Ledger) ask(ctx context.Context, op, job string, s *redisconn.Script, keys []string, yes []Word, no map[Word]error, args ...any) (Word, error) {
-	word, err := s.Run(ctx, l.client, keys, args...).Text()
+func (l *Ledger) ask(ctx context.Context, op, job string, s *redisconn.Script, keys []string, yes []Word, no map[Word]error, args arguments) (Word, error) {
+	word, err := runScript(ctx, l.client, s, keys, args).Text()
 	switch {
 	case err != nil:
 		return "", l.explain(ctx, op, err)
@@ -46,12 +45,12 @@ func (l *Ledger) ask(ctx context.Context, op, job string, s *redisconn.Script, k
 // or ErrClosed when it is not going and a move has closed the namespace: it may go at the other side.
 func (l *Ledger) Cancel(ctx context.Context, job, run, author, reason string) (Word, error) {
 	k := l.keys[l.Partition(job)]
-	keep, keepFor := l.keepArgs()
 	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers, k.history + job, k.gate}
 	return l.ask(ctx, "cancel "+run, job, cancelScript, ks, []Word{Told, Cancelled}, map[Word]error{
 		"ended":   fmt.Errorf("%w: run %s has ended; `runs get` shows how", ErrRefused, run),
 		NoSuchRun: fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job),
-	}, job, run, cmp.Or(brief(author, authorMax), "somebody"), brief(reason, reasonMax), keep, keepFor)
+	}, &cancelArgs{job: job, id: run, author: cmp.Or(brief(author, authorMax), "somebody"), reason: brief(reason, reasonMax),
+		keep: l.cfg.Keep, keepFor: l.cfg.KeepFor})
 }
 
 // Rerun asks for one more attempt of a run that has ended, and returns the attempt's run id: the same
@@ -61,12 +60,11 @@ func (l *Ledger) Rerun(ctx context.Context, job, run string) (string, error) {
 	k := l.keys[l.Partition(job)]
 	fresh := Successor(run)
 	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.kept, k.history + job, k.gate}
-	args := append([]any{job, run, fresh, strconv.Itoa(pendingMax)}, successors(fresh)...)
 	_, err := l.ask(ctx, "rerun "+run, job, rerunScript, ks, []Word{"queued"}, map[Word]error{
 		"running": fmt.Errorf("%w: run %s has not ended; cancel it first, or wait", ErrRefused, run),
 		"going":   fmt.Errorf("%w: rerun %s: another attempt of its tick is going or still to come; wait for that one", ErrRefused, run),
 		NoSuchRun: fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job),
-	}, args...)
+	}, &rerunArgs{job: job, id: run, fresh: fresh, most: pendingMax, ids: successors(fresh)})
 	if err != nil {
 		return "", err
 	}
@@ -96,7 +94,7 @@ func (l *Ledger) pause(ctx context.Context, job, what string, p Pause) error {
 	k := l.keys[l.Partition(job)]
 	_, err := l.ask(ctx, what+" "+job, job, pauseScript, []string{k.jobs, k.pauses, k.gate}, []Word{"done"}, map[Word]error{
 		"over": fmt.Errorf("%w: pause %s: the end given is over by Redis' clock", ErrRefused, job),
-	}, job, what, brief(p.Author, authorMax), brief(p.Reason, reasonMax), orNone(p.Until))
+	}, &pauseArgs{job: job, what: what, author: brief(p.Author, authorMax), reason: brief(p.Reason, reasonMax), till: p.Until})
 	return err
 }
 
@@ -118,11 +116,10 @@ func (l *Ledger) Pauses(ctx context.Context, names ...string) (map[string]Pause,
 		if err := got[i].Err(); err != nil && !errors.Is(err, redis.Nil) {
 			return nil, l.explain(ctx, "read pauses", err)
 		}
-		f, err := split(got[i].Val(), 4)
-		if err != nil {
-			continue // none, or not one that this version reads
+		var p Pause
+		if p.readPause(got[i].Val()) == nil { // else there is none, or not one that this version reads
+			pauses[name] = p
 		}
-		pauses[name] = Pause{Since: f.int(), Until: f.int(), Author: f.text(), Reason: f.text()}
 	}
 	return pauses, nil
 }
@@ -144,9 +141,9 @@ const (
 // run holds the job, for a tick before the history's beginning, and for one that is not behind.
 func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Word, error) {
 	k := l.keys[l.Partition(r.Job)]
-	keep, keepFor := l.keepArgs()
-	reply, err := rewindScript.Run(ctx, l.client, []string{k.jobs, k.due, k.kept, k.runs, k.waiting, k.history + r.Job, k.gate},
-		ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, r.Job, r.Digest, orNone(r.From), ms(r.To)).Slice()
+	args := rewindArgs{now: now, skew: l.cfg.MaxSkew, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, job: r.Job, digest: r.Digest, from: r.From, to: r.To}
+	ks := []string{k.jobs, k.due, k.kept, k.runs, k.waiting, k.history + r.Job, k.gate}
+	reply, err := runScript(ctx, l.client, rewindScript, ks, &args).Slice()
 	if err != nil {
 		return "", l.explain(ctx, "rewind "+r.Job, err)
 	}
@@ -177,7 +174,7 @@ func (l *Ledger) Remove(ctx context.Context, job string) error {
 	ks := []string{k.jobs, k.pauses, k.due, k.runs, k.pending, k.waiting, k.kept, k.followers, k.history + job, k.cancels, k.unique, k.anew, k.gate}
 	_, err := l.ask(ctx, "remove "+job, job, removeScript, ks, []Word{"removed"}, map[Word]error{
 		"held": fmt.Errorf("%w: remove %s: a run of it is in flight; cancel it or wait", ErrRefused, job),
-	}, job)
+	}, list{job})
 	return err
 }
 

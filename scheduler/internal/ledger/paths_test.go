@@ -10,8 +10,8 @@ import (
 
 // onePath takes the fast paths out of the scripts.
 var onePath = []edit{
-	{"claim", "elseif s and not shut and #ARGV[a] > 1 then", "elseif false then"},
-	{"settle", "elseif s and r and ARGV[a] == '' then", "elseif false then"},
+	{"claim/plain", "elseif s and not shut and #ARGV[a] > 1 then", "elseif false then"},
+	{"settle/plain", "elseif s and r and ARGV[a] == '' then", "elseif false then"},
 }
 
 // paths gives the first server of a trace the scripts as they ship, and the others those without a fast path.

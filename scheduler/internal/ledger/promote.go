@@ -23,19 +23,13 @@ type Promotion struct {
 	Resumed    bool   // Begin found that the same had begun
 }
 
-// text is the promotion as the control record has it.
-func (p Promotion) text() string {
-	return "1|" + ms(p.Epoch) + "|" + p.Generation + "|" + p.Pattern + "|" + flagged(p.Cancel)
-}
-
 // PromotionOf reads Control.Promoting; false when none is under way, or one that this version cannot read.
 func PromotionOf(promoting string) (Promotion, bool) {
-	f, err := split(promoting, 4)
-	if err != nil {
+	var p Promotion
+	if p.readPromotion(promoting) != nil {
 		return Promotion{}, false
 	}
-	p := Promotion{Epoch: f.int(), Generation: f.text(), Pattern: f.text(), Cancel: f.text() == "1"}
-	return p, f.bad == nil
+	return p, true
 }
 
 // beginRounds is how often Begin is tried when other promotions begin at the same time.
@@ -76,8 +70,8 @@ func (l *Ledger) begin(ctx context.Context, p Promotion) (word string, epoch int
 		return "", 0, err
 	}
 	now := at.UnixMilli()
-	reply, err := beginScript.Run(ctx, l.client, []string{controlKey(l.cfg.Namespace)}, p.Generation, p.Pattern, flagged(p.Cancel),
-		ms(least), ms(c.Epoch), ms(now), ms(l.cfg.MaxSkew.Milliseconds())).Slice()
+	args := beginArgs{generation: p.Generation, pattern: p.Pattern, cancel: p.Cancel, least: least, seen: c.Epoch, now: now, skew: l.cfg.MaxSkew}
+	reply, err := runScript(ctx, l.client, beginScript, []string{controlKey(l.cfg.Namespace)}, &args).Slice()
 	if err != nil {
 		return "", 0, l.explain(ctx, "begin the promotion of "+p.Generation, err)
 	}

@@ -3,9 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/escapement/escapement/locking/redisconn"
@@ -95,11 +93,8 @@ func (a Assertion) args() []any {
 	return []any{a.Lease.Job, a.Digest, a.Lease.Run, a.Lease.granted(), a.Gap.text(), parts, orNone(a.Next), orNone(a.Ended)}
 }
 
-// granted is the record of a lease from 'job' on, as the scripts spell it.
+// granted is the record of a lease from 'job' on, as it was granted.
 func (l Lease) granted() string {
-	return strings.Join([]string{
-		l.Job, ms(l.Tick), strconv.Itoa(l.Shard), strconv.Itoa(l.Shards), strconv.Itoa(l.Attempt), ms(l.Token), l.Node, l.NodeName,
-		ms(l.TTL), orNone(l.Prev), orNone(l.Next), l.Trigger, l.Request, ms(l.Granted), l.Overlap, strconv.Itoa(l.Attempts),
-		l.Of, url.QueryEscape(l.Param), string(l.Payload),
-	}, "|")
+	l.Until, l.Beat = 0, 0
+	return strings.TrimPrefix(l.runText(), "1|0|0|")
 }

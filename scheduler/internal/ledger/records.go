@@ -1,16 +1,15 @@
 package ledger
 
 import (
-	"fmt"
-	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 )
 
-// The records' layouts stand in scripts/prelude.lua, which writes them; here they are read.
+//go:generate go run ./gen
+
+// The records' layouts are tables, in gen/records.go. What reads and writes them, here and in the scripts, is generated from those.
 
 // Entry is what the ledger keeps of one job.
 type Entry struct {
@@ -93,163 +92,38 @@ type Row struct {
 	Error                         string
 }
 
-// fields reads the separated fields of a record one after another and remembers the first that
-// is not what it should be.
-type fields struct {
-	rest []string
-	bad  error
-}
-
-func split(record string, n int) (*fields, error) {
-	parts := strings.SplitN(record, "|", n+1)
-	if parts[0] != "1" || len(parts) != n+1 {
-		return nil, fmt.Errorf("%w: %.40q", ErrForeign, record)
-	}
-	return &fields{rest: parts[1:]}, nil
-}
-
-func (f *fields) text() string {
-	s := f.rest[0]
-	f.rest = f.rest[1:]
-	return s
-}
-
-// int reads a number; an absent one is 0.
-func (f *fields) int() int64 {
-	s := f.text()
-	if s == "" {
-		return 0
-	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil && f.bad == nil {
-		f.bad = fmt.Errorf("%w: %q where a number belongs", ErrForeign, s)
-	}
-	return n
-}
-
-// param reads a shard's parameter, which is stored escaped.
-func (f *fields) param() string {
-	s, err := url.QueryUnescape(f.text())
-	if err != nil && f.bad == nil {
-		f.bad = fmt.Errorf("%w: %w", ErrForeign, err)
-	}
-	return s
-}
-
 func parseEntry(job, record string) (Entry, error) {
-	f, err := split(record, 12)
-	if err != nil {
-		return Entry{}, err
-	}
-	e := Entry{Job: job, Cursor: f.int(), Digest: f.text(), Revision: f.text(), Token: f.int()}
-	f.text() // the server's id, for the token rule alone
-	e.Open, e.Base, e.Last, e.Pause, e.Busy = f.text(), f.int(), f.int(), windowOf(f.text()), windowOf(f.text())
-	again := windowOf(f.text())
-	e.Again, e.AgainAttempt = again.From, int(again.To)
-	e.Counts, e.Retold = countsOf(f.text())
-	return e, f.bad
-}
-
-// windowOf reads 'from,to'; what is none is the zero window.
-func windowOf(s string) Window {
-	from, to, _ := strings.Cut(s, ",")
-	return Window{number(from), number(to)}
-}
-
-// countsOf reads 'succeeded=12,missed=3', and the tick that stands among them. Words that this version does not know are
-// left out.
-func countsOf(s string) (counts map[jobs.Outcome]int64, retold int64) {
-	counts = make(map[jobs.Outcome]int64)
-	for part := range strings.SplitSeq(s, ",") {
-		word, n, _ := strings.Cut(part, "=")
-		var o jobs.Outcome
-		if o.UnmarshalText([]byte(word)) == nil {
-			counts[o] = number(n)
-		} else if word == "retold" {
-			retold = number(n)
-		}
-	}
-	return counts, retold
+	e := Entry{Job: job}
+	err := e.readEntry(record)
+	return e, err
 }
 
 func parseLease(run, record string) (Lease, error) {
-	f, err := split(record, 21)
-	if err != nil {
-		return Lease{}, err
-	}
-	l := Lease{Run: run, Until: f.int(), Beat: f.int(), Job: f.text(), Tick: f.int(), Shard: int(f.int()),
-		Shards: int(f.int()), Attempt: int(f.int()), Token: f.int(), Node: f.text(), NodeName: f.text(),
-		TTL: f.int(), Prev: f.int(), Next: f.int(), Trigger: f.text(), Request: f.text(), Granted: f.int(),
-		Overlap: f.text(), Attempts: int(f.int()), Of: f.text(), Param: f.param()}
-	l.Payload = []byte(f.text())
-	return l, f.bad
+	l := Lease{Run: run}
+	err := l.readRun(record)
+	return l, err
 }
 
 // parsePending reads what lies in waiting: a pending run, or an open tick.
 func parsePending(run, record string) (Lease, error) {
-	if rest, whole := strings.CutPrefix(record, "1T|"); whole {
-		return parseOpen(run, rest)
+	l := Lease{Run: run}
+	if l.Whole = strings.HasPrefix(record, "1T|"); l.Whole {
+		err := l.readTick(record)
+		return l, err
 	}
-	f, err := split(record, 14)
-	if err != nil {
-		return Lease{}, err
-	}
-	l := Lease{Run: run, Job: f.text(), Tick: f.int(), Shard: int(f.int()), Shards: int(f.int()), Attempt: int(f.int()),
-		Prev: f.int(), Next: f.int(), Trigger: f.text(), Request: f.text(), Granted: f.int(), Holds: f.text() != "", Of: f.text(), Param: f.param()}
-	l.Payload = []byte(f.text())
-	return l, f.bad
-}
-
-func parseOpen(id, rest string) (Lease, error) {
-	f, err := split("1|"+rest, 15)
-	if err != nil {
-		return Lease{}, err
-	}
-	l := Lease{Run: id, Whole: true, Job: f.text(), Tick: f.int(), Shards: int(f.int()), Left: int(f.int())}
-	f.int() // how many did not succeed
-	f.text()
-	l.Attempt = int(f.int())
-	f.int() // the highest attempt of its shards
-	l.Prev, l.Next, l.Trigger, l.Request = f.int(), f.int(), f.text(), f.text()
-	l.Granted, l.Overlap, l.Payload = f.int(), f.text(), []byte(f.text())
-	return l, f.bad
+	err := l.readPending(record)
+	return l, err
 }
 
 func parseRow(job, record string) (Row, error) {
-	if strings.HasPrefix(record, "1|S|") {
-		return parseRange(job, record)
+	r := Row{Job: job}
+	if r.Ranged = strings.HasPrefix(record, "1|S|"); r.Ranged {
+		err := r.readRange(record)
+		return r, err
 	}
-	f, err := split(record, 22)
-	if err != nil {
-		return Row{}, fmt.Errorf("%w: row %.40q", ErrForeign, record)
-	}
-	kind := f.text()
-	if kind != "R" && kind != "T" {
-		return Row{}, fmt.Errorf("%w: row %.40q", ErrForeign, record)
-	}
-	r := Row{Job: job, Whole: kind == "T", Prev: f.int(), Next: f.int(), At: f.int(), Tick: f.int(), Shard: int(f.int()), Shards: int(f.int()),
-		Attempt: int(f.int()), Tries: int(f.int()), Run: f.text(), Token: f.int(), Node: f.text(), NodeName: f.text(),
-		Trigger: f.text(), Request: f.text(), Of: f.text(), Param: f.param()}
-	if err := r.Outcome.UnmarshalText([]byte(f.text())); err != nil {
-		return r, fmt.Errorf("%w: %w", ErrForeign, err)
-	}
-	r.Reason, r.Started, r.Late, r.Error = f.text(), f.int(), f.text(), f.text()
-	if r.Whole {
+	err := r.readRow(record)
+	if r.Whole = strings.HasPrefix(record, "1|T|"); r.Whole {
 		r.Highest, r.Tries = r.Tries, 0
 	}
-	return r, f.bad
-}
-
-func parseRange(job, record string) (Row, error) {
-	f, err := split(record, 10)
-	if err != nil {
-		return Row{}, err
-	}
-	f.text()
-	r := Row{Job: job, Ranged: true, Prev: f.int(), Next: f.int(), At: f.int(), Tick: f.int(), Until: f.int(), Count: f.int()}
-	if err := r.Outcome.UnmarshalText([]byte(f.text())); err != nil {
-		return r, fmt.Errorf("%w: %w", ErrForeign, err)
-	}
-	r.Reason, r.Note = f.text(), f.text()
-	return r, f.bad
+	return r, err
 }

@@ -2,71 +2,97 @@ package ledger
 
 import (
 	"embed"
+	"strings"
 
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-//go:embed scripts/*.lua
+//go:embed scripts
 var sources embed.FS
 
-// source is one file of scripts.
-func source(name string) string {
-	text, err := sources.ReadFile("scripts/" + name + ".lua")
+// source is a piece of a script, by its name: "claim", "lib/history", "codec/entry"; "token" is the token rule, which locks and runs
+// share.
+func source(piece string) string {
+	if piece == "token" {
+		return redisconn.TokenLua
+	}
+	text, err := sources.ReadFile("scripts/" + piece + ".lua")
 	if err != nil {
-		panic(err) // it is named below, and was not embedded
+		panic(err) // a piece names it that was not tested
 	}
 	return string(text)
 }
 
-// prelude stands before every script but sweep: the token rule, then what the ledger's scripts share. moving is what those share that
-// change the control record for a move.
-var prelude, moving = redisconn.TokenLua + source("prelude"), source("moving")
+// assemble puts a script together. A line "-- needs: lib/history codec/entry" stands for those pieces, and what they need, that do
+// not stand before it. Below such a line, what they define is known.
+func assemble(name string, source func(piece string) string) string {
+	var b strings.Builder
+	there := make(map[string]bool)
+	var add func(piece string)
+	add = func(piece string) {
+		there[piece] = true
+		for line := range strings.Lines(source(piece)) {
+			list, needs := strings.CutPrefix(line, "-- needs: ")
+			if !needs {
+				b.WriteString(line)
+				continue
+			}
+			for need := range strings.FieldsSeq(list) {
+				if !there[need] {
+					add(need)
+				}
+			}
+		}
+	}
+	add(name)
+	return b.String()
+}
 
 // scripts are all of them, in the order in which they are made.
 var scripts []*redisconn.Script
 
-// script is the script of that name, with what stands before it.
-func script(name, before string) *redisconn.Script {
-	s := redisconn.NewScript(name, before+source(name))
+// script is the script of that name.
+func script(name string) *redisconn.Script {
+	s := redisconn.NewScript(name, assemble(name, source))
 	scripts = append(scripts, s)
 	return s
 }
 
 var (
-	claimScript    = script("claim", prelude)
-	settleScript   = script("settle", prelude)
-	renewScript    = script("renew", prelude)
-	reassertScript = script("reassert", prelude)
-	recallScript   = script("recall", prelude)
-	reapScript     = script("reap", prelude)
-	unclaimScript  = script("unclaim", prelude)
-	triggerScript  = script("trigger", prelude)
-	defineScript   = script("define", prelude)
-	rerunScript    = script("rerun", prelude)
-	cancelScript   = script("cancel", prelude)
-	pauseScript    = script("pause", prelude)
-	rewindScript   = script("rewind", prelude)
-	removeScript   = script("remove", prelude)
-	followScript   = script("follow", prelude)
-	relayScript    = script("relay", prelude)
-	relayedScript  = script("relayed", prelude)
-	postponeScript = script("postpone", prelude)
-	sweepScript    = script("sweep", "") // it needs nothing of the prelude, and is called often
+	claimScript    = script("claim")
+	settleScript   = script("settle")
+	renewScript    = script("renew")
+	reassertScript = script("reassert")
+	recallScript   = script("recall")
+	reapScript     = script("reap")
+	unclaimScript  = script("unclaim")
+	triggerScript  = script("trigger")
+	defineScript   = script("define")
+	rerunScript    = script("rerun")
+	cancelScript   = script("cancel")
+	pauseScript    = script("pause")
+	rewindScript   = script("rewind")
+	removeScript   = script("remove")
+	followScript   = script("follow")
+	relayScript    = script("relay")
+	relayedScript  = script("relayed")
+	postponeScript = script("postpone")
+	sweepScript    = script("sweep")
 
-	beginScript    = script("begin", prelude)
-	promoteScript  = script("promote", prelude)
-	promotedScript = script("promoted", prelude)
+	beginScript    = script("begin")
+	promoteScript  = script("promote")
+	promotedScript = script("promoted")
 
-	announceScript = script("announce", prelude)
-	storeScript    = script("store", prelude)
-	tidyScript     = script("tidy", prelude)
+	announceScript = script("announce")
+	storeScript    = script("store")
+	tidyScript     = script("tidy")
 
-	gateScript    = script("gate", prelude)
-	reserveScript = script("reserve", prelude+moving)
-	advanceScript = script("advance", prelude+moving)
-	adoptScript   = script("adopt", prelude)
-	wipeScript    = script("wipe", prelude)
-	drainsScript  = script("drains", prelude+moving)
+	gateScript    = script("gate")
+	reserveScript = script("reserve")
+	advanceScript = script("advance")
+	adoptScript   = script("adopt")
+	wipeScript    = script("wipe")
+	drainsScript  = script("drains")
 )
 
 // Scripts are the ledger's scripts, for whoever watches what goes over the wire.

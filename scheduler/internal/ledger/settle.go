@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -86,8 +85,8 @@ func (l *Ledger) settle(ctx context.Context, batch []Report) ([]Word, error) {
 	k := l.keys[p]
 	ks := append(make([]string, 0, 9+len(batch)), k.ending()...)
 	ks = appendHistories(ks, k.history, len(batch), func(i int) string { return batch[i].Job })
-	keep, keepFor := l.keepArgs()
-	args := append(make([]string, 0, 3+reportsSize(batch)), keep, keepFor, l.known)
+	head := settleArgs{keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, server: l.known}
+	args := head.appendTo(make([]string, 0, settleArgsSize+reportsSize(batch)))
 	return wordsOf("settle", len(batch), evaluate(ctx, l.client, settleScript, ks, appendReports(args, batch)))
 }
 
@@ -95,9 +94,9 @@ func (l *Ledger) settle(ctx context.Context, batch []Report) ([]Word, error) {
 func reportsSize(batch []Report) (n int) {
 	for i := range batch {
 		if batch[i].plain() {
-			n += 6
+			n += settlePlainSize
 		} else {
-			n += 11
+			n += settleOtherSize
 		}
 	}
 	return n
@@ -108,20 +107,20 @@ func appendReports(args []string, batch []Report) []string {
 	var token, started, ended spelt
 	for i := range batch {
 		r := &batch[i]
-		its := ""
-		if r.Token != 0 {
-			its = token.of(r.Token)
-		}
 		if r.plain() {
-			args = append(args, "", r.Job, r.Run, its, started.of(r.Started), ended.of(r.Ended))
+			item := settlePlain{job: r.Job, run: r.Run, started: started.of(r.Started), ended: ended.of(r.Ended)}
+			if r.Token != 0 {
+				item.token = token.of(r.Token)
+			}
+			args = item.appendTo(args)
 			continue
 		}
-		fresh := ""
+		item := settleOther{outcome: r.Outcome, job: r.Job, run: r.Run, token: r.Token, reason: r.Reason, started: r.Started, ended: r.Ended,
+			tries: r.Tries, error: cut(r.Error), output: r.Output[max(0, len(r.Output)-jobs.MaxOutput):]}
 		if r.Rerun {
-			fresh = Successor(r.Run)
+			item.fresh = Successor(r.Run)
 		}
-		args = append(args, r.Outcome.String(), r.Job, r.Run, its, plain(r.Reason), started.of(r.Started), ended.of(r.Ended),
-			strconv.Itoa(r.Tries), cut(r.Error), string(r.Output[max(0, len(r.Output)-jobs.MaxOutput):]), fresh)
+		args = item.appendTo(args)
 	}
 	return args
 }
@@ -145,8 +144,8 @@ func Successor(run string) string { return uuid.NewSHA1(uuid.NameSpaceOID, []byt
 const handBacks = 16
 
 // successors are the ids under which a run is pending or going when it was handed back.
-func successors(run string) []any {
-	ids := make([]any, handBacks)
+func successors(run string) []string {
+	ids := make([]string, handBacks)
 	for i := range ids {
 		run = Successor(run)
 		ids[i] = run

@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -41,21 +40,21 @@ func (l *Ledger) Trigger(ctx context.Context, job string, t Trigger) (string, er
 	if len(t.Payload) > PayloadMax {
 		return "", fmt.Errorf("%w: payload of %d bytes; at most %d, so store it elsewhere and pass its address", ErrRefused, len(t.Payload), PayloadMax)
 	}
-	remember := ""
+	args := triggerArgs{job: job, id: t.Run, most: pendingMax, at: t.At, many: uniqueMax, payload: t.Payload}
 	if t.Unique != "" {
-		t.Run, remember = UniqueRun(job, t.Unique), ms(l.cfg.KeepFor.Milliseconds())
+		args.id, args.remember = UniqueRun(job, t.Unique), l.cfg.KeepFor.Milliseconds()
 	}
+	args.ids = successors(args.id)
 	k := l.keys[l.Partition(job)]
 	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.unique, k.history + job, k.gate}
-	args := append([]any{job, t.Run, strconv.Itoa(pendingMax), orNone(t.At), remember, strconv.Itoa(uniqueMax), t.Payload}, successors(t.Run)...)
 	_, err := l.ask(ctx, "run "+job, job, triggerScript, ks, []Word{"queued"}, map[Word]error{
 		"large": fmt.Errorf("%w: run %s: a payload of %d bytes, and 256 runs or more beside this job are due and wait; until fewer do, at most 1024 bytes are taken: ask again later, or store it elsewhere and pass its address",
 			ErrRefused, job, len(t.Payload)),
-	}, args...)
+	}, &args)
 	if err != nil {
 		return "", err
 	}
-	return t.Run, nil
+	return args.id, nil
 }
 
 // refusal is the error for a word by which a script refuses what an operator asks of a job.

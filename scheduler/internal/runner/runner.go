@@ -208,7 +208,7 @@ func (r *Runner) leave(l *life) {
 // cancellation is the cause of a run's context when an operator wanted the run ended.
 type cancellation struct{ author, reason string }
 
-// Error is also the reason that is recorded, in the words of reason_of in prelude.lua.
+// Error is also the reason that is recorded, in the words of reason_of in cancels.lua.
 func (c *cancellation) Error() string {
 	if c.reason == "" {
 		return "cancelled by " + c.author

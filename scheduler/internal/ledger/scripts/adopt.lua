@@ -6,6 +6,7 @@
 --   in KEYS, the number of values, and the values
 -- Returns 'done' (also when repeated), 'stale' (another copy has begun, or a part is missing), or the gate of a partition
 -- that this move does not fill.
+-- needs: lib/base codec/gate
 local id, copy, part = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local text = redis.call('GET', KEYS[1])
 local g = gate_of(text)

@@ -3,6 +3,7 @@
 -- ARGV[1] generation  ARGV[2] revision
 -- then 2 for each chunk: its digest, and its text, '' to ask whether it is stored
 -- Returns {'closed', 'state|move|words'}, or the digests of those that are not stored
+-- needs: lib/base lib/gate
 local chunks, announced, generation, revision = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 local shut = closed(KEYS[3])
 if shut then return {'closed', shut} end

@@ -21,6 +21,7 @@
 --   standby    nothing is stored, and another generation is the one that makes new jobs; or a later promotion
 --              has come here than the one that this is part of
 --   foreign    a record that this version does not understand
+-- needs: lib/base lib/newer lib/gate lib/windows lib/history lib/outbox codec/entry
 local keep, keep_for = ARGV[3], ARGV[4]
 local us, ms = clock()
 if astray(ms, ARGV[1], ARGV[2]) then return {'clock', int(ms)} end

@@ -4,6 +4,7 @@
 -- ARGV[4] epoch of the promotion that this is part of, '' for a node's own wish
 -- Returns 'closed|state|move|words', or one word: done, full (the job has as many followers as there may be), standby (a
 -- later promotion has come here).
+-- needs: lib/gate
 local shut = closed(KEYS[#KEYS])
 if shut then return 'closed|' .. shut end
 if ARGV[4] ~= '' and ARGV[4] ~= gate_of(redis.call('GET', KEYS[#KEYS])).epoch then return 'standby' end

@@ -1,12 +1,22 @@
 -- Takes a partition's gate from one state to another, for one step of a move. A gate remembers the last move that had
 -- it, also when it is open again: what comes late from an older move, or from one that was undone, changes nothing.
 -- KEYS[1] gate  KEYS[2] jobs
--- ARGV[1] id of the move  ARGV[2] state to be  ARGV[3] states it may come from, of this very move, each followed by a comma
--- ARGV[4] the same when an older move had the gate last, or none did; 'none,' is a gate that is not there
--- ARGV[5] words  ARGV[6] epoch and ARGV[7] generation to be, '' for those it has
--- ARGV[8] the copy that must have been ended by whoever opens, '' for any: an opening that comes late finds a later one here
 -- Returns 'done' (also when repeated), 'full' (to be filled, and jobs lie there), 'foreign', or the gate that does not fit.
-local id, state, own, others, words, epoch, generation, copy = unpack(ARGV)
+-- needs: lib/newer codec/gate
+-- ARGV, written by gen from verbs.go:
+--   id         id of the move
+--   state      state to be
+--   own        states it may come from, of this very move, each followed by a comma
+--   others     the same when an older move had the gate last, or none did; 'none,' is a gate that is not
+--              there
+--   words      for people: where the jobs are
+--   epoch      epoch to be, '' for the one it has
+--   generation generation to be, with the epoch
+--   copy       the copy that must have been ended by whoever opens, '' for any: an opening that comes late
+--              finds a later one here
+local id, state, own, others, words, epoch, generation, copy =
+  ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+-- end of ARGV
 local text = redis.call('GET', KEYS[1])
 local g = gate_of(text)
 if not g then return 'foreign' end

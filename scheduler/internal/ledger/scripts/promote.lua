@@ -3,6 +3,7 @@
 -- KEYS[1] the partition's gate
 -- ARGV[1] epoch  ARGV[2] generation  ARGV[3] '1' if all jobs are promoted
 -- Returns 'closed|state|move|words', or one word: raised, there (it came here before), outdated (a later one has)
+-- needs: lib/base lib/gate
 local shut = closed(KEYS[1])
 if shut then return 'closed|' .. shut end
 local gate, epoch = gate_of(redis.call('GET', KEYS[1])), tonumber(ARGV[1])

@@ -3,24 +3,40 @@
 -- names ran steadily; another server's it knows nothing of. Attempts that are left follow.
 -- KEYS[1] jobs  KEYS[2] runs  KEYS[3] leases  KEYS[4] pending  KEYS[5] waiting  KEYS[6] kept
 -- KEYS[7] cancels  KEYS[8] outbox  KEYS[9] followers  KEYS[9+i] history of item i's job
--- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms
--- ARGV[3] rows to keep  ARGV[4] age to keep, ms  ARGV[5] id of the server, '' for any
--- then 4 for each item: job, run, beat seen, run id of the next attempt
 -- Returns {'clock', redis ms}, or one word for each item: reaped, alive, gone, foreign.
-local keep, keep_for = ARGV[3], ARGV[4]
+-- needs: lib/finish lib/rows codec/run codec/entry
+-- ARGV, written by gen from verbs.go:
+--   now        the caller's idea of Redis' time, ms
+--   skew       tolerated difference, ms
+--   keep       rows to keep
+--   keep_for   age to keep, ms
+--   server     id of the server that the caller knows, '' for any
+-- then for each item:
+--   job        the job's name
+--   id         id of the run
+--   beat       the beat that was seen
+--   fresh      id of the run that may follow
+local now, skew, keep, keep_for, server =
+  ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local n = (#ARGV - 5) / 4
+local function item(i)
+  local a = 6 + (i - 1) * 4
+  return {job = ARGV[a], id = ARGV[a + 1], beat = ARGV[a + 2], fresh = ARGV[a + 3]}
+end
+-- end of ARGV
 local us, ms = clock()
-if astray(ms, ARGV[1], ARGV[2]) or elsewhere(ARGV[5], server_id()) then return {'clock', int(ms)} end
+if astray(ms, now, skew) or elsewhere(server, server_id()) then return {'clock', int(ms)} end
 local k = {runs = KEYS[2], pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6], cancels = KEYS[7], outbox = KEYS[8], followers = KEYS[9]}
 local out = {}
-for i = 1, (#ARGV - 5) / 4 do
-  local a = 2 + i * 4
-  local job, id, beat, fresh = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
+for i = 1, n do
+  local c = item(i)
+  local id = c.id
   local text = redis.call('HGET', KEYS[2], id)
   local r = run_of(text)
-  local e = entry_of(redis.call('HGET', KEYS[1], job))
+  local e = entry_of(redis.call('HGET', KEYS[1], c.job))
   local alive = false
   -- guard:reap-beat P4 a lease that was renewed since it was seen is alive
-  if r and r.beat ~= beat then alive = true end
+  if r and r.beat ~= c.beat then alive = true end
   -- guard:reap-until P4 a lease is reaped only when its time is over
   if r and tonumber(r.until_) >= ms then alive = true end
   if not text then out[i] = 'gone'
@@ -28,9 +44,9 @@ for i = 1, (#ARGV - 5) / 4 do
   elseif alive then out[i] = 'alive'
   else
     local freed = r.of == '' and tonumber(r.until_) or ms -- a tick is busy for as long as any of its shards
-    if finish(k, KEYS[9 + i], e, id, r, row_text(id, r, 'abandoned', 'lease lapsed', r.granted, int(ms), '0', ''), 'abandoned', '',
-      fresh, freed, ms, keep, keep_for) then
-      redis.call('HSET', KEYS[1], job, entry_text(e))
+    if finish(k, KEYS[9 + i], e, id, r, end_row(id, r, 'abandoned', 'lease lapsed', r.granted, int(ms), '0', ''), 'abandoned', '',
+      c.fresh, freed, ms, keep, keep_for) then
+      redis.call('HSET', KEYS[1], c.job, entry_text(e))
       redis.call('HDEL', KEYS[2], id)
       redis.call('ZREM', KEYS[3], id)
       out[i] = 'reaped'

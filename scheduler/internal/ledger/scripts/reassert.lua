@@ -20,6 +20,7 @@
 --   superseded  another definition is the stored one
 --   unknown     no such job
 --   foreign     a record that this version does not understand
+-- needs: lib/base lib/windows lib/history lib/rows lib/outbox lib/shards codec/entry codec/run codec/pending codec/tick
 local now, skew, keep, keep_for, server = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local us, ms = clock()
 if astray(ms, now, skew) then return {'clock', int(ms)} end
@@ -123,12 +124,11 @@ local function whole(i, e, r, digest, gap, parts, nxt)
 end
 
 -- Whether the history knows of an attempt of the run's tick; and of this very one, that ended under another id.
-local ENDED = '^1|([RT])|%d*|%d*|%d+|(%d+)|(%d+)|%d+|(%d+)|%d+|[^|]*|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|([^|]*)|'
 local function recorded(key, r)
   local first = false
   for _, row in ipairs(redis.pcall('LRANGE', key, 0, -1)) do
     if string.find(row, '|' .. r.tick .. '|', 1, true) then
-      local kind, tick, shard, attempt, request, of = string.match(row, ENDED)
+      local kind, tick, shard, _, attempt, _, request, of = string.match(row, ROW_ENDED)
       if kind == 'R' and tick == r.tick and shard == r.shard and attempt == r.attempt and request == r.request and of == r.of then
         return true, true
       end
@@ -184,7 +184,7 @@ end
 local function trimmed(key, ended)
   if ended == '' or redis.call('LLEN', key) < tonumber(keep) and tonumber(ended) >= ms - tonumber(keep_for) then return false end
   local oldest = redis.call('LINDEX', key, 0)
-  local at = oldest and string.match(oldest, '^1|[RST]|%d*|%d*|(%d+)|')
+  local at = oldest and string.match(oldest, ROW_AT)
   return at and tonumber(at) > tonumber(ended)
 end
 
@@ -214,9 +214,8 @@ local function reassert(i, job, digest, id, rest, gap, parts, nxt, ended)
   else
     r = was
   end
-  redis.call('HSET', k.runs, id, '1|' .. till .. '|' .. int(was and was.beat + 1 or 0) .. '|' .. r.job .. '|' .. r.tick .. '|' .. r.shard
-    .. '|' .. r.shards .. '|' .. r.attempt .. '|' .. r.token .. '|' .. r.node .. '|' .. r.name .. '|' .. r.ttl .. '|' .. r.prev .. '|' .. r.next
-    .. '|' .. r.trigger .. '|' .. r.request .. '|' .. r.granted .. '|' .. r.mode .. '|' .. r.most .. '|' .. r.of .. '|' .. r.param .. '|' .. r.payload)
+  r.until_, r.beat = till, int(was and was.beat + 1 or 0)
+  redis.call('HSET', k.runs, id, run_text(r))
   redis.call('ZADD', KEYS[3], till, id)
   return was and 'known' or 'restored', e.cursor
 end

@@ -11,6 +11,7 @@
 --   before  the job was made anew and has been claimed since: the gap ends where its chain begins
 --   behind  the cursor stands before the caller's, in a Redis that has not lost the job: the gap begins there, if the runs that
 --           nodes were granted do not account for it
+-- needs: lib/base lib/windows lib/history lib/outbox codec/entry
 local now, skew, keep, keep_for, server = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local us, ms = clock()
 if astray(ms, now, skew) then return {'clock', int(ms)} end

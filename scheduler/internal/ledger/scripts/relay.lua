@@ -3,19 +3,33 @@
 -- follow another one, or none, before it was told has missed the tick. These are no steps of the job's own cursor, so they have no prev.
 -- KEYS[1] jobs  KEYS[2] defs  KEYS[3] runs  KEYS[4] pending  KEYS[5] waiting  KEYS[6] unique  KEYS[7] kept
 -- KEYS[8] outbox  KEYS[9] followers  KEYS[10] history of the job  and last the partition's gate
--- ARGV[1] job  ARGV[2] upstream  ARGV[3] run id to be  ARGV[4] most pending runs in this partition
--- ARGV[5] next  ARGV[6] tick  ARGV[7] last tick  ARGV[8] count  ARGV[9] outcome  ARGV[10] when it was known, ms
--- ARGV[11] for how long the id is remembered, ms  ARGV[12] rows to keep  ARGV[13] age to keep, ms
--- ARGV[14] what becomes of a tick that succeeded when nobody alive holds the job as it is stored: '1' it is missed, '0' it waits; '' it
--- runs once somebody does  ARGV[15] digests of the definitions of it that are held, with commas between them
 -- Returns 'closed|state|move|words', or one word: relayed (also when repeated), stranger (the job is not there, or did not follow), full, foreign,
 -- unheld (it waits).
+-- needs: lib/gate lib/windows lib/history lib/outbox lib/waiting codec/entry codec/run codec/pending
+-- ARGV, written by gen from verbs.go:
+--   job        the job's name
+--   upstream   the job that is followed
+--   id         id of the run to be
+--   most       most pending runs in this partition
+--   nxt        the cursor after the step, ms, '' for none
+--   tick       first tick, ms
+--   last       last tick, ms
+--   num        how many ticks
+--   outcome    what became of them
+--   known      when it was known, ms
+--   remember   for how long the id is remembered, ms
+--   keep       rows to keep
+--   keep_for   age to keep, ms
+--   unheld     what becomes of a tick that succeeded when nobody alive holds the job as it is stored: '1' it
+--              is missed, '0' it waits; '' it runs once somebody does
+--   holders    digests of the definitions of the job that are held, with commas between them
+local job, upstream, id, most, nxt, tick, last, num, outcome, known, remember, keep, keep_for, unheld, holders =
+  ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8]), ARGV[9],
+    tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12], ARGV[13], ARGV[14], ARGV[15]
+-- end of ARGV
 local shut = closed(KEYS[#KEYS])
 if shut then return 'closed|' .. shut end
 local OUTBOX_MAX = 10000
-local job, upstream, id, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
-local nxt, tick, last, num, outcome, known, remember, keep, keep_for =
-  ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12], ARGV[13]
 local us, ms = clock()
 local text = redis.call('HGET', KEYS[1], job)
 if not text then return 'stranger' end
@@ -35,8 +49,8 @@ local rows = redis.pcall('LRANGE', KEYS[10], 0, -1)
 -- Whether the job got another definition since this was known: it followed then, and was not told yet.
 local function replaced()
   for _, row in ipairs(rows.err and {} or rows) do
-    local at = string.match(row, '^1|S|%d*|%d*|(%d+)|%d*|%d*|%d+|superseded|definition replaced|')
-    if at and tonumber(at) >= known then return true end
+    local r = range_of(row)
+    if r and r.outcome == 'superseded' and r.reason == 'definition replaced' and tonumber(r.at) >= known then return true end
   end
   return false
 end
@@ -47,9 +61,9 @@ redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', int(ms))
 
 local function same(r) return r.tick == tick and r.request == '' end
 
-local unheld = ARGV[14] ~= '' and not string.find(',' .. ARGV[15] .. ',', ',' .. e.digest .. ',', 1, true)
+local nobody = unheld ~= '' and not string.find(',' .. holders .. ',', ',' .. e.digest .. ',', 1, true)
 local succeeded = outcome == 'succeeded'
-local may_run = succeeded and follows and (not unheld or ARGV[14] == '0')
+local may_run = succeeded and follows and (not nobody or unheld == '0')
 
 -- Whether the tick has its answer: a run, which may have gone on under other ids, or a row. A success that
 -- comes after a failure, by a rerun, is another matter than the failure, where it may lead to a run.
@@ -58,11 +72,11 @@ local function ran()
   local going = num == 1 and (any(KEYS[3], run_of, job, same) or any(KEYS[5], pending_of, job, same))
   if going then return going end
   for _, row in ipairs(rows) do
-    local t, request = string.match(num == 1 and row or '', '^1|[RT]|%d*|%d*|%d+|(%d+)|%d+|%d+|%d+|%d+|[^|]*|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|')
+    local t, _, _, request = string.match(num == 1 and row or '', ROW_RUN)
     if t == tick and request == '' then return true end
-    local first, till, reason = string.match(row, '^1|S|%d*|%d*|%d+|(%d+)|(%d*)|%d+|[^|]*|([^|]*)|')
-    if first and tonumber(first) <= tonumber(tick) and tonumber(till or '') and tonumber(last) <= tonumber(till)
-      and (not may_run or reason ~= 'upstream') then return true end
+    local r = range_of(row)
+    if r and r.tick ~= '' and r.last ~= '' and tonumber(r.tick) <= tonumber(tick) and tonumber(last) <= tonumber(r.last)
+      and (not may_run or r.reason ~= 'upstream') then return true end
   end
   return false
 end
@@ -75,7 +89,7 @@ if before then -- word that is told again and again is remembered for as long as
   redis.call('ZADD', KEYS[6], int(ms + remember), mark)
   return 'relayed'
 end
-if may_run and unheld then return 'unheld' end
+if may_run and nobody then return 'unheld' end
 if may_run then
   if redis.call('ZCARD', KEYS[4]) >= most then return 'full' end
   local at, attempt = int(math.min(ms, known)), again(e, tonumber(tick))

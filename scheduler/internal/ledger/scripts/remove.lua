@@ -5,6 +5,7 @@
 -- KEYS[12] anew  and last the partition's gate
 -- ARGV[1] job
 -- Returns 'closed|state|move|words', or one word: removed, held, unknown, foreign (a record of it that waits cannot be read).
+-- needs: lib/gate lib/waiting codec/entry codec/row codec/run codec/pending codec/tick
 local shut = closed(KEYS[#KEYS])
 if shut then return 'closed|' .. shut end
 local job = ARGV[1]
@@ -22,7 +23,7 @@ for i = 2, #all, 2 do
   end
 end
 for _, row in ipairs(redis.call('LRANGE', KEYS[9], 0, -1)) do
-  local run, request = string.match(row, '^1|[RT]|%d*|%d*|%d+|%d+|%d+|%d+|%d+|%d+|([^|]+)|%d+|[^|]*|[^|]*|[^|]*|([^|]*)|')
+  local _, _, run, request = string.match(row, ROW_RUN)
   if run then
     redis.call('HDEL', KEYS[7], run, 'p:' .. run)
     redis.call('ZREM', KEYS[11], request)

@@ -5,6 +5,7 @@
 -- then three for each item: run, token ('' for any), ttl ms
 -- Returns {'server', id} and does nothing when the caller knows another server, else one text, a word for each item, parted by
 -- commas: renewed, gone (also when somebody was granted the run since), or foreign.
+-- needs: lib/base codec/run
 local us, ms = clock()
 if ARGV[1] ~= '' then
   local here = server_id()
@@ -18,7 +19,7 @@ for i = 1, n do ids[i] = ARGV[i * 3 - 1] end
 local held = redis.call('HMGET', KEYS[1], unpack(ids))
 for i = 1, n do
   local run, asked, ttl = held[i], ARGV[i * 3], ARGV[i * 3 + 1]
-  local beat, at, token = match(run or '', '^1|%d+|(%d+)|()[^|]*|%d+|%d+|%d+|%d+|(%d+)|')
+  local beat, at, token = match(run or '', RUN_BEAT)
   if beat and (asked == '' or asked == token) then
     if not tills[ttl] then tills[ttl] = int(ms + ttl) end
     if not beats[beat] then beats[beat] = int(beat + 1) end

@@ -1,13 +1,23 @@
 -- Sets a job's cursor back, by compare-and-set on its digest and cursor. Ticks that were accounted for
 -- will be claimed once more, as a later attempt than any that is recorded.
 -- KEYS[1] jobs  KEYS[2] due  KEYS[3] kept  KEYS[4] runs  KEYS[5] waiting  KEYS[6] history of the job  and last the partition's gate
--- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms  ARGV[3] rows to keep
--- ARGV[4] age to keep, ms  ARGV[5] job  ARGV[6] expected digest  ARGV[7] expected cursor  ARGV[8] new cursor
 -- Returns {'clock', redis ms}, {'closed', 'state|move|words'}, or one word: rewound, moved (something else is stored), held (a run is in flight,
 -- or an attempt of a tick waits), trimmed (the history does not reach back so far), forward (the cursor stands before it), unknown, foreign.
-local keep, keep_for, job, digest, from, to = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+-- needs: lib/gate lib/windows lib/history lib/waiting codec/entry codec/run codec/pending
+-- ARGV, written by gen from verbs.go:
+--   now        the caller's idea of Redis' time, ms
+--   skew       tolerated difference, ms
+--   keep       rows to keep
+--   keep_for   age to keep, ms
+--   job        the job's name
+--   digest     expected digest
+--   from       expected cursor, ms
+--   to         new cursor, ms
+local now, skew, keep, keep_for, job, digest, from, to =
+  ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+-- end of ARGV
 local us, ms = clock()
-if astray(ms, ARGV[1], ARGV[2]) then return {'clock', int(ms)} end
+if astray(ms, now, skew) then return {'clock', int(ms)} end
 local shut = closed(KEYS[#KEYS])
 if shut then return {'closed', shut} end
 local text = redis.call('HGET', KEYS[1], job)
@@ -22,15 +32,19 @@ local rows = redis.pcall('LRANGE', KEYS[6], 0, -1)
 if rows.err then return {'foreign'} end
 -- A chain that begins without a schedule, as of a job that followed another one, reaches back to its first one.
 local base = e.base ~= '' and e.base
-for _, row in ipairs(rows) do base = base or string.match(row, '^1|S||(%d+)|%d+|%d*|%d*|%d+|superseded|') end
+for _, row in ipairs(rows) do
+  local r = range_of(row)
+  if r and r.prev == '' and r.next ~= '' and r.outcome == 'superseded' then base = base or r.next end
+end
 if not base or tonumber(to) < tonumber(base) then return {'trimmed'} end
 if e.cursor ~= '' and tonumber(to) >= tonumber(e.cursor) then return {'forward'} end
 local attempt = 0
 for _, row in ipairs(rows) do
-  local kind, tick, nth, top = string.match(row, '^1|([RT])|%d*|%d*|%d+|(%d+)|%d+|%d+|(%d+)|(%d+)|')
+  local kind, tick, _, _, nth, top = string.match(row, ROW_ENDED)
   if tick and tonumber(tick) >= tonumber(to) then attempt = math.max(attempt, kind == 'T' and top or nth) end
 end
-if not append(KEYS[6], KEYS[3], '1|S|' .. from .. '|' .. to .. '|' .. int(ms) .. '|' .. to .. '||0|superseded|rewound|', e, ms, keep, keep_for) then
+if not append(KEYS[6], KEYS[3], range_text({prev = from, next = to, at = int(ms), tick = to, last = '', count = '0', outcome = 'superseded',
+  reason = 'rewound', note = ''}), e, ms, keep, keep_for) then
   return {'foreign'}
 end
 local bound = tonumber(from) or (tonumber(e.last) or ms) + 1

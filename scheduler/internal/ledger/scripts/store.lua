@@ -2,6 +2,7 @@
 -- KEYS[1] defs  KEYS[2] the partition's gate
 -- ARGV 2 for each: its digest, and its text, '' to ask whether it is stored
 -- Returns {'closed', 'state|move|words'}, or the digests of those that are not stored
+-- needs: lib/gate
 local shut = closed(KEYS[2])
 if shut then return {'closed', shut} end
 local missing = {}

@@ -1,14 +1,26 @@
 -- Reads what is overdue in a partition, or waits for somebody. It writes nothing.
 -- KEYS[1] due  KEYS[2] leases  KEYS[3] runs  KEYS[4] pending  KEYS[5] waiting  KEYS[6] cancels  KEYS[7] outbox  KEYS[8] followers
--- ARGV[1] cursors until then, ms   ARGV[2] leases that lapsed until then   ARGV[3] runs that may start until then
--- ARGV[4] ARGV[5] ARGV[6] how many of each to pass over, '' for those that are not to be read
--- ARGV[7] most of each   ARGV[8] rows of the outbox to pass over, '' not to read it, nor what is to be cancelled
--- ARGV[9] most rows of the outbox   ARGV[10] '1' to read its newest rows as well
 -- Returns {job, cursor, ...}, {lapsed run, ...}, their records, {pending run, ...}, their records, {run, who wants it cancelled, ...},
 -- the rows, the newest rows, {job that is followed, its followers, ...} of all rows
-local function upto(key, most, offset, ...)
-  if offset == '' then return {} end
-  return redis.call('ZRANGEBYSCORE', key, '-inf', most, 'LIMIT', offset, ARGV[7], ...)
+-- needs: codec/event
+-- ARGV, written by gen from verbs.go:
+--   due_until  cursors until then, ms
+--   lapsed_until leases that lapsed until then, ms
+--   start_until runs that may start until then, ms
+--   skip_due   how many cursors to pass over, '' not to read any
+--   skip_lapsed the same of leases
+--   skip_pending the same of runs
+--   most       most of each
+--   skip_rows  how many rows of the outbox to pass over, '' not to read it, nor what is to be cancelled
+--   most_rows  most rows of the outbox
+--   both_ends  '1' to read its newest rows as well
+local due_until, lapsed_until, start_until, skip_due, skip_lapsed, skip_pending, most, skip_rows, most_rows,
+    both_ends =
+  ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+-- end of ARGV
+local function upto(key, bound, skip, ...)
+  if skip == '' then return {} end
+  return redis.call('ZRANGEBYSCORE', key, '-inf', bound, 'LIMIT', skip, most, ...)
 end
 
 local function records(key, ids)
@@ -16,17 +28,17 @@ local function records(key, ids)
   return redis.call('HMGET', key, unpack(ids))
 end
 
-local due = upto(KEYS[1], ARGV[1], ARGV[4], 'WITHSCORES')
-local lapsed, pending = upto(KEYS[2], ARGV[2], ARGV[5]), upto(KEYS[4], ARGV[3], ARGV[6])
+local due = upto(KEYS[1], due_until, skip_due, 'WITHSCORES')
+local lapsed, pending = upto(KEYS[2], lapsed_until, skip_lapsed), upto(KEYS[4], start_until, skip_pending)
 local cancels, rows, newest, followers, seen = {}, {}, {}, {}, {}
-if ARGV[8] ~= '' then
+if skip_rows ~= '' then
   cancels = redis.call('HGETALL', KEYS[6])
-  rows = redis.call('ZRANGE', KEYS[7], ARGV[8], ARGV[8] + ARGV[9] - 1)
-  if ARGV[10] == '1' then newest = redis.call('ZRANGE', KEYS[7], -ARGV[9], -1) end
+  rows = redis.call('ZRANGE', KEYS[7], skip_rows, skip_rows + most_rows - 1)
+  if both_ends == '1' then newest = redis.call('ZRANGE', KEYS[7], -most_rows, -1) end
 end
 for _, page in ipairs({rows, newest}) do
   for _, row in ipairs(page) do
-    local job = string.match(row, '^1|([^|]*)|')
+    local job = string.match(row, EVENT_UPSTREAM)
     if job and not seen[job] then
       seen[job] = true
       followers[#followers + 1] = job

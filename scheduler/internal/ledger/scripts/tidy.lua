@@ -5,6 +5,7 @@
 -- ARGV[3] number of announcements  ARGV[4] number of chunks
 -- then the announcements, the chunks, and the digests of definitions
 -- Returns 'closed|state|move|words', or one word: done, changed.
+-- needs: lib/gate codec/entry
 local chunks, announced, defs, jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local changes, old, first, second = ARGV[1], tonumber(ARGV[2]), 4 + tonumber(ARGV[3]), 4 + tonumber(ARGV[3]) + tonumber(ARGV[4])
 local shut = closed(KEYS[5])

@@ -3,8 +3,24 @@
 -- that was to be cancelled is recorded as cancelled instead.
 -- KEYS[1] jobs  KEYS[2] runs  KEYS[3] leases  KEYS[4] pending  KEYS[5] waiting  KEYS[6] kept
 -- KEYS[7] cancels  KEYS[8] outbox  KEYS[9] followers  KEYS[9+i] history of item i's job
--- ARGV[1] rows to keep  ARGV[2] age to keep, ms  then 4 for each item: job, run, token ('' for any), fresh run id
 -- Returns one word for each item: returned (also when repeated), lost, foreign.
+-- needs: lib/finish lib/rows codec/entry codec/run codec/pending
+-- ARGV, written by gen from verbs.go:
+--   keep       rows to keep
+--   keep_for   age to keep, ms
+-- then for each item:
+--   job        the job's name
+--   id         id of the run
+--   token      the run's token, '' for any
+--   fresh      id of the run that may follow
+local keep, keep_for =
+  ARGV[1], ARGV[2]
+local n = (#ARGV - 2) / 4
+local function item(i)
+  local a = 3 + (i - 1) * 4
+  return {job = ARGV[a], id = ARGV[a + 1], token = ARGV[a + 2], fresh = ARGV[a + 3]}
+end
+-- end of ARGV
 local us, ms = clock()
 local k = {runs = KEYS[2], pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6], cancels = KEYS[7], outbox = KEYS[8], followers = KEYS[9]}
 local out = {}
@@ -12,8 +28,8 @@ local out = {}
 local function back(i, job, id, fresh, r, e)
   local flag = wanted(KEYS[7], id, r)
   if flag then
-    if not finish(k, KEYS[9 + i], e, id, r, row_text(id, r, 'cancelled', reason_of(flag), r.granted, int(ms), '0', ''), 'cancelled', '',
-      '', ms, ms, ARGV[1], ARGV[2]) then return 'foreign' end
+    if not finish(k, KEYS[9 + i], e, id, r, end_row(id, r, 'cancelled', reason_of(flag), r.granted, int(ms), '0', ''), 'cancelled', '',
+      '', ms, ms, keep, keep_for) then return 'foreign' end
     redis.call('HSET', KEYS[1], job, entry_text(e))
   else
     if r.trigger == 'manual' and r.request == '' then r.request = id end
@@ -32,17 +48,16 @@ local function back(i, job, id, fresh, r, e)
   return 'returned'
 end
 
-for i = 1, (#ARGV - 2) / 4 do
-  local a = i * 4 - 1
-  local job, id, token, fresh = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
-  local text = redis.call('HGET', KEYS[2], id)
+for i = 1, n do
+  local c = item(i)
+  local text = redis.call('HGET', KEYS[2], c.id)
   local r = run_of(text)
-  local e = entry_of(redis.call('HGET', KEYS[1], job))
+  local e = entry_of(redis.call('HGET', KEYS[1], c.job))
   if not text then
-    out[i] = redis.call('HEXISTS', KEYS[5], fresh) == 1 and not find_row(KEYS[9 + i], id) and 'returned' or 'lost'
+    out[i] = redis.call('HEXISTS', KEYS[5], c.fresh) == 1 and not find_row(KEYS[9 + i], c.id) and 'returned' or 'lost'
   elseif not r or not e then out[i] = 'foreign'
-  elseif token ~= '' and token ~= r.token then out[i] = 'lost'
-  else out[i] = back(i, job, id, fresh, r, e)
+  elseif c.token ~= '' and c.token ~= r.token then out[i] = 'lost'
+  else out[i] = back(i, c.job, c.id, c.fresh, r, e)
   end
 end
 return out

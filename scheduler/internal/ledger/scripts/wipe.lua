@@ -3,6 +3,7 @@
 -- KEYS[1] gate  KEYS[2...] keys of the partition
 -- ARGV[1] state that the gate must have  ARGV[2] id of the move that must have had it last
 -- Returns 'done', or the gate that is another.
+-- needs: codec/gate
 local text = redis.call('GET', KEYS[1])
 local g = gate_of(text)
 if not text or not g or g.state ~= ARGV[1] or g.move ~= ARGV[2] then return text or 'none' end

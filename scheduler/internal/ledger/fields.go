@@ -1,0 +1,120 @@
+package ledger
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// fields reads the separated fields of a record one after another and remembers the first that
+// is not what it should be.
+type fields struct {
+	rest []string
+	bad  error
+}
+
+// split takes a record of n fields apart. The mark before them is its version, and what else tells its kind.
+func split(record, mark string, n int) (*fields, error) {
+	rest, known := strings.CutPrefix(record, mark+"|")
+	parts := strings.SplitN(rest, "|", n)
+	if !known || len(parts) != n {
+		return nil, fmt.Errorf("%w: %.40q", ErrForeign, record)
+	}
+	return &fields{rest: parts}, nil
+}
+
+func (f *fields) text() string {
+	s := f.rest[0]
+	f.rest = f.rest[1:]
+	return s
+}
+
+func (f *fields) bytes() []byte { return []byte(f.text()) }
+
+func (f *fields) flag() bool { return f.text() == "1" }
+
+// wrong remembers an error.
+func (f *fields) wrong(err error) {
+	if f.bad == nil {
+		f.bad = err
+	}
+}
+
+// int reads a number; an absent one is 0.
+func (f *fields) int() int64 {
+	s := f.text()
+	if s == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		f.wrong(fmt.Errorf("%w: %q where a number belongs", ErrForeign, s))
+	}
+	return n
+}
+
+func (f *fields) small() int { return int(f.int()) }
+
+func (f *fields) instant() time.Time { return time.UnixMilli(f.int()).UTC() }
+
+// oneOf reads a word that has to be one of some.
+func (f *fields) oneOf(known ...string) string {
+	s := f.text()
+	if !slices.Contains(known, s) {
+		f.wrong(fmt.Errorf("%w: %q where one of %q belongs", ErrForeign, s, known))
+	}
+	return s
+}
+
+// param reads a shard's parameter, which is stored escaped.
+func (f *fields) param() string {
+	s, err := url.QueryUnescape(f.text())
+	if err != nil {
+		f.wrong(fmt.Errorf("%w: %w", ErrForeign, err))
+	}
+	return s
+}
+
+func (f *fields) outcome() (o jobs.Outcome) {
+	if err := o.UnmarshalText([]byte(f.text())); err != nil {
+		f.wrong(fmt.Errorf("%w: %w", ErrForeign, err))
+	}
+	return o
+}
+
+func (f *fields) window() Window { return windowOf(f.text()) }
+
+// attempts reads 'until,attempt'.
+func (f *fields) attempts() (until int64, attempt int) {
+	w := f.window()
+	return w.From, int(w.To)
+}
+
+func (f *fields) counts() (counts map[jobs.Outcome]int64, retold int64) { return countsOf(f.text()) }
+
+// windowOf reads 'from,to'; what is none is the zero window.
+func windowOf(s string) Window {
+	from, to, _ := strings.Cut(s, ",")
+	return Window{number(from), number(to)}
+}
+
+// countsOf reads 'succeeded=12,missed=3', and the tick that stands among them. Words that this version does not know are
+// left out.
+func countsOf(s string) (counts map[jobs.Outcome]int64, retold int64) {
+	counts = make(map[jobs.Outcome]int64)
+	for part := range strings.SplitSeq(s, ",") {
+		word, n, _ := strings.Cut(part, "=")
+		var o jobs.Outcome
+		if o.UnmarshalText([]byte(word)) == nil {
+			counts[o] = number(n)
+		} else if word == "retold" {
+			retold = number(n)
+		}
+	}
+	return counts, retold
+}

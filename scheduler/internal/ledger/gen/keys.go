@@ -1,0 +1,36 @@
+package main
+
+// key is one key, or one group of them, of a namespace.
+type key struct {
+	name, kind, holds, bound string
+}
+
+// keys are all keys of a namespace. They are spelt in ../keys.go and in scheduler/internal/roster/keys.go.
+var keys = []key{
+	{"{ns}:control", "hash", "format, number of partitions; the active generation, the number of promotions and the one under way; what a move has noted", "eleven fields"},
+	{"{ns:p}:jobs", "hash", "job: its [entry](#entry)", "one a job"},
+	{"{ns:p}:defs", "hash", "digest: a definition, JSON, with its job's name in it", "the current one a job, and what nodes announced within 30 days"},
+	{"{ns:p}:due", "sorted set", "job by cursor", "one a job"},
+	{"{ns:p}:runs", "hash", "run: its lease, see [run](#run)", "one a run in flight"},
+	{"{ns:p}:leases", "sorted set", "run by the end of its lease", "one a run in flight"},
+	{"{ns:p}:pending", "sorted set", "run by when it may start", "10,000 a partition, then triggers are refused"},
+	{"{ns:p}:waiting", "hash", "run: its [pending](#pending) record, with a payload of 64 KiB at most; [tick](#tick) of a sharded job while it is open",
+		"as `pending`, and a tick while it is open"},
+	{"{ns:p}:history:JOB", "list", "[rows](#row) and [ranges](#range), oldest first", "`history.keep` rows and 15 more, `history.keep_for`"},
+	{"{ns:p}:kept", "hash", "run: its output's last 64 KiB; `p:` and run: its payload", "leaves with the run's row"},
+	{"{ns:p}:cancels", "hash", "run: who wants it ended, and why, see [cancel](#cancel)", "one a run in flight"},
+	{"{ns:p}:pauses", "hash", "job: who paused it, and why, see [pause](#pause)", "one a job"},
+	{"{ns:p}:unique", "sorted set", "run asked for with a key, event that was told: by when it may come anew", "100,000 keys, `history.keep_for`; events for ten minutes"},
+	{"{ns:p}:followers", "hash", "job: names of those that follow it, with commas", "256 a job"},
+	{"{ns:p}:outbox", "sorted set", "[event](#event) by when it was known", "10,000 a partition, then their ticks wait"},
+	{"{ns:p}:anew", "hash", "job and digest: whether the job was made anew, and the cursor that nodes told of it", "one a job, for a minute after it was made"},
+	{"{ns:p}:chunks", "hash", "digest: some jobs, each with the digest of the definition in which nodes hold it", "leaves with the last announcement that names it"},
+	{"{ns:p}:announced", "sorted set", "chunk, generation and revision of nodes that hold it, by when they last said so", "dropped after 30 days"},
+	{"{ns:p}:confirm", "string", "nothing: written so that replicas have something to confirm, with `redis.confirm: replicas`, and to see whether a server takes writes",
+		"one, for a second"},
+	{"{ns:p}:gate", "string", "who makes new jobs, and whether a move has closed the partition, see [gate](#gate)", "one"},
+	{"{ns}:roster`, `{ns}:seen", "hash, sorted set", "node: its record; node by last beat", "dropped 5 s after the last beat"},
+	{"{ns}:drains", "hash", "name of a node: who drained it, when and why", "1,000 names; it does not expire"},
+	{"{ns}:sets`, `{ns}:sets:seen", "hash, sorted set", "digest: the chunks that a node holds, once however many nodes hold the same", "dropped when no beat names it any more"},
+	{"{ns:lock:NAME}...", "string, hash", "a business lock and its token's state", "their time to live"},
+}

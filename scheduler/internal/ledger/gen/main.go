@@ -1,0 +1,87 @@
+// Command gen writes what follows from the tables of the ledger's records, keys and verbs: the Lua codecs in scripts/codec, the Go
+// codec in codec_gen.go, and docs/storage.md. From that of the verbs: their arguments, in the scripts, args_gen.go and items_gen.go.
+//
+//	go generate ./scheduler/internal/ledger
+//
+// A record's layout is written in one place, records.go, and a script's arguments in verbs.go. A test fails when a written file is not what the tables say.
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+func main() {
+	if err := write("../../.."); err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+}
+
+// The files that are written, from the module's root.
+const (
+	ledgerDir = "scheduler/internal/ledger/"
+	goFile    = ledgerDir + "codec_gen.go"
+	argsFile  = ledgerDir + "args_gen.go"
+	itemsFile = ledgerDir + "items_gen.go"
+	scriptDir = ledgerDir + "scripts/"
+	luaDir    = scriptDir + "codec/"
+	pageFile  = "docs/storage.md"
+)
+
+// files are all of them, by their names. Those of which only a part is written are read below the module's root.
+func files(root string) (map[string][]byte, error) {
+	code, err := goCode(records)
+	if err != nil {
+		return nil, err
+	}
+	args, err := goArgs(argsFile, verbs)
+	if err != nil {
+		return nil, err
+	}
+	items, err := goArgs(itemsFile, batches)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]byte{goFile: code, argsFile: args, itemsFile: items, pageFile: page(keys, records)}
+	for _, v := range slices.Concat(verbs, batches) {
+		name := scriptDir + v.script + ".lua"
+		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name))) //nolint:gosec // G304: a file of this module
+		if err != nil {
+			return nil, err
+		}
+		whole, err := v.replaceArgs(string(text))
+		if err != nil {
+			return nil, err
+		}
+		all[name] = []byte(whole)
+	}
+	for _, r := range records {
+		if r.lua == "" {
+			continue
+		}
+		name := luaDir + r.lua + ".lua"
+		if all[name] == nil {
+			all[name] = []byte(luaHead)
+		}
+		all[name] = append(all[name], luaCode(r)...)
+	}
+	return all, nil
+}
+
+// write writes the files below the module's root.
+func write(root string) error {
+	all, err := files(root)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(name)), all[name], 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}

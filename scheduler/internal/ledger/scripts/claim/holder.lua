@@ -1,0 +1,27 @@
+-- Part of claim.lua: what holds a job.
+-- needs: codec/run codec/tick lib/windows lib/cancels
+
+-- Whether the record of the run that holds the job is gone, of which scripts know nothing: somebody deleted it, or Redis dropped it.
+-- Nobody could ever end that run.
+local function dangling(e)
+  return redis.call('HEXISTS', KEYS[3], e.open) == 0 and redis.call('HEXISTS', KEYS[6], e.open) == 0
+end
+
+-- When what holds the job was granted, or opened; nil when that is pending.
+local function since(e)
+  local r = run_of(redis.call('HGET', KEYS[3], e.open)) or tick_of(redis.call('HGET', KEYS[6], e.open))
+  return r and tonumber(r.granted)
+end
+
+-- A tick overlaps the run that holds the job if it came due while that run was going. A tick that
+-- was due before the run was granted is merely late: it waits for the run and is not skipped.
+local function overlaps(e, at)
+  local from = since(e) or pair(e.busy) -- of a pending holder, when it was granted first
+  return not from or from <= at
+end
+
+-- With overlap replace, a tick that comes due while a run is going has it ended.
+local function replace(e, mode, at)
+  local going = mode == 'r' and (redis.call('HEXISTS', KEYS[3], e.open) == 1 or tick_of(redis.call('HGET', KEYS[6], e.open)))
+  if going and overlaps(e, at) then raise(cancels, e.open, ms, '', '') end
+end

@@ -1,0 +1,79 @@
+-- Part of claim.lua: the next tick of a job.
+-- needs: lib/history lib/outbox lib/rows lib/shards claim/grant claim/holder claim/steps
+
+local function crowded(parts)
+  return parts ~= '' and redis.call('ZCARD', KEYS[5]) + tonumber(string.match(parts, '^%d+')) > PENDING_MAX
+end
+
+local function moved(i, e) answer(i, 'moved', '', e.cursor, e.pause .. '|' .. e.busy) return false end
+
+-- Records ticks that will not run, and tells it to the jobs that follow.
+local function record(i, e, prev, first, last, num, nxt, outcome, reason)
+  if not pass(KEYS[FIRST + i], kept, e, prev, first, last, num, nxt, outcome, reason, '', ms, keep, keep_for) then return false end
+  if followed[i] then tell(outbox, names[i], prev, nxt, first, last, num, outcome, ms) end
+  return true
+end
+
+local function step_to(e, job, nxt, last)
+  e.cursor, e.last = nxt, last
+  shed(e, ms)
+  if nxt ~= '' then
+    local at = #due
+    due[at + 1], due[at + 2] = nxt, job
+  else
+    over[#over + 1] = job
+  end
+end
+
+-- Both return whether the entry changed.
+local function claim_tick(i, e, c)
+  local job, id, mode, tick, nxt, parts = c.job, c.run, c.mode, c.tick, c.next, c.parts
+  if c.from == '' or apart(e.cursor, c.from) then
+    local t = parts ~= '' and tick_of(redis.call('HGET', KEYS[6], e.open))
+    if t and t.tick == tick then opened(i, e, e.open) return false end
+    return moved(i, e)
+  end
+  local list = steps(e, mode, c.from, c.passes, tick, nxt, c.trigger)
+  if not list then return moved(i, e) end
+  if list == 'early' then answer(i, 'early', '', granted, '') return false end
+  if list == 'held' then
+    replace(e, mode, ms)
+    answer(i, 'held', '', e.open, '')
+    return false
+  end
+  local last = tick ~= '' and tick or list[#list][4]
+  local at, passed = tonumber(last), #list > 0 and tonumber(list[#list][4]) or 0
+  if early(at, passed) then answer(i, 'early', '', granted, '') return false end
+  local held = false
+  -- guard:lease-held P4 while a run holds the job, no other is granted
+  if tick ~= '' and mode ~= 'a' and e.open ~= '' then held = not dangling(e) end
+  if held and (at > ms or mode ~= 's' or not overlaps(e, at)) then -- whether it overlaps is judged when it is due
+    if at <= ms then replace(e, mode, at) end
+    answer(i, 'held', '', e.open, '')
+    return false
+  end
+  local attempt = again(e, at)
+  -- A run that ended before the cursor was set back is not granted anew under its id.
+  if attempt ~= '1' and find_row(KEYS[FIRST + i], id) then return moved(i, e) end
+  if followed[i] and redis.call('ZCARD', outbox) >= OUTBOX_MAX then answer(i, 'held', '', 'full outbox', '') return false end
+  if tick ~= '' and not held and crowded(parts) then answer(i, 'held', '', 'full partition', '') return false end
+  -- guard:passes-recorded P2 ticks that will not run get a row in the step that passes them
+  for _, p in ipairs(list) do
+    if not record(i, e, p[3], p[3], p[4], p[5], p[6], p[1], p[2]) then answer(i, 'foreign', '', '', '') return false end
+  end
+  if held and not record(i, e, tick, tick, tick, 1, nxt, 'skipped', 'overlap') then answer(i, 'foreign', '', '', '') return false end
+  step_to(e, job, nxt, last)
+  if held or tick == '' then
+    answer(i, held and 'skipped' or 'passed', '', nxt, '')
+    return true
+  end
+  local p = {job = job, tick = tick, shard = '0', shards = '1', attempt = attempt, prev = tick, next = nxt, trigger = c.trigger,
+    request = '', of = '', param = '', payload = ''}
+  if parts ~= '' then
+    open_tick(k, e, id, mode, parts, p, ms)
+    return opened(i, e, id)
+  end
+  local _, left = grant(e, id, c, p)
+  answer(i, 'granted', e.token, left, attempt == '1' and '' or attempt)
+  return true
+end

@@ -1,0 +1,19 @@
+-- Wishes that a run ends.
+-- needs: lib/base codec/cancel
+
+-- What a cancel flag says, as the reason of the run's end.
+local function reason_of(flag)
+  local c = cancel_of(flag)
+  if not c or c.author == '' then return 'replaced' end
+  return 'cancelled by ' .. c.author .. (c.reason ~= '' and ': ' .. c.reason or '')
+end
+
+-- Asks the node of a run to end it.
+local function raise(cancels, id, ms, author, reason)
+  redis.call('HSETNX', cancels, id, cancel_text({at = int(ms), author = author, reason = reason}))
+end
+
+-- Whether somebody wants a run ended, or the open tick that it is a shard of: the flag, or false.
+local function wanted(cancels, id, r)
+  return redis.call('HGET', cancels, id) or r.of ~= '' and redis.call('HGET', cancels, r.of)
+end

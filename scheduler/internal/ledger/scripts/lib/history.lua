@@ -1,0 +1,95 @@
+-- Writing a job's history, and keeping it short.
+-- needs: lib/base lib/windows codec/row
+
+-- Counts ticks and runs that ended so.
+local function count(e, outcome, n)
+  local before, was, after = string.match(',' .. e.counts .. ',', '^(.*,' .. outcome .. '=)(%d+)(,.*)$')
+  if before then
+    e.counts = string.sub(before .. int(was + n) .. after, 2, -2)
+  else
+    e.counts = (e.counts == '' and '' or e.counts .. ',') .. outcome .. '=' .. int(n)
+  end
+end
+
+-- Appends a row and returns how many there are then; false, with nothing done, when the key holds something
+-- else than a history. Whoever writes a row does that first: it is what Redis refuses when it has no memory left, and
+-- then the script ends with nothing done.
+local function push(key, row)
+  local n = redis.pcall('RPUSH', key, row)
+  if type(n) == 'number' then return n end
+  if not string.find(n.err, 'WRONGTYPE', 1, true) then error(n.err) end
+  return false
+end
+
+-- Whether rows may have to leave a history, now that it has n: that is looked at with every 16th row, and up to 32 rows
+-- with each whose head is too old.
+local function due_to_trim(key, n, ms, keep_for)
+  if n % 16 == 0 then return true end
+  if n > 32 or n == 1 then return false end
+  local at = string.match(redis.call('LINDEX', key, '0'), ROW_AT) -- a number would have to be spelt first
+  return at ~= nil and ms - at > keep_for + 0
+end
+
+-- Keeps a history of n rows short: rows beyond keep, or older than keep_for, leave at the head, at most 64 rows a time,
+-- and e.base moves to where the remaining chain begins. A superseded row moves the base to its end, also back (a replaced
+-- definition may begin before the old cursor). Any other may stand after later steps, because its run took long or
+-- waited: it moves the base only if its step does not lie before it. A row without prev is no step.
+-- What is kept beside a row leaves with it.
+local function trim(key, kept, n, e, ms, keep, keep_for)
+  local over, horizon = n - tonumber(keep), ms - tonumber(keep_for)
+  local beside, fields, drop = redis.call('EXISTS', kept) == 1, {}, 0
+  local base = tonumber(e.base)
+  local function leaves(i, old)
+    if i > over then
+      local at = string.match(old, ROW_AT)
+      if i == n or tonumber(at or ms) >= horizon then return false end
+    end
+    local kind, prev, nxt = string.match(old, ROW_STEP)
+    if kind == 'S' and string.find(old, '|superseded|', 1, true) or kind and prev ~= '' and base and tonumber(prev) >= base then
+      e.base, base = nxt, tonumber(nxt)
+    end
+    if kind and kind ~= 'S' and (beside or e.cursor == '') then
+      local tick, attempt, run, request = string.match(old, ROW_RUN)
+      if run then
+        fields[#fields + 1], fields[#fields + 2] = run, 'p:' .. run
+        if prev == '' and request == '' and e.cursor == '' then beyond(e, tonumber(tick), tonumber(attempt)) end
+      end
+    end
+    return true
+  end
+  local from, to = 0, math.min(63, math.max(0, over)) -- more are read only when the last of these is too old
+  repeat
+    local rows = redis.call('LRANGE', key, from, to)
+    for i, old in ipairs(rows) do
+      if not leaves(from + i, old) then rows = {} break end
+      drop = from + i
+    end
+    from, to = to + 1, 63
+  until #rows == 0 or from > 63
+  if #fields > 0 then redis.call('HDEL', kept, unpack(fields)) end
+  if drop > 0 then redis.call('LTRIM', key, drop, -1) end
+end
+
+-- Appends a row and keeps the history short. Returns false, with nothing done, when the key holds something else.
+local function append(key, kept, row, e, ms, keep, keep_for)
+  local n = push(key, row)
+  if n and due_to_trim(key, n, ms, keep_for) then trim(key, kept, n, e, ms, keep, keep_for) end
+  return n ~= false
+end
+
+-- Records ticks that did not run, [first, last], as one row; a row that carries on the one
+-- before it, for the same reason, is merged into it. prev is first, or '' when this is no step of the
+-- job's own cursor. Returns what append does.
+local function pass(key, kept, e, prev, first, last, n, nxt, outcome, reason, note, ms, keep, keep_for)
+  local tail = redis.pcall('LINDEX', key, -1)
+  local r = type(tail) == 'string' and range_of(tail)
+  if r and r.next == first and (r.prev == '') == (prev == '') and r.outcome == outcome and r.reason == reason and r.note == note then
+    r.next, r.at, r.last, r.count = nxt, int(ms), last, int(r.count + n)
+    redis.call('LSET', key, -1, range_text(r))
+  elseif not append(key, kept, range_text({prev = prev, next = nxt, at = int(ms), tick = first, last = last, count = int(n),
+    outcome = outcome, reason = reason, note = note}), e, ms, keep, keep_for) then
+    return false
+  end
+  count(e, outcome, n)
+  return true
+end

@@ -1,0 +1,26 @@
+-- Looking for runs that are going, or wait.
+
+-- Whether one of these runs is in flight or pending. A run that was handed back goes on under the id that
+-- follows from its own, so whoever looks for it brings some of those as well.
+local function under_way(runs, waiting, ids)
+  for _, key in ipairs({runs, waiting}) do
+    for _, record in ipairs(redis.call('HMGET', key, unpack(ids))) do
+      if record then return true end
+    end
+  end
+  return false
+end
+
+-- Whether one of a job's records in a hash of runs, read by run_of or pending_of, is as asked for; 'foreign'
+-- when one names the job and cannot be read. It reads all runs of the partition: for what is done rarely.
+local function any(key, read, job, ok)
+  local found = false
+  for _, text in ipairs(redis.call('HVALS', key)) do
+    if string.find(text, '|' .. job .. '|', 1, true) and string.sub(text, 1, 3) ~= '1T|' then
+      local r = read(text)
+      if not r then found = 'foreign'
+      elseif r.job == job and ok(r) then return true end
+    end
+  end
+  return found
+end
