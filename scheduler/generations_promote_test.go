@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ var errKilled = errors.New("killed by the test")
 type killer struct {
 	at    int // 0: never
 	after bool
+
+	mu    sync.Mutex // a node calls from many goroutines
 	count int
 	sent  [][]any
 }
@@ -35,22 +38,31 @@ func (k *killer) DialHook(next redis.DialHook) redis.DialHook {
 }
 
 func (k *killer) pass(do func() error) error {
+	k.mu.Lock()
 	k.count++
-	if k.at != 0 && (k.count > k.at || k.count == k.at && !k.after) {
+	count := k.count
+	k.mu.Unlock()
+	if k.at != 0 && (count > k.at || count == k.at && !k.after) {
 		return &net.OpError{Op: "read", Err: errKilled}
 	}
 	err := do()
-	if k.at != 0 && k.count == k.at {
+	if k.at != 0 && count == k.at {
 		return &net.OpError{Op: "read", Err: errKilled}
 	}
 	return err
+}
+
+func (k *killer) keep(cmd redis.Cmder) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.sent = append(k.sent, cmd.Args())
 }
 
 func (k *killer) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		return k.pass(func() error {
 			if strings.HasPrefix(cmd.Name(), "eval") {
-				k.sent = append(k.sent, cmd.Args())
+				k.keep(cmd)
 			}
 			return next(ctx, cmd)
 		})

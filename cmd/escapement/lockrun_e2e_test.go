@@ -247,7 +247,8 @@ func TestLockLeavesNothing(t *testing.T) {
 	if !ended(p.child()) {
 		t.Error("what the command left behind goes on without the lock")
 	}
-	p = locked(t, redis, true, "b", "--", "sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!; wait")
+	// By half a second the supervisor knows whom to watch.
+	p = locked(t, redis, true, "b", "--", "sh", "-c", "sleep 1000 >/dev/null 2>&1 & sleep 0.5; echo $!; wait")
 	started := p.child()
 	p.signal(syscall.SIGKILL)
 	eventually(t, "what the command started is ended", func() bool { return ended(started) })

@@ -37,7 +37,8 @@ func NewGroup(cmd *exec.Cmd) *Group {
 }
 
 // Start starts the command. When this process is killed, the members of the group get SIGTERM, and SIGKILL half a second later.
-// A shell sees to that; where there is none, Linux kills the command alone. The goroutine keeps its thread until Close: the
+// A shell sees to that, from when the command has started: when this process is killed in that very moment, or where there is no shell,
+// Linux ends the command alone. The goroutine keeps its thread until Close: the
 // kernel ends the command with the thread that started it.
 func (g *Group) Start() error {
 	sig := syscall.SIGTERM

