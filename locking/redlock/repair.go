@@ -27,11 +27,12 @@ func (d *Driver) hear(m *master, p promise) {
 		return
 	}
 	if was := m.sick.Swap(&sickness{p.runID, p.lost}); was == nil || was.runID != p.runID {
-		what := "a redis master has lost its state, and does not vote until it is repaired"
 		if p.empty {
-			what = "a redis master is new, or was emptied, and does not vote yet: call redlock.Bootstrap at a first start; else it votes by itself in a while"
+			d.cfg.Logger.Warn("a redis master is new, or was emptied, and does not vote yet: call redlock.Bootstrap at a first start; else it votes by itself in a while",
+				"master", m.addr, "server", p.runID)
+			return
 		}
-		d.cfg.Logger.Warn(what, "master", m.addr, "server", p.runID)
+		d.cfg.Logger.Warn("a redis master has lost its state, and does not vote until it is repaired", "master", m.addr, "server", p.runID)
 	}
 }
 

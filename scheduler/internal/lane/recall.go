@@ -92,13 +92,13 @@ func (f *failover) recallOf(ctx context.Context, server string, list []*work.Job
 	}
 	var gaps []ledger.Recollection
 	for _, a := range again {
-		switch r := batch[a.At]; a.Word {
-		case ledger.Before:
-			r.Gap = gapOf(told[a.At], r.Cursor, a.Cursor)
-			gaps = append(gaps, r)
-		case ledger.Behind:
+		if a.Word == ledger.Behind {
 			behind = append(behind, told[a.At])
+			continue
 		}
+		r := batch[a.At]
+		r.Gap = gapOf(told[a.At], r.Cursor, a.Cursor)
+		gaps = append(gaps, r)
 	}
 	_, err = f.remind(ctx, server, gaps)
 	return behind, err
