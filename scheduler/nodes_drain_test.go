@@ -5,11 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/internal/roster"
-
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/internal/roster"
 )
 
 // handedOver is by when a drained node has given away what it owns: its beat, then those of the others.

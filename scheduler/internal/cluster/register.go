@@ -33,7 +33,7 @@ func (r *registrar) begun() {
 	r.n.Log.Info("node started", "id", r.n.ID, "namespace", r.n.Namespace, "jobs", r.n.Jobs.Len(), "revision", r.n.Revision, "generation", r.n.Generation)
 	if r.n.Revision == "" {
 		r.n.Log.Warn("no revision is set, and the build has no commit time: of two definitions of a job, the one that is registered last counts, " +
-			"also when an old node is started again; set node.revision (Config.Revision), for instance to the time of the build")
+			"unless it was replaced before and a node holds the other; set node.revision (Config.Revision), for instance to the time of the build")
 	}
 }
 

@@ -9,11 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/escapement/escapement/scheduler/internal/roster"
-
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/roster"
 )
 
 // Known is what can be known of the generations of a namespace, read once.

@@ -8,10 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/escapement/escapement/scheduler/internal/roster"
-
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/roster"
 )
 
 // Options are what an operator wants of a promotion.

@@ -9,10 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/internal/roster"
-
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 

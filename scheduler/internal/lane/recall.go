@@ -79,13 +79,7 @@ func (f *failover) recall(ctx context.Context, server string) error {
 
 // recallOf tells of jobs of one partition, and of those at once that were claimed anew before this node could tell. It returns those that stand behind.
 func (f *failover) recallOf(ctx context.Context, server string, list []*work.Job, last int64) (behind []*work.Job, err error) {
-	var told []*work.Job
-	var batch []ledger.Recollection
-	for _, j := range list {
-		if r, some := f.l.lanes.cursors.recollect(j, last, 2*f.l.SweepEvery); some {
-			told, batch = append(told, j), append(batch, r)
-		}
-	}
+	told, batch := f.recollections(list, last)
 	again, err := f.remind(ctx, server, batch)
 	if err != nil {
 		return nil, err
@@ -102,6 +96,16 @@ func (f *failover) recallOf(ctx context.Context, server string, list []*work.Job
 	}
 	_, err = f.remind(ctx, server, gaps)
 	return behind, err
+}
+
+// recollections are what this node knows of where jobs stood, and of which jobs.
+func (f *failover) recollections(list []*work.Job, last int64) (told []*work.Job, batch []ledger.Recollection) {
+	for _, j := range list {
+		if r, some := f.l.lanes.cursors.recollect(j, last, 2*f.l.SweepEvery); some {
+			told, batch = append(told, j), append(batch, r)
+		}
+	}
+	return told, batch
 }
 
 // level records, when all nodes have said what they run, or nobody waits for them any longer, what Redis has lost of ticks that nobody
@@ -126,12 +130,7 @@ func (f *failover) level(ctx context.Context, server string) bool {
 }
 
 func (f *failover) levelOf(ctx context.Context, server string, list []*work.Job, last int64) error {
-	batch := make([]ledger.Recollection, 0, len(list))
-	for _, j := range list {
-		if r, some := f.l.lanes.cursors.recollect(j, last, 2*f.l.SweepEvery); some {
-			batch = append(batch, r)
-		}
-	}
+	told, batch := f.recollections(list, last)
 	again, err := f.remind(ctx, server, batch)
 	if err != nil {
 		return err
@@ -139,7 +138,7 @@ func (f *failover) levelOf(ctx context.Context, server string, list []*work.Job,
 	var gaps []ledger.Recollection
 	for _, a := range again {
 		r := batch[a.At]
-		r.Gap = gapOf(list[slices.IndexFunc(list, func(j *work.Job) bool { return j.Name == r.Job })], a.Cursor, r.Cursor)
+		r.Gap = gapOf(told[a.At], a.Cursor, r.Cursor)
 		f.l.Log.Warn("Redis had lost what became of ticks; they are recorded as missed", "job", r.Job,
 			"tick", time.UnixMilli(r.Gap.First).UTC(), "until", time.UnixMilli(r.Gap.Last).UTC(), "count", r.Gap.Count)
 		gaps = append(gaps, r)
