@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/escapement/escapement/jobs"
 	"pgregory.net/rapid"
+
+	"github.com/escapement/escapement/jobs"
 )
 
 // twin is the slow, obvious schedule: the sets of values of its six fields, and a walk

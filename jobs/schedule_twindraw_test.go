@@ -5,8 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/escapement/escapement/jobs"
 	"pgregory.net/rapid"
+
+	"github.com/escapement/escapement/jobs"
 )
 
 // drawField draws the text of field i and the set it stands for.

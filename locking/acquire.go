@@ -63,7 +63,7 @@ func (a *acquisition) run(ctx context.Context) (*Lease, error) {
 			}
 		}
 		if a.maybeOurs || a.inLine || a.unknowns > 0 {
-			a.locker.releaseLater(leftover{Request: a.request, straggler: a.unknowns > 0})
+			a.locker.releaseLater(pendingRelease{Request: a.request, straggler: a.unknowns > 0})
 		}
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("lock %q: gave up: %w (last answer: %w)", a.request.Name, context.Cause(ctx), lastAnswer{err})

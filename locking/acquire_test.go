@@ -99,7 +99,7 @@ func (c *caller) Listen(string, string) (<-chan struct{}, func()) {
 	return c.calls, func() { c.stopped++ }
 }
 
-func (c *caller) HangUp() {}
+func (c *caller) Close() {}
 
 func newCaller(acquire ...error) *caller {
 	return &caller{script: newScript(acquire, nil), calls: make(chan struct{}, 1)}

@@ -147,7 +147,7 @@ type Waker interface {
 	// owner again, and a function that ends that. It does not talk to the store.
 	Listen(name, owner string) (called <-chan struct{}, stop func())
 
-	// HangUp closes what the calls come over, and waits for it. It is opened
+	// Close closes what the calls come over, and waits for it. It is opened
 	// again when somebody waits.
-	HangUp()
+	Close()
 }

@@ -135,7 +135,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	if errors.Is(err, ErrUnreachable) {
 		g := l.grant
 		l.later.Do(func() {
-			l.locker.releaseLater(leftover{Request: Request{Name: g.Name, Owner: g.Owner, TTL: g.TTL, Delay: g.Delay}, told: true})
+			l.locker.releaseLater(pendingRelease{Request: Request{Name: g.Name, Owner: g.Owner, TTL: g.TTL, Delay: g.Delay}, told: true})
 		})
 	}
 	return err

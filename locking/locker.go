@@ -105,7 +105,7 @@ func New(d Driver, cfg Config) *Locker {
 func (l *Locker) Close() {
 	var calls sync.WaitGroup
 	if l.waker != nil {
-		calls.Go(l.waker.HangUp) // a store that hangs has it take as long as a call
+		calls.Go(l.waker.Close) // a store that hangs has it take as long as a call
 	}
 	l.background.close()
 	calls.Wait()

@@ -88,7 +88,7 @@ func (l *Locker) release(ctx context.Context, name, owner string, closedValid bo
 
 // leftover is what is given back in the background: what may have been granted or be
 // held still, or a place in the line.
-type leftover struct {
+type pendingRelease struct {
 	Request
 
 	// straggler: an acquire may still be on its way, over a connection that lost a
@@ -100,7 +100,7 @@ type leftover struct {
 
 // releaseLater gives something back in the background. Once the locker is closed it asks once, and keeps the caller
 // waiting for that; for a Release, which has asked itself, not at all.
-func (l *Locker) releaseLater(o leftover) {
+func (l *Locker) releaseLater(o pendingRelease) {
 	if o.told && l.background.over() {
 		return
 	}
@@ -111,7 +111,7 @@ func (l *Locker) releaseLater(o leftover) {
 
 // giveBack releases until the store has said so, for a minute at most, less when what is given back lapses by itself before.
 // It waits for a straggler if rest allows it.
-func (l *Locker) giveBack(o leftover, closing <-chan struct{}, rest func() bool) {
+func (l *Locker) giveBack(o pendingRelease, closing <-chan struct{}, rest func() bool) {
 	most := min(max(o.TTL, Patience), time.Minute)
 	end, again := time.Now().Add(most), true
 	select {
@@ -144,7 +144,7 @@ func (l *Locker) giveBack(o leftover, closing <-chan struct{}, rest func() bool)
 // givenBackEvery is how often it is asked at least, however long the ttl.
 const givenBackEvery = 2 * time.Second
 
-func (l *Locker) notGivenBack(o leftover, err error) {
+func (l *Locker) notGivenBack(o pendingRelease, err error) {
 	if !o.told {
 		l.cfg.Logger.Warn("a lock that may have been granted could not be given back; it lapses by itself",
 			"name", o.Name, "within", o.TTL+o.Delay, "error", err)

@@ -32,17 +32,17 @@ var (
 	ErrRefused = ledger.ErrRefused
 	// ErrClosed is returned when a move to another Redis has closed the namespace: nothing new begins there any more.
 	ErrClosed = ledger.ErrClosed
-	// ErrForeign is returned for a record that this version cannot read; it is left alone.
-	ErrForeign = ledger.ErrForeign
+	// ErrUnknownFormat is returned for a record that this version cannot read; it is left alone.
+	ErrUnknownFormat = ledger.ErrUnknownFormat
 )
 
-// UnheardError says which partitions a list has left out, because their masters of a Cluster did not answer: Parts. It
+// UnreachableError says which partitions a list has left out, because their masters of a Cluster did not answer: Parts. It
 // wraps locking.ErrUnreachable, and comes beside what the others have.
-type UnheardError = ledger.UnheardError
+type UnreachableError = ledger.UnreachableError
 
-// beside takes an UnheardError out of err.
+// beside takes an UnreachableError out of err.
 func beside(err error) (left, other error) {
-	if errors.As(err, new(*UnheardError)) {
+	if errors.As(err, new(*UnreachableError)) {
 		return err, nil
 	}
 	return nil, err

@@ -71,9 +71,9 @@ func TestToolsWithoutAMaster(t *testing.T) {
 	r.away.Cut()
 	left := func(what string, err error, names ...string) {
 		t.Helper()
-		var unheard *scheduler.UnheardError
+		var unheard *scheduler.UnreachableError
 		if !errors.As(err, &unheard) || !errors.Is(err, locking.ErrUnreachable) || len(unheard.Parts) == 0 {
-			t.Errorf("%s: %v; want an UnheardError", what, err)
+			t.Errorf("%s: %v; want an UnreachableError", what, err)
 		}
 		shown := make(map[string]bool)
 		for _, n := range names {
@@ -107,7 +107,7 @@ func TestToolsWithoutAMaster(t *testing.T) {
 	left("nodes", err, names...)
 	one, err := in.Job(ctx, elsewhere.Name)
 	left("one job", err, one.Name)
-	if _, err := in.Job(ctx, there.Name); !errors.Is(err, locking.ErrUnreachable) || errors.As(err, new(*scheduler.UnheardError)) {
+	if _, err := in.Job(ctx, there.Name); !errors.Is(err, locking.ErrUnreachable) || errors.As(err, new(*scheduler.UnreachableError)) {
 		t.Errorf("a job there: %v", err)
 	}
 	if _, err := in.Run(ctx, "nobody's"); !errors.Is(err, locking.ErrUnreachable) || errors.Is(err, scheduler.ErrUnknownRun) {

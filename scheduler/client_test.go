@@ -58,13 +58,13 @@ func (b *books) grant(run string) {
 func (b *books) miss(from, last int64) {
 	b.t.Helper()
 	next := last + 60_000
-	b.claim(ledger.Passed, ledger.Claim{Run: "r", From: from, Next: next, Passes: []ledger.Pass{
+	b.claim(ledger.Passed, ledger.Claim{Run: "r", From: from, Next: next, Passes: []ledger.SkippedRange{
 		{Outcome: jobs.OutcomeMissed, Reason: ledger.ReasonLate, First: from, Last: last, Count: (last-from)/60_000 + 1, Next: next}}})
 }
 
 func (b *books) handBack(run string) (fresh string) {
 	b.t.Helper()
-	if got := must[[]ledger.Word](b.t)(b.Unclaim(b.t.Context(), []ledger.Return{{Job: b.def.Job, Run: run}})); got[0] != ledger.Returned {
+	if got := must[[]ledger.Status](b.t)(b.Unclaim(b.t.Context(), []ledger.Return{{Job: b.def.Job, Run: run}})); got[0] != ledger.Returned {
 		b.t.Fatalf("hand back %s: %v", run, got)
 	}
 	return ledger.Successor(run)
@@ -73,7 +73,7 @@ func (b *books) handBack(run string) (fresh string) {
 func (b *books) settle(run string, outcome jobs.Outcome, rerun bool) {
 	b.t.Helper()
 	r := ledger.Report{Job: b.def.Job, Run: run, Outcome: outcome, Started: b.now(), Ended: b.now(), Tries: 1, Output: []byte("by " + run), Rerun: rerun}
-	if got := must[[]ledger.Word](b.t)(b.Settle(b.t.Context(), []ledger.Report{r})); got[0] != ledger.Settled {
+	if got := must[[]ledger.Status](b.t)(b.Settle(b.t.Context(), []ledger.Report{r})); got[0] != ledger.Settled {
 		b.t.Fatalf("settle %s: %v", run, got)
 	}
 }

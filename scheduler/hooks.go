@@ -28,7 +28,7 @@ type Hooks struct {
 	Settled func(SettledEvent)
 	// Missed: this node recorded a range of ticks of a job that will not run. What is recorded without a claim
 	// is not told: ticks of a replaced definition, and those skipped because the job followed did not succeed.
-	Missed func(PassEvent)
+	Missed func(SkippedEvent)
 	// LeaseLost: the lease of a run was lost while its function was going, whose context has ended a second ago at most.
 	LeaseLost func(RunEvent)
 	// Abandoned: this node recorded that a run will not end: its lease lapsed, for the node that had it died or was cut off.
@@ -77,8 +77,8 @@ type AbandonedEvent struct {
 	Holder string // name of the node that had the run; Node is the one that found it
 }
 
-// PassEvent is about ticks in a row that will not run.
-type PassEvent struct {
+// SkippedEvent is about ticks in a row that will not run.
+type SkippedEvent struct {
 	Job         string
 	First, Last time.Time
 	Count       int64

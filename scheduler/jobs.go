@@ -82,7 +82,7 @@ type PauseView struct {
 }
 
 // Jobs lists all jobs by name. Jobs that this version cannot read are left out and named in the
-// error, which then wraps ErrForeign and comes beside the others; and so does an UnheardError.
+// error, which then wraps ErrUnknownFormat and comes beside the others; and so does an UnreachableError.
 // It returns ErrUnknownNamespace when no node has ever run there.
 func (c *Client) Jobs(ctx context.Context) ([]JobView, error) {
 	l, err := c.open(ctx)
@@ -151,7 +151,7 @@ func addLatest(ctx context.Context, l *ledger.Ledger, shown []ledger.Stored, vie
 }
 
 // Job reads one job. It returns ErrUnknownJob when there is none of that name, and an error that
-// wraps ErrForeign for one that this version cannot read. Beside an UnheardError stands the job,
+// wraps ErrUnknownFormat for one that this version cannot read. Beside an UnreachableError stands the job,
 // and its owner may be another one: who goes first for a job depends on all of them.
 func (c *Client) Job(ctx context.Context, name string) (JobView, error) {
 	l, err := c.open(ctx)

@@ -26,7 +26,7 @@ type LeaseView struct {
 
 // Leases lists the leases of the runs that are going, by name and then by token: of one job, or with ""
 // of all. Runs that nobody was granted yet have none. It returns ErrUnknownJob for a job that is not
-// there, and ErrUnknownNamespace when no node has ever run in the namespace. Beside an UnheardError stand those
+// there, and ErrUnknownNamespace when no node has ever run in the namespace. Beside an UnreachableError stand those
 // of the other partitions.
 func (c *Client) Leases(ctx context.Context, job string) ([]LeaseView, error) {
 	l, all, err := c.jobsOf(ctx, job)

@@ -91,7 +91,7 @@ func (n *Node) Ready() error {
 	case r == nil || !n.standing.Registered.Load():
 		return errors.Join(errors.New("not registered yet"), n.health.Trouble())
 	}
-	return errors.Join(r.cluster.CordonWords(), r.lanes.Trouble(), r.lanes.Holding())
+	return errors.Join(r.cluster.DrainReason(), r.lanes.Trouble(), r.lanes.Holding())
 }
 
 // Run joins the cluster and works until ctx ends. Then it tells the others, and until they know (two

@@ -47,7 +47,7 @@ type DrainView struct {
 	Reason string `json:"reason"`
 }
 
-// Nodes lists the nodes in the roster, those that were just gone among them. Beside an UnheardError stand all of them; jobs that
+// Nodes lists the nodes in the roster, those that were just gone among them. Beside an UnreachableError stand all of them; jobs that
 // were left out do not count as superseded or on standby.
 func (c *Client) Nodes(ctx context.Context) ([]NodeView, error) {
 	l, members, err := c.members(ctx)
@@ -81,7 +81,7 @@ func (c *Client) members(ctx context.Context) (*ledger.Ledger, []roster.Member, 
 		return nil, nil, err
 	}
 	members, err := c.roster().Members(ctx)
-	return l, members, redisconn.Explain("list nodes", err)
+	return l, members, redisconn.Classify("list nodes", err)
 }
 
 func named(members []roster.Member, name string) bool {
@@ -117,7 +117,7 @@ func (c *Client) DrainNode(ctx context.Context, name string, o DrainOptions) err
 	if errors.Is(err, roster.ErrTooManyDrains) {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	return redisconn.Explain("drain node", err)
+	return redisconn.Classify("drain node", err)
 }
 
 // ResumeNode ends the drain of a name: its nodes work again with their next beat. Of a node that is not
@@ -129,7 +129,7 @@ func (c *Client) ResumeNode(ctx context.Context, name string) error {
 	}
 	resumed, err := c.roster().Resume(ctx, name)
 	if err != nil {
-		return redisconn.Explain("resume node", err)
+		return redisconn.Classify("resume node", err)
 	}
 	if !resumed && !named(members, name) {
 		return unknownNode(name)
@@ -170,8 +170,8 @@ func (c *Client) NodeRests(ctx context.Context, name string) (bool, error) {
 func (c *Client) Drains(ctx context.Context) (map[string]DrainView, error) {
 	drains, err := c.roster().Drains(ctx)
 	if err != nil {
-		err = redisconn.Explain("read the drains", err)
-		redisconn.LookAgain(ctx, c.client, err)
+		err = redisconn.Classify("read the drains", err)
+		redisconn.Refresh(ctx, c.client, err)
 		return nil, err
 	}
 	views := make(map[string]DrainView, len(drains))

@@ -41,7 +41,7 @@ func (n *Node) openOnce(ctx context.Context) (*roles, error) {
 	if err := n.moves.Before(ctx); err != nil {
 		return nil, err
 	}
-	redisconn.Meet(ctx, n.client)
+	redisconn.LoadTopology(ctx, n.client)
 	call, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	l, err := ledger.Open(call, n.client, n.cfg.ledger())

@@ -44,7 +44,7 @@ func (c *Client) Rewind(ctx context.Context, name string, to time.Time) (time.Ti
 	return time.Time{}, fmt.Errorf("%w: rewind %s: its cursor moves on as fast as this looks; pause the job first", ErrRefused, name)
 }
 
-func rewind(ctx context.Context, l *ledger.Ledger, name string, to time.Time) (time.Time, ledger.Word, error) {
+func rewind(ctx context.Context, l *ledger.Ledger, name string, to time.Time) (time.Time, ledger.Status, error) {
 	s, err := l.Job(ctx, name)
 	if err == nil {
 		err = s.Err

@@ -39,7 +39,7 @@ func (c *Client) Runs(ctx context.Context, f RunFilter) ([]RunView, error) {
 }
 
 // List is Runs, and says how much it left out. Where the history of a job cannot be read, the runs of the
-// others come beside an error that names the job. They also come beside an UnheardError. It returns ErrRefused
+// others come beside an error that names the job. They also come beside an UnreachableError. It returns ErrRefused
 // for an outcome that is none.
 func (c *Client) List(ctx context.Context, f RunFilter) (RunList, error) {
 	if err := f.check(); err != nil {
@@ -208,7 +208,7 @@ func ended(ctx context.Context) error {
 
 // cut is err, or the end of ctx if that is what ended a read which Redis was answering.
 func cut(ctx context.Context, op string, err error) error {
-	if over := ended(ctx); err != nil && over != nil && !errors.As(err, new(*UnheardError)) {
+	if over := ended(ctx); err != nil && over != nil && !errors.As(err, new(*UnreachableError)) {
 		return fmt.Errorf("%s: %w", op, over)
 	}
 	return err

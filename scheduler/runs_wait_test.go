@@ -89,7 +89,7 @@ func TestWaitForARunThatIsDropped(t *testing.T) {
 		b := c.keepBooks(jobs.Job{Name: "follower", After: "job", StartWithin: 10 * time.Second})
 		i, tick := c.ops(), b.now()
 		e := ledger.Event{Upstream: "job", Prev: tick, Next: tick + 60_000, Tick: tick, Until: tick, Count: 1, Outcome: jobs.OutcomeSucceeded, At: tick}
-		if w := must[ledger.Word](t)(b.Relay(t.Context(), e, "follower")); w != ledger.RelayDone {
+		if w := must[ledger.Status](t)(b.Relay(t.Context(), e, "follower")); w != ledger.RelayDone {
 			t.Fatal(w)
 		}
 		wait := awaited(t, i, c.runs("follower")[0].Run)

@@ -15,12 +15,12 @@ import (
 type Violation = audit.Finding
 
 // LeftAlone is what this version does not understand, and does not touch.
-type LeftAlone = ledger.LeftAlone
+type UnknownFormat = ledger.UnknownFormat
 
 // Examined is what an examination of the books found.
 type Examined struct {
 	Violations []Violation
-	LeftAlone  []LeftAlone
+	LeftAlone  []UnknownFormat
 	// Unverified are the jobs, by name, that could not be checked, because their entry, their definition
 	// or their history cannot be read.
 	Unverified []string
@@ -56,8 +56,8 @@ func (c *Client) Examine(ctx context.Context, f ExamineFilter) (Examined, error)
 	}
 	x, err := examine(ctx, l, f)
 	if err == nil && f.Job == "" {
-		var keys []LeftAlone
-		keys, err = l.StrangeKeys(ctx)
+		var keys []UnknownFormat
+		keys, err = l.UnknownKeys(ctx)
 		x.LeftAlone = append(x.LeftAlone, keys...)
 	}
 	if err == nil {

@@ -18,7 +18,7 @@ type app struct {
 	stdout io.Writer // data
 	stderr io.Writer // words
 	env    map[string]string
-	outlet *outlet // what stderr is to a program that outlives its reader
+	outlet *logWriter // what stderr is to a program that outlives its reader
 
 	flags    globalFlags
 	reached  bool  // a command ran; an error before that is one of usage

@@ -83,13 +83,13 @@ func (l *loaded) unreachable(err error, otherwise string) error {
 	if lacks := lacking(err, l.Namespace); lacks != "" {
 		return fmt.Errorf("%w; the user of Redis at %s lacks %s; docs/operations.md has all that a user needs", err, l.redisName(), lacks)
 	}
-	if !errors.Is(err, locking.ErrUnreachable) || errors.As(err, new(*scheduler.UnheardError)) {
+	if !errors.Is(err, locking.ErrUnreachable) || errors.As(err, new(*scheduler.UnreachableError)) {
 		return err
 	}
 	if errors.Is(err, redislock.ErrUnconfirmed) {
 		return fmt.Errorf("Redis at %s answers, and its replicas do not: %w; start replicas, or mend redis.confirm or redis.replicas", l.redisName(), err)
 	}
-	if redisconn.Deaf(err) {
+	if redisconn.ReadOnly(err) {
 		return fmt.Errorf("Redis at %s answers, and takes no writes now: %w; if it is a replica, name its master, or the sentinels that know it (redis.mode); else try again later", l.redisName(), err)
 	}
 	mend := "redis.url"

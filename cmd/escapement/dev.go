@@ -7,8 +7,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/escapement/escapement/locking/redistest"
 	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/locking/redistest"
 )
 
 // maxDevNodes bounds dev: beyond it the machine is shown, not the program.
@@ -54,7 +55,7 @@ func (a *app) dev(l *loaded, count int) error {
 		if where == embedded { // it forgets everything: no definition is older than this one
 			cfg.Revision = cmp.Or(cfg.Revision, "dev")
 		}
-		if err := f.add(spot{client, where}, spot{}, l, cfg); err != nil {
+		if err := f.add(endpoint{client, where}, endpoint{}, l, cfg); err != nil {
 			return err
 		}
 	}

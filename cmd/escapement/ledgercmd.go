@@ -14,11 +14,11 @@ import (
 
 // examinedJSON is what ledger verify prints as JSON.
 type examinedJSON struct {
-	Violations []scheduler.Violation `json:"violations"`
-	LeftAlone  []scheduler.LeftAlone `json:"left_alone"`
-	Unverified []string              `json:"unverified"`
-	Overdue    []scheduler.Overdue   `json:"overdue"`
-	Checked    checkedJSON           `json:"checked"`
+	Violations []scheduler.Violation     `json:"violations"`
+	LeftAlone  []scheduler.UnknownFormat `json:"left_alone"`
+	Unverified []string                  `json:"unverified"`
+	Overdue    []scheduler.Overdue       `json:"overdue"`
+	Checked    checkedJSON               `json:"checked"`
 }
 
 type checkedJSON struct {

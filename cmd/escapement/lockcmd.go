@@ -190,7 +190,7 @@ func (a *app) acquire(client redis.UniversalClient, locker *locking.Locker, name
 		case <-answered:
 		}
 	})
-	redisconn.Meet(ctx, client)
+	redisconn.LoadTopology(ctx, client)
 	lease, err := locker.Acquire(ctx, name, o)
 	close(answered)
 	watch.Wait()

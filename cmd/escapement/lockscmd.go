@@ -101,7 +101,7 @@ func (a *app) inspectLocks(f func(lockTool) error) func(*cobra.Command, []string
 func (a *app) locksList(t lockTool, limit int) error {
 	found, more, unread := t.driver.List(t.ctx, limit)
 	leases, err := t.leases("")
-	if unread = errors.Join(unread, err); unread != nil && len(found)+len(leases) == 0 && !errors.As(err, new(*scheduler.UnheardError)) {
+	if unread = errors.Join(unread, err); unread != nil && len(found)+len(leases) == 0 && !errors.As(err, new(*scheduler.UnreachableError)) {
 		return unread
 	} // else what could be read comes beside it
 	var all []lockJSON

@@ -24,8 +24,8 @@ var setZerolog = sync.OnceFunc(func() {
 // looks whether w is a terminal.
 func newLogger(w io.Writer, cfg Log) *slog.Logger {
 	setZerolog()
-	if o, ok := w.(*outlet); ok {
-		o.speak(cfg)
+	if o, ok := w.(*logWriter); ok {
+		o.write(cfg)
 	}
 	console := cfg.Format == "console" || cfg.Format == "auto" && isTerminal(w)
 	if console {
@@ -44,7 +44,7 @@ func newLogger(w io.Writer, cfg Log) *slog.Logger {
 
 // isTerminal reports whether w is a character device, such as a terminal, or ends there.
 func isTerminal(w io.Writer) bool {
-	if o, ok := w.(*outlet); ok {
+	if o, ok := w.(*logWriter); ok {
 		w = o.out
 	}
 	f, ok := w.(*os.File)

@@ -46,12 +46,12 @@ func runNode(l *loaded, cfg scheduler.Config) error {
 	if err != nil {
 		return err
 	}
-	next, err := l.nextSpot()
+	next, err := l.nextEndpoint()
 	if err != nil {
 		return err
 	}
 	var f fleet
-	if err := f.add(spot{client, l.redisName()}, next, l, cfg); err != nil {
+	if err := f.add(endpoint{client, l.redisName()}, next, l, cfg); err != nil {
 		return err
 	}
 	log := cfg.Logger
@@ -65,15 +65,15 @@ func runNode(l *loaded, cfg scheduler.Config) error {
 }
 
 // nextSpot is redis.next.
-func (l *loaded) nextSpot() (spot, error) {
+func (l *loaded) nextEndpoint() (endpoint, error) {
 	if l.Redis.Next == "" {
-		return spot{}, nil
+		return endpoint{}, nil
 	}
 	a, err := redisconn.Parse(l.Redis.Next)
 	if err != nil {
-		return spot{}, err // load has read it once already
+		return endpoint{}, err // load has read it once already
 	}
-	return spot{a.Client(), a.String()}, nil
+	return endpoint{a.Client(), a.String()}, nil
 }
 
 // confirmReplicas is the value of redis.confirm that is not none.

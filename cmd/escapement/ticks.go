@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/escapement/escapement/scheduler"
 	"io"
+
+	"github.com/escapement/escapement/scheduler"
 )
 
 // tickLines prints one line on out for each run that starts, in one write: several

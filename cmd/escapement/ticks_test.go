@@ -4,8 +4,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/escapement/escapement/scheduler"
 	"testing"
+
+	"github.com/escapement/escapement/scheduler"
 )
 
 func TestTickLines(t *testing.T) {

@@ -19,11 +19,11 @@ const sameSignal = 200 * time.Millisecond
 var errSecondSignal = errors.New("second signal: exiting at once, runs are left to their leases; commands that were started go on without this node")
 
 // fleet is the nodes of one process and what they hold on to.
-type fleet struct{ seats []*seat }
+type fleet struct{ seats []*nodeSlot }
 
 // add makes one more node. The clients are closed by run.
-func (f *fleet) add(at, next spot, l *loaded, cfg scheduler.Config) error {
-	s, err := newSeat(at, next, l, cfg)
+func (f *fleet) add(at, next endpoint, l *loaded, cfg scheduler.Config) error {
+	s, err := newNodeSlot(at, next, l, cfg)
 	if err == nil {
 		f.seats = append(f.seats, s)
 	}

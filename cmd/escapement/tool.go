@@ -43,7 +43,7 @@ func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 // elsewhere says on stderr that a move has closed the namespace, so that nobody takes what a command shows for the present.
 // A command that was refused for it, or that did not reach Redis, has said what there is to say.
 func (a *app) elsewhere(ctx context.Context, in *scheduler.Client, err error) {
-	if errors.Is(err, scheduler.ErrRefused) || errors.Is(err, locking.ErrUnreachable) && !errors.As(err, new(*scheduler.UnheardError)) {
+	if errors.Is(err, scheduler.ErrRefused) || errors.Is(err, locking.ErrUnreachable) && !errors.As(err, new(*scheduler.UnreachableError)) {
 		return
 	}
 	if words, err := in.Closed(ctx); err == nil && words != "" {
@@ -72,7 +72,7 @@ func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client redis.Universal
 // sayUnheard says beside what was asked for of one job or node that masters of a Cluster do not answer. It is all there; only who goes
 // first for a job, and how many jobs a node does not claim, depends on other jobs too.
 func (a *app) sayUnheard(err error) error {
-	if errors.As(err, new(*scheduler.UnheardError)) {
+	if errors.As(err, new(*scheduler.UnreachableError)) {
 		a.say("worked out without what cannot be read: %v", err)
 		return nil
 	}

@@ -34,7 +34,7 @@ func promote(ctx context.Context, r *rehearsal, s *stage) {
 		c.label, c.node = g, map[string]any{"generation": g}
 		s.check(c.writeConfig(filepath.Join(s.dir, g+".yaml"), s.sink(), s.lives()))
 	}
-	p := promotions{stage: s, reigns: []reign{{oldGeneration, window{from: time.Now()}}}, each: r.nodes, every: max(r.seconds/6, 2*time.Second)}
+	p := promotions{stage: s, reigns: []activePeriod{{oldGeneration, window{from: time.Now()}}}, each: r.nodes, every: max(r.seconds/6, 2*time.Second)}
 	s.joinAll(ctx, oldGeneration, r.nodes)
 	s.joinAll(ctx, newGeneration, r.nodes)
 	s.check(wait(ctx, p.every))
@@ -49,8 +49,8 @@ func promote(ctx context.Context, r *rehearsal, s *stage) {
 // promotions are what the scenario has done.
 type promotions struct {
 	*stage
-	reigns []reign // the last one goes on
-	each   int     // nodes of each generation
+	reigns []activePeriod // the last one goes on
+	each   int            // nodes of each generation
 	every  time.Duration
 }
 
@@ -64,7 +64,7 @@ func (p *promotions) standBy(ctx context.Context) {
 	p.refused(ctx, "promote a generation that no node has", nobodys...)
 	lines, _, err := readSink(p.sink())
 	p.check(err)
-	wrong, _ := usurped(lines, nil, []reign{{oldGeneration, window{p.reigns[0].from, time.Now()}}})
+	wrong, _ := usurped(lines, nil, []activePeriod{{oldGeneration, window{p.reigns[0].from, time.Now()}}})
 	p.findings = append(p.findings, wrong...)
 }
 
@@ -80,7 +80,7 @@ func (p *promotions) to(ctx context.Context, generation string) {
 // succeed ends a reign and begins the next.
 func (p *promotions) succeed(generation string, began, ended time.Time) {
 	p.reigns[len(p.reigns)-1].window.to = ended
-	p.reigns = append(p.reigns, reign{generation, window{from: began}})
+	p.reigns = append(p.reigns, activePeriod{generation, window{from: began}})
 }
 
 // cutShort kills the command when the ledger says that the promotion goes on, and runs it again. If the command was done by

@@ -23,7 +23,7 @@ func Evicts(ctx context.Context, client redis.UniversalClient) (policy string, e
 		return err
 	}
 	err = EachMaster(ctx, client, ask)
-	return policy, Explain("ask what is dropped when memory is full", err)
+	return policy, Classify("ask what is dropped when memory is full", err)
 }
 
 // EachMaster calls f for each master of a Cluster, at the same time, and returns the first error; else once for the client itself. Clients in

@@ -38,7 +38,7 @@ func Majority(ctx context.Context, client redis.UniversalClient) (int, error) {
 	if answered {
 		err = nil
 	}
-	return max(1, (fewest+1)/2), Explain("count the replicas", err)
+	return max(1, (fewest+1)/2), Classify("count the replicas", err)
 }
 
 // Replicas is how many replicas are connected to a master, as INFO says; 0 when that says nothing of them.

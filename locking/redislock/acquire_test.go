@@ -44,7 +44,7 @@ func TestTokenStateIsKept(t *testing.T) {
 func TestForeignKey(t *testing.T) {
 	onBoth(t, func(t *testing.T, c *redis.Client) {
 		d, keys := redislock.NewDriver(c, redislock.Config{Namespace: "kit"}), lockKeys("a")
-		defer d.HangUp()
+		defer d.Close()
 		acquire := func(queue bool) error {
 			r := request("o", time.Minute)
 			r.Queue = queue

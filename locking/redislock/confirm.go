@@ -35,7 +35,7 @@ func (d *Driver) ask(ctx context.Context, name string, args []any) ([]any, error
 // takeBack gives back what may have been granted when its WAIT was answered with an error, for want of a right or where a service
 // forbids it: a refusal, after which nobody does. It returns that error, or one that leaves the outcome open.
 func (d *Driver) takeBack(ctx context.Context, keys []string, owner any, refused error) error {
-	if ctx.Err() != nil || errors.Is(redisconn.Explain("wait", refused), locking.ErrUnreachable) {
+	if ctx.Err() != nil || errors.Is(redisconn.Classify("wait", refused), locking.ErrUnreachable) {
 		return refused // asked again, or given back
 	}
 	if err := releaseScript.Run(ctx, d.client, keys, owner).Err(); err != nil {

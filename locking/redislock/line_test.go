@@ -34,7 +34,7 @@ func inPlace(t *testing.T, d *redislock.Driver, owner string, want int) {
 func lineFor(t *testing.T, f func(t *testing.T, c *redis.Client, d *redislock.Driver)) {
 	onBoth(t, func(t *testing.T, c *redis.Client) {
 		d := redislock.NewDriver(c, redislock.Config{Namespace: "kit"})
-		defer d.HangUp()
+		defer d.Close()
 		if _, err := d.Acquire(t.Context(), request("holder", time.Minute)); err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ func (d *Driver) List(ctx context.Context, limit int) (locks []locking.Ownership
 		return nil, false, d.refused
 	}
 	names, err := d.names(ctx)
-	unread := redisconn.Explain("list locks at redis "+redisconn.Addr(d.client), err)
+	unread := redisconn.Classify("list locks at redis "+redisconn.Addr(d.client), err)
 	silent, moving := make(map[string]bool), make(map[string]int) // by address
 	for _, name := range names {
 		if limit > 0 && len(locks) == limit {

@@ -30,7 +30,7 @@ func TestList(t *testing.T) {
 	onBoth(t, func(t *testing.T, c *redis.Client) {
 		const namespace = "n*[s]"
 		d := redislock.NewDriver(c, redislock.Config{Namespace: namespace})
-		defer d.HangUp()
+		defer d.Close()
 		other := redislock.NewDriver(c, redislock.Config{Namespace: "nx[s]"})
 		acquire := func(d *redislock.Driver, name string) error {
 			_, err := d.Acquire(t.Context(), locking.Request{Name: name, Owner: "o", TTL: time.Minute, Holder: "h"})

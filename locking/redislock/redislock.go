@@ -57,7 +57,7 @@ type Driver struct {
 	namespace string
 	confirm   int
 	refused   error // what Check said
-	calls     *switchboard
+	calls     *notifier
 }
 
 var (
@@ -77,7 +77,7 @@ func NewDriver(client redis.UniversalClient, cfg Config) *Driver {
 	if logger == nil {
 		logger = slog.Default()
 	}
-	d.calls = newSwitchboard(client, d.namespace, uuid.NewString(), logger)
+	d.calls = newNotifier(client, d.namespace, uuid.NewString(), logger)
 	return d
 }
 
@@ -174,8 +174,8 @@ func (d *Driver) Listen(name, owner string) (<-chan struct{}, func()) {
 	return d.calls.listen(name, owner)
 }
 
-// HangUp is described at locking.Waker.
-func (d *Driver) HangUp() { d.calls.hangUp() }
+// Close is described at locking.Waker.
+func (d *Driver) Close() { d.calls.close() }
 
 // code runs a script that answers with one number.
 func (d *Driver) code(ctx context.Context, what string, s *redisconn.Script, name string, args ...any) (int, error) {
@@ -189,10 +189,10 @@ func (d *Driver) code(ctx context.Context, what string, s *redisconn.Script, nam
 	return code, nil
 }
 
-// explain is redisconn.Explain, after which a Cluster client looks who is master.
+// explain is redisconn.Classify, after which a Cluster client looks who is master.
 func (d *Driver) explain(ctx context.Context, op string, err error) error {
-	err = redisconn.Explain(op, err)
-	redisconn.LookAgain(ctx, d.client, err)
+	err = redisconn.Classify(op, err)
+	redisconn.Refresh(ctx, d.client, err)
 	return err
 }
 

@@ -48,7 +48,7 @@ func trace(t *testing.T, clients []*redis.Client, seed uint64) (differs string) 
 	for _, c := range clients {
 		c.FlushAll(t.Context())
 		d := redislock.NewDriver(c, redislock.Config{Namespace: "kit"})
-		defer d.HangUp()
+		defer d.Close()
 		drivers = append(drivers, d)
 	}
 	granted := []map[string]locking.Token{{}, {}} // per driver: the token of each owner

@@ -45,9 +45,9 @@ var errBusy = errors.New("too many calls to this master are unanswered; is it hu
 // explain names the master in err.
 func (m *master) explain(op string, err error) error {
 	if errors.Is(err, errBusy) {
-		return errors.Join(redisconn.Explain(op+" at redis "+m.addr, locking.ErrUnreachable), err)
+		return errors.Join(redisconn.Classify(op+" at redis "+m.addr, locking.ErrUnreachable), err)
 	}
-	return redisconn.Explain(op+" at redis "+m.addr, err)
+	return redisconn.Classify(op+" at redis "+m.addr, err)
 }
 
 // answer is what one master said, or why it said nothing.

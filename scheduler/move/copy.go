@@ -89,11 +89,11 @@ func (m *Mover) ready(ctx context.Context, from, to side, id string) error {
 	if to.notes.State != ledger.MoveFilling {
 		return m.sealed(ctx, from, id)
 	}
-	return m.quiet(ctx, from, id)
+	return m.nothingRuns(ctx, from, id)
 }
 
 // quiet returns ErrRefused unless from is sealed, nothing runs there, and it is the server that has been told all of it.
-func (m *Mover) quiet(ctx context.Context, from side, id string) error {
+func (m *Mover) nothingRuns(ctx context.Context, from side, id string) error {
 	if err := m.sealed(ctx, from, id); err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (m *Mover) complete(ctx context.Context, from, to side, id string) error {
 	if here != to.notes.Copied {
 		return refuse("what was copied is not what %s holds now; run `move copy` again", from.name)
 	}
-	if err := m.quiet(ctx, from, id); err != nil {
+	if err := m.nothingRuns(ctx, from, id); err != nil {
 		return err
 	}
 	if err := m.clocks(ctx); err != nil {

@@ -69,7 +69,7 @@ func (m *Mover) Plan(ctx context.Context) (Plan, error) {
 	p.Seconds = (p.Rows+rowsPerSecond-1)/rowsPerSecond + 1
 	running, err := from.led.Running(ctx)
 	p.Running = int64(len(running))
-	if err != nil && !isForeign(err) {
+	if err != nil && !isUnknownFormat(err) {
 		return Plan{}, fmt.Errorf("move plan: %s: %w", from.name, err)
 	}
 	drains, err := from.led.Drains(ctx)
@@ -193,7 +193,7 @@ func (m *Mover) back(from, to side) string {
 
 // strange names what could not be moved because this version does not understand it, at most ten of it.
 func (m *Mover) strange(ctx context.Context, from side) ([]string, error) {
-	found, err := from.led.StrangeKeys(ctx)
+	found, err := from.led.UnknownKeys(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", from.name, err)
 	}
@@ -201,13 +201,13 @@ func (m *Mover) strange(ctx context.Context, from side) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", from.name, err)
 	}
-	if _, err := from.led.Running(ctx); isForeign(err) {
-		left = append(left, ledger.LeftAlone{What: err.Error()})
+	if _, err := from.led.Running(ctx); isUnknownFormat(err) {
+		left = append(left, ledger.UnknownFormat{What: err.Error()})
 	}
 	return describe(append(found, left...)), nil
 }
 
-func describe(left []ledger.LeftAlone) []string {
+func describe(left []ledger.UnknownFormat) []string {
 	var words []string
 	for i, s := range left {
 		if i == 10 {

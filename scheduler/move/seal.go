@@ -209,5 +209,5 @@ func goOn(running []ledger.Lease) error {
 	return refuse("%d runs go on: %s; run `move seal` again, or with --cancel-running", len(running), strings.Join(names, ", "))
 }
 
-func isRefused(err error) bool { return errors.Is(err, ledger.ErrRefused) }
-func isForeign(err error) bool { return errors.Is(err, ledger.ErrForeign) }
+func isRefused(err error) bool       { return errors.Is(err, ledger.ErrRefused) }
+func isUnknownFormat(err error) bool { return errors.Is(err, ledger.ErrUnknownFormat) }

@@ -44,7 +44,7 @@ func (c *cluster) books(ctx context.Context) (evidence, error) {
 	for _, u := range unread.LeftAlone {
 		c.blame(audit.KindBooks, u.Job, "%s: %s", u.Key, u.What)
 	}
-	found, err := l.NewGaze().Look(ctx, c.redisTime().UnixMilli(), 0)
+	found, err := l.NewScanner().Scan(ctx, c.redisTime().UnixMilli(), 0)
 	e.events = found.Events
 	return e, err
 }

@@ -57,7 +57,7 @@ func (p *process) begin(ctx context.Context, run *jobs.Run) error {
 	c.from(p, sum, func() {
 		c.strike("before", "start", p)
 		if !p.stopped() && ctx.Err() != nil {
-			c.note(p.seat.name, "%s is not called: %v", run.ID(), context.Cause(ctx))
+			c.note(p.slot.name, "%s is not called: %v", run.ID(), context.Cause(ctx))
 			c.spared[run.ID()]++
 			told <- context.Cause(ctx)
 			return
@@ -77,7 +77,7 @@ func (p *process) begin(ctx context.Context, run *jobs.Run) error {
 // started is the moment in which a run's first line reaches the sink.
 func (c *cluster) started(ctx context.Context, p *process, run *jobs.Run) error {
 	w := c.sink.write(c.redisTime(), p, run, audit.Start, false)
-	c.note(p.seat.name, "%s", written(w))
+	c.note(p.slot.name, "%s", written(w))
 	if r := c.runs[run.ID()]; r != nil {
 		r.stage = max(r.stage, started)
 	}
@@ -108,7 +108,7 @@ func (c *cluster) ranOn(job string, version int) {
 // overtaken counts ticks that ran elsewhere than where they were first asked for.
 func (c *cluster) overtaken(p *process, run *jobs.Run) {
 	first := c.askers[run.Job()+" "+strconv.FormatInt(run.Tick().UnixMilli(), 10)]
-	if run.Shards() < 2 && run.Trigger() != jobs.TriggerManual && first != "" && first != p.seat.name {
+	if run.Shards() < 2 && run.Trigger() != jobs.TriggerManual && first != "" && first != p.slot.name {
 		c.seen["tick taken over"]++
 	}
 }
@@ -127,7 +127,7 @@ func (p *process) end(ctx context.Context, run *jobs.Run, err error) {
 		if w.Refused {
 			c.seen["stale write refused"]++
 		}
-		c.note(p.seat.name, "%s, %s", written(w), word(err))
+		c.note(p.slot.name, "%s, %s", written(w), word(err))
 		close(told)
 	})
 	c.mu.Unlock()

@@ -64,9 +64,9 @@ func churnChange(d *dice, p *Plan, at time.Duration) {
 	switch d.IntN(7) {
 	case 0:
 		p.acts = append(p.acts, act{at, func(c *cluster) {
-			s := &seat{name: string(rune('a' + len(c.seats)))}
-			c.seats = append(c.seats, s)
-			c.plan.Nodes = len(c.seats)
+			s := &nodeSlot{name: string(rune('a' + len(c.nodeSlots)))}
+			c.nodeSlots = append(c.nodeSlots, s)
+			c.plan.Nodes = len(c.nodeSlots)
 			c.seen["node joined"]++
 			c.start(s)
 		}})

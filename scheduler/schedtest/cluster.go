@@ -26,20 +26,20 @@ type cluster struct {
 
 	mu        sync.Mutex // guards what follows
 	redis     store
-	seats     []*seat
+	nodeSlots []*nodeSlot
 	processes []*process
 	armed     []*armed
 	idle      []*armed              // that never struck
 	people    map[string]*audit.Job // by job, what people did to it
 	grants    []audit.Grant
 	unjudged  []string // jobs that are left out of the verdict: people removed them, or the plan says so
-	runs      map[string]*passage
+	runs      map[string]*runTrace
 	calls     map[string]*call
 	askers    map[string]string    // by job and tick, the node that asked for it first
 	opened    map[string]time.Time // ticks of sharded jobs, by id
 	versions  map[string]uint64    // by job, the versions that ran ticks of it, a bit each
 	sink      sink
-	story     story
+	story     trace
 	seen      Counters
 	disturbed []audit.Disturbance
 	wrong     []audit.Finding // what only the simulation can see
@@ -49,7 +49,7 @@ type cluster struct {
 }
 
 // seat is a node's place: one process after another sits there.
-type seat struct {
+type nodeSlot struct {
 	name    string
 	version int
 	process *process
@@ -59,16 +59,16 @@ type seat struct {
 func newCluster(p Plan, server *redistest.Embedded) *cluster {
 	c := &cluster{
 		plan: p, began: time.Now(), server: server, wire: newWire(), scripts: scriptsOf(p), settle: p.settle(), within: p.within(),
-		runs: make(map[string]*passage), calls: make(map[string]*call), versions: make(map[string]uint64), askers: make(map[string]string),
+		runs: make(map[string]*runTrace), calls: make(map[string]*call), versions: make(map[string]uint64), askers: make(map[string]string),
 		opened: make(map[string]time.Time),
 		sink:   sink{unguarded: p.Unguarded, top: make(map[string]int64), beside: p.beside()}, seen: make(Counters),
 	}
 	c.redis.up, c.people, c.spared = true, make(map[string]*audit.Job), make(map[string]int)
 	c.unjudged = slices.Clone(p.unjudgedJobs)
 	for _, name := range p.names() {
-		s := &seat{name: name}
+		s := &nodeSlot{name: name}
 		s.wallOff.Store(int64(p.Offsets[name]))
-		c.seats = append(c.seats, s)
+		c.nodeSlots = append(c.nodeSlots, s)
 	}
 	for _, f := range p.Faults {
 		c.redis.remember = c.redis.remember || f.rollsBack()

@@ -48,7 +48,7 @@ func (c *cluster) trigger(l *ledger.Ledger, job string, t ledger.Trigger) (strin
 		d.Asked = append(d.Asked, audit.Request{At: c.redisTime(), Run: id})
 	}
 	if c.runs[id] == nil {
-		c.runs[id] = &passage{id: id, job: job, stage: pending}
+		c.runs[id] = &runTrace{id: id, job: job, stage: pending}
 	}
 	return id, nil
 }
@@ -82,7 +82,7 @@ func (c *cluster) goesOn(job string, now time.Time) {
 }
 
 // cancel wants a run ended. The word says whether it waited and is cancelled, or goes on and was told.
-func (c *cluster) cancel(l *ledger.Ledger, job, run, reason string) (ledger.Word, error) {
+func (c *cluster) cancel(l *ledger.Ledger, job, run, reason string) (ledger.Status, error) {
 	word, err := l.Cancel(context.Background(), job, run, "ops", reason)
 	if err == nil {
 		d := c.done(job)

@@ -83,7 +83,7 @@ func Play(t *testing.T, p Plan) Result {
 // play runs the cluster from its start to the verdict.
 func (c *cluster) play(ctx context.Context) (Result, error) {
 	go c.wire.run()
-	for i, s := range c.seats {
+	for i, s := range c.nodeSlots {
 		c.post(c.began.Add(time.Duration(i)*17*time.Millisecond), -1, uint64(i), func() { c.start(s) })
 	}
 	for i, tr := range c.plan.Triggers {
@@ -134,7 +134,7 @@ func (c *cluster) finish() {
 			p.leaving = true
 			p.drain()
 			c.disturbed = append(c.disturbed, audit.Disturbance{
-				Span: audit.Span{From: time.Now(), Until: time.Now().Add(lastWords)}, What: string(Drain), Nodes: []string{p.seat.name},
+				Span: audit.Span{From: time.Now(), Until: time.Now().Add(lastWords)}, What: string(Drain), Nodes: []string{p.slot.name},
 			})
 		} else {
 			c.crash(p)

@@ -5,9 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
-	"github.com/redis/go-redis/v9"
 )
 
 // Each fault does what it says: the story of a plan with that fault alone shows what must follow. Some of it follows with most

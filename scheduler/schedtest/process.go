@@ -21,7 +21,7 @@ import (
 // process is one life of a node, from its start to its end or death.
 type process struct {
 	cluster *cluster
-	seat    *seat
+	slot    *nodeSlot
 	no      int    // over all processes
 	name    string // a.1, a.2, ...
 	version int
@@ -53,15 +53,15 @@ func (p *process) stopped() bool { return time.Now().Before(p.pausedUntil) }
 func (p *process) cut(way int) bool { return time.Now().Before(p.cutUntil[way]) }
 
 // start puts a new process into a seat. Must be called with mu held.
-func (c *cluster) start(s *seat) {
+func (c *cluster) start(s *nodeSlot) {
 	life := 1
 	for _, p := range c.processes {
-		if p.seat == s {
+		if p.slot == s {
 			life++
 		}
 	}
 	p := &process{
-		cluster: c, seat: s, no: len(c.processes), name: fmt.Sprintf("%s.%d", s.name, life), version: s.version, born: time.Now(), done: make(chan struct{}),
+		cluster: c, slot: s, no: len(c.processes), name: fmt.Sprintf("%s.%d", s.name, life), version: s.version, born: time.Now(), done: make(chan struct{}),
 	}
 	var stop context.Context
 	stop, p.drain = context.WithCancel(context.Background())
@@ -168,17 +168,17 @@ func (c *cluster) replace(p *process, after time.Duration) {
 	go func() {
 		<-p.done
 		c.post(time.Now().Add(max(after, time.Millisecond)), p.no, 0, func() {
-			c.note(p.seat.name, "%s has ended", p.name)
+			c.note(p.slot.name, "%s has ended", p.name)
 			c.seen["process ended in peace"]++
-			c.reseat(p)
+			c.replaceProcess(p)
 		})
 	}()
 }
 
 // reseat starts a process where another one sat. Must be called with mu held.
-func (c *cluster) reseat(p *process) {
-	if !c.over && p.seat.process == p {
-		c.start(p.seat)
+func (c *cluster) replaceProcess(p *process) {
+	if !c.over && p.slot.process == p {
+		c.start(p.slot)
 	}
 }
 

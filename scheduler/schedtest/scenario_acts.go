@@ -181,7 +181,7 @@ func (p *played) operate(c *cluster, l *ledger.Ledger, i *scheduler.Client, o op
 			_, err = c.rerun(l, o.job, run)
 			return "", err
 		}
-		var word ledger.Word
+		var word ledger.Status
 		word, err = c.cancel(l, o.job, run, o.reason)
 		return string(word), err
 	case "rewind":

@@ -60,7 +60,7 @@ func (s *sink) write(at time.Time, p *process, run *jobs.Run, phase audit.Phase,
 	}
 	w := audit.Write{
 		No: len(s.writes) + 1, At: at.UTC(), Job: run.Job(), Tick: run.Tick(), Run: run.ID(), Token: run.Token(),
-		Node: p.seat.name, Attempt: run.Attempt(), Try: run.Try(), Shard: run.Shard(), Shards: run.Shards(), Trigger: run.Trigger().String(), Phase: phase, Failed: failed,
+		Node: p.slot.name, Attempt: run.Attempt(), Try: run.Try(), Shard: run.Shard(), Shards: run.Shards(), Trigger: run.Trigger().String(), Phase: phase, Failed: failed,
 	}
 	if fence := s.fence(run); w.Token < s.top[fence] {
 		w.Refused = !s.unguarded

@@ -31,7 +31,7 @@ func (c *cluster) arm(f Fault) {
 
 // sitting is the process in a seat; nil when nobody sat there yet, or there is no such seat.
 func (c *cluster) sitting(name string) *process {
-	for _, s := range c.seats {
+	for _, s := range c.nodeSlots {
 		if s.name == name {
 			return s.process
 		}
@@ -49,7 +49,7 @@ func (c *cluster) strike(when, op string, p *process) *Fault {
 	var hit *Fault
 	var kept []*armed
 	for _, a := range c.armed {
-		here := a.At == point && elapsed >= a.When && (a.Node == "" || a.Node == p.seat.name)
+		here := a.At == point && elapsed >= a.When && (a.Node == "" || a.Node == p.slot.name)
 		if here {
 			a.left--
 		}
@@ -94,7 +94,7 @@ func (c *cluster) apply(f Fault, p *process) {
 	}
 	who := "redis"
 	if !f.ofRedis() {
-		who = p.seat.name
+		who = p.slot.name
 		d.Nodes = []string{who}
 	}
 	c.note(who, "FAULT %s", f)
@@ -125,8 +125,8 @@ func (c *cluster) apply(f Fault, p *process) {
 
 // mixed says whether processes of different versions live.
 func (c *cluster) mixed() bool {
-	for _, s := range c.seats {
-		if s.process != nil && s.process.version != c.seats[0].version {
+	for _, s := range c.nodeSlots {
+		if s.process != nil && s.process.version != c.nodeSlots[0].version {
 			return true
 		}
 	}
@@ -163,7 +163,7 @@ func (c *cluster) applyToNode(f Fault, p *process, until time.Time) {
 	case Crash:
 		c.crash(p)
 		if f.For > 0 {
-			c.post(until, p.no, fold(2, f.String()), func() { c.reseat(p) })
+			c.post(until, p.no, fold(2, f.String()), func() { c.replaceProcess(p) })
 		}
 	case Pause:
 		p.pausedUntil = until
@@ -174,9 +174,9 @@ func (c *cluster) applyToNode(f Fault, p *process, until time.Time) {
 	case CutReplies:
 		p.cutUntil[replies] = until
 	case StepNode:
-		p.seat.wallOff.Add(int64(f.By))
+		p.slot.wallOff.Add(int64(f.By))
 	case Deploy:
-		p.seat.version = f.Version
+		p.slot.version = f.Version
 		c.replace(p, f.For)
 	case Drain:
 		c.replace(p, f.For)
@@ -196,11 +196,11 @@ func (c *cluster) heal() {
 		c.stepBy(-off)
 	}
 	now := time.Now()
-	for _, s := range c.seats {
+	for _, s := range c.nodeSlots {
 		p := s.process
 		p.pausedUntil, p.cutUntil = now, [2]time.Time{now, now}
 		if p.dead {
-			c.reseat(p)
+			c.replaceProcess(p)
 		}
 	}
 }

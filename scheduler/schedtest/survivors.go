@@ -38,7 +38,7 @@ func (c *cluster) livedThrough(p *process, d audit.Disturbance) bool {
 	}
 	return !slices.ContainsFunc(c.disturbed, func(o audit.Disturbance) bool {
 		other := o.What != d.What || !o.Struck.Equal(d.Struck)
-		hits := len(o.Nodes) == 0 || slices.Contains(o.Nodes, p.seat.name)
+		hits := len(o.Nodes) == 0 || slices.Contains(o.Nodes, p.slot.name)
 		return other && hits && o.Job == "" && !o.From.After(to) && !o.Until.Before(from)
 	})
 }

@@ -99,7 +99,7 @@ func (g *Guard) run(ctx context.Context, s *Script, name, fenceKey string, token
 	args = append([]any{token, g.keep}, args...)
 	reply, err := s.script.Run(ctx, g.client, keys, args...).Slice()
 	if err != nil {
-		return nil, redisconn.Explain(op, err)
+		return nil, redisconn.Classify(op, err)
 	}
 	return read(op, name, token, reply)
 }
@@ -122,7 +122,7 @@ func read(op, name string, token locking.Token, reply []any) (any, error) {
 	switch code {
 	case int64(codeAccepted):
 		if err, ok := answer.(error); ok {
-			return nil, redisconn.Explain(op, err)
+			return nil, redisconn.Classify(op, err)
 		}
 		return answer, nil
 	case int64(codeStale):

@@ -52,12 +52,12 @@ type Turns interface {
 // Listener is told what the agenda does. It does not block.
 type Listener interface {
 	Due(job string, tick int64)
-	Missed(job string, p ledger.Pass)
+	Missed(job string, p ledger.SkippedRange)
 	Superseded(job, why string)
 }
 
 // Registrar is told of jobs that cannot be claimed until they are registered again. It does not block.
-type Registrar interface{ Expelled(j *work.Job, why string) }
+type Registrar interface{ Rejected(j *work.Job, why string) }
 
 // Config is what an agenda needs.
 type Config struct {

@@ -60,7 +60,7 @@ func TestHeldRunsAreAskedForAgain(t *testing.T) {
 		step("the holder first", ledger.Answer{Verdict: ledger.Held, Detail: ledger.HeldByPause}, "a/2", "a/1")
 		time.Sleep(heldPause - time.Second)
 		w.found(waits("a/1"), waits("a/2"), waits("a/3"))
-		step("the pause holds those", ledger.Answer{Verdict: ledger.Moved}, "a/3")
+		step("the pause holds those", ledger.Answer{Verdict: ledger.Stale}, "a/3")
 		w.found(waits("a/2"))
 		time.Sleep(time.Second + 2*time.Millisecond)
 		step("one was found no more", ledger.Answer{Verdict: ledger.Granted}, "a/2")
@@ -114,7 +114,7 @@ func (w *world) own(wide *work.Job, shards ...int) {
 }
 
 func (w *world) found(pending ...ledger.Lease) {
-	Found{Finding: ledger.Finding{Pending: pending}, Parts: []int{0}}.take(w.Agenda)
+	Found{ScanResult: ledger.ScanResult{Pending: pending}, Parts: []int{0}}.take(w.Agenda)
 }
 
 // asked answers all that is asked for alike, and says what it was. No run has the slot for long.

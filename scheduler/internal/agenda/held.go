@@ -53,7 +53,7 @@ func (e *Agenda) expel(j *state, why string) {
 	if why == work.Superseded {
 		e.Listener.Superseded(j.Name, why)
 	}
-	e.Registrar.Expelled(j.Job, why)
+	e.Registrar.Rejected(j.Job, why)
 }
 
 // again offers a job's pending runs, notes its cursor and, if this node goes first, when to look at that: when the cursor

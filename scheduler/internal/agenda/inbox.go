@@ -38,7 +38,7 @@ func (b *Inbox) Tell(e Event) {
 
 // Found is what a sweep of some partitions found overdue or waiting.
 type Found struct {
-	ledger.Finding
+	ledger.ScanResult
 	Parts []int
 }
 

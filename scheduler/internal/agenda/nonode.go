@@ -12,7 +12,7 @@ const NoNodeAfter = 24 * time.Hour
 
 // NoNode is which ticks of a job that no living node can run are given up at Redis' time now, from its cursor on: those that are later than
 // start_within, or a day. Those of a pause are paused. next is the tick behind them, ms, 0 for none.
-func NoNode(j jobs.Job, s *jobs.Schedule, cursor int64, pause ledger.Window, now int64) (passes []ledger.Pass, next int64) {
+func NoNode(j jobs.Job, s *jobs.Schedule, cursor int64, pause ledger.Window, now int64) (passes []ledger.SkippedRange, next int64) {
 	limit := NoNodeAfter
 	if j.StartWithin > 0 {
 		limit = j.StartWithin

@@ -11,10 +11,10 @@ import (
 // TestNoNode: ticks of a job that no node can run are given up when they are later than start_within, or a day.
 func TestNoNode(t *testing.T) {
 	hour := time.Hour.Milliseconds()
-	missed := func(first, last int64) ledger.Pass {
-		return ledger.Pass{Outcome: jobs.OutcomeMissed, Reason: ledger.ReasonNoNode, First: first * hour, Last: last * hour, Count: last - first + 1, Next: (last + 1) * hour}
+	missed := func(first, last int64) ledger.SkippedRange {
+		return ledger.SkippedRange{Outcome: jobs.OutcomeMissed, Reason: ledger.ReasonNoNode, First: first * hour, Last: last * hour, Count: last - first + 1, Next: (last + 1) * hour}
 	}
-	paused := func(first, last int64) ledger.Pass {
+	paused := func(first, last int64) ledger.SkippedRange {
 		p := missed(first, last)
 		p.Outcome, p.Reason = jobs.OutcomePaused, ledger.ReasonPaused
 		return p
@@ -23,14 +23,14 @@ func TestNoNode(t *testing.T) {
 		within time.Duration
 		pause  ledger.Window
 		now    int64 // in hours
-		want   []ledger.Pass
+		want   []ledger.SkippedRange
 		next   int64
 	}{
 		"not late enough":  {now: 30, next: 10},
-		"some":             {now: 40, want: []ledger.Pass{missed(10, 15)}, next: 16},
-		"by start_within":  {now: 40, within: 2 * time.Hour, want: []ledger.Pass{missed(10, 37)}, next: 38},
-		"behind a pause":   {now: 40, pause: ledger.Window{From: 5 * hour, To: 13 * hour}, want: []ledger.Pass{paused(10, 12), missed(13, 15)}, next: 16},
-		"paused until now": {now: 40, pause: ledger.Window{From: 12 * hour}, want: []ledger.Pass{missed(10, 11), paused(12, 40)}, next: 41},
+		"some":             {now: 40, want: []ledger.SkippedRange{missed(10, 15)}, next: 16},
+		"by start_within":  {now: 40, within: 2 * time.Hour, want: []ledger.SkippedRange{missed(10, 37)}, next: 38},
+		"behind a pause":   {now: 40, pause: ledger.Window{From: 5 * hour, To: 13 * hour}, want: []ledger.SkippedRange{paused(10, 12), missed(13, 15)}, next: 16},
+		"paused until now": {now: 40, pause: ledger.Window{From: 12 * hour}, want: []ledger.SkippedRange{missed(10, 11), paused(12, 40)}, next: 41},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := jobs.Job{Name: "j", Schedule: "@every 1h", StartWithin: x.within}

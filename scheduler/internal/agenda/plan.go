@@ -16,7 +16,7 @@ const catchUpBound = 10 * time.Second
 // step is one move of a cursor: passes are the ticks from the cursor on that will not run, tick is
 // the one behind them that is run, next is where the cursor goes. Instants are ms, 0 for none.
 type step struct {
-	passes     []ledger.Pass
+	passes     []ledger.SkippedRange
 	tick, next int64
 	trigger    jobs.Trigger
 }
@@ -71,7 +71,7 @@ type planner struct {
 	catchUp     jobs.CatchUp
 	catchUpMax  int64
 
-	passes []ledger.Pass
+	passes []ledger.SkippedRange
 	kept   int64 // catch_up gives up no tick from this instant on; 0: not asked yet
 	caught jobs.Trigger
 }
@@ -172,7 +172,7 @@ func (p *planner) pass(at int64, f fate) int64 {
 			return next
 		}
 	}
-	p.passes = append(p.passes, ledger.Pass{Outcome: f.outcome, Reason: f.reason, First: at, Last: last, Count: n, Next: next})
+	p.passes = append(p.passes, ledger.SkippedRange{Outcome: f.outcome, Reason: f.reason, First: at, Last: last, Count: n, Next: next})
 	return next
 }
 

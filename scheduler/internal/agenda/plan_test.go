@@ -180,7 +180,7 @@ func plainPlan(j jobs.Job, due []int64, s *jobs.Schedule, o outlook, now int64) 
 		}
 		over := func(w ledger.Window) bool { return out.passes[len(out.passes)-1].Last < w.From && w.From <= t }
 		if f != last || over(o.pause) || f.givenUp() && over(waits) {
-			out.passes, last = append(out.passes, ledger.Pass{Outcome: f.outcome, Reason: f.reason, First: t}), f
+			out.passes, last = append(out.passes, ledger.SkippedRange{Outcome: f.outcome, Reason: f.reason, First: t}), f
 		}
 		p := &out.passes[len(out.passes)-1]
 		p.Last, p.Next, p.Count = t, out.next, p.Count+1

@@ -12,10 +12,10 @@ import (
 // A job that is removed while a tick, a pending run or a shard of it is asked for is not asked for again, whatever the answer is and whoever
 // registers it meanwhile, and it is forgotten. What has its name is another job.
 func TestRemovedWhileAskedFor(t *testing.T) {
-	for _, v := range []ledger.Verdict{0, ledger.Granted, ledger.Held, ledger.Moved, ledger.Opened, ledger.Superseded, ledger.Unknown} {
+	for _, v := range []ledger.Verdict{0, ledger.Granted, ledger.Held, ledger.Stale, ledger.Opened, ledger.Superseded, ledger.Unknown} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(3, "job", "other")
-			w.Config.Registrar = deaf{}
+			w.Config.Registrar = noRegistrar{}
 			w.claims = make(chan *work.Batch, 9)
 			w.Lanes = idle{claims: w.claims}
 			j := w.jobs[0]
@@ -47,6 +47,6 @@ func TestRemovedWhileAskedFor(t *testing.T) {
 }
 
 // deaf hears nothing.
-type deaf struct{}
+type noRegistrar struct{}
 
-func (deaf) Expelled(*work.Job, string) {}
+func (noRegistrar) Rejected(*work.Job, string) {}

@@ -69,15 +69,15 @@ func (e *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
 	case ledger.Opened:
 		e.opened(r)
 	case ledger.Skipped:
-		e.passed(j, append(c.Passes, ledger.Pass{
+		e.passed(j, append(c.Passes, ledger.SkippedRange{
 			Outcome: jobs.OutcomeSkipped, Reason: ledger.ReasonOverlap, First: c.Tick, Last: c.Tick, Count: 1, Next: c.Next,
 		}))
 	case ledger.Passed:
 		if r.kind != tick {
-			c.Passes = []ledger.Pass{recorded(c, a)}
+			c.Passes = []ledger.SkippedRange{recorded(c, a)}
 		}
 		e.passed(j, c.Passes)
-	case ledger.Moved:
+	case ledger.Stale:
 		if r.kind == tick {
 			delay = e.replan(r)
 		}
@@ -119,9 +119,9 @@ func (e *Agenda) opened(r reply) {
 }
 
 // recorded is what became of a pending run that was recorded instead of run.
-func recorded(c ledger.Claim, a ledger.Answer) ledger.Pass {
+func recorded(c ledger.Claim, a ledger.Answer) ledger.SkippedRange {
 	outcome, reason, _ := strings.Cut(a.Detail, ",")
-	p := ledger.Pass{Reason: reason, First: c.Tick, Last: c.Tick, Count: 1}
+	p := ledger.SkippedRange{Reason: reason, First: c.Tick, Last: c.Tick, Count: 1}
 	_ = p.Outcome.UnmarshalText([]byte(outcome)) // one of the words that Pass knows
 	return p
 }
@@ -149,7 +149,7 @@ func (e *Agenda) replan(r reply) (delay time.Duration) {
 }
 
 // passed says which ticks were recorded as not run.
-func (e *Agenda) passed(j *state, passes []ledger.Pass) {
+func (e *Agenda) passed(j *state, passes []ledger.SkippedRange) {
 	for _, p := range passes {
 		e.Log.Info("ticks not run", "job", j.Name, "tick", time.UnixMilli(p.First).UTC(), "until", time.UnixMilli(p.Last).UTC(),
 			"count", p.Count, "outcome", p.Outcome.String(), "reason", p.Reason)

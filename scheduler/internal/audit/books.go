@@ -97,7 +97,9 @@ func (c *bookCheck) add(promise string, at int64, evidence []any, format string,
 
 // restored reports that a failover lost attempts or shards of this tick or a later one, and that their nodes reasserted
 // them: the end of an attempt may stand behind the next attempt in the history, or be missing.
-func (c *bookCheck) restored(tick int64) bool { return c.entry.Retold != 0 && tick <= c.entry.Retold }
+func (c *bookCheck) restored(tick int64) bool {
+	return c.entry.Restored != 0 && tick <= c.entry.Restored
+}
 
 // numbers counts what rows say of each outcome.
 func numbers(rows []ledger.Row) map[jobs.Outcome]int64 {

@@ -103,7 +103,7 @@ func (a *announcer) announce(ctx context.Context) error {
 		return nil
 	}
 	if err := a.n.Roster.Announce(ctx, of.set, of.names); err != nil {
-		return redisconn.Explain("announce the node's jobs", err)
+		return redisconn.Classify("announce the node's jobs", err)
 	}
 	a.now.Store(of)
 	wait.Signal(a.n.Beat) // the others are to know which set it is

@@ -35,7 +35,7 @@ type Config struct {
 	Slots                         *agenda.Slots
 	Inbox                         *agenda.Inbox
 	Moves                         *Moves
-	View                          *View
+	View                          *LatestView
 	Standing                      *Standing
 	Beat                          chan struct{} // holds one signal: beat before the period is over
 	Lost                          chan struct{} // holds one signal: Redis may have lost what it knew, register everything
@@ -46,33 +46,33 @@ type Config struct {
 type Standing struct {
 	Leaving    atomic.Bool                    // it was told to end; it still claims until it has handed over
 	Registered atomic.Bool                    // once
-	Cordon     atomic.Pointer[roster.Drained] // who drained the node's name; nil when nobody did
+	Drain      atomic.Pointer[roster.Drained] // who drained the node's name; nil when nobody did
 	Control    atomic.Pointer[ledger.Control] // as the registrar last read it
 }
 
 // View is the cluster as the last beat showed it.
-type View struct{ last atomic.Pointer[Crowd] }
+type LatestView struct{ last atomic.Pointer[View] }
 
 // Crowd is all of it; nil before the first beat.
-func (v *View) Crowd() *Crowd { return v.last.Load() }
+func (v *LatestView) Load() *View { return v.last.Load() }
 
-func (v *View) set(c *Crowd) { v.last.Store(c) }
+func (v *LatestView) set(c *View) { v.last.Store(c) }
 
 // Living are the nodes; none before the first beat.
-func (v *View) Living() []sharding.Node {
-	if c := v.Crowd(); c != nil {
+func (v *LatestView) Living() []sharding.Node {
+	if c := v.Load(); c != nil {
 		return c.Nodes
 	}
 	return nil
 }
 
 // Runs is Crowd.Runs.
-func (v *View) Runs(job, digest string, labels map[string]string) bool {
-	return v.Crowd().Runs(job, digest, labels)
+func (v *LatestView) Runs(job, digest string, labels map[string]string) bool {
+	return v.Load().Runs(job, digest, labels)
 }
 
 // Digests is Crowd.Digests.
-func (v *View) Digests(job string) []string { return v.Crowd().Digests(job) }
+func (v *LatestView) Digests(job string) []string { return v.Load().Digests(job) }
 
 // Cluster is a node among others.
 type Cluster struct {
@@ -107,8 +107,8 @@ func (n *Cluster) Attend(ctx context.Context) { n.members.run(ctx) }
 // Register stores definitions until ctx ends.
 func (n *Cluster) Register(ctx context.Context) { n.registrar.run(ctx) }
 
-// Expelled is told of a job that cannot be claimed until it is registered again. It does not wait.
-func (n *Cluster) Expelled(j *work.Job, why string) { n.registrar.Expelled(j, why) }
+// Rejected is told of a job that cannot be claimed until it is registered again. It does not wait.
+func (n *Cluster) Rejected(j *work.Job, why string) { n.registrar.Rejected(j, why) }
 
 // HandOver tells the others that the node ends, and waits until they know: two seconds at most, and half of DrainTimeout.
 func (n *Cluster) HandOver() {

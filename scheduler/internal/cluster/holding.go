@@ -101,7 +101,7 @@ func holdings(ctx context.Context, of *roster.Roster, partitions int, nodes []sh
 	if len(missing) > 0 {
 		sets, err := of.Sets(ctx, missing)
 		if err != nil && !errors.Is(err, roster.ErrDamaged) {
-			return nil, now, 0, redisconn.Explain("read what nodes hold", err)
+			return nil, now, 0, redisconn.Classify("read what nodes hold", err)
 		}
 		unread = len(missing) - len(sets)
 		maps.Copy(now.sets, sets)

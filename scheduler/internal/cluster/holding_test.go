@@ -36,7 +36,7 @@ func TestHoldingThatCannotBeRead(t *testing.T) {
 		t.Fatal("the lost chunk has no job")
 	}
 	h := known{chunks: chunks}.holding(set, partitions)
-	c := &Crowd{Nodes: []sharding.Node{{ID: "n", Set: "s"}}, Sets: map[string]*Holding{"s": h}}
+	c := &View{Nodes: []sharding.Node{{ID: "n", Set: "s"}}, Sets: map[string]*Holding{"s": h}}
 	for job, want := range jobs {
 		digest, known := h.Digest(job)
 		if ledger.Partition(job, partitions) == partitions-1 {

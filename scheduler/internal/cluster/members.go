@@ -40,13 +40,13 @@ type members struct {
 	beaten time.Time // when a beat was last answered
 	doubt  time.Time // until then, who is missing from the roster may be about to beat again
 
-	strange, damaged lane.Strangers
+	strange, damaged lane.UnknownFormats
 	warned           map[string]bool // nodes with this node's name, by id
-	handing          handing
+	handing          handover
 }
 
 func newMembers(n *Cluster) *members {
-	m := &members{n: n, warned: make(map[string]bool), strange: lane.Strangers{Log: n.Log}, damaged: lane.Strangers{Log: n.Log}, handing: handing{over: make(chan struct{}, 1)}, start: n.Wall()}
+	m := &members{n: n, warned: make(map[string]bool), strange: lane.UnknownFormats{Log: n.Log}, damaged: lane.UnknownFormats{Log: n.Log}, handing: handover{over: make(chan struct{}, 1)}, start: n.Wall()}
 	return m
 }
 
@@ -106,7 +106,7 @@ func (m *members) run(ctx context.Context) {
 func (m *members) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	return redisconn.Explain("leave the roster", m.n.Roster.Leave(ctx, m.n.ID))
+	return redisconn.Classify("leave the roster", m.n.Roster.Leave(ctx, m.n.ID))
 }
 
 // beat renews the node's record and says whether the crowd changed.
@@ -121,7 +121,7 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 		err = m.n.Roster.Announce(ctx, of.set, of.names)
 	}
 	if err != nil {
-		return false, redisconn.Explain("beat", err)
+		return false, redisconn.Classify("beat", err)
 	}
 	m.strange.Note(view.Foreign, "nodes in the roster")
 	m.heed(view, self.Draining)
@@ -129,7 +129,7 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 		m.epoch = view.Epoch
 		wait.Signal(m.n.registrar.epoch)
 	}
-	old := m.n.View.Crowd()
+	old := m.n.View.Load()
 	nodes := m.kept(old, view.Nodes())
 	next, err := m.crowd(ctx, old, nodes)
 	if err != nil {
@@ -150,7 +150,7 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 
 // kept adds to the nodes in the roster those that it dropped while no beat was answered: they have most likely lived
 // through that as this node has. Else the first to be answered would go first for everything.
-func (m *members) kept(old *Crowd, nodes []sharding.Node) []sharding.Node {
+func (m *members) kept(old *View, nodes []sharding.Node) []sharding.Node {
 	now := time.Now()
 	if !m.beaten.IsZero() && now.Sub(m.beaten) > RosterTTL/2 {
 		m.doubt = now.Add(2 * beatEvery)
@@ -189,12 +189,12 @@ func sameNode(a, b sharding.Node) bool {
 }
 
 // crowd is these nodes with what they hold: what is new to this node is read. What cannot be read now is tried again at the next beat.
-func (m *members) crowd(ctx context.Context, old *Crowd, nodes []sharding.Node) (c *Crowd, err error) {
+func (m *members) crowd(ctx context.Context, old *View, nodes []sharding.Node) (c *View, err error) {
 	before := m.n.announcer.now.Load().known()
 	if old != nil {
 		before = old.known
 	}
-	c = &Crowd{Nodes: nodes}
+	c = &View{Nodes: nodes}
 	var unread int
 	c.Sets, c.known, unread, err = holdings(ctx, m.n.Roster, m.n.Ledger.Partitions(), nodes, before, m.read)
 	m.damaged.Note(unread, "lists of what nodes hold, in the roster; they may hold anything")
@@ -222,7 +222,7 @@ func (m *members) self() roster.Member {
 	told, placed := n.Lanes.Servers()
 	state, owned := roster.StateActive, m.owned
 	switch {
-	case n.Standing.Leaving.Load() || n.Standing.Cordon.Load() != nil:
+	case n.Standing.Leaving.Load() || n.Standing.Drain.Load() != nil:
 		state = roster.StateDraining
 	case n.registrar.idle.Load():
 		state, owned = roster.StateStandby, 0 // it would go first for them, and claims none
@@ -239,7 +239,7 @@ func (m *members) self() roster.Member {
 
 // assign works out for which jobs this node goes first and tells the agenda.
 func (m *members) assign() {
-	c := m.n.View.Crowd()
+	c := m.n.View.Load()
 	owned, shards := c.owned(m.n.Jobs.All(), m.n.ID), make(map[*work.Job][]int)
 	for _, j := range m.n.Jobs.All() {
 		if j.Shards <= 1 {
@@ -277,7 +277,7 @@ func (m *members) give(owned map[*work.Job]bool) {
 		}
 	}
 	m.first, m.giving = maps.Clone(owned), giving
-	if m.n.Standing.Cordon.Load() != nil || m.n.Standing.Leaving.Load() {
+	if m.n.Standing.Drain.Load() != nil || m.n.Standing.Leaving.Load() {
 		m.giving = nil
 	}
 }

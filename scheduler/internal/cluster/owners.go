@@ -10,7 +10,7 @@ import (
 
 // company is some nodes, and the jobs that they and no others may run. Each of them holds all of these jobs,
 // so they agree on the list, and on who goes first, whatever else each of them holds.
-type company struct {
+type placementGroup struct {
 	nodes []sharding.Node
 	keys  []string    // for sharding.Assign
 	jobs  []*work.Job // of the keys
@@ -19,9 +19,9 @@ type company struct {
 
 // companies sorts jobs by who may run them. Jobs that nobody may run are left out, and sharded ones: their
 // shards are assigned among themselves.
-func (c *Crowd) companies(all []*work.Job) []*company {
-	var list []*company
-	byWho := make(map[string]*company)
+func (c *View) placementGroups(all []*work.Job) []*placementGroup {
+	var list []*placementGroup
+	byWho := make(map[string]*placementGroup)
 	who := make([]byte, len(c.Nodes)) // rewritten for each job: to copy the nodes would cost more than to assign them
 	for _, j := range all {
 		if j.Shards > 1 || !c.mark(who, j) {
@@ -29,7 +29,7 @@ func (c *Crowd) companies(all []*work.Job) []*company {
 		}
 		y := byWho[string(who)]
 		if y == nil {
-			y = &company{nodes: c.Holders(j)}
+			y = &placementGroup{nodes: c.Holders(j)}
 			byWho[string(who)] = y
 			list = append(list, y)
 		}
@@ -43,7 +43,7 @@ func (c *Crowd) companies(all []*work.Job) []*company {
 }
 
 // mark writes into who, for each node in turn, 1 if it may run a job, else 0, and says whether any may.
-func (c *Crowd) mark(who []byte, j *work.Job) bool {
+func (c *View) mark(who []byte, j *work.Job) bool {
 	some := false
 	for i := range c.Nodes {
 		who[i] = 0
@@ -55,14 +55,14 @@ func (c *Crowd) mark(who []byte, j *work.Job) bool {
 }
 
 // mayRun says whether a node may run a job: it holds this very definition, is not draining and has its labels.
-func (c *Crowd) mayRun(n *sharding.Node, j *work.Job) bool {
+func (c *View) mayRun(n *sharding.Node, j *work.Job) bool {
 	return !n.Draining && sharding.Matches(j.Labels, n.Labels) && c.Sets[n.Set].Holds(j.Name, j.Digest)
 }
 
 // owned are the jobs, of all that a node has, for which it goes first.
-func (c *Crowd) owned(all []*work.Job, id string) map[*work.Job]bool {
+func (c *View) owned(all []*work.Job, id string) map[*work.Job]bool {
 	owned := make(map[*work.Job]bool)
-	for _, y := range c.companies(all) {
+	for _, y := range c.placementGroups(all) {
 		self := indexOf(y.nodes, id)
 		if self < 0 {
 			continue
@@ -100,9 +100,9 @@ func indexOf(nodes []sharding.Node, id string) int {
 
 // Firsts are the nodes that go first for jobs: by hashing alone for those that are raced for or sharded, of which
 // there is not one such node.
-func (c *Crowd) Firsts(all []*work.Job) map[*work.Job]sharding.Node {
+func (c *View) Firsts(all []*work.Job) map[*work.Job]sharding.Node {
 	firsts := make(map[*work.Job]sharding.Node, len(all))
-	for _, y := range c.companies(all) {
+	for _, y := range c.placementGroups(all) {
 		for i, first := range sharding.Assign(y.keys, y.nodes) {
 			firsts[y.jobs[i]] = y.nodes[first]
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // fact is what registering one job brought to light: its cursor, or why it stays outside.
-type fact struct {
+type result struct {
 	job     *work.Job
 	cursor  int64
 	outside string
@@ -41,18 +41,18 @@ func (r *registrar) begun() {
 // are listed. Their texts are sent when the ledger lacks one of them. A partition whose master is unreachable keeps its own jobs outside: beside lane.ErrBreaker stand the facts of all others. A new job starts from now. Where another definition is stored, the newer revision
 // decides, and between equal ones the one that registers later; an older one counts again when no
 // other living node holds the stored one. What is wrong with one job keeps no other outside.
-func (r *registrar) register(ctx context.Context, list []*work.Job) ([]fact, error) {
-	wishes := make([]*Wish, len(list))
+func (r *registrar) register(ctx context.Context, list []*work.Job) ([]result, error) {
+	wishes := make([]*Registration, len(list))
 	for i, j := range list {
-		wishes[i] = &Wish{Job: j, Def: ledger.Definition{Job: j.Name, Digest: j.Digest, Revision: r.n.Revision, Generation: r.n.Generation}}
+		wishes[i] = &Registration{Job: j, Def: ledger.Definition{Job: j.Name, Digest: j.Digest, Revision: r.n.Revision, Generation: r.n.Generation}}
 	}
 	r.whole = false
-	var facts []fact
+	var facts []result
 	var some error // of partitions whose masters are unreachable
 	for range Rounds {
-		slices.SortFunc(wishes, func(a, b *Wish) int { return cmp.Or(a.Job.Part-b.Job.Part, a.Job.Index-b.Job.Index) })
-		var again []*Wish
-		for batch := range work.Batches(wishes, func(w *Wish) int { return w.Job.Part }) {
+		slices.SortFunc(wishes, func(a, b *Registration) int { return cmp.Or(a.Job.Part-b.Job.Part, a.Job.Index-b.Job.Index) })
+		var again []*Registration
+		for batch := range work.Batches(wishes, func(w *Registration) int { return w.Job.Part }) {
 			known, more, err := r.partition(ctx, batch)
 			facts, again = append(facts, known...), append(again, more...)
 			if err != nil && !errors.Is(err, lane.ErrBreaker) {
@@ -65,14 +65,14 @@ func (r *registrar) register(ctx context.Context, list []*work.Job) ([]fact, err
 		}
 	}
 	for _, w := range wishes {
-		facts = append(facts, fact{job: w.Job, outside: work.Moving})
+		facts = append(facts, result{job: w.Job, outside: work.Moving})
 	}
 	return facts, some
 }
 
 // partition makes wishes of one partition, and returns what is known of them, and those that are to be made again. lane.ErrBreaker is of this
 // one, or of one whose job is followed.
-func (r *registrar) partition(ctx context.Context, wishes []*Wish) (facts []fact, again []*Wish, err error) {
+func (r *registrar) partition(ctx context.Context, wishes []*Registration) (facts []result, again []*Registration, err error) {
 	part := wishes[0].Job.Part
 	var answers []ledger.Defined
 	err = r.n.Lanes.At("register", part, func() (err error) {
@@ -105,7 +105,7 @@ func (r *registrar) partition(ctx context.Context, wishes []*Wish) (facts []fact
 
 // follow asks to be told of the job that a registered one follows, and no more of the one that it followed
 // before. Its definition is stored by then: an event for a job that nobody knows is dropped.
-func (r *registrar) follow(ctx context.Context, w *Wish, f fact) (fact, error) {
+func (r *registrar) follow(ctx context.Context, w *Registration, f result) (result, error) {
 	if f.outside != "" || f.job.After == "" && w.after == "" {
 		return f, nil
 	}
@@ -133,7 +133,7 @@ func (r *registrar) tell(ctx context.Context, upstream, job string, what func(ct
 }
 
 // define asks once, and again after a look at the clock when Redis' clock is not what we believe.
-func (r *registrar) define(ctx context.Context, wishes []*Wish) ([]ledger.Defined, error) {
+func (r *registrar) define(ctx context.Context, wishes []*Registration) ([]ledger.Defined, error) {
 	for try := 0; ; try++ {
 		now := r.n.Clock.Now().Truncate(time.Millisecond)
 		defs := make([]ledger.Definition, len(wishes))
@@ -158,38 +158,38 @@ func (r *registrar) define(ctx context.Context, wishes []*Wish) ([]ledger.Define
 }
 
 // judge acts on one answer: a fact, or a wish that is to be made again as a replacement.
-func (r *registrar) judge(ctx context.Context, w *Wish, got ledger.Defined) (fact, bool) {
+func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defined) (result, bool) {
 	j := w.Job
 	switch got.Word {
 	case "created", "same", "replaced":
 		if got.Word == "replaced" {
 			r.n.Log.Info("definition replaced", "job", j.Name, "schedule", j.Schedule, "next", instant(got.Cursor))
 		}
-		return fact{job: j, cursor: got.Cursor}, true
+		return result{job: j, cursor: got.Cursor}, true
 	case "differs":
 	case "missing":
 		w.whole, r.whole = true, true // then the others are missing as well, most likely
-		return fact{}, false
+		return result{}, false
 	case "standby":
-		return fact{job: j, outside: work.Standby}, true
+		return result{job: j, outside: work.Standby}, true
 	default:
-		return fact{job: j, outside: work.Foreign}, true
+		return result{job: j, outside: work.Foreign}, true
 	}
 	old, err := jobs.ParseDefinition(got.Text)
 	if err == nil && old.Generation != r.n.Generation {
-		return fact{job: j, outside: work.Standby, detail: fmt.Sprintf("generation %q runs it, own %q", old.Generation, r.n.Generation)}, true
+		return result{job: j, outside: work.Standby, detail: fmt.Sprintf("generation %q runs it, own %q", old.Generation, r.n.Generation)}, true
 	}
 	if err == nil && !r.decides(ctx, j, r.fresh || r.outside[j] == work.Unregistered, got) {
-		return fact{job: j, outside: work.Superseded, rival: got.Digest, detail: fmt.Sprintf("stored revision %q, own %q", got.Revision, r.n.Revision)}, true
+		return result{job: j, outside: work.Superseded, rival: got.Digest, detail: fmt.Sprintf("stored revision %q, own %q", got.Revision, r.n.Revision)}, true
 	}
 	w.whole = !got.Stored
 	if err == nil {
 		err = w.Replaces(old, got.Digest, got.Cursor)
 	}
 	if err != nil {
-		return fact{job: j, outside: work.Foreign, detail: fmt.Sprintf("the stored definition: %v", err)}, true
+		return result{job: j, outside: work.Foreign, detail: fmt.Sprintf("the stored definition: %v", err)}, true
 	}
-	return fact{}, false
+	return result{}, false
 }
 
 // decides says whether this node's definition takes the place of a stored one of its own generation: the newer revision
@@ -197,7 +197,7 @@ func (r *registrar) judge(ctx context.Context, w *Wish, got ledger.Defined) (fac
 // and claims holds the stored one, older builds apart: the build that stored it may be gone. Never over another generation's:
 // that is for a promotion.
 func (r *registrar) decides(ctx context.Context, j *work.Job, fresh bool, stored ledger.Defined) bool {
-	if r.n.Standing.Cordon.Load() == nil { // else it would stop those who claim, and claims nothing itself
+	if r.n.Standing.Drain.Load() == nil { // else it would stop those who claim, and claims nothing itself
 		if own := r.n.Revision; own > stored.Revision || fresh && own == stored.Revision && !stored.Stored {
 			return true
 		}
@@ -212,13 +212,13 @@ func (r *registrar) decides(ctx context.Context, j *work.Job, fresh bool, stored
 // held says whether another living node holds a definition that was just found stored. The last beat may be older than
 // that: before it is believed that nobody does, the roster is read again, once for each answer of the ledger.
 func (r *registrar) held(ctx context.Context, name, digest string) bool {
-	if r.n.View.Crowd().Announced(name, digest, r.n.ID, r.rank()) {
+	if r.n.View.Load().Announced(name, digest, r.n.ID, r.rank()) {
 		return true
 	}
 	if r.around == nil {
 		call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
 		defer cancel()
-		c, _, _, err := LookAround(call, r.n.Ledger, r.n.Roster, r.n.View.Crowd(), r.n.Ledger.Partition(name))
+		c, _, _, err := ReadRoster(call, r.n.Ledger, r.n.Roster, r.n.View.Load(), r.n.Ledger.Partition(name))
 		if err != nil {
 			return true // as far as this node knows; it asks again
 		}
@@ -229,7 +229,7 @@ func (r *registrar) held(ctx context.Context, name, digest string) bool {
 
 // rank is the revision that decides over those before it: none, while an operator has drained this node.
 func (r *registrar) rank() string {
-	if r.n.Standing.Cordon.Load() != nil {
+	if r.n.Standing.Drain.Load() != nil {
 		return ""
 	}
 	return r.n.Revision
@@ -237,7 +237,7 @@ func (r *registrar) rank() string {
 
 // freed says whether a job is superseded by a definition that no living node holds any more.
 func (r *registrar) freed() bool {
-	c := r.n.View.Crowd()
+	c := r.n.View.Load()
 	for j, digest := range r.rivals {
 		if r.outside[j] == work.Superseded && !c.Announced(j.Name, digest, r.n.ID, r.rank()) {
 			return true

@@ -33,7 +33,7 @@ type registrar struct {
 	epoch   chan struct{}        // holds one signal: the epoch of promotions is another one
 	stirred chan struct{}        // holds one signal: the crowd is another one
 	whole   bool                 // of the registration that is made: texts are sent at once, the ledger lacks some
-	around  *Crowd               // the cluster as it was read after the answer that is being judged; nil: not yet
+	around  *View                // the cluster as it was read after the answer that is being judged; nil: not yet
 	idle    atomic.Bool          // all jobs are on standby
 	waiting waiting
 	kept    map[*work.Job]bool // on standby, and their definitions are stored
@@ -84,7 +84,7 @@ func (r *registrar) run(ctx context.Context) {
 		case <-r.epoch:
 			what, r.waiting.looks = tryAll, true
 		case <-r.n.Moves.ajar:
-			what = r.knock()
+			what = r.retrySealed()
 		case <-r.stirred:
 			if !r.freed() {
 				continue
@@ -158,9 +158,9 @@ func (r *registrar) once(ctx context.Context, what scope) error {
 	return left
 }
 
-// unheard takes an UnheardError out of err, tells of it, and returns its partitions.
+// unheard takes an UnreachableError out of err, tells of it, and returns its partitions.
 func (r *registrar) unheard(err *error) []int {
-	var e *ledger.UnheardError
+	var e *ledger.UnreachableError
 	if !errors.As(*err, &e) {
 		return nil
 	}
@@ -171,7 +171,7 @@ func (r *registrar) unheard(err *error) []int {
 
 // knock says what to try to see whether what a move has closed is open again: whatever was answered closed, and some job at
 // least.
-func (r *registrar) knock() scope {
+func (r *registrar) retrySealed() scope {
 	for _, j := range r.n.Jobs.All() {
 		if r.outside[j] != work.Standby {
 			r.outside[j] = cmp.Or(r.outside[j], work.Sealed)

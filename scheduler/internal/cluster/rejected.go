@@ -36,9 +36,9 @@ func (r *registrar) take() (now bool) {
 	return now
 }
 
-// Expelled is told by the agenda of a job that it cannot claim. It does not wait: the agenda must
+// Rejected is told by the agenda of a job that it cannot claim. It does not wait: the agenda must
 // not wait for a role that may be waiting for the agenda.
-func (r *registrar) Expelled(j *work.Job, why string) {
+func (r *registrar) Rejected(j *work.Job, why string) {
 	if why == work.Sealed {
 		r.n.Moves.Shut()
 	}

@@ -36,9 +36,9 @@ func (n *Cluster) myTurn(j *work.Job, key string, first bool, late time.Duration
 		return true
 	}
 	late = n.Lanes.Late(j.Part, late)
-	if late < n.Grace || n.Standing.Cordon.Load() != nil || !sharding.Matches(j.Labels, n.Labels) {
+	if late < n.Grace || n.Standing.Drain.Load() != nil || !sharding.Matches(j.Labels, n.Labels) {
 		return false
 	}
-	rank := slices.IndexFunc(sharding.Rank(key, n.View.Crowd().Holders(j)), func(x sharding.Node) bool { return x.ID == n.ID })
+	rank := slices.IndexFunc(sharding.Rank(key, n.View.Load().Holders(j)), func(x sharding.Node) bool { return x.ID == n.ID })
 	return late >= n.Grace+time.Duration(min(max(rank, 0), lane.TurnsMax))*turnEvery
 }

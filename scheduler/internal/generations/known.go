@@ -61,7 +61,7 @@ func Read(ctx context.Context, l *ledger.Ledger, roster *roster.Roster) (*Known,
 	if err != nil {
 		return nil, err
 	}
-	crowd, members, _, err := cluster.LookAround(ctx, l, roster, nil, l.All()...)
+	crowd, members, _, err := cluster.ReadRoster(ctx, l, roster, nil, l.All()...)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (k *Known) named(name string) *generation {
 }
 
 // announce notes what the living nodes hold, and which jobs none of them has.
-func (k *Known) announce(crowd *cluster.Crowd) {
+func (k *Known) announce(crowd *cluster.View) {
 	seen := make(map[string]bool) // sets, each of which is one generation's
 	for _, m := range k.members {
 		g, set := k.named(m.Generation), crowd.Sets[m.Set]

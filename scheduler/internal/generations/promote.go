@@ -145,9 +145,9 @@ func (p *promoter) done(makers []string, goals []*goal) bool {
 // goal is one job that is to be switched.
 type goal struct {
 	job    string
-	stored *ledger.Stored // nil for one that nobody has yet
-	want   *version       // nil for one that the generation does not have
-	wish   *cluster.Wish  // what it asks of the ledger
+	stored *ledger.Stored        // nil for one that nobody has yet
+	want   *version              // nil for one that the generation does not have
+	wish   *cluster.Registration // what it asks of the ledger
 }
 
 // goals are the jobs that are not the generation's yet, by name.

@@ -97,7 +97,7 @@ func (p *promoter) plan(g *goal) error {
 		}
 	}
 	d.Digest = def.Digest()
-	g.wish = &cluster.Wish{Job: &work.Job{Job: j, Schedule: schedule, Def: def, Digest: d.Digest}, Def: d}
+	g.wish = &cluster.Registration{Job: &work.Job{Job: j, Schedule: schedule, Def: def, Digest: d.Digest}, Def: d}
 	if g.stored == nil {
 		return nil
 	}

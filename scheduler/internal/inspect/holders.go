@@ -26,7 +26,7 @@ type Holding struct {
 
 // Holders takes all jobs there are: who goes first for one depends on the others.
 func Holders(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, all []ledger.Stored) (map[string]Holding, error) {
-	around, members, _, err := cluster.LookAround(ctx, l, roster, nil, partitions(l, all)...)
+	around, members, _, err := cluster.ReadRoster(ctx, l, roster, nil, partitions(l, all)...)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func Holders(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, all [
 }
 
 // noNode says why none of the living nodes can run a job.
-func noNode(c *cluster.Crowd, j *work.Job, h Holding) string {
+func noNode(c *cluster.View, j *work.Job, h Holding) string {
 	switch held := c.Digests(j.Name); {
 	case slices.Contains(held, j.Digest) && !c.Runs(j.Name, j.Digest, j.Labels):
 		return "no living node that holds it has its labels"
@@ -84,7 +84,7 @@ func noNode(c *cluster.Crowd, j *work.Job, h Holding) string {
 // HeldBy are the names of the living nodes that hold a job and may register it, in whatever definition, draining ones too. unclear counts
 // the nodes of which it cannot be read.
 func HeldBy(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, job string) (names []string, unclear int, err error) {
-	around, members, foreign, err := cluster.LookAround(ctx, l, roster, nil, l.Partition(job))
+	around, members, foreign, err := cluster.ReadRoster(ctx, l, roster, nil, l.Partition(job))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -104,13 +104,13 @@ func HeldBy(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, job st
 // Idle is how many jobs a node holds and does not claim: another definition is stored, of its generation or of another one.
 type Idle struct{ Superseded, Standby int }
 
-// IdleJobs counts them for each set of definitions; beside an UnheardError, among the jobs that are heard.
+// IdleJobs counts them for each set of definitions; beside an UnreachableError, among the jobs that are heard.
 func IdleJobs(ctx context.Context, l *ledger.Ledger, roster *roster.Roster) (map[string]Idle, error) {
 	all, left := l.Jobs(ctx)
-	if left != nil && !errors.As(left, new(*ledger.UnheardError)) {
+	if left != nil && !errors.As(left, new(*ledger.UnreachableError)) {
 		return nil, left
 	}
-	around, members, _, err := cluster.LookAround(ctx, l, roster, nil, partitions(l, all)...)
+	around, members, _, err := cluster.ReadRoster(ctx, l, roster, nil, partitions(l, all)...)
 	if err != nil {
 		return nil, err
 	}

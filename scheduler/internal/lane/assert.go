@@ -22,7 +22,7 @@ type recalled struct {
 }
 
 // outcomes of telling, by how many runs they came to.
-type toldOf struct{ restored, left, lost int }
+type reported struct{ restored, left, lost int }
 
 // assert tells a server of all runs of this node in partitions that it has newly, those later alone that are left to be told again, and
 // says whether all are in place. With last, what others would have to account for first is not waited for any longer.
@@ -37,7 +37,7 @@ func (f *failover) assert(ctx context.Context, server string, last bool) bool {
 	if last {
 		rounds = 3 // a cursor may move while the gap before it is told
 	}
-	var sum toldOf
+	var sum reported
 	for range rounds {
 		left, got, err := f.tell(ctx, server, last)
 		if err != nil {
@@ -76,7 +76,7 @@ func (f *failover) each(server string, do func(*epoch)) {
 }
 
 // say says what came of telling.
-func (f *failover) say(sum toldOf, last bool) {
+func (f *failover) say(sum reported, last bool) {
 	if sum.restored > 0 {
 		f.l.Log.Warn("Redis had lost runs of this node; they are restored", "runs", sum.restored)
 	}
@@ -92,7 +92,7 @@ func (f *failover) say(sum toldOf, last bool) {
 }
 
 // tell tells once, of all runs or of those that are left of this server, and returns which are to be told again.
-func (f *failover) tell(ctx context.Context, server string, last bool) (left map[string]int64, got toldOf, err error) {
+func (f *failover) tell(ctx context.Context, server string, last bool) (left map[string]int64, got reported, err error) {
 	l := f.l.Ledger.At(server)
 	left = make(map[string]int64)
 	for _, batch := range f.batches(server) {
@@ -110,7 +110,7 @@ func (f *failover) tell(ctx context.Context, server string, last bool) (left map
 				if c.end != nil {
 					ends = append(ends, *c.end)
 				}
-			case retold(a.Word):
+			case restored(a.Word):
 				left[c.g.Lease.Run] = a.Cursor
 			case a.Word != ledger.Ended && c.end == nil:
 				got.lost++
@@ -145,7 +145,7 @@ func (f *failover) tellOf(ctx context.Context, l *ledger.Ledger, server string, 
 
 // retold says whether a run with this answer is to be told again: its tick lies behind others, or its job is being
 // registered again, or there was no answer.
-func retold(w ledger.Word) bool {
+func restored(w ledger.Status) bool {
 	return w == ledger.Behind || w == ledger.OtherDef || w == ledger.NoSuchJob || w == ""
 }
 
@@ -215,7 +215,7 @@ func (f *failover) assertion(c recalled, last bool) ledger.Assertion {
 	f.mu.Unlock()
 	if last && cursor != 0 && j.Schedule != nil {
 		count, until := j.Schedule.Count(time.UnixMilli(cursor), time.UnixMilli(l.Tick))
-		a.Gap = &ledger.Pass{First: cursor, Last: cmp.Or(work.Millis(until), cursor), Count: int64(count)}
+		a.Gap = &ledger.SkippedRange{First: cursor, Last: cmp.Or(work.Millis(until), cursor), Count: int64(count)}
 	}
 	return a
 }

@@ -73,7 +73,7 @@ func (c *cursors) answered(b *work.Batch, sent int64) {
 	for i, a := range b.Answers {
 		h, claim := c.of(b.Jobs[i]), &b.Claims[i]
 		switch {
-		case a.Verdict == ledger.Moved, !claim.Pending && (a.Verdict == ledger.Opened || a.Verdict == ledger.Skipped || a.Verdict == ledger.Passed):
+		case a.Verdict == ledger.Stale, !claim.Pending && (a.Verdict == ledger.Opened || a.Verdict == ledger.Skipped || a.Verdict == ledger.Passed):
 			h.cursor, h.at = a.Cursor, sent
 		case a.Verdict == ledger.Held && !claim.Pending && claim.From != 0:
 			h.cursor, h.at = claim.From, sent
@@ -115,14 +115,14 @@ func (c *cursors) overdue(jobs *work.Jobs, late []ledger.Late, now int64) {
 
 // recollect is what a Redis is told of a job where the one before it was heard of last at an instant, ms; false when there is nothing to
 // tell. A tick that came due before that may have been another node's, unless it was seen overdue or this node asks for it.
-func (c *cursors) recollect(j *work.Job, last int64, fresh time.Duration) (r ledger.Recollection, some bool) {
+func (c *cursors) recollect(j *work.Job, last int64, fresh time.Duration) (r ledger.KnownCursor, some bool) {
 	c.mu.Lock()
 	h := *c.of(j)
 	c.mu.Unlock()
 	if h.cursor == 0 || j.Schedule == nil {
 		return r, false
 	}
-	r = ledger.Recollection{Job: j.Name, Digest: j.Digest, Cursor: h.cursor, Heard: true}
+	r = ledger.KnownCursor{Job: j.Name, Digest: j.Digest, Cursor: h.cursor, Heard: true}
 	if h.cursor < last && h.asked != h.cursor && h.at < last-fresh.Milliseconds() {
 		r.Cursor, r.Heard = work.Millis(j.Schedule.Next(time.UnixMilli(last-1))), false
 	}

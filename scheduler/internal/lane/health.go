@@ -89,7 +89,7 @@ func (h *Health) Fail(role string, err error) {
 	if errors.Is(err, locking.ErrUnreachable) {
 		now := time.Now()
 		h.blind = h.blind || role == roleSweep || role == roleClaim
-		if redisconn.Deaf(err) {
+		if redisconn.ReadOnly(err) {
 			if h.deaf.again(err) {
 				h.log.Warn("Redis takes no writes: it loads its data, is a replica or lacks replicas; nothing is claimed until it does, and what runs ends before its lease",
 					"error", err, "for", time.Since(h.deaf.since).Round(time.Millisecond))
@@ -173,7 +173,7 @@ func (h *Health) late(by time.Duration) time.Duration {
 
 // unanswered has a Cluster's client look who is master of what now: for the partitions of a master that died, none but their own
 // calls fail.
-func (h *Health) unanswered(err error) { redisconn.LookAgain(context.Background(), h.client, err) }
+func (h *Health) unanswered(err error) { redisconn.Refresh(context.Background(), h.client, err) }
 
 // Trouble is what is wrong with Redis, nil when nothing is.
 func (h *Health) Trouble() error {
@@ -191,14 +191,14 @@ func (h *Health) Trouble() error {
 
 // Strangers says, at a change and no more often than sayAgain, how many records there are that
 // this version does not understand. One role uses it.
-type Strangers struct {
+type UnknownFormats struct {
 	Log   *slog.Logger
 	count int
 	said  time.Time
 }
 
 // Note says that there are so many somewhere.
-func (s *Strangers) Note(n int, what string) {
+func (s *UnknownFormats) Note(n int, what string) {
 	if n == 0 || n == s.count || time.Since(s.said) < sayAgain {
 		return
 	}

@@ -45,7 +45,7 @@ type Runs interface {
 // Listener is told of runs of other nodes that were ended, and of ticks that no node can run.
 type Listener interface {
 	Abandoned(l ledger.Lease)
-	Missed(job string, p ledger.Pass)
+	Missed(job string, p ledger.SkippedRange)
 }
 
 // Config is what lanes need.

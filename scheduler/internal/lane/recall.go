@@ -84,7 +84,7 @@ func (f *failover) recallOf(ctx context.Context, server string, list []*work.Job
 	if err != nil {
 		return nil, err
 	}
-	var gaps []ledger.Recollection
+	var gaps []ledger.KnownCursor
 	for _, a := range again {
 		if a.Word == ledger.Behind {
 			behind = append(behind, told[a.At])
@@ -99,7 +99,7 @@ func (f *failover) recallOf(ctx context.Context, server string, list []*work.Job
 }
 
 // recollections are what this node knows of where jobs stood, and of which jobs.
-func (f *failover) recollections(list []*work.Job, last int64) (told []*work.Job, batch []ledger.Recollection) {
+func (f *failover) recollections(list []*work.Job, last int64) (told []*work.Job, batch []ledger.KnownCursor) {
 	for _, j := range list {
 		if r, some := f.l.lanes.cursors.recollect(j, last, 2*f.l.SweepEvery); some {
 			told, batch = append(told, j), append(batch, r)
@@ -135,7 +135,7 @@ func (f *failover) levelOf(ctx context.Context, server string, list []*work.Job,
 	if err != nil {
 		return err
 	}
-	var gaps []ledger.Recollection
+	var gaps []ledger.KnownCursor
 	for _, a := range again {
 		r := batch[a.At]
 		r.Gap = gapOf(told[a.At], a.Cursor, r.Cursor)
@@ -148,13 +148,13 @@ func (f *failover) levelOf(ctx context.Context, server string, list []*work.Job,
 }
 
 // gapOf are the ticks from one instant up to another one, ms. The first counts as one.
-func gapOf(j *work.Job, from, to int64) *ledger.Pass {
+func gapOf(j *work.Job, from, to int64) *ledger.SkippedRange {
 	count, until := j.Schedule.Count(time.UnixMilli(from), time.UnixMilli(to))
-	return &ledger.Pass{First: from, Last: cmp.Or(work.Millis(until), from), Count: int64(count)}
+	return &ledger.SkippedRange{First: from, Last: cmp.Or(work.Millis(until), from), Count: int64(count)}
 }
 
 // remind tells once of jobs of one partition, whose own trouble keeps no other waiting.
-func (f *failover) remind(ctx context.Context, server string, batch []ledger.Recollection) ([]ledger.Recalled, error) {
+func (f *failover) remind(ctx context.Context, server string, batch []ledger.KnownCursor) ([]ledger.Recalled, error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}

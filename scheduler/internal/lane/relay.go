@@ -16,15 +16,15 @@ import (
 // relay brings word of ticks of a lane's jobs to those that follow them. One goroutine at a time uses it.
 type relay struct {
 	l          *Lane
-	told       told
+	told       notified
 	waited     map[string]unheldSince // followers that nobody alive holds as they are stored, for half a minute after the ledger said so
 	saidUnheld map[string]time.Time   // followers that nobody alive holds: when it was said
 	saidFull   time.Time              // that a follower cannot be told
-	strange    Strangers
+	strange    UnknownFormats
 }
 
 func newRelay(l *Lane) *relay {
-	return &relay{l: l, waited: make(map[string]unheldSince), saidUnheld: make(map[string]time.Time), strange: Strangers{Log: l.Log}}
+	return &relay{l: l, waited: make(map[string]unheldSince), saidUnheld: make(map[string]time.Time), strange: UnknownFormats{Log: l.Log}}
 }
 
 // bring brings word of ticks to the jobs that follow theirs. Any node may, for a repeated word changes
@@ -118,7 +118,7 @@ type unheldSince struct{ since, asked time.Time }
 // word tells one follower, and returns its answer. A success waits first, for a follower that nobody who lives and claims holds in the
 // definition that is stored: nodes may know the job by its name and have none of their generation. Those who have just joined are
 // about to store what they hold, so old word is no reason to believe that they cannot.
-func (r *relay) word(ctx context.Context, asks *round, e ledger.Event, job string, now int64) (word ledger.Word) {
+func (r *relay) word(ctx context.Context, asks *round, e ledger.Event, job string, now int64) (word ledger.Status) {
 	w := r.waited[job]
 	if e.Outcome == jobs.OutcomeSucceeded {
 		e.Holders = r.l.Nodes.Digests(job)

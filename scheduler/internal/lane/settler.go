@@ -203,7 +203,7 @@ var errDetach = errors.New("the partition's master is to be told of its runs")
 
 // persist asks until the server that knows the runs has taken their ends. While it does not, they hold no slots on a Cluster, nor do those
 // behind them.
-func (s *settler) persist(giveUp context.Context, batch []settling, reports []ledger.Report, detached bool) ([]ledger.Word, error) {
+func (s *settler) persist(giveUp context.Context, batch []settling, reports []ledger.Report, detached bool) ([]ledger.Status, error) {
 	part := batch[0].Grant.Job.Part
 	var doubt doubt
 	defer doubt.end()
@@ -265,7 +265,7 @@ func (s *settler) free(batch []settling, piles map[int]*pile) {
 }
 
 // settle asks once. The answer of a server that is none any more counts for nothing.
-func (l *Lane) settle(batch []settling, reports []ledger.Report, part int) ([]ledger.Word, error) {
+func (l *Lane) settle(batch []settling, reports []ledger.Report, part int) ([]ledger.Status, error) {
 	f := l.failover
 	server, waits := f.keeps(part)
 	for _, r := range reports {

@@ -22,9 +22,9 @@ import (
 // follow others, and puts off jobs that no living node can run.
 type sweep struct {
 	round
-	gaze   *ledger.Gaze
-	seen   map[string]sighting // lapsed leases, by run
-	writes writes              // of a master of a Cluster
+	gaze   *ledger.Scanner
+	seen   map[string]lapsedLease // lapsed leases, by run
+	writes writes                 // of a master of a Cluster
 
 	relay             *relay
 	noNode            map[string]noNode    // jobs that no living node can run
@@ -32,13 +32,13 @@ type sweep struct {
 	beside            sync.WaitGroup       // of what the sweep does not wait for
 	probing, relaying atomic.Bool          // that is under way
 
-	strange, unreaped Strangers
+	strange, unreaped UnknownFormats
 }
 
 func newSweep(l *Lane) *sweep {
 	return &sweep{
-		round: round{l: l}, gaze: l.Ledger.NewGaze(), seen: make(map[string]sighting), relay: newRelay(l), noNode: make(map[string]noNode), looked: make(map[string]time.Time),
-		strange: Strangers{Log: l.Log}, unreaped: Strangers{Log: l.Log},
+		round: round{l: l}, gaze: l.Ledger.NewScanner(), seen: make(map[string]lapsedLease), relay: newRelay(l), noNode: make(map[string]noNode), looked: make(map[string]time.Time),
+		strange: UnknownFormats{Log: l.Log}, unreaped: UnknownFormats{Log: l.Log},
 	}
 }
 
@@ -156,8 +156,8 @@ func (s *sweep) once(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, 2*l.MaxSkew)
 	defer cancel()
 	now := l.Clock.Now().UnixMilli()
-	found, err := s.gaze.Look(call, now, l.Grace.Milliseconds(), parts...)
-	if left := (*ledger.UnheardError)(nil); errors.As(err, &left) && redisconn.OfSlot(left.Err) { // one that moves hides no other
+	found, err := s.gaze.Scan(call, now, l.Grace.Milliseconds(), parts...)
+	if left := (*ledger.UnreachableError)(nil); errors.As(err, &left) && redisconn.OfSlot(left.Err) { // one that moves hides no other
 		parts, err = slices.DeleteFunc(parts, func(p int) bool { return slices.Contains(left.Parts, p) }), nil
 	}
 	if s.failed = err; err != nil {
@@ -174,7 +174,7 @@ func (s *sweep) once(ctx context.Context) {
 	}
 	found.Late = s.runnable(call, found.Late, now)
 	if len(found.Late)+len(found.Pending) > 0 {
-		l.Inbox.Tell(agenda.Found{Finding: found, Parts: parts})
+		l.Inbox.Tell(agenda.Found{ScanResult: found, Parts: parts})
 	}
 	s.reap(call, s.ripe(call, found.Lapsed))
 	s.tell(ctx, call, found.Events, now)
@@ -230,7 +230,7 @@ func (s *sweep) reap(ctx context.Context, ripe []ledger.Lease) {
 
 // reaped says which runs were abandoned, tells the agenda that their jobs are free, and returns how many records
 // are not understood.
-func (s *sweep) reaped(batch []ledger.Lease, words []ledger.Word) (foreign int) {
+func (s *sweep) reaped(batch []ledger.Lease, words []ledger.Status) (foreign int) {
 	var free []*work.Job
 	for i, l := range batch {
 		switch words[i] {

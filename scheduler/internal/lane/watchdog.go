@@ -69,7 +69,7 @@ func (w *watchdog) trouble() error {
 }
 
 // sweep takes up what a sweep has found.
-func (w *watchdog) sweep(ctx context.Context, f ledger.Finding) {
+func (w *watchdog) sweep(ctx context.Context, f ledger.ScanResult) {
 	now := time.Now()
 	if now.Sub(w.swept) > foundWithin {
 		clear(w.due)

@@ -56,7 +56,7 @@ func TestWatchdog(t *testing.T) {
 
 // sweeps plays sweeps that find jobs late.
 func sweeps(t *testing.T, w *watchdog, d time.Duration, late ...string) {
-	var f ledger.Finding
+	var f ledger.ScanResult
 	for _, job := range late {
 		f.Late = append(f.Late, ledger.Late{Job: job, Cursor: 946684800000})
 	}
@@ -113,7 +113,7 @@ func TestWatchdogOfLapsedLeases(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWatchdog(func(string) (string, bool) { return "", false }, nil, slog.New(slog.DiscardHandler))
-			lapsed := ledger.Finding{Lapsed: []ledger.Lease{{Run: "r1", Job: "job", TTL: 15_000, Until: 100_000}}}
+			lapsed := ledger.ScanResult{Lapsed: []ledger.Lease{{Run: "r1", Job: "job", TTL: 15_000, Until: 100_000}}}
 			for second := range 60 {
 				if w.sweep(t.Context(), lapsed); alone {
 					w.leave("r1")

@@ -81,7 +81,7 @@ func (l *Ledger) stored(ctx context.Context, p int) ([]string, error) {
 	k := l.keys[p]
 	names, err := l.client.HKeys(ctx, k.jobs).Result()
 	if err != nil {
-		return nil, redisconn.Explain("look what is in the partition", err)
+		return nil, redisconn.Classify("look what is in the partition", err)
 	}
 	all := make([]string, 0, len(names)+len(k.all()))
 	for _, name := range names {
@@ -211,7 +211,7 @@ func (l *Ledger) adopt(ctx context.Context, p int, id string, number int64, b pa
 	word, err := adoptScript.Run(ctx, l.client, ks, args...).Text()
 	switch {
 	case err != nil:
-		return redisconn.Explain(op, err)
+		return redisconn.Classify(op, err)
 	case word == "done":
 		return nil
 	case word == "stale":
@@ -240,7 +240,7 @@ func (l *Ledger) WipePartition(ctx context.Context, p int, id, state string) err
 	for some := range slices.Chunk(gone, adoptValues) {
 		word, err := wipeScript.Run(ctx, l.client, append([]string{l.keys[p].gate}, some...), state, id).Text()
 		if err != nil {
-			return redisconn.Explain("wipe", err)
+			return redisconn.Classify("wipe", err)
 		}
 		if word != "done" {
 			return fmt.Errorf("%w: wipe partition %d at %s: its gate is %q; `move status` shows the next step", ErrRefused, p, redisconn.Addr(l.client), word)

@@ -46,15 +46,15 @@ func (l *Ledger) announce(ctx context.Context, generation, revision string, chun
 	if err == nil {
 		err = refused(reply, 0)
 	}
-	return texts(reply), redisconn.Explain("announce definitions", err)
+	return texts(reply), redisconn.Classify("announce definitions", err)
 }
 
 // Held reads chunks by their digests, of some partitions. Those that are not stored, or are damaged, are left out. Beside an
-// UnheardError stand those of the other partitions.
+// UnreachableError stand those of the other partitions.
 func (l *Ledger) Held(ctx context.Context, digests map[int][]string) (map[string]map[string]string, error) {
 	var mu sync.Mutex
 	held := make(map[string]map[string]string)
-	err := l.unheard(ctx, l.patience(ctx), "read what nodes hold", slices.Sorted(maps.Keys(digests)), func(ctx context.Context, parts []int) error {
+	err := l.eachReachable(ctx, l.queueTimeout(ctx), "read what nodes hold", slices.Sorted(maps.Keys(digests)), func(ctx context.Context, parts []int) error {
 		for _, part := range parts {
 			_, err := l.eachChunk(ctx, part, digests[part], func(digest string, jobs map[string]string, _ int64) {
 				mu.Lock()
@@ -126,11 +126,11 @@ func (a Announced) newer(b Announced) int {
 // Newer says whether a is the definition that counts of two of a job: that of the newer revision, of equal ones that which was announced later.
 func (a Announced) Newer(b Announced) bool { return a.newer(b) > 0 }
 
-// Announced reads the definitions of all generations, each once, by job. Beside an UnheardError stand those of the other partitions.
+// Announced reads the definitions of all generations, each once, by job. Beside an UnreachableError stand those of the other partitions.
 func (l *Ledger) Announced(ctx context.Context) ([]Announced, error) {
 	var all []Announced
 	got := make([][]Announced, len(l.keys))
-	err := l.unheard(ctx, l.patience(ctx), "read what generations hold", l.All(), func(ctx context.Context, parts []int) (err error) {
+	err := l.eachReachable(ctx, l.queueTimeout(ctx), "read what generations hold", l.All(), func(ctx context.Context, parts []int) (err error) {
 		for _, p := range parts {
 			if got[p], err = l.announcedIn(ctx, p); err != nil {
 				return err
@@ -141,7 +141,7 @@ func (l *Ledger) Announced(ctx context.Context) ([]Announced, error) {
 	for _, of := range got {
 		all = append(all, of...)
 	}
-	if err != nil && !errors.As(err, new(*UnheardError)) {
+	if err != nil && !errors.As(err, new(*UnreachableError)) {
 		return nil, err
 	}
 	slices.SortFunc(all, func(a, b Announced) int {
@@ -200,7 +200,7 @@ func (l *Ledger) store(ctx context.Context, part int, digests []string, text fun
 	if err == nil {
 		err = refused(reply, 0)
 	}
-	return texts(reply), redisconn.Explain("store definitions", err)
+	return texts(reply), redisconn.Classify("store definitions", err)
 }
 
 // Definitions reads definitions of one partition by their digests. Those that are not stored are left out.

@@ -27,7 +27,7 @@ type JobBooks struct {
 
 // LeftAlone is something in the namespace that this version does not understand: written by a newer
 // one, or not by a node at all.
-type LeftAlone struct {
+type UnknownFormat struct {
 	Key  string `json:"key"`
 	What string `json:"what"`
 	Job  string `json:"-"` // "" where it is not known
@@ -36,7 +36,7 @@ type LeftAlone struct {
 
 // Unread is what a reading of the books came across and could not read.
 type Unread struct {
-	LeftAlone []LeftAlone
+	LeftAlone []UnknownFormat
 	// Unverified are the jobs, by name, that cannot be checked, because their entry, their definition
 	// or their history cannot be read.
 	Unverified []string
@@ -149,7 +149,7 @@ func (g *page) read(u *Unread, f func(JobBooks)) {
 
 // leave notes what cannot be read, and that the job can therefore not be verified.
 func (u *Unread) leave(key, job, kind string, err error) {
-	u.LeftAlone = append(u.LeftAlone, LeftAlone{Key: key, What: err.Error(), Job: job, Kind: kind})
+	u.LeftAlone = append(u.LeftAlone, UnknownFormat{Key: key, What: err.Error(), Job: job, Kind: kind})
 	u.Unverified = append(u.Unverified, job)
 }
 
@@ -159,7 +159,7 @@ func (u *Unread) parse(key, job string, records []string) []Row {
 	for i, record := range records {
 		row, err := parseRow(job, record)
 		if err != nil {
-			u.LeftAlone = append(u.LeftAlone, LeftAlone{Key: key, What: fmt.Sprintf("row %d of %s: %v", i+1, job, err), Job: job, Kind: "row"})
+			u.LeftAlone = append(u.LeftAlone, UnknownFormat{Key: key, What: fmt.Sprintf("row %d of %s: %v", i+1, job, err), Job: job, Kind: "row"})
 			continue
 		}
 		rows = append(rows, row)
@@ -170,7 +170,7 @@ func (u *Unread) parse(key, job string, records []string) []Row {
 // unreadable notes records of runs that cannot be read, once, though every page of a partition has them.
 func (u *Unread) unreadable(key string) func(error) {
 	return func(err error) {
-		left := LeftAlone{Key: key, What: err.Error(), Kind: "run"}
+		left := UnknownFormat{Key: key, What: err.Error(), Kind: "run"}
 		if !slices.Contains(u.LeftAlone, left) {
 			u.LeftAlone = append(u.LeftAlone, left)
 		}

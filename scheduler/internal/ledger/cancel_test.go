@@ -10,7 +10,7 @@ import (
 
 func TestCancel(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		cancel := func(job, run string, want Word, refused error) {
+		cancel := func(job, run string, want Status, refused error) {
 			t.Helper()
 			if got, err := r.led.Cancel(t.Context(), job, run, "ann|b", "too\nlong"); got != want || !errors.Is(err, refused) {
 				t.Fatalf("cancel of %s: %s, %v, want %s, %v", run, got, err, want, refused)
@@ -27,7 +27,7 @@ func TestCancel(t *testing.T) {
 		cancel("a", "r1", Told, nil)
 		cancel("a", "r1", Told, nil)
 		want := Cancel{Run: "r1", Author: "ann/b", Reason: "too long"}
-		if found := must(r.led.NewGaze().Look(t.Context(), r.now, 0)).Cancels; len(found) != 1 || found[0] != want {
+		if found := must(r.led.NewScanner().Scan(t.Context(), r.now, 0)).Cancels; len(found) != 1 || found[0] != want {
 			t.Errorf("a look finds %+v, want %+v", found, want)
 		}
 		r.settle(t, Settled, "a", "r1", jobs.OutcomeCancelled)
@@ -42,7 +42,7 @@ func TestCancel(t *testing.T) {
 		cancel("b", "t", "", ErrUnknownRun)
 		cancel("a", "t", Cancelled, nil)
 		cancel("a", "t", Cancelled, nil)
-		r.want(t, Moved, pendingClaim("a", "t"))
+		r.want(t, Stale, pendingClaim("a", "t"))
 		row := r.rows(t, "a")[2]
 		if row.Run != "t" || row.Request != "t" || row.Reason != "cancelled by ann/b: too long" || row.Tries != 0 || row.Token != 0 || row.At != r.now {
 			t.Errorf("row is %+v", row)
@@ -101,7 +101,7 @@ func TestCancelOfWhatWaits(t *testing.T) {
 			t.Errorf("busy %+v, want from the grant at %d to %d", e.Busy, granted, r.now)
 		}
 		last := (r.now - noon) / 1000
-		r.want(t, Moved, queued(passing("a", "r2", last, late(2, last-1))))
+		r.want(t, Stale, queued(passing("a", "r2", last, late(2, last-1))))
 		r.complete(t, jobs.OutcomeSucceeded, queued(passing("a", "r2", last, overlapped(2, last-1))))
 		r.relayAll(t)
 		must(r.led.Cancel(t.Context(), "a", must(r.led.Rerun(t.Context(), "a", "r2")), "ann", ""))

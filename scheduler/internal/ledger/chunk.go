@@ -79,7 +79,7 @@ func parseChunk(digest, record string) (held map[string]string, since int64, err
 	since = f.int()
 	text := f.text()
 	if f.bad != nil || chunkDigest(text) != digest {
-		return nil, 0, fmt.Errorf("%w: chunk %s holds something else", ErrForeign, digest)
+		return nil, 0, fmt.Errorf("%w: chunk %s holds something else", ErrUnknownFormat, digest)
 	}
 	held = make(map[string]string, strings.Count(text, "=")) // the texts share the record's memory
 	for pair := range strings.SplitSeq(text, ",") {

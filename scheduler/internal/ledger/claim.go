@@ -27,7 +27,7 @@ const (
 	Passed
 	// Moved: the cursor stands at Cursor, or what the claim passes does not fit Pause and Busy, or
 	// the pending run is gone. Plan anew.
-	Moved
+	Stale
 	// Early: the tick is not due by Redis' clock; ask again when it is.
 	Early
 	// Held: another run holds the job, or a pause holds a pending run; what waits is to be asked for
@@ -45,7 +45,7 @@ const (
 )
 
 var verdicts = map[string]Verdict{
-	"granted": Granted, "opened": Opened, "skipped": Skipped, "passed": Passed, "moved": Moved, "early": Early, "held": Held,
+	"granted": Granted, "opened": Opened, "skipped": Skipped, "passed": Passed, "moved": Stale, "early": Early, "held": Held,
 	"superseded": Superseded, "unknown": Unknown, "closed": Closed, "foreign": Foreign,
 }
 
@@ -85,7 +85,7 @@ const (
 )
 
 // Pass is ticks in a row that will not be run, recorded as one row.
-type Pass struct {
+type SkippedRange struct {
 	Outcome     jobs.Outcome // missed, skipped or paused
 	Reason      string       // one of the Reason constants
 	First, Last int64        // ms
@@ -130,10 +130,10 @@ type Claim struct {
 	// Drop records a pending run as missed for this reason instead of running it, if it follows another
 	// job's and nobody was granted it yet, or is a tick of the job's own that was handed back.
 	Drop    string
-	From    int64  // the cursor the caller sees, ms
-	Passes  []Pass // ticks from From on that will not run, without a gap between them
-	Tick    int64  // to run, ms, the one after the passes; 0: none
-	Next    int64  // where the cursor goes, ms; 0 when the schedule has no more
+	From    int64          // the cursor the caller sees, ms
+	Passes  []SkippedRange // ticks from From on that will not run, without a gap between them
+	Tick    int64          // to run, ms, the one after the passes; 0: none
+	Next    int64          // where the cursor goes, ms; 0 when the schedule has no more
 	Trigger jobs.Trigger
 }
 
@@ -168,7 +168,7 @@ func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim
 	args := head.appendTo(make([]string, 0, claimArgsSize+claimsSize(batch)))
 	reply, unconfirmed, err := l.claim(ctx, k, append(ks, k.gate), appendClaims(args, batch))
 	if err != nil {
-		return nil, redisconn.Explain("claim", err)
+		return nil, redisconn.Classify("claim", err)
 	}
 	if err := refused(reply, now); err != nil {
 		return nil, err

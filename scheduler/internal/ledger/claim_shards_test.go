@@ -35,7 +35,7 @@ func TestCancelATick(t *testing.T) {
 		if a := r.want(t, Passed, shardClaim("a", "x", 4)); a.Detail != "cancelled,cancelled by ann: why" {
 			t.Errorf("answered %+v", a)
 		}
-		r.want(t, Moved, shardClaim("a", "x", 4))
+		r.want(t, Stale, shardClaim("a", "x", 4))
 		r.settle(t, Settled, "a", "x.1", jobs.OutcomeCancelled)
 		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "x.2"}}))
 		r.sound(t)
@@ -71,7 +71,7 @@ func TestOpenTickOfANewerVersion(t *testing.T) {
 			r.want(t, Foreign, shardClaim("a", "x", 1))
 			r.want(t, Foreign, sharded(3, pendingClaim("a", "x")))
 			for _, run := range []string{"x", "x.1"} {
-				if _, err := r.led.Cancel(t.Context(), "a", run, "", ""); !errors.Is(err, ErrForeign) {
+				if _, err := r.led.Cancel(t.Context(), "a", run, "", ""); !errors.Is(err, ErrUnknownFormat) {
 					t.Errorf("cancel of %s: %v", run, err)
 				}
 			}

@@ -50,7 +50,7 @@ func TestClaimIsRefused(t *testing.T) {
 		r.want(t, Early, tickClaim("a", "r", 1))
 		r.pass(t, 5500*time.Millisecond)
 		r.want(t, Unknown, tickClaim("nobody", "r", 1))
-		if a := r.want(t, Moved, tickClaim("a", "r", 2)); a.Cursor != noon+1000 {
+		if a := r.want(t, Stale, tickClaim("a", "r", 2)); a.Cursor != noon+1000 {
 			t.Errorf("moved to %d", a.Cursor)
 		}
 		if a := r.want(t, Superseded, other); a.Detail != "d-second" {
@@ -139,7 +139,7 @@ func TestPassesLeadToTheTick(t *testing.T) {
 			bad := good
 			bad.Passes = slices.Clone(good.Passes)
 			change(&bad)
-			if a := r.claim(t, bad); a.Verdict != Moved || a.Cursor != noon+1000 {
+			if a := r.claim(t, bad); a.Verdict != Stale || a.Cursor != noon+1000 {
 				t.Errorf("%s: %+v", name, a)
 			}
 		}
@@ -168,15 +168,15 @@ func TestClaimAskedAgain(t *testing.T) {
 			t.Errorf("a lapsed lease has %s left", again.Left)
 		}
 		others := must(r.led.Claim(t.Context(), Claimer{ID: "n2"}, r.now, []Claim{tickClaim("a", "r1", 1)}))
-		if others[0].Verdict != Moved {
+		if others[0].Verdict != Stale {
 			t.Errorf("another node is answered %+v", others[0])
 		}
 		ask := tickClaim("a", "r1", 1)
 		ask.From = 0 // a mere question
 		r.want(t, Granted, ask)
 		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
-		r.want(t, Moved, tickClaim("a", "r1", 1))
-		r.want(t, Moved, ask)
+		r.want(t, Stale, tickClaim("a", "r1", 1))
+		r.want(t, Stale, ask)
 		r.sound(t)
 	})
 }

@@ -75,7 +75,7 @@ func (j *twinJob) row(run string) *twinRow {
 	return &j.rows[i]
 }
 
-func (j *twinJob) moved() Answer { return Answer{Verdict: Moved, Cursor: j.Cursor, Busy: j.Busy} }
+func (j *twinJob) moved() Answer { return Answer{Verdict: Stale, Cursor: j.Cursor, Busy: j.Busy} }
 
 func (j *twinJob) opened(id string) Answer {
 	return Answer{Verdict: Opened, Cursor: j.Cursor, Detail: id}
@@ -183,7 +183,7 @@ func (m *twin) claimTick(by Claimer, j *twinJob, c Claim) Answer {
 		return j.moved()
 	}
 	switch m.fits(j, c) {
-	case Moved:
+	case Stale:
 		return j.moved()
 	case Early:
 		return Answer{Verdict: Early}
@@ -262,13 +262,13 @@ func (m *twin) fits(j *twinJob, c Claim) Verdict {
 		missed := p.Outcome == jobs.OutcomeMissed && p.Reason != ReasonStartWithin
 		switch {
 		case p.First != at, p.Last < p.First, p.Next != 0 && p.Next <= p.Last, p.Outcome == jobs.OutcomePaused:
-			return Moved
+			return Stale
 		case missed && touches(going, p) && p.Last > m.ms():
 			return Early
 		case missed && touches(going, p):
 			return Held
 		case missed && touches(busy, p), p.Outcome == jobs.OutcomeSkipped && (c.Tick == 0 || !busy.Holds(p.First) || !busy.Holds(p.Last)):
-			return Moved
+			return Stale
 		}
 		at, overlap = p.Next, overlap || p.Outcome == jobs.OutcomeSkipped
 	}
@@ -277,12 +277,12 @@ func (m *twin) fits(j *twinJob, c Claim) Verdict {
 		c.Tick != 0 && (c.Tick != at || c.Next != 0 && c.Next <= c.Tick),
 		overlap && !busy.Holds(c.Tick),
 		c.Tick != 0 && busy.Holds(c.Tick) && (c.Next != 0 && busy.Holds(c.Next) || c.Trigger == jobs.TriggerCatchUp):
-		return Moved
+		return Stale
 	}
 	return Granted
 }
 
-func touches(w Window, p Pass) bool {
+func touches(w Window, p SkippedRange) bool {
 	return w.From != 0 && p.Last >= w.From && (w.To == 0 || p.First < w.To)
 }
 

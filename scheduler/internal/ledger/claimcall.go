@@ -91,7 +91,7 @@ func (c *Claim) parts() string {
 func mode(o jobs.Overlap) string { return o.String()[:1] }
 
 // passesText is passes as claim.lua reads them.
-func passesText(passes []Pass) string {
+func passesText(passes []SkippedRange) string {
 	if len(passes) == 0 {
 		return ""
 	}
@@ -160,7 +160,7 @@ func answerOf(reply []any) (Answer, error) {
 		}
 	case Opened, Skipped, Passed:
 		a.Cursor, a.Detail = number(reply[2]), text(reply[3])
-	case Moved:
+	case Stale:
 		a.Cursor = number(reply[2])
 		pause, busy, _ := strings.Cut(text(reply[3]), "|")
 		a.Pause, a.Busy = windowOf(pause), windowOf(busy)

@@ -24,7 +24,7 @@ func (r *Entry) readEntry(record string) error {
 	r.Pause = f.window()
 	r.Busy = f.window()
 	r.Again, r.AgainAttempt = f.attempts()
-	r.Counts, r.Retold = f.counts()
+	r.Counts, r.Restored = f.counts()
 	return f.bad
 }
 

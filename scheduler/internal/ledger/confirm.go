@@ -75,7 +75,7 @@ func (l *Ledger) confirmation(k keys) redisconn.Wait {
 func (l *Ledger) lack(copies int, unknown error) error {
 	switch {
 	case unknown != nil:
-		return redisconn.Explain("wait for replicas", unknown)
+		return redisconn.Classify("wait for replicas", unknown)
 	case copies < l.confirm:
 		return fmt.Errorf("%w: only %d of the %d replicas have what was written that are to confirm it", locking.ErrUnreachable, copies, l.confirm)
 	}
@@ -86,7 +86,7 @@ func (l *Ledger) lack(copies int, unknown error) error {
 func (l *Ledger) Confirmed(ctx context.Context, part int) error {
 	master, err := redisconn.Master(ctx, l.client, l.keys[part].confirm)
 	if err != nil {
-		return redisconn.Explain("wait for replicas", err)
+		return redisconn.Classify("wait for replicas", err)
 	}
 	pipe := master.Pipeline()
 	copies := l.confirmation(l.keys[part]).Queue(ctx, pipe)

@@ -66,7 +66,7 @@ func TestClaimIsConfirmed(t *testing.T) {
 	if got := must(l.Confirming(0).Claim(t.Context(), node, now(), []Claim{{Job: "job-1", Digest: "d-second", Run: "r", TTL: time.Minute, From: 1, Tick: 1, Next: 2}})); got[0].Unconfirmed != nil {
 		t.Errorf("nobody wants to wait, but %v", got[0].Unconfirmed)
 	}
-	if left := must(l.StrangeKeys(t.Context())); len(left) > 0 {
+	if left := must(l.UnknownKeys(t.Context())); len(left) > 0 {
 		t.Errorf("keys that this version has no use for: %v", left)
 	}
 }

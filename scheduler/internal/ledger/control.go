@@ -32,7 +32,7 @@ func (l *Ledger) Control(ctx context.Context) (Control, error) {
 }
 
 // Restore writes the control record again if Redis lost it, with active as the active generation, and returns what is
-// there. It refuses, with ErrRefused, if another number of partitions has taken its place. Beside an UnheardError stands the record.
+// there. It refuses, with ErrRefused, if another number of partitions has taken its place. Beside an UnreachableError stands the record.
 func (l *Ledger) Restore(ctx context.Context, active string) (Control, error) {
 	cfg := l.cfg
 	cfg.Generation = active
@@ -67,7 +67,7 @@ func (l *Ledger) fits(stored Control) error {
 
 // setGates writes the gates that are not there, which say that the generation "" makes new jobs.
 func (l *Ledger) setGates(ctx context.Context, c Control) error {
-	return l.unheard(ctx, nodePatience, "open namespace "+l.cfg.Namespace, l.All(), func(ctx context.Context, parts []int) error {
+	return l.eachReachable(ctx, nodeQueueTimeout, "open namespace "+l.cfg.Namespace, l.All(), func(ctx context.Context, parts []int) error {
 		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for _, part := range parts {
 				p.SetNX(ctx, l.keys[part].gate, gate{epoch: c.Epoch, generation: c.Generation, state: gateOpen}.String(), 0)
@@ -111,11 +111,11 @@ func control(ctx context.Context, client redis.UniversalClient, cfg Config, crea
 	}
 	if record["format"] != format {
 		return Control{}, fmt.Errorf("%w: namespace %q has layout %q and this version knows %q; use the version that wrote it, or another namespace",
-			ErrForeign, cfg.Namespace, record["format"], format)
+			ErrUnknownFormat, cfg.Namespace, record["format"], format)
 	}
 	n, err := strconv.Atoi(record["partitions"])
 	if err != nil || n < 1 || n > 1024 {
-		return Control{}, fmt.Errorf("%w: namespace %q: partitions is %q in %s", ErrForeign, cfg.Namespace, record["partitions"], key)
+		return Control{}, fmt.Errorf("%w: namespace %q: partitions is %q in %s", ErrUnknownFormat, cfg.Namespace, record["partitions"], key)
 	}
 	return Control{
 		Partitions: n, Generation: record["generation"], Epoch: number(record["epoch"]),

@@ -73,7 +73,7 @@ func (l *Ledger) define(ctx context.Context, now int64, epoch string, batch []De
 	ks = append(ks, k.anew, k.gate)
 	reply, err := defineScript.Run(ctx, l.client, ks, args...).Slice()
 	if err != nil {
-		return nil, redisconn.Explain("define", err)
+		return nil, redisconn.Classify("define", err)
 	}
 	if err := refused(reply, now); err != nil {
 		return nil, err

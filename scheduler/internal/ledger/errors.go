@@ -40,9 +40,9 @@ var ErrRefused = errors.New("refused")
 // What runs may still be renewed, settled and reaped.
 var ErrClosed = errors.New("the namespace is closed")
 
-// ErrForeign is returned for a record that this version cannot read: written by a newer node,
+// ErrUnknownFormat is returned for a record that this version cannot read: written by a newer node,
 // or not by a node at all. It is left alone.
-var ErrForeign = errors.New("a record this version does not understand")
+var ErrUnknownFormat = errors.New("a record this version does not understand")
 
 // ClockError is ErrClock with the facts.
 type ClockError struct {
@@ -59,33 +59,33 @@ func (e *ClockError) Error() string {
 // Is makes errors.Is(err, ErrClock) true.
 func (e *ClockError) Is(target error) bool { return target == ErrClock }
 
-// UnheardError says which partitions a call left out, because their masters of a Cluster did not answer. Those of the others
+// UnreachableError says which partitions a call left out, because their masters of a Cluster did not answer. Those of the others
 // were dealt with. It wraps locking.ErrUnreachable.
-type UnheardError struct {
+type UnreachableError struct {
 	Parts []int
 	Err   error // the first
 }
 
 // Error is how many there are, and the first error.
-func (e *UnheardError) Error() string {
+func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("%d partitions left out: %v", len(e.Parts), e.Err)
 }
 
 // Unwrap makes errors.Is find what the first error wraps.
-func (e *UnheardError) Unwrap() error { return e.Err }
+func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // How long masters have to answer what all of them are asked: by nodes, and by tools, which may read much over a long way, at least.
 const (
-	nodePatience = time.Second
-	toolPatience = 3 * time.Second
+	nodeQueueTimeout = time.Second
+	toolPatience     = 3 * time.Second
 )
 
 // patience is how long masters have to answer a tool: longer where the client would wait longer for a reply, and less where ctx ends soon, so
 // that what the others have comes before that.
-func (l *Ledger) patience(ctx context.Context) time.Duration {
+func (l *Ledger) queueTimeout(ctx context.Context) time.Duration {
 	d := toolPatience
 	if c, yes := l.client.(*redis.ClusterClient); yes {
-		d = max(d, c.Options().ReadTimeout+nodePatience)
+		d = max(d, c.Options().ReadTimeout+nodeQueueTimeout)
 	}
 	if end, yes := ctx.Deadline(); yes {
 		d = min(d, time.Until(end)*2/3) //nolint:forbidigo // of a limit of the caller, which is no instant of a schedule
@@ -94,8 +94,8 @@ func (l *Ledger) patience(ctx context.Context) time.Duration {
 }
 
 // unheard calls f once for each master of some partitions. When some masters do not answer within that time, and others do, the
-// error is an UnheardError.
-func (l *Ledger) unheard(ctx context.Context, within time.Duration, op string, parts []int, f func(ctx context.Context, parts []int) error) error {
+// error is an UnreachableError.
+func (l *Ledger) eachReachable(ctx context.Context, within time.Duration, op string, parts []int, f func(ctx context.Context, parts []int) error) error {
 	if l.Clustered() {
 		short, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
@@ -119,7 +119,7 @@ func (l *Ledger) unheard(ctx context.Context, within time.Duration, op string, p
 		}
 	})
 	if silent != nil && refused == nil && len(left) < len(parts) {
-		return &UnheardError{left, silent}
+		return &UnreachableError{left, silent}
 	}
 	return cmp.Or(refused, silent)
 }
@@ -134,7 +134,7 @@ func (l *Ledger) atMaster(ctx context.Context, parts []int) string {
 	return ""
 }
 
-// explain is redisconn.Explain for the calls of tools, after which a Cluster client looks who is master. After calls that only nodes
+// explain is redisconn.Classify for the calls of tools, after which a Cluster client looks who is master. After calls that only nodes
 // make, the node has it look.
 func (l *Ledger) explain(ctx context.Context, op string, err error) error {
 	return explain(ctx, l.client, op, err)
@@ -142,7 +142,7 @@ func (l *Ledger) explain(ctx context.Context, op string, err error) error {
 
 // explain is Ledger.explain for calls that are made before there is a ledger.
 func explain(ctx context.Context, client redis.UniversalClient, op string, err error) error {
-	err = redisconn.Explain(op, err)
-	redisconn.LookAgain(ctx, client, err)
+	err = redisconn.Classify(op, err)
+	redisconn.Refresh(ctx, client, err)
 	return err
 }

@@ -50,11 +50,11 @@ const exportJobs = 16
 // Export reads everything that a move has to bring over, partition by partition, and gives it to sink, the entries of a
 // partition first. What cannot be brought over, because it says in no way that this version knows which job it belongs
 // to, it returns as left. Nothing must be running, or the result is of no one moment. It ends at sink's first error.
-func (l *Ledger) Export(ctx context.Context, sink func(Piece) error) (left []LeftAlone, err error) {
+func (l *Ledger) Export(ctx context.Context, sink func(Piece) error) (left []UnknownFormat, err error) {
 	x := &export{l: l, sink: sink}
 	for p := range l.keys {
 		if err := x.partition(ctx, p); err != nil {
-			return x.left, fmt.Errorf("read partition %d: %w", p, redisconn.Explain(redisconn.Addr(l.client), err))
+			return x.left, fmt.Errorf("read partition %d: %w", p, redisconn.Classify(redisconn.Addr(l.client), err))
 		}
 	}
 	return x.left, nil
@@ -64,7 +64,7 @@ func (l *Ledger) Export(ctx context.Context, sink func(Piece) error) (left []Lef
 type export struct {
 	l    *Ledger
 	sink func(Piece) error
-	left []LeftAlone
+	left []UnknownFormat
 
 	part   int
 	keys   keys
@@ -117,7 +117,7 @@ func (x *export) put(p Piece) error {
 }
 
 func (x *export) leave(key, job, kind string, err error) {
-	x.left = append(x.left, LeftAlone{Key: key, What: err.Error(), Job: job, Kind: kind})
+	x.left = append(x.left, UnknownFormat{Key: key, What: err.Error(), Job: job, Kind: kind})
 }
 
 // entries gives the entries, without the id that belongs to the token: the server they come to has another one, and its

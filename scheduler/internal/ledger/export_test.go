@@ -49,7 +49,7 @@ func byJob(tb testing.TB, client *redis.Client, ns string) map[string]string {
 }
 
 // quiet ends what runs, for else a move would not begin, and leaves each job a run with a key.
-func quiet(t *testing.T, r *rig, w *world) {
+func idle(t *testing.T, r *rig, w *world) {
 	t.Helper()
 	w.look(t, r)
 	for _, l := range w.leased {
@@ -98,7 +98,7 @@ func TestExport(t *testing.T) {
 		tr := &trace{rigs: []*rig{realRig(t, traceConfig), embeddedRig(t, traceConfig)}, world: newWorld(seed, true), counts: map[string]int{}}
 		tr.run(t, 300)
 		for _, r := range tr.rigs {
-			quiet(t, r, tr.world)
+			idle(t, r, tr.world)
 			from := r.led
 			for i, n := range []int{5, 2} {
 				to := fillFrom(t, r.client, from, fmt.Sprintf("copy%d", i), n, digests)

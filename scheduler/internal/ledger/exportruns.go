@@ -11,7 +11,7 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// Running reads the runs that are going in all partitions, by job. It returns ErrForeign for a record that it cannot read.
+// Running reads the runs that are going in all partitions, by job. It returns ErrUnknownFormat for a record that it cannot read.
 func (l *Ledger) Running(ctx context.Context) ([]Lease, error) {
 	got := make([]*redis.MapStringStringCmd, len(l.keys))
 	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -21,7 +21,7 @@ func (l *Ledger) Running(ctx context.Context) ([]Lease, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, redisconn.Explain("list runs", err)
+		return nil, redisconn.Classify("list runs", err)
 	}
 	var runs []Lease
 	var bad error
@@ -35,7 +35,7 @@ func (l *Ledger) Running(ctx context.Context) ([]Lease, error) {
 // Leftovers names keys of partitions in a Redis that has no control record of the namespace, but for gates: what was lost
 // with the record, or is about to be found. 100 at most.
 func Leftovers(ctx context.Context, client redis.UniversalClient, namespace string) ([]string, error) {
-	found, err := (&Ledger{client: client, cfg: Config{Namespace: namespace}}).StrangeKeys(ctx)
+	found, err := (&Ledger{client: client, cfg: Config{Namespace: namespace}}).UnknownKeys(ctx)
 	var keys []string
 	for _, s := range found {
 		if !strings.HasSuffix(s.Key, ":gate") {
@@ -57,5 +57,5 @@ func (l *Ledger) Sizes(ctx context.Context) (jobs, running, pending int64, err e
 	for i := 0; i < len(got); i += 3 {
 		jobs, running, pending = jobs+got[i].Val(), running+got[i+1].Val(), pending+got[i+2].Val()
 	}
-	return jobs, running, pending, redisconn.Explain("count the jobs", err)
+	return jobs, running, pending, redisconn.Classify("count the jobs", err)
 }

@@ -23,7 +23,7 @@ func split(record, mark string, n int) (*fields, error) {
 	rest, known := strings.CutPrefix(record, mark+"|")
 	parts := strings.SplitN(rest, "|", n)
 	if !known || len(parts) != n {
-		return nil, fmt.Errorf("%w: %.40q", ErrForeign, record)
+		return nil, fmt.Errorf("%w: %.40q", ErrUnknownFormat, record)
 	}
 	return &fields{rest: parts}, nil
 }
@@ -53,7 +53,7 @@ func (f *fields) int() int64 {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		f.wrong(fmt.Errorf("%w: %q where a number belongs", ErrForeign, s))
+		f.wrong(fmt.Errorf("%w: %q where a number belongs", ErrUnknownFormat, s))
 	}
 	return n
 }
@@ -66,7 +66,7 @@ func (f *fields) instant() time.Time { return time.UnixMilli(f.int()).UTC() }
 func (f *fields) oneOf(known ...string) string {
 	s := f.text()
 	if !slices.Contains(known, s) {
-		f.wrong(fmt.Errorf("%w: %q where one of %q belongs", ErrForeign, s, known))
+		f.wrong(fmt.Errorf("%w: %q where one of %q belongs", ErrUnknownFormat, s, known))
 	}
 	return s
 }
@@ -75,14 +75,14 @@ func (f *fields) oneOf(known ...string) string {
 func (f *fields) param() string {
 	s, err := url.QueryUnescape(f.text())
 	if err != nil {
-		f.wrong(fmt.Errorf("%w: %w", ErrForeign, err))
+		f.wrong(fmt.Errorf("%w: %w", ErrUnknownFormat, err))
 	}
 	return s
 }
 
 func (f *fields) outcome() (o jobs.Outcome) {
 	if err := o.UnmarshalText([]byte(f.text())); err != nil {
-		f.wrong(fmt.Errorf("%w: %w", ErrForeign, err))
+		f.wrong(fmt.Errorf("%w: %w", ErrUnknownFormat, err))
 	}
 	return o
 }

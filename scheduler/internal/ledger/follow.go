@@ -80,15 +80,15 @@ func (l *Ledger) follow(ctx context.Context, upstream, job, add, epoch string) e
 
 // The answers of Relay.
 const (
-	RelayDone     Word = "relayed"  // now, or before
-	RelayStranger Word = "stranger" // there is no such job, or it follows another one now
-	RelayFull     Word = "full"     // too many runs wait beside it: later
-	RelayUnheld   Word = "unheld"   // nobody alive can run it: later
+	RelayDone     Status = "relayed"  // now, or before
+	RelayStranger Status = "stranger" // there is no such job, or it follows another one now
+	RelayFull     Status = "full"     // too many runs wait beside it: later
+	RelayUnheld   Status = "unheld"   // nobody alive can run it: later
 )
 
 // Relay tells one follower of an event: a success becomes a pending run with the same tick, once;
 // anything else is recorded as skipped(upstream). It may be repeated.
-func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Word, error) {
+func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Status, error) {
 	k := l.keys[l.Partition(job)]
 	ks := []string{k.jobs, k.defs, k.runs, k.pending, k.waiting, k.unique, k.kept, k.outbox, k.followers, k.history + job, k.gate}
 	args := relayArgs{
@@ -101,12 +101,12 @@ func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Word, error) {
 	}
 	word, err := runScript(ctx, l.client, relayScript, ks, &args).Text()
 	if err != nil {
-		return "", redisconn.Explain("tell "+job+" of "+e.Upstream, err)
+		return "", redisconn.Classify("tell "+job+" of "+e.Upstream, err)
 	}
 	if shut, ok := strings.CutPrefix(word, "closed|"); ok {
 		return "", fmt.Errorf("tell %s of %s: %w", job, e.Upstream, closedBy(shut))
 	}
-	return Word(word), nil
+	return Status(word), nil
 }
 
 // Relayed takes an event out of the outbox, when all followers were told. It returns ErrServer, and the event stays, when the
@@ -117,7 +117,7 @@ func (l *Ledger) Relayed(ctx context.Context, e Event) error {
 	if err == nil && word == "server" {
 		return ErrServer
 	}
-	return redisconn.Explain("empty the outbox", err)
+	return redisconn.Classify("empty the outbox", err)
 }
 
 // Kept reads what is kept beside a run's row: its output's last bytes, and the payload of a run by

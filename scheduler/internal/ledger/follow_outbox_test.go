@@ -102,9 +102,9 @@ func TestNewEventsDoNotWaitForOld(t *testing.T) {
 		if _, err := pipe.Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		gaze, seen := r.led.NewGaze(), make(map[string]bool)
+		gaze, seen := r.led.NewScanner(), make(map[string]bool)
 		for look := range 20 {
-			found, newest := must(gaze.Look(t.Context(), r.now, 0)).Events, 0
+			found, newest := must(gaze.Scan(t.Context(), r.now, 0)).Events, 0
 			for _, x := range found {
 				if len(x.Followers) != 1 {
 					t.Errorf("look %d: followers %v", look, x.Followers)
@@ -136,7 +136,7 @@ func TestFollowerMovesOnBeforeItIsTold(t *testing.T) {
 		must(r.led.Define(ctx, r.now, []Definition{{Job: "b", Digest: "other", WasDigest: was.Digest, Text: []byte(`{"after":"c"}`)}}))
 		r.pass(t, time.Second)
 		r.runOne(t, "a", 3)
-		for i, want := range []Word{RelayDone, RelayDone, RelayStranger} {
+		for i, want := range []Status{RelayDone, RelayDone, RelayStranger} {
 			e := r.events(t)[i]
 			for range 2 {
 				if got := must(r.led.Relay(ctx, e, "b")); got != want {
@@ -165,7 +165,7 @@ func TestFollowerHeldInAnotherDefinition(t *testing.T) {
 		for tick, c := range []struct {
 			holders []string
 			unheld  bool
-			want    Word
+			want    Status
 		}{{[]string{"other"}, false, RelayUnheld}, {[]string{"other"}, true, RelayDone}, {[]string{"other", "d-after-b"}, true, RelayDone}} {
 			r.runOne(t, "a", int64(tick+1))
 			e := r.events(t)[tick]

@@ -82,7 +82,7 @@ func (e *ClosedError) Error() string {
 	case gateBurnt:
 		return fmt.Sprintf("%v: a move from %s to here was undone; use that Redis", ErrClosed, e.Where)
 	}
-	return fmt.Sprintf("%v: %v; update this program", ErrClosed, ErrForeign)
+	return fmt.Sprintf("%v: %v; update this program", ErrClosed, ErrUnknownFormat)
 }
 
 // Is makes errors.Is true for ErrClosed and for ErrRefused.

@@ -116,7 +116,7 @@ func of(l Lease, change ...func(*Assertion)) Assertion {
 // first.
 func gap(first, last int64) func(*Assertion) {
 	return func(a *Assertion) {
-		a.Gap = &Pass{First: noon + first*1000, Last: noon + max(first, last)*1000, Count: last - first + 1}
+		a.Gap = &SkippedRange{First: noon + first*1000, Last: noon + max(first, last)*1000, Count: last - first + 1}
 	}
 }
 
@@ -126,13 +126,13 @@ func reopen(params ...string) func(*Assertion) {
 }
 
 // says tells the server of a run, twice, and compares the answers: repeated, it changes nothing but the lease.
-func (r *rig) says(t *testing.T, want Word, a Assertion) Asserted {
+func (r *rig) says(t *testing.T, want Status, a Assertion) Asserted {
 	t.Helper()
 	got := must(r.led.Reassert(t.Context(), r.now, r.identity, []Assertion{a}))[0]
 	if got.Word != want {
 		t.Fatalf("of %s it is said: %+v, want %s", a.Lease.Run, got, want)
 	}
-	again := map[Word]Word{Restored: Known}[want]
+	again := map[Status]Status{Restored: Known}[want]
 	if again == "" {
 		again = want
 	}
@@ -160,7 +160,7 @@ func (r *rig) unleased(t *testing.T) map[string]string {
 }
 
 // ends settles a run as its node does, by its token.
-func (r *rig) ends(t *testing.T, want Word, l Lease, outcome jobs.Outcome) {
+func (r *rig) ends(t *testing.T, want Status, l Lease, outcome jobs.Outcome) {
 	t.Helper()
 	report := Report{Job: l.Job, Run: l.Run, Token: l.Token, Outcome: outcome, Started: l.Granted, Ended: r.now, Tries: 1}
 	for range 2 {

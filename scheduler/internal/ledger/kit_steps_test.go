@@ -41,8 +41,8 @@ func tickClaim(job, run string, second int64) Claim {
 }
 
 // seconds is a pass of the ticks from one second after noon to another.
-func seconds(outcome jobs.Outcome, reason string, first, last int64) Pass {
-	return Pass{Outcome: outcome, Reason: reason, First: noon + first*1000, Last: noon + last*1000, Count: last - first + 1, Next: noon + (last+1)*1000}
+func seconds(outcome jobs.Outcome, reason string, first, last int64) SkippedRange {
+	return SkippedRange{Outcome: outcome, Reason: reason, First: noon + first*1000, Last: noon + last*1000, Count: last - first + 1, Next: noon + (last+1)*1000}
 }
 
 func pendingClaim(job, run string) Claim {
@@ -68,7 +68,7 @@ func (r *rig) want(t *testing.T, v Verdict, c Claim) Answer {
 	return a
 }
 
-func (r *rig) settle(t *testing.T, want Word, job, run string, outcome jobs.Outcome) {
+func (r *rig) settle(t *testing.T, want Status, job, run string, outcome jobs.Outcome) {
 	t.Helper()
 	got := must(r.led.Settle(t.Context(), []Report{{Job: job, Run: run, Outcome: outcome, Started: r.now, Ended: r.now, Tries: 1}}))
 	if got[0] != want {
@@ -217,7 +217,7 @@ func with(o jobs.Overlap, c Claim) Claim {
 }
 
 // passing is a claim that passes ticks before the one that it runs; with 0 it runs none.
-func passing(job, run string, second int64, passes ...Pass) Claim {
+func passing(job, run string, second int64, passes ...SkippedRange) Claim {
 	c := Claim{Job: job, Digest: "d-second", Run: run, TTL: ttl, From: passes[0].First, Passes: passes, Next: passes[len(passes)-1].Next}
 	if second != 0 {
 		c.Tick, c.Next = noon+second*1000, noon+second*1000+1000
@@ -225,13 +225,15 @@ func passing(job, run string, second int64, passes ...Pass) Claim {
 	return c
 }
 
-func overlapped(first, last int64) Pass {
+func overlapped(first, last int64) SkippedRange {
 	return seconds(jobs.OutcomeSkipped, ReasonOverlap, first, last)
 }
 
-func late(first, last int64) Pass { return seconds(jobs.OutcomeMissed, ReasonLate, first, last) }
+func late(first, last int64) SkippedRange {
+	return seconds(jobs.OutcomeMissed, ReasonLate, first, last)
+}
 
-func paused(first, last int64) Pass {
+func paused(first, last int64) SkippedRange {
 	return seconds(jobs.OutcomePaused, ReasonPaused, first, last)
 }
 
@@ -290,7 +292,7 @@ func (r *rig) follower(t *testing.T, upstream, name string) {
 
 func (r *rig) events(t *testing.T) []Event {
 	t.Helper()
-	return must(r.led.NewGaze().Look(t.Context(), r.now, 0)).Events
+	return must(r.led.NewScanner().Scan(t.Context(), r.now, 0)).Events
 }
 
 // relayAll tells the followers of all events, several times each, until there are no more.

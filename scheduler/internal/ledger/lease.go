@@ -133,7 +133,7 @@ func (l *Ledger) byPartition(n int, job func(int) string) [][]int {
 // Reap settles, as abandoned, lapsed leases as they were seen by Look; all of one partition, at
 // most BatchMax. The caller vouches that it has seen the clock of the server of this id run
 // steadily for each lease's ttl. It returns Reaped, Alive, Gone or Strange for each, or ErrClock.
-func (l *Ledger) Reap(ctx context.Context, now int64, server string, seen []Lease) ([]Word, error) {
+func (l *Ledger) Reap(ctx context.Context, now int64, server string, seen []Lease) ([]Status, error) {
 	p := l.Partition(seen[0].Job)
 	k := l.keys[p]
 	ks := append(make([]string, 0, 9+len(seen)), k.ending()...)
@@ -161,7 +161,7 @@ type Return struct {
 
 // Unclaim hands runs back whose function was never called; all of one partition, at most
 // BatchMax. Each is pending again as its Successor, by which it is found when somebody asks for it. Unclaim returns Returned, Lost or Strange for each and may be repeated.
-func (l *Ledger) Unclaim(ctx context.Context, batch []Return) ([]Word, error) {
+func (l *Ledger) Unclaim(ctx context.Context, batch []Return) ([]Status, error) {
 	k := l.keys[l.Partition(batch[0].Job)]
 	ks := append(make([]string, 0, 9+len(batch)), k.ending()...)
 	head := unclaimArgs{keep: l.cfg.Keep, keepFor: l.cfg.KeepFor}

@@ -137,7 +137,7 @@ func open(ctx context.Context, client redis.UniversalClient, cfg Config, create 
 		l.keys[p] = partitionKeys(cfg.Namespace, p)
 	}
 	if create && stored.Generation != "" && stored.Move == "" {
-		if err = l.setGates(ctx, stored); errors.As(err, new(*UnheardError)) {
+		if err = l.setGates(ctx, stored); errors.As(err, new(*UnreachableError)) {
 			err = nil // Restore does it before anything is registered there
 		}
 	}

@@ -63,7 +63,7 @@ func foreign(t *testing.T, r *rig, record string) {
 	if got := must(r.led.Renew(ctx, []locking.Renewal{{Name: "run", Owner: "run-1", TTL: ttl}})); got[0] != locking.Unknown {
 		t.Errorf("renewal: %v", got[0])
 	}
-	if _, err := r.led.Trigger(ctx, "entry", Trigger{Run: "t"}); !errors.Is(err, ErrForeign) {
+	if _, err := r.led.Trigger(ctx, "entry", Trigger{Run: "t"}); !errors.Is(err, ErrUnknownFormat) {
 		t.Errorf("trigger: %v", err)
 	}
 	if got := must(r.led.Define(ctx, r.now, []Definition{{Job: "entry", Digest: "d-new", WasDigest: "d-second", WasCursor: noon + 2000, Cursor: r.now + 1}})); got[0].Word != "foreign" {
@@ -85,7 +85,7 @@ func foreignReads(t *testing.T, r *rig) {
 	t.Helper()
 	ctx := t.Context()
 	for _, s := range must(r.led.Jobs(ctx)) {
-		if (s.Err != nil) != (s.Job == "entry") || s.Err != nil && !errors.Is(s.Err, ErrForeign) {
+		if (s.Err != nil) != (s.Job == "entry") || s.Err != nil && !errors.Is(s.Err, ErrUnknownFormat) {
 			t.Errorf("job %s: %v", s.Job, s.Err)
 		}
 	}
@@ -96,7 +96,7 @@ func foreignReads(t *testing.T, r *rig) {
 	if err != nil || n != 1 || len(rows["rows"]) != 1 || len(rows["good"]) != 1 {
 		t.Errorf("history: %+v, %d foreign, %v", rows, n, err)
 	}
-	found := must(r.led.NewGaze().Look(ctx, r.now, 0))
+	found := must(r.led.NewScanner().Scan(ctx, r.now, 0))
 	if found.Foreign != 2 || len(found.Pending) != 0 || len(found.Lapsed) != 1 {
 		t.Errorf("look: %+v", found)
 	}
@@ -136,7 +136,7 @@ func TestOpen(t *testing.T) {
 		for _, other := range []map[string]string{{"format": "3", "partitions": "16"}, {"format": "1", "partitions": "16"}, {"format": "2", "partitions": "many"}, {"format": "3", "slots": "16"}} {
 			r.client.Del(ctx, key)
 			r.client.HSet(ctx, key, other)
-			both(fmt.Sprint(other), ErrForeign)
+			both(fmt.Sprint(other), ErrUnknownFormat)
 			if got := r.client.HGetAll(ctx, key).Val(); !maps.Equal(got, other) {
 				t.Errorf("%v was changed to %v", other, got)
 			}

@@ -64,13 +64,13 @@ func (l *Ledger) Master(ctx context.Context, part int) (Master, error) {
 // Identity asks a master of a partition for its id, for At, Reap and Reassert; see Recognize. After an error a Cluster client looks who is
 // master.
 func (l *Ledger) Identity(ctx context.Context, m Master, part int, known string) (id string, err error) {
-	defer func() { redisconn.LookAgain(ctx, l.client, err) }()
+	defer func() { redisconn.Refresh(ctx, l.client, err) }()
 	call, cancel := l.bounded(ctx)
 	defer cancel()
 	_, id, err = timeOf(call, m.client)
 	switch {
 	case err != nil:
-		return known, redisconn.Explain("ask who it is", err)
+		return known, redisconn.Classify("ask who it is", err)
 	case id == replica && l.Clustered():
 		return known, fmt.Errorf("%w: the server is a replica now", locking.ErrUnreachable)
 	}
@@ -93,12 +93,12 @@ func (l *Ledger) Recognize(ctx context.Context, m Master, part int, id, known st
 func (l *Ledger) Writable(ctx context.Context, m Master, part int) error {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
-	return redisconn.Explain("ask whether writes are taken", m.client.Set(ctx, l.keys[part].confirm, "", time.Second).Err())
+	return redisconn.Classify("ask whether writes are taken", m.client.Set(ctx, l.keys[part].confirm, "", time.Second).Err())
 }
 
 // Answers is nil when the master of a partition answers.
 func (l *Ledger) Answers(ctx context.Context, part int) error {
-	return redisconn.Explain("ask a silent master", l.client.HLen(ctx, l.keys[part].jobs).Err())
+	return redisconn.Classify("ask a silent master", l.client.HLen(ctx, l.keys[part].jobs).Err())
 }
 
 // Identities are the ids of all partitions' masters. Beside the error of one that did not answer, its id is that in known, or Nobody.

@@ -43,14 +43,14 @@ type Move struct {
 	At    time.Time // when the state was reached, by this side's Redis
 }
 
-// ParseMove reads Control.Move; "" is the zero Move. It returns ErrForeign for what this version cannot read.
+// ParseMove reads Control.Move; "" is the zero Move. It returns ErrUnknownFormat for what this version cannot read.
 func ParseMove(s string) (Move, error) {
 	if s == "" {
 		return Move{}, nil
 	}
 	var m Move
 	if err := m.readMove(s); err != nil || m.ID == "" || m.Role != MoveFrom && m.Role != MoveTo {
-		return Move{}, fmt.Errorf("%w: move %.80q in the control record", ErrForeign, s)
+		return Move{}, fmt.Errorf("%w: move %.80q in the control record", ErrUnknownFormat, s)
 	}
 	return m, nil
 }
@@ -86,7 +86,7 @@ type MoveNotes struct {
 func (l *Ledger) MoveNotes(ctx context.Context) (MoveNotes, error) {
 	got, err := l.client.HMGet(ctx, controlKey(l.cfg.Namespace), "move", "copied", "undone", "servers").Result()
 	if err != nil {
-		return MoveNotes{}, redisconn.Explain("read the move of "+l.cfg.Namespace, err)
+		return MoveNotes{}, redisconn.Classify("read the move of "+l.cfg.Namespace, err)
 	}
 	m, err := ParseMove(text(got[0]))
 	return MoveNotes{Move: m, Copied: text(got[1]), Undone: text(got[2]), Servers: text(got[3])}, err
@@ -118,7 +118,7 @@ func (l *Ledger) Servers(ctx context.Context) (string, error) {
 func (l *Ledger) Placed(ctx context.Context, server string) (bool, error) {
 	records, err := l.client.HVals(ctx, rosterKey(l.cfg.Namespace)).Result()
 	if err != nil {
-		return false, redisconn.Explain("read the roster", err)
+		return false, redisconn.Classify("read the roster", err)
 	}
 	for _, record := range records {
 		var node struct{ Placed string }

@@ -275,7 +275,7 @@ func TestParseMove(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"x", "2|a|to|open|b|1", "1|a|to|open|b", "1|a|to|open|b|x", "1||to|open|b|1", "1|a|by|open|b|1", "1|a|to|open|b|1|"} {
-		if got, err := ParseMove(bad); !errors.Is(err, ErrForeign) {
+		if got, err := ParseMove(bad); !errors.Is(err, ErrUnknownFormat) {
 			t.Errorf("%q: %+v, %v", bad, got, err)
 		}
 	}

@@ -35,7 +35,7 @@ func Reserve(ctx context.Context, client redis.UniversalClient, r Reservation) e
 		state: state, back: r.Back}
 	reply, err := runScript(ctx, client, reserveScript, []string{controlKey(r.Namespace)}, &args).StringSlice()
 	if err != nil {
-		return redisconn.Explain("reserve namespace "+r.Namespace+" at "+where, err)
+		return redisconn.Classify("reserve namespace "+r.Namespace+" at "+where, err)
 	}
 	switch {
 	case len(reply) != 2:
@@ -80,7 +80,7 @@ func (l *Ledger) Advance(ctx context.Context, s Step) (copies int64, err error) 
 	op := fmt.Sprintf("note %s in the control record of %s at %s", s.State, l.cfg.Namespace, redisconn.Addr(l.client))
 	got, err := l.runEverywhere(ctx, advanceScript, []string{controlKey(l.cfg.Namespace)}, &args)
 	if err != nil {
-		return 0, redisconn.Explain(op, err)
+		return 0, redisconn.Classify(op, err)
 	}
 	reply, _ := got.([]any)
 	if len(reply) != 3 {
@@ -110,7 +110,7 @@ func commas(list []string) string {
 // Drains reads the names that are drained, with the roster's records of them.
 func (l *Ledger) Drains(ctx context.Context) (map[string]string, error) {
 	got, err := l.client.HGetAll(ctx, drainsKey(l.cfg.Namespace)).Result()
-	return got, redisconn.Explain("read the drains", err)
+	return got, redisconn.Classify("read the drains", err)
 }
 
 // SetDrains replaces the drained names of a namespace in which the move is in this state; it returns ErrRefused in another.
@@ -121,7 +121,7 @@ func (l *Ledger) SetDrains(ctx context.Context, id, state string, drains map[str
 	}
 	word, err := drainsScript.Run(ctx, l.client, []string{controlKey(l.cfg.Namespace), drainsKey(l.cfg.Namespace)}, args...).Text()
 	if err != nil {
-		return redisconn.Explain("copy the drains", err)
+		return redisconn.Classify("copy the drains", err)
 	}
 	if word != "done" {
 		return fmt.Errorf("%w: copy the drains: %q is noted there; `move status` shows the next step", ErrRefused, word)

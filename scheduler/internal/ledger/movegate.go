@@ -50,13 +50,13 @@ func (l *Ledger) SetGate(ctx context.Context, partition int, s GateStep) error {
 	word := text(reply)
 	switch {
 	case err != nil:
-		return redisconn.Explain(op, err)
+		return redisconn.Classify(op, err)
 	case word == "done":
 		return nil
 	case word == "full":
 		return fmt.Errorf("%w: %s: jobs lie there already", ErrRefused, op)
 	case word == "foreign":
-		return fmt.Errorf("%s: %w", op, ErrForeign)
+		return fmt.Errorf("%s: %w", op, ErrUnknownFormat)
 	}
 	return fmt.Errorf("%w: %s: it is %q; `move status` shows the next step", ErrRefused, op, word)
 }

@@ -22,31 +22,31 @@ const (
 
 // The answers of Cancel.
 const (
-	Told      Word = "told"      // it is going; its node ends it at its next look
-	Cancelled Word = "cancelled" // it was pending, and is recorded as cancelled
+	Told      Status = "told"      // it is going; its node ends it at its next look
+	Cancelled Status = "cancelled" // it was pending, and is recorded as cancelled
 )
 
 // ask runs a script by which an operator asks something of a job, and returns the word that it answers. A word of which no says what it
 // means is an error; so is one that is not among yes, see refusal.
-func (l *Ledger) ask(ctx context.Context, op, job string, s *redisconn.Script, keys []string, yes []Word, no map[Word]error, args arguments) (Word, error) {
+func (l *Ledger) ask(ctx context.Context, op, job string, s *redisconn.Script, keys []string, yes []Status, no map[Status]error, args arguments) (Status, error) {
 	word, err := runScript(ctx, l.client, s, keys, args).Text()
 	switch {
 	case err != nil:
 		return "", l.explain(ctx, op, err)
-	case slices.Contains(yes, Word(word)):
-		return Word(word), nil
-	case no[Word(word)] != nil:
-		return "", no[Word(word)]
+	case slices.Contains(yes, Status(word)):
+		return Status(word), nil
+	case no[Status(word)] != nil:
+		return "", no[Status(word)]
 	}
 	return "", l.refusal(op, job, word)
 }
 
 // Cancel ends a run by an operator's wish. It returns Told or Cancelled, ErrUnknownRun, ErrRefused when the run has ended,
 // or ErrClosed when it is not going and a move has closed the namespace: it may go at the other side.
-func (l *Ledger) Cancel(ctx context.Context, job, run, author, reason string) (Word, error) {
+func (l *Ledger) Cancel(ctx context.Context, job, run, author, reason string) (Status, error) {
 	k := l.keys[l.Partition(job)]
 	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers, k.history + job, k.gate}
-	return l.ask(ctx, "cancel "+run, job, cancelScript, ks, []Word{Told, Cancelled}, map[Word]error{
+	return l.ask(ctx, "cancel "+run, job, cancelScript, ks, []Status{Told, Cancelled}, map[Status]error{
 		"ended":   fmt.Errorf("%w: run %s has ended; `runs get` shows how", ErrRefused, run),
 		NoSuchRun: fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job),
 	}, &cancelArgs{job: job, id: run, author: cmp.Or(brief(author, authorMax), "somebody"), reason: brief(reason, reasonMax),
@@ -60,7 +60,7 @@ func (l *Ledger) Rerun(ctx context.Context, job, run string) (string, error) {
 	k := l.keys[l.Partition(job)]
 	fresh := Successor(run)
 	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.kept, k.history + job, k.gate}
-	_, err := l.ask(ctx, "rerun "+run, job, rerunScript, ks, []Word{"queued"}, map[Word]error{
+	_, err := l.ask(ctx, "rerun "+run, job, rerunScript, ks, []Status{"queued"}, map[Status]error{
 		"running": fmt.Errorf("%w: run %s has not ended; cancel it first, or wait", ErrRefused, run),
 		"going":   fmt.Errorf("%w: rerun %s: another attempt of its tick is going or still to come; wait for that one", ErrRefused, run),
 		NoSuchRun: fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job),
@@ -92,7 +92,7 @@ func (l *Ledger) Resume(ctx context.Context, job string) error {
 
 func (l *Ledger) pause(ctx context.Context, job, what string, p Pause) error {
 	k := l.keys[l.Partition(job)]
-	_, err := l.ask(ctx, what+" "+job, job, pauseScript, []string{k.jobs, k.pauses, k.gate}, []Word{"done"}, map[Word]error{
+	_, err := l.ask(ctx, what+" "+job, job, pauseScript, []string{k.jobs, k.pauses, k.gate}, []Status{"done"}, map[Status]error{
 		"over": fmt.Errorf("%w: pause %s: the end given is over by Redis' clock", ErrRefused, job),
 	}, &pauseArgs{job: job, what: what, author: brief(p.Author, authorMax), reason: brief(p.Reason, reasonMax), till: p.Until})
 	return err
@@ -132,14 +132,14 @@ type Rewind struct {
 
 // The answers of Rewind.
 const (
-	Rewound   Word = "rewound"
-	Elsewhere Word = "moved" // the cursor or the definition is another one now: look again
+	Rewound   Status = "rewound"
+	Elsewhere Status = "moved" // the cursor or the definition is another one now: look again
 )
 
 // Rewind sets a cursor back. Ticks that were accounted for will be claimed once more, as a later attempt
 // than any recorded. It returns Rewound or Elsewhere, ErrClock, ErrUnknownJob, or ErrRefused while a
 // run holds the job, for a tick before the history's beginning, and for one that is not behind.
-func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Word, error) {
+func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Status, error) {
 	k := l.keys[l.Partition(r.Job)]
 	args := rewindArgs{now: now, skew: l.cfg.MaxSkew, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, job: r.Job, digest: r.Digest, from: r.From, to: r.To}
 	ks := []string{k.jobs, k.due, k.kept, k.runs, k.waiting, k.history + r.Job, k.gate}
@@ -155,7 +155,7 @@ func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Word, error) 
 	}
 	switch word := text(reply[0]); word {
 	case "rewound", "moved":
-		return Word(word), nil
+		return Status(word), nil
 	case "held":
 		return "", fmt.Errorf("%w: rewind %s: a run of it is in flight or waits to be repeated; wait for it or cancel it", ErrRefused, r.Job)
 	case "trimmed":
@@ -172,7 +172,7 @@ func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Word, error) 
 func (l *Ledger) Remove(ctx context.Context, job string) error {
 	k := l.keys[l.Partition(job)]
 	ks := []string{k.jobs, k.pauses, k.due, k.runs, k.pending, k.waiting, k.kept, k.followers, k.history + job, k.cancels, k.unique, k.anew, k.gate}
-	_, err := l.ask(ctx, "remove "+job, job, removeScript, ks, []Word{"removed"}, map[Word]error{
+	_, err := l.ask(ctx, "remove "+job, job, removeScript, ks, []Status{"removed"}, map[Status]error{
 		"held": fmt.Errorf("%w: remove %s: a run of it is in flight; cancel it or wait", ErrRefused, job),
 	}, list{job})
 	return err
@@ -183,7 +183,7 @@ func (l *Ledger) Remove(ctx context.Context, job string) error {
 func (l *Ledger) Postpone(ctx context.Context, seen Late, until int64) error {
 	k := l.keys[l.Partition(seen.Job)]
 	err := postponeScript.Run(ctx, l.client, []string{k.jobs, k.due}, seen.Job, ms(seen.Cursor), ms(until)).Err()
-	return redisconn.Explain("put off "+seen.Job, err)
+	return redisconn.Classify("put off "+seen.Job, err)
 }
 
 // brief makes a text fit into a field of a record.

@@ -31,7 +31,7 @@ func TestPauseAndResume(t *testing.T) {
 		since := noon + 1000
 		r.pause(t, "a", Pause{})
 		r.pausedFor(t, "a", Window{From: since})
-		r.want(t, Moved, tickClaim("a", "r", 1))
+		r.want(t, Stale, tickClaim("a", "r", 1))
 		r.pass(t, 2*time.Second)
 		r.resume(t, "a")
 		r.pausedFor(t, "a", Window{since, r.now})
@@ -120,6 +120,6 @@ func TestDefinitionOfAPausedJob(t *testing.T) {
 		}
 		r.pausedFor(t, "a", Window{From: noon + 600})
 		r.pass(t, time.Second)
-		r.want(t, Moved, Claim{Job: "a", Digest: "d-new", Run: "r", TTL: ttl, From: noon + 600, Tick: noon + 600, Next: noon + 700})
+		r.want(t, Stale, Claim{Job: "a", Digest: "d-new", Run: "r", TTL: ttl, From: noon + 600, Tick: noon + 600, Next: noon + 700})
 	})
 }

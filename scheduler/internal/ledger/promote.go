@@ -162,7 +162,7 @@ func (l *Ledger) Digests(ctx context.Context, names []string) (map[string]string
 			some = append(some, part)
 		}
 	}
-	err := l.unheard(ctx, nodePatience, "read which definitions are stored", some, func(ctx context.Context, parts []int) error {
+	err := l.eachReachable(ctx, nodeQueueTimeout, "read which definitions are stored", some, func(ctx context.Context, parts []int) error {
 		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for _, part := range parts {
 				fields := make([]string, len(groups[part]))
@@ -175,7 +175,7 @@ func (l *Ledger) Digests(ctx context.Context, names []string) (map[string]string
 		})
 		return err
 	})
-	if err != nil && !errors.As(err, new(*UnheardError)) {
+	if err != nil && !errors.As(err, new(*UnreachableError)) {
 		return nil, err
 	}
 	digests := make(map[string]string, len(names))

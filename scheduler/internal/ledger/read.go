@@ -15,21 +15,21 @@ import (
 type Stored struct {
 	Entry
 	Definition []byte
-	Err        error // wraps ErrForeign when the entry cannot be read; the other fields are then empty
+	Err        error // wraps ErrUnknownFormat when the entry cannot be read; the other fields are then empty
 }
 
-// Jobs reads all jobs of the namespace, by name. Beside an UnheardError stand those of the other partitions.
+// Jobs reads all jobs of the namespace, by name. Beside an UnreachableError stand those of the other partitions.
 func (l *Ledger) Jobs(ctx context.Context) ([]Stored, error) {
 	var mu sync.Mutex
 	var all []Stored
-	err := l.unheard(ctx, l.patience(ctx), "list jobs", l.All(), func(ctx context.Context, parts []int) error {
+	err := l.eachReachable(ctx, l.queueTimeout(ctx), "list jobs", l.All(), func(ctx context.Context, parts []int) error {
 		some, err := l.jobsIn(ctx, parts)
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, some...)
 		return err
 	})
-	if err != nil && !errors.As(err, new(*UnheardError)) {
+	if err != nil && !errors.As(err, new(*UnreachableError)) {
 		return nil, err
 	}
 	slices.SortFunc(all, func(a, b Stored) int { return strings.Compare(a.Job, b.Job) })

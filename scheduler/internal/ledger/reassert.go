@@ -11,12 +11,12 @@ import (
 
 // The words of Reassert; besides Lost and Strange.
 const (
-	Known     Word = "known"      // the ledger has the run
-	Restored  Word = "restored"   // the ledger has it again
-	Ended     Word = "ended"      // its end is recorded
-	Behind    Word = "behind"     // the cursor stands before its tick; other nodes may know why
-	OtherDef  Word = "superseded" // another definition is the stored one
-	NoSuchJob Word = "unknown"    // register it first
+	Known     Status = "known"      // the ledger has the run
+	Restored  Status = "restored"   // the ledger has it again
+	Ended     Status = "ended"      // its end is recorded
+	Behind    Status = "behind"     // the cursor stands before its tick; other nodes may know why
+	OtherDef  Status = "superseded" // another definition is the stored one
+	NoSuchJob Status = "unknown"    // register it first
 )
 
 // Assertion is a run that its node was granted, by the server before this one or by this one before it was restarted.
@@ -27,7 +27,7 @@ type Assertion struct {
 	// Gap are the ticks from the cursor up to this run's, of which nobody has said anything: they are recorded as missed
 	// for ReasonFailover. Without it, or with one that does not begin at the cursor, the answer is Behind when there are any.
 	// Of a Pass, First, Last and Count are used.
-	Gap *Pass
+	Gap *SkippedRange
 	// Of a shard, how to open its tick anew if that was lost: the job's parameters, one for each of Lease.Shards or none,
 	// and where the cursor goes, see Next. Without Reopen a lost tick leaves its shards Lost.
 	Reopen bool
@@ -39,7 +39,7 @@ type Assertion struct {
 
 // Asserted is the answer to an Assertion.
 type Asserted struct {
-	Word   Word
+	Word   Status
 	Cursor int64 // Behind: where the job stands, ms
 }
 
@@ -70,7 +70,7 @@ func (l *Ledger) reassert(ctx context.Context, now int64, server string, batch [
 	}
 	reply, err := reassertScript.Run(ctx, l.client, ks, args...).Slice()
 	if err != nil {
-		return nil, redisconn.Explain("reassert", err)
+		return nil, redisconn.Classify("reassert", err)
 	}
 	if err := refused(reply, now); err != nil {
 		return nil, fmt.Errorf("reassert: %w", err)
@@ -80,7 +80,7 @@ func (l *Ledger) reassert(ctx context.Context, now int64, server string, batch [
 	}
 	out := make([]Asserted, len(batch))
 	for i := range batch {
-		out[i] = Asserted{Word(text(reply[2*i])), number(reply[2*i+1])}
+		out[i] = Asserted{Status(text(reply[2*i])), number(reply[2*i+1])}
 	}
 	return out, nil
 }

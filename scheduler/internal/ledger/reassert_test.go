@@ -37,7 +37,7 @@ func TestReassertAGrant(t *testing.T) {
 					t.Errorf("the entry is %+v", e)
 				}
 				r.renews(t, locking.Renewed, l)
-				r.want(t, Moved, tickClaim("a", "other", 1))
+				r.want(t, Stale, tickClaim("a", "other", 1))
 				r.whole(t)
 				r.ends(t, Settled, l, jobs.OutcomeFailed)
 				r.says(t, Ended, of(l))
@@ -71,7 +71,7 @@ func TestReassertTooLate(t *testing.T) {
 				r.unchanged(t, "the first holder", func() {
 					r.says(t, Lost, of(l))
 					r.renews(t, locking.Gone, l)
-					r.ends(t, map[string]Word{"r9": NoSuchRun, "r1": Lost}[again], l, jobs.OutcomeFailed)
+					r.ends(t, map[string]Status{"r9": NoSuchRun, "r1": Lost}[again], l, jobs.OutcomeFailed)
 					back := []Return{{Job: "a", Run: l.Run, Token: l.Token}}
 					if got := must(r.led.Unclaim(t.Context(), back)); got[0] != Lost {
 						t.Errorf("handed back: %s", got[0])
@@ -80,7 +80,7 @@ func TestReassertTooLate(t *testing.T) {
 				r.renews(t, locking.Renewed, next)
 				r.says(t, Known, of(next))
 				r.ends(t, Settled, next, jobs.OutcomeSucceeded)
-				r.says(t, map[string]Word{"r9": Lost, "r1": Ended}[again], of(l))
+				r.says(t, map[string]Status{"r9": Lost, "r1": Ended}[again], of(l))
 				r.tale(t, "a", "succeeded 1")
 				r.whole(t)
 			})
@@ -139,7 +139,7 @@ func TestReassertASecondAttempt(t *testing.T) {
 			for _, late := range []bool{false, true} { // whether the second attempt ends before the first is reaped again
 				t.Logf("as of moment %d, ends late: %v", i, late)
 				r.failover(t, before)
-				r.says(t, map[bool]Word{true: Known, false: Restored}[i == 2], of(second))
+				r.says(t, map[bool]Status{true: Known, false: Restored}[i == 2], of(second))
 				if e := r.entry(t, "a"); e.Open != second.Run || e.Token != second.Token || e.Cursor != noon+2000 {
 					t.Fatalf("the entry is %+v", e)
 				}

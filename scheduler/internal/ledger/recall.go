@@ -9,35 +9,35 @@ import (
 )
 
 // Before is the word for a job that was made anew and has been claimed since.
-const Before Word = "before"
+const Before Status = "before"
 
 // RecallMax is of how many jobs one call tells at most.
 const RecallMax = 500
 
 // Recollection is where a job stood in a Redis that may be lost.
-type Recollection struct {
+type KnownCursor struct {
 	Job, Digest string
 	Cursor      int64 // ms
 	// Heard says that the job stood there, so that all ticks before Cursor are accounted for. Else only a job that Redis has lost begins there.
 	Heard bool
 	// Gap are ticks to be recorded as missed for ReasonFailover. First, Last and Count are used.
-	Gap *Pass
+	Gap *SkippedRange
 }
 
 // Recalled is the answer to a Recollection that is to be told again with a Gap.
 type Recalled struct {
-	At     int   // its index
-	Word   Word  // Before: the gap ends at Cursor. Behind: the job stands at Cursor, where the gap begins
-	Cursor int64 // ms
+	At     int    // its index
+	Word   Status // Before: the gap ends at Cursor. Behind: the job stands at Cursor, where the gap begins
+	Cursor int64  // ms
 }
 
 // Recall says to the server of this id where jobs of one partition stood in the server before it: what it has lost begins there, at the
 // latest that some node tells. There are at most RecallMax. It may be repeated. now is the caller's idea of Redis' time, ms. It returns ErrClock, or ErrServer when
 // that is not the server.
-func (l *Ledger) Recall(ctx context.Context, now int64, server string, batch []Recollection) ([]Recalled, error) {
+func (l *Ledger) Recall(ctx context.Context, now int64, server string, batch []KnownCursor) ([]Recalled, error) {
 	k := l.keys[l.Partition(batch[0].Job)]
 	ks := []string{k.jobs, k.due, k.anew, k.kept, k.outbox, k.followers}
-	if slices.ContainsFunc(batch, func(r Recollection) bool { return r.Gap != nil }) {
+	if slices.ContainsFunc(batch, func(r KnownCursor) bool { return r.Gap != nil }) {
 		ks = appendHistories(ks, k.history, len(batch), func(i int) string { return batch[i].Job })
 	}
 	keep, keepFor := l.keepArgs()
@@ -47,20 +47,20 @@ func (l *Ledger) Recall(ctx context.Context, now int64, server string, batch []R
 	}
 	reply, err := evaluate(ctx, l.client, recallScript, ks, args).Slice()
 	if err != nil {
-		return nil, redisconn.Explain("recall", err)
+		return nil, redisconn.Classify("recall", err)
 	}
 	if err := refused(reply, now); err != nil {
 		return nil, fmt.Errorf("recall: %w", err)
 	}
 	var again []Recalled
 	for ; len(reply) >= 3; reply = reply[3:] {
-		again = append(again, Recalled{At: int(number(reply[0])) - 1, Word: Word(text(reply[1])), Cursor: number(reply[2])})
+		again = append(again, Recalled{At: int(number(reply[0])) - 1, Word: Status(text(reply[1])), Cursor: number(reply[2])})
 	}
 	return again, nil
 }
 
 // text spells a gap; "" for none.
-func (p *Pass) text() string {
+func (p *SkippedRange) text() string {
 	if p == nil {
 		return ""
 	}

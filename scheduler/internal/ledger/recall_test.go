@@ -16,7 +16,7 @@ func TestRecall(t *testing.T) {
 		"all of them before":    func(t *testing.T, r *rig) { r.recall(t, 4, nil); r.recall(t, 2, nil); r.create(t, "a") },
 		"of another definition": func(t *testing.T, r *rig) {
 			r.create(t, "a")
-			must(r.led.Recall(t.Context(), r.now, "", []Recollection{{Job: "a", Digest: "d-other", Cursor: noon + 1000, Heard: true}}))
+			must(r.led.Recall(t.Context(), r.now, "", []KnownCursor{{Job: "a", Digest: "d-other", Cursor: noon + 1000, Heard: true}}))
 			r.recall(t, 4, nil)
 		},
 	} {
@@ -29,7 +29,7 @@ func TestRecall(t *testing.T) {
 				}
 				r.want(t, Granted, tickClaim("a", "r4", 4))
 				r.recall(t, 2, nil) // too late: it has told its place already, and goes on
-				r.want(t, Moved, tickClaim("a", "r2", 2))
+				r.want(t, Stale, tickClaim("a", "r2", 2))
 				r.sound(t)
 			})
 		})
@@ -46,8 +46,8 @@ func TestRecallAfterAClaim(t *testing.T) {
 		if got, want := r.recall(t, 3, nil), []Recalled{{Word: Before, Cursor: noon + 6000}}; !reflect.DeepEqual(got, want) {
 			t.Fatalf("answered %+v, want %+v", got, want)
 		}
-		r.recall(t, 3, &Pass{First: noon + 3000, Last: noon + 5000, Count: 3})
-		r.recall(t, 3, &Pass{First: noon + 3000, Last: noon + 5000, Count: 3})
+		r.recall(t, 3, &SkippedRange{First: noon + 3000, Last: noon + 5000, Count: 3})
+		r.recall(t, 3, &SkippedRange{First: noon + 3000, Last: noon + 5000, Count: 3})
 		if e := r.entry(t, "a"); e.Base != noon+3000 || e.Cursor != noon+7000 {
 			t.Errorf("the chain is %+v", e)
 		}
@@ -64,15 +64,15 @@ func TestRecallOfARollback(t *testing.T) {
 		r.runOne(t, "a", 1)
 		r.pass(t, time.Minute) // that it was made is no news any more
 		r.client.Del(t.Context(), r.led.keys[0].anew)
-		worked := Recollection{Job: "a", Digest: "d-second", Cursor: noon + 5000}
-		if got := must(r.led.Recall(t.Context(), r.now, "", []Recollection{worked})); got != nil {
+		worked := KnownCursor{Job: "a", Digest: "d-second", Cursor: noon + 5000}
+		if got := must(r.led.Recall(t.Context(), r.now, "", []KnownCursor{worked})); got != nil {
 			t.Errorf("what is worked out moves no cursor: %+v", got)
 		}
 		if got, want := r.recall(t, 5, nil), []Recalled{{Word: Behind, Cursor: noon + 2000}}; !reflect.DeepEqual(got, want) {
 			t.Fatalf("answered %+v, want %+v", got, want)
 		}
 		for range 2 {
-			r.recall(t, 5, &Pass{First: noon + 2000, Last: noon + 4000, Count: 3})
+			r.recall(t, 5, &SkippedRange{First: noon + 2000, Last: noon + 4000, Count: 3})
 		}
 		if got := r.recall(t, 1, nil); got != nil {
 			t.Errorf("a node that knows less: %+v", got)
@@ -84,7 +84,7 @@ func TestRecallOfARollback(t *testing.T) {
 }
 
 // recall tells that job a stood at a second after noon.
-func (r *rig) recall(t *testing.T, second int64, gap *Pass) []Recalled {
+func (r *rig) recall(t *testing.T, second int64, gap *SkippedRange) []Recalled {
 	t.Helper()
-	return must(r.led.Recall(t.Context(), r.now, "", []Recollection{{Job: "a", Digest: "d-second", Cursor: noon + second*1000, Heard: true, Gap: gap}}))
+	return must(r.led.Recall(t.Context(), r.now, "", []KnownCursor{{Job: "a", Digest: "d-second", Cursor: noon + second*1000, Heard: true, Gap: gap}}))
 }

@@ -32,7 +32,7 @@ type Entry struct {
 	Counts       map[jobs.Outcome]int64 // of ticks and runs that ended so, since the job was first registered
 	// Retold is the latest tick of which a shard, or an attempt after the first, was lost in a failover and restored by its
 	// node: of ticks up to it the history may not show all attempts, or not in their order. 0 for none.
-	Retold int64
+	Restored int64
 }
 
 // Lease is one granted run that nobody settled yet, or, with a Token of 0, a pending one.

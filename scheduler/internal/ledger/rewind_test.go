@@ -10,7 +10,7 @@ import (
 
 func TestRewind(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		rewind := func(from, to int64, want Word, refused error) {
+		rewind := func(from, to int64, want Status, refused error) {
 			t.Helper()
 			got, err := r.led.Rewind(t.Context(), r.now, Rewind{Job: "a", Digest: "d-second", From: noon + from*1000, To: noon + to*1000})
 			if got != want || !errors.Is(err, refused) {
@@ -41,10 +41,10 @@ func TestRewind(t *testing.T) {
 		if e := r.entry(t, "a"); e.Cursor != noon+3000 || e.Again != noon+6000 || e.AgainAttempt != 2 {
 			t.Errorf("the entry is %+v", e)
 		}
-		if found := must(r.led.NewGaze().Look(t.Context(), noon+3001, 0)).Late; len(found) != 1 || found[0].Cursor != noon+3000 {
+		if found := must(r.led.NewScanner().Scan(t.Context(), noon+3001, 0)).Late; len(found) != 1 || found[0].Cursor != noon+3000 {
 			t.Errorf("due: %+v", found)
 		}
-		r.want(t, Moved, tickClaim("a", "a-3", 3)) // a copy of the claim from before: its run ended
+		r.want(t, Stale, tickClaim("a", "a-3", 3)) // a copy of the claim from before: its run ended
 		for s := int64(3); s <= 4; s++ {
 			a := r.want(t, Granted, tickClaim("a", Successor(string(rune('p'+s))), s))
 			if again := r.want(t, Granted, tickClaim("a", Successor(string(rune('p'+s))), s)); a.Run.Attempt != 2 || again.Run.Attempt != 2 {

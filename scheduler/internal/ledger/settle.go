@@ -14,19 +14,19 @@ import (
 )
 
 // Word is the answer to one item of Settle, Reap, Unclaim or Renew.
-type Word string
+type Status string
 
 // The words of Settle, Reap, Unclaim and Renew.
 const (
-	Settled   Word = "settled"  // recorded now, or by this same report before
-	Lost      Word = "lost"     // somebody else ended the run first
-	NoSuchRun Word = "unknown"  // nobody knows this run any more
-	Strange   Word = "foreign"  // a record that this version does not understand
-	Reaped    Word = "reaped"   // recorded as abandoned
-	Alive     Word = "alive"    // renewed since it was seen, or not lapsed
-	Gone      Word = "gone"     // ended meanwhile
-	Returned  Word = "returned" // pending again
-	Renewed   Word = "renewed"  // the lease goes on
+	Settled   Status = "settled"  // recorded now, or by this same report before
+	Lost      Status = "lost"     // somebody else ended the run first
+	NoSuchRun Status = "unknown"  // nobody knows this run any more
+	Strange   Status = "foreign"  // a record that this version does not understand
+	Reaped    Status = "reaped"   // recorded as abandoned
+	Alive     Status = "alive"    // renewed since it was seen, or not lapsed
+	Gone      Status = "gone"     // ended meanwhile
+	Returned  Status = "returned" // pending again
+	Renewed   Status = "renewed"  // the lease goes on
 )
 
 // errorMax is what is kept of a run's error text, in bytes.
@@ -53,11 +53,11 @@ type Report struct {
 // Settle ends a batch of runs, all of jobs in one partition and at most BatchMax, and returns
 // Settled, Lost, NoSuchRun or Strange for each. After an error the outcome is unknown: repeat
 // the same reports. ErrServer is one after which it is known: nothing was done.
-func (l *Ledger) Settle(ctx context.Context, batch []Report) ([]Word, error) {
+func (l *Ledger) Settle(ctx context.Context, batch []Report) ([]Status, error) {
 	n := within(batch)
 	said, err := l.settle(ctx, batch[:n])
 	for err == nil && n < len(batch) {
-		var more []Word
+		var more []Status
 		from := n
 		n += within(batch[from:])
 		more, err = l.settle(ctx, batch[from:n])
@@ -80,7 +80,7 @@ func within(batch []Report) int {
 	return len(batch)
 }
 
-func (l *Ledger) settle(ctx context.Context, batch []Report) ([]Word, error) {
+func (l *Ledger) settle(ctx context.Context, batch []Report) ([]Status, error) {
 	p := l.Partition(batch[0].Job)
 	k := l.keys[p]
 	ks := append(make([]string, 0, 9+len(batch)), k.ending()...)
@@ -154,10 +154,10 @@ func successors(run string) []string {
 }
 
 // words reads a reply of one word per item.
-func words(op string, n int) func([]any, error) ([]Word, error) {
-	return func(reply []any, err error) ([]Word, error) {
+func words(op string, n int) func([]any, error) ([]Status, error) {
+	return func(reply []any, err error) ([]Status, error) {
 		if err != nil {
-			return nil, redisconn.Explain(op, err)
+			return nil, redisconn.Classify(op, err)
 		}
 		if err := refused(reply, 0); err != nil {
 			return nil, fmt.Errorf("%s: %w", op, err)
@@ -165,24 +165,24 @@ func words(op string, n int) func([]any, error) ([]Word, error) {
 		if len(reply) != n {
 			return nil, fmt.Errorf("%s: %d answers for %d items", op, len(reply), n)
 		}
-		out := make([]Word, n)
+		out := make([]Status, n)
 		for i, w := range reply {
-			out[i] = Word(text(w))
+			out[i] = Status(text(w))
 		}
 		return out, nil
 	}
 }
 
 // wordsOf reads a reply of one word per item that are one text, parted by commas; or a refusal.
-func wordsOf(op string, n int, cmd *redis.Cmd) ([]Word, error) {
+func wordsOf(op string, n int, cmd *redis.Cmd) ([]Status, error) {
 	reply, err := cmd.Result()
 	list, isText := reply.(string)
 	if err != nil || !isText {
 		return words(op, n)(cmd.Slice())
 	}
-	out := make([]Word, 0, n)
+	out := make([]Status, 0, n)
 	for word := range strings.SplitSeq(list, ",") {
-		out = append(out, Word(word))
+		out = append(out, Status(word))
 	}
 	if len(out) != n {
 		return nil, fmt.Errorf("%s: %d answers for %d items", op, len(out), n)

@@ -43,7 +43,7 @@ func TestReap(t *testing.T) {
 		r.pass(t, time.Minute)
 		r.want(t, Granted, tickClaim("a", "r1", 1))
 		granted := r.now
-		reap := func(want Word, beat int64) {
+		reap := func(want Status, beat int64) {
 			t.Helper()
 			if got := must(r.led.Reap(t.Context(), r.now, r.identity, []Lease{{Job: "a", Run: "r1", Beat: beat}})); got[0] != want {
 				t.Fatalf("reaped: %s, want %s", got[0], want)
@@ -76,14 +76,14 @@ func TestUnclaim(t *testing.T) {
 		first := r.want(t, Granted, tickClaim("a", "r1", 1))
 		for _, c := range []struct {
 			run  string
-			want Word
+			want Status
 		}{{"r1", Returned}, {"r1", Returned}, {"never granted", Lost}} {
 			if got := must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: c.run}})); got[0] != c.want {
 				t.Fatalf("unclaim of %s: %s, want %s", c.run, got[0], c.want)
 			}
 		}
-		r.want(t, Moved, tickClaim("a", "r1", 1)) // a delayed copy: the id is burnt
-		r.want(t, Moved, pendingClaim("a", "r1"))
+		r.want(t, Stale, tickClaim("a", "r1", 1)) // a delayed copy: the id is burnt
+		r.want(t, Stale, pendingClaim("a", "r1"))
 		r.settle(t, NoSuchRun, "a", "r1", jobs.OutcomeSucceeded)
 		r.want(t, Held, tickClaim("a", "r2", 2)) // it holds the job while it waits; 2 was due before it was granted
 		a := r.want(t, Granted, pendingClaim("a", Successor("r1")))

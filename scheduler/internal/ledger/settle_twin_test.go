@@ -9,7 +9,7 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-func (m *twin) settle(rep Report) Word {
+func (m *twin) settle(rep Report) Status {
 	r, j := m.runs[rep.Run], m.jobs[rep.Job]
 	switch {
 	case r == nil && (j == nil || j.row(rep.Run) == nil):
@@ -45,7 +45,7 @@ func (m *twin) renew(r locking.Renewal) locking.RenewAnswer {
 	return locking.Renewed
 }
 
-func (m *twin) reap(seen Lease) Word {
+func (m *twin) reap(seen Lease) Status {
 	r := m.runs[seen.Run]
 	switch {
 	case r == nil:
@@ -61,7 +61,7 @@ func (m *twin) reap(seen Lease) Word {
 	return Reaped
 }
 
-func (m *twin) unclaim(back Return) Word {
+func (m *twin) unclaim(back Return) Status {
 	r, fresh := m.runs[back.Run], Successor(back.Run)
 	switch {
 	case r == nil && m.waiting[fresh] != nil && (m.jobs[back.Job] == nil || m.jobs[back.Job].row(back.Run) == nil):

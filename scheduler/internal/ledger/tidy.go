@@ -35,7 +35,7 @@ func (l *Ledger) Tidy(ctx context.Context, part int, now int64) error {
 		}
 		word, err := tidyScript.Run(ctx, l.client, []string{k.chunks, k.announced, k.defs, k.jobs, k.gate}, args...).Text()
 		if err != nil || word != "done" {
-			return redisconn.Explain("take away definitions that nobody holds", err)
+			return redisconn.Classify("take away definitions that nobody holds", err)
 		}
 	}
 	return nil

@@ -89,13 +89,13 @@ func (w *world) operate(t *testing.T) *call {
 // recall tells where jobs stood, as nodes do after a failover.
 func (w *world) recall(now int64) *call {
 	here, server := w.part(), w.runID
-	var batch []Recollection
+	var batch []KnownCursor
 	for _, job := range some(w, keepIf(w.names, here), 3) {
 		s := w.jobs[job]
-		r := Recollection{Job: job, Digest: s.Digest, Cursor: max(1, s.Cursor+w.rng.Int64N(3)*30_000), Heard: w.chance(50)}
+		r := KnownCursor{Job: job, Digest: s.Digest, Cursor: max(1, s.Cursor+w.rng.Int64N(3)*30_000), Heard: w.chance(50)}
 		if w.chance(50) && s.Cursor < r.Cursor {
 			n, last := rhythms[s.Digest].count(s.Cursor, r.Cursor)
-			r.Gap = &Pass{First: s.Cursor, Last: last, Count: n}
+			r.Gap = &SkippedRange{First: s.Cursor, Last: last, Count: n}
 		}
 		batch = append(batch, r)
 	}
@@ -115,7 +115,7 @@ func (w *world) hold(job, generation string) *call {
 	}
 	now := w.ms() + pick(w, []int64{0, AnnouncedFor.Milliseconds() - 20_000})
 	done := func(name string, args any, do func(ctx context.Context, l *Ledger) error) *call {
-		return &call{name: name, args: args, do: func(ctx context.Context, r *rig) (any, error) { return Word("done"), do(ctx, r.led) }}
+		return &call{name: name, args: args, do: func(ctx context.Context, r *rig) (any, error) { return Status("done"), do(ctx, r.led) }}
 	}
 	switch w.rng.IntN(3) {
 	case 0:
@@ -133,7 +133,7 @@ func (w *world) hold(job, generation string) *call {
 // relay tells a follower of an event that stands in an outbox.
 func (w *world) relay(t *testing.T) *call {
 	t.Helper()
-	found := must(w.rig.led.NewGaze().Look(t.Context(), w.ms(), 0)).Events
+	found := must(w.rig.led.NewScanner().Scan(t.Context(), w.ms(), 0)).Events
 	if len(found) == 0 {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (w *world) reassert(now int64) *call {
 		a := Assertion{Digest: digest, Lease: l, Reopen: l.Of != "", Params: rhythmOf(digest).params, Next: rhythmOf(digest).next(l.Tick)}
 		if cursor := w.jobs[l.Job].Cursor; w.chance(50) && cursor < l.Tick {
 			n, last := rhythmOf(digest).count(cursor, l.Tick)
-			a.Gap = &Pass{Outcome: jobs.OutcomeMissed, First: cursor, Last: last, Count: n}
+			a.Gap = &SkippedRange{Outcome: jobs.OutcomeMissed, First: cursor, Last: last, Count: n}
 		}
 		batch = append(batch, a)
 	}

@@ -52,7 +52,7 @@ func failed(err error) string {
 		return "unknown run"
 	case errors.Is(err, ErrRefused):
 		return "refused"
-	case errors.Is(err, ErrForeign):
+	case errors.Is(err, ErrUnknownFormat):
 		return "foreign"
 	}
 	return "error: " + err.Error()
@@ -78,7 +78,7 @@ func answersOf(name string, reply any, err string) (all []string) {
 			all = append(all, fmt.Sprint(name, " ", a))
 		}
 	}
-	if word, ok := reply.(Word); ok {
+	if word, ok := reply.(Status); ok {
 		all = append(all, name+" "+string(word))
 	}
 	return all

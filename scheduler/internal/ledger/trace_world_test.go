@@ -335,7 +335,7 @@ func (w *world) plan(c *Claim, r rhythm, e Entry) {
 		if n < 1 {
 			return false
 		}
-		c.Passes = append(c.Passes, Pass{Outcome: outcome, Reason: reason, First: at, Last: last, Count: n, Next: r.next(last)})
+		c.Passes = append(c.Passes, SkippedRange{Outcome: outcome, Reason: reason, First: at, Last: last, Count: n, Next: r.next(last)})
 		at = r.next(last)
 		return true
 	}
@@ -389,7 +389,7 @@ func (w *world) misplan(c *Claim) {
 		p := &c.Passes[i]
 		fields = append(fields, &p.First, &p.Last, &p.Next)
 	}
-	pass := Pass{Outcome: pick(w, []jobs.Outcome{jobs.OutcomeSkipped, jobs.OutcomePaused, jobs.OutcomeMissed}), Reason: ReasonOverlap,
+	pass := SkippedRange{Outcome: pick(w, []jobs.Outcome{jobs.OutcomeSkipped, jobs.OutcomePaused, jobs.OutcomeMissed}), Reason: ReasonOverlap,
 		First: c.From, Last: c.From, Count: 1, Next: pick(w, []int64{c.Tick, c.From + 1})}
 	switch n := w.rng.IntN(10); {
 	case n < 6:
@@ -430,7 +430,7 @@ func (w *world) settle() *call {
 	for _, r := range batch {
 		w.reports = remember(w.reports, r, 60)
 	}
-	return batched("settle", 0, batch, func(ctx context.Context, r *rig) ([]Word, error) { return r.led.Settle(ctx, batch) }, (*twin).settle)
+	return batched("settle", 0, batch, func(ctx context.Context, r *rig) ([]Status, error) { return r.led.Settle(ctx, batch) }, (*twin).settle)
 }
 
 func (w *world) report(l Lease) Report {
@@ -473,7 +473,7 @@ func (w *world) reap() *call {
 	for _, l := range some(w, w.leased, 3) {
 		w.seen = remember(w.seen, l, 20) // to be reaped later, by what was seen now
 	}
-	return batched("reap", now, batch, func(ctx context.Context, r *rig) ([]Word, error) { return r.led.Reap(ctx, now, r.identity, batch) }, (*twin).reap)
+	return batched("reap", now, batch, func(ctx context.Context, r *rig) ([]Status, error) { return r.led.Reap(ctx, now, r.identity, batch) }, (*twin).reap)
 }
 
 func (w *world) unclaim() *call {
@@ -488,7 +488,7 @@ func (w *world) unclaim() *call {
 	for _, r := range batch {
 		w.returns, w.burnt[r.Run] = remember(w.returns, r, 20), true
 	}
-	return batched("unclaim", 0, batch, func(ctx context.Context, r *rig) ([]Word, error) { return r.led.Unclaim(ctx, batch) }, (*twin).unclaim)
+	return batched("unclaim", 0, batch, func(ctx context.Context, r *rig) ([]Status, error) { return r.led.Unclaim(ctx, batch) }, (*twin).unclaim)
 }
 
 func (w *world) trigger() *call {

@@ -47,7 +47,7 @@ func (l *Ledger) Trigger(ctx context.Context, job string, t Trigger) (string, er
 	args.ids = successors(args.id)
 	k := l.keys[l.Partition(job)]
 	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.unique, k.history + job, k.gate}
-	_, err := l.ask(ctx, "run "+job, job, triggerScript, ks, []Word{"queued"}, map[Word]error{
+	_, err := l.ask(ctx, "run "+job, job, triggerScript, ks, []Status{"queued"}, map[Status]error{
 		"large": fmt.Errorf("%w: run %s: a payload of %d bytes, and 256 runs or more beside this job are due and wait; until fewer do, at most 1024 bytes are taken: ask again later, or store it elsewhere and pass its address",
 			ErrRefused, job, len(t.Payload)),
 	}, &args)
@@ -70,7 +70,7 @@ func (l *Ledger) refusal(op, job, word string) error {
 	case "crowded":
 		return fmt.Errorf("%w: %s: %d unique keys are remembered already beside this job; use fewer, or a shorter history", ErrRefused, op, uniqueMax)
 	case "foreign":
-		return fmt.Errorf("%s: %w", op, ErrForeign)
+		return fmt.Errorf("%s: %w", op, ErrUnknownFormat)
 	default:
 		return fmt.Errorf("%s: answer %q: not one this version knows", op, word)
 	}

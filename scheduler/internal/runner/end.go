@@ -33,7 +33,7 @@ type ended struct {
 }
 
 // Settled says what became of the report, and leaves.
-func (e ended) Settled(report ledger.Report, word ledger.Word, err error) {
+func (e ended) Settled(report ledger.Report, word ledger.Status, err error) {
 	r, g := e.r, e.l.g
 	recorded := err == nil && word == ledger.Settled
 	duration := time.Duration(report.Ended-report.Started) * time.Millisecond
@@ -129,7 +129,7 @@ func clip(s string, most int) string {
 }
 
 // tell logs what became of a report.
-func (r *Runner) tell(g work.Grant, report ledger.Report, word ledger.Word, err error, usual slog.Level) {
+func (r *Runner) tell(g work.Grant, report ledger.Report, word ledger.Status, err error, usual slog.Level) {
 	log := r.Log.With("job", g.Job.Name, "tick", time.UnixMilli(g.Lease.Tick).UTC(), "run", report.Run, "outcome", report.Outcome.String())
 	duration := time.Duration(report.Ended-report.Started) * time.Millisecond
 	switch {

@@ -77,7 +77,7 @@ type Runner struct {
 	draining atomic.Bool    // no function is called any more
 	starts   *starts
 	changed  chan struct{} // holds one signal: there is another run
-	news     news
+	news     recentGrants
 }
 
 // New makes a runner.

@@ -67,7 +67,7 @@ func (b *Batch) Ask(now int64) {
 // into a yes.
 func (b *Batch) Unsure() bool {
 	for i, a := range b.Answers {
-		if !b.Claims[i].Pending && (a.Verdict == ledger.Moved || a.Verdict == ledger.Closed) {
+		if !b.Claims[i].Pending && (a.Verdict == ledger.Stale || a.Verdict == ledger.Closed) {
 			return true
 		}
 	}

@@ -46,7 +46,7 @@ type Grant struct {
 
 // Settled is told what became of a report: the ledger's word, or why there is none.
 type Settled interface {
-	Settled(r ledger.Report, word ledger.Word, err error)
+	Settled(r ledger.Report, word ledger.Status, err error)
 }
 
 // Millis is an instant in ms since 1970; 0 for the zero time.

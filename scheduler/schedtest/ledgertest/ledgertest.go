@@ -17,7 +17,7 @@ type (
 	// Claim asks for a tick or for a pending run.
 	Claim = ledger.Claim
 	// Pass is a range of ticks that a claim records and does not run.
-	Pass = ledger.Pass
+	Pass = ledger.SkippedRange
 	// Report ends a run.
 	Report = ledger.Report
 	// Return hands a run back.

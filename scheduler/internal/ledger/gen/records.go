@@ -52,7 +52,7 @@ var entry = record{
 			doc: "with overlap queue or replace: from the grant to the end of the last run that held the job; empty again from the next grant on"},
 		{name: "again", kind: attempts, into: "Again, AgainAttempt",
 			doc: "ticks before 'until' were accounted for before a rewind; granted anew, they are that attempt"},
-		{name: "counts", kind: counts, into: "Counts, Retold",
+		{name: "counts", kind: counts, into: "Counts, Restored",
 			doc: "ticks and runs by how they ended; and 'retold', the latest tick of which a failover lost a shard or a later attempt, ms"},
 	},
 }

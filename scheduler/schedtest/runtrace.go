@@ -24,7 +24,7 @@ const (
 )
 
 // passage is one run id's way through the cluster, as the wire saw it.
-type passage struct {
+type runTrace struct {
 	id      string
 	job     string
 	process *process // that asked; nil while it is pending
@@ -45,8 +45,8 @@ type passage struct {
 type unknown struct{ applied, lost bool }
 
 // passages are the runs that a request names, in its order.
-func (c *cluster) passages(m *message) []*passage {
-	var all []*passage
+func (c *cluster) runTraces(m *message) []*runTrace {
+	var all []*runTrace
 	switch {
 	case m.op == opClaim:
 		for _, claim := range claims(m.commands[0]) {
@@ -69,11 +69,11 @@ func (c *cluster) asked(m *message) {
 	}
 	for _, claim := range claims(m.commands[0]) {
 		if tick := claim[claimJob] + " " + claim[claimTick]; c.askers[tick] == "" {
-			c.askers[tick] = m.conn.process.seat.name
+			c.askers[tick] = m.conn.process.slot.name
 		}
 		switch r := c.runs[claim[claimRun]]; {
 		case r == nil:
-			c.runs[claim[claimRun]] = &passage{id: claim[claimRun], job: claim[claimJob], process: m.conn.process, stage: asked}
+			c.runs[claim[claimRun]] = &runTrace{id: claim[claimRun], job: claim[claimJob], process: m.conn.process, stage: asked}
 		case r.stage == pending:
 			r.process, r.stage = m.conn.process, asked
 		}
@@ -92,7 +92,7 @@ func (c *cluster) carried(m *message, reply []byte) {
 	c.story.fold(m.sum, sumOf([][]string{bulks(reply)}))
 	words := bulks(reply)
 	c.tell(m, "was sent", words)
-	runs := c.passages(m)
+	runs := c.runTraces(m)
 	if m.op == opClaim {
 		words = claimAnswers(words, len(runs))
 	}
@@ -127,7 +127,7 @@ func (c *cluster) carried(m *message, reply []byte) {
 	default:
 	}
 	if m.op != "" {
-		c.note(m.conn.process.seat.name, "%s", describe(m, words))
+		c.note(m.conn.process.slot.name, "%s", describe(m, words))
 	}
 	if c.plan.watch != nil {
 		c.plan.watch(c, m, words)
@@ -148,16 +148,16 @@ func grantOf(args []string, nth int, words []string) (tick int64, mode string) {
 
 // handedBack excuses the tick of a run that was handed back: it is late through no fault of the node that
 // will run it. There must be a cause: the process leaves, or a fault hit it, or Redis.
-func (c *cluster) handedBack(p *process, runs []*passage) {
+func (c *cluster) handedBack(p *process, runs []*runTrace) {
 	from := time.Now().Add(-c.settle)
 	cause := p.leaving || slices.ContainsFunc(c.disturbed, func(d audit.Disturbance) bool {
-		return d.Job == "" && d.Until.After(from) && (len(d.Nodes) == 0 || slices.Contains(d.Nodes, p.seat.name))
+		return d.Job == "" && d.Until.After(from) && (len(d.Nodes) == 0 || slices.Contains(d.Nodes, p.slot.name))
 	})
 	for _, r := range runs {
 		c.seen["run handed back"]++
 		if cause {
 			c.disturbed = append(c.disturbed, audit.Disturbance{
-				Span: audit.Span{From: from, Until: time.Now()}, What: "handed back", Nodes: []string{p.seat.name}, Job: r.job,
+				Span: audit.Span{From: from, Until: time.Now()}, What: "handed back", Nodes: []string{p.slot.name}, Job: r.job,
 			})
 		}
 	}
@@ -165,7 +165,7 @@ func (c *cluster) handedBack(p *process, runs []*passage) {
 
 // granted notes a grant, and who works on at that instant under a context that has not ended. Of runs that were granted
 // before Redis lost writes it may know nothing.
-func (c *cluster) granted(r *passage, token string) {
+func (c *cluster) granted(r *runTrace, token string) {
 	n, err := strconv.ParseInt(token, 10, 64)
 	if err != nil {
 		c.blame(Harness, r.job, "token %q", token)
@@ -200,7 +200,7 @@ func (c *cluster) wentBack() bool {
 
 // unanswered notes that a request's outcome stays unknown to the node.
 func (c *cluster) unanswered(m *message, applied bool) {
-	for _, r := range c.passages(m) {
+	for _, r := range c.runTraces(m) {
 		u := r.of(m.op)
 		u.lost, u.applied = true, u.applied || applied
 	}
@@ -212,7 +212,7 @@ func (c *cluster) answered(m *message, reply []byte) {
 	if len(bulks(reply)) == 0 {
 		return // an error, such as NOSCRIPT
 	}
-	for _, r := range c.passages(m) {
+	for _, r := range c.runTraces(m) {
 		if u := r.of(m.op); u.lost {
 			if u.applied {
 				c.seen["unknown outcome found applied"]++
@@ -224,7 +224,7 @@ func (c *cluster) answered(m *message, reply []byte) {
 	}
 }
 
-func (p *passage) of(op string) *unknown {
+func (p *runTrace) of(op string) *unknown {
 	if op == opSettle {
 		return &p.settle
 	}

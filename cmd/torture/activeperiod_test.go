@@ -10,7 +10,7 @@ import (
 )
 
 func TestUsurped(t *testing.T) {
-	reigns := []reign{{"old", window{second(0), second(5).Add(300 * time.Millisecond)}}, {"new", window{second(5), second(9)}}}
+	reigns := []activePeriod{{"old", window{second(0), second(5).Add(300 * time.Millisecond)}}, {"new", window{second(5), second(9)}}}
 	started := map[string]time.Time{"early": second(5).Add(400 * time.Millisecond), "late": second(7)}
 	for _, tt := range []struct {
 		name  string

@@ -50,7 +50,7 @@ func (k keys) all() []string {
 
 // StrangeKeys looks through all keys of the server, or of every master of a Cluster, for those under the
 // namespace's prefixes that this version does not know.
-func (l *Ledger) StrangeKeys(ctx context.Context) ([]LeftAlone, error) {
+func (l *Ledger) UnknownKeys(ctx context.Context) ([]UnknownFormat, error) {
 	var mu sync.Mutex
 	var found []string
 	whole := true
@@ -73,16 +73,16 @@ func (l *Ledger) StrangeKeys(ctx context.Context) ([]LeftAlone, error) {
 	}
 	slices.Sort(found)
 	found = slices.Compact(found) // a scan may name a key more than once
-	var left []LeftAlone
+	var left []UnknownFormat
 	for i, key := range found {
 		if i == strangersMax {
-			left = append(left, LeftAlone{Key: "{" + l.cfg.Namespace + "...", What: fmt.Sprintf("and %d more such keys", len(found)-i), Kind: "key"})
+			left = append(left, UnknownFormat{Key: "{" + l.cfg.Namespace + "...", What: fmt.Sprintf("and %d more such keys", len(found)-i), Kind: "key"})
 			break
 		}
-		left = append(left, LeftAlone{Key: key, What: "a key this version does not know", Kind: "key"})
+		left = append(left, UnknownFormat{Key: key, What: "a key this version does not know", Kind: "key"})
 	}
 	if !whole {
-		left = append(left, LeftAlone{Key: "{" + l.cfg.Namespace + "...", What: "the server has too many keys to look through all of them", Kind: "key"})
+		left = append(left, UnknownFormat{Key: "{" + l.cfg.Namespace + "...", What: "the server has too many keys to look through all of them", Kind: "key"})
 	}
 	return left, nil
 }

@@ -13,7 +13,7 @@ import (
 const Rounds = 5
 
 // Wish is one job on its way into the ledger.
-type Wish struct {
+type Registration struct {
 	Job *work.Job
 	Def ledger.Definition
 	// Last is the latest instant accounted for, ms, 0 for none; the first tick of the definition comes after it.
@@ -26,7 +26,7 @@ type Wish struct {
 
 // At is the definition as of one instant: the new schedule's first tick after it, and the old
 // schedule's ticks up to it, which nobody will run any more.
-func (w *Wish) At(now time.Time) ledger.Definition {
+func (w *Registration) At(now time.Time) ledger.Definition {
 	def, after := w.Def, now
 	if w.old != nil {
 		count, until := w.old.Count(time.UnixMilli(def.WasCursor), now.Add(time.Millisecond))
@@ -47,7 +47,7 @@ func (w *Wish) At(now time.Time) ledger.Definition {
 }
 
 // Replaces makes the wish one to replace a stored definition, as it was seen at this cursor (ms).
-func (w *Wish) Replaces(old jobs.Definition, digest string, cursor int64) error {
+func (w *Registration) Replaces(old jobs.Definition, digest string, cursor int64) error {
 	w.Def.WasDigest, w.Def.WasCursor, w.old, w.after = digest, cursor, nil, old.After
 	w.Def.Same = old.Schedule == w.Job.Def.Schedule && old.TimeZone == w.Job.Def.TimeZone && old.After == w.Job.Def.After
 	schedule, err := old.Job().ParsedSchedule()

@@ -15,7 +15,7 @@ const usurper judge.Kind = "STANDBY"
 
 // reign is when a generation may claim: from the start of the command that promotes it to the answer of the one that
 // promotes another. Both ends are this machine's time, as are Redis' and the sink's.
-type reign struct {
+type activePeriod struct {
 	generation string
 	window
 }
@@ -26,13 +26,13 @@ const underWay = time.Second
 // usurped are lines of a generation outside of its reigns. A run that was granted within one may start shortly after it, and
 // end whenever it does; started says when each did, and inFlight counts their lines. When they were granted is not recorded: what
 // is known is that their ticks were due before the end of the reign, and turns looks at the order of the grants.
-func usurped(lines []line, started map[string]time.Time, reigns []reign) (wrong []judge.Finding, inFlight int) {
+func usurped(lines []line, started map[string]time.Time, reigns []activePeriod) (wrong []judge.Finding, inFlight int) {
 	for _, l := range lines {
 		at, known := started[l.run]
-		own := func(r reign) bool { return r.generation == l.label }
+		own := func(r activePeriod) bool { return r.generation == l.label }
 		switch {
-		case slices.ContainsFunc(reigns, func(r reign) bool { return own(r) && r.holds(l.at) }):
-		case known && slices.ContainsFunc(reigns, func(r reign) bool {
+		case slices.ContainsFunc(reigns, func(r activePeriod) bool { return own(r) && r.holds(l.at) }):
+		case known && slices.ContainsFunc(reigns, func(r activePeriod) bool {
 			return own(r) && !l.tick.After(r.to) && window{r.from, r.to.Add(underWay)}.holds(at)
 		}):
 			inFlight++
@@ -45,7 +45,7 @@ func usurped(lines []line, started map[string]time.Time, reigns []reign) (wrong 
 
 // turns checks for each job that generations ran it in the order of the reigns, one after another: in the order of the tokens,
 // which is that of the grants.
-func turns(all []job, lines []line, reigns []reign) []judge.Finding {
+func turns(all []job, lines []line, reigns []activePeriod) []judge.Finding {
 	var path []string
 	for _, r := range reigns {
 		path = append(path, r.generation)
@@ -60,7 +60,7 @@ func turns(all []job, lines []line, reigns []reign) []judge.Finding {
 }
 
 // idle are reigns in which the generation ran nothing.
-func idle(lines []line, reigns []reign) []judge.Finding {
+func idle(lines []line, reigns []activePeriod) []judge.Finding {
 	var wrong []judge.Finding
 	for _, r := range reigns {
 		ran := false

@@ -14,20 +14,20 @@ import (
 )
 
 // story is what happened, in order, for people; and a digest of all of it, and of every message.
-type story struct {
+type trace struct {
 	lines []string
 	sum   hash.Hash
 }
 
 // add tells one thing.
-func (s *story) add(at time.Duration, who, what string) {
+func (s *trace) add(at time.Duration, who, what string) {
 	line := fmt.Sprintf("%13.6f  %-6s %s", at.Seconds(), who, what)
 	s.lines = append(s.lines, line)
 	s.hash().Write([]byte(line))
 }
 
 // fold adds to the digest what is not told.
-func (s *story) fold(sums ...uint64) {
+func (s *trace) fold(sums ...uint64) {
 	for _, x := range sums {
 		var b [8]byte
 		binary.BigEndian.PutUint64(b[:], x)
@@ -35,14 +35,14 @@ func (s *story) fold(sums ...uint64) {
 	}
 }
 
-func (s *story) hash() hash.Hash {
+func (s *trace) hash() hash.Hash {
 	if s.sum == nil {
 		s.sum = sha256.New()
 	}
 	return s.sum
 }
 
-func (s *story) digest() string { return hex.EncodeToString(s.hash().Sum(nil)[:16]) }
+func (s *trace) digest() string { return hex.EncodeToString(s.hash().Sum(nil)[:16]) }
 
 // describe tells a request and its reply: the script, the words in the request that name jobs or
 // runs, and the words of the answer.

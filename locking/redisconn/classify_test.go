@@ -69,18 +69,18 @@ func TestExplain(t *testing.T) {
 		{answer("OOM command not allowed when used memory > 'maxmemory'."), false},
 	}
 	for _, tt := range tests {
-		got := redisconn.Explain("claim", tt.err)
+		got := redisconn.Classify("claim", tt.err)
 		if errors.Is(got, locking.ErrUnreachable) != tt.unreachable || !errors.Is(got, tt.err) {
-			t.Errorf("Explain(%q) = %v; want unreachable %t and the error inside", tt.err, got, tt.unreachable)
+			t.Errorf("Classify(%q) = %v; want unreachable %t and the error inside", tt.err, got, tt.unreachable)
 		}
 		if !strings.HasPrefix(got.Error(), "claim: ") {
-			t.Errorf("Explain(%q) = %v; want it to begin with what was being done", tt.err, got)
+			t.Errorf("Classify(%q) = %v; want it to begin with what was being done", tt.err, got)
 		}
-		if twice := redisconn.Explain("sweep", got); strings.Count(twice.Error(), locking.ErrUnreachable.Error()) > 1 {
+		if twice := redisconn.Classify("sweep", got); strings.Count(twice.Error(), locking.ErrUnreachable.Error()) > 1 {
 			t.Errorf("explained twice: %v", twice)
 		}
 	}
-	if err := redisconn.Explain("claim", nil); err != nil {
+	if err := redisconn.Classify("claim", nil); err != nil {
 		t.Errorf("Explain(nil) = %v", err)
 	}
 }
@@ -101,7 +101,7 @@ func TestFullAndOfSlot(t *testing.T) {
 		"CLUSTERDOWN The cluster is down":                0,
 		"LOADING Redis is loading the dataset in memory": 0,
 	} {
-		err := redisconn.Explain("claim", answer(text))
+		err := redisconn.Classify("claim", answer(text))
 		if redisconn.Full(err) != (want == full) || redisconn.OfSlot(err) != (want == ofSlot) {
 			t.Errorf("%q: full %t, of a slot %t", text, redisconn.Full(err), redisconn.OfSlot(err))
 		}
@@ -126,7 +126,7 @@ func TestExplainSentinels(t *testing.T) {
 		{knowsNothing.Addr(), knowsNothing.Addr()}:  false,
 	} {
 		c := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "main", SentinelAddrs: addrs[:], MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true})
-		err := redisconn.Explain("ping", c.Ping(t.Context()).Err())
+		err := redisconn.Classify("ping", c.Ping(t.Context()).Err())
 		if errors.Is(err, locking.ErrUnreachable) != want {
 			t.Errorf("%v; want unreachable %t", err, want)
 		}

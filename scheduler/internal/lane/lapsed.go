@@ -11,7 +11,7 @@ import (
 )
 
 // sighting is a lapsed lease as it was seen last.
-type sighting struct {
+type lapsedLease struct {
 	beat int64
 	at   time.Time
 }
@@ -28,7 +28,7 @@ func (s *sweep) ripe(ctx context.Context, lapsed []ledger.Lease) []ledger.Lease 
 	var ripe []ledger.Lease
 	for _, l := range lapsed {
 		before, known := s.seen[l.Run]
-		s.seen[l.Run] = sighting{beat: l.Beat, at: now}
+		s.seen[l.Run] = lapsedLease{beat: l.Beat, at: now}
 		seen := steady
 		if slices.ContainsFunc(nodes, func(x sharding.Node) bool { return x.ID == l.Node }) { // it lives, and may not have been able to say so
 			seen = min(seen, s.writtenFor(ctx, s.l.Ledger.Partition(l.Job)).Milliseconds())

@@ -11,7 +11,7 @@ import (
 const takenFor = time.Minute
 
 // news are the pending runs that this node was granted lately: since turned, and in the time before.
-type news struct {
+type recentGrants struct {
 	mu            sync.Mutex
 	taken, before map[string]locking.Token
 	turned        time.Time
@@ -20,7 +20,7 @@ type news struct {
 // first says whether the grant of a pending run is heard of for the first time. A sweep that looked before
 // the grant has the agenda ask once more, and the same node is given the same grant, which it may hear of when
 // the run has ended.
-func (n *news) first(run string, token locking.Token) bool {
+func (n *recentGrants) first(run string, token locking.Token) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if now := time.Now(); n.taken == nil || now.Sub(n.turned) > takenFor {

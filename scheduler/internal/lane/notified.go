@@ -18,7 +18,7 @@ const (
 
 // told is which followers have answered, of events that stay in the outbox because of others. Each node remembers for itself
 // what was answered to it, so that an event which waits is not told again in each sweep. Only the relay touches it.
-type told struct {
+type notified struct {
 	answers map[hearing]answer
 	swept   time.Time // when old answers were forgotten last
 }
@@ -33,7 +33,7 @@ type answer struct {
 }
 
 // begin forgets, now and then, what is old: its events have left the outbox.
-func (t *told) begin() {
+func (t *notified) begin() {
 	now := time.Now()
 	if t.answers == nil {
 		t.answers, t.swept = make(map[hearing]answer), now
@@ -45,13 +45,13 @@ func (t *told) begin() {
 }
 
 // has says whether a follower's server has answered lately that it was told.
-func (t *told) has(e ledger.Event, job, server string) bool {
+func (t *notified) has(e ledger.Event, job, server string) bool {
 	a, known := t.answers[hearing{e.Record(), job}]
 	return known && a.server == server && time.Since(a.at) < toldFor
 }
 
 // keep remembers which servers have answered for which followers. The names are copied: they are parts of the list of all followers.
-func (t *told) keep(e ledger.Event, answered map[string]string) {
+func (t *notified) keep(e ledger.Event, answered map[string]string) {
 	for job, server := range answered {
 		if len(t.answers) < toldMax {
 			t.answers[hearing{e.Record(), strings.Clone(job)}] = answer{server, time.Now()}
@@ -60,7 +60,7 @@ func (t *told) keep(e ledger.Event, answered map[string]string) {
 }
 
 // forget forgets an event that has left the outbox.
-func (t *told) forget(e ledger.Event) {
+func (t *notified) forget(e ledger.Event) {
 	for _, job := range e.Followers {
 		delete(t.answers, hearing{e.Record(), job})
 	}

@@ -11,27 +11,27 @@ import (
 )
 
 // spot is a Redis that a node may work in.
-type spot struct {
+type endpoint struct {
 	client redis.UniversalClient
 	name   string // for messages; never with a password
 }
 
 // seat is a node's place in a process. When the namespace moves to another Redis, another node takes it.
-type seat struct {
+type nodeSlot struct {
 	l        *loaded
 	cfg      scheduler.Config
-	at, next spot // next: where the namespace may move; no client: nowhere
+	at, next endpoint // next: where the namespace may move; no client: nowhere
 	node     atomic.Pointer[scheduler.Node]
 }
 
 // newSeat makes the first node of a seat.
-func newSeat(at, next spot, l *loaded, cfg scheduler.Config) (*seat, error) {
-	s := &seat{l: l, cfg: cfg, at: at, next: next}
+func newNodeSlot(at, next endpoint, l *loaded, cfg scheduler.Config) (*nodeSlot, error) {
+	s := &nodeSlot{l: l, cfg: cfg, at: at, next: next}
 	return s, s.sit()
 }
 
 // sit makes a node for the Redis that the seat is at.
-func (s *seat) sit() error {
+func (s *nodeSlot) sit() error {
 	reg, err := s.l.registry()
 	if err != nil {
 		return err
@@ -49,13 +49,13 @@ func (s *seat) sit() error {
 }
 
 // Name is the node's name.
-func (s *seat) Name() string { return s.node.Load().Name() }
+func (s *nodeSlot) Name() string { return s.node.Load().Name() }
 
 // Ready is what the node says that sits there now.
-func (s *seat) Ready() error { return s.node.Load().Ready() }
+func (s *nodeSlot) Ready() error { return s.node.Load().Ready() }
 
 // run runs the node, and after a move of the namespace the one that goes on where it is: there and back, if need be.
-func (s *seat) run(ctx context.Context) error {
+func (s *nodeSlot) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := s.node.Load().Run(ctx); !errors.Is(err, scheduler.ErrMoved) {
 			return err
@@ -70,7 +70,7 @@ func (s *seat) run(ctx context.Context) error {
 }
 
 // follow makes the node that goes on in the other Redis.
-func (s *seat) follow() error {
+func (s *nodeSlot) follow() error {
 	s.at, s.next = s.next, s.at
 	// It was there a moment ago. The number of partitions may be another one there, and is stored.
 	s.cfg.WaitForRedis, s.cfg.Partitions = true, 0
@@ -82,8 +82,8 @@ func (s *seat) follow() error {
 }
 
 // close closes the clients.
-func (s *seat) close() {
-	for _, p := range []spot{s.at, s.next} {
+func (s *nodeSlot) close() {
+	for _, p := range []endpoint{s.at, s.next} {
 		if p.client != nil {
 			_ = p.client.Close() // nothing is on its way any more
 		}

@@ -21,8 +21,8 @@ const (
 
 // wire is one connection for calls. It ends when nobody has waited for some
 // seconds; when it breaks, those who wait are connected anew.
-type wire struct {
-	board *switchboard
+type subscription struct {
+	board *notifier
 	key   string
 	sub   *redis.PubSub
 	ctx   context.Context // ended by hangUp: a dial under way holds the subscription's mutex
@@ -34,7 +34,7 @@ type wire struct {
 	broken   bool
 }
 
-func (w *wire) subscribe(channel string) error {
+func (w *subscription) subscribe(channel string) error {
 	return w.soon(func(ctx context.Context) error {
 		if w.board.cluster != nil {
 			return w.sub.SSubscribe(ctx, channel)
@@ -45,7 +45,7 @@ func (w *wire) subscribe(channel string) error {
 
 // soon bounds f: whatever is asked of a subscription may be what dials for it, and a server that hangs then would hold its
 // mutex, and hangUp, for as long as the client's timeouts are, or for ever where it has none.
-func (w *wire) soon(f func(ctx context.Context) error) error {
+func (w *subscription) soon(f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(w.ctx, callCheck)
 	defer cancel()
 	return f(ctx)
@@ -53,7 +53,7 @@ func (w *wire) soon(f func(ctx context.Context) error) error {
 
 // attend passes on what comes over the wire until it breaks or is not needed
 // any more.
-func (w *wire) attend() {
+func (w *subscription) attend() {
 	defer close(w.ended)
 	defer w.end()
 	err := w.hear()
@@ -73,7 +73,7 @@ func (w *wire) attend() {
 }
 
 // hear returns nil when nobody waits any more.
-func (w *wire) hear() error {
+func (w *subscription) hear() error {
 	silent, looked := 0, time.Now()
 	for {
 		var msg any
@@ -120,7 +120,7 @@ func (w *wire) hear() error {
 
 // tidy forgets the channels on which nobody waits. When that is all of them, the
 // wire is not needed, and nobody is given it any more.
-func (s *switchboard) tidy(w *wire) (unused []string, needed bool) {
+func (s *notifier) tidy(w *subscription) (unused []string, needed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wanted := make(map[string]bool)
@@ -142,7 +142,7 @@ func (s *switchboard) tidy(w *wire) (unused []string, needed bool) {
 
 // breakDown takes a broken wire out of use: it is kept in its place at first, so
 // that no other is made at once.
-func (s *switchboard) breakDown(w *wire, keep bool) {
+func (s *notifier) breakDown(w *subscription, keep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.broken = true
@@ -152,7 +152,7 @@ func (s *switchboard) breakDown(w *wire, keep bool) {
 }
 
 // reconnect makes the wires anew that those who wait need.
-func (s *switchboard) reconnect() {
+func (s *notifier) reconnect() {
 	for _, name := range s.names() {
 		ctx, cancel := context.WithTimeout(context.Background(), callCheck)
 		s.connect(ctx, name)
@@ -161,7 +161,7 @@ func (s *switchboard) reconnect() {
 }
 
 // listens reports whether somebody is to be called on the wire's channel.
-func (s *switchboard) listens(w *wire, channel string) bool {
+func (s *notifier) listens(w *subscription, channel string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return w.channels[channel] != ""

@@ -11,11 +11,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// switchboard takes the calls for those of this process who wait in a line. It
+// notifier takes the calls for those of this process who wait in a line. It
 // has one connection for them, on a Cluster one for each master concerned, while
 // somebody waits and for a few seconds more. A call may be lost: whoever waits
 // asks by itself now and then.
-type switchboard struct {
+type notifier struct {
 	client    redis.UniversalClient
 	cluster   *redis.ClusterClient // client, or nil
 	namespace string
@@ -23,8 +23,8 @@ type switchboard struct {
 	logger    *slog.Logger
 
 	mu      sync.Mutex
-	waiting map[string]listener // by owner
-	wires   map[string]*wire    // by the master's address; "" when there is no Cluster
+	waiting map[string]listener      // by owner
+	wires   map[string]*subscription // by the master's address; "" when there is no Cluster
 	warned  time.Time
 }
 
@@ -34,17 +34,17 @@ type listener struct {
 	call          chan struct{} // capacity 1
 }
 
-func newSwitchboard(client redis.UniversalClient, namespace, process string, logger *slog.Logger) *switchboard {
-	s := &switchboard{
+func newNotifier(client redis.UniversalClient, namespace, process string, logger *slog.Logger) *notifier {
+	s := &notifier{
 		client: client, namespace: namespace, process: process, logger: logger,
-		waiting: make(map[string]listener), wires: make(map[string]*wire),
+		waiting: make(map[string]listener), wires: make(map[string]*subscription),
 	}
 	s.cluster, _ = client.(*redis.ClusterClient)
 	return s
 }
 
 // channel is where lock name's scripts are to call, as line.lua reads it.
-func (s *switchboard) channel(name string) string {
+func (s *notifier) channel(name string) string {
 	if s.cluster != nil {
 		return "S" + shardChannel(s.namespace, name, s.process)
 	}
@@ -52,7 +52,7 @@ func (s *switchboard) channel(name string) string {
 }
 
 // listen is Driver.Listen.
-func (s *switchboard) listen(name, owner string) (<-chan struct{}, func()) {
+func (s *notifier) listen(name, owner string) (<-chan struct{}, func()) {
 	call, channel := make(chan struct{}, 1), s.channel(name)[1:]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *switchboard) listen(name, owner string) (<-chan struct{}, func()) {
 
 // connect sees to it that calls for lock name arrive, from soon after it returns.
 // Everybody concerned is woken then, because one may have been made before.
-func (s *switchboard) connect(ctx context.Context, name string) {
+func (s *notifier) connect(ctx context.Context, name string) {
 	key, client := "", s.client
 	if s.cluster != nil {
 		master, err := s.cluster.MasterForKey(ctx, lockKeys(s.namespace, name)[0])
@@ -80,7 +80,7 @@ func (s *switchboard) connect(ctx context.Context, name string) {
 	s.mu.Lock()
 	w := s.wires[key]
 	if w == nil {
-		w = &wire{
+		w = &subscription{
 			board: s, key: key, channels: map[string]string{},
 			sub: client.Subscribe(context.Background()), ended: make(chan struct{}),
 		}
@@ -109,14 +109,14 @@ func (s *switchboard) connect(ctx context.Context, name string) {
 }
 
 // call wakes the one who is called.
-func (s *switchboard) call(owner string) {
+func (s *notifier) call(owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting[owner].wake()
 }
 
 // callAll wakes all who are called on a channel.
-func (s *switchboard) callAll(channel string) {
+func (s *notifier) callAll(channel string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.waiting {
@@ -126,8 +126,8 @@ func (s *switchboard) callAll(channel string) {
 	}
 }
 
-// hangUp is Driver.HangUp.
-func (s *switchboard) hangUp() {
+// hangUp is Driver.Close.
+func (s *notifier) close() {
 	s.mu.Lock()
 	wires := slices.Collect(maps.Values(s.wires))
 	s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *switchboard) hangUp() {
 }
 
 // names lists the locks for which somebody waits.
-func (s *switchboard) names() []string {
+func (s *notifier) names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names := make(map[string]bool)
@@ -157,7 +157,7 @@ func (l listener) wake() {
 }
 
 // warn logs at most once in ten seconds: whoever waits goes on by asking.
-func (s *switchboard) warn(what string, err error) {
+func (s *notifier) warn(what string, err error) {
 	s.mu.Lock()
 	silent := time.Since(s.warned) < 10*time.Second
 	if !silent {

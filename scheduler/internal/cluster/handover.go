@@ -33,7 +33,7 @@ const (
 // A node that is drained when it starts is cordoned at once. One that is told to end need not hand over what it has
 // handed over before, or what nobody else can take, nor when Redis is away; and it is not resumed. What runs is left alone
 // throughout.
-type handing struct {
+type handover struct {
 	live    bool // the agenda runs
 	on      bool
 	leaving bool          // it was told to end, and the others can see that
@@ -46,12 +46,12 @@ type handing struct {
 // heed takes up what a beat says of the drain of the node's name, and, of one that told the others so, that the node ends.
 func (m *members) heed(view roster.View, leaving bool) {
 	n, h := m.n, &m.handing
-	was := n.Standing.Cordon.Swap(view.Drained)
+	was := n.Standing.Drain.Swap(view.Drained)
 	switch d := view.Drained; {
 	case leaving && !h.leaving:
 		h.leaving = true
 		if !h.on {
-			m.begin(view, m.heirs())
+			m.begin(view, m.successors())
 		}
 	case leaving: // whatever becomes of its name
 	case d != nil && was == nil:
@@ -96,7 +96,7 @@ func (m *members) reassigns(changed bool) bool {
 // ends says whether the node was told to end, has nothing to hand over and runs nothing: then it leaves the roster next,
 // and no beat is to get in the way.
 func (m *members) ends() bool {
-	if !m.n.Standing.Leaving.Load() || m.heirs() {
+	if !m.n.Standing.Leaving.Load() || m.successors() {
 		return false
 	}
 	wait.Signal(m.handing.over)
@@ -111,8 +111,8 @@ func (m *members) unheard() {
 }
 
 // heirs says whether others can take over something that this node claims. What all nodes race for they have already.
-func (m *members) heirs() bool {
-	c := m.n.View.Crowd()
+func (m *members) successors() bool {
+	c := m.n.View.Load()
 	waits := func(of map[*work.Job]bool) bool {
 		for j := range of {
 			if j.Placement != jobs.PlacementRace && slices.ContainsFunc(c.Holders(j), func(x sharding.Node) bool { return x.ID != m.n.ID }) {
@@ -125,8 +125,8 @@ func (m *members) heirs() bool {
 }
 
 // CordonWords says who drained the node's name, nil when nobody did.
-func (n *Cluster) CordonWords() error {
-	d := n.Standing.Cordon.Load()
+func (n *Cluster) DrainReason() error {
+	d := n.Standing.Drain.Load()
 	if d == nil {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // Crowd is the cluster as the last beat showed it. It is never changed after it was made.
-type Crowd struct {
+type View struct {
 	Nodes   []sharding.Node
 	Sets    map[string]*Holding // what they hold, by the sets that their records name
 	known   known               // what that was read from
@@ -23,7 +23,7 @@ type Crowd struct {
 }
 
 // Holders are the nodes that may run a job.
-func (c *Crowd) Holders(j *work.Job) []sharding.Node {
+func (c *View) Holders(j *work.Job) []sharding.Node {
 	nodes := make([]sharding.Node, 0, len(c.Nodes))
 	for i := range c.Nodes {
 		if c.mayRun(&c.Nodes[i], j) {
@@ -35,7 +35,7 @@ func (c *Crowd) Holders(j *work.Job) []sharding.Node {
 
 // Knows says whether any living node that is not on standby holds a job of that name, in whatever definition, or may: what some of
 // them hold may be unreadable for this version.
-func (c *Crowd) Knows(name string) bool {
+func (c *View) Knows(name string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n sharding.Node) bool {
 		digest, known := c.Sets[n.Set].Digest(name)
 		return !c.standby[n.ID] && (!known || digest != "")
@@ -44,7 +44,7 @@ func (c *Crowd) Knows(name string) bool {
 
 // Runs says whether any living node that is not on standby holds a job in this definition and has these labels, or may: what some of
 // them hold may be unreadable for this version.
-func (c *Crowd) Runs(name, digest string, labels map[string]string) bool {
+func (c *View) Runs(name, digest string, labels map[string]string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n sharding.Node) bool {
 		held, known := c.Sets[n.Set].Digest(name)
 		return !c.standby[n.ID] && (!known || held == digest && sharding.Matches(labels, n.Labels))
@@ -52,7 +52,7 @@ func (c *Crowd) Runs(name, digest string, labels map[string]string) bool {
 }
 
 // Digests are the definitions in which living nodes that are not on standby hold a job; nil when what one of them holds is not known.
-func (c *Crowd) Digests(name string) []string {
+func (c *View) Digests(name string) []string {
 	held := []string{}
 	for _, n := range c.Nodes {
 		switch digest, known := c.Sets[n.Set].Digest(name); {
@@ -68,7 +68,7 @@ func (c *Crowd) Digests(name string) []string {
 
 // Announced says whether a node other than self holds this definition of a job and may claim it: one that drains does not
 // any more. One of which that is not known may hold it. Those of builds before this revision do not count, "" is before all.
-func (c *Crowd) Announced(name, digest, self, revision string) bool {
+func (c *View) Announced(name, digest, self, revision string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n sharding.Node) bool {
 		held, known := c.Sets[n.Set].Digest(name)
 		return n.ID != self && !n.Draining && (held == digest || !known) && c.built[n.ID] >= revision
@@ -77,7 +77,7 @@ func (c *Crowd) Announced(name, digest, self, revision string) bool {
 
 // builds notes the revisions of members and which of them are on standby; of those nodes of old that are still counted without being
 // in the roster, what was known.
-func (c *Crowd) builds(members []roster.Member, old *Crowd) {
+func (c *View) builds(members []roster.Member, old *View) {
 	c.built, c.standby = make(map[string]string, len(c.Nodes)), make(map[string]bool)
 	for _, n := range c.Nodes {
 		if old != nil {
@@ -95,14 +95,14 @@ func (c *Crowd) builds(members []roster.Member, old *Crowd) {
 	}
 }
 
-// LookAround reads the living nodes and what they hold of the jobs of some partitions, for whoever cannot wait for a beat, or is no
+// ReadRoster reads the living nodes and what they hold of the jobs of some partitions, for whoever cannot wait for a beat, or is no
 // node. What is in last, which may be nil, is not read again. unclear counts records of nodes that this version cannot read.
-func LookAround(ctx context.Context, l *ledger.Ledger, of *roster.Roster, last *Crowd, parts ...int) (c *Crowd, members []roster.Member, unclear int, err error) {
+func ReadRoster(ctx context.Context, l *ledger.Ledger, of *roster.Roster, last *View, parts ...int) (c *View, members []roster.Member, unclear int, err error) {
 	view, err := of.Look(ctx)
 	if err != nil {
-		return nil, nil, 0, redisconn.Explain("read the roster", err)
+		return nil, nil, 0, redisconn.Classify("read the roster", err)
 	}
-	c = &Crowd{}
+	c = &View{}
 	for _, m := range view.Members {
 		if m.State != roster.StateGone {
 			c.Nodes, members = append(c.Nodes, m.Node), append(members, m)
@@ -117,15 +117,15 @@ func LookAround(ctx context.Context, l *ledger.Ledger, of *roster.Roster, last *
 		maps.DeleteFunc(wanted, func(part int, _ []string) bool { return !slices.Contains(parts, part) })
 		return l.Held(ctx, wanted)
 	})
-	if err != nil && !errors.As(err, new(*ledger.UnheardError)) {
+	if err != nil && !errors.As(err, new(*ledger.UnreachableError)) {
 		return nil, nil, 0, err
 	}
 	return c, members, view.Foreign, nil
 }
 
 // Awake is the crowd without the nodes that are on standby.
-func (c *Crowd) Awake(members []roster.Member) *Crowd {
-	some := &Crowd{Sets: c.Sets}
+func (c *View) Awake(members []roster.Member) *View {
+	some := &View{Sets: c.Sets}
 	for _, m := range members {
 		if m.State != roster.StateStandby {
 			some.Nodes = append(some.Nodes, m.Node)

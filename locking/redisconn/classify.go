@@ -18,7 +18,7 @@ import (
 // Explain adds op, what was being done, to an error of go-redis. When the
 // server could not be reached or cannot serve now, the result also wraps
 // locking.ErrUnreachable. A nil error stays nil.
-func Explain(op string, err error) error {
+func Classify(op string, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -78,7 +78,7 @@ func begins(reply string, with ...string) bool {
 
 // Deaf reports whether err is the reply of a server that takes no writes now, though it may answer what is read: it loads its data, is
 // a replica, or lacks replicas. Explain makes it an ErrUnreachable.
-func Deaf(err error) bool {
+func ReadOnly(err error) bool {
 	return replied(err, "LOADING ", "READONLY ", "MASTERDOWN ", "NOREPLICAS ")
 }
 
@@ -109,7 +109,7 @@ func replied(err error, with ...string) bool {
 // locking.ErrUnreachable, look who is master of what now. By itself it does so when
 // a server sends it elsewhere, which a dead one does not, and once a minute. It
 // does not wait. Other clients are left alone.
-func LookAgain(ctx context.Context, client redis.UniversalClient, err error) {
+func Refresh(ctx context.Context, client redis.UniversalClient, err error) {
 	if c, ok := client.(*redis.ClusterClient); ok && errors.Is(err, locking.ErrUnreachable) {
 		c.ReloadState(ctx)
 	}

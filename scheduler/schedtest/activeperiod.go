@@ -13,7 +13,7 @@ import (
 const firstWords = 2 * time.Second
 
 // reign is a stretch of time in which a process of a version lived.
-type reign struct {
+type activePeriod struct {
 	version int
 	audit.Span
 	sure time.Time // until when somebody lived who has the definition, or came back with it
@@ -22,9 +22,9 @@ type reign struct {
 // known is the evidence about the jobs: for each definition when it may have been in force, and when surely, because
 // processes with no other lived, or had for a while; and what people did.
 func (c *cluster) known() ([]audit.Job, error) {
-	var lives []reign
+	var lives []activePeriod
 	for _, p := range c.processes {
-		lives = append(lives, reign{version: p.version, Span: audit.Span{From: p.born, Until: c.felt(p.died)}})
+		lives = append(lives, activePeriod{version: p.version, Span: audit.Span{From: p.born, Until: c.felt(p.died)}})
 	}
 	var all []audit.Job
 	versions := c.plan.registries()
@@ -152,7 +152,7 @@ type force struct {
 // have been in force: one that is in (in is asked by version) when a process of it lived, or had
 // lived not longer than settle ago; surely when for so long no other did. Where nobody lives who has the job, the
 // last definition stays in force.
-func spans(lives []reign, read time.Time, settle time.Duration, in holds) []force {
+func spans(lives []activePeriod, read time.Time, settle time.Duration, in holds) []force {
 	begin, everybody := lives[0].From, lives
 	lives = succeeded(lives, read, in)
 	cuts := []time.Time{begin, begin.Add(firstWords), read}
@@ -198,13 +198,13 @@ func spans(lives []reign, read time.Time, settle time.Duration, in holds) []forc
 
 // succeeded are the lives of processes that have the job, each of them as long as until the next one begins where it was
 // the last that lived.
-func succeeded(lives []reign, read time.Time, in holds) []reign {
-	all := slices.DeleteFunc(slices.Clone(lives), func(l reign) bool { return in(l.version) == lacks })
+func succeeded(lives []activePeriod, read time.Time, in holds) []activePeriod {
+	all := slices.DeleteFunc(slices.Clone(lives), func(l activePeriod) bool { return in(l.version) == lacks })
 	lived := slices.Clone(all)
 	for i := range all {
 		l := &all[i]
 		l.sure = l.Until
-		if slices.ContainsFunc(lived, func(o reign) bool { return !o.From.After(l.sure) && o.Until.After(l.sure) }) {
+		if slices.ContainsFunc(lived, func(o activePeriod) bool { return !o.From.After(l.sure) && o.Until.After(l.sure) }) {
 			continue // it is not the last
 		}
 		l.Until = read
@@ -213,7 +213,7 @@ func succeeded(lives []reign, read time.Time, in holds) []reign {
 				l.Until = next.From
 			}
 		}
-		if slices.ContainsFunc(lived, func(o reign) bool { return o.From.Equal(l.Until) && in(o.version) == in(l.version) }) {
+		if slices.ContainsFunc(lived, func(o activePeriod) bool { return o.From.Equal(l.Until) && in(o.version) == in(l.version) }) {
 			l.sure = l.Until
 		}
 	}

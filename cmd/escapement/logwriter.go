@@ -20,12 +20,12 @@ const (
 
 // outlet is the stderr of a program that goes on when nobody reads it. Its Write keeps nobody waiting: one goroutine writes the
 // lines, what does not fit meanwhile is dropped, and where lines are missing it says how many.
-type outlet struct {
+type logWriter struct {
 	out  io.Writer
 	more chan struct{} // holds one signal: there is something to write
 
 	mu    sync.Mutex
-	queue []outletLine
+	queue []logLine
 	size  int                    // of the queue, in bytes
 	lost  int                    // lines that nobody will read and of which nothing has been said
 	done  bool                   // stopped
@@ -33,15 +33,15 @@ type outlet struct {
 }
 
 // outletLine is a line that waits, or a mark.
-type outletLine struct {
+type logLine struct {
 	text  []byte
 	lines int           // that are lost when it cannot be written
 	mark  chan struct{} // of flush, closed when all before it has been written; then there is no text
 }
 
 // newOutlet starts an outlet, which lives until stop: mostly as long as the program.
-func newOutlet(out io.Writer) *outlet {
-	o := &outlet{out: out, more: make(chan struct{}, 1)}
+func newLogWriter(out io.Writer) *logWriter {
+	o := &logWriter{out: out, more: make(chan struct{}, 1)}
 	o.tell = func(lines int) []byte {
 		return fmt.Appendf(nil, "escapement: %d lines are missing here: nobody read stderr\n", lines)
 	}
@@ -54,7 +54,7 @@ func newOutlet(out io.Writer) *outlet {
 func (a *app) outlive() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if a.outlet == nil {
-		a.outlet = newOutlet(a.stderr)
+		a.outlet = newLogWriter(a.stderr)
 		a.stderr = a.outlet
 	}
 }
@@ -68,20 +68,20 @@ func (a *app) lastWords() {
 }
 
 // Write takes a line, or drops it. It returns at once, and never an error.
-func (o *outlet) Write(p []byte) (int, error) {
+func (o *logWriter) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.size+len(p) > outletMax {
 		o.lost++
 		return len(p), nil
 	}
-	o.confess()
-	o.push(outletLine{text: bytes.Clone(p), lines: 1})
+	o.reportDropped()
+	o.push(logLine{text: bytes.Clone(p), lines: 1})
 	return len(p), nil
 }
 
 // speak makes the outlet say in the form of the log how many lines are missing.
-func (o *outlet) speak(cfg Log) {
+func (o *logWriter) write(cfg Log) {
 	if cfg.Format == "auto" && isTerminal(o) {
 		cfg.Format = "console"
 	}
@@ -97,16 +97,16 @@ func (o *outlet) speak(cfg Log) {
 }
 
 // confess puts the word of lost lines into the queue, where they are missing. The caller holds mu.
-func (o *outlet) confess() {
+func (o *logWriter) reportDropped() {
 	if o.lost == 0 {
 		return
 	}
-	o.push(outletLine{text: o.tell(o.lost), lines: o.lost})
+	o.push(logLine{text: o.tell(o.lost), lines: o.lost})
 	o.lost = 0
 }
 
 // push puts a line behind the others. The caller holds mu.
-func (o *outlet) push(l outletLine) {
+func (o *logWriter) push(l logLine) {
 	if o.done {
 		return
 	}
@@ -119,12 +119,12 @@ func (o *outlet) push(l outletLine) {
 }
 
 // next takes the first line from the queue.
-func (o *outlet) next() (outletLine, bool) {
+func (o *logWriter) next() (logLine, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.queue) == 0 {
 		o.queue = nil
-		return outletLine{}, false
+		return logLine{}, false
 	}
 	l := o.queue[0]
 	o.queue = o.queue[1:]
@@ -133,7 +133,7 @@ func (o *outlet) next() (outletLine, bool) {
 }
 
 // run writes until stop. What cannot be written is lost; when something could, the end of the queue is a time to say so.
-func (o *outlet) run() {
+func (o *logWriter) run() {
 	for range o.more {
 		for l, ok := o.next(); ok; l, ok = o.next() {
 			if l.mark != nil {
@@ -145,7 +145,7 @@ func (o *outlet) run() {
 			if err != nil {
 				o.lost += l.lines
 			} else if len(o.queue) == 0 {
-				o.confess()
+				o.reportDropped()
 			}
 			o.mu.Unlock()
 		}
@@ -153,10 +153,10 @@ func (o *outlet) run() {
 }
 
 // flush waits until what was written before is out, but not for longer than outletFlush.
-func (o *outlet) flush() {
+func (o *logWriter) flush() {
 	mark := make(chan struct{})
 	o.mu.Lock()
-	o.push(outletLine{mark: mark})
+	o.push(logLine{mark: mark})
 	o.mu.Unlock()
 	select {
 	case <-mark:
@@ -166,7 +166,7 @@ func (o *outlet) flush() {
 
 // stop ends the goroutine once it has written everything. What is written afterwards is lost: nodes may still run when a program
 // ends at once.
-func (o *outlet) stop() {
+func (o *logWriter) stop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.done = true

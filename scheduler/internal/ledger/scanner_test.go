@@ -24,15 +24,15 @@ func TestLookPassesOnToTheNext(t *testing.T) {
 		for batch := range slices.Chunk(claims, BatchMax) {
 			must(r.led.Claim(t.Context(), node, r.now, batch))
 		}
-		gaze := r.led.NewGaze()
-		if f := must(gaze.Look(t.Context(), noon+2000, 1000)); len(f.Late)+len(f.Lapsed) != 0 {
+		gaze := r.led.NewScanner()
+		if f := must(gaze.Scan(t.Context(), noon+2000, 1000)); len(f.Late)+len(f.Lapsed) != 0 {
 			t.Fatalf("found something before its time: %+v", f)
 		}
 		r.pass(t, ttl+time.Millisecond)
 		for round := range 3 {
 			late, lapsed, pending := map[string]bool{}, map[string]bool{}, map[string]bool{}
 			for range 4 {
-				f := must(gaze.Look(t.Context(), r.now, 0))
+				f := must(gaze.Scan(t.Context(), r.now, 0))
 				for _, l := range f.Late {
 					late[l.Job] = l.Cursor == noon+2000
 				}
@@ -60,7 +60,7 @@ func TestPostpone(t *testing.T) {
 			if got := int64(r.client.ZScore(t.Context(), r.led.keys[0].due, "a").Val()); got != want {
 				t.Errorf("%s: due at %d, want %d", what, got-noon, want-noon)
 			}
-			if found := must(r.led.NewGaze().Look(t.Context(), r.now, 0)).Late; (len(found) == 1) != (want <= r.now) {
+			if found := must(r.led.NewScanner().Scan(t.Context(), r.now, 0)).Late; (len(found) == 1) != (want <= r.now) {
 				t.Errorf("%s: a look finds %+v", what, found)
 			}
 		}

@@ -27,7 +27,7 @@ type Late struct {
 }
 
 // Finding is what a look at the ledger found.
-type Finding struct {
+type ScanResult struct {
 	Late    []Late   // overdue by more than the grace
 	Lapsed  []Lease  // until has passed
 	Pending []Lease  // may start
@@ -39,37 +39,37 @@ type Finding struct {
 // eventsMax is how many events of a partition one look reads.
 const eventsMax = 64
 
-// Gaze walks the ledger for a sweep. A look reads everything that is overdue, up to 2,048 of a
+// Scanner walks the ledger for a sweep. A look reads everything that is overdue, up to 2,048 of a
 // kind in a partition; where there is more, the next look goes on behind that, so that jobs which
 // stay overdue (nobody here holds them) do not hide others for ever. It is not safe for
 // concurrent use.
-type Gaze struct {
+type Scanner struct {
 	l      *Ledger
-	offset []gazeOffset
+	offset []scanOffset
 }
 
-type gazeOffset struct {
+type scanOffset struct {
 	late, lapsed, pending, outbox int64
 	event                         string // the first event of the last page
 	long                          bool   // the outbox has more than a page, as far as is known
 }
 
 // NewGaze starts at the beginning of every partition.
-func (l *Ledger) NewGaze() *Gaze {
-	return &Gaze{l: l, offset: make([]gazeOffset, len(l.keys))}
+func (l *Ledger) NewScanner() *Scanner {
+	return &Scanner{l: l, offset: make([]scanOffset, len(l.keys))}
 }
 
 // Look reads what is overdue by Redis' time now (ms) less grace (ms): one round trip, and one script call for each
 // partition, as long as a page holds all of it. It writes nothing. parts are the partitions to look at, all when there are none. Masters of a Cluster are asked side by
-// side: beside an UnheardError, and beside what one of them refuses, stands what the others have.
-func (g *Gaze) Look(ctx context.Context, now, grace int64, parts ...int) (Finding, error) {
+// side: beside an UnreachableError, and beside what one of them refuses, stands what the others have.
+func (g *Scanner) Scan(ctx context.Context, now, grace int64, parts ...int) (ScanResult, error) {
 	if len(parts) == 0 {
 		parts = g.l.All()
 	}
 	var mu sync.Mutex
-	var all Finding
-	err := g.l.unheard(ctx, nodePatience, "sweep", parts, func(ctx context.Context, parts []int) error {
-		f, err := g.look(ctx, now, grace, parts)
+	var all ScanResult
+	err := g.l.eachReachable(ctx, nodeQueueTimeout, "sweep", parts, func(ctx context.Context, parts []int) error {
+		f, err := g.scan(ctx, now, grace, parts)
 		if err == nil {
 			mu.Lock()
 			defer mu.Unlock()
@@ -81,26 +81,26 @@ func (g *Gaze) Look(ctx context.Context, now, grace int64, parts ...int) (Findin
 }
 
 // add adds what another master has.
-func (f *Finding) add(other Finding) {
+func (f *ScanResult) add(other ScanResult) {
 	f.Late, f.Lapsed, f.Pending = append(f.Late, other.Late...), append(f.Lapsed, other.Lapsed...), append(f.Pending, other.Pending...)
 	f.Cancels, f.Events = append(f.Cancels, other.Cancels...), append(f.Events, other.Events...)
 	f.Foreign += other.Foreign
 }
 
 // look is Look at partitions of one master.
-func (g *Gaze) look(ctx context.Context, now, grace int64, of []int) (Finding, error) {
-	var f Finding
+func (g *Scanner) scan(ctx context.Context, now, grace int64, of []int) (ScanResult, error) {
+	var f ScanResult
 	parts := slices.Clone(of)
 	for page := 0; page < lookPages && len(parts) > 0; page++ {
 		found, err := g.pages(ctx, parts, page == 0, now, grace)
 		if err != nil {
-			return Finding{}, err
+			return ScanResult{}, err
 		}
 		var more []int
 		for i, part := range parts {
 			again, err := g.note(part, page == 0, found[i], &f)
 			if err != nil {
-				return Finding{}, err
+				return ScanResult{}, err
 			}
 			if again {
 				more = append(more, part)
@@ -112,7 +112,7 @@ func (g *Gaze) look(ctx context.Context, now, grace int64, of []int) (Finding, e
 }
 
 // pages calls the script for a page of each of some partitions.
-func (g *Gaze) pages(ctx context.Context, parts []int, first bool, now, grace int64) ([][]any, error) {
+func (g *Scanner) pages(ctx context.Context, parts []int, first bool, now, grace int64) ([][]any, error) {
 	cmds := make([]*redis.Cmd, len(parts))
 	ask := func(again bool, add queueFunc) error {
 		pipe := g.l.client.Pipeline()
@@ -150,7 +150,7 @@ func (g *Gaze) pages(ctx context.Context, parts []int, first bool, now, grace in
 }
 
 // ask is what the script is told for a page of a partition; a kind that was read to its end before is not read again.
-func (g *Gaze) ask(part int, first bool, now, grace int64) (keys []string, args []any) {
+func (g *Scanner) ask(part int, first bool, now, grace int64) (keys []string, args []any) {
 	k, at := g.l.keys[part], g.offset[part]
 	from := func(offset int64) string {
 		if !first && offset == 0 {
@@ -170,7 +170,7 @@ func (g *Gaze) ask(part int, first bool, now, grace int64) (keys []string, args 
 }
 
 // note takes up what was read of a partition and says whether there may be more.
-func (g *Gaze) note(part int, first bool, found []any, f *Finding) (more bool, err error) {
+func (g *Scanner) note(part int, first bool, found []any, f *ScanResult) (more bool, err error) {
 	late, lapsed, pending := texts(found[0]), texts(found[1]), texts(found[3])
 	for i := 0; i+1 < len(late); i += 2 {
 		score, err := strconv.ParseFloat(late[i+1], 64)
@@ -193,7 +193,7 @@ func (g *Gaze) note(part int, first bool, found []any, f *Finding) (more bool, e
 
 // turn decides where the next look reads the outbox, one page a look beside the newest: from the start, as long as what is read
 // leaves; a page that stays is passed over, so that events which cannot be told yet do not hide others for ever.
-func (o *gazeOffset) turn(page []string) {
+func (o *scanOffset) turn(page []string) {
 	first := ""
 	o.long = o.outbox > 0 || len(page) == eventsMax
 	if len(page) > 0 {
@@ -218,14 +218,14 @@ func further(offset int64, found int) int64 {
 }
 
 // leases adds the records of runs that were found. One that is not there has ended meanwhile.
-func (f *Finding) leases(runs []string, found any, parse func(run, record string) (Lease, error), into *[]Lease) {
+func (f *ScanResult) leases(runs []string, found any, parse func(run, record string) (Lease, error), into *[]Lease) {
 	records, _ := found.([]any)
 	for i, record := range records {
 		if record == nil || i >= len(runs) {
 			continue
 		}
 		lease, err := parse(runs[i], text(record))
-		if errors.Is(err, ErrForeign) {
+		if errors.Is(err, ErrUnknownFormat) {
 			f.Foreign++
 			continue
 		}
@@ -234,7 +234,7 @@ func (f *Finding) leases(runs []string, found any, parse func(run, record string
 }
 
 // events adds the outbox rows that were found, each once; what is none is counted.
-func (f *Finding) events(rows, newest []string, followers map[string]string) {
+func (f *ScanResult) events(rows, newest []string, followers map[string]string) {
 	for _, row := range newest {
 		if !slices.Contains(rows, row) {
 			rows = append(rows, row)

@@ -13,7 +13,7 @@ const meetWithin = 5 * time.Second
 // Meet has a new client of a Cluster find out who is master of what, within five seconds. It asks one server after another until one
 // answers, and a call that has to wait for that could be over with the first that hangs. Other clients have nobody to meet. What is
 // wrong is found by whoever uses the client.
-func Meet(ctx context.Context, client redis.UniversalClient) {
+func LoadTopology(ctx context.Context, client redis.UniversalClient) {
 	ctx, cancel := context.WithTimeout(ctx, meetWithin)
 	defer cancel()
 	_ = EachMaster(ctx, client, func(context.Context, redis.Cmdable) error { return nil })

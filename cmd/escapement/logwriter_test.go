@@ -40,7 +40,7 @@ func (s *stuck) lines() []string {
 func TestOutletThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stuck{hold: make(chan struct{})}
-		o := newOutlet(s)
+		o := newLogWriter(s)
 		defer o.stop()
 		log := newLogger(o, Log{Level: "info", Format: "json"})
 		long := strings.Repeat("x", 100<<10)
@@ -75,7 +75,7 @@ func TestOutletThatHangs(t *testing.T) {
 func TestOutletWithoutAReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stuck{gone: true}
-		o := newOutlet(s)
+		o := newLogWriter(s)
 		for range 3 {
 			fmt.Fprintln(o, "words")
 			o.flush()

@@ -173,7 +173,7 @@ func deadAreSkipped(t *testing.T, s shape) {
 		if !errors.As(err, &held) || held.Place != place {
 			t.Fatalf("standing in line: %v, %+v; want place %d", err, held, place)
 		}
-		d.HangUp()
+		d.Close()
 		_ = c.Close()
 	}
 	lease := hold(t, first, lockName)
