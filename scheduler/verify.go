@@ -14,7 +14,7 @@ import (
 // Violation is a promise that the books show to be broken, with its evidence.
 type Violation = audit.Finding
 
-// LeftAlone is what this version does not understand, and does not touch.
+// UnknownFormat is what this version does not understand, and does not touch.
 type UnknownFormat = ledger.UnknownFormat
 
 // Examined is what an examination of the books found.

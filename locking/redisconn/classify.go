@@ -15,7 +15,7 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// Explain adds op, what was being done, to an error of go-redis. When the
+// Classify adds op, what was being done, to an error of go-redis. When the
 // server could not be reached or cannot serve now, the result also wraps
 // locking.ErrUnreachable. A nil error stays nil.
 func Classify(op string, err error) error {
@@ -76,7 +76,7 @@ func begins(reply string, with ...string) bool {
 	return false
 }
 
-// Deaf reports whether err is the reply of a server that takes no writes now, though it may answer what is read: it loads its data, is
+// ReadOnly reports whether err is the reply of a server that takes no writes now, though it may answer what is read: it loads its data, is
 // a replica, or lacks replicas. Explain makes it an ErrUnreachable.
 func ReadOnly(err error) bool {
 	return replied(err, "LOADING ", "READONLY ", "MASTERDOWN ", "NOREPLICAS ")
@@ -105,7 +105,7 @@ func replied(err error, with ...string) bool {
 	return errors.As(err, &reply) && begins(reply.Error(), with...)
 }
 
-// LookAgain makes a Cluster client whose call was answered with err, and err wraps
+// Refresh makes a Cluster client whose call was answered with err, and err wraps
 // locking.ErrUnreachable, look who is master of what now. By itself it does so when
 // a server sends it elsewhere, which a dead one does not, and once a minute. It
 // does not wait. Other clients are left alone.

@@ -10,7 +10,7 @@ import (
 // meetWithin is how long the servers of a Cluster are asked who is there.
 const meetWithin = 5 * time.Second
 
-// Meet has a new client of a Cluster find out who is master of what, within five seconds. It asks one server after another until one
+// LoadTopology has a new client of a Cluster find out who is master of what, within five seconds. It asks one server after another until one
 // answers, and a call that has to wait for that could be over with the first that hangs. Other clients have nobody to meet. What is
 // wrong is found by whoever uses the client.
 func LoadTopology(ctx context.Context, client redis.UniversalClient) {

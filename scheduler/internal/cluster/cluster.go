@@ -50,10 +50,10 @@ type Standing struct {
 	Control    atomic.Pointer[ledger.Control] // as the registrar last read it
 }
 
-// View is the cluster as the last beat showed it.
+// LatestView is the cluster as the last beat showed it.
 type LatestView struct{ last atomic.Pointer[View] }
 
-// Crowd is all of it; nil before the first beat.
+// Load is all of it; nil before the first beat.
 func (v *LatestView) Load() *View { return v.last.Load() }
 
 func (v *LatestView) set(c *View) { v.last.Store(c) }

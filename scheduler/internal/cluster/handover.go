@@ -124,7 +124,7 @@ func (m *members) successors() bool {
 	return !m.n.Lanes.Away() && m.n.Lanes.Holding() == nil && (waits(m.first) || waits(m.giving))
 }
 
-// CordonWords says who drained the node's name, nil when nobody did.
+// DrainReason says who drained the node's name, nil when nobody did.
 func (n *Cluster) DrainReason() error {
 	d := n.Standing.Drain.Load()
 	if d == nil {

@@ -12,7 +12,7 @@ import (
 // it waits for the next turn.
 const Rounds = 5
 
-// Wish is one job on its way into the ledger.
+// Registration is one job on its way into the ledger.
 type Registration struct {
 	Job *work.Job
 	Def ledger.Definition

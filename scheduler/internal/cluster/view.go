@@ -13,7 +13,7 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// Crowd is the cluster as the last beat showed it. It is never changed after it was made.
+// View is the cluster as the last beat showed it. It is never changed after it was made.
 type View struct {
 	Nodes   []sharding.Node
 	Sets    map[string]*Holding // what they hold, by the sets that their records name

@@ -189,7 +189,7 @@ func (h *Health) Trouble() error {
 	return errors.Join(errs...)
 }
 
-// Strangers says, at a change and no more often than sayAgain, how many records there are that
+// UnknownFormats says, at a change and no more often than sayAgain, how many records there are that
 // this version does not understand. One role uses it.
 type UnknownFormats struct {
 	Log   *slog.Logger

@@ -25,7 +25,7 @@ type JobBooks struct {
 	Complete bool
 }
 
-// LeftAlone is something in the namespace that this version does not understand: written by a newer
+// UnknownFormat is something in the namespace that this version does not understand: written by a newer
 // one, or not by a node at all.
 type UnknownFormat struct {
 	Key  string `json:"key"`

@@ -84,7 +84,7 @@ const (
 	HeldByPartition = "full partition"
 )
 
-// Pass is ticks in a row that will not be run, recorded as one row.
+// SkippedRange is ticks in a row that will not be run, recorded as one row.
 type SkippedRange struct {
 	Outcome     jobs.Outcome // missed, skipped or paused
 	Reason      string       // one of the Reason constants

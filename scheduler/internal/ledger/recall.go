@@ -14,7 +14,7 @@ const Before Status = "before"
 // RecallMax is of how many jobs one call tells at most.
 const RecallMax = 500
 
-// Recollection is where a job stood in a Redis that may be lost.
+// KnownCursor is where a job stood in a Redis that may be lost.
 type KnownCursor struct {
 	Job, Digest string
 	Cursor      int64 // ms

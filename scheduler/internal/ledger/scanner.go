@@ -26,7 +26,7 @@ type Late struct {
 	Cursor int64 // ms; of an orphan that was put off, when it was to be looked at again
 }
 
-// Finding is what a look at the ledger found.
+// ScanResult is what a look at the ledger found.
 type ScanResult struct {
 	Late    []Late   // overdue by more than the grace
 	Lapsed  []Lease  // until has passed
@@ -54,12 +54,12 @@ type scanOffset struct {
 	long                          bool   // the outbox has more than a page, as far as is known
 }
 
-// NewGaze starts at the beginning of every partition.
+// NewScanner starts at the beginning of every partition.
 func (l *Ledger) NewScanner() *Scanner {
 	return &Scanner{l: l, offset: make([]scanOffset, len(l.keys))}
 }
 
-// Look reads what is overdue by Redis' time now (ms) less grace (ms): one round trip, and one script call for each
+// Scan reads what is overdue by Redis' time now (ms) less grace (ms): one round trip, and one script call for each
 // partition, as long as a page holds all of it. It writes nothing. parts are the partitions to look at, all when there are none. Masters of a Cluster are asked side by
 // side: beside an UnreachableError, and beside what one of them refuses, stands what the others have.
 func (g *Scanner) Scan(ctx context.Context, now, grace int64, parts ...int) (ScanResult, error) {

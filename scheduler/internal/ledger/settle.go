@@ -13,7 +13,7 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// Word is the answer to one item of Settle, Reap, Unclaim or Renew.
+// Status is the answer to one item of Settle, Reap, Unclaim or Renew.
 type Status string
 
 // The words of Settle, Reap, Unclaim and Renew.

@@ -48,7 +48,7 @@ func (k keys) all() []string {
 		k.kept, k.cancels, k.pauses, k.unique, k.followers, k.outbox, k.chunks, k.announced, k.gate, k.confirm, k.anew}
 }
 
-// StrangeKeys looks through all keys of the server, or of every master of a Cluster, for those under the
+// UnknownKeys looks through all keys of the server, or of every master of a Cluster, for those under the
 // namespace's prefixes that this version does not know.
 func (l *Ledger) UnknownKeys(ctx context.Context) ([]UnknownFormat, error) {
 	var mu sync.Mutex
