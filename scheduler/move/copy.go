@@ -36,14 +36,14 @@ func (m *Mover) copy(ctx context.Context) error {
 		return err
 	}
 	m.log.Info("move: copy", "namespace", m.cfg.Namespace, "id", id, "from", from.name, "to", to.name, "copy", number)
-	filler, err := to.led.Fill(ctx, id, number, from.led.Partitions())
+	there, err := to.led.Fill(ctx, id, number, from.led.Partitions())
 	if err != nil {
 		return err
 	}
-	census := ledger.NewCensus()
-	left, err := from.led.Export(ctx, func(p ledger.Piece) error {
-		_ = census.Add(p) // it has no error
-		return filler.Add(ctx, p)
+	was := ledger.NewDigest()
+	left, err := from.led.Export(ctx, func(d ledger.Document) error {
+		was.Add(d)
+		return there.Import(ctx, d)
 	})
 	if err != nil {
 		return err
@@ -51,21 +51,21 @@ func (m *Mover) copy(ctx context.Context) error {
 	if len(left) > 0 {
 		return refuse("%s", strings.Join(describe(left), "; and "))
 	}
-	if err := filler.Flush(ctx); err != nil {
+	if _, err := there.Flush(ctx); err != nil {
 		return err
 	}
 	if err := m.drains(ctx, from, to, id); err != nil {
 		return err
 	}
-	there, err := digest(ctx, to)
+	is, err := digest(ctx, to)
 	if err != nil {
 		return err
 	}
-	if there != census.Digest() {
-		return refuse("what %s has now is not what %s has (digests %.12s and %.12s): somebody else writes to one of them; run `move copy` again", to.name, from.name, there, census.Digest())
+	if is != was.Sum() {
+		return refuse("what %s has now is not what %s has (digests %.12s and %.12s): somebody else writes to one of them; run `move copy` again", to.name, from.name, is, was.Sum())
 	}
 	_, err = to.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveFilling, Own: []string{ledger.MoveFilling},
-		Fields: map[string]string{"copied": there}})
+		Fields: map[string]string{"copied": is}})
 	return err
 }
 
@@ -119,15 +119,15 @@ func (m *Mover) same(ctx context.Context, from, to side) (bool, error) {
 
 // digest is that of all that a side holds of the namespace; of what this version does not understand there is none.
 func digest(ctx context.Context, s side) (string, error) {
-	census := ledger.NewCensus()
-	left, err := s.led.Export(ctx, census.Add)
+	all := ledger.NewDigest()
+	left, err := s.led.Export(ctx, func(d ledger.Document) error { all.Add(d); return nil })
 	if err != nil {
 		return "", err
 	}
 	if len(left) > 0 {
 		return "", refuse("%s: %s", s.name, strings.Join(describe(left), "; and "))
 	}
-	return census.Digest(), nil
+	return all.Sum(), nil
 }
 
 func (m *Mover) drains(ctx context.Context, from, to side, id string) error {

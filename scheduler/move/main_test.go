@@ -86,6 +86,7 @@ func populate(t *testing.T, client redis.UniversalClient, partitions int) *peopl
 	p.settle("sharded", ledger.ShardRun("tick-1", 0))
 	must(p.led.Cancel(t.Context(), "sharded", "tick-1", "kim", "wrong day"))
 	p.define("replaced", ledger.Definition{Digest: "d2:replaced", WasDigest: "d:replaced", WasCursor: p.now - 100_000, Cursor: p.now + 50_000, Until: p.now - 100_000, Count: 1, Old: "x"})
+	p.err(client.HDel(t.Context(), fmt.Sprintf("{%s:%d}:defs", ns, p.led.Partition("replaced")), "d:replaced").Err()) // nothing names it: it is not copied
 	p.claim(p.tick(ledger.Claim{Job: "back", Digest: "d:back", Run: "back-1", TTL: time.Minute, Attempts: 1}, p.now-100_000))
 	must(p.led.Unclaim(t.Context(), []ledger.Return{{Job: "back", Run: "back-1"}}))
 	p.err(p.led.Postpone(t.Context(), ledger.Late{Job: "late", Cursor: p.now - 100_000}, p.now+90_000))

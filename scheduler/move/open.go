@@ -94,7 +94,7 @@ func (m *Mover) unlock(ctx context.Context, from, to side, id string) error {
 // opened a gate already.
 func end(ctx context.Context, to side, id string, number int64) (begun bool, err error) {
 	for p := range to.led.Partitions() {
-		err := to.led.EndCopiesAt(ctx, p, id, number)
+		err := to.led.BeginCopy(ctx, p, id, number)
 		if err == nil {
 			continue
 		}

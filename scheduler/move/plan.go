@@ -61,11 +61,11 @@ func (m *Mover) Plan(ctx context.Context) (Plan, error) {
 	if p.ToPartitions, err = m.partitions(from, to); err != nil {
 		p.InTheWay = append(p.InTheWay, err.Error())
 	}
-	census := ledger.NewCensus()
-	if _, err := from.led.Export(ctx, census.Add); err != nil {
+	all := ledger.NewDigest()
+	if _, err := from.led.Export(ctx, func(d ledger.Document) error { all.Add(d); return nil }); err != nil {
 		return Plan{}, fmt.Errorf("move plan: %s: %w", from.name, err)
 	}
-	p.Jobs, p.Pending, p.Ticks, p.Rows, p.Unique, p.Events, p.Bytes = census.Jobs, census.Pending, census.Ticks, census.Rows, census.Unique, census.Events, census.Bytes
+	p.Jobs, p.Pending, p.Ticks, p.Rows, p.Unique, p.Events, p.Bytes = all.Jobs, all.Pending, all.Ticks, all.Rows, all.Unique, all.Events, all.Bytes
 	p.Seconds = (p.Rows+rowsPerSecond-1)/rowsPerSecond + 1
 	running, err := from.led.Running(ctx)
 	p.Running = int64(len(running))
@@ -197,7 +197,7 @@ func (m *Mover) strange(ctx context.Context, from side) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", from.name, err)
 	}
-	left, err := from.led.Export(ctx, func(ledger.Piece) error { return nil })
+	left, err := from.led.Export(ctx, func(ledger.Document) error { return nil })
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", from.name, err)
 	}

@@ -102,7 +102,7 @@ func (m *Mover) reserve(ctx context.Context, from, to side, id, back string) err
 				return err
 			}
 		}
-		err := to.led.SetGate(ctx, p, ledger.GateStep{ID: id, State: "filling", Words: from.name + ", copy 0, part 0", Older: []string{"none", "burnt", "sealed"}})
+		err := to.led.SetGate(ctx, p, ledger.GateStep{ID: id, State: "filling", Words: from.name + ", copy 0", Older: []string{"none", "burnt", "sealed"}})
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package ledger
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -61,7 +60,7 @@ func (l *Ledger) EachJob(ctx context.Context, name string, f func(JobBooks)) (Un
 			slices.Sort(names)
 		}
 		for part := range slices.Chunk(names, pageMax) {
-			page, err := l.page(ctx, p, k, part)
+			page, err := l.page(ctx, p, part, nil)
 			if err != nil {
 				return u, err
 			}
@@ -85,7 +84,9 @@ type page struct {
 	rows          []*redis.StringSliceCmd
 }
 
-func (l *Ledger) page(ctx context.Context, part int, k keys, names []string) (*page, error) {
+// page reads jobs of a partition, and at the same instant what more queues.
+func (l *Ledger) page(ctx context.Context, part int, names []string, more func(redis.Pipeliner)) (*page, error) {
+	k := l.keys[part]
 	g := &page{keys: k, names: names, defs: make(map[string]string, len(names)), rows: make([]*redis.StringSliceCmd, len(names))}
 	_, err := l.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		g.entries = p.HMGet(ctx, k.jobs, names...)
@@ -93,12 +94,13 @@ func (l *Ledger) page(ctx context.Context, part int, k keys, names []string) (*p
 		for i, name := range names {
 			g.rows[i] = p.LRange(ctx, k.history+name, 0, -1)
 		}
+		if more != nil {
+			more(p)
+		}
 		return nil
 	})
-	err = cmp.Or(g.entries.Err(), g.runs.Err(), g.waiting.Err(), err)
-	var other redis.Error
-	if err != nil && errors.As(err, &other) && strings.HasPrefix(err.Error(), "WRONGTYPE") {
-		err = cmp.Or(g.entries.Err(), g.runs.Err(), g.waiting.Err()) // a history that is none is said below
+	if first := cmp.Or(g.entries.Err(), g.runs.Err(), g.waiting.Err()); first != nil || isReply(err) {
+		err = first // a history that is none, and what more reads, is said by those who look
 	}
 	if err == nil {
 		var digests []string

@@ -13,95 +13,102 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// kind says what a piece is of a job.
-type kind byte
-
-// The kinds, each with the key it lies in.
+// One reading takes so many jobs, or jobs with so many rows, at most: what a server answers at one instant.
 const (
-	pieceEntry     kind = iota // jobs
-	pieceDef                   // defs
-	pieceDue                   // due
-	pieceWaiting               // waiting
-	piecePending               // pending
-	pieceCancel                // cancels
-	pieceRows                  // history
-	pieceKept                  // kept
-	piecePause                 // pauses
-	pieceUnique                // unique
-	pieceFollowers             // followers
-	pieceEvent                 // outbox
-	pieceAnnounced             // chunks and announced
+	exportJobs = 200
+	exportRows = 20_000
 )
 
-// Piece is something that is stored of a job, in a spelling that does not depend on the partition.
-type Piece struct {
-	kind  kind
-	job   string // "" for a unique key whose job is not known
-	name  string // field of a hash, member of a sorted set
-	value string // of a hash
-	score float64
-	rows  []string // of a history
-	part  int      // where it was read
-}
-
-// exportJobs is how many histories are read at a time.
-const exportJobs = 16
-
-// Export reads everything that a move has to bring over, partition by partition, and gives it to sink, the entries of a
-// partition first. What cannot be brought over, because it says in no way that this version knows which job it belongs
-// to, it returns as left. Nothing must be running, or the result is of no one moment. It ends at sink's first error.
-func (l *Ledger) Export(ctx context.Context, sink func(Piece) error) (left []UnknownFormat, err error) {
-	x := &export{l: l, sink: sink}
-	for p := range l.keys {
-		if err := x.partition(ctx, p); err != nil {
-			return x.left, fmt.Errorf("read partition %d: %w", p, redisconn.Classify(redisconn.Addr(l.client), err))
-		}
+// Export gives every job to sink as a document, each as of one instant, and last the unique keys of which nobody knows the job.
+// A job comes after the one that it follows: what the first has not said yet, the second has not heard. Of a namespace
+// that nothing changes the documents are all of one instant. What no document can hold, because this version cannot read
+// it, is returned as left. Export ends at sink's first error.
+func (l *Ledger) Export(ctx context.Context, sink func(Document) error) (left []UnknownFormat, err error) {
+	x := &export{l: l, sink: sink, parts: make([]exportPart, len(l.keys))}
+	if err := x.run(ctx); err != nil {
+		return x.left, redisconn.Classify("export "+l.cfg.Namespace+" at "+redisconn.Addr(l.client), err)
 	}
 	return x.left, nil
 }
 
-// export is the reading of a ledger, one partition after another.
+// export is one reading of a ledger.
 type export struct {
-	l    *Ledger
-	sink func(Piece) error
-	left []UnknownFormat
-
-	part   int
-	keys   keys
-	store  shelf
-	owners map[string]string // run id that is remembered as unique -> its job
+	l     *Ledger
+	sink  func(Document) error
+	parts []exportPart
+	left  []UnknownFormat
 }
 
-// shelf is a partition without its histories and what is kept beside them.
-type shelf struct {
-	jobs, defs, waiting, cancels, pauses, followers *redis.MapStringStringCmd
-	due, pending, unique, outbox                    *redis.ZSliceCmd
-	kept                                            *redis.IntCmd
+// exportPart is what is read of a partition before its jobs.
+type exportPart struct {
+	names     map[string]bool // of all jobs of which anything is stored
+	announced map[string][]Announced
+	followers map[string]string
+	unique    map[string]int64 // those that no document holds yet
 }
 
-func (x *export) partition(ctx context.Context, p int) error {
-	k := x.l.keys[p]
-	x.part, x.keys = p, k
-	_, err := x.l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		x.store = shelf{
-			jobs: p.HGetAll(ctx, k.jobs), defs: p.HGetAll(ctx, k.defs), waiting: p.HGetAll(ctx, k.waiting), cancels: p.HGetAll(ctx, k.cancels),
-			pauses: p.HGetAll(ctx, k.pauses), followers: p.HGetAll(ctx, k.followers),
-			due: p.ZRangeWithScores(ctx, k.due, 0, -1), pending: p.ZRangeWithScores(ctx, k.pending, 0, -1),
-			unique: p.ZRangeWithScores(ctx, k.unique, 0, -1), outbox: p.ZRangeWithScores(ctx, k.outbox, 0, -1), kept: p.HLen(ctx, k.kept),
+func (x *export) run(ctx context.Context) error {
+	for p := range x.parts {
+		if err := x.survey(ctx, p); err != nil {
+			return err
 		}
+	}
+	for _, names := range x.inOrder() {
+		for p, of := range names {
+			if err := x.jobs(ctx, p, of); err != nil {
+				return err
+			}
+		}
+	}
+	for p, part := range x.parts {
+		if len(part.unique) > 0 {
+			if err := x.sink(Document{Unique: part.unique, Part: p}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// survey reads which jobs a partition has, and its unique keys. These come before the jobs: with a key that is younger than
+// the document of its job, a restored namespace would wait for a run that it does not have.
+func (x *export) survey(ctx context.Context, p int) error {
+	k, part := x.l.keys[p], &x.parts[p]
+	var names *redis.StringSliceCmd
+	var waiting, followers *redis.MapStringStringCmd
+	var unique, outbox *redis.ZSliceCmd
+	_, err := x.l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		names, waiting, followers = p.HKeys(ctx, k.jobs), p.HGetAll(ctx, k.waiting), p.HGetAll(ctx, k.followers)
+		unique, outbox = p.ZRangeWithScores(ctx, k.unique, 0, -1), p.ZRangeWithScores(ctx, k.outbox, 0, -1)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	x.owners = make(map[string]string, len(x.store.unique.Val()))
-	for _, z := range x.store.unique.Val() {
-		x.owners[member(z)] = ""
+	announced, err := x.l.announcedIn(ctx, p)
+	if err != nil {
+		return err
 	}
-	for _, step := range []func() error{x.entries, x.byJob, x.definitions, func() error { return x.announced(ctx) }, x.waiting, x.events, func() error { return x.histories(ctx) }, x.unique} {
-		if err := step(); err != nil {
-			return err
+	*part = exportPart{names: make(map[string]bool), announced: make(map[string][]Announced), followers: followers.Val(), unique: make(map[string]int64)}
+	for _, name := range slices.Concat(names.Val(), slices.Collect(maps.Keys(part.followers))) {
+		part.names[name] = true
+	}
+	for _, a := range announced {
+		part.names[a.Job] = true
+		part.announced[a.Job] = append(part.announced[a.Job], a)
+	}
+	for _, l := range openRuns(nil, waiting.Val(), x.unreadable(k.waiting, "run")) {
+		part.names[l.Job] = true
+	}
+	for _, z := range outbox.Val() {
+		if e, err := eventOf(member(z)); err != nil {
+			x.unreadable(k.outbox, "row")(fmt.Errorf("event %.40q: %w", member(z), err))
+		} else {
+			part.names[e.Upstream] = true
 		}
+	}
+	for _, z := range unique.Val() {
+		part.unique[member(z)] = int64(z.Score)
 	}
 	return nil
 }
@@ -111,178 +118,72 @@ func member(z redis.Z) string {
 	return s
 }
 
-func (x *export) put(p Piece) error {
-	p.part = x.part
-	return x.sink(p)
+// unreadable notes what cannot be read, once.
+func (x *export) unreadable(key, kind string) func(error) {
+	return func(err error) { x.leave(UnknownFormat{Key: key, What: err.Error(), Kind: kind}) }
 }
 
-func (x *export) leave(key, job, kind string, err error) {
-	x.left = append(x.left, UnknownFormat{Key: key, What: err.Error(), Job: job, Kind: kind})
-}
-
-// entries gives the entries, without the id that belongs to the token: the server they come to has another one, and its
-// first token leaps. A job is due there at its cursor: nodes at this side may still put off those that nobody holds.
-func (x *export) entries() error {
-	listed := make(map[string]bool)
-	for _, z := range x.store.due.Val() {
-		listed[member(z)] = true
+func (x *export) leave(u UnknownFormat) {
+	if !slices.Contains(x.left, u) {
+		x.left = append(x.left, u)
 	}
-	for _, job := range slices.Sorted(maps.Keys(x.store.jobs.Val())) {
-		record := x.store.jobs.Val()[job]
-		e, err := parseEntry(job, record)
-		if err != nil {
-			x.leave(x.keys.jobs, job, "entry", fmt.Errorf("entry of %s: %w", job, err))
-			continue
-		}
-		f := strings.SplitN(record, "|", 7)
-		f[5] = ""
-		if e.Cursor != 0 && listed[job] {
-			if err := x.put(Piece{kind: pieceDue, job: job, name: job, score: float64(e.Cursor)}); err != nil {
-				return err
-			}
-		}
-		if err := x.put(Piece{kind: pieceEntry, job: job, name: job, value: strings.Join(f, "|")}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
-// byJob gives what is stored under the name of a job.
-func (x *export) byJob() error {
-	for _, of := range []struct {
-		kind kind
-		hash *redis.MapStringStringCmd
-	}{{piecePause, x.store.pauses}, {pieceFollowers, x.store.followers}} {
-		for _, job := range slices.Sorted(maps.Keys(of.hash.Val())) {
-			if err := x.put(Piece{kind: of.kind, job: job, name: job, value: of.hash.Val()[job]}); err != nil {
-				return err
+// inOrder are the names of all jobs by partition: those that follow none, then those that follow these, and so on.
+func (x *export) inOrder() (levels [][][]string) {
+	follows, left := make(map[string]bool), make(map[string]int) // with the partition
+	for p, part := range x.parts {
+		for name := range part.names {
+			left[name] = p
+		}
+		for _, names := range part.followers {
+			for name := range strings.SplitSeq(names, ",") {
+				follows[name] = true
 			}
 		}
 	}
-	return nil
-}
-
-// waiting gives pending runs and open ticks, and who wants them ended. Such a wish of a run that is not there means nothing
-// any more, nor does its time.
-func (x *export) waiting() error {
-	starts := make(map[string]float64)
-	for _, z := range x.store.pending.Val() {
-		starts[member(z)] = z.Score
-	}
-	for _, id := range slices.Sorted(maps.Keys(x.store.waiting.Val())) {
-		record := x.store.waiting.Val()[id]
-		lease, err := parsePending(id, record)
-		if err != nil {
-			x.leave(x.keys.waiting, "", "run", fmt.Errorf("pending run %s: %w", id, err))
-			continue
+	level := slices.DeleteFunc(slices.Collect(maps.Keys(left)), func(name string) bool { return follows[name] })
+	for len(left) > 0 {
+		if len(level) == 0 {
+			level = slices.Collect(maps.Keys(left)) // they follow each other, or one that is gone
 		}
-		x.owns(lease.Job, id, lease.Request)
-		pieces := []Piece{{kind: pieceWaiting, job: lease.Job, name: id, value: record}}
-		if at, ok := starts[id]; ok {
-			pieces = append(pieces, Piece{kind: piecePending, job: lease.Job, name: id, score: at})
-		}
-		if flag, ok := x.store.cancels.Val()[id]; ok {
-			pieces = append(pieces, Piece{kind: pieceCancel, job: lease.Job, name: id, value: flag})
-		}
-		for _, p := range pieces {
-			if err := x.put(p); err != nil {
-				return err
+		byPart := make([][]string, len(x.parts))
+		var next []string
+		for _, name := range slices.Sorted(slices.Values(level)) {
+			p, waits := left[name]
+			if !waits {
+				continue
 			}
+			delete(left, name)
+			byPart[p] = append(byPart[p], name)
+			next = append(next, strings.Split(x.parts[p].followers[name], ",")...)
 		}
+		level, levels = slices.DeleteFunc(next, func(name string) bool { _, waits := left[name]; return !waits }), append(levels, byPart)
 	}
-	return nil
+	return levels
 }
 
-// owns notes to which job unique ids belong.
-func (x *export) owns(job string, ids ...string) {
-	for _, id := range ids {
-		if _, ok := x.owners[id]; ok {
-			x.owners[id] = job
-		}
-	}
-}
-
-func (x *export) events() error {
-	for _, z := range x.store.outbox.Val() {
-		e, err := eventOf(member(z))
-		if err != nil {
-			x.leave(x.keys.outbox, "", "row", fmt.Errorf("event %.40q: %w", member(z), err))
-			continue
-		}
-		if err := x.put(Piece{kind: pieceEvent, job: e.Upstream, name: member(z), score: z.Score}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// histories gives rows, and what is kept beside them. Rows of a newer version go over as they are.
-func (x *export) histories(ctx context.Context) error {
-	for names := range slices.Chunk(slices.Sorted(maps.Keys(x.store.jobs.Val())), exportJobs) {
-		lists := make([]*redis.StringSliceCmd, len(names))
-		_, err := x.l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-			for i, name := range names {
-				lists[i] = p.LRange(ctx, x.keys.history+name, 0, -1)
+// jobs exports jobs of a partition, as many at an instant as have few enough rows.
+func (x *export) jobs(ctx context.Context, p int, names []string) error {
+	for some := range slices.Chunk(names, exportJobs) {
+		rows := make([]*redis.IntCmd, len(some))
+		_, err := x.l.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for i, name := range some {
+				rows[i] = pipe.LLen(ctx, x.l.keys[p].history+name)
 			}
 			return nil
 		})
-		var other redis.Error
-		if err != nil && !errors.As(err, &other) {
+		if other := redis.Error(nil); err != nil && !errors.As(err, &other) {
 			return err
 		}
-		for i, name := range names {
-			if err := lists[i].Err(); err != nil {
-				x.leave(x.keys.history+name, name, "history", fmt.Errorf("history of %s: %w", name, err))
-				continue
+		for first, sum, i := 0, int64(0), 0; i < len(some); i++ {
+			sum += rows[i].Val()
+			if i == len(some)-1 || sum+rows[i+1].Val() > exportRows {
+				if err := x.page(ctx, p, some[first:i+1]); err != nil {
+					return err
+				}
+				first, sum = i+1, 0
 			}
-			if err := x.history(ctx, name, lists[i].Val()); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (x *export) history(ctx context.Context, job string, rows []string) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	if err := x.put(Piece{kind: pieceRows, job: job, name: job, rows: rows}); err != nil {
-		return err
-	}
-	var fields []string
-	for _, record := range rows {
-		row, err := parseRow(job, record)
-		if err != nil || row.Run == "" {
-			continue
-		}
-		x.owns(job, row.Run, row.Request)
-		fields = append(fields, row.Run, "p:"+row.Run)
-	}
-	slices.Sort(fields)
-	fields = slices.Compact(fields)
-	if len(fields) == 0 || x.store.kept.Val() == 0 {
-		return nil
-	}
-	got, err := x.l.client.HMGet(ctx, x.keys.kept, fields...).Result()
-	if err != nil {
-		return err
-	}
-	for i, field := range fields {
-		if value, ok := got[i].(string); ok {
-			if err := x.put(Piece{kind: pieceKept, job: job, name: field, value: value}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (x *export) unique() error {
-	for _, z := range x.store.unique.Val() {
-		if err := x.put(Piece{kind: pieceUnique, job: x.owners[member(z)], name: member(z), score: z.Score}); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -72,11 +72,11 @@ func (s *mover) unseal(l *Ledger, id string) error {
 }
 
 func (s *mover) fill(l *Ledger, p int, id string) error {
-	return l.SetGate(s.ctx, p, GateStep{ID: id, State: "filling", Words: "old, copy 0, part 0", Older: []string{"none", "burnt"}})
+	return l.SetGate(s.ctx, p, GateStep{ID: id, State: "filling", Words: "old, copy 0", Older: []string{"none", "burnt"}})
 }
 
 func (s *mover) burn(l *Ledger, p int, id string) error {
-	return l.SetGate(s.ctx, p, GateStep{ID: id, State: "burnt", Words: "old, copy 0, part 0", Own: []string{"filling"}, Older: []string{"none", "burnt"}})
+	return l.SetGate(s.ctx, p, GateStep{ID: id, State: "burnt", Words: "old, copy 0", Own: []string{"filling"}, Older: []string{"none", "burnt"}})
 }
 
 var (
@@ -127,30 +127,20 @@ func (s *mover) copying() {
 	s.not("copy of another move", err)
 	first, err := l.Fill(ctx, move2, 1, 1)
 	s.does("copy", err)
-	rows := Piece{kind: pieceRows, job: job, name: job, rows: []string{"one", "two"}}
 	if first == nil {
 		return
 	}
-	s.does("add", first.Add(ctx, Piece{kind: pieceEntry, job: job, name: job, value: "entry"}))
-	s.does("add", first.Add(ctx, rows))
-	once := first.parts[0]
-	once.number++
-	s.does("write", l.adopt(ctx, 0, move2, 1, once))
-	s.does("write again", l.adopt(ctx, 0, move2, 1, once))
+	doc := Document{Job: job, Entry: "entry", History: []Text{"one", "two"}}
+	write := func(i *Importer) error { i.batch = []write{l.write(0, doc)}; return i.send(ctx) }
+	s.does("write", write(first))
+	s.does("write again", write(first))
 	s.is("rows of what was written twice", s.client.LLen(ctx, k.history+job).Val(), int64(2))
-	skips := once
-	skips.number += 2
-	s.not("a part that skips one", l.adopt(ctx, 0, move2, 1, skips))
 	_, err = l.Fill(ctx, move2, 2, 1)
 	s.does("second copy", err)
-	s.not("the first begins late", l.EndCopies(ctx, move2, 1))
+	s.not("the first begins late", l.BeginCopy(ctx, 0, move2, 1))
 	s.is("rows when the second copy has begun", s.client.Exists(ctx, k.history+job).Val(), int64(0))
-	late := once
-	late.number = 1
-	for n := range int64(3) {
-		late.number = n + 1
-		s.not("part of the first copy", l.adopt(ctx, 0, move2, 1, late))
-	}
+	s.not("a document of the first copy", write(first))
+	s.not("the first wipes late", l.wipe(ctx, 0, move2, gateFilling, "1"))
 	s.not("wipe what fills", l.Wipe(ctx, move2, "burnt"))
 	s.not("wipe by another", l.Wipe(ctx, move1, "filling"))
 	s.does("drains", l.SetDrains(ctx, move2, MoveFilling, map[string]string{"n": "1"}))
@@ -163,9 +153,12 @@ func (s *mover) copying() {
 	s.not("burn what opens", s.advance(l, move2, MoveTo, MoveBurnt, filling, nil))
 	s.not("drains late", l.SetDrains(ctx, move2, MoveFilling, nil))
 	s.not("open a gate by another", l.SetGate(ctx, 0, GateStep{ID: move3, State: "open", Own: filling}))
-	gate := GateStep{ID: move2, State: "open", Own: filling, Turn: true, Epoch: 3, Generation: "blue", Copy: 2}
+	gate := GateStep{ID: move2, State: "open", Own: filling, Turn: true, Epoch: 3, Generation: "blue", Copy: 3}
 	s.not("open a gate behind which a copy writes", l.SetGate(ctx, 0, gate))
-	s.does("the copies end", l.EndCopies(ctx, move2, 3))
+	for p := range 2 {
+		s.does("the copies end", l.BeginCopy(ctx, p, move2, 3))
+	}
+	gate.Copy = 2
 	s.not("an earlier opening opens a gate", l.SetGate(ctx, 0, gate))
 	gate.Copy = 3
 	for p := range 2 {
@@ -176,9 +169,8 @@ func (s *mover) copying() {
 	s.not("fill what is open", s.fill(l, 0, move2))
 	s.not("burn what is open", s.burn(l, 0, move2))
 	s.not("seal with the id that opened", s.seal(l, move2))
-	late.number = 1
-	s.not("copy into what is open", l.adopt(ctx, 0, move2, 2, late))
-	s.not("a copy begins in what is open", l.EndCopies(ctx, move2, 9))
+	s.not("copy into what is open", write(first))
+	s.not("a copy begins in what is open", l.BeginCopy(ctx, 0, move2, 9))
 	s.not("wipe what is open", l.Wipe(ctx, move2, "burnt"))
 	s.does("open", s.advance(l, move2, MoveTo, MoveOpen, []string{MoveOpening}, nil))
 	noted := s.client.HGet(ctx, controlKey("there"), "move").Val()
@@ -238,7 +230,7 @@ func (s *mover) undoing() {
 	s.does("burn", s.burn(there, 0, move3))
 	s.not("fill what is burnt", s.fill(there, 0, move3))
 	s.not("fill late", s.fill(there, 0, move2))
-	s.not("copy into what is burnt", there.EndCopies(s.ctx, move3, 1))
+	s.not("copy into what is burnt", there.BeginCopy(s.ctx, 0, move3, 1))
 	s.does("plant", s.client.HSet(s.ctx, there.keys[0].jobs, "x", "y").Err())
 	s.not("wipe of another", there.Wipe(s.ctx, move2, "burnt"))
 	s.does("wipe", there.Wipe(s.ctx, move3, "burnt"))

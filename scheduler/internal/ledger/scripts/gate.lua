@@ -26,7 +26,7 @@ if mine and g.state == state then return 'done' end
 if not string.find(mine and own or others, (text and g.state or 'none') .. ',', 1, true) then return text or 'none' end
 -- guard:move-epoch P7 what comes late from an older move changes nothing
 if not mine and not newer(id, g.move) then return text end
-local tail = copy ~= '' and ', copy ' .. copy .. ', part 0' or ''
+local tail = copy ~= '' and ', copy ' .. copy or ''
 if tail ~= '' and string.sub(g.words, -#tail) ~= tail then return text or 'none' end
 if state == 'filling' and redis.call('EXISTS', KEYS[2]) == 1 then return 'full' end
 g.state, g.move, g.words = state, id, words

@@ -1,0 +1,124 @@
+package ledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Document is everything that is stored of one job, in a spelling that does not depend on the number of partitions. Its JSON
+// is a line of a backup. The records in it are those of docs/storage.md.
+type Document struct {
+	// Job is the job's name. It is "" in a document that holds only unique keys of which nobody knows the job.
+	Job string `json:"job,omitempty"`
+	// Entry is the job's entry, without the id of the server that gave the token: at another server the first token leaps.
+	// It is "" for a job that is only announced, or that was removed while others wait for word of it.
+	Entry Text `json:"entry,omitempty"`
+	// Due says that the job is due at its cursor.
+	Due bool `json:"due,omitempty"`
+	// Definitions are the current one, and those that nodes announced, by digest.
+	Definitions map[string]Text `json:"definitions,omitempty"`
+	// Held says which nodes announced which definition.
+	Held      []HeldDefinition `json:"held,omitempty"`
+	Pause     Text             `json:"pause,omitempty"`
+	Followers Text             `json:"followers,omitempty"`
+	// Running are the leases of runs in flight, Waiting pending runs and open ticks, Cancels who wants them ended: by run id.
+	Running map[string]Text    `json:"running,omitempty"`
+	Waiting map[string]Waiting `json:"waiting,omitempty"`
+	Cancels map[string]Text    `json:"cancels,omitempty"`
+	// History is oldest first. Kept are outputs by run id, and payloads by "p:" and run id.
+	History []Text          `json:"history,omitempty"`
+	Kept    map[string]Text `json:"kept,omitempty"`
+	// Unique says until when a request, or word of another job, is not taken a second time, ms.
+	Unique map[string]int64 `json:"unique,omitempty"`
+	// Events are what followers have not been told.
+	Events []Outgoing `json:"events,omitempty"`
+	// Part is the partition that the document was read from, of a document without a job.
+	Part int `json:"partition,omitempty"`
+}
+
+// HeldDefinition is a definition that nodes announced.
+type HeldDefinition struct {
+	Digest     string `json:"digest"`
+	Generation string `json:"generation"`
+	Revision   string `json:"revision"`
+	Since      int64  `json:"since_ms"` // when it was first announced
+	Seen       int64  `json:"seen_ms"`  // and last
+}
+
+// Waiting is a pending run, or the open tick of a sharded job, which has no Start.
+type Waiting struct {
+	Record Text   `json:"record"`
+	Start  *int64 `json:"start_ms,omitempty"` // when it may be claimed
+}
+
+// Outgoing is an event for jobs that follow.
+type Outgoing struct {
+	Record Text  `json:"record"`
+	Known  int64 `json:"known_ms"`
+}
+
+// Text is stored text. In JSON it is a string, or {"base64": ...} where the bytes are not UTF-8.
+type Text string
+
+// MarshalJSON keeps every byte.
+func (t Text) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(t)) {
+		return json.Marshal(string(t))
+	}
+	return json.Marshal(struct {
+		Base64 []byte `json:"base64"`
+	}{[]byte(t)})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (t *Text) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '{' {
+		var bytes struct {
+			Base64 []byte `json:"base64"`
+		}
+		err := json.Unmarshal(b, &bytes)
+		*t = Text(bytes.Base64)
+		return err
+	}
+	return json.Unmarshal(b, (*string)(t))
+}
+
+// Check returns ErrUnknownFormat for a document that this version cannot import whole, with the record that it cannot read.
+// Rows of the history may be newer: they are kept as they are.
+func (d Document) Check() error {
+	bad := func(what string, err error) error {
+		return fmt.Errorf("%w: %s of job %q: %w", ErrUnknownFormat, what, d.Job, err)
+	}
+	if d.Job == "" {
+		if d.Entry != "" || d.Running != nil || d.Waiting != nil || d.History != nil {
+			return fmt.Errorf("%w: a document names no job", ErrUnknownFormat)
+		}
+		return nil
+	}
+	if d.Entry != "" {
+		e, err := parseEntry(d.Job, string(d.Entry))
+		if err != nil {
+			return bad("entry", err)
+		}
+		if d.Definitions[e.Digest] == "" {
+			return bad("definition "+e.Digest, fmt.Errorf("it is not there"))
+		}
+	}
+	for run, record := range d.Running {
+		if l, err := parseLease(run, string(record)); err != nil || l.Job != d.Job {
+			return bad("run "+run, err)
+		}
+	}
+	for run, w := range d.Waiting {
+		if l, err := parsePending(run, string(w.Record)); err != nil || l.Job != d.Job {
+			return bad("pending run "+run, err)
+		}
+	}
+	for _, e := range d.Events {
+		if event, err := eventOf(string(e.Record)); err != nil || event.Upstream != d.Job {
+			return bad("event", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// travels is what a document has beyond what the books of a job have. It is read at the same instant.
+type travels struct {
+	cancels           *redis.MapStringStringCmd
+	pauses, followers *redis.SliceCmd
+	pending, outbox   *redis.ZSliceCmd
+	due               []*redis.FloatCmd
+	kept              *redis.IntCmd
+}
+
+func (t *travels) queue(ctx context.Context, p redis.Pipeliner, k keys, names []string) {
+	t.cancels, t.kept = p.HGetAll(ctx, k.cancels), p.HLen(ctx, k.kept)
+	t.pauses, t.followers = p.HMGet(ctx, k.pauses, names...), p.HMGet(ctx, k.followers, names...)
+	t.pending, t.outbox = p.ZRangeWithScores(ctx, k.pending, 0, -1), p.ZRangeWithScores(ctx, k.outbox, 0, -1)
+	for _, name := range names {
+		t.due = append(t.due, p.ZScore(ctx, k.due, name))
+	}
+}
+
+// err is the first error but that of a job that is not due.
+func (t *travels) err() error {
+	return cmp.Or(t.cancels.Err(), t.kept.Err(), t.pauses.Err(), t.followers.Err(), t.pending.Err(), t.outbox.Err())
+}
+
+// page exports some jobs of a partition.
+func (x *export) page(ctx context.Context, p int, names []string) error {
+	t := new(travels)
+	g, err := x.l.page(ctx, p, names, func(pipe redis.Pipeliner) { t.queue(ctx, pipe, x.l.keys[p], names) })
+	if err = cmp.Or(err, t.err()); err != nil {
+		return err
+	}
+	docs := make(map[string]*Document, len(names))
+	for i, name := range names {
+		d := &Document{Job: name, Pause: Text(text(t.pauses.Val()[i])), Followers: Text(text(t.followers.Val()[i]))}
+		if x.entry(d, g, i, t.due[i]) {
+			docs[name] = d
+		}
+	}
+	x.runs(docs, g, t)
+	for _, z := range t.outbox.Val() {
+		if e, err := eventOf(member(z)); err != nil {
+			x.unreadable(g.keys.outbox, "row")(fmt.Errorf("event %.40q: %w", member(z), err))
+		} else if d := docs[e.Upstream]; d != nil {
+			d.Events = append(d.Events, Outgoing{Text(member(z)), int64(z.Score)})
+		}
+	}
+	for _, name := range names {
+		d := docs[name]
+		if d == nil {
+			continue
+		}
+		if err := x.announced(ctx, p, d); err != nil {
+			return err
+		}
+		if err := x.kept(ctx, p, d, t.kept.Val() > 0); err != nil {
+			return err
+		}
+		if err := x.sink(*d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry adds the entry, the definition and the history of the job at i. It reports false for a job that cannot be exported.
+func (x *export) entry(d *Document, g *page, i int, due *redis.FloatCmd) bool {
+	if err := g.rows[i].Err(); err != nil {
+		x.leave(UnknownFormat{Key: g.keys.history + d.Job, What: fmt.Sprintf("history of %s: %v", d.Job, err), Job: d.Job, Kind: "history"})
+		return false
+	}
+	for _, row := range g.rows[i].Val() {
+		d.History = append(d.History, Text(row))
+	}
+	if g.entry(i) == nil {
+		return true
+	}
+	record := text(g.entry(i))
+	e, err := parseEntry(d.Job, record)
+	if err != nil {
+		x.leave(UnknownFormat{Key: g.keys.jobs, What: fmt.Sprintf("entry of %s: %v", d.Job, err), Job: d.Job, Kind: "entry"})
+		return false
+	}
+	d.Entry, d.Due = Text(withoutServer(record)), due.Err() == nil && e.Cursor != 0
+	if def, known := g.defs[e.Digest]; known {
+		d.Definitions = map[string]Text{e.Digest: Text(def)}
+	}
+	return true
+}
+
+// runs adds what is in flight or waits, and who wants it ended.
+func (x *export) runs(docs map[string]*Document, g *page, t *travels) {
+	starts := make(map[string]*int64)
+	for _, z := range t.pending.Val() {
+		at := int64(z.Score)
+		starts[member(z)] = &at
+	}
+	for _, l := range slices.Concat(openRuns(g.runs.Val(), nil, x.unreadable(g.keys.runs, "run")), openRuns(nil, g.waiting.Val(), x.unreadable(g.keys.waiting, "run"))) {
+		d := docs[l.Job]
+		if d == nil {
+			continue
+		}
+		if record, going := g.runs.Val()[l.Run]; going {
+			put(&d.Running, l.Run, Text(record))
+		} else {
+			put(&d.Waiting, l.Run, Waiting{Text(g.waiting.Val()[l.Run]), starts[l.Run]})
+		}
+		if flag, wanted := t.cancels.Val()[l.Run]; wanted {
+			put(&d.Cancels, l.Run, Text(flag))
+		}
+		x.owns(d, l.Run, l.Request)
+	}
+}
+
+// withoutServer is an entry without the id of the server that gave the token.
+func withoutServer(record string) string {
+	f := strings.SplitN(record, "|", 7)
+	f[5] = ""
+	return strings.Join(f, "|")
+}
+
+func put[V any](m *map[string]V, key string, value V) {
+	if *m == nil {
+		*m = make(map[string]V)
+	}
+	(*m)[key] = value
+}
+
+// owns moves the unique keys of a job's runs into its document.
+func (x *export) owns(d *Document, ids ...string) {
+	unique := x.parts[x.l.Partition(d.Job)].unique
+	for _, id := range ids {
+		if until, known := unique[id]; known {
+			put(&d.Unique, id, until)
+			delete(unique, id)
+		}
+	}
+}
+
+// announced adds the definitions that nodes announced.
+func (x *export) announced(ctx context.Context, p int, d *Document) error {
+	all := x.parts[p].announced[d.Job]
+	slices.SortFunc(all, func(a, b Announced) int {
+		return cmp.Or(strings.Compare(a.Generation, b.Generation), strings.Compare(a.Digest, b.Digest))
+	})
+	var digests []string
+	for _, a := range all {
+		d.Held = append(d.Held, HeldDefinition{a.Digest, a.Generation, a.Revision, a.Since, a.seen})
+		if _, known := d.Definitions[a.Digest]; !known {
+			digests = append(digests, a.Digest)
+		}
+	}
+	if len(digests) == 0 {
+		return nil
+	}
+	defs := make(map[string]string, len(digests))
+	err := x.l.definitions(ctx, p, digests, defs)
+	for digest, def := range defs {
+		put(&d.Definitions, digest, Text(def))
+	}
+	return err
+}
+
+// kept adds the outputs and payloads of the history's rows.
+func (x *export) kept(ctx context.Context, p int, d *Document, any bool) error {
+	var fields []string
+	for _, record := range d.History {
+		if row, err := parseRow(d.Job, string(record)); err == nil && row.Run != "" {
+			x.owns(d, row.Run, row.Request)
+			fields = append(fields, row.Run, "p:"+row.Run)
+		}
+	}
+	if !any || len(fields) == 0 {
+		return nil
+	}
+	got, err := x.l.client.HMGet(ctx, x.l.keys[p].kept, fields...).Result()
+	for i, value := range got {
+		if value != nil {
+			put(&d.Kept, fields[i], Text(text(value)))
+		}
+	}
+	return err
+}
