@@ -305,3 +305,37 @@ func TestReassertATick(t *testing.T) {
 		})
 	}
 }
+
+// TestReassertWhatWasHandedBack: a node that has no answer to handing a run back tells a new server of the run. It does not wait
+// beside its own lease then: it would be granted as the same attempt.
+func TestReassertWhatWasHandedBack(t *testing.T) {
+	for what, grant := range map[string]func(t *testing.T, r *rig) Lease{
+		"a tick": func(t *testing.T, r *rig) Lease { return r.granted(t, tickClaim("a", "x", 1)) },
+		"a shard": func(t *testing.T, r *rig) Lease {
+			r.want(t, Opened, sharded(3, tickClaim("a", "x", 1), "", "", ""))
+			return r.granted(t, shardClaim("a", "x", 1))
+		},
+		"a run by hand": func(t *testing.T, r *rig) Lease {
+			must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}))
+			return r.granted(t, pendingClaim("a", "t"))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				r.chainOf(t, "a", "b")
+				r.pass(t, 1500*time.Millisecond)
+				l := grant(t, r)
+				must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: l.Run, Token: l.Token}}))
+				r.failover(t, r.backup(t))
+				r.says(t, Restored, of(l))
+				for _, o := range must(r.led.Open(t.Context(), "a")) {
+					if o.Job == "a" && o.Pending() && o.Shard == l.Shard {
+						t.Errorf("%s waits beside %s", o.Run, l.Run)
+					}
+				}
+				r.ends(t, Settled, l, jobs.OutcomeSucceeded)
+				r.whole(t)
+			})
+		})
+	}
+}

@@ -64,8 +64,8 @@ local function later(id, r)
   return other and tonumber(other.token) > tonumber(r.token) or t and tonumber(t.granted) > tonumber(r.granted)
 end
 
--- Takes away what is left of a run under ids that it had before, as it was handed back or had crashed, and that is lost:
--- else it would be granted again. Returns whether there was something, and so the step of the cursor; and whether an
+-- Takes away what is left of a run under other ids: those that it had before, as it was handed back or had crashed, and that is
+-- lost, or the one under which it waits since its node handed it back and was not answered. Else it would be granted again. Returns whether there was something, and so the step of the cursor; and whether an
 -- attempt before it is going, whose end will be told. Or 'lost' when the run was granted anew.
 local function before(e, id, r)
   local gone, earlier = {}, false
@@ -145,15 +145,13 @@ local function place(i, e, job, digest, id, r, asked, gap, parts, nxt)
   if asked and r.of == '' then return 'restored' end
   if r.of ~= '' then
     local word = whole(i, e, r, digest, gap, parts, nxt)
-    if word ~= 'restored' or id == r.of .. '.' .. r.shard then return word end
-    return before(e, id, r) == 'lost' and 'lost' or word
+    return word == 'restored' and before(e, id, r) == 'lost' and 'lost' or word
   end
   local ahead = r.prev ~= '' and e.cursor ~= '' and tonumber(e.cursor) <= tonumber(r.tick) -- then nothing of it is there
-  if id == r.request or ahead then
-    return r.prev == '' and 'restored' or step(i, e, job, digest, r.tick, r.next, gap)
-  end
+  if ahead then return step(i, e, job, digest, r.tick, r.next, gap) end
   local there, earlier = before(e, id, r)
   if there == 'lost' then return 'lost' end
+  if id == r.request then return r.prev == '' and 'restored' or step(i, e, job, digest, r.tick, r.next, gap) end
   if there or r.prev == '' and (r.trigger ~= 'rerun' or r.request ~= '' or e.cursor == '' or earlier or first) then
     return 'restored'
   end
