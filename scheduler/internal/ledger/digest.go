@@ -46,7 +46,7 @@ func (g *Digest) Add(d Document) {
 	g.Unique += int64(len(d.Unique))
 	d.Held = slices.Clone(d.Held)
 	for i := range d.Held {
-		d.Held[i].Seen = 0 // a chunk has the latest of its jobs
+		d.Held[i].Since, d.Held[i].Seen = 0, 0 // those of the chunk, which other jobs and other nodes share
 	}
 	g.mix(d)
 }
