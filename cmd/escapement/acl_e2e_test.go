@@ -48,11 +48,12 @@ func TestLeastACL(t *testing.T) {
 			return len(decode[[]runJSON](t, env, "runs", "list", "--job", job, "--outcome", outcome)) > 0
 		})
 	}
+	backup := t.TempDir() + "/jobs.jsonl"
 	run := decode[runJSON](t, env, "jobs", "run", "parts", "--unique", "k", "--payload", "{}", "--wait", "-o", "json")
 	for _, command := range []string{
 		"jobs list", "jobs get often", "jobs run often --at 1h", "jobs pause often --reason x", "jobs resume often", "jobs rewind often --to 1s",
 		"runs list", "runs get " + run.Run, "runs rerun " + run.Run, "nodes list", "nodes drain b --wait", "nodes resume b", "locks list",
-		"lock a -- true", "generations list", "ledger verify", "move plan --to " + url(to), "move seal --to " + url(to),
+		"lock a -- true", "generations list", "ledger verify", "backup " + backup, "move plan --to " + url(to), "move seal --to " + url(to),
 		"move copy --to " + url(to), "move open --to " + url(to), "move status --to " + url(to),
 	} {
 		if code, stdout, stderr := call(env, "", strings.Fields(command)...); code != exitDone && (code != exitRefused || !strings.HasPrefix(command, "jobs rewind")) { // which a run in flight refuses
@@ -80,6 +81,9 @@ func TestLeastACL(t *testing.T) {
 	}
 	if code, _, stderr := call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "jobs", "remove", "follows"); code != exitDone {
 		t.Errorf("jobs remove: exit %d, %s", code, stderr)
+	}
+	if code, _, stderr := call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "restore", backup, "--job", "follows"); code != exitDone {
+		t.Errorf("restore: exit %d, %s", code, stderr)
 	}
 	for _, s := range []*redistest.Server{from, to} {
 		refused, err := s.Client(t).Do(t.Context(), "acl", "log").Slice()

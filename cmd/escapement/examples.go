@@ -86,6 +86,13 @@ escapement move open --from redis://old:6379/0 --to redis://new:6379/0`,
 escapement move abort --from redis://old:6379/0 --to redis://new:6379/0`,
 	"move status": `
 escapement move status --from redis://old:6379/0 --to redis://new:6379/0`,
+	"backup": `
+escapement backup jobs.jsonl
+escapement backup - | gzip > jobs-$(date +%F).jsonl.gz`,
+	"restore": `
+escapement restore jobs.jsonl --dry-run
+escapement restore jobs.jsonl --job 'billing-*'
+escapement restore -`,
 	"ledger verify": `
 escapement ledger verify
 escapement ledger verify --job settle-orders --since 7d`,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/move"
 )
 
 // exitCodes is for the help of the program.
@@ -86,7 +87,8 @@ func exitCode(err error) int {
 		return exitRunFailed
 	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrUnknownRun), errors.Is(err, scheduler.ErrUnknownNode), errors.Is(err, scheduler.ErrUnknownNamespace), errors.Is(err, errNoLock):
 		return exitNotFound
-	case errors.Is(err, scheduler.ErrRefused), errors.Is(err, locking.ErrHeld), errors.Is(err, locking.ErrLost):
+	case errors.Is(err, scheduler.ErrRefused), errors.Is(err, locking.ErrHeld), errors.Is(err, locking.ErrLost),
+		errors.Is(err, move.ErrBadBackup), errors.Is(err, errExists):
 		return exitRefused
 	case errors.Is(err, locking.ErrUnreachable):
 		return exitUnreachable

@@ -84,6 +84,18 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(t))
 }
 
+// alone is the document without what nodes announced.
+func (d Document) alone() Document {
+	d.Held = nil
+	e, err := parseEntry(d.Job, string(d.Entry))
+	if current, known := d.Definitions[e.Digest]; known && err == nil {
+		d.Definitions = map[string]Text{e.Digest: current}
+	} else {
+		d.Definitions = nil
+	}
+	return d
+}
+
 // Check returns ErrUnknownFormat for a document that this version cannot import whole, with the record that it cannot read.
 // Rows of the history may be newer: they are kept as they are.
 func (d Document) Check() error {
@@ -101,8 +113,9 @@ func (d Document) Check() error {
 		if err != nil {
 			return bad("entry", err)
 		}
-		if d.Definitions[e.Digest] == "" {
-			return bad("definition "+e.Digest, fmt.Errorf("it is not there"))
+		var of struct{ Name string }
+		if err := json.Unmarshal([]byte(d.Definitions[e.Digest]), &of); err != nil || of.Name != d.Job {
+			return bad("definition", fmt.Errorf("%s is not there, or names another job", e.Digest))
 		}
 	}
 	for run, record := range d.Running {

@@ -172,7 +172,7 @@ func (x *export) announced(ctx context.Context, p int, d *Document) error {
 }
 
 // kept adds the outputs and payloads of the history's rows.
-func (x *export) kept(ctx context.Context, p int, d *Document, any bool) error {
+func (x *export) kept(ctx context.Context, p int, d *Document, outputs bool) error {
 	var fields []string
 	for _, record := range d.History {
 		if row, err := parseRow(d.Job, string(record)); err == nil && row.Run != "" {
@@ -180,7 +180,7 @@ func (x *export) kept(ctx context.Context, p int, d *Document, any bool) error {
 			fields = append(fields, row.Run, "p:"+row.Run)
 		}
 	}
-	if !any || len(fields) == 0 {
+	if !outputs || len(fields) == 0 {
 		return nil
 	}
 	got, err := x.l.client.HMGet(ctx, x.l.keys[p].kept, fields...).Result()

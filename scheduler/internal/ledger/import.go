@@ -55,6 +55,7 @@ func (l *Ledger) Fill(ctx context.Context, id string, number int64, sources int)
 }
 
 // Importer begins to write documents of a backup, from a namespace of so many partitions. Jobs that are there stay as they are.
+// Of the definitions, only the current ones are written: nodes announce what they hold by themselves.
 func (l *Ledger) Importer(sources int) *Importer {
 	return &Importer{l: l, sources: sources, held: make([]holders, len(l.keys))}
 }
@@ -82,6 +83,9 @@ func importRefusal(op, word string) error {
 
 // Import writes a document, now or with those that follow.
 func (i *Importer) Import(ctx context.Context, d Document) error {
+	if i.move == "" {
+		d = d.alone()
+	}
 	for p := range i.l.keys {
 		if !i.belongs(d, p) {
 			continue

@@ -29,7 +29,7 @@ func (l *Ledger) WipePartition(ctx context.Context, p int, id, state string) err
 
 // wipe is Wipe for one partition, with the number of the copy that must have begun last, "" for any. The histories leave before
 // the jobs that name them.
-func (l *Ledger) wipe(ctx context.Context, p int, id, state, copy string) error {
+func (l *Ledger) wipe(ctx context.Context, p int, id, state, number string) error {
 	k := l.keys[p]
 	names, err := l.client.HKeys(ctx, k.jobs).Result()
 	if err != nil {
@@ -41,7 +41,7 @@ func (l *Ledger) wipe(ctx context.Context, p int, id, state, copy string) error 
 	}
 	gone = append(gone, slices.DeleteFunc(k.all(), func(key string) bool { return key == k.gate })...)
 	for some := range slices.Chunk(gone, wipeKeys) {
-		word, err := wipeScript.Run(ctx, l.client, append([]string{k.gate}, some...), state, id, copy).Text()
+		word, err := wipeScript.Run(ctx, l.client, append([]string{k.gate}, some...), state, id, number).Text()
 		if err != nil {
 			return redisconn.Classify("wipe", err)
 		}

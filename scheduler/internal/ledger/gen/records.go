@@ -202,7 +202,7 @@ var gate = record{
 		{name: "state", kind: word, into: "state", doc: "open; sealed, for ever or until the move is undone; filling, while a move copies jobs here; burnt, " +
 			"when that move was undone"},
 		{name: "move", kind: text, into: "move", doc: "id of the move that had the gate last"},
-		{name: "words", kind: words, into: "words", doc: "for people: where the jobs are; while a move fills the partition, also which part of which copy came last"},
+		{name: "words", kind: words, into: "words", doc: "for people: where the jobs are; while a move fills the partition, also which copy has begun"},
 	},
 	views: []view{{name: "GATE_OPEN", doc: "that it is open", fields: []string{"move"}, fixed: map[string]string{"state": "open"}}},
 }

@@ -18,7 +18,6 @@ local job, id, most, at, remember, many, payload =
 local ids = {unpack(ARGV, 8)}
 -- end of ARGV
 local shut = closed(KEYS[#KEYS])
--- guard:trigger-gate P7 a partition that a move has closed takes no run by hand
 if shut then return 'closed|' .. shut end
 local us, ms = clock()
 local text = redis.call('HGET', KEYS[1], job)

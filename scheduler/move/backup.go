@@ -1,0 +1,94 @@
+package move
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// backupFormat is the format of the files that Backup writes.
+const backupFormat = 1
+
+// backupHead is the first line of a backup.
+type backupHead struct {
+	Backup     string    `json:"escapement_backup"` // the namespace
+	Format     int       `json:"format"`
+	Partitions int       `json:"partitions"`
+	Generation string    `json:"generation"`
+	Taken      time.Time `json:"taken"` // by Redis' clock, when it was begun
+}
+
+// backupEnd is the last line, as "end". A file without it is half a backup.
+type backupEnd struct {
+	Documents int    `json:"documents"`
+	Digest    string `json:"digest"`
+}
+
+// Totals are what a backup holds.
+type Totals struct {
+	Jobs    int64 `json:"jobs"`
+	Running int64 `json:"running"` // runs in flight: restored, they lapse, and are recorded as abandoned
+	Pending int64 `json:"pending"` // runs that nobody was granted yet
+	Rows    int64 `json:"rows"`    // of history
+	Bytes   int64 `json:"bytes"`
+}
+
+func totals(g *ledger.Digest) Totals {
+	return Totals{Jobs: g.Jobs, Running: g.Running, Pending: g.Pending, Rows: g.Rows, Bytes: g.Bytes}
+}
+
+// Backup writes every job of a namespace ("" is "escapement") to w: a head, one JSON document a line, and an end. Nodes may
+// go on meanwhile: each job is read at one instant, after the job that it follows. What this version cannot read is
+// not in the backup and is returned as left, in words. Backup returns ledger.ErrNoNamespace, locking.ErrUnreachable, and
+// the errors of w.
+func Backup(ctx context.Context, client redis.UniversalClient, namespace string, w io.Writer) (t Totals, left []string, err error) {
+	namespace = cmp.Or(namespace, ledger.DefaultNamespace)
+	fail := func(err error) (Totals, []string, error) {
+		return t, left, fmt.Errorf("back up namespace %s at %s: %w", namespace, redisconn.Addr(client), err)
+	}
+	led, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: namespace})
+	if err != nil {
+		return fail(err)
+	}
+	control, err := led.Control(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	now, _, err := led.Time(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	out := bufio.NewWriter(w)
+	lines := json.NewEncoder(out)
+	lines.SetEscapeHTML(false)
+	head := backupHead{Backup: namespace, Format: backupFormat, Partitions: led.Partitions(), Generation: control.Generation, Taken: now.UTC()}
+	if err := lines.Encode(head); err != nil {
+		return fail(err)
+	}
+	all, documents := ledger.NewDigest(), 0
+	unread, err := led.Export(ctx, func(d ledger.Document) error {
+		all.Add(d)
+		documents++
+		return lines.Encode(d)
+	})
+	t, left = totals(all), describe(unread)
+	if err == nil {
+		err = lines.Encode(map[string]backupEnd{"end": {Documents: documents, Digest: all.Sum()}})
+	}
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return t, left, nil
+}

@@ -1,0 +1,158 @@
+package move
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// documents are those of a namespace by job, as a restore writes them.
+func documents(t *testing.T, client redis.UniversalClient, namespace string) map[string]ledger.Document {
+	t.Helper()
+	all := make(map[string]ledger.Document)
+	led := must(ledger.OpenExisting(t.Context(), client, ledger.Config{Namespace: namespace}))
+	must(led.Export(t.Context(), func(d ledger.Document) error {
+		d.Held, d.Part = nil, 0
+		for digest := range d.Definitions {
+			if !strings.Contains(string(d.Entry), "|"+digest+"|") {
+				delete(d.Definitions, digest)
+			}
+		}
+		if len(d.Definitions) == 0 {
+			d.Definitions = nil
+		}
+		if !reflect.DeepEqual(d, ledger.Document{Job: d.Job}) {
+			all[d.Job] = d
+		}
+		return nil
+	}))
+	return all
+}
+
+func backup(t *testing.T, client redis.UniversalClient) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	if _, left, err := Backup(t.Context(), client, ns, &file); err != nil || len(left) > 0 {
+		t.Fatal(left, err)
+	}
+	return file.Bytes()
+}
+
+// TestRestore: what is restored, into other partitions and under another name, is what was there.
+func TestRestore(t *testing.T) {
+	for _, partitions := range []int{1, 5} {
+		_, a := embed(t)
+		_, b := embed(t)
+		p := populate(t, a, 2)
+		going := ledger.Claim{Job: "plain", Digest: "d:plain", Run: "going", TTL: 60e9, Attempts: 1}
+		p.claim(p.tick(going, p.now-100_000))
+		file := backup(t, a)
+		got, err := Restore(t.Context(), b, bytes.NewReader(file), RestoreOptions{Namespace: "other", Partitions: partitions})
+		if err != nil || !got.Created || len(got.Exists) > 0 || got.Jobs != 14 || got.Running != 1 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		was, is := documents(t, a, ns), documents(t, b, "other")
+		for job, d := range was {
+			if !reflect.DeepEqual(d, is[job]) {
+				t.Errorf("%q was\n  %s\nand is\n  %s", job, must(json.Marshal(d)), must(json.Marshal(is[job])))
+			}
+		}
+		if len(is) != len(was) {
+			t.Errorf("%d documents, want %d", len(is), len(was))
+		}
+		led := must(ledger.OpenExisting(t.Context(), b, ledger.Config{Namespace: "other"}))
+		if control := must(led.Control(t.Context())); control.Generation != "blue" || control.Partitions != partitions {
+			t.Errorf("%+v", control)
+		}
+	}
+}
+
+// TestRestoreSomeJobs: jobs that are there stay as they are, others come; a job that is not asked for does not.
+func TestRestoreSomeJobs(t *testing.T) {
+	_, a := embed(t)
+	p := populate(t, a, 2)
+	file := backup(t, a)
+	before := documents(t, a, ns)
+	p.err(p.led.Remove(t.Context(), "plain"))
+	p.err(p.led.Remove(t.Context(), "many"))
+	for _, dry := range []bool{true, false} {
+		got, err := Restore(t.Context(), a, bytes.NewReader(file), RestoreOptions{Namespace: ns, Pattern: "p*", DryRun: dry})
+		if slices.Sort(got.Exists); err != nil || got.Created || got.Jobs != 3 || !slices.Equal(got.Exists, []string{"paused", "pending"}) {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		if _, there := documents(t, a, ns)["plain"]; there == dry {
+			t.Errorf("dry %t: plain is there: %t", dry, there)
+		}
+	}
+	after := documents(t, a, ns)
+	delete(before, "many")
+	if !reflect.DeepEqual(before, after) {
+		t.Errorf("was\n%v\nis\n%v", before, after)
+	}
+	p.claim(p.tick(ledger.Claim{Job: "plain", Digest: "d:plain", Run: "again", TTL: 60e9, Attempts: 1}, p.now-100_000))
+}
+
+// TestRestoreRefuses: of a file with an error in it nothing is written.
+func TestRestoreRefuses(t *testing.T) {
+	_, a := embed(t)
+	_, b := embed(t)
+	populate(t, a, 2)
+	file := string(backup(t, a))
+	lines := strings.SplitAfter(file, "\n")
+	at := slices.IndexFunc(lines, func(s string) bool { return strings.Contains(s, `"job":"plain"`) })
+	edit := func(i int, from, to string) string {
+		l := slices.Clone(lines)
+		if l[i] = strings.Replace(l[i], from, to, 1); l[i] == lines[i] {
+			t.Fatalf("line %d has no %s", i, from)
+		}
+		return strings.Join(l, "")
+	}
+	for what, c := range map[string]struct{ file, words string }{
+		"empty":             {"", "ends in line 1"},
+		"another file":      {"hello: world\n", "line 1"},
+		"JSON":              {"{}\n", "first line"},
+		"a later format":    {edit(0, `"format":1`, `"format":2`), "format is 2"},
+		"half":              {file[:len(file)/2], "before its end"},
+		"no end":            {strings.Join(lines[:len(lines)-2], ""), "before its end"},
+		"a line less":       {strings.Join(slices.Delete(slices.Clone(lines), at, at+1), ""), "are noted"},
+		"a line twice":      {strings.Join(slices.Insert(slices.Clone(lines), at, lines[at]), ""), "twice"},
+		"another cursor":    {edit(at, `"entry":"1|1`, `"entry":"1|2`), "changed"},
+		"a newer entry":     {edit(at, `"entry":"1|`, `"entry":"2|`), fmt.Sprintf("line %d", at+1)},
+		"a field":           {edit(at, `"entry"`, `"entri"`), "entri"},
+		"another name":      {edit(at, `"job":"plain"`, `"job":"other"`), "names another job"},
+		"a job without any": {edit(at, `"job":"plain",`, ``), "names no job"},
+	} {
+		_, err := Restore(t.Context(), b, strings.NewReader(c.file), RestoreOptions{Namespace: ns})
+		if !(errors.Is(err, ErrBadBackup) || errors.Is(err, ledger.ErrUnknownFormat)) || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: %v; want it refused with %q", what, err, c.words)
+		}
+		if n := b.DBSize(t.Context()).Val(); n != 0 {
+			t.Fatalf("%s: %d keys were written", what, n)
+		}
+	}
+	if _, err := Restore(t.Context(), b, strings.NewReader(file), RestoreOptions{Namespace: ns, Pattern: "nobody*"}); !errors.Is(err, ErrBadBackup) {
+		t.Errorf("a pattern that matches nothing: %v", err)
+	}
+}
+
+// TestRestoreWhereItIsClosed: a namespace that a move has closed takes no jobs.
+func TestRestoreWhereItIsClosed(t *testing.T) {
+	_, a := embed(t)
+	_, b := embed(t)
+	p := populate(t, a, 2)
+	file := backup(t, a)
+	p.err(p.led.Remove(t.Context(), "plain"))
+	must(mover(t, a, b, Config{}).Seal(t.Context(), SealOptions{Drain: -1}))
+	if _, err := Restore(t.Context(), a, bytes.NewReader(file), RestoreOptions{Namespace: ns, Pattern: "plain"}); !errors.Is(err, ledger.ErrClosed) {
+		t.Error(err)
+	}
+}
