@@ -97,7 +97,7 @@ race: redis-server
 # All that is simulated, without the race detector. A seed that fails prints how to replay it alone.
 .PHONY: sim
 sim: ## 500 clusters under random faults, all scenarios, every state of the model
-	go test -timeout $(TEST_TIMEOUT) $(RARE_GC) -v $(SIM) $(SIM)/explore $(ARGS) | grep -Ev '^(=== | *--- PASS)'
+	go test -timeout $(TEST_TIMEOUT) $(RARE_GC) -v $(SIM) ./scheduler/internal/explore $(ARGS) | grep -Ev '^(=== | *--- PASS)'
 
 # As many of one kind as it takes: make seeds T=TestPolicies N=1000.
 T := TestSim
