@@ -37,7 +37,7 @@ func (r *registrar) begun() {
 	}
 }
 
-// register stores the definitions of jobs, in batches by partition and there by index, however they
+// register stores the definitions of jobs, but for those that are current already, in batches by partition and there by index, however they
 // are listed. Their texts are sent when the ledger lacks one of them. A partition whose master is unreachable keeps its own jobs outside: beside lane.ErrBreaker stand the facts of all others. A new job starts from now. Where another definition is stored, the newer revision
 // decides, and between equal ones the one that registers later; an older one counts again when no
 // other living node holds the stored one. What is wrong with one job keeps no other outside.
@@ -47,7 +47,10 @@ func (r *registrar) register(ctx context.Context, list []*work.Job) ([]result, e
 		wishes[i] = &Registration{Job: j, Def: ledger.Definition{Job: j.Name, Digest: j.Digest, Revision: r.n.Revision, Generation: r.n.Generation}}
 	}
 	r.whole = false
-	var facts []result
+	facts, wishes, err := r.unchanged(ctx, wishes)
+	if err != nil || len(wishes) == 0 {
+		return facts, err
+	}
 	var some error // of partitions whose masters are unreachable
 	for range Rounds {
 		slices.SortFunc(wishes, func(a, b *Registration) int { return cmp.Or(a.Job.Part-b.Job.Part, a.Job.Index-b.Job.Index) })

@@ -1,0 +1,79 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/escapement/escapement/scheduler/internal/lane"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/work"
+)
+
+// unchanged registers jobs whose stored definitions are this node's, by the chunks that it has announced, and returns what is known of
+// them, and the others. So a node that starts again sends a line for each thousand jobs. A chunk counts when all of its jobs are to be
+// registered. What a master that is unreachable has to say, the others find out.
+func (r *registrar) unchanged(ctx context.Context, wishes []*Registration) (facts []result, others []*Registration, err error) {
+	of := r.n.announcer.now.Load()
+	if of == nil {
+		return nil, wishes, nil
+	}
+	byName := make(map[string]*Registration, len(wishes))
+	for _, w := range wishes {
+		byName[w.Job.Name] = w
+	}
+	for _, chunks := range of.chunks {
+		for _, c := range chunks {
+			if !covers(byName, c) {
+				continue
+			}
+			some, err := r.current(ctx, c, byName)
+			if err != nil && !errors.Is(err, lane.ErrBreaker) {
+				return facts, nil, err
+			}
+			facts = append(facts, some...)
+		}
+	}
+	done := make(map[*work.Job]bool, len(facts))
+	for _, f := range facts {
+		done[f.job] = true
+	}
+	return facts, slices.DeleteFunc(wishes, func(w *Registration) bool { return done[w.Job] }), nil
+}
+
+// covers says whether all jobs of a chunk are to be registered, as it has them.
+func covers(wishes map[string]*Registration, c ledger.Chunk) bool {
+	for job, digest := range c.Jobs {
+		if w := wishes[job]; w == nil || w.Def.Digest != digest {
+			return false
+		}
+	}
+	return len(c.Jobs) > 0
+}
+
+// current registers those jobs of a chunk that are stored as it has them. A job that follows one whose master is unreachable is left out.
+func (r *registrar) current(ctx context.Context, c ledger.Chunk, wishes map[string]*Registration) (facts []result, err error) {
+	var cursors map[string]int64
+	err = r.n.Lanes.At("register", c.Part, func() (err error) {
+		call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+		defer cancel()
+		cursors, err = r.n.Ledger.Current(call, c, r.n.Revision)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(cursors)) {
+		w := wishes[name]
+		f, err := r.follow(ctx, w, result{job: w.Job, cursor: cursors[name]})
+		if errors.Is(err, lane.ErrBreaker) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		facts = append(facts, f)
+	}
+	return facts, nil
+}
