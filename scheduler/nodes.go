@@ -31,7 +31,7 @@ type NodeView struct {
 	// Trouble is why it claims nothing, or not everything, though nobody has drained it: what /readyz says.
 	Trouble string `json:"trouble,omitempty"`
 	// Superseded is how many of its jobs are stored in another definition of its generation, and Standby how many are
-	// another generation's; it claims neither.
+	// another generation's; it claims neither. They are counted among the jobs that living nodes hold in several definitions.
 	Superseded int `json:"superseded"`
 	Standby    int `json:"standby"`
 	// Drain says who drained the node's name, and why. The node heeds it with its next beat; State says
@@ -47,8 +47,8 @@ type DrainView struct {
 	Reason string `json:"reason"`
 }
 
-// Nodes lists the nodes in the roster, those that were just gone among them. Beside an UnreachableError stand all of them; jobs that
-// were left out do not count as superseded or on standby.
+// Nodes lists the nodes in the roster, those that were just gone among them. Jobs whose master does not answer do not count as superseded or
+// on standby.
 func (c *Client) Nodes(ctx context.Context) ([]NodeView, error) {
 	l, members, err := c.members(ctx)
 	if err != nil {
@@ -150,11 +150,11 @@ func (c *Client) NodeRests(ctx context.Context, name string) (bool, error) {
 	}) {
 		return false, nil
 	}
-	all, err := l.Jobs(ctx)
+	_, parts, err := l.Count(ctx)
 	if err != nil {
 		return false, err
 	}
-	open, err := l.Open(ctx, jobNames(all)...)
+	open, err := l.OpenIn(ctx, parts)
 	if err != nil {
 		return false, err
 	}

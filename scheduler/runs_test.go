@@ -141,8 +141,8 @@ func TestRunIsFoundWithFewReads(t *testing.T) {
 	})
 }
 
-// A limit shortens a list, and changes nothing else in it.
-func TestListKeepsTheNewest(t *testing.T) {
+// Pages are the whole list, cut into pieces.
+func TestListInPages(t *testing.T) {
 	unchecked(t, func(t *testing.T, c *cluster) {
 		in, _ := c.manyBooks(60, 20)
 		ctx := t.Context()
@@ -153,15 +153,25 @@ func TestListKeepsTheNewest(t *testing.T) {
 			{}, {Outcome: "failed"}, {Outcome: scheduler.OutcomePending}, {Since: time.UnixMilli(firstRow + 10*60_000)}, {Job: jobOf(7)}, {Outcome: "lost"},
 		} {
 			whole := must[scheduler.RunList](t)(in.List(ctx, f))
-			if whole.Matched != len(whole.Runs) {
-				t.Errorf("%+v: %d matched, %d shown", f, whole.Matched, len(whole.Runs))
+			if whole.Next != "" {
+				t.Errorf("%+v: behind the whole list there is more: %s", f, whole.Next)
 			}
-			for _, f.Limit = range []int{1, 5, 59, 121, 1000, math.MaxInt/2 + 1, math.MaxInt} { // twice the largest ones is negative
-				some := must[scheduler.RunList](t)(in.List(ctx, f))
-				if want := whole.Runs[:min(f.Limit, whole.Matched)]; some.Matched != whole.Matched || !same(some.Runs, want) {
-					t.Errorf("%+v: %d of %d matched, others than in the whole list, %d of %d", f, len(some.Runs), some.Matched, len(want), whole.Matched)
+			for _, f.Limit = range []int{1, 59, 121, 1000, math.MaxInt/2 + 1, math.MaxInt} { // twice the largest ones is negative
+				want := whole.Runs
+				for f.After = ""; ; {
+					some := must[scheduler.RunList](t)(in.List(ctx, f))
+					n := min(f.Limit, len(want))
+					if !same(some.Runs, want[:n]) || (some.Next == "") != (n == len(want)) {
+						t.Fatalf("%+v: %d runs and then %q, others than in the whole list, %d of %d", f, len(some.Runs), some.Next, n, len(want))
+					}
+					if want, f.After = want[n:], some.Next; len(want) == 0 || f.Limit == 1 && len(want) < len(whole.Runs)-20 {
+						break
+					}
 				}
 			}
+		}
+		for _, after := range []string{"x", "1,2,job", "a,b,c,d"} {
+			refused(t, second(in.List(ctx, scheduler.RunFilter{After: after})), scheduler.ErrRefused, after)
 		}
 	})
 }
@@ -220,26 +230,24 @@ func TestLookEndsWithItsContext(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A range of ticks begins before the instant that is asked for, and has ticks since. It has its place by its newest tick: one that began
-// long ago and goes on is not behind what came since.
-func TestListPlacesARangeByItsNewestTick(t *testing.T) {
+// What is in flight comes first; what is over has its place by its end, a range of ticks by when it was recorded.
+func TestListIsInTheOrderOfEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		b, i, ctx := c.keepBooks(minutely), c.ops(), t.Context()
 		first := b.def.Cursor
 		time.Sleep(5 * time.Hour)
-		last := time.Now().UnixMilli() / 60_000 * 60_000
-		b.miss(first, last)
-		for since, want := range map[int64]int{first: 1, first + 1: 1, last: 1, last + 1: 0} {
-			list := must[scheduler.RunList](t)(i.List(ctx, scheduler.RunFilter{Since: time.UnixMilli(since)}))
-			if len(list.Runs) != want || list.Matched != want {
-				t.Errorf("since %d ms after its first tick: %+v, want %d", since-first, list, want)
+		b.miss(first, time.Now().UnixMilli()/60_000*60_000)
+		recorded := time.Now()
+		for since, want := range map[time.Time]int{time.UnixMilli(first): 1, recorded: 1, recorded.Add(time.Millisecond): 0} {
+			if list := must[scheduler.RunList](t)(i.List(ctx, scheduler.RunFilter{Since: since})); len(list.Runs) != want {
+				t.Errorf("since %s before it was recorded: %+v, want %d", recorded.Sub(since), list, want)
 			}
 		}
 		hand := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{At: time.UnixMilli(first + 60_000)}))
 		for limit, want := range map[int]int{1: 1, 0: 2} {
 			list := must[scheduler.RunList](t)(i.List(ctx, scheduler.RunFilter{Limit: limit}))
-			if len(list.Runs) != want || list.Runs[0].Until == nil || want > 1 && list.Runs[1].Run != hand {
-				t.Errorf("with limit %d: %+v, want the range first", limit, list.Runs)
+			if len(list.Runs) != want || list.Runs[0].Run != hand || want > 1 && list.Runs[1].Until == nil {
+				t.Errorf("with limit %d: %+v, want the range last", limit, list.Runs)
 			}
 		}
 	})

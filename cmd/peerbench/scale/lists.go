@@ -24,14 +24,21 @@ func (s *stage) lists(ctx context.Context) error {
 		what string
 		read func(ctx context.Context) error
 	}{
-		{"jobs list", func(ctx context.Context) error { return second(ops.Jobs(ctx)) }},
+		{"jobs list, 100 jobs", func(ctx context.Context) error {
+			return second(ops.ListJobs(ctx, scheduler.JobFilter{Limit: 100}))
+		}},
+		{"jobs list, 1,000 jobs", func(ctx context.Context) error {
+			return second(ops.ListJobs(ctx, scheduler.JobFilter{After: jobName(s.jobs / 2), Limit: 1000}))
+		}},
 		{"jobs get", func(ctx context.Context) error { return second(ops.Job(ctx, jobName(s.jobs/2))) }},
-		{"runs list", func(ctx context.Context) error { return second(ops.List(ctx, scheduler.RunFilter{Limit: 50})) }},
-		{"runs list --job", func(ctx context.Context) error {
+		{"runs list, 50 runs", func(ctx context.Context) error {
+			return second(ops.List(ctx, scheduler.RunFilter{Limit: 50}))
+		}},
+		{"runs list --job, 50 runs", func(ctx context.Context) error {
 			return second(ops.List(ctx, scheduler.RunFilter{Job: jobName(1), Limit: 50}))
 		}},
 		{"nodes list", func(ctx context.Context) error { return second(ops.Nodes(ctx)) }},
-		{"locks list", func(ctx context.Context) error {
+		{"locks list, 100 locks", func(ctx context.Context) error {
 			if _, _, err := driver.List(ctx, 100); err != nil {
 				return err
 			}

@@ -221,7 +221,7 @@ func (r *registrar) held(ctx context.Context, name, digest string) bool {
 	if r.around == nil {
 		call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
 		defer cancel()
-		c, _, _, err := ReadRoster(call, r.n.Ledger, r.n.Roster, r.n.View.Load(), r.n.Ledger.Partition(name))
+		c, _, _, err := ReadRoster(call, r.n.Ledger, r.n.Roster, r.n.View.Load(), PartsNeeded(r.n.Ledger.Partition(name)))
 		if err != nil {
 			return true // as far as this node knows; it asks again
 		}

@@ -61,7 +61,7 @@ func Read(ctx context.Context, l *ledger.Ledger, roster *roster.Roster) (*Known,
 	if err != nil {
 		return nil, err
 	}
-	crowd, members, _, err := cluster.ReadRoster(ctx, l, roster, nil, l.All()...)
+	crowd, members, _, err := cluster.ReadRoster(ctx, l, roster, nil, cluster.PartsNeeded(l.All()...))
 	if err != nil {
 		return nil, err
 	}
