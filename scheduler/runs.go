@@ -20,7 +20,7 @@ const OutcomePending = inspect.Pending // "pending"
 // RunFilter restricts Runs; zero fields do not.
 type RunFilter struct {
 	Job     string
-	Since   time.Time // by when they ended
+	Since   time.Time // by when they ended; those in flight by their ticks
 	Outcome string    // one of the words of RunView.Outcome, or OutcomePending; any other is refused
 	Limit   int       // newest ones; 0 is all
 	After   string    // the page begins behind this place, a RunList's Next

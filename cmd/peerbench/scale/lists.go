@@ -39,7 +39,7 @@ func (s *stage) lists(ctx context.Context) error {
 		}},
 		{"nodes list", func(ctx context.Context) error { return second(ops.Nodes(ctx)) }},
 		{"locks list, 100 locks", func(ctx context.Context) error {
-			if _, _, err := driver.List(ctx, 100); err != nil {
+			if _, _, err := driver.List(ctx, "", 100); err != nil {
 				return err
 			}
 			return second(ops.Leases(ctx, ""))

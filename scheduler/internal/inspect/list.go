@@ -22,7 +22,7 @@ const Pending = "pending"
 // Filter says which runs are listed; zero fields do not restrict it.
 type Filter struct {
 	Job     string
-	Since   time.Time // by when they ended
+	Since   time.Time // by when they ended, in flight by their ticks
 	Outcome string    // a jobs.Outcome's, or Pending
 	Limit   int       // newest ones
 	After   string    // a List's Next
@@ -140,7 +140,7 @@ type placed struct {
 
 func (p *picked) lease(l *ledger.Lease) {
 	running := p.Outcome == "" || p.Outcome == jobs.OutcomeRunning.String() || p.Outcome == Pending && l.Pending()
-	if running && (p.Job == "" || l.Job == p.Job) {
+	if running && (p.Job == "" || l.Job == p.Job) && (p.Since.IsZero() || l.Tick >= work.Millis(p.Since)) {
 		p.add(placed{Run{Lease: l}, place{math.MaxInt64, l.Tick, l.Job, l.Run}})
 	}
 }
