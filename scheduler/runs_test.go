@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -250,5 +251,106 @@ func TestListIsInTheOrderOfEnds(t *testing.T) {
 				t.Errorf("with limit %d: %+v, want the range last", limit, list.Runs)
 			}
 		}
+	})
+}
+
+// Ticks that were skipped because a dead node's lease held the job say so; those that a run held that was at work do not.
+func TestSkippedForADeadLease(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		forgetful := jobs.Job{Name: "job", Schedule: "@every 10s", TTL: 30 * time.Second, Func: func(ctx context.Context, _ *jobs.Run) error {
+			<-ctx.Done()
+			return nil
+		}}
+		working := jobs.Job{Name: "working", Schedule: "@every 1m", Func: func(ctx context.Context, _ *jobs.Run) error {
+			select {
+			case <-time.After(65 * time.Second):
+			case <-ctx.Done():
+			}
+			return nil
+		}}
+		var network redistest.Net
+		c.startOver(network.Client(server.Options()), "doomed", scheduler.Config{DrainTimeout: time.Second}, forgetful)
+		time.Sleep(11 * time.Second)
+		network.Cut()
+		forgetful.Func = func(context.Context, *jobs.Run) error { return nil }
+		c.start("b", scheduler.Config{}, forgetful, working)
+		time.Sleep(3 * time.Minute)
+		notes := func(job string) (all []string) {
+			for _, r := range c.runs(job) {
+				if r.Outcome == "skipped" {
+					all = append(all, r.Reason+": "+r.Note)
+				}
+			}
+			return all
+		}
+		if got := notes("job"); len(got) != 1 || got[0] != "overlap: held by a dead node's lease" {
+			t.Errorf("behind the dead node: %q", got)
+		}
+		if got := notes("working"); len(got) == 0 || slices.ContainsFunc(got, func(s string) bool { return s != "overlap: " }) {
+			t.Errorf("behind a run that works: %q", got)
+		}
+	})
+}
+
+// Of a large namespace a page reads what is on it, and the newest rows: not all entries, definitions and histories.
+func TestPagesOfALargeNamespace(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		const n = 1200
+		ran := make(map[string]bool)
+		var list []jobs.Job
+		for i := range n {
+			list = append(list, jobs.Job{Name: jobOf(i), Schedule: "@yearly", Func: func(context.Context, *jobs.Run) error { return nil }})
+		}
+		c.start("a", scheduler.Config{}, list...)
+		c.start("b", scheduler.Config{}, list...)
+		time.Sleep(5 * time.Second)
+		seen := &reads{}
+		seen.since()
+		in, ctx := c.ops(seen), t.Context()
+		for i := 0; i < n; i += 20 {
+			ran[must[scheduler.RunView](t)(in.Wait(ctx, must[string](t)(in.Trigger(ctx, jobOf(i), scheduler.TriggerOptions{})))).Run] = true
+		}
+		seen.since()
+		within := func(what string, most map[string]int) {
+			t.Helper()
+			all, _ := seen.since()
+			for name, n := range most {
+				if all[name] > n {
+					t.Errorf("%s: %d times %s, want %d at most; %v", what, all[name], name, n, all)
+				}
+			}
+		}
+		var names []string
+		for f := (scheduler.JobFilter{Limit: 50}); ; {
+			page := must[scheduler.JobList](t)(in.ListJobs(ctx, f))
+			for _, j := range page.Jobs {
+				if names = append(names, j.Name); j.Owner == "" || j.Schedule != "@yearly" {
+					t.Fatalf("%+v", j)
+				}
+			}
+			within("jobs", map[string]int{"lrange": 50, "hkeys": partitions, "hgetall": 0})
+			if f.After = page.Next; f.After == "" {
+				break
+			}
+		}
+		if len(names) != n || !slices.IsSorted(names) {
+			t.Errorf("pages have %d jobs", len(names))
+		}
+		for f := (scheduler.RunFilter{Limit: 20}); len(ran) > 0; {
+			page := must[scheduler.RunList](t)(in.List(ctx, f))
+			for _, r := range page.Runs {
+				if !ran[r.Run] {
+					t.Fatalf("run %s of %s is there twice, or not from here", r.Run, r.Job)
+				}
+				delete(ran, r.Run)
+			}
+			within("runs", map[string]int{"lrange": 400, "hkeys": 0})
+			if f.After = page.Next; (f.After == "") != (len(ran) == 0) {
+				t.Fatalf("%d are left, and the next page begins at %q", len(ran), f.After)
+			}
+		}
+		must[[]scheduler.NodeView](t)(in.Nodes(ctx))
+		must[[]scheduler.LeaseView](t)(in.Leases(ctx, ""))
+		within("nodes and leases", map[string]int{"lrange": 0, "hkeys": 0})
 	})
 }

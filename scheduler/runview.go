@@ -41,7 +41,7 @@ type RunView struct {
 	DurationMS int64  `json:"duration_ms"` // of a running run: up to now
 	Error      string `json:"error"`
 	// Note belongs to Reason: the schedule that was replaced, the outcome of the job followed, who
-	// wants a running run ended.
+	// wants a running run ended; of ticks skipped for overlap, that a dead node's lease held the job.
 	Note string `json:"note,omitempty"`
 	// NotBefore is the earliest that a pending run may start.
 	NotBefore *Stamp `json:"not_before,omitempty"`

@@ -53,6 +53,7 @@ func (f Filter) List(ctx context.Context, l *ledger.Ledger, parts []int, all int
 	take := func(h ledger.JobRows) bool {
 		unread = append(unread, HistoryError(h.Job, h.Err))
 		list.LeftAlone += h.Foreign
+		noteDead(h.Rows)
 		for _, r := range slices.Backward(h.Rows) {
 			p.row(r)
 		}

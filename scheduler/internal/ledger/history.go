@@ -113,9 +113,9 @@ func (l *Ledger) EachTail(ctx context.Context, names []string, most int64, f fun
 	return l.eachHistory(ctx, names, "", func(string) int64 { return -most }, f)
 }
 
-// EachNewest is EachTail with a number of rows for each job.
+// EachNewest is EachTail with a number of rows for each job, and the row before them.
 func (l *Ledger) EachNewest(ctx context.Context, names []string, rows map[string]int, f func(JobRows) bool) error {
-	return l.eachHistory(ctx, names, "", func(job string) int64 { return -int64(rows[job]) }, f)
+	return l.eachHistory(ctx, names, "", func(job string) int64 { return -int64(rows[job]) - 1 }, f)
 }
 
 // eachHistory reads the rows of a job from the index first on, which counts from the end of a history when it is negative.
