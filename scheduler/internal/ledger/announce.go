@@ -37,12 +37,13 @@ func (l *Ledger) Announce(ctx context.Context, generation, revision string, chun
 }
 
 func (l *Ledger) announce(ctx context.Context, generation, revision string, chunks []Chunk, text func(Chunk) string) (missing []string, err error) {
-	k := l.keys[chunks[0].Part]
-	args := []any{generation, plain(revision)}
+	head := announceArgs{generation, revision}
+	args := head.appendTo(nil)
 	for _, c := range chunks {
-		args = append(args, c.Digest, text(c))
+		item := announceItem{c.Digest, text(c)}
+		args = item.appendTo(args)
 	}
-	reply, err := announceScript.Run(ctx, l.client, []string{k.chunks, k.announced, k.gate}, args...).Slice()
+	reply, err := evaluate(ctx, l.client, announceScript, announceScript.in(l.keys[chunks[0].Part].tag, ""), args).Slice()
 	if err == nil {
 		err = refused(reply, 0)
 	}
@@ -187,16 +188,16 @@ func (l *Ledger) Store(ctx context.Context, part int, digests []string, text fun
 }
 
 func (l *Ledger) store(ctx context.Context, part int, digests []string, text func(digest string) ([]byte, error)) (missing []string, err error) {
-	var args []any
+	var args []string
 	for _, digest := range digests {
 		def, err := text(digest)
 		if err != nil {
 			return nil, err
 		}
-		args = append(args, digest, def)
+		item := storeItem{digest, string(def)}
+		args = item.appendTo(args)
 	}
-	k := l.keys[part]
-	reply, err := storeScript.Run(ctx, l.client, []string{k.defs, k.gate}, args...).Slice()
+	reply, err := evaluate(ctx, l.client, storeScript, storeScript.in(l.keys[part].tag, ""), args).Slice()
 	if err == nil {
 		err = refused(reply, 0)
 	}

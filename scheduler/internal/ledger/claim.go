@@ -158,15 +158,12 @@ type Answer struct {
 // ErrClock, ErrServer, or an error wrapping locking.ErrUnreachable after which the outcome is unknown: ask
 // again with the same claims.
 func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim) ([]Answer, error) {
-	p := l.Partition(batch[0].Job)
-	k := l.keys[p]
-	ks := make([]string, 0, 11+len(batch))
-	ks = append(ks, k.jobs, k.due, k.runs, k.leases, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers)
-	ks = appendHistories(ks, k.history, len(batch), func(i int) string { return batch[i].Job })
+	k := l.keys[l.Partition(batch[0].Job)]
+	ks := claimScript.each(k.tag, len(batch), func(i int) string { return batch[i].Job })
 	head := claimArgs{now: now, skew: l.cfg.MaxSkew, node: by.ID, name: by.Name, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, server: l.known,
 		short: l.shortLease()}
 	args := head.appendTo(make([]string, 0, claimArgsSize+claimsSize(batch)))
-	reply, unconfirmed, err := l.claim(ctx, k, append(ks, k.gate), appendClaims(args, batch))
+	reply, unconfirmed, err := l.claim(ctx, k, ks, appendClaims(args, batch))
 	if err != nil {
 		return nil, redisconn.Classify("claim", err)
 	}

@@ -28,7 +28,8 @@ func (l *Ledger) Confirming(replicas int) *Ledger {
 
 // runEverywhere runs a script, whose answer begins with the word done if it did anything, and waits until every replica has what it wrote
 // that its master has now.
-func (l *Ledger) runEverywhere(ctx context.Context, script *redisconn.Script, keys []string, args arguments) (any, error) {
+func (l *Ledger) runEverywhere(ctx context.Context, s *script, tag string, args any) (any, error) {
+	keys := s.in(tag, "")
 	master, err := redisconn.Master(ctx, l.client, keys[0])
 	if err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func (l *Ledger) runEverywhere(ctx context.Context, script *redisconn.Script, ke
 	if err != nil && !errors.As(err, &refused) {
 		return nil, err
 	}
-	cmd, copies, unknown := script.RunAndWait(ctx, master, redisconn.Wait{Replicas: replicas, Most: sealWait}, keys, asAny(args)...)
+	cmd, copies, unknown := s.RunAndWait(ctx, master, redisconn.Wait{Replicas: replicas, Most: sealWait}, keys, encoded(args))
 	reply, err := cmd.Result()
 	word := reply
 	if list, ok := reply.([]any); ok && len(list) > 0 {

@@ -58,20 +58,21 @@ func (l *Ledger) Switch(ctx context.Context, now, epoch int64, batch []Definitio
 }
 
 func (l *Ledger) define(ctx context.Context, now int64, epoch string, batch []Definition) ([]Defined, error) {
-	k := l.keys[l.Partition(batch[0].Job)]
-	ks := append(make([]string, 0, 8+len(batch)), k.jobs, k.defs, k.due, k.kept, k.outbox, k.followers)
-	keep, keepFor := l.keepArgs()
-	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, epoch}
-	for _, d := range batch {
-		ks = append(ks, k.history+d.Job)
-		if d.Count == 0 {
-			d.Until = 0 // it is not recorded
+	head := defineArgs{now, l.cfg.MaxSkew, l.cfg.Keep, l.cfg.KeepFor, epoch}
+	args := head.appendTo(make([]string, 0, defineArgsSize+defineItemSize*len(batch)))
+	for i := range batch {
+		d := &batch[i]
+		item := defineItem{
+			job: d.Job, digest: d.Digest, revision: d.Revision, cursor: d.Cursor, wasDigest: d.WasDigest, wasCursor: d.WasCursor,
+			last: d.Until, count: d.Count, upcoming: d.Upcoming, old: d.Old, generation: d.Generation, same: d.Same, text: d.Text,
 		}
-		args = append(args, d.Job, d.Digest, plain(d.Revision), orNone(d.Cursor), d.WasDigest, orNone(d.WasCursor),
-			orNone(d.Until), ms(d.Count), orNone(d.Upcoming), plain(d.Old), plain(d.Generation), flagged(d.Same), d.Text)
+		if d.Count == 0 {
+			item.last = 0 // it is not recorded
+		}
+		args = item.appendTo(args)
 	}
-	ks = append(ks, k.anew, k.gate)
-	reply, err := defineScript.Run(ctx, l.client, ks, args...).Slice()
+	ks := defineScript.each(l.tag(batch[0].Job), len(batch), func(i int) string { return batch[i].Job })
+	reply, err := evaluate(ctx, l.client, defineScript, ks, args).Slice()
 	if err != nil {
 		return nil, redisconn.Classify("define", err)
 	}

@@ -53,19 +53,26 @@ func (e Event) run(job string) string {
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)).String()
 }
 
+type followArgs struct {
+	Upstream string `json:"upstream"`
+	Job      string `json:"job"`
+	Add      bool   `json:"add"`
+	Epoch    string `json:"epoch"` // of the promotion that this is part of, "" for a node's own registration
+}
+
 // Follow notes that a job follows another: what becomes of the other's ticks is told from then on.
 func (l *Ledger) Follow(ctx context.Context, upstream, job string) error {
-	return l.follow(ctx, upstream, job, "1", "")
+	return l.follow(ctx, followArgs{upstream, job, true, ""})
 }
 
 // Unfollow ends that.
 func (l *Ledger) Unfollow(ctx context.Context, upstream, job string) error {
-	return l.follow(ctx, upstream, job, "0", "")
+	return l.follow(ctx, followArgs{upstream, job, false, ""})
 }
 
-func (l *Ledger) follow(ctx context.Context, upstream, job, add, epoch string) error {
-	k := l.keys[l.Partition(upstream)]
-	word, err := followScript.Run(ctx, l.client, []string{k.followers, k.gate}, upstream, job, add, epoch).Text()
+func (l *Ledger) follow(ctx context.Context, args followArgs) error {
+	upstream, job := args.Upstream, args.Job
+	word, err := followScript.call(ctx, l.client, followScript.in(l.tag(upstream), ""), args).Text()
 	if err == nil && word == "standby" {
 		return fmt.Errorf("%w: follow %s: a later promotion has begun", ErrRefused, upstream)
 	}
@@ -86,20 +93,32 @@ const (
 	RelayUnheld   Status = "unheld"   // nobody alive can run it: later
 )
 
+type relayArgs struct {
+	retained
+
+	Job      string       `json:"job"`
+	Upstream string       `json:"upstream"`
+	Run      string       `json:"run"`                   // id of the run to be
+	Next     int64        `json:"next,string,omitempty"` // the cursor after the step, ms; 0 for none
+	Tick     int64        `json:"tick,string"`           // first tick, ms
+	Last     int64        `json:"last,string"`           // last tick, ms
+	Count    int64        `json:"count"`
+	Outcome  jobs.Outcome `json:"outcome"`
+	Known    int64        `json:"known"`            // when it was known, ms
+	Remember int64        `json:"remember"`         // for how long the id is remembered, ms
+	Most     int          `json:"most"`             // pending runs in a partition
+	Holders  []string     `json:"holders,omitzero"` // as in Event
+	Unheld   bool         `json:"unheld"`           // as in Event
+}
+
 // Relay tells one follower of an event: a success becomes a pending run with the same tick, once;
 // anything else is recorded as skipped(upstream). It may be repeated.
 func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Status, error) {
-	k := l.keys[l.Partition(job)]
-	ks := []string{k.jobs, k.defs, k.runs, k.pending, k.waiting, k.unique, k.kept, k.outbox, k.followers, k.history + job, k.gate}
 	args := relayArgs{
-		job: job, upstream: e.Upstream, id: e.run(job), most: pendingMax, nxt: e.Next, tick: e.Tick, last: e.Until, num: e.Count,
-		outcome: e.Outcome, known: e.At, remember: relayedFor, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor,
-		unheld: flagged(e.Unheld), holders: strings.Join(e.Holders, ","),
+		retained: l.retained(), Job: job, Upstream: e.Upstream, Run: e.run(job), Next: e.Next, Tick: e.Tick, Last: e.Until, Count: e.Count,
+		Outcome: e.Outcome, Known: e.At, Remember: relayedFor.Milliseconds(), Most: pendingMax, Holders: e.Holders, Unheld: e.Unheld,
 	}
-	if !e.Unheld && e.Holders != nil {
-		args.unheld = "0"
-	}
-	word, err := runScript(ctx, l.client, relayScript, ks, &args).Text()
+	word, err := relayScript.call(ctx, l.client, relayScript.in(l.tag(job), job), args).Text()
 	if err != nil {
 		return "", redisconn.Classify("tell "+job+" of "+e.Upstream, err)
 	}
@@ -109,11 +128,15 @@ func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Status, error)
 	return Status(word), nil
 }
 
+type relayedArgs struct {
+	Server string `json:"server"` // that the caller knows, "" for any
+	Event  string `json:"event"`
+}
+
 // Relayed takes an event out of the outbox, when all followers were told. It returns ErrServer, and the event stays, when the
 // server is another one than At says.
 func (l *Ledger) Relayed(ctx context.Context, e Event) error {
-	p := l.Partition(e.Upstream)
-	word, err := relayedScript.Run(ctx, l.client, []string{l.keys[p].outbox}, l.known, e.record).Text()
+	word, err := relayedScript.call(ctx, l.client, relayedScript.in(l.tag(e.Upstream), ""), relayedArgs{l.known, e.record}).Text()
 	if err == nil && word == "server" {
 		return ErrServer
 	}

@@ -27,7 +27,7 @@ func (l *Ledger) RenewAt(ctx context.Context, batch []locking.Renewal, known fun
 	var parts []int
 	for p, places := range byPart {
 		for part := range slices.Chunk(places, BatchMax) {
-			calls[p] = append(calls[p], &renewal{keys: l.keys[p], server: known(p), places: part})
+			calls[p] = append(calls[p], &renewal{tag: l.keys[p].tag, server: known(p), places: part})
 		}
 		if len(places) > 0 {
 			parts = append(parts, p)
@@ -79,7 +79,7 @@ func (l *Ledger) renew(ctx context.Context, batch []locking.Renewal, parts []int
 
 // renewal is one script call: the places in the batch of runs that live in one partition.
 type renewal struct {
-	keys   keys
+	tag    string // of the partition
 	server string // that it may run on
 	places []int
 	cmd    *redis.Cmd
@@ -88,16 +88,17 @@ type renewal struct {
 type queueFunc func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd
 
 func (r *renewal) queue(ctx context.Context, pipe redis.Pipeliner, add queueFunc, batch []locking.Renewal) {
-	args := append(make([]string, 0, 1+3*len(r.places)), r.server)
+	head := renewArgs{r.server}
+	args := head.appendTo(make([]string, 0, renewArgsSize+renewItemSize*len(r.places)))
 	var token, ttl spelt
 	for _, i := range r.places {
-		its := ""
+		item := renewItem{run: batch[i].Owner, ttl: ttl.of(batch[i].TTL.Milliseconds())}
 		if batch[i].Token != 0 {
-			its = token.of(batch[i].Token)
+			item.token = token.of(batch[i].Token)
 		}
-		args = append(args, batch[i].Owner, its, ttl.of(batch[i].TTL.Milliseconds()))
+		args = item.appendTo(args)
 	}
-	r.cmd = add(ctx, pipe, []string{r.keys.runs, r.keys.leases}, appendPlaces(make([]any, 0, len(args)), args)...)
+	r.cmd = add(ctx, pipe, renewScript.in(r.tag, ""), appendPlaces(make([]any, 0, len(args)), args)...)
 }
 
 // read fills in the answers; a run that is not answered, or whose record this version does not
@@ -134,17 +135,14 @@ func (l *Ledger) byPartition(n int, job func(int) string) [][]int {
 // most BatchMax. The caller vouches that it has seen the clock of the server of this id run
 // steadily for each lease's ttl. It returns Reaped, Alive, Gone or Strange for each, or ErrClock.
 func (l *Ledger) Reap(ctx context.Context, now int64, server string, seen []Lease) ([]Status, error) {
-	p := l.Partition(seen[0].Job)
-	k := l.keys[p]
-	ks := append(make([]string, 0, 9+len(seen)), k.ending()...)
 	head := reapArgs{now: now, skew: l.cfg.MaxSkew, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, server: server}
 	args := head.appendTo(make([]string, 0, reapArgsSize+reapItemSize*len(seen)))
 	for _, s := range seen {
-		ks = append(ks, k.history+s.Job)
 		item := reapItem{job: s.Job, id: s.Run, beat: s.Beat, fresh: Successor(s.Run)}
 		args = item.appendTo(args)
 	}
-	reply, err := runScript(ctx, l.client, reapScript, ks, list(args)).Slice()
+	ks := reapScript.each(l.tag(seen[0].Job), len(seen), func(i int) string { return seen[i].Job })
+	reply, err := evaluate(ctx, l.client, reapScript, ks, args).Slice()
 	if err == nil {
 		if refused := refused(reply, now); refused != nil {
 			return nil, refused
@@ -162,14 +160,12 @@ type Return struct {
 // Unclaim hands runs back whose function was never called; all of one partition, at most
 // BatchMax. Each is pending again as its Successor, by which it is found when somebody asks for it. Unclaim returns Returned, Lost or Strange for each and may be repeated.
 func (l *Ledger) Unclaim(ctx context.Context, batch []Return) ([]Status, error) {
-	k := l.keys[l.Partition(batch[0].Job)]
-	ks := append(make([]string, 0, 9+len(batch)), k.ending()...)
 	head := unclaimArgs{keep: l.cfg.Keep, keepFor: l.cfg.KeepFor}
 	args := head.appendTo(make([]string, 0, unclaimArgsSize+unclaimItemSize*len(batch)))
 	for _, r := range batch {
-		ks = append(ks, k.history+r.Job)
 		item := unclaimItem{job: r.Job, id: r.Run, token: r.Token, fresh: Successor(r.Run)}
 		args = item.appendTo(args)
 	}
-	return words("unclaim", len(batch))(runScript(ctx, l.client, unclaimScript, ks, list(args)).Slice())
+	ks := unclaimScript.each(l.tag(batch[0].Job), len(batch), func(i int) string { return batch[i].Job })
+	return words("unclaim", len(batch))(evaluate(ctx, l.client, unclaimScript, ks, args).Slice())
 }

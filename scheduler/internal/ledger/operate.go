@@ -28,8 +28,8 @@ const (
 
 // ask runs a script by which an operator asks something of a job, and returns the word that it answers. A word of which no says what it
 // means is an error; so is one that is not among yes, see refusal.
-func (l *Ledger) ask(ctx context.Context, op, job string, s *redisconn.Script, keys []string, yes []Status, no map[Status]error, args arguments) (Status, error) {
-	word, err := runScript(ctx, l.client, s, keys, args).Text()
+func (l *Ledger) ask(ctx context.Context, op, job string, s *script, yes []Status, no map[Status]error, args any, bytes ...any) (Status, error) {
+	word, err := s.call(ctx, l.client, s.in(l.tag(job), job), args, bytes...).Text()
 	switch {
 	case err != nil:
 		return "", l.explain(ctx, op, err)
@@ -41,30 +41,42 @@ func (l *Ledger) ask(ctx context.Context, op, job string, s *redisconn.Script, k
 	return "", l.refusal(op, job, word)
 }
 
+type cancelArgs struct {
+	retained
+
+	Job    string `json:"job"`
+	Run    string `json:"run"`
+	Author string `json:"author"`
+	Reason string `json:"reason"`
+}
+
 // Cancel ends a run by an operator's wish. It returns Told or Cancelled, ErrUnknownRun, ErrRefused when the run has ended,
 // or ErrClosed when it is not going and a move has closed the namespace: it may go at the other side.
 func (l *Ledger) Cancel(ctx context.Context, job, run, author, reason string) (Status, error) {
-	k := l.keys[l.Partition(job)]
-	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers, k.history + job, k.gate}
-	return l.ask(ctx, "cancel "+run, job, cancelScript, ks, []Status{Told, Cancelled}, map[Status]error{
+	return l.ask(ctx, "cancel "+run, job, cancelScript, []Status{Told, Cancelled}, map[Status]error{
 		"ended":   fmt.Errorf("%w: run %s has ended; `runs get` shows how", ErrRefused, run),
 		NoSuchRun: fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job),
-	}, &cancelArgs{job: job, id: run, author: cmp.Or(brief(author, authorMax), "somebody"), reason: brief(reason, reasonMax),
-		keep: l.cfg.Keep, keepFor: l.cfg.KeepFor})
+	}, cancelArgs{l.retained(), job, run, cmp.Or(brief(author, authorMax), "somebody"), brief(reason, reasonMax)})
+}
+
+type rerunArgs struct {
+	Job        string   `json:"job"`
+	Run        string   `json:"run"`
+	Fresh      string   `json:"fresh"`      // id of the next attempt
+	Successors []string `json:"successors"` // ids under which that may go on
+	Most       int      `json:"most"`       // pending runs in a partition
 }
 
 // Rerun asks for one more attempt of a run that has ended, and returns the attempt's run id: the same
 // however often it is asked for. It returns ErrUnknownRun, or ErrRefused while the run or another attempt of
 // its tick goes on, or waits.
 func (l *Ledger) Rerun(ctx context.Context, job, run string) (string, error) {
-	k := l.keys[l.Partition(job)]
 	fresh := Successor(run)
-	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.kept, k.history + job, k.gate}
-	_, err := l.ask(ctx, "rerun "+run, job, rerunScript, ks, []Status{"queued"}, map[Status]error{
+	_, err := l.ask(ctx, "rerun "+run, job, rerunScript, []Status{"queued"}, map[Status]error{
 		"running": fmt.Errorf("%w: run %s has not ended; cancel it first, or wait", ErrRefused, run),
 		"going":   fmt.Errorf("%w: rerun %s: another attempt of its tick is going or still to come; wait for that one", ErrRefused, run),
 		NoSuchRun: fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job),
-	}, &rerunArgs{job: job, id: run, fresh: fresh, most: pendingMax, ids: successors(fresh)})
+	}, rerunArgs{job, run, fresh, successors(fresh), pendingMax})
 	if err != nil {
 		return "", err
 	}
@@ -78,23 +90,30 @@ type Pause struct {
 	Author, Reason string
 }
 
+type pauseArgs struct {
+	Job    string `json:"job"`
+	Resume bool   `json:"resume"`
+	Author string `json:"author"`
+	Reason string `json:"reason"`
+	Till   int64  `json:"till,string,omitempty"` // ms; 0 for no end
+}
+
 // Pause pauses a job: ticks that nobody has claimed yet, and those up to Until, are recorded as paused.
 // Paused again, it takes the new end and reason. It returns ErrUnknownJob, or ErrRefused for an end
 // that is over.
 func (l *Ledger) Pause(ctx context.Context, job string, p Pause) error {
-	return l.pause(ctx, job, "pause", p)
+	return l.pause(ctx, "pause", pauseArgs{job, false, brief(p.Author, authorMax), brief(p.Reason, reasonMax), p.Until})
 }
 
 // Resume ends a job's pause; of a job that is not paused it changes nothing.
 func (l *Ledger) Resume(ctx context.Context, job string) error {
-	return l.pause(ctx, job, "resume", Pause{})
+	return l.pause(ctx, "resume", pauseArgs{Job: job, Resume: true})
 }
 
-func (l *Ledger) pause(ctx context.Context, job, what string, p Pause) error {
-	k := l.keys[l.Partition(job)]
-	_, err := l.ask(ctx, what+" "+job, job, pauseScript, []string{k.jobs, k.pauses, k.gate}, []Status{"done"}, map[Status]error{
-		"over": fmt.Errorf("%w: pause %s: the end given is over by Redis' clock", ErrRefused, job),
-	}, &pauseArgs{job: job, what: what, author: brief(p.Author, authorMax), reason: brief(p.Reason, reasonMax), till: p.Until})
+func (l *Ledger) pause(ctx context.Context, op string, args pauseArgs) error {
+	_, err := l.ask(ctx, op+" "+args.Job, args.Job, pauseScript, []Status{"done"}, map[Status]error{
+		"over": fmt.Errorf("%w: pause %s: the end given is over by Redis' clock", ErrRefused, args.Job),
+	}, args)
 	return err
 }
 
@@ -130,6 +149,16 @@ type Rewind struct {
 	From, To    int64 // the cursor seen, and the tick to begin with again; ms
 }
 
+type rewindArgs struct {
+	clocked
+	retained
+
+	Job    string `json:"job"`
+	Digest string `json:"digest"`
+	From   int64  `json:"from,string,omitempty"`
+	To     int64  `json:"to,string"`
+}
+
 // The answers of Rewind.
 const (
 	Rewound   Status = "rewound"
@@ -140,10 +169,8 @@ const (
 // than any recorded. It returns Rewound or Elsewhere, ErrClock, ErrUnknownJob, or ErrRefused while a
 // run holds the job, for a tick before the history's beginning, and for one that is not behind.
 func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Status, error) {
-	k := l.keys[l.Partition(r.Job)]
-	args := rewindArgs{now: now, skew: l.cfg.MaxSkew, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, job: r.Job, digest: r.Digest, from: r.From, to: r.To}
-	ks := []string{k.jobs, k.due, k.kept, k.runs, k.waiting, k.history + r.Job, k.gate}
-	reply, err := runScript(ctx, l.client, rewindScript, ks, &args).Slice()
+	args := rewindArgs{l.clocked(now), l.retained(), r.Job, r.Digest, r.From, r.To}
+	reply, err := rewindScript.call(ctx, l.client, rewindScript.in(l.tag(r.Job), r.Job), args).Slice()
 	if err != nil {
 		return "", l.explain(ctx, "rewind "+r.Job, err)
 	}
@@ -167,22 +194,30 @@ func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Status, error
 	}
 }
 
+type removeArgs struct {
+	Job string `json:"job"`
+}
+
 // Remove removes all that is stored of a job, but for its definitions, which Tidy takes away when no node announces them any more. Whether a living node holds it, in which case it would
 // come back, is for the caller to see. It returns ErrUnknownJob, or ErrRefused while it runs.
 func (l *Ledger) Remove(ctx context.Context, job string) error {
-	k := l.keys[l.Partition(job)]
-	ks := []string{k.jobs, k.pauses, k.due, k.runs, k.pending, k.waiting, k.kept, k.followers, k.history + job, k.cancels, k.unique, k.anew, k.gate}
-	_, err := l.ask(ctx, "remove "+job, job, removeScript, ks, []Status{"removed"}, map[Status]error{
+	_, err := l.ask(ctx, "remove "+job, job, removeScript, []Status{"removed"}, map[Status]error{
 		"held": fmt.Errorf("%w: remove %s: a run of it is in flight; cancel it or wait", ErrRefused, job),
-	}, list{job})
+	}, removeArgs{job})
 	return err
+}
+
+type postponeArgs struct {
+	Job  string `json:"job"`
+	Seen int64  `json:"seen"`      // the due time that the caller saw, ms
+	At   int64  `json:"at,string"` // the next look, ms
 }
 
 // Postpone puts off the next look at a job that nobody alive holds: until (ms) instead of the time at
 // which it was seen overdue.
 func (l *Ledger) Postpone(ctx context.Context, seen Late, until int64) error {
-	k := l.keys[l.Partition(seen.Job)]
-	err := postponeScript.Run(ctx, l.client, []string{k.jobs, k.due}, seen.Job, ms(seen.Cursor), ms(until)).Err()
+	args := postponeArgs{seen.Job, seen.Cursor, until}
+	err := postponeScript.call(ctx, l.client, postponeScript.in(l.tag(seen.Job), ""), args).Err()
 	return redisconn.Classify("put off "+seen.Job, err)
 }
 

@@ -52,6 +52,16 @@ func (l *Ledger) Begin(ctx context.Context, p Promotion) (Promotion, error) {
 	return p, fmt.Errorf("%w: promotions begin again and again; see who does, and promote one generation", ErrRefused)
 }
 
+type beginArgs struct {
+	clocked
+
+	Generation string `json:"generation"`
+	Pattern    string `json:"pattern"`
+	Cancel     bool   `json:"cancel"`
+	Least      int64  `json:"least"`       // the highest epoch of a partition's gate
+	Seen       int64  `json:"seen,string"` // the epoch of the control record as the caller saw it
+}
+
 func (l *Ledger) begin(ctx context.Context, p Promotion) (word string, epoch int64, err error) {
 	gates, err := l.gates(ctx)
 	if err != nil {
@@ -70,8 +80,8 @@ func (l *Ledger) begin(ctx context.Context, p Promotion) (word string, epoch int
 		return "", 0, err
 	}
 	now := at.UnixMilli()
-	args := beginArgs{generation: p.Generation, pattern: p.Pattern, cancel: p.Cancel, least: least, seen: c.Epoch, now: now, skew: l.cfg.MaxSkew}
-	reply, err := runScript(ctx, l.client, beginScript, []string{controlKey(l.cfg.Namespace)}, &args).Slice()
+	args := beginArgs{l.clocked(now), p.Generation, p.Pattern, p.Cancel, least, c.Epoch}
+	reply, err := beginScript.call(ctx, l.client, beginScript.in(namespaceTag(l.cfg.Namespace), ""), args).Slice()
 	if err != nil {
 		return "", 0, l.explain(ctx, "begin the promotion of "+p.Generation, err)
 	}
@@ -88,11 +98,18 @@ func (l *Ledger) begin(ctx context.Context, p Promotion) (word string, epoch int
 	return word, number(reply[1]), nil
 }
 
+type promoteArgs struct {
+	Epoch      int64  `json:"epoch"`
+	Generation string `json:"generation"`
+	All        bool   `json:"all"` // jobs are promoted
+}
+
 // Raise brings a promotion that has begun to all partitions. It returns ErrClosed, or ErrRefused when a later promotion has
 // come to one of them.
 func (l *Ledger) Raise(ctx context.Context, p Promotion) error {
+	args := promoteArgs{p.Epoch, p.Generation, p.Pattern == ""}
 	for _, k := range l.keys {
-		word, err := promoteScript.Run(ctx, l.client, []string{k.gate}, ms(p.Epoch), p.Generation, flagged(p.Pattern == "")).Text()
+		word, err := promoteScript.call(ctx, l.client, promoteScript.in(k.tag, ""), args).Text()
 		if err != nil {
 			return l.explain(ctx, "promote "+p.Generation, err)
 		}
@@ -114,17 +131,21 @@ func (p Promotion) Outdated() error {
 // Follow is the ledger's Follow as part of the promotion, and Unfollow its Unfollow: neither does anything, but return
 // ErrRefused, when a later promotion has come to the upstream's partition.
 func (p Promotion) Follow(ctx context.Context, l *Ledger, upstream, job string) error {
-	return l.follow(ctx, upstream, job, "1", ms(p.Epoch))
+	return l.follow(ctx, followArgs{upstream, job, true, ms(p.Epoch)})
 }
 
 // Unfollow ends what Follow began.
 func (p Promotion) Unfollow(ctx context.Context, l *Ledger, upstream, job string) error {
-	return l.follow(ctx, upstream, job, "0", ms(p.Epoch))
+	return l.follow(ctx, followArgs{upstream, job, false, ms(p.Epoch)})
+}
+
+type promotedArgs struct {
+	Promotion string `json:"promotion"` // as Begin wrote it
 }
 
 // Promoted ends a promotion, and says whether it was still the one under way.
 func (l *Ledger) Promoted(ctx context.Context, p Promotion) (bool, error) {
-	n, err := promotedScript.Run(ctx, l.client, []string{controlKey(l.cfg.Namespace)}, p.text()).Int()
+	n, err := promotedScript.call(ctx, l.client, promotedScript.in(namespaceTag(l.cfg.Namespace), ""), promotedArgs{p.text()}).Int()
 	return n == 1, l.explain(ctx, "end the promotion of "+p.Generation, err)
 }
 

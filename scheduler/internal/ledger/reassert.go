@@ -59,16 +59,13 @@ func (l *Ledger) Reassert(ctx context.Context, now int64, server string, batch [
 }
 
 func (l *Ledger) reassert(ctx context.Context, now int64, server string, batch []Assertion) ([]Asserted, error) {
-	p := l.Partition(batch[0].Lease.Job)
-	k := l.keys[p]
-	ks := append(append(make([]string, 0, 10+len(batch)), k.ending()...), k.due)
-	keep, keepFor := l.keepArgs()
-	args := append(make([]any, 0, 5+8*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, server)
-	for _, a := range batch {
-		ks = append(ks, k.history+a.Lease.Job)
-		args = append(args, a.args()...)
+	head := reassertArgs{now, l.cfg.MaxSkew, l.cfg.Keep, l.cfg.KeepFor, server}
+	args := head.appendTo(make([]string, 0, reassertArgsSize+reassertItemSize*len(batch)))
+	for i := range batch {
+		args = batch[i].appendTo(args)
 	}
-	reply, err := reassertScript.Run(ctx, l.client, ks, args...).Slice()
+	ks := reassertScript.each(l.tag(batch[0].Lease.Job), len(batch), func(i int) string { return batch[i].Lease.Job })
+	reply, err := evaluate(ctx, l.client, reassertScript, ks, args).Slice()
 	if err != nil {
 		return nil, redisconn.Classify("reassert", err)
 	}
@@ -85,12 +82,12 @@ func (l *Ledger) reassert(ctx context.Context, now int64, server string, batch [
 	return out, nil
 }
 
-func (a Assertion) args() []any {
-	parts := ""
+func (a *Assertion) appendTo(args []string) []string {
+	item := reassertItem{job: a.Lease.Job, digest: a.Digest, id: a.Lease.Run, record: a.Lease.granted(), gap: a.Gap.text(), next: a.Next, ended: a.Ended}
 	if a.Reopen {
-		parts = (&Claim{Shards: a.Lease.Shards, Params: a.Params}).parts()
+		item.parts = (&Claim{Shards: a.Lease.Shards, Params: a.Params}).parts()
 	}
-	return []any{a.Lease.Job, a.Digest, a.Lease.Run, a.Lease.granted(), a.Gap.text(), parts, orNone(a.Next), orNone(a.Ended)}
+	return item.appendTo(args)
 }
 
 // granted is the record of a lease from 'job' on, as it was granted.

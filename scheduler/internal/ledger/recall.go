@@ -35,16 +35,17 @@ type Recalled struct {
 // latest that some node tells. There are at most RecallMax. It may be repeated. now is the caller's idea of Redis' time, ms. It returns ErrClock, or ErrServer when
 // that is not the server.
 func (l *Ledger) Recall(ctx context.Context, now int64, server string, batch []KnownCursor) ([]Recalled, error) {
-	k := l.keys[l.Partition(batch[0].Job)]
-	ks := []string{k.jobs, k.due, k.anew, k.kept, k.outbox, k.followers}
+	gaps := 0
 	if slices.ContainsFunc(batch, func(r KnownCursor) bool { return r.Gap != nil }) {
-		ks = appendHistories(ks, k.history, len(batch), func(i int) string { return batch[i].Job })
+		gaps = len(batch)
 	}
-	keep, keepFor := l.keepArgs()
-	args := append(make([]string, 0, 5+5*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, server)
+	head := recallArgs{now, l.cfg.MaxSkew, l.cfg.Keep, l.cfg.KeepFor, server}
+	args := head.appendTo(make([]string, 0, recallArgsSize+recallItemSize*len(batch)))
 	for _, r := range batch {
-		args = append(args, r.Job, r.Digest, ms(r.Cursor), flagged(r.Heard), r.Gap.text())
+		item := recallItem{r.Job, r.Digest, r.Cursor, r.Heard, r.Gap.text()}
+		args = item.appendTo(args)
 	}
+	ks := recallScript.each(l.tag(batch[0].Job), gaps, func(i int) string { return batch[i].Job })
 	reply, err := evaluate(ctx, l.client, recallScript, ks, args).Slice()
 	if err != nil {
 		return nil, redisconn.Classify("recall", err)

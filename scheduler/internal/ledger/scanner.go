@@ -151,7 +151,7 @@ func (g *Scanner) pages(ctx context.Context, parts []int, first bool, now, grace
 
 // ask is what the script is told for a page of a partition; a kind that was read to its end before is not read again.
 func (g *Scanner) ask(part int, first bool, now, grace int64) (keys []string, args []any) {
-	k, at := g.l.keys[part], g.offset[part]
+	at := g.offset[part]
 	from := func(offset int64) string {
 		if !first && offset == 0 {
 			return ""
@@ -166,7 +166,8 @@ func (g *Scanner) ask(part int, first bool, now, grace int64) (keys []string, ar
 		a.skipRows = ms(at.outbox)
 		a.bothEnds = at.long // new events do not wait until the walk comes to them
 	}
-	return []string{k.due, k.leases, k.runs, k.pending, k.waiting, k.cancels, k.outbox, k.followers}, asAny(&a)
+	values := a.appendTo(nil)
+	return sweepScript.in(g.l.keys[part].tag, ""), appendPlaces(nil, values)
 }
 
 // note takes up what was read of a partition and says whether there may be more.

@@ -81,10 +81,7 @@ func within(batch []Report) int {
 }
 
 func (l *Ledger) settle(ctx context.Context, batch []Report) ([]Status, error) {
-	p := l.Partition(batch[0].Job)
-	k := l.keys[p]
-	ks := append(make([]string, 0, 9+len(batch)), k.ending()...)
-	ks = appendHistories(ks, k.history, len(batch), func(i int) string { return batch[i].Job })
+	ks := settleScript.each(l.tag(batch[0].Job), len(batch), func(i int) string { return batch[i].Job })
 	head := settleArgs{keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, server: l.known}
 	args := head.appendTo(make([]string, 0, settleArgsSize+reportsSize(batch)))
 	return wordsOf("settle", len(batch), evaluate(ctx, l.client, settleScript, ks, appendReports(args, batch)))
@@ -128,11 +125,6 @@ func appendReports(args []string, batch []Report) []string {
 // plain says whether a run succeeded at the first try and left nothing to keep: nearly all do.
 func (r *Report) plain() bool {
 	return r.Outcome == jobs.OutcomeSucceeded && r.Tries == 1 && r.Reason == "" && r.Error == "" && len(r.Output) == 0 && !r.Rerun
-}
-
-// ending are the keys of the scripts that end runs, in their order.
-func (k keys) ending() []string {
-	return []string{k.jobs, k.runs, k.leases, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers}
 }
 
 // Successor is the run id of the attempt that follows a run, after a crash or by an operator's wish,

@@ -16,7 +16,18 @@ import (
 const AnnouncedFor = 30 * 24 * time.Hour
 
 // useless is what Tidy takes away of a partition.
-type useless struct{ announcements, chunks, defs []string }
+type useless struct {
+	Announcements []string `json:"announcements,omitempty"`
+	Chunks        []string `json:"chunks,omitempty"` // digests
+	Defs          []string `json:"defs,omitempty"`   // digests
+}
+
+type tidyArgs struct {
+	useless
+
+	Changes string `json:"changes"` // how often anything was announced anew, as the caller saw it
+	Old     int64  `json:"old"`     // an announcement is old that was renewed up to then, ms
+}
 
 // Tidy takes away what is of no use any more in a partition by Redis' time now (ms): announcements that nobody renewed for
 // AnnouncedFor, chunks that none names then, and definitions that neither a chunk nor an entry names. It reads in pages and
@@ -27,13 +38,8 @@ func (l *Ledger) Tidy(ctx context.Context, part int, now int64) error {
 	if err != nil {
 		return l.explain(ctx, "look for definitions that nobody holds", err)
 	}
-	k := l.keys[part]
 	for some := range gone.batches() {
-		args := []any{changes, ms(old), len(some.announcements), len(some.chunks)}
-		for _, name := range slices.Concat(some.announcements, some.chunks, some.defs) {
-			args = append(args, name)
-		}
-		word, err := tidyScript.Run(ctx, l.client, []string{k.chunks, k.announced, k.defs, k.jobs, k.gate}, args...).Text()
+		word, err := tidyScript.call(ctx, l.client, tidyScript.in(l.keys[part].tag, ""), tidyArgs{some, changes, old}).Text()
 		if err != nil || word != "done" {
 			return redisconn.Classify("take away definitions that nobody holds", err)
 		}
@@ -44,18 +50,18 @@ func (l *Ledger) Tidy(ctx context.Context, part int, now int64) error {
 // batches cuts it into calls: chunks leave with the last of the announcements, and definitions when all of those have left.
 func (u useless) batches() func(yield func(useless) bool) {
 	return func(yield func(useless) bool) {
-		for some := range slices.Chunk(u.announcements, BatchMax) {
-			if !yield(useless{announcements: some}) {
+		for some := range slices.Chunk(u.Announcements, BatchMax) {
+			if !yield(useless{Announcements: some}) {
 				return
 			}
 		}
-		for some := range slices.Chunk(u.chunks, BatchMax) {
-			if !yield(useless{chunks: some}) {
+		for some := range slices.Chunk(u.Chunks, BatchMax) {
+			if !yield(useless{Chunks: some}) {
 				return
 			}
 		}
-		for some := range slices.Chunk(u.defs, BatchMax) {
-			if !yield(useless{defs: some}) {
+		for some := range slices.Chunk(u.Defs, BatchMax) {
+			if !yield(useless{Defs: some}) {
 				return
 			}
 		}
@@ -81,10 +87,10 @@ func (l *Ledger) useless(ctx context.Context, part int, old int64) (changes stri
 		if a.seen > old {
 			live[a.chunk] = true
 		} else {
-			u.announcements = append(u.announcements, a.member)
+			u.Announcements = append(u.Announcements, a.member)
 		}
 	}
-	u.chunks = slices.DeleteFunc(chunks, func(chunk string) bool { return live[chunk] || chunk == "changes" })
+	u.Chunks = slices.DeleteFunc(chunks, func(chunk string) bool { return live[chunk] || chunk == "changes" })
 	named := make(map[string]bool)
 	foreign, err := l.eachChunk(ctx, part, slices.Sorted(maps.Keys(live)), func(_ string, held map[string]string, _ int64) {
 		for _, digest := range held {
@@ -98,7 +104,7 @@ func (l *Ledger) useless(ctx context.Context, part int, old int64) (changes stri
 		return changes, u, err
 	}
 	defs, err := l.client.HKeys(ctx, k.defs).Result()
-	u.defs = slices.DeleteFunc(defs, func(digest string) bool { return named[digest] })
+	u.Defs = slices.DeleteFunc(defs, func(digest string) bool { return named[digest] })
 	return changes, u, err
 }
 

@@ -33,6 +33,16 @@ func UniqueRun(job, key string) string {
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(job+"\n"+key)).String()
 }
 
+type triggerArgs struct {
+	Job        string   `json:"job"`
+	Run        string   `json:"run"`
+	Successors []string `json:"successors"`          // ids under which the run may go on
+	At         int64    `json:"at,string,omitempty"` // ms; 0 for now
+	Remember   int64    `json:"remember,omitempty"`  // for how long the id is remembered, ms; 0 for as long as the history has it
+	Most       int      `json:"most"`                // pending runs in a partition
+	Many       int      `json:"many"`                // remembered ids in a partition
+}
+
 // Trigger puts one run of a job into pending and returns its id. The schedule stays where it is.
 // It returns ErrUnknownJob, or ErrRefused for a payload over PayloadMax, for one over 1 KiB while 256 runs of the partition are
 // due and wait, and when the partition holds too many pending runs.
@@ -40,21 +50,19 @@ func (l *Ledger) Trigger(ctx context.Context, job string, t Trigger) (string, er
 	if len(t.Payload) > PayloadMax {
 		return "", fmt.Errorf("%w: payload of %d bytes; at most %d, so store it elsewhere and pass its address", ErrRefused, len(t.Payload), PayloadMax)
 	}
-	args := triggerArgs{job: job, id: t.Run, most: pendingMax, at: t.At, many: uniqueMax, payload: t.Payload}
+	args := triggerArgs{Job: job, Run: t.Run, At: t.At, Most: pendingMax, Many: uniqueMax}
 	if t.Unique != "" {
-		args.id, args.remember = UniqueRun(job, t.Unique), l.cfg.KeepFor.Milliseconds()
+		args.Run, args.Remember = UniqueRun(job, t.Unique), l.cfg.KeepFor.Milliseconds()
 	}
-	args.ids = successors(args.id)
-	k := l.keys[l.Partition(job)]
-	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.unique, k.history + job, k.gate}
-	_, err := l.ask(ctx, "run "+job, job, triggerScript, ks, []Status{"queued"}, map[Status]error{
+	args.Successors = successors(args.Run)
+	_, err := l.ask(ctx, "run "+job, job, triggerScript, []Status{"queued"}, map[Status]error{
 		"large": fmt.Errorf("%w: run %s: a payload of %d bytes, and 256 runs or more beside this job are due and wait; until fewer do, at most 1024 bytes are taken: ask again later, or store it elsewhere and pass its address",
 			ErrRefused, job, len(t.Payload)),
-	}, &args)
+	}, args, t.Payload)
 	if err != nil {
 		return "", err
 	}
-	return args.id, nil
+	return args.Run, nil
 }
 
 // refusal is the error for a word by which a script refuses what an operator asks of a job.

@@ -21,21 +21,21 @@ end
 
 -- A shard of an open tick: nothing holds it back but the wish that the tick ends. Then it is recorded as cancelled.
 local function claim_shard(i, e, id, mode, p)
-  if strange(KEYS[6], p.of) then answer(i, 'foreign', '', '', '') return nil end
+  if strange(k.waiting, p.of) then answer(i, 'foreign', '', '', '') return nil end
   -- A tick that was opened with overlap allow does not hold the job; under another policy it has to, from now on.
   if mode ~= 'a' and e.open ~= '' and e.open ~= p.of and not dangling(e) then answer(i, 'held', '', e.open, '') return nil end
   if mode ~= 'a' and e.open ~= p.of then e.open = '' end
-  local flag = wanted(cancels, id, p)
+  local flag = wanted(k.cancels, id, p)
   if not flag then return true end
   p.token, p.node, p.name = '0', '', ''
   local reason = reason_of(flag)
-  if not append(KEYS[FIRST + i], kept, end_row(id, p, 'cancelled', reason, granted, granted, '0', ''), e, ms, keep, keep_for) then
+  if not append(k.histories[i], k.kept, end_row(id, p, 'cancelled', reason, granted, granted, '0', ''), e, ms, keep, keep_for) then
     answer(i, 'foreign', '', '', '')
     return nil
   end
   count(e, 'cancelled', 1)
   taken[#taken + 1] = id
-  part(k, KEYS[FIRST + i], e, p, 'cancelled',
+  part(k, k.histories[i], e, p, 'cancelled',
     ms, ms, keep, keep_for)
   answer(i, 'passed', '', e.cursor, 'cancelled,' .. reason)
   return false
@@ -43,7 +43,7 @@ end
 
 local function claim_pending(i, e, c)
   local id, mode, parts = c.run, c.mode, c.parts
-  local text = redis.call('HGET', KEYS[6], id)
+  local text = redis.call('HGET', k.waiting, id)
   if not text then return moved(i, e) end
   local p = pending_of(text)
   if not p and is_open(i, e, id) then return false end -- by a definition that had shards

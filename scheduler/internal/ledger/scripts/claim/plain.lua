@@ -62,7 +62,7 @@ end
 
 local full -- whether no more word may wait for those who follow; asked when it matters
 local function no_room()
-  if full == nil then full = redis.call('ZCARD', outbox) >= OUTBOX_MAX end
+  if full == nil then full = redis.call('ZCARD', k.outbox) >= OUTBOX_MAX end
   return full
 end
 
@@ -94,9 +94,9 @@ for i = 1, n do
   seen[job] = true
 end
 if size > 0 then
-  redis.call('HSET', KEYS[3], unpack(runs))
-  redis.call('ZADD', KEYS[4], unpack(leases))
-  redis.call('HSET', KEYS[1], unpack(saved))
-  redis.call('ZADD', KEYS[2], unpack(due))
+  redis.call('HSET', k.runs, unpack(runs))
+  redis.call('ZADD', k.leases, unpack(leases))
+  redis.call('HSET', k.jobs, unpack(saved))
+  redis.call('ZADD', k.due, unpack(due))
 end
 if #left == 0 then return {concat(tokens, ','), granted} end

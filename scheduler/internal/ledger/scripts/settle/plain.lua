@@ -76,13 +76,13 @@ for i = 1, n do
     local tail = usual(r, job)
     s = tail and not other_grant(ARGV[a + TOKEN], tail.token) and freed(s, id, tail)
     if s then
-      local history, ended = KEYS[FIRST + i], ARGV[a + ENDED]
+      local history, ended = k.histories[i], ARGV[a + ENDED]
       local rows = push(history, tail.link .. ended .. tail.tick .. id .. tail.owner .. ARGV[a + STARTED] .. '||')
       done = rows and 'settled' or 'foreign'
       if rows then
         if (rows % 16 == 0 or rows <= 32) and due_to_trim(history, rows, ms, keep_for) then
           local e = entry_of(s)
-          trim(history, kept, rows, e, ms, keep, keep_for)
+          trim(history, k.kept, rows, e, ms, keep, keep_for)
           s = entry_text(e)
         end
         saved[size * 2 + 1], saved[size * 2 + 2] = job, s
@@ -95,9 +95,9 @@ for i = 1, n do
   if not done then left[#left + 1] = i end
   out[i], seen[job] = done, true
 end
-if #told > 0 then redis.call('ZADD', outbox, unpack(told)) end
+if #told > 0 then redis.call('ZADD', k.outbox, unpack(told)) end
 if #gone > 0 then
   store(saved, gone)
-  if beside then redis.call('HDEL', cancels, unpack(gone)) end
+  if beside then redis.call('HDEL', k.cancels, unpack(gone)) end
 end
 if #left == 0 then return concat(out, ',') end
