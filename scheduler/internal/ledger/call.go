@@ -9,9 +9,10 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// call calls a script that is called rarely. args is a struct that lib/args.lua reads as JSON, and bytes are what goes beside it.
-func (s *script) call(ctx context.Context, client redis.Scripter, keys []string, args any, bytes ...any) *redis.Cmd {
-	return s.Run(ctx, client, keys, append([]any{encoded(args)}, bytes...)...)
+// call calls a script that is called rarely. args is a struct that lib/args.lua reads as JSON, and bytes are what goes beside it. The keys
+// are those of a tag and a job, see namedKeys.
+func (s *script) call(ctx context.Context, client redis.Scripter, tag, job string, args any, bytes ...any) *redis.Cmd {
+	return s.Run(ctx, client, s.in(tag, job), append([]any{encoded(args)}, bytes...)...)
 }
 
 // encoded is a script's arguments in JSON.

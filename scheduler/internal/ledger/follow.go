@@ -72,7 +72,7 @@ func (l *Ledger) Unfollow(ctx context.Context, upstream, job string) error {
 
 func (l *Ledger) follow(ctx context.Context, args followArgs) error {
 	upstream, job := args.Upstream, args.Job
-	word, err := followScript.call(ctx, l.client, followScript.in(l.tag(upstream), ""), args).Text()
+	word, err := followScript.call(ctx, l.client, l.tag(upstream), "", args).Text()
 	if err == nil && word == "standby" {
 		return fmt.Errorf("%w: follow %s: a later promotion has begun", ErrRefused, upstream)
 	}
@@ -118,7 +118,7 @@ func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Status, error)
 		retained: l.retained(), Job: job, Upstream: e.Upstream, Run: e.run(job), Next: e.Next, Tick: e.Tick, Last: e.Until, Count: e.Count,
 		Outcome: e.Outcome, Known: e.At, Remember: relayedFor.Milliseconds(), Most: pendingMax, Holders: e.Holders, Unheld: e.Unheld,
 	}
-	word, err := relayScript.call(ctx, l.client, relayScript.in(l.tag(job), job), args).Text()
+	word, err := relayScript.call(ctx, l.client, l.tag(job), job, args).Text()
 	if err != nil {
 		return "", redisconn.Classify("tell "+job+" of "+e.Upstream, err)
 	}
@@ -136,7 +136,7 @@ type relayedArgs struct {
 // Relayed takes an event out of the outbox, when all followers were told. It returns ErrServer, and the event stays, when the
 // server is another one than At says.
 func (l *Ledger) Relayed(ctx context.Context, e Event) error {
-	word, err := relayedScript.call(ctx, l.client, relayedScript.in(l.tag(e.Upstream), ""), relayedArgs{l.known, e.record}).Text()
+	word, err := relayedScript.call(ctx, l.client, l.tag(e.Upstream), "", relayedArgs{l.known, e.record}).Text()
 	if err == nil && word == "server" {
 		return ErrServer
 	}

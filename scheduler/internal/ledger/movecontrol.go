@@ -41,7 +41,7 @@ func Reserve(ctx context.Context, client redis.UniversalClient, r Reservation) e
 	}
 	where := redisconn.Addr(client)
 	args := reserveArgs{r.ID, format, r.Partitions, r.Generation, r.Epoch, plain(r.Peer), state, r.Back}
-	reply, err := reserveScript.call(ctx, client, reserveScript.in(namespaceTag(r.Namespace), ""), args).StringSlice()
+	reply, err := reserveScript.call(ctx, client, namespaceTag(r.Namespace), "", args).StringSlice()
 	if err != nil {
 		return redisconn.Classify("reserve namespace "+r.Namespace+" at "+where, err)
 	}
@@ -121,7 +121,7 @@ type drainsArgs struct {
 // SetDrains replaces the drained names of a namespace in which the move is in this state; it returns ErrRefused in another.
 func (l *Ledger) SetDrains(ctx context.Context, id, state string, drains map[string]string) error {
 	args := drainsArgs{id, state, drains}
-	word, err := drainsScript.call(ctx, l.client, drainsScript.in(namespaceTag(l.cfg.Namespace), ""), args).Text()
+	word, err := drainsScript.call(ctx, l.client, namespaceTag(l.cfg.Namespace), "", args).Text()
 	if err != nil {
 		return redisconn.Classify("copy the drains", err)
 	}

@@ -29,7 +29,7 @@ const (
 // ask runs a script by which an operator asks something of a job, and returns the word that it answers. A word of which no says what it
 // means is an error; so is one that is not among yes, see refusal.
 func (l *Ledger) ask(ctx context.Context, op, job string, s *script, yes []Status, no map[Status]error, args any, bytes ...any) (Status, error) {
-	word, err := s.call(ctx, l.client, s.in(l.tag(job), job), args, bytes...).Text()
+	word, err := s.call(ctx, l.client, l.tag(job), job, args, bytes...).Text()
 	switch {
 	case err != nil:
 		return "", l.explain(ctx, op, err)
@@ -170,7 +170,7 @@ const (
 // run holds the job, for a tick before the history's beginning, and for one that is not behind.
 func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Status, error) {
 	args := rewindArgs{l.clocked(now), l.retained(), r.Job, r.Digest, r.From, r.To}
-	reply, err := rewindScript.call(ctx, l.client, rewindScript.in(l.tag(r.Job), r.Job), args).Slice()
+	reply, err := rewindScript.call(ctx, l.client, l.tag(r.Job), r.Job, args).Slice()
 	if err != nil {
 		return "", l.explain(ctx, "rewind "+r.Job, err)
 	}
@@ -217,7 +217,7 @@ type postponeArgs struct {
 // which it was seen overdue.
 func (l *Ledger) Postpone(ctx context.Context, seen Late, until int64) error {
 	args := postponeArgs{seen.Job, seen.Cursor, until}
-	err := postponeScript.call(ctx, l.client, postponeScript.in(l.tag(seen.Job), ""), args).Err()
+	err := postponeScript.call(ctx, l.client, l.tag(seen.Job), "", args).Err()
 	return redisconn.Classify("put off "+seen.Job, err)
 }
 

@@ -81,7 +81,7 @@ func (l *Ledger) begin(ctx context.Context, p Promotion) (word string, epoch int
 	}
 	now := at.UnixMilli()
 	args := beginArgs{l.clocked(now), p.Generation, p.Pattern, p.Cancel, least, c.Epoch}
-	reply, err := beginScript.call(ctx, l.client, beginScript.in(namespaceTag(l.cfg.Namespace), ""), args).Slice()
+	reply, err := beginScript.call(ctx, l.client, namespaceTag(l.cfg.Namespace), "", args).Slice()
 	if err != nil {
 		return "", 0, l.explain(ctx, "begin the promotion of "+p.Generation, err)
 	}
@@ -109,7 +109,7 @@ type promoteArgs struct {
 func (l *Ledger) Raise(ctx context.Context, p Promotion) error {
 	args := promoteArgs{p.Epoch, p.Generation, p.Pattern == ""}
 	for _, k := range l.keys {
-		word, err := promoteScript.call(ctx, l.client, promoteScript.in(k.tag, ""), args).Text()
+		word, err := promoteScript.call(ctx, l.client, k.tag, "", args).Text()
 		if err != nil {
 			return l.explain(ctx, "promote "+p.Generation, err)
 		}
@@ -145,7 +145,7 @@ type promotedArgs struct {
 
 // Promoted ends a promotion, and says whether it was still the one under way.
 func (l *Ledger) Promoted(ctx context.Context, p Promotion) (bool, error) {
-	n, err := promotedScript.call(ctx, l.client, promotedScript.in(namespaceTag(l.cfg.Namespace), ""), promotedArgs{p.text()}).Int()
+	n, err := promotedScript.call(ctx, l.client, namespaceTag(l.cfg.Namespace), "", promotedArgs{p.text()}).Int()
 	return n == 1, l.explain(ctx, "end the promotion of "+p.Generation, err)
 }
 

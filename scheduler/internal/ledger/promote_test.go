@@ -80,7 +80,7 @@ func (s *promoter) begin(p Promotion, epoch int64, resumed bool) Promotion {
 // late is a copy of the begin script, as a caller sent it who had seen these epochs.
 func (s *promoter) late(p Promotion, least, seen, off int64) string {
 	args := beginArgs{clocked{s.r.now + off, 1000}, p.Generation, p.Pattern, p.Cancel, least, seen}
-	reply, err := beginScript.call(s.ctx, s.r.client, beginScript.in(namespaceTag(testNS), ""), args).Slice()
+	reply, err := beginScript.call(s.ctx, s.r.client, namespaceTag(testNS), "", args).Slice()
 	s.does("begin", err)
 	return strings.Trim(fmt.Sprint(reply), "[]")
 }

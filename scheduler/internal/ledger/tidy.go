@@ -39,7 +39,7 @@ func (l *Ledger) Tidy(ctx context.Context, part int, now int64) error {
 		return l.explain(ctx, "look for definitions that nobody holds", err)
 	}
 	for some := range gone.batches() {
-		word, err := tidyScript.call(ctx, l.client, tidyScript.in(l.keys[part].tag, ""), tidyArgs{some, changes, old}).Text()
+		word, err := tidyScript.call(ctx, l.client, l.keys[part].tag, "", tidyArgs{some, changes, old}).Text()
 		if err != nil || word != "done" {
 			return redisconn.Classify("take away definitions that nobody holds", err)
 		}
