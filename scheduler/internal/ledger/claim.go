@@ -45,7 +45,7 @@ const (
 )
 
 var verdicts = map[string]Verdict{
-	"granted": Granted, "opened": Opened, "skipped": Skipped, "passed": Passed, "moved": Stale, "early": Early, "held": Held,
+	"granted": Granted, "opened": Opened, "skipped": Skipped, "passed": Passed, "stale": Stale, "early": Early, "held": Held,
 	"superseded": Superseded, "unknown": Unknown, "closed": Closed, "foreign": Foreign,
 }
 

@@ -87,10 +87,10 @@ func (l *Ledger) follow(ctx context.Context, args followArgs) error {
 
 // The answers of Relay.
 const (
-	RelayDone     Status = "relayed"  // now, or before
-	RelayStranger Status = "stranger" // there is no such job, or it follows another one now
-	RelayFull     Status = "full"     // too many runs wait beside it: later
-	RelayUnheld   Status = "unheld"   // nobody alive can run it: later
+	RelayDone      Status = "relayed"   // now, or before
+	RelayUnrelated Status = "unrelated" // there is no such job, or it follows another one now
+	RelayFull      Status = "full"      // too many runs wait beside it: later
+	RelayUnheld    Status = "unheld"    // nobody alive can run it: later
 )
 
 type relayArgs struct {

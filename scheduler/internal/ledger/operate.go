@@ -162,7 +162,7 @@ type rewindArgs struct {
 // The answers of Rewind.
 const (
 	Rewound   Status = "rewound"
-	Elsewhere Status = "moved" // the cursor or the definition is another one now: look again
+	Elsewhere Status = "stale" // the cursor or the definition is another one now: read it anew
 )
 
 // Rewind sets a cursor back. Ticks that were accounted for will be claimed once more, as a later attempt
@@ -181,7 +181,7 @@ func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Status, error
 		return "", fmt.Errorf("rewind %s: %d answers", r.Job, len(reply))
 	}
 	switch word := text(reply[0]); word {
-	case "rewound", "moved":
+	case "rewound", "stale":
 		return Status(word), nil
 	case "held":
 		return "", fmt.Errorf("%w: rewind %s: a run of it is in flight or waits to be repeated; wait for it or cancel it", ErrRefused, r.Job)

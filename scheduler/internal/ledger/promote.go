@@ -44,7 +44,7 @@ func (l *Ledger) Begin(ctx context.Context, p Promotion) (Promotion, error) {
 		if err != nil {
 			return p, err
 		}
-		if word != "moved" {
+		if word != "stale" {
 			p.Resumed, p.Epoch = word == "resumed", epoch
 			return p, nil
 		}

@@ -25,11 +25,11 @@ type Entry struct {
 	Pause Window
 	// Busy is from the grant to the end of the last run of a job with overlap queue or replace.
 	Busy Window
-	// Ticks before Again may have run before an operator set the cursor back; granted anew, they
-	// are attempt AgainAttempt.
-	Again        int64
-	AgainAttempt int
-	Counts       map[jobs.Outcome]int64 // of ticks and runs that ended so, since the job was first registered
+	// Ticks before ReattemptUntil may have run before an operator set the cursor back; granted anew, they
+	// are attempt Reattempt.
+	ReattemptUntil int64
+	Reattempt      int
+	Counts         map[jobs.Outcome]int64 // of ticks and runs that ended so, since the job was first registered
 	// Retold is the latest tick of which a shard, or an attempt after the first, was lost in a failover and restored by its
 	// node: of ticks up to it the history may not show all attempts, or not in their order. 0 for none.
 	Restored int64

@@ -75,7 +75,7 @@ func (l *Ledger) refusal(op, job, word string) error {
 		return fmt.Errorf("%w: %q in namespace %s; `jobs list` shows what there is", ErrUnknownJob, job, l.cfg.Namespace)
 	case "full":
 		return fmt.Errorf("%w: %s: %d runs wait already beside this job; is a node running that holds it?", ErrRefused, op, pendingMax)
-	case "crowded":
+	case "unique full":
 		return fmt.Errorf("%w: %s: %d unique keys are remembered already beside this job; use fewer, or a shorter history", ErrRefused, op, uniqueMax)
 	case "foreign":
 		return fmt.Errorf("%s: %w", op, ErrUnknownFormat)

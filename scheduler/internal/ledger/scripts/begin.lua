@@ -2,8 +2,7 @@
 -- of its own, and, if that is all jobs, the active generation.
 -- keys: control
 -- Arguments: beginArgs in promote.go.
--- Returns {'begun' or 'resumed', epoch}, {'half', generation} when one of all jobs has not ended and this is of some, for it would
--- be forgotten half way; {'moved', epoch} when another promotion has begun since, {'clock', redis ms},
+-- Returns {'begun' or 'resumed', epoch}, {'half', generation} when a promotion of all jobs has not ended and this is of some; {'stale', epoch} when another promotion has begun since, {'clock', redis ms},
 -- {'closed', 'state|move|words'}, or {'unknown'} where there is no namespace.
 -- needs: lib/args lib/base codec/move codec/promotion
 local generation, pattern, cancel, least = args.generation, args.pattern, args.cancel and '1' or '', args.least
@@ -18,7 +17,7 @@ if under and under.generation == generation and under.pattern == pattern and und
   return {'resumed', under.epoch}
 end
 local last = redis.call('HGET', k.control, 'epoch') or '0'
-if last ~= args.seen then return {'moved', last} end
+if last ~= args.seen then return {'stale', last} end
 if under and pattern ~= '' and under.pattern == '' then return {'half', under.generation} end
 local epoch = int(math.max(tonumber(last) or 0, least) + 1)
 redis.call('HSET', k.control, 'epoch', epoch, 'promoting', promotion_text({epoch = epoch, generation = generation, pattern = pattern, cancel = cancel}))

@@ -1,5 +1,5 @@
--- Ends a run by an operator's wish: one that is going is told by its node's next look, a pending one
--- is recorded as cancelled, unless a move has closed the partition: then it waits, or goes, at the other side. Of an open tick, all shards are told, those that are pending when they are claimed.
+-- Cancels a run for an operator. A run in flight gets a cancel flag, which its node reads at its next look. A pending run is recorded
+-- as cancelled, unless a move has closed the partition. An open tick gets a flag for all its shards.
 -- keys: jobs runs pending waiting kept cancels outbox followers history gate
 -- Arguments: cancelArgs in operate.go.
 -- Returns one word: told, cancelled (also when repeated), ended, unknown, foreign; or 'closed|' and what closed() says.
@@ -33,7 +33,7 @@ local p = pending_of(text)
 if not p then return 'foreign' end
 if p.job ~= job then return 'unknown' end
 if shut then return 'closed|' .. shut end
-if strange(k.waiting, p.of) then return 'foreign' end
+if unreadable(k.waiting, p.of) then return 'foreign' end
 p.token, p.node, p.name = '0', '', ''
 local why = reason_of(cancel_text({at = '0', author = args.author, reason = args.reason}))
 if not append(k.history, k.kept, end_row(id, p, 'cancelled', why, int(ms), int(ms), '0', ''), e, ms, args.keep, args.keep_for) then return 'foreign' end
@@ -41,8 +41,8 @@ count(e, 'cancelled', 1)
 if p.payload ~= '' then redis.call('HSET', k.kept, 'p:' .. id, p.payload) end
 if p.of ~= '' then
   part(k, k.history, e, p, 'cancelled', ms, ms, args.keep, args.keep_for)
-elseif p.shards == '1' and (p.holds ~= '' or p.trigger ~= 'rerun') then -- an operator's attempt comes after an end that was told
-  tell_end(k, k.history, p, 'cancelled', ms)
+elseif p.shards == '1' and (p.holds ~= '' or p.trigger ~= 'rerun') then -- an operator's rerun follows an end that has its event
+  notify_end(k, k.history, p, 'cancelled', ms)
 end
 if e.open == id then let_go(e, ms) end
 redis.call('HSET', k.jobs, job, entry_text(e))

@@ -12,12 +12,12 @@
 --   skipped     '', cursor, ''       the job is held: the tick was recorded as skipped(overlap)
 --   passed      '', cursor, ''       nothing to run: the passes were recorded; of a pending run its outcome was, and
 --                                    stands here, 'outcome,reason'
---   moved       '', cursor, 'pause|busy'   the cursor stands elsewhere, or passes and tick do not fit
---                                    these windows, or the pending run is gone: plan anew
+--   stale       '', cursor, 'pause|busy'   the cursor is another one, or passes and tick do not fit
+--                                    these windows, or the pending run is gone: plan again
 --   early       '', redis ms, ''     the tick is not due in the next 500 ms, or what is passed is not due yet
 --   held        '', run, ''          another run holds the job, and the tick has to wait for it, or is not due: ask again;
---                                    'a pause' when that holds a pending run, 'full outbox' when followers
---                                    have not been told of too much, 'full partition' when too many runs wait
+--                                    'a pause' when that holds a pending run, 'full outbox' when too
+--                                    many events wait for followers, 'full partition' when too many runs wait
 --   superseded  '', digest, ''       another definition is the stored one
 --   closed      '', 'state|move|words', ''   a move has closed the partition: it grants nothing
 --   unknown     '', '', ''           no such job
@@ -69,7 +69,7 @@ local us, ms = clock()
 -- guard:claim-clock P1 a claim that was held up, or whose sender's clock is wrong, grants nothing
 if astray(ms, now, skew) then return {'clock', int(ms)} end
 local here = server_id()
--- guard:claim-server P1 a server that may have lost grants gives none before it was told of them
+-- guard:claim-server P1 a server that may have lost grants gives none before nodes have reported them
 if elsewhere(server, here) then return {'server', here} end
 local shut
 -- guard:claim-gate P7 a partition that a move has closed grants nothing
@@ -109,9 +109,9 @@ local function early(at, passed)
   return false
 end
 
--- Whether the caller has seen another cursor than the one that stands.
+-- Whether the caller has seen another cursor than the stored one.
 local function apart(stands, seen)
-  -- guard:cursor-compare P1 a tick is granted only from the cursor that stands
+  -- guard:cursor-compare P1 a tick is granted only from the stored cursor
   if stands ~= seen then return true end
   return false
 end
@@ -125,7 +125,7 @@ end
 
 -- needs: claim/plain
 
--- The other path knows everything.
+-- The slow path handles every item that is left.
 if twice then raw = redis.call('HMGET', k.jobs, unpack(names)) end -- a second item of one job must see what the first was granted
 local out, place = {concat(tokens, ','), granted}, {}
 local entries, changed, over, taken = {}, {}, {}, {}

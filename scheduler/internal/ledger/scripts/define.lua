@@ -8,8 +8,8 @@
 --   same       the definition is the current one
 --   replaced   cursor of the replaced entry
 --   missing    the definition would be created or replace another one, and is to be sent: nothing has changed
---   differs    another definition is current, or it stands elsewhere, or meanwhile a tick came due
---              that the caller did not count: what is there, whole
+--   differs    another definition is current, or another cursor, or meanwhile a tick came due
+--              that the caller did not count: the current entry and definition
 --   standby    nothing is stored, and another generation is the one that makes new jobs; or a later promotion
 --              has come here than the one that this is part of
 --   foreign    a record that this version does not understand
@@ -120,7 +120,7 @@ for i = 1, n do
   elseif not text then
     c.cursor = begins(c)
     e = {cursor = c.cursor, digest = c.digest, revision = c.revision, token = '0', rid = '', open = '', base = c.cursor, last = '',
-      pause = '', busy = '', again = '', counts = ''}
+      pause = '', busy = '', reattempt = '', counts = ''}
     store(c, e)
     answer(i, 'created', e, '')
   elseif not e then
@@ -145,7 +145,7 @@ for i = 1, n do
         e.last = c.last
         count(e, 'superseded', tonumber(c.count))
         if redis.call('HEXISTS', k.followers, job) == 1 then
-          tell(k.outbox, job, c.was_cursor, c.cursor, c.was_cursor, c.last, tonumber(c.count), 'superseded', ms)
+          notify(k.outbox, job, c.was_cursor, c.cursor, c.was_cursor, c.last, tonumber(c.count), 'superseded', ms)
         end
       end
       redis.call('HDEL', k.anew, job .. '|' .. c.was_digest)

@@ -1,4 +1,4 @@
--- Notes that a job follows another, or does so no more. The other's ends are told from then on.
+-- Adds a follower to a job, or removes it. Followers get an event for each end of the job's ticks.
 -- keys: followers gate
 -- Arguments: followArgs in follow.go.
 -- Returns 'closed|state|move|words', or one word: done, full (the job has as many followers as there may be), standby (a

@@ -1,13 +1,13 @@
--- After Redis was restarted, or another server has taken its place: a node says which runs it was granted. Those that
--- were lost with the writes that granted them are restored, each with its step of the cursor.
+-- After a failover or a restart of Redis, a node reports the runs that it was granted. Runs that Redis has lost are restored, each
+-- with its step of the cursor.
 -- keys: jobs runs leases pending waiting kept cancels outbox followers due histories
 -- Returns {'clock', redis ms} or {'server', id} and does nothing when the caller is mistaken about either, else two
 -- for each item: word, cursor
 --   known       the ledger has it
 --   restored    the ledger has it again
 --   ended       its end is recorded
---   lost        it was granted anew, or its tick is accounted for in another way: the caller's is over
---   behind      the cursor stands before its tick, and not where the gap begins: other nodes may know why. Ask again
+--   lost        it was granted again, or its tick is accounted for in another way: the caller's is over
+--   behind      the cursor stands before its tick, and not where the gap begins: other nodes may know why. Repeat
 --   superseded  another definition is the stored one
 --   unknown     no such job
 --   foreign     a record that this version does not understand
@@ -46,7 +46,7 @@ local function step(i, e, c, tick, nxt)
   local cursor, at = tonumber(e.cursor), tonumber(tick)
   if at > ms + AHEAD then return 'lost' end -- the clock here stands before it: nothing is accounted for that is not due
   if not cursor or cursor > at then
-    -- A job that was defined anew since knows nothing of the tick, and nobody else can have run it.
+    -- A job that was created since knows nothing of the tick, and no other node can have run it.
     local known = tonumber(e.base)
     if not known then known = (tonumber(e.last) or 0) < at and math.huge or 0 end -- it had no schedule at first
     return known > at and 'apart' or 'lost'
@@ -59,7 +59,7 @@ local function step(i, e, c, tick, nxt)
       return 'foreign'
     end
     if redis.call('HEXISTS', k.followers, c.job) == 1 then
-      tell(k.outbox, c.job, e.cursor, tick, e.cursor, last, tonumber(n), 'missed', ms)
+      notify(k.outbox, c.job, e.cursor, tick, e.cursor, last, tonumber(n), 'missed', ms)
     end
   end
   -- guard:reassert-step P1 a restored run's tick is not granted again
@@ -77,10 +77,10 @@ local function later(id, r)
 end
 
 -- Takes away what is left of a run under other ids: those that it had before, as it was handed back or had crashed, and that is
--- lost, or the one under which it waits since its node handed it back and was not answered. Else it would be granted again. Returns whether there was something, and so the step of the cursor; and whether an
+-- lost, or the one under which it waits since its node handed it back and was not answered. Else it would be granted again. Returns whether there was one, and so the step of the cursor; and whether an
 -- attempt before it is going, whose end will be told. Or 'lost' when the run was granted anew.
 local function before(e, id, r)
-  local gone, earlier = {}, false
+  local older, earlier = {}, false
   for _, held in ipairs({{k.runs, k.leases, run_of}, {k.waiting, k.pending, pending_of}}) do
     local all = redis.call('HGETALL', held[1])
     for at = 1, #all, 2 do
@@ -88,21 +88,21 @@ local function before(e, id, r)
       if o and o.job == r.job and o.tick == r.tick and o.shard == r.shard and o.shards == r.shards and o.request == r.request and o.of == r.of then
         if o.token and tonumber(o.token) > tonumber(r.token) then return 'lost' end
         local ahead = tonumber(r.attempt) - tonumber(o.attempt)
-        if ahead == 0 or ahead > 0 and not o.token then gone[#gone + 1] = {held[1], held[2], all[at], o}
+        if ahead == 0 or ahead > 0 and not o.token then older[#older + 1] = {held[1], held[2], all[at], o}
         elseif ahead > 0 then earlier = true end
       end
     end
   end
-  for _, g in ipairs(gone) do
+  for _, g in ipairs(older) do
     redis.call('HDEL', g[1], g[3])
     redis.call('ZREM', g[2], g[3])
     if e.open == g[3] then e.open = '' end
     if g[4].prev ~= '' then r.prev, r.next = g[4].prev, g[4].next end
   end
-  return #gone > 0, earlier
+  return #older > 0, earlier
 end
 
--- The open tick that a shard belongs to, opened anew if it was lost. Shards of it that nobody speaks of are pending then.
+-- Opens the tick of a shard again if Redis has lost it. Shards that no node reports are pending then.
 local function whole(i, e, c, r)
   local text = redis.call('HGET', k.waiting, r.of)
   if tick_of(text) then return 'restored' end
@@ -120,10 +120,10 @@ local function whole(i, e, c, r)
   end
   -- It may have been a run by itself first, that was handed back before its job had shards.
   local one = {job = r.job, tick = r.tick, shard = '0', shards = '1', attempt = r.attempt, token = r.token, request = r.request, of = '', prev = '', next = ''}
-  local there = not asked and before(e, r.of, one)
-  if there == 'lost' then return 'lost' end
+  local found = not asked and before(e, r.of, one)
+  if found == 'lost' then return 'lost' end
   if asked then -- its step was made
-  elseif there then p.prev, p.next = one.prev, one.next
+  elseif found then p.prev, p.next = one.prev, one.next
   elseif r.trigger == 'schedule' or r.trigger == 'catch_up' then
     local word = step(i, e, c, r.tick, c.next)
     if word ~= 'restored' then return word == 'apart' and 'lost' or word end
@@ -162,10 +162,10 @@ local function place(i, e, c, r, asked)
   end
   local ahead = r.prev ~= '' and e.cursor ~= '' and tonumber(e.cursor) <= tonumber(r.tick) -- then nothing of it is there
   if ahead then return step(i, e, c, r.tick, r.next) end
-  local there, earlier = before(e, id, r)
-  if there == 'lost' then return 'lost' end
+  local found, earlier = before(e, id, r)
+  if found == 'lost' then return 'lost' end
   if id == r.request then return r.prev == '' and 'restored' or step(i, e, c, r.tick, r.next) end
-  if there or r.prev == '' and (r.trigger ~= 'rerun' or r.request ~= '' or e.cursor == '' or earlier or first) then
+  if found or r.prev == '' and (r.trigger ~= 'rerun' or r.request ~= '' or e.cursor == '' or earlier or first) then
     return 'restored'
   end
   if r.prev ~= '' then return step(i, e, c, r.tick, r.next) end
@@ -176,7 +176,7 @@ local function place(i, e, c, r, asked)
   return word
 end
 
--- Whoever was granted the job last holds it: what held it before has ended, though Redis has lost that.
+-- The run that was granted last holds the job: the holder before it has ended, though Redis has lost that end.
 local function hold(e, id, r)
   if r.of ~= '' or r.mode == 'a' or e.open == id or later(e.open, r) then return end
   e.open, e.busy = id, ''
@@ -190,8 +190,8 @@ local function note(e, r)
   if tonumber(r.tick) > was then count(e, 'retold', tonumber(r.tick) - was) end
 end
 
--- Whether the row of a run that ended at an instant may have left the history: rows leave when there are more than are kept, or
--- when they are too old, and those that ended later are there. In a shorter history the row was lost, and the end has to be told.
+-- Whether the row of a run that ended at an instant may have left the history: rows leave when found are more than are kept, or
+-- when they are too old, and those that ended later are there. In a shorter history the row was lost, and the end has to be reported.
 local function trimmed(key, ended)
   if ended == '' or redis.call('LLEN', key) < tonumber(keep) and tonumber(ended) >= ms - tonumber(keep_for) then return false end
   local oldest = redis.call('LINDEX', key, 0)

@@ -1,9 +1,9 @@
--- After Redis was restarted, or another server has taken its place: a node says where jobs stood. One that Redis has lost begins
--- there, and not with its next tick, so that the ticks between are run or recorded as after any outage.
+-- After a failover or a restart of Redis, a node reports the cursors of jobs. A job that Redis has lost begins at the reported cursor, so
+-- that the ticks since then are run or recorded as after any outage.
 -- keys: jobs due anew kept outbox followers histories
 -- Returns {'clock', redis ms} or {'server', id} and does nothing when the caller is mistaken about either, else three for
--- each item that is to be told again, with a gap: its number from 1, word, where the gap ends or begins
---   before  the job was made anew and has been claimed since: the gap ends where its chain begins
+-- each item that is to be reported with a gap: its number from 1, word, where the gap ends or begins
+--   before  the job was created and has been claimed since: the gap ends where its chain begins
 --   behind  the cursor stands before the caller's, in a Redis that has not lost the job: the gap begins there, if the runs that
 --           nodes were granted do not account for it
 -- needs: lib/base lib/windows lib/history lib/outbox codec/entry
@@ -47,12 +47,12 @@ local function save(i, e)
   due[#due + 1], due[#due + 2] = e.cursor, names[i]
 end
 
--- Records the ticks of a gap, if it begins, and the one behind them is, where it should.
+-- Records the ticks of a gap that begins at a cursor and ends before another one. Returns the last tick, or false.
 local function fill(i, e, gap, begin, nxt)
   local from, last, num = string.match(gap, '^(%d+),(%d+),(%d+)$')
   if from ~= begin or tonumber(last) >= tonumber(nxt) then return false end
   if not pass(k.histories[i], k.kept, e, from, from, last, tonumber(num), nxt, 'missed', 'failover', '', ms, keep, keep_for) then return false end
-  if redis.call('HEXISTS', k.followers, names[i]) == 1 then tell(k.outbox, names[i], from, nxt, from, last, tonumber(num), 'missed', ms) end
+  if redis.call('HEXISTS', k.followers, names[i]) == 1 then notify(k.outbox, names[i], from, nxt, from, last, tonumber(num), 'missed', ms) end
   return last
 end
 
@@ -79,7 +79,7 @@ local function recall(i, c)
       note(i, '1', cursor)
       save(i, e)
     end
-  elseif c.heard == '1' and tonumber(e.cursor) < at and e.again == '' then
+  elseif c.heard == '1' and tonumber(e.cursor) < at and e.reattempt == '' then
     local last = c.gap ~= '' and fill(i, e, c.gap, e.cursor, cursor)
     if not last then return ask(i, 'behind', e.cursor) end
     e.cursor, e.last = cursor, last

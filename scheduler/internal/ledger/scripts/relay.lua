@@ -1,9 +1,9 @@
--- Brings word of a tick of the job that another one follows: a success makes a pending run with the
--- same tick, once; anything else is recorded as skipped(upstream), once, unless the tick has an answer. A job that has come to
--- follow another one, or none, before it was told has missed the tick. These are no steps of the job's own cursor, so they have no prev.
+-- Delivers an event of an upstream tick to one follower, once. A success makes a pending run with the same tick. Any other outcome is
+-- recorded as skipped(upstream), unless the tick has a run or a row. A job that stopped following before the delivery has missed
+-- the tick. None of these is a step of the job's own cursor, so its row has no prev.
 -- keys: jobs defs runs pending waiting unique kept outbox followers history gate
 -- Arguments: relayArgs in follow.go.
--- Returns 'closed|state|move|words', or one word: relayed (also when repeated), stranger (the job is not there, or did not follow), full, foreign,
+-- Returns 'closed|state|move|words', or one word: relayed (also when repeated), unrelated (no such job, or no follower), full, foreign,
 -- unheld (it waits).
 -- needs: lib/args lib/gate lib/windows lib/history lib/outbox lib/waiting codec/entry codec/run codec/pending
 local job, upstream, id, tick, last, num = args.job, args.upstream, args.run, args.tick, args.last, args.count
@@ -12,7 +12,7 @@ if shut then return 'closed|' .. shut end
 local OUTBOX_MAX = 10000
 local us, ms = clock()
 local text = redis.call('HGET', k.jobs, job)
-if not text then return 'stranger' end
+if not text then return 'unrelated' end
 local e = entry_of(text)
 if not e then return 'foreign' end
 local def = redis.call('HGET', k.defs, e.digest) or ''
@@ -26,7 +26,7 @@ end
 local follows = following()
 local rows = redis.pcall('LRANGE', k.history, 0, -1)
 
--- Whether the job got another definition since this was known: it followed then, and was not told yet.
+-- Whether the job's definition was replaced since the event: the job followed then.
 local function replaced()
   for _, row in ipairs(rows.err and {} or rows) do
     local r = range_of(row)
@@ -35,7 +35,7 @@ local function replaced()
   return false
 end
 
-if not follows and not replaced() then return 'stranger' end
+if not follows and not replaced() then return 'unrelated' end
 if rows.err then return 'foreign' end
 redis.call('ZREMRANGEBYSCORE', k.unique, '-inf', int(ms))
 
@@ -45,8 +45,7 @@ local nobody = (args.unheld or args.holders) and not among(args.holders, e.diges
 local succeeded = args.outcome == 'succeeded'
 local may_run = succeeded and follows and (not nobody or not args.unheld)
 
--- Whether the tick has its answer: a run, which may have gone on under other ids, or a row. A success that
--- comes after a failure, by a rerun, is another matter than the failure, where it may lead to a run.
+-- Whether the tick has a run, also under a later id, or a row. A success by a rerun may still run after a failure was recorded.
 local function ran()
   if num == 1 and redis.call('ZSCORE', k.unique, id) then return true end
   local going = num == 1 and (any(k.runs, run_of, job, same) or any(k.waiting, pending_of, job, same))
@@ -65,14 +64,14 @@ local mark = succeeded and id or id .. ' ' .. args.outcome .. ' ' .. last -- of 
 local before = redis.call('ZSCORE', k.unique, mark) and true or ran()
 if before == 'foreign' then return 'foreign' end
 -- guard:relay-once P1 a tick of the job that is followed leads to one run
-if before then -- word that is told again and again is remembered for as long as that
+if before then -- an event that is delivered repeatedly is remembered on
   redis.call('ZADD', k.unique, int(ms + args.remember), mark)
   return 'relayed'
 end
 if may_run and nobody then return 'unheld' end
 if may_run then
   if redis.call('ZCARD', k.pending) >= args.most then return 'full' end
-  local at, attempt = int(math.min(ms, args.known)), again(e, tonumber(tick))
+  local at, attempt = int(math.min(ms, args.known)), reattempt(e, tonumber(tick))
   if attempt ~= '1' then id = id .. '-' .. attempt end -- an id is granted once
   redis.call('HSET', k.waiting, id, pending_text({job = job, tick = tick, shard = '0', shards = '1', attempt = attempt,
     prev = '', next = '', trigger = 'after', request = '', at = at, holds = '', of = '', param = '', payload = ''}))
@@ -83,7 +82,7 @@ else
   local nxt, followed = args.next or '', redis.call('HEXISTS', k.followers, job) == 1
   if followed and redis.call('ZCARD', k.outbox) >= OUTBOX_MAX then return 'full' end
   if not pass(k.history, k.kept, e, '', tick, last, num, nxt, how, why, note, ms, args.keep, args.keep_for) then return 'foreign' end
-  if followed then tell(k.outbox, job, '', nxt, tick, last, num, how, ms) end
+  if followed then notify(k.outbox, job, '', nxt, tick, last, num, how, ms) end
   redis.call('HSET', k.jobs, job, entry_text(e))
 end
 redis.call('ZADD', k.unique, int(ms + args.remember), mark)

@@ -38,7 +38,7 @@ local function payload()
 end
 
 if request == '' then
-  local bound = pair(e.again) or 0
+  local bound = pair(e.reattempt) or 0
   local ahead = e.cursor ~= '' and tonumber(tick) >= tonumber(e.cursor) and tonumber(tick) < bound
   -- guard:rerun-waits P1 attempts of a tick come one after another
   if ahead or any(k.runs, run_of, job, same) or any(k.waiting, pending_of, job, same) then return 'going' end

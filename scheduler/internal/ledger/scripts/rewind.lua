@@ -2,7 +2,7 @@
 -- will be claimed once more, as a later attempt than any that is recorded.
 -- keys: jobs due kept runs waiting history gate
 -- Arguments: rewindArgs in operate.go.
--- Returns {'clock', redis ms}, {'closed', 'state|move|words'}, or one word: rewound, moved (something else is stored), held (a run is in flight,
+-- Returns {'clock', redis ms}, {'closed', 'state|move|words'}, or one word: rewound, stale (something else is stored), held (a run is in flight,
 -- or an attempt of a tick waits), trimmed (the history does not reach back so far), forward (the cursor stands before it), unknown, foreign.
 -- needs: lib/args lib/gate lib/windows lib/history lib/waiting codec/entry codec/run codec/pending
 local job, from, to = args.job, args.from or '', args.to
@@ -14,8 +14,8 @@ local text = redis.call('HGET', k.jobs, job)
 if not text then return {'unknown'} end
 local e = entry_of(text)
 if not e then return {'foreign'} end
-if e.digest ~= args.digest or e.cursor ~= from then return {'moved'} end
--- What is going, or waits, may yet need the number of a next attempt.
+if e.digest ~= args.digest or e.cursor ~= from then return {'stale'} end
+-- A run in flight or pending may still need the number of a next attempt.
 if e.open ~= '' or any(k.runs, run_of, job, function() return true end)
   or any(k.waiting, pending_of, job, function(p) return p.request == '' end) then return {'held'} end
 local rows = redis.pcall('LRANGE', k.history, 0, -1)
@@ -38,13 +38,13 @@ if not append(k.history, k.kept, range_text({prev = from, next = to, at = int(ms
   return {'foreign'}
 end
 local bound = tonumber(from) or (tonumber(e.last) or ms) + 1
-if e.again ~= '' then
-  local b, nth = pair(e.again)
+if e.reattempt ~= '' then
+  local b, nth = pair(e.reattempt)
   bound, attempt = math.max(bound, b), math.max(attempt, nth - 1)
 end
 shed(e, ms) -- a pause that has ended by itself
--- guard:rewind-attempt P1 a tick that is granted anew is a later attempt
-e.again = int(bound) .. ',' .. int(attempt + 1)
+-- guard:rewind-attempt P1 a tick that is granted again is a later attempt
+e.reattempt = int(bound) .. ',' .. int(attempt + 1)
 e.cursor, e.last, e.busy = to, int(tonumber(to) - 1), ''
 stretch(e, ms)
 redis.call('HSET', k.jobs, job, entry_text(e))

@@ -3,8 +3,8 @@
 -- keys: jobs runs leases pending waiting kept cancels outbox followers histories
 -- Returns {'server', id} and does nothing when the caller knows another server, else one text, a word for each item, parted by commas:
 --   settled  recorded now, or already recorded by this same report
---   lost     somebody else ended the run before, and the report is kept beside that outcome; or was granted it since
---   unknown  nobody knows this run (any more)
+--   lost     another node ended the run before, and the report is kept in that row; or was granted it since
+--   unknown  no such run (any more)
 --   foreign  a record that this version does not understand
 -- needs: lib/base
 -- ARGV, written by gen from verbs.go:
@@ -52,31 +52,31 @@ for i = 1, n do
   a = a + (ARGV[a] == '' and PLAIN or OTHER)
 end
 local raw, held = redis.call('HMGET', k.jobs, unpack(names)), redis.call('HMGET', k.runs, unpack(ids))
-local beside = redis.call('EXISTS', k.followers, k.cancels) > 0
-local followed = beside and redis.call('HMGET', k.followers, unpack(names)) or {}
+local watched = redis.call('EXISTS', k.followers, k.cancels) > 0
+local followed = watched and redis.call('HMGET', k.followers, unpack(names)) or {}
 
 -- Whether a report is of another grant than the one that a token was given to.
 local function other_grant(token, its)
-  -- guard:settle-mine P2 a run is ended by whoever holds its token
+  -- guard:settle-mine P2 a run is ended by the node that holds its token
   if token ~= '' and token ~= its then return true end
   return false
 end
 
 -- Stores what has changed, and then takes away the runs that have ended.
-local function store(saved, gone)
+local function store(saved, ended_ids)
   redis.call('HSET', k.jobs, unpack(saved))
   -- guard:first-outcome P2 a run that has ended cannot end another way
-  redis.call('HDEL', k.runs, unpack(gone))
-  redis.call('ZREM', k.leases, unpack(gone))
+  redis.call('HDEL', k.runs, unpack(ended_ids))
+  redis.call('ZREM', k.leases, unpack(ended_ids))
 end
 
 -- needs: settle/plain
 
--- The other path knows everything.
+-- The slow path handles every item that is left.
 -- needs: lib/rows lib/finish codec/run
 if twice then raw, held = redis.call('HMGET', k.jobs, unpack(names)), redis.call('HMGET', k.runs, unpack(ids)) end
 local entries, ended_now = {}, {}
-saved, gone = {}, {}
+saved, ended_ids = {}, {}
 
 -- The report that stands at a place.
 local function report(a)
@@ -110,15 +110,15 @@ for _, i in ipairs(left) do
     out[i] = 'foreign'
   else
     ended_now[id] = true
-    gone[#gone + 1] = id
+    ended_ids[#ended_ids + 1] = id
     out[i] = 'settled'
   end
 end
-if #gone > 0 then
+if #ended_ids > 0 then
   local jobs = {}
   for job in pairs(entries) do jobs[#jobs + 1] = job end
   table.sort(jobs)
   for _, job in ipairs(jobs) do saved[#saved + 1], saved[#saved + 2] = job, entry_text(entries[job]) end
-  store(saved, gone)
+  store(saved, ended_ids)
 end
 return concat(out, ',')

@@ -1,4 +1,4 @@
--- Reads what is overdue in a partition, or waits for somebody. It writes nothing.
+-- Reads what is overdue or pending in a partition. It writes nothing.
 -- keys: due leases runs pending waiting cancels outbox followers
 -- Returns {job, cursor, ...}, {lapsed run, ...}, their records, {pending run, ...}, their records, {run, who wants it cancelled, ...},
 -- the rows, the newest rows, {job that is followed, its followers, ...} of all rows

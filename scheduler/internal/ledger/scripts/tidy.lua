@@ -1,4 +1,4 @@
--- Takes away what the caller found to be of no use any more: announcements that nobody renewed, chunks that no announcement
+-- Deletes what the caller found to be of no use any more: announcements that no node renewed, chunks that no announcement
 -- names, and definitions that neither a chunk nor an entry names. Does nothing when a chunk was announced since.
 -- keys: chunks announced defs jobs gate
 -- Arguments: tidyArgs in tidy.go.

@@ -3,7 +3,7 @@
 -- keys: jobs runs pending waiting unique history gate
 -- Arguments: triggerArgs in trigger.go, and as bytes the payload.
 -- Returns 'closed|state|move|words', or one word: queued (also when repeated), unknown (no such job), full, large (the payload,
--- while so many runs are due), crowded (too many remembered ids), foreign.
+-- while so many runs are due), 'unique full' (too many remembered ids), foreign.
 -- needs: lib/args lib/base lib/gate lib/rows lib/waiting codec/entry codec/pending
 local job, id = args.job, args.run
 local shut = closed(k.gate)
@@ -18,7 +18,7 @@ if under_way(k.runs, k.waiting, {id, unpack(args.successors)}) or find_row(k.his
 if args.remember then
   redis.call('ZREMRANGEBYSCORE', k.unique, '-inf', int(ms))
   if redis.call('ZSCORE', k.unique, id) then return 'queued' end
-  if redis.call('ZCARD', k.unique) >= args.many then return 'crowded' end
+  if redis.call('ZCARD', k.unique) >= args.many then return 'unique full' end
 end
 if redis.call('ZCARD', k.pending) >= args.most then return 'full' end
 if #bytes > 1024 and redis.call('ZCOUNT', k.pending, '-inf', int(ms)) >= 256 then return 'large' end -- sweeps read all that is due

@@ -1,8 +1,7 @@
 -- Part of claim.lua: what holds a job.
 -- needs: codec/run codec/tick lib/windows lib/cancels
 
--- Whether the record of the run that holds the job is gone, of which scripts know nothing: somebody deleted it, or Redis dropped it.
--- Nobody could ever end that run.
+-- Whether the record of the run that holds the job is missing: no script deletes it, so a person or Redis did. Nothing can end that run.
 local function dangling(e)
   return redis.call('HEXISTS', k.runs, e.open) == 0 and redis.call('HEXISTS', k.waiting, e.open) == 0
 end
