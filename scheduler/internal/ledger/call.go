@@ -9,8 +9,8 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// call calls a script that is called rarely. args is a struct that lib/args.lua reads as JSON, and bytes are what goes beside it. The keys
-// are those of a tag and a job, see namedKeys.
+// call calls a script that is called rarely. args is a struct, which lib/args.lua reads as JSON;
+// bytes go beside it. The keys are those of a tag and a job, see namedKeys.
 func (s *script) call(ctx context.Context, client redis.Scripter, tag, job string, args any, bytes ...any) *redis.Cmd {
 	return s.Run(ctx, client, s.in(tag, job), append([]any{encoded(args)}, bytes...)...)
 }
@@ -40,7 +40,8 @@ type retained struct {
 
 func (l *Ledger) retained() retained { return retained{l.cfg.Keep, l.cfg.KeepFor.Milliseconds()} }
 
-// evaluate calls a script as redisconn.Script's Run does, without an allocation for each key and argument.
+// evaluate calls a script as redisconn.Script's Run does, without an allocation for each key and
+// argument.
 func evaluate(ctx context.Context, client redis.UniversalClient, s *script, keys, args []string) *redis.Cmd {
 	cmd := evaluation(ctx, "evalsha", s.Hash(), keys, args)
 	_ = client.Process(ctx, cmd) // the command has the error
@@ -58,7 +59,7 @@ func evaluation(ctx context.Context, name, script string, keys, args []string) *
 	return cmd
 }
 
-// appendPlaces appends strings by their places: a string itself would have to be copied to be an any.
+// appendPlaces appends pointers to strings: a string itself would be copied to become an any.
 func appendPlaces(all []any, list []string) []any {
 	for i := range list {
 		all = append(all, &list[i])
@@ -66,7 +67,7 @@ func appendPlaces(all []any, list []string) []any {
 	return all
 }
 
-// spelt is a number and how it is spelt, for lists in which the same one comes again and again.
+// spelt caches how a number is spelt, for lists that repeat it.
 type spelt struct {
 	n    int64
 	text string

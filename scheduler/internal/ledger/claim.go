@@ -153,10 +153,10 @@ type Answer struct {
 	Unconfirmed error
 }
 
-// Claim asks for a batch of runs, all of jobs in one partition and at most BatchMax, each job but for its shards at
-// most once. now is the caller's idea of Redis' time in ms. It returns one answer per claim, or
-// ErrClock, ErrServer, or an error wrapping locking.ErrUnreachable after which the outcome is unknown: ask
-// again with the same claims.
+// Claim asks for a batch of runs of jobs in one partition, at most BatchMax, each job but for its
+// shards once. now is the caller's idea of Redis' time, ms. It returns one answer per claim, or
+// ErrClock, ErrServer, or an error wrapping locking.ErrUnreachable: then the outcome is unknown,
+// and the caller repeats the same claims.
 func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim) ([]Answer, error) {
 	k := l.keys[l.Partition(batch[0].Job)]
 	ks := claimScript.each(k.tag, len(batch), func(i int) string { return batch[i].Job })

@@ -43,16 +43,16 @@ type Defined struct {
 	Stored bool
 }
 
-// Define registers definitions, all of jobs in one partition and at most BatchMax. A new job
-// gets an entry that starts at Cursor; another definition than the stored one replaces it only
-// by compare-and-set (WasDigest, WasCursor), and its first tick must lie after now and after
-// every instant accounted for. It returns one answer each, or ErrClock, or ErrClosed.
+// Define registers definitions of jobs in one partition, at most BatchMax, and returns one answer
+// each. A new job gets an entry that starts at Cursor. A stored definition is replaced by compare-
+// and-set (WasDigest, WasCursor); the first tick of the new one must lie after now and after every
+// instant accounted for. Define returns ErrClock or ErrClosed.
 func (l *Ledger) Define(ctx context.Context, now int64, batch []Definition) ([]Defined, error) {
 	return l.define(ctx, now, "", batch)
 }
 
-// Switch is Define for a promotion: it also creates jobs that the active generation does not have. What comes after
-// another promotion with a higher epoch is answered standby.
+// Switch is Define for a promotion: it also creates jobs that the active generation does not have.
+// After a later promotion with a higher epoch, the answer is standby.
 func (l *Ledger) Switch(ctx context.Context, now, epoch int64, batch []Definition) ([]Defined, error) {
 	return l.define(ctx, now, ms(epoch), batch)
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// relayedFor is how long a job remembers what it was told: much longer than an event stays in an
-// outbox that somebody empties.
+// relayedFor is how long a job remembers a delivered event: much longer than an event stays in the
+// outbox of a living cluster.
 const relayedFor = 10 * time.Minute
 
-// Event is what became of a tick, or of ticks in a row, of a job that others follow. It stays in the
-// outbox of the job's partition until every follower has been told.
+// Event says how a tick, or several ticks in a row, of an upstream job ended. It stays in the
+// outbox of the job's partition until it is delivered to every follower.
 type Event struct {
 	Upstream    string
 	Prev, Next  int64 // the step of the upstream's cursor; 0 for none
@@ -28,11 +28,12 @@ type Event struct {
 	Outcome     jobs.Outcome
 	At          int64 // when it was known, ms
 	Followers   []string
-	// Holders are the digests of the definitions of the follower that is told which somebody alive holds; nil says nothing
-	// of that. If none is the stored one, nobody can run it, and Relay answers RelayUnheld to a success.
+	// Holders are the digests of the follower's definitions that living nodes hold; nil is unknown.
+	// If the stored definition is not among them, no node can run the follower, and Relay answers a
+	// success with RelayUnheld.
 	Holders []string
-	// Unheld says that a success has waited for long enough: if nobody can run the follower, it is recorded as a tick that
-	// it missed. Without Holders nobody can.
+	// Unheld says that a success has waited long enough: a follower that no node can run is
+	// recorded as missed. Without Holders no node can.
 	Unheld bool
 	record string
 }
@@ -60,12 +61,12 @@ type followArgs struct {
 	Epoch    string `json:"epoch"` // of the promotion that this is part of, "" for a node's own registration
 }
 
-// Follow notes that a job follows another: what becomes of the other's ticks is told from then on.
+// Follow adds a follower to a job: from then on the job's ends leave events for it.
 func (l *Ledger) Follow(ctx context.Context, upstream, job string) error {
 	return l.follow(ctx, followArgs{upstream, job, true, ""})
 }
 
-// Unfollow ends that.
+// Unfollow removes a follower.
 func (l *Ledger) Unfollow(ctx context.Context, upstream, job string) error {
 	return l.follow(ctx, followArgs{upstream, job, false, ""})
 }
@@ -111,8 +112,8 @@ type relayArgs struct {
 	Unheld   bool         `json:"unheld"`           // as in Event
 }
 
-// Relay tells one follower of an event: a success becomes a pending run with the same tick, once;
-// anything else is recorded as skipped(upstream). It may be repeated.
+// Relay delivers an event to one follower: a success becomes a pending run with the same tick,
+// once; any other outcome is recorded as skipped(upstream). Relay may be repeated.
 func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Status, error) {
 	args := relayArgs{
 		retained: l.retained(), Job: job, Upstream: e.Upstream, Run: e.run(job), Next: e.Next, Tick: e.Tick, Last: e.Until, Count: e.Count,
@@ -133,8 +134,8 @@ type relayedArgs struct {
 	Event  string `json:"event"`
 }
 
-// Relayed takes an event out of the outbox, when all followers were told. It returns ErrServer, and the event stays, when the
-// server is another one than At says.
+// Relayed removes an event from the outbox after its delivery to all followers. It returns
+// ErrServer, and the event stays, when the server is another one than At says.
 func (l *Ledger) Relayed(ctx context.Context, e Event) error {
 	word, err := relayedScript.call(ctx, l.client, l.tag(e.Upstream), "", relayedArgs{l.known, e.record}).Text()
 	if err == nil && word == "server" {
@@ -143,8 +144,8 @@ func (l *Ledger) Relayed(ctx context.Context, e Event) error {
 	return redisconn.Classify("empty the outbox", err)
 }
 
-// Kept reads what is kept beside a run's row: its output's last bytes, and the payload of a run by
-// hand. Both leave with the row.
+// Kept reads the output and the payload that are kept with a run's row: the last bytes of the
+// output, and the payload of a run by hand.
 func (l *Ledger) Kept(ctx context.Context, job, run string) (output, payload []byte, err error) {
 	got, err := l.client.HMGet(ctx, l.keys[l.Partition(job)].kept, run, "p:"+run).Result()
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 )
 
 // Renew keeps leases alive, for a locking.Keeper: a renewal's Name is the job, its Owner the run
-// id. One script call for each partition and each BatchMax runs in it, all in one round trip, on a Cluster one for each
-// master. It returns no answers and an error when no call was answered, and ErrServer beside the answers when some masters
-// are other servers than At said.
+// id. There is one script call for each partition and BatchMax runs, in one round trip to each
+// master. Renew returns an error without answers when no call was answered, and ErrServer with the
+// answers when some masters are other servers than At said.
 func (l *Ledger) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
 	return l.RenewAt(ctx, batch, func(int) string { return l.known })
 }
 
-// RenewAt is Renew for who knows a server for each partition.
+// RenewAt is Renew with a known server for each partition.
 func (l *Ledger) RenewAt(ctx context.Context, batch []locking.Renewal, known func(part int) string) ([]locking.RenewAnswer, error) {
 	byPart := l.byPartition(len(batch), func(i int) string { return batch[i].Name })
 	calls := make(map[int][]*renewal)
@@ -101,8 +101,8 @@ func (r *renewal) queue(ctx context.Context, pipe redis.Pipeliner, add queueFunc
 	r.cmd = add(ctx, pipe, renewScript.in(r.tag, ""), appendPlaces(make([]any, 0, len(args)), args)...)
 }
 
-// read fills in the answers; a run that is not answered, or whose record this version does not
-// understand, stays Unknown and is asked for again until its deadline.
+// read fills in the answers. A run without an answer, or with an unreadable record, stays Unknown
+// and is renewed again until its deadline.
 func (r *renewal) read(answers []locking.RenewAnswer) error {
 	out, err := wordsOf("renew", len(r.places), r.cmd)
 	if err != nil {
@@ -131,9 +131,9 @@ func (l *Ledger) byPartition(n int, job func(int) string) [][]int {
 	return groups
 }
 
-// Reap settles, as abandoned, lapsed leases as they were seen by Look; all of one partition, at
-// most BatchMax. The caller vouches that it has seen the clock of the server of this id run
-// steadily for each lease's ttl. It returns Reaped, Alive, Gone or Strange for each, or ErrClock.
+// Reap settles lapsed leases, as Scan found them, as abandoned; all of one partition, at most
+// BatchMax. The caller has seen the clock of this server run steadily for each lease's ttl. Reap
+// returns Reaped, Alive, Gone or Strange for each, or ErrClock.
 func (l *Ledger) Reap(ctx context.Context, now int64, server string, seen []Lease) ([]Status, error) {
 	head := reapArgs{now: now, skew: l.cfg.MaxSkew, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, server: server}
 	args := head.appendTo(make([]string, 0, reapArgsSize+reapItemSize*len(seen)))
@@ -157,8 +157,9 @@ type Return struct {
 	Token    locking.Token // of the grant; 0 for whichever it was
 }
 
-// Unclaim hands runs back whose function was never called; all of one partition, at most
-// BatchMax. Each is pending again as its Successor, by which it is found when somebody asks for it. Unclaim returns Returned, Lost or Strange for each and may be repeated.
+// Unclaim hands back runs whose function was never called, all of one partition, at most BatchMax.
+// Each is pending again as its Successor. Unclaim returns Returned, Lost or Strange for each and
+// may be repeated.
 func (l *Ledger) Unclaim(ctx context.Context, batch []Return) ([]Status, error) {
 	head := unclaimArgs{keep: l.cfg.Keep, keepFor: l.cfg.KeepFor}
 	args := head.appendTo(make([]string, 0, unclaimArgsSize+unclaimItemSize*len(batch)))

@@ -27,7 +27,7 @@ func (l *Ledger) bounded(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, whoTimeout)
 }
 
-// Nobody is the id of no server: scripts refuse who knows it. It stands for a master that has not answered yet.
+// Nobody is the id of a master that has not answered yet: scripts refuse a caller that knows it.
 const Nobody = "?"
 
 // replica is the id of a server that is no master.

@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// Reservation is what a move tells the Redis that it goes to.
+// Reservation is a move's request for a namespace in the target Redis.
 type Reservation struct {
 	Config // Namespace, Partitions and Generation of the namespace to be
 	ID     string
@@ -31,9 +31,9 @@ type reserveArgs struct {
 	Back       string `json:"back"`
 }
 
-// Reserve makes the control record of a namespace that a move is going to fill, or that it never shall. It may be repeated.
-// It returns ErrRefused when a namespace is there that is none of this move's, and none that it may replace: one that a move
-// was undone in, or that has moved to where this one comes from.
+// Reserve writes the control record of a namespace that a move is going to fill, or that no move
+// ever may. It may be repeated. It returns ErrRefused when another namespace is there, unless a
+// move to there was undone, or the namespace has moved to where this one comes from.
 func Reserve(ctx context.Context, client redis.UniversalClient, r Reservation) error {
 	state := MoveFilling
 	if r.Burn {
@@ -80,8 +80,9 @@ type Step struct {
 // carried out from then on.
 const MoveUndone = "undone"
 
-// Advance carries out a step, if what is noted is what it may follow, and waits for replicas as SetGate does; it may be repeated. It returns the number of copies
-// that were begun, ErrRefused when the step does not fit, and locking.ErrUnreachable when replicas lag behind.
+// Advance carries out a step that the noted state allows, and waits for replicas as SetGate does;
+// it may be repeated. It returns the number of copies that were begun, ErrRefused for a step that
+// does not fit, and locking.ErrUnreachable when replicas lag behind.
 func (l *Ledger) Advance(ctx context.Context, s Step) (copies int64, err error) {
 	s.Peer = plain(s.Peer)
 	op := fmt.Sprintf("note %s in the control record of %s at %s", s.State, l.cfg.Namespace, redisconn.Addr(l.client))

@@ -39,9 +39,9 @@ type GateStep struct {
 	Copy int64 `json:"copy,string,omitempty"`
 }
 
-// SetGate carries a step out at one partition, and waits until every replica that the partition's server has now has it: at
-// most 2 s. It may be repeated. It returns ErrRefused when the gate is in a state that the
-// step may not follow, and locking.ErrUnreachable when replicas lag behind.
+// SetGate carries out a step at one partition, and waits at most 2 s until every replica of the
+// partition's server has it. It may be repeated. It returns ErrRefused for a gate in another state,
+// and locking.ErrUnreachable when replicas lag behind.
 func (l *Ledger) SetGate(ctx context.Context, partition int, s GateStep) error {
 	s.Words = plain(s.Words)
 	op := fmt.Sprintf("set the gate of partition %d at %s to %s", partition, redisconn.Addr(l.client), s.State)

@@ -140,5 +140,5 @@ var (
 	drainsScript  = ship("drains")
 )
 
-// Scripts are the ledger's scripts, for whoever watches what goes over the wire.
+// Scripts are the ledger's scripts, for tests and tools that watch the wire.
 func Scripts() []*redisconn.Script { return scripts }

@@ -15,7 +15,7 @@ import (
 // AnnouncedFor is how long a definition stays that no node holds and that is not current.
 const AnnouncedFor = 30 * 24 * time.Hour
 
-// useless is what Tidy takes away of a partition.
+// useless is what Tidy deletes in a partition.
 type useless struct {
 	Announcements []string `json:"announcements,omitempty"`
 	Chunks        []string `json:"chunks,omitempty"` // digests
@@ -29,9 +29,10 @@ type tidyArgs struct {
 	Old     int64  `json:"old"`     // an announcement is old that was renewed up to then, ms
 }
 
-// Tidy takes away what is of no use any more in a partition by Redis' time now (ms): announcements that nobody renewed for
-// AnnouncedFor, chunks that none names then, and definitions that neither a chunk nor an entry names. It reads in pages and
-// writes in batches, and leaves the rest for the next time when nodes announce something meanwhile.
+// Tidy deletes what is of no use any more in a partition by Redis' time now, ms: announcements that
+// were not renewed for AnnouncedFor, chunks without an announcement, and definitions that neither a
+// chunk nor an entry names. It reads in pages and writes in batches. When nodes announce something
+// meanwhile, it leaves the rest for the next time.
 func (l *Ledger) Tidy(ctx context.Context, part int, now int64) error {
 	old := now - AnnouncedFor.Milliseconds()
 	changes, gone, err := l.useless(ctx, part, old)
@@ -47,7 +48,7 @@ func (l *Ledger) Tidy(ctx context.Context, part int, now int64) error {
 	return nil
 }
 
-// batches cuts it into calls: chunks leave with the last of the announcements, and definitions when all of those have left.
+// batches cuts the deletions into calls: announcements first, then chunks, then definitions.
 func (u useless) batches() func(yield func(useless) bool) {
 	return func(yield func(useless) bool) {
 		for some := range slices.Chunk(u.Announcements, BatchMax) {
@@ -68,7 +69,8 @@ func (u useless) batches() func(yield func(useless) bool) {
 	}
 }
 
-// useless looks what is of no use: first how often anything was announced anew, by which the script sees that it still holds.
+// useless finds what Tidy deletes. It reads the number of changes first, by which the script sees
+// later announcements.
 func (l *Ledger) useless(ctx context.Context, part int, old int64) (changes string, u useless, err error) {
 	k := l.keys[part]
 	chunks, err := l.client.HKeys(ctx, k.chunks).Result()
@@ -108,7 +110,7 @@ func (l *Ledger) useless(ctx context.Context, part int, old int64) (changes stri
 	return changes, u, err
 }
 
-// eachEntry reads the entries of a partition in pages; those that cannot be read are left out.
+// eachEntry reads the entries of a partition in pages. Unreadable entries are left out.
 func (l *Ledger) eachEntry(ctx context.Context, part int, f func(Entry)) error {
 	for cursor := uint64(0); ; {
 		page, next, err := l.client.HScan(ctx, l.keys[part].jobs, cursor, "*", keyPage).Result()

@@ -14,7 +14,7 @@ const PayloadMax = 64 << 10
 // uniqueMax bounds the unique keys that one partition remembers.
 const uniqueMax = 100_000
 
-// Trigger says how a run by hand is to be made.
+// Trigger describes a run by hand.
 type Trigger struct {
 	// Run is the run's id, made by the caller: a repeated request is the same run, as long as the
 	// job's history still has its row.
@@ -23,8 +23,8 @@ type Trigger struct {
 	Payload []byte
 	// At is when to run, ms; 0 is now.
 	At int64
-	// Unique names the run in place of Run, within its job: whoever asks with the same key again, until
-	// the history's KeepFor after its time is over, is answered with the first one's run.
+	// Unique names the run in place of Run, within its job: a request with the same key returns the
+	// first one's run until the history's KeepFor after its time.
 	Unique string
 }
 
@@ -43,9 +43,9 @@ type triggerArgs struct {
 	Many       int      `json:"many"`                // remembered ids in a partition
 }
 
-// Trigger puts one run of a job into pending and returns its id. The schedule stays where it is.
-// It returns ErrUnknownJob, or ErrRefused for a payload over PayloadMax, for one over 1 KiB while 256 runs of the partition are
-// due and wait, and when the partition holds too many pending runs.
+// Trigger puts one run of a job into pending and returns its id; the cursor stays. It returns
+// ErrUnknownJob, or ErrRefused for a payload over PayloadMax, for one over 1 KiB while 256 runs of
+// the partition are due, and for too many pending runs.
 func (l *Ledger) Trigger(ctx context.Context, job string, t Trigger) (string, error) {
 	if len(t.Payload) > PayloadMax {
 		return "", fmt.Errorf("%w: payload of %d bytes; at most %d, so store it elsewhere and pass its address", ErrRefused, len(t.Payload), PayloadMax)
@@ -65,7 +65,7 @@ func (l *Ledger) Trigger(ctx context.Context, job string, t Trigger) (string, er
 	return args.Run, nil
 }
 
-// refusal is the error for a word by which a script refuses what an operator asks of a job.
+// refusal is the error for a script's answer that refuses an operator's request.
 func (l *Ledger) refusal(op, job, word string) error {
 	if shut, ok := strings.CutPrefix(word, "closed|"); ok {
 		return fmt.Errorf("%s: %w", op, closedBy(shut))
