@@ -22,11 +22,11 @@ import (
 //	{ns:p}:kept            hash   run id -> its output; "p:" and run id -> its payload; both leave with the row
 //	{ns:p}:cancels         hash   run id -> who wants it ended, and why
 //	{ns:p}:pauses          hash   job -> who paused it, and why
-//	{ns:p}:unique          zset   run id by when it may be asked for anew, ms
+//	{ns:p}:unique          zset   run id by when the same request is a new run, ms
 //	{ns:p}:followers       hash   job -> names of the jobs that follow it
 //	{ns:p}:outbox          zset   what became of ticks of jobs that are followed, by when, ms
-//	{ns:p}:anew            hash   job and digest -> whether the job was made anew, and the cursor that nodes told of it; for a minute
-//	{ns:p}:chunks          hash   digest -> which definitions of some jobs nodes hold; changes -> how often anything was announced anew
+//	{ns:p}:anew            hash   job and digest -> whether the job was created lately, and the cursor that nodes reported; for a minute
+//	{ns:p}:chunks          hash   digest -> which definitions of some jobs nodes hold; changes -> how often an announcement changed anything
 //	{ns:p}:announced       zset   chunk, generation and revision of who holds it, by when that was last said, ms
 //	{ns:p}:confirm         string nothing; written so that replicas have something to confirm, or to see whether writes are taken, for a second
 //	{ns:p}:gate            string which generation makes new jobs, and whether a move has closed the partition
