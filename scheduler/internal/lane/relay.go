@@ -67,7 +67,7 @@ func (r *relay) tell(ctx context.Context, asks *round, e ledger.Event, now int64
 			continue
 		}
 		switch word := r.word(ctx, asks, e, job, now); word {
-		case ledger.RelayDone, ledger.RelayStranger:
+		case ledger.RelayDone, ledger.RelayUnrelated:
 			answered[job] = server
 			mine = mine || word == ledger.RelayDone && r.l.Jobs.Named(job) != nil
 			continue
