@@ -2,8 +2,7 @@
 // machines, and checks from a file that the jobs write whether the promises held.
 //
 //	go run ./cmd/torture [-scenario all|plain|kill|freeze|skew|outage|churn|control|failover|zombie|flip|shard|hang|masters|deploy|promote|move|broken]
-//	                     [-seconds 60] [-nodes 3] [-jobs 20] [-keep] [-short] [-race] [-without] [-confirm]
-//	go run ./cmd/torture -ignore revision|generation|late|seal
+//	                     [-seconds 60] [-nodes 3] [-jobs 20] [-keep] [-short] [-race] [-confirm]
 //
 // # The sink
 //
@@ -53,14 +52,6 @@
 // is the one thing that can make a tick run twice. So ticks around the fault may run twice, or have no record; they are
 // counted and noted. All others are held to the usual rules, and the tokens of a job must grow always.
 // -confirm sets redis.confirm: replicas in failover and zombie, so that nothing begins which only the master has.
-//
-// # Without a guard
-//
-// -without and -ignore build nodes without guards that are marked in the source (without.go, and see cmd/mutants). -without
-// takes out that nodes tell a new master what they run: the difference in the figures is what that prevents. -ignore holds
-// only if what it takes out is found out: that a definition gives way to newer ones (revision, in deploy), that a tick that
-// is late is anybody's (late, in kill), that each generation has definitions of its own (generation, in promote), or that
-// what has moved is sealed (seal, in move, for the node that comes too late).
 //
 // At the end of each scenario, every node that lives gets SIGTERM and must exit 0 within its drain time.
 //

@@ -95,7 +95,7 @@ func (sc scenario) perform(ctx context.Context, r *rehearsal, dir, binary string
 	if prepare == nil {
 		prepare = usual
 	}
-	s := &stage{settings: prepare(r), dir: dir, binary: binary, lacking: r.lacking, lacks: r.lacks}
+	s := &stage{settings: prepare(r), dir: dir, binary: binary}
 	s.say = func(format string, args ...any) { say("%-7s %s", sc.name, fmt.Sprintf(format, args...)) }
 	s.drain = 10 * time.Second
 	s.say("%d jobs, ttl %s", len(s.jobs), s.ttl)

@@ -28,9 +28,6 @@ type stage struct {
 	settings
 	dir    string
 	binary string
-	// lacking is the program without a guard, lacks; "": all nodes have all.
-	lacking string
-	lacks   lack
 
 	say func(format string, args ...any)
 
@@ -92,11 +89,7 @@ func (s *stage) start(name string, more ...string) *node {
 	if s.begun.IsZero() {
 		s.begun = time.Now()
 	}
-	binary := s.binary
-	if s.lacking != "" && (s.lacks.only == "" || s.lacks.only == name) {
-		binary = s.lacking
-	}
-	n, err := startNode(binary, s.dir, name, s.redisFlags(more)...)
+	n, err := startNode(s.binary, s.dir, name, s.redisFlags(more)...)
 	s.check(err)
 	s.nodes = append(s.nodes, n)
 	return n

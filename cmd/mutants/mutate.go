@@ -1,4 +1,4 @@
-package guard
+package main
 
 import (
 	"bytes"
@@ -13,15 +13,15 @@ import (
 	luaparse "github.com/yuin/gopher-lua/parse"
 )
 
-// Mutate returns the file's text without the guard. Lines keep their numbers.
-func (m Mark) Mutate(src []byte) ([]byte, error) {
+// mutate returns the file's text without the guard. Lines keep their numbers.
+func (m mark) mutate(src []byte) ([]byte, error) {
 	without := withoutGo
 	if filepath.Ext(m.File) == ".lua" {
 		without = withoutLua
 	}
 	changed, err := without(m.File, src, m.Line+1)
 	if err != nil {
-		return nil, fmt.Errorf("%s: guard %s: %w", m.Place(), m.Name, err)
+		return nil, fmt.Errorf("%s: guard %s: %w", m.place(), m.Name, err)
 	}
 	return changed, nil
 }

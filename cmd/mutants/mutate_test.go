@@ -1,4 +1,4 @@
-package guard
+package main
 
 import (
 	"strings"
@@ -31,7 +31,7 @@ func TestMutate(t *testing.T) {
 			if err != nil || len(marks) != 1 {
 				t.Fatalf("marks %v, %v", marks, err)
 			}
-			got, err := marks[0].Mutate([]byte(c.src))
+			got, err := marks[0].mutate([]byte(c.src))
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Fatalf("want an error that says %q, got %v\n%s", c.err, err, got)

@@ -1,5 +1,4 @@
-// Package guard finds the marked guards of the module, and removes them from its source. See cmd/mutants for what a mark is.
-package guard
+package main
 
 import (
 	"fmt"
@@ -13,22 +12,22 @@ import (
 	"strings"
 )
 
-// Promises are the promises that marks may name. Each needs a guard.
-var Promises = []string{"P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8"}
+// promises are the promises that marks may name. Each needs a guard.
+var promises = []string{"P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8"}
 
-// Mark is a directive that names a guard: the if or the statement on the line after it.
-type Mark struct {
+// mark is a directive that names a guard: the if or the statement on the line after it.
+type mark struct {
 	Name, Promise, Reason string
 	File                  string // from the module's root, with slashes
 	Line                  int    // of the directive
 }
 
-// Place is the file and the line of the guard.
-func (m Mark) Place() string { return fmt.Sprintf("%s:%d", m.File, m.Line+1) }
+// place is the file and the line of the guard.
+func (m mark) place() string { return fmt.Sprintf("%s:%d", m.File, m.Line+1) }
 
-// Find returns the marks in all Go files and Lua scripts below root, tests excepted, by file and line.
-func Find(root string) ([]Mark, error) {
-	var all []Mark
+// findMarks returns the marks in all Go files and Lua scripts below root, tests excepted, by file and line.
+func findMarks(root string) ([]mark, error) {
+	var all []mark
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -59,7 +58,7 @@ func Find(root string) ([]Mark, error) {
 }
 
 // marksIn returns the marks in one file.
-func marksIn(file string, src []byte) ([]Mark, error) {
+func marksIn(file string, src []byte) ([]mark, error) {
 	if !strings.Contains(string(src), "guard:") {
 		return nil, nil
 	}
@@ -71,7 +70,7 @@ func marksIn(file string, src []byte) ([]Mark, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []Mark
+	var all []mark
 	for _, c := range lines {
 		text, found := strings.CutPrefix(c.text, prefix)
 		if !found {
@@ -90,18 +89,18 @@ func marksIn(file string, src []byte) ([]Mark, error) {
 var nameOf = regexp.MustCompile(`^[a-z0-9]+([-_][a-z0-9]+)*$`)
 
 // parseMark reads what follows the colon of a directive.
-func parseMark(text string) (Mark, error) {
+func parseMark(text string) (mark, error) {
 	name, rest, _ := strings.Cut(text, " ")
 	promise, reason, _ := strings.Cut(rest, " ")
 	switch {
 	case !nameOf.MatchString(name):
-		return Mark{}, fmt.Errorf("guard %q: a name is made of lower-case letters, digits, - and _", name)
-	case !slices.Contains(Promises, promise):
-		return Mark{}, fmt.Errorf("guard %s: %q is no promise; write one of %s after the name", name, promise, strings.Join(Promises, " "))
+		return mark{}, fmt.Errorf("guard %q: a name is made of lower-case letters, digits, - and _", name)
+	case !slices.Contains(promises, promise):
+		return mark{}, fmt.Errorf("guard %s: %q is no promise; write one of %s after the name", name, promise, strings.Join(promises, " "))
 	case strings.TrimSpace(reason) == "":
-		return Mark{}, fmt.Errorf("guard %s: say in plain words what it keeps, after the promise", name)
+		return mark{}, fmt.Errorf("guard %s: say in plain words what it keeps, after the promise", name)
 	}
-	return Mark{Name: name, Promise: promise, Reason: reason}, nil
+	return mark{Name: name, Promise: promise, Reason: reason}, nil
 }
 
 // comment is a comment of one line.
