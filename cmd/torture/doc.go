@@ -43,8 +43,7 @@
 //	promote  two generations: promote, promote back, promote with SIGKILL to the command half way; then a retired node returns
 //	move     from one server to a Cluster of another number of partitions, with SIGKILL to the command amid each step;
 //	         a frozen node wakes up after that, and one is started that knows only the old address
-//	broken   each node in a namespace of its own. The judge must find every double run, and one planted fault of each
-//	         other kind
+//	broken   each node in a namespace of its own. The judge must find every double run
 //
 // failover, zombie, flip, shard, hang, masters and move are left out of all with -short.
 //
