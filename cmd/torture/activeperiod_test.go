@@ -9,8 +9,8 @@ import (
 	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
-func TestUsurped(t *testing.T) {
-	reigns := []activePeriod{{"old", window{second(0), second(5).Add(300 * time.Millisecond)}}, {"new", window{second(5), second(9)}}}
+func TestRanInactive(t *testing.T) {
+	periods := []activePeriod{{"old", window{second(0), second(5).Add(300 * time.Millisecond)}}, {"new", window{second(5), second(9)}}}
 	started := map[string]time.Time{"early": second(5).Add(400 * time.Millisecond), "late": second(7)}
 	for _, tt := range []struct {
 		name  string
@@ -27,7 +27,7 @@ func TestUsurped(t *testing.T) {
 		{"after all", line{label: "new", tick: second(10), at: second(10), run: "x"}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			wrong, inFlight := usurped([]line{tt.line}, started, reigns)
+			wrong, inFlight := ranInactive([]line{tt.line}, started, periods)
 			if (len(wrong) == 1) != tt.wrong {
 				t.Errorf("%v", wrong)
 			}
@@ -40,13 +40,13 @@ func TestUsurped(t *testing.T) {
 		return line{job: "plan", label: label, token: token, phase: judge.Start}
 	}
 	all := []job{{name: "plan"}}
-	if wrong := turns(all, []line{run(2, "new"), run(1, "old"), run(3, "new")}, reigns); len(wrong) > 0 {
+	if wrong := turns(all, []line{run(2, "new"), run(1, "old"), run(3, "new")}, periods); len(wrong) > 0 {
 		t.Errorf("one after the other: %v", wrong)
 	}
-	if wrong := turns(all, []line{run(1, "old"), run(2, "new"), run(3, "old"), run(4, "new")}, reigns); len(wrong) != 1 {
+	if wrong := turns(all, []line{run(1, "old"), run(2, "new"), run(3, "old"), run(4, "new")}, periods); len(wrong) != 1 {
 		t.Errorf("granted after the other generation's: %v", wrong)
 	}
-	if wrong := idle([]line{{label: "old", at: second(1)}}, reigns); len(wrong) != 1 {
+	if wrong := idle([]line{{label: "old", at: second(1)}}, periods); len(wrong) != 1 {
 		t.Errorf("a generation that ran nothing: %v", wrong)
 	}
 }

@@ -23,8 +23,10 @@ func brokenSettings(r *rehearsal) settings {
 // broken takes the guard away and checks the judge. Each node runs in a namespace of its own, as if none asked the ledger: every tick runs
 // once per node, and the judge must name each. What one of these nodes left is good by itself.
 func broken(ctx context.Context, r *rehearsal, s *stage) {
-	own := func(i int) []string { return []string{"--namespace", fmt.Sprintf("alone-%d", i+1)} }
-	s.startAll(ctx, r.nodes, own)
+	for i := range r.nodes {
+		s.start(fmt.Sprint("n", i+1), "--namespace", fmt.Sprint("alone-", i+1))
+	}
+	s.ready(ctx, s.nodes)
 	seconds := min(r.seconds, 10*time.Second)
 	if r.short {
 		seconds = 6 * time.Second

@@ -69,42 +69,30 @@ func (s *stage) disturbed() []judge.Disturbance {
 // writes are the lines of the sink for the judge. Commands have no guard that compares tokens: what one would have refused
 // is marked here, of runs that were recorded as abandoned only, so that a token that falls is seen.
 func writes(lines []line, abandoned map[string]bool) []judge.Write {
-	type fence struct {
-		job   string
-		shard int
-	}
-	top := map[fence]int64{}
+	top := map[string]int64{}
 	var all []judge.Write
 	for _, l := range lines {
-		f := fence{l.job, l.shard}
 		all = append(all, judge.Write{
-			No: l.no, At: l.at, Job: l.job, Tick: l.tick, Run: l.run, Token: l.token, Node: l.node, Shard: l.shard, Shards: l.shards,
-			Phase: l.phase, Refused: l.token < top[f] && abandoned[l.run],
+			No: l.no, At: l.at, Job: l.job, Tick: l.tick, Run: l.run, Token: l.token, Node: l.node, Shards: 1,
+			Phase: l.phase, Refused: l.token < top[l.job] && abandoned[l.run],
 		})
-		top[f] = max(top[f], l.token)
+		top[l.job] = max(top[l.job], l.token)
 	}
 	return all
 }
 
 // definition is what nodes store of the job.
 func (j job) definition(ttl time.Duration, generation string) jobs.Definition {
-	if j.ttl > 0 {
-		ttl = j.ttl
-	}
-	d := jobs.Job{Name: j.name, Schedule: j.schedule, TTL: ttl, Shards: j.shards}.Definition()
+	d := jobs.Job{Name: j.name, Schedule: j.schedule, TTL: ttl}.Definition()
 	d.Generation = generation
 	return d
 }
 
 // term is a configuration that nodes are deployed with, and its time.
 type term struct {
-	name       string // the nodes' names begin with it
 	jobs       []job
 	generation string
 	switched   window // when its definitions may take the place of those before, or, of the first term, come to be
-	// back says that it is a rollback, and waits is when then not all of its nodes claim again what it changes.
-	back  bool
-	waits window
 }
 
 // of is a term's job of that name; the zero job when it has none.

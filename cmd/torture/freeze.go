@@ -31,7 +31,7 @@ func freezeSettings(r *rehearsal) settings {
 // freeze stops the node that carries the long run, amid its other starts, for longer than the
 // leases last, and lets it go on while the long command still runs.
 func freeze(ctx context.Context, r *rehearsal, s *stage) {
-	s.startAll(ctx, r.nodes, nil)
+	s.startAll(ctx, r.nodes)
 	long := s.await(ctx, "long")
 	n := s.node(long.node)
 	s.amid(ctx)
@@ -76,7 +76,7 @@ func (s *stage) resumed(n *node, run string) {
 	}
 	row := s.books.find(run)
 	if row.Outcome != jobs.OutcomeAbandoned || row.Late == "" {
-		s.accuse(unaware, n.name, "the record of %s should be abandoned, with the late report beside it: %+v", run, row)
+		s.accuse(unaware, n.name, "the record of %s should be abandoned, and have the late report: %+v", run, row)
 	} else {
 		s.note("its settle was answered lost; the record: abandoned %s after the freeze, and later reported: %s",
 			short(time.UnixMilli(row.At).Sub(n.frozen.From)), row.Late)

@@ -18,11 +18,9 @@ import (
 type job struct {
 	name     string
 	schedule string
-	lasts    bool          // its runs also write when they end
-	work     string        // shell, between start and end
-	command  bool          // it is a command also where the others are HTTP calls
-	ttl      time.Duration // 0: as the others
-	shards   int           // into how many parts each tick is split; 0: it is not
+	lasts    bool   // its runs also write when they end
+	work     string // shell, between start and end
+	command  bool   // it is a command also where the others are HTTP calls
 }
 
 const always = "* * * * * *"
@@ -51,10 +49,20 @@ func long(first time.Time, d time.Duration) job {
 	}
 }
 
+// commands are jobs that last, which an HTTP call to the sink does not. They have time for it: on a busy machine a
+// command alone may take a second.
+func commands() []job {
+	list := []job{slow("slow-1"), slow("slow-2"), slow("slow-3"), slow("slow-4")}
+	for i := range list {
+		list[i].command = true
+	}
+	return list
+}
+
 // script is what the shell runs. The line is one write: the shell's own printf collects it.
 func (j job) script() string {
-	say := `say() { printf '%s %s %s %s %s %s %s %s %s\n' "$ESCAPEMENT_JOB" "$ESCAPEMENT_TICK" "$ESCAPEMENT_TOKEN" ` +
-		`"$ESCAPEMENT_NODE" "$ESCAPEMENT_RUN" "$1" "$(date +%s%N)" "$ESCAPEMENT_SHARD/$ESCAPEMENT_SHARDS" "$LABEL" >>"$SINK"; }; say ` + string(judge.Start)
+	say := `say() { printf '%s %s %s %s %s %s %s %s\n' "$ESCAPEMENT_JOB" "$ESCAPEMENT_TICK" "$ESCAPEMENT_TOKEN" ` +
+		`"$ESCAPEMENT_NODE" "$ESCAPEMENT_RUN" "$1" "$(date +%s%N)" "$LABEL" >>"$SINK"; }; say ` + string(judge.Start)
 	if !j.lasts {
 		return say
 	}
@@ -72,7 +80,6 @@ type settings struct {
 	sentinel    bool           // Redis is watched by sentinels
 	sharded     bool           // Redis is a Cluster
 	clusterArgs []string       // of its servers
-	flips       bool           // Redis is an address that leads to one of two servers
 	next        bool           // there is a Cluster to move to
 	confirm     bool           // replicas confirm what is granted
 	section     map[string]any // redis, of the configuration, which the stage fills in; nil: flags say it
@@ -88,12 +95,6 @@ const labelHeader = "Label"
 func (c settings) entry(j job, sink, alive string) map[string]any {
 	type m = map[string]any
 	e := m{"name": j.name, "schedule": j.schedule}
-	if j.ttl > 0 {
-		e["ttl"] = j.ttl.String()
-	}
-	if j.shards > 0 {
-		e["shards"] = j.shards
-	}
 	if label := cmp.Or(c.label, "-"); c.posts && !j.command {
 		e["http"] = m{"url": c.url, "headers": m{labelHeader: label}}
 	} else {

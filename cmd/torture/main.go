@@ -35,7 +35,6 @@ type rehearsal struct {
 	seconds     time.Duration
 	short       bool
 	confirm     bool
-	median      map[string]time.Duration // p50 of the lag, by scenario that is over
 }
 
 // options are the command line.
@@ -46,11 +45,11 @@ type options struct {
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
-	o := options{rehearsal: rehearsal{median: map[string]time.Duration{}}}
+	var o options
 	f := flag.NewFlagSet("torture", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	seconds := f.Int("seconds", 0, "how long each scenario goes on (default 60, with -short 12)")
-	f.StringVar(&o.scenario, "scenario", "all", "all, or some of "+strings.Join(names(), ", ")+", separated by commas; control is plain")
+	f.StringVar(&o.scenario, "scenario", "all", "all, or some of "+strings.Join(names(), ", ")+", separated by commas")
 	f.IntVar(&o.nodes, "nodes", 3, "how many node processes, 2 to 9")
 	f.IntVar(&o.jobs, "jobs", 20, "how many jobs that tick every second, 1 to 200")
 	f.BoolVar(&o.keep, "keep", false, "keep the work directory also when all is well")

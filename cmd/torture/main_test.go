@@ -17,10 +17,10 @@ func TestFlagsThatDoNothing(t *testing.T) {
 	for args, ok := range map[string]bool{
 		"-confirm -scenario failover":     true,
 		"-confirm -scenario plain,zombie": true,
-		"-confirm -scenario shard":        false,
+		"-confirm -scenario masters":      false,
 		"-confirm -short":                 false,
-		"-scenario control,zombie":        true,
-		"-scenario plain,control":         false,
+		"-scenario plain,zombie":          true,
+		"-scenario plain,plain":           false,
 		"-scenario zombies":               false,
 	} {
 		o, err := parse(strings.Fields(args), io.Discard)

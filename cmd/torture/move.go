@@ -36,7 +36,7 @@ func move(ctx context.Context, r *rehearsal, s *stage) {
 	plain := s.settings
 	plain.section = nil
 	s.check(plain.writeConfig(filepath.Join(s.dir, latecomer+".yaml"), s.sink(), s.lives()))
-	s.startAll(ctx, r.nodes, nil)
+	s.startAll(ctx, r.nodes)
 	m := relocation{stage: s, frozen: s.nodes[0]}
 	calm := max(r.seconds/8, 2*time.Second)
 	for _, step := range []func(context.Context){m.freeze, m.relocate, m.followed, m.thaw, m.comeLate} {
@@ -165,12 +165,11 @@ func (m *relocation) finish(ctx context.Context) {
 	m.check(err)
 	m.findings = append(m.findings, left.kept(m.books)...)
 	m.findings = append(m.findings, sealedOff(m.lines, m.books.started(), window{m.sealed.ended, m.open.began})...)
-	m.astray()
-	m.pauseNoted()
+	m.checkStrays()
 }
 
-// astray accuses nodes of runs that they were granted where the namespace was no more.
-func (m *relocation) astray() {
+// checkStrays accuses nodes of runs that they were granted where the namespace was no more.
+func (m *relocation) checkStrays() {
 	after := map[string]int{}
 	for _, l := range starts(m.lines) {
 		if l.tick.After(m.open.ended) {
@@ -186,22 +185,4 @@ func (m *relocation) astray() {
 		}
 	}
 	m.note("%s ran %d times after it had followed; %s, with the old address alone, %d times", m.frozen.name, after[m.frozen.name], latecomer, after[latecomer])
-}
-
-// pauseNoted notes for how long nothing started, and how late runs were for that.
-func (m *relocation) pauseNoted() {
-	abandoned := m.books.abandoned()
-	own := slices.DeleteFunc(starts(m.lines), func(l line) bool { return abandoned[l.run] })
-	var last, first time.Time
-	for _, l := range own {
-		if l.at.Before(m.sealed.ended) && l.at.After(last) {
-			last = l.at
-		}
-		if l.at.After(m.open.began) && (first.IsZero() || l.at.Before(first)) {
-			first = l.at
-		}
-	}
-	late := lags(own, func(l line) bool { return l.lag() > startsWithin })
-	m.note("from seal to open %s; nothing started for %s; %d runs started more than %s after they were due, the latest %s",
-		short(m.open.ended.Sub(m.sealed.began)), short(first.Sub(last)), len(late), short(startsWithin), short(quantile(late, 1)))
 }

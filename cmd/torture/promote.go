@@ -34,7 +34,7 @@ func promote(ctx context.Context, r *rehearsal, s *stage) {
 		c.label, c.node = g, map[string]any{"generation": g}
 		s.check(c.writeConfig(filepath.Join(s.dir, g+".yaml"), s.sink(), s.lives()))
 	}
-	p := promotions{stage: s, reigns: []activePeriod{{oldGeneration, window{from: time.Now()}}}, each: r.nodes, every: max(r.seconds/6, 2*time.Second)}
+	p := promotions{stage: s, periods: []activePeriod{{oldGeneration, window{from: time.Now()}}}, each: r.nodes, every: max(r.seconds/6, 2*time.Second)}
 	s.joinAll(ctx, oldGeneration, r.nodes)
 	s.joinAll(ctx, newGeneration, r.nodes)
 	s.check(wait(ctx, p.every))
@@ -46,12 +46,25 @@ func promote(ctx context.Context, r *rehearsal, s *stage) {
 	p.finish(ctx)
 }
 
+// join starts a node with a configuration and returns when it is ready.
+func (s *stage) join(ctx context.Context, name, config string) {
+	s.ready(ctx, []*node{s.start(name, "--config", config+".yaml")})
+}
+
+// joinAll starts nodes of a version at once and returns when all are ready.
+func (s *stage) joinAll(ctx context.Context, version string, count int) {
+	for i := range count {
+		s.start(fmt.Sprint(version, i+1), "--config", version+".yaml")
+	}
+	s.ready(ctx, s.named(version))
+}
+
 // promotions are what the scenario has done.
 type promotions struct {
 	*stage
-	reigns []activePeriod // the last one goes on
-	each   int            // nodes of each generation
-	every  time.Duration
+	periods []activePeriod // the last one goes on
+	each    int            // nodes of each generation
+	every   time.Duration
 }
 
 func (p *promotions) command(generation string) []string {
@@ -64,7 +77,7 @@ func (p *promotions) standBy(ctx context.Context) {
 	p.refused(ctx, "promote a generation that no node has", nobodys...)
 	lines, _, err := readSink(p.sink())
 	p.check(err)
-	wrong, _ := usurped(lines, nil, []activePeriod{{oldGeneration, window{p.reigns[0].from, time.Now()}}})
+	wrong, _ := ranInactive(lines, nil, []activePeriod{{oldGeneration, window{p.periods[0].from, time.Now()}}})
 	p.findings = append(p.findings, wrong...)
 }
 
@@ -77,10 +90,10 @@ func (p *promotions) to(ctx context.Context, generation string) {
 	p.check(wait(ctx, p.every))
 }
 
-// succeed ends a reign and begins the next.
+// succeed ends a period and begins the next.
 func (p *promotions) succeed(generation string, began, ended time.Time) {
-	p.reigns[len(p.reigns)-1].window.to = ended
-	p.reigns = append(p.reigns, activePeriod{generation, window{from: began}})
+	p.periods[len(p.periods)-1].window.to = ended
+	p.periods = append(p.periods, activePeriod{generation, window{from: began}})
 }
 
 // cutShort kills the command when the ledger says that the promotion goes on, and runs it again. If the command was done by
@@ -124,26 +137,20 @@ func (p *promotions) retire(ctx context.Context) {
 
 // finish stops the nodes and checks who ran what.
 func (p *promotions) finish(ctx context.Context) {
-	for i, r := range p.reigns {
+	for i, r := range p.periods {
 		t := term{generation: r.generation, jobs: p.jobs, switched: window{p.begun, p.from}}
 		if i > 0 {
-			t.switched = window{r.from, p.reigns[i-1].to}
+			t.switched = window{r.from, p.periods[i-1].to}
 		}
 		p.terms = append(p.terms, t)
 	}
 	p.stage.finish(ctx)
-	p.reigns[len(p.reigns)-1].window.to = time.Now()
-	wrong, inFlight := usurped(p.lines, p.books.started(), p.reigns)
-	p.findings = slices.Concat(p.findings, wrong, idle(p.lines, p.reigns), turns(p.jobs, p.lines, p.reigns))
+	p.periods[len(p.periods)-1].window.to = time.Now()
+	wrong, inFlight := ranInactive(p.lines, p.books.started(), p.periods)
+	p.findings = slices.Concat(p.findings, wrong, idle(p.lines, p.periods), turns(p.jobs, p.lines, p.periods))
 	ran, back := p.codes()
 	p.note("%d promotions; %s ran %d times, %s %d; %d lines of runs that were in flight when their generation was replaced; the node that came back ran %d times",
-		len(p.reigns)-1, oldGeneration, ran[oldGeneration], newGeneration, ran[newGeneration], inFlight, back)
-	for i, r := range p.reigns[1:] {
-		near := window{r.from.Add(-time.Second), p.reigns[i].to.Add(time.Second)}
-		late := lags(starts(p.lines), func(l line) bool { return near.holds(l.tick) })
-		p.note("promotion %d, of %s, %s from start to answer: the latest run started %s after it was due",
-			i+1, r.generation, short(p.reigns[i].to.Sub(r.from)), short(quantile(late, 1)))
-	}
+		len(p.periods)-1, oldGeneration, ran[oldGeneration], newGeneration, ran[newGeneration], inFlight, back)
 }
 
 // returned is the name of the node that comes back when its generation has been retired.
@@ -155,11 +162,11 @@ func (p *promotions) codes() (ran map[string]int, back int) {
 	for _, l := range starts(p.lines) {
 		ran[l.label]++
 		if !strings.HasPrefix(l.node, l.label) {
-			p.accuse(usurper, l.job, "the code of %s ran on %s: %s", l.label, l.node, l)
+			p.accuse(inactive, l.job, "the code of %s ran on %s: %s", l.label, l.node, l)
 		}
 		if l.node == p.returned() {
 			back++
-			p.accuse(usurper, l.job, "a node of a retired generation ran: %s", l)
+			p.accuse(inactive, l.job, "a node of a retired generation ran: %s", l)
 		}
 	}
 	return ran, back

@@ -4,9 +4,7 @@ package main
 
 import (
 	"errors"
-	"net"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -32,25 +30,8 @@ func (s *stage) openRedis(data string) {
 	default:
 		s.redis, err = redistest.StartProcess(redistest.ProcessConfig{Dir: data})
 		s.check(err)
-		at := s.redis.Addr()
-		if s.flips {
-			at = s.openSecond(data)
-		}
-		s.client = redis.NewClient(redistest.ClientOptions(at))
+		s.client = redis.NewClient(redistest.ClientOptions(s.redis.Addr()))
 	}
-}
-
-// openSecond starts a replica of the server, and opens an address that leads to the server.
-func (s *stage) openSecond(data string) string {
-	data = filepath.Join(data, "second")
-	s.check(os.MkdirAll(data, 0o700))
-	host, port, err := net.SplitHostPort(s.redis.Addr())
-	s.check(err)
-	s.second, err = redistest.StartProcess(redistest.ProcessConfig{Dir: data, Args: []string{"--replicaof", host + " " + port}})
-	s.check(err)
-	s.address, err = openAddress(s.redis.Addr())
-	s.check(err)
-	return s.address.String()
 }
 
 // openNext starts the Redis Cluster that the namespace is going to move to.
@@ -68,11 +49,7 @@ func (s *stage) redisFlags(more []string) []string {
 	if s.redis == nil {
 		return more
 	}
-	at := s.redis.Addr()
-	if s.address != nil {
-		at = s.address.String()
-	}
-	return append([]string{"--redis", "redis://" + at}, more...)
+	return append([]string{"--redis", "redis://" + s.redis.Addr()}, more...)
 }
 
 func (s *stage) nextURL() string {
@@ -91,14 +68,8 @@ func (s *stage) closeRedis() error {
 	if s.there != nil {
 		errs = append(errs, s.there.Close())
 	}
-	if s.address != nil {
-		errs = append(errs, s.address.close())
-	}
 	if s.redis != nil {
 		errs = append(errs, s.redis.Kill())
-	}
-	if s.second != nil {
-		errs = append(errs, s.second.Kill())
 	}
 	if s.watch != nil {
 		errs = append(errs, s.watch.Kill())

@@ -31,12 +31,10 @@ type stage struct {
 
 	say func(format string, args ...any)
 
-	redis   *redistest.Server // nil where there are
-	watch   *redistest.Sentinels
-	shards  *redistest.Cluster // or a Cluster
-	second  *redistest.Server  // beside redis, where address leads to one of the two
-	address *address
-	client  redis.UniversalClient
+	redis  *redistest.Server // nil where there are
+	watch  *redistest.Sentinels
+	shards *redistest.Cluster // or a Cluster
+	client redis.UniversalClient
 	// Where the namespace is going to move, and a client of it.
 	cluster *redistest.Cluster
 	there   *redis.ClusterClient
@@ -95,14 +93,10 @@ func (s *stage) start(name string, more ...string) *node {
 	return n
 }
 
-// startAll starts nodes n1, n2, ... and returns when all are ready. more gives a node's own flags.
-func (s *stage) startAll(ctx context.Context, count int, more func(i int) []string) {
+// startAll starts nodes n1, n2, ... and returns when all are ready.
+func (s *stage) startAll(ctx context.Context, count int) {
 	for i := range count {
-		var flags []string
-		if more != nil {
-			flags = more(i)
-		}
-		s.start(fmt.Sprint("n", i+1), flags...)
+		s.start(fmt.Sprint("n", i+1))
 	}
 	s.ready(ctx, s.nodes)
 }
