@@ -20,10 +20,6 @@ const (
 	Returned
 	GaveUp
 	Deployed
-	Followed
-	SealedLedger
-	CopiedLedger
-	UndoneMove
 	Sent
 	ReplyLost
 	Delayed
@@ -51,12 +47,6 @@ func (e Event) String() string {
 		return fmt.Sprintf("Redis' clock steps by %+d", e.By)
 	case FailedOver:
 		return "Redis falls back to a copy that lacks the last write"
-	case SealedLedger:
-		return "the operator seals the old Redis"
-	case CopiedLedger:
-		return "the operator copies the ledger to the new Redis"
-	case UndoneMove:
-		return "the operator undoes the move and unseals the old Redis"
 	case Deployed:
 		return fmt.Sprintf("node %d is restarted with definition %d", e.Node, e.By)
 	case GaveUp:
@@ -88,12 +78,10 @@ func (e Event) after() string {
 var deeds = map[Happening]string{
 	Crashed: "crashes", Restarted: "starts again", WasPaused: "stands still", Resumed: "goes on",
 	Sampled: "looks at Redis' clock", Looked: "reads the cursor", Started: "calls the function, for its tick is due", Returned: "returns from the function",
-	Followed: "is restarted with the address of the new Redis",
 }
 
 var answers = [...]string{
-	"", "granted", "done", "your clock is wrong", "moved", "early", "held", "skipped", "superseded", "sealed",
-	"lost", "alive",
+	"", "granted", "done", "your clock is wrong", "moved", "early", "held", "skipped", "superseded", "lost", "alive",
 }
 
 // String is the answer as a person would give it.
@@ -102,9 +90,6 @@ func (a Answer) String() string { return answers[a] }
 // String says who asks for what.
 func (c Command) String() string {
 	if c.Node == nobody {
-		if c.Kind == Turn || c.Kind == Promote || c.Kind == OpenLedger {
-			return "the operator " + c.wish()
-		}
 		return "a process that is gone " + c.wish()
 	}
 	return fmt.Sprintf("node %d %s", c.Node, c.wish())
@@ -135,12 +120,6 @@ func (c Command) wish() string {
 			return fmt.Sprintf("replaces definition %d by %d, whose schedule is the same", c.Was, c.Digest)
 		}
 		return fmt.Sprintf("replaces definition %d by %d at its %d, from cursor %d to %d", c.Was, c.Digest, c.Tick, c.Cursor, c.Next)
-	case Turn:
-		return fmt.Sprintf("turns the gate for order %d", c.Epoch)
-	case Promote:
-		return fmt.Sprintf("promotes generation %d, order %d, in the place of definition %d of generation %d", c.Generation, c.Epoch, c.Was, c.WasGeneration)
-	case OpenLedger:
-		return fmt.Sprintf("opens the new Redis, move %d", c.Epoch)
 	default:
 		return "asks nothing"
 	}
