@@ -124,7 +124,7 @@ func versionsOf(name string, terms []term, ttl time.Duration) ([]judge.Version, 
 		}
 		if v.Schedule == nil {
 			var err error
-			if v.Schedule, err = judge.ScheduleOf(d); err != nil {
+			if v.Schedule, err = jobs.ParseScheduleFor(name, d.Schedule, d.TimeZone); err != nil {
 				return nil, err
 			}
 		}
