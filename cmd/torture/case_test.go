@@ -37,7 +37,7 @@ func goodStage(t *testing.T) *stage {
 	}
 	var sink strings.Builder
 	write := func(l line, phase judge.Phase, after time.Duration) {
-		fmt.Fprintf(&sink, "%s %s %d %s %s %s %d -\n", l.job, l.tick.Format(time.RFC3339), l.token, l.node, l.run, phase, l.tick.Add(after).UnixNano())
+		fmt.Fprintf(&sink, "%s %s %d %s %s %s %d\n", l.job, l.tick.Format(time.RFC3339), l.token, l.node, l.run, phase, l.tick.Add(after).UnixNano())
 	}
 	var going line // the last run of slow-1
 	for n := range 13 {
@@ -69,7 +69,7 @@ func goodStage(t *testing.T) *stage {
 func (s *stage) record(l line, next time.Time, after time.Duration) {
 	b, at := s.books[l.job], l.tick.UnixMilli()
 	if b.Entry.Job == "" {
-		b.Definition, b.Complete = term{jobs: s.jobs}.of(l.job).definition(s.ttl, ""), true
+		b.Definition, b.Complete = s.jobs[slices.IndexFunc(s.jobs, func(j job) bool { return j.name == l.job })].definition(s.ttl), true
 		b.Entry = judge.Entry{Job: l.job, Base: at, Digest: b.Definition.Digest(), Counts: map[jobs.Outcome]int64{}}
 	}
 	b.Rows = append(b.Rows, judge.Row{
@@ -166,27 +166,6 @@ func TestStaleLines(t *testing.T) {
 	for _, abandoned := range []bool{true, false} {
 		if got := writes(lines, map[string]bool{"a": abandoned}); got[2].Refused != abandoned || got[0].Refused || got[1].Refused {
 			t.Errorf("abandoned %v: %+v", abandoned, got)
-		}
-	}
-}
-
-// TestVersions: an unchanged definition is one version; one with the same schedule goes on from one term to the next without a
-// gap; and between two schedules each tick of either may run.
-func TestVersions(t *testing.T) {
-	deploy := []term{
-		{jobs: []job{{name: "j", schedule: always}}, switched: window{second(0), second(1)}},
-		{jobs: []job{{name: "j", schedule: always}}, switched: window{second(10), second(12)}},
-		{jobs: []job{{name: "j", schedule: always}}, generation: "new", switched: window{second(20), second(22)}},
-		{jobs: []job{{name: "j", schedule: "1-59/2 * * * * *"}}, generation: "new", switched: window{second(30), second(32)}},
-	}
-	got, err := versionsOf("j", deploy, 3*time.Second)
-	if err != nil || len(got) != 3 || got[0].Schedule != got[1].Schedule || got[1].Schedule == got[2].Schedule {
-		t.Fatalf("%v, %v", got, err)
-	}
-	for i, want := range [][4]int{{1, 20, 0, 22}, {20, 30, 20, 32}, {32, 0, 30, 0}} {
-		c, p := got[i].Certain, got[i].Possible
-		if !c.From.Equal(second(want[0])) || !p.From.Equal(second(want[2])) || i < 2 && (!c.Until.Equal(second(want[1])) || !p.Until.Equal(second(want[3]))) {
-			t.Errorf("version %d: %+v", i, got[i])
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Command torture runs real node processes on a real redis-server, does to them what happens to
 // machines, and checks from a file that the jobs write whether the promises held.
 //
-//	go run ./cmd/torture [-scenario all|plain|kill|freeze|outage|churn|failover|zombie|masters|promote|move|broken]
+//	go run ./cmd/torture [-scenario all|plain|kill|freeze|outage|churn|failover|zombie|masters|broken]
 //	                     [-seconds 60] [-nodes 3] [-jobs 20] [-keep] [-short] [-race] [-confirm]
 //
 // # The sink
@@ -9,17 +9,15 @@
 // Every job is a command that appends one line for each run, and a second one at the end of a
 // run that lasts:
 //
-//	job tick token node run start|end nanoseconds label
-//
-// The label comes from the configuration of the node that ran it, and says which code that was.
+//	job tick token node run start|end nanoseconds
 //
 // When all nodes have ended, sink and books become one case (case.go) for the judge, schedtest/judge, which decides about all
 // promises: which ticks were due and when, what ran twice or not at all, what was late, tokens, overlap, and whether each
-// recorded reason is true. The case says what the scenario did: which node was killed, frozen or told to leave, when Redis
-// was away or lost writes, and which definitions counted when.
+// recorded reason is true. The case says what the scenario did: which node was killed, frozen or told to leave, and when Redis
+// was away or lost writes.
 //
-// What only this program can see it checks itself: exit codes and runs that are left open (EXIT, OPEN), what a resumed node
-// learns (RESUME), a generation that ran when it was not active (STANDBY), and a run or a record where the namespace was no more (MOVE).
+// What only this program can see it checks itself: exit codes and runs that are left open (EXIT, OPEN), and what a
+// resumed node learns (RESUME).
 //
 // # The scenarios
 //
@@ -32,12 +30,9 @@
 //	zombie   the same with SIGSTOP, and SIGCONT 1.5 s after a replica has taken the master's place
 //	masters  the same load on a Cluster, of which one master after another has a slot moved, is full, gets SIGSTOP, and SIGKILL;
 //	         half of the runs at the others, and 99 in 100, start at most 20 ms later (DELAYED)
-//	promote  two generations: promote, promote back, promote with SIGKILL to the command half way; then a retired node returns
-//	move     from one server to a Cluster of another number of partitions, with SIGKILL to the command amid each step;
-//	         a frozen node wakes up after that, and one is started that knows only the old address
 //	broken   each node in a namespace of its own. The judge must find every double run
 //
-// failover, zombie, masters and move are left out of all with -short.
+// failover, zombie and masters are left out of all with -short.
 //
 // In failover, zombie and masters, writes that the master had acknowledged and not passed on are lost, which
 // is the one thing that can make a tick run twice. So ticks around the fault may run twice, or have no record; they are

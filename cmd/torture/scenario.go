@@ -30,8 +30,6 @@ var scenarios = []scenario{
 	{name: "failover", prepare: failoverSettings, act: failover, long: true},
 	{name: "zombie", prepare: failoverSettings, act: zombie, long: true},
 	{name: "masters", prepare: mastersSettings, act: masters, long: true},
-	{name: "promote", prepare: promoteSettings, act: promote},
-	{name: "move", prepare: moveSettings, act: move, long: true},
 	{name: "broken", prepare: brokenSettings, act: broken},
 }
 

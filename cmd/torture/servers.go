@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"os"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -34,16 +33,6 @@ func (s *stage) openRedis(data string) {
 	}
 }
 
-// openNext starts the Redis Cluster that the namespace is going to move to.
-func (s *stage) openNext(data string) {
-	s.check(os.MkdirAll(data, 0o700))
-	var err error
-	s.cluster, err = redistest.StartClusterProcess(redistest.ClusterConfig{Dir: data})
-	s.check(err)
-	s.there = redis.NewClusterClient(s.cluster.Options())
-	s.section = map[string]any{"next": s.nextURL()}
-}
-
 // redisFlags are a node's flags, with the one that names the server.
 func (s *stage) redisFlags(more []string) []string {
 	if s.redis == nil {
@@ -52,21 +41,10 @@ func (s *stage) redisFlags(more []string) []string {
 	return append([]string{"--redis", "redis://" + s.redis.Addr()}, more...)
 }
 
-func (s *stage) nextURL() string {
-	var addrs []string
-	for _, server := range s.cluster.Servers()[:3] {
-		addrs = append(addrs, server.Addr())
-	}
-	return "redis+cluster://" + strings.Join(addrs, ",") + "/"
-}
-
 func (s *stage) closeRedis() error {
 	var errs []error
 	if s.client != nil {
 		errs = append(errs, s.client.Close())
-	}
-	if s.there != nil {
-		errs = append(errs, s.there.Close())
 	}
 	if s.redis != nil {
 		errs = append(errs, s.redis.Kill())
@@ -76,9 +54,6 @@ func (s *stage) closeRedis() error {
 	}
 	if s.shards != nil {
 		errs = append(errs, s.shards.Kill())
-	}
-	if s.cluster != nil {
-		errs = append(errs, s.cluster.Kill())
 	}
 	return errors.Join(errs...)
 }

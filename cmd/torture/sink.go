@@ -22,7 +22,6 @@ type line struct {
 	run   string
 	phase judge.Phase // End only of runs that last
 	at    time.Time   // when it was written, by the machine's clock
-	label string      // of the configuration whose code ran
 }
 
 func (l line) String() string {
@@ -61,8 +60,8 @@ func readSink(path string) ([]line, []judge.Finding, error) {
 
 func parseLine(text string) (line, error) {
 	f := strings.Split(text, " ")
-	if len(f) != 8 {
-		return line{}, fmt.Errorf("%d fields, not 8", len(f))
+	if len(f) != 7 {
+		return line{}, fmt.Errorf("%d fields, not 7", len(f))
 	}
 	tick, err := time.Parse(time.RFC3339Nano, f[1])
 	if err != nil {
@@ -80,7 +79,7 @@ func parseLine(text string) (line, error) {
 	if phase != judge.Start && phase != judge.End {
 		return line{}, fmt.Errorf("phase %q", phase)
 	}
-	return line{job: f[0], tick: tick.UTC(), token: token, node: f[3], run: f[4], phase: phase, at: time.Unix(0, nanos).UTC(), label: f[7]}, nil
+	return line{job: f[0], tick: tick.UTC(), token: token, node: f[3], run: f[4], phase: phase, at: time.Unix(0, nanos).UTC()}, nil
 }
 
 // starts are the lines that tell of a run's start.

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -35,20 +34,15 @@ type stage struct {
 	watch  *redistest.Sentinels
 	shards *redistest.Cluster // or a Cluster
 	client redis.UniversalClient
-	// Where the namespace is going to move, and a client of it.
-	cluster *redistest.Cluster
-	there   *redis.ClusterClient
 
 	nodes []*node // every one that was started
 	post  *post   // writes the sink, where jobs are HTTP calls
 
-	// What was done, for the judge: faults of Redis, and what was deployed one after another; nil: jobs.
-	faults []judge.Disturbance
-	terms  []term
-	begun  time.Time // when the first node was started
-	from   time.Time // from then on each tick is accounted for
-	asked  time.Time // when all nodes were told to end; zero: they were not
-	ended  time.Time // when the last node had
+	faults []judge.Disturbance // of Redis, for the judge
+	begun  time.Time           // when the first node was started
+	from   time.Time           // from then on each tick is accounted for
+	asked  time.Time           // when all nodes were told to end; zero: they were not
+	ended  time.Time           // when the last node had
 
 	lines    []line
 	books    books
@@ -63,9 +57,6 @@ func (s *stage) lives() string { return filepath.Join(s.dir, "alive") }
 // open makes the directory, the configuration and the server.
 func (s *stage) open() {
 	s.openRedis(filepath.Join(s.dir, "redis"))
-	if s.next {
-		s.openNext(filepath.Join(s.dir, "next"))
-	}
 	s.check(os.WriteFile(s.lives(), nil, 0o600))
 	if s.posts {
 		s.openPost()
@@ -155,18 +146,6 @@ func (s *stage) node(name string) *node {
 	return s.nodes[i]
 }
 
-// named are the nodes whose names begin so.
-func (s *stage) named(prefix string) []*node {
-	return slices.DeleteFunc(slices.Clone(s.nodes), func(n *node) bool { return !strings.HasPrefix(n.name, prefix) })
-}
-
-// gone waits until nodes have ended.
-func (s *stage) gone(ctx context.Context, nodes []*node) {
-	for _, n := range nodes {
-		s.check(n.gone(ctx))
-	}
-}
-
 // amid waits for a full second and then for the first line that is written in it: the nodes are
 // in the middle of claims, starts and settles.
 func (s *stage) amid(ctx context.Context) {
@@ -186,19 +165,15 @@ func (s *stage) written() int64 {
 
 // owners is which node goes first, by job.
 func (s *stage) owners(ctx context.Context) map[string]string {
-	views, err := s.ops(s.client).Jobs(ctx)
+	c, err := scheduler.NewClient(s.client, namespace)
+	s.check(err)
+	views, err := c.Jobs(ctx)
 	s.check(err)
 	owners := map[string]string{}
 	for _, v := range views {
 		owners[v.Name] = v.Owner
 	}
 	return owners
-}
-
-func (s *stage) ops(client redis.UniversalClient) *scheduler.Client {
-	i, err := scheduler.NewClient(client, namespace)
-	s.check(err)
-	return i
 }
 
 // count is how many jobs each node has.
