@@ -23,7 +23,6 @@ func TestMutate(t *testing.T) {
 		{"the last return", "s.lua", "local function f(a)\n  -- guard:g P1 why\n  return a\nend\n", "why\n\nend", ""},
 		{"a call of two lines", "s.lua", "-- guard:g P1 why\nf(a,\n  b)\n", "", "stands on one line"},
 		{"an elseif", "s.lua", "if a then\n  b()\n-- guard:g P1 why\nelseif c then\n  d()\nend\n", "", "elseif"},
-		{"two on a line", "s.lua", "-- guard:g P1 why\na() b()\n", "", "another statement"},
 		{"an empty line", "s.lua", "-- guard:g P1 why\n\na()\n", "", "no statement begins"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
