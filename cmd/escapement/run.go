@@ -51,12 +51,12 @@ func runNode(l *loaded, cfg scheduler.Config) error {
 		log.Warn("the configuration has no jobs; this node will have nothing to do", "file", l.from.file)
 	}
 	err = f.run(l.HTTP, log, func(url string) {
-		log.Info("node starting", "node", f.seats[0].Name(), "redis", l.redisName(), "http", url)
+		log.Info("node starting", "node", f.slots[0].Name(), "redis", l.redisName(), "http", url)
 	})
 	return l.unreachable(err, "wait for it with --wait-for-redis")
 }
 
-// nextSpot is redis.next.
+// nextEndpoint is redis.next.
 func (l *loaded) nextEndpoint() (endpoint, error) {
 	if l.Redis.Next == "" {
 		return endpoint{}, nil

@@ -12,7 +12,7 @@ import (
 // firstWords is how long a cluster may take until the first process has registered the jobs.
 const firstWords = 2 * time.Second
 
-// reign is a stretch of time in which a process of a version lived.
+// activePeriod is a stretch of time in which a process of a version lived.
 type activePeriod struct {
 	version int
 	audit.Span
