@@ -36,9 +36,6 @@ func TestNobodyLeft(t *testing.T) {
 			t.Errorf("%s: %v", do, err)
 		}
 	}
-	if err := play(func() { s.busiest(map[string]string{"each-01": "n1"}) }); !errors.Is(err, errNobody) {
-		t.Errorf("the busiest node that lives: %v", err)
-	}
 }
 
 // TestCrashIsNamed: a scenario that cannot go on, because of a node that has crashed, says so.

@@ -15,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
@@ -161,28 +160,6 @@ func (s *stage) written() int64 {
 		return 0
 	}
 	return info.Size()
-}
-
-// owners is which node goes first, by job.
-func (s *stage) owners(ctx context.Context) map[string]string {
-	c, err := scheduler.NewClient(s.client, namespace)
-	s.check(err)
-	views, err := c.Jobs(ctx)
-	s.check(err)
-	owners := map[string]string{}
-	for _, v := range views {
-		owners[v.Name] = v.Owner
-	}
-	return owners
-}
-
-// count is how many jobs each node has.
-func count(owners map[string]string) map[string]int {
-	n := map[string]int{}
-	for _, owner := range owners {
-		n[owner]++
-	}
-	return n
 }
 
 // reaped waits until no run of these nodes is in flight any more.
