@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -57,30 +55,23 @@ func findMarks(root string) ([]mark, error) {
 	return all, err
 }
 
-// marksIn returns the marks in one file.
+// marksIn returns the marks in one file: lines that are a directive from their beginning on.
 func marksIn(file string, src []byte) ([]mark, error) {
-	if !strings.Contains(string(src), "guard:") {
-		return nil, nil
-	}
-	comments, prefix := luaComments, "-- guard:"
+	prefix := "-- guard:"
 	if filepath.Ext(file) == ".go" {
-		comments, prefix = goComments, "//guard:"
-	}
-	lines, err := comments(file, src)
-	if err != nil {
-		return nil, err
+		prefix = "//guard:"
 	}
 	var all []mark
-	for _, c := range lines {
-		text, found := strings.CutPrefix(c.text, prefix)
+	for i, line := range strings.Split(string(src), "\n") {
+		text, found := strings.CutPrefix(strings.TrimSpace(line), prefix)
 		if !found {
 			continue
 		}
 		m, err := parseMark(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", file, c.line, err)
+			return nil, fmt.Errorf("%s:%d: %w", file, i+1, err)
 		}
-		m.File, m.Line = file, c.line
+		m.File, m.Line = file, i+1
 		all = append(all, m)
 	}
 	return all, nil
@@ -101,36 +92,4 @@ func parseMark(text string) (mark, error) {
 		return mark{}, fmt.Errorf("guard %s: say in plain words what it keeps, after the promise", name)
 	}
 	return mark{Name: name, Promise: promise, Reason: reason}, nil
-}
-
-// comment is a comment of one line.
-type comment struct {
-	line int
-	text string
-}
-
-func goComments(file string, src []byte) ([]comment, error) {
-	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, file, src, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		return nil, err
-	}
-	var all []comment
-	for _, group := range f.Comments {
-		for _, c := range group.List {
-			all = append(all, comment{fset.Position(c.Pos()).Line, c.Text})
-		}
-	}
-	return all, nil
-}
-
-// luaComments returns the lines that are a comment from their beginning on.
-func luaComments(_ string, src []byte) ([]comment, error) {
-	var all []comment
-	for i, line := range strings.Split(string(src), "\n") {
-		if line = strings.TrimSpace(line); strings.HasPrefix(line, "--") {
-			all = append(all, comment{i + 1, line})
-		}
-	}
-	return all, nil
 }

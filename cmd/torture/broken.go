@@ -23,7 +23,7 @@ func brokenSettings(r *rehearsal) settings {
 // broken takes the guard away and checks the judge. Each node runs in a namespace of its own, as if none asked the ledger: every tick runs
 // once per node, and the judge must name each. What one of these nodes left is good by itself.
 func broken(ctx context.Context, r *rehearsal, s *stage) {
-	for i := range r.nodes {
+	for i := range nodes {
 		s.start(fmt.Sprint("n", i+1), "--namespace", fmt.Sprint("alone-", i+1))
 	}
 	s.ready(ctx, s.nodes)
@@ -43,11 +43,11 @@ func broken(ctx context.Context, r *rehearsal, s *stage) {
 			doubles++
 		}
 	}
-	if want := r.jobs * (r.nodes - 1) * int(seconds/time.Second); doubles < want {
+	if want := ticking * (nodes - 1) * int(seconds/time.Second); doubles < want {
 		s.accuse(blind, "judge", "%d nodes with no common lock ran %d ticks in %d lines, and %d doubles were found, not the %d that must be there",
-			r.nodes, s.report.Ticks, len(s.lines), doubles, want)
+			nodes, s.report.Ticks, len(s.lines), doubles, want)
 	}
-	s.note("%d nodes with no common lock: the judge said DOUBLE %d times of %d lines", r.nodes, doubles, len(s.lines))
+	s.note("%d nodes with no common lock: the judge said DOUBLE %d times of %d lines", nodes, doubles, len(s.lines))
 	c.Writes = slices.DeleteFunc(c.Writes, func(w judge.Write) bool { return w.Node != "n1" })
 	for _, f := range judge.Check(c).Findings {
 		s.accuse(blind, "judge", "what n1 left is good by itself, and it said: %s", f)

@@ -45,7 +45,7 @@ func churnSteps(r *rehearsal) (steps []step, all time.Duration) {
 
 // churn runs many jobs while nodes come and go in every way.
 func churn(ctx context.Context, r *rehearsal, s *stage) {
-	s.startAll(ctx, max(4, r.nodes))
+	s.startAll(ctx, 4)
 	steps, all := churnSteps(r)
 	var frozen *node
 	for _, x := range steps {

@@ -2,7 +2,7 @@
 // machines, and checks from a file that the jobs write whether the promises held.
 //
 //	go run ./cmd/torture [-scenario all|plain|kill|freeze|outage|churn|failover|zombie|masters|broken]
-//	                     [-seconds 60] [-nodes 3] [-jobs 20] [-keep] [-short] [-race] [-confirm]
+//	                     [-seconds 60] [-keep] [-short] [-race] [-confirm]
 //
 // # The sink
 //

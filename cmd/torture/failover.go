@@ -56,7 +56,7 @@ func zombie(ctx context.Context, r *rehearsal, s *stage) {
 
 // loseMaster does something to the master, and then something else when a replica has taken its place.
 func (s *stage) loseMaster(ctx context.Context, r *rehearsal, what string, strike, then func(*redistest.Server)) {
-	s.startAll(ctx, r.nodes)
+	s.startAll(ctx, nodes)
 	seconds := max(r.seconds, 24*time.Second)
 	s.check(waitUntil(ctx, s.from.Add(seconds/4)))
 	old, err := s.watch.Master()
@@ -79,28 +79,17 @@ func (s *stage) loseMaster(ctx context.Context, r *rehearsal, what string, strik
 // forgotten notes what became of the ticks around a fault.
 func (s *stage) forgotten(fault time.Time) {
 	recorded, unrecorded := s.books.started(), 0
-	first, pairs := map[string]line{}, [][2]line(nil)
+	began, twice := map[string]bool{}, 0
 	for _, l := range starts(s.lines) {
 		if _, known := recorded[l.run]; !known {
 			unrecorded++
 		}
 		id := fmt.Sprint(l.job, l.tick)
-		if before, again := first[id]; again {
-			pairs = append(pairs, [2]line{before, l})
-		} else {
-			first[id] = l
+		if began[id] {
+			twice++
 		}
+		began[id] = true
 	}
 	s.note("first run %s after the fault; no node ended", short(noSooner+s.firstAfter(fault.Add(noSooner))))
-	s.note("%d ticks ran twice, %d runs have no record, %d ticks neither ran nor are recorded", len(pairs), unrecorded, s.report.Verdicts[judge.Vanished])
-	for i, p := range pairs {
-		if i == shown {
-			s.note("... and %d more", len(pairs)-shown)
-			break
-		}
-		s.note("%s ran twice: due %s, started %s and %s after the fault", p[0].job,
-			signed(p[0].tick.Sub(fault)), signed(p[0].at.Sub(fault)), signed(p[1].at.Sub(fault)))
-	}
+	s.note("%d ticks ran twice, %d runs have no record, %d ticks neither ran nor are recorded", twice, unrecorded, s.report.Verdicts[judge.Vanished])
 }
-
-func signed(d time.Duration) string { return fmt.Sprintf("%+.3f s", d.Seconds()) }

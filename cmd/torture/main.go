@@ -31,11 +31,15 @@ func main() {
 
 // rehearsal is what the scenarios of one invocation share.
 type rehearsal struct {
-	nodes, jobs int
-	seconds     time.Duration
-	short       bool
-	confirm     bool
+	seconds time.Duration
+	short   bool
+	confirm bool
 }
+
+const (
+	nodes   = 3  // how many node processes there are
+	ticking = 20 // how many jobs tick every second, where it is not churnJobs
+)
 
 // options are the command line.
 type options struct {
@@ -50,8 +54,6 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.SetOutput(stderr)
 	seconds := f.Int("seconds", 0, "how long each scenario goes on (default 60, with -short 12)")
 	f.StringVar(&o.scenario, "scenario", "all", "all, or some of "+strings.Join(names(), ", ")+", separated by commas")
-	f.IntVar(&o.nodes, "nodes", 3, "how many node processes, 2 to 9")
-	f.IntVar(&o.jobs, "jobs", 20, "how many jobs that tick every second, 1 to 200")
 	f.BoolVar(&o.keep, "keep", false, "keep the work directory also when all is well")
 	f.BoolVar(&o.short, "short", false, "shorter faults and leases, for continuous integration")
 	f.BoolVar(&o.confirm, "confirm", false, "in failover and zombie, have replicas confirm what is granted")
@@ -71,10 +73,6 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	case *seconds < 5 || *seconds > 1000: // history.keep rows must hold them all
 		return o, fmt.Errorf("-seconds %d is outside 5 to 1000", *seconds)
-	case o.nodes < 2 || o.nodes > 9:
-		return o, fmt.Errorf("-nodes %d is outside 2 to 9", o.nodes)
-	case o.jobs < 1 || o.jobs > 200:
-		return o, fmt.Errorf("-jobs %d is outside 1 to 200", o.jobs)
 	}
 	return o, nil
 }

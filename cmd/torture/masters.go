@@ -71,8 +71,8 @@ var troubles = []trouble{
 }
 
 // masters does to one master of a Cluster after another what happens to masters. Jobs at the others start no later for it.
-func masters(ctx context.Context, r *rehearsal, s *stage) {
-	s.startAll(ctx, r.nodes)
+func masters(ctx context.Context, _ *rehearsal, s *stage) {
+	s.startAll(ctx, nodes)
 	s.check(waitUntil(ctx, s.from.Add(2*time.Second)))
 	type outcome struct {
 		trouble

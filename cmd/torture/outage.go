@@ -11,7 +11,7 @@ import (
 
 // outage stops Redis amid a burst and starts it again with its data.
 func outage(ctx context.Context, r *rehearsal, s *stage) {
-	s.startAll(ctx, r.nodes)
+	s.startAll(ctx, nodes)
 	lasts, seconds := 10*time.Second, r.seconds
 	if r.short {
 		lasts, seconds = 4*time.Second, max(seconds, 14*time.Second)

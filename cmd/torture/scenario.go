@@ -67,7 +67,7 @@ func choose(list string, short bool) ([]scenario, error) {
 
 // usual are the jobs and times of most scenarios.
 func usual(r *rehearsal) settings {
-	s := settings{jobs: everySecond(r.jobs), ttl: 5 * time.Second}
+	s := settings{jobs: everySecond(ticking), ttl: 5 * time.Second}
 	if r.short {
 		s.ttl = 3 * time.Second
 	}

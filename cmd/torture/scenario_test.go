@@ -57,7 +57,7 @@ func TestCrashIsNamed(t *testing.T) {
 				tt.act(s, n)
 				s.check(errors.New("it cannot go on"))
 			}}
-			r := rehearsal{jobs: 1, seconds: 5 * time.Second}
+			r := rehearsal{seconds: 5 * time.Second}
 			got := sc.perform(t.Context(), &r, t.TempDir(), "none", func(string, ...any) {}).findings
 			named := slices.DeleteFunc(slices.Clone(got), func(f judge.Finding) bool {
 				return f.Kind != wrongExit || !strings.Contains(f.What, "the last words of n1")
