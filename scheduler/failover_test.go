@@ -32,26 +32,6 @@ func (c *cluster) ranOnce(what string, started <-chan time.Time, ended <-chan er
 	}
 }
 
-// The first that a new server is asked may be to renew a lease that it has never heard of. That is no answer: it is told first.
-func TestFailoverLeaseWaitsForTheAssertion(t *testing.T) {
-	for at := 100 * time.Millisecond; at < time.Second; at += 60 * time.Millisecond { // the node looks at the clock in between
-		bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-			started, ended := make(chan time.Time, 2), make(chan error, 2)
-			job := lasting(3*time.Second, started, ended)
-			job.Schedule, job.TTL = "*/4 * * * * *", 3*time.Second // renewed after one
-			c.start("a", scheduler.Config{}, job)
-			time.Sleep(2 * time.Second)
-			held := server.Snapshot()
-			<-started
-			time.Sleep(at)
-			failOver(server, held)
-			if cause := <-ended; cause != nil {
-				t.Errorf("%s after its start: the run's context ended: %v", at, cause)
-			}
-		})
-	}
-}
-
 // A node that cannot be reached keeps the others from claiming for FailoverHold, and no longer. They are not ready meanwhile, and say why.
 func TestFailoverHoldIsBounded(t *testing.T) {
 	for _, hold := range []time.Duration{0, time.Second} {
