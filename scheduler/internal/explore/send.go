@@ -1,21 +1,21 @@
 package explore
 
 // Answer is what a script says.
-type Answer int8
+type Answer string
 
 // The answers.
 const (
-	NoAnswer Answer = iota
-	Granted
-	Settled
-	WrongClock
-	Moved
-	Early
-	Held
-	Skipped
-	Superseded
-	Lost
-	Alive
+	NoAnswer   Answer = ""
+	Granted    Answer = "granted"
+	Settled    Answer = "done"
+	WrongClock Answer = "your clock is wrong"
+	Moved      Answer = "moved"
+	Early      Answer = "early"
+	Held       Answer = "held"
+	Skipped    Answer = "skipped"
+	Superseded Answer = "superseded"
+	Lost       Answer = "lost"
+	Alive      Answer = "alive"
 )
 
 // command is a call by a node, with what it knows.
