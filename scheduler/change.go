@@ -81,10 +81,10 @@ func (n *Node) change(in, out []*work.Job) {
 		j.Part = r.ledger.Partition(j.Name)
 	}
 	if len(in) > 0 {
-		r.inbox.Tell(agenda.Changed{In: in})
+		r.inbox.Send(agenda.Changed{Added: in})
 	}
 	if n.jobs.Change(in, out); len(out) > 0 {
-		r.inbox.Tell(agenda.Changed{Out: out})
+		r.inbox.Send(agenda.Changed{Removed: out})
 	}
 	r.cluster.Changed()
 }

@@ -73,7 +73,7 @@ func (m *members) begin(view roster.View, some bool) {
 	h := &m.handing
 	h.on, h.since, h.until = some, view.NowMS, time.Now().Add(handOver)
 	if h.live {
-		m.n.Inbox.Tell(agenda.Shed{})
+		m.n.Inbox.Send(agenda.OwnOnly{})
 	}
 }
 

@@ -253,7 +253,7 @@ func (m *members) assign() {
 	m.give(owned)
 	m.n.Log.Info("roster changed", "nodes", len(c.Nodes), "jobs", m.n.Jobs.Len(), "owned", m.owned)
 	maps.Copy(owned, m.giving)
-	m.n.Inbox.Tell(agenda.Owned{Jobs: owned, Shards: shards})
+	m.n.Inbox.Send(agenda.Owned{Jobs: owned, Shards: shards})
 }
 
 // give notes what another node goes first for from now on. That one learns it with its next beat, and this one goes on

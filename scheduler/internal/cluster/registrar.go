@@ -211,7 +211,7 @@ func (r *registrar) try(ctx context.Context, list []*work.Job) error {
 			in.Jobs, in.Cursors = append(in.Jobs, f.job), append(in.Cursors, f.cursor)
 		}
 	}
-	r.n.Inbox.Tell(in)
+	r.n.Inbox.Send(in)
 	r.begun()
 	return err
 }

@@ -151,7 +151,7 @@ func (r *registrar) revise(ctx context.Context) error {
 			gone = append(gone, j)
 		}
 	}
-	r.n.Inbox.Tell(agenda.Displaced{Jobs: gone})
+	r.n.Inbox.Send(agenda.Displaced{Jobs: gone})
 	return nil
 }
 

@@ -25,7 +25,7 @@ func (s sender) start(b *work.Batch) {
 		slotLost := b.Freed && !s.l.Slots.Retake()
 		b.Begun[i] = s.terms.Runner.Start(s.granted(b, i, slotLost))
 		if b.Freed && !b.Begun[i] {
-			s.l.Inbox.Tell(agenda.Freed{Slots: 1})
+			s.l.Inbox.Send(agenda.SlotsFreed{Slots: 1})
 		}
 	}
 }

@@ -97,7 +97,7 @@ func New(c Config) *Lanes {
 // may says whether this node may claim a job now, and in which definition it has it.
 func (n *Lanes) may(name string) (digest string, yes bool) {
 	j := n.Jobs.Named(name)
-	if j == nil || n.Slots.Full() || !n.Works() || n.Shut(j.Part) || !sharding.Matches(j.Labels, n.Labels) {
+	if j == nil || n.Slots.Full() || !n.Works() || n.Blocked(j.Part) || !sharding.Matches(j.Labels, n.Labels) {
 		return "", false
 	}
 	return j.Digest, true
@@ -143,7 +143,7 @@ func (n *Lanes) Holding() error {
 }
 
 // Shut says whether nothing is claimed from a partition.
-func (n *Lanes) Shut(part int) bool { return n.of(part).shut(part) }
+func (n *Lanes) Blocked(part int) bool { return n.of(part).shut(part) }
 
 // Late is how late something of a partition counts as for the turns of nodes, that is late by so much.
 func (n *Lanes) Late(part int, by time.Duration) time.Duration {

@@ -24,7 +24,7 @@ const handBacks = 4
 func (n *Lanes) HandBack(g work.Grant, valid func() bool) (over func()) {
 	n.cursors.back(g)
 	slots := 1
-	over = func() { n.Inbox.Tell(agenda.Freed{Slots: slots}) }
+	over = func() { n.Inbox.Send(agenda.SlotsFreed{Slots: slots}) }
 	back := []ledger.Return{{Job: g.Job.Name, Run: g.Lease.Run, Token: g.Lease.Token}}
 	log := n.Log.With("job", g.Job.Name, "tick", time.UnixMilli(g.Lease.Tick).UTC(), "run", g.Lease.Run)
 	for try := 0; ; try++ {

@@ -149,7 +149,7 @@ func (s sender) failed(b *work.Batch) (again, anew bool) {
 func (s sender) free(b *work.Batch) {
 	if !b.Freed {
 		b.Freed = true
-		s.l.Inbox.Tell(agenda.Freed{Slots: len(b.Claims)})
+		s.l.Inbox.Send(agenda.SlotsFreed{Slots: len(b.Claims)})
 	}
 }
 

@@ -66,12 +66,12 @@ func (n *Lanes) Settle(g work.Grant, r ledger.Report, then work.Settled) {
 		freed := l.breaker.open()
 		switch taken := l.settler.add(g.Job.Part, settling{&ending{Grant: g, Report: r}, then, freed}); {
 		case taken && freed:
-			n.Inbox.Tell(agenda.Freed{Slots: 1})
+			n.Inbox.Send(agenda.SlotsFreed{Slots: 1})
 			return
 		case taken:
 			return
 		case !l.moved(g.Job.Part):
-			n.Inbox.Tell(agenda.Settled{Reports: []ledger.Report{r}, Slots: 1})
+			n.Inbox.Send(agenda.Settled{Reports: []ledger.Report{r}, Slots: 1})
 			then.Settled(r, "", errStopped)
 			return
 		}
@@ -187,7 +187,7 @@ func (s *settler) take(giveUp context.Context, batch []settling, detached bool) 
 			slots++
 		}
 	}
-	s.l.Inbox.Tell(agenda.Settled{Reports: reports, Slots: slots})
+	s.l.Inbox.Send(agenda.Settled{Reports: reports, Slots: slots})
 	for i, b := range batch {
 		if err != nil {
 			b.then.Settled(b.Report, "", err)
@@ -260,7 +260,7 @@ func (s *settler) free(batch []settling, piles map[int]*pile) {
 	}
 	s.mu.Unlock()
 	if slots > 0 {
-		s.l.Inbox.Tell(agenda.Freed{Slots: slots})
+		s.l.Inbox.Send(agenda.SlotsFreed{Slots: slots})
 	}
 }
 

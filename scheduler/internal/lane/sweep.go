@@ -174,7 +174,7 @@ func (s *sweep) once(ctx context.Context) {
 	}
 	found.Late = s.runnable(call, found.Late, now)
 	if len(found.Late)+len(found.Pending) > 0 {
-		l.Inbox.Tell(agenda.Found{ScanResult: found, Parts: parts})
+		l.Inbox.Send(agenda.Found{ScanResult: found, Parts: parts})
 	}
 	s.reap(call, s.ripe(call, found.Lapsed))
 	s.tell(ctx, call, found.Events, now)
@@ -249,7 +249,7 @@ func (s *sweep) reaped(batch []ledger.Lease, words []ledger.Status) (foreign int
 		}
 	}
 	if len(free) > 0 {
-		s.l.Inbox.Tell(agenda.Reaped{Jobs: free})
+		s.l.Inbox.Send(agenda.Reaped{Jobs: free})
 	}
 	return foreign
 }

@@ -18,11 +18,11 @@ func TestLead(t *testing.T) {
 			t.Errorf("at first it is %s, want %s", got, aheadMin)
 		}
 		burst := func(spent time.Duration, b *work.Batch) time.Duration {
-			l.asked(0)
+			l.sent(0)
 			b.Asked = time.Now()
 			time.Sleep(time.Microsecond)
 			b.Sent = time.Now()
-			l.asked(1)
+			l.sent(1)
 			time.Sleep(spent - time.Microsecond)
 			l.answered(1, b)
 			l.answered(0, b)
@@ -45,7 +45,7 @@ func TestLead(t *testing.T) {
 			}
 		}
 		l = lead{}
-		l.asked(0)
+		l.sent(0)
 		time.Sleep(time.Minute)
 		l.answered(1, &work.Batch{Again: true})
 		time.Sleep(40 * time.Millisecond)
