@@ -37,7 +37,7 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 		j.Part = l.Partition(j.Name)
 	}
 	r, c := &roles{n: n, ledger: l, slots: agenda.NewSlots(n.cfg.MaxRunning)}, n.cfg
-	inbox, view, live := agenda.NewInbox(r.slots), &cluster.LatestView{}, &runner.Live{}
+	inbox, view, live := agenda.NewInbox(r.slots), &cluster.LatestView{}, &runner.Active{}
 	r.inbox = inbox
 	answers, beat, lost := make(chan *work.Batch), make(chan struct{}, 1), make(chan struct{}, 1)
 	r.lanes = lane.New(lane.Config{
@@ -48,7 +48,7 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 		MaxSkew: c.MaxSkew, Grace: c.Grace, SweepEvery: c.SweepEvery, FailoverHold: c.FailoverHold, Log: n.log,
 	})
 	r.runner = runner.New(runner.Config{
-		Node: c.Name, Values: values, Now: n.clock.Now, Past: n.clock.Past, Live: live, Redis: r.lanes, Listener: n.events, Log: n.log,
+		Node: c.Name, Values: values, Now: n.clock.Now, Past: n.clock.Past, Active: live, Redis: r.lanes, Listener: n.events, Log: n.log,
 	})
 	r.cluster = cluster.New(cluster.Config{
 		ID: n.id, Name: c.Name, Namespace: c.Namespace, Version: c.Version, Revision: c.Revision, Generation: c.Generation,

@@ -125,7 +125,7 @@ func (w *world) asked(a ledger.Answer) (runs []string) {
 		if !b.Claims[0].Pending {
 			runs[len(runs)-1] = b.Claims[0].Job
 		}
-		b.Answers, b.Begun = []ledger.Answer{a}, []bool{false}
+		b.Answers, b.Started = []ledger.Answer{a}, []bool{false}
 		w.takeAnswers(b)
 	}
 	return runs

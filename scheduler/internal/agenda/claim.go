@@ -49,10 +49,10 @@ func (e *Agenda) claim(from *candidate, c ledger.Claim, until int64) {
 	}
 	at, filling := slices.BinarySearchFunc(e.open, j.Part, func(b *work.Batch, part int) int { return b.Part - part })
 	if !filling {
-		e.open = slices.Insert(e.open, at, &work.Batch{Part: j.Part, Made: time.Now()})
+		e.open = slices.Insert(e.open, at, &work.Batch{Part: j.Part, Created: time.Now()})
 	}
 	b := e.open[at]
-	b.Jobs, b.Claims, b.Until = append(b.Jobs, j.Job), append(b.Claims, c), append(b.Until, until)
+	b.Jobs, b.Claims, b.StartBy = append(b.Jobs, j.Job), append(b.Claims, c), append(b.StartBy, until)
 	if len(b.Claims) == ledger.BatchMax {
 		e.open = slices.Delete(e.open, at, at+1)
 		e.send(b)

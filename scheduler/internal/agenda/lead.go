@@ -41,7 +41,7 @@ func (l *lead) sent(inflight int) {
 // outage, not the round trip, and does not count.
 func (l *lead) answered(inflight int, b *work.Batch) {
 	switch {
-	case b.Err != nil || b.Again:
+	case b.Err != nil || b.Repeated:
 		l.firstSent = time.Now() // the batches still in flight have waited for the outage too
 	case inflight == 0:
 		l.measured = max(time.Since(l.firstSent), l.measured*9/10)

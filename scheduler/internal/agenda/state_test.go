@@ -31,7 +31,7 @@ func TestRemovedWhileAskedFor(t *testing.T) {
 			Changed{Added: []*work.Job{&anew}}.apply(w.Agenda)
 			for range len(w.claims) {
 				b := <-w.claims
-				b.Answers, b.Begun = make([]ledger.Answer, len(b.Claims)), make([]bool, len(b.Claims))
+				b.Answers, b.Started = make([]ledger.Answer, len(b.Claims)), make([]bool, len(b.Claims))
 				for i := range b.Answers {
 					b.Answers[i] = ledger.Answer{Verdict: v, Cursor: time.Now().UnixMilli()}
 				}

@@ -31,7 +31,7 @@ func (e *Agenda) takeAnswers(b *work.Batch) {
 		if b.Err == nil {
 			r.answer = b.Answers[i]
 		}
-		if !b.Freed && (b.Err != nil || !b.Begun[i]) { // else the run has the slot
+		if !b.SlotsFreed && (b.Err != nil || !b.Started[i]) { // else the run has the slot
 			e.Slots.release(1)
 		}
 		r.inFlight = false
@@ -91,9 +91,9 @@ func (e *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
 	case ledger.Closed:
 		e.reject(j, work.Sealed)
 	case ledger.Unknown:
-		e.reject(j, work.Vanished)
+		e.reject(j, work.Lost)
 	default:
-		e.reject(j, work.Foreign)
+		e.reject(j, work.UnknownFormat)
 	}
 	return cursor, delay
 }

@@ -65,7 +65,7 @@ func (r *registrar) register(ctx context.Context, list []*work.Job) ([]result, e
 		}
 	}
 	for _, w := range wishes {
-		facts = append(facts, result{job: w.Job, outside: work.Moving})
+		facts = append(facts, result{job: w.Job, outside: work.KeptChanging})
 	}
 	return facts, some
 }
@@ -119,7 +119,7 @@ func (r *registrar) follow(ctx context.Context, w *Registration, f result) (resu
 	}
 	err := r.tell(ctx, f.job.After, f.job.Name, r.n.Ledger.Follow)
 	if errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrClosed) {
-		f.outside, f.detail, err = work.Crowded, err.Error(), nil
+		f.outside, f.detail, err = work.TooManyFollowers, err.Error(), nil
 	}
 	return f, err
 }
@@ -173,7 +173,7 @@ func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defin
 	case "standby":
 		return result{job: j, outside: work.Standby}, true
 	default:
-		return result{job: j, outside: work.Foreign}, true
+		return result{job: j, outside: work.UnknownFormat}, true
 	}
 	old, err := jobs.ParseDefinition(got.Text)
 	if err == nil && old.Generation != r.n.Generation {
@@ -187,7 +187,7 @@ func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defin
 		err = w.Replaces(old, got.Digest, got.Cursor)
 	}
 	if err != nil {
-		return result{job: j, outside: work.Foreign, detail: fmt.Sprintf("the stored definition: %v", err)}, true
+		return result{job: j, outside: work.UnknownFormat, detail: fmt.Sprintf("the stored definition: %v", err)}, true
 	}
 	return result{}, false
 }

@@ -76,7 +76,7 @@ func (r *registrar) run(ctx context.Context) {
 			clear(r.kept)
 			r.n.Log.Info("every job is registered again, in case that Redis has lost it")
 			for _, j := range r.n.Jobs.All() {
-				r.outside[j] = work.Vanished
+				r.outside[j] = work.Lost
 			}
 		case <-r.changed:
 			r.changes()

@@ -24,14 +24,14 @@ func (r *registrar) take() (now bool) {
 		switch o.why {
 		case work.Superseded:
 			o.why = work.Displaced // by a newer build or another generation, once will tell
-		case work.Vanished:
+		case work.Lost:
 			r.n.announcer.again()
 		}
 		if r.outside[o.job] == "" && o.why != work.Sealed && o.why != work.Displaced { // that is said once for all, see once
 			r.n.Log.Warn("job is not claimed by this node any more", "job", o.job.Name, "why", o.why)
 		}
 		r.outside[o.job] = o.why
-		now = now || o.why == work.Vanished || o.why == work.Sealed || o.why == work.Displaced
+		now = now || o.why == work.Lost || o.why == work.Sealed || o.why == work.Displaced
 	}
 	return now
 }

@@ -88,7 +88,7 @@ func (c *cursors) stepped(g work.Grant, now int64) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h := c.of(g.Job); !g.Waited || h.cursor < g.Lease.Next {
+	if h := c.of(g.Job); !g.WasPending || h.cursor < g.Lease.Next {
 		h.cursor, h.at = g.Lease.Next, now
 	}
 }

@@ -17,14 +17,14 @@ type Runner interface {
 
 // start hands what a batch was granted to the runner.
 func (s sender) start(b *work.Batch) {
-	b.Begun = make([]bool, len(b.Claims))
+	b.Started = make([]bool, len(b.Claims))
 	for i := range b.Claims {
 		if b.Err != nil || b.Answers[i].Verdict != ledger.Granted {
 			continue
 		}
-		slotLost := b.Freed && !s.l.Slots.Retake()
-		b.Begun[i] = s.terms.Runner.Start(s.granted(b, i, slotLost))
-		if b.Freed && !b.Begun[i] {
+		slotLost := b.SlotsFreed && !s.l.Slots.Retake()
+		b.Started[i] = s.terms.Runner.Start(s.granted(b, i, slotLost))
+		if b.SlotsFreed && !b.Started[i] {
 			s.l.Inbox.Send(agenda.SlotsFreed{Slots: 1})
 		}
 	}
@@ -36,18 +36,18 @@ func (s sender) granted(b *work.Batch, i int, slotLost bool) work.Grant {
 	first := s.l.Ledger.FirstLease(c.TTL)
 	g := work.Grant{
 		Job: b.Jobs[i], Lease: c.Lease(a, ledger.Claimer{ID: s.l.ID, Name: s.l.Name}, s.l.Clock.Now().UnixMilli()), Server: b.Server,
-		Asked: since(b, first, a), Slept: b.Slept, First: first, Waited: c.Pending,
+		FirstSent: since(b, first, a), Suspended: b.Suspended, FirstTTL: first, WasPending: c.Pending,
 	}
 	// Only what a schedule asks for is granted ahead: a run that was to be at a later time, and was cancelled, may be repeated before that.
 	if t := g.Lease.Trigger; t == jobs.TriggerSchedule.String() || t == jobs.TriggerCatchUp.String() {
-		g.At = after(g.Lease.Tick, a.Left-first, b.Sent, s.l.Clock.Past())
+		g.StartAt = after(g.Lease.Tick, a.Left-first, b.LastSent, s.l.Clock.Past())
 	}
 	if slotLost {
-		g.Back = "its grant was heard of when others had all slots"
+		g.HandBackReason = "its grant was heard of when others had all slots"
 	}
 	//guard:confirm-hands-back P1 a run that too few replicas know of is not begun, if confirmation is asked for
 	if a.Unconfirmed != nil {
-		g.Back = "too few replicas have its grant"
+		g.HandBackReason = "too few replicas have its grant"
 	}
 	return g
 }
@@ -56,14 +56,14 @@ func (s sender) granted(b *work.Batch, i int, slotLost bool) work.Grant {
 // A pending run keeps its id, so the grant may be one that an earlier batch asked for, whose answer
 // never came; then what is left of the lease tells.
 func since(b *work.Batch, first time.Duration, a ledger.Answer) time.Time {
-	if left := b.Sent.Add(a.Left - first); left.Before(b.Asked) {
+	if left := b.LastSent.Add(a.Left - first); left.Before(b.FirstSent) {
 		return left
 	}
 	//guard:granted-from-request P4 the lease counts from before the first request, not from the one that was answered
-	if b.Asked.Before(b.Sent) {
-		return b.Asked
+	if b.FirstSent.Before(b.LastSent) {
+		return b.FirstSent
 	}
-	return b.Sent
+	return b.LastSent
 }
 
 // after is until when (ms, by this node's idea of Redis' clock) a run must wait whose tick was so long ahead when it was granted, by Redis'

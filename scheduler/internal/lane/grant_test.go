@@ -21,7 +21,7 @@ func TestSinceTellsOfAnEarlierGrant(t *testing.T) {
 		"granted to a request 4 s before the batch": {0, 6 * time.Second, -4 * time.Second},
 		"lapsed": {time.Second, 0, -9 * time.Second},
 	} {
-		b := &work.Batch{Asked: asked, Sent: asked.Add(c.sent)}
+		b := &work.Batch{FirstSent: asked, LastSent: asked.Add(c.sent)}
 		if got := since(b, ttl, ledger.Answer{Left: c.left}); !got.Equal(asked.Add(c.want)) {
 			t.Errorf("%s: counts from %s after the batch was first sent; want %s", name, got.Sub(asked), c.want)
 		}

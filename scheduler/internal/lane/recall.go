@@ -30,7 +30,7 @@ func (f *failover) answered(b *work.Batch) {
 	defer f.mu.Unlock()
 	if e := f.epochs[b.Part]; e != nil && e.noticed == b.Server {
 		e.hear(b.Server, f.l.Clock)
-		f.l.lanes.cursors.answered(b, f.l.Clock.Now().Add(-time.Since(b.Sent)).UnixMilli())
+		f.l.lanes.cursors.answered(b, f.l.Clock.Now().Add(-time.Since(b.LastSent)).UnixMilli())
 	}
 }
 

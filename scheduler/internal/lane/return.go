@@ -34,7 +34,7 @@ func (n *Lanes) HandBack(g work.Grant, valid func() bool) (over func()) {
 		l := n.of(g.Job.Part)
 		err = l.breaker.full(err)
 		if err == nil {
-			log.Info("run handed back before it was started", "reason", g.Back, "answer", string(words[0]), "lease_valid", valid())
+			log.Info("run handed back before it was started", "reason", g.HandBackReason, "answer", string(words[0]), "lease_valid", valid())
 			return over
 		}
 		l.fail("unclaim", err)

@@ -66,28 +66,28 @@ func (s sender) claim(draining context.Context, b *work.Batch) (done bool) {
 			s.l = s.l.lanes.of(b.Part)
 		}
 		l := s.l
-		if b.Asked.IsZero() && (draining.Err() != nil || time.Since(b.Made) > 2*skew || l.apart && l.shut(b.Part)) {
+		if b.FirstSent.IsZero() && (draining.Err() != nil || time.Since(b.Created) > 2*skew || l.apart && l.shut(b.Part)) {
 			b.Err = work.ErrNotSent
 			return true
 		}
-		if b.Asked.IsZero() {
-			b.Asked, b.Slept = time.Now(), locking.Slept()
+		if b.FirstSent.IsZero() {
+			b.FirstSent, b.Suspended = time.Now(), locking.Slept()
 			l.lanes.cursors.asking(b)
 		}
-		asking := time.Since(b.Asked) > skew
+		asking := time.Since(b.FirstSent) > skew
 		if asking {
-			b.Ask(l.Clock.Now().UnixMilli())
+			b.AskOnly(l.Clock.Now().UnixMilli())
 		} else {
-			b.Copied = time.Now()
+			b.LastGrantable = time.Now()
 		}
-		b.Sent = time.Now()
+		b.LastSent = time.Now()
 		b.Answers, b.Err = s.once(b)
 		again, anew := s.failed(b)
 		switch {
 		case b.Err == nil:
 			l.breaker.ok(roleClaim)
 			s.unconfirmed(b)
-			if !asking || time.Since(b.Copied) > 2*skew || !b.Unsure() {
+			if !asking || time.Since(b.LastGrantable) > 2*skew || !b.Inconclusive() {
 				return true
 			}
 		case !again:
@@ -95,7 +95,7 @@ func (s sender) claim(draining context.Context, b *work.Batch) (done bool) {
 		case anew:
 			try = -1
 		}
-		if draining.Err() != nil && !b.Asked.IsZero() && time.Since(b.Asked) > 3*skew {
+		if draining.Err() != nil && !b.FirstSent.IsZero() && time.Since(b.FirstSent) > 3*skew {
 			return true
 		}
 		held := anew || l.failover.holds(b.Part) // or it has another lane
@@ -108,9 +108,9 @@ func (s sender) claim(draining context.Context, b *work.Batch) (done bool) {
 				s.flush()
 			}
 		}
-		b.Again = true
+		b.Repeated = true
 		wait.For(context.Background(), wait.Backoff(l.ID+b.Claims[0].Run, max(0, try)))
-		if l.apart && held && !s.detached && !b.Asked.IsZero() {
+		if l.apart && held && !s.detached && !b.FirstSent.IsZero() {
 			return false
 		}
 	}
@@ -126,7 +126,7 @@ func (s sender) failed(b *work.Batch) (again, anew bool) {
 			s.l.failover.doubt()
 		}
 		if !b.Unanswered {
-			b.Asked = time.Time{} // nothing was carried out
+			b.FirstSent = time.Time{} // nothing was carried out
 		}
 		return true, true
 	case s.l.apart && redisconn.OfSlot(b.Err): // its partition moves, which says nothing of others
@@ -147,8 +147,8 @@ func (s sender) failed(b *work.Batch) (again, anew bool) {
 
 // free gives back the slots of a batch that is in doubt: what its claims are granted takes them again.
 func (s sender) free(b *work.Batch) {
-	if !b.Freed {
-		b.Freed = true
+	if !b.SlotsFreed {
+		b.SlotsFreed = true
 		s.l.Inbox.Send(agenda.SlotsFreed{Slots: len(b.Claims)})
 	}
 }

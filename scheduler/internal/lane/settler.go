@@ -51,7 +51,7 @@ type pile struct {
 // settling is one report, and who is told what became of it.
 type settling struct {
 	*ending
-	then  work.Settled
+	then  work.SettleListener
 	freed bool // it holds no slot any more
 }
 
@@ -60,7 +60,7 @@ func newSettler(l *Lane) *settler {
 }
 
 // Settle records a run's end; then is told when the ledger has answered, or with errStopped.
-func (n *Lanes) Settle(g work.Grant, r ledger.Report, then work.Settled) {
+func (n *Lanes) Settle(g work.Grant, r ledger.Report, then work.SettleListener) {
 	for {
 		l := n.of(g.Job.Part)
 		freed := l.breaker.open()

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// starts has runs that were granted ahead wait for their ticks, all of one instant together.
+// starts lets runs that were granted ahead wait for their ticks, all of one instant together.
 type starts struct {
 	past func() time.Time // an instant that Redis' clock has certainly reached
 
 	mu    sync.Mutex
-	at    map[int64]chan struct{} // by instant, ms: closed when it has come
+	at    map[int64]chan struct{} // by instant, ms; closed when it has come
 	ended bool                    // nothing waits any more
 }
 
@@ -20,14 +20,15 @@ func newStarts(past func() time.Time) *starts {
 	return &starts{past: past, at: make(map[int64]chan struct{})}
 }
 
-// over is closed: what waits for it need not wait.
-var over = func() <-chan struct{} {
+// closed is a closed channel, for runs that need not wait.
+var closed = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// wait returns what is closed when an instant (ms) has come, or nothing is to wait any more; nil when it has come.
+// wait returns a channel that is closed when an instant (ms) has come or the waiting ends; nil when
+// it has come already.
 func (s *starts) wait(at int64) <-chan struct{} {
 	if at <= s.past().UnixMilli() {
 		return nil
@@ -35,7 +36,7 @@ func (s *starts) wait(at int64) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
-		return over
+		return closed
 	}
 	if s.at[at] == nil {
 		s.at[at] = make(chan struct{})
@@ -43,7 +44,8 @@ func (s *starts) wait(at int64) <-chan struct{} {
 	return s.at[at]
 }
 
-// wake lets the runs of all instants go that have come, and says how long it is to the next; 0 when there is none.
+// wake starts the runs of all instants that have come. It returns the time until the next one, 0
+// when there is none.
 func (s *starts) wake() time.Duration {
 	now := s.past()
 	s.mu.Lock()
@@ -58,7 +60,7 @@ func (s *starts) wake() time.Duration {
 	return 0
 }
 
-// end lets all go, and whoever comes: they see that the node drains.
+// end starts all runs, now and later. They find that the node drains.
 func (s *starts) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
