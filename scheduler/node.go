@@ -89,9 +89,9 @@ func (n *Node) Ready() error {
 	case n.moves.Trouble() != nil:
 		return n.moves.Trouble()
 	case r == nil || !n.standing.Registered.Load():
-		return errors.Join(errors.New("not registered yet"), n.health.Trouble())
+		return errors.Join(errors.New("not registered yet"), n.health.Err())
 	}
-	return errors.Join(r.cluster.DrainReason(), r.lanes.Trouble(), r.lanes.Holding())
+	return errors.Join(r.cluster.DrainReason(), r.lanes.Err(), r.lanes.Holding())
 }
 
 // Run joins the cluster and works until ctx ends. Then it tells the others, and until they know (two

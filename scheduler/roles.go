@@ -37,13 +37,13 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 		j.Part = l.Partition(j.Name)
 	}
 	r, c := &roles{n: n, ledger: l, slots: agenda.NewSlots(n.cfg.MaxRunning)}, n.cfg
-	inbox, view, live := agenda.NewInbox(r.slots), &cluster.LatestView{}, &runner.Active{}
+	inbox, view, live := agenda.NewInbox(r.slots), &cluster.LatestView{}, &runner.ActiveRuns{}
 	r.inbox = inbox
 	answers, beat, lost := make(chan *work.Batch), make(chan struct{}, 1), make(chan struct{}, 1)
 	r.lanes = lane.New(lane.Config{
 		Ledger: l, ID: n.id, Name: c.Name, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
-		Answers: answers, Nodes: view, Runs: live, Listener: n.events, Labels: c.Labels, Leaving: n.standing.Leaving.Load,
-		Works: func() bool { return n.standing.Drain.Load() == nil && n.moves.Trouble() == nil },
+		Answers: answers, Nodes: view, Runs: live, Listener: n.events, Labels: c.Labels, Stopping: n.standing.Leaving.Load,
+		TakesWork: func() bool { return n.standing.Drain.Load() == nil && n.moves.Trouble() == nil },
 		Beat:  beat, Lost: lost,
 		MaxSkew: c.MaxSkew, Grace: c.Grace, SweepEvery: c.SweepEvery, FailoverHold: c.FailoverHold, Log: n.log,
 	})
@@ -95,7 +95,7 @@ func (r *roles) run(ctx context.Context) error {
 	left := n.cfg.DrainTimeout - time.Since(told)
 	taking.Wait()
 	err := r.runner.Drain(left)
-	r.lanes.Part(alive)
+	r.lanes.AssertBeforeLeaving(alive)
 	stop()
 	keeping.Wait()
 	r.cluster.Leave(ctx)

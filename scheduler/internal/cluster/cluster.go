@@ -114,7 +114,7 @@ func (n *Cluster) Rejected(j *work.Job, why string) { n.registrar.Rejected(j, wh
 func (n *Cluster) HandOver() {
 	n.Standing.Leaving.Store(true)
 	wait.Signal(n.Beat)
-	if !n.Lanes.Away() && !n.Moves.Moved() {
+	if !n.Lanes.Unreachable() && !n.Moves.Moved() {
 		wait.Within(n.members.handing.over, min(handOver, n.DrainTimeout/2)) // what starts last has as long
 	}
 }
@@ -124,7 +124,7 @@ const mostTrouble = 200
 
 // trouble is why the node claims nothing, or not everything, for its record in the roster, "" for none.
 func (n *Cluster) trouble() string {
-	err := n.Lanes.Trouble()
+	err := n.Lanes.Err()
 	if err == nil {
 		return ""
 	}

@@ -121,7 +121,7 @@ func (m *members) successors() bool {
 		}
 		return false
 	}
-	return !m.n.Lanes.Away() && m.n.Lanes.Holding() == nil && (waits(m.first) || waits(m.giving))
+	return !m.n.Lanes.Unreachable() && m.n.Lanes.Holding() == nil && (waits(m.first) || waits(m.giving))
 }
 
 // DrainReason says who drained the node's name, nil when nobody did.

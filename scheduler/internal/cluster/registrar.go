@@ -164,7 +164,7 @@ func (r *registrar) unheard(err *error) []int {
 	if !errors.As(*err, &e) {
 		return nil
 	}
-	r.n.Lanes.Unheard("register", e, e.Parts)
+	r.n.Lanes.MarkUnreachable("register", e, e.Parts)
 	*err = nil
 	return e.Parts
 }

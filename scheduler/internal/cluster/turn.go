@@ -35,7 +35,7 @@ func (n *Cluster) myTurn(j *work.Job, key string, first bool, late time.Duration
 	if first {
 		return true
 	}
-	late = n.Lanes.Late(j.Part, late)
+	late = n.Lanes.Lateness(j.Part, late)
 	if late < n.Grace || n.Standing.Drain.Load() != nil || !sharding.Matches(j.Labels, n.Labels) {
 		return false
 	}

@@ -47,7 +47,7 @@ func (f *failover) recall(ctx context.Context, server string) error {
 	last := make(map[int]int64)
 	f.mu.Lock()
 	for part, e := range f.epochs {
-		if e.noticed == server && e.told != server && e.heard != 0 {
+		if e.noticed == server && e.asserted != server && e.heard != 0 {
 			last[part] = e.heard
 		}
 	}
@@ -160,7 +160,7 @@ func (f *failover) remind(ctx context.Context, server string, batch []ledger.Kno
 	}
 	call, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	again, err := f.l.Ledger.Recall(call, f.l.Clock.last().UnixMilli(), server, batch)
+	again, err := f.l.Ledger.Recall(call, f.l.Clock.lastRead().UnixMilli(), server, batch)
 	switch {
 	case err == nil:
 		return again, nil

@@ -10,17 +10,17 @@ import (
 
 // Active are the node's runs until they are settled or handed back. There are at most as many as
 // slots, and those that are handed back for lack of one. The zero value has none.
-type Active struct{ runs sync.Map } // *activeRun by id
+type ActiveRuns struct{ runs sync.Map } // *activeRun by id
 
 // Grants returns the grants of the runs.
-func (l *Active) Grants() []work.Grant {
+func (l *ActiveRuns) Grants() []work.Grant {
 	var all []work.Grant
 	l.each(func(x *activeRun) { all = append(all, x.g) })
 	return all
 }
 
 // some reports whether there is any run.
-func (l *Active) some() bool {
+func (l *ActiveRuns) some() bool {
 	found := false
 	l.runs.Range(func(any, any) bool {
 		found = true
@@ -30,7 +30,7 @@ func (l *Active) some() bool {
 }
 
 // each calls f for each run.
-func (l *Active) each(f func(*activeRun)) {
+func (l *ActiveRuns) each(f func(*activeRun)) {
 	l.runs.Range(func(_, x any) bool {
 		f(x.(*activeRun))
 		return true
@@ -39,7 +39,7 @@ func (l *Active) each(f func(*activeRun)) {
 
 // cancelRun ends the context of a run with a cause, or those of all shards of a tick. Only the
 // first cause counts. A run that is not here is ignored.
-func (l *Active) cancelRun(id string, cause error) {
+func (l *ActiveRuns) cancelRun(id string, cause error) {
 	if x, ok := l.runs.Load(id); ok {
 		x.(*activeRun).lease.Cancel(cause)
 		return
@@ -52,7 +52,7 @@ func (l *Active) cancelRun(id string, cause error) {
 }
 
 // Cancelled ends a run that is to be cancelled or replaced, if it is here.
-func (l *Active) Cancelled(c ledger.Cancel) {
+func (l *ActiveRuns) Cancelled(c ledger.Cancel) {
 	if c.Author == "" {
 		l.cancelRun(c.Run, jobs.ErrReplaced)
 		return

@@ -63,7 +63,7 @@ type Config struct {
 	Values   context.Context  // carries the values that the jobs' functions see; it does not end
 	Now      func() time.Time // Redis' time
 	Past     func() time.Time // an instant that Redis' clock has certainly reached
-	Active   *Active
+	Active   *ActiveRuns
 	Redis    Redis
 	Listener Listener
 	Log      *slog.Logger
