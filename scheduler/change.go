@@ -16,7 +16,7 @@ import (
 func (n *Node) Add(list ...jobs.Job) error {
 	n.changing.Lock()
 	defer n.changing.Unlock()
-	if n.standing.Leaving.Load() {
+	if n.standing.Stopping.Load() {
 		return errors.New("scheduler: the node is stopping; add the jobs to another one")
 	}
 	list = slices.Clone(list)

@@ -42,7 +42,7 @@ func TestReadOnlyServerIsSaid(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		if said := c.logs.count("takes no writes"); ready > 0 || said != 3 || c.logs.count("answers again") > 0 {
+		if said := c.logs.count("Redis is read-only"); ready > 0 || said != 3 || c.logs.count("answers again") > 0 {
 			t.Errorf("ready at %d looks of 250, said %d times that it takes no writes; want 0, and 3 in 26 s", ready, said)
 		}
 		server.SetHook(nil)

@@ -38,7 +38,7 @@ type Node struct {
 	clock    *lane.Clock
 	health   *lane.Health
 	moves    *cluster.Moves
-	standing *cluster.Standing
+	standing *cluster.NodeState
 	events   *events
 	changing sync.Mutex            // which jobs there are, and roles
 	roles    atomic.Pointer[roles] // once the ledger is open
@@ -57,7 +57,7 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 	}
 	n := &Node{
 		cfg: cfg, client: client, id: cfg.seam.NewID(), log: cfg.Logger.With("node", cfg.Name),
-		clock: lane.NewClock(cfg.seam.Wall, cfg.MaxStep), standing: &cluster.Standing{},
+		clock: lane.NewClock(cfg.seam.Wall, cfg.MaxStep), standing: &cluster.NodeState{},
 	}
 	all, err := jobsOf(reg.All(), cfg)
 	if err != nil {
@@ -67,7 +67,7 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 	n.moves = cluster.NewMoves(cluster.MovesConfig{
 		Client: client, Next: cfg.Next, Namespace: cfg.Namespace, Name: cfg.Name, Jobs: n.jobs, Log: n.log,
 	})
-	n.health = lane.NewHealth(client, n.moves.Shut, n.log)
+	n.health = lane.NewHealth(client, n.moves.NoteClosed, n.log)
 	n.events = newEvents(cfg.Hooks, cfg.Name, n.clock, n.log)
 	return n, nil
 }
@@ -84,10 +84,10 @@ func (n *Node) Name() string { return n.cfg.Name }
 func (n *Node) Ready() error {
 	r := n.roles.Load()
 	switch {
-	case n.standing.Leaving.Load():
+	case n.standing.Stopping.Load():
 		return errors.New("draining")
-	case n.moves.Trouble() != nil:
-		return n.moves.Trouble()
+	case n.moves.Err() != nil:
+		return n.moves.Err()
 	case r == nil || !n.standing.Registered.Load():
 		return errors.Join(errors.New("not registered yet"), n.health.Err())
 	}

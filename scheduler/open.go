@@ -38,7 +38,7 @@ func (n *Node) open(ctx context.Context) (*roles, error) {
 func (n *Node) openOnce(ctx context.Context) (*roles, error) {
 	n.changing.Lock()
 	defer n.changing.Unlock()
-	if err := n.moves.Before(ctx); err != nil {
+	if err := n.moves.CheckStart(ctx); err != nil {
 		return nil, err
 	}
 	redisconn.LoadTopology(ctx, n.client)

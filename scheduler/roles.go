@@ -42,9 +42,9 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 	answers, beat, lost := make(chan *work.Batch), make(chan struct{}, 1), make(chan struct{}, 1)
 	r.lanes = lane.New(lane.Config{
 		Ledger: l, ID: n.id, Name: c.Name, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
-		Answers: answers, Nodes: view, Runs: live, Listener: n.events, Labels: c.Labels, Stopping: n.standing.Leaving.Load,
-		TakesWork: func() bool { return n.standing.Drain.Load() == nil && n.moves.Trouble() == nil },
-		Beat:  beat, Lost: lost,
+		Answers: answers, Nodes: view, Runs: live, Listener: n.events, Labels: c.Labels, Stopping: n.standing.Stopping.Load,
+		TakesWork: func() bool { return n.standing.Drain.Load() == nil && n.moves.Err() == nil },
+		Beat:      beat, Lost: lost,
 		MaxSkew: c.MaxSkew, Grace: c.Grace, SweepEvery: c.SweepEvery, FailoverHold: c.FailoverHold, Log: n.log,
 	})
 	r.runner = runner.New(runner.Config{
@@ -55,7 +55,7 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 		Labels: c.Labels, Weight: c.Weight, Grace: c.Grace, DrainTimeout: c.DrainTimeout, Wall: c.seam.Wall,
 		Ledger: l, Roster: roster.New(n.client, roster.Config{Namespace: c.Namespace, TTL: cluster.RosterTTL}),
 		Lanes: r.lanes, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
-		Moves: n.moves, View: view, Standing: n.standing, Beat: beat, Lost: lost, Log: n.log,
+		Moves: n.moves, View: view, State: n.standing, Beat: beat, Lost: lost, Log: n.log,
 	})
 	r.agenda = agenda.New(agenda.Config{
 		Jobs: n.jobs, Clock: n.clock, Slots: r.slots, Inbox: inbox, Lanes: r.lanes, Turns: cluster.Turns{N: r.cluster},

@@ -7,12 +7,12 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// Changed is told that the node has other jobs. It does not wait.
+// Changed notes that the node's jobs have changed. It does not wait.
 func (n *Cluster) Changed() {
 	wait.Signal(n.registrar.changed)
 }
 
-// changes takes up which jobs the node has.
+// changes updates the list of the node's jobs.
 func (r *registrar) changes() {
 	has := make(map[*work.Job]bool, r.n.Jobs.Len())
 	for _, j := range r.n.Jobs.All() {

@@ -29,7 +29,7 @@ func (r *registrar) begun() {
 		return
 	}
 	r.fresh = false
-	r.n.Standing.Registered.Store(true)
+	r.n.State.Registered.Store(true)
 	r.n.Log.Info("node started", "id", r.n.ID, "namespace", r.n.Namespace, "jobs", r.n.Jobs.Len(), "revision", r.n.Revision, "generation", r.n.Generation)
 	if r.n.Revision == "" {
 		r.n.Log.Warn("no revision is set, and the build has no commit time: of two definitions of a job, the one that is registered last counts, " +
@@ -140,7 +140,7 @@ func (r *registrar) define(ctx context.Context, wishes []*Registration) ([]ledge
 		for i, w := range wishes {
 			defs[i] = w.At(now)
 			if r.whole || w.whole {
-				raw, err := textOf(w.Job)
+				raw, err := definitionText(w.Job)
 				if err != nil {
 					return nil, err
 				}
@@ -197,7 +197,7 @@ func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defin
 // and claims holds the stored one, older builds apart: the build that stored it may be gone. Never over another generation's:
 // that is for a promotion.
 func (r *registrar) decides(ctx context.Context, j *work.Job, fresh bool, stored ledger.Defined) bool {
-	if r.n.Standing.Drain.Load() == nil { // else it would stop those who claim, and claims nothing itself
+	if r.n.State.Drain.Load() == nil { // else it would stop those who claim, and claims nothing itself
 		if own := r.n.Revision; own > stored.Revision || fresh && own == stored.Revision && !stored.Stored {
 			return true
 		}
@@ -229,7 +229,7 @@ func (r *registrar) held(ctx context.Context, name, digest string) bool {
 
 // rank is the revision that decides over those before it: none, while an operator has drained this node.
 func (r *registrar) rank() string {
-	if r.n.Standing.Drain.Load() != nil {
+	if r.n.State.Drain.Load() != nil {
 		return ""
 	}
 	return r.n.Revision

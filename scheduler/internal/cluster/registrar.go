@@ -72,7 +72,7 @@ func (r *registrar) run(ctx context.Context) {
 			}
 		case <-r.lost:
 			what = tryAll
-			r.n.announcer.again()
+			r.n.announcer.repeat()
 			clear(r.kept)
 			r.n.Log.Info("every job is registered again, in case that Redis has lost it")
 			for _, j := range r.n.Jobs.All() {
@@ -82,8 +82,8 @@ func (r *registrar) run(ctx context.Context) {
 			r.changes()
 			what = tryOutside
 		case <-r.epoch:
-			what, r.waiting.looks = tryAll, true
-		case <-r.n.Moves.ajar:
+			what, r.waiting.checks = tryAll, true
+		case <-r.n.Moves.maybeOpen:
 			what = r.retrySealed()
 		case <-r.stirred:
 			if !r.freed() {
@@ -95,7 +95,7 @@ func (r *registrar) run(ctx context.Context) {
 			}
 			what = tryOutside
 		case <-timer.C:
-			what = r.waiting.over()
+			what = r.waiting.due()
 		}
 		err := r.once(ctx, what)
 		next := r.pace()
@@ -118,10 +118,10 @@ func (r *registrar) once(ctx context.Context, what scope) error {
 	if err != nil {
 		return err
 	}
-	if err := r.refollow(ctx); err != nil || len(r.outside) == 0 && !r.waiting.looks {
+	if err := r.refollow(ctx); err != nil || len(r.outside) == 0 && !r.waiting.checks {
 		return err
 	}
-	what, err = r.hope(ctx, what)
+	what, err = r.widen(ctx, what)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (r *registrar) once(ctx context.Context, what scope) error {
 		if err != nil {
 			return err
 		}
-		r.n.Standing.Control.Store(&control)
+		r.n.State.Control.Store(&control)
 		list = slices.DeleteFunc(list, func(j *work.Job) bool { return slices.Contains(unheard, j.Part) })
 		if left = r.try(ctx, list); left != nil && !errors.Is(left, lane.ErrBreaker) {
 			return left
@@ -147,11 +147,11 @@ func (r *registrar) once(ctx context.Context, what scope) error {
 		if len(unheard) > 0 {
 			left = lane.ErrBreaker
 		}
-		r.n.Moves.taken()
+		r.n.Moves.accepted()
 	}
 	r.waiting.tried(what, time.Since(began))
-	r.stands()
-	if err := r.keep(ctx); err != nil {
+	r.noteStandby()
+	if err := r.storeStandby(ctx); err != nil {
 		return err
 	}
 	r.n.Health.OK("register")
@@ -218,7 +218,7 @@ func (r *registrar) try(ctx context.Context, list []*work.Job) error {
 
 // active is the active generation as this node knows it: of the first node ever, if it knows nothing yet.
 func (r *registrar) active() string {
-	if c := r.n.Standing.Control.Load(); c != nil {
+	if c := r.n.State.Control.Load(); c != nil {
 		return c.Generation
 	}
 	return r.n.Generation

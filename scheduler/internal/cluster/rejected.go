@@ -25,7 +25,7 @@ func (r *registrar) take() (now bool) {
 		case work.Superseded:
 			o.why = work.Displaced // by a newer build or another generation, once will tell
 		case work.Lost:
-			r.n.announcer.again()
+			r.n.announcer.repeat()
 		}
 		if r.outside[o.job] == "" && o.why != work.Sealed && o.why != work.Displaced { // that is said once for all, see once
 			r.n.Log.Warn("job is not claimed by this node any more", "job", o.job.Name, "why", o.why)
@@ -40,7 +40,7 @@ func (r *registrar) take() (now bool) {
 // not wait for a role that may be waiting for the agenda.
 func (r *registrar) Rejected(j *work.Job, why string) {
 	if why == work.Sealed {
-		r.n.Moves.Shut()
+		r.n.Moves.NoteClosed()
 	}
 	r.mu.Lock()
 	r.rejected = append(r.rejected, rejection{j, why})

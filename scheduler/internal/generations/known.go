@@ -142,7 +142,7 @@ func (k *Known) announce(crowd *cluster.View) {
 		if m.Draining {
 			continue
 		}
-		if g.alive++; !set.Whole() {
+		if g.alive++; !set.Complete() {
 			g.unclear++
 		}
 		if seen[m.Set] {

@@ -108,7 +108,7 @@ func TestWatchdogAfterAnOutage(t *testing.T) {
 	})
 }
 
-// A lease that was seen lapsed for three times its ttl, and that nobody reaps, is trouble, unless it is left leftAlone.
+// A lease that was seen lapsed for three times its ttl, and that nobody reaps, is trouble, unless it is left alone.
 func TestWatchdogOfLapsedLeases(t *testing.T) {
 	for _, leftAlone := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

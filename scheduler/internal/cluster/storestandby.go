@@ -13,8 +13,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// keep stores the definitions of jobs on standby, once each: no entry names them, but a promotion may.
-func (r *registrar) keep(ctx context.Context) error {
+// storeStandby stores the definitions of jobs on standby, once each. No entry names them, but a
+// promotion may.
+func (r *registrar) storeStandby(ctx context.Context) error {
 	maps.DeleteFunc(r.kept, func(j *work.Job, _ bool) bool { return r.outside[j] != work.Standby })
 	var list []*work.Job
 	for j, why := range r.outside {
@@ -31,7 +32,7 @@ func (r *registrar) keep(ctx context.Context) error {
 		err := r.n.Lanes.At("register", batch[0].Part, func() error {
 			call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
 			defer cancel()
-			return r.n.Ledger.Store(call, batch[0].Part, digests, func(digest string) ([]byte, error) { return textOf(byDigest[digest]) })
+			return r.n.Ledger.Store(call, batch[0].Part, digests, func(digest string) ([]byte, error) { return definitionText(byDigest[digest]) })
 		})
 		if errors.Is(err, lane.ErrBreaker) {
 			continue
@@ -46,8 +47,8 @@ func (r *registrar) keep(ctx context.Context) error {
 	return nil
 }
 
-// textOf is a job's definition as it is stored.
-func textOf(j *work.Job) ([]byte, error) {
+// definitionText is a job's definition as it is stored.
+func definitionText(j *work.Job) ([]byte, error) {
 	raw, err := json.Marshal(j.Def)
 	if err != nil {
 		return nil, fmt.Errorf("definition of job %s: %w", j.Name, err)
