@@ -102,7 +102,7 @@ func TestOldSideEmptiedUnderItsNodes(t *testing.T) {
 		m.from.Mini().FlushAll()
 		time.Sleep(75 * time.Second)
 		for _, n := range []*running{stays, idle} {
-			notReady(t, n.Node, "this Redis lost the namespace during move "+m.id)
+			notReady(t, n.Node, "this Redis has lost the namespace during move "+m.id)
 			notReady(t, n.Node, "restart this node with the Redis that has it")
 		}
 		if m.from.Mini().Exists("{escapement}:control") {

@@ -231,7 +231,7 @@ func (r *Moves) vanished() {
 		by = fmt.Sprintf("move %s (the other side is %s)", e.Move, e.Where)
 	}
 	r.noted, r.lost = true, true
-	r.closed = fmt.Errorf("%w: this Redis lost the namespace during %s, or after it; restart this node with the Redis that has it", ledger.ErrClosed, by)
+	r.closed = fmt.Errorf("%w: this Redis has lost the namespace during %s, or after it; restart this node with the Redis that has it", ledger.ErrClosed, by)
 	r.Log.Warn("the namespace is not created again here", "error", r.closed)
 }
 
