@@ -17,21 +17,21 @@ import (
 const (
 	// hooksQueue is how many events may wait for the hooks.
 	hooksQueue = 1024
-	// hooksGrace is how long a node that has ended waits for its hooks to be told of what is queued.
+	// hooksGrace is how long a stopped node waits for its hooks to handle the queued events.
 	hooksGrace = 2 * time.Second
 )
 
-// events carries what happens to the hooks. Its methods may be called from everywhere, on nil too, do
-// not block, and cost nothing for a hook that is nil.
+// events passes the node's events to the hooks. Its methods may be called from any goroutine, and
+// on nil. They do not block, and cost nothing for a hook that is nil.
 type events struct {
 	hooks   Hooks
 	node    string
 	clock   *lane.Clock
 	log     *slog.Logger
 	queue   chan func()  // nil without hooks
-	missing atomic.Int64 // dropped, or the hook panicked
-	full    atomic.Bool  // said that the queue was full
-	broken  atomic.Bool  // said that a hook panicked
+	missing atomic.Int64 // dropped, or its hook panicked
+	full    atomic.Bool  // it was logged that the queue is full
+	broken  atomic.Bool  // it was logged that a hook panicked
 }
 
 func newEvents(h *Hooks, node string, c *lane.Clock, log *slog.Logger) *events {
@@ -43,7 +43,7 @@ func newEvents(h *Hooks, node string, c *lane.Clock, log *slog.Logger) *events {
 }
 
 // run serves the hooks until ctx ends and the queue is empty. It gives up on a hook that does not
-// return then, whose goroutine ends when the hook does.
+// return by then; its goroutine ends when the hook does.
 func (e *events) run(ctx context.Context) {
 	if e.queue == nil {
 		return
@@ -61,8 +61,8 @@ func (e *events) run(ctx context.Context) {
 	e.log.Warn("the node stops without its hooks: they did not get through the events in time", "left", left, "waited", hooksGrace)
 }
 
-// serve calls the hooks. One that ends the goroutine it is called from (runtime.Goexit, as a test's
-// FailNow does) does not end them all: another goroutine takes over.
+// serve calls the hooks. If a hook ends its goroutine (runtime.Goexit, as a test's FailNow does),
+// another goroutine continues.
 func (e *events) serve(ctx context.Context, ended chan<- struct{}) {
 	served := false
 	defer func() {
@@ -70,7 +70,7 @@ func (e *events) serve(ctx context.Context, ended chan<- struct{}) {
 			close(ended)
 			return
 		}
-		e.stumbled("it ended its goroutine", "")
+		e.failed("it ended its goroutine", "")
 		go e.serve(ctx, ended)
 	}()
 	for ctx.Err() == nil {
@@ -86,7 +86,7 @@ func (e *events) serve(ctx context.Context, ended chan<- struct{}) {
 	served = true
 }
 
-// next is the oldest event in the queue, nil when there is none.
+// next is the oldest queued event, nil when there is none.
 func (e *events) next() func() {
 	select {
 	case call := <-e.queue:
@@ -99,21 +99,21 @@ func (e *events) next() func() {
 func (e *events) call(hook func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.stumbled(fmt.Sprint("panic: ", p), string(debug.Stack()))
+			e.failed(fmt.Sprint("panic: ", p), string(debug.Stack()))
 		}
 	}()
 	hook()
 }
 
-// stumbled counts a hook's mishap and logs the first one.
-func (e *events) stumbled(what, stack string) {
+// failed counts a hook's failure and logs the first one.
+func (e *events) failed(what, stack string) {
 	e.missing.Add(1)
 	if !e.broken.Swap(true) {
 		e.log.Error("a hook did not return; mend it. Further ones are only counted, see Node.HooksDropped", "what", what, "stack", stack)
 	}
 }
 
-// post queues a call of a hook, or drops it.
+// post queues a hook's call, or drops it.
 func (e *events) post(call func()) {
 	select {
 	case e.queue <- call:
@@ -138,25 +138,25 @@ func (e *events) Claimed(l ledger.Lease) {
 	if e == nil || e.hooks.Claimed == nil {
 		return
 	}
-	e.told(e.hooks.Claimed, l, e.clock.Now())
+	e.postRun(e.hooks.Claimed, l, e.clock.Now())
 }
 
 func (e *events) Started(l ledger.Lease, at time.Time) {
 	if e == nil || e.hooks.Started == nil {
 		return
 	}
-	e.told(e.hooks.Started, l, at)
+	e.postRun(e.hooks.Started, l, at)
 }
 
-// LeaseLost takes, as Settled does, the time at which the run was started.
+// LeaseLost gets the time at which the run was started, as Settled does.
 func (e *events) LeaseLost(l ledger.Lease, started time.Time) {
 	if e == nil || e.hooks.LeaseLost == nil {
 		return
 	}
-	e.told(e.hooks.LeaseLost, l, started)
+	e.postRun(e.hooks.LeaseLost, l, started)
 }
 
-func (e *events) told(hook func(RunEvent), l ledger.Lease, at time.Time) {
+func (e *events) postRun(hook func(RunEvent), l ledger.Lease, at time.Time) {
 	ev := e.about(l, at)
 	e.post(func() { hook(ev) })
 }
@@ -199,7 +199,7 @@ func (e *events) Superseded(job, why string) {
 	e.post(func() { hook(ev) })
 }
 
-// about is what an event says of a run; at is when it was granted or started.
+// about describes a run for an event; at is when it was granted or started.
 func (e *events) about(l ledger.Lease, at time.Time) RunEvent {
 	tick := time.UnixMilli(l.Tick).UTC()
 	return RunEvent{
