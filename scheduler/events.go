@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
@@ -61,18 +60,9 @@ func (e *events) run(ctx context.Context) {
 	e.log.Warn("the node stops without its hooks: they did not get through the events in time", "left", left, "waited", hooksGrace)
 }
 
-// serve calls the hooks. If a hook ends its goroutine (runtime.Goexit, as a test's FailNow does),
-// another goroutine continues.
+// serve calls the hooks until ctx ends and the queue is empty.
 func (e *events) serve(ctx context.Context, ended chan<- struct{}) {
-	served := false
-	defer func() {
-		if served {
-			close(ended)
-			return
-		}
-		e.failed("it ended its goroutine", "")
-		go e.serve(ctx, ended)
-	}()
+	defer close(ended)
 	for ctx.Err() == nil {
 		select {
 		case call := <-e.queue:
@@ -83,7 +73,6 @@ func (e *events) serve(ctx context.Context, ended chan<- struct{}) {
 	for call := e.next(); call != nil; call = e.next() {
 		e.call(call)
 	}
-	served = true
 }
 
 // next is the oldest queued event, nil when there is none.
@@ -96,21 +85,19 @@ func (e *events) next() func() {
 	}
 }
 
+// call calls a hook. It counts a panic, and logs the first one.
 func (e *events) call(hook func()) {
 	defer func() {
-		if p := recover(); p != nil {
-			e.failed(fmt.Sprint("panic: ", p), string(debug.Stack()))
+		p := recover()
+		if p == nil {
+			return
+		}
+		e.missing.Add(1)
+		if !e.broken.Swap(true) {
+			e.log.Error("a hook panicked; mend it. Further panics are only counted, see Node.HooksDropped", "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	hook()
-}
-
-// failed counts a hook's failure and logs the first one.
-func (e *events) failed(what, stack string) {
-	e.missing.Add(1)
-	if !e.broken.Swap(true) {
-		e.log.Error("a hook did not return; mend it. Further ones are only counted, see Node.HooksDropped", "what", what, "stack", stack)
-	}
 }
 
 // post queues a hook's call, or drops it.

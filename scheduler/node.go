@@ -111,7 +111,7 @@ func (n *Node) Run(ctx context.Context) error {
 	r, err := n.open(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil // it was told to stop before it had begun
+			return nil //nolint:nilerr // it was told to stop before it had begun
 		}
 		return fmt.Errorf("scheduler: node %s: %w", n.cfg.Name, err)
 	}

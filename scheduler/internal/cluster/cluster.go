@@ -16,7 +16,6 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/sharding"
 )
 
 // Config holds what a node needs to be part of a cluster.
@@ -50,30 +49,6 @@ type NodeState struct {
 	Drain      atomic.Pointer[roster.Drained] // who drained the node's name; nil when nobody did
 	Control    atomic.Pointer[ledger.Control] // as the registrar last read it
 }
-
-// LatestView is the cluster at the last heartbeat.
-type LatestView struct{ last atomic.Pointer[View] }
-
-// Load returns the view; nil before the first heartbeat.
-func (v *LatestView) Load() *View { return v.last.Load() }
-
-func (v *LatestView) set(c *View) { v.last.Store(c) }
-
-// Living returns the nodes; none before the first heartbeat.
-func (v *LatestView) Living() []sharding.Node {
-	if c := v.Load(); c != nil {
-		return c.Nodes
-	}
-	return nil
-}
-
-// Runs is View.Runs of the latest view.
-func (v *LatestView) Runs(job, digest string, labels map[string]string) bool {
-	return v.Load().Runs(job, digest, labels)
-}
-
-// Digests is View.Digests of the latest view.
-func (v *LatestView) Digests(job string) []string { return v.Load().Digests(job) }
 
 // Cluster is a node's side of the cluster.
 type Cluster struct {

@@ -52,7 +52,7 @@ func (r *registrar) register(ctx context.Context, list []*work.Job) ([]result, e
 	for range Rounds {
 		slices.SortFunc(wishes, func(a, b *Registration) int { return cmp.Or(a.Job.Part-b.Job.Part, a.Job.Index-b.Job.Index) })
 		var again []*Registration
-		for batch := range work.Batches(wishes, func(w *Registration) int { return w.Job.Part }) {
+		for batch := range work.Batches(wishes, ledger.BatchMax, func(w *Registration) int { return w.Job.Part }) {
 			known, more, err := r.partition(ctx, batch)
 			facts, again = append(facts, known...), append(again, more...)
 			if err != nil && !errors.Is(err, lane.ErrBreaker) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/escapement/escapement/scheduler/internal/lane"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -24,7 +25,7 @@ func (r *registrar) storeStandby(ctx context.Context) error {
 		}
 	}
 	slices.SortFunc(list, func(a, b *work.Job) int { return cmp.Or(a.Part-b.Part, a.Index-b.Index) })
-	for batch := range work.Batches(list, func(j *work.Job) int { return j.Part }) {
+	for batch := range work.Batches(list, ledger.BatchMax, func(j *work.Job) int { return j.Part }) {
 		byDigest, digests := make(map[string]*work.Job, len(batch)), make([]string, len(batch))
 		for i, j := range batch {
 			byDigest[j.Digest], digests[i] = j, j.Digest

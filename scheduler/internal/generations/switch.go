@@ -18,7 +18,7 @@ import (
 // switchAll switches jobs, in batches by partition.
 func (p *promoter) switchAll(ctx context.Context, goals []*goal) error {
 	slices.SortStableFunc(goals, func(a, b *goal) int { return cmp.Compare(p.l.Partition(a.job), p.l.Partition(b.job)) })
-	for batch := range work.Batches(goals, func(g *goal) int { return p.l.Partition(g.job) }) {
+	for batch := range work.Batches(goals, ledger.BatchMax, func(g *goal) int { return p.l.Partition(g.job) }) {
 		if err := p.switchSome(ctx, batch); err != nil {
 			return err
 		}

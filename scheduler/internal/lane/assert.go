@@ -191,15 +191,7 @@ func (f *failover) batches(server string) [][]ownRun {
 	slices.SortFunc(all, func(a, b ownRun) int {
 		return cmp.Or(a.grant.Job.Part-b.grant.Job.Part, cmp.Compare(a.grant.Lease.Token, b.grant.Lease.Token), a.grant.Job.Index-b.grant.Job.Index)
 	})
-	var batches [][]ownRun
-	for len(all) > 0 {
-		n := 1
-		for n < len(all) && n < assertMax && all[n].grant.Job.Part == all[0].grant.Job.Part {
-			n++
-		}
-		batches, all = append(batches, all[:n]), all[n:]
-	}
-	return batches
+	return slices.Collect(work.Batches(all, assertMax, func(c ownRun) int { return c.grant.Job.Part }))
 }
 
 // assertion is what the ledger needs to restore a run.

@@ -115,7 +115,7 @@ func (f *failover) level(ctx context.Context, server string) bool {
 	behind, last := f.behind, f.last
 	f.mu.Unlock()
 	slices.SortFunc(behind, func(a, b *work.Job) int { return cmp.Or(a.Part-b.Part, a.Index-b.Index) })
-	for list := range work.Batches(behind, func(j *work.Job) int { return j.Part }) {
+	for list := range work.Batches(behind, ledger.BatchMax, func(j *work.Job) int { return j.Part }) {
 		if err := f.levelOf(ctx, server, list, last[list[0].Part]); err != nil {
 			if !errors.Is(err, ledger.ErrServer) {
 				f.l.fail("recall", err)

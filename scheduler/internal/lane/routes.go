@@ -123,21 +123,3 @@ func (n *Lanes) laneFor(byPart []*Lane, m ledger.Master) *Lane {
 	}
 	return l
 }
-
-// watch calls do until ctx ends: after first, then after the time that do returned, and at each
-// signal.
-func watch(ctx context.Context, look chan struct{}, first time.Duration, do func() time.Duration) {
-	timer := time.NewTimer(first)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		case <-look:
-			wait.For(ctx, checkPause) // many signals make one call
-		}
-		wait.Drop(look)
-		timer.Reset(do())
-	}
-}

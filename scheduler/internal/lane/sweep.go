@@ -3,13 +3,11 @@ package lane
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
@@ -118,31 +116,6 @@ func (s *sweep) confirm(ctx context.Context, part int) {
 	})
 }
 
-// round is the calls of one sweep. failed is what the lane's own master did not answer.
-type round struct {
-	l      *Lane
-	failed error
-}
-
-// ask calls a job's master; a later sweep repeats a call that failed. Nothing is sent to a master
-// that is unreachable, nor to the lane's own after a call of this sweep was not answered.
-func (r *round) ask(ctx context.Context, job string, f func(context.Context) error) {
-	part := r.l.Ledger.Partition(job)
-	of := r.l.lanes.of(part)
-	if ctx.Err() != nil || of.breaker.open() || of.failover.holds(part) || of == r.l && errors.Is(r.failed, locking.ErrUnreachable) {
-		return
-	}
-	call, cancel := context.WithTimeout(ctx, CallTimeout)
-	defer cancel()
-	err := f(call)
-	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
-		of.fail(roleSweep, err)
-	}
-	if of == r.l {
-		r.failed = errors.Join(r.failed, err)
-	}
-}
-
 func (s *sweep) once(ctx context.Context) {
 	l := s.l
 	parts := l.failover.parts()
@@ -203,28 +176,23 @@ func (s *sweep) notifyFollowers(ctx, call context.Context, events []ledger.Event
 // reap settles runs as abandoned.
 func (s *sweep) reap(ctx context.Context, reapable []ledger.Lease) {
 	foreign := 0
-	byPart := make(map[int][]ledger.Lease)
-	for _, l := range reapable {
-		p := s.l.Ledger.Partition(l.Job)
-		byPart[p] = append(byPart[p], l)
-	}
-	for _, p := range slices.Sorted(maps.Keys(byPart)) {
-		for batch := range slices.Chunk(byPart[p], ledger.BatchMax) {
-			s.ask(ctx, batch[0].Job, func(ctx context.Context) error {
-				server, may := s.l.failover.claims(p)
-				if !may {
-					return nil // the next sweep tries again
-				}
-				statuses, err := s.l.Ledger.Reap(ctx, s.l.Clock.Now().UnixMilli(), server, batch)
-				if err == nil {
-					foreign += s.reaped(batch, statuses)
-				}
-				return err
-			})
-			if errors.Is(s.failed, ledger.ErrClock) {
-				s.l.lanes.Resample(ctx)
-				return
+	partOf := func(l ledger.Lease) int { return s.l.Ledger.Partition(l.Job) }
+	slices.SortStableFunc(reapable, func(a, b ledger.Lease) int { return partOf(a) - partOf(b) })
+	for batch := range work.Batches(reapable, ledger.BatchMax, partOf) {
+		s.ask(ctx, batch[0].Job, func(ctx context.Context) error {
+			server, may := s.l.failover.claims(partOf(batch[0]))
+			if !may {
+				return nil // the next sweep tries again
 			}
+			statuses, err := s.l.Ledger.Reap(ctx, s.l.Clock.Now().UnixMilli(), server, batch)
+			if err == nil {
+				foreign += s.reaped(batch, statuses)
+			}
+			return err
+		})
+		if errors.Is(s.failed, ledger.ErrClock) {
+			s.l.lanes.Resample(ctx)
+			return
 		}
 	}
 	s.unknownLapsed.Note(foreign, "entries or histories of jobs whose runs have lapsed")

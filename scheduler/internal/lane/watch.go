@@ -3,6 +3,8 @@ package lane
 import (
 	"context"
 	"time"
+
+	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
 // sampleEvery is how often the node samples Redis' clock and asks its masters for their ids.
@@ -83,4 +85,22 @@ func (n *Lanes) recognized(ctx context.Context, id string) string {
 		r.all[0].failover.unidentified.Store(err != nil)
 	}
 	return id
+}
+
+// watch calls do until ctx ends: after first, then after the time that do returned, and at each
+// signal.
+func watch(ctx context.Context, look chan struct{}, first time.Duration, do func() time.Duration) {
+	timer := time.NewTimer(first)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-look:
+			wait.For(ctx, checkPause) // many signals make one call
+		}
+		wait.Drop(look)
+		timer.Reset(do())
+	}
 }

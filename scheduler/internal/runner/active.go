@@ -8,7 +8,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// Active are the node's runs until they are settled or handed back. There are at most as many as
+// ActiveRuns are the node's runs until they are settled or handed back. There are at most as many as
 // slots, and those that are handed back for lack of one. The zero value has none.
 type ActiveRuns struct{ runs sync.Map } // *activeRun by id
 

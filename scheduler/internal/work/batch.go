@@ -8,13 +8,12 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Batches cuts a list, ordered by partition, into pieces of at most ledger.BatchMax elements of one
-// partition.
-func Batches[T any](list []T, part func(T) int) iter.Seq[[]T] {
+// Batches cuts a list, ordered by partition, into pieces of at most that many elements of one partition.
+func Batches[T any](list []T, most int, part func(T) int) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		for len(list) > 0 {
 			n := 1
-			for n < len(list) && n < ledger.BatchMax && part(list[n]) == part(list[0]) {
+			for n < min(len(list), most) && part(list[n]) == part(list[0]) {
 				n++
 			}
 			if !yield(list[:n]) {
