@@ -68,7 +68,7 @@ func rewind(ctx context.Context, l *ledger.Ledger, name string, to time.Time) (t
 		return tick, "", fmt.Errorf("%w: rewind %s: %s has no tick from %s on", ErrRefused, name, schedule, to.UTC().Format(time.RFC3339))
 	}
 	if at := time.UnixMilli(s.Cursor); s.Cursor != 0 && s.Open == "" && !tick.Before(at) {
-		return tick, "", fmt.Errorf("%w: rewind %s to %s: its cursor is at %s already, which is not later; a rewind only goes back", ErrRefused, name, Stamp(tick), Stamp(at))
+		return tick, "", fmt.Errorf("%w: rewind %s to %s: its cursor is at %s, which is not later; a rewind only goes back", ErrRefused, name, Stamp(tick), Stamp(at))
 	}
 	now, _, err := l.Time(ctx)
 	if err != nil {
