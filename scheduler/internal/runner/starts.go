@@ -11,33 +11,22 @@ import (
 type starts struct {
 	past func() time.Time // an instant that Redis' clock has certainly reached
 
-	mu    sync.Mutex
-	at    map[int64]chan struct{} // by instant, ms; closed when it has come
-	ended bool                    // nothing waits any more
+	mu sync.Mutex
+	at map[int64]chan struct{} // by instant, ms; closed when it has come
 }
 
 func newStarts(past func() time.Time) *starts {
 	return &starts{past: past, at: make(map[int64]chan struct{})}
 }
 
-// closed is a closed channel, for runs that need not wait.
-var closed = func() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
-
-// wait returns a channel that is closed when an instant (ms) has come or the waiting ends; nil when
-// it has come already.
+// wait returns a channel that is closed when an instant (ms) has come, or at a drain; nil when it has
+// come already.
 func (s *starts) wait(at int64) <-chan struct{} {
 	if at <= s.past().UnixMilli() {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
-		return closed
-	}
 	if s.at[at] == nil {
 		s.at[at] = make(chan struct{})
 	}
@@ -60,11 +49,10 @@ func (s *starts) wake() time.Duration {
 	return 0
 }
 
-// end starts all runs, now and later. They find that the node drains.
+// end starts all runs that wait. They find that the node drains.
 func (s *starts) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = true
 	for at, wait := range s.at {
 		close(wait)
 		delete(s.at, at)
