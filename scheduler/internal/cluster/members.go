@@ -142,7 +142,7 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 		m.n.View.set(next)
 	}
 	if !same {
-		wait.Signal(m.n.registrar.stirred)
+		wait.Signal(m.n.registrar.viewChanged)
 		m.warnSameName(nodes)
 	}
 	return !same, nil
@@ -226,7 +226,7 @@ func (m *members) self() roster.Member {
 	switch {
 	case n.State.Stopping.Load() || n.State.Drain.Load() != nil:
 		state = roster.StateDraining
-	case n.registrar.idle.Load():
+	case n.registrar.allStandby.Load():
 		state, owned = roster.StateStandby, 0 // it would go first for them, but claims none
 	}
 	return roster.Member{

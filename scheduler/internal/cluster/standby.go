@@ -135,7 +135,7 @@ func (r *registrar) widen(ctx context.Context, what scope) (scope, error) {
 func (r *registrar) revise(ctx context.Context) error {
 	var names []string
 	for _, j := range r.n.Jobs.All() {
-		if r.outside[j] == "" {
+		if r.unclaimable[j] == "" {
 			names = append(names, j.Name)
 		}
 	}
@@ -145,14 +145,14 @@ func (r *registrar) revise(ctx context.Context) error {
 	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
 	defer cancel()
 	stored, err := r.n.Ledger.Digests(call, names)
-	r.unheard(&err)
+	r.unreachable(&err)
 	if err != nil {
 		return err
 	}
 	var gone []*work.Job
 	for _, j := range r.n.Jobs.All() {
-		if digest := stored[j.Name]; r.outside[j] == "" && digest != "" && digest != j.Digest {
-			r.outside[j] = work.Displaced
+		if digest := stored[j.Name]; r.unclaimable[j] == "" && digest != "" && digest != j.Digest {
+			r.unclaimable[j] = work.Displaced
 			gone = append(gone, j)
 		}
 	}
@@ -171,22 +171,22 @@ func (r *registrar) pace() time.Duration {
 // noteStandby determines which jobs are on standby, and logs a change.
 func (r *registrar) noteStandby() {
 	on := 0
-	for _, why := range r.outside {
+	for _, why := range r.unclaimable {
 		if why == work.Standby {
 			on++
 		}
 	}
-	w, was := &r.waiting, r.idle.Load()
+	w, was := &r.waiting, r.allStandby.Load()
 	some := w.some
 	w.some = on > 0
 	w.checks = on > 0 || w.promoting != ""
 	idle := on > 0 && on == r.n.Jobs.Len()
-	r.idle.Store(idle)
+	r.allStandby.Store(idle)
 	switch active := r.active(); {
 	case idle && !was:
 		r.n.Log.Info("on standby: another generation is active; nothing is claimed until this one is promoted", "active", active, "generation", r.n.Generation, "jobs", on)
 	case !idle && was:
-		r.n.Log.Info("not on standby any more: jobs of this generation are claimed", "generation", r.n.Generation, "jobs", r.n.Jobs.Len()-len(r.outside))
+		r.n.Log.Info("not on standby any more: jobs of this generation are claimed", "generation", r.n.Generation, "jobs", r.n.Jobs.Len()-len(r.unclaimable))
 	case on > 0 && !some && !idle:
 		r.n.Log.Info("jobs on standby: another generation runs them", "active", active, "generation", r.n.Generation, "jobs", on, "of", r.n.Jobs.Len())
 	}

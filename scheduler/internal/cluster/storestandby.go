@@ -17,10 +17,10 @@ import (
 // storeStandby stores the definitions of jobs on standby, once each. No entry names them, but a
 // promotion may.
 func (r *registrar) storeStandby(ctx context.Context) error {
-	maps.DeleteFunc(r.kept, func(j *work.Job, _ bool) bool { return r.outside[j] != work.Standby })
+	maps.DeleteFunc(r.stored, func(j *work.Job, _ bool) bool { return r.unclaimable[j] != work.Standby })
 	var list []*work.Job
-	for j, why := range r.outside {
-		if why == work.Standby && !r.kept[j] {
+	for j, why := range r.unclaimable {
+		if why == work.Standby && !r.stored[j] {
 			list = append(list, j)
 		}
 	}
@@ -42,7 +42,7 @@ func (r *registrar) storeStandby(ctx context.Context) error {
 			return err
 		}
 		for _, j := range batch {
-			r.kept[j] = true
+			r.stored[j] = true
 		}
 	}
 	return nil

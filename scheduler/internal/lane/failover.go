@@ -63,11 +63,11 @@ type failover struct {
 // epoch is what a partition's masters know of this node's runs. All fields but heard are ids of
 // servers.
 type epoch struct {
-	noticed  string // the last one that this node has noticed
-	asserted string // all runs were asserted to it once: it gets renewals and reports
-	restored string // it has restored all runs
-	open     string // it may be asked for runs; "": none ever was
-	heard    int64  // when the last open one last answered, ms of Redis' time; 0: never
+	noticed    string // the last one that this node has noticed
+	asserted   string // all runs were asserted to it once: it gets renewals and reports
+	restored   string // it has restored all runs
+	open       string // it may be asked for runs; "": none ever was
+	lastAnswer int64  // when the last open one last answered, ms of Redis' time; 0: never
 }
 
 func newFailover(l *Lane, m ledger.Master) *failover {
@@ -97,7 +97,7 @@ func (f *failover) setID(id string) {
 		return // the master did not give it itself
 	}
 	for _, e := range f.epochs {
-		e.hear(id, f.l.Clock)
+		e.answeredBy(id, f.l.Clock)
 	}
 }
 

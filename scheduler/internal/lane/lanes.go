@@ -91,7 +91,7 @@ type Lanes struct {
 // New makes lanes. The caller must call Begin first.
 func New(c Config) *Lanes {
 	n := &Lanes{Config: c, clustered: c.Ledger.Clustered(), routesChanged: make(chan struct{}, 1)}
-	n.cursors.all = make(map[*work.Job]*heard, c.Jobs.Len())
+	n.cursors.all = make(map[*work.Job]*knownCursor, c.Jobs.Len())
 	n.control = &breaker{health: c.Health, master: "of the control record", clustered: n.clustered, others: n}
 	return n
 }
