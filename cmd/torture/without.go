@@ -23,7 +23,7 @@ type lack struct {
 }
 
 // asserting is that nodes tell a new server of their runs; without it the server is trusted at once.
-var asserting = lack{name: "assert", marks: []string{"grants-wait", "runs-told", "ends-told"}}
+var asserting = lack{name: "assert", marks: []string{"grants-wait", "runs-asserted", "ends-asserted"}}
 
 // lacks are what -ignore takes out.
 var lacks = []lack{

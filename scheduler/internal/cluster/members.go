@@ -221,7 +221,7 @@ func (m *members) read(ctx context.Context, wanted map[int][]string) (map[string
 
 func (m *members) self() roster.Member {
 	n := m.n
-	told, placed := n.Lanes.Servers()
+	asserted, restored := n.Lanes.Servers()
 	state, owned := roster.StateActive, m.owned
 	switch {
 	case n.State.Stopping.Load() || n.State.Drain.Load() != nil:
@@ -235,7 +235,7 @@ func (m *members) self() roster.Member {
 		},
 		Version: n.Version, Revision: n.Revision, Generation: n.Generation, State: state, Started: m.start,
 		OffsetMS: n.Clock.Ahead().Milliseconds(), Running: n.Slots.Used(), Jobs: n.Jobs.Len(), Owned: owned,
-		Told: told, Placed: placed, Trouble: n.problem(),
+		Asserted: asserted, Restored: restored, Trouble: n.problem(),
 	}
 }
 

@@ -66,7 +66,7 @@ func (r *registrar) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-r.rejectedSignal:
-			if what = tryOutside; !r.takeRejected() {
+			if what = tryNonStandby; !r.takeRejected() {
 				continue
 			}
 		case <-r.n.Lost:
@@ -79,7 +79,7 @@ func (r *registrar) run(ctx context.Context) {
 			}
 		case <-r.changed:
 			r.changes()
-			what = tryOutside
+			what = tryNonStandby
 		case <-r.epoch:
 			what, r.waiting.checks = tryAll, true
 		case <-r.n.Moves.maybeOpen:
@@ -92,7 +92,7 @@ func (r *registrar) run(ctx context.Context) {
 				timer.Reset(min(soon, r.pace()))
 				continue
 			}
-			what = tryOutside
+			what = tryNonStandby
 		case <-timer.C:
 			what = r.waiting.due()
 		}
@@ -126,7 +126,7 @@ func (r *registrar) once(ctx context.Context, what scope) error {
 	}
 	list := make([]*work.Job, 0, len(r.unclaimable))
 	for j, why := range r.unclaimable { // register sorts them
-		if what == tryAll || what == tryOutside && why != work.Standby {
+		if what == tryAll || what == tryNonStandby && why != work.Standby {
 			list = append(list, j)
 		}
 	}
@@ -174,7 +174,7 @@ func (r *registrar) retrySealed() scope {
 	for _, j := range r.n.Jobs.All() {
 		if r.unclaimable[j] != work.Standby {
 			r.unclaimable[j] = cmp.Or(r.unclaimable[j], work.Sealed)
-			return tryOutside
+			return tryNonStandby
 		}
 	}
 	return tryAll

@@ -40,8 +40,8 @@ const (
 type scope int
 
 const (
-	tryNone    scope = iota
-	tryOutside       // those that are not on standby
+	tryNone       scope = iota
+	tryNonStandby       // those that are not on standby
 	tryAll
 )
 
@@ -65,7 +65,7 @@ func (w *waiting) due() scope {
 	case !now.Before(w.all):
 		return tryAll
 	case !now.Before(w.next):
-		return tryOutside
+		return tryNonStandby
 	}
 	return tryNone
 }
@@ -73,7 +73,7 @@ func (w *waiting) due() scope {
 // tried notes which scope was tried, and how long that took.
 func (w *waiting) tried(what scope, took time.Duration) {
 	now := time.Now()
-	if what >= tryOutside {
+	if what >= tryNonStandby {
 		w.tries = now
 		w.next = now.Add(RosterTTL - standbyCheckEvery/2) // the timer that finds it due is not later than that
 	}

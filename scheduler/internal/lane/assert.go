@@ -171,12 +171,12 @@ func (f *failover) batches(server string) [][]ownRun {
 	f.mu.Lock()
 	left := f.unrestoredOf == server
 	all, known := []ownRun(nil), make(map[string]bool)
-	//guard:ends-told P2 a Redis that has lost the end of a run is told of it
+	//guard:ends-asserted P2 the ends of runs are asserted to a Redis that has lost them
 	for _, e := range f.l.lanes.ended.list() {
 		known[e.Report.Run] = true
 		all = append(all, ownRun{e.Grant, &e.Report})
 	}
-	//guard:runs-told P1 a Redis that has lost the grant of a run is told of it
+	//guard:runs-asserted P1 the grants of runs are asserted to a Redis that has lost them
 	for _, g := range f.l.Runs.Grants() {
 		if !known[g.Lease.Run] {
 			all = append(all, ownRun{grant: g})

@@ -60,7 +60,7 @@ type failover struct {
 	allAsserted, allRestored bool
 }
 
-// epoch is what a partition's masters know of this node's runs. All fields but heard are ids of
+// epoch is what a partition's masters know of this node's runs. All fields but lastAnswer are ids of
 // servers.
 type epoch struct {
 	noticed    string // the last one that this node has noticed
@@ -293,8 +293,8 @@ func (f *failover) seen(members []roster.Member, nodes []sharding.Node) {
 			continue
 		}
 		i := slices.IndexFunc(members, func(m roster.Member) bool { return m.ID == x.ID })
-		mute := i >= 0 && members[i].Told == ""
-		f.allAsserted = f.allAsserted && (mute || i >= 0 && ledger.HasFingerprint(members[i].Told, server))
-		f.allRestored = f.allRestored && (mute || i >= 0 && ledger.HasFingerprint(members[i].Placed, server))
+		mute := i >= 0 && members[i].Asserted == ""
+		f.allAsserted = f.allAsserted && (mute || i >= 0 && ledger.HasFingerprint(members[i].Asserted, server))
+		f.allRestored = f.allRestored && (mute || i >= 0 && ledger.HasFingerprint(members[i].Restored, server))
 	}
 }

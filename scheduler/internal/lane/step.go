@@ -30,7 +30,7 @@ func (f *failover) step(ctx context.Context) time.Duration {
 		placed = f.assert(ctx, server, last)
 	}
 	ready := placed
-	//guard:grants-wait P1 a Redis that may have lost grants is asked for none before all nodes have told it theirs
+	//guard:grants-wait P1 a Redis that may have lost grants is asked for none before all nodes have asserted theirs
 	if !may {
 		ready = false
 	}
@@ -54,7 +54,7 @@ func (f *failover) notice(server string) {
 		if e.asserted == server { // it has come back, and does not know what was granted meanwhile
 			e.asserted = ledger.Nobody
 		}
-		//guard:back-is-new P1 a server that has come back is asked for nothing before it was told
+		//guard:back-is-new P1 a server that has come back is asked for nothing before runs are asserted to it
 		if e.open == server {
 			e.open = ledger.Nobody
 		}

@@ -56,11 +56,11 @@ type Member struct {
 	Running int `json:"running,omitempty"`
 	Jobs    int `json:"jobs,omitempty"`
 	Owned   int `json:"owned,omitempty"`
-	// Told is the id of the Redis to which all runs of the node were asserted, Placed of the one
+	// Asserted is the id of the Redis to which all runs of the node were asserted, Restored of the one
 	// that has restored them all; see scheduler.Config.FailoverHold. On a Cluster they are short
 	// digests of the masters, separated by commas. Empty: the node's version asserts nothing.
-	Told   string `json:"told,omitempty"`
-	Placed string `json:"placed,omitempty"`
+	Asserted string `json:"told,omitempty"`
+	Restored string `json:"placed,omitempty"`
 	// Trouble is why the node claims nothing, or not everything, though nobody has drained it; at
 	// most 200 bytes in one line. It is left out of a record that would be too large with it.
 	Trouble string `json:"trouble,omitempty"`

@@ -15,7 +15,7 @@ import (
 
 // A pending run that a sweep reported when it was granted already is asked for once more, and the same node is given the same grant. When
 // the answer came after the run had ended, the function was called once more. Another grant of it, under another token, is begun.
-func TestGrantThatIsHeardTwice(t *testing.T) {
+func TestGrantThatArrivesTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redis := &settled{keeper: locking.NewKeeper(noRenewals{}, locking.KeeperConfig{})}
 		r := New(Config{

@@ -121,7 +121,7 @@ type activeRun struct {
 // already. That happens when a sweep from before the grant makes the agenda claim the run once
 // more, for a repeated claim gets the same grant.
 func (r *Runner) Start(g work.Grant) bool {
-	//guard:grant-heard-once P1 a pending run whose grant is heard of twice is begun once
+	//guard:grant-counted-once P1 a pending run whose grant arrives twice is begun once
 	if g.WasPending && !r.recent.first(g.Lease.Run, g.Lease.Token) {
 		return false
 	}
