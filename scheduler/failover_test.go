@@ -54,7 +54,7 @@ func TestFailoverLeaseWaitsForTheAssertion(t *testing.T) {
 }
 
 // The end of a run is lost, and so is its grant: both are told again, with what was recorded of it.
-func TestFailoverTellsEndsAgain(t *testing.T) {
+func TestFailoverAssertsEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}
 		job := eachSecond("job", s)
@@ -168,7 +168,7 @@ func TestFailoverToAReadOnlyServer(t *testing.T) {
 }
 
 // A server seems to be another one for a moment, which answers nothing to what it is told, and is back without the run: it is told again.
-func TestFailoverTellsAgainWhoComesBack(t *testing.T) {
+func TestFailoverAssertsToAServerThatComesBack(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		started, ended := make(chan time.Time, 3), make(chan error, 3)
 		job := lasting(9*time.Second, started, ended)

@@ -28,7 +28,7 @@ func readOnly(on *redistest.Embedded, words string) {
 
 // A Redis that answers what is read and refuses what is written is no healthy one: the node is not ready, and says so for as long as it
 // lasts, and once when it is over.
-func TestReadOnlyServerIsSaid(t *testing.T) {
+func TestReadOnlyServerIsLogged(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}
 		n := c.start("a", scheduler.Config{}, eachSecond("job", s))

@@ -78,7 +78,7 @@ func (d *diary) want(t *testing.T, want ...string) {
 }
 
 // A job takes longer than its period and needs two tries.
-func TestHooksHearInOrder(t *testing.T) {
+func TestHooksInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		var d diary
 		calls := 0
@@ -117,7 +117,7 @@ func TestHooksHearInOrder(t *testing.T) {
 
 // A function has returned in time after its timeout, and the lease is lost only while Redis does not take the outcome: no function
 // was going then.
-func TestHooksHearOfNoLeaseLostAfterTheFunction(t *testing.T) {
+func TestNoLeaseLostHookAfterTheFunction(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		var d diary
 		var network redistest.Net
@@ -140,7 +140,7 @@ func TestHooksHearOfNoLeaseLostAfterTheFunction(t *testing.T) {
 
 // A lease is lost while its function is going: that is said at once, and before the run's end; that end is
 // not the recorded one when somebody has reaped the run.
-func TestHooksHearOfLostLeases(t *testing.T) {
+func TestLeaseLostHook(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		var d diary
 		var network redistest.Net
@@ -169,7 +169,7 @@ func TestHooksHearOfLostLeases(t *testing.T) {
 	})
 }
 
-func TestHooksHearOfSupersededJobs(t *testing.T) {
+func TestSupersededHook(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		var d diary
 		s := &sink{}
@@ -240,7 +240,7 @@ func TestHooksMayPanic(t *testing.T) {
 }
 
 // The node is told to stop while slow hooks are behind: they hear of everything before Run returns.
-func TestHooksHearTheEnd(t *testing.T) {
+func TestHooksGetTheLastEvents(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
 		heard := 0
@@ -258,7 +258,7 @@ func TestHooksHearTheEnd(t *testing.T) {
 }
 
 // A node that finds a run whose node has died tells its hook, and names the dead one: that one cannot.
-func TestAbandonedIsTold(t *testing.T) {
+func TestAbandonedHook(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		var network redistest.Net
 		started, ended := make(chan time.Time, 2), make(chan error, 2)

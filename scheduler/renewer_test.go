@@ -129,7 +129,7 @@ func TestGrantDuringDrainIsHandedBack(t *testing.T) {
 
 // The holder is cut off: its context ends, with the cause, before anybody else may reap (P4). Its report comes too late and is kept
 // beside the outcome.
-func TestLeaseLostIsToldBeforeItIsTaken(t *testing.T) {
+func TestLeaseLostIsLoggedBeforeItIsTaken(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		var network redistest.Net
 		started, ended := make(chan time.Time, 1), make(chan error, 1)

@@ -124,7 +124,7 @@ func TestAllNodesFullForAMinute(t *testing.T) {
 
 // Functions that do not heed their contexts take all slots. The node says so, of the functions and of what waits for them, once in a
 // while, and no more when one has returned.
-func TestNoSlotIsSaid(t *testing.T) {
+func TestLackOfSlotsIsLogged(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		enough := make(chan struct{})
 		stubborn := func(name string) jobs.Job {

@@ -10,7 +10,7 @@ import (
 
 // A grant that an earlier request got, and whose answer never came, is older than the batch that hears of it: the
 // deadline must not count from that batch (P4).
-func TestSinceTellsOfAnEarlierGrant(t *testing.T) {
+func TestLeaseStartOfAnEarlierGrant(t *testing.T) {
 	const ttl = 10 * time.Second
 	asked := time.Now()
 	for name, c := range map[string]struct {
