@@ -10,13 +10,14 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// Add gives the node more jobs, at any time: before Run, and while it runs. They are checked together with those that the node has, and all
-// or none are added. Other nodes need not have them. Add does not wait for Redis: a job is claimed as soon as its definition is stored
-// there, within a second or so. To change a job, Remove it and Add it anew; what counts then is what counts in a deploy.
+// Add adds jobs to the node, before Run or while it runs. They are checked together with the jobs
+// that the node has; either all are added or none. Other nodes need not have them. Add does not
+// wait for Redis: a job is claimed once its definition is stored there, within about a second. To
+// change a job, Remove it and Add it again; the same rules as for a deploy apply.
 func (n *Node) Add(list ...jobs.Job) error {
 	n.changing.Lock()
 	defer n.changing.Unlock()
-	if n.standing.Leaving.Load() {
+	if n.state.Stopping.Load() {
 		return errors.New("scheduler: the node is stopping; add the jobs to another one")
 	}
 	list = slices.Clone(list)
@@ -40,9 +41,10 @@ func (n *Node) Add(list ...jobs.Job) error {
 	return nil
 }
 
-// Remove takes jobs away from the node, all or none, at any time. The node claims no further runs of them; one that is granted, or about to
-// be, goes on to its end. In Redis a job stays, with its history, as it does when a deploy drops it: other nodes that have it go on, and
-// where none has it, its ticks wait until one does; Client.Remove forgets it. A job that another one of the node follows is refused.
+// Remove removes jobs from the node, all or none, before Run or while it runs. The node claims no
+// further runs of them; granted runs go on to their end. In Redis a job stays, with its history, as
+// after a deploy that drops it: other nodes that have the job go on, and without one its ticks
+// wait. Client.Remove deletes it. Remove refuses a job that another job of the node follows.
 func (n *Node) Remove(names ...string) error {
 	n.changing.Lock()
 	defer n.changing.Unlock()
@@ -67,7 +69,8 @@ func (n *Node) Remove(names ...string) error {
 	return nil
 }
 
-// change takes jobs in and out. The agenda has heard of a job before anybody can speak to it of that job, and hears last that it is gone.
+// change adds and removes jobs. The agenda learns of an added job before any other role, and of a
+// removed one after all others.
 func (n *Node) change(in, out []*work.Job) {
 	r := n.roles.Load()
 	if r == nil {
@@ -81,15 +84,15 @@ func (n *Node) change(in, out []*work.Job) {
 		j.Part = r.ledger.Partition(j.Name)
 	}
 	if len(in) > 0 {
-		r.inbox.Tell(agenda.Changed{In: in})
+		r.inbox.Send(agenda.Changed{Added: in})
 	}
 	if n.jobs.Change(in, out); len(out) > 0 {
-		r.inbox.Tell(agenda.Changed{Out: out})
+		r.inbox.Send(agenda.Changed{Removed: out})
 	}
 	r.cluster.Changed()
 }
 
-// jobsOf are jobs as a node with these settings has them.
+// jobsOf prepares jobs for a node with these settings.
 func jobsOf(list []jobs.Job, cfg Config) ([]*work.Job, error) {
 	all := make([]*work.Job, 0, len(list))
 	for _, j := range list {
@@ -110,7 +113,7 @@ func jobsOf(list []jobs.Job, cfg Config) ([]*work.Job, error) {
 	return all, nil
 }
 
-// registryOf has the jobs of a node.
+// registryOf makes a registry of a node's jobs.
 func registryOf(all []*work.Job) (*jobs.Registry, error) {
 	reg := jobs.NewRegistry()
 	var errs []error

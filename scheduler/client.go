@@ -18,7 +18,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Errors of a Client that a tool tells apart.
+// Errors of a Client that a tool can tell apart.
 var (
 	// ErrUnknownNamespace is returned when no node has ever run in the namespace.
 	ErrUnknownNamespace = ledger.ErrNoNamespace
@@ -26,21 +26,24 @@ var (
 	ErrUnknownJob = ledger.ErrUnknownJob
 	// ErrUnknownRun is returned when neither a run in flight nor the history has that id.
 	ErrUnknownRun = ledger.ErrUnknownRun
-	// ErrUnknownNode is returned when no node in the roster has that name, and no drain names it.
+	// ErrUnknownNode is returned when no node in the roster has that name, and the name is not
+	// drained.
 	ErrUnknownNode = errors.New("no node of that name")
-	// ErrRefused is returned when a request was understood and will not be carried out.
+	// ErrRefused is returned when a request is valid and is not carried out. The error says why.
 	ErrRefused = ledger.ErrRefused
-	// ErrClosed is returned when a move to another Redis has closed the namespace: nothing new begins there any more.
+	// ErrClosed is returned when a move to another Redis has closed the namespace: nothing new
+	// begins there.
 	ErrClosed = ledger.ErrClosed
 	// ErrUnknownFormat is returned for a record that this version cannot read; it is left alone.
 	ErrUnknownFormat = ledger.ErrUnknownFormat
 )
 
-// UnreachableError says which partitions a list has left out, because their masters of a Cluster did not answer: Parts. It
-// wraps locking.ErrUnreachable, and comes beside what the others have.
+// UnreachableError names the partitions (Parts) that a list lacks because their masters of a
+// Cluster did not answer. It wraps locking.ErrUnreachable and comes together with the rest of the
+// list.
 type UnreachableError = ledger.UnreachableError
 
-// beside takes an UnreachableError out of err.
+// beside separates an UnreachableError from other errors.
 func beside(err error) (left, other error) {
 	if errors.As(err, new(*UnreachableError)) {
 		return err, nil
@@ -48,17 +51,18 @@ func beside(err error) (left, other error) {
 	return nil, err
 }
 
-// Client reads a namespace, and changes in it what an operator may change, without being a node:
-// for the command line, an API, a console. It is safe for concurrent use and keeps nothing. Every
-// method wraps locking.ErrUnreachable when Redis does not answer; what was asked for may then have
-// been done all the same, and a Cluster client looks who is master before the next call. A look for runs
-// that ends with its context, while Redis answers, returns the context's error.
+// Client reads and operates a namespace without being a node: for a command line, an API, a
+// console. It is safe for concurrent use and holds no state. Every method wraps
+// locking.ErrUnreachable when Redis does not answer; the request may then have been carried out all
+// the same, and a Cluster client refreshes its topology before the next call. A method that looks
+// for runs returns the context's error when the context ends while Redis answers.
 type Client struct {
 	client    redis.UniversalClient
 	namespace string
 }
 
-// NewClient makes a client of a namespace ("" is "escapement") on a Redis client, which the caller closes. It talks to nobody yet.
+// NewClient makes a client of a namespace ("" is "escapement"). The caller closes the Redis client.
+// NewClient sends nothing.
 func NewClient(client redis.UniversalClient, namespace string) (*Client, error) {
 	if err := redisconn.Check(client); err != nil {
 		return nil, err
@@ -73,17 +77,19 @@ func (c *Client) open(ctx context.Context) (*ledger.Ledger, error) {
 	return ledger.OpenExisting(ctx, c.client, ledger.Config{Namespace: c.namespace})
 }
 
-// openAppend is open for what appends rows: it drops none, for only nodes know how many are to be kept.
+// openAppend opens the ledger for calls that add history rows. They drop no rows, because only
+// nodes know how many to keep.
 func (c *Client) openAppend(ctx context.Context) (*ledger.Ledger, error) {
 	return ledger.OpenExisting(ctx, c.client, ledger.Config{Namespace: c.namespace, Keep: math.MaxInt32, KeepFor: math.MaxInt64})
 }
 
-// roster lies beside the control record: open, which comes before it in most calls, finds out whether their master answers.
+// roster is the namespace's roster. It is on the master of the control record, which open has
+// reached before in most calls.
 func (c *Client) roster() *roster.Roster {
 	return roster.New(c.client, roster.Config{Namespace: c.namespace, TTL: cluster.RosterTTL})
 }
 
-// Now is Redis' time, by which everything is due.
+// Now is Redis' time, by which all ticks are due.
 func (c *Client) Now(ctx context.Context) (time.Time, error) {
 	l, err := c.open(ctx)
 	if err != nil {
@@ -93,8 +99,9 @@ func (c *Client) Now(ctx context.Context) (time.Time, error) {
 	return now, err
 }
 
-// Closed says in a few words that a move has closed the namespace here, and where it is instead, so that what is read here is
-// not taken for the present; "" when none has. It returns ErrUnknownNamespace when no node has ever run there.
+// Closed says in a few words that a move has closed the namespace here, and where it is instead; ""
+// when none has. What is read here may then be outdated. It returns ErrUnknownNamespace when no
+// node has ever run there.
 func (c *Client) Closed(ctx context.Context) (string, error) {
 	control, err := cluster.ControlAt(ctx, c.client, c.namespace)
 	if err != nil {
@@ -114,44 +121,6 @@ func (c *Client) Closed(ctx context.Context) (string, error) {
 		return fmt.Sprintf("a move from %s to here was undone: the namespace is there", m.Peer), nil
 	}
 	return fmt.Sprintf("the namespace is being moved here from %s, and is not open yet; see `move status`", m.Peer), nil
-}
-
-// stampFormat is RFC 3339 in UTC with milliseconds.
-const stampFormat = "2006-01-02T15:04:05.000Z"
-
-// Stamp is an instant that prints as RFC 3339, UTC, with milliseconds.
-type Stamp time.Time
-
-// String is the instant, "2006-01-02T15:04:05.000Z".
-func (s Stamp) String() string { return time.Time(s).UTC().Format(stampFormat) }
-
-// MarshalText makes JSON print what String does.
-func (s Stamp) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText reads what MarshalText wrote, and any other RFC 3339.
-func (s *Stamp) UnmarshalText(text []byte) error {
-	t, err := time.Parse(time.RFC3339Nano, string(text))
-	if err == nil {
-		*s = Stamp(t)
-	}
-	return err
-}
-
-// stampOf is an instant, ms; nil for 0.
-func stampOf(ms int64) *Stamp {
-	if ms == 0 {
-		return nil
-	}
-	s := Stamp(time.UnixMilli(ms))
-	return &s
-}
-
-func stamps(times []time.Time) []Stamp {
-	all := make([]Stamp, len(times))
-	for i, t := range times {
-		all[i] = Stamp(t)
-	}
-	return all
 }
 
 func token(t int64) string {

@@ -19,81 +19,92 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/testseam"
 )
 
-// ConfirmMajority, as Config.Confirm, is (r+1)/2 of the r replicas that the master has when the node starts, on a Cluster the one
-// that has the fewest; 1 at least.
+// ConfirmMajority, as Config.Confirm, asks for the confirmation of (r+1)/2 of the master's r
+// replicas at the node's start, at least 1. On a Cluster the master with the fewest replicas
+// counts.
 const ConfirmMajority = -1
 
-// ClaimAheadMax is the most that Config.ClaimAhead may be, 500 ms.
+// ClaimAheadMax is the largest Config.ClaimAhead, 500 ms.
 const ClaimAheadMax = ledger.AheadMax
 
-// Config is a node's settings; the zero value is useful.
+// Config holds a node's settings. The zero value is useful.
 type Config struct {
-	// Namespace keeps two installations in one Redis apart. Default "escapement".
+	// Namespace is the prefix of all keys. Installations with different namespaces can share a
+	// Redis. Default "escapement".
 	Namespace string
-	// Partitions is the number of hash slots' worth of jobs, 1 to 1024, fixed when the namespace
-	// is created. Default: what is stored, or for a new namespace 1, on a Cluster 64.
+	// Partitions is the number of groups into which jobs are hashed, 1 to 1024. It is fixed when
+	// the namespace is created. Default: the stored number; for a new namespace 1, on a Cluster 64.
 	Partitions int
-	// Name is the node's name, for people; letters, digits and ._:/- up to 128. Default: host name.
+	// Name is the node's name in lists and logs; letters, digits and ._:/-, at most 128. Default:
+	// host name.
 	Name string
-	// Version is the program's version, for people. Default: the main module's.
+	// Version is the program's version in lists. Default: the main module's.
 	Version string
-	// Revision orders builds: of two different definitions of a job, the greater revision (as
-	// text) decides. Default: the build's VCS time.
+	// Revision orders builds: of two definitions of a job, the one with the greater revision
+	// (compared as text) decides. Default: the build's VCS time.
 	Revision string
-	// Generation is the label of the deployed cluster that the node belongs to; letters, digits and ._- up to 64. The
-	// first one in a namespace is the active one; nodes of another are on standby and claim nothing until it is
-	// promoted. Default "", which is a generation as well.
+	// Generation is the label of the deployed cluster that the node belongs to; letters, digits and
+	// ._-, at most 64. A namespace's first generation is active. Nodes of another one are on
+	// standby and claim nothing until their generation is promoted. Default "", which is a
+	// generation too.
 	Generation string
-	// Labels say what the node has; a job with labels runs only where all of them match.
+	// Labels describe the node. A job with labels runs only on nodes that have all of them.
 	Labels map[string]string
-	// Weight is the node's share of the jobs beside others', 1 to 1000. Default 1.
+	// Weight is the node's share of the jobs relative to other nodes, 1 to 1000. Default 1.
 	Weight int
-	// MaxRunning is how many runs the node carries at once, from claim to settle, 1 to 100,000. Claims and ends
-	// that a master of a Cluster does not answer do not count. Default 512.
+	// MaxRunning bounds the runs that the node carries at once, from claim to settle, 1 to 100,000.
+	// Claims and reports that wait for an unreachable master of a Cluster do not count. Default
+	// 512.
 	MaxRunning int
-	// Grace is how late a tick must be before nodes other than its owner take it. Default 500 ms.
+	// Grace is how late a tick must be before nodes other than its owner claim it. Default 500 ms.
 	Grace time.Duration
-	// ClaimAhead is how long before they are due the node asks for the ticks that it goes first for, ClaimAheadMax (500 ms) at most; their runs start when they
-	// are due, never before. Negative: it asks when they are due. Default 0: as long as the claims of one instant have taken lately, 20 ms at least.
+	// ClaimAhead is how long before it is due the node claims a tick of a job that it owns, at most
+	// ClaimAheadMax (500 ms). The run starts when the tick is due, never before. Negative: the tick
+	// is claimed when it is due. Default 0: as long as claims have taken lately, at least 20 ms.
 	ClaimAhead time.Duration
-	// SweepEvery is how often the node looks for overdue ticks, lapsed leases and pending runs.
+	// SweepEvery is how often the node looks for late ticks, lapsed leases and pending runs.
 	// Default 250 ms.
 	SweepEvery time.Duration
-	// MaxSkew is how far Redis' clock may be from the node's idea of it before a claim is refused;
-	// also the margin by which a run ends before its lease. A job's ttl must be at least three
-	// times as long. Default 1 s.
+	// MaxSkew is how far Redis' clock may be from the node's estimate before a claim is refused,
+	// and the margin by which a run ends before its lease. A job's ttl must be at least three times
+	// as long. Default 1 s.
 	MaxSkew time.Duration
-	// MaxStep is the largest step of Redis' clock that is believed without asking whether it
-	// brings Redis nearer to the node's own clock. At least MaxSkew. Default 60 s.
+	// MaxStep is the largest step of Redis' clock that the node accepts in any case. It accepts a
+	// larger one only if Redis' clock comes nearer to the node's own. At least MaxSkew. Default 60
+	// s.
 	MaxStep time.Duration
-	// FailoverHold is how long the node claims nothing, at most, after Redis was restarted or failed over and takes writes
-	// again: until all nodes have said what they run. 100 ms to 1 min. Default 3 s.
+	// FailoverHold bounds how long the node claims nothing after Redis was restarted or failed over
+	// and takes writes again, while all nodes report their runs. 100 ms to 1 min. Default 3 s.
 	FailoverHold time.Duration
-	// DrainTimeout is how long running jobs may go on after the node was told to stop; then they
-	// are cancelled. Default 30 s.
+	// DrainTimeout is how long runs may go on after the node was told to stop; then they are
+	// cancelled. Default 30 s.
 	DrainTimeout time.Duration
-	// HistoryKeep is the number of history rows kept per job, at least 16. A tick of a sharded job has
-	// one for each shard and one more: keep at least those of two ticks. Default 200.
+	// HistoryKeep is the number of history rows kept for each job, at least 16. A tick of a sharded
+	// job has one row for each shard and one more; the rows of two ticks must fit. Default 200.
 	HistoryKeep int
-	// HistoryKeepFor is how long rows are kept, whichever is reached first; they leave when another one is added. At least
-	// 1 min: for so long nodes remember what ended. Default 168 h.
+	// HistoryKeepFor is how long rows are kept, if HistoryKeep is not reached before. Old rows are
+	// deleted when a new one is added. At least 1 min, the time for which nodes remember ended
+	// runs. Default 168 h.
 	HistoryKeepFor time.Duration
-	// Confirm is how many replicas must have a grant before its run begins, ConfirmMajority for a majority of all copies. It costs
-	// a round trip to the replicas, narrows what a failover can lose, and does not close it. What too few have confirmed after half a
-	// second is handed back, and nothing more is claimed there until they do. Default 0: none.
+	// Confirm is how many replicas must have a grant before its run begins; ConfirmMajority is a
+	// majority of all copies. It costs a round trip to the replicas, and makes it less likely that
+	// a failover loses a grant, not impossible. A grant that too few have confirmed after half a
+	// second is handed back, and nothing more is claimed there until they confirm. Default 0: none.
 	Confirm int
-	// Next is a client of the Redis that the namespace is going to move to, which the caller keeps; nil for nowhere. While
-	// the move has closed the namespace, the node looks there every second, and Run returns ErrMoved when it is open there.
+	// Next is a client of the Redis to which the namespace is going to move; the caller keeps it.
+	// While the move has closed the namespace, the node checks that Redis every second, and Run
+	// returns ErrMoved when the namespace is open there. Default nil: no move is expected.
 	Next redis.UniversalClient
-	// WaitForRedis makes Run wait, with a log line, when Redis cannot be reached at the start,
-	// instead of returning an error.
+	// WaitForRedis makes Run wait, and log, while Redis cannot be reached at the start, instead of
+	// returning an error.
 	WaitForRedis bool
-	// Logger gets what the node has to say. A handler that blocks keeps ends of runs from being recorded. Default slog.Default().
+	// Logger gets the node's log. A handler that blocks delays the recording of outcomes. Default
+	// slog.Default().
 	Logger *slog.Logger
-	// Hooks are told what happens, for metrics and the like. Default none.
+	// Hooks receive events, for metrics and the like. Default none.
 	Hooks *Hooks
-	// Middleware wraps the function of every job, once, when the node is made: what it returns is called for each try of each run,
-	// with the run's context. Default none.
+	// Middleware wraps the function of every job, once, when the node is made. The wrapped function
+	// is called for each try of each run, with the run's context. Default none.
 	Middleware func(next jobs.Func) jobs.Func
 
 	seam testseam.Seam
@@ -104,7 +115,7 @@ func init() { testseam.Of = func(config any) *testseam.Seam { return &config.(*C
 func (c Config) withDefaults() Config {
 	c.Namespace = cmp.Or(c.Namespace, ledger.DefaultNamespace)
 	if c.Name == "" {
-		c.Name, _ = os.Hostname() // an empty name is refused by validate
+		c.Name, _ = os.Hostname() // validate refuses an empty name
 	}
 	info, _ := debug.ReadBuildInfo()
 	if info != nil {
@@ -137,7 +148,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// ledger is what the ledger is to know.
+// ledger is the ledger's part of the settings.
 func (c Config) ledger() ledger.Config {
 	return ledger.Config{
 		Namespace: c.Namespace, Partitions: c.Partitions, MaxSkew: c.MaxSkew, Generation: c.Generation,
@@ -200,5 +211,5 @@ func (c Config) validate(reg *jobs.Registry) error {
 	return errors.Join(errs...)
 }
 
-// newID is a uuid v7, so ids sort by time of making.
+// newID is a uuid v7, so ids sort by creation time.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

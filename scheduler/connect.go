@@ -11,10 +11,11 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// Connect makes a Redis client with the settings that this package wants, for New, NewClient and the lock drivers. The URL
-// may begin with redis, rediss (TLS), unix, redis+sentinel, rediss+sentinel, redis+cluster or rediss+cluster; redisconn.Parse
-// has each form. Connect does not wait for Redis: the first call connects. The caller closes the client. An error says what is wrong
-// with the URL, and holds no password.
+// Connect makes a Redis client with the settings that New, NewClient and the lock drivers need. The
+// URL may begin with redis, rediss (TLS), unix, redis+sentinel, rediss+sentinel, redis+cluster or
+// rediss+cluster; redisconn.Parse describes each form. Connect sends nothing; the first call
+// connects. The caller closes the client. An error says what is wrong with the URL, and contains no
+// password.
 func Connect(url string) (redis.UniversalClient, error) {
 	address, err := redisconn.Parse(url)
 	if err != nil {
@@ -23,9 +24,9 @@ func Connect(url string) (redis.UniversalClient, error) {
 	return address.Client(), nil
 }
 
-// Run is a whole program: it connects to the Redis of a URL, as Connect does, and runs a node with the jobs and the default
-// Config, as Node.Run does, until ctx ends. It returns nil after a clean end, and at once an error for a URL or a job
-// that is wrong, or when Redis cannot be reached. For other settings use Connect and New.
+// Run is a whole program: it connects to Redis as Connect does, and runs a node with these jobs and
+// the default Config until ctx ends. It returns nil after a clean end, and an error at once for a
+// wrong URL or job, or when Redis cannot be reached. For other settings use Connect and New.
 func Run(ctx context.Context, url string, list ...jobs.Job) error {
 	client, err := Connect(url)
 	if err != nil {

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
@@ -17,21 +16,21 @@ import (
 const (
 	// hooksQueue is how many events may wait for the hooks.
 	hooksQueue = 1024
-	// hooksGrace is how long a node that has ended waits for its hooks to be told of what is queued.
+	// hooksGrace is how long a stopped node waits for its hooks to handle the queued events.
 	hooksGrace = 2 * time.Second
 )
 
-// events carries what happens to the hooks. Its methods may be called from everywhere, on nil too, do
-// not block, and cost nothing for a hook that is nil.
+// events passes the node's events to the hooks. Its methods may be called from any goroutine, and
+// on nil. They do not block, and cost nothing for a hook that is nil.
 type events struct {
 	hooks   Hooks
 	node    string
 	clock   *lane.Clock
 	log     *slog.Logger
 	queue   chan func()  // nil without hooks
-	missing atomic.Int64 // dropped, or the hook panicked
-	full    atomic.Bool  // said that the queue was full
-	broken  atomic.Bool  // said that a hook panicked
+	missing atomic.Int64 // dropped, or its hook panicked
+	full    atomic.Bool  // it was logged that the queue is full
+	broken  atomic.Bool  // it was logged that a hook panicked
 }
 
 func newEvents(h *Hooks, node string, c *lane.Clock, log *slog.Logger) *events {
@@ -43,7 +42,7 @@ func newEvents(h *Hooks, node string, c *lane.Clock, log *slog.Logger) *events {
 }
 
 // run serves the hooks until ctx ends and the queue is empty. It gives up on a hook that does not
-// return then, whose goroutine ends when the hook does.
+// return by then; its goroutine ends when the hook does.
 func (e *events) run(ctx context.Context) {
 	if e.queue == nil {
 		return
@@ -61,18 +60,9 @@ func (e *events) run(ctx context.Context) {
 	e.log.Warn("the node stops without its hooks: they did not get through the events in time", "left", left, "waited", hooksGrace)
 }
 
-// serve calls the hooks. One that ends the goroutine it is called from (runtime.Goexit, as a test's
-// FailNow does) does not end them all: another goroutine takes over.
+// serve calls the hooks until ctx ends and the queue is empty.
 func (e *events) serve(ctx context.Context, ended chan<- struct{}) {
-	served := false
-	defer func() {
-		if served {
-			close(ended)
-			return
-		}
-		e.stumbled("it ended its goroutine", "")
-		go e.serve(ctx, ended)
-	}()
+	defer close(ended)
 	for ctx.Err() == nil {
 		select {
 		case call := <-e.queue:
@@ -83,10 +73,9 @@ func (e *events) serve(ctx context.Context, ended chan<- struct{}) {
 	for call := e.next(); call != nil; call = e.next() {
 		e.call(call)
 	}
-	served = true
 }
 
-// next is the oldest event in the queue, nil when there is none.
+// next is the oldest queued event, nil when there is none.
 func (e *events) next() func() {
 	select {
 	case call := <-e.queue:
@@ -96,24 +85,22 @@ func (e *events) next() func() {
 	}
 }
 
+// call calls a hook. It counts a panic, and logs the first one.
 func (e *events) call(hook func()) {
 	defer func() {
-		if p := recover(); p != nil {
-			e.stumbled(fmt.Sprint("panic: ", p), string(debug.Stack()))
+		p := recover()
+		if p == nil {
+			return
+		}
+		e.missing.Add(1)
+		if !e.broken.Swap(true) {
+			e.log.Error("a hook panicked; mend it. Further panics are only counted, see Node.HooksDropped", "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	hook()
 }
 
-// stumbled counts a hook's mishap and logs the first one.
-func (e *events) stumbled(what, stack string) {
-	e.missing.Add(1)
-	if !e.broken.Swap(true) {
-		e.log.Error("a hook did not return; mend it. Further ones are only counted, see Node.HooksDropped", "what", what, "stack", stack)
-	}
-}
-
-// post queues a call of a hook, or drops it.
+// post queues a hook's call, or drops it.
 func (e *events) post(call func()) {
 	select {
 	case e.queue <- call:
@@ -138,25 +125,25 @@ func (e *events) Claimed(l ledger.Lease) {
 	if e == nil || e.hooks.Claimed == nil {
 		return
 	}
-	e.told(e.hooks.Claimed, l, e.clock.Now())
+	e.postRun(e.hooks.Claimed, l, e.clock.Now())
 }
 
 func (e *events) Started(l ledger.Lease, at time.Time) {
 	if e == nil || e.hooks.Started == nil {
 		return
 	}
-	e.told(e.hooks.Started, l, at)
+	e.postRun(e.hooks.Started, l, at)
 }
 
-// LeaseLost takes, as Settled does, the time at which the run was started.
+// LeaseLost gets the time at which the run was started, as Settled does.
 func (e *events) LeaseLost(l ledger.Lease, started time.Time) {
 	if e == nil || e.hooks.LeaseLost == nil {
 		return
 	}
-	e.told(e.hooks.LeaseLost, l, started)
+	e.postRun(e.hooks.LeaseLost, l, started)
 }
 
-func (e *events) told(hook func(RunEvent), l ledger.Lease, at time.Time) {
+func (e *events) postRun(hook func(RunEvent), l ledger.Lease, at time.Time) {
 	ev := e.about(l, at)
 	e.post(func() { hook(ev) })
 }
@@ -199,7 +186,7 @@ func (e *events) Superseded(job, why string) {
 	e.post(func() { hook(ev) })
 }
 
-// about is what an event says of a run; at is when it was granted or started.
+// about describes a run for an event; at is when it was granted or started.
 func (e *events) about(l ledger.Lease, at time.Time) RunEvent {
 	tick := time.UnixMilli(l.Tick).UTC()
 	return RunEvent{

@@ -15,7 +15,7 @@ import (
 
 // One master of a Cluster ends that has granted a tick and passed it on to nobody, not the master whose clock the nodes read. The tick is
 // running meanwhile, and is not to run again. What comes after it does not wait for FailoverHold, because both nodes say that they have told.
-func TestRunIsToldToAnotherMaster(t *testing.T) {
+func TestRunIsAssertedToAnotherMaster(t *testing.T) {
 	m, s := startMasters(t, false), &sink{}
 	held, end, long := make(chan struct{}), make(chan struct{}), make(chan *jobs.Run, 100) // from the first on runs last until the second
 	j := m.job("job", true, func(ctx context.Context, r *jobs.Run) error {
@@ -111,7 +111,7 @@ func TestReplacedMasterHoldsItsOwn(t *testing.T) {
 
 // A partition gets another master while one that stays is slow, which has many runs of the node. It has not lost them, so nobody waits
 // until it was told of them.
-func TestReplacedMasterIsToldAtOnce(t *testing.T) {
+func TestReplacedMasterIsNoticedAtOnce(t *testing.T) {
 	m, s := startMasters(t, false), &sink{}
 	moves := m.job("moves", false, s.note)
 	var r roads

@@ -11,40 +11,43 @@ import (
 
 // The states of a GenerationView.
 const (
-	// GenerationActive is the one that makes new jobs: the first in the namespace, or the last of which all jobs were promoted.
+	// GenerationActive is the generation that creates new jobs: the first in the namespace, or the
+	// last that was promoted for all jobs.
 	GenerationActive = "active"
-	// GenerationStandby is any other. Jobs that were promoted by pattern may be its all the same.
+	// GenerationStandby is any other. It may still run jobs that were promoted by pattern.
 	GenerationStandby = "standby"
-	// GenerationPromoting is one that a promotion under way, or interrupted, makes jobs of.
+	// GenerationPromoting is a generation whose promotion is under way or interrupted.
 	GenerationPromoting = "promoting"
 )
 
-// GenerationView is a deployed cluster beside others, and what would change if it were promoted.
+// GenerationView is a generation, and what its promotion would change.
 type GenerationView struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
-	// Nodes are the living ones, by name, those that drain among them.
+	// Nodes are the names of its living nodes, draining ones included.
 	Nodes Names `json:"nodes"`
-	// Jobs is how many jobs it has, in the definitions that its living nodes hold or, where there is none, that are kept of
-	// it; Running is how many jobs are its now, without those that it does not have: they are nobody's.
+	// Jobs is how many jobs it has, in the definitions that its living nodes hold or, without such
+	// nodes, that are stored for it. Running is how many jobs it runs now; jobs that none of its
+	// nodes has do not count.
 	Jobs    int `json:"jobs"`
 	Running int `json:"running"`
-	// Promotion is what is being promoted, while State is promoting.
+	// Promotion is the promotion under way, while State is promoting.
 	Promotion *PromotionView `json:"promotion,omitempty"`
-	// Added are jobs that nobody runs now and that it has, those among them that a promotion has left to nobody; Removed are those that it does not have. Both, as what follows,
-	// compare it with what is run now, whichever generation that is.
+	// Added are jobs that it has and that no generation runs now. Removed are jobs that it does not
+	// have. These and the following fields compare it with what is run now, by any generation.
 	Added   Names `json:"added"`
 	Removed Names `json:"removed"`
-	// Unsettled are jobs that its living nodes have and of which nothing is kept: its nodes have just started.
+	// Unsettled are jobs that its living nodes have and whose definitions are not stored yet,
+	// because the nodes have just started.
 	Unsettled Names `json:"unsettled"`
-	// Schedules are jobs that would run at other times, Settings those in which something else would change; Changed counts
-	// each of both. The lists have the first 20.
+	// Schedules are jobs that would run at other times, Settings those in which something else
+	// would change. Changed counts both; the lists have the first 20.
 	Changed   ChangeCounts     `json:"changed"`
 	Schedules []ScheduleChange `json:"schedules"`
 	Settings  []SettingsChange `json:"settings"`
 }
 
-// ChangeCounts is how many jobs have such a change.
+// ChangeCounts is how many jobs have each kind of change.
 type ChangeCounts struct {
 	Schedules int `json:"schedules"`
 	Settings  int `json:"settings"`
@@ -62,7 +65,8 @@ type ScheduleChange struct {
 	Job string       `json:"job"`
 	Now ScheduleView `json:"now"`
 	New ScheduleView `json:"new"`
-	// OnlyNow and OnlyNew are the first instants of the next 24 hours that one schedule has and the other has not: 5 at most.
+	// OnlyNow and OnlyNew are the instants of the next 24 hours that only one of the schedules has:
+	// the first 5 of each.
 	OnlyNow []Stamp `json:"only_now"`
 	OnlyNew []Stamp `json:"only_new"`
 }
@@ -71,26 +75,26 @@ type ScheduleChange struct {
 type ScheduleView struct {
 	Schedule string `json:"schedule"`
 	TimeZone string `json:"time_zone"`
-	After    string `json:"after"` // the job that it follows; it then has no schedule
+	After    string `json:"after"` // the job that it follows; such a job has no schedule
 	Ticks    int    `json:"ticks"` // in the next 24 hours
 }
 
-// SettingsChange is a job of which settings besides the schedule would change.
+// SettingsChange is a job of which settings other than the schedule would change.
 type SettingsChange struct {
 	Job    string   `json:"job"`
 	Fields []string `json:"fields"` // as in the stored definition: ttl_ms, shards, ...
 }
 
-// Names are the first of many names, in order.
+// Names are the first names of a list, in order.
 type Names struct {
 	Count int      `json:"count"`
 	First []string `json:"first"` // 20 at most
 }
 
-// namesMost is how many names a Names has.
+// namesMost bounds Names.First.
 const namesMost = 20
 
-// instantsMost is how many instants a ScheduleChange has of each schedule.
+// instantsMost bounds the instants of a ScheduleChange, for each schedule.
 const instantsMost = 5
 
 func namesOf(all []string) Names {
@@ -99,8 +103,9 @@ func namesOf(all []string) Names {
 
 func first(names []string) []string { return names[:min(len(names), namesMost)] }
 
-// Generations lists the generations of the namespace, by name: those of living nodes, those whose jobs are stored, and those of
-// which definitions are kept. Each is compared with what is run now. It returns ErrUnknownNamespace.
+// Generations lists the generations of the namespace by name: those with living nodes, with jobs,
+// or with stored definitions. Each is compared with what is run now. It returns
+// ErrUnknownNamespace.
 func (c *Client) Generations(ctx context.Context) ([]GenerationView, error) {
 	l, err := c.open(ctx)
 	if err != nil {
@@ -169,58 +174,65 @@ func scheduleChange(c generations.Change, now time.Time) ScheduleChange {
 	return out
 }
 
-// PromoteOptions are the options of Promote; the zero value promotes all jobs, and lets what runs end by itself.
+// PromoteOptions are the options of Promote. The zero value promotes all jobs, and lets runs go on.
 type PromoteOptions struct {
-	// Pattern restricts it to jobs whose names match, as in path.Match. New jobs are then still made by the generation that
-	// was active before. Default "", which is all jobs; "*" is not the same, it leaves the active generation what it is.
+	// Pattern selects jobs by name, as path.Match does. The active generation then stays the one
+	// that creates new jobs, even for "*". Default "", all jobs.
 	Pattern string
-	// CancelRunning ends what nodes of other generations run of these jobs. Default: it goes on, and holds its lease.
+	// CancelRunning cancels runs of these jobs on nodes of other generations. Default: they go on,
+	// and hold their leases.
 	CancelRunning bool
-	// Force promotes although no living node has the generation, or has a definition that is kept of it. Nothing runs then
-	// until such a node starts.
+	// Force promotes a generation without living nodes, or definitions that no living node holds.
+	// Nothing runs then until such a node starts.
 	Force bool
-	// Author is who promotes; it is kept with the runs that are cancelled. Default "unknown".
+	// Author is who promotes, for the record of cancelled runs. Default "unknown".
 	Author string
 }
 
-// Promotion says what Promote did. Jobs that an earlier, interrupted call has switched are not counted again.
+// Promotion says what Promote did. Jobs that an earlier, interrupted call has switched are not
+// counted again.
 type Promotion struct {
 	Generation string `json:"generation"`
 	Pattern    string `json:"pattern"`
-	// Epoch is the promotion's number; that of the last one when there was nothing to do.
+	// Epoch is the promotion's number, or the last one's when there was nothing to do.
 	Epoch int64 `json:"epoch"`
-	// Resumed says that this call has brought an interrupted one to its end: what that had done is not counted.
+	// Resumed says that this call has completed an interrupted one.
 	Resumed bool `json:"resumed"`
-	// Switched were another generation's, and Created nobody's: this call made them, or meanwhile the generation's nodes did.
+	// Switched jobs belonged to another generation, Created jobs to none. This call switched them,
+	// or the generation's nodes did meanwhile.
 	Switched Names `json:"switched"`
 	Created  Names `json:"created"`
-	// Orphaned are jobs that the generation does not have: nobody runs them any more. `jobs remove` takes them away, a
-	// promotion back brings them back.
+	// Orphaned are jobs that the generation does not have; no node runs them any more. `jobs
+	// remove` deletes them, and a promotion of their generation brings them back.
 	Orphaned Names `json:"orphaned"`
-	// LeftOut are kept of the generation, but no living node of it has them.
+	// LeftOut are jobs whose definitions are stored for the generation, but no living node of it
+	// has them.
 	LeftOut Names `json:"left_out"`
-	// LeftAlone are jobs whose records this version does not understand.
+	// LeftAlone are jobs whose records this version cannot read.
 	LeftAlone Names `json:"left_alone"`
-	// Cancelled is how many runs were told to end.
+	// Cancelled is how many runs were cancelled.
 	Cancelled int `json:"cancelled"`
 }
 
-// Nothing says that there was nothing to do: the generation has these jobs already.
+// Nothing reports that there was nothing to do: the generation has these jobs already.
 func (p Promotion) Nothing() bool {
 	return !p.Resumed && p.Switched.Count+p.Created.Count+p.Orphaned.Count+p.Cancelled == 0
 }
 
-// Promote makes a generation's definitions those that are run: of all jobs, which makes it the active generation, or of those
-// that match a pattern. Each job is switched in one script, so there is no instant at which two generations may claim a
-// tick of it, and none at which nobody may for longer than its nodes need to learn of it, which is about 250 ms.
-// A job whose schedule is the same goes on where it stands; ticks of another schedule that nobody ran are recorded as superseded, as in a
-// deploy. Runs in flight go on, unless CancelRunning is set, and hold their leases.
+// Promote makes nodes run a generation's definitions: of all jobs, which makes the generation
+// active, or of those that match a pattern. One script switches each job, so two generations can
+// never claim the same tick, and the generation's nodes claim within about 250 ms. A job with an
+// unchanged schedule goes on at its cursor. When the schedule changes, due ticks of the old one are
+// recorded as superseded, as in a deploy. Runs go on and hold their leases, unless CancelRunning is
+// set.
 //
-// Interrupted anywhere, the same call goes on under the same epoch. Another promotion may begin meanwhile: it outdates this one.
-// Promote of the generation that was active before is the way back. It returns ErrRefused for a generation that is not
-// known, one without a living node, one whose nodes have just started, a pattern that is none or that no job of the generation
-// matches, and, together with ErrClosed, while a move has closed the namespace. Where Redis answers later than max_skew, or the clocks
-// of a Cluster's masters differ by more, it fails with both instants in the error, and goes on when it is called again.
+// A repeated call completes an interrupted promotion under the same epoch. Another promotion may
+// begin meanwhile; it replaces this one. To go back, promote the generation that was active before.
+// Promote returns ErrRefused for an unknown generation, one without a living node, one whose nodes
+// have just started, a pattern that is invalid or matches no job of the generation, and, together
+// with ErrClosed, while a move has closed the namespace. If Redis answers later than max_skew, or
+// the clocks of a Cluster's masters differ by more, it fails with both instants in the error; call
+// it again.
 func (c *Client) Promote(ctx context.Context, generation string, o PromoteOptions) (Promotion, error) {
 	l, err := c.openAppend(ctx)
 	if err != nil {

@@ -28,7 +28,7 @@ func readOnly(on *redistest.Embedded, words string) {
 
 // A Redis that answers what is read and refuses what is written is no healthy one: the node is not ready, and says so for as long as it
 // lasts, and once when it is over.
-func TestReadOnlyServerIsSaid(t *testing.T) {
+func TestReadOnlyServerIsLogged(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}
 		n := c.start("a", scheduler.Config{}, eachSecond("job", s))
@@ -42,7 +42,7 @@ func TestReadOnlyServerIsSaid(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		if said := c.logs.count("takes no writes"); ready > 0 || said != 3 || c.logs.count("answers again") > 0 {
+		if said := c.logs.count("Redis is read-only"); ready > 0 || said != 3 || c.logs.count("answers again") > 0 {
 			t.Errorf("ready at %d looks of 250, said %d times that it takes no writes; want 0, and 3 in 26 s", ready, said)
 		}
 		server.SetHook(nil)

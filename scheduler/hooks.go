@@ -6,34 +6,38 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// Hooks are told what the node does; any of them may be nil. All are called from one goroutine of
-// the node, one event after another. Hooks of one run are called in the order of its events. Between
-// runs, and for passed ticks, the order is approximate. They may take their time but should not: events wait in a queue of 1,024, and when that is full, further ones are
-// dropped and counted (Node.HooksDropped), for the node itself never waits. A hook that panics is logged
-// and counted, and the node goes on. When Run ends, what is queued is delivered first, for at
-// most 2 s.
+// Hooks receive the node's events; any of them may be nil. One goroutine of the node calls them,
+// one event after another. Events of one run come in order. Between runs, and for skipped ticks,
+// the order is approximate. Hooks should be quick: events wait in a queue of 1,024, and when it is
+// full, further ones are dropped and counted (Node.HooksDropped), because the node never waits for
+// hooks. A hook that panics is logged and counted, and the node goes on. When Run ends, queued
+// events are delivered first, for at most 2 s.
 type Hooks struct {
-	// Due: the node is about to ask for a tick. Another node may be granted it, and the same tick is
-	// asked for again when the answer was that its job is held. It comes up to 500 ms before the tick, see Config.ClaimAhead.
+	// Due: the node is about to claim a tick. Another node may be granted it, and the tick is
+	// claimed again when its job is held. The event comes up to 500 ms before the tick, see
+	// Config.ClaimAhead.
 	Due func(TickEvent)
-	// Claimed: the node was granted a run. Its function may still not be called: when the node drains,
-	// the answer came so late that the lease is over or that other runs have all slots, or too few replicas
-	// confirm it, the run is handed back.
+	// Claimed: the node was granted a run. The run is handed back, and its function not called,
+	// when the node drains, when the answer came too late for the lease or for a slot, or when too
+	// few replicas confirm it.
 	Claimed func(RunEvent)
 	// Started: the function is about to be called for the first time in this run.
 	Started func(RunEvent)
-	// Settled: a run that this node was granted has ended, and Redis was told, or could not be. Every
-	// Started is followed by one, unless the node gave up on a function that ignores its context;
-	// without Started it comes for a run that was cancelled before it began.
+	// Settled: a run that this node was granted has ended, and its outcome was sent to Redis. Every
+	// Started is followed by one, unless the node gave up on a function that ignores its context. A
+	// run that was cancelled before it began has a Settled without a Started.
 	Settled func(SettledEvent)
-	// Missed: this node recorded a range of ticks of a job that will not run. What is recorded without a claim
-	// is not told: ticks of a replaced definition, and those skipped because the job followed did not succeed.
+	// Missed: this node recorded a range of ticks that will not run. There is no event for ranges
+	// that are recorded without a claim: ticks of a replaced definition, and ticks skipped because
+	// the job followed did not succeed.
 	Missed func(SkippedEvent)
-	// LeaseLost: the lease of a run was lost while its function was going, whose context has ended a second ago at most.
+	// LeaseLost: a run lost its lease while its function was running. The function's context ended
+	// at most a second before.
 	LeaseLost func(RunEvent)
-	// Abandoned: this node recorded that a run will not end: its lease lapsed, for the node that had it died or was cut off.
+	// Abandoned: this node recorded that another node's run has ended, because that node died or
+	// was cut off and the lease lapsed.
 	Abandoned func(AbandonedEvent)
-	// Superseded: the node claims a job no more, because another definition of it is the stored one.
+	// Superseded: the node no longer claims a job, because another definition of it is stored.
 	Superseded func(JobEvent)
 }
 
@@ -41,7 +45,7 @@ type Hooks struct {
 type TickEvent struct {
 	Job  string
 	Tick time.Time
-	Node string // name of the node that tells
+	Node string // name of the node that reports it
 }
 
 // RunEvent is about a run.
@@ -55,29 +59,29 @@ type RunEvent struct {
 	Token   int64
 	Node    string
 	Trigger jobs.Trigger
-	Lag     time.Duration // from the tick to the grant (Claimed), 0 when that came ahead of it, or to the start (the others)
+	Lag     time.Duration // from the tick to the grant (Claimed; 0 if that was before the tick), or to the start (the others)
 }
 
 // SettledEvent is about a run that has ended.
 type SettledEvent struct {
 	RunEvent
 	Outcome  jobs.Outcome
-	Reason   string // few words, may be empty
-	Error    string // "" when there was none; of each try 2 KiB at most
+	Reason   string // a few words, may be empty
+	Error    string // "" for none; at most 2 KiB for each try
 	Duration time.Duration
-	Tries    int // 0 when its function was not called
-	// Recorded says that Redis took this end. Else it did not answer, or somebody else had ended the run
-	// before: then that end counts.
+	Tries    int // 0 when the function was not called
+	// Recorded says that Redis recorded this outcome. Otherwise Redis did not answer, or another
+	// node had ended the run before and its outcome counts.
 	Recorded bool
 }
 
 // AbandonedEvent is about a run whose node did not come back in time.
 type AbandonedEvent struct {
 	RunEvent
-	Holder string // name of the node that had the run; Node is the one that found it
+	Holder string // name of the node that had the run; Node is the one that recorded it
 }
 
-// SkippedEvent is about ticks in a row that will not run.
+// SkippedEvent is about consecutive ticks that will not run.
 type SkippedEvent struct {
 	Job         string
 	First, Last time.Time
@@ -94,6 +98,5 @@ type JobEvent struct {
 	Node string
 }
 
-// HooksDropped is how many events the hooks did not get, because the queue was full, and how many made
-// one panic.
+// HooksDropped is how many events were dropped because the queue was full, or made a hook panic.
 func (n *Node) HooksDropped() int64 { return n.events.missing.Load() }

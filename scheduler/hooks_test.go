@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -79,7 +78,7 @@ func (d *diary) want(t *testing.T, want ...string) {
 }
 
 // A job takes longer than its period and needs two tries.
-func TestHooksHearInOrder(t *testing.T) {
+func TestHooksInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		var d diary
 		calls := 0
@@ -118,7 +117,7 @@ func TestHooksHearInOrder(t *testing.T) {
 
 // A function has returned in time after its timeout, and the lease is lost only while Redis does not take the outcome: no function
 // was going then.
-func TestHooksHearOfNoLeaseLostAfterTheFunction(t *testing.T) {
+func TestNoLeaseLostHookAfterTheFunction(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		var d diary
 		var network redistest.Net
@@ -141,7 +140,7 @@ func TestHooksHearOfNoLeaseLostAfterTheFunction(t *testing.T) {
 
 // A lease is lost while its function is going: that is said at once, and before the run's end; that end is
 // not the recorded one when somebody has reaped the run.
-func TestHooksHearOfLostLeases(t *testing.T) {
+func TestLeaseLostHook(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		var d diary
 		var network redistest.Net
@@ -170,7 +169,7 @@ func TestHooksHearOfLostLeases(t *testing.T) {
 	})
 }
 
-func TestHooksHearOfSupersededJobs(t *testing.T) {
+func TestSupersededHook(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		var d diary
 		s := &sink{}
@@ -217,38 +216,31 @@ func TestHooksBlockNothing(t *testing.T) {
 	})
 }
 
-// Hooks that panic, or end the goroutine they are called from, are counted, and the others go on.
-func TestHooksMayBreak(t *testing.T) {
-	for name, broken := range map[string]func(scheduler.RunEvent){
-		"panic":  func(scheduler.RunEvent) { panic("no ink") },
-		"goexit": func(scheduler.RunEvent) { runtime.Goexit() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-				var d diary
-				s := &sink{}
-				hooks := d.hooks()
-				hooks.Started = broken
-				n := c.start("a", scheduler.Config{Hooks: hooks}, eachSecond("job", s))
-				time.Sleep(10*time.Second + 500*time.Millisecond)
-				c.leave(n)
-				ran := len(s.all())
-				if ran < 9 || n.HooksDropped() != int64(ran) {
-					t.Errorf("%d runs, %d mishaps; want as many", ran, n.HooksDropped())
-				}
-				if got := d.count("settled job"); got != ran {
-					t.Errorf("%d runs, and %d ends were told", ran, got)
-				}
-				if said := c.logs.count("a hook did not return"); said != 1 {
-					t.Errorf("that was said %d times", said)
-				}
-			})
-		})
-	}
+// Hooks that panic are counted, and the others go on.
+func TestHooksMayPanic(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		var d diary
+		s := &sink{}
+		hooks := d.hooks()
+		hooks.Started = func(scheduler.RunEvent) { panic("no ink") }
+		n := c.start("a", scheduler.Config{Hooks: hooks}, eachSecond("job", s))
+		time.Sleep(10*time.Second + 500*time.Millisecond)
+		c.leave(n)
+		ran := len(s.all())
+		if ran < 9 || n.HooksDropped() != int64(ran) {
+			t.Errorf("%d runs, %d dropped; want as many", ran, n.HooksDropped())
+		}
+		if got := d.count("settled job"); got != ran {
+			t.Errorf("%d runs, and %d Settled events", ran, got)
+		}
+		if logged := c.logs.count("a hook panicked"); logged != 1 {
+			t.Errorf("logged %d times", logged)
+		}
+	})
 }
 
 // The node is told to stop while slow hooks are behind: they hear of everything before Run returns.
-func TestHooksHearTheEnd(t *testing.T) {
+func TestHooksGetTheLastEvents(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
 		heard := 0
@@ -266,7 +258,7 @@ func TestHooksHearTheEnd(t *testing.T) {
 }
 
 // A node that finds a run whose node has died tells its hook, and names the dead one: that one cannot.
-func TestAbandonedIsTold(t *testing.T) {
+func TestAbandonedHook(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		var network redistest.Net
 		started, ended := make(chan time.Time, 2), make(chan error, 2)

@@ -279,12 +279,17 @@ func (c *cluster) end() {
 	for _, r := range c.nodes {
 		c.leave(r)
 	}
-	wrong, err := c.ops().Verify(context.Background(), "")
+	books, err := c.ops().Examine(context.Background(), scheduler.ExamineFilter{})
 	if err != nil {
 		c.t.Error(err)
 	}
-	for _, w := range wrong {
+	for _, w := range books.Violations {
 		c.t.Errorf("P2: %s: %s", w.Job, w.What)
+	}
+	for _, u := range books.LeftAlone {
+		if u.Kind != "definition" {
+			c.t.Errorf("%s of %s cannot be read: %s", u.Key, u.Job, u.What)
+		}
 	}
 	if c.t.Failed() {
 		c.t.Log(c.logs)

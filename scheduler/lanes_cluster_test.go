@@ -393,7 +393,7 @@ func (m *masters) set(server *redistest.Server, setting, value string) {
 
 // A master of a Cluster takes no writes until leases of nodes that live have lapsed. What succeeded there meanwhile is recorded as that
 // when it takes them again, and not reaped and run once more.
-func TestRipeAfterAnAbsence(t *testing.T) {
+func TestReapableAfterAnOutage(t *testing.T) {
 	m := startMasters(t, false)
 	tick := time.Now().Add(12 * time.Second).Truncate(time.Second) // a loaded machine takes long to start two nodes
 	var calls atomic.Int64

@@ -18,16 +18,16 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// ErrDraining is the cause of a run's context when the node was told to stop and the drain time
-// is over.
+// ErrDraining is the cause with which a run's context ends when the node stops and the drain
+// timeout is over.
 var ErrDraining = runner.ErrDraining
 
-// ErrMoved is returned by Run when the namespace has moved to the Redis of Config.Next and is open there. Make another
-// node with New on that client and run it.
+// ErrMoved is returned by Run when the namespace has moved to the Redis of Config.Next and is open
+// there. Make a new node with New on that client and run it.
 var ErrMoved = cluster.ErrMoved
 
-// Node is one process's part of the cluster: it claims ticks of the jobs in its registry, runs
-// them and records how they ended. Make one with New, then call Run once.
+// Node is one process's part of the cluster: it claims ticks of its jobs, runs them and records
+// their outcomes. Make one with New, then call Run once.
 type Node struct {
 	cfg    Config
 	client redis.UniversalClient
@@ -38,15 +38,15 @@ type Node struct {
 	clock    *lane.Clock
 	health   *lane.Health
 	moves    *cluster.Moves
-	standing *cluster.Standing
+	state    *cluster.NodeState
 	events   *events
-	changing sync.Mutex            // which jobs there are, and roles
-	roles    atomic.Pointer[roles] // once the ledger is open
+	changing sync.Mutex            // guards changes of the jobs and of roles
+	roles    atomic.Pointer[roles] // set once the ledger is open
 	started  atomic.Bool
 }
 
 // New makes a node from a client that the caller keeps, a registry and settings. It checks all
-// three and talks to nobody. Jobs added to the registry later are not seen; Node.Add adds some.
+// three and sends nothing. Use Node.Add for jobs that are added to the registry later.
 func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, error) {
 	cfg = cfg.withDefaults()
 	if reg == nil {
@@ -57,7 +57,7 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 	}
 	n := &Node{
 		cfg: cfg, client: client, id: cfg.seam.NewID(), log: cfg.Logger.With("node", cfg.Name),
-		clock: lane.NewClock(cfg.seam.Wall, cfg.MaxStep), standing: &cluster.Standing{},
+		clock: lane.NewClock(cfg.seam.Wall, cfg.MaxStep), state: &cluster.NodeState{},
 	}
 	all, err := jobsOf(reg.All(), cfg)
 	if err != nil {
@@ -67,41 +67,43 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 	n.moves = cluster.NewMoves(cluster.MovesConfig{
 		Client: client, Next: cfg.Next, Namespace: cfg.Namespace, Name: cfg.Name, Jobs: n.jobs, Log: n.log,
 	})
-	n.health = lane.NewHealth(client, n.moves.Shut, n.log)
+	n.health = lane.NewHealth(client, n.moves.NoteClosed, n.log)
 	n.events = newEvents(cfg.Hooks, cfg.Name, n.clock, n.log)
 	return n, nil
 }
 
-// ID is the node's id, made by New.
+// ID is the node's id. New makes it.
 func (n *Node) ID() string { return n.id }
 
 // Name is the node's name.
 func (n *Node) Name() string { return n.cfg.Name }
 
-// Ready is nil when the node has registered its jobs, Redis answers, its clock can be trusted
-// and it is not draining; else it says what is missing. A node that an operator has drained is not
-// ready either: ready is who takes work. It is well all the same, and nobody should restart it.
+// Ready returns nil when the node has registered its jobs, Redis answers, its clock can be trusted
+// and the node does not drain; otherwise an error that says what is missing. A node that an
+// operator has drained is not ready, because it takes no work; it is healthy, and needs no restart.
 func (n *Node) Ready() error {
 	r := n.roles.Load()
 	switch {
-	case n.standing.Leaving.Load():
+	case n.state.Stopping.Load():
 		return errors.New("draining")
-	case n.moves.Trouble() != nil:
-		return n.moves.Trouble()
-	case r == nil || !n.standing.Registered.Load():
-		return errors.Join(errors.New("not registered yet"), n.health.Trouble())
+	case n.moves.Err() != nil:
+		return n.moves.Err()
+	case r == nil || !n.state.Registered.Load():
+		return errors.Join(errors.New("not registered yet"), n.health.Err())
 	}
-	return errors.Join(r.cluster.DrainReason(), r.lanes.Trouble(), r.lanes.Holding())
+	return errors.Join(r.cluster.DrainReason(), r.lanes.Err(), r.lanes.Holding())
 }
 
-// Run joins the cluster and works until ctx ends. Then it tells the others, and until they know (two
-// seconds at most, and half of DrainTimeout) it claims what it goes first for and nothing else; then
-// nothing more. It waits for what runs (DrainTimeout from the end of ctx, then the runs' contexts end
-// with cause ErrDraining), leaves the roster and returns nil: some 20 s after DrainTimeout at the latest, with an error when functions
-// had not ended 10 s after their contexts. Jobs' functions see the values of ctx. It returns an error wrapping
-// locking.ErrUnreachable when Redis cannot be reached at the start and WaitForRedis is not set; once
-// it runs it outlives any outage of Redis. With Config.Next it returns ErrMoved, after the same steps, when the namespace
-// is open there; nothing is handed over then, for nobody claims here any more. It may be called once.
+// Run joins the cluster and works until ctx ends. Then it hands over: until the other nodes know,
+// for two seconds and half of DrainTimeout at most, it claims only the jobs that it owns. After
+// that it claims nothing and waits for its runs. DrainTimeout after the end of ctx it cancels the
+// rest with cause ErrDraining. It leaves the roster and returns nil, or an error when functions did
+// not return within 10 s of being cancelled; at the latest some 20 s after DrainTimeout.
+//
+// The jobs' functions see the values of ctx. Run returns an error wrapping locking.ErrUnreachable
+// when Redis cannot be reached at the start and WaitForRedis is not set; later it survives any
+// outage. With Config.Next it returns ErrMoved, after the same steps but the handover, when the
+// namespace is open there. Run may be called once.
 func (n *Node) Run(ctx context.Context) error {
 	if n.started.Swap(true) {
 		return errors.New("scheduler: Run was called before; make another node with New")
@@ -109,7 +111,7 @@ func (n *Node) Run(ctx context.Context) error {
 	r, err := n.open(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // it was told to end before it had begun
+			return nil //nolint:nilerr // it was told to stop before it had begun
 		}
 		return fmt.Errorf("scheduler: node %s: %w", n.cfg.Name, err)
 	}

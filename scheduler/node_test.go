@@ -73,7 +73,7 @@ func TestNotReadySaysWhy(t *testing.T) {
 }
 
 // Two nodes with one name confuse whoever reads the records: each says so, once.
-func TestNamesakesAreSaid(t *testing.T) {
+func TestSameNameIsLogged(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		for _, name := range []string{"same", "same", "other"} {
 			c.start(name, scheduler.Config{}, eachSecond("job", &sink{}))

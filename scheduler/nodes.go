@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// NodeView is a node as tools and the API show it.
+// NodeView is a node, as tools and the API show it.
 type NodeView struct {
 	ID            string `json:"id"`
 	Name          string `json:"name"`
@@ -23,32 +23,34 @@ type NodeView struct {
 	Jobs          int    `json:"jobs"`
 	Owned         int    `json:"owned"`
 	Running       int    `json:"running"`
-	ClockOffsetMS int64  `json:"clock_offset_ms"` // Redis' clock less the node's
+	ClockOffsetMS int64  `json:"clock_offset_ms"` // Redis' clock minus the node's
 	Version       string `json:"version"`
 	Started       *Stamp `json:"started"`
 	Seen          *Stamp `json:"seen"`
 	Revision      string `json:"revision"`
-	// Trouble is why it claims nothing, or not everything, though nobody has drained it: what /readyz says.
+	// Trouble is why the node claims nothing, or not everything, though nobody has drained it, as
+	// in /readyz.
 	Trouble string `json:"trouble,omitempty"`
-	// Superseded is how many of its jobs are stored in another definition of its generation, and Standby how many are
-	// another generation's; it claims neither. They are counted among the jobs that living nodes hold in several definitions.
+	// Superseded is how many of the node's jobs are stored in another definition of its generation,
+	// Standby how many another generation runs. The node claims neither. Jobs that all living nodes
+	// hold in one definition are not looked at.
 	Superseded int `json:"superseded"`
 	Standby    int `json:"standby"`
-	// Drain says who drained the node's name, and why. The node heeds it with its next beat; State says
-	// draining from then on.
+	// Drain says who drained the node's name, and why. State changes to draining with the node's
+	// next heartbeat.
 	Drain *DrainView `json:"drain,omitempty"`
 }
 
-// DrainView says since when a name is drained, by whom and why. Since is null, and the rest empty, where a
-// newer version noted it.
+// DrainView says since when a name is drained, by whom and why. All fields are empty when a newer
+// version recorded it.
 type DrainView struct {
 	Since  *Stamp `json:"since"`
 	Author string `json:"author"`
 	Reason string `json:"reason"`
 }
 
-// Nodes lists the nodes in the roster, those that were just gone among them. Jobs whose master does not answer do not count as superseded or
-// on standby.
+// Nodes lists the nodes in the roster, also those that have just gone. Jobs of unreachable partitions do not count as
+// superseded or on standby.
 func (c *Client) Nodes(ctx context.Context) ([]NodeView, error) {
 	l, members, err := c.members(ctx)
 	if err != nil {
@@ -74,7 +76,7 @@ func (c *Client) Nodes(ctx context.Context) ([]NodeView, error) {
 	return views, left
 }
 
-// members reads the roster of a namespace that is there.
+// members reads the roster of an existing namespace.
 func (c *Client) members(ctx context.Context) (*ledger.Ledger, []roster.Member, error) {
 	l, err := c.open(ctx)
 	if err != nil {
@@ -88,19 +90,20 @@ func named(members []roster.Member, name string) bool {
 	return slices.ContainsFunc(members, func(m roster.Member) bool { return m.Name == name })
 }
 
-// DrainOptions say who drains a node and why; the zero value is useful.
+// DrainOptions say who drains a node, and why. The zero value is useful.
 type DrainOptions struct {
 	// Author is who drains it; at most 64 bytes are kept. Default "unknown".
 	Author string
-	// Reason is for whoever finds the node drained; at most 256 bytes are kept. Default none.
+	// Reason is for people who find the node drained; at most 256 bytes are kept. Default none.
 	Reason string
 }
 
-// DrainNode drains the nodes of a name, as `nodes list` has it, until ResumeNode: they claim nothing new,
-// hand over what they own within three seconds, finish what runs, and stay in the roster as draining. It
-// concerns the name: a process that is started anew under it drains too. Drained again, a name takes the new
-// author and reason. It does not wait; NodeRests does. It returns ErrUnknownNode unless a node of
-// that name is in the roster or the name is drained, and ErrRefused when too many names are.
+// DrainNode drains the nodes of a name until ResumeNode: they claim nothing new, hand over the jobs
+// that they own within three seconds, finish their runs, and stay in the roster as draining. The
+// drain belongs to the name, so a process that starts with that name drains too. A repeated call
+// replaces the author and the reason. DrainNode does not wait; use NodeRests. It returns
+// ErrUnknownNode unless a node of that name is in the roster or the name is drained, and ErrRefused
+// when too many names are drained.
 func (c *Client) DrainNode(ctx context.Context, name string, o DrainOptions) error {
 	_, members, err := c.members(ctx)
 	if err != nil {
@@ -120,8 +123,9 @@ func (c *Client) DrainNode(ctx context.Context, name string, o DrainOptions) err
 	return redisconn.Classify("drain node", err)
 }
 
-// ResumeNode ends the drain of a name: its nodes work again with their next beat. Of a node that is not
-// drained it changes nothing. It returns ErrUnknownNode for a name that is neither drained nor in the roster.
+// ResumeNode ends the drain of a name; its nodes claim again after their next heartbeat. It changes
+// nothing if the name is not drained. It returns ErrUnknownNode for a name that is neither drained
+// nor in the roster.
 func (c *Client) ResumeNode(ctx context.Context, name string) error {
 	_, members, err := c.members(ctx)
 	if err != nil {
@@ -137,8 +141,8 @@ func (c *Client) ResumeNode(ctx context.Context, name string) error {
 	return nil
 }
 
-// NodeRests says whether nothing runs on the nodes of a name and nothing will until they are resumed. A node
-// that is gone, or was never there, rests when the ledger has no run of it in flight any more.
+// NodeRests reports whether the nodes of a name run nothing, and will run nothing until they are
+// resumed. Nodes that are gone rest when the ledger has no run of theirs.
 func (c *Client) NodeRests(ctx context.Context, name string) (bool, error) {
 	l, members, err := c.members(ctx)
 	if err != nil {
@@ -166,7 +170,7 @@ func (c *Client) NodeRests(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// Drains are the drained names, those among them that no node has at present too.
+// Drains lists the drained names, also those that no node has at present.
 func (c *Client) Drains(ctx context.Context) (map[string]DrainView, error) {
 	drains, err := c.roster().Drains(ctx)
 	if err != nil {

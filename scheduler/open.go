@@ -15,7 +15,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
-// open opens the ledger, makes the roles and enters the roster, waiting for Redis if it may.
+// open opens the ledger, makes the roles and joins the roster. With WaitForRedis it waits for
+// Redis.
 func (n *Node) open(ctx context.Context) (*roles, error) {
 	for try := 0; ; try++ {
 		r, err := n.openOnce(ctx)
@@ -24,7 +25,7 @@ func (n *Node) open(ctx context.Context) (*roles, error) {
 			return r, nil
 		}
 		if r != nil {
-			r.cluster.Leave(ctx) // the beat may have arrived though its answer did not
+			r.cluster.Leave(ctx) // the record may have arrived although its answer did not
 		}
 		if !n.cfg.WaitForRedis || !errors.Is(err, locking.ErrUnreachable) || ctx.Err() != nil {
 			return nil, err
@@ -34,11 +35,11 @@ func (n *Node) open(ctx context.Context) (*roles, error) {
 	}
 }
 
-// openOnce makes roles of the jobs that there are. Those that are added later are added to the roles.
+// openOnce makes the roles for the current jobs. Jobs that are added later are added to the roles.
 func (n *Node) openOnce(ctx context.Context) (*roles, error) {
 	n.changing.Lock()
 	defer n.changing.Unlock()
-	if err := n.moves.Before(ctx); err != nil {
+	if err := n.moves.CheckStart(ctx); err != nil {
 		return nil, err
 	}
 	redisconn.LoadTopology(ctx, n.client)
@@ -64,7 +65,7 @@ func (n *Node) openOnce(ctx context.Context) (*roles, error) {
 	return r, nil
 }
 
-// confirming is the ledger for claims that wait for replicas as Config.Confirm wants it.
+// confirming is the ledger whose claims wait for replicas, as Config.Confirm says.
 func (n *Node) confirming(ctx context.Context, l *ledger.Ledger) (_ *ledger.Ledger, err error) {
 	replicas := n.cfg.Confirm
 	if replicas == ConfirmMajority {
@@ -76,20 +77,22 @@ func (n *Node) confirming(ctx context.Context, l *ledger.Ledger) (_ *ledger.Ledg
 	return l.Confirming(replicas), nil
 }
 
-// evictionWithin bounds the question whether Redis evicts, and the one who it is: of a Cluster a master may be silent.
+// evictionWithin bounds the questions for the eviction policy and the server's id, because a master
+// of a Cluster may not answer.
 const evictionWithin = 500 * time.Millisecond
 
-// warnEviction tells of a Redis that drops keys when its memory is full. One that does not say is not asked again.
+// warnEviction warns of a Redis that drops keys when its memory is full. It asks once.
 func (n *Node) warnEviction(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, evictionWithin)
 	defer cancel()
-	if policy, _ := redisconn.Evicts(ctx, n.client); policy != "" { // what else is wrong is found by the calls that matter
+	if policy, _ := redisconn.Evicts(ctx, n.client); policy != "" { // other problems show in the calls that matter
 		n.log.Warn("Redis drops keys when its memory is full: a tick may run twice, and history vanish; set maxmemory-policy noeviction", "policy", policy)
 	}
 }
 
-// warnUnnamed tells of a Redis that does not tell this node its id, by which a restart or failover is noticed. It asks once more, for the
-// reason: the embedded one has none to tell, and does not outlive a restart.
+// warnUnnamed warns of a Redis that does not give its id, by which nodes notice a restart or
+// failover. It asks once more, to find the reason: the embedded server has no id, and does not
+// survive a restart.
 func (n *Node) warnUnnamed(ctx context.Context) {
 	if n.clock.Server() != "" {
 		return

@@ -16,27 +16,28 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// nobody is the author of what nobody put a name to.
+// nobody is the default author.
 const nobody = "unknown"
 
-// TriggerOptions are the options of Trigger; the zero value runs the job now, without a payload.
+// TriggerOptions are the options of Trigger. The zero value runs the job now, without a payload.
 type TriggerOptions struct {
-	// Payload is handed to the function; JSON, at most 64 KiB, and 1 KiB while 256 runs beside this job are due and wait.
-	// Default none.
+	// Payload is passed to the function: JSON, at most 64 KiB, and 1 KiB while 256 runs of the
+	// job's partition are due and wait. Default none.
 	Payload []byte
-	// At is when to run, and the run's tick, in whole milliseconds: 1970 to 9999. One that is over
-	// runs at once. Default now.
+	// At is when to run, and the run's tick, in whole milliseconds, from 1970 to 9999. A past
+	// instant runs at once. Default now.
 	At time.Time
-	// Unique names the request within its job: whoever asks with the same key again is answered with
-	// the first one's run, and their payload and time do not count. It is remembered for 168 h after At,
-	// or after now, and as long as the history has the run. Default none: each request is a run of its own.
+	// Unique identifies the request within its job: a request with the same key returns the first
+	// one's run, and its own payload and time are ignored. The key is kept for 168 h after At (or
+	// after now), and as long as the history has the run. Default none: each request makes a run.
 	Unique string
 }
 
-// Trigger enqueues one run of a job beside its schedule, and returns the run's id. It runs also while
-// the job is paused, and waits while another run holds it. It returns ErrUnknownJob, and ErrRefused for
-// a payload that is no JSON or too large, an instant out of range, and when too many runs wait. When
-// the answer gets lost, only a request with Unique can be repeated without making a second run.
+// Trigger requests one run of a job outside its schedule, and returns the run's id. The run also
+// starts while the job is paused, and waits while another run holds the job. It returns
+// ErrUnknownJob, and ErrRefused for a payload that is not JSON or too large, an instant out of
+// range, or too many pending runs. If the answer is lost, only a request with Unique can be
+// repeated without making a second run.
 func (c *Client) Trigger(ctx context.Context, name string, o TriggerOptions) (string, error) {
 	if len(o.Payload) > 0 && !json.Valid(o.Payload) {
 		return "", fmt.Errorf("%w: run %s: the payload is not JSON; quote a plain text: '\"text\"'", ErrRefused, name)
@@ -57,13 +58,13 @@ func (c *Client) Trigger(ctx context.Context, name string, o TriggerOptions) (st
 	return id, err
 }
 
-// Asked finds the run that a unique key names already, as Run does. It returns ErrUnknownRun when nobody
-// has asked with it, or when neither a run in flight nor the history has that run any more.
+// Asked finds the run of a unique key, as Run does. It returns ErrUnknownRun when the key was never
+// used, or its run is neither in flight nor in the history any more.
 func (c *Client) Asked(ctx context.Context, name, unique string) (RunView, error) {
 	return c.Run(ctx, ledger.UniqueRun(name, unique))
 }
 
-// instant is a time as the ledger takes it, ms; 0 for the zero time.
+// instant is a time in ms, as the ledger takes it; 0 for the zero time.
 func instant(op string, t time.Time) (int64, error) {
 	if t.IsZero() {
 		return 0, nil
@@ -74,20 +75,20 @@ func instant(op string, t time.Time) (int64, error) {
 	return 0, fmt.Errorf("%w: %s: %s is outside the years 1970 to 9999", ErrRefused, op, t.UTC().Format(time.RFC3339))
 }
 
-// PauseOptions say who pauses a job and why.
+// PauseOptions say who pauses a job, and why.
 type PauseOptions struct {
-	// Reason is for whoever finds the job paused; required, at most 256 bytes are kept.
+	// Reason is for people who find the job paused. It is required; at most 256 bytes are kept.
 	Reason string
 	// Author is who pauses it; at most 64 bytes are kept. Default "unknown".
 	Author string
-	// Until is when the pause ends by itself, in whole milliseconds. Default: when it is resumed.
+	// Until is when the pause ends, in whole milliseconds. Default: when the job is resumed.
 	Until time.Time
 }
 
-// Pause pauses a job. Ticks that nobody has claimed yet, and those up to the end of the pause, will not
-// run and are recorded as paused; they are not made up for. A run that is going goes on, and a run by
-// hand is granted. Paused again, the job takes the new end, author and reason. It returns ErrUnknownJob,
-// and ErrRefused without a reason and for an end that is over by Redis' clock.
+// Pause pauses a job. Ticks that are not claimed yet, up to the end of the pause, are recorded as
+// paused and never run. A run in flight goes on, and runs by hand still start. A repeated call
+// replaces the end, the author and the reason. It returns ErrUnknownJob, and ErrRefused without a
+// reason or for an end in the past of Redis' clock.
 func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) error {
 	reason := strings.TrimSpace(o.Reason)
 	if reason == "" {
@@ -104,8 +105,8 @@ func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) error {
 	return l.Pause(ctx, name, ledger.Pause{Author: author(o.Author), Reason: oneLine(reason), Until: until})
 }
 
-// Resume ends a job's pause: ticks from now on run again. Of a job that is not paused it changes
-// nothing. It returns ErrUnknownJob.
+// Resume ends a job's pause: ticks from now on run again. It changes nothing if the job is not
+// paused. It returns ErrUnknownJob.
 func (c *Client) Resume(ctx context.Context, name string) error {
 	l, err := c.open(ctx)
 	if err != nil {
@@ -114,11 +115,11 @@ func (c *Client) Resume(ctx context.Context, name string) error {
 	return l.Resume(ctx, name)
 }
 
-// CancelOptions say who cancels a run and why; the zero value is useful.
+// CancelOptions say who cancels a run, and why. The zero value is useful.
 type CancelOptions struct {
 	// Author is who cancels it; at most 64 bytes are kept. Default "unknown".
 	Author string
-	// Reason is for whoever reads the history; at most 256 bytes are kept. Default none.
+	// Reason is for readers of the history; at most 256 bytes are kept. Default none.
 	Reason string
 }
 
@@ -127,15 +128,17 @@ type Cancellation string
 
 // What Cancel did.
 const (
-	// CancelTold: the run is going; its node ends its context within sweep_every, with the cause
-	// jobs.ErrCancelled. If it returns an answer of its own before, that one counts.
+	// CancelTold: the run is in flight. Its node ends its context within sweep_every, with the
+	// cause jobs.ErrCancelled. If the function returns before that, its own result counts.
 	CancelTold Cancellation = "told"
-	// CancelRecorded: nobody was granted it yet, and it is recorded as cancelled; or it was before.
+	// CancelRecorded: the run was pending, and is recorded as cancelled, by this call or an earlier
+	// one.
 	CancelRecorded Cancellation = "recorded"
 )
 
-// Cancel ends a run, by its id or the id it was asked for. It does not wait for the run's end; Wait does.
-// It returns ErrUnknownRun, and ErrRefused when the run has ended otherwise.
+// Cancel ends a run, by its id or the id with which it was requested. It does not wait for the
+// run's end; Wait does. It returns ErrUnknownRun, and ErrRefused when the run has ended with
+// another outcome.
 func (c *Client) Cancel(ctx context.Context, id string, o CancelOptions) (Cancellation, error) {
 	l, err := c.openAppend(ctx)
 	if err != nil {
@@ -146,7 +149,7 @@ func (c *Client) Cancel(ctx context.Context, id string, o CancelOptions) (Cancel
 		return "", cut(ctx, "cancel run "+id, err)
 	}
 	word, err := l.Cancel(ctx, r.Job(), r.ID(), author(o.Author), oneLine(o.Reason))
-	if errors.Is(err, ErrUnknownRun) && r.Lease != nil { // handed back meanwhile, it goes on under another id
+	if errors.Is(err, ErrUnknownRun) && r.Lease != nil { // it was handed back meanwhile, and goes on with another id
 		if r, _, err = inspect.Again(ctx, l, *r.Lease, id); err != nil {
 			return "", cut(ctx, "cancel run "+id, err)
 		}
@@ -162,11 +165,11 @@ func (c *Client) Cancel(ctx context.Context, id string, o CancelOptions) (Cancel
 	}
 }
 
-// Rerun asks for one more attempt of a run that has ended, whatever its outcome, and returns the
-// attempt's id: the same however often it is asked for, so that a third attempt is a rerun of the
-// second. It has the tick and the payload of the run, runs also while the job is paused, and waits
-// while another run holds it. It returns ErrUnknownRun, and ErrRefused while the run, or another attempt
-// of its tick, goes on or is still to come.
+// Rerun requests one more attempt of a run that has ended, whatever its outcome, and returns the
+// attempt's id. A repeated call returns the same id; for a third attempt, rerun the second. The
+// attempt has the run's tick and payload, starts also while the job is paused, and waits while
+// another run holds the job. It returns ErrUnknownRun, and ErrRefused while the run or another
+// attempt of its tick is in flight or pending.
 func (c *Client) Rerun(ctx context.Context, id string) (string, error) {
 	l, err := c.openAppend(ctx)
 	if err != nil {
@@ -179,9 +182,9 @@ func (c *Client) Rerun(ctx context.Context, id string) (string, error) {
 	return l.Rerun(ctx, r.Job(), r.ID())
 }
 
-// Remove removes a job and its history for ever. It returns ErrUnknownJob, and ErrRefused, with their
-// names, while living nodes hold the job, for they would register it anew, and while a run of it is
-// in flight.
+// Remove deletes a job and its history. It returns ErrUnknownJob, and ErrRefused while a run of the
+// job is in flight or living nodes hold the job, because they would register it again; the error
+// names them.
 func (c *Client) Remove(ctx context.Context, name string) error {
 	l, err := c.open(ctx)
 	if err != nil {
@@ -204,7 +207,7 @@ func (c *Client) Remove(ctx context.Context, name string) error {
 	if err := l.Remove(ctx, name); err != nil {
 		return err
 	}
-	d, _ := jobs.ParseDefinition(s.Definition) // one that cannot be read names nobody to take leave of
+	d, _ := jobs.ParseDefinition(s.Definition) // an unreadable one names no job that it follows
 	if d.After == "" {
 		return nil
 	}
@@ -216,7 +219,7 @@ func (c *Client) Remove(ctx context.Context, name string) error {
 
 func author(s string) string { return cmp.Or(oneLine(s), nobody) }
 
-// oneLine makes a text fit to be shown in a line.
+// oneLine makes a text fit for one line.
 func oneLine(s string) string {
 	return strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "\uFFFD")
 }

@@ -48,7 +48,7 @@ func TestFollowerThatIsGone(t *testing.T) {
 
 // A deploy stops the old nodes, and starts the new ones a minute later, some milliseconds from Redis and with many jobs to store. A tick of
 // the upstream has ended in the drain, and they bring another definition of the follower: it has not missed the tick.
-func TestFollowerIsReplacedWhileWordWaits(t *testing.T) {
+func TestFollowerIsReplacedWhileAnEventWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}
 		upstream := lasting(5*time.Second, make(chan time.Time, 9), make(chan error, 9))

@@ -10,15 +10,15 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// rewindRounds is how often Rewind looks again at a cursor that has moved meanwhile.
+// rewindRounds is how often Rewind tries again when the cursor has moved meanwhile.
 const rewindRounds = 5
 
-// Rewind sets a job's cursor back to the first tick of its schedule at or after an instant, and returns
-// that tick. Every tick from there on is claimed once more, under the job's catch-up policy, as a later
-// attempt than any that is recorded. It returns ErrUnknownJob, and ErrRefused while a run of the job is
-// in flight, for a job that follows another, for an instant before the recorded history or not before
-// the cursor, and when the cursor does not stand still. Where the clocks of a Cluster's masters differ by more than a second it
-// fails, with both in the error.
+// Rewind sets a job's cursor back to the first tick of its schedule at or after an instant, and
+// returns that tick. Ticks from there on are claimed again under the job's catch-up policy, each as
+// a later attempt than any recorded one. It returns ErrUnknownJob, and ErrRefused while a run of
+// the job is in flight, for a job that follows another, for an instant before the recorded history
+// or not before the cursor, and when the cursor keeps moving. If the clocks of a Cluster's masters
+// differ by more than a second, it fails with both instants in the error.
 func (c *Client) Rewind(ctx context.Context, name string, to time.Time) (time.Time, error) {
 	if _, err := instant("rewind "+name, to); err != nil {
 		return time.Time{}, err
@@ -27,7 +27,7 @@ func (c *Client) Rewind(ctx context.Context, name string, to time.Time) (time.Ti
 	if err != nil {
 		return time.Time{}, err
 	}
-	var astray error
+	var clockErr error
 	for range rewindRounds {
 		tick, word, err := rewind(ctx, l, name, to)
 		if err == nil && word == ledger.Rewound {
@@ -36,12 +36,12 @@ func (c *Client) Rewind(ctx context.Context, name string, to time.Time) (time.Ti
 		if err != nil && !errors.Is(err, ledger.ErrClock) {
 			return time.Time{}, err
 		}
-		astray = err
+		clockErr = err
 	}
-	if astray != nil { // the job's master and the one that was asked for the time differ, or Redis answers very late
-		return time.Time{}, fmt.Errorf("rewind %s: %w", name, astray)
+	if clockErr != nil { // the clocks of the job's master and of the control partition's differ, or Redis answers very late
+		return time.Time{}, fmt.Errorf("rewind %s: %w", name, clockErr)
 	}
-	return time.Time{}, fmt.Errorf("%w: rewind %s: its cursor moves on as fast as this looks; pause the job first", ErrRefused, name)
+	return time.Time{}, fmt.Errorf("%w: rewind %s: its cursor kept moving; pause the job first", ErrRefused, name)
 }
 
 func rewind(ctx context.Context, l *ledger.Ledger, name string, to time.Time) (time.Time, ledger.Status, error) {
@@ -68,7 +68,7 @@ func rewind(ctx context.Context, l *ledger.Ledger, name string, to time.Time) (t
 		return tick, "", fmt.Errorf("%w: rewind %s: %s has no tick from %s on", ErrRefused, name, schedule, to.UTC().Format(time.RFC3339))
 	}
 	if at := time.UnixMilli(s.Cursor); s.Cursor != 0 && s.Open == "" && !tick.Before(at) {
-		return tick, "", fmt.Errorf("%w: rewind %s to %s: its schedule stands at %s, which is not behind that; a rewind only goes back", ErrRefused, name, Stamp(tick), Stamp(at))
+		return tick, "", fmt.Errorf("%w: rewind %s to %s: its cursor is at %s, which is not later; a rewind only goes back", ErrRefused, name, Stamp(tick), Stamp(at))
 	}
 	now, _, err := l.Time(ctx)
 	if err != nil {

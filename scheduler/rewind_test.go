@@ -29,8 +29,8 @@ func TestRewind(t *testing.T) {
 			{"nope", began, scheduler.ErrUnknownJob, "nope"},
 			{"follower", began, scheduler.ErrRefused, "follows job"},
 			{"job", began.Add(-time.Hour), scheduler.ErrRefused, "jobs get"},
-			{"job", time.Now().Add(time.Hour), scheduler.ErrRefused, "not behind"},
-			{"job", time.Now(), scheduler.ErrRefused, "not behind"},
+			{"job", time.Now().Add(time.Hour), scheduler.ErrRefused, "not later"},
+			{"job", time.Now(), scheduler.ErrRefused, "not later"},
 			{"job", time.UnixMilli(-1), scheduler.ErrRefused, "1970 to 9999"},
 			{"job", time.Date(9999, 12, 31, 23, 59, 30, 0, time.UTC), scheduler.ErrRefused, "no tick"},
 		} {
@@ -74,7 +74,7 @@ func TestLastAfterARewind(t *testing.T) {
 			t.Errorf("set back to %s, the last tick is %v", scheduler.Stamp(tick), v.Last)
 		}
 		_, err := i.Rewind(ctx, "job", tick)
-		refused(t, err, scheduler.ErrRefused, "stands at "+scheduler.Stamp(tick).String(), "only goes back")
+		refused(t, err, scheduler.ErrRefused, "its cursor is at "+scheduler.Stamp(tick).String(), "only goes back")
 		must[time.Time](t)(i.Rewind(ctx, "job", from))
 		if v := c.job("job"); v.Last != nil {
 			t.Errorf("set back to its beginning, the last tick is %v", v.Last)

@@ -15,11 +15,11 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// roles are what a node works with, once its ledger is open. Each has what it needs from its constructor.
+// roles are the parts of a running node. Each gets its dependencies from its constructor.
 //
 //	agenda ──claims──► lane ──grants──► runner ──reports──► lane ──recorded──► agenda
 //	  ▲                                                                         │
-//	  └── lanes' sweeps, cluster: what else there is to ask for, whose turn it is ┘
+//	  └── from the lanes' sweeps and the cluster: other work, and whose turn it is ┘
 type roles struct {
 	n       *Node
 	slots   *agenda.Slots
@@ -31,31 +31,31 @@ type roles struct {
 	inbox   *agenda.Inbox
 }
 
-// newRoles makes all roles; none of them does anything yet. values has those of Run's context, for the jobs' functions.
+// newRoles makes all roles; none of them is running yet. The jobs' functions see values.
 func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 	for _, j := range n.jobs.All() {
 		j.Part = l.Partition(j.Name)
 	}
 	r, c := &roles{n: n, ledger: l, slots: agenda.NewSlots(n.cfg.MaxRunning)}, n.cfg
-	inbox, view, live := agenda.NewInbox(r.slots), &cluster.LatestView{}, &runner.Live{}
+	inbox, view, live := agenda.NewInbox(r.slots), &cluster.LatestView{}, &runner.ActiveRuns{}
 	r.inbox = inbox
 	answers, beat, lost := make(chan *work.Batch), make(chan struct{}, 1), make(chan struct{}, 1)
 	r.lanes = lane.New(lane.Config{
 		Ledger: l, ID: n.id, Name: c.Name, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
-		Answers: answers, Nodes: view, Runs: live, Listener: n.events, Labels: c.Labels, Leaving: n.standing.Leaving.Load,
-		Works: func() bool { return n.standing.Drain.Load() == nil && n.moves.Trouble() == nil },
-		Beat:  beat, Lost: lost,
+		Answers: answers, Nodes: view, Runs: live, Listener: n.events, Labels: c.Labels, Stopping: n.state.Stopping.Load,
+		TakesWork: func() bool { return n.state.Drain.Load() == nil && n.moves.Err() == nil },
+		Beat:      beat, Lost: lost,
 		MaxSkew: c.MaxSkew, Grace: c.Grace, SweepEvery: c.SweepEvery, FailoverHold: c.FailoverHold, Log: n.log,
 	})
 	r.runner = runner.New(runner.Config{
-		Node: c.Name, Values: values, Now: n.clock.Now, Past: n.clock.Past, Live: live, Redis: r.lanes, Listener: n.events, Log: n.log,
+		Node: c.Name, Values: values, Now: n.clock.Now, Past: n.clock.Past, Active: live, Redis: r.lanes, Listener: n.events, Log: n.log,
 	})
 	r.cluster = cluster.New(cluster.Config{
 		ID: n.id, Name: c.Name, Namespace: c.Namespace, Version: c.Version, Revision: c.Revision, Generation: c.Generation,
 		Labels: c.Labels, Weight: c.Weight, Grace: c.Grace, DrainTimeout: c.DrainTimeout, Wall: c.seam.Wall,
 		Ledger: l, Roster: roster.New(n.client, roster.Config{Namespace: c.Namespace, TTL: cluster.RosterTTL}),
 		Lanes: r.lanes, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
-		Moves: n.moves, View: view, Standing: n.standing, Beat: beat, Lost: lost, Log: n.log,
+		Moves: n.moves, View: view, State: n.state, Beat: beat, Lost: lost, Log: n.log,
 	})
 	r.agenda = agenda.New(agenda.Config{
 		Jobs: n.jobs, Clock: n.clock, Slots: r.slots, Inbox: inbox, Lanes: r.lanes, Turns: cluster.Turns{N: r.cluster},
@@ -65,15 +65,16 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 	return r
 }
 
-// run starts the roles, waits for the end of ctx, or until the namespace has moved, and stops them in their order.
+// run starts the roles, waits until ctx ends or the namespace has moved, and stops the roles in
+// order.
 func (r *roles) run(ctx context.Context) error {
 	n, asked := r.n, ctx
-	ctx, depart := context.WithCancel(ctx) // also when the namespace has moved
+	ctx, depart := context.WithCancel(ctx) // also called when the namespace has moved
 	defer depart()
-	// The roles that keep what runs alive outlast ctx; stop ends them when nothing runs any more.
+	// Roles that serve runs outlast ctx. stop ends them when no run is left.
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	claiming, stopClaiming := context.WithCancel(alive) // outlasts ctx by the hand-over
+	claiming, stopClaiming := context.WithCancel(alive) // outlasts ctx by the handover
 	defer stopClaiming()
 	var taking, keeping sync.WaitGroup
 	r.lanes.Start(lane.Terms{
@@ -87,15 +88,15 @@ func (r *roles) run(ctx context.Context) error {
 	keeping.Go(func() { n.events.run(alive) })
 
 	<-ctx.Done()
-	told := time.Now()
-	n.log.Info("draining: what the node goes first for is handed over, nothing else is claimed", "running", r.slots.Used(), "timeout", n.cfg.DrainTimeout)
+	stopping := time.Now()
+	n.log.Info("draining: the node hands over the jobs that it owns and claims nothing else", "running", r.slots.Used(), "timeout", n.cfg.DrainTimeout)
 	r.cluster.HandOver()
 	r.runner.Refuse()
 	stopClaiming()
-	left := n.cfg.DrainTimeout - time.Since(told)
+	left := n.cfg.DrainTimeout - time.Since(stopping)
 	taking.Wait()
 	err := r.runner.Drain(left)
-	r.lanes.Part(alive)
+	r.lanes.AssertBeforeLeaving(alive)
 	stop()
 	keeping.Wait()
 	r.cluster.Leave(ctx)

@@ -124,7 +124,7 @@ func TestAllNodesFullForAMinute(t *testing.T) {
 
 // Functions that do not heed their contexts take all slots. The node says so, of the functions and of what waits for them, once in a
 // while, and no more when one has returned.
-func TestNoSlotIsSaid(t *testing.T) {
+func TestLackOfSlotsIsLogged(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		enough := make(chan struct{})
 		stubborn := func(name string) jobs.Job {
@@ -138,12 +138,12 @@ func TestNoSlotIsSaid(t *testing.T) {
 		third.Schedule = "1 5 * * * *" // when the other two have the slots
 		c.start("a", scheduler.Config{MaxRunning: 2, Partitions: 1}, stubborn("first"), stubborn("second"), third)
 		time.Sleep(5*time.Minute + 25*time.Second)
-		if said, on := c.logs.count("all slots are taken"), c.logs.count("goes on though its context has ended"); said != 2 || on != 2 {
+		if said, on := c.logs.count("all slots hold runs"), c.logs.count("goes on though its context has ended"); said != 2 || on != 2 {
 			t.Errorf("said %d times that all slots are taken, and of %d functions that they go on; want 2 and 2", said, on)
 		}
 		close(enough)
 		time.Sleep(time.Minute)
-		if said := c.logs.count("all slots are taken"); said != 2 || len(s.all()) != 1 {
+		if said := c.logs.count("all slots hold runs"); said != 2 || len(s.all()) != 1 {
 			t.Errorf("said %d times, %d runs of the job that waited; want 2 and 1", said, len(s.all()))
 		}
 	})

@@ -35,7 +35,7 @@ func TestForeignRecordsConcernTheirJobAlone(t *testing.T) {
 				t.Errorf("%s ran %d ticks in a minute, want at least %d", job, n, least)
 			}
 		}
-		if n := c.logs.count("not understood") + c.logs.count("does not understand"); n < 2 || n > 8 {
+		if n := c.logs.count("records have a format that") + c.logs.count("has a format that"); n < 2 || n > 8 {
 			t.Errorf("the foreign records were said %d times in a minute", n)
 		}
 		if got := client.HGet(ctx, keyOf("newer", "jobs"), "newer").Val(); got != "2|a record of the future" {

@@ -11,26 +11,26 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Violation is a promise that the books show to be broken, with its evidence.
+// Violation is a broken promise that the records show, with its evidence.
 type Violation = audit.Finding
 
-// UnknownFormat is what this version does not understand, and does not touch.
+// UnknownFormat is a record that this version cannot read; it is left alone.
 type UnknownFormat = ledger.UnknownFormat
 
-// Examined is what an examination of the books found.
+// Examined is the result of Examine.
 type Examined struct {
 	Violations []Violation
 	LeftAlone  []UnknownFormat
-	// Unverified are the jobs, by name, that could not be checked, because their entry, their definition
-	// or their history cannot be read.
+	// Unverified are the jobs, by name, that could not be checked, because their entry, definition
+	// or history cannot be read.
 	Unverified []string
-	// Overdue are ticks of jobs that no living node can run: nobody will account for them soon.
+	// Overdue are ticks of jobs that no living node can run, so nobody will record them soon.
 	Overdue []Overdue
-	// What was checked: ticks are those that were recomputed.
+	// How many jobs and rows were checked, and how many ticks were computed again.
 	Jobs, Rows, Ticks int64
 }
 
-// Overdue are ticks that are due, and wait for a node that can run their job.
+// Overdue are the due ticks of a job that no living node can run.
 type Overdue struct {
 	Job   string `json:"job"`
 	First Stamp  `json:"tick"`
@@ -39,16 +39,16 @@ type Overdue struct {
 	Why   string `json:"why"`
 }
 
-// ExamineFilter says which books Examine looks at; the zero value is all of them.
+// ExamineFilter selects what Examine checks; the zero value is everything.
 type ExamineFilter struct {
 	Job string
-	// Since leaves out violations that concern only instants before it.
+	// Since leaves out violations that only concern instants before it.
 	Since time.Time
 }
 
-// Examine recomputes, from the stored schedules and the recorded history, that the promises P1 to P3
-// held, and names what it could not read. It works beside running nodes and writes nothing. It returns
-// ErrUnknownJob when there is no job of the filter's name.
+// Examine checks, from the stored schedules and the recorded history, that the promises P1 to P3
+// were kept, and names the records that it could not read. It works while nodes run, and writes
+// nothing. It returns ErrUnknownJob when there is no job of the filter's name.
 func (c *Client) Examine(ctx context.Context, f ExamineFilter) (Examined, error) {
 	l, err := c.open(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *Client) Examine(ctx context.Context, f ExamineFilter) (Examined, error)
 	return x, err
 }
 
-// overdue are the ticks of jobs that no living node can run, which are not paused.
+// overdue are the due ticks of jobs that no living node can run, without paused jobs.
 func (c *Client) overdue(ctx context.Context, l *ledger.Ledger, f ExamineFilter) (all []Overdue, err error) {
 	stored, err := l.Jobs(ctx)
 	if err != nil {
@@ -87,11 +87,11 @@ func (c *Client) overdue(ctx context.Context, l *ledger.Ledger, f ExamineFilter)
 		}
 		d, err := jobs.ParseDefinition(s.Definition)
 		if err != nil {
-			continue // it is among those that are left alone
+			continue // Examine names it among those that are left alone
 		}
 		schedule, err := d.Job().ParsedSchedule()
 		if err != nil || schedule == nil {
-			continue // as above; or it follows another job
+			continue // the same, or the job follows another
 		}
 		first := time.UnixMilli(s.Cursor)
 		count, last := schedule.Count(first, now.Add(time.Millisecond))
@@ -101,23 +101,6 @@ func (c *Client) overdue(ctx context.Context, l *ledger.Ledger, f ExamineFilter)
 		all = append(all, Overdue{Job: s.Job, First: *stampOf(s.Cursor), Last: *stampOf(last.UnixMilli()), Count: max(1, int64(count)), Why: why})
 	}
 	return all, nil
-}
-
-// Verify is Examine for a namespace in which nobody but nodes of this version writes: what cannot be
-// read is a violation too. Name restricts it to one job, "" takes all. A job whose definition cannot be
-// read is checked without its schedule.
-func (c *Client) Verify(ctx context.Context, name string) ([]Violation, error) {
-	l, err := c.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	x, err := examine(ctx, l, ExamineFilter{Job: name})
-	for _, s := range x.LeftAlone {
-		if s.Kind != "definition" {
-			x.Violations = append(x.Violations, Violation{Kind: audit.KindBooks, Job: s.Job, Promise: audit.Unsound, What: s.What, Evidence: []string{s.Key}})
-		}
-	}
-	return x.Violations, err
 }
 
 func examine(ctx context.Context, l *ledger.Ledger, f ExamineFilter) (Examined, error) {

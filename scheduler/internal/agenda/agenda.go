@@ -1,8 +1,9 @@
-// Package agenda decides what a node asks for, and when: ticks that are due, or will be in a moment, runs that wait for a node,
-// and shards of open ticks.
+// Package agenda decides which claims a node sends, and when. It claims ticks that are due, or will
+// be within the claim-ahead time, pending runs, and shards of open ticks.
 //
-// One goroutine owns all of it. It hears of the world through its Inbox, sends batches of claims to Redis' side, takes up
-// their answers; what was granted is with the runner by then.
+// One goroutine owns all its state. Other roles reach it through the Inbox. The agenda sends
+// batches of claims to the lanes and reads the answers; the runs that were granted have been
+// started by then.
 package agenda
 
 import (
@@ -15,51 +16,57 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// lookAgain bounds the agenda's sleep, so that a step of Redis' clock is noticed.
-const lookAgain = time.Second
+// maxSleep bounds the agenda's sleep, so that it notices a step of Redis' clock.
+const maxSleep = time.Second
 
-// shutPause is how long a job is put off at least from whose partition nothing is claimed; longer as it becomes late, because
-// there may be many.
-const shutPause = 100 * time.Millisecond
+// blockedDelay is the shortest time until the agenda looks again at a tick of a blocked partition.
+// The delay grows as the tick becomes late, because many jobs may be waiting.
+const blockedDelay = 100 * time.Millisecond
 
-// Clock is Redis' clock as the node believes it.
+// Clock estimates Redis' time.
 type Clock interface {
 	Now() time.Time
-	// Past is an instant that Redis' clock has certainly reached: a claim sent for it does not come early.
+	// Past is an instant that Redis' clock has certainly reached. A claim sent for it is never
+	// early.
 	Past() time.Time
-	// Usable is nil when the node may claim by this clock.
+	// Usable returns nil when the node may claim by this clock.
 	Usable() error
 }
 
-// Lanes take claims to Redis, and say what may not be asked for now.
+// Lanes carry claims to Redis.
 type Lanes interface {
-	// Claim takes a batch. It does not block: there is room for as many as there are slots.
+	// Claim sends a batch. It does not block: a lane has room for as many batches as the node has
+	// slots.
 	Claim(b *work.Batch)
-	// Sweep has a partition looked at soon: a run has ended that other jobs follow. It does not block.
+	// Sweep asks for an early sweep of a partition, because a job with followers has ended a run.
+	// It does not block.
 	Sweep(part int)
-	// Holding is why nothing may be claimed, besides the clock; nil when something may.
+	// Holding returns why nothing may be claimed, apart from the clock. It is nil when something
+	// may.
 	Holding() error
-	// Shut says whether nothing is claimed from a partition.
-	Shut(part int) bool
+	// Blocked reports whether nothing is claimed from a partition.
+	Blocked(part int) bool
 }
 
-// Turns says whether this node may take what is late by so much: who goes first for it may at once, others in their turn.
+// Turns reports whether this node may take work that is late. The node that goes first for the work
+// may take it at once, the others in the order of their rank.
 type Turns interface {
 	Tick(j *work.Job, first bool, late time.Duration) bool
 	Shard(j *work.Job, shard int, first bool, late time.Duration) bool
 }
 
-// Listener is told what the agenda does. It does not block.
+// Listener receives the agenda's events. Its methods do not block.
 type Listener interface {
 	Due(job string, tick int64)
 	Missed(job string, p ledger.SkippedRange)
 	Superseded(job, why string)
 }
 
-// Registrar is told of jobs that cannot be claimed until they are registered again. It does not block.
+// Registrar receives jobs that cannot be claimed until they are registered again. It does not
+// block.
 type Registrar interface{ Rejected(j *work.Job, why string) }
 
-// Config is what an agenda needs.
+// Config holds what an agenda needs.
 type Config struct {
 	Jobs      *work.Jobs
 	Clock     Clock
@@ -70,33 +77,33 @@ type Config struct {
 	Listener  Listener
 	Registrar Registrar
 	Answers   <-chan *work.Batch // from the lanes
-	Ahead     time.Duration      // how long before they are due ticks are asked for; negative: when they are, 0: it is measured
-	NewID     func() string      // for runs
+	Ahead     time.Duration      // how long before it is due a tick is claimed; negative: not before; 0: measured
+	NewID     func() string      // makes the ids of runs
 	Log       *slog.Logger
 }
 
-// Agenda is what the node will ask for. Only Run's goroutine touches it.
+// Agenda holds the jobs, pending runs and shards that the node may claim. Only Run's goroutine
+// touches it.
 type Agenda struct {
 	Config
-	states map[*work.Job]*state // also of jobs that were removed while they are asked for
-	order  []*state             // of the jobs that the node has
-	byName map[string]*state
+	states map[*work.Job]*jobState // a removed job stays until its claims are answered
+	order  []*jobState             // the node's jobs, as they were added
+	byName map[string]*jobState
 	queue  queue
 	lead   lead
 
-	open     []*work.Batch // being filled, one a partition and in their order
-	inflight int           // batches that were sent and not answered
+	open     []*work.Batch // batches that are being filled, by partition
+	inflight int           // batches that were sent and are not answered
 
-	waiting map[string]*candidate // pending runs and shards, by run
-	full    fullness
-	// When it was said last that a job waits for room in the ledger.
-	saidNoRoom time.Time
+	waiting    map[string]*candidate // pending runs and shards, by run
+	shortage   slotShortage
+	loggedFull time.Time // when a lack of room in the ledger was last logged
 }
 
-// New makes an agenda of jobs that are not registered yet.
+// New makes an agenda. None of its jobs is registered yet.
 func New(c Config) *Agenda {
 	e := &Agenda{
-		Config: c, states: make(map[*work.Job]*state, c.Jobs.Len()), byName: make(map[string]*state, c.Jobs.Len()), lead: lead{fixed: c.Ahead},
+		Config: c, states: make(map[*work.Job]*jobState, c.Jobs.Len()), byName: make(map[string]*jobState, c.Jobs.Len()), lead: lead{fixed: c.Ahead},
 		waiting: make(map[string]*candidate),
 	}
 	for _, j := range c.Jobs.All() {
@@ -105,7 +112,7 @@ func New(c Config) *Agenda {
 	return e
 }
 
-// Run claims what is due until ctx ends; then it waits for the claims in flight and returns.
+// Run sends claims until ctx ends. Then it waits for the claims in flight and returns.
 func (e *Agenda) Run(ctx context.Context) {
 	defer close(e.Inbox.done)
 	timer := time.NewTimer(0)
@@ -117,26 +124,26 @@ func (e *Agenda) Run(ctx context.Context) {
 			for e.inflight > 0 {
 				select {
 				case b := <-e.Answers:
-					e.hear(b)
-				case ev := <-e.Inbox.events: // nobody is to wait for a drain, the roster's beat least of all
-					ev.take(e)
+					e.takeAnswers(b)
+				case ev := <-e.Inbox.events: // no sender waits for the drain, least of all the heartbeat
+					ev.apply(e)
 				}
 			}
 			return
 		case <-timer.C:
 		case ev := <-e.Inbox.events:
-			ev.take(e)
+			ev.apply(e)
 		case b := <-e.Answers:
-			e.hear(b)
+			e.takeAnswers(b)
 		}
 	}
 }
 
-// fire asks for what is due while slots are free and says how long the agenda may sleep.
+// fire claims what is due while slots are free. It returns how long the agenda may sleep.
 func (e *Agenda) fire() time.Duration {
 	now := e.Clock.Past()
 	if e.Clock.Usable() != nil || e.Lanes.Holding() != nil {
-		return lookAgain / 10
+		return maxSleep / 10
 	}
 	for c := e.queue.next(now.UnixMilli()); c != nil && e.ask(c, now); {
 		c = e.queue.next(now.UnixMilli())
@@ -145,49 +152,49 @@ func (e *Agenda) fire() time.Duration {
 		e.send(b)
 	}
 	e.open = slices.Delete(e.open, 0, len(e.open))
-	return e.queue.wait(now, lookAgain)
+	return e.queue.wait(now, maxSleep)
 }
 
-// ask claims a candidate that is due, or takes it out of the way; false when there is no slot for it.
+// ask claims a candidate that is due, or puts it off. It returns false when no slot is free.
 func (e *Agenda) ask(c *candidate, now time.Time) bool {
-	j, shut := c.job, e.Lanes.Shut(c.job.Part)
+	j, blocked := c.job, e.Lanes.Blocked(c.job.Part)
 	switch {
-	case c.kind != tick && (shut || j.outside):
+	case c.kind != tick && (blocked || j.unclaimable):
 		e.forget(c) // the next sweep finds it again
-	case shut:
+	case blocked:
 		late := now.Sub(time.UnixMilli(j.cursor))
-		e.queue.put(c, now.Add(min(lookAgain, max(shutPause, late/10))).UnixMilli())
+		e.queue.put(c, now.Add(min(maxSleep, max(blockedDelay, late/10))).UnixMilli())
 	case c.kind == pending && j.claiming:
-		e.queue.drop(c) // one of a job at a time: the answer brings it back
-	case !e.take():
+		e.queue.drop(c) // one claim of a job at a time; the answer queues the run again
+	case !e.takeSlot():
 		return false
 	case c.kind != tick:
-		e.claim(c, pendingClaim(j, c.run, now), startUntil(j, c.run))
+		e.claim(c, pendingClaim(j, c.run, now), startBy(j, c.run))
 	default:
 		e.claimTick(c, now.UnixMilli())
 	}
 	return true
 }
 
-// fullness is since when what is due has found no slot.
-type fullness struct{ since, last, said time.Time }
+// slotShortage says since when work that is due has found no slot.
+type slotShortage struct{ since, last, logged time.Time }
 
-const sayAgain = 10 * time.Second
+const logEvery = 10 * time.Second
 
-// take takes a slot for what is due, and says when there has been none for long: functions that do not end, even when their contexts have,
-// look from outside as if nothing were due.
-func (e *Agenda) take() bool {
+// take takes a slot, and logs a shortage that lasts. Functions that never return look from outside
+// as if nothing were due.
+func (e *Agenda) takeSlot() bool {
 	if e.Slots.take() {
-		e.full = fullness{}
+		e.shortage = slotShortage{}
 		return true
 	}
-	f, now := &e.full, time.Now()
-	if now.Sub(f.last) > 2*lookAgain { // another node took what was due then
-		f.since, f.said = now, now
+	f, now := &e.shortage, time.Now()
+	if now.Sub(f.last) > 2*maxSleep { // another node took that work meanwhile
+		f.since, f.logged = now, now
 	}
-	if f.last = now; now.Sub(f.said) >= sayAgain {
-		f.said = now
-		e.Log.Warn("nothing is claimed: all slots are taken by runs that have not ended; see max_running, and what they wait for",
+	if f.last = now; now.Sub(f.logged) >= logEvery {
+		f.logged = now
+		e.Log.Warn("nothing is claimed: all slots hold runs that have not ended; raise max_running, or find out why these runs do not end",
 			"slots", e.Slots.size, "for", now.Sub(f.since).Round(time.Millisecond))
 	}
 	return false

@@ -10,17 +10,17 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// kind is what a candidate is. Each has a heap of the queue.
+// kind is the kind of a candidate. The queue has a heap for each.
 type kind uint8
 
 const (
-	tick    kind = iota // the next tick of a job; its candidate lives as long as the job
-	pending             // a run that waits for a node
+	tick    kind = iota // a job's next tick; its candidate lives as long as the job
+	pending             // a pending run
 	shard               // a pending run that is a shard of an open tick
 	kinds
 )
 
-// kindOf is what a run is that waits.
+// kindOf is the kind of a pending run.
 func kindOf(p *ledger.Lease) kind {
 	if p.Of != "" {
 		return shard
@@ -28,24 +28,26 @@ func kindOf(p *ledger.Lease) kind {
 	return pending
 }
 
-// candidate is what may be asked for. A pending run or a shard that is answered leaves, unless its job is held; so does one that a
-// sweep no longer finds.
+// candidate is something that the node may claim. A pending run or a shard leaves when its claim is
+// answered, unless the job is held, and when a sweep no longer finds it.
 type candidate struct {
-	job    *state
-	run    *ledger.Lease // what is pending; nil for a tick
-	kind   kind
-	asked  bool  // its claim is in flight
-	place  int   // index in its heap, -1 outside
-	at     int64 // when it is looked at next, ms
-	asleep int64 // a pause holds it: not before, ms
+	job         *jobState
+	run         *ledger.Lease // the pending run; nil for a tick
+	kind        kind
+	inFlight    bool  // a claim for it is in flight
+	index       int   // index in its heap, -1 outside
+	at          int64 // when the agenda looks at it next, ms
+	pausedUntil int64 // until when a pause holds it, ms
 }
 
-// first says whether what is pending is a shard that this node goes first for.
-func (j *state) first(p *ledger.Lease) bool { return p.Of != "" && slices.Contains(j.mine, p.Shard) }
+// ownsShard reports whether a pending run is a shard for which this node goes first.
+func (j *jobState) ownsShard(p *ledger.Lease) bool {
+	return p.Of != "" && slices.Contains(j.ownShards, p.Shard)
+}
 
-// before says whether the agenda looks at c before it looks at another one of its kind. No two are equal, so the order does not
-// depend on how they came. Of ticks that are due at one instant, those of one partition come together: when the node has few slots
-// left, they still make one batch and not many, and so do their ends.
+// before orders candidates of one kind. No two are equal, so the order does not depend on how they
+// arrived. Ticks of one instant are ordered by partition: a node with few free slots then still
+// sends one batch.
 func (c *candidate) before(other *candidate) bool {
 	switch {
 	case c.at != other.at:
@@ -59,18 +61,19 @@ func (c *candidate) before(other *candidate) bool {
 	return c.job.Index < other.job.Index
 }
 
-// queue is what may be asked for, of each kind by when it is looked at next.
+// queue holds the candidates. Each kind has a heap, ordered by when the agenda looks at a candidate
+// next.
 type queue struct {
-	heaps [kinds]heapOf
-	last  kind // tick or shard: which of them was taken last
+	heaps    [kinds]candidateHeap
+	lastKind kind // tick or shard: the kind that was claimed last
 }
 
-// next is the candidate to ask for, nil when none is due: pending runs first, so that a busy node does not put them off for ever;
-// shards and ticks by turns, so that a job with more shards than the node has slots does not put off everybody else's ticks, nor
-// they its shards. So there is a heap for each kind: one could not say whose turn it is.
+// next is the candidate to claim now, nil when none is due. Pending runs come first, so that a busy
+// node does not put them off for ever. Shards and ticks alternate, so that neither starves the
+// other. This is why each kind has a heap.
 func (q *queue) next(now int64) *candidate {
 	order := [...]kind{pending, shard, tick}
-	if q.last == shard {
+	if q.lastKind == shard {
 		order = [...]kind{pending, tick, shard}
 	}
 	for _, k := range order {
@@ -81,8 +84,8 @@ func (q *queue) next(now int64) *candidate {
 	return nil
 }
 
-// wait is how long until the next candidate becomes due, but at most a time. What is due waits for a slot, and a run's end
-// wakes the agenda.
+// wait is the time until the next candidate becomes due, most at the most. Candidates that are due
+// already wait for a slot, and the end of a run wakes the agenda.
 func (q *queue) wait(now time.Time, most time.Duration) time.Duration {
 	for _, h := range q.heaps {
 		if len(h) > 0 && h[0].at > now.UnixMilli() {
@@ -92,44 +95,44 @@ func (q *queue) wait(now time.Time, most time.Duration) time.Duration {
 	return most
 }
 
-// put adds a candidate for the instant at (ms), or moves it there.
+// put queues a candidate for an instant (ms), or moves it there.
 func (q *queue) put(c *candidate, at int64) {
 	c.at = at
-	if c.place >= 0 {
-		heap.Fix(&q.heaps[c.kind], c.place)
+	if c.index >= 0 {
+		heap.Fix(&q.heaps[c.kind], c.index)
 		return
 	}
 	heap.Push(&q.heaps[c.kind], c)
 }
 
-// drop takes a candidate out, if it is in.
+// drop takes a candidate out of the queue, if it is in.
 func (q *queue) drop(c *candidate) {
-	if c.place >= 0 {
-		heap.Remove(&q.heaps[c.kind], c.place)
+	if c.index >= 0 {
+		heap.Remove(&q.heaps[c.kind], c.index)
 	}
 }
 
-// heapOf is for container/heap; use queue.
-type heapOf []*candidate
+// candidateHeap implements container/heap for queue.
+type candidateHeap []*candidate
 
-func (a heapOf) Len() int           { return len(a) }
-func (a heapOf) Less(i, j int) bool { return a[i].before(a[j]) }
-func (a heapOf) Swap(i, j int) {
+func (a candidateHeap) Len() int           { return len(a) }
+func (a candidateHeap) Less(i, j int) bool { return a[i].before(a[j]) }
+func (a candidateHeap) Swap(i, j int) {
 	a[i], a[j] = a[j], a[i]
-	a[i].place, a[j].place = i, j
+	a[i].index, a[j].index = i, j
 }
 
-func (a *heapOf) Push(x any) {
+func (a *candidateHeap) Push(x any) {
 	c, _ := x.(*candidate)
-	c.place = len(*a)
+	c.index = len(*a)
 	*a = append(*a, c)
 }
 
-func (a *heapOf) Pop() any {
+func (a *candidateHeap) Pop() any {
 	old := *a
 	c := old[len(old)-1]
 	old[len(old)-1] = nil
 	*a = old[:len(old)-1]
-	c.place = -1
+	c.index = -1
 	return c
 }

@@ -23,7 +23,7 @@ func TestOrderOfWhatWaitsForASlot(t *testing.T) {
 			if at = at.Add(-time.Second); j.Name == "wide" {
 				at = at.Add(time.Hour)
 			}
-			Registered{Jobs: []*work.Job{j}, Cursors: []int64{at.UnixMilli()}}.take(w.Agenda)
+			Registered{Jobs: []*work.Job{j}, Cursors: []int64{at.UnixMilli()}}.apply(w.Agenda)
 		}
 		crashed := waits("a/crashed")
 		crashed.Holds = true
@@ -51,12 +51,12 @@ func TestHeldRunsAreAskedForAgain(t *testing.T) {
 				t.Errorf("%s: asked for %q, want %q", what, got, want)
 			}
 		}
-		Registered{Jobs: w.jobs, Cursors: []int64{time.Now().Add(time.Hour).UnixMilli()}}.take(w.Agenda)
+		Registered{Jobs: w.jobs, Cursors: []int64{time.Now().Add(time.Hour).UnixMilli()}}.apply(w.Agenda)
 		w.found(waits("a/1"), waits("a/2"))
 		step("another holds the job", ledger.Answer{Verdict: ledger.Held, Detail: "a/2"}, "a/1")
 		step("no sooner", ledger.Answer{})
 		w.Slots.take()
-		Settled{Reports: []ledger.Report{{Job: "a"}}, Slots: 1}.take(w.Agenda)
+		Settled{Reports: []ledger.Report{{Job: "a"}}, Slots: 1}.apply(w.Agenda)
 		step("the holder first", ledger.Answer{Verdict: ledger.Held, Detail: ledger.HeldByPause}, "a/2", "a/1")
 		time.Sleep(heldPause - time.Second)
 		w.found(waits("a/1"), waits("a/2"), waits("a/3"))
@@ -71,7 +71,7 @@ func TestHeldRunsAreAskedForAgain(t *testing.T) {
 func TestOneOfAJobAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(4, "a", "b")
-		Registered{Jobs: w.jobs, Cursors: []int64{time.Now().UnixMilli(), time.Now().UnixMilli()}}.take(w.Agenda)
+		Registered{Jobs: w.jobs, Cursors: []int64{time.Now().UnixMilli(), time.Now().UnixMilli()}}.apply(w.Agenda)
 		w.found(waits("a/1"), waits("a/2"))
 		w.fire()
 		b := <-w.claims
@@ -110,11 +110,11 @@ func (w *world) own(wide *work.Job, shards ...int) {
 	for _, j := range w.jobs {
 		all.Jobs[j] = true
 	}
-	all.take(w.Agenda)
+	all.apply(w.Agenda)
 }
 
 func (w *world) found(pending ...ledger.Lease) {
-	Found{ScanResult: ledger.ScanResult{Pending: pending}, Parts: []int{0}}.take(w.Agenda)
+	Found{ScanResult: ledger.ScanResult{Pending: pending}, Parts: []int{0}}.apply(w.Agenda)
 }
 
 // asked answers all that is asked for alike, and says what it was. No run has the slot for long.
@@ -125,8 +125,8 @@ func (w *world) asked(a ledger.Answer) (runs []string) {
 		if !b.Claims[0].Pending {
 			runs[len(runs)-1] = b.Claims[0].Job
 		}
-		b.Answers, b.Begun = []ledger.Answer{a}, []bool{false}
-		w.hear(b)
+		b.Answers, b.Started = []ledger.Answer{a}, []bool{false}
+		w.takeAnswers(b)
 	}
 	return runs
 }
@@ -155,7 +155,7 @@ func (idle) Now() time.Time                                 { return time.Now() 
 func (idle) Past() time.Time                                { return time.Now() }
 func (idle) Usable() error                                  { return nil }
 func (idle) Holding() error                                 { return nil }
-func (idle) Shut(int) bool                                  { return false }
+func (idle) Blocked(int) bool                               { return false }
 func (idle) Tick(*work.Job, bool, time.Duration) bool       { return true }
 func (idle) Shard(*work.Job, int, bool, time.Duration) bool { return true }
 func (idle) Due(string, int64)                              {}

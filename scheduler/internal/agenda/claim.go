@@ -8,13 +8,13 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// claimTick claims a job's next step from its cursor, for which the caller has taken a slot.
+// claimTick claims a job's next step from its cursor. The caller has taken a slot.
 func (e *Agenda) claimTick(t *candidate, now int64) {
 	j := t.job
-	// Redis' clock has come to the end of what it calls busy, whatever this node believes.
-	s := plan(j.Job.Job, j.Schedule, j.cursor, j.outlook, max(now, j.cursor, j.outlook.busy.To-1))
-	if j.cursor > now && s.tick != j.cursor { // what is passed is passed when it is due
-		e.Slots.give(1)
+	// The window's end is Redis' time, which may be ahead of this node's estimate.
+	s := plan(j.Job.Job, j.Schedule, j.cursor, j.windows, max(now, j.cursor, j.windows.busy.To-1))
+	if j.cursor > now && s.tick != j.cursor { // ticks that will not run are recorded when they are due, not ahead
+		e.Slots.release(1)
 		e.queue.put(t, j.cursor)
 		return
 	}
@@ -26,41 +26,42 @@ func (e *Agenda) claimTick(t *candidate, now int64) {
 	e.claim(t, c, 0)
 }
 
-// claimOf is what all claims of a job have in common.
-func claimOf(j *state, run string) ledger.Claim {
+// claimOf is the part that all claims of a job have in common.
+func claimOf(j *jobState, run string) ledger.Claim {
 	return ledger.Claim{
 		Job: j.Name, Digest: j.Digest, Run: run, TTL: j.TTL, Overlap: j.Overlap, Attempts: j.Attempts(), Shards: j.Shards, Params: j.Params,
 	}
 }
 
-// claim puts a candidate's claim into its partition's batch, with when a pending run comes too late. The caller has taken a slot for it.
+// claim puts a claim into the batch of its partition. A pending run must start by until (ms, 0 for
+// no limit). The caller has taken a slot.
 func (e *Agenda) claim(from *candidate, c ledger.Claim, until int64) {
 	j := from.job
 	e.queue.drop(from)
-	from.asked = true
-	j.asks++
+	from.inFlight = true
+	j.inFlight++
 	if from.kind != pending {
-		e.queue.last = from.kind
+		e.queue.lastKind = from.kind
 	}
 	if from.kind != shard {
 		e.queue.drop(&j.tick)
-		j.claiming, j.ended = true, j.ends
+		j.claiming, j.endsAtClaim = true, j.ends
 	}
 	at, filling := slices.BinarySearchFunc(e.open, j.Part, func(b *work.Batch, part int) int { return b.Part - part })
 	if !filling {
-		e.open = slices.Insert(e.open, at, &work.Batch{Part: j.Part, Made: time.Now()})
+		e.open = slices.Insert(e.open, at, &work.Batch{Part: j.Part, Created: time.Now()})
 	}
 	b := e.open[at]
-	b.Jobs, b.Claims, b.Until = append(b.Jobs, j.Job), append(b.Claims, c), append(b.Until, until)
+	b.Jobs, b.Claims, b.StartBy = append(b.Jobs, j.Job), append(b.Claims, c), append(b.StartBy, until)
 	if len(b.Claims) == ledger.BatchMax {
 		e.open = slices.Delete(e.open, at, at+1)
 		e.send(b)
 	}
 }
 
-// send gives a batch that is open no more to Redis' side.
+// send gives a batch to the lanes.
 func (e *Agenda) send(b *work.Batch) {
-	e.lead.asked(e.inflight)
+	e.lead.sent(e.inflight)
 	e.inflight++
 	e.Lanes.Claim(b)
 }

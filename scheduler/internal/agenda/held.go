@@ -7,11 +7,12 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// heldPause is the longest wait before something that waits for a held job is asked for again.
+// heldPause is the longest wait before a held job is claimed again.
 const heldPause = 2 * time.Second
 
-// held says how long a tick waits until the run that holds the job may have ended: not long for what is only a
-// little late, so that late ticks run in order, long for what has waited long. Pending runs and ticks do not put each other off.
+// held returns how long a claim waits that was answered held. The wait is a tenth of the lateness:
+// short at first, so that late ticks run in order. Pending runs and ticks of a job wait
+// independently.
 func (e *Agenda) held(r reply) time.Duration {
 	j, now, due := r.job, e.Clock.Now(), r.claim.Tick
 	switch {
@@ -21,34 +22,34 @@ func (e *Agenda) held(r reply) time.Duration {
 		e.forget(r.candidate) // the node was drained meanwhile
 		return 0
 	case r.kind == pending && r.answer.Detail == ledger.HeldByPause:
-		r.asleep = now.Add(heldPause).UnixMilli() // it alone; others of the job may go on
+		r.pausedUntil = now.Add(heldPause).UnixMilli() // only this run; others of the job may go on
 		return 0
 	case r.kind == pending:
 		due = r.run.Granted
 	}
-	e.sayNoRoom(j, r.answer.Detail)
+	e.logFull(j, r.answer.Detail)
 	wait := min(heldPause, max(50*time.Millisecond, now.Sub(time.UnixMilli(due))/10))
-	j.waited = true
+	j.deferred = true
 	switch at := time.UnixMilli(r.claim.Tick); {
-	case j.ends != j.ended:
-		wait = time.Millisecond // the run that held it has ended here since it was asked
+	case j.ends != j.endsAtClaim:
+		wait = time.Millisecond // the holder has ended here after the claim was sent
 	case now.Before(at):
-		wait = at.Sub(now) // it was asked for ahead
+		wait = at.Sub(now) // the tick was claimed ahead
 	}
 	if r.kind == pending {
-		j.wanted, j.holder, j.putOff = now.UnixMilli(), r.answer.Detail, now.Add(wait).UnixMilli()
+		j.pendingHeldAt, j.holder, j.pendingHeldUntil = now.UnixMilli(), r.answer.Detail, now.Add(wait).UnixMilli()
 		return 0
 	}
-	j.heldUntil = now.Add(wait).UnixMilli()
+	j.tickHeldUntil = now.Add(wait).UnixMilli()
 	return wait
 }
 
-// expel stops claiming a job until it is registered again.
-func (e *Agenda) expel(j *state, why string) {
-	if j.outside {
-		return // it is told already, by the answer to another of its shards
+// reject stops claiming a job until it is registered again.
+func (e *Agenda) reject(j *jobState, why string) {
+	if j.unclaimable { // another shard's answer said so already
+		return // another shard's answer said so already
 	}
-	j.outside = true
+	j.unclaimable = true
 	e.queue.drop(&j.tick)
 	if why == work.Superseded {
 		e.Listener.Superseded(j.Name, why)
@@ -56,24 +57,24 @@ func (e *Agenda) expel(j *state, why string) {
 	e.Registrar.Rejected(j.Job, why)
 }
 
-// again offers a job's pending runs, notes its cursor and, if this node goes first, when to look at that: when the cursor
-// is due, or will be in a moment, but not before delay is over.
-func (e *Agenda) again(j *state, cursor int64, delay time.Duration) {
-	if j.outside {
+// reschedule queues a job's pending runs, notes its cursor, and queues its next tick if this node
+// goes first. The tick is claimed ahead, but not before delay is over.
+func (e *Agenda) reschedule(j *jobState, cursor int64, delay time.Duration) {
+	if j.unclaimable {
 		return
 	}
 	if j.cursor = cursor; j.Schedule == nil {
 		j.cursor = 0 // it follows another job
 	}
 	for _, c := range j.pending {
-		e.offer(c)
+		e.enqueue(c)
 	}
 	if !j.owned || j.cursor == 0 {
 		e.queue.drop(&j.tick)
 		return
 	}
 	at, now := j.cursor, e.Clock.Now()
-	if now.UnixMilli()-j.wanted > lookAgain.Milliseconds() { // else the job is left free, when it is, for what somebody wants
+	if now.UnixMilli()-j.pendingHeldAt > maxSleep.Milliseconds() { // else the job is left free for a pending run
 		at -= e.lead.time().Milliseconds()
 	}
 	if delay > 0 {

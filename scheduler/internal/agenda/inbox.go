@@ -7,12 +7,12 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// Event is what another role has to tell the agenda.
+// Event is a message from another role to the agenda.
 type Event interface {
-	// take takes it up, in the agenda's goroutine.
-	take(e *Agenda)
-	// late does what is left to do when the agenda has ended.
-	late(s *Slots)
+	// apply handles the event in the agenda's goroutine.
+	apply(e *Agenda)
+	// afterEnd does what remains to be done when the agenda has ended.
+	afterEnd(s *Slots)
 }
 
 // Inbox carries events to the agenda.
@@ -22,147 +22,150 @@ type Inbox struct {
 	done   chan struct{} // closed when the agenda has ended
 }
 
-// NewInbox makes the inbox of the agenda that has these slots.
+// NewInbox makes the inbox of the agenda that uses these slots.
 func NewInbox(s *Slots) *Inbox {
 	return &Inbox{slots: s, events: make(chan Event), done: make(chan struct{})}
 }
 
-// Tell waits until the agenda takes an event up, or has ended.
-func (b *Inbox) Tell(e Event) {
+// Send waits until the agenda has taken an event, or has ended.
+func (b *Inbox) Send(e Event) {
 	select {
 	case b.events <- e:
 	case <-b.done:
-		e.late(b.slots)
+		e.afterEnd(b.slots)
 	}
 }
 
-// Found is what a sweep of some partitions found overdue or waiting.
+// Found is what a sweep of some partitions found overdue or pending.
 type Found struct {
 	ledger.ScanResult
 	Parts []int
 }
 
-func (v Found) take(e *Agenda) { e.consider(v) }
-func (Found) late(*Slots)      {}
+func (v Found) apply(e *Agenda) { e.consider(v) }
+func (Found) afterEnd(*Slots)   {}
 
-// Owned is for which jobs the node goes first from now on, and for which of their shards.
+// Owned says for which jobs, and which of their shards, the node goes first from now on.
 type Owned struct {
 	Jobs   map[*work.Job]bool
 	Shards map[*work.Job][]int
 }
 
-func (v Owned) take(e *Agenda) { e.own(v.Jobs, v.Shards) }
-func (Owned) late(*Slots)      {}
+func (v Owned) apply(e *Agenda) { e.own(v.Jobs, v.Shards) }
+func (Owned) afterEnd(*Slots)   {}
 
-// Registered are jobs whose definitions are the stored ones, and their cursors, ms.
+// Registered are jobs whose stored definition is the node's own, with their cursors (ms).
 type Registered struct {
 	Jobs    []*work.Job
 	Cursors []int64
 }
 
-func (v Registered) take(e *Agenda) {
+func (v Registered) apply(e *Agenda) {
 	for i, j := range v.Jobs {
 		s := e.states[j]
-		if s == nil || s.gone {
+		if s == nil || s.removed {
 			continue // it was removed meanwhile
 		}
-		s.outside = false
+		s.unclaimable = false
 		if !s.claiming {
-			e.again(s, v.Cursors[i], 0)
+			e.reschedule(s, v.Cursors[i], 0)
 		}
 	}
 }
-func (Registered) late(*Slots) {}
+func (Registered) afterEnd(*Slots) {}
 
-// Displaced are jobs of which it is known already that another definition is stored.
+// Displaced are jobs of which another definition is known to be stored.
 type Displaced struct{ Jobs []*work.Job }
 
-func (v Displaced) take(e *Agenda) {
+func (v Displaced) apply(e *Agenda) {
 	for _, j := range v.Jobs {
-		if s := e.states[j]; s != nil && !s.outside {
-			s.outside = true
+		if s := e.states[j]; s != nil && !s.unclaimable {
+			s.unclaimable = true
 			e.queue.drop(&s.tick)
 			e.Listener.Superseded(j.Name, work.Displaced)
 		}
 	}
 }
-func (Displaced) late(*Slots) {}
+func (Displaced) afterEnd(*Slots) {}
 
-// Changed are jobs that the node has from now on, before its other roles know of them, and jobs that it has no more.
-type Changed struct{ In, Out []*work.Job }
+// Changed are jobs that were added to the node, and jobs that were removed. Other roles hear of an
+// added job after the agenda, and of a removed one before.
+type Changed struct{ Added, Removed []*work.Job }
 
-func (v Changed) take(e *Agenda) {
-	for _, j := range v.Out {
+func (v Changed) apply(e *Agenda) {
+	for _, j := range v.Removed {
 		e.remove(j)
 	}
-	for _, j := range v.In {
+	for _, j := range v.Added {
 		e.add(j)
 	}
 }
-func (Changed) late(*Slots) {}
+func (Changed) afterEnd(*Slots) {}
 
-// Settled are runs that have ended here, all that were reported together: their jobs are free, and the slots that they still held.
+// Settled are reports of runs of this node that were answered together, and the slots that they
+// held.
 type Settled struct {
 	Reports []ledger.Report
 	Slots   int
 }
 
-func (v Settled) take(e *Agenda) {
-	v.late(e.Slots)
+func (v Settled) apply(e *Agenda) {
+	v.afterEnd(e.Slots)
 	for _, r := range v.Reports {
 		e.freed(e.byName[r.Job])
 	}
 }
 
-func (v Settled) late(s *Slots) { s.give(v.Slots) }
+func (v Settled) afterEnd(s *Slots) { s.release(v.Slots) }
 
-// Reaped are jobs of which another node's run has been ended.
+// Reaped are jobs of which another node's run was reaped.
 type Reaped struct{ Jobs []*work.Job }
 
-func (v Reaped) take(e *Agenda) {
+func (v Reaped) apply(e *Agenda) {
 	for _, j := range v.Jobs {
 		e.freed(e.states[j])
 	}
 }
-func (Reaped) late(*Slots) {}
+func (Reaped) afterEnd(*Slots) {}
 
-// Freed are slots that are free: of a run that was handed back, or of what waits for a master that does not answer.
-type Freed struct{ Slots int }
+// SlotsFreed are slots that became free without a report: of a run that was handed back, or of a
+// call to a master that is unreachable.
+type SlotsFreed struct{ Slots int }
 
-func (v Freed) take(e *Agenda) { v.late(e.Slots) }
-func (v Freed) late(s *Slots)  { s.give(v.Slots) }
+func (v SlotsFreed) apply(e *Agenda)   { v.afterEnd(e.Slots) }
+func (v SlotsFreed) afterEnd(s *Slots) { s.release(v.Slots) }
 
-// Shed says that the node is to take nothing more of what it would take only because others have not.
-type Shed struct{}
+// OwnOnly tells the agenda to drop what it would only take over from other nodes.
+type OwnOnly struct{}
 
-func (Shed) take(e *Agenda) { e.shed() }
-func (Shed) late(*Slots)    {}
+func (OwnOnly) apply(e *Agenda) { e.ownOnly() }
+func (OwnOnly) afterEnd(*Slots) {}
 
-// own takes up for which jobs this node goes first, and for which of their shards.
+// own notes for which jobs, and which of their shards, this node goes first.
 func (e *Agenda) own(owned map[*work.Job]bool, shards map[*work.Job][]int) {
 	now := e.Clock.Now()
 	for _, j := range e.order {
-		j.mine = shards[j.Job]
+		j.ownShards = shards[j.Job]
 		if j.owned == owned[j.Job] {
 			continue
 		}
 		j.owned = owned[j.Job]
-		if j.claiming || j.outside {
-			continue // its answer, or its registration, brings the cursor
+		if j.claiming || j.unclaimable {
+			continue // the answer, or the registration, brings the cursor
 		}
-		// What the cursor is now, only the ledger knows: a guess that lies behind is answered
-		// with the truth, and one that lies ahead is put right by the sweep.
+		// Only the ledger knows the cursor. A guess behind it is answered stale; the sweep corrects
+		// a guess ahead of it.
 		if j.owned && j.Schedule != nil && j.cursor < now.UnixMilli() {
 			j.cursor = work.Millis(j.Schedule.Next(now))
 		}
-		e.again(j, j.cursor, 0)
+		e.reschedule(j, j.cursor, 0)
 	}
 }
 
-// freed takes up the end of a run: what had waited for the job is asked for at once. Else a run by hand of
-// a busy job would come too late every time, and a node that works off late ticks of another's job would
-// hardly get ahead. Jobs that follow it are looked after at once as well.
-func (e *Agenda) freed(j *state) {
+// freed notes the end of a run, and claims at once what waited for its job. Otherwise a run by hand
+// of a busy job would always come too late, and a node that works off another's late ticks would
+// wait for a sweep after each. The job's followers are notified at once too.
+func (e *Agenda) freed(j *jobState) {
 	if j == nil {
 		return // it was removed
 	}
@@ -170,14 +173,14 @@ func (e *Agenda) freed(j *state) {
 		e.Lanes.Sweep(j.Part)
 	}
 	j.ends++
-	if j.waited {
-		j.waited, j.heldUntil, j.putOff = false, 0, 0
+	if j.deferred {
+		j.deferred, j.tickHeldUntil, j.pendingHeldUntil = false, 0, 0
 		if !j.claiming {
-			e.again(j, j.cursor, 0)
+			e.reschedule(j, j.cursor, 0)
 		}
 	}
 	late := e.Clock.Now().Sub(time.UnixMilli(j.cursor))
-	if e.idle(j.Name) != nil && !j.owned && j.cursor != 0 && e.Turns.Tick(j.Job, j.owned, late) { // the next late tick, without waiting for a sweep
+	if e.claimable(j.Name) != nil && !j.owned && j.cursor != 0 && e.Turns.Tick(j.Job, j.owned, late) { // the next late tick, without a sweep
 		e.queue.put(&j.tick, j.cursor)
 	}
 }

@@ -7,22 +7,24 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// NoNodeAfter is how late a tick of a job without start_within must be before it is recorded that no node could run it.
+// NoNodeAfter is how late a tick must be before it is recorded as missed (no node), for a job
+// without start_within.
 const NoNodeAfter = 24 * time.Hour
 
-// NoNode is which ticks of a job that no living node can run are given up at Redis' time now, from its cursor on: those that are later than
-// start_within, or a day. Those of a pause are paused. next is the tick behind them, ms, 0 for none.
+// NoNode returns the ticks to give up of a job that no living node can run: from its cursor on,
+// those that are later than start_within, or than a day, at Redis' time now. Ticks in a pause are
+// recorded as paused. next is the first tick that is kept, ms; 0 for none.
 func NoNode(j jobs.Job, s *jobs.Schedule, cursor int64, pause ledger.Window, now int64) (passes []ledger.SkippedRange, next int64) {
 	limit := NoNodeAfter
 	if j.StartWithin > 0 {
 		limit = j.StartWithin
 	}
-	p := planner{schedule: s, cursor: cursor, now: now, outlook: outlook{pause: pause}}
+	p := planner{schedule: s, cursor: cursor, now: now, windows: windows{pause: pause}}
 	for next = cursor; next != 0 && next <= now; {
-		f := fate{outcome: jobs.OutcomeMissed, reason: ledger.ReasonNoNode, until: now - limit.Milliseconds()}
+		f := decision{outcome: jobs.OutcomeMissed, reason: ledger.ReasonNoNode, until: now - limit.Milliseconds()}
 		switch {
 		case pause.Holds(next):
-			f = fate{outcome: jobs.OutcomePaused, reason: ledger.ReasonPaused, until: p.end(pause)}
+			f = decision{outcome: jobs.OutcomePaused, reason: ledger.ReasonPaused, until: p.end(pause)}
 		case next >= f.until:
 			return p.passes, next
 		}

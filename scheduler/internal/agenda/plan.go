@@ -9,23 +9,23 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// catchUpBound is how late a tick may be and still run in its order; beyond it the catch-up
-// policy decides.
+// catchUpBound is how late a tick may be and still run in order. Beyond it the catch-up policy
+// decides.
 const catchUpBound = 10 * time.Second
 
-// step is one move of a cursor: passes are the ticks from the cursor on that will not run, tick is
-// the one behind them that is run, next is where the cursor goes. Instants are ms, 0 for none.
+// step is one move of a cursor. passes are the ticks from the cursor on that will not run, tick is
+// the one behind them that runs, next is the new cursor. Instants are ms, 0 for none.
 type step struct {
 	passes     []ledger.SkippedRange
 	tick, next int64
 	trigger    jobs.Trigger
 }
 
-// outlook is what of a job's state in the ledger a plan depends on, besides the cursor.
-type outlook struct{ pause, busy ledger.Window }
+// windows are the spans of time in a job's entry on which a plan depends.
+type windows struct{ pause, busy ledger.Window }
 
-// plan decides what to do with a job whose cursor is due at Redis' time now. It goes through the due
-// ticks in order, up to the first that runs. A tick fares by the first line that is true of it:
+// plan decides what to do with a job whose cursor is due at Redis' time now. It goes through the
+// due ticks in order, up to the first that runs. The first line that applies to a tick decides:
 //
 //	in the pause                              paused
 //	later than start_within                   missed(start_within)
@@ -36,13 +36,13 @@ type outlook struct{ pause, busy ledger.Window }
 //	                            all           of those later than that the newest CatchUpMax run,
 //	                                          those before them are missed(catch_up_max)
 //
-// There is a gap when the first tick to come to the fourth line is later than catchUpBound. Each line
-// but the first makes at most one stretch of ticks, and the two windows cut at most one of these each in
-// two, so a step never has more than six passes. The cursor counts as a tick even when the schedule, by this
-// node's zone data, has none there.
-func plan(j jobs.Job, s *jobs.Schedule, cursor int64, o outlook, now int64) step {
+// There is a gap when the first tick that reaches the fourth line is later than catchUpBound. Each
+// line but the first makes at most one range of ticks, and each of the two windows cuts at most one
+// range in two. So a step has at most six passes. The cursor counts as a tick even when this node's
+// zone data has none there.
+func plan(j jobs.Job, s *jobs.Schedule, cursor int64, o windows, now int64) step {
 	p := planner{
-		schedule: s, cursor: cursor, now: now, outlook: o,
+		schedule: s, cursor: cursor, now: now, windows: o,
 		startWithin: math.MaxInt64, catchUp: j.CatchUp, catchUpMax: int64(j.CatchUpMax),
 	}
 	if j.StartWithin > 0 {
@@ -53,7 +53,7 @@ func plan(j jobs.Job, s *jobs.Schedule, cursor int64, o outlook, now int64) step
 	}
 	at := cursor
 	for at != 0 && at <= now {
-		f := p.fateOf(at)
+		f := p.decide(at)
 		if f.until <= at {
 			return step{passes: p.passes, tick: at, next: p.after(at), trigger: f.trigger}
 		}
@@ -62,57 +62,57 @@ func plan(j jobs.Job, s *jobs.Schedule, cursor int64, o outlook, now int64) step
 	return step{passes: p.passes, next: at}
 }
 
-// planner is one plan in the making.
+// planner computes one plan.
 type planner struct {
 	schedule    *jobs.Schedule
 	cursor, now int64
-	outlook
+	windows
 	startWithin int64 // ms
 	catchUp     jobs.CatchUp
 	catchUpMax  int64
 
-	passes []ledger.SkippedRange
-	kept   int64 // catch_up gives up no tick from this instant on; 0: not asked yet
-	caught jobs.Trigger
+	passes      []ledger.SkippedRange
+	keptFrom    int64 // catch_up keeps the ticks from this instant on; 0: not computed yet
+	keptTrigger jobs.Trigger
 }
 
-// fate is what becomes of a tick: it runs if until is not after it, else it does not, nor does any
-// other before until in the same windows.
-type fate struct {
+// decision is what happens to a tick. The tick runs if until is not after it. Else neither it nor
+// any other tick before until in the same windows runs.
+type decision struct {
 	outcome jobs.Outcome
 	reason  string
 	until   int64
 	trigger jobs.Trigger
 }
 
-// givenUp says whether catch_up gives the tick up.
-func (f fate) givenUp() bool {
+// givenUp reports whether catch_up gave the tick up.
+func (f decision) givenUp() bool {
 	return f.outcome == jobs.OutcomeMissed && f.reason != ledger.ReasonStartWithin
 }
 
-// fateOf judges the first tick that nothing was decided about yet.
-func (p *planner) fateOf(at int64) fate {
+// decide judges the first tick that no pass covers yet.
+func (p *planner) decide(at int64) decision {
 	switch {
 	case p.pause.Holds(at):
-		return fate{outcome: jobs.OutcomePaused, reason: ledger.ReasonPaused, until: p.end(p.pause)}
+		return decision{outcome: jobs.OutcomePaused, reason: ledger.ReasonPaused, until: p.end(p.pause)}
 	case p.now-at > p.startWithin:
-		return fate{outcome: jobs.OutcomeMissed, reason: ledger.ReasonStartWithin, until: p.now - p.startWithin}
+		return decision{outcome: jobs.OutcomeMissed, reason: ledger.ReasonStartWithin, until: p.now - p.startWithin}
 	case p.busy.Holds(at):
 		_, latest := p.count(at, p.end(p.busy), p.pause)
-		return fate{outcome: jobs.OutcomeSkipped, reason: ledger.ReasonOverlap, until: latest}
+		return decision{outcome: jobs.OutcomeSkipped, reason: ledger.ReasonOverlap, until: latest}
 	}
-	if p.kept == 0 {
-		p.kept, p.caught = p.keep(at)
+	if p.keptFrom == 0 {
+		p.keptFrom, p.keptTrigger = p.keep(at)
 	}
-	f := fate{outcome: jobs.OutcomeMissed, reason: ledger.ReasonLate, until: p.kept, trigger: p.caught}
+	f := decision{outcome: jobs.OutcomeMissed, reason: ledger.ReasonLate, until: p.keptFrom, trigger: p.keptTrigger}
 	if p.catchUp == jobs.CatchUpAll {
 		f.reason = ledger.ReasonCatchUpMax
 	}
 	return f
 }
 
-// keep asks the catch-up policy from which instant on it keeps ticks, and as what the first of them
-// runs. at is the first tick that it has a say in.
+// keep returns from which instant on the catch-up policy keeps ticks, and the trigger of the first
+// of them. at is the first tick that the policy decides about.
 func (p *planner) keep(at int64) (int64, jobs.Trigger) {
 	bound := p.now - catchUpBound.Milliseconds()
 	switch {
@@ -123,13 +123,13 @@ func (p *planner) keep(at int64) (int64, jobs.Trigger) {
 	case p.catchUp == jobs.CatchUpAll:
 		return p.newest(p.catchUpMax, at, bound), jobs.TriggerCatchUp
 	}
-	// A busy tick runs by a rule of its own, but it is newer, and the ones before it are missed for it.
+	// A busy tick runs by its own rule, but it is newer: the ticks before it are missed.
 	_, latest := p.count(at, p.now+1, p.pause)
 	return latest, jobs.TriggerCatchUp
 }
 
-// newest returns where the newest n ticks of [from, before) outside the windows begin. It looks ever
-// further back from the end, because counting costs by the day.
+// newest returns the instant at which the newest n ticks of [from, before) outside the windows
+// begin. It searches backwards from the end, because counting costs by the day.
 func (p *planner) newest(n, from, before int64) int64 {
 	enough := func(at int64) bool {
 		k, _ := p.count(at, before, p.pause, p.busy)
@@ -142,7 +142,7 @@ func (p *planner) newest(n, from, before int64) int64 {
 		}
 		span *= 2
 	}
-	low, high := before-span, before // enough, and not enough
+	low, high := before-span, before // low has enough, high has not
 	for high-low > 1 {
 		if mid := low + (high-low)/2; enough(mid) {
 			low = mid
@@ -153,10 +153,10 @@ func (p *planner) newest(n, from, before int64) int64 {
 	return low
 }
 
-// pass notes that the ticks from at on do not run, as far as f reaches and no window begins, and
-// returns the tick behind them. The ledger, which knows no schedules, takes no pass that reaches over
-// a pause, even if no tick lies in it.
-func (p *planner) pass(at int64, f fate) int64 {
+// pass notes that the ticks from at on do not run, up to the decision's end or the next window. It
+// returns the tick behind them. The ledger knows no schedules, so it refuses a range that spans a
+// pause, even an empty one.
+func (p *planner) pass(at int64, f decision) int64 {
 	for _, w := range []ledger.Window{p.pause, p.busy} {
 		if w.From > at {
 			f.until = min(f.until, w.From)
@@ -167,7 +167,7 @@ func (p *planner) pass(at int64, f fate) int64 {
 	if k := len(p.passes) - 1; k >= 0 && p.passes[k].Reason == f.reason {
 		before := &p.passes[k]
 		over := func(w ledger.Window) bool { return before.Last < w.From && w.From <= at }
-		if !over(p.pause) && !(f.givenUp() && over(p.busy)) { // the ledger refuses it: it knows no schedule
+		if !over(p.pause) && !(f.givenUp() && over(p.busy)) { // the ledger would refuse a range that spans the window
 			before.Last, before.Count, before.Next = last, before.Count+n, next
 			return next
 		}
@@ -183,7 +183,7 @@ func (p *planner) count(from, before int64, without ...ledger.Window) (n, last i
 	}
 	if len(without) > 0 {
 		w, rest := without[0], without[1:]
-		end := max(w.From, p.end(w)) // no window has less than no length, whatever Redis' clock did meanwhile
+		end := max(w.From, p.end(w)) // a window never has a negative length, whatever Redis' clock did
 		if w.From == 0 || w.From >= before || end <= from {
 			return p.count(from, before, rest...)
 		}
@@ -198,7 +198,7 @@ func (p *planner) count(from, before int64, without ...ledger.Window) (n, last i
 	return n + int64(k), max(last, work.Millis(newest))
 }
 
-// end is where the due part of a window ends.
+// end is the end of the part of a window that is due.
 func (p *planner) end(w ledger.Window) int64 {
 	if w.To == 0 {
 		return p.now + 1
@@ -206,5 +206,5 @@ func (p *planner) end(w ledger.Window) int64 {
 	return min(w.To, p.now+1)
 }
 
-// after is the tick after an instant, 0 for none.
+// after is the first tick after an instant, 0 for none.
 func (p *planner) after(at int64) int64 { return work.Millis(p.schedule.Next(time.UnixMilli(at))) }

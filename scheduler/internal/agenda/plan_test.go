@@ -57,7 +57,7 @@ var planCases = []struct {
 func TestPlan(t *testing.T) {
 	for _, c := range planCases {
 		s, cursor := scheduleOf(cmp.Or(c.job.Schedule, "* * * * *")), clockOf(cmp.Or(c.cursor, "12:00"))
-		got := stepText(plan(c.job, s, cursor, outlook{pause: windowOf(c.pause), busy: windowOf(c.busy)}, clockOf(c.now)))
+		got := stepText(plan(c.job, s, cursor, windows{pause: windowOf(c.pause), busy: windowOf(c.busy)}, clockOf(c.now)))
 		if got != c.expect {
 			t.Errorf("%s:\n got  %s\n want %s", c.name, got, c.expect)
 		}
@@ -66,7 +66,7 @@ func TestPlan(t *testing.T) {
 
 func TestPlanOfTheLastTicksThereAre(t *testing.T) {
 	last, want := time.Date(9999, 12, 31, 23, 59, 0, 0, time.UTC).UnixMilli(), "missed(late) 23:58-23:59 x2; next never"
-	if got := stepText(plan(jobs.Job{CatchUp: jobs.CatchUpNone}, scheduleOf("* * * * *"), last-60_000, outlook{}, last+90_000)); got != want {
+	if got := stepText(plan(jobs.Job{CatchUp: jobs.CatchUpNone}, scheduleOf("* * * * *"), last-60_000, windows{}, last+90_000)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -77,7 +77,7 @@ func TestPlanAgainstItsTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, due, now := drawDue(t)
 		for range 100 {
-			j, o := drawJob(t, due, now), drawOutlook(t, due, now)
+			j, o := drawJob(t, due, now), drawWindows(t, due, now)
 			got, want := plan(j, s, due[0], o, now), plainPlan(j, due, s, o, now)
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("%s, windows %v, %d at %d:\n got  %s\n want %s", s, o, due[0], now, stepText(got), stepText(want))
@@ -91,7 +91,7 @@ func TestPlanAgainstItsTwin(t *testing.T) {
 func TestPlanAccountsForEveryTick(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, due, now := drawDue(t)
-		j, o := drawJob(t, due, now), drawOutlook(t, due, now)
+		j, o := drawJob(t, due, now), drawWindows(t, due, now)
 		for end := now + 30_000; len(due) > 0; {
 			p := plan(j, s, due[0], o, now)
 			fitsClaim(t, j, s, due, o, p)
@@ -99,7 +99,7 @@ func TestPlanAccountsForEveryTick(t *testing.T) {
 				ended := min(end, now+int64(rapid.IntRange(0, 5_000).Draw(t, "run took")))
 				o.busy, now = ledger.Window{From: now, To: ended}, ended
 			} else if rapid.Bool().Draw(t, "other windows") {
-				o = drawOutlook(t, due, now)
+				o = drawWindows(t, due, now)
 			}
 			due = dueFrom(s, p.next, now)
 		}
@@ -107,7 +107,7 @@ func TestPlanAccountsForEveryTick(t *testing.T) {
 }
 
 // fitsClaim holds a step against what is due: nothing left out, nothing twice, and what a claim may hold.
-func fitsClaim(t *rapid.T, j jobs.Job, s *jobs.Schedule, due []int64, o outlook, got step) {
+func fitsClaim(t *rapid.T, j jobs.Job, s *jobs.Schedule, due []int64, o windows, got step) {
 	t.Helper()
 	at, ticks := 0, append(due[:len(due):len(due)], work.Millis(s.Next(time.UnixMilli(due[len(due)-1]))))
 	queued := func(t int64) bool {
@@ -136,7 +136,7 @@ func fitsClaim(t *rapid.T, j jobs.Job, s *jobs.Schedule, due []int64, o outlook,
 }
 
 // plainPlan is plan, by looking at all ticks for each.
-func plainPlan(j jobs.Job, due []int64, s *jobs.Schedule, o outlook, now int64) step {
+func plainPlan(j jobs.Job, due []int64, s *jobs.Schedule, o windows, now int64) step {
 	expired := func(t int64) bool { return j.StartWithin > 0 && now-t > j.StartWithin.Milliseconds() }
 	queued := j.Overlap == jobs.OverlapQueue || j.Overlap == jobs.OverlapReplace
 	eligible := func(t int64) bool { return !o.pause.Holds(t) && !expired(t) }
@@ -148,26 +148,26 @@ func plainPlan(j jobs.Job, due []int64, s *jobs.Schedule, o outlook, now int64) 
 	later := func(t int64, which func(int64) bool) int { // how many
 		return len(slices.DeleteFunc(slices.Clone(due), func(u int64) bool { return u <= t || !which(u) }))
 	}
-	fateOf := func(t int64) fate {
+	fateOf := func(t int64) decision {
 		switch {
 		case o.pause.Holds(t):
-			return fate{outcome: jobs.OutcomePaused, reason: "paused"}
+			return decision{outcome: jobs.OutcomePaused, reason: "paused"}
 		case expired(t):
-			return fate{outcome: jobs.OutcomeMissed, reason: "start_within"}
+			return decision{outcome: jobs.OutcomeMissed, reason: "start_within"}
 		case busy(t) && later(t, busy) > 0:
-			return fate{outcome: jobs.OutcomeSkipped, reason: "overlap"}
+			return decision{outcome: jobs.OutcomeSkipped, reason: "overlap"}
 		case busy(t) || !gap:
-			return fate{trigger: jobs.TriggerSchedule}
+			return decision{trigger: jobs.TriggerSchedule}
 		case j.CatchUp == jobs.CatchUpLatest && later(t, eligible) > 0, j.CatchUp == jobs.CatchUpNone && late(t):
-			return fate{outcome: jobs.OutcomeMissed, reason: "late"}
+			return decision{outcome: jobs.OutcomeMissed, reason: "late"}
 		case j.CatchUp == jobs.CatchUpAll && late(t) && later(t, owed) >= j.CatchUpMax:
-			return fate{outcome: jobs.OutcomeMissed, reason: "catch_up_max"}
+			return decision{outcome: jobs.OutcomeMissed, reason: "catch_up_max"}
 		case j.CatchUp == jobs.CatchUpLatest || late(t):
-			return fate{trigger: jobs.TriggerCatchUp}
+			return decision{trigger: jobs.TriggerCatchUp}
 		}
-		return fate{trigger: jobs.TriggerSchedule}
+		return decision{trigger: jobs.TriggerSchedule}
 	}
-	waits, out, last := ledger.Window{}, step{}, fate{}
+	waits, out, last := ledger.Window{}, step{}, decision{}
 	if queued {
 		waits = o.busy
 	}
@@ -217,13 +217,13 @@ func drawNear(t *rapid.T, due []int64, now int64, what string) int64 {
 	return at + int64(rapid.IntRange(-1, 1).Draw(t, what+", off by"))
 }
 
-func drawOutlook(t *rapid.T, due []int64, now int64) outlook {
+func drawWindows(t *rapid.T, due []int64, now int64) windows {
 	window := func(what string) ledger.Window {
 		a, b := drawNear(t, due, now, what), drawNear(t, due, now, what)
 		both := ledger.Window{From: min(a, b), To: max(a, b)}
 		return rapid.SampledFrom([]ledger.Window{both, both, {}, {From: a}, {From: a, To: b}}).Draw(t, what)
 	}
-	return outlook{pause: window("pause"), busy: window("busy")}
+	return windows{pause: window("pause"), busy: window("busy")}
 }
 
 func drawJob(t *rapid.T, due []int64, now int64) jobs.Job {

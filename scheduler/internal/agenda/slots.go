@@ -4,26 +4,26 @@ import (
 	"sync"
 )
 
-// Slots counts what the node may still take on: a claim takes one before it is sent, and the run
-// keeps it until its outcome is settled, so nothing behind a claim can queue without bound.
+// Slots counts the runs that the node may still take. A claim takes a slot before it is sent, and
+// the run keeps it until its outcome is settled. So no work can queue behind a claim without bound.
 //
-// A claim in doubt, at a master of a Cluster that does not answer, holds no slot, nor does the end of a run that waits for one. What such a
-// claim was granted takes a slot again when that is heard of.
+// At an unreachable master of a Cluster, a claim in doubt holds no slot, nor does a report that
+// waits. A run that such a claim was granted takes a slot again when its grant arrives.
 type Slots struct {
 	size int
 
 	mu   sync.Mutex
-	free int // below 0: so many were taken again that others had
+	free int // negative: Retake took more than there were
 }
 
-// NewSlots makes so many.
+// NewSlots makes that many slots.
 func NewSlots(size int) *Slots { return &Slots{size: size, free: size} }
 
-// Size is how many there are.
+// Size is the number of slots.
 func (s *Slots) Size() int { return s.size }
 
-// take takes a slot; false when there is none. Only the agenda takes, but for Retake, and while it runs, slots are given back in
-// its goroutine only: what it claims then depends on what has ended and not on who was quicker.
+// take takes a slot; false when none is free. Only the agenda takes and, while it runs, releases
+// slots, but for Retake. So what it claims does not depend on which goroutine was quicker.
 func (s *Slots) take() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,14 +34,14 @@ func (s *Slots) take() bool {
 	return true
 }
 
-func (s *Slots) give(n int) {
+func (s *Slots) release(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free += n
 }
 
-// Retake takes a slot again for a run that was granted to a claim in doubt; false when others have them all: then one too many is taken, until
-// it is given back.
+// Retake takes a slot again for the run of a claim that was in doubt. False: no slot was free. The
+// node then runs one too many until the slot is released.
 func (s *Slots) Retake() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,14 +49,14 @@ func (s *Slots) Retake() bool {
 	return s.free >= 0
 }
 
-// Full says whether there is no free slot.
+// Full reports whether no slot is free.
 func (s *Slots) Full() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.free <= 0
 }
 
-// Used is how many slots are taken.
+// Used is the number of slots that are taken.
 func (s *Slots) Used() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,22 +20,22 @@ func TestRemovedWhileAskedFor(t *testing.T) {
 			w.Lanes = idle{claims: w.claims}
 			j := w.jobs[0]
 			registered := Registered{Jobs: []*work.Job{j}, Cursors: []int64{time.Now().UnixMilli()}}
-			registered.take(w.Agenda)
+			registered.apply(w.Agenda)
 			w.fire()
 			w.found(waits("job/1"), waits("job/2"), part("job/3", 0))
 			w.fire()
-			out := Changed{Out: []*work.Job{j}}
-			out.take(w.Agenda)
-			registered.take(w.Agenda)
+			out := Changed{Removed: []*work.Job{j}}
+			out.apply(w.Agenda)
+			registered.apply(w.Agenda)
 			anew := *j
-			Changed{In: []*work.Job{&anew}}.take(w.Agenda)
+			Changed{Added: []*work.Job{&anew}}.apply(w.Agenda)
 			for range len(w.claims) {
 				b := <-w.claims
-				b.Answers, b.Begun = make([]ledger.Answer, len(b.Claims)), make([]bool, len(b.Claims))
+				b.Answers, b.Started = make([]ledger.Answer, len(b.Claims)), make([]bool, len(b.Claims))
 				for i := range b.Answers {
 					b.Answers[i] = ledger.Answer{Verdict: v, Cursor: time.Now().UnixMilli()}
 				}
-				w.hear(b)
+				w.takeAnswers(b)
 			}
 			time.Sleep(time.Minute)
 			w.fire()
@@ -46,7 +46,7 @@ func TestRemovedWhileAskedFor(t *testing.T) {
 	}
 }
 
-// deaf hears nothing.
+// noRegistrar ignores rejected jobs.
 type noRegistrar struct{}
 
 func (noRegistrar) Rejected(*work.Job, string) {}

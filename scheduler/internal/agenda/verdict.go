@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// reply is a candidate's claim that came back. Without an answer its verdict is 0.
+// reply is the answer to one claim of a batch. Its verdict is 0 when the batch has no answers.
 type reply struct {
 	*candidate
 	claim  ledger.Claim
@@ -18,8 +18,8 @@ type reply struct {
 	batch  *work.Batch
 }
 
-// hear acts on a batch that came back.
-func (e *Agenda) hear(b *work.Batch) {
+// takeAnswers handles a batch that came back.
+func (e *Agenda) takeAnswers(b *work.Batch) {
 	e.inflight--
 	e.lead.answered(e.inflight, b)
 	for i, j := range b.Jobs {
@@ -31,24 +31,24 @@ func (e *Agenda) hear(b *work.Batch) {
 		if b.Err == nil {
 			r.answer = b.Answers[i]
 		}
-		if !b.Freed && (b.Err != nil || !b.Begun[i]) { // else its run has the slot
-			e.Slots.give(1)
+		if !b.SlotsFreed && (b.Err != nil || !b.Started[i]) { // else the run has the slot
+			e.Slots.release(1)
 		}
-		r.asked = false
+		r.inFlight = false
 		if r.kind == shard || r.kind == pending && r.answer.Verdict != ledger.Held {
 			e.forget(r.candidate)
 		}
 		cursor, delay := e.verdict(r)
 		if r.kind != shard {
 			r.job.claiming = false
-			e.again(r.job, cursor, delay)
+			e.reschedule(r.job, cursor, delay)
 		}
-		e.heard(s, 1)
+		e.countAnswers(s, 1)
 	}
 }
 
-// verdict acts on the answer to a claim, and says where the job's cursor stands now and how long not to ask from there. What of
-// shards another node was granted, or what has to wait, the sweep finds again or not.
+// verdict handles the answer to a claim. It returns the job's cursor and how long to wait before
+// the next claim from there. The next sweep finds shards again that have to wait.
 func (e *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
 	j, c, a := r.job, r.claim, r.answer
 	if cursor = a.Cursor; r.kind != tick {
@@ -56,83 +56,84 @@ func (e *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
 	}
 	switch a.Verdict {
 	case 0:
-		if !errors.Is(r.batch.Err, work.ErrNotSent) { // else it was too old to be sent as it was, and is asked anew as things are now
+		if !errors.Is(r.batch.Err, work.ErrNotSent) { // else it was too old to be sent, and is planned anew
 			delay = time.Second
 		}
 		return j.cursor, delay
-	case ledger.Granted: // it is with the runner
+	case ledger.Granted: // the runner has it already
 		if r.kind == tick {
-			e.passed(j, c.Passes)
-			j.outlook.busy = ledger.Window{} // its last run's; this one begins another
+			e.reportSkipped(j, c.Passes)
+			j.windows.busy = ledger.Window{} // it belongs to the last run
 			j.refused, cursor = 0, c.Next
 		}
 	case ledger.Opened:
 		e.opened(r)
 	case ledger.Skipped:
-		e.passed(j, append(c.Passes, ledger.SkippedRange{
+		e.reportSkipped(j, append(c.Passes, ledger.SkippedRange{
 			Outcome: jobs.OutcomeSkipped, Reason: ledger.ReasonOverlap, First: c.Tick, Last: c.Tick, Count: 1, Next: c.Next,
 		}))
 	case ledger.Passed:
 		if r.kind != tick {
 			c.Passes = []ledger.SkippedRange{recorded(c, a)}
 		}
-		e.passed(j, c.Passes)
+		e.reportSkipped(j, c.Passes)
 	case ledger.Stale:
 		if r.kind == tick {
 			delay = e.replan(r)
 		}
 	case ledger.Early:
 		due := time.UnixMilli(max(c.Tick, j.cursor)).Sub(e.Clock.Now()) - ledger.AheadMax
-		return j.cursor, max(time.Millisecond, min(due, lookAgain))
+		return j.cursor, max(time.Millisecond, min(due, maxSleep))
 	case ledger.Held:
 		return j.cursor, e.held(r)
 	case ledger.Superseded:
-		e.expel(j, work.Superseded)
+		e.reject(j, work.Superseded)
 	case ledger.Closed:
-		e.expel(j, work.Sealed)
+		e.reject(j, work.Sealed)
 	case ledger.Unknown:
-		e.expel(j, work.Vanished)
+		e.reject(j, work.Lost)
 	default:
-		e.expel(j, work.Foreign)
+		e.reject(j, work.UnknownFormat)
 	}
 	return cursor, delay
 }
 
-// A tick of a sharded job is opened by the first claim of it, whichever node's. From then on its shards are pending
-// runs. The nodes that go first for one of them all claim the tick when it is due; each is answered that it is open and
-// asks for its own shards at once. Those of nodes that do not ask are found by the sweep, and taken in turn.
+// The first claim of a sharded job's tick opens the tick. From then on its shards are pending runs.
+// Every node that goes first for a shard claims the tick when it is due. The answer says that the
+// tick is open, and the node claims its own shards at once. The sweep finds the shards of nodes
+// that do not claim, and the others take them in turn.
 
-// opened takes up that a tick is open: this node's shards of it are asked for before those of others.
+// opened notes that a tick is open, and queues this node's shards of it.
 func (e *Agenda) opened(r reply) {
 	j, c, id := r.job, r.claim, r.answer.Detail
 	if r.kind == tick {
-		if id == c.Run { // by this very claim
-			e.passed(j, c.Passes)
+		if id == c.Run { // this claim opened it
+			e.reportSkipped(j, c.Passes)
 		}
-		j.outlook.busy = ledger.Window{}
+		j.windows.busy = ledger.Window{}
 	}
 	now := e.Clock.Now().UnixMilli()
-	room := min(len(j.mine), max(0, pendingMax-len(e.queue.heaps[shard]))) // the sweep finds the rest
-	for _, n := range j.mine[:room] {
-		e.wait(j, &ledger.Lease{Run: ledger.ShardRun(id, n), Job: j.Name, Tick: c.Tick, Shard: n, Shards: j.Shards, Of: id, Granted: now})
+	room := min(len(j.ownShards), max(0, pendingMax-len(e.queue.heaps[shard]))) // the sweep finds the rest
+	for _, n := range j.ownShards[:room] {
+		e.addPending(j, &ledger.Lease{Run: ledger.ShardRun(id, n), Job: j.Name, Tick: c.Tick, Shard: n, Shards: j.Shards, Of: id, Granted: now})
 	}
 }
 
-// recorded is what became of a pending run that was recorded instead of run.
+// recorded is the range for a pending run that was recorded instead of run.
 func recorded(c ledger.Claim, a ledger.Answer) ledger.SkippedRange {
 	outcome, reason, _ := strings.Cut(a.Detail, ",")
 	p := ledger.SkippedRange{Reason: reason, First: c.Tick, Last: c.Tick, Count: 1}
-	_ = p.Outcome.UnmarshalText([]byte(outcome)) // one of the words that Pass knows
+	_ = p.Outcome.UnmarshalText([]byte(outcome)) // one of the outcomes that the script records
 	return p
 }
 
-// replan takes up what the ledger says of a job whose cursor or windows are other ones than this node
-// believed, and how long to wait. When it knew all that, the claim was at fault, and is not repeated at once; or it was merely asked about at last, for it had
-// not been answered.
+// replan notes the cursor and the windows that the ledger answered. It returns how long to wait. If
+// the node knew them already, the plan was at fault and is not repeated at once; or the claim only
+// asked whether an earlier one had been granted.
 func (e *Agenda) replan(r reply) (delay time.Duration) {
 	j, a := r.job, r.answer
-	now := outlook{pause: a.Pause, busy: a.Busy}
-	if a.Cursor == j.cursor && now == j.outlook {
+	now := windows{pause: a.Pause, busy: a.Busy}
+	if a.Cursor == j.cursor && now == j.windows {
 		if !r.batch.Unanswered {
 			j.refused++
 		}
@@ -141,15 +142,16 @@ func (e *Agenda) replan(r reply) (delay time.Duration) {
 		j.refused = 0
 	}
 	if j.refused == 20 {
-		e.Log.Error("the ledger refuses what this node plans for the job, though both believe the same; another version or other time zone data?",
+		e.Log.Error("the ledger refuses this node's plan for the job, though both agree on its cursor; the nodes may differ in version or in time zone data",
 			"job", j.Name, "cursor", time.UnixMilli(j.cursor).UTC())
 	}
-	j.outlook = now
+	j.windows = now
 	return delay
 }
 
-// passed says which ticks were recorded as not run.
-func (e *Agenda) passed(j *state, passes []ledger.SkippedRange) {
+// reportSkipped logs ranges of ticks that were recorded as not run, and reports them to the
+// listener.
+func (e *Agenda) reportSkipped(j *jobState, passes []ledger.SkippedRange) {
 	for _, p := range passes {
 		e.Log.Info("ticks not run", "job", j.Name, "tick", time.UnixMilli(p.First).UTC(), "until", time.UnixMilli(p.Last).UTC(),
 			"count", p.Count, "outcome", p.Outcome.String(), "reason", p.Reason)

@@ -16,22 +16,24 @@ import (
 )
 
 const (
-	// announceEvery is how often a node says again what it holds: what nobody says for ledger.AnnouncedFor leaves.
+	// announceEvery is how often a node repeats what it holds. What no node announces for
+	// ledger.AnnouncedFor is removed.
 	announceEvery = time.Hour
-	// tidyAfter is when a node looks for the first time for what has to leave; then it does so as often.
+	// tidyAfter is how long a node waits before it first removes what no node holds. Then it does
+	// so every announceEvery.
 	tidyAfter = time.Minute
 )
 
 // announcement is what a node holds. It does not change.
 type announcement struct {
-	version int              // of the node's jobs
+	version int              // Version of the node's jobs
 	chunks  [][]ledger.Chunk // by partition
-	set     string           // digest of names
+	set     string           // the digest of names
 	names   map[string]string
 }
 
-// announcer keeps what the node holds announced in every partition, and tidies those that are the node's. The registrar calls it;
-// what is announced others may read.
+// announcer keeps what the node holds announced in every partition, and tidies the partitions for
+// which this node goes first. Only the registrar calls it; others may read what is announced.
 type announcer struct {
 	n      *Cluster
 	now    atomic.Pointer[announcement] // what is announced; nil before the node joins
@@ -64,7 +66,7 @@ func (a *announcer) holds() *announcement {
 	return of
 }
 
-// known is what the node itself holds: it need not be read, and may not be there to be read yet.
+// known returns what the node itself holds. It is not read from Redis, where it may not be yet.
 func (of *announcement) known() known {
 	k := known{map[string]map[string]string{of.set: of.names}, make(map[string]map[string]string)}
 	for _, chunks := range of.chunks {
@@ -75,17 +77,17 @@ func (of *announcement) known() known {
 	return k
 }
 
-// again has everything announced: Redis may have lost it.
-func (a *announcer) again() { clear(a.next) }
+// repeat makes the next call announce everything, because Redis may have lost it.
+func (a *announcer) repeat() { clear(a.next) }
 
-// announce says what the node holds where its time has come, and everywhere when the node has other jobs. A partition that is
-// closed, or whose master is unreachable, has its turn again with the next call.
+// announce announces what is due, and everything when the node's jobs have changed. A partition
+// that is sealed, or whose master is unreachable, comes with the next call.
 func (a *announcer) announce(ctx context.Context) error {
 	now, of := time.Now(), a.now.Load()
 	changed := of == nil || of.version != a.n.Jobs.Version()
 	if changed {
 		of = a.holds()
-		a.again()
+		a.repeat()
 	}
 	for part, chunks := range of.chunks {
 		if len(chunks) == 0 || now.Before(a.next[part]) {
@@ -106,18 +108,19 @@ func (a *announcer) announce(ctx context.Context) error {
 		return redisconn.Classify("announce the node's jobs", err)
 	}
 	a.now.Store(of)
-	wait.Signal(a.n.Beat) // the others are to know which set it is
+	wait.Signal(a.n.Beat) // the others must learn the new set
 	return nil
 }
 
-// announceIn announces chunks of one partition, each call bounded by itself: there may be many.
+// announceIn announces chunks of one partition. Each call has a timeout of its own, because there
+// may be many chunks.
 func (a *announcer) announceIn(ctx context.Context, chunks []ledger.Chunk) error {
 	call, cancel := context.WithTimeout(ctx, lane.CallTimeout+time.Duration(len(chunks))*10*time.Millisecond)
 	defer cancel()
 	return a.n.Ledger.Announce(call, a.n.Generation, a.n.Revision, chunks)
 }
 
-// tidy takes away what nobody holds any more in the partitions for which this node goes first.
+// tidy removes what no node holds any more, in the partitions for which this node goes first.
 func (a *announcer) tidy(ctx context.Context) error {
 	now := time.Now()
 	for part := range a.tidied {

@@ -7,17 +7,17 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// Changed is told that the node has other jobs. It does not wait.
+// Changed notes that the node's jobs have changed. It does not wait.
 func (n *Cluster) Changed() {
 	wait.Signal(n.registrar.changed)
 }
 
-// changes takes up which jobs the node has.
+// changes updates the list of the node's jobs.
 func (r *registrar) changes() {
 	has := make(map[*work.Job]bool, r.n.Jobs.Len())
 	for _, j := range r.n.Jobs.All() {
 		if has[j] = true; !r.has[j] {
-			r.outside[j] = work.Unregistered
+			r.unclaimable[j] = work.Unregistered
 		}
 	}
 	for j := range r.has {
@@ -26,8 +26,8 @@ func (r *registrar) changes() {
 		}
 	}
 	gone := func(j *work.Job, _ string) bool { return !has[j] }
-	maps.DeleteFunc(r.outside, gone)
+	maps.DeleteFunc(r.unclaimable, gone)
 	maps.DeleteFunc(r.rivals, gone)
-	maps.DeleteFunc(r.kept, func(j *work.Job, _ bool) bool { return !has[j] })
+	maps.DeleteFunc(r.stored, func(j *work.Job, _ bool) bool { return !has[j] })
 	r.has = has
 }

@@ -1,5 +1,6 @@
-// Package cluster is a node among others: its place in the roster, for which jobs it goes first, whose turn it is to take what is
-// late, how it hands over, which definitions it stores, and what it does about generations and moves.
+// Package cluster is a node's side of the cluster: its record in the roster, the jobs for which it
+// goes first, the order in which nodes take late work, handovers, the stored definitions,
+// generations and moves.
 package cluster
 
 import (
@@ -15,10 +16,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
-	"github.com/escapement/escapement/sharding"
 )
 
-// Config is what a node needs to be one of a cluster.
+// Config holds what a node needs to be part of a cluster.
 type Config struct {
 	ID, Name, Namespace           string
 	Version, Revision, Generation string
@@ -36,45 +36,21 @@ type Config struct {
 	Inbox                         *agenda.Inbox
 	Moves                         *Moves
 	View                          *LatestView
-	Standing                      *Standing
-	Beat                          chan struct{} // holds one signal: beat before the period is over
-	Lost                          chan struct{} // holds one signal: Redis may have lost what it knew, register everything
+	State                         *NodeState
+	Beat                          chan struct{} // holds one signal: send a heartbeat now
+	Lost                          chan struct{} // holds one signal: Redis may have lost data, register every job again
 	Log                           *slog.Logger
 }
 
-// Standing is what the whole node goes by of its place in the cluster.
-type Standing struct {
-	Leaving    atomic.Bool                    // it was told to end; it still claims until it has handed over
-	Registered atomic.Bool                    // once
+// NodeState is the state of the node that several roles read.
+type NodeState struct {
+	Stopping   atomic.Bool                    // the node is to stop; it still claims until it has handed over
+	Registered atomic.Bool                    // the first registration is complete
 	Drain      atomic.Pointer[roster.Drained] // who drained the node's name; nil when nobody did
 	Control    atomic.Pointer[ledger.Control] // as the registrar last read it
 }
 
-// LatestView is the cluster as the last beat showed it.
-type LatestView struct{ last atomic.Pointer[View] }
-
-// Load is all of it; nil before the first beat.
-func (v *LatestView) Load() *View { return v.last.Load() }
-
-func (v *LatestView) set(c *View) { v.last.Store(c) }
-
-// Living are the nodes; none before the first beat.
-func (v *LatestView) Living() []sharding.Node {
-	if c := v.Load(); c != nil {
-		return c.Nodes
-	}
-	return nil
-}
-
-// Runs is Crowd.Runs.
-func (v *LatestView) Runs(job, digest string, labels map[string]string) bool {
-	return v.Load().Runs(job, digest, labels)
-}
-
-// Digests is Crowd.Digests.
-func (v *LatestView) Digests(job string) []string { return v.Load().Digests(job) }
-
-// Cluster is a node among others.
+// Cluster is a node's side of the cluster.
 type Cluster struct {
 	Config
 	announcer *announcer
@@ -82,7 +58,7 @@ type Cluster struct {
 	registrar *registrar
 }
 
-// New makes a node that is in no roster yet.
+// New makes a node that has not joined yet.
 func New(c Config) *Cluster {
 	n := &Cluster{Config: c}
 	n.announcer = newAnnouncer(n)
@@ -91,51 +67,53 @@ func New(c Config) *Cluster {
 	return n
 }
 
-// Join enters the roster.
+// Join adds the node to the roster.
 func (n *Cluster) Join(ctx context.Context) error { return n.members.join(ctx) }
 
-// Leave takes the node out of the roster, so that the others take over at once.
+// Leave removes the node from the roster, so that the others take over at once.
 func (n *Cluster) Leave(ctx context.Context) {
 	if err := n.members.leave(context.WithoutCancel(ctx)); err != nil {
-		n.Log.Warn("the node could not leave the roster; it will be dropped from it by itself", "error", err, "after", RosterTTL)
+		n.Log.Warn("the node could not leave the roster; the others drop it from there", "error", err, "after", RosterTTL)
 	}
 }
 
-// Attend beats until ctx ends.
+// Attend sends heartbeats until ctx ends.
 func (n *Cluster) Attend(ctx context.Context) { n.members.run(ctx) }
 
 // Register stores definitions until ctx ends.
 func (n *Cluster) Register(ctx context.Context) { n.registrar.run(ctx) }
 
-// Rejected is told of a job that cannot be claimed until it is registered again. It does not wait.
+// Rejected notes a job that cannot be claimed until it is registered again. It does not wait.
 func (n *Cluster) Rejected(j *work.Job, why string) { n.registrar.Rejected(j, why) }
 
-// HandOver tells the others that the node ends, and waits until they know: two seconds at most, and half of DrainTimeout.
+// HandOver tells the others that the node stops, and waits until they know: for two seconds at
+// most, and half of DrainTimeout.
 func (n *Cluster) HandOver() {
-	n.Standing.Leaving.Store(true)
+	n.State.Stopping.Store(true)
 	wait.Signal(n.Beat)
-	if !n.Lanes.Away() && !n.Moves.Moved() {
-		wait.Within(n.members.handing.over, min(handOver, n.DrainTimeout/2)) // what starts last has as long
+	if !n.Lanes.Unreachable() && !n.Moves.Moved() {
+		wait.Within(n.members.handover.over, min(handOver, n.DrainTimeout/2)) // the other half is for the runs
 	}
 }
 
-// mostTrouble bounds what a node's record says of its trouble, in bytes.
-const mostTrouble = 200
+// problemMax bounds the text of a problem in the node's record, in bytes.
+const problemMax = 200
 
-// trouble is why the node claims nothing, or not everything, for its record in the roster, "" for none.
-func (n *Cluster) trouble() string {
-	err := n.Lanes.Trouble()
+// problem says, for the node's record in the roster, why the node claims nothing, or not
+// everything; "" for none.
+func (n *Cluster) problem() string {
+	err := n.Lanes.Err()
 	if err == nil {
 		return ""
 	}
 	words := strings.ToValidUTF8(strings.Join(strings.Fields(err.Error()), " "), "\uFFFD")
-	if len(words) > mostTrouble {
-		words = strings.ToValidUTF8(words[:mostTrouble], "")
+	if len(words) > problemMax {
+		words = strings.ToValidUTF8(words[:problemMax], "")
 	}
 	return words
 }
 
-// instant is one of Redis' time in ms, for a log; "never" for 0.
+// instant formats an instant of Redis' time (ms) for a log; "never" for 0.
 func instant(ms int64) string {
 	if ms == 0 {
 		return "never"

@@ -14,103 +14,108 @@ import (
 )
 
 const (
-	// handOver bounds how long a node that is to take nothing more goes on with what it owns, and handLook is how often
-	// it looks meanwhile whether all others know.
-	handOver = 2 * beatEvery
-	handLook = beatEvery / 4
+	// handOver bounds how long a node goes on claiming what it owns after it was drained or told to
+	// stop. handOverCheck is how often it checks whether all others know.
+	handOver      = 2 * beatEvery
+	handOverCheck = beatEvery / 4
 )
 
-// handing is the way out of a node that an operator drained, or that was told to end. The others learn of it with
-// their next beats, each in its own time; until the last of them knows, the node claims the ticks of what it owns,
-// and nothing else. So no tick waits for the grace: for a moment two nodes ask for it, and the claim decides.
+// handover is the way out of a node that was drained or told to stop. The others learn of it with
+// their next heartbeats. Until the last of them knows, the node claims the ticks of the jobs that
+// it owns, and nothing else. So no tick waits for the grace: for a moment two nodes claim it, and
+// the ledger decides.
 //
-//	working ── drained ──► handing over ── all others have beaten, or handOver is over ──► cordoned
-//	   ▲                        │                                                            │
-//	   └──────── resumed ───────┴──────────────────────── resumed ───────────────────────────┘
+//	working ── drained ──► handing over ── all others know, or handOver is over ──► drained
+//	   ▲                        │                                                      │
+//	   └──────── resumed ───────┴─────────────────────── resumed ──────────────────────┘
 //
-//	any of these ── told to end ──► leaving ── handed over in the same way ──► claims nothing, leaves the roster
+//	any of these ── told to stop ──► stopping ── handed over in the same way ──► claims nothing, leaves the roster
 //
-// A node that is drained when it starts is cordoned at once. One that is told to end need not hand over what it has
-// handed over before, or what nobody else can take, nor when Redis is away; and it is not resumed. What runs is left alone
-// throughout.
+// A node that is drained when it starts claims nothing from the beginning. A node that stops hands
+// over nothing when it has done so before, when no other node can take its jobs, or when Redis is
+// unreachable; it cannot be resumed. Runs go on throughout.
 type handover struct {
-	live    bool // the agenda runs
-	on      bool
-	leaving bool          // it was told to end, and the others can see that
-	over    chan struct{} // holds one signal: a node that was told to end has handed over
-	known   bool          // all others have beaten since
-	since   int64         // Redis' time of the beat that made it known, ms
-	until   time.Time     // when handOver is over
+	live       bool // the agenda is running
+	on         bool
+	stopping   bool          // the node is to stop, and its record says so
+	over       chan struct{} // holds one signal: a stopping node has handed over
+	othersKnow bool          // all others have sent a heartbeat since
+	since      int64         // when the node's record changed, ms of Redis' time
+	until      time.Time     // when handOver is over
 }
 
-// heed takes up what a beat says of the drain of the node's name, and, of one that told the others so, that the node ends.
-func (m *members) heed(view roster.View, leaving bool) {
-	n, h := m.n, &m.handing
-	was := n.Standing.Drain.Swap(view.Drained)
+// noteDrain notes what a heartbeat says of the drain of the node's name. stopping says that the
+// heartbeat told the others that the node stops.
+func (m *members) noteDrain(view roster.View, stopping bool) {
+	n, h := m.n, &m.handover
+	was := n.State.Drain.Swap(view.Drained)
 	switch d := view.Drained; {
-	case leaving && !h.leaving:
-		h.leaving = true
+	case stopping && !h.stopping:
+		h.stopping = true
 		if !h.on {
 			m.begin(view, m.successors())
 		}
-	case leaving: // whatever becomes of its name
+	case stopping: // a drain of the name changes nothing now
 	case d != nil && was == nil:
-		n.Log.Warn("drained: nothing new is claimed until the node is resumed; what runs goes on", "by", d.Author, "reason", d.Reason, "since", instant(work.Millis(d.Since)), "running", n.Slots.Used())
+		n.Log.Warn("drained: nothing new is claimed until the node is resumed; runs go on", "by", d.Author, "reason", d.Reason, "since", instant(work.Millis(d.Since)), "running", n.Slots.Used())
 		m.begin(view, m.owned > 0)
-		wait.Signal(n.Beat) // with a state that says that the node knows
+		wait.Signal(n.Beat) // with a record that says that the node knows
 	case d == nil && was != nil:
 		n.Log.Info("resumed: the node claims again", "drained_by", was.Author)
 		h.on = false
 		wait.Signal(n.Beat)
 	}
-	h.known = !slices.ContainsFunc(view.Members, func(x roster.Member) bool {
+	h.othersKnow = !slices.ContainsFunc(view.Members, func(x roster.Member) bool {
 		return x.ID != n.ID && !x.Draining && x.Seen.UnixMilli() <= h.since
 	})
 }
 
-// begin begins to hand over, if there is anything.
+// begin starts a handover, if there is something to hand over.
 func (m *members) begin(view roster.View, some bool) {
-	h := &m.handing
+	h := &m.handover
 	h.on, h.since, h.until = some, view.NowMS, time.Now().Add(handOver)
 	if h.live {
-		m.n.Inbox.Tell(agenda.Shed{})
+		m.n.Inbox.Send(agenda.OwnOnly{})
 	}
 }
 
-// reassigns says whether the jobs are to be assigned anew, now that the crowd has changed or not.
+// reassigns reports whether the jobs are to be assigned again. changed says that the view has
+// changed.
 func (m *members) reassigns(changed bool) bool {
-	h := &m.handing
+	h := &m.handover
 	if !h.on {
 		return changed
 	}
-	if !h.known && time.Now().Before(h.until) {
+	if !h.othersKnow && time.Now().Before(h.until) {
 		return false
 	}
 	h.on = false
-	if !h.leaving {
-		wait.Signal(m.n.Beat) // whoever waits for the drain sees that nothing is owned any more
+	if !h.stopping {
+		wait.Signal(m.n.Beat) // the record shows then that nothing is owned any more
 	}
 	return true
 }
 
-// ends says whether the node was told to end, has nothing to hand over and runs nothing: then it leaves the roster next,
-// and no beat is to get in the way.
-func (m *members) ends() bool {
-	if !m.n.Standing.Leaving.Load() || m.successors() {
+// finished reports whether a stopping node has nothing to hand over and runs nothing. It leaves the
+// roster next, and no heartbeat may come after that.
+func (m *members) finished() bool {
+	if !m.n.State.Stopping.Load() || m.successors() {
 		return false
 	}
-	wait.Signal(m.handing.over)
+	wait.Signal(m.handover.over)
 	return m.n.Slots.Used() == 0
 }
 
-// unheard gives up handing over when the node ends and Redis does not answer: nobody can be told.
-func (m *members) unheard() {
-	if m.n.Standing.Leaving.Load() {
-		wait.Signal(m.handing.over)
+// abandonHandover ends the handover of a stopping node when Redis is unreachable, because no other
+// node can learn of it.
+func (m *members) abandonHandover() {
+	if m.n.State.Stopping.Load() {
+		wait.Signal(m.handover.over)
 	}
 }
 
-// heirs says whether others can take over something that this node claims. What all nodes race for they have already.
+// successors reports whether another node can take over something that this node claims. Raced jobs
+// do not count, because every node claims them already.
 func (m *members) successors() bool {
 	c := m.n.View.Load()
 	waits := func(of map[*work.Job]bool) bool {
@@ -121,23 +126,23 @@ func (m *members) successors() bool {
 		}
 		return false
 	}
-	return !m.n.Lanes.Away() && m.n.Lanes.Holding() == nil && (waits(m.first) || waits(m.giving))
+	return !m.n.Lanes.Unreachable() && m.n.Lanes.Holding() == nil && (waits(m.first) || waits(m.handingOff))
 }
 
-// DrainReason says who drained the node's name, nil when nobody did.
+// DrainReason says who drained the node's name; nil when nobody did.
 func (n *Cluster) DrainReason() error {
-	d := n.Standing.Drain.Load()
+	d := n.State.Drain.Load()
 	if d == nil {
 		return nil
 	}
 	return fmt.Errorf("draining: %s; `nodes resume %s` ends it", drainedBy(*d), n.Name)
 }
 
-// drainedBy is who drained a name, and why.
+// drainedBy says who drained a name, and why.
 func drainedBy(d roster.Drained) string {
 	switch {
 	case d.Since.IsZero():
-		return "drained, in a record that this version cannot read"
+		return "drained, by a version whose record this one cannot read"
 	case d.Reason == "":
 		return "drained by " + d.Author
 	}

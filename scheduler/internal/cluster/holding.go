@@ -14,20 +14,21 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// Holding is what those nodes hold whose records name the same set of chunks: jobs, and the digests of their definitions. It
-// does not change.
+// Holding is what the nodes with one set of chunks hold: jobs, with the digests of their
+// definitions. It does not change.
 type Holding struct {
-	places [][]place // by partition
+	places [][]place // some of it could not be read
 	unread bool      // some of it could not be read
 }
 
-// place is one of a partition's chunks. Its jobs are nil where it could not be read.
+// place is one chunk of a partition. Its jobs are nil when it could not be read.
 type place struct {
 	chunk string // its digest; "" for none
 	jobs  map[string]string
 }
 
-// Digest is that of the definition in which a job is held, "" for none. It is not known where a chunk could not be read.
+// Digest returns the digest of the definition in which a job is held, "" for none. known is false
+// when the job's chunk could not be read.
 func (h *Holding) Digest(job string) (digest string, known bool) {
 	if h == nil {
 		return "", false
@@ -40,16 +41,16 @@ func (h *Holding) Digest(job string) (digest string, known bool) {
 	return p.jobs[job], p.chunk == "" || p.jobs != nil
 }
 
-// Holds says whether a job is known to be held in this definition.
+// Holds reports whether a job is known to be held in this definition.
 func (h *Holding) Holds(job, digest string) bool {
 	held, _ := h.Digest(job)
 	return held == digest
 }
 
-// Whole says that all of it could be read.
-func (h *Holding) Whole() bool { return h != nil && !h.unread }
+// Complete reports whether all of it could be read.
+func (h *Holding) Complete() bool { return h != nil && !h.unread }
 
-// All are the jobs that are known to be held, each with its definition's digest.
+// All iterates over the jobs that are known to be held, with the digests of their definitions.
 func (h *Holding) All() iter.Seq2[string, string] {
 	return func(yield func(job, digest string) bool) {
 		if h == nil {
@@ -67,10 +68,11 @@ func (h *Holding) All() iter.Seq2[string, string] {
 	}
 }
 
-// refOf names a chunk in a set: its partition, the number of the partition's chunks, and which of them it is.
+// refOf names a chunk in a set: its partition, the partition's number of chunks, and its place
+// among them.
 func refOf(c ledger.Chunk) string { return fmt.Sprintf("%d/%d/%d", c.Part, c.Of, c.Place) }
 
-// parseRef reads such a name; false for what is none.
+// parseRef reads such a name; false for any other text.
 func parseRef(name string, partitions int) (c ledger.Chunk, ok bool) {
 	if _, err := fmt.Sscanf(name, "%d/%d/%d", &c.Part, &c.Of, &c.Place); err != nil {
 		return c, false
@@ -79,17 +81,18 @@ func parseRef(name string, partitions int) (c ledger.Chunk, ok bool) {
 	return c, of && c.Part >= 0 && c.Part < partitions && c.Place >= 0 && c.Place < c.Of
 }
 
-// known are sets, each with the digests of its chunks by their names, and chunks by their digests. Digests name what does not
-// change, so nothing is read twice.
+// known are sets of chunk digests by name, and the contents of chunks by digest. A digest names
+// unchanging content, so nothing is read twice.
 type known struct{ sets, chunks map[string]map[string]string }
 
-// reader reads chunks by partition. Beside an error stand those that it could read.
+// reader reads chunks by partition. With an error it also returns those that it could read.
 type reader func(ctx context.Context, wanted map[int][]string) (map[string]map[string]string, error)
 
 // everything is needed by a node, which goes first for any of its jobs.
 func everything(ledger.Chunk) bool { return true }
 
-// holdings reads what nodes hold, of what is needed, from old where that is known already, and counts the sets that it could not read.
+// holdings reads what nodes hold of what is needed, except for what old has already. unread counts the sets that
+// could not be read.
 func holdings(ctx context.Context, of *roster.Roster, partitions int, nodes []sharding.Node, old known, needs Need, read reader,
 ) (all map[string]*Holding, now known, unread int, err error) {
 	now = known{make(map[string]map[string]string), make(map[string]map[string]string)}
@@ -122,7 +125,7 @@ func holdings(ctx context.Context, of *roster.Roster, partitions int, nodes []sh
 		}
 	}
 	if len(wanted) > 0 {
-		for _, chunks := range wanted { // for a simulation, in which a seed is to give one history
+		for _, chunks := range wanted { // so that a simulation repeats itself
 			slices.Sort(chunks)
 		}
 		var chunks map[string]map[string]string
@@ -136,13 +139,13 @@ func holdings(ctx context.Context, of *roster.Roster, partitions int, nodes []sh
 	return all, now, unread, err
 }
 
-// holding is a set with its chunks.
+// holding puts a set and its chunks together.
 func (k known) holding(set map[string]string, partitions int) *Holding {
 	h := &Holding{places: make([][]place, partitions)}
 	for name, chunk := range set {
 		c, ok := parseRef(name, partitions)
 		if !ok {
-			h.unread = true // of a version that knows others
+			h.unread = true // a newer version's
 			continue
 		}
 		if of := &h.places[c.Part]; len(*of) < c.Of {

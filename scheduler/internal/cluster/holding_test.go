@@ -52,7 +52,7 @@ func TestHoldingThatCannotBeRead(t *testing.T) {
 			t.Errorf("%s: that it is held is said to be %v", job, got)
 		}
 	}
-	if h.Whole() || (*Holding)(nil).Whole() {
+	if h.Complete() || (*Holding)(nil).Complete() {
 		t.Error("it is said to be whole")
 	}
 	for _, name := range []string{"", "1/2", "1/2/3", "4/1/0", "0/3/0", "-1/1/0", "0/0/0", "0/2/-1"} {
@@ -74,7 +74,7 @@ func TestHoldingsReadOnce(t *testing.T) {
 			asked = wanted
 			return map[string]map[string]string{"c2": {"z": "d"}}, nil
 		})
-	if err != nil || unread != 0 || len(all) != 1 || !all["s"].Whole() || len(now.sets) != 1 || len(now.chunks) != 2 || fmt.Sprint(asked) != "map[1:[c2]]" {
+	if err != nil || unread != 0 || len(all) != 1 || !all["s"].Complete() || len(now.sets) != 1 || len(now.chunks) != 2 || fmt.Sprint(asked) != "map[1:[c2]]" {
 		t.Errorf("%v, %+v, %d unread, %v; asked for %v", all, now, unread, err, asked)
 	}
 }

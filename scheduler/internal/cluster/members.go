@@ -18,40 +18,40 @@ import (
 )
 
 const (
-	// beatEvery is how often a node renews its place in the roster.
+	// beatEvery is how often a node sends a heartbeat to the roster.
 	beatEvery = time.Second
-	// RosterTTL is how long a node that vanished stays in the roster; its late ticks are taken by
-	// the sweep long before that.
+	// RosterTTL is how long a node that has died stays in the roster. Sweeps take its late ticks
+	// long before that.
 	RosterTTL = 5 * time.Second
 )
 
-// members keeps the node in the roster, learns who else is there, and tells the agenda for which
-// jobs this node goes first.
+// members keeps the node in the roster, learns which other nodes there are, and tells the agenda
+// for which jobs this node goes first.
 type members struct {
 	n     *Cluster
 	start time.Time
 	owned int
 
-	first  map[*work.Job]bool // for which this node goes first, as last assigned
-	giving map[*work.Job]bool // for which it went first before, and goes on to until the others have surely heard
-	given  time.Time          // when that is
+	first        map[*work.Job]bool // the jobs for which this node goes first, as last assigned
+	handingOff   map[*work.Job]bool // jobs that it has lost to another node, and still claims until that one knows
+	handOffUntil time.Time          // until when
 
-	epoch  int64     // of promotions, as the last beat showed it
-	beaten time.Time // when a beat was last answered
-	doubt  time.Time // until then, who is missing from the roster may be about to beat again
+	epoch          int64     // the epoch of promotions, as the last heartbeat showed it
+	lastBeat       time.Time // when a heartbeat was last answered
+	uncertainUntil time.Time // until then, nodes that are missing in the roster may come back
 
-	strange, damaged lane.UnknownFormats
-	warned           map[string]bool // nodes with this node's name, by id
-	handing          handover
+	unknown, damaged lane.UnknownFormats
+	warned           map[string]bool // other nodes with this node's name, by id
+	handover         handover
 }
 
 func newMembers(n *Cluster) *members {
-	m := &members{n: n, warned: make(map[string]bool), strange: lane.UnknownFormats{Log: n.Log}, damaged: lane.UnknownFormats{Log: n.Log}, handing: handover{over: make(chan struct{}, 1)}, start: n.Wall()}
+	m := &members{n: n, warned: make(map[string]bool), unknown: lane.UnknownFormats{Log: n.Log}, damaged: lane.UnknownFormats{Log: n.Log}, handover: handover{over: make(chan struct{}, 1)}, start: n.Wall()}
 	return m
 }
 
-// join enters the roster before anything is registered or claimed, so that the others know which
-// definitions live.
+// join adds the node to the roster before it registers or claims anything, so that the others know
+// which definitions are alive.
 func (m *members) join(ctx context.Context) error {
 	if err := m.n.announcer.announce(ctx); err != nil {
 		return err
@@ -60,17 +60,17 @@ func (m *members) join(ctx context.Context) error {
 	return err
 }
 
-// run beats until ctx ends. It is the only role that touches m after join.
+// run sends heartbeats until ctx ends. After join, no other role uses m.
 func (m *members) run(ctx context.Context) {
 	m.assign()
-	m.handing.live = true
+	m.handover.live = true
 	timer := time.NewTimer(beatEvery)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-timer.C: // when both are there, one beat does for both
+		case <-timer.C: // when both are ready, one heartbeat does for both
 			wait.Drop(m.n.Beat)
 			timer.Reset(beatEvery)
 		case <-m.n.Beat:
@@ -78,7 +78,7 @@ func (m *members) run(ctx context.Context) {
 				timer.Reset(beatEvery)
 			}
 		}
-		if m.ends() {
+		if m.finished() {
 			continue
 		}
 		changed, err := m.beat(ctx)
@@ -86,52 +86,52 @@ func (m *members) run(ctx context.Context) {
 			if ctx.Err() == nil {
 				m.n.Lanes.Beaten(err)
 			}
-			m.unheard()
+			m.abandonHandover()
 			continue
 		}
 		m.n.Lanes.Beaten(nil)
-		if m.reassigns(changed) || !m.handing.on && len(m.giving) > 0 && !time.Now().Before(m.given) {
+		if m.reassigns(changed) || !m.handover.on && len(m.handingOff) > 0 && !time.Now().Before(m.handOffUntil) {
 			m.assign()
 		}
-		switch h := &m.handing; {
+		switch h := &m.handover; {
 		case h.on:
-			timer.Reset(handLook)
-		case h.leaving:
+			timer.Reset(handOverCheck)
+		case h.stopping:
 			wait.Signal(h.over)
 		}
 	}
 }
 
-// leave takes the node out of the roster, so that the others take over at once.
+// leave removes the node from the roster, so that the others take over at once.
 func (m *members) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	return redisconn.Classify("leave the roster", m.n.Roster.Leave(ctx, m.n.ID))
 }
 
-// beat renews the node's record and says whether the crowd changed.
+// beat sends a heartbeat and reports whether the view of the cluster has changed.
 func (m *members) beat(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	self := m.self()
 	view, err := m.n.Roster.Beat(ctx, self)
 	if err == nil && view.Unannounced {
-		wait.Signal(m.n.Lost) // Redis has lost what it knew, or may have
+		wait.Signal(m.n.Lost) // Redis has lost data, or may have
 		of := m.n.announcer.now.Load()
 		err = m.n.Roster.Announce(ctx, of.set, of.names)
 	}
 	if err != nil {
 		return false, redisconn.Classify("beat", err)
 	}
-	m.strange.Note(view.Foreign, "nodes in the roster")
-	m.heed(view, self.Draining)
+	m.unknown.Note(view.Foreign, "nodes in the roster")
+	m.noteDrain(view, self.Draining)
 	if view.Epoch != m.epoch {
 		m.epoch = view.Epoch
 		wait.Signal(m.n.registrar.epoch)
 	}
 	old := m.n.View.Load()
-	nodes := m.kept(old, view.Nodes())
-	next, err := m.crowd(ctx, old, nodes)
+	nodes := m.keepMissing(old, view.Nodes())
+	next, err := m.readView(ctx, old, nodes)
 	if err != nil {
 		return false, err
 	}
@@ -142,21 +142,22 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 		m.n.View.set(next)
 	}
 	if !same {
-		wait.Signal(m.n.registrar.stirred)
-		m.namesakes(nodes)
+		wait.Signal(m.n.registrar.viewChanged)
+		m.warnSameName(nodes)
 	}
 	return !same, nil
 }
 
-// kept adds to the nodes in the roster those that it dropped while no beat was answered: they have most likely lived
-// through that as this node has. Else the first to be answered would go first for everything.
-func (m *members) kept(old *View, nodes []sharding.Node) []sharding.Node {
+// keepMissing adds nodes that the roster dropped while no heartbeat was answered: they have most
+// likely lived through that, as this node has. Otherwise the first node to be answered would go
+// first for everything.
+func (m *members) keepMissing(old *View, nodes []sharding.Node) []sharding.Node {
 	now := time.Now()
-	if !m.beaten.IsZero() && now.Sub(m.beaten) > RosterTTL/2 {
-		m.doubt = now.Add(2 * beatEvery)
+	if !m.lastBeat.IsZero() && now.Sub(m.lastBeat) > RosterTTL/2 {
+		m.uncertainUntil = now.Add(2 * beatEvery)
 	}
-	m.beaten = now
-	if old == nil || !now.Before(m.doubt) {
+	m.lastBeat = now
+	if old == nil || !now.Before(m.uncertainUntil) {
 		return nodes
 	}
 	for _, was := range old.Nodes {
@@ -168,9 +169,9 @@ func (m *members) kept(old *View, nodes []sharding.Node) []sharding.Node {
 	return nodes
 }
 
-// namesakes warns, once for each, of other nodes with this node's name: they are told apart by id,
-// but people read names.
-func (m *members) namesakes(nodes []sharding.Node) {
+// warnSameName warns, once for each, of other nodes with this node's name. Nodes are told apart by
+// id, but people read names.
+func (m *members) warnSameName(nodes []sharding.Node) {
 	for _, n := range nodes {
 		if n.Name == m.n.Name && n.ID != m.n.ID && !m.warned[n.ID] {
 			m.warned[n.ID] = true
@@ -188,8 +189,9 @@ func sameNode(a, b sharding.Node) bool {
 	return a.ID == b.ID && a.Weight == b.Weight && a.Set == b.Set && a.Draining == b.Draining && maps.Equal(a.Labels, b.Labels)
 }
 
-// crowd is these nodes with what they hold: what is new to this node is read. What cannot be read now is tried again at the next beat.
-func (m *members) crowd(ctx context.Context, old *View, nodes []sharding.Node) (c *View, err error) {
+// readView makes a view of these nodes. It reads what is new to this node; what cannot be read is
+// tried again at the next heartbeat.
+func (m *members) readView(ctx context.Context, old *View, nodes []sharding.Node) (c *View, err error) {
 	before := m.n.announcer.now.Load().known()
 	if old != nil {
 		before = old.known
@@ -197,11 +199,11 @@ func (m *members) crowd(ctx context.Context, old *View, nodes []sharding.Node) (
 	c = &View{Nodes: nodes}
 	var unread int
 	c.Sets, c.known, unread, err = holdings(ctx, m.n.Roster, m.n.Ledger.Partitions(), nodes, before, everything, m.read)
-	m.damaged.Note(unread, "lists of what nodes hold, in the roster; they may hold anything")
+	m.damaged.Note(unread, "lists in the roster of what nodes hold; they may hold anything")
 	return c, err
 }
 
-// read reads chunks, but for those of partitions whose masters are unreachable.
+// read reads chunks, except for partitions whose masters are unreachable.
 func (m *members) read(ctx context.Context, wanted map[int][]string) (map[string]map[string]string, error) {
 	all := make(map[string]map[string]string)
 	for _, part := range slices.Sorted(maps.Keys(wanted)) {
@@ -219,25 +221,25 @@ func (m *members) read(ctx context.Context, wanted map[int][]string) (map[string
 
 func (m *members) self() roster.Member {
 	n := m.n
-	told, placed := n.Lanes.Servers()
+	asserted, restored := n.Lanes.Servers()
 	state, owned := roster.StateActive, m.owned
 	switch {
-	case n.Standing.Leaving.Load() || n.Standing.Drain.Load() != nil:
+	case n.State.Stopping.Load() || n.State.Drain.Load() != nil:
 		state = roster.StateDraining
-	case n.registrar.idle.Load():
-		state, owned = roster.StateStandby, 0 // it would go first for them, and claims none
+	case n.registrar.allStandby.Load():
+		state, owned = roster.StateStandby, 0 // it would go first for them, but claims none
 	}
 	return roster.Member{
 		Node: sharding.Node{
-			ID: n.ID, Name: n.Name, Weight: n.Weight, Labels: n.Labels, Set: n.announcer.now.Load().set, Draining: n.Standing.Leaving.Load(),
+			ID: n.ID, Name: n.Name, Weight: n.Weight, Labels: n.Labels, Set: n.announcer.now.Load().set, Draining: n.State.Stopping.Load(),
 		},
 		Version: n.Version, Revision: n.Revision, Generation: n.Generation, State: state, Started: m.start,
 		OffsetMS: n.Clock.Ahead().Milliseconds(), Running: n.Slots.Used(), Jobs: n.Jobs.Len(), Owned: owned,
-		Told: told, Placed: placed, Trouble: n.trouble(),
+		Asserted: asserted, Restored: restored, Trouble: n.problem(),
 	}
 }
 
-// assign works out for which jobs this node goes first and tells the agenda.
+// assign determines for which jobs this node goes first, and tells the agenda.
 func (m *members) assign() {
 	c := m.n.View.Load()
 	owned, shards := c.owned(m.n.Jobs.All(), m.n.ID), make(map[*work.Job][]int)
@@ -250,16 +252,16 @@ func (m *members) assign() {
 		}
 	}
 	m.owned = len(owned)
-	m.give(owned)
+	m.handOff(owned)
 	m.n.Log.Info("roster changed", "nodes", len(c.Nodes), "jobs", m.n.Jobs.Len(), "owned", m.owned)
-	maps.Copy(owned, m.giving)
-	m.n.Inbox.Tell(agenda.Owned{Jobs: owned, Shards: shards})
+	maps.Copy(owned, m.handingOff)
+	m.n.Inbox.Send(agenda.Owned{Jobs: owned, Shards: shards})
 }
 
-// give notes what another node goes first for from now on. That one learns it with its next beat, and this one goes on
-// until then: for a moment two nodes ask for a tick, and the claim decides. A node that hands over, or ends, has done
-// with it.
-func (m *members) give(owned map[*work.Job]bool) {
+// handOff notes the jobs for which another node goes first from now on. That node learns it with
+// its next heartbeat; until then this node goes on claiming them. For a moment two nodes claim a
+// tick, and the ledger decides. A node that is drained or stops does not do so.
+func (m *members) handOff(owned map[*work.Job]bool) {
 	now, giving := time.Now(), make(map[*work.Job]bool)
 	for j := range m.first {
 		if !owned[j] && j.Shards <= 1 {
@@ -267,17 +269,17 @@ func (m *members) give(owned map[*work.Job]bool) {
 		}
 	}
 	if len(giving) > 0 {
-		m.given = now.Add(handOver)
+		m.handOffUntil = now.Add(handOver)
 	}
-	if now.Before(m.given) {
-		for j := range m.giving {
+	if now.Before(m.handOffUntil) {
+		for j := range m.handingOff {
 			if !owned[j] {
 				giving[j] = true
 			}
 		}
 	}
-	m.first, m.giving = maps.Clone(owned), giving
-	if m.n.Standing.Drain.Load() != nil || m.n.Standing.Leaving.Load() {
-		m.giving = nil
+	m.first, m.handingOff = maps.Clone(owned), giving
+	if m.n.State.Drain.Load() != nil || m.n.State.Stopping.Load() {
+		m.handingOff = nil
 	}
 }

@@ -18,106 +18,106 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// ErrMoved is returned by Run when the namespace has moved to the Redis of Config.Next and is open there. Make another
-// node with New on that client and run it.
+// ErrMoved is returned by Run when the namespace has moved to the Redis of Config.Next and is open
+// there. Make a new node with New on that client and run it.
 var ErrMoved = errors.New("the namespace has moved to another Redis, where it is open; start a node there")
 
-// movesEvery is how often a node looks how a move stands.
+// movesEvery is how often a node checks the state of a move.
 const movesEvery = time.Second
 
-// movesRarely is how often it does when it would go nowhere and nothing is known to be closed: one to whom nothing is due
-// must know of a move before the place is emptied, or it would make the namespace anew there.
-const movesRarely = 10 * time.Second
+// idleMovesEvery is how often it checks when it has no Next and no move is known. Idle nodes check
+// too; otherwise they would recreate a namespace that was emptied after a move.
+const idleMovesEvery = 10 * time.Second
 
-// Moves is what a node knows of a move of its namespace to another Redis, or from one to here.
+// Moves follows a move of the node's namespace to or from another Redis.
 //
-//	open ── a script is answered closed, or the control record says so ──► closed ── open at Next, by the same move ──► moved
-//	  ▲                                                                      │
-//	  └── no note says so any more, and what was answered closed is taken ───┘
+//	open ── a script answers closed, or the control record says so ──► closed ── open at Next, by this move ──► moved
+//	  ▲                                                                  │
+//	  └── the control record does not say so, and a call is accepted ────┘
 //
-// Closed, the node claims nothing, is not ready, looks every second, and makes nothing anew that the Redis has lost. Moved,
-// Run ends. What decides is the gate of each partition, which every script looks at; the control record says why, and when
-// to ask again.
+// While the namespace is closed the node claims nothing, is not ready, checks every second, and
+// creates nothing that Redis has lost. When it has moved, Run ends. The gate of each partition
+// decides, which every script checks; the control record says why, and when to try again.
 type Moves struct {
 	MovesConfig
-	news  chan struct{} // holds one signal: a script was answered closed
-	ajar  chan struct{} // holds one signal: what a move has closed may be open again
-	moved atomic.Bool
+	noticed   chan struct{} // holds one signal: a script answered closed
+	maybeOpen chan struct{} // holds one signal: what a move has closed may be open again
+	moved     atomic.Bool
 
-	mu     sync.Mutex
-	closed error          // why nothing is claimed; nil while the namespace is open as far as is known
-	noted  bool           // the control record said so at the last look
-	lost   bool           // there is no control record any more
-	from   ledger.Control // the last that said that the namespace moves from here; no later one makes it untrue
-	said   string         // which step of a move was logged to have closed the namespace; "" when it was logged that none does any more
-	deaf   error          // why it is not known how things stand at Next
+	mu      sync.Mutex
+	closed  error          // why nothing is claimed; nil while the namespace is open as far as is known
+	noted   bool           // the control record said so at the last check
+	lost    bool           // there is no control record any more
+	from    ledger.Control // the last record of a move from here; no later record invalidates it
+	logged  string         // the step that was logged as having closed the namespace; "" when it is open again
+	nextErr error          // why Next could not be read
 }
 
-// MovesConfig is what is needed to follow a move.
+// MovesConfig holds what is needed to follow a move.
 type MovesConfig struct {
-	Client, Next    redis.UniversalClient // where the namespace is, and where it is going to be, nil for nowhere
-	Namespace, Name string                // and the node's name
+	Client, Next    redis.UniversalClient // where the namespace is, and where it is going to be; nil: nowhere
+	Namespace, Name string                // Name is the node's
 	Jobs            *work.Jobs
 	Log             *slog.Logger
 }
 
 // NewMoves knows of no move yet.
 func NewMoves(c MovesConfig) *Moves {
-	return &Moves{MovesConfig: c, news: make(chan struct{}, 1), ajar: make(chan struct{}, 1)}
+	return &Moves{MovesConfig: c, noticed: make(chan struct{}, 1), maybeOpen: make(chan struct{}, 1)}
 }
 
-// Shut is told that a script was answered closed. It does not block.
-func (r *Moves) Shut() {
+// NoteClosed notes that a script answered closed. It does not block.
+func (r *Moves) NoteClosed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed == nil {
-		r.closed = ledger.ErrClosed // more after the next look
-		wait.Signal(r.news)
+		r.closed = ledger.ErrClosed // the next check finds out more
+		wait.Signal(r.noticed)
 	}
 }
 
-// Trouble is why the node is not ready, nil when no move has closed the namespace.
-func (r *Moves) Trouble() error {
+// Err is why the node is not ready; nil when no move has closed the namespace.
+func (r *Moves) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed != nil && r.deaf != nil {
-		return fmt.Errorf("%w; next: %w", r.closed, r.deaf)
+	if r.closed != nil && r.nextErr != nil {
+		return fmt.Errorf("%w; next: %w", r.closed, r.nextErr)
 	}
 	return r.closed
 }
 
-// Moved says whether the namespace has moved to Next, and is open there.
+// Moved reports whether the namespace has moved to Next and is open there.
 func (r *Moves) Moved() bool { return r.moved.Load() }
 
-// isClosed says whether the namespace is closed as far as is known.
+// isClosed reports whether the namespace is closed as far as is known.
 func (r *Moves) isClosed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.closed != nil
 }
 
-// Gone is what Run returns when the namespace has moved.
+// Gone is the error of Run when the namespace has moved.
 func (r *Moves) Gone() error {
 	return fmt.Errorf("scheduler: node %s: %w", r.Name, ErrMoved)
 }
 
-// Run looks until ctx ends: every second while there is something to see, else rarely. When the namespace has moved it
-// calls depart and returns.
+// Run checks until ctx ends: every second while there may be a change, else rarely. When the
+// namespace has moved it calls depart and returns.
 func (r *Moves) Run(ctx context.Context, l *ledger.Ledger, depart func()) {
-	rarely := time.NewTicker(movesRarely)
+	rarely := time.NewTicker(idleMovesEvery)
 	defer rarely.Stop()
 	for ctx.Err() == nil {
 		if r.Next == nil && !r.isClosed() {
 			select {
 			case <-ctx.Done():
 				return
-			case <-r.news:
+			case <-r.noticed:
 			case <-rarely.C:
 			}
 		}
-		if r.look(ctx, l) {
+		if r.check(ctx, l) {
 			r.moved.Store(true)
-			r.Log.Info("the namespace has moved, and is open there: this node ends here", "to", redisconn.Addr(r.Next))
+			r.Log.Info("the namespace has moved, and is open there: this node stops here", "to", redisconn.Addr(r.Next))
 			depart()
 			return
 		}
@@ -125,9 +125,9 @@ func (r *Moves) Run(ctx context.Context, l *ledger.Ledger, depart func()) {
 	}
 }
 
-// look sees how things stand, says so once, and says whether the namespace has moved to Next. It need not be able to see
-// this side for that, which may be switched off by then.
-func (r *Moves) look(ctx context.Context, l *ledger.Ledger) bool {
+// check checks the state of the move, logs a change, and reports whether the namespace has moved to
+// Next. It does not need this Redis for that, which may be switched off by then.
+func (r *Moves) check(ctx context.Context, l *ledger.Ledger) bool {
 	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
 	own, err := l.Control(call)
 	cancel()
@@ -135,9 +135,9 @@ func (r *Moves) look(ctx context.Context, l *ledger.Ledger) bool {
 	switch {
 	case errors.Is(err, ledger.ErrNoNamespace):
 		r.vanished()
-	case err != nil: // other roles say so
+	case err != nil: // other roles log it
 	case unread == nil && !Closes(m):
-		r.unnoted(m)
+		r.notClosed(m)
 	default:
 		r.close(m, unread)
 	}
@@ -150,11 +150,11 @@ func (r *Moves) look(ctx context.Context, l *ledger.Ledger) bool {
 	call, cancel = context.WithTimeout(ctx, lane.CallTimeout)
 	defer cancel()
 	there, err := ControlAt(call, r.Next, r.Namespace)
-	r.hear(err)
+	r.noteNext(err)
 	return err == nil && ledger.HasMoved(from, there)
 }
 
-// close takes up a note that closes the namespace, or may when it cannot be read.
+// close handles a control record that closes the namespace, or that cannot be read.
 func (r *Moves) close(m ledger.Move, unread error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,11 +162,11 @@ func (r *Moves) close(m ledger.Move, unread error) {
 	if r.closed = unread; unread == nil {
 		r.closed = closedBy(m)
 	}
-	r.say(m)
+	r.logStep(m)
 }
 
-// refused takes up that a script was answered closed, and by which move. The control record says the same, unless a
-// failover has lost its note.
+// refused handles a script's answer that a move has closed the namespace. The control record says
+// the same, unless a failover has lost it.
 func (r *Moves) refused(err error) {
 	e := (*ledger.ClosedError)(nil)
 	if !errors.As(err, &e) {
@@ -178,7 +178,7 @@ func (r *Moves) refused(err error) {
 		return
 	}
 	if r.closed == nil {
-		wait.Signal(r.news)
+		wait.Signal(r.noticed)
 	}
 	r.closed = e
 	m := ledger.Move{ID: e.Move, State: e.State, Peer: e.Where}
@@ -188,11 +188,12 @@ func (r *Moves) refused(err error) {
 	case ledger.MoveFilling, ledger.MoveBurnt:
 		m.Role = ledger.MoveTo
 	}
-	r.say(m)
+	r.logStep(m)
 }
 
-// say logs once what has closed the namespace and what comes next, and keeps it for when this side cannot be read.
-func (r *Moves) say(m ledger.Move) {
+// logStep logs once what has closed the namespace and what comes next, and remembers it for when
+// this Redis cannot be read.
+func (r *Moves) logStep(m ledger.Move) {
 	if m.Role == ledger.MoveFrom {
 		r.from = ledger.Control{Move: m.String()}
 	}
@@ -200,10 +201,10 @@ func (r *Moves) say(m ledger.Move) {
 	if m.State == ledger.MoveBurnt {
 		step += m.State
 	}
-	if r.said == step {
+	if r.logged == step {
 		return
 	}
-	r.said = step
+	r.logged = step
 	next := "start a node there when the move has opened it, or set Next (redis.next) to that Redis; if the move is undone, this node goes on by itself"
 	switch {
 	case m.State == ledger.MoveBurnt:
@@ -211,31 +212,32 @@ func (r *Moves) say(m ledger.Move) {
 	case m.Role == ledger.MoveTo:
 		next = "this node goes on by itself when the move opens the namespace"
 	case r.Next != nil:
-		next = "this node looks every second whether it is open at " + redisconn.Addr(r.Next) + ", and whether the move was undone"
+		next = "this node checks every second whether it is open at " + redisconn.Addr(r.Next) + ", and whether the move was undone"
 	}
-	r.Log.Warn("a move has closed the namespace: nothing is claimed, what runs goes on", "error", r.closed, "next", next)
+	r.Log.Warn("a move has closed the namespace: nothing is claimed, runs go on", "error", r.closed, "next", next)
 }
 
-// vanished takes up that there is no control record here. Where a move has closed the namespace it is not made anew, for the
-// jobs are elsewhere; that is so until there is a note again, for whoever makes another namespace here has nothing of them.
+// vanished handles the loss of the control record. A namespace that a move has closed is not
+// created again, because its jobs are elsewhere. That holds until there is a record again: a
+// namespace that somebody else creates here has nothing of theirs.
 func (r *Moves) vanished() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed == nil || r.lost {
-		return // where no move has closed it, the registrar writes it again
+		return // no move has closed it: the registrar writes the record again
 	}
 	by := "a move"
 	if e := (*ledger.ClosedError)(nil); errors.As(r.closed, &e) {
 		by = fmt.Sprintf("move %s (the other side is %s)", e.Move, e.Where)
 	}
 	r.noted, r.lost = true, true
-	r.closed = fmt.Errorf("%w: this Redis has lost the namespace in the middle of %s, or after it; restart this node with the Redis where it is", ledger.ErrClosed, by)
-	r.Log.Warn("the namespace is not made anew here", "error", r.closed)
+	r.closed = fmt.Errorf("%w: this Redis has lost the namespace during %s, or after it; restart this node with the Redis that has it", ledger.ErrClosed, by)
+	r.Log.Warn("the namespace is not created again here", "error", r.closed)
 }
 
-// unnoted takes up that no note closes the namespace, m being the one there is. When something was answered closed, it is
-// seen whether it still is.
-func (r *Moves) unnoted(m ledger.Move) {
+// notClosed handles a control record m that does not close the namespace. After a script answered
+// closed, one is called again to see whether it still does.
+func (r *Moves) notClosed(m ledger.Move) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed == nil || r.lost && m.ID == "" {
@@ -243,14 +245,15 @@ func (r *Moves) unnoted(m ledger.Move) {
 	}
 	r.lost = false // a move has brought it here
 	if r.noted = false; r.Jobs.Len() > 0 {
-		wait.Signal(r.ajar)
+		wait.Signal(r.maybeOpen)
 	} else {
 		r.reopen()
 	}
 }
 
-// taken is told that what was answered closed was taken. The namespace is open, unless a note says otherwise.
-func (r *Moves) taken() {
+// accepted notes that a call was accepted. The namespace is open, unless the control record says
+// otherwise.
+func (r *Moves) accepted() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed != nil && !r.noted {
@@ -259,21 +262,21 @@ func (r *Moves) taken() {
 }
 
 func (r *Moves) reopen() {
-	if r.said != "" {
+	if r.logged != "" {
 		r.Log.Info("no move closes the namespace any more; this node goes on")
 	}
-	r.closed, r.said, r.deaf = nil, "", nil
+	r.closed, r.logged, r.nextErr = nil, "", nil
 }
 
-// hear notes whether Next could be asked, and says when that changes.
-func (r *Moves) hear(err error) {
+// noteNext notes whether Next could be read, and logs a change.
+func (r *Moves) noteNext(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch was := r.deaf; {
+	switch was := r.nextErr; {
 	case err != nil && was == nil:
-		r.Log.Warn("it cannot be seen whether the namespace is open where it moves to", "to", redisconn.Addr(r.Next), "error", err)
+		r.Log.Warn("the Redis to which the namespace moves cannot be read", "to", redisconn.Addr(r.Next), "error", err)
 	case err == nil && was != nil:
-		r.Log.Info("it can be seen again whether the namespace is open where it moves to", "to", redisconn.Addr(r.Next))
+		r.Log.Info("the Redis to which the namespace moves can be read again", "to", redisconn.Addr(r.Next))
 	}
-	r.deaf = err
+	r.nextErr = err
 }

@@ -8,21 +8,22 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// company is some nodes, and the jobs that they and no others may run. Each of them holds all of these jobs,
-// so they agree on the list, and on who goes first, whatever else each of them holds.
+// placementGroup is a set of nodes and the jobs that these nodes and no others may run. Each of the
+// nodes holds all of the jobs, so they agree on the list and on who goes first, whatever else each
+// holds.
 type placementGroup struct {
 	nodes []sharding.Node
 	keys  []string    // for sharding.Assign
-	jobs  []*work.Job // of the keys
-	raced []*work.Job // nobody goes first for them, so they count for nobody's share
+	jobs  []*work.Job // the jobs of the keys
+	raced []*work.Job // all nodes go first for them, so they count for no node's share
 }
 
-// companies sorts jobs by who may run them. Jobs that nobody may run are left out, and sharded ones: their
-// shards are assigned among themselves.
+// placementGroups groups jobs by the nodes that may run them. Jobs that no node may run are left
+// out, and sharded jobs: their shards are assigned separately.
 func (c *View) placementGroups(all []*work.Job) []*placementGroup {
 	var list []*placementGroup
 	byWho := make(map[string]*placementGroup)
-	who := make([]byte, len(c.Nodes)) // rewritten for each job: to copy the nodes would cost more than to assign them
+	who := make([]byte, len(c.Nodes)) // reused for each job: copying the nodes would cost more than assigning them
 	for _, j := range all {
 		if j.Shards > 1 || !c.mark(who, j) {
 			continue
@@ -42,7 +43,7 @@ func (c *View) placementGroups(all []*work.Job) []*placementGroup {
 	return list
 }
 
-// mark writes into who, for each node in turn, 1 if it may run a job, else 0, and says whether any may.
+// mark writes into who, for each node, 1 if it may run a job, else 0. It reports whether any may.
 func (c *View) mark(who []byte, j *work.Job) bool {
 	some := false
 	for i := range c.Nodes {
@@ -54,7 +55,8 @@ func (c *View) mark(who []byte, j *work.Job) bool {
 	return some
 }
 
-// mayRun says whether a node may run a job: it holds this very definition, is not draining and has its labels.
+// mayRun reports whether a node may run a job: it holds this definition, does not drain, and has
+// the job's labels.
 func (c *View) mayRun(n *sharding.Node, j *work.Job) bool {
 	return !n.Draining && sharding.Matches(j.Labels, n.Labels) && c.Sets[n.Set].Holds(j.Name, j.Digest)
 }
@@ -79,7 +81,8 @@ func (c *View) owned(all []*work.Job, id string) map[*work.Job]bool {
 	return owned
 }
 
-// shardsFirst are the shards of a job for which this node goes first: where nodes race, each does for all.
+// shardsFirst are the shards of a job for which this node goes first. In a race that is all of
+// them.
 func (n *Cluster) shardsFirst(j *work.Job, holders []sharding.Node) []int {
 	if j.Placement != jobs.PlacementRace {
 		return n.shardsOf(j, holders)
@@ -98,8 +101,8 @@ func indexOf(nodes []sharding.Node, id string) int {
 	return slices.IndexFunc(nodes, func(n sharding.Node) bool { return n.ID == id })
 }
 
-// Firsts are the nodes that go first for jobs: by hashing alone for those that are raced for or sharded, of which
-// there is not one such node.
+// Firsts maps jobs to the nodes that go first for them. For raced and sharded jobs, of which
+// several nodes do, it is the one that hashing prefers.
 func (c *View) Firsts(all []*work.Job) map[*work.Job]sharding.Node {
 	firsts := make(map[*work.Job]sharding.Node, len(all))
 	for _, y := range c.placementGroups(all) {
@@ -117,8 +120,8 @@ func (c *View) Firsts(all []*work.Job) map[*work.Job]sharding.Node {
 	return firsts
 }
 
-// shardsOf are the shards of a job for which this node goes first. They are spread evenly over those who hold the
-// job, each job's for itself, because they run at the same time.
+// shardsOf are the shards of a job for which this node goes first. Each job's shards are spread
+// evenly over its nodes, because they run at the same time.
 func (n *Cluster) shardsOf(j *work.Job, holders []sharding.Node) (mine []int) {
 	keys := make([]string, j.Shards)
 	for shard := range keys {

@@ -14,22 +14,22 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// fact is what registering one job brought to light: its cursor, or why it stays outside.
+// result is the result of one registration: the job's cursor, or why the job is not claimed.
 type result struct {
-	job     *work.Job
-	cursor  int64
-	outside string
-	detail  string
-	rival   string // digest of the stored definition that supersedes the job's
+	job    *work.Job
+	cursor int64
+	reason string
+	detail string
+	rival  string // digest of the stored definition that supersedes the job's
 }
 
-// begun is told that the first registration was answered, or that there is nothing to register.
-func (r *registrar) begun() {
-	if !r.fresh {
+// firstDone notes that the first registration was answered, or that there is nothing to register.
+func (r *registrar) firstDone() {
+	if !r.firstPending {
 		return
 	}
-	r.fresh = false
-	r.n.Standing.Registered.Store(true)
+	r.firstPending = false
+	r.n.State.Registered.Store(true)
 	r.n.Log.Info("node started", "id", r.n.ID, "namespace", r.n.Namespace, "jobs", r.n.Jobs.Len(), "revision", r.n.Revision, "generation", r.n.Generation)
 	if r.n.Revision == "" {
 		r.n.Log.Warn("no revision is set, and the build has no commit time: of two definitions of a job, the one that is registered last counts, " +
@@ -37,56 +37,58 @@ func (r *registrar) begun() {
 	}
 }
 
-// register stores the definitions of jobs, but for those that are current already, in batches by partition and there by index, however they
-// are listed. Their texts are sent when the ledger lacks one of them. A partition whose master is unreachable keeps its own jobs outside: beside lane.ErrBreaker stand the facts of all others. A new job starts from now. Where another definition is stored, the newer revision
-// decides, and between equal ones the one that registers later; an older one counts again when no
-// other living node holds the stored one. What is wrong with one job keeps no other outside.
+// register stores the definitions of jobs, in batches by partition; those that are current already are left out. It sends their texts when the
+// ledger lacks one of them. A new job starts from now. Where another definition is stored, the
+// newer revision decides, and of equal ones the one that registers later. An older one counts again
+// when no other living node holds the stored one. A problem with one job does not affect others.
+// With lane.ErrBreaker, for partitions whose masters are unreachable, the results of all others are
+// returned.
 func (r *registrar) register(ctx context.Context, list []*work.Job) ([]result, error) {
-	wishes := make([]*Registration, len(list))
+	regs := make([]*Registration, len(list))
 	for i, j := range list {
-		wishes[i] = &Registration{Job: j, Def: ledger.Definition{Job: j.Name, Digest: j.Digest, Revision: r.n.Revision, Generation: r.n.Generation}}
+		regs[i] = &Registration{Job: j, Def: ledger.Definition{Job: j.Name, Digest: j.Digest, Revision: r.n.Revision, Generation: r.n.Generation}}
 	}
-	r.whole = false
-	facts, wishes, err := r.unchanged(ctx, wishes)
-	if err != nil || len(wishes) == 0 {
-		return facts, err
+	r.sendTexts = false
+	results, regs, err := r.unchanged(ctx, regs)
+	if err != nil || len(regs) == 0 {
+		return results, err
 	}
-	var some error // of partitions whose masters are unreachable
+	var some error // for partitions whose masters are unreachable
 	for range Rounds {
-		slices.SortFunc(wishes, func(a, b *Registration) int { return cmp.Or(a.Job.Part-b.Job.Part, a.Job.Index-b.Job.Index) })
+		slices.SortFunc(regs, func(a, b *Registration) int { return cmp.Or(a.Job.Part-b.Job.Part, a.Job.Index-b.Job.Index) })
 		var again []*Registration
-		for batch := range work.Batches(wishes, func(w *Registration) int { return w.Job.Part }) {
+		for batch := range work.Batches(regs, ledger.BatchMax, func(w *Registration) int { return w.Job.Part }) {
 			known, more, err := r.partition(ctx, batch)
-			facts, again = append(facts, known...), append(again, more...)
+			results, again = append(results, known...), append(again, more...)
 			if err != nil && !errors.Is(err, lane.ErrBreaker) {
-				return facts, err
+				return results, err
 			}
 			some = cmp.Or(some, err)
 		}
-		if wishes = again; len(wishes) == 0 {
-			return facts, some
+		if regs = again; len(regs) == 0 {
+			return results, some
 		}
 	}
-	for _, w := range wishes {
-		facts = append(facts, result{job: w.Job, outside: work.Moving})
+	for _, w := range regs {
+		results = append(results, result{job: w.Job, reason: work.KeptChanging})
 	}
-	return facts, some
+	return results, some
 }
 
-// partition makes wishes of one partition, and returns what is known of them, and those that are to be made again. lane.ErrBreaker is of this
-// one, or of one whose job is followed.
-func (r *registrar) partition(ctx context.Context, wishes []*Registration) (facts []result, again []*Registration, err error) {
-	part := wishes[0].Job.Part
+// partition registers jobs of one partition. It returns the results, and the jobs that must be
+// tried again. lane.ErrBreaker concerns this partition, or that of a job that is followed.
+func (r *registrar) partition(ctx context.Context, regs []*Registration) (results []result, again []*Registration, err error) {
+	part := regs[0].Job.Part
 	var answers []ledger.Defined
 	err = r.n.Lanes.At("register", part, func() (err error) {
-		answers, err = r.define(ctx, wishes)
+		answers, err = r.define(ctx, regs)
 		return err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	r.around = nil
-	for i, w := range wishes {
+	r.freshView = nil
+	for i, w := range regs {
 		f, done := r.judge(ctx, w, answers[i])
 		if !done {
 			w.Last = answers[i].Last
@@ -96,54 +98,57 @@ func (r *registrar) partition(ctx context.Context, wishes []*Registration) (fact
 		f, failed := r.follow(ctx, w, f)
 		switch {
 		case failed == nil:
-			facts = append(facts, f)
+			results = append(results, f)
 		case errors.Is(failed, lane.ErrBreaker):
 			err = failed
 		default:
-			return facts, again, failed
+			return results, again, failed
 		}
 	}
-	return facts, again, err
+	return results, again, err
 }
 
-// follow asks to be told of the job that a registered one follows, and no more of the one that it followed
-// before. Its definition is stored by then: an event for a job that nobody knows is dropped.
+// follow adds a registered job to the followers of the job that it follows, and removes it from
+// those of the one that it followed before. Its definition is stored by then: events for an unknown
+// job are dropped.
 func (r *registrar) follow(ctx context.Context, w *Registration, f result) (result, error) {
-	if f.outside != "" || f.job.After == "" && w.after == "" {
+	if f.reason != "" || f.job.After == "" && w.after == "" {
 		return f, nil
 	}
 	if w.after != "" && w.after != f.job.After {
-		if err := r.tell(ctx, w.after, f.job.Name, r.n.Ledger.Unfollow); err != nil {
+		if err := r.call(ctx, w.after, f.job.Name, r.n.Ledger.Unfollow); err != nil {
 			return f, err
 		}
 	}
 	if f.job.After == "" {
 		return f, nil
 	}
-	err := r.tell(ctx, f.job.After, f.job.Name, r.n.Ledger.Follow)
+	err := r.call(ctx, f.job.After, f.job.Name, r.n.Ledger.Follow)
 	if errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrClosed) {
-		f.outside, f.detail, err = work.Crowded, err.Error(), nil
+		f.reason, f.detail, err = work.TooManyFollowers, err.Error(), nil
 	}
 	return f, err
 }
 
-// tell tells a job's partition who follows it, or does not any more; lane.ErrBreaker when its master is unreachable.
-func (r *registrar) tell(ctx context.Context, upstream, job string, what func(ctx context.Context, upstream, job string) error) error {
+// call calls the partition of a job that is followed; lane.ErrBreaker when its master is
+// unreachable.
+func (r *registrar) call(ctx context.Context, upstream, job string, what func(ctx context.Context, upstream, job string) error) error {
 	part := r.n.Ledger.Partition(upstream)
 	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
 	defer cancel()
 	return r.n.Lanes.At("register", part, func() error { return what(call, upstream, job) })
 }
 
-// define asks once, and again after a look at the clock when Redis' clock is not what we believe.
-func (r *registrar) define(ctx context.Context, wishes []*Registration) ([]ledger.Defined, error) {
+// define sends the definitions, and again after a sample of the clock when the ledger refuses this
+// node's time.
+func (r *registrar) define(ctx context.Context, regs []*Registration) ([]ledger.Defined, error) {
 	for try := 0; ; try++ {
 		now := r.n.Clock.Now().Truncate(time.Millisecond)
-		defs := make([]ledger.Definition, len(wishes))
-		for i, w := range wishes {
+		defs := make([]ledger.Definition, len(regs))
+		for i, w := range regs {
 			defs[i] = w.At(now)
-			if r.whole || w.whole {
-				raw, err := textOf(w.Job)
+			if r.sendTexts || w.sendText {
+				raw, err := definitionText(w.Job)
 				if err != nil {
 					return nil, err
 				}
@@ -160,7 +165,8 @@ func (r *registrar) define(ctx context.Context, wishes []*Registration) ([]ledge
 	}
 }
 
-// judge acts on one answer: a fact, or a wish that is to be made again as a replacement.
+// judge handles one answer. It returns the result, or false when the registration is to be tried
+// again as a replacement.
 func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defined) (result, bool) {
 	j := w.Job
 	switch got.Word {
@@ -171,36 +177,37 @@ func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defin
 		return result{job: j, cursor: got.Cursor}, true
 	case "differs":
 	case "missing":
-		w.whole, r.whole = true, true // then the others are missing as well, most likely
+		w.sendText, r.sendTexts = true, true // most likely the others are missing too
 		return result{}, false
 	case "standby":
-		return result{job: j, outside: work.Standby}, true
+		return result{job: j, reason: work.Standby}, true
 	default:
-		return result{job: j, outside: work.Foreign}, true
+		return result{job: j, reason: work.UnknownFormat}, true
 	}
 	old, err := jobs.ParseDefinition(got.Text)
 	if err == nil && old.Generation != r.n.Generation {
-		return result{job: j, outside: work.Standby, detail: fmt.Sprintf("generation %q runs it, own %q", old.Generation, r.n.Generation)}, true
+		return result{job: j, reason: work.Standby, detail: fmt.Sprintf("generation %q runs it, own %q", old.Generation, r.n.Generation)}, true
 	}
-	if err == nil && !r.decides(ctx, j, r.fresh || r.outside[j] == work.Unregistered, got) {
-		return result{job: j, outside: work.Superseded, rival: got.Digest, detail: fmt.Sprintf("stored revision %q, own %q", got.Revision, r.n.Revision)}, true
+	if err == nil && !r.decides(ctx, j, r.firstPending || r.unclaimable[j] == work.Unregistered, got) {
+		return result{job: j, reason: work.Superseded, rival: got.Digest, detail: fmt.Sprintf("stored revision %q, own %q", got.Revision, r.n.Revision)}, true
 	}
-	w.whole = !got.Stored
+	w.sendText = !got.Stored
 	if err == nil {
 		err = w.Replaces(old, got.Digest, got.Cursor)
 	}
 	if err != nil {
-		return result{job: j, outside: work.Foreign, detail: fmt.Sprintf("the stored definition: %v", err)}, true
+		return result{job: j, reason: work.UnknownFormat, detail: fmt.Sprintf("the stored definition: %v", err)}, true
 	}
 	return result{}, false
 }
 
-// decides says whether this node's definition takes the place of a stored one of its own generation: the newer revision
-// does; of equal ones that which is registered later, but not one that was stored before; and any if nobody who lives
-// and claims holds the stored one, older builds apart: the build that stored it may be gone. Never over another generation's:
-// that is for a promotion.
+// decides reports whether this node's definition replaces a stored one of its own generation. The
+// newer revision does. Of equal revisions the one that registers later does, but not one that was
+// stored before. Any does if no living node that may claim holds the stored one; older builds do
+// not count, because the build that stored it may be gone. A definition of another generation is
+// only replaced by a promotion.
 func (r *registrar) decides(ctx context.Context, j *work.Job, fresh bool, stored ledger.Defined) bool {
-	if r.n.Standing.Drain.Load() == nil { // else it would stop those who claim, and claims nothing itself
+	if r.n.State.Drain.Load() == nil { // a drained node claims nothing, and must not stop others
 		if own := r.n.Revision; own > stored.Revision || fresh && own == stored.Revision && !stored.Stored {
 			return true
 		}
@@ -212,37 +219,39 @@ func (r *registrar) decides(ctx context.Context, j *work.Job, fresh bool, stored
 	return true
 }
 
-// held says whether another living node holds a definition that was just found stored. The last beat may be older than
-// that: before it is believed that nobody does, the roster is read again, once for each answer of the ledger.
+// held reports whether another living node holds a definition that was just found stored. The last
+// heartbeat may be older than that definition, so the roster is read again before the answer no,
+// once for each answer of the ledger.
 func (r *registrar) held(ctx context.Context, name, digest string) bool {
 	if r.n.View.Load().Announced(name, digest, r.n.ID, r.rank()) {
 		return true
 	}
-	if r.around == nil {
+	if r.freshView == nil {
 		call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
 		defer cancel()
 		c, _, _, err := ReadRoster(call, r.n.Ledger, r.n.Roster, r.n.View.Load(), PartsNeeded(r.n.Ledger.Partition(name)))
 		if err != nil {
-			return true // as far as this node knows; it asks again
+			return true // as far as is known; it asks again
 		}
-		r.around = c
+		r.freshView = c
 	}
-	return r.around.Announced(name, digest, r.n.ID, r.rank())
+	return r.freshView.Announced(name, digest, r.n.ID, r.rank())
 }
 
-// rank is the revision that decides over those before it: none, while an operator has drained this node.
+// rank is the lowest revision whose nodes count as holders: this node's own; every revision while
+// this node is drained.
 func (r *registrar) rank() string {
-	if r.n.Standing.Drain.Load() != nil {
+	if r.n.State.Drain.Load() != nil {
 		return ""
 	}
 	return r.n.Revision
 }
 
-// freed says whether a job is superseded by a definition that no living node holds any more.
-func (r *registrar) freed() bool {
+// rivalGone reports whether a job is superseded by a definition that no living node holds any more.
+func (r *registrar) rivalGone() bool {
 	c := r.n.View.Load()
 	for j, digest := range r.rivals {
-		if r.outside[j] == work.Superseded && !c.Announced(j.Name, digest, r.n.ID, r.rank()) {
+		if r.unclaimable[j] == work.Superseded && !c.Announced(j.Name, digest, r.n.ID, r.rank()) {
 			return true
 		}
 	}

@@ -17,26 +17,25 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// registrar stores the node's definitions and gives jobs that are outside another try: at once
-// when the ledger has lost them, else every RosterTTL; so after a rollback the older definition
-// counts again as soon as no living node holds the newer one. Jobs that another generation runs are
-// tried when a promotion begins, goes on or ends, see standby.go.
+// registrar stores the node's definitions, and tries unclaimable jobs again: at once when the
+// ledger has lost them, otherwise every RosterTTL. So after a rollback the older definition counts
+// again when no living node holds the newer one. Jobs of another generation are tried when a
+// promotion begins, goes on or ends, see standby.go.
 type registrar struct {
-	n       *Cluster
-	outside map[*work.Job]string // why; every job at first
-	has     map[*work.Job]bool   // what the node has, as far as this role has heard
-	changed chan struct{}        // holds one signal: the node has other jobs
-	rivals  map[*work.Job]string // digests of what is stored of jobs that are superseded
-	fresh   bool                 // the first registration is still to come
-	lost    chan struct{}        // holds one signal: Redis may have lost what it knew, register everything
-	told    chan struct{}        // holds one signal: rejected is not empty
-	epoch   chan struct{}        // holds one signal: the epoch of promotions is another one
-	stirred chan struct{}        // holds one signal: the crowd is another one
-	whole   bool                 // of the registration that is made: texts are sent at once, the ledger lacks some
-	around  *View                // the cluster as it was read after the answer that is being judged; nil: not yet
-	idle    atomic.Bool          // all jobs are on standby
-	waiting waiting
-	kept    map[*work.Job]bool // on standby, and their definitions are stored
+	n              *Cluster
+	unclaimable    map[*work.Job]string // why; every job at first
+	has            map[*work.Job]bool   // the node's jobs, as this role knows them
+	changed        chan struct{}        // holds one signal: the node's jobs have changed
+	rivals         map[*work.Job]string // for superseded jobs, the digests of the stored definitions
+	firstPending   bool                 // the first registration is still to come
+	rejectedSignal chan struct{}        // holds one signal: rejected is not empty
+	epoch          chan struct{}        // holds one signal: the epoch of promotions has changed
+	viewChanged    chan struct{}        // holds one signal: the view of the cluster has changed
+	sendTexts      bool                 // the current registration sends texts, because the ledger lacks some
+	freshView      *View                // the cluster, read after the answer that is being judged; nil: not yet
+	allStandby     atomic.Bool          // all jobs are on standby
+	waiting        waiting
+	stored         map[*work.Job]bool // jobs on standby whose definitions are stored
 
 	refollowed time.Time
 
@@ -46,61 +45,61 @@ type registrar struct {
 
 func newRegistrar(n *Cluster) *registrar {
 	r := &registrar{
-		n: n, outside: make(map[*work.Job]string, n.Jobs.Len()), fresh: true, kept: make(map[*work.Job]bool),
-		lost: n.Lost, told: make(chan struct{}, 1), epoch: make(chan struct{}, 1),
-		stirred: make(chan struct{}, 1), rivals: make(map[*work.Job]string), changed: make(chan struct{}, 1),
+		n: n, unclaimable: make(map[*work.Job]string, n.Jobs.Len()), firstPending: true, stored: make(map[*work.Job]bool),
+		rejectedSignal: make(chan struct{}, 1), epoch: make(chan struct{}, 1),
+		viewChanged: make(chan struct{}, 1), rivals: make(map[*work.Job]string), changed: make(chan struct{}, 1),
 	}
 	r.changes()
 	return r
 }
 
-// run registers until ctx ends.
+// run registers jobs until ctx ends.
 func (r *registrar) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	if r.n.Jobs.Len() == 0 {
-		r.begun() // no answer will come
+		r.firstDone() // there will be no answer
 	}
 	for try := 0; ; {
 		var what scope
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.told:
-			if what = tryOutside; !r.take() {
+		case <-r.rejectedSignal:
+			if what = tryNonStandby; !r.takeRejected() {
 				continue
 			}
-		case <-r.lost:
+		case <-r.n.Lost:
 			what = tryAll
-			r.n.announcer.again()
-			clear(r.kept)
-			r.n.Log.Info("every job is registered again, in case that Redis has lost it")
+			r.n.announcer.repeat()
+			clear(r.stored)
+			r.n.Log.Info("every job is registered again, because Redis may have lost it")
 			for _, j := range r.n.Jobs.All() {
-				r.outside[j] = work.Vanished
+				r.unclaimable[j] = work.Lost
 			}
 		case <-r.changed:
 			r.changes()
-			what = tryOutside
+			what = tryNonStandby
 		case <-r.epoch:
-			what, r.waiting.looks = tryAll, true
-		case <-r.n.Moves.ajar:
+			what, r.waiting.checks = tryAll, true
+		case <-r.n.Moves.maybeOpen:
 			what = r.retrySealed()
-		case <-r.stirred:
-			if !r.freed() {
+		case <-r.viewChanged:
+			if !r.rivalGone() {
 				continue
 			}
 			if soon := r.waiting.soon(); soon > 0 {
 				timer.Reset(min(soon, r.pace()))
 				continue
 			}
-			what = tryOutside
+			what = tryNonStandby
 		case <-timer.C:
-			what = r.waiting.over()
+			what = r.waiting.due()
 		}
 		err := r.once(ctx, what)
 		next := r.pace()
 		if err != nil && ctx.Err() == nil {
-			if !errors.Is(err, lane.ErrBreaker) { // it is known
+			if !errors.Is(err, lane.ErrBreaker) { // the lane has logged it
 				r.n.Moves.refused(err)
 				r.n.Health.Fail("register", err)
 			}
@@ -112,133 +111,133 @@ func (r *registrar) run(ctx context.Context) {
 	}
 }
 
-// once tries jobs that are outside and tells the agenda.
+// once tries unclaimable jobs, and tells the agenda which it may claim.
 func (r *registrar) once(ctx context.Context, what scope) error {
 	err := cmp.Or(r.n.announcer.announce(ctx), r.n.announcer.tidy(ctx))
 	if err != nil {
 		return err
 	}
-	if err := r.refollow(ctx); err != nil || len(r.outside) == 0 && !r.waiting.looks {
+	if err := r.refollow(ctx); err != nil || len(r.unclaimable) == 0 && !r.waiting.checks {
 		return err
 	}
-	what, err = r.hope(ctx, what)
+	what, err = r.widen(ctx, what)
 	if err != nil {
 		return err
 	}
-	list := make([]*work.Job, 0, len(r.outside))
-	for j, why := range r.outside { // in no order; register makes one
-		if what == tryAll || what == tryOutside && why != work.Standby {
+	list := make([]*work.Job, 0, len(r.unclaimable))
+	for j, why := range r.unclaimable { // register sorts them
+		if what == tryAll || what == tryNonStandby && why != work.Standby {
 			list = append(list, j)
 		}
 	}
 	began := time.Now()
-	var left error // of partitions whose masters are unreachable
+	var left error // for partitions whose masters are unreachable
 	if len(list) > 0 {
 		control, err := r.restore(ctx)
-		unheard := r.unheard(&err)
+		silent := r.unreachable(&err)
 		if err != nil {
 			return err
 		}
-		r.n.Standing.Control.Store(&control)
-		list = slices.DeleteFunc(list, func(j *work.Job) bool { return slices.Contains(unheard, j.Part) })
+		r.n.State.Control.Store(&control)
+		list = slices.DeleteFunc(list, func(j *work.Job) bool { return slices.Contains(silent, j.Part) })
 		if left = r.try(ctx, list); left != nil && !errors.Is(left, lane.ErrBreaker) {
 			return left
 		}
-		if len(unheard) > 0 {
+		if len(silent) > 0 {
 			left = lane.ErrBreaker
 		}
-		r.n.Moves.taken()
+		r.n.Moves.accepted()
 	}
 	r.waiting.tried(what, time.Since(began))
-	r.stands()
-	if err := r.keep(ctx); err != nil {
+	r.noteStandby()
+	if err := r.storeStandby(ctx); err != nil {
 		return err
 	}
 	r.n.Health.OK("register")
 	return left
 }
 
-// unheard takes an UnreachableError out of err, tells of it, and returns its partitions.
-func (r *registrar) unheard(err *error) []int {
+// unreachable takes an UnreachableError out of err, notes it, and returns its partitions.
+func (r *registrar) unreachable(err *error) []int {
 	var e *ledger.UnreachableError
 	if !errors.As(*err, &e) {
 		return nil
 	}
-	r.n.Lanes.Unheard("register", e, e.Parts)
+	r.n.Lanes.MarkUnreachable("register", e, e.Parts)
 	*err = nil
 	return e.Parts
 }
 
-// knock says what to try to see whether what a move has closed is open again: whatever was answered closed, and some job at
-// least.
+// retrySealed is the scope that shows whether a move still keeps the namespace closed: all jobs
+// that were refused for it, and at least one job.
 func (r *registrar) retrySealed() scope {
 	for _, j := range r.n.Jobs.All() {
-		if r.outside[j] != work.Standby {
-			r.outside[j] = cmp.Or(r.outside[j], work.Sealed)
-			return tryOutside
+		if r.unclaimable[j] != work.Standby {
+			r.unclaimable[j] = cmp.Or(r.unclaimable[j], work.Sealed)
+			return tryNonStandby
 		}
 	}
 	return tryAll
 }
 
-// try registers jobs that are outside, but for those of partitions whose masters are unreachable.
+// try registers unclaimable jobs, except in partitions whose masters are unreachable.
 func (r *registrar) try(ctx context.Context, list []*work.Job) error {
-	facts, err := r.register(ctx, list)
+	results, err := r.register(ctx, list)
 	if err != nil && !errors.Is(err, lane.ErrBreaker) {
 		return err
 	}
-	for _, f := range facts {
-		was := r.outside[f.job]
+	for _, f := range results {
+		was := r.unclaimable[f.job]
 		if delete(r.rivals, f.job); f.rival != "" {
 			r.rivals[f.job] = f.rival
 		}
-		if f.outside == "" {
-			delete(r.outside, f.job)
+		if f.reason == "" {
+			delete(r.unclaimable, f.job)
 			r.n.Lanes.Registered(f.job, f.cursor)
 			continue
 		}
-		if f.outside == work.Superseded || f.outside == work.Standby {
+		if f.reason == work.Superseded || f.reason == work.Standby {
 			r.n.Lanes.Displaced(f.job)
 		}
-		r.outside[f.job] = f.outside
-		if was != f.outside && f.outside != work.Standby {
-			r.n.Log.Warn("job is not claimed by this node", "job", f.job.Name, "why", f.outside, "detail", f.detail)
+		r.unclaimable[f.job] = f.reason
+		if was != f.reason && f.reason != work.Standby {
+			r.n.Log.Warn("job is not claimed by this node", "job", f.job.Name, "why", f.reason, "detail", f.detail)
 		}
 	}
 	var in agenda.Registered
-	for _, f := range facts {
-		if f.outside == "" {
+	for _, f := range results {
+		if f.reason == "" {
 			in.Jobs, in.Cursors = append(in.Jobs, f.job), append(in.Cursors, f.cursor)
 		}
 	}
-	r.n.Inbox.Tell(in)
-	r.begun()
+	r.n.Inbox.Send(in)
+	r.firstDone()
 	return err
 }
 
-// active is the active generation as this node knows it: of the first node ever, if it knows nothing yet.
+// active is the active generation as far as this node knows; its own as long as it knows none.
 func (r *registrar) active() string {
-	if c := r.n.Standing.Control.Load(); c != nil {
+	if c := r.n.State.Control.Load(); c != nil {
 		return c.Generation
 	}
 	return r.n.Generation
 }
 
-// refollowEvery is how often a node says again whom its jobs follow.
+// refollowEvery is how often a node repeats which jobs its jobs follow.
 const refollowEvery = time.Minute
 
-// refollow says so in case that Redis has lost it, or that two versions of a job, taking turns in a deploy,
-// have left the wrong word behind.
+// refollow repeats which jobs the node's jobs follow. Redis may have lost it, or two versions of a
+// job may have left the wrong one during a deploy.
 func (r *registrar) refollow(ctx context.Context) error {
 	if time.Since(r.refollowed) < refollowEvery || r.n.Moves.isClosed() {
 		return nil
 	}
 	for _, j := range r.n.Jobs.All() {
-		if j.After == "" || r.outside[j] != "" {
+		if j.After == "" || r.unclaimable[j] != "" {
 			continue
 		}
-		err := r.tell(ctx, j.After, j.Name, r.n.Ledger.Follow)
-		if err != nil && !errors.Is(err, lane.ErrBreaker) && (!errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrClosed)) { // else others have taken the places; its registration says so
+		err := r.call(ctx, j.After, j.Name, r.n.Ledger.Follow)
+		if err != nil && !errors.Is(err, lane.ErrBreaker) && (!errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrClosed)) { // refused: there are too many followers, which its registration logs
 			return err
 		}
 	}
@@ -246,8 +245,8 @@ func (r *registrar) refollow(ctx context.Context) error {
 	return nil
 }
 
-// restore reads the control record, and writes it again if Redis lost it, unless a move has closed the namespace: then
-// its jobs are elsewhere.
+// restore reads the control record. It writes a lost record again, unless a move has closed the
+// namespace: then its jobs are elsewhere.
 func (r *registrar) restore(ctx context.Context) (ledger.Control, error) {
 	if !r.n.Moves.isClosed() {
 		return r.n.Ledger.Restore(ctx, r.active())
@@ -256,7 +255,7 @@ func (r *registrar) restore(ctx context.Context) (ledger.Control, error) {
 	return control, r.missing(err)
 }
 
-// missing makes the loss of a namespace that a move has closed a part of that.
+// missing turns the loss of a namespace that a move has closed into ErrClosed.
 func (r *registrar) missing(err error) error {
 	if !errors.Is(err, ledger.ErrNoNamespace) {
 		return err

@@ -8,24 +8,25 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// Rounds is how often a registration is tried against a ledger that keeps moving, before
-// it waits for the next turn.
+// Rounds bounds the tries of a registration whose entry keeps changing, before it waits for its
+// next turn.
 const Rounds = 5
 
-// Registration is one job on its way into the ledger.
+// Registration is the registration of one job.
 type Registration struct {
 	Job *work.Job
 	Def ledger.Definition
-	// Last is the latest instant accounted for, ms, 0 for none; the first tick of the definition comes after it.
+	// Last is the latest recorded instant, ms, 0 for none. The definition's first tick comes after
+	// it.
 	Last int64
-	old  *jobs.Schedule // of the definition to be replaced; nil to create, or when it had no more ticks
-	// after is the job that the definition to be replaced follows.
-	after string
-	whole bool // the definition's text is sent
+	old  *jobs.Schedule // of the definition to be replaced; nil: none, or it has no more ticks
+	// after is the job that the replaced definition follows.
+	after    string
+	sendText bool // the definition's text is sent
 }
 
-// At is the definition as of one instant: the new schedule's first tick after it, and the old
-// schedule's ticks up to it, which nobody will run any more.
+// At is the definition as of one instant: its first tick comes after now, and the old schedule's
+// ticks up to now are counted, because no node will run them.
 func (w *Registration) At(now time.Time) ledger.Definition {
 	def, after := w.Def, now
 	if w.old != nil {
@@ -37,7 +38,7 @@ func (w *Registration) At(now time.Time) ledger.Definition {
 		}
 	}
 	if w.Job.Schedule == nil {
-		return def // it follows another job, and has no ticks of its own
+		return def // it follows another job and has no ticks of its own
 	}
 	if last := time.UnixMilli(w.Last); w.Last != 0 && last.After(after) {
 		after = last
@@ -46,7 +47,7 @@ func (w *Registration) At(now time.Time) ledger.Definition {
 	return def
 }
 
-// Replaces makes the wish one to replace a stored definition, as it was seen at this cursor (ms).
+// Replaces makes the registration replace a stored definition that was seen at this cursor (ms).
 func (w *Registration) Replaces(old jobs.Definition, digest string, cursor int64) error {
 	w.Def.WasDigest, w.Def.WasCursor, w.old, w.after = digest, cursor, nil, old.After
 	w.Def.Same = old.Schedule == w.Job.Def.Schedule && old.TimeZone == w.Job.Def.TimeZone && old.After == w.Job.Def.After

@@ -11,8 +11,8 @@ type rejection struct {
 	why string
 }
 
-// take takes up what the agenda told, and says whether to register at once.
-func (r *registrar) take() (now bool) {
+// takeRejected handles the jobs that the agenda rejected. It reports whether to register at once.
+func (r *registrar) takeRejected() (now bool) {
 	r.mu.Lock()
 	rejected := r.rejected
 	r.rejected = nil
@@ -23,27 +23,27 @@ func (r *registrar) take() (now bool) {
 		}
 		switch o.why {
 		case work.Superseded:
-			o.why = work.Displaced // by a newer build or another generation, once will tell
-		case work.Vanished:
-			r.n.announcer.again()
+			o.why = work.Displaced // a newer build's or another generation's: the registration finds out
+		case work.Lost:
+			r.n.announcer.repeat()
 		}
-		if r.outside[o.job] == "" && o.why != work.Sealed && o.why != work.Displaced { // that is said once for all, see once
+		if r.unclaimable[o.job] == "" && o.why != work.Sealed && o.why != work.Displaced { // those are logged once for all jobs, see once
 			r.n.Log.Warn("job is not claimed by this node any more", "job", o.job.Name, "why", o.why)
 		}
-		r.outside[o.job] = o.why
-		now = now || o.why == work.Vanished || o.why == work.Sealed || o.why == work.Displaced
+		r.unclaimable[o.job] = o.why
+		now = now || o.why == work.Lost || o.why == work.Sealed || o.why == work.Displaced
 	}
 	return now
 }
 
-// Rejected is told by the agenda of a job that it cannot claim. It does not wait: the agenda must
-// not wait for a role that may be waiting for the agenda.
+// Rejected notes a job that the agenda cannot claim. It does not wait, because the registrar may be
+// waiting for the agenda.
 func (r *registrar) Rejected(j *work.Job, why string) {
 	if why == work.Sealed {
-		r.n.Moves.Shut()
+		r.n.Moves.NoteClosed()
 	}
 	r.mu.Lock()
 	r.rejected = append(r.rejected, rejection{j, why})
 	r.mu.Unlock()
-	wait.Signal(r.told)
+	wait.Signal(r.rejectedSignal)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Before stands before the namespace is opened, which makes it when there is none: a Redis that was emptied in a move, or
-// after it, must not be made use of anew. It returns ErrMoved when the node is to go to Next, and an error that says what to
-// do when it cannot be known where the jobs are.
-func (r *Moves) Before(ctx context.Context) error {
+// CheckStart runs before the namespace is opened, which creates a missing one: a Redis that was
+// emptied during or after a move must not be used again. It returns ErrMoved when the node is to go
+// to Next, and an error with advice when it cannot be known where the jobs are.
+func (r *Moves) CheckStart(ctx context.Context) error {
 	if r.Next == nil {
 		return nil
 	}
@@ -34,13 +34,13 @@ func (r *Moves) Before(ctx context.Context) error {
 	if err == nil && ledger.HasMoved(here, there) {
 		return ErrMoved
 	}
-	return nil // what cannot be seen now is seen later
+	return nil // a problem is found later
 }
 
-// absent says what it means that there is no namespace here, while at Next there is what there says.
+// absent decides what it means that the namespace is missing here, by the control record at Next.
 func absent(there ledger.Control, err error, here, next string) error {
 	if err != nil {
-		return fmt.Errorf("there is no namespace at %s, and it cannot be seen whether it has moved to %s: %w; make that Redis reachable, or unset Next (redis.next) to begin anew here", here, next, err)
+		return fmt.Errorf("there is no namespace at %s, and it cannot be seen whether it has moved to %s: %w; make that Redis reachable, or unset Next (redis.next) to create a new one here", here, next, err)
 	}
 	m, err := ledger.ParseMove(there.Move)
 	switch {
@@ -49,21 +49,21 @@ func absent(there ledger.Control, err error, here, next string) error {
 	case m.ID == "":
 		return nil // nothing was moved
 	case m.Role == ledger.MoveFrom || m.State == ledger.MoveOpen:
-		return ErrMoved // it was there, and may have gone on: that Redis says
+		return ErrMoved // it was there, and may have moved on: that Redis knows
 	case m.State == ledger.MoveBurnt:
-		return fmt.Errorf("%w: there is no namespace at %s, where it was to stay when move %s to %s was undone; restore it, or unset Next (redis.next) to begin anew here",
+		return fmt.Errorf("%w: there is no namespace at %s, where it was to stay when move %s to %s was undone; restore it, or unset Next (redis.next) to create a new one here",
 			ledger.ErrRefused, here, m.ID, next)
 	}
-	return fmt.Errorf("%w: there is no namespace at %s any more, in the middle of move %s from %s to %s; see with `move status` what is there, and bring the move to its end",
+	return fmt.Errorf("%w: there is no namespace at %s any more, during move %s from %s to %s; check with `move status`, and complete the move",
 		ledger.ErrRefused, here, m.ID, m.Peer, next)
 }
 
-// Closes says whether nothing may be claimed where this is noted.
+// Closes reports whether nothing may be claimed under this record.
 func Closes(m ledger.Move) bool {
 	return m.Role == ledger.MoveFrom || m.Role == ledger.MoveTo && m.State != ledger.MoveOpen
 }
 
-// closedBy is what scripts are answered by the gates that such a move has closed.
+// closedBy is the error that the gates of such a move answer.
 func closedBy(m ledger.Move) error {
 	e := &ledger.ClosedError{State: ledger.MoveSealed, Move: m.ID, Where: m.Peer}
 	switch {

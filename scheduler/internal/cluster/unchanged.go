@@ -14,13 +14,13 @@ import (
 // unchanged registers jobs whose stored definitions are this node's, by the chunks that it has announced, and returns what is known of
 // them, and the others. So a node that starts again sends a line for each thousand jobs. A chunk counts when all of its jobs are to be
 // registered. What a master that is unreachable has to say, the others find out.
-func (r *registrar) unchanged(ctx context.Context, wishes []*Registration) (facts []result, others []*Registration, err error) {
+func (r *registrar) unchanged(ctx context.Context, regs []*Registration) (results []result, others []*Registration, err error) {
 	of := r.n.announcer.now.Load()
 	if of == nil {
-		return nil, wishes, nil
+		return nil, regs, nil
 	}
-	byName := make(map[string]*Registration, len(wishes))
-	for _, w := range wishes {
+	byName := make(map[string]*Registration, len(regs))
+	for _, w := range regs {
 		byName[w.Job.Name] = w
 	}
 	for _, chunks := range of.chunks {
@@ -30,22 +30,22 @@ func (r *registrar) unchanged(ctx context.Context, wishes []*Registration) (fact
 			}
 			some, err := r.current(ctx, c, byName)
 			if err != nil && !errors.Is(err, lane.ErrBreaker) {
-				return facts, nil, err
+				return results, nil, err
 			}
-			facts = append(facts, some...)
+			results = append(results, some...)
 		}
 	}
-	done := make(map[*work.Job]bool, len(facts))
-	for _, f := range facts {
+	done := make(map[*work.Job]bool, len(results))
+	for _, f := range results {
 		done[f.job] = true
 	}
-	return facts, slices.DeleteFunc(wishes, func(w *Registration) bool { return done[w.Job] }), nil
+	return results, slices.DeleteFunc(regs, func(w *Registration) bool { return done[w.Job] }), nil
 }
 
 // covers says whether all jobs of a chunk are to be registered, as it has them.
-func covers(wishes map[string]*Registration, c ledger.Chunk) bool {
+func covers(regs map[string]*Registration, c ledger.Chunk) bool {
 	for job, digest := range c.Jobs {
-		if w := wishes[job]; w == nil || w.Def.Digest != digest {
+		if w := regs[job]; w == nil || w.Def.Digest != digest {
 			return false
 		}
 	}
@@ -53,7 +53,7 @@ func covers(wishes map[string]*Registration, c ledger.Chunk) bool {
 }
 
 // current registers those jobs of a chunk that are stored as it has them. A job that follows one whose master is unreachable is left out.
-func (r *registrar) current(ctx context.Context, c ledger.Chunk, wishes map[string]*Registration) (facts []result, err error) {
+func (r *registrar) current(ctx context.Context, c ledger.Chunk, regs map[string]*Registration) (results []result, err error) {
 	var cursors map[string]int64
 	err = r.n.Lanes.At("register", c.Part, func() (err error) {
 		call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
@@ -65,7 +65,7 @@ func (r *registrar) current(ctx context.Context, c ledger.Chunk, wishes map[stri
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(cursors)) {
-		w := wishes[name]
+		w := regs[name]
 		f, err := r.follow(ctx, w, result{job: w.Job, cursor: cursors[name]})
 		if errors.Is(err, lane.ErrBreaker) {
 			continue
@@ -73,7 +73,7 @@ func (r *registrar) current(ctx context.Context, c ledger.Chunk, wishes map[stri
 		if err != nil {
 			return nil, err
 		}
-		facts = append(facts, f)
+		results = append(results, f)
 	}
-	return facts, nil
+	return results, nil
 }

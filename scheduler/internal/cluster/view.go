@@ -13,13 +13,13 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// View is the cluster as the last beat showed it. It is never changed after it was made.
+// View is the cluster as the last heartbeat showed it. It does not change.
 type View struct {
 	Nodes   []sharding.Node
-	Sets    map[string]*Holding // what they hold, by the sets that their records name
+	Sets    map[string]*Holding // what the nodes hold, by the sets that their records name
 	known   known               // what that was read from
-	built   map[string]string   // node -> revision of its build
-	standby map[string]bool     // nodes on standby, which claim nothing at all
+	built   map[string]string   // by node, the revision of its build
+	standby map[string]bool     // nodes on standby, which claim nothing
 }
 
 // Holders are the nodes that may run a job.
@@ -33,8 +33,8 @@ func (c *View) Holders(j *work.Job) []sharding.Node {
 	return nodes
 }
 
-// Knows says whether any living node that is not on standby holds a job of that name, in whatever definition, or may: what some of
-// them hold may be unreadable for this version.
+// Knows reports whether a living node that is not on standby holds a job of that name, in any
+// definition, or may hold one that this version cannot read.
 func (c *View) Knows(name string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n sharding.Node) bool {
 		digest, known := c.Sets[n.Set].Digest(name)
@@ -42,8 +42,8 @@ func (c *View) Knows(name string) bool {
 	})
 }
 
-// Runs says whether any living node that is not on standby holds a job in this definition and has these labels, or may: what some of
-// them hold may be unreadable for this version.
+// Runs reports whether a living node that is not on standby holds a job in this definition and has
+// these labels, or may hold one that this version cannot read.
 func (c *View) Runs(name, digest string, labels map[string]string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n sharding.Node) bool {
 		held, known := c.Sets[n.Set].Digest(name)
@@ -51,7 +51,8 @@ func (c *View) Runs(name, digest string, labels map[string]string) bool {
 	})
 }
 
-// Digests are the definitions in which living nodes that are not on standby hold a job; nil when what one of them holds is not known.
+// Digests are the definitions in which living nodes that are not on standby hold a job; nil when
+// the answer of one of them is not known.
 func (c *View) Digests(name string) []string {
 	held := []string{}
 	for _, n := range c.Nodes {
@@ -66,8 +67,9 @@ func (c *View) Digests(name string) []string {
 	return held
 }
 
-// Announced says whether a node other than self holds this definition of a job and may claim it: one that drains does not
-// any more. One of which that is not known may hold it. Those of builds before this revision do not count, "" is before all.
+// Announced reports whether a node other than self holds this definition of a job and may claim it,
+// or may hold one that cannot be read. Draining nodes do not count, nor do builds of an earlier
+// revision than this one; "" is before all.
 func (c *View) Announced(name, digest, self, revision string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n sharding.Node) bool {
 		held, known := c.Sets[n.Set].Digest(name)
@@ -75,8 +77,8 @@ func (c *View) Announced(name, digest, self, revision string) bool {
 	})
 }
 
-// builds notes the revisions of members and which of them are on standby; of those nodes of old that are still counted without being
-// in the roster, what was known.
+// builds notes the members' revisions and which of them are on standby. For nodes that are kept
+// without being in the roster, it takes them from old.
 func (c *View) builds(members []roster.Member, old *View) {
 	c.built, c.standby = make(map[string]string, len(c.Nodes)), make(map[string]bool)
 	for _, n := range c.Nodes {
@@ -95,8 +97,9 @@ func (c *View) builds(members []roster.Member, old *View) {
 	}
 }
 
-// ReadRoster reads the living nodes and those chunks of what they hold that are needed, for whoever cannot wait for a beat, or is no
-// node. What is in last, which may be nil, is not read again. unclear counts records of nodes that this version cannot read.
+// ReadRoster reads the living nodes and those chunks of what they hold that are needed, for callers that cannot
+// wait for a heartbeat or are no node. It does not read again what last has, which may be nil.
+// unclear counts records of nodes that this version cannot read.
 func ReadRoster(ctx context.Context, l *ledger.Ledger, of *roster.Roster, last *View, needs Need) (c *View, members []roster.Member, unclear int, err error) {
 	view, err := of.Look(ctx)
 	if err != nil {
@@ -157,7 +160,7 @@ func JobsNeeded(l *ledger.Ledger, names []string) Need {
 	}
 }
 
-// Awake is the crowd without the nodes that are on standby.
+// Awake is the view without the nodes that are on standby.
 func (c *View) Awake(members []roster.Member) *View {
 	some := &View{Sets: c.Sets}
 	for _, m := range members {

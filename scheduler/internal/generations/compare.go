@@ -9,17 +9,19 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// Comparison is what a generation has, and in what it differs from what is run now. Names are in order.
+// Comparison is what a generation has, and how it differs from what is run now. Names are in order.
 type Comparison struct {
-	// Jobs is how many it has, in the definitions that its living nodes hold or, where there is none, that are kept of it.
+	// Jobs is how many jobs it has, in the definitions that its living nodes hold or, without such
+	// nodes, that are stored for it.
 	Jobs int
-	// Running is how many of those that are stored are its.
+	// Running is how many of the stored jobs it runs.
 	Running int
-	// Added are jobs that nobody runs now and that it has; Removed are those that it does not have.
+	// Added are jobs that it has and that no generation runs now. Removed are jobs that it does not
+	// have.
 	Added, Removed []string
-	// Unsettled are jobs that its living nodes hold and of which nothing is kept.
+	// Unsettled are jobs that its living nodes hold and whose definitions are not stored yet.
 	Unsettled []string
-	// Others are jobs that another generation runs, and that it has as well.
+	// Others are jobs that another generation runs and that it has too.
 	Others []Change
 }
 
@@ -29,7 +31,7 @@ type Change struct {
 	Now, New jobs.Definition
 }
 
-// Compare compares a generation that is among Names.
+// Compare compares a generation, which must be one of Names, with what is run now.
 func (k *Known) Compare(name string) (c Comparison) {
 	g := k.of[name]
 	all := make(map[string]bool)
@@ -45,7 +47,7 @@ func (k *Known) Compare(name string) (c Comparison) {
 	for _, job := range slices.Sorted(maps.Keys(all)) {
 		its, stored := k.runs(name, job)
 		a := g.kept[job]
-		if g.alive > 0 && g.held[job] == nil {
+		if g.alive > 0 && g.held[job] == nil { // no living node has it any more
 			a = nil // left over
 		}
 		switch {
@@ -61,7 +63,7 @@ func (k *Known) Compare(name string) (c Comparison) {
 			c.Unsettled = append(c.Unsettled, job)
 		case a == nil && stored:
 			c.Removed = append(c.Removed, job)
-		case a == nil: // its record is foreign, or it is left over
+		case a == nil: // its record cannot be read, or no living node has it any more
 		case !stored || k.orphans[job]:
 			c.Jobs++
 			c.Added = append(c.Added, job)
@@ -73,18 +75,18 @@ func (k *Known) Compare(name string) (c Comparison) {
 	return c
 }
 
-// Rescheduled says whether the job would run at other times.
+// Rescheduled reports whether the job would run at other times.
 func (c Change) Rescheduled() bool {
 	return c.Now.Schedule != c.New.Schedule || c.Now.TimeZone != c.New.TimeZone || c.Now.After != c.New.After
 }
 
-// Settings are the settings in which the definitions differ, but for when the job runs.
+// Settings are the settings in which the definitions differ, other than when the job runs.
 func (c Change) Settings() []string {
 	fields := func(d jobs.Definition) (m map[string]json.RawMessage) {
 		d.V, d.Schedule, d.TimeZone, d.After, d.Generation = 0, "", "", "", ""
 		raw, err := json.Marshal(d)
 		if err == nil {
-			_ = json.Unmarshal(raw, &m) // what was just written
+			_ = json.Unmarshal(raw, &m) // it was just written
 		}
 		return m
 	}
@@ -102,7 +104,8 @@ func (c Change) Settings() []string {
 // walkMax bounds how many ticks are compared one by one.
 const walkMax = 10_000
 
-// Apart are the first ticks between two instants that only one of two schedules has, at most that many of each. A nil schedule has none.
+// Apart returns the first ticks between two instants that only one of two schedules has, at most
+// that many of each. A nil schedule has none.
 func Apart(a, b *jobs.Schedule, after, end time.Time, most int) (onlyA, onlyB []time.Time) {
 	next := func(s *jobs.Schedule, after time.Time) time.Time {
 		if s != nil {

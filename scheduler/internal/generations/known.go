@@ -1,5 +1,5 @@
-// Package generations knows the deployed clusters of a namespace beside each other: what the nodes of each hold, in what it differs
-// from what is run now, and how its definitions become those that are run.
+// Package generations compares the deployed clusters of a namespace: what the nodes of each hold,
+// and how it differs from what is run now. It also promotes a generation.
 package generations
 
 import (
@@ -15,22 +15,22 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/roster"
 )
 
-// Known is what can be known of the generations of a namespace, read once.
+// Known is the state of all generations of a namespace, read once.
 type Known struct {
 	Control ledger.Control
 	stored  []ledger.Stored            // all jobs, by name
-	defs    map[string]jobs.Definition // of stored, by job; those that this version can read
+	defs    map[string]jobs.Definition // the definitions of the stored jobs that this version can read
 	of      map[string]*generation     // by name
-	members []roster.Member            // living ones
-	orphans map[string]bool            // jobs that are nobody's: of a generation of which nodes live, none of which has them
+	members []roster.Member            // the living ones
+	orphans map[string]bool            // jobs that no node has, although nodes of their generation are alive
 }
 
-// generation is what there is of one of them.
+// generation is the state of one generation.
 type generation struct {
-	nodes   []string            // names of the living ones
-	alive   int                 // how many of those may claim: those that drain may not
-	held    map[string][]string // what those that may claim hold: by job, the digests
-	unclear int                 // of how many of those that cannot be read
+	nodes   []string            // names of the living nodes
+	alive   int                 // how many of them may claim; draining nodes may not
+	held    map[string][]string // what the nodes that may claim hold: by job, the digests
+	unclear int                 // for how many of them that cannot be read
 	kept    map[string]*version // the definition of each job that it would run
 }
 
@@ -40,8 +40,8 @@ type version struct {
 	def jobs.Definition
 }
 
-// Read reads it all.
-func Read(ctx context.Context, l *ledger.Ledger, roster *roster.Roster) (*Known, error) {
+// Read reads the state of all generations.
+func Read(ctx context.Context, l *ledger.Ledger, r *roster.Roster) (*Known, error) {
 	k := &Known{defs: make(map[string]jobs.Definition), of: make(map[string]*generation), orphans: make(map[string]bool)}
 	var err error
 	if k.Control, err = l.Control(ctx); err != nil {
@@ -61,18 +61,19 @@ func Read(ctx context.Context, l *ledger.Ledger, roster *roster.Roster) (*Known,
 	if err != nil {
 		return nil, err
 	}
-	crowd, members, _, err := cluster.ReadRoster(ctx, l, roster, nil, cluster.PartsNeeded(l.All()...))
+	view, members, _, err := cluster.ReadRoster(ctx, l, r, nil, cluster.PartsNeeded(l.All()...))
 	if err != nil {
 		return nil, err
 	}
 	k.members = members
-	k.announce(crowd)
-	return k, k.keep(ctx, l, announced)
+	k.noteHeld(view)
+	return k, k.noteAnnounced(ctx, l, announced)
 }
 
-// keep notes the definitions that were announced: of those of one job in a generation the one that living nodes hold, then the
-// newest. One whose text is not stored is left out, and so is a job of the active generation that was removed.
-func (k *Known) keep(ctx context.Context, l *ledger.Ledger, announced []ledger.Announced) error {
+// noteAnnounced notes the announced definitions. If a generation has several of one job, the one that living
+// nodes hold counts, then the newest. A definition whose text is not stored is left out, and so is
+// a job of the active generation that was removed.
+func (k *Known) noteAnnounced(ctx context.Context, l *ledger.Ledger, announced []ledger.Announced) error {
 	stored := make(map[string]bool, len(k.stored))
 	for _, s := range k.stored {
 		stored[s.Job] = true
@@ -118,14 +119,14 @@ func (k *Known) texts(ctx context.Context, l *ledger.Ledger) error {
 	for name, g := range k.of {
 		maps.DeleteFunc(g.kept, func(job string, v *version) bool {
 			d, err := jobs.ParseDefinition([]byte(texts[v.Digest]))
-			v.def = d // else it was written by a newer version, or by nobody we know
+			v.def = d // else a newer or an unknown writer stored it
 			return err != nil || d.Name != job || d.Generation != name || d.Digest() != v.Digest
 		})
 	}
 	return nil
 }
 
-// named is the generation of that name, a new one if there was no sign of it before.
+// named is the generation of that name, added if there was none.
 func (k *Known) named(name string) *generation {
 	if k.of[name] == nil {
 		k.of[name] = &generation{held: make(map[string][]string), kept: make(map[string]*version)}
@@ -133,16 +134,16 @@ func (k *Known) named(name string) *generation {
 	return k.of[name]
 }
 
-// announce notes what the living nodes hold, and which jobs none of them has.
-func (k *Known) announce(crowd *cluster.View) {
-	seen := make(map[string]bool) // sets, each of which is one generation's
+// noteHeld notes what the living nodes hold, and which jobs none of them has.
+func (k *Known) noteHeld(view *cluster.View) {
+	seen := make(map[string]bool) // each set belongs to one generation
 	for _, m := range k.members {
-		g, set := k.named(m.Generation), crowd.Sets[m.Set]
+		g, set := k.named(m.Generation), view.Sets[m.Set]
 		g.nodes = append(g.nodes, m.Name)
 		if m.Draining {
 			continue
 		}
-		if g.alive++; !set.Whole() {
+		if g.alive++; !set.Complete() {
 			g.unclear++
 		}
 		if seen[m.Set] {
@@ -160,28 +161,30 @@ func (k *Known) announce(crowd *cluster.View) {
 	}
 }
 
-// Names are those of all generations that there is any sign of, in order.
+// Names are the names of all known generations, in order.
 func (k *Known) Names() []string { return slices.Sorted(maps.Keys(k.of)) }
 
 // Nodes are the names of a generation's living nodes, in order.
 func (k *Known) Nodes(name string) []string { return slices.Sorted(slices.Values(k.of[name].nodes)) }
 
-// runs says that a job is a generation's now; readable is false when its definition cannot be read.
+// runs reports whether a generation runs a job now; readable is false when the job's definition
+// cannot be read.
 func (k *Known) runs(generation, job string) (is, readable bool) {
 	d, readable := k.defs[job]
 	return readable && d.Generation == generation, readable
 }
 
-// relabelled is a stored definition under another generation's name: nobody has it, so nobody claims the job.
+// relabelled is a stored definition under another generation's name. No node has it, so none claims
+// the job.
 func relabelled(d jobs.Definition, generation string) jobs.Definition {
 	d.Generation = generation
 	return d
 }
 
-// quoted names a generation in a text: "" is one as well.
+// quoted names a generation in a text, also "".
 func quoted(generation string) string { return fmt.Sprintf("generation %q", generation) }
 
-// Some names the first of many.
+// Some lists the first of many names.
 func Some(names []string) string {
 	const most = 8
 	if len(names) > most {

@@ -13,43 +13,43 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/roster"
 )
 
-// Options are what an operator wants of a promotion.
+// Options are the options of a promotion.
 type Options struct {
-	Pattern       string // of job names, as in path.Match; "" for all jobs
-	CancelRunning bool   // ends what nodes of other generations run of these jobs
-	Force         bool   // also without a living node, and with what is only kept of the generation
+	Pattern       string // of job names, as in path.Match; "": all jobs
+	CancelRunning bool   // cancels runs of these jobs on nodes of other generations
+	Force         bool   // also without a living node, and with definitions that no living node holds
 	Author        string
 }
 
 // Promotion is what Promote did. Names are in order.
 type Promotion struct {
 	Epoch     int64
-	Resumed   bool     // an interrupted one was brought to its end: what that had done is not listed
-	Switched  []string // were another generation's
-	Created   []string // were nobody's
+	Resumed   bool     // an interrupted promotion was completed; what it had done before is not listed
+	Switched  []string // belonged to another generation
+	Created   []string // belonged to none
 	Orphaned  []string // the generation does not have them
-	LeftOut   []string // are kept of the generation, but no living node of it has them
-	LeftAlone []string // their records are not understood
+	LeftOut   []string // stored for the generation, but no living node of it has them
+	LeftAlone []string // their records cannot be read
 	Cancelled int
 }
 
-// promoter carries one promotion out.
+// promoter carries out one promotion.
 type promoter struct {
-	l      *ledger.Ledger
-	roster *roster.Roster
-	o      Options
-	p      ledger.Promotion
-	known  *Known
-	out    Promotion
-	fresh  map[string]bool // jobs that nobody had before, and that were not counted yet
-	alone  map[string]bool // jobs whose records are not understood
+	l          *ledger.Ledger
+	roster     *roster.Roster
+	o          Options
+	p          ledger.Promotion
+	known      *Known
+	out        Promotion
+	fresh      map[string]bool // jobs that no generation had, and that are not counted yet
+	unreadable map[string]bool // jobs whose records cannot be read
 }
 
-// Promote makes a generation's definitions those that are run. Interrupted anywhere, the same call goes on under the same epoch.
-// What it did stands beside an error too.
-func Promote(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, name string, o Options) (Promotion, error) {
-	p := &promoter{l: l, roster: roster, o: o, p: ledger.Promotion{Generation: name, Pattern: o.Pattern, Cancel: o.CancelRunning},
-		fresh: make(map[string]bool), alone: make(map[string]bool)}
+// Promote makes a generation's definitions those that are run. A repeated call completes an
+// interrupted promotion under the same epoch. With an error it also returns what it did.
+func Promote(ctx context.Context, l *ledger.Ledger, r *roster.Roster, name string, o Options) (Promotion, error) {
+	p := &promoter{l: l, roster: r, o: o, p: ledger.Promotion{Generation: name, Pattern: o.Pattern, Cancel: o.CancelRunning},
+		fresh: make(map[string]bool), unreadable: make(map[string]bool)}
 	if _, err := path.Match(o.Pattern, ""); err != nil || strings.ContainsAny(o.Pattern, "|\n") {
 		return p.out, p.refused("the pattern %q is none: use * ? and [a-z] as in file names", o.Pattern)
 	}
@@ -60,7 +60,7 @@ func Promote(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, name 
 	return p.out, err
 }
 
-// run is the promotion. What comes after Begin may be interrupted, and is then done again from Begin on.
+// run carries out the promotion. An interrupted one is repeated from Begin on.
 func (p *promoter) run(ctx context.Context) error {
 	makers, err := p.l.Makers(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (p *promoter) run(ctx context.Context) error {
 		return err
 	}
 	for round := 0; ; round++ {
-		if err := p.read(ctx); err != nil { // again: until the gates were raised, nodes could make jobs
+		if err := p.read(ctx); err != nil { // again: nodes could create jobs until the gates were raised
 			return err
 		}
 		if goals = p.goals(); len(goals) == 0 {
@@ -103,7 +103,7 @@ func (p *promoter) run(ctx context.Context) error {
 			return err
 		}
 	}
-	for job := range p.fresh { // the generation's nodes have created them: once the gates are raised they may
+	for job := range p.fresh { // once the gates are raised, the generation's nodes may have created them
 		if its, _ := p.known.runs(p.p.Generation, job); its {
 			p.out.Created = append(p.out.Created, job)
 		}
@@ -123,17 +123,18 @@ func (p *promoter) read(ctx context.Context) (err error) {
 	return err
 }
 
-// failed is an error of the promotion.
+// failed wraps an error of the promotion.
 func (p *promoter) failed(err error) error {
 	return fmt.Errorf("promote %s: %w", quoted(p.p.Generation), err)
 }
 
-// refused says why nothing is promoted.
+// refused says why the promotion is refused.
 func (p *promoter) refused(format string, args ...any) error {
 	return fmt.Errorf("%w: promote %s: %s", ledger.ErrRefused, quoted(p.p.Generation), fmt.Sprintf(format, args...))
 }
 
-// done says whether there is nothing to promote, and no promotion under way that this call would outdate.
+// done reports whether there is nothing to promote, and no promotion under way that this call would
+// replace.
 func (p *promoter) done(makers []string, goals []*goal) bool {
 	if len(goals) > 0 || p.known.Control.Promoting != "" {
 		return false
@@ -144,13 +145,13 @@ func (p *promoter) done(makers []string, goals []*goal) bool {
 
 // goal is one job that is to be switched.
 type goal struct {
-	job    string
-	stored *ledger.Stored        // nil for one that nobody has yet
-	want   *version              // nil for one that the generation does not have
-	wish   *cluster.Registration // what it asks of the ledger
+	job     string
+	stored  *ledger.Stored        // nil for a job that does not exist yet
+	want    *version              // nil for a job that the generation does not have
+	request *cluster.Registration // the request to the ledger
 }
 
-// goals are the jobs that are not the generation's yet, by name.
+// goals are the jobs that the generation does not run yet, by name.
 func (p *promoter) goals() []*goal {
 	k := p.known
 	p.out.LeftOut, p.out.LeftAlone = nil, nil
@@ -164,7 +165,7 @@ func (p *promoter) goals() []*goal {
 			continue
 		}
 		switch its, readable := k.runs(p.p.Generation, s.Job); {
-		case !readable || p.alone[s.Job]:
+		case !readable || p.unreadable[s.Job]:
 			p.out.LeftAlone = append(p.out.LeftAlone, s.Job)
 		case its:
 		case want != nil || p.p.Pattern == "":
@@ -172,7 +173,7 @@ func (p *promoter) goals() []*goal {
 		}
 	}
 	for job, want := range wanted {
-		if !p.alone[job] {
+		if !p.unreadable[job] {
 			goals = append(goals, &goal{job: job, want: want})
 		}
 	}
@@ -184,11 +185,12 @@ func (p *promoter) matches(job string) bool {
 	if p.p.Pattern == "" {
 		return true
 	}
-	ok, _ := path.Match(p.p.Pattern, job) // checked before
+	ok, _ := path.Match(p.p.Pattern, job) // the pattern was checked before
 	return ok
 }
 
-// wanted are the definitions to be promoted: those that living nodes of the generation have, or with Force all that are kept.
+// wanted are the definitions to promote: those that the generation's living nodes hold, or with
+// Force all that are stored.
 func (p *promoter) wanted() map[string]*version {
 	g, wanted := p.known.of[p.p.Generation], make(map[string]*version)
 	for _, job := range slices.Sorted(maps.Keys(g.kept)) {
@@ -204,7 +206,7 @@ func (p *promoter) wanted() map[string]*version {
 	return wanted
 }
 
-// permitted says why the promotion is refused; nil when it is not.
+// permitted returns why the promotion is refused; nil when it is not.
 func (p *promoter) permitted() error {
 	g := p.known.of[p.p.Generation]
 	if g == nil {
@@ -238,7 +240,8 @@ func (p *promoter) permitted() error {
 	return nil
 }
 
-// matched refuses a pattern that matches no job, or none of the generation: none that is its, is kept of it or held by its nodes.
+// matched refuses a pattern that matches no job, or no job of the generation: none that it runs,
+// has stored or its nodes hold.
 func (p *promoter) matched(g *generation) error {
 	if p.p.Pattern == "" {
 		return nil

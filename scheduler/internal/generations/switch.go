@@ -18,7 +18,7 @@ import (
 // switchAll switches jobs, in batches by partition.
 func (p *promoter) switchAll(ctx context.Context, goals []*goal) error {
 	slices.SortStableFunc(goals, func(a, b *goal) int { return cmp.Compare(p.l.Partition(a.job), p.l.Partition(b.job)) })
-	for batch := range work.Batches(goals, func(g *goal) int { return p.l.Partition(g.job) }) {
+	for batch := range work.Batches(goals, ledger.BatchMax, func(g *goal) int { return p.l.Partition(g.job) }) {
 		if err := p.switchSome(ctx, batch); err != nil {
 			return err
 		}
@@ -26,18 +26,18 @@ func (p *promoter) switchAll(ctx context.Context, goals []*goal) error {
 	return nil
 }
 
-// switchSome switches jobs of one partition. A job that moves meanwhile is tried again as the answer shows it; what is left after all tries
-// the next round finds.
+// switchSome switches jobs of one partition. A job that changes meanwhile is tried again by the
+// answer. The next round finds what is left after all tries.
 func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 	var left []*goal
 	for _, g := range goals {
 		if err := p.plan(g); err != nil {
-			p.alone[g.job] = true // of a version that knows other schedules
+			p.unreadable[g.job] = true // a newer version's schedule
 			continue
 		}
 		left = append(left, g)
 	}
-	var astray error // of the last try
+	var clockErr error // error of the last try
 	for try := 0; len(left) > 0 && try < 2*cluster.Rounds; try++ {
 		now, _, err := p.l.Time(ctx)
 		if err != nil {
@@ -46,10 +46,10 @@ func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 		now = now.Truncate(time.Millisecond)
 		defs := make([]ledger.Definition, len(left))
 		for i, g := range left {
-			defs[i] = g.wish.At(now)
+			defs[i] = g.request.At(now)
 		}
 		answers, err := p.l.Switch(ctx, now.UnixMilli(), p.p.Epoch, defs)
-		if astray = err; errors.Is(err, ledger.ErrClock) {
+		if clockErr = err; errors.Is(err, ledger.ErrClock) {
 			continue
 		}
 		if err != nil {
@@ -63,18 +63,18 @@ func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 				return err
 			}
 			if again {
-				g.wish.Last = answers[i].Last
+				g.request.Last = answers[i].Last
 				left = append(left, g)
 			}
 		}
 	}
-	if astray != nil { // the masters' clocks differ, or Redis answers very late
-		return p.failed(fmt.Errorf("%w; promote it again, from nearer to Redis if that answers late", astray))
+	if clockErr != nil { // the masters' clocks differ, or Redis answers very late
+		return p.failed(fmt.Errorf("%w; promote it again, from nearer to Redis if that answers late", clockErr))
 	}
 	return nil
 }
 
-// plan makes what a goal asks of the ledger.
+// plan makes a goal's request to the ledger.
 func (p *promoter) plan(g *goal) error {
 	d := ledger.Definition{Job: g.job, Generation: p.p.Generation}
 	def := relabelled(p.known.defs[g.job], p.p.Generation)
@@ -91,48 +91,48 @@ func (p *promoter) plan(g *goal) error {
 	if schedule == nil && def.After == "" {
 		return errors.New("no schedule")
 	}
-	if g.want == nil { // else it is stored
+	if g.want == nil { // else it is stored already
 		if d.Text, err = json.Marshal(def); err != nil {
 			return err
 		}
 	}
 	d.Digest = def.Digest()
-	g.wish = &cluster.Registration{Job: &work.Job{Job: j, Schedule: schedule, Def: def, Digest: d.Digest}, Def: d}
+	g.request = &cluster.Registration{Job: &work.Job{Job: j, Schedule: schedule, Def: def, Digest: d.Digest}, Def: d}
 	if g.stored == nil {
 		return nil
 	}
-	g.wish.Last = g.stored.Last
-	return g.wish.Replaces(p.known.defs[g.job], g.stored.Digest, g.stored.Cursor)
+	g.request.Last = g.stored.Last
+	return g.request.Replaces(p.known.defs[g.job], g.stored.Digest, g.stored.Cursor)
 }
 
-// took notes what became of one job, and says whether it is to be tried again as it now stands.
+// took notes the answer for one job, and reports whether to try again.
 func (p *promoter) took(g *goal, got ledger.Defined) (again bool, err error) {
 	switch got.Word {
 	case "created":
 		p.out.Created = append(p.out.Created, g.job)
 		delete(p.fresh, g.job)
 	case "replaced":
-		delete(p.fresh, g.job) // nobody's before, but another generation's nodes were quicker
+		delete(p.fresh, g.job) // no generation had it, but another one's nodes were quicker
 		if g.want == nil {
 			p.out.Orphaned = append(p.out.Orphaned, g.job)
 		} else {
 			p.out.Switched = append(p.out.Switched, g.job)
 		}
-	case "same", "missing": // nobody announced it for so long that it has left: the next round sees that
+	case "same", "missing": // missing: its announcement has expired, which the next round sees
 	case "standby":
 		return false, p.p.Outdated()
 	case "differs":
-		if g.stored == nil || got.Digest != g.wish.Def.WasDigest {
-			return false, nil // another definition than was read: the next round looks again
+		if g.stored == nil || got.Digest != g.request.Def.WasDigest {
+			return false, nil // another definition than was read: the next round reads again
 		}
-		return g.wish.Replaces(p.known.defs[g.job], got.Digest, got.Cursor) == nil, nil
+		return g.request.Replaces(p.known.defs[g.job], got.Digest, got.Cursor) == nil, nil
 	default:
-		p.alone[g.job] = true
+		p.unreadable[g.job] = true
 	}
 	return false, nil
 }
 
-// follow tells the jobs that are followed now, and those that were before.
+// follow updates the lists of followers of the jobs that are followed now, and of those that were.
 func (p *promoter) follow(ctx context.Context) error {
 	for _, job := range p.ours() {
 		after := p.known.defs[job].After
@@ -145,13 +145,13 @@ func (p *promoter) follow(ctx context.Context) error {
 			continue
 		}
 		if err := p.p.Follow(ctx, p.l, after, job); err != nil && (!errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrClosed)) {
-			return err // refused: its followers are full, and its nodes say so when they register it
+			return err // refused: too many followers; the nodes log it when they register the job
 		}
 	}
 	return nil
 }
 
-// ours are the jobs that match and are the generation's now.
+// ours are the jobs that match and that the generation runs now.
 func (p *promoter) ours() (names []string) {
 	for _, s := range p.known.stored {
 		if its, _ := p.known.runs(p.p.Generation, s.Job); its && p.matches(s.Job) {
@@ -161,7 +161,7 @@ func (p *promoter) ours() (names []string) {
 	return names
 }
 
-// followed are the jobs that other generations have a job follow.
+// followed are the jobs that a job follows in other generations.
 func (p *promoter) followed(job, after string) (before []string) {
 	for name, g := range p.known.of {
 		if a := g.kept[job]; name != p.p.Generation && a != nil && a.def.After != "" && a.def.After != after {
@@ -172,7 +172,8 @@ func (p *promoter) followed(job, after string) (before []string) {
 	return slices.Compact(before)
 }
 
-// cancel ends what living nodes of other generations run of the jobs that are the generation's now.
+// cancel cancels runs, on living nodes of other generations, of the jobs that the generation runs
+// now.
 func (p *promoter) cancel(ctx context.Context) error {
 	if !p.o.CancelRunning {
 		return nil

@@ -8,65 +8,68 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// cursors are where the jobs of this node stand, as far as answers of Redis have told it.
+// cursors are the cursors of this node's jobs, as Redis' answers have shown them.
 type cursors struct {
 	mu  sync.Mutex
-	all map[*work.Job]*heard // of those that are registered
+	all map[*work.Job]*knownCursor // the registered jobs
 }
 
-// heard is what is known of one job.
-type heard struct {
-	cursor, at int64 // where it stood, and when, both ms of Redis' time; a cursor of 0: the schedule has no more
-	asked      int64 // the cursor from which this node asks for a tick, while it does
+// knownCursor is the last known cursor of one job.
+type knownCursor struct {
+	cursor, at  int64 // cursor is 0 when the schedule has no more ticks; at is when it was last seen; both ms of Redis' time
+	claimedFrom int64 // the cursor from which this node claims a tick at the moment
 }
 
-// Registered takes up that a job is registered, and its cursor. What is known already is newer than the answer of a Redis that may have lost it.
+// Registered notes a registered job's cursor. A cursor that is known already is newer than the
+// answer of a Redis that may have lost data.
 func (n *Lanes) Registered(j *work.Job, cursor int64) {
 	c, now := &n.cursors, n.Clock.Now().UnixMilli()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all[j] == nil {
-		c.all[j] = &heard{cursor: cursor, at: now}
+		c.all[j] = &knownCursor{cursor: cursor, at: now}
 	}
 }
 
-// Displaced takes up that another definition of a job is the stored one, or that this node has given the job up: of its cursor the
-// node knows nothing.
+// Displaced notes that another definition of a job is stored, or that the job was removed. Its
+// cursor is unknown from then on.
 func (n *Lanes) Displaced(j *work.Job) {
 	n.cursors.mu.Lock()
 	defer n.cursors.mu.Unlock()
 	delete(n.cursors.all, j)
 }
 
-// of is what is known of a job; of one that is not registered nothing, and what is noted there is forgotten.
-func (c *cursors) of(j *work.Job) *heard {
+// of is the known cursor of a job. For a job that is not registered, changes of the result have no
+// effect.
+func (c *cursors) of(j *work.Job) *knownCursor {
 	if h := c.all[j]; h != nil {
 		return h
 	}
-	return &heard{}
+	return &knownCursor{}
 }
 
-// asking takes up that ticks are asked for.
+// asking notes the cursors from which ticks are claimed.
 func (c *cursors) asking(b *work.Batch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range b.Claims {
 		if !b.Claims[i].Pending {
-			c.of(b.Jobs[i]).asked = b.Claims[i].From
+			c.of(b.Jobs[i]).claimedFrom = b.Claims[i].From
 		}
 	}
 }
 
-// came takes up that claims are asked for no more.
+// came notes that claims are finished.
 func (c *cursors) came(b *work.Batch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, j := range b.Jobs {
-		c.of(j).asked = 0
+		c.of(j).claimedFrom = 0
 	}
 }
 
-// answered takes up what claims that were sent at an instant, ms, were answered. Where a granted run leads is taken up when it is here.
+// answered notes the cursors in the answers to claims that were sent at an instant (ms). A granted
+// run's step is noted when the run is active.
 func (c *cursors) answered(b *work.Batch, sent int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,19 +84,20 @@ func (c *cursors) answered(b *work.Batch, sent int64) {
 	}
 }
 
-// stepped takes up the step of the cursor that a granted run stands for.
+// stepped notes the step of the cursor that comes with a granted run.
 func (c *cursors) stepped(g work.Grant, now int64) {
 	if g.Lease.Prev == 0 {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h := c.of(g.Job); !g.Waited || h.cursor < g.Lease.Next {
+	if h := c.of(g.Job); !g.WasPending || h.cursor < g.Lease.Next {
 		h.cursor, h.at = g.Lease.Next, now
 	}
 }
 
-// back takes back the step of a run that is handed back: until another node is granted it, nobody knows of it.
+// back undoes the step of a run that is handed back: until another node is granted it, no node
+// knows of it.
 func (c *cursors) back(g work.Grant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +106,7 @@ func (c *cursors) back(g work.Grant) {
 	}
 }
 
-// overdue takes up that cursors were seen where they were believed to be.
+// overdue notes cursors that a sweep has seen unchanged.
 func (c *cursors) overdue(jobs *work.Jobs, late []ledger.Late, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,8 +117,10 @@ func (c *cursors) overdue(jobs *work.Jobs, late []ledger.Late, now int64) {
 	}
 }
 
-// recollect is what a Redis is told of a job where the one before it was heard of last at an instant, ms; false when there is nothing to
-// tell. A tick that came due before that may have been another node's, unless it was seen overdue or this node asks for it.
+// recollect is the report about a job to a Redis whose predecessor last answered at an instant
+// (ms); false when there is nothing to report. Ticks that were due before that instant may have
+// been granted to other nodes, unless they were seen overdue or this node claims them. In doubt it
+// reports the first tick from that instant on.
 func (c *cursors) recollect(j *work.Job, last int64, fresh time.Duration) (r ledger.KnownCursor, some bool) {
 	c.mu.Lock()
 	h := *c.of(j)
@@ -123,13 +129,13 @@ func (c *cursors) recollect(j *work.Job, last int64, fresh time.Duration) (r led
 		return r, false
 	}
 	r = ledger.KnownCursor{Job: j.Name, Digest: j.Digest, Cursor: h.cursor, Heard: true}
-	if h.cursor < last && h.asked != h.cursor && h.at < last-fresh.Milliseconds() {
+	if h.cursor < last && h.claimedFrom != h.cursor && h.at < last-fresh.Milliseconds() {
 		r.Cursor, r.Heard = work.Millis(j.Schedule.Next(time.UnixMilli(last-1))), false
 	}
 	return r, r.Cursor != 0
 }
 
-// has says whether a job is registered.
+// has reports whether a job is registered.
 func (c *cursors) has(j *work.Job) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

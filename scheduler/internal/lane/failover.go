@@ -17,122 +17,125 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// assertEvery is how often a node looks, while it holds its grants, whether it may go on.
+// assertEvery is how often a node that may not claim checks whether it may again.
 const assertEvery = 200 * time.Millisecond
 
-// failover keeps a node from trusting a master that may have lost what it, or the one before it, had acknowledged: who
-// was granted what, and what has ended. A master is known by its id, which is new after a restart and each promotion, from when it takes writes:
-// nobody can tell it anything before.
+// failover keeps a node from trusting a master that may have lost what it, or its predecessor, had
+// acknowledged: grants and ends of runs. A master is known by its id, which changes with each
+// restart and each promotion. A new master counts from when it takes writes, because nothing can be
+// asserted to it before.
 //
-//	open ── another id ──► telling ── told once ──► placing ── all is in place ──► waiting ── so it is for all
-//	  ▲                                                                                  │        others, or
-//	  └──────────────────────────────────────────────────────────────────────────────────┘        FailoverHold is over
+//	open ── another id ──► asserting ── asserted once ──► restoring ── all restored ──► waiting
+//	  ▲                                                                                   │
+//	  └── all other nodes have got as far, or FailoverHold is over ───────────────────────┘
 //
-// Until it has told the master of all its runs once, a node neither renews nor settles: it would be answered that nobody
-// knows of such a run. What cannot be restored yet, because other nodes may have to account for ticks before it, is told
-// again until all have told theirs, and then with the gap. Until the node is open again it claims nothing, for the cursors may stand
-// before ticks that others are running. Scripts that grant, renew and settle refuse callers that do not know their
-// server, so none of this depends on who notices first.
+// Before it has asserted all its runs once, a node neither renews nor settles: the master would
+// answer that it knows no such run. A run that cannot be restored yet, because other nodes may have
+// to assert earlier ticks, is asserted again until all nodes have done so, and then with the gap.
+// Until it is open again the node claims nothing, because cursors may be behind ticks that others
+// are running. The scripts that grant, renew and settle refuse callers that name another server, so
+// nothing depends on who notices first.
 //
-// A partition goes through this when its master has another id, or when it comes to another master. Others of the same master, which have
-// been there, go on claiming; their lapsed leases are reaped a ttl later.
+// A partition goes through this when its master's id changes, or when it gets another master.
+// Other partitions of that master go on claiming; their lapsed leases are reaped a ttl later.
 type failover struct {
-	l    *Lane
-	look chan struct{} // holds one signal: look at the master now
+	l     *Lane
+	check chan struct{} // holds one signal: check the master now
 
-	partly atomic.Bool // the master did not say who it is, or is a new one that takes no writes yet
+	unidentified atomic.Bool // the master did not give its id, or is new and takes no writes yet
 
-	mu     sync.Mutex
-	master ledger.Master
-	id     string           // of the master, as far as it has said
-	epochs map[int]*epoch   // by partition, of those that the lane has
-	since  time.Time        // when something was noticed
-	left   map[string]int64 // runs that are to be told again; where the cursor stands that is behind them, or 0
-	leftOf string           // the id that they are left of
+	mu           sync.Mutex
+	master       ledger.Master
+	id           string           // the master's id as last known
+	epochs       map[int]*epoch   // by partition, for the lane's partitions
+	since        time.Time        // when a change was last noticed
+	unrestored   map[string]int64 // runs that are not restored yet, with Redis' cursor where it is behind the run, else 0
+	unrestoredOf string           // the server that has not restored them
 
-	behind []*work.Job   // jobs that stand behind what this node knows
-	last   map[int]int64 // when the master before was heard of last, by partition
+	behind []*work.Job   // jobs whose cursor in Redis is behind what this node knows
+	last   map[int]int64 // by partition, when the previous master last answered
 
-	others []sharding.Node // who was there when it was noticed, whatever the master knows of them
-	// What all others in the roster say of the master that was noticed.
-	allTold, allPlaced bool
+	others []sharding.Node // the nodes that were alive when the change was noticed
+	// What the roster says about all other nodes and the noticed master.
+	allAsserted, allRestored bool
 }
 
-// epoch is what one partition's masters were told of this node's runs, all by their ids.
+// epoch is what a partition's masters know of this node's runs. All fields but lastAnswer are ids of
+// servers.
 type epoch struct {
-	noticed string // that this node has noticed
-	told    string // that was told once of all runs: renewals and ends go there
-	placed  string // that has them all in place
-	open    string // that may be asked for runs; "" for none ever
-	heard   int64  // when the last that was open was heard of last, ms of Redis' time; 0: never
+	noticed    string // the last one that this node has noticed
+	asserted   string // all runs were asserted to it once: it gets renewals and reports
+	restored   string // it has restored all runs
+	open       string // it may be asked for runs; "": none ever was
+	lastAnswer int64  // when the last open one last answered, ms of Redis' time; 0: never
 }
 
 func newFailover(l *Lane, m ledger.Master) *failover {
-	f := &failover{l: l, master: m, id: ledger.Nobody, epochs: make(map[int]*epoch), look: l.Health.look}
-	if l.apart {
-		f.look = make(chan struct{}, 1)
+	f := &failover{l: l, master: m, id: ledger.Nobody, epochs: make(map[int]*epoch), check: l.Health.check}
+	if l.clustered {
+		f.check = make(chan struct{}, 1)
 	}
 	return f
 }
 
-// begin trusts a master that has never granted this node anything, but for claiming: members of the roster may have
-// something to tell it.
+// begin trusts a master that has never granted this node anything, except for claiming: other nodes
+// may have runs to assert.
 func (f *failover) begin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.since = time.Now()
 	for _, e := range f.epochs {
-		e.noticed, e.told, e.placed = f.id, f.id, f.id
+		e.noticed, e.asserted, e.restored = f.id, f.id, f.id
 	}
 }
 
-// named takes up which id the master has, and that it was heard of, if it was.
-func (f *failover) named(id string) {
+// setID notes the master's id.
+func (f *failover) setID(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.id = id; f.partly.Load() {
-		return // it did not say so itself
+	if f.id = id; f.unidentified.Load() {
+		return // the master did not give it itself
 	}
 	for _, e := range f.epochs {
-		e.hear(id, f.l.Clock)
+		e.answeredBy(id, f.l.Clock)
 	}
 }
 
-// current is the id of the master, as far as it has said.
+// current is the master's id as last known.
 func (f *failover) current() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.id
 }
 
-// is takes up how the master is reached.
-func (f *failover) is(m ledger.Master) {
+// setMaster notes how the master is reached.
+func (f *failover) setMaster(m ledger.Master) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.master = m
 }
 
-// at is the master.
+// at is how the master is reached.
 func (f *failover) at() ledger.Master {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.master
 }
 
-// give takes a partition out of the lane.
-func (f *failover) give(part int) *epoch {
+// removePart removes a partition from the lane.
+func (f *failover) removePart(part int) *epoch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e := f.epochs[part]
 	delete(f.epochs, part)
-	if e.placed != e.noticed {
-		e.noticed, e.told = "", ledger.Nobody // what was told half is told anew
+	if e.restored != e.noticed {
+		e.noticed, e.asserted = "", ledger.Nobody // half an assertion is repeated at the next master
 	}
 	return e
 }
 
-// take takes a partition into the lane.
-func (f *failover) take(part int, e *epoch) {
+// addPart adds a partition to the lane.
+func (f *failover) addPart(part int, e *epoch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.epochs[part] = e
@@ -145,23 +148,23 @@ func (f *failover) parts() []int {
 	return slices.Sorted(maps.Keys(f.epochs))
 }
 
-// ask asks a master of a Cluster who it is.
-func (f *failover) ask(ctx context.Context) {
+// identify asks a master of a Cluster for its id.
+func (f *failover) identify(ctx context.Context) {
 	m, id, parts := f.at(), f.current(), f.parts()
 	if len(parts) == 0 {
 		return
 	}
 	if !m.Known() {
-		f.partly.Store(true)
-		f.l.Health.unanswered(locking.ErrUnreachable)
+		f.unidentified.Store(true)
+		f.l.Health.refresh(locking.ErrUnreachable)
 		return
 	}
 	id, err := f.l.Ledger.Identity(ctx, m, parts[0], id)
-	f.partly.Store(err != nil)
-	f.named(id)
+	f.unidentified.Store(err != nil)
+	f.setID(id)
 }
 
-// unchangedFor is how long ago something was noticed last.
+// unchangedFor is the time since a change was last noticed.
 func (f *failover) unchangedFor() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -171,19 +174,21 @@ func (f *failover) unchangedFor() time.Duration {
 	return time.Since(f.since)
 }
 
-// servers are what the roster is told of the master: of which its partitions were told, and which has all in place.
-func (f *failover) servers() (told, placed string) {
+// servers are the ids that this node reports in the roster: of the master to which its runs were
+// asserted, and of the one that has restored them.
+func (f *failover) servers() (asserted, restored string) {
 	parts := f.parts()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	told, placed = f.common(func(e *epoch) string { return e.told }), f.common(func(e *epoch) string { return e.placed })
-	if told == ledger.Nobody {
-		return told, ""
+	asserted, restored = f.common(func(e *epoch) string { return e.asserted }), f.common(func(e *epoch) string { return e.restored })
+	if asserted == ledger.Nobody {
+		return asserted, ""
 	}
-	return f.l.Ledger.Fingerprint(told, parts), f.l.Ledger.Fingerprint(placed, parts)
+	return f.l.Ledger.Fingerprint(asserted, parts), f.l.Ledger.Fingerprint(restored, parts)
 }
 
-// common is what all of the lane's partitions have in common, Nobody when they do not. The caller has the lock.
+// common is a value that all of the lane's partitions share, Nobody when they do not. The caller
+// holds the lock.
 func (f *failover) common(of func(*epoch) string) string {
 	first := true
 	var all string
@@ -197,7 +202,8 @@ func (f *failover) common(of func(*epoch) string) string {
 	return all
 }
 
-// every says whether something is so for all of the lane's partitions. The caller has the lock.
+// every reports whether a condition holds for all of the lane's partitions. The caller holds the
+// lock.
 func (f *failover) every(is func(*epoch) bool) bool {
 	for _, e := range f.epochs {
 		if !is(e) {
@@ -207,7 +213,8 @@ func (f *failover) every(is func(*epoch) bool) bool {
 	return true
 }
 
-// claims is the id of the master that may be asked for runs of a partition; false when none may.
+// claims returns the id of the master that may be asked for runs of a partition; false when none
+// may.
 func (f *failover) claims(part int) (server string, may bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -218,73 +225,76 @@ func (f *failover) claims(part int) (server string, may bool) {
 	return e.open, true
 }
 
-// holds says whether the node claims nothing of a partition.
+// holds reports whether nothing is claimed from a partition.
 func (f *failover) holds(part int) bool {
 	_, may := f.claims(part)
 	return !may
 }
 
-// someOpen says whether the node claims something of the lane.
+// someOpen reports whether the lane claims from any partition.
 func (f *failover) someOpen() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !f.every(func(e *epoch) bool { return e.open != f.id })
 }
 
-// hasTold says whether the master was told of all runs.
-func (f *failover) hasTold() bool {
+// allAssertedHere reports whether all runs were asserted to the current master.
+func (f *failover) allAssertedHere() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.every(func(e *epoch) bool { return e.told == f.id })
+	return f.every(func(e *epoch) bool { return e.asserted == f.id })
 }
 
-// keeps is the master that runs of a partition are renewed at, and their ends recorded, and which of them must wait to be restored.
+// keeps returns the master that gets a partition's renewals and reports, and the runs that must
+// wait until they are restored.
 func (f *failover) keeps(part int) (server string, waits map[string]int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if e := f.epochs[part]; e != nil {
-		return e.told, f.left // which is never written to
+		return e.asserted, f.unrestored // replaced as a whole, never changed
 	}
 	return ledger.Nobody, nil
 }
 
-// noticed says whether a server is, for a partition, the one that this node has noticed last. Ends of runs that it has recorded, if it is, are remembered for one that has lost them: another one
-// was told of these runs as of going ones.
-func (f *failover) noticed(server string, part int, ends ...*ending) bool {
+// isNoticed reports whether a server is the last one that this node has noticed for a partition. If
+// so, it remembers the ends of runs that the server has recorded, for a successor that may have
+// lost them. To a newer server these runs were asserted as going on.
+func (f *failover) isNoticed(server string, part int, ends ...*ending) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e := f.epochs[part]
 	if e == nil || e.noticed != server {
 		return false
 	}
-	f.l.lanes.memory.add(ends)
+	f.l.lanes.ended.add(ends)
 	return true
 }
 
-var errHolding = errors.New("Redis was restarted or failed over: nothing is claimed until every node has said what it runs")
+var errHolding = errors.New("Redis was restarted or failed over: nothing is claimed until every node has reported its runs")
 
-// doubt has the master looked at at once, and which partitions it has.
-func (f *failover) doubt() {
-	wait.Signal(f.look)
-	wait.Signal(f.l.lanes.changed)
+// recheck asks for an early check of the master's id and of the masters' partitions.
+func (f *failover) recheck() {
+	wait.Signal(f.check)
+	wait.Signal(f.l.lanes.routesChanged)
 }
 
-// seen takes up what the roster says of the master: of all nodes, those too that were there before and that it may have lost
-// as well. A node that says nothing of the kind is of a version that does not know how.
+// seen notes what the roster says of the master, for all living nodes and those that were alive
+// when the change was noticed, because the master may have lost the roster too. A node that reports
+// nothing has a version that does not assert.
 func (f *failover) seen(members []roster.Member, nodes []sharding.Node) {
 	parts := f.parts()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.allTold = f.every(func(e *epoch) bool { return e.noticed == f.id })
-	f.allPlaced = f.allTold
+	f.allAsserted = f.every(func(e *epoch) bool { return e.noticed == f.id })
+	f.allRestored = f.allAsserted
 	server := f.l.Ledger.Fingerprint(f.id, parts)
 	for _, x := range slices.Concat(nodes, f.others) {
 		if x.ID == f.l.ID {
 			continue
 		}
 		i := slices.IndexFunc(members, func(m roster.Member) bool { return m.ID == x.ID })
-		mute := i >= 0 && members[i].Told == ""
-		f.allTold = f.allTold && (mute || i >= 0 && ledger.HasFingerprint(members[i].Told, server))
-		f.allPlaced = f.allPlaced && (mute || i >= 0 && ledger.HasFingerprint(members[i].Placed, server))
+		mute := i >= 0 && members[i].Asserted == ""
+		f.allAsserted = f.allAsserted && (mute || i >= 0 && ledger.HasFingerprint(members[i].Asserted, server))
+		f.allRestored = f.allRestored && (mute || i >= 0 && ledger.HasFingerprint(members[i].Restored, server))
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // A grant that an earlier request got, and whose answer never came, is older than the batch that hears of it: the
 // deadline must not count from that batch (P4).
-func TestSinceTellsOfAnEarlierGrant(t *testing.T) {
+func TestLeaseStartOfAnEarlierGrant(t *testing.T) {
 	const ttl = 10 * time.Second
 	asked := time.Now()
 	for name, c := range map[string]struct {
@@ -21,8 +21,8 @@ func TestSinceTellsOfAnEarlierGrant(t *testing.T) {
 		"granted to a request 4 s before the batch": {0, 6 * time.Second, -4 * time.Second},
 		"lapsed": {time.Second, 0, -9 * time.Second},
 	} {
-		b := &work.Batch{Asked: asked, Sent: asked.Add(c.sent)}
-		if got := since(b, ttl, ledger.Answer{Left: c.left}); !got.Equal(asked.Add(c.want)) {
+		b := &work.Batch{FirstSent: asked, LastSent: asked.Add(c.sent)}
+		if got := leaseStart(b, ttl, ledger.Answer{Left: c.left}); !got.Equal(asked.Add(c.want)) {
 			t.Errorf("%s: counts from %s after the batch was first sent; want %s", name, got.Sub(asked), c.want)
 		}
 	}

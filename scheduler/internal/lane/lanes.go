@@ -1,8 +1,8 @@
-// Package lane is everything that a node has to do with its Redis while it works: the estimate of Redis' clock, what has to be told to a
-// server that may have lost writes, the batches of claims, renewals and ends of runs, the sweep, and what of all that is not answered.
+// Package lane connects a working node with Redis: the estimate of Redis' clock, failovers, batches
+// of claims and reports, renewals, the sweep, and outages.
 //
-// There is a Lane for each master: one for a standalone Redis or behind Sentinel, one for each master that has partitions on a Cluster. Lanes
-// knows which partition has which.
+// There is a Lane for each master: one for a standalone Redis or behind Sentinel, one for each
+// master of a Cluster that has partitions. Lanes maps partitions to lanes.
 package lane
 
 import (
@@ -23,87 +23,89 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// TurnsMax bounds the wait of the last in a large cluster, in turns, for promise P6.
+// TurnsMax bounds the turns that the last node of a large cluster waits, for promise P6.
 const TurnsMax = 10
 
-// Nodes are the nodes of the cluster, as this one knows them.
+// Nodes are the living nodes, as this node knows them.
 type Nodes interface {
 	Living() []sharding.Node
-	// Runs says whether any living node that may claim holds a job in this definition and has these labels, or may.
+	// Runs reports whether a living node that may claim holds a job in this definition and has
+	// these labels, or may do so.
 	Runs(job, digest string, labels map[string]string) bool
-	// Digests are the definitions in which those nodes hold a job; nil when what one of them holds is not known.
+	// Digests are the definitions in which those nodes hold a job; nil when the answer of one of
+	// them is not known.
 	Digests(job string) []string
 }
 
-// Runs are the runs that are here.
+// Runs are the runs on this node.
 type Runs interface {
 	Grants() []work.Grant
-	// Cancelled ends a run that somebody wants ended, if it is here.
+	// Cancelled ends a run that is to be cancelled or replaced, if it is here.
 	Cancelled(c ledger.Cancel)
 }
 
-// Listener is told of runs of other nodes that were ended, and of ticks that no node can run.
+// Listener hears of reaped runs of other nodes, and of ticks that no node can run.
 type Listener interface {
 	Abandoned(l ledger.Lease)
 	Missed(job string, p ledger.SkippedRange)
 }
 
-// Config is what lanes need.
+// Config holds what lanes need.
 type Config struct {
-	Ledger   *ledger.Ledger
-	ID, Name string // the node's
-	Clock    *Clock
-	Health   *Health
-	Jobs     *work.Jobs
-	Slots    *agenda.Slots
-	Inbox    *agenda.Inbox
-	Answers  chan<- *work.Batch // to the agenda
-	Nodes    Nodes
-	Runs     Runs
-	Listener Listener
-	Labels   map[string]string
-	Leaving  func() bool     // the node was told to end
-	Works    func() bool     // it takes work: nobody has drained its name, and no move has closed the namespace
-	Beat     chan<- struct{} // holds one signal: say to the others what this node knows
-	Lost     chan<- struct{} // holds one signal: Redis may have lost what it knew
+	Ledger    *ledger.Ledger
+	ID, Name  string // the node's
+	Clock     *Clock
+	Health    *Health
+	Jobs      *work.Jobs
+	Slots     *agenda.Slots
+	Inbox     *agenda.Inbox
+	Answers   chan<- *work.Batch // to the agenda
+	Nodes     Nodes
+	Runs      Runs
+	Listener  Listener
+	Labels    map[string]string
+	Stopping  func() bool     // the node is to stop
+	TakesWork func() bool     // the node may take work: nobody has drained its name, and no move has closed the namespace
+	Beat      chan<- struct{} // holds one signal: send a heartbeat now
+	Lost      chan<- struct{} // holds one signal: Redis may have lost data
 
 	MaxSkew, Grace, SweepEvery, FailoverHold time.Duration
 	Log                                      *slog.Logger
 }
 
-// Lanes are a node's ways to Redis.
+// Lanes are the lanes of a node.
 type Lanes struct {
 	Config
-	apart   bool     // on a Cluster, whose masters fail one by one
-	home    *breaker // of the master that has the control record, the roster and the clock
-	memory  memory
-	cursors cursors
-	changed chan struct{} // holds one signal: look which partition has which master now
+	clustered     bool     // on a Cluster, whose masters fail one by one
+	control       *breaker // for the master of the control partition: control record, roster and clock
+	ended         recentEnds
+	cursors       cursors
+	routesChanged chan struct{} // holds one signal: look for partitions that have another master
 
 	routes atomic.Pointer[routes]
 
-	mu    sync.Mutex // to claim, and to change routes
-	terms *Terms     // once they work
+	mu    sync.Mutex // guards claims and changes of routes
+	terms *Terms     // set once the lanes work
 }
 
-// New makes lanes. Begin is to be called before anything else.
+// New makes lanes. The caller must call Begin first.
 func New(c Config) *Lanes {
-	n := &Lanes{Config: c, apart: c.Ledger.Clustered(), changed: make(chan struct{}, 1)}
-	n.cursors.all = make(map[*work.Job]*heard, c.Jobs.Len())
-	n.home = &breaker{health: c.Health, master: "of the control record", apart: n.apart, others: n}
+	n := &Lanes{Config: c, clustered: c.Ledger.Clustered(), routesChanged: make(chan struct{}, 1)}
+	n.cursors.all = make(map[*work.Job]*knownCursor, c.Jobs.Len())
+	n.control = &breaker{health: c.Health, master: "of the control record", clustered: n.clustered, others: n}
 	return n
 }
 
-// may says whether this node may claim a job now, and in which definition it has it.
-func (n *Lanes) may(name string) (digest string, yes bool) {
+// mayClaim reports whether this node may claim a job now, and in which definition.
+func (n *Lanes) mayClaim(name string) (digest string, yes bool) {
 	j := n.Jobs.Named(name)
-	if j == nil || n.Slots.Full() || !n.Works() || n.Shut(j.Part) || !sharding.Matches(j.Labels, n.Labels) {
+	if j == nil || n.Slots.Full() || !n.TakesWork() || n.Blocked(j.Part) || !sharding.Matches(j.Labels, n.Labels) {
 		return "", false
 	}
 	return j.Digest, true
 }
 
-// Start starts all lanes, and what sees to them.
+// Start starts all lanes and their watchers.
 func (n *Lanes) Start(t Terms) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -112,27 +114,27 @@ func (n *Lanes) Start(t Terms) {
 		l.start(&t)
 	}
 	t.Group.Go(func() { n.watchClock(t.Alive) })
-	if n.apart {
+	if n.clustered {
 		t.Group.Go(func() { n.watchRoutes(t.Alive) })
 	}
 }
 
-// Claim takes a batch of claims to Redis. It does not block.
+// Claim sends a batch of claims. It does not block.
 func (n *Lanes) Claim(b *work.Batch) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.of(b.Part).claims <- b
 }
 
-// Sweep has a partition looked at before the period is over.
+// Sweep asks for an early sweep of a partition.
 func (n *Lanes) Sweep(part int) { wait.Signal(n.of(part).sweep) }
 
-// Hold keeps the lease of a run in a partition alive, until it is closed or lost.
+// Hold keeps the lease of a run alive until it is closed or lost.
 func (n *Lanes) Hold(parent context.Context, part int, g locking.Grant) *locking.Lease {
 	return n.of(part).keeper.Hold(parent, g)
 }
 
-// Holding is why the node claims nothing, nil when it may, if not of all partitions.
+// Holding returns why the node claims nothing; nil when it may claim from some partition.
 func (n *Lanes) Holding() error {
 	for _, l := range n.all() {
 		if l.failover.someOpen() {
@@ -142,47 +144,49 @@ func (n *Lanes) Holding() error {
 	return errHolding
 }
 
-// Shut says whether nothing is claimed from a partition.
-func (n *Lanes) Shut(part int) bool { return n.of(part).shut(part) }
+// Blocked reports whether nothing is claimed from a partition.
+func (n *Lanes) Blocked(part int) bool { return n.of(part).blocked(part) }
 
-// Late is how late something of a partition counts as for the turns of nodes, that is late by so much.
-func (n *Lanes) Late(part int, by time.Duration) time.Duration {
-	return n.of(part).breaker.late(n.Health.late(by))
+// Lateness is how late something of a partition counts for the turns of nodes.
+func (n *Lanes) Lateness(part int, by time.Duration) time.Duration {
+	return n.of(part).breaker.lateness(n.Health.lateness(by))
 }
 
-// Trouble is why the node claims nothing, or not everything, but for the seconds after a failover.
-func (n *Lanes) Trouble() error {
-	errs := []error{n.Health.Trouble(), n.trouble(), n.Clock.Usable()}
+// Err is why the node claims nothing, or not everything, apart from the seconds after a failover.
+func (n *Lanes) Err() error {
+	errs := []error{n.Health.Err(), n.blockedErr(), n.Clock.Usable()}
 	for _, l := range n.all() {
-		errs = append(errs, l.watchdog.trouble())
+		errs = append(errs, l.watchdog.err())
 	}
 	return errors.Join(errs...)
 }
 
-// trouble is why no job of this node is claimed, nil when some are or there is none.
-func (n *Lanes) trouble() (err error) {
+// blockedErr is why no job of this node is claimed; nil when some may be.
+func (n *Lanes) blockedErr() (err error) {
 	for _, j := range n.Jobs.All() {
 		l := n.of(j.Part)
-		if !l.breaker.shut() {
+		if !l.breaker.blocks() {
 			return nil
 		}
-		err = l.breaker.trouble()
+		err = l.breaker.err()
 	}
 	return err
 }
 
-// unreachable says whether the masters of all lanes are.
-func (n *Lanes) unreachable() bool {
+// allUnreachable reports whether all masters are unreachable.
+func (n *Lanes) allUnreachable() bool {
 	return !slices.ContainsFunc(n.all(), func(l *Lane) bool { return !l.breaker.open() })
 }
 
-// Away says whether Redis does not answer, or on a Cluster the master where nodes meet, as far as this node knows.
-func (n *Lanes) Away() bool {
-	return errors.Is(n.Health.Trouble(), locking.ErrUnreachable) || n.home.open()
+// Unreachable reports whether Redis, or on a Cluster the master of the control partition, is
+// unreachable.
+func (n *Lanes) Unreachable() bool {
+	return errors.Is(n.Health.Err(), locking.ErrUnreachable) || n.control.open()
 }
 
-// Servers say, for the roster, which masters this node has told of its runs, and which of them have these in place.
-func (n *Lanes) Servers() (told, placed string) {
+// Servers are the masters, for the roster, to which this node has asserted its runs, and those that
+// have restored them.
+func (n *Lanes) Servers() (asserted, restored string) {
 	var all, have []string
 	for _, l := range n.all() {
 		t, p := l.failover.servers()
@@ -196,41 +200,42 @@ func (n *Lanes) Servers() (told, placed string) {
 	return ledger.JoinFingerprints(all), ledger.JoinFingerprints(have)
 }
 
-// Seen takes up what the roster says of the masters.
+// Seen notes what the roster says of the masters.
 func (n *Lanes) Seen(members []roster.Member, nodes []sharding.Node) {
 	for _, l := range n.all() {
 		l.failover.seen(members, nodes)
 	}
 }
 
-// Beaten takes up whether a beat in the roster was answered.
+// Beaten notes whether a heartbeat was answered.
 func (n *Lanes) Beaten(err error) {
 	if err != nil {
-		n.home.fail(roleBeat, err)
+		n.control.fail(roleBeat, err)
 		return
 	}
-	n.home.ok(roleBeat)
-	if !n.apart { // what a Cluster's other masters take is not known by this one, see sweep.writtenFor
-		n.Clock.wrote()
+	n.control.ok(roleBeat)
+	if !n.clustered { // on a Cluster it says nothing of the other masters, see sweep.writtenFor
+		n.Clock.noteWrite()
 	}
 }
 
-// At asks something of a partition for a role that can do without it: ErrBreaker then.
+// At calls a partition's master for a role that can go on without it. It returns ErrBreaker when
+// the master is unreachable.
 func (n *Lanes) At(role string, part int, ask func() error) error {
 	b := n.of(part).breaker
 	if b.open() {
 		return ErrBreaker
 	}
 	err := b.full(ask())
-	if !n.apart || !errors.Is(err, locking.ErrUnreachable) {
+	if !n.clustered || !errors.Is(err, locking.ErrUnreachable) {
 		return err
 	}
 	b.fail(role, err)
 	return ErrBreaker
 }
 
-// Unheard takes up that masters of some partitions did not answer a role.
-func (n *Lanes) Unheard(role string, err error, parts []int) {
+// MarkUnreachable notes that the masters of some partitions did not answer a role.
+func (n *Lanes) MarkUnreachable(role string, err error, parts []int) {
 	for _, l := range n.all() {
 		if slices.ContainsFunc(parts, func(p int) bool { return n.of(p) == l }) {
 			l.fail(role, err)
@@ -238,30 +243,31 @@ func (n *Lanes) Unheard(role string, err error, parts []int) {
 	}
 }
 
-// Part has a node that ends tell its masters of its runs that it has not told yet, or has not noticed, for FailoverHold at most.
-func (n *Lanes) Part(ctx context.Context) {
-	if !n.Away() {
+// AssertBeforeLeaving lets a stopping node assert its runs to masters that it has not asserted them
+// to, for FailoverHold at most.
+func (n *Lanes) AssertBeforeLeaving(ctx context.Context) {
+	if !n.Unreachable() {
 		n.Resample(ctx)
 	}
-	if n.apart {
+	if n.clustered {
 		var all sync.WaitGroup
 		for _, l := range n.all() {
-			all.Go(func() { l.failover.ask(ctx) })
+			all.Go(func() { l.failover.identify(ctx) })
 		}
 		all.Wait()
 	}
-	for end := time.Now().Add(n.FailoverHold); time.Now().Before(end) && !n.Away(); {
-		told := true
+	for end := time.Now().Add(n.FailoverHold); time.Now().Before(end) && !n.Unreachable(); {
+		asserted := true
 		for _, l := range n.all() {
-			told = told && (l.breaker.open() || l.failover.hasTold() && !l.failover.partly.Load())
+			asserted = asserted && (l.breaker.open() || l.failover.allAssertedHere() && !l.failover.unidentified.Load())
 		}
-		if told || !wait.For(ctx, assertEvery/4) {
+		if asserted || !wait.For(ctx, assertEvery/4) {
 			return
 		}
 		for _, l := range n.all() {
-			l.failover.doubt()
+			l.failover.recheck()
 		}
 	}
 }
 
-func (n *Lanes) lose() { wait.Signal(n.Lost) }
+func (n *Lanes) signalLost() { wait.Signal(n.Lost) }

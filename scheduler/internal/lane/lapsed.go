@@ -10,27 +10,28 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// sighting is a lapsed lease as it was seen last.
+// lapsedLease is a lapsed lease as last seen.
 type lapsedLease struct {
 	beat int64
 	at   time.Time
 }
 
-// forget is how long a sighting is kept after the last one: many times what a look at all
-// partitions can take.
-const forget = 10 * time.Minute
+// keepLapsed is how long a lapsed lease is remembered: many times longer than a scan of all
+// partitions takes.
+const keepLapsed = 10 * time.Minute
 
-// ripe are the lapsed leases that may be reaped: seen before with the same beat, and Redis'
-// clock has run steadily for their ttl under this node's eyes, in which their master took writes, unless their node has left the roster.
-func (s *sweep) ripe(ctx context.Context, lapsed []ledger.Lease) []ledger.Lease {
+// reapable are the lapsed leases that may be reaped. They were seen before with the same beat, and
+// Redis' clock has run steadily for their ttl. If their node is in the roster, their master has
+// also taken writes for that long.
+func (s *sweep) reapable(ctx context.Context, lapsed []ledger.Lease) []ledger.Lease {
 	now := time.Now()
 	steady, nodes := s.l.steadyFor().Milliseconds(), s.l.Nodes.Living()
-	var ripe []ledger.Lease
+	var reapable []ledger.Lease
 	for _, l := range lapsed {
 		before, known := s.seen[l.Run]
 		s.seen[l.Run] = lapsedLease{beat: l.Beat, at: now}
 		seen := steady
-		if slices.ContainsFunc(nodes, func(x sharding.Node) bool { return x.ID == l.Node }) { // it lives, and may not have been able to say so
+		if slices.ContainsFunc(nodes, func(x sharding.Node) bool { return x.ID == l.Node }) { // the node lives, and may not have been able to renew
 			seen = min(seen, s.writtenFor(ctx, s.l.Ledger.Partition(l.Job)).Milliseconds())
 		}
 		//guard:reap-steady P4 a step of Redis' clock frees no lease that is alive
@@ -39,42 +40,44 @@ func (s *sweep) ripe(ctx context.Context, lapsed []ledger.Lease) []ledger.Lease 
 		}
 		if known && before.beat == l.Beat {
 			//guard:dead-runs-reaped P6 a run that died with its node is settled and frees its job
-			ripe = append(ripe, l)
+			reapable = append(reapable, l)
 		}
 	}
 	for run, sight := range s.seen {
-		if now.Sub(sight.at) > forget {
+		if now.Sub(sight.at) > keepLapsed {
 			delete(s.seen, run)
 		}
 	}
-	return ripe
+	return reapable
 }
 
-// steadyFor is how long this node has seen Redis' clock run steadily while the lane's partitions had the master that they have.
+// steadyFor is how long this node has seen Redis' clock run steadily while the lane's partitions
+// had their current master.
 func (l *Lane) steadyFor() time.Duration {
 	steady := l.Clock.steadyFor()
-	if l.apart { // else the clock knows
+	if l.clustered { // else the clock knows
 		steady = min(steady, l.failover.unchangedFor())
 	}
 	return steady
 }
 
-// writes says since when a master was seen to take writes, without a gap.
+// writes is the time in which a master was seen to take writes without a gap.
 type writes struct{ since, last time.Time }
 
-// writtenFor is how long this node has seen a master of a Cluster take writes. It asks once a second, when it matters: a master that
-// answers what is read may refuse renewals. While the breaker is open nobody asks, and that is a gap.
+// writtenFor is how long this node has seen a Cluster's master take writes. It checks once a second
+// when needed: a master that answers reads may refuse renewals. While the breaker is open nothing
+// is checked, which is a gap.
 func (s *sweep) writtenFor(ctx context.Context, part int) time.Duration {
-	if !s.l.apart {
+	if !s.l.clustered {
 		return math.MaxInt64 // the clock knows
 	}
 	now, w := time.Now(), s.writes
-	if now.Sub(w.last) >= askedAnew {
+	if now.Sub(w.last) >= reclaimDelay {
 		if err := s.l.Ledger.Writable(ctx, s.l.failover.at(), part); err != nil {
 			s.writes = writes{}
 			return 0
 		}
-		if now.Sub(w.last) > unseen {
+		if now.Sub(w.last) > maxGap {
 			w.since = now
 		}
 		w.last = now

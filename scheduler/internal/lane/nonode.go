@@ -13,28 +13,29 @@ import (
 )
 
 const (
-	// noNodeAfter is for how long a job must be due before it is looked at whether any living node can run it. One that none can is looked
-	// at ever more rarely, up to noNodeLongest. noNodeSure is how long after the first look its ticks may be given up: nodes may just be starting.
+	// noNodeAfter is how long a job must be due before the sweep checks whether any living node can
+	// run it. If none can, the checks become rarer, down to one in noNodeLongest. noNodeSure is how
+	// long after the first check ticks may be given up, because nodes may just be starting.
 	noNodeAfter   = 10 * time.Second
 	noNodeSure    = time.Minute
 	noNodeLongest = time.Hour
-	// noNodesMax is how many are looked at in one sweep, noNodesKnown of how many a node knows how often they were.
+	// noNodesMax bounds the checks in one sweep, noNodesKnown the jobs that are remembered.
 	noNodesMax   = 32
 	noNodesKnown = 1024
 )
 
 // noNode is an overdue job that no living node can run.
 type noNode struct {
-	times         int
-	cursor, until int64 // put off from and to, ms
-	since, said   time.Time
+	checks        int
+	cursor, until int64 // the cursor, and until when it is put off, ms
+	since, logged time.Time
 	digest        string // of the stored definition
 	labels        map[string]string
 }
 
-// adopted brings forward the look at jobs that some node can run again, which need not have registered them anew: the network was away, and
-// their overdue ticks would be nobody's until then.
-func (s *sweep) adopted(ctx context.Context) {
+// runnableAgain brings the next check of jobs forward that some node can run again. That node may
+// have registered them before a network outage, and does not register them again.
+func (s *sweep) runnableAgain(ctx context.Context) {
 	budget := noNodesMax
 	for _, name := range slices.Sorted(maps.Keys(s.noNode)) {
 		n := s.noNode[name]
@@ -54,33 +55,34 @@ func (s *sweep) adopted(ctx context.Context) {
 	}
 }
 
-// runnable leaves out of overdue jobs those that no living node can run, gives up those of their ticks that are too late, and puts off the next
-// look at them. Whoever looks does so for all nodes.
-func (s *sweep) runnable(ctx context.Context, late []ledger.Late, now int64) []ledger.Late {
-	s.adopted(ctx)
-	maps.DeleteFunc(s.looked, func(_ string, at time.Time) bool { return time.Since(at) >= noNodeAfter })
+// dropUnrunnable removes overdue jobs from a sweep that no living node can run. It records their
+// late ticks as missed and postpones the next check, for all nodes.
+func (s *sweep) dropUnrunnable(ctx context.Context, late []ledger.Late, now int64) []ledger.Late {
+	s.runnableAgain(ctx)
+	maps.DeleteFunc(s.hasNode, func(_ string, at time.Time) bool { return time.Since(at) >= noNodeAfter })
 	budget := noNodesMax
 	return slices.DeleteFunc(late, func(l ledger.Late) bool {
 		_, known := s.noNode[l.Job]
-		_, looked := s.looked[l.Job]
-		if looked || !known && (now-l.Cursor < noNodeAfter.Milliseconds() || s.ours(l.Job)) {
+		_, looked := s.hasNode[l.Job]
+		if looked || !known && (now-l.Cursor < noNodeAfter.Milliseconds() || s.runnableHere(l.Job)) {
 			return false
 		}
 		if budget--; budget < 0 {
 			return known
 		}
-		return s.look(ctx, l, now)
+		return s.checkNoNode(ctx, l, now)
 	})
 }
 
-// ours says whether this node has registered a job and knows of a node that can run it, itself perhaps.
-func (s *sweep) ours(name string) bool {
+// runnableHere reports whether this node has registered a job and knows a node that can run it.
+func (s *sweep) runnableHere(name string) bool {
 	j := s.l.Jobs.Named(name)
 	return j != nil && s.l.lanes.cursors.has(j) && s.l.Nodes.Runs(name, j.Digest, j.Labels)
 }
 
-// look says whether no living node can run an overdue job, and then does what is to be done about it.
-func (s *sweep) look(ctx context.Context, l ledger.Late, now int64) (none bool) {
+// checkNoNode reports whether no living node can run an overdue job. If so, it gives up its late
+// ticks and postpones the job.
+func (s *sweep) checkNoNode(ctx context.Context, l ledger.Late, now int64) (none bool) {
 	var stored ledger.Stored
 	read := false
 	s.ask(ctx, l.Job, func(ctx context.Context) (err error) {
@@ -90,8 +92,8 @@ func (s *sweep) look(ctx context.Context, l ledger.Late, now int64) (none bool) 
 	})
 	d, err := jobs.ParseDefinition(stored.Definition)
 	if !read || err != nil || s.l.Nodes.Runs(l.Job, stored.Digest, d.Labels) {
-		if len(s.looked) < noNodesKnown {
-			s.looked[l.Job] = time.Now()
+		if len(s.hasNode) < noNodesKnown {
+			s.hasNode[l.Job] = time.Now()
 		}
 		delete(s.noNode, l.Job)
 		return false
@@ -104,9 +106,9 @@ func (s *sweep) look(ctx context.Context, l ledger.Late, now int64) (none bool) 
 		n.since = time.Now()
 	}
 	n.cursor, n.digest, n.labels = stored.Cursor, stored.Digest, d.Labels
-	if time.Since(n.said) >= noNodeLongest {
-		n.said = time.Now()
-		s.l.Log.Warn("no living node can run this job; it is looked at ever more rarely until one can, or until `jobs remove`",
+	if time.Since(n.logged) >= noNodeLongest {
+		n.logged = time.Now()
+		s.l.Log.Warn("no living node can run this job; it is checked more and more rarely until one can, or until `jobs remove`",
 			"job", l.Job, "why", s.why(l.Job, d), "overdue_since", time.UnixMilli(n.cursor).UTC())
 	}
 	if time.Since(n.since) >= noNodeSure {
@@ -116,7 +118,7 @@ func (s *sweep) look(ctx context.Context, l ledger.Late, now int64) (none bool) 
 	if n.cursor != stored.Cursor {
 		seen.Cursor = n.cursor
 	}
-	n.times, n.until = n.times+1, now+min(noNodeLongest, noNodeAfter<<min(n.times, 10)).Milliseconds()
+	n.checks, n.until = n.checks+1, now+min(noNodeLongest, noNodeAfter<<min(n.checks, 10)).Milliseconds()
 	s.noNode[l.Job] = n
 	if n.cursor != 0 {
 		s.ask(ctx, l.Job, func(ctx context.Context) error { return s.l.Ledger.Postpone(ctx, seen, n.until) })
@@ -135,7 +137,8 @@ func (s *sweep) why(job string, d jobs.Definition) string {
 	return fmt.Sprintf("none holds the stored definition, of generation %q", d.Generation)
 }
 
-// giveUp records ticks of a job that no living node can run as missed, those that are too late, and returns where its cursor stands then.
+// giveUp records the late ticks of a job that no living node can run as missed, and returns the
+// job's cursor after that.
 func (s *sweep) giveUp(ctx context.Context, stored ledger.Stored, d jobs.Definition, now int64) (cursor int64) {
 	j := d.Job()
 	schedule, err := j.ParsedSchedule()
@@ -154,7 +157,7 @@ func (s *sweep) giveUp(ctx context.Context, stored ledger.Stored, d jobs.Definit
 	s.ask(ctx, stored.Job, func(ctx context.Context) error {
 		server, may := s.l.failover.claims(s.l.Ledger.Partition(stored.Job))
 		if !may {
-			return nil // the next look does it
+			return nil // the next check does it
 		}
 		got, err := s.l.Ledger.At(server).Claim(ctx, ledger.Claimer{ID: s.l.ID, Name: s.l.Name}, s.l.Clock.Now().UnixMilli(), []ledger.Claim{c})
 		if err != nil || got[0].Verdict != ledger.Passed {

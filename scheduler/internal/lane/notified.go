@@ -9,59 +9,63 @@ import (
 )
 
 const (
-	// toldFor is for how long a node remembers that a follower was told: longer than an event waits for a follower that
-	// nobody holds. One that waits for longer, because a follower's partition is full, is told again once in that time.
-	toldFor = 2 * unheldAfter
-	// toldMax is how many answers a node remembers, some 200 bytes each. What is beyond is told again in each sweep.
-	toldMax = 1 << 15
+	// answersFor is how long a node remembers a follower's answer: longer than an event waits for a
+	// follower that nobody holds. An event that waits longer, for a full partition, is sent again
+	// once in that time.
+	answersFor = 2 * unheldAfter
+	// answersMax bounds the answers that a node remembers, some 200 bytes each. Further events are
+	// sent again in each sweep.
+	answersMax = 1 << 15
 )
 
-// told is which followers have answered, of events that stay in the outbox because of others. Each node remembers for itself
-// what was answered to it, so that an event which waits is not told again in each sweep. Only the relay touches it.
+// notified remembers which followers have answered, for events that stay in the outbox because of
+// others. So a waiting event is not sent again in each sweep. Each node remembers only its own
+// answers. Only the relay uses it.
 type notified struct {
-	answers map[hearing]answer
-	swept   time.Time // when old answers were forgotten last
+	answers map[delivery]answer
+	swept   time.Time // when old answers were last dropped
 }
 
-// hearing is one follower's word of one event.
-type hearing struct{ event, job string }
+// delivery is one event for one follower.
+type delivery struct{ event, job string }
 
-// answer is which server has answered, and when. Another one may have lost what that was told.
+// answer is the server that answered, and when. Another server may have lost what the event did.
 type answer struct {
 	server string
 	at     time.Time
 }
 
-// begin forgets, now and then, what is old: its events have left the outbox.
+// begin drops old answers now and then: their events have left the outbox.
 func (t *notified) begin() {
 	now := time.Now()
 	if t.answers == nil {
-		t.answers, t.swept = make(map[hearing]answer), now
+		t.answers, t.swept = make(map[delivery]answer), now
 	}
-	if now.Sub(t.swept) >= toldFor/4 {
+	if now.Sub(t.swept) >= answersFor/4 {
 		t.swept = now
-		maps.DeleteFunc(t.answers, func(_ hearing, a answer) bool { return now.Sub(a.at) >= toldFor })
+		maps.DeleteFunc(t.answers, func(_ delivery, a answer) bool { return now.Sub(a.at) >= answersFor })
 	}
 }
 
-// has says whether a follower's server has answered lately that it was told.
+// has reports whether a follower's server has answered lately.
 func (t *notified) has(e ledger.Event, job, server string) bool {
-	a, known := t.answers[hearing{e.Record(), job}]
-	return known && a.server == server && time.Since(a.at) < toldFor
+	a, known := t.answers[delivery{e.Record(), job}]
+	return known && a.server == server && time.Since(a.at) < answersFor
 }
 
-// keep remembers which servers have answered for which followers. The names are copied: they are parts of the list of all followers.
+// keep remembers which servers have answered. It copies the names, which are parts of a longer
+// text.
 func (t *notified) keep(e ledger.Event, answered map[string]string) {
 	for job, server := range answered {
-		if len(t.answers) < toldMax {
-			t.answers[hearing{e.Record(), strings.Clone(job)}] = answer{server, time.Now()}
+		if len(t.answers) < answersMax {
+			t.answers[delivery{e.Record(), strings.Clone(job)}] = answer{server, time.Now()}
 		}
 	}
 }
 
-// forget forgets an event that has left the outbox.
+// forget drops the answers to an event that has left the outbox.
 func (t *notified) forget(e ledger.Event) {
 	for _, job := range e.Followers {
-		delete(t.answers, hearing{e.Record(), job})
+		delete(t.answers, delivery{e.Record(), job})
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Renew is for the keepers of lanes, and renews leases at the servers that were told of their runs. Of runs that these have not been told of, or
-// that wait to be restored, nothing is known.
+// Renew renews leases for the lanes' keepers, at the servers to which their runs were asserted.
+// Leases of runs that are not restored yet have no answer.
 func (n *Lanes) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
 	answers, places := make([]locking.RenewAnswer, len(batch)), make([]int, 0, len(batch))
 	asked, servers := make([]locking.Renewal, 0, len(batch)), make(map[int]string)
@@ -26,7 +26,7 @@ func (n *Lanes) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.R
 	got, err := n.Ledger.RenewAt(ctx, asked, func(part int) string { return servers[part] })
 	if errors.Is(err, ledger.ErrServer) {
 		for part := range servers {
-			n.of(part).failover.doubt()
+			n.of(part).failover.recheck()
 		}
 	}
 	for i, a := range got {

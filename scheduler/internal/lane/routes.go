@@ -10,10 +10,10 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
-// routes say which partition has which lane.
+// routes map partitions to lanes.
 type routes struct {
 	byPart []*Lane
-	all    []*Lane // each once, in the order of their first partitions
+	all    []*Lane // each once, ordered by its first partition
 }
 
 func newRoutes(byPart []*Lane) *routes {
@@ -29,10 +29,10 @@ func newRoutes(byPart []*Lane) *routes {
 // of is the lane of a partition.
 func (n *Lanes) of(part int) *Lane { return n.routes.Load().byPart[part] }
 
-// all are all lanes.
+// all are the lanes.
 func (n *Lanes) all() []*Lane { return n.routes.Load().all }
 
-// Begin reads the clock for the first time, makes the lanes, and trusts the servers that they lead to.
+// Begin samples the clock, makes the lanes, and trusts the servers that it finds.
 func (n *Lanes) Begin(ctx context.Context) error {
 	server, err := n.sampleClock(ctx)
 	if err != nil {
@@ -43,10 +43,10 @@ func (n *Lanes) Begin(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, l := range n.all() {
 		all.Go(func() {
-			if n.apart {
-				l.failover.ask(ctx)
+			if n.clustered {
+				l.failover.identify(ctx)
 			} else {
-				l.failover.named(server)
+				l.failover.setID(server)
 			}
 			l.failover.begin()
 		})
@@ -55,12 +55,12 @@ func (n *Lanes) Begin(ctx context.Context) error {
 	return nil
 }
 
-// watchRoutes looks, until ctx ends, which partition has which master.
+// watchRoutes looks for partitions with another master until ctx ends.
 func (n *Lanes) watchRoutes(ctx context.Context) {
-	watch(ctx, n.changed, sampleEvery, func() time.Duration {
+	watch(ctx, n.routesChanged, sampleEvery, func() time.Duration {
 		n.route(ctx)
 		for _, l := range n.all() {
-			if l.breaker.open() || l.failover.partly.Load() {
+			if l.breaker.open() || l.failover.unidentified.Load() {
 				return assertEvery
 			}
 		}
@@ -68,7 +68,8 @@ func (n *Lanes) watchRoutes(ctx context.Context) {
 	})
 }
 
-// route gives partitions that have another master now its lane. A partition without one stays where it is. Begin calls it, and then only the watch of routes.
+// route gives partitions whose master has changed the lane of the new one. A partition without a
+// master stays where it is. Begin calls it first, then only watchRoutes.
 func (n *Lanes) route(ctx context.Context) {
 	old, came := n.routes.Load(), make(map[*Lane]int)
 	masters := make([]ledger.Master, len(old.byPart))
@@ -85,32 +86,32 @@ func (n *Lanes) route(ctx context.Context) {
 	for p, m := range masters {
 		from, e := byPart[p], &epoch{}
 		if from != nil && m.Addr == from.addr {
-			from.failover.is(m)
+			from.failover.setMaster(m)
 			continue
 		}
-		to := n.to(byPart, m)
+		to := n.laneFor(byPart, m)
 		if from != nil {
-			e = from.failover.give(p)
+			e = from.failover.removePart(p)
 			came[to]++
 		}
-		to.failover.take(p, e)
+		to.failover.addPart(p, e)
 		byPart[p] = to
 	}
 	for to, count := range came {
 		n.Log.Info("partitions have another master", "master", to.addr, "partitions", count)
-		wait.Signal(to.failover.look)
+		wait.Signal(to.failover.check)
 	}
 	next := newRoutes(byPart)
 	n.routes.Store(next)
 	for _, l := range old.all {
 		if !slices.Contains(next.all, l) {
-			l.end() // what it still has goes on in the lanes of its partitions
+			l.stop() // its work goes on in the lanes of its partitions
 		}
 	}
 }
 
-// to is the lane of a master, which is made if it has none. The caller has the lock.
-func (n *Lanes) to(byPart []*Lane, m ledger.Master) *Lane {
+// laneFor is the lane of a master, made if there is none. The caller holds the lock.
+func (n *Lanes) laneFor(byPart []*Lane, m ledger.Master) *Lane {
 	for _, l := range byPart {
 		if l != nil && l.addr == m.Addr {
 			return l
@@ -121,21 +122,4 @@ func (n *Lanes) to(byPart []*Lane, m ledger.Master) *Lane {
 		l.start(n.terms)
 	}
 	return l
-}
-
-// watch does something until ctx ends: first after a while, then when it has said, and when it is signalled to.
-func watch(ctx context.Context, look chan struct{}, first time.Duration, do func() time.Duration) {
-	timer := time.NewTimer(first)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		case <-look:
-			wait.For(ctx, lookPause) // many who ask are one
-		}
-		wait.Drop(look)
-		timer.Reset(do())
-	}
 }

@@ -14,14 +14,15 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// sender carries batches of claims to a lane's master and their answers back. A lane has a few, with one request in flight each.
+// sender carries batches of claims to a lane's master and brings back the answers. A lane has a
+// few, with one request in flight each.
 type sender struct {
 	l        *Lane
 	terms    *Terms
-	detached bool // it carries one batch, whatever lane its partition comes to
+	detached bool // it carries one batch, even when its partition gets another lane
 }
 
-// run serves the agenda until the lane ends, which takes no more batches then.
+// run carries batches until the lane ends.
 func (s sender) run(over <-chan struct{}) {
 	for {
 		select {
@@ -34,8 +35,8 @@ func (s sender) run(over <-chan struct{}) {
 	}
 }
 
-// carry brings one batch's answers, and has what was granted begin. A batch that has to wait for a failover of its partition has a goroutine of
-// its own from then on: the lane's senders are for the others.
+// carry gets one batch's answers and starts the granted runs. A batch that has to wait for a
+// failover of its partition gets its own goroutine, so that the lane's senders serve the others.
 func (s sender) carry(b *work.Batch) {
 	if !s.claim(s.terms.Claiming, b) {
 		s.detached = true
@@ -50,44 +51,45 @@ func (s sender) carry(b *work.Batch) {
 	s.l.Answers <- b
 }
 
-// claim asks until there is an answer. A copy of a request can be granted until MaxSkew after it
-// was sent (then the clock check refuses it), and ticks become old while Redis is away. So copies
-// that can be granted are sent for MaxSkew only; from then on the batch asks whether it was
-// granted, and a no is final when no copy can be under way any more. When draining ends, a claim whose outcome is unknown is given
-// up after a while. An error that is not Redis
-// being away is the batch's own: it goes back to the agenda, so that it keeps no other waiting.
-// False: it is to go on detached.
+// claim sends a batch until it is answered. A copy of a request can be granted until MaxSkew after
+// it was sent; later the clock check refuses it. Ticks also become old while Redis is unreachable.
+// So copies that can be granted are sent for MaxSkew only. After that the batch only asks whether
+// it was granted, and a no is final when no copy can be under way any more.
+//
+// When the drain ends, a claim without an answer is given up after a while. An error other than an
+// unreachable Redis goes back to the agenda, so that the batch keeps no other waiting. done is
+// false when the batch is to go on detached.
 func (s sender) claim(draining context.Context, b *work.Batch) (done bool) {
 	skew := s.l.MaxSkew
-	var doubt doubt
+	var doubt inDoubt
 	defer doubt.end()
 	for try := 0; ; try++ {
 		if s.detached {
 			s.l = s.l.lanes.of(b.Part)
 		}
 		l := s.l
-		if b.Asked.IsZero() && (draining.Err() != nil || time.Since(b.Made) > 2*skew || l.apart && l.shut(b.Part)) {
+		if b.FirstSent.IsZero() && (draining.Err() != nil || time.Since(b.Created) > 2*skew || l.clustered && l.blocked(b.Part)) {
 			b.Err = work.ErrNotSent
 			return true
 		}
-		if b.Asked.IsZero() {
-			b.Asked, b.Slept = time.Now(), locking.Slept()
+		if b.FirstSent.IsZero() {
+			b.FirstSent, b.Suspended = time.Now(), locking.Slept()
 			l.lanes.cursors.asking(b)
 		}
-		asking := time.Since(b.Asked) > skew
+		asking := time.Since(b.FirstSent) > skew
 		if asking {
-			b.Ask(l.Clock.Now().UnixMilli())
+			b.AskOnly(l.Clock.Now().UnixMilli())
 		} else {
-			b.Copied = time.Now()
+			b.LastGrantable = time.Now()
 		}
-		b.Sent = time.Now()
+		b.LastSent = time.Now()
 		b.Answers, b.Err = s.once(b)
 		again, anew := s.failed(b)
 		switch {
 		case b.Err == nil:
 			l.breaker.ok(roleClaim)
-			s.unconfirmed(b)
-			if !asking || time.Since(b.Copied) > 2*skew || !b.Unsure() {
+			s.reportUnconfirmed(b)
+			if !asking || time.Since(b.LastGrantable) > 2*skew || !b.Inconclusive() {
 				return true
 			}
 		case !again:
@@ -95,12 +97,12 @@ func (s sender) claim(draining context.Context, b *work.Batch) (done bool) {
 		case anew:
 			try = -1
 		}
-		if draining.Err() != nil && !b.Asked.IsZero() && time.Since(b.Asked) > 3*skew {
+		if draining.Err() != nil && !b.FirstSent.IsZero() && time.Since(b.FirstSent) > 3*skew {
 			return true
 		}
 		held := anew || l.failover.holds(b.Part) // or it has another lane
-		if l.apart && b.Err != nil {
-			s.free(b)
+		if l.clustered && b.Err != nil {
+			s.freeSlots(b)
 			if held {
 				doubt.end()
 			} else {
@@ -108,29 +110,30 @@ func (s sender) claim(draining context.Context, b *work.Batch) (done bool) {
 				s.flush()
 			}
 		}
-		b.Again = true
+		b.Repeated = true
 		wait.For(context.Background(), wait.Backoff(l.ID+b.Claims[0].Run, max(0, try)))
-		if l.apart && held && !s.detached && !b.Asked.IsZero() {
+		if l.clustered && held && !s.detached && !b.FirstSent.IsZero() {
 			return false
 		}
 	}
 }
 
-// failed takes up the error of a batch: whether it is to be asked for again, and anew, because its master is not the one that it was.
+// failed handles a batch's error. again: the batch is to be sent again. anew: its master is another
+// one now.
 func (s sender) failed(b *work.Batch) (again, anew bool) {
 	switch {
 	case b.Err == nil:
 		return false, false
 	case errors.Is(b.Err, errHolding), errors.Is(b.Err, ledger.ErrServer):
 		if errors.Is(b.Err, ledger.ErrServer) {
-			s.l.failover.doubt()
+			s.l.failover.recheck()
 		}
 		if !b.Unanswered {
-			b.Asked = time.Time{} // nothing was carried out
+			b.FirstSent = time.Time{} // nothing was carried out
 		}
 		return true, true
-	case s.l.apart && redisconn.OfSlot(b.Err): // its partition moves, which says nothing of others
-		wait.Signal(s.l.lanes.changed)
+	case s.l.clustered && redisconn.OfSlot(b.Err): // its partition moves; others are not affected
+		wait.Signal(s.l.lanes.routesChanged)
 		return b.Unanswered, b.Unanswered
 	case errors.Is(b.Err, ledger.ErrClock):
 		s.l.Health.Fail(roleClaim, b.Err)
@@ -145,15 +148,15 @@ func (s sender) failed(b *work.Batch) (again, anew bool) {
 	return true, false
 }
 
-// free gives back the slots of a batch that is in doubt: what its claims are granted takes them again.
-func (s sender) free(b *work.Batch) {
-	if !b.Freed {
-		b.Freed = true
-		s.l.Inbox.Tell(agenda.Freed{Slots: len(b.Claims)})
+// freeSlots releases the slots of a batch in doubt. The runs that it is granted take slots again.
+func (s sender) freeSlots(b *work.Batch) {
+	if !b.SlotsFreed {
+		b.SlotsFreed = true
+		s.l.Inbox.Send(agenda.SlotsFreed{Slots: len(b.Claims)})
 	}
 }
 
-// flush gives what waits behind a batch that is in doubt, and was not sent, back to the agenda.
+// flush returns batches to the agenda that wait behind a batch in doubt and were not sent.
 func (s sender) flush() {
 	for {
 		select {
@@ -166,11 +169,11 @@ func (s sender) flush() {
 	}
 }
 
-// unconfirmed tells of grants that too few replicas have.
-func (s sender) unconfirmed(b *work.Batch) {
+// reportUnconfirmed notes grants that too few replicas have confirmed.
+func (s sender) reportUnconfirmed(b *work.Batch) {
 	for _, a := range b.Answers {
 		if a.Unconfirmed != nil {
-			s.l.breaker.unsure(a.Unconfirmed)
+			s.l.breaker.setConfirmed(a.Unconfirmed)
 			return
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
-// step does what there is to do about the id that the master has now, and says when to look again. Only the lane's watch calls it.
+// step takes the next step with the master's current id, and returns when to check again. Only the
+// lane's watch calls it.
 func (f *failover) step(ctx context.Context) time.Duration {
 	f.mu.Lock()
 	server := f.id
@@ -18,30 +19,30 @@ func (f *failover) step(ctx context.Context) time.Duration {
 	}
 	f.notice(server)
 	open := f.every(func(e *epoch) bool { return e.open == server })
-	placed := f.every(func(e *epoch) bool { return e.placed == server })
+	placed := f.every(func(e *epoch) bool { return e.restored == server })
 	over := time.Since(f.since) >= f.l.FailoverHold
-	last, may := f.allTold || over, f.allPlaced || over
+	last, may := f.allAsserted || over, f.allRestored || over
 	f.mu.Unlock()
 	if open {
-		return f.nextLook()
+		return f.nextCheck()
 	}
 	if !placed {
 		placed = f.assert(ctx, server, last)
 	}
 	ready := placed
-	//guard:grants-wait P1 a Redis that may have lost grants is asked for none before all nodes have told it theirs
+	//guard:grants-wait P1 a Redis that may have lost grants is asked for none before all nodes have asserted theirs
 	if !may {
 		ready = false
 	}
 	if ready && f.level(ctx, server) {
 		f.release(server)
-		return f.nextLook()
+		return f.nextCheck()
 	}
-	wait.Signal(f.l.Beat) // to say so, and to hear whether the others have
+	wait.Signal(f.l.Beat) // others learn it, and this node learns of them
 	return assertEvery
 }
 
-// notice takes up that partitions have another master than before. The caller has the lock.
+// notice notes that partitions have another master. The caller holds the lock.
 func (f *failover) notice(server string) {
 	fresh := false
 	for _, e := range f.epochs {
@@ -49,37 +50,37 @@ func (f *failover) notice(server string) {
 			continue
 		}
 		fresh = true
-		e.noticed, e.placed = server, ""
-		if e.told == server { // it has come back, and has not heard of what was granted meanwhile
-			e.told = ledger.Nobody
+		e.noticed, e.restored = server, ""
+		if e.asserted == server { // it has come back, and does not know what was granted meanwhile
+			e.asserted = ledger.Nobody
 		}
-		//guard:back-is-new P1 a server that has come back is asked for nothing before it was told
+		//guard:back-is-new P1 a server that has come back is asked for nothing before runs are asserted to it
 		if e.open == server {
 			e.open = ledger.Nobody
 		}
 	}
 	if fresh {
-		for _, e := range f.epochs { // what is left to be told again is forgotten below, so these are told anew
-			if e.told == server && e.placed != server {
-				e.told = ledger.Nobody
+		for _, e := range f.epochs { // what they had left to restore is dropped below, so they start anew
+			if e.asserted == server && e.restored != server {
+				e.asserted = ledger.Nobody
 			}
 		}
-		f.since, f.allTold, f.allPlaced = time.Now(), false, false
-		f.others, f.left, f.leftOf, f.behind = f.l.Nodes.Living(), nil, "", nil
-		f.l.lanes.lose()
+		f.since, f.allAsserted, f.allRestored = time.Now(), false, false
+		f.others, f.unrestored, f.unrestoredOf, f.behind = f.l.Nodes.Living(), nil, "", nil
+		f.l.lanes.signalLost()
 	}
 }
 
-// nextLook is when a node that claims looks at the master again: soon, where it has not seen all of it. All nodes are to know
-// within FailoverHold of the first who has taken the place of a master.
-func (f *failover) nextLook() time.Duration {
-	if f.partly.Load() {
+// nextCheck is when a node that claims checks the master's id again: soon when the master did not
+// give it. All nodes must notice a new master within FailoverHold of the first.
+func (f *failover) nextCheck() time.Duration {
+	if f.unidentified.Load() {
 		return assertEvery
 	}
 	return sampleEvery
 }
 
-// release lets the node claim again of all of the lane's partitions that have noticed the master.
+// release lets the node claim again from all partitions that have noticed the master.
 func (f *failover) release(server string) {
 	f.mu.Lock()
 	first, held := true, time.Since(f.since)
@@ -92,7 +93,7 @@ func (f *failover) release(server string) {
 	f.others = nil
 	f.mu.Unlock()
 	if !first {
-		f.l.breaker.asks()
+		f.l.breaker.grantsResumed()
 		f.l.Log.Info("claiming again", "held_for", held.Round(time.Millisecond))
 	}
 }

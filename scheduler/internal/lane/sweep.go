@@ -3,13 +3,11 @@ package lane
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
@@ -17,50 +15,50 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// sweep looks, on every node, for what is overdue in a lane's partitions: it hands late cursors and pending runs to the
-// agenda, reaps leases that lapsed, ends runs that somebody wants ended, brings word to jobs that
-// follow others, and puts off jobs that no living node can run.
+// sweep looks on every node for work in a lane's partitions that nobody does. It hands late ticks
+// and pending runs to the agenda, reaps lapsed leases, cancels runs, notifies jobs that follow
+// others, and postpones jobs that no living node can run.
 type sweep struct {
 	round
-	gaze   *ledger.Scanner
-	seen   map[string]lapsedLease // lapsed leases, by run
-	writes writes                 // of a master of a Cluster
+	scanner *ledger.Scanner
+	seen    map[string]lapsedLease // lapsed leases, by run
+	writes  writes                 // of a Cluster's master
 
 	relay             *relay
 	noNode            map[string]noNode    // jobs that no living node can run
-	looked            map[string]time.Time // overdue jobs that some node can run, and when that was seen
-	beside            sync.WaitGroup       // of what the sweep does not wait for
-	probing, relaying atomic.Bool          // that is under way
+	hasNode           map[string]time.Time // when an overdue job was last seen to have a node that can run it
+	background        sync.WaitGroup       // calls for which the sweep does not wait
+	probing, relaying atomic.Bool          // such a call is under way
 
-	strange, unreaped UnknownFormats
+	unknown, unknownLapsed UnknownFormats
 }
 
 func newSweep(l *Lane) *sweep {
 	return &sweep{
-		round: round{l: l}, gaze: l.Ledger.NewScanner(), seen: make(map[string]lapsedLease), relay: newRelay(l), noNode: make(map[string]noNode), looked: make(map[string]time.Time),
-		strange: UnknownFormats{Log: l.Log}, unreaped: UnknownFormats{Log: l.Log},
+		round: round{l: l}, scanner: l.Ledger.NewScanner(), seen: make(map[string]lapsedLease), relay: newRelay(l), noNode: make(map[string]noNode), hasNode: make(map[string]time.Time),
+		unknown: UnknownFormats{Log: l.Log}, unknownLapsed: UnknownFormats{Log: l.Log},
 	}
 }
 
-// sweepPause is how long a sweep waits that was asked for out of its turn, so that many who ask are one.
+// sweepPause is how long an early sweep waits, so that many requests make one.
 const sweepPause = 50 * time.Millisecond
 
-// run sweeps until ctx ends, beginning at a point of the period that the node's id chooses, so
+// run sweeps until ctx ends. It starts at a point of the period that depends on the node's id, so
 // that nodes do not sweep together. From then until alive ends it only looks for runs to cancel.
 func (s *sweep) run(ctx, alive context.Context) {
-	defer s.beside.Wait()
+	defer s.background.Wait()
 	wait.For(ctx, wait.Spread(s.l.ID+" sweep"+s.l.addr, time.Now(), s.l.SweepEvery))
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		timer.Reset(s.l.SweepEvery) // a ticker's next tick could meet the end of a call in the same instant
+		timer.Reset(s.l.SweepEvery) // with a ticker, the next tick and the end of a call could meet in one instant
 		if ctx.Err() == nil {
 			s.once(ctx)
 		} else {
 			s.cancelled(alive)
 		}
 		select {
-		case <-timer.C: // it comes first when both are there, or a simulation would not be the same twice
+		case <-timer.C: // the timer comes first when both are ready, so that a simulation repeats itself
 			continue
 		default:
 		}
@@ -102,44 +100,20 @@ func (s *sweep) probe(ctx context.Context, part int) {
 	}
 }
 
-// confirm asks, beside the sweep, which is not to wait for them, whether replicas have again what the master grants.
+// confirm asks whether replicas confirm the master's writes again. The sweep does not wait for the
+// answer.
 func (s *sweep) confirm(ctx context.Context, part int) {
 	if !s.l.breaker.isUnconfirmed() || s.probing.Swap(true) {
 		return
 	}
-	s.beside.Go(func() {
+	s.background.Go(func() {
 		defer s.probing.Store(false)
 		call, cancel := context.WithTimeout(ctx, CallTimeout)
 		defer cancel()
 		if err := s.l.Ledger.Confirmed(call, part); err == nil || ctx.Err() == nil {
-			s.l.breaker.unsure(err)
+			s.l.breaker.setConfirmed(err)
 		}
 	})
-}
-
-// round is what a lane asks in one sweep, and failed what its own master did not answer.
-type round struct {
-	l      *Lane
-	failed error
-}
-
-// ask asks something of a job's partition, which a later sweep does again if it fails. It does not while the partition's master is
-// unreachable, nor, when that is the lane's own, when it has not answered this sweep before.
-func (r *round) ask(ctx context.Context, job string, f func(context.Context) error) {
-	part := r.l.Ledger.Partition(job)
-	of := r.l.lanes.of(part)
-	if ctx.Err() != nil || of.breaker.open() || of.failover.holds(part) || of == r.l && errors.Is(r.failed, locking.ErrUnreachable) {
-		return
-	}
-	call, cancel := context.WithTimeout(ctx, CallTimeout)
-	defer cancel()
-	err := f(call)
-	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
-		of.fail(roleSweep, err)
-	}
-	if of == r.l {
-		r.failed = errors.Join(r.failed, err)
-	}
 }
 
 func (s *sweep) once(ctx context.Context) {
@@ -156,8 +130,8 @@ func (s *sweep) once(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, 2*l.MaxSkew)
 	defer cancel()
 	now := l.Clock.Now().UnixMilli()
-	found, err := s.gaze.Scan(call, now, l.Grace.Milliseconds(), parts...)
-	if left := (*ledger.UnreachableError)(nil); errors.As(err, &left) && redisconn.OfSlot(left.Err) { // one that moves hides no other
+	found, err := s.scanner.Scan(call, now, l.Grace.Milliseconds(), parts...)
+	if left := (*ledger.UnreachableError)(nil); errors.As(err, &left) && redisconn.OfSlot(left.Err) { // a partition that moves hides no other
 		parts, err = slices.DeleteFunc(parts, func(p int) bool { return slices.Contains(left.Parts, p) }), nil
 	}
 	if s.failed = err; err != nil {
@@ -168,72 +142,68 @@ func (s *sweep) once(ctx context.Context) {
 	}
 	l.lanes.cursors.overdue(l.Jobs, found.Late, now)
 	l.watchdog.sweep(call, found)
-	s.strange.Note(found.Foreign, "records in the ledger")
+	s.unknown.Note(found.Foreign, "records in the ledger")
 	for _, c := range found.Cancels {
 		l.Runs.Cancelled(c)
 	}
-	found.Late = s.runnable(call, found.Late, now)
+	found.Late = s.dropUnrunnable(call, found.Late, now)
 	if len(found.Late)+len(found.Pending) > 0 {
-		l.Inbox.Tell(agenda.Found{ScanResult: found, Parts: parts})
+		l.Inbox.Send(agenda.Found{ScanResult: found, Parts: parts})
 	}
-	s.reap(call, s.ripe(call, found.Lapsed))
-	s.tell(ctx, call, found.Events, now)
+	s.reap(call, s.reapable(call, found.Lapsed))
+	s.notifyFollowers(ctx, call, found.Events, now)
 	if s.failed == nil {
 		l.breaker.ok(roleSweep)
 	}
 }
 
-// tell brings word of ticks to the jobs that follow. On a Cluster these may live at other masters, which the sweep is not to wait for.
-func (s *sweep) tell(ctx, call context.Context, events []ledger.Event, now int64) {
-	if !s.l.apart {
-		s.relay.bring(call, &s.round, events, now)
+// notifyFollowers notifies jobs that follow. On a Cluster they may have other masters, for which the sweep
+// does not wait.
+func (s *sweep) notifyFollowers(ctx, call context.Context, events []ledger.Event, now int64) {
+	if !s.l.clustered {
+		s.relay.deliver(call, &s.round, events, now)
 		return
 	}
 	if len(events) == 0 || s.relaying.Swap(true) {
 		return
 	}
-	s.beside.Go(func() {
+	s.background.Go(func() {
 		defer s.relaying.Store(false)
-		s.relay.bring(ctx, &round{l: s.l}, events, now)
+		s.relay.deliver(ctx, &round{l: s.l}, events, now)
 	})
 }
 
-// reap settles runs as abandoned and says so.
-func (s *sweep) reap(ctx context.Context, ripe []ledger.Lease) {
+// reap settles runs as abandoned.
+func (s *sweep) reap(ctx context.Context, reapable []ledger.Lease) {
 	foreign := 0
-	byPart := make(map[int][]ledger.Lease)
-	for _, l := range ripe {
-		p := s.l.Ledger.Partition(l.Job)
-		byPart[p] = append(byPart[p], l)
-	}
-	for _, p := range slices.Sorted(maps.Keys(byPart)) {
-		for batch := range slices.Chunk(byPart[p], ledger.BatchMax) {
-			s.ask(ctx, batch[0].Job, func(ctx context.Context) error {
-				server, may := s.l.failover.claims(p)
-				if !may {
-					return nil // the next sweep looks again
-				}
-				words, err := s.l.Ledger.Reap(ctx, s.l.Clock.Now().UnixMilli(), server, batch)
-				if err == nil {
-					foreign += s.reaped(batch, words)
-				}
-				return err
-			})
-			if errors.Is(s.failed, ledger.ErrClock) {
-				s.l.lanes.Resample(ctx)
-				return
+	partOf := func(l ledger.Lease) int { return s.l.Ledger.Partition(l.Job) }
+	slices.SortStableFunc(reapable, func(a, b ledger.Lease) int { return partOf(a) - partOf(b) })
+	for batch := range work.Batches(reapable, ledger.BatchMax, partOf) {
+		s.ask(ctx, batch[0].Job, func(ctx context.Context) error {
+			server, may := s.l.failover.claims(partOf(batch[0]))
+			if !may {
+				return nil // the next sweep tries again
 			}
+			statuses, err := s.l.Ledger.Reap(ctx, s.l.Clock.Now().UnixMilli(), server, batch)
+			if err == nil {
+				foreign += s.reaped(batch, statuses)
+			}
+			return err
+		})
+		if errors.Is(s.failed, ledger.ErrClock) {
+			s.l.lanes.Resample(ctx)
+			return
 		}
 	}
-	s.unreaped.Note(foreign, "entries or histories of jobs whose runs have lapsed")
+	s.unknownLapsed.Note(foreign, "entries or histories of jobs whose runs have lapsed")
 }
 
-// reaped says which runs were abandoned, tells the agenda that their jobs are free, and returns how many records
-// are not understood.
-func (s *sweep) reaped(batch []ledger.Lease, words []ledger.Status) (foreign int) {
+// reaped logs the abandoned runs, tells the agenda that their jobs are free, and returns how many
+// records have an unknown format.
+func (s *sweep) reaped(batch []ledger.Lease, statuses []ledger.Status) (foreign int) {
 	var free []*work.Job
 	for i, l := range batch {
-		switch words[i] {
+		switch statuses[i] {
 		case ledger.Reaped:
 			delete(s.seen, l.Run)
 			if j := s.l.Jobs.Named(l.Job); j != nil {
@@ -244,12 +214,12 @@ func (s *sweep) reaped(batch []ledger.Lease, words []ledger.Status) (foreign int
 			s.l.Listener.Abandoned(l)
 		case ledger.Strange:
 			foreign++
-			s.l.watchdog.leave(l.Run)
+			s.l.watchdog.ignore(l.Run)
 		default: // renewed or ended meanwhile
 		}
 	}
 	if len(free) > 0 {
-		s.l.Inbox.Tell(agenda.Reaped{Jobs: free})
+		s.l.Inbox.Send(agenda.Reaped{Jobs: free})
 	}
 	return foreign
 }

@@ -3,52 +3,55 @@ package lane
 import (
 	"context"
 	"time"
+
+	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
-// sampleEvery is how often the node looks at Redis' clock, and who its masters are.
+// sampleEvery is how often the node samples Redis' clock and asks its masters for their ids.
 const sampleEvery = time.Second
 
-// lookPause is how long a look waits that was asked for out of its turn.
-const lookPause = 50 * time.Millisecond
+// checkPause is how long an early check waits, so that many requests make one.
+const checkPause = 50 * time.Millisecond
 
-// watchClock samples Redis' clock until ctx ends. The sample of an only server says who it is, too, and what follows from that is done.
+// watchClock samples Redis' clock until ctx ends. The sample of an only server also gives its id,
+// which drives the failover.
 func (n *Lanes) watchClock(ctx context.Context) {
 	step := func() time.Duration {
-		if n.apart {
+		if n.clustered {
 			return sampleEvery
 		}
 		return n.of(0).failover.step(ctx)
 	}
-	watch(ctx, n.Health.look, step(), func() time.Duration {
+	watch(ctx, n.Health.check, step(), func() time.Duration {
 		n.Resample(ctx)
 		return step()
 	})
 }
 
-// watch asks a master of a Cluster who it is, until ctx ends, and sees to it that it is told what the one before it knew.
+// watch asks a master of a Cluster for its id until ctx ends, and drives the failover.
 func (l *Lane) watch(ctx context.Context) {
 	f := l.failover
-	watch(ctx, f.look, f.step(ctx), func() time.Duration {
-		f.ask(ctx)
+	watch(ctx, f.check, f.step(ctx), func() time.Duration {
+		f.identify(ctx)
 		return f.step(ctx)
 	})
 }
 
-// Resample is sampleClock for those who go on whatever it says.
+// Resample samples the clock for callers that go on whatever the result is.
 func (n *Lanes) Resample(ctx context.Context) {
 	server, err := n.sampleClock(ctx)
 	switch {
 	case err == nil:
-		n.Health.OK("clock") // its master is there when it takes beats
-		if !n.apart {
-			n.of(0).failover.named(server)
+		n.Health.OK("clock") // heartbeats tell whether its master takes writes
+		if !n.clustered {
+			n.of(0).failover.setID(server)
 		}
 	case ctx.Err() == nil:
-		n.home.fail("clock", err)
+		n.control.fail("clock", err)
 	}
 }
 
-// sampleClock looks at Redis' clock once, says what it saw, and returns the id of the server.
+// sampleClock samples Redis' clock once, logs steps and restarts, and returns the server's id.
 func (n *Lanes) sampleClock(ctx context.Context) (server string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
@@ -58,28 +61,46 @@ func (n *Lanes) sampleClock(ctx context.Context) (server string, err error) {
 		return "", err
 	}
 	received := time.Now()
-	if !n.apart {
+	if !n.clustered {
 		id = n.recognized(ctx, id)
 	}
 	got := n.Clock.add(sent, received, redisTime, id)
 	switch {
 	case got.Refused:
-		n.Log.Error("Redis' clock made a step that is not believed; nothing is claimed until it is put right", "step", got.Step, "error", n.Clock.Usable())
+		n.Log.Error("Redis' clock stepped too far to be believed; nothing is claimed until it is corrected", "step", got.Step, "error", n.Clock.Usable())
 	case got.Step.Abs() > n.MaxSkew && n.Clock.Usable() == nil:
-		n.Log.Warn("Redis' clock made a step; it is followed", "step", got.Step)
+		n.Log.Warn("Redis' clock stepped; the node follows it", "step", got.Step)
 	}
 	if got.Restart {
-		n.Log.Warn("Redis was restarted or failed over: what it may have lost is told to it, and leases are not reaped until its clock has run steadily for their ttl")
+		n.Log.Warn("Redis was restarted or failed over: this node asserts its runs to it, and leases are not reaped until its clock has run steadily for their ttl")
 	}
 	return n.Clock.Server(), nil
 }
 
-// recognized is the id by which an only server is known from now on, that has given this one.
+// recognized is the id by which this node knows an only server that gave this id.
 func (n *Lanes) recognized(ctx context.Context, id string) string {
 	m, _ := n.Ledger.Master(ctx, 0)
 	id, err := n.Ledger.Recognize(ctx, m, 0, id, n.Clock.Server())
 	if r := n.routes.Load(); r != nil {
-		r.all[0].failover.partly.Store(err != nil)
+		r.all[0].failover.unidentified.Store(err != nil)
 	}
 	return id
+}
+
+// watch calls do until ctx ends: after first, then after the time that do returned, and at each
+// signal.
+func watch(ctx context.Context, look chan struct{}, first time.Duration, do func() time.Duration) {
+	timer := time.NewTimer(first)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-look:
+			wait.For(ctx, checkPause) // many signals make one call
+		}
+		wait.Drop(look)
+		timer.Reset(do())
+	}
 }

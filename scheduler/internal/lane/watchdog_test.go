@@ -35,15 +35,15 @@ func TestWatchdog(t *testing.T) {
 				read := func(context.Context, string) (ledger.Stored, error) { return ledger.Stored{Entry: c.stored}, nil }
 				w := newWatchdog(func(string) (string, bool) { return "d", !c.mayNot }, read, slog.New(slog.NewTextHandler(&log, nil)))
 				sweeps(t, w, 9*time.Second, "job")
-				if err := w.trouble(); err != nil {
+				if err := w.err(); err != nil {
 					t.Fatalf("after 9 s: %v", err)
 				}
 				sweeps(t, w, 12*time.Second, "job")
-				if err := w.trouble(); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				if err := w.err(); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 					t.Fatalf("after 21 s: %v, want %q", err, c.says)
 				}
 				sweeps(t, w, 16*time.Second)
-				if err := w.trouble(); err != nil {
+				if err := w.err(); err != nil {
 					t.Fatalf("it is due no more: %v", err)
 				}
 				if again := strings.Contains(log.String(), "no job stands still any more"); again != (c.says != "") {
@@ -84,7 +84,7 @@ func TestWatchdogLooksAtAll(t *testing.T) {
 		said := false
 		for range 8 {
 			sweeps(t, w, 5*time.Second, late...)
-			said = said || w.trouble() != nil
+			said = said || w.err() != nil
 		}
 		if !said {
 			t.Error("a job that stands still was never looked at")
@@ -102,7 +102,7 @@ func TestWatchdogAfterAnOutage(t *testing.T) {
 		sweeps(t, w, 5*time.Second, "job")
 		time.Sleep(time.Minute)
 		sweeps(t, w, 5*time.Second, "job")
-		if err := w.trouble(); err != nil {
+		if err := w.err(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -110,21 +110,21 @@ func TestWatchdogAfterAnOutage(t *testing.T) {
 
 // A lease that was seen lapsed for three times its ttl, and that nobody reaps, is trouble, unless it is left alone.
 func TestWatchdogOfLapsedLeases(t *testing.T) {
-	for _, alone := range []bool{false, true} {
+	for _, leftAlone := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWatchdog(func(string) (string, bool) { return "", false }, nil, slog.New(slog.DiscardHandler))
 			lapsed := ledger.ScanResult{Lapsed: []ledger.Lease{{Run: "r1", Job: "job", TTL: 15_000, Until: 100_000}}}
 			for second := range 60 {
-				if w.sweep(t.Context(), lapsed); alone {
-					w.leave("r1")
+				if w.sweep(t.Context(), lapsed); leftAlone {
+					w.ignore("r1")
 				}
-				if err := w.trouble(); second < 44 && err != nil || alone && err != nil {
+				if err := w.err(); second < 44 && err != nil || leftAlone && err != nil {
 					t.Fatalf("after %d s: %v", second, err)
 				}
 				time.Sleep(time.Second)
 			}
-			if err := w.trouble(); (err == nil) != alone {
-				t.Errorf("alone %v: %v", alone, err)
+			if err := w.err(); (err == nil) != leftAlone {
+				t.Errorf("leftAlone %v: %v", leftAlone, err)
 			}
 		})
 	}

@@ -15,7 +15,8 @@ const (
 	// MaxDrains is how many names may be drained at once.
 	MaxDrains = 1000
 
-	// drainVersion is the format of a drain's record. A newer one is a drain, and is left alone.
+	// drainVersion is the format of a drain's record. A newer one is a drain too, and is left
+	// alone.
 	drainVersion = 1
 
 	maxDrainName   = 256
@@ -28,18 +29,18 @@ var ErrTooManyDrains = errors.New("too many names are drained")
 
 // Drained says who drained a name, and why.
 type Drained struct {
-	// Author is who did it; 64 bytes are kept, and a bar becomes a slash. Reason is why; 256 bytes are kept. Zero bytes of both are not.
+	// Author is who drained it; 64 bytes are kept, and a bar becomes a slash. Reason is why; 256
+	// bytes are kept. Zero bytes are dropped from both.
 	Author, Reason string
-	// Since is when, by Redis' clock. The roster fills it in; it is zero for a record
-	// of a newer version, of which nothing but the drain is known.
+	// Since is when, by Redis' clock. The roster fills it in. It is zero for a record of a newer
+	// version, of which only the drain is known.
 	Since time.Time
 }
 
-// Drain drains the nodes of a name: Beat tells them, and shows them to the others as
-// draining, until Resume. It concerns the name, so a process that is started anew under
-// it drains too, and nobody needs to have the name yet. Unlike the roster it does not
-// expire. Drained again, a name takes the new author and reason. It returns
-// ErrTooManyDrains for one name more than MaxDrains.
+// Drain drains the nodes of a name until Resume: Beat tells them, and shows them to the others as
+// draining. The drain belongs to the name, so a process that starts with that name drains too, and
+// the name need not be in use yet. Drains do not expire. A repeated call replaces the author and
+// the reason. It returns ErrTooManyDrains for one name more than MaxDrains.
 func (r *Roster) Drain(ctx context.Context, name string, d Drained) error {
 	if r.err != nil {
 		return r.err
@@ -57,7 +58,8 @@ func (r *Roster) Drain(ctx context.Context, name string, d Drained) error {
 	return nil
 }
 
-// Resume ends a name's drain, whatever version noted it, and says whether there was one.
+// Resume ends a name's drain, also one that another version recorded, and reports whether there was
+// one.
 func (r *Roster) Resume(ctx context.Context, name string) (bool, error) {
 	if r.err != nil {
 		return false, r.err
@@ -69,7 +71,7 @@ func (r *Roster) Resume(ctx context.Context, name string) (bool, error) {
 	return n > 0, nil
 }
 
-// Drains are the drained names.
+// Drains returns the drained names.
 func (r *Roster) Drains(ctx context.Context) (map[string]Drained, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -100,7 +102,7 @@ func encodeDrained(d Drained) string {
 	return cut(strings.ReplaceAll(d.Author, "|", "/"), maxDrainAuthor) + "|" + cut(d.Reason, maxDrainReason)
 }
 
-// decodeDrained reads a record. One that cannot be read is a drain all the same, of which nothing is known.
+// decodeDrained reads a record. An unreadable one is still a drain, with no details.
 func decodeDrained(record string) Drained {
 	parts := strings.SplitN(record, "|", 4)
 	if len(parts) != 4 || parts[0] != strconv.Itoa(drainVersion) {
@@ -113,7 +115,7 @@ func decodeDrained(record string) Drained {
 	return Drained{Author: parts[2], Reason: parts[3], Since: time.UnixMilli(cmp.Or(ms, 1)).UTC()}
 }
 
-// cut keeps the first bytes of a text, on a rune's border.
+// cut keeps the first bytes of a text, up to the border of a rune.
 func cut(s string, most int) string {
 	if len(s) > most {
 		s = s[:most]

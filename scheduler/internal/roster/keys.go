@@ -1,7 +1,7 @@
 package roster
 
-// keys are the roster's names in Redis. The namespace is the hash tag, so that all
-// of them share a slot and a script may touch them together.
+// keys are the roster's keys. The namespace is the hash tag, so that all keys share a slot and a
+// script may use them together.
 type keys struct {
 	roster   string // hash: node ID -> record (JSON)
 	seen     string // sorted set: node ID -> last beat, ms of Redis' clock

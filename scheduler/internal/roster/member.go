@@ -18,8 +18,8 @@ const (
 	StateStandby = "standby"
 	// StateDraining is a node that finishes what runs and takes nothing new.
 	StateDraining = "draining"
-	// StateGone is a node that was not seen for the TTL and that no beat has
-	// dropped yet. Only Members and Look return it; nobody writes it.
+	// StateGone is a node that was not seen for the TTL and that no beat has dropped yet. It is
+	// never written; only Members and Look return it.
 	StateGone = "gone"
 )
 
@@ -29,7 +29,7 @@ const (
 	// MaxSet is the largest stored set of named digests in bytes of JSON.
 	MaxSet = 1 << 20
 
-	// formatVersion of member records and of sets. Readers leave newer ones alone.
+	// formatVersion is the version of member records and of sets. Readers leave newer ones alone.
 	formatVersion = 1
 )
 
@@ -37,7 +37,7 @@ const (
 // its limit, MaxRecord or MaxSet. Nothing was written.
 var ErrTooLarge = errors.New("too large for the roster")
 
-// Member is one living node with what it tells the others.
+// Member is one living node, with what the other nodes know of it.
 type Member struct {
 	sharding.Node
 	// Version of the program, Revision of its build or config, and Generation of
@@ -51,17 +51,18 @@ type Member struct {
 	Started time.Time `json:"started"`
 	// OffsetMS is Redis' clock minus the node's wall clock, in milliseconds.
 	OffsetMS int64 `json:"offset_ms,omitempty"`
-	// Running is how many runs the node carries, with claims and ends that hold a slot while they wait for an answer; Jobs how many jobs it holds;
-	// Owned how many of them it owns.
+	// Running is how many slots are taken: runs, and claims and reports that wait for an answer.
+	// Jobs is how many jobs the node holds, Owned how many of them it owns.
 	Running int `json:"running,omitempty"`
 	Jobs    int `json:"jobs,omitempty"`
 	Owned   int `json:"owned,omitempty"`
-	// Told is the id of the Redis that was told of every run of the node, Placed of the one that has them all in place,
-	// of a Cluster short digests of the masters, with commas between; see scheduler.Config.FailoverHold. Empty: the node's version does not tell.
-	Told   string `json:"told,omitempty"`
-	Placed string `json:"placed,omitempty"`
-	// Trouble is why the node claims nothing, or not everything, though nobody has drained it; at most 200 bytes in one line. It is left out of
-	// a record that would be too large with it.
+	// Asserted is the id of the Redis to which all runs of the node were asserted, Restored of the one
+	// that has restored them all; see scheduler.Config.FailoverHold. On a Cluster they are short
+	// digests of the masters, separated by commas. Empty: the node's version asserts nothing.
+	Asserted string `json:"told,omitempty"`
+	Restored string `json:"placed,omitempty"`
+	// Trouble is why the node claims nothing, or not everything, though nobody has drained it; at
+	// most 200 bytes in one line. It is left out of a record that would be too large with it.
 	Trouble string `json:"trouble,omitempty"`
 	// ZoneData is the version of the node's time zone database.
 	ZoneData string `json:"zone_data,omitempty"`
@@ -69,7 +70,7 @@ type Member struct {
 	Seen time.Time `json:"-"`
 }
 
-// record is a member as it lies in Redis. V comes first, see announce.lua.
+// record is a member as stored in Redis. V comes first, see announce.lua.
 type record struct {
 	V int `json:"v"`
 	Member
@@ -108,7 +109,7 @@ func encodeMember(m Member) ([]byte, error) {
 	return raw, nil
 }
 
-// decodeMember reads a record of this format; any other is foreign and answers false.
+// decodeMember reads a record of this format. It returns false for any other.
 func decodeMember(r row) (Member, bool) {
 	var rec record
 	if json.Unmarshal([]byte(r.raw), &rec) != nil {

@@ -19,21 +19,21 @@ const (
 	minTTL           = 100 * time.Millisecond
 	maxTTL           = time.Hour
 
-	// keepSets is how many TTLs a set outlives the last beat that named it: long
-	// enough for a node that was paused and comes back.
+	// keepSets is how many TTLs a set outlives the last beat that named it: long enough for a node
+	// that was paused and comes back.
 	keepSets = 12
-	// idle is when the keys of a namespace in which nobody beats expire.
+	// idle is when the keys of a namespace without beats expire.
 	idle = 7 * 24 * time.Hour
 )
 
-// Config says where the roster lies and how long a silent node stays in it.
-// The zero value is useful.
+// Config says where the roster is stored, and how long a silent node stays in it. The zero value is
+// useful.
 type Config struct {
-	// Namespace keeps installations in one Redis apart. It has no braces, because
-	// it becomes the keys' hash tag. Default "escapement".
+	// Namespace is the prefix of the keys. It must not contain braces, because it becomes the keys'
+	// hash tag. Default "escapement".
 	Namespace string
-	// TTL is how long a node that does not beat is still counted; it should be the
-	// same on all nodes. From 100 ms to 1 h, in whole milliseconds. Default 5 s.
+	// TTL is how long a node without beats still counts. All nodes should have the same. From 100
+	// ms to 1 h, in whole milliseconds. Default 5 s.
 	TTL time.Duration
 }
 
@@ -60,8 +60,8 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Roster is the list of living nodes of one namespace, kept in Redis. It holds no
-// state and starts nothing; its methods may be called at the same time.
+// Roster is the list of living nodes of one namespace, stored in Redis. It holds no state and
+// starts nothing. Its methods may be called concurrently.
 type Roster struct {
 	client redis.UniversalClient
 	ttl    time.Duration
@@ -69,8 +69,8 @@ type Roster struct {
 	err    error // what is wrong with the config; every method returns it
 }
 
-// New returns the roster of cfg.Namespace. The client stays the caller's. A
-// config out of range is reported by each method, before anything is sent.
+// New returns the roster of cfg.Namespace. The caller keeps the client. Each method reports an
+// invalid config before it sends anything.
 func New(client redis.UniversalClient, cfg Config) *Roster {
 	cfg = cfg.withDefaults()
 	return &Roster{client: client, ttl: cfg.TTL, keys: newKeys(cfg.Namespace), err: cfg.validate()}
@@ -82,23 +82,22 @@ type View struct {
 	Members []Member
 	// NowMS is Redis' clock in milliseconds since 1970.
 	NowMS int64
-	// Foreign counts records that were left out of Members because they cannot be
-	// read: of a newer version, damaged, or larger than MaxRecord.
+	// Foreign counts the records that Members lacks because they cannot be read: of a newer
+	// version, damaged, or larger than MaxRecord.
 	Foreign int
-	// Unannounced says that the set which self.Set names is not stored, because it
-	// never was or because Redis lost it. Call Announce. Only Beat fills it in.
+	// Unannounced says that the set named by self.Set is not stored: it never was, or Redis lost
+	// it. Call Announce. Only Beat fills it in.
 	Unannounced bool
-	// Drained says who drained the name of the node that beats, and why; nil when
-	// nobody did. The node is to take nothing new, and the others are told at once:
-	// its Draining is set, whatever self said. Its State is its own to change, when
-	// it has heard. Only Beat fills it in.
+	// Drained says who drained the name of the node that beats, and why; nil when nobody did. The
+	// node must take nothing new. The others see its Draining at once, whatever self said; its
+	// State it changes itself. Only Beat fills it in.
 	Drained *Drained
-	// Epoch counts promotions of generations, as the control record of the namespace has it: when it grows, who may
-	// claim what has changed, or is about to. Only Beat fills it in.
+	// Epoch counts promotions of generations, as in the namespace's control record. When it grows,
+	// the definitions that may be claimed have changed, or are about to. Only Beat fills it in.
 	Epoch int64
 }
 
-// Nodes returns the members as Rank and Owner take them.
+// Nodes returns the members in the form that Rank and Owner take.
 func (v View) Nodes() []sharding.Node {
 	nodes := make([]sharding.Node, len(v.Members))
 	for i, m := range v.Members {
@@ -107,11 +106,10 @@ func (v View) Nodes() []sharding.Node {
 	return nodes
 }
 
-// Beat writes self into the roster, drops the nodes and sets that were not seen
-// for too long and returns the living members, self among them. It is one script
-// call. Call it every third of the TTL or more often. A member record over
-// MaxRecord is refused with ErrTooLarge. Errors of Redis are wrapped as they came;
-// after one, call again: a repeated beat changes nothing.
+// Beat writes self into the roster, drops nodes and sets that were not seen for too long, and
+// returns the living members, self included. It is one script call. Call it at least every third of
+// the TTL. A record larger than MaxRecord is refused with ErrTooLarge. Errors of Redis are wrapped
+// unchanged; call again after one, because a repeated beat changes nothing.
 func (r *Roster) Beat(ctx context.Context, self Member) (View, error) {
 	if r.err != nil {
 		return View{}, r.err
@@ -137,8 +135,8 @@ func (r *Roster) Beat(ctx context.Context, self Member) (View, error) {
 	return newView(rep), nil
 }
 
-// Look reads the roster and changes nothing. Members that were not seen for the
-// TTL, and that nobody was there to drop, are returned with StateGone.
+// Look reads the roster and changes nothing. Members that were not seen for the TTL, and that no
+// beat has dropped, have StateGone.
 func (r *Roster) Look(ctx context.Context) (View, error) {
 	if r.err != nil {
 		return View{}, r.err
@@ -156,14 +154,14 @@ func (r *Roster) Look(ctx context.Context) (View, error) {
 	return v, nil
 }
 
-// Members are Look's members, for tools that do not ask for more.
+// Members returns Look's members, for tools that need nothing else.
 func (r *Roster) Members(ctx context.Context) ([]Member, error) {
 	v, err := r.Look(ctx)
 	return v.Members, err
 }
 
-// Leave takes a node out of the roster at once. A node that is not in it has left
-// already, which is no error. Beat must not be under way for the same node.
+// Leave removes a node from the roster at once. A node that is not in it is no error. No Beat of
+// the same node may be under way.
 func (r *Roster) Leave(ctx context.Context, id string) error {
 	if r.err != nil {
 		return r.err

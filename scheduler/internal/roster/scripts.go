@@ -45,8 +45,8 @@ type reply struct {
 	rows  []row
 }
 
-// parseReply takes a script's answer apart. An error here means that the script
-// and this function do not belong together.
+// parseReply parses a script's answer. An error means that the script and this function do not
+// match.
 func parseReply(cmd *redis.Cmd) (reply, error) {
 	items, err := cmd.Slice()
 	if err != nil {
@@ -63,7 +63,7 @@ func parseReply(cmd *redis.Cmd) (reply, error) {
 		return reply{}, errors.New("the script's answer does not begin with two numbers and two texts")
 	}
 	out := reply{nowMS: now, known: known == 1, drain: drain, rows: make([]row, 0, len(items)/3)}
-	out.epoch, _ = strconv.ParseInt(epoch, 10, 64) // one that cannot be read is none: whoever acts on it reads the record itself
+	out.epoch, _ = strconv.ParseInt(epoch, 10, 64) // an unreadable one counts as 0: callers that act on it read the record itself
 	for i := 4; i < len(items); i += 3 {
 		r, err := parseRow(items[i], items[i+1], items[i+2])
 		if err != nil {
@@ -85,7 +85,7 @@ func parseRow(id, seen, raw any) (row, error) {
 	if err != nil {
 		return row{}, fmt.Errorf("the script answered %q as a member's time: %w", seenText, err)
 	}
-	// A score somebody wrote by hand may be infinite; years 1970 to 5138 are kept.
+	// A score that was written by hand may be infinite; years 1970 to 5138 are kept.
 	ms = min(max(ms, 0), 1e14)
 	return row{idText, time.UnixMilli(int64(ms)).UTC(), rawText}, nil
 }

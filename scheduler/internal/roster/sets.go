@@ -12,21 +12,21 @@ import (
 	"slices"
 )
 
-// ErrDamaged is returned when a stored set of named digests is not what its digest
-// says. A node that holds the set mends it by announcing it again.
+// ErrDamaged is returned when a stored set does not match its digest. A node that holds the set
+// repairs it by announcing it again.
 var ErrDamaged = errors.New("stored set is damaged")
 
 // setsPerRead bounds one reply of Redis to 16 MiB.
 const setsPerRead = 16
 
-// storedSet is a set as it lies in Redis. V comes first, see announce.lua.
+// storedSet is a set as stored in Redis. V comes first, see announce.lua.
 type storedSet struct {
 	V    int               `json:"v"`
 	Jobs map[string]string `json:"jobs"`
 }
 
-// SetDigest names a set, name -> digest: 16 hex characters that depend on the
-// content alone.
+// SetDigest is the name of a set, name -> digest: 16 hex characters that depend on the content
+// alone.
 func SetDigest(defs map[string]string) string {
 	h := sha256.New()
 	for _, job := range slices.Sorted(maps.Keys(defs)) {
@@ -39,9 +39,9 @@ func SetDigest(defs map[string]string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// Announce stores a set, name -> digest, under set, which is SetDigest(defs). Many
-// nodes announcing the same set store it once. It stays as long as beats name it,
-// and 12 TTLs more. A set over MaxSet bytes of JSON is refused with ErrTooLarge.
+// Announce stores a set, name -> digest, under set, which must be SetDigest(defs). The same set of
+// many nodes is stored once. It is kept while beats name it, and 12 TTLs longer. A set over MaxSet
+// bytes of JSON is refused with ErrTooLarge.
 func (r *Roster) Announce(ctx context.Context, set string, defs map[string]string) error {
 	if r.err != nil {
 		return r.err
@@ -71,9 +71,9 @@ func (r *Roster) Announce(ctx context.Context, set string, defs map[string]strin
 	return nil
 }
 
-// Sets returns the stored sets with these digests, digest -> name -> digest. A set that is not stored, or is stored in a newer format, is not in
-// the map. Damaged sets are not either, and are listed in an error that is
-// ErrDamaged; the map then still holds all others.
+// Sets returns the stored sets with these digests: digest -> name -> digest. Sets that are not
+// stored, or in a newer format, are missing in the map. Damaged sets are missing too, and are
+// listed in an error that wraps ErrDamaged; the map still has all others.
 func (r *Roster) Sets(ctx context.Context, digests []string) (map[string]map[string]string, error) {
 	if r.err != nil {
 		return nil, r.err

@@ -13,61 +13,60 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// end reports how a run ended. Its lease is kept alive until that is answered.
-func (r *Runner) end(l *life) {
+// end reports how a run ended. The lease is kept alive until the report is answered.
+func (r *Runner) end(l *activeRun) {
 	report := r.report(l)
 	if l.calling.Swap(false) && l.lease.Lost() {
-		r.tellLost(l) // before the run is settled, in any case
+		r.logLost(l) // before the run is settled, in any case
 	}
 	if l.cancel != nil {
 		l.cancel()
 	}
 	r.calls.Done()
-	r.Redis.Settle(l.g, report, ended{r, l})
+	r.Redis.Settle(l.g, report, endedRun{r, l})
 }
 
-// ended is a run whose report is under way.
-type ended struct {
+// endedRun is a run whose report has been sent.
+type endedRun struct {
 	r *Runner
-	l *life
+	l *activeRun
 }
 
-// Settled says what became of the report, and leaves.
-func (e ended) Settled(report ledger.Report, word ledger.Status, err error) {
+// Settled logs the answer to the report and removes the run.
+func (e endedRun) Settled(report ledger.Report, word ledger.Status, err error) {
 	r, g := e.r, e.l.g
 	recorded := err == nil && word == ledger.Settled
 	duration := time.Duration(report.Ended-report.Started) * time.Millisecond
 	succeeded := recorded && report.Outcome == jobs.OutcomeSucceeded
 	if level, shown := r.usual(duration > long); shown || !succeeded {
-		r.tell(g, report, word, err, level)
+		r.logEnd(g, report, word, err, level)
 	}
 	r.Listener.Settled(g.Lease, report, recorded)
 	r.leave(e.l)
 	r.wg.Done()
 }
 
-// report is how a run ended, as this node saw it.
-func (r *Runner) report(l *life) ledger.Report {
+// report says how a run ended, as this node saw it.
+func (r *Runner) report(l *activeRun) ledger.Report {
 	how, reason := outcome(l.ctx, l.err)
 	report := ledger.Report{
 		Job: l.g.Job.Name, Run: l.g.Lease.Run, Token: l.g.Lease.Token, Outcome: how, Reason: reason,
 		Started: l.started.UnixMilli(), Ended: r.Now().UnixMilli(), Tries: l.tries,
 	}
 	if l.tries > 0 {
-		report.Error, report.Output = errorText(l.err, l.before), l.run.Written()
+		report.Error, report.Output = errorText(l.err, l.earlier), l.run.Written()
 	}
 	report.Rerun = l.g.Job.OnCrash == jobs.OnCrashRerun && cutShort(how, reason)
 	return report
 }
 
-// cutShort says whether a run ended in a way that on_crash rerun answers with another attempt, if there
-// is one left.
+// cutShort reports whether on_crash rerun answers such an end with another attempt.
 func cutShort(how jobs.Outcome, reason string) bool {
 	return how == jobs.OutcomeLost || how == jobs.OutcomeCancelled && reason == ledger.ReasonDraining
 }
 
-// outcome names how a function ended, and why. What it returned counts first: a function that finished
-// its work has succeeded, whatever became of its context meanwhile.
+// outcome says how a function ended, and why. The function's result counts first: a function that
+// finished its work has succeeded, even if its context ended meanwhile.
 func outcome(ctx context.Context, err error) (jobs.Outcome, string) {
 	cause := context.Cause(ctx)
 	switch {
@@ -89,14 +88,13 @@ func outcome(ctx context.Context, err error) (jobs.Outcome, string) {
 }
 
 const (
-	// errorRoom is what the ledger keeps of a run's error, in bytes.
+	// errorRoom bounds the error text that the ledger keeps of a run, in bytes.
 	errorRoom = 2 << 10
-	// shortMax is what an error of an earlier try may take of it.
+	// shortMax bounds the part of it that one earlier try may take.
 	shortMax = 200
 )
 
-// errorText is the error of the last try, then those of the tries before it: the newest of them, as
-// many as fit in whole.
+// errorText is the last try's error, then the errors of the newest earlier tries, as many as fit.
 func errorText(last error, before []string) string {
 	const lead, between = "; before: ", "; "
 	if last == nil {
@@ -120,7 +118,7 @@ func short(err error) string {
 	return clip(line, shortMax)
 }
 
-// clip cuts a text to most bytes, on a rune's border.
+// clip cuts a text to most bytes, at the border of a rune.
 func clip(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -128,8 +126,8 @@ func clip(s string, most int) string {
 	return strings.ToValidUTF8(s[:most-3], "") + "..."
 }
 
-// tell logs what became of a report.
-func (r *Runner) tell(g work.Grant, report ledger.Report, word ledger.Status, err error, usual slog.Level) {
+// logEnd logs what became of a report.
+func (r *Runner) logEnd(g work.Grant, report ledger.Report, word ledger.Status, err error, usual slog.Level) {
 	log := r.Log.With("job", g.Job.Name, "tick", time.UnixMilli(g.Lease.Tick).UTC(), "run", report.Run, "outcome", report.Outcome.String())
 	duration := time.Duration(report.Ended-report.Started) * time.Millisecond
 	switch {

@@ -15,17 +15,17 @@ import (
 
 // A pending run that a sweep reported when it was granted already is asked for once more, and the same node is given the same grant. When
 // the answer came after the run had ended, the function was called once more. Another grant of it, under another token, is begun.
-func TestGrantThatIsHeardTwice(t *testing.T) {
+func TestGrantThatArrivesTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redis := &settled{keeper: locking.NewKeeper(noRenewals{}, locking.KeeperConfig{})}
 		r := New(Config{
-			Values: t.Context(), Now: time.Now, Past: time.Now, Live: &Live{}, Redis: redis, Listener: nobody{}, Log: slog.New(slog.DiscardHandler),
+			Values: t.Context(), Now: time.Now, Past: time.Now, Active: &ActiveRuns{}, Redis: redis, Listener: nobody{}, Log: slog.New(slog.DiscardHandler),
 		})
 		called := 0
 		job := &work.Job{Job: jobs.Job{Name: "quick", TTL: time.Minute, Func: func(context.Context, *jobs.Run) error { called++; return nil }}}
-		grant := work.Grant{Job: job, Lease: ledger.Lease{Job: "quick", Run: "hand-0", Token: 7}, First: 5 * time.Second, Waited: true}
+		grant := work.Grant{Job: job, Lease: ledger.Lease{Job: "quick", Run: "hand-0", Token: 7}, FirstTTL: 5 * time.Second, WasPending: true}
 		begin := func(g work.Grant) bool {
-			g.Asked = time.Now()
+			g.FirstSent = time.Now()
 			begun := r.Start(g)
 			synctest.Wait() // until it has ended, and is settled
 			return begun
@@ -33,7 +33,7 @@ func TestGrantThatIsHeardTwice(t *testing.T) {
 		if !begin(grant) || begin(grant) || called != 1 {
 			t.Errorf("heard of twice, it was called %d times", called)
 		}
-		if time.Sleep(takenFor + time.Second); begin(grant) || called != 1 {
+		if time.Sleep(recentFor + time.Second); begin(grant) || called != 1 {
 			t.Error("it was begun once more a minute later")
 		}
 		if grant.Lease.Token++; !begin(grant) || called != 2 {
@@ -49,7 +49,7 @@ func (s *settled) Hold(parent context.Context, _ int, g locking.Grant) *locking.
 	return s.keeper.Hold(parent, g)
 }
 func (*settled) Begins(work.Grant) bool { return true }
-func (*settled) Settle(_ work.Grant, r ledger.Report, then work.Settled) {
+func (*settled) Settle(_ work.Grant, r ledger.Report, then work.SettleListener) {
 	then.Settled(r, ledger.Settled, nil)
 }
 func (*settled) HandBack(work.Grant, func() bool) (over func()) { return func() {} }

@@ -1,5 +1,6 @@
-// Package runner carries granted runs: each waits until its tick is due, calls its job's function with its tries, ends
-// its context when it must, and reports how it went.
+// Package runner carries out granted runs. A run waits until its tick is due, calls its job's
+// function, retries, ends the function's context when the lease or the time is over, and reports
+// the outcome.
 package runner
 
 import (
@@ -20,33 +21,35 @@ import (
 )
 
 const (
-	// cancelGrace is how long a function may take to end after its context was cancelled by a drain.
+	// cancelGrace is how long a function may take to return after a drain has cancelled its
+	// context.
 	cancelGrace = 10 * time.Second
-	// settleGrace is how long Redis may take, after that, to take the outcomes.
+	// settleGrace is how long Redis may take after that to record the outcomes.
 	settleGrace = 2 * time.Second
-	// sayAgain is when it is said that a function goes on after its context has ended.
-	sayAgain = 10 * time.Second
+	// logEndlessAfter is when a function is logged that goes on after its context has ended.
+	logEndlessAfter = 10 * time.Second
 )
 
-// ErrDraining is the cause of a run's context when the node was told to stop and the drain time
-// is over.
+// ErrDraining is the cause with which a run's context ends when the node stops and the drain
+// timeout is over.
 var ErrDraining = errors.New("the node is stopping and its drain time is over")
 
-// Redis is what the runner asks of Redis' side.
+// Redis is the runner's side of the lanes.
 type Redis interface {
-	// Hold keeps the lease of a run in a partition alive, until it is closed or lost.
+	// Hold keeps the lease of a run alive until it is closed or lost.
 	Hold(parent context.Context, part int, g locking.Grant) *locking.Lease
-	// Begins says whether a run may begin: that its server is the one that the node has noticed last. What another one granted it comes
-	// too late to be told.
+	// Begins reports whether a run may begin: whether the server that granted it is still the
+	// partition's master. A newer master was told of this node's runs without that one.
 	Begins(g work.Grant) bool
-	// Settle records how a run ended, and calls Settled when that is answered, or with an error when the node gives up. It does not block.
-	Settle(g work.Grant, r ledger.Report, then work.Settled)
-	// HandBack returns a run whose function was never called to pending. valid says whether its lease is; over is to be called when
-	// the run is here no more, and gives back its slot.
+	// Settle records how a run ended. It calls Settled with the answer, or with an error when the
+	// node gives up. It does not block.
+	Settle(g work.Grant, r ledger.Report, then work.SettleListener)
+	// HandBack returns a run to pending whose function was never called. valid reports whether its
+	// lease is. The caller calls over, which releases the slot, after it has removed the run.
 	HandBack(g work.Grant, valid func() bool) (over func())
 }
 
-// Listener is told what becomes of runs. It does not block.
+// Listener receives the events of runs. It does not block.
 type Listener interface {
 	Claimed(l ledger.Lease)
 	Started(l ledger.Lease, at time.Time)
@@ -54,30 +57,30 @@ type Listener interface {
 	Settled(l ledger.Lease, r ledger.Report, recorded bool)
 }
 
-// Config is what a runner needs.
+// Config holds what a runner needs.
 type Config struct {
-	Node     string           // its name
-	Values   context.Context  // whose values the jobs' functions see; it does not end
+	Node     string           // the node's name
+	Values   context.Context  // carries the values that the jobs' functions see; it does not end
 	Now      func() time.Time // Redis' time
 	Past     func() time.Time // an instant that Redis' clock has certainly reached
-	Live     *Live
+	Active   *ActiveRuns
 	Redis    Redis
 	Listener Listener
 	Log      *slog.Logger
 }
 
-// Runner carries runs from the grant to the settled outcome, a goroutine each.
+// Runner carries runs from the grant to the settled outcome, each in its own goroutine.
 type Runner struct {
 	Config
 	ctx      context.Context // parent of every run's context
 	cancel   context.CancelCauseFunc
 	wg       sync.WaitGroup // runs, to the settled outcome
-	calls    sync.WaitGroup // job functions, with the waits between their tries
-	going    atomic.Int64   // how many job functions run
+	calls    sync.WaitGroup // calls of job functions, with the waits between tries
+	running  atomic.Int64   // functions that are running
 	draining atomic.Bool    // no function is called any more
 	starts   *starts
 	changed  chan struct{} // holds one signal: there is another run
-	news     recentGrants
+	recent   recentGrants
 }
 
 // New makes a runner.
@@ -86,43 +89,43 @@ func New(c Config) *Runner {
 	return &Runner{Config: c, ctx: ctx, cancel: cancel, starts: newStarts(c.Past), changed: make(chan struct{}, 1)}
 }
 
-// life is one granted run on this node.
+// activeRun is one granted run on this node.
 //
 //	granted ──► begin ──► call ──► tries ──► end ──► leave
 //	              │                ▲   │      ▲       ▲
 //	              │                └───┘ wait │       │
 //	              ├─ cancelled already ───────┘       │
 //	              └─ handed back ─────────────────────┘
-type life struct {
+type activeRun struct {
 	g     work.Grant
-	lease *locking.Lease  // whose context a cancel and a drain end
-	due   <-chan struct{} // closed when it is to begin; nil: at once
+	lease *locking.Lease  // a cancel and a drain end its context
+	due   <-chan struct{} // closed when the run is to begin; nil: at once
 
-	calling atomic.Bool // the function is being called, under ctx
-	over    time.Time   // when Watch saw first that ctx had ended
-	said    bool        // that the function goes on
+	calling      atomic.Bool // the function is being called with ctx
+	contextEnded time.Time   // when Run first saw that ctx had ended
+	logged       bool        // it was logged that the function goes on
 
-	// The rest belongs to the goroutine that carries the run.
-	ctx     context.Context    // the function's
-	cancel  context.CancelFunc // of ctx, if the job has a timeout
-	told    sync.Once          // that the lease was lost
-	started time.Time
-	tries   int
-	inside  bool      // the function has not returned
-	run     *jobs.Run // of the last try, or of the first that is to come
-	err     error     // of the last try
-	before  []string  // the errors of those before it
+	// The rest belongs to the run's goroutine.
+	ctx         context.Context    // the function's
+	cancel      context.CancelFunc // of ctx, if the job has a timeout
+	logLostOnce sync.Once          // logs once that the lease was lost
+	started     time.Time
+	tries       int
+	inFunction  bool      // the function has not returned
+	run         *jobs.Run // of the last try, or of the first that is to come
+	err         error     // of the last try
+	earlier     []string  // the errors of the tries before it
 }
 
-// Start begins a granted run, or hands it back when the grant says why. A run that is here already
-// is not begun again, which is false: a sweep that looked before a pending run was granted has the agenda ask for it
-// once more, and it is granted once more, for the same node asks for the same run.
+// Start begins a granted run, or hands it back when the grant says why. False: the run is here
+// already. That happens when a sweep from before the grant makes the agenda claim the run once
+// more, for a repeated claim gets the same grant.
 func (r *Runner) Start(g work.Grant) bool {
-	//guard:grant-heard-once P1 a pending run whose grant is heard of twice is begun once
-	if g.Waited && !r.news.first(g.Lease.Run, g.Lease.Token) {
+	//guard:grant-counted-once P1 a pending run whose grant arrives twice is begun once
+	if g.WasPending && !r.recent.first(g.Lease.Run, g.Lease.Token) {
 		return false
 	}
-	back := g.Back != ""
+	back := g.HandBackReason != ""
 	//guard:drain-hands-back P7 a node that drains hands back what it is granted
 	if r.draining.Load() {
 		back = true
@@ -131,33 +134,34 @@ func (r *Runner) Start(g work.Grant) bool {
 	if l == nil {
 		return false
 	}
-	// It is among those that are here, so from now on a new server is told of it; a server that was noticed before was not.
+	// The run is active from here on, so a server that is noticed now is told of it. One that was
+	// noticed before was not.
 	back = back || !r.Redis.Begins(g)
 	r.Listener.Claimed(g.Lease)
 	go r.begin(l, back)
 	return true
 }
 
-// admit enters a run among those that are here; nil when it is here already.
-func (r *Runner) admit(g work.Grant) *life {
-	l := &life{g: g, lease: r.Redis.Hold(r.ctx, g.Job.Part, locking.Grant{
-		Name: g.Job.Name, Owner: g.Lease.Run, Token: g.Lease.Token, TTL: g.Job.TTL, First: g.First, Asked: g.Asked, Slept: g.Slept,
+// admit adds a run to the active ones; nil when it is here already.
+func (r *Runner) admit(g work.Grant) *activeRun {
+	l := &activeRun{g: g, lease: r.Redis.Hold(r.ctx, g.Job.Part, locking.Grant{
+		Name: g.Job.Name, Owner: g.Lease.Run, Token: g.Lease.Token, TTL: g.Job.TTL, First: g.FirstTTL, Asked: g.FirstSent, Slept: g.Suspended,
 	})}
-	if _, here := r.Live.runs.LoadOrStore(g.Lease.Run, l); here {
+	if _, here := r.Active.runs.LoadOrStore(g.Lease.Run, l); here {
 		l.lease.Close()
 		return nil
 	}
-	l.due = r.starts.wait(g.At)
+	l.due = r.starts.wait(g.StartAt)
 	wait.Signal(r.changed)
 	r.wg.Add(1)
 	r.calls.Add(1)
 	return l
 }
 
-// begin calls the function, unless the run was cancelled meanwhile, is to be handed
-// back, or its lease is over already.
-func (r *Runner) begin(l *life, back bool) {
-	l.run = r.runOf(l.g, 1) // made before the tick is due
+// begin calls the function. It does not when the run was cancelled meanwhile, is to be handed back,
+// or has no valid lease.
+func (r *Runner) begin(l *activeRun, back bool) {
+	l.run = r.runOf(l.g, 1) // prepared before the tick is due
 	back = r.await(l, back)
 	l.started = r.Now()
 	switch cause := context.Cause(l.lease.Context()); {
@@ -173,8 +177,8 @@ func (r *Runner) begin(l *life, back bool) {
 		back = true
 	}
 	if back {
-		g := l.g // others read it
-		g.Back = cmp.Or(g.Back, "the node drains, the lease is over, or the server another one")
+		g := l.g // others read l.g
+		g.HandBackReason = cmp.Or(g.HandBackReason, "the node drains, the lease is over, or another server has taken over")
 		over := r.Redis.HandBack(g, l.lease.Valid)
 		r.calls.Done()
 		r.leave(l)
@@ -185,9 +189,9 @@ func (r *Runner) begin(l *life, back bool) {
 	r.call(l)
 }
 
-// await waits until the run's tick is due, unless its context or its lease ends before, or the node drains. It says whether the run is to be
-// handed back.
-func (r *Runner) await(l *life, back bool) bool {
+// await waits until the run's tick is due, its context or lease ends, or the node drains. It
+// reports whether the run is to be handed back.
+func (r *Runner) await(l *activeRun, back bool) bool {
 	if back || l.due == nil {
 		return back
 	}
@@ -199,16 +203,16 @@ func (r *Runner) await(l *life, back bool) bool {
 	return r.draining.Load()
 }
 
-// leave ends what admit began.
-func (r *Runner) leave(l *life) {
+// leave undoes admit.
+func (r *Runner) leave(l *activeRun) {
 	l.lease.Close()
-	r.Live.runs.Delete(l.g.Lease.Run)
+	r.Active.runs.Delete(l.g.Lease.Run)
 }
 
-// cancellation is the cause of a run's context when an operator wanted the run ended.
+// cancellation is the cause of a run's context when an operator cancelled the run.
 type cancellation struct{ author, reason string }
 
-// Error is also the reason that is recorded, in the words of reason_of in cancels.lua.
+// Error is also the recorded reason, with the same words as reason_of in cancels.lua.
 func (c *cancellation) Error() string {
 	if c.reason == "" {
 		return "cancelled by " + c.author
@@ -218,15 +222,15 @@ func (c *cancellation) Error() string {
 
 func (c *cancellation) Unwrap() error { return jobs.ErrCancelled }
 
-// Refuse has the runner hand back whatever it is granted from now on, and what has not begun.
+// Refuse makes the runner hand back every new grant, and all runs that have not begun.
 func (r *Runner) Refuse() {
 	r.draining.Store(true)
 	r.starts.end()
 }
 
-// Drain waits for the runs. After d their contexts end; a function that does not end within
-// cancelGrace then is an error. Outcomes that Redis does not take within settleGrace are none: the
-// leases lapse and the runs are recorded as abandoned.
+// Drain waits for the runs. After d it ends their contexts. A function that does not return within
+// cancelGrace after that is an error. Outcomes that Redis does not record within settleGrace are
+// not: the leases lapse and the runs are recorded as abandoned.
 func (r *Runner) Drain(d time.Duration) error {
 	settled, ended := wait.Done(&r.wg), wait.Done(&r.calls)
 	if wait.Within(settled, d) {
@@ -235,11 +239,11 @@ func (r *Runner) Drain(d time.Duration) error {
 	r.cancel(ErrDraining)
 	if !wait.Within(ended, cancelGrace) {
 		return fmt.Errorf("%d job functions did not end within %s after their contexts did; their leases will lapse and be recorded as abandoned",
-			r.going.Load(), cancelGrace)
+			r.running.Load(), cancelGrace)
 	}
 	if !wait.Within(settled, settleGrace) {
 		r.Log.Warn("the node stops with outcomes that Redis did not take; the leases lapse and the runs are recorded as abandoned",
-			"runs", len(r.Live.Grants()))
+			"runs", len(r.Active.Grants()))
 	}
 	return nil
 }

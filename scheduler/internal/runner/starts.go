@@ -7,43 +7,34 @@ import (
 	"time"
 )
 
-// starts has runs that were granted ahead wait for their ticks, all of one instant together.
+// starts lets runs that were granted ahead wait for their ticks, all of one instant together.
 type starts struct {
 	past func() time.Time // an instant that Redis' clock has certainly reached
 
-	mu    sync.Mutex
-	at    map[int64]chan struct{} // by instant, ms: closed when it has come
-	ended bool                    // nothing waits any more
+	mu sync.Mutex
+	at map[int64]chan struct{} // by instant, ms; closed when it has come
 }
 
 func newStarts(past func() time.Time) *starts {
 	return &starts{past: past, at: make(map[int64]chan struct{})}
 }
 
-// over is closed: what waits for it need not wait.
-var over = func() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
-
-// wait returns what is closed when an instant (ms) has come, or nothing is to wait any more; nil when it has come.
+// wait returns a channel that is closed when an instant (ms) has come, or at a drain; nil when it has
+// come already.
 func (s *starts) wait(at int64) <-chan struct{} {
 	if at <= s.past().UnixMilli() {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
-		return over
-	}
 	if s.at[at] == nil {
 		s.at[at] = make(chan struct{})
 	}
 	return s.at[at]
 }
 
-// wake lets the runs of all instants go that have come, and says how long it is to the next; 0 when there is none.
+// wake starts the runs of all instants that have come. It returns the time until the next one, 0
+// when there is none.
 func (s *starts) wake() time.Duration {
 	now := s.past()
 	s.mu.Lock()
@@ -58,11 +49,10 @@ func (s *starts) wake() time.Duration {
 	return 0
 }
 
-// end lets all go, and whoever comes: they see that the node drains.
+// end starts all runs that wait. They find that the node drains.
 func (s *starts) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = true
 	for at, wait := range s.at {
 		close(wait)
 		delete(s.at, at)

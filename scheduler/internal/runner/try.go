@@ -16,29 +16,29 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// errLeft is a try's error when the function called runtime.Goexit, as a test's FailNow does.
+// errLeft is the error of a try whose function called runtime.Goexit, as a test's FailNow does.
 var errLeft = errors.New("the function ended its goroutine instead of returning")
 
-// call calls the job's function, as often as the job's Retry says, and ends the run.
-func (r *Runner) call(l *life) {
+// call calls the job's function, as often as the job's Retry allows, and ends the run.
+func (r *Runner) call(l *activeRun) {
 	l.ctx = l.lease.Context()
 	if timeout := l.g.Job.Timeout; timeout > 0 {
 		l.ctx, l.cancel = context.WithTimeoutCause(l.ctx, timeout, jobs.ErrTimeout)
 	}
 	l.calling.Store(true)
-	r.tellStarted(l)
+	r.logStarted(l)
 	r.Listener.Started(l.g.Lease, l.started)
 	r.tries(l)
 }
 
-// late and long are from when on a start, or a run, is worth a line of its own in a log that shows no others.
+// A start later than late, and a run longer than long, are logged at level info; others at debug.
 const (
 	late = time.Second
 	long = time.Minute
 )
 
-// usual is the level of what happens all the time, and of what is unusual about it. It is none when the log does not show that: what is not
-// written is not put together either.
+// usual is the level for an event, and whether the log shows that level. An event that is not shown
+// is not formatted either.
 func (r *Runner) usual(unusual bool) (level slog.Level, shown bool) {
 	if unusual {
 		level = slog.LevelInfo
@@ -48,8 +48,8 @@ func (r *Runner) usual(unusual bool) (level slog.Level, shown bool) {
 	return level, r.Log.Enabled(context.Background(), level)
 }
 
-// tellStarted logs that the function is called.
-func (r *Runner) tellStarted(l *life) {
+// logStarted logs that the function is called.
+func (r *Runner) logStarted(l *activeRun) {
 	g, log := l.g.Lease, r.Log
 	lag, since := l.started.Sub(time.UnixMilli(g.Tick)), g.Tick
 	if t := work.TriggerOf(g); t != jobs.TriggerSchedule && t != jobs.TriggerCatchUp {
@@ -67,9 +67,9 @@ func (r *Runner) tellStarted(l *life) {
 		"lag", lag, "run", g.Run, "trigger", work.TriggerOf(g).String())
 }
 
-// tellLost says, once, that the lease was lost.
-func (r *Runner) tellLost(l *life) {
-	l.told.Do(func() {
+// logLost logs, once, that the lease was lost.
+func (r *Runner) logLost(l *activeRun) {
+	l.logLostOnce.Do(func() {
 		g := l.g.Lease
 		r.Log.Warn("lease lost while the run was going; its context was cancelled", "job", g.Job, "tick", time.UnixMilli(g.Tick).UTC(),
 			"run", g.Run, "token", g.Token, "cause", context.Cause(l.lease.Context()))
@@ -77,12 +77,12 @@ func (r *Runner) tellLost(l *life) {
 	})
 }
 
-// tries calls the function until no try is left. A function that ends its goroutine does not take the
-// run with it: another goroutine goes on from there.
-func (r *Runner) tries(l *life) {
+// tries calls the function until no try is left. If the function ends its goroutine, another
+// goroutine continues the run.
+func (r *Runner) tries(l *activeRun) {
 	defer func() {
-		if l.inside {
-			l.inside = false
+		if l.inFunction {
+			l.inFunction = false
 			go r.tries(l)
 		}
 	}()
@@ -90,15 +90,15 @@ func (r *Runner) tries(l *life) {
 		if l.tries++; l.tries > 1 {
 			l.run = r.runOf(l.g, l.tries)
 		}
-		l.inside, l.err = true, errLeft // until it returns
+		l.inFunction, l.err = true, errLeft // until it returns
 		l.err = r.invoke(l)
-		l.inside = false
+		l.inFunction = false
 	}
 	r.end(l)
 }
 
-// another says whether the function is to be called, and waits until then.
-func (r *Runner) another(l *life) bool {
+// another waits for the next try and reports whether the function is to be called again.
+func (r *Runner) another(l *activeRun) bool {
 	retry := l.g.Job.Retry
 	switch {
 	case l.tries == 0:
@@ -112,12 +112,12 @@ func (r *Runner) another(l *life) bool {
 	if !wait.For(l.ctx, pause) || !l.lease.Valid() || l.ctx.Err() != nil {
 		return false
 	}
-	l.before = append(l.before, fmt.Sprintf("try %d: %s", l.tries, short(l.err)))
+	l.earlier = append(l.earlier, fmt.Sprintf("try %d: %s", l.tries, short(l.err)))
 	return true
 }
 
-// retryWait is the wait after a run's n-th try: it doubles from try to try up to the job's limit, and
-// up to half of it is taken off. It follows from the run's id.
+// retryWait is the wait after a run's n-th try. It doubles with each try up to the job's limit,
+// less up to a half that depends on the run's id.
 func retryWait(run string, retry jobs.Retry, n int) time.Duration {
 	d := retry.Backoff
 	for i := 1; i < n && d < retry.MaxBackoff; i++ {
@@ -130,22 +130,23 @@ func retryWait(run string, retry jobs.Retry, n int) time.Duration {
 	return d - wait.Spread(fmt.Sprint(run, " after try ", n), time.Unix(0, 0), d/2)
 }
 
-// invoke calls the function and turns a panic, also of the error that it returned, into an error.
-func (r *Runner) invoke(l *life) (err error) {
-	r.going.Add(1)
-	defer r.going.Add(-1)
+// invoke calls the function and turns a panic into an error, also one of the returned error's own
+// methods.
+func (r *Runner) invoke(l *activeRun) (err error) {
+	r.running.Add(1)
+	defer r.running.Add(-1)
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicked(p)
 			r.Log.Error("job function panicked", "job", l.run.Job(), "run", l.run.ID(), "panic", clip(fmt.Sprint(p), errorRoom), "stack", string(debug.Stack()))
 		}
 	}()
-	return frozen(l.g.Job.Func(l.ctx, l.run))
+	return plainError(l.g.Job.Func(l.ctx, l.run))
 }
 
-// frozen is what the function returned, as a text of errorRoom bytes at most: the error's own methods may panic, which is caught here and
-// nowhere else, and a text may hold all that a server has answered.
-func frozen(err error) error {
+// plainError is the function's error as text of at most errorRoom bytes. The error's own methods
+// may panic, which only invoke catches, and its text may be as long as a server's answer.
+func plainError(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -164,21 +165,21 @@ func (r *Runner) runOf(g work.Grant, try int) *jobs.Run {
 }
 
 const (
-	// panicMax is what is kept of a panic's value, in bytes, and framesMax how many frames of its stack.
+	// panicMax bounds the text of a panic's value, in bytes; framesMax the frames of its stack.
 	panicMax  = 512
 	framesMax = 10
-	// invokeName is where the frames of the job's function end.
+	// invokeName is the frame at which the job's function begins.
 	invokeName = "runner.(*Runner).invoke"
 )
 
-// panicked is a panic as an error: its value, then the frames of the stack it came from, innermost first.
-// It is called by the function that recovered.
+// panicked is a panic as an error: its value, then the frames of its stack, innermost first. The
+// function that recovered calls it.
 func panicked(value any) error {
 	var text strings.Builder
 	text.WriteString("panic: " + clip(fmt.Sprint(value), panicMax))
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
-	inside := false // below the panic, in what the job called
+	inside := false // the frames belong to the job
 	for n, more := 0, true; more && n < framesMax; {
 		var f runtime.Frame
 		f, more = frames.Next()

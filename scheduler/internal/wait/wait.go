@@ -1,4 +1,4 @@
-// Package wait is waiting that has an end, and signals that nobody has to wait for.
+// Package wait has waits that end, and signals for which no sender waits.
 package wait
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// For waits for d; false when ctx ended first.
+// For waits for d. It returns false when ctx ended first.
 func For(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -22,7 +22,7 @@ func For(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Within says whether done closed before d was over.
+// Within reports whether done was closed before d was over.
 func Within(done <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -34,7 +34,7 @@ func Within(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// Done is a channel that closes when the group is done.
+// Done returns a channel that is closed when the group is done.
 func Done(wg *sync.WaitGroup) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -44,22 +44,21 @@ func Done(wg *sync.WaitGroup) <-chan struct{} {
 	return done
 }
 
-// Backoff is how long to wait before try number try+1: doubling from 50 ms to 1 s, with jitter.
-// who is an id that nobody else retries under at the same time, of a node or of a run: so callers
-// that failed together do not retry together.
+// Backoff is the wait before try number try+1: it doubles from 50 ms to 1 s, with jitter. who is an
+// id that nobody else retries under at the same time, so callers that failed together do not retry
+// together.
 func Backoff(who string, try int) time.Duration {
 	d := min(time.Second, 50*time.Millisecond<<min(try, 5))
 	return d/2 + Spread(fmt.Sprint(who, " ", try), time.Now(), d/2)
 }
 
-// Spread is a duration from 0 to below most that follows from its arguments alone, where others
-// would draw a random one: a node must do the same again when it is shown the same again. What
-// makes it differ from the next node's is the id in who.
+// Spread is a duration from 0 to below most that depends on its arguments alone. It replaces a
+// random one, so that a simulated node repeats what it did. The id in who makes nodes differ.
 func Spread(who string, at time.Time, most time.Duration) time.Duration {
 	return time.Duration(xxhash.Sum64String(fmt.Sprint(who, " ", at.UnixNano())) % uint64(most))
 }
 
-// Signal leaves a signal in a channel that holds one.
+// Signal puts a signal into a channel that holds one, unless one is there already.
 func Signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -67,7 +66,7 @@ func Signal(c chan<- struct{}) {
 	}
 }
 
-// Drop takes what is in a channel back out, and says whether there was anything.
+// Drop takes a signal out of a channel and reports whether there was one.
 func Drop[T any](c <-chan T) bool {
 	select {
 	case <-c:

@@ -2,32 +2,33 @@ package work
 
 import "sync/atomic"
 
-// Jobs are the jobs of a node, in the order in which it came to have them. They may be read while they change.
-type Jobs struct{ now atomic.Pointer[held] }
+// Jobs are the jobs of a node, in the order in which they were added. They may be read while they
+// change.
+type Jobs struct{ now atomic.Pointer[snapshot] }
 
-// held is what Jobs are at a time. It does not change.
-type held struct {
-	all      []*Job
-	byName   map[string]*Job
-	followed map[string]bool
-	next     int // index of the job that is added next
-	version  int
+// snapshot is an unchanging state of Jobs.
+type snapshot struct {
+	all       []*Job
+	byName    map[string]*Job
+	followed  map[string]bool
+	nextIndex int // index of the job that is added next
+	version   int
 }
 
-// NewJobs lists jobs, each of which gets its Index.
+// NewJobs makes the list of a node's jobs and gives each its Index.
 func NewJobs(all []*Job) *Jobs {
 	s := &Jobs{}
-	s.now.Store(&held{})
+	s.now.Store(&snapshot{})
 	s.Change(all, nil)
 	return s
 }
 
-// Change takes some jobs out and others in, which get an Index. There is one caller at a time.
+// Change adds jobs, which get an Index, and removes others. Only one caller at a time.
 func (s *Jobs) Change(in []*Job, out []*Job) {
 	old := s.now.Load()
-	now := &held{
+	now := &snapshot{
 		all: make([]*Job, 0, len(old.all)+len(in)), byName: make(map[string]*Job, len(old.all)+len(in)), followed: make(map[string]bool),
-		next: old.next, version: old.version + 1,
+		nextIndex: old.nextIndex, version: old.version + 1,
 	}
 	gone := make(map[*Job]bool, len(out))
 	for _, j := range out {
@@ -39,8 +40,8 @@ func (s *Jobs) Change(in []*Job, out []*Job) {
 		}
 	}
 	for _, j := range in {
-		j.Index = now.next
-		now.all, now.next = append(now.all, j), now.next+1
+		j.Index = now.nextIndex
+		now.all, now.nextIndex = append(now.all, j), now.nextIndex+1
 	}
 	for _, j := range now.all {
 		now.byName[j.Name], now.followed[j.After] = j, true
@@ -48,17 +49,17 @@ func (s *Jobs) Change(in []*Job, out []*Job) {
 	s.now.Store(now)
 }
 
-// All are the jobs; the list is not to be changed.
+// All returns the jobs. The caller must not change the list.
 func (s *Jobs) All() []*Job { return s.now.Load().all }
 
-// Len is how many there are.
+// Len is the number of jobs.
 func (s *Jobs) Len() int { return len(s.All()) }
 
-// Version is another number after each change.
+// Version differs after each change.
 func (s *Jobs) Version() int { return s.now.Load().version }
 
-// Named is the job of that name, nil when the node has none.
+// Named returns the job of that name, nil when the node has none.
 func (s *Jobs) Named(name string) *Job { return s.now.Load().byName[name] }
 
-// Followed says whether a job of the node follows one of that name.
+// Followed reports whether a job of the node follows the job of that name.
 func (s *Jobs) Followed(name string) bool { return s.now.Load().followed[name] }

@@ -1,5 +1,5 @@
-// Package work is what the roles of a node hand to each other: its jobs, batches of claims on their way to
-// Redis and back, and granted runs.
+// Package work holds what the roles of a node hand to each other: jobs, batches of claims, and
+// granted runs.
 //
 //	agenda ── Batch ──► lane ── Grant ──► runner ── report ──► lane
 //	   ▲                   │                                  │
@@ -16,14 +16,14 @@ import (
 // Job is a job of the node, as it was registered. It does not change.
 type Job struct {
 	jobs.Job
-	Schedule *jobs.Schedule // nil for one that follows another job
+	Schedule *jobs.Schedule // nil for a job that follows another
 	Def      jobs.Definition
 	Digest   string
 	Part     int
-	Index    int // among the node's jobs; decides where nothing else does
+	Index    int // among the node's jobs; breaks ties
 }
 
-// Attempts is how often one tick may be granted before a crash ends it.
+// Attempts is how often one tick may be granted.
 func (j *Job) Attempts() int {
 	if j.OnCrash == jobs.OnCrashRerun {
 		return 1 + j.RerunMax
@@ -33,19 +33,19 @@ func (j *Job) Attempts() int {
 
 // Grant is a granted run on its way to its function.
 type Grant struct {
-	Job    *Job
-	Lease  ledger.Lease
-	Server string    // that granted it
-	Back   string    // why the run is not begun but handed back; "": it is begun
-	Asked  time.Time // before the first request for it was sent
-	Slept  time.Duration
-	First  time.Duration // how long its lease lasts until it is renewed
-	At     int64         // when it is to begin, ms of Redis' time; 0: at once
-	Waited bool          // it was pending: its grant may be heard of twice
+	Job            *Job
+	Lease          ledger.Lease
+	Server         string    // id of the server that granted it
+	HandBackReason string    // why the run is handed back instead of begun; "": it is begun
+	FirstSent      time.Time // just before the first request for it
+	Suspended      time.Duration
+	FirstTTL       time.Duration // how long the lease lasts until its first renewal
+	StartAt        int64         // when the run is to begin, ms of Redis' time; 0: at once
+	WasPending     bool          // the run was pending: its grant may arrive twice
 }
 
-// Settled is told what became of a report: the ledger's word, or why there is none.
-type Settled interface {
+// SettleListener receives the ledger's answer to a report, or the reason why there is none.
+type SettleListener interface {
 	Settled(r ledger.Report, word ledger.Status, err error)
 }
 
@@ -57,8 +57,7 @@ func Millis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// TriggerOf reads a run's trigger. One that this version does not know reads as schedule; the record
-// keeps its word.
+// TriggerOf reads a run's trigger. An unknown one reads as schedule; the record keeps the text.
 func TriggerOf(l ledger.Lease) jobs.Trigger { return triggers[l.Trigger] }
 
 var triggers = func() map[string]jobs.Trigger {

@@ -10,20 +10,22 @@ import (
 	"slices"
 
 	"github.com/escapement/escapement/scheduler/internal/lane"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// keep stores the definitions of jobs on standby, once each: no entry names them, but a promotion may.
-func (r *registrar) keep(ctx context.Context) error {
-	maps.DeleteFunc(r.kept, func(j *work.Job, _ bool) bool { return r.outside[j] != work.Standby })
+// storeStandby stores the definitions of jobs on standby, once each. No entry names them, but a
+// promotion may.
+func (r *registrar) storeStandby(ctx context.Context) error {
+	maps.DeleteFunc(r.stored, func(j *work.Job, _ bool) bool { return r.unclaimable[j] != work.Standby })
 	var list []*work.Job
-	for j, why := range r.outside {
-		if why == work.Standby && !r.kept[j] {
+	for j, why := range r.unclaimable {
+		if why == work.Standby && !r.stored[j] {
 			list = append(list, j)
 		}
 	}
 	slices.SortFunc(list, func(a, b *work.Job) int { return cmp.Or(a.Part-b.Part, a.Index-b.Index) })
-	for batch := range work.Batches(list, func(j *work.Job) int { return j.Part }) {
+	for batch := range work.Batches(list, ledger.BatchMax, func(j *work.Job) int { return j.Part }) {
 		byDigest, digests := make(map[string]*work.Job, len(batch)), make([]string, len(batch))
 		for i, j := range batch {
 			byDigest[j.Digest], digests[i] = j, j.Digest
@@ -31,7 +33,7 @@ func (r *registrar) keep(ctx context.Context) error {
 		err := r.n.Lanes.At("register", batch[0].Part, func() error {
 			call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
 			defer cancel()
-			return r.n.Ledger.Store(call, batch[0].Part, digests, func(digest string) ([]byte, error) { return textOf(byDigest[digest]) })
+			return r.n.Ledger.Store(call, batch[0].Part, digests, func(digest string) ([]byte, error) { return definitionText(byDigest[digest]) })
 		})
 		if errors.Is(err, lane.ErrBreaker) {
 			continue
@@ -40,14 +42,14 @@ func (r *registrar) keep(ctx context.Context) error {
 			return err
 		}
 		for _, j := range batch {
-			r.kept[j] = true
+			r.stored[j] = true
 		}
 	}
 	return nil
 }
 
-// textOf is a job's definition as it is stored.
-func textOf(j *work.Job) ([]byte, error) {
+// definitionText is a job's definition as it is stored.
+func definitionText(j *work.Job) ([]byte, error) {
 	raw, err := json.Marshal(j.Def)
 	if err != nil {
 		return nil, fmt.Errorf("definition of job %s: %w", j.Name, err)

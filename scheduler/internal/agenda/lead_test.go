@@ -18,11 +18,11 @@ func TestLead(t *testing.T) {
 			t.Errorf("at first it is %s, want %s", got, aheadMin)
 		}
 		burst := func(spent time.Duration, b *work.Batch) time.Duration {
-			l.asked(0)
-			b.Asked = time.Now()
+			l.sent(0)
+			b.FirstSent = time.Now()
 			time.Sleep(time.Microsecond)
-			b.Sent = time.Now()
-			l.asked(1)
+			b.LastSent = time.Now()
+			l.sent(1)
 			time.Sleep(spent - time.Microsecond)
 			l.answered(1, b)
 			l.answered(0, b)
@@ -36,7 +36,7 @@ func TestLead(t *testing.T) {
 		}{
 			{"claims that took long", 200 * time.Millisecond, work.Batch{}, 300 * time.Millisecond},
 			{"quicker ones", 20 * time.Millisecond, work.Batch{}, 270 * time.Millisecond},
-			{"one asked twice", 5 * time.Second, work.Batch{Again: true}, 270 * time.Millisecond},
+			{"one asked twice", 5 * time.Second, work.Batch{Repeated: true}, 270 * time.Millisecond},
 			{"one that was not answered", 5 * time.Second, work.Batch{Err: work.ErrNotSent}, 270 * time.Millisecond},
 			{"claims that took too long", 5 * time.Second, work.Batch{}, ledger.AheadMax},
 		} {
@@ -45,9 +45,9 @@ func TestLead(t *testing.T) {
 			}
 		}
 		l = lead{}
-		l.asked(0)
+		l.sent(0)
 		time.Sleep(time.Minute)
-		l.answered(1, &work.Batch{Again: true})
+		l.answered(1, &work.Batch{Repeated: true})
 		time.Sleep(40 * time.Millisecond)
 		l.answered(0, &work.Batch{})
 		if got := l.time(); got != 60*time.Millisecond {

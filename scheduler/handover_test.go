@@ -140,7 +140,7 @@ func TestLeaveAtOnce(t *testing.T) {
 
 // The others are cut off from Redis and hear of nothing: the hand-over ends all the same, and what is due until then
 // runs on time. With less time to end, it takes half of that.
-func TestLeaveWhenNobodyHears(t *testing.T) {
+func TestLeaveWithoutRedis(t *testing.T) {
 	for timeout, most := range map[time.Duration]time.Duration{0: 2 * time.Second, time.Second: 500 * time.Millisecond} {
 		t.Run(fmt.Sprint(timeout), func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {

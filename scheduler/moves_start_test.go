@@ -20,9 +20,9 @@ func TestStartWhereNothingIs(t *testing.T) {
 		{"open", "to", "open", true, false, ""},
 		{"gone on", "from", "moved", true, false, ""},
 		{"going on", "from", "sealing", true, false, ""},
-		{"filling", "to", "filling", false, false, "in the middle of move"},
-		{"opening", "to", "opening", false, false, "in the middle of move"},
-		{"burnt", "to", "burnt", false, false, "unset Next (redis.next) to begin anew here"},
+		{"filling", "to", "filling", false, false, "during move"},
+		{"opening", "to", "opening", false, false, "during move"},
+		{"burnt", "to", "burnt", false, false, "unset Next (redis.next) to create a new one here"},
 		{"newer", "2", "what", false, false, "update this program"},
 		{"off", "to", "open", false, false, "it cannot be seen whether it has moved"},
 	} {
@@ -102,13 +102,13 @@ func TestOldSideEmptiedUnderItsNodes(t *testing.T) {
 		m.from.Mini().FlushAll()
 		time.Sleep(75 * time.Second)
 		for _, n := range []*running{stays, idle} {
-			notReady(t, n.Node, "this Redis has lost the namespace in the middle of move "+m.id)
-			notReady(t, n.Node, "restart this node with the Redis where it is")
+			notReady(t, n.Node, "this Redis has lost the namespace during move "+m.id)
+			notReady(t, n.Node, "restart this node with the Redis that has it")
 		}
 		if m.from.Mini().Exists("{escapement}:control") {
 			t.Error("the namespace was made anew where it was")
 		}
-		if n := c.logs.count("is not made anew here"); n != 2 {
+		if n := c.logs.count("is not created again here"); n != 2 {
 			t.Errorf("it was said %d times, want once for each of two nodes", n)
 		}
 		for _, n := range []*running{there, stays, idle} {

@@ -1,0 +1,22 @@
+package agenda
+
+import (
+	"time"
+
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// fullReasons says what a claim waits for that lacks room in the ledger, by the answer's Detail.
+var fullReasons = map[string]string{
+	ledger.HeldByOutbox: "10,000 ticks of its partition wait to be told to jobs that follow; start nodes that hold these, or `jobs remove` them",
+	ledger.HeldByPartition: "10,000 runs wait in its partition, delayed ones included; start nodes that may run them, cancel some, " +
+		"or plan fewer so far ahead",
+}
+
+// logFull logs, at most every ten seconds, that jobs wait for room in the ledger.
+func (e *Agenda) logFull(j *jobState, holder string) {
+	if wait, none := fullReasons[holder]; none && time.Since(e.loggedFull) >= logEvery {
+		e.loggedFull = time.Now()
+		e.Log.Warn("a job waits for room in the ledger, and others of its partition may as well", "job", j.Name, "because", wait)
+	}
+}

@@ -1,0 +1,167 @@
+package agenda
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/work"
+)
+
+// pendingMax bounds the pending runs in the agenda, over all partitions, and the shards likewise.
+// pendingShare bounds the runs of one job among them, so that no job takes all places. The others
+// stay in Redis, where a later sweep finds them. The node's own shards of ticks that were opened
+// after the sweep come on top, pendingMax at most.
+const (
+	pendingMax   = 1024
+	pendingShare = 16
+)
+
+// consider takes what a sweep found overdue or pending, as far as it is this node's turn.
+func (e *Agenda) consider(f Found) {
+	now := e.Clock.Now()
+	//guard:late-ticks P6 a tick that is late is anybody's
+	for _, l := range f.Late {
+		j := e.claimable(l.Job)
+		if j == nil || j.tick.index >= 0 && j.cursor == l.Cursor || !j.owned && now.UnixMilli() < j.tickHeldUntil || !e.Turns.Tick(j.Job, j.owned, now.Sub(time.UnixMilli(l.Cursor))) {
+			continue
+		}
+		j.cursor = l.Cursor
+		e.queue.put(&j.tick, l.Cursor)
+	}
+	//guard:pending-found P6 a run that was handed back starts on another node
+	e.findPending(f, now)
+}
+
+// findPending takes the pending runs that a sweep found, and drops those that it did not find. Runs
+// that hold their job come first. A claim in flight stays. So do the node's own shards, whose tick
+// may have been opened after the sweep; a stale one costs a claim.
+func (e *Agenda) findPending(f Found, now time.Time) {
+	slices.SortStableFunc(f.Pending, func(a, b ledger.Lease) int { return cmp.Compare(e.priority(&a), e.priority(&b)) })
+	share, all, chosen := make(map[*jobState]int), [kinds]int{}, make(map[string]bool)
+	for _, c := range e.waiting {
+		if !slices.Contains(f.Parts, c.job.Part) {
+			all[c.kind]++
+		}
+	}
+	for i := range f.Pending {
+		p := &f.Pending[i]
+		j, k, late := e.byName[p.Job], kindOf(p), now.Sub(time.UnixMilli(p.Granted))
+		switch {
+		case j == nil || j.unclaimable || all[k] == pendingMax || k == pending && share[j] == pendingShare,
+			k == pending && !e.Turns.Tick(j.Job, j.owned, late), k == shard && !e.Turns.Shard(j.Job, p.Shard, j.ownsShard(p), late):
+			continue
+		case k == pending:
+			share[j]++
+		}
+		all[k]++
+		chosen[p.Run] = true
+		e.addPending(j, p)
+	}
+	e.dropPending(func(c *candidate) bool { return !chosen[c.run.Run] && slices.Contains(f.Parts, c.job.Part) })
+}
+
+// dropPending drops the pending runs that match, but no claim in flight and no shard for which this
+// node goes first.
+func (e *Agenda) dropPending(some func(*candidate) bool) {
+	for _, c := range e.waiting {
+		if !c.inFlight && !c.job.ownsShard(c.run) && some(c) {
+			e.forget(c)
+		}
+	}
+}
+
+// addPending makes a candidate of a pending run, if there is none yet, and queues it unless it is
+// claimed already.
+func (e *Agenda) addPending(j *jobState, p *ledger.Lease) {
+	c := e.waiting[p.Run]
+	if c == nil {
+		c = &candidate{job: j, kind: kindOf(p), index: -1}
+		e.waiting[p.Run] = c
+		if c.kind == pending {
+			j.pending = append(j.pending, c)
+		}
+	}
+	if c.run = p; !c.inFlight {
+		e.enqueue(c)
+	}
+}
+
+// enqueue queues a pending run at its priority. A run whose job is held waits until the job is
+// claimed again.
+func (e *Agenda) enqueue(c *candidate) {
+	at := e.priority(c.run)
+	if c.kind == pending {
+		at += max(c.pausedUntil, c.job.pendingHeldUntil)
+	}
+	e.queue.put(c, at)
+}
+
+// forget drops a pending run that has ended, or that a later sweep is to find again.
+func (e *Agenda) forget(c *candidate) {
+	e.queue.drop(c)
+	delete(e.waiting, c.run.Run)
+	if c.kind == pending {
+		c.job.pending = slices.DeleteFunc(c.job.pending, func(p *candidate) bool { return p == c })
+	}
+}
+
+// priority orders the pending runs of a job, 0 first. 0 is the run that the ledger named as the
+// job's holder, 1 a run that held the job before it was handed back or its node crashed, 2 any
+// other. Claims of the others are answered held until the holder has run. For shards, 0 are those
+// for which this node goes first.
+func (e *Agenda) priority(p *ledger.Lease) int64 {
+	j := e.byName[p.Job]
+	switch {
+	case j != nil && (j.holder == p.Run || j.ownsShard(p)):
+		return 0
+	case p.Holds:
+		return 1
+	}
+	return 2
+}
+
+// pendingClaim is the claim for a pending run.
+func pendingClaim(j *jobState, p *ledger.Lease, now time.Time) ledger.Claim {
+	c := claimOf(j, p.Run)
+	c.Pending, c.Shard, c.Tick = true, p.Of != "", p.Tick
+	return work.Expired(c, startBy(j, p), now.UnixMilli())
+}
+
+// startBy is the instant (ms) by which a pending run must start, 0 for no limit. Start_within
+// limits a run that follows another job's tick, and a tick that was handed back before it began.
+func startBy(j *jobState, p *ledger.Lease) int64 {
+	follows := p.Trigger == jobs.TriggerAfter.String()
+	switch {
+	case j.StartWithin == 0 || p.Of != "":
+		return 0
+	case follows && !p.Holds:
+		return p.Granted + j.StartWithin.Milliseconds()
+	case !follows && p.Prev != 0: // a further attempt is no step of the cursor
+		return p.Tick + j.StartWithin.Milliseconds()
+	}
+	return 0
+}
+
+// claimable is the job of that name if this node may claim a tick of it now, else nil. A job that
+// follows another has no ticks of its own, even if an outdated record shows one overdue.
+func (e *Agenda) claimable(name string) *jobState {
+	j := e.byName[name]
+	if j == nil || j.claiming || j.unclaimable || j.Schedule == nil {
+		return nil
+	}
+	return j
+}
+
+// ownOnly drops what this node would only take over from others: late ticks of their jobs, and
+// pending runs but for the node's own shards.
+func (e *Agenda) ownOnly() {
+	for _, j := range e.order {
+		if !j.owned {
+			e.queue.drop(&j.tick)
+		}
+	}
+	e.dropPending(func(*candidate) bool { return true })
+}

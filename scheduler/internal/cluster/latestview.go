@@ -1,0 +1,31 @@
+package cluster
+
+import (
+	"sync/atomic"
+
+	"github.com/escapement/escapement/sharding"
+)
+
+// LatestView is the cluster at the last heartbeat.
+type LatestView struct{ last atomic.Pointer[View] }
+
+// Load returns the view; nil before the first heartbeat.
+func (v *LatestView) Load() *View { return v.last.Load() }
+
+func (v *LatestView) set(c *View) { v.last.Store(c) }
+
+// Living returns the nodes; none before the first heartbeat.
+func (v *LatestView) Living() []sharding.Node {
+	if c := v.Load(); c != nil {
+		return c.Nodes
+	}
+	return nil
+}
+
+// Runs is View.Runs of the latest view.
+func (v *LatestView) Runs(job, digest string, labels map[string]string) bool {
+	return v.Load().Runs(job, digest, labels)
+}
+
+// Digests is View.Digests of the latest view.
+func (v *LatestView) Digests(job string) []string { return v.Load().Digests(job) }

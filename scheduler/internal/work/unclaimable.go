@@ -1,0 +1,14 @@
+package work
+
+// Why this node does not claim a job until it is registered (again).
+const (
+	Unregistered     = "not registered yet"
+	Superseded       = "superseded: another definition is stored and a living node holds it"
+	Displaced        = "another definition is stored" // the registration finds out whose
+	Standby          = "on standby: another generation runs it"
+	Sealed           = "the namespace is closed by a move"
+	Lost             = "the ledger has lost it"
+	UnknownFormat    = "its record in the ledger has a format that this version does not know; it is left alone, update this node"
+	KeptChanging     = "its entry kept changing while it was registered"
+	TooManyFollowers = "too many jobs follow the one that it follows"
+)
