@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ type DrainView struct {
 	Reason string `json:"reason"`
 }
 
-// Nodes lists the nodes in the roster, those that were just gone among them. Beside an UnreachableError stand all of them; jobs that
+// Nodes lists the nodes in the roster by name, those that were just gone among them. Beside an UnreachableError stand all of them; jobs that
 // were left out do not count as superseded or on standby.
 func (c *Client) Nodes(ctx context.Context) ([]NodeView, error) {
 	l, members, err := c.members(ctx)
@@ -71,6 +72,7 @@ func (c *Client) Nodes(ctx context.Context) ([]NodeView, error) {
 			views[k].Drain = &d
 		}
 	}
+	slices.SortFunc(views, func(a, b NodeView) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
 	return views, left
 }
 

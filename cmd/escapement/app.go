@@ -98,7 +98,7 @@ func (a *app) root() *cobra.Command {
 	global := root.PersistentFlags()
 	global.StringVar(&a.flags.redis, "redis", "", "the `URL` of Redis: redis://, rediss://, unix://, or a Cluster or sentinels as in move --help")
 	global.StringVar(&a.flags.namespace, "namespace", "", "the `name` that keeps two installations in one Redis apart")
-	global.StringVarP(&a.flags.output, "output", "o", outputTable, "table, wide (tables with all columns, uncut) or json")
+	global.StringVarP(&a.flags.output, "output", "o", outputTable, "table (cut to the width of a page on a terminal), wide (all columns, uncut) or json")
 	global.StringVar(&a.flags.config, "config", "config.yaml", "the configuration `file`; empty: none")
 	root.AddCommand(a.devCommand(), a.runCommand(), a.configCommand(), a.cronCommand(), a.jobsCommand(),
 		a.runsCommand(), a.nodesCommand(), a.locksCommand(), a.lockCommand(), a.generationsCommand(), a.moveCommand(),

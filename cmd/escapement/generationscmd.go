@@ -32,7 +32,7 @@ func (a *app) generationsList(t tool) error {
 	if a.json() {
 		return printJSON(a.stdout, list(views))
 	}
-	out := a.newTable(col("GENERATION"), col("STATE"), whole("NODES"), whole("JOBS"), whole("JOBS RUN"))
+	out := a.newTable(whole("GENERATION"), col("STATE"), whole("NODES"), whole("JOBS"), whole("JOBS RUN"))
 	for _, g := range views {
 		out.row(g.Name, promoting(g), strconv.Itoa(g.Nodes.Count), strconv.Itoa(g.Jobs), strconv.Itoa(g.Running))
 	}
@@ -52,7 +52,7 @@ func promoting(g scheduler.GenerationView) string {
 
 // printDifferences lists, for each generation, what promoting it would change.
 func (a *app) printDifferences(views []scheduler.GenerationView) error {
-	out := a.newTable(col("PROMOTED"), col("JOB"), whole("WHAT"), col("NOW"), col("THEN"))
+	out := a.newTable(col("PROMOTED"), whole("JOB"), whole("WHAT"), col("NOW"), col("THEN"))
 	row := func(g scheduler.GenerationView, cells ...string) {
 		out.row(append([]string{g.Name}, cells...)...)
 	}

@@ -15,9 +15,10 @@ import (
 
 func (a *app) jobsCommand() *cobra.Command {
 	list := a.command("list", "list the jobs", wants(), a.inspect(a.jobsList))
-	list.Long = `NEXT is the next tick, in UTC. LAST OUTCOME is how the run or tick ended that was recorded last,
-LAST SUCCESS when a run last succeeded, as far back as the history goes. -o wide adds the time
-zone, the latest tick accounted for, and the node that goes first for the job.`
+	list.Long = `NEXT is the next tick that runs: of a paused job the first one after the pause. LAST OUTCOME is
+how the run or tick ended that was recorded last, LAST SUCCESS when a run last succeeded, as far
+back as the history goes. -o wide adds the time zone, the latest tick accounted for, and the
+node that goes first for the job.`
 	get := a.command("get NAME", "show one job", wants("NAME"), a.inspectJob(a.jobsGet))
 	return a.group("jobs COMMAND", "list, show, run and operate jobs", list, get, a.jobsRunCommand(),
 		a.jobsPauseCommand(), a.jobsResumeCommand(), a.jobsRewindCommand(), a.jobsRemoveCommand())
@@ -56,7 +57,8 @@ func (a *app) printJobs(views []scheduler.JobView) error {
 	if a.json() {
 		return printJSON(a.stdout, list(views))
 	}
-	out := a.newTable(col("NAME"), col("SCHEDULE"), wide("ZONE"), whole("NEXT"), wide("LAST"), whole("LAST OUTCOME"), whole("LAST SUCCESS"), wide("OWNER"), col("STATE"))
+	out := a.newTable(whole("NAME"), col("SCHEDULE"), wide("ZONE"), instant("NEXT"), column{heading: "LAST", wide: true, instant: true},
+		whole("LAST OUTCOME"), instant("LAST SUCCESS"), wide("OWNER"), col("STATE"))
 	for _, j := range views {
 		out.row(j.Name, schedule(j), zone(j), out.at(j.Next), out.at(j.Last), j.LastOutcome, out.at(j.LastSuccess), j.Owner, state(j))
 	}

@@ -117,7 +117,7 @@ func (a *app) locksList(t lockTool, limit int) error {
 	if a.json() {
 		return errors.Join(printJSON(a.stdout, list(all)), unread)
 	}
-	out := a.newTable(col("NAME"), whole("KIND"), whole("TOKEN"), whole("LEFT"), whole("WAITERS"), col("NODE"), col("HOLDER"), wide("OWNER"))
+	out := a.newTable(whole("NAME"), whole("KIND"), whole("TOKEN"), whole("LEFT"), whole("WAITERS"), col("NODE"), col("HOLDER"), wide("OWNER"))
 	for _, l := range all {
 		out.row(l.Name, l.Kind, l.Token, l.known(), number(l.Waiters), l.Node, l.note(), l.Owner)
 	}

@@ -52,7 +52,8 @@ func (a *app) nodesList(t tool) error {
 }
 
 func (a *app) printNodes(views []scheduler.NodeView) error {
-	out := a.newTable(col("NAME"), whole("STATE"), col("GENERATION"), whole("JOBS"), whole("OWNED"), whole("RUNNING"), whole("CLOCK"), wide("VERSION"), wide("SEEN"), wide("ID"), col("NOTE"))
+	out := a.newTable(whole("NAME"), whole("STATE"), col("GENERATION"), whole("JOBS"), whole("OWNED"), whole("RUNNING"), whole("CLOCK"), wide("VERSION"),
+		column{heading: "SEEN", wide: true, instant: true}, wide("ID"), col("NOTE"))
 	for _, n := range views {
 		out.row(n.Name, n.State, n.Generation, strconv.Itoa(n.Jobs), strconv.Itoa(n.Owned), strconv.Itoa(n.Running),
 			shortDuration(time.Duration(n.ClockOffsetMS)*time.Millisecond), n.Version, out.at(n.Seen), n.ID, nodeNote(n))

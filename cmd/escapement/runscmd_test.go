@@ -71,6 +71,13 @@ func TestRerunNamesTheAttemptThatFollows(t *testing.T) {
 	p.tick(job, "r3", tick, next, jobs.OutcomeFailed)
 	fourth := p.again(job, second)
 	p.wants(exitRunFailed, second+"\n", "; the attempt after it is "+fourth+"\n", "runs", "rerun", "r1", "--wait")
+	p.wants(exitDone, second+" attempt 2, rerun\n", "", "runs", "list")
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.wants(exitDone, "TICK (Europe/Berlin)", "", "runs", "list", "--tz", "Europe/Berlin")
+	p.wants(exitDone, "\n"+time.UnixMilli(tick).In(berlin).Format(time.DateTime)+" ", "", "runs", "list", "--tz", "Europe/Berlin")
 }
 
 // handsBack calls f once, before the script that cancels is run.
