@@ -37,13 +37,14 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 		j.Part = l.Partition(j.Name)
 	}
 	r, c := &roles{n: n, ledger: l, slots: agenda.NewSlots(n.cfg.MaxRunning)}, n.cfg
+	closed := func() bool { return n.moves.Trouble() != nil }
 	inbox, view, live := agenda.NewInbox(r.slots), &cluster.LatestView{}, &runner.Live{}
 	r.inbox = inbox
 	answers, beat, lost := make(chan *work.Batch), make(chan struct{}, 1), make(chan struct{}, 1)
 	r.lanes = lane.New(lane.Config{
 		Ledger: l, ID: n.id, Name: c.Name, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
 		Answers: answers, Nodes: view, Runs: live, Listener: n.events, Labels: c.Labels, Leaving: n.standing.Leaving.Load,
-		Works: func() bool { return n.standing.Drain.Load() == nil && n.moves.Trouble() == nil },
+		Works: func() bool { return n.standing.Drain.Load() == nil && !closed() }, Closed: closed,
 		Beat:  beat, Lost: lost,
 		MaxSkew: c.MaxSkew, Grace: c.Grace, SweepEvery: c.SweepEvery, FailoverHold: c.FailoverHold, Log: n.log,
 	})

@@ -81,6 +81,13 @@ func TestHelp(t *testing.T) {
 	if code != exitDone || stderr != "" || !strings.Contains(stdout, "  7  the awaited run did not succeed, or not in time\n") {
 		t.Errorf("exit %d, %q\n%s", code, stderr, stdout)
 	}
+	if _, stdout, _ := call(nil, "", "jobs", "--help"); strings.Contains(stdout, "[command]") || strings.Count(stdout, "\n  escapement jobs") != 1 {
+		t.Errorf("want one form of use:\n%s", stdout)
+	}
+	_, want, _ := call(nil, "", "version")
+	if code, stdout, _ := call(nil, "", "--version"); code != exitDone || stdout != want {
+		t.Errorf("--version: exit %d, %q", code, stdout)
+	}
 	if _, stdout, _ := call(nil, "", "run", "--help"); strings.Contains(stdout, "clock-offset") {
 		t.Error("an option for tests is shown")
 	}

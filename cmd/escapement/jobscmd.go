@@ -50,6 +50,9 @@ func (a *app) jobsList(t tool) error {
 	if unread != nil && views == nil {
 		return unread
 	}
+	if slices.ContainsFunc(views, func(j scheduler.JobView) bool { return j.NoNode != "" }) {
+		a.sayFull(t)
+	}
 	return errors.Join(a.printJobs(views), unread) // those it could read come beside the error
 }
 

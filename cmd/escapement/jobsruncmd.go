@@ -42,6 +42,7 @@ func (a *app) jobsRunCommand() *cobra.Command {
 			}
 			return a.inspectJob(func(t tool) error { return a.jobsRun(t, payload, at, o) })(cmd, args)
 		})
+	run.SuggestFor = []string{"trigger", "start"}
 	run.Long = `Asks for one run of the job and prints its id; the nodes start it. The schedule is
 not touched, and a paused job runs too. With --at the run waits until then, and
 that is its tick. With --unique whoever asks again with the same key, for this

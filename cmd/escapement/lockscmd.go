@@ -93,7 +93,7 @@ func (a *app) inspectLocks(f func(lockTool) error) func(*cobra.Command, []string
 			driver := redislock.NewDriver(client, redislock.Config{Namespace: l.Namespace, Logger: log})
 			locker := locking.New(driver, locking.Config{Margin: lockMargin, Logger: log})
 			defer locker.Close()
-			return f(lockTool{tool{ctx, in, args}, driver, locker})
+			return f(lockTool{tool{ctx: ctx, in: in, args: args}, driver, locker})
 		})
 	}
 }

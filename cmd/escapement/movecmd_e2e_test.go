@@ -62,6 +62,9 @@ func TestNodesFollowToACluster(t *testing.T) {
 	if code, _, stderr := call(env, "", "jobs", "run", "a"); code != exitRefused || !strings.Contains(stderr, "its jobs move to the Cluster of") {
 		t.Errorf("a trigger: exit %d, %s", code, stderr)
 	}
+	if _, stdout, _ := call(env, "", "nodes", "list"); strings.Count(stdout, "closed by a move") != 3 {
+		t.Errorf("nodes of a sealed namespace:\n%s", stdout)
+	}
 	m.wants(exitDone, "everything is copied; next: move open", "copy")
 	opened := time.Now()
 	m.wants(exitDone, "nodes with redis.next go on there by themselves", "open")

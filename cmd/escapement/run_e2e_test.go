@@ -36,7 +36,7 @@ func startNode(t *testing.T, redis *redistest.Server, jobs string, args ...strin
 	env = []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_NODE_NAME=a1"}
 	p = start(t, env, append([]string{"run", "--config", write(t, jobs)}, args...)...)
 	p.logged("node started")
-	p.logged("no revision is set")
+	p.logged("without a revision, the definition registered last wins")
 	return p, env
 }
 

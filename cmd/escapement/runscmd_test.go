@@ -120,7 +120,7 @@ func TestRunsCancelOfARunHandedBack(t *testing.T) {
 		}
 		var out, words strings.Builder
 		a := &app{stdout: &out, stderr: &words, flags: globalFlags{output: output}}
-		if err := a.runsCancel(tool{t.Context(), in, []string{run}}, scheduler.CancelOptions{}); err != nil {
+		if err := a.runsCancel(tool{ctx: t.Context(), in: in, args: []string{run}}, scheduler.CancelOptions{}); err != nil {
 			t.Errorf("got %v", err)
 		}
 		now := ledgertest.Successor(run)

@@ -64,6 +64,7 @@ type Config struct {
 	Labels   map[string]string
 	Leaving  func() bool     // the node was told to end
 	Works    func() bool     // it takes work: nobody has drained its name, and no move has closed the namespace
+	Closed   func() bool     // a move has closed the namespace
 	Beat     chan<- struct{} // holds one signal: say to the others what this node knows
 	Lost     chan<- struct{} // holds one signal: Redis may have lost what it knew
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -56,7 +57,11 @@ func (s *sweep) adopted(ctx context.Context) {
 
 // runnable leaves out of overdue jobs those that no living node can run, gives up those of their ticks that are too late, and puts off the next
 // look at them. Whoever looks does so for all nodes.
+// While a move has closed the namespace here, its nodes may be at the other side.
 func (s *sweep) runnable(ctx context.Context, late []ledger.Late, now int64) []ledger.Late {
+	if s.l.Closed() {
+		return late
+	}
 	s.adopted(ctx)
 	maps.DeleteFunc(s.looked, func(_ string, at time.Time) bool { return time.Since(at) >= noNodeAfter })
 	budget := noNodesMax
@@ -130,9 +135,18 @@ func (s *sweep) why(job string, d jobs.Definition) string {
 	case len(held) == 0:
 		return "none holds it"
 	case len(d.Labels) > 0 && slices.Contains(held, d.Digest()):
-		return fmt.Sprintf("none that holds it has its labels %v", d.Labels)
+		return "none that holds it has its labels " + labelWords(d.Labels)
 	}
 	return fmt.Sprintf("none holds the stored definition, of generation %q", d.Generation)
+}
+
+// labelWords are labels by name: "disk=fast, zone=a".
+func labelWords(labels map[string]string) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		words = append(words, name+"="+labels[name])
+	}
+	return strings.Join(words, ", ")
 }
 
 // giveUp records ticks of a job that no living node can run as missed, those that are too late, and returns where its cursor stands then.
