@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -139,6 +140,21 @@ func because(r scheduler.RunView, most int) string {
 		}
 	}
 	return strings.Join(parts, ": ")
+}
+
+// runOrWhyNot is a run's id, with what sets it apart from the first run of its tick, or why there was none.
+func runOrWhyNot(r scheduler.RunView, most int) string {
+	if r.Run == "" {
+		return because(r, most)
+	}
+	var apart []string
+	if r.Attempt > 1 {
+		apart = append(apart, fmt.Sprintf("attempt %d", r.Attempt))
+	}
+	if r.Trigger == jobs.TriggerRerun.String() {
+		apart = append(apart, r.Trigger)
+	}
+	return strings.TrimSpace(r.Run + " " + strings.Join(apart, ", "))
 }
 
 // marked is what a mark in the history says.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -107,21 +106,6 @@ func (a *app) printRuns(views []scheduler.RunView, zone *time.Location) error {
 		out.row(out.ticks(r), r.Job, shard(r), outcome(r), number(r.Attempt), r.Trigger, r.Node, r.Token, started(r, r.LagMS), started(r, r.DurationMS), run, because(r, most))
 	}
 	return out.flush()
-}
-
-// runOrWhyNot is a run's id, with what sets it apart from the first run of its tick, or why there was none.
-func runOrWhyNot(r scheduler.RunView, most int) string {
-	if r.Run == "" {
-		return because(r, most)
-	}
-	var apart []string
-	if r.Attempt > 1 {
-		apart = append(apart, fmt.Sprintf("attempt %d", r.Attempt))
-	}
-	if r.Trigger == jobs.TriggerRerun.String() {
-		apart = append(apart, r.Trigger)
-	}
-	return strings.TrimSpace(r.Run + " " + strings.Join(apart, ", "))
 }
 
 // shard names the part of a tick that a run is: "2 of 16", from 0, and "all 16" for the tick as a whole.
