@@ -63,7 +63,7 @@ func (a *app) printJobs(views []scheduler.JobView) error {
 	out := a.newTable(whole("NAME"), col("SCHEDULE"), wide("ZONE"), instant("NEXT"), column{heading: "LAST", wide: true, instant: true},
 		whole("LAST OUTCOME"), instant("LAST SUCCESS"), wide("OWNER"), col("STATE"))
 	for _, j := range views {
-		out.row(j.Name, schedule(j), zone(j), out.at(j.Next), out.at(j.Last), j.LastOutcome, out.at(j.LastSuccess), j.Owner, state(j))
+		out.row(j.Name, schedule(j), zone(j), out.at(j.Next), out.at(j.Last), j.LastOutcome, out.at(j.LastSuccess), j.Owner, state(j, out.at))
 	}
 	return out.flush()
 }
@@ -85,12 +85,12 @@ func zone(j scheduler.JobView) string {
 }
 
 // state names what keeps a job from running on its schedule, "" when nothing does.
-func state(j scheduler.JobView) string {
+func state(j scheduler.JobView, at func(*scheduler.Stamp) string) string {
 	var words []string
 	if j.Paused {
 		word := "paused"
 		if j.Pause != nil && j.Pause.Until != nil {
-			word += " until " + stamp(j.Pause.Until)
+			word += " until " + at(j.Pause.Until)
 		}
 		words = append(words, word)
 	}
@@ -111,7 +111,7 @@ func (a *app) jobsGet(t tool) error {
 	}
 	cells := []string{"name", j.Name, "schedule", schedule(j), "time zone", zone(j),
 		"next", stamp(j.Next), "last", stamp(j.Last), "last outcome", j.LastOutcome, "last success", stamp(j.LastSuccess), "owner", j.Owner,
-		"state", state(j), "no node", j.NoNode, "paused", paused(j), "held by", j.Open,
+		"state", state(j, stamp), "no node", j.NoNode, "paused", paused(j), "held by", j.Open,
 		"generation", j.Generation, "revision", j.Revision, "superseded", strings.Join(j.Superseded, ", "),
 		"standby", strings.Join(j.Standby, ", "), "shards", fmt.Sprint(j.Shards)}
 	return pairs(a.stdout, append(append(cells, policies(j)...), "counts", counts(j.Counts), "history", history(j))...)

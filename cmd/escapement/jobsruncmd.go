@@ -114,7 +114,7 @@ func standing(r scheduler.RunView) string {
 
 // ending is how a run ended, and why, in a line.
 func ending(r scheduler.RunView, most int) string {
-	why := because(r, most)
+	why := because(r, most, stamp)
 	switch {
 	case why == "":
 		return r.Outcome
@@ -125,9 +125,9 @@ func ending(r scheduler.RunView, most int) string {
 }
 
 // because is why a run ended as it did, or does not begin, in a line.
-func because(r scheduler.RunView, most int) string {
+func because(r scheduler.RunView, most int, at func(*scheduler.Stamp) string) string {
 	if r.Mark() {
-		return marked(r)
+		return marked(r, at)
 	}
 	reason := r.Reason
 	if r.Pending() {
@@ -143,9 +143,9 @@ func because(r scheduler.RunView, most int) string {
 }
 
 // runOrWhyNot is a run's id, with what sets it apart from the first run of its tick, or why there was none.
-func runOrWhyNot(r scheduler.RunView, most int) string {
+func runOrWhyNot(r scheduler.RunView, most int, at func(*scheduler.Stamp) string) string {
 	if r.Run == "" {
-		return because(r, most)
+		return because(r, most, at)
 	}
 	var apart []string
 	if r.Attempt > 1 {
@@ -158,10 +158,10 @@ func runOrWhyNot(r scheduler.RunView, most int) string {
 }
 
 // marked is what a mark in the history says.
-func marked(r scheduler.RunView) string {
+func marked(r scheduler.RunView, at func(*scheduler.Stamp) string) string {
 	switch {
 	case r.Reason == "rewound":
-		return "rewound to " + stamp(r.Tick)
+		return "rewound to " + at(r.Tick)
 	case r.Note != "":
 		return r.Reason + "; no tick was owed by " + r.Note
 	}

@@ -101,9 +101,9 @@ func (a *app) printRuns(views []scheduler.RunView, zone *time.Location) error {
 	for _, r := range views {
 		run := r.Run
 		if !out.wide {
-			run = runOrWhyNot(r, most)
+			run = runOrWhyNot(r, most, out.at)
 		}
-		out.row(out.ticks(r), r.Job, shard(r), outcome(r), number(r.Attempt), r.Trigger, r.Node, r.Token, started(r, r.LagMS), started(r, r.DurationMS), run, because(r, most))
+		out.row(out.ticks(r), r.Job, shard(r), outcome(r), number(r.Attempt), r.Trigger, r.Node, r.Token, started(r, r.LagMS), started(r, r.DurationMS), run, because(r, most, out.at))
 	}
 	return out.flush()
 }

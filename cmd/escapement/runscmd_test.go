@@ -72,6 +72,7 @@ func TestRerunNamesTheAttemptThatFollows(t *testing.T) {
 	fourth := p.again(job, second)
 	p.wants(exitRunFailed, second+"\n", "; the attempt after it is "+fourth+"\n", "runs", "rerun", "r1", "--wait")
 	p.wants(exitDone, second+" attempt 2, rerun\n", "", "runs", "list")
+	p.wants(exitDone, "rewound to "+time.UnixMilli(tick).UTC().Format(time.DateTime)+"\n", "", "runs", "list")
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)
