@@ -291,8 +291,9 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 			_, err := i.Rewind(t.Context(), job, to)
 			return err
 		}})
-		if v := c.job("job"); !time.Time(*v.Next).Equal(to) {
-			t.Errorf("it stands at %s, want %s", v.Next, to)
+		l := must[*ledger.Ledger](t)(ledger.Open(t.Context(), c.redis(), ledger.Config{}))
+		if at := time.UnixMilli(must[ledger.Stored](t)(l.Job(t.Context(), "job")).Cursor); !at.Equal(to) {
+			t.Errorf("it stands at %s, want %s", at, to)
 		}
 		steps(lossy{"resume", "\r\nresume\r\n", nil, func(i *scheduler.Client, job string) error { return i.Resume(t.Context(), job) }})
 		got := outcomes(c.runs("job"))

@@ -45,7 +45,7 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 		Ledger: l, ID: n.id, Name: c.Name, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
 		Answers: answers, Nodes: view, Runs: live, Listener: n.events, Labels: c.Labels, Leaving: n.standing.Leaving.Load,
 		Works: func() bool { return n.standing.Drain.Load() == nil && !closed() }, Closed: closed,
-		Beat:  beat, Lost: lost,
+		Beat: beat, Lost: lost,
 		MaxSkew: c.MaxSkew, Grace: c.Grace, SweepEvery: c.SweepEvery, FailoverHold: c.FailoverHold, Log: n.log,
 	})
 	r.runner = runner.New(runner.Config{
