@@ -43,7 +43,7 @@ help: ## print this
 .PHONY: run
 run: ## three nodes and an embedded Redis in one process, with the jobs of config.yaml
 	@go build -buildvcs=false -o bin/ ./cmd/escapement
-	@if [ -t 0 ]; then set -m; fi; bin/escapement dev $(ARGS); exit $$?
+	@if [ -t 0 ]; then set -m; fi; bin/escapement dev --redis "" $(ARGS); exit $$?
 
 .PHONY: build
 build: ## the program, in bin/

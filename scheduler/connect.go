@@ -26,8 +26,14 @@ func Connect(url string) (redis.UniversalClient, error) {
 
 // Run is a whole program: it connects to Redis as Connect does, and runs a node with these jobs and
 // the default Config until ctx ends. It returns nil after a clean end, and an error at once for a
-// wrong URL or job, or when Redis cannot be reached. For other settings use Connect and New.
+// wrong URL or job, without a job, or when Redis cannot be reached.
+//
+// The namespace is "escapement": equal job names of two programs on one Redis are one job. A program with another namespace,
+// or other settings, uses Connect and New.
 func Run(ctx context.Context, url string, list ...jobs.Job) error {
+	if len(list) == 0 {
+		return errors.New("scheduler: Run needs a job; for a node that is given its jobs later, use New and Node.Add")
+	}
 	client, err := Connect(url)
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ func TestRunRefuses(t *testing.T) {
 		jobs []jobs.Job
 		want []string
 	}{
+		"no job":       {nobody, nil, []string{"Run needs a job", "New and Node.Add"}},
 		"a URL":        {"localhost:6379", []jobs.Job{good}, []string{"scheduler: the Redis URL has no scheme"}},
 		"two jobs":     {nobody, []jobs.Job{{Name: "a", Schedule: "never", Func: nothing}, good, {Name: "b", Schedule: "@hourly"}}, []string{`job "a": schedule`, `job "b": func`}},
 		"a name twice": {nobody, []jobs.Job{good, good}, []string{`job "good": ` + jobs.ErrDuplicate.Error()}},

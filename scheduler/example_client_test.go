@@ -41,7 +41,7 @@ func ExampleClient() {
 		}
 		id, err := ops.Trigger(r.Context(), "report", scheduler.TriggerOptions{Payload: payload})
 		if errors.Is(err, scheduler.ErrRefused) {
-			http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 		if err != nil {
@@ -53,6 +53,9 @@ func ExampleClient() {
 			http.Error(w, err.Error(), http.StatusGatewayTimeout)
 			return
 		}
+		if run.Outcome != "succeeded" {
+			w.WriteHeader(http.StatusBadGateway)
+		}
 		_ = json.NewEncoder(w).Encode(map[string]string{"outcome": run.Outcome, "output": run.Output, "error": run.Error})
 	})
 
@@ -63,8 +66,8 @@ func ExampleClient() {
 	}
 	// Output:
 	// 200 {"error":"","outcome":"succeeded","output":"the report of May"}
-	// 200 {"error":"payload.moon: is not a field of it; leave it out, or correct its name","outcome":"failed","output":""}
-	// 422 refused: run report: the payload is not JSON; quote a plain text: '"text"'
+	// 502 {"error":"payload.moon: is not a field of it; leave it out, or correct its name","outcome":"failed","output":""}
+	// 400 refused: run report: the payload is not JSON; quote a plain text: '"text"'
 }
 
 // What is to happen around every run, for all jobs: here a span of a trace.

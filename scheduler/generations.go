@@ -194,6 +194,8 @@ type PromoteOptions struct {
 type Promotion struct {
 	Generation string `json:"generation"`
 	Pattern    string `json:"pattern"`
+	// Was is the generation that was active when this call began. Promoted with the same pattern, it is the way back.
+	Was string `json:"was"`
 	// Epoch is the promotion's number, or the last one's when there was nothing to do.
 	Epoch int64 `json:"epoch"`
 	// Resumed says that this call has completed an interrupted one.
@@ -241,7 +243,7 @@ func (c *Client) Promote(ctx context.Context, generation string, o PromoteOption
 	o.Author = author(o.Author)
 	p, err := generations.Promote(ctx, l, c.roster(), generation, generations.Options(o))
 	return Promotion{
-		Generation: generation, Pattern: o.Pattern, Epoch: p.Epoch, Resumed: p.Resumed, Switched: namesOf(p.Switched), Created: namesOf(p.Created),
+		Generation: generation, Pattern: o.Pattern, Was: p.Was, Epoch: p.Epoch, Resumed: p.Resumed, Switched: namesOf(p.Switched), Created: namesOf(p.Created),
 		Orphaned: namesOf(p.Orphaned), LeftOut: namesOf(p.LeftOut), LeftAlone: namesOf(p.LeftAlone), Cancelled: p.Cancelled,
 	}, err
 }

@@ -18,7 +18,7 @@ type JobView struct {
 	Name     string `json:"name"`
 	Schedule string `json:"schedule"`
 	TimeZone string `json:"time_zone"`
-	Next     *Stamp `json:"next"` // null when the schedule has no more
+	Next     *Stamp `json:"next"` // the next tick that runs, not before the end of a pause; null for none
 	Last     *Stamp `json:"last"` // the latest tick accounted for, null before the first
 	// Owner is the node that goes first, of a sharded or raced job one of them; "" when no living node can run it. In a namespace of more
 	// than 1,000 jobs it is the node that hashing prefers, and another one for a few jobs in a thousand where nodes are many.
@@ -229,7 +229,7 @@ func jobView(s ledger.Stored, h inspect.Holding, now time.Time, p ledger.Pause) 
 	}
 	j := d.Job()
 	v := JobView{
-		Name: s.Job, Schedule: j.Schedule, TimeZone: j.TimeZone, Next: stampOf(s.Cursor), Last: stampOf(lastTick(s.Entry, j)), Owner: h.Owner,
+		Name: s.Job, Schedule: j.Schedule, TimeZone: j.TimeZone, Next: stampOf(nextTick(s, j, now.UnixMilli())), Last: stampOf(lastTick(s.Entry, j)), Owner: h.Owner,
 		PolicyView: policyView(j), Revision: s.Revision, Shards: max(1, j.Shards), Overlap: j.Overlap.String(), CatchUp: j.CatchUp.String(),
 		After: j.After, Generation: d.Generation, Orphan: h.Orphan, NoNode: h.NoNode, Superseded: first(h.Superseded), Standby: first(h.Standby), Open: s.Open, HistoryFrom: stampOf(s.Base),
 		Paused: s.Pause.Holds(now.UnixMilli()), Counts: make(map[string]int64, len(s.Counts)),
@@ -264,6 +264,22 @@ func pauseView(w ledger.Window, p ledger.Pause) *PauseView {
 		v.Since = stampOf(p.Since) // the window may begin before it, with a tick that was due and not claimed
 	}
 	return v
+}
+
+// nextTick is the next tick that runs, ms; 0 for none. Ticks during a pause do not run.
+func nextTick(s ledger.Stored, j jobs.Job, now int64) int64 {
+	if !s.Pause.Holds(now) {
+		return s.Cursor
+	}
+	schedule, err := j.ParsedSchedule()
+	if s.Pause.To == 0 || err != nil || schedule == nil {
+		return 0
+	}
+	next := schedule.Next(time.UnixMilli(s.Pause.To - 1))
+	if next.IsZero() {
+		return 0
+	}
+	return max(s.Cursor, next.UnixMilli())
 }
 
 // lastTick is the latest tick accounted for, ms. A cursor that was set back stands 1 ms behind an

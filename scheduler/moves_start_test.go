@@ -119,6 +119,35 @@ func TestOldSideEmptiedUnderItsNodes(t *testing.T) {
 	})
 }
 
+// A node that stays at the sealed side does not say of jobs whose nodes have gone to the other side that nobody can run them. When the
+// move is undone without those nodes, it does.
+func TestJobsOfASealedNamespaceAreNotWithoutNode(t *testing.T) {
+	const words = "no living node can run this job"
+	moving(t, func(t *testing.T, c *cluster, m byHand) {
+		s := &sink{}
+		slow := eachSecond("slow", s)
+		slow.Labels = map[string]string{"disk": "slow"}
+		c.start("stays", scheduler.Config{}, eachSecond("both", s), slow)
+		goes := c.start("goes", scheduler.Config{Labels: slow.Labels}, eachSecond("both", s), slow)
+		time.Sleep(5 * time.Second)
+		m.seal()
+		time.Sleep(2 * time.Second)
+		c.leave(goes)
+		time.Sleep(time.Minute)
+		if n := c.logs.count(words); n != 0 {
+			t.Errorf("said %d times while the namespace is closed", n)
+		}
+		m.undo()
+		time.Sleep(time.Minute)
+		if n := c.logs.count(words); n != 1 {
+			t.Errorf("said %d times when the move is undone, want once", n)
+		}
+		if n := c.logs.count("none that holds it has its labels disk=slow"); n != 1 {
+			t.Errorf("said %d times which labels it wants", n)
+		}
+	})
+}
+
 // The new Redis loses everything while it is filled and a node waits there: nothing runs there, also when the move is undone. When the
 // move is tried again, the node goes on where the namespace is open.
 func TestNewSideLostWhileANodeWaits(t *testing.T) {

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ type DrainView struct {
 	Reason string `json:"reason"`
 }
 
-// Nodes lists the nodes in the roster, also those that have just gone. Jobs of unreachable partitions do not count as
+// Nodes lists the nodes in the roster by name, also those that have just gone. Jobs of unreachable partitions do not count as
 // superseded or on standby.
 func (c *Client) Nodes(ctx context.Context) ([]NodeView, error) {
 	l, members, err := c.members(ctx)
@@ -73,6 +74,7 @@ func (c *Client) Nodes(ctx context.Context) ([]NodeView, error) {
 			views[k].Drain = &d
 		}
 	}
+	slices.SortFunc(views, func(a, b NodeView) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
 	return views, left
 }
 

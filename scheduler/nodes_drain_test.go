@@ -222,3 +222,20 @@ func TestDrainLeavesRunsAlone(t *testing.T) {
 		}
 	})
 }
+
+// Nodes are listed by name, whichever came first.
+func TestNodesByName(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		for _, name := range []string{"c", "a", "b"} {
+			c.start(name, scheduler.Config{}, eachSecond("job", &sink{}))
+			time.Sleep(time.Second)
+		}
+		var names string
+		for _, n := range must[[]scheduler.NodeView](t)(c.ops().Nodes(t.Context())) {
+			names += n.Name
+		}
+		if names != "abc" {
+			t.Errorf("got %s, want abc", names)
+		}
+	})
+}

@@ -37,6 +37,9 @@ func TestPauseAndResume(t *testing.T) {
 			!time.Time(*p.Since).Equal(began) || !time.Time(*p.Until).Equal(until) {
 			t.Errorf("got %+v", v.Pause)
 		}
+		if first := until.Add(500 * time.Millisecond); v.Next == nil || !time.Time(*v.Next).Equal(first) {
+			t.Errorf("the next tick is %v, want the first one after the pause, %s", v.Next, first)
+		}
 		if v := c.job("other"); v.Paused || v.Pause != nil {
 			t.Errorf("another job is paused: %+v", v)
 		}
@@ -48,8 +51,8 @@ func TestPauseAndResume(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(12 * time.Second)
-		if v := c.job("job"); v.Pause == nil || v.Pause.Until != nil || v.Pause.Author != "unknown" {
-			t.Errorf("without an end: %+v", v.Pause)
+		if v := c.job("job"); v.Pause == nil || v.Pause.Until != nil || v.Pause.Author != "unknown" || v.Next != nil {
+			t.Errorf("without an end: %+v, next %v", v.Pause, v.Next)
 		}
 		_, err := i.Run(ctx, "") // as ranges have
 		refused(t, err, scheduler.ErrUnknownRun)
@@ -288,8 +291,9 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 			_, err := i.Rewind(t.Context(), job, to)
 			return err
 		}})
-		if v := c.job("job"); !time.Time(*v.Next).Equal(to) {
-			t.Errorf("it stands at %s, want %s", v.Next, to)
+		l := must[*ledger.Ledger](t)(ledger.Open(t.Context(), c.redis(), ledger.Config{}))
+		if at := time.UnixMilli(must[ledger.Stored](t)(l.Job(t.Context(), "job")).Cursor); !at.Equal(to) {
+			t.Errorf("it stands at %s, want %s", at, to)
 		}
 		steps(lossy{"resume", "\r\nresume\r\n", nil, func(i *scheduler.Client, job string) error { return i.Resume(t.Context(), job) }})
 		got := outcomes(c.runs("job"))

@@ -37,14 +37,15 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 		j.Part = l.Partition(j.Name)
 	}
 	r, c := &roles{n: n, ledger: l, slots: agenda.NewSlots(n.cfg.MaxRunning)}, n.cfg
+	closed := func() bool { return n.moves.Err() != nil }
 	inbox, view, live := agenda.NewInbox(r.slots), &cluster.LatestView{}, &runner.ActiveRuns{}
 	r.inbox = inbox
 	answers, beat, lost := make(chan *work.Batch), make(chan struct{}, 1), make(chan struct{}, 1)
 	r.lanes = lane.New(lane.Config{
 		Ledger: l, ID: n.id, Name: c.Name, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
 		Answers: answers, Nodes: view, Runs: live, Listener: n.events, Labels: c.Labels, Stopping: n.state.Stopping.Load,
-		TakesWork: func() bool { return n.state.Drain.Load() == nil && n.moves.Err() == nil },
-		Beat:      beat, Lost: lost,
+		TakesWork: func() bool { return n.state.Drain.Load() == nil && !closed() }, Closed: closed,
+		Beat: beat, Lost: lost,
 		MaxSkew: c.MaxSkew, Grace: c.Grace, SweepEvery: c.SweepEvery, FailoverHold: c.FailoverHold, Log: n.log,
 	})
 	r.runner = runner.New(runner.Config{

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -9,20 +10,28 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// leastACL is the user of Redis that docs/operations.md recommends, as ACL SETUSER takes it.
+// leastACL is the user of Redis that docs/operations.md recommends, as ACL SETUSER takes it: once for a shell, and once as a line
+// of an ACL file.
 func leastACL(t *testing.T) []any {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rule, _ := strings.Cut(string(text), "\nACL SETUSER escapement on >PASSWORD")
-	rule, _, found := strings.Cut(rule, "```")
-	if !found {
-		t.Fatal("docs/operations.md has no ACL SETUSER")
+	after := func(begins string) string {
+		_, line, found := strings.Cut(string(text), "\n"+begins)
+		line, _, _ = strings.Cut(line, "\n")
+		if !found {
+			t.Fatalf("docs/operations.md has no line %s", begins)
+		}
+		return line
 	}
-	args := []any{"acl", "setuser", "escapement", "reset", "on", ">PASSWORD"}
-	for _, word := range strings.Fields(rule) {
+	words := shellWords(after("redis-cli ACL SETUSER escapement "))
+	if inFile := strings.Fields(after("user escapement ")); !slices.Equal(words, inFile) {
+		t.Errorf("docs/operations.md has two users:\n%v\n%v", words, inFile)
+	}
+	args := []any{"acl", "setuser", "escapement", "reset"}
+	for _, word := range words {
 		args = append(args, word)
 	}
 	return args

@@ -41,6 +41,12 @@ func mistaken(a redisconn.Address, err error) string {
 		return ""
 	}
 	reply, scheme := redis.Error(nil), "redis"
+	if encrypted(a) {
+		scheme = "rediss"
+	}
+	if strings.Contains(err.Error(), "DB index is out of range") {
+		return fmt.Sprintf("names database %d; the server has fewer", database(a))
+	}
 	elsewhere := errors.As(err, &reply) && (redis.HasErrorPrefix(reply, "MOVED") || redis.HasErrorPrefix(reply, "ASK") || redis.HasErrorPrefix(reply, "CROSSSLOT"))
 	switch {
 	case a.One != nil && elsewhere:
@@ -48,23 +54,25 @@ func mistaken(a redisconn.Address, err error) string {
 		if a.One.Network == "unix" {
 			at = "HOST:PORT"
 		}
-		if a.One.TLSConfig != nil {
-			scheme = "rediss"
-		}
 		return fmt.Sprintf("Redis at %s is a server of a Cluster: write %s+cluster://%s/ (or redis.mode: cluster)", a.String(), scheme, at)
 	case a.Cluster != nil && strings.Contains(err.Error(), "cluster support disabled"):
-		if a.Cluster.TLSConfig != nil {
-			scheme = "rediss"
-		}
 		return fmt.Sprintf("Redis at %s is one server, and no Cluster: write %s://%s/0 (or redis.mode: standalone)", strings.Join(a.Cluster.Addrs, ","), scheme, a.Cluster.Addrs[0])
 	case a.Sentinel != nil && strings.Contains(strings.ToLower(err.Error()), "unknown command 'sentinel'"):
-		if a.Sentinel.TLSConfig != nil {
-			scheme = "rediss"
-		}
 		return fmt.Sprintf("what answers at %s is no sentinel: write the sentinels' own addresses (HOST:26379), or %s://%s/0 for that one server (or redis.mode: standalone)",
 			strings.Join(a.Sentinel.SentinelAddrs, ","), scheme, a.Sentinel.SentinelAddrs[0])
 	}
 	return ""
+}
+
+// encrypted says whether an address is one with TLS.
+func encrypted(a redisconn.Address) bool {
+	switch {
+	case a.Cluster != nil:
+		return a.Cluster.TLSConfig != nil
+	case a.Sentinel != nil:
+		return a.Sentinel.TLSConfig != nil
+	}
+	return a.One != nil && a.One.TLSConfig != nil
 }
 
 // same says whether two addresses are written alike, which is how most that are one come about.

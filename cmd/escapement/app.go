@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -42,6 +43,9 @@ func (a *app) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, env 
 		if name, value, ok := strings.Cut(kv, "="); ok {
 			a.env[name] = value
 		}
+	}
+	if slices.Equal(args, []string{"--version"}) {
+		args = []string{"version"}
 	}
 	logging.Disable() // go-redis tells each failed dial once more, past our log; the errors say it
 	root := a.root()
@@ -98,7 +102,7 @@ func (a *app) root() *cobra.Command {
 	global := root.PersistentFlags()
 	global.StringVar(&a.flags.redis, "redis", "", "the `URL` of Redis: redis://, rediss://, unix://, or a Cluster or sentinels as in move --help")
 	global.StringVar(&a.flags.namespace, "namespace", "", "the `name` that keeps two installations in one Redis apart")
-	global.StringVarP(&a.flags.output, "output", "o", outputTable, "table, wide (tables with all columns, uncut) or json")
+	global.StringVarP(&a.flags.output, "output", "o", outputTable, "table (cut to the width of a page on a terminal), wide (all columns, uncut) or json")
 	global.StringVar(&a.flags.config, "config", "config.yaml", "the configuration `file`; empty: none")
 	root.AddCommand(a.devCommand(), a.runCommand(), a.configCommand(), a.cronCommand(), a.jobsCommand(),
 		a.runsCommand(), a.nodesCommand(), a.locksCommand(), a.lockCommand(), a.generationsCommand(), a.moveCommand(),
@@ -110,14 +114,23 @@ func (a *app) root() *cobra.Command {
 }
 
 // help is standard for commands that there are. What is left of the words behind a group is none of its commands,
-// and cobra would show the group's help, with the exit code of success.
+// and cobra would show the group's help, with the exit code of success. Of a group cobra shows two forms, of which one is
+// refused.
 func (a *app) help(standard func(*cobra.Command, []string)) func(*cobra.Command, []string) {
 	return func(cmd *cobra.Command, args []string) {
-		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		if !cmd.HasSubCommands() {
+			standard(cmd, args)
+			return
+		}
+		if words := cmd.Flags().Args(); len(words) > 0 {
 			a.helpless = cmd.ValidateArgs(words)
 			return
 		}
+		var text strings.Builder
+		cmd.SetOut(&text)
 		standard(cmd, args)
+		once := strings.Replace(text.String(), "\n  "+cmd.CommandPath()+" [command]\n", "\n", 1)
+		_, _ = io.WriteString(a.stdout, strings.ReplaceAll(once, "[command]", "COMMAND")) // as cobra, which looks at no error either
 	}
 }
 
@@ -155,15 +168,19 @@ func (a *app) group(use, short string, commands ...*cobra.Command) *cobra.Comman
 		Use: use, Short: short, DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			var names []string
+			meant := ""
 			for _, c := range cmd.Commands() {
 				if c.IsAvailableCommand() {
 					names = append(names, c.Name())
+				}
+				if len(args) > 0 && slices.Contains(c.SuggestFor, args[0]) {
+					meant = "; did you mean " + c.Name()
 				}
 			}
 			if len(args) == 0 {
 				return fmt.Errorf("a command is missing: one of %s", strings.Join(names, ", "))
 			}
-			return fmt.Errorf("%s is not one of its commands: %s%s", quote(args[0]), strings.Join(names, ", "), didYouMean(args[0], names))
+			return fmt.Errorf("%s is not one of its commands: %s%s", quote(args[0]), strings.Join(names, ", "), cmp.Or(meant, didYouMean(args[0], names)))
 		},
 		RunE: func(*cobra.Command, []string) error { return nil }, // Args has refused everything
 	}
@@ -175,7 +192,10 @@ func (a *app) group(use, short string, commands ...*cobra.Command) *cobra.Comman
 // there; a tool whose user named none takes the one in the current directory if
 // it is there.
 func (a *app) load(cmd *cobra.Command, mustExist bool) (*loaded, error) {
-	src := source{file: a.flags.config, env: a.env, flags: map[string]flagValue{}}
+	src := source{file: a.flags.config, naming: "--config FILE", env: a.env, flags: map[string]flagValue{}}
+	if cmd.Name() == "validate" {
+		src.naming = cmd.UseLine()
+	}
 	src.optional = !mustExist && !cmd.Flags().Changed("config")
 	if _, err := os.Stat(src.file); src.optional && os.IsNotExist(err) {
 		src.file, src.optional = "", false

@@ -81,6 +81,13 @@ func TestHelp(t *testing.T) {
 	if code != exitDone || stderr != "" || !strings.Contains(stdout, "  7  the awaited run did not succeed, or not in time\n") {
 		t.Errorf("exit %d, %q\n%s", code, stderr, stdout)
 	}
+	if _, stdout, _ := call(nil, "", "jobs", "--help"); strings.Contains(stdout, "[command]") || strings.Count(stdout, "\n  escapement jobs") != 1 {
+		t.Errorf("want one form of use:\n%s", stdout)
+	}
+	_, want, _ := call(nil, "", "version")
+	if code, stdout, _ := call(nil, "", "--version"); code != exitDone || stdout != want {
+		t.Errorf("--version: exit %d, %q", code, stdout)
+	}
 }
 
 // TestWordsAreHarmless keeps what a job or a user says from moving the columns or the terminal's cursor.
@@ -107,23 +114,29 @@ func TestWordsAreHarmless(t *testing.T) {
 	}
 }
 
-// A table is cut to 100 columns, its widest cells first, but for those that somebody copies; -o wide cuts none.
+// On a terminal a table is cut to 100 columns, its widest cells first, but for those that somebody copies. In a pipe, and with
+// -o wide, none is.
 func TestTablesFit(t *testing.T) {
 	long, id := strings.Repeat("n", 90), strings.Repeat("i", 36)
-	for _, output := range []string{outputTable, outputWide} {
+	for _, test := range []struct {
+		output   string
+		terminal bool
+	}{{outputTable, true}, {outputTable, false}, {outputWide, true}} {
 		var out strings.Builder
-		w := (&app{stdout: &out, flags: globalFlags{output: output}}).newTable(col("NAME"), whole("RUN"), col("ST"), wide("MORE"))
+		w := (&app{stdout: &out, flags: globalFlags{output: test.output}}).newTable(col("NAME"), whole("RUN"), col("ST"), wide("MORE"))
+		w.cuts = w.cuts || test.terminal && !w.wide // a test has no terminal
 		w.row(long, id, "ok", "more")
 		if err := w.flush(); err != nil {
 			t.Fatal(err)
 		}
+		cuts := test.terminal && test.output == outputTable
 		for line := range strings.Lines(out.String()) {
-			if n := len(line) - 1; output == outputTable && n > tableWidth {
+			if n := len(line) - 1; cuts && n > tableWidth {
 				t.Errorf("%d columns: %s", n, line)
 			}
 		}
-		if got := out.String(); !strings.Contains(got, id) || strings.Contains(got, long) != (output == outputWide) || strings.Contains(got, "more") != (output == outputWide) {
-			t.Errorf("-o %s:\n%s", output, got)
+		if got := out.String(); !strings.Contains(got, id) || strings.Contains(got, long) == cuts || strings.Contains(got, "more") != (test.output == outputWide) {
+			t.Errorf("%+v:\n%s", test, got)
 		}
 	}
 }

@@ -83,6 +83,9 @@ func (l *loaded) unreachable(err error, otherwise string) error {
 	if lacks := lacking(err, l.Namespace); lacks != "" {
 		return fmt.Errorf("%w; the user of Redis at %s lacks %s; docs/operations.md has all that a user needs", err, l.redisName(), lacks)
 	}
+	if redisconn.Full(err) {
+		return fullError{l.redisName(), err}
+	}
 	if !errors.Is(err, locking.ErrUnreachable) || errors.As(err, new(*scheduler.UnreachableError)) {
 		return err
 	}
@@ -96,8 +99,29 @@ func (l *loaded) unreachable(err error, otherwise string) error {
 	if l.Redis.Mode != modeStandalone {
 		mend = "redis.addrs"
 	}
+	if encrypted(at) {
+		mend += " (does it not speak TLS? then write redis and not rediss)"
+	}
 	return fmt.Errorf("cannot reach Redis at %s: %w; start it, mend %s, or %s", l.redisName(), err, mend, otherwise)
 }
+
+// fullError is an answer of a Redis that has no memory or disk left for what is to be written.
+type fullError struct {
+	redis string
+	err   error
+}
+
+func (e fullError) Error() string {
+	if strings.Contains(e.err.Error(), "MISCONF") {
+		return fmt.Sprintf("Redis at %s cannot write to its disk and takes no writes; free space there, then run this again: %v", e.redis, e.err)
+	}
+	return fmt.Sprintf("Redis at %s is full: %s", e.redis, freeMemory)
+}
+
+func (e fullError) Unwrap() error { return e.err }
+
+// freeMemory is what helps a Redis that is full.
+const freeMemory = "raise its maxmemory, or delete what else is stored there; nodes go on by themselves"
 
 // evictsWithin is how much longer than for its lock a command waits to hear whether Redis evicts.
 const evictsWithin = 50 * time.Millisecond

@@ -8,10 +8,15 @@ import (
 )
 
 func (a *app) configCommand() *cobra.Command {
-	validate := a.command("validate FILE", "tell everything that is wrong with a configuration", wants("FILE"),
-		func(cmd *cobra.Command, args []string) error { return a.configValidate(cmd, args[0]) })
-	validate.Long = `Reads FILE as a node would, with the ESCAPEMENT_ variables over it, and prints
-every fault with its line. Nothing is connected.`
+	validate := a.command("validate [FILE]", "tell everything that is wrong with a configuration", cobra.MaximumNArgs(1),
+		func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				a.flags.config = args[0]
+			}
+			return a.configValidate(cmd)
+		})
+	validate.Long = `Reads FILE, by default that of --config, as a node would, with the ESCAPEMENT_ variables over
+it, and prints every fault with its line. Nothing is connected.`
 	show := a.command("print", "print the configuration that a node would run with, secrets masked", wants(),
 		func(cmd *cobra.Command, _ []string) error { return a.configPrint(cmd) })
 	return a.group("config COMMAND", "check and print configurations", validate, show)
@@ -32,8 +37,7 @@ type faultJSON struct {
 	Message string `json:"message"`
 }
 
-func (a *app) configValidate(cmd *cobra.Command, file string) error {
-	a.flags.config = file
+func (a *app) configValidate(cmd *cobra.Command) error {
 	l, err := a.load(cmd, true)
 	var wrong configError
 	if err != nil && !errors.As(err, &wrong) {
@@ -41,7 +45,7 @@ func (a *app) configValidate(cmd *cobra.Command, file string) error {
 	}
 	if !a.json() {
 		if err == nil {
-			_, err = fmt.Fprintf(a.stdout, "%s: valid, %s\n", file, many(int64(len(l.Jobs)), "job"))
+			_, err = fmt.Fprintf(a.stdout, "%s: valid, %s\n", a.flags.config, many(int64(len(l.Jobs)), "job"))
 		}
 		return err
 	}

@@ -216,9 +216,16 @@ func (d *decoder) is(n *yaml.Node, want yaml.Kind, path string, secret bool) boo
 	if secret && n.Kind == yaml.ScalarNode {
 		found = "a single value"
 	}
-	d.fault(n, path, "want %s, found %s", words[want], found)
+	wanted := words[want]
+	if example := jobSections[path[max(0, strings.LastIndexByte(path, '.')):]]; want == yaml.MappingNode && example != "" {
+		wanted += ", such as " + example
+	}
+	d.fault(n, path, "want %s, found %s", wanted, found)
 	return false
 }
+
+// jobSections are examples of a job's sections, for who writes a single value there.
+var jobSections = map[string]string{".retry": "{max: 3}", ".exec": "{command: [./job]}", ".http": "{url: ...}"}
 
 // plainTags are those that say no more than what is there: the parser gives them to what has none.
 var plainTags = map[yaml.Kind][]string{

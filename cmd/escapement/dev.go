@@ -42,6 +42,9 @@ func (a *app) dev(l *loaded, count int) error {
 	if err != nil {
 		return err
 	}
+	if where != embedded {
+		a.say("these nodes join namespace %s in the Redis at %s and run its jobs; dev --redis \"\" has one of its own", l.Namespace, where)
+	}
 	log := newLogger(a.stderr, l.Log)
 	hooks := tickLines(a.stdout)
 	var f fleet

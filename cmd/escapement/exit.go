@@ -17,7 +17,7 @@ const exitCodes = `Data goes to stdout, words to stderr. Exit codes:
   3  bad configuration
   4  not found: no such job, run, node, lock or namespace
   5  refused, for a reason that stderr names
-  6  Redis unreachable
+  6  Redis unreachable, or it takes no writes
   7  the awaited run did not succeed, or not in time
 lock exits with its command's code, 128 and n when signal n ended it; and with
   75   the lock was lost before it could be given back
@@ -90,7 +90,7 @@ func exitCode(err error) int {
 	case errors.Is(err, scheduler.ErrRefused), errors.Is(err, locking.ErrHeld), errors.Is(err, locking.ErrLost),
 		errors.Is(err, move.ErrBadBackup), errors.Is(err, errExists):
 		return exitRefused
-	case errors.Is(err, locking.ErrUnreachable):
+	case errors.Is(err, locking.ErrUnreachable), errors.As(err, new(fullError)):
 		return exitUnreachable
 	default:
 		return exitFailed

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strconv"
@@ -32,7 +33,7 @@ func (a *app) generationsList(t tool) error {
 	if a.json() {
 		return printJSON(a.stdout, list(views))
 	}
-	out := a.newTable(col("GENERATION"), col("STATE"), whole("NODES"), whole("JOBS"), whole("JOBS RUN"))
+	out := a.newTable(whole("GENERATION"), col("STATE"), whole("NODES"), whole("JOBS"), whole("JOBS RUN"))
 	for _, g := range views {
 		out.row(g.Name, promoting(g), strconv.Itoa(g.Nodes.Count), strconv.Itoa(g.Jobs), strconv.Itoa(g.Running))
 	}
@@ -52,7 +53,7 @@ func promoting(g scheduler.GenerationView) string {
 
 // printDifferences lists, for each generation, what promoting it would change.
 func (a *app) printDifferences(views []scheduler.GenerationView) error {
-	out := a.newTable(col("PROMOTED"), col("JOB"), whole("WHAT"), col("NOW"), col("THEN"))
+	out := a.newTable(col("PROMOTED"), whole("JOB"), whole("WHAT"), col("NOW"), col("THEN"))
 	row := func(g scheduler.GenerationView, cells ...string) {
 		out.row(append([]string{g.Name}, cells...)...)
 	}
@@ -161,9 +162,9 @@ func (a *app) sayPromoted(p scheduler.Promotion) {
 	case p.Nothing():
 		a.say("%s runs these jobs already; nothing is changed", who)
 	case p.Pattern == "":
-		a.say("%s is active, by promotion %d; `generations promote OLD` of the one that was is the way back", who, p.Epoch)
+		a.say("%s is active, by promotion %d%s", who, p.Epoch, wayBack(p))
 	default:
-		a.say("%s runs the jobs %s, by promotion %d; which one is active has not changed", who, p.Pattern, p.Epoch)
+		a.say("%s runs the jobs %s, by promotion %d; which one is active has not changed%s", who, p.Pattern, p.Epoch, wayBack(p))
 	}
 	if p.Orphaned.Count > 0 {
 		are, them := "are", "them"
@@ -175,6 +176,18 @@ func (a *app) sayPromoted(p scheduler.Promotion) {
 	if p.LeftAlone.Count > 0 {
 		a.say("left alone: %s that this version cannot read", many(int64(p.LeftAlone.Count), "job"))
 	}
+}
+
+// wayBack is the command that undoes a promotion; "" when an interrupted one had replaced the active generation already.
+func wayBack(p scheduler.Promotion) string {
+	if p.Was == p.Generation {
+		return ""
+	}
+	command := "generations promote " + cmp.Or(p.Was, `""`)
+	if p.Pattern != "" {
+		command += " --job '" + p.Pattern + "'"
+	}
+	return "; the way back: `" + command + "`"
 }
 
 // names are "3: a, b, c", "" for none.

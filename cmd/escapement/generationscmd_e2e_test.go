@@ -82,7 +82,7 @@ func TestTwoGenerations(t *testing.T) {
 	}
 
 	code, stdout, stderr = call(env, "", "generations", "promote", "-", "--job", "b")
-	if code != exitDone || !strings.Contains(stdout, "switched    1: b\n") || !strings.Contains(stderr, "generation - runs the jobs b, by promotion 2; which one is active has not changed") {
+	if code != exitDone || !strings.Contains(stdout, "switched    1: b\n") || !strings.Contains(stderr, "generation - runs the jobs b, by promotion 2; which one is active has not changed; the way back: `generations promote neo --job 'b'`") {
 		t.Errorf("by pattern: exit %d, %q, %q", code, stdout, stderr)
 	}
 	if code, stdout, _ := call(env, "", "nodes", "list"); code != exitDone || !strings.Contains(stdout, "1 job on standby") {
@@ -99,6 +99,19 @@ func TestTwoGenerations(t *testing.T) {
 	after.signal(syscall.SIGTERM)
 	after.exits(exitDone)
 	once(t, env)
+}
+
+// The way back names the generation as the command takes it.
+func TestWayBack(t *testing.T) {
+	for want, p := range map[string]scheduler.Promotion{
+		"": {Generation: "neo", Was: "neo"},
+		"; the way back: `generations promote \"\"`":               {Generation: "neo"},
+		"; the way back: `generations promote neo --job 'bill-*'`": {Was: "neo", Pattern: "bill-*"},
+	} {
+		if got := wayBack(p); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }
 
 // once wants each tick to have run at most once, and the books to close.

@@ -19,9 +19,9 @@ func (a *app) jobsCommand() *cobra.Command {
 		filter.Limit = a.limit(cmd, filter.Limit)
 		return a.inspect(func(t tool) error { return a.jobsList(t, filter) })(cmd, args)
 	})
-	list.Long = `Lists jobs by name. NEXT is the next tick, in UTC. LAST OUTCOME is how the run or tick ended
-that was recorded last, LAST SUCCESS when a run last succeeded, as far back as the history
-goes. -o wide adds the time zone, the latest tick accounted for, and the node that goes first
+	list.Long = `Lists jobs by name. NEXT is the next tick that runs: of a paused job the first one after the
+pause. LAST OUTCOME is how the run or tick ended that was recorded last, LAST SUCCESS when a run
+last succeeded, as far back as the history goes. -o wide adds the time zone, the latest tick accounted for, and the node that goes first
 for the job.
 
 ` + pageForms + `
@@ -55,6 +55,9 @@ func (a *app) jobsList(t tool, filter scheduler.JobFilter) error {
 	if unread != nil && found.Jobs == nil {
 		return unread
 	}
+	if slices.ContainsFunc(found.Jobs, func(j scheduler.JobView) bool { return j.NoNode != "" }) {
+		a.sayFull(t)
+	}
 	err := a.printJobs(found.Jobs)
 	a.sayMore(len(found.Jobs), found.Next)
 	return errors.Join(err, unread) // those it could read come beside the error
@@ -64,9 +67,10 @@ func (a *app) printJobs(views []scheduler.JobView) error {
 	if a.json() {
 		return printJSON(a.stdout, list(views))
 	}
-	out := a.newTable(col("NAME"), col("SCHEDULE"), wide("ZONE"), whole("NEXT"), wide("LAST"), whole("LAST OUTCOME"), whole("LAST SUCCESS"), wide("OWNER"), col("STATE"))
+	out := a.newTable(whole("NAME"), col("SCHEDULE"), wide("ZONE"), instant("NEXT"), column{heading: "LAST", wide: true, instant: true},
+		whole("LAST OUTCOME"), instant("LAST SUCCESS"), wide("OWNER"), col("STATE"))
 	for _, j := range views {
-		out.row(j.Name, schedule(j), zone(j), out.at(j.Next), out.at(j.Last), j.LastOutcome, out.at(j.LastSuccess), j.Owner, state(j))
+		out.row(j.Name, schedule(j), zone(j), out.at(j.Next), out.at(j.Last), j.LastOutcome, out.at(j.LastSuccess), j.Owner, state(j, out.at))
 	}
 	return out.flush()
 }
@@ -88,12 +92,12 @@ func zone(j scheduler.JobView) string {
 }
 
 // state names what keeps a job from running on its schedule, "" when nothing does.
-func state(j scheduler.JobView) string {
+func state(j scheduler.JobView, at func(*scheduler.Stamp) string) string {
 	var words []string
 	if j.Paused {
 		word := "paused"
 		if j.Pause != nil && j.Pause.Until != nil {
-			word += " until " + stamp(j.Pause.Until)
+			word += " until " + at(j.Pause.Until)
 		}
 		words = append(words, word)
 	}
@@ -114,7 +118,7 @@ func (a *app) jobsGet(t tool) error {
 	}
 	cells := []string{"name", j.Name, "schedule", schedule(j), "time zone", zone(j),
 		"next", stamp(j.Next), "last", stamp(j.Last), "last outcome", j.LastOutcome, "last success", stamp(j.LastSuccess), "owner", j.Owner,
-		"state", state(j), "no node", j.NoNode, "paused", paused(j), "held by", j.Open,
+		"state", state(j, stamp), "no node", j.NoNode, "paused", paused(j), "held by", j.Open,
 		"generation", j.Generation, "revision", j.Revision, "superseded", strings.Join(j.Superseded, ", "),
 		"standby", strings.Join(j.Standby, ", "), "shards", fmt.Sprint(j.Shards)}
 	return pairs(a.stdout, append(append(cells, policies(j)...), "counts", counts(j.Counts), "history", history(j))...)

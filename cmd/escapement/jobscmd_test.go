@@ -2,6 +2,7 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
@@ -25,5 +26,5 @@ func TestLastSuccess(t *testing.T) {
 	if j := views[0]; j.LastOutcome != "" || j.LastSuccess != nil {
 		t.Errorf("of a job that never ran: %s, %v", j.LastOutcome, j.LastSuccess)
 	}
-	p.wants(exitDone, "failed        "+(&table{}).at(ended), "", "jobs", "list")
+	p.wants(exitDone, "failed        "+(&table{zone: time.UTC}).at(ended), "", "jobs", "list")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -42,6 +43,7 @@ func (a *app) jobsRunCommand() *cobra.Command {
 			}
 			return a.inspectJob(func(t tool) error { return a.jobsRun(t, payload, at, o) })(cmd, args)
 		})
+	run.SuggestFor = []string{"trigger", "start"}
 	run.Long = `Asks for one run of the job and prints its id; the nodes start it. The schedule is
 not touched, and a paused job runs too. With --at the run waits until then, and
 that is its tick. With --unique whoever asks again with the same key, for this
@@ -112,7 +114,7 @@ func standing(r scheduler.RunView) string {
 
 // ending is how a run ended, and why, in a line.
 func ending(r scheduler.RunView, most int) string {
-	why := because(r, most)
+	why := because(r, most, stamp)
 	switch {
 	case why == "":
 		return r.Outcome
@@ -123,9 +125,9 @@ func ending(r scheduler.RunView, most int) string {
 }
 
 // because is why a run ended as it did, or does not begin, in a line.
-func because(r scheduler.RunView, most int) string {
+func because(r scheduler.RunView, most int, at func(*scheduler.Stamp) string) string {
 	if r.Mark() {
-		return marked(r)
+		return marked(r, at)
 	}
 	reason := r.Reason
 	if r.Pending() {
@@ -140,11 +142,26 @@ func because(r scheduler.RunView, most int) string {
 	return strings.Join(parts, ": ")
 }
 
+// runOrWhyNot is a run's id, with what sets it apart from the first run of its tick, or why there was none.
+func runOrWhyNot(r scheduler.RunView, most int, at func(*scheduler.Stamp) string) string {
+	if r.Run == "" {
+		return because(r, most, at)
+	}
+	var apart []string
+	if r.Attempt > 1 {
+		apart = append(apart, fmt.Sprintf("attempt %d", r.Attempt))
+	}
+	if r.Trigger == jobs.TriggerRerun.String() {
+		apart = append(apart, r.Trigger)
+	}
+	return strings.TrimSpace(r.Run + " " + strings.Join(apart, ", "))
+}
+
 // marked is what a mark in the history says.
-func marked(r scheduler.RunView) string {
+func marked(r scheduler.RunView, at func(*scheduler.Stamp) string) string {
 	switch {
 	case r.Reason == "rewound":
-		return "rewound to " + stamp(r.Tick)
+		return "rewound to " + at(r.Tick)
 	case r.Note != "":
 		return r.Reason + "; no tick was owed by " + r.Note
 	}

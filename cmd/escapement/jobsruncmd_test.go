@@ -118,6 +118,7 @@ func TestShownJobs(t *testing.T) {
 	}
 	j := decode[scheduler.JobView](t, p.env, "jobs", "pause", "full", "--reason", "x", "--until", "+1h")
 	p.wants(exitDone, "paused until "+j.Pause.Until.String()+", no node", "", "jobs", "list", "-o", "wide")
+	p.wants(exitDone, "paused until "+(&table{zone: time.UTC}).at(j.Pause.Until)+", no node", "", "jobs", "list")
 }
 
 // TestWaitNamesTheNextAttempt does not wait for it.

@@ -15,6 +15,7 @@ const maxFile = 1 << 20
 // source says where a configuration comes from.
 type source struct {
 	file     string // "" reads no file
+	naming   string // how the file is named: "--config FILE"
 	optional bool   // an absent file is no fault: its settings keep their defaults
 	env      map[string]string
 	flags    map[string]flagValue // by path of the setting
@@ -61,7 +62,7 @@ func (d *decoder) readFile(src source, c *Config) bool {
 		return true
 	}
 	if os.IsNotExist(err) {
-		d.faults.add(place{file: src.file}, "", "there is no such file; name one with --config FILE, or begin with the config.yaml of the repository")
+		d.faults.add(place{file: src.file}, "", "there is no such file; name one with %s, or begin with the config.yaml of the repository", src.naming)
 		return false
 	}
 	if err != nil {

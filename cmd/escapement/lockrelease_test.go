@@ -33,7 +33,7 @@ func TestLocksReleaseForceIsNotGivenBack(t *testing.T) {
 		locker := locking.New(tt.driver, locking.Config{Margin: lockMargin})
 		var out, words strings.Builder
 		a := &app{stdout: &out, stderr: &words, flags: globalFlags{output: "json"}}
-		err := a.locksRelease(lockTool{tool{t.Context(), in, []string{"a"}}, driver, locker}, lease.Token(), true)
+		err := a.locksRelease(lockTool{tool{ctx: t.Context(), in: in, args: []string{"a"}}, driver, locker}, lease.Token(), true)
 		if err != nil || !strings.Contains(out.String(), tt.released) {
 			t.Errorf("%v, %s%swant %s", err, out.String(), words.String(), tt.released)
 		}

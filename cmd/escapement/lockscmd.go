@@ -96,7 +96,7 @@ func (a *app) inspectLocks(f func(lockTool) error) func(*cobra.Command, []string
 			driver := redislock.NewDriver(client, redislock.Config{Namespace: l.Namespace, Logger: log})
 			locker := locking.New(driver, locking.Config{Margin: lockMargin, Logger: log})
 			defer locker.Close()
-			return f(lockTool{tool{ctx, in, args}, driver, locker})
+			return f(lockTool{tool{ctx: ctx, in: in, args: args}, driver, locker})
 		})
 	}
 }
@@ -125,7 +125,7 @@ func (a *app) locksList(t lockTool, after string, limit int) error {
 	if a.json() {
 		return errors.Join(printJSON(a.stdout, list(all)), unread)
 	}
-	out := a.newTable(col("NAME"), whole("KIND"), whole("TOKEN"), whole("LEFT"), whole("WAITERS"), col("NODE"), col("HOLDER"), wide("OWNER"))
+	out := a.newTable(whole("NAME"), whole("KIND"), whole("TOKEN"), whole("LEFT"), whole("WAITERS"), col("NODE"), col("HOLDER"), wide("OWNER"))
 	for _, l := range all {
 		out.row(l.Name, l.Kind, l.Token, l.known(), number(l.Waiters), l.Node, l.note(), l.Owner)
 	}

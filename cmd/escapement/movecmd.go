@@ -182,7 +182,7 @@ func nextWords(t moveTool, s move.Status) string {
 }
 
 func (a *app) printMove(s move.Status) error {
-	out := a.newTable(whole("SIDE"), whole("STATE"), wide("SINCE"), wide("PARTITIONS"), col("GATES"), whole("JOBS"), whole("RUNNING"), whole("PENDING"), col("ADDRESS"))
+	out := a.newTable(whole("SIDE"), whole("STATE"), column{heading: "SINCE", wide: true, instant: true}, wide("PARTITIONS"), col("GATES"), whole("JOBS"), whole("RUNNING"), whole("PENDING"), col("ADDRESS"))
 	for _, side := range []struct {
 		word string
 		move.Side

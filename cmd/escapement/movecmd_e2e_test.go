@@ -62,6 +62,9 @@ func TestNodesFollowToACluster(t *testing.T) {
 	if code, _, stderr := call(env, "", "jobs", "run", "a"); code != exitRefused || !strings.Contains(stderr, "its jobs move to the Cluster of") {
 		t.Errorf("a trigger: exit %d, %s", code, stderr)
 	}
+	if _, stdout, _ := call(env, "", "nodes", "list"); strings.Count(stdout, "closed by a move") != 3 {
+		t.Errorf("nodes of a sealed namespace:\n%s", stdout)
+	}
 	m.wants(exitDone, "everything is copied; next: move open", "copy")
 	opened := time.Now()
 	m.wants(exitDone, "nodes with redis.next go on there by themselves", "open")
@@ -131,7 +134,8 @@ func inARow(t *testing.T, env []string, opened time.Time) {
 // with the next right one; plan and status print lists that are never null.
 func TestMoveByHand(t *testing.T) {
 	t.Parallel()
-	p, to, full := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"}), redistest.Start(t), plant(t)
+	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly"}
+	p, to, full := plant(t, yearly), redistest.Start(t), plant(t)
 	here, there := "redis://"+p.server.Addr(), "redis://"+to.Addr()+"/2"
 	m := newMover(t, here, there)
 	m.wants(exitRefused, "run `move seal` first", "copy")
@@ -142,6 +146,9 @@ func TestMoveByHand(t *testing.T) {
 	newMover(t, there, here).wants(exitNotFound, `"escapement" has never been used in the Redis at `+to.Addr(), "plan")
 	newMover(t, here, "redis://"+full.server.Addr()).wants(exitRefused, full.server.Addr(), "seal")
 	m.wants(exitNotFound, `"nope"`, "seal", "--namespace", "nope")
+	busy := plant(t, yearly)
+	run := busy.granted(yearly, "1")
+	newMover(t, "redis://"+busy.server.Addr(), "redis://"+to.Addr()+"/3").wants(exitRefused, "1 run goes on: yearly (run "+run, "seal", "--drain", "0s")
 	if plan := decode[move.Plan](t, m.env, "move", "plan", "--partitions", "4"); plan.Jobs != 1 || plan.FromPartitions != 1 || plan.ToPartitions != 4 || plan.InTheWay == nil ||
 		plan.To != to.Addr()+", database 2" {
 		t.Errorf("got %+v", plan)

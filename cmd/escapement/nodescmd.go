@@ -40,10 +40,14 @@ func (a *app) nodesList(t tool) error {
 	for _, n := range views {
 		delete(drains, n.Name)
 	}
+	if !slices.ContainsFunc(views, alive) {
+		a.sayFull(t)
+	}
 	if a.json() {
 		err = printJSON(a.stdout, list(views))
 	} else {
-		err = a.printNodes(views)
+		closed, _ := t.in.Closed(t.ctx) // what is wrong with it is said below the list
+		err = a.printNodes(views, closed != "")
 	}
 	if len(drains) > 0 { // such a node would do nothing when it comes back
 		a.say("drained, and not there: %s", strings.Join(slices.Sorted(maps.Keys(drains)), ", "))
@@ -51,18 +55,26 @@ func (a *app) nodesList(t tool) error {
 	return errors.Join(err, unread) // the nodes come beside the error
 }
 
-func (a *app) printNodes(views []scheduler.NodeView) error {
-	out := a.newTable(col("NAME"), whole("STATE"), col("GENERATION"), whole("JOBS"), whole("OWNED"), whole("RUNNING"), whole("CLOCK"), wide("VERSION"), wide("SEEN"), wide("ID"), col("NOTE"))
+// alive says whether a node has not gone.
+func alive(n scheduler.NodeView) bool { return n.State != "gone" }
+
+// printNodes prints nodes of a namespace, which a move may have closed.
+func (a *app) printNodes(views []scheduler.NodeView, closed bool) error {
+	out := a.newTable(whole("NAME"), whole("STATE"), col("GENERATION"), whole("JOBS"), whole("OWNED"), whole("RUNNING"), whole("CLOCK"), wide("VERSION"),
+		column{heading: "SEEN", wide: true, instant: true}, wide("ID"), col("NOTE"))
 	for _, n := range views {
 		out.row(n.Name, n.State, n.Generation, strconv.Itoa(n.Jobs), strconv.Itoa(n.Owned), strconv.Itoa(n.Running),
-			shortDuration(time.Duration(n.ClockOffsetMS)*time.Millisecond), n.Version, out.at(n.Seen), n.ID, nodeNote(n))
+			shortDuration(time.Duration(n.ClockOffsetMS)*time.Millisecond), n.Version, out.at(n.Seen), n.ID, nodeNote(n, closed))
 	}
 	return out.flush()
 }
 
 // nodeNote is what a node does not do, and why.
-func nodeNote(n scheduler.NodeView) string {
+func nodeNote(n scheduler.NodeView, closed bool) string {
 	var notes []string
+	if closed && alive(n) {
+		notes = append(notes, "closed by a move")
+	}
 	if n.Superseded > 0 {
 		notes = append(notes, many(int64(n.Superseded), "job")+" superseded by another definition")
 	}
@@ -117,7 +129,7 @@ is drained: a node that is started anew under it drains too.`
 }
 
 func (a *app) nodesResumeCommand() *cobra.Command {
-	return a.command("resume NAME", "let a drained node work again", wants("NAME"), a.inspectNode(func(t tool) error {
+	resume := a.command("resume NAME", "let a drained node work again", wants("NAME"), a.inspectNode(func(t tool) error {
 		drains, err := t.in.Drains(t.ctx)
 		if err != nil {
 			return err
@@ -134,6 +146,8 @@ func (a *app) nodesResumeCommand() *cobra.Command {
 		}
 		return a.nodeStands(t, "is resumed; it claims again within a second")
 	}))
+	resume.SuggestFor = []string{"undrain"}
+	return resume
 }
 
 // inspectNode is inspect for a command whose argument is a node's name.

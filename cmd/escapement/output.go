@@ -57,8 +57,11 @@ func harmlessLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// firstLine cuts a text to a line's worth.
+// firstLine cuts a text to a line's worth; with a most of 0 it is left as it is.
 func firstLine(text string, most int) string {
+	if most == 0 {
+		return text
+	}
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	if r := []rune(text); len(r) > most {
 		return string(r[:most-3]) + "..."

@@ -36,7 +36,7 @@ func startNode(t *testing.T, redis *redistest.Server, jobs string, args ...strin
 	env = []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_NODE_NAME=a1"}
 	p = start(t, env, append([]string{"run", "--config", write(t, jobs)}, args...)...)
 	p.logged("node started")
-	p.logged("no revision is set")
+	p.logged("without a revision, the definition registered last wins")
 	return p, env
 }
 
@@ -155,14 +155,14 @@ func TestWaitForRedis(t *testing.T) {
 }
 
 // TestDev wants the address first, then a line for each tick, each tick once, on
-// several nodes, and exit 0 at Ctrl-C.
+// several nodes, and exit 0 at Ctrl-C. With --redis "" it leaves the Redis of the environment alone, as make run does.
 func TestDev(t *testing.T) {
 	t.Parallel()
 	jobs := "jobs:\n"
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		jobs += "  - {name: " + name + ", schedule: \"@every 500ms\", exec: {command: [\"true\"]}}\n"
 	}
-	p := start(t, []string{"ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0"}, "dev", "--config", write(t, jobs))
+	p := start(t, []string{"ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_REDIS_URL=redis://127.0.0.1:1"}, "dev", "--redis", "", "--config", write(t, jobs))
 	p.await(p.stdout, "40 ticks", func(lines []string) bool { return len(lines) > 40 })
 	lines, _, _ := p.stdout.seen()
 	url := lines[0]

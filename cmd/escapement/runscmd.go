@@ -30,7 +30,11 @@ func (a *app) runsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.inspect(func(t tool) error { return a.runsList(t, filter, from) })(cmd, args)
+			zone, err := since.zone()
+			if err != nil {
+				return err
+			}
+			return a.inspect(func(t tool) error { return a.runsList(t, filter, from, zone) })(cmd, args)
 		})
 	list.Flags().StringVar(&filter.Job, "job", "", "only those of the job `NAME`")
 	since = addTimeFlag(list, "since", ago, "only those that have ended, or in flight are due, since `T`: 10m is ten minutes ago")
@@ -41,10 +45,10 @@ OUTCOME is pending for a run that nobody was granted yet; in JSON that is the ou
 running, with a reason that begins with pending and says what the run waits for.
 --outcome running lists both.
 
-TICK is in UTC; x14 are so many ticks in a row that did not run, from the first of them on. LAG is
-started minus due, as runs get has them. The last column has the run, or why there was none:
-runs get RUN says more of a run, and -o wide has all columns. A row without TICK is no run and
-no tick, but a mark where the schedule was changed or set back.
+TICK is in UTC, or in the zone of --tz; x14 are so many ticks in a row that did not run, from the
+first of them on. LAG is started minus due, as runs get has them. The last column has the run, or
+why there was none: runs get RUN says more of a run, and -o wide has all columns. A row without
+TICK is no run and no tick, but a mark where the schedule was changed or set back.
 
 ` + pageForms + `
 With more than 1,000 jobs a page reads the newest of what is recorded. It reads the history of
@@ -59,7 +63,7 @@ far back, and soon after a move.
 	return a.group("runs COMMAND", "list, show, cancel and repeat runs", list, get, a.runsCancelCommand(), a.runsRerunCommand())
 }
 
-func (a *app) runsList(t tool, filter scheduler.RunFilter, since when) (err error) {
+func (a *app) runsList(t tool, filter scheduler.RunFilter, since when, zone *time.Location) (err error) {
 	if filter.Since, err = t.instant(since); err != nil {
 		return err
 	}
@@ -67,7 +71,7 @@ func (a *app) runsList(t tool, filter scheduler.RunFilter, since when) (err erro
 	if unread != nil && found.Runs == nil {
 		return t.near(filter.Job, unread)
 	}
-	if err := a.printRuns(found.Runs); err != nil {
+	if err := a.printRuns(found.Runs, zone); err != nil {
 		return err
 	}
 	a.sayMore(len(found.Runs), found.Next)
@@ -75,24 +79,29 @@ func (a *app) runsList(t tool, filter scheduler.RunFilter, since when) (err erro
 	return unread // those it could read come beside the error
 }
 
-func (a *app) printRuns(views []scheduler.RunView) error {
+func (a *app) printRuns(views []scheduler.RunView, zone *time.Location) error {
 	if a.json() {
 		return printJSON(a.stdout, list(views))
 	}
-	columns := []column{whole("TICK"), col("JOB"), whole("SHARD"), whole("OUTCOME"), wide("ATTEMPT"), wide("TRIGGER"), wide("NODE"), wide("TOKEN"),
+	columns := []column{instant("TICK"), whole("JOB"), whole("SHARD"), whole("OUTCOME"), wide("ATTEMPT"), wide("TRIGGER"), wide("NODE"), wide("TOKEN"),
 		whole("LAG"), whole("DURATION"), whole("RUN, OR WHY NOT"), wide("WHY")}
 	const shards, runs = 2, 10
 	columns[shards].wide = !slices.ContainsFunc(views, func(r scheduler.RunView) bool { return r.Shards > 1 }) // it says something
 	out := a.newTable(columns...)
+	out.zone = zone
 	if out.wide {
 		out.columns[runs].heading = "RUN"
 	}
+	most := 0
+	if out.cuts {
+		most = 40
+	}
 	for _, r := range views {
 		run := r.Run
-		if run == "" && !out.wide {
-			run = because(r, 40)
+		if !out.wide {
+			run = runOrWhyNot(r, most, out.at)
 		}
-		out.row(out.ticks(r), r.Job, shard(r), outcome(r), number(r.Attempt), r.Trigger, r.Node, r.Token, started(r, r.LagMS), started(r, r.DurationMS), run, because(r, 60))
+		out.row(out.ticks(r), r.Job, shard(r), outcome(r), number(r.Attempt), r.Trigger, r.Node, r.Token, started(r, r.LagMS), started(r, r.DurationMS), run, because(r, most, out.at))
 	}
 	return out.flush()
 }
@@ -269,10 +278,10 @@ func ticks(r scheduler.RunView) string {
 // ticks is that of a row; of a range, where there is little room, the first tick and how many they are.
 func (t *table) ticks(r scheduler.RunView) string {
 	switch {
-	case t.wide:
-		return ticks(r)
 	case r.Mark():
 		return ""
+	case r.Count != nil && *r.Count > 1 && t.wide:
+		return fmt.Sprintf("%s to %s (%d)", t.at(r.Tick), t.at(r.Until), *r.Count)
 	case r.Count != nil && *r.Count > 1:
 		return fmt.Sprintf("%s x%d", t.at(r.Tick), *r.Count)
 	}

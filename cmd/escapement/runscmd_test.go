@@ -71,6 +71,14 @@ func TestRerunNamesTheAttemptThatFollows(t *testing.T) {
 	p.tick(job, "r3", tick, next, jobs.OutcomeFailed)
 	fourth := p.again(job, second)
 	p.wants(exitRunFailed, second+"\n", "; the attempt after it is "+fourth+"\n", "runs", "rerun", "r1", "--wait")
+	p.wants(exitDone, second+" attempt 2, rerun\n", "", "runs", "list")
+	p.wants(exitDone, "rewound to "+time.UnixMilli(tick).UTC().Format(time.DateTime)+"\n", "", "runs", "list")
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.wants(exitDone, "TICK (Europe/Berlin)", "", "runs", "list", "--tz", "Europe/Berlin")
+	p.wants(exitDone, "\n"+time.UnixMilli(tick).In(berlin).Format(time.DateTime)+" ", "", "runs", "list", "--tz", "Europe/Berlin")
 }
 
 // handsBack calls f once, before the script that cancels is run.
@@ -113,7 +121,7 @@ func TestRunsCancelOfARunHandedBack(t *testing.T) {
 		}
 		var out, words strings.Builder
 		a := &app{stdout: &out, stderr: &words, flags: globalFlags{output: output}}
-		if err := a.runsCancel(tool{t.Context(), in, []string{run}}, scheduler.CancelOptions{}); err != nil {
+		if err := a.runsCancel(tool{ctx: t.Context(), in: in, args: []string{run}}, scheduler.CancelOptions{}); err != nil {
 			t.Errorf("got %v", err)
 		}
 		now := ledgertest.Successor(run)

@@ -35,11 +35,11 @@ func TestHealth(t *testing.T) {
 		code         int
 		body         string
 	}{
+		{"GET", "/", 200, "/healthz "},
 		{"GET", "/healthz", 200, "ok\n"},
 		{"GET", "/readyz", 503, "b: draining\n"},
 		{"GET", "/version", 200, `"go":"go`},
 		{"POST", "/healthz", 405, ""},
-		{"GET", "/", 404, ""},
 	} {
 		if code, body := get(tt.method, tt.path); code != tt.code || !strings.Contains(body, tt.body) {
 			t.Errorf("%s %s: got %d %q, want %d %q", tt.method, tt.path, code, body, tt.code, tt.body)

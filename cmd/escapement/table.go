@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode/utf8"
 
 	"github.com/escapement/escapement/scheduler"
 )
 
 const (
-	// tableWidth is how wide a table is at most, without -o wide.
+	// tableWidth is how wide a table should be on a terminal, without -o wide. Columns that are never cut may make it wider.
 	tableWidth = 100
 	// leastCut is how short a cell may be cut.
 	leastCut = 8
@@ -23,22 +24,30 @@ type column struct {
 	heading string
 	whole   bool // its cells are never cut: somebody copies them
 	wide    bool // -o wide alone has it
+	instant bool // its cells are instants: the heading names the zone
 }
 
 func col(heading string) column   { return column{heading: heading} }
 func whole(heading string) column { return column{heading: heading, whole: true} }
 func wide(heading string) column  { return column{heading: heading, wide: true} }
+func instant(heading string) column {
+	return column{heading: heading, whole: true, instant: true}
+}
 
-// table collects rows and writes them below their headings, in at most tableWidth columns unless it is wide.
+// table collects rows and writes them below their headings. On a terminal, and unless it is wide, long cells are cut so that a row
+// has tableWidth characters.
 type table struct {
 	out     io.Writer
 	wide    bool
+	cuts    bool
+	zone    *time.Location // of its instants
 	columns []column
 	rows    [][]string
 }
 
 func (a *app) newTable(columns ...column) *table {
-	return &table{out: a.stdout, wide: a.flags.output == outputWide, columns: columns}
+	wide := a.flags.output == outputWide
+	return &table{out: a.stdout, wide: wide, cuts: !wide && isTerminal(a.stdout), zone: time.UTC, columns: columns}
 }
 
 // row adds a line, with a cell for each column. Line ends, tabs and the like are written as escapes: a job's error must not
@@ -62,10 +71,13 @@ func (t *table) flush() error {
 	columns := slices.DeleteFunc(slices.Clone(t.columns), func(c column) bool { return c.wide && !t.wide })
 	var headings []string
 	for _, c := range columns {
+		if c.instant {
+			c.heading += " (" + t.zone.String() + ")"
+		}
 		headings = append(headings, c.heading)
 	}
 	rows := append([][]string{headings}, t.rows...)
-	if !t.wide {
+	if t.cuts {
 		cut(columns, rows)
 	}
 	tabs := newTabs(t.out)
@@ -107,13 +119,16 @@ func cut(columns []column, rows [][]string) {
 	}
 }
 
-// at is an instant for a table: RFC 3339 when it is wide, else to the second, as flags read it.
+// at is an instant in the table's zone: RFC 3339 when it is wide, else to the second, as flags read it.
 func (t *table) at(s *scheduler.Stamp) string {
-	if s == nil || t.wide {
-		return stamp(s)
+	if s == nil {
+		return ""
 	}
-	text, _ := strings.CutSuffix(strings.Replace(s.String(), "T", " ", 1), "Z")
-	return strings.TrimSuffix(text, ".000")
+	at := time.Time(*s).In(t.zone)
+	if t.wide {
+		return at.Format("2006-01-02T15:04:05.000Z07:00")
+	}
+	return strings.TrimSuffix(at.Format("2006-01-02 15:04:05.000"), ".000")
 }
 
 // The words of -o.

@@ -16,7 +16,7 @@ import (
 // timeout(1) and some supervisors send theirs to the process and to its group.
 const sameSignal = 200 * time.Millisecond
 
-var errSecondSignal = errors.New("second signal: exiting at once, runs are left to their leases; commands that were started go on without this node")
+var errSecondSignal = errors.New("second signal: exiting at once, runs are left to their leases; commands end within a second where there is /bin/sh, and go on elsewhere")
 
 // fleet is the nodes of one process and what they hold on to.
 type fleet struct{ slots []*nodeSlot }

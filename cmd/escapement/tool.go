@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -21,6 +22,7 @@ type tool struct {
 	ctx  context.Context // ends at SIGINT and SIGTERM
 	in   *scheduler.Client
 	args []string
+	full func() bool // asks whether Redis has no memory left
 }
 
 // inspect connects a command to Redis.
@@ -33,7 +35,7 @@ func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 			}
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			err = f(tool{ctx, in, args})
+			err = f(tool{ctx, in, args, func() bool { return redisconn.OutOfMemory(ctx, client) }})
 			a.elsewhere(ctx, in, err)
 			return err
 		})
@@ -77,6 +79,13 @@ func (a *app) sayUnheard(err error) error {
 		return nil
 	}
 	return err
+}
+
+// sayFull says beside a list without living nodes that they may live, where they cannot write.
+func (a *app) sayFull(t tool) {
+	if t.full() {
+		a.say("Redis is full: nodes cannot say that they live, and nothing is claimed; %s", freeMemory)
+	}
 }
 
 // pairs writes names and values one below the other; names and values alternate.

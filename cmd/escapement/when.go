@@ -41,9 +41,14 @@ func addTimeFlag(cmd *cobra.Command, name string, side int, usage string) *timeF
 	return f
 }
 
+// zone is that of --tz.
+func (f *timeFlag) zone() (*time.Location, error) {
+	return parseZone(f.cmd.Flags().Lookup("tz").Value.String())
+}
+
 // when reads what was given; nothing is the zero time.
 func (f *timeFlag) when() (when, error) {
-	zone, err := parseZone(f.cmd.Flags().Lookup("tz").Value.String())
+	zone, err := f.zone()
 	if err != nil {
 		return when{}, err
 	}

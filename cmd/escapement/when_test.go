@@ -80,7 +80,7 @@ func TestSinceByRedisClock(t *testing.T) {
 	}
 	var out strings.Builder
 	a := &app{stdout: &out, stderr: io.Discard}
-	if err := a.runsList(tool{t.Context(), in, nil}, scheduler.RunFilter{}, since); err != nil || !strings.Contains(out.String(), id) {
+	if err := a.runsList(tool{ctx: t.Context(), in: in}, scheduler.RunFilter{}, since, time.UTC); err != nil || !strings.Contains(out.String(), id) {
 		t.Errorf("got %q, %v", out.String(), err)
 	}
 }

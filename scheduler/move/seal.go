@@ -206,7 +206,11 @@ func goOn(running []ledger.Lease) error {
 		}
 		names = append(names, fmt.Sprintf("%s (run %s, node %s)", l.Job, l.Run, l.NodeName))
 	}
-	return refuse("%d runs go on: %s; run `move seal` again, or with --cancel-running", len(running), strings.Join(names, ", "))
+	runs := fmt.Sprintf("%d runs go", len(running))
+	if len(running) == 1 {
+		runs = "1 run goes"
+	}
+	return refuse("%s on: %s; run `move seal` again, or with --cancel-running", runs, strings.Join(names, ", "))
 }
 
 func isRefused(err error) bool       { return errors.Is(err, ledger.ErrRefused) }

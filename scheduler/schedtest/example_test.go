@@ -2,6 +2,9 @@ package schedtest_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,14 +46,27 @@ func TestExample(t *testing.T) {
 	t.Logf("%d of %d ticks sent a mail; what became of all: %v", len(sent), r.Ticks, r.Verdicts)
 }
 
-// Play a time table: what happens stands in a file, and the rows of history that must come of it.
+// Play a time table: what happens stands in a file, and the rows of history that must come of it. The file is the README's; its
+// schedule comes before the job's own.
 func TestExampleScenario(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const first = "# A report whose node dies"
+	_, text, _ := strings.Cut(string(readme), first)
+	text, _, _ = strings.Cut(text, "```")
+	file := filepath.Join(t.TempDir(), "report.txt")
+	if err := os.WriteFile(file, []byte(first+text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	made := 0
-	report := jobs.Job{Name: "report", Schedule: "*/5 * * * *", Func: func(context.Context, *jobs.Run) error {
+	type Report struct{ Month string }
+	report := jobs.Job{Name: "report", Schedule: "@monthly", Func: jobs.Typed(func(context.Context, *jobs.Run, Report) error {
 		made++
 		return nil
-	}}
-	schedtest.Scenario{File: "testdata/example/report.txt", Jobs: []jobs.Job{report}}.Run(t)
+	})}
+	schedtest.Scenario{File: file, Jobs: []jobs.Job{report}}.Run(t)
 	if made != 2 { // the node that died had not called it yet
 		t.Errorf("the report was made %d times, want 2", made)
 	}

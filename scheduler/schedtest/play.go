@@ -265,7 +265,7 @@ func (r Result) String() string {
 		fmt.Fprintln(&b, f)
 	}
 	b.WriteString("\n   seconds  node   what happened\n")
-	for _, line := range r.Story {
+	for _, line := range folded(r.Story) {
 		fmt.Fprintln(&b, line)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Words)) {

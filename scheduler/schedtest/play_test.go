@@ -104,3 +104,13 @@ func TestPlanThatCannotBeJudged(t *testing.T) {
 		}
 	}
 }
+
+// What is printed of a story has one line for sweeps in a row that found nothing.
+func TestStoryFoldsSweeps(t *testing.T) {
+	idle := "     0.060833  a      sweep  -> "
+	story := []string{"     0.050000  a      starts as a.1 with version 0", idle, idle, idle, "     1.000000  a      claim a.1-1 -> granted", idle}
+	text := Result{Story: story}.String()
+	if !strings.Contains(text, story[0]+"\n"+idle+"nothing, and 2 more\n"+story[4]+"\n"+idle+"\n") {
+		t.Errorf("got %s", text)
+	}
+}

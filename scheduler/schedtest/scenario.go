@@ -20,11 +20,11 @@ import (
 //	# A report whose node dies in the middle is made once more.
 //	for 11m
 //	nodes 2
-//	job report on_crash=rerun
+//	job report "*/5 * * * *" on_crash=rerun
 //	when after-start from=+4m50s crash for=10s
 //	---
 //	report +5m abandoned (lease lapsed)
-//	report +5m succeeded attempt 2 by rerun late 15s
+//	report +5m succeeded attempt 2 by rerun late 5s
 //	report +10m succeeded
 //	report next +15m
 type Scenario struct {

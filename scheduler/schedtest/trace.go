@@ -63,6 +63,28 @@ func describe(m *message, reply []string) string {
 	return m.op + " " + strings.Join(named, " ") + " -> " + strings.Join(answer, " ")
 }
 
+// foundNothing ends the line of a sweep that had nothing to look at.
+const foundNothing = " sweep  -> "
+
+// folded is a story in which sweeps in a row that found nothing are one line.
+func folded(story []string) []string {
+	var told []string
+	for i := 0; i < len(story); {
+		n := 0
+		for i+n < len(story) && strings.HasSuffix(story[i+n], foundNothing) {
+			n++
+		}
+		if n > 2 {
+			told = append(told, fmt.Sprintf("%s, and %d more", story[i]+"nothing", n-1))
+			i += n
+			continue
+		}
+		told = append(told, story[i])
+		i++
+	}
+	return told
+}
+
 // written tells a line of the sink.
 func written(w audit.Write) string {
 	refused := ""

@@ -23,6 +23,7 @@ type Options struct {
 
 // Promotion is what Promote did. Names are in order.
 type Promotion struct {
+	Was       string // the generation that was active before
 	Epoch     int64
 	Resumed   bool     // an interrupted promotion was completed; what it had done before is not listed
 	Switched  []string // belonged to another generation
@@ -69,6 +70,7 @@ func (p *promoter) run(ctx context.Context) error {
 	if err := p.read(ctx); err != nil {
 		return err
 	}
+	p.out.Was = p.known.Control.Generation
 	if err := p.permitted(); err != nil {
 		return err
 	}

@@ -66,6 +66,7 @@ type Config struct {
 	Labels    map[string]string
 	Stopping  func() bool     // the node is to stop
 	TakesWork func() bool     // the node may take work: nobody has drained its name, and no move has closed the namespace
+	Closed    func() bool     // a move has closed the namespace
 	Beat      chan<- struct{} // holds one signal: send a heartbeat now
 	Lost      chan<- struct{} // holds one signal: Redis may have lost data
 

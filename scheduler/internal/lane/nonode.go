@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -56,8 +57,12 @@ func (s *sweep) runnableAgain(ctx context.Context) {
 }
 
 // dropUnrunnable removes overdue jobs from a sweep that no living node can run. It records their
-// late ticks as missed and postpones the next check, for all nodes.
+// late ticks as missed and postpones the next check, for all nodes. While a move has closed the
+// namespace, its nodes may be at the other side.
 func (s *sweep) dropUnrunnable(ctx context.Context, late []ledger.Late, now int64) []ledger.Late {
+	if s.l.Closed() {
+		return late
+	}
 	s.runnableAgain(ctx)
 	maps.DeleteFunc(s.hasNode, func(_ string, at time.Time) bool { return time.Since(at) >= noNodeAfter })
 	budget := noNodesMax
@@ -132,9 +137,18 @@ func (s *sweep) why(job string, d jobs.Definition) string {
 	case len(held) == 0:
 		return "none holds it"
 	case len(d.Labels) > 0 && slices.Contains(held, d.Digest()):
-		return fmt.Sprintf("none that holds it has its labels %v", d.Labels)
+		return "none that holds it has its labels " + labelWords(d.Labels)
 	}
 	return fmt.Sprintf("none holds the stored definition, of generation %q", d.Generation)
+}
+
+// labelWords are labels by name: "disk=fast, zone=a".
+func labelWords(labels map[string]string) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		words = append(words, name+"="+labels[name])
+	}
+	return strings.Join(words, ", ")
 }
 
 // giveUp records the late ticks of a job that no living node can run as missed, and returns the
