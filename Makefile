@@ -155,6 +155,10 @@ peers: redis-server ## locks beside those of other libraries, in one run
 peers-test: redis-server
 	cd $(PEERS) && go test -count=1 -parallel 8 -timeout $(TEST_TIMEOUT) -v ./... | awk -f $(CURDIR)/.ci/tests.awk
 
+.PHONY: bench-scale
+bench-scale: redis-server ## a namespace of 100,000 jobs: starts, memory, lists; a few minutes
+	cd $(PEERS) && go run . scale $(ARGS)
+
 # A part of it: make bench-peers ARGS='-who ours,cron -jobs 1,1000 -for 10s -rounds 1'.
 .PHONY: bench-peers
 bench-peers: redis-server ## ticks beside those of other schedulers, in one run, a quarter of an hour

@@ -125,8 +125,8 @@ func TestListLeavesAlone(t *testing.T) {
 		time.Sleep(time.Second)
 		near := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{}))
 		all := must[scheduler.RunList](t)(i.List(ctx, scheduler.RunFilter{Job: "job", Limit: 2}))
-		if len(all.Runs) != 2 || all.Matched < 5 || all.Runs[0].Run != near || all.Runs[1].Run != far {
-			t.Errorf("%d matched, the first are %+v", all.Matched, all.Runs)
+		if len(all.Runs) != 2 || all.Next == "" || all.Runs[0].Run != near || all.Runs[1].Run != far {
+			t.Errorf("the first are %+v", all)
 		}
 		if v := c.job("follower"); v.Last == nil || !time.Time(*v.Last).Equal(time.Time(*c.runs("follower")[0].Tick)) {
 			t.Errorf("the last of a job that follows is %v", v.Last)

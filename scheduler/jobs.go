@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -14,12 +15,14 @@ import (
 
 // JobView is a job as tools and the API show it.
 type JobView struct {
-	Name       string `json:"name"`
-	Schedule   string `json:"schedule"`
-	TimeZone   string `json:"time_zone"`
-	Next       *Stamp `json:"next"`  // null when the schedule has no more
-	Last       *Stamp `json:"last"`  // the latest tick accounted for, null before the first
-	Owner      string `json:"owner"` // the node that goes first, of a sharded or raced job one of them; "" when no living node can run it
+	Name     string `json:"name"`
+	Schedule string `json:"schedule"`
+	TimeZone string `json:"time_zone"`
+	Next     *Stamp `json:"next"` // null when the schedule has no more
+	Last     *Stamp `json:"last"` // the latest tick accounted for, null before the first
+	// Owner is the node that goes first, of a sharded or raced job one of them; "" when no living node can run it. In a namespace of more
+	// than 1,000 jobs it is the node that hashing prefers, and another one for a few jobs in a thousand where nodes are many.
+	Owner      string `json:"owner"`
 	Paused     bool   `json:"paused"`
 	Generation string `json:"generation"`
 	Revision   string `json:"revision"`
@@ -81,33 +84,67 @@ type PauseView struct {
 	Reason string `json:"reason"`
 }
 
-// Jobs lists all jobs by name. Jobs that this version cannot read are left out and named in the
-// error, which then wraps ErrUnknownFormat and comes beside the others; and so does an UnreachableError.
-// It returns ErrUnknownNamespace when no node has ever run there.
+// JobFilter is a page of the list of jobs, which is in the order of their names.
+type JobFilter struct {
+	After string // the page begins behind this name
+	Limit int    // how many jobs it has at most; 0 is all
+}
+
+// JobList is a page of jobs.
+type JobList struct {
+	Jobs []JobView
+	Next string // After of the next page; "" for the last one
+}
+
+// Jobs lists all jobs by name, and reads everything that is stored of each, but for the history. Of many jobs ListJobs reads a page.
 func (c *Client) Jobs(ctx context.Context) ([]JobView, error) {
+	list, err := c.ListJobs(ctx, JobFilter{})
+	return list.Jobs, err
+}
+
+// ListJobs lists jobs by name, and reads their names and what is stored of those on the page. Jobs that this version cannot read are left out and named in the
+// error, which then wraps ErrUnknownFormat and comes beside the others; and so does an UnreachableError.
+// Where there are more than 1,000 jobs and a limit, the owner is said by hashing alone; see JobView.Owner.
+// It returns ErrUnknownNamespace when no node has ever run there.
+func (c *Client) ListJobs(ctx context.Context, f JobFilter) (JobList, error) {
+	l, err := c.open(ctx)
+	if err != nil {
+		return JobList{}, err
+	}
+	shown, around, more, err := inspect.Page(ctx, l, f.After, f.Limit)
+	left, err := beside(err)
+	if err != nil {
+		return JobList{}, err
+	}
+	views, err := c.jobViews(ctx, l, shown, around)
+	if views == nil {
+		return JobList{}, err
+	}
+	list := JobList{Jobs: views}
+	if more {
+		list.Next = shown[len(shown)-1].Job
+	}
+	return list, errors.Join(err, left)
+}
+
+// JobNames are the names of all jobs, in order. Beside an UnreachableError stand those that can be read.
+func (c *Client) JobNames(ctx context.Context) ([]string, error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all, err := l.Jobs(ctx)
-	left, err := beside(err)
-	if err != nil {
-		return nil, err
-	}
-	views, err := c.jobViews(ctx, l, all, all)
-	if views == nil {
-		return nil, err
-	}
-	return views, errors.Join(err, left)
+	names, err := l.Names(ctx, l.All())
+	slices.Sort(names)
+	return names, err
 }
 
 // jobViews returns the views that could be made, and errors.Join of what is wrong with the others.
-func (c *Client) jobViews(ctx context.Context, l *ledger.Ledger, shown, all []ledger.Stored) ([]JobView, error) {
+func (c *Client) jobViews(ctx context.Context, l *ledger.Ledger, shown []ledger.Stored, around inspect.Some) ([]JobView, error) {
 	now, _, err := l.Time(ctx)
 	if err != nil {
 		return nil, err
 	}
-	held, err := inspect.Holders(ctx, l, c.roster(), all)
+	held, err := inspect.Holders(ctx, l, c.roster(), around)
 	if err != nil {
 		return nil, err
 	}
@@ -166,12 +203,12 @@ func (c *Client) Job(ctx context.Context, name string) (JobView, error) {
 	if err != nil {
 		return JobView{}, inspect.HistoryError(name, err)
 	}
-	all, err := l.Jobs(ctx)
+	around, err := inspect.Around(ctx, l, []string{name})
 	left, err := beside(err)
 	if err != nil {
 		return JobView{}, err
 	}
-	views, err := c.jobViews(ctx, l, []ledger.Stored{s}, all)
+	views, err := c.jobViews(ctx, l, []ledger.Stored{s}, around)
 	if err != nil {
 		return JobView{}, err
 	}

@@ -29,12 +29,11 @@ type LeaseView struct {
 // there, and ErrUnknownNamespace when no node has ever run in the namespace. Beside an UnreachableError stand those
 // of the other partitions.
 func (c *Client) Leases(ctx context.Context, job string) ([]LeaseView, error) {
-	l, all, err := c.jobsOf(ctx, job)
-	left, err := beside(err)
+	l, parts, _, left, err := c.partsOf(ctx, job)
 	if err != nil {
 		return nil, err
 	}
-	open, err := l.Open(ctx, jobNames(all)...)
+	open, err := l.OpenIn(ctx, parts)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,8 @@ type NodeView struct {
 	// in /readyz.
 	Trouble string `json:"trouble,omitempty"`
 	// Superseded is how many of the node's jobs are stored in another definition of its generation,
-	// Standby how many another generation runs. The node claims neither.
+	// Standby how many another generation runs. The node claims neither. Only jobs that living nodes
+	// hold in several definitions are counted.
 	Superseded int `json:"superseded"`
 	Standby    int `json:"standby"`
 	// Drain says who drained the node's name, and why. State changes to draining with the node's
@@ -48,9 +49,8 @@ type DrainView struct {
 	Reason string `json:"reason"`
 }
 
-// Nodes lists the nodes in the roster, also those that have just gone. With an UnreachableError the
-// list is complete, but jobs of the unreachable partitions do not count as superseded or on
-// standby.
+// Nodes lists the nodes in the roster, also those that have just gone. Jobs of partitions whose
+// masters do not answer do not count as superseded or on standby.
 func (c *Client) Nodes(ctx context.Context) ([]NodeView, error) {
 	l, members, err := c.members(ctx)
 	if err != nil {
@@ -154,11 +154,11 @@ func (c *Client) NodeRests(ctx context.Context, name string) (bool, error) {
 	}) {
 		return false, nil
 	}
-	all, err := l.Jobs(ctx)
+	_, parts, err := l.Count(ctx)
 	if err != nil {
 		return false, err
 	}
-	open, err := l.Open(ctx, jobNames(all)...)
+	open, err := l.OpenIn(ctx, parts)
 	if err != nil {
 		return false, err
 	}

@@ -144,7 +144,7 @@ func (c *Client) Cancel(ctx context.Context, id string, o CancelOptions) (Cancel
 	if err != nil {
 		return "", err
 	}
-	r, _, err := locate(ctx, l, id)
+	r, err := locate(ctx, l, id)
 	if err != nil {
 		return "", cut(ctx, "cancel run "+id, err)
 	}
@@ -175,7 +175,7 @@ func (c *Client) Rerun(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	r, _, err := locate(ctx, l, id)
+	r, err := locate(ctx, l, id)
 	if err != nil {
 		return "", cut(ctx, "rerun "+id, err)
 	}

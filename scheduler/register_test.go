@@ -3,7 +3,6 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -219,43 +218,47 @@ func TestReplacementCountsTheTickThatComesDue(t *testing.T) {
 	}
 }
 
-// A node that is started again sends Redis what has changed of its jobs, and nothing else of them: neither definitions nor what it
-// holds.
+// A node that starts again sends a line for each thousand jobs that have not changed, and defines those that have.
 func TestRestartSendsWhatChanged(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		s := &sink{}
-		list := many(20, s)
-		for _, name := range []string{"a", "b"} {
-			c.start(name, scheduler.Config{Revision: "1", Partitions: partitions}, list...)
+		const many = 1500
+		daily := func(ttl time.Duration) (list []jobs.Job) {
+			for i := range many {
+				list = append(list, jobs.Job{Name: fmt.Sprintf("job-%04d", i), Schedule: "@daily", Func: func(context.Context, *jobs.Run) error { return nil }})
+			}
+			list[7].TTL = ttl
+			return list
 		}
-		time.Sleep(3 * time.Second)
-		started := func(revision string) (definitions, chunks int) {
+		start := func(name string, cfg scheduler.Config, ttl time.Duration) (sent int) {
 			k, client := &killer{}, server.Client()
 			client.AddHook(k)
-			n := c.startOver(client, "c", scheduler.Config{Revision: revision}, list...)
+			n := c.startOver(client, name, cfg, daily(ttl)...)
 			time.Sleep(3 * time.Second)
+			if err := n.Ready(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
 			c.leave(n)
 			for _, args := range k.sent {
 				for _, a := range args[2:] { // behind the script
-					text := fmt.Sprintf("%s", a)
-					if strings.HasPrefix(text, `{"v":1,"name"`) {
-						definitions++
-					}
-					if strings.HasPrefix(text, "job-") && strings.Contains(text, "=") {
-						chunks++
-					}
+					sent += len(fmt.Sprintf("%s", a))
 				}
 			}
-			return definitions, chunks
+			return sent
 		}
-		for _, revision := range []string{"1", "2"} {
-			if definitions, chunks := started(revision); definitions+chunks != 0 {
-				t.Errorf("with revision %s %d definitions and %d chunks were sent again", revision, definitions, chunks)
+		start("a", scheduler.Config{Revision: "1"}, time.Minute)
+		for _, x := range []struct {
+			name, revision string
+			ttl            time.Duration
+			most           int
+		}{{"b", "1", time.Minute, 10_000}, {"c", "2", time.Minute, 10_000}, {"d", "3", 2 * time.Minute, 25_000}} {
+			if got := start(x.name, scheduler.Config{Revision: x.revision}, x.ttl); got > x.most {
+				t.Errorf("node %s sent %d bytes of arguments, want %d at most", x.name, got, x.most)
 			}
 		}
-		list[7].TTL += time.Second
-		if definitions, chunks := started("3"); definitions != 1 || chunks != 1 {
-			t.Errorf("one job has changed, and %d definitions and %d chunks were sent", definitions, chunks)
+		for _, v := range must[[]scheduler.JobView](t)(c.ops().Jobs(t.Context())) {
+			if ttl := v.TTLMS; v.Revision != "3" || (v.Name == "job-0007") != (ttl == 120_000) {
+				t.Fatalf("%s has revision %s and a ttl of %d ms", v.Name, v.Revision, ttl)
+			}
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -19,43 +20,46 @@ const OutcomePending = inspect.Pending // "pending"
 // RunFilter restricts Runs; zero fields do not.
 type RunFilter struct {
 	Job     string
-	Since   time.Time // by tick; of a range by its last
+	Since   time.Time // by when they ended; those in flight by their ticks
 	Outcome string    // one of the words of RunView.Outcome, or OutcomePending; any other is refused
 	Limit   int       // newest ones; 0 is all
+	After   string    // the page begins behind this place, a RunList's Next
 }
 
 // RunList is what List found.
 type RunList struct {
 	Runs      []RunView
-	Matched   int // how many there are without the filter's Limit
-	LeftAlone int // rows of these jobs that this version does not understand; Examine names them
+	Next      string // After of the next page, "" where the filter's Limit has left none out
+	LeftAlone int    // rows that this version does not understand, of those that were read; Examine names them
 }
 
-// Runs lists runs in flight and recorded ones, newest tick first. One that ended before its tick, because
-// it was cancelled, has its place by its end, and a range has it by its last tick.
+// Runs lists runs: first those in flight, the newest tick first, then recorded ones and ranges of ticks that did not run, by when they
+// ended.
 func (c *Client) Runs(ctx context.Context, f RunFilter) ([]RunView, error) {
 	list, err := c.List(ctx, f)
 	return list.Runs, err
 }
 
-// List is Runs, and says how much it left out. Where the history of a job cannot be read, the runs of the
+// List is Runs, and says where the next page begins. In a namespace of more than 1,000 jobs a page reads what is in flight, and of the
+// histories the newest rows. It reads all histories where there is no Limit, and where it does not find enough among what the last
+// 1,000 calls have written: with an Outcome that is rare, far back, or soon after a move.
+// Where the history of a job cannot be read, the runs of the
 // others come beside an error that names the job. They also come beside an UnreachableError. It returns ErrRefused
-// for an outcome that is none.
+// for an outcome that is none, and for an After that is no place.
 func (c *Client) List(ctx context.Context, f RunFilter) (RunList, error) {
 	if err := f.check(); err != nil {
 		return RunList{}, err
 	}
-	l, all, err := c.jobsOf(ctx, f.Job)
-	left, err := beside(err)
+	l, parts, n, left, err := c.partsOf(ctx, f.Job)
 	if err != nil {
 		return RunList{}, err
 	}
-	found, unread, err := inspect.Filter(f).List(ctx, l, jobNames(all))
+	found, unread, err := inspect.Filter(f).List(ctx, l, parts, n)
 	if err != nil {
 		return RunList{}, cut(ctx, "list runs", err)
 	}
-	views, err := c.runViews(ctx, l, all, found.Runs)
-	return RunList{Runs: views, Matched: found.Matched, LeftAlone: found.LeftAlone}, errors.Join(append(unread, cut(ctx, "list runs", err), left)...)
+	views, err := c.runViews(ctx, l, found.Runs)
+	return RunList{Runs: views, Next: found.Next, LeftAlone: found.LeftAlone}, errors.Join(append(unread, cut(ctx, "list runs", err), left)...)
 }
 
 func (f RunFilter) check() error {
@@ -68,26 +72,18 @@ func (f RunFilter) check() error {
 	return nil
 }
 
-// jobsOf reads the job of that name, or all of them, as Ledger.Jobs does.
-func (c *Client) jobsOf(ctx context.Context, name string) (*ledger.Ledger, []ledger.Stored, error) {
-	l, err := c.open(ctx)
-	if err != nil {
-		return nil, nil, err
+// partsOf are the partitions that have the job of that name, or with "" some job, and how many jobs that are. left is an UnreachableError.
+func (c *Client) partsOf(ctx context.Context, job string) (l *ledger.Ledger, parts []int, n int, left, err error) {
+	if l, err = c.open(ctx); err != nil {
+		return nil, nil, 0, nil, err
 	}
-	if name == "" {
-		all, err := l.Jobs(ctx)
-		return l, all, err
+	if job != "" {
+		_, err = l.Job(ctx, job)
+		return l, []int{l.Partition(job)}, 1, nil, err
 	}
-	s, err := l.Job(ctx, name)
-	return l, []ledger.Stored{s}, err
-}
-
-func jobNames(all []ledger.Stored) []string {
-	names := make([]string, len(all))
-	for i, s := range all {
-		names[i] = s.Job
-	}
-	return names
+	n, parts, err = l.Count(ctx)
+	left, err = beside(err)
+	return l, parts, n, left, err
 }
 
 // Run finds one run by its id, or by the id it was asked for, and reads its output and payload. It
@@ -102,11 +98,11 @@ func (c *Client) Run(ctx context.Context, id string) (RunView, error) {
 }
 
 func (c *Client) run(ctx context.Context, l *ledger.Ledger, id string) (RunView, inspect.Run, error) {
-	r, all, err := locate(ctx, l, id)
+	r, err := locate(ctx, l, id)
 	if err != nil {
 		return RunView{}, r, err
 	}
-	views, err := c.runViews(ctx, l, all, []inspect.Run{r})
+	views, err := c.runViews(ctx, l, []inspect.Run{r})
 	if err == nil {
 		err = enrich(ctx, l, r, &views[0])
 	}
@@ -114,17 +110,18 @@ func (c *Client) run(ctx context.Context, l *ledger.Ledger, id string) (RunView,
 }
 
 // locate finds a run among those of all jobs. One that no master has which answers may be at another one.
-func locate(ctx context.Context, l *ledger.Ledger, id string) (r inspect.Run, all []ledger.Stored, err error) {
-	all, err = l.Jobs(ctx)
+func locate(ctx context.Context, l *ledger.Ledger, id string) (r inspect.Run, err error) {
+	names, err := l.Names(ctx, l.All())
 	left, err := beside(err)
 	if err != nil {
-		return r, nil, err
+		return r, err
 	}
-	r, err = inspect.Find(ctx, l, jobNames(all), id)
+	slices.Sort(names)
+	r, err = inspect.Find(ctx, l, names, id)
 	if left != nil && errors.Is(err, ErrUnknownRun) {
 		err = fmt.Errorf("run %q is not among those that can be read: %w", id, left)
 	}
-	return r, all, err
+	return r, err
 }
 
 // enrich reads what is kept beside a run, what followed it, and who wants it ended.

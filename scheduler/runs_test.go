@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -141,8 +142,8 @@ func TestRunIsFoundWithFewReads(t *testing.T) {
 	})
 }
 
-// A limit shortens a list, and changes nothing else in it.
-func TestListKeepsTheNewest(t *testing.T) {
+// Pages are the whole list, cut into pieces.
+func TestListInPages(t *testing.T) {
 	unchecked(t, func(t *testing.T, c *cluster) {
 		in, _ := c.manyBooks(60, 20)
 		ctx := t.Context()
@@ -153,15 +154,25 @@ func TestListKeepsTheNewest(t *testing.T) {
 			{}, {Outcome: "failed"}, {Outcome: scheduler.OutcomePending}, {Since: time.UnixMilli(firstRow + 10*60_000)}, {Job: jobOf(7)}, {Outcome: "lost"},
 		} {
 			whole := must[scheduler.RunList](t)(in.List(ctx, f))
-			if whole.Matched != len(whole.Runs) {
-				t.Errorf("%+v: %d matched, %d shown", f, whole.Matched, len(whole.Runs))
+			if whole.Next != "" {
+				t.Errorf("%+v: behind the whole list there is more: %s", f, whole.Next)
 			}
-			for _, f.Limit = range []int{1, 5, 59, 121, 1000, math.MaxInt/2 + 1, math.MaxInt} { // twice the largest ones is negative
-				some := must[scheduler.RunList](t)(in.List(ctx, f))
-				if want := whole.Runs[:min(f.Limit, whole.Matched)]; some.Matched != whole.Matched || !same(some.Runs, want) {
-					t.Errorf("%+v: %d of %d matched, others than in the whole list, %d of %d", f, len(some.Runs), some.Matched, len(want), whole.Matched)
+			for _, f.Limit = range []int{1, 59, 121, 1000, math.MaxInt/2 + 1, math.MaxInt} { // twice the largest ones is negative
+				want := whole.Runs
+				for f.After = ""; ; {
+					some := must[scheduler.RunList](t)(in.List(ctx, f))
+					n := min(f.Limit, len(want))
+					if !same(some.Runs, want[:n]) || (some.Next == "") != (n == len(want)) {
+						t.Fatalf("%+v: %d runs and then %q, others than in the whole list, %d of %d", f, len(some.Runs), some.Next, n, len(want))
+					}
+					if want, f.After = want[n:], some.Next; len(want) == 0 || f.Limit == 1 && len(want) < len(whole.Runs)-20 {
+						break
+					}
 				}
 			}
+		}
+		for _, after := range []string{"x", "1,2,job", "a,b,c,d"} {
+			refused(t, second(in.List(ctx, scheduler.RunFilter{After: after})), scheduler.ErrRefused, after)
 		}
 	})
 }
@@ -220,27 +231,126 @@ func TestLookEndsWithItsContext(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A range of ticks begins before the instant that is asked for, and has ticks since. It has its place by its newest tick: one that began
-// long ago and goes on is not behind what came since.
-func TestListPlacesARangeByItsNewestTick(t *testing.T) {
+// What is in flight comes first; what is over has its place by its end, a range of ticks by when it was recorded.
+func TestListIsInTheOrderOfEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		b, i, ctx := c.keepBooks(minutely), c.ops(), t.Context()
 		first := b.def.Cursor
 		time.Sleep(5 * time.Hour)
-		last := time.Now().UnixMilli() / 60_000 * 60_000
-		b.miss(first, last)
-		for since, want := range map[int64]int{first: 1, first + 1: 1, last: 1, last + 1: 0} {
-			list := must[scheduler.RunList](t)(i.List(ctx, scheduler.RunFilter{Since: time.UnixMilli(since)}))
-			if len(list.Runs) != want || list.Matched != want {
-				t.Errorf("since %d ms after its first tick: %+v, want %d", since-first, list, want)
+		b.miss(first, time.Now().UnixMilli()/60_000*60_000)
+		recorded := time.Now()
+		for since, want := range map[time.Time]int{time.UnixMilli(first): 1, recorded: 1, recorded.Add(time.Millisecond): 0} {
+			if list := must[scheduler.RunList](t)(i.List(ctx, scheduler.RunFilter{Since: since})); len(list.Runs) != want {
+				t.Errorf("since %s before it was recorded: %+v, want %d", recorded.Sub(since), list, want)
 			}
 		}
 		hand := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{At: time.UnixMilli(first + 60_000)}))
 		for limit, want := range map[int]int{1: 1, 0: 2} {
 			list := must[scheduler.RunList](t)(i.List(ctx, scheduler.RunFilter{Limit: limit}))
-			if len(list.Runs) != want || list.Runs[0].Until == nil || want > 1 && list.Runs[1].Run != hand {
-				t.Errorf("with limit %d: %+v, want the range first", limit, list.Runs)
+			if len(list.Runs) != want || list.Runs[0].Run != hand || want > 1 && list.Runs[1].Until == nil {
+				t.Errorf("with limit %d: %+v, want the range last", limit, list.Runs)
 			}
 		}
+	})
+}
+
+// Ticks that were skipped because a dead node's lease held the job say so; those that a run held that was at work do not.
+func TestSkippedForADeadLease(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		forgetful := jobs.Job{Name: "job", Schedule: "@every 10s", TTL: 30 * time.Second, Func: func(ctx context.Context, _ *jobs.Run) error {
+			<-ctx.Done()
+			return nil
+		}}
+		working := jobs.Job{Name: "working", Schedule: "@every 1m", Func: func(ctx context.Context, _ *jobs.Run) error {
+			select {
+			case <-time.After(65 * time.Second):
+			case <-ctx.Done():
+			}
+			return nil
+		}}
+		var network redistest.Net
+		c.startOver(network.Client(server.Options()), "doomed", scheduler.Config{DrainTimeout: time.Second}, forgetful)
+		time.Sleep(11 * time.Second)
+		network.Cut()
+		forgetful.Func = func(context.Context, *jobs.Run) error { return nil }
+		c.start("b", scheduler.Config{}, forgetful, working)
+		time.Sleep(3 * time.Minute)
+		notes := func(job string) (all []string) {
+			for _, r := range c.runs(job) {
+				if r.Outcome == "skipped" {
+					all = append(all, r.Reason+": "+r.Note)
+				}
+			}
+			return all
+		}
+		if got := notes("job"); len(got) != 1 || got[0] != "overlap: held by a dead node's lease" {
+			t.Errorf("behind the dead node: %q", got)
+		}
+		if got := notes("working"); len(got) == 0 || slices.ContainsFunc(got, func(s string) bool { return s != "overlap: " }) {
+			t.Errorf("behind a run that works: %q", got)
+		}
+	})
+}
+
+// Of a large namespace a page reads what is on it, and the newest rows: not all entries, definitions and histories.
+func TestPagesOfALargeNamespace(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		const n = 1200
+		ran := make(map[string]bool)
+		var list []jobs.Job
+		for i := range n {
+			list = append(list, jobs.Job{Name: jobOf(i), Schedule: "@yearly", Func: func(context.Context, *jobs.Run) error { return nil }})
+		}
+		c.start("a", scheduler.Config{}, list...)
+		c.start("b", scheduler.Config{}, list...)
+		time.Sleep(5 * time.Second)
+		seen := &reads{}
+		seen.since()
+		in, ctx := c.ops(seen), t.Context()
+		for i := 0; i < n; i += 20 {
+			ran[must[scheduler.RunView](t)(in.Wait(ctx, must[string](t)(in.Trigger(ctx, jobOf(i), scheduler.TriggerOptions{})))).Run] = true
+		}
+		seen.since()
+		within := func(what string, most map[string]int) {
+			t.Helper()
+			all, _ := seen.since()
+			for name, n := range most {
+				if all[name] > n {
+					t.Errorf("%s: %d times %s, want %d at most; %v", what, all[name], name, n, all)
+				}
+			}
+		}
+		var names []string
+		for f := (scheduler.JobFilter{Limit: 50}); ; {
+			page := must[scheduler.JobList](t)(in.ListJobs(ctx, f))
+			for _, j := range page.Jobs {
+				if names = append(names, j.Name); j.Owner == "" || j.Schedule != "@yearly" {
+					t.Fatalf("%+v", j)
+				}
+			}
+			within("jobs", map[string]int{"lrange": 50, "hkeys": partitions, "hgetall": 0})
+			if f.After = page.Next; f.After == "" {
+				break
+			}
+		}
+		if len(names) != n || !slices.IsSorted(names) {
+			t.Errorf("pages have %d jobs", len(names))
+		}
+		for f := (scheduler.RunFilter{Limit: 20}); len(ran) > 0; {
+			page := must[scheduler.RunList](t)(in.List(ctx, f))
+			for _, r := range page.Runs {
+				if !ran[r.Run] {
+					t.Fatalf("run %s of %s is there twice, or not from here", r.Run, r.Job)
+				}
+				delete(ran, r.Run)
+			}
+			within("runs", map[string]int{"lrange": 400, "hkeys": 0})
+			if f.After = page.Next; (f.After == "") != (len(ran) == 0) {
+				t.Fatalf("%d are left, and the next page begins at %q", len(ran), f.After)
+			}
+		}
+		must[[]scheduler.NodeView](t)(in.Nodes(ctx))
+		must[[]scheduler.LeaseView](t)(in.Leases(ctx, ""))
+		within("nodes and leases", map[string]int{"lrange": 0, "hkeys": 0})
 	})
 }

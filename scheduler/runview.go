@@ -41,7 +41,7 @@ type RunView struct {
 	DurationMS int64  `json:"duration_ms"` // of a running run: up to now
 	Error      string `json:"error"`
 	// Note belongs to Reason: the schedule that was replaced, the outcome of the job followed, who
-	// wants a running run ended.
+	// wants a running run ended; of ticks skipped for overlap, that a dead node's lease held the job.
 	Note string `json:"note,omitempty"`
 	// NotBefore is the earliest that a pending run may start.
 	NotBefore *Stamp `json:"not_before,omitempty"`
@@ -64,9 +64,9 @@ func (v RunView) Mark() bool { return v.Count != nil && *v.Count == 0 }
 // reasonLapsed is the reason of a run whose node has not renewed its lease in time. It may still be going.
 const reasonLapsed = "lease lapsed, not reaped yet"
 
-// runViews shows runs, and how those in flight stand. all are the jobs, read before the runs. Beside an error the views do not say that.
-func (c *Client) runViews(ctx context.Context, l *ledger.Ledger, all []ledger.Stored, runs []inspect.Run) ([]RunView, error) {
-	s, err := inspect.Stand(ctx, l, c.roster(), all, runs)
+// runViews shows runs, and how those in flight stand. Beside an error the views do not say that.
+func (c *Client) runViews(ctx context.Context, l *ledger.Ledger, runs []inspect.Run) ([]RunView, error) {
+	s, err := inspect.Stand(ctx, l, c.roster(), runs)
 	views := make([]RunView, len(runs))
 	for k, r := range runs {
 		v := runView(r)

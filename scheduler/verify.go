@@ -76,7 +76,7 @@ func (c *Client) overdue(ctx context.Context, l *ledger.Ledger, f ExamineFilter)
 	if err != nil {
 		return nil, err
 	}
-	held, err := inspect.Holders(ctx, l, c.roster(), stored)
+	held, err := inspect.Holders(ctx, l, c.roster(), inspect.Some{Jobs: stored, Whole: true})
 	if err != nil {
 		return nil, err
 	}

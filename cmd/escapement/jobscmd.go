@@ -14,10 +14,20 @@ import (
 )
 
 func (a *app) jobsCommand() *cobra.Command {
-	list := a.command("list", "list the jobs", wants(), a.inspect(a.jobsList))
-	list.Long = `NEXT is the next tick, in UTC. LAST OUTCOME is how the run or tick ended that was recorded last,
-LAST SUCCESS when a run last succeeded, as far back as the history goes. -o wide adds the time
-zone, the latest tick accounted for, and the node that goes first for the job.`
+	var filter scheduler.JobFilter
+	list := a.command("list [--after NAME] [--limit N]", "list the jobs", wants(), func(cmd *cobra.Command, args []string) error {
+		filter.Limit = a.limit(cmd, filter.Limit)
+		return a.inspect(func(t tool) error { return a.jobsList(t, filter) })(cmd, args)
+	})
+	list.Long = `Lists jobs by name. NEXT is the next tick, in UTC. LAST OUTCOME is how the run or tick ended
+that was recorded last, LAST SUCCESS when a run last succeeded, as far back as the history
+goes. -o wide adds the time zone, the latest tick accounted for, and the node that goes first
+for the job.
+
+` + pageForms + `
+A page reads the names of all jobs, and of the jobs on it all that is shown.`
+	list.Flags().StringVar(&filter.After, "after", "", "only jobs behind this `NAME`")
+	limitFlag(list, &filter.Limit)
 	get := a.command("get NAME", "show one job", wants("NAME"), a.inspectJob(a.jobsGet))
 	return a.group("jobs COMMAND", "list, show, run and operate jobs", list, get, a.jobsRunCommand(),
 		a.jobsPauseCommand(), a.jobsResumeCommand(), a.jobsRewindCommand(), a.jobsRemoveCommand())
@@ -33,23 +43,21 @@ func (t tool) near(name string, err error) error {
 	if !errors.Is(err, scheduler.ErrUnknownJob) {
 		return err
 	}
-	views, unread := t.in.Jobs(t.ctx)
-	if unread != nil && views == nil {
+	names, unread := t.in.JobNames(t.ctx)
+	if unread != nil && names == nil {
 		return err // it only was to help
-	}
-	var names []string
-	for _, j := range views {
-		names = append(names, j.Name)
 	}
 	return fmt.Errorf("%w%s", err, didYouMean(name, names))
 }
 
-func (a *app) jobsList(t tool) error {
-	views, unread := t.in.Jobs(t.ctx)
-	if unread != nil && views == nil {
+func (a *app) jobsList(t tool, filter scheduler.JobFilter) error {
+	found, unread := t.in.ListJobs(t.ctx, filter)
+	if unread != nil && found.Jobs == nil {
 		return unread
 	}
-	return errors.Join(a.printJobs(views), unread) // those it could read come beside the error
+	err := a.printJobs(found.Jobs)
+	a.sayMore(len(found.Jobs), found.Next)
+	return errors.Join(err, unread) // those it could read come beside the error
 }
 
 func (a *app) printJobs(views []scheduler.JobView) error {

@@ -84,8 +84,8 @@ func TestShownRuns(t *testing.T) {
 	for range 52 {
 		p.wants(exitDone, "-", "", "jobs", "run", "yearly")
 	}
-	p.wants(exitDone, "[", "escapement: 50 of 54 shown; --limit 0 shows all\n", "runs", "list", "--limit", "50", "-o", "json", "--job", "yearly", "--since", "200000h")
-	if out := p.wants(exitDone, "TICK", "50 of 54 shown", "runs", "list"); strings.Count(out, "\n") != 50 {
+	p.wants(exitDone, "[", "escapement: 50 rows shown; there are more: add --after ", "runs", "list", "--limit", "50", "-o", "json", "--job", "yearly", "--since", "200000h")
+	if out := p.wants(exitDone, "TICK", "50 rows shown; there are more", "runs", "list", "--limit", "50"); strings.Count(out, "\n") != 50 {
 		t.Errorf("got %d lines", strings.Count(out, "\n"))
 	}
 	if got := decode[[]scheduler.RunView](t, p.env, "runs", "list"); len(got) != 54 {

@@ -22,9 +22,6 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// listedLocks is how many locks a table shows when nobody says how many.
-const listedLocks = 1000
-
 // The kinds of locks.
 const (
 	kindLock = "lock"
@@ -48,23 +45,29 @@ type lockJSON struct {
 }
 
 func (a *app) locksCommand() *cobra.Command {
-	limit := listedLocks
-	list := a.command("list [--limit N]", "list the locks, and the leases of running jobs", wants(),
+	var limit int
+	var after string
+	list := a.command("list [--after NAME] [--limit N]", "list the locks, and the leases of running jobs", wants(),
 		func(cmd *cobra.Command, args []string) error {
-			if limit == 0 || !cmd.Flags().Changed("limit") && a.json() {
-				limit = math.MaxInt // whoever reads JSON counts on all
+			if limit = a.limit(cmd, limit); limit == 0 {
+				limit = math.MaxInt
 			}
-			return a.inspectLocks(func(t lockTool) error { return a.locksList(t, limit) })(cmd, args)
+			return a.inspectLocks(func(t lockTool) error { return a.locksList(t, after, limit) })(cmd, args)
 		})
 	list.Long = `Lists what is held now. KIND is lock for what a program or escapement lock took by its
 name, and run for the lease of a running job: its name is the job's, with # and the
 number of the shard for a part of one. LEFT is until others can have it, unless it is
-renewed. It looks at every key of Redis, a thousand at a time.
+renewed. It looks at the name of every key in Redis, a thousand at a time, and then at the
+locks on the page.
+
+` + pageForms + `
+Rows of one name stay on one page.
 
 It sees the locks of the Redis that is configured, which package redislock and escapement
 lock take. Those of package redlock live on masters of their own: it does not list them,
 and locks get and release do not know them either. Ask with redlock's Locker.Owner.`
-	list.Flags().Var((*count)(&limit), "limit", "at most so many, 0: all; with -o json the default is 0")
+	list.Flags().StringVar(&after, "after", "", "only what is held by names behind this `NAME`")
+	limitFlag(list, &limit)
 	get := a.command("get NAME", "show who holds a lock", wants("NAME"), a.inspectLocks(a.locksGet))
 	get.Long = `Shows the lock of that name, and the leases of that job's runs, each with its KIND; NAME
 may also name one shard: job#2. In JSON the first is the answer, a lock before runs, and
@@ -98,8 +101,8 @@ func (a *app) inspectLocks(f func(lockTool) error) func(*cobra.Command, []string
 	}
 }
 
-func (a *app) locksList(t lockTool, limit int) error {
-	found, more, unread := t.driver.List(t.ctx, limit)
+func (a *app) locksList(t lockTool, after string, limit int) error {
+	found, more, unread := t.driver.List(t.ctx, after, limit)
 	leases, err := t.leases("")
 	if unread = errors.Join(unread, err); unread != nil && len(found)+len(leases) == 0 && !errors.As(err, new(*scheduler.UnreachableError)) {
 		return unread
@@ -110,9 +113,14 @@ func (a *app) locksList(t lockTool, limit int) error {
 	}
 	all = append(all, leases...)
 	slices.SortStableFunc(all, func(x, y lockJSON) int { return cmp.Compare(x.Name, y.Name) })
-	if more || len(all) > limit {
-		all = all[:min(len(all), limit)]
-		a.say("the first %d are shown; --limit 0 shows all", len(all))
+	all = slices.DeleteFunc(all, func(l lockJSON) bool { return l.Name <= after })
+	shown := min(len(all), limit)
+	for shown > 0 && shown < len(all) && all[shown].Name == all[shown-1].Name {
+		shown++
+	}
+	if more = more || shown < len(all); more && shown > 0 {
+		all = all[:shown]
+		a.sayMore(shown, all[shown-1].Name)
 	}
 	if a.json() {
 		return errors.Join(printJSON(a.stdout, list(all)), unread)

@@ -47,7 +47,22 @@ func TestLocksList(t *testing.T) {
 		}
 	}
 	p.wants(exitDone, "order:42  lock", "", "locks", "list")
-	p.wants(exitDone, "NAME", "the first 2 are shown; --limit 0 shows all", "locks", "list", "--limit", "2")
+	p.wants(exitDone, "NAME", "2 rows shown; there are more: add --after ", "locks", "list", "--limit", "2")
+	whole := p.wants(exitDone, "NAME", "", "locks", "list", "-o", "wide")
+	var pages string
+	for after, i := "", 0; i < 10; i++ {
+		var some []lockJSON
+		if some = decode[[]lockJSON](t, p.env, "locks", "list", "--limit", "1", "--after", after); len(some) == 0 {
+			break
+		}
+		for _, l := range some {
+			pages += l.Name + " " + l.Kind + "\n"
+		}
+		after = some[len(some)-1].Name
+	}
+	if strings.Count(pages, "\n") != strings.Count(strings.TrimSpace(whole), "\n") {
+		t.Errorf("pages of one name have\n%s\nthe whole list\n%s", pages, whole)
+	}
 
 	if l := decode[lockJSON](t, p.env, "locks", "get", "yearly"); l.Kind != "lock" || len(l.Also) != 1 || l.Also[0].Run != run {
 		t.Errorf("got %+v", l)

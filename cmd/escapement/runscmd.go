@@ -13,24 +13,19 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// listed is how many runs a table shows when nobody says how many.
-const listed = 50
-
 // outcomes are the words of --outcome, but for pending.
 var outcomes = []string{"running", "succeeded", "failed", "timed_out", "cancelled", "lost", "abandoned",
 	"skipped", "missed", "paused", "superseded"}
 
 func (a *app) runsCommand() *cobra.Command {
-	filter := scheduler.RunFilter{Limit: listed}
+	var filter scheduler.RunFilter
 	var since *timeFlag
-	list := a.command("list [--job NAME] [--since T] [--outcome O] [--limit N]", "list runs, and ticks that did not run", wants(),
+	list := a.command("list [--job NAME] [--since T] [--outcome O] [--after PLACE] [--limit N]", "list runs, and ticks that did not run", wants(),
 		func(cmd *cobra.Command, args []string) error {
 			if words := append([]string{scheduler.OutcomePending}, outcomes...); filter.Outcome != "" && !slices.Contains(words, filter.Outcome) {
 				return usagef("--outcome %s is not one of %s%s", quote(filter.Outcome), strings.Join(words, ", "), didYouMean(filter.Outcome, words))
 			}
-			if !cmd.Flags().Changed("limit") && a.json() {
-				filter.Limit = 0 // whoever reads JSON counts on all
-			}
+			filter.Limit = a.limit(cmd, filter.Limit)
 			from, err := since.when()
 			if err != nil {
 				return err
@@ -38,10 +33,9 @@ func (a *app) runsCommand() *cobra.Command {
 			return a.inspect(func(t tool) error { return a.runsList(t, filter, from) })(cmd, args)
 		})
 	list.Flags().StringVar(&filter.Job, "job", "", "only those of the job `NAME`")
-	since = addTimeFlag(list, "since", ago, "only those due since `T`: 10m is ten minutes ago")
-	list.Long = `Lists the newest tick first: what is going or still to come has its place by the time
-at which it is due, what was cancelled before that by the time of its end, and ticks that
-did not run, in a row, by the last of them.
+	since = addTimeFlag(list, "since", ago, "only those that have ended, or in flight are due, since `T`: 10m is ten minutes ago")
+	list.Long = `Lists what is going or still to come first, by its tick, then what is over by the time of
+its end, and ticks that did not run, in a row, by when that was recorded; the newest first.
 
 OUTCOME is pending for a run that nobody was granted yet; in JSON that is the outcome
 running, with a reason that begins with pending and says what the run waits for.
@@ -52,9 +46,15 @@ started minus due, as runs get has them. The last column has the run, or why the
 runs get RUN says more of a run, and -o wide has all columns. A row without TICK is no run and
 no tick, but a mark where the schedule was changed or set back.
 
+` + pageForms + `
+With more than 1,000 jobs a page reads the newest of what is recorded. It reads the history of
+every job, without --job, where that is not enough: with an --outcome that is rare, for what is
+far back, and soon after a move.
+
 ` + timeForms
 	list.Flags().StringVar(&filter.Outcome, "outcome", "", "only those with this `outcome`")
-	list.Flags().Var((*count)(&filter.Limit), "limit", "at most so many, 0: all; with -o json the default is 0")
+	list.Flags().StringVar(&filter.After, "after", "", "only what is behind this `PLACE`, as the page before has named it")
+	limitFlag(list, &filter.Limit)
 	get := a.command("get RUN", "show one run, and what it wrote", wants("RUN"), a.inspect(a.runsGet))
 	return a.group("runs COMMAND", "list, show, cancel and repeat runs", list, get, a.runsCancelCommand(), a.runsRerunCommand())
 }
@@ -70,9 +70,7 @@ func (a *app) runsList(t tool, filter scheduler.RunFilter, since when) (err erro
 	if err := a.printRuns(found.Runs); err != nil {
 		return err
 	}
-	if n := len(found.Runs); n < found.Matched {
-		a.say("%d of %d shown; --limit 0 shows all", n, found.Matched)
-	}
+	a.sayMore(len(found.Runs), found.Next)
 	a.warnLeftAlone(found.LeftAlone)
 	return unread // those it could read come beside the error
 }

@@ -87,7 +87,7 @@ func clusterList(t *testing.T, c *redistest.Cluster) {
 			t.Fatal(err)
 		}
 	}
-	all, more, err := d.List(ctx, 100)
+	all, more, err := d.List(ctx, "", 100)
 	if len(all) != many+len(oddNames) || more || err != nil {
 		t.Errorf("%d locks of %d, more %t, %v", len(all), many+len(oddNames), more, err)
 	}
@@ -100,7 +100,7 @@ func clusterList(t *testing.T, c *redistest.Cluster) {
 	list := func(when string, want int) {
 		t.Helper()
 		begun := time.Now()
-		locks, _, err := d.List(ctx, 100)
+		locks, _, err := d.List(ctx, "", 100)
 		if !errors.Is(err, locking.ErrUnreachable) || len(locks) != want || time.Since(begun) > 6*time.Second {
 			t.Errorf("%s: %d locks, %v, after %s; want the %d at the others, in 6s", when, len(locks), err, time.Since(begun), want)
 		}
@@ -116,7 +116,7 @@ func clusterList(t *testing.T, c *redistest.Cluster) {
 		t.Fatal(err)
 	}
 	moving := redislock.NewDriver(c.Client(t), redislock.Config{Namespace: "kit"})
-	found, _, err := moving.List(ctx, 0)
+	found, _, err := moving.List(ctx, "", 0)
 	if !errors.Is(err, locking.ErrUnreachable) || !strings.Contains(err.Error(), strconv.Quote(first)) || len(found) != len(all)-1 {
 		t.Errorf("%d locks, %v; want all but one of %d, and that %s cannot be read now", len(found), err, len(all), first)
 	}

@@ -27,11 +27,11 @@ const (
 
 // List returns the locks of the namespace that are held, sorted by name, for an
 // operator: it walks over all keys of each server, a thousand in a call, and
-// holds none up. Of more than limit locks it returns limit, and more is true; 0 is no limit.
+// holds none up. It returns those behind the name after, "" for all. Of more than limit locks it returns limit, and more is true; 0 is no limit.
 // Beside the error of a server that does not answer, which wraps locking.ErrUnreachable,
 // stand the locks of the others; beside that of a slot of a Cluster that is on its way, all but those in it, unless a server has
 // many such locks.
-func (d *Driver) List(ctx context.Context, limit int) (locks []locking.Ownership, more bool, err error) {
+func (d *Driver) List(ctx context.Context, after string, limit int) (locks []locking.Ownership, more bool, err error) {
 	if d.refused != nil {
 		return nil, false, d.refused
 	}
@@ -39,6 +39,9 @@ func (d *Driver) List(ctx context.Context, limit int) (locks []locking.Ownership
 	unread := redisconn.Classify("list locks at redis "+redisconn.Addr(d.client), err)
 	silent, moving := make(map[string]bool), make(map[string]int) // by address
 	for _, name := range names {
+		if name <= after {
+			continue
+		}
 		if limit > 0 && len(locks) == limit {
 			return locks, true, unread
 		}

@@ -51,7 +51,7 @@ func TestList(t *testing.T) {
 		c.Set(t.Context(), "{"+namespace+":lock:foreign}:line", "x", 0)
 		want := slices.Insert(slices.Clone(oddNames), 4, "foreign")
 		for limit, whole := range map[int]bool{100: true, 6: true, 5: false, 0: true} {
-			locks, more, err := d.List(t.Context(), limit)
+			locks, more, err := d.List(t.Context(), "", limit)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +67,7 @@ func TestList(t *testing.T) {
 				t.Errorf("at most %d: got %q, more %t; want %q", limit, got, more, want)
 			}
 		}
-		locks, more, err := redislock.NewDriver(wrapped{c}, redislock.Config{Namespace: namespace}).List(t.Context(), 100)
+		locks, more, err := redislock.NewDriver(wrapped{c}, redislock.Config{Namespace: namespace}).List(t.Context(), "", 100)
 		if len(locks) != len(want) || more || err != nil {
 			t.Errorf("over a client in another type: %d locks, more %t, %v", len(locks), more, err)
 		}
@@ -96,7 +96,7 @@ func TestListIsInterrupted(t *testing.T) {
 			cancel()
 		}
 	}))
-	locks, _, err := d.List(ctx, 10)
+	locks, _, err := d.List(ctx, "", 10)
 	if len(locks) == 0 || !errors.Is(err, context.Canceled) || slices.ContainsFunc(locks, func(o locking.Ownership) bool { return o.Owner != "o" }) {
 		t.Errorf("%+v, %v; want those that were read and the end of the context", locks, err)
 	}
@@ -116,7 +116,7 @@ func TestListOfManySlotsOnTheirWay(t *testing.T) {
 		}
 		return false
 	})
-	locks, _, err := d.List(t.Context(), 0)
+	locks, _, err := d.List(t.Context(), "", 0)
 	if len(locks) != 0 || !errors.Is(err, locking.ErrUnreachable) || asked < 2 || asked > 20 {
 		t.Errorf("%d locks, %v; asked %d times, want a few", len(locks), err, asked)
 	}

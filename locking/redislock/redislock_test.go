@@ -32,7 +32,7 @@ func TestRefused(t *testing.T) {
 	_, acquire := d.Acquire(t.Context(), request("o", time.Minute))
 	_, renew := d.Renew(t.Context(), []locking.Renewal{{Name: "a"}})
 	_, owner := d.Owner(t.Context(), "a")
-	_, _, list := d.List(t.Context(), 0)
+	_, _, list := d.List(t.Context(), "", 0)
 	for _, err := range []error{acquire, renew, owner, list, d.Release(t.Context(), "a", "o")} {
 		wantInput(t, "a client that retries", err, "client")
 	}

@@ -217,7 +217,7 @@ func content(d map[string]string) map[string]string {
 	for key, value := range d {
 		tag, rest, _ := strings.Cut(key, "}:")
 		_, _, parted := strings.Cut(tag, ":")
-		if !parted && rest != "drains beta" || rest == "gate" {
+		if !parted && rest != "drains beta" || rest == "gate" || rest == "recent" {
 			continue
 		}
 		if strings.HasPrefix(rest, "chunks ") {

@@ -69,7 +69,7 @@ func TestHoldingsReadOnce(t *testing.T) {
 		chunks: map[string]map[string]string{"c1": {"a": "d"}, "c3": {"b": "d"}},
 	}
 	var asked map[int][]string
-	all, now, unread, err := holdings(t.Context(), nil, 2, []sharding.Node{{ID: "n", Set: "s"}, {ID: "m", Set: "s"}}, old,
+	all, now, unread, err := holdings(t.Context(), nil, 2, []sharding.Node{{ID: "n", Set: "s"}, {ID: "m", Set: "s"}}, old, everything,
 		func(_ context.Context, wanted map[int][]string) (map[string]map[string]string, error) {
 			asked = wanted
 			return map[string]map[string]string{"c2": {"z": "d"}}, nil

@@ -198,7 +198,7 @@ func (m *members) readView(ctx context.Context, old *View, nodes []sharding.Node
 	}
 	c = &View{Nodes: nodes}
 	var unread int
-	c.Sets, c.known, unread, err = holdings(ctx, m.n.Roster, m.n.Ledger.Partitions(), nodes, before, m.read)
+	c.Sets, c.known, unread, err = holdings(ctx, m.n.Roster, m.n.Ledger.Partitions(), nodes, before, everything, m.read)
 	m.damaged.Note(unread, "lists in the roster of what nodes hold; they may hold anything")
 	return c, err
 }

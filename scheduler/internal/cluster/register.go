@@ -37,19 +37,22 @@ func (r *registrar) firstDone() {
 	}
 }
 
-// register stores the definitions of jobs, in batches by partition. It sends their texts when the
-// ledger lacks one of them. A new job starts from now. Where another definition is stored, the
-// newer revision decides, and of equal ones the one that registers later. An older one counts again
-// when no other living node holds the stored one. A problem with one job does not affect others.
-// With lane.ErrBreaker, for partitions whose masters are unreachable, the results of all others are
-// returned.
+// register stores the definitions of jobs, except for those that are stored already, in batches by
+// partition. It sends their texts when the ledger lacks one of them. A new job starts from now.
+// Where another definition is stored, the newer revision decides, and of equal ones the one that
+// registers later. An older one counts again when no other living node holds the stored one. A
+// problem with one job does not affect others. With lane.ErrBreaker, for partitions whose masters
+// are unreachable, the results of all others are returned.
 func (r *registrar) register(ctx context.Context, list []*work.Job) ([]result, error) {
 	regs := make([]*Registration, len(list))
 	for i, j := range list {
 		regs[i] = &Registration{Job: j, Def: ledger.Definition{Job: j.Name, Digest: j.Digest, Revision: r.n.Revision, Generation: r.n.Generation}}
 	}
 	r.sendTexts = false
-	var results []result
+	results, regs, err := r.unchanged(ctx, regs)
+	if err != nil || len(regs) == 0 {
+		return results, err
+	}
 	var some error // for partitions whose masters are unreachable
 	for range Rounds {
 		slices.SortFunc(regs, func(a, b *Registration) int { return cmp.Or(a.Job.Part-b.Job.Part, a.Job.Index-b.Job.Index) })
@@ -226,7 +229,7 @@ func (r *registrar) held(ctx context.Context, name, digest string) bool {
 	if r.freshView == nil {
 		call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
 		defer cancel()
-		c, _, _, err := ReadRoster(call, r.n.Ledger, r.n.Roster, r.n.View.Load(), r.n.Ledger.Partition(name))
+		c, _, _, err := ReadRoster(call, r.n.Ledger, r.n.Roster, r.n.View.Load(), PartsNeeded(r.n.Ledger.Partition(name)))
 		if err != nil {
 			return true // as far as is known; it asks again
 		}

@@ -3,8 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
+	"strings"
 
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
@@ -97,10 +97,10 @@ func (c *View) builds(members []roster.Member, old *View) {
 	}
 }
 
-// ReadRoster reads the living nodes and what they hold in some partitions, for callers that cannot
-// wait for a heartbeat or are no node. It does not read again what last has, which may be nil.
-// unclear counts records of nodes that this version cannot read.
-func ReadRoster(ctx context.Context, l *ledger.Ledger, of *roster.Roster, last *View, parts ...int) (c *View, members []roster.Member, unclear int, err error) {
+// ReadRoster reads the living nodes and what they hold in the chunks that are needed, for callers
+// that cannot wait for a heartbeat or are no node. It does not read again what last has, which may
+// be nil. unclear counts records of nodes that this version cannot read.
+func ReadRoster(ctx context.Context, l *ledger.Ledger, of *roster.Roster, last *View, needs Need) (c *View, members []roster.Member, unclear int, err error) {
 	view, err := of.Look(ctx)
 	if err != nil {
 		return nil, nil, 0, redisconn.Classify("read the roster", err)
@@ -116,14 +116,48 @@ func ReadRoster(ctx context.Context, l *ledger.Ledger, of *roster.Roster, last *
 	if last != nil {
 		old = last.known
 	}
-	c.Sets, c.known, _, err = holdings(ctx, of, l.Partitions(), c.Nodes, old, func(ctx context.Context, wanted map[int][]string) (map[string]map[string]string, error) {
-		maps.DeleteFunc(wanted, func(part int, _ []string) bool { return !slices.Contains(parts, part) })
-		return l.Held(ctx, wanted)
-	})
+	c.Sets, c.known, _, err = holdings(ctx, of, l.Partitions(), c.Nodes, old, needs, l.Held)
 	if err != nil && !errors.As(err, new(*ledger.UnreachableError)) {
 		return nil, nil, 0, err
 	}
 	return c, members, view.Foreign, nil
+}
+
+// Need reports whether a chunk is needed. Which nodes hold the jobs of other chunks is then unknown.
+type Need func(c ledger.Chunk) bool
+
+// PartsNeeded needs all chunks of some partitions.
+func PartsNeeded(parts ...int) Need {
+	return func(c ledger.Chunk) bool { return slices.Contains(parts, c.Part) }
+}
+
+// Differing needs the chunks that are not the same in all sets of the view.
+func (c *View) Differing() Need {
+	same := make(map[string]int) // name and digest of a chunk: how many sets have it
+	for _, set := range c.known.sets {
+		for name, chunk := range set {
+			same[name+" "+chunk]++
+		}
+	}
+	differ := make(map[string]bool)
+	for at, n := range same {
+		if n < len(c.known.sets) {
+			name, _, _ := strings.Cut(at, " ")
+			differ[name] = true
+		}
+	}
+	return func(c ledger.Chunk) bool { return differ[refOf(c)] }
+}
+
+// JobsNeeded needs the chunks of some jobs, each of which has at most one in a set.
+func JobsNeeded(l *ledger.Ledger, names []string) Need {
+	parts := make(map[int][]string)
+	for _, name := range names {
+		parts[l.Partition(name)] = append(parts[l.Partition(name)], name)
+	}
+	return func(c ledger.Chunk) bool {
+		return slices.ContainsFunc(parts[c.Part], func(name string) bool { return ledger.Place(name, c.Of) == c.Place })
+	}
 }
 
 // Awake is the view without the nodes that are on standby.

@@ -61,7 +61,7 @@ func Read(ctx context.Context, l *ledger.Ledger, r *roster.Roster) (*Known, erro
 	if err != nil {
 		return nil, err
 	}
-	view, members, _, err := cluster.ReadRoster(ctx, l, r, nil, l.All()...)
+	view, members, _, err := cluster.ReadRoster(ctx, l, r, nil, cluster.PartsNeeded(l.All()...))
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,12 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -18,107 +22,180 @@ const Pending = "pending"
 // Filter says which runs are listed; zero fields do not restrict it.
 type Filter struct {
 	Job     string
-	Since   time.Time // by tick; of a range by its last
+	Since   time.Time // by when they ended, in flight by their ticks
 	Outcome string    // a jobs.Outcome's, or Pending
 	Limit   int       // newest ones
+	After   string    // a List's Next
 }
 
-// List is what a Filter lets through, the newest tick first.
+// List is what a Filter lets through: runs in flight, by their ticks, then recorded ones by when they ended, the newest first.
 type List struct {
 	Runs      []Run
-	Matched   int // how many there are without the Limit
-	LeftAlone int // rows that this version does not understand
+	Next      string // the place of the last run, where there are more than the Limit
+	LeftAlone int    // rows that this version does not understand, of those that were read
 }
 
-// List lists runs of the named jobs. It reads those in flight first, so that one which ends meanwhile is among the recorded ones. unread
-// says which histories could not be read.
-func (f Filter) List(ctx context.Context, l *ledger.Ledger, names []string) (list List, unread []error, err error) {
-	open, err := l.Open(ctx, names...)
+// recentLines is how many lines of Ledger.Recent are read at first.
+const recentLines = 8
+
+// List lists runs of some partitions, in a namespace of so many jobs. It reads those in flight first, so that one which ends meanwhile is among the recorded ones, and then
+// the newest rows, as many as it takes; where there are few jobs, all rows. unread says which histories could not be read.
+func (f Filter) List(ctx context.Context, l *ledger.Ledger, parts []int, all int) (list List, unread []error, err error) {
+	after, err := placeOf(f.After)
 	if err != nil {
 		return List{}, nil, err
 	}
-	p := picked{Filter: f}
-	for k := range open {
-		p.lease(&open[k])
+	open, err := l.OpenIn(ctx, parts)
+	if err != nil {
+		return List{}, nil, err
 	}
-	err = l.EachHistory(ctx, names, "", func(h ledger.JobRows) bool {
+	var p *picked
+	take := func(h ledger.JobRows) bool {
 		unread = append(unread, HistoryError(h.Job, h.Err))
 		list.LeftAlone += h.Foreign
+		noteDead(h.Rows)
 		for _, r := range slices.Backward(h.Rows) {
 			p.row(r)
 		}
 		return true
-	})
-	p.trim()
-	list.Matched = p.matched
-	for _, r := range p.runs {
-		list.Runs = append(list.Runs, r.Run)
 	}
-	return list, unread, err
+	begin := func() {
+		p, unread, list.LeftAlone = &picked{Filter: f, after: after}, nil, 0
+		for k := range open {
+			p.lease(&open[k])
+		}
+	}
+	names := []string{f.Job}
+	if f.Job == "" {
+		for lines := int64(recentLines); f.Limit > 0 && all > Few; lines *= 4 {
+			recent, err := l.Recent(ctx, parts, lines)
+			if err != nil {
+				return List{}, nil, err
+			}
+			begin()
+			if err := l.EachNewest(ctx, slices.Sorted(maps.Keys(recent.Rows)), recent.Rows, take); err != nil {
+				return List{}, unread, err
+			}
+			if p.enough(recent.Since) {
+				return p.list(list), unread, nil
+			}
+			if !recent.More {
+				break
+			}
+		}
+		if names, err = l.Names(ctx, parts); err != nil {
+			return List{}, nil, err
+		}
+		slices.Sort(names)
+	}
+	begin()
+	err = l.EachHistory(ctx, names, "", take)
+	return p.list(list), unread, err
 }
 
-// picked are the runs that a filter lets through, not many more than its Limit, in the order in which they came.
+// place orders a list: by the end, ms, which is math.MaxInt64 for what is in flight, then by the tick, ms, both the newest first; then by
+// job and by what tells rows of a job apart.
+type place struct {
+	at, tick int64
+	job, key string
+}
+
+func (a place) compare(b place) int {
+	return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(b.tick, a.tick), strings.Compare(a.job, b.job), strings.Compare(a.key, b.key))
+}
+
+// String is what placeOf reads.
+func (a place) String() string { return fmt.Sprintf("%d,%d,%s,%s", a.at, a.tick, a.job, a.key) }
+
+// placeOf reads a place; that of "" is before all.
+func placeOf(text string) (a place, err error) {
+	if text == "" {
+		return a, nil
+	}
+	f := strings.SplitN(text, ",", 4)
+	if len(f) == 4 {
+		a.job, a.key = f[2], f[3]
+		if a.at, err = strconv.ParseInt(f[0], 10, 64); err == nil {
+			a.tick, err = strconv.ParseInt(f[1], 10, 64)
+		}
+	}
+	if len(f) < 4 || err != nil {
+		return a, fmt.Errorf("%w: list runs: after %q, which is no place in the list; take what the page before named", ledger.ErrRefused, text)
+	}
+	return a, nil
+}
+
+// picked are the runs that a filter lets through, not many more than its Limit.
 type picked struct {
 	Filter
-	runs    []placed
-	matched int
-	full    bool  // there are Limit runs already whose place is floor or a later one
-	floor   int64 // ms
+	after place
+	runs  []placed
+	full  bool // there are more than Limit runs already, and floor is the place of the last one that is kept
+	floor place
 }
 
-// placed is a run and the instant by which a list is ordered, ms: the tick, of a range its last, or the end if that was before. What has
-// no tick comes last.
 type placed struct {
 	Run
-	at int64
+	place
 }
 
 func (p *picked) lease(l *ledger.Lease) {
 	running := p.Outcome == "" || p.Outcome == jobs.OutcomeRunning.String() || p.Outcome == Pending && l.Pending()
-	if at := place(l.Tick, math.MaxInt64); running && (p.Job == "" || l.Job == p.Job) && p.takes(l.Tick, at) {
-		p.add(placed{Run{Lease: l}, at})
+	if running && (p.Job == "" || l.Job == p.Job) && (p.Since.IsZero() || l.Tick >= work.Millis(p.Since)) {
+		p.add(placed{Run{Lease: l}, place{math.MaxInt64, l.Tick, l.Job, l.Run}})
 	}
 }
 
 func (p *picked) row(r ledger.Row) {
-	last := max(r.Tick, r.Until)
-	if at := place(last, r.At); (p.Outcome == "" || p.Outcome == r.Outcome.String()) && p.takes(last, at) {
-		p.add(placed{Run{Row: &r}, at})
+	if p.Outcome != "" && p.Outcome != r.Outcome.String() || !p.Since.IsZero() && r.At < work.Millis(p.Since) {
+		return
 	}
-}
-
-func place(tick, ended int64) int64 {
-	if tick == 0 {
-		return math.MinInt64
+	key := r.Run
+	if r.Ranged {
+		key = fmt.Sprint(r.Outcome, " ", r.Reason, " ", r.Until)
 	}
-	return min(tick, ended)
-}
-
-// takes counts what has last as its tick, of a range the last one, and says whether it may be among the Limit newest.
-func (p *picked) takes(last, place int64) bool {
-	if !p.Since.IsZero() && (last == 0 || last < work.Millis(p.Since)) {
-		return false
-	}
-	p.matched++
-	return !p.full || place > p.floor
+	p.add(placed{Run{Row: &r}, place{r.At, r.Tick, r.Job, key}})
 }
 
 // listSpare is how many runs a list may have too many before it is trimmed.
 const listSpare = 256
 
 func (p *picked) add(r placed) {
+	if p.After != "" && p.after.compare(r.place) >= 0 || p.full && p.floor.compare(r.place) <= 0 {
+		return
+	}
 	p.runs = append(p.runs, r)
 	if p.Limit > 0 && (len(p.runs)-listSpare)/2 >= p.Limit { // twice a huge one would be negative
 		p.trim()
 	}
 }
 
-// trim puts the newest first and drops what is beyond Limit. Of equal places those come first that came first.
+// trim puts the newest first and drops what is beyond Limit, but for one.
 func (p *picked) trim() {
-	slices.SortStableFunc(p.runs, func(a, b placed) int { return cmp.Compare(b.at, a.at) })
-	if p.Limit > 0 && len(p.runs) >= p.Limit {
-		clear(p.runs[p.Limit:])
-		p.runs, p.full = p.runs[:p.Limit], true
-		p.floor = p.runs[p.Limit-1].at
+	slices.SortStableFunc(p.runs, func(a, b placed) int { return a.compare(b.place) })
+	if p.Limit > 0 && len(p.runs)-1 >= p.Limit {
+		clear(p.runs[p.Limit+1:])
+		p.runs, p.full = p.runs[:p.Limit+1], true
+		p.floor = p.runs[p.Limit].place
 	}
+}
+
+// enough says whether no row that was written before an instant, ms, belongs on the page: a row ends before it is written.
+func (p *picked) enough(since int64) bool {
+	p.trim()
+	return since == 0 || !p.Since.IsZero() && work.Millis(p.Since) > since || p.full && p.floor.at > since
+}
+
+// list is the page.
+func (p *picked) list(list List) List {
+	p.trim()
+	shown := p.runs
+	if p.full {
+		shown = shown[:p.Limit]
+		list.Next = shown[p.Limit-1].String()
+	}
+	for _, r := range shown {
+		list.Runs = append(list.Runs, r.Run)
+	}
+	return list
 }

@@ -49,6 +49,28 @@ func (l *Ledger) announce(ctx context.Context, generation, revision string, chun
 	return texts(reply), redisconn.Classify("announce definitions", err)
 }
 
+// Current registers, as Define does, those jobs of a chunk that are stored as the chunk has them, and returns their cursors, ms; 0
+// where the schedule has no more. It sends the chunk's digest alone. Where the chunk is not stored it returns none. It returns ErrClosed.
+func (l *Ledger) Current(ctx context.Context, c Chunk, revision string) (map[string]int64, error) {
+	k := l.keys[c.Part]
+	reply, err := currentScript.Run(ctx, l.client, []string{k.jobs, k.due, k.chunks, k.gate}, c.Digest, plain(revision)).Result()
+	if err != nil {
+		return nil, redisconn.Classify("register", err)
+	}
+	said, isText := reply.(string)
+	if !isText {
+		answer, _ := reply.([]any)
+		return nil, refused(answer, 0)
+	}
+	cursors, names := make(map[string]int64, len(c.Jobs)), slices.Sorted(maps.Keys(c.Jobs))
+	for i, cursor := range strings.Split(said, ",") {
+		if cursor != "" && i < len(names) {
+			cursors[names[i]] = number(cursor) // of "-" it is 0
+		}
+	}
+	return cursors, nil
+}
+
 // Held reads chunks by their digests, of some partitions. Those that are not stored, or are damaged, are left out. Beside an
 // UnreachableError stand those of the other partitions.
 func (l *Ledger) Held(ctx context.Context, digests map[int][]string) (map[string]map[string]string, error) {

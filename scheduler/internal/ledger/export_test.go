@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// byJob is what a server holds of a namespace, without gates, chunks and the control record, whatever partition it lies in.
+// byJob is what a server holds of a namespace, without gates, chunks, the control record and what says that rows are recent, whatever partition it lies in.
 func byJob(tb testing.TB, client *redis.Client, ns string) map[string]string {
 	tb.Helper()
 	ctx, all, cursors := tb.Context(), map[string]string{}, map[string]string{}
@@ -25,7 +25,7 @@ func byJob(tb testing.TB, client *redis.Client, ns string) map[string]string {
 		}
 		_, rest, _ = strings.Cut(rest, "}:")
 		switch kind := client.Type(ctx, key).Val(); {
-		case rest == "gate", rest == "chunks", rest == "announced":
+		case rest == "gate", rest == "chunks", rest == "announced", rest == "recent":
 		case kind == "list":
 			all[rest] = strings.Join(client.LRange(ctx, key, 0, -1).Val(), "\n")
 		case kind == "zset":

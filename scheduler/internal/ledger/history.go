@@ -15,7 +15,11 @@ import (
 // Open reads the runs in flight, leased and pending ones, in the partitions of the named jobs.
 // Records that cannot be read are left out; Verify names them.
 func (l *Ledger) Open(ctx context.Context, names ...string) ([]Lease, error) {
-	parts := l.partitionsOf(names)
+	return l.OpenIn(ctx, l.partitionsOf(names))
+}
+
+// OpenIn is Open for some partitions.
+func (l *Ledger) OpenIn(ctx context.Context, parts []int) ([]Lease, error) {
 	runs := make([]*redis.MapStringStringCmd, len(parts))
 	waiting := make([]*redis.MapStringStringCmd, len(parts))
 	if len(parts) == 0 {
@@ -101,21 +105,26 @@ type JobRows struct {
 // EachHistory hands the rows of each of some jobs to f, in the order of the names, until f returns false. It reads some jobs
 // at a time, and keeps none. Rows that do not hold a text, as a run's id, are left unread; "" is all rows.
 func (l *Ledger) EachHistory(ctx context.Context, names []string, holding string, f func(JobRows) bool) error {
-	return l.eachHistory(ctx, names, holding, 0, f)
+	return l.eachHistory(ctx, names, holding, func(string) int64 { return 0 }, f)
 }
 
 // EachTail is EachHistory for the newest rows of each job, at most so many.
 func (l *Ledger) EachTail(ctx context.Context, names []string, most int64, f func(JobRows) bool) error {
-	return l.eachHistory(ctx, names, "", -most, f)
+	return l.eachHistory(ctx, names, "", func(string) int64 { return -most }, f)
 }
 
-// eachHistory reads the rows from the index first on, which counts from the end of a history when it is negative.
-func (l *Ledger) eachHistory(ctx context.Context, names []string, holding string, first int64, f func(JobRows) bool) error {
+// EachNewest is EachTail with a number of rows for each job, and the row before them.
+func (l *Ledger) EachNewest(ctx context.Context, names []string, rows map[string]int, f func(JobRows) bool) error {
+	return l.eachHistory(ctx, names, "", func(job string) int64 { return -int64(rows[job]) - 1 }, f)
+}
+
+// eachHistory reads the rows of a job from the index first on, which counts from the end of a history when it is negative.
+func (l *Ledger) eachHistory(ctx context.Context, names []string, holding string, first func(job string) int64, f func(JobRows) bool) error {
 	for at := min(historyJobs, len(names)); len(names) > 0; at = min(at, len(names)) {
 		lists := make([]*redis.StringSliceCmd, at)
 		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for i, name := range names[:at] {
-				lists[i] = p.LRange(ctx, l.keys[l.Partition(name)].history+name, first, -1)
+				lists[i] = p.LRange(ctx, l.keys[l.Partition(name)].history+name, first(name), -1)
 			}
 			return nil
 		})

@@ -124,6 +124,7 @@ func (l *Ledger) write(p int, d Document) write {
 	if len(d.History) > 0 {
 		w.do("D", k.history+d.Job)
 		w.do("R", k.history+d.Job, values(d.History)...)
+		w.do("L", k.recent, movedRows)
 	}
 	w.hash(k.defs, d.Definitions)
 	w.hash(k.kept, d.Kept)

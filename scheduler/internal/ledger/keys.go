@@ -18,6 +18,7 @@ import (
 //	{ns:p}:pending         zset   run id by the time it may start, ms
 //	{ns:p}:waiting         hash   run id -> pending record; and open ticks of sharded jobs, by their ids
 //	{ns:p}:history:JOB     list   rows, oldest first
+//	{ns:p}:recent          list   when rows were written, ms, and of which jobs, oldest first; the scripts spell it after kept
 //	{ns:p}:kept            hash   run id -> its output; "p:" and run id -> its payload; both leave with the row
 //	{ns:p}:cancels         hash   run id -> who wants it ended, and why
 //	{ns:p}:pauses          hash   job -> who paused it, and why
@@ -32,7 +33,7 @@ import (
 type keys struct {
 	jobs, defs, due, runs, leases, pending, waiting, history string
 	kept, cancels, pauses, unique, followers, outbox         string
-	anew, chunks, announced, gate, confirm                   string
+	anew, chunks, announced, gate, confirm, recent           string
 }
 
 func controlKey(ns string) string { return "{" + ns + "}:control" }
@@ -44,7 +45,7 @@ func partitionKeys(ns string, p int) keys {
 		leases: tag + "leases", pending: tag + "pending", waiting: tag + "waiting", history: tag + "history:",
 		kept: tag + "kept", cancels: tag + "cancels", pauses: tag + "pauses", unique: tag + "unique",
 		followers: tag + "followers", outbox: tag + "outbox", chunks: tag + "chunks", announced: tag + "announced", gate: tag + "gate",
-		confirm: tag + "confirm", anew: tag + "anew",
+		confirm: tag + "confirm", anew: tag + "anew", recent: tag + "recent",
 	}
 }
 

@@ -19,10 +19,13 @@ type Stored struct {
 }
 
 // Jobs reads all jobs of the namespace, by name. Beside an UnreachableError stand those of the other partitions.
-func (l *Ledger) Jobs(ctx context.Context) ([]Stored, error) {
+func (l *Ledger) Jobs(ctx context.Context) ([]Stored, error) { return l.JobsIn(ctx, l.All()) }
+
+// JobsIn is Jobs for some partitions.
+func (l *Ledger) JobsIn(ctx context.Context, parts []int) ([]Stored, error) {
 	var mu sync.Mutex
 	var all []Stored
-	err := l.eachReachable(ctx, l.queueTimeout(ctx), "list jobs", l.All(), func(ctx context.Context, parts []int) error {
+	err := l.eachReachable(ctx, l.queueTimeout(ctx), "list jobs", parts, func(ctx context.Context, parts []int) error {
 		some, err := l.jobsIn(ctx, parts)
 		mu.Lock()
 		defer mu.Unlock()
@@ -85,6 +88,75 @@ func stored(job, record string) Stored {
 		return Stored{Entry: Entry{Job: job}, Err: fmt.Errorf("entry of %s: %w", job, err)}
 	}
 	return Stored{Entry: e}
+}
+
+// Count counts the jobs of the namespace, and names the partitions that have some. Beside an UnreachableError stands what the other
+// partitions have.
+func (l *Ledger) Count(ctx context.Context) (jobs int, parts []int, err error) {
+	counts := make([]*redis.IntCmd, len(l.keys))
+	err = l.eachReachable(ctx, l.queueTimeout(ctx), "count jobs", l.All(), func(ctx context.Context, parts []int) error {
+		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, part := range parts {
+				counts[part] = p.HLen(ctx, l.keys[part].jobs)
+			}
+			return nil
+		})
+		return err
+	})
+	for part, n := range counts {
+		if n != nil && n.Val() > 0 {
+			jobs, parts = jobs+int(n.Val()), append(parts, part)
+		}
+	}
+	return jobs, parts, err
+}
+
+// Names reads the names of the jobs of some partitions, in no order. Beside an UnreachableError stand those of the others.
+func (l *Ledger) Names(ctx context.Context, parts []int) (names []string, err error) {
+	found := make([]*redis.StringSliceCmd, len(l.keys))
+	err = l.eachReachable(ctx, l.queueTimeout(ctx), "list the names of jobs", parts, func(ctx context.Context, parts []int) error {
+		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, part := range parts {
+				found[part] = p.HKeys(ctx, l.keys[part].jobs)
+			}
+			return nil
+		})
+		return err
+	})
+	for _, some := range found {
+		if some != nil {
+			names = append(names, some.Val()...)
+		}
+	}
+	return names, err
+}
+
+// Named reads those jobs that are there of the named ones, by name.
+func (l *Ledger) Named(ctx context.Context, names []string) (all []Stored, err error) {
+	for part, places := range l.byPartition(len(names), func(i int) string { return names[i] }) {
+		for at := range slices.Chunk(places, chunkJobs) {
+			fields := make([]string, len(at))
+			for i, place := range at {
+				fields[i] = names[place]
+			}
+			records, err := l.client.HMGet(ctx, l.keys[part].jobs, fields...).Result()
+			if err != nil {
+				return nil, l.explain(ctx, "read jobs", err)
+			}
+			some := make([]Stored, 0, len(fields))
+			for i, record := range records {
+				if record != nil {
+					some = append(some, stored(fields[i], text(record)))
+				}
+			}
+			if err := l.defined(ctx, part, some); err != nil {
+				return nil, l.explain(ctx, "read jobs", err)
+			}
+			all = append(all, some...)
+		}
+	}
+	slices.SortFunc(all, func(a, b Stored) int { return strings.Compare(a.Job, b.Job) })
+	return all, nil
 }
 
 // Job reads one job; ErrUnknownJob when there is none of that name.

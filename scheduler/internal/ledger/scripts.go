@@ -68,6 +68,7 @@ var (
 	unclaimScript  = script("unclaim")
 	triggerScript  = script("trigger")
 	defineScript   = script("define")
+	currentScript  = script("current")
 	rerunScript    = script("rerun")
 	cancelScript   = script("cancel")
 	pauseScript    = script("pause")

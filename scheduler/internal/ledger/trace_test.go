@@ -197,7 +197,14 @@ func (tr *trace) check(t *testing.T) {
 	r := tr.rigs[0]
 	keys := dump(t, r.client)
 	for _, other := range tr.rigs[1:] {
-		for _, d := range differences(keys, dump(t, other.client)) {
+		theirs := dump(t, other.client)
+		for p := range r.led.keys {
+			if tr.paths != nil { // they write rows in other orders
+				delete(keys, r.led.keys[p].recent)
+				delete(theirs, r.led.keys[p].recent)
+			}
+		}
+		for _, d := range differences(keys, theirs) {
 			tr.bad("%s and %s differ in %s", r.name, other.name, d)
 		}
 	}

@@ -17,6 +17,7 @@ var keys = []key{
 	{"{ns:p}:waiting", "hash", "run: its [pending](#pending) record, with a payload of 64 KiB at most; [tick](#tick) of a sharded job while it is open",
 		"as `pending`, and a tick while it is open"},
 	{"{ns:p}:history:JOB", "list", "[rows](#row) and [ranges](#range), oldest first", "`history.keep` rows and 15 more, `history.keep_for`"},
+	{"{ns:p}:recent", "list", "when rows were written, and of which jobs, oldest first: for `runs list`", "1,200 lines, of a call each; up to 200 jobs in a line"},
 	{"{ns:p}:kept", "hash", "run: its output's last 64 KiB; `p:` and run: its payload", "leaves with the run's row"},
 	{"{ns:p}:cancels", "hash", "run: who wants it ended, and why, see [cancel](#cancel)", "one a run in flight"},
 	{"{ns:p}:pauses", "hash", "job: who paused it, and why, see [pause](#pause)", "one a job"},

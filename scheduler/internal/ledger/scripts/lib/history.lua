@@ -1,6 +1,9 @@
 -- Writing a job's history, and keeping it short.
 -- needs: lib/base lib/windows codec/row
 
+-- How many lines 'recent' keeps at least, of those that were written.
+local RECENT_MOST = 1000
+
 -- Counts ticks and runs that ended so.
 local function count(e, outcome, n)
   local before, was, after = string.match(',' .. e.counts .. ',', '^(.*,' .. outcome .. '=)(%d+)(,.*)$')
@@ -20,6 +23,15 @@ local function push(key, row)
   if not string.find(n.err, 'WRONGTYPE', 1, true) then error(n.err) end
   return false
 end
+
+-- Notes that rows of some jobs were written, 'a,b'. The key lies beside 'kept'. It is cut with every 200th line.
+local function note_recent(kept, ms, jobs)
+  local key = string.sub(kept, 1, -5) .. 'recent'
+  if redis.call('RPUSH', key, int(ms) .. '|' .. jobs) >= RECENT_MOST + 200 then redis.call('LTRIM', key, -RECENT_MOST, -1) end
+end
+
+-- The job whose history lies at a key.
+local function job_at(key) return string.match(key, '^[^}]*}:history:(.*)$') end
 
 -- Whether rows may have to leave a history, now that it has n: that is looked at with every 16th row, and up to 32 rows
 -- with each whose head is too old.
@@ -73,8 +85,10 @@ end
 -- Appends a row and keeps the history short. Returns false, with nothing done, when the key holds something else.
 local function append(key, kept, row, e, ms, keep, keep_for)
   local n = push(key, row)
-  if n and due_to_trim(key, n, ms, keep_for) then trim(key, kept, n, e, ms, keep, keep_for) end
-  return n ~= false
+  if not n then return false end
+  note_recent(kept, ms, job_at(key))
+  if due_to_trim(key, n, ms, keep_for) then trim(key, kept, n, e, ms, keep, keep_for) end
+  return true
 end
 
 -- Records ticks that did not run, [first, last], as one row; a row that carries on the one
@@ -86,6 +100,7 @@ local function pass(key, kept, e, prev, first, last, n, nxt, outcome, reason, no
   if r and r.next == first and (r.prev == '') == (prev == '') and r.outcome == outcome and r.reason == reason and r.note == note then
     r.next, r.at, r.last, r.count = nxt, int(ms), last, int(r.count + n)
     redis.call('LSET', key, -1, range_text(r))
+    note_recent(kept, ms, job_at(key))
   elseif not append(key, kept, range_text({prev = prev, next = nxt, at = int(ms), tick = first, last = last, count = int(n),
     outcome = outcome, reason = reason, note = note}), e, ms, keep, keep_for) then
     return false

@@ -7,7 +7,7 @@
 local find, sub, match, byte, concat = string.find, string.sub, string.match, string.byte, table.concat
 local now = int(ms)
 local out, left, seen, twice = {}, {}, {}, false
-local saved, gone, told, size = {}, {}, {}, 0
+local saved, gone, told, wrote, size = {}, {}, {}, {}, 0
 local tails, mids, more = {}, {}, {} -- what was read, by its text: a run from its tick on, base and last, counts
 
 -- What runs share from the tick on, apart from when they ended: what stands in the row, and in the entry and the outbox.
@@ -87,7 +87,7 @@ for i = 1, n do
         end
         saved[size * 2 + 1], saved[size * 2 + 2] = job, s
         size = size + 1
-        gone[size] = id
+        gone[size], wrote[size] = id, job
         if followed[i] then told[#told + 1], told[#told + 2] = now, '1|' .. job .. tail.word end
       end
     end
@@ -97,6 +97,7 @@ for i = 1, n do
 end
 if #told > 0 then redis.call('ZADD', outbox, unpack(told)) end
 if #gone > 0 then
+  note_recent(kept, ms, concat(wrote, ','))
   store(saved, gone)
   if beside then redis.call('HDEL', cancels, unpack(gone)) end
 end

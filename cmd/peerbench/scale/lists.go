@@ -1,0 +1,96 @@
+package scale
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redislock"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// lists measures each list, when all jobs have a history.
+func (s *stage) lists(ctx context.Context) error {
+	ops, err := scheduler.NewClient(s.client, "")
+	if err != nil {
+		return err
+	}
+	if err := s.histories(ctx, ops); err != nil {
+		return err
+	}
+	driver := redislock.NewDriver(s.client, redislock.Config{})
+	for _, l := range []struct {
+		what string
+		read func(ctx context.Context) error
+	}{
+		{"jobs list, 100 jobs", func(ctx context.Context) error {
+			return second(ops.ListJobs(ctx, scheduler.JobFilter{Limit: 100}))
+		}},
+		{"jobs list, 1,000 jobs", func(ctx context.Context) error {
+			return second(ops.ListJobs(ctx, scheduler.JobFilter{After: jobName(s.jobs / 2), Limit: 1000}))
+		}},
+		{"jobs get", func(ctx context.Context) error { return second(ops.Job(ctx, jobName(s.jobs/2))) }},
+		{"runs list, 50 runs", func(ctx context.Context) error {
+			return second(ops.List(ctx, scheduler.RunFilter{Limit: 50}))
+		}},
+		{"runs list --job, 50 runs", func(ctx context.Context) error {
+			return second(ops.List(ctx, scheduler.RunFilter{Job: jobName(1), Limit: 50}))
+		}},
+		{"nodes list", func(ctx context.Context) error { return second(ops.Nodes(ctx)) }},
+		{"locks list, 100 locks", func(ctx context.Context) error {
+			if _, _, err := driver.List(ctx, "", 100); err != nil {
+				return err
+			}
+			return second(ops.Leases(ctx, ""))
+		}},
+		{"generations list", func(ctx context.Context) error { return second(ops.Generations(ctx)) }},
+	} {
+		if _, err := s.step(ctx, l.what, func(ctx context.Context) (*node, error) { return nil, l.read(ctx) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// triggered is how many jobs have run.
+const triggered = 100
+
+// histories runs some jobs, and gives all jobs the row of the first one, many times.
+func (s *stage) histories(ctx context.Context, ops *scheduler.Client) error {
+	for i := range triggered {
+		v, err := ops.Trigger(ctx, jobName(i), scheduler.TriggerOptions{})
+		if err != nil {
+			return err
+		}
+		if i < triggered-1 {
+			continue
+		}
+		if _, err := ops.Wait(ctx, v); err != nil {
+			return err
+		}
+	}
+	const prefix = "{escapement:0}:history:"
+	rows, err := s.client.LRange(ctx, prefix+jobName(triggered-1), -1, -1).Result()
+	if err != nil || len(rows) == 0 {
+		return fmt.Errorf("a job has run and has no row: %w", err)
+	}
+	var copies []any
+	for range s.rows {
+		copies = append(copies, rows[0])
+	}
+	for from := triggered; from < s.jobs && len(copies) > 0; from += 1000 {
+		_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for i := from; i < min(from+1000, s.jobs); i++ {
+				p.RPush(ctx, prefix+jobName(i), copies...)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

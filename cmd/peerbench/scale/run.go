@@ -1,0 +1,124 @@
+package scale
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"text/tabwriter"
+	"time"
+
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// options say what is measured.
+type options struct {
+	jobs, rows int
+}
+
+// Run measures what args ask for and prints a table.
+func Run(ctx context.Context, args []string) error {
+	var o options
+	flags := flag.NewFlagSet("scale", flag.ExitOnError)
+	flags.IntVar(&o.jobs, "jobs", 100_000, "how many jobs there are in the namespace")
+	flags.IntVar(&o.rows, "rows", 10, "history rows of each job, while lists are measured")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "peerbench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	server, err := redistest.StartProcess(redistest.ProcessConfig{Dir: dir, Args: []string{"--appendonly", "no"}}) // what is stopped comes back empty
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Kill()) }()
+	s := &stage{options: o, server: server, out: tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)}
+	fmt.Fprintf(s.out, "%d jobs, %d rows each for the lists\ttime\tto Redis\tfrom Redis\tlongest command\n", o.jobs, o.rows)
+	defer s.out.Flush()
+	return s.run(ctx)
+}
+
+// run measures one thing after another, each with what the ones before have left.
+func (s *stage) run(ctx context.Context) (err error) {
+	s.client = s.connect(&s.own)
+	defer s.client.Close()
+	heap, memory := heapOf(), s.memory(ctx)
+	a, err := s.step(ctx, "ready, empty Redis", s.starts("a"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stopAll()) }()
+	fmt.Fprintf(s.out, "bytes a job: %d in Redis, %d in the node\n", (s.memory(ctx)-memory)/s.jobs, (heapOf()-heap)/s.jobs)
+	if err := a.stop(); err != nil {
+		return err
+	}
+	if _, err := s.step(ctx, "ready, started again alone", s.starts("a")); err != nil {
+		return err
+	}
+	for _, name := range []string{"b", "c"} {
+		if _, err := s.step(ctx, "ready, one more node", s.starts(name)); err != nil {
+			return err
+		}
+	}
+	if err := s.nodes[2].stop(); err != nil {
+		return err
+	}
+	if _, err := s.step(ctx, "ready, one of three started again", s.starts("c")); err != nil {
+		return err
+	}
+	if err := s.lists(ctx); err != nil {
+		return err
+	}
+	return s.emptied(ctx)
+}
+
+// heapOf is how many bytes of the heap are in use by what is alive.
+func heapOf() int {
+	for range 2 {
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc) //nolint:gosec // G115: no heap is that large
+}
+
+// emptied measures how long it takes until all jobs stand where they stood, when Redis comes back empty.
+func (s *stage) emptied(ctx context.Context) error {
+	if err := s.server.Stop(); err != nil {
+		return err
+	}
+	if err := s.server.Restart(); err != nil {
+		return err
+	}
+	_, err := s.step(ctx, "all jobs told of and all nodes ready, emptied Redis", func(ctx context.Context) (*node, error) {
+		return nil, s.until(ctx, func() bool {
+			for _, n := range s.nodes {
+				if n.Ready() != nil {
+					return false
+				}
+			}
+			n, err := s.client.HLen(ctx, entries).Result()
+			return err == nil && int(n) == s.jobs
+		})
+	})
+	return err
+}
+
+// until waits for something to be so.
+func (s *stage) until(ctx context.Context, yes func() bool) error {
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for !yes() {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package inspect
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/roster"
+)
+
+// Standing is how runs in flight stand by Redis' time Now, ms.
+type Standing struct {
+	Now   int64
+	Waits map[string]string // what keeps a pending run from being granted, by its id: the end of a sentence that begins with "pending"
+}
+
+// Stand looks how runs stand.
+func Stand(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, runs []Run) (s Standing, err error) {
+	if !slices.ContainsFunc(runs, func(r Run) bool { return r.Lease != nil }) {
+		return s, nil
+	}
+	now, _, err := l.Time(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.Now = now.UnixMilli()
+	var wait []string
+	for _, r := range runs {
+		if r.Lease != nil && r.Lease.Pending() && !slices.Contains(wait, r.Lease.Job) {
+			wait = append(wait, r.Lease.Job)
+		}
+	}
+	if len(wait) == 0 {
+		return s, nil
+	}
+	some, err := Around(ctx, l, wait)
+	if err != nil && !unreachable(err) {
+		return s, err
+	}
+	all := some.Jobs
+	held, err := Holders(ctx, l, roster, some)
+	if err != nil {
+		return s, err
+	}
+	s.Waits = make(map[string]string)
+	for _, r := range runs {
+		if r.Lease == nil || !r.Lease.Pending() {
+			continue
+		}
+		if at, known := slices.BinarySearchFunc(all, r.Lease.Job, func(s ledger.Stored, job string) int { return strings.Compare(s.Job, job) }); known {
+			s.Waits[r.Lease.Run] = waitsFor(*r.Lease, all[at], held[r.Lease.Job], s.Now)
+		}
+	}
+	return s, nil
+}
+
+// waitsFor names first what would keep the run longest.
+func waitsFor(p ledger.Lease, s ledger.Stored, h Holding, now int64) string {
+	d, err := jobs.ParseDefinition(s.Definition)
+	switch {
+	case p.Granted > now:
+		return " until " + time.UnixMilli(p.Granted).UTC().Format("2006-01-02T15:04:05.000Z")
+	case s.Err != nil || err != nil:
+		return ": job cannot be read by this version"
+	case h.Orphan:
+		return ": no living node holds the job"
+	case h.Owner == "":
+		return ": no living node can run the job"
+	case (p.Holds || p.Trigger == jobs.TriggerAfter.String()) && p.Request == "" && p.Of == "" && s.Pause.Holds(now):
+		// what somebody asked for, a run or an attempt, and the attempts of such a run do not wait for it
+		return ": job is paused"
+	case d.Overlap != jobs.OverlapAllow && s.Open != "" && s.Open != p.Run && s.Open != p.Of:
+		return ": job is held by run " + s.Open
+	}
+	return ""
+}

@@ -1,0 +1,65 @@
+package ledger
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// recentMost is RECENT_MOST of lib/history: a list of fewer lines was never cut.
+const recentMost = 1000
+
+// Recent is of which jobs rows were written lately.
+type Recent struct {
+	// Rows is how many rows of each job, at least, were written since Since, ms; by job.
+	Rows map[string]int
+	// Since is 0 when that is all rows that there are.
+	Since int64
+	// More says that older lines are there to be read.
+	More bool
+}
+
+// Recent reads the newest lines of some partitions, at most so many of each.
+func (l *Ledger) Recent(ctx context.Context, parts []int, lines int64) (Recent, error) {
+	found := make([]*redis.StringSliceCmd, len(parts))
+	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, part := range parts {
+			found[i] = p.LRange(ctx, l.keys[part].recent, -lines, -1)
+		}
+		return nil
+	})
+	r := Recent{Rows: make(map[string]int)}
+	if err != nil {
+		return r, l.explain(ctx, "list runs", err)
+	}
+	for _, list := range found {
+		since, moved := int64(math.MaxInt64), false
+		for i := len(list.Val()) - 1; i >= 0; i-- {
+			text, jobs, _ := strings.Cut(list.Val()[i], "|")
+			at, err := strconv.ParseInt(text, 10, 64)
+			if moved = err != nil || at == 0; moved {
+				break
+			}
+			since = at
+			for job := range strings.SplitSeq(jobs, ",") {
+				r.Rows[job]++
+			}
+		}
+		n := len(list.Val())
+		switch {
+		case moved:
+		case int64(n) == lines:
+			r.More = true
+		case n < recentMost:
+			since = 0
+		}
+		r.Since = max(r.Since, since)
+	}
+	return r, nil
+}
+
+// movedRows is a line that stands for rows that a move or a backup has brought: all of them ended before the lines behind it were written.
+const movedRows = "0|"
