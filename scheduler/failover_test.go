@@ -2,7 +2,6 @@ package scheduler_test
 
 import (
 	"cmp"
-	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -31,53 +30,6 @@ func (c *cluster) ranOnce(what string, started <-chan time.Time, ended <-chan er
 	if got := outcomes(c.runs("lasting")); len(started) != 0 || got["succeeded"] != 1 || len(got) != 1 {
 		c.t.Errorf("%s: %d more runs, history %v; want the one that went on", what, len(started), got)
 	}
-}
-
-// The first that a new server is asked may be to renew a lease that it has never heard of. That is no answer: it is told first.
-func TestFailoverLeaseWaitsForTheAssertion(t *testing.T) {
-	for at := 100 * time.Millisecond; at < time.Second; at += 60 * time.Millisecond { // the node looks at the clock in between
-		bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-			started, ended := make(chan time.Time, 2), make(chan error, 2)
-			job := lasting(3*time.Second, started, ended)
-			job.Schedule, job.TTL = "*/4 * * * * *", 3*time.Second // renewed after one
-			c.start("a", scheduler.Config{}, job)
-			time.Sleep(2 * time.Second)
-			held := server.Snapshot()
-			<-started
-			time.Sleep(at)
-			failOver(server, held)
-			if cause := <-ended; cause != nil {
-				t.Errorf("%s after its start: the run's context ended: %v", at, cause)
-			}
-		})
-	}
-}
-
-// The end of a run is lost, and so is its grant: both are told again, with what was recorded of it.
-func TestFailoverAssertsEnds(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		s := &sink{}
-		job := eachSecond("job", s)
-		for _, name := range []string{"a", "b"} {
-			c.start(name, whenDue, job)
-		}
-		time.Sleep(3500 * time.Millisecond)
-		held := server.Snapshot()
-		time.Sleep(5 * time.Second)
-		before := len(s.all())
-		failOver(server, held)
-		time.Sleep(10 * time.Second)
-		c.end()
-		s.check(t) // no tick twice
-		if got := outcomes(c.runs(job.Name)); int(got["succeeded"]) != len(s.all()) || len(got) != 1 || before < 8 {
-			t.Errorf("history %v of %d runs, %d of them before the failover", got, len(s.all()), before)
-		}
-		for _, r := range s.all() {
-			if late := r.at.Sub(r.tick); late > 1500*time.Millisecond {
-				t.Errorf("tick %s started %s late; two nodes hear of each other within a beat", r.tick, late)
-			}
-		}
-	})
 }
 
 // A node that cannot be reached keeps the others from claiming for FailoverHold, and no longer. They are not ready meanwhile, and say why.
@@ -120,28 +72,6 @@ func TestFailoverHoldIsBounded(t *testing.T) {
 	}
 }
 
-// A node that starts before the others have told a new server what they run does not claim what they run.
-func TestFailoverStartingNodeWaits(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		started, ended := make(chan time.Time, 3), make(chan error, 3)
-		job := lasting(8*time.Second, started, ended)
-		var network redistest.Net
-		c.startOver(network.Client(server.Options()), "a", scheduler.Config{}, job)
-		time.Sleep(time.Second)
-		held := server.Snapshot()
-		<-started
-		network.Cut() // for as long as it takes to reach the new server, say
-		failOver(server, held)
-		c.start("b", scheduler.Config{}, job)
-		time.Sleep(1500 * time.Millisecond)
-		network.Heal()
-		c.ranOnce("it started before the other had told", started, ended)
-		if c.logs.count("they are restored") != 1 {
-			t.Error("nobody said that a run was restored")
-		}
-	})
-}
-
 // A new server takes no writes at first, for longer than FailoverHold. Nobody can tell it anything meanwhile, so what is to be waited
 // for begins when it does.
 func TestFailoverToAReadOnlyServer(t *testing.T) {
@@ -165,38 +95,6 @@ func TestFailoverToAReadOnlyServer(t *testing.T) {
 			c.ranOnce(lasts.String(), started, ended)
 		})
 	}
-}
-
-// A server seems to be another one for a moment, which answers nothing to what it is told, and is back without the run: it is told again.
-func TestFailoverAssertsToAServerThatComesBack(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		started, ended := make(chan time.Time, 3), make(chan error, 3)
-		job := lasting(9*time.Second, started, ended)
-		job.TTL = 30 * time.Second // it is not renewed before the node has looked at the server
-		var refuses, asked atomic.Bool
-		client := server.Client()
-		client.AddHook(around{script: "reassert", answer: func() error {
-			if asked.Store(true); refuses.Load() {
-				return errors.New("ERR it answers nothing")
-			}
-			return nil
-		}})
-		c.startOver(client, "a", scheduler.Config{}, job)
-		time.Sleep(time.Second)
-		held, id := server.Snapshot(), server.RunID()
-		<-started
-		time.Sleep(500 * time.Millisecond)
-		refuses.Store(true)
-		server.SetRunID(newServer)
-		time.Sleep(1300 * time.Millisecond)
-		if !asked.Load() {
-			t.Error("the node has not seen another server")
-		}
-		refuses.Store(false)
-		server.Restore(held)
-		server.SetRunID(id)
-		c.ranOnce("told again", started, ended)
-	})
 }
 
 // The answer of the server before, to a claim or to the end of a run, comes when the new one, which has lost it, was told what runs. The
@@ -251,4 +149,26 @@ func TestServerComesBack(t *testing.T) {
 			s.each(t, list, back.Add(6*time.Second), back.Add(14*time.Second))
 		})
 	}
+}
+
+// A restart that lost nothing: ends whose rows have left the history are not recorded anew, however short that is.
+func TestFailoverTrimmedHistory(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		s := &sink{}
+		after, parts := eachSecond("after", s), eachSecond("parts", s)
+		after.Schedule, after.After = "", "job"
+		parts.Shards = 7
+		c.start("a", scheduler.Config{HistoryKeep: 16}, eachSecond("job", s), after, parts)
+		time.Sleep(40500 * time.Millisecond)
+		server.SetRunID(newServer)
+		time.Sleep(6 * time.Second)
+		for _, v := range must[[]scheduler.JobView](t)(c.ops().Jobs(t.Context())) {
+			if got, want := v.Counts["succeeded"], int64(len(s.ticks(v.Name))); got != want || want < 40 {
+				t.Errorf("%s: %d ends are counted of %d runs", v.Name, got, want)
+			}
+		}
+		if n := c.logs.count("Redis has lost runs") + c.logs.count("Redis had lost"); n > 0 {
+			t.Errorf("%d lines say that something was lost", n)
+		}
+	})
 }

@@ -169,61 +169,6 @@ func punctual(t *testing.T, s *sink, list []jobs.Job, began, shut, open time.Tim
 	}
 }
 
-// Nodes that know where the namespace moves to go on there, each tick once, in order and soon (P7).
-func TestNodesFollowAMove(t *testing.T) {
-	for _, idle := range []bool{false, true} { // with nothing due, no script says that the namespace is closed
-		t.Run(fmt.Sprint("idle ", idle), func(t *testing.T) {
-			moving(t, func(t *testing.T, c *cluster, m byHand) {
-				s := &sink{}
-				list := many(12, s)
-				if idle {
-					list = list[:1]
-					list[0].Schedule = "@yearly"
-				}
-				var all []*traveller
-				for i := range 3 {
-					all = append(all, c.travel(fmt.Sprint("n", i), m, list...))
-				}
-				began := time.Now().Add(2 * time.Second)
-				time.Sleep(8 * time.Second)
-				m.seal()
-				shut := time.Now()
-				time.Sleep(1500 * time.Millisecond)
-				m.fill()
-				time.Sleep(2 * time.Second)
-				for _, p := range all {
-					notReady(t, p.all()[0], "its jobs move to there")
-				}
-				m.open()
-				open := time.Now()
-				time.Sleep(2 * time.Second)
-				m.note(m.from, "from", "moved", "there")
-				time.Sleep(6 * time.Second)
-				for _, p := range all {
-					if len(p.all()) != 2 {
-						t.Fatalf("%d nodes of one process", len(p.all()))
-					}
-					if err := p.all()[1].Ready(); err != nil {
-						t.Errorf("node %s, which has moved: %v", p.all()[1].Name(), err)
-					}
-				}
-				if !idle {
-					punctual(t, s, list, began, shut, open)
-				}
-				for _, p := range all {
-					p.end(t)
-				}
-				if said, refused := c.logs.count("a move has closed the namespace"), c.logs.count("Redis refused a call"); said != 3 || refused != 0 {
-					t.Errorf("said %d times that the namespace is closed, want once for each node; %d calls are called refused", said, refused)
-				}
-				if m.from.Mini().Exists("{escapement}:roster") {
-					t.Error("nodes that have moved are in the old roster")
-				}
-			})
-		})
-	}
-}
-
 // A Redis that knows of another move, of none, or of this one half way, is not gone to.
 func TestNextThatIsNotReady(t *testing.T) {
 	moving(t, func(t *testing.T, c *cluster, m byHand) {
@@ -303,30 +248,6 @@ func TestMoveUndone(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A run that goes on at the seal is finished before the node leaves for the other Redis.
-func TestMoveDrainsWhatRuns(t *testing.T) {
-	moving(t, func(t *testing.T, c *cluster, m byHand) {
-		started, ended := make(chan time.Time, 1), make(chan error, 1)
-		p := c.travel("a", m, lasting(10*time.Second, started, ended))
-		<-started
-		time.Sleep(time.Second)
-		m.seal()
-		m.fill()
-		m.open() // too early, as no move does it
-		if cause := <-ended; cause != nil {
-			t.Error("the run was not let end: ", cause)
-		}
-		time.Sleep(6 * time.Second)
-		if len(p.all()) != 2 {
-			t.Errorf("%d nodes", len(p.all()))
-		}
-		if got := outcomes(c.runs("lasting")); got["succeeded"] != 1 {
-			t.Errorf("history %v", got)
-		}
-		p.end(t)
-	})
 }
 
 // Whoever reads where the namespace was is told that it is elsewhere.

@@ -11,41 +11,6 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// A deploy changes a schedule: the newer revision decides, the older node stops and says so once,
-// no tick of either schedule runs twice, and when the newer node leaves the older one goes on at once, though runs of the newer one last.
-func TestNewerDefinitionDecidesAndRollsBack(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		s := &sink{}
-		old, changed := eachSecond("job", s), eachSecond("job", s)
-		changed.Schedule = "*/2 * * * * *"
-		busy := jobs.Job{Name: "busy", Schedule: "@every 10s", Func: func(ctx context.Context, _ *jobs.Run) error { <-ctx.Done(); return ctx.Err() }}
-		c.start("old", scheduler.Config{Revision: "2026-01-01"}, old)
-		time.Sleep(10*time.Second + 500*time.Millisecond)
-		deploy := time.Now()
-		fresh := c.start("new", scheduler.Config{Revision: "2026-02-01", DrainTimeout: time.Minute}, changed, busy)
-		time.Sleep(15 * time.Second)
-		for _, r := range s.all() {
-			if r.tick.After(deploy.Add(time.Second)) && (r.node != "new" || r.tick.Second()%2 != 0) {
-				t.Errorf("tick %s ran on %s after the deploy", r.tick, r.node)
-			}
-		}
-		if n := c.logs.count("superseded: another definition"); n != 1 {
-			t.Errorf("superseded was said %d times, want once", n)
-		}
-		fresh.stop() // and it drains, as long as its run lasts
-		back := time.Now()
-		time.Sleep(15 * time.Second)
-		if n := s.ranOn("old", back); n < 11 {
-			t.Errorf("the old node ran %d ticks in 15 s after the rollback", n)
-		}
-		c.end()
-		s.check(t)
-		if got := outcomes(c.runs("job")); got["superseded(definition replaced)"] > 12 {
-			t.Errorf("history %v: more ticks superseded than the change of schedules explains", got)
-		}
-	})
-}
-
 // An old build that goes on in a deploy, or is started again in the middle of it, changes nothing back, whatever its revision
 // says beside the newer one's. Nobody's tick is superseded, for both have the same schedule.
 func TestOlderBuildsChangeNothingBack(t *testing.T) {

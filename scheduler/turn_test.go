@@ -16,7 +16,7 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// refusals counts the claims of a client that were answered "held" or "moved".
+// refusals counts the claims of a client that were answered "held" or "stale".
 type refusals struct{ n atomic.Int64 }
 
 func (r *refusals) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -31,7 +31,7 @@ func (r *refusals) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if script, is := cmd.(*redis.Cmd); is && err == nil && calls(cmd, "claim") {
 			answers, _ := script.Slice()
 			for _, a := range answers {
-				if a == "held" || a == "moved" {
+				if a == "held" || a == "stale" {
 					r.n.Add(1)
 				}
 			}

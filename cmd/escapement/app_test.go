@@ -81,9 +81,6 @@ func TestHelp(t *testing.T) {
 	if code != exitDone || stderr != "" || !strings.Contains(stdout, "  7  the awaited run did not succeed, or not in time\n") {
 		t.Errorf("exit %d, %q\n%s", code, stderr, stdout)
 	}
-	if _, stdout, _ := call(nil, "", "run", "--help"); strings.Contains(stdout, "clock-offset") {
-		t.Error("an option for tests is shown")
-	}
 }
 
 // TestWordsAreHarmless keeps what a job or a user says from moving the columns or the terminal's cursor.

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// outletMax is how much an outlet holds for a reader that is slow, in bytes.
+	// outletMax is how much is held for a reader that is slow, in bytes.
 	outletMax = 1 << 20
 	// outletFlush is how long the end of a program waits for that reader.
 	outletFlush = time.Second
 )
 
-// outlet is the stderr of a program that goes on when nobody reads it. Its Write keeps nobody waiting: one goroutine writes the
+// logWriter is the stderr of a program that goes on when nobody reads it. Its Write keeps nobody waiting: one goroutine writes the
 // lines, what does not fit meanwhile is dropped, and where lines are missing it says how many.
 type logWriter struct {
 	out  io.Writer
@@ -32,14 +32,14 @@ type logWriter struct {
 	tell  func(lines int) []byte // how that is said
 }
 
-// outletLine is a line that waits, or a mark.
+// logLine is a line that waits, or a mark.
 type logLine struct {
 	text  []byte
 	lines int           // that are lost when it cannot be written
 	mark  chan struct{} // of flush, closed when all before it has been written; then there is no text
 }
 
-// newOutlet starts an outlet, which lives until stop: mostly as long as the program.
+// newLogWriter starts a writer, which lives until stop: mostly as long as the program.
 func newLogWriter(out io.Writer) *logWriter {
 	o := &logWriter{out: out, more: make(chan struct{}, 1)}
 	o.tell = func(lines int) []byte {
@@ -80,7 +80,7 @@ func (o *logWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// speak makes the outlet say in the form of the log how many lines are missing.
+// write makes the writer say in the form of the log how many lines are missing.
 func (o *logWriter) write(cfg Log) {
 	if cfg.Format == "auto" && isTerminal(o) {
 		cfg.Format = "console"
@@ -96,7 +96,7 @@ func (o *logWriter) write(cfg Log) {
 	}
 }
 
-// confess puts the word of lost lines into the queue, where they are missing. The caller holds mu.
+// reportDropped puts the word of lost lines into the queue, where they are missing. The caller holds mu.
 func (o *logWriter) reportDropped() {
 	if o.lost == 0 {
 		return

@@ -10,13 +10,13 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// spot is a Redis that a node may work in.
+// endpoint is a Redis that a node may work in.
 type endpoint struct {
 	client redis.UniversalClient
 	name   string // for messages; never with a password
 }
 
-// seat is a node's place in a process. When the namespace moves to another Redis, another node takes it.
+// nodeSlot is a node's place in a process. When the namespace moves to another Redis, another node takes it.
 type nodeSlot struct {
 	l        *loaded
 	cfg      scheduler.Config
@@ -24,13 +24,13 @@ type nodeSlot struct {
 	node     atomic.Pointer[scheduler.Node]
 }
 
-// newSeat makes the first node of a seat.
+// newNodeSlot makes the first node of a slot.
 func newNodeSlot(at, next endpoint, l *loaded, cfg scheduler.Config) (*nodeSlot, error) {
 	s := &nodeSlot{l: l, cfg: cfg, at: at, next: next}
 	return s, s.sit()
 }
 
-// sit makes a node for the Redis that the seat is at.
+// sit makes a node for the Redis that the slot is at.
 func (s *nodeSlot) sit() error {
 	reg, err := s.l.registry()
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *nodeSlot) sit() error {
 // Name is the node's name.
 func (s *nodeSlot) Name() string { return s.node.Load().Name() }
 
-// Ready is what the node says that sits there now.
+// Ready is what the node says that is there now.
 func (s *nodeSlot) Ready() error { return s.node.Load().Ready() }
 
 // run runs the node, and after a move of the namespace the one that goes on where it is: there and back, if need be.

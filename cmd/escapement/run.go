@@ -2,19 +2,16 @@ package main
 
 import (
 	"log/slog"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/schedtest/wallclock"
 )
 
 func (a *app) runCommand() *cobra.Command {
 	var waitForRedis bool
-	var clockOffset time.Duration
 	c := a.command("run --config FILE [--wait-for-redis]", "run one node", wants(), func(cmd *cobra.Command, _ []string) error {
 		a.outlive()
 		l, err := a.load(cmd, true)
@@ -24,9 +21,6 @@ func (a *app) runCommand() *cobra.Command {
 		log := newLogger(a.stderr, l.Log)
 		cfg := l.nodeConfig(log)
 		cfg.WaitForRedis = waitForRedis
-		if clockOffset != 0 {
-			wallclock.Set(&cfg, func() time.Time { return time.Now().Add(clockOffset) })
-		}
 		return runNode(l, cfg)
 	})
 	c.Long = `Runs one node until SIGINT or SIGTERM, then drains and exits 0. A second signal
@@ -35,8 +29,6 @@ exits at once, with code 1. Health: /healthz, /readyz and /version on http.liste
 With redis.next the node follows the namespace when it moves to that Redis: it goes on
 there, in the same process, as soon as move open has opened it.`
 	c.Flags().BoolVar(&waitForRedis, "wait-for-redis", false, "wait when Redis cannot be reached at the start, rather than exit 6")
-	c.Flags().DurationVar(&clockOffset, "clock-offset", 0, "pretend that this machine's clock is off by so much, to show that it does not matter")
-	_ = c.Flags().MarkHidden("clock-offset") // fails only for a flag that is not there
 	return c
 }
 
@@ -59,12 +51,12 @@ func runNode(l *loaded, cfg scheduler.Config) error {
 		log.Warn("the configuration has no jobs; this node will have nothing to do", "file", l.from.file)
 	}
 	err = f.run(l.HTTP, log, func(url string) {
-		log.Info("node starting", "node", f.seats[0].Name(), "redis", l.redisName(), "http", url)
+		log.Info("node starting", "node", f.slots[0].Name(), "redis", l.redisName(), "http", url)
 	})
 	return l.unreachable(err, "wait for it with --wait-for-redis")
 }
 
-// nextSpot is redis.next.
+// nextEndpoint is redis.next.
 func (l *loaded) nextEndpoint() (endpoint, error) {
 	if l.Redis.Next == "" {
 		return endpoint{}, nil

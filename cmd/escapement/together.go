@@ -19,13 +19,13 @@ const sameSignal = 200 * time.Millisecond
 var errSecondSignal = errors.New("second signal: exiting at once, runs are left to their leases; commands that were started go on without this node")
 
 // fleet is the nodes of one process and what they hold on to.
-type fleet struct{ seats []*nodeSlot }
+type fleet struct{ slots []*nodeSlot }
 
 // add makes one more node. The clients are closed by run.
 func (f *fleet) add(at, next endpoint, l *loaded, cfg scheduler.Config) error {
 	s, err := newNodeSlot(at, next, l, cfg)
 	if err == nil {
-		f.seats = append(f.seats, s)
+		f.slots = append(f.slots, s)
 	}
 	return err
 }
@@ -34,13 +34,13 @@ func (f *fleet) add(at, next endpoint, l *loaded, cfg scheduler.Config) error {
 // or the server's. started is called with the address before the nodes begin. After
 // a second signal nothing is closed: the nodes still run, and the process ends.
 func (f *fleet) run(cfg HTTP, log *slog.Logger, started func(url string)) error {
-	srv, err := startServer(cfg, healthHandler(f.seats), log)
+	srv, err := startServer(cfg, healthHandler(f.slots), log)
 	if err != nil {
 		return err
 	}
 	started(srv.url())
 	parts := []func(context.Context) error{srv.wait}
-	for _, s := range f.seats {
+	for _, s := range f.slots {
 		parts = append(parts, s.run)
 	}
 	signals := make(chan os.Signal, 2)
@@ -49,7 +49,7 @@ func (f *fleet) run(cfg HTTP, log *slog.Logger, started func(url string)) error 
 	return untilSignalled(signals, log, func(ctx context.Context) error {
 		err := together(ctx, parts...)
 		srv.stop() // after the nodes: /readyz tells of the drain while it lasts
-		for _, s := range f.seats {
+		for _, s := range f.slots {
 			s.close()
 		}
 		if err == nil {

@@ -41,13 +41,13 @@ func (p player) all(ctx context.Context, chosen []guard, o options) (int, error)
 		rows[i] = p.without(ctx, chosen[i], overlays[i])
 	}, func(i int) {
 		g, r := chosen[i], rows[i]
-		fmt.Fprintf(os.Stdout, "%-26s | %s | %-44s | %-60s | %.1f\n", g.Name, g.Promise, g.Place(), r.caught, r.took.Seconds())
+		fmt.Fprintf(os.Stdout, "%-26s | %s | %-44s | %-60s | %.1f\n", g.Name, g.Promise, g.place(), r.caught, r.took.Seconds())
 	})
 	var wrong []string
 	for i, r := range rows {
 		if r.err != nil {
 			wrong = append(wrong, chosen[i].Name)
-			fmt.Fprintf(os.Stderr, "\n%s, %s: %v\n%s", chosen[i].Name, chosen[i].Place(), r.err, r.out)
+			fmt.Fprintf(os.Stderr, "\n%s, %s: %v\n%s", chosen[i].Name, chosen[i].place(), r.err, r.out)
 		}
 	}
 	fmt.Fprintf(os.Stdout, "\n%d guards, %d caught, %.0f s\n", len(rows), len(rows)-len(wrong), time.Since(began).Seconds())

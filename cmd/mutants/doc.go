@@ -12,7 +12,7 @@
 //	//guard:lease-deadline P4 the holder stops before others may begin    in Go, no space after //
 //
 // In Go an if is never taken and another statement is never reached, found by the syntax tree. In Lua
-// the statement is removed, to its last line. The go tool reads the changed text in place of the file
+// the line is removed, and of a block all down to the end in its column. The go tool reads the changed text in place of the file
 // (-overlay), so the tree itself is never changed.
 //
 // The table guards.txt names one or two tests for each guard. A guard is caught when one of them fails

@@ -2,18 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
-
-	marks "github.com/escapement/escapement/cmd/internal/guard"
 )
 
 // options say which guards are removed, and what is run then.
@@ -46,7 +46,7 @@ func main() {
 }
 
 func run(ctx context.Context, o options) (code int, err error) {
-	root, err := marks.Root()
+	root, err := moduleRoot()
 	if err != nil {
 		return 2, err
 	}
@@ -102,7 +102,7 @@ func (o options) choose(all []guard) ([]guard, error) {
 
 func printList(all []guard) {
 	for _, g := range all {
-		fmt.Fprintf(os.Stdout, "%s  %-26s %s: %s\n", g.Promise, g.Name, g.Place(), g.Reason)
+		fmt.Fprintf(os.Stdout, "%s  %-26s %s: %s\n", g.Promise, g.Name, g.place(), g.Reason)
 		for _, t := range g.tests {
 			fmt.Fprintf(os.Stdout, "    %-26s %s\n", "", t)
 		}
@@ -130,4 +130,21 @@ func (p player) try(ctx context.Context, chosen []guard, tests string) (int, err
 		}
 	}
 	return 0, nil
+}
+
+// moduleRoot is the folder of the go.mod of Escapement that this program is started in.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		mod, err := os.ReadFile(filepath.Join(dir, "go.mod")) //nolint:gosec // G304: the module's own file
+		if err == nil && strings.HasPrefix(string(mod), "module github.com/escapement/escapement\n") {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("run it inside Escapement's module")
+		}
+	}
 }

@@ -2,14 +2,15 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
-
-	marks "github.com/escapement/escapement/cmd/internal/guard"
 )
 
 const (
@@ -24,8 +25,25 @@ type player struct {
 	builds    int    // how many are compiled at once by one go command; 0: as many as there are processors
 }
 
-// overlay makes the list of changed files that the go tool reads.
-func (p player) overlay(g guard) (string, error) { return marks.Overlay(p.root, p.dir, g.Name, g.Mark) }
+// overlay writes the file of the module without the guard, and the list of changed files that `go test -overlay` reads. It returns the list's path.
+func (p player) overlay(g guard) (string, error) {
+	path, changed := filepath.Join(p.root, filepath.FromSlash(g.File)), filepath.Join(p.dir, g.Name+filepath.Ext(g.File))
+	src, err := os.ReadFile(path) //nolint:gosec // G304: a file of this module
+	if err != nil {
+		return "", err
+	}
+	if src, err = g.mutate(src); err != nil {
+		return "", err
+	}
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(changed, src, 0o600); err != nil { //nolint:gosec // G703: in the folder that this program made
+		return "", err
+	}
+	return changed + ".json", os.WriteFile(changed+".json", list, 0o600)
+}
 
 // outcome is what became of the tests that a pattern names.
 type outcome struct {

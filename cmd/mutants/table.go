@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	marks "github.com/escapement/escapement/cmd/internal/guard"
 )
 
 //go:embed guards.txt
@@ -48,7 +46,7 @@ func parseTable(text string) ([]entry, error) {
 
 // guard is a mark and the tests that are to catch its mutant.
 type guard struct {
-	marks.Mark
+	mark
 	tests []test
 }
 
@@ -56,7 +54,7 @@ type guard struct {
 const testsMax = 2
 
 // match puts marks and table together. The error names everything that does not fit.
-func match(found []marks.Mark, entries []entry) ([]guard, error) {
+func match(found []mark, entries []entry) ([]guard, error) {
 	var wrong []error
 	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	tests := make(map[string][]test)
@@ -67,11 +65,11 @@ func match(found []marks.Mark, entries []entry) ([]guard, error) {
 	places, kept := make(map[string]string), make(map[string]bool)
 	for _, m := range found {
 		if other := places[m.Name]; other != "" {
-			fail("%s: guard %s stands at %s too; names are unique", m.Place(), m.Name, other)
+			fail("%s: guard %s stands at %s too; names are unique", m.place(), m.Name, other)
 		}
-		places[m.Name], kept[m.Promise] = m.Place(), true
+		places[m.Name], kept[m.Promise] = m.place(), true
 		if n := len(tests[m.Name]); n == 0 || n > testsMax {
-			fail("%s: guard %s has %d tests in cmd/mutants/guards.txt; name one or two that fail without it", m.Place(), m.Name, n)
+			fail("%s: guard %s has %d tests in cmd/mutants/guards.txt; name one or two that fail without it", m.place(), m.Name, n)
 		}
 		all = append(all, guard{m, tests[m.Name]})
 	}
@@ -81,7 +79,7 @@ func match(found []marks.Mark, entries []entry) ([]guard, error) {
 			places[e.guard] = "?"
 		}
 	}
-	for _, p := range marks.Promises {
+	for _, p := range promises {
 		if !kept[p] {
 			fail("no guard is marked for promise %s", p)
 		}
@@ -92,7 +90,7 @@ func match(found []marks.Mark, entries []entry) ([]guard, error) {
 
 // load finds the guards of the module at root.
 func load(root string) ([]guard, error) {
-	found, err := marks.Find(root)
+	found, err := findMarks(root)
 	if err != nil {
 		return nil, err
 	}

@@ -6,16 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	marks "github.com/escapement/escapement/cmd/internal/guard"
 )
 
 // marksOf makes a mark for each promise, named after it.
-func marksOf(t *testing.T, more ...marks.Mark) []marks.Mark {
+func marksOf(t *testing.T, more ...mark) []mark {
 	t.Helper()
-	var all []marks.Mark
-	for _, p := range marks.Promises {
-		all = append(all, marks.Mark{Name: strings.ToLower(p), Promise: p, File: "a.go"})
+	var all []mark
+	for _, p := range promises {
+		all = append(all, mark{Name: strings.ToLower(p), Promise: p, File: "a.go"})
 	}
 	return append(all, more...)
 }
@@ -31,9 +29,9 @@ func TestMatch(t *testing.T) {
 	if err != nil || len(all) != 8 || len(all[0].tests) != 2 || all[0].tests[1] != (test{"./b", "TestB"}) {
 		t.Fatalf("%v, %v", all, err)
 	}
-	for want, found := range map[string][]marks.Mark{
-		"has 0 tests":        marksOf(t, marks.Mark{Name: "new", Promise: "P1", File: "b.go"}),
-		"names are unique":   marksOf(t, marks.Mark{Name: "p1", Promise: "P1", File: "b.go"}),
+	for want, found := range map[string][]mark{
+		"has 0 tests":        marksOf(t, mark{Name: "new", Promise: "P1", File: "b.go"}),
+		"names are unique":   marksOf(t, mark{Name: "p1", Promise: "P1", File: "b.go"}),
 		"marked as guard p8": marksOf(t)[:7],
 		"for promise P8":     marksOf(t)[:7],
 	} {
@@ -133,7 +131,7 @@ func TestGuards(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Mutate(src); err != nil {
+		if _, err := g.mutate(src); err != nil {
 			t.Error(err)
 		}
 	}

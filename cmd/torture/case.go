@@ -27,12 +27,8 @@ func (w window) holds(t time.Time) bool {
 	return !w.from.IsZero() && !t.Before(w.from) && !t.After(w.to)
 }
 
-// evidence is everything that is judged: what was deployed, sink and books, and what the scenario did.
+// evidence is everything that is judged: the jobs, sink and books, and what the scenario did.
 func (s *stage) evidence() (judge.Case, error) {
-	terms := s.terms
-	if terms == nil {
-		terms = []term{{jobs: s.jobs, switched: window{s.begun, s.from}}}
-	}
 	c := judge.Case{
 		Writes: writes(s.lines, s.books.abandoned()), Books: s.books, Disturbed: s.disturbed(),
 		Read: s.asked, Ended: s.ended, Within: startsWithin, Settle: s.settle(),
@@ -41,11 +37,12 @@ func (s *stage) evidence() (judge.Case, error) {
 		c.Nodes = append(c.Nodes, n.name)
 	}
 	for _, j := range s.jobs {
-		versions, err := versionsOf(j.name, terms, s.ttl)
-		if err != nil {
+		v := judge.Version{Definition: j.definition(s.ttl), Certain: judge.Span{From: s.from}, Possible: judge.Span{From: s.begun}}
+		var err error
+		if v.Schedule, err = jobs.ParseScheduleFor(j.name, j.schedule, ""); err != nil {
 			return c, err
 		}
-		c.Jobs = append(c.Jobs, judge.Job{Name: j.name, StartsOnly: !j.lasts, Versions: versions})
+		c.Jobs = append(c.Jobs, judge.Job{Name: j.name, StartsOnly: !j.lasts, Versions: []judge.Version{v}})
 	}
 	return c, nil
 }
@@ -69,78 +66,19 @@ func (s *stage) disturbed() []judge.Disturbance {
 // writes are the lines of the sink for the judge. Commands have no guard that compares tokens: what one would have refused
 // is marked here, of runs that were recorded as abandoned only, so that a token that falls is seen.
 func writes(lines []line, abandoned map[string]bool) []judge.Write {
-	type fence struct {
-		job   string
-		shard int
-	}
-	top := map[fence]int64{}
+	top := map[string]int64{}
 	var all []judge.Write
 	for _, l := range lines {
-		f := fence{l.job, l.shard}
 		all = append(all, judge.Write{
-			No: l.no, At: l.at, Job: l.job, Tick: l.tick, Run: l.run, Token: l.token, Node: l.node, Shard: l.shard, Shards: l.shards,
-			Phase: l.phase, Refused: l.token < top[f] && abandoned[l.run],
+			No: l.no, At: l.at, Job: l.job, Tick: l.tick, Run: l.run, Token: l.token, Node: l.node, Shards: 1,
+			Phase: l.phase, Refused: l.token < top[l.job] && abandoned[l.run],
 		})
-		top[f] = max(top[f], l.token)
+		top[l.job] = max(top[l.job], l.token)
 	}
 	return all
 }
 
 // definition is what nodes store of the job.
-func (j job) definition(ttl time.Duration, generation string) jobs.Definition {
-	if j.ttl > 0 {
-		ttl = j.ttl
-	}
-	d := jobs.Job{Name: j.name, Schedule: j.schedule, TTL: ttl, Shards: j.shards}.Definition()
-	d.Generation = generation
-	return d
-}
-
-// term is a configuration that nodes are deployed with, and its time.
-type term struct {
-	name       string // the nodes' names begin with it
-	jobs       []job
-	generation string
-	switched   window // when its definitions may take the place of those before, or, of the first term, come to be
-	// back says that it is a rollback, and waits is when then not all of its nodes claim again what it changes.
-	back  bool
-	waits window
-}
-
-// of is a term's job of that name; the zero job when it has none.
-func (t term) of(name string) job {
-	for _, j := range t.jobs {
-		if j.name == name {
-			return j
-		}
-	}
-	return job{}
-}
-
-// versionsOf are a job's definitions, one after another. While one takes the place of another, each tick of either may run;
-// where both have the same schedule, each must.
-func versionsOf(name string, terms []term, ttl time.Duration) ([]judge.Version, error) {
-	var all []judge.Version
-	for _, t := range terms {
-		d := t.of(name).definition(ttl, t.generation)
-		v := judge.Version{Definition: d, Certain: judge.Span{From: t.switched.to}, Possible: judge.Span{From: t.switched.from}}
-		if n := len(all); n > 0 {
-			last := &all[n-1]
-			if last.Definition.Digest() == d.Digest() {
-				continue
-			}
-			last.Certain.Until, last.Possible.Until = t.switched.from, t.switched.to
-			if last.Definition.Schedule == d.Schedule {
-				v.Schedule, v.Certain.From = last.Schedule, t.switched.from
-			}
-		}
-		if v.Schedule == nil {
-			var err error
-			if v.Schedule, err = judge.ScheduleOf(d); err != nil {
-				return nil, err
-			}
-		}
-		all = append(all, v)
-	}
-	return all, nil
+func (j job) definition(ttl time.Duration) jobs.Definition {
+	return jobs.Job{Name: j.name, Schedule: j.schedule, TTL: ttl}.Definition()
 }

@@ -45,19 +45,17 @@ func churnSteps(r *rehearsal) (steps []step, all time.Duration) {
 
 // churn runs many jobs while nodes come and go in every way.
 func churn(ctx context.Context, r *rehearsal, s *stage) {
-	s.startAll(ctx, max(4, r.nodes), nil)
+	s.startAll(ctx, 4)
 	steps, all := churnSteps(r)
 	var frozen *node
-	var changes []time.Time
 	for _, x := range steps {
 		s.check(waitUntil(ctx, s.from.Add(x.at)))
-		changes = append(changes, time.Now())
 		frozen = s.step(x.do, frozen)
 	}
 	s.check(waitUntil(ctx, s.from.Add(all)))
 	s.reaped(ctx, func(n *node) bool { return !n.killed.IsZero() })
 	s.finish(ctx)
-	s.lagsAmid(changes)
+	s.note("%d nodes in all, %d changes", len(s.nodes), len(steps))
 }
 
 // step makes one change, and returns the node that is frozen then.
@@ -91,21 +89,4 @@ func (s *stage) oldest(frozen *node) *node {
 		s.check(errNobody)
 	}
 	return s.nodes[i]
-}
-
-// lagsAmid notes how late runs started within six seconds after a change, and when nothing had changed for longer. Runs
-// that were recorded as abandoned started when their frozen node went on, and are not among them.
-func (s *stage) lagsAmid(changes []time.Time) {
-	abandoned := s.books.abandoned()
-	among := func(amid bool) []time.Duration {
-		return lags(starts(s.lines), func(l line) bool {
-			near := slices.ContainsFunc(changes, func(at time.Time) bool {
-				return l.tick.After(at.Add(-time.Second)) && l.tick.Before(at.Add(6*time.Second))
-			})
-			return near == amid && !abandoned[l.run]
-		})
-	}
-	amid, calm := among(true), among(false)
-	s.note("%d nodes in all, %d changes; %d runs started near a change, the latest %s after it was due (99 in 100 within %s); %d others, the latest %s",
-		len(s.nodes), len(changes), len(amid), short(quantile(amid, 1)), short(quantile(amid, 0.99)), len(calm), short(quantile(calm, 1)))
 }

@@ -1,66 +1,43 @@
 // Command torture runs real node processes on a real redis-server, does to them what happens to
 // machines, and checks from a file that the jobs write whether the promises held.
 //
-//	go run ./cmd/torture [-scenario all|plain|kill|freeze|skew|outage|churn|control|failover|zombie|flip|shard|hang|masters|deploy|promote|move|broken]
-//	                     [-seconds 60] [-nodes 3] [-jobs 20] [-keep] [-short] [-race] [-without] [-confirm]
-//	go run ./cmd/torture -ignore revision|generation|late|seal
+//	go run ./cmd/torture [-scenario all|plain|kill|freeze|outage|churn|failover|zombie|masters|broken]
+//	                     [-seconds 60] [-keep] [-short] [-race] [-confirm]
 //
 // # The sink
 //
 // Every job is a command that appends one line for each run, and a second one at the end of a
 // run that lasts:
 //
-//	job tick token node run start|end nanoseconds shard/shards label
-//
-// The label comes from the configuration of the node that ran it, and says which code that was.
+//	job tick token node run start|end nanoseconds
 //
 // When all nodes have ended, sink and books become one case (case.go) for the judge, schedtest/judge, which decides about all
 // promises: which ticks were due and when, what ran twice or not at all, what was late, tokens, overlap, and whether each
-// recorded reason is true. The case says what the scenario did: which node was killed, frozen or told to leave, when Redis
-// was away or lost writes, and which definitions counted when.
+// recorded reason is true. The case says what the scenario did: which node was killed, frozen or told to leave, and when Redis
+// was away or lost writes.
 //
-// What only this program can see it checks itself: exit codes and runs that are left open (EXIT, OPEN), what a resumed node
-// learns (RESUME), an older definition that ran after a newer one (BACK), a generation that ran when it was not active
-// (STANDBY), and a run or a record where the namespace was no more (MOVE).
+// What only this program can see it checks itself: exit codes and runs that are left open (EXIT, OPEN), and what a
+// resumed node learns (RESUME).
 //
 // # The scenarios
 //
 //	plain    no fault; the control of all others
 //	kill     SIGKILL just before a full second; later another node, amid its starts
 //	freeze   SIGSTOP to the node that carries a long run, for longer than its lease, then SIGCONT
-//	skew     one node's clock 5 minutes ahead, another's 5 minutes behind
 //	outage   Redis stopped and started again with its data
 //	churn    200 jobs a second, HTTP calls to the sink, while nodes join, leave, are killed and freeze
 //	failover 200 jobs a second as in churn, nodes that ask sentinels for the master, and SIGKILL to it
 //	zombie   the same with SIGSTOP, and SIGCONT 1.5 s after a replica has taken the master's place
-//	flip     one address in front of two servers leads to the replica, which becomes the master, and back after 150 ms, 500 ms, 1 s
-//	         and 2 s, and five times in a row; each job runs again within 10 s (STALL)
-//	shard    the same as failover, on a Cluster, and SIGKILL to one of its three masters
-//	hang     the same as zombie, on a Cluster, to one of its three masters
 //	masters  the same load on a Cluster, of which one master after another has a slot moved, is full, gets SIGSTOP, and SIGKILL;
 //	         half of the runs at the others, and 99 in 100, start at most 20 ms later (DELAYED)
-//	deploy   50 jobs a second through three rolling deploys without a pause, and a rollback of the last: revision and ttl,
-//	         then schedules, ttl and shard counts, then these again, while an old node comes back
-//	promote  two generations: promote, promote back, promote with SIGKILL to the command half way; then a retired node returns
-//	move     from one server to a Cluster of another number of partitions, with SIGKILL to the command amid each step;
-//	         a frozen node wakes up after that, and one is started that knows only the old address
-//	broken   each node in a namespace of its own. The judge must find every double run, and one planted fault of each
-//	         other kind
+//	broken   each node in a namespace of its own. The judge must find every double run
 //
-// failover, zombie, flip, shard, hang, masters and move are left out of all with -short.
+// failover, zombie and masters are left out of all with -short.
 //
-// In failover, zombie, flip, shard, hang and masters, writes that the master had acknowledged and not passed on are lost, which
+// In failover, zombie and masters, writes that the master had acknowledged and not passed on are lost, which
 // is the one thing that can make a tick run twice. So ticks around the fault may run twice, or have no record; they are
 // counted and noted. All others are held to the usual rules, and the tokens of a job must grow always.
 // -confirm sets redis.confirm: replicas in failover and zombie, so that nothing begins which only the master has.
-//
-// # Without a guard
-//
-// -without and -ignore build nodes without guards that are marked in the source (without.go, and see cmd/mutants). -without
-// takes out that nodes tell a new master what they run: the difference in the figures is what that prevents. -ignore holds
-// only if what it takes out is found out: that a definition gives way to newer ones (revision, in deploy), that a tick that
-// is late is anybody's (late, in kill), that each generation has definitions of its own (generation, in promote), or that
-// what has moved is sealed (seal, in move, for the node that comes too late).
 //
 // At the end of each scenario, every node that lives gets SIGTERM and must exit 0 within its drain time.
 //

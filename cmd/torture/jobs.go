@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -18,11 +16,8 @@ import (
 type job struct {
 	name     string
 	schedule string
-	lasts    bool          // its runs also write when they end
-	work     string        // shell, between start and end
-	command  bool          // it is a command also where the others are HTTP calls
-	ttl      time.Duration // 0: as the others
-	shards   int           // into how many parts each tick is split; 0: it is not
+	lasts    bool   // its runs also write when they end
+	work     string // shell, between start and end
 }
 
 const always = "* * * * * *"
@@ -53,8 +48,8 @@ func long(first time.Time, d time.Duration) job {
 
 // script is what the shell runs. The line is one write: the shell's own printf collects it.
 func (j job) script() string {
-	say := `say() { printf '%s %s %s %s %s %s %s %s %s\n' "$ESCAPEMENT_JOB" "$ESCAPEMENT_TICK" "$ESCAPEMENT_TOKEN" ` +
-		`"$ESCAPEMENT_NODE" "$ESCAPEMENT_RUN" "$1" "$(date +%s%N)" "$ESCAPEMENT_SHARD/$ESCAPEMENT_SHARDS" "$LABEL" >>"$SINK"; }; say ` + string(judge.Start)
+	say := `say() { printf '%s %s %s %s %s %s %s\n' "$ESCAPEMENT_JOB" "$ESCAPEMENT_TICK" "$ESCAPEMENT_TOKEN" ` +
+		`"$ESCAPEMENT_NODE" "$ESCAPEMENT_RUN" "$1" "$(date +%s%N)" >>"$SINK"; }; say ` + string(judge.Start)
 	if !j.lasts {
 		return say
 	}
@@ -72,32 +67,18 @@ type settings struct {
 	sentinel    bool           // Redis is watched by sentinels
 	sharded     bool           // Redis is a Cluster
 	clusterArgs []string       // of its servers
-	flips       bool           // Redis is an address that leads to one of two servers
-	next        bool           // there is a Cluster to move to
 	confirm     bool           // replicas confirm what is granted
 	section     map[string]any // redis, of the configuration, which the stage fills in; nil: flags say it
-
-	label string         // stands in each line that a node with this configuration writes; "" is "-"
-	node  map[string]any // more of the section node
 }
-
-// labelHeader is where an HTTP call says what a command says in its environment.
-const labelHeader = "Label"
 
 // entry is a job's part of a configuration.
 func (c settings) entry(j job, sink, alive string) map[string]any {
 	type m = map[string]any
 	e := m{"name": j.name, "schedule": j.schedule}
-	if j.ttl > 0 {
-		e["ttl"] = j.ttl.String()
-	}
-	if j.shards > 0 {
-		e["shards"] = j.shards
-	}
-	if label := cmp.Or(c.label, "-"); c.posts && !j.command {
-		e["http"] = m{"url": c.url, "headers": m{labelHeader: label}}
+	if c.posts {
+		e["http"] = m{"url": c.url}
 	} else {
-		e["exec"] = m{"command": []string{"sh", "-c", j.script()}, "env": m{"SINK": sink, "ALIVE": alive, "LABEL": label}}
+		e["exec"] = m{"command": []string{"sh", "-c", j.script()}, "env": m{"SINK": sink, "ALIVE": alive}}
 	}
 	return e
 }
@@ -109,10 +90,8 @@ func (c settings) writeConfig(path, sink, alive string) error {
 	for _, j := range c.jobs {
 		list = append(list, c.entry(j, sink, alive))
 	}
-	node := m{"drain_timeout": c.drain.String()}
-	maps.Copy(node, c.node)
 	all := m{
-		"node":     node,
+		"node":     m{"drain_timeout": c.drain.String()},
 		"http":     m{"listen": "127.0.0.1:0"},
 		"log":      m{"format": "json"},
 		"history":  m{"keep": 2000},

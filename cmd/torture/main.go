@@ -31,36 +31,32 @@ func main() {
 
 // rehearsal is what the scenarios of one invocation share.
 type rehearsal struct {
-	nodes, jobs int
-	seconds     time.Duration
-	short       bool
-	confirm     bool
-	lacking     string // the program without the guard
-	lacks       lack
-	median      map[string]time.Duration // p50 of the lag, by scenario that is over
+	seconds time.Duration
+	short   bool
+	confirm bool
 }
+
+const (
+	nodes   = 3  // how many node processes there are
+	ticking = 20 // how many jobs tick every second, where it is not churnJobs
+)
 
 // options are the command line.
 type options struct {
 	rehearsal
-	scenario            string
-	ignore              string
-	keep, race, without bool
+	scenario   string
+	keep, race bool
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
-	o := options{rehearsal: rehearsal{median: map[string]time.Duration{}}}
+	var o options
 	f := flag.NewFlagSet("torture", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	seconds := f.Int("seconds", 0, "how long each scenario goes on (default 60, with -short 12)")
-	f.StringVar(&o.scenario, "scenario", "all", "all, or some of "+strings.Join(names(), ", ")+", separated by commas; control is plain")
-	f.IntVar(&o.nodes, "nodes", 3, "how many node processes, 2 to 9")
-	f.IntVar(&o.jobs, "jobs", 20, "how many jobs that tick every second, 1 to 200")
+	f.StringVar(&o.scenario, "scenario", "all", "all, or some of "+strings.Join(names(), ", ")+", separated by commas")
 	f.BoolVar(&o.keep, "keep", false, "keep the work directory also when all is well")
 	f.BoolVar(&o.short, "short", false, "shorter faults and leases, for continuous integration")
-	f.BoolVar(&o.without, "without", false, "take out what nodes do against a failover's lost writes, to count what it prevents")
 	f.BoolVar(&o.confirm, "confirm", false, "in failover and zombie, have replicas confirm what is granted")
-	f.StringVar(&o.ignore, "ignore", "", "build nodes without a guard, "+strings.Join(ignorable(), ", ")+": the scenario that is for it must find that out")
 	f.BoolVar(&o.race, "race", false, "build the node with the race detector")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -77,39 +73,17 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	case *seconds < 5 || *seconds > 1000: // history.keep rows must hold them all
 		return o, fmt.Errorf("-seconds %d is outside 5 to 1000", *seconds)
-	case o.nodes < 2 || o.nodes > 9:
-		return o, fmt.Errorf("-nodes %d is outside 2 to 9", o.nodes)
-	case o.jobs < 1 || o.jobs > 200:
-		return o, fmt.Errorf("-jobs %d is outside 1 to 200", o.jobs)
 	}
 	return o, nil
 }
 
-// choose finds the scenarios, and the guard that nodes are to lack, if any. It refuses flags that none of the scenarios heeds:
-// their run would hold, and would show nothing of what was asked for.
-func (o options) choose() (chosen []scenario, g lack, err error) {
-	if o.ignore != "" {
-		if g, err = lackOf(o.ignore); err != nil {
-			return nil, g, err
-		}
-		if o.scenario != "all" && o.scenario != g.scenario {
-			return nil, g, fmt.Errorf("-ignore %s is for -scenario %s, not %s", g.name, g.scenario, o.scenario)
-		}
-		o.scenario = g.scenario
-	}
-	if chosen, err = choose(o.scenario, o.short); err != nil {
-		return nil, g, err
-	}
-	among := func(some ...string) bool {
-		return slices.ContainsFunc(chosen, func(s scenario) bool { return slices.Contains(some, s.name) })
-	}
-	switch {
-	case o.confirm && !among("failover", "zombie"):
+// choose finds the scenarios. It refuses -confirm for those that do not heed it: their run would hold, and show nothing of what was asked for.
+func (o options) choose() ([]scenario, error) {
+	chosen, err := choose(o.scenario, o.short)
+	if err == nil && o.confirm && !slices.ContainsFunc(chosen, func(s scenario) bool { return s.name == "failover" || s.name == "zombie" }) {
 		err = errors.New("-confirm is for failover and zombie, and neither is chosen; with -short name them in -scenario")
-	case o.without && !among("failover", "zombie", "shard", "hang"):
-		err = errors.New("-without is for failover, zombie, shard and hang, and none is chosen; with -short name them in -scenario")
 	}
-	return chosen, g, err
+	return chosen, err
 }
 
 // run is the program; it returns the exit code.
@@ -118,10 +92,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
-	var g lack
 	var chosen []scenario
 	if err == nil {
-		chosen, g, err = o.choose()
+		chosen, err = o.choose()
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "torture:", err)
@@ -133,7 +106,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	t := table{}
-	err = perform(ctx, o, g, chosen, dir, &t, logger(stderr))
+	err = perform(ctx, o, chosen, dir, &t, logger(stderr))
 	var answer bytes.Buffer
 	t.print(io.MultiWriter(stdout, &answer))
 	err = errors.Join(err, os.WriteFile(filepath.Join(dir, "answer"), answer.Bytes(), 0o600))
@@ -157,27 +130,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// perform builds the node program and runs the scenarios one after another; g is the guard that nodes lack, if it has a name.
-func perform(ctx context.Context, o options, g lack, chosen []scenario, dir string, t *table, say func(string, ...any)) error {
+// perform builds the node program and runs the scenarios one after another.
+func perform(ctx context.Context, o options, chosen []scenario, dir string, t *table, say func(string, ...any)) error {
 	say("building the node program")
-	var left lack
-	if o.without {
-		left = asserting
-	}
-	binary, err := build(ctx, dir, "escapement", left, o.race)
-	if err == nil && g.name != "" {
-		o.lacks = g
-		o.lacking, err = build(ctx, dir, "without-"+g.name, g, o.race)
-	}
+	binary, err := build(ctx, dir, o.race)
 	if err != nil {
 		return err
 	}
 	for _, sc := range chosen {
-		r := sc.perform(ctx, &o.rehearsal, filepath.Join(dir, sc.name), binary, say)
-		if g.name != "" {
-			g.named(&r)
-		}
-		t.rows = append(t.rows, r)
+		t.rows = append(t.rows, sc.perform(ctx, &o.rehearsal, filepath.Join(dir, sc.name), binary, say))
 		if ctx.Err() != nil {
 			return errors.New("interrupted; every process was ended")
 		}
@@ -185,23 +146,16 @@ func perform(ctx context.Context, o options, g lack, chosen []scenario, dir stri
 	return nil
 }
 
-// build builds the program, without a guard that has a name, and returns its path.
-func build(ctx context.Context, dir, name string, left lack, race bool) (string, error) {
+// build builds the program and returns its path.
+func build(ctx context.Context, dir string, race bool) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	binary := filepath.Join(dir, name)
+	binary := filepath.Join(dir, "escapement")
 	args := []string{"build", "-buildvcs=false", "-o", binary}
 	if race {
 		args = append(args, "-race")
 	}
-	if left.name != "" {
-		overlay, err := left.overlay(dir)
-		if err != nil {
-			return "", err
-		}
-		args = append(args, "-overlay", overlay)
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/escapement/escapement/cmd/escapement")...) //nolint:gosec // G702: the name of the output, and of an overlay, are made by this program
+	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/escapement/escapement/cmd/escapement")...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w: %s", err, out)
 	}

@@ -26,7 +26,8 @@ const (
 const delayed judge.Kind = "DELAYED"
 
 func mastersSettings(r *rehearsal) settings {
-	s := shardSettings(r)
+	s := churnSettings(r)
+	s.sharded = true
 	// By its default Redis refuses everything from when it has noticed that a master is gone until a replica has taken its place.
 	s.clusterArgs = []string{"--cluster-require-full-coverage", "no"}
 	return s
@@ -36,39 +37,42 @@ func mastersSettings(r *rehearsal) settings {
 type trouble struct {
 	what  string
 	loses bool // writes that it had acknowledged
-	begin func(ctx context.Context, s *stage, p part, master *redistest.Server)
+	begin func(ctx context.Context, s *stage, key string, master *redistest.Server)
 }
 
 var troubles = []trouble{
-	{"a slot moves", false, func(ctx context.Context, s *stage, p part, master *redistest.Server) {
-		s.check(s.shards.MoveSlot(ctx, p.key, s.otherMaster(ctx, master)))
+	{"a slot moves", false, func(ctx context.Context, s *stage, key string, master *redistest.Server) {
+		_, other := s.partition(ctx, master)
+		s.check(s.shards.MoveSlot(ctx, key, other))
 		s.check(wait(ctx, troubleFor))
 	}},
-	{"full", false, func(ctx context.Context, s *stage, _ part, master *redistest.Server) {
+	{"full", false, func(ctx context.Context, s *stage, _ string, master *redistest.Server) {
 		client := redis.NewClient(redistest.ClientOptions(master.Addr()))
 		defer client.Close()
 		s.check(client.ConfigSet(ctx, "maxmemory", "1").Err())
 		s.check(wait(ctx, troubleFor))
 		s.check(client.ConfigSet(ctx, "maxmemory", "0").Err())
 	}},
-	{"SIGSTOP", true, func(ctx context.Context, s *stage, p part, master *redistest.Server) {
+	{"SIGSTOP", true, func(ctx context.Context, s *stage, key string, master *redistest.Server) {
 		s.check(master.Pause())
-		_, err := p.Promoted(ctx, master)
+		_, err := s.shards.Promoted(ctx, key, master)
 		s.check(err)
 		s.check(wait(ctx, undead))
 		s.check(master.Resume())
-		s.check(p.Demoted(ctx, master))
+		s.check(s.shards.Demoted(ctx, master))
 	}},
-	{"SIGKILL", true, func(ctx context.Context, s *stage, p part, master *redistest.Server) {
+	{"SIGKILL", true, func(ctx context.Context, s *stage, key string, master *redistest.Server) {
+		s.check(s.shards.Part(ctx, master)) // what it acknowledges from now on is lost
+		s.check(wait(ctx, lag))
 		s.check(master.Kill())
-		_, err := p.Promoted(ctx, master)
+		_, err := s.shards.Promoted(ctx, key, master)
 		s.check(err)
 	}},
 }
 
 // masters does to one master of a Cluster after another what happens to masters. Jobs at the others start no later for it.
-func masters(ctx context.Context, r *rehearsal, s *stage) {
-	s.startAll(ctx, r.nodes, nil)
+func masters(ctx context.Context, _ *rehearsal, s *stage) {
+	s.startAll(ctx, nodes)
 	s.check(waitUntil(ctx, s.from.Add(2*time.Second)))
 	type outcome struct {
 		trouble
@@ -78,14 +82,12 @@ func masters(ctx context.Context, r *rehearsal, s *stage) {
 	var all []outcome
 	for _, t := range troubles {
 		s.check(wait(ctx, calmFor))
-		p := s.partition(ctx)
-		master, err := p.Master()
-		s.check(err)
+		key, master := s.partition(ctx, nil)
 		elsewhere := s.elsewhere(ctx, master)
 		s.amid(ctx)
 		began := time.Now()
 		s.say("%s: the master of %d of %d jobs, at %s", t.what, len(s.jobs)-len(elsewhere), len(s.jobs), stamp(began))
-		t.begin(ctx, s, p, master)
+		t.begin(ctx, s, key, master)
 		over := time.Now()
 		d := judge.Disturbance{Span: judge.Span{From: began, Until: over}, What: t.what, Lossy: t.loses, Loses: t.loses}
 		if t.loses {
@@ -101,15 +103,16 @@ func masters(ctx context.Context, r *rehearsal, s *stage) {
 	}
 }
 
-// otherMaster is a master of the Cluster that is neither this one nor the control record's.
-func (s *stage) otherMaster(ctx context.Context, but *redistest.Server) *redistest.Server {
+// partition is a key of a partition at a master that is neither the control record's, whose clock the nodes read, nor this one.
+func (s *stage) partition(ctx context.Context, but *redistest.Server) (key string, master *redistest.Server) {
 	home, err := s.shards.Master(ctx, "{"+namespace+"}:control")
 	s.check(err)
 	for i := 0; ; i++ {
-		master, err := s.shards.Master(ctx, fmt.Sprintf("{%s:%d}:jobs", namespace, i))
+		key = fmt.Sprintf("{%s:%d}:jobs", namespace, i)
+		master, err = s.shards.Master(ctx, key)
 		s.check(err)
 		if master != home && master != but {
-			return master
+			return key, master
 		}
 	}
 }

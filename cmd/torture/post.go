@@ -53,8 +53,8 @@ func (p *post) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := func(name string) string { return r.Header.Get(name) }
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, err := fmt.Fprintf(p.file, "%s %s %s %s %s %s %d %s/%s %s\n", h("Escapement-Job"), h("Escapement-Tick"), h("Fencing-Token"),
-		h("Escapement-Node"), h("Escapement-Run"), judge.Start, time.Now().UnixNano(), h("Escapement-Shard"), h("Escapement-Shards"), h(labelHeader))
+	_, err := fmt.Fprintf(p.file, "%s %s %s %s %s %s %d\n", h("Escapement-Job"), h("Escapement-Tick"), h("Fencing-Token"),
+		h("Escapement-Node"), h("Escapement-Run"), judge.Start, time.Now().UnixNano())
 	if err != nil {
 		p.err = errors.Join(p.err, err)
 		w.WriteHeader(http.StatusInternalServerError)

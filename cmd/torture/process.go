@@ -171,36 +171,26 @@ type record struct {
 	Message string    `json:"message"`
 	Time    time.Time `json:"time"`
 	HTTP    string    `json:"http"`
-	Job     string    `json:"job"`
 	Run     string    `json:"run"`
 	Answer  string    `json:"answer"`
 }
 
 // said is the first line of the node's log that fits, the zero record when none does.
 func (n *node) said(fits func(record) bool) record {
-	for r := range n.records {
-		if fits(r) {
-			return r
-		}
-	}
-	return record{}
-}
-
-// records yields the lines of the node's log.
-func (n *node) records(yield func(record) bool) {
 	f, err := os.Open(n.log)
 	if err != nil {
-		return
+		return record{}
 	}
 	defer f.Close()
 	s := bufio.NewScanner(f)
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
 		var r record
-		if json.Unmarshal(s.Bytes(), &r) == nil && !yield(r) {
-			return
+		if json.Unmarshal(s.Bytes(), &r) == nil && fits(r) {
+			return r
 		}
 	}
+	return record{}
 }
 
 // lastWords are the end of the node's log.

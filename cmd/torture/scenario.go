@@ -25,18 +25,11 @@ var scenarios = []scenario{
 	{name: "plain", act: plain},
 	{name: "kill", act: kill},
 	{name: "freeze", prepare: freezeSettings, act: freeze},
-	{name: "skew", act: skew},
 	{name: "outage", act: outage},
 	{name: "churn", prepare: churnSettings, act: churn},
 	{name: "failover", prepare: failoverSettings, act: failover, long: true},
 	{name: "zombie", prepare: failoverSettings, act: zombie, long: true},
-	{name: "flip", prepare: flipSettings, act: flip, long: true},
-	{name: "shard", prepare: shardSettings, act: shard, long: true},
-	{name: "hang", prepare: shardSettings, act: hang, long: true},
 	{name: "masters", prepare: mastersSettings, act: masters, long: true},
-	{name: "deploy", prepare: deploySettings, act: deploy},
-	{name: "promote", prepare: promoteSettings, act: promote},
-	{name: "move", prepare: moveSettings, act: move, long: true},
 	{name: "broken", prepare: brokenSettings, act: broken},
 }
 
@@ -60,12 +53,9 @@ func choose(list string, short bool) ([]scenario, error) {
 		return chosen, nil
 	}
 	for name := range strings.SplitSeq(list, ",") {
-		if name == "control" {
-			name = "plain"
-		}
 		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("-scenario %s: there is no such; there are all, control, %s", name, strings.Join(names(), ", "))
+			return nil, fmt.Errorf("-scenario %s: there is no such; there are all, %s", name, strings.Join(names(), ", "))
 		}
 		if slices.ContainsFunc(chosen, func(s scenario) bool { return s.name == name }) {
 			return nil, fmt.Errorf("-scenario %s: it is there twice; each has one directory", name)
@@ -77,7 +67,7 @@ func choose(list string, short bool) ([]scenario, error) {
 
 // usual are the jobs and times of most scenarios.
 func usual(r *rehearsal) settings {
-	s := settings{jobs: everySecond(r.jobs), ttl: 5 * time.Second}
+	s := settings{jobs: everySecond(ticking), ttl: 5 * time.Second}
 	if r.short {
 		s.ttl = 3 * time.Second
 	}
@@ -95,7 +85,7 @@ func (sc scenario) perform(ctx context.Context, r *rehearsal, dir, binary string
 	if prepare == nil {
 		prepare = usual
 	}
-	s := &stage{settings: prepare(r), dir: dir, binary: binary, lacking: r.lacking, lacks: r.lacks}
+	s := &stage{settings: prepare(r), dir: dir, binary: binary}
 	s.say = func(format string, args ...any) { say("%-7s %s", sc.name, fmt.Sprintf(format, args...)) }
 	s.drain = 10 * time.Second
 	s.say("%d jobs, ttl %s", len(s.jobs), s.ttl)
@@ -110,7 +100,6 @@ func (sc scenario) perform(ctx context.Context, r *rehearsal, dir, binary string
 		s.accuse(undone, sc.name, "%v", err)
 	}
 	out := newRow(sc.name, s)
-	r.median[sc.name] = quantile(out.lags, 0.5)
 	s.say("%s", out.result())
 	return out
 }

@@ -4,10 +4,7 @@ package main
 
 import (
 	"errors"
-	"net"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -32,35 +29,8 @@ func (s *stage) openRedis(data string) {
 	default:
 		s.redis, err = redistest.StartProcess(redistest.ProcessConfig{Dir: data})
 		s.check(err)
-		at := s.redis.Addr()
-		if s.flips {
-			at = s.openSecond(data)
-		}
-		s.client = redis.NewClient(redistest.ClientOptions(at))
+		s.client = redis.NewClient(redistest.ClientOptions(s.redis.Addr()))
 	}
-}
-
-// openSecond starts a replica of the server, and opens an address that leads to the server.
-func (s *stage) openSecond(data string) string {
-	data = filepath.Join(data, "second")
-	s.check(os.MkdirAll(data, 0o700))
-	host, port, err := net.SplitHostPort(s.redis.Addr())
-	s.check(err)
-	s.second, err = redistest.StartProcess(redistest.ProcessConfig{Dir: data, Args: []string{"--replicaof", host + " " + port}})
-	s.check(err)
-	s.address, err = openAddress(s.redis.Addr())
-	s.check(err)
-	return s.address.String()
-}
-
-// openNext starts the Redis Cluster that the namespace is going to move to.
-func (s *stage) openNext(data string) {
-	s.check(os.MkdirAll(data, 0o700))
-	var err error
-	s.cluster, err = redistest.StartClusterProcess(redistest.ClusterConfig{Dir: data})
-	s.check(err)
-	s.there = redis.NewClusterClient(s.cluster.Options())
-	s.section = map[string]any{"next": s.nextURL()}
 }
 
 // redisFlags are a node's flags, with the one that names the server.
@@ -68,19 +38,7 @@ func (s *stage) redisFlags(more []string) []string {
 	if s.redis == nil {
 		return more
 	}
-	at := s.redis.Addr()
-	if s.address != nil {
-		at = s.address.String()
-	}
-	return append([]string{"--redis", "redis://" + at}, more...)
-}
-
-func (s *stage) nextURL() string {
-	var addrs []string
-	for _, server := range s.cluster.Servers()[:3] {
-		addrs = append(addrs, server.Addr())
-	}
-	return "redis+cluster://" + strings.Join(addrs, ",") + "/"
+	return append([]string{"--redis", "redis://" + s.redis.Addr()}, more...)
 }
 
 func (s *stage) closeRedis() error {
@@ -88,26 +46,14 @@ func (s *stage) closeRedis() error {
 	if s.client != nil {
 		errs = append(errs, s.client.Close())
 	}
-	if s.there != nil {
-		errs = append(errs, s.there.Close())
-	}
-	if s.address != nil {
-		errs = append(errs, s.address.close())
-	}
 	if s.redis != nil {
 		errs = append(errs, s.redis.Kill())
-	}
-	if s.second != nil {
-		errs = append(errs, s.second.Kill())
 	}
 	if s.watch != nil {
 		errs = append(errs, s.watch.Kill())
 	}
 	if s.shards != nil {
 		errs = append(errs, s.shards.Kill())
-	}
-	if s.cluster != nil {
-		errs = append(errs, s.cluster.Kill())
 	}
 	return errors.Join(errs...)
 }

@@ -22,18 +22,11 @@ type line struct {
 	run   string
 	phase judge.Phase // End only of runs that last
 	at    time.Time   // when it was written, by the machine's clock
-	// shard is which part of its tick ran, from 0, and shards of how many; 0 of 1 where ticks are not split.
-	shard, shards int
-	label         string // of the configuration whose code ran
 }
 
 func (l line) String() string {
-	part := ""
-	if l.shards > 1 {
-		part = fmt.Sprintf(" shard %d of %d", l.shard, l.shards)
-	}
-	return fmt.Sprintf("line %d: %s %s%s token %d node %s run %s %s %s after the tick",
-		l.no, l.job, stamp(l.tick), part, l.token, l.node, l.run, l.phase, l.at.Sub(l.tick))
+	return fmt.Sprintf("line %d: %s %s token %d node %s run %s %s %s after the tick",
+		l.no, l.job, stamp(l.tick), l.token, l.node, l.run, l.phase, l.at.Sub(l.tick))
 }
 
 // lag is how long after its tick a run started.
@@ -67,8 +60,8 @@ func readSink(path string) ([]line, []judge.Finding, error) {
 
 func parseLine(text string) (line, error) {
 	f := strings.Split(text, " ")
-	if len(f) != 9 {
-		return line{}, fmt.Errorf("%d fields, not 9", len(f))
+	if len(f) != 7 {
+		return line{}, fmt.Errorf("%d fields, not 7", len(f))
 	}
 	tick, err := time.Parse(time.RFC3339Nano, f[1])
 	if err != nil {
@@ -86,24 +79,7 @@ func parseLine(text string) (line, error) {
 	if phase != judge.Start && phase != judge.End {
 		return line{}, fmt.Errorf("phase %q", phase)
 	}
-	l := line{job: f[0], tick: tick.UTC(), token: token, node: f[3], run: f[4], phase: phase, at: time.Unix(0, nanos).UTC(), label: f[8]}
-	if l.shard, l.shards, err = parsePart(f[7]); err != nil {
-		return line{}, err
-	}
-	return l, nil
-}
-
-// parsePart reads SHARD/SHARDS.
-func parsePart(text string) (shard, shards int, err error) {
-	a, b, _ := strings.Cut(text, "/")
-	shard, err = strconv.Atoi(a)
-	if err == nil {
-		shards, err = strconv.Atoi(b)
-	}
-	if err != nil || shard < 0 || shard >= shards {
-		return 0, 0, fmt.Errorf("%q is not SHARD/SHARDS", text)
-	}
-	return shard, shards, nil
+	return line{job: f[0], tick: tick.UTC(), token: token, node: f[3], run: f[4], phase: phase, at: time.Unix(0, nanos).UTC()}, nil
 }
 
 // starts are the lines that tell of a run's start.
@@ -127,11 +103,11 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-// lags are how late runs started, sorted, of the lines that count; nil: all.
+// lags are how late runs started, sorted, of the lines that count.
 func lags(begun []line, counts func(line) bool) []time.Duration {
 	var all []time.Duration
 	for _, l := range begun {
-		if counts == nil || counts(l) {
+		if counts(l) {
 			all = append(all, l.lag())
 		}
 	}

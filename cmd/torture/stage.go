@@ -10,13 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
@@ -28,32 +26,22 @@ type stage struct {
 	settings
 	dir    string
 	binary string
-	// lacking is the program without a guard, lacks; "": all nodes have all.
-	lacking string
-	lacks   lack
 
 	say func(format string, args ...any)
 
-	redis   *redistest.Server // nil where there are
-	watch   *redistest.Sentinels
-	shards  *redistest.Cluster // or a Cluster
-	second  *redistest.Server  // beside redis, where address leads to one of the two
-	address *address
-	client  redis.UniversalClient
-	// Where the namespace is going to move, and a client of it.
-	cluster *redistest.Cluster
-	there   *redis.ClusterClient
+	redis  *redistest.Server // nil where there are
+	watch  *redistest.Sentinels
+	shards *redistest.Cluster // or a Cluster
+	client redis.UniversalClient
 
 	nodes []*node // every one that was started
 	post  *post   // writes the sink, where jobs are HTTP calls
 
-	// What was done, for the judge: faults of Redis, and what was deployed one after another; nil: jobs.
-	faults []judge.Disturbance
-	terms  []term
-	begun  time.Time // when the first node was started
-	from   time.Time // from then on each tick is accounted for
-	asked  time.Time // when all nodes were told to end; zero: they were not
-	ended  time.Time // when the last node had
+	faults []judge.Disturbance // of Redis, for the judge
+	begun  time.Time           // when the first node was started
+	from   time.Time           // from then on each tick is accounted for
+	asked  time.Time           // when all nodes were told to end; zero: they were not
+	ended  time.Time           // when the last node had
 
 	lines    []line
 	books    books
@@ -68,9 +56,6 @@ func (s *stage) lives() string { return filepath.Join(s.dir, "alive") }
 // open makes the directory, the configuration and the server.
 func (s *stage) open() {
 	s.openRedis(filepath.Join(s.dir, "redis"))
-	if s.next {
-		s.openNext(filepath.Join(s.dir, "next"))
-	}
 	s.check(os.WriteFile(s.lives(), nil, 0o600))
 	if s.posts {
 		s.openPost()
@@ -92,24 +77,16 @@ func (s *stage) start(name string, more ...string) *node {
 	if s.begun.IsZero() {
 		s.begun = time.Now()
 	}
-	binary := s.binary
-	if s.lacking != "" && (s.lacks.only == "" || s.lacks.only == name) {
-		binary = s.lacking
-	}
-	n, err := startNode(binary, s.dir, name, s.redisFlags(more)...)
+	n, err := startNode(s.binary, s.dir, name, s.redisFlags(more)...)
 	s.check(err)
 	s.nodes = append(s.nodes, n)
 	return n
 }
 
-// startAll starts nodes n1, n2, ... and returns when all are ready. more gives a node's own flags.
-func (s *stage) startAll(ctx context.Context, count int, more func(i int) []string) {
+// startAll starts nodes n1, n2, ... and returns when all are ready.
+func (s *stage) startAll(ctx context.Context, count int) {
 	for i := range count {
-		var flags []string
-		if more != nil {
-			flags = more(i)
-		}
-		s.start(fmt.Sprint("n", i+1), flags...)
+		s.start(fmt.Sprint("n", i+1))
 	}
 	s.ready(ctx, s.nodes)
 }
@@ -168,18 +145,6 @@ func (s *stage) node(name string) *node {
 	return s.nodes[i]
 }
 
-// named are the nodes whose names begin so.
-func (s *stage) named(prefix string) []*node {
-	return slices.DeleteFunc(slices.Clone(s.nodes), func(n *node) bool { return !strings.HasPrefix(n.name, prefix) })
-}
-
-// gone waits until nodes have ended.
-func (s *stage) gone(ctx context.Context, nodes []*node) {
-	for _, n := range nodes {
-		s.check(n.gone(ctx))
-	}
-}
-
 // amid waits for a full second and then for the first line that is written in it: the nodes are
 // in the middle of claims, starts and settles.
 func (s *stage) amid(ctx context.Context) {
@@ -195,32 +160,6 @@ func (s *stage) written() int64 {
 		return 0
 	}
 	return info.Size()
-}
-
-// owners is which node goes first, by job.
-func (s *stage) owners(ctx context.Context) map[string]string {
-	views, err := s.ops(s.client).Jobs(ctx)
-	s.check(err)
-	owners := map[string]string{}
-	for _, v := range views {
-		owners[v.Name] = v.Owner
-	}
-	return owners
-}
-
-func (s *stage) ops(client redis.UniversalClient) *scheduler.Client {
-	i, err := scheduler.NewClient(client, namespace)
-	s.check(err)
-	return i
-}
-
-// count is how many jobs each node has.
-func count(owners map[string]string) map[string]int {
-	n := map[string]int{}
-	for _, owner := range owners {
-		n[owner]++
-	}
-	return n
 }
 
 // reaped waits until no run of these nodes is in flight any more.

@@ -37,7 +37,7 @@ func newRow(name string, s *stage) row {
 	for _, node := range slices.Sorted(maps.Keys(ran)) {
 		shares = append(shares, node+" "+percent(ran[node], len(begun)))
 	}
-	return row{name: name, findings: s.findings, report: s.report, lags: lags(begun, nil), shares: strings.Join(shares, ", "), notes: s.notes}
+	return row{name: name, findings: s.findings, report: s.report, lags: lags(begun, func(line) bool { return true }), shares: strings.Join(shares, ", "), notes: s.notes}
 }
 
 func (r row) result() string {

@@ -142,7 +142,7 @@ func (c *Cluster) Replica(ctx context.Context, master *Server) (*Server, error) 
 			return s, nil
 		}
 	}
-	return nil, errors.Join(append(errs, fmt.Errorf("redis cluster: nobody that answers follows %s", master.Addr()))...)
+	return nil, errors.Join(append(errs, fmt.Errorf("redis cluster: no node that answers follows %s", master.Addr()))...)
 }
 
 // Demoted waits until server is a replica, in sync with its master.
@@ -203,8 +203,7 @@ func openSlot(ctx context.Context, slot int, from, to *Server) error {
 	return nil
 }
 
-// moveKeys moves what is left in the slot, until nothing is: whoever writes
-// meanwhile is sent to the new master by the old one.
+// moveKeys moves the keys of the slot until it is empty. The old master redirects writes meanwhile.
 func moveKeys(ctx context.Context, slot int, from, to *Server) error {
 	for {
 		keys, err := tell(ctx, from, "cluster", "getkeysinslot", slot, 100).Slice()

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
@@ -315,7 +316,10 @@ func spy(hold func(args []any) bool, after func(args []any)) hook {
 	}
 }
 
-// script says whether these are the arguments of a script, as many, with a word at one place.
-func script(args []any, n, at int, word string) bool {
-	return strings.HasPrefix(fmt.Sprint(args[0]), "eval") && len(args) == n && fmt.Sprint(args[at]) == word
+// script says whether these are the arguments of the ledger's script of this name, which brings a move to a state, "" for any.
+func script(args []any, name, state string) bool {
+	known := slices.ContainsFunc(ledger.Scripts(), func(s *redisconn.Script) bool {
+		return s.Name() == name && len(args) > 1 && (args[1] == s.Hash() || args[1] == s.Source())
+	})
+	return known && (state == "" || strings.Contains(fmt.Sprint(args[len(args)-1]), `"state":"`+state+`"`))
 }

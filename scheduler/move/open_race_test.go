@@ -43,7 +43,7 @@ func TestAbortAgainstSealAgain(t *testing.T) {
 			defer cb.Close()
 			done := false
 			cb.AddHook(spy(func(args []any) bool {
-				if done || !script(args, 12, 10, "burnt") {
+				if done || !script(args, "reserve", "burnt") {
 					return false
 				}
 				done = true
@@ -110,13 +110,13 @@ func TestLateOpenOfAGate(t *testing.T) {
 				held = nil
 			}
 			cb.AddHook(spy(func(args []any) bool {
-				if killed && held == nil && left < 0 || !script(args, 13, 6, "open") || killed {
+				if killed && held == nil && left < 0 || !script(args, "gate", "open") || killed {
 					return false
 				}
 				held, killed = append([]any{}, args...), true
 				return true
 			}, func(args []any) {
-				if held != nil && len(args) == 6 && strings.HasPrefix(fmt.Sprint(args[0]), "eval") {
+				if held != nil && script(args, "copy", "") {
 					if left--; left == 0 {
 						late()
 					}

@@ -142,7 +142,7 @@ func TestRestartedSinceSealed(t *testing.T) {
 	s.through(s.steps()[:2]...)
 	gates := 0
 	s.m.to.AddHook(spy(func(args []any) bool {
-		if script(args, 13, 6, "open") {
+		if script(args, "gate", "open") {
 			gates++
 		}
 		return gates == 2

@@ -12,7 +12,7 @@ import (
 // firstWords is how long a cluster may take until the first process has registered the jobs.
 const firstWords = 2 * time.Second
 
-// reign is a stretch of time in which a process of a version lived.
+// activePeriod is a stretch of time in which a process of a version lived.
 type activePeriod struct {
 	version int
 	audit.Span
@@ -36,7 +36,7 @@ func (c *cluster) known() ([]audit.Job, error) {
 		for v, same := range definitions(versions, name) {
 			job, _ := versions[v].Get(name)
 			def := job.Definition()
-			schedule, err := oracle(def)
+			schedule, err := scheduleOf(def)
 			if err != nil {
 				return nil, err
 			}
@@ -60,12 +60,12 @@ func (c *cluster) felt(died time.Time) time.Time {
 	return died
 }
 
-// oracle is the schedule of a definition; nil where it follows another job.
-func oracle(def jobs.Definition) (audit.Schedule, error) {
+// scheduleOf is the schedule of a definition; nil where it follows another job.
+func scheduleOf(def jobs.Definition) (*jobs.Schedule, error) {
 	if def.After != "" {
 		return nil, nil
 	}
-	return audit.ScheduleOf(def)
+	return jobs.ParseScheduleFor(def.Name, def.Schedule, def.TimeZone)
 }
 
 // eligible notes which nodes may run a job, where not all may.
@@ -222,7 +222,7 @@ func succeeded(lives []activePeriod, read time.Time, in holds) []activePeriod {
 
 // inForce puts a force into the audit's words, by Redis' clock. Where that clock was stepped and
 // there is more than one definition, nobody can say which was in force at an instant.
-func (c *cluster) inForce(schedule audit.Schedule, def jobs.Definition, f force) []audit.Version {
+func (c *cluster) inForce(schedule *jobs.Schedule, def jobs.Definition, f force) []audit.Version {
 	if len(c.plan.Versions) > 0 && len(c.redis.steps) > 0 {
 		return []audit.Version{{Schedule: schedule, Definition: def, Possible: audit.Span{From: c.began.Add(-24 * time.Hour)}}}
 	}

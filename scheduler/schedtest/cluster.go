@@ -48,7 +48,7 @@ type cluster struct {
 	ended     time.Time       // since then, by Redis' clock
 }
 
-// seat is a node's place: one process after another sits there.
+// nodeSlot is a node's place: one process after another runs there.
 type nodeSlot struct {
 	name    string
 	version int
@@ -61,7 +61,7 @@ func newCluster(p Plan, server *redistest.Embedded) *cluster {
 		plan: p, began: time.Now(), server: server, wire: newWire(), scripts: scriptsOf(p), settle: p.settle(), within: p.within(),
 		runs: make(map[string]*runTrace), calls: make(map[string]*call), versions: make(map[string]uint64), askers: make(map[string]string),
 		opened: make(map[string]time.Time),
-		sink:   sink{unguarded: p.Unguarded, top: make(map[string]int64), beside: p.beside()}, seen: make(Counters),
+		sink:   sink{top: make(map[string]int64), beside: p.beside()}, seen: make(Counters),
 	}
 	c.redis.up, c.people, c.spared = true, make(map[string]*audit.Job), make(map[string]int)
 	c.unjudged = slices.Clone(p.unjudgedJobs)

@@ -38,7 +38,7 @@
 //
 // Around each call of a job's function a line is written to a sink outside, which has a guard that
 // refuses stale tokens. Package scheduler/internal/audit holds these lines, the grants that were seen on the wire and the
-// ledger's books against schedules that it works out by itself, second by second. It knows every policy of a job. The
+// ledger's books against the schedules. It knows every policy of a job. The
 // simulation adds that nothing is left behind when all nodes have stopped in peace: no key, connection or goroutine (the
 // bubble does not end before they have). What cannot be judged is refused by name before it plays.
 //

@@ -59,6 +59,14 @@ func everything() Plan {
 	return p
 }
 
+// failsOnce fails in the first try of each run.
+func failsOnce(_ context.Context, run *jobs.Run) error {
+	if run.Try() == 1 {
+		return errors.New("not yet")
+	}
+	return nil
+}
+
 // spoiling changes true evidence in a way that is wrong whatever happened.
 type spoiling struct {
 	name string

@@ -69,7 +69,7 @@ var spoilings = []spoiling{
 	{"ran, and recorded as not run", "plain", "CONTRADICTION", respell(ran, func(s *spoilt, r *ledger.Row, _ *audit.Write) {
 		s.books.Rows = append(s.books.Rows, ledger.Row{Job: r.Job, Prev: r.Prev, Next: r.Next, At: r.At, Tick: r.Tick, Until: r.Tick, Count: 1, Ranged: true, Outcome: jobs.OutcomeMissed, Reason: ledger.ReasonLate})
 	})},
-	{"recorded twice", "plain", "CONTRADICTION", respell(ran, func(s *spoilt, r *ledger.Row, _ *audit.Write) {
+	{"recorded twice", "plain", "BOOKS", respell(ran, func(s *spoilt, r *ledger.Row, _ *audit.Write) {
 		again := *r
 		again.Run, again.Token = "again", again.Token+1
 		s.books.Rows = append(s.books.Rows, again)

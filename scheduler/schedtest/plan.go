@@ -46,8 +46,6 @@ type Plan struct {
 	Faults []Fault
 	// Config is the nodes' settings; Name, Logger, Revision and WaitForRedis are the simulation's. By default the times in it are short, so that a minute shows what takes many.
 	Config scheduler.Config
-	// Unguarded makes the sink accept stale tokens, as a resource without a guard does.
-	Unguarded bool
 
 	// scripts are more scripts that faults can be aimed at, by SHA-1.
 	scripts map[string]string
@@ -246,7 +244,7 @@ func (p Plan) judgeable(version int) (errs []error) {
 	}
 	for _, j := range p.jobs(version) {
 		def := j.Definition()
-		if _, err := oracle(def); err != nil {
+		if _, err := scheduleOf(def); err != nil {
 			refuse("job %s: its schedule cannot be judged: %v", j.Name, err)
 		}
 		for _, before := range p.Jobs {

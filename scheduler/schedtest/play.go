@@ -244,7 +244,8 @@ func (c *cluster) resumed(known []audit.Job) {
 				span.From = v.Certain.From
 			}
 			if v.Schedule != nil && !v.Certain.From.IsZero() && v.Certain.Until.After(until) {
-				due += len(v.Schedule.Ticks(span.From, span.Until))
+				n, _ := v.Schedule.Count(span.From, span.Until)
+				due += n
 			}
 		}
 		ran := slices.ContainsFunc(c.sink.writes, func(w audit.Write) bool { return w.Job == j.Name && w.At.After(from) })

@@ -92,7 +92,7 @@ func aimedFault(d *dice, until time.Duration) Fault {
 
 var policySchedules = []string{"* * * * * *", "*/2 * * * * *", "@every 700ms", "@every 3s", "1-59/3 * * * * *", "H/4 * * * * *"}
 
-// jobs are two or three with a schedule, and one or two that follow one of those, or each other.
+// policyJobs are two or three with a schedule, and one or two that follow one of those, or each other.
 func policyJobs(d *dice, seed uint64) []jobs.Job {
 	var all []jobs.Job
 	for i := range 2 + d.IntN(2) {
@@ -106,7 +106,7 @@ func policyJobs(d *dice, seed uint64) []jobs.Job {
 	return all
 }
 
-// changed are the jobs of a deploy: other policies for half of them, and now and then another schedule.
+// policiesChanged are the jobs of a deploy: other policies for half of them, and now and then another schedule.
 func policiesChanged(d *dice, seed uint64, old []jobs.Job) []jobs.Job {
 	all := slices.Clone(old)
 	for i, j := range all {

@@ -52,7 +52,7 @@ func (p *process) stopped() bool { return time.Now().Before(p.pausedUntil) }
 
 func (p *process) cut(way int) bool { return time.Now().Before(p.cutUntil[way]) }
 
-// start puts a new process into a seat. Must be called with mu held.
+// start puts a new process into a slot. Must be called with mu held.
 func (c *cluster) start(s *nodeSlot) {
 	life := 1
 	for _, p := range c.processes {
@@ -158,7 +158,7 @@ func (c *cluster) crash(p *process) {
 }
 
 // replace drains a process and, when it has ended and after a while, starts another one in its
-// seat. Must be called with mu held.
+// slot. Must be called with mu held.
 func (c *cluster) replace(p *process, after time.Duration) {
 	if p.dead || p.leaving {
 		return
@@ -175,7 +175,7 @@ func (c *cluster) replace(p *process, after time.Duration) {
 	}()
 }
 
-// reseat starts a process where another one sat. Must be called with mu held.
+// replaceProcess starts a process where another one was. Must be called with mu held.
 func (c *cluster) replaceProcess(p *process) {
 	if !c.over && p.slot.process == p {
 		c.start(p.slot)

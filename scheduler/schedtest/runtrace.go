@@ -23,7 +23,7 @@ const (
 	settled
 )
 
-// passage is one run id's way through the cluster, as the wire saw it.
+// runTrace is one run id's way through the cluster, as the wire saw it.
 type runTrace struct {
 	id      string
 	job     string
@@ -44,7 +44,7 @@ type runTrace struct {
 // unknown is a request whose outcome the node does not know: it was carried out, or it was not.
 type unknown struct{ applied, lost bool }
 
-// passages are the runs that a request names, in its order.
+// runTraces are the runs that a request names, in its order.
 func (c *cluster) runTraces(m *message) []*runTrace {
 	var all []*runTrace
 	switch {

@@ -13,9 +13,8 @@ import (
 // It knows nothing of the ledger. Its clock is its own, and steps when Redis' does, for it is by Redis'
 // clock that a tick is early or late.
 type sink struct {
-	unguarded bool
-	writes    []audit.Write
-	latest    time.Time // that its clock has shown
+	writes []audit.Write
+	latest time.Time // that its clock has shown
 	// What it showed just before it stepped last, and when that was.
 	before, stepped time.Time
 	top             map[string]int64 // by fence, the greatest token seen
@@ -63,7 +62,7 @@ func (s *sink) write(at time.Time, p *process, run *jobs.Run, phase audit.Phase,
 		Node: p.slot.name, Attempt: run.Attempt(), Try: run.Try(), Shard: run.Shard(), Shards: run.Shards(), Trigger: run.Trigger().String(), Phase: phase, Failed: failed,
 	}
 	if fence := s.fence(run); w.Token < s.top[fence] {
-		w.Refused = !s.unguarded
+		w.Refused = true
 	} else {
 		s.top[fence] = w.Token
 	}

@@ -29,7 +29,7 @@ func (c *cluster) arm(f Fault) {
 	})
 }
 
-// sitting is the process in a seat; nil when nobody sat there yet, or there is no such seat.
+// sitting is the process in a slot; nil when none was there yet, or there is no such slot.
 func (c *cluster) sitting(name string) *process {
 	for _, s := range c.nodeSlots {
 		if s.name == name {

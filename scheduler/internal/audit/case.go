@@ -78,7 +78,7 @@ type Cancel struct {
 // Version is a job's definition for the time that it was deployed. Versions that hold the very same Schedule are one
 // deployment of which several spans are certain; a deployment anew of the same text is parsed anew.
 type Version struct {
-	Schedule   Schedule // of the oracle; nil for a job that follows another one
+	Schedule   *jobs.Schedule // nil for a job that follows another one
 	Definition jobs.Definition
 	// Certain is when the version is surely in force: each tick in it must be accounted for.
 	// Possible is when it may be in force: each tick in it may run.

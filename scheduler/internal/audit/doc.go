@@ -8,7 +8,7 @@
 //
 //	books      what the ledger recorded of each job: its entry, its definition, rows, runs in flight
 //	writes     what the jobs' functions wrote outside when they started and ended, in the order of writing
-//	schedules  which ticks were due. The oracle walks second by second; jobs.Schedule has no part in it
+//	schedules  which ticks were due
 //	grants     what was granted, seen on the wire, and who was at work at that instant (simulations only)
 //	the rest   what people did (pauses, triggers, reruns, rewinds), and when something was wrong, and with whom
 //

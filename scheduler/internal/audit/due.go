@@ -4,11 +4,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// schedule works out which ticks are due up to when the books were read, or the last node had ended: by the oracle, or
-// from what became of the ticks of the job that this one follows.
+// schedule works out which ticks are due up to when the books were read, or the last node had ended: by the job's
+// schedule, or from what became of the ticks of the job that this one follows.
 func (t *trial) schedule() {
 	bySchedule := make(map[string][]int64) // where only policies changed, a tick that is due goes on
 	for _, v := range t.job.Versions {
@@ -53,7 +54,7 @@ func (t *trial) scheduled(v Version) []int64 {
 }
 
 // ticksIn are the ticks in a span, and so far after it: what is granted ahead.
-func (t *trial) ticksIn(s Span, of Schedule, ahead time.Duration) []time.Time {
+func (t *trial) ticksIn(s Span, of *jobs.Schedule, ahead time.Duration) (all []time.Time) {
 	until := latest(t.Read, t.Ended).Add(ahead + 1) // a tick at the very instant is due
 	if end := s.Until.Add(ahead); !s.Until.IsZero() && end.Before(until) {
 		until = end
@@ -61,7 +62,10 @@ func (t *trial) ticksIn(s Span, of Schedule, ahead time.Duration) []time.Time {
 	if s.From.IsZero() {
 		return nil
 	}
-	return of.Ticks(s.From, until)
+	for at := of.Next(s.From.Add(-1)); !at.IsZero() && at.Before(until); at = of.Next(at) {
+		all = append(all, at)
+	}
+	return all
 }
 
 func (t *trial) expect(at time.Time) *tick {

@@ -100,9 +100,6 @@ func (t *trial) readRecords() {
 			continue
 		}
 		r := t.known(row.Run)
-		if r.row != nil && row.Request != "" {
-			t.add(KindContradiction, instant(row.Tick), "run %s is recorded twice: %s, and %s", row.Run, r.row.Outcome, row.Outcome)
-		}
 		r.row, r.at = row, i
 	}
 	for i := range t.books.Open {

@@ -1,8 +1,6 @@
 package audit
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -78,8 +76,7 @@ func (t *trial) late(d *tick, w Write) bool {
 // backAndForth says that ticks are asked for in another order than that of time.
 func (t *trial) backAndForth() bool { return t.job.Rewound || t.up != nil && t.up.job.Rewound }
 
-// contradictions judges how often a tick is recorded. Runs that started twice are a double; that both stand in the
-// books is no further fault.
+// contradictions judges whether a tick that started is recorded as not run. What is recorded twice, the check of the books finds.
 func (t *trial) contradictions(d *tick) {
 	if t.backAndForth() {
 		return // the steps of the books tell
@@ -87,32 +84,8 @@ func (t *trial) contradictions(d *tick) {
 	again := t.up != nil && !t.once(d) // the tick that is followed ended more than once
 	if len(d.starts) > 0 && len(d.ranges) > 0 && !again {
 		t.add(KindContradiction, d.at, "recorded as %s (%s), but %s", d.ranges[0].Outcome, d.ranges[0].Reason, d.starts[0])
-		return
 	}
-	if n := len(d.wholes) + len(d.opened); t.up == nil && n > 1 && !t.repeated(d) {
-		t.add(KindContradiction, d.at, "as a whole recorded %d times: %d times closed, %d times open", n, len(d.wholes), len(d.opened))
-	}
-	records, runs := make(map[attemptOf]int), make(map[attemptOf]map[string]bool)
-	for _, r := range d.rows {
-		records[attemptOf{r.Shard, r.Attempt}]++
-	}
-	for _, l := range d.leases {
-		records[attemptOf{l.Shard, l.Attempt}]++
-	}
-	for _, w := range d.starts {
-		at := attemptOf{w.Shard, max(1, w.Attempt)}
-		if runs[at] == nil {
-			runs[at] = make(map[string]bool)
-		}
-		runs[at][w.Run] = true
-	}
-	for _, at := range slices.SortedFunc(maps.Keys(records), func(a, b attemptOf) int { return cmp.Or(a.shard-b.shard, a.attempt-b.attempt) }) {
-		n := records[at]
-		if n > max(1, len(runs[at])) || len(d.ranges) > 0 && t.up == nil {
-			t.add(KindContradiction, d.at, "attempt %d of shard %d is recorded %d times, as not run %d times; %d runs started", at.attempt, at.shard, n, len(d.ranges), len(runs[at]))
-		}
-	}
-	if len(d.ranges) > 1 && !again {
+	if len(d.starts) == 0 && len(d.ranges) > 1 && !again {
 		t.add(KindContradiction, d.at, "recorded as not run %d times, as %s and as %s", len(d.ranges), d.ranges[0].Outcome, d.ranges[1].Outcome)
 	}
 }
@@ -121,12 +94,6 @@ func (t *trial) contradictions(d *tick) {
 func (t *trial) once(d *tick) bool {
 	u := t.up.byTick[d.at.UnixMilli()]
 	return u != nil && u.end().attempts == 1 && len(t.up.job.Reruns) == 0
-}
-
-// repeated says whether a tick was run again as a whole, because an operator wanted that.
-func (t *trial) repeated(d *tick) bool {
-	return slices.ContainsFunc(d.wholes, func(r *ledger.Row) bool { return t.reran[r.Run] }) ||
-		slices.ContainsFunc(d.opened, func(l *ledger.Lease) bool { return t.reran[l.Run] })
 }
 
 // verdict says what became of a tick; "" for one that need not have been due and left no trace.

@@ -6,7 +6,7 @@ import "cmp"
 // keeps the world small; each rule says why nothing is lost.
 func (w *world) canonical(s *State) {
 	w.tidy(s)
-	if w.Deploys == 0 && w.Promotions == 0 && !w.Move && nodesSwapped(s) {
+	if w.Deploys == 0 && nodesSwapped(s) {
 		swapNodes(s)
 	}
 	renumber(s)
@@ -27,7 +27,7 @@ func (w *world) tidy(s *State) {
 			tidyCommand(f)
 		}
 	}
-	if !w.split {
+	if w.Failovers == 0 {
 		// Whatever is granted of a tick that has its answer is one too many.
 		for at, v := range s.Ledgers[0].Verdicts {
 			if v == NotRun || v == Ran {
@@ -73,8 +73,8 @@ func (w *world) tidyNode(s *State, n *Node) {
 		n.Steady = ttl
 	}
 	if n.Power == Up && n.Phase == Idle && w.Deploys == 0 && w.on(CursorCompare) {
-		n.View = s.Ledgers[n.Ledger].Cursor
-		n.Saw = s.Ledgers[n.Ledger].Digest
+		n.View = s.Ledgers[0].Cursor
+		n.Saw = s.Ledgers[0].Digest
 	}
 	if n.Power == Up && n.Phase == Finished {
 		n.Deadline = 0
@@ -88,7 +88,7 @@ func (w *world) tidyNode(s *State, n *Node) {
 // tidyCommand: only scripts that look at the caller's clock carry it.
 func tidyCommand(c *Command) {
 	switch c.Kind {
-	case Renew, Settle, Unclaim, Turn, Promote, OpenLedger:
+	case Renew, Settle, Unclaim:
 		c.Clock = 0
 	default:
 	}
@@ -100,7 +100,7 @@ func tidyCommand(c *Command) {
 // spent says that a command in flight can do nothing any more.
 func (w *world) spent(s *State, c Command) bool {
 	late := c.Clock < -skew-w.back(s.Left.Steps)
-	known := s.Ledgers[c.Ledger].lease(c.Run) != nil
+	known := s.Ledgers[0].lease(c.Run) != nil
 	switch c.Kind {
 	case ClaimTick, ClaimShard, ClaimPending:
 		return late && w.on(ClockInClaim)
@@ -178,12 +178,12 @@ func trailRank(s *State, i int8) uint64 {
 
 // commandRank leaves out who sent the command and for which run.
 func commandRank(c *Command) uint64 {
-	odd := c.Ledger + 2*c.Generation + 4*c.Epoch + 16*c.WasGeneration
+	odd := int8(0)
 	if c.Asking || c.Beating {
-		odd += 32
+		odd = 1
 	}
 	if c.Same {
-		odd += 64
+		odd += 2
 	}
 	return rank(int8(c.Kind)+16*c.Attempt, c.Tick+8*c.Shard, c.Cursor+8*c.Next, int8(c.Digest+4*c.Was), odd, c.Clock, c.Deadline)
 }

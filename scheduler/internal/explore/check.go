@@ -14,23 +14,14 @@ func (w *world) breaks(p Promise, format string, args ...any) {
 
 // grant leases a shard of the open tick, and holds the grant against the promises.
 func (w *world) grant(s *State, c Command, attempt int8) {
-	l := &s.Ledgers[c.Ledger]
+	l := &s.Ledgers[0]
 	w.checkOnce(s, c, attempt)
 	w.checkAlone(s, c)
 	w.checkAsker(s, c)
-	if l.Sealed || !l.Live {
-		w.breaks(P7, "tick %d was granted by a ledger that is sealed", c.Tick)
-	}
-	if c.Generation != l.Generation {
-		w.breaks(P7, "tick %d was granted to a node of a generation on standby", c.Tick)
-	}
-	if s.Known == s.Ordered && c.Generation != s.Ordered%2 {
-		w.breaks(P7, "tick %d was granted to a generation that was demoted, and the operator told so", c.Tick)
-	}
 	if l.Count != l.Opened {
 		w.breaks(P7, "tick %d began with %d shards and goes on with %d", c.Tick, l.Opened, l.Count)
 	}
-	w.countToken(s, c.Ledger)
+	w.countToken(s)
 	l.Shards[c.Shard] = Shard{Phase: Leased, Attempt: attempt, Run: c.Run, Holder: c.Node, Until: ttl + max(0, c.Tick-s.Now)}
 	l.Since = s.Now
 }
@@ -83,8 +74,8 @@ func (w *world) checkStart(s *State, n *Node) {
 
 // countToken draws a token and holds P3. The token's state is kept as its distance to the
 // greatest token granted, so that the world stays finite.
-func (w *world) countToken(s *State, ledger int8) {
-	l := &s.Ledgers[ledger]
+func (w *world) countToken(s *State) {
+	l := &s.Ledgers[0]
 	jump := int8(1)
 	if l.Restarted && w.on(TokenGuard) {
 		jump = guardJump
@@ -94,8 +85,7 @@ func (w *world) countToken(s *State, ledger int8) {
 		jump = l.Behind + 1
 	}
 	w.jump = jump
-	other := &s.Ledgers[1-ledger]
-	if w.split {
+	if other := &s.Ledgers[1]; w.Failovers > 0 {
 		other.Behind = min(other.Behind+jump-l.Behind, many)
 	}
 	l.Behind, l.Restarted = 0, false

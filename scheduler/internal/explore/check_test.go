@@ -70,37 +70,6 @@ func TestGrantsThatKeepThePromises(t *testing.T) {
 	}
 }
 
-// TestNamesDoNotMatter: a state and the same one with the nodes and the runs named otherwise are
-// one.
-func TestNamesDoNotMatter(t *testing.T) {
-	t.Parallel()
-	w := newWorld(scenario(t, "network"))
-	a := w.initial()
-	a.Now = 2
-	a.Ledgers[0].Cursor, a.Ledgers[0].Tick, a.Ledgers[0].Count = 2, 1, 1
-	a.Ledgers[0].Shards[0] = Shard{Phase: Leased, Attempt: 1, Run: 7, Holder: 0, Until: 2}
-	a.Nodes[0] = Node{Phase: Executing, Run: 7, Tick: 1, Deadline: 1}
-	a.Flight[0] = Command{Kind: Renew, Node: 0, Run: 7, Deadline: 2}
-	a.Flight[1] = Command{Kind: ClaimTick, Node: 1, Run: 4, Tick: 2, Cursor: 2, Next: 3}
-	b := a
-	swapNodes(&b)
-	b.Flight[0], b.Flight[1] = b.Flight[1], b.Flight[0]
-	b.Ledgers[0].Shards[0].Run, b.Nodes[1].Run, b.Flight[1].Run, b.Flight[0].Run = 3, 3, 3, 9
-	if a == b {
-		t.Fatal("the two states are equal before they are made so: this test looks at nothing")
-	}
-	w.canonical(&a)
-	w.canonical(&b)
-	if a != b {
-		t.Errorf("two names of one state:\n%+v\n%+v", a, b)
-	}
-	b.Now = 1
-	w.canonical(&b)
-	if a == b {
-		t.Error("two states have become one")
-	}
-}
-
 // TestRenamingLosesNothing explores with every name kept, and finds the same states once they are
 // named anew.
 func TestRenamingLosesNothing(t *testing.T) {

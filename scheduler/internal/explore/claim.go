@@ -2,8 +2,8 @@ package explore
 
 // claim is the claim script: may I run this?
 func (w *world) claim(s *State, c Command) Answer {
-	l := &s.Ledgers[c.Ledger]
-	if w.on(ClockInClaim) && astray(c) {
+	l := &s.Ledgers[0]
+	if w.on(ClockInClaim) && clockOff(c) {
 		return WrongClock
 	}
 	if w.repeated(l, c) {
@@ -12,9 +12,7 @@ func (w *world) claim(s *State, c Command) Answer {
 	switch {
 	case c.Asking:
 		return Moved
-	case !l.Live || l.Sealed && w.on(SealInClaim):
-		return Sealed
-	case c.Digest != l.Digest && w.on(DigestCompare), c.Generation != l.Generation && w.on(GenerationCompare):
+	case c.Digest != l.Digest && w.on(DigestCompare):
 		return Superseded
 	}
 	switch c.Kind {
@@ -27,8 +25,8 @@ func (w *world) claim(s *State, c Command) Answer {
 	}
 }
 
-// astray is the rule against every clock trouble.
-func astray(c Command) bool { return c.Clock > skew || c.Clock < -skew }
+// clockOff is the rule against every clock trouble.
+func clockOff(c Command) bool { return c.Clock > skew || c.Clock < -skew }
 
 // repeated says whether this very claim was granted before.
 func (w *world) repeated(l *Ledger, c Command) bool {

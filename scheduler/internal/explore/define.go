@@ -4,17 +4,15 @@ package explore
 // ticks up to the asker's instant are recorded; if another one has come due since, nothing is done.
 // Where the schedule is the same the cursor stays, and is not compared.
 func (w *world) define(s *State, c Command) Answer {
-	l := &s.Ledgers[c.Ledger]
+	l := &s.Ledgers[0]
 	switch {
-	case w.on(ClockInDefine) && astray(c):
+	case w.on(ClockInDefine) && clockOff(c):
 		return WrongClock
-	case l.Sealed || !l.Live:
-		return Sealed
-	case c.Digest == l.Digest && c.Generation == l.Generation:
+	case c.Digest == l.Digest:
 		return Settled // by an earlier copy, or by another node
 	case c.Same:
 		return w.replaceSame(s, l, c)
-	case !w.expects(l, c) && w.on(DigestInDefine),
+	case c.Was != l.Digest && w.on(DigestInDefine),
 		c.Cursor != l.Cursor && w.on(CursorInDefine),
 		c.Next <= s.Now && w.on(AfterNowInDefine),
 		w.Schedules[c.Was].Next(c.Tick) <= s.Now && w.on(AllDueInDefine),
@@ -31,23 +29,18 @@ func (w *world) define(s *State, c Command) Answer {
 	}
 	w.checkStep(l, c.Cursor, l.Cursor, max(c.Tick, s.Now)+1)
 	l.Last = max(l.Last, last)
-	l.Cursor, l.Digest, l.Generation = c.Next, c.Digest, c.Generation
+	l.Cursor, l.Digest = c.Next, c.Digest
 	w.checkBack(s, l, c.Next)
 	return Settled
 }
 
-// expects says whether the stored definition is the one that is to be replaced. Its digest carries the generation.
-func (w *world) expects(l *Ledger, c Command) bool {
-	return c.Was == l.Digest && (c.WasGeneration == l.Generation || !w.on(GenerationInDefine))
-}
-
 // replaceSame replaces a definition whose schedule stays: the cursor does as well, and no tick is given up.
 func (w *world) replaceSame(s *State, l *Ledger, c Command) Answer {
-	if !w.expects(l, c) && w.on(DigestInSame) {
+	if c.Was != l.Digest && w.on(DigestInSame) {
 		return Moved
 	}
 	w.checkSame(s, l, c.Digest)
-	l.Digest, l.Generation = c.Digest, c.Generation
+	l.Digest = c.Digest
 	return Settled
 }
 
@@ -55,20 +48,19 @@ func (w *world) replaceSame(s *State, l *Ledger, c Command) Answer {
 // living decides: the second definition is the newer one.
 func (w *world) askDefine(s State, i int8) {
 	n := s.Nodes[i]
-	if n.Digest == n.Saw || n.View == 0 || n.Generation != s.Ledgers[n.Ledger].Generation ||
-		n.Digest < n.Saw && heldByLiving(&s, n.Saw, n.Generation) {
+	if n.Digest == n.Saw || n.View == 0 || n.Digest < n.Saw && heldByLiving(&s, n.Saw) {
 		return
 	}
 	now := min(max(s.Now+n.Clock, 0), ticks)
 	c := w.command(s, i, Define)
-	c.Cursor, c.Was, c.WasGeneration, c.Tick = n.View, n.Saw, n.Generation, now
+	c.Cursor, c.Was, c.Tick = n.View, n.Saw, now
 	if w.Schedules[n.Digest] == w.Schedules[n.Saw] || !w.on(SameSchedule) {
 		c.Same, c.Cursor, c.Tick = true, 0, 0
 		w.send(s, c, true)
 		return
 	}
 	// The node knows the latest instant accounted for, or does not know it yet.
-	c.Next = w.Schedules[n.Digest].Next(max(now, s.Ledgers[n.Ledger].Last))
+	c.Next = w.Schedules[n.Digest].Next(max(now, s.Ledgers[0].Last))
 	w.send(s, c, true)
 	if next := w.Schedules[n.Digest].Next(now); next != c.Next {
 		c.Next = next
@@ -76,9 +68,9 @@ func (w *world) askDefine(s State, i int8) {
 	}
 }
 
-func heldByLiving(s *State, d Digest, generation int8) bool {
+func heldByLiving(s *State, d Digest) bool {
 	for _, n := range s.Nodes {
-		if n.Power != Down && n.Digest == d && n.Generation == generation {
+		if n.Power != Down && n.Digest == d {
 			return true
 		}
 	}

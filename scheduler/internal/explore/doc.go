@@ -8,7 +8,7 @@
 //
 // # The world
 //
-// A [State] is the ledger (cursor, definition, open tick with its shards, token, generation, seal), two
+// A [State] is the ledger (cursor, definition, open tick with its shards, token), two
 // nodes, up to two commands under way, and how much may still go wrong. A step is one of
 //
 //	time passes                        clock.go
@@ -19,9 +19,6 @@
 //	a definition is replaced; where
 //	the schedule is the same the
 //	cursor stays                       define.go
-//	a generation is promoted: the gate
-//	turns, the definition is switched  generation.go
-//	seal, copy, open, undo             move.go
 //	crash, pause, restart, failover    faults.go
 //	a request is delayed, dropped; a
 //	reply is lost, and asked for again send.go
@@ -45,7 +42,7 @@
 // A new command is a [Kind], a function that is its script (with the ledger, it decides; it breaks no
 // promise by itself, but calls grant, account, checkStep and closeTick, which check), a line in
 // world.script, one in world.hear for what the sender does with the answer, and one in Command.wish for
-// its words. A node's wish to send it goes into world.live, an operator's into world.expand. Pending
+// its words. A node's wish to send it goes into world.live. Pending
 // triggers would be a second list beside Ledger.Shards, dependants a second job with an outbox
 // between the two. A new rule is a Guard, asked with world.on where it decides, and a line in the tests'
 // table. A field of State must be small and settle down: what only grows makes the world infinite, so
@@ -61,4 +58,5 @@
 //   - A claim that was under way while Redis' clock stepped back by as much may be granted to a node
 //     that has given up: P6 is not checked where the clock steps.
 //   - Cancelling, replacing, queueing and parallel runs, triggers and dependants.
+//   - Promotions and moves (P7): TestMoves and the tests of promotions kill the command amid each step.
 package explore

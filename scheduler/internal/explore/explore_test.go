@@ -101,13 +101,6 @@ var needs = []struct {
 	{TokenGuard, "failover", P3},
 	{DigestInSame, "same schedule", P2},
 	{SameSchedule, "three definitions", P2},
-	{GenerationInDefine, "promotion and deploy", P7},
-	{GenerationCompare, "promotion", P7},
-	{OrderOfGates, "promotion", P7},
-	{PromotionNumber, "promotion", P7},
-	{SealInClaim, "move", P7},
-	{DrainBeforeCopy, "move", P4},
-	{EpochOnOpen, "move", P1},
 }
 
 // TestEveryGuardIsNeeded switches off one guard at a time: the promise that it is for must break.

@@ -8,7 +8,7 @@ func (w *world) crash(s State, i int8) {
 	}
 	s.Left.Faults--
 	w.replaceProcess(&s, i)
-	s.Nodes[i] = Node{Power: Down, Digest: s.Nodes[i].Digest, Generation: s.Nodes[i].Generation, Ledger: s.Nodes[i].Ledger}
+	s.Nodes[i] = Node{Power: Down, Digest: s.Nodes[i].Digest}
 	w.emit(Event{What: Crashed, Node: i}, s)
 }
 
@@ -36,7 +36,7 @@ func (w *world) restart(s State, i int8) {
 // held or sent is nobody's.
 func (w *world) replaceProcess(s *State, i int8) {
 	n := s.Nodes[i]
-	s.Nodes[i] = Node{Digest: n.Digest, Generation: n.Generation, Ledger: n.Ledger}
+	s.Nodes[i] = Node{Digest: n.Digest}
 	for l := range s.Ledgers {
 		for j := range s.Ledgers[l].Shards {
 			if sh := &s.Ledgers[l].Shards[j]; sh.Phase == Leased && sh.Holder == i {

@@ -12,7 +12,7 @@ func (l *Ledger) lease(run int8) *Shard {
 
 // renew moves the end of a lease, also of one that lapsed and was not reaped, and counts the beat.
 func (w *world) renew(s *State, c Command) Answer {
-	sh := s.Ledgers[c.Ledger].lease(c.Run)
+	sh := s.Ledgers[0].lease(c.Run)
 	if sh == nil {
 		return Lost
 	}
@@ -27,7 +27,7 @@ func (w *world) renew(s *State, c Command) Answer {
 
 // settle ends one's own run.
 func (w *world) settle(s *State, c Command) Answer {
-	l := &s.Ledgers[c.Ledger]
+	l := &s.Ledgers[0]
 	sh := l.lease(c.Run)
 	if sh == nil && !w.on(OwnerInSettle) && l.Tick == c.Tick && l.Shards[c.Shard].Phase == Leased {
 		sh = &l.Shards[c.Shard]
@@ -42,10 +42,10 @@ func (w *world) settle(s *State, c Command) Answer {
 
 // reap ends somebody else's run. With attempts left, the next one goes into pending.
 func (w *world) reap(s *State, c Command) Answer {
-	if w.on(ClockInReap) && astray(c) {
+	if w.on(ClockInReap) && clockOff(c) {
 		return WrongClock
 	}
-	l := &s.Ledgers[c.Ledger]
+	l := &s.Ledgers[0]
 	sh := l.lease(c.Run)
 	switch {
 	case sh == nil:
@@ -65,7 +65,7 @@ func (w *world) reap(s *State, c Command) Answer {
 // unclaim hands back a run whose function was not called: pending again, same attempt, under a
 // fresh id that nobody else knows.
 func (w *world) unclaim(s *State, c Command) Answer {
-	l := &s.Ledgers[c.Ledger]
+	l := &s.Ledgers[0]
 	sh := l.lease(c.Run)
 	if sh == nil {
 		return Lost

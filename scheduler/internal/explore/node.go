@@ -23,18 +23,11 @@ func (w *world) expand(s State) {
 			w.live(s, i)
 		}
 	}
-	if w.Promotions > 0 {
-		w.askPromote(s)
-	}
-	if w.Move {
-		w.operate(s)
-	}
 }
 
 // live is what a node may do.
 func (w *world) live(s State, i int8) {
 	w.deploy(s, i)
-	w.follow(s, i)
 	if s.Nodes[i].Clock != 0 {
 		t := s
 		sample(&t.Nodes[i])
@@ -64,7 +57,7 @@ func (w *world) live(s State, i int8) {
 
 // look reads the cursor and which definition is stored.
 func (w *world) look(s State, i int8) {
-	n, l := &s.Nodes[i], &s.Ledgers[s.Nodes[i].Ledger]
+	n, l := &s.Nodes[i], &s.Ledgers[0]
 	if n.View != l.Cursor || n.Saw != l.Digest {
 		n.View, n.Saw = l.Cursor, l.Digest
 		w.emit(Event{What: Looked, Node: i}, s)
@@ -74,7 +67,7 @@ func (w *world) look(s State, i int8) {
 // askClaims claims what the node may want: the first tick that is due or the latest one, with
 // those before it recorded as missed; a free shard of the open tick; what is pending.
 func (w *world) askClaims(s State, i int8) {
-	n, l := s.Nodes[i], s.Ledgers[s.Nodes[i].Ledger]
+	n, l := s.Nodes[i], s.Ledgers[0]
 	own := w.Schedules[n.Digest]
 	now := min(s.Now+n.Clock, ticks)
 	if n.View > 0 {
@@ -153,11 +146,11 @@ func (w *world) askReaps(s State, i int8) {
 	if w.neverReap || w.on(SteadyClock) && n.Steady < ttl {
 		return
 	}
-	for j, sh := range s.Ledgers[n.Ledger].Shards {
+	for j, sh := range s.Ledgers[0].Shards {
 		// Where the clock never steps, asking before the lease lapsed is asking later.
 		if sh.Phase == Leased && (sh.Until <= 0 || w.MostSteps > 0 || !w.on(UntilInReap)) {
 			c := w.command(s, i, Reap)
-			c.Run, c.Tick, c.Shard = sh.Run, s.Ledgers[n.Ledger].Tick, int8(j)
+			c.Run, c.Tick, c.Shard = sh.Run, s.Ledgers[0].Tick, int8(j)
 			w.send(s, c, true)
 		}
 	}

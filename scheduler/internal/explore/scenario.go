@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"slices"
 	"time"
 )
 
@@ -24,11 +23,9 @@ type Scenario struct {
 
 	Attentive bool // nodes see a step at once; only what is under way does not
 
-	HandBacks  int8 // how often a granted run is handed back for no reason
-	Deploys    int8 // how often a node is restarted with another definition; node 1 begins with the second
-	Promotions int8 // how often the operator promotes; node 1 is of the second generation
-	Failovers  int8 // how often Redis falls back to a copy without the last write
-	Move       bool // the operator moves to another Redis; node 1 follows
+	HandBacks int8 // how often a granted run is handed back for no reason
+	Deploys   int8 // how often a node is restarted with another definition; node 1 begins with the second
+	Failovers int8 // how often Redis falls back to a copy without the last write
 
 	Excused   []Promise // not promised here, and not checked
 	Off       Guard     // the rule that is switched off; NoGuard for none
@@ -71,7 +68,7 @@ const (
 	P3 Promise = "P3" // tokens grow in the order of the grants
 	P4 Promise = "P4" // nobody is granted what another node still executes within its deadline
 	P6 Promise = "P6" // what is granted is run, unless its node died: nobody has given up on it
-	P7 Promise = "P7" // a standby generation and a sealed ledger grant nothing; no tick mixes shard counts
+	P7 Promise = "P7" // no tick mixes shard counts
 )
 
 // Violation is a broken promise and the shortest way there, one step a line.
@@ -96,7 +93,6 @@ type world struct {
 	Scenario
 	broken *Violation
 	steps  func(Event, State) // receives each step from the state being expanded
-	split  bool               // the two ledgers may come to differ
 	jump   int8               // by how much the last token was ahead of the one before
 }
 
@@ -109,7 +105,7 @@ func newWorld(sc Scenario) *world {
 	if sc.Most == 0 {
 		sc.Most = 2_000_000
 	}
-	return &world{Scenario: sc, split: sc.Move || sc.Failovers > 0}
+	return &world{Scenario: sc}
 }
 
 func (w *world) on(g Guard) bool { return w.Off != g }
@@ -124,18 +120,14 @@ func (w *world) emit(e Event, next State) {
 func (w *world) initial() State {
 	first := w.Schedules[0].Next(0)
 	s := State{Left: Budget{
-		Faults: w.Faults, Steps: w.MostSteps, HandBacks: w.HandBacks, Deploys: w.Deploys,
-		Promotions: w.Promotions, Failovers: w.Failovers,
+		Faults: w.Faults, Steps: w.MostSteps, HandBacks: w.HandBacks, Deploys: w.Deploys, Failovers: w.Failovers,
 	}}
-	s.Ledgers[0] = Ledger{Cursor: first, Live: true}
+	s.Ledgers[0] = Ledger{Cursor: first}
 	for i := range s.Nodes {
 		s.Nodes[i] = Node{View: first, Steady: ttl}
 	}
 	if w.Deploys > 0 {
 		s.Nodes[1].Digest = 1
-	}
-	if w.Promotions > 0 {
-		s.Nodes[1].Generation = 1
 	}
 	if w.Failovers > 0 {
 		s.Ledgers[1] = s.Ledgers[0]
@@ -143,9 +135,5 @@ func (w *world) initial() State {
 	return s
 }
 
-// reached is the goal: some ledger has an answer for every tick and nothing open.
-func reached(s *State) bool {
-	return slices.ContainsFunc(s.Ledgers[:], func(l Ledger) bool {
-		return l.Live && !l.Sealed && l.Cursor == end && l.Tick == 0
-	})
-}
+// reached is the goal: the ledger has an answer for every tick and nothing open.
+func reached(s *State) bool { return s.Ledgers[0].Cursor == end && s.Ledgers[0].Tick == 0 }

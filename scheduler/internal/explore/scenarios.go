@@ -21,9 +21,6 @@ func Scenarios() []Scenario {
 		{Name: "clock", Schedules: same(At(1, 2)), Faults: 1, Network: true, Pauses: true, Steps: []int8{4, -4}, MostSteps: 1, Excused: []Promise{P6}},
 		{Name: "clock a little", Schedules: same(At(1, 2)), Attempts: 2, Faults: 1, Network: true, Pauses: true, Steps: []int8{1, -1, 2, -2}, MostSteps: 1, Excused: []Promise{P6}},
 		{Name: "clock swings", Schedules: same(At(1, 2)), Faults: 1, Network: true, Steps: []int8{4, -4}, MostSteps: 2, Attentive: true, Excused: []Promise{P6}},
-		{Name: "promotion", Schedules: same(At(1, 2)), Faults: 2, Network: true, Crashes: true, Promotions: 2},
-		{Name: "promotion and deploy", Schedules: same(At(1)), Faults: 1, Network: true, Promotions: 1, Deploys: 2},
-		{Name: "move", Schedules: same(At(1, 2)), Faults: 2, Network: true, Move: true},
 		{Name: "failover", Schedules: same(At(1, 2)), Faults: 2, Network: true, Crashes: true, Failovers: 1, Excused: []Promise{P1, P2, P4, P6}},
 	}
 }

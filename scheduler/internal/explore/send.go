@@ -1,29 +1,28 @@
 package explore
 
 // Answer is what a script says.
-type Answer int8
+type Answer string
 
 // The answers.
 const (
-	NoAnswer Answer = iota
-	Granted
-	Settled
-	WrongClock
-	Moved
-	Early
-	Held
-	Skipped
-	Superseded
-	Sealed
-	Lost
-	Alive
+	NoAnswer   Answer = ""
+	Granted    Answer = "granted"
+	Settled    Answer = "done"
+	WrongClock Answer = "your clock is wrong"
+	Moved      Answer = "moved"
+	Early      Answer = "early"
+	Held       Answer = "held"
+	Skipped    Answer = "skipped"
+	Superseded Answer = "superseded"
+	Lost       Answer = "lost"
+	Alive      Answer = "alive"
 )
 
 // command is a call by a node, with what it knows.
 func (w *world) command(s State, i int8, k Kind) Command {
 	n := s.Nodes[i]
 	return Command{
-		Kind: k, Node: i, Ledger: n.Ledger, Digest: n.Digest, Generation: n.Generation, Clock: n.Clock,
+		Kind: k, Node: i, Digest: n.Digest, Clock: n.Clock,
 		Run: n.Run, Tick: n.Tick, Shard: n.Shard, Deadline: w.localTTL(),
 	}
 }
@@ -125,12 +124,6 @@ func (w *world) script(s *State, c Command) Answer {
 		return w.unclaim(s, c)
 	case Define:
 		return w.define(s, c)
-	case Turn:
-		return w.turn(s, c)
-	case Promote:
-		return w.promote(s, c)
-	case OpenLedger:
-		return w.open(s, c)
 	default:
 		return NoAnswer
 	}
@@ -139,7 +132,6 @@ func (w *world) script(s *State, c Command) Answer {
 // hear is what the sender does with the answer.
 func (w *world) hear(s *State, c Command, a Answer, first bool) {
 	if c.Node == nobody {
-		w.tellOperator(s, c, a)
 		return
 	}
 	n := &s.Nodes[c.Node]
@@ -185,7 +177,7 @@ func (w *world) hearClaim(s *State, n *Node, c Command, a Answer, first bool) {
 		deadline = c.Deadline
 	}
 	*n = Node{
-		Power: n.Power, Digest: n.Digest, Generation: n.Generation, Ledger: n.Ledger, Clock: n.Clock, Steady: n.Steady,
+		Power: n.Power, Digest: n.Digest, Clock: n.Clock, Steady: n.Steady,
 		Phase: Executing, Run: c.Run, Tick: c.Tick, Shard: c.Shard, Deadline: max(deadline, 0),
 	}
 	switch {
@@ -201,21 +193,6 @@ func (w *world) hearClaim(s *State, n *Node, c Command, a Answer, first bool) {
 // idle makes a node free for the next claim. It looks at the cursor anew.
 func idle(n *Node) {
 	*n = Node{
-		Power: n.Power, Digest: n.Digest, Generation: n.Generation, Ledger: n.Ledger, Clock: n.Clock, Steady: n.Steady,
-	}
-}
-
-// tellOperator notes what the operator knows for certain.
-func (w *world) tellOperator(s *State, c Command, a Answer) {
-	if a != Settled {
-		return
-	}
-	switch {
-	case c.Kind == Turn && c.Epoch == s.Ordered:
-		s.Turned = c.Epoch
-	case c.Kind == Promote && c.Epoch == s.Ordered:
-		s.Known = c.Epoch
-	case c.Kind == OpenLedger && s.Move.Stage == Copied && c.Epoch == s.Move.Epoch:
-		s.Move.Stage = Opened
+		Power: n.Power, Digest: n.Digest, Clock: n.Clock, Steady: n.Steady,
 	}
 }

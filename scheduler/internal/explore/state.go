@@ -24,16 +24,12 @@ type State struct {
 	Flight  [2]Command       // sent and not yet delivered
 	Granted [ticks + 1]uint8 // for the checks: by tick, a bit for each shard and attempt that was granted
 	Left    Budget           // how much may still go wrong
-	Move    Move             // where the operator is
 	Highest int8             // for the checks: the latest that Redis' clock has shown
-	Turned  int8             // the last promotion of which the operator knows that the gate is turned
-	Known   int8             // the last promotion that the operator knows to be done
-	Ordered int8             // the last promotion ordered
 }
 
 // Budget is how often each kind of thing may still happen. It keeps the world finite.
 type Budget struct {
-	Faults, Steps, HandBacks, Deploys, Promotions, Failovers int8
+	Faults, Steps, HandBacks, Deploys, Failovers int8
 }
 
 // Digest names one of the definitions; a greater one is of a newer build.
@@ -50,25 +46,20 @@ const (
 	Ran                       // recorded with an outcome
 )
 
-// Ledger is what Redis holds of the job. The second one is the new side of a move, or the copy
-// that a failover falls back on.
+// Ledger is what Redis holds of the job. The second one is the copy that a
+// failover falls back on.
 type Ledger struct {
-	Cursor     int8 // first tick without an answer; end when there is none
-	Last       int8 // latest instant accounted for
-	Digest     Digest
-	Tick       int8 // the open one, 0 for none
-	Count      int8 // its shards, pinned
-	Shards     [2]Shard
-	Since      int8 // Redis' time of the last grant
-	Generation int8 // of the stored definition; its digest carries it
-	Promotion  int8 // gate: number of the last promotion that came here
-	Sealed     bool
-	Live       bool // takes claims; the new side of a move only once it is open
-	Epoch      int8 // of the move that was copied here; 0 when burnt
-	Restarted  bool // Redis is another run of the server than the one that the token's state is from
-	Behind     int8 // for the checks: how far the token's state is behind the greatest token granted
-	Opened     int8 // for the checks: the shards that the open tick began with
-	Verdicts   [ticks + 1]Verdict
+	Cursor    int8 // first tick without an answer; end when there is none
+	Last      int8 // latest instant accounted for
+	Digest    Digest
+	Tick      int8 // the open one, 0 for none
+	Count     int8 // its shards, pinned
+	Shards    [2]Shard
+	Since     int8 // Redis' time of the last grant
+	Restarted bool // Redis is another run of the server than the one that the token's state is from
+	Behind    int8 // for the checks: how far the token's state is behind the greatest token granted
+	Opened    int8 // for the checks: the shards that the open tick began with
+	Verdicts  [ticks + 1]Verdict
 }
 
 // ShardPhase is where one shard of the open tick stands.
@@ -129,21 +120,19 @@ const (
 
 // Node is one process.
 type Node struct {
-	Power      Power
-	Digest     Digest
-	Generation int8
-	Ledger     int8   // which of the two it talks to
-	View       int8   // the cursor it believes; 0 when it has not looked
-	Saw        Digest // the stored definition, as it was when the node looked
-	Clock      int8   // its idea of Redis' time less Redis' time
-	Steady     int8   // for how long it has seen Redis' clock run steadily, at most ttl
-	Phase      NodePhase
-	Ask        Command // Waiting: the claim, to be repeated
-	Run        int8
-	Tick       int8
-	Shard      int8
-	Age        int8 // Waiting: since the first copy was sent
-	Deadline   int8 // what is left until its context ends, by its own clock
+	Power    Power
+	Digest   Digest
+	View     int8   // the cursor it believes; 0 when it has not looked
+	Saw      Digest // the stored definition, as it was when the node looked
+	Clock    int8   // its idea of Redis' time less Redis' time
+	Steady   int8   // for how long it has seen Redis' clock run steadily, at most ttl
+	Phase    NodePhase
+	Ask      Command // Waiting: the claim, to be repeated
+	Run      int8
+	Tick     int8
+	Shard    int8
+	Age      int8 // Waiting: since the first copy was sent
+	Deadline int8 // what is left until its context ends, by its own clock
 }
 
 // Kind is a script of the ledger.
@@ -160,30 +149,23 @@ const (
 	Reap
 	Unclaim
 	Define
-	Turn // the first half of a promotion, Promote the other
-	Promote
-	OpenLedger
 )
 
 // Command is a call of a script, with what its sender knew when it sent it.
 type Command struct {
-	Kind          Kind
-	Node          int8
-	Ledger        int8
-	Run           int8
-	Tick          int8
-	Shard         int8
-	Attempt       int8
-	Cursor        int8 // claim and define: where the sender sees it
-	Asking        bool // claim: merely asks whether it was granted before
-	Next          int8 // where it shall go
-	Digest        Digest
-	Was           Digest // define: the definition to be replaced
-	Same          bool   // define: by one with the same schedule
-	Generation    int8
-	WasGeneration int8 // define: of the definition to be replaced
-	Epoch         int8 // of a move, or the number of a promotion
-	Beating       bool // reap: the run was renewed since the sender looked
-	Clock         int8 // the sender's idea of Redis' time less Redis' time
-	Deadline      int8 // what is left of a deadline counted from the sending of this copy
+	Kind     Kind
+	Node     int8
+	Run      int8
+	Tick     int8
+	Shard    int8
+	Attempt  int8
+	Cursor   int8 // claim and define: where the sender sees it
+	Asking   bool // claim: merely asks whether it was granted before
+	Next     int8 // where it shall go
+	Digest   Digest
+	Was      Digest // define: the definition to be replaced
+	Same     bool   // define: by one with the same schedule
+	Beating  bool   // reap: the run was renewed since the sender looked
+	Clock    int8   // the sender's idea of Redis' time less Redis' time
+	Deadline int8   // what is left of a deadline counted from the sending of this copy
 }

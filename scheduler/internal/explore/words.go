@@ -2,34 +2,30 @@ package explore
 
 import "fmt"
 
-// Happening is what kind of step was taken.
-type Happening int8
+// Happening is what kind of step was taken, in words: of a node where it is no sentence.
+type Happening string
 
-// The happenings, in the order of the words below.
+// The happenings.
 const (
-	TimePassed Happening = iota
-	ClockStepped
-	FailedOver
-	Crashed
-	Restarted
-	WasPaused
-	Resumed
-	Sampled
-	Looked
-	Started
-	Returned
-	GaveUp
-	Deployed
-	Followed
-	SealedLedger
-	CopiedLedger
-	UndoneMove
-	Sent
-	ReplyLost
-	Delayed
-	Dropped
-	Delivered
-	DeliveredReplyLost
+	TimePassed         Happening = "time passes"
+	ClockStepped       Happening = "Redis' clock steps"
+	FailedOver         Happening = "Redis falls back to a copy that lacks the last write"
+	Crashed            Happening = "crashes"
+	Restarted          Happening = "starts again"
+	WasPaused          Happening = "stands still"
+	Resumed            Happening = "goes on"
+	Sampled            Happening = "looks at Redis' clock"
+	Looked             Happening = "reads the cursor"
+	Started            Happening = "calls the function, for its tick is due"
+	Returned           Happening = "returns from the function"
+	GaveUp             Happening = "gives up: no copy of its claim can be granted any more"
+	Deployed           Happening = "is restarted with definition"
+	Sent               Happening = "sent"
+	ReplyLost          Happening = "the reply is lost"
+	Delayed            Happening = "the request is under way for long"
+	Dropped            Happening = "the network drops the delayed request"
+	Delivered          Happening = "the delayed request arrives"
+	DeliveredReplyLost Happening = "the delayed request arrives, and its reply is lost"
 )
 
 // Event is one step, as much of it as a person wants to read.
@@ -45,36 +41,18 @@ type Event struct {
 // String is the step in plain words.
 func (e Event) String() string {
 	switch e.What {
-	case TimePassed:
-		return "time passes"
+	case TimePassed, FailedOver:
+		return string(e.What)
 	case ClockStepped:
-		return fmt.Sprintf("Redis' clock steps by %+d", e.By)
-	case FailedOver:
-		return "Redis falls back to a copy that lacks the last write"
-	case SealedLedger:
-		return "the operator seals the old Redis"
-	case CopiedLedger:
-		return "the operator copies the ledger to the new Redis"
-	case UndoneMove:
-		return "the operator undoes the move and unseals the old Redis"
+		return fmt.Sprintf("%s by %+d", e.What, e.By)
 	case Deployed:
-		return fmt.Sprintf("node %d is restarted with definition %d", e.Node, e.By)
-	case GaveUp:
-		return fmt.Sprintf("node %d gives up on run %d (tick %d, shard %d): no copy of its claim can be granted any more", e.Node, e.Command.Run, e.Command.Tick, e.Command.Shard)
+		return fmt.Sprintf("node %d %s %d", e.Node, e.What, e.By)
 	case Sent:
-		return e.Command.String() + ": " + e.Answer.String() + e.after()
-	case ReplyLost:
-		return e.Command.String() + ": " + e.Answer.String() + ", but the reply is lost"
-	case Delayed:
-		return e.Command.String() + ": the request is under way for long"
-	case Dropped:
-		return "the network drops the delayed request: " + e.Command.String()
-	case Delivered:
-		return "the delayed request arrives: " + e.Command.String() + ": " + e.Answer.String() + e.after()
-	case DeliveredReplyLost:
-		return "the delayed request arrives: " + e.Command.String() + ": " + e.Answer.String() + ", and its reply is lost"
+		return e.Command.String() + ": " + string(e.Answer) + e.after()
+	case ReplyLost, Delayed, Dropped, Delivered, DeliveredReplyLost:
+		return fmt.Sprintf("%s: %s %s%s", e.Command, e.What, e.Answer, e.after())
 	default:
-		return fmt.Sprintf("node %d %s", e.Node, deeds[e.What])
+		return fmt.Sprintf("node %d %s", e.Node, e.What)
 	}
 }
 
@@ -85,26 +63,9 @@ func (e Event) after() string {
 	return ""
 }
 
-var deeds = map[Happening]string{
-	Crashed: "crashes", Restarted: "starts again", WasPaused: "stands still", Resumed: "goes on",
-	Sampled: "looks at Redis' clock", Looked: "reads the cursor", Started: "calls the function, for its tick is due", Returned: "returns from the function",
-	Followed: "is restarted with the address of the new Redis",
-}
-
-var answers = [...]string{
-	"", "granted", "done", "your clock is wrong", "moved", "early", "held", "skipped", "superseded", "sealed",
-	"lost", "alive",
-}
-
-// String is the answer as a person would give it.
-func (a Answer) String() string { return answers[a] }
-
 // String says who asks for what.
 func (c Command) String() string {
 	if c.Node == nobody {
-		if c.Kind == Turn || c.Kind == Promote || c.Kind == OpenLedger {
-			return "the operator " + c.wish()
-		}
 		return "a process that is gone " + c.wish()
 	}
 	return fmt.Sprintf("node %d %s", c.Node, c.wish())
@@ -135,12 +96,6 @@ func (c Command) wish() string {
 			return fmt.Sprintf("replaces definition %d by %d, whose schedule is the same", c.Was, c.Digest)
 		}
 		return fmt.Sprintf("replaces definition %d by %d at its %d, from cursor %d to %d", c.Was, c.Digest, c.Tick, c.Cursor, c.Next)
-	case Turn:
-		return fmt.Sprintf("turns the gate for order %d", c.Epoch)
-	case Promote:
-		return fmt.Sprintf("promotes generation %d, order %d, in the place of definition %d of generation %d", c.Generation, c.Epoch, c.Was, c.WasGeneration)
-	case OpenLedger:
-		return fmt.Sprintf("opens the new Redis, move %d", c.Epoch)
 	default:
 		return "asks nothing"
 	}

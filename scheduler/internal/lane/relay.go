@@ -68,7 +68,7 @@ func (r *relay) notifyAll(ctx context.Context, asks *round, e ledger.Event, now 
 			continue
 		}
 		switch status := r.notify(ctx, asks, e, job, now); status {
-		case ledger.RelayDone, ledger.RelayStranger:
+		case ledger.RelayDone, ledger.RelayUnrelated:
 			answered[job] = server
 			mine = mine || status == ledger.RelayDone && r.l.Jobs.Named(job) != nil
 			continue

@@ -17,8 +17,9 @@ import (
 // chunksPerCall bounds what one call brings, to about 1 MiB.
 const chunksPerCall = 16
 
-// Announce notes that nodes of a generation and revision hold chunks of one partition. What is stored already is not sent again.
-// What nobody announces for AnnouncedFor leaves, see Tidy. It returns ErrClosed.
+// Announce notes that nodes of a generation and revision hold chunks of one partition. Chunks that
+// are stored are not sent again. An announcement that is not renewed for AnnouncedFor expires, see
+// Tidy. Announce returns ErrClosed.
 func (l *Ledger) Announce(ctx context.Context, generation, revision string, chunks []Chunk) error {
 	for some := range slices.Chunk(chunks, chunksPerCall) {
 		missing, err := l.announce(ctx, generation, revision, some, func(Chunk) string { return "" })
@@ -37,12 +38,13 @@ func (l *Ledger) Announce(ctx context.Context, generation, revision string, chun
 }
 
 func (l *Ledger) announce(ctx context.Context, generation, revision string, chunks []Chunk, text func(Chunk) string) (missing []string, err error) {
-	k := l.keys[chunks[0].Part]
-	args := []any{generation, plain(revision)}
+	head := announceArgs{generation, revision}
+	args := head.appendTo(nil)
 	for _, c := range chunks {
-		args = append(args, c.Digest, text(c))
+		item := announceItem{c.Digest, text(c)}
+		args = item.appendTo(args)
 	}
-	reply, err := announceScript.Run(ctx, l.client, []string{k.chunks, k.announced, k.gate}, args...).Slice()
+	reply, err := evaluate(ctx, l.client, announceScript, announceScript.in(l.keys[chunks[0].Part].tag, ""), args).Slice()
 	if err == nil {
 		err = refused(reply, 0)
 	}
@@ -52,8 +54,8 @@ func (l *Ledger) announce(ctx context.Context, generation, revision string, chun
 // Current registers, as Define does, those jobs of a chunk that are stored as the chunk has them, and returns their cursors, ms; 0
 // where the schedule has no more. It sends the chunk's digest alone. Where the chunk is not stored it returns none. It returns ErrClosed.
 func (l *Ledger) Current(ctx context.Context, c Chunk, revision string) (map[string]int64, error) {
-	k := l.keys[c.Part]
-	reply, err := currentScript.Run(ctx, l.client, []string{k.jobs, k.due, k.chunks, k.gate}, c.Digest, plain(revision)).Result()
+	args := currentArgs{c.Digest, revision}
+	reply, err := evaluate(ctx, l.client, currentScript, currentScript.in(l.keys[c.Part].tag, ""), args.appendTo(nil)).Result()
 	if err != nil {
 		return nil, redisconn.Classify("register", err)
 	}
@@ -71,8 +73,8 @@ func (l *Ledger) Current(ctx context.Context, c Chunk, revision string) (map[str
 	return cursors, nil
 }
 
-// Held reads chunks by their digests, of some partitions. Those that are not stored, or are damaged, are left out. Beside an
-// UnreachableError stand those of the other partitions.
+// Held reads chunks of some partitions by their digests. Chunks that are missing or damaged are
+// left out. An UnreachableError comes with the chunks of the other partitions.
 func (l *Ledger) Held(ctx context.Context, digests map[int][]string) (map[string]map[string]string, error) {
 	var mu sync.Mutex
 	held := make(map[string]map[string]string)
@@ -114,13 +116,13 @@ func (l *Ledger) eachChunk(ctx context.Context, part int, digests []string, f fu
 	return foreign, nil
 }
 
-// announcement is one that is stored.
+// announcement is a stored announcement of one chunk.
 type announcement struct {
 	member, chunk, generation, revision string
 	seen                                int64
 }
 
-// announcements reads those of a partition; those that are none are left out.
+// announcements reads the announcements of a partition. Other members of the set are left out.
 func (l *Ledger) announcements(ctx context.Context, part int) (all []announcement, err error) {
 	found, err := l.client.ZRangeWithScores(ctx, l.keys[part].announced, 0, -1).Result()
 	for _, z := range found {
@@ -140,15 +142,17 @@ type Announced struct {
 	seen                    int64  // when it was last, ms
 }
 
-// newer says whether a comes after b.
+// newer compares two definitions of a job, see Newer.
 func (a Announced) newer(b Announced) int {
 	return cmp.Or(strings.Compare(a.Revision, b.Revision), cmp.Compare(a.Since, b.Since))
 }
 
-// Newer says whether a is the definition that counts of two of a job: that of the newer revision, of equal ones that which was announced later.
+// Newer reports whether a replaces b, another definition of the job: a has the newer revision, or
+// the same one and was announced later.
 func (a Announced) Newer(b Announced) bool { return a.newer(b) > 0 }
 
-// Announced reads the definitions of all generations, each once, by job. Beside an UnreachableError stand those of the other partitions.
+// Announced reads the definitions of all generations, each once, by job. An UnreachableError comes
+// with those of the other partitions.
 func (l *Ledger) Announced(ctx context.Context) ([]Announced, error) {
 	var all []Announced
 	got := make([][]Announced, len(l.keys))
@@ -199,7 +203,8 @@ func (l *Ledger) announcedIn(ctx context.Context, part int) ([]Announced, error)
 	return slices.Collect(maps.Values(newest)), err
 }
 
-// Store stores definitions of jobs of one partition that are on standby, BatchMax at most. Text gives those that are not stored yet.
+// Store stores standby definitions of jobs of one partition, at most BatchMax. text returns the
+// definition of a digest that is not stored yet.
 func (l *Ledger) Store(ctx context.Context, part int, digests []string, text func(digest string) ([]byte, error)) error {
 	missing, err := l.store(ctx, part, digests, func(string) ([]byte, error) { return nil, nil })
 	if err == nil && len(missing) > 0 {
@@ -209,23 +214,24 @@ func (l *Ledger) Store(ctx context.Context, part int, digests []string, text fun
 }
 
 func (l *Ledger) store(ctx context.Context, part int, digests []string, text func(digest string) ([]byte, error)) (missing []string, err error) {
-	var args []any
+	var args []string
 	for _, digest := range digests {
 		def, err := text(digest)
 		if err != nil {
 			return nil, err
 		}
-		args = append(args, digest, def)
+		item := storeItem{digest, string(def)}
+		args = item.appendTo(args)
 	}
-	k := l.keys[part]
-	reply, err := storeScript.Run(ctx, l.client, []string{k.defs, k.gate}, args...).Slice()
+	reply, err := evaluate(ctx, l.client, storeScript, storeScript.in(l.keys[part].tag, ""), args).Slice()
 	if err == nil {
 		err = refused(reply, 0)
 	}
 	return texts(reply), redisconn.Classify("store definitions", err)
 }
 
-// Definitions reads definitions of one partition by their digests. Those that are not stored are left out.
+// Definitions reads definitions of one partition by their digests. Those that are not stored are
+// left out.
 func (l *Ledger) Definitions(ctx context.Context, part int, digests []string) (map[string]string, error) {
 	defs := make(map[string]string, len(digests))
 	err := l.definitions(ctx, part, digests, defs)

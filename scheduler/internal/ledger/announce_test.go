@@ -116,8 +116,8 @@ func TestAnnounce(t *testing.T) {
 		many, sent := held(3000, "1"), 0
 		r.client.AddHook(watcher(func(args []any) {
 			for _, a := range args[min(2, len(args)):] { // behind the script
-				if s, ok := a.(string); ok && strings.Contains(s, "=") {
-					sent += strings.Count(s, "=")
+				if s, ok := a.(*string); ok {
+					sent += strings.Count(*s, "=")
 				}
 			}
 		}))

@@ -9,179 +9,292 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// triggerArgs are the arguments of trigger.lua.
-type triggerArgs struct {
-	job      string   // the job's name
-	id       string   // id of the run to be
-	most     int      // most pending runs in this partition
-	at       int64    // when to run, ms, '' for now
-	remember int64    // for how long the id is remembered, ms, '' for as long as the history has it
-	many     int      // most remembered ids
-	payload  []byte   // what the function is given
-	ids      []string // the ids under which the run may go on
-}
-
-func (a *triggerArgs) appendTo(to []string) []string {
-	return append(append(to, a.job, a.id, strconv.Itoa(a.most), orNone(a.at), orNone(a.remember), strconv.Itoa(a.many), string(a.payload)), a.ids...)
-}
-
-// rerunArgs are the arguments of rerun.lua.
-type rerunArgs struct {
-	job   string   // the job's name
-	id    string   // id of the run
-	fresh string   // id of the next attempt
-	most  int      // most pending runs in this partition
-	ids   []string // the ids under which the next attempt may go on
-}
-
-func (a *rerunArgs) appendTo(to []string) []string {
-	return append(append(to, a.job, a.id, a.fresh, strconv.Itoa(a.most)), a.ids...)
-}
-
-// cancelArgs are the arguments of cancel.lua.
-type cancelArgs struct {
-	job     string        // the job's name
-	id      string        // id of the run
-	author  string        // who wants it
-	reason  string        // why
-	keep    int           // rows to keep
-	keepFor time.Duration // age to keep, ms
-}
-
-func (a *cancelArgs) appendTo(to []string) []string {
-	return append(to, a.job, a.id, a.author, a.reason, strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()))
-}
-
-// pauseArgs are the arguments of pause.lua.
-type pauseArgs struct {
-	job    string // the job's name
-	what   string // pause or resume
-	author string // who wants it
-	reason string // why
-	till   int64  // end, ms, '' for none
-}
-
-func (a *pauseArgs) appendTo(to []string) []string {
-	return append(to, a.job, a.what, a.author, a.reason, orNone(a.till))
-}
-
-// rewindArgs are the arguments of rewind.lua.
-type rewindArgs struct {
-	now     int64         // the caller's idea of Redis' time, ms
-	skew    time.Duration // tolerated difference, ms
-	keep    int           // rows to keep
-	keepFor time.Duration // age to keep, ms
-	job     string        // the job's name
-	digest  string        // expected digest
-	from    int64         // expected cursor, ms
-	to      int64         // new cursor, ms
-}
-
-func (a *rewindArgs) appendTo(to []string) []string {
-	return append(to, ms(a.now), ms(a.skew.Milliseconds()), strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()), a.job, a.digest, orNone(a.from), ms(a.to))
-}
-
-// relayArgs are the arguments of relay.lua.
-type relayArgs struct {
-	job      string        // the job's name
-	upstream string        // the job that is followed
-	id       string        // id of the run to be
-	most     int           // most pending runs in this partition
-	nxt      int64         // the cursor after the step, ms, '' for none
-	tick     int64         // first tick, ms
-	last     int64         // last tick, ms
-	num      int64         // how many ticks
-	outcome  jobs.Outcome  // what became of them
-	known    int64         // when it was known, ms
-	remember time.Duration // for how long the id is remembered, ms
-	keep     int           // rows to keep
-	keepFor  time.Duration // age to keep, ms
-	unheld   string        // what becomes of a tick that succeeded when nobody alive holds the job as it is stored: '1' it is missed, '0' it waits; '' it runs once somebody does
-	holders  string        // digests of the definitions of the job that are held, with commas between them
-}
-
-func (a *relayArgs) appendTo(to []string) []string {
-	return append(to, a.job, a.upstream, a.id, strconv.Itoa(a.most), orNone(a.nxt), ms(a.tick), ms(a.last), ms(a.num), a.outcome.String(), ms(a.known), ms(a.remember.Milliseconds()), strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()), a.unheld, a.holders)
-}
-
-// sweepArgs are the arguments of sweep.lua.
+// sweepArgs has the arguments of sweep.lua, which explains them.
 type sweepArgs struct {
-	dueUntil    int64  // cursors until then, ms
-	lapsedUntil int64  // leases that lapsed until then, ms
-	startUntil  int64  // runs that may start until then, ms
-	skipDue     string // how many cursors to pass over, '' not to read any
-	skipLapsed  string // the same of leases
-	skipPending string // the same of runs
-	most        int    // most of each
-	skipRows    string // how many rows of the outbox to pass over, '' not to read it, nor what is to be cancelled
-	mostRows    int    // most rows of the outbox
-	bothEnds    bool   // '1' to read its newest rows as well
+	dueUntil, lapsedUntil, startUntil int64
+	skipDue, skipLapsed, skipPending  string
+	most                              int
+	skipRows                          string
+	mostRows                          int
+	bothEnds                          bool
 }
 
 func (a *sweepArgs) appendTo(to []string) []string {
 	return append(to, ms(a.dueUntil), ms(a.lapsedUntil), ms(a.startUntil), a.skipDue, a.skipLapsed, a.skipPending, strconv.Itoa(a.most), a.skipRows, strconv.Itoa(a.mostRows), flagged(a.bothEnds))
 }
 
-// beginArgs are the arguments of begin.lua.
-type beginArgs struct {
-	generation string        // the generation to be promoted
-	pattern    string        // pattern of job names, '' for all
-	cancel     bool          // '1' to cancel what runs
-	least      int64         // the highest epoch that a partition's gate has
-	seen       int64         // the epoch that the caller has seen in the control record
-	now        int64         // the caller's idea of Redis' time, ms
-	skew       time.Duration // tolerated difference, ms
+// claimArgs has the arguments of claim.lua, which explains them.
+type claimArgs struct {
+	now        int64
+	skew       time.Duration
+	node, name string
+	keep       int
+	keepFor    time.Duration
+	server     string
+	short      time.Duration
 }
 
-func (a *beginArgs) appendTo(to []string) []string {
-	return append(to, a.generation, a.pattern, flagged(a.cancel), ms(a.least), ms(a.seen), ms(a.now), ms(a.skew.Milliseconds()))
+func (a *claimArgs) appendTo(to []string) []string {
+	return append(to, ms(a.now), ms(a.skew.Milliseconds()), a.node, a.name, strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()), a.server, ms(a.short.Milliseconds()))
 }
 
-// gateArgs are the arguments of gate.lua.
-type gateArgs struct {
-	id         string // id of the move
-	state      string // state to be
-	own        string // states it may come from, of this very move, each followed by a comma
-	others     string // the same when an older move had the gate last, or none did; 'none,' is a gate that is not there
-	words      string // for people: where the jobs are
-	epoch      string // epoch to be, '' for the one it has
-	generation string // generation to be, with the epoch
-	copy       int64  // the copy that must have been ended by whoever opens, '' for any: an opening that comes late finds a later one here
+// claimPlain has the arguments of an item of claim.lua, which explains them.
+type claimPlain struct {
+	terms, job, digest, run, tick, next string
 }
 
-func (a *gateArgs) appendTo(to []string) []string {
-	return append(to, a.id, a.state, a.own, a.others, plain(a.words), a.epoch, a.generation, orNone(a.copy))
+func (a *claimPlain) appendTo(to []string) []string {
+	return append(to, a.terms, a.job, a.digest, a.run, a.tick, a.next)
 }
 
-// reserveArgs are the arguments of reserve.lua.
-type reserveArgs struct {
-	id         string // id of the move
-	format     string // format of the namespace to be
-	partitions int    // its number of partitions
-	generation string // its active generation
-	epoch      int64  // number of the last promotion
-	peer       string // address of the other side
-	state      string // filling or burnt
-	back       string // id of the move by which the namespace went from here to where it comes back from, or ''
+// claimOther has the arguments of an item of claim.lua, which explains them.
+type claimOther struct {
+	kind, job, digest, run string
+	ttl                    time.Duration
+	mode                   string
+	most                   int
+	from, passes           string
+	tick, next             int64
+	trigger, parts         string
 }
 
-func (a *reserveArgs) appendTo(to []string) []string {
-	return append(to, a.id, a.format, strconv.Itoa(a.partitions), a.generation, ms(a.epoch), plain(a.peer), a.state, a.back)
+func (a *claimOther) appendTo(to []string) []string {
+	return append(to, a.kind, a.job, a.digest, a.run, ms(a.ttl.Milliseconds()), a.mode, strconv.Itoa(a.most), a.from, a.passes, orNone(a.tick), orNone(a.next), a.trigger, a.parts)
 }
 
-// advanceArgs are the arguments of advance.lua.
-type advanceArgs struct {
-	id      string   // id of the move
-	role    string   // from or to
-	state   string   // state to be; 'undone' takes the note away and remembers the id
-	own     string   // states of this move that it may come from, each followed by a comma
-	others  string   // the same, 'role/state', of an older one; 'none,' is no move
-	peer    string   // address of the other side
-	counted bool     // '1' to count one more copy
-	copies  int64    // how many copies there must have been, '' for any
-	fields  []string // fields and their values, to be set as well
+// settleArgs has the arguments of settle.lua, which explains them.
+type settleArgs struct {
+	keep    int
+	keepFor time.Duration
+	server  string
 }
 
-func (a *advanceArgs) appendTo(to []string) []string {
-	return append(append(to, a.id, a.role, a.state, a.own, a.others, plain(a.peer), flagged(a.counted), orNone(a.copies)), a.fields...)
+func (a *settleArgs) appendTo(to []string) []string {
+	return append(to, strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()), a.server)
 }
+
+// settlePlain has the arguments of an item of settle.lua, which explains them.
+type settlePlain struct {
+	none, job, run, token, started, ended string
+}
+
+func (a *settlePlain) appendTo(to []string) []string {
+	return append(to, a.none, a.job, a.run, a.token, a.started, a.ended)
+}
+
+// settleOther has the arguments of an item of settle.lua, which explains them.
+type settleOther struct {
+	outcome        jobs.Outcome
+	job, run       string
+	token          int64
+	reason         string
+	started, ended int64
+	tries          int
+	error          string
+	output         []byte
+	fresh          string
+}
+
+func (a *settleOther) appendTo(to []string) []string {
+	return append(to, a.outcome.String(), a.job, a.run, orNone(a.token), plain(a.reason), ms(a.started), ms(a.ended), strconv.Itoa(a.tries), a.error, string(a.output), a.fresh)
+}
+
+// defineArgs has the arguments of define.lua, which explains them.
+type defineArgs struct {
+	now     int64
+	skew    time.Duration
+	keep    int
+	keepFor time.Duration
+	epoch   string
+}
+
+func (a *defineArgs) appendTo(to []string) []string {
+	return append(to, ms(a.now), ms(a.skew.Milliseconds()), strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()), a.epoch)
+}
+
+// defineItem has the arguments of an item of define.lua, which explains them.
+type defineItem struct {
+	job, digest, revision            string
+	cursor                           int64
+	wasDigest                        string
+	wasCursor, last, count, upcoming int64
+	old, generation                  string
+	same                             bool
+	text                             []byte
+}
+
+func (a *defineItem) appendTo(to []string) []string {
+	return append(to, a.job, a.digest, plain(a.revision), orNone(a.cursor), a.wasDigest, orNone(a.wasCursor), orNone(a.last), ms(a.count), orNone(a.upcoming), plain(a.old), plain(a.generation), flagged(a.same), string(a.text))
+}
+
+// unclaimArgs has the arguments of unclaim.lua, which explains them.
+type unclaimArgs struct {
+	keep    int
+	keepFor time.Duration
+}
+
+func (a *unclaimArgs) appendTo(to []string) []string {
+	return append(to, strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()))
+}
+
+// unclaimItem has the arguments of an item of unclaim.lua, which explains them.
+type unclaimItem struct {
+	job, id string
+	token   int64
+	fresh   string
+}
+
+func (a *unclaimItem) appendTo(to []string) []string {
+	return append(to, a.job, a.id, orNone(a.token), a.fresh)
+}
+
+// reapArgs has the arguments of reap.lua, which explains them.
+type reapArgs struct {
+	now     int64
+	skew    time.Duration
+	keep    int
+	keepFor time.Duration
+	server  string
+}
+
+func (a *reapArgs) appendTo(to []string) []string {
+	return append(to, ms(a.now), ms(a.skew.Milliseconds()), strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()), a.server)
+}
+
+// reapItem has the arguments of an item of reap.lua, which explains them.
+type reapItem struct {
+	job, id string
+	beat    int64
+	fresh   string
+}
+
+func (a *reapItem) appendTo(to []string) []string {
+	return append(to, a.job, a.id, ms(a.beat), a.fresh)
+}
+
+// renewArgs has the arguments of renew.lua, which explains them.
+type renewArgs struct {
+	server string
+}
+
+func (a *renewArgs) appendTo(to []string) []string {
+	return append(to, a.server)
+}
+
+// renewItem has the arguments of an item of renew.lua, which explains them.
+type renewItem struct {
+	run, token, ttl string
+}
+
+func (a *renewItem) appendTo(to []string) []string {
+	return append(to, a.run, a.token, a.ttl)
+}
+
+// recallArgs has the arguments of recall.lua, which explains them.
+type recallArgs struct {
+	now     int64
+	skew    time.Duration
+	keep    int
+	keepFor time.Duration
+	server  string
+}
+
+func (a *recallArgs) appendTo(to []string) []string {
+	return append(to, ms(a.now), ms(a.skew.Milliseconds()), strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()), a.server)
+}
+
+// recallItem has the arguments of an item of recall.lua, which explains them.
+type recallItem struct {
+	job, digest string
+	cursor      int64
+	heard       bool
+	gap         string
+}
+
+func (a *recallItem) appendTo(to []string) []string {
+	return append(to, a.job, a.digest, ms(a.cursor), flagged(a.heard), a.gap)
+}
+
+// reassertArgs has the arguments of reassert.lua, which explains them.
+type reassertArgs struct {
+	now     int64
+	skew    time.Duration
+	keep    int
+	keepFor time.Duration
+	server  string
+}
+
+func (a *reassertArgs) appendTo(to []string) []string {
+	return append(to, ms(a.now), ms(a.skew.Milliseconds()), strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()), a.server)
+}
+
+// reassertItem has the arguments of an item of reassert.lua, which explains them.
+type reassertItem struct {
+	job, digest, id, record, gap, parts string
+	next, ended                         int64
+}
+
+func (a *reassertItem) appendTo(to []string) []string {
+	return append(to, a.job, a.digest, a.id, a.record, a.gap, a.parts, orNone(a.next), orNone(a.ended))
+}
+
+// announceArgs has the arguments of announce.lua, which explains them.
+type announceArgs struct {
+	generation, revision string
+}
+
+func (a *announceArgs) appendTo(to []string) []string {
+	return append(to, a.generation, plain(a.revision))
+}
+
+// announceItem has the arguments of an item of announce.lua, which explains them.
+type announceItem struct {
+	digest, text string
+}
+
+func (a *announceItem) appendTo(to []string) []string {
+	return append(to, a.digest, a.text)
+}
+
+// currentArgs has the arguments of current.lua, which explains them.
+type currentArgs struct {
+	digest, revision string
+}
+
+func (a *currentArgs) appendTo(to []string) []string {
+	return append(to, a.digest, plain(a.revision))
+}
+
+// storeItem has the arguments of an item of store.lua, which explains them.
+type storeItem struct {
+	digest, text string
+}
+
+func (a *storeItem) appendTo(to []string) []string {
+	return append(to, a.digest, a.text)
+}
+
+// How many arguments each is spelt as.
+const (
+	claimArgsSize    = 8
+	claimPlainSize   = 6
+	claimOtherSize   = 13
+	settleArgsSize   = 3
+	settlePlainSize  = 6
+	settleOtherSize  = 11
+	defineArgsSize   = 5
+	defineItemSize   = 13
+	unclaimArgsSize  = 2
+	unclaimItemSize  = 4
+	reapArgsSize     = 5
+	reapItemSize     = 4
+	renewArgsSize    = 1
+	renewItemSize    = 3
+	recallArgsSize   = 5
+	recallItemSize   = 5
+	reassertArgsSize = 5
+	reassertItemSize = 8
+	announceArgsSize = 2
+	announceItemSize = 2
+	storeItemSize    = 2
+)

@@ -2,38 +2,47 @@ package ledger
 
 import (
 	"context"
-	"strings"
+	"encoding/json"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// arguments are what a script is given.
-type arguments interface{ appendTo(to []string) []string }
-
-// list is arguments that nobody gave names.
-type list []string
-
-func (l list) appendTo(to []string) []string { return append(to, l...) }
-
-// runScript calls a script by arguments that have names. For batches that matter there is evaluate.
-func runScript(ctx context.Context, client redis.UniversalClient, s *redisconn.Script, keys []string, args arguments) *redis.Cmd {
-	return s.Run(ctx, client, keys, asAny(args)...)
+// call calls a script that is called rarely. args is a struct, which lib/args.lua reads as JSON;
+// bytes go beside it. The keys are those of a tag and a job, see namedKeys.
+func (s *script) call(ctx context.Context, client redis.Scripter, tag, job string, args any, bytes ...any) *redis.Cmd {
+	return s.Run(ctx, client, s.in(tag, job), append([]any{encoded(args)}, bytes...)...)
 }
 
-// asAny are arguments as Redis' client takes them.
-func asAny(args arguments) []any {
-	list := args.appendTo(nil)
-	all := make([]any, len(list))
-	for i, s := range list {
-		all[i] = s
+// encoded is a script's arguments in JSON.
+func encoded(args any) string {
+	text, err := json.Marshal(args)
+	if err != nil {
+		panic(err) // texts, numbers and flags are always spelt
 	}
-	return all
+	return string(text)
 }
 
-// evaluate calls a script as redisconn.Script's Run does, without an allocation for each key and argument.
-func evaluate(ctx context.Context, client redis.UniversalClient, s *redisconn.Script, keys, args []string) *redis.Cmd {
+// clocked are the arguments of a script that refuses a caller whose idea of Redis' time is wrong.
+type clocked struct {
+	Now  int64 `json:"now"`  // ms
+	Skew int64 `json:"skew"` // tolerated difference, ms
+}
+
+func (l *Ledger) clocked(now int64) clocked { return clocked{now, l.cfg.MaxSkew.Milliseconds()} }
+
+// retained are the arguments of a script that writes a history.
+type retained struct {
+	Keep    int   `json:"keep"`     // rows
+	KeepFor int64 `json:"keep_for"` // age, ms
+}
+
+func (l *Ledger) retained() retained { return retained{l.cfg.Keep, l.cfg.KeepFor.Milliseconds()} }
+
+// evaluate calls a script as redisconn.Script's Run does, without an allocation for each key and
+// argument.
+func evaluate(ctx context.Context, client redis.UniversalClient, s *script, keys, args []string) *redis.Cmd {
 	cmd := evaluation(ctx, "evalsha", s.Hash(), keys, args)
 	_ = client.Process(ctx, cmd) // the command has the error
 	if redisconn.UnknownScript(cmd.Err()) {
@@ -50,7 +59,7 @@ func evaluation(ctx context.Context, name, script string, keys, args []string) *
 	return cmd
 }
 
-// appendPlaces appends strings by their places: a string itself would have to be copied to be an any.
+// appendPlaces appends pointers to strings: a string itself would be copied to become an any.
 func appendPlaces(all []any, list []string) []any {
 	for i := range list {
 		all = append(all, &list[i])
@@ -58,24 +67,7 @@ func appendPlaces(all []any, list []string) []any {
 	return all
 }
 
-// appendHistories appends the keys of n jobs' histories, which lie in one piece of memory.
-func appendHistories(keys []string, prefix string, n int, job func(int) string) []string {
-	size := n * len(prefix)
-	for i := range n {
-		size += len(job(i))
-	}
-	var b strings.Builder
-	b.Grow(size)
-	for i := range n {
-		at := b.Len()
-		b.WriteString(prefix)
-		b.WriteString(job(i))
-		keys = append(keys, b.String()[at:])
-	}
-	return keys
-}
-
-// spelt is a number and how it is spelt, for lists in which the same one comes again and again.
+// spelt caches how a number is spelt, for lists that repeat it.
 type spelt struct {
 	n    int64
 	text string

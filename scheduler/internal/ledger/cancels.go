@@ -9,13 +9,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Cancel is the wish that a run ends. Without an author, it is a newer tick's.
+// Cancel is a request that a run ends. Without an author, a newer tick replaces the run.
 type Cancel struct {
 	Run, Author, Reason string
 }
 
-// Cancels reads who wants which runs ended, in some partitions, or in all where there are none: what a node that takes nothing
-// more still looks for. Beside the error of a master that does not answer stands what the others have.
+// Cancels reads the cancel flags of some partitions, or of all without an argument. Nodes that
+// claim nothing more read these too. The error of a master that does not answer comes with the
+// flags of the others.
 func (l *Ledger) Cancels(ctx context.Context, parts ...int) ([]Cancel, error) {
 	if len(parts) == 0 {
 		parts = l.All()
@@ -37,7 +38,7 @@ func (l *Ledger) Cancels(ctx context.Context, parts ...int) ([]Cancel, error) {
 	return all, l.explain(ctx, "look for cancelled runs", failed)
 }
 
-// cancelsOf reads cancel flags, in the order of their runs; what is none is left out.
+// cancelsOf reads cancel flags, ordered by run. Unreadable flags are left out.
 func cancelsOf(flags map[string]string) []Cancel {
 	var all []Cancel
 	for _, run := range slices.Sorted(maps.Keys(flags)) {

@@ -14,8 +14,9 @@ import (
 // chunkJobs is about how many jobs a chunk has at most, and half of that at least where a partition has more jobs than one has room for.
 const chunkJobs = 1000
 
-// Chunk is some jobs of one partition, with the digests of the definitions in which a node holds them. Which jobs they are depends
-// on their names and on Of alone, so a job that comes, goes or changes makes one chunk another one.
+// Chunk is some jobs of one partition, with the digests of the definitions that a node holds. The
+// jobs of a chunk follow from their names and Of alone, so that a change of one job changes one
+// chunk.
 type Chunk struct {
 	Part      int
 	Place, Of int    // which of the partition's chunks it is, and how many there are: 1, 2, 4 and so on

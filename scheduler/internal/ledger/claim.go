@@ -45,7 +45,7 @@ const (
 )
 
 var verdicts = map[string]Verdict{
-	"granted": Granted, "opened": Opened, "skipped": Skipped, "passed": Passed, "moved": Stale, "early": Early, "held": Held,
+	"granted": Granted, "opened": Opened, "skipped": Skipped, "passed": Passed, "stale": Stale, "early": Early, "held": Held,
 	"superseded": Superseded, "unknown": Unknown, "closed": Closed, "foreign": Foreign,
 }
 
@@ -153,20 +153,17 @@ type Answer struct {
 	Unconfirmed error
 }
 
-// Claim asks for a batch of runs, all of jobs in one partition and at most BatchMax, each job but for its shards at
-// most once. now is the caller's idea of Redis' time in ms. It returns one answer per claim, or
-// ErrClock, ErrServer, or an error wrapping locking.ErrUnreachable after which the outcome is unknown: ask
-// again with the same claims.
+// Claim asks for a batch of runs of jobs in one partition, at most BatchMax, each job but for its
+// shards once. now is the caller's idea of Redis' time, ms. It returns one answer per claim, or
+// ErrClock, ErrServer, or an error wrapping locking.ErrUnreachable: then the outcome is unknown,
+// and the caller repeats the same claims.
 func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim) ([]Answer, error) {
-	p := l.Partition(batch[0].Job)
-	k := l.keys[p]
-	ks := make([]string, 0, 11+len(batch))
-	ks = append(ks, k.jobs, k.due, k.runs, k.leases, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers)
-	ks = appendHistories(ks, k.history, len(batch), func(i int) string { return batch[i].Job })
+	k := l.keys[l.Partition(batch[0].Job)]
+	ks := claimScript.each(k.tag, len(batch), func(i int) string { return batch[i].Job })
 	head := claimArgs{now: now, skew: l.cfg.MaxSkew, node: by.ID, name: by.Name, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, server: l.known,
 		short: l.shortLease()}
 	args := head.appendTo(make([]string, 0, claimArgsSize+claimsSize(batch)))
-	reply, unconfirmed, err := l.claim(ctx, k, append(ks, k.gate), appendClaims(args, batch))
+	reply, unconfirmed, err := l.claim(ctx, k, ks, appendClaims(args, batch))
 	if err != nil {
 		return nil, redisconn.Classify("claim", err)
 	}

@@ -75,7 +75,7 @@ func (j *twinJob) row(run string) *twinRow {
 	return &j.rows[i]
 }
 
-func (j *twinJob) moved() Answer { return Answer{Verdict: Stale, Cursor: j.Cursor, Busy: j.Busy} }
+func (j *twinJob) stale() Answer { return Answer{Verdict: Stale, Cursor: j.Cursor, Busy: j.Busy} }
 
 func (j *twinJob) opened(id string) Answer {
 	return Answer{Verdict: Opened, Cursor: j.Cursor, Detail: id}
@@ -180,11 +180,11 @@ func (m *twin) claimTick(by Claimer, j *twinJob, c Claim) Answer {
 		if t := m.tickOf(j.Open); t != nil && splits(c) && t.Tick == c.Tick {
 			return j.opened(j.Open)
 		}
-		return j.moved()
+		return j.stale()
 	}
 	switch m.fits(j, c) {
 	case Stale:
-		return j.moved()
+		return j.stale()
 	case Early:
 		return Answer{Verdict: Early}
 	case Held:
@@ -224,8 +224,8 @@ func (m *twin) claimTick(by Claimer, j *twinJob, c Claim) Answer {
 	if j.Last = last; j.Cursor == 0 || j.Busy.To <= j.Cursor {
 		j.Busy = Window{} // it lies behind the cursor
 	}
-	if j.Cursor != 0 && j.Again <= j.Cursor {
-		j.Again, j.AgainAttempt = 0, 0
+	if j.Cursor != 0 && j.ReattemptUntil <= j.Cursor {
+		j.ReattemptUntil, j.Reattempt = 0, 0
 	}
 	switch {
 	case held:
@@ -314,7 +314,7 @@ func (m *twin) claimPending(by Claimer, j *twinJob, c Claim) Answer {
 	r := m.waiting[c.Run]
 	switch {
 	case r == nil || r.Job != c.Job:
-		return j.moved()
+		return j.stale()
 	case r.Whole:
 		return j.opened(c.Run)
 	case r.Granted > m.ms():

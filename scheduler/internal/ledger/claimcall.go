@@ -11,8 +11,6 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// What claim.lua is given and what it answers; see there.
-
 // claimsSize is how many arguments a batch is sent as.
 func claimsSize(batch []Claim) (n int) {
 	for i := range batch {
@@ -25,7 +23,8 @@ func claimsSize(batch []Claim) (n int) {
 	return n
 }
 
-// appendClaims spells out a batch. Neighbours often have their terms and instants in common: those are spelt once.
+// appendClaims appends the arguments of a batch. Terms and instants that neighbours share are spelt
+// once.
 func appendClaims(args []string, batch []Claim) []string {
 	var terms string
 	var tick, next spelt
@@ -44,12 +43,13 @@ func appendClaims(args []string, batch []Claim) []string {
 	return args
 }
 
-// plain says whether the claim is for a tick that passes none and has no shards, of a schedule that has more: nearly all are.
+// plain reports whether the claim is for one due tick: nothing passed, no shards, and another tick
+// after it. Nearly all claims are.
 func (c *Claim) plain() bool {
 	return !c.Pending && c.Shards < 2 && len(c.Passes) == 0 && c.Tick != 0 && c.Tick == c.From && c.Next != 0
 }
 
-// likewise says whether two plain claims have the same terms.
+// likewise reports whether two plain claims have the same terms.
 func (c *Claim) likewise(d *Claim) bool {
 	return d.plain() && c.TTL == d.TTL && c.Overlap == d.Overlap && c.Attempts == d.Attempts && c.Trigger == d.Trigger
 }
@@ -74,7 +74,7 @@ func (c *Claim) appendTo(args []string) []string {
 	return item.appendTo(args)
 }
 
-// parts are the shards to be as claim.lua reads them.
+// parts are the shards of a tick to be opened, as claim.lua reads them.
 func (c *Claim) parts() string {
 	if c.Shards < 2 {
 		return ""

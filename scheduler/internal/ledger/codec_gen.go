@@ -23,7 +23,7 @@ func (r *Entry) readEntry(record string) error {
 	r.Last = f.int()
 	r.Pause = f.window()
 	r.Busy = f.window()
-	r.Again, r.AgainAttempt = f.attempts()
+	r.ReattemptUntil, r.Reattempt = f.attempts()
 	r.Counts, r.Restored = f.counts()
 	return f.bad
 }

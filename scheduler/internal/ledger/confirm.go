@@ -18,7 +18,7 @@ const (
 	claimWait = 500 * time.Millisecond
 )
 
-// Confirming returns the ledger for a caller whose claims are to wait until so many replicas have them; see
+// Confirming returns the ledger for claims that wait until so many replicas have them; see
 // Answer.Unconfirmed.
 func (l *Ledger) Confirming(replicas int) *Ledger {
 	there := *l
@@ -26,9 +26,10 @@ func (l *Ledger) Confirming(replicas int) *Ledger {
 	return &there
 }
 
-// runEverywhere runs a script, whose answer begins with the word done if it did anything, and waits until every replica has what it wrote
-// that its master has now.
-func (l *Ledger) runEverywhere(ctx context.Context, script *redisconn.Script, keys []string, args arguments) (any, error) {
+// runEverywhere runs a script and waits until every present replica of the master has its writes.
+// The script's answer begins with the word done if it wrote anything.
+func (l *Ledger) runEverywhere(ctx context.Context, s *script, tag string, args any) (any, error) {
+	keys := s.in(tag, "")
 	master, err := redisconn.Master(ctx, l.client, keys[0])
 	if err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func (l *Ledger) runEverywhere(ctx context.Context, script *redisconn.Script, ke
 	if err != nil && !errors.As(err, &refused) {
 		return nil, err
 	}
-	cmd, copies, unknown := script.RunAndWait(ctx, master, redisconn.Wait{Replicas: replicas, Most: sealWait}, keys, asAny(args)...)
+	cmd, copies, unknown := s.RunAndWait(ctx, master, redisconn.Wait{Replicas: replicas, Most: sealWait}, keys, encoded(args))
 	reply, err := cmd.Result()
 	word := reply
 	if list, ok := reply.([]any); ok && len(list) > 0 {
@@ -55,7 +56,8 @@ func (l *Ledger) runEverywhere(ctx context.Context, script *redisconn.Script, ke
 	return reply, nil
 }
 
-// claim runs the claim script in a partition, and says why what was granted is to be handed back, nil when enough replicas have it.
+// claim runs the claim script in a partition. unconfirmed is why the grants are to be handed back,
+// nil when enough replicas have them.
 func (l *Ledger) claim(ctx context.Context, k keys, ks, args []string) (reply []any, unconfirmed, err error) {
 	if l.confirm == 0 {
 		reply, err = evaluate(ctx, l.client, claimScript, ks, args).Slice()
@@ -66,7 +68,7 @@ func (l *Ledger) claim(ctx context.Context, k keys, ks, args []string) (reply []
 	return reply, l.lack(copies, unknown), err
 }
 
-// confirmation is what a claim in a partition waits for.
+// confirmation is the wait of a claim in a partition.
 func (l *Ledger) confirmation(k keys) redisconn.Wait {
 	return redisconn.Wait{Replicas: l.confirm, Most: claimWait, Touch: k.confirm}
 }
@@ -82,7 +84,8 @@ func (l *Ledger) lack(copies int, unknown error) error {
 	return nil
 }
 
-// Confirmed is nil when enough replicas have what is written now to the master of a partition: a claim would be confirmed.
+// Confirmed returns nil when enough replicas have the latest writes of a partition's master: a
+// claim would be confirmed.
 func (l *Ledger) Confirmed(ctx context.Context, part int) error {
 	master, err := redisconn.Master(ctx, l.client, l.keys[part].confirm)
 	if err != nil {

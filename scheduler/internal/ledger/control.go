@@ -31,8 +31,9 @@ func (l *Ledger) Control(ctx context.Context) (Control, error) {
 	return control(ctx, l.client, l.cfg, false)
 }
 
-// Restore writes the control record again if Redis lost it, with active as the active generation, and returns what is
-// there. It refuses, with ErrRefused, if another number of partitions has taken its place. Beside an UnreachableError stands the record.
+// Restore writes the control record again if Redis lost it, with active as the active generation,
+// and returns the stored record. It returns ErrRefused for another number of partitions. An
+// UnreachableError comes with the record.
 func (l *Ledger) Restore(ctx context.Context, active string) (Control, error) {
 	cfg := l.cfg
 	cfg.Generation = active
@@ -46,8 +47,8 @@ func (l *Ledger) Restore(ctx context.Context, active string) (Control, error) {
 	return stored, err
 }
 
-// Reread is Restore where a move may have taken the namespace away: it writes nothing, and returns ErrNoNamespace if Redis
-// lost the control record.
+// Reread is Restore where a move may have taken the namespace away: it writes nothing, and returns
+// ErrNoNamespace without a control record.
 func (l *Ledger) Reread(ctx context.Context) (Control, error) {
 	stored, err := l.Control(ctx)
 	if err == nil {

@@ -43,35 +43,36 @@ type Defined struct {
 	Stored bool
 }
 
-// Define registers definitions, all of jobs in one partition and at most BatchMax. A new job
-// gets an entry that starts at Cursor; another definition than the stored one replaces it only
-// by compare-and-set (WasDigest, WasCursor), and its first tick must lie after now and after
-// every instant accounted for. It returns one answer each, or ErrClock, or ErrClosed.
+// Define registers definitions of jobs in one partition, at most BatchMax, and returns one answer
+// each. A new job gets an entry that starts at Cursor. A stored definition is replaced by compare-
+// and-set (WasDigest, WasCursor); the first tick of the new one must lie after now and after every
+// instant accounted for. Define returns ErrClock or ErrClosed.
 func (l *Ledger) Define(ctx context.Context, now int64, batch []Definition) ([]Defined, error) {
 	return l.define(ctx, now, "", batch)
 }
 
-// Switch is Define for a promotion: it also creates jobs that the active generation does not have. What comes after
-// another promotion with a higher epoch is answered standby.
+// Switch is Define for a promotion: it also creates jobs that the active generation does not have.
+// After a later promotion with a higher epoch, the answer is standby.
 func (l *Ledger) Switch(ctx context.Context, now, epoch int64, batch []Definition) ([]Defined, error) {
 	return l.define(ctx, now, ms(epoch), batch)
 }
 
 func (l *Ledger) define(ctx context.Context, now int64, epoch string, batch []Definition) ([]Defined, error) {
-	k := l.keys[l.Partition(batch[0].Job)]
-	ks := append(make([]string, 0, 8+len(batch)), k.jobs, k.defs, k.due, k.kept, k.outbox, k.followers)
-	keep, keepFor := l.keepArgs()
-	args := []any{ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, epoch}
-	for _, d := range batch {
-		ks = append(ks, k.history+d.Job)
-		if d.Count == 0 {
-			d.Until = 0 // it is not recorded
+	head := defineArgs{now, l.cfg.MaxSkew, l.cfg.Keep, l.cfg.KeepFor, epoch}
+	args := head.appendTo(make([]string, 0, defineArgsSize+defineItemSize*len(batch)))
+	for i := range batch {
+		d := &batch[i]
+		item := defineItem{
+			job: d.Job, digest: d.Digest, revision: d.Revision, cursor: d.Cursor, wasDigest: d.WasDigest, wasCursor: d.WasCursor,
+			last: d.Until, count: d.Count, upcoming: d.Upcoming, old: d.Old, generation: d.Generation, same: d.Same, text: d.Text,
 		}
-		args = append(args, d.Job, d.Digest, plain(d.Revision), orNone(d.Cursor), d.WasDigest, orNone(d.WasCursor),
-			orNone(d.Until), ms(d.Count), orNone(d.Upcoming), plain(d.Old), plain(d.Generation), flagged(d.Same), d.Text)
+		if d.Count == 0 {
+			item.last = 0 // it is not recorded
+		}
+		args = item.appendTo(args)
 	}
-	ks = append(ks, k.anew, k.gate)
-	reply, err := defineScript.Run(ctx, l.client, ks, args...).Slice()
+	ks := defineScript.each(l.tag(batch[0].Job), len(batch), func(i int) string { return batch[i].Job })
+	reply, err := evaluate(ctx, l.client, defineScript, ks, args).Slice()
 	if err != nil {
 		return nil, redisconn.Classify("define", err)
 	}

@@ -4,10 +4,9 @@
 //
 // Each job has one entry with a cursor: the earliest scheduled tick not yet accounted for. A
 // claim is a compare-and-set step: "from the cursor I see, run this tick, and the next one is
-// that". It is granted only if the cursor stands where the caller says and the caller's
-// definition is the stored one; everybody else is answered where the cursor is now. So a tick
-// is granted once, whoever asks, however late, and the cursor cannot jump: ticks between the
-// cursor and the tick run are recorded in the same step.
+// that". The claim is granted only if the cursor and the definition are the stored ones; otherwise
+// the answer is the stored cursor. So a tick is granted once, however many nodes claim it and however
+// late. The cursor cannot jump: ticks between the cursor and the tick run are recorded in the same step.
 //
 //	            claim granted                    settle
 //	cursor ──────────────────────► leased ───────────────────► row (succeeded, failed, ...)
@@ -20,19 +19,18 @@
 //	              trigger, rerun, relay
 //
 // A grant is a lease {run, token, node, ttl, until, beat}. Nothing expires by itself: renewal
-// moves until and counts beat, also when until has passed, as long as nobody reaped the run.
+// moves until and counts beat, also when until has passed, as long as the run was not reaped.
 // A run is reaped only if its beat has not moved since it was seen and until has passed. The
-// first terminal outcome wins; a report that comes later changes nothing, is answered Lost and
-// is kept beside the outcome.
+// first terminal outcome wins; a later report is answered Lost and kept in the same row.
 //
 // # The chain
 //
 // Every row that accounts for scheduled ticks carries the cursor before (prev) and after (next)
 // its step. In the order of the steps, each row's next is the prev of the one after it, from the
-// entry's base to its cursor; runs in flight and pending ones fill their own link. Steps lead on
-// in time, but for two kinds: a replaced definition may set the cursor back, to any instant after
-// the last one accounted for, and an operator may rewind it, whereupon ticks are granted as later
-// attempts. Verify checks that, and works out from the schedules what the steps must be.
+// entry's base to its cursor; runs in flight and pending ones fill their own link. Steps go forward
+// in time, with two exceptions: a replaced definition may set the cursor back, to any instant after
+// the last one accounted for, and an operator may rewind it; then ticks are granted as later
+// attempts. Verify checks the chain against the schedules.
 //
 // # Definitions
 //
@@ -42,18 +40,24 @@
 //
 // # Windows
 //
-// A script cannot count ticks; a node plans a step and the script checks that it fits. What it checks
-// against are two windows in the entry: ticks in Pause are recorded as paused and nothing else is; of
-// the ticks in Busy, which came due while the last run of a queue or replace job went on, the latest
-// runs and the others are recorded as overlapped. A claim that does not fit is answered Moved, with
-// both. A window is over when the cursor is behind it.
+// A script cannot count ticks: a node plans a step, and the script checks the step against two windows
+// in the entry. Exactly the ticks in Pause are recorded as paused. Of the ticks in Busy, which came due
+// during the last run of a queue or replace job, the latest runs and the others are recorded as
+// overlapped. A claim that does not fit is answered Stale, with both windows. A window is over when the
+// cursor is behind it.
 //
 // # Jobs that follow
 //
 // A script that ends or passes a tick of a job that others follow leaves an event in the outbox of its
-// partition. Relay brings it to each follower, in a script of the follower's partition, and may be
-// repeated; Relayed takes it away. Follow is to be called after the follower is defined, for word to
-// a job that nobody knows is dropped.
+// partition. Relay delivers the event to each follower, in a script of the follower's partition, and may
+// be repeated; Relayed removes the event. Define the follower before Follow: an event for an unknown job
+// is dropped.
+//
+// # Arguments
+//
+// A script names its keys on the line "-- keys:", and nothing in it is numbered by hand. Scripts that are
+// called often take packed arguments, which gen writes from a table into the script and into args_gen.go.
+// All others take one JSON argument, the fields of a struct, which lib/args.lua decodes.
 //
 // # Time
 //
@@ -63,8 +67,8 @@
 //
 // # When a reply is lost
 //
-// A claim names its run by an id that the caller made. Asked again by the same node it gives the
-// same grant. A settle repeated gives the same answer. A run handed back (Unclaim) goes to
+// A claim names its run by an id that the caller made. Repeated by the same node it gives the
+// same grant. A repeated settle gives the same answer. A run handed back (Unclaim) goes to
 // pending under a fresh id, so a delayed copy of the old claim finds nothing.
 //
 // # Tokens

@@ -59,8 +59,8 @@ func (e *ClockError) Error() string {
 // Is makes errors.Is(err, ErrClock) true.
 func (e *ClockError) Is(target error) bool { return target == ErrClock }
 
-// UnreachableError says which partitions a call left out, because their masters of a Cluster did not answer. Those of the others
-// were dealt with. It wraps locking.ErrUnreachable.
+// UnreachableError names the partitions that a call left out, because their masters of a Cluster
+// did not answer. It wraps locking.ErrUnreachable.
 type UnreachableError struct {
 	Parts []int
 	Err   error // the first

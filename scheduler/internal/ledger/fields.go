@@ -11,14 +11,13 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// fields reads the separated fields of a record one after another and remembers the first that
-// is not what it should be.
+// fields reads the fields of a record in order and remembers the first error.
 type fields struct {
 	rest []string
 	bad  error
 }
 
-// split takes a record of n fields apart. The mark before them is its version, and what else tells its kind.
+// split takes a record of n fields apart. The mark in front is the record's version and kind.
 func split(record, mark string, n int) (*fields, error) {
 	rest, known := strings.CutPrefix(record, mark+"|")
 	parts := strings.SplitN(rest, "|", n)
@@ -97,13 +96,13 @@ func (f *fields) attempts() (until int64, attempt int) {
 
 func (f *fields) counts() (counts map[jobs.Outcome]int64, retold int64) { return countsOf(f.text()) }
 
-// windowOf reads 'from,to'; what is none is the zero window.
+// windowOf reads 'from,to'. Any other text is the zero window.
 func windowOf(s string) Window {
 	from, to, _ := strings.Cut(s, ",")
 	return Window{number(from), number(to)}
 }
 
-// countsOf reads 'succeeded=12,missed=3', and the tick that stands among them. Words that this version does not know are
+// countsOf reads 'succeeded=12,missed=3', and the restored tick among the counts. Unknown words are
 // left out.
 func countsOf(s string) (counts map[jobs.Outcome]int64, retold int64) {
 	counts = make(map[jobs.Outcome]int64)

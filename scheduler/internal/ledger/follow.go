@@ -14,12 +14,12 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// relayedFor is how long a job remembers what it was told: much longer than an event stays in an
-// outbox that somebody empties.
+// relayedFor is how long a job remembers a delivered event: much longer than an event stays in the
+// outbox of a living cluster.
 const relayedFor = 10 * time.Minute
 
-// Event is what became of a tick, or of ticks in a row, of a job that others follow. It stays in the
-// outbox of the job's partition until every follower has been told.
+// Event says how a tick, or several ticks in a row, of an upstream job ended. It stays in the
+// outbox of the job's partition until it is delivered to every follower.
 type Event struct {
 	Upstream    string
 	Prev, Next  int64 // the step of the upstream's cursor; 0 for none
@@ -28,11 +28,12 @@ type Event struct {
 	Outcome     jobs.Outcome
 	At          int64 // when it was known, ms
 	Followers   []string
-	// Holders are the digests of the definitions of the follower that is told which somebody alive holds; nil says nothing
-	// of that. If none is the stored one, nobody can run it, and Relay answers RelayUnheld to a success.
+	// Holders are the digests of the follower's definitions that living nodes hold; nil is unknown.
+	// If the stored definition is not among them, no node can run the follower, and Relay answers a
+	// success with RelayUnheld.
 	Holders []string
-	// Unheld says that a success has waited for long enough: if nobody can run the follower, it is recorded as a tick that
-	// it missed. Without Holders nobody can.
+	// Unheld says that a success has waited long enough: a follower that no node can run is
+	// recorded as missed. Without Holders no node can.
 	Unheld bool
 	record string
 }
@@ -53,19 +54,26 @@ func (e Event) run(job string) string {
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)).String()
 }
 
-// Follow notes that a job follows another: what becomes of the other's ticks is told from then on.
+type followArgs struct {
+	Upstream string `json:"upstream"`
+	Job      string `json:"job"`
+	Add      bool   `json:"add"`
+	Epoch    string `json:"epoch"` // of the promotion that this is part of, "" for a node's own registration
+}
+
+// Follow adds a follower to a job: from then on the job's ends leave events for it.
 func (l *Ledger) Follow(ctx context.Context, upstream, job string) error {
-	return l.follow(ctx, upstream, job, "1", "")
+	return l.follow(ctx, followArgs{upstream, job, true, ""})
 }
 
-// Unfollow ends that.
+// Unfollow removes a follower.
 func (l *Ledger) Unfollow(ctx context.Context, upstream, job string) error {
-	return l.follow(ctx, upstream, job, "0", "")
+	return l.follow(ctx, followArgs{upstream, job, false, ""})
 }
 
-func (l *Ledger) follow(ctx context.Context, upstream, job, add, epoch string) error {
-	k := l.keys[l.Partition(upstream)]
-	word, err := followScript.Run(ctx, l.client, []string{k.followers, k.gate}, upstream, job, add, epoch).Text()
+func (l *Ledger) follow(ctx context.Context, args followArgs) error {
+	upstream, job := args.Upstream, args.Job
+	word, err := followScript.call(ctx, l.client, l.tag(upstream), "", args).Text()
 	if err == nil && word == "standby" {
 		return fmt.Errorf("%w: follow %s: a later promotion has begun", ErrRefused, upstream)
 	}
@@ -80,26 +88,38 @@ func (l *Ledger) follow(ctx context.Context, upstream, job, add, epoch string) e
 
 // The answers of Relay.
 const (
-	RelayDone     Status = "relayed"  // now, or before
-	RelayStranger Status = "stranger" // there is no such job, or it follows another one now
-	RelayFull     Status = "full"     // too many runs wait beside it: later
-	RelayUnheld   Status = "unheld"   // nobody alive can run it: later
+	RelayDone      Status = "relayed"   // now, or before
+	RelayUnrelated Status = "unrelated" // there is no such job, or it follows another one now
+	RelayFull      Status = "full"      // too many runs wait beside it: later
+	RelayUnheld    Status = "unheld"    // nobody alive can run it: later
 )
 
-// Relay tells one follower of an event: a success becomes a pending run with the same tick, once;
-// anything else is recorded as skipped(upstream). It may be repeated.
+type relayArgs struct {
+	retained
+
+	Job      string       `json:"job"`
+	Upstream string       `json:"upstream"`
+	Run      string       `json:"run"`                   // id of the run to be
+	Next     int64        `json:"next,string,omitempty"` // the cursor after the step, ms; 0 for none
+	Tick     int64        `json:"tick,string"`           // first tick, ms
+	Last     int64        `json:"last,string"`           // last tick, ms
+	Count    int64        `json:"count"`
+	Outcome  jobs.Outcome `json:"outcome"`
+	Known    int64        `json:"known"`            // when it was known, ms
+	Remember int64        `json:"remember"`         // for how long the id is remembered, ms
+	Most     int          `json:"most"`             // pending runs in a partition
+	Holders  []string     `json:"holders,omitzero"` // as in Event
+	Unheld   bool         `json:"unheld"`           // as in Event
+}
+
+// Relay delivers an event to one follower: a success becomes a pending run with the same tick,
+// once; any other outcome is recorded as skipped(upstream). Relay may be repeated.
 func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Status, error) {
-	k := l.keys[l.Partition(job)]
-	ks := []string{k.jobs, k.defs, k.runs, k.pending, k.waiting, k.unique, k.kept, k.outbox, k.followers, k.history + job, k.gate}
 	args := relayArgs{
-		job: job, upstream: e.Upstream, id: e.run(job), most: pendingMax, nxt: e.Next, tick: e.Tick, last: e.Until, num: e.Count,
-		outcome: e.Outcome, known: e.At, remember: relayedFor, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor,
-		unheld: flagged(e.Unheld), holders: strings.Join(e.Holders, ","),
+		retained: l.retained(), Job: job, Upstream: e.Upstream, Run: e.run(job), Next: e.Next, Tick: e.Tick, Last: e.Until, Count: e.Count,
+		Outcome: e.Outcome, Known: e.At, Remember: relayedFor.Milliseconds(), Most: pendingMax, Holders: e.Holders, Unheld: e.Unheld,
 	}
-	if !e.Unheld && e.Holders != nil {
-		args.unheld = "0"
-	}
-	word, err := runScript(ctx, l.client, relayScript, ks, &args).Text()
+	word, err := relayScript.call(ctx, l.client, l.tag(job), job, args).Text()
 	if err != nil {
 		return "", redisconn.Classify("tell "+job+" of "+e.Upstream, err)
 	}
@@ -109,19 +129,23 @@ func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Status, error)
 	return Status(word), nil
 }
 
-// Relayed takes an event out of the outbox, when all followers were told. It returns ErrServer, and the event stays, when the
-// server is another one than At says.
+type relayedArgs struct {
+	Server string `json:"server"` // that the caller knows, "" for any
+	Event  string `json:"event"`
+}
+
+// Relayed removes an event from the outbox after its delivery to all followers. It returns
+// ErrServer, and the event stays, when the server is another one than At says.
 func (l *Ledger) Relayed(ctx context.Context, e Event) error {
-	p := l.Partition(e.Upstream)
-	word, err := relayedScript.Run(ctx, l.client, []string{l.keys[p].outbox}, l.known, e.record).Text()
+	word, err := relayedScript.call(ctx, l.client, l.tag(e.Upstream), "", relayedArgs{l.known, e.record}).Text()
 	if err == nil && word == "server" {
 		return ErrServer
 	}
 	return redisconn.Classify("empty the outbox", err)
 }
 
-// Kept reads what is kept beside a run's row: its output's last bytes, and the payload of a run by
-// hand. Both leave with the row.
+// Kept reads the output and the payload that are kept with a run's row: the last bytes of the
+// output, and the payload of a run by hand.
 func (l *Ledger) Kept(ctx context.Context, job, run string) (output, payload []byte, err error) {
 	got, err := l.client.HMGet(ctx, l.keys[l.Partition(job)].kept, run, "p:"+run).Result()
 	if err != nil {

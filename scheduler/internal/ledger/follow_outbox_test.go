@@ -19,13 +19,13 @@ func TestRelayIsRefused(t *testing.T) {
 		r.runOne(t, "a", 1)
 		e := r.events(t)[0]
 		for _, job := range []string{"nobody", "other", "a"} {
-			if got := must(r.led.Relay(t.Context(), e, job)); got != RelayStranger {
+			if got := must(r.led.Relay(t.Context(), e, job)); got != RelayUnrelated {
 				t.Errorf("%s: %s", job, got)
 			}
 		}
 		stranger := e
 		stranger.Upstream = "x"
-		if got := must(r.led.Relay(t.Context(), stranger, "b")); got != RelayStranger {
+		if got := must(r.led.Relay(t.Context(), stranger, "b")); got != RelayUnrelated {
 			t.Errorf("of another job: %s", got)
 		}
 		r.client.ZAdd(t.Context(), r.led.keys[0].pending, members(pendingMax)...)
@@ -136,7 +136,7 @@ func TestFollowerMovesOnBeforeItIsTold(t *testing.T) {
 		must(r.led.Define(ctx, r.now, []Definition{{Job: "b", Digest: "other", WasDigest: was.Digest, Text: []byte(`{"after":"c"}`)}}))
 		r.pass(t, time.Second)
 		r.runOne(t, "a", 3)
-		for i, want := range []Status{RelayDone, RelayDone, RelayStranger} {
+		for i, want := range []Status{RelayDone, RelayDone, RelayUnrelated} {
 			e := r.events(t)[i]
 			for range 2 {
 				if got := must(r.led.Relay(ctx, e, "b")); got != want {

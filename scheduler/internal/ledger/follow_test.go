@@ -156,7 +156,7 @@ func TestFollowIsNoLabel(t *testing.T) {
 		}
 		r.pass(t, time.Second)
 		r.runOne(t, "a", 1)
-		if got := must(r.led.Relay(t.Context(), r.events(t)[0], "b")); got != RelayStranger {
+		if got := must(r.led.Relay(t.Context(), r.events(t)[0], "b")); got != RelayUnrelated {
 			t.Errorf("told: %s", got)
 		}
 		if l := r.open(t, "b"); l != nil {

@@ -20,8 +20,8 @@ const (
 	gateForeign = "foreign" // as it is read where this version does not understand it
 )
 
-// gate is a partition's gate, which every script that grants, takes in or changes looks at first. One that is not there
-// is open, and generation "" makes new jobs.
+// gate is a partition's gate. Every script that grants, takes in or changes anything reads it
+// first. A missing gate is open, and generation "" creates jobs.
 type gate struct {
 	epoch      int64  // of the last promotion of all jobs
 	generation string // of whoever may make new jobs

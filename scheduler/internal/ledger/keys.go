@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -22,11 +23,11 @@ import (
 //	{ns:p}:kept            hash   run id -> its output; "p:" and run id -> its payload; both leave with the row
 //	{ns:p}:cancels         hash   run id -> who wants it ended, and why
 //	{ns:p}:pauses          hash   job -> who paused it, and why
-//	{ns:p}:unique          zset   run id by when it may be asked for anew, ms
+//	{ns:p}:unique          zset   run id by when the same request is a new run, ms
 //	{ns:p}:followers       hash   job -> names of the jobs that follow it
 //	{ns:p}:outbox          zset   what became of ticks of jobs that are followed, by when, ms
-//	{ns:p}:anew            hash   job and digest -> whether the job was made anew, and the cursor that nodes told of it; for a minute
-//	{ns:p}:chunks          hash   digest -> which definitions of some jobs nodes hold; changes -> how often anything was announced anew
+//	{ns:p}:anew            hash   job and digest -> whether the job was created lately, and the cursor that nodes reported; for a minute
+//	{ns:p}:chunks          hash   digest -> which definitions of some jobs nodes hold; changes -> how often an announcement changed anything
 //	{ns:p}:announced       zset   chunk, generation and revision of who holds it, by when that was last said, ms
 //	{ns:p}:confirm         string nothing; written so that replicas have something to confirm, or to see whether writes are taken, for a second
 //	{ns:p}:gate            string which generation makes new jobs, and whether a move has closed the partition
@@ -34,19 +35,54 @@ type keys struct {
 	jobs, defs, due, runs, leases, pending, waiting, history string
 	kept, cancels, pauses, unique, followers, outbox         string
 	anew, chunks, announced, gate, confirm, recent           string
+
+	tag string // what they begin with
 }
 
-func controlKey(ns string) string { return "{" + ns + "}:control" }
+// namespaceTag is what the keys of a namespace as a whole begin with, and partitionTag is what those of a partition begin with.
+func namespaceTag(ns string) string        { return "{" + ns + "}:" }
+func partitionTag(ns string, p int) string { return "{" + ns + ":" + strconv.Itoa(p) + "}:" }
+
+func controlKey(ns string) string { return namespaceTag(ns) + "control" }
 
 func partitionKeys(ns string, p int) keys {
-	tag := "{" + ns + ":" + strconv.Itoa(p) + "}:"
+	tag := partitionTag(ns, p)
 	return keys{
+		tag:  tag,
 		jobs: tag + "jobs", defs: tag + "defs", due: tag + "due", runs: tag + "runs",
 		leases: tag + "leases", pending: tag + "pending", waiting: tag + "waiting", history: tag + "history:",
 		kept: tag + "kept", cancels: tag + "cancels", pauses: tag + "pauses", unique: tag + "unique",
 		followers: tag + "followers", outbox: tag + "outbox", chunks: tag + "chunks", announced: tag + "announced", gate: tag + "gate",
 		confirm: tag + "confirm", anew: tag + "anew", recent: tag + "recent",
 	}
+}
+
+// namedKeys are keys below a tag by their names. The name history stands for that of the first item's job; histories stands for those of
+// all items' jobs, in their order. Nearly all texts lie in one piece of memory.
+func namedKeys(tag string, names []string, items int, job func(item int) string) []string {
+	all := make([]string, 0, len(names)+items)
+	var b strings.Builder
+	b.Grow(len(names)*(len(tag)+9) + items*(len(tag)+48))
+	add := func(name, job string) {
+		at := b.Len()
+		b.WriteString(tag)
+		b.WriteString(name)
+		b.WriteString(job)
+		all = append(all, b.String()[at:])
+	}
+	for _, name := range names {
+		switch name {
+		case "history":
+			add("history:", job(0))
+		case "histories":
+			for i := range items {
+				add("history:", job(i))
+			}
+		default:
+			add(name, "")
+		}
+	}
+	return all
 }
 
 // Partition says in which of n partitions a job lives.

@@ -32,7 +32,7 @@ var steered = []edit{
 }
 
 // ships are the scripts that a test may change, and where they are used.
-var ships = map[string]**redisconn.Script{
+var ships = map[string]**script{
 	"claim": &claimScript, "settle": &settleScript, "renew": &renewScript, "reassert": &reassertScript, "reap": &reapScript,
 	"unclaim": &unclaimScript, "trigger": &triggerScript, "define": &defineScript, "rerun": &rerunScript, "cancel": &cancelScript,
 	"pause": &pauseScript, "rewind": &rewindScript, "remove": &removeScript, "follow": &followScript, "relay": &relayScript,
@@ -54,7 +54,7 @@ func useScripts(tb testing.TB, edits ...edit) {
 	}
 	for name, at := range ships {
 		shipped := *at
-		*at = redisconn.NewScript(name, assemble(name, piece))
+		*at = newScript(name, piece)
 		tb.Cleanup(func() { *at = shipped })
 	}
 }

@@ -13,21 +13,21 @@ import (
 )
 
 // Renew keeps leases alive, for a locking.Keeper: a renewal's Name is the job, its Owner the run
-// id. One script call for each partition and each BatchMax runs in it, all in one round trip, on a Cluster one for each
-// master. It returns no answers and an error when no call was answered, and ErrServer beside the answers when some masters
-// are other servers than At said.
+// id. There is one script call for each partition and BatchMax runs, in one round trip to each
+// master. Renew returns an error without answers when no call was answered, and ErrServer with the
+// answers when some masters are other servers than At said.
 func (l *Ledger) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
 	return l.RenewAt(ctx, batch, func(int) string { return l.known })
 }
 
-// RenewAt is Renew for who knows a server for each partition.
+// RenewAt is Renew with a known server for each partition.
 func (l *Ledger) RenewAt(ctx context.Context, batch []locking.Renewal, known func(part int) string) ([]locking.RenewAnswer, error) {
 	byPart := l.byPartition(len(batch), func(i int) string { return batch[i].Name })
 	calls := make(map[int][]*renewal)
 	var parts []int
 	for p, places := range byPart {
 		for part := range slices.Chunk(places, BatchMax) {
-			calls[p] = append(calls[p], &renewal{keys: l.keys[p], server: known(p), places: part})
+			calls[p] = append(calls[p], &renewal{tag: l.keys[p].tag, server: known(p), places: part})
 		}
 		if len(places) > 0 {
 			parts = append(parts, p)
@@ -79,7 +79,7 @@ func (l *Ledger) renew(ctx context.Context, batch []locking.Renewal, parts []int
 
 // renewal is one script call: the places in the batch of runs that live in one partition.
 type renewal struct {
-	keys   keys
+	tag    string // of the partition
 	server string // that it may run on
 	places []int
 	cmd    *redis.Cmd
@@ -88,20 +88,21 @@ type renewal struct {
 type queueFunc func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd
 
 func (r *renewal) queue(ctx context.Context, pipe redis.Pipeliner, add queueFunc, batch []locking.Renewal) {
-	args := append(make([]string, 0, 1+3*len(r.places)), r.server)
+	head := renewArgs{r.server}
+	args := head.appendTo(make([]string, 0, renewArgsSize+renewItemSize*len(r.places)))
 	var token, ttl spelt
 	for _, i := range r.places {
-		its := ""
+		item := renewItem{run: batch[i].Owner, ttl: ttl.of(batch[i].TTL.Milliseconds())}
 		if batch[i].Token != 0 {
-			its = token.of(batch[i].Token)
+			item.token = token.of(batch[i].Token)
 		}
-		args = append(args, batch[i].Owner, its, ttl.of(batch[i].TTL.Milliseconds()))
+		args = item.appendTo(args)
 	}
-	r.cmd = add(ctx, pipe, []string{r.keys.runs, r.keys.leases}, appendPlaces(make([]any, 0, len(args)), args)...)
+	r.cmd = add(ctx, pipe, renewScript.in(r.tag, ""), appendPlaces(make([]any, 0, len(args)), args)...)
 }
 
-// read fills in the answers; a run that is not answered, or whose record this version does not
-// understand, stays Unknown and is asked for again until its deadline.
+// read fills in the answers. A run without an answer, or with an unreadable record, stays Unknown
+// and is renewed again until its deadline.
 func (r *renewal) read(answers []locking.RenewAnswer) error {
 	out, err := wordsOf("renew", len(r.places), r.cmd)
 	if err != nil {
@@ -130,21 +131,18 @@ func (l *Ledger) byPartition(n int, job func(int) string) [][]int {
 	return groups
 }
 
-// Reap settles, as abandoned, lapsed leases as they were seen by Look; all of one partition, at
-// most BatchMax. The caller vouches that it has seen the clock of the server of this id run
-// steadily for each lease's ttl. It returns Reaped, Alive, Gone or Strange for each, or ErrClock.
+// Reap settles lapsed leases, as Scan found them, as abandoned; all of one partition, at most
+// BatchMax. The caller has seen the clock of this server run steadily for each lease's ttl. Reap
+// returns Reaped, Alive, Gone or Strange for each, or ErrClock.
 func (l *Ledger) Reap(ctx context.Context, now int64, server string, seen []Lease) ([]Status, error) {
-	p := l.Partition(seen[0].Job)
-	k := l.keys[p]
-	ks := append(make([]string, 0, 9+len(seen)), k.ending()...)
 	head := reapArgs{now: now, skew: l.cfg.MaxSkew, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, server: server}
 	args := head.appendTo(make([]string, 0, reapArgsSize+reapItemSize*len(seen)))
 	for _, s := range seen {
-		ks = append(ks, k.history+s.Job)
 		item := reapItem{job: s.Job, id: s.Run, beat: s.Beat, fresh: Successor(s.Run)}
 		args = item.appendTo(args)
 	}
-	reply, err := runScript(ctx, l.client, reapScript, ks, list(args)).Slice()
+	ks := reapScript.each(l.tag(seen[0].Job), len(seen), func(i int) string { return seen[i].Job })
+	reply, err := evaluate(ctx, l.client, reapScript, ks, args).Slice()
 	if err == nil {
 		if refused := refused(reply, now); refused != nil {
 			return nil, refused
@@ -159,17 +157,16 @@ type Return struct {
 	Token    locking.Token // of the grant; 0 for whichever it was
 }
 
-// Unclaim hands runs back whose function was never called; all of one partition, at most
-// BatchMax. Each is pending again as its Successor, by which it is found when somebody asks for it. Unclaim returns Returned, Lost or Strange for each and may be repeated.
+// Unclaim hands back runs whose function was never called, all of one partition, at most BatchMax.
+// Each is pending again as its Successor. Unclaim returns Returned, Lost or Strange for each and
+// may be repeated.
 func (l *Ledger) Unclaim(ctx context.Context, batch []Return) ([]Status, error) {
-	k := l.keys[l.Partition(batch[0].Job)]
-	ks := append(make([]string, 0, 9+len(batch)), k.ending()...)
 	head := unclaimArgs{keep: l.cfg.Keep, keepFor: l.cfg.KeepFor}
 	args := head.appendTo(make([]string, 0, unclaimArgsSize+unclaimItemSize*len(batch)))
 	for _, r := range batch {
-		ks = append(ks, k.history+r.Job)
 		item := unclaimItem{job: r.Job, id: r.Run, token: r.Token, fresh: Successor(r.Run)}
 		args = item.appendTo(args)
 	}
-	return words("unclaim", len(batch))(runScript(ctx, l.client, unclaimScript, ks, list(args)).Slice())
+	ks := unclaimScript.each(l.tag(batch[0].Job), len(batch), func(i int) string { return batch[i].Job })
+	return words("unclaim", len(batch))(evaluate(ctx, l.client, unclaimScript, ks, args).Slice())
 }

@@ -153,11 +153,10 @@ func (l *Ledger) Partitions() int { return len(l.keys) }
 // Partition says in which partition a job lives.
 func (l *Ledger) Partition(job string) int { return Partition(job, len(l.keys)) }
 
-func ms(n int64) string { return strconv.FormatInt(n, 10) }
+// tag is what the keys of a job's partition begin with.
+func (l *Ledger) tag(job string) string { return l.keys[l.Partition(job)].tag }
 
-func (l *Ledger) keepArgs() (string, string) {
-	return strconv.Itoa(l.cfg.Keep), ms(l.cfg.KeepFor.Milliseconds())
-}
+func ms(n int64) string { return strconv.FormatInt(n, 10) }
 
 // refused turns the answers {'clock', redis ms} and {'server', id} into a *ClockError and ErrServer.
 func refused(reply []any, now int64) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// whoTimeout bounds each question to a master of a Cluster about itself: one that hangs is not to be waited for.
+// whoTimeout bounds each question to a master of a Cluster about itself.
 const whoTimeout = 400 * time.Millisecond
 
 func (l *Ledger) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -27,28 +27,30 @@ func (l *Ledger) bounded(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, whoTimeout)
 }
 
-// Nobody is the id of no server: scripts refuse who knows it. It stands for a master that has not answered yet.
+// Nobody is the id of a master that has not answered yet: scripts refuse a caller that knows it.
 const Nobody = "?"
 
 // replica is the id of a server that is no master.
 const replica = "replica"
 
-// Clustered says whether partitions live on masters of their own, of which one may be away and another not.
+// Clustered reports whether partitions live on different masters, of which one may be unreachable
+// alone.
 func (l *Ledger) Clustered() bool {
 	_, yes := l.client.(*redis.ClusterClient)
 	return yes
 }
 
-// Master is a server that has partitions, as the client knows it.
+// Master is a server that has partitions, according to the client.
 type Master struct {
 	client redis.UniversalClient // of this server alone
 	Addr   string                // "" for the only one
 }
 
-// Known says whether there is one.
+// Known reports whether there is such a server.
 func (m Master) Known() bool { return m.client != nil }
 
-// Master is the server of a partition, as the client knows it: on a Cluster it may not be that any more. The only server is the only master.
+// Master returns the server of a partition, according to the client: on a Cluster another server
+// may be the master already.
 func (l *Ledger) Master(ctx context.Context, part int) (Master, error) {
 	cluster, yes := l.client.(*redis.ClusterClient)
 	if !yes {
@@ -61,8 +63,8 @@ func (l *Ledger) Master(ctx context.Context, part int) (Master, error) {
 	return Master{client, redisconn.Addr(client)}, nil
 }
 
-// Identity asks a master of a partition for its id, for At, Reap and Reassert; see Recognize. After an error a Cluster client looks who is
-// master.
+// Identity asks a master of a partition for its id, for At, Reap and Reassert; see Recognize. After
+// an error a Cluster client reads the topology again.
 func (l *Ledger) Identity(ctx context.Context, m Master, part int, known string) (id string, err error) {
 	defer func() { redisconn.Refresh(ctx, l.client, err) }()
 	call, cancel := l.bounded(ctx)
@@ -77,8 +79,9 @@ func (l *Ledger) Identity(ctx context.Context, m Master, part int, known string)
 	return l.Recognize(ctx, m, part, id, known)
 }
 
-// Recognize returns the id by which a master is known from now on: the one that it gave, or beside an error known, while it takes no
-// writes, because it loads its data or lacks replicas. Nobody can tell it anything before. When nothing is known, which is "", any id will do.
+// Recognize returns the id of a master from now on: the given one, or known with an error while the
+// master takes no writes, because it loads its data or lacks replicas. Without a known id, "", any
+// id will do.
 func (l *Ledger) Recognize(ctx context.Context, m Master, part int, id, known string) (string, error) {
 	if known == "" || id == "" || id == known {
 		return id, nil
@@ -89,19 +92,21 @@ func (l *Ledger) Recognize(ctx context.Context, m Master, part int, id, known st
 	return id, nil
 }
 
-// Writable is nil when a master takes writes for a partition. It asks one of a Cluster for whoTimeout, 400 ms.
+// Writable returns nil when a master takes writes for a partition. A master of a Cluster has
+// whoTimeout, 400 ms, to answer.
 func (l *Ledger) Writable(ctx context.Context, m Master, part int) error {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
 	return redisconn.Classify("ask whether writes are taken", m.client.Set(ctx, l.keys[part].confirm, "", time.Second).Err())
 }
 
-// Answers is nil when the master of a partition answers.
+// Answers returns nil when the master of a partition answers.
 func (l *Ledger) Answers(ctx context.Context, part int) error {
 	return redisconn.Classify("ask a silent master", l.client.HLen(ctx, l.keys[part].jobs).Err())
 }
 
-// Identities are the ids of all partitions' masters. Beside the error of one that did not answer, its id is that in known, or Nobody.
+// Identities are the ids of all partitions' masters. A master that does not answer has its id in
+// known, or Nobody, and the error is returned too.
 func (l *Ledger) Identities(ctx context.Context, known []string) (ids []string, err error) {
 	ids = make([]string, len(l.keys))
 	if copy(ids, known) == 0 && l.Clustered() {
@@ -124,8 +129,8 @@ func (l *Ledger) Identities(ctx context.Context, known []string) (ids []string, 
 	return ids, err
 }
 
-// Fingerprint is what a node says in the roster of a master that it knows: of the only one its id, else a short text that is another one
-// when the master has another id or other partitions.
+// Fingerprint is a node's text in the roster for a master that it knows: the id of the only master,
+// or a short digest of a master's id and partitions.
 func (l *Ledger) Fingerprint(id string, parts []int) string {
 	if id == "" || !l.Clustered() {
 		return id
@@ -134,14 +139,15 @@ func (l *Ledger) Fingerprint(id string, parts []int) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// JoinFingerprints makes one text of those of all masters, in the order of their first partitions.
+// JoinFingerprints joins the fingerprints of all masters, in the order of their first partitions.
 func JoinFingerprints(all []string) string { return strings.Join(all, ",") }
 
-// HasFingerprint says whether such a text has one of them.
+// HasFingerprint reports whether a joined text has a fingerprint.
 func HasFingerprint(text, one string) bool { return slices.Contains(strings.Split(text, ","), one) }
 
-// eachMaster calls f once for each master that has some of the partitions, as the client knows it, with those, and waits for all:
-// on a Cluster at the same time, because a pipeline that waits for one that hangs answers for none.
+// eachMaster calls f once for each master of some partitions, with its partitions, and waits for
+// all calls. On a Cluster they run at the same time: one pipeline would wait for the slowest
+// master.
 func (l *Ledger) eachMaster(ctx context.Context, parts []int, f func(parts []int)) {
 	cluster, yes := l.client.(*redis.ClusterClient)
 	if !yes {
@@ -169,7 +175,8 @@ func (l *Ledger) All() []int {
 	return all
 }
 
-// rosterText is what a node says in the roster that has told all masters of its runs, which have these ids by partition.
+// rosterText is the roster's text of a node that has reported its runs to the masters with these
+// ids, by partition.
 func (l *Ledger) rosterText(ids []string) string {
 	parts := make(map[string][]int)
 	for p, id := range ids {

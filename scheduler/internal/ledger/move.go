@@ -63,8 +63,8 @@ func (m Move) String() string {
 	return m.text()
 }
 
-// HasMoved says that a namespace whose control record is from has moved to where it is to, and is open there: whoever works on
-// from goes on at to. It is so as soon as to is open, even if from has not noted it yet.
+// HasMoved reports whether the namespace of control record from is open at to after a move, also
+// before from has noted that. Clients of from continue at to.
 func HasMoved(from, to Control) bool {
 	f, err := ParseMove(from.Move)
 	t, bad := ParseMove(to.Move)
@@ -113,8 +113,8 @@ func (l *Ledger) Servers(ctx context.Context) (string, error) {
 	return l.rosterText(ids), nil
 }
 
-// Placed says that every node in the roster has told these Servers of all its runs. A record that
-// does not say so may be that of a node that is gone.
+// Placed reports whether every node in the roster has reported its runs to these Servers. A record
+// of a dead node may report none.
 func (l *Ledger) Placed(ctx context.Context, server string) (bool, error) {
 	records, err := l.client.HVals(ctx, rosterKey(l.cfg.Namespace)).Result()
 	if err != nil {

@@ -4,15 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// Reservation is what a move tells the Redis that it goes to.
+// Reservation is a move's request for a namespace in the target Redis.
 type Reservation struct {
 	Config // Namespace, Partitions and Generation of the namespace to be
 	ID     string
@@ -22,18 +20,28 @@ type Reservation struct {
 	Burn   bool   // burn the move there, instead of making room for it
 }
 
-// Reserve makes the control record of a namespace that a move is going to fill, or that it never shall. It may be repeated.
-// It returns ErrRefused when a namespace is there that is none of this move's, and none that it may replace: one that a move
-// was undone in, or that has moved to where this one comes from.
+type reserveArgs struct {
+	ID         string `json:"id"`
+	Format     string `json:"format"`
+	Partitions int    `json:"partitions,string"`
+	Generation string `json:"generation"`
+	Epoch      int64  `json:"epoch,string"`
+	Peer       string `json:"peer"`
+	State      string `json:"state"` // filling or burnt
+	Back       string `json:"back"`
+}
+
+// Reserve writes the control record of a namespace that a move is going to fill, or that no move
+// ever may. It may be repeated. It returns ErrRefused when another namespace is there, unless a
+// move to there was undone, or the namespace has moved to where this one comes from.
 func Reserve(ctx context.Context, client redis.UniversalClient, r Reservation) error {
 	state := MoveFilling
 	if r.Burn {
 		state = MoveBurnt
 	}
 	where := redisconn.Addr(client)
-	args := reserveArgs{id: r.ID, format: format, partitions: r.Partitions, generation: r.Generation, epoch: r.Epoch, peer: r.Peer,
-		state: state, back: r.Back}
-	reply, err := runScript(ctx, client, reserveScript, []string{controlKey(r.Namespace)}, &args).StringSlice()
+	args := reserveArgs{r.ID, format, r.Partitions, r.Generation, r.Epoch, plain(r.Peer), state, r.Back}
+	reply, err := reserveScript.call(ctx, client, namespaceTag(r.Namespace), "", args).StringSlice()
 	if err != nil {
 		return redisconn.Classify("reserve namespace "+r.Namespace+" at "+where, err)
 	}
@@ -52,33 +60,33 @@ func Reserve(ctx context.Context, client redis.UniversalClient, r Reservation) e
 
 // Step is a change of what a control record notes of a move.
 type Step struct {
-	ID, Role, Peer string
+	ID   string `json:"id"`
+	Role string `json:"role"` // MoveFrom or MoveTo
+	Peer string `json:"peer"` // address of the other side
 	// State is what comes next; MoveUndone takes the note away.
-	State string
+	State string `json:"state"`
 	// Own are the states of this move that it may follow; Older are those, "role/state", of an older one, and "none".
-	Own, Older []string
+	Own   []string `json:"own,omitempty"`
+	Older []string `json:"older,omitempty"`
 	// Count counts one more copy.
-	Count bool
+	Count bool `json:"count"`
 	// Copies is how many copies there must have been; 0 for any.
-	Copies int64
+	Copies int64 `json:"copies,string,omitempty"`
 	// Fields are set in the control record as well.
-	Fields map[string]string
+	Fields map[string]string `json:"fields,omitempty"`
 }
 
 // MoveUndone is the State of a Step that takes the note of a move away, and remembers its id: nothing of that move is
 // carried out from then on.
 const MoveUndone = "undone"
 
-// Advance carries out a step, if what is noted is what it may follow, and waits for replicas as SetGate does; it may be repeated. It returns the number of copies
-// that were begun, ErrRefused when the step does not fit, and locking.ErrUnreachable when replicas lag behind.
+// Advance carries out a step that the noted state allows, and waits for replicas as SetGate does;
+// it may be repeated. It returns the number of copies that were begun, ErrRefused for a step that
+// does not fit, and locking.ErrUnreachable when replicas lag behind.
 func (l *Ledger) Advance(ctx context.Context, s Step) (copies int64, err error) {
-	args := advanceArgs{id: s.ID, role: s.Role, state: s.State, own: commas(s.Own), others: commas(s.Older), peer: s.Peer,
-		counted: s.Count, copies: s.Copies}
-	for _, field := range slices.Sorted(maps.Keys(s.Fields)) {
-		args.fields = append(args.fields, field, s.Fields[field])
-	}
+	s.Peer = plain(s.Peer)
 	op := fmt.Sprintf("note %s in the control record of %s at %s", s.State, l.cfg.Namespace, redisconn.Addr(l.client))
-	got, err := l.runEverywhere(ctx, advanceScript, []string{controlKey(l.cfg.Namespace)}, &args)
+	got, err := l.runEverywhere(ctx, advanceScript, namespaceTag(l.cfg.Namespace), s)
 	if err != nil {
 		return 0, redisconn.Classify(op, err)
 	}
@@ -99,27 +107,22 @@ func (l *Ledger) Advance(ctx context.Context, s Step) (copies int64, err error) 
 	}
 }
 
-func commas(list []string) string {
-	out := ""
-	for _, s := range list {
-		out += s + ","
-	}
-	return out
-}
-
 // Drains reads the names that are drained, with the roster's records of them.
 func (l *Ledger) Drains(ctx context.Context) (map[string]string, error) {
 	got, err := l.client.HGetAll(ctx, drainsKey(l.cfg.Namespace)).Result()
 	return got, redisconn.Classify("read the drains", err)
 }
 
+type drainsArgs struct {
+	ID     string            `json:"id"` // of the move
+	State  string            `json:"state"`
+	Drains map[string]string `json:"drains,omitempty"`
+}
+
 // SetDrains replaces the drained names of a namespace in which the move is in this state; it returns ErrRefused in another.
 func (l *Ledger) SetDrains(ctx context.Context, id, state string, drains map[string]string) error {
-	args := []any{id, state}
-	for _, name := range slices.Sorted(maps.Keys(drains)) {
-		args = append(args, name, drains[name])
-	}
-	word, err := drainsScript.Run(ctx, l.client, []string{controlKey(l.cfg.Namespace), drainsKey(l.cfg.Namespace)}, args...).Text()
+	args := drainsArgs{id, state, drains}
+	word, err := drainsScript.call(ctx, l.client, namespaceTag(l.cfg.Namespace), "", args).Text()
 	if err != nil {
 		return redisconn.Classify("copy the drains", err)
 	}

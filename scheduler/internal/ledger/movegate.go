@@ -25,28 +25,27 @@ func (l *Ledger) Gates(ctx context.Context) ([]Gate, error) {
 
 // GateStep takes gates from one state to another for one step of a move.
 type GateStep struct {
-	ID, State, Words string
+	ID    string `json:"id"`
+	State string `json:"state"`
+	Words string `json:"words"` // for people: where the jobs are
 	// Own are the states of this move that it may follow; Older are those of an older one, and "none" for no gate.
-	Own, Older []string
+	Own   []string `json:"own,omitempty"`
+	Older []string `json:"older,omitempty"`
 	// Turn sets the epoch and the generation as well.
-	Turn       bool
-	Epoch      int64
-	Generation string
+	Turn       bool   `json:"turn"`
+	Epoch      int64  `json:"epoch,string"`
+	Generation string `json:"generation"`
 	// Copy is the number of the copies that were ended last; 0 for any.
-	Copy int64
+	Copy int64 `json:"copy,string,omitempty"`
 }
 
-// SetGate carries a step out at one partition, and waits until every replica that the partition's server has now has it: at
-// most 2 s. It may be repeated. It returns ErrRefused when the gate is in a state that the
-// step may not follow, and locking.ErrUnreachable when replicas lag behind.
+// SetGate carries out a step at one partition, and waits at most 2 s until every replica of the
+// partition's server has it. It may be repeated. It returns ErrRefused for a gate in another state,
+// and locking.ErrUnreachable when replicas lag behind.
 func (l *Ledger) SetGate(ctx context.Context, partition int, s GateStep) error {
-	k := l.keys[partition]
-	args := gateArgs{id: s.ID, state: s.State, own: commas(s.Own), others: commas(s.Older), words: s.Words, generation: s.Generation, copy: s.Copy}
-	if s.Turn {
-		args.epoch = ms(s.Epoch)
-	}
+	s.Words = plain(s.Words)
 	op := fmt.Sprintf("set the gate of partition %d at %s to %s", partition, redisconn.Addr(l.client), s.State)
-	reply, err := l.runEverywhere(ctx, gateScript, []string{k.gate, k.jobs}, &args)
+	reply, err := l.runEverywhere(ctx, gateScript, l.keys[partition].tag, s)
 	word := text(reply)
 	switch {
 	case err != nil:

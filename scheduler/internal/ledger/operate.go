@@ -26,10 +26,10 @@ const (
 	Cancelled Status = "cancelled" // it was pending, and is recorded as cancelled
 )
 
-// ask runs a script by which an operator asks something of a job, and returns the word that it answers. A word of which no says what it
-// means is an error; so is one that is not among yes, see refusal.
-func (l *Ledger) ask(ctx context.Context, op, job string, s *redisconn.Script, keys []string, yes []Status, no map[Status]error, args arguments) (Status, error) {
-	word, err := runScript(ctx, l.client, s, keys, args).Text()
+// ask runs a script for an operator and returns its answer. An answer in no is that error; one that
+// is not in yes is an error too, see refusal.
+func (l *Ledger) ask(ctx context.Context, op, job string, s *script, yes []Status, no map[Status]error, args any, bytes ...any) (Status, error) {
+	word, err := s.call(ctx, l.client, l.tag(job), job, args, bytes...).Text()
 	switch {
 	case err != nil:
 		return "", l.explain(ctx, op, err)
@@ -41,30 +41,43 @@ func (l *Ledger) ask(ctx context.Context, op, job string, s *redisconn.Script, k
 	return "", l.refusal(op, job, word)
 }
 
-// Cancel ends a run by an operator's wish. It returns Told or Cancelled, ErrUnknownRun, ErrRefused when the run has ended,
-// or ErrClosed when it is not going and a move has closed the namespace: it may go at the other side.
-func (l *Ledger) Cancel(ctx context.Context, job, run, author, reason string) (Status, error) {
-	k := l.keys[l.Partition(job)]
-	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers, k.history + job, k.gate}
-	return l.ask(ctx, "cancel "+run, job, cancelScript, ks, []Status{Told, Cancelled}, map[Status]error{
-		"ended":   fmt.Errorf("%w: run %s has ended; `runs get` shows how", ErrRefused, run),
-		NoSuchRun: fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job),
-	}, &cancelArgs{job: job, id: run, author: cmp.Or(brief(author, authorMax), "somebody"), reason: brief(reason, reasonMax),
-		keep: l.cfg.Keep, keepFor: l.cfg.KeepFor})
+type cancelArgs struct {
+	retained
+
+	Job    string `json:"job"`
+	Run    string `json:"run"`
+	Author string `json:"author"`
+	Reason string `json:"reason"`
 }
 
-// Rerun asks for one more attempt of a run that has ended, and returns the attempt's run id: the same
-// however often it is asked for. It returns ErrUnknownRun, or ErrRefused while the run or another attempt of
-// its tick goes on, or waits.
+// Cancel ends a run for an operator. It returns Told for a run in flight, Cancelled for a pending
+// one, ErrUnknownRun, ErrRefused for a run that has ended, or ErrClosed for a pending run of a
+// namespace that moves.
+func (l *Ledger) Cancel(ctx context.Context, job, run, author, reason string) (Status, error) {
+	return l.ask(ctx, "cancel "+run, job, cancelScript, []Status{Told, Cancelled}, map[Status]error{
+		"ended":   fmt.Errorf("%w: run %s has ended; `runs get` shows how", ErrRefused, run),
+		NoSuchRun: fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job),
+	}, cancelArgs{l.retained(), job, run, cmp.Or(brief(author, authorMax), "somebody"), brief(reason, reasonMax)})
+}
+
+type rerunArgs struct {
+	Job        string   `json:"job"`
+	Run        string   `json:"run"`
+	Fresh      string   `json:"fresh"`      // id of the next attempt
+	Successors []string `json:"successors"` // ids under which that may go on
+	Most       int      `json:"most"`       // pending runs in a partition
+}
+
+// Rerun asks for one more attempt of a run that has ended, and returns the attempt's run id, the
+// same each time. It returns ErrUnknownRun, or ErrRefused while the run or another attempt of its
+// tick is in flight or pending.
 func (l *Ledger) Rerun(ctx context.Context, job, run string) (string, error) {
-	k := l.keys[l.Partition(job)]
 	fresh := Successor(run)
-	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.kept, k.history + job, k.gate}
-	_, err := l.ask(ctx, "rerun "+run, job, rerunScript, ks, []Status{"queued"}, map[Status]error{
+	_, err := l.ask(ctx, "rerun "+run, job, rerunScript, []Status{"queued"}, map[Status]error{
 		"running": fmt.Errorf("%w: run %s has not ended; cancel it first, or wait", ErrRefused, run),
 		"going":   fmt.Errorf("%w: rerun %s: another attempt of its tick is going or still to come; wait for that one", ErrRefused, run),
 		NoSuchRun: fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job),
-	}, &rerunArgs{job: job, id: run, fresh: fresh, most: pendingMax, ids: successors(fresh)})
+	}, rerunArgs{job, run, fresh, successors(fresh), pendingMax})
 	if err != nil {
 		return "", err
 	}
@@ -78,28 +91,35 @@ type Pause struct {
 	Author, Reason string
 }
 
-// Pause pauses a job: ticks that nobody has claimed yet, and those up to Until, are recorded as paused.
-// Paused again, it takes the new end and reason. It returns ErrUnknownJob, or ErrRefused for an end
-// that is over.
+type pauseArgs struct {
+	Job    string `json:"job"`
+	Resume bool   `json:"resume"`
+	Author string `json:"author"`
+	Reason string `json:"reason"`
+	Till   int64  `json:"till,string,omitempty"` // ms; 0 for no end
+}
+
+// Pause pauses a job: unclaimed ticks, and those up to Until, are recorded as paused. A repeated
+// pause takes the new end and reason. Pause returns ErrUnknownJob, or ErrRefused for an end that is
+// over.
 func (l *Ledger) Pause(ctx context.Context, job string, p Pause) error {
-	return l.pause(ctx, job, "pause", p)
+	return l.pause(ctx, "pause", pauseArgs{job, false, brief(p.Author, authorMax), brief(p.Reason, reasonMax), p.Until})
 }
 
-// Resume ends a job's pause; of a job that is not paused it changes nothing.
+// Resume ends a job's pause, if there is one.
 func (l *Ledger) Resume(ctx context.Context, job string) error {
-	return l.pause(ctx, job, "resume", Pause{})
+	return l.pause(ctx, "resume", pauseArgs{Job: job, Resume: true})
 }
 
-func (l *Ledger) pause(ctx context.Context, job, what string, p Pause) error {
-	k := l.keys[l.Partition(job)]
-	_, err := l.ask(ctx, what+" "+job, job, pauseScript, []string{k.jobs, k.pauses, k.gate}, []Status{"done"}, map[Status]error{
-		"over": fmt.Errorf("%w: pause %s: the end given is over by Redis' clock", ErrRefused, job),
-	}, &pauseArgs{job: job, what: what, author: brief(p.Author, authorMax), reason: brief(p.Reason, reasonMax), till: p.Until})
+func (l *Ledger) pause(ctx context.Context, op string, args pauseArgs) error {
+	_, err := l.ask(ctx, op+" "+args.Job, args.Job, pauseScript, []Status{"done"}, map[Status]error{
+		"over": fmt.Errorf("%w: pause %s: the end given is over by Redis' clock", ErrRefused, args.Job),
+	}, args)
 	return err
 }
 
-// Pauses reads who paused jobs and why; jobs without such a record are left out. Whether a job is
-// paused now, its Entry's Pause says.
+// Pauses reads who paused jobs and why. Jobs without a pause record are left out. An Entry's Pause
+// says whether the job is paused now.
 func (l *Ledger) Pauses(ctx context.Context, names ...string) (map[string]Pause, error) {
 	got := make([]*redis.StringCmd, len(names))
 	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -124,26 +144,35 @@ func (l *Ledger) Pauses(ctx context.Context, names ...string) (map[string]Pause,
 	return pauses, nil
 }
 
-// Rewind is a wish to set a job's cursor back from where the caller saw it.
+// Rewind is a request to set a job's cursor back from where the caller saw it.
 type Rewind struct {
 	Job, Digest string
 	From, To    int64 // the cursor seen, and the tick to begin with again; ms
 }
 
+type rewindArgs struct {
+	clocked
+	retained
+
+	Job    string `json:"job"`
+	Digest string `json:"digest"`
+	From   int64  `json:"from,string,omitempty"`
+	To     int64  `json:"to,string"`
+}
+
 // The answers of Rewind.
 const (
 	Rewound   Status = "rewound"
-	Elsewhere Status = "moved" // the cursor or the definition is another one now: look again
+	Elsewhere Status = "stale" // the cursor or the definition is another one now: read it anew
 )
 
-// Rewind sets a cursor back. Ticks that were accounted for will be claimed once more, as a later attempt
-// than any recorded. It returns Rewound or Elsewhere, ErrClock, ErrUnknownJob, or ErrRefused while a
-// run holds the job, for a tick before the history's beginning, and for one that is not behind.
+// Rewind sets a cursor back: ticks that were accounted for are claimed once more, as a later
+// attempt than any recorded. It returns Rewound or Elsewhere, ErrClock, ErrUnknownJob, or
+// ErrRefused while a run holds the job, for a tick before the history's beginning, and for one that
+// is not behind.
 func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Status, error) {
-	k := l.keys[l.Partition(r.Job)]
-	args := rewindArgs{now: now, skew: l.cfg.MaxSkew, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, job: r.Job, digest: r.Digest, from: r.From, to: r.To}
-	ks := []string{k.jobs, k.due, k.kept, k.runs, k.waiting, k.history + r.Job, k.gate}
-	reply, err := runScript(ctx, l.client, rewindScript, ks, &args).Slice()
+	args := rewindArgs{l.clocked(now), l.retained(), r.Job, r.Digest, r.From, r.To}
+	reply, err := rewindScript.call(ctx, l.client, l.tag(r.Job), r.Job, args).Slice()
 	if err != nil {
 		return "", l.explain(ctx, "rewind "+r.Job, err)
 	}
@@ -154,7 +183,7 @@ func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Status, error
 		return "", fmt.Errorf("rewind %s: %d answers", r.Job, len(reply))
 	}
 	switch word := text(reply[0]); word {
-	case "rewound", "moved":
+	case "rewound", "stale":
 		return Status(word), nil
 	case "held":
 		return "", fmt.Errorf("%w: rewind %s: a run of it is in flight or waits to be repeated; wait for it or cancel it", ErrRefused, r.Job)
@@ -167,26 +196,34 @@ func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Status, error
 	}
 }
 
-// Remove removes all that is stored of a job, but for its definitions, which Tidy takes away when no node announces them any more. Whether a living node holds it, in which case it would
-// come back, is for the caller to see. It returns ErrUnknownJob, or ErrRefused while it runs.
+type removeArgs struct {
+	Job string `json:"job"`
+}
+
+// Remove deletes a job, but for its definitions, which Tidy deletes when no node announces them any
+// more. The caller checks that no living node holds the job: such a node would register it again.
+// Remove returns ErrUnknownJob, or ErrRefused while the job runs.
 func (l *Ledger) Remove(ctx context.Context, job string) error {
-	k := l.keys[l.Partition(job)]
-	ks := []string{k.jobs, k.pauses, k.due, k.runs, k.pending, k.waiting, k.kept, k.followers, k.history + job, k.cancels, k.unique, k.anew, k.gate}
-	_, err := l.ask(ctx, "remove "+job, job, removeScript, ks, []Status{"removed"}, map[Status]error{
+	_, err := l.ask(ctx, "remove "+job, job, removeScript, []Status{"removed"}, map[Status]error{
 		"held": fmt.Errorf("%w: remove %s: a run of it is in flight; cancel it or wait", ErrRefused, job),
-	}, list{job})
+	}, removeArgs{job})
 	return err
 }
 
-// Postpone puts off the next look at a job that nobody alive holds: until (ms) instead of the time at
-// which it was seen overdue.
+type postponeArgs struct {
+	Job  string `json:"job"`
+	Seen int64  `json:"seen"`      // the due time that the caller saw, ms
+	At   int64  `json:"at,string"` // the next look, ms
+}
+
+// Postpone puts off the next look at an overdue job that no living node holds until an instant, ms.
 func (l *Ledger) Postpone(ctx context.Context, seen Late, until int64) error {
-	k := l.keys[l.Partition(seen.Job)]
-	err := postponeScript.Run(ctx, l.client, []string{k.jobs, k.due}, seen.Job, ms(seen.Cursor), ms(until)).Err()
+	args := postponeArgs{seen.Job, seen.Cursor, until}
+	err := postponeScript.call(ctx, l.client, l.tag(seen.Job), "", args).Err()
 	return redisconn.Classify("put off "+seen.Job, err)
 }
 
-// brief makes a text fit into a field of a record.
+// brief shortens a text to fit into a field of a record.
 func brief(s string, most int) string {
 	s = plain(s)
 	if len(s) > most {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"testing"
-
-	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // onePath takes the fast paths out of the scripts.
@@ -16,7 +14,7 @@ var onePath = []edit{
 
 // paths gives the first server of a trace the scripts as they ship, and the others those without a fast path.
 type paths struct {
-	claim, settle [2]*redisconn.Script
+	claim, settle [2]*script
 	fast          int // replies to claims in which the fast path had a part
 }
 

@@ -9,12 +9,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Promotion is what an operator wants promoted. It goes through these steps, each of which may be repeated:
+// Promotion is an operator's promotion of a generation. It goes through these steps, each of which
+// may be repeated:
 //
 //	Begin ──► Raise, the gate of each partition ──► Switch, each job ──► Promoted
 //
-// Begin writes the wish and its epoch; interrupted anywhere, Begin of the same wish gives the same epoch. Another wish
-// gets a higher one: when that has come to a partition, nothing of the earlier one is carried out there any more.
+// Begin writes the promotion and its epoch; repeated after an interruption it returns the same epoch. Another promotion gets a
+// higher epoch. A partition that has a later epoch carries out nothing of an earlier promotion.
 type Promotion struct {
 	Generation string
 	Pattern    string // of job names, as in path.Match; "" for all jobs
@@ -35,21 +36,31 @@ func PromotionOf(promoting string) (Promotion, bool) {
 // beginRounds is how often Begin is tried when other promotions begin at the same time.
 const beginRounds = 5
 
-// Begin begins a promotion, or goes on with it, and returns it with its epoch. A copy of it that arrives late begins nothing.
-// It returns ErrClosed while a move is under way, ErrRefused for a pattern while a promotion of all jobs has not ended, ErrClock,
-// and ErrNoNamespace.
+// Begin begins or resumes a promotion, and returns it with its epoch. A late copy of the call
+// begins nothing. Begin returns ErrClosed during a move, ErrRefused for a pattern while a promotion
+// of all jobs has not ended, ErrClock, and ErrNoNamespace.
 func (l *Ledger) Begin(ctx context.Context, p Promotion) (Promotion, error) {
 	for range beginRounds {
 		word, epoch, err := l.begin(ctx, p)
 		if err != nil {
 			return p, err
 		}
-		if word != "moved" {
+		if word != "stale" {
 			p.Resumed, p.Epoch = word == "resumed", epoch
 			return p, nil
 		}
 	}
 	return p, fmt.Errorf("%w: promotions begin again and again; see who does, and promote one generation", ErrRefused)
+}
+
+type beginArgs struct {
+	clocked
+
+	Generation string `json:"generation"`
+	Pattern    string `json:"pattern"`
+	Cancel     bool   `json:"cancel"`
+	Least      int64  `json:"least"`       // the highest epoch of a partition's gate
+	Seen       int64  `json:"seen,string"` // the epoch of the control record as the caller saw it
 }
 
 func (l *Ledger) begin(ctx context.Context, p Promotion) (word string, epoch int64, err error) {
@@ -70,8 +81,8 @@ func (l *Ledger) begin(ctx context.Context, p Promotion) (word string, epoch int
 		return "", 0, err
 	}
 	now := at.UnixMilli()
-	args := beginArgs{generation: p.Generation, pattern: p.Pattern, cancel: p.Cancel, least: least, seen: c.Epoch, now: now, skew: l.cfg.MaxSkew}
-	reply, err := runScript(ctx, l.client, beginScript, []string{controlKey(l.cfg.Namespace)}, &args).Slice()
+	args := beginArgs{l.clocked(now), p.Generation, p.Pattern, p.Cancel, least, c.Epoch}
+	reply, err := beginScript.call(ctx, l.client, namespaceTag(l.cfg.Namespace), "", args).Slice()
 	if err != nil {
 		return "", 0, l.explain(ctx, "begin the promotion of "+p.Generation, err)
 	}
@@ -88,11 +99,18 @@ func (l *Ledger) begin(ctx context.Context, p Promotion) (word string, epoch int
 	return word, number(reply[1]), nil
 }
 
-// Raise brings a promotion that has begun to all partitions. It returns ErrClosed, or ErrRefused when a later promotion has
-// come to one of them.
+type promoteArgs struct {
+	Epoch      int64  `json:"epoch"`
+	Generation string `json:"generation"`
+	All        bool   `json:"all"` // jobs are promoted
+}
+
+// Raise brings a begun promotion to all partitions. It returns ErrClosed, or ErrRefused when a
+// later promotion has come to one of them.
 func (l *Ledger) Raise(ctx context.Context, p Promotion) error {
+	args := promoteArgs{p.Epoch, p.Generation, p.Pattern == ""}
 	for _, k := range l.keys {
-		word, err := promoteScript.Run(ctx, l.client, []string{k.gate}, ms(p.Epoch), p.Generation, flagged(p.Pattern == "")).Text()
+		word, err := promoteScript.call(ctx, l.client, k.tag, "", args).Text()
 		if err != nil {
 			return l.explain(ctx, "promote "+p.Generation, err)
 		}
@@ -106,29 +124,35 @@ func (l *Ledger) Raise(ctx context.Context, p Promotion) error {
 	return nil
 }
 
-// Outdated is ErrRefused for a promotion that a later one has outdated: that is what standby means as an answer of Switch.
+// Outdated is ErrRefused for a promotion that a later one has outdated: the meaning of Switch's
+// answer standby.
 func (p Promotion) Outdated() error {
 	return fmt.Errorf("%w: a later promotion than this one (epoch %d) has begun; `generations list` shows which", ErrRefused, p.Epoch)
 }
 
-// Follow is the ledger's Follow as part of the promotion, and Unfollow its Unfollow: neither does anything, but return
-// ErrRefused, when a later promotion has come to the upstream's partition.
+// Follow is the ledger's Follow as part of the promotion. After a later promotion it returns
+// ErrRefused and does nothing; so does Unfollow.
 func (p Promotion) Follow(ctx context.Context, l *Ledger, upstream, job string) error {
-	return l.follow(ctx, upstream, job, "1", ms(p.Epoch))
+	return l.follow(ctx, followArgs{upstream, job, true, ms(p.Epoch)})
 }
 
 // Unfollow ends what Follow began.
 func (p Promotion) Unfollow(ctx context.Context, l *Ledger, upstream, job string) error {
-	return l.follow(ctx, upstream, job, "0", ms(p.Epoch))
+	return l.follow(ctx, followArgs{upstream, job, false, ms(p.Epoch)})
 }
 
-// Promoted ends a promotion, and says whether it was still the one under way.
+type promotedArgs struct {
+	Promotion string `json:"promotion"` // as Begin wrote it
+}
+
+// Promoted ends a promotion, and reports whether it was still the one under way.
 func (l *Ledger) Promoted(ctx context.Context, p Promotion) (bool, error) {
-	n, err := promotedScript.Run(ctx, l.client, []string{controlKey(l.cfg.Namespace)}, p.text()).Int()
+	n, err := promotedScript.call(ctx, l.client, namespaceTag(l.cfg.Namespace), "", promotedArgs{p.text()}).Int()
 	return n == 1, l.explain(ctx, "end the promotion of "+p.Generation, err)
 }
 
-// Makers are the generations whose nodes make new jobs, by partition. They are the same one unless a promotion is under way.
+// Makers are the generations whose nodes create jobs, by partition. They differ only during a
+// promotion.
 func (l *Ledger) Makers(ctx context.Context) ([]string, error) {
 	gates, err := l.gates(ctx)
 	if err != nil {
@@ -152,7 +176,8 @@ func (l *Ledger) gates(ctx context.Context) ([]gate, error) {
 	return gates, err
 }
 
-// Digests reads which definitions of jobs are the stored ones; jobs that are not there, or cannot be read, are left out.
+// Digests reads the digests of the stored definitions of jobs. Jobs that are missing or unreadable
+// are left out.
 func (l *Ledger) Digests(ctx context.Context, names []string) (map[string]string, error) {
 	groups := l.byPartition(len(names), func(i int) string { return names[i] })
 	read := make([]*redis.SliceCmd, len(groups))

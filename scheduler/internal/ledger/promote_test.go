@@ -79,8 +79,8 @@ func (s *promoter) begin(p Promotion, epoch int64, resumed bool) Promotion {
 
 // late is a copy of the begin script, as a caller sent it who had seen these epochs.
 func (s *promoter) late(p Promotion, least, seen, off int64) string {
-	reply, err := beginScript.Run(s.ctx, s.r.client, []string{controlKey(testNS)}, p.Generation, p.Pattern, flagged(p.Cancel),
-		ms(least), ms(seen), ms(s.r.now+off), "1000").Slice()
+	args := beginArgs{clocked{s.r.now + off, 1000}, p.Generation, p.Pattern, p.Cancel, least, seen}
+	reply, err := beginScript.call(s.ctx, s.r.client, namespaceTag(testNS), "", args).Slice()
 	s.does("begin", err)
 	return strings.Trim(fmt.Sprint(reply), "[]")
 }
@@ -95,8 +95,8 @@ func (s *promoter) beginning() {
 	s.does("end", err)
 	s.begin(some, 2, false)
 	s.is("control, of some jobs", s.control("generation", "epoch", "promoting"), []any{"green", "2", "1|2|blue|a*|"})
-	s.keeps("a late begin", nil, func() error { s.is("late", s.late(green, 0, 0, 0), "moved 2"); return nil })
-	s.keeps("a late begin that had seen the first", nil, func() error { s.is("late", s.late(green, 0, 1, 0), "moved 2"); return nil })
+	s.keeps("a late begin", nil, func() error { s.is("late", s.late(green, 0, 0, 0), "stale 2"); return nil })
+	s.keeps("a late begin that had seen the first", nil, func() error { s.is("late", s.late(green, 0, 1, 0), "stale 2"); return nil })
 	s.begin(Promotion{Generation: "blue", Pattern: "a*", Cancel: true}, 3, false)
 	s.keeps("begin by a wrong clock", nil, func() error {
 		s.is("clock", s.late(green, 0, 3, 1001), "clock "+ms(s.r.now))

@@ -18,7 +18,8 @@ type Stored struct {
 	Err        error // wraps ErrUnknownFormat when the entry cannot be read; the other fields are then empty
 }
 
-// Jobs reads all jobs of the namespace, by name. Beside an UnreachableError stand those of the other partitions.
+// Jobs reads all jobs of the namespace, by name. An UnreachableError comes with those of the other
+// partitions.
 func (l *Ledger) Jobs(ctx context.Context) ([]Stored, error) { return l.JobsIn(ctx, l.All()) }
 
 // JobsIn is Jobs for some partitions.

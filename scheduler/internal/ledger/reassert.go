@@ -19,21 +19,23 @@ const (
 	NoSuchJob Status = "unknown"    // register it first
 )
 
-// Assertion is a run that its node was granted, by the server before this one or by this one before it was restarted.
+// Assertion is a run that its node was granted before Redis failed over or was restarted.
 type Assertion struct {
 	Digest string // of the definition that it was granted by
 	Lease  Lease  // as granted; Until and Beat are not used
 	Ended  int64  // when it ended, ms, and Settle will say how; 0 while it goes on
-	// Gap are the ticks from the cursor up to this run's, of which nobody has said anything: they are recorded as missed
-	// for ReasonFailover. Without it, or with one that does not begin at the cursor, the answer is Behind when there are any.
-	// Of a Pass, First, Last and Count are used.
+	// Gap are the ticks from the cursor up to this run's that no node accounts for, by First, Last
+	// and Count: they are recorded as missed for ReasonFailover. If there are such ticks and Gap
+	// does not begin at the cursor, the answer is Behind.
 	Gap *SkippedRange
-	// Of a shard, how to open its tick anew if that was lost: the job's parameters, one for each of Lease.Shards or none,
-	// and where the cursor goes, see Next. Without Reopen a lost tick leaves its shards Lost.
+	// Reopen, of a shard, opens its tick again if Redis has lost it, with the job's parameters, one
+	// for each of Lease.Shards or none, and with Next. Without Reopen the shards of a lost tick are
+	// Lost.
 	Reopen bool
 	Params []string
-	// Next is the tick after this run's, ms, 0 when the schedule has no more. It is for runs that are no step of the cursor
-	// themselves: shards, and attempts after the first, which become one when all attempts before them are lost.
+	// Next is the tick after this run's, ms, 0 when the schedule has no more. Shards and later
+	// attempts need it: one of them becomes the step of the cursor when all attempts before it are
+	// lost.
 	Next int64
 }
 
@@ -43,9 +45,10 @@ type Asserted struct {
 	Cursor int64 // Behind: where the job stands, ms
 }
 
-// Reassert says to the server of this id which runs were granted before, all of jobs in one partition and at most
-// BatchMax: those that it lost are restored, each with its step of the cursor. It may be repeated. now is the
-// caller's idea of Redis' time, ms. It returns ErrClock, or ErrServer when that is not the server.
+// Reassert reports runs of jobs in one partition, at most BatchMax, to the server of this id after
+// a failover. Runs that the server has lost are restored, each with its step of the cursor.
+// Reassert may be repeated. now is the caller's idea of Redis' time, ms. It returns ErrClock, or
+// ErrServer for another server.
 func (l *Ledger) Reassert(ctx context.Context, now int64, server string, batch []Assertion) ([]Asserted, error) {
 	all := make([]Asserted, 0, len(batch))
 	for page := range slices.Chunk(batch, pageMax) { // each that was lost may have the script read all runs of the partition
@@ -59,16 +62,13 @@ func (l *Ledger) Reassert(ctx context.Context, now int64, server string, batch [
 }
 
 func (l *Ledger) reassert(ctx context.Context, now int64, server string, batch []Assertion) ([]Asserted, error) {
-	p := l.Partition(batch[0].Lease.Job)
-	k := l.keys[p]
-	ks := append(append(make([]string, 0, 10+len(batch)), k.ending()...), k.due)
-	keep, keepFor := l.keepArgs()
-	args := append(make([]any, 0, 5+8*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, server)
-	for _, a := range batch {
-		ks = append(ks, k.history+a.Lease.Job)
-		args = append(args, a.args()...)
+	head := reassertArgs{now, l.cfg.MaxSkew, l.cfg.Keep, l.cfg.KeepFor, server}
+	args := head.appendTo(make([]string, 0, reassertArgsSize+reassertItemSize*len(batch)))
+	for i := range batch {
+		args = batch[i].appendTo(args)
 	}
-	reply, err := reassertScript.Run(ctx, l.client, ks, args...).Slice()
+	ks := reassertScript.each(l.tag(batch[0].Lease.Job), len(batch), func(i int) string { return batch[i].Lease.Job })
+	reply, err := evaluate(ctx, l.client, reassertScript, ks, args).Slice()
 	if err != nil {
 		return nil, redisconn.Classify("reassert", err)
 	}
@@ -85,15 +85,15 @@ func (l *Ledger) reassert(ctx context.Context, now int64, server string, batch [
 	return out, nil
 }
 
-func (a Assertion) args() []any {
-	parts := ""
+func (a *Assertion) appendTo(args []string) []string {
+	item := reassertItem{job: a.Lease.Job, digest: a.Digest, id: a.Lease.Run, record: a.Lease.granted(), gap: a.Gap.text(), next: a.Next, ended: a.Ended}
 	if a.Reopen {
-		parts = (&Claim{Shards: a.Lease.Shards, Params: a.Params}).parts()
+		item.parts = (&Claim{Shards: a.Lease.Shards, Params: a.Params}).parts()
 	}
-	return []any{a.Lease.Job, a.Digest, a.Lease.Run, a.Lease.granted(), a.Gap.text(), parts, orNone(a.Next), orNone(a.Ended)}
+	return item.appendTo(args)
 }
 
-// granted is the record of a lease from 'job' on, as it was granted.
+// granted is the record of a lease from the job on, as granted.
 func (l Lease) granted() string {
 	l.Until, l.Beat = 0, 0
 	return strings.TrimPrefix(l.runText(), "1|0|0|")

@@ -8,43 +8,46 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// Before is the word for a job that was made anew and has been claimed since.
+// Before is the answer for a job that was created and has been claimed since.
 const Before Status = "before"
 
-// RecallMax is of how many jobs one call tells at most.
+// RecallMax is the most jobs of one call of Recall.
 const RecallMax = 500
 
-// KnownCursor is where a job stood in a Redis that may be lost.
+// KnownCursor is a job's cursor from before a failover.
 type KnownCursor struct {
 	Job, Digest string
 	Cursor      int64 // ms
-	// Heard says that the job stood there, so that all ticks before Cursor are accounted for. Else only a job that Redis has lost begins there.
+	// Heard says that all ticks before Cursor are accounted for, because the job stood there.
+	// Otherwise only a job that Redis has lost begins at Cursor.
 	Heard bool
-	// Gap are ticks to be recorded as missed for ReasonFailover. First, Last and Count are used.
+	// Gap are ticks to be recorded as missed for ReasonFailover, by First, Last and Count.
 	Gap *SkippedRange
 }
 
-// Recalled is the answer to a Recollection that is to be told again with a Gap.
+// Recalled is the answer to a KnownCursor that is to be reported again with a Gap.
 type Recalled struct {
 	At     int    // its index
 	Word   Status // Before: the gap ends at Cursor. Behind: the job stands at Cursor, where the gap begins
 	Cursor int64  // ms
 }
 
-// Recall says to the server of this id where jobs of one partition stood in the server before it: what it has lost begins there, at the
-// latest that some node tells. There are at most RecallMax. It may be repeated. now is the caller's idea of Redis' time, ms. It returns ErrClock, or ErrServer when
-// that is not the server.
+// Recall reports the cursors of jobs of one partition, at most RecallMax, to the server of this id
+// after a failover. A job that the server has lost begins at the latest cursor that nodes report.
+// Recall may be repeated. now is the caller's idea of Redis' time, ms. It returns ErrClock, or
+// ErrServer for another server.
 func (l *Ledger) Recall(ctx context.Context, now int64, server string, batch []KnownCursor) ([]Recalled, error) {
-	k := l.keys[l.Partition(batch[0].Job)]
-	ks := []string{k.jobs, k.due, k.anew, k.kept, k.outbox, k.followers}
+	gaps := 0
 	if slices.ContainsFunc(batch, func(r KnownCursor) bool { return r.Gap != nil }) {
-		ks = appendHistories(ks, k.history, len(batch), func(i int) string { return batch[i].Job })
+		gaps = len(batch)
 	}
-	keep, keepFor := l.keepArgs()
-	args := append(make([]string, 0, 5+5*len(batch)), ms(now), ms(l.cfg.MaxSkew.Milliseconds()), keep, keepFor, server)
+	head := recallArgs{now, l.cfg.MaxSkew, l.cfg.Keep, l.cfg.KeepFor, server}
+	args := head.appendTo(make([]string, 0, recallArgsSize+recallItemSize*len(batch)))
 	for _, r := range batch {
-		args = append(args, r.Job, r.Digest, ms(r.Cursor), flagged(r.Heard), r.Gap.text())
+		item := recallItem{r.Job, r.Digest, r.Cursor, r.Heard, r.Gap.text()}
+		args = item.appendTo(args)
 	}
+	ks := recallScript.each(l.tag(batch[0].Job), gaps, func(i int) string { return batch[i].Job })
 	reply, err := evaluate(ctx, l.client, recallScript, ks, args).Slice()
 	if err != nil {
 		return nil, redisconn.Classify("recall", err)

@@ -25,17 +25,18 @@ type Entry struct {
 	Pause Window
 	// Busy is from the grant to the end of the last run of a job with overlap queue or replace.
 	Busy Window
-	// Ticks before Again may have run before an operator set the cursor back; granted anew, they
-	// are attempt AgainAttempt.
-	Again        int64
-	AgainAttempt int
-	Counts       map[jobs.Outcome]int64 // of ticks and runs that ended so, since the job was first registered
-	// Retold is the latest tick of which a shard, or an attempt after the first, was lost in a failover and restored by its
-	// node: of ticks up to it the history may not show all attempts, or not in their order. 0 for none.
+	// Ticks before ReattemptUntil may have run before a rewind; granted again, they are attempt
+	// Reattempt.
+	ReattemptUntil int64
+	Reattempt      int
+	Counts         map[jobs.Outcome]int64 // of ticks and runs that ended so, since the job was first registered
+	// Restored is the latest tick whose shard or later attempt was lost in a failover and restored
+	// by its node: up to that tick the history may lack attempts, or have them in another order. 0
+	// for none.
 	Restored int64
 }
 
-// Lease is one granted run that nobody settled yet, or, with a Token of 0, a pending one.
+// Lease is a granted run that has not ended or, with a Token of 0, a pending one.
 type Lease struct {
 	Run, Job       string
 	Tick           int64
@@ -55,13 +56,13 @@ type Lease struct {
 	Of             string // the open tick that this is a shard of; "" for what holds the job by itself
 	Param          string // the shard's parameter
 	Payload        []byte
-	// Whole says that this is an open tick of a sharded job: no run, but what its shards are parts of. Left is how
-	// many of them have not ended for good.
+	// Whole says that this is an open tick of a sharded job. Left is how many of its shards have
+	// not ended for good.
 	Whole bool
 	Left  int
 }
 
-// Pending says that nobody was granted this run yet.
+// Pending reports whether the run is not granted yet.
 func (l Lease) Pending() bool { return l.Token == 0 && !l.Whole }
 
 // Row is one record of history: a run that ended, or a range of ticks that did not run.

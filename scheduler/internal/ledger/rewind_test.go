@@ -38,7 +38,7 @@ func TestRewind(t *testing.T) {
 		rewind(6, 3, Rewound, nil)
 		rewind(6, 3, Elsewhere, nil) // asked again
 		r.sound(t)
-		if e := r.entry(t, "a"); e.Cursor != noon+3000 || e.Again != noon+6000 || e.AgainAttempt != 2 {
+		if e := r.entry(t, "a"); e.Cursor != noon+3000 || e.ReattemptUntil != noon+6000 || e.Reattempt != 2 {
 			t.Errorf("the entry is %+v", e)
 		}
 		if found := must(r.led.NewScanner().Scan(t.Context(), noon+3001, 0)).Late; len(found) != 1 || found[0].Cursor != noon+3000 {
@@ -54,7 +54,7 @@ func TestRewind(t *testing.T) {
 			r.settle(t, Settled, "a", Successor(string(rune('p'+s))), jobs.OutcomeFailed)
 		}
 		rewind(5, 2, Rewound, nil) // further, before it has come to where it was
-		if e := r.entry(t, "a"); e.Again != noon+6000 || e.AgainAttempt != 3 {
+		if e := r.entry(t, "a"); e.ReattemptUntil != noon+6000 || e.Reattempt != 3 {
 			t.Errorf("the entry is %+v", e)
 		}
 		for s, want := range map[int64]int{2: 3} {
@@ -63,7 +63,7 @@ func TestRewind(t *testing.T) {
 			}
 		}
 		r.settle(t, Settled, "a", "r2", jobs.OutcomeSucceeded)
-		if a := r.want(t, Granted, passing("a", "r6", 6, late(3, 5))); a.Run.Attempt != 1 || r.entry(t, "a").Again != 0 {
+		if a := r.want(t, Granted, passing("a", "r6", 6, late(3, 5))); a.Run.Attempt != 1 || r.entry(t, "a").ReattemptUntil != 0 {
 			t.Errorf("behind it: attempt %d, %+v", a.Run.Attempt, r.entry(t, "a"))
 		}
 		r.settle(t, Settled, "a", "r6", jobs.OutcomeSucceeded)
@@ -143,7 +143,7 @@ func TestRewindOfAnEndedSchedule(t *testing.T) {
 		if got := must(r.led.Rewind(t.Context(), r.now, to)); got != Rewound {
 			t.Fatalf("%s", got)
 		}
-		if e := r.entry(t, "a"); e.Again != noon+33_001 || e.AgainAttempt != 2 {
+		if e := r.entry(t, "a"); e.ReattemptUntil != noon+33_001 || e.Reattempt != 2 {
 			t.Errorf("the entry is %+v", e)
 		}
 		r.sound(t)

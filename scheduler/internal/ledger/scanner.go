@@ -39,10 +39,9 @@ type ScanResult struct {
 // eventsMax is how many events of a partition one look reads.
 const eventsMax = 64
 
-// Scanner walks the ledger for a sweep. A look reads everything that is overdue, up to 2,048 of a
-// kind in a partition; where there is more, the next look goes on behind that, so that jobs which
-// stay overdue (nobody here holds them) do not hide others for ever. It is not safe for
-// concurrent use.
+// Scanner walks the ledger for a sweep. One Scan reads everything that is overdue, up to 2,048 of a
+// kind in a partition, and the next Scan goes on behind that: jobs that stay overdue because no
+// node holds them do not hide others. It is not safe for concurrent use.
 type Scanner struct {
 	l      *Ledger
 	offset []scanOffset
@@ -59,9 +58,10 @@ func (l *Ledger) NewScanner() *Scanner {
 	return &Scanner{l: l, offset: make([]scanOffset, len(l.keys))}
 }
 
-// Scan reads what is overdue by Redis' time now (ms) less grace (ms): one round trip, and one script call for each
-// partition, as long as a page holds all of it. It writes nothing. parts are the partitions to look at, all when there are none. Masters of a Cluster are asked side by
-// side: beside an UnreachableError, and beside what one of them refuses, stands what the others have.
+// Scan reads what is overdue by Redis' time now less grace, both in ms, in some partitions, or in
+// all without an argument. It takes one round trip and one script call for each partition, as long
+// as one page holds everything. Masters of a Cluster are read side by side; an error of some comes
+// with the findings of the others. Scan writes nothing.
 func (g *Scanner) Scan(ctx context.Context, now, grace int64, parts ...int) (ScanResult, error) {
 	if len(parts) == 0 {
 		parts = g.l.All()
@@ -80,14 +80,14 @@ func (g *Scanner) Scan(ctx context.Context, now, grace int64, parts ...int) (Sca
 	return all, err
 }
 
-// add adds what another master has.
+// add adds the findings of another master.
 func (f *ScanResult) add(other ScanResult) {
 	f.Late, f.Lapsed, f.Pending = append(f.Late, other.Late...), append(f.Lapsed, other.Lapsed...), append(f.Pending, other.Pending...)
 	f.Cancels, f.Events = append(f.Cancels, other.Cancels...), append(f.Events, other.Events...)
 	f.Foreign += other.Foreign
 }
 
-// look is Look at partitions of one master.
+// scan is Scan for partitions of one master.
 func (g *Scanner) scan(ctx context.Context, now, grace int64, of []int) (ScanResult, error) {
 	var f ScanResult
 	parts := slices.Clone(of)
@@ -149,9 +149,10 @@ func (g *Scanner) pages(ctx context.Context, parts []int, first bool, now, grace
 	return found, nil
 }
 
-// ask is what the script is told for a page of a partition; a kind that was read to its end before is not read again.
+// ask is the script's request for a page of a partition. A kind that was read to its end is not
+// read again.
 func (g *Scanner) ask(part int, first bool, now, grace int64) (keys []string, args []any) {
-	k, at := g.l.keys[part], g.offset[part]
+	at := g.offset[part]
 	from := func(offset int64) string {
 		if !first && offset == 0 {
 			return ""
@@ -166,10 +167,11 @@ func (g *Scanner) ask(part int, first bool, now, grace int64) (keys []string, ar
 		a.skipRows = ms(at.outbox)
 		a.bothEnds = at.long // new events do not wait until the walk comes to them
 	}
-	return []string{k.due, k.leases, k.runs, k.pending, k.waiting, k.cancels, k.outbox, k.followers}, asAny(&a)
+	values := a.appendTo(nil)
+	return sweepScript.in(g.l.keys[part].tag, ""), appendPlaces(nil, values)
 }
 
-// note takes up what was read of a partition and says whether there may be more.
+// note takes up a page of a partition and reports whether there may be more.
 func (g *Scanner) note(part int, first bool, found []any, f *ScanResult) (more bool, err error) {
 	late, lapsed, pending := texts(found[0]), texts(found[1]), texts(found[3])
 	for i := 0; i+1 < len(late); i += 2 {
@@ -191,8 +193,9 @@ func (g *Scanner) note(part int, first bool, found []any, f *ScanResult) (more b
 	return at.late+at.lapsed+at.pending > 0, nil
 }
 
-// turn decides where the next look reads the outbox, one page a look beside the newest: from the start, as long as what is read
-// leaves; a page that stays is passed over, so that events which cannot be told yet do not hide others for ever.
+// turn decides where the next look reads the outbox, one page beside the newest events. It reads
+// from the start as long as the events there leave. A page that stays is passed over, so that
+// events that cannot be delivered yet do not hide others.
 func (o *scanOffset) turn(page []string) {
 	first := ""
 	o.long = o.outbox > 0 || len(page) == eventsMax
@@ -209,7 +212,7 @@ func (o *scanOffset) turn(page []string) {
 	}
 }
 
-// further goes on behind a full page, and starts anew after one that was not.
+// further is the offset behind a full page, and 0 after one that was not full.
 func further(offset int64, found int) int64 {
 	if found < lookMax {
 		return 0
@@ -217,7 +220,7 @@ func further(offset int64, found int) int64 {
 	return offset + int64(found)
 }
 
-// leases adds the records of runs that were found. One that is not there has ended meanwhile.
+// leases adds the records of runs. A run without a record has ended meanwhile.
 func (f *ScanResult) leases(runs []string, found any, parse func(run, record string) (Lease, error), into *[]Lease) {
 	records, _ := found.([]any)
 	for i, record := range records {
@@ -233,7 +236,7 @@ func (f *ScanResult) leases(runs []string, found any, parse func(run, record str
 	}
 }
 
-// events adds the outbox rows that were found, each once; what is none is counted.
+// events adds outbox rows, each once, and counts the unreadable ones.
 func (f *ScanResult) events(rows, newest []string, followers map[string]string) {
 	for _, row := range newest {
 		if !slices.Contains(rows, row) {

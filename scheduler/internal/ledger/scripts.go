@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"embed"
+	"fmt"
 	"strings"
 
 	"github.com/escapement/escapement/locking/redisconn"
@@ -23,8 +24,12 @@ func source(piece string) string {
 	return string(text)
 }
 
+// keysMark begins the line on which a script names its keys.
+const keysMark = "-- keys: "
+
 // assemble puts a script together. A line "-- needs: lib/history codec/entry" stands for those pieces, and what they need, that do
-// not stand before it. Below such a line, what they define is known.
+// not stand before it. Below such a line, their definitions are known. A line "-- keys: jobs due" stands for a table k, from a key's
+// name to the key.
 func assemble(name string, source func(piece string) string) string {
 	var b strings.Builder
 	there := make(map[string]bool)
@@ -32,6 +37,10 @@ func assemble(name string, source func(piece string) string) string {
 	add = func(piece string) {
 		there[piece] = true
 		for line := range strings.Lines(source(piece)) {
+			if names, ok := strings.CutPrefix(line, keysMark); ok {
+				b.WriteString(luaKeys(strings.Fields(names)))
+				continue
+			}
 			list, needs := strings.CutPrefix(line, "-- needs: ")
 			if !needs {
 				b.WriteString(line)
@@ -48,54 +57,89 @@ func assemble(name string, source func(piece string) string) string {
 	return b.String()
 }
 
+// luaKeys is the Lua table of keys by their names. The last name may be histories: the list of all keys that are left.
+func luaKeys(names []string) string {
+	var b strings.Builder
+	for i, name := range names {
+		if name == "histories" {
+			fmt.Fprintf(&b, "%s = {unpack(KEYS, %d)}", name, i+1)
+		} else {
+			fmt.Fprintf(&b, "%s = KEYS[%d], ", name, i+1)
+		}
+	}
+	return "local k = {" + strings.TrimSuffix(b.String(), ", ") + "}\n"
+}
+
+// script is a script of the ledger with the names of its keys, see namedKeys.
+type script struct {
+	*redisconn.Script
+	keys []string
+}
+
+func newScript(name string, source func(piece string) string) *script {
+	_, text, _ := strings.Cut(source(name), keysMark)
+	names, _, _ := strings.Cut(text, "\n")
+	return &script{redisconn.NewScript(name, assemble(name, source)), strings.Fields(names)}
+}
+
+// in returns the script's keys below a tag, for one job where it has the job's history.
+func (s *script) in(tag, job string) []string {
+	return s.each(tag, 1, func(int) string { return job })
+}
+
+// each returns the script's keys below a tag, for n items.
+func (s *script) each(tag string, n int, job func(item int) string) []string {
+	return namedKeys(tag, s.keys, n, job)
+}
+
 // scripts are all of them, in the order in which they are made.
 var scripts []*redisconn.Script
 
-// script is the script of that name.
-func script(name string) *redisconn.Script {
-	s := redisconn.NewScript(name, assemble(name, source))
-	scripts = append(scripts, s)
+// ship is the script of that name.
+func ship(name string) *script {
+	s := newScript(name, source)
+	scripts = append(scripts, s.Script)
 	return s
 }
 
 var (
-	claimScript    = script("claim")
-	settleScript   = script("settle")
-	renewScript    = script("renew")
-	reassertScript = script("reassert")
-	recallScript   = script("recall")
-	reapScript     = script("reap")
-	unclaimScript  = script("unclaim")
-	triggerScript  = script("trigger")
-	defineScript   = script("define")
-	currentScript  = script("current")
-	rerunScript    = script("rerun")
-	cancelScript   = script("cancel")
-	pauseScript    = script("pause")
-	rewindScript   = script("rewind")
-	removeScript   = script("remove")
-	followScript   = script("follow")
-	relayScript    = script("relay")
-	relayedScript  = script("relayed")
-	postponeScript = script("postpone")
-	sweepScript    = script("sweep")
+	claimScript    = ship("claim")
+	settleScript   = ship("settle")
+	renewScript    = ship("renew")
+	reassertScript = ship("reassert")
+	recallScript   = ship("recall")
+	reapScript     = ship("reap")
+	unclaimScript  = ship("unclaim")
+	triggerScript  = ship("trigger")
+	defineScript   = ship("define")
+	currentScript  = ship("current")
+	rerunScript    = ship("rerun")
+	cancelScript   = ship("cancel")
+	pauseScript    = ship("pause")
+	rewindScript   = ship("rewind")
+	removeScript   = ship("remove")
+	followScript   = ship("follow")
+	relayScript    = ship("relay")
+	relayedScript  = ship("relayed")
+	postponeScript = ship("postpone")
+	sweepScript    = ship("sweep")
 
-	beginScript    = script("begin")
-	promoteScript  = script("promote")
-	promotedScript = script("promoted")
+	beginScript    = ship("begin")
+	promoteScript  = ship("promote")
+	promotedScript = ship("promoted")
 
-	announceScript = script("announce")
-	storeScript    = script("store")
-	tidyScript     = script("tidy")
+	announceScript = ship("announce")
+	storeScript    = ship("store")
+	tidyScript     = ship("tidy")
 
-	gateScript    = script("gate")
-	reserveScript = script("reserve")
-	advanceScript = script("advance")
-	copyScript    = script("copy")
-	importScript  = script("import")
-	wipeScript    = script("wipe")
-	drainsScript  = script("drains")
+	gateScript    = ship("gate")
+	reserveScript = ship("reserve")
+	advanceScript = ship("advance")
+	copyScript    = ship("copy")
+	importScript  = ship("import")
+	wipeScript    = ship("wipe")
+	drainsScript  = ship("drains")
 )
 
-// Scripts are the ledger's scripts, for whoever watches what goes over the wire.
+// Scripts are the ledger's scripts, for tests and tools that watch the wire.
 func Scripts() []*redisconn.Script { return scripts }

@@ -32,7 +32,8 @@ const (
 // errorMax is what is kept of a run's error text, in bytes.
 const errorMax = 2048
 
-// outputsMax is how much output the reports of one script call may bring, in bytes: all others wait while Redis takes them.
+// outputsMax bounds the output that the reports of one script call bring, in bytes: Redis serves no
+// other call meanwhile.
 const outputsMax = 1 << 20
 
 // Report is the end of one run, as its node saw it.
@@ -50,9 +51,9 @@ type Report struct {
 	Rerun bool
 }
 
-// Settle ends a batch of runs, all of jobs in one partition and at most BatchMax, and returns
-// Settled, Lost, NoSuchRun or Strange for each. After an error the outcome is unknown: repeat
-// the same reports. ErrServer is one after which it is known: nothing was done.
+// Settle ends a batch of runs of jobs in one partition, at most BatchMax, and returns Settled,
+// Lost, NoSuchRun or Strange for each. After an error the outcome is unknown, and the caller
+// repeats the same reports; after ErrServer nothing was done.
 func (l *Ledger) Settle(ctx context.Context, batch []Report) ([]Status, error) {
 	n := within(batch)
 	said, err := l.settle(ctx, batch[:n])
@@ -81,10 +82,7 @@ func within(batch []Report) int {
 }
 
 func (l *Ledger) settle(ctx context.Context, batch []Report) ([]Status, error) {
-	p := l.Partition(batch[0].Job)
-	k := l.keys[p]
-	ks := append(make([]string, 0, 9+len(batch)), k.ending()...)
-	ks = appendHistories(ks, k.history, len(batch), func(i int) string { return batch[i].Job })
+	ks := settleScript.each(l.tag(batch[0].Job), len(batch), func(i int) string { return batch[i].Job })
 	head := settleArgs{keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, server: l.known}
 	args := head.appendTo(make([]string, 0, settleArgsSize+reportsSize(batch)))
 	return wordsOf("settle", len(batch), evaluate(ctx, l.client, settleScript, ks, appendReports(args, batch)))
@@ -125,25 +123,19 @@ func appendReports(args []string, batch []Report) []string {
 	return args
 }
 
-// plain says whether a run succeeded at the first try and left nothing to keep: nearly all do.
+// plain reports whether a run succeeded at the first try and left nothing to keep. Nearly all do.
 func (r *Report) plain() bool {
 	return r.Outcome == jobs.OutcomeSucceeded && r.Tries == 1 && r.Reason == "" && r.Error == "" && len(r.Output) == 0 && !r.Rerun
 }
 
-// ending are the keys of the scripts that end runs, in their order.
-func (k keys) ending() []string {
-	return []string{k.jobs, k.runs, k.leases, k.pending, k.waiting, k.kept, k.cancels, k.outbox, k.followers}
-}
-
-// Successor is the run id of the attempt that follows a run, after a crash or by an operator's wish,
-// and the one under which a run is pending again that was handed back. It follows from the old id,
-// so that whoever asks for it, however often, names one run.
+// Successor is the id under which a run goes on: its next attempt, or the run itself after it was
+// handed back. The id follows from the old one, so that all callers name the same run.
 func Successor(run string) string { return uuid.NewSHA1(uuid.NameSpaceOID, []byte(run)).String() }
 
-// handBacks is how often a run may be handed back and is still known by the id that was asked for.
+// handBacks is how often a run may be handed back and is still found by its first id.
 const handBacks = 16
 
-// successors are the ids under which a run is pending or going when it was handed back.
+// successors are the ids of a run that was handed back again and again.
 func successors(run string) []string {
 	ids := make([]string, handBacks)
 	for i := range ids {

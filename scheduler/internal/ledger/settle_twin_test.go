@@ -209,7 +209,7 @@ func (m *twin) write(j *twinJob, row twinRow) {
 		delete(m.kept, old.Run)
 		delete(m.kept, "p:"+old.Run)
 		if !old.Ranged && old.Prev == 0 && old.Request == "" && j.Cursor == 0 { // a schedule that ended keeps the number of the next attempt
-			j.Again, j.AgainAttempt = max(j.Again, old.Tick+1), max(j.AgainAttempt, old.Attempt+1)
+			j.ReattemptUntil, j.Reattempt = max(j.ReattemptUntil, old.Tick+1), max(j.Reattempt, old.Attempt+1)
 		}
 	}
 }

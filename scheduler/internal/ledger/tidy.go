@@ -15,25 +15,32 @@ import (
 // AnnouncedFor is how long a definition stays that no node holds and that is not current.
 const AnnouncedFor = 30 * 24 * time.Hour
 
-// useless is what Tidy takes away of a partition.
-type useless struct{ announcements, chunks, defs []string }
+// useless is what Tidy deletes in a partition.
+type useless struct {
+	Announcements []string `json:"announcements,omitempty"`
+	Chunks        []string `json:"chunks,omitempty"` // digests
+	Defs          []string `json:"defs,omitempty"`   // digests
+}
 
-// Tidy takes away what is of no use any more in a partition by Redis' time now (ms): announcements that nobody renewed for
-// AnnouncedFor, chunks that none names then, and definitions that neither a chunk nor an entry names. It reads in pages and
-// writes in batches, and leaves the rest for the next time when nodes announce something meanwhile.
+type tidyArgs struct {
+	useless
+
+	Changes string `json:"changes"` // how often anything was announced anew, as the caller saw it
+	Old     int64  `json:"old"`     // an announcement is old that was renewed up to then, ms
+}
+
+// Tidy deletes what is of no use any more in a partition by Redis' time now, ms: announcements that
+// were not renewed for AnnouncedFor, chunks without an announcement, and definitions that neither a
+// chunk nor an entry names. It reads in pages and writes in batches. When nodes announce something
+// meanwhile, it leaves the rest for the next time.
 func (l *Ledger) Tidy(ctx context.Context, part int, now int64) error {
 	old := now - AnnouncedFor.Milliseconds()
 	changes, gone, err := l.useless(ctx, part, old)
 	if err != nil {
 		return l.explain(ctx, "look for definitions that nobody holds", err)
 	}
-	k := l.keys[part]
 	for some := range gone.batches() {
-		args := []any{changes, ms(old), len(some.announcements), len(some.chunks)}
-		for _, name := range slices.Concat(some.announcements, some.chunks, some.defs) {
-			args = append(args, name)
-		}
-		word, err := tidyScript.Run(ctx, l.client, []string{k.chunks, k.announced, k.defs, k.jobs, k.gate}, args...).Text()
+		word, err := tidyScript.call(ctx, l.client, l.keys[part].tag, "", tidyArgs{some, changes, old}).Text()
 		if err != nil || word != "done" {
 			return redisconn.Classify("take away definitions that nobody holds", err)
 		}
@@ -41,28 +48,29 @@ func (l *Ledger) Tidy(ctx context.Context, part int, now int64) error {
 	return nil
 }
 
-// batches cuts it into calls: chunks leave with the last of the announcements, and definitions when all of those have left.
+// batches cuts the deletions into calls: announcements first, then chunks, then definitions.
 func (u useless) batches() func(yield func(useless) bool) {
 	return func(yield func(useless) bool) {
-		for some := range slices.Chunk(u.announcements, BatchMax) {
-			if !yield(useless{announcements: some}) {
+		for some := range slices.Chunk(u.Announcements, BatchMax) {
+			if !yield(useless{Announcements: some}) {
 				return
 			}
 		}
-		for some := range slices.Chunk(u.chunks, BatchMax) {
-			if !yield(useless{chunks: some}) {
+		for some := range slices.Chunk(u.Chunks, BatchMax) {
+			if !yield(useless{Chunks: some}) {
 				return
 			}
 		}
-		for some := range slices.Chunk(u.defs, BatchMax) {
-			if !yield(useless{defs: some}) {
+		for some := range slices.Chunk(u.Defs, BatchMax) {
+			if !yield(useless{Defs: some}) {
 				return
 			}
 		}
 	}
 }
 
-// useless looks what is of no use: first how often anything was announced anew, by which the script sees that it still holds.
+// useless finds what Tidy deletes. It reads the number of changes first, by which the script sees
+// later announcements.
 func (l *Ledger) useless(ctx context.Context, part int, old int64) (changes string, u useless, err error) {
 	k := l.keys[part]
 	chunks, err := l.client.HKeys(ctx, k.chunks).Result()
@@ -81,10 +89,10 @@ func (l *Ledger) useless(ctx context.Context, part int, old int64) (changes stri
 		if a.seen > old {
 			live[a.chunk] = true
 		} else {
-			u.announcements = append(u.announcements, a.member)
+			u.Announcements = append(u.Announcements, a.member)
 		}
 	}
-	u.chunks = slices.DeleteFunc(chunks, func(chunk string) bool { return live[chunk] || chunk == "changes" })
+	u.Chunks = slices.DeleteFunc(chunks, func(chunk string) bool { return live[chunk] || chunk == "changes" })
 	named := make(map[string]bool)
 	foreign, err := l.eachChunk(ctx, part, slices.Sorted(maps.Keys(live)), func(_ string, held map[string]string, _ int64) {
 		for _, digest := range held {
@@ -98,11 +106,11 @@ func (l *Ledger) useless(ctx context.Context, part int, old int64) (changes stri
 		return changes, u, err
 	}
 	defs, err := l.client.HKeys(ctx, k.defs).Result()
-	u.defs = slices.DeleteFunc(defs, func(digest string) bool { return named[digest] })
+	u.Defs = slices.DeleteFunc(defs, func(digest string) bool { return named[digest] })
 	return changes, u, err
 }
 
-// eachEntry reads the entries of a partition in pages; those that cannot be read are left out.
+// eachEntry reads the entries of a partition in pages. Unreadable entries are left out.
 func (l *Ledger) eachEntry(ctx context.Context, part int, f func(Entry)) error {
 	for cursor := uint64(0); ; {
 		page, next, err := l.client.HScan(ctx, l.keys[part].jobs, cursor, "*", keyPage).Result()

@@ -332,7 +332,7 @@ func replay(t *testing.T, all bool, ops int, answers []string) {
 // TestTrace has nodes claim and settle, in whatever order and however wrong: the embedded and the real
 // server give the replies and hold the keys that the twin wants.
 func TestTrace(t *testing.T) {
-	replay(t, false, *traceOps, []string{"claim granted", "claim skipped", "claim moved", "claim early", "claim held", "claim superseded",
+	replay(t, false, *traceOps, []string{"claim granted", "claim skipped", "claim stale", "claim early", "claim held", "claim superseded",
 		"claim unknown", "claim clock", "claim opened", "claim passed", "tick closed succeeded", "tick closed cancelled", "tick closed abandoned",
 		"settle settled", "settle lost", "settle unknown", "renew renewed", "renew gone", "reap reaped", "reap alive", "reap gone", "reap clock",
 		"unclaim returned", "unclaim lost", "define created", "define same", "define replaced", "trigger unknown"})

@@ -14,7 +14,7 @@ const PayloadMax = 64 << 10
 // uniqueMax bounds the unique keys that one partition remembers.
 const uniqueMax = 100_000
 
-// Trigger says how a run by hand is to be made.
+// Trigger describes a run by hand.
 type Trigger struct {
 	// Run is the run's id, made by the caller: a repeated request is the same run, as long as the
 	// job's history still has its row.
@@ -23,8 +23,8 @@ type Trigger struct {
 	Payload []byte
 	// At is when to run, ms; 0 is now.
 	At int64
-	// Unique names the run in place of Run, within its job: whoever asks with the same key again, until
-	// the history's KeepFor after its time is over, is answered with the first one's run.
+	// Unique names the run in place of Run, within its job: a request with the same key returns the
+	// first one's run until the history's KeepFor after its time.
 	Unique string
 }
 
@@ -33,31 +33,39 @@ func UniqueRun(job, key string) string {
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(job+"\n"+key)).String()
 }
 
-// Trigger puts one run of a job into pending and returns its id. The schedule stays where it is.
-// It returns ErrUnknownJob, or ErrRefused for a payload over PayloadMax, for one over 1 KiB while 256 runs of the partition are
-// due and wait, and when the partition holds too many pending runs.
+type triggerArgs struct {
+	Job        string   `json:"job"`
+	Run        string   `json:"run"`
+	Successors []string `json:"successors"`          // ids under which the run may go on
+	At         int64    `json:"at,string,omitempty"` // ms; 0 for now
+	Remember   int64    `json:"remember,omitempty"`  // for how long the id is remembered, ms; 0 for as long as the history has it
+	Most       int      `json:"most"`                // pending runs in a partition
+	Many       int      `json:"many"`                // remembered ids in a partition
+}
+
+// Trigger puts one run of a job into pending and returns its id; the cursor stays. It returns
+// ErrUnknownJob, or ErrRefused for a payload over PayloadMax, for one over 1 KiB while 256 runs of
+// the partition are due, and for too many pending runs.
 func (l *Ledger) Trigger(ctx context.Context, job string, t Trigger) (string, error) {
 	if len(t.Payload) > PayloadMax {
 		return "", fmt.Errorf("%w: payload of %d bytes; at most %d, so store it elsewhere and pass its address", ErrRefused, len(t.Payload), PayloadMax)
 	}
-	args := triggerArgs{job: job, id: t.Run, most: pendingMax, at: t.At, many: uniqueMax, payload: t.Payload}
+	args := triggerArgs{Job: job, Run: t.Run, At: t.At, Most: pendingMax, Many: uniqueMax}
 	if t.Unique != "" {
-		args.id, args.remember = UniqueRun(job, t.Unique), l.cfg.KeepFor.Milliseconds()
+		args.Run, args.Remember = UniqueRun(job, t.Unique), l.cfg.KeepFor.Milliseconds()
 	}
-	args.ids = successors(args.id)
-	k := l.keys[l.Partition(job)]
-	ks := []string{k.jobs, k.runs, k.pending, k.waiting, k.unique, k.history + job, k.gate}
-	_, err := l.ask(ctx, "run "+job, job, triggerScript, ks, []Status{"queued"}, map[Status]error{
+	args.Successors = successors(args.Run)
+	_, err := l.ask(ctx, "run "+job, job, triggerScript, []Status{"queued"}, map[Status]error{
 		"large": fmt.Errorf("%w: run %s: a payload of %d bytes, and 256 runs or more beside this job are due and wait; until fewer do, at most 1024 bytes are taken: ask again later, or store it elsewhere and pass its address",
 			ErrRefused, job, len(t.Payload)),
-	}, &args)
+	}, args, t.Payload)
 	if err != nil {
 		return "", err
 	}
-	return args.id, nil
+	return args.Run, nil
 }
 
-// refusal is the error for a word by which a script refuses what an operator asks of a job.
+// refusal is the error for a script's answer that refuses an operator's request.
 func (l *Ledger) refusal(op, job, word string) error {
 	if shut, ok := strings.CutPrefix(word, "closed|"); ok {
 		return fmt.Errorf("%s: %w", op, closedBy(shut))
@@ -67,7 +75,7 @@ func (l *Ledger) refusal(op, job, word string) error {
 		return fmt.Errorf("%w: %q in namespace %s; `jobs list` shows what there is", ErrUnknownJob, job, l.cfg.Namespace)
 	case "full":
 		return fmt.Errorf("%w: %s: %d runs wait already beside this job; is a node running that holds it?", ErrRefused, op, pendingMax)
-	case "crowded":
+	case "unique full":
 		return fmt.Errorf("%w: %s: %d unique keys are remembered already beside this job; use fewer, or a shorter history", ErrRefused, op, uniqueMax)
 	case "foreign":
 		return fmt.Errorf("%s: %w", op, ErrUnknownFormat)

@@ -25,7 +25,7 @@ var beside = []string{"roster", "seen", "sets", "sets:seen", "drains"}
 
 const lockPrefix = "lock:"
 
-// knows says whether a key under the namespace's prefixes is one that this version has a use for.
+// knows reports whether this version has a use for a key under the namespace's prefixes.
 func (l *Ledger) knows(key string) bool {
 	tag, rest, ok := strings.Cut(strings.TrimPrefix(key, "{"+l.cfg.Namespace), "}:")
 	if strings.HasPrefix(tag, ":"+lockPrefix) {

@@ -21,12 +21,6 @@ type (
 	Lease = ledger.Lease
 )
 
-// ReasonLate is the reason of ticks that were missed because nobody asked for them in time.
-const ReasonLate = ledger.ReasonLate
-
-// Successor is the run id of the attempt that follows a run.
-func Successor(run string) string { return ledger.Successor(run) }
-
 // ReadBooks reads what is stored of each job of a namespace, by name. A record that cannot be read is an error.
 func ReadBooks(ctx context.Context, client redis.UniversalClient, namespace string) (map[string]JobBooks, error) {
 	l, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: namespace})

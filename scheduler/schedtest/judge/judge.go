@@ -24,8 +24,6 @@ type (
 	Request = audit.Request
 	// Span is a stretch of time.
 	Span = audit.Span
-	// Schedule says which ticks are due.
-	Schedule = audit.Schedule
 )
 
 // The phases of a Write.
@@ -71,9 +69,6 @@ const (
 
 // Check holds all evidence of a case against each other. The same case always gives the same report.
 func Check(c Case) Report { return audit.Check(c) }
-
-// ScheduleOf is the schedule of a job's definition, walked second by second.
-var ScheduleOf = audit.ScheduleOf
 
 // NewFinding is a finding of a kind, for a harness that sees more than the evidence of a Case.
 var NewFinding = audit.NewFinding

@@ -1,5 +1,5 @@
 // Command gen writes what follows from the tables of the ledger's records, keys and verbs: the Lua codecs in scripts/codec, the Go
-// codec in codec_gen.go, and docs/storage.md. From that of the verbs: their arguments, in the scripts, args_gen.go and items_gen.go.
+// codec in codec_gen.go, and docs/storage.md. From that of the verbs: their arguments, in the scripts and in args_gen.go.
 //
 //	go generate ./scheduler/internal/ledger
 //
@@ -26,7 +26,6 @@ const (
 	ledgerDir = "scheduler/internal/ledger/"
 	goFile    = ledgerDir + "codec_gen.go"
 	argsFile  = ledgerDir + "args_gen.go"
-	itemsFile = ledgerDir + "items_gen.go"
 	scriptDir = ledgerDir + "scripts/"
 	luaDir    = scriptDir + "codec/"
 	pageFile  = "docs/storage.md"
@@ -42,12 +41,8 @@ func files(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, err := goArgs(itemsFile, batches)
-	if err != nil {
-		return nil, err
-	}
-	all := map[string][]byte{goFile: code, argsFile: args, itemsFile: items, pageFile: page(keys, records)}
-	for _, v := range slices.Concat(verbs, batches) {
+	all := map[string][]byte{goFile: code, argsFile: args, pageFile: page(keys, records)}
+	for _, v := range verbs {
 		name := scriptDir + v.script + ".lua"
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name))) //nolint:gosec // G304: a file of this module
 		if err != nil {

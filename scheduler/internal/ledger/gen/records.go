@@ -50,7 +50,7 @@ var entry = record{
 		{name: "pause", kind: window, into: "Pause", doc: "ticks from 'from' up to 'to' are recorded as paused; 'to' is empty until somebody resumes the job"},
 		{name: "busy", kind: window, into: "Busy",
 			doc: "with overlap queue or replace: from the grant to the end of the last run that held the job; empty again from the next grant on"},
-		{name: "again", kind: attempts, into: "Again, AgainAttempt",
+		{name: "reattempt", kind: attempts, into: "ReattemptUntil, Reattempt",
 			doc: "ticks before 'until' were accounted for before a rewind; granted anew, they are that attempt"},
 		{name: "counts", kind: counts, into: "Counts, Restored",
 			doc: "ticks and runs by how they ended; and 'retold', the latest tick of which a failover lost a shard or a later attempt, ms"},

@@ -7,120 +7,81 @@ var (
 	aKeep    = arg{name: "keep", typ: argInt, doc: "rows to keep"}
 	aKeepFor = arg{name: "keep_for", typ: argMillis, doc: "age to keep, ms"}
 	aJob     = arg{name: "job", typ: argText, doc: "the job's name"}
+	aDigest  = arg{name: "digest", typ: argText, doc: "of the caller's definition"}
 	aRun     = arg{name: "id", typ: argText, doc: "id of the run"}
-	aMost    = arg{name: "most", typ: argInt, numeric: true, doc: "most pending runs in this partition"}
-	aAuthor  = arg{name: "author", typ: argText, doc: "who wants it"}
-	aReason  = arg{name: "reason", typ: argText, doc: "why"}
 	aToken   = arg{name: "token", typ: argOptional, doc: "the run's token, '' for any"}
 	aFresh   = arg{name: "fresh", typ: argText, doc: "id of the run that may follow"}
 	aServer  = arg{name: "server", typ: argText, doc: "id of the server that the caller knows, '' for any"}
-	aMove    = arg{name: "id", typ: argText, doc: "id of the move"}
-	aPeer    = arg{name: "peer", typ: argTidied, doc: "address of the other side"}
+	aGap     = arg{name: "gap", typ: argText, doc: "'from,last,count': ticks that Redis has lost, to be recorded as missed; '' for none"}
+	aText    = arg{name: "text", typ: argText, doc: "its text, '' to ask whether it is stored"}
 )
 
-// verbs are the scripts of one thing whose arguments are generated.
+// verbs are the scripts that are called often, or with many items: their arguments are generated. All others take JSON.
 var verbs = []verb{
-	{script: "trigger", args: []arg{
-		aJob, aRun.as("id of the run to be"), aMost,
-		{name: "at", typ: argOptional, doc: "when to run, ms, '' for now"},
-		{name: "remember", typ: argOptional, doc: "for how long the id is remembered, ms, '' for as long as the history has it"},
-		{name: "many", typ: argInt, numeric: true, doc: "most remembered ids"},
-		{name: "payload", typ: argBytes, doc: "what the function is given"},
-		{name: "ids", typ: argList, doc: "the ids under which the run may go on"},
-	}},
-	{script: "rerun", args: []arg{
-		aJob, aRun, aFresh.as("id of the next attempt"), aMost,
-		{name: "ids", typ: argList, doc: "the ids under which the next attempt may go on"},
-	}},
-	{script: "cancel", args: []arg{aJob, aRun, aAuthor, aReason, aKeep, aKeepFor}},
-	{script: "pause", args: []arg{
-		aJob,
-		{name: "what", typ: argText, doc: "pause or resume"},
-		aAuthor, aReason,
-		{name: "till", typ: argOptional, doc: "end, ms, '' for none"},
-	}},
-	{script: "rewind", args: []arg{
-		aNow, aSkew, aKeep, aKeepFor, aJob,
-		{name: "digest", typ: argText, doc: "expected digest"},
-		{name: "from", typ: argOptional, doc: "expected cursor, ms"},
-		{name: "to", typ: argNumber, doc: "new cursor, ms"},
-	}},
-	{script: "relay", args: []arg{
-		aJob,
-		{name: "upstream", typ: argText, doc: "the job that is followed"},
-		aRun.as("id of the run to be"), aMost,
-		{name: "nxt", typ: argOptional, doc: "the cursor after the step, ms, '' for none"},
-		{name: "tick", typ: argNumber, doc: "first tick, ms"},
-		{name: "last", typ: argNumber, doc: "last tick, ms"},
-		{name: "num", typ: argNumber, numeric: true, doc: "how many ticks"},
-		{name: "outcome", typ: argOutcome, doc: "what became of them"},
-		{name: "known", typ: argNumber, numeric: true, doc: "when it was known, ms"},
-		{name: "remember", typ: argMillis, numeric: true, doc: "for how long the id is remembered, ms"},
-		aKeep, aKeepFor,
-		{name: "unheld", typ: argText, doc: "what becomes of a tick that succeeded when nobody alive holds the job as it is stored: " +
-			"'1' it is missed, '0' it waits; '' it runs once somebody does"},
-		{name: "holders", typ: argText, doc: "digests of the definitions of the job that are held, with commas between them"},
-	}},
-	{script: "sweep", args: []arg{
-		{name: "due_until", typ: argNumber, doc: "cursors until then, ms"},
-		{name: "lapsed_until", typ: argNumber, doc: "leases that lapsed until then, ms"},
-		{name: "start_until", typ: argNumber, doc: "runs that may start until then, ms"},
-		{name: "skip_due", typ: argText, doc: "how many cursors to pass over, '' not to read any"},
-		{name: "skip_lapsed", typ: argText, doc: "the same of leases"},
-		{name: "skip_pending", typ: argText, doc: "the same of runs"},
-		{name: "most", typ: argInt, doc: "most of each"},
-		{name: "skip_rows", typ: argText, doc: "how many rows of the outbox to pass over, '' not to read it, nor what is to be cancelled"},
-		{name: "most_rows", typ: argInt, doc: "most rows of the outbox"},
-		{name: "both_ends", typ: argFlag, doc: "'1' to read its newest rows as well"},
-	}},
-	{script: "begin", args: []arg{
-		{name: "generation", typ: argText, doc: "the generation to be promoted"},
-		{name: "pattern", typ: argText, doc: "pattern of job names, '' for all"},
-		{name: "cancel", typ: argFlag, doc: "'1' to cancel what runs"},
-		{name: "least", typ: argNumber, numeric: true, doc: "the highest epoch that a partition's gate has"},
-		{name: "seen", typ: argNumber, doc: "the epoch that the caller has seen in the control record"},
-		aNow, aSkew,
-	}},
-	{script: "gate", args: []arg{
-		aMove,
-		{name: "state", typ: argText, doc: "state to be"},
-		{name: "own", typ: argText, doc: "states it may come from, of this very move, each followed by a comma"},
-		{name: "others", typ: argText, doc: "the same when an older move had the gate last, or none did; 'none,' is a gate that is not there"},
-		{name: "words", typ: argTidied, doc: "for people: where the jobs are"},
-		{name: "epoch", typ: argText, doc: "epoch to be, '' for the one it has"},
-		{name: "generation", typ: argText, doc: "generation to be, with the epoch"},
-		{name: "copy", typ: argOptional, doc: "the copy that must have been ended by whoever opens, '' for any: an opening that comes late finds a later one here"},
-	}},
-	{script: "reserve", args: []arg{
-		aMove,
-		{name: "format", typ: argText, doc: "format of the namespace to be"},
-		{name: "partitions", typ: argInt, doc: "its number of partitions"},
-		{name: "generation", typ: argText, doc: "its active generation"},
-		{name: "epoch", typ: argNumber, doc: "number of the last promotion"},
-		aPeer,
-		{name: "state", typ: argText, doc: "filling or burnt"},
-		{name: "back", typ: argText, doc: "id of the move by which the namespace went from here to where it comes back from, or ''"},
-	}},
-	{script: "advance", args: []arg{
-		aMove,
-		{name: "role", typ: argText, doc: "from or to"},
-		{name: "state", typ: argText, doc: "state to be; 'undone' takes the note away and remembers the id"},
-		{name: "own", typ: argText, doc: "states of this move that it may come from, each followed by a comma"},
-		{name: "others", typ: argText, doc: "the same, 'role/state', of an older one; 'none,' is no move"},
-		aPeer,
-		{name: "counted", typ: argFlag, doc: "'1' to count one more copy"},
-		{name: "copies", typ: argOptional, doc: "how many copies there must have been, '' for any"},
-		{name: "fields", typ: argList, doc: "fields and their values, to be set as well"},
-	}},
-}
-
-// batches are the scripts of several things whose arguments are generated.
-var batches = []verb{
+	sweep, claim, settle, define,
 	{script: "unclaim", args: []arg{aKeep, aKeepFor}, forms: []form{{name: "item", args: []arg{aJob, aRun, aToken, aFresh}}}},
 	{script: "reap", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{
 		{name: "item", args: []arg{aJob, aRun, {name: "beat", typ: argNumber, doc: "the beat that was seen"}, aFresh}},
 	}},
-	claim, settle,
+	{script: "renew", args: []arg{aServer}, forms: []form{{name: "item", places: true, args: []arg{
+		{name: "run", typ: argText, doc: "id of the run"},
+		{name: "token", typ: argText, doc: "its token, '' for any"},
+		{name: "ttl", typ: argText, doc: "of the lease, ms"},
+	}}}},
+	{script: "recall", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{{name: "item", args: []arg{
+		aJob, aDigest,
+		{name: "cursor", typ: argNumber, doc: "the job's cursor before the failover, ms"},
+		{name: "heard", typ: argFlag, doc: "'1' when the job stood there, so that all ticks before the cursor are accounted for"},
+		aGap,
+	}}}},
+	{script: "reassert", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{{name: "item", args: []arg{
+		aJob, aDigest, aRun,
+		{name: "record", typ: argText, doc: "the run's record from the job on"},
+		aGap,
+		{name: "parts", typ: argText, doc: "of a shard, to open its tick anew if Redis has lost it: 'N,param,param,...'; else ''"},
+		{name: "next", typ: argOptional, doc: "of a shard or a later attempt: the tick after the run's, ms, for all before may be lost; else ''"},
+		{name: "ended", typ: argOptional, doc: "of a run whose end will be reported: when it ended, ms; else ''"},
+	}}}},
+	{script: "announce", args: []arg{
+		{name: "generation", typ: argText, doc: "of the nodes"},
+		{name: "revision", typ: argTidied, doc: "of the nodes"},
+	}, forms: []form{{name: "item", args: []arg{{name: "digest", typ: argText, doc: "of a chunk"}, aText}}}},
+	{script: "current", args: []arg{
+		{name: "digest", typ: argText, doc: "of a chunk"},
+		{name: "revision", typ: argTidied, doc: "of the node"},
+	}},
+	{script: "store", forms: []form{{name: "item", args: []arg{{name: "digest", typ: argText, doc: "of a definition"}, aText}}}},
+}
+
+var sweep = verb{script: "sweep", args: []arg{
+	{name: "due_until", typ: argNumber, doc: "cursors until then, ms"},
+	{name: "lapsed_until", typ: argNumber, doc: "leases that lapsed until then, ms"},
+	{name: "start_until", typ: argNumber, doc: "runs that may start until then, ms"},
+	{name: "skip_due", typ: argText, doc: "how many cursors to pass over, '' not to read any"},
+	{name: "skip_lapsed", typ: argText, doc: "the same of leases"},
+	{name: "skip_pending", typ: argText, doc: "the same of runs"},
+	{name: "most", typ: argInt, doc: "most of each"},
+	{name: "skip_rows", typ: argText, doc: "how many rows of the outbox to pass over, '' to read neither those nor what is to be cancelled"},
+	{name: "most_rows", typ: argInt, doc: "most rows of the outbox"},
+	{name: "both_ends", typ: argFlag, doc: "'1' to read its newest rows as well"},
+}}
+
+var define = verb{script: "define",
+	args: []arg{aNow, aSkew, aKeep, aKeepFor, {name: "epoch", typ: argText, doc: "of the promotion that this is part of, '' for a node's own definitions"}},
+	forms: []form{{name: "item", args: []arg{
+		aJob, aDigest,
+		{name: "revision", typ: argTidied, doc: "of the caller"},
+		{name: "cursor", typ: argOptional, doc: "first tick of the new schedule, ms, '' for none"},
+		{name: "was_digest", typ: argText, doc: "expected digest, '' to create only"},
+		{name: "was_cursor", typ: argOptional, doc: "expected cursor, ms, '' for none"},
+		{name: "last", typ: argOptional, doc: "last tick of the old schedule that nobody will run, ms"},
+		{name: "count", typ: argNumber, doc: "how many there are of those"},
+		{name: "upcoming", typ: argOptional, doc: "first tick of the old schedule after those, ms, '' for none"},
+		{name: "old", typ: argTidied, doc: "the old schedule"},
+		{name: "generation", typ: argTidied, doc: "of the caller, or that is promoted"},
+		{name: "same", typ: argFlag, doc: "'1' when the schedule is the old one"},
+		{name: "text", typ: argBytes, doc: "the definition, '' where it may be stored already"},
+	}}},
 }
 
 var claim = verb{script: "claim",
@@ -135,7 +96,7 @@ var claim = verb{script: "claim",
 		{name: "plain", places: true, doc: "a tick that passes none and has no shards, of a schedule that has more", args: []arg{
 			{name: "terms", typ: argText, doc: "'ttl ms|overlap mode (s q r a)|most attempts|trigger'"},
 			aJob,
-			{name: "digest", typ: argText, doc: "of the caller's definition"},
+			aDigest,
 			{name: "run", typ: argText, doc: "id of the run to be"},
 			{name: "tick", typ: argText, doc: "to run, and the cursor that the caller sees, ms"},
 			{name: "next", typ: argText, doc: "where the cursor goes, ms"},
@@ -143,7 +104,7 @@ var claim = verb{script: "claim",
 		{name: "other", doc: "any other, which begins with one letter", args: []arg{
 			{name: "kind", typ: argText, doc: "t(ick), p(ending run), or s(hard)"},
 			aJob,
-			{name: "digest", typ: argText, doc: "of the caller's definition"},
+			aDigest,
 			{name: "run", typ: argText, doc: "id of the run to be, or of the pending one"},
 			{name: "ttl", typ: argMillis, doc: "of the lease, ms"},
 			{name: "mode", typ: argText, doc: "overlap mode: s q r a"},

@@ -1,22 +1,33 @@
 -- Notes which definitions the nodes of a generation hold, in chunks. A chunk that is stored is named by its digest alone.
--- KEYS[1] chunks  KEYS[2] announced  KEYS[3] the partition's gate
--- ARGV[1] generation  ARGV[2] revision
--- then 2 for each chunk: its digest, and its text, '' to ask whether it is stored
+-- keys: chunks announced gate
 -- Returns {'closed', 'state|move|words'}, or the digests of those that are not stored
 -- needs: lib/base lib/gate
-local chunks, announced, generation, revision = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
-local shut = closed(KEYS[3])
+-- ARGV, written by gen from verbs.go:
+--   generation of the nodes
+--   revision   of the nodes
+-- then for each item:
+--   digest     of a chunk
+--   text       its text, '' to ask whether it is stored
+local generation, revision = ARGV[1], ARGV[2]
+local n = (#ARGV - 2) / 2
+local function item(i)
+  local a = 3 + (i - 1) * 2
+  return {digest = ARGV[a], text = ARGV[a + 1]}
+end
+-- end of ARGV
+local shut = closed(k.gate)
 if shut then return {'closed', shut} end
 local us, ms = clock()
 local missing = {}
-for i = 3, #ARGV, 2 do
-  local digest, text = ARGV[i], ARGV[i + 1]
-  local added = text ~= '' and redis.call('HSETNX', chunks, digest, '1|' .. int(ms) .. '|' .. text) or 0
-  if text == '' and redis.call('HEXISTS', chunks, digest) == 0 then
+for i = 1, n do
+  local c = item(i)
+  local digest, text = c.digest, c.text
+  local added = text ~= '' and redis.call('HSETNX', k.chunks, digest, '1|' .. int(ms) .. '|' .. text) or 0
+  if text == '' and redis.call('HEXISTS', k.chunks, digest) == 0 then
     missing[#missing + 1] = digest
   else
-    added = added + redis.call('ZADD', announced, int(ms), digest .. '|' .. generation .. '|' .. revision)
+    added = added + redis.call('ZADD', k.announced, int(ms), digest .. '|' .. generation .. '|' .. revision)
   end
-  if added > 0 then redis.call('HINCRBY', chunks, 'changes', 1) end -- tidy goes by it
+  if added > 0 then redis.call('HINCRBY', k.chunks, 'changes', 1) end -- tidy goes by it
 end
 return missing

@@ -2,9 +2,7 @@
 -- the next tick of a job (kind t), a pending run (kind p), or a shard of an open tick, which is a pending run as
 -- well (kind s). Asked again with the same run id by the same node, a claim gives the same grant. A tick of a
 -- sharded job, or a pending run of one, is not granted but opened: its shards are pending then, at once.
--- KEYS[1] jobs  KEYS[2] due  KEYS[3] runs  KEYS[4] leases  KEYS[5] pending  KEYS[6] waiting
--- KEYS[7] kept  KEYS[8] cancels  KEYS[9] outbox  KEYS[10] followers  KEYS[10+i] history of item i's job, and the
--- last of KEYS the partition's gate
+-- keys: jobs due runs leases pending waiting kept cancels outbox followers gate histories
 -- Returns {'clock', redis ms} and does nothing when the caller's idea of time is wrong, {'server', id} when it knows
 -- another server. Else first one text: for each item the token of a plain tick that was granted for the time that
 -- a lease begins with, or '', parted by commas. Then the server's clock, ms, and four for each item whose text is '': word, token, value, record
@@ -14,12 +12,12 @@
 --   skipped     '', cursor, ''       the job is held: the tick was recorded as skipped(overlap)
 --   passed      '', cursor, ''       nothing to run: the passes were recorded; of a pending run its outcome was, and
 --                                    stands here, 'outcome,reason'
---   moved       '', cursor, 'pause|busy'   the cursor stands elsewhere, or passes and tick do not fit
---                                    these windows, or the pending run is gone: plan anew
+--   stale       '', cursor, 'pause|busy'   the cursor is another one, or passes and tick do not fit
+--                                    these windows, or the pending run is gone: plan again
 --   early       '', redis ms, ''     the tick is not due in the next 500 ms, or what is passed is not due yet
 --   held        '', run, ''          another run holds the job, and the tick has to wait for it, or is not due: ask again;
---                                    'a pause' when that holds a pending run, 'full outbox' when followers
---                                    have not been told of too much, 'full partition' when too many runs wait
+--                                    'a pause' when that holds a pending run, 'full outbox' when too
+--                                    many events wait for followers, 'full partition' when too many runs wait
 --   superseded  '', digest, ''       another definition is the stored one
 --   closed      '', 'state|move|words', ''   a move has closed the partition: it grants nothing
 --   unknown     '', '', ''           no such job
@@ -58,8 +56,7 @@
 --   next       of a tick: where the cursor goes, ms, '' for none
 --   trigger    of a tick: why it runs
 --   parts      of a job with several shards, but of a shard: 'N,param,param,...', the params escaped; else ''
-local now, skew, node, name, keep, keep_for, server, short =
-  ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8])
+local now, skew, node, name, keep, keep_for, server, short = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8])
 local PLAIN, TERMS, JOB, DIGEST, RUN, TICK, NEXT = 6, 0, 1, 2, 3, 4, 5 -- how many, and their places
 local HEAD, OTHER = 8, 13
 local function other(a)
@@ -72,23 +69,22 @@ local us, ms = clock()
 -- guard:claim-clock P1 a claim that was held up, or whose sender's clock is wrong, grants nothing
 if astray(ms, now, skew) then return {'clock', int(ms)} end
 local here = server_id()
--- guard:claim-server P1 a server that may have lost grants gives none before it was told of them
+-- guard:claim-server P1 a server that may have lost grants gives none before nodes have reported them
 if elsewhere(server, here) then return {'server', here} end
 local shut
 -- guard:claim-gate P7 a partition that a move has closed grants nothing
-shut = closed(KEYS[#KEYS])
-local FIRST, OUTBOX_MAX, PENDING_MAX = 10, 10000, 10000
+shut = closed(k.gate)
+local OUTBOX_MAX, PENDING_MAX = 10000, 10000
 local GUARD = 60000000 -- redisconn.TokenGuardMicros
-local kept, cancels, outbox, followers = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local n = #KEYS - FIRST - 1
+local n = #k.histories
 local names, at = {}, {} -- of each item: its job, and where it stands in ARGV
 local a = HEAD + 1
 for i = 1, n do
   names[i], at[i] = ARGV[a + JOB], a
   a = a + (#ARGV[a] == 1 and OTHER or PLAIN)
 end
-local raw = redis.call('HMGET', KEYS[1], unpack(names))
-local followed = redis.call('EXISTS', followers) == 1 and redis.call('HMGET', followers, unpack(names)) or {}
+local raw = redis.call('HMGET', k.jobs, unpack(names))
+local followed = redis.call('EXISTS', k.followers) == 1 and redis.call('HMGET', k.followers, unpack(names)) or {}
 local saved, due, runs, leases = {}, {}, {}, {}
 local granted, untils = int(ms), {} -- when a lease ends that is granted now, by ttl
 
@@ -113,9 +109,9 @@ local function early(at, passed)
   return false
 end
 
--- Whether the caller has seen another cursor than the one that stands.
+-- Whether the caller has seen another cursor than the stored one.
 local function apart(stands, seen)
-  -- guard:cursor-compare P1 a tick is granted only from the cursor that stands
+  -- guard:cursor-compare P1 a tick is granted only from the stored cursor
   if stands ~= seen then return true end
   return false
 end
@@ -129,9 +125,8 @@ end
 
 -- needs: claim/plain
 
--- The other path knows everything.
-if twice then raw = redis.call('HMGET', KEYS[1], unpack(names)) end -- a second item of one job must see what the first was granted
-local k = {runs = KEYS[3], pending = KEYS[5], waiting = KEYS[6], kept = kept, cancels = cancels, outbox = outbox, followers = followers}
+-- The slow path handles every item that is left.
+if twice then raw = redis.call('HMGET', k.jobs, unpack(names)) end -- a second item of one job must see what the first was granted
 local out, place = {concat(tokens, ','), granted}, {}
 local entries, changed, over, taken = {}, {}, {}, {}
 saved, due, runs, leases = {}, {}, {}, {}
@@ -151,13 +146,13 @@ end
 -- What takes away comes last: a Redis that has no memory left refuses what adds, and then nothing is done.
 local function flush()
   if #runs > 0 then
-    redis.call('HSET', KEYS[3], unpack(runs))
-    redis.call('ZADD', KEYS[4], unpack(leases))
+    redis.call('HSET', k.runs, unpack(runs))
+    redis.call('ZADD', k.leases, unpack(leases))
   end
   -- guard:pending-taken P1 a pending run is granted once
   if #taken > 0 then
-    redis.call('HDEL', KEYS[6], unpack(taken))
-    redis.call('ZREM', KEYS[5], unpack(taken))
+    redis.call('HDEL', k.waiting, unpack(taken))
+    redis.call('ZREM', k.pending, unpack(taken))
   end
   runs, leases, taken = {}, {}, {}
 end
@@ -189,7 +184,7 @@ for _, i in ipairs(left) do
     changed[job] = nil
   end
 end
-if #saved > 0 then redis.call('HSET', KEYS[1], unpack(saved)) end
-if #due > 0 then redis.call('ZADD', KEYS[2], unpack(due)) end
-if #over > 0 then redis.call('ZREM', KEYS[2], unpack(over)) end
+if #saved > 0 then redis.call('HSET', k.jobs, unpack(saved)) end
+if #due > 0 then redis.call('ZADD', k.due, unpack(due)) end
+if #over > 0 then redis.call('ZREM', k.due, unpack(over)) end
 return out

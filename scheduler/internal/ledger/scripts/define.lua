@@ -1,34 +1,55 @@
 -- Registers definitions: creates the entry of a new job, or replaces the stored definition by
 -- compare-and-set on its digest and cursor, after recording the old schedule's ticks that
 -- nobody will run any more.
--- KEYS[1] jobs  KEYS[2] defs  KEYS[3] due  KEYS[4] kept  KEYS[5] outbox  KEYS[6] followers
--- KEYS[6+i] history of item i's job, then anew, and last the partition's gate
--- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms
--- ARGV[3] rows to keep  ARGV[4] age to keep, ms
--- ARGV[5] epoch of the promotion that this is part of, '' for a node's own definitions
--- then 13 for each item: job, digest, revision, cursor (first tick of the new schedule),
---   expected digest and cursor ('' to create only), last and count of the old ticks, the first old
---   tick after those ('' for none), the old schedule as text, generation, '1' when the schedule is the old one,
---   definition ('' where it may be stored already)
+-- keys: jobs defs due kept outbox followers anew gate histories
 -- Returns {'clock', redis ms}, {'closed', 'state|move|words'}, or seven for each item: word, cursor, digest, revision,
 -- definition, latest instant accounted for, and '1' when the definition that was asked for is stored
 --   created    cursor of the new entry
 --   same       the definition is the current one
 --   replaced   cursor of the replaced entry
 --   missing    the definition would be created or replace another one, and is to be sent: nothing has changed
---   differs    another definition is current, or it stands elsewhere, or meanwhile a tick came due
---              that the caller did not count: what is there, whole
+--   differs    another definition is current, or another cursor, or meanwhile a tick came due
+--              that the caller did not count: the current entry and definition
 --   standby    nothing is stored, and another generation is the one that makes new jobs; or a later promotion
 --              has come here than the one that this is part of
 --   foreign    a record that this version does not understand
 -- needs: lib/base lib/newer lib/gate lib/windows lib/history lib/outbox codec/entry
-local keep, keep_for = ARGV[3], ARGV[4]
+-- ARGV, written by gen from verbs.go:
+--   now        the caller's idea of Redis' time, ms
+--   skew       tolerated difference, ms
+--   keep       rows to keep
+--   keep_for   age to keep, ms
+--   epoch      of the promotion that this is part of, '' for a node's own definitions
+-- then for each item:
+--   job        the job's name
+--   digest     of the caller's definition
+--   revision   of the caller
+--   cursor     first tick of the new schedule, ms, '' for none
+--   was_digest expected digest, '' to create only
+--   was_cursor expected cursor, ms, '' for none
+--   last       last tick of the old schedule that nobody will run, ms
+--   count      how many there are of those
+--   upcoming   first tick of the old schedule after those, ms, '' for none
+--   old        the old schedule
+--   generation of the caller, or that is promoted
+--   same       '1' when the schedule is the old one
+--   text       the definition, '' where it may be stored already
+local now, skew, keep, keep_for, epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local n = (#ARGV - 5) / 13
+local function item(i)
+  local a = 6 + (i - 1) * 13
+  return {job = ARGV[a], digest = ARGV[a + 1], revision = ARGV[a + 2], cursor = ARGV[a + 3],
+    was_digest = ARGV[a + 4], was_cursor = ARGV[a + 5], last = ARGV[a + 6], count = ARGV[a + 7],
+    upcoming = ARGV[a + 8], old = ARGV[a + 9], generation = ARGV[a + 10], same = ARGV[a + 11],
+    text = ARGV[a + 12]}
+end
+-- end of ARGV
 local us, ms = clock()
-if astray(ms, ARGV[1], ARGV[2]) then return {'clock', int(ms)} end
-local shut = closed(KEYS[#KEYS])
+if astray(ms, now, skew) then return {'clock', int(ms)} end
+local shut = closed(k.gate)
 -- guard:define-gate P7 a partition that a move has closed takes no definition
 if shut then return {'closed', shut} end
-local gate, epoch, anew = gate_of(redis.call('GET', KEYS[#KEYS])), ARGV[5], KEYS[#KEYS - 1]
+local gate = gate_of(redis.call('GET', k.gate))
 local out = {}
 
 local none = {cursor = '', digest = '', revision = '', last = ''}
@@ -39,98 +60,98 @@ local function answer(i, word, e, def, known)
     word, e.cursor, e.digest, e.revision, def, e.last, known or ''
 end
 
-local function store(job, e)
-  redis.call('HSET', KEYS[1], job, entry_text(e))
-  if e.cursor == '' then redis.call('ZREM', KEYS[3], job) else redis.call('ZADD', KEYS[3], e.cursor, job) end
+local function save(job, e)
+  redis.call('HSET', k.jobs, job, entry_text(e))
+  if e.cursor == '' then redis.call('ZREM', k.due, job) else redis.call('ZADD', k.due, e.cursor, job) end
+end
+
+-- Stores an entry that names the item's definition, and the definition if it comes with the call.
+local function store(c, e)
+  if c.text ~= '' then redis.call('HSET', k.defs, c.digest, c.text) end
+  save(c.job, e)
 end
 
 -- Whether a definition is stored, or comes with the call.
-local function at_hand(digest, def) return def ~= '' or redis.call('HEXISTS', KEYS[2], digest) == 1 end
+local function at_hand(c) return c.text ~= '' or redis.call('HEXISTS', k.defs, c.digest) == 1 end
 
-local function keep_text(digest, def)
-  if def ~= '' then redis.call('HSET', KEYS[2], digest, def) end
-end
-
--- Where a new job begins: with its next tick, or where nodes say that it stood before Redis lost it.
-local function begins(job, digest, cursor)
-  local field = job .. '|' .. digest
-  local told = string.match(redis.call('HGET', anew, field) or '', '^1?|(%d+)$')
-  redis.call('HSET', anew, field, '1|' .. (told or ''))
-  redis.call('EXPIRE', anew, ANEW_FOR)
-  return told or cursor
+-- Where a new job begins: with its next tick, or at the cursor that nodes reported after Redis lost the job.
+local function begins(c)
+  local field = c.job .. '|' .. c.digest
+  local reported = string.match(redis.call('HGET', k.anew, field) or '', '^1?|(%d+)$')
+  redis.call('HSET', k.anew, field, '1|' .. (reported or ''))
+  redis.call('EXPIRE', k.anew, ANEW_FOR)
+  return reported or c.cursor
 end
 
 local function stays(i, e, digest)
-  answer(i, 'differs', e, redis.call('HGET', KEYS[2], e.digest) or '', redis.call('HEXISTS', KEYS[2], digest) == 1 and '1')
+  answer(i, 'differs', e, redis.call('HGET', k.defs, e.digest) or '', redis.call('HEXISTS', k.defs, digest) == 1 and '1')
 end
 
--- Whether another definition than the expected one is stored, or it stands elsewhere, or the new schedule would begin too early.
-local function unfit(e, was, stood, upcoming, cursor, same)
-  if e.digest ~= was then return true end
-  if same ~= '' then return false end
+-- Whether another definition or cursor than the expected one is stored, or the new schedule would begin too early.
+local function unfit(c, e)
+  if e.digest ~= c.was_digest then return true end
+  if c.same ~= '' then return false end
   -- guard:define-cursor P2 old ticks that were claimed meanwhile are not accounted for twice
-  if e.cursor ~= stood then return true end
-  if upcoming ~= '' and tonumber(upcoming) <= ms then return true end
+  if e.cursor ~= c.was_cursor then return true end
+  if c.upcoming ~= '' and tonumber(c.upcoming) <= ms then return true end
   -- guard:define-ahead P1 the cursor never goes back to what was accounted for
-  if cursor ~= '' and (tonumber(cursor) <= ms or tonumber(cursor) <= (tonumber(e.last) or 0)) then return true end
+  if c.cursor ~= '' and (tonumber(c.cursor) <= ms or tonumber(c.cursor) <= (tonumber(e.last) or 0)) then return true end
   return false
 end
 
 -- Whether the job is another generation's: a later promotion has come here, or the job is new and not for this generation to make.
-local function apart(epoch, exists, generation)
+local function apart(c, exists)
   -- guard:promotion-epoch P7 what an older promotion sends changes nothing
   if epoch ~= '' and epoch ~= gate.epoch then return true end
   -- guard:active-generation P7 only the active generation makes new jobs
-  if epoch == '' and not exists and generation ~= gate.generation then return true end
+  if epoch == '' and not exists and c.generation ~= gate.generation then return true end
   return false
 end
 
-for i = 1, (#ARGV - 5) / 13 do
-  local a = 6 + (i - 1) * 13
-  local job, digest, revision, cursor, was, stood, last, num, upcoming, old, generation, same, def = ARGV[a], ARGV[a + 1],
-    ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9], ARGV[a + 10],
-    ARGV[a + 11], ARGV[a + 12]
-  local text = redis.call('HGET', KEYS[1], job)
+for i = 1, n do
+  local c = item(i)
+  local job = c.job
+  local text = redis.call('HGET', k.jobs, job)
   local e = entry_of(text)
-  if apart(epoch, text, generation) then
+  if apart(c, text) then
     answer(i, 'standby', none, '')
-  elseif not text and not at_hand(digest, def) then
+  elseif not text and not at_hand(c) then
     answer(i, 'missing', none, '')
   elseif not text then
-    cursor = begins(job, digest, cursor)
-    e = {cursor = cursor, digest = digest, revision = revision, token = '0', rid = '', open = '', base = cursor, last = '',
-      pause = '', busy = '', again = '', counts = ''}
-    keep_text(digest, def)
-    store(job, e)
+    c.cursor = begins(c)
+    e = {cursor = c.cursor, digest = c.digest, revision = c.revision, token = '0', rid = '', open = '', base = c.cursor, last = '',
+      pause = '', busy = '', reattempt = '', counts = ''}
+    store(c, e)
     answer(i, 'created', e, '')
   elseif not e then
     answer(i, 'foreign', none, '')
-  elseif e.digest == digest then
-    if newer(revision, e.revision) then e.revision = revision end
-    store(job, e) -- also for 'due', which may have been postponed
+  elseif e.digest == c.digest then
+    if newer(c.revision, e.revision) then e.revision = c.revision end
+    save(job, e) -- also for 'due', which may have been postponed
     answer(i, 'same', e, '')
-  elseif unfit(e, was, stood, upcoming, cursor, same) then
-    stays(i, e, digest)
-  elseif not at_hand(digest, def) then
+  elseif unfit(c, e) then
+    stays(i, e, c.digest)
+  elseif not at_hand(c) then
     answer(i, 'missing', none, '')
   else
-    if same == '1' then stood, cursor, last, num = e.cursor, e.cursor, '', '0' end
+    if c.same == '1' then c.was_cursor, c.cursor, c.last, c.count = e.cursor, e.cursor, '', '0' end
     -- A step of the chain even when no old tick was due (count 0), and when the old schedule had
     -- no more ticks ('' to cursor). It may lead back: to before the old cursor, not before e.last.
-    if not append(KEYS[6 + i], KEYS[4], '1|S|' .. stood .. '|' .. cursor .. '|' .. int(ms) .. '|' .. stood .. '|' .. last .. '|' .. num
-      .. '|superseded|definition replaced|' .. old, e, ms, keep, keep_for) then
+    if not append(k.histories[i], k.kept, range_text({prev = c.was_cursor, next = c.cursor, at = int(ms), tick = c.was_cursor, last = c.last,
+      count = c.count, outcome = 'superseded', reason = 'definition replaced', note = c.old}), e, ms, keep, keep_for) then
       answer(i, 'foreign', none, '')
     else
-      if num ~= '0' then
-        e.last = last
-        count(e, 'superseded', tonumber(num))
-        if redis.call('HEXISTS', KEYS[6], job) == 1 then tell(KEYS[5], job, stood, cursor, stood, last, tonumber(num), 'superseded', ms) end
+      if c.count ~= '0' then
+        e.last = c.last
+        count(e, 'superseded', tonumber(c.count))
+        if redis.call('HEXISTS', k.followers, job) == 1 then
+          notify(k.outbox, job, c.was_cursor, c.cursor, c.was_cursor, c.last, tonumber(c.count), 'superseded', ms)
+        end
       end
-      redis.call('HDEL', anew, job .. '|' .. was)
-      e.cursor, e.digest, e.revision = cursor, digest, revision
+      redis.call('HDEL', k.anew, job .. '|' .. c.was_digest)
+      e.cursor, e.digest, e.revision = c.cursor, c.digest, c.revision
       stretch(e, ms)
-      keep_text(digest, def)
-      store(job, e)
+      store(c, e)
       answer(i, 'replaced', e, '')
     end
   end

@@ -1,11 +1,11 @@
 -- Replaces the names that are drained, which the roster keeps, by those of the other side of a move.
--- KEYS[1] control  KEYS[2] drains
--- ARGV[1] id of the move  ARGV[2] state in which the move must be here  then names and their records
+-- keys: control drains
+-- Arguments: drainsArgs in movecontrol.go.
 -- Returns 'done', or the move that is noted here instead.
--- needs: codec/move
-local text = redis.call('HGET', KEYS[1], 'move')
+-- needs: lib/args codec/move
+local text = redis.call('HGET', k.control, 'move')
 local m = move_of(text)
-if not m or m.id ~= ARGV[1] or m.role ~= 'to' or m.state ~= ARGV[2] then return text or 'none' end
-redis.call('DEL', KEYS[2])
-if #ARGV > 2 then redis.call('HSET', KEYS[2], unpack(ARGV, 3)) end
+if not m or m.id ~= args.id or m.role ~= 'to' or m.state ~= args.state then return text or 'none' end
+redis.call('DEL', k.drains)
+for name, record in pairs(args.drains or {}) do redis.call('HSET', k.drains, name, record) end
 return 'done'

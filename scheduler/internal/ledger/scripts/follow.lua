@@ -1,16 +1,15 @@
--- Notes that a job follows another, or does so no more. The other's ends are told from then on.
--- KEYS[1] followers  and last the partition's gate
--- ARGV[1] the job that is followed  ARGV[2] the job that follows  ARGV[3] 1 to follow, 0 to end it
--- ARGV[4] epoch of the promotion that this is part of, '' for a node's own wish
+-- Adds a follower to a job, or removes it. Followers get an event for each end of the job's ticks.
+-- keys: followers gate
+-- Arguments: followArgs in follow.go.
 -- Returns 'closed|state|move|words', or one word: done, full (the job has as many followers as there may be), standby (a
 -- later promotion has come here).
--- needs: lib/gate
-local shut = closed(KEYS[#KEYS])
+-- needs: lib/args lib/gate
+local shut = closed(k.gate)
 if shut then return 'closed|' .. shut end
-if ARGV[4] ~= '' and ARGV[4] ~= gate_of(redis.call('GET', KEYS[#KEYS])).epoch then return 'standby' end
-local upstream, job, add = ARGV[1], ARGV[2], ARGV[3] == '1'
+if args.epoch ~= '' and args.epoch ~= gate_of(redis.call('GET', k.gate)).epoch then return 'standby' end
+local upstream, job, add = args.upstream, args.job, args.add
 local list, known = {}, false
-for name in string.gmatch(redis.call('HGET', KEYS[1], upstream) or '', '[^,]+') do
+for name in string.gmatch(redis.call('HGET', k.followers, upstream) or '', '[^,]+') do
   if name == job then known = true end
   if name ~= job or add then list[#list + 1] = name end
 end
@@ -18,6 +17,6 @@ if add and not known then
   if #list >= 256 then return 'full' end
   list[#list + 1] = job
 end
-if #list == 0 then redis.call('HDEL', KEYS[1], upstream)
-else redis.call('HSET', KEYS[1], upstream, table.concat(list, ',')) end
+if #list == 0 then redis.call('HDEL', k.followers, upstream)
+else redis.call('HSET', k.followers, upstream, table.concat(list, ',')) end
 return 'done'

@@ -1,7 +1,8 @@
 -- Ends a promotion, if it is still the one that is under way.
--- KEYS[1] control
--- ARGV[1] what it wrote when it began
+-- keys: control
+-- Arguments: promotedArgs in promote.go.
 -- Returns 1: it has ended; 0: another one is under way, or none
-if redis.call('HGET', KEYS[1], 'promoting') ~= ARGV[1] then return 0 end
-redis.call('HDEL', KEYS[1], 'promoting')
+-- needs: lib/args
+if redis.call('HGET', k.control, 'promoting') ~= args.promotion then return 0 end
+redis.call('HDEL', k.control, 'promoting')
 return 1

@@ -1,8 +1,7 @@
 -- Settles, as abandoned, runs whose lease lapsed: only if the run is the one seen, its beat has
--- not moved since, and 'until' has passed. The caller vouches that the clock of the server it
--- names ran steadily; another server's it knows nothing of. Attempts that are left follow.
--- KEYS[1] jobs  KEYS[2] runs  KEYS[3] leases  KEYS[4] pending  KEYS[5] waiting  KEYS[6] kept
--- KEYS[7] cancels  KEYS[8] outbox  KEYS[9] followers  KEYS[9+i] history of item i's job
+-- not moved since, and 'until' has passed. The caller has seen the clock of the named
+-- server run steadily; another server does nothing. Attempts that are left follow.
+-- keys: jobs runs leases pending waiting kept cancels outbox followers histories
 -- Returns {'clock', redis ms}, or one word for each item: reaped, alive, gone, foreign.
 -- needs: lib/finish lib/rows codec/run codec/entry
 -- ARGV, written by gen from verbs.go:
@@ -16,8 +15,7 @@
 --   id         id of the run
 --   beat       the beat that was seen
 --   fresh      id of the run that may follow
-local now, skew, keep, keep_for, server =
-  ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local now, skew, keep, keep_for, server = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local n = (#ARGV - 5) / 4
 local function item(i)
   local a = 6 + (i - 1) * 4
@@ -26,14 +24,13 @@ end
 -- end of ARGV
 local us, ms = clock()
 if astray(ms, now, skew) or elsewhere(server, server_id()) then return {'clock', int(ms)} end
-local k = {runs = KEYS[2], pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6], cancels = KEYS[7], outbox = KEYS[8], followers = KEYS[9]}
 local out = {}
 for i = 1, n do
   local c = item(i)
   local id = c.id
-  local text = redis.call('HGET', KEYS[2], id)
+  local text = redis.call('HGET', k.runs, id)
   local r = run_of(text)
-  local e = entry_of(redis.call('HGET', KEYS[1], c.job))
+  local e = entry_of(redis.call('HGET', k.jobs, c.job))
   local alive = false
   -- guard:reap-beat P4 a lease that was renewed since it was seen is alive
   if r and r.beat ~= c.beat then alive = true end
@@ -44,11 +41,11 @@ for i = 1, n do
   elseif alive then out[i] = 'alive'
   else
     local freed = r.of == '' and tonumber(r.until_) or ms -- a tick is busy for as long as any of its shards
-    if finish(k, KEYS[9 + i], e, id, r, end_row(id, r, 'abandoned', 'lease lapsed', r.granted, int(ms), '0', ''), 'abandoned', '',
+    if finish(k, k.histories[i], e, id, r, end_row(id, r, 'abandoned', 'lease lapsed', r.granted, int(ms), '0', ''), 'abandoned', '',
       c.fresh, freed, ms, keep, keep_for) then
-      redis.call('HSET', KEYS[1], c.job, entry_text(e))
-      redis.call('HDEL', KEYS[2], id)
-      redis.call('ZREM', KEYS[3], id)
+      redis.call('HSET', k.jobs, c.job, entry_text(e))
+      redis.call('HDEL', k.runs, id)
+      redis.call('ZREM', k.leases, id)
       out[i] = 'reaped'
     else
       out[i] = 'foreign'

@@ -1,59 +1,71 @@
--- After Redis was restarted, or another server has taken its place: a node says which runs it was granted. Those that
--- were lost with the writes that granted them are restored, each with its step of the cursor.
--- KEYS[1] jobs  KEYS[2] runs  KEYS[3] leases  KEYS[4] pending  KEYS[5] waiting  KEYS[6] kept
--- KEYS[7] cancels  KEYS[8] outbox  KEYS[9] followers  KEYS[10] due  KEYS[10+i] history of item i's job
--- ARGV[1] the caller's idea of Redis' time, ms  ARGV[2] tolerated difference, ms
--- ARGV[3] rows to keep  ARGV[4] age to keep, ms  ARGV[5] id of the server that it is for, '' for any
--- then 8 for each item: job, digest of the definition, run, its record from 'job' on, and
---   gap: '', or 'from,last,count': the ticks from the cursor to this run's, of which nobody has said anything, are recorded
---     as missed, because Redis has lost what became of them
---   of a shard, to open its tick anew if that was lost: 'N,param,param,...', else ''
---   the tick after this run's, of what is no step by itself, a shard or a later attempt: all before it may be lost; else ''
---   when it ended, ms, of a run whose end will be told; else ''
+-- After a failover or a restart of Redis, a node reports the runs that it was granted. Runs that Redis has lost are restored, each
+-- with its step of the cursor.
+-- keys: jobs runs leases pending waiting kept cancels outbox followers due histories
 -- Returns {'clock', redis ms} or {'server', id} and does nothing when the caller is mistaken about either, else two
 -- for each item: word, cursor
 --   known       the ledger has it
 --   restored    the ledger has it again
 --   ended       its end is recorded
---   lost        it was granted anew, or its tick is accounted for in another way: the caller's is over
---   behind      the cursor stands before its tick, and not where the gap begins: other nodes may know why. Ask again
+--   lost        it was granted again, or its tick is accounted for in another way: the caller's is over
+--   behind      the cursor stands before its tick, and not where the gap begins: other nodes may know why. Repeat
 --   superseded  another definition is the stored one
 --   unknown     no such job
 --   foreign     a record that this version does not understand
 -- needs: lib/base lib/windows lib/history lib/rows lib/outbox lib/shards codec/entry codec/run codec/pending codec/tick
+-- ARGV, written by gen from verbs.go:
+--   now        the caller's idea of Redis' time, ms
+--   skew       tolerated difference, ms
+--   keep       rows to keep
+--   keep_for   age to keep, ms
+--   server     id of the server that the caller knows, '' for any
+-- then for each item:
+--   job        the job's name
+--   digest     of the caller's definition
+--   id         id of the run
+--   record     the run's record from the job on
+--   gap        'from,last,count': ticks that Redis has lost, to be recorded as missed; '' for none
+--   parts      of a shard, to open its tick anew if Redis has lost it: 'N,param,param,...'; else ''
+--   next       of a shard or a later attempt: the tick after the run's, ms, for all before may be lost; else
+--              ''
+--   ended      of a run whose end will be reported: when it ended, ms; else ''
 local now, skew, keep, keep_for, server = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local n = (#ARGV - 5) / 8
+local function item(i)
+  local a = 6 + (i - 1) * 8
+  return {job = ARGV[a], digest = ARGV[a + 1], id = ARGV[a + 2], record = ARGV[a + 3], gap = ARGV[a + 4],
+    parts = ARGV[a + 5], next = ARGV[a + 6], ended = ARGV[a + 7]}
+end
+-- end of ARGV
 local us, ms = clock()
 if astray(ms, now, skew) then return {'clock', int(ms)} end
 local here = server_id()
 if elsewhere(server, here) then return {'server', here} end
-local STRIDE, FIRST = 8, 10
-local k = {runs = KEYS[2], pending = KEYS[4], waiting = KEYS[5], kept = KEYS[6], cancels = KEYS[7], outbox = KEYS[8], followers = KEYS[9]}
 
 -- Sets the cursor to behind a tick. Returns 'restored', or what is to be answered instead.
-local function step(i, e, job, digest, tick, nxt, gap)
+local function step(i, e, c, tick, nxt)
   local cursor, at = tonumber(e.cursor), tonumber(tick)
   if at > ms + AHEAD then return 'lost' end -- the clock here stands before it: nothing is accounted for that is not due
   if not cursor or cursor > at then
-    -- A job that was defined anew since knows nothing of the tick, and nobody else can have run it.
+    -- A job that was created since knows nothing of the tick, and no other node can have run it.
     local known = tonumber(e.base)
     if not known then known = (tonumber(e.last) or 0) < at and math.huge or 0 end -- it had no schedule at first
     return known > at and 'apart' or 'lost'
   end
-  if e.digest ~= digest then return 'superseded' end
+  if e.digest ~= c.digest then return 'superseded' end
   if cursor < at then
-    local from, last, n = string.match(gap, '^(%d+),(%d+),(%d+)$')
+    local from, last, n = string.match(c.gap, '^(%d+),(%d+),(%d+)$')
     if from ~= e.cursor then return 'behind' end
-    if not pass(KEYS[FIRST + i], k.kept, e, e.cursor, e.cursor, last, tonumber(n), tick, 'missed', 'failover', '', ms, keep, keep_for) then
+    if not pass(k.histories[i], k.kept, e, e.cursor, e.cursor, last, tonumber(n), tick, 'missed', 'failover', '', ms, keep, keep_for) then
       return 'foreign'
     end
-    if redis.call('HEXISTS', k.followers, job) == 1 then
-      tell(k.outbox, job, e.cursor, tick, e.cursor, last, tonumber(n), 'missed', ms)
+    if redis.call('HEXISTS', k.followers, c.job) == 1 then
+      notify(k.outbox, c.job, e.cursor, tick, e.cursor, last, tonumber(n), 'missed', ms)
     end
   end
   -- guard:reassert-step P1 a restored run's tick is not granted again
   e.cursor, e.last = nxt, tick
   shed(e, ms)
-  if nxt ~= '' then redis.call('ZADD', KEYS[10], nxt, job) else redis.call('ZREM', KEYS[10], job) end
+  if nxt ~= '' then redis.call('ZADD', k.due, nxt, c.job) else redis.call('ZREM', k.due, c.job) end
   return 'restored'
 end
 
@@ -65,33 +77,33 @@ local function later(id, r)
 end
 
 -- Takes away what is left of a run under other ids: those that it had before, as it was handed back or had crashed, and that is
--- lost, or the one under which it waits since its node handed it back and was not answered. Else it would be granted again. Returns whether there was something, and so the step of the cursor; and whether an
+-- lost, or the one under which it waits since its node handed it back and was not answered. Else it would be granted again. Returns whether there was one, and so the step of the cursor; and whether an
 -- attempt before it is going, whose end will be told. Or 'lost' when the run was granted anew.
 local function before(e, id, r)
-  local gone, earlier = {}, false
-  for _, held in ipairs({{k.runs, KEYS[3], run_of}, {k.waiting, k.pending, pending_of}}) do
+  local older, earlier = {}, false
+  for _, held in ipairs({{k.runs, k.leases, run_of}, {k.waiting, k.pending, pending_of}}) do
     local all = redis.call('HGETALL', held[1])
     for at = 1, #all, 2 do
       local o = all[at] ~= id and string.find(all[at + 1], '|' .. r.job .. '|' .. r.tick .. '|', 1, true) and held[3](all[at + 1])
       if o and o.job == r.job and o.tick == r.tick and o.shard == r.shard and o.shards == r.shards and o.request == r.request and o.of == r.of then
         if o.token and tonumber(o.token) > tonumber(r.token) then return 'lost' end
         local ahead = tonumber(r.attempt) - tonumber(o.attempt)
-        if ahead == 0 or ahead > 0 and not o.token then gone[#gone + 1] = {held[1], held[2], all[at], o}
+        if ahead == 0 or ahead > 0 and not o.token then older[#older + 1] = {held[1], held[2], all[at], o}
         elseif ahead > 0 then earlier = true end
       end
     end
   end
-  for _, g in ipairs(gone) do
+  for _, g in ipairs(older) do
     redis.call('HDEL', g[1], g[3])
     redis.call('ZREM', g[2], g[3])
     if e.open == g[3] then e.open = '' end
     if g[4].prev ~= '' then r.prev, r.next = g[4].prev, g[4].next end
   end
-  return #gone > 0, earlier
+  return #older > 0, earlier
 end
 
--- The open tick that a shard belongs to, opened anew if it was lost. Shards of it that nobody speaks of are pending then.
-local function whole(i, e, r, digest, gap, parts, nxt)
+-- Opens the tick of a shard again if Redis has lost it. Shards that no node reports are pending then.
+local function whole(i, e, c, r)
   local text = redis.call('HGET', k.waiting, r.of)
   if tick_of(text) then return 'restored' end
   local asked = pending_of(text) -- then it was not opened yet
@@ -100,25 +112,25 @@ local function whole(i, e, r, digest, gap, parts, nxt)
   -- a job that follows another has none, and the first tick of a schedule may lie behind a run by hand.
   local chained = r.request == '' and r.trigger ~= 'after'
   local anew = not asked and chained and (e.base == '' or tonumber(e.base) > tonumber(r.granted))
-  if parts == '' or anew or find_row(KEYS[FIRST + i], r.of) then return 'lost' end
+  if c.parts == '' or anew or find_row(k.histories[i], r.of) then return 'lost' end
   local p = asked or {job = r.job, tick = r.tick, attempt = r.attempt, prev = '', next = '', trigger = r.trigger, request = r.request, payload = r.payload}
   if not asked and r.trigger == 'rerun' then
     -- Whether it was a step, and which attempt the tick was, it does not say; another shard may.
-    return gap == '' and e.cursor ~= '' and tonumber(e.cursor) <= tonumber(r.tick) and 'behind' or 'lost'
+    return c.gap == '' and e.cursor ~= '' and tonumber(e.cursor) <= tonumber(r.tick) and 'behind' or 'lost'
   end
   -- It may have been a run by itself first, that was handed back before its job had shards.
   local one = {job = r.job, tick = r.tick, shard = '0', shards = '1', attempt = r.attempt, token = r.token, request = r.request, of = '', prev = '', next = ''}
-  local there = not asked and before(e, r.of, one)
-  if there == 'lost' then return 'lost' end
+  local found = not asked and before(e, r.of, one)
+  if found == 'lost' then return 'lost' end
   if asked then -- its step was made
-  elseif there then p.prev, p.next = one.prev, one.next
+  elseif found then p.prev, p.next = one.prev, one.next
   elseif r.trigger == 'schedule' or r.trigger == 'catch_up' then
-    local word = step(i, e, r.job, digest, r.tick, nxt, gap)
+    local word = step(i, e, c, r.tick, c.next)
     if word ~= 'restored' then return word == 'apart' and 'lost' or word end
-    p.prev, p.next = r.tick, nxt
+    p.prev, p.next = r.tick, c.next
   end
   local open, busy = e.open, e.busy
-  open_tick(k, e, r.of, r.mode, parts, p, math.min(ms, tonumber(r.granted)))
+  open_tick(k, e, r.of, r.mode, c.parts, p, math.min(ms, tonumber(r.granted)))
   if later(open, r) then e.open, e.busy = open, busy end
   return 'restored'
 end
@@ -139,31 +151,32 @@ local function recorded(key, r)
 end
 
 -- Finds the place of a run that was lost: its step of the cursor, or its tick. Returns 'restored', or the answer.
-local function place(i, e, job, digest, id, r, asked, gap, parts, nxt)
-  local first, over = recorded(KEYS[FIRST + i], r)
+local function place(i, e, c, r, asked)
+  local id = c.id
+  local first, over = recorded(k.histories[i], r)
   if over then return 'lost' end
   if asked and r.of == '' then return 'restored' end
   if r.of ~= '' then
-    local word = whole(i, e, r, digest, gap, parts, nxt)
+    local word = whole(i, e, c, r)
     return word == 'restored' and before(e, id, r) == 'lost' and 'lost' or word
   end
   local ahead = r.prev ~= '' and e.cursor ~= '' and tonumber(e.cursor) <= tonumber(r.tick) -- then nothing of it is there
-  if ahead then return step(i, e, job, digest, r.tick, r.next, gap) end
-  local there, earlier = before(e, id, r)
-  if there == 'lost' then return 'lost' end
-  if id == r.request then return r.prev == '' and 'restored' or step(i, e, job, digest, r.tick, r.next, gap) end
-  if there or r.prev == '' and (r.trigger ~= 'rerun' or r.request ~= '' or e.cursor == '' or earlier or first) then
+  if ahead then return step(i, e, c, r.tick, r.next) end
+  local found, earlier = before(e, id, r)
+  if found == 'lost' then return 'lost' end
+  if id == r.request then return r.prev == '' and 'restored' or step(i, e, c, r.tick, r.next) end
+  if found or r.prev == '' and (r.trigger ~= 'rerun' or r.request ~= '' or e.cursor == '' or earlier or first) then
     return 'restored'
   end
-  if r.prev ~= '' then return step(i, e, job, digest, r.tick, r.next, gap) end
+  if r.prev ~= '' then return step(i, e, c, r.tick, r.next) end
   -- All attempts before it are lost, and with them the step: then it is this one's.
-  if tonumber(e.cursor) <= tonumber(r.tick) and (gap == '' or nxt == '') then return 'behind' end
-  local word = step(i, e, job, digest, r.tick, nxt, gap)
-  if word == 'restored' then r.prev, r.next = r.tick, nxt end
+  if tonumber(e.cursor) <= tonumber(r.tick) and (c.gap == '' or c.next == '') then return 'behind' end
+  local word = step(i, e, c, r.tick, c.next)
+  if word == 'restored' then r.prev, r.next = r.tick, c.next end
   return word
 end
 
--- Whoever was granted the job last holds it: what held it before has ended, though Redis has lost that.
+-- The run that was granted last holds the job: the holder before it has ended, though Redis has lost that end.
 local function hold(e, id, r)
   if r.of ~= '' or r.mode == 'a' or e.open == id or later(e.open, r) then return end
   e.open, e.busy = id, ''
@@ -177,8 +190,8 @@ local function note(e, r)
   if tonumber(r.tick) > was then count(e, 'retold', tonumber(r.tick) - was) end
 end
 
--- Whether the row of a run that ended at an instant may have left the history: rows leave when there are more than are kept, or
--- when they are too old, and those that ended later are there. In a shorter history the row was lost, and the end has to be told.
+-- Whether the row of a run that ended at an instant may have left the history: rows leave when found are more than are kept, or
+-- when they are too old, and those that ended later are there. In a shorter history the row was lost, and the end has to be reported.
 local function trimmed(key, ended)
   if ended == '' or redis.call('LLEN', key) < tonumber(keep) and tonumber(ended) >= ms - tonumber(keep_for) then return false end
   local oldest = redis.call('LINDEX', key, 0)
@@ -186,20 +199,21 @@ local function trimmed(key, ended)
   return at and tonumber(at) > tonumber(ended)
 end
 
-local function reassert(i, job, digest, id, rest, gap, parts, nxt, ended)
-  local raw, held = redis.call('HGET', KEYS[1], job), redis.call('HGET', k.runs, id)
-  local r, e, was = run_of('1|0|0|' .. rest), entry_of(raw), run_of(held)
+local function reassert(i, c)
+  local job, id = c.job, c.id
+  local raw, held = redis.call('HGET', k.jobs, job), redis.call('HGET', k.runs, id)
+  local r, e, was = run_of('1|0|0|' .. c.record), entry_of(raw), run_of(held)
   if held and not was or not r then return 'foreign', '' end
   if not raw then return 'unknown', '' end
   if not e then return 'foreign', '' end
   if was and was.token ~= r.token then return 'lost', e.cursor end
   local till = int(ms + r.ttl)
   if not was then
-    if find_row(KEYS[FIRST + i], id) or trimmed(KEYS[FIRST + i], ended) then return 'ended', e.cursor end
+    if find_row(k.histories[i], id) or trimmed(k.histories[i], c.ended) then return 'ended', e.cursor end
     local asked = redis.call('HGET', k.waiting, id)
     if tick_of(asked) then return 'lost', e.cursor end -- opened since, as a definition with shards wants it
     if asked and not pending_of(asked) then return 'foreign', '' end
-    local word = place(i, e, job, digest, id, r, asked, gap, parts, nxt)
+    local word = place(i, e, c, r, asked)
     if word == 'apart' then r.prev, r.next, word = '', '', 'restored' end
     if word ~= 'restored' then return word, e.cursor end
     redis.call('HDEL', k.waiting, id)
@@ -207,20 +221,17 @@ local function reassert(i, job, digest, id, rest, gap, parts, nxt, ended)
     hold(e, id, r)
     note(e, r)
     e.token = int(math.max(e.token, r.token))
-    redis.call('HSET', KEYS[1], job, entry_text(e))
+    redis.call('HSET', k.jobs, job, entry_text(e))
     if r.of ~= '' then r.payload = '' end -- it is the tick's
   else
     r = was
   end
   r.until_, r.beat = till, int(was and was.beat + 1 or 0)
   redis.call('HSET', k.runs, id, run_text(r))
-  redis.call('ZADD', KEYS[3], till, id)
+  redis.call('ZADD', k.leases, till, id)
   return was and 'known' or 'restored', e.cursor
 end
 
 local out = {}
-for i = 1, (#ARGV - 5) / STRIDE do
-  local a = 6 + (i - 1) * STRIDE
-  out[i * 2 - 1], out[i * 2] = reassert(i, ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7])
-end
+for i = 1, n do out[i * 2 - 1], out[i * 2] = reassert(i, item(i)) end
 return out

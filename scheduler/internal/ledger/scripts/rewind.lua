@@ -1,34 +1,24 @@
 -- Sets a job's cursor back, by compare-and-set on its digest and cursor. Ticks that were accounted for
 -- will be claimed once more, as a later attempt than any that is recorded.
--- KEYS[1] jobs  KEYS[2] due  KEYS[3] kept  KEYS[4] runs  KEYS[5] waiting  KEYS[6] history of the job  and last the partition's gate
--- Returns {'clock', redis ms}, {'closed', 'state|move|words'}, or one word: rewound, moved (something else is stored), held (a run is in flight,
+-- keys: jobs due kept runs waiting history gate
+-- Arguments: rewindArgs in operate.go.
+-- Returns {'clock', redis ms}, {'closed', 'state|move|words'}, or one word: rewound, stale (something else is stored), held (a run is in flight,
 -- or an attempt of a tick waits), trimmed (the history does not reach back so far), forward (the cursor stands before it), unknown, foreign.
--- needs: lib/gate lib/windows lib/history lib/waiting codec/entry codec/run codec/pending
--- ARGV, written by gen from verbs.go:
---   now        the caller's idea of Redis' time, ms
---   skew       tolerated difference, ms
---   keep       rows to keep
---   keep_for   age to keep, ms
---   job        the job's name
---   digest     expected digest
---   from       expected cursor, ms
---   to         new cursor, ms
-local now, skew, keep, keep_for, job, digest, from, to =
-  ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
--- end of ARGV
+-- needs: lib/args lib/gate lib/windows lib/history lib/waiting codec/entry codec/run codec/pending
+local job, from, to = args.job, args.from or '', args.to
 local us, ms = clock()
-if astray(ms, now, skew) then return {'clock', int(ms)} end
-local shut = closed(KEYS[#KEYS])
+if astray(ms, args.now, args.skew) then return {'clock', int(ms)} end
+local shut = closed(k.gate)
 if shut then return {'closed', shut} end
-local text = redis.call('HGET', KEYS[1], job)
+local text = redis.call('HGET', k.jobs, job)
 if not text then return {'unknown'} end
 local e = entry_of(text)
 if not e then return {'foreign'} end
-if e.digest ~= digest or e.cursor ~= from then return {'moved'} end
--- What is going, or waits, may yet need the number of a next attempt.
-if e.open ~= '' or any(KEYS[4], run_of, job, function() return true end)
-  or any(KEYS[5], pending_of, job, function(p) return p.request == '' end) then return {'held'} end
-local rows = redis.pcall('LRANGE', KEYS[6], 0, -1)
+if e.digest ~= args.digest or e.cursor ~= from then return {'stale'} end
+-- A run in flight or pending may still need the number of a next attempt.
+if e.open ~= '' or any(k.runs, run_of, job, function() return true end)
+  or any(k.waiting, pending_of, job, function(p) return p.request == '' end) then return {'held'} end
+local rows = redis.pcall('LRANGE', k.history, 0, -1)
 if rows.err then return {'foreign'} end
 -- A chain that begins without a schedule, as of a job that followed another one, reaches back to its first one.
 local base = e.base ~= '' and e.base
@@ -43,20 +33,20 @@ for _, row in ipairs(rows) do
   local kind, tick, _, _, nth, top = string.match(row, ROW_ENDED)
   if tick and tonumber(tick) >= tonumber(to) then attempt = math.max(attempt, kind == 'T' and top or nth) end
 end
-if not append(KEYS[6], KEYS[3], range_text({prev = from, next = to, at = int(ms), tick = to, last = '', count = '0', outcome = 'superseded',
-  reason = 'rewound', note = ''}), e, ms, keep, keep_for) then
+if not append(k.history, k.kept, range_text({prev = from, next = to, at = int(ms), tick = to, last = '', count = '0', outcome = 'superseded',
+  reason = 'rewound', note = ''}), e, ms, args.keep, args.keep_for) then
   return {'foreign'}
 end
 local bound = tonumber(from) or (tonumber(e.last) or ms) + 1
-if e.again ~= '' then
-  local b, nth = pair(e.again)
+if e.reattempt ~= '' then
+  local b, nth = pair(e.reattempt)
   bound, attempt = math.max(bound, b), math.max(attempt, nth - 1)
 end
 shed(e, ms) -- a pause that has ended by itself
--- guard:rewind-attempt P1 a tick that is granted anew is a later attempt
-e.again = int(bound) .. ',' .. int(attempt + 1)
+-- guard:rewind-attempt P1 a tick that is granted again is a later attempt
+e.reattempt = int(bound) .. ',' .. int(attempt + 1)
 e.cursor, e.last, e.busy = to, int(tonumber(to) - 1), ''
 stretch(e, ms)
-redis.call('HSET', KEYS[1], job, entry_text(e))
-redis.call('ZADD', KEYS[2], to, job)
+redis.call('HSET', k.jobs, job, entry_text(e))
+redis.call('ZADD', k.due, to, job)
 return {'rewound'}

@@ -1,11 +1,10 @@
 -- Ends a batch of runs: releases the lease, records the outcome, once. The first terminal
 -- outcome wins; asked again, a settle gives the answer it gave before.
--- KEYS[1] jobs  KEYS[2] runs  KEYS[3] leases  KEYS[4] pending  KEYS[5] waiting  KEYS[6] kept
--- KEYS[7] cancels  KEYS[8] outbox  KEYS[9] followers  KEYS[9+i] history of item i's job
+-- keys: jobs runs leases pending waiting kept cancels outbox followers histories
 -- Returns {'server', id} and does nothing when the caller knows another server, else one text, a word for each item, parted by commas:
 --   settled  recorded now, or already recorded by this same report
---   lost     somebody else ended the run before, and the report is kept beside that outcome; or was granted it since
---   unknown  nobody knows this run (any more)
+--   lost     another node ended the run before, and the report is kept in that row; or was granted it since
+--   unknown  no such run (any more)
 --   foreign  a record that this version does not understand
 -- needs: lib/base
 -- ARGV, written by gen from verbs.go:
@@ -31,8 +30,7 @@
 --   error      the error's text
 --   output     the last of its output
 --   fresh      id of the next attempt, if this end asks for one and there are attempts left, or ''
-local keep, keep_for, server =
-  ARGV[1], ARGV[2], ARGV[3]
+local keep, keep_for, server = ARGV[1], ARGV[2], ARGV[3]
 local PLAIN, NONE, JOB, RUN, TOKEN, STARTED, ENDED = 6, 0, 1, 2, 3, 4, 5 -- how many, and their places
 local HEAD, OTHER = 3, 11
 local function other(a)
@@ -46,42 +44,39 @@ if server ~= '' then
   local here = server_id()
   if elsewhere(server, here) then return {'server', here} end
 end
-local FIRST = 9
-local runs, leases, kept, cancels, outbox, followers = KEYS[2], KEYS[3], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local n = #KEYS - FIRST
+local n = #k.histories
 local names, ids, at = {}, {}, {} -- of each item: its job, its run, and where it stands in ARGV
 local a = HEAD + 1
 for i = 1, n do
   names[i], ids[i], at[i] = ARGV[a + JOB], ARGV[a + RUN], a
   a = a + (ARGV[a] == '' and PLAIN or OTHER)
 end
-local raw, held = redis.call('HMGET', KEYS[1], unpack(names)), redis.call('HMGET', runs, unpack(ids))
-local beside = redis.call('EXISTS', followers, cancels) > 0
-local followed = beside and redis.call('HMGET', followers, unpack(names)) or {}
+local raw, held = redis.call('HMGET', k.jobs, unpack(names)), redis.call('HMGET', k.runs, unpack(ids))
+local watched = redis.call('EXISTS', k.followers, k.cancels) > 0
+local followed = watched and redis.call('HMGET', k.followers, unpack(names)) or {}
 
 -- Whether a report is of another grant than the one that a token was given to.
 local function other_grant(token, its)
-  -- guard:settle-mine P2 a run is ended by whoever holds its token
+  -- guard:settle-mine P2 a run is ended by the node that holds its token
   if token ~= '' and token ~= its then return true end
   return false
 end
 
 -- Stores what has changed, and then takes away the runs that have ended.
-local function store(saved, gone)
-  redis.call('HSET', KEYS[1], unpack(saved))
+local function store(saved, ended_ids)
+  redis.call('HSET', k.jobs, unpack(saved))
   -- guard:first-outcome P2 a run that has ended cannot end another way
-  redis.call('HDEL', runs, unpack(gone))
-  redis.call('ZREM', leases, unpack(gone))
+  redis.call('HDEL', k.runs, unpack(ended_ids))
+  redis.call('ZREM', k.leases, unpack(ended_ids))
 end
 
 -- needs: settle/plain
 
--- The other path knows everything.
+-- The slow path handles every item that is left.
 -- needs: lib/rows lib/finish codec/run
-if twice then raw, held = redis.call('HMGET', KEYS[1], unpack(names)), redis.call('HMGET', runs, unpack(ids)) end
-local k = {runs = runs, pending = KEYS[4], waiting = KEYS[5], kept = kept, cancels = cancels, outbox = outbox, followers = followers}
+if twice then raw, held = redis.call('HMGET', k.jobs, unpack(names)), redis.call('HMGET', k.runs, unpack(ids)) end
 local entries, ended_now = {}, {}
-saved, gone = {}, {}
+saved, ended_ids = {}, {}
 
 -- The report that stands at a place.
 local function report(a)
@@ -91,13 +86,13 @@ local function report(a)
 end
 
 local function late(i, id, outcome, ended)
-  local at, row = find_row(KEYS[FIRST + i], id)
+  local at, row = find_row(k.histories[i], id)
   if not at then return 'unknown' end -- also when it was handed back and ran under another id
   -- guard:settle-repeated P2 a report that is repeated gets the answer it got before
   if row.outcome == outcome then return 'settled' end
   if row.late == '' then
     row.late = outcome .. ' ' .. ended
-    redis.call('LSET', KEYS[FIRST + i], at, row_text(row))
+    redis.call('LSET', k.histories[i], at, row_text(row))
   end
   return 'lost'
 end
@@ -110,20 +105,20 @@ for _, i in ipairs(left) do
   if not held[i] or ended_now[id] then out[i] = late(i, id, c.outcome, c.ended)
   elseif not r or not e then out[i] = 'foreign'
   elseif other_grant(c.token, r.token) then out[i] = 'lost'
-  elseif not finish(k, KEYS[FIRST + i], e, id, r, end_row(id, r, c.outcome, c.reason, c.started, c.ended, c.tries, c.error), c.outcome,
+  elseif not finish(k, k.histories[i], e, id, r, end_row(id, r, c.outcome, c.reason, c.started, c.ended, c.tries, c.error), c.outcome,
     c.output, c.fresh, ms, ms, keep, keep_for) then
     out[i] = 'foreign'
   else
     ended_now[id] = true
-    gone[#gone + 1] = id
+    ended_ids[#ended_ids + 1] = id
     out[i] = 'settled'
   end
 end
-if #gone > 0 then
+if #ended_ids > 0 then
   local jobs = {}
   for job in pairs(entries) do jobs[#jobs + 1] = job end
   table.sort(jobs)
   for _, job in ipairs(jobs) do saved[#saved + 1], saved[#saved + 2] = job, entry_text(entries[job]) end
-  store(saved, gone)
+  store(saved, ended_ids)
 end
 return concat(out, ',')

@@ -1,16 +1,26 @@
 -- Stores definitions that no entry names yet, of a generation on standby.
--- KEYS[1] defs  KEYS[2] the partition's gate
--- ARGV 2 for each: its digest, and its text, '' to ask whether it is stored
+-- keys: defs gate
 -- Returns {'closed', 'state|move|words'}, or the digests of those that are not stored
 -- needs: lib/gate
-local shut = closed(KEYS[2])
+-- ARGV, written by gen from verbs.go:
+-- then for each item:
+--   digest     of a definition
+--   text       its text, '' to ask whether it is stored
+local n = (#ARGV - 0) / 2
+local function item(i)
+  local a = 1 + (i - 1) * 2
+  return {digest = ARGV[a], text = ARGV[a + 1]}
+end
+-- end of ARGV
+local shut = closed(k.gate)
 if shut then return {'closed', shut} end
 local missing = {}
-for i = 1, #ARGV, 2 do
-  if ARGV[i + 1] ~= '' then
-    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
-  elseif redis.call('HEXISTS', KEYS[1], ARGV[i]) == 0 then
-    missing[#missing + 1] = ARGV[i]
+for i = 1, n do
+  local c = item(i)
+  if c.text ~= '' then
+    redis.call('HSET', k.defs, c.digest, c.text)
+  elseif redis.call('HEXISTS', k.defs, c.digest) == 0 then
+    missing[#missing + 1] = c.digest
   end
 end
 return missing

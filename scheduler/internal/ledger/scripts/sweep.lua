@@ -1,5 +1,5 @@
--- Reads what is overdue in a partition, or waits for somebody. It writes nothing.
--- KEYS[1] due  KEYS[2] leases  KEYS[3] runs  KEYS[4] pending  KEYS[5] waiting  KEYS[6] cancels  KEYS[7] outbox  KEYS[8] followers
+-- Reads what is overdue or pending in a partition. It writes nothing.
+-- keys: due leases runs pending waiting cancels outbox followers
 -- Returns {job, cursor, ...}, {lapsed run, ...}, their records, {pending run, ...}, their records, {run, who wants it cancelled, ...},
 -- the rows, the newest rows, {job that is followed, its followers, ...} of all rows
 -- needs: codec/event
@@ -11,12 +11,11 @@
 --   skip_lapsed the same of leases
 --   skip_pending the same of runs
 --   most       most of each
---   skip_rows  how many rows of the outbox to pass over, '' not to read it, nor what is to be cancelled
+--   skip_rows  how many rows of the outbox to pass over, '' to read neither those nor what is to be cancelled
 --   most_rows  most rows of the outbox
 --   both_ends  '1' to read its newest rows as well
 local due_until, lapsed_until, start_until, skip_due, skip_lapsed, skip_pending, most, skip_rows, most_rows,
-    both_ends =
-  ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+    both_ends = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 -- end of ARGV
 local function upto(key, bound, skip, ...)
   if skip == '' then return {} end
@@ -28,13 +27,13 @@ local function records(key, ids)
   return redis.call('HMGET', key, unpack(ids))
 end
 
-local due = upto(KEYS[1], due_until, skip_due, 'WITHSCORES')
-local lapsed, pending = upto(KEYS[2], lapsed_until, skip_lapsed), upto(KEYS[4], start_until, skip_pending)
+local due = upto(k.due, due_until, skip_due, 'WITHSCORES')
+local lapsed, pending = upto(k.leases, lapsed_until, skip_lapsed), upto(k.pending, start_until, skip_pending)
 local cancels, rows, newest, followers, seen = {}, {}, {}, {}, {}
 if skip_rows ~= '' then
-  cancels = redis.call('HGETALL', KEYS[6])
-  rows = redis.call('ZRANGE', KEYS[7], skip_rows, skip_rows + most_rows - 1)
-  if both_ends == '1' then newest = redis.call('ZRANGE', KEYS[7], -most_rows, -1) end
+  cancels = redis.call('HGETALL', k.cancels)
+  rows = redis.call('ZRANGE', k.outbox, skip_rows, skip_rows + most_rows - 1)
+  if both_ends == '1' then newest = redis.call('ZRANGE', k.outbox, -most_rows, -1) end
 end
 for _, page in ipairs({rows, newest}) do
   for _, row in ipairs(page) do
@@ -42,8 +41,8 @@ for _, page in ipairs({rows, newest}) do
     if job and not seen[job] then
       seen[job] = true
       followers[#followers + 1] = job
-      followers[#followers + 1] = redis.call('HGET', KEYS[8], job) or ''
+      followers[#followers + 1] = redis.call('HGET', k.followers, job) or ''
     end
   end
 end
-return {due, lapsed, records(KEYS[3], lapsed), pending, records(KEYS[5], pending), cancels, rows, newest, followers}
+return {due, lapsed, records(k.runs, lapsed), pending, records(k.waiting, pending), cancels, rows, newest, followers}

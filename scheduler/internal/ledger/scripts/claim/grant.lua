@@ -27,14 +27,14 @@ end
 
 -- The payload of a shard is its tick's; it ends the answer's record.
 local function carried(of)
-  local t = of ~= '' and tick_of(redis.call('HGET', KEYS[6], of))
+  local t = of ~= '' and tick_of(redis.call('HGET', k.waiting, of))
   return t and t.payload or ''
 end
 
 -- The same grant again, when this very claim was granted before and its answer got lost.
 local function repeated(i, e, id, kind, mode)
   if e.open ~= id and mode ~= 'a' and kind ~= 's' then return false end
-  local text = redis.call('HGET', KEYS[3], id)
+  local text = redis.call('HGET', k.runs, id)
   local r = run_of(text)
   if not r or r.node ~= node or r.job ~= names[i] then return false end
   answer(i, 'granted', r.token, int(math.max(0, r.until_ - ms)), kind ~= 't' and text .. carried(r.of) or r.attempt == '1' and '' or r.attempt)
@@ -48,6 +48,6 @@ end
 
 -- A tick that is open already: by this very claim, or for a tick by another node's.
 local function is_open(i, e, id)
-  local t = tick_of(redis.call('HGET', KEYS[6], id))
+  local t = tick_of(redis.call('HGET', k.waiting, id))
   return t and t.job == names[i] and opened(i, e, id)
 end

@@ -1,15 +1,14 @@
 -- Part of claim.lua: what holds a job.
 -- needs: codec/run codec/tick lib/windows lib/cancels
 
--- Whether the record of the run that holds the job is gone, of which scripts know nothing: somebody deleted it, or Redis dropped it.
--- Nobody could ever end that run.
+-- Whether the record of the run that holds the job is missing: no script deletes it, so a person or Redis did. Nothing can end that run.
 local function dangling(e)
-  return redis.call('HEXISTS', KEYS[3], e.open) == 0 and redis.call('HEXISTS', KEYS[6], e.open) == 0
+  return redis.call('HEXISTS', k.runs, e.open) == 0 and redis.call('HEXISTS', k.waiting, e.open) == 0
 end
 
 -- When what holds the job was granted, or opened; nil when that is pending.
 local function since(e)
-  local r = run_of(redis.call('HGET', KEYS[3], e.open)) or tick_of(redis.call('HGET', KEYS[6], e.open))
+  local r = run_of(redis.call('HGET', k.runs, e.open)) or tick_of(redis.call('HGET', k.waiting, e.open))
   return r and tonumber(r.granted)
 end
 
@@ -22,6 +21,6 @@ end
 
 -- With overlap replace, a tick that comes due while a run is going has it ended.
 local function replace(e, mode, at)
-  local going = mode == 'r' and (redis.call('HEXISTS', KEYS[3], e.open) == 1 or tick_of(redis.call('HGET', KEYS[6], e.open)))
-  if going and overlaps(e, at) then raise(cancels, e.open, ms, '', '') end
+  local going = mode == 'r' and (redis.call('HEXISTS', k.runs, e.open) == 1 or tick_of(redis.call('HGET', k.waiting, e.open)))
+  if going and overlaps(e, at) then raise(k.cancels, e.open, ms, '', '') end
 end

@@ -1,7 +1,7 @@
 -- Part of claim.lua: pending runs, and shards.
 -- needs: codec/pending lib/cancels lib/holder lib/shards claim/tick
 
--- A pending run of a job that follows another, if nobody was granted it yet, is recorded instead of run
+-- A follower's pending run that no node was granted yet is recorded instead of run
 -- when it is too late, when the job is paused, or when with overlap skip another run is going. Others wait.
 -- Of the job's own, a tick that was handed back may be too late.
 local function instead(e, p, id, mode, drop)
@@ -19,23 +19,23 @@ local function instead(e, p, id, mode, drop)
   return 'held', e.open
 end
 
--- A shard of an open tick: nothing holds it back but the wish that the tick ends. Then it is recorded as cancelled.
+-- A shard of an open tick: only a cancel flag holds it back. Then it is recorded as cancelled.
 local function claim_shard(i, e, id, mode, p)
-  if strange(KEYS[6], p.of) then answer(i, 'foreign', '', '', '') return nil end
+  if unreadable(k.waiting, p.of) then answer(i, 'foreign', '', '', '') return nil end
   -- A tick that was opened with overlap allow does not hold the job; under another policy it has to, from now on.
   if mode ~= 'a' and e.open ~= '' and e.open ~= p.of and not dangling(e) then answer(i, 'held', '', e.open, '') return nil end
   if mode ~= 'a' and e.open ~= p.of then e.open = '' end
-  local flag = wanted(cancels, id, p)
+  local flag = wanted(k.cancels, id, p)
   if not flag then return true end
   p.token, p.node, p.name = '0', '', ''
   local reason = reason_of(flag)
-  if not append(KEYS[FIRST + i], kept, end_row(id, p, 'cancelled', reason, granted, granted, '0', ''), e, ms, keep, keep_for) then
+  if not append(k.histories[i], k.kept, end_row(id, p, 'cancelled', reason, granted, granted, '0', ''), e, ms, keep, keep_for) then
     answer(i, 'foreign', '', '', '')
     return nil
   end
   count(e, 'cancelled', 1)
   taken[#taken + 1] = id
-  part(k, KEYS[FIRST + i], e, p, 'cancelled',
+  part(k, k.histories[i], e, p, 'cancelled',
     ms, ms, keep, keep_for)
   answer(i, 'passed', '', e.cursor, 'cancelled,' .. reason)
   return false
@@ -43,14 +43,14 @@ end
 
 local function claim_pending(i, e, c)
   local id, mode, parts = c.run, c.mode, c.parts
-  local text = redis.call('HGET', KEYS[6], id)
-  if not text then return moved(i, e) end
+  local text = redis.call('HGET', k.waiting, id)
+  if not text then return stale(i, e) end
   local p = pending_of(text)
   if not p and is_open(i, e, id) then return false end -- by a definition that had shards
-  if not p and tick_of(text) then return moved(i, e) end
+  if not p and tick_of(text) then return stale(i, e) end
   -- guard:foreign-record P8 a record of a newer version is left alone
   if not p then answer(i, 'foreign', '', '', '') return false end
-  if p.job ~= names[i] then return moved(i, e) end
+  if p.job ~= names[i] then return stale(i, e) end
   if tonumber(p.at) > ms then answer(i, 'early', '', granted, '') return false end
   local outcome, reason = nil, nil
   if p.of ~= '' then
@@ -62,7 +62,7 @@ local function claim_pending(i, e, c)
   if outcome == 'held' then answer(i, 'held', '', reason, '') return false end
   if outcome and not record(i, e, p.prev, p.tick, p.tick, 1, p.next, outcome, reason) then answer(i, 'foreign', '', '', '') return false end
   if not outcome and p.of == '' and p.shards == '1' and parts ~= '' then
-    if crowded(parts) then answer(i, 'held', '', 'full partition', '') return false end
+    if partition_full(parts) then answer(i, 'held', '', 'full partition', '') return false end
     open_tick(k, e, id, mode, parts, p, ms)
     return opened(i, e, id)
   end

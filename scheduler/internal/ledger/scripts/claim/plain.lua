@@ -1,9 +1,8 @@
 -- Part of claim.lua: the fast path.
 -- needs: lib/windows
 
--- The fast path: plain ticks of jobs that are idle, not paused and not set back. It takes entries apart by the places of what
--- is known of them, and reads once what the jobs of a batch share. Whatever it does not know is left to the
--- other path, which decides the same, and whose code is not even made while nothing is left.
+-- The fast path: plain ticks of jobs that are idle, not paused and not rewound. It reads entries by patterns, and reads once what
+-- the jobs of a batch share. All other items are left to the slow path, whose code is not loaded while nothing is left.
 local find, sub, match, concat = string.find, string.sub, string.match, table.concat
 local tokens, left, seen, twice, size = {}, {}, {}, false, 0
 local idle = '|' .. here .. '||' -- in an entry: this server gave the last token, and nothing holds the job
@@ -60,9 +59,9 @@ local function usual(s, at)
   return head_of(revision, token, rid), mid_of(base), counts
 end
 
-local full -- whether no more word may wait for those who follow; asked when it matters
+local full -- whether the outbox is full; read when it matters
 local function no_room()
-  if full == nil then full = redis.call('ZCARD', outbox) >= OUTBOX_MAX end
+  if full == nil then full = redis.call('ZCARD', k.outbox) >= OUTBOX_MAX end
   return full
 end
 
@@ -94,9 +93,9 @@ for i = 1, n do
   seen[job] = true
 end
 if size > 0 then
-  redis.call('HSET', KEYS[3], unpack(runs))
-  redis.call('ZADD', KEYS[4], unpack(leases))
-  redis.call('HSET', KEYS[1], unpack(saved))
-  redis.call('ZADD', KEYS[2], unpack(due))
+  redis.call('HSET', k.runs, unpack(runs))
+  redis.call('ZADD', k.leases, unpack(leases))
+  redis.call('HSET', k.jobs, unpack(saved))
+  redis.call('ZADD', k.due, unpack(due))
 end
 if #left == 0 then return {concat(tokens, ','), granted} end

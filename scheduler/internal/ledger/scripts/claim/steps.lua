@@ -20,7 +20,7 @@ local function steps(e, mode, from, passes, tick, nxt, trigger)
     if outcome == 'paused' then
       if not pf or f < pf or l >= pt then return nil end
     elseif pf and l >= pf and f < pt then return nil end
-    -- Ticks behind a run that was going are not late through nobody's being there.
+    -- Ticks behind a run in flight wait for the run: no node missed them.
     if outcome == 'missed' and reason ~= 'start_within' and reason ~= 'no node' then
       if going and l >= going then return l > ms and 'early' or 'held' end
       if bf and l >= bf and f < bt then return nil end
@@ -36,7 +36,7 @@ local function steps(e, mode, from, passes, tick, nxt, trigger)
   local t = tonumber(tick)
   -- guard:tick-follows-passes P2 no tick vanishes between those that are passed and the one that runs
   if tick ~= at or (nxt ~= '' and tonumber(nxt) <= t) then return nil end
-  -- guard:pause-holds P2 a tick of a pause is recorded as paused, whatever the caller knew
+  -- guard:pause-holds P2 a tick of a pause is recorded as paused, also for a caller that does not know the pause
   if pf and t >= pf and t < pt then return nil end
   local later = tonumber(nxt) or math.huge
   local latest = bf and t >= bf and t < bt

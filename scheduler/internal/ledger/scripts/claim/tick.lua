@@ -1,16 +1,16 @@
 -- Part of claim.lua: the next tick of a job.
 -- needs: lib/history lib/outbox lib/rows lib/shards claim/grant claim/holder claim/steps
 
-local function crowded(parts)
-  return parts ~= '' and redis.call('ZCARD', KEYS[5]) + tonumber(string.match(parts, '^%d+')) > PENDING_MAX
+local function partition_full(parts)
+  return parts ~= '' and redis.call('ZCARD', k.pending) + tonumber(string.match(parts, '^%d+')) > PENDING_MAX
 end
 
-local function moved(i, e) answer(i, 'moved', '', e.cursor, e.pause .. '|' .. e.busy) return false end
+local function stale(i, e) answer(i, 'stale', '', e.cursor, e.pause .. '|' .. e.busy) return false end
 
--- Records ticks that will not run, and tells it to the jobs that follow.
+-- Records ticks that will not run, with an event for followers.
 local function record(i, e, prev, first, last, num, nxt, outcome, reason)
-  if not pass(KEYS[FIRST + i], kept, e, prev, first, last, num, nxt, outcome, reason, '', ms, keep, keep_for) then return false end
-  if followed[i] then tell(outbox, names[i], prev, nxt, first, last, num, outcome, ms) end
+  if not pass(k.histories[i], k.kept, e, prev, first, last, num, nxt, outcome, reason, '', ms, keep, keep_for) then return false end
+  if followed[i] then notify(k.outbox, names[i], prev, nxt, first, last, num, outcome, ms) end
   return true
 end
 
@@ -29,12 +29,12 @@ end
 local function claim_tick(i, e, c)
   local job, id, mode, tick, nxt, parts = c.job, c.run, c.mode, c.tick, c.next, c.parts
   if c.from == '' or apart(e.cursor, c.from) then
-    local t = parts ~= '' and tick_of(redis.call('HGET', KEYS[6], e.open))
+    local t = parts ~= '' and tick_of(redis.call('HGET', k.waiting, e.open))
     if t and t.tick == tick then opened(i, e, e.open) return false end
-    return moved(i, e)
+    return stale(i, e)
   end
   local list = steps(e, mode, c.from, c.passes, tick, nxt, c.trigger)
-  if not list then return moved(i, e) end
+  if not list then return stale(i, e) end
   if list == 'early' then answer(i, 'early', '', granted, '') return false end
   if list == 'held' then
     replace(e, mode, ms)
@@ -52,11 +52,11 @@ local function claim_tick(i, e, c)
     answer(i, 'held', '', e.open, '')
     return false
   end
-  local attempt = again(e, at)
+  local attempt = reattempt(e, at)
   -- A run that ended before the cursor was set back is not granted anew under its id.
-  if attempt ~= '1' and find_row(KEYS[FIRST + i], id) then return moved(i, e) end
-  if followed[i] and redis.call('ZCARD', outbox) >= OUTBOX_MAX then answer(i, 'held', '', 'full outbox', '') return false end
-  if tick ~= '' and not held and crowded(parts) then answer(i, 'held', '', 'full partition', '') return false end
+  if attempt ~= '1' and find_row(k.histories[i], id) then return stale(i, e) end
+  if followed[i] and redis.call('ZCARD', k.outbox) >= OUTBOX_MAX then answer(i, 'held', '', 'full outbox', '') return false end
+  if tick ~= '' and not held and partition_full(parts) then answer(i, 'held', '', 'full partition', '') return false end
   -- guard:passes-recorded P2 ticks that will not run get a row in the step that passes them
   for _, p in ipairs(list) do
     if not record(i, e, p[3], p[3], p[4], p[5], p[6], p[1], p[2]) then answer(i, 'foreign', '', '', '') return false end

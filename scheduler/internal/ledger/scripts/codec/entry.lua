@@ -3,15 +3,15 @@
 -- Entry: What the ledger keeps of one job.
 local function entry_of(s)
   if not s then return nil end
-  local cursor, digest, revision, token, rid, open, base, last, pause, busy, again, counts =
+  local cursor, digest, revision, token, rid, open, base, last, pause, busy, reattempt, counts =
     string.match(s, '^1|(%d*)|([^|]*)|([^|]*)|(%d+)|([^|]*)|([^|]*)|(%d*)|(%d*)|([%d,]*)|([%d,]*)|([%d,]*)|([^|]*)$')
   if not cursor then return nil end
   return {cursor = cursor, digest = digest, revision = revision, token = token, rid = rid, open = open,
-    base = base, last = last, pause = pause, busy = busy, again = again, counts = counts}
+    base = base, last = last, pause = pause, busy = busy, reattempt = reattempt, counts = counts}
 end
 
 local function entry_text(r)
   return '1|' .. r.cursor .. '|' .. r.digest .. '|' .. r.revision .. '|' .. r.token .. '|' .. r.rid
-    .. '|' .. r.open .. '|' .. r.base .. '|' .. r.last .. '|' .. r.pause .. '|' .. r.busy .. '|' .. r.again
-    .. '|' .. r.counts
+    .. '|' .. r.open .. '|' .. r.base .. '|' .. r.last .. '|' .. r.pause .. '|' .. r.busy
+    .. '|' .. r.reattempt .. '|' .. r.counts
 end

@@ -10,7 +10,7 @@ local function clock()
   return us, math.floor(us / 1000)
 end
 
--- The rule against every clock trouble: true when the caller's idea of our time is wrong.
+-- Whether the caller's idea of Redis' time is wrong by more than skew.
 local function astray(ms, now, skew)
   return math.abs(ms - tonumber(now)) > tonumber(skew)
 end
@@ -18,9 +18,8 @@ end
 -- How long before it is due a tick may be granted, ms. Its run starts when it is due.
 local AHEAD = 500
 
--- For how long it is remembered that a job was made anew, s: nodes tell where it stood before, if Redis has lost it.
+-- How long Redis remembers that a job was created, s. Within that time nodes report its cursor from before a failover.
 local ANEW_FOR = 60
 
--- Whether the caller knows another server than this one, or this one before it was restarted: what it knows of
--- its runs may be lost here. '' is a caller that does not mind.
+-- Whether the caller knows another server, or this one before its restart: its runs may be lost here. '' is any server.
 local function elsewhere(known, here) return known ~= '' and known ~= here end

@@ -1,4 +1,4 @@
--- Wishes that a run ends.
+-- Cancel flags of runs.
 -- needs: lib/base codec/cancel
 
 -- What a cancel flag says, as the reason of the run's end.
@@ -13,7 +13,7 @@ local function raise(cancels, id, ms, author, reason)
   redis.call('HSETNX', cancels, id, cancel_text({at = int(ms), author = author, reason = reason}))
 end
 
--- Whether somebody wants a run ended, or the open tick that it is a shard of: the flag, or false.
+-- Returns the cancel flag of a run or of the open tick that the run is a shard of, or false.
 local function wanted(cancels, id, r)
   return redis.call('HGET', cancels, id) or r.of ~= '' and redis.call('HGET', cancels, r.of)
 end

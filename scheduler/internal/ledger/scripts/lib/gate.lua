@@ -1,7 +1,7 @@
 -- Whether a move has closed a partition.
 -- needs: codec/gate
 
--- What a partition answers whose gate is not open, 'state|move|words'; nil where it is. key is the gate's.
+-- The answer of a partition whose gate is closed, 'state|move|words'; nil for an open gate.
 local function closed(key)
   local s = redis.call('GET', key)
   if not s or string.find(s, GATE_OPEN) then return nil end

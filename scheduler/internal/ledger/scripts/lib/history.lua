@@ -14,9 +14,8 @@ local function count(e, outcome, n)
   end
 end
 
--- Appends a row and returns how many there are then; false, with nothing done, when the key holds something
--- else than a history. Whoever writes a row does that first: it is what Redis refuses when it has no memory left, and
--- then the script ends with nothing done.
+-- Appends a row and returns the number of rows; false when the key holds no list. A script appends its row before its other
+-- writes: Redis without memory refuses the row, and the script ends with nothing done.
 local function push(key, row)
   local n = redis.pcall('RPUSH', key, row)
   if type(n) == 'number' then return n end
@@ -33,8 +32,7 @@ end
 -- The job whose history lies at a key.
 local function job_at(key) return string.match(key, '^[^}]*}:history:(.*)$') end
 
--- Whether rows may have to leave a history, now that it has n: that is looked at with every 16th row, and up to 32 rows
--- with each whose head is too old.
+-- Whether a history of n rows is to be trimmed: with every 16th row, and up to 32 rows when the oldest is too old.
 local function due_to_trim(key, n, ms, keep_for)
   if n % 16 == 0 then return true end
   if n > 32 or n == 1 then return false end
@@ -49,7 +47,7 @@ end
 -- What is kept beside a row leaves with it.
 local function trim(key, kept, n, e, ms, keep, keep_for)
   local over, horizon = n - tonumber(keep), ms - tonumber(keep_for)
-  local beside, fields, drop = redis.call('EXISTS', kept) == 1, {}, 0
+  local kept_any, fields, drop = redis.call('EXISTS', kept) == 1, {}, 0
   local base = tonumber(e.base)
   local function leaves(i, old)
     if i > over then
@@ -60,7 +58,7 @@ local function trim(key, kept, n, e, ms, keep, keep_for)
     if kind == 'S' and string.find(old, '|superseded|', 1, true) or kind and prev ~= '' and base and tonumber(prev) >= base then
       e.base, base = nxt, tonumber(nxt)
     end
-    if kind and kind ~= 'S' and (beside or e.cursor == '') then
+    if kind and kind ~= 'S' and (kept_any or e.cursor == '') then
       local tick, attempt, run, request = string.match(old, ROW_RUN)
       if run then
         fields[#fields + 1], fields[#fields + 2] = run, 'p:' .. run
@@ -82,7 +80,7 @@ local function trim(key, kept, n, e, ms, keep, keep_for)
   if drop > 0 then redis.call('LTRIM', key, drop, -1) end
 end
 
--- Appends a row and keeps the history short. Returns false, with nothing done, when the key holds something else.
+-- Appends a row and trims the history. Returns false, and does nothing, when the key holds no list.
 local function append(key, kept, row, e, ms, keep, keep_for)
   local n = push(key, row)
   if not n then return false end

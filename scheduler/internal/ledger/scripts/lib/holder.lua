@@ -1,10 +1,9 @@
--- What holds a job lets it go.
+-- Releasing a job from the run or the open tick that holds it.
 -- needs: lib/base lib/windows
 
--- Frees the job from what has held it, a run or an open tick that was granted at 'since'. A run's next attempt
--- may go on holding it.
+-- Releases the job from a run or an open tick that was granted at 'since'. With rerun, the next attempt holds the job on.
 local function free(e, mode, since, freed, rerun)
-  -- Where the job stays held, with overlap skip too: a tick that was due before all this is only late.
+  -- With a rerun the window stays, with overlap skip too: a tick that was due before is only late.
   if mode == 's' and not rerun then
     e.busy = ''
   elseif mode ~= 'a' then
@@ -13,7 +12,7 @@ local function free(e, mode, since, freed, rerun)
   end
 end
 
--- Frees the job from a pending run that has held it, and was granted before: the job was busy until now.
+-- Releases the job from a pending run that was granted before. The job was busy until now.
 local function let_go(e, ms)
   e.open = ''
   if e.busy ~= '' then e.busy = int(pair(e.busy)) .. ',' .. int(ms) end

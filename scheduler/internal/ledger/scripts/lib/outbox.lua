@@ -1,13 +1,13 @@
--- Word for jobs that follow another one.
+-- Events for jobs that follow another job.
 -- needs: lib/base codec/row codec/event
 
--- Leaves word, for jobs that follow this one, of ticks that ended or will not run.
-local function tell(outbox, upstream, prev, nxt, tick, last, n, outcome, ms)
+-- Adds an event to the outbox: ticks of the job that its followers wait for have ended, or will not run.
+local function notify(outbox, upstream, prev, nxt, tick, last, n, outcome, ms)
   redis.call('ZADD', outbox, int(ms), event_text({upstream = upstream, prev = prev, next = nxt, tick = tick, last = last, count = int(n),
     outcome = outcome, at = int(ms)}))
 end
 
--- Whether an attempt of a tick has succeeded, of all its shards, since the cursor was set back to before it, if it was.
+-- Whether the tick has succeeded, in any attempt, since the last rewind to before the tick.
 local function had_succeeded(history, tick)
   local rows, found = redis.pcall('LRANGE', history, 0, -1), false
   for _, row in ipairs(rows.err and {} or rows) do
@@ -22,10 +22,10 @@ local function had_succeeded(history, tick)
   return found
 end
 
--- Leaves word of how a tick ended, which a run by hand is not. What becomes of another attempt of a tick that has succeeded is nobody's
--- business: word of the success may still wait for a follower, and would come after the other.
-local function tell_end(k, history, r, outcome, ms)
+-- Adds an event for the end of a tick; a run by hand has none. A rerun of a tick that has succeeded adds only further successes: the
+-- event of the first success may still be in the outbox, and would be delivered after a failure.
+local function notify_end(k, history, r, outcome, ms)
   if r.request ~= '' or redis.call('HEXISTS', k.followers, r.job) == 0 then return end
   if r.trigger == 'rerun' and outcome ~= 'succeeded' and had_succeeded(history, r.tick) then return end
-  tell(k.outbox, r.job, r.prev, r.next, r.tick, r.tick, 1, outcome, ms)
+  notify(k.outbox, r.job, r.prev, r.next, r.tick, r.tick, 1, outcome, ms)
 end

@@ -1,8 +1,7 @@
 -- Open ticks of sharded jobs.
 -- needs: lib/history lib/holder lib/rows lib/outbox codec/pending codec/tick
 
--- Opens a tick: from now on it holds the job, and its shards are pending. p is what a run of it would be made of,
--- parts is 'N,param,param,...'.
+-- Opens a tick: the tick holds the job, and its shards are pending. p has the fields of its runs; parts is 'N,param,param,...'.
 local function open_tick(k, e, id, mode, parts, p, ms)
   local n, params = string.match(parts, '^(%d+)(.*)$')
   local waiting, pending = {}, {}
@@ -33,14 +32,14 @@ end
 -- From the best outcome of a shard to the worst.
 local WORST = {succeeded = 1, cancelled = 2, failed = 3, timed_out = 4, lost = 5, abandoned = 6}
 
--- Whether the record of an open tick is one that this version does not understand: then none of its shards can end.
-local function strange(waiting, of)
+-- Whether this version cannot read the record of an open tick. Then none of the tick's shards can end.
+local function unreadable(waiting, of)
   local text = of ~= '' and redis.call('HGET', waiting, of)
   return text and not tick_of(text)
 end
 
--- A shard of an open tick has ended for good. The last one closes the tick: with the worst of their outcomes in one
--- row, which is the step of the cursor, and with word to those who follow.
+-- Ends a shard of an open tick for good. The last shard closes the tick: one row, with the worst outcome, is the step of the
+-- cursor, and followers get an event.
 local function part(k, history, e, r, outcome, freed, ms, keep, keep_for)
   local id = r.of
   local t = tick_of(redis.call('HGET', k.waiting, id))
@@ -61,7 +60,7 @@ local function part(k, history, e, r, outcome, freed, ms, keep, keep_for)
     e.open = ''
     free(e, t.mode, t.granted, freed, false)
   end
-  tell_end(k, history, t, t.worst, ms)
+  notify_end(k, history, t, t.worst, ms)
   redis.call('HDEL', k.waiting, id)
   redis.call('HDEL', k.cancels, id)
 end

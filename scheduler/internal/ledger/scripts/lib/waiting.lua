@@ -1,7 +1,7 @@
--- Looking for runs that are going, or wait.
+-- Looking for runs in flight and pending runs.
 
--- Whether one of these runs is in flight or pending. A run that was handed back goes on under the id that
--- follows from its own, so whoever looks for it brings some of those as well.
+-- Whether one of these runs is in flight or pending. A run that was handed back goes on under the next id, so callers pass
+-- some of its later ids as well.
 local function under_way(runs, waiting, ids)
   for _, key in ipairs({runs, waiting}) do
     for _, record in ipairs(redis.call('HMGET', key, unpack(ids))) do

@@ -1,21 +1,20 @@
--- The windows of an entry: a job's pause, what its last run was busy for, and ticks that were accounted for once.
+-- The windows of an entry: the job's pause, the time of its last run, and the ticks that a rewind repeats.
 -- needs: lib/base
 
--- Both ends of 'from,to' as numbers, or the bound and the attempt of 'again'; nil for ''.
+-- Both ends of 'from,to' as numbers, or the bound and the attempt of 'reattempt'; nil for ''.
 local function pair(s)
   local a, b = string.match(s, '^(%d+),(%d*)$')
   return tonumber(a or nil), tonumber(b or nil) or math.huge
 end
 
--- Whether the job is paused now. It was before it says so: its clock may have stepped back since.
+-- Whether the job is paused now. A pause that begins later counts: Redis' clock may have stepped back.
 local function paused(e, ms)
   if e.pause == '' then return false end
   local _, to = pair(e.pause)
   return ms < to
 end
 
--- The cursor was set to before a pause that goes on, which holds back what has not started: now that is
--- these ticks as well.
+-- Extends a pause that goes on to the cursor, after the cursor was set to before the pause.
 local function stretch(e, ms)
   local since = pair(e.pause)
   if since and e.cursor ~= '' and tonumber(e.cursor) < since and paused(e, ms) then
@@ -23,7 +22,7 @@ local function stretch(e, ms)
   end
 end
 
--- The cursor has moved: windows that lie behind it are over, a pause when its time is as well.
+-- Drops windows that end before the cursor. A pause also has to be over by Redis' clock.
 local function shed(e, ms)
   local at = tonumber(e.cursor) or math.huge
   if e.pause ~= '' then
@@ -34,19 +33,19 @@ local function shed(e, ms)
     local _, to = pair(e.busy)
     if to <= at then e.busy = '' end
   end
-  if e.again ~= '' and e.cursor ~= '' and (pair(e.again) or 0) <= at then e.again = '' end
+  if e.reattempt ~= '' and e.cursor ~= '' and (pair(e.reattempt) or 0) <= at then e.reattempt = '' end
 end
 
--- Forgets a run of a job that follows another: its tick, told anew, leads to a later attempt.
+-- Notes that the row of a follower's run leaves the history: a repeated event of its tick leads to a later attempt.
 local function beyond(e, tick, attempt)
   local bound, nth = 0, 1
-  if e.again ~= '' then bound, nth = pair(e.again) end
-  e.again = int(math.max(bound, tick + 1)) .. ',' .. int(math.max(nth, attempt + 1))
+  if e.reattempt ~= '' then bound, nth = pair(e.reattempt) end
+  e.reattempt = int(math.max(bound, tick + 1)) .. ',' .. int(math.max(nth, attempt + 1))
 end
 
--- Which attempt of a tick comes next, when the cursor or another job's tick leads to it.
-local function again(e, tick)
-  if e.again == '' then return '1' end
-  local bound, attempt = pair(e.again)
+-- The number of the attempt that a tick begins with.
+local function reattempt(e, tick)
+  if e.reattempt == '' then return '1' end
+  local bound, attempt = pair(e.reattempt)
   return tick < bound and int(attempt) or '1'
 end

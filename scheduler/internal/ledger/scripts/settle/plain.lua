@@ -1,13 +1,12 @@
 -- Part of settle.lua: the fast path.
 -- needs: lib/history codec/entry
 
--- The fast path: runs that succeeded, of ticks without shards. It takes records apart by the places of
--- what is known of them, and reads once what the runs of a batch share. Whatever it does not know is left
--- to the other path, which does the same, and whose code is not even made while nothing is left.
+-- The fast path: runs that succeeded, of ticks without shards. It reads records by patterns, and reads once what the runs of a batch
+-- share. All other items are left to the slow path, whose code is not loaded while nothing is left.
 local find, sub, match, byte, concat = string.find, string.sub, string.match, string.byte, table.concat
 local now = int(ms)
 local out, left, seen, twice = {}, {}, {}, false
-local saved, gone, told, wrote, size = {}, {}, {}, {}, 0
+local saved, ended_ids, events, wrote, size = {}, {}, {}, {}, 0
 local tails, mids, more = {}, {}, {} -- what was read, by its text: a run from its tick on, base and last, counts
 
 -- What runs share from the tick on, apart from when they ended: what stands in the row, and in the entry and the outbox.
@@ -18,7 +17,7 @@ local function tail_of(text)
   return {
     token = token, mode = mode, link = '1|R|' .. prev .. '|' .. nxt .. '|', tick = '|' .. tick .. '|0|1|' .. attempt .. '|1|',
     owner = '|' .. owner .. '|' .. trigger .. '||||succeeded||', busy = (mode == 's' or mode == 'a') and '||||' or '||' .. since .. ',' .. now .. '||',
-    word = '|' .. prev .. '|' .. nxt .. '|' .. tick .. '|' .. tick .. '|1|succeeded|' .. now,
+    event = '|' .. prev .. '|' .. nxt .. '|' .. tick .. '|' .. tick .. '|1|succeeded|' .. now,
   }
 end
 
@@ -76,29 +75,29 @@ for i = 1, n do
     local tail = usual(r, job)
     s = tail and not other_grant(ARGV[a + TOKEN], tail.token) and freed(s, id, tail)
     if s then
-      local history, ended = KEYS[FIRST + i], ARGV[a + ENDED]
+      local history, ended = k.histories[i], ARGV[a + ENDED]
       local rows = push(history, tail.link .. ended .. tail.tick .. id .. tail.owner .. ARGV[a + STARTED] .. '||')
       done = rows and 'settled' or 'foreign'
       if rows then
         if (rows % 16 == 0 or rows <= 32) and due_to_trim(history, rows, ms, keep_for) then
           local e = entry_of(s)
-          trim(history, kept, rows, e, ms, keep, keep_for)
+          trim(history, k.kept, rows, e, ms, keep, keep_for)
           s = entry_text(e)
         end
         saved[size * 2 + 1], saved[size * 2 + 2] = job, s
         size = size + 1
-        gone[size], wrote[size] = id, job
-        if followed[i] then told[#told + 1], told[#told + 2] = now, '1|' .. job .. tail.word end
+        ended_ids[size], wrote[size] = id, job
+        if followed[i] then events[#events + 1], events[#events + 2] = now, '1|' .. job .. tail.event end
       end
     end
   end
   if not done then left[#left + 1] = i end
   out[i], seen[job] = done, true
 end
-if #told > 0 then redis.call('ZADD', outbox, unpack(told)) end
-if #gone > 0 then
-  note_recent(kept, ms, concat(wrote, ','))
-  store(saved, gone)
-  if beside then redis.call('HDEL', cancels, unpack(gone)) end
+if #events > 0 then redis.call('ZADD', k.outbox, unpack(events)) end
+if #ended_ids > 0 then
+  note_recent(k.kept, ms, concat(wrote, ','))
+  store(saved, ended_ids)
+  if watched then redis.call('HDEL', k.cancels, unpack(ended_ids)) end
 end
 if #left == 0 then return concat(out, ',') end
