@@ -33,8 +33,8 @@ type NodeView struct {
 	// in /readyz.
 	Trouble string `json:"trouble,omitempty"`
 	// Superseded is how many of the node's jobs are stored in another definition of its generation,
-	// Standby how many another generation runs. The node claims neither. Jobs that all living nodes
-	// hold in one definition are not looked at.
+	// Standby how many another generation runs. The node claims neither. Only jobs that living nodes
+	// hold in several definitions are counted.
 	Superseded int `json:"superseded"`
 	Standby    int `json:"standby"`
 	// Drain says who drained the node's name, and why. State changes to draining with the node's

@@ -88,11 +88,11 @@ type known struct{ sets, chunks map[string]map[string]string }
 // reader reads chunks by partition. With an error it also returns those that it could read.
 type reader func(ctx context.Context, wanted map[int][]string) (map[string]map[string]string, error)
 
-// everything is needed by a node, which goes first for any of its jobs.
+// everything needs all chunks: a node may go first for any of its jobs.
 func everything(ledger.Chunk) bool { return true }
 
-// holdings reads what nodes hold of what is needed, except for what old has already. unread counts the sets that
-// could not be read.
+// holdings reads what nodes hold in the chunks that are needed, except for what old has already.
+// unread counts the sets that could not be read.
 func holdings(ctx context.Context, of *roster.Roster, partitions int, nodes []sharding.Node, old known, needs Need, read reader,
 ) (all map[string]*Holding, now known, unread int, err error) {
 	now = known{make(map[string]map[string]string), make(map[string]map[string]string)}

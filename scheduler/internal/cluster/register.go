@@ -32,17 +32,17 @@ func (r *registrar) firstDone() {
 	r.n.State.Registered.Store(true)
 	r.n.Log.Info("node started", "id", r.n.ID, "namespace", r.n.Namespace, "jobs", r.n.Jobs.Len(), "revision", r.n.Revision, "generation", r.n.Generation)
 	if r.n.Revision == "" {
-		r.n.Log.Warn("without a revision, the definition registered last wins; a deploy that is half done may not be ordered right. " +
-			"Set node.revision (Config.Revision), for instance to the build time")
+		r.n.Log.Warn("no revision is set, and the build has no commit time: of two definitions of a job, the one that is registered last counts, " +
+			"unless it was replaced before and a node holds the other; set node.revision (Config.Revision), for instance to the time of the build")
 	}
 }
 
-// register stores the definitions of jobs, in batches by partition; those that are current already are left out. It sends their texts when the
-// ledger lacks one of them. A new job starts from now. Where another definition is stored, the
-// newer revision decides, and of equal ones the one that registers later. An older one counts again
-// when no other living node holds the stored one. A problem with one job does not affect others.
-// With lane.ErrBreaker, for partitions whose masters are unreachable, the results of all others are
-// returned.
+// register stores the definitions of jobs, except for those that are stored already, in batches by
+// partition. It sends their texts when the ledger lacks one of them. A new job starts from now.
+// Where another definition is stored, the newer revision decides, and of equal ones the one that
+// registers later. An older one counts again when no other living node holds the stored one. A
+// problem with one job does not affect others. With lane.ErrBreaker, for partitions whose masters
+// are unreachable, the results of all others are returned.
 func (r *registrar) register(ctx context.Context, list []*work.Job) ([]result, error) {
 	regs := make([]*Registration, len(list))
 	for i, j := range list {

@@ -11,9 +11,10 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// unchanged registers jobs whose stored definitions are this node's, by the chunks that it has announced, and returns what is known of
-// them, and the others. So a node that starts again sends a line for each thousand jobs. A chunk counts when all of its jobs are to be
-// registered. What a master that is unreachable has to say, the others find out.
+// unchanged registers the jobs whose stored definitions are this node's, by the chunks that the node
+// has announced. It returns their results, and the other jobs. So a node that restarts sends one
+// line for each thousand jobs. A chunk counts when all of its jobs are to be registered. Jobs of
+// unreachable masters are among the others.
 func (r *registrar) unchanged(ctx context.Context, regs []*Registration) (results []result, others []*Registration, err error) {
 	of := r.n.announcer.now.Load()
 	if of == nil {
@@ -42,7 +43,7 @@ func (r *registrar) unchanged(ctx context.Context, regs []*Registration) (result
 	return results, slices.DeleteFunc(regs, func(w *Registration) bool { return done[w.Job] }), nil
 }
 
-// covers says whether all jobs of a chunk are to be registered, as it has them.
+// covers reports whether all jobs of a chunk are to be registered in the chunk's definitions.
 func covers(regs map[string]*Registration, c ledger.Chunk) bool {
 	for job, digest := range c.Jobs {
 		if w := regs[job]; w == nil || w.Def.Digest != digest {
@@ -52,7 +53,8 @@ func covers(regs map[string]*Registration, c ledger.Chunk) bool {
 	return len(c.Jobs) > 0
 }
 
-// current registers those jobs of a chunk that are stored as it has them. A job that follows one whose master is unreachable is left out.
+// current registers the jobs of a chunk whose stored definitions are the chunk's. It leaves out a job
+// that follows one whose master is unreachable.
 func (r *registrar) current(ctx context.Context, c ledger.Chunk, regs map[string]*Registration) (results []result, err error) {
 	var cursors map[string]int64
 	err = r.n.Lanes.At("register", c.Part, func() (err error) {

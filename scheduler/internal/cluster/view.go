@@ -97,9 +97,9 @@ func (c *View) builds(members []roster.Member, old *View) {
 	}
 }
 
-// ReadRoster reads the living nodes and those chunks of what they hold that are needed, for callers that cannot
-// wait for a heartbeat or are no node. It does not read again what last has, which may be nil.
-// unclear counts records of nodes that this version cannot read.
+// ReadRoster reads the living nodes and what they hold in the chunks that are needed, for callers
+// that cannot wait for a heartbeat or are no node. It does not read again what last has, which may
+// be nil. unclear counts records of nodes that this version cannot read.
 func ReadRoster(ctx context.Context, l *ledger.Ledger, of *roster.Roster, last *View, needs Need) (c *View, members []roster.Member, unclear int, err error) {
 	view, err := of.Look(ctx)
 	if err != nil {
@@ -123,7 +123,7 @@ func ReadRoster(ctx context.Context, l *ledger.Ledger, of *roster.Roster, last *
 	return c, members, view.Foreign, nil
 }
 
-// Need says whether a chunk is needed. Of jobs in other chunks it is then not known who holds them.
+// Need reports whether a chunk is needed. Which nodes hold the jobs of other chunks is then unknown.
 type Need func(c ledger.Chunk) bool
 
 // PartsNeeded needs all chunks of some partitions.
