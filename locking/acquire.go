@@ -8,26 +8,24 @@ import (
 )
 
 const (
-	// pollFirst and pollMost bound the pause between two looks at a held lock
-	// for whoever does not stand in a line.
+	// pollFirst and pollMost bound the pause between two requests of a waiter without a place in a queue.
 	pollFirst = 25 * time.Millisecond
 	pollMost  = 500 * time.Millisecond
 
-	// comeForward is how often whoever stands in a line asks again, called or
-	// not. It keeps the place, and bounds what a lost call costs. With its jitter
-	// it is half of Patience at most.
-	comeForward = time.Second
+	// queuedPollEvery is how often a queued waiter asks, besides when it is notified. It keeps the place, and
+	// bounds the cost of a lost notification. With jitter it is at most half of QueueTimeout.
+	queuedPollEvery = time.Second
 
 	// retryPause is the pause after a call with an unknown outcome.
 	retryPause = 50 * time.Millisecond
 )
 
-// Patience is how long a store keeps the place in a line, and the lock that it
-// was given in its turn, of a waiter that does not ask.
-const Patience = 3 * time.Second
+// QueueTimeout is how long a store keeps a place in a queue for a waiter that does not ask, and the lock
+// that such a waiter was given.
+const QueueTimeout = 3 * time.Second
 
-// acquisition is one Acquire: every call it makes carries the same owner, so a
-// call that is asked again after a lost reply gets the same grant.
+// acquisition is one Acquire. All its calls carry the same owner, so a call that is repeated after a lost
+// reply gets the same grant.
 type acquisition struct {
 	locker   *Locker
 	request  Request
@@ -35,21 +33,21 @@ type acquisition struct {
 	giveUpAt time.Time
 	wait     time.Duration
 
-	called    <-chan struct{} // the store calls; nil: it does not
-	inLine    bool            // the last answer gave a place
-	maybeOurs bool            // a call had an unknown outcome and no later one cleared it up
-	unknowns  int             // calls with an unknown outcome: each may still be on its way
-	polls     int
+	notified     <-chan struct{} // nil without a Notifier
+	queued       bool            // the last answer gave a place in the queue
+	maybeGranted bool            // a call had an unknown outcome, and no later answer excludes a grant
+	unknowns     int             // calls with an unknown outcome: each may still reach the store
+	polls        int
 }
 
 func (a *acquisition) run(ctx context.Context) (*Lease, error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("lock %q: not asked for: %w", a.request.Name, context.Cause(ctx))
 	}
-	if w := a.locker.waker; w != nil && a.wait > 0 {
+	if w := a.locker.notifier; w != nil && a.wait > 0 {
 		called, stop := w.Listen(a.request.Name, a.request.Owner)
 		defer stop()
-		a.called, a.request.Queue = called, true
+		a.notified, a.request.Queue = called, true
 	}
 	for {
 		lease, err := a.call(ctx)
@@ -57,13 +55,13 @@ func (a *acquisition) run(ctx context.Context) (*Lease, error) {
 			return lease, nil
 		}
 		if wait, again := a.next(err); again {
-			pauseOr(ctx, wait, a.called)
+			pauseOr(ctx, wait, a.notified)
 			if ctx.Err() == nil {
 				continue
 			}
 		}
-		if a.maybeOurs || a.inLine || a.unknowns > 0 {
-			a.locker.releaseLater(pendingRelease{Request: a.request, straggler: a.unknowns > 0})
+		if a.maybeGranted || a.queued || a.unknowns > 0 {
+			a.locker.releaseLater(pendingRelease{Request: a.request, lateAcquire: a.unknowns > 0})
 		}
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("lock %q: gave up: %w (last answer: %w)", a.request.Name, context.Cause(ctx), lastAnswer{err})
@@ -72,7 +70,7 @@ func (a *acquisition) run(ctx context.Context) (*Lease, error) {
 	}
 }
 
-// call asks the store once. Of its errors, only some name the lock.
+// call asks the store once. Not all of its errors name the lock.
 func (a *acquisition) call(ctx context.Context) (*Lease, error) {
 	l := a.locker
 	callCtx, cancel := context.WithTimeout(ctx, l.cfg.CallTimeout)
@@ -82,11 +80,11 @@ func (a *acquisition) call(ctx context.Context) (*Lease, error) {
 		var held *HeldError
 		switch {
 		case unknownOutcome(err):
-			a.maybeOurs = true
+			a.maybeGranted = true
 		case errors.As(err, &held):
-			a.maybeOurs = held.Owner == a.request.Owner // else what was granted before has lapsed
-			own := *held                                // the driver's may be shared; next fills in what we waited
-			a.inLine = own.Place > 0
+			a.maybeGranted = held.Owner == a.request.Owner // else an earlier grant has lapsed
+			own := *held                                   // the driver may share its value, and next sets Waited
+			a.queued = own.Place > 0
 			return nil, &own
 		}
 		return nil, err
@@ -94,13 +92,13 @@ func (a *acquisition) call(ctx context.Context) (*Lease, error) {
 	g.Fixed = a.fixed
 	lease := l.keeper.hold(ctx, g, l)
 	if !lease.Valid() {
-		a.maybeOurs = true
-		return nil, fmt.Errorf("%w: the answer took longer than ttl %s less the margin", ErrUnreachable, a.request.TTL)
+		a.maybeGranted = true
+		return nil, fmt.Errorf("%w: its answer came after the lease's deadline (ttl %s less the margin)", ErrUnreachable, a.request.TTL)
 	}
 	return lease, nil
 }
 
-// next says whether to ask again after err, and after what pause.
+// next reports whether to ask again after err, and after what pause.
 func (a *acquisition) next(err error) (time.Duration, bool) {
 	left := time.Until(a.giveUpAt)
 	var held *HeldError
@@ -109,29 +107,28 @@ func (a *acquisition) next(err error) (time.Duration, bool) {
 			held.Waited = a.wait
 			return 0, false
 		}
-		return min(a.lookAgain(held), left), true // the last look is at the end of the wait
+		return min(a.nextPoll(held), left), true // the last request is at the end of the wait
 	}
 	if !unknownOutcome(err) {
 		return 0, false
 	}
-	// Even one who does not want to wait asks twice: the second call mostly
-	// turns "unknown" into an answer.
+	// Without Wait too, a call without an answer is repeated: the second one mostly gets an answer.
 	a.unknowns++
 	return jitter(retryPause), left > 0 || a.unknowns == 1
 }
 
-// lookAgain is the pause after the answer "held". A lease that is about to lapse
-// is worth looking at right then; of a line, only by its head.
-func (a *acquisition) lookAgain(held *HeldError) time.Duration {
+// nextPoll returns the pause after the answer "held". The first in the queue, and a waiter without a place,
+// ask when the holder's lease lapses.
+func (a *acquisition) nextPoll(held *HeldError) time.Duration {
 	lapse := held.Until + time.Millisecond
-	if held.Until <= 0 { // nobody knows, or it never does
+	if held.Until <= 0 { // not known
 		lapse = pollMost
 	}
 	switch {
 	case held.Place == 1:
-		return min(jitter(comeForward), lapse)
+		return min(jitter(queuedPollEvery), lapse)
 	case held.Place > 1:
-		return jitter(comeForward)
+		return jitter(queuedPollEvery)
 	}
 	pollIn := min(pollFirst<<min(a.polls, 5), pollMost)
 	a.polls++

@@ -78,7 +78,7 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 		if got := time.Since(start); got != 3*time.Second {
 			t.Errorf("returned after %s; want 3s", got)
 		}
-		l.background.wait()
+		l.background.running.Wait()
 		if len(s.released) != 3 || s.released[0] != s.owners[0] {
 			t.Errorf("background releases %v of owner %s; want until one is answered", s.released, s.owners[0])
 		}
@@ -88,28 +88,28 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// caller is a script whose store calls those who wait.
-type caller struct {
+// notifyingScript is a script whose store has queues.
+type notifyingScript struct {
 	*script
 	calls   chan struct{}
 	stopped int
 }
 
-func (c *caller) Listen(string, string) (<-chan struct{}, func()) {
+func (c *notifyingScript) Listen(string, string) (<-chan struct{}, func()) {
 	return c.calls, func() { c.stopped++ }
 }
 
-func (c *caller) Close() {}
+func (c *notifyingScript) Close() {}
 
-func newCaller(acquire ...error) *caller {
-	return &caller{script: newScript(acquire, nil), calls: make(chan struct{}, 1)}
+func newCaller(acquire ...error) *notifyingScript {
+	return &notifyingScript{script: newScript(acquire, nil), calls: make(chan struct{}, 1)}
 }
 
 func inPlace(n int) error {
 	return &HeldError{Name: "a", Owner: "b", Until: 10 * time.Second, Place: n}
 }
 
-func TestWaitInLineEndsWithTheCall(t *testing.T) {
+func TestQueuedWaiterIsNotified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCaller(inPlace(2), nil)
 		start := time.Now()
@@ -128,8 +128,8 @@ func TestWaitInLineEndsWithTheCall(t *testing.T) {
 	})
 }
 
-// TestWaitInLineAsksRarely: nobody in line asks often; only the first looks when the holder's lease lapses.
-func TestWaitInLineAsksRarely(t *testing.T) {
+// A queued waiter asks rarely. Only the first one asks when the holder's lease lapses.
+func TestQueuedWaiterAsksRarely(t *testing.T) {
 	for place, most := range map[int]int{1: 30, 2: 20} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCaller(inPlace(place))
@@ -141,7 +141,7 @@ func TestWaitInLineAsksRarely(t *testing.T) {
 			if n := len(c.owners); n < 7 || n > most {
 				t.Errorf("place %d: asked %d times in 10 s", place, n)
 			}
-			l.background.wait()
+			l.background.running.Wait()
 			if len(c.released) != 1 || c.released[0] != c.owners[0] {
 				t.Errorf("place %d: released %v; want the place given up", place, c.released)
 			}

@@ -1,78 +1,70 @@
-// Package locking is the right to be the only one: locks and leases, whatever
-// store they live in.
+// Package locking holds locks and leases over a store: one holder at a time, a fencing token for
+// each grant, and a context that ends before another holder can begin.
 //
 // # Words
 //
-// A lock is a name in a store. A lease is the right to it, for a time; it
-// carries a fencing token, a number that only grows, by which a guard knows a
-// stale holder. A driver is what a store can do (redislock and redlock have
-// one). A Locker waits, retries and wraps over a driver; a Keeper keeps leases
-// alive, for a Locker or for anything else that grants them.
+// A lock is a name in a store. A lease is the right to the lock for a limited time. Each lease has a
+// fencing token: a number that increases with every grant of the lock, so that a database can reject
+// a write from an earlier holder. A [Driver] is what a store must be able to do; packages redislock
+// and redlock have one. A [Locker] adds waiting, retries and errors to a driver. A [Keeper] renews
+// leases, for a Locker or for any other code that grants them.
 //
-// # Which call
+// # Calls
 //
-//	Try       once                          Do         run a function under the lock
+//	Try       acquire, without waiting      Do         run a function under the lock
 //	Acquire   wait, at most Options.Wait    Owner      who holds it, and how many wait
 //	Extend    renew now                     Revoke     ask the holder to end
-//	Release   give it back                  TakeOver   take it from the holder
-//	Reenter   the same hold once more       ReleaseAll everything this locker holds
+//	Release   give it back                  TakeOver   take it from the holder at once
+//	Reenter   the same hold once more       ReleaseAll release everything this locker holds
 //
 // # The life of a lease
 //
 //	Acquire ──granted──► held ──renewed, every ttl/3──► held     (Options.Fixed: by Extend only)
 //	   │                  │ ├── Close, Release ─────────► released  (cause ErrReleased)
-//	   │                  │ ├── the store says it is gone ► lost     (cause ErrLeaseLost)
+//	   │                  │ ├── the store says "gone" ──► lost     (cause ErrLeaseLost)
 //	   │                  │ └── the local deadline passes ► lost     (cause ErrLeaseLost)
 //	   ├── held by another ► *HeldError
-//	   └── nobody knows ───► ErrUnreachable
+//	   └── no answer ──────► ErrUnreachable
 //
 // Released and lost are final.
 //
-// # Told before taken
+// # The local deadline
 //
-// A store gives a lease away only when it has lapsed there. The holder is told
-// earlier, by a timer of its own that needs no network:
+// A store gives a lease to another holder only when the lease has lapsed there. The holder's context
+// ends earlier, by a local timer that needs no network:
 //
 //	deadline = asked + ttl − margin − ttl/100
 //
-// asked is read from the monotonic clock before the request is sent, so the
-// store counts ttl from a later moment; margin covers a step of the store's
-// clock (use the largest skew that is tolerated, 1 s by default), and ttl/100
-// clocks that run at different rates. At the deadline the lease's context is
-// cancelled, whatever the network does. A renewal moves the deadline by the
-// same formula, counted from before the renewal was sent.
+// asked is read from the monotonic clock before the request is sent, so the store counts ttl from a
+// later moment. The margin covers a step of the store's clock: set it to the largest skew that you
+// tolerate (1 s by default). ttl/100 covers clocks that run at different rates. A renewal moves the
+// deadline by the same formula, counted from before the renewal was sent.
 //
-// A process that does not execute cannot be told. One that was stopped, or
-// whose machine was suspended, finds the deadline passed when it next looks:
-// Valid and the context's Err compare the clocks themselves, and the clock that
-// goes on during a suspension is compared too. What it still sends is a matter
-// for the fencing token.
+// A stopped process cannot be notified. When a process was stopped, or its machine was suspended,
+// Valid and the context's Err find the deadline passed, because both compare clocks, and one of the
+// clocks goes on during a suspension. Whatever the process sends without looking carries an old
+// fencing token.
 //
 // # Under failures
 //
-//   - A failed renewal is retried every ttl/15 until the deadline; it is logged,
-//     and a blip shorter than that changes nothing.
-//   - A lost reply to an acquisition: it is asked again with the same owner and
-//     answered with the same token. An acquirer that gives up without knowing
-//     releases in the background.
-//   - A lost reply to a release: it is asked again and answered with the same
-//     "released".
-//   - The store loses everything: the next renewal is answered "gone".
+//   - A failed renewal is logged, and retried every ttl/15 until the deadline.
+//   - After a lost reply to an acquire, the same owner asks again and gets the same token. A caller
+//     that gives up without an answer releases in the background.
+//   - After a lost reply to a release, the second one gets the same answer.
+//   - When the store loses everything, the next renewal is answered "gone".
 //
 // # Waiting
 //
-// In a store with lines (locking.Waker) whoever waits gets a place, in the order
-// of the store's clock, and the script that frees a lock gives it to the first in
-// line and calls it. Nobody polls. Whoever waits comes forward by itself, too,
-// once in a second or so: so a lost call costs a second and a half at most, and
-// one who does not come forward for Patience has left. A lock that was given to
-// somebody who does not come for it is kept for Patience. One whose holder was
-// lost is free when its TTL and Options.Delay have passed; the first in line
-// looks just then.
+// A store with queues (its driver is a [Notifier]) gives each waiter a place, in the order of the
+// store's clock. The script that frees a lock gives it to the first waiter and notifies it; nobody
+// polls. A waiter also asks once in about a second, so a lost notification costs at most a second and
+// a half. A waiter that does not ask for QueueTimeout loses its place, or the lock that it was given
+// meanwhile. The lock of a lost holder is free after TTL and Options.Delay, and the first waiter asks
+// at that moment.
 //
-// # What is not promised
+// # Not promised
 //
-// A store that forgets what it acknowledged (a failover to an asynchronous
-// replica) may give a lock to two holders until the first one's next renewal.
-// Their tokens still differ, and order them.
+// A store that forgets what it acknowledged, as in a failover to an asynchronous replica, may give a
+// lock to two holders until the first one's next renewal. Their tokens differ, and show which grant is
+// the later one.
 package locking

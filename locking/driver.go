@@ -6,35 +6,32 @@ import (
 	"time"
 )
 
-// Token is a fencing token: of two grants of one lock, the later has the
-// larger token. It is positive and below 2^53, so that Lua and JSON carry it
-// exactly. An alias on purpose: a jobs.Run hands out the same number without
-// conversion.
+// Token is a fencing token: of two grants of one lock, the later one has the larger token. It is positive
+// and below 2^53, so that Lua and JSON carry it exactly. It is an alias, so that jobs.Run can return the
+// same number without a conversion.
 type Token = int64
 
-// Grant is a store's answer "it is yours".
+// Grant is a lease as the store has granted it.
 type Grant struct {
 	Name  string
 	Owner string // unique per acquisition
 	Token Token
-	TTL   time.Duration // how long it lasts for its holder without a renewal
-	Delay time.Duration // how much longer than TTL the store keeps it from others; Release ends it at once
-	// First is how long it lasts until it was renewed for the first time; 0: as long as TTL. A shorter one is renewed after a fifth
-	// of it.
+	TTL   time.Duration // how long the lease lasts without a renewal
+	Delay time.Duration // how much longer than TTL the store keeps the lock from others; Release ends the delay
+	// First is how long the lease lasts until its first renewal, which comes after a fifth of it. 0: TTL.
 	First time.Duration
-	Fixed bool // it is not renewed: it ends after TTL, unless Lease.Extend is called
+	Fixed bool // not renewed: the lease ends after TTL, unless Lease.Extend is called
 
-	// Asked is a reading of time.Now from before the first request was sent,
-	// with its monotonic part. The store counts TTL, or First, from a later moment, so
-	// Asked + TTL is never after the store's own end of the lease.
+	// Asked is a reading of time.Now, with its monotonic part, from before the first request was sent. The
+	// store counts TTL, or First, from a later moment, so the lease ends there after Asked + TTL.
 	Asked time.Time
 
-	// Slept is what Slept returned together with Asked. Zero means that it was
-	// not read; then a suspension between Asked and Hold goes unnoticed.
+	// Slept is the result of Slept, read together with Asked. 0: not read; then a suspension between Asked
+	// and Hold is not counted.
 	Slept time.Duration
 }
 
-// Renewal asks to keep one grant for another TTL from now.
+// Renewal asks the store to keep one grant for another TTL, from now.
 type Renewal struct {
 	Name  string
 	Owner string
@@ -47,13 +44,14 @@ type Renewal struct {
 type RenewAnswer uint8
 
 const (
-	// Unknown: no answer for this one; it is tried again until its deadline.
+	// Unknown means that there is no answer. The renewal is retried until the deadline.
 	Unknown RenewAnswer = iota
-	// Renewed: the lease now lasts its TTL, counted from after the request was sent.
+	// Renewed means that the lease lasts its TTL, counted from after the request was sent.
 	Renewed
-	// Gone: the lease is not ours any more. This is final.
+	// Gone means that this grant does not hold the lock any more. This is final.
 	Gone
-	// Revoked: as Gone, and because somebody called Revoke. A driver that cannot tell answers Gone.
+	// Revoked means that Revoke was called for this grant; the lease ends as with Gone. A driver that
+	// cannot tell the two apart answers Gone.
 	Revoked
 )
 
@@ -72,10 +70,10 @@ func (a RenewAnswer) String() string {
 	return fmt.Sprintf("RenewAnswer(%d)", uint8(a))
 }
 
-// Renewer keeps grants alive in a store.
+// Renewer renews grants in a store.
 type Renewer interface {
-	// Renew answers each renewal of the batch, in order. An error says why those
-	// are Unknown that are; when it comes alone, all are. It must return when ctx ends.
+	// Renew answers each renewal of the batch, in order. The error is the reason for those that are
+	// Unknown; without answers, all are. Renew must return when ctx ends.
 	Renew(ctx context.Context, batch []Renewal) ([]RenewAnswer, error)
 }
 
@@ -83,71 +81,66 @@ type Renewer interface {
 type Request struct {
 	Name   string
 	Owner  string        // unique per acquisition
-	Holder string        // who that is, for people; may be empty
+	Holder string        // Options.Holder; may be empty
 	TTL    time.Duration // see Grant.TTL
 	Delay  time.Duration // see Grant.Delay
 
-	// After is a token that a guard has seen: the one granted is larger. 0: none.
+	// After is a token that a guard has accepted: the granted one is larger. 0: none.
 	After Token
 
-	// From is the token of the grant to be taken away from its holder; 0 takes
-	// nothing away.
+	// From is the token of the grant to take the lock from. 0: none, a held lock stays held.
 	From Token
 
-	// Queue asks for a place in the lock's line when it is held. A driver whose
-	// store has no lines ignores it. Asked again, the place is kept; it is lost
-	// by Release, and by not asking for a few seconds.
+	// Queue asks for a place in the lock's queue when the lock is held. Each further request keeps the
+	// place; Release gives it up, and so does not asking for QueueTimeout. A store without queues ignores
+	// it.
 	Queue bool
 }
 
-// Ownership says who holds a lock. The zero Owner says that nobody does.
+// Ownership describes who holds a lock. With an empty Owner nobody does.
 type Ownership struct {
 	Name    string
 	Owner   string        // the owner value of the acquisition
-	Holder  string        // who that is, for people, as the holder said
-	Token   Token         // the grant's
-	Left    time.Duration // until others can have it, unless it is renewed
-	Revoked bool          // its holder has been asked to end
-	Waiters int           // how many stand in line
+	Holder  string        // Options.Holder of the acquisition
+	Token   Token         // of the grant
+	Left    time.Duration // until others can have the lock, unless it is renewed
+	Revoked bool          // Revoke was called for this grant
+	Waiters int           // length of the queue
 }
 
 // Held reports whether somebody holds the lock.
 func (o Ownership) Held() bool { return o.Owner != "" }
 
-// Driver is what a store must be able to do; locktest proves that it can.
-// All methods may be called from many goroutines.
+// Driver is what a store must be able to do. Package locktest tests an implementation. All methods may
+// be called from many goroutines.
 type Driver interface {
 	Renewer
 
-	// Acquire takes a lock, or returns a *HeldError, or an error that wraps
-	// ErrUnreachable when the outcome is not known. Asked again by the same owner
-	// it returns the same token; Asked + TTL is before the end of the lease at
-	// the store, whichever call was granted.
+	// Acquire takes a lock. The error is a *HeldError when another owner holds it, and wraps ErrUnreachable
+	// when the outcome is unknown. A repeated request of the same owner returns the same token, and an
+	// Asked from which TTL ends before the lease does at the store, whichever request was granted.
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
-	// Release gives the lock back, or the owner's place in its line. It returns
-	// nil when this owner gave the lock back, now or in an earlier call, and an
-	// error that wraps ErrLost when it was not ours any more.
+	// Release gives back the lock, or the owner's place in its queue. It returns nil when this owner
+	// released the lock, now or in an earlier call. The error wraps ErrLost when this owner does not hold
+	// it.
 	Release(ctx context.Context, name, owner string) error
 
-	// Owner says who holds the lock called name.
+	// Owner returns who holds the lock called name.
 	Owner(ctx context.Context, name string) (Ownership, error)
 
-	// Revoke makes the next renewal of the grant with this token answer Revoked, or Gone. The
-	// lock is kept until its owner releases it or it lapses: so its holder hears of
-	// it first, and may bring its work to an end. A fixed lease ends when it would
-	// anyway. It returns an error that wraps ErrLost when that grant
-	// does not hold the lock.
+	// Revoke makes the next renewal of the grant with this token answer Revoked, or Gone. The lock stays
+	// held until its owner releases it or it lapses, so that the holder can end its work first. The error
+	// wraps ErrLost when that grant does not hold the lock.
 	Revoke(ctx context.Context, name string, token Token) error
 }
 
-// Waker is a driver whose store calls those who wait in line.
-type Waker interface {
-	// Listen returns a channel that gets a value when it is worth asking for
-	// owner again, and a function that ends that. It does not talk to the store.
-	Listen(name, owner string) (called <-chan struct{}, stop func())
+// Notifier is a driver whose store has queues and notifies waiters.
+type Notifier interface {
+	// Listen returns a channel that gets a value when owner should ask for the lock called name again, and
+	// a function that ends this. It does not call the store.
+	Listen(name, owner string) (notified <-chan struct{}, stop func())
 
-	// Close closes what the calls come over, and waits for it. It is opened
-	// again when somebody waits.
+	// Close closes the connection for notifications, and waits for that. The next waiter opens it again.
 	Close()
 }

@@ -91,7 +91,7 @@ func (s *script) Owner(context.Context, string) (Ownership, error) { return Owne
 
 func (s *script) Revoke(context.Context, string, Token) error { return nil }
 
-// change changes the answers, also while something is given back in the background.
+// change replaces the answers, also while a background release is under way.
 func (s *script) change(acquire, release []error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,47 +6,41 @@ import (
 	"time"
 )
 
-// The three answers that must never be mistaken for each other are ErrHeld
-// (somebody has it), ErrUnreachable (nobody knows) and ErrLost (it was ours
-// and is not any more).
+// Three answers must never be mistaken for each other: ErrHeld (another holder has the lock),
+// ErrUnreachable (the outcome is unknown) and ErrLost (this holder has it no more).
 var (
-	// ErrHeld is returned when somebody else holds the lock. The error is a
-	// *HeldError, which says who and for how long at least.
+	// ErrHeld is returned when another holder has the lock. The error is a *HeldError, with the holder and
+	// the time left.
 	ErrHeld = errors.New("held by another")
 
-	// ErrUnreachable is returned when the store gave no usable answer: whether
-	// the request took effect is not known. Asking again with the same owner
-	// is safe.
+	// ErrUnreachable is returned when the store gave no usable answer. The request may have taken effect; to
+	// repeat it with the same owner is safe.
 	ErrUnreachable = errors.New("store unreachable")
 
-	// ErrLost is returned by a release when the lock was not ours any more:
-	// it had lapsed, or somebody else holds it.
+	// ErrLost is returned when this grant does not hold the lock any more: it has lapsed, was revoked, or
+	// another holder has the lock.
 	ErrLost = errors.New("not held any more")
 
-	// ErrNotReleased stands beside the store's answer in an error of Do: the function
-	// was called and has returned, and its lock could not be given back then, or was
-	// lost before. An ErrHeld or ErrUnreachable without it is what came of asking for the lock, or
-	// the function's own.
+	// ErrNotReleased is returned by Do when f ran but the lock could not be released, or was lost before. Do
+	// not run f again. Without it, ErrHeld or ErrUnreachable mean that f has not run (or are f's own).
 	ErrNotReleased = errors.New("the function has run")
 
-	// ErrLeaseLost is the cause of a lease's context when the lease could not
-	// be renewed before its local deadline, or the store said that it is gone.
-	// The cause wraps it and adds the name and the reason.
+	// ErrLeaseLost is the cause of a lease's context when the lease was not renewed before its local
+	// deadline, or the store answered that it is gone. The cause adds the name, the token and the reason.
 	ErrLeaseLost = errors.New("lease lost")
 
-	// ErrReleased is the cause of a lease's context after Close or Release: an
-	// end, not a failure.
+	// ErrReleased is the cause of a lease's context after Close or Release: an end, not a failure.
 	ErrReleased = errors.New("lease released")
 )
 
-// HeldError says who holds a lock that could not be had. It matches ErrHeld.
+// HeldError describes the holder of a lock that could not be acquired. It matches ErrHeld.
 type HeldError struct {
-	Name   string        // the lock's name
-	Owner  string        // the owner value of whoever holds it
-	Holder string        // who that is, for people; may be empty
-	Until  time.Duration // time until others can have it, Delay included, unless it is renewed; 0: not known
-	Place  int           // our place in the line, 1 being next; 0: we do not stand in one
-	Waited time.Duration // how long Acquire waited for it
+	Name   string        // of the lock
+	Owner  string        // the owner value of the holder's acquisition
+	Holder string        // the holder's Options.Holder; may be empty
+	Until  time.Duration // time until others can have the lock, Delay included, unless it is renewed; 0: not known
+	Place  int           // the caller's place in the queue, 1 being next; 0: no place
+	Waited time.Duration // how long Acquire has waited
 }
 
 // Error names the lock, its holder and the time left, if that is known.
@@ -72,11 +66,10 @@ func (e *HeldError) by() string {
 // Is reports whether target is ErrHeld.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// InputError says which argument of a call was refused, before anything was
-// sent.
+// InputError is an argument of a call that was refused before anything was sent.
 type InputError struct {
-	Lock  string // the lock's name, shortened when that is the trouble; may be empty
-	Field string // what was refused: "name", "Options.TTL", "masters", ...
+	Lock  string // the lock's name, shortened if too long; may be empty
+	Field string // the argument: "name", "Options.TTL", "masters", ...
 	Why   string // what is wrong with it, the limit, and what to do
 }
 
@@ -88,8 +81,7 @@ func (e *InputError) Error() string {
 	return fmt.Sprintf("lock %q: %s %s", e.Lock, e.Field, e.Why)
 }
 
-// named puts the lock's name in front of a driver's error, which says what was
-// done and where, unless it says the name itself.
+// named puts the lock's name in front of a driver's error, unless the error has it.
 func named(name string, err error) error {
 	var input *InputError
 	if errors.Is(err, ErrHeld) || errors.As(err, &input) && input.Lock != "" {
@@ -98,8 +90,7 @@ func named(name string, err error) error {
 	return fmt.Errorf("lock %q: %w", name, err)
 }
 
-// lastAnswer is an answer to acquire inside an error that names the lock and
-// needs no advice.
+// lastAnswer is an answer to acquire, inside an error that has the lock's name and the advice.
 type lastAnswer struct{ error }
 
 func (a lastAnswer) Error() string {

@@ -60,7 +60,7 @@ func TestErrorsNameTheLockOnce(t *testing.T) {
 	}
 }
 
-// What a *HeldError says. Where nobody knows when the lock is free, no time is named: "0s left" would be at once.
+// Where the time left is unknown, the error names none: "0s left" would mean now.
 func TestHeldErrorText(t *testing.T) {
 	const (
 		now   = "; wait for it with Options.Wait or try later"

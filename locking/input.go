@@ -13,7 +13,7 @@ const (
 	maxName   = 512 // bytes of a lock's name
 	maxHolder = 128 // bytes of Options.Holder
 
-	// maxTTL keeps milliseconds and deadlines far from overflow.
+	// maxTTL keeps milliseconds and deadlines far below overflow.
 	maxTTL = 30 * 24 * time.Hour
 )
 
@@ -21,17 +21,17 @@ const (
 func checkName(name string) error {
 	switch {
 	case name == "":
-		return &InputError{Field: "name", Why: "is empty; name what is to be locked"}
+		return &InputError{Field: "name", Why: "is empty; use 1 to 512 bytes of printable UTF-8"}
 	case len(name) > maxName:
 		return &InputError{Lock: strings.ToValidUTF8(name[:32], "") + "...", Field: "name",
 			Why: fmt.Sprintf("has %d bytes; use at most %d", len(name), maxName)}
 	case !printable(name):
-		return &InputError{Lock: name, Field: "name", Why: "is not printable UTF-8"}
+		return &InputError{Lock: name, Field: "name", Why: "is not printable UTF-8; use text without control characters"}
 	}
 	return nil
 }
 
-// check returns every fault of o and name, joined.
+// check returns an *InputError for each fault of o and name, joined.
 func (o Options) check(name string, margin time.Duration) error {
 	errs := []error{checkName(name)}
 	refuse := func(field, format string, args ...any) {

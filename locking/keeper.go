@@ -10,30 +10,27 @@ import (
 	"time"
 )
 
-// gather is how long a lease that is due for renewal as it comes, because its grant was late, waits for
-// others that were granted with it, to share their call.
-const gather = time.Millisecond
+// batchWait is how long a late grant, which is due for renewal at once, waits for others to share its call.
+const batchWait = time.Millisecond
 
-// lookEvery is how often the keeper checks whether the machine was suspended.
-const lookEvery = time.Second
+// checkEvery is how often the keeper checks whether the machine was suspended.
+const checkEvery = time.Second
 
-// sleepNoise is what is no suspension: the two clocks that tell of one are not read at the same instant.
-const sleepNoise = 10 * time.Millisecond
+// suspendNoise is the difference of the two clocks that counts as none: they are not read at one instant.
+const suspendNoise = 10 * time.Millisecond
 
-// KeeperConfig sets a Keeper. Its zero value is useful.
+// KeeperConfig holds the settings of a Keeper. The zero value is useful.
 type KeeperConfig struct {
-	// Margin is how long before the store may give a lease away its holder is
-	// told. At least the largest step or skew of the store's clock that is
-	// tolerated; at most a third of the shortest TTL. Default 1 s.
+	// Margin is how long before the end of the lease at the store its context ends. At least the largest
+	// step or skew of the store's clock to be tolerated; at most a third of the shortest TTL. Default 1 s.
 	Margin time.Duration
 
-	// CallTimeout limits one Renew call; a sixth of the shortest TTL in the
-	// batch limits it too, so that a hung call leaves time for another.
-	// Default 1 s.
+	// CallTimeout limits one Renew call. A sixth of the shortest TTL limits it too, so that a hung call
+	// leaves time for another. Default 1 s.
 	CallTimeout time.Duration
 
-	// Logger gets failed renewals (warn), lost leases (error), and fixed ones whose
-	// time is over (debug). Default slog.Default().
+	// Logger gets failed renewals (warn), lost leases (error), and fixed leases that are over (debug).
+	// Default slog.Default().
 	Logger *slog.Logger
 }
 
@@ -50,27 +47,26 @@ func (c KeeperConfig) withDefaults() KeeperConfig {
 	return c
 }
 
-// Keeper keeps leases alive: one loop renews all leases that are due in one
-// call, and each lease has a timer for its local deadline. The loop's
-// goroutine exists only while there is a lease to keep, and not before the first
-// one is a second old or due: most locks are given back sooner. A Renew call that
-// is under way when the last one ends is cancelled; Wait waits for it.
+// Keeper renews leases: one loop renews all leases that are due, in one call, and each lease has a timer for
+// its local deadline.
+//
+// The loop's goroutine exists while there are leases, and begins when the first is a second old or due,
+// because most locks are released sooner. When the last lease ends, a Renew call under way is cancelled.
 type Keeper struct {
 	renewer Renewer
 	cfg     KeeperConfig
 	slept   func() time.Duration // Slept; tests replace it
-	wake    chan struct{}        // capacity 1: look again
+	wake    chan struct{}        // capacity 1: plan again
 
 	// mu guards what follows and the changing fields of the leases. It is never
 	// held across a call to the renewer or to a cancel function.
-	mu      sync.Mutex
-	leases  []*Lease           // in order of arrival, but for the gaps filled from the end
-	running bool               // the loop's goroutine exists, or its start is set
-	start   *time.Timer        // of the loop
-	ended   chan struct{}      // closed when it ends
-	abort   context.CancelFunc // of the Renew call under way, or nil
-	nextDue time.Time
-	asleep  time.Duration // slept at the last look
+	mu        sync.Mutex
+	leases    []*Lease           // in no order
+	running   bool               // the loop's goroutine exists, or its start is set
+	start     *time.Timer        // of the loop
+	abort     context.CancelFunc // of the Renew call under way, or nil
+	nextDue   time.Time
+	lastSlept time.Duration // slept at the last look
 }
 
 // NewKeeper returns a keeper that renews at r.
@@ -78,14 +74,12 @@ func NewKeeper(r Renewer, cfg KeeperConfig) *Keeper {
 	return &Keeper{renewer: r, cfg: cfg.withDefaults(), slept: Slept, wake: make(chan struct{}, 1)}
 }
 
-// Hold keeps grant g alive until the lease is closed or lost. The lease's
-// context is a child of parent, but the lease is not: when parent ends, whoever
-// works under the lease may need a moment to stop, so it is kept until Close.
-// The caller must close every lease. A grant whose deadline has passed already
-// gives a lease that is lost.
+// Hold renews grant g until the lease is closed or lost. The caller closes every lease. The lease's context
+// is a child of parent. When parent ends, the lease is still renewed until Close, so that the work under it
+// can end. The lease is lost when the grant's deadline has passed already.
 func (k *Keeper) Hold(parent context.Context, g Grant) *Lease { return k.hold(parent, g, nil) }
 
-// hold is Hold for a locker's grant, or for another's.
+// hold is Hold; locker is nil unless the grant is a Locker's.
 func (k *Keeper) hold(parent context.Context, g Grant, locker *Locker) *Lease {
 	if g.Slept == 0 {
 		g.Slept = k.slept()
@@ -99,28 +93,28 @@ func (k *Keeper) hold(parent context.Context, g Grant, locker *Locker) *Lease {
 
 	k.mu.Lock()
 	k.extendLocked(l, g.Asked, g.Slept)
-	if soon := time.Now().Add(gather); l.due.Before(soon) {
+	if soon := time.Now().Add(batchWait); l.due.Before(soon) {
 		l.due = soon
 	}
 	l.index = len(k.leases)
 	k.leases = append(k.leases, l)
 	left := k.leftLocked(l)
-	l.timer = time.AfterFunc(left, func() { k.lookAt(l) })
+	l.timer = time.AfterFunc(left, func() { k.onDeadline(l) })
 	k.startLocked(l)
 	k.mu.Unlock()
-	if left <= 0 { // it has come too late, which nobody is to hear from the timer first
+	if left <= 0 { // lost before Hold returns, and not when the timer runs
 		k.check(l)
 	}
 	return l
 }
 
-// startLocked sets the start of the loop, or has it look when l is due.
+// startLocked sets the start of the loop, or the time of its next plan, for l.
 func (k *Keeper) startLocked(l *Lease) {
-	wait := min(time.Until(l.due), lookEvery)
+	wait := min(time.Until(l.due), checkEvery)
 	switch {
 	case !k.running:
-		k.running, k.ended = true, make(chan struct{})
-		k.asleep, k.nextDue = l.slept, l.due
+		k.running = true
+		k.lastSlept, k.nextDue = l.slept, l.due
 		k.start = time.AfterFunc(wait, k.run)
 	case l.due.Before(k.nextDue):
 		k.nextDue = l.due
@@ -132,29 +126,17 @@ func (k *Keeper) startLocked(l *Lease) {
 	}
 }
 
-// stopLocked ends the loop, now that nothing is left to keep.
+// stopLocked ends the loop after the last lease.
 func (k *Keeper) stopLocked() {
-	if k.start.Stop() { // it has not begun
+	if k.start.Stop() { // the loop has not begun
 		k.running = false
-		close(k.ended)
 		return
 	}
 	k.nudge()
 }
 
-// Wait waits until the loop has ended, after the last lease was closed or lost.
-// It is for a clean end; nothing goes wrong without it.
-func (k *Keeper) Wait() {
-	k.mu.Lock()
-	ended := k.ended
-	k.mu.Unlock()
-	if ended != nil {
-		<-ended
-	}
-}
-
-// extendLocked sets the deadline that follows from a request sent at asked.
-// Calls may be answered out of order: what an older one says is known.
+// extendLocked sets the deadline that follows from a request sent at asked. Answers may arrive out of order:
+// that to an older request changes nothing.
 func (k *Keeper) extendLocked(l *Lease, asked time.Time, slept time.Duration) {
 	if asked.Before(l.asked) {
 		return
@@ -173,7 +155,7 @@ func (k *Keeper) extendLocked(l *Lease, asked time.Time, slept time.Duration) {
 	l.failures = 0
 }
 
-// held returns the leases of a Locker that are being kept.
+// held returns the leases of a Locker that have not ended.
 func (k *Keeper) held() []*Lease {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -186,8 +168,8 @@ func (k *Keeper) held() []*Lease {
 	return out
 }
 
-// leftLocked is the time until l's deadline, less what the machine slept since
-// the deadline was set. Not positive: it has passed.
+// leftLocked returns the time until l's deadline, less the time that the machine was suspended since the
+// deadline was set. Not positive: the deadline has passed.
 func (k *Keeper) leftLocked(l *Lease) time.Duration {
 	left := time.Until(l.deadline)
 	//guard:suspension-counts P4 the time that a machine was suspended has passed for the lease as well
@@ -195,20 +177,20 @@ func (k *Keeper) leftLocked(l *Lease) time.Duration {
 	return left
 }
 
-// lookAt is check for the deadline's timer, which is set to what is left.
-func (k *Keeper) lookAt(l *Lease) {
+// onDeadline checks l when its timer ends. Where time is left, the timer is set again.
+func (k *Keeper) onDeadline(l *Lease) {
 	if !k.check(l) {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if l.state == held {
-		l.timer.Reset(k.leftLocked(l)) // not positive: at once
+		l.timer.Reset(k.leftLocked(l))
 	}
 }
 
-// check loses l if its deadline has passed, and reports whether it is held. Where the machine
-// has slept, which timers do not see, the deadline's is set to what is left.
+// check ends l if its deadline has passed, and reports whether it is held. After a suspension, which timers
+// do not count, it sets the timer again.
 func (k *Keeper) check(l *Lease) bool {
 	k.mu.Lock()
 	if l.state != held {
@@ -216,7 +198,7 @@ func (k *Keeper) check(l *Lease) bool {
 		return false
 	}
 	if left := k.leftLocked(l); left > 0 {
-		if k.slept()-l.slept >= sleepNoise {
+		if k.slept()-l.slept >= suspendNoise {
 			l.timer.Reset(left)
 		}
 		k.mu.Unlock()
@@ -243,7 +225,7 @@ func (k *Keeper) end(l *Lease, to leaseState, why string) {
 	if to == lost {
 		l.cause = fmt.Errorf("%w: %q, token %d: %s", ErrLeaseLost, l.grant.Name, l.grant.Token, why)
 	}
-	asAsked := l.grant.Fixed && !l.gone
+	fixedIsOver := l.grant.Fixed && !l.gone
 	l.timer.Stop()
 	last := len(k.leases) - 1
 	k.leases[l.index] = k.leases[last]
@@ -253,7 +235,7 @@ func (k *Keeper) end(l *Lease, to leaseState, why string) {
 	if last == 0 {
 		k.stopLocked()
 	}
-	abort, inner := k.abort, slices.Collect(maps.Keys(l.inner))
+	abort, inner := k.abort, slices.Collect(maps.Keys(l.reentered))
 	k.mu.Unlock()
 	if last == 0 && abort != nil {
 		abort()
@@ -265,14 +247,14 @@ func (k *Keeper) end(l *Lease, to leaseState, why string) {
 	}
 	switch {
 	case to == released:
-	case asAsked:
+	case fixedIsOver:
 		k.cfg.Logger.Debug("fixed lease is over", "name", l.grant.Name, "token", l.grant.Token)
 	default:
 		k.cfg.Logger.Error("lease lost", "name", l.grant.Name, "token", l.grant.Token, "reason", why)
 	}
 }
 
-// nudge makes the loop look again soon. It never blocks.
+// nudge makes the loop plan again. It never blocks.
 func (k *Keeper) nudge() {
 	select {
 	case k.wake <- struct{}{}:

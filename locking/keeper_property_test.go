@@ -13,7 +13,7 @@ import (
 // instant, and a holder that may work until another.
 type twin struct {
 	storeEnd  time.Time // the store gives it away from here on
-	holderEnd time.Time // the holder must have been told by here
+	holderEnd time.Time // the context must have ended by here
 }
 
 func (w *twin) granted(asked, served time.Time, ttl, margin time.Duration) {
@@ -69,12 +69,12 @@ func TestKeeperAgainstTwin(t *testing.T) {
 			l := k.Hold(t.Context(), Grant{Name: "a", TTL: ttl, Asked: asked})
 			<-l.Context().Done()
 			now := time.Now()
-			k.Wait() // the twin is the loop's until then
+			synctest.Wait() // the twin is the loop's until then
 			if !now.Equal(w.holderEnd) {
-				rt.Errorf("told %s after the twin says", now.Sub(w.holderEnd))
+				rt.Errorf("ended %s after the twin says", now.Sub(w.holderEnd))
 			}
 			if !now.Before(w.storeEnd) {
-				rt.Errorf("told %s after the store may have given it away", now.Sub(w.storeEnd))
+				rt.Errorf("ended %s after the store may have granted it to another", now.Sub(w.storeEnd))
 			}
 		})
 	})

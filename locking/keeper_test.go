@@ -75,7 +75,7 @@ func TestKeeperRenewsAllInOneCall(t *testing.T) {
 	})
 }
 
-// Leases that were granted together, and of which this node heard late, are due at once: they share a call all the same.
+// Late grants are due for renewal at once. Those that came together share a call.
 func TestKeeperRenewsLateGrantsInOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, r := testKeeper(healthy)
@@ -122,7 +122,7 @@ func TestKeeperCancelsAtTheLocalDeadline(t *testing.T) {
 				}
 				wantLost(t, l, start, deadline)
 				close(over)
-				k.Wait()
+				synctest.Wait()
 				if n := r.calls(); n < 5 && n != 1 || n == 1 && name != "hangs whatever its context says" {
 					t.Errorf("%d renewals before the deadline; want one retry after the other", n)
 				}
@@ -159,7 +159,7 @@ func TestKeeperLateGrant(t *testing.T) {
 		wantLost(t, l, time.Now(), 0)
 		synctest.Wait()
 		if r.calls() != 0 { // and a loop that still runs would end the bubble with an error
-			t.Errorf("a lease that is lost from the start is being kept: %d calls", r.calls())
+			t.Errorf("a lease that was lost from the start is renewed: %d calls", r.calls())
 		}
 	})
 }
@@ -185,7 +185,7 @@ func TestKeeperMixedLeases(t *testing.T) {
 		short := k.Hold(t.Context(), Grant{Name: "short", TTL: 3 * time.Second, Asked: start})
 		wantLost(t, short, start, 3*time.Second-time.Second-30*time.Millisecond)
 		long.Close()
-		k.Wait() // the counters are the loop's until then
+		synctest.Wait() // the counters are the loop's until then
 		if shortCalls < 2 {
 			t.Errorf("the short lease was asked for %d times before its deadline; want a retry", shortCalls)
 		}
@@ -207,7 +207,7 @@ func TestKeeperOutlivesTheParent(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		if !l.Valid() || r.calls() == 0 {
-			t.Errorf("valid %t after %d renewals; the lease must be kept until it is closed", l.Valid(), r.calls())
+			t.Errorf("valid %t after %d renewals; the lease must be renewed until it is closed", l.Valid(), r.calls())
 		}
 		l.Close()
 	})
@@ -229,16 +229,16 @@ func TestKeeperNoticesASuspension(t *testing.T) {
 			mu.Unlock()
 			if ask {
 				if l.Context().Err() == nil || l.Valid() {
-					t.Error("the first look after the suspension does not see the end")
+					t.Error("Valid after the suspension does not see the end")
 				}
 				return
 			}
-			wantLost(t, l, start, lookEvery) // nobody asked: at the keeper's next look
+			wantLost(t, l, start, checkEvery) // without a call of Valid: at the keeper's next check
 		})
 	}
 }
 
-// A suspension that ends before the lease does brings its end nearer, though nobody asks and no renewal is answered.
+// A suspension shorter than the time left brings the deadline nearer, without a call of Valid and without a renewal.
 func TestKeeperCountsASuspension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, _ := testKeeper(down)
@@ -261,14 +261,14 @@ func TestKeeperTimerByNoisyClocks(t *testing.T) {
 		l := k.Hold(t.Context(), testGrant("a", time.Now()))
 		noise.Store(int64(time.Millisecond))
 		<-time.After(deadline + time.Second)
-		if !errors.Is(context.Cause(l.base), ErrLeaseLost) { // not through Context, which would look itself
-			t.Errorf("a second after its deadline nobody has ended it: %v", context.Cause(l.base))
+		if !errors.Is(context.Cause(l.base), ErrLeaseLost) { // not through Context, which compares clocks
+			t.Errorf("not ended a second after its deadline: %v", context.Cause(l.base))
 		}
 		l.Close()
 	})
 }
 
-// A renewal that hangs for long keeps nobody from noticing a suspension.
+// A suspension is noticed while a renewal hangs.
 func TestKeeperCountsASuspensionAmidACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := NewKeeper(&renewals{start: time.Now(), answer: func(ctx context.Context, _ int, _ []Renewal) ([]RenewAnswer, error) {
@@ -283,7 +283,7 @@ func TestKeeperCountsASuspensionAmidACall(t *testing.T) {
 		at := g.TTL/3 + 10*time.Millisecond // the first renewal is under way
 		<-time.After(at)
 		asleep.Store(int64(time.Hour))
-		wantLost(t, l, start, g.TTL/3+lookEvery)
-		k.Wait()
+		wantLost(t, l, start, g.TTL/3+checkEvery)
+		synctest.Wait()
 	})
 }

@@ -14,37 +14,37 @@ type leaseState uint8
 const (
 	held     leaseState = iota // being renewed
 	released                   // Close or Release was called while it was held
-	lost                       // its deadline passed, or the store said that it is gone
+	lost                       // its deadline passed, or the store answered "gone"
 )
 
-// Lease is a right that is being kept alive, or that ends by itself when it was
-// asked for with Options.Fixed. All methods may be called from many goroutines.
+// Lease is the right to a lock, renewed until it is closed or lost. With Options.Fixed it is not
+// renewed and ends after its TTL. All methods may be called from many goroutines.
 type Lease struct {
-	keeper *Keeper
-	grant  Grant
-	locker *Locker // nil for a lease that is not a Locker's
-	outer  *Lease  // of a hold that was entered again; nil: this is the hold itself
-	ctx    *leaseContext
-	base   context.Context
-	cancel context.CancelCauseFunc
-	forget func() bool // of a hold that was entered again: stops listening to outer's base
+	keeper    *Keeper
+	grant     Grant
+	locker    *Locker // nil for a grant of a Keeper's own caller
+	outer     *Lease  // the lease that Reenter was called on; nil: this lease acquired the lock
+	ctx       *leaseContext
+	base      context.Context
+	cancel    context.CancelCauseFunc
+	stopWatch func() bool // with outer: stops watching outer's context
 
-	// Guarded by the keeper's mu.
-	state    leaseState
-	gone     bool            // lost because the store said so
-	inner    map[*Lease]bool // entered again and not left
-	cause    error           // of the context, once the lease has ended
-	index    int             // in keeper.leases, while held
-	due      time.Time       // of the next renewal
-	failures int             // renewals unanswered since the last good one
-	asked    time.Time       // before the request that set the deadline
-	deadline time.Time
-	slept    time.Duration // the machine's sleep when the deadline was set
-	timer    *time.Timer   // of the deadline
+	// The keeper's mu guards these.
+	state     leaseState
+	gone      bool            // lost because the store answered "gone"
+	reentered map[*Lease]bool // what Reenter returned and is not released
+	cause     error           // of the context, once the lease has ended
+	index     int             // in keeper.leases, while held
+	due       time.Time       // of the next renewal
+	failures  int             // renewals without an answer since the last good one
+	asked     time.Time       // before the request that set the deadline
+	deadline  time.Time
+	slept     time.Duration // Slept when the deadline was set
+	timer     *time.Timer   // of the deadline
 
-	releasing chan struct{} // of a Locker's, capacity 1: held by the one Release that is under way; guards isBack
-	isBack    bool          // the store has said "released"
-	later     sync.Once     // has the store asked in the background
+	releasing     chan struct{} // a lock, capacity 1: the Release under way; guards storeReleased. Only with locker
+	storeReleased bool          // the store has answered "released"
+	repeatOnce    sync.Once     // starts the background release
 }
 
 // Name returns the name of the lock.
@@ -56,12 +56,11 @@ func (l *Lease) Owner() string { return l.grant.Owner }
 // Token returns the fencing token: send it with every write.
 func (l *Lease) Token() Token { return l.grant.Token }
 
-// Context returns the context to work under. It ends when the lease does, with
-// a cause: ErrLeaseLost, ErrReleased, or that of the parent context. It has no
-// deadline of its own, because renewals move it; see Deadline.
+// Context returns the context to work under. It ends when the lease does, with a cause: ErrLeaseLost,
+// ErrReleased, or the parent's. It has no deadline, because renewals move the lease's; see Deadline.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// Deadline returns the local deadline as it stands now. Each renewal moves it.
+// Deadline returns the current local deadline. Each renewal moves it.
 func (l *Lease) Deadline() time.Time {
 	hold := l.hold()
 	l.keeper.mu.Lock()
@@ -69,11 +68,10 @@ func (l *Lease) Deadline() time.Time {
 	return hold.deadline
 }
 
-// Valid reports whether the lease is held at this instant, by comparing the
-// clocks: ask it before a step that must not be done twice. It is true while
-// the context's parent is over but the lease is still kept.
+// Valid reports whether the lease is held at this instant. It compares clocks and needs no network: call
+// it before a step that must not be done twice. It stays true when only the context's parent has ended.
 func (l *Lease) Valid() bool {
-	return l.keeper.check(l.hold()) && !l.left()
+	return l.keeper.check(l.hold()) && !l.exited()
 }
 
 // Lost reports whether the lease ended before it was closed.
@@ -85,10 +83,9 @@ func (l *Lease) Lost() bool {
 	return hold.state == lost
 }
 
-// Extend renews the lease now, for its TTL from now, and returns when the store
-// has said so: for a fixed lease that needs longer, or before a step that must
-// not be interrupted soon. The error wraps ErrLost when the lock is not ours any
-// more, and ErrUnreachable when there was no answer; then the old deadline stands.
+// Extend renews the lease for its TTL, counted from now, and returns when the store has answered. Use it
+// for a fixed lease, or before a long step. The error wraps ErrLost when the lease has ended, and
+// ErrUnreachable when the store did not answer; then the old deadline holds.
 func (l *Lease) Extend(ctx context.Context) error {
 	if !l.Valid() {
 		return fmt.Errorf("extend lock %q: %w: the lease has ended; acquire it again", l.grant.Name, ErrLost)
@@ -99,76 +96,78 @@ func (l *Lease) Extend(ctx context.Context) error {
 	return nil
 }
 
-// Cancel ends the lease's context with a cause, unless it has ended: whoever works under the lease is to stop. The
-// lease is kept until Close.
+// Cancel ends the lease's context with a cause. The lease is still renewed until Close. It does nothing
+// when the context has ended.
 func (l *Lease) Cancel(cause error) { l.cancel(cause) }
 
-// Close stops keeping the lease and ends its context with cause ErrReleased.
-// It does not talk to the store, where the lease lapses by itself unless it is
-// released or settled. Closing again, or closing a lost lease, does nothing.
+// Close stops the renewals and ends the context, with cause ErrReleased. It does not call the store: there
+// the lease lapses by itself, unless it is released or settled. Closing a closed or lost lease does
+// nothing.
 func (l *Lease) Close() {
 	if l.outer != nil {
-		_ = l.leave() // Release says it
+		_ = l.exit() // Release reports the loss
 		return
 	}
 	if l.keeper.check(l) {
 		l.keeper.end(l, released, "")
 	}
-	l.settleContext() // somebody else may be about to
+	l.cancelContext() // the goroutine that ended the lease may not have come so far
 }
 
-// Release closes the lease and gives the lock back, for a lease that came from
-// a Locker. It does not end with ctx, so `defer lease.Release(ctx)` works: it asks
-// three times at most, Config.CallTimeout each. It returns nil when the lease was held until now and the store has it back, also
-// when called again; an error that wraps ErrLost when the lease was lost before, by its local deadline as well, or the lock was not ours any more;
-// an error that wraps ErrUnreachable when that could not be learnt: then it is asked
-// in the background, for a minute at most and not once the locker is closed, and lapses after its TTL if that is of no avail.
+// Release closes the lease and gives the lock back. It does not end with ctx, so that
+// `defer lease.Release(ctx)` works; it takes at most three calls of Config.CallTimeout. It may be called
+// again.
+//
+// It returns nil when the lease was valid until now and the store has released the lock. The error wraps
+// ErrLost when the lease was lost before; the store is asked all the same. It wraps ErrUnreachable when
+// the store did not answer: the release is then repeated in the background, for a minute at most, unless
+// the locker is closed; after that the lock lapses. Only leases of a Locker can be released.
 func (l *Lease) Release(ctx context.Context) error {
 	if l.outer != nil {
-		return l.leave()
+		return l.exit()
 	}
 	l.Close()
 	if l.locker == nil {
-		return fmt.Errorf("lease %q did not come from a Locker: settle it where it was granted", l.grant.Name)
+		return fmt.Errorf("release %q: the lease did not come from a Locker; end it where it was granted", l.grant.Name)
 	}
 	err := l.releaseClosed(context.WithoutCancel(ctx))
 	if errors.Is(err, ErrUnreachable) {
 		g := l.grant
-		l.later.Do(func() {
-			l.locker.releaseLater(pendingRelease{Request: Request{Name: g.Name, Owner: g.Owner, TTL: g.TTL, Delay: g.Delay}, told: true})
+		l.repeatOnce.Do(func() {
+			l.locker.releaseLater(pendingRelease{Request: Request{Name: g.Name, Owner: g.Owner, TTL: g.TTL, Delay: g.Delay}, reported: true})
 		})
 	}
 	return err
 }
 
-// releaseClosed is Release of a lease of a locker that was closed, within ctx. Waiting for another Release is part of the
-// time that one takes.
+// releaseClosed releases a lease that was closed, within ctx. While another Release is under way, it waits
+// for that one, at most as long as one Release takes.
 func (l *Lease) releaseClosed(ctx context.Context) error {
 	select {
 	case l.releasing <- struct{}{}:
 	default:
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, l.locker.releaseTakes())
+		ctx, cancel = context.WithTimeout(ctx, l.locker.releaseLimit())
 		defer cancel()
 		select {
 		case l.releasing <- struct{}{}:
 		case <-ctx.Done():
-			return fmt.Errorf("release lock %q: %w: another Release is still under way: %w", l.grant.Name, ErrUnreachable, ctx.Err())
+			return fmt.Errorf("release lock %q: %w: another Release of it has no answer yet: %w", l.grant.Name, ErrUnreachable, ctx.Err())
 		}
 	}
 	defer func() { <-l.releasing }()
-	if l.isBack {
+	if l.storeReleased {
 		return l.goneError()
 	}
 	err := l.locker.release(ctx, l.grant.Name, l.grant.Owner, !l.Lost())
-	l.isBack = err == nil
+	l.storeReleased = err == nil
 	if gone := l.goneError(); gone != nil && !errors.Is(err, ErrLost) {
 		return errors.Join(err, gone)
 	}
 	return err
 }
 
-// goneError is nil unless the lease was lost before it was released: what is left of it is given back all the same.
+// goneError returns an error if the lease was lost before it was released.
 func (l *Lease) goneError() error {
 	l.keeper.mu.Lock()
 	defer l.keeper.mu.Unlock()
@@ -176,14 +175,13 @@ func (l *Lease) goneError() error {
 	case l.state != lost:
 		return nil
 	case l.gone:
-		return fmt.Errorf("release lock %q: %w: the store has said so before", l.grant.Name, ErrLost)
+		return fmt.Errorf("release lock %q: %w: a renewal was answered so", l.grant.Name, ErrLost)
 	}
-	return fmt.Errorf("release lock %q: %w: its lease had ended before", l.grant.Name, ErrLost)
+	return fmt.Errorf("release lock %q: %w: its lease ended before the release", l.grant.Name, ErrLost)
 }
 
-// settleContext ends the context of a lease that has ended, for whoever looks
-// before the one that ended it has come so far.
-func (l *Lease) settleContext() {
+// cancelContext ends the context of a lease that has ended, in case end has not come so far.
+func (l *Lease) cancelContext() {
 	l.keeper.mu.Lock()
 	cause := l.cause
 	l.keeper.mu.Unlock()
@@ -192,20 +190,20 @@ func (l *Lease) settleContext() {
 	}
 }
 
-// leaseContext is a context that looks at the clock itself, so that a process
-// that was stopped sees the end before its timers have run.
+// leaseContext is a context whose Err compares clocks, so that a stopped process finds the lease ended
+// before its timers have run.
 type leaseContext struct {
 	context.Context
 	lease *Lease
 }
 
-// Err is non-nil from the local deadline on.
+// Err returns an error from the local deadline on.
 func (c *leaseContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
 	if !c.lease.keeper.check(c.lease.hold()) {
-		c.lease.hold().settleContext()
+		c.lease.hold().cancelContext()
 		if c.lease.outer != nil {
 			c.lease.cancel(context.Cause(c.lease.outer.base))
 		}
@@ -213,7 +211,7 @@ func (c *leaseContext) Err() error {
 	return c.Context.Err()
 }
 
-// String names the lease, for contexts that are printed.
+// String names the lock and its token, for contexts that are printed.
 func (c *leaseContext) String() string {
 	return fmt.Sprintf("lease %q, token %d", c.lease.grant.Name, c.lease.grant.Token)
 }

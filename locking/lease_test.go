@@ -86,7 +86,7 @@ func TestDo(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil || len(s.released) != 1 {
-					t.Error("the panic was swallowed, or kept the lock")
+					t.Error("the panic was swallowed, or the lock not released")
 				}
 			}()
 			_ = l.Do(t.Context(), "a", Options{}, func(context.Context, *Lease) error { panic("oh") })
@@ -108,7 +108,7 @@ func TestDo(t *testing.T) {
 	})
 }
 
-// TestDoLosesItsLock has nobody answer any more, not the release either.
+// The store stops answering while f runs, and does not answer the release.
 func TestDoLosesItsLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(nil, []error{ErrUnreachable})

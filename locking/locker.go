@@ -11,12 +11,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// DefaultTTL is the TTL of an Options that names none.
-const DefaultTTL = 15 * time.Second
+// defaultTTL is the TTL of Options that set none.
+const defaultTTL = 15 * time.Second
 
-// Config sets a Locker. Its zero value is useful.
+// Config holds the settings of a Locker. The zero value is useful.
 type Config struct {
-	Margin      time.Duration // see KeeperConfig.Margin; default 1 s
+	Margin      time.Duration // see KeeperConfig.Margin; at most 10 days; default 1 s
 	CallTimeout time.Duration // limit of one call to the store; default 1 s
 	Logger      *slog.Logger  // see KeeperConfig.Logger; default slog.Default()
 }
@@ -37,107 +37,106 @@ func (c Config) check() error {
 	return errors.Join(errs...)
 }
 
-// Options say how to acquire one lock. The zero value tries once, and then
-// keeps the lock alive, 15 s at a time.
+// Options say how to acquire one lock. The zero value tries once, and renews the lock until it is
+// released, with a TTL of 15 s.
 type Options struct {
-	// TTL is how long the store keeps the lock for a holder that it hears
-	// nothing from. At least three times the locker's margin, at most 30 days.
-	// Default 15 s.
+	// TTL is how long the store keeps the lock without a renewal. At least three times the locker's
+	// margin, at most 30 days. Default 15 s.
 	TTL time.Duration
 
-	// Wait is how long to wait for a lock that is held, or for a store that
-	// cannot be reached. In a store with lines (redislock) those who wait get the
-	// lock in the order in which they came; elsewhere by asking again, with
-	// jitter, in no order. 0: one answer is enough; a call that got none is made once
-	// more.
+	// Wait is how long to wait for a lock that is held, or for a store that is unreachable. A store
+	// with queues (redislock) serves waiters in the order in which they came. Without queues each
+	// waiter polls, with jitter, and the order is random. 0: the first answer counts; a call without
+	// an answer is repeated once.
 	Wait time.Duration
 
-	// Fixed keeps nothing alive: the lease ends after TTL, unless Extend is called.
+	// Fixed switches renewals off: the lease ends after TTL, unless Extend is called.
 	Fixed bool
 
-	// Delay is how much longer nobody else can have the lock when its holder was
-	// lost (crashed, cut off): time for what it had sent to arrive. A release
-	// ends it at once. For work that no guard protects. Default 0, at most 30 days.
+	// Delay is how much longer the lock stays taken when its holder was lost (crashed, or cut off), so
+	// that the holder's last writes can arrive. A release ends the delay at once. For work that no
+	// fence protects. At most 30 days. Default 0.
 	Delay time.Duration
 
-	// Holder says who asks, for people who look at the lock: "billing on host-3".
-	// At most 128 bytes. Default empty.
+	// Holder describes the caller to people who look at the lock: "billing on host-3". At most 128
+	// bytes. Default empty.
 	Holder string
 
-	// After is a token that a guard answered: the one granted will be larger. Set
-	// it only when a guard has refused the token of a lock just acquired; that
-	// heals a store that has lost all it knew. Default 0.
+	// After is a token that a guard has accepted; the granted token is larger. Set it when a guard has
+	// refused the token of a lock that was acquired just now, which means that the store has lost its
+	// data. Default 0.
 	After Token
 
-	// Reenter returns the caller's own hold again, when ctx comes from a valid
-	// lease of this very lock (from its Context): see Lease.Reenter. Default false:
-	// then a holder that asks again waits for itself, as anybody does. The hold is
-	// as it was acquired: TTL, Fixed, Delay, Holder and After of o do nothing then.
+	// Reenter returns the caller's own hold once more if ctx comes from the Context of a valid lease of
+	// this lock: see Lease.Reenter. The other options do nothing then. Default false: a holder that
+	// asks again waits for itself.
 	Reenter bool
 }
 
-// Locker acquires locks from a store and keeps them alive.
+// Locker acquires locks from a store and renews them. All methods may be called from many goroutines.
 type Locker struct {
-	driver Driver
-	waker  Waker // the driver, or nil
-	keeper *Keeper
-	cfg    KeeperConfig
+	driver   Driver
+	notifier Notifier // the driver, or nil
+	keeper   *Keeper
+	cfg      KeeperConfig
 
-	refused error // what is wrong with its Config: the answer to each call
+	refused error // what is wrong with the Config: the answer to each call
 
-	background releases
+	background *background
 }
 
-// New returns a Locker over driver d. One of a Config with a time that is negative or too long answers
-// each call with an error that holds an *InputError.
+// New returns a Locker over driver d. The caller closes it. With a Config that has a negative or too
+// long time, each call returns an error that holds an *InputError.
 func New(d Driver, cfg Config) *Locker {
 	kc := KeeperConfig(cfg).withDefaults()
-	l := &Locker{driver: d, keeper: NewKeeper(d, kc), cfg: kc, refused: cfg.check()}
-	l.waker, _ = d.(Waker)
-	l.background.closing = make(chan struct{})
+	l := &Locker{driver: d, keeper: NewKeeper(d, kc), cfg: kc, refused: cfg.check(), background: newBackground()}
+	l.notifier, _ = d.(Notifier)
 	return l
 }
 
-// Close lets each background release ask once more, closes what the store calls
-// over, and waits for both. It leaves leases alone: they are their holders' to
-// release, or ReleaseAll's. A locker that is never closed leaks nothing for longer
+// Close ends the background work of the locker: each background release asks once more, and the
+// connection for notifications is closed. Close waits for both, two calls at most. It does not release
+// leases: call Release or ReleaseAll before. A locker that is never closed leaks nothing for longer
 // than a TTL.
 func (l *Locker) Close() {
 	var calls sync.WaitGroup
-	if l.waker != nil {
-		calls.Go(l.waker.Close) // a store that hangs has it take as long as a call
+	if l.notifier != nil {
+		calls.Go(l.notifier.Close) // takes as long as a call when the store hangs
 	}
 	l.background.close()
 	calls.Wait()
 }
 
-// Acquire takes the lock called name: 1 to 512 bytes of printable UTF-8.
+// Acquire takes the lock called name: 1 to 512 bytes of printable UTF-8. The lease's context is a
+// child of ctx. The caller releases the lease.
 //
-// The error is a *HeldError when somebody else holds it; it wraps
-// ErrUnreachable when the store gave no answer, and then the lock is released
-// in the background in case it had been granted; it wraps ErrLost when somebody
-// revoked the grant before it was heard of here, and o.Wait is over; it wraps ctx's cause when ctx
-// ended first, beside what the store had answered last, so look for the cause first; it holds an *InputError for each argument that was refused; else it
-// is what the store refused with (no right, no memory, a key of something else).
-// The lease's context is a child of ctx.
+// Errors, in the order in which to look for them:
+//
+//   - ctx's cause, when ctx ended first; the store's last answer is wrapped too.
+//   - *InputError, for each argument that was refused.
+//   - ErrHeld (a *HeldError), when another holder has the lock.
+//   - ErrLost, when the grant was revoked before its answer arrived, and o.Wait is over.
+//   - ErrUnreachable, when the store gave no answer. The lock may have been granted, so it is released
+//     in the background.
+//   - Otherwise the store's own refusal: no permission, no memory, a key of another kind.
 func (l *Locker) Acquire(ctx context.Context, name string, o Options) (*Lease, error) {
 	return l.acquire(ctx, name, 0, o)
 }
 
-// Try is Acquire without waiting, whatever o says.
+// Try acquires the lock called name without waiting. o.Wait is ignored; else it is Acquire.
 func (l *Locker) Try(ctx context.Context, name string, o Options) (*Lease, error) {
 	o.Wait = 0
 	return l.Acquire(ctx, name, o)
 }
 
-// Do runs f while it holds the lock called name, and then gives it back. f gets
-// the lease and its context. Do returns what Acquire returns when the lock could
-// not be had; else f's error, joined with one that wraps ErrLost when the lock
-// was lost before f returned, or with what else the release said. What comes of the
-// release wraps ErrNotReleased too: whoever repeats Do asks for that first. A nil f is an *InputError, and the store is not asked.
+// Do runs f under the lock called name, and then releases it. f gets the lease's context and the lease.
+//
+// When the lock could not be acquired, f has not run, and the error is that of Acquire. Otherwise the
+// error is f's, joined with that of the release; the latter wraps ErrNotReleased. So look for
+// ErrNotReleased first: f has run then, and Do must not be repeated. A nil f is an *InputError.
 func (l *Locker) Do(ctx context.Context, name string, o Options, f func(ctx context.Context, lease *Lease) error) (err error) {
 	if f == nil {
-		return &InputError{Lock: shortened(name), Field: "f", Why: "is nil; give the function that the lock is for"}
+		return &InputError{Lock: shortened(name), Field: "f", Why: "is nil; give the function to run under the lock"}
 	}
 	lease, err := l.Acquire(ctx, name, o)
 	if err != nil {
@@ -151,15 +150,16 @@ func (l *Locker) Do(ctx context.Context, name string, o Options, f func(ctx cont
 	return f(lease.Context(), lease)
 }
 
-// TakeOver takes the lock called name from the holder of the grant with token
-// from, at once: for an operator who knows that the holder is gone, or will do
-// no harm. Whoever holds it is told by its next renewal, at its local deadline
-// at the latest; until then only the larger token tells the two apart. To let
-// the holder end first, use Revoke and then Acquire. The error is a *HeldError
-// when another grant holds the lock; a free lock is acquired.
+// TakeOver takes the lock called name at once from the holder of the grant with token from. A free lock
+// is acquired.
+//
+// It is for an operator who knows that the holder is gone. A holder that is not gone loses its lease at
+// its next renewal, or at its local deadline; until then two work, and only the larger token tells them
+// apart. To let the holder end first, use Revoke and then Acquire. The error is a *HeldError when
+// another grant holds the lock.
 func (l *Locker) TakeOver(ctx context.Context, name string, from Token, o Options) (*Lease, error) {
 	if from <= 0 {
-		return nil, &InputError{Lock: shortened(name), Field: "from", Why: fmt.Sprintf("is %d; name the token of the grant to be taken over, see Owner", from)}
+		return nil, &InputError{Lock: shortened(name), Field: "from", Why: fmt.Sprintf("is %d; give the token of the grant to take over, as Owner shows it", from)}
 	}
 	o.Reenter = false
 	return l.acquire(ctx, name, from, o)
@@ -167,7 +167,7 @@ func (l *Locker) TakeOver(ctx context.Context, name string, from Token, o Option
 
 func (l *Locker) acquire(ctx context.Context, name string, from Token, o Options) (*Lease, error) {
 	if o.TTL == 0 {
-		o.TTL = DefaultTTL
+		o.TTL = defaultTTL
 	}
 	if err := errors.Join(l.refused, o.check(name, l.cfg.Margin)); err != nil {
 		return nil, err
@@ -177,20 +177,21 @@ func (l *Locker) acquire(ctx context.Context, name string, from Token, o Options
 			return outer.Reenter(ctx)
 		}
 	}
-	lease, err := l.acquireAnew(ctx, name, from, o)
+	lease, err := l.acquireAsNewOwner(ctx, name, from, o)
 	if errors.Is(err, ErrHeld) && l.heldIn(ctx, name) != nil {
-		err = fmt.Errorf("%w: by the lease that this context comes from; set Options.Reenter, or pass the lease on and use its Reenter", err)
+		err = fmt.Errorf("%w: this context comes from the lease that holds it; set Options.Reenter, or call Reenter of that lease", err)
 	}
 	return lease, err
 }
 
-// acquireAnew asks until there is an answer, as a new owner each time when what was granted was taken away before this had heard of it.
-func (l *Locker) acquireAnew(ctx context.Context, name string, from Token, o Options) (*Lease, error) {
+// acquireAsNewOwner acquires under a new owner value. A grant that was revoked before its answer arrived
+// is lost for that owner, so the next attempt has another one.
+func (l *Locker) acquireAsNewOwner(ctx context.Context, name string, from Token, o Options) (*Lease, error) {
 	giveUpAt := time.Now().Add(o.Wait)
 	for {
 		id, err := uuid.NewV7()
 		if err != nil {
-			return nil, fmt.Errorf("lock %q: no owner id: %w", name, err)
+			return nil, fmt.Errorf("lock %q: make an owner id: %w", name, err)
 		}
 		a := &acquisition{
 			locker: l, fixed: o.Fixed, wait: o.Wait, giveUpAt: giveUpAt,
@@ -203,8 +204,8 @@ func (l *Locker) acquireAnew(ctx context.Context, name string, from Token, o Opt
 	}
 }
 
-// Owner says who holds the lock called name. Nobody: an Ownership that is not
-// Held. It is a look, and may be out of date when it is read.
+// Owner returns who holds the lock called name. When nobody does, the Ownership is not Held. The answer
+// may be out of date when it is read.
 func (l *Locker) Owner(ctx context.Context, name string) (Ownership, error) {
 	if err := errors.Join(l.refused, checkName(name)); err != nil {
 		return Ownership{}, err
@@ -218,17 +219,17 @@ func (l *Locker) Owner(ctx context.Context, name string) (Ownership, error) {
 	return o, nil
 }
 
-// Revoke asks the holder of the grant with this token to end: its lease is lost
-// at its next renewal. Others can have the lock when it has given it back, as its
-// work ends, or when it has lapsed: TTL, and Delay, after the last renewal. It returns
-// when the store knows, not when the lock is free. The error wraps ErrLost when that
-// grant does not hold the lock.
+// Revoke asks the holder of the grant with this token to end: its lease is lost at its next renewal.
+//
+// Revoke returns when the store has recorded the request. The lock is free when its holder has released
+// it, or when it has lapsed: TTL and Delay after the last renewal. A fixed lease ends when it would
+// anyway. The error wraps ErrLost when that grant does not hold the lock.
 func (l *Locker) Revoke(ctx context.Context, name string, token Token) error {
 	if err := errors.Join(l.refused, checkName(name)); err != nil {
 		return err
 	}
 	if token <= 0 {
-		return &InputError{Lock: shortened(name), Field: "token", Why: fmt.Sprintf("is %d; name the token of the grant, see Owner", token)}
+		return &InputError{Lock: shortened(name), Field: "token", Why: fmt.Sprintf("is %d; give the token of the grant, as Owner shows it", token)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.CallTimeout)
 	defer cancel()

@@ -34,7 +34,7 @@ func TestReenterAfterTheEnd(t *testing.T) {
 	})
 }
 
-func TestReenterIsToldOfLoss(t *testing.T) {
+func TestReenterEndsWithTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(nil, nil)
 		s.answer = down
@@ -117,7 +117,7 @@ func TestReenterByTheContextOfOneThatWasLeft(t *testing.T) {
 	})
 }
 
-// Who asks for what it holds already, and does not say that it means to re-enter, is told so.
+// A holder that acquires its own lock again without Options.Reenter gets an error that says so.
 func TestHeldByItsOwnContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript([]error{nil, heldByB}, nil)
@@ -178,6 +178,6 @@ func TestReenteredContextLooksAtTheClock(t *testing.T) {
 			t.Errorf("past the deadline the context's Err is nil (valid %t, outer %v)", in.Valid(), l.Context().Err())
 		}
 		l.Close()
-		k.Wait()
+		synctest.Wait()
 	})
 }

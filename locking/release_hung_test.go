@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// What a store that hangs costs; docs/locks.md says it. A locker that is closed has no background: what a call would leave to it is
-// not added to what the call takes. A holder that gives its lock back while ReleaseAll does waits for that, and does not ask as often once more.
+// The times that docs/locks.md names for a store that hangs. A closed locker has no background: a call takes no longer for
+// it. A Release during ReleaseAll waits for that one, and does not repeat its calls.
 func TestHungStore(t *testing.T) {
 	ctx := context.Background()
 	for name, tt := range map[string]struct {
@@ -28,17 +28,17 @@ func TestHungStore(t *testing.T) {
 		}},
 		"close": {false, 2, 0, func(l *Locker, _ *Lease) (time.Time, error) {
 			_, err := l.Acquire(ctx, "b", Options{})
-			synctest.Wait() // the grant that may have come about is being given back
+			synctest.Wait() // the possible grant is being released
 			begun := time.Now()
 			l.Close()
 			return begun, err
 		}},
 		"release of a closed one": {true, 3, 2, func(_ *Locker, lease *Lease) (time.Time, error) { return time.Time{}, lease.Release(ctx) }},
-		"acquire of a closed one": {true, 3, 1, func(l *Locker, _ *Lease) (time.Time, error) { // and is given back once
+		"acquire of a closed one": {true, 3, 1, func(l *Locker, _ *Lease) (time.Time, error) { // and is released once
 			_, err := l.Acquire(ctx, "b", Options{})
 			return time.Time{}, err
 		}},
-		"release beside ReleaseAll": {false, 3, 2, func(l *Locker, lease *Lease) (time.Time, error) {
+		"release during ReleaseAll": {false, 3, 2, func(l *Locker, lease *Lease) (time.Time, error) {
 			go func() { _ = l.ReleaseAll(ctx) }()
 			<-lease.Context().Done()
 			return time.Time{}, lease.Release(ctx)
@@ -72,8 +72,8 @@ func TestHungStore(t *testing.T) {
 	}
 }
 
-// slowRoad is a store over a network that delivers the first acquire late.
-type slowRoad struct {
+// slowNetwork is a store over a network that delivers the first acquire late.
+type slowNetwork struct {
 	*script
 	late time.Duration
 	held string        // by whom
@@ -81,7 +81,7 @@ type slowRoad struct {
 	from time.Time
 }
 
-func (s *slowRoad) Acquire(ctx context.Context, r Request) (Grant, error) {
+func (s *slowNetwork) Acquire(ctx context.Context, r Request) (Grant, error) {
 	time.AfterFunc(s.late, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *slowRoad) Acquire(ctx context.Context, r Request) (Grant, error) {
 	return Grant{}, ctx.Err()
 }
 
-func (s *slowRoad) Release(ctx context.Context, name, owner string) error {
+func (s *slowNetwork) Release(ctx context.Context, name, owner string) error {
 	_ = s.script.Release(ctx, name, owner) // counts it
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,9 +102,9 @@ func (s *slowRoad) Release(ctx context.Context, name, owner string) error {
 	return nil
 }
 
-// An acquire that arrives after the release of whoever gave up locks for nobody: not until the ttl is over, but to a third of
-// it after that release.
-func TestStragglerIsGivenBack(t *testing.T) {
+// An acquire that reaches the store after its owner has released takes the lock for nobody: until a third of the ttl
+// after that release, not until the whole ttl is over.
+func TestLateAcquireIsReleased(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ttl, late, idle time.Duration
 		left            bool // to lapse
@@ -118,14 +118,14 @@ func TestStragglerIsGivenBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &slowRoad{script: newScript(nil, nil), late: tt.late}
+				s := &slowNetwork{script: newScript(nil, nil), late: tt.late}
 				l := New(s, Config{CallTimeout: time.Minute})
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 				defer cancel()
 				if _, err := l.Acquire(ctx, "a", Options{TTL: tt.ttl}); !errors.Is(err, context.DeadlineExceeded) {
 					t.Fatal(err)
 				}
-				l.background.wait()
+				l.background.running.Wait()
 				<-time.After(tt.late + time.Second) // later than the last of both
 				s.mu.Lock()
 				defer s.mu.Unlock()
@@ -137,8 +137,8 @@ func TestStragglerIsGivenBack(t *testing.T) {
 	}
 }
 
-// A locker that is closed waits for no straggler.
-func TestCloseWaitsForNoStraggler(t *testing.T) {
+// Close does not wait for a late acquire.
+func TestCloseWaitsForNoLateAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript([]error{ErrUnreachable}, []error{ErrLost})
 		l := New(s, Config{})
@@ -154,22 +154,22 @@ func TestCloseWaitsForNoStraggler(t *testing.T) {
 	})
 }
 
-// outage is a store that hears nothing, and one that hears and whose answers to acquire are lost.
+// outage is a store that gets no request, or, when cut is false, whose answers to acquire are lost.
 type outage struct {
 	*script
-	deaf atomic.Bool
+	cut  atomic.Bool
 	held sync.Map // by owner
 }
 
 func (s *outage) Acquire(_ context.Context, r Request) (Grant, error) {
-	if !s.deaf.Load() {
+	if !s.cut.Load() {
 		s.held.Store(r.Owner, true)
 	}
 	return Grant{}, ErrUnreachable
 }
 
 func (s *outage) Release(_ context.Context, _, owner string) error {
-	if s.deaf.Load() {
+	if s.cut.Load() {
 		return ErrUnreachable
 	}
 	if _, was := s.held.LoadAndDelete(owner); !was {
@@ -178,26 +178,26 @@ func (s *outage) Release(_ context.Context, _, owner string) error {
 	return nil
 }
 
-// After a moment without the store many wait for stragglers. What was granted since, and not heard of, is given back at once.
-func TestStragglersKeepNobodyFromAsking(t *testing.T) {
+// After an outage many releases wait for late acquires. A grant since then whose answer was lost is released at once.
+func TestLateAcquiresLeaveRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &outage{script: newScript(nil, nil)}
 		l := New(s, Config{Logger: slog.New(slog.DiscardHandler)})
 		defer l.Close()
-		unheard := func() {
+		unanswered := func() {
 			if _, err := l.Try(t.Context(), "a", Options{TTL: time.Minute}); !errors.Is(err, ErrUnreachable) {
 				t.Error(err)
 			}
 		}
-		s.deaf.Store(true)
-		var crowd sync.WaitGroup
-		for range mostReleases + 100 {
-			crowd.Go(unheard)
+		s.cut.Store(true)
+		var waiters sync.WaitGroup
+		for range maxBackground + 100 {
+			waiters.Go(unanswered)
 		}
-		crowd.Wait()
-		s.deaf.Store(false)
-		time.Sleep(3 * time.Second) // each of them has been answered, and waits for 20 s
-		unheard()
+		waiters.Wait()
+		s.cut.Store(false)
+		time.Sleep(3 * time.Second) // each has been answered, and waits for 20 s
+		unanswered()
 		synctest.Wait()
 		s.held.Range(func(owner, _ any) bool {
 			t.Errorf("the lock is held by nobody, for owner %s", owner)

@@ -10,19 +10,19 @@ import (
 // minRetry is the shortest pause before a failed renewal is tried again.
 const minRetry = 50 * time.Millisecond
 
-// plan is what the loop does next: renew the batch, or wait.
+// plan is the loop's next step: renew the batch, or wait.
 type plan struct {
 	batch   []*Lease
 	timeout time.Duration // for the renewal of batch
 	wait    time.Duration // when batch is empty
 }
 
-// run is the keeper's loop. It ends when there is nothing left to keep.
+// run is the keeper's loop. It ends after the last lease.
 func (k *Keeper) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		p, more := k.look()
+		p, more := k.next()
 		if !more {
 			return
 		}
@@ -38,12 +38,11 @@ func (k *Keeper) run() {
 	}
 }
 
-// look decides what to do next; false means that the loop is to end.
-func (k *Keeper) look() (plan, bool) {
+// next returns the loop's next step. False: there are no leases, and the loop ends.
+func (k *Keeper) next() (plan, bool) {
 	k.mu.Lock()
 	if len(k.leases) == 0 {
 		k.running = false
-		close(k.ended)
 		k.mu.Unlock()
 		return plan{}, false
 	}
@@ -54,17 +53,16 @@ func (k *Keeper) look() (plan, bool) {
 		if l.due.Before(k.nextDue) {
 			k.nextDue = l.due
 		}
-		// Of all leases, not only those in the batch: the next to be due waits
-		// for this call to end.
+		// All leases count, not only those in the batch: the next one to be due waits for this call.
 		if !l.grant.Fixed {
 			p.timeout = min(p.timeout, l.grant.TTL/6)
 		}
 	}
-	p.wait = min(k.nextDue.Sub(now), lookEvery)
+	p.wait = min(k.nextDue.Sub(now), checkEvery)
 	if p.wait <= 0 {
 		p.batch = k.dueLocked(now)
 	}
-	suspects := k.suspectsLocked()
+	suspects := k.suspendedLocked()
 	k.mu.Unlock()
 
 	for _, l := range suspects {
@@ -73,7 +71,7 @@ func (k *Keeper) look() (plan, bool) {
 	return p, true
 }
 
-// dueLocked returns the leases to be renewed at now.
+// dueLocked returns the leases to renew at now.
 func (k *Keeper) dueLocked(now time.Time) []*Lease {
 	var batch []*Lease
 	for _, l := range k.leases {
@@ -84,9 +82,8 @@ func (k *Keeper) dueLocked(now time.Time) []*Lease {
 	return batch
 }
 
-// slack is how much before it is due a lease joins the renewal of another, so
-// that leases taken at different moments come to share one call. One whose
-// renewal failed keeps its own pace.
+// slack returns how long before it is due a lease may be renewed with another, so that leases of different
+// age share one call. A failed renewal is not shared.
 func (l *Lease) slack() time.Duration {
 	if l.failures > 0 {
 		return 0
@@ -98,14 +95,13 @@ func (g Grant) renewal() Renewal {
 	return Renewal{Name: g.Name, Owner: g.Owner, Token: g.Token, TTL: g.TTL, Delay: g.Delay}
 }
 
-// suspectsLocked returns all leases if the machine was suspended since the
-// last look: their timers are late by that time.
-func (k *Keeper) suspectsLocked() []*Lease {
+// suspendedLocked returns all leases if the machine was suspended since the last call: their timers are late.
+func (k *Keeper) suspendedLocked() []*Lease {
 	asleep := k.slept()
-	if asleep-k.asleep < sleepNoise {
+	if asleep-k.lastSlept < suspendNoise {
 		return nil
 	}
-	k.asleep = asleep
+	k.lastSlept = asleep
 	return append([]*Lease(nil), k.leases...)
 }
 
@@ -119,8 +115,8 @@ func (k *Keeper) renew(p plan) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.timeout)
 	defer cancel()
 	k.setAbort(cancel)
-	if p.timeout > lookEvery {
-		go k.lookMeanwhile(ctx) // the loop cannot
+	if p.timeout > checkEvery {
+		go k.watchSuspension(ctx)
 	}
 	sent, slept := time.Now(), k.slept()
 	answers, err := k.renewer.Renew(ctx, renewals)
@@ -134,9 +130,9 @@ func (k *Keeper) renew(p plan) {
 	k.apply(batch, answers, sent, slept, err)
 }
 
-// lookMeanwhile looks for a suspension of the machine until ctx, of the call under way, ends.
-func (k *Keeper) lookMeanwhile(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
+// watchSuspension checks for a suspension of the machine while a call is under way, until ctx ends.
+func (k *Keeper) watchSuspension(ctx context.Context) {
+	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -145,7 +141,7 @@ func (k *Keeper) lookMeanwhile(ctx context.Context) {
 		case <-tick.C:
 		}
 		k.mu.Lock()
-		suspects := k.suspectsLocked()
+		suspects := k.suspendedLocked()
 		k.mu.Unlock()
 		for _, l := range suspects {
 			k.check(l)
@@ -153,7 +149,7 @@ func (k *Keeper) lookMeanwhile(ctx context.Context) {
 	}
 }
 
-// extend renews l now, beside the loop.
+// extend renews l now, outside of the loop.
 func (k *Keeper) extend(ctx context.Context, l *Lease) error {
 	ctx, cancel := context.WithTimeout(ctx, k.cfg.CallTimeout)
 	defer cancel()
@@ -180,7 +176,7 @@ func (k *Keeper) setAbort(f context.CancelFunc) {
 	k.abort = f
 }
 
-// apply takes the answers to a batch sent at sent.
+// apply applies the answers to a batch that was sent at sent.
 func (k *Keeper) apply(batch []*Lease, answers []RenewAnswer, sent time.Time, slept time.Duration, err error) {
 	now := time.Now()
 	var gone, revoked, late []*Lease
@@ -189,7 +185,7 @@ func (k *Keeper) apply(batch []*Lease, answers []RenewAnswer, sent time.Time, sl
 	k.mu.Lock()
 	for i, l := range batch {
 		switch {
-		case l.state != held: // ended while the call was under way; that is final
+		case l.state != held: // ended meanwhile, which is final
 		case answers[i] == Renewed && k.leftLocked(l) > 0:
 			at := now
 			//guard:renewed-from-request P4 the lease goes on from before the request was sent, not from its answer
@@ -220,10 +216,10 @@ func (k *Keeper) apply(batch []*Lease, answers []RenewAnswer, sent time.Time, sl
 	for _, l := range gone {
 		k.end(l, lost, "the store says that it is gone")
 	}
-	for _, l := range revoked { // it is there still: its holder gives it back, or it lapses
+	for _, l := range revoked {
 		k.end(l, lost, "somebody has asked this holder to end")
 	}
-	for _, l := range late { // the answer came after the deadline
+	for _, l := range late { // answered after the deadline
 		k.check(l)
 	}
 	if unknown > 0 {

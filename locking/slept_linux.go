@@ -13,54 +13,50 @@ const (
 	clockBoottime  = 7 // does not
 )
 
-// Slept returns how long this machine has been suspended since it booted. It
-// is never zero, so a zero in a Grant means "not read". Where the system does
-// not tell, it is constant.
+// Slept returns how long this machine has been suspended since it booted. The result is never 0, so that 0 in
+// a Grant means "not read". Where the system does not tell, it is constant.
 //
-// Timers and time.Now do not see a suspension; the store does, and lets the
-// lease lapse meanwhile. Both clocks are read straight from the kernel, so the
-// difference also holds in a testing/synctest bubble, whose time is its own.
+// A suspension stops timers and the monotonic clock of time.Now, but not the store, where leases lapse
+// meanwhile. The clocks are read from the kernel, so the result also holds in a testing/synctest bubble.
 func Slept() time.Duration {
 	now := time.Now()
 	return machine.at(time.Duration(now.UnixNano()-machine.began.UnixNano()) - now.Sub(machine.began))
 }
 
-var machine = suspension{began: time.Now(), read: readSlept}
+var machine = sleptReader{began: time.Now(), read: readSlept}
 
-// suspension is what is known of the machine's sleep. To read it takes three calls
-// of the kernel, and it is asked for several times for each lease, so it is read
-// anew only when the wall clock and the monotonic one have come apart, as they do
-// by each suspension; or because the wall clock was set.
-type suspension struct {
+// sleptReader caches the time that the machine was suspended. A reading takes three system calls, and each
+// lease needs several, so it is repeated only when the wall clock and the monotonic clock have diverged: after
+// a suspension, or when the wall clock was set.
+type sleptReader struct {
 	began time.Time
 	read  func() time.Duration
-	last  atomic.Pointer[slept]
+	last  atomic.Pointer[sleptReading]
 }
 
-// slept is what was read when the wall clock was ahead of the monotonic one by so
-// much more than at the beginning.
-type slept struct{ ahead, total time.Duration }
+// sleptReading is a reading, and how far the wall clock was then ahead of the monotonic one, since began.
+type sleptReading struct{ ahead, total time.Duration }
 
-// apart is how far the clocks may come apart before that is read anew: some
-// seconds' worth of a clock being slewed, and far less than sleepNoise.
-const apart = time.Millisecond
+// clockNoise is how far the clocks may diverge without a new reading: more than some seconds of slewing, far
+// less than suspendNoise.
+const clockNoise = time.Millisecond
 
-func (s *suspension) at(ahead time.Duration) time.Duration {
-	if l := s.last.Load(); l != nil && (ahead-l.ahead).Abs() < apart {
+func (s *sleptReader) at(ahead time.Duration) time.Duration {
+	if l := s.last.Load(); l != nil && (ahead-l.ahead).Abs() < clockNoise {
 		return l.total
 	}
-	l := &slept{ahead, s.read()}
+	l := &sleptReading{ahead, s.read()}
 	s.last.Store(l)
 	return l.total
 }
 
 func readSlept() time.Duration { return sleptBy(clock) }
 
-// sleptTries is how often the clocks are read for one answer at most.
+// sleptTries bounds the readings of the clocks for one result.
 const sleptTries = 10
 
-// sleptBy reads both clocks until nothing has stood still in between: what is read later is too late by that, and makes
-// the sleep too short, for as long as it is kept. So the longest of some is the nearest.
+// sleptBy reads both clocks until no delay lay between the readings. A delay makes the result too small, so
+// the largest one is kept.
 func sleptBy(clock func(id uintptr) (time.Duration, bool)) time.Duration {
 	longest := time.Duration(1)
 	for range sleptTries {
@@ -71,7 +67,7 @@ func sleptBy(clock func(id uintptr) (time.Duration, bool)) time.Duration {
 			return 1
 		}
 		longest = max(longest, boot-mono)
-		if mono-before < apart {
+		if mono-before < clockNoise {
 			break
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 func TestSuspensionIsReadAnew(t *testing.T) {
 	var total time.Duration
-	s := suspension{read: func() time.Duration { total += time.Minute; return total }}
+	s := sleptReader{read: func() time.Duration { total += time.Minute; return total }}
 	for _, step := range []struct {
 		what  string
 		ahead time.Duration
@@ -26,16 +26,16 @@ func TestSuspensionIsReadAnew(t *testing.T) {
 	}
 }
 
-// A test's bubble has a time of its own, which says nothing of the machine.
+// In a bubble time.Now is virtual; the result comes from the kernel.
 func TestSleptReadsTheKernel(t *testing.T) {
-	machine.last.Store(&slept{ahead: time.Hour, total: -1})
+	machine.last.Store(&sleptReading{ahead: time.Hour, total: -1})
 	if got := Slept(); got <= 0 {
 		t.Errorf("Slept says %s though the clocks have come apart by an hour", got)
 	}
 }
 
-// What is read is kept until the clocks have come apart. A process that was stopped for 20 s between the two readings must not
-// remember that its machine has slept 20 s less: its leases would be valid 20 s past their deadlines.
+// A process that was stopped for 20 s between the two readings must not cache 20 s too little: its leases would be valid 20 s
+// past their deadlines.
 func TestSuspensionIsReadInOnePiece(t *testing.T) {
 	const sleep = time.Hour
 	for stopped := 1; stopped <= 4; stopped++ { // in front of which reading
@@ -50,7 +50,7 @@ func TestSuspensionIsReadInOnePiece(t *testing.T) {
 			}
 			return mono, true
 		})
-		if total > sleep || total < sleep-apart {
+		if total > sleep || total < sleep-clockNoise {
 			t.Errorf("stopped in front of reading %d: slept %s, want %s", stopped, total, sleep)
 		}
 	}

@@ -87,7 +87,7 @@ func firstCome(tb testing.TB, s Store) {
 	mustRelease(tb, d, "a")
 	var last locking.Token
 	for i, w := range line {
-		lease := w.mustGet(tb, locking.Patience+slack)
+		lease := w.mustGet(tb, locking.QueueTimeout+slack)
 		if lease.Token() <= last {
 			tb.Fatalf("token %d after %d", lease.Token(), last)
 		}
@@ -117,7 +117,7 @@ func called(tb testing.TB, s Store) {
 		w := stand(tb, s, d, 1, locking.Options{TTL: long, Wait: long})
 		start := time.Now()
 		noError(tb, "release", a.Release(tb.Context()))
-		b := w.mustGet(tb, locking.Patience+slack)
+		b := w.mustGet(tb, locking.QueueTimeout+slack)
 		idle = append(idle, time.Since(start))
 		noError(tb, "release", b.Release(tb.Context()))
 	}
@@ -136,13 +136,13 @@ func givesUp(tb testing.TB, s Store) {
 	if err := <-w.result; !errors.As(err, &held) || held.Place != 1 || held.Waited != slack {
 		tb.Fatalf("the first in line gave up with %v; want a *HeldError with its place and how long it waited", err)
 	}
-	await(tb, "who gave up has left the line", locking.Patience/2, func() bool { return owner(tb, d).Waiters == 1 })
+	await(tb, "who gave up has left the line", locking.QueueTimeout/2, func() bool { return owner(tb, d).Waiters == 1 })
 	gone := stand(tb, s, d, 2, locking.Options{TTL: long, Wait: long})
 	gone.stop()
 	wantIs(tb, "acquire whose context was cancelled", <-gone.result, context.Canceled)
-	await(tb, "who was cancelled has left the line", locking.Patience/2, func() bool { return owner(tb, d).Waiters == 1 })
+	await(tb, "who was cancelled has left the line", locking.QueueTimeout/2, func() bool { return owner(tb, d).Waiters == 1 })
 	mustRelease(tb, d, "a")
-	noError(tb, "release", behind.mustGet(tb, locking.Patience+slack).Release(tb.Context()))
+	noError(tb, "release", behind.mustGet(tb, locking.QueueTimeout+slack).Release(tb.Context()))
 }
 
 // cutOffInLine gives the lock to a waiter that does not hear of it.
@@ -154,8 +154,8 @@ func cutOffInLine(tb testing.TB, s Store) {
 	deaf.net.Cut()
 	start := time.Now()
 	mustRelease(tb, d, "a")
-	lease := behind.mustGet(tb, locking.Patience+slack)
-	tb.Logf("the second in line had the lock after %s; patience is %s", time.Since(start), locking.Patience)
+	lease := behind.mustGet(tb, locking.QueueTimeout+slack)
+	tb.Logf("the second in line had the lock after %s; patience is %s", time.Since(start), locking.QueueTimeout)
 	deaf.net.Heal()
 	deaf.stop()
 	if err := <-deaf.result; err == nil {
@@ -174,7 +174,7 @@ func pastTheLine(tb testing.TB, s Store) {
 	_, err := acquire(tb, d, "passer-by", long)
 	wantIs(tb, "acquire beside a line", err, locking.ErrHeld)
 	first.net.Heal()
-	noError(tb, "release", first.mustGet(tb, locking.Patience+slack).Release(tb.Context()))
+	noError(tb, "release", first.mustGet(tb, locking.QueueTimeout+slack).Release(tb.Context()))
 }
 
 // lineWaits loses a holder while others stand in line.

@@ -78,7 +78,7 @@ func (n Need) Met(tb testing.TB, s Store) bool {
 		return s.Forget != nil
 	case NeedsLine:
 		d, _ := s.Connect(tb)
-		_, ok := d.(locking.Waker)
+		_, ok := d.(locking.Notifier)
 		return ok
 	case NeedsNothing:
 	}

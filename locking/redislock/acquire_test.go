@@ -63,8 +63,8 @@ func TestForeignKey(t *testing.T) {
 		if err := acquire(true); !errors.Is(err, locking.ErrHeld) {
 			t.Errorf("in line for a foreign string: %v; want held", err)
 		}
-		if left := c.PTTL(t.Context(), keys[1]).Val(); left <= 0 || left > locking.Patience {
-			t.Errorf("a waiter for a foreign string leaves a state for %s; want %s at most", left, locking.Patience)
+		if left := c.PTTL(t.Context(), keys[1]).Val(); left <= 0 || left > locking.QueueTimeout {
+			t.Errorf("a waiter for a foreign string leaves a state for %s; want %s at most", left, locking.QueueTimeout)
 		}
 		c.Del(t.Context(), keys...)
 		c.SAdd(t.Context(), keys[0], "x")

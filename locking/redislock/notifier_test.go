@@ -44,7 +44,7 @@ func testCalls(t *testing.T, s shape, tests map[string]func(t *testing.T, s shap
 		t.Run(name, func(t *testing.T) {
 			s.delete(t, "")
 			run(t, s)
-			await(t, locking.Patience+slack, "only the token state is left of the locks", func() bool { return len(s.keys(t)) == 0 })
+			await(t, locking.QueueTimeout+slack, "only the token state is left of the locks", func() bool { return len(s.keys(t)) == 0 })
 		})
 	}
 }
@@ -187,7 +187,7 @@ func deadAreSkipped(t *testing.T, s shape) {
 		t.Fatalf("after the release %+v, %v has the lock; want a dead one, else this proves nothing", o, err)
 	}
 	next := <-got
-	if took, most := time.Since(begun), locking.Patience+askedAgain+slack; took > most {
+	if took, most := time.Since(begun), locking.QueueTimeout+askedAgain+slack; took > most {
 		t.Errorf("%d dead in front cost %s; want %s at most", dead, took, most)
 	}
 	die(1)

@@ -61,8 +61,8 @@ type Driver struct {
 }
 
 var (
-	_ locking.Driver = (*Driver)(nil)
-	_ locking.Waker  = (*Driver)(nil)
+	_ locking.Driver   = (*Driver)(nil)
+	_ locking.Notifier = (*Driver)(nil)
 )
 
 // NewDriver returns a driver, for who needs one without a Locker. Of cfg it
@@ -197,4 +197,4 @@ func (d *Driver) explain(ctx context.Context, op string, err error) error {
 }
 
 // patience is locking.Patience as the scripts want it.
-const patience = int64(locking.Patience / time.Millisecond)
+const patience = int64(locking.QueueTimeout / time.Millisecond)

@@ -31,7 +31,7 @@ func TestSameTrace(t *testing.T) {
 			if differs == "" {
 				break
 			}
-			if took := time.Since(begun); took < locking.Patience {
+			if took := time.Since(begun); took < locking.QueueTimeout {
 				t.Fatalf("seed %d: %s", seed, differs)
 			} else if t.Context().Err() != nil {
 				t.Fatal("no trace was quick enough")

@@ -33,7 +33,7 @@ const (
 	slack = time.Second
 
 	// askedAgain is when, at the latest, a waiter in a line asks by itself.
-	askedAgain = locking.Patience / 2
+	askedAgain = locking.QueueTimeout / 2
 )
 
 // shape is a Redis in one of its forms.
