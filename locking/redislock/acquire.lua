@@ -1,23 +1,24 @@
--- Take a lock, stand in line for it, or say who has it. May be repeated by the
--- same owner: the lock is then kept for another ttl.
+-- Acquire a lock, or get a place in its queue, or say who holds it. May be repeated by
+-- the same owner: the lock then lasts another ttl.
 --
--- In front of this text stand token.lua and line.lua, which says what KEYS are.
+-- Behind token.lua and queue.lua, which names the KEYS.
 --
--- ARGV  1 owner   2 ttl in ms; of the others, what stands behind the last that says something is left out:
---       3 who that is, for people   4 delay in ms   5 the channel to be called on, '' not to wait
---       6 a token that the new one must exceed   7 the token to be taken over, 0 for none
+-- ARGV  1 owner   2 ttl in ms. The others may be left out from the end, where they have no value:
+--       3 the holder's text   4 delay in ms   5 channel for the notification; '' without a queue
+--       6 a token that the new one must exceed   7 token of the grant to take over; 0 for none
 --
--- Returns the token, a text, when the lock is yours; or {code, text, left, place, who}, left being ms until others can have it:
---   0  held; text is the owner, place yours in the line or 0, who as the holder said
---   2  given back by this owner before: a copy of the call came late
---   3  the token to be exceeded is more than an hour ahead of this server's clock
---   4  revoked before this owner had heard that it was granted
+-- Returns the token, a text, when the lock was granted; otherwise {code, text, left, place, who},
+-- with left in ms until others can have the lock:
+--   0  held; text is the holder's owner value, who its text, place the caller's in the queue or 0
+--   2  this owner has released the lock already: the request is a late copy
+--   3  the token to exceed is more than an hour ahead of this server's clock
+--   4  this owner's grant was revoked before it was asked for again
 local owner, ttl, who, delay = ARGV[1], tonumber(ARGV[2]), ARGV[3] or '', tonumber(ARGV[4] or 0)
 local channel, after, from = ARGV[5] or '', tonumber(ARGV[6] or 0), ARGV[7] or '0'
 
 local function held_by(holder, left, now)
   local place = 0
-  if channel ~= '' then place = the_line().join(owner, channel, now or server_micros()) end
+  if channel ~= '' then place = the_queue().join(owner, channel, now or server_micros()) end
   return {0, holder, left, place, redis.call('HGET', state, 'h') or ''}
 end
 
@@ -31,7 +32,7 @@ if value then
     redis.call('PEXPIRE', state, keep + ttl + delay)
     return token
   end
-  -- One that was handed over to us without a word of what it must exceed goes on below.
+  -- A lock that was handed over with a token that is not above `after` is granted anew below.
   -- guard:lock-held P4 a lock that somebody holds is not granted
   if holder ~= owner and (not holder or from == '0' or token ~= from) then
     return held_by(holder or value, redis.call('PTTL', lock))
@@ -42,12 +43,12 @@ local last = redis.call('HMGET', state, 't', 'r', 'o', 'q')
 if is_among(owner, last[3]) then return {2, '', 0, 0, ''} end
 local now = server_micros()
 if after > now + 3600000000 then return {3, '', 0, 0, ''} end
-if not value and has_line(last[4], last[1], now) then
-  local first = the_line().first(now / 1000)
+if not value and has_queue(last[4], now) then
+  local first = the_queue().first(now / 1000)
   if first and first ~= owner then
-    local holder = the_line().hand_over(now)
-    return held_by(holder, patience, now)
+    local holder = the_queue().hand_over(now)
+    return held_by(holder, queue_timeout, now)
   end
 end
-if channel ~= '' then the_line().leave(owner) end
+if channel ~= '' then the_queue().leave(owner) end
 return give(owner, ttl + delay, now, server_id(), last, after, who)

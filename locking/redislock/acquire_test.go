@@ -61,7 +61,7 @@ func TestForeignKey(t *testing.T) {
 			}
 		}
 		if err := acquire(true); !errors.Is(err, locking.ErrHeld) {
-			t.Errorf("in line for a foreign string: %v; want held", err)
+			t.Errorf("queue for a foreign string: %v; want held", err)
 		}
 		if left := c.PTTL(t.Context(), keys[1]).Val(); left <= 0 || left > locking.QueueTimeout {
 			t.Errorf("a waiter for a foreign string leaves a state for %s; want %s at most", left, locking.QueueTimeout)
@@ -138,13 +138,13 @@ func TestLateAcquire(t *testing.T) {
 	})
 }
 
-// unheard loses the answer of one acquisition, and does something then.
-type unheard struct {
+// lostAnswer loses the answer of one acquisition, and calls then.
+type lostAnswer struct {
 	*redislock.Driver
 	then func(g locking.Grant) error // nil: none is lost
 }
 
-func (d *unheard) Acquire(ctx context.Context, r locking.Request) (locking.Grant, error) {
+func (d *lostAnswer) Acquire(ctx context.Context, r locking.Request) (locking.Grant, error) {
 	g, err := d.Driver.Acquire(ctx, r)
 	if err == nil && d.then != nil {
 		then := d.then
@@ -154,10 +154,10 @@ func (d *unheard) Acquire(ctx context.Context, r locking.Request) (locking.Grant
 	return g, err
 }
 
-// TestRevokedBeforeTold: a grant is revoked before its owner has heard of it. The owner is told so, or gets the next grant.
-func TestRevokedBeforeTold(t *testing.T) {
+// A grant is revoked before its answer arrives. The owner gets an error that says so, or the next grant.
+func TestRevokedBeforeTheAnswer(t *testing.T) {
 	inABubble(t, func(t *testing.T, _ *redistest.Embedded, driver *redislock.Driver, _ *locking.Locker) {
-		d := &unheard{Driver: driver}
+		d := &lostAnswer{Driver: driver}
 		revoke := func(g locking.Grant) error { return d.Revoke(t.Context(), g.Name, g.Token) }
 		l := locking.New(d, locking.Config{})
 		defer l.Close()
@@ -174,7 +174,7 @@ func TestRevokedBeforeTold(t *testing.T) {
 		give(t, again)
 		time.Sleep(time.Minute)
 		if o, err := l.Owner(t.Context(), "a"); o.Held() || err != nil {
-			t.Errorf("kept by nobody: %+v, %v", o, err)
+			t.Errorf("held by nobody: %+v, %v", o, err)
 		}
 	})
 }

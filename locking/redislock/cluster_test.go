@@ -17,8 +17,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// TestCluster does everything that wants a Cluster with one: the kit, the calls, lists, masters that are silent, slots that move,
-// and at last masters that are replaced.
+// TestCluster runs all tests that need a Cluster on one: the kit, notifications, lists, unreachable masters, moving slots, and at last
+// replaced masters.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
@@ -28,11 +28,11 @@ func TestCluster(t *testing.T) {
 		name string
 		run  func(t *testing.T, c *redistest.Cluster)
 	}{
-		{"calls", clusterCalls},
+		{"notifications", clusterNotifications},
 		{"list", clusterList},
-		{"silent master", silentMaster},
+		{"unreachable master", unreachableMaster},
 		{"confirmed", clusterConfirmed},
-		{"a slot on its way", slotOnItsWay},
+		{"a slot being moved", slotBeingMoved},
 		{"slots move under load", slotsMove},
 		{"master paused", masterPaused},
 		{"master killed", masterKilled},
@@ -125,11 +125,11 @@ func clusterList(t *testing.T, c *redistest.Cluster) {
 	}
 }
 
-// silentMaster has a master fall silent. Locks at the others are renewed and given back as if nothing was.
-func silentMaster(t *testing.T, c *redistest.Cluster) {
+// While a master is unreachable, locks at the others are renewed and released.
+func unreachableMaster(t *testing.T, c *redistest.Cluster) {
 	ctx := bound(t)
 	away := masterOf(ctx, t, c, "a-0")
-	road, d, _ := cutOff(t, c, away)
+	network, d, _ := cutOff(t, c, away)
 	locker := locking.New(d, locking.Config{CallTimeout: time.Second})
 	defer locker.Close()
 	const each = 20
@@ -152,16 +152,16 @@ func silentMaster(t *testing.T, c *redistest.Cluster) {
 	}
 	const ttl = 3 * time.Second
 	lost, kept := acquire(there[0], ttl), acquire(elsewhere[0], ttl)
-	road.Cut() // before any renewal: no master knows the script of renewals yet
+	network.Cut() // before any renewal: no master knows the script of renewals yet
 	select {
 	case <-kept.Context().Done():
 		t.Errorf("the lease at a master that answers ended: %v", context.Cause(kept.Context()))
 	case <-time.After(3 * ttl / 2):
 	}
 	if lost.Valid() {
-		t.Error("the lease at the silent master is valid for longer than its ttl")
+		t.Error("the lease at the unreachable master is valid for longer than its ttl")
 	}
-	road.Heal()
+	network.Heal()
 
 	for i := range each {
 		acquire(there[i], time.Minute)
@@ -169,16 +169,16 @@ func silentMaster(t *testing.T, c *redistest.Cluster) {
 			acquire(elsewhere[i], time.Minute)
 		}
 	}
-	road.Cut()
-	short, cancel := context.WithTimeout(ctx, 900*time.Millisecond) // less than one call at the silent one may take
+	network.Cut()
+	short, cancel := context.WithTimeout(ctx, 900*time.Millisecond) // less than one call at the unreachable one may take
 	defer cancel()
 	if err := locker.ReleaseAll(short); err == nil {
-		t.Error("everything was given back, at a silent master too")
+		t.Error("everything was released, at an unreachable master too")
 	}
 	other := cluster(c).locker(t, redislock.Config{})
 	for _, name := range elsewhere[:each] {
 		if o, err := other.Owner(ctx, name); err != nil || o.Held() {
-			t.Errorf("%s is held by %+v, %v; want it given back", name, o, err)
+			t.Errorf("%s is held by %+v, %v; want it released", name, o, err)
 		}
 	}
 }
@@ -231,7 +231,7 @@ func clusterConfirmed(t *testing.T, c *redistest.Cluster) {
 }
 
 // slotOnItsWay: a slot with many keys is on its way for long. Meanwhile its locks are kept.
-func slotOnItsWay(t *testing.T, c *redistest.Cluster) {
+func slotBeingMoved(t *testing.T, c *redistest.Cluster) {
 	ctx := bound(t)
 	l := crewLocker(t, cluster(c))
 	lease, err := l.Acquire(ctx, lockName, locking.Options{TTL: crewTTL})

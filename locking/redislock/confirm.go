@@ -10,13 +10,12 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// ErrUnconfirmed is wrapped, beside locking.ErrUnreachable, when Redis has granted a lock and fewer replicas have that than
-// Config.Confirm wants. The lock is given back.
+// ErrUnconfirmed is returned when Redis granted a lock, but fewer replicas than Config.Confirm have stored
+// the grant in time. The error also wraps locking.ErrUnreachable, and the lock is released.
 var ErrUnconfirmed = errors.New("too few replicas confirm it")
 
-// ask runs acquire.lua, and with Config.Confirm waits until that many replicas
-// have what it wrote.
-func (d *Driver) ask(ctx context.Context, name string, args []any) ([]any, error) {
+// runAcquire runs acquire.lua, and with Config.Confirm waits until that many replicas have its writes.
+func (d *Driver) runAcquire(ctx context.Context, name string, args []any) ([]any, error) {
 	keys := lockKeys(d.namespace, name)
 	if d.confirm == 0 {
 		return acquired(acquireScript.Run(ctx, d.client, keys, args...))
@@ -24,27 +23,28 @@ func (d *Driver) ask(ctx context.Context, name string, args []any) ([]any, error
 	cmd, copies, unknown := acquireScript.RunAndWait(ctx, d.client, redisconn.Wait{Replicas: d.confirm, Most: waitFor(ctx)}, keys, args...)
 	reply, err := acquired(cmd)
 	if err == nil && unknown != nil {
-		err = d.takeBack(ctx, keys, args[0], unknown)
+		err = d.releaseGrant(ctx, keys, args[0], unknown)
 	}
 	if err == nil && reply[0] == int64(codeGranted) && copies < d.confirm {
-		err = fmt.Errorf("%w: %w: granted, but only %d of the %d replicas that have to, have it", locking.ErrUnreachable, ErrUnconfirmed, copies, d.confirm)
+		err = fmt.Errorf("%w: %w: %d of %d replicas have stored the grant; check the replicas, or lower Config.Confirm",
+			locking.ErrUnreachable, ErrUnconfirmed, copies, d.confirm)
 	}
 	return reply, err
 }
 
-// takeBack gives back what may have been granted when its WAIT was answered with an error, for want of a right or where a service
-// forbids it: a refusal, after which nobody does. It returns that error, or one that leaves the outcome open.
-func (d *Driver) takeBack(ctx context.Context, keys []string, owner any, refused error) error {
+// releaseGrant releases a lock whose WAIT was refused, as without the permission for it: no later call would
+// release it. It returns the refusal, or an error that wraps ErrUnreachable when the lock may still be held.
+func (d *Driver) releaseGrant(ctx context.Context, keys []string, owner any, refused error) error {
 	if ctx.Err() != nil || errors.Is(redisconn.Classify("wait", refused), locking.ErrUnreachable) {
-		return refused // asked again, or given back
+		return refused // the caller asks again, or releases
 	}
 	if err := releaseScript.Run(ctx, d.client, keys, owner).Err(); err != nil {
-		return fmt.Errorf("%w: %w: and it could not be given back: %w", locking.ErrUnreachable, refused, err)
+		return fmt.Errorf("%w: %w; the lock could not be released: %w", locking.ErrUnreachable, refused, err)
 	}
 	return refused
 }
 
-// waitFor leaves the replicas half of the time that the call has.
+// waitFor returns half of the call's remaining time: how long to wait for replicas.
 func waitFor(ctx context.Context) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		return max(time.Until(end)/2, time.Millisecond)

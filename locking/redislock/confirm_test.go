@@ -40,10 +40,10 @@ func TestConfirm(t *testing.T) {
 	if err := replicas[1].Pause(); err != nil {
 		t.Fatal(err)
 	}
-	if err := take(); !errors.Is(err, redislock.ErrUnconfirmed) || !errors.Is(err, locking.ErrUnreachable) || !strings.Contains(err.Error(), "only 0 of the 1 replicas") {
+	if err := take(); !errors.Is(err, redislock.ErrUnconfirmed) || !errors.Is(err, locking.ErrUnreachable) || !strings.Contains(err.Error(), "0 of 1 replicas") {
 		t.Fatalf("with no replica: %v; want ErrUnconfirmed, ErrUnreachable and how many answered", err)
 	}
-	await(t, 10*time.Second, "an unconfirmed grant is given back", func() bool {
+	await(t, 10*time.Second, "an unconfirmed grant is released", func() bool {
 		o, err := l.Owner(t.Context(), "a")
 		return err == nil && !o.Held()
 	})
@@ -60,7 +60,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// TestConfirmForbidden: a user that may not WAIT is told so, and leaves no lock behind that nobody holds.
+// TestConfirmForbidden: a user without the permission for WAIT gets an error that says so, and the lock is free.
 func TestConfirmForbidden(t *testing.T) {
 	c := redistest.Start(t).Client(t)
 	l := redislock.New(c, redislock.Config{Confirm: 1})

@@ -1,39 +1,34 @@
-// Package redislock keeps locks in one logical Redis: standalone, behind
-// Sentinel, or a Cluster.
+// Package redislock holds locks in one logical Redis: standalone, behind Sentinel, or a Cluster. New
+// returns a [locking.Locker].
 //
 // # Keys
 //
-// A lock is at most four keys in one slot, spelt in keys.go:
+// A lock has at most four keys, in one slot; keys.go spells them:
 //
-//	{ns:lock:name}           string "token:owner", "-token:owner" once revoked;
-//	                         expires after the TTL and the delay: the lock
-//	{ns:lock:name}:token     hash t, r, o, h, q: the last token, the id of the server
-//	                         that gave it, the last eight who released, who holds it,
-//	                         until when somebody may stand in line
-//	{ns:lock:name}:line      sorted set of those who wait, by when they came
-//	{ns:lock:name}:waiters   hash: until when each counts as living, and where it is called
+//	{ns:lock:name}           string "token:owner", "-token:owner" once revoked: the lock;
+//	                         expires after the TTL and the delay
+//	{ns:lock:name}:token     hash t, r, o, h, q: the last token, the id of the server that gave it,
+//	                         the last eight owners who released, the holder's text, until when
+//	                         the queue may have a waiter
+//	{ns:lock:name}:line      sorted set: the queue, owners by the time they came
+//	{ns:lock:name}:waiters   hash: until when each waiter counts as alive, and its channel
 //
-// The second outlives the first by 25 hours, so that tokens grow from one
-// holder to the next, and then goes: nothing is left of a lock that nobody uses.
-// The line and its waiters go when nobody has come forward for locking.Patience;
-// a line has 1,000 places.
+// The second key lives 25 hours longer than the first, so that tokens increase from one holder to the
+// next. Nothing remains of an unused lock after that. The queue and its waiters expire when no waiter
+// has asked for locking.QueueTimeout. A queue has 1,000 places; more waiters poll.
 //
 // # Scripts
 //
-// Acquire, renew and release are one script each, and each may be repeated
-// after a lost reply: acquire gives the same owner the same token, release the
-// same "released". Renewals of many locks go out as one pipeline.
+// Acquire, renew and release are one script each. Each may be repeated after a lost reply: acquire gives
+// the same owner the same token, release the same answer. The renewals of many locks are one pipeline.
 //
-// A hand-over is two calls: the release, which gives the lock to the first in
-// line and publishes its name, and the acquire with which that one comes for it.
-// The calls of one driver come over one connection, which it has only while
-// somebody waits; on a Cluster over one for each master concerned, by sharded channels
-// (Redis 7).
+// A handover takes two calls: the release, which gives the lock to the first waiter and publishes its
+// owner value, and the waiter's acquire. A driver has one connection for notifications, while there are
+// waiters; on a Cluster one for each master concerned, with sharded channels (Redis 7).
 //
 // # Tokens
 //
-// The token rule is redisconn.TokenLua. A token survives the expiry of its
-// lock, a clock that steps back, a failover that lost writes, FLUSHALL and a
-// restart without persistence, each alone. Two holders at once are possible
-// only after Redis forgot what it had acknowledged; their tokens then differ.
+// The token rule is redisconn.TokenLua. Tokens increase across an expired lock, a clock that steps back,
+// a failover that lost writes, FLUSHALL and a restart without persistence, each alone. Two holders at
+// once are possible only after Redis lost what it had acknowledged; their tokens then differ.
 package redislock

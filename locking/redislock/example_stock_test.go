@@ -14,11 +14,11 @@ import (
 	"github.com/escapement/escapement/locking/redislock"
 )
 
-// stock sells from a number in Redis that is read, looked at and written back.
+// stock sells from a number in Redis that is read, compared and written back.
 type stock struct {
 	client *redis.Client
 	sold   atomic.Int64
-	pause  func() // between reading and writing: where a slow machine stands still
+	pause  func() // between reading and writing: where a slow machine pauses
 }
 
 func (s *stock) fill(ctx context.Context, n int) { s.client.Set(ctx, "stock:7", n, 0) }

@@ -82,7 +82,7 @@ func Example_order() {
 		case errors.As(err, &held):
 			return "409: " + held.Holder + " is at it"
 		case err != nil:
-			return "503: " + err.Error() // nobody knows whether it is held
+			return "503: " + err.Error() // whether it is held is unknown
 		}
 		return "200"
 	}
@@ -186,7 +186,7 @@ func Example_do() {
 		if err := locker.Revoke(ctx, "report", lease.Token()); err != nil { // an operator wants it back
 			return err
 		}
-		_ = lease.Extend(ctx) // the next renewal hears of it
+		_ = lease.Extend(ctx) // the next renewal finds out
 		<-ctx.Done()
 		return nil
 	})

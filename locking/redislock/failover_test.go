@@ -338,7 +338,7 @@ func TestSentinelGrantsLost(t *testing.T) {
 	case <-time.After(12 * time.Second):
 	}
 	if err := context.Cause(stale.Context()); !errors.Is(err, locking.ErrLeaseLost) {
-		t.Errorf("the holder whose grant was lost was told %v; want %v", err, locking.ErrLeaseLost)
+		t.Errorf("the context of the holder whose grant was lost has cause %v; want %v", err, locking.ErrLeaseLost)
 	}
 	// Two holders at once: Redis has forgotten what it acknowledged, see doc.go.
 	w.report("grants lost")

@@ -1,26 +1,25 @@
 package redislock
 
-// lockKeys returns the four keys of a lock. The braces put all into one slot of
-// a Cluster, whatever the name contains: the slot is computed from what stands
-// between the first '{' and the first '}', and all keys begin alike.
+// lockKeys returns the four keys of a lock. They share a slot of a Cluster, whatever the name contains: the
+// text between the first '{' and the first '}' decides, and all four begin alike.
 func lockKeys(namespace, name string) []string {
 	lock := lockPrefix(namespace) + name + "}"
 	return []string{lock, lock + ":token", lock + ":line", lock + ":waiters"}
 }
 
-// lockPrefix is how the keys of a namespace's locks begin.
-func lockPrefix(namespace string) string { return "{" + namespace + between }
+// lockPrefix begins the keys of a namespace's locks.
+func lockPrefix(namespace string) string { return "{" + namespace + keyInfix }
 
-// between stands between a namespace and the name of a lock.
-const between = ":lock:"
+// keyInfix separates a namespace from the name of a lock.
+const keyInfix = ":lock:"
 
-// callChannel is where a process listens that waits for locks.
-func callChannel(namespace, process string) string {
+// processChannel is the channel for the notifications of one process.
+func processChannel(namespace, process string) string {
 	return namespace + ":lock-call:" + process
 }
 
-// shardChannel is the same on a Cluster, where a script may only publish in the
-// slot of its keys: so there is one channel for each lock.
+// shardChannel is the same on a Cluster, for one lock: there a script may publish only in the slot of its
+// keys.
 func shardChannel(namespace, name, process string) string {
 	return lockKeys(namespace, name)[0] + ":call:" + process
 }

@@ -16,28 +16,28 @@ import (
 )
 
 const (
-	// scanStep is how many keys one SCAN looks at.
+	// scanStep is the COUNT of one SCAN.
 	scanStep = 1000
 
-	// lookWithin is how long a server has to say who holds a lock of the list.
-	lookWithin = time.Second
-	// movingMost is how many locks of a server may stand in slots that it cannot serve now, before it counts as silent.
-	movingMost = 16
+	// ownerTimeout limits the request for one lock of the list.
+	ownerTimeout = time.Second
+	// maxMoving is how many locks of one server may be in slots that it cannot serve, before its other locks are skipped.
+	maxMoving = 16
 )
 
-// List returns the locks of the namespace that are held, sorted by name, for an
-// operator: it walks over all keys of each server, a thousand in a call, and
-// holds none up. It returns those behind the name after, "" for all. Of more than limit locks it returns limit, and more is true; 0 is no limit.
-// Beside the error of a server that does not answer, which wraps locking.ErrUnreachable,
-// stand the locks of the others; beside that of a slot of a Cluster that is on its way, all but those in it, unless a server has
-// many such locks.
+// List returns the held locks of the namespace with names above after ("": all), sorted by name: for an operator, because
+// it scans all keys of each server, a thousand in a call. With more than limit locks it returns limit of them, and more is
+// true; 0 is no limit.
+//
+// The error wraps locking.ErrUnreachable when a server does not answer; the locks of the other servers are returned with
+// it. Of a Cluster that moves a slot, the locks outside of the slot are returned.
 func (d *Driver) List(ctx context.Context, after string, limit int) (locks []locking.Ownership, more bool, err error) {
 	if d.refused != nil {
 		return nil, false, d.refused
 	}
 	names, err := d.names(ctx)
 	unread := redisconn.Classify("list locks at redis "+redisconn.Addr(d.client), err)
-	silent, moving := make(map[string]bool), make(map[string]int) // by address
+	skipped, moving := make(map[string]bool), make(map[string]int) // by address
 	for _, name := range names {
 		if name <= after {
 			continue
@@ -49,10 +49,10 @@ func (d *Driver) List(ctx context.Context, after string, limit int) (locks []loc
 		if master, err := redisconn.Master(ctx, d.client, lockKeys(d.namespace, name)[0]); err == nil {
 			at = master.Options().Addr
 		}
-		if silent[at] {
+		if skipped[at] {
 			continue
 		}
-		short, cancel := context.WithTimeout(ctx, lookWithin)
+		short, cancel := context.WithTimeout(ctx, ownerTimeout)
 		o, err := d.Owner(short, name)
 		cancel()
 		if ctx.Err() != nil {
@@ -60,14 +60,14 @@ func (d *Driver) List(ctx context.Context, after string, limit int) (locks []loc
 		}
 		if errors.Is(err, locking.ErrUnreachable) {
 			moving[at]++
-			silent[at] = !redisconn.OfSlot(err) || moving[at] == movingMost
+			skipped[at] = !redisconn.OfSlot(err) || moving[at] == maxMoving
 			unread = errors.Join(unread, fmt.Errorf("lock %q: %w", name, err))
 			continue
 		}
-		if err != nil { // one that something else has written to hides none of the others
+		if err != nil { // a key of another kind; the other locks are listed
 			o = locking.Ownership{Name: name, Owner: "unreadable", Holder: err.Error()}
 		}
-		if o.Held() { // it may have been given back meanwhile
+		if o.Held() { // it may have been released meanwhile
 			locks = append(locks, o)
 		}
 	}
@@ -90,10 +90,10 @@ func (d *Driver) names(ctx context.Context) ([]string, error) {
 	}
 	err := redisconn.EachMaster(ctx, d.client, scan)
 	slices.Sort(names)
-	return slices.Compact(names), err // SCAN may say a key twice
+	return slices.Compact(names), err // SCAN may return a key twice
 }
 
-// glob escapes what a pattern of Redis would take for more than itself.
+// glob escapes s for a pattern of Redis.
 func glob(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`).Replace(s)
 }

@@ -11,82 +11,81 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// notifier takes the calls for those of this process who wait in a line. It
-// has one connection for them, on a Cluster one for each master concerned, while
-// somebody waits and for a few seconds more. A call may be lost: whoever waits
-// asks by itself now and then.
+// notifier receives the notifications for the queued waiters of this process. It has one connection, on a
+// Cluster one for each master concerned, while there are waiters and for a few seconds longer. A
+// notification may be lost: waiters also ask by themselves.
 type notifier struct {
 	client    redis.UniversalClient
 	cluster   *redis.ClusterClient // client, or nil
 	namespace string
-	process   string // a name of our own
+	process   string // unique, part of the channels' names
 	logger    *slog.Logger
 
-	mu      sync.Mutex
-	waiting map[string]listener      // by owner
-	wires   map[string]*subscription // by the master's address; "" when there is no Cluster
-	warned  time.Time
+	mu            sync.Mutex
+	waiting       map[string]waiter        // by owner
+	subscriptions map[string]*subscription // by the master's address; "" without a Cluster
+	warned        time.Time
 }
 
-// listener is one that waits.
-type listener struct {
+// waiter is a queued acquisition.
+type waiter struct {
 	name, channel string
-	call          chan struct{} // capacity 1
+	notified      chan struct{} // capacity 1
 }
 
 func newNotifier(client redis.UniversalClient, namespace, process string, logger *slog.Logger) *notifier {
 	s := &notifier{
 		client: client, namespace: namespace, process: process, logger: logger,
-		waiting: make(map[string]listener), wires: make(map[string]*subscription),
+		waiting: make(map[string]waiter), subscriptions: make(map[string]*subscription),
 	}
 	s.cluster, _ = client.(*redis.ClusterClient)
 	return s
 }
 
-// channel is where lock name's scripts are to call, as line.lua reads it.
+// channel returns the channel for notifications of lock name, as queue.lua reads it.
 func (s *notifier) channel(name string) string {
 	if s.cluster != nil {
 		return "S" + shardChannel(s.namespace, name, s.process)
 	}
-	return "P" + callChannel(s.namespace, s.process)
+	return "P" + processChannel(s.namespace, s.process)
 }
 
-// listen is Driver.Listen.
+// listen implements Driver.Listen.
 func (s *notifier) listen(name, owner string) (<-chan struct{}, func()) {
-	call, channel := make(chan struct{}, 1), s.channel(name)[1:]
+	notified, channel := make(chan struct{}, 1), s.channel(name)[1:]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting[owner] = listener{name, channel, call}
-	return call, func() {
+	s.waiting[owner] = waiter{name, channel, notified}
+	return notified, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.waiting, owner)
 	}
 }
 
-// connect sees to it that calls for lock name arrive, from soon after it returns.
-// Everybody concerned is woken then, because one may have been made before.
+// connect subscribes to the notifications for lock name. They arrive from soon after it returns. All waiters
+// of the channel are notified then, because a notification may have been sent before.
 func (s *notifier) connect(ctx context.Context, name string) {
 	key, client := "", s.client
 	if s.cluster != nil {
 		master, err := s.cluster.MasterForKey(ctx, lockKeys(s.namespace, name)[0])
 		if err != nil {
-			s.warn("no connection for calls", err)
-			return // they ask by themselves, and come here again
+			s.warn("find the master of lock "+name, err)
+			return // the next request of the waiter tries again
 		}
 		key, client = master.Options().Addr, master
 	}
 	channel := s.channel(name)[1:]
 	s.mu.Lock()
-	w := s.wires[key]
+	w := s.subscriptions[key]
 	if w == nil {
 		w = &subscription{
-			board: s, key: key, channels: map[string]string{},
+			notifier: s, key: key, channels: map[string]string{},
 			sub: client.Subscribe(context.Background()), ended: make(chan struct{}),
 		}
 		w.ctx, w.end = context.WithCancel(context.Background())
-		s.wires[key] = w
-		go w.attend()
+		s.subscriptions[key] = w
+		go w.run()
 	}
 	known := w.broken || w.channels[channel] != ""
 	if !known {
@@ -96,49 +95,49 @@ func (s *notifier) connect(ctx context.Context, name string) {
 	if known {
 		return
 	}
-	// A subscription that is being dialled for keeps its mutex, and minds no context of ours.
+	// While go-redis dials for a subscription it holds the subscription's mutex and ignores ctx.
 	done := make(chan error, 1)
 	go func() { done <- w.subscribe(channel) }()
 	select {
 	case err := <-done:
 		if err != nil {
-			s.warn("no connection for calls", err)
+			s.warn("subscribe", err)
 		}
-	case <-ctx.Done(): // whoever waits asks by itself meanwhile
+	case <-ctx.Done():
 	}
 }
 
-// call wakes the one who is called.
-func (s *notifier) call(owner string) {
+// notify notifies one waiter.
+func (s *notifier) notify(owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting[owner].wake()
+	s.waiting[owner].notify()
 }
 
-// callAll wakes all who are called on a channel.
-func (s *notifier) callAll(channel string) {
+// notifyAll notifies all waiters of a channel.
+func (s *notifier) notifyAll(channel string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.waiting {
 		if l.channel == channel {
-			l.wake()
+			l.notify()
 		}
 	}
 }
 
-// hangUp is Driver.Close.
+// close implements Driver.Close.
 func (s *notifier) close() {
 	s.mu.Lock()
-	wires := slices.Collect(maps.Values(s.wires))
+	subscriptions := slices.Collect(maps.Values(s.subscriptions))
 	s.mu.Unlock()
-	for _, w := range wires {
+	for _, w := range subscriptions {
 		w.end()
-		_ = w.sub.Close() // wakes attend
+		_ = w.sub.Close() // ends the receive of run
 		<-w.ended
 	}
 }
 
-// names lists the locks for which somebody waits.
+// names returns the locks that have waiters in this process.
 func (s *notifier) names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,22 +148,22 @@ func (s *notifier) names() []string {
 	return slices.Collect(maps.Keys(names))
 }
 
-func (l listener) wake() {
+func (l waiter) notify() {
 	select {
-	case l.call <- struct{}{}:
-	default: // it is called already, or there is none
+	case l.notified <- struct{}{}:
+	default: // notified already, or the zero waiter
 	}
 }
 
-// warn logs at most once in ten seconds: whoever waits goes on by asking.
-func (s *notifier) warn(what string, err error) {
+// warn logs at most once in ten seconds.
+func (s *notifier) warn(op string, err error) {
 	s.mu.Lock()
-	silent := time.Since(s.warned) < 10*time.Second
-	if !silent {
+	due := time.Since(s.warned) >= 10*time.Second
+	if due {
 		s.warned = time.Now()
 	}
 	s.mu.Unlock()
-	if !silent {
-		s.logger.Warn("calls for those who wait for locks do not come; they ask by themselves, once a second", "what", what, "error", err)
+	if due {
+		s.logger.Warn("no notifications for waiting locks; waiters poll once a second", "op", op, "error", err)
 	}
 }

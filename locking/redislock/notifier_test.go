@@ -23,23 +23,23 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// TestCalls looks at waiters in a line of one server.
-func TestCalls(t *testing.T) {
+// TestNotifications tests waiters on one server.
+func TestNotifications(t *testing.T) {
 	t.Parallel()
-	testCalls(t, standalone(redistest.Start(t)), map[string]func(t *testing.T, s shape){
-		"handed over by call": handedOver, "a broken connection": brokenConnection, "no right to the channels": forbidChannels,
+	testNotifications(t, standalone(redistest.Start(t)), map[string]func(t *testing.T, s shape){
+		"handed over by notification": handedOver, "a broken connection": brokenConnection, "no right to the channels": forbidChannels,
 	})
 }
 
-// clusterCalls looks at those of a Cluster, where a call takes another way.
-func clusterCalls(t *testing.T, c *redistest.Cluster) {
-	testCalls(t, cluster(c), map[string]func(t *testing.T, s shape){
-		"handed over by call": handedOver, "a broken connection": brokenConnection, "the dead are skipped": deadAreSkipped, "one connection": oneConnection,
+// clusterNotifications tests waiters on a Cluster, with its sharded channels.
+func clusterNotifications(t *testing.T, c *redistest.Cluster) {
+	testNotifications(t, cluster(c), map[string]func(t *testing.T, s shape){
+		"handed over by notification": handedOver, "a broken connection": brokenConnection, "the dead are skipped": deadAreSkipped, "one connection": oneConnection,
 		"a slot that moves": func(t *testing.T, s shape) { movedSlot(t, s, c) },
 	})
 }
 
-func testCalls(t *testing.T, s shape, tests map[string]func(t *testing.T, s shape)) {
+func testNotifications(t *testing.T, s shape, tests map[string]func(t *testing.T, s shape)) {
 	for name, run := range tests {
 		t.Run(name, func(t *testing.T) {
 			s.delete(t, "")
@@ -50,7 +50,7 @@ func testCalls(t *testing.T, s shape, tests map[string]func(t *testing.T, s shap
 }
 
 func brokenConnection(t *testing.T, s shape) {
-	lostCall(t, s, redislock.Config{}, func(c *redis.Client) error { return c.Do(t.Context(), "client", "kill", "type", "pubsub").Err() })
+	lostNotification(t, s, redislock.Config{}, func(c *redis.Client) error { return c.Do(t.Context(), "client", "kill", "type", "pubsub").Err() })
 }
 
 // keys lists the keys that are not the token state of a lock.
@@ -66,13 +66,13 @@ func (s shape) keys(tb testing.TB) (keys []string) {
 	return keys
 }
 
-var evalCalls = regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=(\d+)`)
+var evalCount = regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=(\d+)`)
 
 // scripts counts the scripts that all masters have run.
 func (s shape) scripts(tb testing.TB) (n int) {
 	tb.Helper()
 	s.masters(tb, func(c *redis.Client) {
-		for _, m := range evalCalls.FindAllStringSubmatch(c.Info(context.Background(), "commandstats").Val(), -1) {
+		for _, m := range evalCount.FindAllStringSubmatch(c.Info(context.Background(), "commandstats").Val(), -1) {
 			calls, _ := strconv.Atoi(m[1]) // digits
 			n += calls
 		}
@@ -90,7 +90,7 @@ func (s shape) listening(tb testing.TB) (per []int) {
 }
 
 // inLine starts to wait for the lock and returns when the waiter has this place. The lease comes over the channel.
-func inLine(tb testing.TB, l *locking.Locker, name string, place int) <-chan *locking.Lease {
+func queued(tb testing.TB, l *locking.Locker, name string, place int) <-chan *locking.Lease {
 	tb.Helper()
 	got := make(chan *locking.Lease, 1)
 	go func() { // ends with the wait
@@ -102,7 +102,7 @@ func inLine(tb testing.TB, l *locking.Locker, name string, place int) <-chan *lo
 		}
 		got <- lease
 	}()
-	await(tb, 10*time.Second, fmt.Sprintf("somebody stands in line at place %d", place), func() bool {
+	await(tb, 10*time.Second, fmt.Sprintf("a waiter has place %d", place), func() bool {
 		o, err := l.Owner(tb.Context(), name)
 		return err == nil && o.Waiters == place
 	})
@@ -143,7 +143,7 @@ func handedOver(t *testing.T, s shape) {
 			}
 		})
 	}
-	await(t, 10*time.Second, "all stand in line", func() bool {
+	await(t, 10*time.Second, "all are queued", func() bool {
 		o, err := first.Owner(t.Context(), lockName)
 		return err == nil && o.Waiters == clients
 	})
@@ -159,8 +159,8 @@ func handedOver(t *testing.T, s shape) {
 	}
 }
 
-// deadAreSkipped wants processes that ended in the line to cost their patience once, and the time until the next waiter asks:
-// it is not called, being second to the dead. A line of the dead alone vanishes, which testCalls sees.
+// Dead processes in the queue cost QueueTimeout once, and the time until the next waiter asks: only a dead one was
+// notified. testNotifications checks that a queue of dead ones expires.
 func deadAreSkipped(t *testing.T, s shape) {
 	const dead = 3
 	first := s.locker(t, redislock.Config{})
@@ -171,7 +171,7 @@ func deadAreSkipped(t *testing.T, s shape) {
 		_, err := d.Acquire(t.Context(), locking.Request{Name: lockName, Owner: fmt.Sprint("dead", place), TTL: 30 * time.Second, Queue: true})
 		var held *locking.HeldError
 		if !errors.As(err, &held) || held.Place != place {
-			t.Fatalf("standing in line: %v, %+v; want place %d", err, held, place)
+			t.Fatalf("queued: %v, %+v; want place %d", err, held, place)
 		}
 		d.Close()
 		_ = c.Close()
@@ -180,7 +180,7 @@ func deadAreSkipped(t *testing.T, s shape) {
 	for i := range dead {
 		die(i + 1)
 	}
-	got := inLine(t, s.locker(t, redislock.Config{}), lockName, dead+1)
+	got := queued(t, s.locker(t, redislock.Config{}), lockName, dead+1)
 	begun := time.Now()
 	give(t, lease)
 	if o, err := first.Owner(t.Context(), lockName); err != nil || o.Owner != "dead1" {
@@ -195,9 +195,9 @@ func deadAreSkipped(t *testing.T, s shape) {
 }
 
 // lostCall breaks what a call needs while somebody waits, and wants the lock to be had when the waiter asks by itself at the latest.
-func lostCall(t *testing.T, s shape, cfg redislock.Config, lose func(c *redis.Client) error) {
+func lostNotification(t *testing.T, s shape, cfg redislock.Config, lose func(c *redis.Client) error) {
 	lease := hold(t, s.locker(t, redislock.Config{}), lockName)
-	got := inLine(t, s.locker(t, cfg), lockName, 1)
+	got := queued(t, s.locker(t, cfg), lockName, 1)
 	await(t, 10*time.Second, "it listens", func() bool { return slices.Max(s.listening(t)) == 1 })
 	s.masters(t, func(c *redis.Client) {
 		if err := lose(c); err != nil {
@@ -221,7 +221,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// forbidChannels takes away the right to the channels, of those who call and of those who are called.
+// forbidChannels takes away the permission to publish and to subscribe.
 func forbidChannels(t *testing.T, s shape) {
 	acl := func(rule string) func(c *redis.Client) error {
 		return func(c *redis.Client) error {
@@ -230,13 +230,13 @@ func forbidChannels(t *testing.T, s shape) {
 	}
 	var warned lines
 	defer s.masters(t, func(c *redis.Client) { _ = acl("allchannels")(c) })
-	lostCall(t, s, redislock.Config{Logger: slog.New(slog.NewTextHandler(&warned, nil))}, acl("resetchannels"))
+	lostNotification(t, s, redislock.Config{Logger: slog.New(slog.NewTextHandler(&warned, nil))}, acl("resetchannels"))
 	if n := warned.n.Load(); n != 1 {
 		t.Errorf("%d warnings of one waiter; want one, not one for each try", n)
 	}
 }
 
-// oneConnection waits for many locks and wants one connection for them at each master, and none when nobody waits.
+// Waiters for many locks share one connection at each master, which ends after the last waiter.
 func oneConnection(t *testing.T, s shape) {
 	const locks = 30
 	holder, waiter := s.locker(t, redislock.Config{}), s.locker(t, redislock.Config{})
@@ -245,7 +245,7 @@ func oneConnection(t *testing.T, s shape) {
 	for i := range locks {
 		name := fmt.Sprint("lock", i)
 		leases = append(leases, hold(t, holder, name))
-		got = append(got, inLine(t, waiter, name, 1))
+		got = append(got, queued(t, waiter, name, 1))
 	}
 	await(t, 10*time.Second, "they listen", func() bool { return slices.Min(s.listening(t)) > 0 })
 	if per := s.listening(t); slices.Max(per) > 1 {
@@ -255,14 +255,14 @@ func oneConnection(t *testing.T, s shape) {
 		give(t, lease)
 		give(t, <-got[i])
 	}
-	await(t, 15*time.Second, "the connections end when nobody waits", func() bool { return slices.Max(s.listening(t)) == 0 })
+	await(t, 15*time.Second, "the connections end after the last waiter", func() bool { return slices.Max(s.listening(t)) == 0 })
 }
 
 // movedSlot moves the lock's slot while somebody waits for it, and wants the lock to be had soon, and calls to arrive again.
 func movedSlot(t *testing.T, s shape, c *redistest.Cluster) {
 	ctx := bound(t)
 	lease, l := hold(t, s.locker(t, redislock.Config{}), lockName), s.locker(t, redislock.Config{})
-	next, later := inLine(t, l, lockName, 1), inLine(t, l, lockName, 2)
+	next, later := queued(t, l, lockName, 1), queued(t, l, lockName, 2)
 	await(t, 10*time.Second, "they listen", func() bool { return slices.Max(s.listening(t)) == 1 })
 	to := another(ctx, t, c, lockName)
 	if err := c.MoveSlot(ctx, lockKeys(lockName)[0], to); err != nil {

@@ -47,7 +47,7 @@ type machine struct {
 	lock   string        // what it locks with this library
 	ttl    time.Duration // what it asks for
 	skew   time.Duration // of its wall clock; this library has no use for one
-	gap    func()        // what happens after recipe c looked and before it writes; nil: nothing
+	gap    func()        // runs after recipe c reads and before it writes; nil: nothing
 	taken  int
 }
 
@@ -208,7 +208,7 @@ func setPX(back func(ctx context.Context, m *machine, value string) error) recip
 	})
 }
 
-// deletesOwn looks and deletes in one script.
+// deletesOwn compares and deletes in one script.
 func deletesOwn(ctx context.Context, m *machine, value string) error {
 	return freeRaw.Run(ctx, m.client, []string{recipeKey}, value).Err()
 }
@@ -217,7 +217,7 @@ var (
 	// setPXDel is recipe d: SET NX PX and DEL.
 	setPXDel = setPX(func(ctx context.Context, m *machine, _ string) error { return m.deletes(ctx) })
 
-	// getThenDel is recipe e: it looks whose the lock is, and then deletes it.
+	// getThenDel is recipe e: it reads whose the lock is, and then deletes it.
 	getThenDel = setPX(func(ctx context.Context, m *machine, value string) error {
 		if now, err := m.client.Get(ctx, recipeKey).Result(); err != nil || now != value {
 			return err

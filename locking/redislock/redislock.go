@@ -15,49 +15,48 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// DefaultNamespace is the namespace of a Config that names none.
-const DefaultNamespace = "escapement"
+// defaultNamespace is the namespace of a Config without one.
+const defaultNamespace = "escapement"
 
 const (
-	// stateKeep is how long the token state outlives the lock, in milliseconds: 24 h,
-	// far more than the guard and any step of a clock, and the hour between two renewals that keep it.
+	// stateKeep is how long the token state outlives the lock, in milliseconds: 24 h, far more than the
+	// guard and any step of a clock, and an hour between two renewals that extend it.
 	stateKeep = 25 * 60 * 60 * 1000
 
-	// mostInLine bounds a lock's line. Whoever finds it full asks again, with jitter.
-	mostInLine = 1000
+	// maxQueue bounds a lock's queue. Further waiters poll, with jitter.
+	maxQueue = 1000
 )
 
-// Config sets a Locker or a Driver. Its zero value is useful.
+// Config holds the settings of a Locker or a Driver. The zero value is useful.
 type Config struct {
-	Namespace string        // keeps installations in one Redis apart; default "escapement"
+	Namespace string        // separates installations in one Redis; no braces; default "escapement"
 	Margin    time.Duration // see locking.KeeperConfig; default 1 s
-	Logger    *slog.Logger  // see locking.KeeperConfig; gets connections for calls that fail, too (warn); default slog.Default()
+	Logger    *slog.Logger  // see locking.KeeperConfig; also gets failed notifications (warn); default slog.Default()
 
-	// Confirm is how many replicas must have a grant before it counts: with r
-	// replicas at each master, (r+1)/2 make a majority of all copies (redisconn.Majority counts them). It costs a
-	// round trip to the replicas, narrows what a failover can lose, and does not
-	// close it. Too few answers: the lock is given back, and the error wraps
-	// ErrUnreachable. Default 0.
+	// Confirm is how many replicas must have stored a grant before it counts. With r replicas at each
+	// master, (r+1)/2 of them and the master are a majority; redisconn.Majority counts them. It costs a
+	// round trip to the replicas, and makes it rarer that a failover loses a grant. With too few answers
+	// the lock is released, and the error wraps ErrUnconfirmed and locking.ErrUnreachable. Default 0.
 	Confirm int
 
 	// CallTimeout limits one call to Redis; default 1 s.
 	CallTimeout time.Duration
 }
 
-// New returns a Locker whose locks live in client's Redis. A client with the
-// wrong settings (see redisconn.Check) makes every call fail with an *InputError that says the reason.
-// The client stays the caller's to close.
+// New returns a Locker with its locks in client's Redis. The caller closes the Locker, and then the client.
+// With a client that has wrong settings (see redisconn.Check), each call returns an *locking.InputError that
+// names the option to set.
 func New(client redis.UniversalClient, cfg Config) *locking.Locker {
 	return locking.New(NewDriver(client, cfg), locking.Config{Margin: cfg.Margin, CallTimeout: cfg.CallTimeout, Logger: cfg.Logger})
 }
 
-// Driver is a locking.Driver in Redis.
+// Driver is the locking.Driver for one logical Redis. Most programs use New.
 type Driver struct {
 	client    redis.UniversalClient
 	namespace string
 	confirm   int
-	refused   error // what Check said
-	calls     *notifier
+	refused   error // what is wrong with the client or the Config: the answer to each call
+	notifier  *notifier
 }
 
 var (
@@ -65,23 +64,22 @@ var (
 	_ locking.Notifier = (*Driver)(nil)
 )
 
-// NewDriver returns a driver, for who needs one without a Locker. Of cfg it
-// uses all but Margin and CallTimeout.
+// NewDriver returns a driver without a Locker, for List. Margin and CallTimeout of cfg are not used.
 func NewDriver(client redis.UniversalClient, cfg Config) *Driver {
 	d := &Driver{client: client, namespace: cfg.Namespace, confirm: cfg.Confirm}
 	if d.namespace == "" {
-		d.namespace = DefaultNamespace
+		d.namespace = defaultNamespace
 	}
 	d.refused = errors.Join(checkClient(client), cfg.check())
 	logger := cfg.Logger
 	if logger == nil {
 		logger = slog.Default()
 	}
-	d.calls = newNotifier(client, d.namespace, uuid.NewString(), logger)
+	d.notifier = newNotifier(client, d.namespace, uuid.NewString(), logger)
 	return d
 }
 
-// checkClient is redisconn.Check, as an *InputError: asking again is of no avail.
+// checkClient runs redisconn.Check. Its error is an *InputError, because a retry would not help.
 func checkClient(client redis.UniversalClient) error {
 	if err := redisconn.Check(client); err != nil {
 		return &locking.InputError{Field: "client", Why: "cannot be used: " + err.Error()}
@@ -91,7 +89,7 @@ func checkClient(client redis.UniversalClient) error {
 
 func (c Config) check() error {
 	var errs []error
-	if err := lockredis.CheckNamespace(c.Namespace, between); err != nil {
+	if err := lockredis.CheckNamespace(c.Namespace, keyInfix); err != nil {
 		errs = append(errs, err)
 	}
 	if c.Confirm < 0 {
@@ -100,7 +98,7 @@ func (c Config) check() error {
 	return errors.Join(errs...)
 }
 
-// Acquire is described at locking.Driver. A ttl is rounded up to milliseconds.
+// Acquire implements locking.Driver. A TTL is rounded up to milliseconds.
 func (d *Driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant, error) {
 	if d.refused != nil {
 		return locking.Grant{}, d.refused
@@ -108,17 +106,17 @@ func (d *Driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant,
 	op := "acquire at redis " + redisconn.Addr(d.client)
 	channel := ""
 	if r.Queue {
-		channel = d.calls.channel(r.Name)
+		channel = d.notifier.channel(r.Name)
 	}
 	asked, slept := time.Now(), locking.Slept()
-	reply, err := d.ask(ctx, r.Name, acquireArgs(r, channel))
+	reply, err := d.runAcquire(ctx, r.Name, acquireArgs(r, channel))
 	if err != nil {
 		return locking.Grant{}, d.explain(ctx, op, err)
 	}
 	token, err := readAcquired(r, reply, op)
 	if err != nil {
 		if r.Queue {
-			d.calls.connect(ctx, r.Name)
+			d.notifier.connect(ctx, r.Name)
 		}
 		return locking.Grant{}, err
 	}
@@ -128,7 +126,7 @@ func (d *Driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant,
 	}, nil
 }
 
-// acquireArgs are the arguments of acquire.lua, without the last ones that say nothing: each costs time.
+// acquireArgs returns the arguments of acquire.lua, without the last ones that have no value: each costs time.
 func acquireArgs(r locking.Request, channel string) []any {
 	args := []any{r.Owner, lockredis.Millis(r.TTL), r.Holder, lockredis.Millis(r.Delay), channel, r.After, r.From}
 	given := []bool{true, true, r.Holder != "", r.Delay > 0, channel != "", r.After > 0, r.From > 0}
@@ -138,7 +136,7 @@ func acquireArgs(r locking.Request, channel string) []any {
 	return args
 }
 
-// Release is described at locking.Driver.
+// Release implements locking.Driver.
 func (d *Driver) Release(ctx context.Context, name, owner string) error {
 	code, err := d.code(ctx, "release", releaseScript, name, owner)
 	if err != nil {
@@ -147,7 +145,7 @@ func (d *Driver) Release(ctx context.Context, name, owner string) error {
 	return lostUnless(code, "release at redis "+redisconn.Addr(d.client))
 }
 
-// Revoke is described at locking.Driver.
+// Revoke implements locking.Driver.
 func (d *Driver) Revoke(ctx context.Context, name string, token locking.Token) error {
 	code, err := d.code(ctx, "revoke", revokeScript, name, token)
 	if err != nil {
@@ -156,7 +154,7 @@ func (d *Driver) Revoke(ctx context.Context, name string, token locking.Token) e
 	return lostUnless(code, "revoke at redis "+redisconn.Addr(d.client))
 }
 
-// Owner is described at locking.Driver.
+// Owner implements locking.Driver.
 func (d *Driver) Owner(ctx context.Context, name string) (locking.Ownership, error) {
 	if d.refused != nil {
 		return locking.Ownership{}, d.refused
@@ -169,32 +167,32 @@ func (d *Driver) Owner(ctx context.Context, name string) (locking.Ownership, err
 	return readOwner(name, reply, op)
 }
 
-// Listen is described at locking.Waker.
+// Listen implements locking.Notifier.
 func (d *Driver) Listen(name, owner string) (<-chan struct{}, func()) {
-	return d.calls.listen(name, owner)
+	return d.notifier.listen(name, owner)
 }
 
-// Close is described at locking.Waker.
-func (d *Driver) Close() { d.calls.close() }
+// Close implements locking.Notifier.
+func (d *Driver) Close() { d.notifier.close() }
 
-// code runs a script that answers with one number.
-func (d *Driver) code(ctx context.Context, what string, s *redisconn.Script, name string, args ...any) (int, error) {
+// code runs a script whose reply is one number.
+func (d *Driver) code(ctx context.Context, op string, s *redisconn.Script, name string, args ...any) (int, error) {
 	if d.refused != nil {
 		return 0, d.refused
 	}
 	code, err := s.Run(ctx, d.client, lockKeys(d.namespace, name), args...).Int()
 	if err != nil {
-		return 0, d.explain(ctx, what+" at redis "+redisconn.Addr(d.client), err)
+		return 0, d.explain(ctx, op+" at redis "+redisconn.Addr(d.client), err)
 	}
 	return code, nil
 }
 
-// explain is redisconn.Classify, after which a Cluster client looks who is master.
+// explain runs redisconn.Classify, and has a Cluster client reload its topology when a master is unreachable.
 func (d *Driver) explain(ctx context.Context, op string, err error) error {
 	err = redisconn.Classify(op, err)
 	redisconn.Refresh(ctx, d.client, err)
 	return err
 }
 
-// patience is locking.Patience as the scripts want it.
-const patience = int64(locking.QueueTimeout / time.Millisecond)
+// queueTimeout is locking.QueueTimeout in milliseconds.
+const queueTimeout = int64(locking.QueueTimeout / time.Millisecond)

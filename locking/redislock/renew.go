@@ -14,9 +14,8 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// Renew is described at locking.Renewer. It sends one script call per lock, those
-// of one master of a Cluster in one pipeline: so the answer for one lock may be
-// Unknown while others are known, and a master that hangs answers for none but its own.
+// Renew implements locking.Renewer. It sends one script call per lock, in one pipeline for each master of a
+// Cluster, so that a hung master delays the answers for its own locks only.
 func (d *Driver) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
 	if d.refused != nil {
 		return nil, d.refused
@@ -30,7 +29,7 @@ func (d *Driver) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.
 	return answers(cmds, func(err error) error { return d.explain(ctx, "renew at redis "+redisconn.Addr(d.client), err) })
 }
 
-// byMaster are the indices of renewals by the masters of their locks, as the client knows them.
+// byMaster groups the indices of a batch by the master of each lock, as the client knows it.
 func (d *Driver) byMaster(ctx context.Context, batch []locking.Renewal) map[*redis.Client][]int {
 	groups := make(map[*redis.Client][]int, 1)
 	cluster, yes := d.client.(interface {
@@ -39,21 +38,21 @@ func (d *Driver) byMaster(ctx context.Context, batch []locking.Renewal) map[*red
 	for i, r := range batch {
 		var master *redis.Client
 		if yes {
-			master, _ = cluster.MasterForKey(ctx, lockKeys(d.namespace, r.Name)[0]) // nil, where none is known: the call itself says why
+			master, _ = cluster.MasterForKey(ctx, lockKeys(d.namespace, r.Name)[0]) // nil where unknown: the call itself fails then
 		}
 		groups[master] = append(groups[master], i)
 	}
 	return groups
 }
 
-// renew asks for some of the renewals.
+// renew sends the renewals of some locks of the batch, and stores the replies in cmds.
 func (d *Driver) renew(ctx context.Context, batch []locking.Renewal, locks []int, cmds []*redis.Cmd) {
 	queue := func(i int, add func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd, pipe redis.Pipeliner) {
 		r := batch[i]
 		value := strconv.FormatInt(r.Token, 10) + ":" + r.Owner
 		keys := lockKeys(d.namespace, r.Name)
 		cmds[i] = add(ctx, pipe, keys[:1], value, lockredis.Millis(r.TTL+r.Delay))
-		if firstOfTheHour(time.Now(), r.TTL) { // its failure is the next one's to mend
+		if extendsState(time.Now(), r.TTL) { // when this fails, the next hour's succeeds
 			pipe.PExpire(ctx, keys[1], time.Duration(stateKeep)*time.Millisecond+r.TTL+r.Delay)
 		}
 	}
@@ -75,15 +74,14 @@ func (d *Driver) renew(ctx context.Context, batch []locking.Renewal, locks []int
 	}
 }
 
-// firstOfTheHour says for some renewals in an hour that they are to keep the
-// token state too, which a lock that is held for a day would outlive. However they
-// are spaced, one is: the last before the hour began was less than a ttl ago. It is
-// a command of its own, because the script names one key only.
-func firstOfTheHour(now time.Time, ttl time.Duration) bool {
+// extendsState reports whether a renewal extends the token state too, which a lock held for a day would
+// outlive. It is true for at least one renewal an hour, because the one before the hour began is less than a
+// TTL old. The state needs a command of its own, because the script names one key only.
+func extendsState(now time.Time, ttl time.Duration) bool {
 	return !now.Truncate(time.Hour).Equal(now.Add(-ttl).Truncate(time.Hour))
 }
 
-// answers turns replies into answers. Beside those that are unknown stands the first error.
+// answers converts replies to answers. The error is the first of those that are Unknown.
 func answers(cmds []*redis.Cmd, explain func(error) error) (out []locking.RenewAnswer, first error) {
 	out = make([]locking.RenewAnswer, len(cmds))
 	for i, cmd := range cmds {

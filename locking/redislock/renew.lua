@@ -1,12 +1,12 @@
--- Keep a lock for another ttl, if it is still this grant's. May be repeated. A
--- revoked lock has another value: its holder learns of it here, and gives it back.
+-- Renew a lock for another ttl, if this grant holds it. May be repeated. A revoked
+-- lock has another value, so its holder learns of the revocation here.
 --
--- KEYS  1 the lock. Not the others of a lock, of which some may not exist: a Cluster
---         whose slot is on its way refuses a script that names such a key, and a
---         renewal must not be refused then.
+-- KEYS  1 the lock. Not the lock's other keys, which may be missing: a Cluster that
+--         moves the slot refuses a script that names a missing key, and a renewal must
+--         work then.
 -- ARGV  1 the expected value, "token:owner"   2 ttl and delay in ms
 --
--- Returns 1 renewed, 0 not yours any more, 2 the same because it was revoked.
+-- Returns 1 renewed, 0 not held any more, 2 not held any more, because it was revoked.
 local lock, value, px = KEYS[1], ARGV[1], ARGV[2]
 
 local held = redis.call('GET', lock)

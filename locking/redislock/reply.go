@@ -11,7 +11,7 @@ import (
 	"github.com/escapement/escapement/locking/internal/lockredis"
 )
 
-// Codes of the scripts; each script says what they mean there.
+// Codes of acquire.lua.
 const (
 	codeHeld     = 0
 	codeGranted  = 1
@@ -20,8 +20,8 @@ const (
 	codeRevoked  = 4
 )
 
-// acquired is the reply of acquire.lua: a code first also where it granted, of which it says nothing but the token.
-// That spares Redis a list, which it sends in two pieces.
+// acquired returns the reply of acquire.lua as a list that begins with the code. For a grant the script
+// returns the token alone, because Redis sends a list in two packets.
 func acquired(cmd *redis.Cmd) ([]any, error) {
 	if token, is := cmd.Val().(string); is {
 		return []any{int64(codeGranted), token}, cmd.Err()
@@ -29,7 +29,7 @@ func acquired(cmd *redis.Cmd) ([]any, error) {
 	return cmd.Slice()
 }
 
-// readAcquired reads the reply of acquire.lua: a token, or the error that it means.
+// readAcquired converts the reply of acquire.lua to a token or an error.
 func readAcquired(r locking.Request, reply []any, op string) (locking.Token, error) {
 	var code, left, place int64
 	var text, who string
@@ -47,20 +47,20 @@ func readAcquired(r locking.Request, reply []any, op string) (locking.Token, err
 	case codeHeld:
 		return 0, &locking.HeldError{Name: r.Name, Owner: text, Holder: who, Until: lockredis.Left(left), Place: int(place)}
 	case codeReturned:
-		return 0, fmt.Errorf("%s: %w: this owner has given it back already", op, locking.ErrLost)
+		return 0, fmt.Errorf("%s: %w: this owner has released it already", op, locking.ErrLost)
 	case codeRevoked:
-		return 0, fmt.Errorf("%s: %w: somebody has asked this holder to end, before it had heard that it holds the lock; acquire it again", op, locking.ErrLost)
+		return 0, fmt.Errorf("%s: %w: somebody has asked this holder to end, before it got the answer; acquire it again", op, locking.ErrLost)
 	case codeTooFar:
 		return 0, &locking.InputError{Lock: r.Name, Field: "Options.After",
-			Why: fmt.Sprintf("is %d, more than an hour ahead of Redis' clock; which guard says so?", r.After)}
+			Why: fmt.Sprintf("is %d, more than an hour ahead of Redis' clock; give the token that the guard answered", r.After)}
 	}
 	return 0, unexpected(op, reply)
 }
 
-// held is a lock's value: "token:owner", with "-" in front once it was revoked.
-var held = regexp.MustCompile(`^(-?)(\d{1,16}):(.*)$`)
+// valuePattern matches a lock's value: "token:owner", with "-" in front once it was revoked.
+var valuePattern = regexp.MustCompile(`^(-?)(\d{1,16}):(.*)$`)
 
-// readOwner reads the reply of owner.lua.
+// readOwner converts the reply of owner.lua.
 func readOwner(name string, reply []any, op string) (locking.Ownership, error) {
 	var left, waiters int64
 	var value, who string
@@ -72,8 +72,8 @@ func readOwner(name string, reply []any, op string) (locking.Ownership, error) {
 		return o, nil
 	}
 	o.Holder, o.Left = who, lockredis.Left(left)
-	m := held.FindStringSubmatch(value)
-	if m == nil { // not ours; shown as it is, and left alone
+	m := valuePattern.FindStringSubmatch(value)
+	if m == nil { // a key of something else; shown as it is
 		o.Owner = value
 		return o, nil
 	}
@@ -82,17 +82,17 @@ func readOwner(name string, reply []any, op string) (locking.Ownership, error) {
 	return o, nil
 }
 
-// lostUnless turns the code of a release or a revocation into an error.
+// lostUnless converts the code of release.lua or revoke.lua.
 func lostUnless(code int, op string) error {
 	switch code {
 	case 1:
 		return nil
 	case 0:
-		return fmt.Errorf("%s: %w: somebody else holds it", op, locking.ErrLost)
+		return fmt.Errorf("%s: %w: another owner holds it", op, locking.ErrLost)
 	}
 	return fmt.Errorf("%s: %w: it had lapsed", op, locking.ErrLost)
 }
 
 func unexpected(op string, reply []any) error {
-	return fmt.Errorf("%s: unexpected reply %v; is a key of this lock used by something else?", op, reply)
+	return fmt.Errorf("%s: unexpected reply %v; check that nothing else writes to the lock's keys", op, reply)
 }

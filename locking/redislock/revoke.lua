@@ -1,11 +1,10 @@
--- Ask the holder of a grant to end: its next renewal is answered "revoked". May be
--- repeated.
+-- Revoke a grant: its next renewal is answered "revoked". May be repeated.
 --
--- In front of this text stand token.lua and line.lua, which says what KEYS are.
+-- Behind token.lua and queue.lua, which names the KEYS.
 --
 -- ARGV  1 the grant's token
 --
--- Returns 1 asked, now or before; 0 another grant holds the lock; -1 nobody does.
+-- Returns 1 revoked, now or before; 0 another grant holds the lock; -1 nobody does.
 local value = redis.call('GET', lock)
 if not value then return -1 end
 local _, token, revoked = holder_of(value)

@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	//go:embed line.lua
-	lineLua string
+	//go:embed queue.lua
+	queueLua string
 	//go:embed acquire.lua
 	acquireLua string
 	//go:embed renew.lua
@@ -29,10 +29,10 @@ var (
 )
 
 func script(name, text string) *redisconn.Script {
-	return redisconn.NewScript(name, numbers(patience)+redisconn.TokenLua+lineLua+text)
+	return redisconn.NewScript(name, constants(queueTimeout)+redisconn.TokenLua+queueLua+text)
 }
 
-// numbers are what no call changes: they would cost each call arguments.
-func numbers(patience int64) string {
-	return fmt.Sprintf("local guard, keep, patience, most = %d, %d, %d, %d\n", redisconn.TokenGuardMicros, stateKeep, patience, mostInLine)
+// constants returns the numbers that are the same in every call. As arguments they would cost each call time.
+func constants(queueTimeout int64) string {
+	return fmt.Sprintf("local guard, keep, queue_timeout, max_queue = %d, %d, %d, %d\n", redisconn.TokenGuardMicros, stateKeep, queueTimeout, maxQueue)
 }

@@ -20,7 +20,7 @@ import (
 
 // TestSameTrace gives both servers the same random operations and compares
 // every answer and every key, but for the clock in them. Who waits is forgotten after
-// locking.Patience by each server's own clock: a trace that took longer says nothing and is played again.
+// locking.QueueTimeout by each server's own clock: a trace that took longer says nothing and is played again.
 func TestSameTrace(t *testing.T) {
 	_, emb := redistest.StartEmbedded(t)
 	clients := []*redis.Client{redistest.Start(t).Client(t), emb}

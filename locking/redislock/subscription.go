@@ -10,117 +10,115 @@ import (
 )
 
 const (
-	// callCheck is after how much silence a connection for calls is asked whether
-	// it lives; after twice that without an answer it is given up.
-	callCheck = 2 * time.Second
+	// pingAfter is how long a connection may receive nothing before it is pinged. Without an answer for the
+	// same time it counts as broken.
+	pingAfter = 2 * time.Second
 
-	// callPause is the pause before a broken one is replaced. Those who wait ask
-	// by themselves meanwhile.
-	callPause = 500 * time.Millisecond
+	// reconnectPause is the pause before a broken connection is replaced.
+	reconnectPause = 500 * time.Millisecond
 )
 
-// wire is one connection for calls. It ends when nobody has waited for some
-// seconds; when it breaks, those who wait are connected anew.
+// subscription is one connection for notifications. It ends some seconds after the last waiter; a broken one
+// is replaced while there are waiters.
 type subscription struct {
-	board *notifier
-	key   string
-	sub   *redis.PubSub
-	ctx   context.Context // ended by hangUp: a dial under way holds the subscription's mutex
-	end   context.CancelFunc
-	ended chan struct{} // closed when attend is
+	notifier *notifier
+	key      string // in notifier.subscriptions
+	sub      *redis.PubSub
+	ctx      context.Context // ended by notifier.close: a dial under way holds the mutex of sub
+	end      context.CancelFunc
+	ended    chan struct{} // closed when run has ended
 
-	// Guarded by the board's mu.
-	channels map[string]string // those it listens to, and for which lock
+	// The notifier's mu guards these.
+	channels map[string]string // channel to lock
 	broken   bool
 }
 
 func (w *subscription) subscribe(channel string) error {
-	return w.soon(func(ctx context.Context) error {
-		if w.board.cluster != nil {
+	return w.bounded(func(ctx context.Context) error {
+		if w.notifier.cluster != nil {
 			return w.sub.SSubscribe(ctx, channel)
 		}
 		return w.sub.Subscribe(ctx, channel)
 	})
 }
 
-// soon bounds f: whatever is asked of a subscription may be what dials for it, and a server that hangs then would hold its
-// mutex, and hangUp, for as long as the client's timeouts are, or for ever where it has none.
-func (w *subscription) soon(f func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(w.ctx, callCheck)
+// bounded limits f to pingAfter. Each call of sub may dial, and with a hung server it would hold the mutex of
+// sub, and notifier.close, for the client's timeouts.
+func (w *subscription) bounded(f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(w.ctx, pingAfter)
 	defer cancel()
 	return f(ctx)
 }
 
-// attend passes on what comes over the wire until it breaks or is not needed
-// any more.
-func (w *subscription) attend() {
+// run receives notifications until the connection breaks or has no waiters. It replaces a broken connection.
+func (w *subscription) run() {
 	defer close(w.ended)
 	defer w.end()
-	err := w.hear()
-	_ = w.sub.Close() // nothing more is wanted of it
+	err := w.receive()
+	_ = w.sub.Close()
 	if err == nil {
 		return
 	}
-	w.board.breakDown(w, true)
+	w.notifier.markBroken(w, true)
 	select {
-	case <-time.After(callPause):
-		w.board.warn("the connection for calls broke", err)
-		w.board.breakDown(w, false)
-		w.board.reconnect()
+	case <-time.After(reconnectPause):
+		w.notifier.warn("receive", err)
+		w.notifier.markBroken(w, false)
+		w.notifier.reconnect()
 	case <-w.ctx.Done():
-		w.board.breakDown(w, false)
+		w.notifier.markBroken(w, false)
 	}
 }
 
-// hear returns nil when nobody waits any more.
-func (w *subscription) hear() error {
-	silent, looked := 0, time.Now()
+// receive passes notifications on. It returns nil when there are no waiters any more.
+func (w *subscription) receive() error {
+	pinged, checked := false, time.Now()
 	for {
 		var msg any
-		err := w.soon(func(ctx context.Context) (err error) {
-			msg, err = w.sub.ReceiveTimeout(ctx, callCheck)
+		err := w.bounded(func(ctx context.Context) (err error) {
+			msg, err = w.sub.ReceiveTimeout(ctx, pingAfter)
 			return err
 		})
 		var late net.Error
 		switch {
 		case err == nil:
-			silent = 0
-		case !errors.As(err, &late) || !late.Timeout() || silent > 0:
+			pinged = false
+		case !errors.As(err, &late) || !late.Timeout() || pinged:
 			return err
 		default:
-			silent++
-			if err := w.soon(func(ctx context.Context) error { return w.sub.Ping(ctx) }); err != nil {
+			pinged = true
+			if err := w.bounded(func(ctx context.Context) error { return w.sub.Ping(ctx) }); err != nil {
 				return err
 			}
 		}
 		switch msg := msg.(type) {
 		case *redis.Message:
-			w.board.call(msg.Payload)
+			w.notifier.notify(msg.Payload)
 		case *redis.Subscription:
-			if msg.Kind == "sunsubscribe" && w.board.listens(w, msg.Channel) {
+			if msg.Kind == "sunsubscribe" && w.notifier.hasChannel(w, msg.Channel) {
 				return errors.New("the slot of " + msg.Channel + " has moved")
 			}
-			w.board.callAll(msg.Channel)
+			w.notifier.notifyAll(msg.Channel)
 		}
-		if time.Since(looked) < callCheck {
+		if time.Since(checked) < pingAfter {
 			continue
 		}
-		looked = time.Now()
-		unused, needed := w.board.tidy(w)
+		checked = time.Now()
+		unused, needed := w.notifier.dropUnused(w)
 		if !needed {
 			return nil
 		}
 		if len(unused) > 0 {
-			if err := w.soon(func(ctx context.Context) error { return w.sub.SUnsubscribe(ctx, unused...) }); err != nil {
+			if err := w.bounded(func(ctx context.Context) error { return w.sub.SUnsubscribe(ctx, unused...) }); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// tidy forgets the channels on which nobody waits. When that is all of them, the
-// wire is not needed, and nobody is given it any more.
-func (s *notifier) tidy(w *subscription) (unused []string, needed bool) {
+// dropUnused removes the channels without waiters, and returns them. Not needed: no channel remains, and the
+// notifier does not use the subscription any more.
+func (s *notifier) dropUnused(w *subscription) (unused []string, needed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wanted := make(map[string]bool)
@@ -134,34 +132,34 @@ func (s *notifier) tidy(w *subscription) (unused []string, needed bool) {
 		}
 	}
 	if len(w.channels) == 0 {
-		delete(s.wires, w.key)
+		delete(s.subscriptions, w.key)
 		return nil, false
 	}
 	return unused, true
 }
 
-// breakDown takes a broken wire out of use: it is kept in its place at first, so
-// that no other is made at once.
-func (s *notifier) breakDown(w *subscription, keep bool) {
+// markBroken takes a broken subscription out of use. With keep it stays in its place, so that connect does not
+// dial again at once.
+func (s *notifier) markBroken(w *subscription, keep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.broken = true
-	if !keep && s.wires[w.key] == w {
-		delete(s.wires, w.key)
+	if !keep && s.subscriptions[w.key] == w {
+		delete(s.subscriptions, w.key)
 	}
 }
 
-// reconnect makes the wires anew that those who wait need.
+// reconnect subscribes again for all waiters.
 func (s *notifier) reconnect() {
 	for _, name := range s.names() {
-		ctx, cancel := context.WithTimeout(context.Background(), callCheck)
+		ctx, cancel := context.WithTimeout(context.Background(), pingAfter)
 		s.connect(ctx, name)
 		cancel()
 	}
 }
 
-// listens reports whether somebody is to be called on the wire's channel.
-func (s *notifier) listens(w *subscription, channel string) bool {
+// hasChannel reports whether w is subscribed to channel for a lock.
+func (s *notifier) hasChannel(w *subscription, channel string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return w.channels[channel] != ""

@@ -18,37 +18,37 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// wire is a connection over which nothing comes any more once it has subscribed to something and is mute: the other side has forgotten it.
-type wire struct {
+// deadConn is a connection that delivers nothing once it has subscribed and is dead: the other side has forgotten it.
+type deadConn struct {
 	net.Conn
-	listens, mute *atomic.Bool
+	listens, dead *atomic.Bool
 }
 
-func (w wire) Write(b []byte) (int, error) {
+func (w deadConn) Write(b []byte) (int, error) {
 	if bytes.Contains(b, []byte("subscribe")) {
 		w.listens.Store(true)
 	}
 	return w.Conn.Write(b)
 }
 
-func (w wire) Read(b []byte) (int, error) {
+func (w deadConn) Read(b []byte) (int, error) {
 	for {
 		n, err := w.Conn.Read(b)
-		if err != nil || !w.listens.Load() || !w.mute.Load() {
+		if err != nil || !w.listens.Load() || !w.dead.Load() {
 			return n, err
 		}
 	}
 }
 
-// TestMuteWire: a connection for calls that has gone mute is replaced while somebody waits; the waiter is called again then.
-func TestMuteWire(t *testing.T) {
+// A dead connection for notifications is replaced while there is a waiter, and the waiter is notified again.
+func TestDeadConnectionIsReplaced(t *testing.T) {
 	inABubble(t, func(t *testing.T, e *redistest.Embedded, _ *redislock.Driver, holder *locking.Locker) {
 		o := e.Options()
-		dial, wires := o.Dialer, make(chan wire, 10)
+		dial, conns := o.Dialer, make(chan deadConn, 10)
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := dial(ctx, network, addr)
-			w := wire{c, new(atomic.Bool), new(atomic.Bool)}
-			wires <- w
+			w := deadConn{c, new(atomic.Bool), new(atomic.Bool)}
+			conns <- w
 			return w, err
 		}
 		c := redis.NewClient(o)
@@ -56,36 +56,36 @@ func TestMuteWire(t *testing.T) {
 		l := redislock.New(c, redislock.Config{Namespace: "kit"})
 		defer l.Close()
 		first := hold(t, holder, lockName)
-		got := inLine(t, l, lockName, 1)
-		mute := func() (n int) { // those that listen and speak
-			for range len(wires) {
-				w := <-wires
-				if w.listens.Load() && !w.mute.Swap(true) {
+		got := queued(t, l, lockName, 1)
+		kill := func() (n int) { // those that are subscribed and alive
+			for range len(conns) {
+				w := <-conns
+				if w.listens.Load() && !w.dead.Swap(true) {
 					n++
 				}
-				wires <- w
+				conns <- w
 			}
 			return n
 		}
 		time.Sleep(time.Second)
-		if n := mute(); n != 1 {
-			t.Fatalf("%d connections for calls", n)
+		if n := kill(); n != 1 {
+			t.Fatalf("%d connections for notifications", n)
 		}
-		time.Sleep(6 * time.Second) // twice the silence that is checked, the pause, and some
+		time.Sleep(6 * time.Second) // twice pingAfter, the pause, and some
 		released := time.Now()
 		give(t, first)
 		lease := <-got
 		if took := time.Since(released); took > 100*time.Millisecond {
-			t.Errorf("the hand-over took %s: it was not called", took)
+			t.Errorf("the handover took %s: it was not notified", took)
 		}
-		if n := mute(); n != 1 {
-			t.Errorf("%d connections for calls that speak; want a new one", n)
+		if n := kill(); n != 1 {
+			t.Errorf("%d living connections for notifications; want a new one", n)
 		}
 		give(t, lease)
 	})
 }
 
-// hanging returns options of which the first connection is made, and all later ones, for calls, hang for go-redis' five seconds.
+// hanging returns options whose first connection is made; all later ones, for notifications, hang for go-redis' five seconds.
 func hanging(e *redistest.Embedded) *redis.Options {
 	o := e.Options()
 	o.DialTimeout = 5 * time.Second
@@ -104,9 +104,9 @@ func hanging(e *redistest.Embedded) *redis.Options {
 	return o
 }
 
-// TestWaitWhileAWireIsDialled: a waiter whose connection for calls hangs while it is dialled returns with its context, and Close does not
-// wait for it either. Of many some would wait for the dial.
-func TestWaitWhileAWireIsDialled(t *testing.T) {
+// A waiter returns with its context while the dial of its connection hangs, and Close does not wait for the dial. The test has many
+// waiters, because only some would wait for the dial.
+func TestWaitDuringADial(t *testing.T) {
 	e, c := redistest.StartEmbedded(t)
 	holder := redislock.New(c, redislock.Config{Namespace: "kit"})
 	defer holder.Close()
@@ -132,9 +132,8 @@ func TestWaitWhileAWireIsDialled(t *testing.T) {
 	give(t, lease)
 }
 
-// TestCloseWhileAWireIsMade has Redis hang while the connection for calls is made anew, which no read timeout of the client's ends
-// soon, or ever. Close does not wait for it.
-func TestCloseWhileAWireIsMade(t *testing.T) {
+// Close does not wait for a hung dial of the connection for notifications, whatever the client's read timeout is.
+func TestCloseDuringADial(t *testing.T) {
 	for name, readTimeout := range map[string]time.Duration{"no read timeout": -1, "the default": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -154,7 +153,7 @@ func TestCloseWhileAWireIsMade(t *testing.T) {
 				defer close(gaveUp)
 				_, _ = l.Acquire(ctx, lockName, locking.Options{Wait: time.Minute})
 			}()
-			await(t, 5*time.Second, "it listens", func() bool {
+			await(t, 5*time.Second, "it has subscribed", func() bool {
 				n, err := admin.ClientKillByFilter(ctx, "type", "pubsub").Result()
 				return err == nil && n == 1
 			})

@@ -1,2 +1,2 @@
-// Package lockredis is what the lock drivers on Redis have in common: namespaces, times as Redis takes and tells them, and replies of scripts.
+// Package lockredis holds what the lock drivers on Redis share: namespaces, times in milliseconds, and replies of scripts.
 package lockredis

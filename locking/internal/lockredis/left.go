@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Left is the time for which a key is there still, of which PTTL has said ms; 0 when it has no end. PTTL
-// leaves out the millisecond that has begun, and says 0 in a key's last one: that is no key without an end.
+// Left converts a reply of PTTL to the remaining life of a key; 0 when the key does not expire. PTTL rounds down, and is 0 in
+// a key's last millisecond, for which Left returns a millisecond.
 func Left(ms int64) time.Duration {
 	if ms < 0 {
 		return 0
@@ -14,7 +14,7 @@ func Left(ms int64) time.Duration {
 	return max(time.Duration(ms)*time.Millisecond, time.Millisecond)
 }
 
-// Millis is a time as PX takes it, in milliseconds: rounded up, because Redis refuses a PX of 0, and the longest one stays a time.
+// Millis converts d to milliseconds for PX, rounded up because Redis refuses 0. It does not overflow.
 func Millis(d time.Duration) int64 {
 	return int64((min(d, math.MaxInt64-time.Millisecond) + time.Millisecond - 1) / time.Millisecond)
 }

@@ -17,7 +17,7 @@ func TestLeft(t *testing.T) {
 		1500: 1500 * time.Millisecond,
 	} {
 		if got := lockredis.Left(ms); got != want {
-			t.Errorf("of a key with PTTL %d, %s is left; want %s", ms, got, want)
+			t.Errorf("PTTL %d: %s left; want %s", ms, got, want)
 		}
 	}
 }

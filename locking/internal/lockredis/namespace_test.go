@@ -29,7 +29,7 @@ func TestCheckNamespace(t *testing.T) {
 	}
 }
 
-// Of namespaces that are accepted no two have a key in common, whatever the locks are called.
+// No two accepted namespaces share a key, whatever the names of the locks are.
 func TestNamespacesAreApart(t *testing.T) {
 	const between = ":l:"
 	texts := []string{""} // all of up to five of these letters

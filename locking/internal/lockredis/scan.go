@@ -1,7 +1,7 @@
 package lockredis
 
-// Scan copies a script's reply into to, each an *int64 or a *string, and reports
-// whether it fits: what comes from Redis is input.
+// Scan copies a script's reply into to, each an *int64 or a *string. It reports whether the reply has that many values of
+// these types.
 func Scan(reply []any, to ...any) bool {
 	if len(reply) != len(to) {
 		return false
