@@ -112,7 +112,8 @@ type Ownership struct {
 func (o Ownership) Held() bool { return o.Owner != "" }
 
 // Driver is what a store must be able to do. Package locktest tests an implementation. All methods may
-// be called from many goroutines.
+// be called from many goroutines. When a driver's calls leave work in the background, it has a method
+// Wait(), which Locker.Close calls last.
 type Driver interface {
 	Renewer
 

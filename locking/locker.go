@@ -94,17 +94,20 @@ func New(d Driver, cfg Config) *Locker {
 	return l
 }
 
-// Close ends the background work of the locker: each background release asks once more, and the
-// connection for notifications is closed. Close waits for both, two calls at most. It does not release
-// leases: call Release or ReleaseAll before. A locker that is never closed leaks nothing for longer
-// than a TTL.
+// Close ends the background work of the locker and its driver: each background release asks once more,
+// and the connection for notifications is closed. Close waits for both, two calls at most; close the
+// store's clients after it. It does not release leases: call Release or ReleaseAll before. A locker that
+// is never closed leaks nothing for longer than a TTL.
 func (l *Locker) Close() {
-	var calls sync.WaitGroup
+	var closing sync.WaitGroup
 	if l.notifier != nil {
-		calls.Go(l.notifier.Close) // takes as long as a call when the store hangs
+		closing.Go(l.notifier.Close) // takes as long as a call when the store hangs
 	}
 	l.background.close()
-	calls.Wait()
+	closing.Wait()
+	if d, ok := l.driver.(interface{ Wait() }); ok {
+		d.Wait()
+	}
 }
 
 // Acquire takes the lock called name: 1 to 512 bytes of printable UTF-8. The lease's context is a

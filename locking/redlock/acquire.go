@@ -12,49 +12,45 @@ import (
 	"github.com/escapement/escapement/locking/internal/lockredis"
 )
 
-// Acquire is described at locking.Driver. A ttl is rounded up to milliseconds.
-// Request.Queue is ignored: masters that know nothing of each other have no
-// common line.
+// Acquire implements locking.Driver. A TTL is rounded up to milliseconds, and Request.Queue is ignored.
 //
-// An attempt that failed is taken back everywhere, in the background, when some
-// master said why; when masters were only silent it is left alone, so that the
-// same owner may ask again.
-func (d *Driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant, error) {
+// A failed attempt is withdrawn at all masters, in the background, when a master refused it. When masters only
+// gave no answer it is left, so that the same owner may ask again.
+func (d *driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant, error) {
 	if err := d.refused(r); err != nil {
 		return locking.Grant{}, err
 	}
 	a := &attempt{
-		driver: d, request: r, number: d.nextAttempt(), ripe: d.sickMasters(),
+		driver: d, request: r, number: d.nextAttempt(), lost: d.lostMasters(),
 		ballot: ballot{votes: votes{n: len(d.masters)}},
 		asked:  time.Now(), slept: locking.Slept(),
 	}
-	token, err := a.again(ctx)
+	token, err := a.renewOwn(ctx)
 	if err != nil || token != 0 {
 		return a.grant(token), err
 	}
 	token, err = a.run(ctx)
 	if err != nil {
-		if a.takeBack {
+		if a.withdraw {
 			d.withdraw(r.Name, r.Owner, a.number)
 		}
 		return locking.Grant{}, err
 	}
 	d.grants.add(r.Owner, token, r.TTL)
-	d.repairSick(a.ripe, a.ballot.promises)
+	d.repairLost(a.lost, a.ballot.promises)
 	return a.grant(token), nil
 }
 
-// refused returns what is wrong with a request.
-func (d *Driver) refused(r locking.Request) error {
+// refused returns an *locking.InputError for a request that no master would grant.
+func (d *driver) refused(r locking.Request) error {
 	if asks := r.TTL + r.Delay; asks > d.cfg.MaxTTL {
 		return refuse(r.Name, "Options.TTL", "and Delay are %s together, more than Config.MaxTTL %s; ask for less, or raise MaxTTL", asks, d.cfg.MaxTTL)
 	}
 	return nil
 }
 
-// nextAttempt numbers the attempts of this process by its clock: a later one of
-// the same owner has a larger number.
-func (d *Driver) nextAttempt() int64 {
+// nextAttempt returns the number of an attempt: the clock, and larger than all before in this process.
+func (d *driver) nextAttempt() int64 {
 	for {
 		last := d.attempt.Load()
 		next := max(clockMicros(), last+1)
@@ -66,14 +62,14 @@ func (d *Driver) nextAttempt() int64 {
 
 // attempt is one call of Acquire.
 type attempt struct {
-	driver   *Driver
+	driver   *driver
 	request  locking.Request
 	number   int64
 	asked    time.Time // before the first request
 	slept    time.Duration
-	ripe     []sickMaster // known to have lost their state before the first request
+	lost     []lostMaster // known before the first request
 	ballot   ballot
-	takeBack bool
+	withdraw bool
 }
 
 func (a *attempt) grant(token locking.Token) locking.Grant {
@@ -92,11 +88,10 @@ func (a *attempt) op() string {
 	return fmt.Sprintf("acquire at %d redis masters", len(a.driver.masters))
 }
 
-// again keeps what this driver has granted to the owner already, and returns its
-// token; 0 when there is nothing, or it is gone. Phase 1 would not do: each
-// master promises what it promised before, and a quorum of others can have
-// promised something larger than the quorum that granted the lock.
-func (a *attempt) again(ctx context.Context) (locking.Token, error) {
+// renewOwn renews the lock that this driver has granted to the owner, and returns its token; 0 without one.
+// Phase 1 could return another token: another quorum can have promised a larger one than the quorum that
+// granted the lock.
+func (a *attempt) renewOwn(ctx context.Context) (locking.Token, error) {
 	d, r := a.driver, a.request
 	token := d.grants.token(r.Owner)
 	if token == 0 {
@@ -115,7 +110,7 @@ func (a *attempt) again(ctx context.Context) (locking.Token, error) {
 func (a *attempt) run(ctx context.Context) (locking.Token, error) {
 	a.promise(ctx)
 	if dup := a.driver.sameServer(a.ballot.runIDs); dup != nil {
-		a.takeBack = true
+		a.withdraw = true
 		return 0, dup
 	}
 	//guard:redlock-quorum P4 a lock is granted by a majority of the masters
@@ -129,16 +124,16 @@ func (a *attempt) run(ctx context.Context) (locking.Token, error) {
 		}
 	}
 	if a.left() <= 0 {
-		a.takeBack = true
-		return 0, fmt.Errorf("%s: %w: the answers took longer than ttl %s", a.op(), locking.ErrUnreachable, a.request.TTL)
+		a.withdraw = true
+		return 0, fmt.Errorf("%s: %w: the answers took longer than ttl %s; use a longer TTL, or a shorter MasterTimeout", a.op(), locking.ErrUnreachable, a.request.TTL)
 	}
 	return token, nil
 }
 
-// promise is phase 1.
+// promise runs phase 1.
 func (a *attempt) promise(ctx context.Context) {
 	d, r := a.driver, a.request
-	answers := askAll(ctx, d, 0, d.lanes.enter(r.Name, r.Owner, len(d.masters), false), func(ctx context.Context, _ int, m *master) (promise, error) {
+	answers := askAll(ctx, d, 0, d.order.enter(r.Name, r.Owner, len(d.masters), false), func(ctx context.Context, _ int, m *master) (promise, error) {
 		reply, err := acquireScript.Run(ctx, m.client, lockKeys(d.cfg.Namespace, r.Name),
 			r.Owner, lockredis.Millis(r.TTL+r.Delay), a.number, a.asked.UnixMicro(), r.After, r.From,
 			r.Holder, stateKeep, lockredis.Millis(d.cfg.MaxTTL)).Slice()
@@ -147,15 +142,14 @@ func (a *attempt) promise(ctx context.Context) {
 		}
 		p, err := readPromise(reply)
 		if err == nil {
-			d.hear(m, p)
+			d.noteState(m, p)
 		}
 		return p, err
 	})
 	gather(ctx, answers, len(d.masters), d.cfg.MasterTimeout, a.ballot.take)
 }
 
-// confirm is phase 2: the token goes to every master that promised. The answer
-// is there when a majority has it.
+// confirm runs phase 2: it writes the token to every master that promised, until a majority has it.
 func (a *attempt) confirm(ctx context.Context, token locking.Token) error {
 	d, r := a.driver, a.request
 	promised := func(i int) bool {
@@ -187,14 +181,14 @@ func (a *attempt) confirm(ctx context.Context, token locking.Token) error {
 	if v.won() {
 		return nil
 	}
-	a.takeBack = v.no > 0
-	return fmt.Errorf("%s: %w: token %d reached %d of them, %d refused it: %w", a.op(), locking.ErrUnreachable, token, v.yes, v.no, silence(ctx, errs))
+	a.withdraw = v.no > 0
+	return fmt.Errorf("%s: %w: %d stored token %d, %d refused it: %w", a.op(), locking.ErrUnreachable, v.yes, token, v.no, reasons(ctx, errs))
 }
 
 var errNotAsked = errors.New("not asked")
 
-// silence is what is known of masters that did not answer.
-func silence(ctx context.Context, errs []error) error {
+// reasons returns why masters did not answer.
+func reasons(ctx context.Context, errs []error) error {
 	switch {
 	case len(errs) > 0:
 		return errors.Join(errs...)
@@ -204,11 +198,11 @@ func silence(ctx context.Context, errs []error) error {
 	return errors.New("the others did not answer in time")
 }
 
-// unheard is one error that names the masters of which nothing was heard in time, or none.
-func (a *attempt) unheard() []error {
+// unanswered returns an error that names the masters without an answer, or none.
+func (a *attempt) unanswered() []error {
 	var addrs []string
 	for i, m := range a.driver.masters {
-		if len(a.ballot.heard) == 0 || !a.ballot.heard[i] {
+		if len(a.ballot.answered) == 0 || !a.ballot.answered[i] {
 			addrs = append(addrs, m.addr)
 		}
 	}
@@ -218,42 +212,42 @@ func (a *attempt) unheard() []error {
 	return []error{fmt.Errorf("no answer from %s within %s", strings.Join(addrs, ", "), a.driver.cfg.MasterTimeout)}
 }
 
-// failed says why there was no quorum of promises.
+// failed returns why there was no quorum of promises.
 func (a *attempt) failed(ctx context.Context) error {
 	b, r := a.ballot, a.request
 	n := len(a.driver.masters)
-	a.takeBack = b.no > 0
+	a.withdraw = b.no > 0
 	switch {
 	case len(b.claims) >= majority(n):
 		return b.heldError(r.Name)
 	case b.tooFar >= majority(n):
-		return refuse(r.Name, "Options.After", "is %d, more than an hour ahead of the clocks of %d masters; which guard says so?", r.After, b.tooFar)
+		return refuse(r.Name, "Options.After", "is %d, more than an hour ahead of the clocks of %d masters; give the token that the guard answered", r.After, b.tooFar)
 	case b.returned >= majority(n):
-		return fmt.Errorf("%s: %w: this owner has given it back already", a.op(), locking.ErrLost)
+		return fmt.Errorf("%s: %w: this owner has released it already", a.op(), locking.ErrLost)
 	case b.empty >= majority(n):
 		return fmt.Errorf("%s: %w: %d are new, or were emptied, and do not vote yet; call redlock.Bootstrap once, and wait for MaxTTL before if locks may still be held",
 			a.op(), locking.ErrUnreachable, b.empty)
-	case b.amnesiac >= majority(n):
-		return fmt.Errorf("%s: %w: %d have lost their state (a first start, or a loss): nobody knows what was granted; see redlock.Bootstrap",
-			a.op(), locking.ErrUnreachable, b.amnesiac)
+	case b.lostState >= majority(n):
+		return fmt.Errorf("%s: %w: %d have lost their state, so earlier grants are not known; call redlock.Bootstrap",
+			a.op(), locking.ErrUnreachable, b.lostState)
 	}
-	err := silence(ctx, append(slices.Clone(b.errs), a.unheard()...))
+	err := reasons(ctx, append(slices.Clone(b.errs), a.unanswered()...))
 	if b.pending() == 0 && len(b.errs) > 0 && !slices.ContainsFunc(b.errs, func(e error) bool { return errors.Is(e, locking.ErrUnreachable) }) {
-		a.takeBack = true // the masters refuse it for good
+		a.withdraw = true // refused for good
 		return fmt.Errorf("%s: %w", a.op(), err)
 	}
 	return fmt.Errorf("%s: %w: %d of %d promised, and %d are needed%s: %w", a.op(), locking.ErrUnreachable, b.yes, n, majority(n), b.others(), err)
 }
 
-// others says what the masters answered that have not promised.
+// others counts the answers of the masters that have not promised.
 func (b *ballot) others() string {
 	var text strings.Builder
 	for _, c := range []struct {
 		n    int
 		what string
 	}{
-		{len(b.claims), "held by others"}, {b.returned, "given back to"}, {b.amnesiac - b.empty, "without their state"}, {b.empty, "new"},
-		{b.tooFar, "with a clock an hour behind After"}, {len(b.errs) + b.pending(), "silent"},
+		{len(b.claims), "held by others"}, {b.returned, "released already"}, {b.lostState - b.empty, "without their state"}, {b.empty, "new"},
+		{b.tooFar, "with a clock an hour behind After"}, {len(b.errs) + b.pending(), "without an answer"},
 	} {
 		if c.n > 0 {
 			fmt.Fprintf(&text, ", %d %s", c.n, c.what)

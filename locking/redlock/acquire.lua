@@ -1,22 +1,21 @@
--- Phase 1: take the lock at this master and say which token it would have. May be
--- repeated by the same owner: the lock is then kept for another ttl, and the
--- token is the same.
+-- Phase 1: acquire the lock at this master and promise a token. May be repeated by the
+-- same owner: the lock then lasts another ttl, and the token is the same.
 --
--- In front of this text stand token.lua and head.lua, which says what KEYS are.
+-- Behind token.lua and head.lua, which names the KEYS.
 --
 -- ARGV  1 owner   2 ttl and delay in ms   3 number of this attempt of the owner
 --       4 the client's clock in microseconds, which the token follows if it can
---       5 a token that the new one must exceed   6 the token to be taken over, 0 for none
---       7 who that is, for people   8 life of the state in ms
---       9 the longest ttl that the client may ask for, in ms
+--       5 a token that the new one must exceed   6 token of the grant to take over, 0 for none
+--       7 the holder's text   8 life of the state in ms
+--       9 the client's longest ttl, in ms
 --
--- Returns {code, text, left, who, id, largest, longest, lost}, the last three
--- being the node's h and m, and for how many ms it has been known to be amnesiac:
---   1  yours at this master; text is its token
---   0  held; text is the lock's value, left ms until others can have it, who as it said
---   2  given back by this owner before: a copy of the call came late
---   3  the token to be exceeded is more than an hour ahead of this server's clock
---   4  amnesiac, not voting; text is "restarted" or "empty"
+-- Returns {code, text, left, who, id, largest, longest, lost}; the last three are the
+-- node's h and m, and for how many ms the loss of its state has been known:
+--   1  granted at this master; text is the token
+--   0  held; text is the lock's value, left ms until others can have it, who the holder's text
+--   2  this owner has released the lock already: the request is a late copy
+--   3  the token to exceed is more than an hour ahead of this server's clock
+--   4  this master has lost its state and does not vote; text is "restarted" or "empty"
 local owner, px, attempt = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local clock, after, from = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local who, keep, longest = ARGV[7], ARGV[8], tonumber(ARGV[9])
@@ -24,7 +23,7 @@ local who, keep, longest = ARGV[7], ARGV[8], tonumber(ARGV[9])
 local rid, now = server_id(), server_micros()
 local known = redis.call('HMGET', node, 'r', 'm', 'q')
 
--- guard:redlock-amnesiac P4 a master that may have forgotten its promises does not vote
+-- guard:redlock-amnesiac P4 a master that may have lost its promises does not vote
 if known[1] ~= rid then
   local ms = math.floor(now / 1000)
   local since, of = string.match(known[3] or '', '^(%d+):(.*)$')

@@ -16,7 +16,7 @@ import (
 
 // TestAcquireOutcomes has masters answer phase 1 with codes, and shows what that
 // makes: p promised, h held by x, y held by y, r returned, f too far, a amnesiac,
-// e unreachable, n refused by Redis, s silent for good.
+// e unreachable, n refused by Redis, s without an answer.
 func TestAcquireOutcomes(t *testing.T) {
 	var refused *locking.InputError
 	tests := []struct {
@@ -72,7 +72,7 @@ func TestAcquireOutcomes(t *testing.T) {
 					case 'f':
 						return reply(m, codeTooFar, "", 0), nil
 					case 'a':
-						return reply(m, codeAmnesiac, "empty", 0), nil
+						return reply(m, codeLostState, "empty", 0), nil
 					case 'e':
 						return nil, context.DeadlineExceeded
 					case 'n':
@@ -83,7 +83,7 @@ func TestAcquireOutcomes(t *testing.T) {
 				})
 				begun := time.Now()
 				_, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Second, After: 3})
-				if spent := time.Since(begun); spent > 2*DefaultMasterTimeout {
+				if spent := time.Since(begun); spent > 2*defaultMasterTimeout {
 					t.Errorf("took %s", spent)
 				}
 				got := map[bool]string{errors.Is(err, locking.ErrHeld): "held", errors.Is(err, locking.ErrUnreachable): "unreachable",
@@ -95,12 +95,12 @@ func TestAcquireOutcomes(t *testing.T) {
 					t.Errorf("got %s: %v; want %s", got, err, tt.want)
 				}
 				if words := map[string]string{"aaa": "3 are new, or were emptied, and do not vote yet; call redlock.Bootstrap once",
-					"pea": "1 of 3 promised, and 2 are needed, 1 new, 1 silent: "}[tt.answers]; words != "" && !strings.Contains(err.Error(), words) {
+					"pea": "1 of 3 promised, and 2 are needed, 1 new, 1 without an answer: "}[tt.answers]; words != "" && !strings.Contains(err.Error(), words) {
 					t.Errorf("got %v; want %q in it", err, words)
 				}
 				var held *locking.HeldError
-				if errors.As(err, &held) && (held.Owner == Contenders) != strings.Contains(tt.answers, "y") {
-					t.Errorf("held by %q; nobody is named whom no majority names", held.Owner)
+				if errors.As(err, &held) && (held.Owner == contenders) != strings.Contains(tt.answers, "y") {
+					t.Errorf("held by %q; want an owner only if a majority names it", held.Owner)
 				}
 				time.Sleep(2 * time.Hour)
 				if taken := len(released) > 0; taken != tt.takeBack {
@@ -154,8 +154,8 @@ func TestSameServerTwice(t *testing.T) {
 	}
 }
 
-// TestCrowd: however many of one process want one lock, each hears what the masters answer, within one round trip.
-func TestCrowd(t *testing.T) {
+// However many acquisitions of one process want one lock, each gets the masters' answers within a round trip.
+func TestManyAcquisitions(t *testing.T) {
 	const roundTrip = 2 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		d := fakeDriver(t, func(m int, script string) (any, error) {
@@ -166,16 +166,16 @@ func TestCrowd(t *testing.T) {
 			return int64(1), nil
 		})
 		begun := time.Now()
-		var crowd sync.WaitGroup
+		var waiters sync.WaitGroup
 		for i := range 100 {
-			crowd.Go(func() {
+			waiters.Go(func() {
 				_, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: fmt.Sprint(i), TTL: time.Second})
 				if !errors.Is(err, locking.ErrHeld) {
 					t.Errorf("%d: want ErrHeld, got %v", i, err)
 				}
 			})
 		}
-		crowd.Wait()
+		waiters.Wait()
 		if spent := time.Since(begun); spent != roundTrip {
 			t.Errorf("the last of them was answered after %s; want %s", spent, roundTrip)
 		}

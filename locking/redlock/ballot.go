@@ -10,41 +10,39 @@ import (
 	"github.com/escapement/escapement/locking/internal/lockredis"
 )
 
-// Codes of acquire.lua, which says what they mean.
+// Codes of acquire.lua.
 const (
-	codeHeld     = 0
-	codePromised = 1
-	codeReturned = 2
-	codeTooFar   = 3
-	codeAmnesiac = 4
+	codeHeld      = 0
+	codePromised  = 1
+	codeReturned  = 2
+	codeTooFar    = 3
+	codeLostState = 4
 )
 
-// Contenders is the Owner of a *locking.HeldError when a majority of the masters
-// is held, and no majority by one and the same: some ask at the same time, or one
-// holds the lock and another has left something behind. Nobody can tell who will
-// have it.
-const Contenders = "several contenders"
+// contenders is the Owner of a *locking.HeldError when a majority of the masters is held, but not by one owner:
+// several ask at the same time, or one left a lock at a few masters.
+const contenders = "several contenders"
 
-// promise is one master's answer in phase 1, whatever it was.
+// promise is one master's answer in phase 1.
 type promise struct {
 	master  int
 	code    int64
 	token   locking.Token // codePromised
 	held    claim         // codeHeld
-	empty   bool          // codeAmnesiac: there is no trace of an earlier life
+	empty   bool          // codeLostState: it is new, or was emptied
 	runID   string
 	largest locking.Token // of any lock there
-	longest time.Duration // that any client may ask for
-	lost    time.Duration // codeAmnesiac: how long that has been known
+	longest time.Duration // the longest ttl of any client
+	lost    time.Duration // codeLostState: how long the loss has been known
 }
 
-// readPromise reads the reply of acquire.lua.
+// readPromise converts the reply of acquire.lua.
 func readPromise(reply []any) (promise, error) {
 	var p promise
 	var text, who, largest string
 	var left, longest, lost int64
 	if !lockredis.Scan(reply, &p.code, &text, &left, &who, &p.runID, &largest, &longest, &lost) {
-		return p, fmt.Errorf("unexpected reply %v; is a key of this lock used by something else?", reply)
+		return p, unexpected(reply)
 	}
 	p.longest, p.lost = ms(longest), ms(lost)
 	var err error
@@ -58,27 +56,31 @@ func readPromise(reply []any) (promise, error) {
 		}
 	case codeHeld:
 		p.held = readClaim(text, who, left)
-	case codeAmnesiac:
+	case codeLostState:
 		p.empty = text == "empty"
 	case codeReturned, codeTooFar:
 	default:
-		return p, fmt.Errorf("unexpected code %d", p.code)
+		return p, unexpected(reply)
 	}
 	return p, nil
 }
 
+func unexpected(reply []any) error {
+	return fmt.Errorf("unexpected reply %v; check that nothing else writes to the lock's keys", reply)
+}
+
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// ballot is what the masters answered in phase 1.
+// ballot counts the answers of phase 1.
 type ballot struct {
 	votes
-	promises                   []promise
-	claims                     []claim
-	returned, tooFar, amnesiac int
-	empty                      int      // of the amnesiac: new, or emptied
-	runIDs                     []string // of those that answered, by master; "" for the rest
-	heard                      []bool   // by master: it has answered, or failed
-	errs                       []error
+	promises                    []promise
+	claims                      []claim
+	returned, tooFar, lostState int
+	empty                       int      // of lostState: new, or emptied
+	runIDs                      []string // by master; "" without an answer
+	answered                    []bool   // by master; also for an error
+	errs                        []error
 }
 
 // take counts one answer, and reports whether the outcome is known.
@@ -86,12 +88,12 @@ func (b *ballot) take(a answer[promise]) bool {
 	if b.runIDs == nil {
 		b.runIDs = make([]string, b.n)
 	}
-	if b.heard == nil {
-		b.heard = make([]bool, b.n)
+	if b.answered == nil {
+		b.answered = make([]bool, b.n)
 	}
 	p := a.value
 	p.master = a.master
-	b.runIDs[a.master], b.heard[a.master] = p.runID, true
+	b.runIDs[a.master], b.answered[a.master] = p.runID, true
 	switch {
 	case a.err != nil:
 		b.failed++
@@ -99,9 +101,9 @@ func (b *ballot) take(a answer[promise]) bool {
 	case p.code == codePromised:
 		b.yes++
 		b.promises = append(b.promises, p)
-	case p.code == codeAmnesiac:
+	case p.code == codeLostState:
 		b.failed++
-		b.amnesiac++
+		b.lostState++
 		if p.empty {
 			b.empty++
 		}
@@ -132,18 +134,18 @@ func (b *ballot) tokens() []locking.Token {
 	return out
 }
 
-// heldError says who holds the lock at a majority. Until is when a majority will
-// be free, if nobody renews.
+// heldError returns who holds the lock at a majority. Until is the time until a majority is free, if nobody
+// renews.
 func (b *ballot) heldError(name string) *locking.HeldError {
-	held := &locking.HeldError{Name: name, Owner: Contenders, Until: untilFree(b.n, b.pending()+b.failed, b.claims)}
+	held := &locking.HeldError{Name: name, Owner: contenders, Until: untilFree(b.n, b.pending()+b.failed, b.claims)}
 	if who, count := strongest(b.claims); count >= majority(b.n) {
 		held.Owner, held.Holder = who.owner, who.holder
 	}
 	return held
 }
 
-// untilFree is the time until fewer than a majority of n masters are claimed.
-// Of those that are not known, the longest is assumed.
+// untilFree returns the time until fewer than a majority of n masters hold a claim. Unknown masters count as
+// held for longer than all others.
 func untilFree(n, unknown int, claims []claim) time.Duration {
 	left := make([]time.Duration, 0, n)
 	for _, c := range claims {

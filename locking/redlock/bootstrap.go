@@ -17,37 +17,34 @@ import (
 )
 
 const (
-	// bootstrapWithin is how long Bootstrap waits for a master, in each of its two rounds.
-	bootstrapWithin = time.Second
+	// bootstrapTimeout is how long Bootstrap waits for a master, in each of its two rounds.
+	bootstrapTimeout = time.Second
 
-	// clocksApart is how far the masters' clocks may be apart at Bootstrap: as far
-	// as tokens may be ahead of a master's clock.
-	clocksApart = time.Hour
+	// maxClockSkew bounds the difference of the masters' clocks at Bootstrap. Tokens may be as far ahead of a
+	// master's clock.
+	maxClockSkew = time.Hour
 )
 
-// Bootstrap lets masters vote when fewer than a majority can: at a first start,
-// and after a majority has lost its state, by FLUSHALL or by restarts within a
-// few minutes of each other. Tokens go on above all that the masters remember,
-// and a minute ahead of the median of their clocks.
+// Bootstrap lets masters vote when fewer than a majority does: at a first start, and after a majority has lost
+// its state, by FLUSHALL or by restarts within a few minutes of each other. While a majority votes it does
+// nothing. Tokens go on above all known tokens, and a minute ahead of the median of the masters' clocks.
 //
-// While a majority votes it does nothing. Masters that all answer and know of nothing
-// vote at once: there it is the operator's word that no lock is in use that was granted
-// before; wait for MaxTTL if you cannot tell. When any of them votes, knows of
-// a token, or gives no answer, the others vote when they have been known to have lost
-// their state for 1.1 times the longest MaxTTL and a second. Until then the error says
-// how long that is: call Bootstrap again.
+// When all masters answer and none has any state, they vote at once. By calling Bootstrap, the operator then
+// states that no earlier lock is in use; wait for MaxTTL before if you cannot tell. When one of them votes, has
+// a token or gives no answer, the others vote after their loss has been known for 1.1 times the longest MaxTTL
+// and a second. Until then the error says how long that is; call Bootstrap again.
 //
-// The error wraps locking.ErrUnreachable also when so many masters gave no answer
-// that a majority may be voting. It is an *locking.InputError when the masters'
-// clocks are more than an hour apart. After either it may be called again.
+// The error wraps locking.ErrUnreachable when masters that may be a voting majority gave no answer, or when it
+// is too early. It is an *locking.InputError when the masters' clocks are more than an hour apart. Bootstrap may
+// be repeated.
 func Bootstrap(ctx context.Context, clients []redis.UniversalClient, cfg Config) error {
-	d, err := NewDriver(clients, cfg)
+	d, err := newDriver(clients, cfg)
 	if err != nil {
 		return err
 	}
-	d.cfg.MasterTimeout = bootstrapWithin
-	nodes, errs := d.look(ctx)
-	s := survey(nodes)
+	d.cfg.MasterTimeout = bootstrapTimeout
+	nodes, errs := d.queryNodes(ctx)
+	s := summarize(nodes)
 	if twice := d.sameServer(s.runIDs); twice != nil {
 		return twice
 	}
@@ -55,13 +52,13 @@ func Bootstrap(ctx context.Context, clients []redis.UniversalClient, cfg Config)
 	switch {
 	case s.voting >= want:
 		return nil
-	case s.voting+s.silent >= want:
+	case s.voting+s.unanswered >= want:
 		vote := ""
 		if s.voting > 0 {
 			vote = fmt.Sprintf("%d vote, ", s.voting)
 		}
-		return fmt.Errorf("bootstrap of %d redis masters: %w: %s%d gave no answer and may vote; reach them, or put new servers in their place: %w",
-			len(nodes), locking.ErrUnreachable, vote, s.silent, silence(ctx, errs))
+		return fmt.Errorf("bootstrap of %d redis masters: %w: %s%d gave no answer and may vote; make them reachable, or replace them by new servers: %w",
+			len(nodes), locking.ErrUnreachable, vote, s.unanswered, reasons(ctx, errs))
 	}
 	clock, err := d.commonClock(nodes)
 	if err != nil {
@@ -69,7 +66,7 @@ func Bootstrap(ctx context.Context, clients []redis.UniversalClient, cfg Config)
 	}
 	longest := max(s.longest, d.cfg.MaxTTL)
 	need := time.Duration(-1)
-	if !s.first() {
+	if !s.isNew() {
 		need = quarantine(longest)
 	}
 	restored, more := d.restoreAll(ctx, nodes, max(s.largest, clock)+redisconn.TokenGuardMicros, need, longest)
@@ -79,24 +76,24 @@ func Bootstrap(ctx context.Context, clients []redis.UniversalClient, cfg Config)
 			vote = fmt.Sprintf("%d of them vote", voting)
 		}
 		return fmt.Errorf("bootstrap of %d redis masters: %w: %s, and %d are needed: %w",
-			len(nodes), locking.ErrUnreachable, vote, want, silence(ctx, append(errs, more...)))
+			len(nodes), locking.ErrUnreachable, vote, want, reasons(ctx, append(errs, more...)))
 	}
 	return nil
 }
 
-// found is what masters know, all of them together.
-type found struct {
-	voting, silent int
-	largest        locking.Token
-	longest        time.Duration
-	runIDs         []string // by master; "" for those that gave no answer
+// summary is the state of all masters together.
+type summary struct {
+	voting, unanswered int
+	largest            locking.Token
+	longest            time.Duration
+	runIDs             []string // by master; "" without an answer
 }
 
-func survey(nodes []*node) found {
-	f := found{runIDs: make([]string, len(nodes))}
+func summarize(nodes []*node) summary {
+	f := summary{runIDs: make([]string, len(nodes))}
 	for i, n := range nodes {
 		if n == nil {
-			f.silent++
+			f.unanswered++
 			continue
 		}
 		f.runIDs[i] = n.runID
@@ -108,14 +105,13 @@ func survey(nodes []*node) found {
 	return f
 }
 
-// first reports whether there is no trace of an earlier life. A master that gives no
-// answer may have one: what the others have lost may still be held.
-func (f found) first() bool { return f.voting == 0 && f.largest == 0 && f.silent == 0 }
+// isNew reports whether no master has any state. A master without an answer may have one, and locks that the
+// others have lost may still be held.
+func (f summary) isNew() bool { return f.voting == 0 && f.largest == 0 && f.unanswered == 0 }
 
-// commonClock returns the median of the masters' clocks, in microseconds. Tokens
-// go on from there, and do not come back from a clock that was years ahead: so it
-// refuses clocks that cannot all be meant.
-func (d *Driver) commonClock(nodes []*node) (int64, error) {
+// commonClock returns the median of the masters' clocks, in microseconds. Tokens go on from there, and never
+// decrease, so it refuses clocks that are far apart.
+func (d *driver) commonClock(nodes []*node) (int64, error) {
 	var order []int // masters that answered, by their clocks
 	for i, n := range nodes {
 		if n != nil {
@@ -126,7 +122,7 @@ func (d *Driver) commonClock(nodes []*node) (int64, error) {
 	first, last := order[0], order[len(order)-1]
 	middle := nodes[order[len(order)/2]].clock
 	apart := nodes[last].clock - nodes[first].clock
-	if apart <= clocksApart.Microseconds() {
+	if apart <= maxClockSkew.Microseconds() {
 		return middle, nil
 	}
 	odd := first
@@ -137,8 +133,8 @@ func (d *Driver) commonClock(nodes []*node) (int64, error) {
 		d.masters[odd].addr, first, last, time.Duration(apart)*time.Microsecond)
 }
 
-// restoreAll lets those masters vote that answered and do not, and counts them.
-func (d *Driver) restoreAll(ctx context.Context, nodes []*node, floor locking.Token, need, longest time.Duration) (restored int, errs []error) {
+// restoreAll lets the masters vote that answered and do not vote, and counts them.
+func (d *driver) restoreAll(ctx context.Context, nodes []*node, floor locking.Token, need, longest time.Duration) (restored int, errs []error) {
 	answers := askAll(ctx, d, 0, nil, func(ctx context.Context, i int, m *master) (struct{}, error) {
 		if nodes[i] == nil || nodes[i].votes {
 			return struct{}{}, errNotAsked
@@ -157,24 +153,23 @@ func (d *Driver) restoreAll(ctx context.Context, nodes []*node, floor locking.To
 	return restored, errs
 }
 
-// node is what a master knows of itself.
+// node is a master's own state.
 type node struct {
 	runID   string
 	votes   bool
 	largest locking.Token
 	clock   int64         // microseconds
-	longest time.Duration // that any client may ask for
+	longest time.Duration // the longest ttl of any client
 }
 
-// look asks all masters for what they know of themselves; nil for those that
-// gave no answer.
-func (d *Driver) look(ctx context.Context) ([]*node, []error) {
+// queryNodes returns the state of all masters; nil for those without an answer.
+func (d *driver) queryNodes(ctx context.Context) ([]*node, []error) {
 	nodes := make([]*node, len(d.masters))
 	var errs []error
 	answers := askAll(ctx, d, 0, nil, func(ctx context.Context, _ int, m *master) (*node, error) {
 		reply, err := nodeScript.Run(ctx, m.client, []string{nodeKey(d.cfg.Namespace)}).Slice()
 		if err != nil {
-			return nil, m.explain("look", err)
+			return nil, m.explain("read the state", err)
 		}
 		return readNode(reply)
 	})
@@ -202,9 +197,9 @@ func readNode(reply []any) (*node, error) {
 	return &n, errors.Join(err, err2)
 }
 
-// sameServer returns an error when two masters have one server id: their two votes
-// are one. It may pass, when a name led to another server for a moment.
-func (d *Driver) sameServer(runIDs []string) error {
+// sameServer returns an error when two masters have the same server id, and so one vote. The error may be
+// temporary, when a name resolved to another server.
+func (d *driver) sameServer(runIDs []string) error {
 	first := make(map[string]int)
 	for i, id := range runIDs {
 		if id == "" {

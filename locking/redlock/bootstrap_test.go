@@ -165,8 +165,8 @@ func TestBootstrapBesideUnseen(t *testing.T) {
 		empty(t, all[1])
 		empty(t, all[2])
 
-		clients, roads := c.clients(t)
-		roads[0].Cut()
+		clients, networks := c.clients(t)
+		networks[0].Cut()
 		boot := func() error { return redlock.Bootstrap(t.Context(), clients, c.cfg) }
 		if err := boot(); !errors.Is(err, locking.ErrUnreachable) || !strings.Contains(err.Error(), "try again in 1m7s") {
 			t.Errorf("bootstrap: %v; want ErrUnreachable, and for how long", err)
@@ -185,6 +185,6 @@ func TestBootstrapBesideUnseen(t *testing.T) {
 		b.Wait()
 		nets.Heal()
 		others.Heal()
-		roads.Heal()
+		networks.Heal()
 	})
 }

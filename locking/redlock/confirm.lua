@@ -1,13 +1,11 @@
--- Phase 2: make the largest token of the quorum the lock's token, where the lock
--- is still this owner's. A master whose own token is larger refuses: it was given
--- in another hold, and what happened between is not known to the owner. So a
--- token that is accepted is larger than all that were accepted here before. May
--- be repeated.
+-- Phase 2: set the largest token of the quorum as the lock's token, if this owner has
+-- the lock here. A master with a larger token refuses: it is of another hold. So an
+-- accepted token is larger than all that were accepted here before. May be repeated.
 --
--- In front of this text stand token.lua and head.lua, which says what KEYS are.
+-- Behind token.lua and head.lua, which names the KEYS.
 --
--- ARGV  1 owner   2 token   3 life of the state in ms   4 number of this attempt of
---       the owner: when a later one has come, that may have been granted another token
+-- ARGV  1 owner   2 token   3 life of the state in ms   4 number of this attempt; a later
+--       one of the owner may have been granted another token
 --
 -- Returns 1 done, 0 refused.
 local owner, token, keep, number = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])

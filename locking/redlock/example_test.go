@@ -34,16 +34,14 @@ func Example() {
 	}
 
 	cfg := redlock.Config{MasterTimeout: 500 * time.Millisecond} // generous, for a test
-	if err := redlock.Bootstrap(ctx, clients, cfg); err != nil { // masters that are new do not vote
+	if err := redlock.Bootstrap(ctx, clients, cfg); err != nil { // new masters do not vote
 		panic(err)
 	}
-	driver, err := redlock.NewDriver(clients, cfg) // redlock.New does, where no client is closed
+	locker, err := redlock.New(clients, cfg)
 	if err != nil {
 		panic(err)
 	}
-	defer driver.Wait() // before the clients are closed
-	locker := locking.New(driver, locking.Config{})
-	defer locker.Close()
+	defer locker.Close() // before the clients
 	lease, err := locker.Acquire(ctx, "order:42", locking.Options{Wait: time.Second})
 	if err != nil {
 		panic(err)
@@ -56,5 +54,5 @@ func Example() {
 	// Output:
 	// valid: true token: true
 	// released: true
-	// lock: masters are 2; use an odd number, at least 3: an even one tolerates no more failures than one less
+	// lock: masters are 2; use an odd number, at least 3: an even number tolerates no more failures than one less
 }

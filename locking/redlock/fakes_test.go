@@ -49,9 +49,9 @@ func (h hook) fill(cmd redis.Cmder) error {
 	return err
 }
 
-func fakeDriver(t *testing.T, answer func(master int, script string) (any, error)) *Driver {
+func fakeDriver(t *testing.T, answer func(master int, script string) (any, error)) *driver {
 	t.Helper()
-	d, err := NewDriver(fakeClients(answer), Config{})
+	d, err := newDriver(fakeClients(answer), Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,16 +8,16 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// grants are the owners that this driver has granted a lock to, until it is
-// released or has lapsed. An owner that asks again, and fails, keeps what it has.
+// grants holds the grants of this driver until they are released or have lapsed. An owner that asks again, and
+// fails, keeps its grant.
 type grants struct {
 	mu      sync.Mutex
-	given   map[string]given
-	cleanAt int // forget those that have lapsed when there are so many
+	given   map[string]grant
+	cleanAt int // the size at which lapsed grants are deleted
 }
 
-// given is one grant.
-type given struct {
+// grant is the token of a grant, and when it lapses.
+type grant struct {
 	token locking.Token
 	until time.Time
 }
@@ -27,13 +27,13 @@ func (g *grants) add(owner string, token locking.Token, ttl time.Duration) {
 	defer g.mu.Unlock()
 	now := time.Now()
 	if g.given == nil {
-		g.given = make(map[string]given)
+		g.given = make(map[string]grant)
 	}
 	if len(g.given) >= g.cleanAt {
-		maps.DeleteFunc(g.given, func(_ string, have given) bool { return have.until.Before(now) })
+		maps.DeleteFunc(g.given, func(_ string, have grant) bool { return have.until.Before(now) })
 		g.cleanAt = 2*len(g.given) + 64
 	}
-	g.given[owner] = given{token, now.Add(ttl)}
+	g.given[owner] = grant{token, now.Add(ttl)}
 }
 
 func (g *grants) remove(owner string) {
@@ -42,7 +42,7 @@ func (g *grants) remove(owner string) {
 	delete(g.given, owner)
 }
 
-// forget is remove, unless the owner has been granted another token since.
+// forget removes a grant, unless the owner has another token by now.
 func (g *grants) forget(owner string, token locking.Token) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -51,7 +51,7 @@ func (g *grants) forget(owner string, token locking.Token) {
 	}
 }
 
-// token returns that of what the owner has, 0 when it has nothing.
+// token returns the token of the owner's grant, or 0.
 func (g *grants) token(owner string) locking.Token {
 	g.mu.Lock()
 	defer g.mu.Unlock()

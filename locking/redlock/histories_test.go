@@ -78,7 +78,7 @@ func TestHistories(t *testing.T) {
 // TestHistoriesRedisServers is TestHistories in real time, several side by side.
 func TestHistoriesRedisServers(t *testing.T) {
 	c, _ := servers(t, 3)
-	var next, calls, silent atomic.Int64
+	var next, calls, unanswered atomic.Int64
 	var side sync.WaitGroup
 	for range *historySide {
 		side.Go(func() {
@@ -92,11 +92,11 @@ func TestHistoriesRedisServers(t *testing.T) {
 					}
 					n, unknown := locktest.History(t, s, seed)
 					calls.Add(int64(n))
-					silent.Add(int64(unknown))
+					unanswered.Add(int64(unknown))
 				})
 			}
 		})
 	}
 	side.Wait()
-	t.Logf("%d histories: %d calls, %d of them without an answer", 2**historyReal, calls.Load(), silent.Load())
+	t.Logf("%d histories: %d calls, %d of them without an answer", 2**historyReal, calls.Load(), unanswered.Load())
 }

@@ -1,15 +1,14 @@
 package redlock
 
-// lockKeys returns the keys of a lock at one master, and the node's own: what
-// head.lua calls lock, state and node. The braces keep a name that contains a
-// colon from running into another's keys.
+// lockKeys returns the two keys of a lock at one master, and the master's own: lock, state and node of
+// head.lua. Because of the braces, a name with a colon cannot have the keys of another.
 func lockKeys(namespace, name string) []string {
-	lock := "{" + namespace + between + name + "}"
+	lock := "{" + namespace + keyInfix + name + "}"
 	return []string{lock, lock + ":state", nodeKey(namespace)}
 }
 
-// nodeKey is where a master keeps what it knows of itself.
+// nodeKey is the key for a master's own state.
 func nodeKey(namespace string) string { return "{" + namespace + ":redlock}" }
 
-// between stands between a namespace and the name of a lock.
-const between = ":redlock:"
+// keyInfix separates a namespace from the name of a lock.
+const keyInfix = ":redlock:"

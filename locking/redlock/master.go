@@ -12,17 +12,17 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// mostCalls bounds the calls under way to one master, those included whose
-// caller has gone. A master that has so many is passed over.
-const mostCalls = 512
+// maxCalls bounds the calls under way to one master, also those whose caller has returned. With more, a call
+// fails at once.
+const maxCalls = 512
 
-// master is one of the servers.
+// master is one of the independent servers.
 type master struct {
 	client redis.UniversalClient
 	addr   string
 	calls  atomic.Int64
-	sick   atomic.Pointer[sickness] // nil: as far as is known it votes
-	repair atomic.Bool              // a repair is under way
+	lost   atomic.Pointer[lostState] // nil: it votes, as far as is known
+	repair atomic.Bool               // a repair is under way
 }
 
 func newMaster(c redis.UniversalClient) *master {
@@ -31,7 +31,7 @@ func newMaster(c redis.UniversalClient) *master {
 
 // enter reports whether another call may be made; leave ends it.
 func (m *master) enter() bool {
-	if m.calls.Add(1) > mostCalls {
+	if m.calls.Add(1) > maxCalls {
 		m.calls.Add(-1)
 		return false
 	}
@@ -40,7 +40,7 @@ func (m *master) enter() bool {
 
 func (m *master) leave() { m.calls.Add(-1) }
 
-var errBusy = errors.New("too many calls to this master are unanswered; is it hung?")
+var errBusy = errors.New("too many calls to this master have no answer; check whether it hangs")
 
 // explain names the master in err.
 func (m *master) explain(op string, err error) error {
@@ -50,22 +50,21 @@ func (m *master) explain(op string, err error) error {
 	return redisconn.Classify(op+" at redis "+m.addr, err)
 }
 
-// answer is what one master said, or why it said nothing.
+// answer is the answer of one master, or the reason why there is none.
 type answer[T any] struct {
 	master int
 	value  T
 	err    error
 }
 
-// askAll calls f for every master at once, each in a goroutine that ends with
-// f, and returns where their answers come: one from each, of which nobody has
-// to take any. f must end soon after its context does, MasterTimeout and extra
-// from now; the goroutines of a client that does not are bounded by mostCalls.
-// turns, if there are any, are waited for and ended, one for each master.
+// askAll calls f for every master at once, each in a goroutine of its own, and returns a channel with one
+// answer from each; the caller may leave answers unread. f must end soon after its context does, MasterTimeout
+// and extra from now; maxCalls bounds the goroutines of a client that does not. If turns is not nil, each call
+// waits for its turn and ends it.
 //
-// The end of the caller's ctx does not end f: a call that is broken off costs its
-// connection, and MasterTimeout is short.
-func askAll[T any](ctx context.Context, d *Driver, extra time.Duration, turns []turn, f func(ctx context.Context, i int, m *master) (T, error)) <-chan answer[T] {
+// The end of the caller's ctx does not end f, because go-redis closes the connection of a call that is
+// cancelled, and MasterTimeout is short.
+func askAll[T any](ctx context.Context, d *driver, extra time.Duration, turns []turn, f func(ctx context.Context, i int, m *master) (T, error)) <-chan answer[T] {
 	answers := make(chan answer[T], len(d.masters))
 	for i, m := range d.masters {
 		if !m.enter() {
@@ -76,7 +75,7 @@ func askAll[T any](ctx context.Context, d *Driver, extra time.Duration, turns []
 			continue
 		}
 		callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.cfg.MasterTimeout+extra)
-		d.calls.Go(func() {
+		d.calls.start(func() {
 			defer m.leave()
 			defer cancel()
 			if turns != nil {
@@ -93,8 +92,7 @@ func askAll[T any](ctx context.Context, d *Driver, extra time.Duration, turns []
 	return answers
 }
 
-// gather takes answers until take says that it has enough, all n have come, ctx
-// ends or the time is up. It waits for no goroutine.
+// gather passes answers to take until take has enough, all n have come, ctx ends or timeout has passed.
 func gather[T any](ctx context.Context, answers <-chan answer[T], n int, timeout time.Duration, take func(a answer[T]) (enough bool)) {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
@@ -112,23 +110,21 @@ func gather[T any](ctx context.Context, answers <-chan answer[T], n int, timeout
 	}
 }
 
-// persist calls f, and again twice if it fails, each time with MasterTimeout:
-// for what a master should hear though its caller does not wait for it. first is
-// called after each.
-// persistFor is how much longer than one call that lasts at most.
-func (d *Driver) persist(ctx context.Context, first func(), f func(ctx context.Context) error) error {
+// repeat calls f until it succeeds, three times at most, each with MasterTimeout. after is called after each.
+func (d *driver) repeat(ctx context.Context, after func(), f func(ctx context.Context) error) error {
 	for try := 0; ; try++ {
 		callCtx, cancel := context.WithTimeout(ctx, d.cfg.MasterTimeout)
 		err := f(callCtx)
 		cancel()
-		first()
+		after()
 		if err == nil || errors.Is(err, redis.ErrClosed) || try == 2 || !pause(ctx, d.cfg.MasterTimeout) {
 			return err
 		}
 	}
 }
 
-func (d *Driver) persistFor() time.Duration { return 4 * d.cfg.MasterTimeout }
+// repeatTime is how much longer than one call repeat takes at most.
+func (d *driver) repeatTime() time.Duration { return 4 * d.cfg.MasterTimeout }
 
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)

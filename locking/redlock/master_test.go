@@ -50,7 +50,7 @@ func TestOneMasterOut(t *testing.T) {
 	}
 }
 
-// TestMajorityOut: silence is told as silence, in time.
+// TestMajorityOut: without an answer from a majority the error is ErrUnreachable, in time.
 func TestMajorityOut(t *testing.T) {
 	c, all := servers(t, 3)
 	d, _ := c.driver(t)

@@ -26,11 +26,11 @@ func TestScriptsFollowModel(t *testing.T) {
 	_, emb := redistest.StartEmbedded(t)
 	for where, client := range map[string]*redis.Client{"redis-server": redistest.Start(t).Client(t), "embedded": emb} {
 		f := &follower{t, client, newSimMaster(), rand.New(rand.NewPCG(9, 9))}
-		f.run(repairScript, nil, f.look().runID, 0, -1, 60000)
+		f.run(repairScript, nil, f.node().runID, 0, -1, 60000)
 		answers := make(map[string]int)
 		for i := range 2000 {
 			what, got, want := f.step(i)
-			n := f.look()
+			n := f.node()
 			got += fmt.Sprint(" ", n.votes, n.largest)
 			want += fmt.Sprint(" ", f.model.votes(), f.model.largest)
 			if got != want {
@@ -47,7 +47,7 @@ func TestScriptsFollowModel(t *testing.T) {
 	}
 }
 
-func (f *follower) look() *node {
+func (f *follower) node() *node {
 	f.tb.Helper()
 	reply, err := nodeScript.Run(f.tb.Context(), f.client, []string{nodeKey("m")}).Slice()
 	if err != nil {
@@ -109,7 +109,7 @@ func (f *follower) step(i int) (what, got, want string) {
 	default:
 		what = "repair"
 		if !f.model.votes() {
-			code, wants = f.run(repairScript, nil, f.look().runID, i, -1, 60000), 1
+			code, wants = f.run(repairScript, nil, f.node().runID, i, -1, 60000), 1
 			f.model.voting, f.model.largest = f.model.life, max(f.model.largest, locking.Token(i))
 		}
 	}

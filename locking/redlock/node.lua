@@ -1,12 +1,11 @@
--- Say what a master knows of itself.
+-- Return a master's own state.
 --
--- In front of this text stands token.lua.
+-- Behind token.lua.
 --
 -- KEYS  1 node, see head.lua
 --
--- Returns {id, votes, largest, clock, longest}: votes is 1 or 0, largest the
--- largest token it knows, clock its own in microseconds, longest the longest ttl
--- that any client may ask for, in ms.
+-- Returns {id, votes, largest, clock, longest}: votes is 1 or 0, largest its largest
+-- token, clock its clock in microseconds, longest the longest ttl of any client in ms.
 local node = KEYS[1]
 local rid = server_id()
 local vote = 0

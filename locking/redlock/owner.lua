@@ -1,10 +1,9 @@
--- Say who holds a lock at this master.
+-- Return who holds a lock at this master.
 --
--- In front of this text stand token.lua and head.lua, which says what KEYS are.
+-- Behind token.lua and head.lua, which names the KEYS.
 --
--- Returns {value, left, who, votes}: the lock's value, '' when nobody holds it; ms
--- until others can have it; who, as the holder said; 1, or 0 when this master has
--- lost its state.
+-- Returns {value, left, who, votes}: the lock's value, '' when it is free; ms until
+-- others can have it; the holder's text; 1, or 0 when this master has lost its state.
 local vote = 0
 if votes(server_id()) then vote = 1 end
 local value = redis.call('GET', lock)

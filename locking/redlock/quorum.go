@@ -6,16 +6,13 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// The decisions, as pure functions of what masters answered. The driver makes
-// them, and so does the simulation in the tests.
+// The decisions are pure functions of the masters' answers. The simulation in the tests uses them too.
 
-// majority is how many of n masters make a quorum: any two of them share one.
+// majority is the size of a quorum of n masters: any two quorums share a master.
 func majority(n int) int { return n/2 + 1 }
 
-// chooseToken returns the token of an acquisition whose quorum promised these,
-// and whether a majority of n masters has promised exactly that: then each of
-// them stores it already, under this owner's lock, and phase 2 would change
-// nothing.
+// chooseToken returns the token of an acquisition whose quorum made these promises. settled: a majority of n
+// masters has promised this very token, so phase 2 would change nothing.
 func chooseToken(n int, promised []locking.Token) (t locking.Token, settled bool) {
 	same := 0
 	for _, p := range promised {
@@ -29,16 +26,14 @@ func chooseToken(n int, promised []locking.Token) (t locking.Token, settled bool
 	return t, same >= majority(n)
 }
 
-// validity is what is left of a lock's ttl when elapsed has passed since the
-// first request for it was sent, less the drift of clocks that run at different
-// rates: one in a hundred, and 2 ms for the precision of expiry.
+// validity is what remains of a lock's ttl when elapsed has passed since before the first request, less the
+// drift of clocks that run at different rates (1 %) and the precision of expiry (2 ms).
 func validity(ttl, elapsed time.Duration) time.Duration {
 	return ttl - elapsed - ttl/100 - 2*time.Millisecond
 }
 
-// quarantine is for how long a master that has lost its state must have been
-// known before it may vote: all locks that it may have promised before are over
-// then. longest is the longest ttl that anybody may ask for.
+// quarantine is how long the loss of a master's state must be known before the master votes: all its earlier
+// locks have lapsed then. longest is the longest ttl of any client.
 func quarantine(longest time.Duration) time.Duration {
 	return longest + longest/10 + time.Second
 }
@@ -47,23 +42,21 @@ func quarantine(longest time.Duration) time.Duration {
 type votes struct {
 	n       int
 	yes, no int
-	failed  int // no answer, or one that says nothing: an error, an amnesiac
-	other   int // a renewal: the owner has it with another token
-	revoked int // of no, to a renewal: the owner is asked to end
+	failed  int // no answer, an error, or a lost state
+	other   int // to a renewal: the owner has the lock with another token
+	revoked int // of no, to a renewal: the lock was revoked
 }
 
-// pending is how many have not answered.
+// pending is the number of masters that have not answered.
 func (v votes) pending() int { return v.n - v.yes - v.no - v.failed - v.other }
 
-// won: a majority says yes. lost: a majority says no. over: all have answered,
-// or the rest can change nothing.
+// won: a majority answered yes. lost: a majority answered no. over: the other answers change nothing.
 func (v votes) won() bool  { return v.yes >= majority(v.n) }
 func (v votes) lost() bool { return v.no >= majority(v.n) }
 func (v votes) over() bool { return v.won() || v.lost() || v.pending() == 0 }
 
-// renewal is the answer for one lock that follows from the votes of masters. One
-// that has it with another token may have promised that when the lock was granted:
-// it does not say that the lock is gone, until a majority says the same.
+// renewal returns the answer for one lock. A master with another token may have promised it when the lock was
+// granted, so the lock is gone only when a majority has another token.
 func (v votes) renewal(ttl, elapsed time.Duration) locking.RenewAnswer {
 	switch {
 	case v.won() && validity(ttl, elapsed) > 0:
@@ -76,7 +69,7 @@ func (v votes) renewal(ttl, elapsed time.Duration) locking.RenewAnswer {
 	return locking.Unknown
 }
 
-// claim is somebody's lock at one master.
+// claim is a lock as one master holds it.
 type claim struct {
 	owner, holder string
 	token         locking.Token
@@ -84,9 +77,8 @@ type claim struct {
 	revoked       bool
 }
 
-// strongest returns the owner with the most claims; of two the one with the
-// larger token, and then the one whose claims last longer, so that all who look
-// at the same claims see the same. count 0: there is none.
+// strongest returns a claim of the owner with the most claims, and their number, 0 without claims. Of two
+// owners it prefers the larger token, and then the longer life, so that all callers choose the same.
 func strongest(claims []claim) (best claim, count int) {
 	counts := make(map[string]int)
 	for _, c := range claims {

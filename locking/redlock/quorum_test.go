@@ -11,7 +11,7 @@ import (
 )
 
 // TestVotes has masters answer renewals, releases and revocations: y yes, n no,
-// a amnesiac, e unreachable, s silent.
+// a without its state, e unreachable, s without an answer.
 func TestVotes(t *testing.T) {
 	for answers, want := range map[string]string{
 		"yyy": "yes", "yys": "yes", "yye": "yes", "yya": "yes", "yyn": "yes",
@@ -26,7 +26,7 @@ func TestVotes(t *testing.T) {
 				case 'n':
 					return int64(0), nil
 				case 'a':
-					return int64(codeForgot), nil
+					return int64(codeLostState), nil
 				case 'e':
 					return nil, context.DeadlineExceeded
 				}
@@ -56,7 +56,7 @@ func TestVotes(t *testing.T) {
 // TestOwnerVotes has masters say who holds a lock: x and y with token 7, X is x with
 // token 9, f free, a free and without its state, e unreachable. The owner and the
 // token that are named are those of a majority, and free is what a majority says is
-// free: a lock that is taken over while the masters are asked looks split.
+// free: a lock that is taken over while the masters are asked seems split.
 func TestOwnerVotes(t *testing.T) {
 	for answers, want := range map[string]string{
 		"xxx": "x 7", "xxe": "x 7", "xxf": "x 7", "xxX": "x 7", "XXx": "x 9", "xxy": "x 7",

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,110 +15,99 @@ import (
 )
 
 const (
-	// DefaultNamespace is the namespace of a Config that names none.
-	DefaultNamespace = "escapement"
+	// The defaults of Config.
+	defaultNamespace     = "escapement"
+	defaultMasterTimeout = 50 * time.Millisecond
+	defaultMaxTTL        = time.Minute
 
-	// DefaultMasterTimeout is the MasterTimeout of a Config that names none.
-	DefaultMasterTimeout = 50 * time.Millisecond
+	// maxMasterTimeout limits an Acquire of two phases to a few seconds.
+	maxMasterTimeout = 2 * time.Second
 
-	// DefaultMaxTTL is the MaxTTL of a Config that names none.
-	DefaultMaxTTL = time.Minute
+	// callSlack is the time for a call of two phases besides waiting for masters.
+	callSlack = 100 * time.Millisecond
 
-	// mostMasterTimeout keeps an Acquire of two phases within a few seconds.
-	mostMasterTimeout = 2 * time.Second
+	// longestMaxTTL bounds the time for which a master that lost its state does not vote.
+	longestMaxTTL = 60 * 24 * time.Hour
 
-	// slackOfCalls is for what a call of two phases does besides waiting for masters.
-	slackOfCalls = 100 * time.Millisecond
-
-	// mostMaxTTL keeps the wait of a master that lost its state within what anybody
-	// waits for, and far from overflowing.
-	mostMaxTTL = 60 * 24 * time.Hour
-
-	// stateKeep is how long a lock's state outlives its last use, in milliseconds:
-	// 24 h. Then the node's largest token stands for it.
+	// stateKeep is how long a lock's state outlives its last use, in milliseconds: 24 h. After that the
+	// largest token of any lock at the master takes its place.
 	stateKeep = 24 * 60 * 60 * 1000
 )
 
-// Config sets a Locker or a Driver. Its zero value is useful.
+// Config holds the settings of a Locker. The zero value is useful.
 type Config struct {
-	Namespace string        // keeps installations in the same masters apart; default "escapement"
+	Namespace string        // separates installations in the same masters; no braces; default "escapement"
 	Margin    time.Duration // see locking.KeeperConfig; default 1 s
-	Logger    *slog.Logger  // gets masters that lost their state (warn) and vote again (info), and see locking.KeeperConfig; default slog.Default()
+	Logger    *slog.Logger  // see locking.KeeperConfig; also gets masters that lose their state (warn) and vote again (info); default slog.Default()
 
-	// MasterTimeout is how long one master is waited for, in each of the two phases
-	// of an acquisition. Much less than a ttl, more than a healthy round trip.
-	// Default 50 ms, at most 2 s.
+	// MasterTimeout is how long to wait for a master, in each of the two phases of an acquisition: much less
+	// than a TTL, more than a round trip. 1 ms to 2 s. Default 50 ms.
 	MasterTimeout time.Duration
 
-	// MaxTTL is the longest TTL and Delay together that may be asked for. A master
-	// that lost its state is kept from voting for a little more than the largest
-	// MaxTTL of all clients. Default 1 min, at most 60 days.
+	// MaxTTL is the longest TTL and Delay together that Acquire accepts. A master that lost its state does not
+	// vote for a little longer than the largest MaxTTL of all clients. At least four MasterTimeouts, at most
+	// 60 days. Default 1 min.
 	MaxTTL time.Duration
 
-	// CallTimeout limits one call of the Locker, which ends by itself after two
-	// MasterTimeouts. At least those; default 1 s, or more where they need it.
+	// CallTimeout limits one call of the Locker. At least two MasterTimeouts. Default 1 s, or two
+	// MasterTimeouts and 0.1 s if that is more.
 	CallTimeout time.Duration
 }
 
-// New returns a Locker whose locks live in a majority of clients' servers: an
-// odd number of masters, at least 3, that know nothing of each other. Each
-// client may have a user, password and database of its own. The clients stay
-// the caller's to close. The error holds an *locking.InputError for each thing
-// that is refused; nothing is sent.
+// New returns a Locker with its locks in a majority of clients' servers: an odd number of independent
+// masters, at least 3. Each client may have its own user, password and database. The caller closes the
+// Locker, and then the clients. The error holds an *locking.InputError for each argument that is refused;
+// nothing is sent.
 //
-// Masters that are new do not vote until somebody calls Bootstrap, once.
+// New masters do not vote until Bootstrap is called once.
 func New(clients []redis.UniversalClient, cfg Config) (*locking.Locker, error) {
-	d, err := NewDriver(clients, cfg)
+	d, err := newDriver(clients, cfg)
 	if err != nil {
 		return nil, err
 	}
 	return locking.New(d, locking.Config{Margin: cfg.Margin, CallTimeout: d.cfg.CallTimeout, Logger: cfg.Logger}), nil
 }
 
-// Driver is a locking.Driver over independent masters.
-type Driver struct {
+// driver is the locking.Driver over independent masters.
+type driver struct {
 	masters []*master
 	cfg     Config
 	grants  grants
-	lanes   lanes
+	order   callOrder
 	attempt atomic.Int64
-	calls   sync.WaitGroup // under way, those that nobody waits for included
+	calls   calls // under way, also after their caller has returned
 }
 
-var _ locking.Driver = (*Driver)(nil)
+var _ locking.Driver = (*driver)(nil)
 
-// NewDriver returns a driver, for who needs one without a Locker; see New. Of
-// cfg it uses all but Margin and CallTimeout.
-func NewDriver(clients []redis.UniversalClient, cfg Config) (*Driver, error) {
+// newDriver returns the driver for New. Margin and CallTimeout are the Locker's.
+func newDriver(clients []redis.UniversalClient, cfg Config) (*driver, error) {
 	cfg = cfg.withDefaults()
 	if err := errors.Join(cfg.check(), checkClients(clients)); err != nil {
 		return nil, err
 	}
-	d := &Driver{cfg: cfg}
+	d := &driver{cfg: cfg}
 	for _, c := range clients {
 		d.masters = append(d.masters, newMaster(c))
 	}
 	return d, nil
 }
 
-// Wait waits for what goes on in the background after calls have returned: for a
-// clean end, before clients are closed. Each part of it ends by itself within
-// some MasterTimeouts, so nothing goes wrong without. Call it when no other call
-// is under way.
-func (d *Driver) Wait() { d.calls.Wait() }
+// Wait waits for the calls that go on after their caller has returned: some MasterTimeouts at most.
+func (d *driver) Wait() { d.calls.wait() }
 
 func (c Config) withDefaults() Config {
 	if c.Namespace == "" {
-		c.Namespace = DefaultNamespace
+		c.Namespace = defaultNamespace
 	}
 	if c.MasterTimeout == 0 {
-		c.MasterTimeout = DefaultMasterTimeout
+		c.MasterTimeout = defaultMasterTimeout
 	}
 	if c.MaxTTL == 0 {
-		c.MaxTTL = DefaultMaxTTL
+		c.MaxTTL = defaultMaxTTL
 	}
 	if c.CallTimeout == 0 {
-		c.CallTimeout = max(time.Second, 2*c.MasterTimeout+slackOfCalls)
+		c.CallTimeout = max(time.Second, 2*c.MasterTimeout+callSlack)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -129,11 +117,11 @@ func (c Config) withDefaults() Config {
 
 func (c Config) check() error {
 	var errs []error
-	if err := lockredis.CheckNamespace(c.Namespace, between); err != nil {
+	if err := lockredis.CheckNamespace(c.Namespace, keyInfix); err != nil {
 		errs = append(errs, err)
 	}
-	if c.MasterTimeout < time.Millisecond || c.MasterTimeout > mostMasterTimeout {
-		errs = append(errs, refuse("", "Config.MasterTimeout", "is %s; use 1ms to %s", c.MasterTimeout, mostMasterTimeout))
+	if c.MasterTimeout < time.Millisecond || c.MasterTimeout > maxMasterTimeout {
+		errs = append(errs, refuse("", "Config.MasterTimeout", "is %s; use 1ms to %s", c.MasterTimeout, maxMasterTimeout))
 	}
 	if c.CallTimeout < 2*c.MasterTimeout {
 		errs = append(errs, refuse("", "Config.CallTimeout", "is %s, less than twice MasterTimeout %s; use at least %s, or 0",
@@ -146,17 +134,17 @@ func (c Config) check() error {
 		errs = append(errs, refuse("", "Config.MaxTTL", "is %s, less than four times MasterTimeout %s; use at least %s",
 			c.MaxTTL, c.MasterTimeout, 4*c.MasterTimeout))
 	}
-	if c.MaxTTL > mostMaxTTL {
-		errs = append(errs, refuse("", "Config.MaxTTL", "is %s; use at most %s: a master that lost its state is kept from voting for longer", c.MaxTTL, mostMaxTTL))
+	if c.MaxTTL > longestMaxTTL {
+		errs = append(errs, refuse("", "Config.MaxTTL", "is %s; use at most %s: a master that lost its state does not vote for that time", c.MaxTTL, longestMaxTTL))
 	}
 	return errors.Join(errs...)
 }
 
-// checkClients returns every fault of the masters, joined.
+// checkClients returns an *locking.InputError for each fault of the masters, joined.
 func checkClients(clients []redis.UniversalClient) error {
 	n := len(clients)
 	if n < 3 || n%2 == 0 {
-		return refuse("", "masters", "are %d; use an odd number, at least 3: an even one tolerates no more failures than one less", n)
+		return refuse("", "masters", "are %d; use an odd number, at least 3: an even number tolerates no more failures than one less", n)
 	}
 	var errs []error
 	seen := make(map[string]int)
@@ -175,7 +163,7 @@ func checkClients(clients []redis.UniversalClient) error {
 	return errors.Join(errs...)
 }
 
-// checkClient returns what is wrong with one client by itself.
+// checkClient returns what is wrong with one client.
 func checkClient(field string, c redis.UniversalClient) error {
 	switch c := c.(type) {
 	case *redis.ClusterClient:
@@ -191,8 +179,7 @@ func checkClient(field string, c redis.UniversalClient) error {
 	return nil
 }
 
-// sentinel reports whether c asks Sentinels for its server: then it is known by
-// no address.
+// sentinel reports whether c asks Sentinels for its server, so that its address is not known.
 func sentinel(c redis.UniversalClient) bool {
 	o, is := c.(interface{ Options() *redis.Options })
 	return is && o.Options().Addr == "FailoverClient"
@@ -202,5 +189,5 @@ func refuse(lock, field, format string, args ...any) *locking.InputError {
 	return &locking.InputError{Lock: lock, Field: field, Why: fmt.Sprintf(format, args...)}
 }
 
-// clockMicros is this client's clock, which tokens follow where they can.
+// clockMicros returns this client's clock, which tokens follow where they can.
 func clockMicros() int64 { return time.Now().UnixMicro() }

@@ -1,21 +1,21 @@
--- Give a lock back at this master, or withdraw a request for it that failed. May
--- be repeated: the state remembers who released last.
+-- Release a lock at this master, or withdraw a failed attempt. May be repeated: the
+-- state keeps the last owner who released.
 --
--- In front of this text stand token.lua and head.lua, which says what KEYS are.
+-- Behind token.lua and head.lua, which names the KEYS.
 --
--- ARGV  1 owner   2 up to which of its attempts
+-- ARGV  1 owner   2 its attempts up to this number
 --       3 1 for a release, 0 to withdraw   4 life of the state in ms
 --
 -- Returns
 --   1  released, now or before
---   0  another owner holds it
+--   0  another owner holds the lock
 --  -1  nobody does
 --   4  nobody does, and this master has lost its state
 local owner, upto, release, keep = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4]
 
 local value = redis.call('GET', lock)
 local holder, _, attempt = holder_of(value)
-if holder == owner and attempt > upto then return 0 end -- it was told before, and the owner has asked again
+if holder == owner and attempt > upto then return 0 end -- a repeated call; the owner has asked again since
 local mine = value and holder == owner
 if mine then redis.call('DEL', lock) end
 if mine and not release and redis.call('HGET', state, 'g') == owner then

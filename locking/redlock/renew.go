@@ -13,35 +13,32 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// Codes of renew.lua besides codeYes and codeForgot that a top-up may mend.
+// Codes of renew.lua. With the first two, a lock that a majority renewed is added to the master.
 const (
 	codeFree       = -1
 	codeOtherToken = 2
+	codeRevoked    = 3
 )
-
-// codeRevoked is the code of renew.lua for a lock whose holder is asked to end.
-const codeRevoked = 3
 
 // batch is one call of Renew.
 type batch struct {
-	driver   *Driver
+	driver   *driver
 	renewals []locking.Renewal
-	number   int64 // among the attempts of this driver: see topup.lua
+	number   int64 // from nextAttempt; see topup.lua
 	votes    []votes
 	decided  chan struct{} // closed when answers may be read
 	answers  []locking.RenewAnswer
 }
 
-// codes are one master's answers, in order; an error for one that it failed.
+// codes are one master's answers, in order, each a code or an error.
 type codes struct {
 	code []int
 	err  []error
 }
 
-// Renew is described at locking.Renewer. It sends one pipeline to each master
-// and returns when a majority has answered for each lock. Where a master that
-// votes has missed a lock which is renewed, it gets it in the background.
-func (d *Driver) Renew(ctx context.Context, renewals []locking.Renewal) ([]locking.RenewAnswer, error) {
+// Renew implements locking.Renewer. It sends one pipeline to each master, and returns when a majority has
+// answered for each lock. A renewed lock is added in the background to voting masters that do not have it.
+func (d *driver) Renew(ctx context.Context, renewals []locking.Renewal) ([]locking.RenewAnswer, error) {
 	b := &batch{
 		driver: d, renewals: renewals, number: d.nextAttempt(),
 		votes: make([]votes, len(renewals)), decided: make(chan struct{}),
@@ -55,7 +52,7 @@ func (d *Driver) Renew(ctx context.Context, renewals []locking.Renewal) ([]locki
 	askAll(ctx, d, 2*timeout, nil, func(ctx context.Context, i int, m *master) (struct{}, error) {
 		c, err := b.ask(ctx, m, timeout)
 		answers <- answer[codes]{i, c, err}
-		b.topUp(ctx, m, c, timeout)
+		b.addMissing(ctx, m, c, timeout)
 		return struct{}{}, nil
 	})
 	var errs []error
@@ -68,7 +65,7 @@ func (d *Driver) Renew(ctx context.Context, renewals []locking.Renewal) ([]locki
 	return b.result(ctx, errs)
 }
 
-// renewEach is what each lock of a batch adds to MasterTimeout.
+// renewEach is added to MasterTimeout for each lock of a batch.
 const renewEach = 50 * time.Microsecond
 
 // ask renews all locks of the batch at one master.
@@ -90,9 +87,8 @@ func (b *batch) ask(ctx context.Context, m *master, timeout time.Duration) (code
 	return out, nil
 }
 
-// topUp waits until the batch is decided and puts the locks in place that this
-// master has missed.
-func (b *batch) topUp(ctx context.Context, m *master, c codes, timeout time.Duration) {
+// addMissing waits until the batch is decided, and then sets the renewed locks that this master does not have.
+func (b *batch) addMissing(ctx context.Context, m *master, c codes, timeout time.Duration) {
 	var missed []int
 	for i := range c.code {
 		if c.err[i] == nil && (c.code[i] == codeFree || c.code[i] == codeOtherToken) {
@@ -120,8 +116,8 @@ func (b *batch) topUp(ctx context.Context, m *master, c codes, timeout time.Dura
 	})
 }
 
-// pipeline runs a script for some of the batch's locks, in one round trip, or two
-// when the master does not know the script.
+// pipeline runs a script for some of the batch's locks, in one round trip; in two when the master does not know
+// the script.
 func (b *batch) pipeline(ctx context.Context, m *master, s *redisconn.Script, which []int, args func(r locking.Renewal) []any) []*redis.Cmd {
 	cmds := make([]*redis.Cmd, len(which))
 	if len(which) == 0 {
@@ -144,7 +140,7 @@ func (b *batch) pipeline(ctx context.Context, m *master, s *redisconn.Script, wh
 	return cmds
 }
 
-// count takes one master's answers and returns its errors.
+// count counts one master's answers, and returns its errors.
 func (b *batch) count(a answer[codes]) []error {
 	var errs []error
 	for i := range b.votes {
@@ -179,8 +175,7 @@ func (b *batch) over() bool {
 	return true
 }
 
-// decide sets the answers. What is left at some masters of a lock that is gone
-// stays until its owner gives it back: its holder has yet to be told.
+// decide sets the answers. A lock that is gone stays at a minority of masters until its owner releases it.
 func (b *batch) decide(elapsed time.Duration) {
 	d := b.driver
 	b.answers = make([]locking.RenewAnswer, len(b.renewals))
@@ -197,7 +192,7 @@ func (b *batch) decide(elapsed time.Duration) {
 	close(b.decided)
 }
 
-// result is an error when nothing is known of any lock.
+// result returns the answers, or an error when all are unknown.
 func (b *batch) result(ctx context.Context, errs []error) ([]locking.RenewAnswer, error) {
 	for _, a := range b.answers {
 		if a != locking.Unknown {
@@ -211,5 +206,5 @@ func (b *batch) result(ctx context.Context, errs []error) ([]locking.RenewAnswer
 	if len(errs) > most {
 		errs = append(errs[:most:most], errors.New("and more"))
 	}
-	return nil, fmt.Errorf("renew at %d redis masters: %w: %w", len(b.driver.masters), locking.ErrUnreachable, silence(ctx, errs))
+	return nil, fmt.Errorf("renew at %d redis masters: %w: %w", len(b.driver.masters), locking.ErrUnreachable, reasons(ctx, errs))
 }

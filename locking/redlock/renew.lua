@@ -1,8 +1,7 @@
--- Keep a lock for another ttl at this master, if it is still this grant's. May be
--- repeated. A lock that is there counts, also on a master that does not vote:
--- nobody else can have it meanwhile.
+-- Renew a lock for another ttl at this master, if this grant holds it. May be repeated.
+-- A lock counts also on a master that does not vote, because nobody else can have it there.
 --
--- In front of this text stand token.lua and head.lua, which says what KEYS are.
+-- Behind token.lua and head.lua, which names the KEYS.
 --
 -- ARGV  1 owner   2 token   3 ttl and delay in ms   4 life of the state in ms
 --
@@ -11,7 +10,7 @@
 --   0  another owner holds it
 --  -1  nobody does
 --   2  the owner holds it with another token
---   3  it was revoked. It stays until its holder, who now knows, gives it back
+--   3  it was revoked; it stays until its holder releases it
 --   4  nobody does, and this master has lost its state
 local owner, token, px, keep = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 

@@ -89,9 +89,9 @@ func TestHeldForADay(t *testing.T) {
 	})
 }
 
-// TestReleaseToldAgain: what a master is told again in the background does not take
+// TestRepeatedRelease: a release that is repeated in the background does not take
 // what the same owner has asked for since.
-func TestReleaseToldAgain(t *testing.T) {
+func TestRepeatedRelease(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c, all := embedded(t, 3)
 		c.bootstrap(t)
@@ -100,7 +100,7 @@ func TestReleaseToldAgain(t *testing.T) {
 		if err := d.Release(t.Context(), "a", "H"); !errors.Is(err, locking.ErrLost) {
 			t.Fatal(err)
 		}
-		time.Sleep(redlock.DefaultMasterTimeout + time.Millisecond) // the third did not hear of it
+		time.Sleep(redlock.DefaultMasterTimeout + time.Millisecond) // the third did not get it
 		nets[2].Heal()
 		if _, err := d.Acquire(t.Context(), request("a", "H")); err != nil {
 			t.Fatal(err)

@@ -9,45 +9,45 @@ import (
 	"github.com/escapement/escapement/locking/internal/lockredis"
 )
 
-// sickness is a master's word that it has lost its state.
-type sickness struct {
+// lostState is a master's answer that it has lost its state.
+type lostState struct {
 	runID string
-	known time.Duration // for how long that was known when it said so
+	known time.Duration // how long the loss was known at the answer
 }
 
-type sickMaster struct {
+type lostMaster struct {
 	master *master
-	sickness
+	lostState
 }
 
-// hear notes what an answer says of the master's state.
-func (d *Driver) hear(m *master, p promise) {
-	if p.code != codeAmnesiac {
-		m.sick.Store(nil)
+// noteState records from an answer whether the master has its state.
+func (d *driver) noteState(m *master, p promise) {
+	if p.code != codeLostState {
+		m.lost.Store(nil)
 		return
 	}
-	if was := m.sick.Swap(&sickness{p.runID, p.lost}); was == nil || was.runID != p.runID {
+	if was := m.lost.Swap(&lostState{p.runID, p.lost}); was == nil || was.runID != p.runID {
 		if p.empty {
-			d.cfg.Logger.Warn("a redis master is new, or was emptied, and does not vote yet: call redlock.Bootstrap at a first start; else it votes by itself in a while",
+			d.cfg.Logger.Warn("a redis master is new, or was emptied, and does not vote yet; call redlock.Bootstrap at a first start, else it votes later by itself",
 				"master", m.addr, "server", p.runID)
 			return
 		}
-		d.cfg.Logger.Warn("a redis master has lost its state, and does not vote until it is repaired", "master", m.addr, "server", p.runID)
+		d.cfg.Logger.Warn("a redis master has lost its state, and does not vote yet; it votes later by itself", "master", m.addr, "server", p.runID)
 	}
 }
 
-func (d *Driver) sickMasters() []sickMaster {
-	var out []sickMaster
+func (d *driver) lostMasters() []lostMaster {
+	var out []lostMaster
 	for _, m := range d.masters {
-		if s := m.sick.Load(); s != nil {
-			out = append(out, sickMaster{m, *s})
+		if s := m.lost.Load(); s != nil {
+			out = append(out, lostMaster{m, *s})
 		}
 	}
 	return out
 }
 
-// repairFloor returns a token that is not below any that was granted by now, and
-// the longest ttl of all clients: a majority that votes has seen both.
+// repairFloor returns a token at least as large as all granted ones, and the longest ttl of any client. A voting
+// majority has seen both.
 func repairFloor(promises []promise) (floor locking.Token, longest time.Duration) {
 	for _, p := range promises {
 		floor, longest = max(floor, p.largest), max(longest, p.longest)
@@ -55,13 +55,12 @@ func repairFloor(promises []promise) (floor locking.Token, longest time.Duration
 	return floor, longest
 }
 
-// repairSick lets masters vote again, in the background, after an acquisition
-// that succeeded without them. They said that they have lost their state before
-// it began, and long enough ago: so all that was under way when they lost it is
-// over, and what it left is known to the quorum whose answers came since.
-func (d *Driver) repairSick(sick []sickMaster, quorum []promise) {
+// repairLost lets masters vote again, in the background, after an acquisition that succeeded without them. Their
+// loss was known before the acquisition, for long enough. So all calls from before the loss are over, and the
+// quorum, which answered since, knows their tokens.
+func (d *driver) repairLost(lost []lostMaster, quorum []promise) {
 	floor, longest := repairFloor(quorum)
-	for _, s := range sick {
+	for _, s := range lost {
 		m := s.master
 		if s.known < quarantine(longest) || !m.repair.CompareAndSwap(false, true) {
 			continue
@@ -70,7 +69,7 @@ func (d *Driver) repairSick(sick []sickMaster, quorum []promise) {
 			m.repair.Store(false)
 			continue
 		}
-		d.calls.Go(func() {
+		d.calls.start(func() {
 			defer m.leave()
 			defer m.repair.Store(false)
 			ctx, cancel := context.WithTimeout(context.Background(), d.cfg.MasterTimeout)
@@ -82,9 +81,8 @@ func (d *Driver) repairSick(sick []sickMaster, quorum []promise) {
 	}
 }
 
-// restore lets one master vote, when need has passed since it was first known to
-// have lost its state; a negative need is none.
-func (d *Driver) restore(ctx context.Context, m *master, runID string, floor locking.Token, need, longest time.Duration) error {
+// restore lets one master vote, if its loss has been known for need. A negative need: at once.
+func (d *driver) restore(ctx context.Context, m *master, runID string, floor locking.Token, need, longest time.Duration) error {
 	needMS := int64(-1)
 	if need >= 0 {
 		needMS = lockredis.Millis(need)
@@ -94,12 +92,12 @@ func (d *Driver) restore(ctx context.Context, m *master, runID string, floor loc
 	case err != nil:
 		return m.explain("repair", err)
 	case code < 0:
-		return fmt.Errorf("repair redis %s: %w: what it granted before it lost its state may still be held; try again in %s",
+		return fmt.Errorf("repair redis %s: %w: locks from before its loss may still be held; try again in %s",
 			m.addr, locking.ErrUnreachable, ms(-int64(code)))
 	case code != codeYes:
 		return fmt.Errorf("repair redis %s: %w: it was restarted meanwhile; try again", m.addr, locking.ErrUnreachable)
 	}
-	m.sick.Store(nil)
+	m.lost.Store(nil)
 	d.cfg.Logger.Info("a redis master votes", "master", m.addr, "server", runID)
 	return nil
 }

@@ -1,16 +1,16 @@
--- Let a master vote that has lost its state. May be repeated. Where nobody has
--- noted the loss yet, it is known from now on.
+-- Let a master vote that has lost its state. May be repeated. If the loss was not known,
+-- it is known from now on.
 --
--- In front of this text stands token.lua.
+-- Behind token.lua.
 --
 -- KEYS  1 node, see head.lua
 --
--- ARGV  1 the server id that it had when it said so   2 the token that its next ones exceed
---       3 for how many ms it must have been known, -1 to let it vote at once
---       4 the longest ttl that any client may ask for, in ms
+-- ARGV  1 the server id at the answer about the loss   2 a token that its next ones exceed
+--       3 for how many ms the loss must be known, -1 to let it vote at once
+--       4 the longest ttl of any client, in ms
 --
--- Returns 1 it votes, now or before; 0 it was restarted since; -n it is too early,
--- n ms are left.
+-- Returns 1 it votes, now or before; 0 it was restarted since; -n it is too early by
+-- n ms.
 local node = KEYS[1]
 local floor, need, longest = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 

@@ -1,12 +1,11 @@
--- Ask the holder of a grant to end: its next renewal is answered "revoked". May
--- be repeated.
+-- Revoke a grant: its next renewal is answered "revoked". May be repeated.
 --
--- In front of this text stand token.lua and head.lua, which says what KEYS are.
+-- Behind token.lua and head.lua, which names the KEYS.
 --
 -- ARGV  1 the grant's token
 --
 -- Returns
---   1  asked, now or before
+--   1  revoked, now or before
 --   0  another grant holds the lock
 --  -1  nobody does
 --   4  nobody does, and this master has lost its state

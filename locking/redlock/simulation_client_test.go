@@ -240,7 +240,7 @@ func (w *world) giveUp(c *simClient, takeBack bool) {
 func (w *world) giveBack(c *simClient, release bool) {
 	upto, what := c.attempt, lateWithdraw
 	if release {
-		upto, what = everyAttempt, lateRelease
+		upto, what = allAttempts, lateRelease
 		w.ends(c)
 	}
 	for i, m := range w.masters {

@@ -77,7 +77,7 @@ func (m *simMaster) promise(q simAsk) (p promise) {
 	l := m.at(q.name, q.now)
 	switch {
 	case !m.votes():
-		p.code = codeAmnesiac
+		p.code = codeLostState
 		return p
 	case l.owner == q.owner:
 		l.attempt = max(l.attempt, q.attempt)
@@ -129,7 +129,7 @@ func (m *simMaster) renew(name int, owner string, t locking.Token, until, now in
 	case l.owner == "" && m.votes():
 		return codeFree
 	case l.owner == "":
-		return codeForgot
+		return codeLostState
 	case l.owner != owner:
 		return 0
 	case l.token != t && !r.renewAnyToken:
@@ -187,7 +187,7 @@ func (m *simMaster) release(name int, owner string, upto int, release bool, now 
 	case m.votes():
 		return codeFree
 	}
-	return codeForgot
+	return codeLostState
 }
 
 // restartEmpty loses everything.

@@ -15,7 +15,7 @@ func (w *world) hold(c *simClient) {
 		w.giveBack(c, true)
 		c.phase, c.owner = idle, ""
 	case roll < 95:
-		c.phase, c.owner = idle, "" // it died, and nobody knows
+		c.phase, c.owner = idle, "" // it died unnoticed
 	}
 }
 
@@ -59,7 +59,7 @@ func (w *world) renew(c *simClient) {
 	}
 }
 
-// decide ends a renewal. Those that have not been asked hear of it later.
+// decide ends a renewal. Masters that have not been asked get it later.
 func (w *world) decide(c *simClient, g *granted) {
 	answer := c.votes.renewal(w.elapsed(c))
 	for _, i := range c.toSend {

@@ -12,7 +12,7 @@ type granted struct {
 	accepted   int  // when a majority had accepted it
 	until      int  // its holder is sure of it until then
 	taken      int  // when a take-over named it, 0 never: then it is not alone
-	ended      bool // its holder has been told that it is gone, or gives it back
+	ended      bool // its holder was answered "gone", or releases it
 }
 
 // named is a token that a take-over names.
@@ -117,7 +117,7 @@ func (w *world) kept(c *simClient, g *granted) {
 func (w *world) gone(c *simClient, g *granted) {
 	w.count.gone++
 	if w.sure(g) {
-		w.wrong(g.owner, " is told that token ", g.token, " is gone, and nobody has taken it")
+		w.wrong(g.owner, " is answered that token ", g.token, " is gone, and no other owner has it")
 	}
 	g.ended = true
 }

@@ -16,7 +16,7 @@ type rules struct {
 	lowFloor      bool // it is repaired without what the others know
 	plainAccept   bool // phase 2 accepts a token that is smaller than the promise
 	confirmLate   bool // phase 2 accepts a token though its owner has asked again
-	renewAnyToken bool // a renewal looks at the owner only
+	renewAnyToken bool // a renewal compares the owner only
 	topUpBlind    bool // a top-up writes whatever is there
 	topUpOver     bool // a top-up writes over what its owner was granted since
 	topUpKeeps    bool // a top-up leaves the token that it finds
