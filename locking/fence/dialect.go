@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Dialect is whose SQL is spoken.
+// Dialect is the kind of a SQL database.
 type Dialect uint8
 
 const (
-	// Postgres: PostgreSQL 9.5 or newer, placeholders $1.
+	// Postgres is PostgreSQL 9.5 or newer, with placeholders $1.
 	Postgres Dialect = iota + 1
-	// SQLite: 3.35 or newer, placeholders ?.
+	// SQLite is SQLite 3.35 or newer, with placeholders ?.
 	SQLite
-	// MySQL: 8.0 or newer, placeholders ?. Written from its manual and not tested.
+	// MySQL is MySQL 8.0 or newer, with placeholders ?. It follows MySQL's manual and is not tested.
 	MySQL
 )
 
@@ -31,17 +31,17 @@ func (d Dialect) String() string {
 	return fmt.Sprintf("Dialect(%d)", uint8(d))
 }
 
-// tableName is a plain identifier, with a schema in front or not. With the
-// suffix of the second table it stays below PostgreSQL's 63 bytes.
+// tableName matches a plain identifier, with or without a schema. With the suffix of the second table it stays
+// below PostgreSQL's 63 bytes.
 var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,49}\.)?[A-Za-z_][A-Za-z0-9_]{0,49}$`)
 
-// statements are the texts for one dialect and one pair of tables: <table> has
-// the largest tokens, <table>_ticks what Once has noted.
+// statements are the SQL for one dialect and one pair of tables: <table> has the largest tokens, <table>_ticks the
+// rows of Once.
 type statements struct {
 	schema string
-	claim  string // (fence, token); keeps the larger of both, and locks the row
-	read   string // (fence) -> the larger; "": claim returns it
-	once   string // (job, tick, shard); no row is affected when it is there
+	claim  string // (fence, token); stores the larger token, and locks the row
+	read   string // (fence) -> the larger token; "": claim returns it
+	once   string // (job, tick, shard); affects no row when the row exists
 	forget string // (tick)
 	drop   string // (seconds since 1970)
 }
@@ -59,7 +59,7 @@ CREATE TABLE IF NOT EXISTS <table>_ticks (
 	PRIMARY KEY (tick, job, shard)
 );
 `
-	// claimText is one statement on purpose: the row is locked, or made, as it is compared.
+	// claimText is one statement, so that the row is locked, or made, when it is compared.
 	claimText = `INSERT INTO <table> AS f (fence, token, seen) VALUES (?, ?, <now>)
 ON CONFLICT (fence) DO UPDATE SET token = <larger>(f.token, excluded.token), seen = excluded.seen
 RETURNING token`
@@ -67,17 +67,15 @@ RETURNING token`
 	forgetText = `DELETE FROM <table>_ticks WHERE tick < ?`
 	dropText   = `DELETE FROM <table> WHERE seen < ?`
 
-	// In MySQL an upsert returns nothing. It locks the row; what is read then is the
-	// row itself, and not a snapshot, because of FOR UPDATE.
+	// In MySQL an upsert returns no row, but it locks the row. FOR UPDATE reads the row itself, not a snapshot.
 	claimMySQL = `INSERT INTO <table> (fence, token, seen) VALUES (?, ?, <now>)
 ON DUPLICATE KEY UPDATE token = GREATEST(token, VALUES(token)), seen = VALUES(seen)`
 	readMySQL = `SELECT token FROM <table> WHERE fence = ? FOR UPDATE`
 	onceMySQL = `INSERT IGNORE INTO <table>_ticks (job, tick, shard) VALUES (?, ?, ?)`
 )
 
-// words are what the texts above leave open. The time is the database's, in
-// seconds.
-func (d Dialect) words(table string) []string {
+// replacements returns the dialect's values for <name> in the texts above. The time is the database's, in seconds.
+func (d Dialect) replacements(table string) []string {
 	w := map[Dialect][]string{
 		Postgres: {"<text>", "TEXT", "<larger>", "GREATEST", "<now>", "floor(extract(epoch FROM clock_timestamp()))::bigint"},
 		SQLite:   {"<text>", "TEXT", "<larger>", "max", "<now>", "CAST(strftime('%s', 'now') AS INTEGER)"},
@@ -87,19 +85,19 @@ func (d Dialect) words(table string) []string {
 }
 
 func (d Dialect) statements(table string) statements {
-	r := strings.NewReplacer(d.words(table)...)
+	r := strings.NewReplacer(d.replacements(table)...)
 	s := statements{schema: schemaText, claim: claimText, once: onceText, forget: forgetText, drop: dropText}
 	if d == MySQL {
 		s.claim, s.read, s.once = claimMySQL, readMySQL, onceMySQL
 	}
 	for _, text := range []*string{&s.schema, &s.claim, &s.read, &s.once, &s.forget, &s.drop} {
-		*text = d.placed(r.Replace(*text))
+		*text = d.numbered(r.Replace(*text))
 	}
 	return s
 }
 
-// placed numbers the placeholders where the dialect wants that.
-func (d Dialect) placed(text string) string {
+// numbered numbers the placeholders for PostgreSQL.
+func (d Dialect) numbered(text string) string {
 	if d != Postgres {
 		return text
 	}

@@ -1,76 +1,65 @@
-// Package fence holds the guards that refuse stale fencing tokens: for what is
-// kept in a SQL database, behind HTTP, and (redisfence) in Redis.
+// Package fence holds guards that refuse stale fencing tokens, for data in a SQL database and for HTTP services.
+// Package redisfence has the guard for data in Redis.
 //
 // # Why
 //
-// A lease tells its holder when it ends, and no lease can stop a process that
-// stands still between looking at the clock and sending a write. Whoever gets
-// the write can: the lease carries a token, and of two leases of one lock the
-// later has the larger token. A fence is a name that belongs to one lock (or to
-// one job of the scheduler), and a guard keeps the largest token that it has
-// seen for it.
+// A lease tells its holder when it ends, but no lease can stop a process that pauses between a look at the clock and
+// a write. The receiver of the write can: each lease has a token, and of two leases of one lock the later one has
+// the larger token. A fence is a name that belongs to one lock, or to one job of the scheduler. A guard stores the
+// largest token that it has seen for each fence.
 //
 // # The rule
 //
 //	token > stored    accepted, and stored
-//	token = stored    accepted: the same holder writes once more
-//	token < stored    refused with a *StaleError, which carries the stored one
+//	token = stored    accepted: the same holder writes again
+//	token < stored    refused with a *StaleError, which has the stored token
 //
 // # Claim first
 //
-// A new holder shows its token before it reads anything. If it reads first, a
-// late write of the old holder may land between its reading and its writing, and
-// is then overwritten as if it had never been. In a transaction, let Check be
-// the first statement.
+// A new holder shows its token before it reads anything. If it reads first, a late write of the old holder may come
+// between its read and its write, and be overwritten unseen. In a transaction, let Check be the first statement.
 //
-// The token must be compared where the effect happens, in one step with it: in
-// the same transaction, the same script, or while the fence is kept shut. A
-// guard that is asked first and written past afterwards lets a late write
-// through in between.
+// Compare the token in one step with the write: in its transaction, in its script, or while a Gate admits no other
+// token. Between a comparison and a separate write, a late write may come.
 //
-// # Where the effect is
+// # Which guard
 //
-//	SQL, a row           Updated: the caller's UPDATE says WHERE fence <= token
-//	SQL, anything        SQL.Check, first in the caller's transaction
-//	SQL, once per tick   SQL.Once, in the caller's transaction
-//	Redis                redisfence.Guard: Set, or a script of yours with Run
-//	HTTP, one process    Handler over a Memory: holds newer ones back meanwhile
-//	HTTP, many           Handler over SQL.Store or a redisfence.Guard, and once
-//	                     more, with TokenFrom, in the transaction of the effect
-//	S3                   not built: keep the token in the object's metadata; HEAD,
-//	                     compare, PUT with If-Match (first If-None-Match: *)
+//	SQL, a row           Updated: your UPDATE has WHERE fence <= token
+//	SQL, anything        SQL.Check, first in your transaction
+//	SQL, once per tick   SQL.Once, in your transaction
+//	Redis                redisfence.Guard: Set, or Run with your script
+//	HTTP, one process    Handler over a Memory: admits one token at a time
+//	HTTP, many           Handler over SQL.Store or a redisfence.Guard, and the token of TokenFrom
+//	                     once more in the transaction of the write
+//	S3                   not built: keep the token in the object's metadata; HEAD, compare, PUT
+//	                     with If-Match (first If-None-Match: *)
 //	DynamoDB             not built: ConditionExpression
 //	                     attribute_not_exists(fence) OR fence <= :token
-//	etcd                 not built: a transaction that compares the create
-//	                     revision of the lock's key, which is the token
+//	etcd                 not built: a transaction that compares the create revision of the lock's
+//	                     key, which is the token
 //
-// # When a fresh holder is refused
+// # When a new holder is refused
 //
-// A store of locks that has lost all it knew may grant a token smaller than one
-// that a guard has seen. The guard refuses it, which is safe, and says how to go
-// on: acquire the lock once more with locking.Options.After set to the
-// StaleError's Max. Do so only right after an acquisition. Whoever has held the
-// lock for a while and is refused has lost it, and must stop.
+// A store of locks that has lost its data may grant a token smaller than one that a guard has seen. The guard
+// refuses it, which is safe. Acquire the lock once more, with locking.Options.After set to the StaleError's Max. Do
+// so only right after an acquisition: a holder that has had the lock for a while and is refused has lost it, and
+// must stop.
 //
 // # Once per tick
 //
-// Two runs of one tick of a job are possible when Redis has lost what it had
-// acknowledged, and tokens do not tell an effect that is already there from one
-// that is not. SQL.Once does: of all transactions that name the same job, tick
-// and shard, one commits.
+// Two runs of a job's tick are possible when Redis has lost what it had acknowledged. A token does not show whether
+// the effect is there already. SQL.Once does: of all transactions that name the same job, tick and shard, one
+// commits.
 //
-// # What is not promised
+// # Not promised
 //
-//   - Anything about writes that go past the guard: each writer must use it.
-//   - That a refused holder has done nothing: what it wrote before the newer one
-//     first showed its token stays.
-//   - That a newer HTTP request gets in. While an older one does not return, it is
-//     told to come again: after Handler.Wait, or at once when too many wait.
-//   - Anything after a guard has forgotten. Nothing here forgets by itself, save
-//     a redisfence.Guard with a Config.Keep and a Memory when its process ends.
-//   - Order among fences. Tokens of two locks must not be compared: give each
-//     lock a fence of its own.
-//   - That a token is genuine. It is a number, and whoever shows the largest one
-//     shuts the fence for all others until somebody lowers it by hand. Who may
-//     send one is a matter for authentication, in front of the guard.
+//   - Anything about writes without the guard: each writer must use it.
+//   - That a refused holder has done nothing: its writes from before the newer token was first seen stay.
+//   - That a newer HTTP request is admitted. While an older one does not return, it gets 503: after Handler.Wait,
+//     or at once when too many wait.
+//   - Anything after a guard has lost its tokens. By itself only a redisfence.Guard with a Config.Keep deletes them,
+//     and a Memory when its process ends.
+//   - Order between fences. Do not compare tokens of two locks: give each lock its own fence.
+//   - That a token is genuine. It is a number, and the largest one blocks all others until somebody lowers it by
+//     hand. Authenticate callers before the guard.
 package fence

@@ -43,7 +43,7 @@ func Example_http() {
 	fmt.Println("late holder:", save(33))
 	// Output:
 	// new holder: <nil>
-	// late holder: fence "order:42": stale token 33: the guard has seen 34; somebody else has the lock, so stop. If you have acquired it just now, release it and acquire it again with Options.After = 34
+	// late holder: fence "order:42": stale token 33: the guard has seen 34; another holder has the lock, so stop. If you have acquired it just now, release it and acquire it again with Options.After = 34
 }
 
 // A refusal carries what a fresh holder needs to go on.

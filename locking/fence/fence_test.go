@@ -29,7 +29,7 @@ func TestParseToken(t *testing.T) {
 
 func TestStaleErrorSaysWhatNext(t *testing.T) {
 	err := fmt.Errorf("save: %w", &fence.StaleError{Fence: "order:42", Token: 7, Max: 9})
-	const want = `save: fence "order:42": stale token 7: the guard has seen 9; somebody else has the lock, so stop. ` +
+	const want = `save: fence "order:42": stale token 7: the guard has seen 9; another holder has the lock, so stop. ` +
 		`If you have acquired it just now, release it and acquire it again with Options.After = 9`
 	if err.Error() != want || !errors.Is(err, fence.ErrStale) || errors.Is(err, locking.ErrLost) {
 		t.Errorf("got %v", err)
@@ -43,7 +43,7 @@ var inputs = []struct {
 	want  string
 }{
 	{"", 1, "fence: fence has no name"},
-	{strings.Repeat("x", fence.MaxName+1), 1, "fence: fence has a name of 513 bytes; use at most 512"},
+	{strings.Repeat("x", 512+1), 1, "fence: fence has a name of 513 bytes; use at most 512"},
 	{"a\x00b", 1, `fence: fence has the name "a\x00b", which is not printable UTF-8`},
 	{"\xff", 1, `fence: fence has the name "\xff", which is not printable UTF-8`},
 	{"a", 0, "fence: token is 0; it lies between 1 and 9007199254740991"},
@@ -62,7 +62,7 @@ func TestInputs(t *testing.T) {
 			}
 		}
 	}
-	if err := m.Check(t.Context(), strings.Repeat("x", fence.MaxName), fence.MaxToken); err != nil {
+	if err := m.Check(t.Context(), strings.Repeat("x", 512), fence.MaxToken); err != nil {
 		t.Error("what was refused took room, or the limit is not the limit:", err)
 	}
 }

@@ -14,50 +14,45 @@ import (
 )
 
 const (
-	// TokenHeader carries the token of a request: 1 to 16 digits. Jobs of kind
-	// http send it by themselves.
+	// TokenHeader carries the token of a request: 1 to 16 digits. HTTP jobs of the scheduler send it.
 	TokenHeader = "Fencing-Token"
 
-	// MaxHeader carries, in the answer to a stale request, the largest token
-	// that the guard has seen.
+	// MaxHeader carries, in the answer to a stale request, the largest token that the guard has seen.
 	MaxHeader = "Fencing-Token-Max"
 
-	// DefaultWait is how long a request waits for older ones when Handler.Wait is 0.
-	DefaultWait = 5 * time.Second
+	// defaultWait is Handler.Wait when that is 0.
+	defaultWait = 5 * time.Second
 )
 
-// errWaited is why a request waits no longer.
+// errWaited is the cause of a request's context after Handler.Wait.
 var errWaited = errors.New("waited as long as Handler.Wait allows")
 
-// Handler lets in the requests that carry a current token, and answers the
-// others itself, in JSON, with what to do next:
+// Handler passes requests with a current token to Next, and answers the others itself, in JSON, with the next step:
 //
-//	412  a larger token was seen; MaxHeader and the field max say which
-//	428  no token came
-//	400  more than one came, or it is no token, or Resource named no fence (see Valid)
-//	503  with Retry-After: the store gave no answer, older requests stay inside
-//	     longer than Wait, or as many wait as may wait (MaxWaiting in a Memory)
-//	503  without: the store has no room for another fence (ErrFull)
-//	500  the Handler lacks what is required, or the store says that it was set up wrong, with an *InputError
+//	412  a larger token was seen: MaxHeader and the field max
+//	428  the request has no token
+//	400  it has several, or one that is no token, or Resource returned an invalid name (see Valid)
+//	503  with Retry-After: the store did not answer, older requests did not return within Wait, or
+//	     too many requests wait (100 in a Memory)
+//	503  without Retry-After: the store has no room for another fence (ErrFull)
+//	500  a required field is missing, or the store was set up wrong (an *InputError)
 //
-// The last three are in the log, with what the store said.
+// The last three are logged, with the store's error.
 //
-// When the store is a Gate (Memory is), one fence has only requests with equal
-// tokens inside: a newer one is noted at once, ends the contexts of the older,
-// with a *StaleError as cause, and is let in when they have returned. It waits at
-// most Wait, also when its client has gone: net/http learns that only when the
-// body has been read. The token of a request that has waited in vain counts.
+// When the store is a Gate, as Memory is, all requests of a fence that Next is serving have the same token. A larger
+// token is stored at once. It ends the contexts of older requests, with a *StaleError as cause, and its request is
+// passed on when they have returned. It waits at most Wait, also after its client has gone, because net/http
+// notices that only when the body was read. The token of a request that waited in vain stays stored.
 //
-// Any other store is asked before Next is called and not again. A request that
-// was let in and then stood still may so write after a newer one. Close that in
-// Next: let TokenFrom find the token, and compare it once more in the transaction
-// that writes, with SQL.Check.
+// Any other store is asked once, before Next. A request that was passed on and then paused may so write after a
+// newer one. To prevent that, Next compares the token of TokenFrom once more in the transaction that writes, with
+// SQL.Check.
 type Handler struct {
-	Next     http.Handler                 // gets what was let in; TokenFrom finds the token; required
+	Next     http.Handler                 // serves the accepted requests; required
 	Store    Store                        // required
-	Resource func(r *http.Request) string // names the fence of a request, 1 to 512 bytes; required
+	Resource func(r *http.Request) string // returns the name of a request's fence, 1 to 512 bytes; required
 	Wait     time.Duration                // the longest wait for older requests at a Gate; 0 or less: 5 s
-	Logger   *slog.Logger                 // hears what the store said when it failed; default none
+	Logger   *slog.Logger                 // gets errors of the store; default none
 }
 
 // refusal is the body of an answer that is not Next's.
@@ -69,16 +64,16 @@ type refusal struct {
 	Max   locking.Token `json:"max,omitempty"`
 }
 
-// ServeHTTP is described at Handler.
+// ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := h.check(); err != nil { // before a token is remembered
+	if err := h.check(); err != nil { // before a token is stored
 		h.refuse(w, r, "", err)
 		return
 	}
 	values := r.Header.Values(TokenHeader)
 	if len(values) == 0 {
 		refuse(w, http.StatusPreconditionRequired, refusal{
-			Error: "the request has no fencing token", Next: "acquire the lock and send its token in the header " + TokenHeader})
+			Error: "the request has no fencing token", Next: "acquire the lock, and send its token in the header " + TokenHeader})
 		return
 	}
 	if len(values) > 1 {
@@ -93,7 +88,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	fence := h.Resource(r)
 	if err := Valid(fence, token); err != nil {
-		refuse(w, http.StatusBadRequest, refusal{Error: err.Error(), Next: "ask for a resource that has a fence"})
+		refuse(w, http.StatusBadRequest, refusal{Error: err.Error(), Next: "request a resource that has a fence"})
 		return
 	}
 	ctx, leave, err := h.enter(WithToken(r.Context(), token), fence, token)
@@ -105,18 +100,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Next.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// check returns an *InputError for what is required and not there.
+// check returns an *InputError for a required field that is nil.
 func (h *Handler) check() error {
-	lacks := func(field string) error {
+	missing := func(field string) error {
 		return &InputError{Field: "Handler." + field, Why: "is nil; it is required"}
 	}
 	switch {
 	case h.Next == nil:
-		return lacks("Next")
+		return missing("Next")
 	case h.Store == nil:
-		return lacks("Store")
+		return missing("Store")
 	case h.Resource == nil:
-		return lacks("Resource")
+		return missing("Resource")
 	}
 	return nil
 }
@@ -131,7 +126,7 @@ func (h *Handler) enter(ctx context.Context, fence string, token locking.Token) 
 	inside, leave, err := g.Enter(ctx, fence, token)
 	if inTime := timer.Stop(); err == nil && !inTime {
 		leave() // its context has ended
-		err = fmt.Errorf("fence %q: let in too late: %w", fence, errWaited)
+		err = fmt.Errorf("fence %q: admitted too late: %w", fence, errWaited)
 	}
 	if err != nil {
 		cancel(nil)
@@ -142,51 +137,50 @@ func (h *Handler) enter(ctx context.Context, fence string, token locking.Token) 
 
 func (h *Handler) wait() time.Duration {
 	if h.Wait <= 0 {
-		return DefaultWait
+		return defaultWait
 	}
 	return h.Wait
 }
 
-// refuse answers a request that the store did not accept. What the store said
-// when it failed is not the client's business.
+// refuse answers a request that the store did not accept. The store's own error goes to the log only.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, fence string, err error) {
 	if stale := (*StaleError)(nil); errors.As(err, &stale) {
 		w.Header().Set(MaxHeader, strconv.FormatInt(stale.Max, 10))
 		refuse(w, http.StatusPreconditionFailed, refusal{
 			Error: ErrStale.Error(), Fence: stale.Fence, Token: stale.Token, Max: stale.Max,
-			Next: "stop: somebody else has the lock. If you have acquired it just now, release it and acquire it again, with a token above max"})
+			Next: "stop: another holder has the lock. If you have acquired it just now, release it and acquire it again, with a token above max"})
 		return
 	}
 	if h.Logger != nil {
-		h.Logger.WarnContext(r.Context(), "fence did not accept a request", "fence", fence, "error", err)
+		h.Logger.WarnContext(r.Context(), "a request could not be checked", "fence", fence, "error", err)
 	}
 	status, body := failure(err)
-	if body.Next == again {
+	if body.Next == nextRetry {
 		w.Header().Set("Retry-After", "1")
 	}
 	refuse(w, status, body)
 }
 
-// What a client can do about a failure of the store.
+// The next step after a failure of the store.
 const (
-	again  = "send the same request again, with the same token, while the lock is held"
-	report = "tell whoever runs this service; its log says what to do. Until that is done the answer stays the same"
+	nextRetry  = "send the same request again, with the same token, while the lock is held"
+	nextReport = "tell the operator of this service; its log says what to do. Until then the answer stays the same"
 )
 
-// failure returns the answer to a request that is not to blame.
+// failure returns the answer when the guard has failed.
 func failure(err error) (status int, body refusal) {
-	var input *InputError // Valid has had its say: this one is about the Handler or its store
+	var input *InputError // of the Handler or its store: the request is valid
 	switch {
 	case errors.As(err, &input):
-		return http.StatusInternalServerError, refusal{Error: "the guard of fencing tokens is set up wrong", Next: report}
+		return http.StatusInternalServerError, refusal{Error: "the guard of fencing tokens is set up wrong", Next: nextReport}
 	case errors.Is(err, ErrFull):
-		return http.StatusServiceUnavailable, refusal{Error: "the store of fencing tokens has " + ErrFull.Error(), Next: report}
+		return http.StatusServiceUnavailable, refusal{Error: "the store of fencing tokens has " + ErrFull.Error(), Next: nextReport}
 	case errors.Is(err, errWaited):
-		return http.StatusServiceUnavailable, refusal{Error: "a request with a smaller token is still being served", Next: again}
+		return http.StatusServiceUnavailable, refusal{Error: "a request with a smaller token is still being served", Next: nextRetry}
 	case errors.Is(err, ErrBusy):
-		return http.StatusServiceUnavailable, refusal{Error: ErrBusy.Error() + " until requests with a smaller token are served", Next: again}
+		return http.StatusServiceUnavailable, refusal{Error: ErrBusy.Error() + " until requests with a smaller token are served", Next: nextRetry}
 	}
-	return http.StatusServiceUnavailable, refusal{Error: "the fencing token could not be checked", Next: again}
+	return http.StatusServiceUnavailable, refusal{Error: "the fencing token could not be checked", Next: nextRetry}
 }
 
 func refuse(w http.ResponseWriter, status int, body refusal) {
@@ -194,5 +188,5 @@ func refuse(w http.ResponseWriter, status int, body refusal) {
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client has gone; there is nobody to tell
+	_ = json.NewEncoder(w).Encode(body) // fails when the client has gone
 }

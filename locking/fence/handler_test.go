@@ -72,14 +72,14 @@ func TestHandlerAnswers(t *testing.T) {
 		{"of a run without one", "/a", []string{"0"}, nil, 400, "in digits only"},
 		{"too large", "/a", []string{"9007199254740992"}, nil, 400, "9007199254740991"},
 		{"long", "/a", []string{strings.Repeat("1", 100_000)}, nil, 400, "100000 characters"},
-		{"no resource", "/", []string{"9"}, nil, 400, "ask for a resource that has a fence"},
+		{"no resource", "/", []string{"9"}, nil, 400, "request a resource that has a fence"},
 		{"long resource", "/" + strings.Repeat("x", 513), []string{"9"}, nil, 400, "513 bytes"},
-		{"control character", "/%00", []string{"9"}, nil, 400, "ask for a resource that has a fence"},
-		{"no resource, store misfit", "/", []string{"9"}, misfit, 400, "ask for a resource that has a fence"},
+		{"control character", "/%00", []string{"9"}, nil, 400, "request a resource that has a fence"},
+		{"no resource, store misfit", "/", []string{"9"}, misfit, 400, "request a resource that has a fence"},
 		{"store down", "/a", []string{"9"}, down, 503, "send the same request again"},
 		{"store busy", "/a", []string{"9"}, busy, 503, "send the same request again"},
-		{"store full", "/a", []string{"9"}, full, 503, "tell whoever runs this service"},
-		{"store misfit", "/a", []string{"9"}, misfit, 500, "tell whoever runs this service"},
+		{"store full", "/a", []string{"9"}, full, 503, "tell the operator of this service"},
+		{"store misfit", "/a", []string{"9"}, misfit, 500, "tell the operator of this service"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.store == nil {
@@ -114,7 +114,7 @@ func TestHandlerAnswers(t *testing.T) {
 	}
 }
 
-// TestHandlerLacks: what a Handler lacks is told in its log, and no token is remembered for a request that goes nowhere.
+// TestHandlerLacks: a missing field is in the log, and no token is stored.
 func TestHandlerLacks(t *testing.T) {
 	store := fence.NewMemory(0)
 	for field, h := range map[string]*fence.Handler{
@@ -125,7 +125,7 @@ func TestHandlerLacks(t *testing.T) {
 		var log bytes.Buffer
 		h.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		resp := ask(h, "/a", "9")
-		if resp.Code != http.StatusInternalServerError || !strings.Contains(resp.Body.String(), "tell whoever runs this service") || !strings.Contains(log.String(), field+" is nil") {
+		if resp.Code != http.StatusInternalServerError || !strings.Contains(resp.Body.String(), "tell the operator of this service") || !strings.Contains(log.String(), field+" is nil") {
 			t.Errorf("without %s: %d %s, log %s", field, resp.Code, resp.Body, &log)
 		}
 	}
@@ -245,7 +245,7 @@ func TestRefusalOfOthers(t *testing.T) {
 		{200, "9", "", "<nil>"},
 		{412, "", "if-match", "<nil>"},
 		{409, "9", "", "<nil>"},
-		{412, "nine", "", "refused with a header Fencing-Token-Max that cannot be read"},
+		{412, "nine", "", "refused as stale, with a wrong header Fencing-Token-Max"},
 		{412, "9", "no JSON", `fence "/a": stale token 7: the guard has seen 9`},
 		{412, "9", `{"fence":"b","token":8,"max":1}`, `fence "b": stale token 8: the guard has seen 9`},
 		{412, "9", `{"fence":"` + strings.Repeat("x", 1<<20), `fence "/a": stale token 7`},
@@ -261,17 +261,17 @@ func TestRefusalOfOthers(t *testing.T) {
 	}
 }
 
-// TestLateRequest: an old holder's request is let in and stands still, a new holder's comes. The late write comes first: over a
+// TestLateRequest: an old holder's request is passed on and pauses, and a new holder's comes. The late write comes first: over a
 // store that only compares, it would come last. That is why the handler keeps the fence shut.
 func TestLateRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order []locking.Token
-		var told error
+		var cause error
 		h := &fence.Handler{Store: fence.NewMemory(0), Resource: byPath, Wait: time.Hour, Next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			token, _ := fence.TokenFrom(r.Context())
 			if token == 1 {
 				time.Sleep(time.Minute)
-				told = context.Cause(r.Context())
+				cause = context.Cause(r.Context())
 			}
 			order = append(order, token)
 		})}
@@ -285,8 +285,8 @@ func TestLateRequest(t *testing.T) {
 			t.Errorf("the new holder: %d", resp.Code)
 		}
 		<-done
-		if fmt.Sprint(order) != "[1 2]" || !errors.Is(told, fence.ErrStale) {
-			t.Errorf("writes in the order %v, and the old holder's request was told %v", order, told)
+		if fmt.Sprint(order) != "[1 2]" || !errors.Is(cause, fence.ErrStale) {
+			t.Errorf("writes in the order %v, and the context of the old holder's request has cause %v", order, cause)
 		}
 	})
 }

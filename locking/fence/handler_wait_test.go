@@ -18,7 +18,7 @@ import (
 // net/http does not notice that a client has gone while there is a body to read.
 func TestHandlerWaits(t *testing.T) {
 	for wait, want := range map[time.Duration]time.Duration{
-		0: fence.DefaultWait, -1: fence.DefaultWait, time.Millisecond: time.Millisecond, time.Hour: time.Hour,
+		0: 5 * time.Second, -1: 5 * time.Second, time.Millisecond: time.Millisecond, time.Hour: time.Hour,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			hold, done := make(chan struct{}), make(chan struct{})
@@ -90,11 +90,11 @@ func TestLetInTooLate(t *testing.T) {
 // A client sends a body that nobody reads, and goes away while its request waits.
 // net/http does not notice it before the body is read; the request ends all the same.
 func TestClientGoesAway(t *testing.T) {
-	inside, told, hold, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan string, 2)
+	inside, cancelled, hold, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan string, 2)
 	h := &fence.Handler{Store: fence.NewMemory(0), Resource: byPath, Wait: 50 * time.Millisecond, Next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(inside)
 		<-r.Context().Done()
-		close(told) // so a newer request has come
+		close(cancelled) // so a newer request has come
 		<-hold
 	})}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -119,7 +119,7 @@ func TestClientGoesAway(t *testing.T) {
 	go send(t.Context(), "1", http.NoBody)
 	<-inside
 	go send(ctx, "2", strings.NewReader(strings.Repeat("x", 100)))
-	<-told
+	<-cancelled
 	cancel()
 	select {
 	case token := <-ended:

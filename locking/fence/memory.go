@@ -10,23 +10,21 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// ErrFull is returned by a Memory that has as many fences as it may have.
+// ErrFull is returned by a Memory that has reached its limit of fences.
 var ErrFull = errors.New("no room for another fence")
 
 const (
-	// DefaultFences is how many fences a Memory keeps that was not told.
-	DefaultFences = 100_000
+	// defaultFences is the limit of a Memory without one.
+	defaultFences = 100_000
 
-	// MaxWaiting is how many may wait in a Memory's Enter at one fence with the
-	// largest token. Those with smaller ones are refused and wait no more.
-	MaxWaiting = 100
+	// maxWaiting bounds the Enter calls that wait at one fence with the largest token.
+	maxWaiting = 100
 )
 
-// Memory keeps the largest tokens in this process: for tests, and for a
-// resource that lives in one process. It forgets all when the process ends, and
-// until each fence has been claimed again, a late write gets through.
+// Memory is a Gate in this process: for tests, and for a resource that one process serves. It loses its tokens when
+// the process ends, and then accepts a late write until each fence was claimed again.
 type Memory struct {
-	most int
+	limit int
 
 	mu     sync.Mutex
 	fences map[string]*gate
@@ -35,36 +33,34 @@ type Memory struct {
 // gate is one fence.
 //
 //	            Enter, token ≥ max                    leave
-//	smaller, or nobody, inside ──► waits, max = token ──► inside, with its equals
+//	smaller tokens inside, or none ──► waits, max = token ──► inside, with equal tokens
 //
-// Whoever waits has raised max already, so no smaller token joins those inside.
+// A waiting call has raised max already, so no smaller token enters.
 type gate struct {
 	max     locking.Token
-	holder  locking.Token                      // of those inside
-	inside  map[*visit]context.CancelCauseFunc // each its context's
+	holder  locking.Token                      // the token of those inside
+	inside  map[*entry]context.CancelCauseFunc // with the cancel function of its context
 	changed chan struct{}                      // closed when max has grown or the last one inside has left
-	waiting int                                // in wait, those included that max has overtaken
-	abreast int                                // of the waiting, those whose token is max; at most MaxWaiting
+	waiting int                                // calls in wait
+	current int                                // those of waiting whose token is max; at most maxWaiting
 	used    time.Time
 }
 
-// visit is one effect that goes on.
-type visit struct{ _ byte } // not empty, so that each has an address of its own
+// entry is one effect between Enter and leave.
+type entry struct{ _ byte } // not empty, so that each has an address of its own
 
 var _ Gate = (*Memory)(nil)
 
-// NewMemory returns a Memory that keeps at most so many fences; 0 or less: 100,000.
-// A further one is refused with an error that wraps ErrFull, because to forget
-// an old one would let a late write through.
-func NewMemory(most int) *Memory {
-	if most <= 0 {
-		most = DefaultFences
+// NewMemory returns a Memory with at most limit fences; 0 or less: 100,000. One more is refused with an error that
+// wraps ErrFull, because to delete an old one could admit a late write.
+func NewMemory(limit int) *Memory {
+	if limit <= 0 {
+		limit = defaultFences
 	}
-	return &Memory{most: most, fences: make(map[string]*gate)}
+	return &Memory{limit: limit, fences: make(map[string]*gate)}
 }
 
-// Check is described at Store. It does not wait for those inside: use Enter for
-// an effect of some length.
+// Check implements Store. It does not wait for effects inside; use Enter for an effect that takes time.
 func (m *Memory) Check(_ context.Context, fence string, token locking.Token) error {
 	if err := Valid(fence, token); err != nil {
 		return err
@@ -78,7 +74,7 @@ func (m *Memory) Check(_ context.Context, fence string, token locking.Token) err
 	return g.claim(fence, token)
 }
 
-// Enter is described at Gate.
+// Enter implements Gate.
 func (m *Memory) Enter(ctx context.Context, fence string, token locking.Token) (context.Context, func(), error) {
 	if err := Valid(fence, token); err != nil {
 		return nil, nil, err
@@ -93,13 +89,13 @@ func (m *Memory) Enter(ctx context.Context, fence string, token locking.Token) (
 		return nil, nil, err
 	}
 	inside, cancel := context.WithCancelCause(ctx)
-	v := new(visit)
+	v := new(entry)
 	g.holder, g.inside[v] = token, cancel
 	return inside, func() { m.leave(g, v) }, nil
 }
 
-// Forget drops the fences that nobody has shown a token for since before, and
-// says how many. A late write older than that gets through afterwards.
+// Forget deletes the fences without a token since before, and returns how many. A write that is later than that is
+// accepted with any token.
 func (m *Memory) Forget(before time.Time) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,16 +114,15 @@ func (m *Memory) gate(name string) (*gate, error) {
 	if ok {
 		return g, nil
 	}
-	if len(m.fences) >= m.most {
-		return nil, fmt.Errorf("fence %q: %w: the memory has %d, its limit; call Forget now and then, or keep them in SQL", name, ErrFull, m.most)
+	if len(m.fences) >= m.limit {
+		return nil, fmt.Errorf("fence %q: %w: the limit is %d; call Forget now and then, or keep fences in SQL", name, ErrFull, m.limit)
 	}
-	g = &gate{inside: make(map[*visit]context.CancelCauseFunc), changed: make(chan struct{})}
+	g = &gate{inside: make(map[*entry]context.CancelCauseFunc), changed: make(chan struct{})}
 	m.fences[name] = g
 	return g, nil
 }
 
-// wait claims the fence and returns when only equal tokens are inside; m.mu is
-// held, except while it waits.
+// wait claims the fence, and returns when only equal tokens are inside. m.mu is held, except during the wait.
 func (m *Memory) wait(ctx context.Context, g *gate, fence string, token locking.Token) error {
 	if err := g.claim(fence, token); err != nil {
 		return err
@@ -135,8 +130,8 @@ func (m *Memory) wait(ctx context.Context, g *gate, fence string, token locking.
 	if g.open(token) {
 		return nil
 	}
-	if g.abreast == MaxWaiting {
-		return fmt.Errorf("fence %q: %w: %d, the limit, with token %d; ask again with it when %d has left", fence, ErrBusy, MaxWaiting, token, g.holder)
+	if g.current == maxWaiting {
+		return fmt.Errorf("fence %q: %w: %d, the limit, with token %d; try again with it when token %d has left", fence, ErrBusy, maxWaiting, token, g.holder)
 	}
 	g.queue(1, token)
 	defer g.queue(-1, token)
@@ -158,12 +153,12 @@ func (m *Memory) wait(ctx context.Context, g *gate, fence string, token locking.
 	return nil
 }
 
-func (m *Memory) leave(g *gate, v *visit) {
+func (m *Memory) leave(g *gate, v *entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	cancel, ok := g.inside[v]
 	if !ok {
-		return // left before
+		return // called before
 	}
 	cancel(nil)
 	delete(g.inside, v)
@@ -172,17 +167,17 @@ func (m *Memory) leave(g *gate, v *visit) {
 	}
 }
 
-// claim applies the rule and remembers the token; Memory.mu is held.
+// claim applies the rule and stores the token; Memory.mu is held.
 func (g *gate) claim(fence string, token locking.Token) error {
 	g.used = time.Now()
 	//guard:fence-http P5 a request whose token is smaller than one that was seen is refused
-	if err := judge(fence, token, g.max); err != nil {
+	if err := compare(fence, token, g.max); err != nil {
 		return err
 	}
 	if token == g.max {
 		return nil
 	}
-	g.max, g.abreast = token, 0
+	g.max, g.current = token, 0
 	for _, cancel := range g.inside {
 		cancel(&StaleError{Fence: fence, Token: g.holder, Max: token})
 	}
@@ -190,15 +185,14 @@ func (g *gate) claim(fence string, token locking.Token) error {
 	return nil
 }
 
-// open reports whether a token that was claimed may go inside.
+// open reports whether a token that was claimed may enter.
 func (g *gate) open(token locking.Token) bool { return len(g.inside) == 0 || g.holder == token }
 
-// queue counts one more, or one less, that waits. Whoever was overtaken is not
-// abreast any more.
+// queue adds n to the waiting calls, and to the current ones if token is still the largest.
 func (g *gate) queue(n int, token locking.Token) {
 	g.waiting += n
 	if token == g.max {
-		g.abreast += n
+		g.current += n
 	}
 }
 

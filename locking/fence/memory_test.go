@@ -74,7 +74,7 @@ func TestEnterWaitsForOlder(t *testing.T) {
 		synctest.Wait()
 		var stale *fence.StaleError
 		if !errors.As(context.Cause(old), &stale) || stale.Token != 5 || stale.Max != 6 {
-			t.Errorf("the older one was not told: %v", context.Cause(old))
+			t.Errorf("the context of the older one has cause %v", context.Cause(old))
 		}
 		if _, _, err := m.Enter(t.Context(), "a", 5); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("the older one comes once more: %v", err)
@@ -82,7 +82,7 @@ func TestEnterWaitsForOlder(t *testing.T) {
 		leaveOld()
 		synctest.Wait()
 		if entered {
-			t.Error("let in with a smaller token inside")
+			t.Error("entered with a smaller token inside")
 		}
 		leaveSame()
 		synctest.Wait()
@@ -150,7 +150,7 @@ func storm(seed uint64) error {
 					continue
 				}
 				for range rnd.IntN(4) {
-					runtime.Gosched() // standing still between the check and the write
+					runtime.Gosched() // a pause between the check and the write
 				}
 				mu.Lock()
 				if token < last {
@@ -217,9 +217,9 @@ func TestWaitingIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answers := make(chan error, 4*fence.MaxWaiting)
+		answers := make(chan error, 4*100)
 		join := func(ctx context.Context, token locking.Token) { // as many as may wait
-			for range fence.MaxWaiting {
+			for range 100 {
 				go func() {
 					_, leave, err := m.Enter(ctx, "a", token)
 					if err == nil {
@@ -233,10 +233,10 @@ func TestWaitingIsBounded(t *testing.T) {
 		all := func(want error) {
 			t.Helper()
 			synctest.Wait()
-			if n := len(answers); n != fence.MaxWaiting {
-				t.Fatalf("%d were answered; want %d: %v", n, fence.MaxWaiting, want)
+			if n := len(answers); n != 100 {
+				t.Fatalf("%d were answered; want %d: %v", n, 100, want)
 			}
-			for range fence.MaxWaiting {
+			for range 100 {
 				if err := <-answers; !errors.Is(err, want) {
 					t.Fatalf("got %v; want %v", err, want)
 				}

@@ -12,7 +12,7 @@ import (
 	"github.com/escapement/escapement/locking/fence"
 )
 
-// server is a database that answers each statement as it was told to.
+// server is a database with a fixed answer for each statement.
 type server struct {
 	broken    error // at the statement that contains at
 	at        string

@@ -12,19 +12,19 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// schemes are those that a URL for Parse may begin with.
+// schemes are the schemes of a URL for Parse.
 const schemes = "redis, rediss, unix, redis+sentinel, rediss+sentinel, redis+cluster, rediss+cluster"
 
 var (
 	// severalScheme begins a URL that names several servers.
-	severalScheme = regexp.MustCompile(`^(rediss?)\+(sentinel|cluster)://`)
-	// anyScheme is what looks like a scheme, bareAddress an address without one.
+	multiScheme = regexp.MustCompile(`^(rediss?)\+(sentinel|cluster)://`)
+	// anyScheme matches a scheme, bareAddress an address without one.
 	anyScheme   = regexp.MustCompile(`^([a-z][a-z+-]{0,19})://`)
 	bareAddress = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(/[0-9]*)?$`)
 )
 
-// Address is a Redis as a URL names it: one server, the master that sentinels name, or a Cluster. Exactly one
-// field is set. Its options have what Check wants, and may be changed before Client is called.
+// Address is a Redis as a URL names it: one server, the master of sentinels, or a Cluster. Exactly one field is
+// set. The options satisfy Check, and may be changed before Client is called.
 type Address struct {
 	One      *redis.Options
 	Sentinel *redis.FailoverOptions
@@ -37,12 +37,13 @@ type Address struct {
 //	unix:///PATH?db=0                                    a socket
 //	redis+sentinel://USER:PASSWORD@HOST,HOST:26379/0?master_name=NAME
 //	redis+sentinel://USER:PASSWORD@HOST,HOST:26379/NAME/0
-//	                                                     the master of sentinels, by some of them; rediss+sentinel:// with TLS
-//	redis+cluster://USER:PASSWORD@HOST,HOST:6379/        a Cluster, by some of its servers; rediss+cluster:// with TLS
+//	                                                     the master of these sentinels; rediss+sentinel:// with TLS
+//	redis+cluster://USER:PASSWORD@HOST,HOST:6379/        the Cluster of these servers; rediss+cluster:// with TLS
 //
-// The user and the password are those of the Redis; what sentinels want themselves stands in the query as sentinel_user and
-// sentinel_password. The query may also hold the options that redis.ParseURL knows, such as read_timeout=3s or pool_size=20, but not
-// max_retries. Timeouts default to CallTimeout. No error holds a part of the URL that could be a password.
+// Not all sentinels or servers need be named. The user and the password are for the Redis; those for sentinels
+// are sentinel_user and sentinel_password in the query. The query may also hold the options of redis.ParseURL,
+// such as read_timeout=3s or pool_size=20, but not max_retries. Timeouts default to CallTimeout. No error holds
+// a part of the URL that could be a password.
 func Parse(text string) (Address, error) {
 	if bareAddress.MatchString(text) {
 		return Address{}, errors.New("has no scheme: write redis:// in front, as in redis://HOST:6379/0")
@@ -50,12 +51,12 @@ func Parse(text string) (Address, error) {
 	if s := anyScheme.FindStringSubmatch(text); s != nil && !slices.Contains(strings.Split(schemes, ", "), s[1]) {
 		return Address{}, fmt.Errorf("has the scheme %s, which is not one of %s", s[1], schemes)
 	}
-	parts := severalScheme.FindStringSubmatch(text)
+	parts := multiScheme.FindStringSubmatch(text)
 	if parts == nil {
 		o, err := options(text)
 		return Address{One: o}, err
 	}
-	user, hosts, rest, err := severalHosts(text[len(parts[0]):])
+	user, hosts, rest, err := splitHosts(text[len(parts[0]):])
 	if err != nil {
 		return Address{}, err
 	}
@@ -65,7 +66,7 @@ func Parse(text string) (Address, error) {
 	return sentinelAddress(parts[1]+"://"+user, hosts, rest)
 }
 
-// Client makes a client, which does not connect yet. The caller closes it.
+// Client returns a client. It does not connect. The caller closes the client.
 func (a Address) Client() redis.UniversalClient {
 	switch {
 	case a.Cluster != nil:
@@ -89,14 +90,14 @@ func (a Address) String() string {
 	return "no Redis"
 }
 
-// masked stands for a URL that cannot be read: any part of it may be a password.
+// masked replaces a URL that cannot be parsed: any part of it may be a password.
 const masked = "***"
 
-// Mask returns the URL of a Redis without its passwords, for messages. A user without a password is masked too: who
-// forgets the colon in front of a password has written it there. Of a URL that cannot be read nothing is shown.
+// Mask returns the URL of a Redis without its passwords, for messages. A user without a password is masked too,
+// because it may be a password without its colon. A URL that cannot be parsed becomes "***".
 func Mask(text string) string {
-	if scheme := severalScheme.FindString(text); scheme != "" {
-		user, hosts, rest, err := severalHosts(text[len(scheme):])
+	if scheme := multiScheme.FindString(text); scheme != "" {
+		user, hosts, rest, err := splitHosts(text[len(scheme):])
 		if _, wrong := Parse(text); cmp.Or(err, wrong) != nil {
 			return masked
 		}
@@ -119,7 +120,7 @@ func Mask(text string) string {
 	return u.Redacted()
 }
 
-// maskQuery is the path and query of a URL without the password of sentinels.
+// maskQuery returns the path and query of a URL without the sentinels' password.
 func maskQuery(text string) string {
 	path, query, _ := strings.Cut(text, "?")
 	values, err := url.ParseQuery(query)

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestOneServer wants a client that the library accepts, with the URL's own wishes kept.
+// TestOneServer wants a client that the library accepts, with the options of the URL.
 func TestOneServer(t *testing.T) {
 	for text, want := range map[string]string{
 		"redis://u:p@h:1/2":                  "h:1",
@@ -37,9 +37,9 @@ func TestOneServer(t *testing.T) {
 	}
 }
 
-// TestPasswordsAreNotTold tries passwords full of what a URL gives a meaning to, escaped or not, for one server and for many, and
+// TestPasswordsStaySecret tries passwords with the special characters of a URL, escaped or not, for one server and for many, and
 // looks for them in what is said and shown.
-func TestPasswordsAreNotTold(t *testing.T) {
+func TestPasswordsStaySecret(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		password := rapid.StringMatching(`Zq[a-c@:/#?%\[\] &=]{0,6}Zq[@:/#?%& ]{0,2}Zq`).Draw(t, "password")
 		password = rapid.SampledFrom([]string{"", "12/", "12?", "12#", "/"}).Draw(t, "port") + password // what is read as a port ends there
@@ -101,7 +101,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseFaults wants words about what is wrong, and which form is right.
+// TestParseFaults wants an error that says what is wrong and what to write.
 func TestParseFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                  "has no scheme",
@@ -109,14 +109,14 @@ func TestParseFaults(t *testing.T) {
 		"redis+clutser://a":                 "not one of redis, rediss, unix, redis+sentinel, rediss+sentinel, redis+cluster, rediss+cluster",
 		"redis://h:0":                       "port outside 1 to 65535",
 		"rediss://u:p@h:65536/0":            "port outside 1 to 65535",
-		"redis+cluster://":                  "names no server; write them behind the @ with commas",
+		"redis+cluster://":                  "names no server; write them after the @ with commas",
 		"redis+cluster://a:1,a:1":           "names server 2 of 2 twice",
 		"redis+cluster://a:x":               "server 1 of 1 is not HOST:PORT",
 		"redis+cluster://a:1/3":             "names the database 3, and a Cluster has none but 0",
-		"redis+cluster://a:1?max_retries=3": "the client's own retries stay off",
+		"redis+cluster://a:1?max_retries=3": "the client's own retries must stay off",
 		"redis+cluster://a:1?nope=3":        "nope",
 		"redis+cluster://u:p/q@a:1":         "percent-encode what is special in the password",
-		"redis+sentinel://a":                "does not say what the sentinels call the master; add ?master_name=NAME",
+		"redis+sentinel://a":                "has no name of the master; add ?master_name=NAME",
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", text, err, want)
@@ -143,7 +143,7 @@ func TestMaskedURLsReadBack(t *testing.T) {
 	}
 }
 
-// TestAllOfTheURLCounts finds a setting that a URL can give and that gets lost on the way to a Cluster, or to sentinels' master.
+// TestAllOfTheURLCounts finds an option of a URL that a Cluster, or the master of sentinels, does not get.
 func TestAllOfTheURLCounts(t *testing.T) {
 	o, err := options("rediss://u:p@/?protocol=2&client_name=c&min_retry_backoff=1s&max_retry_backoff=2s&dial_timeout=3s&read_timeout=4s&write_timeout=5s" +
 		"&pool_fifo=true&pool_size=6&pool_timeout=7s&min_idle_conns=8&max_idle_conns=9&max_active_conns=10&max_concurrent_dials=4" +

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Check reports whether client is set up so that this library can keep its
-// promises, and which option to set when it is not. It does not connect.
+// Check returns an error for each setting of client with which this library cannot keep its promises, with the
+// option to set. It does not connect.
 func Check(client redis.UniversalClient) error {
 	if isNil(client) {
 		return errors.New("redis client: it is nil; make one with redis.NewClient")
@@ -20,7 +20,7 @@ func Check(client redis.UniversalClient) error {
 		return errors.New("redis client: a Ring spreads keys over servers that know nothing of each other, " +
 			"so a lock may exist twice; use redis.NewClient, NewFailoverClient or NewClusterClient")
 	case *redis.AutoPipeliner:
-		return errors.New("redis client: an AutoPipeliner holds calls back; give the client that it was made from")
+		return errors.New("redis client: an AutoPipeliner delays calls; use the client that it was made from")
 	case interface{ Options() *redis.Options }:
 		o := c.Options()
 		return checkOptions(client, "redis.Options", o.MaxRetries, o.ContextTimeoutEnabled, min(o.ReadTimeout, o.WriteTimeout))
@@ -35,7 +35,7 @@ func Check(client redis.UniversalClient) error {
 	}
 }
 
-// isNil reports whether there is no client, also where a variable of its type was never set.
+// isNil reports whether client is nil, or a nil pointer.
 func isNil(client redis.UniversalClient) bool {
 	switch c := client.(type) {
 	case nil:
@@ -48,9 +48,8 @@ func isNil(client redis.UniversalClient) bool {
 	return false
 }
 
-// checkOptions gets retries as it reads after go-redis has filled in its
-// defaults: a Client turns -1 into 0, a ClusterClient turns 0 into -1. The shorter of its two timeouts is
-// negative when no deadline is set at all, that of a context included, which a user asks for by -2.
+// checkOptions checks options after go-redis has set its defaults: a Client turns MaxRetries -1 into 0, a
+// ClusterClient turns 0 into -1. A timeout of -2, which switches off all deadlines, reads as a negative one.
 func checkOptions(client redis.UniversalClient, kind string, retries int, ctxTimeout bool, shorter time.Duration) error {
 	var errs []error
 	if retries > 0 {
@@ -68,27 +67,25 @@ func checkOptions(client redis.UniversalClient, kind string, retries int, ctxTim
 	return errors.Join(errs...)
 }
 
-// Addr returns the address or addresses that client was made with, for
-// messages. It never contains a user name or password.
+// Addr returns the addresses that client was made with, for messages, without user and password.
 func Addr(client redis.UniversalClient) string {
 	switch c := client.(type) {
 	case interface{ Options() *redis.Options }:
-		if a := c.Options().Addr; a != "FailoverClient" { // what go-redis calls a Sentinel client
-			return bare(a)
+		if a := c.Options().Addr; a != "FailoverClient" { // go-redis' address of a Sentinel client
+			return withoutUser(a)
 		}
 		return "the master that Sentinel names"
 	case interface{ Options() *redis.ClusterOptions }:
 		addrs := make([]string, 0, len(c.Options().Addrs))
 		for _, a := range c.Options().Addrs {
-			addrs = append(addrs, bare(a))
+			addrs = append(addrs, withoutUser(a))
 		}
 		return strings.Join(addrs, ",")
 	}
 	return fmt.Sprintf("%T", client)
 }
 
-// bare cuts off what somebody may have put before the host by mistake, as in
-// "user:secret@host:6379".
-func bare(addr string) string {
+// withoutUser cuts off a user and password, as in "user:secret@host:6379".
+func withoutUser(addr string) string {
 	return addr[strings.LastIndexByte(addr, '@')+1:]
 }

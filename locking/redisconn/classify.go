@@ -15,14 +15,13 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// Classify adds op, what was being done, to an error of go-redis. When the
-// server could not be reached or cannot serve now, the result also wraps
-// locking.ErrUnreachable. A nil error stays nil.
+// Classify adds op, the operation, to an error of go-redis. The result also wraps locking.ErrUnreachable when the
+// server could not be reached, or cannot serve now. A nil error stays nil.
 func Classify(op string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, locking.ErrUnreachable): // explained already
+	case errors.Is(err, locking.ErrUnreachable): // classified already
 		return fmt.Errorf("%s: %w", op, err)
 	case unreachable(err):
 		return fmt.Errorf("%s: %w: %w", op, locking.ErrUnreachable, err)
@@ -30,15 +29,15 @@ func Classify(op string, err error) error {
 	return fmt.Errorf("%s: %w", op, err)
 }
 
-// unreachable reports whether err means that there was no answer, or that the
-// answer was "not now". The caller's own cancellation is neither.
+// unreachable reports whether err means no answer, or an answer to retry later. The caller's own cancellation is
+// neither.
 func unreachable(err error) bool {
-	// Of several Sentinels that do not name a master, those that were not reached may know it.
+	// Several Sentinels: one that was not reached may know the master.
 	if each := interface{ Unwrap() []error }(nil); errors.As(err, &each) && !errors.Is(err, context.Canceled) {
 		return slices.ContainsFunc(each.Unwrap(), unreachable)
 	}
 	if reply := redis.Error(nil); errors.As(err, &reply) {
-		return notNow(reply.Error())
+		return retryLater(reply.Error())
 	}
 	if errors.Is(err, context.Canceled) {
 		return false
@@ -52,22 +51,20 @@ func unreachable(err error) bool {
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
 }
 
-// notNowPrefixes are the replies of a server that starts, changes its role or
-// loses its cluster: the same request may work in a moment. MOVED and ASK come
-// through only when the client ran out of redirects.
-var notNowPrefixes = []string{
+// retryLaterPrefixes begin the replies of a server that starts, changes its role or loses its Cluster: the same
+// request may succeed soon. MOVED and ASK are seen only when the client ran out of redirects.
+var retryLaterPrefixes = []string{
 	"LOADING ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "NOREPLICAS ", "BUSY ",
 	"MOVED ", "ASK ", "ERR max number of clients ",
 }
 
-func notNow(reply string) bool {
-	return begins(reply, notNowPrefixes...) ||
-		strings.Contains(reply, "attempted to access a non local key") // the slot of a script's keys is on its way
+func retryLater(reply string) bool {
+	return hasPrefix(reply, retryLaterPrefixes...) ||
+		strings.Contains(reply, "attempted to access a non local key") // the slot of a script's keys is being moved
 }
 
-// begins also looks inside the text, because Redis wraps the error of a
-// command called by a script, and one that a script raises again.
-func begins(reply string, with ...string) bool {
+// hasPrefix also searches inside the text, because Redis wraps the errors of a script's commands.
+func hasPrefix(reply string, with ...string) bool {
 	for _, p := range with {
 		if strings.HasPrefix(reply, p) || strings.Contains(reply, "-"+p) || strings.Contains(reply, ": "+p) {
 			return true
@@ -76,39 +73,39 @@ func begins(reply string, with ...string) bool {
 	return false
 }
 
-// ReadOnly reports whether err is the reply of a server that takes no writes now, though it may answer what is read: it loads its data, is
-// a replica, or lacks replicas. Explain makes it an ErrUnreachable.
+// ReadOnly reports whether err is the reply of a server that refuses writes now, and may answer reads: it loads
+// its data, is a replica, or lacks replicas. For Classify it is locking.ErrUnreachable.
 func ReadOnly(err error) bool {
-	return replied(err, "LOADING ", "READONLY ", "MASTERDOWN ", "NOREPLICAS ")
+	return isReply(err, "LOADING ", "READONLY ", "MASTERDOWN ", "NOREPLICAS ")
 }
 
-// OfSlot reports whether err is the reply of a server of a Cluster that cannot serve one slot now, which moves or has moved, and may well serve
-// others. Explain makes it an ErrUnreachable.
+// OfSlot reports whether err is the reply of a Cluster's server that cannot serve one slot now, and may serve
+// others. For Classify it is locking.ErrUnreachable.
 func OfSlot(err error) bool {
-	return replied(err, "TRYAGAIN ", "MOVED ", "ASK ", "CLUSTERDOWN Hash slot ")
+	return isReply(err, "TRYAGAIN ", "MOVED ", "ASK ", "CLUSTERDOWN Hash slot ")
 }
 
-// Denied reports whether err is the reply of a server that does not, or not any longer, know the caller, or gives it no right to the call.
+// Denied reports whether err is the reply of a server that refuses the user or the password, or lacks a permission
+// for the user.
 func Denied(err error) bool {
-	return replied(err, "NOAUTH ", "WRONGPASS ", "NOPERM ")
+	return isReply(err, "NOAUTH ", "WRONGPASS ", "NOPERM ")
 }
 
-// Full reports whether err is the reply of a server that takes no writes because it has no memory or no disk left. It answers, so
-// this is no ErrUnreachable.
+// Full reports whether err is the reply of a server without memory or disk for writes. For Classify it is not
+// locking.ErrUnreachable.
 func Full(err error) bool {
-	return replied(err, "OOM ", "MISCONF ")
+	return isReply(err, "OOM ", "MISCONF ")
 }
 
-// replied reports whether err is a reply that begins with one of some words.
-func replied(err error, with ...string) bool {
+// isReply reports whether err is a reply with one of some prefixes.
+func isReply(err error, with ...string) bool {
 	reply := redis.Error(nil)
-	return errors.As(err, &reply) && begins(reply.Error(), with...)
+	return errors.As(err, &reply) && hasPrefix(reply.Error(), with...)
 }
 
-// Refresh makes a Cluster client whose call was answered with err, and err wraps
-// locking.ErrUnreachable, look who is master of what now. By itself it does so when
-// a server sends it elsewhere, which a dead one does not, and once a minute. It
-// does not wait. Other clients are left alone.
+// Refresh makes a Cluster client reload its topology, in the background, when err wraps locking.ErrUnreachable. By
+// itself the client does so after a redirect, which a dead server does not send, and once a minute. For other
+// clients it does nothing.
 func Refresh(ctx context.Context, client redis.UniversalClient, err error) {
 	if c, ok := client.(*redis.ClusterClient); ok && errors.Is(err, locking.ErrUnreachable) {
 		c.ReloadState(ctx)

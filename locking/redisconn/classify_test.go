@@ -24,7 +24,7 @@ type answer string
 func (a answer) Error() string { return string(a) }
 func (a answer) RedisError()   {}
 
-func TestExplain(t *testing.T) {
+func TestClassify(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	tests := []struct {
 		err         error
@@ -112,7 +112,7 @@ func TestFullAndOfSlot(t *testing.T) {
 }
 
 // A Sentinel that has yet to hear of the master answers nil, which is no answer while the others are away.
-func TestExplainSentinels(t *testing.T) {
+func TestClassifySentinels(t *testing.T) {
 	knowsNothing := redistest.Start(t) // answers, and names no master
 	away, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

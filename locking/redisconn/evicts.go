@@ -8,9 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Evicts names the policy by which a server drops keys when its memory is full, as INFO says: "" where it drops none or has no limit. On a
-// Cluster it is that of a master which has one. A dropped lock is free, whoever holds it; so ask when a program starts, and tell.
-// The error is that of INFO, which a service may forbid.
+// Evicts returns the policy by which a server evicts keys when its memory is full, from INFO: "" when it evicts
+// none or has no limit. On a Cluster it is the policy of a master that has one. An evicted lock is free, so call
+// Evicts at a program's start, and warn. The error is that of INFO, which a service may forbid.
 func Evicts(ctx context.Context, client redis.UniversalClient) (policy string, err error) {
 	var mu sync.Mutex
 	ask := func(ctx context.Context, c redis.Cmdable) error {
@@ -23,11 +23,11 @@ func Evicts(ctx context.Context, client redis.UniversalClient) (policy string, e
 		return err
 	}
 	err = EachMaster(ctx, client, ask)
-	return policy, Classify("ask what is dropped when memory is full", err)
+	return policy, Classify("read maxmemory-policy", err)
 }
 
-// EachMaster calls f for each master of a Cluster, at the same time, and returns the first error; else once for the client itself. Clients in
-// other types are known by their methods.
+// EachMaster calls f for each master of a Cluster, concurrently, and returns the first error. For other clients it
+// calls f once. A Cluster client inside of another type is recognized by its method ForEachMaster.
 func EachMaster(ctx context.Context, client redis.UniversalClient, f func(ctx context.Context, c redis.Cmdable) error) error {
 	cluster, yes := client.(interface {
 		ForEachMaster(ctx context.Context, f func(ctx context.Context, c *redis.Client) error) error
@@ -38,7 +38,7 @@ func EachMaster(ctx context.Context, client redis.UniversalClient, f func(ctx co
 	return cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return f(ctx, c) })
 }
 
-// evictionPolicy reads it in what INFO says of memory.
+// evictionPolicy returns the policy in INFO's section "memory".
 func evictionPolicy(info string) (policy string) {
 	limited := false
 	for line := range strings.Lines(info) {

@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Majority counts how many replicas make, together with their master, a majority of all copies: (r+1)/2 of r replicas,
-// and 1 at least. r is what INFO says of the master, on a Cluster of the one that has the fewest, those aside that have none: of those that are
-// connected now. The error wraps locking.ErrUnreachable when no master answers.
+// Majority returns how many replicas make, together with their master, a majority of all copies: (r+1)/2 of r
+// replicas, and at least 1. r counts the replicas that are connected now; on a Cluster it is the smallest number
+// of any master, except 0. The error wraps locking.ErrUnreachable when no master answers.
 func Majority(ctx context.Context, client redis.UniversalClient) (int, error) {
 	var mu sync.Mutex
 	fewest, answered := 0, false
@@ -41,7 +41,7 @@ func Majority(ctx context.Context, client redis.UniversalClient) (int, error) {
 	return max(1, (fewest+1)/2), Classify("count the replicas", err)
 }
 
-// Replicas is how many replicas are connected to a master, as INFO says; 0 when that says nothing of them.
+// Replicas returns how many replicas are connected to a master, from INFO; 0 when INFO does not say.
 func Replicas(ctx context.Context, master redis.UniversalClient) (int, error) {
 	info, err := master.Info(ctx, "replication").Result()
 	for line := range strings.Lines(info) {
@@ -52,7 +52,7 @@ func Replicas(ctx context.Context, master redis.UniversalClient) (int, error) {
 	return 0, err
 }
 
-// Master is the client of the server where a key lives, for what speaks of one connection, as WAIT does.
+// Master returns the client of the master that has a key, for commands that refer to a connection, as WAIT does.
 func Master(ctx context.Context, client redis.UniversalClient, key string) (*redis.Client, error) {
 	switch c := client.(type) {
 	case *redis.ClusterClient:
@@ -63,17 +63,18 @@ func Master(ctx context.Context, client redis.UniversalClient, key string) (*red
 	return nil, fmt.Errorf("redis client: to wait for replicas takes a *redis.Client or *redis.ClusterClient, not a %T", client)
 }
 
-// Wait is what to wait for after a call.
+// Wait says how many replicas must have stored a call's writes.
 type Wait struct {
-	Replicas int // 0 waits for nothing
-	Most     time.Duration
-	// Touch is a key that is written after the call, of the same slot, and lives for a second; "" for none. WAIT speaks of what its own
-	// connection wrote, and a call that is repeated may have written nothing.
+	Replicas int           // 0: none, and no WAIT
+	Most     time.Duration // the longest wait
+	// Touch is a key of the same slot that is written after the call and lives for a second; "" for none. WAIT
+	// refers to the writes of its own connection, and a repeated call may write nothing.
 	Touch string
 }
 
-// RunAndWait runs a script at the master of its first key and then WAITs over the same connection. It returns the script's answer,
-// how many replicas have what was written, and the error of WAIT, after which nobody knows. A *redis.Client is that of the master.
+// RunAndWait runs a script at the master of its first key, and then WAIT over the same connection. It returns the
+// script's reply, the number of replicas that have stored its writes, and the error of WAIT, after which that
+// number is unknown.
 func (s *Script) RunAndWait(ctx context.Context, client redis.UniversalClient, w Wait, keys []string, args ...any) (reply *redis.Cmd, copies int, err error) {
 	master, err := Master(ctx, client, keys[0])
 	if err != nil {
@@ -82,7 +83,7 @@ func (s *Script) RunAndWait(ctx context.Context, client redis.UniversalClient, w
 		return reply, 0, nil
 	}
 	reply, copies, err = s.runAndWait(ctx, master, w, keys, args)
-	if now := movedTo(ctx, client, reply.Err()); now != nil {
+	if now := redirectTarget(ctx, client, reply.Err()); now != nil {
 		return s.runAndWait(ctx, now, w, keys, args)
 	}
 	return reply, copies, err
@@ -102,16 +103,16 @@ func (s *Script) runAndWait(ctx context.Context, master *redis.Client, w Wait, k
 	return reply, copies, err
 }
 
-// movedTo is the client of the server that err, an answer of another one, says a slot has moved to: a *redis.Client follows nothing
-// by itself. It is nil when err is another one, and when client knows no such server.
-func movedTo(ctx context.Context, client redis.UniversalClient, err error) (to *redis.Client) {
+// redirectTarget returns the client of the server that a MOVED reply names, because a *redis.Client follows no
+// redirect by itself. It is nil for other errors, and for an unknown server.
+func redirectTarget(ctx context.Context, client redis.UniversalClient, err error) (to *redis.Client) {
 	c, cluster := client.(*redis.ClusterClient)
 	addr, moved := redis.IsMovedError(err)
 	if !cluster || !moved {
 		return nil
 	}
 	var mu sync.Mutex
-	_ = c.ForEachShard(ctx, func(_ context.Context, server *redis.Client) error { // it has c look who is master of what now
+	_ = c.ForEachShard(ctx, func(_ context.Context, server *redis.Client) error { // this makes c reload its topology
 		mu.Lock()
 		defer mu.Unlock()
 		if server.Options().Addr == addr {
@@ -122,7 +123,8 @@ func movedTo(ctx context.Context, client redis.UniversalClient, err error) (to *
 	return to
 }
 
-// Queue puts the waiting into a pipeline. When that was sent, the result says how many replicas have what was written.
+// Queue adds WAIT to a pipeline. Call the result after the pipeline was sent: it returns how many replicas have
+// stored the writes.
 func (w Wait) Queue(ctx context.Context, pipe redis.Pipeliner) func() (copies int, err error) {
 	if w.Replicas == 0 {
 		return func() (int, error) { return 0, nil }

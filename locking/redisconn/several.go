@@ -13,15 +13,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// sentinelPassword is the word of a URL's query for what sentinels want themselves.
+// sentinelPassword is the query parameter for the sentinels' password.
 const sentinelPassword = "sentinel_password"
 
-// masterName is what Sentinel takes as a name without quotes.
+// masterName matches a name that Sentinel accepts without quotes.
 var masterName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
-// severalHosts takes apart what stands behind "://", which url.Parse does not do with more than one port: the user with its
-// "@", the hosts, and path and query.
-func severalHosts(text string) (user, hosts, rest string, err error) {
+// splitHosts splits the text after "://" into the user with its "@", the hosts, and path and query. url.Parse
+// cannot do that with more than one port.
+func splitHosts(text string) (user, hosts, rest string, err error) {
 	end := len(text)
 	if i := strings.IndexAny(text, "/?#"); i >= 0 {
 		end = i
@@ -36,10 +36,10 @@ func severalHosts(text string) (user, hosts, rest string, err error) {
 	return user, hosts, rest, nil
 }
 
-// hostList reads HOST:PORT,HOST:PORT; a port may be left out. What is wrong is not shown: it may be a password.
+// hostList parses HOST:PORT,HOST:PORT, with a default port. Its errors show no part of it, which may be a password.
 func hostList(text, port string) ([]string, error) {
 	if text == "" {
-		return nil, errors.New("names no server; write them behind the @ with commas, HOST:" + port + ",HOST:" + port)
+		return nil, errors.New("names no server; write them after the @ with commas, HOST:" + port + ",HOST:" + port)
 	}
 	list := strings.Split(text, ",")
 	for i, host := range list {
@@ -47,7 +47,7 @@ func hostList(text, port string) ([]string, error) {
 			host += ":" + port
 		}
 		if !hostPort(host) {
-			return nil, fmt.Errorf("is wrong: server %d of %d is not HOST:PORT; write them behind the @ with commas, HOST:%s,HOST:%s", i+1, len(list), port, port)
+			return nil, fmt.Errorf("is wrong: server %d of %d is not HOST:PORT; write them after the @ with commas, HOST:%s,HOST:%s", i+1, len(list), port, port)
 		}
 		if slices.Contains(list[:i], host) {
 			return nil, fmt.Errorf("names server %d of %d twice; keep one", i+1, len(list))
@@ -57,28 +57,28 @@ func hostList(text, port string) ([]string, error) {
 	return list, nil
 }
 
-// hostPort says whether a text is a host and a port to connect to.
+// hostPort reports whether addr is a host and a port.
 func hostPort(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
 	n, bad := strconv.Atoi(port)
 	return err == nil && bad == nil && host != "" && !strings.ContainsAny(host, "@/ ") && n >= 1 && n <= 65535
 }
 
-// hostless reads a URL whose hosts were taken out: user and password, TLS, timeouts.
-func hostless(text string) (*redis.Options, error) {
+// optionsWithoutHosts parses a URL whose hosts were cut out: user and password, TLS, timeouts.
+func optionsWithoutHosts(text string) (*redis.Options, error) {
 	o, err := options(text)
 	if err != nil {
 		return nil, err
 	}
 	if o.TLSConfig != nil {
-		o.TLSConfig.ServerName = "" // that of whichever server is called
+		o.TLSConfig.ServerName = "" // that of each server
 	}
 	return o, nil
 }
 
-// clusterAddress is a Cluster: some of its servers, and a URL without them.
+// clusterAddress returns the Cluster of some hosts; text is the URL without them.
 func clusterAddress(text, hosts string) (Address, error) {
-	o, err := hostless(text)
+	o, err := optionsWithoutHosts(text)
 	if err != nil {
 		return Address{}, err
 	}
@@ -92,8 +92,7 @@ func clusterAddress(text, hosts string) (Address, error) {
 	return Address{Cluster: clusterOptions(o, addrs)}, nil
 }
 
-// clusterOptions is o for all servers of a Cluster, of which addrs are some. It follows redirections, as many as go-redis does by
-// default: without them no client finds a slot that has moved.
+// clusterOptions applies o to a Cluster with some of its servers. It leaves MaxRedirects at go-redis' default.
 func clusterOptions(o *redis.Options, addrs []string) *redis.ClusterOptions {
 	return &redis.ClusterOptions{
 		Addrs: addrs, Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig,
@@ -106,12 +105,12 @@ func clusterOptions(o *redis.Options, addrs []string) *redis.ClusterOptions {
 		PipelinePoolSize: o.PipelinePoolSize, PipelineReadBufferSize: o.PipelineReadBufferSize, PipelineWriteBufferSize: o.PipelineWriteBufferSize,
 		ConnMaxIdleTime: o.ConnMaxIdleTime, ConnMaxLifetime: o.ConnMaxLifetime, ConnMaxLifetimeJitter: o.ConnMaxLifetimeJitter,
 		MaintNotificationsConfig: o.MaintNotificationsConfig,
-		DisableRoutingPolicies:   true, // else the first command waits for what some server says of commands, also of one that hangs
+		DisableRoutingPolicies:   true, // else the first command waits for COMMAND at a server that may hang
 	}
 }
 
-// sentinelAddress is the master that sentinels name. The path and query say what they call it and what they want themselves;
-// the rest is for the master, but TLS is for the sentinels too.
+// sentinelAddress returns the master of some sentinels. Path and query hold its name and the sentinels' own
+// password. All else is for the master; TLS is for both.
 func sentinelAddress(text, hosts, rest string) (Address, error) {
 	path, query, _ := strings.Cut(rest, "?")
 	values, err := url.ParseQuery(query)
@@ -124,7 +123,7 @@ func sentinelAddress(text, hosts, rest string) (Address, error) {
 	}
 	switch {
 	case !masterName.MatchString(name):
-		return Address{}, errors.New("does not say what the sentinels call the master; add ?master_name=NAME, the one that `sentinel monitor NAME ...` gives them")
+		return Address{}, errors.New("has no name of the master; add ?master_name=NAME, as in the sentinels' `sentinel monitor NAME ...`")
 	case user != "" && password == "":
 		return Address{}, errors.New("names a user of the sentinels without a password; add sentinel_password=PASSWORD")
 	}
@@ -134,7 +133,7 @@ func sentinelAddress(text, hosts, rest string) (Address, error) {
 	if text += path; len(values) > 0 {
 		text += "?" + values.Encode()
 	}
-	o, err := hostless(text)
+	o, err := optionsWithoutHosts(text)
 	if err != nil {
 		return Address{}, err
 	}
@@ -147,7 +146,7 @@ func sentinelAddress(text, hosts, rest string) (Address, error) {
 	return Address{Sentinel: s}, nil
 }
 
-// sentinelOptions is o for a master that sentinels name.
+// sentinelOptions applies o to the master of sentinels.
 func sentinelOptions(o *redis.Options) *redis.FailoverOptions {
 	return &redis.FailoverOptions{
 		Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig,

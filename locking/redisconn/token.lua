@@ -1,12 +1,11 @@
--- The token rule. Put in front of a script that grants leases; the granting
--- script keeps two values per fence, t (the last token) and r (the id of
--- the server that gave it, see server_id), in the same slot as the lease.
+-- The token rule, for the beginning of a script that grants leases. The granting script
+-- stores two values per lock, t (the last token) and r (the id of the server that gave
+-- it, see server_id), in the slot of the lease.
 --
--- The token survives expiry of the lease, a clock that steps back, failovers
--- that lost writes, FLUSHALL and restarts without persistence, in any order as
--- long as a second lies between two of them, but not every chain that has a
--- clock stepping back in it. Kept for 24 h after the last grant it may expire:
--- the clock has passed it by then.
+-- Tokens increase across an expired lease, a clock that steps back, failovers that lost
+-- writes, FLUSHALL and restarts without persistence, in any order with at least a second
+-- between two of them, but not across every sequence with a clock that steps back. The
+-- values may expire 24 h after the last grant: the clock has passed t by then.
 
 -- server_micros() -> the server's clock, microseconds since 1970, exact until
 -- the year 2255. Read it once per script: two readings may differ.
@@ -15,12 +14,11 @@ local function server_micros()
   return tonumber(t[1]) * 1000000 + tonumber(t[2])
 end
 
--- server_id() -> which master this is and since when: its replication id, new on
--- another server, after a restart, and each time that a replica becomes a master,
--- even one that was master before and has lost what it had not passed on. 'replica'
--- on one that is none. Where a service hides the replication id it is the run_id,
--- and '' where it forbids INFO in scripts: then a failover to a server whose clock
--- is behind is not covered.
+-- server_id() -> the master's replication id. It changes with the server, with a restart,
+-- and each time that a replica becomes a master, also one that was master before and lost
+-- writes. On a replica it is 'replica'. Where a service hides the replication id it is the
+-- run_id. Where INFO is forbidden in scripts it is '', and a failover to a server whose
+-- clock is behind is not covered.
 local function server_id()
   local info, word = redis.pcall('INFO', 'replication'), 'master_replid:'
   if type(info) ~= 'string' then return '' end
@@ -35,15 +33,13 @@ local function server_id()
   return at and string.match(info, '^%w+', at + 1) or ''
 end
 
--- next_token(t, r, now, rid, guard) -> the next token, as a string of digits.
--- t and r are as stored: strings, or false when there are none; now and guard
--- are numbers of microseconds. The format matters: '..' and tostring lose the
--- last digits of such numbers.
+-- next_token(t, r, now, rid, guard) -> the next token, as digits. t and r are as stored:
+-- strings, or false; now and guard are microseconds. '..' and tostring would lose the
+-- last digits.
 --
--- On a server that did not give t, newer tokens may have been lost. now + guard
--- is above them all: none was further ahead of the clock, unless servers changed
--- within a second of each other. If the clock has stepped back, t + 1 s is above
--- what at most a second's replication lost.
+-- When another server gave t, later tokens may have been lost. now + guard is above them
+-- all: none was further ahead of the clock, unless servers changed within a second. If the
+-- clock has stepped back, t + 1 s is above the tokens of the last second, which may be lost.
 local function next_token(t, r, now, rid, guard)
   t = tonumber(t or 0) or 0
   local token = now

@@ -7,14 +7,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// meetWithin is how long the servers of a Cluster are asked who is there.
-const meetWithin = 5 * time.Second
+// topologyTimeout bounds LoadTopology.
+const topologyTimeout = 5 * time.Second
 
-// LoadTopology has a new client of a Cluster find out who is master of what, within five seconds. It asks one server after another until one
-// answers, and a call that has to wait for that could be over with the first that hangs. Other clients have nobody to meet. What is
-// wrong is found by whoever uses the client.
+// LoadTopology makes a new Cluster client load its topology, in five seconds at most. The client asks one server
+// after another, so without this a first call could time out at a server that hangs. For other clients it does
+// nothing. Errors show in the first call.
 func LoadTopology(ctx context.Context, client redis.UniversalClient) {
-	ctx, cancel := context.WithTimeout(ctx, meetWithin)
+	ctx, cancel := context.WithTimeout(ctx, topologyTimeout)
 	defer cancel()
 	_ = EachMaster(ctx, client, func(context.Context, redis.Cmdable) error { return nil })
 }

@@ -11,14 +11,13 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// CallTimeout bounds one exchange with Redis where the URL says nothing else.
+// CallTimeout is the client's timeout to dial, to read and to write, unless the URL sets one.
 const CallTimeout = time.Second
 
 var errPassword = errors.New(`cannot be read as a URL; write redis://USER:PASSWORD@HOST:6379/0 and percent-encode what is special in the password ("@" is %40, "/" is %2F, "#" is %23)`)
 
-// options reads a URL of one server into a client's options. Its errors never hold any
-// part of the URL that could be a password: the messages of url.Parse and
-// redis.ParseURL do, when a password has a special character in it.
+// options parses the URL of one server. Its errors hold no part of the URL that could be a password; those of
+// url.Parse and redis.ParseURL may, when a password has special characters.
 func options(text string) (*redis.Options, error) {
 	u, err := url.Parse(text)
 	if err != nil || strings.Contains(u.Path+u.RawQuery+u.Fragment+u.Opaque, "@") {
@@ -37,7 +36,7 @@ func options(text string) (*redis.Options, error) {
 		return nil, errors.New("has a port outside 1 to 65535") // not shown: it may be the beginning of a password
 	}
 	if n := u.Query().Get("max_retries"); n != "" && n != "-1" {
-		return nil, errors.New("sets max_retries: the client's own retries stay off, a repeated request would not be told from a new one; remove it")
+		return nil, errors.New("sets max_retries, and the client's own retries must stay off, because they hide lost replies; remove it")
 	}
 	o, err := redis.ParseURL(text)
 	if err != nil {
@@ -46,12 +45,12 @@ func options(text string) (*redis.Options, error) {
 	if o.DB < 0 {
 		return nil, errors.New("names the database " + strconv.Itoa(o.DB) + ", which is negative")
 	}
-	setRules(o)
+	setRequired(o)
 	return o, nil
 }
 
-// setRules sets what Check asks of a client, and leaves the timeouts that a URL gave.
-func setRules(o *redis.Options) {
+// setRequired sets the options that Check requires, and the timeouts that the URL left out.
+func setRequired(o *redis.Options) {
 	o.MaxRetries = -1
 	o.DialerRetries = 1
 	o.ContextTimeoutEnabled = true

@@ -12,6 +12,7 @@ import (
 
 // ErrUnconfirmed is returned when Redis granted a lock, but fewer replicas than Config.Confirm have stored
 // the grant in time. The error also wraps locking.ErrUnreachable, and the lock is released.
+// Start replicas, or lower Config.Confirm.
 var ErrUnconfirmed = errors.New("too few replicas confirm it")
 
 // runAcquire runs acquire.lua, and with Config.Confirm waits until that many replicas have its writes.
@@ -26,8 +27,7 @@ func (d *Driver) runAcquire(ctx context.Context, name string, args []any) ([]any
 		err = d.releaseGrant(ctx, keys, args[0], unknown)
 	}
 	if err == nil && reply[0] == int64(codeGranted) && copies < d.confirm {
-		err = fmt.Errorf("%w: %w: %d of %d replicas have stored the grant; check the replicas, or lower Config.Confirm",
-			locking.ErrUnreachable, ErrUnconfirmed, copies, d.confirm)
+		err = fmt.Errorf("%w: %w: only %d of the %d replicas that have to, have stored the grant", locking.ErrUnreachable, ErrUnconfirmed, copies, d.confirm)
 	}
 	return reply, err
 }

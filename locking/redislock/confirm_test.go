@@ -40,7 +40,7 @@ func TestConfirm(t *testing.T) {
 	if err := replicas[1].Pause(); err != nil {
 		t.Fatal(err)
 	}
-	if err := take(); !errors.Is(err, redislock.ErrUnconfirmed) || !errors.Is(err, locking.ErrUnreachable) || !strings.Contains(err.Error(), "0 of 1 replicas") {
+	if err := take(); !errors.Is(err, redislock.ErrUnconfirmed) || !errors.Is(err, locking.ErrUnreachable) || !strings.Contains(err.Error(), "only 0 of the 1 replicas") {
 		t.Fatalf("with no replica: %v; want ErrUnconfirmed, ErrUnreachable and how many answered", err)
 	}
 	await(t, 10*time.Second, "an unconfirmed grant is released", func() bool {

@@ -1,22 +1,20 @@
-// Package redisfence is the guard of package fence for data in Redis. It stands
-// apart so that a program that fences SQL or HTTP does not carry a Redis client.
+// Package redisfence is a guard of package fence for data in Redis. It is a package of its own, so that a program
+// with guards for SQL or HTTP does not link a Redis client.
 //
 // # Keys
 //
-//	ns:fence:{name}     of a fence that Check knows by its name
-//	{key}:key-fence     beside a data key: what Beside returns
-//	a{tag}b:fence       beside a data key that has a hash tag already
+//	ns:fence:{name}     the fence called name, for Check
+//	{key}:key-fence     the fence of a data key, as FenceKey returns it
+//	a{tag}b:fence       the fence of a data key with a hash tag
 //
-// Each is a string that holds the largest token in digits. The last two share a
-// slot with the data, so one script compares and writes.
+// Each is a string, the largest token in digits. The last two share a slot with the data, so one script compares
+// and writes.
 //
-// # What is not promised
+// # Not promised
 //
-// The guard is as durable as its data: a Redis that forgets both accepts any
-// token for data that is gone too. For data elsewhere, keep the fence elsewhere.
-// Nothing expires unless Config.Keep says so.
+// The guard is as durable as its data: a Redis that loses both accepts any token. For data elsewhere, keep the
+// fence elsewhere. Fences do not expire without Config.Keep.
 //
-// A Redis that evicts forgets fences without a word, one by one, and accepts a
-// late write to data that is still there. Give it maxmemory-policy noeviction:
-// allkeys-* may take any fence, volatile-* those with a Config.Keep.
+// A Redis that evicts keys may evict a fence alone, and then accepts a late write. Set maxmemory-policy noeviction:
+// allkeys-* may evict any fence, volatile-* those with a Config.Keep.
 package redisfence

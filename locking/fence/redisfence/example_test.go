@@ -34,11 +34,11 @@ func Example() {
 	fmt.Println("stored:", client.Get(ctx, "order:42").Val())
 
 	client.HSet(ctx, "account:7", "balance", 100)
-	beside, err := redisfence.Beside("account:7")
+	fenceKey, err := redisfence.FenceKey("account:7")
 	if err != nil {
 		panic(err)
 	}
-	got, err := guard.Run(ctx, withdraw, beside, 1, []string{"account:7"}, 120)
+	got, err := guard.Run(ctx, withdraw, fenceKey, 1, []string{"account:7"}, 120)
 	fmt.Println("withdrawn:", got, err)
 	// Output:
 	// new holder: <nil>

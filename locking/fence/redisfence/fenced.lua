@@ -1,16 +1,16 @@
--- Compares a token and runs what follows it only when the token is current.
--- Stands in front of a script, whose text becomes the body of the function effect.
+-- Compare a token, and call the function effect only when the token is current. The
+-- function stands before this text; its body is the user's script.
 --
--- KEYS  1 the fence: string, the largest token in digits   2... the effect's
--- ARGV  1 token   2 how long the fence is kept after it, in ms, 0 for ever   3... the effect's
+-- KEYS  1 the fence: string, the largest token in digits   2... of the effect
+-- ARGV  1 token   2 life of the fence in ms, 0 for ever   3... of the effect
 --
 -- Returns
---   {1, reply}   accepted and stored; reply is what the effect returned
+--   {1, reply}   accepted and stored; the reply of the effect
 --   {0, token}   stale; the stored token, in digits
---   {2, value}   the fence holds what is no token
+--   {2, value}   the fence holds a value that is no token
 --
--- Tokens are stored as the text they came as: '..' and tostring would lose the
--- last digits. As numbers they are only compared, exact below 2^53.
+-- Tokens are stored as they came: '..' and tostring would lose the last digits. As
+-- numbers they are only compared, exact below 2^53.
 local fence, token, keep = KEYS[1], ARGV[1], ARGV[2]
 
 local function from(list, first)

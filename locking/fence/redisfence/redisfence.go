@@ -14,38 +14,36 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// DefaultNamespace is the namespace of a Config that names none.
-const DefaultNamespace = "escapement"
+// defaultNamespace is the namespace of a Config without one.
+const defaultNamespace = "escapement"
 
-// Config sets a Guard. Its zero value is useful.
+// Config holds the settings of a Guard. The zero value is useful.
 type Config struct {
-	Namespace string // keeps installations in one Redis apart, for Check; default "escapement"
+	Namespace string // separates installations in one Redis, for Check; no braces; default "escapement"
 
-	// Keep is how long a fence is remembered after the last token it accepted,
-	// rounded up to milliseconds. A write later than that is accepted whatever its
-	// token. 0: for ever, until you delete the key.
+	// Keep is how long a fence lives after its last accepted token, rounded up to milliseconds. A later write is
+	// accepted with any token. 0: until you delete the key.
 	Keep time.Duration
 }
 
-// Guard compares tokens in Redis, in one script with the effect. All methods may
-// be called from many goroutines, and repeated after a lost reply. Their errors
-// are a *fence.StaleError; one that wraps locking.ErrUnreachable when it is not
-// known whether the effect took place; a *fence.InputError.
+// Guard compares tokens in Redis, in one script with the write. All methods may be called from many goroutines, and
+// repeated after a lost reply. An error is a *fence.StaleError for a stale token, a *fence.InputError for a refused
+// argument, and wraps locking.ErrUnreachable when the write may or may not have happened.
 type Guard struct {
 	client    redis.UniversalClient
 	namespace string
 	keep      int64 // milliseconds
-	refused   error // an *fence.InputError: what is wrong with the client or the Config
+	refused   error // a *fence.InputError for the client or the Config
 }
 
 var _ fence.Store = (*Guard)(nil)
 
-// New returns a Guard. A client with the wrong settings (see redisconn.Check)
-// makes every call fail with the reason. The client stays the caller's to close.
+// New returns a Guard in client's Redis. The caller closes the client. With a client that has wrong settings (see
+// redisconn.Check), each call returns an error that names the option to set.
 func New(client redis.UniversalClient, cfg Config) *Guard {
 	g := &Guard{client: client, namespace: cfg.Namespace, keep: lockredis.Millis(cfg.Keep)}
 	if g.namespace == "" {
-		g.namespace = DefaultNamespace
+		g.namespace = defaultNamespace
 	}
 	if err := redisconn.Check(client); err != nil {
 		g.refused = &fence.InputError{Field: "client", Why: "cannot be used: " + err.Error()}
@@ -57,32 +55,29 @@ func New(client redis.UniversalClient, cfg Config) *Guard {
 	return g
 }
 
-// Check is described at fence.Store. The effect is not in the script, so this
-// only says who came last: see package fence on comparing where the effect
-// happens.
+// Check implements fence.Store: it accepts the token for the fence called name and stores it, or returns a
+// *fence.StaleError. A write that follows is not in the same step; use Set or Run for data in this Redis.
 func (g *Guard) Check(ctx context.Context, name string, token locking.Token) error {
 	_, err := g.run(ctx, checkScript, name, g.namespace+":fence:{"+name+"}", token, nil, nil)
 	return err
 }
 
-// Set writes value to key, and the token beside it, or neither. ttl is when the
-// value expires, rounded up to milliseconds; 0: never. The fence does not expire
-// with it.
+// Set writes value to key if the token is current, and stores the token, in one step. ttl is the life of the value,
+// rounded up to milliseconds; 0: it does not expire. The fence does not expire with it.
 func (g *Guard) Set(ctx context.Context, key, value string, token locking.Token, ttl time.Duration) error {
 	if ttl < 0 {
 		return &fence.InputError{Field: "ttl", Why: fmt.Sprintf("is %s; use 0 for a value that does not expire", ttl)}
 	}
-	beside, err := Beside(key)
+	fenceKey, err := FenceKey(key)
 	if err != nil {
 		return err
 	}
-	_, err = g.run(ctx, setScript, key, beside, token, []string{key}, []any{value, lockredis.Millis(ttl)})
+	_, err = g.run(ctx, setScript, key, fenceKey, token, []string{key}, []any{value, lockredis.Millis(ttl)})
 	return err
 }
 
-// Run runs a script of yours if the token is current for the fence that
-// fenceKey names, mostly what Beside returns, and returns the script's reply, nil
-// for Lua's nil.
+// Run runs your script if the token is current for the fence at fenceKey, and stores the token, in one step. Mostly
+// FenceKey returns fenceKey. The result is the script's reply; nil for Lua's nil.
 func (g *Guard) Run(ctx context.Context, s *Script, fenceKey string, token locking.Token, keys []string, args ...any) (any, error) {
 	return g.run(ctx, s, fenceKey, fenceKey, token, keys, args)
 }
@@ -108,7 +103,7 @@ func (g *Guard) run(ctx context.Context, s *Script, name, fenceKey string, token
 const (
 	codeStale    = 0
 	codeAccepted = 1
-	codeForeign  = 2
+	codeNoToken  = 2
 )
 
 func read(op, name string, token locking.Token, reply []any) (any, error) {
@@ -131,26 +126,25 @@ func read(op, name string, token locking.Token, reply []any) (any, error) {
 			return nil, fmt.Errorf("%s: refused: %w", op, err)
 		}
 		return nil, &fence.StaleError{Fence: name, Token: token, Max: highest}
-	case int64(codeForeign):
-		return nil, fmt.Errorf("%s: the key of the fence holds %.40q, which is no token; is it used by something else?", op, answer)
+	case int64(codeNoToken):
+		return nil, fmt.Errorf("%s: the key of the fence holds %.40q, which is no token; check what else writes to it", op, answer)
 	}
 	return nil, fmt.Errorf("%s: unexpected reply %.80q", op, fmt.Sprint(reply))
 }
 
-// Suffixes of what Beside returns. Neither ends in the other, so no two keys
-// have one fence: a and {a} would.
+// The suffixes of FenceKey. Neither ends in the other; else the keys a and {a} would share a fence.
 const (
 	taggedSuffix = ":fence"
 	plainSuffix  = ":key-fence"
 )
 
-// Beside returns the key of the fence of a data key, in the same slot of a
-// Cluster, and another one for each key. Keys with one hash tag may share a fence: give Run the key of one.
-// The error is a *fence.InputError, for a key that leaves no room for a tag.
-func Beside(key string) (string, error) {
+// FenceKey returns the key of the fence of a data key: another one for each key, in the same slot of a Cluster. For
+// a fence that several keys with one hash tag share, give Run the FenceKey of one. The error is a *fence.InputError
+// for a key that has a '}' and no hash tag.
+func FenceKey(key string) (string, error) {
 	switch {
 	case key == "":
-		return "", &fence.InputError{Field: "key", Why: "is empty"}
+		return "", &fence.InputError{Field: "key", Why: "is empty; give the key of the data"}
 	case tagged(key):
 		return key + taggedSuffix, nil
 	case strings.Contains(key, "}"):
@@ -159,8 +153,7 @@ func Beside(key string) (string, error) {
 	return "{" + key + "}" + plainSuffix, nil
 }
 
-// tagged reports whether Redis hashes only a part of the key: what stands
-// between the first '{' and the first '}' after it, when that is not empty.
+// tagged reports whether the key has a hash tag: a text between its first '{' and the next '}'.
 func tagged(key string) bool {
 	_, rest, _ := strings.Cut(key, "{")
 	inside, _, closed := strings.Cut(rest, "}")

@@ -100,7 +100,7 @@ func TestRefusals(t *testing.T) {
 	unfit := redis.NewClient(noRetries)
 	defer unfit.Close()
 	for want, err := range map[string]error{
-		`holds "not a token", which is no token; is it used by something else?`: g.Set(ctx, "a", "x", 5, 0),
+		`holds "not a token", which is no token; check what else writes to it`: g.Set(ctx, "a", "x", 5, 0),
 		`holds "00000000000000004", which`:                                      g.Set(ctx, "e", "x", 5, 0),
 		"WRONGTYPE":                                                             g.Set(ctx, "b", "x", 5, 0),
 		"refused: fence: token":                                                 g.Set(ctx, "c", "x", 5, 0),

@@ -9,14 +9,13 @@ import (
 //go:embed fenced.lua
 var fencedLua string
 
-// Script is what a Guard runs when a token is current. Make one per script, at
-// package level; it is safe for concurrent use.
+// Script is your Lua script behind a guard, for Guard.Run. Make one per script, at package level. It is safe for
+// concurrent use.
 type Script struct{ script *redisconn.Script }
 
-// NewScript returns a script of yours behind a guard. The name is for messages.
-// In its body, KEYS and ARGV are those that were given to Run: the guard's own
-// stand apart. Keys must lie in the slot of the fence. A script that fails half
-// way has done what it did until then, and its token is remembered.
+// NewScript returns a script with a body in Lua. The name is for messages. In the body, KEYS and ARGV are those of
+// Run, without the guard's own. The keys must be in the slot of the fence. When a script fails half way, its writes
+// until then stay, and its token is stored.
 func NewScript(name, body string) *Script {
 	return &Script{redisconn.NewScript(name, "local function effect(KEYS, ARGV)\n"+body+"\nend\n"+fencedLua)}
 }

@@ -32,7 +32,7 @@ func followsTheRule(t *testing.T, d *database) {
 		{"b", 1, 0}, {"A", 1, 0}, {"a ", 1, 0}, {odd, 3, 0}, {odd, 2, 3},
 		{"a", 1770000000000000, 0}, {"a", 1770000000000001, 0}, {"a", 1770000000000000, 1770000000000001},
 		{"a", fence.MaxToken - 1, 0}, {"a", fence.MaxToken, 0}, {"a", fence.MaxToken - 1, fence.MaxToken}, {"a", 1, fence.MaxToken},
-		{strings.Repeat("x", fence.MaxName), 1, 0},
+		{strings.Repeat("x", 512), 1, 0},
 	} {
 		err := d.in(t.Context(), nil, func(tx *sql.Tx) error { return d.guard.Check(t.Context(), tx, s.fence, s.token) })
 		var stale *fence.StaleError
@@ -63,7 +63,7 @@ func TestCheckRollsBack(t *testing.T) {
 	})
 }
 
-// TestNewerWaits has an old holder stand still between its check and its write while a new one comes, and looks at the order of
+// TestNewerWaits has an old holder pause between its check and its write while a new one comes, and compares the order of
 // the writes.
 func TestNewerWaits(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
@@ -138,7 +138,7 @@ func storm(ctx context.Context, d *database, o *sql.TxOptions, seed uint64) erro
 				return err
 			}
 			if i%3 == 0 {
-				time.Sleep(time.Duration(i%5) * time.Millisecond) // stands still after the check
+				time.Sleep(time.Duration(i%5) * time.Millisecond) // pauses after the check
 			}
 			if err := d.note(ctx, tx, tokens[i]); err != nil {
 				return err

@@ -61,7 +61,7 @@ func TestFreshHolderHeals(t *testing.T) {
 			t.Error("acquired again, as the error says:", err)
 		}
 		if err := save(before); !errors.Is(err, fence.ErrStale) {
-			t.Errorf("the first holder, which lost the lock and has not heard of it: %v", err)
+			t.Errorf("the first holder, which lost the lock and does not know it: %v", err)
 		}
 		if err := healed.Release(t.Context()); err != nil {
 			t.Fatal(err)

@@ -49,7 +49,7 @@ func TestOnceCommitsOne(t *testing.T) {
 			all.Wait()
 		}
 		if effects, err := d.log(t.Context()); err != nil || fmt.Sprint(effects) != "[1 2 3 4 5 6 7 8 9 10]" || done.Load() == 0 {
-			t.Errorf("effects of ticks %v, %v, %d were told that it is done; want one of each", effects, err, done.Load())
+			t.Errorf("effects of ticks %v, %v, %d were answered that it is done; want one of each", effects, err, done.Load())
 		}
 	})
 }
@@ -160,7 +160,7 @@ func TestUpdatedRows(t *testing.T) {
 		}{
 			{1, 5, "", "<nil>"}, {1, 5, "", "<nil>"}, {1, 9, "", "<nil>"},
 			{1, 8, "", "stale token 8: the guard has seen 9"},
-			{1, 9, " AND 1 = 0", "the row's is 9: look at the other conditions"},
+			{1, 9, " AND 1 = 0", "the row's token is 9: check the other conditions"},
 			{2, 9, "", sql.ErrNoRows.Error()},
 		} {
 			if err := save(c.id, c.token, fmt.Sprint(c.token), c.only); !strings.Contains(fmt.Sprint(err), c.want) {

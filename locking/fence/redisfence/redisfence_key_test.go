@@ -11,7 +11,7 @@ func TestBesideSharesTheSlot(t *testing.T) {
 		"a": "{a}:key-fence", "{a}": "{a}:fence", "order:42": "{order:42}:key-fence", "orders:{42}": "orders:{42}:fence", "{a}b{c}": "{a}b{c}:fence",
 		"{": "{{}:key-fence", "a{b": "{a{b}:key-fence", "{}a{b}": "", "a{}": "", "}": "", "a}b{c}": "a}b{c}:fence", "": "",
 	} {
-		got, err := Beside(key)
+		got, err := FenceKey(key)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v; want %q", key, got, err, want)
 		}
@@ -22,7 +22,7 @@ func TestBesideSharesTheSlot(t *testing.T) {
 }
 
 // shares returns two keys with one fence; "" and "" when there are none.
-func shares(beside func(key string) (string, error)) (first, second string) {
+func shares(fenceKey func(key string) (string, error)) (first, second string) {
 	keys := []string{""}
 	for i := 0; len(keys) < 1+4+16+64+256; i++ { // all of up to four of these letters
 		for _, letter := range []string{"a", "{", "}", ":"} {
@@ -33,7 +33,7 @@ func shares(beside func(key string) (string, error)) (first, second string) {
 	for _, key := range keys {
 		for _, suffix := range []string{"", taggedSuffix, plainSuffix} {
 			for _, key := range []string{key + suffix, "{" + key + "}" + suffix} {
-				got, err := beside(key)
+				got, err := fenceKey(key)
 				if err != nil {
 					continue
 				}
@@ -48,7 +48,7 @@ func shares(beside func(key string) (string, error)) (first, second string) {
 }
 
 func TestBesideIsOneToOne(t *testing.T) {
-	if a, b := shares(Beside); a != b {
+	if a, b := shares(FenceKey); a != b {
 		t.Errorf("%q and %q have one fence", a, b)
 	}
 	_, client := redistest.StartEmbedded(t)
