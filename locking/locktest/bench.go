@@ -11,9 +11,8 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// Benchmark measures what locks cost in a store: one that nobody else wants,
-// one that is handed from contender to contender, and a hundred that are kept
-// alive. With Store.Commands it reports the commands too.
+// Benchmark measures the cost of locks in a store: one without contention, one that is handed over between contenders, and
+// the renewal of a hundred. With Store.Commands it reports the commands too.
 func Benchmark(b *testing.B, open func(tb testing.TB) Store) {
 	b.Run("acquire and release", func(b *testing.B) { benchUncontended(b, open(b)) })
 	for _, n := range []int{2, 8} {
@@ -52,7 +51,7 @@ type handOvers struct {
 	idle     []time.Duration // from then until the next had it
 }
 
-// took notes a hand-over and reports whether there is to be another.
+// took records a handover, and reports whether another one follows.
 func (h *handOvers) took() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,15 +10,13 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// mostWork bounds each of the two searches for an order: about a second of it. Each
-// call without an answer doubles what there is to search.
-const mostWork = 3_000_000
+// maxWork bounds each of the two searches for an order: about a second. Each call without an answer doubles the
+// search.
+const maxWork = 3_000_000
 
-// checkHistory fails when no lock could have answered so. Where that cannot be
-// seen of the whole history, it takes what was answered first, then more and more:
-// so the story that it tells ends with the contradiction. What is left when a
-// search grows too long goes unchecked, and it returns false; so it does where nothing was answered, of which nothing can be
-// said.
+// checkHistory fails when no lock could have answered so. When the whole history is too much to search, or fails, it
+// checks growing parts of it, so that the printed calls end with the contradiction. False: a part was not checked,
+// or no call was answered.
 func checkHistory(tb testing.TB, ops []porcupine.Operation, seed uint64) (whole bool) {
 	tb.Helper()
 	moments := answered(ops)
@@ -26,16 +24,16 @@ func checkHistory(tb testing.TB, ops []porcupine.Operation, seed uint64) (whole 
 		tb.Logf("seed %d: no call was answered", seed)
 		return false
 	}
-	work := mostWork
+	work := maxWork
 	if search(ops, &work) == porcupine.Ok {
 		return true
 	}
-	work = mostWork
+	work = maxWork
 	for i, end := range moments {
 		part := until(ops, end)
 		switch search(part, &work) {
 		case porcupine.Illegal:
-			tb.Fatalf("no lock could have answered so; seed %d:\n%s", seed, tell(part))
+			tb.Fatalf("no lock could have answered so; seed %d:\n%s", seed, describe(part))
 		case porcupine.Unknown:
 			tb.Logf("seed %d: so few calls were answered that only the first %d of %d answers were checked", seed, i, len(moments))
 			return false
@@ -45,8 +43,8 @@ func checkHistory(tb testing.TB, ops []porcupine.Operation, seed uint64) (whole 
 	return true
 }
 
-// search looks for an order in which a lock could have answered so, until work is
-// used up. It counts, for in a bubble no time passes meanwhile.
+// search searches an order in which a lock could have answered so, until work is used up. It counts steps, because
+// in a bubble no time passes.
 func search(ops []porcupine.Operation, work *int) porcupine.CheckResult {
 	model := lockModel()
 	step := model.StepContext
@@ -78,8 +76,8 @@ func answered(ops []porcupine.Operation) []int64 {
 	return all
 }
 
-// until returns the history as it stood at a moment: what was answered later was
-// without an answer then. A call that only looks, and has no answer, is left out.
+// until returns the history up to end: calls that were answered later have no answer. Reads without an answer are
+// left out.
 func until(ops []porcupine.Operation, end int64) []porcupine.Operation {
 	var part []porcupine.Operation
 	for _, op := range ops {
@@ -97,23 +95,22 @@ func until(ops []porcupine.Operation, end int64) []porcupine.Operation {
 	return part
 }
 
-// tell prints a history; what is near its end comes last, where a log that is cut
-// off still shows it.
-func tell(ops []porcupine.Operation) string {
+// describe prints a history, the latest calls last, where a truncated log still shows them.
+func describe(ops []porcupine.Operation) string {
 	ops = slices.Clone(ops)
 	slices.SortStableFunc(ops, func(a, b porcupine.Operation) int { return int(a.Return - b.Return) })
 	var lines []string
 	for _, unanswered := range []bool{true, false} {
 		for _, op := range ops {
 			if (op.Output.(answer).kind == unknownAnswer) == unanswered {
-				lines = append(lines, line(op))
+				lines = append(lines, describeCall(op))
 			}
 		}
 	}
 	return strings.Join(lines, "\n")
 }
 
-func line(op porcupine.Operation) string {
+func describeCall(op porcupine.Operation) string {
 	end := fmt.Sprintf("%.3fms", float64(op.Return)/1e6)
 	if op.Output.(answer).kind == unknownAnswer {
 		end = "?"

@@ -1,13 +1,11 @@
-// Package locktest is the conformance kit of locking.Driver: what every store
-// must do before it may grant locks, what a lock costs there, and whether its
-// answers could be those of a lock at all.
+// Package locktest is the conformance kit for a locking.Driver. It has cases that every driver must pass, a
+// benchmark, and random histories that are checked against a model of a lock.
 //
 // # For the author of a driver
 //
-// A driver's own test is a page that says how to connect. Store.Connect returns
-// a new client with a Network of its own, which the cases cut, delay and rob of
-// replies; redistest.Net is one for a Redis client, and another store needs a
-// decorated connection like it. Then
+// A driver's own test only says how to connect. Store.Connect returns a new client with a Network of its own,
+// which the cases cut and delay, and whose replies they lose. redistest.Net is the Network of a Redis client;
+// another store needs a similar wrapper of its connection. Then
 //
 //	func TestConformance(t *testing.T) {
 //		locktest.Run(t, func(tb testing.TB) locktest.Store { ... })
@@ -21,31 +19,24 @@
 //		locktest.Benchmark(b, func(tb testing.TB) locktest.Store { ... })
 //	}
 //
-// RunInBubble does what Run does in no time, for a store that lives inside this
-// process; RunParallel runs the cases side by side, for stores that know nothing
-// of each other.
+// RunInBubble runs the cases in virtual time, for a store inside this process. RunParallel runs several cases at a
+// time, for independent stores.
 //
-// # What a case is
+// # Cases
 //
-// The cases wait for events, never for a time. Those about lapsing leases take
-// some real seconds, because it is the ttl that is being tested. A case that
-// needs more than locking.Driver says so in Case.Needs; where the store lacks it,
-// the case is left out, and Run logs its name and the reason.
+// The cases wait for events. Those about lapsed leases take some real seconds. A case may need more than
+// locking.Driver: Store.Forget, or a locking.Notifier. Without it the case is left out, and Run logs its name and
+// the reason.
 //
-// Two cases show a hint (Request.After) that lies ahead of the last token, and take tokens for microseconds of a clock: what lies ten
-// minutes ahead is to be believed, and what lies two hours ahead is to be refused with a *locking.InputError about
-// Options.After, for no guard can have seen it. A store whose tokens are counted has to draw that line in numbers of its own, at
-// 6e8 and 7.2e9.
-//
-// A broken driver is the proof of a case: redislock's mutant test has at least
-// one for each.
+// Two cases set Request.After above the last token, and take tokens for microseconds of a clock: a hint ten minutes
+// ahead must be accepted, and one two hours ahead refused with a *locking.InputError for Options.After, because no
+// guard can have seen such a token. A store whose tokens are counters needs the same limits as numbers, 6e8 and
+// 7.2e9.
 //
 // # Histories
 //
-// Histories lets four clients do random things to one lock over networks that
-// lose requests and replies, and searches one order of all calls in which a
-// single lock with a ttl would have answered so. A call without an answer may
-// have taken effect at any time, or never. Tokens are a part of it: that of each
-// grant is larger than all before. A failure names its seed and tells the story;
-// the same seed asks the same things at the same times again.
+// Histories lets four clients make random calls for one lock, over networks that lose requests and replies. It
+// searches an order of all calls in which a single lock with a ttl would have given these answers. A call without an
+// answer may have taken effect at any time, or never. The token of each grant must be larger than all before. A
+// failure prints its seed and all calls; the same seed makes the same calls at the same times.
 package locktest

@@ -10,21 +10,21 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-func driverCases() []Case {
-	return []Case{
-		{Name: "acquire, held, release", Run: acquireHeldRelease},
-		{Name: "acquire repeated", Run: acquireRepeated},
-		{Name: "acquire with its reply lost", Run: acquireLostReply},
-		{Name: "a late copy of an acquire", Run: acquireLateCopy},
-		{Name: "release repeated", Run: releaseRepeated},
-		{Name: "release with its reply lost", Run: releaseLostReply},
-		{Name: "release of what is not ours", Run: releaseNotOurs},
-		{Name: "renew answers each in order", Run: renewAnswers},
-		{Name: "renew lasts", Run: renewLasts},
-		{Name: "lapsed lease", Run: lapsed},
-		{Name: "calls end with their context", Run: callsEnd},
-		{Name: "tokens grow", Run: tokensGrow},
-		{Name: "tokens grow though the store forgets", Needs: NeedsForget, Run: tokensGrowForget},
+func driverCases() []testCase {
+	return []testCase{
+		{name: "acquire, held, release", run: acquireHeldRelease},
+		{name: "acquire repeated", run: acquireRepeated},
+		{name: "acquire with its reply lost", run: acquireLostReply},
+		{name: "a late copy of an acquire", run: acquireLateCopy},
+		{name: "release repeated", run: releaseRepeated},
+		{name: "release with its reply lost", run: releaseLostReply},
+		{name: "release of what is not ours", run: releaseNotOurs},
+		{name: "renew answers each in order", run: renewAnswers},
+		{name: "renew lasts", run: renewLasts},
+		{name: "lapsed lease", run: lapsed},
+		{name: "calls end with their context", run: callsEnd},
+		{name: "tokens grow", run: tokensGrow},
+		{name: "tokens grow though the store forgets", needs: needsForget, run: tokensGrowForget},
 	}
 }
 
@@ -77,8 +77,8 @@ func acquireLostReply(tb testing.TB, s Store) {
 	}
 }
 
-// acquireLateCopy asks again for an owner that has given the lock back, as a
-// network does that delivers a request twice. Nobody would release that one.
+// acquireLateCopy repeats the acquire of an owner that has released, as a network that delivers a request twice. A grant
+// would never be released.
 func acquireLateCopy(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	mustAcquire(tb, d, "a", long)
@@ -179,8 +179,8 @@ func lapsed(tb testing.TB, s Store) {
 	}
 }
 
-// callsEnd asks over a network that is silent for good. Who waits for longer than its context holds up all others: the
-// keep-alive asks for every lease in one call.
+// callsEnd makes calls over a cut network. A call that outlives its context delays all others, because the Keeper renews
+// all leases in one call.
 func callsEnd(tb testing.TB, s Store) {
 	for what, f := range map[string]func(ctx context.Context, d locking.Driver, g locking.Grant) error{
 		"acquire": func(ctx context.Context, d locking.Driver, g locking.Grant) error {
@@ -206,7 +206,7 @@ func callsEnd(tb testing.TB, s Store) {
 		},
 	} {
 		d, n := s.Connect(tb)
-		g := mustAsk(tb, d, locking.Request{Name: name + "/" + what, Owner: "a", TTL: long}) // what is asked in vain may be asked once more later
+		g := mustAsk(tb, d, locking.Request{Name: name + "/" + what, Owner: "a", TTL: long}) // a failed request may be repeated later
 		ctx, cancel := context.WithTimeout(tb.Context(), reply)
 		defer cancel()
 		n.Cut()
@@ -215,7 +215,7 @@ func callsEnd(tb testing.TB, s Store) {
 		select {
 		case err := <-came:
 			n.Heal()
-			wantIs(tb, what+" over a silent network", err, locking.ErrUnreachable)
+			wantIs(tb, what+" over a cut network", err, locking.ErrUnreachable)
 		case <-time.After(reply + slack):
 			n.Heal()
 			tb.Fatalf("%s: no answer %s after its context had ended", what, slack)

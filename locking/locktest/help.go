@@ -20,7 +20,7 @@ const (
 	name   = "order:42"
 )
 
-// call gives f a context that lasts for one call to a healthy store.
+// call calls f with a context for one call to a healthy store.
 func call[T any](tb testing.TB, f func(ctx context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
 	defer cancel()
@@ -90,8 +90,7 @@ func renewal(g locking.Grant, ttl time.Duration) locking.Renewal {
 	return locking.Renewal{Name: g.Name, Owner: g.Owner, Token: g.Token, TTL: ttl, Delay: g.Delay}
 }
 
-// owner is who holds the lock. A quorum may need a moment for an answer, while it gives back in the background what was
-// released just now.
+// owner returns who holds the lock. It asks again while a quorum releases in the background.
 func owner(tb testing.TB, d locking.Driver) (o locking.Ownership) {
 	tb.Helper()
 	var err error
@@ -136,8 +135,7 @@ func noError(tb testing.TB, what string, err error) {
 	}
 }
 
-// wantFree takes the lock and gives it back, and fails when that is not possible
-// at once.
+// wantFree acquires and releases the lock, and fails when that is not possible at once.
 func wantFree(tb testing.TB, d locking.Driver, when string) {
 	tb.Helper()
 	lease, err := take(tb, d, locking.Options{TTL: long})

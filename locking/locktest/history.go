@@ -15,10 +15,8 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// A history is what a few clients did to one lock and what they were answered,
-// each with the moments before and after. It is checked against a model: there
-// must be one order of all calls, each at a moment between its two, in which a
-// single lock with a ttl would have given these very answers.
+// A history is the calls of a few clients for one lock, with their answers and the times before and after. There must be
+// an order of all calls, each between its two times, in which a single lock with a ttl would give these answers.
 
 const (
 	historyClients = 4
@@ -28,16 +26,15 @@ const (
 	historyPause   = 90 * time.Millisecond // most between two calls of one client
 )
 
-// HistoryConfig says which random histories Histories plays.
+// HistoryConfig holds the settings of Histories.
 type HistoryConfig struct {
 	Seed   uint64 // of the first; each next one has the next seed
 	Count  int    // how many
 	Bubble bool   // each in a testing/synctest bubble, as in RunInBubble
 }
 
-// Histories plays random concurrent histories against stores of their own and
-// checks that each could have been a lock's: with lapses, lost replies,
-// take-overs, and tokens that grow. A failure names its seed and tells the story.
+// Histories plays random concurrent histories, each against a store of its own, and checks that a lock could have given the
+// answers: with lapsed leases, lost replies, take-overs, and tokens that increase. A failure prints its seed and all calls.
 func Histories(t *testing.T, c HistoryConfig, open func(tb testing.TB) Store) {
 	in := func(t *testing.T, f func(t *testing.T)) { f(t) }
 	if c.Bubble {
@@ -62,8 +59,7 @@ func Histories(t *testing.T, c HistoryConfig, open func(tb testing.TB) Store) {
 	}
 }
 
-// History plays and checks one random history, and returns how many calls it had
-// and how many of them were not answered.
+// History plays and checks one random history. It returns the number of its calls, and of those without an answer.
 func History(tb testing.TB, s Store, seed uint64) (calls, unknown int) {
 	tb.Helper()
 	ops, _ := history(tb, s, seed)
@@ -85,8 +81,8 @@ func unanswered(ops []porcupine.Operation) (n int) {
 	return n
 }
 
-func historyCases() []Case {
-	return []Case{{Name: "a random history", Run: func(tb testing.TB, s Store) { History(tb, s, rand.Uint64()) }}}
+func historyCases() []testCase {
+	return []testCase{{name: "a random history", run: func(tb testing.TB, s Store) { History(tb, s, rand.Uint64()) }}}
 }
 
 // story is a history while it is being played.

@@ -12,17 +12,17 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-func leaseCases() []Case {
-	return []Case{
-		{Name: "kept alive", Run: keptAlive},
-		{Name: "one at a time", Run: oneAtATime},
-		{Name: "release all", Run: releaseAll},
-		{Name: "do", Run: do},
-		{Name: "re-enter", Run: reenter},
+func leaseCases() []testCase {
+	return []testCase{
+		{name: "kept alive", run: keptAlive},
+		{name: "one at a time", run: oneAtATime},
+		{name: "release all", run: releaseAll},
+		{name: "do", run: do},
+		{name: "re-enter", run: reenter},
 	}
 }
 
-// keptAlive holds a lock for several times its ttl while somebody waits for it.
+// keptAlive holds a lock for several times its ttl while there is a waiter.
 func keptAlive(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	start := time.Now()
@@ -40,8 +40,7 @@ func keptAlive(tb testing.TB, s Store) {
 	noError(tb, "second release", a.Release(tb.Context()))
 }
 
-// oneAtATime lets a crowd contend, and looks for two inside and for a token
-// that does not grow.
+// oneAtATime checks, with several contenders, that there is one holder at a time, and that tokens increase.
 func oneAtATime(tb testing.TB, s Store) {
 	const workers, rounds = 5, 4
 	var inside atomic.Int32
@@ -61,7 +60,7 @@ func oneAtATime(tb testing.TB, s Store) {
 		}
 		last = lease.Token()
 		mu.Unlock()
-		<-time.After(time.Millisecond) // for others to come in, if they can
+		<-time.After(time.Millisecond) // for others to get the lock, if they can
 		inside.Add(-1)
 		return lease.Release(tb.Context())
 	}
@@ -125,7 +124,7 @@ func do(tb testing.TB, s Store) {
 
 	err = l.Do(tb.Context(), name, locking.Options{TTL: ttl}, func(ctx context.Context, lease *locking.Lease) error {
 		b := mustTakeOver(tb, ol, lease.Token(), locking.Options{TTL: ttl})
-		hear(tb, ctx.Done())
+		awaitLoss(tb, ctx.Done())
 		return b.Release(tb.Context())
 	})
 	wantIs(tb, "do, with its lock lost before f returned", err, locking.ErrLost)

@@ -12,16 +12,13 @@ import (
 
 // Network is the network of one client of the store.
 type Network interface {
-	// Cut makes it silent: nothing arrives and nobody gets an error before a
-	// deadline.
+	// Cut drops everything in both directions. Calls end by their deadlines.
 	Cut()
-	// CutRequests is a Cut of what the client sends; what is under way back
-	// arrives.
+	// CutRequests drops what the client sends. Replies under way arrive.
 	CutRequests()
-	// CutReplies is a Cut of what comes back; what is sent over connections that
-	// exist arrives, and is carried out.
+	// CutReplies drops replies. Requests over existing connections arrive.
 	CutReplies()
-	// Delay makes what comes back arrive d later, in its order.
+	// Delay delays replies by d, in order.
 	Delay(d time.Duration)
 	// Heal ends all of the above.
 	Heal()
@@ -29,117 +26,111 @@ type Network interface {
 	LoseReply()
 }
 
-// Store is one empty store, made anew for each case.
+// Store is an empty store, made for one case.
 type Store struct {
-	// Connect returns a new client with a network of its own. Required. It
-	// cleans up with tb.Cleanup.
+	// Connect returns a new client with a network of its own, and closes it with tb.Cleanup. Required.
 	Connect func(tb testing.TB) (locking.Driver, Network)
 
-	// Forget makes the store lose all it knows, as FLUSHALL does. nil says that
-	// the store cannot lose anything.
+	// Forget makes the store lose all data, as FLUSHALL does. nil: it cannot lose data.
 	Forget func(tb testing.TB)
 
-	// Quorum says that the store is several servers that know nothing of each other,
-	// and a lock is what a majority of them says. Random histories are then checked
-	// against a lock that is a little looser: see lockState in model.go.
+	// Quorum says that a lock is held by a majority of several independent servers. Histories are then checked
+	// against a looser model; see lockState in model.go.
 	Quorum bool
 
-	// Commands returns how many commands all clients together have sent so far,
-	// for Benchmark. nil: nobody counts.
+	// Commands returns the number of commands of all clients so far, for Benchmark. nil: not counted.
 	Commands func() int64
 }
 
-// Need is what a case wants of a store besides locking.Driver.
-type Need uint8
+// need is what a case requires of a store besides locking.Driver.
+type need uint8
 
-// What a case may need.
 const (
-	NeedsNothing Need = iota
-	NeedsForget       // Store.Forget
-	NeedsLine         // a driver that is a locking.Waker
+	needsNothing need = iota
+	needsForget       // Store.Forget
+	needsQueue        // a driver that is a locking.Notifier
 )
 
-// String says what a store without it lacks.
-func (n Need) String() string {
+// String names what is missing in a store without it.
+func (n need) String() string {
 	switch n {
-	case NeedsForget:
-		return "a store that can be made to forget (Store.Forget)"
-	case NeedsLine:
-		return "a line (locking.Waker)"
-	case NeedsNothing:
+	case needsForget:
+		return "Store.Forget"
+	case needsQueue:
+		return "queues (locking.Notifier)"
+	case needsNothing:
 	}
 	return "nothing"
 }
 
-// Met reports whether s has what is needed.
-func (n Need) Met(tb testing.TB, s Store) bool {
+// met reports whether s has it.
+func (n need) met(tb testing.TB, s Store) bool {
 	switch n {
-	case NeedsForget:
+	case needsForget:
 		return s.Forget != nil
-	case NeedsLine:
+	case needsQueue:
 		d, _ := s.Connect(tb)
 		_, ok := d.(locking.Notifier)
 		return ok
-	case NeedsNothing:
+	case needsNothing:
 	}
 	return true
 }
 
-// Case is one demand on a driver.
-type Case struct {
-	Name  string
-	Needs Need // where it is not met, the case says nothing
-	Run   func(tb testing.TB, s Store)
+// testCase is one requirement of a driver.
+type testCase struct {
+	name  string
+	needs need // without it the case is left out
+	run   func(tb testing.TB, s Store)
 }
 
-// Cases returns all demands, for a caller that runs them in its own way.
-func Cases() []Case {
-	var all []Case
-	for _, group := range [][]Case{driverCases(), tellCases(), leaseCases(), optionCases(), ownerCases(), lineCases(), historyCases()} {
+// allCases returns all cases.
+func allCases() []testCase {
+	var all []testCase
+	for _, group := range [][]testCase{driverCases(), lossCases(), leaseCases(), optionCases(), ownerCases(), queueCases(), historyCases()} {
 		all = append(all, group...)
 	}
 	return all
 }
 
-// Run runs every case against a store of its own, in real time. It logs which
-// cases the store has no use for, and why.
+// Run runs each case against a store of its own, in real time. It logs the cases that were left out.
 func Run(t *testing.T, open func(tb testing.TB) Store) {
 	run(t, open, 1, func(t *testing.T, f func(t *testing.T)) { f(t) })
 }
 
-// RunParallel is Run with six cases at a time, whatever -parallel says, for
-// stores that know nothing of each other: most of a case is waiting. It returns when all have ended.
+// RunParallel is Run with six cases at a time, whatever -parallel says, for independent stores. It returns when all
+// cases have ended.
 func RunParallel(t *testing.T, open func(tb testing.TB) Store) {
 	const atOnce = 6
 	run(t, open, atOnce, func(t *testing.T, f func(t *testing.T)) { f(t) })
 }
 
-// RunInBubble runs every case in a testing/synctest bubble, for a store whose
+// RunInBubble runs each case in a testing/synctest bubble, for a store whose
 // clock is time.Now and whose network has no sockets.
 func RunInBubble(t *testing.T, open func(tb testing.TB) Store) {
 	run(t, open, 1, func(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) })
 }
 
-// run runs the cases, so many at once.
+// run runs the cases, atOnce at a time.
 func run(t *testing.T, open func(tb testing.TB) Store, atOnce int, in func(t *testing.T, f func(t *testing.T))) {
 	var mu sync.Mutex
 	var left []string
-	play := func(c Case) {
-		t.Run(c.Name, func(t *testing.T) {
+	play := func(c testCase) {
+		t.Run(c.name, func(t *testing.T) {
 			in(t, func(t *testing.T) {
 				s := open(t)
-				if c.Needs.Met(t, s) {
-					c.Run(t, s)
+				if c.needs.met(t, s) {
+					c.run(t, s)
 					return
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				left = append(left, c.Name+": needs "+c.Needs.String())
+				left = append(left, c.name+": needs "+c.needs.String())
 			})
 		})
 	}
-	cases := Cases()
-	queue := make(chan Case)
+	cases := allCases()
+	queue := make(chan testCase)
 	var workers sync.WaitGroup
 	for range atOnce {
 		workers.Go(func() {

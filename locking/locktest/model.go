@@ -9,12 +9,10 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// lockState is the model: one lock with a ttl. When its lease ends at the store
-// is known only within bounds, because nobody knows when between asking and
-// answering a call took effect.
+// lockState is the model: one lock with a ttl. The end of its lease is known only within bounds, because a call may take
+// effect at any time between its request and its answer.
 //
-// Five things are looser for a quorum (question.loose), whose servers answer one
-// by one and know nothing of each other:
+// Five things are looser for a quorum (question.loose), whose servers answer independently:
 //
 //   - An acquisition without an answer may have got some servers and not others. It
 //     is taken back, so what it held may end at any time, not only with its ttl. One

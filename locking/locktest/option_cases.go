@@ -10,14 +10,14 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-func optionCases() []Case {
-	return []Case{
-		{Name: "fixed", Run: fixed},
-		{Name: "extend", Run: extend},
-		{Name: "delay", Run: delayed},
-		{Name: "delay and hint of a take-over", Run: takenWith},
-		{Name: "a token larger than a hint", Run: after},
-		{Name: "a hint from the future", Run: afterTooFar},
+func optionCases() []testCase {
+	return []testCase{
+		{name: "fixed", run: fixed},
+		{name: "extend", run: extend},
+		{name: "delay", run: delayed},
+		{name: "delay and hint of a take-over", run: takenWith},
+		{name: "a token larger than a hint", run: after},
+		{name: "a hint from the future", run: afterTooFar},
 	}
 }
 
@@ -43,7 +43,7 @@ func fixed(tb testing.TB, s Store) {
 	b, err := take(tb, other, locking.Options{TTL: ttl, Wait: ttl + slack})
 	taken := time.Now()
 	noError(tb, "acquire after a fixed lease", err)
-	wantTold(tb, a, seen)
+	wantLost(tb, a, seen)
 	if early := deadline.Sub(*told); early > 0 {
 		tb.Fatalf("the fixed lease ended %s before its deadline", early)
 	}
@@ -89,8 +89,7 @@ func extend(tb testing.TB, s Store) {
 	wantIs(tb, "extend after the end", b.Extend(tb.Context()), locking.ErrLost)
 }
 
-// delayed loses a holder: nobody has the lock before ttl and delay have passed.
-// Then it releases one: the next has it at once.
+// delayed loses a holder: nobody has the lock before ttl and delay have passed. A release ends the delay at once.
 func delayed(tb testing.TB, s Store) {
 	const delay = ttl / 2
 	d, _ := s.Connect(tb)
@@ -120,7 +119,7 @@ func delayed(tb testing.TB, s Store) {
 	wantFree(tb, d, "right after the release of a lock with a delay")
 }
 
-// takenWith takes a lock away with the options of an acquisition: they hold for it too.
+// takenWith takes a lock over with Delay and After, which apply to a take-over too.
 func takenWith(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	a := mustAcquire(tb, d, "a", long)
@@ -135,8 +134,7 @@ func takenWith(tb testing.TB, s Store) {
 	mustRelease(tb, d, "b")
 }
 
-// aSecond is about a second in the unit of tokens, which follow a clock in
-// microseconds.
+// aSecond is a second in the unit of tokens, microseconds.
 const aSecond locking.Token = 1e6
 
 func after(tb testing.TB, s Store) {
@@ -157,8 +155,7 @@ func after(tb testing.TB, s Store) {
 	noError(tb, "release", third.Release(tb.Context()))
 }
 
-// afterTooFar shows a token that no clock can have given yet. Believing it would
-// spoil the lock for all later holders.
+// afterTooFar sets a token that no clock can have given yet. Accepting it would raise the tokens of all later holders.
 func afterTooFar(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	l := locker(tb, d)
@@ -171,7 +168,7 @@ func afterTooFar(tb testing.TB, s Store) {
 	}
 	next := mustTake(tb, l, locking.Options{TTL: long})
 	if next.Token() > first.Token()+3600*aSecond {
-		tb.Fatalf("the refused hint was believed: token %d after %d", next.Token(), first.Token())
+		tb.Fatalf("the refused hint was accepted: token %d after %d", next.Token(), first.Token())
 	}
 	noError(tb, "release", next.Release(tb.Context()))
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-func ownerCases() []Case {
-	return []Case{
-		{Name: "owner", Run: owners},
-		{Name: "revoke", Run: revoked},
-		{Name: "revoke of another grant", Run: revokeOther},
-		{Name: "revoke of what nobody renews", Run: revokeUnheard},
-		{Name: "take-over", Run: takeOver},
-		{Name: "take-over of another grant", Run: takeOverOther},
+func ownerCases() []testCase {
+	return []testCase{
+		{name: "owner", run: owners},
+		{name: "revoke", run: revoked},
+		{name: "revoke of another grant", run: revokeOther},
+		{name: "revoke of a lease that is not renewed", run: revokeCutOff},
+		{name: "take-over", run: takeOver},
+		{name: "take-over of another grant", run: takeOverOther},
 	}
 }
 
 func owners(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	if o := owner(tb, d); o.Held() || o.Token != 0 || o.Waiters != 0 {
-		tb.Fatalf("of a lock that nobody ever took: %+v; want nobody", o)
+		tb.Fatalf("of a new lock: %+v; want nobody", o)
 	}
 	const who = "billing on host-3"
 	a := mustTake(tb, locker(tb, d), locking.Options{TTL: long, Holder: who})
@@ -51,35 +51,34 @@ func owners(tb testing.TB, s Store) {
 	}
 }
 
-// revoked asks a holder to end: it hears of it before another has the lock, and
-// that does not take a whole ttl.
+// revoked revokes a lease: its context ends before another owner has the lock, within less than a ttl.
 func revoked(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	a := mustTake(tb, locker(tb, d), locking.Options{TTL: 2 * ttl})
-	told, seen := watch(a)
+	ended, seen := watch(a)
 	other, _ := s.Connect(tb)
 	start := time.Now()
 	noError(tb, "revoke", revoke(tb, other, a.Token()))
 	noError(tb, "revoke, again", revoke(tb, other, a.Token()))
 	if o := owner(tb, other); !o.Revoked || o.Owner != a.Owner() || o.Token != a.Token() {
 		select {
-		case <-seen: // it has heard of it already
+		case <-seen: // its context has ended already
 		default:
-			tb.Fatalf("got %+v; want that %s is asked to end", o, a.Owner())
+			tb.Fatalf("got %+v; want %s, revoked", o, a.Owner())
 		}
 	}
 	b, err := take(tb, other, locking.Options{TTL: long, Wait: long})
 	noError(tb, "acquire after a revocation", err)
-	taken := time.Now()
-	wantTold(tb, a, seen)
+	granted := time.Now()
+	wantLost(tb, a, seen)
 	if why := context.Cause(a.Context()); why == nil || !strings.Contains(why.Error(), "somebody has asked this holder to end") {
-		tb.Fatalf("the holder was told %v", why)
+		tb.Fatalf("the holder's context has cause %v", why)
 	}
-	if told.After(taken) {
-		tb.Fatalf("the holder was told %s after another had the lock", told.Sub(taken))
+	if ended.After(granted) {
+		tb.Fatalf("the holder's context ended %s after another had the lock", ended.Sub(granted))
 	}
-	if took := told.Sub(start); took > 2*ttl/3+slack {
-		tb.Fatalf("the holder was told after %s; it renews every %s", took, 2*ttl/3)
+	if took := ended.Sub(start); took > 2*ttl/3+slack {
+		tb.Fatalf("the holder's context ended after %s; it renews every %s", took, 2*ttl/3)
 	}
 	if b.Token() <= a.Token() {
 		tb.Fatalf("token %d after %d", b.Token(), a.Token())
@@ -104,16 +103,15 @@ func revokeOther(tb testing.TB, s Store) {
 	mustRelease(tb, d, "b")
 }
 
-// revokeUnheard revokes a lease whose holder says nothing: it lasts as long as
-// its holder may believe in it.
-func revokeUnheard(tb testing.TB, s Store) {
+// revokeCutOff revokes a lease whose holder is cut off: it lasts until the holder's own deadline.
+func revokeCutOff(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	a := mustAcquire(tb, d, "a", ttl)
 	noError(tb, "revoke", revoke(tb, d, a.Token))
 	b, err := take(tb, d, locking.Options{TTL: long, Wait: ttl + slack})
 	noError(tb, "acquire after a revoked lease lapsed", err)
 	if early := ttl - time.Since(a.Asked); early > 0 {
-		tb.Fatalf("a revoked lease of which its holder has not heard was given away %s before its end", early)
+		tb.Fatalf("a revoked lease, whose holder does not know, was granted to another %s before its end", early)
 	}
 	noError(tb, "release", b.Release(tb.Context()))
 }
@@ -130,7 +128,7 @@ func takeOver(tb testing.TB, s Store) {
 	if o := owner(tb, d); o.Owner != b.Owner() || o.Token != b.Token() || o.Holder != "operator" {
 		tb.Fatalf("after the take-over the store says %+v", o)
 	}
-	hear(tb, seen) // by its next renewal
+	awaitLoss(tb, seen) // by its next renewal
 	wantIs(tb, "cause of the old holder's context", context.Cause(a.Context()), locking.ErrLeaseLost)
 	wantIs(tb, "release by the old holder", a.Release(tb.Context()), locking.ErrLost)
 	if !b.Valid() || owner(tb, d).Owner != b.Owner() {

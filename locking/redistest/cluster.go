@@ -87,10 +87,10 @@ func (c *Cluster) start(cfg ClusterConfig) error {
 		}
 		c.servers = append(c.servers, server)
 	}
-	if err := c.introduce(ctx); err != nil {
+	if err := c.assignSlots(ctx); err != nil {
 		return err
 	}
-	if err := until(ctx, "the nodes of the cluster know each other", c.acquainted); err != nil {
+	if err := until(ctx, "the nodes of the cluster know each other", c.connected); err != nil {
 		return err
 	}
 	for i, replica := range c.servers[clusterMasters:] {
@@ -98,7 +98,7 @@ func (c *Cluster) start(cfg ClusterConfig) error {
 		if err != nil {
 			return err
 		}
-		// The others may know a node that it has not heard of itself yet.
+		// A node may be known by the others before it knows them.
 		if err := until(ctx, "the cluster has its replicas", func(ctx context.Context) (bool, error) {
 			err := tell(ctx, replica, "cluster", "replicate", id).Err()
 			return err == nil, err
@@ -119,7 +119,7 @@ func startNode(dir string, more []string) (s *Server, err error) {
 		"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
 		"--cluster-node-timeout", strconv.FormatInt(nodeTimeout.Milliseconds(), 10),
 	}
-	for range 5 { // somebody else may take a port between finding and using it
+	for range 5 { // another process may take a port between finding and using it
 		port, err := freeNodePort()
 		if err != nil {
 			return nil, err
@@ -153,8 +153,8 @@ func listens(port int) bool {
 	return l.Close() == nil
 }
 
-// introduce deals the slots to the masters and has everybody meet the first.
-func (c *Cluster) introduce(ctx context.Context) error {
+// assignSlots assigns the slots to the masters, and makes all nodes meet the first.
+func (c *Cluster) assignSlots(ctx context.Context) error {
 	for i, server := range c.servers {
 		epoch := tell(ctx, server, "cluster", "set-config-epoch", i+1).Err()
 		if epoch != nil {
@@ -173,8 +173,8 @@ func (c *Cluster) introduce(ctx context.Context) error {
 	return nil
 }
 
-// acquainted reports whether every node knows all others.
-func (c *Cluster) acquainted(ctx context.Context) (bool, error) {
+// connected reports whether every node knows all others.
+func (c *Cluster) connected(ctx context.Context) (bool, error) {
 	return c.all(ctx, func(known []node) bool {
 		return len(known) == len(c.servers) && !slices.ContainsFunc(known, func(n node) bool { return n.has("handshake") })
 	})
@@ -248,7 +248,8 @@ func (c *Cluster) Client(tb TB) *redis.ClusterClient {
 	return c.client(tb, c.Options())
 }
 
-// ClientOver is Client over networks: road says which one leads to an address, nil a healthy one. Heal them before the test ends.
+// ClientOver is Client over networks: the function returns the one for an address, nil for a healthy one. Heal them before the
+// test ends.
 func (c *Cluster) ClientOver(tb TB, road func(addr string) *Net) *redis.ClusterClient {
 	tb.Helper()
 	o := c.Options()

@@ -1,5 +1,5 @@
-// Package redistest starts the Redis servers that tests, the torture program
-// and `escapement dev` run against, and breaks the network to them on purpose.
+// Package redistest starts Redis servers for tests, for the torture program and for `escapement dev`, and simulates faults of
+// the network to them.
 //
 // Server is a real redis-server in a process of its own, on a free loopback
 // port, with its data in a directory of its own and every write in its append
@@ -14,7 +14,7 @@
 // Redis 7. Its clients keep go-redis' redirections, which redisconn.Check allows: they follow a slot,
 // and repeat a call whose connection broke, which every script bears.
 //
-// StartMasters starts servers that know nothing of each other.
+// StartMasters starts independent servers.
 //
 // Embedded is miniredis inside this process. It runs the very scripts that
 // ship, and works in a testing/synctest bubble: no port, and its clock and
@@ -23,6 +23,5 @@
 // inside a script, and new ones follow each Restart. It differs from Redis in how Lua prints large numbers, it has
 // no WAIT and no Cluster; so what matters is tested on both.
 //
-// Net is a client's network: it can be cut silently, and it can lose the reply
-// to a request that the server has carried out.
+// Net is a client's network: it can drop everything, and it can lose the reply to a request that the server has executed.
 package redistest

@@ -22,18 +22,18 @@ import (
 // second synctest bubble of one process.
 const embeddedAddr = "127.0.0.1:6379"
 
-// Embedded is a Redis server inside this process, reached without a port.
+// Embedded is a Redis server inside this process, without a port.
 type Embedded struct {
 	mini *miniredis.Miniredis
 
-	// door guards up, and is held while miniredis is dialled: being closed, it waits for its connections, and
-	// must not be given another meanwhile. Not mu, for which a script waits that a dial waits for.
-	door sync.Mutex
-	up   bool
+	// dialMu guards up, and is held while miniredis is dialled: its Close waits for its connections, and must not get another
+	// one. It is not mu, because a dial waits for scripts, and scripts wait for mu.
+	dialMu sync.Mutex
+	up     bool
 
 	mu    sync.Mutex
 	runID string
-	hook  server.Hook // the caller's, behind ours
+	hook  server.Hook // the caller's, called after ours
 
 	clockOff time.Duration // what TIME answers, less the true time
 }
@@ -140,8 +140,8 @@ func (e *Embedded) start() error {
 }
 
 func (e *Embedded) setUp(up bool) {
-	e.door.Lock()
-	defer e.door.Unlock()
+	e.dialMu.Lock()
+	defer e.dialMu.Unlock()
 	e.up = up
 }
 
@@ -157,17 +157,16 @@ func (e *Embedded) dial(ctx context.Context) (net.Conn, error) {
 }
 
 func (e *Embedded) dialUp() (net.Conn, error) {
-	e.door.Lock()
-	defer e.door.Unlock()
+	e.dialMu.Lock()
+	defer e.dialMu.Unlock()
 	if !e.up {
 		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: syscall.ECONNREFUSED}
 	}
 	return e.mini.Dial()
 }
 
-// before answers INFO of server and replication, which miniredis does not know, and TIME when the
-// clock was stepped. It is called for commands of clients and of scripts alike,
-// with the name in capitals.
+// before answers INFO server and INFO replication, which miniredis lacks, and TIME after StepClock. It is called for commands
+// of clients and of scripts, with the name in capitals.
 func (e *Embedded) before(c *server.Peer, cmd string, args ...string) bool {
 	e.mu.Lock()
 	runID, hook, off := e.runID, e.hook, e.clockOff

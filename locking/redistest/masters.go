@@ -2,8 +2,7 @@
 
 package redistest
 
-// StartMasters starts n servers that know nothing of each other, as a lock over
-// a majority of masters wants them, and ends them when the test does.
+// StartMasters starts n independent servers, for redlock, and stops them when the test ends.
 func StartMasters(tb TB, n int) []*Server {
 	tb.Helper()
 	masters := make([]*Server, n)

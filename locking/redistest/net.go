@@ -19,7 +19,7 @@ import (
 // the background, and does not stop when its client is closed.
 type Net struct {
 	mu      sync.Mutex
-	out, in bool          // what is sent vanishes, what comes back vanishes
+	out, in bool          // requests are dropped, replies are dropped
 	healed  chan struct{} // closed by Heal; not nil while out or in
 	delay   time.Duration // of what comes back
 	lose    int           // replies still to be lost
@@ -43,7 +43,7 @@ func (n *Net) Client(o *redis.Options) *redis.Client {
 // Wrap returns dial over this network.
 func (n *Net) Wrap(dial Dialer) Dialer {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if healed := n.silent(); healed != nil {
+		if healed := n.cutState(); healed != nil {
 			select { // a black hole: no refusal, no answer
 			case <-healed:
 			case <-ctx.Done():
@@ -58,17 +58,14 @@ func (n *Net) Wrap(dial Dialer) Dialer {
 	}
 }
 
-// Cut makes the network silent: what is sent vanishes, what was on its way
-// back too, new connections hang. Nobody gets an error before a deadline.
+// Cut drops requests and replies, and new connections hang. Calls end by their deadlines.
 func (n *Net) Cut() { n.silence(true, true) }
 
-// CutRequests is a Cut of one direction: what is sent vanishes, and what is on
-// its way back arrives. New connections hang.
+// CutRequests drops requests; replies under way arrive. New connections hang.
 func (n *Net) CutRequests() { n.silence(true, false) }
 
-// CutReplies is a Cut of the other direction: what is sent over connections that
-// exist arrives and is carried out, and what comes back vanishes. New connections
-// hang, because their handshake needs both directions.
+// CutReplies drops replies; requests over existing connections are executed. New connections hang, because their handshake
+// needs both directions.
 func (n *Net) CutReplies() { n.silence(false, true) }
 
 func (n *Net) silence(out, in bool) {
@@ -90,8 +87,7 @@ func (n *Net) Delay(d time.Duration) {
 	n.delay = d
 }
 
-// Heal ends a silence and a Delay. Connections that lost something meanwhile are
-// reset; what is held back already comes at its time.
+// Heal ends a cut and a delay. Connections that lost something meanwhile are reset; a delayed reply comes at its time.
 func (n *Net) Heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -117,15 +113,14 @@ func (n *Net) Losing() int {
 	return n.lose
 }
 
-// silent returns nil when both directions are whole, else a channel that is
-// closed when they are again.
-func (n *Net) silent() <-chan struct{} {
+// cutState returns nil when nothing is dropped, else a channel that Heal closes.
+func (n *Net) cutState() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.healed
 }
 
-// state returns which directions are silent, and the delay of what comes back.
+// state returns which directions are cut, and the delay of replies.
 func (n *Net) state() (out, in bool, delay time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

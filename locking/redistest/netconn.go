@@ -14,11 +14,11 @@ type conn struct {
 	once   sync.Once
 	closed chan struct{} // closed by Close
 
-	mu       sync.Mutex
-	deaf     bool // what comes back is lost, because a reply was to be
-	lostOut  bool // something that was sent has vanished: what follows it cannot arrive
-	lostIn   bool // the same of what came back
-	deadline time.Time
+	mu          sync.Mutex
+	dropReplies bool // replies are dropped, because one was to be lost
+	lostOut     bool // something that was sent has vanished: what follows it cannot arrive
+	lostIn      bool // the same of what came back
+	deadline    time.Time
 
 	// Of the one who reads; a connection has one reader.
 	held []byte // came back, not delivered yet
@@ -39,7 +39,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	}
 	if c.net.takeLoss(p) {
 		c.mu.Lock()
-		c.deaf = true
+		c.dropReplies = true
 		c.mu.Unlock()
 	}
 	return c.Conn.Write(p)
@@ -101,7 +101,7 @@ func (c *conn) arrive() (delay time.Duration, arrived bool, err error) {
 	case c.lostIn, c.lostOut && !out:
 		return 0, false, reset("read")
 	}
-	return delay, !c.deaf, nil
+	return delay, !c.dropReplies, nil
 }
 
 // hold waits until what is held back is due, or until the reader's deadline.

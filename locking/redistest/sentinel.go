@@ -33,8 +33,8 @@ const (
 type SentinelsConfig struct {
 	Dir string // where their data and logs go; required, must exist
 
-	// Attentive sentinels look at servers and tell of the master more often: an old master that comes back is made a replica
-	// after two or three seconds, not eighteen.
+	// Attentive sentinels poll more often: an old master that comes back becomes a replica after two or three seconds, not
+	// eighteen.
 	Attentive bool
 }
 
@@ -105,7 +105,7 @@ func (s *Sentinels) start(cfg SentinelsConfig) error {
 			return err
 		}
 	}
-	return until(ctx, "the sentinels know each other", s.gathered)
+	return until(ctx, "the sentinels know each other", s.complete)
 }
 
 // attend makes a sentinel look more often than once a second. A server that is promoted drops the connections of the sentinels.
@@ -156,8 +156,8 @@ func (s *Sentinels) replicated(ctx context.Context) (bool, error) {
 	return strings.Count(info, "state=online") == replicas, err
 }
 
-// gathered reports whether every sentinel sees the whole group.
-func (s *Sentinels) gathered(ctx context.Context) (bool, error) {
+// complete reports whether every sentinel sees all servers and sentinels.
+func (s *Sentinels) complete(ctx context.Context) (bool, error) {
 	for _, w := range s.watch {
 		m, _, err := ask(ctx, w)
 		if err != nil {
@@ -263,7 +263,7 @@ func (s *Sentinels) Options() *redis.FailoverOptions {
 	}
 }
 
-// Client returns a client of whoever is master, closed when the test ends.
+// Client returns a client of the current master, closed when the test ends.
 func (s *Sentinels) Client(tb TB) *redis.Client {
 	tb.Helper()
 	c := redis.NewFailoverClient(s.Options())

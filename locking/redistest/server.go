@@ -32,7 +32,7 @@ type ProcessConfig struct {
 	Args []string // more arguments, after the usual ones, as in "--maxmemory", "100mb"
 
 	sentinel string    // the file in which a sentinel keeps what it knows; "": an ordinary server
-	log      io.Writer // gets what the process prints; nil: only its last words are kept
+	log      io.Writer // gets what the process prints; nil: only the last of it is kept
 }
 
 // Server is a redis-server process on the loopback interface.
@@ -69,7 +69,7 @@ func StartProcess(cfg ProcessConfig) (*Server, error) {
 	s := &Server{cfg: cfg}
 	tries := 1
 	if cfg.Port == 0 {
-		tries = 5 // somebody else may take a port between finding and using it
+		tries = 5 // another process may take a port between finding and using it
 	}
 	var err error
 	for range tries {

@@ -142,7 +142,7 @@ func (c *Cluster) Replica(ctx context.Context, master *Server) (*Server, error) 
 			return s, nil
 		}
 	}
-	return nil, errors.Join(append(errs, fmt.Errorf("redis cluster: nobody that answers follows %s", master.Addr()))...)
+	return nil, errors.Join(append(errs, fmt.Errorf("redis cluster: no node that answers follows %s", master.Addr()))...)
 }
 
 // Demoted waits until server is a replica, in sync with its master.

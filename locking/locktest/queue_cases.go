@@ -13,19 +13,19 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-func lineCases() []Case {
-	return []Case{
-		{Name: "first come, first served", Needs: NeedsLine, Run: firstCome},
-		{Name: "the first in line is called", Needs: NeedsLine, Run: called},
-		{Name: "who gives up leaves the line", Needs: NeedsLine, Run: givesUp},
-		{Name: "who is cut off does not block the line", Needs: NeedsLine, Run: cutOffInLine},
-		{Name: "the line waits for the end of a lost lease", Needs: NeedsLine, Run: lineWaits},
-		{Name: "nobody gets past the line", Needs: NeedsLine, Run: pastTheLine},
-		{Name: "fair shares", Needs: NeedsLine, Run: fairShares},
+func queueCases() []testCase {
+	return []testCase{
+		{name: "first come, first served", needs: needsQueue, run: firstCome},
+		{name: "the first waiter is notified", needs: needsQueue, run: notified},
+		{name: "a waiter that gives up leaves the queue", needs: needsQueue, run: givesUp},
+		{name: "a waiter that is cut off does not block the queue", needs: needsQueue, run: cutOffWaiter},
+		{name: "the queue waits for the end of a lost lease", needs: needsQueue, run: queueWaits},
+		{name: "nobody overtakes the queue", needs: needsQueue, run: newcomerWaits},
+		{name: "fair shares", needs: needsQueue, run: fairShares},
 	}
 }
 
-// waiter is one that waits in line, with a client of its own.
+// waiter is a queued acquisition with a client of its own.
 type waiter struct {
 	net    Network
 	stop   context.CancelFunc
@@ -33,12 +33,12 @@ type waiter struct {
 	lease  *locking.Lease
 }
 
-// settling is time for a waiter to connect for calls once it stands in line. In a synctest bubble it is all the time that
-// needs: a connection that is cut while it is made may hold a mutex, and time does not go on where one is waited for.
-const settling = 5 * time.Millisecond
+// connectTime is for a queued waiter to connect for notifications. A connection that is cut while it is made may hold a
+// mutex, and in a bubble time stops while one is waited for.
+const connectTime = 5 * time.Millisecond
 
-// stand puts a waiter in line and returns when it stands there, as the place-th, and has settled.
-func stand(tb testing.TB, s Store, watcher locking.Driver, place int, o locking.Options) *waiter {
+// join queues a waiter, and returns when it has its place and is connected.
+func join(tb testing.TB, s Store, watcher locking.Driver, place int, o locking.Options) *waiter {
 	tb.Helper()
 	d, n := s.Connect(tb)
 	ctx, stop := context.WithCancel(tb.Context())
@@ -58,8 +58,8 @@ func stand(tb testing.TB, s Store, watcher locking.Driver, place int, o locking.
 			w.lease.Close()
 		}
 	})
-	await(tb, fmt.Sprintf("%d stand in line", place), slack, func() bool { return owner(tb, watcher).Waiters == place })
-	<-time.After(settling)
+	await(tb, fmt.Sprintf("%d are queued", place), slack, func() bool { return owner(tb, watcher).Waiters == place })
+	<-time.After(connectTime)
 	return w
 }
 
@@ -80,13 +80,13 @@ func firstCome(tb testing.TB, s Store) {
 	const many = 5
 	d, _ := s.Connect(tb)
 	mustAcquire(tb, d, "a", long)
-	var line []*waiter
+	var queue []*waiter
 	for i := range many {
-		line = append(line, stand(tb, s, d, i+1, locking.Options{TTL: long, Wait: long, Holder: fmt.Sprint("waiter ", i)}))
+		queue = append(queue, join(tb, s, d, i+1, locking.Options{TTL: long, Wait: long, Holder: fmt.Sprint("waiter ", i)}))
 	}
 	mustRelease(tb, d, "a")
 	var last locking.Token
-	for i, w := range line {
+	for i, w := range queue {
 		lease := w.mustGet(tb, locking.QueueTimeout+slack)
 		if lease.Token() <= last {
 			tb.Fatalf("token %d after %d", lease.Token(), last)
@@ -95,7 +95,7 @@ func firstCome(tb testing.TB, s Store) {
 		if o := owner(tb, d); o.Holder != fmt.Sprint("waiter ", i) || o.Waiters != many-1-i {
 			tb.Fatalf("waiter %d has the lock; the store says %+v", i, o)
 		}
-		for j, behind := range line[i+1:] {
+		for j, behind := range queue[i+1:] {
 			select {
 			case err := <-behind.result:
 				tb.Fatalf("waiter %d came before waiter %d (%v)", i+1+j, i, err)
@@ -106,92 +106,92 @@ func firstCome(tb testing.TB, s Store) {
 	}
 }
 
-// called measures how long a lock lies idle that somebody waits for. Asking by
-// itself, a waiter would take half a second and more each time.
-func called(tb testing.TB, s Store) {
+// notified measures how long a lock with a waiter is idle after a release. By polling, a waiter would need half a second
+// and more.
+func notified(tb testing.TB, s Store) {
 	const most, tries = 400 * time.Millisecond, 3
 	d, _ := s.Connect(tb)
 	var idle []time.Duration
 	for range tries {
 		a := mustTake(tb, locker(tb, d), locking.Options{TTL: long})
-		w := stand(tb, s, d, 1, locking.Options{TTL: long, Wait: long})
+		w := join(tb, s, d, 1, locking.Options{TTL: long, Wait: long})
 		start := time.Now()
 		noError(tb, "release", a.Release(tb.Context()))
 		b := w.mustGet(tb, locking.QueueTimeout+slack)
 		idle = append(idle, time.Since(start))
 		noError(tb, "release", b.Release(tb.Context()))
 	}
-	tb.Logf("the lock lay idle for %v", idle)
+	tb.Logf("the lock was idle for %v", idle)
 	if slices.Min(idle) > most {
-		tb.Fatalf("the lock lay idle for %v each time; the first in line is to be called", idle)
+		tb.Fatalf("the lock was idle for %v each time; the first waiter must be notified", idle)
 	}
 }
 
 func givesUp(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	mustAcquire(tb, d, "a", long)
-	w := stand(tb, s, d, 1, locking.Options{TTL: long, Wait: slack})
-	behind := stand(tb, s, d, 2, locking.Options{TTL: long, Wait: long})
+	w := join(tb, s, d, 1, locking.Options{TTL: long, Wait: slack})
+	behind := join(tb, s, d, 2, locking.Options{TTL: long, Wait: long})
 	var held *locking.HeldError
 	if err := <-w.result; !errors.As(err, &held) || held.Place != 1 || held.Waited != slack {
-		tb.Fatalf("the first in line gave up with %v; want a *HeldError with its place and how long it waited", err)
+		tb.Fatalf("the first waiter gave up with %v; want a *HeldError with its place and how long it waited", err)
 	}
-	await(tb, "who gave up has left the line", locking.QueueTimeout/2, func() bool { return owner(tb, d).Waiters == 1 })
-	gone := stand(tb, s, d, 2, locking.Options{TTL: long, Wait: long})
+	await(tb, "the waiter that gave up has left the queue", locking.QueueTimeout/2, func() bool { return owner(tb, d).Waiters == 1 })
+	gone := join(tb, s, d, 2, locking.Options{TTL: long, Wait: long})
 	gone.stop()
 	wantIs(tb, "acquire whose context was cancelled", <-gone.result, context.Canceled)
-	await(tb, "who was cancelled has left the line", locking.QueueTimeout/2, func() bool { return owner(tb, d).Waiters == 1 })
+	await(tb, "the cancelled waiter has left the queue", locking.QueueTimeout/2, func() bool { return owner(tb, d).Waiters == 1 })
 	mustRelease(tb, d, "a")
 	noError(tb, "release", behind.mustGet(tb, locking.QueueTimeout+slack).Release(tb.Context()))
 }
 
-// cutOffInLine gives the lock to a waiter that does not hear of it.
-func cutOffInLine(tb testing.TB, s Store) {
+// cutOffWaiter gives the lock to a waiter that is cut off.
+func cutOffWaiter(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	mustAcquire(tb, d, "a", long)
-	deaf := stand(tb, s, d, 1, locking.Options{TTL: long, Wait: long})
-	behind := stand(tb, s, d, 2, locking.Options{TTL: long, Wait: long})
-	deaf.net.Cut()
+	cutOff := join(tb, s, d, 1, locking.Options{TTL: long, Wait: long})
+	behind := join(tb, s, d, 2, locking.Options{TTL: long, Wait: long})
+	cutOff.net.Cut()
 	start := time.Now()
 	mustRelease(tb, d, "a")
 	lease := behind.mustGet(tb, locking.QueueTimeout+slack)
-	tb.Logf("the second in line had the lock after %s; patience is %s", time.Since(start), locking.QueueTimeout)
-	deaf.net.Heal()
-	deaf.stop()
-	if err := <-deaf.result; err == nil {
-		tb.Fatal("who was cut off believes to have the lock too")
+	tb.Logf("the second waiter had the lock after %s; the queue timeout is %s", time.Since(start), locking.QueueTimeout)
+	cutOff.net.Heal()
+	cutOff.stop()
+	if err := <-cutOff.result; err == nil {
+		tb.Fatal("the waiter that was cut off has a lease too")
 	}
 	noError(tb, "release", lease.Release(tb.Context()))
 }
 
-// pastTheLine lets one come along while the lock is there for the first in line, who has not heard of it yet.
-func pastTheLine(tb testing.TB, s Store) {
+// newcomerWaits acquires while the lock is kept for the first waiter, which is cut off.
+func newcomerWaits(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	mustAcquire(tb, d, "a", long)
-	first := stand(tb, s, d, 1, locking.Options{TTL: long, Wait: long})
+	first := join(tb, s, d, 1, locking.Options{TTL: long, Wait: long})
 	first.net.Cut()
 	mustRelease(tb, d, "a")
-	_, err := acquire(tb, d, "passer-by", long)
-	wantIs(tb, "acquire beside a line", err, locking.ErrHeld)
+	_, err := acquire(tb, d, "newcomer", long)
+	wantIs(tb, "acquire with a queue", err, locking.ErrHeld)
 	first.net.Heal()
 	noError(tb, "release", first.mustGet(tb, locking.QueueTimeout+slack).Release(tb.Context()))
 }
 
-// lineWaits loses a holder while others stand in line.
-func lineWaits(tb testing.TB, s Store) {
+// queueWaits loses a holder while others are queued.
+func queueWaits(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	holder, _ := s.Connect(tb)
 	start := time.Now()
 	a := mustTake(tb, locker(tb, holder), locking.Options{TTL: 2 * ttl})
-	first := stand(tb, s, d, 1, locking.Options{TTL: long, Wait: long})
-	stand(tb, s, d, 2, locking.Options{TTL: long, Wait: long})
-	a.Close() // as a crash: nothing is given back
+	first := join(tb, s, d, 1, locking.Options{TTL: long, Wait: long})
+	join(tb, s, d, 2, locking.Options{TTL: long, Wait: long})
+	a.Close() // as a crash: nothing is released
 	lease := first.mustGet(tb, 3*ttl+slack)
 	if early := 2*ttl - time.Since(start); early > 0 {
 		tb.Fatalf("the lock was handed over %s before the lost lease ended", early)
 	}
 	if o := owner(tb, d); o.Owner != lease.Owner() || o.Waiters != 1 {
-		tb.Fatalf("the first in line has the lock; the store says %+v", o)
+		tb.Fatalf("the first waiter has the lock; the store says %+v", o)
 	}
 	noError(tb, "release", lease.Release(tb.Context()))
 }
@@ -228,13 +228,13 @@ func fairShares(tb testing.TB, s Store) {
 			}
 		})
 	}
-	defer wg.Wait() // also when the line never fills
+	defer wg.Wait() // also when the queue never fills
 	defer cancel()
-	await(tb, "all contenders stand in line", slack, func() bool { return owner(tb, d).Waiters == contenders })
+	await(tb, "all contenders are queued", slack, func() bool { return owner(tb, d).Waiters == contenders })
 	mustRelease(tb, d, "a")
 	wg.Wait()
 	tb.Logf("shares %v", shares)
 	if least, most := slices.Min(shares), slices.Max(shares); float64(most) > 1.2*float64(least) {
-		tb.Fatalf("of %d grants the contenders had %v; the largest share is to be at most 1.2 times the smallest", grants, shares)
+		tb.Fatalf("of %d grants the contenders had %v; the largest share must be at most 1.2 times the smallest", grants, shares)
 	}
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-func tellCases() []Case {
-	return []Case{
-		{Name: "unreachable is not held", Run: unreachable},
-		{Name: "told before taken", Run: toldBeforeTaken(Network.Cut)},
-		{Name: "told before taken, requests silenced", Run: toldBeforeTaken(Network.CutRequests)},
-		{Name: "told before taken, replies silenced", Run: toldBeforeTaken(Network.CutReplies)},
-		{Name: "told before taken, replies delayed", Run: toldBeforeTaken(func(n Network) { n.Delay(2 * ttl) })},
-		{Name: "a grant that comes after its ttl", Run: grantTooLate},
-		{Name: "a locker's acquire with its reply lost", Run: lockerAcquireLostReply},
-		{Name: "a locker's release with its reply lost", Run: lockerReleaseLostReply},
+func lossCases() []testCase {
+	return []testCase{
+		{name: "unreachable is not held", run: unreachable},
+		{name: "lost before granted", run: lostBeforeGranted(Network.Cut)},
+		{name: "lost before granted, requests cut", run: lostBeforeGranted(Network.CutRequests)},
+		{name: "lost before granted, replies cut", run: lostBeforeGranted(Network.CutReplies)},
+		{name: "lost before granted, replies delayed", run: lostBeforeGranted(func(n Network) { n.Delay(2 * ttl) })},
+		{name: "a grant that comes after its ttl", run: grantTooLate},
+		{name: "a locker's acquire with its reply lost", run: lockerAcquireLostReply},
+		{name: "a locker's release with its reply lost", run: lockerReleaseLostReply},
 	}
 }
 
@@ -29,7 +29,7 @@ func unreachable(tb testing.TB, s Store) {
 	_, err := take(tb, d, locking.Options{TTL: ttl})
 	wantIs(tb, "acquire over a cut network", err, locking.ErrUnreachable)
 	if errors.Is(err, locking.ErrHeld) || errors.Is(err, locking.ErrLost) {
-		tb.Fatalf("got %v; silence says neither that it is held nor that it was lost", err)
+		tb.Fatalf("got %v; a missing answer means neither held nor lost", err)
 	}
 	n.Heal()
 	other, _ := s.Connect(tb)
@@ -38,33 +38,33 @@ func unreachable(tb testing.TB, s Store) {
 	}
 }
 
-// watch notes when the lease's context ends.
-func watch(lease *locking.Lease) (told *time.Time, seen <-chan struct{}) {
-	told = new(time.Time)
+// watch records when the lease's context ends.
+func watch(lease *locking.Lease) (ended *time.Time, seen <-chan struct{}) {
+	ended = new(time.Time)
 	done := make(chan struct{})
 	go func() { // ends with the lease, or with the test's context
 		defer close(done)
 		<-lease.Context().Done()
-		*told = time.Now()
+		*ended = time.Now()
 	}()
-	return told, done
+	return ended, done
 }
 
-// toldBeforeTaken is the promise of the whole package: a holder that the
-// network has silenced is told before anybody else can have the lock.
-func toldBeforeTaken(silence func(n Network)) func(tb testing.TB, s Store) {
+// lostBeforeGranted tests the promise of package locking: the context of a holder that is cut off ends before anybody else
+// can have the lock.
+func lostBeforeGranted(cut func(n Network)) func(tb testing.TB, s Store) {
 	return func(tb testing.TB, s Store) {
 		d, n := s.Connect(tb)
 		a := mustTake(tb, locker(tb, d), locking.Options{TTL: ttl})
-		mustExtend(tb, a) // whatever the first renewal does besides is done
-		told, seen := watch(a)
-		silence(n)
+		mustExtend(tb, a) // the first renewal, which may do more, is over
+		ended, seen := watch(a)
+		cut(n)
 		other, _ := s.Connect(tb)
 		b, err := take(tb, other, locking.Options{TTL: ttl, Wait: long})
-		taken := time.Now()
-		noError(tb, "acquire after the holder was silenced", err)
-		wantTold(tb, a, seen)
-		tb.Logf("told %s before it was taken", taken.Sub(*told))
+		granted := time.Now()
+		noError(tb, "acquire after the holder was cut off", err)
+		wantLost(tb, a, seen)
+		tb.Logf("lost %s before the next grant", granted.Sub(*ended))
 		if b.Token() <= a.Token() {
 			tb.Fatalf("token %d after %d", b.Token(), a.Token())
 		}
@@ -77,26 +77,26 @@ func toldBeforeTaken(silence func(n Network)) func(tb testing.TB, s Store) {
 	}
 }
 
-// hear waits until the holder of a lease has heard that it is lost.
-func hear(tb testing.TB, seen <-chan struct{}) {
+// awaitLoss waits until the lease's context has ended.
+func awaitLoss(tb testing.TB, seen <-chan struct{}) {
 	tb.Helper()
 	select {
 	case <-seen:
 	case <-time.After(long):
-		tb.Fatalf("the holder has not heard within %s that its lease is lost", long)
+		tb.Fatalf("the context of a lost lease has not ended within %s", long)
 	}
 }
 
-// wantTold fails when the holder of lease a has not heard that it is lost.
-func wantTold(tb testing.TB, a *locking.Lease, seen <-chan struct{}) {
+// wantLost fails when the context of lease a has not ended.
+func wantLost(tb testing.TB, a *locking.Lease, seen <-chan struct{}) {
 	tb.Helper()
 	select {
 	case <-seen:
 	default:
 		if a.Context().Err() == nil {
-			tb.Fatal("somebody else has the lock, and its holder has not been told")
+			tb.Fatal("another owner has the lock, and the holder's context has not ended")
 		}
-		<-seen // told; it is only that the one who notes it has not run yet
+		<-seen // ended; watch has not run yet
 	}
 	wantIs(tb, "cause of the lost lease's context", context.Cause(a.Context()), locking.ErrLeaseLost)
 	if a.Valid() || !a.Lost() {
@@ -104,8 +104,7 @@ func wantTold(tb testing.TB, a *locking.Lease, seen <-chan struct{}) {
 	}
 }
 
-// grantTooLate lets the answer "it is yours" come when somebody else has the
-// lock already. Nobody may take it for a grant.
+// grantTooLate delays the answer "granted" until another owner has the lock. It must not count as a grant.
 func grantTooLate(tb testing.TB, s Store) {
 	d, n := s.Connect(tb)
 	warm(tb, d)
