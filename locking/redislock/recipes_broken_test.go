@@ -192,7 +192,7 @@ func TestRecipeWatchdog(t *testing.T) { // g: the holder is cut off, and b asks 
 // Each keeps it for 50 ms.
 func TestRecipePolling(t *testing.T) { // h
 	play(t, func(t *testing.T, a, b, c *machine) string {
-		passer, holder := newMachine(t, a.server, "passer-by", a.recipe), newMachine(t, a.server, "holder", a.recipe)
+		newcomer, holder := newMachine(t, a.server, "newcomer", a.recipe), newMachine(t, a.server, "holder", a.recipe)
 		before := holder.take(t)
 		var mu sync.Mutex
 		var had []string
@@ -219,12 +219,12 @@ func TestRecipePolling(t *testing.T) { // h
 		free := time.Now()
 		holder.release(t, before)
 		<-time.After(10 * time.Millisecond)
-		if h := passer.try(t); h != nil {
-			keep(passer, h)
+		if h := newcomer.try(t); h != nil {
+			keep(newcomer, h)
 		}
 		waiting.Wait()
 		return fmt.Sprintf("%s: the last one %s after the lock was free", strings.Join(had, ", "), last.Sub(free))
-	}, setPXScript, "passer-by, b, a, c: the last one 400ms after the lock was free", kept, "a, b, c: the last one 100ms after the lock was free")
+	}, setPXScript, "newcomer, b, a, c: the last one 400ms after the lock was free", kept, "a, b, c: the last one 100ms after the lock was free")
 }
 
 // Of six grants the store forgets the last three, or all; the next holder and the one before both write to a store that refuses
