@@ -9,18 +9,17 @@ import (
 
 const daySeconds = 86400
 
-// searchDays is how far next looks: the rarest day there is, 29 February, is at most
-// eight years away (1896 to 1904).
+// searchDays bounds the search of next: the rarest day, 29 February, is at most eight years away (1896 to 1904).
 const searchDays = 9 * 366
 
-// calendar is a set of wall-clock seconds, as bit sets of its fields. A wall-clock second
-// is counted from 1970-01-01T00:00:00 on a clock that is never set: zones come later.
+// calendar is a set of wall-clock seconds, as bit sets of its fields. They count from 1970-01-01T00:00:00 on a clock without a
+// zone.
 type calendar struct {
 	second, minute, hour, dom, month, dow uint64
 	eitherDay                             bool // both day fields are restricted: one is enough
 }
 
-// starBit is how the parser marks a field that was a plain star.
+// starBit is the parser's mark of a plain star.
 const starBit = 1 << 63
 
 func newCalendar(s *cron.SpecSchedule) calendar {

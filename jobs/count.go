@@ -2,9 +2,8 @@ package jobs
 
 import "time"
 
-// Count returns how many ticks t there are with from <= t < before, and the last of them
-// (the zero time when there is none). Its cost grows with the number of days between the
-// two, not with the number of ticks.
+// Count returns the number of ticks t with from <= t < before, and the last one (the zero time without one). Its cost grows
+// with the days between the two, not with the ticks.
 func (s *Schedule) Count(from, before time.Time) (n int, last time.Time) {
 	if s.every > 0 {
 		n, ms := s.countEvery(ceilMilli(from), ceilMilli(before))
@@ -18,8 +17,8 @@ func (s *Schedule) Count(from, before time.Time) (n int, last time.Time) {
 	var lastAt int64
 	for at < end {
 		p := s.periodAt(at)
-		wall := s.fresh(p, at)
-		if s.jumpFires(p, at) {
+		wall := s.firstWall(p, at)
+		if s.firesAtStart(p, at) {
 			n, lastAt = n+1, p.start
 			wall = p.start + p.offset + 1
 		}

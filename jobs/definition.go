@@ -16,17 +16,12 @@ import (
 // definitionVersion is the format version that Definition writes.
 const definitionVersion = 1
 
-// ErrNewerDefinition is returned when a stored definition has a format version that this
-// program does not know yet. The record is to be left alone.
-var ErrNewerDefinition = errors.New("jobs: the definition was written by a newer version")
-
 // maxMS bounds the stored durations to what a time.Duration can hold.
 const maxMS = int64(1<<63-1) / int64(time.Millisecond)
 
-// Definition is the stored form of a job's settings: everything but the function. A policy
-// that is not chosen is left out. The lease time, the zone and the numbers that go with a
-// chosen policy are written even where they are the defaults, so that a later change of
-// those defaults does not change what is stored. H stays H in the schedule.
+// Definition is the stored form of a job's settings: all but the function. A policy that is not chosen is left out. The
+// TTL, the zone and the numbers of a chosen policy are stored also where they are the defaults, so that a later change of
+// a default changes no stored definition. H stays H in the schedule.
 type Definition struct {
 	V            int               `json:"v"`
 	Name         string            `json:"name"`
@@ -48,13 +43,13 @@ type Definition struct {
 	Placement    Placement         `json:"placement,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
 	After        string            `json:"after,omitempty"`
-	// Generation is the label of the deployed cluster whose definition this is. It is no setting of the job: whoever
-	// stores the definition fills it in, so that the same settings of another generation have another digest.
+	// Generation is the label of the deployed cluster. It is not a setting of the job. The scheduler sets it before it
+	// stores the definition, so that the same settings of two generations have two digests.
 	Generation string `json:"generation,omitempty"`
 }
 
-// Definition returns the stored form of j, with the built-in defaults filled in first:
-// a job that names a default and one that leaves it out have the same definition.
+// Definition returns the stored form of j, with the built-in defaults filled in: a job that sets a default and one that
+// leaves it out have the same definition.
 func (j Job) Definition() Definition {
 	j = j.WithDefaults(Defaults{})
 	d := Definition{
@@ -87,8 +82,8 @@ func (d Definition) Job() Job {
 	}
 }
 
-// Digest returns 16 hexadecimal characters that name d: the start of the SHA-256 of its
-// canonical JSON. Equal settings have equal digests, in every process.
+// Digest returns the first 16 hexadecimal characters of the SHA-256 of d's canonical JSON. Equal settings have equal
+// digests, in every process.
 func (d Definition) Digest() string {
 	text, err := json.Marshal(d)
 	if err != nil {
@@ -100,9 +95,8 @@ func (d Definition) Digest() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// ParseDefinition reads a stored definition. A newer format version is answered with
-// ErrNewerDefinition, a missing one, an unknown key and a value out of range with an
-// error that names it.
+// ParseDefinition parses a stored definition. A newer or missing format version, an unknown key and a value out of range
+// are errors that name it.
 func ParseDefinition(text []byte) (Definition, error) {
 	var head struct {
 		V int `json:"v"`
@@ -111,8 +105,8 @@ func ParseDefinition(text []byte) (Definition, error) {
 		return Definition{}, fmt.Errorf("definition: %w", err)
 	}
 	if head.V > definitionVersion {
-		return Definition{}, fmt.Errorf("%w: format %d, this program knows up to %d; upgrade this node",
-			ErrNewerDefinition, head.V, definitionVersion)
+		return Definition{}, fmt.Errorf("definition: format %d was written by a newer version, and this program knows up to %d; upgrade this node",
+			head.V, definitionVersion)
 	}
 	if head.V < 1 {
 		return Definition{}, fmt.Errorf("definition: format version %d is not valid; \"v\" must be 1 to %d",
@@ -125,7 +119,7 @@ func ParseDefinition(text []byte) (Definition, error) {
 		return Definition{}, fmt.Errorf("definition: %w", err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return Definition{}, errors.New("definition: text follows the JSON object")
+		return Definition{}, errors.New("definition: text follows the JSON object; store one object")
 	}
 	if err := d.inRange(); err != nil {
 		return Definition{}, err

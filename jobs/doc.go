@@ -1,6 +1,5 @@
-// Package jobs holds the words of scheduled work: a [Job] with its policies, the
-// [Registry] a program fills, the [Run] a job's function is given, and the [Schedule]
-// that says when the ticks are. It talks to nothing: no network, no clock.
+// Package jobs defines jobs: a [Job] with its policies, the [Registry] of a program, the [Run] that a job's function
+// gets, and the [Schedule] with its ticks. It uses no network and no clock.
 //
 // # A job
 //
@@ -15,20 +14,19 @@
 //		},
 //	})
 //
-// A run by hand may carry a payload, which is JSON: [Typed] makes a function of one that takes
-// the payload decoded, and refuses what does not fit with the name of the field.
+// A run by hand may have a payload, in JSON. [Typed] decodes it for the job's function, and refuses one that does not
+// fit, with the name of the field.
 //
-// A job is filled with [Job.WithDefaults] and then checked with [Job.Validate]; the
-// registry does both, and [Registry.Check] looks at how the jobs go together. A setting
-// that would do nothing is refused: one that belongs to a policy the job does not have.
+// [Job.WithDefaults] fills a job, and [Job.Validate] checks it; the registry does both. [Registry.Check] checks the
+// jobs together. A setting without an effect is refused, such as one of a policy that the job does not have.
 //
-// In place of a schedule a job may have [Job.After], another job's name: it runs once for
-// each tick of that one that ended well, with the same tick.
+// Instead of a schedule a job may have [Job.After], another job's name: it runs once for each tick of that job that
+// succeeded, with the same tick.
 //
 // # A schedule
 //
-// A schedule is a pure function: [Schedule.Next] of an instant is the same on every
-// node and in every year. Ticks are whole milliseconds in UTC.
+// A schedule is a pure function: [Schedule.Next] of an instant is the same on every node. Ticks are whole milliseconds
+// in UTC.
 //
 //   - 5 fields (minute hour day-of-month month day-of-week) or 6 with seconds first.
 //   - @yearly @annually @monthly @weekly @daily @midnight @hourly.
@@ -36,39 +34,35 @@
 //     of 90 s, so that all nodes agree on them. A time zone has no effect on it.
 //   - The zone is the job's time zone, or a CRON_TZ= (or TZ=) prefix; both only if equal.
 //     Zone data come from the system, else from the copy embedded in the program.
-//   - H in the place of a value: one that the job's name decides, see below.
+//   - H instead of a value: the job's name decides the value, see below.
 //
 // As in every cron, when both day fields are restricted a day matches if either does.
 //
-// H spreads the jobs of a namespace over time. It stands for a value that is hashed from
-// the job's name and the field, the same on every node and for ever: H is any value of the
-// field, H(9-16) one of that range, H/15 every 15th beginning anywhere below the 15th, and
-// H(0-29)/10 that in a range. In the day of the month it takes 1 to 28 only, the days that
-// every month has. "H * * * *" in five fields runs on second 0. H/1 is every value, and
-// not one as in Jenkins. [ParseScheduleFor] takes the name, [Schedule.Resolved] tells what
-// H stands for.
+// H spreads the jobs of a namespace over time. Its value is hashed from the job's name and the field, and is the same on
+// every node and for ever: H is a value of the field, H(9-16) a value of that range, H/15 every 15th value from a hashed
+// start below 15, and H(0-29)/10 the same in a range. In the day of month H is 1 to 28, the days of every month.
+// "H * * * *" in five fields runs on second 0. H/1 is every value; in Jenkins it is one. [ParseScheduleFor] takes the
+// name, [Schedule.Resolved] returns the values.
 //
-// Daylight saving. A schedule whose minute or hour field has a star ("*", "*/15") or an H
-// with a step ("H/15") is an interval one: it fires whenever the wall clock matches, so it
-// has nothing in the hour that is left out and runs through the repeated hour twice. Any
-// other schedule names fixed times, H without a step among them, and each fires at the
-// first instant at which the wall clock has reached it: in the gap that is the first
-// instant after the gap, where several become one tick, in the repeated hour the first of
-// the two. [Schedule.Note] tells such ticks from the others, [Schedule.Prev] is the mirror
-// of [Schedule.Next], and [Schedule.Count] and [Schedule.Between] agree with both.
+// Daylight saving. A schedule whose minute or hour field has a star ("*", "*/15") or an H with a step ("H/15") is an
+// interval: it fires whenever the wall clock matches, so never in the hour that is left out, and twice in the repeated
+// hour. Any other schedule has fixed times, each of which fires at the first instant at which the wall clock has reached
+// it. For times in the hour that is left out that is the first instant after it, one tick for all of them; in the
+// repeated hour it is the first of the two. [Schedule.Note] marks such ticks. [Schedule.Prev] mirrors [Schedule.Next],
+// and [Schedule.Count] and [Schedule.Between] agree with both.
 //
 // # A run
 //
-// A run is one granted execution of a tick. Its token only grows from one granted run of
-// the job to the next; hand it to whatever the run writes to, so that a stale run can be
-// refused there. [Run.Logger] has the facts of the run in every line, and what is written to
-// [Run.Output] is kept with the run. The function's context ends when the run must stop, and
-// [context.Cause] says why: [ErrTimeout] for the job's own timeout, [ErrCancelled] for an
-// operator's word, [ErrReplaced] for a newer tick; other causes come from the scheduler and
-// the lock. The [Outcome] is what the ledger keeps.
+// A run is one granted execution of a tick. Each run has a fencing token ([Run.Token]), larger than those of all earlier
+// runs of the job. Send it with each write, so that a guard can refuse the write of an earlier run that goes on; package
+// locking/fence has guards.
 //
-// With a [Retry] a failed function is called again inside the run: same lease, same token,
-// a [Run] of its own that says which try it is. [Permanent] marks an error that no further
-// try can help. A further attempt is something else: another run of the same tick, with a
-// larger token, after a crash or at an operator's wish.
+// [Run.Logger] adds the run's job, tick, id and token to each line. [Run.Output] is stored with the run. The function's
+// context ends when the run must stop, and [context.Cause] is the reason: [ErrTimeout] after the job's timeout,
+// [ErrCancelled] for an operator's cancel, [ErrReplaced] for a newer tick; other causes come from the scheduler and the
+// lease. The ledger records the [Outcome].
+//
+// With a [Retry] a failed function is called again inside the run: a further try, with the same lease and token. An
+// error that is [Permanent] ends the tries. A further attempt is another run of the same tick, with a larger token, after
+// a crash or by an operator's rerun.
 package jobs

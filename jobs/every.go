@@ -18,17 +18,17 @@ const (
 	maxMilli = maxSecond*1000 + 999
 )
 
-// tooLong is what has the form of a duration: where it was refused all the same, it did not fit into one.
-var tooLong = regexp.MustCompile(`^[+-]?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
+// durationForm matches a duration; one that was refused all the same is too long.
+var durationForm = regexp.MustCompile(`^[+-]?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
 
-// parseEvery reads what follows @every and returns it in milliseconds.
+// parseEvery parses the fields after @every. The result is in milliseconds.
 func parseEvery(fields []string) (int64, error) {
 	if len(fields) != 1 {
 		return 0, errors.New("@every takes one duration, such as @every 90s")
 	}
 	d, err := time.ParseDuration(fields[0])
 	switch {
-	case err != nil && tooLong.MatchString(fields[0]):
+	case err != nil && durationForm.MatchString(fields[0]):
 		return 0, fmt.Errorf("%q is outside %v to %v", clip(fields[0]), minEvery, maxEvery)
 	case err != nil:
 		return 0, fmt.Errorf("%q is not a duration; use a number with ms, s, m or h, such as 1h30m", clip(fields[0]))

@@ -32,8 +32,8 @@ func ExampleTyped() {
 	// Output:
 	// manual: 3 pages for "May"
 	// manual: 0 pages for ""
-	// payload.pages: is a JSON string, which is no int true
-	// payload.moon: is not a field of it; leave it out, or mend its name true
+	// payload.pages: is a JSON string; its type is int true
+	// payload.moon: is not a field of it; leave it out, or correct its name true
 }
 
 // Lines of a run carry what it is, so that the lines of one run, and of one token, can be found.

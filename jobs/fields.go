@@ -22,12 +22,12 @@ var descriptors = map[string]string{
 
 const descriptorList = "@yearly @annually @monthly @weekly @daily @midnight @hourly"
 
-// fieldRule is what a field is called and which values it has.
+// fieldRule is the name and the values of a field.
 type fieldRule struct {
 	name      string
 	low, high int
-	hashHigh  int      // the greatest value that H takes
-	names     []string // of the values from low on; three letters of each will do
+	hashHigh  int      // the largest value of H
+	names     []string // of the values from low on; schedules have their first three letters
 }
 
 var (
@@ -39,21 +39,19 @@ var (
 		{"day of month", 1, 31, 28, nil}, {"month", 1, 12, 12, monthNames}, {"day of week", 0, 6, 6, dayNames}}
 )
 
-// sunday is the value of Sunday at the end of a week, besides 0.
+// sunday is Sunday at the end of a week; 0 is Sunday too.
 const sunday = 7
 
 // size is the number of values.
 func (r fieldRule) size() int { return r.high - r.low + 1 }
 
-// element is one member of a list: a star, a value or a range, with an optional step.
-// Only text of this form reaches the parser, which by itself reads "*-5" as "*", and
-// takes "," for a field with no value at all.
+// element matches one member of a list: a star, a value or a range, with an optional step. Only text of this form reaches the
+// parser, which would accept "*-5" as "*", and "," as a field without a value.
 var element = regexp.MustCompile(`^(?:([*?])|([0-9]{1,4}|[A-Za-z]{3})(?:-([0-9]{1,4}|[A-Za-z]{3}))?)(?:/([0-9]{1,4}))?$`)
 
 var parser = cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
-// parseFields reads 5 or 6 fields into a schedule that has no text and no zone yet. name
-// stands behind H.
+// parseFields parses 5 or 6 fields to a schedule without text and zone. name decides the values of H.
 func parseFields(name string, fields []string) (*Schedule, error) {
 	first := 0
 	switch len(fields) {
@@ -81,8 +79,7 @@ func parseFields(name string, fields []string) (*Schedule, error) {
 	return s, nil
 }
 
-// namesFixedTimes tells fixed times from an interval: neither field, minute or hour, has a
-// star or an H with a step.
+// namesFixedTimes reports whether minute and hour have neither a star nor an H with a step: fixed times, not an interval.
 func namesFixedTimes(fields []string) bool {
 	return !strings.ContainsAny(strings.Join(fields, ""), "*?") && !stepsHash(fields)
 }
@@ -95,8 +92,8 @@ func neverFires(resolved string) error {
 	return fmt.Errorf("%s; with this job's name it means %q", words, clip(resolved))
 }
 
-// checkFields checks the six fields. Its error names those at fault, all on one line: it
-// stands inside a longer message. The parser's own errors name no field.
+// checkFields checks the six fields. Its error names all wrong fields on one line, for a longer message. The parser's own errors
+// name no field.
 func checkFields(name string, fields []string) error {
 	var faults []string
 	for i, f := range fields {
@@ -124,12 +121,12 @@ func checkField(name, field string, i int) (err error) {
 	return nil
 }
 
-// read reads one element of a list: every step-th value of low to high.
+// read parses one element of a list: every step-th value of low to high.
 func (r fieldRule) read(text string) (low, high, step int, err error) {
 	part := element.FindStringSubmatch(text)
 	switch {
 	case text == "":
-		return 0, 0, 0, errors.New("has an empty place in its list; remove the comma")
+		return 0, 0, 0, errors.New("has an empty element in its list; remove the comma")
 	case part == nil:
 		return 0, 0, 0, fmt.Errorf("%q is not a value, a range such as 1-5, or a step such as */5", clip(text))
 	}
@@ -155,7 +152,7 @@ func (r fieldRule) read(text string) (low, high, step int, err error) {
 	return low, high, step, err
 }
 
-// span reads a value, or a range; to is "" for a value.
+// span parses a value, or a range; to is "" for a value.
 func (r fieldRule) span(from, to string) (low, high int, err error) {
 	if low, err = r.value(from); err != nil || to == "" {
 		return low, low, err
@@ -172,7 +169,7 @@ func (r fieldRule) span(from, to string) (low, high int, err error) {
 	return low, high, nil
 }
 
-// value reads a number, or a name of which three letters are enough.
+// value parses a number, or the first three letters of a name.
 func (r fieldRule) value(text string) (int, error) {
 	for i, name := range r.names {
 		if strings.EqualFold(text, name[:3]) {
@@ -191,14 +188,14 @@ func (r fieldRule) value(text string) (int, error) {
 	return 0, fmt.Errorf("%d is outside %d to %d", v, r.low, r.high)
 }
 
-// short is the name of a value as schedules have it: JAN.
+// short returns the name of a value in schedules: JAN.
 func (r fieldRule) short(i int) string { return strings.ToUpper(r.names[i][:3]) }
 
-// week says whether the field is the day of week.
+// week reports whether the field is the day of week.
 func (r fieldRule) week() bool { return len(r.names) == len(dayNames) }
 
-// foldSundays rewrites a checked day of week for the parser, which knows Sunday as 0 only:
-// an element that reaches 7 becomes the list of its values. FRI-SUN is 5,6,0.
+// foldSundays rewrites a checked day of week for the parser, whose Sunday is 0 only: an element that reaches 7 becomes the list
+// of its values. FRI-SUN is 5,6,0.
 func foldSundays(field string) string {
 	var out []string
 	for e := range strings.SplitSeq(field, ",") {
@@ -214,8 +211,7 @@ func foldSundays(field string) string {
 	return strings.Join(out, ",")
 }
 
-// parseSpec calls the parser. Only checked text comes here; should the parser panic all
-// the same, that is an error of the schedule and not the end of the program.
+// parseSpec calls the parser with checked text. A panic of the parser becomes an error.
 func parseSpec(text string) (spec *cron.SpecSchedule, err error) {
 	defer func() {
 		if p := recover(); p != nil {

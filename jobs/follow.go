@@ -8,17 +8,15 @@ import (
 )
 
 const (
-	// maxHints bounds for how many unknown names a near one is looked for: each costs a
-	// look at all names.
-	maxHints = 100
+	// maxSuggestions bounds the unknown names for which a similar one is searched among all names.
+	maxSuggestions = 100
 	// maxCycle is how many jobs of a cycle an error prints.
 	maxCycle = 8
 )
 
-// Check judges how the jobs go together, once all of them are there: what After names must
-// be a job of the registry, and no job may wait for itself, not even through others. The
-// error joins one *FieldError for each fault, sorted by the job's name; a cycle is one
-// fault, of the job in it whose name comes first.
+// Check checks the jobs together, after the last was added: each After must name a job of the registry, and no job may follow
+// itself, also not through others. The error joins a *FieldError for each fault, sorted by the job's name. A cycle is one
+// fault, of the job whose name comes first.
 func (r *Registry) Check() error {
 	after := r.follows()
 	names := make([]string, 0, len(after))
@@ -38,7 +36,7 @@ func (r *Registry) Check() error {
 	return errors.Join(f...)
 }
 
-// follows returns what each job runs after: "" for one with a schedule.
+// follows returns the After of each job: "" for one with a schedule.
 func (r *Registry) follows() map[string]string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -56,7 +54,7 @@ func unknownFaults(names []string, after map[string]string) (found []*FieldError
 			continue
 		}
 		msg := fmt.Sprintf("there is no job %q; name a job that is defined here", upstream)
-		if len(found) < maxHints {
+		if len(found) < maxSuggestions {
 			if n := nearest(upstream, names, name); n != "" {
 				msg = fmt.Sprintf("there is no job %q; did you mean %q", upstream, n)
 			}
@@ -91,7 +89,7 @@ func cycles(names []string, after map[string]string) (found [][]string) {
 			name = after[name]
 		}
 		if name == "" || walk[name] != i+1 {
-			continue // it ended, or came to where an earlier walk has been
+			continue // it ended, or met an earlier walk
 		}
 		ring := []string{name}
 		for next := after[name]; next != name; next = after[next] {
@@ -103,12 +101,12 @@ func cycles(names []string, after map[string]string) (found [][]string) {
 	return found
 }
 
-// nearest returns the name, other than self, that is the fewest slips of the keyboard away
-// from the one typed; "" when none is near: one slip in three letters, and two at most.
+// nearest returns the name, other than self, with the fewest typos between it and typed; "" when there are more than one typo
+// in three letters, or two.
 func nearest(typed string, names []string, self string) string {
-	for slips := range 1 + min(2, len(typed)/3) {
+	for typos := range 1 + min(2, len(typed)/3) {
 		for _, name := range names {
-			if name != self && within(strings.ToLower(typed), strings.ToLower(name), slips) {
+			if name != self && within(strings.ToLower(typed), strings.ToLower(name), typos) {
 				return name
 			}
 		}
@@ -116,20 +114,19 @@ func nearest(typed string, names []string, self string) string {
 	return ""
 }
 
-// within reports whether a becomes b by inserting, dropping, replacing or swapping with
-// their neighbours that many letters at most.
-func within(a, b string, slips int) bool {
+// within reports whether a becomes b by at most that many typos: a letter inserted, dropped, replaced or swapped with the next.
+func within(a, b string, typos int) bool {
 	for a != "" && b != "" && a[0] == b[0] {
 		a, b = a[1:], b[1:]
 	}
 	if a == "" || b == "" {
-		return len(a)+len(b) <= slips
+		return len(a)+len(b) <= typos
 	}
-	if slips == 0 {
+	if typos == 0 {
 		return false
 	}
-	if len(a) > 1 && len(b) > 1 && a[0] == b[1] && a[1] == b[0] && within(a[2:], b[2:], slips-1) {
+	if len(a) > 1 && len(b) > 1 && a[0] == b[1] && a[1] == b[0] && within(a[2:], b[2:], typos-1) {
 		return true
 	}
-	return within(a[1:], b, slips-1) || within(a, b[1:], slips-1) || within(a[1:], b[1:], slips-1)
+	return within(a[1:], b, typos-1) || within(a, b[1:], typos-1) || within(a[1:], b[1:], typos-1)
 }

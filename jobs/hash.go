@@ -10,25 +10,24 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// hashForm is a list element with H: alone, over a range, in steps, or both.
+// hashForm matches a list element with H: alone, over a range, in steps, or both.
 var hashForm = regexp.MustCompile(`^H(?:\(([0-9]{1,4}|[A-Za-z]{3})-([0-9]{1,4}|[A-Za-z]{3})\))?(?:/([0-9]{1,4}))?$`)
 
-// hashElement is what H stands for before the name is known: one value of low to high, or
-// with a step every step-th of them.
+// hashElement is an H before the name is known: one value of low to high, or with a step every step-th of them.
 type hashElement struct {
 	low, high int
 	step      int // 0: none
 }
 
-// isHash tells an element with H from names of months and days, none of which begins so.
+// isHash reports whether an element is an H. No name of a month or day begins with one.
 func isHash(element string) bool {
 	return strings.HasPrefix(element, "H") || strings.HasPrefix(element, "h")
 }
 
-// hasHash reports whether an H stands anywhere in the fields.
+// hasHash reports whether the fields have an H.
 func hasHash(fields []string) bool { return anyElement(fields, isHash) }
 
-// stepsHash reports whether an H with a step stands in the fields.
+// stepsHash reports whether the fields have an H with a step.
 func stepsHash(fields []string) bool {
 	return anyElement(fields, func(e string) bool { return isHash(e) && strings.Contains(e, "/") })
 }
@@ -49,12 +48,12 @@ func checkHash(name, element string, i int) error {
 		return err
 	}
 	if name == "" {
-		return errors.New("H needs the job's name, which decides what it stands for")
+		return errors.New("H needs the job's name, which decides its value")
 	}
 	return nil
 }
 
-// readHash reads an element with H of the field i.
+// readHash parses an H of field i.
 func readHash(element string, i int) (hashElement, error) {
 	rule := fieldRules[i]
 	h := hashElement{low: rule.low, high: rule.hashHigh}
@@ -74,7 +73,7 @@ func readHash(element string, i int) (hashElement, error) {
 			return h, err
 		}
 		if h.low > h.high {
-			return h, fmt.Errorf("%q: the range is backwards", clip(element))
+			return h, fmt.Errorf("%q: the range is backwards; write its lower value first", clip(element))
 		}
 	}
 	if part[3] != "" {
@@ -86,7 +85,7 @@ func readHash(element string, i int) (hashElement, error) {
 	return h, nil
 }
 
-// hashValue reads an end of H's range.
+// hashValue parses an end of H's range.
 func (r fieldRule) hashValue(text string) (int, error) {
 	v, err := r.value(text)
 	if err == nil && v > r.hashHigh {
@@ -99,7 +98,7 @@ func (r fieldRule) hashValue(text string) (int, error) {
 	return v, err
 }
 
-// text is the element with its H resolved.
+// text returns the element with its H resolved.
 func (h hashElement) text(hash uint64) string {
 	if h.step == 0 {
 		return strconv.Itoa(h.low + int(hash%uint64(h.high-h.low+1)))
@@ -125,8 +124,8 @@ func resolve(fields []string, name string) []string {
 	return out
 }
 
-// fieldHash is the number behind H. Stored schedules rest on it: it never changes. The
-// fields count from the seconds, 0, whether they are written or not.
+// fieldHash returns the number for an H. It must never change, because stored schedules depend on it. Fields count from the
+// seconds, 0, whether these are written or not.
 func fieldHash(name string, field int) uint64 {
 	return xxhash.Sum64String(name + "\x00" + strconv.Itoa(field))
 }

@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// What Note says of a tick.
+// Results of Schedule.Note.
 const (
-	// NoteGap: the tick stands in for fixed times that the clock jumped over.
+	// NoteGap means that the tick replaces fixed times that the clock jumped over.
 	NoteGap = "gap"
-	// NoteFold: the tick's wall time comes twice that day.
+	// NoteFold means that the tick's wall time comes twice on that day.
 	NoteFold = "fold"
 )
 
-// Note says what is odd about a tick of the schedule: NoteGap when it stands in for one
-// or more fixed times that the clock jumped over just before it, NoteFold when its wall
-// time comes twice that day, else nothing. The ticks of @every go by no wall clock.
+// Note returns NoteGap for a tick that replaces fixed times that the clock jumped over, NoteFold for a tick whose wall time
+// comes twice on that day, else "". For @every it is "".
 func (s *Schedule) Note(tick time.Time) string {
 	if s.every > 0 {
 		return ""
@@ -24,11 +23,11 @@ func (s *Schedule) Note(tick time.Time) string {
 	p := s.periodAt(at)
 	wall := at + p.offset
 	if at == p.start && s.fixed {
-		if missed, ok := s.cal.next(s.reached(p)); ok && missed < wall {
+		if missed, ok := s.cal.next(s.wallReached(p)); ok && missed < wall {
 			return NoteGap
 		}
 	}
-	if p.start != math.MinInt64 && wall < s.reached(p) {
+	if p.start != math.MinInt64 && wall < s.wallReached(p) {
 		return NoteFold
 	}
 	if p.end != math.MaxInt64 && wall >= p.end+s.periodAt(p.end).offset {
@@ -37,7 +36,6 @@ func (s *Schedule) Note(tick time.Time) string {
 	return ""
 }
 
-// FixedTimes reports whether the schedule names fixed times, each of which fires once
-// however the clock is set. If not it is an interval, which goes by the wall clock or, as
-// @every, by none.
+// FixedTimes reports whether the schedule has fixed times, each of which fires once whatever the clock does. Otherwise it is
+// an interval, by the wall clock or, as @every, without one.
 func (s *Schedule) FixedTimes() bool { return s.fixed }

@@ -1,37 +1,36 @@
 package jobs
 
-// Outcome is the one recorded end of a tick or of a run. The zero value is not an
-// outcome and cannot be written.
+// Outcome is the recorded end of a tick or of a run. The zero value is not an outcome and cannot be written.
 //
 //	           ┌─► succeeded · failed · timed_out · cancelled    settled by its own node
-//	running ───┼─► lost                                         it ran on after its lease was gone
-//	           └─► abandoned                                    reaped by somebody else
+//	running ───┼─► lost                                         its lease ended before the function did
+//	           └─► abandoned                                    reaped by another node
 //	(never ran)  ─► skipped · missed · paused · superseded
 type Outcome uint8
 
 // The outcomes.
 const (
-	// OutcomeRunning: granted and not settled yet.
+	// OutcomeRunning means granted and not settled yet.
 	OutcomeRunning Outcome = iota + 1
-	// OutcomeSucceeded: the function returned nil.
+	// OutcomeSucceeded means that the function returned nil.
 	OutcomeSucceeded
-	// OutcomeFailed: the function returned an error or panicked.
+	// OutcomeFailed means that the function returned an error or panicked.
 	OutcomeFailed
-	// OutcomeTimedOut: the job's timeout passed.
+	// OutcomeTimedOut means that the job's timeout passed.
 	OutcomeTimedOut
-	// OutcomeCancelled: an operator, a replacement or a drain ended it.
+	// OutcomeCancelled means that an operator, a replacement or a drain ended the run.
 	OutcomeCancelled
-	// OutcomeLost: the lease could not be kept; the node stopped the run at its deadline.
+	// OutcomeLost means that the lease could not be renewed; the node ended the run's context at the deadline.
 	OutcomeLost
-	// OutcomeAbandoned: the lease lapsed with no word from the node, and the run was reaped.
+	// OutcomeAbandoned means that the node did not report, the lease lapsed, and another node reaped the run.
 	OutcomeAbandoned
-	// OutcomeSkipped: not run, because of overlap or of a job it depends on.
+	// OutcomeSkipped means not run because of overlap, or of the job that it follows.
 	OutcomeSkipped
-	// OutcomeMissed: not run, because nobody could claim it in time.
+	// OutcomeMissed means not run because no node claimed it in time.
 	OutcomeMissed
-	// OutcomePaused: not run, because the job was paused.
+	// OutcomePaused means not run because the job was paused.
 	OutcomePaused
-	// OutcomeSuperseded: not run, because its definition was replaced.
+	// OutcomeSuperseded means not run because the definition was replaced.
 	OutcomeSuperseded
 )
 
@@ -51,21 +50,20 @@ func (o *Outcome) UnmarshalText(text []byte) error { return unmarshal(outcomeWor
 // been called.
 func (o Outcome) Ran() bool { return o >= OutcomeRunning && o <= OutcomeAbandoned }
 
-// Trigger says why a run was granted.
+// Trigger is the reason for a run.
 type Trigger uint8
 
 // The triggers.
 const (
-	// TriggerSchedule: its tick was due. The zero value.
+	// TriggerSchedule is the zero value: the tick was due.
 	TriggerSchedule Trigger = iota
-	// TriggerCatchUp: its tick was missed and is made up for.
+	// TriggerCatchUp is a missed tick that is run later, by the job's CatchUp.
 	TriggerCatchUp
-	// TriggerManual: a person or a program asked for it.
+	// TriggerManual is a run by hand, or by a program.
 	TriggerManual
-	// TriggerRerun: an earlier attempt of its tick ended, and the job's policy or an
-	// operator wants another.
+	// TriggerRerun is a further attempt of a tick, by the job's OnCrash or an operator.
 	TriggerRerun
-	// TriggerAfter: the same tick of the job it follows has succeeded.
+	// TriggerAfter means that the same tick of the job that it follows has succeeded.
 	TriggerAfter
 )
 

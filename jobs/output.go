@@ -2,7 +2,7 @@ package jobs
 
 import "sync"
 
-// MaxOutput is how many bytes of a run's output are kept: the last ones.
+// MaxOutput is the size of a run's stored output in bytes: the last ones.
 const MaxOutput = 64 << 10
 
 // output keeps the last MaxOutput bytes written to it.
@@ -31,7 +31,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// bytes returns a copy of what is kept, oldest first; nil when nothing was written.
+// bytes returns a copy of the kept bytes, oldest first; nil when nothing was written.
 func (o *output) bytes() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()

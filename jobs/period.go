@@ -5,36 +5,35 @@ import (
 	"time"
 )
 
-// zoneReach bounds how far the wall clock can be set back or forth, in seconds. The
-// largest steps on record are the 24 hours of a country that crosses the date line.
-const zoneReach = 48 * 3600
+// maxZoneStep bounds the steps of a wall clock, in seconds. The largest on record are the 24 hours of a country that crosses
+// the date line.
+const maxZoneStep = 48 * 3600
 
-// fresh returns the first wall second, from the instant at on, that may hold a tick of
-// the period: for fixed times the hour that is repeated is behind it already.
-func (s *Schedule) fresh(p period, at int64) int64 {
+// firstWall returns the first wall second, from the instant at on, that may be a tick of the period. For fixed times it is
+// after the repeated hour, which has fired already.
+func (s *Schedule) firstWall(p period, at int64) int64 {
 	from := at + p.offset
 	if s.fixed && p.changedBefore(at) {
-		from = max(from, s.reached(p))
+		from = max(from, s.wallReached(p))
 	}
 	return from
 }
 
-// freshStart is fresh of the period's own start: no tick of it but jumpFires comes earlier
-// on the wall clock.
-func (s *Schedule) freshStart(p period) int64 {
+// firstWallOf returns firstWall of the period's start. Only the tick of firesAtStart is earlier on the wall clock.
+func (s *Schedule) firstWallOf(p period) int64 {
 	if p.start == math.MinInt64 {
 		return math.MinInt64
 	}
-	return s.fresh(p, p.start)
+	return s.firstWall(p, p.start)
 }
 
-// jumpFires reports whether at is the first instant of a period that began by setting
-// the wall clock forward over (or onto) a fixed time, which then fires there.
-func (s *Schedule) jumpFires(p period, at int64) bool {
+// firesAtStart reports whether at is the first instant of a period that began by setting the wall clock forward over (or
+// onto) a fixed time, which fires then.
+func (s *Schedule) firesAtStart(p period, at int64) bool {
 	if !s.fixed || at != p.start {
 		return false
 	}
-	wall, ok := s.cal.next(s.reached(p))
+	wall, ok := s.cal.next(s.wallReached(p))
 	return ok && wall <= p.start+p.offset
 }
 
@@ -45,7 +44,7 @@ type period struct {
 }
 
 func (p period) changedBefore(at int64) bool {
-	return p.start != math.MinInt64 && at-p.start < zoneReach
+	return p.start != math.MinInt64 && at-p.start < maxZoneStep
 }
 
 func (s *Schedule) periodAt(at int64) period {
@@ -71,8 +70,8 @@ func (s *Schedule) periodAt(at int64) period {
 	return p
 }
 
-// reached returns the first wall second that no instant before p has come to. It looks at
-// one change of the clock only: no zone on record has two within zoneReach.
-func (s *Schedule) reached(p period) int64 {
+// wallReached returns the first wall second that no instant before p has reached. It considers one change of the clock: no
+// zone on record has two within maxZoneStep.
+func (s *Schedule) wallReached(p period) int64 {
 	return p.start + s.periodAt(p.start-1).offset
 }

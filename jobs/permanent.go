@@ -2,9 +2,8 @@ package jobs
 
 import "errors"
 
-// Permanent marks an error that no retry can help: whatever the job's [Retry] says, the
-// function is not called again in this run. The text stays as it is, and errors.Is and
-// errors.As look through the mark. Permanent(nil) is nil.
+// Permanent marks an error after which a retry cannot succeed: whatever the job's [Retry] is, the function is not called
+// again in this run. The text is unchanged, and the result wraps err. Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -12,7 +11,7 @@ func Permanent(err error) error {
 	return &permanent{err}
 }
 
-// IsPermanent reports whether err was marked by Permanent, or wraps or joins one that was.
+// IsPermanent reports whether err, or an error that it wraps, was marked by Permanent.
 func IsPermanent(err error) bool {
 	var p *permanent
 	return errors.As(err, &p)
@@ -20,5 +19,5 @@ func IsPermanent(err error) bool {
 
 type permanent struct{ error }
 
-// Unwrap returns the error that was marked.
+// Unwrap returns the marked error.
 func (p *permanent) Unwrap() error { return p.error }

@@ -5,20 +5,19 @@ import (
 	"strings"
 )
 
-// Overlap says what happens to a tick that is due while another run still holds the job's
-// lease, anywhere in the cluster.
+// Overlap says what happens to a tick that is due while another run of the job has its lease, on any node.
 type Overlap uint8
 
 // The overlap policies; the zero value is the default.
 const (
 	// OverlapSkip records the tick as skipped. The default.
 	OverlapSkip Overlap = iota
-	// OverlapQueue waits for that run to end; of the ticks that came due meanwhile the
-	// latest runs then, and the others are recorded as skipped.
+	// OverlapQueue waits for that run to end. Of the ticks that came due meanwhile the latest runs then; the others are
+	// recorded as skipped.
 	OverlapQueue
-	// OverlapReplace cancels that run with the cause ErrReplaced, then goes on as queue does.
+	// OverlapReplace cancels that run with the cause ErrReplaced, and then does as OverlapQueue.
 	OverlapReplace
-	// OverlapAllow runs beside it, each tick with a lease, and so a fence, of its own.
+	// OverlapAllow runs both at once. Each tick has a lease, and so a fence, of its own.
 	OverlapAllow
 )
 
@@ -33,8 +32,8 @@ func (o Overlap) MarshalText() ([]byte, error) { return overlapWords.marshal(uin
 // UnmarshalText accepts exactly the words of String.
 func (o *Overlap) UnmarshalText(text []byte) error { return unmarshal(overlapWords, text, o) }
 
-// CatchUp says what happens to ticks that nobody could claim while they were due. Ticks
-// that are a few seconds late, up to 10, are not in question: they run in order.
+// CatchUp says what happens to ticks that no node claimed when they were due. Ticks that are at most 10 s late run in order
+// in any case.
 type CatchUp uint8
 
 // The catch-up policies; the zero value is the default.
@@ -58,16 +57,15 @@ func (c CatchUp) MarshalText() ([]byte, error) { return catchUpWords.marshal(uin
 // UnmarshalText accepts exactly the words of String.
 func (c *CatchUp) UnmarshalText(text []byte) error { return unmarshal(catchUpWords, text, c) }
 
-// OnCrash says what follows when a run did not come to an end of its own: its node vanished
-// and it was reaped, its lease was lost, or a drain cancelled it.
+// OnCrash says what follows a run that its function did not end: its node died and the run was reaped, its lease was lost,
+// or a drain cancelled it.
 type OnCrash uint8
 
 // The crash policies; the zero value is the default.
 const (
-	// OnCrashRecord records it as what it was: abandoned, lost or cancelled. The default.
+	// OnCrashRecord records the outcome: abandoned, lost or cancelled. The default.
 	OnCrashRecord OnCrash = iota
-	// OnCrashRerun records it and runs the tick again: attempt + 1, a new token, up to the
-	// job's RerunMax further attempts.
+	// OnCrashRerun also runs the tick again, as a further attempt with a new token, at most Job.RerunMax times.
 	OnCrashRerun
 )
 
@@ -82,15 +80,15 @@ func (o OnCrash) MarshalText() ([]byte, error) { return onCrashWords.marshal(uin
 // UnmarshalText accepts exactly the words of String.
 func (o *OnCrash) UnmarshalText(text []byte) error { return unmarshal(onCrashWords, text, o) }
 
-// Placement says which node goes first at a tick. It is a hint: the claim decides.
+// Placement says which node claims a tick first. It is a hint; the claim decides.
 type Placement uint8
 
 // The placements; the zero value is the default.
 const (
-	// PlacementOwner lets the node that hashing prefers go first. The default.
+	// PlacementOwner lets the job's owner, by hashing, claim first. The default.
 	PlacementOwner Placement = iota
-	// PlacementRace lets every node that may run the job try at once: a dead one costs no
-	// time, and each tick costs a claim for each node.
+	// PlacementRace lets all nodes that may run the job claim at once. A dead node costs no time, and each tick costs a claim
+	// of each node.
 	PlacementRace
 )
 

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Prev returns the last tick before the instant given, strictly, in UTC and whole
-// milliseconds. The zero time means that there is none since the start of the year 1. It
-// is the mirror of Next: Prev(Next(t)) <= t, and Next(Prev(t)) >= t.
+// Prev returns the last tick before an instant, strictly, in UTC and whole milliseconds. The zero time means that there is
+// none since the year 1. Prev(Next(t)) <= t, and Next(Prev(t)) >= t.
 func (s *Schedule) Prev(before time.Time) time.Time {
 	if s.every > 0 {
 		return s.prevEvery(before)
@@ -19,7 +18,7 @@ func (s *Schedule) Prev(before time.Time) time.Time {
 		if !ok {
 			return time.Time{}
 		}
-		if tick := wall - p.offset; wall >= s.freshStart(p) {
+		if tick := wall - p.offset; wall >= s.firstWallOf(p) {
 			if tick < minSecond {
 				return time.Time{}
 			}
@@ -28,7 +27,7 @@ func (s *Schedule) Prev(before time.Time) time.Time {
 		if p.start == math.MinInt64 {
 			return time.Time{}
 		}
-		if s.jumpFires(p, p.start) {
+		if s.firesAtStart(p, p.start) {
 			return unixUTC(p.start)
 		}
 		at = p.start - 1
@@ -36,7 +35,7 @@ func (s *Schedule) Prev(before time.Time) time.Time {
 	return time.Time{}
 }
 
-// Between returns the ticks t with from <= t < before in order, the first most of them.
+// Between returns the ticks t with from <= t < before, in order, at most most of them.
 func (s *Schedule) Between(from, before time.Time, most int) []time.Time {
 	var out []time.Time
 	for tick := s.Next(from.Add(-time.Nanosecond)); len(out) < most; tick = s.Next(tick) {

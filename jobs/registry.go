@@ -11,7 +11,7 @@ import (
 // ErrDuplicate is returned when a job's name is already registered.
 var ErrDuplicate = errors.New("jobs: name already registered")
 
-// Registry is the set of jobs a program can run. The zero value is empty. It is safe for concurrent use.
+// Registry is the set of jobs of a program. The zero value is empty. It is safe for concurrent use.
 type Registry struct {
 	mu     sync.RWMutex
 	byName map[string]Job
@@ -22,8 +22,8 @@ func NewRegistry() *Registry {
 	return new(Registry)
 }
 
-// Add fills j with the built-in defaults, checks it and keeps a copy. The error is that
-// of Validate with the job's name before it, or wraps ErrDuplicate; nothing is kept then.
+// Add adds a copy of j, filled with the built-in defaults and validated. The error is that of Job.Validate, with the job's
+// name, or wraps ErrDuplicate; the registry is unchanged then.
 func (r *Registry) Add(j Job) error {
 	j = j.WithDefaults(Defaults{}).clone()
 	//guard:job-validated P8 a job that cannot work is refused before anything is stored
@@ -42,14 +42,14 @@ func (r *Registry) Add(j Job) error {
 	return nil
 }
 
-// MustAdd is Add for jobs written in the program itself: it panics on an error.
+// MustAdd adds a job as Add does, and panics on an error: for jobs in the program's source.
 func (r *Registry) MustAdd(j Job) {
 	if err := r.Add(j); err != nil {
 		panic(err)
 	}
 }
 
-// Get returns the job of that name, with its defaults filled in.
+// Get returns a copy of the job with that name, with its defaults filled in.
 func (r *Registry) Get(name string) (Job, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -57,7 +57,7 @@ func (r *Registry) Get(name string) (Job, bool) {
 	return j.clone(), ok
 }
 
-// All returns every job, sorted by name.
+// All returns copies of all jobs, sorted by name.
 func (r *Registry) All() []Job {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -67,11 +67,4 @@ func (r *Registry) All() []Job {
 	}
 	slices.SortFunc(all, func(a, b Job) int { return strings.Compare(a.Name, b.Name) })
 	return all
-}
-
-// Len returns the number of jobs.
-func (r *Registry) Len() int {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return len(r.byName)
 }

@@ -9,19 +9,17 @@ import (
 	"time"
 )
 
-// The causes, of those that end a run's context, that have to do with the job. Others
-// come from the scheduler and the lock.
+// Causes of a run's context. Others come from the scheduler and the lease.
 var (
 	// ErrTimeout is the cause when the job's timeout has passed.
 	ErrTimeout = errors.New("jobs: the job's timeout passed")
 	// ErrCancelled is the cause when an operator cancelled the run.
 	ErrCancelled = errors.New("jobs: the run was cancelled by an operator")
-	// ErrReplaced is the cause when a newer tick of a job with overlap replace is due and
-	// waits for this run to end.
+	// ErrReplaced is the cause when a newer tick of a job with OverlapReplace is due.
 	ErrReplaced = errors.New("jobs: a newer tick replaces the run")
 )
 
-// RunInfo is what a granted run is made of.
+// RunInfo holds the fields of a Run.
 type RunInfo struct {
 	ID      string    // unique for each grant
 	Job     string    // the job's name
@@ -34,23 +32,22 @@ type RunInfo struct {
 	Node    string    // the name of the node it runs on
 	Trigger Trigger   // why it was granted
 	Param   string    // the shard's parameter
-	Payload []byte    // what the caller of a manual run sent
+	Payload []byte    // of a run by hand
 
-	Logger *slog.Logger // what Run.Logger adds the run's facts to; nil is slog.Default()
+	Logger *slog.Logger // for Run.Logger; nil: slog.Default()
 }
 
-// Run is what a job's function learns about itself. Its facts never change: each try is
-// handed a Run of its own, which differs in Try and in its output. It is safe for
-// concurrent use.
+// Run describes a run to its function. It does not change: each try gets its own Run, with another Try and another output.
+// It is safe for concurrent use.
 type Run struct {
 	info   RunInfo
 	output output
 	logged sync.Once
-	logger *slog.Logger // once it was asked for
+	logger *slog.Logger // set by the first Logger
 }
 
-// NewRun makes a Run. The tick is kept in UTC and the payload is copied; Shards, Attempt
-// and Try below 1 become 1.
+// NewRun returns a Run, for the scheduler and for tests. The tick is converted to UTC and the payload is copied. Shards,
+// Attempt and Try below 1 become 1.
 func NewRun(info RunInfo) *Run {
 	if !info.Tick.IsZero() {
 		info.Tick = info.Tick.UTC()
@@ -62,45 +59,46 @@ func NewRun(info RunInfo) *Run {
 	return &Run{info: info}
 }
 
-// ID returns the run's own name, unique for each grant.
+// ID returns the run's id, unique for each grant.
 func (r *Run) ID() string { return r.info.ID }
 
 // Job returns the job's name.
 func (r *Run) Job() string { return r.info.Job }
 
-// Tick returns the scheduled instant in UTC, the same for every attempt and shard. It is
-// the right time to compute with: "now" may be later.
+// Tick returns the scheduled instant in UTC, the same for every attempt and shard. Compute with this time and not with
+// "now", which is later.
 func (r *Run) Tick() time.Time { return r.info.Tick }
 
-// Token returns the fencing token: larger than that of every run of the job granted
-// before this one.
+// Token returns the fencing token: larger than the token of every earlier run of the job. Send it with each write, so
+// that a guard (package locking/fence) can refuse a write of an earlier run.
 func (r *Run) Token() int64 { return r.info.Token }
 
-// Attempt returns which grant of this tick and shard this is, from 1.
+// Attempt returns the number of this grant of the tick and shard, from 1.
 func (r *Run) Attempt() int { return r.info.Attempt }
 
-// Try returns which call inside this run this is, from 1.
+// Try returns the number of this call inside the run, from 1.
 func (r *Run) Try() int { return r.info.Try }
 
-// Shard returns which part of the tick this is, from 0.
+// Shard returns the number of this part of the tick, from 0.
 func (r *Run) Shard() int { return r.info.Shard }
 
-// Shards returns into how many parts the tick is split, at least 1.
+// Shards returns the number of parts of the tick, at least 1.
 func (r *Run) Shards() int { return r.info.Shards }
 
-// Node returns the name of the node this runs on.
+// Node returns the name of the node that runs it.
 func (r *Run) Node() string { return r.info.Node }
 
-// Trigger returns why the run was granted.
+// Trigger returns the reason for the run.
 func (r *Run) Trigger() Trigger { return r.info.Trigger }
 
-// Param returns the shard's parameter, empty when the job has none.
+// Param returns the shard's parameter; "" without Job.Params.
 func (r *Run) Param() string { return r.info.Param }
 
-// Payload returns a copy of what the caller of a manual run sent, nil for other runs.
+// Payload returns a copy of the payload of a run by hand; nil for other runs.
 func (r *Run) Payload() []byte { return bytes.Clone(r.info.Payload) }
 
-// Logger returns the node's logger with the run's facts: job, tick, run (its id), token and attempt, and of a sharded job the shard.
+// Logger returns the node's logger with the attributes job, tick, run (the id), token and attempt, and shard for a sharded
+// job.
 func (r *Run) Logger() *slog.Logger {
 	r.logged.Do(func() {
 		log := r.info.Logger
@@ -115,9 +113,9 @@ func (r *Run) Logger() *slog.Logger {
 	return r.logger
 }
 
-// Output returns a writer for what is to be kept with the run, as the output of a command is: the last MaxOutput bytes.
-// Each try has an output of its own; that of the last one is kept. Writing never fails.
+// Output returns a writer for text that is stored with the run: the last MaxOutput bytes. Each try has its own output; the
+// last try's is stored. Writing never fails.
 func (r *Run) Output() io.Writer { return &r.output }
 
-// Written returns a copy of what Output has kept, nil when nothing was written.
+// Written returns a copy of the last MaxOutput bytes of Output; nil when nothing was written.
 func (r *Run) Written() []byte { return r.output.bytes() }

@@ -7,38 +7,34 @@ import (
 	"time"
 )
 
-// maxScheduleLen is the greatest length of a schedule expression, in bytes, without its
-// zone.
+// maxScheduleLen bounds a schedule expression without its zone, in bytes.
 const maxScheduleLen = 256
 
-// The instants a schedule looks at, in seconds since 1970: the years 1 to 9999 but for
-// their very first, the zero time, which stands for no tick.
+// The range of ticks, in seconds since 1970: the years 1 to 9999 without the first second, which is the zero time.
 const (
 	minSecond = -62135596799
 	maxSecond = 253402300799
 )
 
-// Schedule says when the ticks of a job are. It is immutable and a pure function of its
-// text and the zone's rules.
+// Schedule defines the ticks of a job. It is immutable, and a pure function of its text and the zone's rules.
 type Schedule struct {
 	text     string
 	resolved string // text with H replaced; empty when there is no H
 	every    int64  // milliseconds; 0 for a calendar schedule
 	cal      calendar
 	zone     *time.Location
-	fixed    bool // names fixed times; see the package comment on daylight saving
+	fixed    bool // has fixed times; see "Daylight saving" in the package comment
 }
 
-// ParseSchedule reads a schedule without H; zone may be empty, which is UTC. It accepts 5
-// or 6 fields, the descriptors, "@every d" with 100ms <= d <= 8760h, and a CRON_TZ= or TZ=
-// prefix, which must agree with zone when both are given. What never fires is refused.
+// ParseSchedule parses a schedule without H. It accepts 5 or 6 fields, the descriptors, "@every d" with 100ms <= d <= 8760h,
+// and a prefix CRON_TZ= or TZ=. zone "" is UTC; with a prefix too, both must be equal. A schedule without any tick is refused.
 // It never panics, whatever the text.
 func ParseSchedule(expr, zone string) (*Schedule, error) {
 	return ParseScheduleFor("", expr, zone)
 }
 
-// ParseScheduleFor reads a schedule as ParseSchedule does, and H too: what it stands for
-// is decided by name, that of the job, for ever. Without a name H is refused.
+// ParseScheduleFor parses a schedule as ParseSchedule does, and also H, whose value follows from the job's name. Without a
+// name H is refused.
 func ParseScheduleFor(name, expr, zone string) (*Schedule, error) {
 	prefix, rest, found, err := cutZone(expr)
 	if err != nil {
@@ -59,8 +55,7 @@ func ParseScheduleFor(name, expr, zone string) (*Schedule, error) {
 	return s, nil
 }
 
-// maxErrorLen bounds what is said of a schedule: six fields at fault, each full of bytes
-// that are no text, would fill a screen.
+// maxErrorLen bounds the error about a schedule, in bytes.
 const maxErrorLen = 400
 
 func shorten(err error) error {
@@ -70,7 +65,7 @@ func shorten(err error) error {
 	return err
 }
 
-// parseBody reads an expression without its zone.
+// parseBody parses an expression without its zone.
 func parseBody(name, expr string) (*Schedule, error) {
 	fields := strings.Fields(expr)
 	if len(fields) == 0 {
@@ -96,14 +91,12 @@ func parseBody(name, expr string) (*Schedule, error) {
 	return s, nil
 }
 
-// String returns the expression with single spaces, and with a CRON_TZ= prefix unless
-// the zone is UTC or has no effect. An H stays an H. What it returns is read back, with
-// the same name, as the same schedule.
+// String returns the expression with single spaces, and with a CRON_TZ= prefix unless the zone is UTC or has no effect. H
+// stays H. ParseScheduleFor parses the result, with the same name, to the same schedule.
 func (s *Schedule) String() string { return s.prefixed(s.text) }
 
-// Resolved returns the expression as String does, but with what each H stands for. Its
-// ticks are those of the schedule, save where clocks are set: an H with a step is an
-// interval, and nothing but a star or H can say so.
+// Resolved returns the expression as String does, with the value of each H. Its ticks are those of the schedule, except at
+// a change of the clock: an H with a step is an interval, and its values are fixed times.
 func (s *Schedule) Resolved() string {
 	if s.resolved == "" {
 		return s.String()
@@ -118,11 +111,11 @@ func (s *Schedule) prefixed(text string) string {
 	return "CRON_TZ=" + s.zone.String() + " " + text
 }
 
-// Zone returns the zone whose wall clock the schedule goes by. It has no effect on @every.
+// Zone returns the zone of the schedule. It has no effect on @every.
 func (s *Schedule) Zone() *time.Location { return s.zone }
 
-// Next returns the first tick after the instant given, strictly, in UTC and whole
-// milliseconds. The zero time means never: no tick up to the end of the year 9999.
+// Next returns the first tick after an instant, strictly, in UTC and whole milliseconds. The zero time means that there is
+// none up to the end of the year 9999.
 func (s *Schedule) Next(after time.Time) time.Time {
 	if s.every > 0 {
 		return s.nextEvery(after)
@@ -131,10 +124,10 @@ func (s *Schedule) Next(after time.Time) time.Time {
 	at := max(min(after.Unix(), maxSecond), minSecond-1) + 1
 	for at <= maxSecond {
 		p := s.periodAt(at)
-		if s.jumpFires(p, at) {
+		if s.firesAtStart(p, at) {
 			return unixUTC(p.start)
 		}
-		wall, ok := s.cal.next(s.fresh(p, at))
+		wall, ok := s.cal.next(s.firstWall(p, at))
 		if !ok {
 			return time.Time{}
 		}

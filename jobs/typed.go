@@ -11,9 +11,11 @@ import (
 	"strings"
 )
 
-// Typed returns a job's function that decodes the run's payload, which is JSON, into a T and hands it to f. A run without a
-// payload, as every run by the schedule is, has the zero T. A payload that does not fit, also one with a field that T does not have,
-// ends the run as failed before f is called and without another try: the error is a [Permanent] *[FieldError] that names the field.
+// Typed returns a job's function that decodes the run's payload, in JSON, into a T and calls f. A run without a payload, as
+// each run by the schedule, has the zero T.
+//
+// A payload that does not fit T, or has an unknown field, ends the run as failed before f is called, without another try: the
+// error is a [Permanent] *[FieldError] with the field.
 func Typed[T any](f func(ctx context.Context, run *Run, payload T) error) Func {
 	if f == nil {
 		return nil // which Validate refuses
@@ -27,7 +29,7 @@ func Typed[T any](f func(ctx context.Context, run *Run, payload T) error) Func {
 	}
 }
 
-// decodePayload reads one JSON value. Its error is a *FieldError.
+// decodePayload decodes one JSON value. Its error is a *FieldError.
 func decodePayload(text []byte, to any) error {
 	if len(text) == 0 {
 		return nil
@@ -38,7 +40,7 @@ func decodePayload(text []byte, to any) error {
 		return payloadError(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return &FieldError{Field: "payload", Msg: "has something behind its end; send one JSON value"}
+		return &FieldError{Field: "payload", Msg: "has text after its end; send one JSON value"}
 	}
 	return nil
 }
@@ -52,12 +54,12 @@ func payloadError(err error) error {
 		if plain, bad := strconv.Unquote(name); bad == nil {
 			name = plain
 		}
-		field, msg = field+"."+name, "is not a field of it; leave it out, or mend its name"
+		field, msg = field+"."+name, "is not a field of it; leave it out, or correct its name"
 	case errors.As(err, &kind):
 		if kind.Field != "" {
 			field += "." + kind.Field
 		}
-		msg = fmt.Sprintf("is a JSON %s, which is no %s", kind.Value, kind.Type)
+		msg = fmt.Sprintf("is a JSON %s; its type is %s", kind.Value, kind.Type)
 	default:
 		msg = "cannot be read: " + msg
 	}

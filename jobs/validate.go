@@ -11,46 +11,43 @@ import (
 
 // Limits of a job's settings.
 const (
-	// MinTTL is three times the default clock bound of 1 s.
-	MinTTL = 3 * time.Second
-	// MaxTTL bounds how long a run that vanished can hold its job.
-	MaxTTL = time.Hour
-	// MaxShards bounds the parts of one tick.
+	// minTTL is three times the default margin of a lease, 1 s.
+	minTTL = 3 * time.Second
+	// maxTTL bounds how long the run of a dead node holds its job.
+	maxTTL = time.Hour
+	// MaxShards is the largest Job.Shards.
 	MaxShards = 1024
-	// MaxCatchUp bounds how many missed ticks a job may make up for.
+	// MaxCatchUp is the largest Job.CatchUpMax.
 	MaxCatchUp = 10_000
-	// MaxReruns bounds the further attempts of one tick after a crash.
-	MaxReruns = 100
-	// MaxRetries bounds the further tries inside one run.
-	MaxRetries = 100
-	// MaxBackoff bounds the wait between two tries.
-	MaxBackoff = 24 * time.Hour
+	// MaxReruns is the largest Job.RerunMax.
+	MaxReruns  = 100
+	maxRetries = 100 // Retry.Max
+	maxBackoff = 24 * time.Hour
 
 	maxLabels     = 64
 	maxParam      = 256
 	maxLabelValue = 256
 )
 
-// nameRule is what namePattern wants.
-const nameRule = "use 1 to 128 letters, digits and . _ : / -, the first a letter or digit"
+// nameForm describes namePattern.
+const nameForm = "use 1 to 128 letters, digits and . _ : / -, the first a letter or digit"
 
 var (
 	namePattern  = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/-]{0,127}$`)
 	labelPattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._/-]{0,62}$`)
 )
 
-// FieldError is one fault of a job.
+// FieldError is a fault in one setting of a job.
 type FieldError struct {
-	// Job names the job at fault where several are judged together, as Registry.Check
-	// does; else it is empty.
+	// Job is the name of the job, from Registry.Check; else it is empty.
 	Job string
 	// Field is the setting's path inside the job, spelt as in config.yaml: "retry.max".
 	Field string
-	// Msg says what is wrong and how to mend it.
+	// Msg says what is wrong and how to correct it.
 	Msg string
 }
 
-// Error returns "field: message", behind the job's name where there is one.
+// Error returns "field: message", with the job's name before it if there is one.
 func (e *FieldError) Error() string {
 	if e.Job != "" {
 		return fmt.Sprintf("job %q: %s: %s", e.Job, e.Field, e.Msg)
@@ -65,14 +62,13 @@ func (f *faults) add(field, format string, args ...any) {
 	*f = append(*f, &FieldError{Field: field, Msg: fmt.Sprintf(format, args...)})
 }
 
-// Validate checks the settings and how they go together. The error joins one *FieldError
-// for each fault, all of them at once. Empty settings that WithDefaults would fill count
-// as their defaults. How jobs go together is what Registry.Check looks at.
+// Validate checks the settings, and their combination. The error joins a *FieldError for each fault. Empty settings that
+// WithDefaults would fill count as their defaults. Registry.Check checks several jobs together.
 func (j Job) Validate() error {
 	j = j.WithDefaults(Defaults{})
 	var f faults
 	if !namePattern.MatchString(j.Name) {
-		f.add("name", "%q is not a job name; %s", clip(j.Name), nameRule)
+		f.add("name", "%q is not a job name; %s", clip(j.Name), nameForm)
 	}
 	j.checkSchedule(&f)
 	if j.Func == nil {
@@ -83,8 +79,8 @@ func (j Job) Validate() error {
 	checkDuration(&f, "start_within", j.StartWithin)
 	j.checkOnCrash(&f)
 	checkDuration(&f, "timeout", j.Timeout)
-	if checkDuration(&f, "ttl", j.TTL) && (j.TTL < MinTTL || j.TTL > MaxTTL) {
-		f.add("ttl", "%v is outside %v to %v; %v is the default", j.TTL, MinTTL, MaxTTL, DefaultTTL)
+	if checkDuration(&f, "ttl", j.TTL) && (j.TTL < minTTL || j.TTL > maxTTL) {
+		f.add("ttl", "%v is outside %v to %v; %v is the default", j.TTL, minTTL, maxTTL, defaultTTL)
 	}
 	j.Retry.check(&f)
 	j.checkShards(&f)
@@ -94,14 +90,13 @@ func (j Job) Validate() error {
 	return errors.Join(f...)
 }
 
-// checkSchedule checks what says when the job runs. A schedule beside after is a fault of
-// after, and not looked at further.
+// checkSchedule checks schedule and after. With both, the fault is one of after, and the schedule is not checked.
 func (j Job) checkSchedule(f *faults) {
 	zone := j.TimeZone
 	if _, err := loadZone(zone); err != nil {
 		f.add("time_zone", "%v", err)
 		zone = ""
-	} else if j.After != "" && zone != DefaultTimeZone {
+	} else if j.After != "" && zone != defaultTimeZone {
 		f.add("time_zone", "%s is not used: a job with after has no schedule; leave it out", zone)
 	}
 	if j.After != "" {
@@ -118,7 +113,7 @@ func (j Job) checkAfter(f *faults) {
 	switch {
 	case j.After == "":
 	case !namePattern.MatchString(j.After):
-		f.add("after", "%q is not a job name; %s", clip(j.After), nameRule)
+		f.add("after", "%q is not a job name; %s", clip(j.After), nameForm)
 	case j.Schedule != "":
 		f.add("after", "%q does not go with the schedule %q: one of them says when the job runs; keep that one",
 			clip(j.After), clip(j.Schedule))
@@ -139,8 +134,8 @@ func (j Job) checkOnCrash(f *faults) {
 }
 
 func (r Retry) check(f *faults) {
-	if r.Max < 0 || r.Max > MaxRetries {
-		f.add("retry.max", "%d is outside 0 to %d", r.Max, MaxRetries)
+	if r.Max < 0 || r.Max > maxRetries {
+		f.add("retry.max", "%d is outside 0 to %d", r.Max, maxRetries)
 	}
 	if r.Max <= 0 {
 		r.unused(f, "retry.backoff", r.Backoff)
@@ -155,7 +150,7 @@ func (r Retry) check(f *faults) {
 	}
 }
 
-// unused refuses a wait between tries that do not happen.
+// unused refuses a backoff without retries.
 func (r Retry) unused(f *faults, field string, d time.Duration) {
 	if d != 0 && r.Max == 0 {
 		f.add(field, "%v is only used with retry.max above 0; set that or leave this out", d)
@@ -223,8 +218,8 @@ func checkBackoff(f *faults, field string, d time.Duration) bool {
 	if !checkDuration(f, field, d) {
 		return false
 	}
-	if d > MaxBackoff {
-		f.add(field, "%v is more than %v", d, MaxBackoff)
+	if d > maxBackoff {
+		f.add(field, "%v is more than %v", d, maxBackoff)
 		return false
 	}
 	return true
@@ -243,7 +238,7 @@ func checkDuration(f *faults, field string, d time.Duration) bool {
 	return false
 }
 
-// clip keeps a value that may be of any length readable in an error text.
+// clip shortens a value for an error text.
 func clip(s string) string {
 	const most = 64
 	if len(s) <= most {

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// Words says the schedule in plain English: "at 09:30, on Monday to Friday, Europe/Berlin
-// time". It is made from the values that the fields stand for and not from how they are
-// written, so that two schedules have the same words only if they have the same ticks, save
-// where clocks are set: "0 * * * *" and "0 0-23 * * *" are both "every hour at minute 0", and
-// only the first runs through the repeated hour twice. Note and Between tell.
+// Words returns the schedule in plain English: "at 09:30, on Monday to Friday, Europe/Berlin time".
+//
+// The words come from the values of the fields. Two schedules with the same words have the same ticks, except at a change of the
+// clock: "0 * * * *" and "0 0-23 * * *" are both "every hour at minute 0", and only the first fires twice in the repeated hour.
 func (s *Schedule) Words() string {
 	if s.every > 0 {
 		return "every " + durationWords(s.every) + ", counted from 1970-01-01T00:00:00Z"
@@ -30,7 +29,7 @@ func (s *Schedule) Words() string {
 	return text
 }
 
-// durationWords is "1 hour 30 minutes"; one of a single unit is "hour".
+// durationWords returns "1 hour 30 minutes", and "hour" for a single unit.
 func durationWords(ms int64) string {
 	var parts []string
 	for _, u := range []struct {
@@ -51,10 +50,10 @@ func durationWords(ms int64) string {
 	return strings.Join(parts, " ")
 }
 
-// valueWords is a field's set of values, as it is spoken of.
+// valueWords is a field's set of values, for words.
 type valueWords struct {
 	set       uint64
-	low, high int // the least and the greatest value that the field can have
+	low, high int // the smallest and the largest value of the field
 	name      func(int) string
 }
 
@@ -75,7 +74,7 @@ func (v valueWords) all() []int {
 	return out
 }
 
-// list is "1, 5 and 10 to 20".
+// list returns "1, 5 and 10 to 20".
 func (v valueWords) list() string {
 	var parts []string
 	for n := v.low; n <= v.high; n++ {
@@ -96,7 +95,7 @@ func (v valueWords) list() string {
 	return andList(parts)
 }
 
-// stride is the distance of values that are equally far apart, 0 if they are not.
+// stride returns the distance of equally spaced values, else 0.
 func stride(values []int) int {
 	if len(values) < 2 {
 		return 0
@@ -110,8 +109,7 @@ func stride(values []int) int {
 	return step
 }
 
-// steps is "every 2nd NOUN from 1 to 31", for at least four values with others between
-// them; else nothing.
+// steps returns "every 2nd NOUN from 1 to 31", for at least four equally spaced values; else "".
 func (v valueWords) steps(noun string) string {
 	values := v.all()
 	step := stride(values)
@@ -144,7 +142,7 @@ func ordinal(n int) string {
 	return strconv.Itoa(n) + suffix
 }
 
-// plural is "minute 5", "minutes 0 and 20".
+// plural returns "minute 5", "minutes 0 and 20".
 func (v valueWords) plural(noun string) string {
 	if v.size() > 1 {
 		noun += "s"

@@ -2,8 +2,7 @@ package jobs
 
 import "fmt"
 
-// dateWords says on which days the ticks are; nothing when on every day that the times
-// say already.
+// dateWords returns the words for the days; none when the words for the times imply each day.
 func (c *calendar) dateWords() []string {
 	dates := valueWords{c.dom, 1, 31, func(n int) string { return fmt.Sprint(n) }}
 	days := valueWords{weekFromMonday(c.dow), 1, 7, func(n int) string { return dayNames[n%7] }}

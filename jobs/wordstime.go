@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// fewTimes is how many times of the day are listed one by one.
+// fewTimes bounds the times of a day that are listed one by one.
 const fewTimes = 8
 
-// timeWords says at which times of a day the ticks are.
+// timeWords returns the words for the times of day.
 func (c *calendar) timeWords() string {
 	times := c.timesOfDay()
 	step := stride(times)
@@ -28,12 +28,12 @@ func (c *calendar) timeWords() string {
 	}
 }
 
-// wholeDay reports whether the words for the time say already that they are for each day.
+// wholeDay reports whether the words for the times imply each day.
 func (c *calendar) wholeDay() bool {
 	return bits.OnesCount64(c.hour) == 24
 }
 
-// startWords says where in the day an interval begins.
+// startWords returns the words for the start of an interval in the day.
 func startWords(first, step int) string {
 	switch {
 	case step == 3600 && first%60 == 0:
@@ -49,7 +49,7 @@ func startWords(first, step int) string {
 	}
 }
 
-// fieldWords goes field by field, for times that have no simpler words.
+// fieldWords returns words field by field, for times without simpler words.
 func (c *calendar) fieldWords() string {
 	number := func(n int) string { return fmt.Sprint(n) }
 	fields := []struct {
@@ -75,8 +75,7 @@ func (c *calendar) fieldWords() string {
 	return text
 }
 
-// leading says the finest field, seconds or minutes: "every 5 minutes", "at minutes 0, 20
-// and 50".
+// leading returns the words for the finest field, seconds or minutes: "every 5 minutes", "at minutes 0, 20 and 50".
 func (v valueWords) leading(noun string) string {
 	if v.full() {
 		return "every " + noun
@@ -95,7 +94,7 @@ func (v valueWords) leading(noun string) string {
 	return "at " + v.plural(noun)
 }
 
-// inner says a field around the finest one: "hours 09 to 16".
+// inner returns the words for a coarser field: "hours 09 to 16".
 func (v valueWords) inner(noun string) string {
 	if steps := v.steps(noun); steps != "" {
 		return steps
@@ -103,7 +102,7 @@ func (v valueWords) inner(noun string) string {
 	return v.plural(noun)
 }
 
-// timesOfDay lists the matching seconds of a day.
+// timesOfDay returns the matching seconds of a day.
 func (c *calendar) timesOfDay() []int {
 	var out []int
 	for at, ok := c.nextInDay(0); ok; at, ok = c.nextInDay(at + 1) {
@@ -112,7 +111,7 @@ func (c *calendar) timesOfDay() []int {
 	return out
 }
 
-// clockTime is 09:30, with seconds if there are any.
+// clockTime returns 09:30, with seconds if there are any.
 func clockTime(sec int) string {
 	if sec%60 == 0 {
 		return fmt.Sprintf("%02d:%02d", sec/3600, sec/60%60)

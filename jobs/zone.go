@@ -6,17 +6,16 @@ import (
 	"strings"
 	"sync"
 	"time"
-	_ "time/tzdata" // the zone rules travel with the program; a machine without any agrees
+	_ "time/tzdata" // zone rules in the program, for a machine without any
 )
 
 var zonePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]{0,63}$`)
 
-// zones holds every zone loaded so far, by name. Only names that exist get in, so it
-// stays small; without it each of 100,000 jobs would read its zone's file.
+// zones caches zones by name, so that 100,000 jobs do not read a file each. Only existing names are stored, so it stays small.
 var zones sync.Map
 
-// loadZone returns the zone of that name; "" is UTC. Local is refused, for nodes may
-// differ in it, and so is what many systems have beside the zones and others have not.
+// loadZone returns the zone called name; "" is UTC. Local is refused, because nodes may differ in it, and so are names that
+// only some systems have.
 func loadZone(name string) (*time.Location, error) {
 	if name == "" {
 		return time.UTC, nil
@@ -41,7 +40,7 @@ func loadZone(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// agreedZone returns the zone of a schedule whose expression may name one and whose job may.
+// agreedZone returns the zone of a schedule from its prefix and its job.
 func agreedZone(prefix, zone string, prefixed bool) (*time.Location, error) {
 	loc, err := loadZone(zone)
 	if err != nil || !prefixed {
@@ -54,8 +53,7 @@ func agreedZone(prefix, zone string, prefixed bool) (*time.Location, error) {
 	return own, err
 }
 
-// cutZone splits a CRON_TZ= or TZ= prefix from an expression. The parser's own handling
-// of it panics when nothing follows the name.
+// cutZone splits a CRON_TZ= or TZ= prefix from an expression. The parser would panic when nothing follows the name.
 func cutZone(expr string) (zone, rest string, found bool, err error) {
 	expr = strings.TrimSpace(expr)
 	for _, key := range []string{"CRON_TZ=", "TZ="} {

@@ -63,7 +63,7 @@ func ExampleClient() {
 	}
 	// Output:
 	// 200 {"error":"","outcome":"succeeded","output":"the report of May"}
-	// 200 {"error":"payload.moon: is not a field of it; leave it out, or mend its name","outcome":"failed","output":""}
+	// 200 {"error":"payload.moon: is not a field of it; leave it out, or correct its name","outcome":"failed","output":""}
 	// 422 refused: run report: the payload is not JSON; quote a plain text: '"text"'
 }
 
@@ -100,7 +100,7 @@ func ExampleConfig_middleware() {
 	stop()
 	// Output:
 	// begin report
-	// end report payload.month: is a JSON number, which is no string
+	// end report payload.month: is a JSON number; its type is string
 	// failed <nil>
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // errStays is the error of a run that left a process behind which nothing could end.
-var errStays = errors.New("a process of its group cannot be ended; look for it on the node")
+var errUnkillable = errors.New("a process of its group cannot be ended; look for it on the node")
 
 // grace is the time between SIGTERM and SIGKILL.
 const grace = 5 * time.Second

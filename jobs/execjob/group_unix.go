@@ -15,7 +15,7 @@ import (
 const pollEvery = 20 * time.Millisecond
 
 // killTakes is how long SIGKILL may take.
-const killTakes = time.Second
+const killTimeout = time.Second
 
 // Group is the process group that a command leads, for who starts commands by other
 // means than a job. Its number stays taken while any member is left, also after the
@@ -26,7 +26,7 @@ const killTakes = time.Second
 type Group struct {
 	cmd        *exec.Cmd
 	supervisor *supervisor
-	told       bool // SIGTERM was sent
+	terminated bool // SIGTERM was sent
 }
 
 // NewGroup makes cmd, which was not started yet, the leader of a group of its own: it sets
@@ -51,7 +51,7 @@ func (g *Group) Start() error {
 		g.Close()
 		return err
 	}
-	g.supervisor.guard(g.cmd.Process.Pid)
+	g.supervisor.watch(g.cmd.Process.Pid)
 	return nil
 }
 
@@ -71,7 +71,7 @@ func (g *Group) Signal(s os.Signal) {
 
 // Terminate asks every member to end. A stopped one is continued, so that it can.
 func (g *Group) Terminate() {
-	g.told = true
+	g.terminated = true
 	_ = g.signal(syscall.SIGTERM)
 	_ = g.signal(syscall.SIGCONT)
 }
@@ -87,7 +87,7 @@ func (g *Group) clear(deadline time.Time) error {
 	if !g.Alive() {
 		return nil
 	}
-	if !g.told {
+	if !g.terminated {
 		g.Terminate()
 	}
 	tick := time.NewTicker(pollEvery)
@@ -97,8 +97,8 @@ func (g *Group) clear(deadline time.Time) error {
 		switch {
 		case !g.Alive():
 			return nil
-		case !killed.IsZero() && time.Since(killed) > killTakes:
-			return errStays
+		case !killed.IsZero() && time.Since(killed) > killTimeout:
+			return errUnkillable
 		case now.After(deadline):
 			g.Kill()
 			if killed.IsZero() { // not when it was due: this process may have stood still then

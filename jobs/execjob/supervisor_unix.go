@@ -11,7 +11,7 @@ import (
 
 // watch is the supervisor of a group. It reads the group's number from this process, and then waits for the end of its input,
 // which comes when this process has died. A signal to this process' own group does not reach it.
-const watch = `trap '' HUP INT QUIT TERM
+const watchScript = `trap '' HUP INT QUIT TERM
 read -r group || exit 0
 read -r _
 kill -TERM "-$group"; kill -CONT "-$group"
@@ -31,7 +31,7 @@ func newSupervisor() *supervisor {
 		return nil
 	}
 	defer r.Close()
-	shell := exec.Command("/bin/sh", "-c", watch)
+	shell := exec.Command("/bin/sh", "-c", watchScript)
 	shell.Stdin, shell.Dir, shell.Env = r, "/", []string{"PATH=" + os.Getenv("PATH")}
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if shell.Start() != nil {
@@ -42,7 +42,7 @@ func newSupervisor() *supervisor {
 }
 
 // guard names the group. A supervisor that was ended by somebody guards nothing.
-func (s *supervisor) guard(pgid int) {
+func (s *supervisor) watch(pgid int) {
 	if s != nil {
 		_, _ = s.pipe.WriteString(strconv.Itoa(pgid) + "\n")
 	}

@@ -28,7 +28,7 @@ func (c *caller) judge(ctx context.Context, resp *http.Response, run *jobs.Run) 
 	case !c.expect.holds(resp.StatusCode):
 		return fmt.Errorf("%s: %w", c.name, unexpected(status, resp, said.String()))
 	case broken != nil:
-		return fmt.Errorf("%s: %s, but its body broke off: %w", c.name, status, plain(ctx, broken))
+		return fmt.Errorf("%s: %s, but its body broke off: %w", c.name, status, cause(ctx, broken))
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func unexpected(status string, resp *http.Response, said string) error {
 		text += ": " + said
 	}
 	err := fmt.Errorf("%s", text)
-	if hopeless(resp.StatusCode) {
+	if permanent(resp.StatusCode) {
 		return jobs.Permanent(err)
 	}
 	return err
@@ -54,7 +54,7 @@ func unexpected(status string, resp *http.Response, said string) error {
 
 // hopeless reports whether the same request will be refused again: the server blames the
 // client, and not for coming too slowly, too early or too often.
-func hopeless(status int) bool {
+func permanent(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return false

@@ -46,7 +46,7 @@ func runHeaders(run *jobs.Run) []header {
 
 // ofTheConnection are the headers that belong to one connection or to the way the body is
 // sent: the client sets them.
-var ofTheConnection = map[string]bool{
+var connectionHeaders = map[string]bool{
 	"Connection": true, "Content-Length": true, "Keep-Alive": true, "Proxy-Authenticate": true,
 	"Proxy-Authorization": true, "Proxy-Connection": true, "Te": true, "Trailer": true,
 	"Transfer-Encoding": true, "Upgrade": true,
@@ -66,7 +66,7 @@ func headerFault(name, value string) string {
 		return "is not the name of a header; use letters, digits and -"
 	case strings.HasPrefix(key, prefix) || key == tokenHeader:
 		return "is set by the run itself; choose another name"
-	case ofTheConnection[key]:
+	case connectionHeaders[key]:
 		return "belongs to the connection and is set by the client; remove it"
 	case key == "Host" && !hostPattern.MatchString(value):
 		return "is not HOST or HOST:PORT"

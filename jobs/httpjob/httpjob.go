@@ -16,7 +16,7 @@ import (
 
 const (
 	// withoutTimeout bounds a call of a job that has no timeout.
-	withoutTimeout = time.Minute
+	defaultTimeout = time.Minute
 	// dialTimeout and tlsTimeout bound the two steps before a request can be sent.
 	dialTimeout = 10 * time.Second
 	tlsTimeout  = 10 * time.Second
@@ -26,7 +26,7 @@ const (
 
 // errNoTimeout ends a call that nothing else bounds.
 var errNoTimeout = fmt.Errorf("no end of the answer within %v, which is all that a job without a timeout is given; give the job one",
-	withoutTimeout)
+	defaultTimeout)
 
 // Options say what to call.
 type Options struct {
@@ -74,17 +74,17 @@ func New(o Options) (jobs.Func, error) {
 	if c.client.Transport == nil {
 		c.client.Transport = http.DefaultTransport
 	}
-	c.client.Transport = anyLocation{c.client.Transport}
+	c.client.Transport = dropBadLocation{c.client.Transport}
 	c.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c.run, nil
 }
 
 // anyLocation drops a Location that cannot be read: the client fails over it, with what it says in
 // the error, even when redirects are off.
-type anyLocation struct{ http.RoundTripper }
+type dropBadLocation struct{ http.RoundTripper }
 
 // RoundTrip sends the request.
-func (a anyLocation) RoundTrip(req *http.Request) (*http.Response, error) {
+func (a dropBadLocation) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := a.RoundTripper.RoundTrip(req)
 	if err != nil || resp == nil { // the client words both
 		return resp, err
@@ -152,7 +152,7 @@ func (c *caller) run(ctx context.Context, run *jobs.Run) error {
 	}
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, withoutTimeout, errNoTimeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, defaultTimeout, errNoTimeout)
 		defer cancel()
 	}
 	req, err := c.request(ctx, run)
@@ -161,7 +161,7 @@ func (c *caller) run(ctx context.Context, run *jobs.Run) error {
 	}
 	resp, err := c.client.Do(req)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.name, plain(ctx, err))
+		return fmt.Errorf("%s: %w", c.name, cause(ctx, err))
 	}
 	defer resp.Body.Close()
 	return c.judge(ctx, resp, run)
@@ -203,7 +203,7 @@ func (c *caller) request(ctx context.Context, run *jobs.Run) (*http.Request, err
 
 // plain is why a call failed: the context's cause when that ended it, else the error without
 // the URL that the client puts before it.
-func plain(ctx context.Context, err error) error {
+func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
