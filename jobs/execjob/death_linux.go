@@ -5,5 +5,6 @@ import (
 	"syscall"
 )
 
-// endWithThread makes the kernel end the command, but nothing that it started, when the thread that starts it ends: with this process.
+// endWithThread makes the kernel end the command, but not its children, when the thread that starts it
+// ends: with this process.
 func endWithThread(cmd *exec.Cmd, sig syscall.Signal) { cmd.SysProcAttr.Pdeathsig = sig }

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// endWithThread: this system ends no process with another one.
+// endWithThread does nothing: this system cannot end a process with another one.
 func endWithThread(*exec.Cmd, syscall.Signal) {}

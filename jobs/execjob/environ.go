@@ -10,16 +10,16 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// prefix is that of the node's own settings and of the run's variables.
+// prefix begins the node's own settings and the run's variables.
 const prefix = "ESCAPEMENT_"
 
-// maxVariable is the longest name and value together that Linux passes on: 128 KiB with
-// the equals sign and the closing NUL.
+// maxVariable bounds name and value of a variable on Linux: 128 KiB with the equals sign and
+// the closing NUL.
 const maxVariable = 128<<10 - 2
 
 const tickLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// reserved holds the names a run sets.
+// reserved holds the names that a run sets.
 var reserved = func() map[string]bool {
 	names := make(map[string]bool)
 	for _, v := range variables(jobs.NewRun(jobs.RunInfo{})) {
@@ -28,13 +28,12 @@ var reserved = func() map[string]bool {
 	return names
 }()
 
-// Sets reports whether a run sets the environment variable of this name.
+// Sets reports whether each run sets the environment variable called name.
 func Sets(name string) bool { return reserved[name] }
 
 type variable struct{ name, value string }
 
-// variables returns what a run adds to the environment. A run without a tick has an
-// empty one.
+// variables returns the variables of a run. Without a tick its values are empty.
 func variables(run *jobs.Run) []variable {
 	var tick, tickMS string
 	if t := run.Tick(); !t.IsZero() {
@@ -57,7 +56,7 @@ func variables(run *jobs.Run) []variable {
 	}
 }
 
-// environment builds the command's environment: inherited, then added, then the run's.
+// environment returns the command's environment: inherited, then added, then the run's.
 func environment(inherited []string, added map[string]string, run *jobs.Run) ([]string, error) {
 	var env []string
 	for _, kv := range inherited {
@@ -74,7 +73,7 @@ func environment(inherited []string, added map[string]string, run *jobs.Run) ([]
 				v.name, len(v.value), maxVariable)
 		}
 		if strings.Contains(v.value, "\x00") {
-			return nil, fmt.Errorf("%s holds a NUL character, which no variable can carry", v.name)
+			return nil, fmt.Errorf("%s holds a NUL character, which a variable cannot", v.name)
 		}
 		env = append(env, v.name+"="+v.value)
 	}

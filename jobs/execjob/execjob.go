@@ -13,25 +13,25 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// errStays is the error of a run that left a process behind which nothing could end.
+// errUnkillable is the error of a run that left a process which could not be ended.
 var errUnkillable = errors.New("a process of its group cannot be ended; look for it on the node")
 
-// grace is the time between SIGTERM and SIGKILL.
+// grace is the time from SIGTERM to SIGKILL.
 const grace = 5 * time.Second
 
-// Command is what to run.
+// Command is a command with its directory and environment.
 type Command struct {
 	// Command is the program and its arguments. The program is looked up in the node's
 	// own PATH. Required.
 	Command []string
 	// Dir is the working directory. Default: the node's.
 	Dir string
-	// Env is added to the environment. The names a run sets itself are refused.
+	// Env is added to the environment. Names that the run sets are refused; see Sets. Default none.
 	Env map[string]string
 }
 
-// Validate checks the command without running it. The error joins one *jobs.FieldError
-// for each fault, with the fields command, dir and env.NAME.
+// Validate checks the command without running it. The error joins a *jobs.FieldError for each
+// fault, with the fields command, dir and env.NAME.
 func (c Command) Validate() error {
 	var faults []error
 	add := func(field, msg string) {
@@ -41,34 +41,35 @@ func (c Command) Validate() error {
 	case len(c.Command) == 0 || c.Command[0] == "":
 		add("command", `is empty; write the program and its arguments, such as [sh, -c, "echo hello"]`)
 	case strings.Contains(strings.Join(c.Command, ""), "\x00"):
-		add("command", "holds a NUL character, which no argument can carry")
+		add("command", "holds a NUL character, which an argument cannot")
 	}
 	if strings.Contains(c.Dir, "\x00") {
-		add("dir", "holds a NUL character, which no path can carry")
+		add("dir", "holds a NUL character, which a path cannot")
 	}
 	for _, name := range sortedKeys(c.Env) {
 		before, _, pair := strings.Cut(name, "=")
 		switch {
-		case pair: // what follows is meant as the value, which nobody is to see
-			add(fmt.Sprintf("env.%q", before+"=..."), "is not a name of a variable; write the name as the key, and what follows the = as its value")
+		case pair: // the rest is meant as the value, which may be secret
+			add(fmt.Sprintf("env.%q", before+"=..."), "is not a name of a variable; write the name as the key, and the text after the = as its value")
 		case name == "" || strings.Contains(name, "\x00"):
-			add(fmt.Sprintf("env.%q", name), "is not a name of a variable")
+			add(fmt.Sprintf("env.%q", name), "is not a name of a variable; use a text without = and NUL")
 		case Sets(name):
-			add("env."+name, "is set by the run itself; choose another name")
+			add("env."+name, "is set by the run; use another name")
 		case len(name)+len(c.Env[name]) > maxVariable:
 			add("env."+name, fmt.Sprintf("is longer than the %d bytes a variable can have", maxVariable))
 		case strings.Contains(c.Env[name], "\x00"):
-			add("env."+name, "holds a NUL character, which no variable can carry")
+			add("env."+name, "holds a NUL character, which a variable cannot")
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// New returns a job's function that runs the command once for each try of a run. Its error
-// wraps the context's cause when the context ended it, else *exec.ExitError with the last
-// lines of the output, or says why the command could not be started. It is jobs.Permanent
-// when another try cannot help: the run has a value that no variable can carry, or Validate
-// refuses the command.
+// New returns a job's function that runs the command once for each try of a run.
+//
+// The function's error wraps the context's cause when the context ended the command, and an
+// *exec.ExitError, with the last lines of the output, when the command failed; else it is the
+// reason why the command could not be started. It is jobs.Permanent when Validate refuses the
+// command, or the run has a value that does not fit into a variable.
 func New(c Command) jobs.Func {
 	r := runner{command: c, invalid: c.Validate(), grace: grace}
 	r.command.Command = append([]string(nil), c.Command...)
@@ -111,7 +112,7 @@ func (r runner) run(ctx context.Context, run *jobs.Run) error {
 	return result(name, ended, err, run.Written())
 }
 
-// inherited is the node's environment, with the command's own directory as PWD: os/exec sees to that only where it is given none.
+// inherited returns the node's environment, with the command's directory as PWD. os/exec sets PWD only without an environment.
 func (r runner) inherited() []string {
 	env := os.Environ()
 	if r.command.Dir == "" {
@@ -123,8 +124,8 @@ func (r runner) inherited() []string {
 	return env
 }
 
-// supervise waits for the command and leaves nothing of its group behind. cause is what
-// ended the context, when that is why the command was ended; err is how it exited.
+// supervise waits for the command, and ends the rest of its group. cause is the context's, if the
+// context ended the command; err is the command's exit.
 func (r runner) supervise(ctx context.Context, cmd *exec.Cmd, g *Group) (cause, err error) {
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
@@ -134,7 +135,7 @@ func (r runner) supervise(ctx context.Context, cmd *exec.Cmd, g *Group) (cause, 
 	case <-ctx.Done():
 	}
 	select {
-	case err = <-exited: // it was faster than the signal: its own result counts
+	case err = <-exited: // before the signal: its own result counts
 		return nil, errors.Join(err, g.clear(time.Now().Add(r.grace)))
 	default:
 	}
@@ -151,7 +152,7 @@ func (r runner) supervise(ctx context.Context, cmd *exec.Cmd, g *Group) (cause, 
 	return context.Cause(ctx), errors.Join(err, g.clear(deadline))
 }
 
-// result words the end of a command.
+// result returns the error for the end of a command.
 func result(name string, cause, err error, output []byte) error {
 	if cause == nil && err == nil {
 		return nil

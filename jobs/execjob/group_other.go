@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Group is a command alone: this system has no process groups, and no gentle signal.
+// Group is a command alone: this system has neither process groups nor SIGTERM.
 type Group struct{ cmd *exec.Cmd }
 
-// NewGroup is for a command that was not started yet.
+// NewGroup returns a group of cmd, which must not be started yet.
 func NewGroup(cmd *exec.Cmd) *Group { return &Group{cmd} }
 
-// Start starts the command. It outlives this process: this system has nothing to end it.
+// Start starts the command. The command does not end with this process on this system.
 func (g *Group) Start() error { return g.cmd.Start() }
 
-// Close is for when the command was waited for.
+// Close does nothing. Call it after the command was waited for.
 func (g *Group) Close() {}
 
 // Signal ends the command.
@@ -26,10 +26,10 @@ func (g *Group) Signal(os.Signal) { g.Kill() }
 // Terminate ends the command.
 func (g *Group) Terminate() { g.Kill() }
 
-// Kill ends the command. An error means that it has ended by itself.
+// Kill ends the command.
 func (g *Group) Kill() { _ = g.cmd.Process.Kill() }
 
-// Alive is false: nothing is known of what the command left behind.
+// Alive returns false: processes that the command has started are not known.
 func (g *Group) Alive() bool { return false }
 
 func (g *Group) clear(time.Time) error { return nil }

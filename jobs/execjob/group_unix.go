@@ -11,35 +11,34 @@ import (
 	"time"
 )
 
-// pollEvery is how often a group that was told to end is looked at.
+// pollEvery is how often a group is checked after SIGTERM.
 const pollEvery = 20 * time.Millisecond
 
-// killTakes is how long SIGKILL may take.
+// killTimeout is how long SIGKILL may take.
 const killTimeout = time.Second
 
-// Group is the process group that a command leads, for who starts commands by other
-// means than a job. Its number stays taken while any member is left, also after the
-// command itself was waited for. One goroutine uses it. On systems without process
-// groups it is the command alone.
+// Group is the process group of a command, for programs that run commands without a job. On systems
+// without process groups it is the command alone. One goroutine uses it.
 //
-// Between Start and Close the group ends with this process, however that dies.
+// From Start to Close the group ends with this process, also when this process is killed. The
+// group's number stays in use while it has members, also after the command was waited for.
 type Group struct {
 	cmd        *exec.Cmd
 	supervisor *supervisor
 	terminated bool // SIGTERM was sent
 }
 
-// NewGroup makes cmd, which was not started yet, the leader of a group of its own: it sets
-// cmd.SysProcAttr anew. The other methods are for when it has been started.
+// NewGroup returns a group led by cmd, which must not be started yet. It replaces
+// cmd.SysProcAttr. Call Start before the other methods.
 func NewGroup(cmd *exec.Cmd) *Group {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return &Group{cmd: cmd}
 }
 
-// Start starts the command. When this process is killed, the members of the group get SIGTERM, and SIGKILL half a second later.
-// A shell sees to that, from when the command has started: when this process is killed in that very moment, or where there is no shell,
-// Linux ends the command alone. The goroutine keeps its thread until Close: the
-// kernel ends the command with the thread that started it.
+// Start starts the command. When this process is killed, the members of the group get SIGTERM, and
+// SIGKILL half a second later, from a shell. Without a shell, and during Start, Linux ends the
+// command alone. The goroutine is locked to its thread until Close, because the kernel ends the
+// command with the thread that started it.
 func (g *Group) Start() error {
 	sig := syscall.SIGTERM
 	if g.supervisor = newSupervisor(); g.supervisor == nil {
@@ -55,21 +54,21 @@ func (g *Group) Start() error {
 	return nil
 }
 
-// Close is for when the command was waited for, and nothing is to be done any more about what may be left of its group. The
-// goroutine that called Start calls it, unless Start has failed.
+// Close ends the watch over the group. Call it from the goroutine of Start, after the command was
+// waited for, unless Start has failed.
 func (g *Group) Close() {
 	g.supervisor.end()
 	runtime.UnlockOSThread()
 }
 
-// Signal sends s to every member. Where there are no groups, any signal ends the command.
+// Signal sends s to every member. Without process groups, any signal ends the command.
 func (g *Group) Signal(s os.Signal) {
 	if n, ok := s.(syscall.Signal); ok {
 		_ = g.signal(n)
 	}
 }
 
-// Terminate asks every member to end. A stopped one is continued, so that it can.
+// Terminate sends SIGTERM to every member, and continues stopped ones.
 func (g *Group) Terminate() {
 	g.terminated = true
 	_ = g.signal(syscall.SIGTERM)
@@ -79,10 +78,9 @@ func (g *Group) Terminate() {
 // Kill ends every member.
 func (g *Group) Kill() { _ = g.signal(syscall.SIGKILL) }
 
-// clear ends what the command left behind and returns when no member is left; those that
-// remain at the deadline are killed. The command must have been waited for. errStays is
-// returned when a member could not be ended: it has another user's rights, or hangs in
-// the kernel.
+// clear ends the remaining members, after the command was waited for: with SIGTERM, and at the
+// deadline with SIGKILL. It returns errUnkillable when a member cannot be ended, because it has
+// another user's rights or hangs in the kernel.
 func (g *Group) clear(deadline time.Time) error {
 	if !g.Alive() {
 		return nil
@@ -101,7 +99,7 @@ func (g *Group) clear(deadline time.Time) error {
 			return errUnkillable
 		case now.After(deadline):
 			g.Kill()
-			if killed.IsZero() { // not when it was due: this process may have stood still then
+			if killed.IsZero() { // not at the deadline: this process may have been stopped then
 				killed = time.Now()
 			}
 		}
@@ -109,10 +107,9 @@ func (g *Group) clear(deadline time.Time) error {
 	return nil
 }
 
-// Alive reports whether the group has a member that has not ended; the command itself
-// must have been waited for. Ended members are reaped first where that falls to this
-// process, as it does to one that is process 1 of a container; elsewhere there is no such
-// child and the call answers ECHILD. Where there are no groups it is always false.
+// Alive reports whether the group has a member that has not ended, after the command was waited
+// for. Ended members that are children of this process, as for process 1 of a container, are
+// reaped first. Without process groups it is always false.
 func (g *Group) Alive() bool {
 	g.reap()
 	if errors.Is(g.signal(0), syscall.ESRCH) {
@@ -121,7 +118,7 @@ func (g *Group) Alive() bool {
 	if !onlyDead(g.cmd.Process.Pid) {
 		return true
 	}
-	g.reap() // one may have ended in between
+	g.reap() // for one that has ended since
 	return false
 }
 
@@ -134,6 +131,6 @@ func (g *Group) reap() {
 	}
 }
 
-// signal sends sig to every member. The error is of use to Alive only: other callers are
-// content when nobody is left.
+// signal sends sig to every member. Only Alive uses the error: without members there is nothing
+// to signal.
 func (g *Group) signal(sig syscall.Signal) error { return syscall.Kill(-g.cmd.Process.Pid, sig) }

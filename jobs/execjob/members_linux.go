@@ -7,20 +7,20 @@ import (
 	"strconv"
 )
 
-// onlyDead reports whether every member of the group to be seen has ended and waits for
-// its parent to look. Signals do not tell: such a member takes them like a live one, and
-// in a container whose process 1 does not care for orphans it stays for ever.
+// onlyDead reports whether all visible members of the group have ended and wait to be reaped. Signals
+// do not show this: such a member accepts them, and stays for ever in a container whose process 1
+// does not reap orphans.
 func onlyDead(pgid int) bool {
 	proc := os.DirFS("/proc")
 	stats, err := fs.Glob(proc, "[0-9]*/stat")
 	if err != nil {
-		return false // fs.Glob fails on a bad pattern only
+		return false // never: fs.Glob fails for a bad pattern only
 	}
 	dead := false
 	for _, path := range stats {
 		text, err := fs.ReadFile(proc, path)
 		if err != nil {
-			continue // it ended in between
+			continue // it has ended since
 		}
 		state, group, ok := parseStat(text)
 		if !ok || group != pgid {
@@ -34,8 +34,8 @@ func onlyDead(pgid int) bool {
 	return dead
 }
 
-// parseStat reads state and process group from "pid (name) state ppid pgrp ..."; the name
-// may hold anything, closing brackets too.
+// parseStat returns state and process group from "pid (name) state ppid pgrp ...". The name may
+// contain any text, also closing brackets.
 func parseStat(text []byte) (state byte, pgid int, ok bool) {
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	if len(fields) < 3 || len(fields[0]) != 1 {

@@ -2,6 +2,6 @@
 
 package execjob
 
-// onlyDead needs a process table to look at, which this system has not in its files: a
-// member that has ended and was not reaped counts until the grace is over.
+// onlyDead returns false: this system has no /proc. A member that has ended and was not reaped counts
+// as alive until the grace is over.
 func onlyDead(int) bool { return false }

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// maxQuoted is how much of the output an error text quotes, in bytes.
+// maxQuoted bounds the output in an error text, in bytes.
 const maxQuoted = 1 << 10
 
-// drainWait is how long the rest of the output is awaited once the group is gone. Only a
-// process that left the group can hold the pipe open longer.
+// drainWait is how long to wait for the rest of the output after the group has ended. Only a
+// process that left the group keeps the pipe open longer.
 const drainWait = time.Second
 
-// captured is the reading end of a command's output. The copying goroutine ends when the
-// last writer is gone or finish closes the pipe.
+// captured is the reading end of a command's output. The copying goroutine ends with the last
+// writer, or when finish closes the pipe.
 type captured struct {
 	pipe *os.File
 	done chan struct{}
@@ -37,13 +37,13 @@ func startCaptured(cmd *exec.Cmd, g *Group, to io.Writer) (*captured, error) {
 	c := &captured{pipe: r, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
-		// The only error is that of the pipe closed by finish, which means: enough.
+		// The only error is that of the pipe that finish has closed.
 		_, _ = io.Copy(to, r)
 	}()
 	return c, nil
 }
 
-// finish waits for the output to end and closes the pipe; afterwards nothing more is written.
+// finish waits for the end of the output, and closes the pipe. Nothing is written afterwards.
 func (c *captured) finish() {
 	timer := time.NewTimer(drainWait)
 	defer timer.Stop()
@@ -55,8 +55,8 @@ func (c *captured) finish() {
 	<-c.done
 }
 
-// lastLines returns the end of the output as valid text: whole lines as far as they fit
-// into most bytes, else the end of the last line.
+// lastLines returns the end of the output as valid text: the whole lines that fit into most bytes,
+// else the end of the last line.
 func lastLines(output []byte, most int) string {
 	text := strings.TrimSpace(strings.ToValidUTF8(string(output), "\uFFFD"))
 	if len(text) <= most {
@@ -69,6 +69,6 @@ func lastLines(output []byte, most int) string {
 	if i := strings.IndexByte(cut, '\n'); i >= 0 {
 		return cut[i+1:]
 	}
-	// Cutting may have split a character; drop what is left of it.
+	// Drop a character that was cut in two.
 	return strings.ToValidUTF8(cut, "")
 }

@@ -9,8 +9,9 @@ import (
 	"syscall"
 )
 
-// watch is the supervisor of a group. It reads the group's number from this process, and then waits for the end of its input,
-// which comes when this process has died. A signal to this process' own group does not reach it.
+// watchScript is the supervisor of a group. It reads the group's number, and then waits for the end of
+// its input, which comes when this process has died. It is in a group of its own, so that signals to
+// this process' group do not reach it.
 const watchScript = `trap '' HUP INT QUIT TERM
 read -r group || exit 0
 read -r _
@@ -18,13 +19,13 @@ kill -TERM "-$group"; kill -CONT "-$group"
 sleep 0.5
 kill -KILL "-$group"`
 
-// supervisor is a process that ends a group when this process dies without having done so.
+// supervisor is a process that ends a group when this process dies before it has ended the group.
 type supervisor struct {
 	shell *exec.Cmd
 	pipe  *os.File // its input
 }
 
-// newSupervisor starts one; nil on a system without a shell.
+// newSupervisor starts a supervisor; nil on a system without a shell.
 func newSupervisor() *supervisor {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -41,14 +42,14 @@ func newSupervisor() *supervisor {
 	return &supervisor{shell, w}
 }
 
-// guard names the group. A supervisor that was ended by somebody guards nothing.
+// watch gives the supervisor the group's number. It has no effect when the supervisor was killed.
 func (s *supervisor) watch(pgid int) {
 	if s != nil {
 		_, _ = s.pipe.WriteString(strconv.Itoa(pgid) + "\n")
 	}
 }
 
-// end is for when the group has ended, or is left to itself.
+// end ends the supervisor, and not the group.
 func (s *supervisor) end() {
 	if s == nil {
 		return

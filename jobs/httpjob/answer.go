@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// maxBody is how much of an answer is read, in bytes. What is longer is cut off.
+	// maxBody bounds the part of an answer's body that is read, in bytes.
 	maxBody = 8 << 20
-	// maxLine is how much of the body's first line an error quotes, in bytes.
+	// maxLine bounds the part of the body's first line in an error, in bytes.
 	maxLine = 256
 )
 
-// judge reads the answer, keeps the end of its body with the run and says what the status means.
+// check reads the answer, stores the end of its body with the run, and returns an error for an unexpected status.
 func (c *caller) judge(ctx context.Context, resp *http.Response, run *jobs.Run) error {
 	var said firstLine
 	_, broken := io.Copy(io.MultiWriter(run.Output(), &said), io.LimitReader(resp.Body, maxBody))
@@ -28,12 +28,12 @@ func (c *caller) judge(ctx context.Context, resp *http.Response, run *jobs.Run) 
 	case !c.expect.holds(resp.StatusCode):
 		return fmt.Errorf("%s: %w", c.name, unexpected(status, resp, said.String()))
 	case broken != nil:
-		return fmt.Errorf("%s: %s, but its body broke off: %w", c.name, status, cause(ctx, broken))
+		return fmt.Errorf("%s: %s, but its body is incomplete: %w", c.name, status, cause(ctx, broken))
 	}
 	return nil
 }
 
-// unexpected words a status that is not a success.
+// unexpected returns the error for an unexpected status.
 func unexpected(status string, resp *http.Response, said string) error {
 	text := strings.TrimSpace(status)
 	if resp.StatusCode/100 == 3 {
@@ -52,8 +52,8 @@ func unexpected(status string, resp *http.Response, said string) error {
 	return err
 }
 
-// hopeless reports whether the same request will be refused again: the server blames the
-// client, and not for coming too slowly, too early or too often.
+// permanent reports whether the same request would be refused again: 4xx, except for too slow, too early and too
+// often.
 func permanent(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -62,13 +62,13 @@ func permanent(status int) bool {
 	return status/100 == 4
 }
 
-// firstLine holds the beginning of the first line that is written to it and is not blank.
+// firstLine keeps the beginning of the first line written to it that is not blank.
 type firstLine struct {
 	line []byte
-	full bool // the line is complete, or as long as is kept
+	full bool // the line is complete, or has reached maxLine
 }
 
-// Write goes on with the line.
+// Write appends to the line. It never fails.
 func (k *firstLine) Write(p []byte) (int, error) {
 	n := len(p)
 	if len(k.line) == 0 {
@@ -87,9 +87,9 @@ func (k *firstLine) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// String returns the line as text that is fit for a terminal and a log.
+// String returns the line without control characters, for a terminal and a log.
 func (k *firstLine) String() string {
-	// Cutting may have split a character; what is left of it is dropped with the rest.
+	// Drops also a character that was cut in two.
 	text := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return -1

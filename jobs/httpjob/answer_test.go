@@ -48,7 +48,7 @@ func TestEndlessBody(t *testing.T) {
 
 func TestBodyThatBreaksOff(t *testing.T) {
 	for status, want := range map[int]string{
-		http.StatusOK:         "200 OK, but its body broke off: unexpected EOF",
+		http.StatusOK:         "200 OK, but its body is incomplete: unexpected EOF",
 		http.StatusBadGateway: "502 Bad Gateway: half of",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -72,7 +72,7 @@ func ExampleOptions_Validate() {
 	// Output:
 	// method: "post" is not one of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS
 	// url: is not http:// or https://; write one like https://example.org/hook
-	// headers.Escapement-Job: is set by the run itself; choose another name
+	// headers.Escapement-Job: is set by the run; use another name
 	// headers.Upgrade: belongs to the connection and is set by the client; remove it
 	// expect: "ok" is not a status; write a list of numbers from 200 to 599 and of 2xx to 5xx, such as "200,204"
 }

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// expectation is the set of statuses that are a success, by class (2 for 2xx) and by number.
+// expectation is the set of expected statuses, by class (2 for 2xx) and by number.
 type expectation map[int]bool
 
 func (e expectation) holds(status int) bool { return e[status] || e[status/100] }
 
-// statusPattern leaves out 1xx: such an answer is followed by another, which counts.
+// statusPattern excludes 1xx: such an answer is followed by the real one.
 var statusPattern = regexp.MustCompile(`^(?:[2-5]xx|[2-5][0-9][0-9])$`)
 
-// parseExpect reads a list such as "2xx,304".
+// parseExpect parses a list such as "2xx,304".
 func parseExpect(text string) (expectation, error) {
 	e := make(expectation)
 	for item := range strings.SplitSeq(defaultTo(text, "2xx"), ",") {

@@ -20,8 +20,7 @@ const (
 
 type header struct{ name, value string }
 
-// runHeaders returns what a run adds to the request. A run without a tick says none, and one
-// without a parameter likewise.
+// runHeaders returns the headers of a run. Without a tick or a parameter there is no header for it.
 func runHeaders(run *jobs.Run) []header {
 	list := []header{
 		{prefix + "Job", run.Job()},
@@ -44,8 +43,7 @@ func runHeaders(run *jobs.Run) []header {
 	return list
 }
 
-// ofTheConnection are the headers that belong to one connection or to the way the body is
-// sent: the client sets them.
+// connectionHeaders belong to a connection, or to the encoding of the body: the client sets them.
 var connectionHeaders = map[string]bool{
 	"Connection": true, "Content-Length": true, "Keep-Alive": true, "Proxy-Authenticate": true,
 	"Proxy-Authorization": true, "Proxy-Connection": true, "Te": true, "Trailer": true,
@@ -57,15 +55,14 @@ var (
 	hostPattern   = regexp.MustCompile(`^[A-Za-z0-9._:\[\]-]{1,259}$`)
 )
 
-// headerFault says what is wrong with a header of the options, "" when nothing is. It never
-// shows the value.
+// headerFault returns the fault of a header of the options, or "". It does not show the value.
 func headerFault(name, value string) string {
 	key := http.CanonicalHeaderKey(name)
 	switch {
 	case !headerPattern.MatchString(name):
 		return "is not the name of a header; use letters, digits and -"
 	case strings.HasPrefix(key, prefix) || key == tokenHeader:
-		return "is set by the run itself; choose another name"
+		return "is set by the run; use another name"
 	case connectionHeaders[key]:
 		return "belongs to the connection and is set by the client; remove it"
 	case key == "Host" && !hostPattern.MatchString(value):
@@ -76,7 +73,7 @@ func headerFault(name, value string) string {
 	return ""
 }
 
-// printable reports whether a header can carry the value: tabs, but no other control character.
+// printable reports whether a header can hold the value: tabs, but no other control character.
 func printable(value string) bool {
 	return strings.IndexFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) < 0
 }

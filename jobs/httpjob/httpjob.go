@@ -15,49 +15,48 @@ import (
 )
 
 const (
-	// withoutTimeout bounds a call of a job that has no timeout.
+	// defaultTimeout bounds a call of a job without Timeout.
 	defaultTimeout = time.Minute
-	// dialTimeout and tlsTimeout bound the two steps before a request can be sent.
+	// dialTimeout and tlsTimeout bound the two steps before a request.
 	dialTimeout = 10 * time.Second
 	tlsTimeout  = 10 * time.Second
 	// maxHead bounds the head of an answer, in bytes.
 	maxHead = 64 << 10
 )
 
-// errNoTimeout ends a call that nothing else bounds.
-var errNoTimeout = fmt.Errorf("no end of the answer within %v, which is all that a job without a timeout is given; give the job one",
+// errNoTimeout is the cause after defaultTimeout.
+var errNoTimeout = fmt.Errorf("no complete answer within %v, the limit of a job without a timeout; set the job's timeout",
 	defaultTimeout)
 
-// Options say what to call.
+// Options describe a request and the expected answer.
 type Options struct {
 	// Method is GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS. Default POST.
 	Method string
-	// URL is http:// or https://. A user and password in it are sent as basic
-	// authorization. Required.
+	// URL begins with http:// or https://. A user and password in it are sent as basic authorization.
+	// Required.
 	URL string
-	// Headers are added to the request. Host replaces the host of the URL. Headers of the
-	// connection, and those that a run sets itself, are refused. Default none.
+	// Headers are added to the request. Host replaces the host of the URL. Headers of the connection,
+	// and those that a run sets, are refused. Default none.
 	Headers map[string]string
-	// Body is sent as it is; a payload takes its place. A request that has a body says
-	// Content-Type: application/json unless Headers say otherwise. Default none.
+	// Body is sent unchanged; a payload replaces it. With a body, Content-Type is application/json unless
+	// Headers set it. Default none.
 	Body string
 	// Expect lists the statuses of success, as classes and numbers: "2xx,304". Default "2xx".
 	Expect string
-	// Client is used with its redirects off; what it sends again by itself is its own affair.
-	// Default: one with the timeouts named in the package comment, whose connections all such
-	// jobs share.
+	// Client sends the request, with redirects off. It may repeat requests by itself. Default: a client
+	// with the timeouts of the package comment, whose connections all jobs share.
 	Client *http.Client
 }
 
-// New returns a job's function that sends the request once for each call and judges the
-// answer; see the package comment. The error is that of Validate. o is not kept.
+// New returns a job's function that sends the request once for each try, and compares the answer with
+// Expect. The error is that of Validate. o is not kept.
 func New(o Options) (jobs.Func, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	expect, err := parseExpect(o.Expect)
 	if err != nil {
-		return nil, err // Validate has read it once already
+		return nil, err // never: Validate has parsed it
 	}
 	c := caller{
 		method: defaultTo(o.Method, http.MethodPost), url: o.URL, body: o.Body, expect: expect,
@@ -79,14 +78,14 @@ func New(o Options) (jobs.Func, error) {
 	return c.run, nil
 }
 
-// anyLocation drops a Location that cannot be read: the client fails over it, with what it says in
-// the error, even when redirects are off.
+// dropBadLocation removes a Location that cannot be parsed: the client would fail with its text in the
+// error, also with redirects off.
 type dropBadLocation struct{ http.RoundTripper }
 
 // RoundTrip sends the request.
 func (a dropBadLocation) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := a.RoundTripper.RoundTrip(req)
-	if err != nil || resp == nil { // the client words both
+	if err != nil || resp == nil { // the client makes the error
 		return resp, err
 	}
 	if _, bad := req.URL.Parse(resp.Header.Get("Location")); bad != nil {
@@ -102,8 +101,8 @@ func defaultTo(s, otherwise string) string {
 	return s
 }
 
-// shared is the transport of every call that names no client, single of those that net/http
-// would send again by itself when a connection that was used before breaks off.
+// shared is the transport of calls without Options.Client. single is for those that net/http would repeat
+// by itself when a reused connection breaks.
 var (
 	shared = newTransport(dialTimeout, tlsTimeout)
 	single = func() *http.Transport {
@@ -113,8 +112,8 @@ var (
 	}()
 )
 
-// transport is the one of the two by which the request is sent once. net/http holds safe methods for
-// repeatable, though a job's call may well start something, and what says so with one of two headers.
+// transport returns the transport that sends the request once. net/http repeats requests with a safe method,
+// or with one of two headers, on a reused connection; a job's GET may start something.
 func (c *caller) transport() *http.Transport {
 	safe := c.method == http.MethodGet || c.method == http.MethodHead || c.method == http.MethodOptions
 	if safe || c.headers["Idempotency-Key"] != nil || c.headers["X-Idempotency-Key"] != nil {
@@ -135,9 +134,9 @@ func newTransport(dial, handshake time.Duration) *http.Transport {
 	}
 }
 
-// caller is a request to be sent and what answers it wants.
+// caller is a request and its expected answer.
 type caller struct {
-	name    string // for errors: the method and what may be shown of the URL
+	name    string // for errors: the method, and the URL without secrets
 	method  string
 	url     string
 	headers http.Header
@@ -167,7 +166,7 @@ func (c *caller) run(ctx context.Context, run *jobs.Run) error {
 	return c.judge(ctx, resp, run)
 }
 
-// request builds the request of one run.
+// request returns the request of one run.
 func (c *caller) request(ctx context.Context, run *jobs.Run) (*http.Request, error) {
 	text := c.body
 	if payload := run.Payload(); len(payload) > 0 {
@@ -179,7 +178,7 @@ func (c *caller) request(ctx context.Context, run *jobs.Run) (*http.Request, err
 	}
 	req, err := http.NewRequestWithContext(ctx, c.method, c.url, body)
 	if err != nil {
-		return nil, errors.New("the request cannot be made") // Validate lets nothing here; err shows the URL
+		return nil, errors.New("the request cannot be made") // never: Validate has checked it; err shows the URL
 	}
 	req.Header = c.headers.Clone()
 	if host := req.Header.Get("Host"); host != "" {
@@ -194,15 +193,14 @@ func (c *caller) request(ctx context.Context, run *jobs.Run) (*http.Request, err
 	}
 	for _, h := range runHeaders(run) {
 		if !printable(h.value) {
-			return nil, jobs.Permanent(fmt.Errorf("%s holds a control character, which no header can carry", h.name))
+			return nil, jobs.Permanent(fmt.Errorf("%s holds a control character, which a header cannot", h.name))
 		}
 		req.Header.Set(h.name, h.value)
 	}
 	return req, nil
 }
 
-// plain is why a call failed: the context's cause when that ended it, else the error without
-// the URL that the client puts before it.
+// cause returns why a call failed: the context's cause if that ended it, else the error without the client's URL.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

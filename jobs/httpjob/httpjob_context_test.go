@@ -34,7 +34,7 @@ func TestContextEndsTheCall(t *testing.T) {
 		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(body), Request: req}, nil
 	})}
 	run, err := call(ctx, t, httpjob.Options{URL: "http://h/p", Client: client}, info())
-	if !errors.Is(err, cause) || err.Error() != "POST http://h/p: 200 OK, but its body broke off: the lease is lost" || string(run.Written()) != "working" {
+	if !errors.Is(err, cause) || err.Error() != "POST http://h/p: 200 OK, but its body is incomplete: the lease is lost" || string(run.Written()) != "working" {
 		t.Errorf("error %v, output %q", err, run.Written())
 	}
 }

@@ -13,13 +13,12 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// methods are those a job may use.
+// methods are the allowed methods.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
 	http.MethodDelete, http.MethodOptions}
 
-// Validate checks the options without sending anything. The error joins one *jobs.FieldError
-// for each fault, with the fields method, url, headers.NAME and expect. It shows nothing of
-// the URL or of the value of a header.
+// Validate checks the options without sending anything. The error joins a *jobs.FieldError for each fault,
+// with the fields method, url, headers.NAME and expect. It shows no part of the URL or of a header's value.
 func (o Options) Validate() error {
 	var faults []error
 	add := func(field, msg string) {
@@ -46,8 +45,8 @@ func (o Options) Validate() error {
 	return errors.Join(faults...)
 }
 
-// fieldName is a header's name in a message: as it is, or quoted when it has no plain form. What
-// follows a : or = is meant as the value, and not shown.
+// fieldName returns a header's name for a message, quoted unless it is plain. Text after a : or = is meant as
+// the value, and not shown.
 func fieldName(name string) string {
 	if headerPattern.MatchString(name) {
 		return name
@@ -58,8 +57,7 @@ func fieldName(name string) string {
 	return strconv.Quote(clip(name))
 }
 
-// urlFault says what is wrong with a URL, "" when nothing is. The parser's own error shows
-// the URL, so it is not used.
+// urlFault returns the fault of a URL, or "". It does not use the parser's error, which shows the URL.
 func urlFault(text string) string {
 	const example = "write one like https://example.org/hook"
 	if text == "" {
@@ -82,7 +80,7 @@ func urlFault(text string) string {
 	return ""
 }
 
-// redact returns what may be shown of a URL: no user, no password, no query.
+// redact returns a URL without user, password and query.
 func redact(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -92,7 +90,7 @@ func redact(text string) string {
 	return shown.String()
 }
 
-// clip keeps a value that may be of any length readable in an error text.
+// clip shortens a value for an error text.
 func clip(s string) string {
 	const most = 64
 	if len(s) <= most {
