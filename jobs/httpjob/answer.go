@@ -19,8 +19,8 @@ const (
 	maxLine = 256
 )
 
-// check reads the answer, stores the end of its body with the run, and returns an error for an unexpected status.
-func (c *caller) judge(ctx context.Context, resp *http.Response, run *jobs.Run) error {
+// checkAnswer reads the answer, stores the end of its body with the run, and returns an error for an unexpected status.
+func (c *caller) checkAnswer(ctx context.Context, resp *http.Response, run *jobs.Run) error {
 	var said firstLine
 	_, broken := io.Copy(io.MultiWriter(run.Output(), &said), io.LimitReader(resp.Body, maxBody))
 	status := fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))

@@ -163,7 +163,7 @@ func (c *caller) run(ctx context.Context, run *jobs.Run) error {
 		return fmt.Errorf("%s: %w", c.name, cause(ctx, err))
 	}
 	defer resp.Body.Close()
-	return c.judge(ctx, resp, run)
+	return c.checkAnswer(ctx, resp, run)
 }
 
 // request returns the request of one run.
