@@ -33,10 +33,10 @@ func TestPrevMirrorsNext(t *testing.T) {
 			t.Fatalf("%s: %v is not between %v and %v", s, at.UTC(), prev, next)
 		}
 		if got := s.Prev(next); got.After(at) || !s.Next(got).Equal(next) {
-			t.Fatalf("%s: Prev(%v) is %v, asked beside %v", s, next, got, at.UTC())
+			t.Fatalf("%s: Prev(%v) is %v, asked at %v", s, next, got, at.UTC())
 		}
 		if got := s.Next(prev); got.Before(at) || !s.Prev(got).Equal(prev) {
-			t.Fatalf("%s: Next(%v) is %v, asked beside %v", s, prev, got, at.UTC())
+			t.Fatalf("%s: Next(%v) is %v, asked at %v", s, prev, got, at.UTC())
 		}
 		want := []time.Time{prev}
 		if next = s.Next(prev); next.Equal(at) { // itself a tick
@@ -62,7 +62,7 @@ func TestFarFromToday(t *testing.T) {
 			{time.Unix(1<<60, 0), last, time.Time{}},
 		} {
 			if prev, next := s.Prev(c.at), s.Next(c.at); !prev.Equal(c.prev) || !next.Equal(c.next) {
-				t.Errorf("%s: beside %v are %v and %v, want %v and %v", expr, c.at, prev, next, c.prev, c.next)
+				t.Errorf("%s: around %v are %v and %v, want %v and %v", expr, c.at, prev, next, c.prev, c.next)
 			}
 		}
 	}

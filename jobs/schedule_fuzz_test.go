@@ -32,7 +32,7 @@ func FuzzParseSchedule(f *testing.F) {
 		s, err := jobs.ParseScheduleFor("fuzzed", expr, zone)
 		if err != nil {
 			if s != nil || err.Error() == "" || len(err.Error()) > 400 {
-				t.Fatalf("error %q beside %v", err, s)
+				t.Fatalf("error %q with %v", err, s)
 			}
 			return
 		}
@@ -125,7 +125,7 @@ func wrongWith(s *jobs.Schedule, name string) string {
 		at := time.Unix(sec, 0)
 		next, prev := s.Next(at), s.Prev(at)
 		if !next.IsZero() && (!next.After(at) || s.Prev(next).After(at)) || !prev.IsZero() && (!prev.Before(at) || !next.IsZero() && s.Next(prev).Before(at)) {
-			return fmt.Sprintf("beside %v are %v and %v", at.UTC(), prev, next)
+			return fmt.Sprintf("around %v are %v and %v", at.UTC(), prev, next)
 		}
 		if other := again.Next(at); !other.Equal(next) {
 			return fmt.Sprintf("after %v comes %v, read back %v", at.UTC(), next, other)

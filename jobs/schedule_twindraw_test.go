@@ -55,7 +55,7 @@ func drawField(t *rapid.T, i int, few bool) (text string, values valueSet, star 
 	return strings.Join(parts, ","), values, star
 }
 
-// zonesWithHistory are drawn with instants beside which their clocks were set.
+// zonesWithHistory are drawn with instants at which their clocks were set.
 var zonesWithHistory = []struct{ name, near string }{
 	{"UTC", "2026-02-28T12:00:00Z"},
 	{"Europe/Berlin", "2026-03-29T01:00:00Z"},

@@ -186,7 +186,7 @@ func TestStoppedCommandIsEnded(t *testing.T) {
 	}
 }
 
-// A node that stood still while a group was to end finds its patience over long ago, and kills all the same before it gives up.
+// A node that was stopped while a group was to end finds the deadline long past, and still kills before it gives up.
 func TestClearKillsAfterAStandstill(t *testing.T) {
 	f := newFifo(t)
 	cmd := exec.Command("sh", "-c", `trap '' TERM; sleep 600 & echo "left $!" >$F`)

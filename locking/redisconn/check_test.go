@@ -14,8 +14,8 @@ import (
 func TestCheck(t *testing.T) {
 	retrying := redistest.ClientOptions("user:secret@10.0.0.1:7000")
 	retrying.MaxRetries = 0 // go-redis's default, three
-	deaf, unlimited := redistest.ClientOptions("10.0.0.1:7000"), redistest.ClientOptions("10.0.0.1:7000")
-	deaf.ReadTimeout, unlimited.ReadTimeout = -2, -1
+	noDeadlines, unlimited := redistest.ClientOptions("10.0.0.1:7000"), redistest.ClientOptions("10.0.0.1:7000")
+	noDeadlines.ReadTimeout, unlimited.ReadTimeout = -2, -1
 	pipelined := redis.NewClient(redistest.ClientOptions("10.0.0.1:7000"))
 	defer pipelined.Close()
 	pipeliner, err := pipelined.AutoPipeline()
@@ -30,7 +30,7 @@ func TestCheck(t *testing.T) {
 		"default":      {redis.NewClient(&redis.Options{Addr: "10.0.0.1:7000"}), []string{"10.0.0.1:7000", "MaxRetries is 3", "redis.Options.MaxRetries to -1", "ContextTimeoutEnabled to true"}},
 		"retries":      {redis.NewClient(retrying), []string{"10.0.0.1:7000", "MaxRetries"}},
 		"no context":   {redis.NewClient(&redis.Options{MaxRetries: -1}), []string{"ContextTimeoutEnabled"}},
-		"no deadlines": {redis.NewClient(deaf), []string{"10.0.0.1:7000", "redis.Options.ReadTimeout"}},
+		"no deadlines": {redis.NewClient(noDeadlines), []string{"10.0.0.1:7000", "redis.Options.ReadTimeout"}},
 		"no limits":    {client: redis.NewClient(unlimited)},
 		"cluster, no deadlines": {redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"10.0.0.1:7000"}, ContextTimeoutEnabled: true, WriteTimeout: -2}),
 			[]string{"redis.ClusterOptions.ReadTimeout"}},

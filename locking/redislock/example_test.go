@@ -45,7 +45,7 @@ func Example() {
 	// why the context ended: lease released
 }
 
-// work sends the token with every write, so that whoever stores the order can
+// work sends the token with every write, so that the store of the order can
 // refuse a write with a smaller one.
 func work(ctx context.Context, token locking.Token) {
 	if ctx.Err() == nil && token > 0 {

@@ -7,8 +7,8 @@ import (
 )
 
 // buffered is a synchronous pipe to the embedded server with buffers in both directions, as a socket has them. The server writes
-// a long answer while it holds its lock: whoever waits for that lock in a synctest bubble keeps time from going on, and so the
-// client, whose network is slow, from ever reading.
+// a long answer while it holds its lock. In a synctest bubble time stops while a goroutine waits for that lock, so a client over a
+// slow network would never read.
 type buffered struct {
 	net.Conn             // what was received, and the deadlines
 	out, in  *sendBuffer // to the server, and from it to the client

@@ -203,8 +203,7 @@ func openSlot(ctx context.Context, slot int, from, to *Server) error {
 	return nil
 }
 
-// moveKeys moves what is left in the slot, until nothing is: whoever writes
-// meanwhile is sent to the new master by the old one.
+// moveKeys moves the keys of the slot until it is empty. The old master redirects writes meanwhile.
 func moveKeys(ctx context.Context, slot int, from, to *Server) error {
 	for {
 		keys, err := tell(ctx, from, "cluster", "getkeysinslot", slot, 100).Slice()

@@ -129,9 +129,8 @@ func (w *world) ends(c *simClient) {
 	}
 }
 
-// verdict holds the grants against the promise: no token twice, and a larger one
-// for whoever began when another was through, or was told so later, unless somebody
-// took it over before that. Who takes over has a larger token than he named.
+// verdict checks the grants: no token twice, and a larger one for an acquisition that began after another was granted, or was
+// answered later, unless the lock was taken over before. A take-over has a larger token than the one that it names.
 func (w *world) verdict() string {
 	for i := range w.grants {
 		b := &w.grants[i]

@@ -101,19 +101,19 @@ func TestRefusals(t *testing.T) {
 	defer unfit.Close()
 	for want, err := range map[string]error{
 		`holds "not a token", which is no token; check what else writes to it`: g.Set(ctx, "a", "x", 5, 0),
-		`holds "00000000000000004", which`:                                      g.Set(ctx, "e", "x", 5, 0),
-		"WRONGTYPE":                                                             g.Set(ctx, "b", "x", 5, 0),
-		"refused: fence: token":                                                 g.Set(ctx, "c", "x", 5, 0),
-		"ttl is -1s":                                                            g.Set(ctx, "d", "x", 5, -time.Second),
-		"token is 0":                                                            g.Set(ctx, "d", "x", 0, 0),
-		"key is empty":                                                          g.Set(ctx, "", "x", 5, 0),
-		"fence has no name":                                                     g.Check(ctx, "", 5),
-		"Config.Keep is -1s":                                                    New(client, Config{Keep: -time.Second}).Check(ctx, "a", 5),
-		"Config.Namespace is \"a:fence:{x\"; with braces":                       New(client, Config{Namespace: "a:fence:{x"}).Check(ctx, "a", 5),
-		"set redis.Options.MaxRetries":                                          New(unfit, Config{}).Check(ctx, "a", 5),
-		"no other key shares its slot":                                          g.Set(ctx, "a}", "x", 5, 0),
-		"fence has a name of 600 bytes":                                         g.Set(ctx, strings.Repeat("k", 600), "x", 5, 0),
-		"redis client: it is nil; make o":                                       New(nil, Config{}).Check(ctx, "a", 5),
+		`holds "00000000000000004", which`:                                     g.Set(ctx, "e", "x", 5, 0),
+		"WRONGTYPE":                                                            g.Set(ctx, "b", "x", 5, 0),
+		"refused: fence: token":                                                g.Set(ctx, "c", "x", 5, 0),
+		"ttl is -1s":                                                           g.Set(ctx, "d", "x", 5, -time.Second),
+		"token is 0":                                                           g.Set(ctx, "d", "x", 0, 0),
+		"key is empty":                                                         g.Set(ctx, "", "x", 5, 0),
+		"fence has no name":                                                    g.Check(ctx, "", 5),
+		"Config.Keep is -1s":                                                   New(client, Config{Keep: -time.Second}).Check(ctx, "a", 5),
+		"Config.Namespace is \"a:fence:{x\"; with braces":                      New(client, Config{Namespace: "a:fence:{x"}).Check(ctx, "a", 5),
+		"set redis.Options.MaxRetries":                                         New(unfit, Config{}).Check(ctx, "a", 5),
+		"no other key shares its slot":                                         g.Set(ctx, "a}", "x", 5, 0),
+		"fence has a name of 600 bytes":                                        g.Set(ctx, strings.Repeat("k", 600), "x", 5, 0),
+		"redis client: it is nil; make o":                                      New(nil, Config{}).Check(ctx, "a", 5),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, fence.ErrStale) {
 			t.Errorf("got %v, want %s", err, want)

@@ -102,7 +102,7 @@ func (d *database) in(ctx context.Context, o *sql.TxOptions, f func(tx *sql.Tx) 
 	return tx.Commit()
 }
 
-// note writes a token to the log, with a number that says when: whoever notes
+// note writes a token to the log, with a number that says when: the one who notes
 // keeps others from noting until it commits.
 func (d *database) note(ctx context.Context, tx *sql.Tx, token locking.Token) error {
 	if _, err := tx.ExecContext(ctx, d.say("UPDATE <t>_count SET n = n + 1")); err != nil {
