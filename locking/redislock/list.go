@@ -25,12 +25,12 @@ const (
 	maxMoving = 16
 )
 
-// List returns the held locks of the namespace, sorted by name: for an operator, because it scans all keys
-// of each server, a thousand in a call. It returns those behind the name after, "" for all. With more than limit locks it returns limit of them, and more is
+// List returns the held locks of the namespace with names above after ("": all), sorted by name: for an operator, because
+// it scans all keys of each server, a thousand in a call. With more than limit locks it returns limit of them, and more is
 // true; 0 is no limit.
 //
-// The error wraps locking.ErrUnreachable when a server does not answer; the locks of the other servers are
-// returned with it. Of a Cluster that moves a slot, the locks outside of the slot are returned.
+// The error wraps locking.ErrUnreachable when a server does not answer; the locks of the other servers are returned with
+// it. Of a Cluster that moves a slot, the locks outside of the slot are returned.
 func (d *Driver) List(ctx context.Context, after string, limit int) (locks []locking.Ownership, more bool, err error) {
 	if d.refused != nil {
 		return nil, false, d.refused
