@@ -1,6 +1,6 @@
 -- Cancels a run for an operator. A run in flight gets a cancel flag, which its node reads at its next look. A pending run is recorded
 -- as cancelled, unless a move has closed the partition. An open tick gets a flag for all its shards.
--- keys: jobs runs pending waiting kept cancels outbox followers history gate
+-- keys: jobs runs pending waiting kept recent cancels outbox followers history gate
 -- Arguments: cancelArgs in operate.go.
 -- Returns one word: told, cancelled (also when repeated), ended, unknown, foreign; or 'closed|' and what closed() says.
 -- needs: lib/args lib/gate lib/rows lib/cancels lib/history lib/shards codec/entry codec/run codec/tick codec/pending

@@ -2,7 +2,7 @@
 -- the next tick of a job (kind t), a pending run (kind p), or a shard of an open tick, which is a pending run as
 -- well (kind s). Asked again with the same run id by the same node, a claim gives the same grant. A tick of a
 -- sharded job, or a pending run of one, is not granted but opened: its shards are pending then, at once.
--- keys: jobs due runs leases pending waiting kept cancels outbox followers gate histories
+-- keys: jobs due runs leases pending waiting kept recent cancels outbox followers gate histories
 -- Returns {'clock', redis ms} and does nothing when the caller's idea of time is wrong, {'server', id} when it knows
 -- another server. Else first one text: for each item the token of a plain tick that was granted for the time that
 -- a lease begins with, or '', parted by commas. Then the server's clock, ms, and four for each item whose text is '': word, token, value, record

@@ -1,7 +1,7 @@
 -- Registers definitions: creates the entry of a new job, or replaces the stored definition by
 -- compare-and-set on its digest and cursor, after recording the old schedule's ticks that
 -- nobody will run any more.
--- keys: jobs defs due kept outbox followers anew gate histories
+-- keys: jobs defs due kept recent outbox followers anew gate histories
 -- Returns {'clock', redis ms}, {'closed', 'state|move|words'}, or seven for each item: word, cursor, digest, revision,
 -- definition, latest instant accounted for, and '1' when the definition that was asked for is stored
 --   created    cursor of the new entry

@@ -1,7 +1,7 @@
 -- Settles, as abandoned, runs whose lease lapsed: only if the run is the one seen, its beat has
 -- not moved since, and 'until' has passed. The caller has seen the clock of the named
 -- server run steadily; another server does nothing. Attempts that are left follow.
--- keys: jobs runs leases pending waiting kept cancels outbox followers histories
+-- keys: jobs runs leases pending waiting kept recent cancels outbox followers histories
 -- Returns {'clock', redis ms}, or one word for each item: reaped, alive, gone, foreign.
 -- needs: lib/finish lib/rows codec/run codec/entry
 -- ARGV, written by gen from verbs.go:

@@ -1,6 +1,6 @@
 -- After a failover or a restart of Redis, a node reports the runs that it was granted. Runs that Redis has lost are restored, each
 -- with its step of the cursor.
--- keys: jobs runs leases pending waiting kept cancels outbox followers due histories
+-- keys: jobs runs leases pending waiting kept recent cancels outbox followers due histories
 -- Returns {'clock', redis ms} or {'server', id} and does nothing when the caller is mistaken about either, else two
 -- for each item: word, cursor
 --   known       the ledger has it

@@ -1,6 +1,6 @@
 -- After a failover or a restart of Redis, a node reports the cursors of jobs. A job that Redis has lost begins at the reported cursor, so
 -- that the ticks since then are run or recorded as after any outage.
--- keys: jobs due anew kept outbox followers histories
+-- keys: jobs due anew kept recent outbox followers histories
 -- Returns {'clock', redis ms} or {'server', id} and does nothing when the caller is mistaken about either, else three for
 -- each item that is to be reported with a gap: its number from 1, word, where the gap ends or begins
 --   before  the job was created and has been claimed since: the gap ends where its chain begins

@@ -1,7 +1,7 @@
 -- Delivers an event of an upstream tick to one follower, once. A success makes a pending run with the same tick. Any other outcome is
 -- recorded as skipped(upstream), unless the tick has a run or a row. A job that stopped following before the delivery has missed
 -- the tick. None of these is a step of the job's own cursor, so its row has no prev.
--- keys: jobs defs runs pending waiting unique kept outbox followers history gate
+-- keys: jobs defs runs pending waiting unique kept recent outbox followers history gate
 -- Arguments: relayArgs in follow.go.
 -- Returns 'closed|state|move|words', or one word: relayed (also when repeated), unrelated (no such job, or no follower), full, foreign,
 -- unheld (it waits).

@@ -1,6 +1,6 @@
 -- Sets a job's cursor back, by compare-and-set on its digest and cursor. Ticks that were accounted for
 -- will be claimed once more, as a later attempt than any that is recorded.
--- keys: jobs due kept runs waiting history gate
+-- keys: jobs due kept recent runs waiting history gate
 -- Arguments: rewindArgs in operate.go.
 -- Returns {'clock', redis ms}, {'closed', 'state|move|words'}, or one word: rewound, stale (something else is stored), held (a run is in flight,
 -- or an attempt of a tick waits), trimmed (the history does not reach back so far), forward (the cursor stands before it), unknown, foreign.

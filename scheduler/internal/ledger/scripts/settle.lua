@@ -1,6 +1,6 @@
 -- Ends a batch of runs: releases the lease, records the outcome, once. The first terminal
 -- outcome wins; asked again, a settle gives the answer it gave before.
--- keys: jobs runs leases pending waiting kept cancels outbox followers histories
+-- keys: jobs runs leases pending waiting kept recent cancels outbox followers histories
 -- Returns {'server', id} and does nothing when the caller knows another server, else one text, a word for each item, parted by commas:
 --   settled  recorded now, or already recorded by this same report
 --   lost     another node ended the run before, and the report is kept in that row; or was granted it since

@@ -1,7 +1,7 @@
 -- Hands granted runs back whose function was never called: pending again, same attempt, under
 -- a fresh run id. The old id is burnt: a delayed copy of its claim finds nothing to take. A run
 -- that was to be cancelled is recorded as cancelled instead.
--- keys: jobs runs leases pending waiting kept cancels outbox followers histories
+-- keys: jobs runs leases pending waiting kept recent cancels outbox followers histories
 -- Returns one word for each item: returned (also when repeated), lost, foreign.
 -- needs: lib/finish lib/rows codec/entry codec/run codec/pending
 -- ARGV, written by gen from verbs.go:

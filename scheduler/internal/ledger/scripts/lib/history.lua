@@ -23,10 +23,9 @@ local function push(key, row)
   return false
 end
 
--- Notes that rows of some jobs were written, 'a,b'. The key lies beside 'kept'. It is cut with every 200th line.
-local function note_recent(kept, ms, jobs)
-  local key = string.sub(kept, 1, -5) .. 'recent'
-  if redis.call('RPUSH', key, int(ms) .. '|' .. jobs) >= RECENT_MOST + 200 then redis.call('LTRIM', key, -RECENT_MOST, -1) end
+-- Notes that rows of some jobs were written, 'a,b'. It is cut with every 200th line.
+local function note_recent(ms, jobs)
+  if redis.call('RPUSH', k.recent, int(ms) .. '|' .. jobs) >= RECENT_MOST + 200 then redis.call('LTRIM', k.recent, -RECENT_MOST, -1) end
 end
 
 -- The job whose history lies at a key.
@@ -84,7 +83,7 @@ end
 local function append(key, kept, row, e, ms, keep, keep_for)
   local n = push(key, row)
   if not n then return false end
-  note_recent(kept, ms, job_at(key))
+  note_recent(ms, job_at(key))
   if due_to_trim(key, n, ms, keep_for) then trim(key, kept, n, e, ms, keep, keep_for) end
   return true
 end
@@ -98,7 +97,7 @@ local function pass(key, kept, e, prev, first, last, n, nxt, outcome, reason, no
   if r and r.next == first and (r.prev == '') == (prev == '') and r.outcome == outcome and r.reason == reason and r.note == note then
     r.next, r.at, r.last, r.count = nxt, int(ms), last, int(r.count + n)
     redis.call('LSET', key, -1, range_text(r))
-    note_recent(kept, ms, job_at(key))
+    note_recent(ms, job_at(key))
   elseif not append(key, kept, range_text({prev = prev, next = nxt, at = int(ms), tick = first, last = last, count = int(n),
     outcome = outcome, reason = reason, note = note}), e, ms, keep, keep_for) then
     return false

@@ -96,7 +96,7 @@ for i = 1, n do
 end
 if #events > 0 then redis.call('ZADD', k.outbox, unpack(events)) end
 if #ended_ids > 0 then
-  note_recent(k.kept, ms, concat(wrote, ','))
+  note_recent(ms, concat(wrote, ','))
   store(saved, ended_ids)
   if watched then redis.call('HDEL', k.cancels, unpack(ended_ids)) end
 end
