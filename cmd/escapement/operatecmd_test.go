@@ -110,7 +110,7 @@ func TestOperateJobs(t *testing.T) {
 	p.wants(exitRefused, "", "is over by Redis' clock", "jobs", "pause", "minutely", "--reason", "x", "--until", "-1h")
 
 	p.wants(exitRefused, "", "jobs get", "jobs", "rewind", "minutely", "--to", "-2h")
-	p.wants(exitRefused, "", "not behind", "jobs", "rewind", "minutely", "--to", "2099-01-01T00:00:00Z")
+	p.wants(exitRefused, "", "a rewind only goes back", "jobs", "rewind", "minutely", "--to", "2099-01-01T00:00:00Z")
 	p.wants(exitRefused, "", "follows minutely", "jobs", "rewind", "follower", "--to", "-1m")
 	p.wants(exitNotFound, "", `"minutly" in namespace escapement; `+"`jobs list` shows what there is; did you mean minutely", "jobs", "get", "minutly")
 	for _, args := range [][]string{{"run"}, {"pause", "--reason", "x"}, {"resume"}, {"remove"}, {"rewind", "--to", "-1m"}} {

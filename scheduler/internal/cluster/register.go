@@ -32,8 +32,8 @@ func (r *registrar) firstDone() {
 	r.n.State.Registered.Store(true)
 	r.n.Log.Info("node started", "id", r.n.ID, "namespace", r.n.Namespace, "jobs", r.n.Jobs.Len(), "revision", r.n.Revision, "generation", r.n.Generation)
 	if r.n.Revision == "" {
-		r.n.Log.Warn("no revision is set, and the build has no commit time: of two definitions of a job, the one that is registered last counts, " +
-			"unless it was replaced before and a node holds the other; set node.revision (Config.Revision), for instance to the time of the build")
+		r.n.Log.Warn("without a revision, the definition registered last wins; a deploy that is half done may not be ordered right. " +
+			"Set node.revision (Config.Revision), for instance to the build time")
 	}
 }
 
