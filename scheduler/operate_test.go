@@ -272,7 +272,7 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 			}
 		}
 		run := ledger.UniqueRun("job", "u")
-		steps(lossy{"run", "\r\njob\r\n$36\r\n" + run, nil, func(i *scheduler.Client, job string) error {
+		steps(lossy{"run", run, nil, func(i *scheduler.Client, job string) error {
 			_, err := i.Trigger(t.Context(), job, scheduler.TriggerOptions{At: time.Now().Add(time.Hour), Unique: "u"})
 			return err
 		}}, lossy{"cancel", "author-job", nil, func(i *scheduler.Client, job string) error {
@@ -295,7 +295,7 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 		if at := time.UnixMilli(must[ledger.Stored](t)(l.Job(t.Context(), "job")).Cursor); !at.Equal(to) {
 			t.Errorf("it stands at %s, want %s", at, to)
 		}
-		steps(lossy{"resume", "\r\nresume\r\n", nil, func(i *scheduler.Client, job string) error { return i.Resume(t.Context(), job) }})
+		steps(lossy{"resume", `"resume":true`, nil, func(i *scheduler.Client, job string) error { return i.Resume(t.Context(), job) }})
 		got := outcomes(c.runs("job"))
 		if got["superseded(rewound)"] != 1 || got["cancelled(cancelled by author-job)"] != 1 || got["succeeded"] != 6 || len(got) != 3 {
 			t.Errorf("history %v", got)
