@@ -91,10 +91,11 @@ there stays as it is, and is named: exit code 5.
 
 Each job goes on from its cursor: ticks since the backup are treated as after an outage, by the
 job's catch_up. A run that was in flight is recorded as abandoned when its lease has lapsed, and
-runs again where on_crash says so. Tokens are greater than all that were given before. Ticks that
+runs again where on_crash says so. Tokens are greater than all that were given before, if the clock of
+this Redis is right; it is refused when it is behind the backup. Ticks that
 ran after the backup was taken may so run once more: the backup does not know of them.
 
-FILE is read twice, and nothing is written when there is an error in it; - is stdin.`
+FILE is checked first, and nothing is written when there is an error in it; - is stdin.`
 	c.Flags().StringVar(&o.Pattern, "job", "", "only jobs whose names match the `pattern`, as of file names: 'billing-*'")
 	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "check the file, and say what would be restored; write nothing")
 	return c
@@ -123,6 +124,9 @@ func (a *app) restore(l *loaded, client redis.UniversalClient, file string, o mo
 		what = "would be restored"
 	}
 	a.say("%s %s to %s", many(n, "job"), what, l.Namespace)
+	if r.Generation != r.Active {
+		a.say("the backup is of generation %q, and %q is active here: nodes stay on standby for these jobs until `generations promote %q`", r.Generation, r.Active, r.Active)
+	}
 	if len(r.Exists) > 0 {
 		return fmt.Errorf("%w: %s stay as they are, for the namespace has them: %s; to restore one, stop the nodes that hold it and `jobs remove` it first",
 			errExists, many(int64(len(r.Exists)), "job"), firstNames(r.Exists))

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,7 +32,7 @@ type backupHead struct {
 // backupEnd is the last line, as "end". A file without it is half a backup.
 type backupEnd struct {
 	Documents int    `json:"documents"`
-	Digest    string `json:"digest"`
+	SHA256    string `json:"sha256"` // of all lines before it
 }
 
 // Totals are what a backup holds.
@@ -47,9 +49,9 @@ func totals(g *ledger.Digest) Totals {
 }
 
 // Backup writes every job of a namespace ("" is "escapement") to w: a head, one JSON document a line, and an end. Nodes may
-// go on meanwhile: each job is read at one instant, after the job that it follows. What this version cannot read is
-// not in the backup and is returned as left, in words. Backup returns ledger.ErrNoNamespace, locking.ErrUnreachable, and
-// the errors of w.
+// go on meanwhile: each job is read at one instant, after the job that it follows. What this version cannot read, or
+// could not restore, is not in the backup and is returned as left, in words. Backup returns ledger.ErrNoNamespace,
+// ErrRefused for a namespace that a move is filling, locking.ErrUnreachable, and the errors of w.
 func Backup(ctx context.Context, client redis.UniversalClient, namespace string, w io.Writer) (t Totals, left []string, err error) {
 	namespace = cmp.Or(namespace, ledger.DefaultNamespace)
 	fail := func(err error) (Totals, []string, error) {
@@ -67,8 +69,17 @@ func Backup(ctx context.Context, client redis.UniversalClient, namespace string,
 	if err != nil {
 		return fail(err)
 	}
-	out := bufio.NewWriter(w)
-	lines := json.NewEncoder(out)
+	gates, err := led.Gates(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	for _, g := range gates {
+		if g.State == "filling" || g.State == "burnt" {
+			return fail(refuse("a move has not brought all of it here (%s); back up the other side, or wait for `move open`", g.State))
+		}
+	}
+	out, sum := bufio.NewWriter(w), sha256.New()
+	lines := json.NewEncoder(io.MultiWriter(out, sum))
 	lines.SetEscapeHTML(false)
 	head := backupHead{Backup: namespace, Format: backupFormat, Partitions: led.Partitions(), Generation: control.Generation, Taken: now.UTC()}
 	if err := lines.Encode(head); err != nil {
@@ -76,13 +87,17 @@ func Backup(ctx context.Context, client redis.UniversalClient, namespace string,
 	}
 	all, documents := ledger.NewDigest(), 0
 	unread, err := led.Export(ctx, func(d ledger.Document) error {
+		if err := d.Check(); err != nil {
+			left = append(left, err.Error())
+			return nil
+		}
 		all.Add(d)
 		documents++
 		return lines.Encode(d)
 	})
-	t, left = totals(all), describe(unread)
+	t, left = totals(all), append(left, describe(unread)...)
 	if err == nil {
-		err = lines.Encode(map[string]backupEnd{"end": {Documents: documents, Digest: all.Sum()}})
+		err = lines.Encode(map[string]backupEnd{"end": {Documents: documents, SHA256: hex.EncodeToString(sum.Sum(nil))}})
 	}
 	if err == nil {
 		err = out.Flush()

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -129,6 +131,8 @@ func TestRestoreRefuses(t *testing.T) {
 		"a newer entry":     {edit(at, `"entry":"1|`, `"entry":"2|`), fmt.Sprintf("line %d", at+1)},
 		"a field":           {edit(at, `"entry"`, `"entri"`), "entri"},
 		"another name":      {edit(at, `"job":"plain"`, `"job":"other"`), "names another job"},
+		"more behind it":    {file + "{}\n", "behind its last line"},
+		"another head":      {edit(0, `"generation":"blue"`, `"generation":"blux"`), "changed"},
 		"a job without any": {edit(at, `"job":"plain",`, ``), "names no job"},
 	} {
 		_, err := Restore(t.Context(), b, strings.NewReader(c.file), RestoreOptions{Namespace: ns})
@@ -142,6 +146,75 @@ func TestRestoreRefuses(t *testing.T) {
 	if _, err := Restore(t.Context(), b, strings.NewReader(file), RestoreOptions{Namespace: ns, Pattern: "nobody*"}); !errors.Is(err, ErrBadBackup) {
 		t.Errorf("a pattern that matches nothing: %v", err)
 	}
+}
+
+// TestBackupLeavesOut: a job that could not be restored is named, and is not in the backup.
+func TestBackupLeavesOut(t *testing.T) {
+	_, a := embed(t)
+	_, b := embed(t)
+	p := populate(t, a, 2)
+	p.err(a.HDel(t.Context(), fmt.Sprintf("{%s:%d}:defs", ns, p.led.Partition("late")), "d:late").Err())
+	var file bytes.Buffer
+	totals, left, err := Backup(t.Context(), a, ns, &file)
+	if err != nil || totals.Jobs != 13 || len(left) != 1 || !strings.Contains(left[0], "late") {
+		t.Errorf("%+v, %q, %v", totals, left, err)
+	}
+	if got, err := Restore(t.Context(), b, bytes.NewReader(file.Bytes()), RestoreOptions{Namespace: ns}); err != nil || got.Jobs != 13 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestRestoreBesideNodes: a follower is there before what the other job has to tell it, and who follows by now is not forgotten.
+func TestRestoreBesideNodes(t *testing.T) {
+	eb, b := embed(t)
+	_, a := embed(t)
+	populate(t, a, 2)
+	file := backup(t, a)
+	if err := b.HSet(t.Context(), "{shop:0}:followers", "ran", "newcomer").Err(); err != nil {
+		t.Fatal(err)
+	}
+	client := eb.Client()
+	defer client.Close()
+	var order []string
+	client.AddHook(spy(func([]any) bool { return false }, func(args []any) {
+		for _, arg := range args {
+			if arg == "ran" || arg == "follower" {
+				order = append(order, arg.(string))
+				return
+			}
+		}
+	}))
+	must(Restore(t.Context(), client, bytes.NewReader(file), RestoreOptions{Namespace: ns, Partitions: 1}))
+	if !slices.Equal(order, []string{"follower", "ran"}) {
+		t.Errorf("written in the order %q", order)
+	}
+	if got := b.HGet(t.Context(), "{shop:0}:followers", "ran").Val(); got != "newcomer" {
+		t.Errorf("followers are %q", got)
+	}
+}
+
+// TestRestoreBehindTheClock: with the clock of the other server behind the backup's, tokens could decrease.
+func TestRestoreBehindTheClock(t *testing.T) {
+	_, a := embed(t)
+	eb, b := embed(t)
+	populate(t, a, 2)
+	file := backup(t, a)
+	eb.StepClock(-time.Minute)
+	if _, err := Restore(t.Context(), b, bytes.NewReader(file), RestoreOptions{Namespace: ns}); !errors.Is(err, ledger.ErrRefused) || b.DBSize(t.Context()).Val() != 0 {
+		t.Error(err)
+	}
+}
+
+// TestBackupWhileAMoveFills: half a namespace is no backup.
+func TestBackupWhileAMoveFills(t *testing.T) {
+	_, a := embed(t)
+	_, b := embed(t)
+	populate(t, a, 2)
+	must(mover(t, a, b, Config{}).Seal(t.Context(), SealOptions{Drain: -1}))
+	if _, _, err := Backup(t.Context(), b, ns, io.Discard); !errors.Is(err, ledger.ErrRefused) {
+		t.Error(err)
+	}
+	backup(t, a)
 }
 
 // TestRestoreWhereItIsClosed: a namespace that a move has closed takes no jobs.

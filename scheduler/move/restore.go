@@ -5,11 +5,16 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"path"
+	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -39,13 +44,18 @@ type Restored struct {
 	Exists []string `json:"exists"`
 	// Created says that the namespace was not there.
 	Created bool `json:"created"`
+	// Generation is the active generation of the backup, Active that of the namespace. Where they differ, nodes are on standby
+	// for the restored jobs until Active is promoted.
+	Generation string `json:"generation"`
+	Active     string `json:"active"`
 }
 
-// Restore writes the jobs of a backup into a namespace that has none of these names. Each job comes whole or not at all: with
-// its cursor, its pause, what waits, and its history. Its next token is greater than any that it was given. Ticks since the
-// backup are treated as after an outage, by the job's catch_up; a run that was in flight lapses and is recorded as abandoned. The
-// backup is read twice: nothing is written of one with an error in it. Restore may be repeated. It returns ErrBadBackup,
-// ledger.ErrRefused when a move has closed the namespace, and locking.ErrUnreachable.
+// Restore writes the jobs of a backup into a namespace that has none of these names. Each job comes whole or not at all, and after
+// the jobs that follow it: with its cursor, its pause, what waits, and its history. Its next token is greater than any that
+// it was given. Ticks since the backup are treated as after an outage, by the job's catch_up; a run that was in flight lapses and is
+// recorded as abandoned. The whole backup is read first: nothing is written of one with an error in it. Restore may be
+// repeated. It returns ErrBadBackup, ledger.ErrRefused when a move has closed the namespace or when Redis' clock is behind the
+// backup, and locking.ErrUnreachable.
 func Restore(ctx context.Context, client redis.UniversalClient, backup io.ReadSeeker, o RestoreOptions) (Restored, error) {
 	o.Namespace = cmp.Or(o.Namespace, ledger.DefaultNamespace)
 	r := restore{client: client, backup: backup, o: o, all: ledger.NewDigest(), out: Restored{Exists: []string{}}}
@@ -61,8 +71,16 @@ type restore struct {
 	backup io.ReadSeeker
 	o      RestoreOptions
 	head   backupHead
-	all    *ledger.Digest // of what is to be restored
+	wanted []place        // of the documents to be restored, in the order of the backup
+	all    *ledger.Digest // of these
 	out    Restored
+}
+
+// place is a line of the backup.
+type place struct {
+	job    string // "" for a document without an entry
+	at     int64  // its first byte
+	length int
 }
 
 func (r *restore) run(ctx context.Context) error {
@@ -72,7 +90,17 @@ func (r *restore) run(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	r.out.Totals = totals(r.all)
+	if r.o.Pattern != "" && r.all.Jobs == 0 {
+		return fmt.Errorf("%w: no job in it matches %q", ErrBadBackup, r.o.Pattern)
+	}
+	r.out.Totals, r.out.Generation, r.out.Active = totals(r.all), r.head.Generation, r.head.Generation
+	now, _, err := ledger.TimeOf(ctx, r.client, r.o.Namespace)
+	if err != nil {
+		return err
+	}
+	if now.Before(r.head.Taken) {
+		return refuse("the clock of this Redis is %s behind the backup's, so tokens could decrease; mend the clock", r.head.Taken.Sub(now).Round(time.Second))
+	}
 	led, err := ledger.OpenExisting(ctx, r.client, ledger.Config{Namespace: r.o.Namespace})
 	if errors.Is(err, ledger.ErrNoNamespace) {
 		r.out.Created = true
@@ -84,21 +112,39 @@ func (r *restore) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.o.DryRun {
-		return r.look(ctx, led)
-	}
-	into := led.Importer(r.head.Partitions)
-	err = r.each(func(d ledger.Document) error {
-		if !r.wants(d) {
-			return nil
-		}
-		return into.Import(ctx, d)
-	})
+	control, err := led.Control(ctx)
 	if err != nil {
 		return err
 	}
+	r.out.Active = control.Generation
+	if r.o.DryRun {
+		return r.look(ctx, led)
+	}
+	return r.write(ctx, led)
+}
+
+// write writes the documents from the last one to the first: a job that follows another one is there before the other's events.
+func (r *restore) write(ctx context.Context, led *ledger.Ledger) error {
+	into := led.Importer(r.head.Partitions)
+	for _, p := range slices.Backward(r.wanted) {
+		text := make([]byte, p.length)
+		if _, err := r.backup.Seek(p.at, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(r.backup, text); err != nil {
+			return err
+		}
+		var d ledger.Document
+		if err := json.Unmarshal(text, &d); err != nil {
+			return fmt.Errorf("%w: it has changed while it was read: %w", ErrBadBackup, err)
+		}
+		if err := into.Import(ctx, d); err != nil {
+			return err
+		}
+	}
 	exists, err := into.Flush(ctx)
 	r.out.Exists = append(r.out.Exists, exists...)
+	slices.Sort(r.out.Exists)
 	return err
 }
 
@@ -118,95 +164,100 @@ func (r *restore) look(ctx context.Context, led *ledger.Ledger) error {
 	for _, s := range stored {
 		there[s.Entry.Job] = true
 	}
-	return r.each(func(d ledger.Document) error {
-		if r.wants(d) && d.Entry != "" && there[d.Job] {
-			r.out.Exists = append(r.out.Exists, d.Job)
+	for _, p := range r.wanted {
+		if there[p.job] {
+			r.out.Exists = append(r.out.Exists, p.job)
 		}
-		return nil
-	})
+	}
+	slices.Sort(r.out.Exists)
+	return nil
 }
 
-// check reads the whole backup: that it is complete and unchanged, and that this version can restore each job.
+// check reads the whole backup: that it is complete and unchanged, and that this version can restore each job that is wanted.
 func (r *restore) check() error {
-	whole, names := ledger.NewDigest(), make(map[string]bool)
-	end, err := r.read(func(d ledger.Document) error {
-		if err := d.Check(); err != nil {
-			return err
-		}
-		if d.Job != "" && names[d.Job] {
-			return fmt.Errorf("%w: job %q is there twice", ErrBadBackup, d.Job)
-		}
-		names[d.Job] = true
-		whole.Add(d)
-		if r.wants(d) {
-			r.all.Add(d)
-		}
-		return nil
-	})
-	switch {
+	if _, err := r.backup.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	c := lineReader{r: bufio.NewReader(r.backup), sum: sha256.New()}
+	switch err := c.next(&r.head); {
+	case r.head.Backup != "" && r.head.Format != backupFormat:
+		return fmt.Errorf("%w: its format is %d, and this version knows %d; restore it with the version that wrote it", ErrBadBackup, r.head.Format, backupFormat)
 	case err != nil:
 		return err
-	case end.Digest != whole.Sum():
-		return fmt.Errorf("%w: its lines were changed since it was written (digest %.12s, and %.12s is noted); undo that, or take another one", ErrBadBackup, whole.Sum(), end.Digest)
-	case r.o.Pattern != "" && r.all.Jobs == 0:
-		return fmt.Errorf("%w: no job in it matches %q", ErrBadBackup, r.o.Pattern)
+	case r.head.Backup == "":
+		return fmt.Errorf("%w: its first line is not that of a backup", ErrBadBackup)
+	}
+	names := make(map[string]bool)
+	for {
+		before := hex.EncodeToString(c.sum.Sum(nil))
+		var line struct {
+			ledger.Document
+			End *backupEnd `json:"end"`
+		}
+		if err := c.next(&line); err != nil {
+			return err
+		}
+		if line.End != nil {
+			return c.end(*line.End, before)
+		}
+		d := line.Document
+		if d.Job != "" && names[d.Job] {
+			return fmt.Errorf("%w: line %d: job %q is there twice", ErrBadBackup, c.n, d.Job)
+		}
+		names[d.Job] = true
+		if !r.wants(d) {
+			continue
+		}
+		if err := d.Check(); err != nil {
+			return fmt.Errorf("line %d: %w; restore others with --job", c.n, err)
+		}
+		p := place{at: c.at, length: c.length}
+		if d.Entry != "" {
+			p.job = d.Job
+		}
+		r.wanted = append(r.wanted, p)
+		r.all.Add(d)
+	}
+}
+
+// lineReader reads the lines of a backup and hashes them.
+type lineReader struct {
+	r      *bufio.Reader
+	sum    hash.Hash
+	n      int   // number of the last line, from 1
+	at     int64 // its first byte
+	length int
+}
+
+// next reads a line of JSON.
+func (c *lineReader) next(into any) error {
+	text, err := c.r.ReadBytes('\n')
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: it ends in line %d, before its end was written; take another one", ErrBadBackup, c.n+1)
+	}
+	if err != nil {
+		return err
+	}
+	c.sum.Write(text)
+	c.n, c.at, c.length = c.n+1, c.at+int64(c.length), len(text)
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("%w: line %d: %w", ErrBadBackup, c.n, err)
 	}
 	return nil
 }
 
-// each calls f for each document of a backup that was checked.
-func (r *restore) each(f func(ledger.Document) error) error {
-	_, err := r.read(f)
-	return err
-}
-
-// read reads the backup from its beginning.
-func (r *restore) read(f func(ledger.Document) error) (end backupEnd, err error) {
-	if _, err := r.backup.Seek(0, io.SeekStart); err != nil {
-		return end, err
+// end checks the last line against what was before it.
+func (c *lineReader) end(noted backupEnd, sum string) error {
+	if noted.Documents != c.n-2 {
+		return fmt.Errorf("%w: it has %d documents, and %d are noted in line %d", ErrBadBackup, c.n-2, noted.Documents, c.n)
 	}
-	lines, n := bufio.NewReader(r.backup), 0
-	line := func(into any) error {
-		text, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("%w: it ends in line %d, before its end was written; take another one", ErrBadBackup, n+1)
-		}
-		if err != nil {
-			return err
-		}
-		n++
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.DisallowUnknownFields()
-		if err := d.Decode(into); err != nil {
-			return fmt.Errorf("%w: line %d: %w", ErrBadBackup, n, err)
-		}
-		return nil
+	if noted.SHA256 != sum {
+		return fmt.Errorf("%w: its lines were changed since it was written (SHA-256 %.12s, and %.12s is noted); undo that, or take another one", ErrBadBackup, sum, noted.SHA256)
 	}
-	r.head = backupHead{}
-	switch err := line(&r.head); {
-	case r.head.Backup != "" && r.head.Format != backupFormat:
-		return end, fmt.Errorf("%w: its format is %d, and this version knows %d; restore it with the version that wrote it", ErrBadBackup, r.head.Format, backupFormat)
-	case err != nil:
-		return end, err
-	case r.head.Backup == "":
-		return end, fmt.Errorf("%w: its first line is not that of a backup", ErrBadBackup)
+	if _, err := c.r.ReadByte(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: something stands behind its last line, %d", ErrBadBackup, c.n)
 	}
-	for {
-		var next struct {
-			ledger.Document
-			End *backupEnd `json:"end"`
-		}
-		if err := line(&next); err != nil {
-			return end, err
-		}
-		if next.End != nil {
-			if next.End.Documents != n-2 {
-				return end, fmt.Errorf("%w: it has %d documents, and %d are noted in line %d", ErrBadBackup, n-2, next.End.Documents, n)
-			}
-			return *next.End, nil
-		}
-		if err := f(next.Document); err != nil {
-			return end, fmt.Errorf("line %d: %w", n, err)
-		}
-	}
+	return nil
 }

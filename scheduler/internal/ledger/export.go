@@ -13,14 +13,16 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// One reading takes so many jobs, or jobs with so many rows, at most: what a server answers at one instant.
+// One reading takes so many jobs, or jobs with so many rows, at most: what a server answers at one instant. As it takes
+// everything that waits in the partition besides, it takes more jobs where much does.
 const (
 	exportJobs = 200
 	exportRows = 20_000
 )
 
 // Export gives every job to sink as a document, each as of one instant, and last the unique keys of which nobody knows the job.
-// A job comes after the one that it follows: what the first has not said yet, the second has not heard. Of a namespace
+// A job comes after the one that it follows, so that what the first has said, the second has heard. (A job that begins to follow
+// another one meanwhile may come before it.) Of a namespace
 // that nothing changes the documents are all of one instant. What no document can hold, because this version cannot read
 // it, is returned as left. Export ends at sink's first error.
 func (l *Ledger) Export(ctx context.Context, sink func(Document) error) (left []UnknownFormat, err error) {
@@ -45,6 +47,7 @@ type exportPart struct {
 	announced map[string][]Announced
 	followers map[string]string
 	unique    map[string]int64 // those that no document holds yet
+	waiting   int              // bytes of the pending runs
 }
 
 func (x *export) run(ctx context.Context) error {
@@ -96,6 +99,9 @@ func (x *export) survey(ctx context.Context, p int) error {
 	for _, a := range announced {
 		part.names[a.Job] = true
 		part.announced[a.Job] = append(part.announced[a.Job], a)
+	}
+	for _, record := range waiting.Val() {
+		part.waiting += len(record)
 	}
 	for _, l := range openRuns(nil, waiting.Val(), x.unreadable(k.waiting, "run")) {
 		part.names[l.Job] = true
@@ -165,7 +171,9 @@ func (x *export) inOrder() (levels [][][]string) {
 
 // jobs exports jobs of a partition, as many at an instant as have few enough rows.
 func (x *export) jobs(ctx context.Context, p int, names []string) error {
-	for some := range slices.Chunk(names, exportJobs) {
+	waiting := x.parts[p].waiting
+	mostJobs, mostRows := max(exportJobs, waiting/2000), int64(max(exportRows, waiting/200))
+	for some := range slices.Chunk(names, mostJobs) {
 		rows := make([]*redis.IntCmd, len(some))
 		_, err := x.l.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			for i, name := range some {
@@ -178,7 +186,7 @@ func (x *export) jobs(ctx context.Context, p int, names []string) error {
 		}
 		for first, sum, i := 0, int64(0), 0; i < len(some); i++ {
 			sum += rows[i].Val()
-			if i == len(some)-1 || sum+rows[i+1].Val() > exportRows {
+			if i == len(some)-1 || sum+rows[i+1].Val() > mostRows {
 				if err := x.page(ctx, p, some[first:i+1]); err != nil {
 					return err
 				}

@@ -34,6 +34,7 @@ type Importer struct {
 // write is one call of the import script.
 type write struct {
 	job  string
+	bare bool // without an entry
 	part int
 	keys []string
 	args []any
@@ -120,7 +121,7 @@ func (i *Importer) belongs(d Document, p int) bool {
 // write is a document as the import script takes it.
 func (l *Ledger) write(p int, d Document) write {
 	k := l.keys[p]
-	w := write{job: d.Job, part: p, keys: []string{k.gate, k.jobs}}
+	w := write{job: d.Job, bare: d.Entry == "", part: p, keys: []string{k.gate, k.jobs}}
 	if len(d.History) > 0 {
 		w.do("D", k.history+d.Job)
 		w.do("R", k.history+d.Job, values(d.History)...)
@@ -150,10 +151,13 @@ func (l *Ledger) write(p int, d Document) write {
 	for _, of := range []struct {
 		key   string
 		value Text
-	}{{k.pauses, d.Pause}, {k.followers, d.Followers}, {k.jobs, d.Entry}} {
+	}{{k.pauses, d.Pause}, {k.jobs, d.Entry}} {
 		if of.value != "" {
 			w.do("H", of.key, d.Job, string(of.value))
 		}
+	}
+	if d.Followers != "" {
+		w.do("N", k.followers, d.Job, string(d.Followers)) // nodes that follow a job that is not there may have said so
 	}
 	if e, err := parseEntry(d.Job, string(d.Entry)); err == nil && d.Due {
 		w.do("Z", k.due, ms(e.Cursor), d.Job)
@@ -226,6 +230,7 @@ func (i *Importer) send(ctx context.Context) error {
 			if err := importRefusal(op, word); err != nil {
 				return err
 			}
+		case word == "exists" && w.bare: // what waits for a job that is there now is older than what the job has
 		case word == "exists":
 			i.exists = append(i.exists, w.job)
 		default:

@@ -2,7 +2,7 @@
 -- that is not there. Repeated by a move it writes the same.
 -- KEYS[1] gate  KEYS[2] jobs  KEYS[3...] keys of the partition
 -- ARGV[1] job, '' for what belongs to none  ARGV[2] id of the move, '' for a backup  ARGV[3] number of the move's copy
--- then for each thing to do: D(elete), H(ash), Z (sorted set; the higher score stays), R(ows, to a list), L(ine of a list,
+-- then for each thing to do: D(elete), H(ash), N (field of a hash, when it is not there), Z (sorted set; the higher score stays), R(ows, to a list), L(ine of a list,
 --   unless it is its last one), the key's place
 --   in KEYS, the number of values, and the values
 -- Returns 'done', 'exists', 'stale' (a later copy has begun), 'closed|state|move|words', or the gate of a partition that this
@@ -27,6 +27,7 @@ while at <= #ARGV do
   for first = at + 3, last, 1000 do
     local to = math.min(first + 999, last)
     if what == 'H' then redis.call('HSET', key, unpack(ARGV, first, to))
+    elseif what == 'N' then redis.call('HSETNX', key, ARGV[first], ARGV[to])
     elseif what == 'R' then redis.call('RPUSH', key, unpack(ARGV, first, to))
     elseif what == 'L' then
       if redis.call('LINDEX', key, -1) ~= ARGV[first] then redis.call('RPUSH', key, ARGV[first]) end
