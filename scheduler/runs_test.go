@@ -404,16 +404,18 @@ func TestPagesOfANamespaceThatChanges(t *testing.T) {
 				t.Errorf("%s: %q are on no page", what, before)
 			}
 		}
-		for i := range 20 {
-			run(0, 100*time.Millisecond, 0)
-			run(i+1, 100*time.Millisecond, 0)
+		for i := range 40 {
+			run(i+1, time.Second, 0)
 		}
+		run(0, time.Second, 0)
+		run(1, time.Second, 0)
+		run(0, time.Second, 0)
 		lists := 0
 		seen.at = func(name string) error {
 			if name == "lrange" {
 				lists++
 			}
-			for lists == 2 && len(ran) < 45 { // behind the list of what was written, before the rows
+			for lists == 2 && len(ran) < 46 { // behind the list of what was written, before the rows
 				run(0, time.Millisecond, 0)
 			}
 			return nil
