@@ -231,11 +231,14 @@ func (p Promotion) Nothing() bool {
 // A repeated call completes an interrupted promotion under the same epoch. Another promotion may
 // begin meanwhile; it replaces this one. To go back, promote the generation that was active before.
 // Promote returns ErrRefused for an unknown generation, one without a living node, one whose nodes
-// have just started, a pattern that is invalid or matches no job of the generation, and, together
+// have just started, a pattern that is invalid or matches no job of the generation, an author that is not UTF-8, and, together
 // with ErrClosed, while a move has closed the namespace. If Redis answers later than max_skew, or
 // the clocks of a Cluster's masters differ by more, it fails with both instants in the error; call
 // it again.
 func (c *Client) Promote(ctx context.Context, generation string, o PromoteOptions) (Promotion, error) {
+	if err := utf8Only("promote "+generation, o.Author, ""); err != nil {
+		return Promotion{}, err
+	}
 	l, err := c.openAppend(ctx)
 	if err != nil {
 		return Promotion{}, err

@@ -105,13 +105,16 @@ func (c *Client) Jobs(ctx context.Context) ([]JobView, error) {
 // ListJobs lists jobs by name, and reads their names and what is stored of those on the page. Jobs that this version cannot read are left out and named in the
 // error, which then wraps ErrUnknownFormat and comes beside the others; and so does an UnreachableError.
 // Where there are more than 1,000 jobs and a limit, the owner is said by hashing alone; see JobView.Owner.
-// It returns ErrUnknownNamespace when no node has ever run there.
+// It returns ErrUnknownNamespace when no node has ever run there, and ErrRefused for a negative limit.
 func (c *Client) ListJobs(ctx context.Context, f JobFilter) (JobList, error) {
+	if f.Limit < 0 {
+		return JobList{}, fmt.Errorf("%w: list jobs: a limit of %d; use 0 for all", ErrRefused, f.Limit)
+	}
 	l, err := c.open(ctx)
 	if err != nil {
 		return JobList{}, err
 	}
-	shown, around, more, err := inspect.Page(ctx, l, f.After, f.Limit)
+	shown, around, next, err := inspect.Page(ctx, l, f.After, f.Limit)
 	left, err := beside(err)
 	if err != nil {
 		return JobList{}, err
@@ -120,11 +123,7 @@ func (c *Client) ListJobs(ctx context.Context, f JobFilter) (JobList, error) {
 	if views == nil {
 		return JobList{}, err
 	}
-	list := JobList{Jobs: views}
-	if more {
-		list.Next = shown[len(shown)-1].Job
-	}
-	return list, errors.Join(err, left)
+	return JobList{Jobs: views, Next: next}, errors.Join(err, left)
 }
 
 // JobNames are the names of all jobs, in order. Beside an UnreachableError stand those that can be read.

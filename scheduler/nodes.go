@@ -105,8 +105,11 @@ type DrainOptions struct {
 // drain belongs to the name, so a process that starts with that name drains too. A repeated call
 // replaces the author and the reason. DrainNode does not wait; use NodeRests. It returns
 // ErrUnknownNode unless a node of that name is in the roster or the name is drained, and ErrRefused
-// when too many names are drained.
+// when too many names are drained and for a text that is not UTF-8.
 func (c *Client) DrainNode(ctx context.Context, name string, o DrainOptions) error {
+	if err := utf8Only("drain node "+name, o.Author, o.Reason); err != nil {
+		return err
+	}
 	_, members, err := c.members(ctx)
 	if err != nil {
 		return err

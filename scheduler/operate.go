@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
@@ -88,11 +89,14 @@ type PauseOptions struct {
 // Pause pauses a job. Ticks that are not claimed yet, up to the end of the pause, are recorded as
 // paused and never run. A run in flight goes on, and runs by hand still start. A repeated call
 // replaces the end, the author and the reason. It returns ErrUnknownJob, and ErrRefused without a
-// reason or for an end in the past of Redis' clock.
+// reason, for a text that is not UTF-8, or for an end in the past of Redis' clock.
 func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) error {
 	reason := strings.TrimSpace(o.Reason)
 	if reason == "" {
 		return fmt.Errorf("%w: pause %s: the reason is empty; say why, for whoever finds the job paused", ErrRefused, name)
+	}
+	if err := utf8Only("pause "+name, o.Author, reason); err != nil {
+		return err
 	}
 	until, err := instant("pause "+name, o.Until)
 	if err != nil {
@@ -138,8 +142,11 @@ const (
 
 // Cancel ends a run, by its id or the id with which it was requested. It does not wait for the
 // run's end; Wait does. It returns ErrUnknownRun, and ErrRefused when the run has ended with
-// another outcome.
+// another outcome, and for a text that is not UTF-8.
 func (c *Client) Cancel(ctx context.Context, id string, o CancelOptions) (Cancellation, error) {
+	if err := utf8Only("cancel run "+id, o.Author, o.Reason); err != nil {
+		return "", err
+	}
 	l, err := c.openAppend(ctx)
 	if err != nil {
 		return "", err
@@ -222,4 +229,15 @@ func author(s string) string { return cmp.Or(oneLine(s), nobody) }
 // oneLine makes a text fit for one line.
 func oneLine(s string) string {
 	return strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "\uFFFD")
+}
+
+// utf8Only refuses an author or a reason that would be kept otherwise than it was given.
+func utf8Only(op, author, reason string) error {
+	switch {
+	case !utf8.ValidString(author):
+		return fmt.Errorf("%w: %s: the author %+.64q is not valid UTF-8", ErrRefused, op, author)
+	case !utf8.ValidString(reason):
+		return fmt.Errorf("%w: %s: the reason %+.256q is not valid UTF-8", ErrRefused, op, reason)
+	}
+	return nil
 }

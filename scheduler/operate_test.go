@@ -29,6 +29,17 @@ func TestPauseAndResume(t *testing.T) {
 		refused(t, i.Pause(ctx, "job", scheduler.PauseOptions{Reason: "x", Until: began}), scheduler.ErrRefused, "over")
 		refused(t, i.Pause(ctx, "nope", scheduler.PauseOptions{Reason: "x"}), scheduler.ErrUnknownJob, "nope")
 		refused(t, i.Resume(ctx, "nope"), scheduler.ErrUnknownJob, "nope")
+		for what, err := range map[string]error{
+			`pause job: the author "M\xfcller"`:         i.Pause(ctx, "job", scheduler.PauseOptions{Author: "M\xfcller", Reason: "x"}),
+			`pause job: the reason "f\xfcr"`:            i.Pause(ctx, "job", scheduler.PauseOptions{Reason: "f\xfcr"}),
+			`cancel run x: the author "M\xfcller"`:      second(i.Cancel(ctx, "x", scheduler.CancelOptions{Author: "M\xfcller"})),
+			`cancel run x: the reason "f\xfcr"`:         second(i.Cancel(ctx, "x", scheduler.CancelOptions{Reason: "f\xfcr"})),
+			`drain node a: the author "M\xfcller"`:      i.DrainNode(ctx, "a", scheduler.DrainOptions{Author: "M\xfcller"}),
+			`drain node a: the reason "f\xfcr"`:         i.DrainNode(ctx, "a", scheduler.DrainOptions{Reason: "f\xfcr"}),
+			`promote two: the author "M\xfcller" is no`: second(i.Promote(ctx, "two", scheduler.PromoteOptions{Author: "M\xfcller"})),
+		} {
+			refused(t, err, scheduler.ErrRefused, what)
+		}
 		if err := i.Pause(ctx, "job", scheduler.PauseOptions{Reason: "a|b\nc", Author: "ann", Until: until}); err != nil {
 			t.Fatal(err)
 		}

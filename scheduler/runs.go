@@ -45,7 +45,7 @@ func (c *Client) Runs(ctx context.Context, f RunFilter) ([]RunView, error) {
 // 1,000 calls have written: with an Outcome that is rare, far back, or soon after a move.
 // Where the history of a job cannot be read, the runs of the
 // others come beside an error that names the job. They also come beside an UnreachableError. It returns ErrRefused
-// for an outcome that is none, and for an After that is no place.
+// for an outcome that is none, a negative Limit, and an After that is no place.
 func (c *Client) List(ctx context.Context, f RunFilter) (RunList, error) {
 	if err := f.check(); err != nil {
 		return RunList{}, err
@@ -63,6 +63,9 @@ func (c *Client) List(ctx context.Context, f RunFilter) (RunList, error) {
 }
 
 func (f RunFilter) check() error {
+	if f.Limit < 0 {
+		return fmt.Errorf("%w: list runs: a limit of %d; use 0 for all", ErrRefused, f.Limit)
+	}
 	if f.Outcome == "" || f.Outcome == OutcomePending {
 		return nil
 	}

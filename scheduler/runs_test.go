@@ -29,11 +29,19 @@ type reads struct {
 	mu         sync.Mutex
 	all, burst map[string]int
 	at         func(name string) error // before a round trip with such a command; an error is its answer
+	alone      func(name string)       // before a command that is a round trip of its own
 }
 
 func (r *reads) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (r *reads) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (r *reads) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if r.alone != nil {
+			r.alone(cmd.Name())
+		}
+		return next(ctx, cmd)
+	}
+}
 
 func (r *reads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
@@ -192,6 +200,7 @@ func TestListRefusesOtherWords(t *testing.T) {
 			_, err := in.Runs(t.Context(), scheduler.RunFilter{Outcome: word})
 			refused(t, err, scheduler.ErrRefused, word, "timed_out", "or pending")
 		}
+		refused(t, second(in.Runs(t.Context(), scheduler.RunFilter{Limit: -1})), scheduler.ErrRefused, "-1")
 		for _, word := range []string{"timed_out", "pending", "running"} {
 			must[[]scheduler.RunView](t)(in.Runs(t.Context(), scheduler.RunFilter{Outcome: word}))
 		}
@@ -349,8 +358,86 @@ func TestPagesOfALargeNamespace(t *testing.T) {
 				t.Fatalf("%d are left, and the next page begins at %q", len(ran), f.After)
 			}
 		}
+		for _, most := range []int{n, 1 << 50, math.MaxInt} {
+			page := must[scheduler.JobList](t)(in.ListJobs(ctx, scheduler.JobFilter{After: jobOf(0), Limit: most}))
+			if len(page.Jobs) != n-1 || page.Next != "" {
+				t.Errorf("at most %d: %d jobs, and then %q", most, len(page.Jobs), page.Next)
+			}
+		}
+		refused(t, second(in.ListJobs(ctx, scheduler.JobFilter{Limit: -1})), scheduler.ErrRefused, "-1")
+		seen.since()
 		must[[]scheduler.NodeView](t)(in.Nodes(ctx))
 		must[[]scheduler.LeaseView](t)(in.Leases(ctx, ""))
 		within("nodes and leases", map[string]int{"lrange": 0, "hkeys": 0})
+	})
+}
+
+// Whatever is written between the reads of a page: no run is left out of all pages, and a job that is gone ends no list.
+func TestPagesOfANamespaceThatChanges(t *testing.T) {
+	unchecked(t, func(t *testing.T, c *cluster) {
+		in, seen := c.manyBooks(1100, 1)
+		ctx, led := t.Context(), must[*ledger.Ledger](t)(ledger.Open(t.Context(), c.redis(), ledger.Config{Partitions: partitions}))
+		var ran []string
+		run := func(i int, pause, ahead time.Duration) {
+			time.Sleep(pause)
+			id, now := fmt.Sprintf("run-%04d", len(ran)), time.Now()
+			must[string](t)(led.Trigger(ctx, jobOf(i), ledger.Trigger{Run: id}))
+			must[[]ledger.Answer](t)(led.Claim(ctx, ledger.Claimer{ID: "n1", Name: "node"}, now.UnixMilli(), []ledger.Claim{{
+				Job: jobOf(i), Digest: jobs.Job{Name: jobOf(i), Schedule: "0 0 1 1 *", TimeZone: "UTC"}.Definition().Digest(), Run: id, Pending: true, TTL: time.Minute, Attempts: 1,
+			}}))
+			must[[]ledger.Status](t)(led.Settle(ctx, []ledger.Report{{Job: jobOf(i), Run: id, Outcome: jobs.OutcomeSucceeded, Started: now.UnixMilli(), Ended: now.Add(ahead).UnixMilli()}}))
+			ran = append(ran, id)
+		}
+		complete := func(what string) {
+			t.Helper()
+			before, found := slices.Clone(ran), make(map[string]bool)
+			for f := (scheduler.RunFilter{Limit: 7}); ; {
+				page := must[scheduler.RunList](t)(in.List(ctx, f))
+				for _, r := range page.Runs {
+					found[r.Run] = true
+				}
+				if f.After = page.Next; f.After == "" {
+					break
+				}
+			}
+			if before = slices.DeleteFunc(before, func(id string) bool { return found[id] }); len(before) > 0 {
+				t.Errorf("%s: %q are on no page", what, before)
+			}
+		}
+		for i := range 40 {
+			run(i+1, time.Second, 0)
+		}
+		run(0, time.Second, 0)
+		run(1, time.Second, 0)
+		run(0, time.Second, 0)
+		lists := 0
+		seen.at = func(name string) error {
+			if name == "lrange" {
+				lists++
+			}
+			for lists == 2 && len(ran) < 46 { // behind the list of what was written, before the rows
+				run(0, time.Millisecond, 0)
+			}
+			return nil
+		}
+		complete("a job that runs meanwhile")
+		run(50, time.Second, 900*time.Millisecond)
+		for i := range 100 {
+			run(100+i, 2*time.Millisecond, 0)
+		}
+		complete("a node whose clock is ahead")
+
+		seen.alone = func(name string) {
+			if name == "hmget" {
+				seen.alone = nil
+				if err := led.Remove(ctx, jobOf(0)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		page := must[scheduler.JobList](t)(in.ListJobs(ctx, scheduler.JobFilter{Limit: 1}))
+		if len(page.Jobs) != 0 || page.Next != jobOf(0) {
+			t.Errorf("a page whose jobs are gone: %d, and then %q", len(page.Jobs), page.Next)
+		}
 	})
 }

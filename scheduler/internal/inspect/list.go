@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -73,10 +72,10 @@ func (f Filter) List(ctx context.Context, l *ledger.Ledger, parts []int, all int
 				return List{}, nil, err
 			}
 			begin()
-			if err := l.EachNewest(ctx, slices.Sorted(maps.Keys(recent.Rows)), recent.Rows, take); err != nil {
+			if err := l.EachNewest(ctx, recent, take); err != nil {
 				return List{}, unread, err
 			}
-			if p.enough(recent.Since) {
+			if p.enough(recent.Ended) {
 				return p.list(list), unread, nil
 			}
 			if !recent.More {
@@ -180,10 +179,10 @@ func (p *picked) trim() {
 	}
 }
 
-// enough says whether no row that was written before an instant, ms, belongs on the page: a row ends before it is written.
-func (p *picked) enough(since int64) bool {
+// enough says whether no row that ended before an instant, ms, or at it, belongs on the page; 0 is before all.
+func (p *picked) enough(ended int64) bool {
 	p.trim()
-	return since == 0 || !p.Since.IsZero() && work.Millis(p.Since) > since || p.full && p.floor.at > since
+	return ended == 0 || !p.Since.IsZero() && work.Millis(p.Since) > ended || p.full && p.floor.at > ended
 }
 
 // list is the page.

@@ -26,18 +26,19 @@ func Around(ctx context.Context, l *ledger.Ledger, names []string) (Some, error)
 	}
 	if n <= Few {
 		all, err := l.JobsIn(ctx, parts)
-		return Some{all, true}, errors.Join(left, err)
+		return Some{all, true}, besides(left, err)
 	}
 	all, err := l.Named(ctx, names)
-	return Some{Jobs: all}, errors.Join(left, err)
+	return Some{Jobs: all}, besides(left, err)
 }
 
-// Page reads the first jobs by name behind after, at most limit, 0 for all, and what else is to be known of who goes first for them. more
-// says that there are others behind them. Beside an UnreachableError stand those that can be read.
-func Page(ctx context.Context, l *ledger.Ledger, after string, limit int) (shown []ledger.Stored, around Some, more bool, err error) {
+// Page reads the first jobs by name behind after, at most limit, 0 for all, and what else is to be known of who goes first for them. next is
+// the last name of the page where there are others behind it, also when that job was removed meanwhile. Beside an UnreachableError stand
+// those that can be read.
+func Page(ctx context.Context, l *ledger.Ledger, after string, limit int) (shown []ledger.Stored, around Some, next string, err error) {
 	n, parts, left := l.Count(ctx)
 	if left != nil && !unreachable(left) {
-		return nil, around, false, left
+		return nil, around, "", left
 	}
 	if n <= Few || limit == 0 {
 		around.Jobs, err = l.JobsIn(ctx, parts)
@@ -47,35 +48,30 @@ func Page(ctx context.Context, l *ledger.Ledger, after string, limit int) (shown
 			from++
 		}
 		shown = around.Jobs[from:]
-		if more = limit > 0 && len(shown) > limit; more {
-			shown = shown[:limit]
+		if limit > 0 && len(shown) > limit {
+			shown, next = shown[:limit], shown[limit-1].Job
 		}
-		return shown, around, more, errors.Join(left, err)
+		return shown, around, next, besides(left, err)
 	}
 	names, err := l.Names(ctx, parts)
-	if err != nil {
-		return nil, around, false, err
+	if left = besides(left, err); left != nil && !unreachable(left) {
+		return nil, around, "", left
 	}
-	names = firstNames(names, after, limit+1)
-	if more = len(names) > limit; more {
-		names = names[:limit]
+	names = slices.DeleteFunc(names, func(name string) bool { return name <= after })
+	slices.Sort(names)
+	if len(names) > limit {
+		names, next = names[:limit], names[limit-1]
 	}
 	around.Jobs, err = l.Named(ctx, names)
-	return around.Jobs, around, more, errors.Join(left, err)
+	return around.Jobs, around, next, besides(left, err)
+}
+
+// besides is what stands beside a list that lacks partitions, or the error for which there is no list.
+func besides(left, err error) error {
+	if err != nil && !unreachable(err) {
+		return err
+	}
+	return errors.Join(left, err)
 }
 
 func unreachable(err error) bool { return errors.As(err, new(*ledger.UnreachableError)) }
-
-// firstNames are the first names behind after, in order, at most so many.
-func firstNames(names []string, after string, most int) []string {
-	first := make([]string, 0, most+1)
-	for _, name := range names {
-		if name <= after || len(first) == most && name >= first[most-1] {
-			continue
-		}
-		at, _ := slices.BinarySearch(first, name)
-		first = slices.Insert(first, at, name)
-		first = first[:min(len(first), most)]
-	}
-	return first
-}

@@ -64,10 +64,11 @@ func (l *Ledger) Current(ctx context.Context, c Chunk, revision string) (map[str
 		answer, _ := reply.([]any)
 		return nil, refused(answer, 0)
 	}
-	cursors, names := make(map[string]int64, len(c.Jobs)), slices.Sorted(maps.Keys(c.Jobs))
-	for i, cursor := range strings.Split(said, ",") {
-		if cursor != "" && i < len(names) {
-			cursors[names[i]] = number(cursor) // of "-" it is 0
+	cursors := make(map[string]int64, len(c.Jobs))
+	for item := range strings.SplitSeq(said, ",") {
+		job, cursor, _ := strings.Cut(item, "=")
+		if _, ours := c.Jobs[job]; ours { // a chunk that is damaged may name others
+			cursors[job] = number(cursor) // of "-" it is 0
 		}
 	}
 	return cursors, nil

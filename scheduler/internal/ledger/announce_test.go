@@ -164,6 +164,42 @@ func TestAnnounce(t *testing.T) {
 	})
 }
 
+// TestCurrentOfADamagedChunk: a job gets no cursor but its own, whatever is stored in place of the chunk.
+func TestCurrentOfADamagedChunk(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		ours := map[string]string{"a": "d-a", "b": "d-b", "c": "d-c"}
+		cursors := map[string]int64{"a": noon + 1000, "b": noon + 2000, "c": 0}
+		var defs []Definition
+		for _, job := range []string{"a", "b", "c", "x"} {
+			defs = append(defs, Definition{Job: job, Digest: "d-" + job, Text: []byte("{}"), Cursor: cursors[job]})
+		}
+		must(r.led.Define(t.Context(), r.now, defs))
+		r.hold(t, "", "1", ours)
+		chunk := r.led.Chunks(ours)[0][0]
+		whole := must(r.client.HGet(t.Context(), r.led.keys[0].chunks, chunk.Digest).Result())
+		for text, want := range map[string][]string{
+			whole:                           {"a", "b", "c"},
+			"1|1|a=d-a,c=d-c":               {"a", "c"},
+			"1|1|x=d-x,a=d-a,b=d-b,c=d-c":   {"a", "b", "c"},
+			"1|1|b=d-a,a=d-b,c=d-c":         {"c"},
+			"1|1|c=d-c,b=d-b,a=d-other":     {"b", "c"},
+			"1|1|x=d-x":                     nil,
+			"2|1|a=d-a,b=d-b,c=d-c,x=other": nil,
+		} {
+			r.client.HSet(t.Context(), r.led.keys[0].chunks, chunk.Digest, text)
+			got := must(r.led.Current(t.Context(), chunk, "1"))
+			for job, cursor := range got {
+				if cursor != cursors[job] {
+					t.Errorf("%s: the cursor of %s is %d, want %d", text, job, cursor, cursors[job])
+				}
+			}
+			if jobs := slices.Sorted(maps.Keys(got)); !slices.Equal(jobs, want) {
+				t.Errorf("%s: registered %q, want %q", text, jobs, want)
+			}
+		}
+	})
+}
+
 // TestTidy: what nobody announced for 30 days leaves, with the definitions that no entry and no chunk names. What is used stays,
 // and what a newer version wrote.
 func TestTidy(t *testing.T) {

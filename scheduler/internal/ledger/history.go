@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -113,9 +114,25 @@ func (l *Ledger) EachTail(ctx context.Context, names []string, most int64, f fun
 	return l.eachHistory(ctx, names, "", func(string) int64 { return -most }, f)
 }
 
-// EachNewest is EachTail with a number of rows for each job, and the row before them.
-func (l *Ledger) EachNewest(ctx context.Context, names []string, rows map[string]int, f func(JobRows) bool) error {
-	return l.eachHistory(ctx, names, "", func(job string) int64 { return -int64(rows[job]) - 1 }, f)
+// EachNewest is EachTail for the rows that were written lately, and the row before them. Jobs that may have written others meanwhile, and
+// so moved these on, are read again and deeper: until the oldest row had ended, by the clock of any node, when the first of them was written.
+func (l *Ledger) EachNewest(ctx context.Context, lately Recent, f func(JobRows) bool) error {
+	most, ended := maps.Clone(lately.Rows), lately.Since-l.cfg.MaxSkew.Milliseconds()
+	for names := slices.Sorted(maps.Keys(most)); len(names) > 0; {
+		var deeper []string
+		err := l.eachHistory(ctx, names, "", func(job string) int64 { return -int64(most[job]) - 1 }, func(h JobRows) bool {
+			if full := len(h.Rows)+h.Foreign > most[h.Job]; full && (len(h.Rows) == 0 || h.Rows[0].At >= ended) {
+				deeper, most[h.Job] = append(deeper, h.Job), 4*most[h.Job]
+				return true
+			}
+			return f(h)
+		})
+		if err != nil {
+			return err
+		}
+		names = deeper
+	}
+	return nil
 }
 
 // eachHistory reads the rows of a job from the index first on, which counts from the end of a history when it is negative.

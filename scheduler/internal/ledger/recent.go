@@ -12,12 +12,17 @@ import (
 // recentMost is RECENT_MOST of lib/history: a list of fewer lines was never cut.
 const recentMost = 1000
 
+// never is behind all times, ms, and leaves room to add to it.
+const never = int64(math.MaxInt64 / 2)
+
 // Recent is of which jobs rows were written lately.
 type Recent struct {
 	// Rows is how many rows of each job, at least, were written since Since, ms; by job.
 	Rows map[string]int
 	// Since is 0 when that is all rows that there are.
 	Since int64
+	// Ended is when rows that were written before Since had ended, ms: the clock of the node that wrote one may have been MaxSkew ahead.
+	Ended int64
 	// More says that older lines are there to be read.
 	More bool
 }
@@ -36,7 +41,7 @@ func (l *Ledger) Recent(ctx context.Context, parts []int, lines int64) (Recent, 
 		return r, l.explain(ctx, "list runs", err)
 	}
 	for _, list := range found {
-		since, moved := int64(math.MaxInt64), false
+		since, moved := never, false
 		for i := len(list.Val()) - 1; i >= 0; i-- {
 			text, jobs, _ := strings.Cut(list.Val()[i], "|")
 			at, err := strconv.ParseInt(text, 10, 64)
@@ -57,6 +62,9 @@ func (l *Ledger) Recent(ctx context.Context, parts []int, lines int64) (Recent, 
 			since = 0
 		}
 		r.Since = max(r.Since, since)
+	}
+	if r.Since > 0 {
+		r.Ended = r.Since + l.cfg.MaxSkew.Milliseconds()
 	}
 	return r, nil
 }

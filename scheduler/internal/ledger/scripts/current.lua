@@ -1,8 +1,8 @@
 -- Registers those jobs of a stored chunk whose stored definitions are the chunk's, as define does for each of them. A node that
 -- starts again names its chunks, and need not name the jobs.
 -- keys: jobs due chunks gate
--- Returns {'closed', 'state|move|words'}, or {} when the chunk is not stored, else one text: for each job, in the chunk's order, its
--- cursor, '-' where its schedule has no more, '' where it is to be defined; parted by commas
+-- Returns {'closed', 'state|move|words'}, or {} when the chunk is not stored, else one text: 'job=cursor' for each job that is
+-- registered, 'job=-' where its schedule has no more; parted by commas
 -- needs: lib/newer lib/gate codec/entry
 -- ARGV, written by gen from verbs.go:
 --   digest     of a chunk
@@ -19,9 +19,7 @@ if #names == 0 then return {} end
 local entries, out = redis.call('HMGET', k.jobs, unpack(names)), {}
 for i, job in ipairs(names) do
   local e = entries[i] and entry_of(entries[i])
-  if not e or e.digest ~= digests[i] then
-    out[i] = ''
-  else
+  if e and e.digest == digests[i] then
     if newer(revision, e.revision) then
       e.revision = revision
       redis.call('HSET', k.jobs, job, entry_text(e))
@@ -31,7 +29,7 @@ for i, job in ipairs(names) do
     elseif tonumber(redis.call('ZSCORE', k.due, job) or '') ~= tonumber(e.cursor) then -- it was postponed
       redis.call('ZADD', k.due, e.cursor, job)
     end
-    out[i] = e.cursor == '' and '-' or e.cursor
+    out[#out + 1] = job .. '=' .. (e.cursor == '' and '-' or e.cursor)
   end
 end
 return table.concat(out, ',')
