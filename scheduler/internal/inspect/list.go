@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,8 +104,10 @@ func (a place) compare(b place) int {
 	return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(b.tick, a.tick), strings.Compare(a.job, b.job), strings.Compare(a.key, b.key))
 }
 
-// String is what placeOf reads.
-func (a place) String() string { return fmt.Sprintf("%d,%d,%s,%s", a.at, a.tick, a.job, a.key) }
+// String is what placeOf reads. The key of a range is escaped: a place without spaces needs no quotes in a shell.
+func (a place) String() string {
+	return fmt.Sprintf("%d,%d,%s,%s", a.at, a.tick, a.job, url.QueryEscape(a.key))
+}
 
 // placeOf reads a place; that of "" is before all.
 func placeOf(text string) (a place, err error) {
@@ -113,8 +116,11 @@ func placeOf(text string) (a place, err error) {
 	}
 	f := strings.SplitN(text, ",", 4)
 	if len(f) == 4 {
-		a.job, a.key = f[2], f[3]
-		if a.at, err = strconv.ParseInt(f[0], 10, 64); err == nil {
+		a.job = f[2]
+		if a.key, err = url.QueryUnescape(f[3]); err == nil {
+			a.at, err = strconv.ParseInt(f[0], 10, 64)
+		}
+		if err == nil {
 			a.tick, err = strconv.ParseInt(f[1], 10, 64)
 		}
 	}
