@@ -76,8 +76,10 @@ func (c *cursors) answered(b *work.Batch, sent int64) {
 	for i, a := range b.Answers {
 		h, claim := c.of(b.Jobs[i]), &b.Claims[i]
 		switch {
-		case a.Verdict == ledger.Stale, !claim.Pending && (a.Verdict == ledger.Opened || a.Verdict == ledger.Skipped || a.Verdict == ledger.Passed):
+		case a.Verdict == ledger.Stale, !claim.Pending && (a.Verdict == ledger.Skipped || a.Verdict == ledger.Passed):
 			h.cursor, h.at = a.Cursor, sent
+		case a.Verdict == ledger.Opened && !claim.Pending:
+			h.cursor, h.at = claim.Tick, sent // the nodes that are granted its shards report them, and with them the step
 		case a.Verdict == ledger.Held && !claim.Pending && claim.From != 0:
 			h.cursor, h.at = claim.From, sent
 		}
