@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
@@ -93,7 +96,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	stop := run("lives", 3)
 	files := make([]bytes.Buffer, *backups)
 	for i := range files {
-		time.Sleep(3 * time.Second) // the load goes on meanwhile, and nothing else is waited for
+		ran(t, client, "lives", 3*(i+1))
 		began := time.Now()
 		totals, left, err := move.Backup(t.Context(), client, "lives", &files[i])
 		if err != nil || len(left) > 0 {
@@ -115,11 +118,32 @@ func TestBackupUnderLoad(t *testing.T) {
 		}
 		t.Logf("restored in %s", time.Since(began))
 		verify(namespace)
+		before := runs(t, client, namespace)
 		stop := run(namespace, 2)
-		time.Sleep(8 * time.Second) // leases of 5 s lapse, and ticks run
+		ran(t, client, namespace, before+8) // leases of 5 s lapse meanwhile
 		stop()
 		verify(namespace)
 	}
+}
+
+// runs counts the runs of the first job, which runs every second.
+func runs(t *testing.T, client *redis.Client, namespace string) int {
+	t.Helper()
+	ops, err := scheduler.NewClient(client, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := ops.List(t.Context(), scheduler.RunFilter{Job: "job-0000", Outcome: jobs.OutcomeSucceeded.String()})
+	if err != nil && !errors.Is(err, scheduler.ErrUnknownNamespace) && !errors.Is(err, scheduler.ErrUnknownJob) {
+		t.Fatal(err)
+	}
+	return len(list.Runs)
+}
+
+// ran waits until the first job has so many runs.
+func ran(t *testing.T, client *redis.Client, namespace string, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%s has %d runs of a job", namespace, n), func() bool { return runs(t, client, namespace) >= n })
 }
 
 // followed: the follower has an answer to each tick of the upstream job that ended, but for the latest, of which word may be on its way.

@@ -25,6 +25,15 @@ var regressions = []struct {
 		}},
 	},
 	{
+		// The node that had opened a tick told the empty Redis the cursor behind it, though no shard was granted yet.
+		"an opened tick was lost when Redis was emptied before its shards were granted",
+		Plan{
+			Nodes:  1,
+			Jobs:   []jobs.Job{{Name: "parts", Schedule: "*/3 * * * * *", TTL: 3 * time.Second, CatchUp: jobs.CatchUpAll, Shards: 3, Func: patient(20 * time.Millisecond)}},
+			Faults: []Fault{{Do: EmptyRedis, At: AfterClaim, When: 8 * time.Second, For: time.Second}},
+		},
+	},
+	{
 		// Two failovers from the same last token gave the same next one, to two runs: the third server had not
 		// heard of the second's grant. Nor does a node tell it, for the only one restarts as well.
 		"one token twice when a failover lost the grant of the server before",
