@@ -92,7 +92,7 @@ func (m *Mover) ready(ctx context.Context, from, to side, id string) error {
 	return m.nothingRuns(ctx, from, id)
 }
 
-// quiet returns ErrRefused unless from is sealed, nothing runs there, and it is the server that has been told all of it.
+// nothingRuns returns ErrRefused unless from is sealed, nothing runs there, and it is the server that nodes have reported all their runs to.
 func (m *Mover) nothingRuns(ctx context.Context, from side, id string) error {
 	if err := m.sealed(ctx, from, id); err != nil {
 		return err

@@ -21,7 +21,7 @@ const (
 // drain waits until nothing runs. Leases that lapse and that nobody reaps, because all nodes are gone, it reaps itself.
 func (m *Mover) drain(ctx context.Context, from side, o SealOptions) error {
 	end := time.Now().Add(cmp.Or(o.Drain, defaultDrain))
-	w := watch{side: from, skew: m.cfg.MaxSkew, seen: make(map[string]sighting)}
+	w := watch{side: from, skew: m.cfg.MaxSkew, seen: make(map[string]seenLease)}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -65,15 +65,15 @@ func (m *Mover) cancel(ctx context.Context, from side, running []ledger.Lease) e
 type watch struct {
 	side side
 	skew time.Duration
-	seen map[string]sighting
+	seen map[string]seenLease
 
 	servers []string      // ids of the masters, by partition
 	steady  time.Time     // since when the clock has run steadily
 	lo, hi  time.Duration // how far it is ahead of this machine's, from and to
 }
 
-// sighting is a lease as it was first seen with this beat.
-type sighting struct {
+// seenLease is a lease as it was first seen with this beat.
+type seenLease struct {
 	beat int64
 	at   time.Time
 }
@@ -103,7 +103,7 @@ func (w *watch) reap(ctx context.Context, running []ledger.Lease) error {
 	for _, l := range running {
 		before, known := w.seen[l.Run]
 		if !known || before.beat != l.Beat || before.at.Before(w.steady) {
-			w.seen[l.Run] = sighting{beat: l.Beat, at: local}
+			w.seen[l.Run] = seenLease{beat: l.Beat, at: local}
 			continue
 		}
 		if l.Until >= now.UnixMilli() || local.Sub(before.at) < time.Duration(l.TTL)*time.Millisecond {

@@ -28,7 +28,7 @@ type Plan struct {
 	Ticks   int64 `json:"ticks"`   // open ticks of sharded jobs
 	Rows    int64 `json:"rows"`    // of history
 	Unique  int64 `json:"unique"`  // keys that are remembered
-	Events  int64 `json:"events"`  // that jobs which follow others have not been told
+	Events  int64 `json:"events"`  // for jobs that follow others, not delivered yet
 	Bytes   int64 `json:"bytes"`   // of all that, without what Redis needs to hold it: about half as much again
 	Drains  int64 `json:"drains"`  // names that are drained
 	// Seconds is roughly how long copy and open take together, while nothing starts: 20 s for a million rows, and what a slow

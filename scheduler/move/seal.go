@@ -110,8 +110,8 @@ func (m *Mover) reserve(ctx context.Context, from, to side, id, back string) err
 	return nil
 }
 
-// close seals the partitions, confirmed by all replicas, reads the seals back, and notes which server it was that had nothing
-// left to be told.
+// close seals the partitions, confirmed by all replicas, reads the seals back, and notes the servers to which
+// nodes had reported all their runs.
 func (m *Mover) close(ctx context.Context, from, to side, id string) error {
 	_, err := from.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveFrom, Peer: to.name, State: ledger.MoveSealing,
 		Own: []string{ledger.MoveSealing}, Older: []string{"none", "to/open"}})
@@ -138,7 +138,7 @@ func (m *Mover) close(ctx context.Context, from, to side, id string) error {
 // failoverHold is the default of scheduler.Config.FailoverHold.
 const failoverHold = 3 * time.Second
 
-// hold waits until nodes have told the server of all their runs, which it may have lost in a failover: at most as long as
+// hold waits until nodes have reported all their runs to the server, which may have lost them in a failover: at most as long as
 // they claim nothing for that reason. It returns which servers they are.
 func hold(ctx context.Context, from side) (servers string, err error) {
 	begin := time.Now()

@@ -13,7 +13,7 @@ import (
 // in whatever order it comes. It is not safe for concurrent use.
 type Digest struct {
 	// Jobs are the entries; Running the runs in flight; Pending the runs that nobody was granted yet; Ticks the open ones of
-	// sharded jobs; Rows those of all histories; Unique the keys remembered; Events those that followers have not been told;
+	// sharded jobs; Rows those of all histories; Unique the keys remembered; Events those not delivered to followers;
 	// Bytes the length of the documents.
 	Jobs, Running, Pending, Ticks, Rows, Unique, Events, Bytes int64
 

@@ -31,7 +31,7 @@ type Document struct {
 	Kept    map[string]Text `json:"kept,omitempty"`
 	// Unique says until when a request, or word of another job, is not taken a second time, ms.
 	Unique map[string]int64 `json:"unique,omitempty"`
-	// Events are what followers have not been told.
+	// Events are what followers have not heard of yet.
 	Events []Outgoing `json:"events,omitempty"`
 	// Part is the partition that the document was read from, of a document without a job.
 	Part int `json:"partition,omitempty"`
