@@ -59,6 +59,7 @@ func beside(err error) (left, other error) {
 type Client struct {
 	client    redis.UniversalClient
 	namespace string
+	actor     *Actor // whose actions the audit gets; nil for a program's own
 }
 
 // NewClient makes a client of a namespace ("" is "escapement"). The caller closes the Redis client.

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -189,6 +190,21 @@ type PromoteOptions struct {
 	Author string
 }
 
+// detail says what was asked for, in words.
+func (o PromoteOptions) detail() string {
+	var words []string
+	if o.Pattern != "" {
+		words = append(words, "jobs "+o.Pattern)
+	}
+	if o.CancelRunning {
+		words = append(words, "runs of others are cancelled")
+	}
+	if o.Force {
+		words = append(words, "by force")
+	}
+	return strings.Join(words, ", ")
+}
+
 // Promotion says what Promote did. Jobs that an earlier, interrupted call has switched are not
 // counted again.
 type Promotion struct {
@@ -235,7 +251,11 @@ func (p Promotion) Nothing() bool {
 // with ErrClosed, while a move has closed the namespace. If Redis answers later than max_skew, or
 // the clocks of a Cluster's masters differ by more, it fails with both instants in the error; call
 // it again.
-func (c *Client) Promote(ctx context.Context, generation string, o PromoteOptions) (Promotion, error) {
+func (c *Client) Promote(ctx context.Context, generation string, o PromoteOptions) (done Promotion, err error) {
+	o.Author, _ = c.by(o.Author, "")
+	defer func() {
+		c.noted(ctx, &err, Action{Name: "generations promote", Target: generation, Author: o.Author, Detail: o.detail()})
+	}()
 	if err := utf8Only("promote "+generation, o.Author, ""); err != nil {
 		return Promotion{}, err
 	}

@@ -86,6 +86,7 @@ type PauseView struct {
 
 // JobFilter is a page of the list of jobs, which is in the order of their names.
 type JobFilter struct {
+	Match string // a part of the name, in any case of letters; "" for all
 	After string // the page begins behind this name
 	Limit int    // how many jobs it has at most; 0 is all
 }
@@ -114,7 +115,7 @@ func (c *Client) ListJobs(ctx context.Context, f JobFilter) (JobList, error) {
 	if err != nil {
 		return JobList{}, err
 	}
-	shown, around, next, err := inspect.Page(ctx, l, f.After, f.Limit)
+	shown, around, next, err := inspect.Page(ctx, l, f.Match, f.After, f.Limit)
 	left, err := beside(err)
 	if err != nil {
 		return JobList{}, err

@@ -106,7 +106,11 @@ type DrainOptions struct {
 // replaces the author and the reason. DrainNode does not wait; use NodeRests. It returns
 // ErrUnknownNode unless a node of that name is in the roster or the name is drained, and ErrRefused
 // when too many names are drained and for a text that is not UTF-8.
-func (c *Client) DrainNode(ctx context.Context, name string, o DrainOptions) error {
+func (c *Client) DrainNode(ctx context.Context, name string, o DrainOptions) (err error) {
+	o.Author, o.Reason = c.by(o.Author, o.Reason)
+	defer func() {
+		c.noted(ctx, &err, Action{Name: "nodes drain", Target: name, Author: o.Author, Reason: o.Reason})
+	}()
 	if err := utf8Only("drain node "+name, o.Author, o.Reason); err != nil {
 		return err
 	}
@@ -131,7 +135,8 @@ func (c *Client) DrainNode(ctx context.Context, name string, o DrainOptions) err
 // ResumeNode ends the drain of a name; its nodes claim again after their next heartbeat. It changes
 // nothing if the name is not drained. It returns ErrUnknownNode for a name that is neither drained
 // nor in the roster.
-func (c *Client) ResumeNode(ctx context.Context, name string) error {
+func (c *Client) ResumeNode(ctx context.Context, name string) (err error) {
+	defer func() { c.noted(ctx, &err, Action{Name: "nodes resume", Target: name}) }()
 	_, members, err := c.members(ctx)
 	if err != nil {
 		return err

@@ -39,7 +39,10 @@ type TriggerOptions struct {
 // ErrUnknownJob, and ErrRefused for a payload that is not JSON or too large, an instant out of
 // range, or too many pending runs. If the answer is lost, only a request with Unique can be
 // repeated without making a second run.
-func (c *Client) Trigger(ctx context.Context, name string, o TriggerOptions) (string, error) {
+func (c *Client) Trigger(ctx context.Context, name string, o TriggerOptions) (id string, err error) {
+	defer func() {
+		c.noted(ctx, &err, Action{Name: "jobs run", Target: name, Detail: o.detail(id)})
+	}()
 	if len(o.Payload) > 0 && !json.Valid(o.Payload) {
 		return "", fmt.Errorf("%w: run %s: the payload is not JSON; quote a plain text: '\"text\"'", ErrRefused, name)
 	}
@@ -52,17 +55,35 @@ func (c *Client) Trigger(ctx context.Context, name string, o TriggerOptions) (st
 		return "", err
 	}
 	want := ledger.Trigger{Run: newID(), Payload: o.Payload, At: at, Unique: o.Unique}
-	id, err := l.Trigger(ctx, name, want)
+	id, err = l.Trigger(ctx, name, want)
 	if errors.Is(err, locking.ErrUnreachable) && o.Unique == "" {
 		err = fmt.Errorf("%w; if the request arrived all the same, it is run %s", err, want.Run)
 	}
 	return id, err
 }
 
+// detail says what was asked for, in words. The payload is not shown: it may hold what few should see.
+func (o TriggerOptions) detail(id string) string {
+	words := []string{}
+	if id != "" {
+		words = append(words, "run "+id)
+	}
+	if !o.At.IsZero() {
+		words = append(words, "at "+Stamp(o.At).String())
+	}
+	if o.Unique != "" {
+		words = append(words, "unique "+o.Unique)
+	}
+	if n := len(o.Payload); n > 0 {
+		words = append(words, fmt.Sprintf("payload of %d bytes", n))
+	}
+	return strings.Join(words, ", ")
+}
+
 // Asked finds the run of a unique key, as Run does. It returns ErrUnknownRun when the key was never
 // used, or its run is neither in flight nor in the history any more.
 func (c *Client) Asked(ctx context.Context, name, unique string) (RunView, error) {
-	return c.Run(ctx, ledger.UniqueRun(name, unique))
+	return c.Run(ctx, UniqueRun(name, unique))
 }
 
 // instant is a time in ms, as the ledger takes it; 0 for the zero time.
@@ -90,7 +111,11 @@ type PauseOptions struct {
 // paused and never run. A run in flight goes on, and runs by hand still start. A repeated call
 // replaces the end, the author and the reason. It returns ErrUnknownJob, and ErrRefused without a
 // reason, for a text that is not UTF-8, or for an end in the past of Redis' clock.
-func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) error {
+func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) (err error) {
+	o.Author, o.Reason = c.by(o.Author, o.Reason)
+	defer func() {
+		c.noted(ctx, &err, Action{Name: "jobs pause", Target: name, Author: o.Author, Reason: o.Reason, Detail: untilWords(o.Until)})
+	}()
 	reason := strings.TrimSpace(o.Reason)
 	if reason == "" {
 		return fmt.Errorf("%w: pause %s: the reason is empty; say why, for whoever finds the job paused", ErrRefused, name)
@@ -111,7 +136,8 @@ func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) error {
 
 // Resume ends a job's pause: ticks from now on run again. It changes nothing if the job is not
 // paused. It returns ErrUnknownJob.
-func (c *Client) Resume(ctx context.Context, name string) error {
+func (c *Client) Resume(ctx context.Context, name string) (err error) {
+	defer func() { c.noted(ctx, &err, Action{Name: "jobs resume", Target: name}) }()
 	l, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -143,7 +169,12 @@ const (
 // Cancel ends a run, by its id or the id with which it was requested. It does not wait for the
 // run's end; Wait does. It returns ErrUnknownRun, and ErrRefused when the run has ended with
 // another outcome, and for a text that is not UTF-8.
-func (c *Client) Cancel(ctx context.Context, id string, o CancelOptions) (Cancellation, error) {
+func (c *Client) Cancel(ctx context.Context, id string, o CancelOptions) (did Cancellation, err error) {
+	o.Author, o.Reason = c.by(o.Author, o.Reason)
+	job := ""
+	defer func() {
+		c.noted(ctx, &err, Action{Name: "runs cancel", Target: id, Author: o.Author, Reason: o.Reason, Detail: ofJob(job)})
+	}()
 	if err := utf8Only("cancel run "+id, o.Author, o.Reason); err != nil {
 		return "", err
 	}
@@ -155,6 +186,7 @@ func (c *Client) Cancel(ctx context.Context, id string, o CancelOptions) (Cancel
 	if err != nil {
 		return "", cut(ctx, "cancel run "+id, err)
 	}
+	job = r.Job()
 	word, err := l.Cancel(ctx, r.Job(), r.ID(), author(o.Author), oneLine(o.Reason))
 	if errors.Is(err, ErrUnknownRun) && r.Lease != nil { // it was handed back meanwhile, and goes on with another id
 		if r, _, err = inspect.Again(ctx, l, *r.Lease, id); err != nil {
@@ -177,7 +209,9 @@ func (c *Client) Cancel(ctx context.Context, id string, o CancelOptions) (Cancel
 // attempt has the run's tick and payload, starts also while the job is paused, and waits while
 // another run holds the job. It returns ErrUnknownRun, and ErrRefused while the run or another
 // attempt of its tick is in flight or pending.
-func (c *Client) Rerun(ctx context.Context, id string) (string, error) {
+func (c *Client) Rerun(ctx context.Context, id string) (next string, err error) {
+	job := ""
+	defer func() { c.noted(ctx, &err, Action{Name: "runs rerun", Target: id, Detail: ofJob(job)}) }()
 	l, err := c.openAppend(ctx)
 	if err != nil {
 		return "", err
@@ -186,13 +220,15 @@ func (c *Client) Rerun(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", cut(ctx, "rerun "+id, err)
 	}
+	job = r.Job()
 	return l.Rerun(ctx, r.Job(), r.ID())
 }
 
 // Remove deletes a job and its history. It returns ErrUnknownJob, and ErrRefused while a run of the
 // job is in flight or living nodes hold the job, because they would register it again; the error
 // names them.
-func (c *Client) Remove(ctx context.Context, name string) error {
+func (c *Client) Remove(ctx context.Context, name string) (err error) {
+	defer func() { c.noted(ctx, &err, Action{Name: "jobs remove", Target: name}) }()
 	l, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -224,6 +260,28 @@ func (c *Client) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
+// by is who does something and why: as the options say, else as the client's actor is called.
+func (c *Client) by(author, reason string) (string, string) {
+	if c.actor == nil {
+		return author, reason
+	}
+	return cmp.Or(author, c.actor.Name), cmp.Or(reason, c.actor.Reason)
+}
+
+func ofJob(job string) string {
+	if job == "" {
+		return ""
+	}
+	return "of job " + job
+}
+
+func untilWords(until time.Time) string {
+	if until.IsZero() {
+		return ""
+	}
+	return "until " + Stamp(until).String()
+}
+
 func author(s string) string { return cmp.Or(oneLine(s), nobody) }
 
 // oneLine makes a text fit for one line.
@@ -241,3 +299,6 @@ func utf8Only(op, author, reason string) error {
 	}
 	return nil
 }
+
+// UniqueRun is the id of the run that a request with a unique key made.
+func UniqueRun(job, unique string) string { return ledger.UniqueRun(job, unique) }

@@ -19,7 +19,10 @@ const rewindRounds = 5
 // the job is in flight, for a job that follows another, for an instant before the recorded history
 // or not before the cursor, and when the cursor keeps moving. If the clocks of a Cluster's masters
 // differ by more than a second, it fails with both instants in the error.
-func (c *Client) Rewind(ctx context.Context, name string, to time.Time) (time.Time, error) {
+func (c *Client) Rewind(ctx context.Context, name string, to time.Time) (tick time.Time, err error) {
+	defer func() {
+		c.noted(ctx, &err, Action{Name: "jobs rewind", Target: name, Detail: "to " + Stamp(to).String()})
+	}()
 	if _, err := instant("rewind "+name, to); err != nil {
 		return time.Time{}, err
 	}

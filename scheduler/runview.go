@@ -50,12 +50,12 @@ type RunView struct {
 	NextAttempt string          `json:"next_attempt,omitempty"`
 	Output      string          `json:"output,omitempty"`
 	Payload     json.RawMessage `json:"payload,omitempty"`
-
-	pending bool
 }
 
 // Pending says that nobody was granted this run yet. Its outcome is "running" all the same.
-func (v RunView) Pending() bool { return v.pending }
+func (v RunView) Pending() bool {
+	return v.Outcome == jobs.OutcomeRunning.String() && strings.HasPrefix(v.Reason, OutcomePending)
+}
 
 // Mark says that this stands for no tick: the cursor was set back to Tick, or moved from there by a definition that
 // was replaced before any tick was owed.
@@ -72,7 +72,7 @@ func (c *Client) runViews(ctx context.Context, l *ledger.Ledger, runs []inspect.
 		v := runView(r)
 		switch {
 		case r.Lease == nil || err != nil:
-		case v.pending:
+		case v.Pending():
 			v.Reason += s.Waits[v.Run]
 		default:
 			v.DurationMS = max(0, s.Now-begun(r.Lease.Trigger, r.Lease.Tick, r.Lease.Granted))
@@ -112,14 +112,13 @@ func openView(l ledger.Lease) RunView {
 	v := RunView{
 		Run: l.Run, Job: l.Job, Tick: stampOf(l.Tick), Shard: l.Shard, Shards: l.Shards, Whole: l.Whole, Of: l.Of, Param: l.Param, Attempt: l.Attempt,
 		Token: token(l.Token), Node: l.NodeName, Trigger: l.Trigger, Outcome: jobs.OutcomeRunning.String(), Due: stampOf(l.Tick),
-		pending: l.Pending(),
 	}
 	started := begun(l.Trigger, l.Tick, l.Granted)
 	if l.Whole {
 		v.Reason, v.Started = fmt.Sprintf("%d of %d shards to end", l.Left, l.Shards), stampOf(started)
 		return v
 	}
-	if v.pending {
+	if l.Pending() {
 		v.Reason, v.NotBefore = OutcomePending, stampOf(l.Granted)
 		return v
 	}

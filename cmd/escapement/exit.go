@@ -60,8 +60,6 @@ type commandError int
 
 func (e commandError) Error() string { return fmt.Sprintf("exit status %d of the command", int(e)) }
 
-// errNoLock is returned when nobody holds the lock that was named.
-var errNoLock = errors.New("nobody holds it")
 
 // errAwaited is returned when the run that a command waited for did not succeed.
 var errAwaited = errors.New("the run did not succeed")
@@ -85,7 +83,7 @@ func exitCode(err error) int {
 		return exitConfig
 	case errors.Is(err, errAwaited):
 		return exitRunFailed
-	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrUnknownRun), errors.Is(err, scheduler.ErrUnknownNode), errors.Is(err, scheduler.ErrUnknownNamespace), errors.Is(err, errNoLock):
+	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrUnknownRun), errors.Is(err, scheduler.ErrUnknownNode), errors.Is(err, scheduler.ErrUnknownNamespace), errors.Is(err, scheduler.ErrUnknownLock):
 		return exitNotFound
 	case errors.Is(err, scheduler.ErrRefused), errors.Is(err, locking.ErrHeld), errors.Is(err, locking.ErrLost),
 		errors.Is(err, move.ErrBadBackup), errors.Is(err, errExists):

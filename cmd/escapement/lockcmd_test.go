@@ -12,6 +12,7 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
 )
 
 // holding takes a lock in this process.
@@ -101,7 +102,7 @@ func TestLockHeld(t *testing.T) {
 	if took := time.Since(began); took < 400*time.Millisecond {
 		t.Errorf("it waited only %s", took)
 	}
-	if l := decode[lockJSON](t, at(redis), "locks", "get", "a"); l.Waiters != 0 || l.Owner != lease.Owner() {
+	if l := decode[scheduler.LockView](t, at(redis), "locks", "get", "a"); l.Waiters != 0 || l.Owner != lease.Owner() {
 		t.Errorf("got %+v, want nobody in line", l)
 	}
 	code := make(chan int, 1)
@@ -109,7 +110,7 @@ func TestLockHeld(t *testing.T) {
 		got, _, _ := call(at(redis), "", "lock", "a", "--wait", "30s", "--", "touch", file)
 		code <- got
 	}()
-	eventually(t, "it waits in line", func() bool { return decode[lockJSON](t, at(redis), "locks", "get", "a").Waiters == 1 })
+	eventually(t, "it waits in line", func() bool { return decode[scheduler.LockView](t, at(redis), "locks", "get", "a").Waiters == 1 })
 	if _, err := os.Stat(file); err == nil {
 		t.Fatal("the command was run beside the holder")
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,8 +23,8 @@ const (
 )
 
 func (a *app) locksReleaseCommand() *cobra.Command {
-	var text string
-	var force bool
+	var text, author string
+	var o scheduler.ReleaseOptions
 	release := a.command("release NAME --token N [--force]", "ask the holder of a lock to end, and wait for that", wants("NAME"),
 		func(cmd *cobra.Command, args []string) error {
 			if text == "" {
@@ -35,7 +34,8 @@ func (a *app) locksReleaseCommand() *cobra.Command {
 			if err != nil || token <= 0 {
 				return usagef("--token %s is not a token; locks get %s shows it", quote(text), args[0])
 			}
-			return a.inspectLocks(func(t lockTool) error { return a.locksRelease(t, token, force) })(cmd, args)
+			o.Author, o.Holder = a.author(author), thisProcess("escapement locks release")
+			return a.inspect(func(t tool) error { return a.locksRelease(t, token, o) })(cmd, args)
 		})
 	release.Long = `The token names the grant that is to end, so that nobody else's is ended by mistake.
 
@@ -49,7 +49,9 @@ cannot be forced: a lease whose node is gone lapses, and a living node reaps it 
 
 Exit code 4: nobody holds it. 5: not by that token, or it cannot be forced.`
 	release.Flags().StringVar(&text, "token", "", "the token of the grant that is to end, a `number`; required")
-	release.Flags().BoolVar(&force, "force", false, "take the lock away at once")
+	release.Flags().BoolVar(&o.Force, "force", false, "take the lock away at once")
+	release.Flags().StringVar(&o.Reason, "reason", "", "why, a `text` for the audit")
+	authorFlag(release, &author)
 	return release
 }
 
@@ -61,134 +63,64 @@ type releasedJSON struct {
 	Released bool   `json:"released"` // false: taken away by force, and free when it lapses
 }
 
-func (a *app) locksRelease(t lockTool, token locking.Token, force bool) error {
-	held, unread := t.named(t.args[0])
-	l, err := theGrant(t.args[0], held, strconv.FormatInt(token, 10))
+func (a *app) locksRelease(t tool, token locking.Token, o scheduler.ReleaseOptions) error {
+	r, err := t.in.ReleaseLock(t.ctx, t.args[0], token, o)
 	if err != nil {
-		return cmp.Or(unread, err)
+		return asInput(err)
 	}
-	released := true
-	switch {
-	case l.Kind == kindLock && force:
-		released, err = a.takeAway(t, l, token)
-	case l.Kind == kindLock:
-		err = a.revoke(t, l, token)
-	case force:
-		err = unforceable(l)
+	switch l := r.Lock; r.Did {
+	case scheduler.ReleaseTold:
+		err = a.awaitLock(t, l)
+	case scheduler.ReleaseCancelled:
+		err = a.awaitLease(t, l)
+	case scheduler.ReleaseTaken:
+		a.say("lock %q is taken from %s, which is told at its next renewal, or in %s; until then it may work on, and only a token above %d tells others from it",
+			l.Name, l.Who(), brief(l.Left()), token)
 	default:
-		err = a.cancelHolder(t, l)
+		a.say("lock %q is taken from %s, and could not be given back: it is free in %s", l.Name, l.Who(), 3*lockMargin)
 	}
 	if err != nil || !a.json() {
 		return err
 	}
-	return printJSON(a.stdout, releasedJSON{l.Name, l.Kind, l.Token, released})
+	return printJSON(a.stdout, releasedJSON{r.Lock.Name, r.Lock.Kind, r.Lock.Token, r.Did != scheduler.ReleaseLapses})
 }
 
-// theGrant finds the grant with a token among all that is held by a name.
-func theGrant(name string, held []lockJSON, token string) (lockJSON, error) {
-	if i := slices.IndexFunc(held, func(l lockJSON) bool { return l.Token == token }); i >= 0 {
-		return held[i], nil
+// awaitLock waits until a lock is not that grant's any more, which was asked to end.
+func (a *app) awaitLock(t tool, l scheduler.LockView) error {
+	longest := l.Left()
+	if now, err := t.in.Lock(t.ctx, l.Name); err == nil && now.Token == l.Token { // it may have been renewed before it was revoked
+		longest = now.Left()
 	}
-	if len(held) == 0 {
-		return lockJSON{}, fmt.Errorf("lock %q: %w", name, errNoLock)
-	}
-	var others []string
-	for _, l := range held {
-		others = append(others, l.who())
-	}
-	return lockJSON{}, fmt.Errorf("%w: token %s does not hold %q: it is held by %s", scheduler.ErrRefused, token, name, strings.Join(others, "; and by "))
-}
-
-// who names a holder with its token.
-func (l lockJSON) who() string {
-	if l.Kind == kindRun {
-		return fmt.Sprintf("run %s on %s with token %s", l.Run, cmp.Or(l.Node, "an unnamed node"), l.Token)
-	}
-	return fmt.Sprintf("%s with token %s", who(l.Holder, l.Owner), l.Token)
-}
-
-// changed is the error for a lock that was given to somebody else just now.
-func (t lockTool) changed(l lockJSON) error {
-	held, unread := t.named(t.args[0])
-	_, err := theGrant(t.args[0], held, l.Token)
-	if err != nil {
-		return cmp.Or(unread, err)
-	}
-	return nil // nil: it is held by that token all the same
-}
-
-// revoke asks the holder to end and waits until the lock is not its any more.
-func (a *app) revoke(t lockTool, l lockJSON, token locking.Token) error {
-	err := t.locker.Revoke(t.ctx, l.Name, token)
-	if errors.Is(err, locking.ErrLost) {
-		return cmp.Or(t.changed(l), err)
-	}
-	if err != nil {
-		return err
-	}
-	left := time.Duration(l.TTLMS) * time.Millisecond
-	if o, err := t.locker.Owner(t.ctx, l.Name); err == nil && o.Token == token { // it may have been renewed before it was revoked
-		left = o.Left
-	}
-	a.say("lock %q: %s is asked to end; it hears of it at its next renewal, and the lock is free in %s at most", l.Name, l.who(), brief(left))
-	var last locking.Ownership
-	err = a.until(t, left+releasedLate, "lock "+strconv.Quote(l.Name), func() (over bool, err error) {
-		last, err = t.locker.Owner(t.ctx, l.Name)
-		return err == nil && last.Token != token, err
+	a.say("lock %q: %s is asked to end; it hears of it at its next renewal, and the lock is free in %s at most", l.Name, l.Who(), brief(longest))
+	var last scheduler.LockView
+	err := a.until(t, longest+releasedLate, "lock "+strconv.Quote(l.Name), func() (over bool, err error) {
+		last, err = t.in.Lock(t.ctx, l.Name)
+		if errors.Is(err, scheduler.ErrUnknownLock) {
+			return true, nil
+		}
+		return err == nil && (last.Kind != scheduler.LockKind || last.Token != l.Token), err
 	})
 	switch {
 	case err != nil:
 		return err
-	case last.Held():
-		a.say("lock %q: that grant has ended; now it is held by %s", l.Name, lockOf(last).who())
+	case last.Kind == scheduler.LockKind:
+		a.say("lock %q: that grant has ended; now it is held by %s", l.Name, last.Who())
 	default:
 		a.say("lock %q is free", l.Name)
 	}
 	return nil
 }
 
-// takeAway takes a lock from its holder and gives it back at once, if it can.
-func (a *app) takeAway(t lockTool, l lockJSON, token locking.Token) (released bool, err error) {
-	// Not kept alive, and for as short as can be: if the release gets lost, it lapses.
-	o := locking.Options{TTL: 3 * lockMargin, Fixed: true, Holder: thisProcess("escapement locks release")}
-	lease, err := t.locker.TakeOver(t.ctx, l.Name, token, o)
-	if errors.Is(err, locking.ErrHeld) {
-		return false, cmp.Or(t.changed(l), err)
-	}
-	if err != nil {
-		return false, err
-	}
-	a.say("lock %q is taken from %s, which is told at its next renewal, or in %s; until then it may work on, and only a token above %d tells others from it",
-		l.Name, l.who(), l.left(), token)
-	if err := lease.Release(t.ctx); err != nil && !errors.Is(err, locking.ErrLost) { // what was lost is not held either
-		a.say("it could not be given back, and is free in %s: %v", o.TTL, err)
-		return false, nil
-	}
-	return true, nil
-}
-
-// unforceable says what can be done about a run's lease instead.
-func unforceable(l lockJSON) error {
-	if l.TTLMS == 0 {
-		return fmt.Errorf("%w: the lease of run %s has lapsed already; a living node that holds the job reaps it: nodes list shows whether there is one", scheduler.ErrRefused, l.Run)
-	}
-	return fmt.Errorf("%w: the lease of run %s cannot be taken by force, another run beside it would not be safe; without --force the run is cancelled and ends. If node %s is gone, the lease lapses in %s and a living node reaps it; if the node hangs, end its process first",
-		scheduler.ErrRefused, l.Run, cmp.Or(l.Node, "-"), l.left())
-}
-
-// cancelHolder cancels a run and waits until its lease is gone.
-func (a *app) cancelHolder(t lockTool, l lockJSON) error {
-	did, err := t.in.Cancel(t.ctx, l.Run, scheduler.CancelOptions{Author: a.author(""), Reason: "locks release"})
-	if err != nil && !errors.Is(err, scheduler.ErrRefused) && !errors.Is(err, scheduler.ErrUnknownRun) {
-		return err
-	}
-	if did == scheduler.CancelTold {
-		a.say("%s is cancelled; waiting until it has ended: a command gets SIGTERM, and SIGKILL 5s later; a function ends when it heeds its context", l.who())
-	}
-	err = a.until(t, 0, "run "+l.Run, func() (bool, error) {
-		leases, err := t.leases(l.Name)
-		gone := !slices.ContainsFunc(leases, func(o lockJSON) bool { return o.Run == l.Run && o.Token == l.Token })
-		return err == nil && gone, err
+// awaitLease waits until the lease of a run is gone, which was cancelled.
+func (a *app) awaitLease(t tool, l scheduler.LockView) error {
+	a.say("%s is cancelled; waiting until it has ended: a command gets SIGTERM, and SIGKILL 5s later; a function ends when it heeds its context", l.Who())
+	err := a.until(t, 0, "run "+l.Run, func() (bool, error) {
+		now, err := t.in.Lock(t.ctx, l.Name)
+		if errors.Is(err, scheduler.ErrUnknownLock) {
+			return true, nil
+		}
+		same := func(o scheduler.LockView) bool { return o.Run == l.Run && o.Token == l.Token }
+		return err == nil && !same(now) && !slices.ContainsFunc(now.Also, same), err
 	})
 	if err == nil {
 		a.say("run %s has ended, and its lease is gone", l.Run)
@@ -198,7 +130,7 @@ func (a *app) cancelHolder(t lockTool, l lockJSON) error {
 
 // until looks until something is over, through outages of Redis too; at most for
 // a time, 0 for no limit. what is waited for stays asked for when this ends.
-func (a *app) until(t lockTool, most time.Duration, what string, look func() (over bool, err error)) error {
+func (a *app) until(t tool, most time.Duration, what string, look func() (over bool, err error)) error {
 	began, told := time.Now(), false
 	for {
 		over, err := look()

@@ -4,18 +4,21 @@ package main
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/scheduler"
 )
 
-// keeps is a store in which nothing is given back.
-type keeps struct{ *redislock.Driver }
+// lapses is a namespace in which a lock that is taken by force cannot be given back.
+type lapses struct{ operator }
 
-func (keeps) Release(context.Context, string, string) error { return locking.ErrUnreachable }
+func (lapses) ReleaseLock(_ context.Context, name string, token int64, _ scheduler.ReleaseOptions) (scheduler.Release, error) {
+	lock := scheduler.LockView{Name: name, Kind: scheduler.LockKind, Token: strconv.FormatInt(token, 10)}
+	return scheduler.Release{Lock: lock, Did: scheduler.ReleaseLapses}, nil
+}
 
 // TestLocksReleaseForceIsNotGivenBack: what was taken away and could not be given back is not released yet.
 func TestLocksReleaseForceIsNotGivenBack(t *testing.T) {
@@ -24,20 +27,17 @@ func TestLocksReleaseForceIsNotGivenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	driver := redislock.NewDriver(p.client, redislock.Config{})
 	for _, tt := range []struct {
-		driver   locking.Driver
+		in       operator
 		released string
-	}{{driver, `"released": true`}, {keeps{driver}, `"released": false`}} {
+	}{{in, `"released": true`}, {lapses{in}, `"released": false`}} {
 		lease := holding(t, p.server, "a", locking.Options{TTL: short})
-		locker := locking.New(tt.driver, locking.Config{Margin: lockMargin})
 		var out, words strings.Builder
 		a := &app{stdout: &out, stderr: &words, flags: globalFlags{output: "json"}}
-		err := a.locksRelease(lockTool{tool{ctx: t.Context(), in: in, args: []string{"a"}}, driver, locker}, lease.Token(), true)
+		err := a.locksRelease(tool{ctx: t.Context(), in: tt.in, args: []string{"a"}}, lease.Token(), scheduler.ReleaseOptions{Force: true})
 		if err != nil || !strings.Contains(out.String(), tt.released) {
 			t.Errorf("%v, %s%swant %s", err, out.String(), words.String(), tt.released)
 		}
-		locker.Close()
 	}
 }
 

@@ -228,11 +228,11 @@ func (a *app) runsCancel(t tool, o scheduler.CancelOptions) error {
 // handedBack finds a run that was handed back: it goes on under another id. It may have gone with its job since: then its old
 // id is all there is.
 func handedBack(t tool, was scheduler.RunView) (scheduler.RunView, error) {
-	all, err := t.in.Runs(t.ctx, scheduler.RunFilter{Job: was.Job})
+	all, err := t.in.List(t.ctx, scheduler.RunFilter{Job: was.Job})
 	if errors.Is(err, scheduler.ErrUnknownJob) {
 		return scheduler.RunView{Run: was.Run}, nil
 	}
-	for _, run := range all {
+	for _, run := range all.Runs {
 		same := run.Run != "" && run.Tick != nil && was.Tick != nil && *run.Tick == *was.Tick
 		if same && run.Shard == was.Shard && run.Whole == was.Whole && run.Attempt == was.Attempt && run.Trigger == was.Trigger {
 			return t.in.Run(t.ctx, run.Run)

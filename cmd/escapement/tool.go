@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
@@ -20,9 +21,41 @@ import (
 // tool is what a command that looks into Redis works with.
 type tool struct {
 	ctx  context.Context // ends at SIGINT and SIGTERM
-	in   *scheduler.Client
+	in   operator
 	args []string
 	full func() bool // asks whether Redis has no memory left
+}
+
+// operator is what reads and operates a namespace: a client of Redis, or one of a node's HTTP API.
+type operator interface {
+	Now(ctx context.Context) (time.Time, error)
+	Closed(ctx context.Context) (string, error)
+	ListJobs(ctx context.Context, f scheduler.JobFilter) (scheduler.JobList, error)
+	JobNames(ctx context.Context) ([]string, error)
+	Job(ctx context.Context, name string) (scheduler.JobView, error)
+	Trigger(ctx context.Context, name string, o scheduler.TriggerOptions) (string, error)
+	Asked(ctx context.Context, name, unique string) (scheduler.RunView, error)
+	Pause(ctx context.Context, name string, o scheduler.PauseOptions) error
+	Resume(ctx context.Context, name string) error
+	Remove(ctx context.Context, name string) error
+	Rewind(ctx context.Context, name string, to time.Time) (time.Time, error)
+	List(ctx context.Context, f scheduler.RunFilter) (scheduler.RunList, error)
+	Run(ctx context.Context, id string) (scheduler.RunView, error)
+	Wait(ctx context.Context, id string) (scheduler.RunView, error)
+	Cancel(ctx context.Context, id string, o scheduler.CancelOptions) (scheduler.Cancellation, error)
+	Rerun(ctx context.Context, id string) (string, error)
+	Nodes(ctx context.Context) ([]scheduler.NodeView, error)
+	Drains(ctx context.Context) (map[string]scheduler.DrainView, error)
+	DrainNode(ctx context.Context, name string, o scheduler.DrainOptions) error
+	ResumeNode(ctx context.Context, name string) error
+	NodeRests(ctx context.Context, name string) (bool, error)
+	Locks(ctx context.Context, f scheduler.LockFilter) (scheduler.LockList, error)
+	Lock(ctx context.Context, name string) (scheduler.LockView, error)
+	ReleaseLock(ctx context.Context, name string, token int64, o scheduler.ReleaseOptions) (scheduler.Release, error)
+	Generations(ctx context.Context) ([]scheduler.GenerationView, error)
+	Promote(ctx context.Context, generation string, o scheduler.PromoteOptions) (scheduler.Promotion, error)
+	Examine(ctx context.Context, f scheduler.ExamineFilter) (scheduler.Examined, error)
+	Audit(ctx context.Context, f scheduler.ActionFilter) (scheduler.ActionList, error)
 }
 
 // inspect connects a command to Redis.
@@ -35,6 +68,7 @@ func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 			}
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
+			in = in.As(scheduler.Actor{Name: a.author(""), Via: "cli"})
 			err = f(tool{ctx, in, args, func() bool { return redisconn.OutOfMemory(ctx, client) }})
 			a.elsewhere(ctx, in, err)
 			return err
@@ -44,7 +78,7 @@ func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 
 // elsewhere says on stderr that a move has closed the namespace, so that nobody takes what a command shows for the present.
 // A command that was refused for it, or that did not reach Redis, has said what there is to say.
-func (a *app) elsewhere(ctx context.Context, in *scheduler.Client, err error) {
+func (a *app) elsewhere(ctx context.Context, in operator, err error) {
 	if errors.Is(err, scheduler.ErrRefused) || errors.Is(err, locking.ErrUnreachable) && !errors.As(err, new(*scheduler.UnreachableError)) {
 		return
 	}

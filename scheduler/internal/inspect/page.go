@@ -32,10 +32,10 @@ func Around(ctx context.Context, l *ledger.Ledger, names []string) (Some, error)
 	return Some{Jobs: all}, besides(left, err)
 }
 
-// Page reads the first jobs by name behind after, at most limit, 0 for all, and what else is to be known of who goes first for them. next is
+// Page reads the first jobs by name behind after whose names have match in them, in any case, at most limit, 0 for all, and what else is to be known of who goes first for them. next is
 // the last name of the page where there are others behind it, also when that job was removed meanwhile. Beside an UnreachableError stand
 // those that can be read.
-func Page(ctx context.Context, l *ledger.Ledger, after string, limit int) (shown []ledger.Stored, around Some, next string, err error) {
+func Page(ctx context.Context, l *ledger.Ledger, match, after string, limit int) (shown []ledger.Stored, around Some, next string, err error) {
 	n, parts, left := l.Count(ctx)
 	if left != nil && !unreachable(left) {
 		return nil, around, "", left
@@ -48,6 +48,9 @@ func Page(ctx context.Context, l *ledger.Ledger, after string, limit int) (shown
 			from++
 		}
 		shown = around.Jobs[from:]
+		if match != "" {
+			shown = slices.DeleteFunc(slices.Clone(shown), func(s ledger.Stored) bool { return !matches(s.Job, match) })
+		}
 		if limit > 0 && len(shown) > limit {
 			shown, next = shown[:limit], shown[limit-1].Job
 		}
@@ -57,7 +60,7 @@ func Page(ctx context.Context, l *ledger.Ledger, after string, limit int) (shown
 	if left = besides(left, err); left != nil && !unreachable(left) {
 		return nil, around, "", left
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return name <= after })
+	names = slices.DeleteFunc(names, func(name string) bool { return name <= after || match != "" && !matches(name, match) })
 	slices.Sort(names)
 	if len(names) > limit {
 		names, next = names[:limit], names[limit-1]
@@ -65,6 +68,8 @@ func Page(ctx context.Context, l *ledger.Ledger, after string, limit int) (shown
 	around.Jobs, err = l.Named(ctx, names)
 	return around.Jobs, around, next, besides(left, err)
 }
+
+func matches(name, part string) bool { return strings.Contains(strings.ToLower(name), strings.ToLower(part)) }
 
 // besides is what stands beside a list that lacks partitions, or the error for which there is no list.
 func besides(left, err error) error {

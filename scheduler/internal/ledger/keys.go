@@ -11,6 +11,7 @@ import (
 // all keys of a partition share a hash tag, so a script touches one slot of a Cluster.
 //
 //	{ns}:control           hash   format, partitions; generation, epoch, promoting, move, see gate.go
+//	{ns}:audit             list   what operators did, oldest first
 //	{ns:p}:jobs            hash   job -> entry (cursor, definition's digest, token state, holder)
 //	{ns:p}:defs            hash   digest -> definition, JSON, which names its job
 //	{ns:p}:due             zset   job by cursor, ms
@@ -44,6 +45,7 @@ func namespaceTag(ns string) string        { return "{" + ns + "}:" }
 func partitionTag(ns string, p int) string { return "{" + ns + ":" + strconv.Itoa(p) + "}:" }
 
 func controlKey(ns string) string { return namespaceTag(ns) + "control" }
+func auditKey(ns string) string   { return namespaceTag(ns) + "audit" }
 
 func partitionKeys(ns string, p int) keys {
 	tag := partitionTag(ns, p)

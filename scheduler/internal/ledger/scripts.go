@@ -139,6 +139,8 @@ var (
 	importScript  = ship("import")
 	wipeScript    = ship("wipe")
 	drainsScript  = ship("drains")
+
+	auditScript = ship("audit")
 )
 
 // Scripts are the ledger's scripts, for tests and tools that watch the wire.

@@ -1,0 +1,153 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+)
+
+// Role is what somebody may do.
+type Role int
+
+// The roles. Each may what those before it may.
+const (
+	Nobody   Role = iota
+	Viewer        // may read
+	Operator      // may change: run, pause, cancel, drain, release, promote
+)
+
+// String is the role's name in a configuration.
+func (r Role) String() string { return [...]string{"nobody", "viewer", "operator"}[r] }
+
+// ParseRole reads such a name; false for any other.
+func ParseRole(name string) (Role, bool) {
+	switch name {
+	case "viewer":
+		return Viewer, true
+	case "operator":
+		return Operator, true
+	}
+	return Nobody, false
+}
+
+// Identity is who makes a request.
+type Identity struct {
+	Name string `json:"name"`
+	Role Role   `json:"-"`
+}
+
+// Access says who may do what. The zero value takes everybody for an operator.
+type Access struct {
+	// Tokens are bearer tokens (RFC 6750), each with who it stands for.
+	Tokens map[string]Identity
+	// Users are those of basic authentication (RFC 7617), by name.
+	Users map[string]User
+	// Header names the header in which a trusted proxy says who it is. The proxy must remove it from what it passes on. "" for none.
+	Header string
+	// HeaderRole is the role of those whom the proxy names. Default Viewer. RoleHeader names a header with the role instead,
+	// viewer or operator; any other value is nobody's.
+	HeaderRole Role
+	RoleHeader string
+}
+
+// User is a user of basic authentication.
+type User struct {
+	Password string
+	Role     Role
+}
+
+// Open reports whether everybody is an operator.
+func (a *Access) Open() bool { return len(a.Tokens) == 0 && len(a.Users) == 0 && a.Header == "" }
+
+// identify says who makes a request; a role of Nobody when that is not known.
+func (a *Access) identify(r *http.Request) Identity {
+	if a.Open() {
+		return Identity{Name: r.Header.Get(AuthorHeader), Role: Operator}
+	}
+	if name := r.Header.Get(a.Header); a.Header != "" && name != "" {
+		role := cmp.Or(a.HeaderRole, Viewer)
+		if a.RoleHeader != "" {
+			role, _ = ParseRole(r.Header.Get(a.RoleHeader))
+		}
+		return Identity{name, role}
+	}
+	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
+		found := Identity{}
+		for secret, who := range a.Tokens {
+			if same(secret, token) {
+				found = who
+			}
+		}
+		return found
+	}
+	if name, password, basic := r.BasicAuth(); basic {
+		if u, known := a.Users[name]; same(u.Password, password) && known && u.Password != "" {
+			return Identity{name, u.Role}
+		}
+	}
+	return Identity{}
+}
+
+// same compares secrets in a time that says nothing about them.
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+// Headers of a request.
+const (
+	// AuthorHeader says who it is where nobody needs to prove it.
+	AuthorHeader = "Escapement-Author"
+	// ReasonHeader says why, for the audit, where the body has no reason.
+	ReasonHeader = "Escapement-Reason"
+	// ViaHeader says by what means: cli or console. Default api.
+	ViaHeader = "Escapement-Via"
+)
+
+func viaOf(r *http.Request) string {
+	switch via := r.Header.Get(ViaHeader); via {
+	case "cli", "console":
+		return via
+	}
+	return "api"
+}
+
+type identityKey struct{}
+
+// identityOf is who makes a request that was let in.
+func identityOf(r *http.Request) Identity {
+	who, _ := r.Context().Value(identityKey{}).(Identity)
+	return who
+}
+
+// Guard lets through those who have a role, with what the API knows of them, and refuses all others: for handlers beside the API, such
+// as metrics and the console.
+func (s *Server) Guard(role Role, next http.Handler) http.Handler { return s.guarded(role, next) }
+
+func (s *Server) guarded(role Role, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who := s.cfg.Access.identify(r)
+		switch {
+		case who.Role == Nobody:
+			for _, scheme := range s.cfg.Access.schemes() {
+				w.Header().Add("WWW-Authenticate", scheme)
+			}
+			writeProblem(w, problem{Status: http.StatusUnauthorized, Code: "unauthorized", Detail: "send a bearer token, or the name and password of a user"})
+		case who.Role < role:
+			writeProblem(w, problem{Status: http.StatusForbidden, Code: "forbidden", Detail: "this takes the role " + role.String() + "; " + cmp.Or(who.Name, "nobody") + " has " + who.Role.String()})
+		default:
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), identityKey{}, who)))
+		}
+	})
+}
+
+// schemes are the ways to say who one is. A browser asks for a name and a password where that would do.
+func (a *Access) schemes() []string {
+	if len(a.Users) > 0 {
+		return []string{`Basic realm="escapement", charset="UTF-8"`}
+	}
+	return []string{`Bearer realm="escapement"`}
+}

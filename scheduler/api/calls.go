@@ -1,0 +1,220 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/escapement/escapement/scheduler"
+)
+
+// Me asks who the server takes the client for, and which node answers.
+func (c *Client) Me(ctx context.Context) (me Me, err error) {
+	_, err = c.do(ctx, http.MethodGet, "me", nil, nil, &me)
+	return me, err
+}
+
+// Now is as scheduler.Client has it.
+func (c *Client) Now(ctx context.Context) (time.Time, error) {
+	var n Namespace
+	_, err := c.do(ctx, http.MethodGet, "namespace", nil, nil, &n)
+	return time.Time(n.Now), err
+}
+
+// Closed is as scheduler.Client has it.
+func (c *Client) Closed(ctx context.Context) (string, error) {
+	var n Namespace
+	_, err := c.do(ctx, http.MethodGet, "namespace", nil, nil, &n)
+	return n.Closed, err
+}
+
+// ListJobs is as scheduler.Client has it.
+func (c *Client) ListJobs(ctx context.Context, f scheduler.JobFilter) (scheduler.JobList, error) {
+	all, next, err := pages[scheduler.JobView](ctx, c, "jobs", parameters("q", f.Match), f.After, f.Limit)
+	return scheduler.JobList{Jobs: all, Next: next}, err
+}
+
+// JobNames is as scheduler.Client has it.
+func (c *Client) JobNames(ctx context.Context) (names []string, err error) {
+	_, err = c.do(ctx, http.MethodGet, "jobs", parameters("names", "true"), nil, &names)
+	return names, err
+}
+
+// Job is as scheduler.Client has it.
+func (c *Client) Job(ctx context.Context, name string) (v scheduler.JobView, err error) {
+	_, err = c.do(ctx, http.MethodGet, "jobs/"+seg(name), nil, nil, &v)
+	return v, err
+}
+
+// Ticks is as scheduler.Client has it.
+func (c *Client) Ticks(ctx context.Context, name string, after time.Time, n int) (all []scheduler.TickView, err error) {
+	_, err = c.do(ctx, http.MethodGet, "jobs/"+seg(name)+"/ticks", parameters("from", since(after), "limit", strconv.Itoa(n)), nil, &all)
+	return all, err
+}
+
+// Trigger is as scheduler.Client has it.
+func (c *Client) Trigger(ctx context.Context, name string, o scheduler.TriggerOptions) (string, error) {
+	var asked Asked
+	_, err := c.do(ctx, http.MethodPost, "jobs/"+seg(name)+"/runs", nil, TriggerRequest{o.Payload, stampOf(o.At), o.Unique}, &asked)
+	return asked.Run, err
+}
+
+func stampOf(t time.Time) *scheduler.Stamp {
+	if t.IsZero() {
+		return nil
+	}
+	s := scheduler.Stamp(t)
+	return &s
+}
+
+// Asked is as scheduler.Client has it.
+func (c *Client) Asked(ctx context.Context, name, unique string) (scheduler.RunView, error) {
+	return c.Run(ctx, scheduler.UniqueRun(name, unique))
+}
+
+// Pause is as scheduler.Client has it. The author is who the server takes the client for, as in all methods.
+func (c *Client) Pause(ctx context.Context, name string, o scheduler.PauseOptions) error {
+	_, err := c.do(ctx, http.MethodPost, "jobs/"+seg(name)+"/pause", nil, PauseRequest{o.Reason, stampOf(o.Until)}, nil)
+	return err
+}
+
+// Resume is as scheduler.Client has it.
+func (c *Client) Resume(ctx context.Context, name string) error {
+	_, err := c.do(ctx, http.MethodPost, "jobs/"+seg(name)+"/resume", nil, Reason{}, nil)
+	return err
+}
+
+// Remove is as scheduler.Client has it.
+func (c *Client) Remove(ctx context.Context, name string) error {
+	_, err := c.do(ctx, http.MethodDelete, "jobs/"+seg(name), nil, nil, nil)
+	return err
+}
+
+// Rewind is as scheduler.Client has it.
+func (c *Client) Rewind(ctx context.Context, name string, to time.Time) (time.Time, error) {
+	var r Rewound
+	_, err := c.do(ctx, http.MethodPost, "jobs/"+seg(name)+"/rewind", nil, RewindRequest{To: stampOf(to)}, &r)
+	return time.Time(r.Tick), err
+}
+
+// List is as scheduler.Client has it.
+func (c *Client) List(ctx context.Context, f scheduler.RunFilter) (scheduler.RunList, error) {
+	all, next, err := pages[scheduler.RunView](ctx, c, "runs", parameters("job", f.Job, "since", since(f.Since), "outcome", f.Outcome), f.After, f.Limit)
+	return scheduler.RunList{Runs: all, Next: next}, err
+}
+
+// Run is as scheduler.Client has it.
+func (c *Client) Run(ctx context.Context, id string) (v scheduler.RunView, err error) {
+	_, err = c.do(ctx, http.MethodGet, "runs/"+seg(id), nil, nil, &v)
+	return v, err
+}
+
+// Wait is as scheduler.Client has it.
+func (c *Client) Wait(ctx context.Context, id string) (v scheduler.RunView, err error) {
+	q := parameters("wait_ms", strconv.FormatInt(waitMost.Milliseconds(), 10))
+	for {
+		var next scheduler.RunView
+		if _, err = c.do(ctx, http.MethodGet, "runs/"+seg(id), q, nil, &next); err != nil {
+			return v, err
+		}
+		if v = next; v.Ended != nil {
+			return v, nil
+		}
+		id = v.Run // it may have been handed back
+	}
+}
+
+// Cancel is as scheduler.Client has it.
+func (c *Client) Cancel(ctx context.Context, id string, o scheduler.CancelOptions) (scheduler.Cancellation, error) {
+	var did Cancelled
+	_, err := c.do(ctx, http.MethodPost, "runs/"+seg(id)+"/cancel", nil, Reason{o.Reason}, &did)
+	return did.Did, err
+}
+
+// Rerun is as scheduler.Client has it.
+func (c *Client) Rerun(ctx context.Context, id string) (string, error) {
+	var asked Asked
+	_, err := c.do(ctx, http.MethodPost, "runs/"+seg(id)+"/rerun", nil, Reason{}, &asked)
+	return asked.Run, err
+}
+
+// Nodes is as scheduler.Client has it.
+func (c *Client) Nodes(ctx context.Context) (all []scheduler.NodeView, err error) {
+	_, err = c.do(ctx, http.MethodGet, "nodes", nil, nil, &all)
+	return all, err
+}
+
+// Drains is as scheduler.Client has it.
+func (c *Client) Drains(ctx context.Context) (all map[string]scheduler.DrainView, err error) {
+	_, err = c.do(ctx, http.MethodGet, "drains", nil, nil, &all)
+	return all, err
+}
+
+// DrainNode is as scheduler.Client has it.
+func (c *Client) DrainNode(ctx context.Context, name string, o scheduler.DrainOptions) error {
+	_, err := c.do(ctx, http.MethodPost, "nodes/"+seg(name)+"/drain", nil, Reason{o.Reason}, nil)
+	return err
+}
+
+// ResumeNode is as scheduler.Client has it.
+func (c *Client) ResumeNode(ctx context.Context, name string) error {
+	_, err := c.do(ctx, http.MethodPost, "nodes/"+seg(name)+"/resume", nil, Reason{}, nil)
+	return err
+}
+
+// NodeRests is as scheduler.Client has it.
+func (c *Client) NodeRests(ctx context.Context, name string) (bool, error) {
+	var r Rests
+	_, err := c.do(ctx, http.MethodGet, "nodes/"+seg(name)+"/rests", nil, nil, &r)
+	return r.Rests, err
+}
+
+// Locks is as scheduler.Client has it.
+func (c *Client) Locks(ctx context.Context, f scheduler.LockFilter) (scheduler.LockList, error) {
+	all, next, err := pages[scheduler.LockView](ctx, c, "locks", parameters(), f.After, f.Limit)
+	return scheduler.LockList{Locks: all, Next: next}, err
+}
+
+// Lock is as scheduler.Client has it.
+func (c *Client) Lock(ctx context.Context, name string) (v scheduler.LockView, err error) {
+	_, err = c.do(ctx, http.MethodGet, "locks/"+seg(name), nil, nil, &v)
+	return v, err
+}
+
+// ReleaseLock is as scheduler.Client has it.
+func (c *Client) ReleaseLock(ctx context.Context, name string, token int64, o scheduler.ReleaseOptions) (scheduler.Release, error) {
+	var r ReleaseAnswer
+	_, err := c.do(ctx, http.MethodPost, "locks/"+seg(name)+"/release", nil, ReleaseRequest{strconv.FormatInt(token, 10), o.Force, o.Reason}, &r)
+	return scheduler.Release(r), err
+}
+
+// Generations is as scheduler.Client has it.
+func (c *Client) Generations(ctx context.Context) (all []scheduler.GenerationView, err error) {
+	_, err = c.do(ctx, http.MethodGet, "generations", nil, nil, &all)
+	return all, err
+}
+
+// Promote is as scheduler.Client has it.
+func (c *Client) Promote(ctx context.Context, generation string, o scheduler.PromoteOptions) (p scheduler.Promotion, err error) {
+	if generation == "" {
+		generation = unnamed
+	}
+	_, err = c.do(ctx, http.MethodPost, "generations/"+seg(generation)+"/promote", nil, PromoteRequest{Job: o.Pattern, CancelRunning: o.CancelRunning, Force: o.Force}, &p)
+	return p, err
+}
+
+// Examine is as scheduler.Client has it.
+func (c *Client) Examine(ctx context.Context, f scheduler.ExamineFilter) (scheduler.Examined, error) {
+	var v Verified
+	_, err := c.do(ctx, http.MethodGet, "verify", parameters("job", f.Job, "since", since(f.Since)), nil, &v)
+	return scheduler.Examined{
+		Violations: v.Violations, LeftAlone: v.LeftAlone, Unverified: v.Unverified, Overdue: v.Overdue, Jobs: v.Checked.Jobs, Rows: v.Checked.Rows, Ticks: v.Checked.Ticks,
+	}, err
+}
+
+// Audit is as scheduler.Client has it.
+func (c *Client) Audit(ctx context.Context, f scheduler.ActionFilter) (scheduler.ActionList, error) {
+	all, next, err := pages[scheduler.ActionView](ctx, c, "audit", parameters("since", since(f.Since), "who", f.Who), f.After, f.Limit)
+	return scheduler.ActionList{Actions: all, Next: next}, err
+}

@@ -1,0 +1,223 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// ClientConfig configures a Client. The zero value is for a server that lets everybody in.
+type ClientConfig struct {
+	Token          string // a bearer token
+	User, Password string // of basic authentication, where there is no token
+	Author         string // who it is, where nobody needs to prove it
+	Via            string // cli or console, for the audit
+	HTTP           *http.Client
+}
+
+// Client reads and operates a namespace over the API of one of its nodes, with the methods of scheduler.Client and their errors. It is
+// safe for concurrent use.
+type Client struct {
+	base string
+	cfg  ClientConfig
+}
+
+// NewClient makes a client of a node's API. The address is that of the node, such as http://10.0.0.7:8080, with a path where the
+// API is mounted below one. NewClient sends nothing.
+func NewClient(address string, cfg ClientConfig) (*Client, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("API address %q: %w", address, err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("API address %q: it must be such as http://10.0.0.7:8080, of a node's http.listen", u.Redacted())
+	}
+	if p, set := u.User.Password(); set && cfg.Password == "" {
+		cfg.User, cfg.Password = u.User.Username(), p
+	}
+	u.User = nil
+	if cfg.HTTP == nil {
+		cfg.HTTP = &http.Client{Timeout: longTimeout}
+	}
+	return &Client{base: strings.TrimSuffix(strings.TrimSuffix(u.String(), "/"), strings.TrimSuffix(Prefix, "/")) + Prefix, cfg: cfg}, nil
+}
+
+// ErrAccess is returned when the server does not let the client in, or its role may not do that.
+var ErrAccess = errors.New("the API does not permit it")
+
+// said is what an answer said beside its body.
+type said struct{ next string }
+
+// do sends a request and reads the answer into a value, nil for none.
+func (c *Client) do(ctx context.Context, method, path string, q url.Values, body, into any) (said, error) {
+	var of said
+	var reader io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return of, fmt.Errorf("%s %s: %w", method, path, err)
+		}
+		reader = bytes.NewReader(text)
+	}
+	address := c.base + path
+	if len(q) > 0 {
+		address += "?" + q.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, reader)
+	if err != nil {
+		return of, err
+	}
+	c.sign(req)
+	resp, err := c.cfg.HTTP.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return of, ctx.Err()
+		}
+		return of, fmt.Errorf("%w: the API at %s: %w", locking.ErrUnreachable, c.base, bare(err))
+	}
+	defer resp.Body.Close()
+	of.next = unescaped(resp.Header.Get(NextHeader))
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return of, fmt.Errorf("%w: the API at %s: %w", locking.ErrUnreachable, c.base, err)
+	}
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return of, refusal(resp, text)
+	}
+	if into != nil && len(text) > 0 {
+		if err := json.Unmarshal(text, into); err != nil {
+			return of, fmt.Errorf("the API at %s answers what this version cannot read: %w", c.base, err)
+		}
+	}
+	if left := unescaped(resp.Header.Get(IncompleteHeader)); left != "" {
+		return of, &scheduler.UnreachableError{Parts: partsOf(left), Err: fmt.Errorf("%w: %s", locking.ErrUnreachable, left)}
+	}
+	if warning := unescaped(resp.Header.Get(WarningHeader)); warning != "" {
+		return of, fmt.Errorf("%w%s", scheduler.ErrNotAudited, strings.TrimPrefix(warning, scheduler.ErrNotAudited.Error()))
+	}
+	return of, nil
+}
+
+func (c *Client) sign(req *http.Request) {
+	if req.Body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	switch {
+	case c.cfg.Token != "":
+		req.Header.Set("Authorization", "Bearer "+c.cfg.Token)
+	case c.cfg.Password != "":
+		req.SetBasicAuth(c.cfg.User, c.cfg.Password)
+	}
+	for name, value := range map[string]string{AuthorHeader: c.cfg.Author, ViaHeader: c.cfg.Via} {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
+	}
+}
+
+// bare is an error of the HTTP client without method and address, which may hold a payload.
+func bare(err error) error {
+	var of *url.Error
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
+
+func unescaped(text string) string {
+	plain, err := url.QueryUnescape(text)
+	if err != nil {
+		return text
+	}
+	return plain
+}
+
+// partsOf are so many partitions as a list says it lacks; which ones it does not say.
+func partsOf(left string) []int {
+	n, _, _ := strings.Cut(left, " ")
+	count, _ := strconv.Atoi(n)
+	return make([]int, max(1, min(count, 1<<16)))
+}
+
+// refusal is the error that a server's problem details stand for.
+func refusal(resp *http.Response, text []byte) error {
+	var p problem
+	if err := json.Unmarshal(text, &p); err != nil || p.Code == "" {
+		return fmt.Errorf("the API answers %s, and not as an Escapement node does; is the address right?", resp.Status)
+	}
+	for _, k := range known {
+		if k.code == p.Code {
+			return &remoteError{p.Detail, k.err}
+		}
+	}
+	switch p.Code {
+	case "unauthorized", "forbidden", "cross_origin":
+		return &remoteError{p.Detail, ErrAccess}
+	case "bad_request", "too_large":
+		return &remoteError{p.Detail, scheduler.ErrRefused}
+	case "timeout":
+		return &remoteError{p.Detail, locking.ErrUnreachable}
+	}
+	return fmt.Errorf("the API answers %s: %s", resp.Status, p.Detail)
+}
+
+// remoteError is an error of the server's with the words that it has there.
+type remoteError struct {
+	words string
+	is    error
+}
+
+func (e *remoteError) Error() string { return e.words }
+func (e *remoteError) Unwrap() error { return e.is }
+
+// seg is a name as a part of a path.
+func seg(name string) string { return url.PathEscape(name) }
+
+// parameters are those that are not empty; names and values alternate.
+func parameters(pairs ...string) url.Values {
+	q := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return q
+}
+
+func since(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// pages reads pages of a list until there are limit items, 0 for all; it returns where the next one begins.
+func pages[T any](ctx context.Context, c *Client, path string, q url.Values, after string, limit int) (all []T, next string, err error) {
+	for next = after; ; {
+		size := listMax
+		if limit > 0 {
+			size = min(size, limit-len(all))
+		}
+		q.Set("limit", strconv.Itoa(size))
+		if q.Del("after"); next != "" {
+			q.Set("after", next)
+		}
+		var some []T
+		of, err := c.do(ctx, http.MethodGet, path, q, nil, &some)
+		all, next = append(all, some...), of.next
+		if err != nil || next == "" || limit > 0 && len(all) >= limit {
+			return all, next, err
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// problem is an error as problem details (RFC 9457) show it.
+type problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	Code   string `json:"code"` // for programs
+}
+
+// problemType is what the type of each problem begins with; its code follows.
+const problemType = "urn:escapement:problem:"
+
+func writeProblem(w http.ResponseWriter, p problem) {
+	p.Type, p.Title = problemType+p.Code, http.StatusText(p.Status)
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // the asker went away; nobody is left to tell
+}
+
+// badRequest is an error of what was asked.
+type badRequest struct{ what string }
+
+func (e badRequest) Error() string { return e.what }
+
+// known are the errors of the library by what programs call them. The first that fits counts.
+var known = []struct {
+	code   string
+	status int
+	err    error
+}{
+	{"unknown_namespace", http.StatusNotFound, scheduler.ErrUnknownNamespace},
+	{"unknown_job", http.StatusNotFound, scheduler.ErrUnknownJob},
+	{"unknown_run", http.StatusNotFound, scheduler.ErrUnknownRun},
+	{"unknown_node", http.StatusNotFound, scheduler.ErrUnknownNode},
+	{"unknown_lock", http.StatusNotFound, scheduler.ErrUnknownLock},
+	{"closed", http.StatusConflict, scheduler.ErrClosed},
+	{"refused", http.StatusConflict, scheduler.ErrRefused},
+	{"held", http.StatusConflict, locking.ErrHeld},
+	{"lost", http.StatusConflict, locking.ErrLost},
+	{"unknown_format", http.StatusUnprocessableEntity, scheduler.ErrUnknownFormat},
+	{"unreachable", http.StatusServiceUnavailable, locking.ErrUnreachable},
+}
+
+// problemOf is an error as it is told. Errors that nobody foresaw are told without their words, which go to the log.
+func (s *Server) problemOf(r *http.Request, err error) problem {
+	var bad badRequest
+	var input *locking.InputError
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &bad):
+		return problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: bad.what}
+	case errors.As(err, &input):
+		return problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: input.Error()}
+	case errors.As(err, &large):
+		return problem{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Detail: large.Error()}
+	}
+	for _, k := range known {
+		if errors.Is(err, k.err) {
+			return problem{Status: k.status, Code: k.code, Detail: err.Error()}
+		}
+	}
+	if r.Context().Err() != nil {
+		return problem{Status: http.StatusServiceUnavailable, Code: "timeout", Detail: "it took too long; ask for less, or again"}
+	}
+	s.cfg.Logger.Error("an HTTP request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	return problem{Status: http.StatusInternalServerError, Code: "internal", Detail: "it failed; the node's log says why"}
+}
+
+// withProblems makes problem details of what the standard mux refuses by itself: a path that is cleaned, and a method that is not
+// there.
+func withProblems(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mux.ServeHTTP(&refusals{ResponseWriter: w, request: r}, r)
+	})
+}
+
+// refusals replaces the text of an answer of 405 that has no type of ours.
+type refusals struct {
+	http.ResponseWriter
+	request  *http.Request
+	replaced bool
+}
+
+// Unwrap is for http.ResponseController.
+func (w *refusals) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader writes the status, and problem details in place of the mux's text.
+func (w *refusals) WriteHeader(status int) {
+	if status == http.StatusMethodNotAllowed && w.Header().Get("Content-Type") != "application/problem+json" {
+		w.replaced = true
+		w.Header().Del("Content-Length")
+		w.Header().Del("X-Content-Type-Options")
+		writeProblem(w.ResponseWriter, problem{Status: status, Code: "method_not_allowed", Detail: w.request.Method + " is not for this path; the header Allow has what is"})
+		return
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes a part of the body, unless it was replaced.
+func (w *refusals) Write(b []byte) (int, error) {
+	if w.replaced {
+		return len(b), nil
+	}
+	return w.ResponseWriter.Write(b)
+}

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/escapement/escapement/scheduler"
+)
+
+// waitMost bounds how long a request waits for the end of a run.
+const waitMost = 8 * time.Second
+
+func (s *Server) runs(c call) (any, error) {
+	q := c.query()
+	f := scheduler.RunFilter{
+		Job: q.text("job"), Since: q.time("since"), Outcome: q.text("outcome"), After: q.text("after"), Limit: q.number("limit", listSize, 1, listMax),
+	}
+	if err := q.end(); err != nil {
+		return nil, err
+	}
+	list, err := c.client.List(c.Context(), f)
+	return page{some(list.Runs), list.Next}, err
+}
+
+// run answers a run; with wait_ms, when it has ended or that time is over.
+func (s *Server) run(c call) (any, error) {
+	q := c.query()
+	wait := time.Duration(q.number("wait_ms", 0, 0, int(waitMost.Milliseconds()))) * time.Millisecond
+	if err := q.end(); err != nil {
+		return nil, err
+	}
+	id := c.PathValue("run")
+	if wait == 0 {
+		return valid(c.client.Run(c.Context(), id))
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), wait)
+	defer cancel()
+	v, err := c.client.Wait(ctx, id)
+	if err != nil && ctx.Err() != nil && c.Context().Err() == nil {
+		if v.Run != "" {
+			id = v.Run // it may have been handed back
+		}
+		return valid(c.client.Run(c.Context(), id))
+	}
+	return valid(v, err)
+}
+
+// text is an answer that is no JSON.
+type text string
+
+func (s *Server) output(c call) (any, error) {
+	if err := c.query().end(); err != nil {
+		return nil, err
+	}
+	v, err := c.client.Run(c.Context(), c.PathValue("run"))
+	if err != nil && !errors.As(err, new(*scheduler.UnreachableError)) {
+		return nil, err
+	}
+	return text(v.Output), nil
+}
+
+// Cancelled says what a request to cancel did: told or recorded.
+type Cancelled struct {
+	Did scheduler.Cancellation `json:"did"`
+}
+
+func (s *Server) cancel(c call) (any, error) {
+	var in Reason
+	if err := c.readOnly(&in); err != nil {
+		return nil, err
+	}
+	did, err := c.client.Cancel(c.Context(), c.PathValue("run"), scheduler.CancelOptions{Reason: in.Reason})
+	return Cancelled{did}, err
+}
+
+func (s *Server) rerun(c call) (any, error) {
+	var in Reason
+	if err := c.readOnly(&in); err != nil {
+		return nil, err
+	}
+	id, err := c.because(in.Reason).Rerun(c.Context(), c.PathValue("run"))
+	return Asked{id}, err
+}

@@ -1,0 +1,148 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/escapement/escapement/scheduler"
+)
+
+// Prefix is what the paths of the API begin with.
+const Prefix = "/api/v1/"
+
+const (
+	// bodyMax bounds the body of a request, bytes: a payload of 64 KiB, spelt in JSON.
+	bodyMax = 256 << 10
+	// callTimeout bounds how long a request may take, but for verify and promote.
+	callTimeout = 9 * time.Second
+	// longTimeout bounds those.
+	longTimeout = 2 * time.Minute
+)
+
+// Config configures a Server. The zero value serves everybody as an operator: for a loopback address, or below a handler that
+// decides who may.
+type Config struct {
+	// Access says who may do what. Default: everybody is an operator.
+	Access Access
+	// Version is the version of the program that serves, for openapi.json and the console. Default "".
+	Version string
+	// Node is the name of the node that serves. Default "".
+	Node string
+	// Logger gets a line for each answer of 500. Default: none.
+	Logger *slog.Logger
+}
+
+// Server serves a namespace below Prefix. It is safe for concurrent use.
+type Server struct {
+	client *scheduler.Client
+	cfg    Config
+	feed   *feed
+	routes http.Handler
+}
+
+// New makes a server of a client's namespace. Run must be called for events; nothing else begins before a request.
+func New(client *scheduler.Client, cfg Config) *Server {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{client: client, cfg: cfg, feed: newFeed(client)}
+	s.routes = s.mux()
+	return s
+}
+
+// Run looks for what changes while somebody listens to events, until ctx ends. It always returns nil.
+func (s *Server) Run(ctx context.Context) error { return s.feed.run(ctx) }
+
+// ServeHTTP answers a request below Prefix. Requests from pages of other origins that would change something are refused.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
+
+// call is one request by somebody who may make it.
+type call struct {
+	*http.Request
+	who    Identity
+	client *scheduler.Client // which notes in the audit who it is
+}
+
+// answer is what a call answers: a value that is shown as JSON, or an error.
+type answer func(s *Server, c call) (any, error)
+
+// route is a method and a path of the API.
+type route struct {
+	method, path string
+	role         Role // who may
+	long         bool // it may take longer than callTimeout
+	answer       answer
+}
+
+// routes are all but openapi.json and events.
+var routes = []route{
+	{"GET", "me", Viewer, false, (*Server).me},
+	{"GET", "namespace", Viewer, false, (*Server).namespace},
+	{"GET", "jobs", Viewer, false, (*Server).jobs},
+	{"GET", "jobs/{name}", Viewer, false, (*Server).job},
+	{"DELETE", "jobs/{name}", Operator, false, (*Server).removeJob},
+	{"GET", "jobs/{name}/ticks", Viewer, false, (*Server).ticks},
+	{"POST", "jobs/{name}/runs", Operator, false, (*Server).trigger},
+	{"POST", "jobs/{name}/pause", Operator, false, (*Server).pause},
+	{"POST", "jobs/{name}/resume", Operator, false, (*Server).resume},
+	{"POST", "jobs/{name}/rewind", Operator, false, (*Server).rewind},
+	{"GET", "runs", Viewer, false, (*Server).runs},
+	{"GET", "runs/{run}", Viewer, false, (*Server).run},
+	{"GET", "runs/{run}/output", Viewer, false, (*Server).output},
+	{"POST", "runs/{run}/cancel", Operator, false, (*Server).cancel},
+	{"POST", "runs/{run}/rerun", Operator, false, (*Server).rerun},
+	{"GET", "nodes", Viewer, false, (*Server).nodes},
+	{"GET", "drains", Viewer, false, (*Server).drains},
+	{"POST", "nodes/{name}/drain", Operator, false, (*Server).drain},
+	{"POST", "nodes/{name}/resume", Operator, false, (*Server).undrain},
+	{"GET", "nodes/{name}/rests", Viewer, false, (*Server).rests},
+	{"GET", "locks", Viewer, false, (*Server).locks},
+	{"GET", "locks/{name}", Viewer, false, (*Server).lock},
+	{"POST", "locks/{name}/release", Operator, false, (*Server).release},
+	{"GET", "generations", Viewer, false, (*Server).generations},
+	{"POST", "generations/{name}/promote", Operator, true, (*Server).promote},
+	{"GET", "verify", Viewer, true, (*Server).verify},
+	{"GET", "audit", Viewer, false, (*Server).audit},
+}
+
+// mux is the tree of all routes.
+func (s *Server) mux() http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range routes {
+		mux.Handle(r.method+" "+Prefix+r.path, s.guarded(r.role, s.answering(r)))
+	}
+	mux.Handle("GET "+Prefix+"openapi.json", s.guarded(Viewer, http.HandlerFunc(s.openapi)))
+	mux.Handle("GET "+Prefix+"events", s.guarded(Viewer, http.HandlerFunc(s.events)))
+	mux.Handle("/", s.guarded(Viewer, http.HandlerFunc(s.astray)))
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		writeProblem(w, problem{Status: http.StatusForbidden, Code: "cross_origin", Detail: "the request comes from a page of another origin"})
+	}))
+	return protection.Handler(withProblems(mux))
+}
+
+// answering is a route as a handler.
+func (s *Server) answering(r route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		limit := callTimeout
+		if r.long {
+			limit = longTimeout
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit + time.Second)) //nolint:forbidigo // of a connection; one that has none needs none
+		}
+		ctx, cancel := context.WithTimeout(req.Context(), limit)
+		defer cancel()
+		req = req.WithContext(ctx)
+		req.Body = http.MaxBytesReader(w, req.Body, bodyMax)
+		who := identityOf(req)
+		c := call{Request: req, who: who, client: s.client.As(scheduler.Actor{Name: who.Name, Via: viaOf(req), Reason: req.Header.Get(ReasonHeader)})}
+		value, err := r.answer(s, c)
+		s.reply(w, req, value, err)
+	})
+}
+
+// astray answers requests for what is not there.
+func (s *Server) astray(w http.ResponseWriter, r *http.Request) {
+	writeProblem(w, problem{Status: http.StatusNotFound, Code: "unknown_path", Detail: "nothing is at " + r.URL.Path + "; " + Prefix + "openapi.json describes what is"})
+}

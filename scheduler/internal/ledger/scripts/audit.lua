@@ -1,0 +1,9 @@
+-- Notes what an operator did, or was refused.
+-- keys: audit
+-- Arguments: auditArgs in audit.go.
+-- Returns when it was noted, ms.
+-- needs: lib/args lib/base
+local us, ms = clock()
+redis.call('RPUSH', k.audit, '1|' .. int(ms) .. '|' .. args.action)
+redis.call('LTRIM', k.audit, -args.most, -1)
+return int(ms)
