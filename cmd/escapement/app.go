@@ -32,6 +32,7 @@ type globalFlags struct {
 	namespace string
 	output    string
 	config    string
+	api       string
 }
 
 // Run carries out one command line, without the program's name, and returns the
@@ -102,11 +103,12 @@ func (a *app) root() *cobra.Command {
 	global := root.PersistentFlags()
 	global.StringVar(&a.flags.redis, "redis", "", "the `URL` of Redis: redis://, rediss://, unix://, or a Cluster or sentinels as in move --help")
 	global.StringVar(&a.flags.namespace, "namespace", "", "the `name` that keeps two installations in one Redis apart")
+	global.StringVar(&a.flags.api, "api", "", "the `URL` of a node's HTTP address, in place of --redis; the token is in "+apiTokenVariable)
 	global.StringVarP(&a.flags.output, "output", "o", outputTable, "table (cut to the width of a page on a terminal), wide (all columns, uncut) or json")
 	global.StringVar(&a.flags.config, "config", "config.yaml", "the configuration `file`; empty: none")
 	root.AddCommand(a.devCommand(), a.runCommand(), a.configCommand(), a.cronCommand(), a.jobsCommand(),
 		a.runsCommand(), a.nodesCommand(), a.locksCommand(), a.lockCommand(), a.generationsCommand(), a.moveCommand(),
-		a.backupCommand(), a.restoreCommand(), a.ledgerCommand(), a.versionCommand())
+		a.backupCommand(), a.restoreCommand(), a.ledgerCommand(), a.auditCommand(), a.versionCommand())
 	root.SetHelpFunc(a.help(root.HelpFunc()))
 	root.SetHelpCommand(a.helpCommand())
 	addExamples(root)

@@ -89,10 +89,22 @@ type Node struct {
 	DrainTimeout time.Duration `yaml:"drain_timeout"`
 }
 
-// HTTP says where the health endpoints are served.
+// HTTP says where health and API are served, and who may use the API. Without a token, a user and a proxy's header everybody
+// who reaches the address is an operator.
 type HTTP struct {
 	// Listen is HOST:PORT; port 0 takes a free one; empty: none. Default 127.0.0.1:8080.
 	Listen string `yaml:"listen"`
+	// OperatorToken and ViewerToken are bearer tokens: an operator may change things, a viewer only reads. Default "": none.
+	OperatorToken string `yaml:"operator_token" secret:"true"`
+	ViewerToken   string `yaml:"viewer_token" secret:"true"`
+	// Users are those of basic authentication: NAME: ROLE:PASSWORD, with viewer or operator for ROLE. Default none.
+	Users map[string]string `yaml:"users" secret:"true"`
+	// ProxyHeader is the header in which a proxy in front says who it is, which no client may reach around. Default "": none.
+	ProxyHeader string `yaml:"proxy_header"`
+	// ProxyRole is the role of those whom the proxy names. Default viewer.
+	ProxyRole string `yaml:"proxy_role" words:"viewer operator"`
+	// ProxyRoleHeader is a header with the role instead. Default "": none.
+	ProxyRoleHeader string `yaml:"proxy_role_header"`
 }
 
 // Log shapes what the program writes to stderr.
@@ -181,7 +193,7 @@ func defaults() Config {
 			MaxSkew: time.Second, MaxStep: time.Minute,
 			FailoverHold: 3 * time.Second, DrainTimeout: 30 * time.Second,
 		},
-		HTTP:     HTTP{Listen: "127.0.0.1:8080"},
+		HTTP:     HTTP{Listen: "127.0.0.1:8080", ProxyRole: "viewer"},
 		Log:      Log{Level: "info", Format: "auto"},
 		History:  History{Keep: 200, KeepFor: 168 * time.Hour},
 		Defaults: Defaults{TTL: 15 * time.Second, Overlap: "skip", CatchUp: "latest", TimeZone: "UTC"},

@@ -114,7 +114,7 @@ var ofService = regexp.MustCompile(`^ESCAPEMENT_([A-Z0-9_]+_)?(SERVICE_HOST|SERV
 
 // refuseUnknown adds a fault for each variable that begins as ours do and is none.
 func refuseUnknown(env map[string]string, faults *faultList) {
-	known := []string{authorVariable, tokenVariable, lockVariable, moveFromVariable, moveFromVariable + "_FILE", moveToVariable, moveToVariable + "_FILE"}
+	known := []string{authorVariable, apiVariable, apiTokenVariable, apiTokenVariable + "_FILE", tokenVariable, lockVariable, moveFromVariable, moveFromVariable + "_FILE", moveToVariable, moveToVariable + "_FILE"}
 	for _, l := range leaves(new(Config)) {
 		known = append(known, l.env())
 		if l.secret {

@@ -93,6 +93,9 @@ escapement backup - | gzip > jobs-$(date +%F).jsonl.gz`,
 escapement restore jobs.jsonl --dry-run
 escapement restore jobs.jsonl --job 'billing-*'
 escapement restore -`,
+	"audit list": `
+escapement audit list --since 2d
+escapement audit list --who ann -o json`,
 	"ledger verify": `
 escapement ledger verify
 escapement ledger verify --job settle-orders --since 7d`,

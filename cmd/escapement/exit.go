@@ -60,7 +60,6 @@ type commandError int
 
 func (e commandError) Error() string { return fmt.Sprintf("exit status %d of the command", int(e)) }
 
-
 // errAwaited is returned when the run that a command waited for did not succeed.
 var errAwaited = errors.New("the run did not succeed")
 

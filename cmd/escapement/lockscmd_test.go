@@ -76,7 +76,7 @@ func TestLocksList(t *testing.T) {
 		}
 	}
 	p.wants(exitNotFound, "", `lock "move#0": nobody holds it`, "locks", "get", "move#0")
-	p.wants(exitNotFound, "", `lock "nope": nobody holds it; `locks list` shows what is held`, "locks", "get", "nope")
+	p.wants(exitNotFound, "", `lock "nope": nobody holds it; `+"`locks list`"+` shows what is held`, "locks", "get", "nope")
 }
 
 // shard is a part of a tick that a node has begun.

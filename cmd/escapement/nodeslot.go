@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/api"
 )
 
 // endpoint is a Redis that a node may work in.
@@ -22,6 +24,7 @@ type nodeSlot struct {
 	cfg      scheduler.Config
 	at, next endpoint // next: where the namespace may move; no client: nowhere
 	node     atomic.Pointer[scheduler.Node]
+	api      atomic.Pointer[api.Server] // of the Redis that the slot is at
 }
 
 // newNodeSlot makes the first node of a slot.
@@ -44,9 +47,17 @@ func (s *nodeSlot) sit() error {
 	if err != nil {
 		return s.l.refused(err)
 	}
+	client, err := scheduler.NewClient(s.at.client, s.l.Namespace)
+	if err != nil {
+		return s.l.refused(err)
+	}
 	s.node.Store(node)
+	s.api.Store(api.New(client, api.Config{Access: s.l.HTTP.access(), Version: thisBuild().Version, Node: node.Name(), Logger: cfg.Logger}))
 	return nil
 }
+
+// ServeHTTP answers what is asked of the API.
+func (s *nodeSlot) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.api.Load().ServeHTTP(w, r) }
 
 // Name is the node's name.
 func (s *nodeSlot) Name() string { return s.node.Load().Name() }
@@ -57,7 +68,7 @@ func (s *nodeSlot) Ready() error { return s.node.Load().Ready() }
 // run runs the node, and after a move of the namespace the one that goes on where it is: there and back, if need be.
 func (s *nodeSlot) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := s.node.Load().Run(ctx); !errors.Is(err, scheduler.ErrMoved) {
+		if err := together(ctx, s.node.Load().Run, s.api.Load().Run); !errors.Is(err, scheduler.ErrMoved) {
 			return err
 		}
 		if ctx.Err() == nil {

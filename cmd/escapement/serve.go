@@ -105,6 +105,7 @@ type node interface {
 const paths = `/healthz  200 while the process lives
 /readyz   200 when all its nodes claim, else 503 and why not
 /version  the build
+/api/v1/  the API; /api/v1/openapi.json describes it
 `
 
 // healthHandler answers /healthz, /readyz and /version.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/api"
 )
 
 // sameSignal is how long after the first signal another one is taken for the same:
@@ -30,13 +32,24 @@ func (f *fleet) add(at, next endpoint, l *loaded, cfg scheduler.Config) error {
 	return err
 }
 
+// handler answers about all nodes, and for the namespace.
+func (f *fleet) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", healthHandler(f.slots))
+	mux.Handle(api.Prefix, f.slots[0])
+	return mux
+}
+
 // run serves the health endpoints and runs the nodes until a signal, a node's end
 // or the server's. started is called with the address before the nodes begin. After
 // a second signal nothing is closed: the nodes still run, and the process ends.
 func (f *fleet) run(cfg HTTP, log *slog.Logger, started func(url string)) error {
-	srv, err := startServer(cfg, healthHandler(f.slots), log)
+	srv, err := startServer(cfg, f.handler(), log)
 	if err != nil {
 		return err
+	}
+	if words := cfg.exposed(); words != "" {
+		log.Warn(words, "listen", cfg.Listen)
 	}
 	started(srv.url())
 	parts := []func(context.Context) error{srv.wait}

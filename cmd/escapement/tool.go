@@ -61,6 +61,9 @@ type operator interface {
 // inspect connects a command to Redis.
 func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
+		if address := a.apiAddress(cmd); address != "" {
+			return a.overAPI(address, args, f)
+		}
 		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
 			in, err := scheduler.NewClient(client, l.Namespace)
 			if err != nil {
@@ -89,6 +92,9 @@ func (a *app) elsewhere(ctx context.Context, in operator, err error) {
 
 // reach connects a command to the Redis of its configuration.
 func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client redis.UniversalClient) error) error {
+	if cmd.Flags().Changed("api") {
+		return usagef("%s works on Redis itself, which the API does not pass on: use --redis", cmd.CommandPath())
+	}
 	l, err := a.load(cmd, false)
 	if err != nil {
 		return err

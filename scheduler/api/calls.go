@@ -37,7 +37,7 @@ func (c *Client) ListJobs(ctx context.Context, f scheduler.JobFilter) (scheduler
 
 // JobNames is as scheduler.Client has it.
 func (c *Client) JobNames(ctx context.Context) (names []string, err error) {
-	_, err = c.do(ctx, http.MethodGet, "jobs", parameters("names", "true"), nil, &names)
+	_, err = c.do(ctx, http.MethodGet, "job-names", nil, nil, &names)
 	return names, err
 }
 

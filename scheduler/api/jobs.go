@@ -53,16 +53,19 @@ func (s *Server) namespace(c call) (any, error) {
 func (s *Server) jobs(c call) (any, error) {
 	q := c.query()
 	f := scheduler.JobFilter{After: q.text("after"), Limit: q.number("limit", listSize, 1, listMax), Match: q.text("q")}
-	names := q.yes("names")
 	if err := q.end(); err != nil {
 		return nil, err
 	}
-	if names {
-		all, err := c.client.JobNames(c.Context())
-		return page{items: some(all)}, err
-	}
 	list, err := c.client.ListJobs(c.Context(), f)
 	return page{some(list.Jobs), list.Next}, err
+}
+
+func (s *Server) jobNames(c call) (any, error) {
+	if err := c.query().end(); err != nil {
+		return nil, err
+	}
+	all, err := c.client.JobNames(c.Context())
+	return page{items: some(all)}, err
 }
 
 // some is a list that is never null.

@@ -78,15 +78,14 @@ func (s *Server) problemOf(r *http.Request, err error) problem {
 	return problem{Status: http.StatusInternalServerError, Code: "internal", Detail: "it failed; the node's log says why"}
 }
 
-// withProblems makes problem details of what the standard mux refuses by itself: a path that is cleaned, and a method that is not
-// there.
+// withProblems makes problem details of what the standard mux refuses by itself: a path or a method that is not there.
 func withProblems(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mux.ServeHTTP(&refusals{ResponseWriter: w, request: r}, r)
 	})
 }
 
-// refusals replaces the text of an answer of 405 that has no type of ours.
+// refusals replaces the text of answers of 404 and 405 that are not ours.
 type refusals struct {
 	http.ResponseWriter
 	request  *http.Request
@@ -98,14 +97,19 @@ func (w *refusals) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader writes the status, and problem details in place of the mux's text.
 func (w *refusals) WriteHeader(status int) {
-	if status == http.StatusMethodNotAllowed && w.Header().Get("Content-Type") != "application/problem+json" {
-		w.replaced = true
-		w.Header().Del("Content-Length")
-		w.Header().Del("X-Content-Type-Options")
-		writeProblem(w.ResponseWriter, problem{Status: status, Code: "method_not_allowed", Detail: w.request.Method + " is not for this path; the header Allow has what is"})
+	p := problem{Status: status, Code: "unknown_path", Detail: "nothing is at " + w.request.URL.Path + "; " + Prefix + "openapi.json describes what is"}
+	if status == http.StatusMethodNotAllowed {
+		p.Code, p.Detail = "method_not_allowed", w.request.Method+" is not for this path; the header Allow has what is"
+	}
+	ours := w.Header().Get("Content-Type") == "application/problem+json"
+	if ours || status != http.StatusMethodNotAllowed && status != http.StatusNotFound {
+		w.ResponseWriter.WriteHeader(status)
 		return
 	}
-	w.ResponseWriter.WriteHeader(status)
+	w.replaced = true
+	w.Header().Del("Content-Length")
+	w.Header().Del("X-Content-Type-Options")
+	writeProblem(w.ResponseWriter, p)
 }
 
 // Write writes a part of the body, unless it was replaced.

@@ -144,18 +144,6 @@ func (q *query) time(name string) time.Time {
 	return t
 }
 
-func (q *query) yes(name string) bool {
-	text := q.text(name)
-	if text == "" {
-		return false
-	}
-	b, err := strconv.ParseBool(text)
-	if err != nil {
-		q.bad("%s is %q; it must be true or false", name, text)
-	}
-	return b
-}
-
 func (q *query) bad(format string, args ...any) {
 	if q.err == nil {
 		q.err = badRequest{fmt.Sprintf(format, args...)}

@@ -81,6 +81,7 @@ var routes = []route{
 	{"GET", "me", Viewer, false, (*Server).me},
 	{"GET", "namespace", Viewer, false, (*Server).namespace},
 	{"GET", "jobs", Viewer, false, (*Server).jobs},
+	{"GET", "job-names", Viewer, false, (*Server).jobNames},
 	{"GET", "jobs/{name}", Viewer, false, (*Server).job},
 	{"DELETE", "jobs/{name}", Operator, false, (*Server).removeJob},
 	{"GET", "jobs/{name}/ticks", Viewer, false, (*Server).ticks},
@@ -115,7 +116,6 @@ func (s *Server) mux() http.Handler {
 	}
 	mux.Handle("GET "+Prefix+"openapi.json", s.guarded(Viewer, http.HandlerFunc(s.openapi)))
 	mux.Handle("GET "+Prefix+"events", s.guarded(Viewer, http.HandlerFunc(s.events)))
-	mux.Handle("/", s.guarded(Viewer, http.HandlerFunc(s.astray)))
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, problem{Status: http.StatusForbidden, Code: "cross_origin", Detail: "the request comes from a page of another origin"})
@@ -140,9 +140,4 @@ func (s *Server) answering(r route) http.Handler {
 		value, err := r.answer(s, c)
 		s.reply(w, req, value, err)
 	})
-}
-
-// astray answers requests for what is not there.
-func (s *Server) astray(w http.ResponseWriter, r *http.Request) {
-	writeProblem(w, problem{Status: http.StatusNotFound, Code: "unknown_path", Detail: "nothing is at " + r.URL.Path + "; " + Prefix + "openapi.json describes what is"})
 }

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/scheduler/api"
+)
+
+// Variables for --api.
+const (
+	apiVariable      = envPrefix + "API"
+	apiTokenVariable = envPrefix + "API_TOKEN"
+)
+
+// apiAddress is that of the API that a command is to use; "" for Redis. A flag goes before the variable.
+func (a *app) apiAddress(cmd *cobra.Command) string {
+	if cmd.Flags().Changed("redis") && !cmd.Flags().Changed("api") {
+		return ""
+	}
+	return cmp.Or(a.flags.api, a.env[apiVariable])
+}
+
+// overAPI carries out a command over a node's API.
+func (a *app) overAPI(address string, args []string, f func(tool) error) error {
+	token, given, err := secretFile(a.env, apiTokenVariable)
+	if err != nil {
+		return usagef("%s_FILE: %w", apiTokenVariable, err)
+	}
+	if !given {
+		token = a.env[apiTokenVariable]
+	}
+	client, err := api.NewClient(address, api.ClientConfig{Token: token, Author: a.author(""), Via: "cli"})
+	if err != nil {
+		return usageError{err}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err = f(tool{ctx, client, args, func() bool { return false }})
+	a.elsewhere(ctx, client, err)
+	return err
+}
