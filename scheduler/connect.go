@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -50,5 +51,9 @@ func Run(ctx context.Context, url string, list ...jobs.Job) error {
 	if err != nil {
 		return err
 	}
-	return node.Run(ctx)
+	err = node.Run(ctx)
+	if errors.Is(err, locking.ErrUnreachable) {
+		return fmt.Errorf("%w; start Redis there or correct the URL, or wait for it with Config.WaitForRedis", err)
+	}
+	return err
 }

@@ -21,8 +21,8 @@ func (a *app) jobsCommand() *cobra.Command {
 	})
 	list.Long = `Lists jobs by name. NEXT is the next tick that runs: of a paused job the first one after the
 pause. LAST OUTCOME is how the run or tick ended that was recorded last, LAST SUCCESS when a run
-last succeeded, as far back as the history goes. -o wide adds the time zone, the latest tick accounted for, and the node that goes first
-for the job.
+last succeeded, as far back as the history goes. -o wide adds the time zone, the latest tick
+accounted for, and the node that goes first for the job.
 
 ` + pageForms + `
 A page reads the names of all jobs, and of the jobs on it all that is shown.`

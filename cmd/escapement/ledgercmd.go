@@ -42,8 +42,8 @@ func (a *app) ledgerCommand() *cobra.Command {
 P1, no tick was granted twice; P2, every tick has one recorded answer; P3, tokens
 grow. Prints each violation with the records that show it, and exits 1 when there is
 any, or when a job could not be checked. What this version does not understand is named
-and left alone; so are ticks that are due and that no living node can run. It reads only, and works beside running nodes. All keys of the Redis are
-looked through, unless --job is given.
+and left alone; so are ticks that are due and that no living node can run. It reads only, and
+works beside running nodes. All keys of the Redis are looked through, unless --job is given.
 
 The schedules are recomputed with the time zone rules of this program.
 

@@ -103,7 +103,7 @@ type node interface {
 
 // paths is the answer to /.
 const paths = `/healthz  200 while the process lives
-/readyz   200 when all its nodes claim, else 503 and why not
+/readyz   200 when all its nodes are registered and may claim, else 503 and why not
 /version  the build
 /api/v1/  the API; /api/v1/openapi.json describes it
 `

@@ -4,11 +4,11 @@
 //	func TestMyJobsSurvive(t *testing.T) {
 //		schedtest.Run(t, schedtest.Plan{
 //			Seed: 1,
-//			Jobs: myJobs(), // the functions that you register in production
-//			Heal: 20 * time.Second, For: 40 * time.Second,
+//			Jobs: myJobs(), // what you register in production: here a job that is due every five minutes
+//			Heal: 11 * time.Minute, For: 16 * time.Minute,
 //			Faults: []schedtest.Fault{
 //				{Do: schedtest.Crash, At: schedtest.AfterClaim, For: 2 * time.Second},
-//				{Do: schedtest.Pause, At: schedtest.AfterStart, Node: "a", Nth: 3, For: 5 * time.Second},
+//				{Do: schedtest.Pause, At: schedtest.AfterStart, Node: "a", Nth: 2, For: 20 * time.Second},
 //			},
 //		})
 //	}

@@ -24,18 +24,18 @@ func mail(sent map[time.Time]int) jobs.Func {
 	}
 }
 
-// Put your own jobs under faults: a node that dies between the grant and the start of its second run, and one
-// that is stopped in the middle of its work for longer than its lease.
+// Put your own jobs under faults, as the README does: a node that dies between the grant and the start of its first run, and one
+// that stands still in the middle of its work for longer than its lease.
 func TestExample(t *testing.T) {
 	sent := make(map[time.Time]int)
 	r := schedtest.Run(t, schedtest.Plan{
 		Seed: 1,
-		Jobs: []jobs.Job{{Name: "mail", Schedule: "* * * * * *", TTL: 3 * time.Second, Func: mail(sent)}},
-		Heal: 15 * time.Second, // then everything must run again, in time
-		For:  35 * time.Second,
+		Jobs: []jobs.Job{{Name: "mail", Schedule: "*/5 * * * *", Func: mail(sent)}},
+		Heal: 11 * time.Minute, // no fault from then on; everything must run again, in time
+		For:  16 * time.Minute,
 		Faults: []schedtest.Fault{
-			{Do: schedtest.Crash, At: schedtest.BeforeStart, Nth: 2, For: 2 * time.Second},
-			{Do: schedtest.Pause, At: schedtest.AfterStart, Nth: 3, For: 6 * time.Second},
+			{Do: schedtest.Crash, At: schedtest.BeforeStart, For: 2 * time.Second},
+			{Do: schedtest.Pause, At: schedtest.AfterStart, For: 20 * time.Second}, // the lease is 15 s
 		},
 	})
 	for tick, n := range sent {

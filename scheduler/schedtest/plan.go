@@ -191,7 +191,7 @@ func (p Plan) validate() error {
 		errs = append(errs, fmt.Errorf("plan: For is %s: at least 1 s", p.For))
 	}
 	if least := p.settle() + 3*time.Second; p.Heal < 0 || p.Heal != 0 && p.For-p.Heal < least {
-		errs = append(errs, fmt.Errorf("plan: Heal is %s and For %s: with these ttls Heal must come at least %s before For", p.Heal, p.For, least))
+		errs = append(errs, fmt.Errorf("plan: Heal is %s and For %s: with the ttls of these jobs (15 s where a job has none) Heal must come at least %s before For; let it go on longer, or give the jobs a shorter ttl", p.Heal, p.For, least))
 	}
 	if len(p.Jobs) == 0 {
 		errs = append(errs, errors.New("plan: no jobs"))

@@ -33,7 +33,7 @@ func (r *registrar) firstDone() {
 	r.n.Log.Info("node started", "id", r.n.ID, "namespace", r.n.Namespace, "jobs", r.n.Jobs.Len(), "revision", r.n.Revision, "generation", r.n.Generation)
 	if r.n.Revision == "" {
 		r.n.Log.Warn("without a revision, the definition registered last wins; a deploy that is half done may not be ordered right. " +
-			"Set node.revision (Config.Revision), for instance to the build time")
+			"Build in a git checkout, whose commit time is taken, or set node.revision (Config.Revision), for instance to the build time")
 	}
 }
 

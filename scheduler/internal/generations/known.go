@@ -18,8 +18,10 @@ import (
 // Known is the state of all generations of a namespace, read once.
 type Known struct {
 	Control ledger.Control
-	stored  []ledger.Stored            // all jobs, by name
-	defs    map[string]jobs.Definition // the definitions of the stored jobs that this version can read
+	l       *ledger.Ledger
+	stored  []ledger.Stored            // all jobs, by name, without their definitions
+	runBy   map[string]string          // job -> the generation that runs it, where this version can read the definition
+	defs    map[string]jobs.Definition // the stored definitions that were loaded, by job
 	of      map[string]*generation     // by name
 	members []roster.Member            // the living ones
 	orphans map[string]bool            // jobs that no node has, although nodes of their generation are alive
@@ -34,31 +36,30 @@ type generation struct {
 	kept    map[string]*version // the definition of each job that it would run
 }
 
-// version is a job's definition in a generation.
+// version is a job's definition in a generation. Its text is read where another one is stored for the job.
 type version struct {
 	ledger.Announced
 	def jobs.Definition
 }
 
-// Read reads the state of all generations.
+// Read reads the state of all generations. It reads the texts only of definitions that differ, for a digest stands for name,
+// generation and content.
 func Read(ctx context.Context, l *ledger.Ledger, r *roster.Roster) (*Known, error) {
-	k := &Known{defs: make(map[string]jobs.Definition), of: make(map[string]*generation), orphans: make(map[string]bool)}
+	k := &Known{l: l, runBy: make(map[string]string), defs: make(map[string]jobs.Definition), of: make(map[string]*generation),
+		orphans: make(map[string]bool)}
 	var err error
 	if k.Control, err = l.Control(ctx); err != nil {
 		return nil, err
 	}
 	k.named(k.Control.Generation)
-	if k.stored, err = l.Jobs(ctx); err != nil {
+	if k.stored, err = l.Entries(ctx); err != nil {
 		return nil, err
-	}
-	for _, s := range k.stored {
-		if d, err := jobs.ParseDefinition(s.Definition); err == nil && s.Err == nil {
-			k.defs[s.Job] = d
-			k.named(d.Generation)
-		}
 	}
 	announced, err := l.Announced(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if err := k.noteStored(ctx, announced); err != nil {
 		return nil, err
 	}
 	view, members, _, err := cluster.ReadRoster(ctx, l, r, nil, cluster.PartsNeeded(l.All()...))
@@ -67,13 +68,66 @@ func Read(ctx context.Context, l *ledger.Ledger, r *roster.Roster) (*Known, erro
 	}
 	k.members = members
 	k.noteHeld(view)
-	return k, k.noteAnnounced(ctx, l, announced)
+	k.noteAnnounced(announced)
+	return k, k.differing(ctx)
+}
+
+// noteStored notes which generation runs each stored job: the one that announces the definition, or that the text names.
+func (k *Known) noteStored(ctx context.Context, announced []ledger.Announced) error {
+	by := make(map[string]string, len(announced))
+	for _, a := range announced {
+		by[a.Digest] = a.Generation
+	}
+	var others []string
+	for _, s := range k.stored {
+		if s.Err != nil {
+			continue
+		}
+		generation, known := by[s.Digest]
+		if !known {
+			others = append(others, s.Job)
+			continue
+		}
+		k.runBy[s.Job] = generation
+		k.named(generation)
+	}
+	return k.load(ctx, others)
+}
+
+// load reads the stored definitions of jobs, given by name. A job whose definition this version cannot read is run by
+// no known generation.
+func (k *Known) load(ctx context.Context, names []string) error {
+	digests := make([][]string, k.l.Partitions())
+	var some []ledger.Stored
+	for _, job := range names {
+		i, stored := slices.BinarySearchFunc(k.stored, job, func(s ledger.Stored, job string) int { return strings.Compare(s.Job, job) })
+		if _, loaded := k.defs[job]; !stored || loaded || k.stored[i].Err != nil {
+			continue
+		}
+		s := k.stored[i]
+		some = append(some, s)
+		part := k.l.Partition(job)
+		digests[part] = append(digests[part], s.Digest)
+	}
+	texts, err := k.texts(ctx, digests)
+	if err != nil {
+		return err
+	}
+	for _, s := range some {
+		d, err := jobs.ParseDefinition([]byte(texts[s.Digest]))
+		if err != nil { // a newer or an unknown writer stored it
+			delete(k.runBy, s.Job)
+			continue
+		}
+		k.defs[s.Job], k.runBy[s.Job] = d, d.Generation
+		k.named(d.Generation)
+	}
+	return nil
 }
 
 // noteAnnounced notes the announced definitions. If a generation has several of one job, the one that living
-// nodes hold counts, then the newest. A definition whose text is not stored is left out, and so is
-// a job of the active generation that was removed.
-func (k *Known) noteAnnounced(ctx context.Context, l *ledger.Ledger, announced []ledger.Announced) error {
+// nodes hold counts, then the newest. A job of the active generation that was removed is left out.
+func (k *Known) noteAnnounced(announced []ledger.Announced) {
 	stored := make(map[string]bool, len(k.stored))
 	for _, s := range k.stored {
 		stored[s.Job] = true
@@ -96,34 +150,57 @@ func (k *Known) noteAnnounced(ctx context.Context, l *ledger.Ledger, announced [
 			was.Announced = a
 		}
 	}
-	return k.texts(ctx, l)
 }
 
-// texts reads the definitions that are kept.
-func (k *Known) texts(ctx context.Context, l *ledger.Ledger) error {
-	digests := make([][]string, l.Partitions())
+// differing reads the kept definitions that are not the stored ones, and what is stored in their place. Those whose texts
+// are missing, or are not what they are announced as, are left out.
+func (k *Known) differing(ctx context.Context) error {
+	current := make(map[string]string, len(k.stored))
+	for _, s := range k.stored {
+		current[s.Job] = s.Digest
+	}
+	digests := make([][]string, k.l.Partitions())
+	var others []string
 	for _, g := range k.of {
 		for job, v := range g.kept {
-			part := l.Partition(job)
-			digests[part] = append(digests[part], v.Digest)
+			if v.Digest != current[job] {
+				part := k.l.Partition(job)
+				digests[part] = append(digests[part], v.Digest)
+				others = append(others, job)
+			}
 		}
 	}
-	texts := make(map[string]string)
-	for part, of := range digests {
-		some, err := l.Definitions(ctx, part, of)
-		if err != nil {
-			return err
-		}
-		maps.Copy(texts, some)
+	texts, err := k.texts(ctx, digests)
+	if err != nil {
+		return err
 	}
 	for name, g := range k.of {
 		maps.DeleteFunc(g.kept, func(job string, v *version) bool {
+			if v.Digest == current[job] {
+				return false
+			}
 			d, err := jobs.ParseDefinition([]byte(texts[v.Digest]))
 			v.def = d // else a newer or an unknown writer stored it
 			return err != nil || d.Name != job || d.Generation != name || d.Digest() != v.Digest
 		})
 	}
-	return nil
+	return k.load(ctx, others)
+}
+
+// texts reads definitions by their digests in each partition.
+func (k *Known) texts(ctx context.Context, digests [][]string) (map[string]string, error) {
+	texts := make(map[string]string)
+	for part, of := range digests {
+		if len(of) == 0 {
+			continue
+		}
+		some, err := k.l.Definitions(ctx, part, of)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(texts, some)
+	}
+	return texts, nil
 }
 
 // named is the generation of that name, added if there was none.
@@ -154,8 +231,8 @@ func (k *Known) noteHeld(view *cluster.View) {
 			g.held[job] = append(g.held[job], digest)
 		}
 	}
-	for job, d := range k.defs {
-		if g := k.of[d.Generation]; g.alive > 0 && g.unclear == 0 && g.held[job] == nil {
+	for job, generation := range k.runBy {
+		if g := k.of[generation]; g.alive > 0 && g.unclear == 0 && g.held[job] == nil {
 			k.orphans[job] = true
 		}
 	}
@@ -170,8 +247,8 @@ func (k *Known) Nodes(name string) []string { return slices.Sorted(slices.Values
 // runs reports whether a generation runs a job now; readable is false when the job's definition
 // cannot be read.
 func (k *Known) runs(generation, job string) (is, readable bool) {
-	d, readable := k.defs[job]
-	return readable && d.Generation == generation, readable
+	by, readable := k.runBy[job]
+	return readable && by == generation, readable
 }
 
 // relabelled is a stored definition under another generation's name. No node has it, so none claims

@@ -17,6 +17,13 @@ import (
 
 // switchAll switches jobs, in batches by partition.
 func (p *promoter) switchAll(ctx context.Context, goals []*goal) error {
+	names := make([]string, len(goals))
+	for i, g := range goals {
+		names[i] = g.job
+	}
+	if err := p.known.load(ctx, names); err != nil {
+		return p.failed(err)
+	}
 	slices.SortStableFunc(goals, func(a, b *goal) int { return cmp.Compare(p.l.Partition(a.job), p.l.Partition(b.job)) })
 	for batch := range work.Batches(goals, ledger.BatchMax, func(g *goal) int { return p.l.Partition(g.job) }) {
 		if err := p.switchSome(ctx, batch); err != nil {
@@ -134,7 +141,11 @@ func (p *promoter) took(g *goal, got ledger.Defined) (again bool, err error) {
 
 // follow updates the lists of followers of the jobs that are followed now, and of those that were.
 func (p *promoter) follow(ctx context.Context) error {
-	for _, job := range p.ours() {
+	ours := p.ours()
+	if err := p.known.load(ctx, ours); err != nil {
+		return p.failed(err)
+	}
+	for _, job := range ours {
 		after := p.known.defs[job].After
 		for _, before := range p.followed(job, after) {
 			if err := p.p.Unfollow(ctx, p.l, before, job); err != nil {

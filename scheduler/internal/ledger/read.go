@@ -24,10 +24,19 @@ func (l *Ledger) Jobs(ctx context.Context) ([]Stored, error) { return l.JobsIn(c
 
 // JobsIn is Jobs for some partitions.
 func (l *Ledger) JobsIn(ctx context.Context, parts []int) ([]Stored, error) {
+	return l.listed(ctx, parts, true)
+}
+
+// Entries is Jobs without the definitions.
+func (l *Ledger) Entries(ctx context.Context) ([]Stored, error) {
+	return l.listed(ctx, l.All(), false)
+}
+
+func (l *Ledger) listed(ctx context.Context, parts []int, defined bool) ([]Stored, error) {
 	var mu sync.Mutex
 	var all []Stored
 	err := l.eachReachable(ctx, l.queueTimeout(ctx), "list jobs", parts, func(ctx context.Context, parts []int) error {
-		some, err := l.jobsIn(ctx, parts)
+		some, err := l.jobsIn(ctx, parts, defined)
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, some...)
@@ -41,7 +50,7 @@ func (l *Ledger) JobsIn(ctx context.Context, parts []int) ([]Stored, error) {
 }
 
 // jobsIn reads the jobs of some partitions.
-func (l *Ledger) jobsIn(ctx context.Context, parts []int) (all []Stored, err error) {
+func (l *Ledger) jobsIn(ctx context.Context, parts []int, defined bool) (all []Stored, err error) {
 	entries := make([]*redis.MapStringStringCmd, len(parts))
 	_, err = l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, part := range parts {
@@ -57,8 +66,10 @@ func (l *Ledger) jobsIn(ctx context.Context, parts []int) (all []Stored, err err
 		for job, record := range entries[i].Val() {
 			some = append(some, stored(job, record))
 		}
-		if err := l.defined(ctx, part, some); err != nil {
-			return nil, err
+		if defined {
+			if err := l.defined(ctx, part, some); err != nil {
+				return nil, err
+			}
 		}
 		all = append(all, some...)
 	}
