@@ -24,7 +24,7 @@ import (
 
 // world is a node with jobs, and a server of its namespace.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	server *Server
 	http   *httptest.Server
 	client *scheduler.Client
@@ -33,7 +33,7 @@ type world struct {
 }
 
 // begin starts a node, and a server of its namespace.
-func begin(t *testing.T, cfg Config) *world {
+func begin(t testing.TB, cfg Config) *world {
 	t.Helper()
 	redis, client := redistest.StartEmbedded(t)
 	_ = redis

@@ -33,7 +33,7 @@ var descriptions = map[string]described{
 	"GET me":                          {"who the request comes from, and which node answers", "", nil, Me{}},
 	"GET namespace":                   {"Redis' time, and whether a move has closed the namespace", "", nil, Namespace{}},
 	"GET jobs":                        {"the jobs by name", "after limit q", nil, []scheduler.JobView{}},
-	"GET job-names":                  {"the names of all jobs, in order", "", nil, []string{}},
+	"GET job-names":                   {"the names of all jobs, in order", "", nil, []string{}},
 	"GET jobs/{name}":                 {"one job", "", nil, scheduler.JobView{}},
 	"DELETE jobs/{name}":              {"remove a job that no node holds, with its history", "", nil, nil},
 	"GET jobs/{name}/ticks":           {"the next instants of a job's schedule", "from limit", nil, []scheduler.TickView{}},

@@ -1,0 +1,133 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/escapement/escapement/scheduler"
+)
+
+// guarded is an access with all ways to say who one is.
+func everyWay() Access {
+	return Access{
+		Tokens: map[string]Identity{"operators-token": {"ci", Operator}, "viewers-token": {"wall", Viewer}},
+		Users:  map[string]User{"ann": {"anns password", Operator}, "bob": {"bobs password", Viewer}},
+		Header: "X-User", RoleHeader: "X-Role",
+	}
+}
+
+// TestWhoMay: each route refuses who has no role for it, and whoever cannot say who it is.
+func TestWhoMay(t *testing.T) {
+	s := New(nil, Config{Access: everyWay()})
+	ask := func(r *http.Request) int {
+		reached := false
+		w := httptest.NewRecorder()
+		s.Guard(Nobody, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true })).ServeHTTP(w, r)
+		if reached != (w.Code == http.StatusOK) {
+			t.Errorf("%d, and the handler was reached: %v", w.Code, reached)
+		}
+		return w.Code
+	}
+	request := func(header ...string) *http.Request {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		for i := 0; i+1 < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		return r
+	}
+	basic := func(name, password string) *http.Request {
+		r := request()
+		r.SetBasicAuth(name, password)
+		return r
+	}
+	for _, tt := range []struct {
+		what   string
+		r      *http.Request
+		status int
+		who    Identity
+	}{
+		{"nothing", request(), 401, Identity{}},
+		{"a token", request("Authorization", "Bearer operators-token"), 200, Identity{"ci", Operator}},
+		{"a viewer's token", request("Authorization", "Bearer viewers-token"), 200, Identity{"wall", Viewer}},
+		{"a wrong token", request("Authorization", "Bearer operators-toke"), 401, Identity{}},
+		{"an empty token", request("Authorization", "Bearer "), 401, Identity{}},
+		{"a user", basic("ann", "anns password"), 200, Identity{"ann", Operator}},
+		{"a wrong password", basic("ann", "bobs password"), 401, Identity{}},
+		{"no such user", basic("eve", ""), 401, Identity{}},
+		{"a proxy's user", request("X-User", "joe", "X-Role", "operator"), 200, Identity{"joe", Operator}},
+		{"a proxy's user of another role", request("X-User", "joe", "X-Role", "admin"), 401, Identity{}},
+		{"a proxy's user without a role", request("X-User", "joe"), 401, Identity{}},
+		{"an author is nobody's proof", request(AuthorHeader, "ann"), 401, Identity{}},
+	} {
+		if got := ask(tt.r); got != tt.status {
+			t.Errorf("%s: %d, want %d", tt.what, got, tt.status)
+		}
+		if who := s.cfg.Access.identify(tt.r); tt.status == http.StatusOK && who != tt.who {
+			t.Errorf("%s: %v, want %v", tt.what, who, tt.who)
+		}
+	}
+}
+
+// TestViewerIsRefused: the server refuses each action of a viewer, before it looks at anything else.
+func TestViewerIsRefused(t *testing.T) {
+	s := New(nil, Config{Access: everyWay()})
+	for _, r := range routes {
+		if (r.method == http.MethodGet) != (r.role == Viewer) {
+			t.Errorf("%s %s is for the role %s", r.method, r.path, r.role)
+		}
+		if r.role != Operator {
+			continue
+		}
+		req := httptest.NewRequest(r.method, Prefix+strings.NewReplacer("{name}", "x", "{run}", "x").Replace(r.path), strings.NewReader("{}"))
+		req.Header.Set("Authorization", "Bearer viewers-token")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, req)
+		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "wall has viewer") {
+			t.Errorf("%s %s: %d %s", r.method, r.path, w.Code, w.Body)
+		}
+	}
+}
+
+// TestOtherOrigins: a page of another origin changes nothing, whatever the browser sends along.
+func TestOtherOrigins(t *testing.T) {
+	s := New(nil, Config{})
+	for _, header := range [][2]string{{"Sec-Fetch-Site", "cross-site"}, {"Origin", "https://evil.example"}} {
+		req := httptest.NewRequest(http.MethodPost, Prefix+"jobs/a/runs", nil)
+		req.Header.Set(header[0], header[1])
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, req)
+		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "cross_origin") {
+			t.Errorf("%v: %d %s", header, w.Code, w.Body)
+		}
+	}
+}
+
+// TestWhoIsInTheAudit: the audit has who it was by the server's knowledge, and by what means.
+func TestWhoIsInTheAudit(t *testing.T) {
+	w := begin(t, Config{Access: everyWay()})
+	w.ask("POST", Prefix+"jobs/slow/pause", `{"reason": "stock-taking"}`, "Authorization", "Bearer operators-token", AuthorHeader, "somebody else", ViaHeader, "console")
+	w.ask("POST", Prefix+"jobs/slow/resume", `{"reason": "done"}`, "X-User", "joe", "X-Role", "operator")
+	w.ask("DELETE", Prefix+"jobs/slow", "", "X-User", "joe", "X-Role", "operator", ReasonHeader, "not needed")
+	list, err := w.client.Audit(t.Context(), scheduler.ActionFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, a := range list.Actions {
+		refused := ""
+		if a.Error != "" {
+			refused = " refused"
+		}
+		got = append(got, a.Who+" "+a.Via+" "+a.Action+" "+a.Target+" "+a.Reason+refused)
+	}
+	const want = "joe api jobs remove slow not needed refused\njoe api jobs resume slow done\nci console jobs pause slow stock-taking"
+	if strings.Join(got, "\n") != want {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
+	}
+	if _, err := w.client.Audit(context.Background(), scheduler.ActionFilter{Limit: -1}); err == nil {
+		t.Error("a negative limit was taken")
+	}
+}

@@ -1,0 +1,118 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/scheduler"
+)
+
+// stream reads server-sent events.
+type stream struct {
+	t    testing.TB
+	in   *bufio.Scanner
+	stop context.CancelFunc
+}
+
+type sent struct{ id, name, data string }
+
+// listen begins to listen to events, after one that was had already.
+func (w *world) listen(after string) *stream {
+	w.t.Helper()
+	ctx, stop := context.WithTimeout(w.t.Context(), 20*time.Second)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.http.URL+Prefix+"events", nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if after != "" {
+		req.Header.Set("Last-Event-ID", after)
+	}
+	resp, err := http.DefaultClient.Do(req) //nolint:bodyclose // closed below
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" {
+		w.t.Fatal(resp.Status, resp.Header)
+	}
+	w.t.Cleanup(func() {
+		stop()
+		_ = resp.Body.Close()
+	})
+	in := bufio.NewScanner(resp.Body)
+	in.Buffer(nil, 4<<20)
+	return &stream{w.t, in, stop}
+}
+
+// next is the next event of that name.
+func (s *stream) next(name string) sent {
+	s.t.Helper()
+	var e sent
+	for s.in.Scan() {
+		key, value, _ := strings.Cut(s.in.Text(), ": ")
+		switch {
+		case s.in.Text() == "":
+			if e.name == name {
+				return e
+			}
+			e = sent{}
+		case key == "id":
+			e.id = value
+		case key == "event":
+			e.name = value
+		case key == "data":
+			e.data = value
+		}
+	}
+	s.t.Fatalf("no event %s: %v", name, s.in.Err())
+	return e
+}
+
+// TestEvents: a run is told within a second of its tick, goes on where a listener left off, and says when something was missed.
+func TestEvents(t *testing.T) {
+	w := begin(t, Config{})
+	first := w.listen("")
+	first.next("nodes")
+	e := first.next("runs")
+	now := time.Now()
+	var runs []scheduler.RunView
+	if err := json.Unmarshal([]byte(e.data), &runs); err != nil || len(runs) == 0 {
+		t.Fatal(e, err)
+	}
+	if late := now.Sub(time.Time(*runs[0].Tick)); late > time.Second {
+		t.Errorf("the run was told %s after its tick", late)
+	}
+	second := w.listen(e.id) // so that somebody listens all the time
+	first.stop()
+	missed := second.next("runs")
+	again := w.listen(e.id)
+	if got := again.next("runs"); got.id != missed.id {
+		t.Errorf("it goes on with %s, want %s", got.id, missed.id)
+	}
+	for _, unknown := range []string{"other-5", "x", w.server.feed.id + "-999999"} {
+		w.listen(unknown).next("gap")
+	}
+}
+
+// TestEventsAreBounded: no more than listenersMost listen.
+func TestEventsAreBounded(t *testing.T) {
+	f := newFeed(nil)
+	for range listenersMost {
+		if _, _, _, ok := f.listen(""); !ok {
+			t.Fatal("refused")
+		}
+	}
+	if _, _, _, ok := f.listen(""); ok {
+		t.Error("one more listens")
+	}
+	for i := range feedKept + 10 {
+		f.tell("runs", []byte{byte(i)})
+	}
+	if len(f.kept) != feedKept || len(f.listeners) != 0 {
+		t.Errorf("%d events are kept, and %d listen that do not read", len(f.kept), len(f.listeners))
+	}
+}
