@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -43,5 +45,8 @@ func (a *app) overAPI(address string, args []string, f func(tool) error) error {
 	defer stop()
 	err = f(tool{ctx, client, args, func() bool { return false }})
 	a.elsewhere(ctx, client, err)
+	if errors.Is(err, api.ErrAccess) && token == "" {
+		return fmt.Errorf("%w; the token is read from %s, or the file that %s_FILE names", err, apiTokenVariable, apiTokenVariable)
+	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/api"
 	"github.com/escapement/escapement/scheduler/move"
 )
 
@@ -84,7 +85,7 @@ func exitCode(err error) int {
 		return exitRunFailed
 	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrUnknownRun), errors.Is(err, scheduler.ErrUnknownNode), errors.Is(err, scheduler.ErrUnknownNamespace), errors.Is(err, scheduler.ErrUnknownLock):
 		return exitNotFound
-	case errors.Is(err, scheduler.ErrRefused), errors.Is(err, locking.ErrHeld), errors.Is(err, locking.ErrLost),
+	case errors.Is(err, scheduler.ErrRefused), errors.Is(err, api.ErrAccess), errors.Is(err, locking.ErrHeld), errors.Is(err, locking.ErrLost),
 		errors.Is(err, move.ErrBadBackup), errors.Is(err, errExists):
 		return exitRefused
 	case errors.Is(err, locking.ErrUnreachable), errors.As(err, new(fullError)):

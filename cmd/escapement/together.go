@@ -49,7 +49,7 @@ func (f *fleet) run(cfg HTTP, log *slog.Logger, started func(url string)) error 
 		return err
 	}
 	if words := cfg.exposed(); words != "" {
-		log.Warn(words, "listen", cfg.Listen)
+		log.Warn("the HTTP address is open", "listen", cfg.Listen, "why", words)
 	}
 	started(srv.url())
 	parts := []func(context.Context) error{srv.wait}

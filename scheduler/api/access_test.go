@@ -32,7 +32,7 @@ func TestWhoMay(t *testing.T) {
 		return w.Code
 	}
 	request := func(header ...string) *http.Request {
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil)
 		for i := 0; i+1 < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
@@ -81,7 +81,7 @@ func TestViewerIsRefused(t *testing.T) {
 		if r.role != Operator {
 			continue
 		}
-		req := httptest.NewRequest(r.method, Prefix+strings.NewReplacer("{name}", "x", "{run}", "x").Replace(r.path), strings.NewReader("{}"))
+		req := httptest.NewRequestWithContext(context.Background(), r.method, Prefix+strings.NewReplacer("{name}", "x", "{run}", "x").Replace(r.path), strings.NewReader("{}"))
 		req.Header.Set("Authorization", "Bearer viewers-token")
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, req)
@@ -95,7 +95,7 @@ func TestViewerIsRefused(t *testing.T) {
 func TestOtherOrigins(t *testing.T) {
 	s := New(nil, Config{})
 	for _, header := range [][2]string{{"Sec-Fetch-Site", "cross-site"}, {"Origin", "https://evil.example"}} {
-		req := httptest.NewRequest(http.MethodPost, Prefix+"jobs/a/runs", nil)
+		req := httptest.NewRequestWithContext(context.Background(), http.MethodPost, Prefix+"jobs/a/runs", nil)
 		req.Header.Set(header[0], header[1])
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, req)

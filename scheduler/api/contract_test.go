@@ -75,10 +75,17 @@ func begin(t testing.TB, cfg Config) *world {
 	t.Cleanup(w.locker.Close)
 	feed := make(chan error, 1)
 	go func() { feed <- w.server.Run(ctx) }()
-	t.Cleanup(func() { <-feed })
+	t.Cleanup(func() {
+		if err := <-feed; err != nil {
+			t.Error(err)
+		}
+	})
 	t.Cleanup(stop)
 	w.http = httptest.NewServer(w.server)
-	t.Cleanup(w.http.Close)
+	t.Cleanup(func() {
+		w.http.Close()
+		http.DefaultClient.CloseIdleConnections()
+	})
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(description))
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +167,7 @@ func (w *world) routeOf(method, path string) *route {
 	for _, r := range routes {
 		mux.Handle(r.method+" "+Prefix+r.path, http.NotFoundHandler())
 	}
-	req := httptest.NewRequest(method, path, nil)
+	req := httptest.NewRequestWithContext(context.Background(), method, path, nil)
 	_, pattern := mux.Handler(req)
 	for i, r := range routes {
 		if pattern == r.method+" "+Prefix+r.path {
@@ -184,7 +191,8 @@ func TestContract(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token := string(must(json.Marshal(locking.Token(lease.Token()))))
+	t.Cleanup(func() { _ = lease.Release(context.Background()) }) // it was taken away: the keeper ends
+	token := string(must(json.Marshal(lease.Token())))
 	_, asked, _ := w.ask("POST", "/api/v1/jobs/fails%2Foften/runs", `{"payload": {"a": 1}, "unique": "k"}`)
 	failed := id(asked)
 	if _, again, _ := w.ask("POST", "/api/v1/jobs/fails%2Foften/runs", `{}`, "Idempotency-Key", "k"); id(again) != failed {

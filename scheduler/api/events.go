@@ -214,7 +214,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Accel-Buffering", "no") // for nginx, which would keep it back
 	out := http.NewResponseController(w)
 	send := func(text string) bool {
-		_ = out.SetWriteDeadline(time.Now().Add(writeWithin)) //nolint:forbidigo // of a connection; one that has none needs none
+		_ = out.SetWriteDeadline(time.Now().Add(writeWithin))
 		_, err := w.Write([]byte(text))
 		return err == nil && out.Flush() == nil
 	}

@@ -32,7 +32,7 @@ func (w *world) listen(after string) *stream {
 	if after != "" {
 		req.Header.Set("Last-Event-ID", after)
 	}
-	resp, err := http.DefaultClient.Do(req) //nolint:bodyclose // closed below
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,7 +19,7 @@ func FuzzServer(f *testing.F) {
 	w := begin(f, Config{})
 	f.Fuzz(func(t *testing.T, at uint8, name, query string, body []byte) {
 		r := routes[int(at)%len(routes)]
-		req := httptest.NewRequest(r.method, Prefix, bytes.NewReader(body))
+		req := httptest.NewRequestWithContext(context.Background(), r.method, Prefix, bytes.NewReader(body))
 		req.URL.Path = Prefix + strings.NewReplacer("{name}", name, "{run}", name).Replace(r.path)
 		req.URL.RawPath, req.URL.RawQuery = "", query
 		rec := httptest.NewRecorder()

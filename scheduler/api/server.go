@@ -129,7 +129,7 @@ func (s *Server) answering(r route) http.Handler {
 		limit := callTimeout
 		if r.long {
 			limit = longTimeout
-			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit + time.Second)) //nolint:forbidigo // of a connection; one that has none needs none
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit + time.Second))
 		}
 		ctx, cancel := context.WithTimeout(req.Context(), limit)
 		defer cancel()

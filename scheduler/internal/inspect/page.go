@@ -69,7 +69,9 @@ func Page(ctx context.Context, l *ledger.Ledger, match, after string, limit int)
 	return around.Jobs, around, next, besides(left, err)
 }
 
-func matches(name, part string) bool { return strings.Contains(strings.ToLower(name), strings.ToLower(part)) }
+func matches(name, part string) bool {
+	return strings.Contains(strings.ToLower(name), strings.ToLower(part))
+}
 
 // besides is what stands beside a list that lacks partitions, or the error for which there is no list.
 func besides(left, err error) error {
