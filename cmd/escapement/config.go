@@ -193,7 +193,7 @@ func defaults() Config {
 			MaxSkew: time.Second, MaxStep: time.Minute,
 			FailoverHold: 3 * time.Second, DrainTimeout: 30 * time.Second,
 		},
-		HTTP:     HTTP{Listen: "127.0.0.1:8080", ProxyRole: "viewer"},
+		HTTP:     HTTP{Listen: "127.0.0.1:8080", Users: map[string]string{}, ProxyRole: "viewer"},
 		Log:      Log{Level: "info", Format: "auto"},
 		History:  History{Keep: 200, KeepFor: 168 * time.Hour},
 		Defaults: Defaults{TTL: 15 * time.Second, Overlap: "skip", CatchUp: "latest", TimeZone: "UTC"},
