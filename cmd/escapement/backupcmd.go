@@ -15,12 +15,16 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/move"
 )
 
 func (a *app) backupCommand() *cobra.Command {
 	c := a.command("backup FILE", "write every job of the namespace to a file", wants("FILE"), func(cmd *cobra.Command, args []string) error {
-		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error { return a.backup(l, client, args[0]) })
+		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
+			err := a.backup(l, client, args[0])
+			return a.noted(l, client, scheduler.Action{Name: "backup", Target: args[0]}, err)
+		})
 	})
 	c.Long = `Writes a JSON document a line for every job: its definition, cursor, token, pause, pending runs,
 runs in flight, history and outputs. FILE is replaced when the backup is complete; - is stdout.
@@ -82,7 +86,13 @@ func (a *app) restoreCommand() *cobra.Command {
 		if _, err := path.Match(o.Pattern, ""); err != nil {
 			return usagef("--job %q is no pattern: use * ? and [a-z] as in file names", o.Pattern)
 		}
-		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error { return a.restore(l, client, args[0], o) })
+		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
+			err := a.restore(l, client, args[0], o)
+			if o.DryRun {
+				return err
+			}
+			return a.noted(l, client, scheduler.Action{Name: "restore", Target: args[0], Detail: o.Pattern}, err)
+		})
 	})
 	c.Long = `Writes the jobs of a backup into a namespace that does not have them. The namespace is created when
 it is not there, with redis.partitions partitions; the number may be another one than before. Stop

@@ -81,6 +81,8 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &config):
 		return exitConfig
+	case errors.Is(err, scheduler.ErrNotAudited): // it may wrap why, which is no answer to what was asked
+		return exitFailed
 	case errors.Is(err, errAwaited):
 		return exitRunFailed
 	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrUnknownRun), errors.Is(err, scheduler.ErrUnknownNode), errors.Is(err, scheduler.ErrUnknownNamespace), errors.Is(err, scheduler.ErrUnknownLock):

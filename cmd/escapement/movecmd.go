@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,8 @@ type moveTool struct {
 	ctx      context.Context // ends at SIGINT and SIGTERM
 	mover    *move.Mover
 	ns       string
-	from, to string // for messages
+	from, to string              // for messages
+	notes    []*scheduler.Client // whose audits are told: of both sides
 }
 
 func (a *app) moveCommand() *cobra.Command {
@@ -68,7 +70,7 @@ func (a *app) moveCommand() *cobra.Command {
 			o.Begins = func() {
 				a.say("sealing %s at %s: nothing starts from now on, and what runs is waited for, %s at most", t.ns, t.from, drain)
 			}
-			return a.moved(t, func(ctx context.Context) (move.Status, error) { return t.mover.Seal(ctx, o) })
+			return a.moved(t, "move seal", func(ctx context.Context) (move.Status, error) { return t.mover.Seal(ctx, o) })
 		})
 	})
 	seal.Long = `From now on nothing starts, and triggers, pauses and the like are refused. Nodes stay, and
@@ -80,18 +82,18 @@ open again, at either side, by each job's own rules for late ticks.`
 	copying := step("copy", "bring everything over, and compare", `Copies definitions, cursors, tokens, pauses, pending runs and history. The other side must be
 empty but for what an earlier try of the same move has brought.`, func(t moveTool) error {
 		a.say("copying %s from %s to %s", t.ns, t.from, t.to)
-		return a.moved(t, t.mover.Copy)
+		return a.moved(t, "move copy", t.mover.Copy)
 	})
 	open := step("open", "open the other side", `Opens the other side, for nodes to go on there. There is no undoing it: the way back is a
 move back. Refused when the clocks of both Redis differ by more than node.max_skew.`, func(t moveTool) error {
 		a.say("opening %s at %s", t.ns, t.to)
-		return a.moved(t, t.mover.Open)
+		return a.moved(t, "move open", t.mover.Open)
 	})
 	abort := step("abort", "before open: undo the move", `Burns the move at the other side, takes away what was copied there, and opens the namespace
 where it was. Refused once open has begun, and when the other side cannot be reached: if it is lost
 for good, an empty Redis at the same address is enough.`, func(t moveTool) error {
 		a.say("undoing the move of %s to %s", t.ns, t.to)
-		return a.moved(t, t.mover.Abort)
+		return a.moved(t, "move abort", t.mover.Abort)
 	})
 	status := step("status", "say how both sides stand, and what is next", "", a.moveStatus)
 	group := a.group("move COMMAND --from URL --to URL", "move a namespace to another Redis", plan, seal, copying, open, status, abort)
@@ -118,8 +120,13 @@ func drainOption(text string) (time.Duration, error) {
 }
 
 // moved carries out a step, shows how both sides stand then, and says what is next.
-func (a *app) moved(t moveTool, step func(context.Context) (move.Status, error)) error {
+func (a *app) moved(t moveTool, name string, step func(context.Context) (move.Status, error)) error {
 	s, err := step(t.ctx)
+	result := err
+	for _, side := range t.notes {
+		unnoted := side.Note(t.ctx, scheduler.Action{Name: name, Target: t.ns, Detail: "from " + t.from + " to " + t.to}, result)
+		err = cmp.Or(err, unnoted)
+	}
 	if err != nil {
 		return err
 	}

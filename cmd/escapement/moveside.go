@@ -53,7 +53,15 @@ func (a *app) moveStep(cmd *cobra.Command, f moveFlags, run func(moveTool) error
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return wrongSide(run(moveTool{ctx, mover, l.Namespace, cfg.FromName, cfg.ToName}), from, to)
+	t := moveTool{ctx: ctx, mover: mover, ns: l.Namespace, from: cfg.FromName, to: cfg.ToName}
+	for _, side := range []redis.UniversalClient{here, there} {
+		of, err := scheduler.NewClient(side, l.Namespace)
+		if err != nil {
+			return l.refused(err)
+		}
+		t.notes = append(t.notes, of.As(a.actor()))
+	}
+	return wrongSide(run(t), from, to)
 }
 
 // moveTerm is how one side of a move may be given.

@@ -2,10 +2,12 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os/user"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/scheduler"
@@ -28,6 +30,18 @@ func (a *app) author(flag string) string {
 		return u.Username
 	}
 	return cmp.Or(a.env["USER"], a.env["LOGNAME"]) // a container's user may have no name; the library has a word for it
+}
+
+// actor is who operates, for the audit.
+func (a *app) actor() scheduler.Actor { return scheduler.Actor{Name: a.author(""), Via: "cli"} }
+
+// noted notes in the audit what was done with Redis itself.
+func (a *app) noted(l *loaded, client redis.UniversalClient, what scheduler.Action, result error) error {
+	in, err := scheduler.NewClient(client, l.Namespace)
+	if err != nil {
+		return cmp.Or(result, err)
+	}
+	return in.As(a.actor()).Note(context.Background(), what, result)
 }
 
 // filled refuses flags that were given without a text, as with a script's variable that is not set: a command would do

@@ -71,7 +71,7 @@ func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 			}
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			in = in.As(scheduler.Actor{Name: a.author(""), Via: "cli"})
+			in = in.As(a.actor())
 			err = f(tool{ctx, in, args, func() bool { return redisconn.OutOfMemory(ctx, client) }})
 			a.elsewhere(ctx, in, err)
 			return err
