@@ -139,7 +139,11 @@ func (f *feed) tellRuns(runs []scheduler.RunView) {
 		}
 	}
 	f.runs = now
-	if len(changed) == 0 {
+	switch {
+	case len(changed) == 0:
+		return
+	case len(changed) == feedRuns: // and perhaps more
+		f.tell("gap", []byte("{}"))
 		return
 	}
 	if text, err := json.Marshal(changed); err == nil {
@@ -198,8 +202,8 @@ func (f *feed) leave(l chan event) {
 	delete(f.listeners, l)
 }
 
-// events answers GET events. An event runs has runs that are new or have changed, nodes has all nodes, and gap, without data, says that
-// some events are not kept any more: the listener reads the lists again.
+// events answers GET events. An event runs has runs that are new or have changed, nodes has all nodes, and gap says that
+// some changes are not told, because they are too many or not kept any more: the listener reads the lists again.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	l, since, whole, ok := s.feed.listen(r.Header.Get("Last-Event-ID"))
 	if !ok {
