@@ -94,6 +94,10 @@ func (n *Node) Ready() error {
 	return errors.Join(r.cluster.DrainReason(), r.lanes.Err(), r.lanes.Holding())
 }
 
+// Registered reports whether the node has joined: its jobs are registered in Redis. It stays true through outages, drains and
+// the stop. Ready says whether the node can work now.
+func (n *Node) Registered() bool { return n.state.Registered.Load() }
+
 // Run joins the cluster and works until ctx ends. Then it hands over: until the other nodes know,
 // for two seconds and half of DrainTimeout at most, it claims only the jobs that it owns. After
 // that it claims nothing and waits for its runs. DrainTimeout after the end of ctx it cancels the

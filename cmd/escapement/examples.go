@@ -99,6 +99,9 @@ escapement audit list --who ann -o json`,
 	"ledger verify": `
 escapement ledger verify
 escapement ledger verify --job settle-orders --since 7d`,
+	"health": `
+escapement health
+escapement health --ready --api http://10.0.0.7:8080`,
 	"version": `
 escapement version -o json`,
 }

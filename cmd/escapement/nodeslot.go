@@ -62,6 +62,9 @@ func (s *nodeSlot) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.api.Loa
 // Name is the node's name.
 func (s *nodeSlot) Name() string { return s.node.Load().Name() }
 
+// Registered reports whether the node that is there now has joined.
+func (s *nodeSlot) Registered() bool { return s.node.Load().Registered() }
+
 // Ready is what the node says that is there now.
 func (s *nodeSlot) Ready() error { return s.node.Load().Ready() }
 

@@ -21,10 +21,11 @@ func (a *app) runCommand() *cobra.Command {
 		log := newLogger(a.stderr, l.Log)
 		cfg := l.nodeConfig(log)
 		cfg.WaitForRedis = waitForRedis
-		return runNode(l, cfg)
+		return runNode(l, cfg, supervisorOf(a.env))
 	})
 	c.Long = `Runs one node until SIGINT or SIGTERM, then drains and exits 0. A second signal
 exits at once, with code 1. Health: /healthz, /readyz and /version on http.listen.
+Under systemd (Type=notify) the unit is active when the node has registered its jobs.
 
 With redis.next the node follows the namespace when it moves to that Redis: it goes on
 there, in the same process, as soon as move open has opened it.`
@@ -32,8 +33,8 @@ there, in the same process, as soon as move open has opened it.`
 	return c
 }
 
-// runNode runs the one node of a process.
-func runNode(l *loaded, cfg scheduler.Config) error {
+// runNode runs the one node of a process, and tells the supervisor about it.
+func runNode(l *loaded, cfg scheduler.Config, told *supervisor) error {
 	client, err := l.newClient()
 	if err != nil {
 		return err
@@ -42,7 +43,7 @@ func runNode(l *loaded, cfg scheduler.Config) error {
 	if err != nil {
 		return err
 	}
-	var f fleet
+	f := fleet{supervisor: told}
 	if err := f.add(endpoint{client, l.redisName()}, next, l, cfg); err != nil {
 		return err
 	}

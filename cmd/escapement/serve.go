@@ -59,11 +59,16 @@ func (s *server) url() string {
 	if s == nil {
 		return "none"
 	}
-	host, port, err := net.SplitHostPort(s.listener.Addr().String())
+	return reachable(s.listener.Addr().String())
+}
+
+// reachable is the URL at which this machine reaches a server that listens at an address.
+func reachable(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return "http://" + s.listener.Addr().String()
+		return "http://" + listen
 	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
 	return "http://" + net.JoinHostPort(host, port)

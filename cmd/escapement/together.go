@@ -21,7 +21,10 @@ const sameSignal = 200 * time.Millisecond
 var errSecondSignal = errors.New("second signal: exiting at once, runs are left to their leases; commands end within a second where there is /bin/sh, and go on elsewhere")
 
 // fleet is the nodes of one process and what they hold on to.
-type fleet struct{ slots []*nodeSlot }
+type fleet struct {
+	slots      []*nodeSlot
+	supervisor *supervisor // told how the nodes are; nil for none
+}
 
 // add makes one more node. The clients are closed by run.
 func (f *fleet) add(at, next endpoint, l *loaded, cfg scheduler.Config) error {
@@ -52,7 +55,7 @@ func (f *fleet) run(cfg HTTP, log *slog.Logger, started func(url string)) error 
 		log.Warn("the HTTP address is open", "listen", cfg.Listen, "why", words)
 	}
 	started(srv.url())
-	parts := []func(context.Context) error{srv.wait}
+	parts := []func(context.Context) error{srv.wait, func(ctx context.Context) error { return watch(ctx, f.supervisor, log, f.slots) }}
 	for _, s := range f.slots {
 		parts = append(parts, s.run)
 	}
