@@ -182,6 +182,39 @@ tidy-check: ## go.mod lists what is used, go.sum what was downloaded
 	go mod verify
 	for m in $(EXAMPLE) $(GUARDS); do (cd $$m && go mod tidy -diff); done
 
+##@ Ship it
+
+DEPLOY := docs/deploy
+TEMPLATE := helm template escapement $(DEPLOY)/helm/escapement --kube-version 1.32.0
+
+.PHONY: image
+image: ## the images escapement and escapement:shell; needs a Docker engine
+	@docker info >/dev/null 2>&1 || { echo "no Docker engine answers here: start one, or build the program alone with make build" >&2; exit 1; }
+	docker build -f $(DEPLOY)/Dockerfile -t escapement .
+	docker build -f $(DEPLOY)/Dockerfile -t escapement:shell --target shell .
+
+.PHONY: manifests
+manifests: ## docs/deploy/kubernetes anew from the chart; needs helm
+	@command -v helm >/dev/null || { echo "helm is missing: install it and run this again" >&2; exit 1; }
+	{ sed '/^---$$/,$$d' $(DEPLOY)/kubernetes/escapement.yaml; $(TEMPLATE) | grep -v '^# Source:'; } >$(DEPLOY)/kubernetes/escapement.yaml.new
+	mv $(DEPLOY)/kubernetes/escapement.yaml.new $(DEPLOY)/kubernetes/escapement.yaml
+
+# Needs nothing: a tool that is missing is named. The tests of cmd/escapement compare the same files with the program.
+.PHONY: deploy-check
+deploy-check: ## the files of docs/deploy, by those tools that this machine has
+	@missing=""; has() { command -v "$$1" >/dev/null || { missing="$$missing $$1"; return 1; }; }; \
+	if has helm; then \
+		helm lint --strict --kube-version 1.32.0 $(DEPLOY)/helm/escapement; \
+		diff <($(TEMPLATE) | grep -v '^# Source:') <(sed -n '/^---$$/,$$p' $(DEPLOY)/kubernetes/escapement.yaml) || { echo "kubernetes/escapement.yaml is not what the chart gives: make manifests"; exit 1; }; \
+	fi; \
+	if has promtool; then promtool check config $(DEPLOY)/prometheus/prometheus.yaml; fi; \
+	if has goreleaser; then goreleaser check; fi; \
+	if has systemd-analyze; then \
+		dir=$$(mktemp -d); sed 's#^ExecStart=[^ ]*#ExecStart=/bin/true#' $(DEPLOY)/systemd/escapement.service >$$dir/escapement.service; \
+		systemd-analyze verify $$dir/escapement.service; rm -r "$$dir"; echo "escapement.service: verified"; \
+	fi; \
+	echo "not here, so not asked:$${missing:- none}"
+
 ##@ Mend it
 
 .PHONY: fmt
