@@ -100,3 +100,37 @@ type JobEvent struct {
 
 // HooksDropped is how many events were dropped because the queue was full, or made a hook panic.
 func (n *Node) HooksDropped() int64 { return n.events.missing.Load() }
+
+// JoinHooks returns hooks that call those of each in order; nil ones are skipped. A hook that panics keeps the later
+// ones of its event from being called.
+func JoinHooks(all ...*Hooks) *Hooks {
+	var h Hooks
+	for _, o := range all {
+		if o == nil {
+			continue
+		}
+		h.Due = joined(h.Due, o.Due)
+		h.Claimed = joined(h.Claimed, o.Claimed)
+		h.Started = joined(h.Started, o.Started)
+		h.Settled = joined(h.Settled, o.Settled)
+		h.Missed = joined(h.Missed, o.Missed)
+		h.LeaseLost = joined(h.LeaseLost, o.LeaseLost)
+		h.Abandoned = joined(h.Abandoned, o.Abandoned)
+		h.Superseded = joined(h.Superseded, o.Superseded)
+	}
+	return &h
+}
+
+// joined is the hook that calls two others; a nil one costs nothing.
+func joined[E any](first, then func(E)) func(E) {
+	switch {
+	case first == nil:
+		return then
+	case then == nil:
+		return first
+	}
+	return func(e E) {
+		first(e)
+		then(e)
+	}
+}

@@ -22,6 +22,7 @@ type reply struct {
 func (e *Agenda) takeAnswers(b *work.Batch) {
 	e.inflight--
 	e.lead.answered(e.inflight, b)
+	e.answers.count(b)
 	for i, j := range b.Jobs {
 		s := e.states[j]
 		r := reply{candidate: &s.tick, claim: b.Claims[i], batch: b}

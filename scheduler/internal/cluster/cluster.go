@@ -48,6 +48,10 @@ type NodeState struct {
 	Registered atomic.Bool                    // the first registration is complete
 	Drain      atomic.Pointer[roster.Drained] // who drained the node's name; nil when nobody did
 	Control    atomic.Pointer[ledger.Control] // as the registrar last read it
+	Owned      atomic.Int64                   // for how many jobs the node goes first
+	// Unclaimable is how many jobs are not claimed, by the reason; nil before the first registration. The map does not
+	// change.
+	Unclaimable atomic.Pointer[map[string]int]
 }
 
 // Cluster is a node's side of the cluster.

@@ -58,7 +58,7 @@ func (m *members) noteDrain(view roster.View, stopping bool) {
 	case stopping: // a drain of the name changes nothing now
 	case d != nil && was == nil:
 		n.Log.Warn("drained: nothing new is claimed until the node is resumed; runs go on", "by", d.Author, "reason", d.Reason, "since", instant(work.Millis(d.Since)), "running", n.Slots.Used())
-		m.begin(view, m.owned > 0)
+		m.begin(view, m.n.State.Owned.Load() > 0)
 		wait.Signal(n.Beat) // with a record that says that the node knows
 	case d == nil && was != nil:
 		n.Log.Info("resumed: the node claims again", "drained_by", was.Author)

@@ -30,7 +30,6 @@ const (
 type members struct {
 	n     *Cluster
 	start time.Time
-	owned int
 
 	first        map[*work.Job]bool // the jobs for which this node goes first, as last assigned
 	handingOff   map[*work.Job]bool // jobs that it has lost to another node, and still claims until that one knows
@@ -222,7 +221,7 @@ func (m *members) read(ctx context.Context, wanted map[int][]string) (map[string
 func (m *members) self() roster.Member {
 	n := m.n
 	asserted, restored := n.Lanes.Servers()
-	state, owned := roster.StateActive, m.owned
+	state, owned := roster.StateActive, int(n.State.Owned.Load())
 	switch {
 	case n.State.Stopping.Load() || n.State.Drain.Load() != nil:
 		state = roster.StateDraining
@@ -251,9 +250,10 @@ func (m *members) assign() {
 			owned[j], shards[j] = true, mine
 		}
 	}
-	m.owned = len(owned)
+	goesFirst := len(owned)
+	m.n.State.Owned.Store(int64(goesFirst))
 	m.handOff(owned)
-	m.n.Log.Info("roster changed", "nodes", len(c.Nodes), "jobs", m.n.Jobs.Len(), "owned", m.owned)
+	m.n.Log.Info("roster changed", "nodes", len(c.Nodes), "jobs", m.n.Jobs.Len(), "owned", goesFirst)
 	maps.Copy(owned, m.handingOff)
 	m.n.Inbox.Send(agenda.Owned{Jobs: owned, Shards: shards})
 }

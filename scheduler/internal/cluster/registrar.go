@@ -118,6 +118,7 @@ func (r *registrar) once(ctx context.Context, what scope) error {
 		return err
 	}
 	if err := r.refollow(ctx); err != nil || len(r.unclaimable) == 0 && !r.waiting.checks {
+		r.count()
 		return err
 	}
 	what, err = r.widen(ctx, what)

@@ -168,14 +168,19 @@ func (r *registrar) pace() time.Duration {
 	return RosterTTL
 }
 
+// count counts the unclaimable jobs by the reason, and publishes that.
+func (r *registrar) count() map[string]int {
+	by := make(map[string]int)
+	for _, why := range r.unclaimable {
+		by[why]++
+	}
+	r.n.State.Unclaimable.Store(&by)
+	return by
+}
+
 // noteStandby determines which jobs are on standby, and logs a change.
 func (r *registrar) noteStandby() {
-	on := 0
-	for _, why := range r.unclaimable {
-		if why == work.Standby {
-			on++
-		}
-	}
+	on := r.count()[work.Standby]
 	w, was := &r.waiting, r.allStandby.Load()
 	some := w.some
 	w.some = on > 0

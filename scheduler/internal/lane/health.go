@@ -174,6 +174,13 @@ func (h *Health) lateness(by time.Duration) time.Duration {
 // call would.
 func (h *Health) refresh(err error) { redisconn.Refresh(context.Background(), h.client, err) }
 
+// answers reports whether Redis answers and takes writes.
+func (h *Health) answers() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.unreachable.err == nil && h.readOnly.err == nil
+}
+
 // Err is what is wrong with Redis; nil when nothing is.
 func (h *Health) Err() error {
 	h.mu.Lock()

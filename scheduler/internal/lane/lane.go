@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
@@ -32,6 +33,7 @@ type Lane struct {
 	keeper    *locking.Keeper  // of leases granted here; they stay when their partition gets another lane
 	claims    chan *work.Batch // with room for as many batches as there are slots
 	sweep     chan struct{}    // holds one signal: sweep early
+	noNodes   atomic.Int64     // how many overdue jobs the last sweep knew that no living node can run
 	stop      context.CancelFunc
 }
 

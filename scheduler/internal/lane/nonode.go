@@ -34,6 +34,17 @@ type noNode struct {
 	labels        map[string]string
 }
 
+// countNoNode is how many overdue jobs are known to have no node. One whose next check is over was checked by another
+// node, which counts it, or is there no more.
+func (s *sweep) countNoNode(now int64) (known int) {
+	for _, n := range s.noNode {
+		if n.until+noNodeAfter.Milliseconds() > now {
+			known++
+		}
+	}
+	return known
+}
+
 // runnableAgain brings the next check of jobs forward that some node can run again. That node may
 // have registered them before a network outage, and does not register them again.
 func (s *sweep) runnableAgain(ctx context.Context) {

@@ -147,6 +147,7 @@ func (s *sweep) once(ctx context.Context) {
 		l.Runs.Cancelled(c)
 	}
 	found.Late = s.dropUnrunnable(call, found.Late, now)
+	l.noNodes.Store(int64(s.countNoNode(now)))
 	if len(found.Late)+len(found.Pending) > 0 {
 		l.Inbox.Send(agenda.Found{ScanResult: found, Parts: parts})
 	}

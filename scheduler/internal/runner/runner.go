@@ -81,7 +81,12 @@ type Runner struct {
 	starts   *starts
 	changed  chan struct{} // holds one signal: there is another run
 	recent   recentGrants
+
+	leasesLost atomic.Int64 // while their functions were running
 }
+
+// LeasesLost is how many runs have lost their leases while their functions were running.
+func (r *Runner) LeasesLost() int64 { return r.leasesLost.Load() }
 
 // New makes a runner.
 func New(c Config) *Runner {

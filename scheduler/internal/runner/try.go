@@ -71,6 +71,7 @@ func (r *Runner) logStarted(l *activeRun) {
 func (r *Runner) logLost(l *activeRun) {
 	l.logLostOnce.Do(func() {
 		g := l.g.Lease
+		r.leasesLost.Add(1)
 		r.Log.Warn("lease lost while the run was going; its context was cancelled", "job", g.Job, "tick", time.UnixMilli(g.Tick).UTC(),
 			"run", g.Run, "token", g.Token, "cause", context.Cause(l.lease.Context()))
 		r.Listener.LeaseLost(g, l.started)

@@ -1,0 +1,42 @@
+package agenda
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/work"
+)
+
+// answerCounts counts the claims of a node by their answers. Only the agenda counts; anybody reads.
+type answerCounts struct {
+	verdicts              [ledger.Foreign + 1]atomic.Int64
+	clock, notSent, error atomic.Int64 // claims without a verdict
+}
+
+// count counts the claims of a batch that came back.
+func (c *answerCounts) count(b *work.Batch) {
+	switch n := int64(len(b.Claims)); {
+	case b.Err == nil:
+		for _, a := range b.Answers {
+			c.verdicts[min(a.Verdict, ledger.Foreign)].Add(1)
+		}
+	case errors.Is(b.Err, work.ErrNotSent):
+		c.notSent.Add(n)
+	case errors.Is(b.Err, ledger.ErrClock):
+		c.clock.Add(n)
+	default:
+		c.error.Add(n)
+	}
+}
+
+// AnswerCounts is how many claims got which answer: by the words of the claim script, "clock" for those that Redis' clock or
+// the node's refused, "not_sent" for those that were too old to be sent, and "error" for the rest.
+func (e *Agenda) AnswerCounts() map[string]int64 {
+	c := &e.answers
+	all := map[string]int64{"clock": c.clock.Load(), "not_sent": c.notSent.Load(), "error": c.error.Load()}
+	for v := ledger.Granted; v <= ledger.Foreign; v++ {
+		all[v.String()] = c.verdicts[v].Load()
+	}
+	return all
+}
