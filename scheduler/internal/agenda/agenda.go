@@ -98,7 +98,7 @@ type Agenda struct {
 	waiting    map[string]*candidate // pending runs and shards, by run
 	shortage   slotShortage
 	answers    answerCounts // the one part that other goroutines read
-	loggedFull time.Time // when a lack of room in the ledger was last logged
+	loggedFull time.Time    // when a lack of room in the ledger was last logged
 }
 
 // New makes an agenda. None of its jobs is registered yet.

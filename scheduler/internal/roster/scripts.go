@@ -29,6 +29,13 @@ var (
 	drainScript    = redis.NewScript(drainSrc)
 )
 
+// Scripts are the roster's scripts by name, for tools that watch the wire.
+func Scripts() map[string]*redis.Script {
+	return map[string]*redis.Script{
+		"roster_beat": beatScript, "roster_members": membersScript, "roster_announce": announceScript, "roster_drain": drainScript,
+	}
+}
+
 // row is one record as a script returned it.
 type row struct {
 	id   string

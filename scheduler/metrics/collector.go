@@ -1,0 +1,115 @@
+package metrics
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/escapement/escapement/scheduler"
+)
+
+// DefaultJobs is the default of Config.Jobs.
+const DefaultJobs = 1000
+
+// Config configures a Collector. The zero value is useful.
+type Config struct {
+	// Jobs bounds the jobs with series of their own: the first ones of the node, in the order in which it got them. The
+	// others share series whose job label is empty, and have no last success. Negative: no job has series of its own.
+	// Default DefaultJobs.
+	Jobs int
+	// Labels are added to every series, such as the node's name where a process has several nodes. Default none.
+	Labels prometheus.Labels
+}
+
+// Collector collects the metrics of one node at a time. It is safe for concurrent use.
+type Collector struct {
+	jobs  *jobSeries
+	redis *redisSeries
+	node  atomic.Pointer[scheduler.Node]
+	descs [families]*prometheus.Desc // of what the node says at a scrape
+}
+
+var _ prometheus.Collector = (*Collector)(nil)
+
+// New makes a collector that knows no node. See Watch.
+func New(cfg Config) *Collector {
+	c := &Collector{redis: newRedisSeries(cfg.Labels)}
+	for f, d := range described {
+		c.descs[f] = prometheus.NewDesc(d.name, d.help, d.labels, cfg.Labels)
+	}
+	c.jobs = newJobSeries(max(0, cmp.Or(cfg.Jobs, DefaultJobs)), cfg.Labels, c.node.Load)
+	return c
+}
+
+// Watch makes the collector show a node, in place of the one before. The node's jobs get their series.
+func (c *Collector) Watch(n *scheduler.Node) {
+	c.node.Store(n)
+	c.jobs.update()
+}
+
+// Hooks are the hooks by which the collector learns what its node does. scheduler.JoinHooks adds others.
+func (c *Collector) Hooks() *scheduler.Hooks {
+	return &scheduler.Hooks{Settled: c.jobs.settled, Missed: c.jobs.missed, Abandoned: c.jobs.abandoned}
+}
+
+// Describe sends the descriptors of all metrics.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		ch <- d
+	}
+}
+
+// Collect sends all metrics.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	c.each(func(_ family, m prometheus.Metric) { ch <- m })
+}
+
+// each calls f for every series, those of one family in the order of their labels.
+func (c *Collector) each(f func(family, prometheus.Metric)) {
+	c.jobs.each(f)
+	c.redis.each(f)
+	n := c.node.Load()
+	if n == nil {
+		return
+	}
+	set := func(of family, value float64, labels ...string) {
+		kind := prometheus.GaugeValue
+		if described[of].kind == dto.MetricType_COUNTER {
+			kind = prometheus.CounterValue
+		}
+		f(of, prometheus.MustNewConstMetric(c.descs[of], kind, value, labels...))
+	}
+	s := n.Stats()
+	for _, answer := range slices.Sorted(maps.Keys(s.Claims)) {
+		set(claims, float64(s.Claims[answer]), answer)
+	}
+	set(clockOffset, s.ClockOffset.Seconds())
+	set(hooksDropped, float64(s.HooksDropped))
+	for _, of := range []struct {
+		state string
+		count int
+	}{
+		{"all", s.Jobs.All}, {"no_node", s.Jobs.NoNode}, {"owned", s.Jobs.Owned},
+		{"standby", s.Jobs.Standby}, {"superseded", s.Jobs.Superseded}, {"unregistered", s.Jobs.Unregistered},
+	} {
+		set(nodeJobs, float64(of.count), of.state)
+	}
+	set(leaseLost, float64(s.LeasesLost))
+	set(nodeReady, truth(n.Ready() == nil))
+	for _, m := range s.Masters {
+		set(redisUp, truth(m.Up), m.Addr)
+	}
+	set(slots, float64(max(0, s.Slots-s.SlotsUsed)), "free")
+	set(slots, float64(s.SlotsUsed), "running")
+}
+
+func truth(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,87 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+)
+
+// family is a metric with all its series. The values are in the order of the names, as Prometheus' formats want them.
+type family int
+
+const (
+	claims family = iota
+	clockOffset
+	hooksDropped
+	lastSuccess
+	nodeJobs
+	leaseLost
+	nodeReady
+	redisCall
+	redisUp
+	runDuration
+	runLag
+	slots
+	ticks
+
+	families // how many there are
+)
+
+// described is every family's name, help, type and labels.
+var described = [families]struct {
+	name, help string
+	kind       dto.MetricType
+	labels     []string
+}{
+	claims:       {"escapement_claims_total", "Answers to the node's claims.", dto.MetricType_COUNTER, []string{"answer"}},
+	clockOffset:  {"escapement_clock_offset_seconds", "How far the clock of Redis is ahead of the node's own.", dto.MetricType_GAUGE, nil},
+	hooksDropped: {"escapement_hooks_dropped_total", "Events that the hooks did not get, because their queue was full or a hook panicked.", dto.MetricType_COUNTER, nil},
+	lastSuccess: {
+		"escapement_job_last_success_timestamp_seconds", "When a run of the job last succeeded, as far as this node knows; 0 for never.",
+		dto.MetricType_GAUGE, []string{"job"},
+	},
+	nodeJobs:    {"escapement_jobs", "Jobs by their state on the node. A job may count in more than one.", dto.MetricType_GAUGE, []string{"state"}},
+	leaseLost:   {"escapement_lease_lost_total", "Runs that lost their leases while their functions were running.", dto.MetricType_COUNTER, nil},
+	nodeReady:   {"escapement_node_ready", "Whether the node has registered its jobs and may claim.", dto.MetricType_GAUGE, nil},
+	redisCall:   {"escapement_redis_call_seconds", "Duration of calls to Redis, by script or command. A pipeline is one call.", dto.MetricType_HISTOGRAM, []string{"verb"}},
+	redisUp:     {"escapement_redis_up", "Whether the Redis master answers and takes writes.", dto.MetricType_GAUGE, []string{"master"}},
+	runDuration: {"escapement_run_duration_seconds", "Duration of runs that were started.", dto.MetricType_HISTOGRAM, []string{"job"}},
+	runLag:      {"escapement_run_lag_seconds", "How late runs were started, from the tick.", dto.MetricType_HISTOGRAM, []string{"job"}},
+	slots:       {"escapement_slots", "Slots for runs on the node, by state.", dto.MetricType_GAUGE, []string{"state"}},
+	ticks:       {"escapement_ticks_total", "Ticks and runs that this node recorded, by outcome.", dto.MetricType_COUNTER, []string{"job", "outcome"}},
+}
+
+// Names are the names of all metrics, in order.
+func Names() []string {
+	names := make([]string, families)
+	for f, d := range described {
+		names[f] = d.name
+	}
+	return names
+}
+
+// counters makes the counters of a family.
+func (f family) counters(labels prometheus.Labels) *prometheus.CounterVec {
+	d := described[f]
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.name, Help: d.help, ConstLabels: labels}, d.labels)
+}
+
+// gauges makes the gauges of a family.
+func (f family) gauges(labels prometheus.Labels) *prometheus.GaugeVec {
+	d := described[f]
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: d.name, Help: d.help, ConstLabels: labels}, d.labels)
+}
+
+// Native histograms: each bucket is a tenth larger than the one before, a hundred of them at most.
+const (
+	bucketFactor = 1.1
+	bucketsMax   = 100
+)
+
+// histograms makes the histograms of a family, native ones that have classic buckets too.
+func (f family) histograms(labels prometheus.Labels, buckets ...float64) *prometheus.HistogramVec {
+	d := described[f]
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: d.name, Help: d.help, ConstLabels: labels, Buckets: buckets,
+		NativeHistogramBucketFactor: bucketFactor, NativeHistogramMaxBucketNumber: bucketsMax,
+	}, d.labels)
+}
