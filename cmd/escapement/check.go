@@ -33,6 +33,7 @@ func (c *checker) check() {
 	c.node()
 	c.listen()
 	c.access()
+	c.whole("http.metrics_jobs", c.HTTP.MetricsJobs, 0, 100_000)
 	c.whole("history.keep", c.History.Keep, 16, 100_000)
 	c.span("history.keep_for", c.History.KeepFor, time.Minute, 8760*time.Hour)
 	c.defaults()

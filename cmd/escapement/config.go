@@ -1,6 +1,10 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/escapement/escapement/scheduler/metrics"
+)
 
 // Config is config.yaml in memory. The yaml tag of a field is its key; the path
 // of keys in capitals, joined by "_" and prefixed with ESCAPEMENT_, is its
@@ -105,6 +109,16 @@ type HTTP struct {
 	ProxyRole string `yaml:"proxy_role" words:"viewer operator"`
 	// ProxyRoleHeader is a header with the role instead. Default "": none.
 	ProxyRoleHeader string `yaml:"proxy_role_header"`
+	// MetricsJobs is how many jobs have metrics of their own; those beyond share some. 0 to 100000, default 1000.
+	MetricsJobs int `yaml:"metrics_jobs"`
+}
+
+// jobsWithMetrics is MetricsJobs as the collector wants it.
+func (h HTTP) jobsWithMetrics() int {
+	if h.MetricsJobs == 0 {
+		return -1
+	}
+	return h.MetricsJobs
 }
 
 // Log shapes what the program writes to stderr.
@@ -193,7 +207,7 @@ func defaults() Config {
 			MaxSkew: time.Second, MaxStep: time.Minute,
 			FailoverHold: 3 * time.Second, DrainTimeout: 30 * time.Second,
 		},
-		HTTP:     HTTP{Listen: "127.0.0.1:8080", Users: map[string]string{}, ProxyRole: "viewer"},
+		HTTP:     HTTP{Listen: "127.0.0.1:8080", Users: map[string]string{}, ProxyRole: "viewer", MetricsJobs: metrics.DefaultJobs},
 		Log:      Log{Level: "info", Format: "auto"},
 		History:  History{Keep: 200, KeepFor: 168 * time.Hour},
 		Defaults: Defaults{TTL: 15 * time.Second, Overlap: "skip", CatchUp: "latest", TimeZone: "UTC"},

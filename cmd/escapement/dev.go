@@ -47,7 +47,7 @@ func (a *app) dev(l *loaded, count int) error {
 	}
 	log := newLogger(a.stderr, l.Log)
 	hooks := tickLines(a.stdout)
-	var f fleet
+	f := fleet{several: true}
 	for i := range count {
 		client, err := newClient()
 		if err != nil {

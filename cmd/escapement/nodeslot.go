@@ -10,6 +10,7 @@ import (
 
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/api"
+	"github.com/escapement/escapement/scheduler/metrics"
 )
 
 // endpoint is a Redis that a node may work in.
@@ -25,11 +26,19 @@ type nodeSlot struct {
 	at, next endpoint // next: where the namespace may move; no client: nowhere
 	node     atomic.Pointer[scheduler.Node]
 	api      atomic.Pointer[api.Server] // of the Redis that the slot is at
+	ops      atomic.Pointer[scheduler.Client]
+	metrics  *metrics.Collector // of the node that is there now
 }
 
 // newNodeSlot makes the first node of a slot.
-func newNodeSlot(at, next endpoint, l *loaded, cfg scheduler.Config) (*nodeSlot, error) {
-	s := &nodeSlot{l: l, cfg: cfg, at: at, next: next}
+func newNodeSlot(at, next endpoint, l *loaded, cfg scheduler.Config, m *metrics.Collector) (*nodeSlot, error) {
+	cfg.Hooks = scheduler.JoinHooks(m.Hooks(), cfg.Hooks)
+	for _, p := range []endpoint{at, next} {
+		if p.client != nil {
+			p.client.AddHook(m.RedisHook())
+		}
+	}
+	s := &nodeSlot{l: l, cfg: cfg, at: at, next: next, metrics: m}
 	return s, s.sit()
 }
 
@@ -52,12 +61,19 @@ func (s *nodeSlot) sit() error {
 		return s.l.refused(err)
 	}
 	s.node.Store(node)
+	s.ops.Store(client)
+	s.metrics.Watch(node)
 	s.api.Store(api.New(client, api.Config{Access: s.l.HTTP.access(), Version: thisBuild().Version, Node: node.Name(), Logger: cfg.Logger}))
 	return nil
 }
 
 // ServeHTTP answers what is asked of the API.
 func (s *nodeSlot) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.api.Load().ServeHTTP(w, r) }
+
+// guard lets through those who have a role, see api.Server.Guard.
+func (s *nodeSlot) guard(role api.Role, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.api.Load().Guard(role, next).ServeHTTP(w, r) })
+}
 
 // Name is the node's name.
 func (s *nodeSlot) Name() string { return s.node.Load().Name() }
@@ -71,7 +87,8 @@ func (s *nodeSlot) Ready() error { return s.node.Load().Ready() }
 // run runs the node, and after a move of the namespace the one that goes on where it is: there and back, if need be.
 func (s *nodeSlot) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := together(ctx, s.node.Load().Run, s.api.Load().Run); !errors.Is(err, scheduler.ErrMoved) {
+		readMetrics := func(ctx context.Context) error { return s.metrics.Run(ctx, s.ops.Load()) }
+		if err := together(ctx, s.node.Load().Run, s.api.Load().Run, readMetrics); !errors.Is(err, scheduler.ErrMoved) {
 			return err
 		}
 		if ctx.Err() == nil {

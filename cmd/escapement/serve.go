@@ -110,6 +110,7 @@ type node interface {
 const paths = `/healthz  200 while the process lives
 /readyz   200 when all its nodes are registered and may claim, else 503 and why not
 /version  the build
+/metrics  for Prometheus
 /api/v1/  the API; /api/v1/openapi.json describes it
 `
 

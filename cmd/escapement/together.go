@@ -10,8 +10,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/api"
+	"github.com/escapement/escapement/scheduler/metrics"
 )
 
 // sameSignal is how long after the first signal another one is taken for the same:
@@ -24,11 +27,16 @@ var errSecondSignal = errors.New("second signal: exiting at once, runs are left 
 type fleet struct {
 	slots      []*nodeSlot
 	supervisor *supervisor // told how the nodes are; nil for none
+	several    bool        // there will be several nodes: metrics carry their names
 }
 
 // add makes one more node. The clients are closed by run.
 func (f *fleet) add(at, next endpoint, l *loaded, cfg scheduler.Config) error {
-	s, err := newNodeSlot(at, next, l, cfg)
+	labels := prometheus.Labels{}
+	if f.several {
+		labels["node"] = cfg.Name
+	}
+	s, err := newNodeSlot(at, next, l, cfg, metrics.New(metrics.Config{Jobs: l.HTTP.jobsWithMetrics(), Labels: labels}))
 	if err == nil {
 		f.slots = append(f.slots, s)
 	}
@@ -40,6 +48,11 @@ func (f *fleet) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", healthHandler(f.slots))
 	mux.Handle(api.Prefix, f.slots[0])
+	var collectors []*metrics.Collector
+	for _, s := range f.slots {
+		collectors = append(collectors, s.metrics)
+	}
+	mux.Handle("GET /metrics", f.slots[0].guard(api.Viewer, metrics.Handler(collectors...)))
 	return mux
 }
 

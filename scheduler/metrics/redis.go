@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -27,11 +28,11 @@ const (
 	verbOther    = "other"    // one verb too many
 )
 
-// scriptNames are the names of the scheduler's scripts, by digest and by text.
+// scriptNames are the names of the scheduler's scripts, by digest.
 var scriptNames = sync.OnceValue(func() map[string]string {
 	names := make(map[string]string)
 	for _, s := range ledger.Scripts() {
-		names[s.Hash()], names[s.Source()] = s.Name(), s.Name()
+		names[s.Hash()] = s.Name()
 	}
 	for name, s := range roster.Scripts() {
 		names[s.Hash()] = name
@@ -91,12 +92,14 @@ func verbOf(cmd redis.Cmder) string {
 	if verb != "evalsha" && verb != "eval" {
 		return verb
 	}
+	var digest string
 	if args := cmd.Args(); len(args) > 1 {
-		if of, ok := args[1].(string); ok && scriptNames()[of] != "" {
-			return scriptNames()[of]
-		}
+		digest, _ = args[1].(string)
 	}
-	return verbScript
+	if verb == "eval" { // sent with its text, because the server did not know its digest
+		digest = redis.NewScript(digest).Hash()
+	}
+	return cmp.Or(scriptNames()[digest], verbScript)
 }
 
 // RedisHook returns a hook that measures the calls of a client: AddHook of go-redis takes it. A client is measured by
