@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -14,6 +15,10 @@ type silent struct{}
 func (silent) Printf(context.Context, string, ...any) {}
 
 func TestMain(m *testing.M) {
+	if url := os.Getenv(scrapeEnv); url != "" {
+		scraper(url)
+		return
+	}
 	redis.SetLogger(silent{})
 	goleak.VerifyTestMain(m)
 }
