@@ -15,7 +15,8 @@
 // ESCAPEMENT_RUN, ESCAPEMENT_ATTEMPT, ESCAPEMENT_TRY, ESCAPEMENT_TOKEN, ESCAPEMENT_NODE,
 // ESCAPEMENT_SHARD, ESCAPEMENT_SHARDS, ESCAPEMENT_PARAM, ESCAPEMENT_PAYLOAD and
 // ESCAPEMENT_TRIGGER. The fencing token is ESCAPEMENT_TOKEN: send it with each write. Nothing
-// is added to the arguments, which every user of the machine can read. The input is empty.
+// is added to the arguments, which every user of the machine can read. The input is empty. A
+// context with a trace ([jobs.WithTraceparent]) adds TRACEPARENT, in place of any other one.
 //
 // # How it ends
 //

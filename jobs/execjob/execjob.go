@@ -98,6 +98,9 @@ func (r runner) run(ctx context.Context, run *jobs.Run) error {
 	if err != nil {
 		return jobs.Permanent(fmt.Errorf("command %s not started: %w", name, err))
 	}
+	if trace := jobs.Traceparent(ctx); trace != "" {
+		env = append(env, "TRACEPARENT="+trace) // the last one of a name counts
+	}
 	cmd := exec.Command(name, r.command.Command[1:]...)
 	cmd.Dir = r.command.Dir
 	cmd.Env = env

@@ -66,6 +66,22 @@ func TestCommandSeesItsRun(t *testing.T) {
 	}
 }
 
+// A trace of the run's context replaces any other one; without one, the job's own or the node's is there.
+func TestCommandSeesItsTrace(t *testing.T) {
+	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	t.Setenv("TRACEPARENT", "the node's")
+	for _, tt := range []struct{ trace, want string }{{trace, trace}, {"", "the job's"}, {trace + "\nX=y", "the job's"}} {
+		c, run := shell(`echo "$TRACEPARENT"`), jobs.NewRun(info())
+		c.Env = map[string]string{"TRACEPARENT": "the job's"}
+		if err := New(c)(jobs.WithTraceparent(t.Context(), tt.trace), run); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(run.Written()); got != tt.want+"\n" {
+			t.Errorf("trace %q: the command saw %q", tt.trace, got)
+		}
+	}
+}
+
 // PWD is where the command is, and not where the node is: make, node and the like believe it.
 func TestCommandSeesItsDirectory(t *testing.T) {
 	t.Setenv("PWD", "/the/node's")

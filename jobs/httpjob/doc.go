@@ -13,7 +13,8 @@
 // Escapement-Try, Escapement-Node, Escapement-Shard, Escapement-Shards, Escapement-Param (if there
 // is one), Escapement-Trigger, and the fencing token as Fencing-Token. A server that stores the
 // largest token, and refuses smaller ones, is safe from a run that lost its lease; fence.Handler
-// does that. The payload of a run by hand replaces the body of the options.
+// does that. The payload of a run by hand replaces the body of the options. A context with a trace
+// ([jobs.WithTraceparent]) adds the header traceparent, in place of the options'.
 //
 // # How it ends
 //

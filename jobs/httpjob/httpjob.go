@@ -197,6 +197,9 @@ func (c *caller) request(ctx context.Context, run *jobs.Run) (*http.Request, err
 		}
 		req.Header.Set(h.name, h.value)
 	}
+	if trace := jobs.Traceparent(ctx); trace != "" {
+		req.Header.Set("Traceparent", trace)
+	}
 	return req, nil
 }
 

@@ -92,6 +92,21 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// A trace of the run's context replaces the one of the options.
+func TestTrace(t *testing.T) {
+	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	server, requests := listen(t)
+	o := httpjob.Options{URL: server.URL, Headers: map[string]string{"traceparent": "the options'"}}
+	for _, tt := range []struct{ trace, want string }{{trace, trace}, {"", "the options'"}, {"00-0", "the options'"}} {
+		if _, err := call(jobs.WithTraceparent(t.Context(), tt.trace), t, o, info()); err != nil {
+			t.Fatal(err)
+		}
+		if got := (<-requests).header["Traceparent"]; len(got) != 1 || got[0] != tt.want {
+			t.Errorf("trace %q: the server saw %q", tt.trace, got)
+		}
+	}
+}
+
 func TestBody(t *testing.T) {
 	server, requests := listen(t)
 	for _, c := range []struct {
