@@ -25,6 +25,7 @@ RARE_GC := -exec 'env GOGC=800 GOMEMLIMIT=500MiB'
 
 # Modules of their own, so that databases and peers are nobody's dependency; ./... does not reach them.
 EXAMPLE := docs/examples/moverows
+TRACED := docs/examples/otel
 GUARDS := locking/fence/sqltest
 PEERS := cmd/peerbench
 
@@ -117,8 +118,8 @@ sim-same: ## the same seeds three times, with other cores and the race detector:
 
 # Without the race detector: it would compile SQLite once more, and the nodes are processes of their own.
 .PHONY: example
-example: redis-server ## three nodes move a table by shards, one is killed; fetches a database driver, 40 MB
-	cd $(EXAMPLE) && go test -count=1 -timeout $(TEST_TIMEOUT) -v ./... | awk -f $(CURDIR)/.ci/tests.awk
+example: redis-server ## three nodes move a table by shards, one is killed; runs as spans; fetches a database driver, 40 MB
+	for m in $(EXAMPLE) $(TRACED); do (cd $$m && go test -count=1 -timeout $(TEST_TIMEOUT) -v ./... | awk -f $(CURDIR)/.ci/tests.awk); done
 
 # With the race detector it would compile SQLite once more; the tests start servers and processes of their own.
 .PHONY: guards
@@ -180,7 +181,7 @@ torture-short: redis-server ## the same for a minute or two
 tidy-check: ## go.mod lists what is used, go.sum what was downloaded
 	go mod tidy -diff
 	go mod verify
-	for m in $(EXAMPLE) $(GUARDS); do (cd $$m && go mod tidy -diff); done
+	for m in $(EXAMPLE) $(TRACED) $(GUARDS); do (cd $$m && go mod tidy -diff); done
 
 ##@ Ship it
 
@@ -231,12 +232,12 @@ fmt-check:
 .PHONY: vet
 vet:
 	go vet ./...
-	for m in $(EXAMPLE) $(GUARDS) $(PEERS); do (cd $$m && go vet ./...); done
+	for m in $(EXAMPLE) $(TRACED) $(GUARDS) $(PEERS); do (cd $$m && go vet ./...); done
 
 .PHONY: golangci
 golangci: $(GOLANGCI)
 	$(GOLANGCI) run --allow-parallel-runners ./...
-	for m in $(EXAMPLE) $(GUARDS) $(PEERS); do (cd $$m && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...); done
+	for m in $(EXAMPLE) $(TRACED) $(GUARDS) $(PEERS); do (cd $$m && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...); done
 
 $(GOLANGCI):
 	GOGC=400 GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)

@@ -67,7 +67,9 @@ func start(t *testing.T, client *redis.Client, cfg metrics.Config, own *schedule
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		<-read
+		if err := <-read; err != nil {
+			t.Error(err)
+		}
 		_ = client.Close()
 	}}
 }
