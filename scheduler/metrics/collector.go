@@ -38,8 +38,8 @@ var _ prometheus.Collector = (*Collector)(nil)
 // New makes a collector that knows no node. See Watch.
 func New(cfg Config) *Collector {
 	c := &Collector{redis: newRedisSeries(cfg.Labels)}
-	for f, d := range described {
-		c.descs[f] = prometheus.NewDesc(d.name, d.help, d.labels, cfg.Labels)
+	for f := range families {
+		c.descs[f] = f.desc(cfg.Labels)
 	}
 	c.jobs = newJobSeries(max(0, cmp.Or(cfg.Jobs, DefaultJobs)), cfg.Labels, c.node.Load)
 	return c
@@ -65,12 +65,12 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect sends all metrics.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	c.each(func(_ family, m prometheus.Metric) { ch <- m })
+	c.jobs.each(func(m prometheus.Metric) { ch <- m })
+	c.eachOther(func(_ family, m prometheus.Metric) { ch <- m })
 }
 
-// each calls f for every series, those of one family in the order of their labels.
-func (c *Collector) each(f func(family, prometheus.Metric)) {
-	c.jobs.each(f)
+// eachOther calls f for every series that is not of a job, those of one family in the order of their labels.
+func (c *Collector) eachOther(f func(family, prometheus.Metric)) {
 	c.redis.each(f)
 	n := c.node.Load()
 	if n == nil {

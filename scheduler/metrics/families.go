@@ -59,16 +59,10 @@ func Names() []string {
 	return names
 }
 
-// counters makes the counters of a family.
-func (f family) counters(labels prometheus.Labels) *prometheus.CounterVec {
+// desc makes the descriptor of a family.
+func (f family) desc(labels prometheus.Labels) *prometheus.Desc {
 	d := described[f]
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.name, Help: d.help, ConstLabels: labels}, d.labels)
-}
-
-// gauges makes the gauges of a family.
-func (f family) gauges(labels prometheus.Labels) *prometheus.GaugeVec {
-	d := described[f]
-	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: d.name, Help: d.help, ConstLabels: labels}, d.labels)
+	return prometheus.NewDesc(d.name, d.help, d.labels, labels)
 }
 
 // Native histograms: each bucket is a tenth larger than the one before, a hundred of them at most.

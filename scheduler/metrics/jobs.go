@@ -26,26 +26,27 @@ var outcomes = []jobs.Outcome{
 
 // oneJob is the series of one job, or of all jobs that share some.
 type oneJob struct {
-	ticks         [jobs.OutcomeSuperseded + 1]prometheus.Counter // nil for those that are not in outcomes
-	lag, duration prometheus.Histogram
-	success       prometheus.Gauge // nil for those that share
-	succeeded     time.Time        // what success shows
+	name, labels  string // labels: as the text format has them
+	shared        bool
+	ticks         [jobs.OutcomeSuperseded + 1]int64
+	lag, duration histogram
+	success       int64 // when a run last succeeded, ms; 0 for never
 }
 
 // jobSeries are the series of a node's jobs. Hooks change them, scrapes read them.
 type jobSeries struct {
-	limit int
-	node  func() *scheduler.Node
+	limit  int
+	labels prometheus.Labels
+	node   func() *scheduler.Node
 
-	ticks         *prometheus.CounterVec
-	lag, duration *prometheus.HistogramVec
-	success       *prometheus.GaugeVec
+	lag, duration  *prometheus.HistogramVec
+	success, ended *prometheus.Desc
 
 	mu      sync.Mutex
 	names   []string // those with series of their own, in the node's order
-	sorted  []string
 	by      map[string]*oneJob
 	shared  *oneJob         // nil until there is a job that has none of its own
+	all     []*oneJob       // by name
 	looked  time.Time       // when the node's jobs were last looked at for one that is missing
 	unread  map[string]bool // their last success is to be read from the ledger
 	changed chan struct{}   // holds one signal: unread is not empty
@@ -53,19 +54,25 @@ type jobSeries struct {
 
 func newJobSeries(limit int, labels prometheus.Labels, node func() *scheduler.Node) *jobSeries {
 	return &jobSeries{
-		limit: limit, node: node, ticks: ticks.counters(labels), success: lastSuccess.gauges(labels),
+		limit: limit, labels: labels, node: node,
 		lag: runLag.histograms(labels, lagBuckets...), duration: runDuration.histograms(labels, durationBuckets...),
+		success: lastSuccess.desc(labels), ended: ticks.desc(labels),
 		by: make(map[string]*oneJob), unread: make(map[string]bool), changed: make(chan struct{}, 1),
 	}
 }
 
 // newJob makes the series of a job, all of them 0.
 func (s *jobSeries) newJob(name string) *oneJob {
-	j := &oneJob{lag: s.lag.WithLabelValues(name).(prometheus.Histogram), duration: s.duration.WithLabelValues(name).(prometheus.Histogram)}
-	for _, o := range outcomes {
-		j.ticks[o] = s.ticks.WithLabelValues(name, o.String())
+	return &oneJob{name: name, labels: labelsOf(name, s.labels), lag: newHistogram(s.lag, name, lagBuckets), duration: newHistogram(s.duration, name, durationBuckets)}
+}
+
+// share makes the series of the jobs that have none of their own.
+func (s *jobSeries) share() {
+	if s.shared == nil {
+		s.shared = s.newJob("")
+		s.shared.shared = true
+		s.all = slices.Insert(s.all, 0, s.shared)
 	}
-	return j
 }
 
 // update gives the node's jobs their series, and takes those of jobs away that the node has no more.
@@ -90,39 +97,35 @@ func (s *jobSeries) updateLocked() {
 		}
 		at++
 	}
-	if more && s.shared == nil {
-		s.shared = s.newJob("")
+	if more {
+		s.share()
 	}
 	if same && at == len(s.names) {
 		return
 	}
 	s.names = s.names[:at]
+	has := make(map[string]bool, at)
 	for _, name := range s.names {
-		if s.by[name] == nil {
-			j := s.newJob(name)
-			j.success = s.success.WithLabelValues(name)
-			s.by[name] = j
+		if has[name] = true; s.by[name] == nil {
+			s.by[name] = s.newJob(name)
 			s.read(name)
 		}
 	}
-	s.sorted = slices.Sorted(slices.Values(s.names))
 	maps.DeleteFunc(s.by, func(name string, _ *oneJob) bool {
-		_, has := slices.BinarySearch(s.sorted, name)
-		if !has {
-			s.forget(name)
+		if !has[name] {
+			delete(s.unread, name)
+			s.lag.DeleteLabelValues(name)
+			s.duration.DeleteLabelValues(name)
 		}
-		return !has
+		return !has[name]
 	})
-}
-
-// forget deletes the series of a job.
-func (s *jobSeries) forget(name string) {
-	delete(s.unread, name)
-	of := prometheus.Labels{"job": name}
-	s.ticks.DeletePartialMatch(of)
-	s.success.DeletePartialMatch(of)
-	s.lag.DeletePartialMatch(of)
-	s.duration.DeletePartialMatch(of)
+	s.all = s.all[:0]
+	if s.shared != nil {
+		s.all = append(s.all, s.shared)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.by)) {
+		s.all = append(s.all, s.by[name])
+	}
 }
 
 // lookEvery is how often an event of an unknown job makes the node's jobs be looked at, since one may have been added.
@@ -140,9 +143,7 @@ func (s *jobSeries) of(name string) *oneJob {
 	if j := s.by[name]; j != nil {
 		return j
 	}
-	if s.shared == nil { // another node's job, or one that was removed
-		s.shared = s.newJob("")
-	}
+	s.share() // another node's job, or one that was removed
 	return s.shared
 }
 
@@ -151,19 +152,19 @@ func (s *jobSeries) settled(e scheduler.SettledEvent) {
 	defer s.mu.Unlock()
 	j := s.of(e.Job)
 	if e.Tries > 0 {
-		j.lag.Observe(e.Lag.Seconds())
-		j.duration.Observe(e.Duration.Seconds())
+		j.lag.observe(e.Lag.Seconds())
+		j.duration.observe(e.Duration.Seconds())
 	}
 	if !e.Recorded {
 		return // another node counts the outcome that it recorded
 	}
 	j.count(e.Outcome, 1)
 	switch {
-	case e.Outcome != jobs.OutcomeSucceeded || j.success == nil:
+	case e.Outcome != jobs.OutcomeSucceeded || j.shared:
 	case e.Shards > 1:
 		s.read(e.Job) // whether the whole tick has succeeded, only the ledger knows
 	default:
-		j.succeededAt(e.Tick.Add(e.Lag + e.Duration))
+		j.success = max(j.success, e.Tick.Add(e.Lag+e.Duration).UnixMilli())
 	}
 }
 
@@ -180,39 +181,27 @@ func (s *jobSeries) abandoned(e scheduler.AbandonedEvent) {
 }
 
 func (j *oneJob) count(o jobs.Outcome, n int64) {
-	if int(o) < len(j.ticks) && j.ticks[o] != nil {
-		j.ticks[o].Add(float64(n))
-	}
-}
-
-// succeededAt notes a success, unless a later one is known.
-func (j *oneJob) succeededAt(at time.Time) {
-	if at.After(j.succeeded) {
-		j.succeeded = at
-		j.success.Set(float64(at.UnixMilli()) / 1000)
+	if int(o) < len(j.ticks) {
+		j.ticks[o] += n
 	}
 }
 
 // each updates the jobs and calls f for each series.
-func (s *jobSeries) each(f func(family, prometheus.Metric)) {
+func (s *jobSeries) each(f func(prometheus.Metric)) {
 	s.mu.Lock()
 	s.updateLocked()
-	all := make([]*oneJob, 0, len(s.sorted)+1)
-	if s.shared != nil {
-		all = append(all, s.shared)
-	}
-	for _, name := range s.sorted {
-		all = append(all, s.by[name])
+	var list []prometheus.Metric
+	for _, j := range s.all {
+		if !j.shared {
+			list = append(list, prometheus.MustNewConstMetric(s.success, prometheus.GaugeValue, float64(j.success)/1000, j.name))
+		}
+		list = append(list, j.lag.Histogram, j.duration.Histogram)
+		for _, o := range outcomes {
+			list = append(list, prometheus.MustNewConstMetric(s.ended, prometheus.CounterValue, float64(j.ticks[o]), j.name, o.String()))
+		}
 	}
 	s.mu.Unlock()
-	for _, j := range all {
-		if j.success != nil {
-			f(lastSuccess, j.success)
-		}
-		f(runDuration, j.duration)
-		f(runLag, j.lag)
-		for _, o := range outcomes {
-			f(ticks, j.ticks[o])
-		}
+	for _, m := range list {
+		f(m)
 	}
 }

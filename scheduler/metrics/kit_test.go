@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http/httptest"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
@@ -83,6 +86,25 @@ func scrape(t *testing.T, all ...*metrics.Collector) map[string]float64 {
 		t.Fatalf("answered %d: %s", w.Code, w.Body)
 	}
 	return seriesOf(t, w.Body)
+}
+
+// protobuf is the answer to a scraper that wants native histograms.
+func protobuf(t *testing.T, all ...*metrics.Collector) (families []*dto.MetricFamily) {
+	t.Helper()
+	r, w := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil), httptest.NewRecorder()
+	r.Header.Set("Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,text/plain;version=0.0.4;q=0.2,*/*;q=0.1")
+	metrics.Handler(all...).ServeHTTP(w, r)
+	for d := expfmt.NewDecoder(w.Body, expfmt.ResponseFormat(w.Header())); ; {
+		f := new(dto.MetricFamily)
+		err := d.Decode(f)
+		if errors.Is(err, io.EOF) {
+			return families
+		}
+		if err != nil {
+			t.Fatalf("answered %d: %v", w.Code, err)
+		}
+		families = append(families, f)
+	}
 }
 
 // seriesOf reads the text format.

@@ -114,7 +114,7 @@ func TestScrape(t *testing.T) {
 // The handler's answer is what a registry would answer, which checks every series.
 func TestHandlerIsARegistry(t *testing.T) {
 	bubble(t, func(t *testing.T, server *redistest.Embedded) {
-		n := start(t, server.Client(), metrics.Config{Jobs: 1, Labels: prometheus.Labels{"zone": "x"}}, nil, job("b", succeeds), job("a", fails))
+		n := start(t, server.Client(), metrics.Config{Jobs: 1, Labels: prometheus.Labels{"node": `a "b"\c`}}, nil, job("b", succeeds), job("a", fails))
 		time.Sleep(25 * time.Second)
 		n.stop()
 		reg := prometheus.NewPedanticRegistry()
@@ -149,9 +149,14 @@ func TestHandlerIsARegistry(t *testing.T) {
 		if err != nil || len(problems) > 0 {
 			t.Errorf("lint: %v %v", problems, err)
 		}
-		for _, f := range families {
-			if h := f.GetMetric()[0].GetHistogram(); h != nil && h.Schema == nil {
-				t.Errorf("%s is no native histogram", f.GetName())
+		native := protobuf(t, n.Collector)
+		if len(native) < len(families) {
+			t.Errorf("%d families in protobuf, want more than %d", len(native), len(families))
+		}
+		for _, f := range native {
+			h := f.GetMetric()[0].GetHistogram()
+			if strings.HasPrefix(f.GetName(), "escapement") && h != nil && (h.Schema == nil || len(h.GetBucket()) == 0) {
+				t.Errorf("%s lacks native or classic buckets", f.GetName())
 			}
 		}
 	})

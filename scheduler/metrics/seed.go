@@ -64,7 +64,7 @@ func (s *jobSeries) readSome(ctx context.Context, client *scheduler.Client) {
 		switch {
 		case j == nil:
 		case !when.IsZero():
-			j.succeededAt(when)
+			j.success = max(j.success, when.UnixMilli())
 		case err != nil:
 			s.read(name)
 		}
