@@ -1,10 +1,9 @@
 package metrics
 
 import (
-	"bytes"
+	"bufio"
 	"net/http"
 	"slices"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -47,7 +46,6 @@ type handler struct {
 	all      []*Collector
 	process  *prometheus.Registry
 	protobuf http.Handler
-	buffers  sync.Pool // of *text
 }
 
 // ServeHTTP answers a scrape.
@@ -57,44 +55,30 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.protobuf.ServeHTTP(w, r)
 		return
 	}
-	t, _ := h.buffers.Get().(*text)
-	if t == nil {
-		t = new(text)
+	process, err := h.process.Gather()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
 	}
-	defer h.buffers.Put(t)
-	t.b = t.b[:0]
-	if err := h.write(t); err != nil {
+	others, err := h.others()
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", string(format))
-	_, _ = w.Write(t.b) // the scraper went away; nobody is left to tell
-}
-
-// write writes all metrics.
-func (h *handler) write(t *text) error {
+	t := &text{to: w}
 	for _, f := range []family{lastSuccess, runDuration, runLag, ticks} {
 		t.head(f)
 		for _, c := range h.all {
 			c.jobs.text(t, f)
 		}
 	}
-	list, err := h.process.Gather()
-	if err != nil {
-		return err
+	t.flush()
+	rest := bufio.NewWriter(w)
+	for _, f := range slices.Concat(others, process) {
+		_, _ = expfmt.MetricFamilyToText(rest, f) // as flush
 	}
-	others, err := h.others()
-	if err != nil {
-		return err
-	}
-	rest := bytes.NewBuffer(t.b)
-	for _, f := range slices.Concat(others, list) {
-		if _, err := expfmt.MetricFamilyToText(rest, f); err != nil {
-			return err
-		}
-	}
-	t.b = rest.Bytes()
-	return nil
+	_ = rest.Flush()
 }
 
 // others are the families that are not by job, by name.

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -34,7 +35,16 @@ func (h *histogram) observe(v float64) {
 }
 
 // text writes series of jobs in Prometheus' text format: what a registry and its encoder do, in a tenth of the time.
-type text struct{ b []byte }
+type text struct {
+	to io.Writer
+	b  []byte // not written yet
+}
+
+// flush writes. An error means that the scraper went away; nobody is left to tell.
+func (t *text) flush() {
+	_, _ = t.to.Write(t.b)
+	t.b = t.b[:0]
+}
 
 // head begins a family.
 func (t *text) head(f family) {
@@ -96,28 +106,42 @@ func labelsOf(job string, more prometheus.Labels) string {
 	return labels
 }
 
-// text updates the jobs and adds the series of a family.
+// chunk is how many jobs are written at once: hooks wait meanwhile, and the buffer has room for them.
+const chunk = 128
+
+// text updates the jobs and writes the series of a family.
 func (s *jobSeries) text(t *text, f family) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.updateLocked()
+	all := slices.Clone(s.all)
+	s.mu.Unlock()
+	for some := range slices.Chunk(all, chunk) {
+		s.mu.Lock()
+		for _, j := range some {
+			j.text(t, f)
+		}
+		s.mu.Unlock()
+		t.flush()
+	}
+}
+
+// text adds the series of a family. The caller holds the series' mutex.
+func (j *oneJob) text(t *text, f family) {
 	name := described[f].name
-	for _, j := range s.all {
-		switch f {
-		case lastSuccess:
-			if !j.shared {
-				t.add(name, j.labels, "} ")
-				t.float(float64(j.success) / 1000)
-			}
-		case runDuration:
-			t.histogram(name, j.labels, &j.duration, durationLes)
-		case runLag:
-			t.histogram(name, j.labels, &j.lag, lagLes)
-		default: // ticks
-			for i, o := range outcomes {
-				t.add(name, j.labels, outcomeEnds[i])
-				t.count(j.ticks[o])
-			}
+	switch f {
+	case lastSuccess:
+		if !j.shared {
+			t.add(name, j.labels, "} ")
+			t.float(float64(j.success) / 1000)
+		}
+	case runDuration:
+		t.histogram(name, j.labels, &j.duration, durationLes)
+	case runLag:
+		t.histogram(name, j.labels, &j.lag, lagLes)
+	default: // ticks
+		for i, o := range outcomes {
+			t.add(name, j.labels, outcomeEnds[i])
+			t.count(j.ticks[o])
 		}
 	}
 }
