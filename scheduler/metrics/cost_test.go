@@ -135,13 +135,21 @@ func startNode(b *testing.B, client *redis.Client, cfg scheduler.Config, list []
 	return node
 }
 
-// BenchmarkScrape is one scrape of 1,000 jobs that have run.
+// BenchmarkScrape is one scrape of 1,000 jobs that have run; ms/scrape is processor time.
 func BenchmarkScrape(b *testing.B) {
 	m := withRuns(b, 1000)
 	h := metrics.Handler(m)
-	b.ReportAllocs()
-	for b.Loop() {
-		h.ServeHTTP(devNull{http.Header{}}, httptest.NewRequestWithContext(b.Context(), "GET", "/metrics", nil))
+	for _, accept := range []string{"text/plain", protobufOnly} {
+		b.Run(map[bool]string{false: "text", true: "protobuf"}[accept == protobufOnly], func(b *testing.B) {
+			r := httptest.NewRequestWithContext(b.Context(), "GET", "/metrics", nil)
+			r.Header.Set("Accept", accept)
+			b.ReportAllocs()
+			used := processorTime(b)
+			for b.Loop() {
+				h.ServeHTTP(devNull{http.Header{}}, r)
+			}
+			b.ReportMetric(float64((processorTime(b)-used).Microseconds())/1000/float64(b.N), "ms/scrape")
+		})
 	}
 }
 

@@ -50,7 +50,7 @@ type handler struct {
 
 // ServeHTTP answers a scrape.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	format := expfmt.Negotiate(r.Header)
+	format := expfmt.NegotiateAccept(r.Header, expfmt.NewFormat(expfmt.TypeTextPlain), expfmt.NewFormat(expfmt.TypeProtoDelim))
 	if format.FormatType() != expfmt.TypeTextPlain {
 		h.protobuf.ServeHTTP(w, r)
 		return

@@ -88,11 +88,13 @@ func scrape(t *testing.T, all ...*metrics.Collector) map[string]float64 {
 	return seriesOf(t, w.Body)
 }
 
+const protobufOnly = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+
 // protobuf is the answer to a scraper that wants native histograms.
 func protobuf(t *testing.T, all ...*metrics.Collector) (families []*dto.MetricFamily) {
 	t.Helper()
 	r, w := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil), httptest.NewRecorder()
-	r.Header.Set("Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,text/plain;version=0.0.4;q=0.2,*/*;q=0.1")
+	r.Header.Set("Accept", protobufOnly+";q=0.6,text/plain;version=0.0.4;q=0.2,*/*;q=0.1")
 	metrics.Handler(all...).ServeHTTP(w, r)
 	for d := expfmt.NewDecoder(w.Body, expfmt.ResponseFormat(w.Header())); ; {
 		f := new(dto.MetricFamily)
