@@ -31,7 +31,7 @@ type Stats struct {
 // JobStates counts jobs by their state on a node. A job may count in more than one.
 type JobStates struct {
 	All        int // jobs that the node has
-	Owned      int // jobs for which the node goes first
+	Owned      int // jobs for which the node goes first, of those with its definition; also jobs that it does not claim
 	Standby    int // jobs that another generation runs
 	Superseded int // jobs of which another definition is stored
 	// Unregistered are jobs that the node does not claim for another reason: their definitions are not stored yet, or
