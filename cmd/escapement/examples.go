@@ -96,6 +96,10 @@ escapement restore -`,
 	"audit list": `
 escapement audit list --since 2d
 escapement audit list --who ann -o json`,
+	"doctor": `
+escapement doctor
+escapement doctor --api http://10.0.0.7:8080
+escapement doctor -o json | jq -r '.[] | select(.severity == "error") | .text'`,
 	"ledger verify": `
 escapement ledger verify
 escapement ledger verify --job settle-orders --since 7d`,

@@ -55,6 +55,7 @@ type operator interface {
 	Generations(ctx context.Context) ([]scheduler.GenerationView, error)
 	Promote(ctx context.Context, generation string, o scheduler.PromoteOptions) (scheduler.Promotion, error)
 	Examine(ctx context.Context, f scheduler.ExamineFilter) (scheduler.Examined, error)
+	Problems(ctx context.Context) ([]scheduler.Problem, error)
 	Audit(ctx context.Context, f scheduler.ActionFilter) (scheduler.ActionList, error)
 }
 

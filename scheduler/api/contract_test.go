@@ -254,6 +254,8 @@ func TestContract(t *testing.T) {
 		{"POST generations/-/promote", `{"reason": "way back"}`, 200, `"epoch"`},
 		{"POST generations/green/promote", "", 409, "refused"},
 		{"GET verify?job=slow", "", 200, `"violations":[]`},
+		{"GET problems", "", 200, `"severity"`},
+		{"GET problems?x=1", "", 400, "bad_request"},
 		{"GET audit?who=ann", "", 200, `"locks release"`},
 		{"GET audit?limit=1", "", 200, ""},
 		{"GET audit?after=x", "", 409, "refused"},

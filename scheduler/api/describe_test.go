@@ -57,6 +57,7 @@ var descriptions = map[string]described{
 	"GET generations":                 {"the generations, and what promoting each would change", "", nil, []scheduler.GenerationView{}},
 	"POST generations/{name}/promote": {"make a generation the one that runs; - is the one without a name", "", PromoteRequest{}, scheduler.Promotion{}},
 	"GET verify":                      {"check the promises on the recorded history", "job since", nil, Verified{}},
+	"GET problems":                    {"what is wrong, in words, with what to do: errors first", "", nil, []scheduler.Problem{}},
 	"GET audit":                       {"what operators did, the newest first", "after limit since who", nil, []scheduler.ActionView{}},
 }
 
@@ -203,7 +204,7 @@ var pathParameter = regexp.MustCompile(`\{(\w+)\}`)
 
 // describe is openapi.json as the routes and the types have it.
 func describe(t *testing.T) []byte {
-	d := &writer{schemas: object{}, comments: comments(t, ".", "..", "../internal/audit", "../internal/ledger")}
+	d := &writer{schemas: object{}, comments: comments(t, ".", "..", "../internal/audit", "../internal/ledger", "../internal/diagnose")}
 	paths := object{}
 	for _, r := range routes {
 		key := r.method + " " + r.path
