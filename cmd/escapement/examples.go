@@ -19,6 +19,11 @@ escapement config validate config.yaml`,
 	"config print": `
 escapement config print
 ESCAPEMENT_NODE_WEIGHT=2 escapement config print --config config.yaml -o json`,
+	"config schema": `
+escapement config schema`,
+	"config init": `
+escapement config init config.yaml
+escapement config init - | less`,
 	"cron explain": `
 escapement cron explain "*/5 9-17 * * MON-FRI"
 escapement cron explain "30 2 * * *" --tz Europe/Berlin --from 2026-03-28 -n 3
@@ -96,6 +101,9 @@ escapement restore -`,
 	"audit list": `
 escapement audit list --since 2d
 escapement audit list --who ann -o json`,
+	"completion": `
+escapement completion bash
+escapement completion zsh`,
 	"doctor": `
 escapement doctor
 escapement doctor --api http://10.0.0.7:8080

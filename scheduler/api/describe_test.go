@@ -233,7 +233,7 @@ func describe(t *testing.T) []byte {
 		"summary": "this description", "operationId": "getOpenAPI",
 		"responses": object{"200": object{"description": "OpenAPI 3.1", "content": object{"application/json": object{"schema": object{"type": "object"}}}}, "default": object{"$ref": "#/components/responses/Problem"}},
 	}}
-	d.schemas["Problem"] = object{
+	d.schemas["ProblemDetails"] = object{
 		"type": "object", "required": []string{"type", "title", "status", "detail", "code"}, "additionalProperties": false,
 		"properties": object{
 			"type": object{"type": "string"}, "title": object{"type": "string"}, "status": object{"type": "integer"},
@@ -255,7 +255,7 @@ func describe(t *testing.T) []byte {
 			"schemas":         d.schemas,
 			"securitySchemes": object{"bearer": object{"type": "http", "scheme": "bearer"}, "basic": object{"type": "http", "scheme": "basic"}},
 			"responses": object{"Problem": object{
-				"description": "an error", "content": object{"application/problem+json": object{"schema": object{"$ref": "#/components/schemas/Problem"}}},
+				"description": "an error", "content": object{"application/problem+json": object{"schema": object{"$ref": "#/components/schemas/ProblemDetails"}}},
 			}},
 		},
 	}
