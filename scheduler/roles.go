@@ -85,6 +85,7 @@ func (r *roles) run(ctx context.Context) error {
 	taking.Go(func() { r.cluster.Register(ctx) })
 	taking.Go(func() { n.moves.Run(ctx, r.ledger, depart) })
 	keeping.Go(func() { r.runner.Run(alive) })
+	keeping.Go(func() { r.runner.KeepTails(alive) })
 	keeping.Go(func() { r.cluster.Attend(alive) })
 	keeping.Go(func() { n.events.run(alive) })
 

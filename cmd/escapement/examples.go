@@ -52,6 +52,9 @@ escapement runs list --job settle-orders --since 2d
 escapement runs list --outcome failed --since 2026-11-24 -o wide`,
 	"runs get": `
 escapement runs get 01a2164e-3bd0-7e12-9aa0-e6e8b8250d6d`,
+	"runs logs": `
+escapement runs logs 01a2164e-3bd0-7e12-9aa0-e6e8b8250d6d
+escapement runs logs 01a2164e-3bd0-7e12-9aa0-e6e8b8250d6d --follow`,
 	"runs cancel": `
 escapement runs cancel 01a2164e-3bd0-7e12-9aa0-e6e8b8250d6d --reason "wrong day"`,
 	"runs rerun": `
