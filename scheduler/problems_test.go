@@ -110,4 +110,3 @@ func TestProblemsOfNodes(t *testing.T) {
 		client.HDel(t.Context(), "{escapement}:control", "move")
 	})
 }
-

@@ -190,17 +190,6 @@ func (a *renewItem) appendTo(to []string) []string {
 	return append(to, a.run, a.token, a.ttl)
 }
 
-// tailItem has the arguments of an item of tail.lua, which explains them.
-type tailItem struct {
-	run    string
-	token  int64
-	output string
-}
-
-func (a *tailItem) appendTo(to []string) []string {
-	return append(to, a.run, orNone(a.token), a.output)
-}
-
 // recallArgs has the arguments of recall.lua, which explains them.
 type recallArgs struct {
 	now     int64
@@ -301,7 +290,6 @@ const (
 	reapItemSize     = 4
 	renewArgsSize    = 1
 	renewItemSize    = 3
-	tailItemSize     = 3
 	recallArgsSize   = 5
 	recallItemSize   = 5
 	reassertArgsSize = 5

@@ -14,13 +14,22 @@ type Tail struct {
 	Output   []byte // jobs.MaxOutput bytes at most; empty to forget what was kept
 }
 
+type tailArgs struct {
+	Runs []tailRun `json:"runs"`
+}
+
+type tailRun struct {
+	ID    string `json:"id"`
+	Token int64  `json:"token,string"`
+}
+
 // Tail keeps tails beside their runs, all of one partition; the ends of the runs replace them. It returns how many it has kept: those of runs that go on.
 func (l *Ledger) Tail(ctx context.Context, part int, tails []Tail) (kept int, err error) {
-	args := make([]string, 0, tailItemSize*len(tails))
-	for _, t := range tails {
-		item := tailItem{run: t.Run, token: t.Token, output: string(t.Output)}
-		args = item.appendTo(args)
+	var args tailArgs
+	outputs := make([]any, len(tails))
+	for k, t := range tails {
+		args.Runs, outputs[k] = append(args.Runs, tailRun{t.Run, t.Token}), t.Output
 	}
-	kept, err = evaluate(ctx, l.client, tailScript, tailScript.in(l.keys[part].tag, ""), args).Int()
+	kept, err = tailScript.call(ctx, l.client, l.keys[part].tag, "", args, outputs...).Int()
 	return kept, redisconn.Classify("keep tails", err)
 }

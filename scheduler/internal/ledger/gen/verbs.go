@@ -28,11 +28,6 @@ var verbs = []verb{
 		{name: "token", typ: argText, doc: "its token, '' for any"},
 		{name: "ttl", typ: argText, doc: "of the lease, ms"},
 	}}}},
-	{script: "tail", forms: []form{{name: "item", args: []arg{
-		{name: "run", typ: argText, doc: "id of the run"},
-		{name: "token", typ: argOptional, doc: "its token"},
-		{name: "output", typ: argText, doc: "the last of what it wrote, '' for nothing"},
-	}}}},
 	{script: "recall", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{{name: "item", args: []arg{
 		aJob, aDigest,
 		{name: "cursor", typ: argNumber, doc: "the job's cursor before the failover, ms"},
