@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/lane"
@@ -236,7 +235,7 @@ func (m *members) self() roster.Member {
 		},
 		Version: n.Version, Revision: n.Revision, Generation: n.Generation, State: state, Started: m.start,
 		OffsetMS: n.Clock.Ahead().Milliseconds(), Running: n.Slots.Used(), Jobs: n.Jobs.Len(), Owned: owned,
-		Asserted: asserted, Restored: restored, Trouble: n.problem(), ZoneData: jobs.ZoneData(),
+		Asserted: asserted, Restored: restored, Trouble: n.problem(), ZoneData: n.ZoneData,
 	}
 }
 
