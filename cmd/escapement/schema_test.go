@@ -213,14 +213,14 @@ func asJSON(t *testing.T, file string) any {
 
 func plainValue(t *testing.T, n *yaml.Node) any {
 	t.Helper()
-	switch n.Kind {
-	case yaml.MappingNode:
+	if n.Kind == yaml.MappingNode {
 		o := object{}
 		for k := 0; k < len(n.Content); k += 2 {
 			o[n.Content[k].Value] = plainValue(t, n.Content[k+1])
 		}
 		return o
-	case yaml.SequenceNode:
+	}
+	if n.Kind == yaml.SequenceNode {
 		all := []any{}
 		for _, c := range n.Content {
 			all = append(all, plainValue(t, c))

@@ -135,7 +135,7 @@ func (w *world) ask(method, path, body string, header ...string) (int, []byte, h
 // conforms checks an answer by openapi.json.
 func (w *world) conforms(method, path string, resp *http.Response, body []byte) {
 	w.t.Helper()
-	at := "/components/schemas/Problem"
+	at := "/components/schemas/ProblemDetails"
 	if resp.StatusCode < 300 {
 		r := w.routeOf(method, path)
 		if r == nil || r.path == "runs/{run}/output" || resp.StatusCode == http.StatusNoContent {

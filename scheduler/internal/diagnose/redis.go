@@ -3,6 +3,7 @@ package diagnose
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -228,15 +229,19 @@ const clusterSlots = 16384
 func slots(ctx context.Context, cluster *redis.ClusterClient, to *List) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	ranges, err := cluster.ClusterSlots(ctx).Result()
+	shards, err := cluster.ClusterShards(ctx).Result()
 	if err != nil {
 		to.Add(Problem{"redis_not_looked_at", Warning, OnServer, redisconn.Addr(cluster), "the slots of the Cluster could not be looked at: " + plain(err),
-			"give the user the right to it (ACL SETUSER NAME +cluster|slots)", 0})
+			"give the user the right to it (ACL SETUSER NAME +cluster|shards)", 0})
 		return
 	}
-	covered := 0
-	for _, r := range ranges {
-		covered += r.End - r.Start + 1
+	covered := 0 // those of masters that live
+	for _, s := range shards {
+		if slices.ContainsFunc(s.Nodes, func(n redis.Node) bool { return n.Role == "master" && n.Health == "online" }) {
+			for _, r := range s.Slots {
+				covered += int(r.End - r.Start + 1)
+			}
+		}
 	}
 	if lost := clusterSlots - covered; lost > 0 {
 		to.Add(Problem{"redis_slots", Error, OnServer, redisconn.Addr(cluster), fmt.Sprintf("%d of the Cluster's %d slots have no master: jobs there stand still", lost, clusterSlots),
