@@ -10,6 +10,8 @@ type output struct {
 	mu   sync.Mutex
 	buf  []byte
 	next int // where the next byte goes, once buf is full
+
+	total int64 // bytes written
 }
 
 // Write keeps the end of p. It never fails.
@@ -17,6 +19,7 @@ func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := len(p)
+	o.total += int64(n)
 	if room := MaxOutput - len(o.buf); room > 0 {
 		k := min(room, len(p))
 		o.buf = append(o.buf, p[:k]...)
@@ -29,6 +32,13 @@ func (o *output) Write(p []byte) (int, error) {
 		p = p[k:]
 	}
 	return n, nil
+}
+
+// size returns how many bytes were written.
+func (o *output) size() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.total
 }
 
 // bytes returns a copy of the kept bytes, oldest first; nil when nothing was written.

@@ -117,5 +117,8 @@ func (r *Run) Logger() *slog.Logger {
 // last try's is stored. Writing never fails.
 func (r *Run) Output() io.Writer { return &r.output }
 
+// OutputSize returns how many bytes were written to Output, with those that are not kept.
+func (r *Run) OutputSize() int64 { return r.output.size() }
+
 // Written returns a copy of the last MaxOutput bytes of Output; nil when nothing was written.
 func (r *Run) Written() []byte { return r.output.bytes() }

@@ -1,7 +1,9 @@
 package jobs
 
 import (
+	"bufio"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -38,6 +40,41 @@ func loadZone(name string) (*time.Location, error) {
 	}
 	zones.Store(name, loc)
 	return loc, nil
+}
+
+// zoneFiles are where systems keep the version of their time zone rules: time.LoadLocation reads the rules beside them.
+var zoneFiles = []string{"/usr/share/zoneinfo/tzdata.zi", "/usr/share/lib/zoneinfo/tzdata.zi"}
+
+// ZoneData returns the version of the time zone rules that schedules follow, such as 2026a: those of the system, which come before those in the
+// program. It is "" when the system does not say, or ZONEINFO names other rules; and where the system has none, "built in".
+func ZoneData() string { return zoneData() }
+
+var zoneData = sync.OnceValue(func() string {
+	if os.Getenv("ZONEINFO") != "" {
+		return ""
+	}
+	for _, name := range zoneFiles {
+		if version := zoneVersion(name); version != "" {
+			return version
+		}
+	}
+	if _, err := os.Stat("/usr/share/zoneinfo"); os.IsNotExist(err) {
+		return "built in"
+	}
+	return ""
+})
+
+// zoneVersion reads the first line of a tzdata.zi: "# version 2026a".
+func zoneVersion(name string) string {
+	f, err := os.Open(name) //nolint:gosec // one of zoneFiles
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Scan()
+	version, _ := strings.CutPrefix(lines.Text(), "# version ")
+	return clip(strings.TrimPrefix(version, "#"))
 }
 
 // agreedZone returns the zone of a schedule from its prefix and its job.

@@ -142,6 +142,9 @@ func (c Config) withDefaults() Config {
 	if c.seam.Wall == nil {
 		c.seam.Wall = time.Now
 	}
+	if c.seam.ZoneData == nil {
+		c.seam.ZoneData = jobs.ZoneData
+	}
 	if c.seam.NewID == nil {
 		c.seam.NewID = newID
 	}

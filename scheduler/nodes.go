@@ -29,6 +29,7 @@ type NodeView struct {
 	Started       *Stamp `json:"started"`
 	Seen          *Stamp `json:"seen"`
 	Revision      string `json:"revision"`
+	ZoneData      string `json:"zone_data,omitempty"` // version of the time zone rules that its schedules follow
 	// Trouble is why the node claims nothing, or not everything, though nobody has drained it, as
 	// in /readyz.
 	Trouble string `json:"trouble,omitempty"`
@@ -202,6 +203,6 @@ func unknownNode(name string) error {
 func nodeView(m roster.Member) NodeView {
 	return NodeView{
 		ID: m.ID, Name: m.Name, Generation: m.Generation, State: m.State, Jobs: m.Jobs, Owned: m.Owned, Running: m.Running,
-		ClockOffsetMS: m.OffsetMS, Trouble: oneLine(m.Trouble), Version: m.Version, Revision: m.Revision, Started: stampOf(work.Millis(m.Started)), Seen: stampOf(work.Millis(m.Seen)),
+		ClockOffsetMS: m.OffsetMS, Trouble: oneLine(m.Trouble), Version: m.Version, Revision: m.Revision, ZoneData: m.ZoneData, Started: stampOf(work.Millis(m.Started)), Seen: stampOf(work.Millis(m.Seen)),
 	}
 }

@@ -53,7 +53,7 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 	})
 	r.cluster = cluster.New(cluster.Config{
 		ID: n.id, Name: c.Name, Namespace: c.Namespace, Version: c.Version, Revision: c.Revision, Generation: c.Generation,
-		Labels: c.Labels, Weight: c.Weight, Grace: c.Grace, DrainTimeout: c.DrainTimeout, Wall: c.seam.Wall,
+		Labels: c.Labels, Weight: c.Weight, Grace: c.Grace, DrainTimeout: c.DrainTimeout, Wall: c.seam.Wall, ZoneData: c.seam.ZoneData(),
 		Ledger: l, Roster: roster.New(n.client, roster.Config{Namespace: c.Namespace, TTL: cluster.RosterTTL}),
 		Lanes: r.lanes, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
 		Moves: n.moves, View: view, State: n.state, Beat: beat, Lost: lost, Log: n.log,
@@ -85,6 +85,7 @@ func (r *roles) run(ctx context.Context) error {
 	taking.Go(func() { r.cluster.Register(ctx) })
 	taking.Go(func() { n.moves.Run(ctx, r.ledger, depart) })
 	keeping.Go(func() { r.runner.Run(alive) })
+	keeping.Go(func() { r.runner.KeepTails(alive) })
 	keeping.Go(func() { r.cluster.Attend(alive) })
 	keeping.Go(func() { n.events.run(alive) })
 

@@ -130,7 +130,14 @@ func locate(ctx context.Context, l *ledger.Ledger, id string) (r inspect.Run, er
 // enrich reads what is kept beside a run, what followed it, and who wants it ended.
 func enrich(ctx context.Context, l *ledger.Ledger, r inspect.Run, v *RunView) error {
 	if r.Lease != nil {
-		v.keep(nil, r.Lease.Payload)
+		var tail []byte
+		if !r.Lease.Pending() && !r.Lease.Whole {
+			var err error
+			if tail, _, err = l.Kept(ctx, v.Job, v.Run); err != nil {
+				return err
+			}
+		}
+		v.keep(tail, r.Lease.Payload)
 		cancels, err := l.Cancels(ctx, l.Partition(v.Job))
 		for _, c := range cancels {
 			if c.Run == v.Run {

@@ -46,7 +46,7 @@ type RunView struct {
 	// NotBefore is the earliest that a pending run may start.
 	NotBefore *Stamp `json:"not_before,omitempty"`
 	// NextAttempt is the run of the attempt that followed this one, after a crash or by a rerun. Output is
-	// the last of what the run wrote, and Payload what a run by hand was given. Only Run and Wait read them.
+	// the last of what the run wrote, of a run that goes on up to a second ago, and Payload what a run by hand was given. Only Run and Wait read them.
 	NextAttempt string          `json:"next_attempt,omitempty"`
 	Output      string          `json:"output,omitempty"`
 	Payload     json.RawMessage `json:"payload,omitempty"`

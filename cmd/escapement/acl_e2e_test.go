@@ -63,7 +63,7 @@ func TestLeastACL(t *testing.T) {
 	for _, command := range []string{
 		"jobs list", "jobs get often", "jobs run often --at 1h", "jobs pause often --reason x", "jobs resume often", "jobs rewind often --to 1s",
 		"runs list", "runs get " + run.Run, "runs rerun " + run.Run, "nodes list", "nodes drain b --wait", "nodes resume b", "locks list",
-		"lock a -- true", "audit list", "generations list", "ledger verify", "backup " + backup, "move plan --to " + url(to), "move seal --to " + url(to),
+		"lock a -- true", "audit list", "generations list", "ledger verify", "doctor", "backup " + backup, "move plan --to " + url(to), "move seal --to " + url(to),
 		"move copy --to " + url(to), "move open --to " + url(to), "move status --to " + url(to),
 	} {
 		if code, stdout, stderr := call(env, "", strings.Fields(command)...); code != exitDone && (code != exitRefused || !strings.HasPrefix(command, "jobs rewind")) { // which a run in flight refuses

@@ -2,12 +2,8 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +37,7 @@ func (a *app) overAPI(address string, args []string, f func(tool) error) error {
 	if err != nil {
 		return usageError{err}
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := a.interruptible()
 	defer stop()
 	err = f(tool{ctx, client, args, func() bool { return false }})
 	a.elsewhere(ctx, client, err)

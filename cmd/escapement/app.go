@@ -2,12 +2,15 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
@@ -19,7 +22,8 @@ type app struct {
 	stdout io.Writer // data
 	stderr io.Writer // words
 	env    map[string]string
-	outlet *logWriter // what stderr is to a program that outlives its reader
+	outlet *logWriter      // what stderr is to a program that outlives its reader
+	ctx    context.Context // of a command that looks into Redis; nil: it has as long as it takes
 
 	flags    globalFlags
 	reached  bool  // a command ran; an error before that is one of usage
@@ -73,6 +77,15 @@ func (a *app) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, env 
 	return code
 }
 
+// interruptible is the context of a command that looks into Redis; it ends at SIGINT and SIGTERM.
+func (a *app) interruptible() (context.Context, context.CancelFunc) {
+	ctx := a.ctx
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+}
+
 // say writes a line of words to stderr. What stands in it may come from anybody's job.
 func (a *app) say(format string, args ...any) {
 	fmt.Fprintln(a.stderr, "escapement: "+harmlessLines(fmt.Sprintf(format, args...)))
@@ -108,10 +121,11 @@ func (a *app) root() *cobra.Command {
 	global.StringVar(&a.flags.config, "config", "config.yaml", "the configuration `file`; empty: none")
 	root.AddCommand(a.devCommand(), a.runCommand(), a.configCommand(), a.cronCommand(), a.jobsCommand(),
 		a.runsCommand(), a.nodesCommand(), a.locksCommand(), a.lockCommand(), a.generationsCommand(), a.moveCommand(),
-		a.backupCommand(), a.restoreCommand(), a.ledgerCommand(), a.auditCommand(), a.healthCommand(), a.versionCommand())
+		a.backupCommand(), a.restoreCommand(), a.ledgerCommand(), a.auditCommand(), a.doctorCommand(), a.completionCommand(), a.healthCommand(), a.versionCommand())
 	root.SetHelpFunc(a.help(root.HelpFunc()))
 	root.SetHelpCommand(a.helpCommand())
 	addExamples(root)
+	a.complete(root)
 	return root
 }
 

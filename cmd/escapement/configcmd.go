@@ -19,7 +19,7 @@ func (a *app) configCommand() *cobra.Command {
 it, and prints every fault with its line. Nothing is connected.`
 	show := a.command("print", "print the configuration that a node would run with, secrets masked", wants(),
 		func(cmd *cobra.Command, _ []string) error { return a.configPrint(cmd) })
-	return a.group("config COMMAND", "check and print configurations", validate, show)
+	return a.group("config COMMAND", "check and print configurations", validate, show, a.configSchemaCommand(), a.configInitCommand())
 }
 
 // verdict is the JSON of config validate.

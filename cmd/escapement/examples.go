@@ -19,6 +19,11 @@ escapement config validate config.yaml`,
 	"config print": `
 escapement config print
 ESCAPEMENT_NODE_WEIGHT=2 escapement config print --config config.yaml -o json`,
+	"config schema": `
+escapement config schema`,
+	"config init": `
+escapement config init config.yaml
+escapement config init - | less`,
 	"cron explain": `
 escapement cron explain "*/5 9-17 * * MON-FRI"
 escapement cron explain "30 2 * * *" --tz Europe/Berlin --from 2026-03-28 -n 3
@@ -47,6 +52,9 @@ escapement runs list --job settle-orders --since 2d
 escapement runs list --outcome failed --since 2026-11-24 -o wide`,
 	"runs get": `
 escapement runs get 01a2164e-3bd0-7e12-9aa0-e6e8b8250d6d`,
+	"runs logs": `
+escapement runs logs 01a2164e-3bd0-7e12-9aa0-e6e8b8250d6d
+escapement runs logs 01a2164e-3bd0-7e12-9aa0-e6e8b8250d6d --follow`,
 	"runs cancel": `
 escapement runs cancel 01a2164e-3bd0-7e12-9aa0-e6e8b8250d6d --reason "wrong day"`,
 	"runs rerun": `
@@ -96,6 +104,13 @@ escapement restore -`,
 	"audit list": `
 escapement audit list --since 2d
 escapement audit list --who ann -o json`,
+	"completion": `
+escapement completion bash
+escapement completion zsh`,
+	"doctor": `
+escapement doctor
+escapement doctor --api http://10.0.0.7:8080
+escapement doctor -o json | jq -r '.[] | select(.severity == "error") | .text'`,
 	"ledger verify": `
 escapement ledger verify
 escapement ledger verify --job settle-orders --since 7d`,

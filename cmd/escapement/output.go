@@ -68,3 +68,31 @@ func firstLine(text string, most int) string {
 	}
 	return text
 }
+
+// output is what a run wrote, with a line end.
+func output(text string, terminal bool) string {
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return printable(text, terminal)
+}
+
+// printable is a part of what a run wrote. For a terminal, what would move its cursor or change its state is written as an escape.
+func printable(text string, terminal bool) string {
+	if !terminal {
+		return text
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		part := text
+		if i := strings.IndexAny(text, "\n\t"); i >= 0 {
+			part = text[:i]
+		}
+		b.WriteString(harmless(part))
+		if text = text[len(part):]; text != "" {
+			b.WriteByte(text[0])
+			text = text[1:]
+		}
+	}
+	return b.String()
+}

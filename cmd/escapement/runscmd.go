@@ -60,7 +60,7 @@ far back, and soon after a move.
 	list.Flags().StringVar(&filter.After, "after", "", "only what is behind this `PLACE`, as the page before has named it")
 	limitFlag(list, &filter.Limit)
 	get := a.command("get RUN", "show one run, and what it wrote", wants("RUN"), a.inspect(a.runsGet))
-	return a.group("runs COMMAND", "list, show, cancel and repeat runs", list, get, a.runsCancelCommand(), a.runsRerunCommand())
+	return a.group("runs COMMAND", "list, show, cancel and repeat runs", list, get, a.runsLogsCommand(), a.runsCancelCommand(), a.runsRerunCommand())
 }
 
 func (a *app) runsList(t tool, filter scheduler.RunFilter, since when, zone *time.Location) (err error) {
@@ -151,28 +151,6 @@ func (a *app) runsGet(t tool) error {
 	}
 	_, err = fmt.Fprintf(a.stdout, "\n%s", output(r.Output, isTerminal(a.stdout)))
 	return err
-}
-
-// output is what a run wrote, with a line end. For a terminal, what would move its cursor or change its
-// state is written as an escape.
-func output(text string, terminal bool) string {
-	if !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	if !terminal {
-		return text
-	}
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		for i, part := range strings.Split(strings.TrimSuffix(line, "\n"), "\t") {
-			if i > 0 {
-				b.WriteByte('\t')
-			}
-			b.WriteString(harmless(part))
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
 }
 
 func (a *app) runsCancelCommand() *cobra.Command {

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -55,6 +52,7 @@ type operator interface {
 	Generations(ctx context.Context) ([]scheduler.GenerationView, error)
 	Promote(ctx context.Context, generation string, o scheduler.PromoteOptions) (scheduler.Promotion, error)
 	Examine(ctx context.Context, f scheduler.ExamineFilter) (scheduler.Examined, error)
+	Problems(ctx context.Context) ([]scheduler.Problem, error)
 	Audit(ctx context.Context, f scheduler.ActionFilter) (scheduler.ActionList, error)
 }
 
@@ -69,7 +67,7 @@ func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 			if err != nil {
 				return l.refused(err)
 			}
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := a.interruptible()
 			defer stop()
 			in = in.As(a.actor())
 			err = f(tool{ctx, in, args, func() bool { return redisconn.OutOfMemory(ctx, client) }})

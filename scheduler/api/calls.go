@@ -213,6 +213,12 @@ func (c *Client) Examine(ctx context.Context, f scheduler.ExamineFilter) (schedu
 	}, err
 }
 
+// Problems is as scheduler.Client has it.
+func (c *Client) Problems(ctx context.Context) (all []scheduler.Problem, err error) {
+	_, err = c.do(ctx, http.MethodGet, "problems", nil, nil, &all)
+	return all, err
+}
+
 // Audit is as scheduler.Client has it.
 func (c *Client) Audit(ctx context.Context, f scheduler.ActionFilter) (scheduler.ActionList, error) {
 	all, next, err := pages[scheduler.ActionView](ctx, c, "audit", parameters("since", since(f.Since), "who", f.Who), f.After, f.Limit)

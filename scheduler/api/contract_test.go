@@ -37,6 +37,7 @@ func begin(t testing.TB, cfg Config) *world {
 	t.Helper()
 	redis, client := redistest.StartEmbedded(t)
 	_ = redis
+	client.Set(t.Context(), "{escapement}:odd", "", 0) // for problems
 	reg := jobs.NewRegistry()
 	const yearly = "0 0 1 1 *"
 	for _, j := range []jobs.Job{
@@ -134,7 +135,7 @@ func (w *world) ask(method, path, body string, header ...string) (int, []byte, h
 // conforms checks an answer by openapi.json.
 func (w *world) conforms(method, path string, resp *http.Response, body []byte) {
 	w.t.Helper()
-	at := "/components/schemas/Problem"
+	at := "/components/schemas/ProblemDetails"
 	if resp.StatusCode < 300 {
 		r := w.routeOf(method, path)
 		if r == nil || r.path == "runs/{run}/output" || resp.StatusCode == http.StatusNoContent {
@@ -254,6 +255,8 @@ func TestContract(t *testing.T) {
 		{"POST generations/-/promote", `{"reason": "way back"}`, 200, `"epoch"`},
 		{"POST generations/green/promote", "", 409, "refused"},
 		{"GET verify?job=slow", "", 200, `"violations":[]`},
+		{"GET problems", "", 200, `"key_unknown"`},
+		{"GET problems?x=1", "", 400, "bad_request"},
 		{"GET audit?who=ann", "", 200, `"locks release"`},
 		{"GET audit?limit=1", "", 200, ""},
 		{"GET audit?after=x", "", 409, "refused"},

@@ -57,6 +57,7 @@ var descriptions = map[string]described{
 	"GET generations":                 {"the generations, and what promoting each would change", "", nil, []scheduler.GenerationView{}},
 	"POST generations/{name}/promote": {"make a generation the one that runs; - is the one without a name", "", PromoteRequest{}, scheduler.Promotion{}},
 	"GET verify":                      {"check the promises on the recorded history", "job since", nil, Verified{}},
+	"GET problems":                    {"what is wrong, in words, with what to do: errors first", "", nil, []scheduler.Problem{}},
 	"GET audit":                       {"what operators did, the newest first", "after limit since who", nil, []scheduler.ActionView{}},
 }
 
@@ -203,7 +204,7 @@ var pathParameter = regexp.MustCompile(`\{(\w+)\}`)
 
 // describe is openapi.json as the routes and the types have it.
 func describe(t *testing.T) []byte {
-	d := &writer{schemas: object{}, comments: comments(t, ".", "..", "../internal/audit", "../internal/ledger")}
+	d := &writer{schemas: object{}, comments: comments(t, ".", "..", "../internal/audit", "../internal/ledger", "../internal/diagnose")}
 	paths := object{}
 	for _, r := range routes {
 		key := r.method + " " + r.path
@@ -232,7 +233,7 @@ func describe(t *testing.T) []byte {
 		"summary": "this description", "operationId": "getOpenAPI",
 		"responses": object{"200": object{"description": "OpenAPI 3.1", "content": object{"application/json": object{"schema": object{"type": "object"}}}}, "default": object{"$ref": "#/components/responses/Problem"}},
 	}}
-	d.schemas["Problem"] = object{
+	d.schemas["ProblemDetails"] = object{
 		"type": "object", "required": []string{"type", "title", "status", "detail", "code"}, "additionalProperties": false,
 		"properties": object{
 			"type": object{"type": "string"}, "title": object{"type": "string"}, "status": object{"type": "integer"},
@@ -254,7 +255,7 @@ func describe(t *testing.T) []byte {
 			"schemas":         d.schemas,
 			"securitySchemes": object{"bearer": object{"type": "http", "scheme": "bearer"}, "basic": object{"type": "http", "scheme": "basic"}},
 			"responses": object{"Problem": object{
-				"description": "an error", "content": object{"application/problem+json": object{"schema": object{"$ref": "#/components/schemas/Problem"}}},
+				"description": "an error", "content": object{"application/problem+json": object{"schema": object{"$ref": "#/components/schemas/ProblemDetails"}}},
 			}},
 		},
 	}

@@ -160,6 +160,14 @@ func (s *Server) verify(c call) (any, error) {
 	return VerifiedOf(x), err
 }
 
+func (s *Server) problems(c call) (any, error) {
+	if err := c.query().end(); err != nil {
+		return nil, err
+	}
+	all, err := c.client.Problems(c.Context())
+	return page{items: some(all)}, err
+}
+
 func (s *Server) audit(c call) (any, error) {
 	q := c.query()
 	f := scheduler.ActionFilter{Since: q.time("since"), Who: q.text("who"), After: q.text("after"), Limit: q.number("limit", listSize, 1, listMax)}

@@ -15,7 +15,7 @@ const Prefix = "/api/v1/"
 const (
 	// bodyMax bounds the body of a request, bytes: a payload of 64 KiB, spelt in JSON.
 	bodyMax = 256 << 10
-	// callTimeout bounds how long a request may take, but for verify and promote.
+	// callTimeout bounds how long a request may take, but for verify, problems and promote.
 	callTimeout = 9 * time.Second
 	// longTimeout bounds those.
 	longTimeout = 2 * time.Minute
@@ -105,6 +105,7 @@ var routes = []route{
 	{"GET", "generations", Viewer, false, (*Server).generations},
 	{"POST", "generations/{name}/promote", Operator, true, (*Server).promote},
 	{"GET", "verify", Viewer, true, (*Server).verify},
+	{"GET", "problems", Viewer, true, (*Server).problems},
 	{"GET", "audit", Viewer, false, (*Server).audit},
 }
 

@@ -83,6 +83,7 @@ func (c *cluster) start(s *nodeSlot) {
 		return time.Now().Add(off)
 	}
 	cfg.Hooks = p.hooks(cfg.Hooks)
+	testseam.Of(&cfg).ZoneData = func() string { return "" }
 	testseam.Of(&cfg).NewID = func() string { return fmt.Sprintf("%s-%d", p.name, p.ids.Add(1)) }
 	node, err := scheduler.New(p.client, reg, cfg)
 	if err != nil {

@@ -26,6 +26,7 @@ type Config struct {
 	Weight                        int
 	Grace, DrainTimeout           time.Duration
 	Wall                          func() time.Time
+	ZoneData                      string // version of its time zone rules
 	Ledger                        *ledger.Ledger
 	Roster                        *roster.Roster
 	Lanes                         *lane.Lanes

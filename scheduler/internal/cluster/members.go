@@ -234,7 +234,7 @@ func (m *members) self() roster.Member {
 		},
 		Version: n.Version, Revision: n.Revision, Generation: n.Generation, State: state, Started: m.start,
 		OffsetMS: n.Clock.Ahead().Milliseconds(), Running: n.Slots.Used(), Jobs: n.Jobs.Len(), Owned: owned,
-		Asserted: asserted, Restored: restored, Trouble: n.problem(),
+		Asserted: asserted, Restored: restored, Trouble: n.problem(), ZoneData: n.ZoneData,
 	}
 }
 

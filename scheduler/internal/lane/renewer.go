@@ -8,6 +8,14 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
+// Tail keeps what runs of a partition have written so far. It returns ErrBreaker when the master is unreachable.
+func (n *Lanes) Tail(ctx context.Context, part int, tails []ledger.Tail) error {
+	return n.At("tails", part, func() error {
+		_, err := n.Ledger.Tail(ctx, part, tails)
+		return err
+	})
+}
+
 // Renew renews leases for the lanes' keepers, at the servers to which their runs were asserted.
 // Leases of runs that are not restored yet have no answer.
 func (n *Lanes) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {

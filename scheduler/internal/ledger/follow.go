@@ -145,7 +145,7 @@ func (l *Ledger) Relayed(ctx context.Context, e Event) error {
 }
 
 // Kept reads the output and the payload that are kept with a run's row: the last bytes of the
-// output, and the payload of a run by hand.
+// output, and the payload of a run by hand. Of a run that goes on there is only the last Tail.
 func (l *Ledger) Kept(ctx context.Context, job, run string) (output, payload []byte, err error) {
 	got, err := l.client.HMGet(ctx, l.keys[l.Partition(job)].kept, run, "p:"+run).Result()
 	if err != nil {

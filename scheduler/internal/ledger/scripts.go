@@ -106,6 +106,7 @@ var (
 	claimScript    = ship("claim")
 	settleScript   = ship("settle")
 	renewScript    = ship("renew")
+	tailScript     = ship("tail")
 	reassertScript = ship("reassert")
 	recallScript   = ship("recall")
 	reapScript     = ship("reap")

@@ -52,6 +52,7 @@ func (*settled) Begins(work.Grant) bool { return true }
 func (*settled) Settle(_ work.Grant, r ledger.Report, then work.SettleListener) {
 	then.Settled(r, ledger.Settled, nil)
 }
+func (*settled) Tail(context.Context, int, []ledger.Tail) error { return nil }
 func (*settled) HandBack(work.Grant, func() bool) (over func()) { return func() {} }
 
 // noRenewals is never asked: no run is so long.

@@ -44,6 +44,8 @@ type Redis interface {
 	// Settle records how a run ended. It calls Settled with the answer, or with an error when the
 	// node gives up. It does not block.
 	Settle(g work.Grant, r ledger.Report, then work.SettleListener)
+	// Tail keeps the last of what runs of a partition have written so far.
+	Tail(ctx context.Context, part int, tails []ledger.Tail) error
 	// HandBack returns a run to pending whose function was never called. valid reports whether its
 	// lease is. The caller calls over, which releases the slot, after it has removed the run.
 	HandBack(g work.Grant, valid func() bool) (over func())
@@ -83,6 +85,7 @@ type Runner struct {
 	recent   recentGrants
 
 	leasesLost atomic.Int64 // while their functions were running
+	tails    tails
 }
 
 // LeasesLost is how many runs have lost their leases while their functions were running.
@@ -91,7 +94,7 @@ func (r *Runner) LeasesLost() int64 { return r.leasesLost.Load() }
 // New makes a runner.
 func New(c Config) *Runner {
 	ctx, cancel := context.WithCancelCause(c.Values)
-	return &Runner{Config: c, ctx: ctx, cancel: cancel, starts: newStarts(c.Past), changed: make(chan struct{}, 1)}
+	return &Runner{Config: c, ctx: ctx, cancel: cancel, starts: newStarts(c.Past), changed: make(chan struct{}, 1), tails: tails{due: make(chan struct{}, 1)}}
 }
 
 // activeRun is one granted run on this node.
@@ -106,9 +109,11 @@ type activeRun struct {
 	lease *locking.Lease  // a cancel and a drain end its context
 	due   <-chan struct{} // closed when the run is to begin; nil: at once
 
-	calling      atomic.Bool // the function is being called with ctx
-	contextEnded time.Time   // when Run first saw that ctx had ended
-	logged       bool        // it was logged that the function goes on
+	calling      atomic.Bool              // the function is being called with ctx
+	writing      atomic.Pointer[jobs.Run] // of the try that is going
+	tail         sentTail
+	contextEnded time.Time // when Run first saw that ctx had ended
+	logged       bool      // it was logged that the function goes on
 
 	// The rest belongs to the run's goroutine.
 	ctx         context.Context    // the function's
@@ -167,6 +172,7 @@ func (r *Runner) admit(g work.Grant) *activeRun {
 // or has no valid lease.
 func (r *Runner) begin(l *activeRun, back bool) {
 	l.run = r.runOf(l.g, 1) // prepared before the tick is due
+	l.writing.Store(l.run)
 	back = r.await(l, back)
 	l.started = r.Now()
 	switch cause := context.Cause(l.lease.Context()); {

@@ -90,6 +90,7 @@ func (r *Runner) tries(l *activeRun) {
 	for r.another(l) {
 		if l.tries++; l.tries > 1 {
 			l.run = r.runOf(l.g, l.tries)
+			l.writing.Store(l.run)
 		}
 		l.inFunction, l.err = true, errLeft // until it returns
 		l.err = r.invoke(l)

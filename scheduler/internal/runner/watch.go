@@ -30,6 +30,7 @@ func (r *Runner) Run(ctx context.Context) {
 		if now := time.Now(); now.Sub(looked) >= watchEvery {
 			looked = now
 			r.Active.each(r.look)
+			r.lookForTails()
 		}
 		if next = min(next, watchEvery); !r.Active.some() {
 			next = time.Hour

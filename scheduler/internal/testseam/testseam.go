@@ -1,5 +1,5 @@
-// Package testseam lets tests set what no user needs to set: a node's wall clock and the source of
-// its ids.
+// Package testseam lets tests set what no user needs to set: a node's wall clock, the source of
+// its ids, and what it knows of its machine.
 package testseam
 
 import "time"
@@ -13,6 +13,9 @@ type Seam struct {
 	// ever, without '|' and line breaks. New and the agenda's goroutine call it; a function that
 	// nodes share must allow concurrent calls. Default: uuid v7.
 	NewID func() string
+	// ZoneData is the version of the machine's time zone rules, by which a simulation must not differ.
+	// Default jobs.ZoneData.
+	ZoneData func() string
 }
 
 // Of returns the seam of a *scheduler.Config. Package scheduler sets it, because only that package

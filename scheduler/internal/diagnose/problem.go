@@ -1,0 +1,81 @@
+// Package diagnose looks for what is wrong with a Redis as the home of a namespace, and collects problems for people: what is wrong,
+// and what to do.
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Severities of a Problem.
+const (
+	// Warning is what may harm one day, or is perhaps meant so.
+	Warning = "warning"
+	// Error is what harms now, or will at the next crash: somebody must do something.
+	Error = "error"
+)
+
+// Kinds of what a Problem is found on.
+const (
+	OnJob        = "job"
+	OnNode       = "node"
+	OnServer     = "server"
+	OnKey        = "key"
+	OnGeneration = "generation"
+	OnNamespace  = "namespace"
+)
+
+// Problem is something that is wrong, in words.
+type Problem struct {
+	Code     string `json:"code"`     // for programs: "redis_evicts", "job_no_node"
+	Severity string `json:"severity"` // warning or error
+	Kind     string `json:"kind"`     // of what it is found on: job, node, server, key, generation or namespace
+	On       string `json:"on"`       // its name; "" of many
+	Text     string `json:"text"`     // what is wrong
+	Cure     string `json:"cure"`     // what to do
+	// Count is 0, or how many more of the same code and severity there are, which are not listed one by one.
+	Count int `json:"count,omitempty"`
+}
+
+// Most is how many problems of a code and severity are listed one by one.
+const Most = 20
+
+// List collects problems. The zero value has none.
+type List struct {
+	all  []Problem
+	more map[sort]int // how many there are of a sort
+}
+
+type sort struct{ code, severity string }
+
+// Add adds a problem, or counts it when enough of its sort are listed.
+func (l *List) Add(p Problem) {
+	if l.more == nil {
+		l.more = make(map[sort]int)
+	}
+	s := sort{p.Code, p.Severity}
+	if l.more[s]++; l.more[s] <= Most {
+		l.all = append(l.all, p)
+	}
+}
+
+// Problems are the errors, then the warnings, each in the order in which their sorts were found first. A problem with a count follows those of its sort
+// that are listed.
+func (l *List) Problems() []Problem {
+	all, first := slices.Clone(l.all), make(map[sort]int)
+	for k, p := range l.all {
+		s := sort{p.Code, p.Severity}
+		if _, there := first[s]; !there {
+			first[s] = k
+			if n := l.more[s] - Most; n > 0 {
+				all = append(all, Problem{Code: p.Code, Severity: p.Severity, Kind: p.Kind, Text: fmt.Sprintf("and %d more like these", n), Cure: p.Cure, Count: n})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Severity, b.Severity), // which happens to be the right order
+			cmp.Compare(first[sort{a.Code, a.Severity}], first[sort{b.Code, b.Severity}]))
+	})
+	return all
+}

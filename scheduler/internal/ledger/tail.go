@@ -1,0 +1,35 @@
+package ledger
+
+import (
+	"context"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// Tail is the last of what a run that goes on has written.
+type Tail struct {
+	Job, Run string
+	Token    locking.Token
+	Output   []byte // jobs.MaxOutput bytes at most; empty to forget what was kept
+}
+
+type tailArgs struct {
+	Runs []tailRun `json:"runs"`
+}
+
+type tailRun struct {
+	ID    string `json:"id"`
+	Token int64  `json:"token,string"`
+}
+
+// Tail keeps tails beside their runs, all of one partition; the ends of the runs replace them. It returns how many it has kept: those of runs that go on.
+func (l *Ledger) Tail(ctx context.Context, part int, tails []Tail) (kept int, err error) {
+	var args tailArgs
+	outputs := make([]any, len(tails))
+	for k, t := range tails {
+		args.Runs, outputs[k] = append(args.Runs, tailRun{t.Run, t.Token}), t.Output
+	}
+	kept, err = tailScript.call(ctx, l.client, l.keys[part].tag, "", args, outputs...).Int()
+	return kept, redisconn.Classify("keep tails", err)
+}

@@ -1,0 +1,130 @@
+package runner
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/wait"
+)
+
+const (
+	// tailAfter is how long a run must have gone on before what it writes is kept while it goes on: most runs are over before.
+	tailAfter = time.Second
+	// tailsMost bounds what a node sends at once, in bytes: at most once a second. What did not fit goes first the next time.
+	tailsMost = 1 << 20
+	// tailWithin bounds a call.
+	tailWithin = 2 * time.Second
+)
+
+// tails is the keeping of what running runs have written, so that people can read along. Nothing waits for it.
+type tails struct {
+	due chan struct{} // holds one signal: a run has written something
+	mu  sync.Mutex    // held while tails are sent
+}
+
+// sentTail is what was last kept of a run. The lock of tails guards it.
+type sentTail struct {
+	of   *jobs.Run // the try, nil before the first
+	size int64     // how much that try had written
+	at   time.Time
+}
+
+// lookForTails wakes KeepTails when a run has written something since it was last kept.
+func (r *Runner) lookForTails() {
+	if !r.tails.mu.TryLock() {
+		return // they are being sent
+	}
+	defer r.tails.mu.Unlock()
+	found := false
+	r.Active.each(func(l *activeRun) { found = found || r.wrote(l) })
+	if found {
+		wait.Signal(r.tails.due)
+	}
+}
+
+// wrote reports whether a run has written something that is not kept. The caller holds the lock of tails.
+func (r *Runner) wrote(l *activeRun) bool {
+	if !l.calling.Load() || r.Now().Sub(l.started) < tailAfter {
+		return false
+	}
+	try := l.writing.Load()
+	size := try.OutputSize()
+	return size > 0 && (try != l.tail.of || size != l.tail.size)
+}
+
+// KeepTails keeps what runs have written while they go on, until ctx ends.
+func (r *Runner) KeepTails(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.tails.due:
+			r.sendTails(ctx)
+		}
+	}
+}
+
+// sendTails sends tails once, those first that have waited longest.
+func (r *Runner) sendTails(ctx context.Context) {
+	r.tails.mu.Lock()
+	defer r.tails.mu.Unlock()
+	var list []*activeRun
+	r.Active.each(func(l *activeRun) {
+		if r.wrote(l) {
+			list = append(list, l)
+		}
+	})
+	slices.SortFunc(list, func(a, b *activeRun) int { return a.tail.at.Compare(b.tail.at) })
+	byPart, room := make(map[int][]*activeRun), tailsMost
+	for _, l := range list {
+		if room -= int(min(l.writing.Load().OutputSize(), jobs.MaxOutput)); room < 0 {
+			break
+		}
+		byPart[l.g.Job.Part] = append(byPart[l.g.Job.Part], l)
+	}
+	for part, some := range byPart {
+		r.keep(ctx, part, some)
+	}
+}
+
+// keep sends the tails of runs of one partition.
+func (r *Runner) keep(ctx context.Context, part int, some []*activeRun) {
+	ctx, cancel := context.WithTimeout(ctx, tailWithin)
+	defer cancel()
+	batch, sent := make([]ledger.Tail, len(some)), make([]sentTail, len(some))
+	for k, l := range some {
+		try := l.writing.Load()
+		sent[k] = sentTail{try, try.OutputSize(), r.Now()} // what is written from here on is sent once more
+		batch[k] = tailOf(l, try.Written())
+	}
+	if err := r.Redis.Tail(ctx, part, batch); err != nil {
+		r.Log.Debug("what runs have written could not be kept while they go on; it is tried again", "runs", len(some), "error", err)
+		return
+	}
+	for k, l := range some {
+		l.tail = sent[k]
+	}
+}
+
+func tailOf(l *activeRun, output []byte) ledger.Tail {
+	return ledger.Tail{Job: l.g.Job.Name, Run: l.g.Lease.Run, Token: l.g.Lease.Token, Output: output}
+}
+
+// forgetTail makes Redis forget what an earlier try of a run has written when the last one has written nothing: the report would not replace it.
+func (r *Runner) forgetTail(l *activeRun, output []byte) {
+	if len(output) > 0 || l.tries < 2 {
+		return
+	}
+	r.tails.mu.Lock()
+	defer r.tails.mu.Unlock()
+	if l.tail.of == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), tailWithin)
+	defer cancel()
+	_ = r.Redis.Tail(ctx, l.g.Job.Part, []ledger.Tail{tailOf(l, nil)}) // else the output of the earlier try stays, which is no harm
+}

@@ -1,0 +1,112 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/roster"
+	"github.com/escapement/escapement/sharding"
+)
+
+// problems asks for what is wrong, a line for each: severity, code and what it is found on.
+func (c *cluster) problems() (lines []string) {
+	c.t.Helper()
+	for _, p := range must[[]scheduler.Problem](c.t)(c.ops().Problems(c.t.Context())) {
+		if p.Text == "" || p.Cure == "" || p.Kind == "" {
+			c.t.Errorf("without words: %+v", p)
+		}
+		line := p.Severity + " " + p.Code + " " + p.On
+		if p.Count > 0 {
+			line += fmt.Sprint("+", p.Count)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// found compares what is wrong with what is wanted, in order.
+func (c *cluster) found(want ...string) {
+	c.t.Helper()
+	if got := c.problems(); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		c.t.Errorf("found\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}
+
+// TestProblemsOfJobs: what no node runs, or nobody claims, is found, and nothing where all is well.
+func TestProblemsOfJobs(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		c.found("error namespace_unknown escapement")
+		s, started, ended := &sink{}, make(chan time.Time, 10), make(chan error, 10)
+		labelled := eachSecond("labelled", s)
+		labelled.Labels = map[string]string{"disk": "fast"}
+		yearly := eachSecond("yearly", s)
+		yearly.Schedule, yearly.Labels = "0 0 1 1 *", labelled.Labels
+		n := c.start("a", scheduler.Config{MaxRunning: 1, Revision: "1"}, eachSecond("job", s))
+		time.Sleep(5 * time.Second)
+		c.found()
+		c.leave(n)
+		time.Sleep(10 * time.Second)
+		c.found("error no_living_node escapement")
+		c.start("a", scheduler.Config{MaxRunning: 1, Revision: "2"}, eachSecond("job", s), labelled, yearly, lasting(forever, started, ended))
+		<-started
+		time.Sleep(2 * time.Minute)
+		c.found("error job_overdue job", "error job_no_node labelled", "warning job_no_node yearly")
+	})
+}
+
+// TestProblemsOfNodes has nodes of which something is to be said, and more than are named one by one.
+func TestProblemsOfNodes(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		b, i, client := c.keepBooks(minutely), c.ops(), c.redis()
+		if err := i.Pause(t.Context(), "job", scheduler.PauseOptions{Author: "ann", Reason: "bank is down"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(8 * 24 * time.Hour)
+		c.found("error no_living_node escapement", "warning job_paused_long job")
+		r := roster.New(client, roster.Config{Namespace: "escapement", TTL: time.Hour})
+		beat := func(m roster.Member, id string, age time.Duration) {
+			t.Helper()
+			m.Node, m.Started = sharding.Node{ID: id, Name: strings.ToUpper(id)}, time.Now().Add(-age)
+			must[roster.View](t)(r.Beat(t.Context(), m))
+		}
+		beat(roster.Member{Revision: "1", State: roster.StateStandby, Generation: "green"}, "s", 25*time.Hour)
+		c.found("error nobody_claims escapement", "warning node_standby_long S", "warning job_paused_long job")
+		beat(roster.Member{Revision: "1", Version: "v1", ZoneData: "2025b"}, "a", time.Hour)
+		beat(roster.Member{Revision: "2", Version: "v2", ZoneData: "2026a", OffsetMS: -1001}, "b", time.Minute)
+		c.found("error node_clock B", "warning node_standby_long S", "warning job_paused_long job") // it is being deployed
+		beat(roster.Member{Version: "v2", ZoneData: "2026a", OffsetMS: 300, Trouble: "no luck"}, "b", time.Hour)
+		beat(roster.Member{Revision: "2"}, "d", time.Hour)
+		for k := range 23 {
+			must[string](t)("", r.Drain(t.Context(), fmt.Sprint("gone-", k+10), roster.Drained{Author: "ann"}))
+		}
+		got := strings.Join(c.problems(), "\n")
+		for _, want := range []string{
+			"error node_trouble B", "warning node_clock B", "warning node_no_revision B", "warning drain_without_node gone-29\nwarning drain_without_node +3\n",
+			"warning node_revisions ", "warning node_versions ", "warning node_zone_data ", "warning job_paused_long job",
+		} {
+			if !strings.Contains(got+"\n", want) {
+				t.Errorf("%s is not among\n%s", want, got)
+			}
+		}
+		for k := range 23 {
+			must[bool](t)(r.Resume(t.Context(), fmt.Sprint("gone-", k+10)))
+		}
+		must[ledger.Promotion](t)(b.Begin(t.Context(), ledger.Promotion{Generation: "green", Pattern: "j*"}))
+		client.Set(t.Context(), "{escapement:0}:odd", "", 0)
+		got = strings.Join(c.problems(), "\n")
+		if !strings.Contains(got, "error promotion_half_done green") || !strings.Contains(got, "warning key_unknown {escapement:0}:odd") {
+			t.Errorf("found %s", got)
+		}
+		client.Del(t.Context(), "{escapement:0}:odd")
+		client.HSet(t.Context(), "{escapement}:control", "move", "1|"+"0190a1b2-0000-7000-8000-000000000000"+"|from|moved|redis://new:6379|1")
+		if got = c.problems()[0]; got != "error namespace_closed escapement" {
+			t.Errorf("found %s first", got)
+		}
+		client.HDel(t.Context(), "{escapement}:control", "move")
+	})
+}
