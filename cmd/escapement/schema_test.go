@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-type object = map[string]any
+type schemaObject = map[string]any
 
 // schemer makes the schema of a configuration: types and keys come from the structs, defaults from a value, and descriptions from the comments.
 type schemer struct {
@@ -29,8 +29,8 @@ type schemer struct {
 var explained = map[string]string{"Job": "jobs.Job", "Retry": "jobs.Retry", "Call": "httpjob.Options"}
 
 // section is the schema of a struct. Defaults are those of v, where it has some.
-func (s *schemer) section(t reflect.Type, v reflect.Value) object {
-	properties := object{}
+func (s *schemer) section(t reflect.Type, v reflect.Value) schemaObject {
+	properties := schemaObject{}
 	for k := range t.NumField() {
 		f := t.Field(k)
 		var its reflect.Value
@@ -43,9 +43,9 @@ func (s *schemer) section(t reflect.Type, v reflect.Value) object {
 		}
 		properties[f.Tag.Get("yaml")] = p
 	}
-	o := object{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
+	o := schemaObject{"type": []string{"schemaObject", "null"}, "properties": properties, "additionalProperties": false}
 	if t == reflect.TypeFor[Job]() {
-		o["type"], o["required"] = "object", []string{"name"}
+		o["type"], o["required"] = "schemaObject", []string{"name"}
 	}
 	return o
 }
@@ -65,12 +65,12 @@ func (s *schemer) comment(of string, f reflect.StructField) string {
 }
 
 // setting is the schema of one field. A text may be written as a number or as true; a section or a list may be empty.
-func (s *schemer) setting(f reflect.StructField, v reflect.Value) object {
+func (s *schemer) setting(f reflect.StructField, v reflect.Value) schemaObject {
 	t := f.Type
-	o := object{}
+	o := schemaObject{}
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
-		o = object{"type": "string", "pattern": durationPattern}
+		o = schemaObject{"type": "string", "pattern": durationPattern}
 		if v.IsValid() && v.Int() != 0 {
 			o["default"] = shortDuration(time.Duration(v.Int()))
 		}
@@ -80,11 +80,11 @@ func (s *schemer) setting(f reflect.StructField, v reflect.Value) object {
 	case t.Kind() == reflect.Struct:
 		return s.section(t, v)
 	case t.Kind() == reflect.Map:
-		return object{"type": []string{"object", "null"}, "additionalProperties": object{"type": plainTypes}}
+		return schemaObject{"type": []string{"schemaObject", "null"}, "additionalProperties": schemaObject{"type": plainTypes}}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
-		return object{"type": []string{"array", "null"}, "items": s.section(t.Elem(), reflect.Value{})}
+		return schemaObject{"type": []string{"array", "null"}, "items": s.section(t.Elem(), reflect.Value{})}
 	case t.Kind() == reflect.Slice:
-		return object{"type": []string{"array", "null"}, "items": object{"type": plainTypes}}
+		return schemaObject{"type": []string{"array", "null"}, "items": schemaObject{"type": plainTypes}}
 	case t.Kind() == reflect.Int:
 		o["type"] = "integer"
 	case f.Tag.Get("words") != "":
@@ -152,7 +152,7 @@ func makeSchema(t *testing.T) string {
 	}
 	root := s.section(reflect.TypeFor[Config](), reflect.ValueOf(defaults()))
 	root["$schema"], root["title"] = "http://json-schema.org/draft-07/schema#", "Configuration of an Escapement node"
-	root["type"] = "object"
+	root["type"] = "schemaObject"
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -214,7 +214,7 @@ func asJSON(t *testing.T, file string) any {
 func plainValue(t *testing.T, n *yaml.Node) any {
 	t.Helper()
 	if n.Kind == yaml.MappingNode {
-		o := object{}
+		o := schemaObject{}
 		for k := 0; k < len(n.Content); k += 2 {
 			o[n.Content[k].Value] = plainValue(t, n.Content[k+1])
 		}

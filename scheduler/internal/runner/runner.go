@@ -85,7 +85,7 @@ type Runner struct {
 	recent   recentGrants
 
 	leasesLost atomic.Int64 // while their functions were running
-	tails    tails
+	tails      tails
 }
 
 // LeasesLost is how many runs have lost their leases while their functions were running.
