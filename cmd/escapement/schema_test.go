@@ -43,9 +43,9 @@ func (s *schemer) section(t reflect.Type, v reflect.Value) schemaObject {
 		}
 		properties[f.Tag.Get("yaml")] = p
 	}
-	o := schemaObject{"type": []string{"schemaObject", "null"}, "properties": properties, "additionalProperties": false}
+	o := schemaObject{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
 	if t == reflect.TypeFor[Job]() {
-		o["type"], o["required"] = "schemaObject", []string{"name"}
+		o["type"], o["required"] = "object", []string{"name"}
 	}
 	return o
 }
@@ -80,7 +80,7 @@ func (s *schemer) setting(f reflect.StructField, v reflect.Value) schemaObject {
 	case t.Kind() == reflect.Struct:
 		return s.section(t, v)
 	case t.Kind() == reflect.Map:
-		return schemaObject{"type": []string{"schemaObject", "null"}, "additionalProperties": schemaObject{"type": plainTypes}}
+		return schemaObject{"type": []string{"object", "null"}, "additionalProperties": schemaObject{"type": plainTypes}}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
 		return schemaObject{"type": []string{"array", "null"}, "items": s.section(t.Elem(), reflect.Value{})}
 	case t.Kind() == reflect.Slice:
@@ -152,7 +152,7 @@ func makeSchema(t *testing.T) string {
 	}
 	root := s.section(reflect.TypeFor[Config](), reflect.ValueOf(defaults()))
 	root["$schema"], root["title"] = "http://json-schema.org/draft-07/schema#", "Configuration of an Escapement node"
-	root["type"] = "schemaObject"
+	root["type"] = "object"
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
