@@ -67,6 +67,8 @@ type PolicyView struct {
 	TTLMS         int64             `json:"ttl_ms"`
 	Retry         *RetryView        `json:"retry"`
 	Labels        map[string]string `json:"labels"`
+	// SuccessWithinMS is the longest time without a success that is expected of the job.
+	SuccessWithinMS int64 `json:"success_within_ms"`
 }
 
 // RetryView says how a failed function is called again inside a run.
@@ -247,6 +249,7 @@ func policyView(j jobs.Job) PolicyView {
 	v := PolicyView{
 		CatchUpMax: j.CatchUpMax, StartWithinMS: j.StartWithin.Milliseconds(), OnCrash: j.OnCrash.String(), RerunMax: j.RerunMax,
 		TimeoutMS: j.Timeout.Milliseconds(), TTLMS: j.TTL.Milliseconds(), Labels: j.Labels,
+		SuccessWithinMS: j.Expect.SuccessWithin.Milliseconds(),
 	}
 	if v.Labels == nil {
 		v.Labels = map[string]string{}

@@ -153,6 +153,7 @@ type Job struct {
 	Placement   string            `yaml:"placement" words:"owner race"`
 	Labels      map[string]string `yaml:"labels"`
 	After       string            `yaml:"after"`
+	Expect      Expect            `yaml:"expect"`
 	Exec        *Exec             `yaml:"exec"`
 	HTTP        *Call             `yaml:"http" secret:"true"`
 }
@@ -162,6 +163,11 @@ type Retry struct {
 	Max        int           `yaml:"max"`
 	Backoff    time.Duration `yaml:"backoff"`
 	MaxBackoff time.Duration `yaml:"max_backoff"`
+}
+
+// Expect says when a job counts as unwell.
+type Expect struct {
+	SuccessWithin time.Duration `yaml:"success_within"`
 }
 
 // Exec is a command as a job.
