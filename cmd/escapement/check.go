@@ -18,7 +18,8 @@ import (
 type checker struct {
 	*loaded
 	faults    faultList
-	jobLabels []string
+
+	jobLabels, targetLabels []string
 }
 
 func (c *checker) fault(path, format string, args ...any) {
@@ -36,6 +37,7 @@ func (c *checker) check() {
 	c.whole("history.keep", c.History.Keep, 16, 100_000)
 	c.span("history.keep_for", c.History.KeepFor, time.Minute, 8760*time.Hour)
 	c.defaults()
+	c.notify()
 	c.allJobs()
 }
 

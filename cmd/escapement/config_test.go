@@ -29,7 +29,7 @@ func TestSampleEqualsDefaults(t *testing.T) {
 	got, want := l.Config, defaults()
 	got.Jobs = nil
 	// A list or map written as empty is as good as one left out.
-	got.Redis.Addrs, got.Node.Labels = nil, nil
+	got.Redis.Addrs, got.Node.Labels, got.Notify.Targets = nil, nil, nil
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("config.yaml differs from the defaults:\n got %+v\nwant %+v", got, want)
 	}
@@ -47,7 +47,7 @@ func TestSampleShowsJobSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, section := range []any{Job{}, Retry{}, Exec{}, Call{}} {
+	for _, section := range []any{Job{}, Retry{}, Exec{}, Call{}, Expect{}, Target{}, Webhook{}} {
 		for _, s := range settings(reflect.ValueOf(section)) {
 			if !regexp.MustCompile(`(?m)(^[ #-]+|[{,] ?)` + s.key + `:( |$)`).Match(text) {
 				t.Errorf("config.yaml does not show %s", s.key)

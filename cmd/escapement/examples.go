@@ -19,6 +19,9 @@ escapement config validate config.yaml`,
 	"config print": `
 escapement config print
 ESCAPEMENT_NODE_WEIGHT=2 escapement config print --config config.yaml -o json`,
+	"notify test": `
+escapement notify test
+escapement notify test team --config /etc/escapement/config.yaml`,
 	"cron explain": `
 escapement cron explain "*/5 9-17 * * MON-FRI"
 escapement cron explain "30 2 * * *" --tz Europe/Berlin --from 2026-03-28 -n 3

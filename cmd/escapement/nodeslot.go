@@ -10,6 +10,7 @@ import (
 
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/api"
+	"github.com/escapement/escapement/scheduler/notify"
 )
 
 // endpoint is a Redis that a node may work in.
@@ -24,7 +25,8 @@ type nodeSlot struct {
 	cfg      scheduler.Config
 	at, next endpoint // next: where the namespace may move; no client: nowhere
 	node     atomic.Pointer[scheduler.Node]
-	api      atomic.Pointer[api.Server] // of the Redis that the slot is at
+	api      atomic.Pointer[api.Server]      // of the Redis that the slot is at
+	notifier atomic.Pointer[notify.Notifier] // the same; nil where nobody is to be told
 }
 
 // newNodeSlot makes the first node of a slot.
@@ -51,6 +53,14 @@ func (s *nodeSlot) sit() error {
 	if err != nil {
 		return s.l.refused(err)
 	}
+	if tell := s.l.notify; len(tell.Targets) > 0 {
+		tell.Node, tell.Logger = node.Name(), cfg.Logger
+		notifier, err := notify.New(s.at.client, tell)
+		if err != nil {
+			return s.l.refused(err)
+		}
+		s.notifier.Store(notifier)
+	}
 	s.node.Store(node)
 	s.api.Store(api.New(client, api.Config{Access: s.l.HTTP.access(), Version: thisBuild().Version, Node: node.Name(), Logger: cfg.Logger}))
 	return nil
@@ -71,7 +81,11 @@ func (s *nodeSlot) Ready() error { return s.node.Load().Ready() }
 // run runs the node, and after a move of the namespace the one that goes on where it is: there and back, if need be.
 func (s *nodeSlot) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := together(ctx, s.node.Load().Run, s.api.Load().Run); !errors.Is(err, scheduler.ErrMoved) {
+		parts := []func(context.Context) error{s.node.Load().Run, s.api.Load().Run}
+		if n := s.notifier.Load(); n != nil {
+			parts = append(parts, n.Run)
+		}
+		if err := together(ctx, parts...); !errors.Is(err, scheduler.ErrMoved) {
 			return err
 		}
 		if ctx.Err() == nil {

@@ -42,6 +42,17 @@ func shown(c *Config) Config {
 	if s.Redis.SentinelPassword != "" {
 		s.Redis.SentinelPassword = masked
 	}
+	s.Notify.Targets = slices.Clone(c.Notify.Targets)
+	for i, t := range s.Notify.Targets {
+		if t.Webhook != nil {
+			w := *t.Webhook
+			w.URL, w.Headers = maskHost(w.URL), maskValues(w.Headers)
+			if w.Body != "" {
+				w.Body = masked
+			}
+			s.Notify.Targets[i].Webhook = &w
+		}
+	}
 	s.Jobs = slices.Clone(c.Jobs)
 	for i, j := range s.Jobs {
 		if j.Exec != nil {
@@ -83,6 +94,15 @@ func maskAddress(text string) string {
 		u.RawQuery = "xxxxx"
 	}
 	return u.String()
+}
+
+// maskHost is the URL of a webhook up to its host: the path is a secret of most of them.
+func maskHost(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return masked
+	}
+	return u.Scheme + "://" + u.Host + "/" + masked
 }
 
 // sectionNode builds the mapping of a struct; sparse leaves out zero values.

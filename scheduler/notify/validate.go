@@ -12,8 +12,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// targetsMost bounds the targets of a namespace.
-const targetsMost = 32
+// TargetsMost bounds the targets of a Notifier.
+const TargetsMost = 32
 
 var targetPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
@@ -35,8 +35,8 @@ func (c Config) Validate() error {
 	if d.AtMost < 1 || d.AtMost > 1000 {
 		add("at_most", "%d messages an hour are outside 1 to 1000", d.AtMost)
 	}
-	if n := len(c.Targets); n == 0 || n > targetsMost {
-		add("targets", "%d targets are outside 1 to %d", n, targetsMost)
+	if n := len(c.Targets); n == 0 || n > TargetsMost {
+		add("targets", "%d targets are outside 1 to %d", n, TargetsMost)
 	}
 	names := map[string]bool{}
 	for i, t := range c.Targets {
