@@ -17,7 +17,7 @@ import (
 // be read has its fault already and is not judged again.
 type checker struct {
 	*loaded
-	faults    faultList
+	faults faultList
 
 	jobLabels, targetLabels []string
 }

@@ -14,7 +14,7 @@ import (
 // that all are told at once, and notes the line of everything it was given.
 type decoder struct {
 	origins
-	faults    faultList
+	faults faultList
 
 	// What stands between the brackets of jobs[...] and notify.targets[...], per entry.
 	jobLabels, targetLabels []string

@@ -52,10 +52,10 @@ func runCommand(ctx context.Context, command []string, m Message) error {
 	timer := time.NewTimer(endTime)
 	defer timer.Stop()
 	select {
-	case <-exited:
+	case _ = <-exited: // why it ended is known
 	case <-timer.C:
 		group.Kill()
-		<-exited
+		_ = <-exited
 	}
 	return fmt.Errorf("command %s ended: %w", command[0], context.Cause(ctx))
 }

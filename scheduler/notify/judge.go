@@ -175,7 +175,7 @@ func (f facts) isNew(r *ledger.Row, kind, last Kind, sharded bool, told string) 
 
 // without is the counts as if some of a kind had not been counted yet.
 func (c counts) without(kind Kind, n int64) counts {
-	switch kind { //nolint:exhaustive // the kinds of outcomes
+	switch kind {
 	case Failed:
 		c.Failed -= n
 	case Abandoned:

@@ -25,7 +25,7 @@ func countsOf(e ledger.Entry) counts {
 }
 
 func (c counts) of(k Kind) int64 {
-	switch k { //nolint:exhaustive // the kinds of outcomes
+	switch k {
 	case Failed:
 		return c.Failed
 	case Abandoned:
