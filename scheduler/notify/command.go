@@ -38,10 +38,11 @@ func runCommand(ctx context.Context, command []string, m Message) error {
 		return fmt.Errorf("command %s not started: %w", command[0], err)
 	}
 	defer group.Close()
-	exited := make(chan error, 1)
-	go func() { exited <- cmd.Wait() }()
+	var err error
+	exited := make(chan struct{})
+	go func() { defer close(exited); err = cmd.Wait() }()
 	select {
-	case err := <-exited:
+	case <-exited:
 		if err != nil {
 			return fmt.Errorf("command %s: %w%s", command[0], err, colon(line(strings.TrimSpace(out.b.String()), errorMost)))
 		}
@@ -52,10 +53,10 @@ func runCommand(ctx context.Context, command []string, m Message) error {
 	timer := time.NewTimer(endTime)
 	defer timer.Stop()
 	select {
-	case _ = <-exited: // why it ended is known
+	case <-exited:
 	case <-timer.C:
 		group.Kill()
-		_ = <-exited
+		<-exited
 	}
 	return fmt.Errorf("command %s ended: %w", command[0], context.Cause(ctx))
 }
