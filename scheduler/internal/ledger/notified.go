@@ -22,8 +22,8 @@ const notedToken = ":token"
 
 type notifiedArgs struct {
 	Token string   `json:"token"`
-	Set   []string `json:"set"`  // field, value, field, value
-	Drop  []string `json:"drop"` // fields
+	Set   []string `json:"set,omitempty"`  // field, value, field, value
+	Drop  []string `json:"drop,omitempty"` // fields
 }
 
 // Notified reads what people were told, by field: a job's name, or a word that begins with a colon.
