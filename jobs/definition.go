@@ -43,6 +43,8 @@ type Definition struct {
 	Placement    Placement         `json:"placement,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
 	After        string            `json:"after,omitempty"`
+	// SuccessWithin is that of the job's Expect.
+	SuccessWithin int64 `json:"success_within_ms,omitempty"`
 	// Generation is the label of the deployed cluster. It is not a setting of the job. The scheduler sets it before it
 	// stores the definition, so that the same settings of two generations have two digests.
 	Generation string `json:"generation,omitempty"`
@@ -60,7 +62,7 @@ func (j Job) Definition() Definition {
 		RetryMax: j.Retry.Max, RetryBackoff: j.Retry.Backoff.Milliseconds(),
 		RetryMaxBack: j.Retry.MaxBackoff.Milliseconds(),
 		Params:       slices.Clone(j.Params), Placement: j.Placement,
-		Labels: maps.Clone(j.Labels), After: j.After,
+		Labels: maps.Clone(j.Labels), After: j.After, SuccessWithin: j.Expect.SuccessWithin.Milliseconds(),
 	}
 	if j.Shards != 1 {
 		d.Shards = j.Shards
@@ -78,7 +80,7 @@ func (d Definition) Job() Job {
 		Timeout: ms(d.Timeout), TTL: ms(d.TTL),
 		Retry:  Retry{Max: d.RetryMax, Backoff: ms(d.RetryBackoff), MaxBackoff: ms(d.RetryMaxBack)},
 		Shards: max(d.Shards, 1), Params: slices.Clone(d.Params), Placement: d.Placement,
-		Labels: maps.Clone(d.Labels), After: d.After,
+		Labels: maps.Clone(d.Labels), After: d.After, Expect: Expect{SuccessWithin: ms(d.SuccessWithin)},
 	}
 }
 
@@ -144,7 +146,7 @@ func (d Definition) inRange() error {
 		{"catch_up_max", int64(d.CatchUpMax)}, {"start_within_ms", d.StartWithin},
 		{"rerun_max", int64(d.RerunMax)}, {"timeout_ms", d.Timeout}, {"ttl_ms", d.TTL},
 		{"retry_max", int64(d.RetryMax)}, {"retry_backoff_ms", d.RetryBackoff},
-		{"retry_max_backoff_ms", d.RetryMaxBack}, {"shards", int64(d.Shards)},
+		{"retry_max_backoff_ms", d.RetryMaxBack}, {"shards", int64(d.Shards)}, {"success_within_ms", d.SuccessWithin},
 	} {
 		if f.n < 0 || f.n > maxMS {
 			return fmt.Errorf("definition %q: %s %d is outside 0 to %d", d.Name, f.key, f.n, maxMS)

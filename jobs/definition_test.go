@@ -102,6 +102,7 @@ func drawJob(t *rapid.T) jobs.Job {
 		TTL:         ms("ttl", 0, 15*time.Second, time.Minute),
 		Shards:      rapid.IntRange(0, 2).Draw(t, "shards"),
 		Placement:   rapid.SampledFrom([]jobs.Placement{0, 1}).Draw(t, "placement"),
+		Expect:      jobs.Expect{SuccessWithin: ms("success_within", 0, 26*time.Hour)},
 	}
 	if j.Shards == 2 && rapid.Bool().Draw(t, "params") {
 		j.Params = []string{"a", "<b>"}
@@ -152,6 +153,7 @@ func TestDigestSeesEverySetting(t *testing.T) {
 		"placement":   func(j *jobs.Job) { j.Placement = jobs.PlacementRace },
 		"labels":      func(j *jobs.Job) { j.Labels = map[string]string{"disk": "ssd"} },
 		"after":       func(j *jobs.Job) { j.After = "other" },
+		"expect":      func(j *jobs.Job) { j.Expect.SuccessWithin += time.Hour },
 	} {
 		j := full()
 		edit(&j)

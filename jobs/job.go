@@ -76,6 +76,14 @@ type Job struct {
 	// After is the name of another job of the registry. This job has no schedule then, and runs once for each tick of the
 	// other job that succeeded, with the same tick. See [Registry.Check]. Default none.
 	After string
+	// Expect says when the job counts as unwell. It changes nothing about its runs; see scheduler/notify. Default nothing.
+	Expect Expect
+}
+
+// Expect is what somebody who depends on a job's results expects of it.
+type Expect struct {
+	// SuccessWithin is the longest time without a run that succeeded: whole milliseconds, up to 366 days. 0: no limit, the default.
+	SuccessWithin time.Duration
 }
 
 // Retry says how often and when a failed function is called again inside one run, with the same lease and token. There

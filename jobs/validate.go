@@ -23,6 +23,7 @@ const (
 	MaxReruns  = 100
 	maxRetries = 100 // Retry.Max
 	maxBackoff = 24 * time.Hour
+	maxExpect  = 366 * 24 * time.Hour // Expect.SuccessWithin
 
 	maxLabels     = 64
 	maxParam      = 256
@@ -87,6 +88,9 @@ func (j Job) Validate() error {
 	j.checkPlacement(&f)
 	j.checkLabels(&f)
 	j.checkAfter(&f)
+	if d := j.Expect.SuccessWithin; checkDuration(&f, "expect.success_within", d) && d > maxExpect {
+		f.add("expect.success_within", "%v is more than a year; use at most %v", d, maxExpect)
+	}
 	return errors.Join(f...)
 }
 

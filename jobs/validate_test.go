@@ -65,6 +65,7 @@ func TestValidateAcceptsWhatWorks(t *testing.T) {
 			j.Func, j.Schedule, j.After, j.TimeZone = nothing, "", "other", "UTC"
 			j.CatchUp, j.CatchUpMax = 0, 0
 		},
+		"a year":     func(j *jobs.Job) { j.Expect.SuccessWithin = 366 * 24 * time.Hour },
 		"everything": func(j *jobs.Job) { *j = full(); j.Func = nothing },
 	} {
 		j := good()
@@ -123,6 +124,9 @@ func TestValidateRefuses(t *testing.T) {
 		{"labels.a", "at most 256 bytes", func(j *jobs.Job) { j.Labels = map[string]string{"a": long} }},
 		{"after", `"other" does not go with the schedule "*/5 * * * *"`, func(j *jobs.Job) { j.After = "other" }},
 		{"after", "is not a job name", func(j *jobs.Job) { j.Schedule, j.After = "", "the other" }},
+		{"expect.success_within", "-1h0m0s is negative", func(j *jobs.Job) { j.Expect.SuccessWithin = -time.Hour }},
+		{"expect.success_within", "whole number of milliseconds", func(j *jobs.Job) { j.Expect.SuccessWithin = 1 }},
+		{"expect.success_within", "is more than a year", func(j *jobs.Job) { j.Expect.SuccessWithin = 367 * 24 * time.Hour }},
 		{"time_zone", "Europe/Berlin is not used: a job with after", func(j *jobs.Job) {
 			j.Schedule, j.After, j.TimeZone = "", "other", "Europe/Berlin"
 		}},

@@ -57,25 +57,6 @@ type JobView struct {
 	LeftAlone int `json:"left_alone,omitempty"`
 }
 
-// PolicyView is the rest of a job's policies; what does not apply is 0, "" or null.
-type PolicyView struct {
-	CatchUpMax    int               `json:"catch_up_max"`
-	StartWithinMS int64             `json:"start_within_ms"`
-	OnCrash       string            `json:"on_crash"`
-	RerunMax      int               `json:"rerun_max"`
-	TimeoutMS     int64             `json:"timeout_ms"`
-	TTLMS         int64             `json:"ttl_ms"`
-	Retry         *RetryView        `json:"retry"`
-	Labels        map[string]string `json:"labels"`
-}
-
-// RetryView says how a failed function is called again inside a run.
-type RetryView struct {
-	Max          int   `json:"max"`
-	BackoffMS    int64 `json:"backoff_ms"`
-	MaxBackoffMS int64 `json:"max_backoff_ms"`
-}
-
 // PauseView says since when a job is paused, until when, by whom and why.
 type PauseView struct {
 	Since  *Stamp `json:"since"`
@@ -241,20 +222,6 @@ func jobView(s ledger.Stored, h inspect.Holding, now time.Time, p ledger.Pause) 
 		v.Pause = pauseView(s.Pause, p)
 	}
 	return v, nil
-}
-
-func policyView(j jobs.Job) PolicyView {
-	v := PolicyView{
-		CatchUpMax: j.CatchUpMax, StartWithinMS: j.StartWithin.Milliseconds(), OnCrash: j.OnCrash.String(), RerunMax: j.RerunMax,
-		TimeoutMS: j.Timeout.Milliseconds(), TTLMS: j.TTL.Milliseconds(), Labels: j.Labels,
-	}
-	if v.Labels == nil {
-		v.Labels = map[string]string{}
-	}
-	if r := j.Retry; r.Max > 0 {
-		v.Retry = &RetryView{Max: r.Max, BackoffMS: r.Backoff.Milliseconds(), MaxBackoffMS: r.MaxBackoff.Milliseconds()}
-	}
-	return v
 }
 
 // pauseView takes the end from the window, which decides, and the rest from what is noted beside it.

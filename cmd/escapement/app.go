@@ -121,7 +121,7 @@ func (a *app) root() *cobra.Command {
 	global.StringVar(&a.flags.config, "config", "config.yaml", "the configuration `file`; empty: none")
 	root.AddCommand(a.devCommand(), a.runCommand(), a.configCommand(), a.cronCommand(), a.jobsCommand(),
 		a.runsCommand(), a.nodesCommand(), a.locksCommand(), a.lockCommand(), a.generationsCommand(), a.moveCommand(),
-		a.backupCommand(), a.restoreCommand(), a.ledgerCommand(), a.auditCommand(), a.doctorCommand(), a.completionCommand(), a.healthCommand(), a.versionCommand())
+		a.backupCommand(), a.restoreCommand(), a.ledgerCommand(), a.auditCommand(), a.notifyCommand(), a.doctorCommand(), a.completionCommand(), a.healthCommand(), a.versionCommand())
 	root.SetHelpFunc(a.help(root.HelpFunc()))
 	root.SetHelpCommand(a.helpCommand())
 	addExamples(root)

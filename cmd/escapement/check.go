@@ -17,8 +17,9 @@ import (
 // be read has its fault already and is not judged again.
 type checker struct {
 	*loaded
-	faults    faultList
-	jobLabels []string
+	faults faultList
+
+	jobLabels, targetLabels []string
 }
 
 func (c *checker) fault(path, format string, args ...any) {
@@ -37,6 +38,7 @@ func (c *checker) check() {
 	c.whole("history.keep", c.History.Keep, 16, 100_000)
 	c.span("history.keep_for", c.History.KeepFor, time.Minute, 8760*time.Hour)
 	c.defaults()
+	c.notify()
 	c.allJobs()
 }
 

@@ -103,6 +103,7 @@ func (c *checker) job(path string, e Job) jobs.Job {
 		StartWithin: e.StartWithin, RerunMax: e.RerunMax, Timeout: e.Timeout, TTL: e.TTL,
 		Retry:  jobs.Retry{Max: e.Retry.Max, Backoff: e.Retry.Backoff, MaxBackoff: e.Retry.MaxBackoff},
 		Shards: e.Shards, Params: e.Params, Labels: e.Labels, After: e.After,
+		Expect: jobs.Expect{SuccessWithin: e.Expect.SuccessWithin},
 	}
 	c.policy(path+".overlap", c.inherited(e.Overlap, "overlap", c.Defaults.Overlap), &j.Overlap)
 	catchUp := e.CatchUp
@@ -171,6 +172,7 @@ func (c *checker) zeroes(path string, e Job) {
 		{"ttl", e.TTL == 0, "a lease time; leave it out for the default"},
 		{"retry.backoff", e.Retry.Backoff == 0, fmt.Sprintf("a wait; leave it out for %s", shortDuration(jobs.DefaultBackoff))},
 		{"retry.max_backoff", e.Retry.MaxBackoff == 0, fmt.Sprintf("a wait; leave it out for %s", shortDuration(jobs.DefaultMaxBackoff))},
+		{"expect.success_within", e.Expect.SuccessWithin == 0, "a time; leave it out for no deadline"},
 		{"shards", e.Shards == 0, fmt.Sprintf("1 to %d; leave it out for 1", jobs.MaxShards)},
 	} {
 		if at := path + "." + z.key; z.zero && c.from.given(at) {

@@ -20,6 +20,7 @@ type Config struct {
 	Log       Log      `yaml:"log"`
 	History   History  `yaml:"history"`
 	Defaults  Defaults `yaml:"defaults"`
+	Notify    Notify   `yaml:"notify"`
 	Jobs      []Job    `yaml:"jobs"`
 }
 
@@ -137,6 +138,41 @@ type History struct {
 	KeepFor time.Duration `yaml:"keep_for"`
 }
 
+// Notify says who is told of jobs that are not well. What its fields mean stands at notify.Config.
+type Notify struct {
+	// Every is the pause between two looks. 1s to 1h, default 5s.
+	Every time.Duration `yaml:"every"`
+	// GroupFor is how long the first event of a message waits for others. 0s to 1h, default 10s.
+	GroupFor time.Duration `yaml:"group_for"`
+	// LateAfter is how long a tick must have been due before its job is late or overdue. 10s to 24h, default 1m.
+	LateAfter time.Duration `yaml:"late_after"`
+	// AtMost is the number of messages that a target gets in an hour. 1 to 1000, default 20.
+	AtMost int `yaml:"at_most"`
+	// Targets are who is told. Default none: nobody is.
+	Targets []Target `yaml:"targets"`
+}
+
+// Target is somebody to tell. What its fields mean stands at notify.Target.
+type Target struct {
+	Name string   `yaml:"name"`
+	Jobs string   `yaml:"jobs"`
+	On   []string `yaml:"on"`
+	// Messages says whether each event is a message of its own. Default grouped.
+	Messages string   `yaml:"messages" words:"grouped each"`
+	Webhook  *Webhook `yaml:"webhook" secret:"true"`
+	Command  []string `yaml:"command"`
+}
+
+// Webhook is an HTTP call to somebody who is told. What its fields mean stands at notify.Webhook.
+type Webhook struct {
+	URL     string            `yaml:"url" secret:"true"`
+	Headers map[string]string `yaml:"headers" secret:"true"`
+	Format  string            `yaml:"format" words:"json slack text"`
+	Body    string            `yaml:"body" secret:"true"`
+	// SecretFile is a file whose text stands for {{secret}} in the URL, the headers and the body.
+	SecretFile string `yaml:"secret_file"`
+}
+
 // Defaults apply to every job that does not say otherwise.
 type Defaults struct {
 	// TTL is the lease time. 3s to 1h, default 15s.
@@ -167,6 +203,7 @@ type Job struct {
 	Placement   string            `yaml:"placement" words:"owner race"`
 	Labels      map[string]string `yaml:"labels"`
 	After       string            `yaml:"after"`
+	Expect      Expect            `yaml:"expect"`
 	Exec        *Exec             `yaml:"exec"`
 	HTTP        *Call             `yaml:"http" secret:"true"`
 }
@@ -176,6 +213,11 @@ type Retry struct {
 	Max        int           `yaml:"max"`
 	Backoff    time.Duration `yaml:"backoff"`
 	MaxBackoff time.Duration `yaml:"max_backoff"`
+}
+
+// Expect says when a job counts as unwell.
+type Expect struct {
+	SuccessWithin time.Duration `yaml:"success_within"`
 }
 
 // Exec is a command as a job.
@@ -211,5 +253,6 @@ func defaults() Config {
 		Log:      Log{Level: "info", Format: "auto"},
 		History:  History{Keep: 200, KeepFor: 168 * time.Hour},
 		Defaults: Defaults{TTL: 15 * time.Second, Overlap: "skip", CatchUp: "latest", TimeZone: "UTC"},
+		Notify:   Notify{Every: 5 * time.Second, GroupFor: 10 * time.Second, LateAfter: time.Minute, AtMost: 20},
 	}
 }

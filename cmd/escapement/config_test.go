@@ -29,7 +29,7 @@ func TestSampleEqualsDefaults(t *testing.T) {
 	got, want := l.Config, defaults()
 	got.Jobs = nil
 	// A list or map written as empty is as good as one left out.
-	got.Redis.Addrs, got.Node.Labels = nil, nil
+	got.Redis.Addrs, got.Node.Labels, got.Notify.Targets = nil, nil, nil
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("config.yaml differs from the defaults:\n got %+v\nwant %+v", got, want)
 	}
@@ -47,7 +47,7 @@ func TestSampleShowsJobSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, section := range []any{Job{}, Retry{}, Exec{}, Call{}} {
+	for _, section := range []any{Job{}, Retry{}, Exec{}, Call{}, Expect{}, Target{}, Webhook{}} {
 		for _, s := range settings(reflect.ValueOf(section)) {
 			if !regexp.MustCompile(`(?m)(^[ #-]+|[{,] ?)` + s.key + `:( |$)`).Match(text) {
 				t.Errorf("config.yaml does not show %s", s.key)
@@ -139,6 +139,12 @@ func TestPrintMasks(t *testing.T) {
 	l, err := load(source{file: write(t, `
 redis: {url: "redis://user:hunter2@localhost:6379/3", next: "rediss+cluster://:hunter2@h1,h2:7000/?read_timeout=2s"}
 node: {labels: {zone: "yes", empty: ""}}
+http: {operator_token: hunter2hunter2, viewer_token: hunter2-hunter2, users: {ann: "viewer:hunter2hunter2"}}
+notify:
+  targets:
+    - name: team
+      webhook: {url: "https://hooks.example.org/services/hunter2", headers: {X-Key: hunter2}, body: '{"key": "hunter2", "text": "{{text}}"}'}
+    - {name: pager, on: [failed], messages: each, command: [./tell]}
 jobs:
   - name: a
     schedule: "@hourly"
@@ -165,6 +171,9 @@ jobs:
 	}
 	golden(t, "testdata/print.want", out.String())
 	if l.Jobs[0].Exec.Env["PASSWORD"] != "hunter2" || l.Jobs[1].HTTP.Body != "hunter2" || l.Jobs[1].HTTP.Headers["Authorization"] != "hunter2" {
+		t.Error("masking changed the configuration itself")
+	}
+	if h, w := l.HTTP, l.Notify.Targets[0].Webhook; h.OperatorToken != "hunter2hunter2" || h.Users["ann"] != "viewer:hunter2hunter2" || w.Headers["X-Key"] != "hunter2" {
 		t.Error("masking changed the configuration itself")
 	}
 	sameAfterPrinting(t, write(t, ""), l)

@@ -14,8 +14,10 @@ import (
 // that all are told at once, and notes the line of everything it was given.
 type decoder struct {
 	origins
-	faults    faultList
-	jobLabels []string // what stands between the brackets of jobs[...], per entry
+	faults faultList
+
+	// What stands between the brackets of jobs[...] and notify.targets[...], per entry.
+	jobLabels, targetLabels []string
 }
 
 // setting is one field of a section as the decoder sees it.
@@ -151,8 +153,11 @@ func (d *decoder) textMap(n *yaml.Node, path string, v reflect.Value, secret boo
 // list reads a sequence, of texts or of sections.
 func (d *decoder) list(n *yaml.Node, path string, v reflect.Value) {
 	labels := itemLabels(n)
-	if path == "jobs" {
+	switch path {
+	case "jobs":
 		d.jobLabels = labels
+	case "notify.targets":
+		d.targetLabels = labels
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {
@@ -225,7 +230,7 @@ func (d *decoder) is(n *yaml.Node, want yaml.Kind, path string, secret bool) boo
 }
 
 // jobSections are examples of a job's sections, for who writes a single value there.
-var jobSections = map[string]string{".retry": "{max: 3}", ".exec": "{command: [./job]}", ".http": "{url: ...}"}
+var jobSections = map[string]string{".retry": "{max: 3}", ".expect": "{success_within: 26h}", ".webhook": "{url: ...}", ".exec": "{command: [./job]}", ".http": "{url: ...}"}
 
 // plainTags are those that say no more than what is there: the parser gives them to what has none.
 var plainTags = map[yaml.Kind][]string{

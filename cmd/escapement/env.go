@@ -35,7 +35,7 @@ func sectionLeaves(path string, section reflect.Value) (list []leaf) {
 	for _, s := range settings(section) {
 		at := join(path, s.key)
 		switch {
-		case s.key == "jobs":
+		case s.value.Kind() == reflect.Slice && s.value.Type().Elem().Kind() == reflect.Struct: // jobs and targets have no variables
 		case s.value.Kind() == reflect.Struct:
 			list = append(list, sectionLeaves(at, s.value)...)
 		default:

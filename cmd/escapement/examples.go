@@ -24,6 +24,9 @@ escapement config schema`,
 	"config init": `
 escapement config init config.yaml
 escapement config init - | less`,
+	"notify test": `
+escapement notify test
+escapement notify test team --config /etc/escapement/config.yaml`,
 	"cron explain": `
 escapement cron explain "*/5 9-17 * * MON-FRI"
 escapement cron explain "30 2 * * *" --tz Europe/Berlin --from 2026-03-28 -n 3

@@ -16,7 +16,7 @@ const exitCodes = `Data goes to stdout, words to stderr. Exit codes:
   1  failed
   2  usage: an unknown command, flag or argument
   3  bad configuration
-  4  not found: no such job, run, node, lock or namespace
+  4  not found: no such job, run, node, lock, namespace or target
   5  refused, for a reason that stderr names
   6  Redis unreachable, or it takes no writes
   7  the awaited run did not succeed, or not in time
@@ -85,7 +85,7 @@ func exitCode(err error) int {
 		return exitFailed
 	case errors.Is(err, errAwaited):
 		return exitRunFailed
-	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrUnknownRun), errors.Is(err, scheduler.ErrUnknownNode), errors.Is(err, scheduler.ErrUnknownNamespace), errors.Is(err, scheduler.ErrUnknownLock):
+	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrUnknownRun), errors.Is(err, scheduler.ErrUnknownNode), errors.Is(err, scheduler.ErrUnknownNamespace), errors.Is(err, scheduler.ErrUnknownLock), errors.Is(err, errNoTarget):
 		return exitNotFound
 	case errors.Is(err, scheduler.ErrRefused), errors.Is(err, api.ErrAccess), errors.Is(err, locking.ErrHeld), errors.Is(err, locking.ErrLost),
 		errors.Is(err, move.ErrBadBackup), errors.Is(err, errExists):

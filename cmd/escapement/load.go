@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/notify"
 )
 
 // maxFile bounds the configuration file, in bytes: some ten thousand jobs.
@@ -32,6 +33,8 @@ type loaded struct {
 	Config
 	from origins
 	jobs []jobs.Job // ready to be registered, in the order of the file
+
+	notify notify.Config // without targets: nobody is told
 }
 
 // load puts a configuration together: defaults, file, environment, flags, each
@@ -46,7 +49,7 @@ func load(src source) (*loaded, error) {
 	applyEnv(&l.Config, src.env, l.from, &d.faults)
 	refuseUnknown(src.env, &d.faults)
 	applyFlags(&l.Config, src.flags, l.from, &d.faults)
-	c := checker{loaded: l, faults: d.faults, jobLabels: d.jobLabels}
+	c := checker{loaded: l, faults: d.faults, jobLabels: d.jobLabels, targetLabels: d.targetLabels}
 	c.check()
 	if err := c.faults.err(); err != nil {
 		return nil, err

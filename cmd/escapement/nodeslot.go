@@ -11,6 +11,7 @@ import (
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/api"
 	"github.com/escapement/escapement/scheduler/metrics"
+	"github.com/escapement/escapement/scheduler/notify"
 )
 
 // endpoint is a Redis that a node may work in.
@@ -27,7 +28,8 @@ type nodeSlot struct {
 	node     atomic.Pointer[scheduler.Node]
 	api      atomic.Pointer[api.Server] // of the Redis that the slot is at
 	ops      atomic.Pointer[scheduler.Client]
-	metrics  *metrics.Collector // of the node that is there now
+	metrics  *metrics.Collector              // of the node that is there now
+	notifier atomic.Pointer[notify.Notifier] // the same; nil where nobody is to be told
 }
 
 // newNodeSlot makes the first node of a slot.
@@ -60,6 +62,14 @@ func (s *nodeSlot) sit() error {
 	if err != nil {
 		return s.l.refused(err)
 	}
+	if tell := s.l.notify; len(tell.Targets) > 0 {
+		tell.Node, tell.Logger = node.Name(), cfg.Logger
+		notifier, err := notify.New(s.at.client, tell)
+		if err != nil {
+			return s.l.refused(err)
+		}
+		s.notifier.Store(notifier)
+	}
 	s.node.Store(node)
 	s.ops.Store(client)
 	s.metrics.Watch(node)
@@ -88,7 +98,11 @@ func (s *nodeSlot) Ready() error { return s.node.Load().Ready() }
 func (s *nodeSlot) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		readMetrics := func(ctx context.Context) error { return s.metrics.Run(ctx, s.ops.Load()) }
-		if err := together(ctx, s.node.Load().Run, s.api.Load().Run, readMetrics); !errors.Is(err, scheduler.ErrMoved) {
+		parts := []func(context.Context) error{s.node.Load().Run, s.api.Load().Run, readMetrics}
+		if n := s.notifier.Load(); n != nil {
+			parts = append(parts, n.Run)
+		}
+		if err := together(ctx, parts...); !errors.Is(err, scheduler.ErrMoved) {
 			return err
 		}
 		if ctx.Err() == nil {

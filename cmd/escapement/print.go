@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -42,6 +43,18 @@ func shown(c *Config) Config {
 	if s.Redis.SentinelPassword != "" {
 		s.Redis.SentinelPassword = masked
 	}
+	s.HTTP = c.HTTP.shown()
+	s.Notify.Targets = slices.Clone(c.Notify.Targets)
+	for i, t := range s.Notify.Targets {
+		if t.Webhook != nil {
+			w := *t.Webhook
+			w.URL, w.Headers = maskHost(w.URL), maskValues(w.Headers)
+			if w.Body != "" {
+				w.Body = `"` + masked + `"` // JSON, as it has to be
+			}
+			s.Notify.Targets[i].Webhook = &w
+		}
+	}
 	s.Jobs = slices.Clone(c.Jobs)
 	for i, j := range s.Jobs {
 		if j.Exec != nil {
@@ -59,6 +72,22 @@ func shown(c *Config) Config {
 		}
 	}
 	return s
+}
+
+// shown is a copy that may be shown to anybody. It can be read again: tokens differ, and are long enough.
+func (h HTTP) shown() HTTP {
+	if h.OperatorToken != "" {
+		h.OperatorToken = masked + "operator" + masked
+	}
+	if h.ViewerToken != "" {
+		h.ViewerToken = masked + "viewer" + masked
+	}
+	h.Users = maps.Clone(h.Users)
+	for name, text := range h.Users {
+		role, _, _ := strings.Cut(text, ":")
+		h.Users[name] = role + ":" + masked + "password" + masked
+	}
+	return h
 }
 
 func maskValues(m map[string]string) map[string]string {
@@ -83,6 +112,15 @@ func maskAddress(text string) string {
 		u.RawQuery = "xxxxx"
 	}
 	return u.String()
+}
+
+// maskHost is the URL of a webhook up to its host: the path is a secret of most of them.
+func maskHost(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return masked
+	}
+	return u.Scheme + "://" + u.Host + "/" + masked
 }
 
 // sectionNode builds the mapping of a struct; sparse leaves out zero values.

@@ -12,6 +12,7 @@ import (
 //
 //	{ns}:control           hash   format, partitions; generation, epoch, promoting, move, see gate.go
 //	{ns}:audit             list   what operators did, oldest first
+//	{ns}:notified          hash   what people were told of jobs that are not well, and what waits for each target; see notified.go
 //	{ns:p}:jobs            hash   job -> entry (cursor, definition's digest, token state, holder)
 //	{ns:p}:defs            hash   digest -> definition, JSON, which names its job
 //	{ns:p}:due             zset   job by cursor, ms
@@ -44,8 +45,9 @@ type keys struct {
 func namespaceTag(ns string) string        { return "{" + ns + "}:" }
 func partitionTag(ns string, p int) string { return "{" + ns + ":" + strconv.Itoa(p) + "}:" }
 
-func controlKey(ns string) string { return namespaceTag(ns) + "control" }
-func auditKey(ns string) string   { return namespaceTag(ns) + "audit" }
+func controlKey(ns string) string  { return namespaceTag(ns) + "control" }
+func auditKey(ns string) string    { return namespaceTag(ns) + "audit" }
+func notifiedKey(ns string) string { return namespaceTag(ns) + "notified" }
 
 func partitionKeys(ns string, p int) keys {
 	tag := partitionTag(ns, p)

@@ -10,7 +10,7 @@ import (
 
 // structs are the arguments of the scripts that take JSON.
 var structs = map[string]any{
-	"advance": Step{}, "audit": auditArgs{}, "begin": beginArgs{}, "cancel": cancelArgs{}, "drains": drainsArgs{}, "follow": followArgs{}, "gate": GateStep{},
+	"advance": Step{}, "audit": auditArgs{}, "begin": beginArgs{}, "cancel": cancelArgs{}, "drains": drainsArgs{}, "follow": followArgs{}, "gate": GateStep{}, "notified": notifiedArgs{},
 	"pause": pauseArgs{}, "postpone": postponeArgs{}, "promote": promoteArgs{}, "promoted": promotedArgs{}, "relay": relayArgs{},
 	"relayed": relayedArgs{}, "remove": removeArgs{}, "rerun": rerunArgs{}, "reserve": reserveArgs{}, "rewind": rewindArgs{},
 	"tidy": tidyArgs{}, "trigger": triggerArgs{},
@@ -55,7 +55,7 @@ func named(table, text string) (names []string) {
 // TestKeysHaveNames: a script gives names to all keys that it uses, and to no others; all are keys of the ledger.
 func TestKeysHaveNames(t *testing.T) {
 	k := partitionKeys("ns", 0)
-	known := append(k.all(), k.tag+"history", k.tag+"histories", k.tag+"control", k.tag+"drains", k.tag+"audit")
+	known := append(k.all(), k.tag+"history", k.tag+"histories", k.tag+"control", k.tag+"drains", k.tag+"audit", k.tag+"notified")
 	for _, s := range scripts {
 		_, line, has := strings.Cut(source(s.Name()), keysMark)
 		if !has {

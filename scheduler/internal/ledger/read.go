@@ -144,7 +144,16 @@ func (l *Ledger) Names(ctx context.Context, parts []int) (names []string, err er
 }
 
 // Named reads those jobs that are there of the named ones, by name.
-func (l *Ledger) Named(ctx context.Context, names []string) (all []Stored, err error) {
+func (l *Ledger) Named(ctx context.Context, names []string) ([]Stored, error) {
+	return l.named(ctx, names, true)
+}
+
+// NamedEntries is Named without the definitions.
+func (l *Ledger) NamedEntries(ctx context.Context, names []string) ([]Stored, error) {
+	return l.named(ctx, names, false)
+}
+
+func (l *Ledger) named(ctx context.Context, names []string, defined bool) (all []Stored, err error) {
 	for part, places := range l.byPartition(len(names), func(i int) string { return names[i] }) {
 		for at := range slices.Chunk(places, chunkJobs) {
 			fields := make([]string, len(at))
@@ -161,8 +170,10 @@ func (l *Ledger) Named(ctx context.Context, names []string) (all []Stored, err e
 					some = append(some, stored(fields[i], text(record)))
 				}
 			}
-			if err := l.defined(ctx, part, some); err != nil {
-				return nil, l.explain(ctx, "read jobs", err)
+			if defined {
+				if err := l.defined(ctx, part, some); err != nil {
+					return nil, l.explain(ctx, "read jobs", err)
+				}
 			}
 			all = append(all, some...)
 		}

@@ -141,7 +141,8 @@ var (
 	wipeScript    = ship("wipe")
 	drainsScript  = ship("drains")
 
-	auditScript = ship("audit")
+	auditScript    = ship("audit")
+	notifiedScript = ship("notified")
 )
 
 // Scripts are the ledger's scripts, for tests and tools that watch the wire.

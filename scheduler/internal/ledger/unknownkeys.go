@@ -32,7 +32,8 @@ func (l *Ledger) knows(key string) bool {
 		return true
 	}
 	if tag == "" {
-		return ok && (key == controlKey(l.cfg.Namespace) || key == auditKey(l.cfg.Namespace) || slices.Contains(beside, rest))
+		ns := l.cfg.Namespace
+		return ok && (key == controlKey(ns) || key == auditKey(ns) || key == notifiedKey(ns) || slices.Contains(beside, rest))
 	}
 	p, err := strconv.Atoi(strings.TrimPrefix(tag, ":"))
 	if err != nil || p < 0 || p >= len(l.keys) {

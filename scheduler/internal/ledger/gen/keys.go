@@ -32,6 +32,8 @@ var keys = []key{
 	{"{ns:p}:gate", "string", "who makes new jobs, and whether a move has closed the partition, see [gate](#gate)", "one"},
 	{"{ns}:roster`, `{ns}:seen", "hash, sorted set", "node: its record; node by last beat", "dropped 5 s after the last beat"},
 	{"{ns}:audit", "list", "what operators did, and when, oldest first: `1|ms|JSON`", "2,000 rows"},
+	{"{ns}:notified", "hash", "job that is not well: what people were told of it; `:to TARGET`: what waits to be sent there; `:token` and `:looked`, JSON",
+		"one a job that is not well, and a minute longer; 100 events a target, a week after its last use"},
 	{"{ns}:drains", "hash", "name of a node: who drained it, when and why", "1,000 names; it does not expire"},
 	{"{ns}:sets`, `{ns}:sets:seen", "hash, sorted set", "digest: the chunks that a node holds, once however many nodes hold the same", "dropped when no beat names it any more"},
 	{"{ns:lock:NAME}...", "string, hash", "a business lock and its token's state", "their time to live"},

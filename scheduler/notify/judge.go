@@ -1,0 +1,289 @@
+package notify
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// margin is how much earlier than the last look a run may have ended whose row was written after it, ms.
+const margin = 10_000
+
+// seen is what the last look saw of a job.
+type seen struct {
+	cursor int64
+	digest uint64
+	counts counts
+}
+
+// deadline is a job's Expect.
+type deadline struct {
+	within  int64 // ms
+	sharded bool
+	success int64 // when a run succeeded last, or what counts as that, ms
+}
+
+// facts are what a look knows of one job. What is decided follows from them alone.
+type facts struct {
+	ledger.Stored
+	now, looked int64 // this look and the last one, which may be another notifier's, ms; looked is 0 before the first ever
+	before      *seen // nil for a job that this notifier sees for the first time
+	note        *note // nil for a job that is well
+	rows        []ledger.Row
+	read        bool // rows are the newest of the history
+	deadline    *deadline
+	lateAfter   int64  // ms
+	late        bool   // it was late at the last look too
+	noNode      string // why nobody can run it
+}
+
+// verdict is what follows for one job.
+type verdict struct {
+	events []Event
+	note   *note // nil for none
+	counts counts
+}
+
+// judge decides what is to be told of a job.
+func (f facts) judge(namespace string) verdict {
+	n := note{Told: make(map[Kind]int64)}
+	if f.note != nil {
+		n = *f.note
+		n.Told = make(map[Kind]int64, len(f.note.Told))
+		for k, at := range f.note.Told {
+			n.Told[k] = at
+		}
+	}
+	v := verdict{counts: countsOf(f.Entry)}
+	tell := func(e Event) {
+		e.Job, e.At, e.Key = f.Job, scheduler.Stamp(instant(f.now)), namespace+"/"+f.Job+"/"+string(e.Kind)
+		e.Error = line(e.Error, errorMost)
+		if e.Recovered {
+			e.Since = stampOf(n.Told[e.Kind])
+			delete(n.Told, e.Kind)
+		} else {
+			n.Told[e.Kind] = f.now
+		}
+		e.Text = e.sentence()
+		v.events = append(v.events, e)
+	}
+	f.outcomes(&v, &n, tell)
+	f.lateness(tell)
+	f.successes(&n, tell)
+	if len(v.events) > 0 {
+		n.Counts = v.counts
+	}
+	switch {
+	case len(n.Told) > 0:
+		n.Well = 0
+	case f.note == nil && len(v.events) == 0 && n.From == 0:
+		return v // it was well, and is
+	case n.Well == 0:
+		n.Well = f.now
+	case f.now-n.Well > keepWell && n.From == 0:
+		return v
+	}
+	v.note = &n
+	return v
+}
+
+// outcomes tells how runs and ticks have ended since the last look.
+func (f facts) outcomes(v *verdict, n *note, tell func(Event)) {
+	if !f.read {
+		return
+	}
+	last, sharded := Kind(""), false // of the newest row that is good or bad; "" for good
+	decided := false
+	newest := make(map[Kind]*ledger.Row)
+	for i := range slices.Backward(f.rows) {
+		r := &f.rows[i]
+		if r.Of != "" || r.Shards > 1 && !r.Whole { // a shard: its tick counts
+			sharded = true
+			continue
+		}
+		kind := kindOf(r.Outcome)
+		if kind == "" && r.Outcome != jobs.OutcomeSucceeded || r.Ranged && r.Count == 0 {
+			continue
+		}
+		if !decided {
+			last, decided = kind, true
+		}
+		if kind != "" && newest[kind] == nil {
+			newest[kind] = r
+		}
+	}
+	grown := v.counts
+	if from := f.counted(); from != nil {
+		grown = v.counts.since(*from)
+	}
+	for _, kind := range outcomeKinds {
+		r := newest[kind]
+		if n.Told[kind] != 0 || grown.of(kind) == 0 {
+			continue
+		}
+		if isNew := f.isNew(r, kind, last, sharded, n.Last); !isNew {
+			if sharded && f.counted() != nil { // the tick of that shard goes on
+				v.counts = v.counts.without(kind, grown.of(kind))
+			}
+			continue
+		}
+		tell(eventOf(kind, r, grown.of(kind), f.counted() != nil))
+		if r != nil {
+			n.Last = nameOf(r)
+		}
+	}
+	if decided && last == "" {
+		for _, kind := range outcomeKinds {
+			if n.Told[kind] != 0 {
+				tell(Event{Kind: kind, Recovered: true, Error: "a run has succeeded"})
+			}
+		}
+	}
+}
+
+// counted is up to which counts what happened was told; nil when that is not known.
+func (f facts) counted() *counts {
+	switch {
+	case f.before != nil:
+		return &f.before.counts
+	case f.note != nil:
+		return &f.note.Counts
+	}
+	return nil
+}
+
+// isNew reports whether the newest row of a kind, nil for none, was not told of before, though more of the kind have been counted.
+func (f facts) isNew(r *ledger.Row, kind, last Kind, sharded bool, told string) bool {
+	switch {
+	case f.counted() == nil && f.looked == 0: // the first look ever: only how the job stands
+		return r != nil && kind == last
+	case r == nil:
+		return !sharded && f.counted() != nil // its row has left the history already
+	case nameOf(r) == told:
+		return r.Ranged // the range has grown
+	case f.counted() == nil || sharded:
+		return r.At >= f.looked-margin
+	}
+	return true
+}
+
+// without is the counts as if some of a kind had not been counted yet.
+func (c counts) without(kind Kind, n int64) counts {
+	switch kind {
+	case Failed:
+		c.Failed -= n
+	case Abandoned:
+		c.Abandoned -= n
+	default:
+		c.Missed -= n
+	}
+	return c
+}
+
+// nameOf names what a row records.
+func nameOf(r *ledger.Row) string {
+	return cmp.Or(r.Run, "ticks from "+strconv.FormatInt(r.Tick, 10))
+}
+
+func eventOf(kind Kind, r *ledger.Row, n int64, counted bool) Event {
+	e := Event{Kind: kind, Count: n}
+	if r == nil {
+		return e
+	}
+	if !counted {
+		e.Count = max(1, r.Count)
+	}
+	e.Tick, e.Run, e.Node, e.Outcome, e.Error = stampOf(r.Tick), r.Run, r.NodeName, r.Outcome.String(), r.Error
+	if kind == Missed {
+		e.Error = strings.TrimSpace(r.Reason + " " + r.Note)
+	}
+	return e
+}
+
+// isLate reports whether a tick is due for longer than it may be, and nobody has answered it. A job that is held waits by its own rules.
+func (f facts) isLate() bool {
+	due := f.Cursor
+	if f.Pause.Holds(due) {
+		due = f.Pause.To // until then no tick runs
+	}
+	return due != 0 && !f.Pause.Holds(f.now) && due+f.lateAfter <= f.now
+}
+
+// lateness tells of a tick that nobody answers. The kind is that of when it was told first.
+func (f facts) lateness(tell func(Event)) {
+	late := f.isLate()
+	for _, kind := range []Kind{Late, Overdue} {
+		if f.note.told(kind) == 0 {
+			continue
+		}
+		if late {
+			return
+		}
+		why := "its tick is answered"
+		if f.Pause.Holds(f.now) {
+			why = "it is paused"
+		}
+		tell(Event{Kind: kind, Recovered: true, Error: why})
+		return
+	}
+	switch {
+	case !late || !f.late: // it must be so twice: nodes may just be starting
+	case f.noNode != "":
+		tell(Event{Kind: Overdue, Tick: stampOf(f.Cursor), Count: 1, Error: f.noNode})
+	case f.Open == "":
+		tell(Event{Kind: Late, Tick: stampOf(f.Cursor), Count: 1, Error: "it has been due for " + spell(f.now-f.Cursor)})
+	}
+}
+
+// successes tells of a job without a success in time.
+func (f facts) successes(n *note, tell func(Event)) {
+	d, told := f.deadline, f.note.told(NoSuccess)
+	if d == nil {
+		n.From = 0
+		if told != 0 {
+			tell(Event{Kind: NoSuccess, Recovered: true, Error: "it has no deadline any more"})
+		}
+		return
+	}
+	from := max(d.success, n.Success, n.From)
+	if from == 0 {
+		n.From, from = f.now, f.now // no success is known: it counts from now on
+	}
+	if d.success > n.From {
+		n.From = 0
+	}
+	if f.Pause.To != 0 && f.Pause.To <= f.now {
+		from = max(from, f.Pause.To)
+	}
+	late := from+d.within < f.now
+	switch {
+	case late && told == 0 && !f.Pause.Holds(f.now):
+		n.Success = max(n.Success, d.success)
+		since := "the last success was at " + stampOf(from).String()
+		if d.success == 0 && n.Success == 0 {
+			since = "none since " + stampOf(from).String()
+		}
+		tell(Event{Kind: NoSuccess, Count: 1, Error: since + ", and one is expected within " + spell(d.within)})
+	case !late && told != 0:
+		n.Success = 0
+		tell(Event{Kind: NoSuccess, Recovered: true, Error: "a run has succeeded"})
+	}
+}
+
+// spell is a time in words: "26h", "1m30s".
+func spell(ms int64) string {
+	text := (time.Duration(ms) * time.Millisecond).Round(time.Second).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

@@ -1,0 +1,300 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/internal/cluster"
+	"github.com/escapement/escapement/scheduler/internal/inspect"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+const (
+	// wholeEvery is the time between two looks at all jobs, ms: they find what changed without a row in the history.
+	wholeEvery = 10 * 60 * 1000
+	// changedMargin is how much earlier than the last look changes are looked for, ms: masters' clocks differ.
+	changedMargin = 3000
+	// eventsMost bounds the events of one look, and askMost the jobs of which it is asked who can run them. The next look goes on.
+	eventsMost = 2000
+	askMost    = 1000
+	// rowsLeast and rowsMost bound how many rows of a history are read.
+	rowsLeast, rowsMost = 16, 2048
+)
+
+// look compares the jobs with what was told of them, and stores what follows.
+func (w *watch) look(ctx context.Context) error {
+	control, err := w.l.Control(ctx)
+	if err != nil {
+		return err
+	}
+	if m, err := ledger.ParseMove(control.Move); err != nil || cluster.Closes(m) {
+		return nil //nolint:nilerr // a move closes the namespace: nothing starts here, and that is meant
+	}
+	at, _, err := w.l.Time(ctx)
+	if err != nil {
+		return err
+	}
+	now := at.UnixMilli()
+	changed, known, err := w.l.Changed(ctx, w.looked-changedMargin)
+	if err != nil {
+		return err
+	}
+	stored, asked, err := w.read(ctx, now, changed, known)
+	if err != nil {
+		return err
+	}
+	all, err := w.facts(ctx, now, stored, func(job string) bool { return !known || changed[job] })
+	if err != nil {
+		return err
+	}
+	return w.conclude(ctx, now, all, asked)
+}
+
+// read reads the jobs to be looked at. asked are their names, also of those that are gone.
+func (w *watch) read(ctx context.Context, now int64, changed map[string]bool, known bool) (stored []ledger.Stored, asked map[string]bool, err error) {
+	n, _, err := w.l.Count(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	asked = make(map[string]bool)
+	for job := range w.notes {
+		asked[job] = true
+	}
+	if w.seen == nil || !known || n != len(w.seen) || now-w.whole > wholeEvery {
+		w.whole = now
+		for job := range w.seen {
+			asked[job] = true
+		}
+		if stored, err = w.l.Entries(ctx); err != nil {
+			return nil, nil, err
+		}
+		for _, s := range stored {
+			asked[s.Job] = true
+		}
+	} else {
+		maps.Copy(asked, changed)
+		w.overdue(now, asked)
+		if stored, err = w.l.NamedEntries(ctx, slices.Sorted(maps.Keys(asked))); err != nil {
+			return nil, nil, err
+		}
+	}
+	return stored, asked, w.define(ctx, stored)
+}
+
+// overdue adds the jobs whose ticks or successes may be late.
+func (w *watch) overdue(now int64, asked map[string]bool) {
+	late := w.cfg.LateAfter.Milliseconds()
+	for job, s := range w.seen {
+		if s.cursor != 0 && s.cursor+late <= now {
+			asked[job] = true
+		}
+	}
+	for job, d := range w.deadlines {
+		if d.success+d.within < now {
+			asked[job] = true
+		}
+	}
+}
+
+// define reads the deadlines of jobs whose definitions have changed, and, of jobs that are new, when they succeeded last.
+func (w *watch) define(ctx context.Context, stored []ledger.Stored) error {
+	var names []string
+	for _, s := range stored {
+		if was, known := w.seen[s.Job]; s.Err == nil && (!known || was.digest != digestOf(s)) {
+			names = append(names, s.Job)
+		}
+	}
+	var expecting []ledger.Stored
+	for some := range slices.Chunk(names, 10_000) {
+		defined, err := w.l.Named(ctx, some)
+		if err != nil {
+			return err
+		}
+		for _, s := range defined {
+			var within int64
+			var sharded bool
+			if bytes.Contains(s.Definition, []byte(`"success_within_ms"`)) {
+				if d, err := jobs.ParseDefinition(s.Definition); err == nil {
+					within, sharded = d.SuccessWithin, d.Shards > 1
+				}
+			}
+			if within == 0 {
+				delete(w.deadlines, s.Job)
+				continue
+			}
+			was := w.deadlines[s.Job]
+			w.deadlines[s.Job] = deadline{within, sharded, was.success}
+			if was.success == 0 {
+				expecting = append(expecting, s)
+			}
+		}
+	}
+	latest, _, err := inspect.ReadLatest(ctx, w.l, expecting, func(string) bool { return false })
+	for _, s := range expecting {
+		d := w.deadlines[s.Job]
+		if d.success = latest[s.Job].Success; d.success == 0 && s.Counts[jobs.OutcomeSucceeded] > 0 {
+			d.success = s.Base // it has left the history
+		}
+		w.deadlines[s.Job] = d
+	}
+	return err
+}
+
+func digestOf(s ledger.Stored) uint64 {
+	n, _ := strconv.ParseUint(s.Digest, 16, 64) // another form makes it 0: the definition is read again and again
+	return n
+}
+
+// facts puts together what is known of jobs, and reads the histories that are needed.
+func (w *watch) facts(ctx context.Context, now int64, stored []ledger.Stored, changed func(job string) bool) (map[string]facts, error) {
+	all, ask := make(map[string]facts, len(stored)), []ledger.Stored(nil)
+	var histories []string
+	most := int64(rowsLeast)
+	for _, s := range stored {
+		if s.Err != nil {
+			all[s.Job] = facts{Stored: s} // ledger verify names it
+			continue
+		}
+		f := facts{Stored: s, now: now, looked: w.looked, note: w.notes[s.Job], lateAfter: w.cfg.LateAfter.Milliseconds(), late: w.late[s.Job]}
+		if was, known := w.seen[s.Job]; known {
+			f.before = &was
+		}
+		if d, has := w.deadlines[s.Job]; has {
+			f.deadline = &d
+		}
+		c := countsOf(s.Entry)
+		grown := c
+		if from := f.counted(); from != nil {
+			grown = c.since(*from)
+		}
+		succeeded := grown.Succeeded > 0 && f.counted() != nil
+		switch {
+		case grown.bad() > 0 && (f.counted() != nil || w.looked == 0 || changed(s.Job)),
+			succeeded && f.note.outcome(), succeeded && f.deadline != nil && f.deadline.sharded:
+			histories = append(histories, s.Job)
+			most = max(most, min(rowsMost, grown.bad()+grown.Succeeded+1))
+		case succeeded && f.deadline != nil:
+			f.deadline.success = now
+		}
+		if f.isLate() && f.late && f.note.told(Late)+f.note.told(Overdue) == 0 && len(ask) < askMost {
+			ask = append(ask, s)
+		}
+		all[s.Job] = f
+	}
+	err := w.l.EachTail(ctx, histories, most, func(h ledger.JobRows) bool {
+		f := all[h.Job]
+		f.rows, f.read = h.Rows, h.Err == nil
+		if f.deadline != nil {
+			f.deadline.success = max(f.deadline.success, successOf(h.Rows))
+		}
+		all[h.Job] = f
+		return true
+	})
+	if err != nil || len(ask) == 0 {
+		return all, err
+	}
+	return all, w.holders(ctx, all, ask)
+}
+
+// successOf is when a run or a whole tick succeeded last, ms; 0 for never.
+func successOf(rows []ledger.Row) (at int64) {
+	for _, r := range rows {
+		if r.Outcome == jobs.OutcomeSucceeded && r.Of == "" && (r.Whole || r.Shards <= 1) {
+			at = max(at, r.At)
+		}
+	}
+	return at
+}
+
+// holders asks why nobody can run jobs that are late.
+func (w *watch) holders(ctx context.Context, all map[string]facts, late []ledger.Stored) error {
+	names := make([]string, len(late))
+	for i, s := range late {
+		names[i] = s.Job
+	}
+	defined, err := w.l.Named(ctx, names)
+	if err != nil {
+		return err
+	}
+	held, err := inspect.Holders(ctx, w.l, w.roster, inspect.Some{Jobs: defined})
+	for job, h := range held {
+		f := all[job]
+		f.noNode = h.NoNode
+		all[job] = f
+	}
+	return err
+}
+
+// conclude judges the jobs and stores what follows, in one step.
+func (w *watch) conclude(ctx context.Context, now int64, all map[string]facts, asked map[string]bool) error {
+	if w.seen == nil {
+		w.seen = make(map[string]seen, len(all))
+	}
+	var noted []string
+	events, whole := 0, true
+	for _, job := range slices.Sorted(maps.Keys(asked)) {
+		if events >= eventsMost {
+			whole = false
+			break
+		}
+		f, there := all[job]
+		if !there {
+			events += w.gone(job, now)
+			noted = append(noted, job)
+			continue
+		}
+		if f.Err != nil {
+			w.seen[job] = seen{}
+			continue
+		}
+		v := f.judge(w.namespace)
+		for _, e := range v.events {
+			w.tell(e, now)
+		}
+		events += len(v.events)
+		if w.notes[job] = v.note; v.note == nil {
+			delete(w.notes, job)
+		}
+		w.seen[job] = seen{f.Cursor, digestOf(f.Stored), v.counts}
+		if f.deadline != nil {
+			w.deadlines[job] = *f.deadline
+		}
+		if delete(w.late, job); f.isLate() {
+			w.late[job] = true
+		}
+		noted = append(noted, job)
+	}
+	if whole {
+		w.looked = now
+	}
+	w.forget(now)
+	return w.store(ctx, noted)
+}
+
+// gone forgets a job that was removed, and tells that what was told of it is over.
+func (w *watch) gone(job string, now int64) (events int) {
+	if n := w.notes[job]; n != nil {
+		for _, kind := range Kinds {
+			if n.Told[kind] == 0 {
+				continue
+			}
+			e := Event{
+				Job: job, Kind: kind, Recovered: true, Key: w.namespace + "/" + job + "/" + string(kind), At: scheduler.Stamp(instant(now)),
+				Since: stampOf(n.Told[kind]), Error: "the job was removed",
+			}
+			e.Text = e.sentence()
+			w.tell(e, now)
+			events++
+		}
+	}
+	delete(w.notes, job)
+	delete(w.seen, job)
+	delete(w.deadlines, job)
+	delete(w.late, job)
+	return events
+}

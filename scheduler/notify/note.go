@@ -1,0 +1,101 @@
+package notify
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// counts are how many runs of a job have ended badly, by kind, and how many have succeeded.
+type counts struct {
+	Failed    int64 `json:"f,omitempty"`
+	Abandoned int64 `json:"a,omitempty"`
+	Missed    int64 `json:"m,omitempty"`
+	Succeeded int64 `json:"s,omitempty"`
+}
+
+func countsOf(e ledger.Entry) counts {
+	c := e.Counts
+	return counts{
+		Failed:    c[jobs.OutcomeFailed] + c[jobs.OutcomeTimedOut] + c[jobs.OutcomeLost],
+		Abandoned: c[jobs.OutcomeAbandoned], Missed: c[jobs.OutcomeMissed], Succeeded: c[jobs.OutcomeSucceeded],
+	}
+}
+
+func (c counts) of(k Kind) int64 {
+	switch k {
+	case Failed:
+		return c.Failed
+	case Abandoned:
+		return c.Abandoned
+	default:
+		return c.Missed
+	}
+}
+
+// bad is how many runs and ticks have ended badly.
+func (c counts) bad() int64 { return c.Failed + c.Abandoned + c.Missed }
+
+// since is what has been added to before; a job that was removed and made anew begins at nothing.
+func (c counts) since(before counts) counts {
+	if c.Failed < before.Failed || c.Abandoned < before.Abandoned || c.Missed < before.Missed || c.Succeeded < before.Succeeded {
+		return c
+	}
+	return counts{c.Failed - before.Failed, c.Abandoned - before.Abandoned, c.Missed - before.Missed, c.Succeeded - before.Succeeded}
+}
+
+// outcomeKinds are the kinds that say how a run or a tick has ended; a success ends them.
+var outcomeKinds = []Kind{Failed, Abandoned, Missed}
+
+// kindOf is the kind of an outcome, "" for none.
+func kindOf(o jobs.Outcome) Kind {
+	switch o { //nolint:exhaustive // the others are neither good nor bad
+	case jobs.OutcomeFailed, jobs.OutcomeTimedOut, jobs.OutcomeLost:
+		return Failed
+	case jobs.OutcomeAbandoned:
+		return Abandoned
+	case jobs.OutcomeMissed:
+		return Missed
+	}
+	return ""
+}
+
+// keepWell is how long the note of a job that is well again is kept, ms: the next notifier goes on from its counts.
+const keepWell = 60_000
+
+// note is what is stored of a job that is not well.
+type note struct {
+	Told    map[Kind]int64 `json:"told,omitempty"` // when what was told was noticed, ms
+	Counts  counts         `json:"counts"`         // up to which what happened was told
+	Last    string         `json:"last,omitempty"` // the run or tick that was told of last
+	Success int64          `json:"ok,omitempty"`   // when a run succeeded last, ms
+	From    int64          `json:"from,omitempty"` // when the deadline began for a job of which no success is known, ms
+	Well    int64          `json:"well,omitempty"` // since when nothing is wrong any more, ms
+}
+
+func readNote(text string) (n *note, err error) {
+	n = &note{}
+	err = json.Unmarshal([]byte(text), n)
+	return n, err
+}
+
+func (n *note) text() string {
+	text, _ := json.Marshal(n) // numbers and a text
+	return string(text)
+}
+
+// told says when a kind was told of that is not over, 0 for never.
+func (n *note) told(k Kind) int64 {
+	if n == nil {
+		return 0
+	}
+	return n.Told[k]
+}
+
+// outcome reports whether a kind was told that a success ends.
+func (n *note) outcome() bool { return n.told(Failed)+n.told(Abandoned)+n.told(Missed) > 0 }
+
+// instant is an instant of Redis' clock.
+func instant(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

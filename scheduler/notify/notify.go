@@ -1,0 +1,173 @@
+package notify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/redislock"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/wait"
+)
+
+// lockName is the lock of the notifier that works. No job can be called so.
+const lockName = "@notifier"
+
+// Config holds the settings of a Notifier. All notifiers of a namespace should have the same.
+type Config struct {
+	Namespace string   // default "escapement"
+	Targets   []Target // whom to tell; at least one
+	// Every is the pause between two looks. 1 s to 1 h, default 5 s.
+	Every time.Duration
+	// GroupFor is how long the first event of a message waits for others. 0 to 1 h; 0 is the default, 10 s, and below 0 none.
+	GroupFor time.Duration
+	// LateAfter is how long a tick must have been due before its job is late or overdue. 10 s to 24 h, default 1 minute.
+	LateAfter time.Duration
+	// AtMost is the number of messages that a target gets in an hour. 1 to 1000, default 20.
+	AtMost int
+	Node   string // who this is, for those who look at the lock; default empty
+	Logger *slog.Logger
+}
+
+// Target is somebody to tell. Exactly one of Webhook, Command and Func is set.
+type Target struct {
+	// Name names the target in messages and in Redis: letters, digits and . _ -, at most 64.
+	Name string
+	// Jobs restricts it to jobs whose names match, as in path.Match. Default all jobs.
+	Jobs string
+	// On restricts it to some kinds of events, and the recovery from them. Default all kinds.
+	On []Kind
+	// Each has each event come as a message of its own, for receivers that keep track of one problem by its key.
+	Each bool
+	// Webhook is called with each message.
+	Webhook *Webhook
+	// Command is run with each message: the program and its arguments. It gets the message as JSON on its standard input, and in the
+	// variables NOTIFY_ID, NOTIFY_NAMESPACE and NOTIFY_TEXT.
+	Command []string
+	// Func is called with each message. It may be called again with a message after an error, and after a crash.
+	Func Func
+}
+
+// Func tells somebody. It must return soon after ctx ends.
+type Func func(ctx context.Context, m Message) error
+
+func (c Config) withDefaults() Config {
+	c.Namespace = cmp.Or(c.Namespace, ledger.DefaultNamespace)
+	c.Every = cmp.Or(c.Every, 5*time.Second)
+	c.GroupFor = max(0, cmp.Or(c.GroupFor, 10*time.Second))
+	c.LateAfter = cmp.Or(c.LateAfter, time.Minute)
+	c.AtMost = cmp.Or(c.AtMost, 20)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// Notifier tells the targets about the jobs of a namespace, when it is its turn.
+type Notifier struct {
+	client redis.UniversalClient
+	cfg    Config
+	log    *slog.Logger
+	failed bool // the last look or the last call for the lock; it was logged
+}
+
+// New makes a notifier over a client that the caller keeps. It sends nothing. The error joins a *jobs.FieldError for each fault.
+func New(client redis.UniversalClient, cfg Config) (*Notifier, error) {
+	if err := errors.Join(redisconn.Check(client), cfg.Validate()); err != nil {
+		return nil, fmt.Errorf("notify: %w", err)
+	}
+	cfg = cfg.withDefaults()
+	return &Notifier{client: client, cfg: cfg, log: cfg.Logger}, nil
+}
+
+// Run works, or waits for its turn, until ctx ends. It then waits for what is being sent, and returns nil.
+func (n *Notifier) Run(ctx context.Context) error {
+	locker := redislock.New(n.client, redislock.Config{Namespace: n.cfg.Namespace, Logger: n.log})
+	defer locker.Close()
+	for ctx.Err() == nil {
+		lease, err := locker.Try(context.WithoutCancel(ctx), lockName, locking.Options{Holder: line(n.cfg.Node, 128)})
+		switch {
+		case err == nil:
+			n.hold(ctx, lease)
+		case errors.Is(err, locking.ErrHeld):
+			n.failed = false
+		default:
+			n.complain("notifications: the lock cannot be had", err)
+		}
+		wait.For(ctx, n.cfg.Every+rand.N(n.cfg.Every/4))
+	}
+	return nil
+}
+
+// hold works as long as the lock is held. What cannot be read or written ends a term; the next one begins with what Redis has.
+func (n *Notifier) hold(ctx context.Context, lease *locking.Lease) {
+	held := lease.Context()
+	for ctx.Err() == nil && held.Err() == nil {
+		err := n.term(ctx, held, lease.Token())
+		if errors.Is(err, ledger.ErrStale) {
+			break
+		}
+		if err != nil && held.Err() == nil && !errors.Is(err, ledger.ErrNoNamespace) {
+			n.complain("notifications: a look has failed", err)
+		}
+		wait.For(ctx, n.cfg.Every)
+	}
+	if err := lease.Release(context.WithoutCancel(ctx)); err != nil && held.Err() == nil {
+		n.log.Debug("notifications: the lock is not released", "error", err)
+	}
+}
+
+// complain logs the first of a series of failures.
+func (n *Notifier) complain(msg string, err error) {
+	if !n.failed {
+		n.log.Warn(msg+"; it is tried again", "error", err) //nolint:sloglint // one of two literals
+	}
+	n.failed = true
+}
+
+// term looks and sends, from what Redis has on, until ctx or the lock's ends, or an error.
+func (n *Notifier) term(ctx, held context.Context, token locking.Token) error {
+	w, err := newWatch(ctx, n.client, n.cfg, token)
+	if err != nil {
+		return err
+	}
+	p := newPost(held, n.cfg)
+	defer p.wait()
+	ticker := time.NewTicker(n.cfg.Every)
+	defer ticker.Stop()
+	for {
+		if err := w.look(held); err != nil {
+			return err
+		}
+		n.failed = false
+		for looking := true; looking; {
+			if err := w.send(held, p); err != nil {
+				return err
+			}
+			select {
+			case r := <-p.results:
+				w.sent(p, r)
+			case <-ticker.C:
+				looking = false
+			case <-held.Done():
+				return context.Cause(held)
+			case <-ctx.Done():
+				return w.finish(held, p)
+			}
+		}
+	}
+}
+
+// wants reports whether a target is to be told of an event.
+func (t Target) wants(e Event) bool {
+	return (len(t.On) == 0 || slices.Contains(t.On, e.Kind)) && (t.Jobs == "" || matches(t.Jobs, e.Job))
+}

@@ -1,0 +1,115 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/internal/wait"
+)
+
+const (
+	// tries is how often a message is sent at once, with firstPause and then four times as long between; roundPause is the wait before
+	// the next such round.
+	tries      = 3
+	firstPause = 2 * time.Second
+	roundPause = time.Minute
+	// webhookTime and commandTime bound one try.
+	webhookTime = 10 * time.Second
+	commandTime = 30 * time.Second
+	// finishTime is how long a notifier that is told to stop waits for what is being sent.
+	finishTime = 10 * time.Second
+)
+
+var errNoAnswer = errors.New("no answer in time")
+
+// result is how a round of tries ended.
+type result struct {
+	target string
+	id     string
+	err    error
+}
+
+// post sends messages, one at a time to each target, so that one that hangs holds up no other.
+type post struct {
+	ctx     context.Context
+	cfg     Config
+	results chan result
+	busy    map[string]bool      // by target
+	next    map[string]time.Time // no round before
+	sending sync.WaitGroup
+	stop    context.CancelFunc
+}
+
+func newPost(ctx context.Context, cfg Config) *post {
+	ctx, stop := context.WithCancel(ctx)
+	return &post{
+		ctx: ctx, cfg: cfg, results: make(chan result, len(cfg.Targets)), busy: make(map[string]bool), next: make(map[string]time.Time), stop: stop,
+	}
+}
+
+// send begins a round of tries, unless one goes on or it is too early.
+func (p *post) send(t Target, m Message) {
+	if p.busy[t.Name] || time.Now().Before(p.next[t.Name]) {
+		return
+	}
+	p.busy[t.Name] = true
+	p.sending.Go(func() { p.results <- result{t.Name, m.ID, t.round(p.ctx, m)} })
+}
+
+// done notes the end of a round.
+func (p *post) done(r result) {
+	p.busy[r.target] = false
+	if r.err != nil {
+		p.next[r.target] = time.Now().Add(roundPause)
+	}
+}
+
+// any reports whether something is being sent.
+func (p *post) any() bool {
+	return slices.Contains(slices.Collect(maps.Values(p.busy)), true)
+}
+
+// wait ends what is being sent.
+func (p *post) wait() {
+	p.stop()
+	p.sending.Wait()
+}
+
+// round tries to send a message some times.
+func (t Target) round(ctx context.Context, m Message) (err error) {
+	pause := firstPause
+	for try := range tries {
+		if try > 0 && !wait.For(ctx, pause) {
+			return err
+		}
+		if try > 0 {
+			pause *= 4
+		}
+		if err = t.Send(ctx, m); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// Send sends a message to the target once. Errors name the host of a webhook, and no other part of its URL.
+func (t Target) Send(ctx context.Context, m Message) error {
+	limit := webhookTime
+	if len(t.Command) > 0 {
+		limit = commandTime
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errNoAnswer)
+	defer cancel()
+	switch {
+	case t.Webhook != nil:
+		return t.Webhook.send(ctx, m)
+	case len(t.Command) > 0:
+		return runCommand(ctx, t.Command, m)
+	default:
+		return t.Func(ctx, m)
+	}
+}
