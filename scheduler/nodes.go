@@ -29,7 +29,7 @@ type NodeView struct {
 	Started       *Stamp `json:"started"`
 	Seen          *Stamp `json:"seen"`
 	Revision      string `json:"revision"`
-	ZoneData      string `json:"zone_data,omitempty"` // version of the time zone rules that its schedules follow
+	ZoneData      string `json:"zone_data"` // version of the time zone rules that its schedules follow
 	// Trouble is why the node claims nothing, or not everything, though nobody has drained it, as
 	// in /readyz.
 	Trouble string `json:"trouble,omitempty"`

@@ -124,6 +124,7 @@ func scrub(text string) string {
 		{`("last(_success)?": )(null|"TIME")`, "${1}LAST"},
 		{`("last_outcome": )"[^"]*"`, "${1}OUTCOME"},
 		{`("open": )"[^"]*"`, `$1"OPEN"`},
+		{`("zone_data": )"[^"]*"`, `$1"ZONES"`},
 		{`("counts": )\{[^}]*\}`, "${1}COUNTS"},
 	} {
 		text = regexp.MustCompile(s[0]).ReplaceAllString(text, s[1])
