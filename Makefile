@@ -27,6 +27,8 @@ RARE_GC := -exec 'env GOGC=800 GOMEMLIMIT=500MiB'
 EXAMPLE := docs/examples/moverows
 TRACED := docs/examples/otel
 GUARDS := locking/fence/sqltest
+# The pages of the web console, in TypeScript. What is built from them is committed: only who changes them needs npm.
+WEB := scheduler/console/web
 PEERS := cmd/peerbench
 
 ##@ Try it
@@ -216,7 +218,30 @@ deploy-check: ## the files of docs/deploy, by those tools that this machine has
 	fi; \
 	echo "not here, so not asked:$${missing:- none}"
 
+# Where npm is missing, nothing is compared, and that is said.
+.PHONY: console-check
+console-check: ## the console's committed pages are what npm builds from their sources
+	@if ! command -v npm >/dev/null; then echo "!!! make console-check compared NOTHING: npm is missing (Debian: apt-get install npm)" >&2; exit 0; fi; \
+	dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	mkdir -p "$$dir"/scheduler/api "$$dir"/scheduler/console; \
+	cp scheduler/api/openapi.json "$$dir"/scheduler/api/; \
+	tar -c --exclude node_modules -C scheduler/console web | tar -x -C "$$dir"/scheduler/console; \
+	cd "$$dir"/$(WEB) && npm ci --no-audit --no-fund --silent && npm run --silent build >/dev/null; \
+	cd $(CURDIR); diff -r scheduler/console/dist "$$dir"/scheduler/console/dist && diff $(WEB)/src/types.ts "$$dir"/$(WEB)/src/types.ts || \
+		{ echo "the console's pages are not what is built from their sources: make console"; exit 1; }; \
+	echo "console: the committed pages are what is built from their sources"
+
+# Where Chromium is missing, nothing is tested, and that is said.
+.PHONY: console-e2e
+console-e2e: redis-server ## the console in a browser, before three nodes and a Redis; a few minutes
+	@if ! command -v npm >/dev/null; then echo "!!! the console was NOT tested in a browser: npm is missing (Debian: apt-get install npm)" >&2; exit 0; fi; \
+	cd $(WEB) && npm ci --no-audit --no-fund --silent && npm run --silent e2e
+
 ##@ Mend it
+
+.PHONY: console
+console: ## build the console's pages from their sources; fetches npm packages, 60 MB
+	cd $(WEB) && npm ci --no-audit --no-fund && npm run build
 
 .PHONY: fmt
 fmt: ## format every Go file

@@ -31,7 +31,7 @@ func closedPort(t *testing.T) string {
 func TestConfigCommands(t *testing.T) {
 	good, bad := "../../config.yaml", "testdata/config/words.yaml"
 	code, stdout, stderr := call(nil, "", "config", "validate", good)
-	if code != exitDone || stdout != "../../config.yaml: valid, 6 jobs\n" || stderr != "" {
+	if code != exitDone || stdout != "../../config.yaml: valid, 8 jobs\n" || stderr != "" {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
 	}
 	code, stdout, _ = call(nil, "", "config", "validate", bad, "-o", "json")

@@ -110,7 +110,13 @@ func (c *checker) node() {
 	c.span("node.drain_timeout", n.DrainTimeout, time.Millisecond, 24*time.Hour)
 }
 
+// basePath is some segments, each behind a slash.
+var basePath = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$`)
+
 func (c *checker) listen() {
+	if !basePath.MatchString(c.HTTP.BasePath) {
+		c.fault("http.base_path", "%s is no path such as /ops: a slash before each part, none at the end; letters, digits and . _ ~ -", quote(c.HTTP.BasePath))
+	}
 	if c.HTTP.Listen == "" {
 		return
 	}

@@ -94,11 +94,14 @@ type Node struct {
 	DrainTimeout time.Duration `yaml:"drain_timeout"`
 }
 
-// HTTP says where health and API are served, and who may use the API. Without a token, a user and a proxy's header everybody
+// HTTP says where health, API and console are served, and who may use the API. Without a token, a user and a proxy's header everybody
 // who reaches the address is an operator.
 type HTTP struct {
 	// Listen is HOST:PORT; port 0 takes a free one; empty: none. Default 127.0.0.1:8080.
 	Listen string `yaml:"listen"`
+	// BasePath is below what path a proxy shows all of this, such as /ops; for one that leaves the path in its requests. Health is also
+	// served without it. Default "": none.
+	BasePath string `yaml:"base_path"`
 	// OperatorToken and ViewerToken are bearer tokens: an operator may change things, a viewer only reads. Default "": none.
 	OperatorToken string `yaml:"operator_token" secret:"true"`
 	ViewerToken   string `yaml:"viewer_token" secret:"true"`

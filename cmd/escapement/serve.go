@@ -106,20 +106,9 @@ type node interface {
 	Ready() error // nil, or the reason why not
 }
 
-// paths is the answer to /.
-const paths = `/healthz  200 while the process lives
-/readyz   200 when all its nodes are registered and may claim, else 503 and why not
-/version  the build
-/metrics  for Prometheus
-/api/v1/  the API; /api/v1/openapi.json describes it
-`
-
 // healthHandler answers /healthz, /readyz and /version.
 func healthHandler[N node](nodes []N) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, paths)
-	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, "ok\n")
 	})

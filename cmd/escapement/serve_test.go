@@ -35,7 +35,6 @@ func TestHealth(t *testing.T) {
 		code         int
 		body         string
 	}{
-		{"GET", "/", 200, "/healthz "},
 		{"GET", "/healthz", 200, "ok\n"},
 		{"GET", "/readyz", 503, "b: draining\n"},
 		{"GET", "/version", 200, `"go":"go`},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/api"
+	"github.com/escapement/escapement/scheduler/console"
 	"github.com/escapement/escapement/scheduler/metrics"
 )
 
@@ -43,31 +44,38 @@ func (f *fleet) add(at, next endpoint, l *loaded, cfg scheduler.Config) error {
 	return err
 }
 
-// handler answers about all nodes, and for the namespace.
-func (f *fleet) handler() http.Handler {
+// handler answers about all nodes, and for the namespace: health, API and console, below the base path and without it.
+func (f *fleet) handler(cfg HTTP) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", healthHandler(f.slots))
-	mux.Handle(api.Prefix, f.slots[0])
+	health := healthHandler(f.slots)
+	for _, path := range []string{"/healthz", "/readyz", "/version"} {
+		mux.Handle(path, health)
+	}
 	var collectors []*metrics.Collector
 	for _, s := range f.slots {
 		collectors = append(collectors, s.metrics)
 	}
-	mux.Handle("GET /metrics", f.slots[0].guard(api.Viewer, metrics.Handler(collectors...)))
-	return mux
+	mux.Handle("/metrics", f.slots[0].guard(api.Viewer, metrics.Handler(collectors...)))
+	mux.Handle("/", console.Handler(console.Config{API: f.slots[0], Name: f.slots[0].l.Namespace}))
+	return console.Below(cfg.BasePath, mux)
 }
 
 // run serves the health endpoints and runs the nodes until a signal, a node's end
 // or the server's. started is called with the address before the nodes begin. After
 // a second signal nothing is closed: the nodes still run, and the process ends.
 func (f *fleet) run(cfg HTTP, log *slog.Logger, started func(url string)) error {
-	srv, err := startServer(cfg, f.handler(), log)
+	srv, err := startServer(cfg, f.handler(cfg), log)
 	if err != nil {
 		return err
 	}
 	if words := cfg.exposed(); words != "" {
 		log.Warn("the HTTP address is open", "listen", cfg.Listen, "why", words)
 	}
-	started(srv.url())
+	url := srv.url()
+	if srv != nil && cfg.BasePath != "" {
+		url += cfg.BasePath + "/"
+	}
+	started(url)
 	parts := []func(context.Context) error{srv.wait, func(ctx context.Context) error { return watch(ctx, f.supervisor, log, f.slots) }}
 	for _, s := range f.slots {
 		parts = append(parts, s.run)

@@ -32,6 +32,8 @@ type described struct {
 var descriptions = map[string]described{
 	"GET me":                          {"who the request comes from, and which node answers", "", nil, Me{}},
 	"GET namespace":                   {"Redis' time, and whether a move has closed the namespace", "", nil, Namespace{}},
+	"GET overview":                    {"what runs, what is late, what comes next, and how the last day's ticks ended", "", nil, scheduler.Overview{}},
+	"GET ends":                        {"how the latest ticks of some jobs ended, the oldest first", "jobs each", nil, map[string][]scheduler.EndView{}},
 	"GET jobs":                        {"the jobs by name", "after limit q", nil, []scheduler.JobView{}},
 	"GET job-names":                   {"the names of all jobs, in order", "", nil, []string{}},
 	"GET jobs/{name}":                 {"one job", "", nil, scheduler.JobView{}},
@@ -68,6 +70,8 @@ var parameterText = map[string]struct{ typ, format, doc string }{
 	"q":       {"string", "", "a part of the name, in any case of letters"},
 	"from":    {"string", "date-time", "behind this instant; default: now"},
 	"job":     {"string", "", "only this job"},
+	"each":    {"integer", "", "how many ends of each job, from 1 to 200; default 20; of all jobs 10,000 at most"},
+	"jobs":    {"string", "", "one of the jobs; once for each"},
 	"since":   {"string", "date-time", "only what has happened since"},
 	"outcome": {"string", "", "only runs that ended so, or are running or pending"},
 	"wait_ms": {"integer", "", "how long to wait for the end of the run, ms, at most 8,000"},
@@ -287,6 +291,9 @@ func (d *writer) operation(r route, of described) object {
 	for name := range strings.FieldsSeq(of.params) {
 		p := parameterText[name]
 		s := object{"type": p.typ}
+		if name == "jobs" { // the parameter job, once for each
+			name, s = "job", object{"type": "array", "items": s, "maxItems": 200}
+		}
 		if p.format != "" {
 			s["format"] = p.format
 		}

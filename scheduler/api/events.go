@@ -121,8 +121,8 @@ func (f *feed) tellRuns(runs []scheduler.RunView) {
 	now, changed := make(map[string]string, len(runs)), []json.RawMessage{}
 	for _, v := range runs {
 		key := v.Run
-		if key == "" {
-			key = v.Job + v.Tick.String() + v.Outcome
+		if key == "" { // ticks that did not run, or a mark, which may stand for no tick
+			key = fmt.Sprint(v.Job, " ", v.Tick, " ", v.Until, " ", v.Outcome, " ", v.Reason)
 		}
 		still := v
 		if still.Ended == nil {

@@ -116,3 +116,14 @@ func TestEventsAreBounded(t *testing.T) {
 		t.Errorf("%d events are kept, and %d listen that do not read", len(f.kept), len(f.listeners))
 	}
 }
+
+// TestMarks: what stands for no tick is told as well.
+func TestMarks(t *testing.T) {
+	f := newFeed(nil)
+	l, _, _, _ := f.listen("")
+	f.tellRuns(nil)
+	f.tellRuns([]scheduler.RunView{{Job: "a", Outcome: "superseded"}})
+	if e := <-l; !strings.Contains(string(e.data), `"tick":null`) {
+		t.Errorf("%s %s", e.name, e.data)
+	}
+}

@@ -80,6 +80,8 @@ type route struct {
 var routes = []route{
 	{"GET", "me", Viewer, false, (*Server).me},
 	{"GET", "namespace", Viewer, false, (*Server).namespace},
+	{"GET", "overview", Viewer, false, (*Server).overview},
+	{"GET", "ends", Viewer, false, (*Server).ends},
 	{"GET", "jobs", Viewer, false, (*Server).jobs},
 	{"GET", "job-names", Viewer, false, (*Server).jobNames},
 	{"GET", "jobs/{name}", Viewer, false, (*Server).job},

@@ -1,0 +1,21 @@
+package api
+
+// endsSize is how many ends of each job are listed unless more or fewer are asked for; the library bounds both.
+const endsSize = 20
+
+func (s *Server) overview(c call) (any, error) {
+	if err := c.query().end(); err != nil {
+		return nil, err
+	}
+	return valid(c.client.Overview(c.Context()))
+}
+
+func (s *Server) ends(c call) (any, error) {
+	q := c.query()
+	q.text("job")
+	n := q.number("each", endsSize, 1, 200)
+	if err := q.end(); err != nil {
+		return nil, err
+	}
+	return c.client.Ends(c.Context(), q.values["job"], n)
+}

@@ -1,0 +1,364 @@
+// The console in a real browser, before three real nodes and a real Redis.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { after, before, describe, test } from 'node:test'
+import { chromium } from 'playwright-core'
+import { build, cluster, jobs, pause, proxy, stopAll, until } from './world.mjs'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const secrets = `, operator_token: operator-token-1, viewer_token: viewer-token-1`
+
+let c // the cluster
+let browser
+let home // the first node's address
+
+/** A page whose errors are collected. */
+async function open(place, { options = {}, context, url = home } = {}) {
+  const page = await (context ?? (await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options }))).newPage()
+  page.setDefaultTimeout(10_000)
+  page.errors = []
+  page.outside = []
+  // Not there is an answer: no diagnosis in this program, and a lease that has just ended.
+  page.on('console', (m) => m.type() === 'error' && !/\/(problems|locks\/[a-z]+)$/.test(m.location().url) && page.errors.push(m.text() + ' ' + m.location().url))
+  page.on('pageerror', (e) => page.errors.push(String(e)))
+  page.on('request', (r) => !r.url().startsWith(url) && page.outside.push(r.url()))
+  page.go = async (where) => {
+    await page.goto(url + '/#/' + where)
+    await page.locator('h1').waitFor()
+  }
+  await page.go(place)
+  return page
+}
+
+const api = async (path, init) => (await fetch(`${home}/api/v1/${path}`, init)).json()
+
+/** Presses an action's button and answers its questions. */
+async function act(page, button, { reason = 'tested', fill = {}, check = [] } = {}) {
+  await button.click()
+  const dialog = page.locator('dialog[open]')
+  await dialog.waitFor()
+  for (const [name, value] of Object.entries(fill)) await dialog.locator(`[name=${name}]`).fill(value)
+  for (const name of check) await dialog.locator(`[name=${name}]`).check()
+  await dialog.locator('[name=author]').fill('ann')
+  await dialog.locator('[name=reason]').fill(reason)
+  await dialog.locator('button.strong').click()
+  await page.locator('dialog[open]').waitFor({ state: 'detached' }).catch(async (e) => {
+    throw new Error(`${await dialog.innerText()}\n${e.message}`)
+  })
+}
+
+async function audited(action, target, reason = 'tested') {
+  const rows = await api('audit?limit=20')
+  const found = rows.find((a) => a.action === action && a.target === target)
+  assert.ok(found, `no ${action} of ${target} in ${JSON.stringify(rows)}`)
+  assert.deepEqual([found.who, found.via, found.reason, found.error], ['ann', 'console', reason, ''])
+}
+
+before(async () => {
+  build()
+  const green = jobs.replace('@every 3s', '@every 5s').replace('name: long', 'name: longer')
+  c = await cluster({
+    jobs,
+    nodes: [
+      { name: 'a1', generation: 'blue' },
+      { name: 'a2', generation: 'blue', http: ', base_path: /ops' },
+      { name: 'b1', generation: 'green', jobs: green, http: secrets },
+    ],
+  })
+  home = c.nodes[0].url
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] })
+})
+
+after(async () => {
+  await browser?.close()
+  await stopAll()
+})
+
+describe('pages', () => {
+  const places = {
+    overview: 'running', jobs: 'nightly/backup', 'jobs/flaky': 'Durations', 'jobs/parts': '3 shards', 'jobs/nightly%2Fbackup': 'Europe/Berlin', 'jobs/nowhere': 'No node can run it',
+    runs: 'succeeded', timeline: 'beat', nodes: 'a1', generations: 'green', locks: 'long', audit: 'jobs run', nowhere: 'There is no page', 'jobs/nope': 'no job', 'runs/nope': 'nope',
+  }
+  let run
+  before(async () => {
+    await api('jobs/long/runs', { method: 'POST' })
+    run = await until('a run of flaky failed', async () => (await api('runs?job=flaky&outcome=failed'))[0])
+  })
+  for (const [look, options] of Object.entries({ light: {}, dark: { colorScheme: 'dark' }, phone: { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true } }))
+    test(`each page, ${look}: its content, no errors, no requests elsewhere, and axe finds nothing`, async () => {
+      const page = await open('overview', { options })
+      for (const [place, has] of Object.entries({ ...places, [`runs/${run.run}`]: 'the disk is full' })) {
+        await page.go(place)
+        await page.locator('main', { hasText: has }).waitFor()
+        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false, `${place} is wider than the screen`)
+        await page.evaluate(axe)
+        const found = await page.evaluate(() => axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }))
+        assert.deepEqual(found.violations.map((v) => `${place}: ${v.id}: ${v.nodes.map((n) => n.html + ' ' + n.failureSummary).join('; ')}`), [])
+      }
+      page.errors = page.errors.filter((e) => !/404.*(jobs|runs|locks)\/nope/.test(e))
+      assert.deepEqual(page.errors, [])
+      assert.deepEqual(page.outside, [])
+      await page.context().close()
+    })
+})
+
+describe('live', () => {
+  test('a tick is shown within a second of its instant', async () => {
+    const page = await open('jobs/beat')
+    await page.locator('tbody tr').first().waitFor()
+    const late = await page.evaluate(async () => {
+      const seen = new Set([...document.querySelectorAll('tbody time')].map((t) => t.dateTime))
+      const all = []
+      for (const end = Date.now() + 15_000; Date.now() < end && all.length < 8; await new Promise(requestAnimationFrame))
+        for (const t of document.querySelectorAll('tbody time'))
+          if (!seen.has(t.dateTime)) {
+            seen.add(t.dateTime)
+            all.push(Date.now() - Date.parse(t.dateTime))
+          }
+      return all
+    })
+    console.log('shown after the tick, ms:', late.join(' '))
+    assert.ok(late.length >= 8, `only ${late.length} ticks in 15 s`)
+    assert.ok(late.filter((ms) => ms <= 1000).length >= 7, `shown ${late} ms after the ticks`)
+    assert.deepEqual(page.errors, [])
+    await page.context().close()
+  })
+
+  test('two tabs share one stream, and the second goes on when the first is closed', async () => {
+    const context = await browser.newContext()
+    let streams = 0
+    context.on('request', (r) => r.url().endsWith('/events') && streams++)
+    const [one, two] = [await open('jobs/beat', { context }), await open('overview', { context })]
+    for (const page of [one, two]) await page.locator('.live.live', { hasText: 'live' }).waitFor()
+    await pause(1500)
+    assert.equal(streams, 1)
+    await one.close()
+    await until('the second tab listens', () => streams === 2)
+    await context.close()
+  })
+
+  test('pause holds the page still, and go on shows what has come', async () => {
+    const page = await open('jobs/beat')
+    const newest = () => page.locator('tbody time').first().getAttribute('datetime')
+    await page.locator('.live.live', { hasText: 'live' }).waitFor()
+    await page.locator('button.live').click()
+    await page.locator('button.live', { hasText: 'paused' }).waitFor()
+    await pause(700) // what was asked for before
+    const still = await newest()
+    await pause(2500)
+    assert.equal(await newest(), still)
+    await page.locator('button.live').click()
+    await until('newer ticks', async () => (await newest()) > still, 5000)
+    await page.context().close()
+  })
+
+  test('without the stream the page polls', async () => {
+    const context = await browser.newContext()
+    await context.route('**/events', (r) => r.abort())
+    const page = await open('jobs/beat', { context })
+    const newest = () => page.locator('tbody time').first().getAttribute('datetime')
+    await page.locator('tbody time').first().waitFor()
+    const then = await newest()
+    await page.locator('button.live', { hasText: 'polling' }).waitFor()
+    await until('newer ticks', async () => (await newest()) > then, 30_000)
+    await context.close()
+  })
+
+  test('the icon is red while a job fails', async () => {
+    const page = await open('audit')
+    const icon = () => page.locator('link[rel=icon]').getAttribute('href')
+    await until('red', async () => (await icon()).includes('bad'))
+    await page.context().close()
+  })
+})
+
+describe('actions', () => {
+  let page
+  before(async () => {
+    page = await open('jobs')
+  })
+  after(async () => {
+    assert.deepEqual(page.errors, [])
+  })
+  const button = (name) => page.getByRole('button', { name, exact: true })
+
+  test('a reason is asked for, and Escape does nothing', async () => {
+    await page.go('jobs/totals')
+    await button('Pause…').click()
+    await page.locator('dialog[open] button.strong').click()
+    assert.equal(await page.locator('dialog[open]').count(), 1, 'it went without a reason')
+    await page.keyboard.press('Escape')
+    await page.locator('dialog[open]').waitFor({ state: 'detached' })
+    assert.equal((await api('jobs/totals')).paused, false)
+  })
+
+  test('pause and resume a job', async () => {
+    await page.go('jobs/flaky')
+    await act(page, button('Pause…'), { reason: 'Größe wird geprüft', fill: { until: '2099-01-02T03:04:05' } })
+    await page.locator('.note', { hasText: 'Paused by ann: Größe wird geprüft' }).waitFor()
+    assert.match((await api('jobs/flaky')).pause.until, /^2099-01-0/)
+    await audited('jobs pause', 'flaky', 'Größe wird geprüft')
+    await act(page, button('Resume…'))
+    await button('Pause…').waitFor()
+    await audited('jobs resume', 'flaky')
+  })
+
+  test('run a job now with a payload, and look at the run', async () => {
+    await page.go('jobs/nightly%2Fbackup')
+    await button('Run now…').click()
+    await page.locator('dialog [name=payload]').fill('{oops')
+    await page.locator('dialog [name=reason]').fill('x')
+    await page.locator('dialog button.strong').click()
+    await page.locator('dialog [role=alert]', { hasText: 'not JSON' }).waitFor()
+    await page.keyboard.press('Escape')
+    await act(page, button('Run now…'), { fill: { payload: '{"full": true}' } })
+    await page.locator('tbody tr', { hasText: 'manual' }).first().locator('a').first().click()
+    await page.locator('.output', { hasText: 'payload: {"full":true}' }).waitFor()
+    await audited('jobs run', 'nightly/backup')
+    await act(page, button('Run again…'))
+    await page.getByRole('region', { name: 'Attempts' }).first().waitFor()
+  })
+
+  test('rewind a job', async () => {
+    await page.go('jobs/beat')
+    const to = new Date(Date.now() - 5000)
+    const local = new Date(to - to.getTimezoneOffset() * 60_000).toISOString().slice(0, 19)
+    await act(page, button('Rewind…'), { fill: { to: local } })
+    await page.locator('.said', { hasText: 'begins again with the tick of' }).waitFor()
+    await audited('jobs rewind', 'beat')
+  })
+
+  test('cancel a run', async () => {
+    const { run } = await api('jobs/long/runs', { method: 'POST' })
+    const going = await until('it runs', async () => (await api('runs?job=long&outcome=running')).find((r) => r.started))
+    await page.go('runs/' + going.run)
+    await act(page, button('Cancel…'))
+    await page.locator('.lead', { hasText: 'cancelled' }).waitFor()
+    await audited('runs cancel', going.run)
+    await fetch(`${home}/api/v1/runs/${run}/cancel`, { method: 'POST' })
+  })
+
+  test('pause, resume and run many jobs', async () => {
+    await page.go('jobs')
+    await page.locator('input[type=search]').fill('o')
+    await until('what was found', async () => !(await page.locator('.vbody').innerText()).includes('beat'))
+    await button('choose all found').click()
+    const names = (await api('jobs?q=o')).map((j) => j.name)
+    await page.locator('.bulk', { hasText: `${names.length} chosen` }).waitFor()
+    await act(page, button('Pause…'))
+    await until('all are paused', async () => (await api('jobs?q=o')).every((j) => j.paused))
+    await button('choose all found').click()
+    await act(page, button('Resume…'))
+    await until('none is paused', async () => (await api('jobs?q=o')).every((j) => !j.paused))
+    assert.ok(page.url().includes('q=o'), 'the search is not in the address')
+    await page.getByLabel('choose totals').check()
+    await act(page, button('Run…'))
+    await until('it ran', async () => (await api('runs?job=totals')).some((r) => r.trigger === 'manual'))
+  })
+
+  test('drain and resume a node', async () => {
+    await page.go('nodes')
+    await act(page, page.locator('tr', { hasText: 'a2' }).getByRole('button', { name: 'Drain…' }))
+    await page.locator('tr', { hasText: 'drained by ann: tested' }).waitFor()
+    await audited('nodes drain', 'a2')
+    await act(page, page.locator('tr', { hasText: 'a2' }).getByRole('button', { name: 'Resume…' }))
+    await page.locator('tr', { hasText: 'drained by' }).waitFor({ state: 'detached' })
+    await audited('nodes resume', 'a2')
+  })
+
+  test('release a lock', async () => {
+    const holder = c.begin('lock', 'deploy:web', '--ttl', '10s', '--', 'sleep', '1000')
+    await page.go('locks')
+    await act(page, page.locator('tr', { hasText: 'deploy:web' }).getByRole('button', { name: 'Release…' }))
+    await page.locator('tr', { hasText: 'deploy:web' }).waitFor({ state: 'detached' })
+    await audited('locks release', 'deploy:web')
+    assert.equal(await holder.gone, 75)
+  })
+
+  test('promote a generation, and back', async () => {
+    await page.go('generations')
+    const card = (name) => page.locator('.card', { has: page.getByRole('heading', { name, exact: true }) })
+    await card('green').getByText('longer').waitFor()
+    await act(page, card('green').getByRole('button', { name: 'Promote…' }))
+    await card('green').locator('.state', { hasText: 'active' }).waitFor()
+    await audited('generations promote', 'green')
+    await act(page, card('blue').getByRole('button', { name: 'Promote…' }))
+    await card('blue').locator('.state', { hasText: 'active' }).waitFor()
+  })
+
+  test('what the API refuses is said in the dialog', async () => {
+    await page.go('jobs/beat')
+    await button('Rewind…').click()
+    await page.locator('dialog [name=to]').fill('2001-01-01T00:00:00')
+    await page.locator('dialog [name=reason]').fill('x')
+    await page.locator('dialog button.strong').click()
+    await page.locator('dialog [role=alert]').waitFor()
+    await page.keyboard.press('Escape')
+    page.errors = page.errors.filter((e) => !e.includes('409'))
+  })
+})
+
+test('a viewer signs in, sees no actions, and is refused by the API', async () => {
+  const url = c.nodes[2].url
+  const page = await open('jobs/beat', { url })
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  await page.getByLabel('Token').fill('wrong-token')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  await page.getByLabel('Token').fill('viewer-token-1')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.locator('tbody tr').first().waitFor()
+  await page.locator('footer', { hasText: 'viewer, viewer' }).waitFor()
+  for (const place of ['jobs/beat', 'jobs', 'nodes', 'generations', 'locks']) {
+    await page.go(place)
+    await pause(300)
+    assert.equal(await page.getByRole('button', { name: /…$/ }).count(), 0, `${place} has actions`)
+  }
+  await page.locator('.live.live', { hasText: 'live' }).waitFor()
+  for (const path of ['jobs/beat/pause', 'jobs/beat/runs', 'nodes/a1/drain', 'generations/green/promote']) {
+    const r = await fetch(`${url}/api/v1/${path}`, { method: 'POST', headers: { Authorization: 'Bearer viewer-token-1' } })
+    assert.equal(r.status, 403, path)
+  }
+  assert.equal((await fetch(`${url}/api/v1/jobs`)).status, 401)
+  await page.context().close()
+})
+
+for (const [kind, node, strip] of [['strips the path', 0, true], ['leaves the path', 1, false], ['strips the path that the node knows', 1, true]])
+  test(`below a base path, behind a proxy that ${kind}`, async () => {
+    const url = await proxy(c.nodes[node].url, '/ops', strip)
+    const page = await open('overview', { url })
+    await page.locator('.counts b').first().waitFor()
+    await page.locator('.live.live', { hasText: 'live' }).waitFor()
+    await page.getByRole('link', { name: 'Jobs', exact: true }).click()
+    await page.getByRole('link', { name: 'nightly/backup' }).click()
+    await page.getByRole('heading', { name: 'nightly/backup' }).waitFor()
+    await page.reload()
+    await act(page, page.getByRole('button', { name: 'Run now…' }))
+    await page.locator('tbody tr', { hasText: 'manual' }).first().waitFor()
+    assert.deepEqual(page.errors, [])
+    assert.deepEqual(page.outside, [])
+    await page.context().close()
+  })
+
+test('keys, focus and zones', async () => {
+  const page = await open('jobs/nightly%2Fbackup')
+  await page.keyboard.press('Tab')
+  await page.evaluate(() => document.querySelector('.skip').focus())
+  await page.keyboard.press('Enter')
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'main')
+  assert.ok(page.url().endsWith('nightly%2Fbackup'), 'the skip link left the page')
+  await page.keyboard.press('/')
+  await page.getByRole('heading', { name: /^Jobs/ }).waitFor()
+  assert.equal(await page.evaluate(() => document.activeElement.tagName), 'H1')
+  await page.keyboard.press('/')
+  assert.equal(await page.evaluate(() => document.activeElement.type), 'search')
+  await page.go('jobs/nightly%2Fbackup')
+  const next = page.locator('.facts time').first()
+  const berlin = await next.innerText()
+  assert.match(berlin, /02:30:00/)
+  await page.locator('.zone select').selectOption('UTC')
+  await until('UTC', async () => /0[01]:30:00/.test(await next.innerText()))
+  assert.match(await page.locator('.ticks').innerText(), /02:30:00/)
+  await page.context().close()
+})

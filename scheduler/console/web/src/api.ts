@@ -1,0 +1,113 @@
+// Requests to the API, which is below the page's own folder: so the console works under any base path.
+import { signal } from '@preact/signals'
+import type { Me, Problem } from './types'
+
+export const base = new URL('.', document.baseURI)
+
+export class ApiError extends Error {
+  constructor(readonly status: number, readonly code: string, detail: string) {
+    super(detail)
+  }
+}
+
+/** Who I am to the API; null before the first answer. */
+export const me = signal<Me | null>(null)
+/** The API wants a token or a name and a password. */
+export const locked = signal(false)
+/** Why the node cannot be reached, '' while it answers. */
+export const down = signal('')
+
+const tokenKey = 'escapement ' + base.pathname
+let authorization = read(sessionStorage, tokenKey)
+
+export function read(from: Storage, key: string): string {
+  try {
+    return from.getItem(key) ?? ''
+  } catch {
+    return '' // storage is switched off
+  }
+}
+
+export function write(to: Storage, key: string, value: string) {
+  try {
+    to.setItem(key, value)
+  } catch {
+    // storage is switched off: it is forgotten with the page
+  }
+}
+
+/** Sends this with all requests from now on: "Bearer ..." or "Basic ...". */
+export function authorize(value: string) {
+  authorization = value
+  write(sessionStorage, tokenKey, value)
+  locked.value = false
+}
+
+/** The UTF-8 bytes of a text, as the characters of a header. */
+export const bytes = (text: string) => Array.from(new TextEncoder().encode(text), (b) => String.fromCharCode(b)).join('')
+
+export async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers)
+  if (authorization) headers.set('Authorization', authorization)
+  let response: Response
+  try {
+    response = await fetch(new URL('api/v1/' + path, base), { ...init, headers })
+  } catch (e) {
+    if ((e as Error).name !== 'AbortError') down.value = 'The node does not answer.'
+    throw e
+  }
+  if (response.ok) {
+    down.value = ''
+    return response
+  }
+  const p = (await response.json().catch(() => ({}))) as Partial<Problem>
+  if (response.status === 401) locked.value = true
+  if (response.status === 503) down.value = p.detail ?? 'The node does not answer.'
+  else down.value = ''
+  throw new ApiError(response.status, p.code ?? '', p.detail ?? response.statusText)
+}
+
+export interface Page<T> {
+  items: T
+  next: string // after of the next page, '' on the last one
+  lacks: string
+}
+
+const header = (r: Response, name: string) => decodeURIComponent((r.headers.get(name) ?? '').replaceAll('+', ' '))
+
+export async function get<T>(path: string, signal?: AbortSignal): Promise<Page<T>> {
+  const r = await request(path, { signal })
+  return { items: (await r.json()) as T, next: header(r, 'Escapement-Next'), lacks: header(r, 'Escapement-Incomplete') }
+}
+
+export async function getText(path: string, signal?: AbortSignal): Promise<string> {
+  return (await request(path, { signal })).text()
+}
+
+const authorKey = 'escapement author'
+export const author = signal(read(localStorage, authorKey))
+
+/** Does something, with a reason for the audit. It returns what the API answered, and what it warned of. */
+export async function act(path: string, body: object | undefined, reason: string, method = 'POST'): Promise<{ value: unknown; warning: string }> {
+  const headers: Record<string, string> = { 'Escapement-Via': 'console', 'Escapement-Reason': bytes(reason) }
+  if (me.value?.open && author.value) {
+    headers['Escapement-Author'] = bytes(author.value)
+    write(localStorage, authorKey, author.value)
+  }
+  if (body) headers['Content-Type'] = 'application/json'
+  const r = await request(path, { method, headers, body: body && JSON.stringify(body) })
+  const text = await r.text()
+  return { value: text ? JSON.parse(text) : undefined, warning: header(r, 'Escapement-Warning') }
+}
+
+export const segment = (name: string) => encodeURIComponent(name)
+
+export function query(values: Record<string, string | number | string[] | undefined>): string {
+  const q = new URLSearchParams()
+  for (const [k, v] of Object.entries(values)) {
+    if (Array.isArray(v)) v.forEach((one) => q.append(k, one))
+    else if (v !== undefined && v !== '') q.set(k, String(v))
+  }
+  const text = q.toString()
+  return text && '?' + text
+}

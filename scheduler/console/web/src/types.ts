@@ -1,0 +1,423 @@
+// Written by types.mjs from scheduler/api/openapi.json. Do not edit.
+
+export interface ActionView {
+  /** in the words of the command: "jobs pause" */
+  action: string
+  at: string | null
+  /** the options, in words */
+  detail: string
+  /** why it was not carried out; "" when it was */
+  error: string
+  reason: string
+  /** the job, run, node, lock, generation or file */
+  target: string
+  /** cli, api or console */
+  via: string
+  who: string
+}
+
+export interface Asked {
+  run: string
+}
+
+export interface Cancelled {
+  did: string
+}
+
+export interface ChangeCounts {
+  schedules: number
+  settings: number
+}
+
+export interface Checked {
+  jobs: number
+  rows: number
+  ticks: number
+}
+
+export interface DrainView {
+  author: string
+  reason: string
+  since: string | null
+}
+
+export interface EndView {
+  /** how many ticks */
+  count: number
+  duration_ms: number
+  outcome: string
+  reason: string
+  /** "" of a range */
+  run: string
+  tick: string | null
+  /** of a range: its last tick */
+  until?: string | null
+}
+
+export interface Finding {
+  /** Evidence are the records concerned, spelt out; only for what the books show by themselves. */
+  evidence: (string)[] | null
+  job: string
+  /** P1 to P7, or Unsound */
+  promise: string
+  what: string
+}
+
+export interface GenerationView {
+  /** Added are jobs that it has and that no generation runs now. Removed are jobs that it does not have. These and the following fields compare it with what is run now, by any generation. */
+  added: Names
+  /** Schedules are jobs that would run at other times, Settings those in which something else would change. Changed counts both; the lists have the first 20. */
+  changed: ChangeCounts
+  /** Jobs is how many jobs it has, in the definitions that its living nodes hold or, without such nodes, that are stored for it. Running is how many jobs it runs now; jobs that none of its nodes has do not count. */
+  jobs: number
+  name: string
+  /** Nodes are the names of its living nodes, draining ones included. */
+  nodes: Names
+  /** Promotion is the promotion under way, while State is promoting. */
+  promotion?: PromotionView | null
+  removed: Names
+  running: number
+  schedules: (ScheduleChange)[] | null
+  settings: (SettingsChange)[] | null
+  state: string
+  /** Unsettled are jobs that its living nodes have and whose definitions are not stored yet, because the nodes have just started. */
+  unsettled: Names
+}
+
+export interface JobView {
+  /** the job it follows; it then has no schedule */
+  after: string
+  catch_up: string
+  catch_up_max: number
+  /** Counts is how many ticks and runs ended so, by the words of RunView.Outcome, since the job was first registered. */
+  counts: Record<string, number> | null
+  generation: string
+  /** HistoryFrom is the tick with which the recorded history begins, and the earliest to which the cursor can be set back; null for a job that follows another. */
+  history_from: string | null
+  labels: Record<string, string> | null
+  /** the latest tick accounted for, null before the first */
+  last: string | null
+  /** LastOutcome is how the run or tick ended that was recorded last, "" before the first. */
+  last_outcome: string
+  /** LastSuccess is when a run last succeeded; null where none did, or the history does not go back so far. */
+  last_success: string | null
+  /** LeftAlone is how many rows of the history this version does not understand; as TrimmedTo. */
+  left_alone?: number
+  name: string
+  /** the next tick that runs, not before the end of a pause; null for none */
+  next: string | null
+  /** why no living node can run it, "" when one can */
+  no_node?: string
+  on_crash: string
+  /** the run that holds it, granted or pending, "" for none */
+  open: string
+  /** no living node of its generation holds it: it stands still until one does */
+  orphan: boolean
+  overlap: string
+  /** Owner is the node that goes first, of a sharded or raced job one of them; "" when no living node can run it. In a namespace of more than 1,000 jobs it is the node that hashing prefers, and another one for a few jobs in a thousand where nodes are many. */
+  owner: string
+  /** Pause says more while the job is paused. */
+  pause?: PauseView | null
+  paused: boolean
+  rerun_max: number
+  retry: RetryView | null
+  revision: string
+  schedule: string
+  shards: number
+  standby?: (string)[]
+  start_within_ms: number
+  /** Superseded are living nodes of the job's generation that hold another definition of it than the stored one, and Standby those of another generation that hold one of their own; by name, the first 20. */
+  superseded?: (string)[]
+  time_zone: string
+  timeout_ms: number
+  /** TrimmedTo is HistoryFrom when rows before it have been dropped already, else null. Reading it takes the whole history: only Job fills it in. */
+  trimmed_to: string | null
+  ttl_ms: number
+}
+
+export interface LockView {
+  /** of one that was asked for: what else is held by that name */
+  also?: (LockView)[]
+  /** who that is, as it said */
+  holder: string
+  /** LockKind or RunKind */
+  kind: string
+  /** of a run: its job, "job#2" for a shard */
+  name: string
+  node: string
+  owner: string
+  /** its holder has been asked to end */
+  revoked: boolean
+  run: string
+  token: string
+  /** until others can have it, unless it is renewed; 0 of a lock: nobody knows */
+  ttl_ms: number
+  waiters: number
+}
+
+export interface Me {
+  name: string
+  /** which node answers */
+  node: string
+  /** Open says that nobody needs to prove who it is: everybody is an operator. */
+  open: boolean
+  role: string
+  /** of its program */
+  version: string
+}
+
+export interface Names {
+  count: number
+  /** 20 at most */
+  first: (string)[] | null
+}
+
+export interface Namespace {
+  /** Closed says that a move has closed the namespace here, and where it is; "" when none has. */
+  closed: string
+  /** Redis' time, by which ticks are due */
+  now: string
+}
+
+export interface NextView {
+  job: string
+  tick: string
+}
+
+export interface NodeView {
+  /** Redis' clock minus the node's */
+  clock_offset_ms: number
+  /** Drain says who drained the node's name, and why. State changes to draining with the node's next heartbeat. */
+  drain?: DrainView | null
+  generation: string
+  id: string
+  jobs: number
+  name: string
+  owned: number
+  revision: string
+  running: number
+  seen: string | null
+  standby: number
+  started: string | null
+  /** active, standby, draining, gone */
+  state: string
+  /** Superseded is how many of the node's jobs are stored in another definition of its generation, Standby how many another generation runs. The node claims neither. Only jobs that living nodes hold in several definitions are counted. */
+  superseded: number
+  /** Trouble is why the node claims nothing, or not everything, though nobody has drained it, as in /readyz. */
+  trouble?: string
+  version: string
+}
+
+export interface Overdue {
+  count: number
+  job: string
+  tick: string
+  until: string
+  why: string
+}
+
+export interface Overview {
+  /** Ended is how many ticks and runs have ended so since, by the words of RunView.Outcome. */
+  ended: Record<string, number> | null
+  /** Failing are jobs whose latest run since then did not succeed. */
+  failing: Names
+  jobs: number
+  /** Late are jobs with a tick that was due more than 2 s ago and that no node has claimed, of the 100 jobs that are due first. */
+  late: Names
+  /** Next are the next ticks, of 12 jobs at most. */
+  next: (NextView)[] | null
+  /** Redis' time */
+  now: string
+  paused: number
+  /** wanted, and granted to nobody yet */
+  pending: number
+  running: number
+  /** Since is how far back Ended and Failing go: a day, or less where so much has ended that no more is read. */
+  since: string
+}
+
+export interface PauseRequest {
+  reason: string
+  /** default: until it is resumed */
+  until?: string | null
+}
+
+export interface PauseView {
+  author: string
+  reason: string
+  since: string | null
+  /** null: until somebody resumes it */
+  until: string | null
+}
+
+export interface Problem {
+  code: "bad_request" | "closed" | "cross_origin" | "forbidden" | "held" | "internal" | "lost" | "method_not_allowed" | "refused" | "timeout" | "too_large" | "too_many" | "unauthorized" | "unknown_format" | "unknown_job" | "unknown_lock" | "unknown_namespace" | "unknown_node" | "unknown_path" | "unknown_run" | "unreachable"
+  /** what is wrong, and what to do */
+  detail: string
+  status: number
+  title: string
+  type: string
+}
+
+export interface PromoteRequest {
+  cancel_running?: boolean
+  force?: boolean
+  /** a pattern of names; default: all jobs */
+  job?: string
+  reason?: string
+}
+
+export interface Promotion {
+  cancelled: number
+  created: Names
+  /** filled in by Begin */
+  epoch: number
+  generation: string
+  left_alone: Names
+  left_out: Names
+  orphaned: Names
+  /** of job names, as in path.Match; "" for all jobs */
+  pattern: string
+  /** Begin found that the same had begun */
+  resumed: boolean
+  switched: Names
+  was: string
+}
+
+export interface PromotionView {
+  cancel_running: boolean
+  epoch: number
+  pattern: string
+}
+
+export interface Reason {
+  reason?: string
+}
+
+export interface ReleaseAnswer {
+  did: string
+  lock: LockView
+}
+
+export interface ReleaseRequest {
+  force?: boolean
+  reason?: string
+  token: string
+}
+
+export interface Rests {
+  rests: boolean
+}
+
+export interface RetryView {
+  backoff_ms: number
+  max: number
+  max_backoff_ms: number
+}
+
+export interface RewindRequest {
+  reason?: string
+  to: string | null
+}
+
+export interface Rewound {
+  tick: string
+}
+
+export interface RunView {
+  attempt: number
+  /** of a range: how many ticks; see Mark for 0 */
+  count?: number | null
+  due: string | null
+  /** of a running run: up to now */
+  duration_ms: number
+  ended: string | null
+  error: string
+  generation: string
+  job: string
+  lag_ms: number
+  /** NextAttempt is the run of the attempt that followed this one, after a crash or by a rerun. Output is the last of what the run wrote, and Payload what a run by hand was given. Only Run and Wait read them. */
+  next_attempt?: string
+  node: string
+  /** NotBefore is the earliest that a pending run may start. */
+  not_before?: string | null
+  /** Note belongs to Reason: the schedule that was replaced, the outcome of the job followed, who wants a running run ended; of ticks skipped for overlap, that a dead node's lease held the job. */
+  note?: string
+  of?: string
+  /** "running", also while nobody was granted it yet */
+  outcome: string
+  output?: string
+  param?: string
+  /** any JSON */
+  payload?: unknown
+  /** begins with "pending", and says why, while nobody was granted it yet */
+  reason: string
+  run: string
+  shard: number
+  shards: number
+  /** null when nobody was granted it, and while it waits for its tick */
+  started: string | null
+  /** of a range: its first tick */
+  tick: string | null
+  token: string
+  tries: number
+  trigger: string
+  /** of a range: its last tick */
+  until?: string | null
+  /** Whole says that this is a tick of a sharded job as a whole; Of is, of a shard, that tick's id, and Param its parameter. */
+  whole?: boolean
+}
+
+export interface ScheduleChange {
+  job: string
+  new: ScheduleView
+  now: ScheduleView
+  only_new: (string)[] | null
+  /** OnlyNow and OnlyNew are the instants of the next 24 hours that only one of the schedules has: the first 5 of each. */
+  only_now: (string)[] | null
+}
+
+export interface ScheduleView {
+  /** the job that it follows; such a job has no schedule */
+  after: string
+  schedule: string
+  /** in the next 24 hours */
+  ticks: number
+  time_zone: string
+}
+
+export interface SettingsChange {
+  /** as in the stored definition: ttl_ms, shards, ... */
+  fields: (string)[] | null
+  job: string
+}
+
+export interface TickView {
+  /** in the schedule's zone, RFC 3339 */
+  local: string
+  /** what a daylight-saving change does to it, "" for nothing */
+  note: string
+  tick: string
+}
+
+export interface TriggerRequest {
+  /** default: now */
+  at?: string | null
+  /** JSON, 64 KiB at most */
+  payload?: unknown
+  /** a request with the same key is the same run; the header Idempotency-Key is the same */
+  unique?: string
+}
+
+export interface UnknownFormat {
+  key: string
+  what: string
+}
+
+export interface Verified {
+  checked: Checked
+  left_alone: (UnknownFormat)[] | null
+  overdue: (Overdue)[] | null
+  unverified: (string)[] | null
+  violations: (Finding)[] | null
+}
