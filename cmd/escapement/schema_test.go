@@ -26,7 +26,7 @@ type schemer struct {
 }
 
 // explained are the structs whose comments stand elsewhere.
-var explained = map[string]string{"Job": "jobs.Job", "Retry": "jobs.Retry", "Call": "httpjob.Options"}
+var explained = map[string]string{"Job": "jobs.Job", "Retry": "jobs.Retry", "Call": "httpjob.Options", "Expect": "jobs.Expect", "Target": "notify.Target", "Webhook": "notify.Webhook"}
 
 // section is the schema of a struct. Defaults are those of v, where it has some.
 func (s *schemer) section(t reflect.Type, v reflect.Value) schemaObject {
@@ -147,7 +147,7 @@ func fieldComments(t *testing.T, file string, to map[string]map[string]string) {
 func makeSchema(t *testing.T) string {
 	t.Helper()
 	s := &schemer{comments: make(map[string]map[string]string)}
-	for _, file := range []string{"config.go", "../../jobs/job.go", "../../jobs/httpjob/httpjob.go"} {
+	for _, file := range []string{"config.go", "../../jobs/job.go", "../../jobs/httpjob/httpjob.go", "../../scheduler/notify/notify.go", "../../scheduler/notify/webhook.go"} {
 		fieldComments(t, file, s.comments)
 	}
 	root := s.section(reflect.TypeFor[Config](), reflect.ValueOf(defaults()))

@@ -210,9 +210,9 @@ func eventOf(kind Kind, r *ledger.Row, n int64, counted bool) Event {
 func (f facts) isLate() bool {
 	due := f.Cursor
 	if f.Pause.Holds(due) {
-		due = f.Pause.To // until then no tick runs
+		due = f.Pause.To // until then no tick runs; 0 for a pause without an end
 	}
-	return due != 0 && !f.Pause.Holds(f.now) && due+f.lateAfter <= f.now
+	return due != 0 && due+f.lateAfter <= f.now
 }
 
 // lateness tells of a tick that nobody answers. The kind is that of when it was told first.

@@ -117,7 +117,7 @@ func TestTakeover(t *testing.T) {
 		cfg := notify.Config{Targets: []notify.Target{box.target("team", "n")}}
 		w.node("n", sick("report", &report), sick("other", &other))
 		first := w.notifier(cfg)
-		time.Sleep(2 * time.Minute)
+		time.Sleep(150 * time.Second) // between two ticks
 		box.want(t, "report failed")
 		first.stop()
 		other.Store(true)
