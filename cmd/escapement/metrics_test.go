@@ -51,7 +51,7 @@ func TestMetricsAreGuarded(t *testing.T) {
 		if tt.token != "" {
 			r.Header.Set("Authorization", "Bearer "+tt.token)
 		}
-		fleetOf(t, false, tt.config+aJob, "n").handler().ServeHTTP(w, r)
+		fleetOf(t, false, tt.config+aJob, "n").handler(HTTP{}).ServeHTTP(w, r)
 		if w.Code != tt.code || (tt.code == 200) != strings.Contains(w.Body.String(), "\nescapement_ticks_total{job=\"a\",outcome=\"failed\"} 0\n") {
 			t.Errorf("%q with token %q: %d, want %d: %.200s", tt.config, tt.token, w.Code, tt.code, w.Body)
 		}
@@ -70,7 +70,7 @@ func TestMetricsOfSeveralNodes(t *testing.T) {
 		{"http: {metrics_jobs: 0}", []string{`{job="",node="dev-1",outcome="failed"} 0`}, `job="a"`},
 	} {
 		w := httptest.NewRecorder()
-		fleetOf(t, true, tt.config+aJob, "dev-1", "dev-2").handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+		fleetOf(t, true, tt.config+aJob, "dev-1", "dev-2").handler(HTTP{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
 		for _, want := range tt.want {
 			if !strings.Contains(w.Body.String(), want+"\n") {
 				t.Errorf("%q: %s is missing", tt.config, want)
