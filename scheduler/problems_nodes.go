@@ -60,7 +60,7 @@ func (d *doctor) nodes(ctx context.Context) ([]NodeView, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if names[name] > 1 {
-			d.add("node_same_name", diagnose.Warning, diagnose.OnNode, name, fmt.Sprintf("%d living nodes have this name: a drain is of all of them", names[name]), "set ESCAPEMENT_NODE_NAME where several nodes share a host name")
+			d.add("node_same_name", diagnose.Warning, diagnose.OnNode, name, fmt.Sprintf("%d living nodes have this name: a drain is of all of them", names[name]), "set node.name (ESCAPEMENT_NODE_NAME; Config.Name in a Go program) where several nodes share a host name")
 		}
 	}
 	d.differ("node_revisions", living, "revisions", "when no deployment is under way, replace the nodes that were left over", func(n NodeView) string { return n.Revision })
@@ -100,7 +100,7 @@ func (d *doctor) node(n NodeView) {
 		add("node_clock", severity, fmt.Sprintf("its clock is %d ms away from that of Redis; ticks are in time all the same, what its jobs read from the clock is not", off), "let NTP or chrony set the clocks of its machine and of Redis'")
 	}
 	if n.Revision == "" {
-		add("node_no_revision", diagnose.Warning, "it has no revision: whether its definitions are newer than those of others is decided by who registers last", "build from a checkout with .git, or set ESCAPEMENT_NODE_REVISION")
+		add("node_no_revision", diagnose.Warning, "it has no revision: whether its definitions are newer than those of others is decided by who registers last", "build from a checkout with .git, or set node.revision (ESCAPEMENT_NODE_REVISION; Config.Revision in a Go program)")
 	}
 	if n.Superseded > 0 && age > supersededLong {
 		add("node_superseded", diagnose.Warning, fmt.Sprintf("%d of its jobs are stored in another definition, and it does not run them", n.Superseded), "replace it by the newer build, or deploy its own with a greater revision")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -88,8 +89,10 @@ func writeBody(w http.ResponseWriter, r *http.Request, contentType string, body 
 
 // read reads the body, a JSON object with known fields only; an empty one is an object without any.
 func (c call) read(into any) error {
-	if t := c.Header.Get("Content-Type"); c.ContentLength != 0 && t != "" && t != "application/json" && t != "application/json; charset=utf-8" {
-		return badRequest{"the body must be application/json, and is " + strconv.Quote(t)}
+	if t := c.Header.Get("Content-Type"); c.ContentLength != 0 && t != "" {
+		if media, _, err := mime.ParseMediaType(t); err != nil || media != "application/json" {
+			return badRequest{"the body must be application/json, and is " + strconv.Quote(t) + "; curl sends JSON with --json"}
+		}
 	}
 	d := json.NewDecoder(c.Body)
 	d.DisallowUnknownFields()

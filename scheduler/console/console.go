@@ -71,6 +71,7 @@ func Handler(cfg Config) http.Handler {
 	mux.Handle("/", pages)
 	if cfg.API != nil {
 		mux.Handle(apiPath, cfg.API)
+		mux.Handle(strings.TrimSuffix(apiPath, "/"), cfg.API)
 	}
 	return Below(cfg.BasePath, mux)
 }
@@ -87,12 +88,28 @@ func Below(base string, next http.Handler) http.Handler {
 		switch {
 		case r.URL.Path == base:
 			http.Redirect(w, r, path.Base(base)+"/", http.StatusFound)
-		case strings.HasPrefix(r.URL.Path, base+"/"):
+		case strings.HasPrefix(r.URL.EscapedPath(), base+"/"):
+			if at := cleaned(strings.TrimPrefix(r.URL.EscapedPath(), base)); base+at != r.URL.EscapedPath() { // else the mux would, without base
+				if r.URL.RawQuery != "" {
+					at += "?" + r.URL.RawQuery
+				}
+				http.Redirect(w, r, base+at, http.StatusTemporaryRedirect)
+				return
+			}
 			strip.ServeHTTP(w, r)
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// cleaned is a path without empty and dotted parts.
+func cleaned(p string) string {
+	clean := path.Clean(p)
+	if strings.HasSuffix(p, "/") && clean != "/" {
+		clean += "/"
+	}
+	return clean
 }
 
 // load reads the files, with a name for the cluster.
