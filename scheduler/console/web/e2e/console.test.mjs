@@ -19,8 +19,8 @@ async function open(place, { options = {}, context, url = home } = {}) {
   page.setDefaultTimeout(10_000)
   page.errors = []
   page.outside = []
-  // Not there is an answer: no diagnosis in this program, and a lease that has just ended.
-  page.on('console', (m) => m.type() === 'error' && !/\/(problems|locks\/[a-z]+)$/.test(m.location().url) && page.errors.push(m.text() + ' ' + m.location().url))
+  // Not there is an answer: a lease that has just ended.
+  page.on('console', (m) => m.type() === 'error' && !/\/locks\/[a-z]+$/.test(m.location().url) && page.errors.push(m.text() + ' ' + m.location().url))
   page.on('pageerror', (e) => page.errors.push(String(e)))
   page.on('request', (r) => !r.url().startsWith(url) && page.outside.push(r.url()))
   page.go = async (where) => {

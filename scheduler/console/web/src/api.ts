@@ -1,6 +1,6 @@
 // Requests to the API, which is below the page's own folder: so the console works under any base path.
 import { signal } from '@preact/signals'
-import type { Me, Problem } from './types'
+import type { Me, ProblemDetails } from './types'
 
 export const base = new URL('.', document.baseURI)
 
@@ -60,7 +60,7 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
     down.value = ''
     return response
   }
-  const p = (await response.json().catch(() => ({}))) as Partial<Problem>
+  const p = (await response.json().catch(() => ({}))) as Partial<ProblemDetails>
   if (response.status === 401) locked.value = true
   if (response.status === 503) down.value = p.detail ?? 'The node does not answer.'
   else down.value = ''

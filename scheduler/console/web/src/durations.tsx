@@ -47,11 +47,11 @@ export function Durations({ runs, tz }: { runs: RunView[]; tz: string }) {
   }, [z])
   useEffect(() => plot.current?.setData(data))
   const sorted = ran.map((r) => r.duration_ms).sort((a, b) => a - b)
-  const text = ran.length ? `${ran.length} runs: half took at most ${duration(quantile(sorted, 0.5))}, 19 of 20 at most ${duration(quantile(sorted, 0.95))}` : 'no run has ended yet'
+  const text = ran.length ? `${ran.length} ${ran.length === 1 ? 'run' : 'runs'}: half took at most ${duration(quantile(sorted, 0.5))}, 19 of 20 at most ${duration(quantile(sorted, 0.95))}` : 'no run has ended yet'
   return (
     <>
       <p class="dim">{text}.</p>
-      <div ref={box} class="plot" role="img" aria-label={`durations of ${text}`} />
+      <div ref={box} class={ran.length > 1 ? 'plot' : 'plot few'} role="img" aria-label={`durations of ${text}`} />
     </>
   )
 }

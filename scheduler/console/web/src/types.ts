@@ -206,6 +206,8 @@ export interface NodeView {
   /** Trouble is why the node claims nothing, or not everything, though nobody has drained it, as in /readyz. */
   trouble?: string
   version: string
+  /** version of the time zone rules that its schedules follow */
+  zone_data?: string
 }
 
 export interface Overdue {
@@ -251,6 +253,23 @@ export interface PauseView {
 }
 
 export interface Problem {
+  /** for programs: "redis_evicts", "job_no_node" */
+  code: string
+  /** Count is 0, or how many more of the same code and severity there are, which are not listed one by one. */
+  count?: number
+  /** what to do */
+  cure: string
+  /** of what it is found on: job, node, server, key, generation or namespace */
+  kind: string
+  /** its name; "" of many */
+  on: string
+  /** warning or error */
+  severity: string
+  /** what is wrong */
+  text: string
+}
+
+export interface ProblemDetails {
   code: "bad_request" | "closed" | "cross_origin" | "forbidden" | "held" | "internal" | "lost" | "method_not_allowed" | "refused" | "timeout" | "too_large" | "too_many" | "unauthorized" | "unknown_format" | "unknown_job" | "unknown_lock" | "unknown_namespace" | "unknown_node" | "unknown_path" | "unknown_run" | "unreachable"
   /** what is wrong, and what to do */
   detail: string
@@ -336,7 +355,7 @@ export interface RunView {
   generation: string
   job: string
   lag_ms: number
-  /** NextAttempt is the run of the attempt that followed this one, after a crash or by a rerun. Output is the last of what the run wrote, and Payload what a run by hand was given. Only Run and Wait read them. */
+  /** NextAttempt is the run of the attempt that followed this one, after a crash or by a rerun. Output is the last of what the run wrote, of a run that goes on up to a second ago, and Payload what a run by hand was given. Only Run and Wait read them. */
   next_attempt?: string
   node: string
   /** NotBefore is the earliest that a pending run may start. */

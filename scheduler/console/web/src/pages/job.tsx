@@ -11,7 +11,7 @@ import type { EndView, JobView, LockView, RunView, TickView } from '../types'
 import { Command, Empty, Facts, Failure, JobLink, Section, State, Table, Time, Title, Why } from '../ui'
 import { bad, label, outcomes } from '../words'
 import { useWidth } from '../width'
-import { JobState, pauseText } from './jobs'
+import { JobState, pauseText, planned } from './jobs'
 
 export function Job({ name }: { name: string }) {
   const mine = onJob(name)
@@ -94,7 +94,7 @@ function Ticks({ name, job, runs }: { name: string; job: JobView; runs: RunView[
         <svg class="lanes" width={width} height="52" role="group" aria-label={`the latest ticks of ${name}, and the next ones; the list below has the same`}>
           <Axis w={w} width={width} height={50} tz={job.time_zone} />
           <g transform="translate(0 22)">
-            <Lane ends={ends} ticks={ticks} w={w} width={width} height={26} tz={job.time_zone} />
+            <Lane ends={ends} ticks={planned(job, ticks)} w={w} width={width} height={26} tz={job.time_zone} />
           </g>
         </svg>
       </div>

@@ -6,7 +6,7 @@ import { hear } from '../live'
 import { overview } from '../overviewstate'
 import { href, route, setQuery } from '../router'
 import { now, zoneFor, full } from '../time'
-import type { EndView, JobView } from '../types'
+import type { EndView, JobView, TickView } from '../types'
 import { Empty, Failure, Shape, State, Strip, Time, Title } from '../ui'
 import { meanings } from '../words'
 
@@ -107,6 +107,13 @@ export function pauseText(j: JobView): string {
   return `by ${j.pause.author || 'somebody'}: ${j.pause.reason} (${until})`
 }
 
+/** The ticks of a schedule that will run, as far as a pause is known. */
+export function planned(j: JobView, ticks: TickView[]): TickView[] {
+  if (!j.pause) return ticks
+  const until = j.pause.until ? Date.parse(j.pause.until) : Infinity
+  return ticks.filter((t) => Date.parse(t.tick) >= until)
+}
+
 export function Jobs() {
   const q = route.value.query.get('q') ?? ''
   const [, redraw] = useState(0)
@@ -185,7 +192,7 @@ export function Jobs() {
           <Empty type="escapement run --config config.yaml">There are no jobs yet. A node brings those of its configuration.</Empty>
         )
       ) : (
-        <div class="vtable" role="table" aria-label="jobs" aria-rowcount={rows.length + 1}>
+        <div class={may() ? 'vtable' : 'vtable viewer'} role="table" aria-label="jobs" aria-rowcount={rows.length + 1}>
           <div role="rowgroup">
             <div role="row" class="vrow vhead">
               {may() && <span role="columnheader" class="pick"><span class="unseen">chosen</span></span>}
@@ -194,9 +201,9 @@ export function Jobs() {
               <span role="columnheader">Schedule</span>
               <span role="columnheader">Last 20 ticks</span>
               <span role="columnheader">Last</span>
-              <span role="columnheader">Succeeded</span>
+              <span role="columnheader" class="c-success">Succeeded</span>
               <span role="columnheader">Next</span>
-              <span role="columnheader">Owner</span>
+              <span role="columnheader" class="c-owner">Owner</span>
             </div>
           </div>
           <div role="rowgroup" class="vbody" ref={box} tabIndex={0} aria-label="jobs, scrolls" onScroll={(e) => scrollTo(e.currentTarget.scrollTop)}>

@@ -2,17 +2,9 @@ import { useGet, onNodes, onRuns } from '../query'
 import { overview, overviewError } from '../overviewstate'
 import { href } from '../router'
 import { duration, now, relative } from '../time'
-import type { Names, NodeView, RunView } from '../types'
+import type { Names, NodeView, Problem, RunView } from '../types'
 import { Elapsed, Empty, Failure, JobLink, Section, Shape, State, Table, Time, Title, Why } from '../ui'
 import { bad, meanings } from '../words'
-
-interface Problem {
-  code: string
-  severity: string
-  text: string
-  cure: string
-  on?: string
-}
 
 export function Overview() {
   const o = overview.value
@@ -149,15 +141,15 @@ function Named({ of, state, text }: { of: Names; state: string; text: string }) 
   )
 }
 
-/** What the cluster has found wrong with itself, where its API says so. */
+/** What the cluster has found wrong with itself. To look takes a while where there is much, so it is done once a minute. */
 function Problems() {
-  const found = useGet<Problem[]>('problems', { when: onNodes, gap: 10_000 })
+  const found = useGet<Problem[]>('problems', { when: onNodes, gap: 60_000 })
   if (!found.items?.length) return null
   return (
     <Section title="Problems">
       <ul class="problems">
         {found.items.map((p) => (
-          <li key={p.code + p.on} class={p.severity}>
+          <li key={p.code + p.on + p.text} class={p.severity}>
             <State of={p.severity} /> <b>{p.text}</b> {p.on && <span class="dim">{p.on}</span>}
             <p>{p.cure}</p>
           </li>

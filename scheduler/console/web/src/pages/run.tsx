@@ -1,7 +1,8 @@
-import { useRef } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { Do } from '../actions'
 import { query, segment } from '../api'
 import { cancelRun, rerunRun } from '../jobactions'
+import { paused } from '../live'
 import { onRuns, useGet } from '../query'
 import { href } from '../router'
 import { duration } from '../time'
@@ -9,11 +10,20 @@ import type { RunView } from '../types'
 import { Command, Elapsed, Facts, Failure, JobLink, Section, State, Table, Time, Title, Why } from '../ui'
 import { label, meanings, why } from '../words'
 
+const outputEvery = 1500
+
 export function Run({ id }: { id: string }) {
   const job = useRef('')
   const run = useGet<RunView>(`runs/${segment(id)}`, { when: (c) => c.name === 'runs' && c.runs.some((r) => r.run === id || r.job === job.current) })
   const r = run.items
   job.current = r?.job ?? ''
+  // What it writes is no event.
+  const running = r?.outcome === 'running'
+  useEffect(() => {
+    if (!running) return
+    const timer = setInterval(() => !document.hidden && !paused.peek() && run.reload(), outputEvery)
+    return () => clearInterval(timer)
+  }, [running])
   // The attempts and shards of the same tick are among the job's runs.
   const others = useGet<RunView[]>(r ? 'runs' + query({ job: r.job, limit: 200 }) : null, { when: onRuns, gap: 1000 })
   if (!r)
@@ -84,7 +94,7 @@ export function Run({ id }: { id: string }) {
       )}
       {!r.whole && (
         <Section title="Output" side={<small class="dim">the last 64 KiB</small>}>
-          {r.output ? <pre tabIndex={0} class="output">{r.output}</pre> : <p class="none">{going ? 'It is kept when the run has ended.' : 'It wrote nothing.'}</p>}
+          {r.output ? <pre tabIndex={0} class="output">{r.output}</pre> : <p class="none">{going ? 'It has written nothing yet.' : 'It wrote nothing.'}</p>}
         </Section>
       )}
       <Command text={`escapement runs get ${r.run}`} />

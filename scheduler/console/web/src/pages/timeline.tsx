@@ -7,6 +7,7 @@ import { full, now, zoneFor } from '../time'
 import type { EndView, JobView, RunView, TickView } from '../types'
 import { Empty, Failure, JobLink, Shape, Title } from '../ui'
 import { useWidth } from '../width'
+import { planned } from './jobs'
 
 const hour = 3600e3
 const spans: [string, number][] = [['10m', hour / 6], ['1h', hour], ['6h', 6 * hour], ['24h', 24 * hour], ['48h', 48 * hour], ['7d', 168 * hour]]
@@ -29,7 +30,8 @@ export function Timeline() {
 
   const middle = centre ?? now.value
   const w = { from: middle - span / 2, to: middle + span / 2 }
-  const planned = usePlanned(names, w)
+  const ahead = usePlanned(names, w)
+  const due = (j: JobView) => planned(j, ahead[j.name] ?? [])
 
   const all = (name: string): EndView[] => {
     const going = (running.items ?? []).filter((r) => r.job === name && !r.of && r.started)
@@ -95,7 +97,7 @@ export function Timeline() {
             <span class="dim">ticks at once</span>
             <svg class="lanes" width={lane} height="46" role="img" aria-label="how many ticks there are at once">
               <Axis w={w} width={lane} height={46} />
-              <Load of={names.map((n) => ({ ends: all(n), ticks: planned[n] ?? [] }))} w={w} width={lane} />
+              <Load of={jobs.items!.map((j) => ({ ends: all(j.name), ticks: due(j) }))} w={w} width={lane} />
             </svg>
           </div>
         )}
@@ -104,9 +106,9 @@ export function Timeline() {
           return (
             <div class="line" key={j.name}>
               <JobLink name={j.name} />
-              <svg class="lanes" width={lane} height="22" role="group" aria-label={`${j.name}: ${marks(e, w, lane).length} marks, ${(planned[j.name] ?? []).length} planned ticks`}>
+              <svg class="lanes" width={lane} height="22" role="group" aria-label={`${j.name}: ${marks(e, w, lane).length} marks, ${due(j).length} planned ticks`}>
                 <Grid w={w} width={lane} />
-                <Lane ends={e} ticks={planned[j.name] ?? []} w={w} width={lane} tz={j.time_zone} dense={ticksMost} />
+                <Lane ends={e} ticks={due(j)} w={w} width={lane} tz={j.time_zone} dense={ticksMost} />
               </svg>
             </div>
           )
@@ -134,7 +136,7 @@ function Grid({ w, width }: { w: Window; width: number }) {
 
 /** The next ticks of some jobs inside a window, asked for anew when the window is another one. */
 function usePlanned(names: string[], w: Window): Record<string, TickView[]> {
-  const [planned, set] = useState<Record<string, TickView[]>>({})
+  const [ahead, set] = useState<Record<string, TickView[]>>({})
   const grain = (w.to - w.from) / 4
   const from = Math.max(now.peek(), Math.floor(w.from / grain) * grain)
   const key = names.join('\n') + Math.floor(w.to / grain) + '/' + Math.floor(w.from / grain)
@@ -158,7 +160,7 @@ function usePlanned(names: string[], w: Window): Record<string, TickView[]> {
       abort.abort()
     }
   }, [key])
-  return planned
+  return ahead
 }
 
 const bucket = 6 // px
