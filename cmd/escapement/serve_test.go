@@ -110,3 +110,17 @@ func TestNoServer(t *testing.T) {
 	}
 	s.stop()
 }
+
+// TestBasePath: health, API and console are served below the base path, and without it.
+func TestBasePath(t *testing.T) {
+	h := fleetOf(t, false, aJob, "n").handler(HTTP{BasePath: "/ops"})
+	for _, prefix := range []string{"", "/ops"} {
+		for path, has := range map[string]string{"/healthz": "ok", "/readyz": "n", "/version": `"go"`, "/metrics": "# HELP", "/api/v1/me": `"node":"n"`, "/": "app.js", "/app.css": "body"} {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, prefix+path, nil))
+			if !strings.Contains(w.Body.String(), has) {
+				t.Errorf("%s%s: %d %.200s", prefix, path, w.Code, w.Body)
+			}
+		}
+	}
+}

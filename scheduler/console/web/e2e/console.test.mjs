@@ -78,7 +78,7 @@ after(async () => {
 describe('pages', () => {
   const places = {
     overview: 'running', jobs: 'nightly/backup', 'jobs/flaky': 'Durations', 'jobs/parts': '3 shards', 'jobs/nightly%2Fbackup': 'Europe/Berlin', 'jobs/nowhere': 'No node can run it',
-    runs: 'succeeded', timeline: 'beat', nodes: 'a1', generations: 'green', locks: 'long', audit: 'jobs run', nowhere: 'There is no page', 'jobs/nope': 'no job', 'runs/nope': 'nope',
+    runs: 'succeeded', timeline: 'beat', nodes: 'a1', generations: 'green', locks: 'long', audit: 'jobs run', nowhere: 'There is no page', 'jobs/nope': 'escapement jobs list', 'runs/nope': 'nope',
   }
   let run
   before(async () => {

@@ -18,6 +18,7 @@ import { Overview } from './pages/overview'
 import { Run } from './pages/run'
 import { Runs } from './pages/runs'
 import { Timeline } from './pages/timeline'
+import { Title } from './ui'
 
 const pages: [string, string][] = [
   ['overview', 'Overview'], ['jobs', 'Jobs'], ['runs', 'Runs'], ['timeline', 'Timeline'], ['nodes', 'Nodes'],
@@ -110,9 +111,10 @@ function Page({ page, name }: { page: string; name: string }) {
       return <Audit />
   }
   return (
-    <p class="empty">
-      There is no page {page}. <a href={href('overview')}>Overview</a>
-    </p>
+    <>
+      <Title>There is no page {page}</Title>
+      <a href={href('overview')}>Overview</a>
+    </>
   )
 }
 
