@@ -1,4 +1,4 @@
-// Takes pictures of all pages: node e2e/look.mjs FOLDER [seconds to wait first]
+// Takes pictures of all pages: node e2e/look.mjs FOLDER [seconds to wait first] [light,dark,phone]; with "docs" the pictures of docs/images alone.
 import { mkdirSync } from 'node:fs'
 import { chromium } from 'playwright-core'
 import { build, cluster, jobs, pause, stopAll, until } from './world.mjs'
@@ -31,6 +31,15 @@ try {
       await page.waitForSelector('h1')
       await pause(1200)
       await page.screenshot({ path: `${folder}/${name}-${look}.png`, fullPage: name !== 'jobs' })
+    }
+  }
+  if (process.argv[4] === 'docs') {
+    const page = await (await browser.newContext({ viewport: { width: 1280, height: 800 } })).newPage()
+    for (const [name, place] of Object.entries({ overview: '', jobs: 'jobs', job: 'jobs/flaky', timeline: 'timeline?span=10m' })) {
+      await page.goto(c.nodes[0].url + '/#/' + place)
+      await pause(1500)
+      if (!place) await page.locator('.note.bad').waitFor()
+      await page.screenshot({ path: `${folder}/${name}.png` })
     }
   }
   await browser.close()

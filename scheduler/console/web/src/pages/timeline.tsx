@@ -20,7 +20,9 @@ const ticksMost = 300 // planned ticks of a job that are asked for
 export function Timeline() {
   const q = route.value.query.get('q') ?? ''
   const [most, setMost] = useState(step)
-  const [span, setSpan] = useState(spans.find(([s]) => s === route.value.query.get('span'))?.[1] ?? 48 * hour)
+  const named = route.value.query.get('span')
+  const [span, setSpan] = useState(48 * hour)
+  useEffect(() => setSpan(spans.find(([s]) => s === named)?.[1] ?? 48 * hour), [named])
   const [centre, setCentre] = useState<number | null>(null) // null: now
   const [box, width] = useWidth()
   const jobs = useGet<JobView[]>('jobs' + query({ q, limit: most }), { gap: 5000 })
