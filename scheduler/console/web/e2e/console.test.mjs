@@ -24,6 +24,7 @@ async function open(place, { options = {}, context, url = home } = {}) {
   page.on('pageerror', (e) => page.errors.push(String(e)))
   page.on('request', (r) => !r.url().startsWith(url) && page.outside.push(r.url()))
   page.go = async (where) => {
+    await page.keyboard.press('Escape')
     await page.goto(url + '/#/' + where)
     await page.locator('h1').waitFor()
   }
@@ -43,7 +44,14 @@ async function act(page, button, { reason = 'tested', fill = {}, check = [] } = 
   await dialog.locator('[name=author]').fill('ann')
   await dialog.locator('[name=reason]').fill(reason)
   await dialog.locator('button.strong').click()
-  await page.locator('dialog[open]').waitFor({ state: 'detached' }).catch(async (e) => {
+  // A job with a tick each second may have a run in flight: then it is asked again.
+  await until('the action is done', async () => {
+    if ((await dialog.count()) === 0) return true
+    if (/in flight/.test(await dialog.innerText({ timeout: 500 }))) await dialog.locator('button.strong').click({ timeout: 500 })
+    return false
+  }, 10_000).catch(() => {})
+  page.errors = page.errors.filter((e) => !/409.*rewind/.test(e))
+  await page.locator('dialog[open]').waitFor({ state: 'detached', timeout: 2000 }).catch(async (e) => {
     throw new Error(`${await dialog.innerText()}\n${e.message}`)
   })
 }
@@ -96,7 +104,7 @@ describe('pages', () => {
         const found = await page.evaluate(() => axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }))
         assert.deepEqual(found.violations.map((v) => `${place}: ${v.id}: ${v.nodes.map((n) => n.html + ' ' + n.failureSummary).join('; ')}`), [])
       }
-      page.errors = page.errors.filter((e) => !/404.*(jobs|runs|locks)\/nope/.test(e))
+      page.errors = page.errors.filter((e) => !/404.*nope/.test(e))
       assert.deepEqual(page.errors, [])
       assert.deepEqual(page.outside, [])
       await page.context().close()
