@@ -126,6 +126,8 @@ export interface JobView {
   shards: number
   standby?: (string)[]
   start_within_ms: number
+  /** the longest time without a success that is expected of the job */
+  success_within_ms: number
   /** Superseded are living nodes of the job's generation that hold another definition of it than the stored one, and Standby those of another generation that hold one of their own; by name, the first 20. */
   superseded?: (string)[]
   time_zone: string
@@ -207,7 +209,11 @@ export interface NodeView {
   trouble?: string
   version: string
   /** version of the time zone rules that its schedules follow */
+<<<<<<< HEAD
   zone_data?: string
+=======
+  zone_data: string
+>>>>>>> 054cd35900a3aa0458c461570766a290b5519352
 }
 
 export interface Overdue {
