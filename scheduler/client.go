@@ -90,6 +90,9 @@ func (c *Client) roster() *roster.Roster {
 	return roster.New(c.client, roster.Config{Namespace: c.namespace, TTL: cluster.RosterTTL})
 }
 
+// Namespace is the name of the namespace.
+func (c *Client) Namespace() string { return c.namespace }
+
 // Now is Redis' time, by which all ticks are due.
 func (c *Client) Now(ctx context.Context) (time.Time, error) {
 	l, err := c.open(ctx)

@@ -24,6 +24,8 @@ type RunFilter struct {
 	Outcome string    // one of the words of RunView.Outcome, or OutcomePending; any other is refused
 	Limit   int       // newest ones; 0 is all
 	After   string    // the page begins behind this place, a RunList's Next
+	// Recent lists with a Limit what is in flight, and of the histories what the last 1,000 calls have written: it never reads them all.
+	Recent bool
 }
 
 // RunList is what List found.

@@ -10,7 +10,7 @@ import (
 
 // access is who may do what over HTTP, by the configuration, which was checked.
 func (h HTTP) access() api.Access {
-	a := api.Access{Tokens: map[string]api.Identity{}, Users: map[string]api.User{}, Header: h.ProxyHeader, RoleHeader: h.ProxyRoleHeader}
+	a := api.Access{Tokens: map[string]api.Identity{}, Users: map[string]api.User{}, Header: h.ProxyHeader, RoleHeader: h.ProxyRoleHeader, Hosts: h.Hosts}
 	if h.OperatorToken != "" {
 		a.Tokens[h.OperatorToken] = api.Identity{Name: "operator", Role: api.Operator}
 	}
@@ -33,7 +33,9 @@ const secretLeast = 8
 func (c *checker) access() {
 	h := c.HTTP
 	for path, token := range map[string]string{"http.operator_token": h.OperatorToken, "http.viewer_token": h.ViewerToken} {
-		if token != "" && len(token) < secretLeast {
+		if strings.Contains(token, masked) {
+			c.fault(path, "it is what config print shows in its place; write the token itself")
+		} else if token != "" && len(token) < secretLeast {
 			c.fault(path, "it is shorter than %d characters; take a random one: openssl rand -hex 16", secretLeast)
 		}
 	}
@@ -48,6 +50,8 @@ func (c *checker) access() {
 			c.fault("http.users", "%s is no name for basic authentication: it is empty or has a colon", quote(name))
 		case !split || !known:
 			c.fault(path, "write ROLE:PASSWORD, with viewer or operator for ROLE")
+		case strings.Contains(password, masked):
+			c.fault(path, "the password is what config print shows in its place; write the password itself")
 		case len(password) < secretLeast:
 			c.fault(path, "the password is shorter than %d characters", secretLeast)
 		}

@@ -25,7 +25,7 @@ func (a *app) apiAddress(cmd *cobra.Command) string {
 }
 
 // overAPI carries out a command over a node's API.
-func (a *app) overAPI(address string, args []string, f func(tool) error) error {
+func (a *app) overAPI(address string, redis bool, args []string, f func(tool) error) error {
 	token, given, err := secretFile(a.env, apiTokenVariable)
 	if err != nil {
 		return usagef("%s_FILE: %w", apiTokenVariable, err)
@@ -37,8 +37,20 @@ func (a *app) overAPI(address string, args []string, f func(tool) error) error {
 	if err != nil {
 		return usageError{err}
 	}
+	if redis {
+		return usagef("--api and --redis are two ways to one namespace; give one of them")
+	}
 	ctx, stop := a.interruptible()
 	defer stop()
+	if name := a.flags.namespace; name != "" {
+		serves, err := client.Namespace(ctx)
+		if err != nil {
+			return err
+		}
+		if serves.Name != name {
+			return usagef("the node at %s serves namespace %q; for %q ask one of its nodes, or use --redis", address, serves.Name, name)
+		}
+	}
 	err = f(tool{ctx, client, args, func() bool { return false }})
 	a.elsewhere(ctx, client, err)
 	if errors.Is(err, api.ErrAccess) && token == "" {

@@ -113,6 +113,8 @@ type HTTP struct {
 	ProxyRole string `yaml:"proxy_role" words:"viewer operator"`
 	// ProxyRoleHeader is a header with the role instead. Default "": none.
 	ProxyRoleHeader string `yaml:"proxy_role_header"`
+	// Hosts are names by which the API may be called where everybody is an operator, beside localhost and addresses. Default none.
+	Hosts []string `yaml:"hosts"`
 	// MetricsJobs is how many jobs have metrics of their own; those beyond share some. 0 to 100000, default 1000.
 	MetricsJobs int `yaml:"metrics_jobs"`
 }
@@ -252,7 +254,7 @@ func defaults() Config {
 			MaxSkew: time.Second, MaxStep: time.Minute,
 			FailoverHold: 3 * time.Second, DrainTimeout: 30 * time.Second,
 		},
-		HTTP:     HTTP{Listen: "127.0.0.1:8080", Users: map[string]string{}, ProxyRole: "viewer", MetricsJobs: metrics.DefaultJobs},
+		HTTP:     HTTP{Listen: "127.0.0.1:8080", Users: map[string]string{}, Hosts: []string{}, ProxyRole: "viewer", MetricsJobs: metrics.DefaultJobs},
 		Log:      Log{Level: "info", Format: "auto"},
 		History:  History{Keep: 200, KeepFor: 168 * time.Hour},
 		Defaults: Defaults{TTL: 15 * time.Second, Overlap: "skip", CatchUp: "latest", TimeZone: "UTC"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding"
+	"errors"
 	"io"
 	"os"
 	"reflect"
@@ -176,5 +177,11 @@ jobs:
 	if h, w := l.HTTP, l.Notify.Targets[0].Webhook; h.OperatorToken != "hunter2hunter2" || h.Users["ann"] != "viewer:hunter2hunter2" || w.Headers["X-Key"] != "hunter2" {
 		t.Error("masking changed the configuration itself")
 	}
+	printed := write(t, out.String())
+	var wrong configError
+	if _, err := load(source{file: printed}); !errors.As(err, &wrong) || len(wrong) != 3 {
+		t.Errorf("what stands in place of three secrets is taken for them: %v", err)
+	}
+	l.HTTP.OperatorToken, l.HTTP.ViewerToken, l.HTTP.Users = "", "", map[string]string{} // which cannot be read again
 	sameAfterPrinting(t, write(t, ""), l)
 }

@@ -117,7 +117,9 @@ func TestBasePath(t *testing.T) {
 	for _, prefix := range []string{"", "/ops"} {
 		for path, has := range map[string]string{"/healthz": "ok", "/readyz": "n", "/version": `"go"`, "/metrics": "# HELP", "/api/v1/me": `"node":"n"`, "/": "app.js", "/app.css": "body"} {
 			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, prefix+path, nil))
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, prefix+path, nil)
+			r.Host = "localhost"
+			h.ServeHTTP(w, r)
 			if !strings.Contains(w.Body.String(), has) {
 				t.Errorf("%s%s: %d %.200s", prefix, path, w.Code, w.Body)
 			}

@@ -60,7 +60,7 @@ type operator interface {
 func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if address := a.apiAddress(cmd); address != "" {
-			return a.overAPI(address, args, f)
+			return a.overAPI(address, cmd.Flags().Changed("redis"), args, f)
 		}
 		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
 			in, err := scheduler.NewClient(client, l.Namespace)

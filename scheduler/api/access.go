@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"net"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -51,6 +53,9 @@ type Access struct {
 	// viewer or operator; any other value is nobody's.
 	HeaderRole Role
 	RoleHeader string
+	// Hosts are names by which a server may be called that lets everybody in, beside localhost and addresses. A page of a site whose
+	// name was made to lead here would else operate it from the browser of somebody who may reach it (DNS rebinding).
+	Hosts []string
 }
 
 // User is a user of basic authentication.
@@ -67,10 +72,10 @@ func (a *Access) identify(r *http.Request) Identity {
 	if a.Open() {
 		return Identity{Name: r.Header.Get(AuthorHeader), Role: Operator}
 	}
-	if name := r.Header.Get(a.Header); a.Header != "" && name != "" {
+	if name := only(r, a.Header); name != "" {
 		role := cmp.Or(a.HeaderRole, Viewer)
 		if a.RoleHeader != "" {
-			role, _ = ParseRole(r.Header.Get(a.RoleHeader))
+			role, _ = ParseRole(only(r, a.RoleHeader))
 		}
 		return Identity{name, role}
 	}
@@ -89,6 +94,24 @@ func (a *Access) identify(r *http.Request) Identity {
 		}
 	}
 	return Identity{}
+}
+
+// only is the value of a header that a request has once; "" else. A second one was put in by somebody else than the proxy.
+func only(r *http.Request, header string) string {
+	if values := r.Header.Values(header); header != "" && len(values) == 1 {
+		return values[0]
+	}
+	return ""
+}
+
+// called reports whether a request comes by a name that may be used where everybody is let in.
+func (a *Access) called(r *http.Request) bool {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.Trim(strings.ToLower(strings.TrimSuffix(host, ".")), "[]")
+	return !a.Open() || host == "localhost" || net.ParseIP(host) != nil || slices.Contains(a.Hosts, host)
 }
 
 // same compares secrets in a time that says nothing about them.

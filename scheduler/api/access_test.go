@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -59,6 +62,8 @@ func TestWhoMay(t *testing.T) {
 		{"no such user", basic("eve", ""), 401, Identity{}},
 		{"a proxy's user", request("X-User", "joe", "X-Role", "operator"), 200, Identity{"joe", Operator}},
 		{"a proxy's user of another role", request("X-User", "joe", "X-Role", "admin"), 401, Identity{}},
+		{"a user that a client puts beside the proxy's", twice(request("X-User", "mallory", "X-Role", "operator"), "X-User", "ann"), 401, Identity{}},
+		{"a role that a client puts beside the proxy's", twice(request("X-User", "ann", "X-Role", "operator"), "X-Role", "viewer"), 401, Identity{}},
 		{"a proxy's user without a role", request("X-User", "joe"), 401, Identity{}},
 		{"an author is nobody's proof", request(AuthorHeader, "ann"), 401, Identity{}},
 	} {
@@ -69,6 +74,11 @@ func TestWhoMay(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tt.what, who, tt.who)
 		}
 	}
+}
+
+func twice(r *http.Request, header, value string) *http.Request {
+	r.Header.Add(header, value)
+	return r
 }
 
 // TestViewerIsRefused: the server refuses each action of a viewer, before it looks at anything else.
@@ -96,11 +106,41 @@ func TestOtherOrigins(t *testing.T) {
 	s := New(nil, Config{})
 	for _, header := range [][2]string{{"Sec-Fetch-Site", "cross-site"}, {"Origin", "https://evil.example"}} {
 		req := httptest.NewRequestWithContext(context.Background(), http.MethodPost, Prefix+"jobs/a/runs", nil)
+		req.Host = "localhost:8080"
 		req.Header.Set(header[0], header[1])
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, req)
 		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "cross_origin") {
 			t.Errorf("%v: %d %s", header, w.Code, w.Body)
+		}
+	}
+}
+
+// TestNamesOfOthers: where everybody is let in, a name that was made to lead here is not enough.
+func TestNamesOfOthers(t *testing.T) {
+	client := redis.NewClient(redistest.ClientOptions("127.0.0.1:1"))
+	defer client.Close()
+	ops, err := scheduler.NewClient(client, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := New(ops, Config{Access: Access{Hosts: []string{"jobs.internal"}}})
+	closed := New(nil, Config{Access: everyWay()})
+	for host, let := range map[string]bool{
+		"localhost": true, "LOCALHOST:8080": true, "127.0.0.1:8080": true, "[::1]:8080": true, "10.0.0.7": true, "jobs.internal:8080": true, "jobs.internal.": true,
+		"evil.example": false, "evil.example:8080": false, "localhost.evil.example": false, "127.0.0.1.evil.example": false, "": false,
+	} {
+		req := httptest.NewRequestWithContext(context.Background(), http.MethodGet, Prefix+"me", nil)
+		req.Host = host
+		w := httptest.NewRecorder()
+		open.ServeHTTP(w, req)
+		if (w.Code == http.StatusOK) != let || !let && !strings.Contains(w.Body.String(), "unknown_host") {
+			t.Errorf("%q: %d %s, want to be let in: %v", host, w.Code, w.Body, let)
+		}
+		w = httptest.NewRecorder()
+		closed.ServeHTTP(w, req)
+		if w.Code != http.StatusUnauthorized {
+			t.Errorf("%q: %d, want 401 where a token is asked for", host, w.Code)
 		}
 	}
 }

@@ -15,6 +15,12 @@ func (c *Client) Me(ctx context.Context) (me Me, err error) {
 	return me, err
 }
 
+// Namespace asks which namespace the server serves.
+func (c *Client) Namespace(ctx context.Context) (n Namespace, err error) {
+	_, err = c.do(ctx, http.MethodGet, "namespace", nil, nil, &n)
+	return n, err
+}
+
 // Now is as scheduler.Client has it.
 func (c *Client) Now(ctx context.Context) (time.Time, error) {
 	var n Namespace

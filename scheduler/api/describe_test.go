@@ -275,7 +275,7 @@ func describe(t *testing.T) []byte {
 
 // codes are all codes of problems.
 func codes() []string {
-	all := []string{"bad_request", "too_large", "timeout", "internal", "unauthorized", "forbidden", "cross_origin", "method_not_allowed", "unknown_path", "too_many"}
+	all := []string{"bad_request", "too_large", "timeout", "internal", "unauthorized", "forbidden", "cross_origin", "method_not_allowed", "unknown_path", "too_many", "unknown_host"}
 	for _, k := range known {
 		all = append(all, k.code)
 	}

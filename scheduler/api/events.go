@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,9 +17,9 @@ import (
 )
 
 const (
-	feedEvery     = 400 * time.Millisecond // between two looks while somebody listens
-	feedRuns      = 500                    // newest runs that a look compares
-	feedKept      = 1000                   // events that can be sent again
+	feedEvery     = 500 * time.Millisecond // between two looks while somebody listens
+	feedRuns      = 200                    // newest runs that a look compares
+	feedKept      = 1 << 20                // bytes of events that can be sent again
 	listenersMost = 100
 	listenerQueue = 64               // events that may wait for one listener
 	keepAlive     = 15 * time.Second // between comments that keep a connection open
@@ -40,6 +41,7 @@ type feed struct {
 	mu        sync.Mutex
 	listeners map[chan event]bool
 	kept      []event
+	bytes     int           // of those
 	last      int64         // number of the newest event
 	wanted    chan struct{} // somebody begins to listen
 
@@ -80,7 +82,7 @@ func (f *feed) idle() bool {
 	if len(f.listeners) > 0 {
 		return false
 	}
-	f.runs, f.nodes, f.kept = nil, "", nil
+	f.runs, f.nodes, f.kept, f.bytes = nil, "", nil, 0
 	f.last++
 	return true
 }
@@ -99,7 +101,7 @@ func (f *feed) close() {
 func (f *feed) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	list, err := f.client.List(ctx, scheduler.RunFilter{Limit: feedRuns})
+	list, err := f.client.List(ctx, scheduler.RunFilter{Limit: feedRuns, Recent: true})
 	if err == nil {
 		f.tellRuns(list.Runs)
 	}
@@ -157,9 +159,10 @@ func (f *feed) tell(name string, data []byte) {
 	defer f.mu.Unlock()
 	f.last++
 	e := event{f.last, name, data}
-	f.kept = append(f.kept, e)
-	if len(f.kept) > feedKept {
-		f.kept = append([]event(nil), f.kept[len(f.kept)-feedKept:]...)
+	f.kept, f.bytes = append(f.kept, e), f.bytes+len(data)
+	for f.bytes > feedKept {
+		f.bytes -= len(f.kept[0].data)
+		f.kept = slices.Delete(f.kept, 0, 1)
 	}
 	for l := range f.listeners {
 		select {
@@ -222,16 +225,17 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		_, err := w.Write([]byte(text))
 		return err == nil && out.Flush() == nil
 	}
-	first := "retry: 2000\n\n"
+	var first strings.Builder
+	first.WriteString("retry: 2000\n\n")
 	if !whole {
-		first += "event: gap\ndata: {}\n\n"
+		first.WriteString("event: gap\ndata: {}\n\n")
 	}
 	for _, e := range since {
-		first += s.feed.text(e)
+		first.WriteString(s.feed.text(e))
 	}
 	alive := time.NewTicker(keepAlive)
 	defer alive.Stop()
-	for ok := send(first); ok; {
+	for ok := send(first.String()); ok; {
 		select {
 		case <-r.Context().Done():
 			return

@@ -109,11 +109,14 @@ func TestEventsAreBounded(t *testing.T) {
 	if _, _, _, ok := f.listen(""); ok {
 		t.Error("one more listens")
 	}
-	for i := range feedKept + 10 {
-		f.tell("runs", []byte{byte(i)})
+	for range 2 * listenerQueue {
+		f.tell("runs", make([]byte, feedKept/50))
 	}
-	if len(f.kept) != feedKept || len(f.listeners) != 0 {
-		t.Errorf("%d events are kept, and %d listen that do not read", len(f.kept), len(f.listeners))
+	if f.bytes > feedKept || f.bytes < feedKept*9/10 || len(f.listeners) != 0 {
+		t.Errorf("%d bytes of events are kept, and %d listen that do not read", f.bytes, len(f.listeners))
+	}
+	if _, _, whole, _ := f.listen(f.id + "-1"); whole {
+		t.Error("events are not kept any more, and nobody is told")
 	}
 }
 

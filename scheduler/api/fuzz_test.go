@@ -22,6 +22,7 @@ func FuzzServer(f *testing.F) {
 		req := httptest.NewRequestWithContext(context.Background(), r.method, Prefix, bytes.NewReader(body))
 		req.URL.Path = Prefix + strings.NewReplacer("{name}", name, "{run}", name).Replace(r.path)
 		req.URL.RawPath, req.URL.RawQuery = "", query
+		req.Host = "localhost"
 		rec := httptest.NewRecorder()
 		w.server.ServeHTTP(rec, req)
 		if rec.Code >= http.StatusInternalServerError {

@@ -33,7 +33,8 @@ func (s *Server) me(c call) (any, error) {
 
 // Namespace says where the namespace is.
 type Namespace struct {
-	Now scheduler.Stamp `json:"now"` // Redis' time, by which ticks are due
+	Name string          `json:"name"`
+	Now  scheduler.Stamp `json:"now"` // Redis' time, by which ticks are due
 	// Closed says that a move has closed the namespace here, and where it is; "" when none has.
 	Closed string `json:"closed"`
 }
@@ -47,7 +48,7 @@ func (s *Server) namespace(c call) (any, error) {
 		return nil, err
 	}
 	now, err := c.client.Now(c.Context())
-	return Namespace{scheduler.Stamp(now), closed}, err
+	return Namespace{c.client.Namespace(), scheduler.Stamp(now), closed}, err
 }
 
 func (s *Server) jobs(c call) (any, error) {

@@ -108,7 +108,6 @@ func (w *refusals) WriteHeader(status int) {
 	}
 	w.replaced = true
 	w.Header().Del("Content-Length")
-	w.Header().Del("X-Content-Type-Options")
 	writeProblem(w.ResponseWriter, p)
 }
 

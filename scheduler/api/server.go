@@ -17,8 +17,9 @@ const (
 	bodyMax = 256 << 10
 	// callTimeout bounds how long a request may take, but for verify, problems and promote.
 	callTimeout = 9 * time.Second
-	// longTimeout bounds those.
+	// longTimeout bounds those, and slowMost how many are answered at once: they read much of Redis.
 	longTimeout = 2 * time.Minute
+	slowMost    = 2
 )
 
 // Config configures a Server. The zero value serves everybody as an operator: for a loopback address, or below a handler that
@@ -39,6 +40,7 @@ type Server struct {
 	client *scheduler.Client
 	cfg    Config
 	feed   *feed
+	slow   chan struct{} // one for each long request that is being answered
 	routes http.Handler
 }
 
@@ -47,7 +49,7 @@ func New(client *scheduler.Client, cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{client: client, cfg: cfg, feed: newFeed(client)}
+	s := &Server{client: client, cfg: cfg, feed: newFeed(client), slow: make(chan struct{}, slowMost)}
 	s.routes = s.mux()
 	return s
 }
@@ -56,7 +58,16 @@ func New(client *scheduler.Client, cfg Config) *Server {
 func (s *Server) Run(ctx context.Context) error { return s.feed.run(ctx) }
 
 // ServeHTTP answers a request below Prefix. Requests from pages of other origins that would change something are refused.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header() // what a job has written is text, whatever it looks like
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
+	if !s.cfg.Access.called(r) {
+		writeProblem(w, problem{Status: http.StatusForbidden, Code: "unknown_host", Detail: "everybody is let in here, so only localhost, addresses and http.hosts may be in the URL; add the name there, or set http.operator_token"})
+		return
+	}
+	s.routes.ServeHTTP(w, r)
+}
 
 // call is one request by somebody who may make it.
 type call struct {
@@ -131,6 +142,14 @@ func (s *Server) answering(r route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		limit := callTimeout
 		if r.long {
+			select {
+			case s.slow <- struct{}{}:
+				defer func() { <-s.slow }()
+			default:
+				w.Header().Set("Retry-After", "5")
+				writeProblem(w, problem{Status: http.StatusServiceUnavailable, Code: "too_many", Detail: "two such requests are being answered here; ask again in 5 seconds"})
+				return
+			}
 			limit = longTimeout
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit + time.Second))
 		}

@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -110,6 +111,16 @@ func (t Target) Send(ctx context.Context, m Message) error {
 	case len(t.Command) > 0:
 		return runCommand(ctx, t.Command, m)
 	default:
-		return t.Func(ctx, m)
+		return called(ctx, t.Func, m)
 	}
+}
+
+// called calls a target's function. A panic is its error, and not the node's end.
+func called(ctx context.Context, f Func, m Message) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the function panicked: %v", p)
+		}
+	}()
+	return f(ctx, m)
 }

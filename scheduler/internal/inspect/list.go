@@ -26,6 +26,7 @@ type Filter struct {
 	Outcome string    // a jobs.Outcome's, or Pending
 	Limit   int       // newest ones
 	After   string    // a List's Next
+	Recent  bool      // what the last calls have written is enough
 }
 
 // List is what a Filter lets through: runs in flight, by their ticks, then recorded ones by when they ended, the newest first.
@@ -67,7 +68,7 @@ func (f Filter) List(ctx context.Context, l *ledger.Ledger, parts []int, all int
 	}
 	names := []string{f.Job}
 	if f.Job == "" {
-		for lines := int64(recentLines); f.Limit > 0 && all > Few; lines *= 4 {
+		for lines := int64(recentLines); f.Limit > 0 && (f.Recent || all > Few); lines *= 4 {
 			recent, err := l.Recent(ctx, parts, lines)
 			if err != nil {
 				return List{}, nil, err
@@ -76,7 +77,7 @@ func (f Filter) List(ctx context.Context, l *ledger.Ledger, parts []int, all int
 			if err := l.EachNewest(ctx, recent, take); err != nil {
 				return List{}, unread, err
 			}
-			if p.enough(recent.Ended) {
+			if p.enough(recent.Ended) || f.Recent && !recent.More {
 				return p.list(list), unread, nil
 			}
 			if !recent.More {

@@ -8,12 +8,14 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Tail keeps what runs of a partition have written so far. It returns ErrBreaker when the master is unreachable.
+// Tail keeps what runs of a partition have written so far. It returns ErrBreaker when the master is known to be unreachable. That it
+// does not answer this in time says nothing about claims: the call is long, and nothing depends on it.
 func (n *Lanes) Tail(ctx context.Context, part int, tails []ledger.Tail) error {
-	return n.At("tails", part, func() error {
-		_, err := n.Ledger.Tail(ctx, part, tails)
-		return err
-	})
+	if n.of(part).breaker.open() {
+		return ErrBreaker
+	}
+	_, err := n.Ledger.Tail(ctx, part, tails)
+	return err
 }
 
 // Renew renews leases for the lanes' keepers, at the servers to which their runs were asserted.

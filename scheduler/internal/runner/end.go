@@ -55,7 +55,6 @@ func (r *Runner) report(l *activeRun) ledger.Report {
 	}
 	if l.tries > 0 {
 		report.Error, report.Output = errorText(l.err, l.earlier), l.run.Written()
-		r.forgetTail(l, report.Output)
 	}
 	report.Rerun = l.g.Job.OnCrash == jobs.OnCrashRerun && cutShort(how, reason)
 	return report

@@ -15,7 +15,7 @@ const (
 	// tailAfter is how long a run must have gone on before what it writes is kept while it goes on: most runs are over before.
 	tailAfter = time.Second
 	// tailsMost bounds what a node sends at once, in bytes: at most once a second. What did not fit goes first the next time.
-	tailsMost = 1 << 20
+	tailsMost = 128 << 10
 	// tailWithin bounds a call.
 	tailWithin = 2 * time.Second
 )
@@ -112,19 +112,4 @@ func (r *Runner) keep(ctx context.Context, part int, some []*activeRun) {
 
 func tailOf(l *activeRun, output []byte) ledger.Tail {
 	return ledger.Tail{Job: l.g.Job.Name, Run: l.g.Lease.Run, Token: l.g.Lease.Token, Output: output}
-}
-
-// forgetTail makes Redis forget what an earlier try of a run has written when the last one has written nothing: the report would not replace it.
-func (r *Runner) forgetTail(l *activeRun, output []byte) {
-	if len(output) > 0 || l.tries < 2 {
-		return
-	}
-	r.tails.mu.Lock()
-	defer r.tails.mu.Unlock()
-	if l.tail.of == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), tailWithin)
-	defer cancel()
-	_ = r.Redis.Tail(ctx, l.g.Job.Part, []ledger.Tail{tailOf(l, nil)}) // else the output of the earlier try stays, which is no harm
 }

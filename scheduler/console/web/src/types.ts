@@ -177,6 +177,7 @@ export interface Names {
 export interface Namespace {
   /** Closed says that a move has closed the namespace here, and where it is; "" when none has. */
   closed: string
+  name: string
   /** Redis' time, by which ticks are due */
   now: string
 }
@@ -209,11 +210,7 @@ export interface NodeView {
   trouble?: string
   version: string
   /** version of the time zone rules that its schedules follow */
-<<<<<<< HEAD
-  zone_data?: string
-=======
   zone_data: string
->>>>>>> 054cd35900a3aa0458c461570766a290b5519352
 }
 
 export interface Overdue {
@@ -276,7 +273,7 @@ export interface Problem {
 }
 
 export interface ProblemDetails {
-  code: "bad_request" | "closed" | "cross_origin" | "forbidden" | "held" | "internal" | "lost" | "method_not_allowed" | "refused" | "timeout" | "too_large" | "too_many" | "unauthorized" | "unknown_format" | "unknown_job" | "unknown_lock" | "unknown_namespace" | "unknown_node" | "unknown_path" | "unknown_run" | "unreachable"
+  code: "bad_request" | "closed" | "cross_origin" | "forbidden" | "held" | "internal" | "lost" | "method_not_allowed" | "refused" | "timeout" | "too_large" | "too_many" | "unauthorized" | "unknown_format" | "unknown_host" | "unknown_job" | "unknown_lock" | "unknown_namespace" | "unknown_node" | "unknown_path" | "unknown_run" | "unreachable"
   /** what is wrong, and what to do */
   detail: string
   status: number

@@ -1,5 +1,5 @@
 -- Makes the control record of a namespace that a move is going to fill; or burns the move there, so that it never will be.
--- keys: control
+-- keys: control notified
 -- Arguments: reserveArgs in movecontrol.go.
 -- Returns {word, move as it is noted}
 --   done        also when repeated
@@ -23,4 +23,5 @@ local note = move_text({id = id, role = 'to', state = args.state, peer = args.pe
 redis.call('HSET', k.control, 'format', args.format, 'partitions', args.partitions, 'generation', args.generation, 'epoch', args.epoch,
   'move', note)
 redis.call('HDEL', k.control, 'copied', 'copies', 'before')
+redis.call('DEL', k.notified) -- what people were told when the namespace was here before
 return {'done', note}
