@@ -93,7 +93,7 @@ func Below(base string, next http.Handler) http.Handler {
 				if r.URL.RawQuery != "" {
 					at += "?" + r.URL.RawQuery
 				}
-				http.Redirect(w, r, base+at, http.StatusTemporaryRedirect)
+				http.Redirect(w, r, base+at, http.StatusTemporaryRedirect) //nolint:gosec // base is our own, and at begins with one slash
 				return
 			}
 			strip.ServeHTTP(w, r)
