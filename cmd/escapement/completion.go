@@ -39,7 +39,8 @@ func (a *app) completionCommand() *cobra.Command {
 locks and generations and the ids of runs: those that the Redis or the API has which the command
 line or the configuration names. Where it does not answer within a second, nothing is.
 
-  bash         source <(escapement completion bash), or into /etc/bash_completion.d/escapement
+  bash         source <(escapement completion bash), or into /etc/bash_completion.d/escapement;
+               it takes the package bash-completion
   zsh          escapement completion zsh > "${fpath[1]}/_escapement"
   fish         escapement completion fish > ~/.config/fish/completions/escapement.fish
   powershell   escapement completion powershell | Out-String | Invoke-Expression`

@@ -38,7 +38,7 @@ type Client struct {
 func NewClient(address string, cfg ClientConfig) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, fmt.Errorf("API address %q: %w", address, err)
+		return nil, fmt.Errorf("API address: it must be such as http://10.0.0.7:8080, of a node's http.listen: %w", err)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("API address %q: it must be such as http://10.0.0.7:8080, of a node's http.listen", u.Redacted())

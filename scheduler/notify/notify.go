@@ -114,6 +114,9 @@ func (n *Notifier) hold(ctx context.Context, lease *locking.Lease) {
 	for ctx.Err() == nil && held.Err() == nil {
 		err := n.term(ctx, held, lease.Token())
 		if errors.Is(err, ledger.ErrStale) {
+			if held.Err() == nil { // not this lock's next holder, so a failover has gone back in time
+				n.complain("notifications: somebody with a later token has written", err)
+			}
 			break
 		}
 		if err != nil && held.Err() == nil && !errors.Is(err, ledger.ErrNoNamespace) {

@@ -130,6 +130,24 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
+// TestUnreadable: what cannot be read of one job or one target holds nobody else up.
+func TestUnreadable(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var report atomic.Bool
+		report.Store(true)
+		var box inbox
+		client := w.server.Client()
+		defer client.Close()
+		if err := client.HSet(t.Context(), "{escapement}:notified", "other", "9|?", ":to team", "9|?", ":looked", "?").Err(); err != nil {
+			t.Fatal(err)
+		}
+		w.node("n", sick("report", &report))
+		w.notifier(notify.Config{Targets: []notify.Target{box.target("team", "n")}})
+		time.Sleep(150 * time.Second)
+		box.want(t, "report failed")
+	})
+}
+
 // TestFirstLook: what is not well when notification begins is told of, and nothing else.
 func TestFirstLook(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

@@ -2,7 +2,6 @@ package notify
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -69,8 +68,12 @@ func newWatch(ctx context.Context, client redis.UniversalClient, cfg Config, tok
 		default:
 			w.notes[field], unread = readNote(text)
 		}
-		if unread != nil {
-			return nil, errors.New("notify: what is stored at " + field + " cannot be read: " + unread.Error())
+		if unread == nil {
+			continue
+		}
+		w.log.Warn("notifications: what was noted of a job or a target cannot be read, and counts as never told", "field", field, "error", unread)
+		if delete(w.notes, field); waits {
+			w.queues[target] = &queue{}
 		}
 	}
 	for _, t := range cfg.Targets {
