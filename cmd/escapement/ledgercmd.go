@@ -10,22 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/api"
 )
-
-// examinedJSON is what ledger verify prints as JSON.
-type examinedJSON struct {
-	Violations []scheduler.Violation     `json:"violations"`
-	LeftAlone  []scheduler.UnknownFormat `json:"left_alone"`
-	Unverified []string                  `json:"unverified"`
-	Overdue    []scheduler.Overdue       `json:"overdue"`
-	Checked    checkedJSON               `json:"checked"`
-}
-
-type checkedJSON struct {
-	Jobs  int64 `json:"jobs"`
-	Rows  int64 `json:"rows"`
-	Ticks int64 `json:"ticks"`
-}
 
 func (a *app) ledgerCommand() *cobra.Command {
 	var filter scheduler.ExamineFilter
@@ -62,7 +48,7 @@ func (a *app) ledgerVerify(t tool, filter scheduler.ExamineFilter, since when) (
 		return t.near(filter.Job, err)
 	}
 	if a.json() {
-		err = printJSON(a.stdout, examinedJSON{list(x.Violations), list(x.LeftAlone), list(x.Unverified), list(x.Overdue), checkedJSON{x.Jobs, x.Rows, x.Ticks}})
+		err = printJSON(a.stdout, api.VerifiedOf(x))
 	} else {
 		_, err = a.stdout.Write([]byte(violationText(x.Violations)))
 	}

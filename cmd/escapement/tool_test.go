@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler/api"
 )
 
 // TestTools looks at a running node through every tool.
@@ -79,7 +80,7 @@ func TestTools(t *testing.T) {
 		}
 	})
 	t.Run("ledger verify", func(t *testing.T) {
-		if got := decode[examinedJSON](t, env, "ledger", "verify"); len(got.Violations)+len(got.LeftAlone)+len(got.Unverified) != 0 || got.Checked.Jobs != 3 {
+		if got := decode[api.Verified](t, env, "ledger", "verify"); len(got.Violations)+len(got.LeftAlone)+len(got.Unverified) != 0 || got.Checked.Jobs != 3 {
 			t.Errorf("got %+v", got)
 		}
 	})
