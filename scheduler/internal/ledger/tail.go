@@ -11,7 +11,7 @@ import (
 type Tail struct {
 	Job, Run string
 	Token    locking.Token
-	Output   []byte // jobs.MaxOutput bytes at most; empty to forget what was kept
+	Output   []byte // jobs.MaxOutput bytes at most
 }
 
 type tailArgs struct {

@@ -38,8 +38,6 @@ func TestTail(t *testing.T) {
 		tail("t", token["t"]+1, "by another grant", 0)
 		tail("nobody", 1, "x", 0)
 		keeps("t", "one")
-		tail("t", token["t"], "", 1)
-		keeps("t", "")
 		tail("t", token["t"], "one two", 1)
 		must(r.led.Settle(t.Context(), []Report{{Job: "a", Run: "t", Token: token["t"], Outcome: jobs.OutcomeSucceeded, Output: []byte("one two three")}}))
 		tail("t", token["t"], "late", 0)
