@@ -67,7 +67,7 @@ func (w *world) node(name string, list ...jobs.Job) (stop func()) {
 		reg.MustAdd(j)
 	}
 	client := w.server.Client()
-	n, err := scheduler.New(client, reg, scheduler.Config{Name: name, Logger: w.logger(), Revision: "1"})
+	n, err := scheduler.New(client, reg, scheduler.Config{Name: name, Logger: w.logger(), Revision: "1", SweepEvery: 2 * time.Second})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -62,9 +62,9 @@ type Listener interface {
 	Superseded(job, why string)
 }
 
-// Registrar receives jobs that cannot be claimed until they are registered again. It does not
-// block.
-type Registrar interface{ Rejected(j *work.Job, why string) }
+// Registrar receives jobs that cannot be claimed until they are registered again, those of one
+// batch at once. It does not block.
+type Registrar interface{ Rejected(all []work.Rejection) }
 
 // Config holds what an agenda needs.
 type Config struct {
@@ -92,8 +92,9 @@ type Agenda struct {
 	queue  queue
 	lead   lead
 
-	open     []*work.Batch // batches that are being filled, by partition
-	inflight int           // batches that were sent and are not answered
+	open     []*work.Batch    // batches that are being filled, by partition
+	inflight int              // batches that were sent and are not answered
+	rejected []work.Rejection // by the batch whose answers are being handled
 
 	waiting    map[string]*candidate // pending runs and shards, by run
 	shortage   slotShortage

@@ -47,14 +47,14 @@ func (e *Agenda) held(r reply) time.Duration {
 // reject stops claiming a job until it is registered again.
 func (e *Agenda) reject(j *jobState, why string) {
 	if j.unclaimable { // another shard's answer said so already
-		return // another shard's answer said so already
+		return
 	}
 	j.unclaimable = true
 	e.queue.drop(&j.tick)
 	if why == work.Superseded {
 		e.Listener.Superseded(j.Name, why)
 	}
-	e.Registrar.Rejected(j.Job, why)
+	e.rejected = append(e.rejected, work.Rejection{Job: j.Job, Why: why})
 }
 
 // reschedule queues a job's pending runs, notes its cursor, and queues its next tick if this node

@@ -49,4 +49,4 @@ func TestRemovedWhileAskedFor(t *testing.T) {
 // noRegistrar ignores rejected jobs.
 type noRegistrar struct{}
 
-func (noRegistrar) Rejected(*work.Job, string) {}
+func (noRegistrar) Rejected([]work.Rejection) {}

@@ -46,6 +46,10 @@ func (e *Agenda) takeAnswers(b *work.Batch) {
 		}
 		e.countAnswers(s, 1)
 	}
+	if len(e.rejected) > 0 {
+		e.Registrar.Rejected(e.rejected)
+		e.rejected = nil
+	}
 }
 
 // verdict handles the answer to a claim. It returns the job's cursor and how long to wait before

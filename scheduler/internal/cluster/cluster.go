@@ -88,8 +88,8 @@ func (n *Cluster) Attend(ctx context.Context) { n.members.run(ctx) }
 // Register stores definitions until ctx ends.
 func (n *Cluster) Register(ctx context.Context) { n.registrar.run(ctx) }
 
-// Rejected notes a job that cannot be claimed until it is registered again. It does not wait.
-func (n *Cluster) Rejected(j *work.Job, why string) { n.registrar.Rejected(j, why) }
+// Rejected notes jobs that cannot be claimed until they are registered again. It does not wait.
+func (n *Cluster) Rejected(all []work.Rejection) { n.registrar.Rejected(all) }
 
 // HandOver tells the others that the node stops, and waits until they know: for two seconds at
 // most, and half of DrainTimeout.

@@ -40,7 +40,7 @@ type registrar struct {
 	refollowed time.Time
 
 	mu       sync.Mutex
-	rejected []rejection // from the agenda, at most one a job until it is registered again
+	rejected []work.Rejection // from the agenda, at most one a job until it is registered again
 }
 
 func newRegistrar(n *Cluster) *registrar {
@@ -61,40 +61,12 @@ func (r *registrar) run(ctx context.Context) {
 		r.firstDone() // there will be no answer
 	}
 	for try := 0; ; {
-		var what scope
-		select {
-		case <-ctx.Done():
+		what, some := r.wait(ctx, timer)
+		switch {
+		case ctx.Err() != nil:
 			return
-		case <-r.rejectedSignal:
-			if what = tryNonStandby; !r.takeRejected() {
-				continue
-			}
-		case <-r.n.Lost:
-			what = tryAll
-			r.n.announcer.repeat()
-			clear(r.stored)
-			r.n.Log.Info("every job is registered again, because Redis may have lost it")
-			for _, j := range r.n.Jobs.All() {
-				r.unclaimable[j] = work.Lost
-			}
-		case <-r.changed:
-			r.changes()
-			what = tryNonStandby
-		case <-r.epoch:
-			what, r.waiting.checks = tryAll, true
-		case <-r.n.Moves.maybeOpen:
-			what = r.retrySealed()
-		case <-r.viewChanged:
-			if !r.rivalGone() {
-				continue
-			}
-			if soon := r.waiting.soon(); soon > 0 {
-				timer.Reset(min(soon, r.pace()))
-				continue
-			}
-			what = tryNonStandby
-		case <-timer.C:
-			what = r.waiting.due()
+		case !some:
+			continue
 		}
 		err := r.once(ctx, what)
 		next := r.pace()

@@ -103,10 +103,16 @@ func (b *breaker) full(err error) error {
 	return err
 }
 
-// ok notes that a role's call was answered.
+// ok notes that a role's call was answered and not refused.
 func (b *breaker) ok(role string) {
-	b.change(func() { b.unanswered = false })
+	b.answered()
 	b.health.OK(role)
+}
+
+// answered notes that a call was answered.
+func (b *breaker) answered() {
+	b.change(func() { b.unanswered = false })
+	b.health.answered()
 }
 
 // setConfirmed notes whether enough replicas have what the master wrote: err says why not, nil that

@@ -123,15 +123,9 @@ func (h *Health) Fail(role string, err error) {
 
 // OK notes that a call of a role was answered.
 func (h *Health) OK(role string) {
+	h.answered()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.unreachable.err != nil {
-		if h.logged {
-			h.log.Info("Redis answers again", "after", time.Since(h.unreachable.since).Round(time.Millisecond))
-		}
-		h.unreachable, h.answersSince, h.logged = lastingError{}, time.Now(), false
-		h.outageOver()
-	}
 	if h.readOnly.err != nil && (role == roleBeat || role == "open") {
 		h.log.Info("Redis takes writes again", "after", time.Since(h.readOnly.since).Round(time.Millisecond))
 		h.readOnly = lastingError{}
@@ -141,6 +135,20 @@ func (h *Health) OK(role string) {
 		h.log.Info("Redis takes the call again", "role", role, "after", time.Since(t.since).Round(time.Millisecond))
 		delete(h.refusals, role)
 	}
+}
+
+// answered notes that Redis answered a call.
+func (h *Health) answered() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.unreachable.err == nil {
+		return
+	}
+	if h.logged {
+		h.log.Info("Redis answers again", "after", time.Since(h.unreachable.since).Round(time.Millisecond))
+	}
+	h.unreachable, h.answersSince, h.logged = lastingError{}, time.Now(), false
+	h.outageOver()
 }
 
 // outageOver notes the end of an outage. The caller holds the lock.

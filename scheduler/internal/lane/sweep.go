@@ -140,6 +140,7 @@ func (s *sweep) once(ctx context.Context) {
 		}
 		return
 	}
+	l.breaker.answered() // before the agenda asks whose turn it is: turns start anew after an outage
 	l.lanes.cursors.overdue(l.Jobs, found.Late, now)
 	l.watchdog.sweep(call, found)
 	s.unknown.Note(found.Foreign, "records in the ledger")

@@ -12,3 +12,9 @@ const (
 	KeptChanging     = "its entry kept changing while it was registered"
 	TooManyFollowers = "too many jobs follow the one that it follows"
 )
+
+// Rejection is a job that cannot be claimed, and why.
+type Rejection struct {
+	Job *Job
+	Why string
+}
