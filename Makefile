@@ -99,8 +99,9 @@ race: redis-server
 
 # All that is simulated, without the race detector. A seed that fails prints how to replay it alone.
 .PHONY: sim
-sim: ## 500 clusters under random faults, all scenarios, every state of the model
-	go test -timeout $(TEST_TIMEOUT) $(RARE_GC) -v $(SIM) ./scheduler/internal/explore $(ARGS) | grep -Ev '^(=== | *--- PASS)'
+sim: redis-server ## 500 clusters under random faults, all scenarios, every state of the model
+	go test -timeout $(TEST_TIMEOUT) $(RARE_GC) -v $(SIM) ./scheduler/internal/explore ./scheduler/notify $(ARGS) | grep -Ev '^(=== | *--- PASS)'
+	go test -timeout $(TEST_TIMEOUT) -run 'Killed$$' -v ./scheduler/move | grep -Ev '^(=== | *--- PASS)'
 
 # As many of one kind as it takes: make seeds T=TestPolicies N=1000.
 T := TestSim
@@ -138,7 +139,7 @@ mutants-sample: redis-server ## the same of ten guards, others each day
 	go run ./cmd/mutants -p 2 -sample 10 $(ARGS)
 
 .PHONY: lint
-lint: fmt-check vet golangci pruning ## formatting, go vet, golangci-lint and what the linker must be able to prune
+lint: fmt-check golangci pruning ## formatting, golangci-lint with what go vet checks, and what the linker must be able to prune
 
 .PHONY: bench
 bench: ## every benchmark, with allocations
@@ -253,11 +254,6 @@ fmt: ## format every Go file
 fmt-check:
 	@unformatted=$$(gofmt -l .); \
 	if [ -n "$$unformatted" ]; then echo "not formatted (make fmt mends it):"; echo "$$unformatted"; exit 1; fi
-
-.PHONY: vet
-vet:
-	go vet ./...
-	for m in $(EXAMPLE) $(TRACED) $(GUARDS) $(PEERS); do (cd $$m && go vet ./...); done
 
 .PHONY: golangci
 golangci: $(GOLANGCI)

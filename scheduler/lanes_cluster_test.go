@@ -296,7 +296,8 @@ func TestSlotsOfClaimsInDoubtAreTaken(t *testing.T) {
 }
 
 // A master of a Cluster answers late, but soon enough to count as there. Its claims and ends, of which some are always under way, keep
-// those of no other master waiting: half of their runs begin 20 ms later at most than while it is fast.
+// those of no other master waiting, who would be 350 ms late: half of their runs begin 100 ms later at most than while it is fast, also
+// on a machine that is busy with something else.
 func TestSlowMaster(t *testing.T) {
 	m, s := startMasters(t, false), &sink{}
 	elsewhere := m.jobs(8, "elsewhere", false, s.note)
@@ -340,7 +341,7 @@ func TestSlowMaster(t *testing.T) {
 	}
 	usual := s.median(t, elsewhere, begun, over, func(tick time.Time) bool { return !slow(tick) })
 	late := s.median(t, elsewhere, begun, over, slow)
-	if late > usual+20*time.Millisecond {
+	if late > usual+100*time.Millisecond {
 		t.Errorf("runs elsewhere started %s late, and %s while it was fast", late, usual)
 	}
 }

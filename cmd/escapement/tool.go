@@ -99,6 +99,9 @@ func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client redis.Universal
 	}
 	client, err := l.newClient()
 	if err != nil {
+		if a.apiAddress(cmd) != "" {
+			err = fmt.Errorf("%s works on Redis itself, which the API does not pass on: %w", cmd.CommandPath(), err)
+		}
 		return err
 	}
 	defer client.Close()

@@ -244,7 +244,7 @@ func TestContract(t *testing.T) {
 		{"POST runs/" + failed + "/rerun", "", 200, `"run"`},
 		{"POST runs/nope/rerun", "", 404, "unknown_run"},
 		{"GET runs?job=fails%2Foften&outcome=failed&since=2020-01-01T00:00:00Z", "", 200, `"no luck"`},
-		{"GET runs?outcome=odd", "", 409, "refused"},
+		{"GET runs?outcome=odd", "", 400, "bad_request"},
 		{"GET nodes", "", 200, `"name":"a1"`},
 		{"POST nodes/a1/drain", `{"reason": "new disk"}`, 204, ""},
 		{"GET drains", "", 200, `"new disk"`},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -15,6 +16,9 @@ func (s *Server) runs(c call) (any, error) {
 	q := c.query()
 	f := scheduler.RunFilter{
 		Job: q.text("job"), Since: q.time("since"), Outcome: q.text("outcome"), After: q.text("after"), Limit: q.number("limit", listSize, 1, listMax),
+	}
+	if f.Outcome != "" && f.Outcome != scheduler.OutcomePending && new(jobs.Outcome).UnmarshalText([]byte(f.Outcome)) != nil {
+		q.bad("outcome is %q; it must be pending, or an outcome such as failed", f.Outcome)
 	}
 	if err := q.end(); err != nil {
 		return nil, err

@@ -47,6 +47,14 @@ func bubble(t *testing.T, test func(t *testing.T, w *world)) {
 	})
 }
 
+// long leaves a test that takes an hour of virtual time to make sim, where the race detector does not make it ten times as slow.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("an hour of virtual time: make sim plays it")
+	}
+}
+
 func (w *world) end() {
 	for _, stop := range w.stops {
 		stop()
@@ -67,7 +75,7 @@ func (w *world) node(name string, list ...jobs.Job) (stop func()) {
 		reg.MustAdd(j)
 	}
 	client := w.server.Client()
-	n, err := scheduler.New(client, reg, scheduler.Config{Name: name, Logger: w.logger(), Revision: "1", SweepEvery: 2 * time.Second})
+	n, err := scheduler.New(client, reg, scheduler.Config{Name: name, Logger: w.logger(), Revision: "1", SweepEvery: 5 * time.Second})
 	if err != nil {
 		w.t.Fatal(err)
 	}

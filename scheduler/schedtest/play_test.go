@@ -1,6 +1,8 @@
 package schedtest
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +17,7 @@ import (
 // seeds only, such as a run on the one node that was deployed, and what a seed means changes with every message that nodes send.
 func TestFaults(t *testing.T) {
 	const second = time.Second
-	for name, c := range map[string]struct {
+	faults := map[string]struct {
 		fault Fault
 		shows string
 	}{
@@ -41,9 +43,14 @@ func TestFaults(t *testing.T) {
 		"roll Redis back":  {Fault{Do: RollBackRedis, At: AfterStart, For: second, Writes: 2}, "Redis lost something: roll Redis back"},
 		"flip Redis":       {Fault{Do: FlipRedis, At: AfterStart, For: 300 * time.Millisecond, Writes: 2}, "Redis lost something: flip Redis"},
 		"flush scripts":    {Fault{Do: FlushScripts, At: BeforeClaim}, "script asked for again after it was flushed"},
-	} {
+	}
+	for i, name := range slices.Sorted(maps.Keys(faults)) {
+		if testing.Short() && i%4 > 0 {
+			continue // as TestScenarios
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			c := faults[name]
 			work := []jobs.Job{{Name: "job", Schedule: "* * * * * *", TTL: 3 * second, Func: patient(700 * time.Millisecond)}}
 			if c.fault.Do == Pause || c.fault.Do == Cut || c.fault.Do == CutRequests {
 				work[0].Func = patient(5 * second)
