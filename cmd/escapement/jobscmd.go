@@ -143,7 +143,7 @@ func policies(j scheduler.JobView) []string {
 		labels = append(labels, name+"="+j.Labels[name])
 	}
 	return []string{"overlap", j.Overlap, "catch up", catchUp, "start within", millis(j.StartWithinMS), "on crash", onCrash,
-		"timeout", millis(j.TimeoutMS), "ttl", millis(j.TTLMS), "retry", retry, "labels", strings.Join(labels, ", "), "success within", millis(j.SuccessWithinMS)}
+		"timeout", millis(j.TimeoutMS), "ttl", millis(j.TTLMS), "retry", retry, "labels", strings.Join(labels, ", "), "success in", millis(j.SuccessWithinMS)}
 }
 
 // millis is a duration, "" for none.

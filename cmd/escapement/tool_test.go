@@ -29,7 +29,7 @@ func TestTools(t *testing.T) {
 	t.Run("jobs get", func(t *testing.T) {
 		_, stdout, _ := call(env, "", "jobs", "get", "yearly", "-o", "json")
 		golden(t, "testdata/job.want", scrub(stdout))
-		if code, stdout, _ := call(env, "", "jobs", "get", "yearly"); code != exitDone || !strings.Contains(stdout, "time zone       Europe/Berlin\n") {
+		if code, stdout, _ := call(env, "", "jobs", "get", "yearly"); code != exitDone || !strings.Contains(stdout, "time zone     Europe/Berlin\n") {
 			t.Errorf("exit %d, %s", code, stdout)
 		}
 	})
