@@ -33,7 +33,7 @@ func (a *app) overAPI(address string, redis bool, args []string, f func(tool) er
 	if !given {
 		token = a.env[apiTokenVariable]
 	}
-	client, err := api.NewClient(address, api.ClientConfig{Token: token, Author: a.author(""), Via: "cli"})
+	client, err := api.NewClient(address, api.ClientConfig{Token: token, Author: a.author(""), Via: "cli", Reason: a.reason})
 	if err != nil {
 		return usageError{err}
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,7 +55,8 @@ func TestOverTheAPI(t *testing.T) {
 		}
 	}
 	do(over, exitDone, "jobs", "pause", "yearly", "--reason", "stock-taking", "--until", "2d")
-	do(over, exitDone, "jobs", "resume", "yearly")
+	do(over, exitDone, "jobs", "resume", "yearly", "--reason", "stock is taken")
+	do(p.env, exitDone, "jobs", "run", "yearly", "--reason", "by hand")
 	do(over, exitDone, "runs", "cancel", run)
 	do(over, exitDone, "locks", "release", "line", "--token", strconv.FormatInt(lease.Token(), 10), "--force", "--reason", "stuck")
 	do(append(over[:1:1], "ESCAPEMENT_API_TOKEN=viewers-token"), exitRefused, "jobs", "resume", "yearly")
@@ -65,5 +67,11 @@ func TestOverTheAPI(t *testing.T) {
 	list, err := in.Audit(t.Context(), scheduler.ActionFilter{Who: "ann"})
 	if err != nil || len(list.Actions) == 0 || list.Actions[0].Action != "locks release" || list.Actions[0].Via != "cli" || list.Actions[0].Reason != "stuck" {
 		t.Errorf("%v %v", list.Actions, err)
+	}
+	all, err := in.Audit(t.Context(), scheduler.ActionFilter{})
+	for action, why := range map[string]string{"jobs resume": "stock is taken", "jobs run": "by hand"} {
+		if err != nil || !slices.ContainsFunc(all.Actions, func(a scheduler.ActionView) bool { return a.Action == action && a.Reason == why }) {
+			t.Errorf("%s has not the reason %q: %v %v", action, why, all.Actions, err)
+		}
 	}
 }

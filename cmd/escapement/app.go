@@ -26,6 +26,7 @@ type app struct {
 	ctx    context.Context // of a command that looks into Redis; nil: it has as long as it takes
 
 	flags    globalFlags
+	reason   string // --reason of commands whose options have none
 	reached  bool  // a command ran; an error before that is one of usage
 	helpless error // what help was asked for is no command
 }

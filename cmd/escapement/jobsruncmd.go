@@ -25,7 +25,7 @@ type triggerOptions struct {
 func (a *app) jobsRunCommand() *cobra.Command {
 	var o triggerOptions
 	var due *timeFlag
-	run := a.command("run NAME [--payload JSON] [--at T] [--unique KEY] [--wait] [--wait-for D]", "run a job beside its schedule", wants("NAME"),
+	run := a.command("run NAME [--payload JSON] [--at T] [--unique KEY] [--reason TEXT] [--wait] [--wait-for D]", "run a job beside its schedule", wants("NAME"),
 		func(cmd *cobra.Command, args []string) error {
 			payload, err := a.payload(o.payload)
 			if err != nil {
@@ -54,6 +54,7 @@ job, gets the id of the first run and makes no other: for 168 h after the run wa
 	run.Flags().StringVar(&o.payload, "payload", "", "`JSON` for the run, at most 64 KiB; - reads it from stdin")
 	due = addTimeFlag(run, "at", fromNow, "when to run, `T`: 10m is ten minutes from now")
 	run.Flags().StringVar(&o.unique, "unique", "", "a `key` that names the request: asked again, it is the same run")
+	a.reasonFlag(run)
 	o.addFlags(run)
 	return run
 }

@@ -65,7 +65,7 @@ func (d *decoder) readFile(src source, c *Config) bool {
 		return true
 	}
 	if os.IsNotExist(err) {
-		d.faults.add(place{file: src.file}, "", "there is no such file; name one with %s, or begin with the config.yaml of the repository", src.naming)
+		d.faults.add(place{file: src.file}, "", "there is no such file; name one with %s, or begin with what escapement config init writes", src.naming)
 		return false
 	}
 	if err != nil {

@@ -129,7 +129,7 @@ is drained: a node that is started anew under it drains too.`
 }
 
 func (a *app) nodesResumeCommand() *cobra.Command {
-	resume := a.command("resume NAME", "let a drained node work again", wants("NAME"), a.inspectNode(func(t tool) error {
+	resume := a.command("resume NAME [--reason TEXT]", "let a drained node work again", wants("NAME"), a.inspectNode(func(t tool) error {
 		drains, err := t.in.Drains(t.ctx)
 		if err != nil {
 			return err
@@ -146,6 +146,7 @@ func (a *app) nodesResumeCommand() *cobra.Command {
 		}
 		return a.nodeStands(t, "is resumed; it claims again within a second")
 	}))
+	a.reasonFlag(resume)
 	resume.SuggestFor = []string{"undrain"}
 	return resume
 }

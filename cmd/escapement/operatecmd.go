@@ -21,6 +21,11 @@ func authorFlag(cmd *cobra.Command, author *string) {
 	cmd.Flags().StringVar(author, "author", "", "who does it, a `name`; default: "+authorVariable+", else the user's name")
 }
 
+// reasonFlag is for commands that change something without asking why.
+func (a *app) reasonFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.reason, "reason", "", "why, a `text` for the audit")
+}
+
 // author is who operates: by the flag, the environment, or the operating system.
 func (a *app) author(flag string) string {
 	if name := cmp.Or(strings.TrimSpace(flag), strings.TrimSpace(a.env[authorVariable])); name != "" {
@@ -33,7 +38,7 @@ func (a *app) author(flag string) string {
 }
 
 // actor is who operates, for the audit.
-func (a *app) actor() scheduler.Actor { return scheduler.Actor{Name: a.author(""), Via: "cli"} }
+func (a *app) actor() scheduler.Actor { return scheduler.Actor{Name: a.author(""), Via: "cli", Reason: a.reason} }
 
 // noted notes in the audit what was done with Redis itself.
 func (a *app) noted(l *loaded, client redis.UniversalClient, what scheduler.Action, result error) error {
@@ -95,17 +100,19 @@ end and reason.
 }
 
 func (a *app) jobsResumeCommand() *cobra.Command {
-	return a.command("resume NAME", "end a job's pause", wants("NAME"), a.inspectJob(func(t tool) error {
+	resume := a.command("resume NAME [--reason TEXT]", "end a job's pause", wants("NAME"), a.inspectJob(func(t tool) error {
 		if err := t.in.Resume(t.ctx, t.args[0]); err != nil {
 			return err
 		}
 		return a.operated(t, "runs on its schedule")
 	}))
+	a.reasonFlag(resume)
+	return resume
 }
 
 func (a *app) jobsRewindCommand() *cobra.Command {
 	var to *timeFlag
-	rewind := a.command("rewind NAME --to T", "run a job's past ticks again", wants("NAME"),
+	rewind := a.command("rewind NAME --to T [--reason TEXT]", "run a job's past ticks again", wants("NAME"),
 		func(cmd *cobra.Command, args []string) error {
 			if to.text == "" {
 				return usagef("--to is missing: the time to go back to, such as 2h or 2026-11-24 22:00")
@@ -123,6 +130,7 @@ that ran before run as a later attempt. Refused while a run is in flight, and
 before the recorded history (jobs get shows where that begins).
 
 ` + timeForms
+	a.reasonFlag(rewind)
 	to = addTimeFlag(rewind, "to", ago, "the instant to go back to, `T`: 2h is two hours ago; required")
 	return rewind
 }
@@ -154,7 +162,7 @@ type removedJSON struct {
 }
 
 func (a *app) jobsRemoveCommand() *cobra.Command {
-	remove := a.command("remove NAME", "remove a job that no node holds, with its history", wants("NAME"), a.inspectJob(func(t tool) error {
+	remove := a.command("remove NAME [--reason TEXT]", "remove a job that no node holds, with its history", wants("NAME"), a.inspectJob(func(t tool) error {
 		if err := t.in.Remove(t.ctx, t.args[0]); err != nil {
 			return err
 		}
@@ -164,6 +172,7 @@ func (a *app) jobsRemoveCommand() *cobra.Command {
 		a.say("job %s is removed, with its history", t.args[0])
 		return nil
 	}))
+	a.reasonFlag(remove)
 	remove.Long = `Removes all that is stored of a job. Refused while a living node holds it, which
 would register it anew: take it out of the configuration of all nodes first. Refused
 also while a run of it is in flight.`

@@ -83,7 +83,7 @@ func (a *app) printRuns(views []scheduler.RunView, zone *time.Location) error {
 	if a.json() {
 		return printJSON(a.stdout, list(views))
 	}
-	columns := []column{instant("TICK"), whole("JOB"), whole("SHARD"), whole("OUTCOME"), wide("ATTEMPT"), wide("TRIGGER"), wide("NODE"), wide("TOKEN"),
+	columns := []column{instant("TICK"), whole("JOB"), whole("SHARD"), whole("OUTCOME"), wide("ATTEMPT"), wide("TRIGGER"), whole("NODE"), wide("TOKEN"),
 		whole("LAG"), whole("DURATION"), whole("RUN, OR WHY NOT"), wide("WHY")}
 	const shards, runs = 2, 10
 	columns[shards].wide = !slices.ContainsFunc(views, func(r scheduler.RunView) bool { return r.Shards > 1 }) // it says something
@@ -221,7 +221,7 @@ func handedBack(t tool, was scheduler.RunView) (scheduler.RunView, error) {
 
 func (a *app) runsRerunCommand() *cobra.Command {
 	var w waiting
-	rerun := a.command("rerun RUN [--wait] [--wait-for D]", "run an ended run's tick again", wants("RUN"), a.inspect(func(t tool) error {
+	rerun := a.command("rerun RUN [--reason TEXT] [--wait] [--wait-for D]", "run an ended run's tick again", wants("RUN"), a.inspect(func(t tool) error {
 		if err := w.read(); err != nil {
 			return err
 		}
@@ -238,6 +238,7 @@ func (a *app) runsRerunCommand() *cobra.Command {
 	rerun.Long = `Asks for the next attempt of a run that has ended, with its tick and payload, and
 prints the attempt's id: the same however often it is asked for.
 ` + waitHelp
+	a.reasonFlag(rerun)
 	w.addFlags(rerun)
 	return rerun
 }

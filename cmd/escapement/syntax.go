@@ -22,7 +22,7 @@ func (d *decoder) parse(text []byte) *yaml.Node {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-		d.faults.add(place{file: d.file}, "", "the file is empty; write settings into it, or begin with the config.yaml of the repository")
+		d.faults.add(place{file: d.file}, "", "the file is empty; write settings into it, or begin with what escapement config init writes")
 		return nil
 	} else if err != nil {
 		line, msg := yamlFault(err, text)

@@ -23,6 +23,7 @@ type ClientConfig struct {
 	User, Password string // of basic authentication, where there is no token
 	Author         string // who it is, where nobody needs to prove it
 	Via            string // cli or console, for the audit
+	Reason         string // of actions whose options have none, for the audit
 	HTTP           *http.Client
 }
 
@@ -109,6 +110,8 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values, body
 	return of, nil
 }
 
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
 func (c *Client) sign(req *http.Request) {
 	if req.Body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -119,7 +122,7 @@ func (c *Client) sign(req *http.Request) {
 	case c.cfg.Password != "":
 		req.SetBasicAuth(c.cfg.User, c.cfg.Password)
 	}
-	for name, value := range map[string]string{AuthorHeader: c.cfg.Author, ViaHeader: c.cfg.Via} {
+	for name, value := range map[string]string{AuthorHeader: c.cfg.Author, ViaHeader: c.cfg.Via, ReasonHeader: oneLine(c.cfg.Reason)} {
 		if value != "" {
 			req.Header.Set(name, value)
 		}
