@@ -27,8 +27,8 @@ type app struct {
 
 	flags    globalFlags
 	reason   string // --reason of commands whose options have none
-	reached  bool  // a command ran; an error before that is one of usage
-	helpless error // what help was asked for is no command
+	reached  bool   // a command ran; an error before that is one of usage
+	helpless error  // what help was asked for is no command
 }
 
 // globalFlags are the flags that every command knows.
@@ -197,7 +197,7 @@ func (a *app) group(use, short string, commands ...*cobra.Command) *cobra.Comman
 			if len(args) == 0 {
 				return fmt.Errorf("a command is missing: one of %s", strings.Join(names, ", "))
 			}
-			return fmt.Errorf("%s is not one of its commands: %s%s", quote(args[0]), strings.Join(names, ", "), cmp.Or(meant, didYouMean(args[0], names)))
+			return fmt.Errorf("there is no command %s here, but %s%s", quote(args[0]), strings.Join(names, ", "), cmp.Or(meant, didYouMean(args[0], names)))
 		},
 		RunE: func(*cobra.Command, []string) error { return nil }, // Args has refused everything
 	}

@@ -38,7 +38,9 @@ func (a *app) author(flag string) string {
 }
 
 // actor is who operates, for the audit.
-func (a *app) actor() scheduler.Actor { return scheduler.Actor{Name: a.author(""), Via: "cli", Reason: a.reason} }
+func (a *app) actor() scheduler.Actor {
+	return scheduler.Actor{Name: a.author(""), Via: "cli", Reason: a.reason}
+}
 
 // noted notes in the audit what was done with Redis itself.
 func (a *app) noted(l *loaded, client redis.UniversalClient, what scheduler.Action, result error) error {

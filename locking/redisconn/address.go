@@ -45,6 +45,9 @@ type Address struct {
 // such as read_timeout=3s or pool_size=20, but not max_retries. Timeouts default to CallTimeout. No error holds
 // a part of the URL that could be a password.
 func Parse(text string) (Address, error) {
+	if text == "" {
+		return Address{}, errors.New("is empty: write redis://HOST:6379/0")
+	}
 	if bareAddress.MatchString(text) {
 		return Address{}, errors.New("has no scheme: write redis:// in front, as in redis://HOST:6379/0")
 	}

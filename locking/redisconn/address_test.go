@@ -104,7 +104,7 @@ func TestParse(t *testing.T) {
 // TestParseFaults wants an error that says what is wrong and what to write.
 func TestParseFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                  "has no scheme",
+		"":                                  "is empty",
 		"localhost:6379":                    "has no scheme: write redis:// in front",
 		"redis+clutser://a":                 "not one of redis, rediss, unix, redis+sentinel, rediss+sentinel, redis+cluster, rediss+cluster",
 		"redis://h:0":                       "port outside 1 to 65535",

@@ -85,13 +85,13 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values, body
 		if ctx.Err() != nil {
 			return of, ctx.Err()
 		}
-		return of, fmt.Errorf("%w: the API at %s: %w", locking.ErrUnreachable, c.base, bare(err))
+		return of, c.silent(bare(err))
 	}
 	defer resp.Body.Close()
 	of.next = unescaped(resp.Header.Get(NextHeader))
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return of, fmt.Errorf("%w: the API at %s: %w", locking.ErrUnreachable, c.base, err)
+		return of, c.silent(err)
 	}
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		return of, refusal(resp, text)
@@ -108,6 +108,12 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values, body
 		return of, fmt.Errorf("%w%s", scheduler.ErrNotAudited, strings.TrimPrefix(warning, scheduler.ErrNotAudited.Error()))
 	}
 	return of, nil
+}
+
+// silent is the error of a node that gave no answer.
+func (c *Client) silent(err error) error {
+	words := fmt.Sprintf("the API at %s does not answer: %v; is that a node's http.listen, with http or https as it speaks, and does the node run?", c.base, err)
+	return &remoteError{words, errors.Join(locking.ErrUnreachable, err)}
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
