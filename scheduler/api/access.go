@@ -5,10 +5,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 )
 
 // Role is what somebody may do.
@@ -158,13 +161,48 @@ func (s *Server) guarded(role Role, next http.Handler) http.Handler {
 			for _, scheme := range s.cfg.Access.schemes() {
 				w.Header().Add("WWW-Authenticate", scheme)
 			}
-			writeProblem(w, problem{Status: http.StatusUnauthorized, Code: "unauthorized", Detail: "send a bearer token, or the name and password of a user"})
+			detail := unknownCredentials(r)
+			if detail != "" {
+				s.refused.log(s.cfg.Logger, r, detail)
+			}
+			writeProblem(w, problem{Status: http.StatusUnauthorized, Code: "unauthorized", Detail: cmp.Or(detail, "send a bearer token, or the name and password of a user")})
 		case who.Role < role:
 			writeProblem(w, problem{Status: http.StatusForbidden, Code: "forbidden", Detail: "this takes the role " + role.String() + "; " + cmp.Or(who.Name, "nobody") + " has " + who.Role.String()})
 		default:
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), identityKey{}, who)))
 		}
 	})
+}
+
+// unknownCredentials says which credentials a refused request had; "" for none.
+func unknownCredentials(r *http.Request) string {
+	if _, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
+		return "the token is not known here"
+	}
+	if _, _, basic := r.BasicAuth(); basic {
+		return "the name and password are not known here"
+	}
+	return ""
+}
+
+// refusedLog writes at most one line a second about refused credentials.
+type refusedLog struct {
+	mu   sync.Mutex
+	last time.Time
+	left int // refused requests without a line since last
+}
+
+// log notes a refused request: where it came from and what it asked for, never the credentials, nor a name, which may be a
+// password in the wrong field.
+func (l *refusedLog) log(to *slog.Logger, r *http.Request, why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.last) < time.Second {
+		l.left++
+		return
+	}
+	to.Info("a sign-in was refused", "why", why, "from", r.RemoteAddr, "method", r.Method, "path", r.URL.Path, "not_logged", l.left)
+	l.last, l.left = time.Now(), 0
 }
 
 // schemes are the ways to say who one is. A browser asks for a name and a password where that would do.

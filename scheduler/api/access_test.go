@@ -1,11 +1,16 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -74,6 +79,41 @@ func TestWhoMay(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tt.what, who, tt.who)
 		}
 	}
+}
+
+// TestRefusedCredentials: missing and unknown credentials are told apart, and the log has at most one line a second about the
+// unknown ones, without them.
+func TestRefusedCredentials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := New(nil, Config{Access: everyWay(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		ask := func(set func(*http.Request), want string) {
+			t.Helper()
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, Prefix+"me", nil)
+			set(r)
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			var p problem
+			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != http.StatusUnauthorized || p.Code != "unauthorized" || p.Detail != want {
+				t.Errorf("%d %+v, %v; want 401: %s", w.Code, p, err, want)
+			}
+		}
+		token := func(r *http.Request) { r.Header.Set("Authorization", "Bearer hunter2") }
+		ask(func(*http.Request) {}, "send a bearer token, or the name and password of a user")
+		if log.Len() > 0 {
+			t.Errorf("logged without credentials: %s", &log)
+		}
+		for range 3 {
+			ask(token, "the token is not known here")
+		}
+		ask(func(r *http.Request) { r.SetBasicAuth("hunter2", "hunter2") }, "the name and password are not known here")
+		time.Sleep(time.Second)
+		ask(token, "the token is not known here")
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if len(lines) != 2 || !strings.Contains(lines[0], "level=INFO") || !strings.Contains(lines[1], "not_logged=3") || strings.Contains(log.String(), "hunter2") {
+			t.Errorf("the log: %s", &log)
+		}
+	})
 }
 
 func twice(r *http.Request, header, value string) *http.Request {

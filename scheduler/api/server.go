@@ -31,17 +31,19 @@ type Config struct {
 	Version string
 	// Node is the name of the node that serves. Default "".
 	Node string
-	// Logger gets a line for each answer of 500. Default: none.
+	// Logger gets a line for each answer of 500, and at level info at most one a second about refused credentials, without them.
+	// Default: none.
 	Logger *slog.Logger
 }
 
 // Server serves a namespace below Prefix. It is safe for concurrent use.
 type Server struct {
-	client *scheduler.Client
-	cfg    Config
-	feed   *feed
-	slow   chan struct{} // one for each long request that is being answered
-	routes http.Handler
+	client  *scheduler.Client
+	cfg     Config
+	feed    *feed
+	slow    chan struct{} // one for each long request that is being answered
+	refused refusedLog
+	routes  http.Handler
 }
 
 // New makes a server of a client's namespace. Run must be called for events; nothing else begins before a request.
