@@ -313,11 +313,12 @@ test('a viewer signs in, sees no actions, and is refused by the API', async () =
   await page.getByRole('heading', { name: 'Sign in' }).waitFor()
   await page.getByLabel('Token').fill('wrong-token')
   await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  await page.getByRole('alert').filter({ hasText: 'This token is not known here.' }).waitFor()
   await page.getByLabel('Token').fill('viewer-token-1')
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.locator('tbody tr').first().waitFor()
-  await page.locator('footer', { hasText: 'viewer, viewer' }).waitFor()
+  await page.locator('footer', { hasText: 'viewer' }).waitFor()
+  assert.doesNotMatch(await page.locator('footer').innerText(), /viewer, viewer/)
   for (const place of ['jobs/beat', 'jobs', 'nodes', 'generations', 'locks']) {
     await page.go(place)
     await pause(300)
@@ -330,6 +331,44 @@ test('a viewer signs in, sees no actions, and is refused by the API', async () =
   }
   assert.equal((await fetch(`${url}/api/v1/jobs`)).status, 401)
   await page.context().close()
+})
+
+test('a token that is replaced leads to the sign-in at once, and one can sign out', async () => {
+  const [node] = c.nodes.slice(2)
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
+  const signIn = async (page, token) => {
+    await page.getByLabel('Token').fill(token)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.locator('.live.live', { hasText: 'live' }).waitFor()
+  }
+  const page = await open('jobs/beat', { context, url: node.url })
+  assert.equal(await page.locator('.live').count(), 0, 'a page that wants a sign-in says how live it is')
+  await signIn(page, 'operator-token-1')
+  await page.reload()
+  await page.locator('.live.live', { hasText: 'live' }).waitFor()
+  const second = await open('jobs/slow', { context, url: node.url }) // it gets its events from the first
+  await signIn(second, 'viewer-token-1')
+  const { http } = node
+  await c.restart(node, { http: http.replace('operator-token-1', 'operator-token-2') })
+  try {
+    await page.getByRole('alert').filter({ hasText: 'The token is not accepted any more.' }).waitFor({ timeout: 5000 })
+    assert.equal(await page.locator('tbody tr').count(), 0, 'rows are shown beside the sign-in')
+    await second.locator('.live.live', { hasText: 'live' }).waitFor() // its token is as it was
+    assert.equal(await second.getByRole('heading', { name: 'Sign in' }).count(), 0)
+    await signIn(page, 'operator-token-2')
+    await page.locator('tbody tr').first().waitFor()
+    await page.getByRole('button', { name: 'sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    assert.equal(await page.getByRole('alert').count(), 0)
+    await page.reload()
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await page.evaluate(axe)
+    const found = await page.evaluate(() => axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }))
+    assert.deepEqual(found.violations.map((v) => v.id), [])
+  } finally {
+    await context.close()
+    await c.restart(node, { http })
+  }
 })
 
 for (const [kind, node, strip] of [['strips the path', 0, true], ['leaves the path', 1, false], ['strips the path that the node knows', 1, true]])

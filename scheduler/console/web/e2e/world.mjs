@@ -72,8 +72,7 @@ export async function cluster({ jobs, nodes, http = '' }) {
   const url = `redis://127.0.0.1:${port}/0`
   const env = { ...process.env, ESCAPEMENT_REDIS_URL: url, NO_COLOR: '1' }
   const running = []
-  for (const n of nodes) {
-    const at = await freePort()
+  const run = async (n, at) => {
     const file = join(dir, `${n.name}-${at}.yaml`)
     writeFileSync(file, `node: {name: ${n.name}, generation: "${n.generation ?? ''}", revision: "${n.revision ?? '1'}", drain_timeout: 1s}\nhttp: {listen: "127.0.0.1:${at}"${http}${n.http ?? ''}}\n${n.jobs ?? jobs}`)
     const p = begin(program, ['run', '--config', file], { env })
@@ -84,13 +83,19 @@ export async function cluster({ jobs, nodes, http = '' }) {
       throw new Error(`${e.message}\n${p.text}`)
     })
     if (p.exitCode !== null) throw new Error(p.text)
-    running.push({ ...n, url: base, process: p })
+    return { ...n, url: base, port: at, process: p }
+  }
+  for (const n of nodes) running.push(await run(n, await freePort()))
+  /** Ends a node, and starts it again at the same address with other settings. */
+  const restart = async (n, change = {}) => {
+    await end(n.process)
+    Object.assign(n, await run({ ...n, ...change }, n.port))
   }
   const cli = (...args) => {
     const got = spawnSync(program, args, { cwd: dir, env, encoding: 'utf8' })
     return { code: got.status, out: got.stdout, err: got.stderr }
   }
-  return { redis, url, nodes: running, cli, begin: (...args) => begin(program, args, { env }) }
+  return { redis, url, nodes: running, restart, cli, begin: (...args) => begin(program, args, { env }) }
 }
 
 /** A proxy of a page below a path, which takes the path away or leaves it. */

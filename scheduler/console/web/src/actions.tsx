@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { act, author, me } from './api'
+import { act, author, locked, me } from './api'
 
 export interface Field {
   name: string
@@ -28,6 +28,10 @@ export interface Action {
 const asked = signal<Action | null>(null)
 /** What the last action did. */
 export const said = signal<{ text: string; bad: boolean } | null>(null)
+
+locked.subscribe((yes) => {
+  if (yes) asked.value = null
+})
 
 export const ask = (a: Action) => {
   asked.value = a

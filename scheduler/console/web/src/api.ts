@@ -1,5 +1,5 @@
 // Requests to the API, which is below the page's own folder: so the console works under any base path.
-import { signal } from '@preact/signals'
+import { batch, signal } from '@preact/signals'
 import type { Me, ProblemDetails } from './types'
 
 export const base = new URL('.', document.baseURI)
@@ -14,11 +14,13 @@ export class ApiError extends Error {
 export const me = signal<Me | null>(null)
 /** The API wants a token or a name and a password. */
 export const locked = signal(false)
+/** Why it wants them again; '' when none were sent before. */
+export const refusal = signal('')
 /** Why the node cannot be reached, '' while it answers. */
 export const down = signal('')
 
 const tokenKey = 'escapement ' + base.pathname
-let authorization = read(sessionStorage, tokenKey)
+let authorization = read(sessionStorage, tokenKey) // "Bearer ..." or "Basic ..."; the API has accepted it once
 
 export function read(from: Storage, key: string): string {
   try {
@@ -36,19 +38,35 @@ export function write(to: Storage, key: string, value: string) {
   }
 }
 
-/** Sends this with all requests from now on: "Bearer ..." or "Basic ...". */
-export function authorize(value: string) {
+/** Whether this tab has signed in, and can sign out. */
+export const signedIn = () => authorization !== ''
+
+/** Asks the API who this is, "Bearer ..." or "Basic ...", and sends it with all requests from now on. It throws when the API does not know it. */
+export async function signIn(value: string) {
+  const r = await request('me', {}, value)
+  me.value = (await r.json()) as Me
   authorization = value
   write(sessionStorage, tokenKey, value)
   locked.value = false
 }
 
+/** Forgets who this is, and asks for another sign-in. */
+export function signOut(why = '') {
+  authorization = ''
+  write(sessionStorage, tokenKey, '')
+  batch(() => {
+    me.value = null
+    refusal.value = why
+    locked.value = true
+  })
+}
+
 /** The UTF-8 bytes of a text, as the characters of a header. */
 export const bytes = (text: string) => Array.from(new TextEncoder().encode(text), (b) => String.fromCharCode(b)).join('')
 
-export async function request(path: string, init: RequestInit = {}): Promise<Response> {
+export async function request(path: string, init: RequestInit = {}, as = authorization): Promise<Response> {
   const headers = new Headers(init.headers)
-  if (authorization) headers.set('Authorization', authorization)
+  if (as) headers.set('Authorization', as)
   let response: Response
   try {
     response = await fetch(new URL('api/v1/' + path, base), { ...init, headers })
@@ -61,7 +79,7 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
     return response
   }
   const p = (await response.json().catch(() => ({}))) as Partial<ProblemDetails>
-  if (response.status === 401) locked.value = true
+  if (response.status === 401 && as === authorization && !locked.value) signOut(as && `The ${as.startsWith('Basic') ? 'password' : 'token'} is not accepted any more.`)
   if (response.status === 503) down.value = p.detail ?? 'The node does not answer.'
   else down.value = ''
   throw new ApiError(response.status, p.code ?? '', p.detail ?? response.statusText)

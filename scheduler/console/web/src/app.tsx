@@ -1,7 +1,7 @@
 import { effect } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { ActionDialog, Said } from './actions'
-import { down, get, locked, me } from './api'
+import { down, get, locked, me, signedIn, signOut } from './api'
 import { hear, paused, state } from './live'
 import { Login } from './login'
 import { overview } from './overviewstate'
@@ -58,11 +58,15 @@ export function App() {
     void identify()
     void look()
     const timer = setInterval(() => {
-      if (document.hidden) return
+      if (document.hidden || locked.value) return
       if (!me.value) void identify()
       void look()
     }, 20_000)
-    const stop = hear((c) => c.name === 'gap' && !me.value && void identify())
+    const stop = hear((c) => {
+      if (c.name !== 'gap') return
+      if (!me.value) void identify()
+      void look()
+    })
     return () => {
       document.removeEventListener('keydown', keys)
       clearInterval(timer)
@@ -83,7 +87,7 @@ export function App() {
         </p>
       )}
       <main id="main" tabIndex={-1}>
-        {locked.value && !me.value ? <Login done={() => location.reload()} /> : <Page key={r.page + '/' + r.name} page={r.page} name={r.name} />}
+        {locked.value ? <Login /> : <Page key={r.page + '/' + r.name} page={r.page} name={r.name} />}
       </main>
       <Foot />
       <ActionDialog />
@@ -137,6 +141,7 @@ function keys(e: KeyboardEvent) {
 function Top() {
   const o = overview.value
   const trouble = o ? o.failing.count + o.late.count : 0
+  const shown = down.value && state.value === 'live' ? 'polling' : state.value
   return (
     <header class="top">
       <a class="brand" href={href('overview')}>
@@ -162,10 +167,12 @@ function Top() {
             <option value="browser">my zone</option>
           </select>
         </label>
-        <button type="button" class={`live ${state.value}`} onClick={() => (paused.value = !paused.value)} title={paused.value ? 'go on' : 'hold the page still'}>
-          <span class="dot" aria-hidden="true" />
-          {state.value}
-        </button>
+        {!locked.value && (
+          <button type="button" class={`live ${shown}`} onClick={() => (paused.value = !paused.value)} title={paused.value ? 'go on' : 'hold the page still'}>
+            <span class="dot" aria-hidden="true" />
+            {shown}
+          </button>
+        )}
       </div>
     </header>
   )
@@ -190,8 +197,13 @@ function Foot() {
       </span>
       {m && (
         <span>
-          {m.open ? 'no sign-in: everybody may operate' : `${m.name}, ${m.role}`}
+          {m.open ? 'no sign-in: everybody may operate' : m.name === m.role ? m.name : `${m.name}, ${m.role}`}
         </span>
+      )}
+      {m && signedIn() && (
+        <button type="button" class="quiet" onClick={() => signOut()}>
+          sign out
+        </button>
       )}
       <a href="./api/v1/openapi.json">API</a>
     </footer>

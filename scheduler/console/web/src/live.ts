@@ -1,6 +1,6 @@
 // What changes, as the API tells it. One tab of a browser listens and tells the others: browsers open few connections to a host.
 import { signal } from '@preact/signals'
-import { base, request } from './api'
+import { base, down, locked, request } from './api'
 import type { NodeView, RunView } from './types'
 
 export type Change = { name: 'runs'; runs: RunView[] } | { name: 'nodes'; nodes: NodeView[] } | { name: 'gap' } | { name: 'poll' }
@@ -22,18 +22,18 @@ export function hear(f: (c: Change) => void): () => void {
 }
 
 function tell(c: Change) {
-  if (paused.value || document.hidden) return // a page that is seen again asks for everything
+  if (paused.value || locked.value || document.hidden) return // a page that is seen again asks for everything
   for (const f of hearers) f(c)
 }
 
-type Told = Change | { name: 'alive' }
+type Told = Change | { name: 'alive' } | { name: 'lost' }
 type Message = Told | { name: 'who' }
 let leads = false
 
 function received(m: Told) {
-  heard = Date.now()
-  if (!paused.value) state.value = 'live'
-  if (m.name !== 'alive') tell(m)
+  heard = m.name === 'lost' ? 0 : Date.now()
+  if (!paused.value && ending) state.value = heard ? 'live' : 'polling'
+  if (m.name !== 'alive' && m.name !== 'lost') tell(m)
 }
 
 channel?.addEventListener('message', (e) => {
@@ -82,6 +82,7 @@ async function lead(signal: AbortSignal) {
     const begun = Date.now()
     await listen(signal, last).catch(() => {})
     leads = false
+    share({ name: 'lost' })
     if (Date.now() - begun > 5000) wait = 1000
     await pause(wait, signal)
   }
@@ -89,9 +90,9 @@ async function lead(signal: AbortSignal) {
 
 let ending: AbortController | null = null
 
-/** Listens, or waits for the turn to, while the page is seen and not paused. */
+/** Listens, or waits for the turn to, while the page is seen, not paused and signed in. */
 function update() {
-  const wanted = !document.hidden && !paused.value
+  const wanted = !document.hidden && !paused.value && !locked.value
   if (!wanted) {
     ending?.abort()
     ending = null
@@ -109,8 +110,9 @@ function update() {
 export function start() {
   document.addEventListener('visibilitychange', update)
   paused.subscribe(update)
+  locked.subscribe(update)
   setInterval(() => {
-    if (document.hidden || paused.value || Date.now() - heard < 20_000) return // the stream says something every 15 s
+    if (!ending || (Date.now() - heard < 20_000 && !down.value)) return // the stream says something every 15 s
     state.value = 'polling'
     tell({ name: 'poll' })
   }, pollEvery)

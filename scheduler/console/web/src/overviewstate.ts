@@ -1,6 +1,6 @@
 // The overview is kept on every page, for the icon.
 import { signal } from '@preact/signals'
-import { get } from './api'
+import { get, locked } from './api'
 import { hear } from './live'
 import type { Overview } from './types'
 
@@ -17,10 +17,14 @@ async function load() {
     overview.value = (await get<Overview>('overview')).items
     overviewError.value = undefined
   } catch (e) {
-    overviewError.value = e as Error
+    if (!locked.value) overviewError.value = e as Error
   }
   free = Date.now() + Math.max(document.hidden ? hiddenGap : seenGap, 3 * (Date.now() - begun))
 }
+
+locked.subscribe((yes) => {
+  if (yes) overview.value = null
+})
 
 function later() {
   clearTimeout(timer)
