@@ -2,8 +2,10 @@ package metrics
 
 import (
 	"cmp"
+	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +25,8 @@ type Config struct {
 	Jobs int
 	// Labels are added to every series, such as the node's name where a process has several nodes. Default none.
 	Labels prometheus.Labels
+	// Logger gets one warning when Handler is scraped before the collector watches a node. Default slog.Default().
+	Logger *slog.Logger
 }
 
 // Collector collects the metrics of one node at a time. It is safe for concurrent use.
@@ -31,13 +35,19 @@ type Collector struct {
 	redis *redisSeries
 	node  atomic.Pointer[scheduler.Node]
 	descs [families]*prometheus.Desc // of what the node says at a scrape
+
+	log    *slog.Logger
+	warned sync.Once // that it watches no node
 }
 
 var _ prometheus.Collector = (*Collector)(nil)
 
 // New makes a collector that knows no node. See Watch.
 func New(cfg Config) *Collector {
-	c := &Collector{redis: newRedisSeries(cfg.Labels)}
+	c := &Collector{redis: newRedisSeries(cfg.Labels), log: cfg.Logger}
+	if c.log == nil {
+		c.log = slog.Default()
+	}
 	for f := range families {
 		c.descs[f] = f.desc(cfg.Labels)
 	}
@@ -49,6 +59,16 @@ func New(cfg Config) *Collector {
 func (c *Collector) Watch(n *scheduler.Node) {
 	c.node.Store(n)
 	c.jobs.update()
+}
+
+// warnUnwatched says once that the collector watches no node: then most families are missing, and no scrape fails.
+func (c *Collector) warnUnwatched() {
+	if c.node.Load() != nil {
+		return
+	}
+	c.warned.Do(func() {
+		c.log.Warn("most metrics are missing, because the collector watches no node: call Collector.Watch with the node")
+	})
 }
 
 // Hooks are the hooks by which the collector learns what its node does. scheduler.JoinHooks adds others.

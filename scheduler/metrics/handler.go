@@ -14,7 +14,8 @@ import (
 
 // Handler serves the metrics of some collectors, and those of the process. Collectors in one process need Labels by
 // which they differ. The answer is text, or for a scraper that wants native histograms protobuf, which takes longer to
-// make. It is not compressed: that would take six times as long as to write it.
+// make. It is not compressed: that would take six times as long as to write it. A collector that watches no node is
+// logged once.
 func Handler(all ...*Collector) http.Handler {
 	process := prometheus.NewRegistry()
 	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -50,6 +51,9 @@ type handler struct {
 
 // ServeHTTP answers a scrape.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for _, c := range h.all {
+		c.warnUnwatched()
+	}
 	format := expfmt.NegotiateAccept(r.Header, expfmt.NewFormat(expfmt.TypeTextPlain), expfmt.NewFormat(expfmt.TypeProtoDelim))
 	if format.FormatType() != expfmt.TypeTextPlain {
 		h.protobuf.ServeHTTP(w, r)

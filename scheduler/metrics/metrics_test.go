@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,27 @@ func lasts(d time.Duration) jobs.Func {
 		time.Sleep(d)
 		return nil
 	}
+}
+
+// A scrape of a collector without a node logs once that Watch is missing; after Watch it logs nothing.
+func TestUnwatched(t *testing.T) {
+	bubble(t, func(t *testing.T, server *redistest.Embedded) {
+		var log bytes.Buffer
+		cfg := metrics.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		m := metrics.New(cfg)
+		scrape(t, m)
+		scrape(t, m)
+		if got := log.String(); strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "call Collector.Watch") {
+			t.Errorf("the log: %s", got)
+		}
+		log.Reset()
+		n := start(t, server.Client(), cfg, nil, job("ok", succeeds))
+		defer n.stop()
+		scrape(t, n.Collector)
+		if log.Len() > 0 {
+			t.Errorf("the log, with a node: %s", &log)
+		}
+	})
 }
 
 // A minute of a node with jobs that succeed, fail, skip every second tick and split into shards; a minute without a node; and another
