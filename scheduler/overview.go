@@ -152,14 +152,16 @@ func bad(o jobs.Outcome) bool {
 	return o == jobs.OutcomeFailed || o == jobs.OutcomeTimedOut || o == jobs.OutcomeLost || o == jobs.OutcomeAbandoned
 }
 
-// EndView is how a tick, or a range of ticks, ended.
+// EndView is how an attempt of a tick, or a range of ticks, ended.
 type EndView struct {
 	Run        string `json:"run"` // "" of a range
 	Tick       *Stamp `json:"tick"`
 	Until      *Stamp `json:"until,omitempty"` // of a range: its last tick
 	Count      int64  `json:"count"`           // how many ticks
+	Attempt    int    `json:"attempt"`         // 0 of a range
 	Outcome    string `json:"outcome"`
 	Reason     string `json:"reason"`
+	Started    *Stamp `json:"started,omitempty"` // null when it did not run
 	DurationMS int64  `json:"duration_ms"`
 }
 
@@ -186,7 +188,7 @@ func (c *Client) Ends(ctx context.Context, names []string, n int) (map[string][]
 		for _, r := range h.Rows {
 			if r.Of == "" && (!r.Ranged || r.Count > 0) {
 				v := rowView(r)
-				ends = append(ends, EndView{v.Run, v.Tick, v.Until, max(1, r.Count), v.Outcome, v.Reason, v.DurationMS})
+				ends = append(ends, EndView{v.Run, v.Tick, v.Until, max(1, r.Count), v.Attempt, v.Outcome, v.Reason, v.Started, v.DurationMS})
 			}
 		}
 		all[h.Job] = ends[max(0, len(ends)-n):]

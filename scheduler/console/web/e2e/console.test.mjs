@@ -181,6 +181,58 @@ describe('live', () => {
   })
 })
 
+describe('ticks on an axis', () => {
+  /** The marks of a job's ticks whose title has a text: class, height of the bar, and whether it has a gap. */
+  const marks = (page, of, text) =>
+    page.locator(of + ' g.mark').filter({ hasText: text }).evaluateAll((all) =>
+      all.map((g) => ({ tone: g.classList[0], height: Math.max(...[...g.querySelectorAll('rect:not(.gap)')].map((r) => Number(r.getAttribute('height')))), gaps: g.querySelectorAll('.gap').length, x: Number(g.querySelector('rect:not(.gap)').getAttribute('x')), width: Number(g.querySelector('rect:not(.gap)').getAttribute('width')) })),
+    )
+
+  test('a tick that was skipped while a run went on is a low mark, and the run a full one', async () => {
+    await until('a tick was skipped and two runs succeeded', async () => {
+      const all = await api('runs?job=slow')
+      return all.some((r) => r.outcome === 'skipped') && all.filter((r) => r.outcome === 'succeeded').length > 1
+    }, 30_000)
+    for (const [place, of] of [['jobs/slow', 'section[aria-label=Ticks]'], ['timeline?span=10m&q=slow', '.line:has(a:text-is("slow"))']]) {
+      const page = await open(place)
+      await page.locator(of + ' g.mark').first().waitFor()
+      const [skipped, ran] = await until('both are drawn', async () => {
+        const both = [await marks(page, of, 'skipped'), await marks(page, of, 'succeeded')]
+        return both.every((m) => m.length > 0) && both
+      })
+      assert.deepEqual([...new Set(skipped.map((m) => `${m.tone} ${m.height}`))], ['idle 5'], place)
+      assert.ok(ran.every((m) => m.tone === 'good' && m.height > 15), `${place}: ${JSON.stringify(ran)}`)
+      await page.context().close()
+    }
+  })
+
+  test('a tick that went wrong and succeeded with its second attempt is an amber mark and a green one', async () => {
+    const { run } = await api('jobs/again/runs', { method: 'POST' })
+    await until('it failed', async () => (await api('runs/' + run)).outcome === 'failed')
+    const second = await api(`runs/${run}/rerun`, { method: 'POST' })
+    await until('it succeeded', async () => (await api('runs/' + second.run)).outcome === 'succeeded')
+    for (const [place, of] of [['jobs/again', 'section[aria-label=Ticks]'], ['timeline?span=10m&q=again', '.line:has(a:text-is("again"))']]) {
+      const page = await open(place)
+      if (place.startsWith('timeline')) for (let i = 0; i < 5; i++) await page.getByRole('button', { name: 'zoom in' }).click()
+      await page.locator(of + ' g.mark').nth(1).waitFor()
+      const [first, then] = [await marks(page, of, ': failed'), await marks(page, of, 'attempt 2 succeeded')]
+      assert.deepEqual(first.map((m) => [m.tone, m.gaps]), [['warn', 1]], place)
+      assert.deepEqual(then.map((m) => [m.tone, m.gaps]), [['good', 0]], place)
+      assert.ok(then[0].x >= first[0].x + first[0].width - 1, `${place}: the second attempt is drawn over the first: ${JSON.stringify([first, then])}`)
+      // From afar they are one mark, which shows how the tick ended.
+      if (place.startsWith('timeline')) {
+        await page.getByRole('button', { name: '7d' }).click()
+        await until('one green mark', async () => JSON.stringify((await marks(page, of, '')).map((m) => m.tone)) === '["good"]')
+      }
+      await page.context().close()
+    }
+    const page = await open('jobs')
+    const strip = page.locator('.vrow', { hasText: 'again' }).locator('.strip g')
+    await until('two bars', async () => JSON.stringify(await strip.evaluateAll((all) => all.map((g) => g.getAttribute('class')))) === '["warn","good"]')
+    await page.context().close()
+  })
+})
+
 describe('actions', () => {
   let page
   before(async () => {

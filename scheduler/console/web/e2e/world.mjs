@@ -129,5 +129,6 @@ jobs:
   - {name: nightly/backup, schedule: "30 2 * * *", time_zone: Europe/Berlin, timeout: 10m, retry: {max: 2, backoff: 1s}, exec: {command: [sh, -c, 'echo "payload: $ESCAPEMENT_PAYLOAD"']}}
   - {name: long, schedule: "0 0 1 1 *", exec: {command: [sh, -c, 'sleep 600']}}
   - {name: hourly-report, schedule: "0 * * * *", time_zone: America/New_York, exec: {command: [sh, -c, 'echo report']}}
+  - {name: again, schedule: "0 0 1 1 *", exec: {command: [sh, -c, 'sleep 1; test "$ESCAPEMENT_ATTEMPT" -gt 1']}}
   - {name: nowhere, schedule: "@hourly", labels: {disk: fast}, exec: {command: [sh, -c, 'echo never']}}
 `

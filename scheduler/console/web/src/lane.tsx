@@ -2,7 +2,7 @@
 import { href } from './router'
 import { clock, day, full, now, zoneFor } from './time'
 import type { EndView, TickView } from './types'
-import { bad, endTitle, tone } from './words'
+import { bad, endTitle, followed, ran, tone } from './words'
 
 export interface Window {
   from: number // ms
@@ -11,7 +11,7 @@ export interface Window {
 
 export const x = (w: Window, width: number, ms: number) => ((ms - w.from) / (w.to - w.from)) * width
 
-const rank = ['idle', 'good', 'busy', 'warn', 'bad']
+const rank = ['again', 'idle', 'good', 'busy', 'warn', 'bad'] // again: another attempt followed, and says how it ended
 
 interface Mark {
   x: number
@@ -23,22 +23,26 @@ interface Mark {
   run: string
 }
 
-/** Ends as marks; those that would be drawn over each other are one, which shows the worst. */
+const begun = (e: EndView) => Date.parse(e.started ?? e.tick ?? '')
+
+/** Ends as marks, first those that ran. Marks of a kind that would be drawn over each other are one, which shows the worst. */
 export function marks(ends: EndView[], w: Window, width: number, tz?: string): Mark[] {
   const all: Mark[] = []
-  for (const e of ends) {
-    const at = Date.parse(e.tick ?? '')
+  const again = followed(ends)
+  const sorted = [...ends].sort((a, b) => Number(ran(b.outcome)) - Number(ran(a.outcome)) || begun(a) - begun(b))
+  for (const e of sorted) {
+    const at = begun(e)
     const until = e.until ? Date.parse(e.until) : at + (e.outcome === 'running' ? Math.max(e.duration_ms, now.peek() - at) : e.duration_ms)
     if (!(until >= w.from && at <= w.to)) continue
     const left = Math.max(0, x(w, width, at))
     const m: Mark = {
-      x: left, width: Math.max(2.5, Math.min(width, x(w, width, until)) - left), tone: tone(e.outcome), hollow: bad.includes(e.outcome),
-      short: !e.run && e.outcome !== 'running', title: `${full(at, zoneFor(tz))}: ${endTitle(e)}`, run: e.run,
+      x: left, width: Math.max(2.5, Math.min(width, x(w, width, until)) - left), tone: again.has(e) ? 'again' : tone(e.outcome), hollow: bad.includes(e.outcome),
+      short: !ran(e.outcome), title: `${full(Date.parse(e.tick ?? ''), zoneFor(tz))}: ${endTitle(e)}`, run: e.run,
     }
     const before = all.at(-1)
-    if (before && before.x + before.width > m.x - 0.5 && m.x - before.x < 3) {
+    if (before && before.short === m.short && before.x + before.width > m.x - 0.5 && m.x - before.x < 3) {
       before.width = Math.max(before.width, m.x + m.width - before.x)
-      if (rank.indexOf(m.tone) >= rank.indexOf(before.tone)) Object.assign(before, { tone: m.tone, hollow: m.hollow, short: m.short, run: m.run, title: m.title })
+      if (rank.indexOf(m.tone) >= rank.indexOf(before.tone)) Object.assign(before, { tone: m.tone, hollow: m.hollow, run: m.run, title: m.title })
     } else all.push(m)
   }
   return all
@@ -71,18 +75,19 @@ export function Lane({ ends, ticks, w, width, height = 22, tz, dense }: Drawn) {
       ))}
       {marks(ends, w, width, tz).map((m) => {
         const bar = (
-          <g class={`${m.tone} mark`}>
+          <g class={`${m.tone === 'again' ? 'warn' : m.tone} mark`}>
             <title>{m.title}</title>
+            {m.short && <rect class="gap" x={m.x - 1} y={height - 8} width={m.width + 2} height="8" />}
             {m.short ? <rect x={m.x} y={height - 7} width={m.width} height="5" /> : <rect x={m.x} y="2" width={m.width} height={height - 4} />}
             {m.hollow && <rect class="gap" x={m.x} y={height / 2} width={m.width} height="3" />}
           </g>
         )
         return m.run ? (
-          <a key={m.x} href={href('runs', m.run)} tabIndex={-1} aria-label={m.title}>
+          <a key={`${m.x} ${m.short}`} href={href('runs', m.run)} tabIndex={-1} aria-label={m.title}>
             {bar}
           </a>
         ) : (
-          <g key={m.x}>{bar}</g>
+          <g key={`${m.x} ${m.short}`}>{bar}</g>
         )
       })}
     </>

@@ -42,6 +42,8 @@ export interface DrainView {
 }
 
 export interface EndView {
+  /** 0 of a range */
+  attempt: number
   /** how many ticks */
   count: number
   duration_ms: number
@@ -49,6 +51,8 @@ export interface EndView {
   reason: string
   /** "" of a range */
   run: string
+  /** null when it did not run */
+  started?: string | null
   tick: string | null
   /** of a range: its last tick */
   until?: string | null

@@ -4,7 +4,7 @@ import { ApiError } from './api'
 import { href } from './router'
 import { duration, full, now, relative, short, zoneFor } from './time'
 import type { EndView, RunView } from './types'
-import { bad, endTitle, label, tone, why } from './words'
+import { bad, endTitle, followed, label, ran, tone, why } from './words'
 
 type Text = ComponentChildren
 
@@ -64,11 +64,12 @@ export function Time({ at, tz, rel }: { at: string | null | undefined; tz?: stri
   )
 }
 
-const height = (outcome: string) => (outcome === 'skipped' || outcome === 'paused' || outcome === 'superseded' ? 4 : outcome === 'missed' ? 10 : 18)
+const height = (outcome: string) => (outcome === 'missed' ? 10 : ran(outcome) ? 18 : 4)
 
-/** How the latest ticks ended, the newest on the right: full bars ran, short ones did not, and bars with a gap went wrong. */
+/** How the latest ticks ended, the newest on the right: full bars ran, short ones did not, and bars with a gap went wrong, amber where another attempt followed. */
 export function Strip({ ends, most = 20 }: { ends: EndView[] | undefined; most?: number }) {
   const shown = (ends ?? []).slice(-most)
+  const again = followed(shown)
   const counts = new Map<string, number>()
   for (const e of shown) counts.set(e.outcome, (counts.get(e.outcome) ?? 0) + 1)
   const text = shown.length ? [...counts].map(([o, n]) => `${n} ${label(o)}`).join(', ') : 'no ticks yet'
@@ -78,7 +79,7 @@ export function Strip({ ends, most = 20 }: { ends: EndView[] | undefined; most?:
         const h = height(e.outcome)
         const x = (most - shown.length + i) * 6
         return (
-          <g class={tone(e.outcome)} key={e.run || e.tick}>
+          <g class={again.has(e) ? 'warn' : tone(e.outcome)} key={e.run || e.tick}>
             <title>{endTitle(e)}</title>
             {bad.includes(e.outcome) ? (
               <>

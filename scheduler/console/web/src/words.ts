@@ -19,6 +19,9 @@ export const label = (state: string) => state.replaceAll('_', ' ')
 /** The outcomes that somebody should look at, the worst first. */
 export const bad = ['failed', 'timed_out', 'abandoned', 'lost']
 
+/** Whether a tick that ended so ran. */
+export const ran = (outcome: string) => !['skipped', 'missed', 'paused', 'superseded'].includes(outcome)
+
 export const meanings: Record<string, string> = {
   running: 'a node runs it now',
   pending: 'wanted, and granted to no node yet',
@@ -56,8 +59,15 @@ export function why(r: Pick<RunView, 'reason' | 'note' | 'error'>): string {
   return [words, r.note, r.error].filter(Boolean).join(': ')
 }
 
+/** The ends of attempts that another attempt of the same tick followed. */
+export function followed(ends: EndView[]): Set<EndView> {
+  const last = new Map<string, EndView>()
+  for (const e of ends) if (e.run && e.tick && e.attempt > (last.get(e.tick)?.attempt ?? 0)) last.set(e.tick, e)
+  return new Set(ends.filter((e) => e.run && e.tick && e.attempt > 0 && e.attempt < last.get(e.tick)!.attempt))
+}
+
 export function endTitle(e: EndView): string {
-  const many = e.count > 1 ? `${e.count} ticks ` : ''
+  const many = e.count > 1 ? `${e.count} ticks ` : e.attempt > 1 ? `attempt ${e.attempt} ` : ''
   const took = e.run && e.outcome !== 'running' ? `, ${duration(e.duration_ms)}` : ''
   return `${many}${label(e.outcome)}${took}${e.reason ? ': ' + (reasons[e.reason] ?? e.reason) : ''}`
 }

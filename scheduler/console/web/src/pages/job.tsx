@@ -76,7 +76,7 @@ export function Job({ name }: { name: string }) {
 }
 
 function endOf(r: RunView): EndView {
-  return { run: r.run, tick: r.tick, until: r.until, count: r.count ?? 1, outcome: r.outcome, reason: r.reason, duration_ms: r.duration_ms }
+  return { run: r.run, tick: r.tick, until: r.until, count: r.count ?? 1, attempt: r.attempt, outcome: r.outcome, reason: r.reason, started: r.started, duration_ms: r.duration_ms }
 }
 
 /** The latest ticks and the next ones on one axis. */

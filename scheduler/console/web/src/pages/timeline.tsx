@@ -37,7 +37,7 @@ export function Timeline() {
 
   const all = (name: string): EndView[] => {
     const going = (running.items ?? []).filter((r) => r.job === name && !r.of && r.started)
-    return (ends.items?.[name] ?? []).concat(going.map((r) => ({ run: r.run, tick: r.tick, count: 1, outcome: 'running', reason: r.reason, duration_ms: r.duration_ms })))
+    return (ends.items?.[name] ?? []).concat(going.map((r) => ({ run: r.run, tick: r.tick, count: 1, attempt: r.attempt, outcome: 'running', reason: r.reason, started: r.started, duration_ms: r.duration_ms })))
   }
   const zoom = (by: number) => setSpan((s) => Math.min(spanMost, Math.max(spanLeast, s * by)))
   const pan = (by: number) => setCentre(middle + by * span)
@@ -88,7 +88,7 @@ export function Timeline() {
         <button type="button" onClick={() => setCentre(null)} disabled={centre === null}>now</button>
         <button type="button" onClick={() => pan(0.25)} aria-label="later">→</button>
         <span class="legend dim">
-          <Shape of="succeeded" /> full: ran <Shape of="failed" /> with a gap: went wrong <Shape of="skipped" /> low: did not run <span class="tick" aria-hidden="true" /> planned
+          <Shape of="succeeded" /> full: ran <Shape of="failed" /> with a gap: went wrong, amber: and was run again <Shape of="skipped" /> low: did not run <span class="tick" aria-hidden="true" /> planned
         </span>
       </div>
       <Failure error={jobs.error ?? ends.error} />
