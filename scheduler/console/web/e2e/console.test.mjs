@@ -440,6 +440,32 @@ for (const [kind, node, strip] of [['strips the path', 0, true], ['leaves the pa
     await page.context().close()
   })
 
+test('times are in the zone that the page names: of its job, or of the browser where there are many', async () => {
+  const page = await open('overview', { options: { timezoneId: 'Asia/Tokyo' } })
+  const run = await until('a run of flaky ended', async () => (await api('runs?job=flaky&outcome=succeeded'))[0])
+  const clockIn = (zone, at) => new Intl.DateTimeFormat('en-GB', { timeZone: zone, hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }).format(new Date(at))
+  const places = { overview: 'Asia/Tokyo', runs: 'Asia/Tokyo', audit: 'Asia/Tokyo', 'jobs/flaky': 'UTC', [`runs/${run.run}`]: 'UTC', 'jobs/hourly-report': 'America/New_York' }
+  for (const choice of ['job', 'UTC', 'browser']) {
+    await page.locator('.tools select').selectOption(choice)
+    for (const [place, ofJob] of Object.entries(places)) {
+      const zone = { job: ofJob, UTC: 'UTC', browser: 'Asia/Tokyo' }[choice]
+      await page.go(place)
+      await page.locator('.tools .zone', { hasText: zone }).waitFor()
+      assert.match(await page.locator('footer').innerText(), new RegExp(`Redis' time \\S+ ${zone}`), place)
+      const times = () => page.locator('main time[datetime]').evaluateAll((all) => all.filter((t) => !t.closest('.ticks')).map((t) => [t.dateTime, t.textContent, t.title]).filter(([, text]) => /\d:\d\d:\d\d$/.test(text)))
+      const shown = await until(`times on ${place}`, async () => (await times()).length > 0 && times())
+      for (const [at, text] of shown) assert.ok(text.endsWith(clockIn(zone, at)), `${place} in ${choice}: ${at} is shown as ${text}, not in ${zone}`)
+    }
+    await page.go('timeline?span=10m')
+    const zone = { job: 'GMT\\+9', UTC: 'UTC', browser: 'GMT\\+9' }[choice]
+    const titles = () => page.locator('.lanes g.mark title').allTextContents()
+    await until('marks', async () => (await titles()).length > 0)
+    for (const title of await titles()) assert.match(title, new RegExp(`:\\d\\d ${zone}: `))
+  }
+  assert.deepEqual(page.errors, [])
+  await page.context().close()
+})
+
 test('keys, focus and zones', async () => {
   const page = await open('jobs/nightly%2Fbackup')
   await page.keyboard.press('Tab')
@@ -456,7 +482,7 @@ test('keys, focus and zones', async () => {
   const next = page.locator('.facts time').first()
   const berlin = await next.innerText()
   assert.match(berlin, /02:30:00/)
-  await page.locator('.zone select').selectOption('UTC')
+  await page.locator('.tools select').selectOption('UTC')
   await until('UTC', async () => /0[01]:30:00/.test(await next.innerText()))
   assert.match(await page.locator('.ticks').innerText(), /02:30:00/)
   await page.context().close()

@@ -6,7 +6,7 @@ import { hear, paused, state } from './live'
 import { Login } from './login'
 import { overview } from './overviewstate'
 import { href, route } from './router'
-import { duration, now, offset, short, synchronize, zone, type Zone, zoneFor } from './time'
+import { duration, now, offset, short, synchronize, zone, type Zone, zoneFor, zoneName } from './time'
 import type { Me, Namespace } from './types'
 import { Audit } from './pages/audit'
 import { Generations } from './pages/generations'
@@ -159,7 +159,10 @@ function Top() {
         ))}
       </nav>
       <div class="tools">
-        <label class="zone">
+        <span class="dim zone" title="the zone of the times on this page">
+          {zoneName()}
+        </span>
+        <label>
           <span class="unseen">time zone</span>
           <select value={zone.value} onChange={(e) => (zone.value = e.currentTarget.value as Zone)}>
             <option value="job">job's zone</option>
@@ -190,7 +193,7 @@ function Foot() {
         </>
       )}
       <span>
-        Redis' time <time>{short(now.value, zoneFor())}</time>
+        Redis' time <time>{short(now.value, zoneFor())}</time> {zoneName()}
       </span>
       <span class={Math.abs(off) > 1000 ? 'warn' : ''} title="how far this browser's clock is behind Redis' clock; times are corrected by it">
         this browser's offset {duration(off)}

@@ -1,5 +1,6 @@
 // Redis' time, and how times are shown: in a job's own zone, in UTC or in the browser's zone.
 import { signal } from '@preact/signals'
+import { useLayoutEffect } from 'preact/hooks'
 import { read, write } from './api'
 
 /** What to add to this browser's clock for Redis' time, ms. */
@@ -24,15 +25,29 @@ const stored = read(localStorage, key)
 export const zone = signal<Zone>(stored === 'UTC' || stored === 'browser' ? stored : 'job')
 zone.subscribe((z) => write(localStorage, key, z))
 
-/** The zone in which a time is shown that belongs to a job with a zone, or to none. */
-export function zoneFor(job?: string): string | undefined {
+/** The zone of the job that the page is about; none of pages with many jobs. */
+const jobZone = signal<string | undefined>(undefined)
+
+/** Makes a page that of a job with a zone, while it is shown. */
+export function useJobZone(tz: string | undefined) {
+  useLayoutEffect(() => {
+    jobZone.value = tz
+    return () => void (jobZone.value = undefined)
+  }, [tz])
+}
+
+/** The zone in which a time is shown: of a job with a zone, or else of the page. */
+export function zoneFor(job = jobZone.value): string | undefined {
   if (zone.value === 'UTC') return 'UTC'
   return zone.value === 'job' && job ? job : undefined
 }
 
+/** The name of the zone in which the page shows its times. */
+export const zoneName = () => format(zoneFor()).resolvedOptions().timeZone
+
 const formats = new Map<string, Intl.DateTimeFormat>()
 
-function parts(ms: number, tz: string | undefined): Record<string, string> {
+function format(tz: string | undefined): Intl.DateTimeFormat {
   let f = formats.get(tz ?? '')
   if (!f) {
     const options: Intl.DateTimeFormatOptions = {
@@ -45,8 +60,10 @@ function parts(ms: number, tz: string | undefined): Record<string, string> {
     }
     formats.set(tz ?? '', f)
   }
-  return Object.fromEntries(f.formatToParts(ms).map((p) => [p.type, p.value]))
+  return f
 }
+
+const parts = (ms: number, tz: string | undefined): Record<string, string> => Object.fromEntries(format(tz).formatToParts(ms).map((p) => [p.type, p.value]))
 
 /** 2026-11-26 12:03:43 CET */
 export function full(ms: number, tz?: string): string {

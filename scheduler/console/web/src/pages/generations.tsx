@@ -1,8 +1,9 @@
 import { Do, post, type Action } from '../actions'
 import { segment } from '../api'
 import { onNodes, useGet } from '../query'
+import { full, zoneFor } from '../time'
 import type { GenerationView, Names, Promotion, ScheduleView } from '../types'
-import { Empty, Facts, Failure, JobLink, Lacks, State, Time, Title } from '../ui'
+import { Empty, Facts, Failure, JobLink, Lacks, State, Title } from '../ui'
 
 const called = (name: string) => name || 'the generation without a name'
 
@@ -64,7 +65,7 @@ export function Generations() {
                   {g.schedules.map((s) => (
                     <li key={s.job}>
                       <JobLink name={s.job} />: <When of={s.now} /> → <When of={s.new} />
-                      {s.only_new?.[0] && <small class="dim"> first new <Time at={s.only_new[0]} tz={s.new.time_zone} /></small>}
+                      {s.only_new?.[0] && <small class="dim"> first new {full(Date.parse(s.only_new[0]), zoneFor(s.new.time_zone))}</small>}
                     </li>
                   ))}
                 </ul>

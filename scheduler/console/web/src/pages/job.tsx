@@ -6,7 +6,7 @@ import { Durations } from '../durations'
 import { Axis, Lane } from '../lane'
 import { onJob, useGet } from '../query'
 import { href, route, setQuery } from '../router'
-import { duration, now, relative } from '../time'
+import { duration, now, relative, useJobZone } from '../time'
 import type { EndView, JobView, LockView, RunView, TickView } from '../types'
 import { Command, Empty, Facts, Failure, JobLink, Section, State, Table, Time, Title, Why } from '../ui'
 import { bad, label, outcomes } from '../words'
@@ -18,6 +18,7 @@ export function Job({ name }: { name: string }) {
   const job = useGet<JobView>(`jobs/${segment(name)}`, { when: mine })
   const runs = useGet<RunView[]>('runs' + query({ job: name, limit: 200 }), { when: mine, gap: 500 })
   const j = job.items
+  useJobZone(j?.time_zone)
   const again = () => setTimeout(() => (job.reload(), runs.reload()), 300)
   if (!j)
     return (

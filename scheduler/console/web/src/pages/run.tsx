@@ -3,10 +3,10 @@ import { Do } from '../actions'
 import { query, segment } from '../api'
 import { cancelRun, rerunRun } from '../jobactions'
 import { paused } from '../live'
-import { onRuns, useGet } from '../query'
+import { never, onRuns, useGet } from '../query'
 import { href } from '../router'
-import { duration } from '../time'
-import type { RunView } from '../types'
+import { duration, useJobZone } from '../time'
+import type { JobView, RunView } from '../types'
 import { Command, Elapsed, Facts, Failure, JobLink, Section, State, Table, Time, Title, Why } from '../ui'
 import { label, meanings, why } from '../words'
 
@@ -26,7 +26,9 @@ export function Run({ id }: { id: string }) {
   }, [running])
   // The attempts and shards of the same tick are among the job's runs.
   const others = useGet<RunView[]>(r ? 'runs' + query({ job: r.job, limit: 200 }) : null, { when: onRuns, gap: 1000 })
-  if (!r)
+  const about = useGet<JobView>(r ? `jobs/${segment(r.job)}` : null, { when: never })
+  useJobZone(about.items?.time_zone)
+  if (!r || !(about.items || about.error))
     return (
       <>
         <Title>Run</Title>

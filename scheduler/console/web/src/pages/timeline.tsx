@@ -110,7 +110,7 @@ export function Timeline() {
               <JobLink name={j.name} />
               <svg class="lanes" width={lane} height="22" role="group" aria-label={`${j.name}: ${marks(e, w, lane).length} marks, ${due(j).length} planned ticks`}>
                 <Grid w={w} width={lane} />
-                <Lane ends={e} ticks={due(j)} w={w} width={lane} tz={j.time_zone} dense={ticksMost} />
+                <Lane ends={e} ticks={due(j)} w={w} width={lane} dense={ticksMost} />
               </svg>
             </div>
           )
