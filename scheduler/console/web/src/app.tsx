@@ -18,7 +18,7 @@ import { Overview } from './pages/overview'
 import { Run } from './pages/run'
 import { Runs } from './pages/runs'
 import { Timeline } from './pages/timeline'
-import { Title } from './ui'
+import { openSearch, Title } from './ui'
 
 const pages: [string, string][] = [
   ['overview', 'Overview'], ['jobs', 'Jobs'], ['runs', 'Runs'], ['timeline', 'Timeline'], ['nodes', 'Nodes'],
@@ -135,7 +135,7 @@ function keys(e: KeyboardEvent) {
   e.preventDefault()
   const search = document.querySelector<HTMLInputElement>('input[type=search]')
   if (search) search.focus()
-  else location.hash = href('jobs')
+  else openSearch(href('jobs'))
 }
 
 function Top() {

@@ -166,11 +166,22 @@ export function Section({ title, children, side, id }: { title: string; children
   )
 }
 
+let searching = false
+
+/** Opens a page for its search, which then takes the focus. */
+export function openSearch(place: string) {
+  searching = true
+  location.hash = place
+}
+
 /** The page's heading, which takes the focus when the page is opened. */
 export function Title({ children, side }: { children: Text; side?: Text }) {
   const h = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
-    if (document.activeElement === document.body || document.activeElement?.closest('nav, main')) h.current?.focus({ preventScroll: true })
+    const search = searching && document.querySelector<HTMLInputElement>('main input[type=search]')
+    searching = false
+    if (search) search.focus()
+    else if (document.activeElement === document.body || document.activeElement?.closest('nav, main')) h.current?.focus({ preventScroll: true })
   }, [])
   return (
     <header class="title">
