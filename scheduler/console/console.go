@@ -25,7 +25,7 @@ type Config struct {
 	// BasePath is what the paths of requests may begin with, such as /ops. It may also be missing, where a proxy has stripped it.
 	// Default "": none.
 	BasePath string
-	// Name is what the console calls the cluster, in the page's title. Default "Escapement".
+	// Name is what the console calls the cluster, in the page's title. Default: the namespace's name.
 	Name string
 }
 

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { after, before, describe, test } from 'node:test'
 import { chromium } from 'playwright-core'
-import { build, cluster, jobs, pause, proxy, stopAll, until } from './world.mjs'
+import { build, cluster, jobs, pause, proxy, end as stopProcess, stopAll, until } from './world.mjs'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const secrets = `, operator_token: operator-token-1, viewer_token: viewer-token-1`
@@ -173,6 +173,56 @@ describe('live', () => {
     await context.close()
   })
 
+  test('while the node is down the page says so, and that it polls', async () => {
+    const node = c.nodes[1]
+    const page = await open('jobs/beat', { url: node.url })
+    await page.locator('.live.live', { hasText: 'live' }).waitFor()
+    await stopProcess(node.process)
+    await page.locator('button.live', { hasText: 'polling' }).waitFor({ timeout: 3000 })
+    await page.locator('.banner', { hasText: 'The node does not answer.' }).waitFor()
+    assert.equal(await page.locator('button.live').innerText(), 'polling')
+    await c.restart(node)
+    await page.locator('.live.live', { hasText: 'live' }).waitFor({ timeout: 20_000 })
+    assert.equal(await page.locator('.banner').count(), 0)
+    await page.context().close()
+  })
+
+  test('a console without a name has that of the namespace', async () => {
+    const context = await browser.newContext()
+    await context.route(home + '/', async (r) => {
+      const got = await r.fetch()
+      await r.fulfill({ response: got, body: (await got.text()).replace(/data-name="[^"]*"/, 'data-name=""') })
+    })
+    const page = await open('overview', { context })
+    await page.locator('.brand', { hasText: (await api('namespace')).name }).waitFor()
+    await context.close()
+  })
+
+  test('the next ticks are those that have not begun', async () => {
+    const page = await open('jobs/beat')
+    await page.locator('.ticks li').nth(19).waitFor()
+    const begun = await page.evaluate(async () => {
+      const wrong = []
+      for (const end = Date.now() + 8000; Date.now() < end; await new Promise(requestAnimationFrame)) {
+        const rows = new Set([...document.querySelectorAll('tbody time')].map((t) => t.dateTime))
+        const next = [...document.querySelectorAll('.ticks time')].map((t) => t.dateTime)
+        if (next.length !== 20 || next.some((t) => rows.has(t))) wrong.push(next[0] + ' of ' + next.length)
+      }
+      return wrong
+    })
+    assert.deepEqual(begun, [])
+    await page.context().close()
+  })
+
+  test('the timeline opens at a span that fits what there is', async () => {
+    const page = await open('timeline')
+    await page.getByRole('button', { name: '1h', pressed: true }).waitFor()
+    await page.getByRole('button', { name: '24h' }).click()
+    await page.reload()
+    await page.getByRole('button', { name: '24h', pressed: true }).waitFor()
+    await page.context().close()
+  })
+
   test('the icon is red while a job fails', async () => {
     const page = await open('audit')
     const icon = () => page.locator('link[rel=icon]').getAttribute('href')
@@ -273,7 +323,8 @@ describe('actions', () => {
     await page.locator('dialog [role=alert]', { hasText: 'not JSON' }).waitFor()
     await page.keyboard.press('Escape')
     await act(page, button('Run now…'), { fill: { payload: '{"full": true}' } })
-    await page.locator('tbody tr', { hasText: 'manual' }).first().locator('a').first().click()
+    await page.locator('.said a').click()
+    assert.ok(page.url().includes('#/runs/'), page.url())
     await page.locator('.output', { hasText: 'payload: {"full":true}' }).waitFor()
     await audited('jobs run', 'nightly/backup')
     await act(page, button('Run again…'))

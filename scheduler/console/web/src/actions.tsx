@@ -21,13 +21,13 @@ export interface Action {
   danger?: boolean
   fields?: Field[]
   /** Does it; what it returns is shown. Items that failed are thrown. */
-  run: (reason: string, values: Record<string, string>, progress: (text: string) => void) => Promise<string | void>
+  run: (reason: string, values: Record<string, string>, progress: (text: string) => void) => Promise<ComponentChildren>
   done?: () => void
 }
 
 const asked = signal<Action | null>(null)
 /** What the last action did. */
-export const said = signal<{ text: string; bad: boolean } | null>(null)
+export const said = signal<{ text: ComponentChildren; bad: boolean } | null>(null)
 
 locked.subscribe((yes) => {
   if (yes) asked.value = null
@@ -51,10 +51,10 @@ export function Do({ action, children, danger }: { action: () => Action; childre
 }
 
 /** One request as an action's run. */
-export const post = (path: string, body: (reason: string, values: Record<string, string>) => object | undefined, words: (value: unknown) => string) =>
+export const post = (path: string, body: (reason: string, values: Record<string, string>) => object | undefined, words: (value: unknown) => ComponentChildren) =>
   async (reason: string, values: Record<string, string>) => {
     const { value, warning } = await act(path, body(reason, values), reason)
-    return [words(value), warning].filter(Boolean).join(' ')
+    return [words(value), warning && ' ' + warning]
   }
 
 export function ActionDialog() {
@@ -156,7 +156,7 @@ export function Said() {
     <div class="said" role="status">
       {s && (
         <p class={`note ${s.bad ? 'bad' : 'good'}`}>
-          {s.text}
+          <span>{s.text}</span>
           <button type="button" class="quiet" onClick={() => (said.value = null)} aria-label="dismiss">
             ×
           </button>

@@ -1,4 +1,4 @@
-import { effect } from '@preact/signals'
+import { computed, effect, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { ActionDialog, Said } from './actions'
 import { down, get, locked, me, signedIn, signOut } from './api'
@@ -25,12 +25,13 @@ const pages: [string, string][] = [
   ['generations', 'Generations'], ['locks', 'Locks'], ['audit', 'Audit'],
 ]
 
-const called = document.documentElement.dataset.name || 'Escapement'
+const namespace = signal('')
+const called = computed(() => document.documentElement.dataset.name || namespace.value || 'Escapement')
 
 effect(() => {
   const r = route.value
   const page = pages.find(([p]) => p === r.page)?.[1] ?? r.page
-  document.title = [r.name, page, called].filter(Boolean).join(' · ')
+  document.title = [r.name, page, called.value].filter(Boolean).join(' · ')
 })
 
 // The icon is red while something is failing.
@@ -51,7 +52,10 @@ export function App() {
     const look = async () => {
       const asked = Date.now()
       await get<Namespace>('namespace').then(
-        (p) => synchronize(p.items.now, asked, Date.now()),
+        (p) => {
+          namespace.value = p.items.name
+          synchronize(p.items.now, asked, Date.now())
+        },
         () => {},
       )
     }
@@ -149,7 +153,7 @@ function Top() {
           <circle cx="16" cy="16" r="15" class={trouble ? 'bad' : 'good'} />
           <path d="M16 7v9l6 4" />
         </svg>
-        {called}
+        {called.value}
       </a>
       <nav aria-label="pages">
         {pages.map(([p, text]) => (
@@ -200,7 +204,7 @@ function Foot() {
       </span>
       {m && (
         <span>
-          {m.open ? 'no sign-in: everybody may operate' : m.name === m.role ? m.name : `${m.name}, ${m.role}`}
+          {m.open ? 'no sign-in: everybody may operate' : [m.name !== m.role && m.name, m.role].filter(Boolean).join(', ')}
         </span>
       )}
       {m && signedIn() && (

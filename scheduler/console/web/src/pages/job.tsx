@@ -13,10 +13,16 @@ import { bad, label, outcomes } from '../words'
 import { useWidth } from '../width'
 import { JobState, pauseText, planned } from './jobs'
 
+const nextShown = 20
+
 export function Job({ name }: { name: string }) {
   const mine = onJob(name)
   const job = useGet<JobView>(`jobs/${segment(name)}`, { when: mine })
   const runs = useGet<RunView[]>('runs' + query({ job: name, limit: 200 }), { when: mine, gap: 500 })
+  const ticks = useGet<TickView[]>(`jobs/${segment(name)}/ticks?limit=${2 * nextShown}`, { gap: 5000, when: mine })
+  // Those that were asked for are not the next ones any more when they are due, or run: the answer is some seconds old.
+  const begun = new Set(runs.items?.map((r) => r.trigger !== 'manual' && r.tick))
+  const next = (ticks.items ?? []).filter((t) => Date.parse(t.tick) > now.value && !begun.has(t.tick))
   const j = job.items
   useJobZone(j?.time_zone)
   const again = () => setTimeout(() => (job.reload(), runs.reload()), 300)
@@ -60,12 +66,12 @@ export function Job({ name }: { name: string }) {
           ['Goes first', j.owner],
         ]}
       />
-      <Ticks name={name} job={j} runs={runs.items ?? []} />
+      <Ticks name={name} job={j} runs={runs.items ?? []} ticks={planned(j, next)} />
       <div class="two">
         <Section title="Durations">
           <Durations runs={runs.items ?? []} tz={j.time_zone} />
         </Section>
-        <Next name={name} job={j} />
+        <Next job={j} ticks={next.slice(0, nextShown)} error={ticks.error} />
       </div>
       <Rows runs={runs.items} job={j} again={again} />
       <div class="two">
@@ -81,9 +87,8 @@ function endOf(r: RunView): EndView {
 }
 
 /** The latest ticks and the next ones on one axis. */
-function Ticks({ name, job, runs }: { name: string; job: JobView; runs: RunView[] }) {
+function Ticks({ name, job, runs, ticks }: { name: string; job: JobView; runs: RunView[]; ticks: TickView[] }) {
   const [box, width] = useWidth()
-  const ticks = useGet<TickView[]>(`jobs/${segment(name)}/ticks?limit=20`, { gap: 5000, when: onJob(name) }).items ?? []
   const ends = runs.filter((r) => !r.of).map(endOf).reverse()
   const t = now.value
   const past = Math.max(30e3, t - Math.min(t, ...ends.slice(-40).map((e) => Date.parse(e.tick!)))) * 1.02
@@ -95,7 +100,7 @@ function Ticks({ name, job, runs }: { name: string; job: JobView; runs: RunView[
         <svg class="lanes" width={width} height="52" role="group" aria-label={`the latest ticks of ${name}, and the next ones; the list below has the same`}>
           <Axis w={w} width={width} height={50} tz={job.time_zone} />
           <g transform="translate(0 22)">
-            <Lane ends={ends} ticks={planned(job, ticks)} w={w} width={width} height={26} tz={job.time_zone} />
+            <Lane ends={ends} ticks={ticks} w={w} width={width} height={26} tz={job.time_zone} />
           </g>
         </svg>
       </div>
@@ -103,15 +108,14 @@ function Ticks({ name, job, runs }: { name: string; job: JobView; runs: RunView[
   )
 }
 
-function Next({ name, job }: { name: string; job: JobView }) {
-  const ticks = useGet<TickView[]>(`jobs/${segment(name)}/ticks?limit=20`, { gap: 5000, when: onJob(name) })
+function Next({ job, ticks, error }: { job: JobView; ticks: TickView[]; error: Error | undefined }) {
   return (
-    <Section title="Next 20 ticks" side={<small class="dim">{job.time_zone}</small>}>
-      <Failure error={ticks.error} />
+    <Section title={`Next ${nextShown} ticks`} side={<small class="dim">{job.time_zone}</small>}>
+      <Failure error={error} />
       {job.after && <p class="none">It has no schedule: it runs when a tick of {job.after} has succeeded.</p>}
       {job.paused && <p class="dim">Paused: ticks before its end do not run.</p>}
       <ol class="ticks" tabIndex={0} aria-label="next ticks">
-        {ticks.items?.map((t) => (
+        {ticks.map((t) => (
           <li key={t.tick}>
             <time dateTime={t.tick} title={t.tick}>
               {t.local.slice(0, 19).replace('T', ' ')}

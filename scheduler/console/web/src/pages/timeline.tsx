@@ -16,19 +16,31 @@ const spanLeast = 60e3
 const step = 40 // lanes that are shown at first, and more at a time
 const ticksMost = 300 // planned ticks of a job that are asked for
 
+/** The span with now in its middle that has the oldest of some ticks: from 1 h to 48 h. */
+function spanOf(ends: Record<string, EndView[]>): number {
+  const oldest = Math.min(now.peek(), ...Object.values(ends).map((of) => Date.parse(of[0]?.tick ?? '') || Infinity))
+  return Math.min(48 * hour, spans.find(([, ms]) => ms >= hour && ms / 2 >= now.peek() - oldest)?.[1] ?? 48 * hour)
+}
+
 /** What has been and what is planned, job by job. */
 export function Timeline() {
   const q = route.value.query.get('q') ?? ''
   const [most, setMost] = useState(step)
   const named = route.value.query.get('span')
-  const [span, setSpan] = useState(48 * hour)
-  useEffect(() => setSpan(spans.find(([s]) => s === named)?.[1] ?? 48 * hour), [named])
+  const [chosen, setSpan] = useState<number | null>(null)
+  useEffect(() => setSpan(spans.find(([s]) => s === named)?.[1] ?? null), [named])
+  const [fits, setFits] = useState<number | null>(null)
+  const span = chosen ?? fits ?? 48 * hour
   const [centre, setCentre] = useState<number | null>(null) // null: now
   const [box, width] = useWidth()
   const jobs = useGet<JobView[]>('jobs' + query({ q, limit: most }), { gap: 5000 })
   const names = jobs.items?.map((j) => j.name) ?? []
   const ends = useGet<Record<string, EndView[]>>(names.length ? 'ends' + query({ job: names, each: Math.max(20, Math.min(200, Math.floor(10_000 / names.length))) }) : null, { when: onRuns, gap: 1500 })
   const running = useGet<RunView[]>('runs?outcome=running&limit=300', { when: onRuns, gap: 1500 })
+
+  useEffect(() => {
+    if (fits === null && ends.items) setFits(spanOf(ends.items))
+  }, [ends.items])
 
   const middle = centre ?? now.value
   const w = { from: middle - span / 2, to: middle + span / 2 }
@@ -39,7 +51,7 @@ export function Timeline() {
     const going = (running.items ?? []).filter((r) => r.job === name && !r.of && r.started)
     return (ends.items?.[name] ?? []).concat(going.map((r) => ({ run: r.run, tick: r.tick, count: 1, attempt: r.attempt, outcome: 'running', reason: r.reason, started: r.started, duration_ms: r.duration_ms })))
   }
-  const zoom = (by: number) => setSpan((s) => Math.min(spanMost, Math.max(spanLeast, s * by)))
+  const zoom = (by: number) => setSpan(Math.min(spanMost, Math.max(spanLeast, span * by)))
   const pan = (by: number) => setCentre(middle + by * span)
   const keys = (e: KeyboardEvent) => {
     const known: Record<string, () => void> = { ArrowLeft: () => pan(-0.2), ArrowRight: () => pan(0.2), '+': () => zoom(1 / 1.5), '-': () => zoom(1.5), Home: () => setCentre(null) }

@@ -15,12 +15,18 @@ function payloadOf(text: string | undefined): object {
   }
 }
 
+const wasAsked = (v: unknown) => (
+  <>
+    Run <a href={href('runs', (v as Asked).run)}>{(v as Asked).run}</a> was asked for.
+  </>
+)
+
 export const runNow = (name: string): Action => ({
   title: `Run ${name} now`,
   text: 'One run outside the schedule. The schedule goes on as it is.',
   verb: 'Run',
   fields: [{ name: 'payload', label: 'Payload', kind: 'area', hint: 'JSON, may be empty' }],
-  run: post(at(name, 'runs'), (_, v) => ({ ...payloadOf(v.payload), unique: crypto.randomUUID?.() }), (v) => `Run ${(v as Asked).run} was asked for.`),
+  run: post(at(name, 'runs'), (_, v) => ({ ...payloadOf(v.payload), unique: crypto.randomUUID?.() }), wasAsked),
   done: () => {
     if (!location.hash.startsWith(href('jobs', name))) location.hash = href('jobs', name)
   },
@@ -62,7 +68,7 @@ export const rerunRun = (run: string, job: string): Action => ({
   title: `Run this tick of ${job} again`,
   text: 'One more attempt of the same tick, with the same payload. What it did is done a second time.',
   verb: 'Run again',
-  run: post(`runs/${segment(run)}/rerun`, (reason) => ({ reason }), (v) => `Run ${(v as Asked).run} was asked for.`),
+  run: post(`runs/${segment(run)}/rerun`, (reason) => ({ reason }), wasAsked),
 })
 
 /** The same for many jobs, some at a time; it names those that refused. */
