@@ -481,6 +481,7 @@ for (const [kind, node, strip] of [['strips the path', 0, true], ['leaves the pa
     await page.locator('.counts b').first().waitFor()
     await page.locator('.live.live', { hasText: 'live' }).waitFor()
     await page.getByRole('link', { name: 'Jobs', exact: true }).click()
+    await page.getByRole('heading', { name: /^Jobs/ }).waitFor()
     await page.getByRole('link', { name: 'nightly/backup' }).click()
     await page.getByRole('heading', { name: 'nightly/backup' }).waitFor()
     await page.reload()
