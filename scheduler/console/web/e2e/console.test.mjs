@@ -194,7 +194,8 @@ describe('live', () => {
       await r.fulfill({ response: got, body: (await got.text()).replace(/data-name="[^"]*"/, 'data-name=""') })
     })
     const page = await open('overview', { context })
-    await page.locator('.brand', { hasText: (await api('namespace')).name }).waitFor()
+    const { name } = await api('namespace')
+    await until('the name of the namespace', async () => (await page.locator('.brand').innerText()).trim() === name)
     await context.close()
   })
 
