@@ -28,6 +28,9 @@ const QueueTimeout = 3 * time.Second
 // reply gets the same grant.
 type acquisition struct {
 	locker   *Locker
+	driver   Driver  // of the locker, or of the share
+	keeper   *Keeper // of the locker's locks, or shares
+	mode     Mode
 	request  Request
 	fixed    bool
 	giveUpAt time.Time
@@ -61,7 +64,7 @@ func (a *acquisition) run(ctx context.Context) (*Lease, error) {
 			}
 		}
 		if a.maybeGranted || a.queued || a.unknowns > 0 {
-			a.locker.releaseLater(pendingRelease{Request: a.request, lateAcquire: a.unknowns > 0})
+			a.locker.releaseLater(pendingRelease{Request: a.request, driver: a.driver, lateAcquire: a.unknowns > 0})
 		}
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("lock %q: gave up: %w (last answer: %w)", a.request.Name, context.Cause(ctx), lastAnswer{err})
@@ -72,10 +75,9 @@ func (a *acquisition) run(ctx context.Context) (*Lease, error) {
 
 // call asks the store once. Not all of its errors name the lock.
 func (a *acquisition) call(ctx context.Context) (*Lease, error) {
-	l := a.locker
-	callCtx, cancel := context.WithTimeout(ctx, l.cfg.CallTimeout)
+	callCtx, cancel := context.WithTimeout(ctx, a.locker.cfg.CallTimeout)
 	defer cancel()
-	g, err := l.driver.Acquire(callCtx, a.request)
+	g, err := a.driver.Acquire(callCtx, a.request)
 	if err != nil {
 		var held *HeldError
 		switch {
@@ -90,7 +92,7 @@ func (a *acquisition) call(ctx context.Context) (*Lease, error) {
 		return nil, err
 	}
 	g.Fixed = a.fixed
-	lease := l.keeper.hold(ctx, g, l)
+	lease := a.keeper.hold(ctx, g, a)
 	if !lease.Valid() {
 		a.maybeGranted = true
 		return nil, fmt.Errorf("%w: its answer came after the lease's deadline (ttl %s less the margin)", ErrUnreachable, a.request.TTL)

@@ -21,6 +21,7 @@ const (
 // background.
 type pendingRelease struct {
 	Request
+	driver Driver // that was asked
 
 	// lateAcquire: a request to acquire may still be on its way and take the lock after the release,
 	// when nobody would know. The release is then asked for a second time, a third of the time later.
@@ -46,7 +47,7 @@ func (l *Locker) repeatRelease(p pendingRelease, keepWaiting func() bool) {
 	end, again := time.Now().Add(limit), !l.background.isClosed()
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), l.cfg.CallTimeout)
-		err := l.driver.Release(ctx, p.Name, p.Owner)
+		err := p.driver.Release(ctx, p.Name, p.Owner)
 		cancel()
 		if err == nil || errors.Is(err, ErrLost) && (!p.lateAcquire || !again) {
 			return

@@ -106,6 +106,7 @@ type Ownership struct {
 	Left    time.Duration // until others can have the lock, unless it is renewed
 	Revoked bool          // Revoke was called for this grant
 	Waiters int           // length of the queue
+	Share   Share         // of a semaphore or a read-write lock; the zero value of a lock
 }
 
 // Held reports whether somebody holds the lock.

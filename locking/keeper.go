@@ -79,14 +79,14 @@ func NewKeeper(r Renewer, cfg KeeperConfig) *Keeper {
 // can end. The lease is lost when the grant's deadline has passed already.
 func (k *Keeper) Hold(parent context.Context, g Grant) *Lease { return k.hold(parent, g, nil) }
 
-// hold is Hold; locker is nil unless the grant is a Locker's.
-func (k *Keeper) hold(parent context.Context, g Grant, locker *Locker) *Lease {
+// hold is Hold; a is nil unless the grant is a Locker's.
+func (k *Keeper) hold(parent context.Context, g Grant, a *acquisition) *Lease {
 	if g.Slept == 0 {
 		g.Slept = k.slept()
 	}
-	l := &Lease{keeper: k, grant: g, locker: locker}
-	if locker != nil {
-		l.releasing = make(chan struct{}, 1)
+	l := &Lease{keeper: k, grant: g}
+	if a != nil {
+		l.locker, l.driver, l.mode, l.releasing = a.locker, a.driver, a.mode, make(chan struct{}, 1)
 	}
 	l.base, l.cancel = context.WithCancelCause(parent)
 	l.ctx = &leaseContext{Context: l.base, lease: l}

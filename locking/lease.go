@@ -23,7 +23,9 @@ type Lease struct {
 	keeper    *Keeper
 	grant     Grant
 	locker    *Locker // nil for a grant of a Keeper's own caller
-	outer     *Lease  // the lease that Reenter was called on; nil: this lease acquired the lock
+	driver    Driver  // that granted it, with locker
+	mode      Mode
+	outer     *Lease // the lease that Reenter was called on; nil: this lease acquired the lock
 	ctx       *leaseContext
 	base      context.Context
 	cancel    context.CancelCauseFunc
@@ -134,7 +136,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	if errors.Is(err, ErrUnreachable) {
 		g := l.grant
 		l.repeatOnce.Do(func() {
-			l.locker.releaseLater(pendingRelease{Request: Request{Name: g.Name, Owner: g.Owner, TTL: g.TTL, Delay: g.Delay}, reported: true})
+			l.locker.releaseLater(pendingRelease{Request: Request{Name: g.Name, Owner: g.Owner, TTL: g.TTL, Delay: g.Delay}, driver: l.driver, reported: true})
 		})
 	}
 	return err
@@ -159,7 +161,7 @@ func (l *Lease) releaseClosed(ctx context.Context) error {
 	if l.storeReleased {
 		return l.goneError()
 	}
-	err := l.locker.release(ctx, l.grant.Name, l.grant.Owner, !l.Lost())
+	err := l.locker.release(ctx, l.driver, l.grant, !l.Lost())
 	l.storeReleased = err == nil
 	if gone := l.goneError(); gone != nil && !errors.Is(err, ErrLost) {
 		return errors.Join(err, gone)

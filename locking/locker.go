@@ -67,9 +67,19 @@ type Options struct {
 	// data. Default 0.
 	After Token
 
+	// Permits makes the name a semaphore: so many hold it at once, at most MaxPermits, each with a lease and
+	// a token of its own. All contenders of a name give the same number; another one is refused with an
+	// *InputError while somebody holds or waits. Needs a Sharer (redislock). 0 or 1: a lock.
+	Permits int
+
+	// Mode makes the name a read-write lock: readers share it, a writer has it alone, and both are served in
+	// the order in which they came, so that a waiting writer is not overtaken. All contenders of a name use
+	// Read or Write. Needs a Sharer (redislock). Default Exclusive: a lock, or a semaphore.
+	Mode Mode
+
 	// Reenter returns the caller's own hold once more if ctx comes from the Context of a valid lease of
-	// this lock: see Lease.Reenter. The other options do nothing then. Default false: a holder that
-	// asks again waits for itself.
+	// this lock: see Lease.Reenter. The other options do nothing then, but a reader cannot become a writer:
+	// an *InputError. Default false: a holder that asks again waits for itself.
 	Reenter bool
 }
 
@@ -77,7 +87,9 @@ type Options struct {
 type Locker struct {
 	driver   Driver
 	notifier Notifier // the driver, or nil
+	sharer   Sharer   // the driver, or nil
 	keeper   *Keeper
+	shares   *Keeper // renews semaphores and read-write locks; nil without sharer
 	cfg      KeeperConfig
 
 	refused error // what is wrong with the Config: the answer to each call
@@ -91,6 +103,9 @@ func New(d Driver, cfg Config) *Locker {
 	kc := KeeperConfig(cfg).withDefaults()
 	l := &Locker{driver: d, keeper: NewKeeper(d, kc), cfg: kc, refused: cfg.check(), background: newBackground()}
 	l.notifier, _ = d.(Notifier)
+	if l.sharer, _ = d.(Sharer); l.sharer != nil {
+		l.shares = NewKeeper(l.sharer.Share(Share{Mode: Read}), kc)
+	}
 	return l
 }
 
@@ -172,12 +187,13 @@ func (l *Locker) acquire(ctx context.Context, name string, from Token, o Options
 	if o.TTL == 0 {
 		o.TTL = defaultTTL
 	}
-	if err := errors.Join(l.refused, o.check(name, l.cfg.Margin)); err != nil {
+	share := Share{Permits: o.Permits, Mode: o.Mode}
+	if err := errors.Join(l.refused, o.check(name, l.cfg.Margin), share.check(name, l.sharer)); err != nil {
 		return nil, err
 	}
 	if o.Reenter {
 		if outer := l.heldIn(ctx, name); outer != nil {
-			return outer.Reenter(ctx)
+			return outer.reenterAs(ctx, o.Mode)
 		}
 	}
 	lease, err := l.acquireAsNewOwner(ctx, name, from, o)
@@ -191,13 +207,17 @@ func (l *Locker) acquire(ctx context.Context, name string, from Token, o Options
 // is lost for that owner, so the next attempt has another one.
 func (l *Locker) acquireAsNewOwner(ctx context.Context, name string, from Token, o Options) (*Lease, error) {
 	giveUpAt := time.Now().Add(o.Wait)
+	driver, keeper := l.driver, l.keeper
+	if share := (Share{Permits: o.Permits, Mode: o.Mode}); !share.isLock() {
+		driver, keeper = l.sharer.Share(share), l.shares
+	}
 	for {
 		id, err := uuid.NewV7()
 		if err != nil {
 			return nil, fmt.Errorf("lock %q: make an owner id: %w", name, err)
 		}
 		a := &acquisition{
-			locker: l, fixed: o.Fixed, wait: o.Wait, giveUpAt: giveUpAt,
+			locker: l, driver: driver, keeper: keeper, mode: o.Mode, fixed: o.Fixed, wait: o.Wait, giveUpAt: giveUpAt,
 			request: Request{Name: name, Owner: id.String(), Holder: o.Holder, TTL: o.TTL, Delay: o.Delay, After: o.After, From: from},
 		}
 		lease, err := a.run(ctx)
@@ -207,8 +227,8 @@ func (l *Locker) acquireAsNewOwner(ctx context.Context, name string, from Token,
 	}
 }
 
-// Owner returns who holds the lock called name. When nobody does, the Ownership is not Held. The answer
-// may be out of date when it is read.
+// Owner returns who holds the lock called name; of several holders, the one with the smallest token. When
+// nobody does, the Ownership is not Held. The answer may be out of date when it is read.
 func (l *Locker) Owner(ctx context.Context, name string) (Ownership, error) {
 	if err := errors.Join(l.refused, checkName(name)); err != nil {
 		return Ownership{}, err

@@ -16,7 +16,7 @@ func (l *Lease) Reenter(ctx context.Context) (*Lease, error) {
 		return nil, fmt.Errorf("re-enter lock %q: %w: the lease has ended; acquire it again", l.grant.Name, ErrLost)
 	}
 	hold := l.hold()
-	in := &Lease{keeper: hold.keeper, grant: hold.grant, locker: hold.locker, outer: hold}
+	in := &Lease{keeper: hold.keeper, grant: hold.grant, locker: hold.locker, mode: hold.mode, outer: hold}
 	in.base, in.cancel = context.WithCancelCause(ctx)
 	in.ctx = &leaseContext{Context: in.base, lease: in}
 	hold.keeper.mu.Lock()
@@ -31,6 +31,15 @@ func (l *Lease) Reenter(ctx context.Context) (*Lease, error) {
 	}
 	in.stopWatch = context.AfterFunc(hold.base, func() { in.cancel(context.Cause(hold.base)) })
 	return in, nil
+}
+
+// reenterAs is Reenter for an acquisition in a mode. A reader that asks to write would wait for itself.
+func (l *Lease) reenterAs(ctx context.Context, m Mode) (*Lease, error) {
+	if m == Write && l.mode == Read {
+		return nil, &InputError{Lock: l.grant.Name, Field: "Options.Mode",
+			Why: "is write, and this context comes from a reader's lease; release it first, or acquire with Write in the first place"}
+	}
+	return l.Reenter(ctx)
 }
 
 // hold returns the lease that acquired the lock: l, or the one that Reenter was called on.

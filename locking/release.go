@@ -32,6 +32,9 @@ func (l *Locker) ReleaseAll(ctx context.Context) error {
 		defer cancel()
 	}
 	leases := l.keeper.held()
+	if l.shares != nil {
+		leases = append(leases, l.shares.held()...)
+	}
 	for _, lease := range leases {
 		lease.Close()
 	}
@@ -54,16 +57,16 @@ func (l *Locker) releaseLimit() time.Duration {
 	return releaseTries * (min(l.cfg.CallTimeout, maxTTL) + retryPause)
 }
 
-// release gives a lock back, and asks again while the outcome is unknown. closedValid: the lease was
-// valid when it was closed.
-func (l *Locker) release(ctx context.Context, name, owner string, closedValid bool) error {
+// release gives back at d what was granted, and asks again while the outcome is unknown. closedValid: the
+// lease was valid when it was closed.
+func (l *Locker) release(ctx context.Context, d Driver, g Grant, closedValid bool) error {
 	var err error
 	for try := range releaseTries {
 		if try > 0 && !pause(ctx, jitter(retryPause)) {
 			break
 		}
 		callCtx, cancel := context.WithTimeout(ctx, l.cfg.CallTimeout)
-		err = l.driver.Release(callCtx, name, owner)
+		err = d.Release(callCtx, g.Name, g.Owner)
 		cancel()
 		if try > 0 && closedValid && errors.Is(err, ErrLost) {
 			return nil // most likely an earlier request, whose reply was lost, has released the lock
@@ -76,9 +79,9 @@ func (l *Locker) release(ctx context.Context, name, owner string, closedValid bo
 	case err == nil:
 		return nil
 	case unknownOutcome(err) && !errors.Is(err, ErrUnreachable): // ctx ended
-		return fmt.Errorf("release lock %q: %w: %w", name, ErrUnreachable, err)
+		return fmt.Errorf("release lock %q: %w: %w", g.Name, ErrUnreachable, err)
 	}
-	return named(name, err)
+	return named(g.Name, err)
 }
 
 // unknownOutcome reports whether err leaves open if the request took effect.

@@ -15,13 +15,13 @@ import (
 // Start replicas, or lower Config.Confirm.
 var ErrUnconfirmed = errors.New("too few replicas confirm it")
 
-// runAcquire runs acquire.lua, and with Config.Confirm waits until that many replicas have its writes.
+// runAcquire runs the script that acquires, and with Config.Confirm waits until that many replicas have its writes.
 func (d *Driver) runAcquire(ctx context.Context, name string, args []any) ([]any, error) {
 	keys := lockKeys(d.namespace, name)
 	if d.confirm == 0 {
-		return acquired(acquireScript.Run(ctx, d.client, keys, args...))
+		return acquired(d.scripts.acquire.Run(ctx, d.client, keys, args...))
 	}
-	cmd, copies, unknown := acquireScript.RunAndWait(ctx, d.client, redisconn.Wait{Replicas: d.confirm, Most: waitFor(ctx)}, keys, args...)
+	cmd, copies, unknown := d.scripts.acquire.RunAndWait(ctx, d.client, redisconn.Wait{Replicas: d.confirm, Most: waitFor(ctx)}, keys, args...)
 	reply, err := acquired(cmd)
 	if err == nil && unknown != nil {
 		err = d.releaseGrant(ctx, keys, args[0], unknown)
@@ -38,7 +38,7 @@ func (d *Driver) releaseGrant(ctx context.Context, keys []string, owner any, ref
 	if ctx.Err() != nil || errors.Is(redisconn.Classify("wait", refused), locking.ErrUnreachable) {
 		return refused // the caller asks again, or releases
 	}
-	if err := releaseScript.Run(ctx, d.client, keys, owner).Err(); err != nil {
+	if err := d.scripts.release.Run(ctx, d.client, keys, owner).Err(); err != nil {
 		return fmt.Errorf("%w: %w; the lock could not be released: %w", locking.ErrUnreachable, refused, err)
 	}
 	return refused

@@ -1,7 +1,7 @@
 -- The queue of a lock's waiters, and how a lock changes hands. Part of all scripts
--- but renew, behind token.lua and four numbers: guard in microseconds; keep, the
+-- but renew, behind token.lua and five numbers: guard in microseconds; keep, the
 -- life of the state after the lock's, in ms; queue_timeout in ms; max_queue, the
--- places of a queue.
+-- places of a queue; max_permits, see share.lua.
 --
 -- KEYS of these scripts
 --   1 lock     string "token:owner", "-token:owner" once it was revoked
@@ -22,6 +22,14 @@ end
 -- is_among(owner, o) reports whether owner is one of the lines of o, which may be false.
 local function is_among(owner, o)
   return o and string.find('\n' .. o .. '\n', '\n' .. owner .. '\n', 1, true) ~= nil
+end
+
+-- among(owner, o) -> o with owner in front, the last eight lines of it.
+local function among(owner, o)
+  if not o then return owner end
+  local all, ends = owner .. '\n' .. o, 0
+  for _ = 1, 8 do ends = ends and string.find(all, '\n', ends + 1, true) end
+  return ends and string.sub(all, 1, ends - 1) or all
 end
 
 -- has_queue(q, now) reports whether there may be a waiter. Most locks never have one,
@@ -79,6 +87,13 @@ local function the_queue()
     return n
   end
 
+  -- notify(owner, channel) publishes that the owner was given the lock. Without the permission, or without
+  -- sharded channels, this fails, and the waiter finds out when it asks by itself.
+  local function notify(owner, channel)
+    local kind = string.sub(channel, 1, 1) == 'S' and 'SPUBLISH' or 'PUBLISH'
+    redis.pcall(kind, string.sub(channel, 2), owner)
+  end
+
   -- hand_over(now) -> owner, token: gives the free lock to the first waiter and notifies
   -- it; nil without a waiter. The lock lapses after queue_timeout unless the waiter asks.
   local function hand_over(now)
@@ -87,10 +102,7 @@ local function the_queue()
     leave(owner)
     local last = redis.call('HMGET', state, 't', 'r')
     local token = give(owner, queue_timeout, now, server_id(), last, 0, '')
-    -- Without the permission, or without sharded channels, this fails, and the waiter
-    -- finds out when it asks by itself.
-    local kind = string.sub(channel, 1, 1) == 'S' and 'SPUBLISH' or 'PUBLISH'
-    redis.pcall(kind, string.sub(channel, 2), owner)
+    notify(owner, channel)
     return owner, token
   end
 
@@ -111,5 +123,5 @@ local function the_queue()
     return drop_dead(redis.call('ZRANK', queue, owner), now / 1000) + 1
   end
 
-  return {leave = leave, channel_of = channel_of, first = first_waiter, hand_over = hand_over, join = join}
+  return {leave = leave, channel_of = channel_of, first = first_waiter, notify = notify, hand_over = hand_over, join = join}
 end

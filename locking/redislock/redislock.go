@@ -57,16 +57,20 @@ type Driver struct {
 	confirm   int
 	refused   error // what is wrong with the client or the Config: the answer to each call
 	notifier  *notifier
+	scripts   scripts
+	kind      string // of a share, see share.lua; "" of a lock
+	weight    int    // how many permits of it
 }
 
 var (
 	_ locking.Driver   = (*Driver)(nil)
 	_ locking.Notifier = (*Driver)(nil)
+	_ locking.Sharer   = (*Driver)(nil)
 )
 
 // NewDriver returns a driver without a Locker, for List. Margin and CallTimeout of cfg are not used.
 func NewDriver(client redis.UniversalClient, cfg Config) *Driver {
-	d := &Driver{client: client, namespace: cfg.Namespace, confirm: cfg.Confirm}
+	d := &Driver{client: client, namespace: cfg.Namespace, confirm: cfg.Confirm, scripts: lockScripts}
 	if d.namespace == "" {
 		d.namespace = defaultNamespace
 	}
@@ -109,11 +113,14 @@ func (d *Driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant,
 		channel = d.notifier.channel(r.Name)
 	}
 	asked, slept := time.Now(), locking.Slept()
-	reply, err := d.runAcquire(ctx, r.Name, acquireArgs(r, channel))
+	reply, err := d.runAcquire(ctx, r.Name, d.acquireArgs(r, channel))
+	if isOtherKind(err) {
+		return locking.Grant{}, d.usedAs(ctx, r.Name, err)
+	}
 	if err != nil {
 		return locking.Grant{}, d.explain(ctx, op, err)
 	}
-	token, err := readAcquired(r, reply, op)
+	token, err := d.readAcquired(r, reply, op)
 	if err != nil {
 		if r.Queue {
 			d.notifier.connect(ctx, r.Name)
@@ -126,20 +133,23 @@ func (d *Driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant,
 	}, nil
 }
 
-// acquireArgs returns the arguments of acquire.lua, without the last ones that have no value: each costs time.
-func acquireArgs(r locking.Request, channel string) []any {
+// acquireArgs returns the arguments of acquire.lua or share_acquire.lua, without the last ones that have no value: each costs time.
+func (d *Driver) acquireArgs(r locking.Request, channel string) []any {
 	args := []any{r.Owner, lockredis.Millis(r.TTL), r.Holder, lockredis.Millis(r.Delay), channel, r.After, r.From}
 	given := []bool{true, true, r.Holder != "", r.Delay > 0, channel != "", r.After > 0, r.From > 0}
 	for !given[len(args)-1] {
 		args = args[:len(args)-1]
+	}
+	if d.kind != "" {
+		args = append([]any{d.kind, d.weight}, args...)
 	}
 	return args
 }
 
 // Release implements locking.Driver.
 func (d *Driver) Release(ctx context.Context, name, owner string) error {
-	code, err := d.code(ctx, "release", releaseScript, name, owner)
-	if err != nil {
+	code, err := d.code(ctx, "release", d.scripts.release, name, owner)
+	if err != nil && !isOtherKind(err) {
 		return err
 	}
 	return lostUnless(code, "release at redis "+redisconn.Addr(d.client))
@@ -156,15 +166,11 @@ func (d *Driver) Revoke(ctx context.Context, name string, token locking.Token) e
 
 // Owner implements locking.Driver.
 func (d *Driver) Owner(ctx context.Context, name string) (locking.Ownership, error) {
-	if d.refused != nil {
-		return locking.Ownership{}, d.refused
+	holders, nobody, err := d.owners(ctx, name)
+	if len(holders) == 0 {
+		return nobody, err
 	}
-	op := "owner at redis " + redisconn.Addr(d.client)
-	reply, err := ownerScript.Run(ctx, d.client, lockKeys(d.namespace, name)).Slice()
-	if err != nil {
-		return locking.Ownership{}, d.explain(ctx, op, err)
-	}
-	return readOwner(name, reply, op)
+	return holders[0], nil
 }
 
 // Listen implements locking.Notifier.

@@ -14,15 +14,9 @@ local mine = value
 if holder_of(value) ~= owner then mine = false end
 if mine then
   local last = redis.call('HMGET', state, 'o', 'q', 't')
-  local released, ends = owner, 0 -- the last eight owners who released, this one first
-  if last[1] then
-    released = owner .. '\n' .. last[1]
-    for _ = 1, 8 do ends = ends and string.find(released, '\n', ends + 1, true) end
-    if ends then released = string.sub(released, 1, ends - 1) end
-  end
   -- pcall, because a server without memory refuses these writes, and the lock must be
   -- released all the same.
-  redis.pcall('HSET', state, 'o', released)
+  redis.pcall('HSET', state, 'o', among(owner, last[1]))
   if not last[3] then redis.pcall('PEXPIRE', state, keep) end -- the state was lost while the lock was held
   -- The lock is overwritten, not deleted first: a Cluster that moves the slot refuses
   -- to write a missing key in the middle of a script.

@@ -49,9 +49,8 @@ func (d *Driver) byMaster(ctx context.Context, batch []locking.Renewal) map[*red
 func (d *Driver) renew(ctx context.Context, batch []locking.Renewal, locks []int, cmds []*redis.Cmd) {
 	queue := func(i int, add func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd, pipe redis.Pipeliner) {
 		r := batch[i]
-		value := strconv.FormatInt(r.Token, 10) + ":" + r.Owner
 		keys := lockKeys(d.namespace, r.Name)
-		cmds[i] = add(ctx, pipe, keys[:1], value, lockredis.Millis(r.TTL+r.Delay))
+		cmds[i] = add(ctx, pipe, keys[:1], d.renewArgs(r)...)
 		if extendsState(time.Now(), r.TTL) { // when this fails, the next hour's succeeds
 			pipe.PExpire(ctx, keys[1], time.Duration(stateKeep)*time.Millisecond+r.TTL+r.Delay)
 		}
@@ -59,19 +58,28 @@ func (d *Driver) renew(ctx context.Context, batch []locking.Renewal, locks []int
 
 	pipe := d.client.Pipeline()
 	for _, i := range locks {
-		queue(i, renewScript.Queue, pipe)
+		queue(i, d.scripts.renew.Queue, pipe)
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error, read by answers
 
 	pipe = d.client.Pipeline()
 	for _, i := range locks {
 		if redisconn.UnknownScript(cmds[i].Err()) {
-			queue(i, renewScript.QueueSource, pipe)
+			queue(i, d.scripts.renew.QueueSource, pipe)
 		}
 	}
 	if pipe.Len() > 0 {
 		_, _ = pipe.Exec(ctx) // as above
 	}
+}
+
+// renewArgs returns the arguments of renew.lua or share_renew.lua.
+func (d *Driver) renewArgs(r locking.Renewal) []any {
+	px := lockredis.Millis(r.TTL + r.Delay)
+	if d.kind != "" {
+		return []any{r.Owner, r.Token, px}
+	}
+	return []any{strconv.FormatInt(r.Token, 10) + ":" + r.Owner, px}
 }
 
 // extendsState reports whether a renewal extends the token state too, which a lock held for a day would
@@ -87,6 +95,8 @@ func answers(cmds []*redis.Cmd, explain func(error) error) (out []locking.RenewA
 	for i, cmd := range cmds {
 		code, err := cmd.Int()
 		switch {
+		case isOtherKind(err):
+			out[i] = locking.Gone
 		case err != nil:
 			err = explain(err)
 			first = cmp.Or(first, err)

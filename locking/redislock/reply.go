@@ -11,13 +11,14 @@ import (
 	"github.com/escapement/escapement/locking/internal/lockredis"
 )
 
-// Codes of acquire.lua.
+// Codes of acquire.lua and share_acquire.lua.
 const (
 	codeHeld     = 0
 	codeGranted  = 1
 	codeReturned = 2
 	codeTooFar   = 3
 	codeRevoked  = 4
+	codeOther    = 5
 )
 
 // acquired returns the reply of acquire.lua as a list that begins with the code. For a grant the script
@@ -29,8 +30,8 @@ func acquired(cmd *redis.Cmd) ([]any, error) {
 	return cmd.Slice()
 }
 
-// readAcquired converts the reply of acquire.lua to a token or an error.
-func readAcquired(r locking.Request, reply []any, op string) (locking.Token, error) {
+// readAcquired converts the reply of acquire.lua or share_acquire.lua to a token or an error.
+func (d *Driver) readAcquired(r locking.Request, reply []any, op string) (locking.Token, error) {
 	var code, left, place int64
 	var text, who string
 	if lockredis.Scan(reply, &code, &text) && code == codeGranted {
@@ -46,6 +47,8 @@ func readAcquired(r locking.Request, reply []any, op string) (locking.Token, err
 	switch code {
 	case codeHeld:
 		return 0, &locking.HeldError{Name: r.Name, Owner: text, Holder: who, Until: lockredis.Left(left), Place: int(place)}
+	case codeOther:
+		return 0, d.otherKind(r.Name, text)
 	case codeReturned:
 		return 0, fmt.Errorf("%s: %w: this owner has released it already", op, locking.ErrLost)
 	case codeRevoked:
@@ -60,26 +63,27 @@ func readAcquired(r locking.Request, reply []any, op string) (locking.Token, err
 // valuePattern matches a lock's value: "token:owner", with "-" in front once it was revoked.
 var valuePattern = regexp.MustCompile(`^(-?)(\d{1,16}):(.*)$`)
 
-// readOwner converts the reply of owner.lua.
-func readOwner(name string, reply []any, op string) (locking.Ownership, error) {
-	var left, waiters int64
-	var value, who string
-	if !lockredis.Scan(reply, &value, &left, &who, &waiters) {
-		return locking.Ownership{}, unexpected(op, reply)
+// readOwners converts the reply of owner.lua. nobody is an Ownership without an owner.
+func readOwners(name string, reply []any, op string) (holders []locking.Ownership, nobody locking.Ownership, err error) {
+	var waiters, left, weight int64
+	var kind, value, who string
+	if len(reply) < 2 || !lockredis.Scan(reply[:2], &waiters, &kind) {
+		return nil, nobody, unexpected(op, reply)
 	}
-	o := locking.Ownership{Name: name, Waiters: int(waiters)}
-	if value == "" {
-		return o, nil
+	nobody = locking.Ownership{Name: name, Waiters: int(waiters), Share: readKind(kind, 1)}
+	for _, one := range reply[2:] {
+		if of, _ := one.([]any); !lockredis.Scan(of, &value, &left, &who, &weight) {
+			return nil, nobody, unexpected(op, reply)
+		}
+		o := nobody
+		o.Owner, o.Holder, o.Left, o.Share = value, who, lockredis.Left(left), readKind(kind, weight)
+		if m := valuePattern.FindStringSubmatch(value); m != nil { // else a key of something else, shown as it is
+			o.Revoked, o.Owner = m[1] != "", m[3]
+			o.Token, _ = strconv.ParseInt(m[2], 10, 64) // 16 digits fit
+		}
+		holders = append(holders, o)
 	}
-	o.Holder, o.Left = who, lockredis.Left(left)
-	m := valuePattern.FindStringSubmatch(value)
-	if m == nil { // a key of something else; shown as it is
-		o.Owner = value
-		return o, nil
-	}
-	o.Revoked, o.Owner = m[1] != "", m[3]
-	o.Token, _ = strconv.ParseInt(m[2], 10, 64) // 16 digits fit
-	return o, nil
+	return holders, nobody, nil
 }
 
 // lostUnless converts the code of release.lua or revoke.lua.

@@ -1,0 +1,73 @@
+-- Acquire permits, or get a place in the queue, or say who holds them. May be repeated by the same owner: its
+-- lease then lasts another ttl.
+--
+-- Behind token.lua, queue.lua, which names the KEYS, and share.lua.
+--
+-- ARGV  1 the kind: how many permits there are, or rw   2 how many to take
+--       3 owner   4 ttl in ms. The others may be left out from the end, where they have no value:
+--       5 the holder's text   6 delay in ms   7 channel for the notification; '' without a queue
+--       8 a token that the new one must exceed   9 token of the grant to take over; 0 for none
+--
+-- Returns the token, a text, when it was granted; otherwise {code, text, left, place, who}, with left in ms until
+-- the first lease lapses:
+--   0 to 4  see acquire.lua; of the holders, text and who are of the one whose lease lapses first
+--   5       the name is in use as something else: text is the kind, 1 for a lock
+local kind, weight, owner, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
+local who, delay, channel = ARGV[5] or '', tonumber(ARGV[6] or 0), ARGV[7] or ''
+local after, from = tonumber(ARGV[8] or 0), ARGV[9] or '0'
+
+local now = server_micros()
+local share, last = read_share(now), redis.call('HMGET', state, 'o', 'q')
+if not share then return {5, '1', 0, 0, ''} end
+local queued = has_queue(last[2], now)
+if share.kind ~= kind then
+  -- A waiter whose lock has no key waits for a plain lock: the hash lasts as long as its waiters.
+  if share.used > 0 or queued and the_queue().first(now / 1000) then return {5, share.kind or '1', 0, 0, ''} end
+  share.kind = kind
+end
+
+local mine = share.of[owner]
+if mine and mine.revoked then return {4, '', 0, 0, ''} end
+if mine and tonumber(mine.token) > after then
+  mine.lapses, mine.who = millis(now) + ttl + delay, who
+  lasts(ttl + delay)
+  redis.call('HSET', lock, owner, text_of(mine))
+  return mine.token
+end
+if is_among(owner, last[1]) then return {2, '', 0, 0, ''} end
+if after > now + 3600000000 then return {3, '', 0, 0, ''} end
+drop_lapsed(share)
+
+-- What this grant replaces: one that was handed over with a token that is not above `after`, or the one to take over.
+local replaced = mine and owner
+for other, held in pairs(share.of) do
+  if from ~= '0' and held.token == from then replaced = other end
+end
+local freed = replaced and share.of[replaced].weight or 0
+
+local first = not replaced and queued and serve(share, now, owner) or nil
+local free = not first or first == owner
+-- guard:share-permits P4 no more permits are granted than there are
+if share.used - freed + weight > permits_of(kind) then free = false end
+if free then
+  if replaced then
+    redis.call('HDEL', lock, replaced)
+    share.of[replaced], share.used = nil, share.used - freed
+  end
+  if channel ~= '' then the_queue().leave(owner) end
+  local token = grant(share, owner, weight, ttl + delay, now, after, who)
+  if queued then serve(share, now) end
+  return token
+end
+
+local place = 0
+if channel ~= '' then
+  place = the_queue().join(owner, weight .. ' ' .. channel, now)
+  lasts(queue_timeout)
+end
+local soonest
+for other, held in pairs(share.of) do
+  if not soonest or held.lapses < share.of[soonest].lapses then soonest = other end
+end
+local held = share.of[soonest]
+return {0, soonest, held.lapses - millis(now), place, held.who}

@@ -1,0 +1,30 @@
+-- Release the permits that this owner holds, or its place in the queue. The permits go to the first waiters. May be
+-- repeated: the state keeps the last eight owners who released.
+--
+-- Behind token.lua, queue.lua, which names the KEYS, and share.lua.
+--
+-- ARGV  1 owner
+--
+-- Returns 1 released, now or before; 0 others hold permits; -1 nobody does.
+local owner = ARGV[1]
+
+local now, last = server_micros(), redis.call('HMGET', state, 'o', 'q', 't')
+local mine = held_of(redis.call('HGET', lock, owner)).lapses >= millis(now)
+-- First: a server without memory refuses HSET as the first write of a script, and no later one.
+redis.call('HDEL', lock, owner)
+if mine then
+  redis.call('HSET', state, 'o', among(owner, last[1]))
+  if not last[3] then redis.call('PEXPIRE', state, keep) end -- the state was lost while the permits were held
+else
+  the_queue().leave(owner)
+end
+local share = read_share(now)
+if has_queue(last[2], now) and share.kind then
+  -- pcall, because without memory the permits must be released all the same.
+  drop_lapsed(share)
+  pcall(serve, share, now)
+end
+if share.used == 0 then redis.call('DEL', lock) end
+if mine or is_among(owner, last[1]) then return 1 end
+if share.used > 0 then return 0 end
+return -1
