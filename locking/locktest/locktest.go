@@ -49,6 +49,8 @@ const (
 	needsNothing need = iota
 	needsForget       // Store.Forget
 	needsQueue        // a driver that is a locking.Notifier
+	needsShares       // a driver that is a locking.Sharer
+	needsSharedQueue  // both
 )
 
 // String names what is missing in a store without it.
@@ -58,6 +60,10 @@ func (n need) String() string {
 		return "Store.Forget"
 	case needsQueue:
 		return "queues (locking.Notifier)"
+	case needsShares:
+		return "semaphores and read-write locks (locking.Sharer)"
+	case needsSharedQueue:
+		return needsShares.String() + " and " + needsQueue.String()
 	case needsNothing:
 	}
 	return "nothing"
@@ -72,6 +78,12 @@ func (n need) met(tb testing.TB, s Store) bool {
 		d, _ := s.Connect(tb)
 		_, ok := d.(locking.Notifier)
 		return ok
+	case needsShares:
+		d, _ := s.Connect(tb)
+		_, ok := d.(locking.Sharer)
+		return ok
+	case needsSharedQueue:
+		return needsShares.met(tb, s) && needsQueue.met(tb, s)
 	case needsNothing:
 	}
 	return true
@@ -87,7 +99,7 @@ type testCase struct {
 // allCases returns all cases.
 func allCases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{driverCases(), lossCases(), leaseCases(), optionCases(), ownerCases(), queueCases(), historyCases()} {
+	for _, group := range [][]testCase{driverCases(), lossCases(), leaseCases(), optionCases(), ownerCases(), queueCases(), allOfCases(), shareCases(), historyCases()} {
 		all = append(all, group...)
 	}
 	return all

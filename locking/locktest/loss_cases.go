@@ -53,14 +53,21 @@ func watch(lease *locking.Lease) (ended *time.Time, seen <-chan struct{}) {
 // lostBeforeGranted tests the promise of package locking: the context of a holder that is cut off ends before anybody else
 // can have the lock.
 func lostBeforeGranted(cut func(n Network)) func(tb testing.TB, s Store) {
+	return lostAs(locking.Options{}, cut)
+}
+
+// lostAs is lostBeforeGranted with other options, of which the last free one is acquired.
+func lostAs(o locking.Options, cut func(n Network)) func(tb testing.TB, s Store) {
 	return func(tb testing.TB, s Store) {
 		d, n := s.Connect(tb)
-		a := mustTake(tb, locker(tb, d), locking.Options{TTL: ttl})
+		o.TTL = ttl
+		a := mustTake(tb, locker(tb, d), o)
 		mustExtend(tb, a) // the first renewal, which may do more, is over
 		ended, seen := watch(a)
 		cut(n)
 		other, _ := s.Connect(tb)
-		b, err := take(tb, other, locking.Options{TTL: ttl, Wait: long})
+		o.Wait = long
+		b, err := take(tb, other, o)
 		granted := time.Now()
 		noError(tb, "acquire after the holder was cut off", err)
 		wantLost(tb, a, seen)
