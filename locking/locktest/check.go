@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/escapement/escapement/locking"
 )
 
 // maxWork bounds each of the two searches for an order: about a second. Each call without an answer doubles the
@@ -17,7 +19,7 @@ const maxWork = 3_000_000
 // checkHistory fails when no lock could have answered so. When the whole history is too much to search, or fails, it
 // checks growing parts of it, so that the printed calls end with the contradiction. False: a part was not checked,
 // or no call was answered.
-func checkHistory(tb testing.TB, ops []porcupine.Operation, seed uint64) (whole bool) {
+func checkHistory(tb testing.TB, model porcupine.Model, ops []porcupine.Operation, seed uint64) (whole bool) {
 	tb.Helper()
 	moments := answered(ops)
 	if len(moments) == 0 {
@@ -25,13 +27,13 @@ func checkHistory(tb testing.TB, ops []porcupine.Operation, seed uint64) (whole 
 		return false
 	}
 	work := maxWork
-	if search(ops, &work) == porcupine.Ok {
+	if search(model, ops, &work) == porcupine.Ok {
 		return true
 	}
 	work = maxWork
 	for i, end := range moments {
 		part := until(ops, end)
-		switch search(part, &work) {
+		switch search(model, part, &work) {
 		case porcupine.Illegal:
 			tb.Fatalf("no lock could have answered so; seed %d:\n%s", seed, describe(part))
 		case porcupine.Unknown:
@@ -45,8 +47,7 @@ func checkHistory(tb testing.TB, ops []porcupine.Operation, seed uint64) (whole 
 
 // search searches an order in which a lock could have answered so, until work is used up. It counts steps, because
 // in a bubble no time passes.
-func search(ops []porcupine.Operation, work *int) porcupine.CheckResult {
-	model := lockModel()
+func search(model porcupine.Model, ops []porcupine.Operation, work *int) porcupine.CheckResult {
 	step := model.StepContext
 	model.StepContext = func(ctx context.Context, state, input, output any) (bool, any) {
 		states := len(state.([]any))
@@ -62,6 +63,17 @@ func search(ops []porcupine.Operation, work *int) porcupine.CheckResult {
 		return porcupine.Unknown
 	}
 	return porcupine.Illegal
+}
+
+// modelOf returns the model of a share.
+func modelOf(share locking.Share) porcupine.Model {
+	switch {
+	case share == locking.Share{}:
+		return lockModel()
+	case share.Mode != locking.Exclusive:
+		return shareModel(0)
+	}
+	return shareModel(share.Permits)
 }
 
 // answered returns when calls were answered, in order.

@@ -31,6 +31,10 @@ type HistoryConfig struct {
 	Seed   uint64 // of the first; each next one has the next seed
 	Count  int    // how many
 	Bubble bool   // each in a testing/synctest bubble, as in RunInBubble
+
+	// Share is what the calls are for, at a driver that is a locking.Sharer: a semaphore with its permits, or
+	// with a mode a read-write lock. The zero value is a lock.
+	Share locking.Share
 }
 
 // Histories plays random concurrent histories, each against a store of its own, and checks that a lock could have given the
@@ -43,7 +47,7 @@ func Histories(t *testing.T, c HistoryConfig, open func(tb testing.TB) Store) {
 	calls, unknown, cut := 0, 0, 0
 	for i := range c.Count {
 		in(t, func(t *testing.T) {
-			ops, whole := history(t, open(t), c.Seed+uint64(i))
+			ops, whole := history(t, open(t), c.Share, c.Seed+uint64(i))
 			calls, unknown = calls+len(ops), unknown+unanswered(ops)
 			if !whole {
 				cut++
@@ -62,14 +66,21 @@ func Histories(t *testing.T, c HistoryConfig, open func(tb testing.TB) Store) {
 // History plays and checks one random history. It returns the number of its calls, and of those without an answer.
 func History(tb testing.TB, s Store, seed uint64) (calls, unknown int) {
 	tb.Helper()
-	ops, _ := history(tb, s, seed)
+	ops, _ := history(tb, s, locking.Share{}, seed)
 	return len(ops), unanswered(ops)
 }
 
-func history(tb testing.TB, s Store, seed uint64) (ops []porcupine.Operation, whole bool) {
+// ShareHistory is History for a share, see HistoryConfig.Share.
+func ShareHistory(tb testing.TB, s Store, share locking.Share, seed uint64) (calls, unknown int) {
 	tb.Helper()
-	ops = playHistory(tb, s, seed)
-	return ops, checkHistory(tb, ops, seed)
+	ops, _ := history(tb, s, share, seed)
+	return len(ops), unanswered(ops)
+}
+
+func history(tb testing.TB, s Store, share locking.Share, seed uint64) (ops []porcupine.Operation, whole bool) {
+	tb.Helper()
+	ops = playHistory(tb, s, share, seed)
+	return ops, checkHistory(tb, modelOf(share), ops, seed)
 }
 
 func unanswered(ops []porcupine.Operation) (n int) {
@@ -82,7 +93,14 @@ func unanswered(ops []porcupine.Operation) (n int) {
 }
 
 func historyCases() []testCase {
-	return []testCase{{name: "a random history", run: func(tb testing.TB, s Store) { History(tb, s, rand.Uint64()) }}}
+	of := func(share locking.Share) func(tb testing.TB, s Store) {
+		return func(tb testing.TB, s Store) { ShareHistory(tb, s, share, rand.Uint64()) }
+	}
+	return []testCase{
+		{name: "a random history", run: of(locking.Share{})},
+		{name: "a random history of permits", needs: needsShares, run: of(locking.Share{Permits: 2})},
+		{name: "a random history of readers and writers", needs: needsShares, run: of(locking.Share{Mode: locking.Read})},
+	}
 }
 
 // story is a history while it is being played.
@@ -93,13 +111,13 @@ type story struct {
 }
 
 // playHistory lets the clients do what seed says.
-func playHistory(tb testing.TB, s Store, seed uint64) []porcupine.Operation {
+func playHistory(tb testing.TB, s Store, share locking.Share, seed uint64) []porcupine.Operation {
 	h := &story{start: time.Now()}
 	var shared sharedTokens
 	var wg sync.WaitGroup
 	for i := range historyClients {
 		d, n := s.Connect(tb)
-		p := &player{loose: s.Quorum, story: h, tokens: &shared, driver: d, net: n, id: i, rng: rand.New(rand.NewPCG(seed, uint64(i)))}
+		p := &player{loose: s.Quorum, share: share, story: h, tokens: &shared, driver: d, net: n, id: i, rng: rand.New(rand.NewPCG(seed, uint64(i)))}
 		wg.Go(func() {
 			for range historySteps {
 				p.step(tb.Context())
@@ -145,6 +163,7 @@ type player struct {
 	rng    *rand.Rand
 
 	loose    bool
+	share    locking.Share
 	acquired int // so many owner values were used
 	token    locking.Token
 }
@@ -184,7 +203,20 @@ func (p *player) choose() question {
 	default:
 		q.kind = askOwner
 	}
+	q.write = p.share.Mode != locking.Exclusive && q.owner%3 == 0
 	return q
+}
+
+// sharer is the driver that asks q.
+func (p *player) sharer(q question) locking.Driver {
+	share := p.share
+	if share == (locking.Share{}) {
+		return p.driver
+	}
+	if q.write {
+		share.Mode = locking.Write
+	}
+	return p.driver.(locking.Sharer).Share(share)
 }
 
 // owner is the number of the client's present owner value, 1 to 63.
@@ -209,18 +241,18 @@ func (p *player) call(ctx context.Context, q question) {
 }
 
 func (p *player) ask(ctx context.Context, q question) answer {
-	owner := ownerValue(q.owner)
+	owner, driver := ownerValue(q.owner), p.sharer(q)
 	switch q.kind {
 	case askAcquire:
-		g, err := p.driver.Acquire(ctx, locking.Request{Name: name, Owner: owner, TTL: q.ttl, From: q.token})
+		g, err := driver.Acquire(ctx, locking.Request{Name: name, Owner: owner, TTL: q.ttl, From: q.token})
 		if err == nil {
 			return answer{kind: granted, token: g.Token, asked: g.Asked.Sub(p.story.start)}
 		}
 		return answerTo(err)
 	case askRelease:
-		return answerTo(p.driver.Release(ctx, name, owner))
+		return answerTo(driver.Release(ctx, name, owner))
 	case askRenew:
-		got, err := p.driver.Renew(ctx, []locking.Renewal{{Name: name, Owner: owner, Token: q.token, TTL: q.ttl}})
+		got, err := driver.Renew(ctx, []locking.Renewal{{Name: name, Owner: owner, Token: q.token, TTL: q.ttl}})
 		switch {
 		case err != nil || len(got) != 1 || got[0] == locking.Unknown:
 			return answer{kind: unknownAnswer}
@@ -230,7 +262,7 @@ func (p *player) ask(ctx context.Context, q question) answer {
 		return answer{kind: done}
 	case askOwner:
 	}
-	o, err := p.driver.Owner(ctx, name)
+	o, err := driver.Owner(ctx, name)
 	switch {
 	case err != nil:
 		return answer{kind: unknownAnswer}

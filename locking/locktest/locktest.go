@@ -46,11 +46,11 @@ type Store struct {
 type need uint8
 
 const (
-	needsNothing need = iota
-	needsForget       // Store.Forget
-	needsQueue        // a driver that is a locking.Notifier
-	needsShares       // a driver that is a locking.Sharer
-	needsSharedQueue  // both
+	needsNothing     need = iota
+	needsForget           // Store.Forget
+	needsQueue            // a driver that is a locking.Notifier
+	needsShares           // a driver that is a locking.Sharer
+	needsSharedQueue      // both
 )
 
 // String names what is missing in a store without it.

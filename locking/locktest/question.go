@@ -24,6 +24,7 @@ type question struct {
 	ttl   time.Duration
 	sent  time.Duration // since the start
 	loose bool          // of a quorum, see Store.Quorum
+	write bool          // acquire: of a read-write lock, the whole of it
 }
 
 func (q question) String() string {

@@ -3,7 +3,12 @@
 package redislock_test
 
 import (
+	"context"
+	"fmt"
+	"runtime"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/locktest"
@@ -43,6 +48,104 @@ func TestHistoriesShares(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			locktest.Histories(t, locktest.HistoryConfig{Seed: *historySeed, Count: *historyCount, Bubble: true},
 				func(tb testing.TB) locktest.Store { return of(share, inBubble(tb)) })
+		})
+	}
+}
+
+// shares are a semaphore and a read-write lock.
+var shares = map[string]locking.Share{"permits": {Permits: 2}, "readers and writers": {Mode: locking.Read}}
+
+// TestHistoriesSeveral plays histories with several holders at once.
+func TestHistoriesSeveral(t *testing.T) {
+	for what, share := range shares {
+		t.Run(what, func(t *testing.T) {
+			locktest.Histories(t, locktest.HistoryConfig{Seed: *historySeed, Count: *historyCount, Bubble: true, Share: share}, inBubble)
+		})
+	}
+}
+
+// broken is a driver whose shares have a fault.
+type broken struct {
+	*redislock.Driver
+	share func(s locking.Share) locking.Share // what is acquired instead
+	ttl   time.Duration                       // at the store, instead of what was asked for
+	keeps bool                                // what is released stays held
+}
+
+func (b broken) Share(s locking.Share) locking.Driver {
+	if b.share != nil {
+		s = b.share(s)
+	}
+	b.Driver = b.Driver.Share(s).(*redislock.Driver)
+	return b
+}
+
+func (b broken) Acquire(ctx context.Context, r locking.Request) (locking.Grant, error) {
+	if b.ttl > 0 {
+		r.TTL = b.ttl
+	}
+	return b.Driver.Acquire(ctx, r)
+}
+
+func (b broken) Release(ctx context.Context, name, owner string) error {
+	if b.keeps {
+		return nil
+	}
+	return b.Driver.Release(ctx, name, owner)
+}
+
+// finding is a testing.TB that notes a failure.
+type finding struct {
+	testing.TB
+	found string
+}
+
+func (f *finding) Fatalf(format string, args ...any) {
+	f.found = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// TestHistoriesFindFaults: the histories of shares fail with a driver that has a fault.
+func TestHistoriesFindFaults(t *testing.T) {
+	onePermitMore := func(s locking.Share) locking.Share { return locking.Share{Permits: s.Permits + 1} }
+	writersShare := func(locking.Share) locking.Share { return locking.Share{Mode: locking.Read} }
+	for what, c := range map[string]struct {
+		share  locking.Share
+		broken broken
+	}{
+		"a permit more than there are":  {shares["permits"], broken{share: onePermitMore}},
+		"a permit fewer than there are": {locking.Share{Permits: 3}, broken{share: func(locking.Share) locking.Share { return locking.Share{Permits: 2} }}},
+		"permits that lapse early":      {shares["permits"], broken{ttl: 50 * time.Millisecond}},
+		"permits that lapse late":       {shares["permits"], broken{ttl: time.Minute}},
+		"permits that are not released": {shares["permits"], broken{keeps: true}},
+		"writers that share":            {shares["readers and writers"], broken{share: writersShare}},
+		"a read lock that lapses early": {shares["readers and writers"], broken{ttl: 50 * time.Millisecond}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			for seed := range uint64(50) {
+				tb := &finding{}
+				synctest.Test(t, func(t *testing.T) {
+					s := inBubble(t)
+					connect := s.Connect
+					s.Connect = func(tb testing.TB) (locking.Driver, locktest.Network) {
+						d, n := connect(tb)
+						b := c.broken
+						b.Driver = d.(*redislock.Driver)
+						return b, n
+					}
+					tb.TB = t
+					done := make(chan struct{})
+					go func() { // ends with the history, or at what it finds
+						defer close(done)
+						locktest.ShareHistory(tb, s, c.share, seed)
+					}()
+					<-done
+				})
+				if tb.found != "" {
+					return
+				}
+			}
+			t.Error("no history fails")
 		})
 	}
 }
