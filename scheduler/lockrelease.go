@@ -112,7 +112,14 @@ func (c *Client) takeAway(ctx context.Context, l LockView, token int64, holder s
 	_, locker := c.locks()
 	defer locker.Close()
 	// Not kept alive, and for as short as can be: if the release gets lost, it lapses.
-	lease, err := locker.TakeOver(ctx, l.Name, token, locking.Options{TTL: 3 * lockMargin, Fixed: true, Holder: holder})
+	o := locking.Options{TTL: 3 * lockMargin, Fixed: true, Holder: holder, Permits: l.Permits}
+	switch l.Mode {
+	case locking.Read.String():
+		o.Mode = locking.Read
+	case locking.Write.String():
+		o.Mode = locking.Write
+	}
+	lease, err := locker.TakeOver(ctx, l.Name, token, o)
 	if errors.Is(err, locking.ErrHeld) {
 		return "", c.changed(ctx, l, err)
 	}

@@ -35,6 +35,8 @@ type LockView struct {
 	Run     string `json:"run"`
 	Waiters int    `json:"waiters"`
 	Revoked bool   `json:"revoked"` // its holder has been asked to end
+	Permits int    `json:"permits"` // of a semaphore: how many there are, of which this holder has one; else 0
+	Mode    string `json:"mode"`    // of a read-write lock: "read" or "write"; else ""
 
 	Also []LockView `json:"also,omitempty"` // of one that was asked for: what else is held by that name
 }
@@ -97,7 +99,7 @@ func (c *Client) Locks(ctx context.Context, f LockFilter) (LockList, error) {
 
 const maxInt = int(^uint(0) >> 1)
 
-// Lock finds what is held by a name, a lock before the leases of runs. The others are in Also. It returns ErrUnknownLock when
+// Lock finds what is held by a name, a lock before the leases of runs. The others are in Also, those of a semaphore too. It returns ErrUnknownLock when
 // nobody holds anything by that name, and a locking.InputError for a name that no lock can have.
 func (c *Client) Lock(ctx context.Context, name string) (LockView, error) {
 	held, err := c.named(ctx, name)
@@ -108,19 +110,20 @@ func (c *Client) Lock(ctx context.Context, name string) (LockView, error) {
 	return held[0], err
 }
 
-// named is everything that is held by a name, the lock first. Beside an error stands what could be read of it.
+// named is everything that is held by a name, the lock's holders first. Beside an error stands what could be read of it.
 func (c *Client) named(ctx context.Context, name string) ([]LockView, error) {
 	_, locker := c.locks()
 	defer locker.Close()
-	o, err := locker.Owner(ctx, name)
+	holders, err := locker.Holders(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	held, err := c.leasesNamed(ctx, name)
-	if o.Held() {
-		held = append([]LockView{lockView(o)}, held...)
+	var held []LockView
+	for _, o := range holders {
+		held = append(held, lockView(o))
 	}
-	return held, err
+	leases, err := c.leasesNamed(ctx, name)
+	return append(held, leases...), err
 }
 
 // leasesNamed are those of the runs of a job, or of one of its shards, or with "" of all runs. None when there is no such job.
@@ -140,7 +143,12 @@ func (c *Client) leasesNamed(ctx context.Context, name string) ([]LockView, erro
 }
 
 func lockView(o locking.Ownership) LockView {
+	mode := ""
+	if o.Share.Mode != locking.Exclusive {
+		mode = o.Share.Mode.String()
+	}
 	return LockView{
+		Permits: o.Share.Permits, Mode: mode,
 		Name: o.Name, Kind: LockKind, Owner: o.Owner, Holder: o.Holder, Token: strconv.FormatInt(o.Token, 10),
 		TTLMS: max(0, o.Left).Milliseconds(), Waiters: o.Waiters, Revoked: o.Revoked,
 	}

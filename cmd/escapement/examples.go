@@ -79,7 +79,8 @@ escapement locks release order:42 --token 1795669507299461
 escapement locks release order:42 --token 1795669507299461 --force`,
 	"lock": `
 escapement lock nightly-backup -- pg_dump -f /backup/shop.sql shop
-escapement lock deploy --wait 10m --ttl 30s -- ./deploy.sh --region eu`,
+escapement lock deploy --wait 10m --ttl 30s -- ./deploy.sh --region eu
+escapement lock report-db --permits 3 --wait 1h -- ./report.sh`,
 	"generations list": `
 escapement generations list`,
 	"generations promote": `

@@ -52,8 +52,8 @@ func wantsCommand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// lockOptions reads the durations of lock.
-func lockOptions(ttl, wait, delay string) (o locking.Options, err error) {
+// lockOptions reads the flags of lock.
+func lockOptions(ttl, wait, delay string, permits int) (o locking.Options, err error) {
 	if o.TTL, err = parseDuration(ttl); err != nil {
 		return o, usagef("--ttl: %v", err)
 	}
@@ -66,6 +66,9 @@ func lockOptions(ttl, wait, delay string) (o locking.Options, err error) {
 	if o.Delay, err = parseDuration(delay); err != nil {
 		return o, usagef("--delay: %v", err)
 	}
-	o.Holder = thisProcess("escapement lock")
+	if permits < 1 { // to the library, 0 is a lock
+		return o, usagef("--permits %d is not more than 0; use 1 for a lock, 2 or more for a semaphore", permits)
+	}
+	o.Permits, o.Holder = permits, thisProcess("escapement lock")
 	return o, nil
 }

@@ -40,9 +40,10 @@ const (
 
 func (a *app) lockCommand() *cobra.Command {
 	var ttl, wait, delay string
-	lock := a.command(lockName+" NAME [--ttl D] [--wait D] [--delay D] -- COMMAND ...", "run a command under a lock", wantsCommand,
+	var permits int
+	lock := a.command(lockName+" NAME [--ttl D] [--wait D] [--delay D] [--permits N] -- COMMAND ...", "run a command under a lock", wantsCommand,
 		func(cmd *cobra.Command, args []string) error {
-			o, err := lockOptions(ttl, wait, delay)
+			o, err := lockOptions(ttl, wait, delay, permits)
 			if err != nil {
 				return err
 			}
@@ -59,6 +60,9 @@ somebody asked for it (locks release), or because this machine slept. COMMAND th
 SIGTERM, and SIGKILL half a second later. When Redis did not answer or somebody asked for it,
 that is before anybody else can have the lock; only locks release --force gives it away at once.
 
+With --permits N, N commands run under NAME at once, each with a token of its own. Whoever
+says another N, while one runs or waits, is refused with code 2.
+
 COMMAND may exit with any of these itself. When the code is not COMMAND's, and only then,
 the last line on stderr is
   escapement: exit code N is ours: WHY
@@ -68,6 +72,7 @@ passed on to. What it leaves running there is ended before the lock is given bac
 	lock.Flags().StringVar(&ttl, "ttl", "15s", "how long Redis keeps the lock when it hears nothing, `D`: at least 3s")
 	lock.Flags().StringVar(&wait, "wait", "0s", "how long to wait for the lock, `D`; those who wait get it in their order")
 	lock.Flags().StringVar(&delay, "delay", "0s", "how much longer nobody has the lock when this process was lost, `D`: for a COMMAND that works on")
+	lock.Flags().IntVar(&permits, "permits", 1, "how many hold NAME at once, a `number`: all who ask for NAME say the same")
 	lock.Flags().VarP(&helpFlag{lock: lock}, "help", "h", "help for lock")
 	lock.Flags().Lookup("help").NoOptDefVal = "true"
 	lock.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

@@ -124,3 +124,24 @@ func TestLockHeld(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLockPermits wants two commands under a semaphore of two at once, exit 5 for a third, and exit 2 for another number.
+func TestLockPermits(t *testing.T) {
+	t.Parallel()
+	redis, file := redistest.Start(t), filepath.Join(t.TempDir(), "ran")
+	two := locking.Options{Permits: 2, Holder: "billing on host-3"}
+	holding(t, redis, "a", two)
+	for range 2 { // the permit is free again after each
+		if code, stdout, stderr := call(at(redis), "", "lock", "a", "--permits", "2", "--", "sh", "-c", "echo $ESCAPEMENT_TOKEN"); code != 0 || len(stdout) < 17 {
+			t.Errorf("exit %d, %q, %q", code, stdout, stderr)
+		}
+	}
+	holding(t, redis, "a", two)
+	says(t, at(redis), exitRefused, `lock "a" is held by billing on host-3, for 1`, "lock", "a", "--permits", "2", "--", "touch", file)
+	for _, other := range [][]string{nil, {"--permits", "1"}, {"--permits", "3"}} {
+		says(t, at(redis), exitUsage, "somebody holds or waits for the name as a semaphore of 2 permits", append(append([]string{"lock", "a"}, other...), "--", "touch", file)...)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("a command was run: %v", err)
+	}
+}

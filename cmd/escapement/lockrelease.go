@@ -85,11 +85,23 @@ func (a *app) locksRelease(t tool, token locking.Token, o scheduler.ReleaseOptio
 	return printJSON(a.stdout, releasedJSON{r.Lock.Name, r.Lock.Kind, r.Lock.Token, r.Did != scheduler.ReleaseLapses})
 }
 
+// allHeld is what is held by the name of l.
+func allHeld(l scheduler.LockView) []scheduler.LockView {
+	return append([]scheduler.LockView{l}, l.Also...)
+}
+
+// sameGrant reports whether a lock is held by the grant of l.
+func sameGrant(l scheduler.LockView) func(scheduler.LockView) bool {
+	return func(o scheduler.LockView) bool { return o.Kind == l.Kind && o.Run == l.Run && o.Token == l.Token }
+}
+
 // awaitLock waits until a lock is not that grant's any more, which was asked to end.
 func (a *app) awaitLock(t tool, l scheduler.LockView) error {
 	longest := l.Left()
-	if now, err := t.in.Lock(t.ctx, l.Name); err == nil && now.Token == l.Token { // it may have been renewed before it was revoked
-		longest = now.Left()
+	if now, err := t.in.Lock(t.ctx, l.Name); err == nil { // it may have been renewed before it was revoked
+		if i := slices.IndexFunc(allHeld(now), sameGrant(l)); i >= 0 {
+			longest = allHeld(now)[i].Left()
+		}
 	}
 	a.say("lock %q: %s is asked to end; it hears of it at its next renewal, and the lock is free in %s at most", l.Name, l.Who(), brief(longest))
 	var last scheduler.LockView
@@ -98,7 +110,7 @@ func (a *app) awaitLock(t tool, l scheduler.LockView) error {
 		if errors.Is(err, scheduler.ErrUnknownLock) {
 			return true, nil
 		}
-		return err == nil && (last.Kind != scheduler.LockKind || last.Token != l.Token), err
+		return err == nil && !slices.ContainsFunc(allHeld(last), sameGrant(l)), err
 	})
 	switch {
 	case err != nil:
@@ -119,8 +131,7 @@ func (a *app) awaitLease(t tool, l scheduler.LockView) error {
 		if errors.Is(err, scheduler.ErrUnknownLock) {
 			return true, nil
 		}
-		same := func(o scheduler.LockView) bool { return o.Run == l.Run && o.Token == l.Token }
-		return err == nil && !same(now) && !slices.ContainsFunc(now.Also, same), err
+		return err == nil && !slices.ContainsFunc(allHeld(now), sameGrant(l)), err
 	})
 	if err == nil {
 		a.say("run %s has ended, and its lease is gone", l.Run)

@@ -207,3 +207,34 @@ func TestLocksReleaseRun(t *testing.T) {
 		t.Errorf("exit %d, %s", got, words)
 	}
 }
+
+// TestLocksOfSeveral lists the holders of a semaphore and of a read-write lock, and ends one of them.
+func TestLocksOfSeveral(t *testing.T) {
+	t.Parallel()
+	p := plant(t)
+	token := func(l *locking.Lease) string { return strconv.FormatInt(l.Token(), 10) }
+	two := locking.Options{Permits: 3, TTL: 3 * time.Second}
+	two.Holder = "one"
+	one := holding(t, p.server, "db", two)
+	two.Holder = "two"
+	other := holding(t, p.server, "db", two)
+	reader := holding(t, p.server, "file", locking.Options{Mode: locking.Read})
+
+	got := decode[[]scheduler.LockView](t, p.env, "locks", "list", "--limit", "1")
+	if len(got) != 2 || got[0].Token != token(one) || got[1].Token != token(other) || got[0].Permits != 3 || got[0].Kind != scheduler.LockKind || got[1].Holder != "two" {
+		t.Errorf("a page of one name: %+v", got)
+	}
+	p.wants(exitDone, "file  read  "+token(reader), "", "locks", "list", "--after", "db")
+	p.wants(exitDone, "db    permit of 3  "+token(one), "", "locks", "list")
+	if l := decode[scheduler.LockView](t, p.env, "locks", "get", "db"); l.Token != token(one) || len(l.Also) != 1 || l.Also[0].Token != token(other) {
+		t.Errorf("got %+v", l)
+	}
+	p.wants(exitDone, "", `lock "db": that grant has ended; now it is held by one`, "locks", "release", "db", "--token", token(other))
+	if !other.Lost() || !one.Valid() {
+		t.Errorf("lost %t, the other valid %t", other.Lost(), one.Valid())
+	}
+	p.wants(exitDone, "", `lock "db" is taken from one`, "locks", "release", "db", "--token", token(one), "--force")
+	p.wants(exitDone, "", `lock "file" is taken from `, "locks", "release", "file", "--token", token(reader), "--force")
+	p.wants(exitNotFound, "", "nobody holds it", "locks", "get", "db")
+	p.wants(exitDone, "[]\n", "", "locks", "list", "-o", "json")
+}

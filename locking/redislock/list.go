@@ -25,9 +25,10 @@ const (
 	maxMoving = 16
 )
 
-// List returns the held locks of the namespace with names above after ("": all), sorted by name: for an operator, because
-// it scans all keys of each server, a thousand in a call. With more than limit locks it returns limit of them, and more is
-// true; 0 is no limit.
+// List returns the held locks of the namespace with names above after ("": all), sorted by name and token: for an operator,
+// because it scans all keys of each server, a thousand in a call. A semaphore and a read-write lock have one Ownership
+// for each holder. With more than limit of them it returns limit, and the others of the last name, and more is true; 0 is
+// no limit.
 //
 // The error wraps locking.ErrUnreachable when a server does not answer; the locks of the other servers are returned with
 // it. Of a Cluster that moves a slot, the locks outside of the slot are returned.
@@ -42,7 +43,7 @@ func (d *Driver) List(ctx context.Context, after string, limit int) (locks []loc
 		if name <= after {
 			continue
 		}
-		if limit > 0 && len(locks) == limit {
+		if limit > 0 && len(locks) >= limit {
 			return locks, true, unread
 		}
 		at := ""
@@ -53,7 +54,7 @@ func (d *Driver) List(ctx context.Context, after string, limit int) (locks []loc
 			continue
 		}
 		short, cancel := context.WithTimeout(ctx, ownerTimeout)
-		o, err := d.Owner(short, name)
+		holders, err := d.Holders(short, name)
 		cancel()
 		if ctx.Err() != nil {
 			return locks, false, errors.Join(unread, fmt.Errorf("lock %q: %w", name, err))
@@ -65,11 +66,9 @@ func (d *Driver) List(ctx context.Context, after string, limit int) (locks []loc
 			continue
 		}
 		if err != nil { // a key of another kind; the other locks are listed
-			o = locking.Ownership{Name: name, Owner: "unreadable", Holder: err.Error()}
+			holders = []locking.Ownership{{Name: name, Owner: "unreadable", Holder: err.Error()}}
 		}
-		if o.Held() { // it may have been released meanwhile
-			locks = append(locks, o)
-		}
+		locks = append(locks, holders...) // none: it was released meanwhile
 	}
 	return locks, false, unread
 }
@@ -79,7 +78,7 @@ func (d *Driver) names(ctx context.Context) ([]string, error) {
 	var mu sync.Mutex
 	var names []string
 	scan := func(ctx context.Context, c redis.Cmdable) error {
-		keys := c.ScanType(ctx, 0, glob(lockPrefix(d.namespace))+"*}", scanStep, "string").Iterator()
+		keys := c.Scan(ctx, 0, glob(lockPrefix(d.namespace))+"*}", scanStep).Iterator()
 		for keys.Next(ctx) {
 			name := strings.TrimSuffix(strings.TrimPrefix(keys.Val(), lockPrefix(d.namespace)), "}")
 			mu.Lock()

@@ -148,10 +148,14 @@ export interface LockView {
   holder: string
   /** LockKind or RunKind */
   kind: string
+  /** of a read-write lock: "read" or "write"; else "" */
+  mode: string
   /** of a run: its job, "job#2" for a shard */
   name: string
   node: string
   owner: string
+  /** of a semaphore: how many there are, of which this holder has one; else 0 */
+  permits: number
   /** its holder has been asked to end */
   revoked: boolean
   run: string
