@@ -10,6 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	contends()
 	logging.Disable() // of servers that are dead on purpose
 	goleak.VerifyTestMain(ending{m},
 		// A pool of a server that is gone looks once a second whether its client was closed.
