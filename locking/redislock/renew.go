@@ -95,8 +95,6 @@ func answers(cmds []*redis.Cmd, explain func(error) error) (out []locking.RenewA
 	for i, cmd := range cmds {
 		code, err := cmd.Int()
 		switch {
-		case isOtherKind(err):
-			out[i] = locking.Gone
 		case err != nil:
 			err = explain(err)
 			first = cmp.Or(first, err)

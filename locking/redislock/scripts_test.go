@@ -22,12 +22,19 @@ import (
 // every answer and every key, but for the clock in them. Who waits is forgotten after
 // locking.QueueTimeout by each server's own clock: a trace that took longer says nothing and is played again.
 func TestSameTrace(t *testing.T) {
+	for what, share := range map[string]*locking.Share{"locks": nil, "permits": {Permits: 2}, "a read-write lock": {Mode: locking.Read}} {
+		t.Run(what, func(t *testing.T) { sameTraces(t, share) })
+	}
+}
+
+// sameTraces plays traces of a share, nil for locks.
+func sameTraces(t *testing.T, share *locking.Share) {
 	_, emb := redistest.StartEmbedded(t)
 	clients := []*redis.Client{redistest.Start(t).Client(t), emb}
 	for seed := range uint64(6) {
 		for {
 			begun := time.Now()
-			differs := trace(t, clients, seed)
+			differs := trace(t, clients, share, seed)
 			if differs == "" {
 				break
 			}
@@ -43,7 +50,7 @@ func TestSameTrace(t *testing.T) {
 }
 
 // trace gives a hundred operations to both servers, empty at first, and says where they differ.
-func trace(t *testing.T, clients []*redis.Client, seed uint64) (differs string) {
+func trace(t *testing.T, clients []*redis.Client, share *locking.Share, seed uint64) (differs string) {
 	var drivers []*redislock.Driver
 	for _, c := range clients {
 		c.FlushAll(t.Context())
@@ -54,11 +61,24 @@ func trace(t *testing.T, clients []*redis.Client, seed uint64) (differs string) 
 	granted := []map[string]locking.Token{{}, {}} // per driver: the token of each owner
 	rng := rand.New(rand.NewPCG(seed, 7))
 
+	as := func(which int, owner string) locking.Driver { // every other owner of a read-write lock writes
+		if share == nil {
+			return drivers[which]
+		}
+		s := *share
+		if s.Mode == locking.Read && owner < "ownerc" {
+			s.Mode = locking.Write
+		}
+		return drivers[which].Share(s)
+	}
 	var serial int
 	acquire := func(which int, r locking.Request) string {
-		g, err := drivers[which].Acquire(t.Context(), r)
+		g, err := as(which, r.Owner).Acquire(t.Context(), r)
 		var held *locking.HeldError
 		if errors.As(err, &held) {
+			if share != nil { // of several that lapse in one millisecond, either
+				held.Owner, held.Holder = "", ""
+			}
 			return fmt.Sprint("held by ", held.Owner, held.Holder, held.Place)
 		}
 		granted[which][r.Name+r.Owner] = g.Token
@@ -66,7 +86,8 @@ func trace(t *testing.T, clients []*redis.Client, seed uint64) (differs string) 
 		return fmt.Sprint("granted ", g.Owner, g.TTL, errors.Is(err, locking.ErrLost))
 	}
 	step := func(which int, kind int, name, owner string) string {
-		d, ctx := drivers[which], t.Context()
+		ctx := t.Context()
+		d := as(which, owner)
 		switch kind {
 		case 0, 3:
 			return acquire(which, locking.Request{Name: name, Owner: owner, Holder: "h" + owner, TTL: time.Hour, Delay: time.Minute, Queue: kind == 3})
@@ -115,7 +136,7 @@ func dump(t *testing.T, c *redis.Client) string {
 	var b strings.Builder
 	for _, name := range []string{"locka", "lockb", "lockc"} {
 		keys := lockKeys(name)
-		fmt.Fprintln(&b, keys[0], c.Get(t.Context(), keys[0]).Val(), c.PTTL(t.Context(), keys[0]).Val().Round(time.Minute))
+		fmt.Fprintln(&b, keys[0], c.Get(t.Context(), keys[0]).Val(), c.HGetAll(t.Context(), keys[0]).Val(), c.PTTL(t.Context(), keys[0]).Val().Round(time.Minute))
 		fmt.Fprintln(&b, c.ZRange(t.Context(), keys[2], 0, -1).Val(), c.HGetAll(t.Context(), keys[3]).Val())
 		fmt.Fprintln(&b, keys[1], c.HGetAll(t.Context(), keys[1]).Val(), c.PTTL(t.Context(), keys[1]).Val().Round(time.Minute))
 	}

@@ -65,9 +65,10 @@ if channel ~= '' then
   place = the_queue().join(owner, weight .. ' ' .. channel, now)
   lasts(queue_timeout)
 end
-local soonest
+local soonest -- of two in one millisecond, the earlier grant
 for other, held in pairs(share.of) do
-  if not soonest or held.lapses < share.of[soonest].lapses then soonest = other end
+  local best = soonest and share.of[soonest]
+  if not best or held.lapses < best.lapses or held.lapses == best.lapses and held.token < best.token then soonest = other end
 end
 local held = share.of[soonest]
 return {0, soonest, held.lapses - millis(now), place, held.who}

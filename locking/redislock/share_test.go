@@ -19,12 +19,19 @@ import (
 // exclusive are the shares that exclude each other as a lock does.
 var exclusive = map[string]locking.Share{"a semaphore of one": {Permits: 1}, "writers": {Mode: locking.Write}}
 
+// lockOnly is the driver of a share, without the other shares.
+type lockOnly struct {
+	locking.Driver
+	locking.Notifier
+}
+
 // of is s with the driver of a share as its driver.
 func of(share locking.Share, s locktest.Store) locktest.Store {
 	connect := s.Connect
 	s.Connect = func(tb testing.TB) (locking.Driver, locktest.Network) {
 		d, n := connect(tb)
-		return d.(*redislock.Driver).Share(share), n
+		share := d.(*redislock.Driver).Share(share)
+		return lockOnly{share, share.(locking.Notifier)}, n
 	}
 	return s
 }
