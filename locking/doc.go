@@ -15,6 +15,7 @@
 //	Acquire   wait, at most Options.Wait    Owner      who holds it, and how many wait
 //	Extend    renew now                     Revoke     ask the holder to end
 //	Release   give it back                  TakeOver   take it from the holder at once
+//	Holders   all holders of a semaphore    AcquireAll several locks, all or none
 //	Reenter   the same hold once more       ReleaseAll release everything this locker holds
 //
 // # The life of a lease
@@ -27,6 +28,21 @@
 //	   └── no answer ──────► ErrUnreachable
 //
 // Released and lost are final.
+//
+// # Several holders
+//
+// With Options.Permits a name is a semaphore: so many hold it at once. With Options.Mode it is a read-write
+// lock: readers share it, a writer has it alone. Everything else is as for a lock: each holder has a lease, a
+// local deadline and a token, and of two grants of one name the later one has the larger token. Waiters are
+// served in the order in which they came, so a waiting writer is not overtaken by readers, and readers wait
+// behind it.
+//
+// All contenders of a name say the same: a lock, the same number of permits, or Read and Write. Another request
+// is refused with an *InputError while somebody holds or waits, because two numbers would mean two limits. The
+// driver must be a [Sharer].
+//
+// The largest token is not the only valid one: with several holders at once, a guard that refuses smaller tokens
+// refuses all but the latest grant. Give such holders guards of their own: one for each thing that they write.
 //
 // # The local deadline
 //

@@ -25,7 +25,7 @@
 // # Cases
 //
 // The cases wait for events. Those about lapsed leases take some real seconds. A case may need more than
-// locking.Driver: Store.Forget, or a locking.Notifier. Without it the case is left out, and Run logs its name and
+// locking.Driver: Store.Forget, a locking.Notifier, or a locking.Sharer. Without it the case is left out, and Run logs its name and
 // the reason.
 //
 // Two cases set Request.After above the last token, and take tokens for microseconds of a clock: a hint ten minutes
@@ -38,5 +38,6 @@
 // Histories lets four clients make random calls for one lock, over networks that lose requests and replies. It
 // searches an order of all calls in which a single lock with a ttl would have given these answers. A call without an
 // answer may have taken effect at any time, or never. The token of each grant must be larger than all before. A
-// failure prints its seed and all calls; the same seed makes the same calls at the same times.
+// failure prints its seed and all calls; the same seed makes the same calls at the same times. With
+// HistoryConfig.Share the calls are for a semaphore or a read-write lock, and the model has several holds at once.
 package locktest

@@ -102,6 +102,8 @@ func writerGone(tb testing.TB, s Store) {
 	first.mustGet(tb, locking.QueueTimeout+2*slack)
 	second.mustGet(tb, locking.QueueTimeout+2*slack)
 	writer.stop()
-	<-writer.result
+	if err := <-writer.result; err == nil {
+		tb.Fatal("the writer that was cut off has a lease")
+	}
 	writer.net.Heal()
 }

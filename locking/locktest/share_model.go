@@ -63,7 +63,7 @@ func shareModel(permits int) porcupine.Model {
 		},
 		Hash: func(state any) uint64 {
 			s := state.(shareState)
-			sum := maphash.Comparable(hashSeed, [3]uint64{uint64(s.most), uint64(s.lastBack), s.back}) //nolint:gosec // bits for a hash
+			sum := maphash.Comparable(hashSeed, [3]uint64{uint64(s.most), uint64(s.lastBack), s.back})
 			for _, h := range s.holds {
 				sum = sum*31 + maphash.Comparable(hashSeed, h)
 			}

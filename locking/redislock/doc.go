@@ -6,7 +6,10 @@
 // A lock has at most four keys, in one slot; keys.go spells them:
 //
 //	{ns:lock:name}           string "token:owner", "-token:owner" once revoked: the lock;
-//	                         expires after the TTL and the delay
+//	                         expires after the TTL and the delay.
+//	                         Of a semaphore or a read-write lock a hash, see share.lua: its kind, and
+//	                         for each holder when its lease lapses, token, permits and text; expires
+//	                         with the last lease, or waiter
 //	{ns:lock:name}:token     hash t, r, o, h, q: the last token, the id of the server that gave it,
 //	                         the last eight owners who released, the holder's text, until when
 //	                         the queue may have a waiter
@@ -15,11 +18,15 @@
 //
 // The second key lives 25 hours longer than the first, so that tokens increase from one holder to the
 // next. Nothing remains of an unused lock after that. The queue and its waiters expire when no waiter
-// has asked for locking.QueueTimeout. A queue has 1,000 places; more waiters poll.
+// has asked for locking.QueueTimeout. A queue has 1,000 places; more waiters poll. Holders whose lease has
+// lapsed are dropped by the next grant.
 //
 // # Scripts
 //
-// Acquire, renew and release are one script each. Each may be repeated after a lost reply: acquire gives
+// Acquire, renew and release are one script each; a semaphore and a read-write lock have three of their own,
+// for a name's holders in a hash. A read-write lock is a semaphore of locking.MaxPermits, of which a reader takes
+// one and a writer all. A grant reads all holders of the name, so its time grows with them: as for a lock with a
+// few, twice to three times as much with a hundred, and a millisecond or two of Redis' time with a thousand. Each may be repeated after a lost reply: acquire gives
 // the same owner the same token, release the same answer. The renewals of many locks are one pipeline.
 //
 // A handover takes two calls: the release, which gives the lock to the first waiter and publishes its

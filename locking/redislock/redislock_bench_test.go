@@ -137,3 +137,29 @@ func againstRaw(b *testing.B, c *redis.Client) {
 		b.ReportMetric(float64(half)/float64(raw), w.name+"/raw")
 	}
 }
+
+// BenchmarkShares acquires and releases beside so many other holders: they are all read for a grant.
+func BenchmarkShares(b *testing.B) {
+	for _, share := range []locking.Share{{Permits: locking.MaxPermits}, {Mode: locking.Read}} {
+		for _, others := range []int{0, 2, 9, 99, 999} {
+			b.Run(fmt.Sprintf("mode %s beside %d", share.Mode, others), func(b *testing.B) {
+				d := redislock.NewDriver(redistest.Start(b).Client(b), redislock.Config{}).Share(share)
+				acquire := func(owner string) {
+					if _, err := d.Acquire(b.Context(), locking.Request{Name: "a", Owner: owner, TTL: time.Hour}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				for i := range others {
+					acquire(fmt.Sprint("other ", i))
+				}
+				for i := 0; b.Loop(); i++ {
+					owner := fmt.Sprint("owner ", i)
+					acquire(owner)
+					if err := d.Release(b.Context(), "a", owner); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

@@ -21,25 +21,28 @@ local function text_of(h)
   return string.format('%.0f', h.lapses) .. (h.revoked and ' -' or ' ') .. h.token .. ' ' .. h.weight .. ' ' .. h.who
 end
 
--- read_share(now) -> {kind, used, of}: the kind, nil without the key; the permits in use; the living holders by
--- owner. nil when the key is a lock's.
+-- read_share(now) -> {kind, used, of, lapsed}: the kind, nil without the key; the permits in use; the living holders by
+-- owner; the owners that are not alive. nil when the key is a lock's.
 local function read_share(now)
   local all = redis.pcall('HGETALL', lock)
   if all.err then return nil end
-  local share = {used = 0, of = {}}
+  local share = {used = 0, of = {}, lapsed = {}}
   for i = 1, #all, 2 do
     local owner, held = all[i], held_of(all[i + 1])
-    if owner == '' then share.kind = all[i + 1] end
-    if held.lapses >= millis(now) then share.of[owner], share.used = held, share.used + held.weight end
+    if owner == '' then
+      share.kind = all[i + 1]
+    elseif held.lapses >= millis(now) then
+      share.of[owner], share.used = held, share.used + held.weight
+    else
+      share.lapsed[#share.lapsed + 1] = owner
+    end
   end
   return share
 end
 
 -- drop_lapsed(share) removes the holders that are not alive.
 local function drop_lapsed(share)
-  for _, owner in ipairs(redis.call('HKEYS', lock)) do
-    if owner ~= '' and not share.of[owner] then redis.call('HDEL', lock, owner) end
-  end
+  for _, owner in ipairs(share.lapsed) do redis.call('HDEL', lock, owner) end
 end
 
 local function permits_of(kind) return kind == 'rw' and max_permits or tonumber(kind) end

@@ -21,8 +21,10 @@ local share, last = read_share(now), redis.call('HMGET', state, 'o', 'q')
 if not share then return {5, '1', 0, 0, ''} end
 local queued = has_queue(last[2], now)
 if share.kind ~= kind then
-  -- A waiter whose lock has no key waits for a plain lock: the hash lasts as long as its waiters.
-  if share.used > 0 or queued and the_queue().first(now / 1000) then return {5, share.kind or '1', 0, 0, ''} end
+  local first, text
+  if queued then first, text = the_queue().first(now / 1000) end
+  local of_lock = first and not string.match(text, '^%d')
+  if share.used > 0 or first and share.kind or of_lock then return {5, share.kind or '1', 0, 0, ''} end
   share.kind = kind
 end
 

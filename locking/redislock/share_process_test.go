@@ -39,7 +39,7 @@ const processTTL = 3 * time.Second
 func contend() error {
 	client := redis.NewClient(redistest.ClientOptions(os.Getenv(redisVariable)))
 	locker := redislock.New(client, redislock.Config{})
-	sink, err := net.Dial("tcp", os.Getenv(sinkVariable))
+	sink, err := new(net.Dialer).DialContext(context.Background(), "tcp", os.Getenv(sinkVariable))
 	if err != nil {
 		return err
 	}

@@ -18,13 +18,13 @@ if mine then
 else
   the_queue().leave(owner)
 end
-local share = read_share(now)
-if has_queue(last[2], now) and share.kind then
-  -- pcall, because without memory the permits must be released all the same.
+if has_queue(last[2], now) then
+  local share = read_share(now)
   drop_lapsed(share)
-  pcall(serve, share, now)
+  -- pcall, because without memory the permits must be released all the same.
+  if share.kind then pcall(serve, share, now) end
 end
-if share.used == 0 then redis.call('DEL', lock) end
+local others = redis.call('HLEN', lock) > 1 -- besides the kind
+if not others then redis.call('DEL', lock) end
 if mine or is_among(owner, last[1]) then return 1 end
-if share.used > 0 then return 0 end
-return -1
+return others and 0 or -1

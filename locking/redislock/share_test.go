@@ -4,8 +4,10 @@ package redislock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -155,4 +157,42 @@ func TestHistoriesFindFaults(t *testing.T) {
 			t.Error("no history fails")
 		})
 	}
+}
+
+// TestWaitersOfAnotherKind: who waits for a lock keeps the name from a semaphore, though the lock has lapsed, and the other
+// way round.
+func TestWaitersOfAnotherKind(t *testing.T) {
+	inABubble(t, func(t *testing.T, _ *redistest.Embedded, d *redislock.Driver, _ *locking.Locker) {
+		kinds := map[string]locking.Driver{"a lock": d, "a semaphore of 2 permits": d.Share(locking.Share{Permits: 2}), "a read-write lock": d.Share(locking.Share{Mode: locking.Write})}
+		for held, holder := range kinds {
+			for asked, other := range kinds {
+				if held == asked {
+					continue
+				}
+				for i := range 2 {
+					if _, err := holder.Acquire(t.Context(), request(fmt.Sprint("holder ", i), time.Second)); err != nil && i == 0 {
+						t.Fatal(err)
+					}
+				}
+				r := request("waiter", time.Second)
+				r.Queue = true
+				if _, err := holder.Acquire(t.Context(), r); !errors.Is(err, locking.ErrHeld) {
+					t.Fatal(err)
+				}
+				<-time.After(time.Second + 2*time.Millisecond) // the holders lapse
+				_, err := other.Acquire(t.Context(), request("other", time.Second))
+				if asked == "a lock" { // which hands the free name over to nobody of another kind
+					if err == nil {
+						t.Errorf("a lock is granted before the waiter for %s", held)
+					}
+				} else {
+					wantInput(t, asked+" while somebody waits for "+held, err, map[bool]string{true: "Options.Mode", false: "Options.Permits"}[asked == "a read-write lock"])
+					if err != nil && !strings.Contains(err.Error(), held) {
+						t.Errorf("%v; want that the name is in use as %s", err, held)
+					}
+				}
+				<-time.After(2 * locking.QueueTimeout) // nobody waits any more
+			}
+		}
+	})
 }
