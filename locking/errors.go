@@ -33,7 +33,8 @@ var (
 	ErrReleased = errors.New("lease released")
 )
 
-// HeldError describes the holder of a lock that could not be acquired. It matches ErrHeld.
+// HeldError describes the holder of a lock that could not be acquired; of several, the one whose lease lapses
+// first. It matches ErrHeld.
 type HeldError struct {
 	Name   string        // of the lock
 	Owner  string        // the owner value of the holder's acquisition

@@ -9,6 +9,7 @@ local value = redis.pcall('GET', lock)
 if not value then return -1 end
 if type(value) == 'table' then -- a hash
   local share = read_share(server_micros())
+  if not share then return 0 end
   for owner, held in pairs(share.of) do
     if held.token == ARGV[1] then
       held.revoked = true

@@ -22,7 +22,7 @@ local function text_of(h)
 end
 
 -- read_share(now) -> {kind, used, of, lapsed}: the kind, nil without the key; the permits in use; the living holders by
--- owner; the owners that are not alive. nil when the key is a lock's.
+-- owner; the owners that are not alive. nil when the key is a lock's, or of another format.
 local function read_share(now)
   local all = redis.pcall('HGETALL', lock)
   if all.err then return nil end
@@ -31,6 +31,8 @@ local function read_share(now)
     local owner, held = all[i], held_of(all[i + 1])
     if owner == '' then
       share.kind = all[i + 1]
+    elseif not held.token then
+      return nil
     elseif held.lapses >= millis(now) then
       share.of[owner], share.used = held, share.used + held.weight
     else

@@ -336,7 +336,7 @@ func TestReaderIsKilled(t *testing.T) {
 // TestWriterAmongReaders: a writer gets its turn though there is always a reader.
 func TestWriterAmongReaders(t *testing.T) {
 	t.Parallel()
-	const readers, turns, reads = 8, 20, 5 * time.Millisecond
+	const readers, turns, reads = 8, 20, 20 * time.Millisecond // each at most
 	server := redistest.Start(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -352,7 +352,7 @@ func TestWriterAmongReaders(t *testing.T) {
 					}
 					return
 				}
-				<-time.After(reads)
+				<-time.After(reads/4 + rand.N(reads*3/4)) // they must not end together
 				if err := lease.Release(t.Context()); err != nil {
 					t.Errorf("reader %d: %v", i, err)
 				}
@@ -380,6 +380,6 @@ func TestWriterAmongReaders(t *testing.T) {
 	slices.Sort(waits)
 	t.Logf("the writer waited for %s, at most %s", waits[turns/2], waits[turns-1])
 	if most := waits[turns-1]; most > reads+slack {
-		t.Errorf("a writer waited for %s; each reader reads for %s", most, reads)
+		t.Errorf("a writer waited for %s; a reader reads for at most %s", most, reads)
 	}
 }

@@ -20,11 +20,12 @@ else
 end
 if has_queue(last[2], now) then
   local share = read_share(now)
-  drop_lapsed(share)
-  -- pcall, because without memory the permits must be released all the same.
-  if share.kind then pcall(serve, share, now) end
+  if share and share.kind then
+    drop_lapsed(share)
+    pcall(serve, share, now) -- because without memory the permits must be released all the same
+  end
 end
-local others = redis.call('HLEN', lock) > 1 -- besides the kind
-if not others then redis.call('DEL', lock) end
+local others = redis.call('HLEN', lock) - redis.call('HEXISTS', lock, '') -- that one is the kind
+if others == 0 then redis.call('DEL', lock) end
 if mine or is_among(owner, last[1]) then return 1 end
-return others and 0 or -1
+return others > 0 and 0 or -1

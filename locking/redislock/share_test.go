@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/locktest"
 	"github.com/escapement/escapement/locking/redislock"
@@ -194,5 +196,44 @@ func TestWaitersOfAnotherKind(t *testing.T) {
 				<-time.After(2 * locking.QueueTimeout) // nobody waits any more
 			}
 		}
+	})
+}
+
+// TestForeignHash: a hash that is not ours is neither taken nor changed.
+func TestForeignHash(t *testing.T) {
+	onBoth(t, func(t *testing.T, c *redis.Client) {
+		d := redislock.NewDriver(c, redislock.Config{Namespace: "kit"})
+		key := lockKeys("a")[0]
+		c.HSet(t.Context(), key, "field", "of somebody else")
+		for _, driver := range []locking.Driver{d, d.Share(locking.Share{Permits: 2})} {
+			_, acquire := driver.Acquire(t.Context(), request("o", time.Minute))
+			if acquire == nil || driver.Release(t.Context(), "a", "o") == nil || driver.Revoke(t.Context(), "a", 1) == nil {
+				t.Errorf("a foreign hash was acquired, released or revoked (%v)", acquire)
+			}
+			if all := c.HGetAll(t.Context(), key).Val(); len(all) != 1 {
+				t.Errorf("it has become %v", all)
+			}
+		}
+	})
+}
+
+// TestAfterHoldsForSharesInALine: a hand-over of permits keeps to Options.After.
+func TestAfterHoldsForSharesInALine(t *testing.T) {
+	inABubble(t, func(t *testing.T, _ *redistest.Embedded, _ *redislock.Driver, l *locking.Locker) {
+		o := locking.Options{Mode: locking.Write, Wait: time.Minute}
+		first, err := l.Acquire(t.Context(), "a", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.After = first.Token() + (10 * time.Minute).Microseconds()
+		time.AfterFunc(5*time.Second, func() { _ = first.Release(context.WithoutCancel(t.Context())) })
+		next, err := l.Acquire(t.Context(), "a", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next.Token() <= o.After {
+			t.Errorf("after %d, granted %d", o.After, next.Token())
+		}
+		give(t, next)
 	})
 }
