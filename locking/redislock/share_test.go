@@ -42,6 +42,7 @@ func of(share locking.Share, s locktest.Store) locktest.Store {
 
 // TestConformanceShares: a semaphore of one permit, and the writers of a read-write lock, are locks.
 func TestConformanceShares(t *testing.T) {
+	t.Parallel()
 	s := standalone(redistest.Start(t))
 	for what, share := range exclusive {
 		t.Run(what, func(t *testing.T) {
