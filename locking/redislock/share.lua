@@ -77,7 +77,6 @@ local function serve(share, now, own)
     local owner, text = line.first(now / 1000)
     if not owner or owner == own then return owner end
     local weight, channel = string.match(text, '^(%d+) (.*)$')
-    -- guard:share-fifo P4 nobody behind a waiter is served before it
     if share.used + weight > permits_of(share.kind) then return owner end
     line.leave(owner)
     grant(share, owner, tonumber(weight), queue_timeout, now, 0, '')
