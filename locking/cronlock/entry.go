@@ -87,4 +87,3 @@ func report(ctx context.Context, log *slog.Logger, err error) {
 }
 
 var _ cron.Job = (*entry)(nil)
-

@@ -231,4 +231,3 @@ func write(t *testing.T, file, text string) {
 		t.Fatal(err)
 	}
 }
-
