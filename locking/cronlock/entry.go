@@ -76,14 +76,14 @@ func (e *entry) tick() (tick, bool) {
 
 // report logs why a tick does not run here.
 func report(ctx context.Context, log *slog.Logger, err error) {
-	level, why := slog.LevelError, "cron tick not run"
 	switch {
 	case errors.Is(err, errClaimed):
-		level, why = slog.LevelDebug, "cron tick not run: it was claimed before, or a later one was"
+		log.DebugContext(ctx, "cron tick not run: it was claimed before, or a later one was", "error", err)
 	case errors.Is(err, locking.ErrHeld):
-		level, why = slog.LevelInfo, "cron tick not run here: the lock of its entry is held"
+		log.InfoContext(ctx, "cron tick not run here: the lock of its entry is held", "error", err)
+	default:
+		log.ErrorContext(ctx, "cron tick not run", "error", err)
 	}
-	log.Log(ctx, level, why, "error", err)
 }
 
 var _ cron.Job = (*entry)(nil)
