@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -143,6 +144,8 @@ func TestOverlap(t *testing.T) {
 			var running sync.WaitGroup
 			running.Go(func() { a.fire(tick) })
 			first := <-began
+			b.fire(tick)
+			b.logged(t, "it was claimed before") // found without asking for the lock
 			if wait == 0 {
 				b.fire(tick.Add(time.Second))
 				close(end)
@@ -201,6 +204,102 @@ func TestLostBeforeTheClaim(t *testing.T) {
 		t.Errorf("runs: %v", r.runs)
 	}
 	m.logged(t, "not held any more")
+}
+
+// afterClaim runs f after each reply to a claim, before the caller gets it.
+type afterClaim struct{ f func() }
+
+func (afterClaim) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (afterClaim) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h afterClaim) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		args := cmd.Args() // evalsha digest 1 mark tick due token skew keep
+		if token, is := args[min(6, len(args)-1)].(locking.Token); is && token > 0 && strings.Contains(args[3].(string), keyInfix) {
+			h.f()
+		}
+		return err
+	}
+}
+
+// bubble runs a test in virtual time, over a network that may fail.
+func bubble(t *testing.T, test func(t *testing.T, client *redis.Client, network *redistest.Net)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		server, _ := redistest.StartEmbedded(t)
+		network := new(redistest.Net)
+		client := network.Client(server.Options())
+		t.Cleanup(func() { // a pool dials on, each second, until it sees that its client is closed
+			_ = client.Close()
+			<-time.After(2 * time.Second)
+			synctest.Wait()
+		})
+		test(t, client, network)
+	})
+}
+
+// A process that was stopped after its claim, for longer than its lease lasts, does not begin the job.
+func TestStoppedAfterTheClaim(t *testing.T) {
+	bubble(t, func(t *testing.T, client *redis.Client, _ *redistest.Net) {
+		r := &recorder{}
+		m := newMachine(t, client, Config{Lock: locking.Options{Fixed: true}}, minutely, r.job())
+		client.AddHook(afterClaim{func() { <-time.After(20 * time.Second) }})
+		m.fire(time.Now())
+		if len(r.runs) != 0 {
+			t.Errorf("runs: %v", r.runs)
+		}
+		m.logged(t, "the lease was lost before the job began")
+	})
+}
+
+// A lost reply to the look or to the claim costs a second, not the tick.
+func TestLostReplies(t *testing.T) {
+	bubble(t, func(t *testing.T, client *redis.Client, network *redistest.Net) {
+		r := &recorder{}
+		m := newMachine(t, client, Config{}, minutely, r.job())
+		m.fire(time.Now())
+		for _, before := range []int{0, 1} { // calls before the one that is lost
+			<-time.After(10 * time.Second)
+			calls := 0
+			client.AddHook(beforeCall{func(mark bool) {
+				if mark && calls == before {
+					network.LoseReplies(1, "{escapement"+keyInfix)
+				}
+				if mark {
+					calls++
+				}
+			}})
+			m.fire(time.Now())
+			if network.Losing() != 0 {
+				t.Errorf("no reply was lost")
+			}
+		}
+		if len(r.runs) != 3 {
+			t.Errorf("%d runs of 3 ticks: %v; log:\n%s", len(r.runs), r.runs, m.log.String())
+		}
+	})
+}
+
+// beforeCall runs f before each command, with whether the command is about a mark.
+type beforeCall struct{ f func(mark bool) }
+
+func (beforeCall) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (beforeCall) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h beforeCall) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		args := cmd.Args()
+		key, _ := args[min(3, len(args)-1)].(string)
+		h.f(strings.Contains(key, "{escapement"+keyInfix))
+		return next(ctx, cmd)
+	}
 }
 
 func tickAt(at time.Time) tick { return tick{at: at, due: at} }

@@ -1,6 +1,7 @@
 package gocronlock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -26,6 +27,7 @@ type machine struct {
 	locker *locking.Locker
 	cancel context.CancelFunc
 	ended  chan error
+	log    bytes.Buffer // of the elector
 	*gocronlock.Elector
 }
 
@@ -54,7 +56,7 @@ func bubble(t *testing.T, test func(t *testing.T, add func() *machine)) {
 func (m *machine) campaign(t *testing.T) {
 	t.Helper()
 	var err error
-	if m.Elector, err = gocronlock.NewElector("test", m.locker, gocronlock.ElectorConfig{Logger: quiet}); err != nil {
+	if m.Elector, err = gocronlock.NewElector("test", m.locker, gocronlock.ElectorConfig{Logger: slog.New(slog.NewTextHandler(&m.log, nil))}); err != nil {
 		t.Fatal(err)
 	}
 	var ctx context.Context
@@ -100,6 +102,10 @@ func TestLeaderCutOff(t *testing.T) {
 		if err := b.IsLeader(t.Context()); err == nil {
 			t.Error("two leaders")
 		}
+		synctest.Wait()
+		if a.Lease() != nil {
+			t.Error("a lease of a machine that does not lead")
+		}
 		took := b.leads(t, time.Minute)
 		t.Logf("cut off: told after %s; the next leader %s later", left, took)
 		if left > 13900*time.Millisecond || took < time.Second {
@@ -109,9 +115,12 @@ func TestLeaderCutOff(t *testing.T) {
 			t.Errorf("token %d after %d", second, first)
 		}
 		a.net.Heal()
-		<-time.After(time.Minute)
+		<-time.After(65 * time.Minute) // longer than one call waits
 		if a.IsLeader(t.Context()) == nil || b.IsLeader(t.Context()) != nil {
 			t.Error("the first machine leads again, while the second does")
+		}
+		if strings.Contains(a.log.String(), "level=ERROR") {
+			t.Errorf("waiting is an error: %s", a.log.String())
 		}
 		b.cancel() // the first one waits again
 		a.leads(t, time.Second)

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/locking/redistest"
@@ -182,6 +184,41 @@ func TestContexts(t *testing.T) {
 			t.Errorf("owner: %+v, %v", o, err)
 		}
 	})
+}
+
+// hook runs f after each reply.
+type hook struct{ f func() }
+
+func (hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		h.f()
+		return err
+	}
+}
+
+// A context that ends when the store has granted the lock, and before Lock has the answer, leaves no lock behind.
+func TestContextEndsWithTheGrant(t *testing.T) {
+	_, client := redistest.StartEmbedded(t)
+	locker := redislock.New(client, redislock.Config{})
+	defer locker.Close()
+	m := redsync.New(locker).NewMutex("a")
+	must(t, m.Lock()) // the script is loaded
+	must(t, second(m.Unlock()))
+	ctx, cancel := context.WithCancel(t.Context())
+	client.AddHook(hook{cancel})
+	if err := m.LockContext(ctx); !errors.Is(err, redsync.ErrFailed) || !errors.Is(err, context.Canceled) {
+		t.Errorf("Lock: %v", err)
+	}
+	if o, err := locker.Owner(t.Context(), "a"); err != nil || o.Held() {
+		t.Errorf("owner: %+v, %v", o, err)
+	}
 }
 
 func TestNotLocked(t *testing.T) {
