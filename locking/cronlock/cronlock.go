@@ -33,7 +33,7 @@ type Config struct {
 	MaxSkew time.Duration
 
 	// Lock says how each run acquires the lock of its entry. With a Wait, a tick waits for the entry's last run, or for
-	// the lease of one that died, MaxSkew at most. Its Reenter is not used. Default: no waiting, a TTL of 15 s.
+	// the lease of one that died, MaxSkew at most. Default: no waiting, a TTL of 15 s.
 	Lock locking.Options
 
 	// Chain wraps each run, inside the claim, as cron.WithChain would: cron.Recover, for example. The wrappers are
@@ -74,7 +74,6 @@ func Once(group string, locker *locking.Locker, client redis.UniversalClient, cf
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	cfg.Lock.Reenter = false
 	if err := check(group, locker, client, cfg); err != nil {
 		panic("cronlock.Once: " + err.Error())
 	}

@@ -12,8 +12,8 @@
 //   - Nothing is caught up, retried or recorded: there is no history. What did not run is in the machine's log.
 //   - The later tick wins. A machine whose clock is ahead claims first, and an earlier tick is refused from then on. When
 //     that machine dies, an entry may have no ticks for as long as the clock was ahead, at most Config.MaxSkew.
-//   - A Redis that loses its data, or fails over to a replica without the last writes, may let one tick run twice. The
-//     tokens of the two runs differ, so a guard (package fence) can refuse the earlier.
+//   - A Redis that loses its data, fails over to a replica without the last writes, or has its clock set ahead and back,
+//     may let one tick run twice. The tokens of the two runs differ, so a guard (package fence) can refuse the earlier.
 //   - A process that is stopped for a whole interval may lose the ticks of that interval.
 //
 // # Promised
