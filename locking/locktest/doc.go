@@ -28,6 +28,9 @@
 // locking.Driver: Store.Forget, a locking.Notifier, or a locking.Sharer. Without it the case is left out, and Run logs its name and
 // the reason.
 //
+// A store whose leases have whole seconds, that notices a lapse late, or whose acquire is several requests sets
+// Store.HistoryTTL, Store.Late and Store.Trips.
+//
 // Two cases set Request.After above the last token, and take tokens for microseconds of a clock: a hint ten minutes
 // ahead must be accepted, and one two hours ahead refused with a *locking.InputError for Options.After, because no
 // guard can have seen such a token. A store whose tokens are counters needs the same limits as numbers, 6e8 and

@@ -12,8 +12,8 @@ import (
 // Times of the cases: long enough that a busy machine keeps the order of
 // events, short enough to wait for.
 const (
-	long   = 30 * time.Second        // a ttl that does not lapse during a case
-	ttl    = 1500 * time.Millisecond // one that does
+	long   = 30 * time.Second // a ttl that does not lapse during a case
+	ttl    = 2 * time.Second  // one that does; with its half in whole seconds, as some stores have them
 	margin = 500 * time.Millisecond
 	reply  = 300 * time.Millisecond // how long to wait for a reply that was lost
 	slack  = time.Second            // for a call and the scheduler, where something must happen in time

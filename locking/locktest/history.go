@@ -1,9 +1,7 @@
 package locktest
 
 import (
-	"context"
-	"errors"
-	"fmt"
+	"cmp"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -20,10 +18,10 @@ import (
 
 const (
 	historyClients = 4
-	historySteps   = 9 // of each client
-	historyTTL     = 200 * time.Millisecond
-	historyCall    = 60 * time.Millisecond // limit of one call
-	historyPause   = 90 * time.Millisecond // most between two calls of one client
+	historySteps   = 9                      // of each client
+	historyTTL     = 200 * time.Millisecond // unless Store.HistoryTTL says else; the times below are for this one
+	historyCall    = 60 * time.Millisecond  // limit of one call
+	historyPause   = 90 * time.Millisecond  // most between two calls of one client
 )
 
 // HistoryConfig holds the settings of Histories.
@@ -117,7 +115,7 @@ func playHistory(tb testing.TB, s Store, share locking.Share, seed uint64) []por
 	var wg sync.WaitGroup
 	for i := range historyClients {
 		d, n := s.Connect(tb)
-		p := &player{loose: s.Quorum, share: share, story: h, tokens: &shared, driver: d, net: n, id: i, rng: rand.New(rand.NewPCG(seed, uint64(i)))}
+		p := &player{loose: s.Quorum, ttl: cmp.Or(s.HistoryTTL, historyTTL), late: s.Late, share: share, story: h, tokens: &shared, driver: d, net: n, id: i, rng: rand.New(rand.NewPCG(seed, uint64(i)))}
 		wg.Go(func() {
 			for range historySteps {
 				p.step(tb.Context())
@@ -151,145 +149,4 @@ func (s *sharedTokens) get() locking.Token {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last
-}
-
-// player is one client of a history.
-type player struct {
-	story  *story
-	tokens *sharedTokens
-	driver locking.Driver
-	net    Network
-	id     int
-	rng    *rand.Rand
-
-	loose    bool
-	share    locking.Share
-	acquired int // so many owner values were used
-	token    locking.Token
-}
-
-// step makes one call, now and then over a network that loses something.
-func (p *player) step(ctx context.Context) {
-	<-time.After(time.Duration(p.rng.Int64N(int64(historyPause))))
-	p.net.Delay(time.Duration(p.rng.Int64N(int64(historyCall / 3))))
-	switch p.rng.IntN(12) {
-	case 0:
-		p.net.LoseReply()
-	case 1:
-		p.net.CutRequests()
-	case 2:
-		p.net.CutReplies()
-	}
-	p.call(ctx, p.choose())
-	p.net.Heal()
-}
-
-// choose returns what to ask next.
-func (p *player) choose() question {
-	q := question{loose: p.loose, ttl: historyTTL, owner: p.owner()}
-	switch n := p.rng.IntN(20); {
-	case p.acquired == 0 || n < 7:
-		p.acquired++
-		q.kind, q.owner = askAcquire, p.owner()
-	case n < 10: // the same once more: after a lost reply, a lapse, a release
-		q.kind = askAcquire
-	case n < 14:
-		q.kind = askRelease
-	case n < 17:
-		q.kind, q.token = askRenew, max(p.token, 1)
-	case n < 18:
-		p.acquired++
-		q.kind, q.owner, q.token = askAcquire, p.owner(), p.tokens.get()
-	default:
-		q.kind = askOwner
-	}
-	q.write = p.share.Mode != locking.Exclusive && q.owner%3 == 0
-	return q
-}
-
-// sharer is the driver that asks q.
-func (p *player) sharer(q question) locking.Driver {
-	share := p.share
-	if share == (locking.Share{}) {
-		return p.driver
-	}
-	if q.write {
-		share.Mode = locking.Write
-	}
-	return p.driver.(locking.Sharer).Share(share)
-}
-
-// owner is the number of the client's present owner value, 1 to 63.
-func (p *player) owner() int { return 1 + p.id + historyClients*max(p.acquired-1, 0) }
-
-// call asks q and notes what came of it.
-func (p *player) call(ctx context.Context, q question) {
-	ctx, cancel := context.WithTimeout(ctx, historyCall)
-	defer cancel()
-	before := time.Since(p.story.start)
-	a := p.ask(ctx, q)
-	q.sent, a.came = before, time.Since(p.story.start)
-	if a.kind == granted {
-		p.token = a.token
-		p.tokens.seen(a.token)
-	}
-	p.story.mu.Lock()
-	defer p.story.mu.Unlock()
-	p.story.ops = append(p.story.ops, porcupine.Operation{
-		ClientId: p.id, Input: q, Call: int64(before), Output: a, Return: int64(a.came),
-	})
-}
-
-func (p *player) ask(ctx context.Context, q question) answer {
-	owner, driver := ownerValue(q.owner), p.sharer(q)
-	switch q.kind {
-	case askAcquire:
-		g, err := driver.Acquire(ctx, locking.Request{Name: name, Owner: owner, TTL: q.ttl, From: q.token})
-		if err == nil {
-			return answer{kind: granted, token: g.Token, asked: g.Asked.Sub(p.story.start)}
-		}
-		return answerTo(err)
-	case askRelease:
-		return answerTo(driver.Release(ctx, name, owner))
-	case askRenew:
-		got, err := driver.Renew(ctx, []locking.Renewal{{Name: name, Owner: owner, Token: q.token, TTL: q.ttl}})
-		switch {
-		case err != nil || len(got) != 1 || got[0] == locking.Unknown:
-			return answer{kind: unknownAnswer}
-		case got[0] == locking.Gone || got[0] == locking.Revoked:
-			return answer{kind: notOurs}
-		}
-		return answer{kind: done}
-	case askOwner:
-	}
-	o, err := driver.Owner(ctx, name)
-	switch {
-	case err != nil:
-		return answer{kind: unknownAnswer}
-	case !o.Held():
-		return answer{kind: free}
-	}
-	return answer{kind: heldBy, owner: ownerNumber(o.Owner), token: o.Token}
-}
-
-func answerTo(err error) answer {
-	var held *locking.HeldError
-	switch {
-	case err == nil:
-		return answer{kind: done}
-	case errors.As(err, &held):
-		return answer{kind: heldBy, owner: ownerNumber(held.Owner)}
-	case errors.Is(err, locking.ErrLost):
-		return answer{kind: notOurs}
-	}
-	return answer{kind: unknownAnswer} // whatever else it is, it says nothing about the lock
-}
-
-func ownerValue(n int) string { return fmt.Sprintf("owner-%d", n) }
-
-func ownerNumber(s string) (n int) {
-	if _, err := fmt.Sscanf(s, "owner-%d", &n); err != nil {
-		return nobody
-	}
-	return n
 }

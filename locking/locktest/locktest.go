@@ -38,6 +38,18 @@ type Store struct {
 	// against a looser model; see lockState in model.go.
 	Quorum bool
 
+	// Trips is how many requests an acquire of a free lock makes, one after the other; the last one takes the lock.
+	// 0: 1.
+	Trips int
+
+	// HistoryTTL is the ttl of the leases in histories, whose other times are in proportion: for a store whose leases
+	// have whole seconds. A multiple of 200 ms, which is the default.
+	HistoryTTL time.Duration
+
+	// Late is how much later than after its ttl a lease may lapse: at a store with sessions, until a session has ended. In
+	// histories only; the cases wait until others have the lock. 0: on time.
+	Late time.Duration
+
 	// Commands returns the number of commands of all clients so far, for Benchmark. nil: not counted.
 	Commands func() int64
 }

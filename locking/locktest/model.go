@@ -128,7 +128,7 @@ func (s lockState) acquired(q question, a answer, w window) []lockState {
 func (s lockState) grants(q question, token locking.Token, w window, asked time.Duration) []lockState {
 	var next []lockState
 	if s.owner == q.owner && s.mayBeHeld(w) { // again: the same grant
-		same := s.lasts(q.ttl, asked, w)
+		same := s.lasts(q, asked, w)
 		if token == 0 || token == s.token {
 			next = append(next, same)
 		} else if s.token == 0 && token > s.most {
@@ -145,7 +145,7 @@ func (s lockState) grants(q question, token locking.Token, w window, asked time.
 			asked = max(asked, s.from) // not before the end of the lease before
 		}
 		n.before, n.came = s.most, w.to
-		n = n.lasts(q.ttl, asked, w)
+		n = n.lasts(q, asked, w)
 		if token == 0 && q.loose {
 			n.from = asked // it may be withdrawn at once
 		}
@@ -154,11 +154,11 @@ func (s lockState) grants(q question, token locking.Token, w window, asked time.
 	return next
 }
 
-func (s lockState) lasts(ttl, asked time.Duration, w window) lockState {
-	s.from = asked + ttl - grain
+func (s lockState) lasts(q question, asked time.Duration, w window) lockState {
+	s.from = asked + q.ttl - grain
 	s.to = forever
 	if w.to < forever {
-		s.to = w.to + ttl + grain
+		s.to = w.to + q.ttl + q.late + grain
 	}
 	return s
 }
@@ -211,7 +211,7 @@ func (s lockState) released(q question, a answer, w window) []lockState {
 
 func (s lockState) afterRenew(q question, a answer, w window) []lockState {
 	ours := s.owner == q.owner && s.mayBeHeld(w) && (s.token == q.token || s.token == 0 && q.token > s.most)
-	kept := s.lasts(q.ttl, q.sent, w)
+	kept := s.lasts(q, q.sent, w)
 	kept.token, kept.most = q.token, max(s.most, q.token)
 	var next []lockState
 	switch a.kind {

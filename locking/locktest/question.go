@@ -23,6 +23,7 @@ type question struct {
 	token locking.Token // acquire: to be taken over, 0 none; renew: the grant's
 	ttl   time.Duration
 	sent  time.Duration // since the start
+	late  time.Duration // see Store.Late
 	loose bool          // of a quorum, see Store.Quorum
 	write bool          // acquire: of a read-write lock, the whole of it
 }
