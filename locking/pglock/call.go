@@ -1,0 +1,55 @@
+package pglock
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// maxTries is how often one call sends its statement, while isTransient.
+	maxTries = 4
+
+	// retryPause is the longest pause before the second try; it doubles with each further one.
+	retryPause = 20 * time.Millisecond
+)
+
+// call runs a statement that returns one row, and scans the row into dest. All statements of this package may
+// be repeated, so a transient failure is. Without the tables it creates them once, if Config.Migrate says so.
+func (d *Driver) call(ctx context.Context, op, statement string, args []any, dest ...any) error {
+	if d.refused != nil {
+		return d.refused
+	}
+	// No prepared statement: a pooler may give each transaction another connection.
+	args = append([]any{pgx.QueryExecModeExec}, args...)
+	migrate := d.migrate
+	for try := 0; ; try++ {
+		err := d.pool.QueryRow(ctx, statement, args...).Scan(dest...)
+		if isMissing(err) && migrate {
+			migrate = false
+			if err = migrateObjects(ctx, d.pool, d.objects); err == nil {
+				continue
+			}
+		}
+		if err == nil {
+			return nil
+		}
+		if !isTransient(err) || try == maxTries-1 || !pause(ctx, rand.N(retryPause<<try)) {
+			return explain(op+" at postgres "+d.addr, err)
+		}
+	}
+}
+
+// pause waits for wait and reports whether ctx is still alive then.
+func pause(ctx context.Context, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,54 @@
+package pglock
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/escapement/escapement/locking"
+)
+
+const (
+	defaultSchema    = "public"
+	defaultNamespace = "escapement"
+)
+
+// namePattern is that of schemas and namespaces. With 24 bytes of a namespace, the longest name of an object
+// is below PostgreSQL's limit of 63 bytes.
+var (
+	namePattern      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+	namespacePattern = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,23}$`)
+)
+
+// objects names the tables and functions of one installation.
+type objects struct{ schema, namespace string }
+
+func newObjects(cfg Config) (objects, error) {
+	o := objects{schema: cfg.Schema, namespace: cfg.Namespace}
+	if o.schema == "" {
+		o.schema = defaultSchema
+	}
+	if o.namespace == "" {
+		o.namespace = defaultNamespace
+	}
+	if !namePattern.MatchString(o.schema) {
+		return o, &locking.InputError{Field: "Config.Schema",
+			Why: fmt.Sprintf("is %q; use up to 63 letters, digits and underscores", o.schema)}
+	}
+	if !namespacePattern.MatchString(o.namespace) {
+		return o, &locking.InputError{Field: "Config.Namespace",
+			Why: fmt.Sprintf("is %q; use up to 24 small letters, digits and underscores", o.namespace)}
+	}
+	return o, nil
+}
+
+// objectPattern matches the name of an object in a statement: @locks.
+var objectPattern = regexp.MustCompile(`@([a-z_]+)`)
+
+// sql returns statement with each @x replaced by the quoted name of object x.
+func (o objects) sql(statement string) string {
+	return objectPattern.ReplaceAllStringFunc(statement, func(at string) string {
+		return pgx.Identifier{o.schema, o.namespace + "_" + at[1:]}.Sanitize()
+	})
+}
