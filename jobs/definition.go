@@ -43,6 +43,9 @@ type Definition struct {
 	Placement    Placement         `json:"placement,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
 	After        string            `json:"after,omitempty"`
+	LimitGroup   string            `json:"limit_group,omitempty"`
+	LimitMax     int               `json:"limit_max,omitempty"`
+	Guard        string            `json:"guard,omitempty"`
 	// SuccessWithin is that of the job's Expect.
 	SuccessWithin int64 `json:"success_within_ms,omitempty"`
 	// Generation is the label of the deployed cluster. It is not a setting of the job. The scheduler sets it before it
@@ -63,6 +66,7 @@ func (j Job) Definition() Definition {
 		RetryMaxBack: j.Retry.MaxBackoff.Milliseconds(),
 		Params:       slices.Clone(j.Params), Placement: j.Placement,
 		Labels: maps.Clone(j.Labels), After: j.After, SuccessWithin: j.Expect.SuccessWithin.Milliseconds(),
+		LimitGroup: j.Limit.Group, LimitMax: j.Limit.Max, Guard: j.Guard,
 	}
 	if j.Shards != 1 {
 		d.Shards = j.Shards
@@ -81,6 +85,7 @@ func (d Definition) Job() Job {
 		Retry:  Retry{Max: d.RetryMax, Backoff: ms(d.RetryBackoff), MaxBackoff: ms(d.RetryMaxBack)},
 		Shards: max(d.Shards, 1), Params: slices.Clone(d.Params), Placement: d.Placement,
 		Labels: maps.Clone(d.Labels), After: d.After, Expect: Expect{SuccessWithin: ms(d.SuccessWithin)},
+		Limit: Limit{Group: d.LimitGroup, Max: d.LimitMax}, Guard: d.Guard,
 	}
 }
 
@@ -147,6 +152,7 @@ func (d Definition) inRange() error {
 		{"rerun_max", int64(d.RerunMax)}, {"timeout_ms", d.Timeout}, {"ttl_ms", d.TTL},
 		{"retry_max", int64(d.RetryMax)}, {"retry_backoff_ms", d.RetryBackoff},
 		{"retry_max_backoff_ms", d.RetryMaxBack}, {"shards", int64(d.Shards)}, {"success_within_ms", d.SuccessWithin},
+		{"limit_max", int64(d.LimitMax)},
 	} {
 		if f.n < 0 || f.n > maxMS {
 			return fmt.Errorf("definition %q: %s %d is outside 0 to %d", d.Name, f.key, f.n, maxMS)

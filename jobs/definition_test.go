@@ -27,6 +27,7 @@ func full() jobs.Job {
 func later() jobs.Job {
 	j := good()
 	j.Shards, j.Params, j.Placement = 2, []string{"a", "<b>"}, jobs.PlacementRace
+	j.Limit, j.Guard = jobs.Limit{Group: "db", Max: 3}, "paper"
 	return j
 }
 
@@ -45,7 +46,7 @@ func TestDefinitionFormat(t *testing.T) {
 			`"timeout_ms":60000,"ttl_ms":20000,"retry_max":2,"retry_backoff_ms":2000,"retry_max_backoff_ms":3600000,` +
 			`"labels":{"disk":"\u003cssd\u003e","z":"1"}}`, "643ca7fa5608756c"},
 		{later(), `{"v":1,"name":"report","schedule":"*/5 * * * *","time_zone":"UTC","ttl_ms":15000,` +
-			`"shards":2,"params":["a","\u003cb\u003e"],"placement":"race"}`, "667db679114f46d1"},
+			`"shards":2,"params":["a","\u003cb\u003e"],"placement":"race","limit_group":"db","limit_max":3,"guard":"paper"}`, "689f1d4040c99c0b"},
 		{follower(), `{"v":1,"name":"follower","schedule":"","time_zone":"UTC","ttl_ms":15000,"after":"report"}`, "f3ce22ba112a091f"},
 	} {
 		d := c.job.Definition()
@@ -154,6 +155,8 @@ func TestDigestSeesEverySetting(t *testing.T) {
 		"labels":      func(j *jobs.Job) { j.Labels = map[string]string{"disk": "ssd"} },
 		"after":       func(j *jobs.Job) { j.After = "other" },
 		"expect":      func(j *jobs.Job) { j.Expect.SuccessWithin += time.Hour },
+		"limit":       func(j *jobs.Job) { j.Limit = jobs.Limit{Group: "db", Max: 3} },
+		"guard":       func(j *jobs.Job) { j.Guard = "paper" },
 	} {
 		j := full()
 		edit(&j)

@@ -14,8 +14,8 @@ const (
 	maxCycle = 8
 )
 
-// Check checks the jobs together, after the last was added: each After must name a job of the registry, and no job may follow
-// itself, also not through others. The error joins a *FieldError for each fault, sorted by the job's name. A cycle is one
+// Check checks the jobs together, after the last was added: each After must name a job of the registry, no job may follow
+// itself, also not through others, and all jobs with one Limit.Group must have the same Limit.Max. The error joins a *FieldError for each fault, sorted by the job's name. A cycle is one
 // fault, of the job whose name comes first.
 func (r *Registry) Check() error {
 	after := r.follows()
@@ -28,12 +28,30 @@ func (r *Registry) Check() error {
 	for _, ring := range cycles(names, after) {
 		found = append(found, cycleFault(ring))
 	}
+	found = append(found, r.limitFaults()...)
 	slices.SortFunc(found, func(a, b *FieldError) int { return strings.Compare(a.Job, b.Job) })
 	var f faults
 	for _, e := range found {
 		f = append(f, e)
 	}
 	return errors.Join(f...)
+}
+
+// limitFaults finds the jobs whose group has another limit at the job whose name comes first.
+func (r *Registry) limitFaults() (found []*FieldError) {
+	first := make(map[string]Job)
+	for _, j := range r.All() {
+		of, some := first[j.Limit.Group]
+		switch {
+		case j.Limit.Group == "":
+		case !some:
+			first[j.Limit.Group] = j
+		case of.Limit.Max != j.Limit.Max:
+			found = append(found, &FieldError{Job: j.Name, Field: "limit.max", Msg: fmt.Sprintf("%d, and %d at job %q; give all jobs of group %q the same",
+				j.Limit.Max, of.Limit.Max, of.Name, j.Limit.Group)})
+		}
+	}
+	return found
 }
 
 // follows returns the After of each job: "" for one with a schedule.

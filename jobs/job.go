@@ -76,8 +76,23 @@ type Job struct {
 	// After is the name of another job of the registry. This job has no schedule then, and runs once for each tick of the
 	// other job that succeeded, with the same tick. See [Registry.Check]. Default none.
 	After string
+	// Limit bounds how many runs of a group of jobs go on at once in the whole cluster. Default none.
+	Limit Limit
+	// Guard names a locker of the scheduler's Config.Guards. A run then starts only with the lock of that name too, and
+	// Run.Token is that lock's. Each shard has a lock of its own. Default none.
+	Guard string
 	// Expect says when the job counts as unwell. It changes nothing about its runs; see scheduler/notify. Default nothing.
 	Expect Expect
+}
+
+// Limit is a group of jobs, such as all that use one database, and how many of their runs go on at once. A run beyond that
+// waits with its lease and its slot, in the order in which they came, and its output says so. When it could not start
+// within StartWithin, it is recorded as missed.
+type Limit struct {
+	// Group is the name of the group in the namespace; a name as a job's. "": no limit.
+	Group string
+	// Max is the number of runs: 1 to 1000. All jobs of the group give the same.
+	Max int
 }
 
 // Expect is what somebody who depends on a job's results expects of it.

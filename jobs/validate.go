@@ -20,7 +20,9 @@ const (
 	// MaxCatchUp is the largest Job.CatchUpMax.
 	MaxCatchUp = 10_000
 	// MaxReruns is the largest Job.RerunMax.
-	MaxReruns  = 100
+	MaxReruns = 100
+	// MaxLimit is the largest Limit.Max.
+	MaxLimit   = 1000
 	maxRetries = 100 // Retry.Max
 	maxBackoff = 24 * time.Hour
 	maxExpect  = 366 * 24 * time.Hour // Expect.SuccessWithin
@@ -88,6 +90,10 @@ func (j Job) Validate() error {
 	j.checkPlacement(&f)
 	j.checkLabels(&f)
 	j.checkAfter(&f)
+	j.Limit.check(&f)
+	if j.Guard != "" && !namePattern.MatchString(j.Guard) {
+		f.add("guard", "%q is not a guard's name; %s", clip(j.Guard), nameForm)
+	}
 	if d := j.Expect.SuccessWithin; checkDuration(&f, "expect.success_within", d) && d > maxExpect {
 		f.add("expect.success_within", "%v is more than a year; use at most %v", d, maxExpect)
 	}
@@ -172,6 +178,18 @@ func (j Job) checkShards(f *faults) {
 		if len(p) > maxParam || !utf8.ValidString(p) {
 			f.add(fmt.Sprintf("params[%d]", i), "must be UTF-8 text of at most %d bytes", maxParam)
 		}
+	}
+}
+
+func (l Limit) check(f *faults) {
+	switch {
+	case l.Group == "" && l.Max != 0:
+		f.add("limit.group", "is missing, and limit.max is %d; name the group of jobs", l.Max)
+	case l.Group == "":
+	case !namePattern.MatchString(l.Group):
+		f.add("limit.group", "%q is not a group's name; %s", clip(l.Group), nameForm)
+	case l.Max < 1 || l.Max > MaxLimit:
+		f.add("limit.max", "%d is outside 1 to %d", l.Max, MaxLimit)
 	}
 }
 

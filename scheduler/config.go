@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/testseam"
@@ -86,6 +87,10 @@ type Config struct {
 	// deleted when a new one is added. At least 1 min, the time for which nodes remember ended
 	// runs. Default 168 h.
 	HistoryKeepFor time.Duration
+	// Guards are lockers, of any store, by the names that Job.Guard uses. A run of such a job starts
+	// only when the node holds the lock of the job's name there too. The caller closes them after Run.
+	// Default none.
+	Guards map[string]*locking.Locker
 	// Confirm is how many replicas must have a grant before its run begins; ConfirmMajority is a
 	// majority of all copies. It costs a round trip to the replicas, and makes it less likely that
 	// a failover loses a grant, not impossible. A grant that too few have confirmed after half a
@@ -203,6 +208,9 @@ func (c Config) validate(reg *jobs.Registry) error {
 	}
 	errs = append(errs, c.ledger().Validate(), reg.Check())
 	for _, j := range reg.All() {
+		if j.Guard != "" && c.Guards[j.Guard] == nil {
+			bad("job %s: there is no guard %q; add it to Guards", j.Name, j.Guard)
+		}
 		if j.TTL < 3*c.MaxSkew {
 			bad("job %s: ttl is %s and max_skew %s: a ttl must be at least three times max_skew", j.Name, j.TTL, c.MaxSkew)
 		}

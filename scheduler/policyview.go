@@ -12,8 +12,16 @@ type PolicyView struct {
 	TTLMS         int64             `json:"ttl_ms"`
 	Retry         *RetryView        `json:"retry"`
 	Labels        map[string]string `json:"labels"`
+	Limit         *LimitView        `json:"limit"`
+	Guard         string            `json:"guard"`
 
 	SuccessWithinMS int64 `json:"success_within_ms"` // the longest time without a success that is expected of the job
+}
+
+// LimitView is the group of jobs of which at most Max runs go on at once.
+type LimitView struct {
+	Group string `json:"group"`
+	Max   int    `json:"max"`
 }
 
 // RetryView says how a failed function is called again inside a run.
@@ -27,10 +35,13 @@ func policyView(j jobs.Job) PolicyView {
 	v := PolicyView{
 		CatchUpMax: j.CatchUpMax, StartWithinMS: j.StartWithin.Milliseconds(), OnCrash: j.OnCrash.String(), RerunMax: j.RerunMax,
 		TimeoutMS: j.Timeout.Milliseconds(), TTLMS: j.TTL.Milliseconds(), Labels: j.Labels,
-		SuccessWithinMS: j.Expect.SuccessWithin.Milliseconds(),
+		Guard: j.Guard, SuccessWithinMS: j.Expect.SuccessWithin.Milliseconds(),
 	}
 	if v.Labels == nil {
 		v.Labels = map[string]string{}
+	}
+	if l := j.Limit; l.Group != "" {
+		v.Limit = &LimitView{l.Group, l.Max}
 	}
 	if r := j.Retry; r.Max > 0 {
 		v.Retry = &RetryView{Max: r.Max, BackoffMS: r.Backoff.Milliseconds(), MaxBackoffMS: r.MaxBackoff.Milliseconds()}

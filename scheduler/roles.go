@@ -6,6 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redislock"
+	"github.com/escapement/escapement/scheduler/internal/admission"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/lane"
@@ -29,6 +32,7 @@ type roles struct {
 	agenda  *agenda.Agenda
 	ledger  *ledger.Ledger
 	inbox   *agenda.Inbox
+	limits  *locking.Locker // permits of groups of jobs
 }
 
 // newRoles makes all roles; none of them is running yet. The jobs' functions see values.
@@ -48,8 +52,10 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 		Beat: beat, Lost: lost,
 		MaxSkew: c.MaxSkew, Grace: c.Grace, SweepEvery: c.SweepEvery, FailoverHold: c.FailoverHold, Log: n.log,
 	})
+	r.limits = redislock.New(n.client, redislock.Config{Namespace: c.Namespace, Margin: c.MaxSkew, Logger: n.log})
 	r.runner = runner.New(runner.Config{
 		Node: c.Name, Values: values, Now: n.clock.Now, Past: n.clock.Past, Active: live, Redis: r.lanes, Listener: n.events, Log: n.log,
+		Entry: admission.New(admission.Config{Node: c.Name, Limits: r.limits, Guards: c.Guards, Log: n.log}),
 	})
 	r.cluster = cluster.New(cluster.Config{
 		ID: n.id, Name: c.Name, Namespace: c.Namespace, Version: c.Version, Revision: c.Revision, Generation: c.Generation,
@@ -101,6 +107,7 @@ func (r *roles) run(ctx context.Context) error {
 	r.lanes.AssertBeforeLeaving(alive)
 	stop()
 	keeping.Wait()
+	r.limits.Close()
 	r.cluster.Leave(ctx)
 	n.log.Info("node stopped")
 	if n.moves.Moved() && asked.Err() == nil {

@@ -171,7 +171,7 @@ func (e *Agenda) ask(c *candidate, now time.Time) bool {
 	case !e.takeSlot():
 		return false
 	case c.kind != tick:
-		e.claim(c, pendingClaim(j, c.run, now), startBy(j, c.run))
+		e.claim(c, pendingClaim(j, c.run, now), j.StartBy(c.run))
 	default:
 		e.claimTick(c, now.UnixMilli())
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -127,22 +126,7 @@ func (e *Agenda) priority(p *ledger.Lease) int64 {
 func pendingClaim(j *jobState, p *ledger.Lease, now time.Time) ledger.Claim {
 	c := claimOf(j, p.Run)
 	c.Pending, c.Shard, c.Tick = true, p.Of != "", p.Tick
-	return work.Expired(c, startBy(j, p), now.UnixMilli())
-}
-
-// startBy is the instant (ms) by which a pending run must start, 0 for no limit. Start_within
-// limits a run that follows another job's tick, and a tick that was handed back before it began.
-func startBy(j *jobState, p *ledger.Lease) int64 {
-	follows := p.Trigger == jobs.TriggerAfter.String()
-	switch {
-	case j.StartWithin == 0 || p.Of != "":
-		return 0
-	case follows && !p.Holds:
-		return p.Granted + j.StartWithin.Milliseconds()
-	case !follows && p.Prev != 0: // a further attempt is no step of the cursor
-		return p.Tick + j.StartWithin.Milliseconds()
-	}
-	return 0
+	return work.Expired(c, j.StartBy(p), now.UnixMilli())
 }
 
 // claimable is the job of that name if this node may claim a tick of it now, else nil. A job that

@@ -16,8 +16,12 @@ import (
 // end reports how a run ended. The lease is kept alive until the report is answered.
 func (r *Runner) end(l *activeRun) {
 	report := r.report(l)
-	if l.calling.Swap(false) && l.lease.Lost() {
+	if l.calling.Swap(false) && (l.lease.Lost() || report.Outcome == jobs.OutcomeLost) {
 		r.logLost(l) // before the run is settled, in any case
+	}
+	if l.held != nil {
+		r.wg.Go(l.held.Release)
+		l.held = nil
 	}
 	if l.cancel != nil {
 		l.cancel()

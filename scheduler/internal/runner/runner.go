@@ -15,6 +15,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/admission"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
@@ -68,6 +69,7 @@ type Config struct {
 	Active   *ActiveRuns
 	Redis    Redis
 	Listener Listener
+	Entry    *admission.Admission // for jobs that need more than their leases
 	Log      *slog.Logger
 }
 
@@ -80,6 +82,7 @@ type Runner struct {
 	calls    sync.WaitGroup // calls of job functions, with the waits between tries
 	running  atomic.Int64   // functions that are running
 	draining atomic.Bool    // no function is called any more
+	refused  chan struct{}  // closed with draining
 	starts   *starts
 	changed  chan struct{} // holds one signal: there is another run
 	recent   recentGrants
@@ -94,7 +97,7 @@ func (r *Runner) LeasesLost() int64 { return r.leasesLost.Load() }
 // New makes a runner.
 func New(c Config) *Runner {
 	ctx, cancel := context.WithCancelCause(c.Values)
-	return &Runner{Config: c, ctx: ctx, cancel: cancel, starts: newStarts(c.Past), changed: make(chan struct{}, 1), tails: tails{due: make(chan struct{}, 1)}}
+	return &Runner{Config: c, ctx: ctx, cancel: cancel, starts: newStarts(c.Past), refused: make(chan struct{}), changed: make(chan struct{}, 1), tails: tails{due: make(chan struct{}, 1)}}
 }
 
 // activeRun is one granted run on this node.
@@ -107,7 +110,9 @@ func New(c Config) *Runner {
 type activeRun struct {
 	g     work.Grant
 	lease *locking.Lease  // a cancel and a drain end its context
+	held  *admission.Held // what it needs beside the lease; nil: nothing
 	due   <-chan struct{} // closed when the run is to begin; nil: at once
+	late  string          // why it could not start within start_within
 
 	calling      atomic.Bool              // the function is being called with ctx
 	writing      atomic.Pointer[jobs.Run] // of the try that is going
@@ -171,9 +176,9 @@ func (r *Runner) admit(g work.Grant) *activeRun {
 // begin calls the function. It does not when the run was cancelled meanwhile, is to be handed back,
 // or has no valid lease.
 func (r *Runner) begin(l *activeRun, back bool) {
-	l.run = r.runOf(l.g, 1) // prepared before the tick is due
+	l.run = r.runOf(l, 1) // prepared before the tick is due
 	l.writing.Store(l.run)
-	back = r.await(l, back)
+	back = r.await(l, back) || !r.enter(l, back)
 	l.started = r.Now()
 	switch cause := context.Cause(l.lease.Context()); {
 	case errors.Is(cause, ErrDraining):
@@ -189,7 +194,7 @@ func (r *Runner) begin(l *activeRun, back bool) {
 	}
 	if back {
 		g := l.g // others read l.g
-		g.HandBackReason = cmp.Or(g.HandBackReason, "the node drains, the lease is over, or another server has taken over")
+		g.HandBackReason = cmp.Or(g.HandBackReason, l.late, "the node drains, the lease is over, or another server has taken over")
 		over := r.Redis.HandBack(g, l.lease.Valid)
 		r.calls.Done()
 		r.leave(l)
@@ -216,6 +221,9 @@ func (r *Runner) await(l *activeRun, back bool) bool {
 
 // leave undoes admit.
 func (r *Runner) leave(l *activeRun) {
+	if l.held != nil {
+		l.held.Release()
+	}
 	l.lease.Close()
 	r.Active.runs.Delete(l.g.Lease.Run)
 }
@@ -235,7 +243,9 @@ func (c *cancellation) Unwrap() error { return jobs.ErrCancelled }
 
 // Refuse makes the runner hand back every new grant, and all runs that have not begun.
 func (r *Runner) Refuse() {
-	r.draining.Store(true)
+	if !r.draining.Swap(true) {
+		close(r.refused)
+	}
 	r.starts.end()
 }
 

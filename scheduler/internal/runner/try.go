@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,9 @@ var errLeft = errors.New("the function ended its goroutine instead of returning"
 // call calls the job's function, as often as the job's Retry allows, and ends the run.
 func (r *Runner) call(l *activeRun) {
 	l.ctx = l.lease.Context()
+	if l.held != nil {
+		l.ctx = l.held.Context()
+	}
 	if timeout := l.g.Job.Timeout; timeout > 0 {
 		l.ctx, l.cancel = context.WithTimeoutCause(l.ctx, timeout, jobs.ErrTimeout)
 	}
@@ -73,7 +77,7 @@ func (r *Runner) logLost(l *activeRun) {
 		g := l.g.Lease
 		r.leasesLost.Add(1)
 		r.Log.Warn("lease lost while the run was going; its context was cancelled", "job", g.Job, "tick", time.UnixMilli(g.Tick).UTC(),
-			"run", g.Run, "token", g.Token, "cause", context.Cause(l.lease.Context()))
+			"run", g.Run, "token", g.Token, "cause", context.Cause(l.ctx))
 		r.Listener.LeaseLost(g, l.started)
 	})
 }
@@ -89,7 +93,7 @@ func (r *Runner) tries(l *activeRun) {
 	}()
 	for r.another(l) {
 		if l.tries++; l.tries > 1 {
-			l.run = r.runOf(l.g, l.tries)
+			l.run = r.runOf(l, l.tries)
 			l.writing.Store(l.run)
 		}
 		l.inFunction, l.err = true, errLeft // until it returns
@@ -158,10 +162,14 @@ func plainError(err error) error {
 	return errors.New(clip(err.Error(), errorRoom))
 }
 
-func (r *Runner) runOf(g work.Grant, try int) *jobs.Run {
+func (r *Runner) runOf(l *activeRun, try int) *jobs.Run {
+	g, token := l.g, l.g.Lease.Token
+	if l.held != nil {
+		token = cmp.Or(l.held.Token(), token)
+	}
 	return jobs.NewRun(jobs.RunInfo{
 		ID: g.Lease.Run, Job: g.Job.Name, Tick: time.UnixMilli(g.Lease.Tick).UTC(), Shard: g.Lease.Shard, Shards: g.Lease.Shards,
-		Attempt: g.Lease.Attempt, Try: try, Token: g.Lease.Token, Node: r.Node, Trigger: work.TriggerOf(g.Lease), Payload: g.Lease.Payload,
+		Attempt: g.Lease.Attempt, Try: try, Token: token, Node: r.Node, Trigger: work.TriggerOf(g.Lease), Payload: g.Lease.Payload,
 		Param: g.Lease.Param, Logger: r.Log,
 	})
 }

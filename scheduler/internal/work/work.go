@@ -31,6 +31,21 @@ func (j *Job) Attempts() int {
 	return 1
 }
 
+// StartBy is the instant (ms) by which a pending run must start, 0 for no limit. Start_within
+// limits a run that follows another job's tick, and a tick that was handed back before it began.
+func (j *Job) StartBy(p *ledger.Lease) int64 {
+	follows := p.Trigger == jobs.TriggerAfter.String()
+	switch {
+	case j.StartWithin == 0 || p.Of != "":
+		return 0
+	case follows && !p.Holds:
+		return p.Granted + j.StartWithin.Milliseconds()
+	case !follows && p.Prev != 0: // a further attempt is no step of the cursor
+		return p.Tick + j.StartWithin.Milliseconds()
+	}
+	return 0
+}
+
 // Grant is a granted run on its way to its function.
 type Grant struct {
 	Job            *Job

@@ -1,0 +1,169 @@
+// Package admission gets what a run needs beside its own lease before it starts: a permit of its
+// job's group (jobs.Limit), and the lock of its job's guard.
+package admission
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/wait"
+	"github.com/escapement/escapement/scheduler/internal/work"
+)
+
+const (
+	// askEvery is how long one call waits. Then the reason for the wait is logged, and the run asks
+	// again.
+	askEvery = time.Minute
+	// refusedPause is the wait after a call that was refused.
+	refusedPause = time.Second
+	// releaseTime bounds a release. A lock that is not released lapses.
+	releaseTime = 3 * time.Second
+)
+
+// ErrLate is returned when a run could not start in time.
+var ErrLate = errors.New("it could not start within start_within")
+
+// Config holds what an admission needs.
+type Config struct {
+	Node   string                     // its name, for those who look at the locks
+	Limits *locking.Locker            // has semaphores
+	Guards map[string]*locking.Locker // by the names that jobs use; the caller closes them
+	Log    *slog.Logger
+}
+
+// Admission gets permits and guards for runs.
+type Admission struct{ Config }
+
+// New makes an admission.
+func New(c Config) *Admission { return &Admission{c} }
+
+// Needed reports whether runs of a job need more than their leases.
+func Needed(j *work.Job) bool { return j.Limit.Group != "" || j.Guard != "" }
+
+// Held is what a run holds beside its lease.
+type Held struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	leases []*locking.Lease
+	token  locking.Token
+}
+
+// Context ends when a lease is lost, or the run's own context ends.
+func (h *Held) Context() context.Context { return h.ctx }
+
+// Token is the guard's fencing token, 0 without a guard.
+func (h *Held) Token() locking.Token { return h.token }
+
+// Release gives everything back, the last one first. It waits for the stores, a few seconds at most.
+func (h *Held) Release() {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+	defer cancel()
+	for i := len(h.leases) - 1; i >= 0; i-- {
+		_ = h.leases[i].Release(ctx) // the locker logs it; the lease lapses
+	}
+	h.cancel(nil)
+}
+
+// Enter waits until the run has everything that it needs. A run that must start by an instant that
+// passes meanwhile gets ErrLate. When stop is closed, or ctx ends, the error is a context's. run
+// gets a line for each wait.
+func (a *Admission) Enter(ctx context.Context, stop <-chan struct{}, g work.Grant, run *jobs.Run, left func() time.Duration) (*Held, error) {
+	h := &Held{}
+	h.ctx, h.cancel = context.WithCancelCause(ctx)
+	entered := make(chan struct{})
+	var stopping sync.WaitGroup
+	stopping.Go(func() {
+		select {
+		case <-stop:
+			h.cancel(context.Canceled)
+		case <-entered:
+		}
+	})
+	err := a.enter(h, g, run, left)
+	close(entered)
+	stopping.Wait()
+	if err = cmp.Or(err, context.Cause(h.ctx)); err != nil {
+		h.Release()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (a *Admission) enter(h *Held, g work.Grant, run *jobs.Run, left func() time.Duration) error {
+	j := g.Job
+	q := request{Options: locking.Options{TTL: j.TTL, Holder: a.Node + " " + j.Name}, run: run, left: left}
+	if l := j.Limit; l.Group != "" {
+		q.locker, q.name, q.Permits = a.Limits, "limit:"+l.Group, l.Max
+		q.what = fmt.Sprintf("one of the %d permits of %s", l.Max, l.Group)
+		if err := a.take(h, q); err != nil {
+			return err
+		}
+	}
+	if j.Guard == "" {
+		return nil
+	}
+	q.locker, q.name, q.Permits, q.what = a.Guards[j.Guard], j.Name, 0, "the guard "+j.Guard
+	if g.Lease.Shards > 1 {
+		q.name += fmt.Sprintf("/%d", g.Lease.Shard)
+	}
+	if err := a.take(h, q); err != nil {
+		return err
+	}
+	h.token = h.leases[len(h.leases)-1].Token()
+	return nil
+}
+
+// request is one lock that a run needs.
+type request struct {
+	locking.Options
+	locker *locking.Locker
+	name   string
+	what   string // in words
+	run    *jobs.Run
+	left   func() time.Duration // until the run must start
+}
+
+// take acquires a lock for h, however long that takes.
+func (a *Admission) take(h *Held, q request) error {
+	lease, err := q.locker.Try(h.ctx, q.name, q.Options)
+	if err != nil && h.ctx.Err() == nil {
+		began := time.Now()
+		a.Log.Info("a run waits before it starts", "job", q.run.Job(), "run", q.run.ID(), "for", q.what, "error", err)
+		fmt.Fprintf(q.run.Output(), "waits for %s: %v\n", q.what, err)
+		lease, err = a.await(h.ctx, q)
+		fmt.Fprintf(q.run.Output(), "waited %s for %s\n", time.Since(began).Round(time.Millisecond), q.what)
+	}
+	if err != nil {
+		return err
+	}
+	h.leases = append(h.leases, lease)
+	h.ctx = lease.Context()
+	return nil
+}
+
+// await asks until it has the lock, ctx ends, or the run is too late.
+func (a *Admission) await(ctx context.Context, q request) (*locking.Lease, error) {
+	for {
+		left := q.left()
+		if left <= 0 {
+			return nil, fmt.Errorf("%w: it waited for %s", ErrLate, q.what)
+		}
+		o := q.Options
+		o.Wait = min(left, askEvery)
+		lease, err := q.locker.Acquire(ctx, q.name, o)
+		if err == nil || ctx.Err() != nil {
+			return lease, err
+		}
+		a.Log.Warn("a run still waits", "job", q.run.Job(), "run", q.run.ID(), "for", q.what, "error", err)
+		if errors.As(err, new(*locking.InputError)) { // another number of permits, until all nodes have the new definition
+			wait.For(ctx, min(left, refusedPause))
+		}
+	}
+}
